@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: MIT
+#include "context.hpp"
+
+#include <benchmark/benchmark.h>
+
+#include <cstdio>
+
+#include "build_info.hpp"
+#include "cuda_check.hpp"
+
+namespace ladders {
+namespace {
+
+std::string quoted(const std::string& text) {
+  std::string result = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') result += '\\';
+    result += c;  // the tables hold no control characters; a test sees to it
+  }
+  return result + '"';
+}
+
+template <class Range, class F>
+std::string array(const Range& range, F element) {
+  std::string result = "[";
+  for (const auto& item : range) {
+    if (result.size() > 1) result += ',';
+    result += element(item);
+  }
+  return result + ']';
+}
+
+std::string to_json(const Axis& axis) {
+  std::string json = "{\"name\":" + quoted(axis.name);
+  if (!axis.labels.empty()) json += ",\"labels\":" + array(axis.labels, quoted);
+  if (axis.facet) json += ",\"facet\":true";
+  return json + '}';
+}
+
+std::string to_json(const Rung& rung) {
+  static const char* const kRoles[] = {"step", "peer", "ceiling"};
+  std::string json = "{\"name\":" + quoted(rung.name) + ",\"idea\":" + quoted(rung.idea) +
+                     ",\"role\":" + quoted(kRoles[static_cast<int>(rung.role)]) +
+                     ",\"precision\":" + quoted(rung.precision);
+  if (!rung.sweep.axis.empty()) json += ",\"sweep\":" + quoted(rung.sweep.axis);
+  return json + '}';
+}
+
+std::string to_json(const Ladder& ladder) {
+  return "{\"name\":" + quoted(ladder.name) + ",\"title\":" + quoted(ladder.title) +
+         ",\"quantity\":" + quoted(ladder.quantity == Quantity::flops ? "flops" : "bytes") +
+         ",\"axes\":" + array(ladder.axes, [](const Axis& axis) { return to_json(axis); }) +
+         ",\"headline\":" + quoted(Case(ladder.axes, ladder.headline).name()) +
+         ",\"ceiling\":" + quoted(ladder.ceiling) + ",\"input\":" + quoted(ladder.input) +
+         ",\"error_unit\":" + quoted(ladder.error_unit) +
+         ",\"rungs\":" + array(ladder.rungs, [](const Rung& rung) { return to_json(rung); }) + '}';
+}
+
+std::string cuda_version(int version) {
+  return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
+}
+
+}  // namespace
+
+std::string to_json(const std::vector<Ladder>& ladders) {
+  return array(ladders, [](const Ladder& ladder) { return to_json(ladder); });
+}
+
+void add_context(const Device& device, const Sampling& sampling) {
+  int driver = 0, runtime = 0;
+  check(cudaDriverGetVersion(&driver), "cudaDriverGetVersion");
+  check(cudaRuntimeGetVersion(&runtime), "cudaRuntimeGetVersion");
+  const auto number = [](double value) {
+    char text[32];
+    std::snprintf(text, sizeof(text), "%.0f", value);
+    return std::string(text);
+  };
+  const std::pair<const char*, std::string> entries[] = {
+      {"suite", "cuda-ladders"},
+      {"gpu_name", device.name},
+      {"gpu_uuid", device.uuid},
+      {"compute_capability", std::to_string(device.compute_capability / 10) + "." +
+                                 std::to_string(device.compute_capability % 10)},
+      {"sms", std::to_string(device.sms)},
+      {"sm_clock_max_hz", number(device.sm_clock_hz)},
+      {"memory_clock_max_hz", number(device.memory_clock_hz)},
+      {"l2_bytes", std::to_string(device.l2_bytes)},
+      {"memory_bytes", std::to_string(device.memory_bytes)},
+      {"driver_version", cuda_version(driver)},
+      {"runtime_version", cuda_version(runtime)},
+      {"compiler", kCompiler},
+      {"cuda_flags", kCudaFlags},
+      {"build_type", kBuildType},
+      {"git_commit", kGitCommit},
+      {"git_dirty", kGitDirty},
+      {"cache_mode", sampling.cold ? "cold" : "warm"},
+      {"input_distribution", "random, never zeros; each ladder's own in \"ladders\""},
+      {"ladders", to_json(catalogue())},
+  };
+  for (const auto& [key, value] : entries) benchmark::AddCustomContext(key, value);
+}
+
+}  // namespace ladders

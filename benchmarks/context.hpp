@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "device.hpp"
+#include "ladder.hpp"
+#include "sampler.hpp"
+
+namespace ladders {
+
+/// Adds what a result file must say of itself to Google Benchmark's context: the GPU, the build,
+/// the cache mode and the ladders.
+void add_context(const Device& device, const Sampling& sampling);
+
+/// The ladders as a JSON array on one line: names, titles, axes, ideas, roles. Plots and tables
+/// are made from it, so that the scripts hold no kernel names.
+std::string to_json(const std::vector<Ladder>& ladders);
+
+}  // namespace ladders

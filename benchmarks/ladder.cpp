@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: MIT
+#include "ladder.hpp"
+
+#include <stdexcept>
+#include <utility>
+
+#include "cuda_check.hpp"
+
+namespace ladders {
+
+Case::Case(const std::vector<Axis>& axes, const Shape& shape) {
+  if (axes.size() != shape.size())
+    throw std::invalid_argument("a shape needs a value for each axis");
+  for (size_t i = 0; i < axes.size(); ++i) {
+    const auto& labels = axes[i].labels;
+    entries_.push_back(
+        {axes[i].name, labels.empty() ? std::to_string(shape[i]) : labels.at(shape[i]), shape[i]});
+  }
+}
+
+Case Case::with(const std::string& axis, int64_t value) const {
+  Case result = *this;
+  result.entries_.push_back({axis, std::to_string(value), value});
+  return result;
+}
+
+int64_t Case::operator[](std::string_view axis) const {
+  for (const Entry& entry : entries_)
+    if (entry.axis == axis) return entry.value;
+  throw std::out_of_range("no axis " + std::string(axis));
+}
+
+std::string Case::name() const {
+  std::string name;
+  for (const Entry& entry : entries_)
+    name += (name.empty() ? "" : "/") + entry.axis + ":" + entry.text;
+  return name;
+}
+
+void* Problem::workspace(size_t bytes) {
+  if (bytes > workspace_bytes_) {
+    void* memory = nullptr;
+    check(cudaMalloc(&memory, bytes), "workspace");
+    workspace_ = {memory, [](void* p) { cudaFree(p); }};
+    workspace_bytes_ = bytes;
+  }
+  return workspace_.get();
+}
+
+Verdict Problem::verify(const std::function<void()>&) {
+  throw std::logic_error("neither the rung nor its problem can be verified");
+}
+
+void Problem::poison() const {
+  const Memory memory = output();
+  if (memory.bytes > 0) check(cudaMemset(memory.data, 0xFF, memory.bytes), "poison");
+}
+
+std::vector<Rung> by_axis(const std::string& axis, const std::vector<int64_t>& values,
+                          std::vector<std::vector<Rung>> instantiations) {
+  std::vector<Rung> merged = instantiations.front();
+  for (size_t i = 0; i < merged.size(); ++i) {
+    std::map<int64_t, Rung> of;
+    for (size_t v = 0; v < values.size(); ++v) of.emplace(values[v], instantiations[v].at(i));
+    merged[i].choose = [axis, of](const Case& point) { return of.at(point[axis]).implementation; };
+  }
+  return merged;
+}
+
+std::string skip_reason(const Row& row, const Device& device) {
+  const int needed = row.rung->compute_capability;
+  if (device.compute_capability < needed)
+    return "needs compute capability " + std::to_string(needed / 10) + "." +
+           std::to_string(needed % 10);
+  return row.rung->skip ? row.rung->skip(row.point, device) : "";
+}
+
+Work work(const Row& row, const Device& device) {
+  return (row.rung->work ? row.rung->work : row.ladder->work)(row.point, device);
+}
+
+std::string Row::name() const {
+  const std::string axes = point.name();
+  return ladder->name + "/" + rung->name + (axes.empty() ? "" : "/" + axes);
+}
+
+std::vector<Row> rows(const Ladder& ladder, Shapes shapes) {
+  std::vector<Row> result;
+  for (const Shape& values : shapes == Shapes::measured ? ladder.measured : ladder.tested) {
+    const Case shape(ladder.axes, values);
+    for (const Rung& rung : ladder.rungs) {
+      if (rung.sweep.axis.empty()) result.push_back({&ladder, &rung, shape, shape});
+      for (int64_t value : shapes == Shapes::measured ? rung.sweep.measured : rung.sweep.tested)
+        result.push_back({&ladder, &rung, shape, shape.with(rung.sweep.axis, value)});
+    }
+  }
+  return result;
+}
+
+}  // namespace ladders

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "sampler.hpp"
+
+namespace ladders {
+
+/// A command line that cannot be run; what() is one line for the user.
+struct UsageError : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+/// The program's own flags, and what Google Benchmark is given.
+struct Options {
+  int device = 0;
+  Sampling sampling;
+  bool list = false;         ///< --benchmark_list_tests: names only, no GPU needed
+  std::string result_file;   ///< --benchmark_out, empty if not asked for
+  std::string partial_file;  ///< where the library writes it until it is whole
+  std::vector<std::string> benchmark_arguments;  ///< argv for the library
+};
+
+/// Takes the program's own flags out of argv and adapts those that the library must see
+/// differently. Throws UsageError for values that make no sense.
+Options parse(int argc, char** argv);
+
+/// Prints the help of the program and of the library to stdout.
+void print_help();
+
+}  // namespace ladders

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: MIT
+#include <cub/device/device_histogram.cuh>
+#include <cub/device/device_reduce.cuh>
+
+#include "cuda_check.hpp"
+#include "peers.hpp"
+
+namespace ladders::peers {
+namespace {
+
+// CUB says in a first call how much scratch memory the second one needs.
+template <class Call>
+void with_workspace(Problem& problem, const char* what, Call call) {
+  size_t bytes = 0;
+  check(call(nullptr, bytes), what);
+  check(call(problem.workspace(bytes), bytes), what);
+}
+
+struct Square {
+  __host__ __device__ unsigned long long operator()(int x) const {
+    return static_cast<unsigned long long>(static_cast<long long>(x) * x);
+  }
+};
+
+struct Plus {
+  __host__ __device__ unsigned long long operator()(unsigned long long a,
+                                                    unsigned long long b) const {
+    return a + b;
+  }
+};
+
+}  // namespace
+
+void cub_sum_of_squares(Problem& problem, const int* in, size_t count, unsigned long long* result,
+                        cudaStream_t stream) {
+  with_workspace(problem, "cub::DeviceReduce::TransformReduce", [&](void* memory, size_t& bytes) {
+    return cub::DeviceReduce::TransformReduce(memory, bytes, in, result, count, Plus{}, Square{},
+                                              0ull, stream);
+  });
+}
+
+void cub_sum(Problem& problem, const float* in, size_t count, float* result, cudaStream_t stream) {
+  with_workspace(problem, "cub::DeviceReduce::Sum", [&](void* memory, size_t& bytes) {
+    return cub::DeviceReduce::Sum(memory, bytes, in, result, count, stream);
+  });
+}
+
+void cub_histogram(Problem& problem, const int* keys, size_t count, unsigned* bins, int bin_count,
+                   cudaStream_t stream) {
+  with_workspace(problem, "cub::DeviceHistogram::HistogramEven", [&](void* memory, size_t& bytes) {
+    return cub::DeviceHistogram::HistogramEven(memory, bytes, keys, bins, bin_count + 1, 0,
+                                               bin_count, count, stream);
+  });
+}
+
+}  // namespace ladders::peers

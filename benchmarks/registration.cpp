@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: MIT
+#include "registration.hpp"
+
+#include <benchmark/benchmark.h>
+
+#include <exception>
+#include <string>
+
+namespace ladders {
+namespace {
+
+// Google Benchmark has told skipped from failed since 1.8.0; older versions know errors only, and
+// the prefix tells them apart.
+template <class State>
+void skip(State& state, const std::string& reason) {
+  if constexpr (requires { state.SkipWithMessage(reason); }) {
+    state.SkipWithMessage(reason);
+  } else {
+    state.SkipWithError(("skipped: " + reason).c_str());
+  }
+}
+
+void set_counters(benchmark::State& state, const Row& row, Study& study, const Measurement& m) {
+  auto& counters = state.counters;
+  const std::vector<double>& seconds = m.samples.seconds;
+  const Work done = work(row, study.device());
+  using benchmark::Counter;
+  // The library's rates are work x iterations over time; the plain kIsRate would lose the factor.
+  if (done.flops > 0)
+    counters["flops_per_second"] = Counter(done.flops, Counter::kIsIterationInvariantRate);
+  if (done.bytes() > 0)
+    counters["bytes_per_second"] = Counter(done.bytes(), Counter::kIsIterationInvariantRate);
+  if (done.flops > 0 && done.bytes() > 0)
+    counters["arithmetic_intensity"] = done.flops / done.bytes();
+  if (const auto ceiling = study.ceiling(row))
+    counters["percent_of_ceiling"] = 100 * study.speed(row, m, row.ladder->quantity) / *ceiling;
+  counters["relative_error"] = m.verdict.relative_error;
+  if (m.verdict.worst_error > 0) counters["worst_error"] = m.verdict.worst_error;
+  counters["samples"] = static_cast<double>(seconds.size());
+  counters["min_seconds"] = quantile(seconds, 0);
+  counters["q1_seconds"] = quantile(seconds, 0.25);
+  counters["median_seconds"] = quantile(seconds, 0.5);
+  counters["q3_seconds"] = quantile(seconds, 0.75);
+  if (m.samples.sm_clock_hz > 0) counters["sm_clock_hz"] = m.samples.sm_clock_hz;
+  for (const auto& [name, value] : row.rung->predictions) counters[name] = value;
+  if (!m.plan) return;
+  const LaunchPlan& plan = *m.plan;
+  counters["grid_blocks"] = double(plan.grid.x) * plan.grid.y * plan.grid.z;
+  counters["block_threads"] = double(plan.block.x) * plan.block.y * plan.block.z;
+  counters["registers"] = m.occupancy->registers;
+  counters["static_shared_bytes"] = static_cast<double>(m.occupancy->static_shared_bytes);
+  counters["dynamic_shared_bytes"] = static_cast<double>(plan.shared_bytes);
+  counters["spilled_bytes"] = static_cast<double>(m.occupancy->local_bytes);
+  counters["blocks_per_sm"] = m.occupancy->blocks_per_sm;
+  counters["theoretical_occupancy"] = m.occupancy->theoretical;
+  counters["waves"] = m.occupancy->waves;
+  counters["cluster_size"] = plan.cluster;
+  if (plan.cluster > 1) counters["resident_clusters"] = m.occupancy->resident_clusters;
+}
+
+void run(benchmark::State& state, const Row& row, Study& study, Outcome& outcome) {
+  try {
+    if (const std::string reason = skip_reason(row, study.device()); !reason.empty()) {
+      ++outcome.skipped;
+      return skip(state, reason);
+    }
+    const Measurement m = study.measure(row);
+    // The samples are taken: the library is told of them in one batch, as many iterations as
+    // samples, each of the median time.
+    const auto samples = static_cast<benchmark::IterationCount>(m.samples.seconds.size());
+    while (state.KeepRunningBatch(samples))
+      state.SetIterationTime(quantile(m.samples.seconds, 0.5) * static_cast<double>(samples));
+    set_counters(state, row, study, m);
+    if (!row.rung->precision.empty()) state.SetLabel(row.rung->precision);
+    ++outcome.measured;
+  } catch (const std::exception& error) {
+    ++outcome.failed;
+    state.SkipWithError(error.what());
+  }
+}
+
+}  // namespace
+
+void register_rows(const std::function<Study&()>& study, Outcome& outcome) {
+  for (const Ladder& ladder : catalogue())
+    for (const Row& row : rows(ladder, Shapes::measured))
+      benchmark::RegisterBenchmark(
+          row.name().c_str(),
+          [row, study, &outcome](benchmark::State& state) { run(state, row, study(), outcome); })
+          ->UseManualTime()
+          ->Unit(benchmark::kMicrosecond);
+}
+
+}  // namespace ladders

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: MIT
+#include "sampler.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+
+#include "launch.hpp"
+
+namespace ladders {
+
+namespace {
+
+constexpr int kEventPairs = 16;
+
+__global__ void read_ticks(Tick* ticks) {
+#ifdef __CUDA_ARCH__
+  unsigned sm;
+  unsigned long long now;
+  asm volatile("mov.u32 %0, %%smid;" : "=r"(sm));
+  asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
+  ticks[sm] = {clock64(), now};
+#endif
+}
+
+// Reading twice the capacity leaves only clean lines of this buffer: nothing of the problem, and
+// nothing that must be written back while a sample runs.
+__global__ void read_all(const uint4* data, size_t count, unsigned* sink) {
+  unsigned sum = 0;
+  for (size_t i = blockIdx.x * size_t{blockDim.x} + threadIdx.x; i < count;
+       i += size_t{gridDim.x} * blockDim.x) {
+    const uint4 v = data[i];
+    sum += v.x ^ v.y ^ v.z ^ v.w;
+  }
+  if (sum == 0x5EED) *sink = sum;  // never: keeps the loads
+}
+
+double seconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+double sum(const std::vector<double>& values) {
+  double total = 0;
+  for (double value : values) total += value;
+  return total;
+}
+
+bool enough(const std::vector<double>& seconds, const Sampling& sampling, double wall) {
+  const int count = static_cast<int>(seconds.size());
+  if (sampling.exactly > 0) return count >= sampling.exactly;
+  if (wall >= sampling.wall_seconds) return count >= 3;
+  return count >= sampling.least && sum(seconds) >= sampling.device_seconds &&
+         median_noise(seconds) <= sampling.noise;
+}
+
+}  // namespace
+
+Sampler::Sampler(const Device& device)
+    : device_(device),
+      flush_(std::max<size_t>(2 * device.l2_bytes, 1 << 20) / sizeof(unsigned)),
+      before_(device.sms),
+      after_(device.sms) {
+  check(cudaStreamCreate(&stream_), "cudaStreamCreate");
+  events_.resize(2 * kEventPairs);
+  for (cudaEvent_t& event : events_) check(cudaEventCreate(&event), "cudaEventCreate");
+  check(cudaMemset(flush_.data(), 0, flush_.bytes()), "cudaMemset");
+}
+
+Sampler::~Sampler() {
+  for (cudaEvent_t event : events_) cudaEventDestroy(event);
+  cudaStreamDestroy(stream_);
+}
+
+void Sampler::flush() {
+  ladders::launch({.grid = static_cast<unsigned>(4 * device_.sms), .block = 512}, stream_, read_all,
+                  reinterpret_cast<const uint4*>(flush_.data()), flush_.bytes() / sizeof(uint4),
+                  flush_.data());
+}
+
+void Sampler::read_clocks(DeviceBuffer<Tick>& into) {
+  check(cudaMemsetAsync(into.data(), 0, into.bytes(), stream_), "cudaMemsetAsync");
+  ladders::launch({.grid = static_cast<unsigned>(device_.sms), .block = 1}, stream_, read_ticks,
+                  into.data());
+}
+
+double Sampler::clock_between() const {
+  std::vector<Tick> before(before_.size()), after(after_.size());
+  check(cudaMemcpy(before.data(), before_.data(), before_.bytes(), cudaMemcpyDeviceToHost),
+        "clock");
+  check(cudaMemcpy(after.data(), after_.data(), after_.bytes(), cudaMemcpyDeviceToHost), "clock");
+  std::vector<double> hz;
+  for (size_t i = 0; i < before.size(); ++i) {
+    if (before[i].nanoseconds == 0 || after[i].nanoseconds <= before[i].nanoseconds) continue;
+    hz.push_back(1e9 * double(after[i].cycles - before[i].cycles) /
+                 double(after[i].nanoseconds - before[i].nanoseconds));
+  }
+  return hz.empty() ? 0 : quantile(hz, 0.5);
+}
+
+std::vector<double> Sampler::batch(const std::function<void()>& launch, const Sampling& sampling,
+                                   int samples, int launches) {
+  for (int i = 0; i < samples; ++i) {
+    if (sampling.cold) flush();
+    check(cudaEventRecord(events_[2 * i], stream_), "cudaEventRecord");
+    for (int j = 0; j < launches; ++j) launch();
+    check(cudaEventRecord(events_[2 * i + 1], stream_), "cudaEventRecord");
+  }
+  check(cudaEventSynchronize(events_[2 * samples - 1]), "cudaEventSynchronize");
+  std::vector<double> seconds;
+  for (int i = 0; i < samples; ++i) {
+    float milliseconds = 0;
+    check(cudaEventElapsedTime(&milliseconds, events_[2 * i], events_[2 * i + 1]),
+          "cudaEventElapsedTime");
+    seconds.push_back(1e-3 * milliseconds / launches);
+  }
+  return seconds;
+}
+
+Samples Sampler::sample(const std::function<void()>& launch, const Sampling& sampling) {
+  const auto start = std::chrono::steady_clock::now();
+  // The warm-up finds how long a launch takes; then as many samples are queued at once as fill
+  // about 10 ms, so that the host is never waited for and the wall limit is still kept.
+  const double estimate = std::max(batch(launch, sampling, 1, 1).front(), 1e-6);
+  const int per_batch = std::clamp(static_cast<int>(10e-3 / estimate), 1, kEventPairs);
+  // Warm launches shorter than the events can resolve are timed several at a time.
+  const int launches = sampling.cold ? 1 : std::clamp(static_cast<int>(200e-6 / estimate), 1, 200);
+
+  Samples result;
+  read_clocks(before_);
+  while (!enough(result.seconds, sampling, seconds_since(start))) {
+    const int left = sampling.exactly - static_cast<int>(result.seconds.size());
+    const int count = sampling.exactly > 0 ? std::min(left, per_batch) : per_batch;
+    const std::vector<double> seconds = batch(launch, sampling, count, launches);
+    result.seconds.insert(result.seconds.end(), seconds.begin(), seconds.end());
+  }
+  read_clocks(after_);
+  result.sm_clock_hz = clock_between();
+  return result;
+}
+
+Samples Sampler::sample_host(const std::function<void()>& work, const Sampling& sampling) {
+  const auto start = std::chrono::steady_clock::now();
+  Samples result;
+  while (!enough(result.seconds, sampling, seconds_since(start))) {
+    const auto before = std::chrono::steady_clock::now();
+    work();
+    result.seconds.push_back(seconds_since(before));
+  }
+  return result;
+}
+
+double quantile(std::vector<double> values, double fraction) {
+  std::sort(values.begin(), values.end());
+  const double position = fraction * static_cast<double>(values.size() - 1);
+  const auto below = static_cast<size_t>(position);
+  const size_t above = std::min(below + 1, values.size() - 1);
+  return values[below] + (position - static_cast<double>(below)) * (values[above] - values[below]);
+}
+
+double median_noise(const std::vector<double>& values) {
+  const double spread = quantile(values, 0.75) - quantile(values, 0.25);
+  return 1.253 * spread / 1.349 / std::sqrt(double(values.size())) / quantile(values, 0.5);
+}
+
+}  // namespace ladders

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: MIT
+#include "study.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <sstream>
+#include <stdexcept>
+
+#include "launch.hpp"
+
+namespace ladders {
+
+Study::Study(const Device& device, const Sampling& sampling)
+    : device_(device), sampling_(sampling), sampler_(device) {}
+
+Problem& Study::problem(const Row& row) {
+  const std::string name = row.ladder->name + "/" + row.shape.name();
+  const auto found = std::find_if(problems_.begin(), problems_.end(),
+                                  [&](const auto& entry) { return entry.first == name; });
+  if (found != problems_.end()) {
+    problems_.splice(problems_.begin(), problems_, found);
+    return *problems_.front().second;
+  }
+  // A full device is no reason to fail while there are older problems to let go.
+  for (;;) try {
+      size_t free = 0, total = 0;
+      check(cudaMemGetInfo(&free, &total), "cudaMemGetInfo");
+      while (!problems_.empty() && free < total / 2) {
+        problems_.pop_back();
+        check(cudaMemGetInfo(&free, &total), "cudaMemGetInfo");
+      }
+      problems_.emplace_front(name, row.ladder->problem(row.shape, device_));
+      return *problems_.front().second;
+    } catch (const CudaError&) {
+      if (problems_.empty()) throw;
+      problems_.clear();
+    }
+}
+
+std::function<void()> Study::launcher(const Row& row, const Implementation& implementation,
+                                      const LaunchPlan& plan) {
+  Problem& data = problem(row);
+  return [&data, implementation, plan, zero = row.rung->zero_output, stream = sampler_.stream()] {
+    const Problem::Memory output = data.output();
+    if (zero && output.bytes > 0)
+      check(cudaMemsetAsync(output.data, 0, output.bytes, stream), "cudaMemsetAsync");
+    implementation.launch(plan, data, stream);
+  };
+}
+
+namespace {
+
+LaunchPlan plan_of(const Implementation& implementation, const Row& row, const Device& device) {
+  return implementation.plan ? implementation.plan(row.point, device, implementation.kernel)
+                             : LaunchPlan{};
+}
+
+}  // namespace
+
+Verdict Study::verify(const Row& row) {
+  const Implementation implementation = row.rung->at(row.point);
+  const LaunchPlan plan = plan_of(implementation, row, device_);
+  if (implementation.kernel) allow(implementation.kernel, plan);
+  const auto launch = launcher(row, implementation, plan);
+  const auto launch_and_wait = [&] {
+    launch();
+    check(cudaDeviceSynchronize(), "kernel");
+  };
+  Verdict verdict;
+  if (implementation.check) {
+    problem(row).poison();
+    launch_and_wait();
+    verdict = implementation.check(problem(row));
+  } else {
+    verdict = problem(row).verify(launch_and_wait);
+  }
+  const double limit = std::max(row.rung->error_limit, row.ladder->error_limit);
+  if (!verdict.wrong.empty()) throw std::runtime_error("wrong result: " + verdict.wrong);
+  for (const double error : {verdict.relative_error, verdict.worst_error})
+    if (!(error <= limit)) {
+      std::ostringstream message;
+      message << "wrong result: relative error " << error << ", limit " << limit;
+      throw std::runtime_error(message.str());
+    }
+  return verdict;
+}
+
+Measurement Study::measure(const Row& row) {
+  const Implementation implementation = row.rung->at(row.point);
+  Measurement result;
+  if (implementation.kernel) {
+    result.plan = plan_of(implementation, row, device_);
+    result.occupancy = occupancy(implementation.kernel, *result.plan, device_);
+  }
+  const std::string name = row.name();
+  if (!verdicts_.contains(name)) verdicts_[name] = verify(row);
+  result.verdict = verdicts_[name];
+  const auto launch = launcher(row, implementation, result.plan.value_or(LaunchPlan{}));
+  result.samples = implementation.on_host ? Sampler::sample_host(launch, sampling_)
+                                          : sampler_.sample(launch, sampling_);
+  // A kernel that leaves something behind is right once and wrong ever after.
+  verify(row);
+  if (row.rung->role == Role::ceiling) ceilings_.try_emplace(name, result);
+  return result;
+}
+
+double Study::speed(const Row& row, const Measurement& measurement, Quantity quantity) const {
+  const Work done = work(row, device_);
+  return (quantity == Quantity::flops ? done.flops : done.bytes()) /
+         quantile(measurement.samples.seconds, 0.5);
+}
+
+std::optional<double> Study::ceiling(const Row& row) {
+  const std::string& path = row.ladder->ceiling;
+  if (path.empty() || !row.rung->precision.empty()) return std::nullopt;
+  const size_t slash = path.find('/');
+  for (const Ladder& ladder : catalogue()) {
+    if (ladder.name != path.substr(0, slash)) continue;
+    for (const Row& candidate : rows(ladder, Shapes::measured)) {
+      const bool same_case = &ladder != row.ladder || candidate.shape.name() == row.shape.name();
+      if (candidate.rung->name != path.substr(slash + 1) || !same_case) continue;
+      const std::string name = candidate.name();
+      if (!ceilings_.contains(name)) try {
+          measure(candidate);
+        } catch (const std::exception& error) {
+          // The rows under it are as right as they were; they only lose their percentage.
+          std::fprintf(stderr, "%s, a ceiling, cannot be measured: %s\n", name.c_str(),
+                       error.what());
+          ceilings_[name] = std::nullopt;
+        }
+      if (!ceilings_[name]) return std::nullopt;
+      return speed(candidate, *ceilings_[name], row.ladder->quantity);
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace ladders

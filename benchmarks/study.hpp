@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <list>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "device.hpp"
+#include "ladder.hpp"
+#include "sampler.hpp"
+
+namespace ladders {
+
+/// What one row came to.
+struct Measurement {
+  Samples samples;
+  Verdict verdict;
+  std::optional<LaunchPlan> plan;      ///< none for library calls and host code
+  std::optional<Occupancy> occupancy;  ///< likewise
+};
+
+/// Measures rows on one device: each is verified before its first sample and again after its
+/// last. Problems are kept while memory allows, so that a case is filled once for all its rungs.
+class Study {
+ public:
+  Study(const Device& device, const Sampling& sampling);
+
+  const Device& device() const { return device_; }
+  const Sampling& sampling() const { return sampling_; }
+
+  /// Throws std::runtime_error when the row is wrong, cannot be launched or has failed before.
+  Measurement measure(const Row& row);
+
+  /// Runs the row once on each prepared input and compares; throws if it is wrong.
+  Verdict verify(const Row& row);
+
+  /// Quantity a second, from the median.
+  double speed(const Row& row, const Measurement& measurement, Quantity quantity) const;
+
+  /// Speed of the ceiling of this row's ladder, measured at the first need. Empty if there is none
+  /// or it cannot be measured, or if the row works in another precision than the ceiling.
+  std::optional<double> ceiling(const Row& row);
+
+ private:
+  Problem& problem(const Row& row);
+  std::function<void()> launcher(const Row& row, const Implementation& implementation,
+                                 const LaunchPlan& plan);
+
+  Device device_;
+  Sampling sampling_;
+  Sampler sampler_;
+  std::list<std::pair<std::string, std::unique_ptr<Problem>>> problems_;  // newest first
+  std::map<std::string, Verdict> verdicts_;                     // of the rows that were right
+  std::map<std::string, std::optional<Measurement>> ceilings_;  // empty where that failed
+};
+
+}  // namespace ladders

@@ -1,0 +1,22 @@
+# Installed packages win; otherwise pinned releases are fetched.
+include(FetchContent)
+find_package(CUDAToolkit 12.6 REQUIRED)
+
+set(BENCHMARK_ENABLE_TESTING OFF CACHE INTERNAL "")
+set(BENCHMARK_ENABLE_WERROR OFF CACHE INTERNAL "")
+set(INSTALL_GTEST OFF CACHE INTERNAL "")
+FetchContent_Declare(benchmark
+  URL https://github.com/google/benchmark/archive/refs/tags/v1.9.4.tar.gz
+  URL_HASH SHA256=b334658edd35efcf06a99d9be21e4e93e092bd5f95074c1673d5c8705d95c104
+  DOWNLOAD_EXTRACT_TIMESTAMP ON
+  FIND_PACKAGE_ARGS 1.7.1)
+FetchContent_MakeAvailable(benchmark)
+
+if(LADDERS_TESTS)
+  FetchContent_Declare(GTest
+    URL https://github.com/google/googletest/archive/refs/tags/v1.17.0.tar.gz
+    URL_HASH SHA256=65fab701d9829d38cb77c14acdc431d2108bfdbf8979e40eb8ae567edf10b27c
+    DOWNLOAD_EXTRACT_TIMESTAMP ON
+    FIND_PACKAGE_ARGS 1.12)
+  FetchContent_MakeAvailable(GTest)
+endif()

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: MIT
+//
+// What the scripts and the names of rows rely on.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <regex>
+#include <set>
+
+#include "context.hpp"
+#include "ladder.hpp"
+
+namespace ladders {
+namespace {
+
+const std::regex kName("[a-z][a-z0-9]*(_[a-z0-9]+)*");
+
+TEST(Catalogue, HasTheLaddersInOrder) {
+  std::vector<std::string> names;
+  for (const Ladder& ladder : catalogue()) names.push_back(ladder.name);
+  EXPECT_EQ(names, (std::vector<std::string>{"transpose", "sgemm", "reduction", "histogram",
+                                             "smem_layout", "roof"}));
+}
+
+TEST(Catalogue, NamesAreSnakeCaseAndUnique) {
+  for (const Ladder& ladder : catalogue()) {
+    EXPECT_TRUE(std::regex_match(ladder.name, kName)) << ladder.name;
+    std::set<std::string> names;
+    for (const Rung& rung : ladder.rungs) {
+      EXPECT_TRUE(std::regex_match(rung.name, kName)) << rung.name;
+      EXPECT_TRUE(names.insert(rung.name).second) << ladder.name << '/' << rung.name;
+    }
+  }
+  std::set<std::string> rows_seen;
+  for (const Ladder& ladder : catalogue())
+    for (const Row& row : rows(ladder, Shapes::measured))
+      EXPECT_TRUE(rows_seen.insert(row.name()).second) << row.name();
+}
+
+TEST(Catalogue, IdeasAreOneSentenceAndDifferent) {
+  std::set<std::string> ideas;
+  for (const Ladder& ladder : catalogue())
+    for (const Rung& rung : ladder.rungs) {
+      EXPECT_TRUE(std::regex_match(rung.idea, std::regex("[A-Z0-9c][^\\n]*[A-Za-z0-9)]\\.")))
+          << rung.idea;
+      EXPECT_LE(rung.idea.size(), 140u) << rung.idea;
+      EXPECT_TRUE(ideas.insert(ladder.name + rung.idea).second) << rung.idea;
+    }
+}
+
+TEST(Catalogue, HeadlinesAndCeilingsExist) {
+  for (const Ladder& ladder : catalogue()) {
+    EXPECT_NE(std::ranges::find(ladder.measured, ladder.headline), ladder.measured.end())
+        << ladder.name;
+    if (ladder.ceiling.empty()) continue;
+    bool found = false;
+    for (const Ladder& other : catalogue())
+      for (const Rung& rung : other.rungs)
+        if (other.name + "/" + rung.name == ladder.ceiling) {
+          found = true;
+          EXPECT_EQ(rung.role, Role::ceiling) << ladder.ceiling;
+        }
+    EXPECT_TRUE(found) << ladder.ceiling;
+  }
+}
+
+TEST(Catalogue, ShapesHaveAValueForEachAxis) {
+  for (const Ladder& ladder : catalogue())
+    for (const auto* shapes : {&ladder.measured, &ladder.tested}) {
+      EXPECT_FALSE(shapes->empty());
+      for (const Shape& shape : *shapes) EXPECT_EQ(shape.size(), ladder.axes.size()) << ladder.name;
+    }
+}
+
+TEST(Catalogue, EveryRungCanBeLaunchedAndVerified) {
+  for (const Ladder& ladder : catalogue())
+    for (const Row& row : rows(ladder, Shapes::tested)) {
+      const Implementation implementation = row.rung->at(row.point);
+      EXPECT_TRUE(implementation.launch) << row.name();
+      EXPECT_EQ(implementation.kernel != nullptr, bool(implementation.plan)) << row.name();
+      EXPECT_TRUE(row.rung->work || ladder.work) << row.name();
+    }
+}
+
+TEST(Catalogue, WorkIsAlgorithmic) {
+  const Device device;
+  for (const Ladder& ladder : catalogue()) {
+    if (ladder.name != "sgemm" && ladder.name != "transpose") continue;
+    for (const Row& row : rows(ladder, Shapes::measured)) {
+      const Work done = work(row, device);
+      if (ladder.name == "sgemm") {
+        const double m = row.point["m"], n = row.point["n"], k = row.point["k"];
+        EXPECT_EQ(done.flops, 2 * m * n * k);
+        EXPECT_EQ(done.bytes(), 4 * (m * k + k * n + m * n));
+      } else {
+        EXPECT_EQ(done.bytes(),
+                  2.0 * row.point["rows"] * row.point["columns"] * row.point["element"]);
+      }
+    }
+  }
+}
+
+TEST(Catalogue, PredictsTheKnownWavefronts) {
+  // Rows and columns of 32 x 32 and 32 x 16 tiles: worked out by hand.
+  const std::map<std::string, std::pair<int, int>> known = {
+      {"row_row", {1, 1}},
+      {"column_column", {32, 32}},
+      {"row_column", {1, 32}},
+      {"column_row", {32, 1}},
+      {"row_column_dynamic", {1, 32}},
+      {"row_column_padded", {1, 1}},
+      {"row_column_dynamic_padded", {1, 1}},
+      {"rectangle_row_row", {1, 1}},
+      {"rectangle_row_column", {1, 16}},
+      {"rectangle_dynamic", {1, 16}},
+      {"rectangle_padded", {1, 2}},
+      {"rectangle_padded_two", {1, 1}},
+      {"rectangle_dynamic_padded", {1, 2}},
+  };
+  for (const Ladder& ladder : catalogue()) {
+    if (ladder.name != "smem_layout") continue;
+    EXPECT_EQ(ladder.rungs.size(), known.size());
+    for (const Rung& rung : ladder.rungs) {
+      const auto [store, load] = known.at(rung.name);
+      EXPECT_EQ(rung.predictions.at("predicted_store_wavefronts"), store) << rung.name;
+      EXPECT_EQ(rung.predictions.at("predicted_load_wavefronts"), load) << rung.name;
+    }
+  }
+}
+
+TEST(Catalogue, JsonIsOneLineOfPrintableText) {
+  const std::string json = to_json(catalogue());
+  for (const char c : json) EXPECT_TRUE(c >= ' ' && c <= '~') << int(c);
+  for (const Ladder& ladder : catalogue())
+    for (const Rung& rung : ladder.rungs) {
+      EXPECT_NE(json.find("\"name\":\"" + rung.name + "\""), std::string::npos) << rung.name;
+      EXPECT_NE(json.find(rung.idea), std::string::npos) << rung.name;
+    }
+}
+
+}  // namespace
+}  // namespace ladders

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: MIT
+//
+// The harness's own logic, none of which needs a GPU.
+#include <gtest/gtest.h>
+
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "ladder.hpp"
+#include "options.hpp"
+#include "sampler.hpp"
+
+namespace ladders {
+namespace {
+
+Options parsed(std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), "ladder_bench");
+  std::vector<char*> argv;
+  for (std::string& argument : arguments) argv.push_back(argument.data());
+  return parse(static_cast<int>(argv.size()), argv.data());
+}
+
+bool passes_on(const Options& options, const std::string& argument) {
+  const auto& arguments = options.benchmark_arguments;
+  return std::find(arguments.begin(), arguments.end(), argument) != arguments.end();
+}
+
+TEST(Case, IsNamedByItsAxesInOrder) {
+  const std::vector<Axis> axes = {{"bins"}, {.name = "kind", .labels = {"flat", "steep"}}};
+  const Case c(axes, {256, 1});
+  EXPECT_EQ(c.name(), "bins:256/kind:steep");
+  EXPECT_EQ(c.with("cluster", 4).name(), "bins:256/kind:steep/cluster:4");
+  EXPECT_EQ(c["kind"], 1);
+  EXPECT_EQ(c.with("cluster", 4)["cluster"], 4);
+  EXPECT_THROW(c["cluster"], std::out_of_range);
+  EXPECT_EQ(Case({}, {}).name(), "");
+  EXPECT_THROW(Case(axes, {1}), std::invalid_argument);
+  EXPECT_THROW(Case(axes, {1, 2}), std::out_of_range);
+}
+
+TEST(Rows, RunCaseByCaseAndSweepByValue) {
+  Ladder ladder{.name = "l",
+                .axes = {{"n"}},
+                .measured = {{1}, {2}},
+                .tested = {{7}},
+                .rungs = {{.name = "a"}, {.name = "b", .sweep = {"cluster", {2, 4}, {8}}}}};
+  std::vector<std::string> names;
+  for (const Row& row : rows(ladder, Shapes::measured)) names.push_back(row.name());
+  EXPECT_EQ(names, (std::vector<std::string>{"l/a/n:1", "l/b/n:1/cluster:2", "l/b/n:1/cluster:4",
+                                             "l/a/n:2", "l/b/n:2/cluster:2", "l/b/n:2/cluster:4"}));
+  const std::vector<Row> tested = rows(ladder, Shapes::tested);
+  ASSERT_EQ(tested.size(), 2u);
+  EXPECT_EQ(tested[1].shape.name(), "n:7");
+  EXPECT_EQ(tested[1].point.name(), "n:7/cluster:8");
+}
+
+TEST(Rows, AreSkippedWithAReason) {
+  Ladder ladder{
+      .name = "l",
+      .axes = {{"n"}},
+      .measured = {{1}, {2}},
+      .rungs = {{.name = "a", .compute_capability = 90, .skip = [](const Case& c, const Device&) {
+                   return c["n"] > 1 ? "too large" : "";
+                 }}}};
+  const std::vector<Row> all = rows(ladder, Shapes::measured);
+  EXPECT_EQ(skip_reason(all[0], {.compute_capability = 90}), "");
+  EXPECT_EQ(skip_reason(all[1], {.compute_capability = 90}), "too large");
+  EXPECT_EQ(skip_reason(all[0], {.compute_capability = 89}), "needs compute capability 9.0");
+}
+
+TEST(ByAxis, ChoosesTheInstantiation) {
+  int dummy[2] = {};
+  const auto rung = [&](int i) {
+    return std::vector<Rung>{{.name = "a", .implementation = {.kernel = &dummy[i]}}};
+  };
+  const std::vector<Rung> merged = by_axis("size", {4, 8}, {rung(0), rung(1)});
+  ASSERT_EQ(merged.size(), 1u);
+  EXPECT_EQ(merged[0].at(Case({{"size"}}, {4})).kernel, &dummy[0]);
+  EXPECT_EQ(merged[0].at(Case({{"size"}}, {8})).kernel, &dummy[1]);
+  EXPECT_THROW(merged[0].at(Case({{"size"}}, {2})), std::out_of_range);
+}
+
+TEST(Statistics, QuantilesInterpolate) {
+  EXPECT_EQ(quantile({3}, 0.5), 3);
+  EXPECT_EQ(quantile({4, 1, 3, 2}, 0.5), 2.5);
+  EXPECT_EQ(quantile({5, 1, 2, 3, 4}, 0.25), 2);
+  EXPECT_EQ(quantile({5, 1}, 0), 1);
+  EXPECT_EQ(quantile({5, 1}, 1), 5);
+}
+
+TEST(Statistics, NoiseFallsWithTheSquareRootOfTheCount) {
+  std::vector<double> few, many;
+  for (int i = 0; i < 100; ++i) few.push_back(100 + i % 5);
+  for (int i = 0; i < 400; ++i) many.push_back(100 + i % 5);
+  EXPECT_NEAR(median_noise(few) / median_noise(many), 2, 0.05);
+  EXPECT_EQ(median_noise({1, 1, 1}), 0);
+  // One outlier is not noise of the median.
+  few.back() = 1e6;
+  EXPECT_LT(median_noise(few), 0.01);
+}
+
+TEST(HostSampling, StopsAtTheCountOrTheWallLimit) {
+  EXPECT_EQ(Sampler::sample_host([] {}, {.exactly = 7}).seconds.size(), 7u);
+  EXPECT_EQ(Sampler::sample_host([] {}, {.device_seconds = 1e9, .wall_seconds = 0}).seconds.size(),
+            3u);
+  EXPECT_GE(
+      Sampler::sample_host([] {}, {.device_seconds = 0, .least = 20, .noise = 1e9}).seconds.size(),
+      20u);
+}
+
+TEST(Options, OwnFlagsAreTakenOut) {
+  const Options options = parsed({"--device=3", "--cache=warm", "--benchmark_filter=x"});
+  EXPECT_EQ(options.device, 3);
+  EXPECT_FALSE(options.sampling.cold);
+  EXPECT_TRUE(passes_on(options, "--benchmark_filter=x"));
+  EXPECT_FALSE(passes_on(options, "--device=3"));
+  EXPECT_TRUE(parsed({}).sampling.cold);
+}
+
+TEST(Options, MinTimeIsReadInEveryDialect) {
+  EXPECT_EQ(parsed({"--benchmark_min_time=0.5"}).sampling.device_seconds, 0.5);
+  EXPECT_EQ(parsed({"--benchmark_min_time=0.5s"}).sampling.device_seconds, 0.5);
+  EXPECT_EQ(parsed({"--benchmark_min_time=12x"}).sampling.exactly, 12);
+  EXPECT_FALSE(passes_on(parsed({"--benchmark_min_time=12x"}), "--benchmark_min_time=12x"));
+}
+
+TEST(Options, ResultsAreWrittenBesideFirst) {
+  const Options options = parsed({"--benchmark_out=a.json"});
+  EXPECT_EQ(options.result_file, "a.json");
+  EXPECT_TRUE(passes_on(options, "--benchmark_out=" + options.partial_file));
+  EXPECT_NE(options.partial_file, options.result_file);
+}
+
+TEST(Options, ListingIsRecognised) {
+  EXPECT_TRUE(parsed({"--benchmark_list_tests"}).list);
+  EXPECT_TRUE(parsed({"--benchmark_list_tests=true"}).list);
+  EXPECT_FALSE(parsed({"--benchmark_list_tests=false"}).list);
+}
+
+TEST(Options, NonsenseIsRefused) {
+  for (const char* argument :
+       {"--device=x", "--device=-1", "--device=", "--device=1.5", "--cache=lukewarm",
+        "--benchmark_min_time=soon", "--benchmark_min_time=0x",
+        "--benchmark_min_time=", "--noise=-1", "--wall_limit=1h"})
+    EXPECT_THROW(parsed({argument}), UsageError) << argument;
+}
+
+}  // namespace
+}  // namespace ladders
