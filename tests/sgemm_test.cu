@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: MIT
+//
+// The FP64 reference of SGEMM against loops on the host, and the error that is made of it.
+#include "../kernels/sgemm.cu"  // NOLINT
+#include "gpu.hpp"
+
+namespace ladders {
+namespace {
+
+TEST(Gpu, SgemmReferenceAgreesWithTheHost) {
+  NEED_GPU();
+  constexpr int kM = 37, kN = 53, kK = 71;
+  Sgemm problem(Case(sgemm().axes, {kM, kN, kK}));
+  const auto ab = to_host(problem.product(), kM * kN);
+  for (int row = 0; row < kM; ++row)
+    for (int column = 0; column < kN; ++column) {
+      double sum = 0;
+      for (int i = 0; i < kK; ++i)
+        sum += double{random_float(row * kK + i, 1)} * random_float(i * kN + column, 2);
+      EXPECT_NEAR(ab[row * kN + column], sum, 1e-12);
+    }
+}
+
+TEST(Gpu, SgemmErrorIsThatOfTheResult) {
+  NEED_GPU();
+  constexpr int kSide = 64;
+  Sgemm problem(Case(sgemm().axes, {kSide, kSide, kSide}));
+  auto c = to_host(problem.product(), kSide * kSide);
+  std::vector<float> scaled(c.begin(), c.end());
+  for (float& value : scaled) value *= 1.001f;  // each element is off by a thousandth
+  check(cudaMemcpy(problem.output().data, scaled.data(), problem.output().bytes,
+                   cudaMemcpyHostToDevice),
+        "cudaMemcpy");
+  EXPECT_NEAR(problem.compare().relative_error, 1e-3, 1e-5);
+}
+
+}  // namespace
+}  // namespace ladders
