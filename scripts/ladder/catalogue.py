@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: MIT
+"""What a results file says of its ladders, so that no kernel is named in these scripts."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, fields
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Rung:
+    """One implementation. `precision` is empty unless it differs from the ladder's own."""
+
+    name: str
+    idea: str = ""
+    role: str = "step"  # step, peer (another library's) or ceiling (a measured limit)
+    precision: str = ""
+    sweep: str = ""  # an axis of this rung alone; its best value stands for the rung
+
+
+@dataclass(frozen=True)
+class Axis:
+    """One dimension of a ladder's cases; a facet becomes small multiples, not the x axis."""
+
+    name: str
+    facet: bool = False
+
+
+@dataclass(frozen=True)
+class Ladder:
+    """One problem and its rungs, in climbing order."""
+
+    name: str
+    title: str
+    quantity: str  # "bytes" or "flops": which rate is the speed
+    axes: tuple[Axis, ...]
+    rungs: tuple[Rung, ...]
+    headline: str = ""  # the case shown first, as it stands in row names
+    ceiling: str = ""  # "ladder/rung" that percent_of_ceiling is against
+
+    def __post_init__(self) -> None:
+        if self.quantity not in ("bytes", "flops"):
+            raise ValueError(f"quantity '{self.quantity}' of {self.name} is not bytes or flops")
+
+    @property
+    def rate(self) -> str:
+        """Name of the column that holds this ladder's speed, in units per second."""
+        return f"{self.quantity}_per_second"
+
+    @property
+    def is_roof(self) -> bool:
+        """Whether the ladder holds nothing but measured limits."""
+        return all(rung.role == "ceiling" for rung in self.rungs)
+
+    def rung(self, name: str) -> Rung | None:
+        """Return the rung of that name, or None."""
+        return next((rung for rung in self.rungs if rung.name == name), None)
+
+
+def parse(text: str) -> tuple[Ladder, ...]:
+    """Read the `ladders` string of a file's context. Raises ValueError naming what is wrong."""
+    try:
+        return tuple(
+            _make(
+                Ladder,
+                entry,
+                axes=tuple(_make(Axis, axis) for axis in entry["axes"]),
+                rungs=tuple(_make(Rung, rung) for rung in entry["rungs"]),
+            )
+            for entry in json.loads(text)
+        )
+    except KeyError as error:
+        raise ValueError(f"context 'ladders': no {error}") from error
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"context 'ladders': {error}") from error
+
+
+def _make(kind: type, entry: dict[str, Any], **given: Any) -> Any:
+    """Build a dataclass from the keys it knows: a newer file may carry more."""
+    return kind(**({f.name: entry[f.name] for f in fields(kind) if f.name in entry} | given))

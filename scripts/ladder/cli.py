@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: MIT
+"""The command line: plot, table and compare results files."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import os
+import re
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from ladder import errors
+from ladder.errors import LadderError
+from ladder.results import Results, load_results
+
+_EPILOG = """\
+exit codes:
+  0  done, and no regression        3  a results file cannot be read
+  1  compare: a regression          4  compare: rows missing or newly failing in HEAD
+  2  wrong usage, nothing to do     5  results that must not be set side by side
+"""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit code."""
+    options = _parser().parse_args(arguments)
+    try:
+        code = options.run(options)
+        sys.stdout.flush()
+    except LadderError as error:
+        print(f"ladder: {error}", file=sys.stderr)
+        return error.exit_code
+    except BrokenPipeError:
+        # The reader left; keep the interpreter from flushing into the closed pipe at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 128 + 13
+    return code
+
+
+def _plot(options: argparse.Namespace) -> int:
+    from ladder import plots  # matplotlib takes a second to load
+
+    results = _selected(options)
+    for path in plots.draw(results, options.output, options.format, _warn):
+        print(path)
+    return errors.OK
+
+
+def _table(options: argparse.Namespace) -> int:
+    from ladder import table
+
+    results = _selected(options)
+    if options.update:
+        table.update(options.update, results, options.ladder)
+    elif options.format == "markdown":
+        sys.stdout.write(table.markdown(results, options.ladder))
+    else:
+        sys.stdout.write(table.tidy(results, options.format, options.ladder))
+    return errors.OK
+
+
+def _compare(options: argparse.Namespace) -> int:
+    from ladder import report
+    from ladder.compare import compare
+
+    base, head = _keep(options.filter, load_results(options.base), load_results(options.head))
+    comparison = compare(base, head, options.threshold, force=options.force)
+    if options.format == "text" and sys.stdout.isatty():
+        report.terminal(comparison)
+    else:
+        write = {"text": report.text, "markdown": report.markdown, "json": report.to_json}
+        sys.stdout.write(write[options.format](comparison))
+    return comparison.exit_code
+
+
+def _selected(options: argparse.Namespace) -> list[Results]:
+    (kept,) = _keep(options.filter, load_results(options.results))
+    return [result for result in kept if len(result.rows)]
+
+
+def _keep(pattern: re.Pattern[str] | None, *sides: list[Results]) -> list[list[Results]]:
+    """Filter every side; a filter that keeps nothing at all is a mistake to report."""
+    if not pattern:
+        return list(sides)
+    kept = [[result.keep(pattern) for result in side] for side in sides]
+    if not any(len(result.rows) for side in kept for result in side):
+        raise LadderError(f"--filter {pattern.pattern}: no row matches")
+    return kept
+
+
+def _warn(message: str) -> None:
+    print(f"ladder: {message}", file=sys.stderr)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="ladder",
+        description="Plots, tables and comparisons of ladder results (Google Benchmark JSON).",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+
+    plot = commands.add_parser("plot", help="draw the climb, roofline and overview figures")
+    _add_results(plot)
+    plot.add_argument(
+        "--output", type=Path, default=Path("plots"), metavar="DIR", help="default: plots"
+    )
+    plot.add_argument(
+        "--format", type=_formats, default=["svg"], metavar="svg,png", help="default: svg"
+    )
+    plot.set_defaults(run=_plot)
+
+    table = commands.add_parser("table", help="write tables, or update those in a README")
+    _add_results(table)
+    table.add_argument("--format", choices=["markdown", "csv", "json"], default="markdown")
+    table.add_argument("--ladder", metavar="NAME", help="only this ladder, or 'overview'")
+    table.add_argument(
+        "--update",
+        type=Path,
+        metavar="FILE",
+        help="replace the tables between '<!-- ladder:table NAME -->' and '<!-- ladder:end -->'",
+    )
+    table.set_defaults(run=_table)
+
+    compare = commands.add_parser(
+        "compare",
+        help="compare two runs; the exit code tells the outcome",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    compare.add_argument("base", metavar="BASE", help="results file or directory")
+    compare.add_argument("head", metavar="HEAD", help="results file or directory")
+    compare.add_argument(
+        "--threshold",
+        type=_threshold,
+        default=0.01,
+        metavar="FRACTION",
+        help="relative change that counts; default: 0.01",
+    )
+    _add_filter(compare)
+    compare.add_argument("--format", choices=["text", "markdown", "json"], default="text")
+    compare.add_argument("--force", action="store_true", help="compare what is incomparable")
+    compare.set_defaults(run=_compare)
+    return parser
+
+
+def _add_results(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "results", nargs="+", metavar="RESULTS", help="results files, or directories of *.json"
+    )
+    _add_filter(parser)
+
+
+def _add_filter(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--filter", type=_regex, metavar="REGEX", help="only rows whose name this is found in"
+    )
+
+
+def _regex(text: str) -> re.Pattern[str]:
+    try:
+        return re.compile(text)
+    except re.error as error:
+        raise argparse.ArgumentTypeError(f"'{text}' is no regular expression: {error}") from error
+
+
+def _formats(text: str) -> list[str]:
+    formats = list(dict.fromkeys(text.split(",")))
+    if unknown := set(formats) - {"svg", "png"}:
+        raise argparse.ArgumentTypeError(f"unknown format '{min(unknown)}'; there are svg and png")
+    return formats
+
+
+def _threshold(text: str) -> float:
+    value = float(text)
+    if not (math.isfinite(value) and value >= 0):
+        raise argparse.ArgumentTypeError(f"'{text}' is not a fraction of zero or more")
+    return value

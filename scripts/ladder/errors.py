@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: MIT
+"""Failures that the command line reports in one line, each with its exit code."""
+
+OK, REGRESSION, USAGE, UNREADABLE, LOST_COVERAGE, INCOMPARABLE = range(6)
+
+
+class LadderError(Exception):
+    """A failure the user can act on; `exit_code` is what the command returns."""
+
+    exit_code = USAGE
+
+
+class ResultError(LadderError):
+    """A results file that cannot be read or is not a Google Benchmark result."""
+
+    exit_code = UNREADABLE
+
+
+class IncomparableError(LadderError):
+    """Results that must not be set side by side."""
+
+    exit_code = INCOMPARABLE

@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: MIT
+"""Several GPUs side by side at the headline case."""
+
+from __future__ import annotations
+
+import math
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from ladder import units
+from ladder.plots import style
+from ladder.study import Study
+
+_WIDTH, _BAR = 3.6, 0.24  # inches
+
+
+def draw(found: list[tuple[str, Study]]) -> Figure:
+    """Draw grouped bars by rung for (name, study) pairs of one ladder: speed, and percent."""
+    first = found[0][1]
+    case = first.headline
+    present = {rung.name for _, study in found for rung in study.rungs}
+    listed = dict.fromkeys(rung.name for _, study in found for rung in study.ladder.rungs)
+    names = [name for name in listed if name in present]
+    divisor, unit = first.unit(
+        [study.speed(row) for _, study in found for r in study.rungs if (row := study.ok(r, case))]
+    )
+    left = 0.4 + style.widest(names)
+    group = _BAR * len(found) + 0.14
+    body = group * len(names)
+    width = left + 2 * _WIDTH + 1.7
+    height = body + 1.75
+    where = f" at {first.spell(case)}" if case else ""
+    cache = found[0][1].results.cache_mode
+    figure = style.page(
+        width, height, f"{first.ladder.title}: {len(found)} GPUs", f"{cache} cache{where}"
+    )
+    at = 0.2
+    for i, (name, study) in enumerate(found):  # the legend, in the bars' colours
+        commit = f" ({study.results.commit})" if study.results.commit not in name else ""
+        text = f"■ {name}{commit}"
+        figure.text(at / width, 1 - 0.82 / height, text, color=style.GPU_COLOURS[i % 6])
+        at += 0.35 + style.text_width(text)
+    speed = style.panel(figure, left, 0.65, _WIDTH, body)
+    _grouped(speed, found, names, lambda s, row: s.speed(row) / divisor, units.number)
+    speed.set_xlabel(unit)
+    speed.set_yticks(range(len(names)), names, size=style.NORMAL)
+    percent = style.panel(figure, left + _WIDTH + 1.0, 0.65, _WIDTH, body)
+    _grouped(percent, found, names, Study.percent, units.percent)
+    percent.set_xlabel(f"percent of each GPU's own {first.ladder.ceiling}")
+    percent.set_yticks(range(len(names)), [])
+    return figure
+
+
+def _grouped(axes: Axes, found: list, names: list[str], measure, write) -> None:
+    case = found[0][1].headline
+    own = [
+        measure(study, row)
+        for _, study in found
+        for rung in study.rungs
+        if not rung.precision and (row := study.ok(rung, case))
+    ]
+    limit = 1.02 * max((value for value in own if value == value), default=math.inf)
+    thick = 0.84 / len(found)
+    for i, (_, study) in enumerate(found):
+        for y, name in enumerate(names):
+            rung = study.ladder.rung(name)
+            row = study.ok(rung, case) if rung else None
+            value = measure(study, row) if row else math.nan
+            at = y - 0.42 + thick * (i + 0.5)
+            text = write(value) if value == value else "–"
+            end = min(value, limit) if value == value else 0.0
+            axes.barh(at, end, height=0.9 * thick, color=style.GPU_COLOURS[i % 6])
+            if value > limit:
+                style.break_bar(axes, 0.85 * limit, at)
+            style.note(axes, text, (end, at), (3, 0), va="center", color="black")
+    axes.set(xlim=(0, limit if math.isfinite(limit) else None), ylim=(len(names) - 0.5, -0.5))
+    axes.tick_params(axis="y", length=0)

@@ -1,0 +1,245 @@
+# SPDX-License-Identifier: MIT
+"""The look of all figures, laid out in inches, and what makes their bytes repeatable."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import cache
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+import matplotlib.style
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.axis import Axis
+from matplotlib.figure import Figure
+from matplotlib.font_manager import FontProperties
+from matplotlib.textpath import TextPath
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+from ladder.catalogue import Ladder, Rung
+from ladder.errors import LadderError
+from ladder.results import Results
+
+SMALL, NORMAL, LARGE = 8.0, 9.0, 13.0  # points
+_GAP = 0.25  # inches between text columns
+GREY, FAINT, PEER, ALARM = "#555555", "#d0d0d0", "#d55e00", "#cc0000"
+LAST_STEP = "#440154"
+GPU_COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00")
+_RC = {
+    "font.family": "DejaVu Sans",
+    "font.size": NORMAL,
+    "text.parse_math": False,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.axisbelow": True,
+    "hatch.linewidth": 0.6,
+    "xtick.labelsize": SMALL,
+    "ytick.labelsize": SMALL,
+    "savefig.dpi": 120,
+    "svg.fonttype": "path",
+}
+
+
+class NothingToDrawError(Exception):
+    """The results lack what a figure needs; the message says what."""
+
+
+@contextmanager
+def look() -> Iterator[None]:
+    """Apply the suite's look, whatever the user's own matplotlib settings are."""
+    with matplotlib.style.context(["default", _RC]):
+        yield
+
+
+def save(figure: Figure, directory: Path, stem: str, formats: Sequence[str]) -> list[Path]:
+    """Write a figure in each format, with nothing in it of the time or the machine."""
+    paths = []
+    for form in formats:
+        path = directory / f"{stem}.{form}"
+        metadata = {"Date": None, "Creator": None} if form == "svg" else {"Software": None}
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with mpl.rc_context({"svg.hashsalt": stem}):
+                figure.savefig(path, metadata=metadata)
+        except OSError as error:
+            raise LadderError(f"{error.filename or path}: {error.strerror}") from error
+        paths.append(path)
+    return paths
+
+
+def page(width: float, height: float, title: str, subtitle: str) -> Figure:
+    """Return an empty figure of that many inches, titled at the top left."""
+    figure = Figure(figsize=(width, height))
+    figure.text(0.2 / width, 1 - 0.32 / height, title, size=LARGE, weight="bold")
+    figure.text(0.2 / width, 1 - 0.54 / height, subtitle, size=NORMAL, color=GREY)
+    return figure
+
+
+def panel(figure: Figure, left: float, bottom: float, width: float, height: float) -> Axes:
+    """Add axes at a place given in inches."""
+    total_width, total_height = figure.get_size_inches()
+    return figure.add_axes(
+        (left / total_width, bottom / total_height, width / total_width, height / total_height)
+    )
+
+
+@cache
+def text_width(text: str, size: float = NORMAL) -> float:
+    """Width in inches of a line of text."""
+    if not text.strip():
+        return 0.0
+    path = TextPath((0, 0), text, size=size, prop=FontProperties(family="DejaVu Sans"))
+    return float(path.get_extents().width) / 72
+
+
+def widest(texts: Sequence[str], size: float = NORMAL) -> float:
+    """Width in inches of the longest of several lines."""
+    return max((text_width(text, size) for text in texts), default=0.0)
+
+
+def fit(text: str, width: float, size: float = NORMAL) -> str:
+    """Shorten a line to `width` inches."""
+    short = text
+    while len(short) > 1 and text_width(short, size) > width:
+        short = short[:-2].rstrip() + "…"
+    return short
+
+
+def columns_width(columns: dict[str, list[str]]) -> float:
+    """Inches that text columns take."""
+    return sum(_GAP + widest([header, *cells]) for header, cells in columns.items())
+
+
+def text_columns(axes: Axes, columns: dict[str, list[str]], right: float) -> None:
+    """Write right-aligned columns beside axes of `right` inches: a cell at y = 0, 1, 2..."""
+    width = right
+    for header, cells in columns.items():
+        right += columns_width({header: cells})
+        at = right / width
+        place = {"coordinates": "axes fraction", "ha": "right", "size": NORMAL}
+        note(axes, header, (at, 1), (0, 4), **place)
+        for y, cell in enumerate(cells):
+            place["coordinates"] = ("axes fraction", "data")
+            note(axes, cell, (at, y), va="center", color="black", **place)
+
+
+def spread(wanted: Sequence[float], gap: float, low: float, high: float) -> np.ndarray:
+    """Move positions as little as possible so that all lie `gap` apart within [low, high].
+
+    This is isotonic regression of the positions less their ranks times the gap.
+    """
+    order = np.argsort(wanted, kind="stable")
+    gap = min(gap, (high - low) / max(len(order) - 1, 1))
+    ranks = gap * np.arange(len(order))
+    pools: list[list[float]] = []
+    for value in np.asarray(wanted, dtype=float)[order] - ranks:
+        pools.append([value])
+        while len(pools) > 1 and np.mean(pools[-2]) >= np.mean(pools[-1]):
+            pools[-2:] = [pools[-2] + pools[-1]]
+    level = np.concatenate([np.full(len(pool), np.mean(pool)) for pool in pools] or [[]])
+    placed = np.empty(len(order))
+    placed[order] = np.clip(level, low, max(low, high - ranks[-1] if len(ranks) else low)) + ranks
+    return placed
+
+
+def category_ticks(axes: Axes, labels: Sequence[str], width: float) -> None:
+    """Label x = 0, 1, 2... on axes of `width` inches, turned or thinned where they would touch."""
+    need = max(text_width(a + b, SMALL) / 2 for a, b in pairwise([*labels, labels[-1]])) + 0.08
+    room = width / len(labels)
+    turned = need > room and len(labels) <= 12
+    shown = range(0, len(labels), 1 if turned else max(1, round(need / room + 0.49)))
+    turn = {"rotation": 30, "ha": "right", "rotation_mode": "anchor"} if turned else {}
+    axes.set_xticks(shown, [labels[i] for i in shown], **turn)
+
+
+def log_ticks(axis: Axis) -> None:
+    """Label a logarithmic axis plainly, at 1, 2 and 5 of each decade when it spans few."""
+    low, high = axis.get_view_interval()
+    axis.set_major_locator(LogLocator(subs=(1, 2, 5) if high / low < 200 else (1,)))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.12g}"))
+    axis.set_minor_formatter(NullFormatter())
+
+
+def colours(ladder: Ladder) -> dict[str, tuple | str]:
+    """Colour of each rung: steps darken as they climb, peers are orange, ceilings grey."""
+    steps = [rung.name for rung in ladder.rungs if rung.role == "step"]
+    shades = mpl.colormaps["viridis"](np.linspace(0.78, 0.0, len(steps)))
+    found = dict(zip(steps, map(tuple, shades), strict=True))
+    return {r.name: found.get(r.name, PEER if r.role == "peer" else GREY) for r in ladder.rungs}
+
+
+def bar_style(rung: Rung, colour: tuple | str) -> dict:
+    """Bars: steps filled, peers hatched, ceilings hollow."""
+    if rung.role == "step":
+        return {"color": colour}
+    hatch = "////" if rung.role == "peer" else None
+    return {"facecolor": "white", "edgecolor": colour, "hatch": hatch}
+
+
+def break_bar(axes: Axes, x: float, y: float) -> None:
+    """Mark a bar that is cut short, as it would leave the scale to itself."""
+    box = {"facecolor": "white", "edgecolor": "none", "pad": 1}
+    axes.text(x, y, "//", va="center", ha="center", weight="bold", size=12, bbox=box)
+
+
+def line_style(rung: Rung) -> str:
+    """Lines: steps solid, peers dashed, ceilings dotted."""
+    return {"peer": "--", "ceiling": ":"}.get(rung.role, "-")
+
+
+def distinct_names(results: Sequence[Results]) -> list[str]:
+    """Name results by GPU, and by what else tells them apart when GPUs are equal."""
+    names = [r.gpu or "unknown GPU" for r in results]
+    for extra in ([r.commit for r in results], [str(i + 1) for i in range(len(results))]):
+        if len(set(names)) < len(names):
+            names = [
+                f"{n} {e}" if names.count(n) > 1 else n for n, e in zip(names, extra, strict=True)
+            ]
+    return names
+
+
+def note(
+    axes: Axes,
+    text: str,
+    at: tuple[float, float],
+    offset: tuple[float, float] = (0, 0),
+    *,
+    coordinates: str | tuple[str, str] = "data",
+    **options: Any,
+) -> None:
+    """Write small grey text `offset` points from a place."""
+    options = {"size": SMALL, "color": GREY} | options
+    axes.annotate(text, at, offset, xycoords=coordinates, textcoords="offset points", **options)
+
+
+def label_ends(
+    axes: Axes, ends: Sequence[tuple[float, float, str, tuple | str]], width: float, height: float
+) -> None:
+    """Name lines (x, y, text, colour) right of log-scaled axes of that size in inches."""
+    end = 1 + 0.15 / width
+    low, high = np.log(axes.get_ylim())
+    wanted = [(np.log(y) - low) / (high - low) for _, y, _, _ in ends]
+    gap = 1.25 * SMALL / 72 / height
+    for (x, y, text, colour), at in zip(ends, spread(wanted, gap, 0.0, 1.0), strict=True):
+        axes.annotate(
+            text,
+            (x, y),
+            (end, at),
+            textcoords="axes fraction",
+            va="center",
+            size=SMALL,
+            color=colour,
+            arrowprops={
+                "arrowstyle": "-",
+                "color": colour,
+                "linewidth": 0.5,
+                "alpha": 0.6,
+                "shrinkA": 0,
+                "shrinkB": 2,
+                "relpos": (0, 0.5),
+            },
+        )

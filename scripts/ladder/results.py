@@ -1,0 +1,220 @@
+# SPDX-License-Identifier: MIT
+"""Reads Google Benchmark JSON, of libbenchmark 1.7.1 to 1.9.x, into one row a measurement."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from os import PathLike
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import pandas as pd
+
+from ladder import catalogue, files
+from ladder.catalogue import Ladder
+from ladder.errors import ResultError
+
+_SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
+_WORST_FIRST = ("error", "skipped", "ok")
+
+# Everything else that is a number in a row is a user counter.
+_LIBRARY_FIELDS = frozenset(
+    "name family_index per_family_instance_index run_name run_type repetitions repetition_index "
+    "threads aggregate_name aggregate_unit iterations real_time cpu_time time_unit label "
+    "error_occurred error_message skipped skip_message cpu_coefficient real_coefficient big_o "
+    "rms".split()
+)
+
+# Always present, so that callers need not ask first; missing values are NaN.
+COUNTERS = (
+    "flops_per_second bytes_per_second arithmetic_intensity percent_of_ceiling "
+    "theoretical_occupancy registers static_shared_bytes dynamic_shared_bytes spilled_bytes "
+    "block_threads grid_blocks blocks_per_sm waves cluster_size resident_clusters sm_clock_hz "
+    "samples min_seconds q1_seconds median_seconds q3_seconds relative_error "
+    "predicted_load_wavefronts predicted_store_wavefronts".split()
+)
+COLUMNS = (
+    "file gpu gpu_uuid commit cache_mode build_type name ladder rung role precision case sweep "
+    "status reason label time_unit repetitions seconds".split()
+)
+
+
+@dataclass(frozen=True)
+class Results:
+    """What one GPU measured at one commit, merged from all its files."""
+
+    context: dict[str, Any]
+    ladders: tuple[Ladder, ...]
+    rows: pd.DataFrame
+    ceilings: pd.DataFrame  # measured limits, also when `rows` was filtered
+
+    @property
+    def gpu(self) -> str:
+        """The GPU's name, or empty in a file of another suite."""
+        return str(self.context.get("gpu_name", ""))
+
+    @property
+    def cache_mode(self) -> str:
+        """`cold`, `warm`, or empty in a file of another suite."""
+        return str(self.context.get("cache_mode", ""))
+
+    @property
+    def commit(self) -> str:
+        """Short commit, marked when the tree held changes."""
+        commit = str(self.context.get("git_commit", ""))[:7]
+        return commit + ("-dirty" if commit and self.context.get("git_dirty") == "true" else "")
+
+    def keep(self, pattern: re.Pattern[str]) -> Results:
+        """Return these results with only the rows whose name `pattern` is found in."""
+        found = [bool(pattern.search(name)) for name in self.rows["name"]]
+        return replace(self, rows=self.rows[found].reset_index(drop=True))
+
+    @property
+    def build_type(self) -> str:
+        """How the measuring program was built; the library's own build type for other suites."""
+        return str(self.context.get("build_type") or self.context.get("library_build_type", ""))
+
+
+def load(paths: str | PathLike[str] | Iterable[str | PathLike[str]]) -> pd.DataFrame:
+    """Read files, or every *.json below directories, as tidy rows: one a benchmark.
+
+    Columns: `file`, `gpu`, `gpu_uuid`, `commit`, `cache_mode`, `build_type`; `name` (the
+    benchmark's run_name) and what it spells: `ladder`, `rung`, `case` ("axis:value/..."), `sweep`
+    (the value of the rung's own axis) and one `axis_<name>` column an axis; `role` and
+    `precision` of the rung; `status` ("ok", "skipped", "error") and its `reason`; `label`;
+    `time_unit` as written; `repetitions`; `seconds`, the median time of one run. Then the
+    counters under their own names, in the unit the name ends in: `*_per_second` in bytes/s or
+    FLOP/s, `*_seconds`, `*_bytes`, `*_hz`; `arithmetic_intensity` in FLOP/byte,
+    `percent_of_ceiling` in percent, `theoretical_occupancy` and `relative_error` as fractions.
+    Repetitions are folded by their median, quartiles by the widest range. What was not
+    recorded is NaN, or "" in text.
+
+    Raises:
+        ResultError: a file is missing, unreadable or not a Google Benchmark result.
+    """
+    return pd.concat([r.rows for r in load_results(paths)], ignore_index=True)
+
+
+def load_results(paths: str | PathLike[str] | Iterable[str | PathLike[str]]) -> list[Results]:
+    """Read as `load` does, merging the files of one GPU, commit and cache mode into one Results."""
+    groups: dict[tuple, list[tuple[Path, dict]]] = {}
+    for path in files.find([paths] if isinstance(paths, str | PathLike) else paths):
+        document = files.read(path)
+        groups.setdefault(_identity(document["context"]), []).append((path, document))
+    return [_merge(documents) for documents in groups.values()]
+
+
+def _identity(context: dict[str, Any]) -> tuple:
+    keys = ["gpu_name", "gpu_uuid", "git_commit", "git_dirty", "cache_mode", "build_type"]
+    if "gpu_name" not in context:
+        keys += ["host_name", "executable", "library_build_type"]
+    return tuple(str(context.get(key, "")) for key in keys)
+
+
+def _merge(documents: list[tuple[Path, dict]]) -> Results:
+    """Fold the files of one identity: a benchmark found twice counts as repeated."""
+    ladders: dict[str, Ladder] = {}
+    repeated: dict[str, list[tuple[Path, dict]]] = {}
+    for path, document in documents:
+        try:
+            for ladder in catalogue.parse(document["context"].get("ladders") or "[]"):
+                ladders.setdefault(ladder.name, ladder)
+            for row in document["benchmarks"]:
+                repeated.setdefault(row["run_name"], []).append((path, row))
+        except ValueError as error:
+            raise ResultError(f"{path}: {error}") from error
+
+    context, nothing = documents[0][1]["context"], pd.DataFrame()
+    results = Results(context, tuple(ladders.values()), nothing, nothing)
+    common = {
+        "gpu": results.gpu,
+        "gpu_uuid": str(results.context.get("gpu_uuid", "")),
+        "commit": results.commit,
+        "cache_mode": results.cache_mode,
+        "build_type": results.build_type,
+    }
+    records = []
+    for name, rows in repeated.items():
+        # Means, deviations and fits (BigO, RMS) are no measurements: only a median stands in.
+        iterations = [(p, r) for p, r in rows if r.get("run_type") != "aggregate"]
+        medians = [(p, r) for p, r in rows if r.get("aggregate_name") == "median"]
+        if used := iterations or medians:
+            path = used[0][0]
+            try:
+                measured = _measure([row for _, row in used])
+                records.append(measured | _spell(name, ladders) | common | {"file": str(path)})
+            except ValueError as error:
+                raise ResultError(f"{path}: {name}: {error}") from error
+    if not records:
+        raise ResultError(f"{documents[0][0]}: holds no measurements, only derived rows")
+    frame = pd.DataFrame(records)
+    axes = [column for column in frame.columns if column.startswith("axis_")]
+    order = dict.fromkeys([*COLUMNS, *axes, *COUNTERS, *frame.columns])
+    frame = frame.reindex(columns=list(order)).fillna(dict.fromkeys(axes, ""))
+    limits = frame[(frame["role"] == "ceiling") & (frame["status"] == "ok")]
+    return replace(results, rows=frame, ceilings=limits)
+
+
+def _measure(rows: list[dict[str, Any]]) -> dict[str, Any]:
+    """Fold repetitions; the worst status of any of them is the benchmark's."""
+    unit = rows[0].get("time_unit", "ns")
+    if unknown := [u for row in rows if (u := row.get("time_unit", "ns")) not in list(_SECONDS)]:
+        raise ValueError(f"unknown time unit '{unknown[0]}'")
+    status, reason = min(map(_status, rows), key=lambda found: _WORST_FIRST.index(found[0]))
+    measured = {
+        "status": status,
+        "reason": reason,
+        "label": str(rows[0].get("label", "")),
+        "time_unit": unit,
+        "repetitions": len(rows),
+        "seconds": math.nan,
+    }
+    if status != "ok":
+        return measured
+    counters = {key: None for row in rows for key in row if key not in _LIBRARY_FIELDS}
+    folds = {"q1_seconds": min, "min_seconds": min, "q3_seconds": max, "samples": sum}
+    for key in counters:
+        values = [v for row in rows if (v := _number(row.get(key))) is not None]
+        if values:
+            counters[key] = folds.get(key, median)(values)
+    times = [row["real_time"] * _SECONDS[row.get("time_unit", "ns")] for row in rows]
+    measured["seconds"] = counters.get("median_seconds") or median(times)
+    return {k: v for k, v in counters.items() if v is not None} | measured
+
+
+def _status(row: dict[str, Any]) -> tuple[str, str]:
+    """Return (status, reason); 1.7.1 knows only errors, so a skip is told by its message."""
+    message = str(row.get("skip_message") or row.get("error_message") or "no reason given")
+    if row.get("skipped") or message.startswith("skipped: "):
+        return "skipped", message.removeprefix("skipped: ")
+    if row.get("error_occurred"):
+        return "error", message
+    time = _number(row.get("real_time"))
+    return ("ok", "") if time and time > 0 else ("error", "no time was recorded")
+
+
+def _number(value: Any) -> float | None:
+    ok = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    return float(value) if ok else None
+
+
+def _spell(name: str, ladders: dict[str, Ladder]) -> dict[str, Any]:
+    """Split `ladder/rung/axis:value/...`; a row of no known ladder keeps its whole name."""
+    ladder_name, _, rest = name.partition("/")
+    rung_name, *segments = rest.split("/")
+    spelled = dict.fromkeys(("ladder", "rung", "role", "precision", "case", "sweep"), "")
+    spelled["name"] = name
+    if not (ladder := ladders.get(ladder_name)):
+        return spelled
+    if not (rung := ladder.rung(rung_name)):
+        raise ValueError(f"ladder '{ladder_name}' lists no rung '{rung_name}'")
+    values = dict(segment.split(":", 1) for segment in segments if ":" in segment)
+    axes = {axis.name: values[axis.name] for axis in ladder.axes if axis.name in values}
+    spelled |= {"ladder": ladder.name, "rung": rung.name, "role": rung.role}
+    spelled |= {"precision": rung.precision, "sweep": values.get(rung.sweep, "")}
+    spelled |= {"case": "/".join(f"{axis}:{value}" for axis, value in axes.items())}
+    return spelled | {f"axis_{axis}": value for axis, value in axes.items()}

@@ -1,0 +1,203 @@
+# SPDX-License-Identifier: MIT
+"""One ladder as one GPU measured it: the questions that tables and plots ask."""
+
+from __future__ import annotations
+
+import math
+from functools import cached_property
+from typing import Any
+
+from ladder import units
+from ladder.catalogue import Ladder, Rung
+from ladder.results import Results
+
+# A roof is itself measured, so a row counts as above it only beyond the roof's own noise.
+ABOVE_ROOF_PERCENT = 101.0
+
+Row = Any  # a named tuple of one DataFrame row
+
+
+class Study:
+    """The rows of `ladder` within `results`."""
+
+    def __init__(self, results: Results, ladder: Ladder) -> None:
+        self.results = results
+        self.ladder = ladder
+        rows = results.rows[results.rows["ladder"] == ladder.name]
+        self.rows: list[Row] = list(rows.itertuples(index=False))
+        self.best: dict[tuple[str, str], Row] = {}  # by (rung, case): the best of a sweep
+        for row in self.rows:
+            key = (row.rung, row.case)
+            if key not in self.best or self._rank(row) > self._rank(self.best[key]):
+                self.best[key] = row
+
+    def _rank(self, row: Row) -> tuple[bool, float]:
+        return row.status == "ok", 0.0 if math.isnan(self.speed(row)) else self.speed(row)
+
+    @cached_property
+    def cases(self) -> list[str]:
+        """Every case measured, in the order of the rung that has most of them."""
+        by_rung: dict[str, dict[str, None]] = {}
+        for row in self.rows:
+            by_rung.setdefault(row.rung, {})[row.case] = None
+        fullest_first = sorted(by_rung.values(), key=len, reverse=True)
+        return list(dict.fromkeys(case for cases in fullest_first for case in cases))
+
+    @cached_property
+    def rungs(self) -> list[Rung]:
+        """The rungs that have rows, in climbing order."""
+        present = {row.rung for row in self.rows}
+        return [rung for rung in self.ladder.rungs if rung.name in present]
+
+    @cached_property
+    def headline(self) -> str:
+        """The ladder's headline case, or the case most rungs ran when that one is absent."""
+        ran = {case: sum(self.ok(r, case) is not None for r in self.rungs) for case in self.cases}
+        return self.ladder.headline if ran.get(self.ladder.headline) else max(ran, key=ran.get)
+
+    @property
+    def counts_flops(self) -> bool:
+        """Whether rows have a place on a roofline."""
+        return any(row.flops_per_second > 0 and row.arithmetic_intensity > 0 for row in self.rows)
+
+    def ok(self, rung: Rung, case: str) -> Row | None:
+        """Return the measurement of a rung at a case, or None where there is no speed."""
+        row = self.best.get((rung.name, case))
+        return row if row and row.status == "ok" and self.speed(row) > 0 else None
+
+    def speed(self, row: Row) -> float:
+        """Speed in FLOP/s or bytes/s; NaN where the row counts neither."""
+        return getattr(row, self.ladder.rate)
+
+    def unit(self, speeds: list[float] | None = None) -> tuple[float, str]:
+        """Return (divisor, unit) for `speeds`, by default the headline's in own precision."""
+        if speeds is None:
+            found = [self.ok(rung, self.headline) for rung in self.rungs if not rung.precision]
+            speeds = [self.speed(row) for row in found if row]
+        return units.rate_unit(self.ladder.quantity, speeds)
+
+    def ceiling(self, case: str) -> float:
+        """Speed of the ladder's ceiling at `case`; NaN when it was not measured."""
+        ladder, _, rung = self.ladder.ceiling.partition("/")
+        rows = self.results.ceilings
+        rows = rows[(rows["ladder"] == ladder) & (rows["rung"] == rung)]
+        rows = rows[rows[self.ladder.rate] > 0]
+        if ladder == self.ladder.name:
+            rows = rows[rows["case"] == case]
+        if not rows.empty:  # another ladder's ceiling is one figure for the whole GPU: its first
+            return float(rows[self.ladder.rate].iloc[0])
+        implied = [
+            100 * self.speed(row) / row.percent_of_ceiling
+            for rung in self.rungs
+            if (row := self.ok(rung, case)) and row.percent_of_ceiling > 0
+        ]
+        return implied[0] if implied else math.nan
+
+    def percent(self, row: Row) -> float:
+        """Percent of the ceiling; NaN where none was measured or another precision ran."""
+        if row.precision:
+            return math.nan
+        if not math.isnan(row.percent_of_ceiling):
+            return row.percent_of_ceiling
+        return 100 * self.speed(row) / self.ceiling(row.case)
+
+    def above_roof(self, row: Row) -> bool:
+        """Whether a row beats its own ceiling, which is a fault of the accounting."""
+        return not row.precision and self.percent(row) > ABOVE_ROOF_PERCENT
+
+    def peer(self, precision: str, case: str) -> Row | None:
+        """Return the fastest peer of that precision at `case`."""
+        found = [
+            self.ok(r, case) for r in self.rungs if r.role == "peer" and r.precision == precision
+        ]
+        return max(filter(None, found), key=self.speed, default=None)
+
+    def to_peer(self, row: Row) -> str:
+        """Write the ratio to the best peer of the row's precision, as `0.71× name`."""
+        peer = self.peer(row.precision, row.case)
+        if not peer or row.role == "ceiling" or peer.rung == row.rung:
+            return ""
+        return f"{units.ratio(self.speed(row) / self.speed(peer))} {peer.rung}"
+
+    def best_step(self, case: str) -> Row | None:
+        """Return the fastest step in the ladder's own precision at `case`."""
+        found = [self.ok(r, case) for r in self.rungs if r.role == "step" and not r.precision]
+        return max(filter(None, found), key=self.speed, default=None)
+
+    def facet(self, case: str) -> str:
+        """Return the part of a case that names its small multiple, as `axis:value`."""
+        facets = {axis.name for axis in self.ladder.axes if axis.facet}
+        return "/".join(s for s in case.split("/") if s.partition(":")[0] in facets)
+
+    @cached_property
+    def facets(self) -> dict[str, list[str]]:
+        """Cases by facet, both in the file's order."""
+        split: dict[str, list[str]] = {}
+        for case in self.cases:
+            split.setdefault(self.facet(case), []).append(case)
+        return split
+
+    @cached_property
+    def shape_axes(self) -> list[str]:
+        """Names of the axes that make the x axis: no facets, and none that never varies."""
+        plain = [axis.name for axis in self.ladder.axes if not axis.facet]
+        values = [_values(case) for case in self.cases]
+        return [name for name in plain if len({v.get(name) for v in values}) > 1] or plain
+
+    def label(self, case: str) -> str:
+        """Write a shape compactly: `4096` where all its axes agree, else `1000×3000×77`."""
+        values = [_values(case).get(name, "") for name in self.shape_axes]
+        if self._powers:
+            values = [units.power_of_two(v) for v in values]
+        return values[0] if len(set(values)) == 1 else "×".join(values)
+
+    def spell(self, case: str) -> str:
+        """Write a whole case for a title: `bins 256, keys 2²⁸` or `m = n = k = 4096`."""
+        axes, label, values = self.shape_axes, self.label(case), _values(case)
+        sign = " × " if "×" in label else " = "
+        shape = f"{axes[0]} {label}" if len(axes) == 1 else f"{sign.join(axes)} = {label}"
+        rest = {name: value for name, value in values.items() if name not in axes}
+        others = [f"{name} {units.power_of_two(value)}" for name, value in rest.items()]
+        return ", ".join([*([shape] if axes else []), *others]).replace("_", " ")
+
+    @cached_property
+    def _powers(self) -> bool:
+        """Whether every shape is made of powers of two and the longest is long to write."""
+        values = {v for c in self.cases for k, v in _values(c).items() if k in self.shape_axes}
+        written = {units.power_of_two(value) for value in values}
+        return not written & values and max(map(len, values), default=0) > 6
+
+
+def studies(results: Results) -> list[Study]:
+    """Return the ladders that have rows, in the file's order."""
+    measured = set(results.rows["ladder"])
+    return [Study(results, ladder) for ladder in results.ladders if ladder.name in measured]
+
+
+def describe(results: Results) -> str:
+    """Say in one line what measured: GPU, cache mode and commit, as far as the file tells."""
+    cache = f"{results.cache_mode} cache" if results.cache_mode else ""
+    commit = f"commit {results.commit}" if results.commit else ""
+    host = "" if results.gpu else f"host {results.context.get('host_name', 'unknown')}"
+    return ", ".join(filter(None, (results.gpu, host, cache, commit)))
+
+
+def facet_title(facet: str) -> str:
+    """Write `distribution:uniform` as `distribution uniform`."""
+    return facet.replace("/", ", ").replace(":", " ").replace("_", " ")
+
+
+def name_of(rung: Rung, row: Row | None) -> str:
+    """Name a rung, with the sweep value that was its best."""
+    return f"{rung.name} ({rung.sweep} {row.sweep})" if row and row.sweep else rung.name
+
+
+def wavefronts(row: Row) -> str:
+    """Write the predicted wavefronts of a shared-memory load and store; empty when not given."""
+    loads, stores = row.predicted_load_wavefronts, row.predicted_store_wavefronts
+    return f"{loads:g} / {stores:g}" if loads == loads else ""
+
+
+def _values(case: str) -> dict[str, str]:
+    """Split `axis:value/...`."""
+    return dict(segment.split(":", 1) for segment in case.split("/") if segment)

@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: MIT
+"""Figures as people read them: three digits and a decimal unit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+_UNITS = {
+    "flops": ((1e12, "TFLOP/s"), (1e9, "GFLOP/s")),
+    "bytes": ((1e13, "TB/s"), (1e9, "GB/s")),  # memory speeds are compared in GB/s up to 10 TB/s
+}
+_TIMES = ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns"))
+_SUPERSCRIPTS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+
+def rate_unit(quantity: str, speeds: Iterable[float]) -> tuple[float, str]:
+    """Return (divisor, unit) that suits the fastest of `speeds`, in FLOP/s or bytes/s."""
+    fastest = max((s for s in speeds if s == s), default=0.0)
+    units = _UNITS[quantity]
+    threshold, unit = next((u for u in units if fastest >= u[0]), units[-1])
+    return (1e12 if unit.startswith("T") else threshold), unit
+
+
+def number(value: float) -> str:
+    """Write three significant digits, never dropping digits left of the point; NaN is empty."""
+    if value != value:
+        return ""
+    digits = next(
+        (d for d, limit in ((0, 99.95), (1, 9.995), (2, 0.9995)) if abs(value) >= limit), 3
+    )
+    return f"{value:.{digits}f}"
+
+
+def percent(value: float) -> str:
+    """Write percent as a whole number, with one digit below ten; NaN is empty."""
+    return "" if value != value else f"{value:.{0 if abs(value) >= 9.95 else 1}f}%"
+
+
+def duration(seconds: float) -> str:
+    """Write a time in the unit that keeps it at one or more; NaN is empty."""
+    if seconds != seconds:
+        return ""
+    factor, unit = next((t for t in _TIMES if seconds >= t[0]), _TIMES[-1])
+    return f"{number(seconds / factor)} {unit}"
+
+
+def kibibytes(size: float) -> str:
+    """Write a size in KiB, as shared memory is counted; small sizes in bytes."""
+    if size != size:
+        return ""
+    return f"{number(size / 1024)} KiB" if size >= 1024 else f"{size:.0f} B"
+
+
+def power_of_two(value: str) -> str:
+    """Write a power of two from 1024 as 2 with its exponent raised; else return it as it is."""
+    if not value.isdigit() or int(value) < 1024 or int(value) & (int(value) - 1):
+        return value
+    return "2" + str(int(value).bit_length() - 1).translate(_SUPERSCRIPTS)
+
+
+def ratio(value: float) -> str:
+    """Write a ratio with two decimals, three below a tenth."""
+    return f"{value:.{2 if value >= 0.0995 else 3}f}×"

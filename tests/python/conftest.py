@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: MIT
+"""What the tests share: the data, a whole results file and the command as a user runs it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import suite
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(scope="session")
+def data() -> Path:
+    """Golden files."""
+    return Path(__file__).parent / "data"
+
+
+@pytest.fixture(scope="session")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Every ladder on one GPU."""
+    return suite.write(tmp_path_factory.mktemp("whole") / "h200.json")
+
+
+@pytest.fixture(scope="session")
+def ladder() -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Run `python3 -m ladder` in a process of its own, with nothing installed."""
+
+    def run(*arguments: str | Path, **options) -> subprocess.CompletedProcess[str]:
+        environment = os.environ | {"PYTHONPATH": str(ROOT / "scripts"), "PYTHONUTF8": "1"}
+        command = [sys.executable, "-m", "ladder", *map(str, arguments)]
+        options = {"capture_output": True, "text": True, "timeout": 60} | options
+        return subprocess.run(command, env=environment, check=False, **options)
+
+    return run

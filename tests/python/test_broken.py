@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: MIT
+"""Broken input: one clear line that names the file, the right exit code, no traceback."""
+
+import json
+import os
+import subprocess
+
+import pytest
+import suite
+from ladder.cli import main
+
+GOOD = json.dumps({"context": {}, "benchmarks": [{"name": "a", "real_time": 1.0}]})
+ROW = '{"name": "a", "real_time": 1.0, "time_unit": "ns"}'
+
+
+def with_catalogue(catalogue: str, name: str = "a/b") -> str:
+    row = {"name": name, "real_time": 1.0}
+    return json.dumps({"context": {"ladders": catalogue}, "benchmarks": [row]})
+
+
+CASES = {
+    "empty": ("", "empty"),
+    "blank": (" \n", "empty"),
+    "truncated": (GOOD[:-20], "truncated or not JSON"),
+    "prose": ("hello", "not JSON"),
+    "binary": (b"\x89PNG\r\n\x1a\n\xff\x00", "not a text file"),
+    "list": ("[]", "not a Google Benchmark result"),
+    "foreign": ('{"version": 3}', "not a Google Benchmark result"),
+    "wrong types": ('{"context": [], "benchmarks": {}}', "not a Google Benchmark result"),
+    "no rows": ('{"context": {}, "benchmarks": []}', "no benchmark rows"),
+    "row is text": ('{"context": {}, "benchmarks": ["a"]}', "without a name"),
+    "row without name": ('{"context": {}, "benchmarks": [{"real_time": 1}]}', "without a name"),
+    "name is a list": ('{"context": {}, "benchmarks": [{"name": []}]}', "without a name"),
+    "name is a number": ('{"context": {}, "benchmarks": [{"name": 3}]}', "without a name"),
+    "only fits": (
+        '{"context": {}, "benchmarks": [{"name": "a", "run_type": "aggregate", "rms": 1}]}',
+        "no measurements",
+    ),
+    "unknown unit": (GOOD.replace("1.0", '1.0, "time_unit": "weeks"'), "unknown time unit"),
+    "unit is a list": (GOOD.replace("1.0", '1.0, "time_unit": []'), "unknown time unit"),
+    "duplicate key": ('{"context": {}, "context": {}, "benchmarks": []}', "duplicate key"),
+    "duplicate counter": (
+        '{"context": {}, "benchmarks": [{"name": "a", "x": 1, "x": 2}]}',
+        "duplicate key 'x'",
+    ),
+    "deep": ("[" * 100_000, "not usable JSON"),
+    "catalogue is no JSON": (with_catalogue("[{"), "'ladders'"),
+    "catalogue lacks rungs": (with_catalogue('[{"name": "a", "axes": []}]'), "no 'rungs'"),
+    "catalogue is no list": (with_catalogue("3"), "'ladders'"),
+    "catalogue of text": (with_catalogue('["a"]'), "'ladders'"),
+    "unknown quantity": (
+        with_catalogue(
+            '[{"name":"a","title":"A","quantity":"fish","axes":[],"rungs":[{"name":"b"}]}]'
+        ),
+        "fish",
+    ),
+    "unlisted rung": (
+        with_catalogue('[{"name":"a","title":"A","quantity":"bytes","axes":[],"rungs":[]}]'),
+        "lists no rung 'b'",
+    ),
+}
+
+
+@pytest.mark.parametrize(("content", "told"), CASES.values(), ids=CASES.keys())
+def test_broken_files_are_named_in_one_line(tmp_path, capsys, content, told):
+    file = tmp_path / "result.json"
+    file.write_bytes(content if isinstance(content, bytes) else content.encode())
+    assert main(["table", str(file)]) == 3
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith(f"ladder: {file}: ")
+    assert told in err
+    assert err.count("\n") == 1
+
+
+def test_missing_files_and_empty_directories(tmp_path, capsys):
+    assert main(["table", str(tmp_path / "no.json")]) == 3
+    assert capsys.readouterr().err == f"ladder: {tmp_path / 'no.json'}: No such file or directory\n"
+    assert main(["table", str(tmp_path)]) == 3
+    assert capsys.readouterr().err == f"ladder: {tmp_path}: no *.json below this directory\n"
+
+
+@pytest.mark.parametrize("command", ["plot", "table", "compare"])
+def test_every_command_fails_as_a_process_without_a_traceback(ladder, tmp_path, whole, command):
+    broken = tmp_path / "broken.json"
+    broken.write_text('{"context": ')
+    done = ladder(command, whole, broken)
+    assert done.returncode == 3
+    assert done.stdout == ""
+    assert done.stderr.startswith(f"ladder: {broken}: truncated or not JSON")
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        [],
+        ["fly"],
+        ["plot"],
+        ["table", "x", "--format", "pdf"],
+        ["plot", "x", "--format", "svg,gif"],
+        ["table", "x", "--filter", "("],
+        ["compare", "x", "y", "--threshold", "-1"],
+        ["compare", "x", "y", "--threshold", "nan"],
+    ],
+)
+def test_wrong_usage_exits_2(arguments, capsys):
+    with pytest.raises(SystemExit) as stop:
+        main(arguments)
+    assert stop.value.code == 2
+    assert "usage: ladder" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["plot", "table"])
+def test_a_filter_that_keeps_nothing_is_an_error(whole, capsys, command):
+    assert main([command, str(whole), "--filter", "^no_such"]) == 2
+    assert capsys.readouterr().err == "ladder: --filter ^no_such: no row matches\n"
+
+
+def test_a_reader_that_leaves_early_is_no_error(ladder, whole):
+    reader, writer = os.pipe()
+    os.close(reader)
+    with os.fdopen(writer, "w") as closed:
+        pipes = {"capture_output": False, "stdout": closed, "stderr": subprocess.PIPE}
+        done = ladder("table", whole, "--format", "csv", **pipes)
+    assert done.stderr == ""
+    assert done.returncode == 141  # what a shell reports for SIGPIPE; 1 would mean a regression
+
+
+def test_byte_order_marks_are_read(tmp_path, capsys):
+    file = suite.write(tmp_path / "a.json", json.loads(GOOD))
+    file.write_bytes(b"\xef\xbb\xbf" + file.read_bytes())
+    assert main(["table", str(file)]) == 0
+    assert "| `a` | 1.00 ns |" in capsys.readouterr().out

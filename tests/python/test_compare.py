@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: MIT
+"""Comparisons: verdicts, what is refused, and exit codes a CI job can rely on."""
+
+import json
+
+import pytest
+import suite
+from ladder.cli import main
+
+
+def document(rows: dict[str, dict | float], **context: str) -> dict:
+    """A small file: rows by name, each a time in us or the fields that differ."""
+    base = {"gpu_name": "NVIDIA H200", "cache_mode": "cold", "build_type": "Release"}
+    made = []
+    for name, fields in rows.items():
+        if not isinstance(fields, dict):
+            fields = {"real_time": fields}
+        made.append({"name": name, "run_name": name, "time_unit": "us", "real_time": 1.0, **fields})
+    return {"context": base | context, "benchmarks": made}
+
+
+def timed(us: float, spread: float = 0.001, clock: float | None = None) -> dict:
+    seconds = us * 1e-6
+    quartiles = {"q1_seconds": seconds * (1 - spread), "q3_seconds": seconds * (1 + spread)}
+    counters = {"sm_clock_hz": clock} if clock else {}
+    return {"real_time": us, "median_seconds": seconds, **quartiles, **counters}
+
+
+@pytest.fixture
+def compared(tmp_path, capsys):
+    """Compare two documents; return the exit code and the JSON report."""
+
+    def compare(base: dict, head: dict, *options: str) -> tuple[int, dict]:
+        files = [suite.write(tmp_path / f"{i}.json", d) for i, d in enumerate((base, head))]
+        code = main(["compare", *map(str, files), "--format", "json", *options])
+        return code, json.loads(capsys.readouterr().out)
+
+    return compare
+
+
+SKIPPED = {"skipped": True, "skip_message": "no cluster"}
+FAILED = {"error_occurred": True, "error_message": "wrong"}
+VERDICTS = {  # base, head, verdict, exit code
+    "faster": (timed(10), timed(9), "FASTER", 0),
+    "slower": (timed(10), timed(11), "SLOWER", 1),
+    "same": (timed(10), timed(10.05), "SAME", 0),
+    "noisy when quartiles overlap": (timed(10, 0.1), timed(11, 0.1), "NOISY", 0),
+    "clock": (timed(10, clock=1.98e9), timed(11, clock=1.8e9), "CLOCK", 0),
+    "clock that explains nothing": (timed(10, clock=2e9), timed(11, clock=2e9), "SLOWER", 1),
+    "no quartiles": ({"real_time": 10.0}, {"real_time": 11.0}, "SLOWER", 1),
+    "missing": (timed(10), None, "MISSING", 4),
+    "new": (None, timed(10), "NEW", 0),
+    "newly failing": (timed(10), FAILED, "ERROR", 4),
+    "newly skipped": (timed(10), SKIPPED, "SKIPPED", 4),
+    "still failing": (FAILED, FAILED, "ERROR", 0),
+    "still skipped": (SKIPPED, SKIPPED, "SKIPPED", 0),
+    "skipped, now failing": (SKIPPED, FAILED, "ERROR", 4),
+    "fixed": (FAILED, timed(10), "NEW", 0),
+}
+
+
+@pytest.mark.parametrize(("base", "head", "verdict", "code"), VERDICTS.values(), ids=VERDICTS)
+def test_verdicts_and_exit_codes(compared, base, head, verdict, code):
+    rows = [{"anchor": 5.0} | ({"x": fields} if fields else {}) for fields in (base, head)]
+    got, report = compared(*map(document, rows))
+    verdicts = {change["name"]: change["verdict"] for change in report["changes"]}
+    assert verdicts == {"anchor": "SAME", "x": verdict}
+    assert got == report["exit_code"] == code
+
+
+def test_swapping_the_runs_swaps_the_verdict(compared):
+    slow, fast = document({"x": timed(10.1001)}), document({"x": timed(10)})
+    for base, head, verdict in ((slow, fast, "FASTER"), (fast, slow, "SLOWER")):
+        assert compared(base, head)[1]["changes"][0]["verdict"] == verdict
+
+
+def test_the_ratio_is_of_speeds_and_the_threshold_is_the_users(compared):
+    code, report = compared(document({"x": 10.0}), document({"x": 12.5}))
+    assert code == 1
+    assert report["changes"][0]["ratio"] == pytest.approx(0.8)
+    code, report = compared(document({"x": 10.0}), document({"x": 12.5}), "--threshold", "0.3")
+    assert code == 0
+    assert report["changes"][0]["verdict"] == "SAME"
+
+
+def test_a_regression_outranks_lost_coverage(compared):
+    code, _ = compared(document({"x": 10.0, "gone": 1.0}), document({"x": 20.0}))
+    assert code == 1
+
+
+INCOMPARABLE = {
+    "different GPUs": {"gpu_name": "NVIDIA A100"},
+    "different cache modes": {"cache_mode": "warm"},
+    "different build types": {"build_type": "Debug"},
+}
+
+
+@pytest.mark.parametrize(("told", "context"), INCOMPARABLE.items())
+def test_what_is_incomparable_is_refused_unless_forced(compared, told, context):
+    base, head = document({"x": 10.0}), document({"x": 5.0}, **context)
+    code, report = compared(base, head)
+    assert code == 5
+    assert report["changes"] == []
+    assert report["differences"][0].startswith(told)
+    code, report = compared(base, head, "--force")
+    assert code == 0
+    assert [change["verdict"] for change in report["changes"]] == ["FASTER"]
+    assert report["differences"][0].startswith(told)
+
+
+def test_changed_time_units_are_refused_and_converted_by_force(compared):
+    base = document({"x": 10.0})
+    head = document({"x": {"real_time": 10000.0, "time_unit": "ns"}})
+    code, report = compared(base, head)
+    assert code == 5
+    assert "x (us in base, ns in head)" in report["differences"][0]
+    code, report = compared(base, head, "--force")
+    assert report["changes"][0]["verdict"] == "SAME"
+
+
+def test_a_gpu_that_did_not_report_is_missing(tmp_path, capsys):
+    for side in ("base", "head"):
+        (tmp_path / side).mkdir()
+        suite.write(tmp_path / side / "a.json", document({"x": 10.0}))
+    suite.write(tmp_path / "base" / "b.json", document({"x": 9.0}, gpu_name="NVIDIA L4"))
+    code = main(["compare", str(tmp_path / "base"), str(tmp_path / "head")])
+    assert code == 4
+    lines = capsys.readouterr().out.splitlines()
+    assert any(line.startswith("MISSING") and "NVIDIA L4: x" in line for line in lines)
+
+
+def test_one_side_with_two_commits_is_refused(tmp_path, capsys):
+    (tmp_path / "base").mkdir()
+    for commit in ("aaa", "bbb"):
+        path = tmp_path / "base" / f"{commit}.json"
+        suite.write(path, document({"x": 10.0}, git_commit=commit))
+    assert main(["compare", str(tmp_path / "base"), str(tmp_path / "base")]) == 5
+    assert "more than once" in capsys.readouterr().out
+
+
+def test_a_filter_can_leave_one_side_empty(compared):
+    code, report = compared(document({"x": 1.0, "y": 1.0}), document({"y": 1.0}), "--filter", "x")
+    assert code == 4
+    assert [change["verdict"] for change in report["changes"]] == ["MISSING"]
+
+
+def test_a_change_of_driver_is_noted_but_compared(compared):
+    code, report = compared(
+        document({"x": 1.0}, driver_version="13.0"), document({"x": 1.0}, driver_version="12.9")
+    )
+    assert code == 0
+    assert report["notes"] == ["driver_version: 13.0 in base, 12.9 in head"]
+
+
+def test_other_suites_compare(data, capsys):
+    file = str(data / "foreign.json")
+    assert main(["compare", file, file]) == 0
+    out = capsys.readouterr().out
+    assert out.endswith("1 ERROR, 4 SAME (threshold 1%)\n")
+
+
+def test_the_report_comes_before_the_exit_as_a_process(ladder, whole, tmp_path):
+    slower = suite.write(tmp_path / "slower.json", suite.document(0.9))
+    done = ladder("compare", whole, slower, "--format", "markdown", "--filter", "^sgemm/")
+    assert done.returncode == 1
+    assert done.stderr == ""
+    assert done.stdout.startswith("- 48 SLOWER (threshold 1%)\n")
+    assert "| SLOWER | sgemm/tiled/m:4096/n:4096/k:4096/manual_time |" in done.stdout
+
+
+def test_a_whole_suite_is_the_same_as_itself(whole, capsys):
+    assert main(["compare", str(whole), str(whole)]) == 0
+    out = capsys.readouterr().out
+    assert out.splitlines()[-1] == "517 SAME, 25 SKIPPED (threshold 1%)"
+    assert not any(line != line.rstrip() for line in out.splitlines())

@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: MIT
+"""Reading what each version of Google Benchmark writes."""
+
+import json
+import math
+
+import ladder as package
+import pandas as pd
+import pytest
+import suite
+from ladder.results import load_results
+
+DIALECTS = ["v1_7_1.json", "v1_8_3.json", "v1_9_1.json"]
+NAIVE = "scan/naive/n:4096/kind:sum/manual_time"
+
+
+def named(rows: pd.DataFrame, name: str) -> pd.Series:
+    (row,) = [row for _, row in rows.iterrows() if row["name"] == name]
+    return row
+
+
+@pytest.mark.parametrize("file", DIALECTS)
+def test_repetitions_fold_to_their_median_and_widest_quartiles(data, file):
+    row = named(package.load(data / file), NAIVE)
+    assert row["repetitions"] == 3
+    assert row["seconds"] == pytest.approx(16.4e-6)
+    assert row["q1_seconds"] == pytest.approx(16.0e-6 * 0.99)
+    assert row["q3_seconds"] == pytest.approx(18.0e-6 * 1.01)
+    assert row["bytes_per_second"] == pytest.approx(16384 / 16.4e-6, rel=1e-3)
+
+
+@pytest.mark.parametrize("file", DIALECTS)
+def test_skips_and_errors_are_told_apart_with_their_reasons(data, file):
+    rows = package.load(data / file)
+    skipped = named(rows, "scan/clustered/n:65536/kind:sum/cluster:2/manual_time")
+    failed = named(rows, "scan/naive/n:65536/kind:sum/manual_time")
+    assert (skipped["status"], skipped["reason"]) == ("skipped", "needs compute capability 9.0")
+    assert (failed["status"], failed["reason"]) == ("error", "wrong at [7]: 3 instead of 4")
+    assert math.isnan(skipped["seconds"])
+    assert math.isnan(failed["seconds"])
+
+
+@pytest.mark.parametrize("file", DIALECTS)
+def test_names_are_spelled_out(data, file):
+    row = named(package.load(data / file), "scan/clustered/n:4096/kind:sum/cluster:4/manual_time")
+    expected = {
+        "ladder": "scan",
+        "rung": "clustered",
+        "role": "step",
+        "case": "n:4096/kind:sum",
+        "sweep": "4",
+        "axis_n": "4096",
+        "axis_kind": "sum",
+        "gpu": "NVIDIA H200",
+        "commit": "89abcde-dirty",
+        "label": "tail",
+    }
+    assert {key: row[key] for key in expected} == expected
+
+
+def test_bare_nan_and_infinity_are_missing_values(data):
+    assert "NaN" in (data / "v1_7_1.json").read_text()
+    row = named(package.load(data / "v1_7_1.json"), NAIVE)
+    assert math.isnan(row["relative_error"])
+    assert math.isnan(row["waves"])
+
+
+def test_a_file_of_aggregates_gives_its_median(data):
+    rows = package.load(data / "aggregates_only.json")
+    assert list(rows["name"]) == [NAIVE]
+    assert rows["seconds"][0] == pytest.approx(16.4e-6)
+
+
+def test_another_suite_loads_without_its_fits(data):
+    rows = package.load(data / "foreign.json")
+    names = ["sort/ok/8/repeats:3", "sort/err/8", "sort/big/8", "sort/big/16", "sort/big/32"]
+    assert list(rows["name"]) == names
+    assert set(rows["ladder"]) == {""}
+    assert rows["seconds"][2] == pytest.approx(275.7e-9, rel=1e-3)
+
+
+def test_one_bad_repetition_spoils_the_row(tmp_path):
+    good = suite.row("x", 1e9, 1e3)
+    bad = {**good, "error_occurred": True, "error_message": "wrong"}
+    file = suite.write(tmp_path / "a.json", {"context": {}, "benchmarks": [good, bad, good]})
+    assert list(package.load(file)["status"]) == ["error"]
+
+
+def test_a_row_without_a_time_is_an_error(tmp_path):
+    row = {"name": "x", "real_time": 0.0, "time_unit": "ns"}
+    file = suite.write(tmp_path / "a.json", {"context": {}, "benchmarks": [row]})
+    assert list(package.load(file)["status"]) == ["error"]
+
+
+def test_files_of_one_gpu_and_commit_are_merged(tmp_path):
+    document = suite.document()
+    for i in range(2):
+        part = {**document, "benchmarks": document["benchmarks"][i::2]}
+        suite.write(tmp_path / f"{i}.json", part)
+    (merged,) = load_results(tmp_path)
+    assert set(merged.rows["name"]) == {row["name"] for row in document["benchmarks"]}
+    suite.write(tmp_path / "2.json", suite.document(gpu_uuid="another board"))
+    assert len(load_results(tmp_path)) == 2
+
+
+def test_other_suites_of_two_hosts_stay_apart(data, tmp_path):
+    document = json.loads((data / "foreign.json").read_text())
+    for host in "ab":
+        document["context"]["host_name"] = host
+        suite.write(tmp_path / f"{host}.json", document)
+    assert len(load_results(tmp_path)) == 2
+
+
+def test_a_file_named_twice_is_read_once(data):
+    file = data / "v1_9_1.json"
+    assert package.load([file, file])["repetitions"].max() == 3
+
+
+def test_loading_takes_every_documented_column(whole):
+    rows = package.load([whole])
+    documented = package.load.__doc__
+    for column in ("file", "gpu", "name", "case", "status", "seconds", "time_unit", "commit"):
+        assert f"`{column}`" in documented
+        assert column in rows
+    assert rows["status"].value_counts()["ok"] == sum(
+        "skipped" not in row for row in json.loads(whole.read_text())["benchmarks"]
+    )

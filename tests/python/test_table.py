@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: MIT
+"""Tables: the text users paste and the rows other programs read."""
+
+import csv
+import io
+import json
+
+import pytest
+import suite
+from ladder.cli import main
+
+MARKED = "# Title\n<!-- ladder:table {} -->\nold\n<!-- ladder:end -->\ntail\n"
+
+
+@pytest.mark.parametrize("file", ["v1_7_1", "v1_8_3", "v1_9_1"])
+def test_each_dialect_gives_the_golden_table(data, capsys, file):
+    assert main(["table", str(data / f"{file}.json")]) == 0
+    assert capsys.readouterr().out == (data / "table.md").read_text(encoding="utf-8")
+
+
+def test_another_suite_gives_a_plain_table(data, capsys):
+    assert main(["table", str(data / "foreign.json")]) == 0
+    assert capsys.readouterr().out == (data / "foreign.md").read_text(encoding="utf-8")
+
+
+def table_rows(text: str) -> dict[str, list[str]]:
+    cells = [line.strip("| \n").split(" | ") for line in text.splitlines() if line.startswith("|")]
+    return {row[0]: row for row in cells}
+
+
+def test_ratios_are_to_the_best_peer_of_the_same_precision(whole, capsys):
+    assert main(["table", str(whole), "--ladder", "sgemm"]) == 0
+    rows = table_rows(capsys.readouterr().out)
+    assert "0.71× cublas" in rows["`register_tile`"]
+    assert "57%" in rows["`register_tile`"]
+    tf32 = rows["`cublas_tf32` (peer, tf32)"]
+    assert "393" in tf32
+    assert not any("%" in cell and cell != "75%" for cell in tf32)  # the FP32 roof is not its own
+
+
+def test_the_best_of_a_sweep_stands_for_its_rung(whole, capsys):
+    assert main(["table", str(whole), "--ladder", "histogram"]) == 0
+    rows = table_rows(capsys.readouterr().out)
+    assert "532 (2)" in rows["`distributed`"]
+    assert "311 (8)" in rows["`distributed`"]
+    assert "skipped" in rows["`shared`"]
+
+
+def test_predicted_wavefronts_are_shown(whole, capsys):
+    assert main(["table", str(whole), "--ladder", "smem_layout"]) == 0
+    rows = table_rows(capsys.readouterr().out)
+    assert "wavefronts, load / store" in rows["rung"]
+    assert "32 / 1" in rows["`row_write_column_read`"]
+
+
+def test_roofs_have_a_unit_each(whole, capsys):
+    assert main(["table", str(whole), "--ladder", "roof"]) == 0
+    rows = table_rows(capsys.readouterr().out)
+    assert rows["`fma` (ceiling)"][2] == "63.7 TFLOP/s"
+    assert rows["`dram_read` (ceiling)"][2] == "4658 GB/s"
+    assert rows["`shared_memory` (ceiling)"][2] == "32.6 TB/s"
+
+
+def test_a_filter_keeps_percentages(whole, capsys):
+    """The ceiling stays known when its own row is filtered away."""
+    assert main(["table", str(whole), "--filter", "^transpose/(tile|cublas)/"]) == 0
+    rows = table_rows(capsys.readouterr().out)
+    assert "25%" in rows["`tile`"]
+    assert "`copy` (ceiling)" not in rows
+
+
+def test_csv_and_json_hold_one_row_a_measurement(whole, capsys):
+    assert main(["table", str(whole), "--format", "csv"]) == 0
+    rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
+    assert len(rows) == len(suite.rows())
+    by_name = {row["name"]: row for row in rows}
+    row = by_name["sgemm/tiled/m:4096/n:4096/k:4096/manual_time"]
+    assert float(row["flops_per_second"]) == pytest.approx(9.1e12)
+    assert (row["axis_m"], row["registers"], row["status"]) == ("4096", "40", "ok")
+
+    assert main(["table", str(whole), "--format", "json", "--ladder", "histogram"]) == 0
+
+    def refuse(constant: str) -> None:
+        raise AssertionError(f"{constant} is not JSON")
+
+    rows = json.loads(capsys.readouterr().out, parse_constant=refuse)
+    assert {row["ladder"] for row in rows} == {"histogram"}
+    skipped = next(row for row in rows if row["status"] == "skipped")
+    assert skipped["seconds"] is None
+    assert skipped["reason"] == "the bins do not fit in shared memory"
+
+
+def test_an_unknown_ladder_is_an_error(whole, capsys):
+    for form in ("markdown", "csv"):
+        assert main(["table", str(whole), "--ladder", "fish", "--format", form]) == 2
+        err = capsys.readouterr().err
+        assert "no ladder 'fish'" in err
+        assert "sgemm" in err
+
+
+def test_update_replaces_only_what_is_marked_and_settles(whole, tmp_path):
+    readme = tmp_path / "README.md"
+    readme.write_text(MARKED.format("sgemm") + MARKED.format("overview"), encoding="utf-8")
+    assert main(["table", str(whole), "--update", str(readme)]) == 0
+    first = readme.read_bytes()
+    text = first.decode()
+    assert "\nold\n" not in text
+    assert "`register_tile`" in text
+    assert "| SGEMM |" in text
+    assert text.startswith("# Title\n<!-- ladder:table sgemm -->\n")
+    assert text.endswith("\n<!-- ladder:end -->\ntail\n")
+    assert main(["table", str(whole), "--update", str(readme)]) == 0
+    assert readme.read_bytes() == first
+
+
+def test_update_of_one_ladder_leaves_the_others(whole, tmp_path):
+    readme = tmp_path / "README.md"
+    readme.write_text(MARKED.format("sgemm") + MARKED.format("roof"), encoding="utf-8")
+    assert main(["table", str(whole), "--update", str(readme), "--ladder", "roof"]) == 0
+    text = readme.read_text(encoding="utf-8")
+    assert text.startswith(MARKED.format("sgemm"))
+    assert "`fma`" in text
+
+
+def test_update_keeps_windows_line_ends(whole, tmp_path):
+    readme = tmp_path / "README.md"
+    readme.write_bytes(MARKED.format("roof").replace("\n", "\r\n").encode())
+    assert main(["table", str(whole), "--update", str(readme)]) == 0
+    content = readme.read_bytes()
+    assert content.count(b"\n") == content.count(b"\r\n") > 5
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["no marker\n", "<!-- ladder:table sgemm -->\nnever closed\n", MARKED.format("fish")],
+)
+def test_update_without_usable_markers_changes_nothing(whole, tmp_path, capsys, text):
+    readme = tmp_path / "README.md"
+    readme.write_text(text)
+    assert main(["table", str(whole), "--update", str(readme)]) == 2
+    assert capsys.readouterr().err.startswith(f"ladder: {readme}: ")
+    assert readme.read_text() == text
