@@ -3,6 +3,7 @@
 
 #include <benchmark/benchmark.h>
 
+#include <algorithm>
 #include <exception>
 #include <string>
 
@@ -37,7 +38,7 @@ void set_counters(benchmark::State& state, const Row& row, Study& study, const M
   counters["relative_error"] = m.verdict.relative_error;
   if (m.verdict.worst_error > 0) counters["worst_error"] = m.verdict.worst_error;
   counters["samples"] = static_cast<double>(seconds.size());
-  counters["min_seconds"] = quantile(seconds, 0);
+  counters["min_seconds"] = *std::min_element(seconds.begin(), seconds.end());
   counters["q1_seconds"] = quantile(seconds, 0.25);
   counters["median_seconds"] = quantile(seconds, 0.5);
   counters["q3_seconds"] = quantile(seconds, 0.75);

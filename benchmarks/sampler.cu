@@ -127,12 +127,17 @@ Samples Sampler::sample(const std::function<void()>& launch, const Sampling& sam
 
   Samples result;
   read_clocks(before_);
-  while (!enough(result.seconds, sampling, seconds_since(start))) {
-    const int left = sampling.exactly - static_cast<int>(result.seconds.size());
-    const int count = sampling.exactly > 0 ? std::min(left, per_batch) : per_batch;
-    const std::vector<double> seconds = batch(launch, sampling, count, launches);
-    result.seconds.insert(result.seconds.end(), seconds.begin(), seconds.end());
-  }
+  do {
+    // The question whether it is enough sorts all samples, so it is put each time a tenth is added.
+    const size_t have = result.seconds.size();
+    const size_t goal = sampling.exactly > 0 ? sampling.exactly : have + have / 10 + 1;
+    while (result.seconds.size() < goal) {
+      const int left = static_cast<int>(goal - result.seconds.size());
+      const int count = sampling.exactly > 0 ? std::min(left, per_batch) : per_batch;
+      const std::vector<double> seconds = batch(launch, sampling, count, launches);
+      result.seconds.insert(result.seconds.end(), seconds.begin(), seconds.end());
+    }
+  } while (!enough(result.seconds, sampling, seconds_since(start)));
   read_clocks(after_);
   result.sm_clock_hz = clock_between();
   return result;
@@ -149,17 +154,39 @@ Samples Sampler::sample_host(const std::function<void()>& work, const Sampling& 
   return result;
 }
 
-double quantile(std::vector<double> values, double fraction) {
-  std::sort(values.begin(), values.end());
-  const double position = fraction * static_cast<double>(values.size() - 1);
-  const auto below = static_cast<size_t>(position);
-  const size_t above = std::min(below + 1, values.size() - 1);
-  return values[below] + (position - static_cast<double>(below)) * (values[above] - values[below]);
+namespace {
+
+// The value at index i with its equals spread evenly between the values next to them.
+double untied(const std::vector<double>& sorted, size_t i) {
+  const auto [first, last] = std::equal_range(sorted.begin(), sorted.end(), sorted[i]);
+  const double below = first == sorted.begin() ? INFINITY : *first - *(first - 1);
+  const double above = last == sorted.end() ? INFINITY : *last - *first;
+  const double gap = std::min(below, above);
+  if (std::isinf(gap)) return sorted[i];
+  const double place = double(i) - double(first - sorted.begin()) + 0.5;
+  return sorted[i] + gap * (place / double(last - first) - 0.5);
 }
 
-double median_noise(const std::vector<double>& values) {
-  const double spread = quantile(values, 0.75) - quantile(values, 0.25);
-  return 1.253 * spread / 1.349 / std::sqrt(double(values.size())) / quantile(values, 0.5);
+double quantile_of_sorted(const std::vector<double>& sorted, double fraction) {
+  const double position = fraction * static_cast<double>(sorted.size() - 1);
+  const auto below = static_cast<size_t>(position);
+  const double low = untied(sorted, below);
+  const double high = untied(sorted, std::min(below + 1, sorted.size() - 1));
+  return low + (position - static_cast<double>(below)) * (high - low);
+}
+
+}  // namespace
+
+double quantile(std::vector<double> values, double fraction) {
+  std::sort(values.begin(), values.end());
+  return quantile_of_sorted(values, fraction);
+}
+
+double median_noise(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  const double spread = quantile_of_sorted(values, 0.75) - quantile_of_sorted(values, 0.25);
+  return 1.253 * spread / 1.349 / std::sqrt(double(values.size())) /
+         quantile_of_sorted(values, 0.5);
 }
 
 }  // namespace ladders

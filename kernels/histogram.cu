@@ -142,6 +142,7 @@ __global__ void shared(const int* __restrict__ keys, size_t count, unsigned* __r
 // over the SM-to-SM network. More bins fit, and every block's increments now travel.
 __global__ void distributed(const int* __restrict__ keys, size_t count, unsigned* __restrict__ bins,
                             int bin_count) {
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900  // there are no clusters before
   const auto cluster = cooperative_groups::this_cluster();
   const int part = ceil_div<int>(bin_count, cluster.num_blocks());
   auto* mine = dynamic_shared<unsigned>();
@@ -156,6 +157,7 @@ __global__ void distributed(const int* __restrict__ keys, size_t count, unsigned
   const int first = static_cast<int>(cluster.block_rank()) * part;
   for (int b = threadIdx.x; b < part && first + b < bin_count; b += blockDim.x)
     if (mine[b] != 0) atomicAdd(&bins[first + b], mine[b]);
+#endif
 }
 
 constexpr unsigned kThreads = 1024;

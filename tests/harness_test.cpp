@@ -89,6 +89,18 @@ TEST(Statistics, QuantilesInterpolate) {
   EXPECT_EQ(quantile({5, 1}, 1), 5);
 }
 
+TEST(Statistics, TiesAreSpreadOverTheirStep) {
+  // The median of grouped data: the ones cover 0.5 to 1.5, and 3 of 6 lie below 3/4 of that.
+  EXPECT_NEAR(quantile({1, 2, 1, 1, 2, 1}, 0.5), 1.25, 1e-12);
+  // One sample moving from one tick to the next moves the median by a part of a tick.
+  std::vector<double> ticks(100, 5.0);
+  std::fill(ticks.begin() + 52, ticks.end(), 5.032);
+  const double before = quantile(ticks, 0.5);
+  ticks[51] = ticks[50] = ticks[49] = ticks[48] = 5.032;
+  EXPECT_LT(quantile(ticks, 0.5) - before, 0.004);
+  EXPECT_GT(quantile(ticks, 0.5), before);
+}
+
 TEST(Statistics, NoiseFallsWithTheSquareRootOfTheCount) {
   std::vector<double> few, many;
   for (int i = 0; i < 100; ++i) few.push_back(100 + i % 5);
