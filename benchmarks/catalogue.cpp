@@ -4,8 +4,9 @@
 namespace ladders {
 
 const std::vector<Ladder>& catalogue() {
-  static const std::vector<Ladder> ladders = {transpose(), sgemm(),       reduction(),
-                                              histogram(), smem_layout(), roof()};
+#define CALL(name) name(),
+  static const std::vector<Ladder> ladders = {LADDERS(CALL)};
+#undef CALL
   return ladders;
 }
 

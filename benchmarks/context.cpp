@@ -66,6 +66,14 @@ std::string to_json(const std::vector<Ladder>& ladders) {
   return array(ladders, [](const Ladder& ladder) { return to_json(ladder); });
 }
 
+std::string describe(const Device& device) {
+  char text[160];
+  std::snprintf(text, sizeof(text), "%s: compute capability %d.%d, %d SMs at %.0f MHz, %.1f MB L2",
+                device.name.c_str(), device.compute_capability / 10, device.compute_capability % 10,
+                device.sms, device.sm_clock_hz / 1e6, double(device.l2_bytes) / 1e6);
+  return text;
+}
+
 void add_context(const Device& device, const Sampling& sampling) {
   int driver = 0, runtime = 0;
   check(cudaDriverGetVersion(&driver), "cudaDriverGetVersion");
@@ -94,7 +102,7 @@ void add_context(const Device& device, const Sampling& sampling) {
       {"git_commit", kGitCommit},
       {"git_dirty", kGitDirty},
       {"cache_mode", sampling.cold ? "cold" : "warm"},
-      {"input_distribution", "random, never zeros; each ladder's own in \"ladders\""},
+      {"input_distribution", "each ladder's own, in \"ladders\""},
       {"ladders", to_json(catalogue())},
   };
   for (const auto& [key, value] : entries) benchmark::AddCustomContext(key, value);

@@ -14,6 +14,9 @@ namespace ladders {
 /// the cache mode and the ladders.
 void add_context(const Device& device, const Sampling& sampling);
 
+/// The device in a line: name, compute capability, SMs, clock, L2.
+std::string describe(const Device& device);
+
 /// The ladders as a JSON array on one line: names, titles, axes, ideas, roles. Plots and tables
 /// are made from it, so that the scripts hold no kernel names.
 std::string to_json(const std::vector<Ladder>& ladders);

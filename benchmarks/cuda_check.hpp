@@ -15,6 +15,11 @@ struct CudaError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+/// What was asked for is more than this device has: a reason to skip a row, not a failure.
+struct DoesNotFit : CudaError {
+  using CudaError::CudaError;
+};
+
 /// Throws CudaError unless `status` is success. `what` names the call for the message.
 inline void check(cudaError_t status, const char* what) {
   if (status == cudaSuccess) return;
@@ -22,14 +27,20 @@ inline void check(cudaError_t status, const char* what) {
   throw CudaError(std::string(what) + ": " + cudaGetErrorString(status));
 }
 
-/// Device memory for `count` elements of T, freed with its owner. Throws CudaError when there is
+/// Device memory for `count` elements of T, freed with its owner. Throws DoesNotFit when there is
 /// not enough. Contents are undefined.
 template <class T>
 class DeviceBuffer {
  public:
   DeviceBuffer() = default;
   explicit DeviceBuffer(size_t count) : count_(count) {
-    if (count > 0) check(cudaMalloc(&data_, bytes()), "cudaMalloc");
+    if (count == 0) return;
+    const cudaError_t status = cudaMalloc(&data_, bytes());
+    if (status == cudaErrorMemoryAllocation) {
+      cudaGetLastError();
+      throw DoesNotFit("not enough device memory for " + std::to_string(bytes()) + " bytes");
+    }
+    check(status, "cudaMalloc");
   }
   DeviceBuffer(DeviceBuffer&& other) noexcept { *this = std::move(other); }
   DeviceBuffer& operator=(DeviceBuffer&& other) noexcept {

@@ -70,12 +70,20 @@ Occupancy occupancy(const void* kernel, const LaunchPlan& plan, const Device& de
   result.theoretical = double(result.blocks_per_sm) * threads / device.threads_per_sm;
   if (plan.cluster > 1) {
     LaunchConfig config(plan, nullptr);
-    check(cudaOccupancyMaxActiveClusters(&result.resident_clusters, kernel, config.get()),
-          "cudaOccupancyMaxActiveClusters");
+    const cudaError_t status =
+        cudaOccupancyMaxActiveClusters(&result.resident_clusters, kernel, config.get());
+    if (status != cudaSuccess) {
+      cudaGetLastError();
+      throw DoesNotFit("no clusters of " + std::to_string(plan.cluster) +
+                       " blocks: " + cudaGetErrorString(status));
+    }
     resident_blocks = double(result.resident_clusters) * plan.cluster;
     result.theoretical = resident_blocks * threads / (double(device.threads_per_sm) * device.sms);
   }
-  result.waves = resident_blocks > 0 ? blocks / resident_blocks : 0;
+  if (resident_blocks == 0) throw DoesNotFit("no block or cluster of this size fits on the device");
+  if (plan.grid.y > 65535 || plan.grid.z > 65535)
+    throw DoesNotFit("needs more than 65535 blocks along y or z");
+  result.waves = blocks / resident_blocks;
   return result;
 }
 
@@ -84,7 +92,6 @@ LaunchPlan fill_device(LaunchPlan plan, const void* kernel, const Device& device
   const Occupancy o = occupancy(kernel, plan, device);
   const int blocks = plan.cluster > 1 ? o.resident_clusters * static_cast<int>(plan.cluster)
                                       : o.blocks_per_sm * device.sms;
-  if (blocks == 0) throw CudaError("no block of this plan fits on the device");
   plan.grid = static_cast<unsigned>(blocks);
   return plan;
 }

@@ -32,17 +32,18 @@ struct Occupancy {
   int registers = 0;  ///< a thread
   size_t static_shared_bytes = 0;
   size_t local_bytes = 0;     ///< a thread: spills and indexed arrays
-  int blocks_per_sm = 0;      ///< resident, limited by the cluster where there is one
+  int blocks_per_sm = 0;      ///< resident, were there no clusters
   double theoretical = 0;     ///< resident threads over the SM's limit, 0..1
   double waves = 0;           ///< grid over resident blocks
   int resident_clusters = 0;  ///< on the whole device, 0 without clusters
 };
 
 /// Occupancy of `kernel` launched as planned; allows the kernel the dynamic shared memory and the
-/// cluster size that the plan asks for. Throws CudaError if the plan cannot be launched.
+/// cluster size that the plan asks for. Throws DoesNotFit if no block of the plan can run.
 Occupancy occupancy(const void* kernel, const LaunchPlan& plan, const Device& device);
 
-/// `plan` with a grid of as many blocks as are resident at once (whole clusters).
+/// `plan` with a grid of as many blocks as are resident at once (whole clusters). Throws
+/// DoesNotFit if that is none.
 LaunchPlan fill_device(LaunchPlan plan, const void* kernel, const Device& device);
 
 }  // namespace ladders

@@ -37,16 +37,6 @@ std::string Case::name() const {
   return name;
 }
 
-void* Problem::workspace(size_t bytes) {
-  if (bytes > workspace_bytes_) {
-    void* memory = nullptr;
-    check(cudaMalloc(&memory, bytes), "workspace");
-    workspace_ = {memory, [](void* p) { cudaFree(p); }};
-    workspace_bytes_ = bytes;
-  }
-  return workspace_.get();
-}
-
 Verdict Problem::verify(const std::function<void()>&) {
   throw std::logic_error("neither the rung nor its problem can be verified");
 }
@@ -60,9 +50,13 @@ std::vector<Rung> by_axis(const std::string& axis, const std::vector<int64_t>& v
                           std::vector<std::vector<Rung>> instantiations) {
   std::vector<Rung> merged = instantiations.front();
   for (size_t i = 0; i < merged.size(); ++i) {
-    std::map<int64_t, Rung> of;
-    for (size_t v = 0; v < values.size(); ++v) of.emplace(values[v], instantiations[v].at(i));
-    merged[i].choose = [axis, of](const Case& point) { return of.at(point[axis]).implementation; };
+    std::map<int64_t, Implementation> of;
+    for (size_t v = 0; v < values.size(); ++v) {
+      const Rung& rung = instantiations[v].at(i);
+      if (rung.name != merged[i].name) throw std::logic_error("by_axis: rungs out of step");
+      of.emplace(values[v], rung.implementation);
+    }
+    merged[i].choose = [axis, of](const Case& point) { return of.at(point[axis]); };
   }
   return merged;
 }

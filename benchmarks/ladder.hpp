@@ -14,6 +14,7 @@
 #include <string_view>
 #include <vector>
 
+#include "cuda_check.hpp"
 #include "device.hpp"
 
 namespace ladders {
@@ -90,12 +91,11 @@ class Problem {
   /// Fills the output with 0xFF: NaN as floating point, -1 as integer.
   void poison() const;
 
-  /// At least `bytes` of scratch memory for a library call, kept for the life of the problem.
-  void* workspace(size_t bytes);
-
- private:
-  std::shared_ptr<void> workspace_;
-  size_t workspace_bytes_ = 0;
+  /// Scratch memory for a library call: `bytes` of it asked for at the first call, then kept.
+  struct Workspace {
+    DeviceBuffer<char> memory;
+    bool sized = false;  ///< asking again would be inside the time
+  } workspace;
 };
 
 /// A kernel or a library call, ready to run on the problems of its ladder.
@@ -158,7 +158,8 @@ struct Ladder {
   std::vector<Rung> rungs;
 };
 
-/// The same rungs instantiated for several values of an axis: the i-th list serves values[i].
+/// The same rungs instantiated for several values of an axis: the i-th list serves values[i]. Only
+/// the implementations may differ; everything else is taken from the first list.
 std::vector<Rung> by_axis(const std::string& axis, const std::vector<int64_t>& values,
                           std::vector<std::vector<Rung>> instantiations);
 

@@ -36,15 +36,18 @@ class LaunchConfig {
 };
 
 /// Lets `kernel` have what the plan asks for beyond the defaults: dynamic shared memory above
-/// 48 KiB, clusters of more than 8 blocks. Throws CudaError where the device has not that much.
+/// 48 KiB, clusters of more than 8 blocks. Throws DoesNotFit where the device has not that much.
 inline void allow(const void* kernel, const LaunchPlan& plan) {
+  const auto set = [kernel](cudaFuncAttribute attribute, size_t value, const char* what) {
+    if (cudaFuncSetAttribute(kernel, attribute, static_cast<int>(value)) == cudaSuccess) return;
+    cudaGetLastError();
+    throw DoesNotFit(std::string("the device does not allow ") + what);
+  };
   if (plan.shared_bytes > 48 * 1024)
-    check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                               static_cast<int>(plan.shared_bytes)),
-          "dynamic shared memory");
+    set(cudaFuncAttributeMaxDynamicSharedMemorySize, plan.shared_bytes,
+        "that much dynamic shared memory");
   if (plan.cluster > 8)
-    check(cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1),
-          "non-portable cluster size");
+    set(cudaFuncAttributeNonPortableClusterSizeAllowed, 1, "clusters of more than 8 blocks");
 }
 
 /// Launches `kernel` as planned; an empty grid is nothing to do. Throws CudaError.

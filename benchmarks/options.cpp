@@ -3,6 +3,7 @@
 
 #include <benchmark/benchmark.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cstdio>
 #include <optional>
@@ -26,8 +27,12 @@ T number(const std::string& text, const std::string& flag) {
   return value;
 }
 
-bool is_true(const std::string& text) {
-  return text != "false" && text != "0" && text != "no" && text != "off";
+/// Whether --name or --name=value switches on, if `argument` is that flag.
+std::optional<bool> switch_of(const std::string& argument, const std::string& name) {
+  if (argument == "--" + name) return true;
+  const auto text = value_of(argument, name);
+  if (!text) return std::nullopt;
+  return *text != "false" && *text != "0" && *text != "no" && *text != "off";
 }
 
 // The library's own loop is satisfied by the first entry: how long to sample is decided here, where
@@ -72,10 +77,19 @@ Options parse(int argc, char** argv) {
       set_min_time(options.sampling, *text);
     } else if (const auto file = value_of(argument, "benchmark_out")) {
       options.result_file = *file;
+    } else if (const auto text = value_of(argument, "benchmark_min_warmup_time")) {
+      // Left to the library, each entry of its warm-up would sample the whole row.
+      options.sampling.warmup_seconds = number<double>(*text, "benchmark_min_warmup_time");
     } else {
-      if (argument == "--benchmark_list_tests") options.list = true;
-      if (const auto list = value_of(argument, "benchmark_list_tests"))
-        options.list = is_true(*list);
+      if (const auto value = switch_of(argument, "benchmark_list_tests")) options.list = *value;
+      if (const auto value = switch_of(argument, "benchmark_counters_tabular"))
+        options.tabular = *value;
+      if (const auto value = switch_of(argument, "benchmark_dry_run"); value && *value)
+        options.sampling.exactly = 1;
+      if (const auto value = value_of(argument, "benchmark_format")) options.format = *value;
+      if (const auto value = value_of(argument, "benchmark_out_format"))
+        options.result_format = *value;
+      if (const auto value = value_of(argument, "benchmark_color")) options.color = *value;
       pass.push_back(argument);
     }
   }

@@ -18,9 +18,13 @@ struct UsageError : std::runtime_error {
 struct Options {
   int device = 0;
   Sampling sampling;
-  bool list = false;         ///< --benchmark_list_tests: names only, no GPU needed
-  std::string result_file;   ///< --benchmark_out, empty if not asked for
-  std::string partial_file;  ///< where the library writes it until it is whole
+  bool list = false;                   ///< --benchmark_list_tests: names only, no GPU needed
+  std::string format = "console";      ///< --benchmark_format: console, json or csv
+  std::string result_format = "json";  ///< --benchmark_out_format
+  std::string color = "auto";          ///< --benchmark_color
+  bool tabular = false;                ///< --benchmark_counters_tabular
+  std::string result_file;             ///< --benchmark_out, empty if not asked for
+  std::string partial_file;            ///< where the library writes it until it is whole
   std::vector<std::string> benchmark_arguments;  ///< argv for the library
 };
 

@@ -8,12 +8,19 @@
 namespace ladders::peers {
 namespace {
 
-// CUB says in a first call how much scratch memory the second one needs.
+// CUB says in a first call how much scratch memory the second one needs; the answer is kept, as a
+// program that calls it often would.
 template <class Call>
 void with_workspace(Problem& problem, const char* what, Call call) {
-  size_t bytes = 0;
-  check(call(nullptr, bytes), what);
-  check(call(problem.workspace(bytes), bytes), what);
+  auto& [memory, sized] = problem.workspace;
+  if (!sized) {
+    size_t bytes = 0;
+    check(call(nullptr, bytes), what);
+    memory = DeviceBuffer<char>(bytes);
+    sized = true;
+  }
+  size_t bytes = memory.bytes();
+  check(call(memory.data(), bytes), what);
 }
 
 struct Square {

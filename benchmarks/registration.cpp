@@ -7,13 +7,24 @@
 #include <exception>
 #include <string>
 
+#include "cuda_check.hpp"
+#include "statistics.hpp"
+
 namespace ladders {
 namespace {
+
+// The library's loop: one iteration of the given time. Which samples it stands for has been decided
+// before, and repetitions that differ in their iterations (an errored one too) would be the end of
+// the library.
+void run_once(benchmark::State& state, double seconds) {
+  for (auto _ : state) state.SetIterationTime(seconds);
+}
 
 // Google Benchmark has told skipped from failed since 1.8.0; older versions know errors only, and
 // the prefix tells them apart.
 template <class State>
 void skip(State& state, const std::string& reason) {
+  run_once(state, 0);
   if constexpr (requires { state.SkipWithMessage(reason); }) {
     state.SkipWithMessage(reason);
   } else {
@@ -42,7 +53,10 @@ void set_counters(benchmark::State& state, const Row& row, Study& study, const M
   counters["q1_seconds"] = quantile(seconds, 0.25);
   counters["median_seconds"] = quantile(seconds, 0.5);
   counters["q3_seconds"] = quantile(seconds, 0.75);
-  if (m.samples.sm_clock_hz > 0) counters["sm_clock_hz"] = m.samples.sm_clock_hz;
+  if (const double clock = m.samples.sm_clock_hz; clock > 0) {
+    counters["sm_clock_hz"] = clock;
+    if (clock < 0.9 * study.device().sm_clock_hz) counters["throttled"] = 1;
+  }
   for (const auto& [name, value] : row.rung->predictions) counters[name] = value;
   if (!m.plan) return;
   const LaunchPlan& plan = *m.plan;
@@ -66,16 +80,16 @@ void run(benchmark::State& state, const Row& row, Study& study, Outcome& outcome
       return skip(state, reason);
     }
     const Measurement m = study.measure(row);
-    // The samples are taken: the library is told of them in one batch, as many iterations as
-    // samples, each of the median time.
-    const auto samples = static_cast<benchmark::IterationCount>(m.samples.seconds.size());
-    while (state.KeepRunningBatch(samples))
-      state.SetIterationTime(quantile(m.samples.seconds, 0.5) * static_cast<double>(samples));
+    run_once(state, quantile(m.samples.seconds, 0.5));
     set_counters(state, row, study, m);
     if (!row.rung->precision.empty()) state.SetLabel(row.rung->precision);
     ++outcome.measured;
+  } catch (const DoesNotFit& reason) {
+    ++outcome.skipped;
+    skip(state, reason.what());
   } catch (const std::exception& error) {
     ++outcome.failed;
+    run_once(state, 0);
     state.SkipWithError(error.what());
   }
 }
@@ -85,11 +99,42 @@ void run(benchmark::State& state, const Row& row, Study& study, Outcome& outcome
 void register_rows(const std::function<Study&()>& study, Outcome& outcome) {
   for (const Ladder& ladder : catalogue())
     for (const Row& row : rows(ladder, Shapes::measured))
-      benchmark::RegisterBenchmark(
-          row.name().c_str(),
-          [row, study, &outcome](benchmark::State& state) { run(state, row, study(), outcome); })
-          ->UseManualTime()
-          ->Unit(benchmark::kMicrosecond);
+      benchmark::RegisterBenchmark(row.name().c_str(), [row, study,
+                                                        &outcome](benchmark::State& state) {
+        run(state, row, study(), outcome);
+      })->UseManualTime();
+}
+
+std::vector<std::string> counter_names() {
+  std::vector<std::string> names = {"arithmetic_intensity",
+                                    "block_threads",
+                                    "blocks_per_sm",
+                                    "bytes_per_second",
+                                    "cluster_size",
+                                    "dynamic_shared_bytes",
+                                    "flops_per_second",
+                                    "grid_blocks",
+                                    "median_seconds",
+                                    "min_seconds",
+                                    "percent_of_ceiling",
+                                    "q1_seconds",
+                                    "q3_seconds",
+                                    "registers",
+                                    "relative_error",
+                                    "resident_clusters",
+                                    "samples",
+                                    "sm_clock_hz",
+                                    "spilled_bytes",
+                                    "static_shared_bytes",
+                                    "theoretical_occupancy",
+                                    "throttled",
+                                    "waves",
+                                    "worst_error"};
+  for (const Ladder& ladder : catalogue())
+    for (const Rung& rung : ladder.rungs)
+      for (const auto& [name, value] : rung.predictions)
+        if (std::ranges::find(names, name) == names.end()) names.push_back(name);
+  return names;
 }
 
 }  // namespace ladders

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <string>
 #include <vector>
 
 #include "study.hpp"
@@ -17,5 +18,8 @@ struct Outcome {
 /// row runs, so that listing needs no GPU; `outcome` is counted up as rows run. Both must outlive
 /// the run.
 void register_rows(const std::function<Study&()>& study, Outcome& outcome);
+
+/// Every counter that a row may have.
+std::vector<std::string> counter_names();
 
 }  // namespace ladders

@@ -4,22 +4,24 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <optional>
 
 #include "launch.hpp"
+#include "statistics.hpp"
 
 namespace ladders {
-
 namespace {
 
 constexpr int kEventPairs = 16;
 
-__global__ void read_ticks(Tick* ticks) {
+// An SM's number can be larger than their count where some are switched off; those are left out.
+__global__ void read_ticks(Tick* ticks, unsigned count) {
 #ifdef __CUDA_ARCH__
   unsigned sm;
   unsigned long long now;
   asm volatile("mov.u32 %0, %%smid;" : "=r"(sm));
   asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
-  ticks[sm] = {clock64(), now};
+  if (sm < count) ticks[sm] = {clock64(), now};
 #endif
 }
 
@@ -35,6 +37,35 @@ __global__ void read_all(const uint4* data, size_t count, unsigned* sink) {
   if (sum == 0x5EED) *sink = sum;  // never: keeps the loads
 }
 
+// Several launches in one graph: replaying it costs the host one call.
+class Graph {
+ public:
+  Graph(cudaStream_t stream, const std::function<void()>& launch, int launches) {
+    check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "graph capture");
+    try {
+      for (int i = 0; i < launches; ++i) launch();
+    } catch (...) {
+      cudaStreamEndCapture(stream, &graph_);  // the stream is of no use while it captures
+      cudaGraphDestroy(graph_);
+      throw;
+    }
+    check(cudaStreamEndCapture(stream, &graph_), "graph capture");
+    check(cudaGraphInstantiate(&executable_, graph_, 0), "cudaGraphInstantiate");
+  }
+  Graph(const Graph&) = delete;
+  ~Graph() {
+    cudaGraphExecDestroy(executable_);
+    cudaGraphDestroy(graph_);
+  }
+  void replay(cudaStream_t stream) {
+    check(cudaGraphLaunch(executable_, stream), "cudaGraphLaunch");
+  }
+
+ private:
+  cudaGraph_t graph_ = nullptr;
+  cudaGraphExec_t executable_ = nullptr;
+};
+
 double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
@@ -48,7 +79,7 @@ double sum(const std::vector<double>& values) {
 bool enough(const std::vector<double>& seconds, const Sampling& sampling, double wall) {
   const int count = static_cast<int>(seconds.size());
   if (sampling.exactly > 0) return count >= sampling.exactly;
-  if (wall >= sampling.wall_seconds) return count >= 3;
+  if (wall >= sampling.wall_seconds) return count >= 5;
   return count >= sampling.least && sum(seconds) >= sampling.device_seconds &&
          median_noise(seconds) <= sampling.noise;
 }
@@ -80,7 +111,7 @@ void Sampler::flush() {
 void Sampler::read_clocks(DeviceBuffer<Tick>& into) {
   check(cudaMemsetAsync(into.data(), 0, into.bytes(), stream_), "cudaMemsetAsync");
   ladders::launch({.grid = static_cast<unsigned>(device_.sms), .block = 1}, stream_, read_ticks,
-                  into.data());
+                  into.data(), static_cast<unsigned>(into.size()));
 }
 
 double Sampler::clock_between() const {
@@ -97,12 +128,12 @@ double Sampler::clock_between() const {
   return hz.empty() ? 0 : quantile(hz, 0.5);
 }
 
-std::vector<double> Sampler::batch(const std::function<void()>& launch, const Sampling& sampling,
-                                   int samples, int launches) {
+std::vector<double> Sampler::batch(const std::function<void()>& enqueue, bool cold, int samples,
+                                   int launches) {
   for (int i = 0; i < samples; ++i) {
-    if (sampling.cold) flush();
+    if (cold) flush();
     check(cudaEventRecord(events_[2 * i], stream_), "cudaEventRecord");
-    for (int j = 0; j < launches; ++j) launch();
+    enqueue();
     check(cudaEventRecord(events_[2 * i + 1], stream_), "cudaEventRecord");
   }
   check(cudaEventSynchronize(events_[2 * samples - 1]), "cudaEventSynchronize");
@@ -118,12 +149,21 @@ std::vector<double> Sampler::batch(const std::function<void()>& launch, const Sa
 
 Samples Sampler::sample(const std::function<void()>& launch, const Sampling& sampling) {
   const auto start = std::chrono::steady_clock::now();
-  // The warm-up finds how long a launch takes; then as many samples are queued at once as fill
-  // about 10 ms, so that the host is never waited for and the wall limit is still kept.
-  const double estimate = std::max(batch(launch, sampling, 1, 1).front(), 1e-6);
+  double estimate = 0;
+  do {
+    estimate = std::max(batch(launch, sampling.cold, 1, 1).front(), 1e-6);
+  } while (seconds_since(start) < sampling.warmup_seconds);
+  // As many samples are queued at once as fill about 10 ms: the device does not wait for the host,
+  // and the wall limit is kept.
   const int per_batch = std::clamp(static_cast<int>(10e-3 / estimate), 1, kEventPairs);
-  // Warm launches shorter than the events can resolve are timed several at a time.
-  const int launches = sampling.cold ? 1 : std::clamp(static_cast<int>(200e-6 / estimate), 1, 200);
+
+  std::optional<Graph> graph;
+  int launches = 1;
+  if (!sampling.cold) {
+    launches = std::clamp(static_cast<int>(200e-6 / estimate), 1, 200);
+    graph.emplace(stream_, launch, launches);
+  }
+  const std::function<void()> enqueue = graph ? [&] { graph->replay(stream_); } : launch;
 
   Samples result;
   read_clocks(before_);
@@ -134,7 +174,7 @@ Samples Sampler::sample(const std::function<void()>& launch, const Sampling& sam
     while (result.seconds.size() < goal) {
       const int left = static_cast<int>(goal - result.seconds.size());
       const int count = sampling.exactly > 0 ? std::min(left, per_batch) : per_batch;
-      const std::vector<double> seconds = batch(launch, sampling, count, launches);
+      const std::vector<double> seconds = batch(enqueue, sampling.cold, count, launches);
       result.seconds.insert(result.seconds.end(), seconds.begin(), seconds.end());
     }
   } while (!enough(result.seconds, sampling, seconds_since(start)));
@@ -152,41 +192,6 @@ Samples Sampler::sample_host(const std::function<void()>& work, const Sampling& 
     result.seconds.push_back(seconds_since(before));
   }
   return result;
-}
-
-namespace {
-
-// The value at index i with its equals spread evenly between the values next to them.
-double untied(const std::vector<double>& sorted, size_t i) {
-  const auto [first, last] = std::equal_range(sorted.begin(), sorted.end(), sorted[i]);
-  const double below = first == sorted.begin() ? INFINITY : *first - *(first - 1);
-  const double above = last == sorted.end() ? INFINITY : *last - *first;
-  const double gap = std::min(below, above);
-  if (std::isinf(gap)) return sorted[i];
-  const double place = double(i) - double(first - sorted.begin()) + 0.5;
-  return sorted[i] + gap * (place / double(last - first) - 0.5);
-}
-
-double quantile_of_sorted(const std::vector<double>& sorted, double fraction) {
-  const double position = fraction * static_cast<double>(sorted.size() - 1);
-  const auto below = static_cast<size_t>(position);
-  const double low = untied(sorted, below);
-  const double high = untied(sorted, std::min(below + 1, sorted.size() - 1));
-  return low + (position - static_cast<double>(below)) * (high - low);
-}
-
-}  // namespace
-
-double quantile(std::vector<double> values, double fraction) {
-  std::sort(values.begin(), values.end());
-  return quantile_of_sorted(values, fraction);
-}
-
-double median_noise(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  const double spread = quantile_of_sorted(values, 0.75) - quantile_of_sorted(values, 0.25);
-  return 1.253 * spread / 1.349 / std::sqrt(double(values.size())) /
-         quantile_of_sorted(values, 0.5);
 }
 
 }  // namespace ladders

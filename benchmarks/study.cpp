@@ -5,8 +5,10 @@
 #include <cstdio>
 #include <sstream>
 #include <stdexcept>
+#include <tuple>
 
 #include "launch.hpp"
+#include "statistics.hpp"
 
 namespace ladders {
 
@@ -50,18 +52,20 @@ std::function<void()> Study::launcher(const Row& row, const Implementation& impl
 
 namespace {
 
-LaunchPlan plan_of(const Implementation& implementation, const Row& row, const Device& device) {
-  return implementation.plan ? implementation.plan(row.point, device, implementation.kernel)
-                             : LaunchPlan{};
+// The plan, allowed and found to fit; empty for library calls and host code.
+std::optional<std::pair<LaunchPlan, Occupancy>> plan_of(const Implementation& implementation,
+                                                        const Row& row, const Device& device) {
+  if (!implementation.kernel) return std::nullopt;
+  const LaunchPlan plan = implementation.plan(row.point, device, implementation.kernel);
+  return std::pair(plan, occupancy(implementation.kernel, plan, device));
 }
 
 }  // namespace
 
 Verdict Study::verify(const Row& row) {
   const Implementation implementation = row.rung->at(row.point);
-  const LaunchPlan plan = plan_of(implementation, row, device_);
-  if (implementation.kernel) allow(implementation.kernel, plan);
-  const auto launch = launcher(row, implementation, plan);
+  const auto planned = plan_of(implementation, row, device_);
+  const auto launch = launcher(row, implementation, planned ? planned->first : LaunchPlan{});
   const auto launch_and_wait = [&] {
     launch();
     check(cudaDeviceSynchronize(), "kernel");
@@ -88,10 +92,8 @@ Verdict Study::verify(const Row& row) {
 Measurement Study::measure(const Row& row) {
   const Implementation implementation = row.rung->at(row.point);
   Measurement result;
-  if (implementation.kernel) {
-    result.plan = plan_of(implementation, row, device_);
-    result.occupancy = occupancy(implementation.kernel, *result.plan, device_);
-  }
+  if (const auto planned = plan_of(implementation, row, device_))
+    std::tie(result.plan, result.occupancy) = *planned;
   const std::string name = row.name();
   if (!verdicts_.contains(name)) verdicts_[name] = verify(row);
   result.verdict = verdicts_[name];

@@ -30,10 +30,11 @@ class Study {
   const Device& device() const { return device_; }
   const Sampling& sampling() const { return sampling_; }
 
-  /// Throws std::runtime_error when the row is wrong, cannot be launched or has failed before.
+  /// Throws DoesNotFit when the device is too small for the row, std::runtime_error when the row
+  /// is wrong or fails to run.
   Measurement measure(const Row& row);
 
-  /// Runs the row once on each prepared input and compares; throws if it is wrong.
+  /// Runs the row once on each prepared input and compares; throws as measure().
   Verdict verify(const Row& row);
 
   /// Quantity a second, from the median.

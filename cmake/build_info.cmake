@@ -2,8 +2,14 @@
 # every build, the header written only when it changes.
 set(build_info_dir ${CMAKE_CURRENT_BINARY_DIR}/build_info)
 string(TOUPPER "${CMAKE_BUILD_TYPE}" upper_type)
-string(STRIP "${CMAKE_CUDA_FLAGS} ${CMAKE_CUDA_FLAGS_${upper_type}} -std=c++20" cuda_flags)
-string(APPEND cuda_flags " architectures=${CMAKE_CUDA_ARCHITECTURES}")
+set(architectures ${CMAKE_CUDA_ARCHITECTURES})
+if(architectures STREQUAL native)
+  set(architectures ${CMAKE_CUDA_ARCHITECTURES_NATIVE})
+endif()
+list(JOIN architectures "," architectures)
+list(JOIN LADDERS_CUDA_OPTIONS " " options)
+string(STRIP "${CMAKE_CUDA_FLAGS} ${CMAKE_CUDA_FLAGS_${upper_type}} ${options} -std=c++20" cuda_flags)
+string(APPEND cuda_flags " architectures ${architectures}")
 add_custom_target(write_build_info
   COMMAND ${CMAKE_COMMAND}
     -DOUT=${build_info_dir}/build_info.hpp

@@ -19,8 +19,8 @@ file(CONFIGURE OUTPUT ${OUT} @ONLY CONTENT [[
 namespace ladders {
 inline constexpr char kGitCommit[] = "@COMMIT@";
 inline constexpr char kGitDirty[] = "@dirty@";
-inline constexpr char kCompiler[] = "@COMPILER@";
-inline constexpr char kCudaFlags[] = "@FLAGS@";
+inline constexpr char kCompiler[] = R"(@COMPILER@)";
+inline constexpr char kCudaFlags[] = R"(@FLAGS@)";
 inline constexpr char kBuildType[] = "@TYPE@";
 }  // namespace ladders
 ]])

@@ -103,8 +103,10 @@ Verdict check_shared(const Roof& roof) {
 }
 
 // 16 independent chains of multiply-adds a thread: no memory, and none waits for the one before.
-// x = x / 2 + 1/2 ends at 1 from anywhere, so the sum of the chains is known and stays a number.
+// x = b - x alternates between two numbers of full mantissas: it stays finite, and the multipliers
+// toggle, as a constant's would not.
 constexpr int kChains = 16;
+constexpr float kFactor = -1.0f, kTerm = 1.2345678f;
 __global__ void fma(float* out, int iterations, float a, float b) {
   float x[kChains];
 #pragma unroll
@@ -123,7 +125,7 @@ Verdict check_fma(const Roof& roof) {
   float expected = 0;
   for (int c = 0; c < kChains; ++c) {
     float x = static_cast<float>(c);
-    for (int i = 0; i < roof.iterations; ++i) x = std::fma(x, 0.5f, 0.5f);
+    for (int i = 0; i < roof.iterations; ++i) x = std::fma(x, kFactor, kTerm);
     expected += x;
   }
   for (const unsigned bits : to_host(roof.out.data(), roof.threads))
@@ -197,7 +199,7 @@ Ladder roof() {
                                                       [](Roof& r) {
                                                         return std::tuple(
                                                             reinterpret_cast<float*>(r.out.data()),
-                                                            r.iterations, 0.5f, 0.5f);
+                                                            r.iterations, kFactor, kTerm);
                                                       }),
                                          check_fma),
                .role = Role::ceiling,

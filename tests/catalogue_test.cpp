@@ -15,13 +15,6 @@ namespace {
 
 const std::regex kName("[a-z][a-z0-9]*(_[a-z0-9]+)*");
 
-TEST(Catalogue, HasTheLaddersInOrder) {
-  std::vector<std::string> names;
-  for (const Ladder& ladder : catalogue()) names.push_back(ladder.name);
-  EXPECT_EQ(names, (std::vector<std::string>{"transpose", "sgemm", "reduction", "histogram",
-                                             "smem_layout", "roof"}));
-}
-
 TEST(Catalogue, NamesAreSnakeCaseAndUnique) {
   for (const Ladder& ladder : catalogue()) {
     EXPECT_TRUE(std::regex_match(ladder.name, kName)) << ladder.name;
@@ -119,11 +112,11 @@ TEST(Catalogue, PredictsTheKnownWavefronts) {
   };
   for (const Ladder& ladder : catalogue()) {
     if (ladder.name != "smem_layout") continue;
-    EXPECT_EQ(ladder.rungs.size(), known.size());
-    for (const Rung& rung : ladder.rungs) {
-      const auto [store, load] = known.at(rung.name);
-      EXPECT_EQ(rung.predictions.at("predicted_store_wavefronts"), store) << rung.name;
-      EXPECT_EQ(rung.predictions.at("predicted_load_wavefronts"), load) << rung.name;
+    for (const auto& [name, wavefronts] : known) {
+      const auto rung = std::ranges::find(ladder.rungs, name, &Rung::name);
+      ASSERT_NE(rung, ladder.rungs.end()) << name;
+      EXPECT_EQ(rung->predictions.at("predicted_store_wavefronts"), wavefronts.first) << name;
+      EXPECT_EQ(rung->predictions.at("predicted_load_wavefronts"), wavefronts.second) << name;
     }
   }
 }

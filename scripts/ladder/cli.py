@@ -103,7 +103,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
-    plot = commands.add_parser("plot", help="draw the climb, roofline and overview figures")
+    plot = commands.add_parser("plot", help="draw the figures of each ladder and an overview")
     _add_results(plot)
     plot.add_argument(
         "--output", type=Path, default=Path("plots"), metavar="DIR", help="default: plots"

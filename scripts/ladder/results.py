@@ -68,15 +68,15 @@ class Results:
         commit = str(self.context.get("git_commit", ""))[:7]
         return commit + ("-dirty" if commit and self.context.get("git_dirty") == "true" else "")
 
-    def keep(self, pattern: re.Pattern[str]) -> Results:
-        """Return these results with only the rows whose name `pattern` is found in."""
-        found = [bool(pattern.search(name)) for name in self.rows["name"]]
-        return replace(self, rows=self.rows[found].reset_index(drop=True))
-
     @property
     def build_type(self) -> str:
         """How the measuring program was built; the library's own build type for other suites."""
         return str(self.context.get("build_type") or self.context.get("library_build_type", ""))
+
+    def keep(self, pattern: re.Pattern[str]) -> Results:
+        """Return these results with only the rows whose name `pattern` is found in."""
+        found = [bool(pattern.search(name)) for name in self.rows["name"]]
+        return replace(self, rows=self.rows[found].reset_index(drop=True))
 
 
 def load(paths: str | PathLike[str] | Iterable[str | PathLike[str]]) -> pd.DataFrame:

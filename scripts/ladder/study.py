@@ -14,6 +14,9 @@ from ladder.results import Results
 # A roof is itself measured, so a row counts as above it only beyond the roof's own noise.
 ABOVE_ROOF_PERCENT = 101.0
 
+# What was predicted of shared memory, and the slow-down against the fastest step.
+PREDICTION = ("wavefronts, load / store", "slow-down, predicted", "slow-down, measured")
+
 Row = Any  # a named tuple of one DataFrame row
 
 
@@ -36,12 +39,16 @@ class Study:
 
     @cached_property
     def cases(self) -> list[str]:
-        """Every case measured, in the order of the rung that has most of them."""
+        """Every case measured: the series of sizes rising, then other shapes as the file has them.
+
+        The file's order is that of the rung with most cases.
+        """
         by_rung: dict[str, dict[str, None]] = {}
         for row in self.rows:
             by_rung.setdefault(row.rung, {})[row.case] = None
         fullest_first = sorted(by_rung.values(), key=len, reverse=True)
-        return list(dict.fromkeys(case for cases in fullest_first for case in cases))
+        found = dict.fromkeys(case for cases in fullest_first for case in cases)
+        return sorted(found, key=lambda case: (not self.in_series(case), self._size(case)))
 
     @cached_property
     def rungs(self) -> list[Rung]:
@@ -55,10 +62,12 @@ class Study:
         ran = {case: sum(self.ok(r, case) is not None for r in self.rungs) for case in self.cases}
         return self.ladder.headline if ran.get(self.ladder.headline) else max(ran, key=ran.get)
 
-    @property
-    def counts_flops(self) -> bool:
-        """Whether rows have a place on a roofline."""
-        return any(row.flops_per_second > 0 and row.arithmetic_intensity > 0 for row in self.rows)
+    @cached_property
+    def counted(self) -> list[Row]:
+        """The rows that count FLOPs and bytes, and so have a place on a roofline."""
+        return [
+            row for row in self.rows if row.flops_per_second > 0 and row.arithmetic_intensity > 0
+        ]
 
     def ok(self, rung: Rung, case: str) -> Row | None:
         """Return the measurement of a rung at a case, or None where there is no speed."""
@@ -69,12 +78,11 @@ class Study:
         """Speed in FLOP/s or bytes/s; NaN where the row counts neither."""
         return getattr(row, self.ladder.rate)
 
-    def unit(self, speeds: list[float] | None = None) -> tuple[float, str]:
-        """Return (divisor, unit) for `speeds`, by default the headline's in own precision."""
-        if speeds is None:
-            found = [self.ok(rung, self.headline) for rung in self.rungs if not rung.precision]
-            speeds = [self.speed(row) for row in found if row]
-        return units.rate_unit(self.ladder.quantity, speeds)
+    @cached_property
+    def unit(self) -> tuple[float, str]:
+        """(divisor, unit) that suits the headline's speeds in the ladder's own precision."""
+        found = [self.ok(rung, self.headline) for rung in self.rungs if not rung.precision]
+        return units.rate_unit(self.ladder.quantity, [self.speed(row) for row in found if row])
 
     def ceiling(self, case: str) -> float:
         """Speed of the ladder's ceiling at `case`; NaN when it was not measured."""
@@ -102,8 +110,11 @@ class Study:
         return 100 * self.speed(row) / self.ceiling(row.case)
 
     def above_roof(self, row: Row) -> bool:
-        """Whether a row beats its own ceiling, which is a fault of the accounting."""
-        return not row.precision and self.percent(row) > ABOVE_ROOF_PERCENT
+        """Whether a row beats its ladder's ceiling, which is a fault of the accounting.
+
+        A ceiling itself does not: that it was measured twice says how well it repeats.
+        """
+        return row.role != "ceiling" and self.percent(row) > ABOVE_ROOF_PERCENT
 
     def peer(self, precision: str, case: str) -> Row | None:
         """Return the fastest peer of that precision at `case`."""
@@ -124,6 +135,22 @@ class Study:
         found = [self.ok(r, case) for r in self.rungs if r.role == "step" and not r.precision]
         return max(filter(None, found), key=self.speed, default=None)
 
+    def predicted(self, row: Row) -> float:
+        """Speed that the fastest step would have with this row's predicted wavefronts.
+
+        In FLOP/s or bytes/s; NaN where none were predicted.
+        """
+        best = self.best_step(row.case)
+        return self.speed(best) * _wavefronts(best) / _wavefronts(row) if best else math.nan
+
+    def prediction(self, row: Row) -> tuple[str, str, str]:
+        """Write the cells under `PREDICTION`; empty where nothing was predicted."""
+        if math.isnan(predicted := self.predicted(row)):
+            return "", "", ""
+        fastest = self.speed(self.best_step(row.case))
+        counts = f"{row.predicted_load_wavefronts:g} / {row.predicted_store_wavefronts:g}"
+        return counts, *(f"{units.number(fastest / s)}×" for s in (predicted, self.speed(row)))
+
     def facet(self, case: str) -> str:
         """Return the part of a case that names its small multiple, as `axis:value`."""
         facets = {axis.name for axis in self.ladder.axes if axis.facet}
@@ -141,15 +168,26 @@ class Study:
     def shape_axes(self) -> list[str]:
         """Names of the axes that make the x axis: no facets, and none that never varies."""
         plain = [axis.name for axis in self.ladder.axes if not axis.facet]
-        values = [_values(case) for case in self.cases]
+        values = [_values(row.case) for row in self.rows]
         return [name for name in plain if len({v.get(name) for v in values}) > 1] or plain
+
+    def _shape(self, case: str) -> list[str]:
+        return [_values(case).get(name, "") for name in self.shape_axes]
+
+    def in_series(self, case: str) -> bool:
+        """Whether all axes of a shape agree, so that it is one of a series of sizes."""
+        return len(set(self._shape(case))) <= 1
+
+    def _size(self, case: str) -> int:
+        shape = self._shape(case)
+        return int(shape[0]) if self.in_series(case) and shape and shape[0].isdecimal() else 0
 
     def label(self, case: str) -> str:
         """Write a shape compactly: `4096` where all its axes agree, else `1000×3000×77`."""
-        values = [_values(case).get(name, "") for name in self.shape_axes]
+        values = self._shape(case)
         if self._powers:
             values = [units.power_of_two(v) for v in values]
-        return values[0] if len(set(values)) == 1 else "×".join(values)
+        return "×".join(values[:1] if self.in_series(case) else values)
 
     def spell(self, case: str) -> str:
         """Write a whole case for a title: `bins 256, keys 2²⁸` or `m = n = k = 4096`."""
@@ -163,7 +201,7 @@ class Study:
     @cached_property
     def _powers(self) -> bool:
         """Whether every shape is made of powers of two and the longest is long to write."""
-        values = {v for c in self.cases for k, v in _values(c).items() if k in self.shape_axes}
+        values = {value for row in self.rows for value in self._shape(row.case)}
         written = {units.power_of_two(value) for value in values}
         return not written & values and max(map(len, values), default=0) > 6
 
@@ -192,10 +230,9 @@ def name_of(rung: Rung, row: Row | None) -> str:
     return f"{rung.name} ({rung.sweep} {row.sweep})" if row and row.sweep else rung.name
 
 
-def wavefronts(row: Row) -> str:
-    """Write the predicted wavefronts of a shared-memory load and store; empty when not given."""
-    loads, stores = row.predicted_load_wavefronts, row.predicted_store_wavefronts
-    return f"{loads:g} / {stores:g}" if loads == loads else ""
+def _wavefronts(row: Row) -> float:
+    """Shared-memory wavefronts predicted for one load and one store; NaN when not given."""
+    return row.predicted_load_wavefronts + row.predicted_store_wavefronts
 
 
 def _values(case: str) -> dict[str, str]:

@@ -13,7 +13,7 @@ import pandas as pd
 from ladder import units
 from ladder.errors import LadderError
 from ladder.results import Results
-from ladder.study import Row, Study, describe, studies, wavefronts
+from ladder.study import PREDICTION, Row, Study, describe, studies
 
 _MAX_SHAPES = 6
 _MARKER = re.compile(
@@ -97,8 +97,7 @@ def _blocks(results: list[Results], name: str) -> list[str]:
 def _ladder(study: Study) -> str:
     headline = study.headline
     cases = _pick(study.facets[study.facet(headline)], headline)
-    divisor, unit = study.unit()
-    predicted = any(r.predicted_load_wavefronts == r.predicted_load_wavefronts for r in study.rows)
+    divisor, unit = study.unit
     table = []
     for rung in study.rungs:
         row = study.ok(rung, headline)
@@ -110,8 +109,8 @@ def _ladder(study: Study) -> str:
             )
         line[f"% of `{study.ladder.ceiling}`"] = units.percent(study.percent(row)) if row else ""
         line["× peer"] = study.to_peer(row) if row else ""
-        if predicted:
-            line["wavefronts, load / store"] = wavefronts(row) if row else ""
+        predicted = study.prediction(row) if row else ("", "", "")
+        line |= zip(PREDICTION, predicted, strict=True)
         line["registers"] = f"{row.registers:.0f}" if row and row.registers >= 0 else ""
         line["shared"] = units.kibibytes(_shared(row)) if row else ""
         line["occupancy"] = units.percent(100 * row.theoretical_occupancy) if row else ""
@@ -121,6 +120,8 @@ def _ladder(study: Study) -> str:
         notes.append(f"Speed in {unit}.")
     if study.spell(headline):
         notes.append(f"Percent, ratio and resources at {study.spell(headline)}.")
+    if any(line[PREDICTION[0]] for line in table):
+        notes.append("Slow-down against the fastest step.")
     if sweeps := sorted({rung.sweep for rung in study.rungs if rung.sweep}):
         notes.append(f"In parentheses: the best {', '.join(sweeps)}.")
     return "\n\n".join(filter(None, (" ".join(notes), _format(table), _absent(study))))
@@ -130,10 +131,9 @@ def _cell(study: Study, row: Row | None, divisor: float) -> str:
     if row is None or row.status != "ok":
         return row.status if row else ""
     if study.ladder.is_roof:  # roofs differ in quantity and by decades, so each has its own unit
-        quantity = "bytes" if row.bytes_per_second > 0 else "flops"
-        speed = getattr(row, f"{quantity}_per_second")
-        divisor, unit = units.rate_unit(quantity, [speed])
-        return f"{units.number(speed / divisor)} {unit}" if speed == speed else ""
+        if row.bytes_per_second > 0:
+            return units.rate("bytes", row.bytes_per_second)
+        return units.rate("flops", row.flops_per_second)
     return units.number(study.speed(row) / divisor) + (f" ({row.sweep})" if row.sweep else "")
 
 
@@ -175,13 +175,12 @@ def _overview(results: Results) -> str:
     table = []
     for study in studies(results):
         if row := study.best_step(study.headline):
-            divisor, unit = study.unit()
             table.append(
                 {
                     "ladder": study.ladder.title,
                     "case": study.spell(study.headline),
                     "best rung": f"`{row.rung}`" + (f" ({row.sweep})" if row.sweep else ""),
-                    "speed": f"{units.number(study.speed(row) / divisor)} {unit}",
+                    "speed": units.rate(study.ladder.quantity, study.speed(row)),
                     "% of ceiling": f"{units.percent(study.percent(row))} of "
                     f"`{study.ladder.ceiling}`",
                     "× peer": study.to_peer(row),

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-_UNITS = {
-    "flops": ((1e12, "TFLOP/s"), (1e9, "GFLOP/s")),
-    "bytes": ((1e13, "TB/s"), (1e9, "GB/s")),  # memory speeds are compared in GB/s up to 10 TB/s
+_UNITS = {  # (least speed, divisor, unit); memory speeds are compared in GB/s up to 10 TB/s
+    "flops": ((1e12, 1e12, "TFLOP/s"), (0.0, 1e9, "GFLOP/s")),
+    "bytes": ((1e13, 1e12, "TB/s"), (0.0, 1e9, "GB/s")),
 }
 _TIMES = ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns"))
 _SUPERSCRIPTS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
@@ -16,9 +16,13 @@ _SUPERSCRIPTS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 def rate_unit(quantity: str, speeds: Iterable[float]) -> tuple[float, str]:
     """Return (divisor, unit) that suits the fastest of `speeds`, in FLOP/s or bytes/s."""
     fastest = max((s for s in speeds if s == s), default=0.0)
-    units = _UNITS[quantity]
-    threshold, unit = next((u for u in units if fastest >= u[0]), units[-1])
-    return (1e12 if unit.startswith("T") else threshold), unit
+    return next((divisor, unit) for least, divisor, unit in _UNITS[quantity] if fastest >= least)
+
+
+def rate(quantity: str, speed: float) -> str:
+    """Write a speed given in FLOP/s or bytes/s, as `35.5 TFLOP/s`; NaN is empty."""
+    divisor, unit = rate_unit(quantity, [speed])
+    return f"{number(speed / divisor)} {unit}" if speed == speed else ""
 
 
 def number(value: float) -> str:

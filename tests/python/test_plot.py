@@ -13,7 +13,8 @@ from ladder.cli import main
 from ladder.plots import style
 from ladder.results import load_results
 
-LADDERS = ["transpose", "sgemm", "reduction", "histogram", "smem_layout"]
+STEMS = """transpose-climb transpose-light sgemm-climb sgemm-roofline reduction-climb
+reduction-roofline histogram-climb histogram-light smem_layout-climb overview""".split()
 
 
 @pytest.fixture(scope="module")
@@ -27,8 +28,7 @@ def drawn(ladder, whole, tmp_path_factory):
 def test_every_ladder_has_its_figures(drawn):
     (directory, _), (done, _) = drawn
     assert (done.returncode, done.stderr) == (0, "")
-    stems = {f"{ladder}-{kind}" for ladder in LADDERS for kind in ("climb", "roofline")}
-    names = {f"{stem}.{form}" for stem in [*stems, "overview"] for form in ("svg", "png")}
+    names = {f"{stem}.{form}" for stem in STEMS for form in ("svg", "png")}
     assert {path.name for path in directory.iterdir()} == names
     assert {line.rpartition("/")[2] for line in done.stdout.splitlines()} == names
 
@@ -67,15 +67,15 @@ def texts(figure) -> list[str]:
 
 @pytest.fixture
 def figure(monkeypatch, tmp_path):
-    """Draw a document and return one figure by name, with the warnings."""
+    """Draw a document and return one figure by name, or all without one, with the warnings."""
 
-    def draw(document: dict, name: str):
+    def draw(document: dict, name: str | None):
         figures = {}
         monkeypatch.setattr(style, "save", lambda f, _, stem, __: figures.update({stem: f}) or [])
         warnings: list[str] = []
         file = suite.write(tmp_path / "a.json", document)
         plots.draw(load_results(file), tmp_path, ["svg"], warnings.append)
-        return figures[name], warnings
+        return (figures[name] if name else figures), warnings
 
     return draw
 
@@ -111,17 +111,30 @@ def test_rungs_without_a_figure_keep_their_place_and_say_why(figure):
 
 
 @pytest.mark.parametrize(
-    ("ladder", "mark"), [("sgemm", "tiled: above its roof"), ("histogram", None)]
+    ("rung", "stem", "mark"),
+    [
+        ("sgemm/tiled", "sgemm-roofline", "tiled: above its roof"),
+        ("sgemm/tiled/m:4096", "sgemm-climb", "above roof"),
+        ("histogram/global", "histogram-light", "130"),
+    ],
 )
-def test_points_above_their_roof_are_marked_and_reported(figure, ladder, mark):
-    document = only(suite.document(), ladder)
-    row = next(
-        r for r in document["benchmarks"] if re.match(rf"{ladder}/(tiled|global)/", r["name"])
-    )
+def test_points_above_their_roof_are_marked_and_reported(figure, rung, stem, mark):
+    document = only(suite.document(), rung.partition("/")[0])
+    row = next(r for r in document["benchmarks"] if r["name"].startswith(f"{rung}/"))
     row["percent_of_ceiling"] = 130.0
-    made, warnings = figure(document, f"{ladder}-roofline")
+    made, warnings = figure(document, stem)
     assert [w for w in warnings if "130.0% of its ceiling" in w and row["name"] in w]
-    assert mark is None or mark in texts(made)
+    assert mark in texts(made)
+
+
+def test_a_ceiling_is_not_above_itself(figure):
+    document = only(suite.document(), "transpose")
+    for row in document["benchmarks"]:
+        if row["name"].startswith("transpose/copy/"):
+            row["percent_of_ceiling"] = 103.0
+    made, warnings = figure(document, "transpose-light")
+    assert warnings == []
+    assert "copy" not in texts(made)  # it is the line that the others are measured by
 
 
 def test_another_precision_is_not_above_the_roof(figure):
@@ -129,9 +142,77 @@ def test_another_precision_is_not_above_the_roof(figure):
     assert warnings == []
 
 
-def test_ladders_without_flops_get_no_roofline(figure):
-    made, _ = figure(only(suite.document(), "histogram"), "histogram-roofline")
-    assert "Histogram: speed of light" in texts(made)
+def test_a_roofline_names_points_of_a_case_that_counts_flops(figure):
+    made, _ = figure(only(suite.document(), "reduction"), "reduction-roofline")
+    (subtitle,) = [text for text in texts(made) if "Named points" in text]
+    assert "elements 2²⁸, operation sum;" in subtitle
+    assert {"vectorised", "fma 63.7 TFLOP/s", "shared_memory 32.6 TB/s"} <= set(texts(made))
+
+
+def test_the_climb_sets_predictions_beside_measurements(figure):
+    made, _ = figure(only(suite.document(), "smem_layout"), "smem_layout-climb")
+    found = texts(made)
+    assert {"32 / 1", "16.5×", "┃ predicted from the wavefronts"} <= set(found)
+    columns = ("slow-down\npredicted", "slow-down\nmeasured")
+    assert [found[found.index(column) + 2] for column in columns] == ["32.0×", "32.0×"]
+
+
+def line_panels(figure) -> list:
+    return [axes for axes in figure.axes if axes.get_yscale() == "log"]
+
+
+def test_facets_stand_in_one_row_on_one_scale(figure):
+    made, _ = figure(only(suite.document(), "transpose"), "transpose-climb")
+    panels = line_panels(made)
+    assert [axes.get_title("left") for axes in panels] == ["element 4", "element 2", "element 8"]
+    assert len({(axes.get_position().y0, axes.get_ylim()) for axes in panels}) == 1
+    assert made.get_size_inches()[0] == pytest.approx(style.PAGE)
+
+
+def test_only_a_series_of_sizes_is_joined(figure):
+    document = only(suite.document(), "sgemm")
+    document["benchmarks"].reverse()
+    made, _ = figure(document, "sgemm-climb")
+    (panel,) = line_panels(made)
+    labels = [label.get_text() for label in panel.get_xticklabels()]
+    assert labels == ["512", "1024", "2048", "4096", "8192", "1000×3000×77"]
+    joined = [line for line in panel.lines if line.get_linestyle() == "--"]
+    assert {tuple(line.get_xdata()) for line in joined} == {(0, 1, 2, 3, 4)}
+
+
+def test_the_overview_names_every_rung_its_ceiling_is_for(figure):
+    made, _ = figure(suite.document(), "overview")
+    found = set(texts(made))
+    for ladder in suite.CATALOGUE[:-1]:
+        for rung in ladder["rungs"]:
+            named = any(text.partition(" (")[0] == rung["name"] for text in found)
+            assert named == (rung["role"] != "ceiling" and not rung["precision"]), rung["name"]
+    assert {"pipelined 51.3 TFLOP/s, 1.00× cublas", "roof/fma 63.7 TFLOP/s"} <= found
+
+
+@pytest.mark.parametrize(
+    ("pattern", "stems", "ceiling"),
+    [
+        ("^reduction/", {"reduction-climb", "overview"}, "roof/dram_read 4658"),
+        (
+            "^transpose/padded/",
+            {"transpose-climb", "transpose-light", "overview"},
+            "transpose/copy",
+        ),
+        ("^sgemm/cublas", {"sgemm-climb"}, "roof/fma 63.7"),
+        ("^histogram/.*zipf", {"histogram-climb", "histogram-light", "overview"}, "roof/dram_read"),
+    ],
+)
+def test_a_run_of_a_few_rungs_draws_what_it_can(figure, pattern, stems, ceiling):
+    """The context lists every ladder, but no roof was measured: percent_of_ceiling tells it."""
+    document = suite.document()
+    rows = [row for row in document["benchmarks"] if re.match(pattern, row["name"])]
+    drawn, warnings = figure({**document, "benchmarks": rows}, None)
+    assert set(drawn) == stems
+    assert all("not drawn: " in warning and "\n" not in warning for warning in warnings)
+    climb = next(drawn[stem] for stem in stems if stem.endswith("-climb"))
+    assert any(text.startswith(ceiling) for text in texts(climb))
+    assert len({axes.get_ylim() for axes in line_panels(climb)}) <= 1
 
 
 def test_a_roofline_without_roofs_says_what_is_missing(whole, tmp_path, capsys):

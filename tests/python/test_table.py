@@ -50,7 +50,7 @@ def test_predicted_wavefronts_are_shown(whole, capsys):
     assert main(["table", str(whole), "--ladder", "smem_layout"]) == 0
     rows = table_rows(capsys.readouterr().out)
     assert "wavefronts, load / store" in rows["rung"]
-    assert "32 / 1" in rows["`row_write_column_read`"]
+    assert rows["`row_write_column_read`"][4:7] == ["32 / 1", "16.5×", "16.5×"]
 
 
 def test_roofs_have_a_unit_each(whole, capsys):

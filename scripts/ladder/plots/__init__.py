@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 from ladder.errors import IncomparableError, LadderError
@@ -37,27 +38,18 @@ def draw(
         folder = f"{_slug(name)}/" if len(drawable) > 1 else ""
         for problem in _problems(result):
             warn(problem)
+        for stem, make in _figures(result).items():
+            try:
+                figures[folder + stem] = make()
+            except style.NothingToDrawError as error:
+                warn(f"{stem} not drawn: {error}")
+    by_ladder: dict[str, list[tuple[str, Study]]] = {}
+    for result, name in zip(drawable, names, strict=True):
         for study in studies(result):
-            if study.ladder.is_roof:
-                continue  # the lines of every other figure
-            under = roofline if study.counts_flops else light
-            for kind, make in (("climb", climb.draw), ("roofline", under.draw)):
-                try:
-                    figures[f"{folder}{study.ladder.name}-{kind}"] = make(study)
-                except style.NothingToDrawError as error:
-                    warn(f"{study.ladder.name}-{kind} not drawn: {error}")
-        try:
-            figures[f"{folder}overview"] = overview.draw(result, studies(result))
-        except style.NothingToDrawError as error:
-            warn(f"overview not drawn: {error}")
-    if len(drawable) > 1:
-        by_ladder: dict[str, list[tuple[str, Study]]] = {}
-        for result, name in zip(drawable, names, strict=True):
-            for study in studies(result):
-                by_ladder.setdefault(study.ladder.name, []).append((name, study))
-        for ladder, found in by_ladder.items():
-            if len(found) > 1 and not found[0][1].ladder.is_roof:
-                figures[f"{ladder}-compare"] = gpus.draw(found)
+            by_ladder.setdefault(study.ladder.name, []).append((name, study))
+    for ladder, found in by_ladder.items():
+        if len(found) > 1 and not found[0][1].ladder.is_roof:
+            figures[f"{ladder}-compare"] = gpus.draw(found)
     for result in results:
         if (foreign := result.rows[result.rows["ladder"] == ""]).size:
             warn(f"{foreign['file'].iloc[0]}: {len(foreign)} rows not plotted: {_FOREIGN}")
@@ -68,6 +60,22 @@ def draw(
         for stem, figure in figures.items()
         for path in style.save(figure, directory, stem, formats)
     ]
+
+
+def _figures(result: Results) -> dict[str, Callable[[], style.Figure]]:
+    """What draws each figure of one GPU, by file stem."""
+    found = studies(result)
+    figures: dict[str, Callable[[], style.Figure]] = {}
+    for study in found:
+        name = study.ladder.name
+        if study.ladder.is_roof:
+            continue  # the lines of every other figure
+        figures[f"{name}-climb"] = partial(climb.draw, study)
+        if study.counted:
+            figures[f"{name}-roofline"] = partial(roofline.draw, study)
+        elif len(study.cases) > 1:  # of one case, the climb tells the percent
+            figures[f"{name}-light"] = partial(light.draw, study)
+    return figures | {"overview": partial(overview.draw, result, found)}
 
 
 def _problems(result: Results) -> list[str]:

@@ -4,15 +4,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from ladder import units
 from ladder.plots import style
-from ladder.study import Study
+from ladder.study import Row, Study
 
-_WIDTH, _BAR = 3.6, 0.24  # inches
+_BAR, _GAP, _RIGHT, _LEAST_WIDTH = 0.24, 0.9, 0.7, 2.0  # inches
 
 
 def draw(found: list[tuple[str, Study]]) -> Figure:
@@ -22,37 +23,46 @@ def draw(found: list[tuple[str, Study]]) -> Figure:
     present = {rung.name for _, study in found for rung in study.rungs}
     listed = dict.fromkeys(rung.name for _, study in found for rung in study.ladder.rungs)
     names = [name for name in listed if name in present]
-    divisor, unit = first.unit(
-        [study.speed(row) for _, study in found for r in study.rungs if (row := study.ok(r, case))]
-    )
+    speeds = [s.speed(row) for _, s in found for r in s.rungs if (row := s.ok(r, case))]
+    divisor, unit = units.rate_unit(first.ladder.quantity, speeds)
     left = 0.4 + style.widest(names)
     group = _BAR * len(found) + 0.14
     body = group * len(names)
-    width = left + 2 * _WIDTH + 1.7
+    bars = max((style.PAGE - left - _GAP - _RIGHT) / 2, _LEAST_WIDTH)
+    width = left + 2 * bars + _GAP + _RIGHT
     height = body + 1.75
-    where = f" at {first.spell(case)}" if case else ""
-    cache = found[0][1].results.cache_mode
-    figure = style.page(
-        width, height, f"{first.ladder.title}: {len(found)} GPUs", f"{cache} cache{where}"
-    )
+    where = f", at {first.spell(case)}" if case else ""
+    subtitle = f"{first.results.cache_mode} cache{where}"
+    figure = style.page(width, height, f"{first.ladder.title}: {len(found)} GPUs", subtitle)
     at = 0.2
-    for i, (name, study) in enumerate(found):  # the legend, in the bars' colours
+    for i, (name, study) in enumerate(found):  # the legend
         commit = f" ({study.results.commit})" if study.results.commit not in name else ""
         text = f"■ {name}{commit}"
-        figure.text(at / width, 1 - 0.82 / height, text, color=style.GPU_COLOURS[i % 6])
+        figure.text(at / width, 1 - 0.82 / height, text)
+        figure.text(at / width, 1 - 0.82 / height, "■", color=_colour(i))
         at += 0.35 + style.text_width(text)
-    speed = style.panel(figure, left, 0.65, _WIDTH, body)
+    speed = style.panel(figure, left, 0.65, bars, body)
     _grouped(speed, found, names, lambda s, row: s.speed(row) / divisor, units.number)
     speed.set_xlabel(unit)
     speed.set_yticks(range(len(names)), names, size=style.NORMAL)
-    percent = style.panel(figure, left + _WIDTH + 1.0, 0.65, _WIDTH, body)
+    percent = style.panel(figure, left + bars + _GAP, 0.65, bars, body)
     _grouped(percent, found, names, Study.percent, units.percent)
     percent.set_xlabel(f"percent of each GPU's own {first.ladder.ceiling}")
     percent.set_yticks(range(len(names)), [])
     return figure
 
 
-def _grouped(axes: Axes, found: list, names: list[str], measure, write) -> None:
+def _colour(i: int) -> str:
+    return style.GPU_COLOURS[i % len(style.GPU_COLOURS)]
+
+
+def _grouped(
+    axes: Axes,
+    found: list[tuple[str, Study]],
+    names: list[str],
+    measure: Callable[[Study, Row], float],
+    write: Callable[[float], str],
+) -> None:
     case = found[0][1].headline
     own = [
         measure(study, row)
@@ -70,7 +80,7 @@ def _grouped(axes: Axes, found: list, names: list[str], measure, write) -> None:
             at = y - 0.42 + thick * (i + 0.5)
             text = write(value) if value == value else "–"
             end = min(value, limit) if value == value else 0.0
-            axes.barh(at, end, height=0.9 * thick, color=style.GPU_COLOURS[i % 6])
+            axes.barh(at, end, height=0.9 * thick, color=_colour(i))
             if value > limit:
                 style.break_bar(axes, 0.85 * limit, at)
             style.note(axes, text, (end, at), (3, 0), va="center", color="black")

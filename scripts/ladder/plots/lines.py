@@ -4,84 +4,129 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from ladder.catalogue import Rung
 from ladder.plots import style
 from ladder.study import Study, facet_title
 
-_LEFT, _WIDTH, _HEIGHT = 0.65, 2.9, 2.6  # inches
-TOTAL_HEIGHT = _HEIGHT + 1.0
+_AXIS, _BARE = 0.75, 0.3  # inches left of axes with and without a scale of their own
+_WIDE, _NARROW = 2.3, 0.4  # least inches of axes of several shapes and of one
+_TITLE, _HEIGHT, _TICKS = 0.3, 2.6, 0.85  # inches, from the top down
+HEIGHT = _TITLE + _HEIGHT + _TICKS
 
 
-def width(study: Study, cases: list[str]) -> float:
-    """Inches that the panel of `cases` takes with its names."""
-    names = [*map(_line_name, study.rungs), study.ladder.ceiling]
-    return _LEFT + _panel_width(cases) + 0.5 + style.widest(names, style.SMALL)
+@dataclass
+class Panel:
+    """Axes of one facet: `width` inches wide, `left` inches right of the panel before."""
+
+    facet: str
+    left: float
+    width: float
 
 
-def _panel_width(cases: list[str]) -> float:
-    return _WIDTH if len(cases) > 1 else 0.6
+def least_width(study: Study) -> float:
+    """Inches that a page needs for any panel of `study`."""
+    return _AXIS + _WIDE + _names_width(study)
 
 
-def _line_name(rung: Rung) -> str:
-    return f"{rung.name} (best)" if rung.sweep else rung.name
+def rows(study: Study, page: float) -> list[list[Panel]]:
+    """Lay a panel a facet out in rows of `page` inches, those of several shapes widened to it."""
+    names = _names_width(study)
+
+    def taken(row: list[Panel]) -> float:
+        return sum(panel.left + panel.width + names for panel in row)
+
+    split: list[list[Panel]] = []
+    wide: list[Panel] = []
+    for facet, cases in study.facets.items():
+        panel = Panel(facet, *((_AXIS, _WIDE) if len(cases) > 1 else (_BARE, _NARROW)))
+        if not split or taken([*split[-1], panel]) > page:
+            split.append([])
+            panel.left = _AXIS
+        split[-1].append(panel)
+        if len(cases) > 1:
+            wide.append(panel)
+    spare = [(page - taken(row)) / max(1, sum(panel in wide for panel in row)) for row in split]
+    for panel in wide:
+        panel.width += min(spare)
+    return split
 
 
-def draw(
-    figure: Figure, corner: tuple[float, float], study: Study, facet: str, cases: list[str]
-) -> None:
-    """Draw the speed of every rung over `cases` in a panel whose top left is at `corner`."""
-    x, y = corner
-    axes = style.panel(figure, x + _LEFT, y - _HEIGHT, _panel_width(cases), _HEIGHT)
-    divisor, unit = study.unit()
+def draw(figure: Figure, top: float, study: Study, row: list[Panel]) -> None:
+    """Draw a row of panels, `HEIGHT` inches below `top`."""
+    left = 0.0
+    for panel in row:
+        left += panel.left
+        axes = style.panel(figure, left, top - _TITLE - _HEIGHT, panel.width, _HEIGHT)
+        _draw(axes, study, panel)
+        left += panel.width + _names_width(study)
+
+
+def _draw(axes: Axes, study: Study, panel: Panel) -> None:
+    divisor, unit = study.unit
     colours = style.colours(study.ladder)
+    cases = study.facets[panel.facet]
+    series = sum(map(study.in_series, cases))  # they come first, and only they are joined
     ends: list[tuple[float, float, str, tuple | str]] = []
     for rung in study.rungs:
         colour = colours[rung.name]
-        rows = [study.ok(rung, case) for case in cases]
-        speeds = [study.speed(row) / divisor if row else math.nan for row in rows]
+        found = [study.ok(rung, case) for case in cases]
+        speeds = [study.speed(row) / divisor if row else math.nan for row in found]
         measured = [(x, speed) for x, speed in enumerate(speeds) if speed == speed]
         if not measured:
             continue
-        axes.plot(
-            speeds, style.line_style(rung), color=colour, marker="o", markersize=3, linewidth=1.5
-        )
+        look = {"color": colour, "marker": "D" if rung.role == "peer" else "o", "markersize": 3}
+        axes.plot(speeds[:series], style.line_style(rung), linewidth=1.5, **look)
+        axes.plot(range(series, len(cases)), speeds[series:], linestyle="none", **look)
         ends.append((*measured[-1], _line_name(rung), colour))
         for value, points in _sweep(study, rung, cases).items():
             axes.plot(*zip(*points, strict=True), color=colour, linewidth=0.6, alpha=0.5)
-            style.note(
-                axes, value, points[0], (-3, 0), ha="right", va="center", size=6, color=colour
-            )
-    ceilings = [(x, study.ceiling(case) / divisor) for x, case in enumerate(cases)]
-    inside = study.ladder.ceiling.partition("/")[0] == study.ladder.name
-    if not inside and not any(math.isnan(y) for _, y in ceilings):
-        axes.plot(*zip(*ceilings, strict=True), color=style.GREY, linewidth=1.2)
-        ends.append((*ceilings[-1], study.ladder.ceiling, style.GREY))
+            at = {"ha": "right", "va": "center", "size": 6, "color": colour}
+            style.note(axes, value, points[0], (-3, 0), **at)
+    ceilings = {case: study.ceiling(case) / divisor for case in study.cases}
+    if any(f"{study.ladder.name}/{rung.name}" == study.ladder.ceiling for rung in study.rungs):
+        ceilings = {}  # its own line
+    line = [ceilings.get(case, math.nan) for case in cases]
+    if not any(map(math.isnan, line)):
+        axes.plot(line, color=style.GREY, linewidth=1.2)
+        ends.append((len(cases) - 1, line[-1], study.ladder.ceiling, style.GREY))
 
     speeds = [study.speed(row) / divisor for row in study.rows if row.status == "ok"]
-    speeds = [s for s in [*speeds, *(y for _, y in ceilings)] if s == s]
-    axes.set(
-        yscale="log",
-        xlim=(-0.4, len(cases) - 0.6),
-        ylim=(min(speeds) / 1.4, max(speeds) * 1.4),
-        ylabel=unit,
-    )
+    speeds = [speed for speed in [*speeds, *ceilings.values()] if speed > 0]
+    low, high = min(speeds) / 1.4, max(speeds) * 1.4  # the same in all panels
+    axes.set(yscale="log", xlim=(-0.5, len(cases) - 0.6), ylim=(low, high))
     axes.set_xlabel(" × ".join(study.shape_axes))
-    style.category_ticks(axes, [study.label(case) for case in cases], _panel_width(cases))
+    style.category_ticks(axes, [study.label(case) for case in cases], panel.width)
     style.log_ticks(axes.yaxis)
+    if panel.left == _BARE:
+        axes.tick_params(axis="y", labelleft=False)
+    else:
+        axes.set_ylabel(unit)
     axes.grid(axis="y", color=style.FAINT, linewidth=0.5)
-    axes.set_title(facet_title(facet), loc="left", size=style.NORMAL, weight="bold")
-    style.label_ends(axes, ends, _panel_width(cases), _HEIGHT)
+    axes.set_title(facet_title(panel.facet), loc="left", size=style.NORMAL, weight="bold")
+    style.label_ends(axes, ends, panel.width, _HEIGHT)
+
+
+def _line_name(rung: Rung) -> str:
+    return f"{rung.name} (best {rung.sweep})" if rung.sweep else rung.name
+
+
+def _names_width(study: Study) -> float:
+    """Inches right of axes that the names of the lines take."""
+    names = [*map(_line_name, study.rungs), study.ladder.ceiling]
+    return 0.3 + style.widest(names, style.SMALL)
 
 
 def _sweep(study: Study, rung: Rung, cases: list[str]) -> dict[str, list[tuple[int, float]]]:
     """Lines of each sweep value: (x, speed in the figure's unit)."""
-    divisor, _ = study.unit()
+    divisor, _ = study.unit
     lines: dict[str, list[tuple[int, float]]] = {}
     for row in study.rows:
         if row.rung == rung.name and row.sweep and row.status == "ok" and row.case in cases:
             point = (cases.index(row.case), study.speed(row) / divisor)
             lines.setdefault(row.sweep, []).append(point)
-    return lines
+    return {value: sorted(points) for value, points in lines.items()}

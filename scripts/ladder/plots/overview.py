@@ -1,78 +1,98 @@
 # SPDX-License-Identifier: MIT
-"""All ladders in one figure: how far each has climbed towards its ceiling."""
+"""All ladders in one figure: every rung by how much of its ladder's ceiling it reaches."""
 
 from __future__ import annotations
+
+import math
+from itertools import product
 
 from matplotlib.figure import Figure
 
 from ladder import units
+from ladder.catalogue import Rung
 from ladder.plots import style
 from ladder.results import Results
-from ladder.study import Study, describe
+from ladder.study import Study, describe, name_of
 
-_WIDTH, _ROW = 4.4, 0.62  # inches
+_TOP, _HEADER, _BAR, _GAP = 0.75, 0.65, 0.2, 0.2  # inches, from the top down
+_PERCENT = 0.85  # inches right of the bars
 
 
 def draw(results: Results, found: list[Study]) -> Figure:
-    """Draw a line a ladder: every step on the way, the best one named, and the best peer."""
+    """Draw a bar a rung at each ladder's headline case, the ladders in two columns."""
     chosen = [s for s in found if (row := s.best_step(s.headline)) and s.percent(row) > 0]
     if not chosen:
         raise style.NothingToDrawError("no ladder has a step with percent_of_ceiling")
-    titles = [study.ladder.title for study in chosen]
-    wheres = [study.spell(study.headline) for study in chosen]
-    columns = _columns(chosen)
-    left = 0.45 + max(style.widest(titles, style.NORMAL + 1), style.widest(wheres, style.SMALL))
-    height = 1.2 + _ROW * len(chosen) + 0.85
-    width = left + _WIDTH + style.columns_width(columns) + 0.3
-    figure = style.page(width, height, "How far each ladder climbs", describe(results))
-    axes = style.panel(figure, left, 0.85, _WIDTH, _ROW * len(chosen))
-    limit = 100.0
-    for y, study in enumerate(chosen):
-        colours = style.colours(study.ladder)
-        best = study.best_step(study.headline)
-        top = study.percent(best)
-        axes.plot([0, top], [y, y], color=style.FAINT, linewidth=5, solid_capstyle="butt", zorder=1)
-        for rung in study.rungs:
-            row = study.ok(rung, study.headline)
-            if row and rung.role == "step" and not rung.precision:
-                size = 10 if row is best else 5
-                look = {"color": colours[rung.name], "markersize": size, "clip_on": False}
-                axes.plot(study.percent(row), y, "o", zorder=3, **look)
-        if peer := study.peer("", study.headline):
-            limit = max(limit, study.percent(peer))
-            look = {"markerfacecolor": "none", "color": style.PEER, "clip_on": False}
-            axes.plot(
-                study.percent(peer), y, "D", markersize=9, markeredgewidth=1.6, zorder=4, **look
-            )
-        limit = max(limit, top)
-    axes.axvline(100, color=style.GREY, linewidth=1.2)
-    axes.set(xlim=(0, 1.03 * limit), ylim=(len(chosen) - 0.5, -0.5))
-    axes.set_xlabel("percent of the measured ceiling")
-    axes.set_yticks([])
-    axes.spines["left"].set_visible(False)
-    axes.grid(axis="x", color=style.FAINT, linewidth=0.5)
-    for y, (title, where) in enumerate(zip(titles, wheres, strict=True)):
-        bold = {"size": style.NORMAL, "color": "black", "weight": "bold"}
-        style.note(axes, title, (0, y), (-10, 1), ha="right", **bold)
-        style.note(axes, where, (0, y), (-10, -10), ha="right")
-    style.text_columns(axes, columns, _WIDTH)
-    key = "● best step, smaller: the steps below it", "◇ best peer"
-    places = left, left + 0.4 + style.text_width(key[0], style.SMALL)
-    for text, at, colour in zip(key, places, (style.LAST_STEP, style.PEER), strict=True):
-        figure.text(at / width, 0.2 / height, text, color=colour, size=style.SMALL)
+    columns = _balance(chosen)
+    height = _TOP + max(map(_height, columns)) + 0.1
+    what = "percent of each ladder's measured ceiling; hatched: other libraries"
+    title = "How far each ladder climbs", f"{describe(results)}: {what}"
+    figure = style.page(style.PAGE, height, *title)
+    names = [name for study in chosen for name in _names(study)]
+    left = 0.3 + style.widest(names, style.SMALL)
+    share = style.PAGE / len(columns)
+    for i, column in enumerate(columns):
+        top = height - _TOP
+        for study in column:
+            _panel(figure, i * share, top, left, share - left - _PERCENT, study)
+            top -= _height([study])
     return figure
 
 
-def _columns(chosen: list[Study]) -> dict[str, list[str]]:
-    rows = [study.best_step(study.headline) for study in chosen]
-    speeds = []
-    for study, row in zip(chosen, rows, strict=True):
-        divisor, unit = study.unit()
-        speeds.append(f"{units.number(study.speed(row) / divisor)} {unit}")
-    both = list(zip(chosen, rows, strict=True))
-    return {
-        "best rung": [row.rung + (f" ({row.sweep})" if row.sweep else "") for row in rows],
-        "speed": speeds,
-        "of ceiling": [f"{units.percent(s.percent(r))} of {s.ladder.ceiling}" for s, r in both],
-        "to best peer": [s.to_peer(r) for s, r in both],
-    }
+def _balance(chosen: list[Study]) -> list[list[Study]]:
+    """Split ladders into two columns, as equal in height as can be; one ladder into one."""
+    splits = (
+        [[s for s, put in zip(chosen, places, strict=True) if put == i] for i in (0, 1)]
+        for places in product((0, 1), repeat=len(chosen))
+    )
+    return [c for c in min(splits, key=lambda columns: max(map(_height, columns))) if c]
+
+
+def _rungs(study: Study) -> list[Rung]:
+    """Return the rungs that the ladder's ceiling is a ceiling for."""
+    return [rung for rung in study.rungs if rung.role != "ceiling" and not rung.precision]
+
+
+def _names(study: Study) -> list[str]:
+    return [name_of(rung, study.ok(rung, study.headline)) for rung in _rungs(study)]
+
+
+def _height(column: list[Study]) -> float:
+    """Inches that ladders take above each other."""
+    return sum(_HEADER + _BAR * len(_rungs(study)) + _GAP for study in column)
+
+
+def _panel(figure: Figure, x: float, top: float, left: float, width: float, study: Study) -> None:
+    """Draw one ladder: its header from `x` and below `top`, its bars `left` inches further in."""
+    rungs, names, best = _rungs(study), _names(study), study.best_step(study.headline)
+    rows = [study.ok(rung, study.headline) for rung in rungs]
+    percents = [study.percent(row) if row else math.nan for row in rows]
+    height = _BAR * len(rungs)
+    axes = style.panel(figure, x + left, top - _HEADER - height, width, height)
+    colours = style.colours(study.ladder)
+    for y, (rung, percent) in enumerate(zip(rungs, percents, strict=True)):
+        if percent == percent:
+            axes.barh(y, percent, height=0.76, **style.bar_style(rung, colours[rung.name]))
+    axes.axvline(100, color=style.GREY, linewidth=1.2)
+    limit = max(100.0, *(percent for percent in percents if percent == percent))
+    axes.set(xlim=(0, limit), ylim=(len(rungs) - 0.5, -0.5), xticks=[])
+    axes.spines["bottom"].set_visible(False)
+    axes.set_yticks(range(len(names)), names, size=style.SMALL)
+    axes.tick_params(axis="y", length=0)
+    axes.get_yticklabels()[[rung.name for rung in rungs].index(best.rung)].set_weight("bold")
+    style.text_columns(axes, {"": [units.percent(percent) or "–" for percent in percents]}, width)
+
+    quantity = study.ladder.quantity
+    speeds = units.rate(quantity, study.speed(best)), study.to_peer(best)
+    header = {"coordinates": "axes fraction"}
+    start = 72 * (0.2 - left)  # points right of the bars
+    bold = {"size": style.NORMAL, "color": "black", "weight": "bold"}
+    style.note(axes, study.ladder.title, (0, 1), (start, 31), **header, **bold)
+    style.note(axes, study.spell(study.headline), (0, 1), (start, 18), **header)
+    told = f"{best.rung} {', '.join(filter(None, speeds))}"
+    ceiling = f"{study.ladder.ceiling} {units.rate(quantity, study.ceiling(study.headline))}"
+    room = left + width - 0.3 - style.text_width(ceiling, style.SMALL)
+    told = style.fit(told, room, style.SMALL)
+    style.note(axes, told, (0, 1), (start, 6), **header, color="black")
+    at = {"coordinates": ("data", "axes fraction"), "ha": "right"}
+    style.note(axes, ceiling, (100, 1), (2, 6), **at)

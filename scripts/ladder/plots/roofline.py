@@ -12,7 +12,7 @@ from ladder import units
 from ladder.plots import style
 from ladder.study import Study, describe
 
-_WIDTH, _HEIGHT = 6.4, 4.6  # inches, of the axes
+_LEFT, _HEIGHT, _LEAST_WIDTH = 0.75, 4.4, 4.0  # inches, of the axes
 
 
 def _roofs(study: Study) -> tuple[dict[str, float], dict[str, float]]:
@@ -28,41 +28,43 @@ def _roofs(study: Study) -> tuple[dict[str, float], dict[str, float]]:
 
 
 def draw(study: Study) -> Figure:
-    """Draw every measurement by arithmetic intensity, the headline case named."""
+    """Draw every measurement by arithmetic intensity, those of one case named.
+
+    That is the headline, or the last case that counts FLOPs where the headline does not.
+    """
     memory, arithmetic = _roofs(study)
     if not memory or not arithmetic:
         raise style.NothingToDrawError("the results hold no measured memory and arithmetic roofs")
+    counted = {row.case for row in study.counted}
+    case = next(c for c in (study.headline, *reversed(study.cases)) if c in counted)
     names = {r.name: r.name + (f" ({r.precision})" if r.precision else "") for r in study.rungs}
-    left, labels = 0.85, 0.5 + style.widest(list(names.values()), style.SMALL)
+    labels = 0.4 + style.widest(list(names.values()), style.SMALL)
+    width = max(style.PAGE - _LEFT - labels, _LEAST_WIDTH)
     figure = style.page(
-        left + _WIDTH + labels,
+        _LEFT + width + labels,
         _HEIGHT + 1.55,
         f"{study.ladder.title}: roofline",
-        f"{describe(study.results)}. Named points: {study.spell(study.headline)}; "
-        "pale points: other cases.",
+        f"{describe(study.results)}. Named points: {study.spell(case)}; pale points: other cases.",
     )
-    axes = style.panel(figure, left, 0.65, _WIDTH, _HEIGHT)
-    points = [
-        row for row in study.rows if row.flops_per_second > 0 and row.arithmetic_intensity > 0
-    ]
+    axes = style.panel(figure, _LEFT, 0.65, width, _HEIGHT)
     flat = max(arithmetic.values())
     ridges = [flat / bandwidth for bandwidth in memory.values()]
-    intensities = [row.arithmetic_intensity for row in points]
+    intensities = [row.arithmetic_intensity for row in study.counted]
     xlim = min(*ridges, *intensities) / 20, max(*ridges, *intensities) * 3
-    speeds = [row.flops_per_second / 1e12 for row in points]
+    speeds = [row.flops_per_second / 1e12 for row in study.counted]
     ylim = min(speeds) / 2, max(*speeds, flat / 1e12) * 2
     axes.set(xscale="log", yscale="log", xlim=xlim, ylim=ylim)
     axes.set(xlabel="arithmetic intensity, FLOP/byte (algorithmic)", ylabel="TFLOP/s")
     style.log_ticks(axes.xaxis)
     style.log_ticks(axes.yaxis)
     axes.grid(color=style.FAINT, linewidth=0.5)
-    _draw_roofs(axes, memory, arithmetic)
+    _draw_roofs(axes, memory, arithmetic, width)
 
     colours = style.colours(study.ladder)
     ends = []
-    for row in points:
+    for row in study.counted:
         x, y = row.arithmetic_intensity, row.flops_per_second / 1e12
-        shown = row is study.best.get((row.rung, study.headline))
+        shown = row is study.best.get((row.rung, case))
         colour = colours[row.rung]
         marker = "D" if row.role == "peer" else "o"
         axes.plot(
@@ -80,18 +82,20 @@ def draw(study: Study) -> Figure:
             style.note(axes, text, (x, y), (-7, 4), ha="right", color=style.ALARM)
         if shown:
             ends.append((x, y, names[row.rung], colour))
-    style.label_ends(axes, ends, _WIDTH, _HEIGHT)
+    style.label_ends(axes, ends, width, _HEIGHT)
     return figure
 
 
-def _draw_roofs(axes: Axes, memory: dict[str, float], arithmetic: dict[str, float]) -> None:
+def _draw_roofs(
+    axes: Axes, memory: dict[str, float], arithmetic: dict[str, float], width: float
+) -> None:
     """Draw memory roofs as slopes up to the highest arithmetic roof, each named along its line."""
     (x0, x1), (y0, y1) = axes.get_xlim(), axes.get_ylim()
     flat = max(arithmetic.values()) / 1e12
     decades = math.log10(y1 / y0) / math.log10(x1 / x0)
-    angle = math.degrees(math.atan(_HEIGHT / _WIDTH / decades))
+    angle = math.degrees(math.atan(_HEIGHT / width / decades))
     ordered = sorted(memory.items(), key=lambda item: item[1])
-    before_ridge = 10 ** (0.3 / _WIDTH * math.log10(x1 / x0))  # 0.3 inches, as a factor
+    before_ridge = 10 ** (0.3 / width * math.log10(x1 / x0))  # 0.3 inches, as a factor
     for i, (name, bandwidth) in enumerate(ordered):
         slope = bandwidth / 1e12
         ridge = flat / slope
@@ -99,7 +103,7 @@ def _draw_roofs(axes: Axes, memory: dict[str, float], arithmetic: dict[str, floa
         lowest = i == 0 and len(ordered) > 1  # its name goes below, clear of its neighbour's
         style.note(
             axes,
-            f"{name} {units.number(bandwidth / 1e9)} GB/s",
+            f"{name} {units.rate('bytes', bandwidth)}",
             (ridge / before_ridge, flat / before_ridge),
             (4, -4) if lowest else (-4, 4),
             ha="right",
@@ -111,4 +115,4 @@ def _draw_roofs(axes: Axes, memory: dict[str, float], arithmetic: dict[str, floa
     for name, speed in arithmetic.items():
         y = speed / 1e12
         axes.plot([y / steepest, x1], [y, y], color=style.GREY, linewidth=1.2)
-        style.note(axes, f"{name} {units.number(y)} TFLOP/s", (x1, y), (-2, 3), ha="right")
+        style.note(axes, f"{name} {units.rate('flops', speed)}", (x1, y), (-2, 3), ha="right")

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
@@ -15,6 +16,7 @@ import matplotlib.style
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
+from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
 from matplotlib.textpath import TextPath
@@ -24,10 +26,11 @@ from ladder.catalogue import Ladder, Rung
 from ladder.errors import LadderError
 from ladder.results import Results
 
+PAGE = 10.0  # inches; a README shows this width with text of a readable size
 SMALL, NORMAL, LARGE = 8.0, 9.0, 13.0  # points
 _GAP = 0.25  # inches between text columns
+_LINE = 1.25  # height of a line of text over its size
 GREY, FAINT, PEER, ALARM = "#555555", "#d0d0d0", "#d55e00", "#cc0000"
-LAST_STEP = "#440154"
 GPU_COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00")
 _RC = {
     "font.family": "DejaVu Sans",
@@ -111,20 +114,23 @@ def fit(text: str, width: float, size: float = NORMAL) -> str:
 
 def columns_width(columns: dict[str, list[str]]) -> float:
     """Inches that text columns take."""
-    return sum(_GAP + widest([header, *cells]) for header, cells in columns.items())
+    return sum(_GAP + widest([*header.split(", "), *cells]) for header, cells in columns.items())
 
 
 def text_columns(axes: Axes, columns: dict[str, list[str]], right: float) -> None:
-    """Write right-aligned columns beside axes of `right` inches: a cell at y = 0, 1, 2..."""
+    """Write right-aligned columns beside axes of `right` inches: a cell at y = 0, 1, 2...
+
+    A comma in a header breaks its line.
+    """
     width = right
     for header, cells in columns.items():
         right += columns_width({header: cells})
         at = right / width
         place = {"coordinates": "axes fraction", "ha": "right", "size": NORMAL}
-        note(axes, header, (at, 1), (0, 4), **place)
+        note(axes, header.replace(", ", "\n"), (at, 1), (0, 4), **place)
         for y, cell in enumerate(cells):
             place["coordinates"] = ("axes fraction", "data")
-            note(axes, cell, (at, y), va="center", color="black", **place)
+            note(axes, cell, (at, y), va="center_baseline", color="black", **place)
 
 
 def spread(wanted: Sequence[float], gap: float, low: float, high: float) -> np.ndarray:
@@ -148,12 +154,13 @@ def spread(wanted: Sequence[float], gap: float, low: float, high: float) -> np.n
 
 def category_ticks(axes: Axes, labels: Sequence[str], width: float) -> None:
     """Label x = 0, 1, 2... on axes of `width` inches, turned or thinned where they would touch."""
-    need = max(text_width(a + b, SMALL) / 2 for a, b in pairwise([*labels, labels[-1]])) + 0.08
+    need = max((text_width(a + b, SMALL) / 2 for a, b in pairwise(labels)), default=0.0) + 0.07
     room = width / len(labels)
     turned = need > room and len(labels) <= 12
-    shown = range(0, len(labels), 1 if turned else max(1, round(need / room + 0.49)))
-    turn = {"rotation": 30, "ha": "right", "rotation_mode": "anchor"} if turned else {}
-    axes.set_xticks(shown, [labels[i] for i in shown], **turn)
+    shown = range(0, len(labels), 1 if turned else max(1, math.ceil(need / room)))
+    angle = math.degrees(math.asin(min(1.0, _LINE * SMALL / 72 / room)))
+    turn = {"rotation": max(30.0, angle), "ha": "right", "rotation_mode": "anchor"}
+    axes.set_xticks(shown, [labels[i] for i in shown], **(turn if turned else {}))
 
 
 def log_ticks(axis: Axis) -> None:
@@ -167,7 +174,7 @@ def log_ticks(axis: Axis) -> None:
 def colours(ladder: Ladder) -> dict[str, tuple | str]:
     """Colour of each rung: steps darken as they climb, peers are orange, ceilings grey."""
     steps = [rung.name for rung in ladder.rungs if rung.role == "step"]
-    shades = mpl.colormaps["viridis"](np.linspace(0.78, 0.0, len(steps)))
+    shades = mpl.colormaps["viridis"](np.linspace(0.72, 0.0, len(steps)))
     found = dict(zip(steps, map(tuple, shades), strict=True))
     return {r.name: found.get(r.name, PEER if r.role == "peer" else GREY) for r in ladder.rungs}
 
@@ -223,7 +230,7 @@ def label_ends(
     end = 1 + 0.15 / width
     low, high = np.log(axes.get_ylim())
     wanted = [(np.log(y) - low) / (high - low) for _, y, _, _ in ends]
-    gap = 1.25 * SMALL / 72 / height
+    gap = _LINE * SMALL / 72 / height
     for (x, y, text, colour), at in zip(ends, spread(wanted, gap, 0.0, 1.0), strict=True):
         axes.annotate(
             text,
@@ -232,7 +239,7 @@ def label_ends(
             textcoords="axes fraction",
             va="center",
             size=SMALL,
-            color=colour,
+            color=[0.75 * part for part in to_rgb(colour)],  # pale lines, legible names
             arrowprops={
                 "arrowstyle": "-",
                 "color": colour,
