@@ -1,79 +1,123 @@
-# Sourced by scripts/study and scripts/test: brings a bare Debian 12 or Ubuntu 24.04 to where the
-# project builds, installing only what is missing. Where all is there it touches no network.
+# shellcheck shell=bash
+# Sourced by scripts/study, scripts/test and .ci/run: brings a bare Debian 12 or Ubuntu 24.04 to
+# where the project builds, installing only what is missing. Where all is there it touches no
+# network.
 
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cd "$root"
 
-say() { printf '\033[1m%s\033[0m\n' "$*" >&2; }
+say() { if [ -t 2 ]; then printf '\033[1m%s\033[0m\n' "$*"; else printf '%s\n' "$*"; fi >&2; }
 fail() { say "$(basename "$0"): $*"; exit 1; }
 
-# Installs the Debian packages that are missing. Where it cannot, it says so and goes on: what
-# really is missing is found out by who needs it.
+# Installs the Debian packages that are missing; where it cannot, it says which they are.
 need_packages() {
   local missing=() package sudo=()
-  command -v dpkg >/dev/null || { say "not a Debian: $* are taken to be there"; return 0; }
   for package in "$@"; do
-    dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q 'ok installed' || missing+=("$package")
+    [[ $(dpkg-query -W -f='${Status}' "$package" 2>/dev/null) == *"ok installed" ]] ||
+      missing+=("$package")
   done
   [ ${#missing[@]} -gt 0 ] || return 0
+  if ! command -v apt-get >/dev/null; then
+    say "missing, and no apt-get to install it with: ${missing[*]}"
+    return 1
+  fi
   if [ "$(id -u)" -ne 0 ]; then
-    command -v sudo >/dev/null || { say "neither root nor sudo: cannot install ${missing[*]}"; return 0; }
+    if ! command -v sudo >/dev/null; then
+      say "missing, and neither root nor sudo to install it with: ${missing[*]}"
+      return 1
+    fi
     sudo=(sudo)
   fi
   say "installing ${missing[*]}"
   # Another apt may be running on a machine that has just started.
   local apt=("${sudo[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300 -qq)
-  { "${apt[@]}" update && "${apt[@]}" install --no-install-recommends -y "${missing[@]}" >/dev/null; } ||
-    say "could not install ${missing[*]}"
+  if ! { "${apt[@]}" update && "${apt[@]}" install --no-install-recommends -y "${missing[@]}"; } \
+      >/dev/null; then
+    say "apt-get could not install ${missing[*]}"
+    return 1
+  fi
 }
 
-# Sets `python` to one that has every package named: the system's if it does, else a .venv with
-# the pinned versions.
-python=python3
+# Sets `python` to one that has the packages named: that of .venv, or the system's; where neither
+# has, .venv is made or completed with the pinned versions.
 setup_python() {
-  if command -v python3 >/dev/null && [ ! -e .venv ] && has_modules python3 "$@"; then
-    return
-  fi
+  for python in .venv/bin/python python3; do
+    if has_python_packages "$@"; then return; fi
+  done
   python=.venv/bin/python
-  local stamp=.venv/requirements.txt
-  cmp -s scripts/requirements.txt "$stamp" && return
-  if ! python3 -c 'import ensurepip, sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
-    need_packages python3 python3-venv
+  if ! "$python" -m pip --version >/dev/null 2>&1; then
+    if ! can_make_venv; then
+      need_packages python3 python3-venv || exit 1
+      can_make_venv || fail "needs Python 3.11 or later"
+    fi
+    say "making .venv"
+    python3 -m venv --clear .venv || fail "cannot make .venv"
   fi
   say "installing Python packages into .venv"
-  python3 -m venv .venv || fail "needs Python 3.11 or later with venv"
-  "$python" -m pip install -q --disable-pip-version-check -r scripts/requirements.txt
-  cp scripts/requirements.txt "$stamp"
+  "$python" -m pip install -q --disable-pip-version-check -r scripts/requirements.txt ||
+    fail "pip could not install scripts/requirements.txt into .venv"
 }
 
-has_modules() {
-  local interpreter=$1
-  shift
-  "$interpreter" - "$@" <<'PYTHON' 2>/dev/null
-import importlib, sys
-sys.exit(sys.version_info < (3, 11) or any(importlib.import_module(m) is None for m in sys.argv[1:])
-         or tuple(map(int, importlib.import_module("matplotlib").__version__.split(".")[:2])) < (3, 10))
+can_make_venv() {
+  python3 -c 'import ensurepip, sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null
+}
+
+# Whether `python` has the packages named, in versions that pyproject.toml allows.
+has_python_packages() {
+  "$python" - "$@" <<'PYTHON' 2>/dev/null
+import importlib.metadata, pathlib, sys, tomllib
+from packaging.requirements import Requirement
+
+project = tomllib.loads(pathlib.Path("pyproject.toml").read_text())["project"]
+lines = project["dependencies"] + project["optional-dependencies"]["dev"]
+wanted = {wish.name: wish.specifier for wish in map(Requirement, lines)}
+sys.exit(any(importlib.metadata.version(name) not in wanted[name] for name in sys.argv[1:]))
 PYTHON
 }
 
 ladder() { PYTHONPATH="$root/scripts" "$python" -m ladder "$@"; }
 
-# Finds nvcc, also where the toolkit is installed but not on the PATH.
+# Finds an nvcc that is new enough, also where the toolkit is installed but not on the PATH.
 has_nvcc() {
-  command -v nvcc >/dev/null && return
-  [ -x /usr/local/cuda/bin/nvcc ] && PATH=/usr/local/cuda/bin:$PATH
+  new_enough nvcc && return
+  local dir
+  for dir in "${CUDA_HOME:-/usr/local/cuda}/bin" /usr/local/cuda/bin; do
+    if new_enough "$dir/nvcc"; then
+      PATH=$dir:$PATH
+      return
+    fi
+  done
+  return 1
 }
 
-has_gpu() { command -v nvidia-smi >/dev/null && nvidia-smi -L 2>/dev/null | grep -q '^GPU 0'; }
+new_enough() {
+  local version
+  version=$("$1" --version 2>/dev/null | sed -n 's/.*release \([0-9.]*\),.*/\1/p') || return
+  [ -n "$version" ] && printf '12.6\n%s\n' "$version" | sort -VC
+}
+
+has_gpu() { [[ $(nvidia-smi -L 2>/dev/null) == "GPU 0"* ]]; }
 
 # Builds ladder_bench and the tests in build/default.
 build() {
-  if ! command -v cmake >/dev/null || ! command -v ninja >/dev/null || ! command -v c++ >/dev/null ||
-     ! [ -e /usr/include/benchmark/benchmark.h ] || ! [ -e /usr/include/gtest/gtest.h ]; then
-    need_packages cmake ninja-build g++ libbenchmark-dev libgtest-dev
-  fi
   say "building"
-  cmake --preset default ${LADDERS_COMMIT:+-DLADDERS_COMMIT="$LADDERS_COMMIT"} >/dev/null
+  # First with what is there. After that CMake starts afresh, since its cache may come from other
+  # compilers or from where the checkout was before, and fetches the libraries that no package gave.
+  if ! { has_tools && configure -DFETCHCONTENT_FULLY_DISCONNECTED=ON; }; then
+    need_packages cmake ninja-build g++ libbenchmark-dev libgtest-dev || has_tools || exit 1
+    if ! configure --fresh -DFETCHCONTENT_FULLY_DISCONNECTED=OFF; then
+      grep -m 1 -A 5 'CMake Error' build/configure.log >&2 || true
+      fail "CMake cannot configure the build: see build/configure.log"
+    fi
+  fi
   cmake --build --preset default >&2
+}
+
+has_tools() { command -v cmake && command -v ninja && command -v c++; } >/dev/null
+
+configure() {
+  mkdir -p build
+  cmake --preset default "$@" ${LADDERS_COMMIT:+-DLADDERS_COMMIT="$LADDERS_COMMIT"} \
+    >build/configure.log 2>&1
 }
