@@ -3,6 +3,7 @@
 // The FP64 reference of SGEMM against loops on the host, and the error that is made of it.
 #include "../kernels/sgemm.cu"  // NOLINT
 #include "gpu.hpp"
+#include "study.hpp"
 
 namespace ladders {
 namespace {
@@ -32,6 +33,19 @@ TEST(Gpu, SgemmErrorIsThatOfTheResult) {
                    cudaMemcpyHostToDevice),
         "cudaMemcpy");
   EXPECT_NEAR(problem.compare().relative_error, 1e-3, 1e-5);
+}
+
+// Apart from the other shapes: too many blocks for a sanitizer's patience.
+TEST(Gpu, SgemmIsRightOnTallAndWideMatrices) {
+  NEED_GPU();
+  Study study(Device::open(0), {});
+  const Ladder ladder = sgemm();
+  for (const Shape& shape : {Shape{600000, 3, 2}, Shape{3, 600000, 2}})
+    for (const Rung& rung : ladder.rungs) {
+      const Case c(ladder.axes, shape);
+      SCOPED_TRACE(rung.name);
+      EXPECT_NO_THROW(study.verify({&ladder, &rung, c, c}));
+    }
 }
 
 }  // namespace
