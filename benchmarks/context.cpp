@@ -4,6 +4,9 @@
 #include <benchmark/benchmark.h>
 
 #include <cstdio>
+#include <fstream>
+#include <iterator>
+#include <regex>
 
 #include "build_info.hpp"
 #include "cuda_check.hpp"
@@ -56,6 +59,15 @@ std::string to_json(const Ladder& ladder) {
          ",\"rungs\":" + array(ladder.rungs, [](const Rung& rung) { return to_json(rung); }) + '}';
 }
 
+// The driver's own version ("580.65.06"); the runtime only knows the CUDA version it supports.
+std::string driver_version() {
+  std::ifstream file("/proc/driver/nvidia/version");
+  const std::string text(std::istreambuf_iterator<char>(file), {});
+  std::smatch match;
+  return std::regex_search(text, match, std::regex(R"(\d+\.\d+(\.\d+)?)")) ? match.str()
+                                                                           : "unknown";
+}
+
 std::string cuda_version(int version) {
   return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
 }
@@ -74,7 +86,8 @@ std::string describe(const Device& device) {
   return text;
 }
 
-void add_context(const Device& device, const Sampling& sampling) {
+void add_context(Study& study) {
+  const Device& device = study.device();
   int driver = 0, runtime = 0;
   check(cudaDriverGetVersion(&driver), "cudaDriverGetVersion");
   check(cudaRuntimeGetVersion(&runtime), "cudaRuntimeGetVersion");
@@ -94,14 +107,16 @@ void add_context(const Device& device, const Sampling& sampling) {
       {"memory_clock_max_hz", number(device.memory_clock_hz)},
       {"l2_bytes", std::to_string(device.l2_bytes)},
       {"memory_bytes", std::to_string(device.memory_bytes)},
-      {"driver_version", cuda_version(driver)},
+      {"driver_version", driver_version()},
+      {"driver_cuda_version", cuda_version(driver)},
       {"runtime_version", cuda_version(runtime)},
       {"compiler", kCompiler},
       {"cuda_flags", kCudaFlags},
       {"build_type", kBuildType},
       {"git_commit", kGitCommit},
       {"git_dirty", kGitDirty},
-      {"cache_mode", sampling.cold ? "cold" : "warm"},
+      {"launch_nanoseconds", number(1e9 * study.launch_seconds())},
+      {"cache_mode", study.sampling().cold ? "cold" : "warm"},
       {"input_distribution", "each ladder's own, in \"ladders\""},
       {"ladders", to_json(catalogue())},
   };

@@ -6,13 +6,13 @@
 
 #include "device.hpp"
 #include "ladder.hpp"
-#include "sampler.hpp"
+#include "study.hpp"
 
 namespace ladders {
 
 /// Adds what a result file must say of itself to Google Benchmark's context: the GPU, the build,
 /// the cache mode and the ladders.
-void add_context(const Device& device, const Sampling& sampling);
+void add_context(Study& study);
 
 /// The device in a line: name, compute capability, SMs, clock, L2.
 std::string describe(const Device& device);

@@ -6,7 +6,7 @@
 #include <exception>
 #include <filesystem>
 #include <fstream>
-#include <optional>
+#include <memory>
 #include <vector>
 
 #include "context.hpp"
@@ -45,15 +45,15 @@ int run(const Options& options) {
   benchmark::Initialize(&argc, argv.data(), print_help);
   if (benchmark::ReportUnrecognizedArguments(argc, argv.data())) return 2;
 
-  std::optional<Study> study;
+  std::unique_ptr<Study> study;
   if (!options.list) {
     if (options.device >= Device::count())
       throw UsageError("no CUDA device " + std::to_string(options.device) + " (there are " +
                        std::to_string(Device::count()) + ")");
-    const auto device = Device::open(options.device);
-    study.emplace(device, options.sampling);
-    add_context(device, options.sampling);
-    if (options.format == "console") std::fprintf(stderr, "%s\n", describe(device).c_str());
+    study = Study::open(options.device, options.sampling);
+    add_context(*study);
+    if (options.format == "console")
+      std::fprintf(stderr, "%s\n", describe(study->device()).c_str());
   }
   Outcome outcome;
   register_rows([&]() -> Study& { return *study; }, outcome);

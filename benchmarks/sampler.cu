@@ -25,6 +25,8 @@ __global__ void read_ticks(Tick* ticks, unsigned count) {
 #endif
 }
 
+__global__ void nothing() {}
+
 // Reading twice the capacity leaves only clean lines of this buffer: nothing of the problem, and
 // nothing that must be written back while a sample runs.
 __global__ void read_all(const uint4* data, size_t count, unsigned* sink) {
@@ -181,6 +183,13 @@ Samples Sampler::sample(const std::function<void()>& launch, const Sampling& sam
   read_clocks(after_);
   result.sm_clock_hz = clock_between();
   return result;
+}
+
+double Sampler::launch_seconds() {
+  const auto launch = [this] {
+    ladders::launch({.grid = static_cast<unsigned>(device_.sms), .block = 256}, stream_, nothing);
+  };
+  return quantile(sample(launch, {.exactly = 512}).seconds, 0.5);
 }
 
 Samples Sampler::sample_host(const std::function<void()>& work, const Sampling& sampling) {

@@ -51,6 +51,9 @@ class Sampler {
   /// Samples `launch`, which enqueues one launch on stream(). Throws CudaError.
   Samples sample(const std::function<void()>& launch, const Sampling& sampling);
 
+  /// The cold time of a kernel that does nothing, in seconds: the floor of every sample.
+  double launch_seconds();
+
   /// The same for work on the CPU, with the host's clock; `work` returns when it is done.
   static Samples sample_host(const std::function<void()>& work, const Sampling& sampling);
 

@@ -2,6 +2,7 @@
 #include "study.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <sstream>
 #include <stdexcept>
@@ -14,6 +15,20 @@ namespace ladders {
 
 Study::Study(const Device& device, const Sampling& sampling)
     : device_(device), sampling_(sampling), sampler_(device) {}
+
+std::unique_ptr<Study> Study::open(int index, const Sampling& sampling) {
+  constexpr int kLeast = 4, kMost = 16;
+  constexpr double kAlike = 1.02;
+  double quickest = INFINITY;
+  for (int tried = 1;; ++tried) {
+    auto study = std::make_unique<Study>(Device::open(index), sampling);
+    const double seconds = study->launch_seconds();
+    quickest = std::min(quickest, seconds);
+    if ((tried >= kLeast && seconds <= kAlike * quickest) || tried == kMost) return study;
+    study.reset();
+    check(cudaDeviceReset(), "cudaDeviceReset");
+  }
+}
 
 Problem& Study::problem(const Row& row) {
   const std::string name = row.ladder->name + "/" + row.shape.name();

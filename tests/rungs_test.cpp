@@ -15,6 +15,7 @@ namespace ladders {
 namespace {
 
 Study& study() {
+  allocation_granularity = 1;
   static Study study(Device::open(0), {});
   return study;
 }
@@ -153,6 +154,13 @@ TEST(Gpu, MeasuresARowWithItsOccupancyAndItsCeiling) {
     }
     EXPECT_EQ(quick.ceiling(row).has_value(), !ladder.ceiling.empty());
   }
+}
+
+TEST(Gpu, AnEmptyLaunchTakesMicroseconds) {
+  NEED_GPU();
+  Study quick(Device::open(0), {});
+  EXPECT_GT(quick.launch_seconds(), 1e-7);
+  EXPECT_LT(quick.launch_seconds(), 1e-3);
 }
 
 TEST(Gpu, ACeilingIsItsOwnHundredPercent) {
