@@ -8,8 +8,8 @@
 // in flight, about 40 KB an SM (latency x bandwidth), which only wide and independent loads reach.
 //
 // The atomic that ends each block sets a floor of its own: on one address an H200 takes 1.8 ns for
-// each float, which hides the trees of the float sum altogether, and 1.2 to 1.5 ns for a 64-bit
-// integer, a little less than the slower trees need. So look at the integers for the trees.
+// each float, which hides the trees of the float sum altogether. Look at the integers for the
+// trees.
 
 #include "catalogue.hpp"
 #include "device.cuh"
@@ -271,8 +271,8 @@ __device__ __forceinline__ void add_block(Result sum, Result* result) {
 }
 
 // Shuffles instead of the tree: one barrier instead of nine, hardly any shared memory. Blocks end
-// sooner, and from 2^26 elements on their atomics queue up: with a plain store in place of the
-// atomic this fold takes 0.7 of the tree's time, with it 1.2.
+// sooner, and at 2^28 elements their atomics queue up: with a plain store in place of the atomic
+// this fold takes 0.7 of the tree's time, with it 1.2.
 template <class Op>
 __global__ void warp_shuffle(const typename Op::Value* __restrict__ in, size_t count,
                              typename Op::Result* result) {

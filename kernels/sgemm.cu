@@ -5,8 +5,8 @@
 // 2mnk operations on mk + kn + 2mn elements: compute bound as soon as each element loaded is used
 // often enough, and each rung uses it more often. From L2 once an operation (naive), once in 32
 // (shared tile), then from registers, where the FMA units take their operands: a thread that owns
-// x by y outputs loads x + y values for x * y FMAs. What is left over FMAs is the limit's distance,
-// since on these GPUs a loop that issues anything else than FMAs loses that slot.
+// x by y outputs loads x + y values for x * y FMAs. A scheduler issues one instruction a clock:
+// each one that is not an FMA is an FMA lost, and that is the distance to the roof.
 
 #include "catalogue.hpp"
 #include "device.cuh"
@@ -133,7 +133,7 @@ __global__ void naive(const float* __restrict__ a, const float* __restrict__ b,
 }
 
 // A block loads a 32 x 32 tile of A and of B into shared memory once and uses each element 32
-// times. Global traffic falls by 32; two shared loads remain for each FMA.
+// times. Global traffic falls by 32; two words of shared memory remain to be read for each FMA.
 __global__ void tiled(const float* __restrict__ a, const float* __restrict__ b,
                       float* __restrict__ c, int m, int n, int k, float alpha, float beta) {
   constexpr int kTile = 32;
@@ -153,7 +153,7 @@ __global__ void tiled(const float* __restrict__ a, const float* __restrict__ b,
 }
 
 // A thread owns eight outputs of one column: the element of B stays in a register for all eight,
-// so a step of k costs 9 shared loads for 8 FMAs instead of 16.
+// so a step of k reads 9 words for 8 FMAs instead of 16.
 __global__ void register_tile_1d(const float* __restrict__ a, const float* __restrict__ b,
                                  float* __restrict__ c, int m, int n, int k, float alpha,
                                  float beta) {
@@ -181,7 +181,7 @@ __global__ void register_tile_1d(const float* __restrict__ a, const float* __res
   }
 }
 
-// A thread owns 8 x 8 outputs: 16 shared loads feed 64 FMAs. Its rows and columns lie 16 apart, so
+// A thread owns 8 x 8 outputs: 16 words read feed 64 FMAs. Its rows and columns lie 16 apart, so
 // that at each of them the 16 lanes of a half warp read neighbouring banks.
 __global__ void __launch_bounds__(256, 2)
     register_tile_2d(const float* __restrict__ a, const float* __restrict__ b,
@@ -231,10 +231,11 @@ __device__ __forceinline__ float4 four(const float* matrix, int row, int column,
           at(matrix, row, column + 2, rows, columns), at(matrix, row, column + 3, rows, columns)};
 }
 
-// 16-byte accesses throughout: a quarter of the load instructions for the same FMAs. The tile of A
-// is stored transposed, so that a thread's rows are neighbours too; four spare columns halve the
-// conflicts of these stores (4-way to 2-way). Rows and columns are owned in two groups of four, 64
-// apart, so that the loads have none.
+// 16-byte accesses throughout: the same words in fewer load instructions (the compiler had merged
+// those of A along k already, not those of B). The tile of A is stored transposed, so that a
+// thread's rows are neighbours too; four spare columns halve the conflicts of these stores (4-way
+// to 2-way). Rows and columns are owned in two groups of four, 64 apart, so that the loads have
+// none.
 __global__ void __launch_bounds__(256, 2)
     vectorized(const float* __restrict__ a, const float* __restrict__ b, float* __restrict__ c,
                int m, int n, int k, float alpha, float beta) {
@@ -385,11 +386,12 @@ Ladder sgemm() {
                        "its register.",
                .implementation = kernel<P>(register_tile_1d, block_a_tile<64, 512>)},
               {.name = "register_tile_2d",
-               .idea = "8x8 outputs a thread: 16 shared loads feed 64 FMAs.",
+               .idea = "8x8 outputs a thread: 16 words of shared memory feed 64 FMAs.",
                .implementation = kernel<P>(register_tile_2d, block_a_tile<128, 256>)},
               {.name = "vectorized",
-               .idea = "16-byte loads everywhere, A transposed in its tile: a quarter of the load "
-                       "instructions.",
+               .idea =
+                   "16-byte loads everywhere, A transposed in its tile: the same words in fewer "
+                   "instructions.",
                .implementation = kernel<P>(vectorized, block_a_tile<128, 256>)},
               {.name = "cublas",
                .idea = "cublasSgemm held to FP32 throughout (CUBLAS_PEDANTIC_MATH).",

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Shared-memory layout: a block writes a tile in one order and reads it in another.
+// Shared-memory layout: a block writes a tile in one order and reads it in another, and the rungs
+// are named in that order: row_column is written along rows and read down columns.
 //
 // Shared memory has 32 banks of one 4-byte word a clock. A warp's request costs as many wavefronts
 // as the busiest bank has different words to give: 1 along a row, 32 down a column of a tile 32

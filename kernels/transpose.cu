@@ -94,8 +94,8 @@ __global__ void naive_coalesced_writes(T* __restrict__ out, const T* __restrict_
 }
 
 // The turn is made in a shared-memory tile, so both sides are coalesced: 4 sectors and 4. With
-// Pad = 0 a column of the tile lies in one bank and its load takes 32 wavefronts; a spare column
-// (Pad = 1) shifts each row by a bank, and it takes one.
+// Pad = 0 a column of 4-byte elements lies in one bank and its load takes 32 wavefronts; a spare
+// column (Pad = 1) shifts each row by a bank, and it takes one.
 template <class T, int Pad>
 __global__ void tiled(T* __restrict__ out, const T* __restrict__ in, int rows, int columns) {
   __shared__ T tile[kTile][kTile + Pad];
@@ -123,8 +123,8 @@ struct Swizzled {
   __device__ static int at(int row, int column) { return row * kStride + (column ^ row); }
 };
 
-// 32 x 8 threads, four elements each: a quarter of the threads and barriers for the same tile, and
-// four loads in flight a thread before the first is needed.
+// 32 x 8 threads, four elements each: a quarter of the threads wait at the same two barriers, and
+// each has four loads in flight before the first is needed.
 template <class T, class Layout>
 __global__ void coarsened(T* __restrict__ out, const T* __restrict__ in, int rows, int columns) {
   constexpr int kStep = 8;
