@@ -51,6 +51,8 @@ def _plot(options: argparse.Namespace) -> int:
 def _table(options: argparse.Namespace) -> int:
     from ladder import table
 
+    if options.update and options.format != "markdown":
+        raise LadderError(f"--update writes Markdown, not --format {options.format}")
     results = _selected(options)
     if options.update:
         table.update(options.update, results, options.ladder)
@@ -68,10 +70,12 @@ def _compare(options: argparse.Namespace) -> int:
     base, head = _keep(options.filter, load_results(options.base), load_results(options.head))
     comparison = compare(base, head, options.threshold, force=options.force)
     if options.format == "text" and sys.stdout.isatty():
-        report.terminal(comparison)
+        report.terminal(comparison, every=options.all)
+    elif options.format == "json":
+        sys.stdout.write(report.to_json(comparison))
     else:
-        write = {"text": report.text, "markdown": report.markdown, "json": report.to_json}
-        sys.stdout.write(write[options.format](comparison))
+        write = {"text": report.text, "markdown": report.markdown}[options.format]
+        sys.stdout.write(write(comparison, every=options.all))
     return comparison.exit_code
 
 
@@ -142,6 +146,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     _add_filter(compare)
     compare.add_argument("--format", choices=["text", "markdown", "json"], default="text")
+    compare.add_argument(
+        "--all", action="store_true", help="list also the rows that did not change, as json does"
+    )
     compare.add_argument("--force", action="store_true", help="compare what is incomparable")
     compare.set_defaults(run=_compare)
     return parser

@@ -28,6 +28,7 @@ class Change:
     ratio: float = math.nan
     reason: str = ""
     lost: bool = False  # base has it, head no longer measures it
+    unchanged: bool = False  # SAME, or skipped in both
 
 
 @dataclass(frozen=True)
@@ -89,7 +90,9 @@ def _change(gpu: str, name: str, base: Row | None, head: Row | None, threshold: 
         verdict = head.status.upper() if head.status != "ok" else "NEW"
         reason = head.reason or f"was {base.status} in base: {base.reason}"
         lost = base.status == "ok" or (head.status, base.status) == ("error", "skipped")
-        return Change(gpu, name, verdict, base.seconds, head.seconds, reason=reason, lost=lost)
+        both = head.status == base.status == "skipped"
+        times = base.seconds, head.seconds
+        return Change(gpu, name, verdict, *times, reason=reason, lost=lost, unchanged=both)
     ratio = base.seconds / head.seconds
     verdict = "FASTER" if ratio > 1 else "SLOWER"
     if _within(ratio, threshold):
@@ -98,7 +101,8 @@ def _change(gpu: str, name: str, base: Row | None, head: Row | None, threshold: 
         verdict = "NOISY"
     elif _within(ratio * base.sm_clock_hz / head.sm_clock_hz, threshold):
         verdict = "CLOCK"
-    return Change(gpu, name, verdict, base.seconds, head.seconds, ratio)
+    same = verdict == "SAME"
+    return Change(gpu, name, verdict, base.seconds, head.seconds, ratio, unchanged=same)
 
 
 def _within(ratio: float, threshold: float) -> bool:

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Writes a comparison as text, Markdown or JSON."""
+"""Writes a comparison as text, Markdown or JSON.
+
+Text and Markdown list the rows that changed, or `every` row; the summary counts all.
+"""
 
 from __future__ import annotations
 
@@ -26,13 +29,13 @@ _COLOURS = {
 _HEADER = ("verdict", "benchmark", "base", "head", "speed ratio", "why")
 
 
-def terminal(comparison: Comparison) -> None:
+def terminal(comparison: Comparison, *, every: bool = False) -> None:
     """Print a coloured table and the summary."""
     console = Console(highlight=False)
     table = Table(box=None, header_style="bold")
     for header in _HEADER:
         table.add_column(header, overflow="fold")
-    for row in _cells(comparison):
+    for row in _cells(comparison, every=every):
         colour = _COLOURS.get(row[0], "default")
         table.add_row(f"[{colour}]{row[0]}[/]", *map(escape, row[1:]))
     if table.rows:
@@ -41,9 +44,9 @@ def terminal(comparison: Comparison) -> None:
         console.print(line, markup=False)
 
 
-def text(comparison: Comparison) -> str:
+def text(comparison: Comparison, *, every: bool = False) -> str:
     """Write one plain line a benchmark, then the summary."""
-    lines = [_HEADER, *_cells(comparison)]
+    lines = [_HEADER, *_cells(comparison, every=every)]
     widths = [max(len(line[i]) for line in lines) for i in range(len(_HEADER))]
     table = [
         "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
@@ -52,10 +55,10 @@ def text(comparison: Comparison) -> str:
     return "\n".join([*(table if len(lines) > 1 else []), *_summary(comparison)]) + "\n"
 
 
-def markdown(comparison: Comparison) -> str:
+def markdown(comparison: Comparison, *, every: bool = False) -> str:
     """Write the summary first, as a CI page shows it, then the table."""
     lines = [f"- {line}" for line in _summary(comparison)]
-    if cells := _cells(comparison):
+    if cells := _cells(comparison, every=every):
         lines += ["", f"| {' | '.join(_HEADER)} |", "| :-- | :-- | --: | --: | --: | :-- |"]
         escaped = ([cell.replace("|", "\\|").replace("\n", " ") for cell in row] for row in cells)
         lines += [f"| {' | '.join(row)} |" for row in escaped]
@@ -72,7 +75,7 @@ def to_json(comparison: Comparison) -> str:
     return json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def _cells(comparison: Comparison) -> list[tuple[str, ...]]:
+def _cells(comparison: Comparison, *, every: bool) -> list[tuple[str, ...]]:
     several = len({change.gpu for change in comparison.changes}) > 1
 
     def cells(change: Change) -> tuple[str, ...]:
@@ -81,7 +84,7 @@ def _cells(comparison: Comparison) -> list[tuple[str, ...]]:
         times = units.duration(change.base_seconds), units.duration(change.head_seconds)
         return (change.verdict, name, *times, ratio, change.reason)
 
-    return [cells(change) for change in comparison.changes]
+    return [cells(change) for change in comparison.changes if every or not change.unchanged]
 
 
 def _summary(comparison: Comparison) -> list[str]:

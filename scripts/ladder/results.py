@@ -35,7 +35,7 @@ COUNTERS = (
     "theoretical_occupancy registers static_shared_bytes dynamic_shared_bytes spilled_bytes "
     "block_threads grid_blocks blocks_per_sm waves cluster_size resident_clusters sm_clock_hz "
     "samples min_seconds q1_seconds median_seconds q3_seconds relative_error "
-    "predicted_load_wavefronts predicted_store_wavefronts".split()
+    "worst_error throttled predicted_load_wavefronts predicted_store_wavefronts".split()
 )
 COLUMNS = (
     "file gpu gpu_uuid commit cache_mode build_type name ladder rung role precision case sweep "
@@ -89,8 +89,10 @@ def load(paths: str | PathLike[str] | Iterable[str | PathLike[str]]) -> pd.DataF
     `time_unit` as written; `repetitions`; `seconds`, the median time of one run. Then the
     counters under their own names, in the unit the name ends in: `*_per_second` in bytes/s or
     FLOP/s, `*_seconds`, `*_bytes`, `*_hz`; `arithmetic_intensity` in FLOP/byte,
-    `percent_of_ceiling` in percent, `theoretical_occupancy` and `relative_error` as fractions.
-    Repetitions are folded by their median, quartiles by the widest range. What was not
+    `percent_of_ceiling` in percent, `theoretical_occupancy` as a fraction; `relative_error`
+    of the whole result and `worst_error` of the worst element, relative to its own scale, as
+    fractions; `throttled`, 1 where the SM clock was under 90 % of its maximum. Repetitions are
+    folded by their median, quartiles by the widest range, `throttled` by any. What was not
     recorded is NaN, or "" in text.
 
     Raises:
@@ -177,6 +179,7 @@ def _measure(rows: list[dict[str, Any]]) -> dict[str, Any]:
         return measured
     counters = {key: None for row in rows for key in row if key not in _LIBRARY_FIELDS}
     folds = {"q1_seconds": min, "min_seconds": min, "q3_seconds": max, "samples": sum}
+    folds |= {"throttled": max}
     for key in counters:
         values = [v for row in rows if (v := _number(row.get(key))) is not None]
         if values:

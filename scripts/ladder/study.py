@@ -15,7 +15,7 @@ from ladder.results import Results
 ABOVE_ROOF_PERCENT = 101.0
 
 # What was predicted of shared memory, and the slow-down against the fastest step.
-PREDICTION = ("wavefronts, load / store", "slow-down, predicted", "slow-down, measured")
+PREDICTION = ("wavefronts, store / load", "slow-down, predicted", "slow-down, measured")
 
 Row = Any  # a named tuple of one DataFrame row
 
@@ -71,8 +71,13 @@ class Study:
 
     def ok(self, rung: Rung, case: str) -> Row | None:
         """Return the measurement of a rung at a case, or None where there is no speed."""
+        row = self.measured(rung, case)
+        return row if row and self.speed(row) > 0 else None
+
+    def measured(self, rung: Rung, case: str) -> Row | None:
+        """Return the measurement of a rung at a case, in whatever quantity it counts."""
         row = self.best.get((rung.name, case))
-        return row if row and row.status == "ok" and self.speed(row) > 0 else None
+        return row if row and row.status == "ok" else None
 
     def speed(self, row: Row) -> float:
         """Speed in FLOP/s or bytes/s; NaN where the row counts neither."""
@@ -148,7 +153,7 @@ class Study:
         if math.isnan(predicted := self.predicted(row)):
             return "", "", ""
         fastest = self.speed(self.best_step(row.case))
-        counts = f"{row.predicted_load_wavefronts:g} / {row.predicted_store_wavefronts:g}"
+        counts = f"{row.predicted_store_wavefronts:g} / {row.predicted_load_wavefronts:g}"
         return counts, *(f"{units.number(fastest / s)}×" for s in (predicted, self.speed(row)))
 
     def facet(self, case: str) -> str:

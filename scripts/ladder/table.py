@@ -16,6 +16,8 @@ from ladder.results import Results
 from ladder.study import PREDICTION, Row, Study, describe, studies
 
 _MAX_SHAPES = 6
+_RESOURCES = ("registers", "shared", "occupancy")
+_THROTTLED = "†"  # marks a speed measured below the full clock
 _MARKER = re.compile(
     r"(?P<open><!-- ladder:table (?P<name>\S+) -->)(?P<body>.*?)(?P<close><!-- ladder:end -->)",
     re.DOTALL,
@@ -97,62 +99,73 @@ def _blocks(results: list[Results], name: str) -> list[str]:
 def _ladder(study: Study) -> str:
     headline = study.headline
     cases = _pick(study.facets[study.facet(headline)], headline)
+    percent = f"% of `{study.ladder.ceiling}`"
     divisor, unit = study.unit
     table = []
     for rung in study.rungs:
         row = study.ok(rung, headline)
+        measured = study.measured(rung, headline)
         about = ", ".join(filter(None, (rung.role.replace("step", ""), rung.precision)))
         line = {"rung": f"`{rung.name}`" + (f" ({about})" if about else ""), "idea": rung.idea}
         for case in cases:
             line[study.label(case) if len(study.cases) > 1 else "speed"] = _cell(
                 study, study.best.get((rung.name, case)), divisor
             )
-        line[f"% of `{study.ladder.ceiling}`"] = units.percent(study.percent(row)) if row else ""
+        line[percent] = units.percent(study.percent(row)) if row else ""
         line["× peer"] = study.to_peer(row) if row else ""
         predicted = study.prediction(row) if row else ("", "", "")
         line |= zip(PREDICTION, predicted, strict=True)
-        line["registers"] = f"{row.registers:.0f}" if row and row.registers >= 0 else ""
-        line["shared"] = units.kibibytes(_shared(row)) if row else ""
-        line["occupancy"] = units.percent(100 * row.theoretical_occupancy) if row else ""
+        line |= dict.fromkeys(_RESOURCES, "") | (_resources(measured) if measured else {})
         table.append(line)
     notes = [f"{study.ladder.title}: {describe(study.results)}."]
     if not study.ladder.is_roof:
         notes.append(f"Speed in {unit}.")
-    if study.spell(headline):
-        notes.append(f"Percent, ratio and resources at {study.spell(headline)}.")
+    groups = {"percent": (percent,), "ratio": ("× peer",), "resources": _RESOURCES}
+    shown = [n for n, columns in groups.items() if any(line[c] for line in table for c in columns)]
+    if shown and study.spell(headline):
+        names = " and ".join(filter(None, (", ".join(shown[:-1]), shown[-1])))
+        notes.append(f"{names.capitalize()} at {study.spell(headline)}.")
     if any(line[PREDICTION[0]] for line in table):
         notes.append("Slow-down against the fastest step.")
     if sweeps := sorted({rung.sweep for rung in study.rungs if rung.sweep}):
         notes.append(f"In parentheses: the best {', '.join(sweeps)}.")
-    return "\n\n".join(filter(None, (" ".join(notes), _format(table), _absent(study))))
+    return "\n\n".join(filter(None, (" ".join(notes), _format(table), _footnotes(study))))
 
 
 def _cell(study: Study, row: Row | None, divisor: float) -> str:
     if row is None or row.status != "ok":
         return row.status if row else ""
+    mark = _THROTTLED if row.throttled > 0 else ""
     if study.ladder.is_roof:  # roofs differ in quantity and by decades, so each has its own unit
         if row.bytes_per_second > 0:
-            return units.rate("bytes", row.bytes_per_second)
-        return units.rate("flops", row.flops_per_second)
-    return units.number(study.speed(row) / divisor) + (f" ({row.sweep})" if row.sweep else "")
+            return units.rate("bytes", row.bytes_per_second) + mark
+        return units.rate("flops", row.flops_per_second) + mark
+    sweep = f" ({row.sweep})" if row.sweep else ""
+    return units.number(study.speed(row) / divisor) + mark + sweep
 
 
-def _shared(row: Row) -> float:
+def _resources(row: Row) -> dict[str, str]:
     known = [b for b in (row.static_shared_bytes, row.dynamic_shared_bytes) if b == b]
-    return sum(known) if known else math.nan
+    registers = f"{row.registers:.0f}" if row.registers >= 0 else ""
+    shared = units.kibibytes(sum(known) if known else math.nan)
+    occupancy = units.percent(100 * row.theoretical_occupancy)
+    return dict(zip(_RESOURCES, (registers, shared, occupancy), strict=True))
 
 
-def _absent(study: Study) -> str:
-    """Say why cases have no speed, one line a rung and reason."""
-    reasons: dict[tuple[str, str, str], list[str]] = {}
+def _footnotes(study: Study) -> str:
+    """Say why cases have no speed and which were throttled, one line a rung and reason."""
+    found: dict[str, list[str]] = {}
     for (name, case), row in study.best.items():
         if row.status != "ok":
-            key = (row.status, name, row.reason)
-            reasons.setdefault(key, []).append(study.spell(case))
+            note = f"`{name}` {row.status}{': ' + row.reason if row.reason else ''}"
+        elif row.throttled > 0:
+            note = f"{_THROTTLED} `{name}`: the clock was throttled"
+        else:
+            continue
+        found.setdefault(note, []).append(study.spell(case))
     return "\n".join(
-        f"- `{name}` {status}{': ' + reason if reason else ''}"
-        + (f" ({_several(cases)})" if any(cases) else "")
-        for (status, name, reason), cases in reasons.items()
+        f"- {note}" + (f" ({_several(cases)})" if any(cases) else "")
+        for note, cases in found.items()
     )
 
 

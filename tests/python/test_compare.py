@@ -159,6 +159,27 @@ def test_other_suites_compare(data, capsys):
     assert out.endswith("1 ERROR, 4 SAME (threshold 1%)\n")
 
 
+def test_only_changes_are_listed_unless_all_are_wanted(tmp_path, capsys):
+    base = {"same": timed(10), "slow": timed(10), "never": SKIPPED, "gone": timed(1), "bad": FAILED}
+    head = {"same": timed(10), "slow": timed(11), "never": SKIPPED, "gone": SKIPPED, "bad": SKIPPED}
+    files = [
+        str(suite.write(tmp_path / f"{i}.json", document(rows)))
+        for i, rows in enumerate((base, head))
+    ]
+    summary = "1 SAME, 3 SKIPPED, 1 SLOWER (threshold 1%)"
+    for options, names in (([], ["slow", "gone", "bad"]), (["--all"], list(base))):
+        assert main(["compare", *files, *options]) == 1
+        header, *rows, last = capsys.readouterr().out.splitlines()
+        assert header.startswith("verdict")
+        assert ([row.split()[1] for row in rows], last) == (names, summary)
+        assert main(["compare", *files, *options, "--format", "markdown"]) == 1
+        first, *table = capsys.readouterr().out.splitlines()
+        assert first == f"- {summary}"
+        assert [row.split(" | ")[1] for row in table[3:]] == names
+    assert main(["compare", *files, "--format", "json"]) == 1
+    assert len(json.loads(capsys.readouterr().out)["changes"]) == len(base)
+
+
 def test_the_report_comes_before_the_exit_as_a_process(ladder, whole, tmp_path):
     slower = suite.write(tmp_path / "slower.json", suite.document(0.9))
     done = ladder("compare", whole, slower, "--format", "markdown", "--filter", "^sgemm/")

@@ -137,6 +137,19 @@ def test_a_ceiling_is_not_above_itself(figure):
     assert "copy" not in texts(made)  # it is the line that the others are measured by
 
 
+def test_dashes_are_explained_where_there_are_any(figure):
+    document = only(suite.document(), "histogram")
+    made, _ = figure(document, "histogram-light")
+    (subtitle,) = [text for text in texts(made) if "percent of" in text]
+    assert subtitle.endswith("the line above each strip. –: skipped")
+    ran = [row for row in document["benchmarks"] if not row.get("skipped")]
+    made, _ = figure({**document, "benchmarks": ran}, "histogram-light")
+    assert any(text.endswith(". –: not measured") for text in texts(made))
+    ran = [row for row in ran if "/bins:256/" in row["name"]]
+    made, _ = figure({**document, "benchmarks": ran}, "histogram-light")
+    assert not any("–" in text for text in texts(made))
+
+
 def test_another_precision_is_not_above_the_roof(figure):
     _, warnings = figure(only(suite.document(), "sgemm"), "sgemm-roofline")
     assert warnings == []
@@ -152,7 +165,7 @@ def test_a_roofline_names_points_of_a_case_that_counts_flops(figure):
 def test_the_climb_sets_predictions_beside_measurements(figure):
     made, _ = figure(only(suite.document(), "smem_layout"), "smem_layout-climb")
     found = texts(made)
-    assert {"32 / 1", "16.5×", "┃ predicted from the wavefronts"} <= set(found)
+    assert {"1 / 32", "16.5×", "┃ predicted from the wavefronts"} <= set(found)
     columns = ("slow-down\npredicted", "slow-down\nmeasured")
     assert [found[found.index(column) + 2] for column in columns] == ["32.0×", "32.0×"]
 

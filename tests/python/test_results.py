@@ -86,6 +86,13 @@ def test_one_bad_repetition_spoils_the_row(tmp_path):
     assert list(package.load(file)["status"]) == ["error"]
 
 
+def test_one_throttled_repetition_marks_the_row(tmp_path):
+    good = suite.row("x", 1e9, 1e3)
+    runs = [good | {"throttled": value} for value in (0.0, 1.0, 0.0)]
+    file = suite.write(tmp_path / "a.json", {"context": {}, "benchmarks": runs})
+    assert list(package.load(file)["throttled"]) == [1.0]
+
+
 def test_a_row_without_a_time_is_an_error(tmp_path):
     row = {"name": "x", "real_time": 0.0, "time_unit": "ns"}
     file = suite.write(tmp_path / "a.json", {"context": {}, "benchmarks": [row]})
@@ -119,7 +126,8 @@ def test_a_file_named_twice_is_read_once(data):
 def test_loading_takes_every_documented_column(whole):
     rows = package.load([whole])
     documented = package.load.__doc__
-    for column in ("file", "gpu", "name", "case", "status", "seconds", "time_unit", "commit"):
+    columns = "file gpu name case status seconds time_unit commit worst_error throttled".split()
+    for column in columns:
         assert f"`{column}`" in documented
         assert column in rows
     assert rows["status"].value_counts()["ok"] == sum(

@@ -49,8 +49,8 @@ def test_the_best_of_a_sweep_stands_for_its_rung(whole, capsys):
 def test_predicted_wavefronts_are_shown(whole, capsys):
     assert main(["table", str(whole), "--ladder", "smem_layout"]) == 0
     rows = table_rows(capsys.readouterr().out)
-    assert "wavefronts, load / store" in rows["rung"]
-    assert rows["`row_write_column_read`"][4:7] == ["32 / 1", "16.5×", "16.5×"]
+    assert "wavefronts, store / load" in rows["rung"]
+    assert rows["`row_write_column_read`"][4:7] == ["1 / 32", "16.5×", "16.5×"]
 
 
 def test_roofs_have_a_unit_each(whole, capsys):
@@ -59,6 +59,35 @@ def test_roofs_have_a_unit_each(whole, capsys):
     assert rows["`fma` (ceiling)"][2] == "63.7 TFLOP/s"
     assert rows["`dram_read` (ceiling)"][2] == "4658 GB/s"
     assert rows["`shared_memory` (ceiling)"][2] == "32.6 TB/s"
+
+
+def test_every_measured_roof_has_its_resources(whole, capsys):
+    """Also the one whose speed is not in the ladder's quantity."""
+    assert main(["table", str(whole), "--ladder", "roof"]) == 0
+    out = capsys.readouterr().out
+    assert table_rows(out)["`fma` (ceiling)"][3:] == ["40", "4.12 KiB", "75%"]
+    assert "commit 0123456. Resources at size 2048.\n" in out
+
+
+def test_the_caption_names_only_the_columns_there_are(whole, capsys):
+    captions = {"sgemm": "Percent, ratio and resources", "smem_layout": "Percent and resources"}
+    for ladder, caption in captions.items():
+        assert main(["table", str(whole), "--ladder", ladder]) == 0
+        assert f". {caption} at " in capsys.readouterr().out
+
+
+def test_throttled_figures_are_marked_and_explained(tmp_path, capsys):
+    document = suite.document()
+    for row in document["benchmarks"]:
+        if row["name"].startswith(("sgemm/cublas_tf32/m:4096", "sgemm/cublas_tf32/m:8192")):
+            row["throttled"] = 1.0
+    file = suite.write(tmp_path / "a.json", document)
+    assert main(["table", str(file), "--ladder", "sgemm"]) == 0
+    out = capsys.readouterr().out
+    assert {"393†", "416†"} < set(table_rows(out)["`cublas_tf32` (peer, tf32)"])
+    told = "- † `cublas_tf32`: the clock was throttled (m = n = k = 4096; m = n = k = 8192)"
+    assert out.splitlines()[-1] == told
+    assert out.count("†") == 3
 
 
 def test_a_filter_keeps_percentages(whole, capsys):
@@ -128,6 +157,15 @@ def test_update_keeps_windows_line_ends(whole, tmp_path):
     assert main(["table", str(whole), "--update", str(readme)]) == 0
     content = readme.read_bytes()
     assert content.count(b"\n") == content.count(b"\r\n") > 5
+
+
+@pytest.mark.parametrize("form", ["csv", "json"])
+def test_update_in_another_format_is_wrong_usage(whole, tmp_path, capsys, form):
+    readme = tmp_path / "README.md"
+    readme.write_text(MARKED.format("roof"))
+    assert main(["table", str(whole), "--update", str(readme), "--format", form]) == 2
+    assert capsys.readouterr().err == f"ladder: --update writes Markdown, not --format {form}\n"
+    assert readme.read_text() == MARKED.format("roof")
 
 
 @pytest.mark.parametrize(

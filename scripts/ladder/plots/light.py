@@ -40,7 +40,8 @@ def draw(study: Study) -> Figure:
         style.PAGE + max(0.0, -spare),
         height,
         f"{study.ladder.title}: speed of light",
-        f"{describe(study.results)}: percent of {study.ladder.ceiling}, the line above each strip",
+        f"{describe(study.results)}: percent of {study.ladder.ceiling}, the line above each strip"
+        + _gaps(study, rungs),
     )
     for facet, width in widths.items():
         for i, rung in enumerate(rungs):
@@ -58,6 +59,20 @@ def draw(study: Study) -> Figure:
             axes.set_xlabel(" × ".join(study.shape_axes), loc="left")
         left += width + _GAP
     return figure
+
+
+def _gaps(study: Study, rungs: list[Rung]) -> str:
+    """Say what a dash stands for, where the figure has any."""
+    rows = [
+        study.best.get((rung.name, case))
+        for cases in study.facets.values()
+        for rung in rungs
+        for case in cases
+        if not (row := study.ok(rung, case)) or math.isnan(study.percent(row))
+    ]
+    words = {"skipped": "skipped", "error": "failed", "ok": "no percent"}
+    why = dict.fromkeys(words[row.status] if row else "not measured" for row in rows)
+    return f". –: {' or '.join(sorted(why, reverse=True))}" if why else ""
 
 
 def _strip(axes: Axes, study: Study, rung: Rung, cases: list[str]) -> None:
