@@ -78,4 +78,9 @@ def parse(text: str) -> tuple[Ladder, ...]:
 
 def _make(kind: type, entry: dict[str, Any], **given: Any) -> Any:
     """Build a dataclass from the keys it knows: a newer file may carry more."""
-    return kind(**({f.name: entry[f.name] for f in fields(kind) if f.name in entry} | given))
+    made = kind(**({f.name: entry[f.name] for f in fields(kind) if f.name in entry} | given))
+    for field in fields(kind):
+        wanted = {"str": str, "bool": bool}.get(str(field.type))
+        if wanted and not isinstance(getattr(made, field.name), wanted):
+            raise ValueError(f"{field.name} is not a {wanted.__name__}")
+    return made

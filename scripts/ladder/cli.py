@@ -36,6 +36,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # The reader left; keep the interpreter from flushing into the closed pipe at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 128 + 13
+    except OSError as error:  # a full disk behind stdout must not look like a regression
+        print(f"ladder: {error.filename or 'output'}: {error.strerror}", file=sys.stderr)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return errors.USAGE
     return code
 
 

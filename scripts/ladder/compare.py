@@ -99,7 +99,9 @@ def _change(gpu: str, name: str, base: Row | None, head: Row | None, threshold: 
         verdict = "SAME"
     elif _overlap(base, head):
         verdict = "NOISY"
-    elif _within(ratio * base.sm_clock_hz / head.sm_clock_hz, threshold):
+    elif 1 in (base.throttled, head.throttled) or _within(
+        ratio * base.sm_clock_hz / head.sm_clock_hz, threshold
+    ):
         verdict = "CLOCK"
     same = verdict == "SAME"
     return Change(gpu, name, verdict, base.seconds, head.seconds, ratio, unchanged=same)

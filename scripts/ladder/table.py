@@ -79,10 +79,13 @@ def update(path: Path, results: list[Results], ladder: str | None = None) -> Non
 
     filled = _MARKER.sub(fill, text)
     if filled != text:
+        # Beside it first: a full disk must not cost the document.
+        new = path.with_name(path.name + ".new")
         try:
-            with path.open("w", encoding="utf-8", newline="") as file:
-                file.write(filled)
+            new.write_bytes(filled.encode(errors="backslashreplace"))
+            new.replace(path)
         except OSError as error:
+            new.unlink(missing_ok=True)
             raise LadderError(f"{path}: {error.strerror}") from error
 
 

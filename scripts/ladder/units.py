@@ -57,7 +57,7 @@ def kibibytes(size: float) -> str:
 
 def power_of_two(value: str) -> str:
     """Write a power of two from 1024 as 2 with its exponent raised; else return it as it is."""
-    if not value.isdigit() or int(value) < 1024 or int(value) & (int(value) - 1):
+    if not value.isdecimal() or int(value) < 1024 or int(value) & (int(value) - 1):
         return value
     return "2" + str(int(value).bit_length() - 1).translate(_SUPERSCRIPTS)
 

@@ -4,6 +4,7 @@
 import json
 import os
 import subprocess
+from pathlib import Path
 
 import pytest
 import suite
@@ -132,3 +133,16 @@ def test_byte_order_marks_are_read(tmp_path, capsys):
     file.write_bytes(b"\xef\xbb\xbf" + file.read_bytes())
     assert main(["table", str(file)]) == 0
     assert "| `a` | 1.00 ns |" in capsys.readouterr().out
+
+
+def test_a_full_disk_is_no_regression(ladder, data):
+    file = data / "v1_8_3.json"
+    with Path("/dev/full").open("w") as full:
+        done = ladder(
+            *("compare", file, file, "--all"),
+            capture_output=False,
+            stdout=full,
+            stderr=subprocess.PIPE,
+        )
+    assert done.returncode == 2
+    assert done.stderr == "ladder: output: No space left on device\n"
