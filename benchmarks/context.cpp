@@ -10,28 +10,11 @@
 
 #include "build_info.hpp"
 #include "cuda_check.hpp"
+#include "json.hpp"
+#include "program.hpp"
 
 namespace ladders {
 namespace {
-
-std::string quoted(const std::string& text) {
-  std::string result = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\') result += '\\';
-    result += c;  // the tables hold no control characters; a test sees to it
-  }
-  return result + '"';
-}
-
-template <class Range, class F>
-std::string array(const Range& range, F element) {
-  std::string result = "[";
-  for (const auto& item : range) {
-    if (result.size() > 1) result += ',';
-    result += element(item);
-  }
-  return result + ']';
-}
 
 std::string to_json(const Axis& axis) {
   std::string json = "{\"name\":" + quoted(axis.name);
@@ -54,6 +37,7 @@ std::string to_json(const Ladder& ladder) {
          ",\"quantity\":" + quoted(ladder.quantity == Quantity::flops ? "flops" : "bytes") +
          ",\"axes\":" + array(ladder.axes, [](const Axis& axis) { return to_json(axis); }) +
          ",\"headline\":" + quoted(Case(ladder.axes, ladder.headline).name()) +
+         ",\"small_headline\":" + quoted(Case(ladder.axes, ladder.small_headline).name()) +
          ",\"ceiling\":" + quoted(ladder.ceiling) + ",\"input\":" + quoted(ladder.input) +
          ",\"error_unit\":" + quoted(ladder.error_unit) +
          ",\"rungs\":" + array(ladder.rungs, [](const Rung& rung) { return to_json(rung); }) + '}';
@@ -83,43 +67,49 @@ std::string describe(const Device& device) {
   std::snprintf(text, sizeof(text), "%s: compute capability %d.%d, %d SMs at %.0f MHz, %.1f MB L2",
                 device.name.c_str(), device.compute_capability / 10, device.compute_capability % 10,
                 device.sms, device.sm_clock_hz / 1e6, double(device.l2_bytes) / 1e6);
-  return text;
+  return kEmulated ? "emulated: " + std::string(text) : text;
 }
 
-void add_context(Study& study) {
+void add_context(Study& study, const Options& options) {
   const Device& device = study.device();
-  int driver = 0, runtime = 0;
-  check(cudaDriverGetVersion(&driver), "cudaDriverGetVersion");
-  check(cudaRuntimeGetVersion(&runtime), "cudaRuntimeGetVersion");
   const auto number = [](double value) {
     char text[32];
     std::snprintf(text, sizeof(text), "%.0f", value);
     return std::string(text);
   };
-  const std::pair<const char*, std::string> entries[] = {
+  std::vector<std::pair<const char*, std::string>> entries = {
       {"suite", "cuda-ladders"},
+      {"emulated", kEmulated ? "true" : "false"},
       {"gpu_name", device.name},
-      {"gpu_uuid", device.uuid},
       {"compute_capability", std::to_string(device.compute_capability / 10) + "." +
                                  std::to_string(device.compute_capability % 10)},
       {"sms", std::to_string(device.sms)},
-      {"sm_clock_max_hz", number(device.sm_clock_hz)},
-      {"memory_clock_max_hz", number(device.memory_clock_hz)},
       {"l2_bytes", std::to_string(device.l2_bytes)},
       {"memory_bytes", std::to_string(device.memory_bytes)},
-      {"driver_version", driver_version()},
-      {"driver_cuda_version", cuda_version(driver)},
-      {"runtime_version", cuda_version(runtime)},
       {"compiler", kCompiler},
       {"cuda_flags", kCudaFlags},
       {"build_type", kBuildType},
       {"git_commit", kGitCommit},
       {"git_dirty", kGitDirty},
-      {"launch_nanoseconds", number(1e9 * study.launch_seconds())},
-      {"cache_mode", study.sampling().cold ? "cold" : "warm"},
+      {"cases", options.cases == Shapes::small ? "small" : "full"},
       {"input_distribution", "each ladder's own, in \"ladders\""},
       {"ladders", to_json(catalogue())},
   };
+  if (kEmulated) {
+    entries.emplace_back("modelled_gpu", options.gpu);
+  } else {
+    int driver = 0, runtime = 0;
+    check(cudaDriverGetVersion(&driver), "cudaDriverGetVersion");
+    check(cudaRuntimeGetVersion(&runtime), "cudaRuntimeGetVersion");
+    entries.insert(entries.end(), {{"gpu_uuid", device.uuid},
+                                   {"sm_clock_max_hz", number(device.sm_clock_hz)},
+                                   {"memory_clock_max_hz", number(device.memory_clock_hz)},
+                                   {"driver_version", driver_version()},
+                                   {"driver_cuda_version", cuda_version(driver)},
+                                   {"runtime_version", cuda_version(runtime)},
+                                   {"launch_nanoseconds", number(1e9 * study.launch_seconds())},
+                                   {"cache_mode", study.sampling().cold ? "cold" : "warm"}});
+  }
   for (const auto& [key, value] : entries) benchmark::AddCustomContext(key, value);
 }
 

@@ -6,13 +6,14 @@
 
 #include "device.hpp"
 #include "ladder.hpp"
+#include "options.hpp"
 #include "study.hpp"
 
 namespace ladders {
 
-/// Adds what a result file must say of itself to Google Benchmark's context: the GPU, the build,
-/// the cache mode and the ladders.
-void add_context(Study& study);
+/// Adds what a result file must say of itself to Google Benchmark's context: the GPU (or the one
+/// that is modelled), the build, the cache mode and the ladders.
+void add_context(Study& study, const Options& options);
 
 /// The device in a line: name, compute capability, SMs, clock, L2.
 std::string describe(const Device& device);

@@ -4,6 +4,7 @@
 // Random rather than zero: zeros hide unwritten outputs, draw less power and run too fast.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
@@ -43,7 +44,8 @@ __global__ void generate(T* out, size_t n, F value) {
 /// out[i] = value(i) for i in [0, n), on the device; `value` is a device function of size_t.
 template <class T, class F>
 void generate(T* out, size_t n, F value) {
-  if (n > 0) launch({.grid = 2048, .block = 256}, nullptr, detail::generate<T, F>, out, n, value);
+  const auto blocks = static_cast<unsigned>(std::min<size_t>((n + 255) / 256, 2048));
+  launch({.grid = blocks, .block = 256}, nullptr, detail::generate<T, F>, out, n, value);
 }
 
 }  // namespace ladders

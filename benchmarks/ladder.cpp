@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "cuda_check.hpp"
+#include "program.hpp"
 
 namespace ladders {
 
@@ -66,7 +67,13 @@ std::string skip_reason(const Row& row, const Device& device) {
   if (device.compute_capability < needed)
     return "needs compute capability " + std::to_string(needed / 10) + "." +
            std::to_string(needed % 10);
-  return row.rung->skip ? row.rung->skip(row.point, device) : "";
+  if (row.rung->skip)
+    if (const std::string reason = row.rung->skip(row.point, device); !reason.empty())
+      return reason;
+  if (!kEmulated) return "";
+  const Implementation implementation = row.rung->at(row.point);
+  if (!implementation.kernel && !implementation.on_host) return "a library call: needs a GPU";
+  return row.rung->hardware_only;
 }
 
 Work work(const Row& row, const Device& device) {
@@ -80,11 +87,14 @@ std::string Row::name() const {
 
 std::vector<Row> rows(const Ladder& ladder, Shapes shapes) {
   std::vector<Row> result;
-  for (const Shape& values : shapes == Shapes::measured ? ladder.measured : ladder.tested) {
+  const auto& all = shapes == Shapes::measured ? ladder.measured
+                    : shapes == Shapes::small  ? ladder.small
+                                               : ladder.tested;
+  for (const Shape& values : all) {
     const Case shape(ladder.axes, values);
     for (const Rung& rung : ladder.rungs) {
       if (rung.sweep.axis.empty()) result.push_back({&ladder, &rung, shape, shape});
-      for (int64_t value : shapes == Shapes::measured ? rung.sweep.measured : rung.sweep.tested)
+      for (int64_t value : shapes == Shapes::tested ? rung.sweep.tested : rung.sweep.measured)
         result.push_back({&ladder, &rung, shape, shape.with(rung.sweep.axis, value)});
     }
   }

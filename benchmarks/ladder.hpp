@@ -127,6 +127,8 @@ struct Rung {
   bool zero_output = false;  ///< the output is zeroed by each launch, inside the time
   Sweep sweep = {};
   int compute_capability = 0;  ///< the least needed, 90 for 9.0
+  /// Why no emulator can run it ("TMA"), or empty: it becomes a skipped row there.
+  std::string hardware_only = {};
   /// Why a case cannot run, or empty: it becomes a skipped row with that reason.
   std::function<std::string(const Case&, const Device&)> skip = {};
   std::string precision = {};  ///< set where it is not the ladder's own ("tf32")
@@ -151,8 +153,10 @@ struct Ladder {
   std::string error_unit;  ///< what relative_error is relative to; "exact" where it must be 0
   double error_limit = 0;
   std::vector<Axis> axes;
-  std::vector<Shape> measured, tested;
-  Shape headline;
+  std::vector<Shape> measured;
+  std::vector<Shape> small;  ///< what is emulated, and measured where the two are compared
+  std::vector<Shape> tested;
+  Shape headline, small_headline;
   std::function<Work(const Case&, const Device&)> work;
   std::function<std::unique_ptr<Problem>(const Case&, const Device&)> problem;
   std::vector<Rung> rungs;
@@ -176,8 +180,9 @@ struct Row {
   std::string name() const;
 };
 
-/// The rows of a ladder, case by case, so that rungs to be compared run side by side.
-enum class Shapes { measured, tested };
+/// The rows of a ladder, case by case, so that rungs to be compared run side by side. Small cases
+/// sweep as the measured ones do.
+enum class Shapes { measured, small, tested };
 std::vector<Row> rows(const Ladder& ladder, Shapes shapes);
 
 /// Why a row cannot run on this device, or empty.

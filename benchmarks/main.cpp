@@ -10,6 +10,8 @@
 #include <vector>
 
 #include "context.hpp"
+#include "json.hpp"
+#include "meter.hpp"
 #include "options.hpp"
 #include "registration.hpp"
 #include "reporters.hpp"
@@ -28,9 +30,32 @@ void publish(const Options& options) {
   std::filesystem::rename(options.partial_file, options.result_file);
 }
 
-std::unique_ptr<benchmark::BenchmarkReporter> display(const Options& options) {
+std::string partial(const std::string& file) { return file + ".partial"; }
+
+/// Writes the details of all rows and gives their file its name.
+void publish_details(const Outcome& outcome, std::ofstream& out, const std::string& file) {
+  std::vector<std::string> lines, occupancy;
+  for (const auto& [row, details] : outcome.details) {
+    lines.insert(lines.end(), details.lines.begin(), details.lines.end());
+    if (!details.occupancy.empty()) occupancy.push_back(details.occupancy);
+  }
+  const auto on_a_line = [](const std::string& json) { return "\n" + json; };
+  out << "{\"lines\":" << array(lines, on_a_line)
+      << ",\n\"occupancy\":" << array(occupancy, on_a_line) << "}\n";
+  out.close();
+  if (!out) throw std::runtime_error(file + " could not be written: is the disk full?");
+  std::filesystem::rename(partial(file), file);
+}
+
+std::unique_ptr<benchmark::BenchmarkReporter> display(const Options& options,
+                                                      const Outcome& outcome) {
   if (options.format == "json") return nullptr;  // the library's own
   if (options.format == "csv") return csv_reporter(counter_names());
+  if (kEmulated)
+    return counting_console_reporter([&](const std::string& row) {
+      const auto found = outcome.details.find(row);
+      return options.per_line && found != outcome.details.end() ? found->second.text : "";
+    });
   return console_reporter(options.color == "auto" ? isatty(STDOUT_FILENO) : options.color == "true",
                           options.tabular);
 }
@@ -45,19 +70,25 @@ int run(const Options& options) {
   benchmark::Initialize(&argc, argv.data(), print_help);
   if (benchmark::ReportUnrecognizedArguments(argc, argv.data())) return 2;
 
+  configure(options);
+  std::ofstream details;
+  if (!options.list && !options.details_file.empty()) {
+    details.open(partial(options.details_file));
+    if (!details) throw UsageError("--details_out=" + options.details_file + ": cannot be written");
+  }
   std::unique_ptr<Study> study;
   if (!options.list) {
     if (options.device >= Device::count())
       throw UsageError("no CUDA device " + std::to_string(options.device) + " (there are " +
                        std::to_string(Device::count()) + ")");
     study = Study::open(options.device, options.sampling);
-    add_context(*study);
+    add_context(*study, options);
     if (options.format == "console")
       std::fprintf(stderr, "%s\n", describe(study->device()).c_str());
   }
   Outcome outcome;
-  register_rows([&]() -> Study& { return *study; }, outcome);
-  const auto screen = display(options);
+  register_rows(options, [&]() -> Study& { return *study; }, outcome);
+  const auto screen = display(options, outcome);
   const auto file = !options.result_file.empty() && options.result_format == "csv"
                         ? csv_reporter(counter_names())
                         : nullptr;
@@ -65,8 +96,9 @@ int run(const Options& options) {
   benchmark::Shutdown();
   if (matched == 0) return 2;  // the library has said so
   if (!options.list && !options.result_file.empty()) publish(options);
+  if (details.is_open()) publish_details(outcome, details, options.details_file);
   if (outcome.failed == 0) return 0;
-  std::fprintf(stderr, "ladder_bench: %d of %d rows failed\n", outcome.failed,
+  std::fprintf(stderr, "%s: %d of %d rows failed\n", program_name(), outcome.failed,
                outcome.failed + outcome.measured);
   return 1;
 }
@@ -80,11 +112,14 @@ int main(int argc, char** argv) {
     options = parse(argc, argv);
     status = run(options);
   } catch (const UsageError& error) {
-    std::fprintf(stderr, "ladder_bench: %s\n", error.what());
+    std::fprintf(stderr, "%s: %s\n", program_name(), error.what());
     status = 2;
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "ladder_bench: %s\n", error.what());
+    std::fprintf(stderr, "%s: %s\n", program_name(), error.what());
   }
-  if (!options.partial_file.empty()) std::filesystem::remove(options.partial_file);
+  std::error_code ignored;  // that there is nothing left to remove
+  if (!options.partial_file.empty()) std::filesystem::remove(options.partial_file, ignored);
+  if (!options.details_file.empty())
+    std::filesystem::remove(partial(options.details_file), ignored);
   return status;
 }

@@ -35,6 +35,31 @@ std::optional<bool> switch_of(const std::string& argument, const std::string& na
   return *text != "false" && *text != "0" && *text != "no" && *text != "off";
 }
 
+template <class T>
+T choice(const std::string& text, const std::string& flag,
+         const std::vector<std::pair<std::string, T>>& values) {
+  std::string names;
+  for (const auto& [name, value] : values) {
+    if (text == name) return value;
+    names += (names.empty() ? "" : " or ") + name;
+  }
+  throw UsageError("--" + flag + "=" + text + ": not " + names);
+}
+
+// The flags that one of the two programs has alone.
+void refuse_flags_of_the_other(const std::string& argument) {
+  static const char* const kTiming[] = {"cache", "noise", "wall_limit", "profile"};
+  static const char* const kCounting[] = {"gpu",   "order",    "workers",
+                                          "check", "per_line", "details_out"};
+  const std::string name = argument.substr(0, argument.find('='));
+  for (const std::string flag : kTiming)
+    if (kEmulated && name == "--" + flag)
+      throw UsageError(argument + ": nothing is timed here, only ladder_bench takes --" + flag);
+  for (const std::string flag : kCounting)
+    if (!kEmulated && name == "--" + flag)
+      throw UsageError(argument + ": only ladder_bench_emulated takes --" + flag);
+}
+
 // The library's own loop is satisfied by the first entry: how long to sample is decided here, where
 // the flag is read ("2", "0.5s" or "100x"), since manual time knows no wall limit.
 void set_min_time(Sampling& sampling, std::string text) {
@@ -64,11 +89,29 @@ Options parse(int argc, char** argv) {
   pass.assign(argv, argv + 1);
   for (int i = 1; i < argc; ++i) {
     const std::string argument = argv[i];
+    refuse_flags_of_the_other(argument);
     if (const auto text = value_of(argument, "device")) {
       options.device = number<int>(*text, "device");
     } else if (const auto mode = value_of(argument, "cache")) {
-      if (*mode != "cold" && *mode != "warm") throw UsageError(argument + ": not cold or warm");
-      options.sampling.cold = *mode == "cold";
+      options.sampling.cold = choice<bool>(*mode, "cache", {{"cold", true}, {"warm", false}});
+    } else if (const auto cases = value_of(argument, "cases")) {
+      options.cases =
+          choice<Shapes>(*cases, "cases", {{"full", Shapes::measured}, {"small", Shapes::small}});
+    } else if (const auto on = switch_of(argument, "profile")) {
+      options.sampling.profile = *on;
+    } else if (const auto gpu = value_of(argument, "gpu")) {
+      options.gpu = *gpu;
+    } else if (const auto order = value_of(argument, "order")) {
+      options.order = choice<std::string>(
+          *order, "order", {{"forward", "forward"}, {"reverse", "reverse"}, {"random", "random"}});
+    } else if (const auto text = value_of(argument, "workers")) {
+      options.workers = number<int>(*text, "workers");
+    } else if (const auto on = switch_of(argument, "check")) {
+      options.check = *on;
+    } else if (const auto on = switch_of(argument, "per_line")) {
+      options.per_line = *on;
+    } else if (const auto file = value_of(argument, "details_out")) {
+      options.details_file = *file;
     } else if (const auto text = value_of(argument, "noise")) {
       options.sampling.noise = number<double>(*text, "noise");
     } else if (const auto text = value_of(argument, "wall_limit")) {
@@ -103,15 +146,34 @@ Options parse(int argc, char** argv) {
 
 void print_help() {
   std::printf(
-      "ladder_bench: CUDA kernels climbed rung by rung\n"
+      "%s: CUDA kernels climbed rung by rung, %s\n"
       "\n"
-      "  --device=N             the GPU to measure (0)\n"
-      "  --cache=cold|warm      L2 flushed before each sample, or launches back to back (cold)\n"
-      "  --noise=X              relative standard error of the median to reach (0.002)\n"
-      "  --wall_limit=SECONDS   stop sampling a row by then (1)\n"
+      "  --cases=full|small     the shapes that GPUs are measured at, or those that an emulator\n"
+      "                         manages too (%s)\n",
+      program_name(), kEmulated ? "counted on an emulated GPU" : "timed",
+      kEmulated ? "small" : "full");
+  std::printf(
+      kEmulated
+          ? "  --gpu=NAME             the GPU to emulate (h200)\n"
+            "  --per_line             print the requests of each source line after each row\n"
+            "  --details_out=FILE     the same and occupancy curves as JSON\n"
+            "  --check                look for races, unwritten memory, accesses out of bounds\n"
+            "  --order=forward|reverse|random\n"
+            "                         order of threads where CUDA leaves it open (forward)\n"
+            "  --workers=N            host threads (0: one a core)\n"
+          : "  --device=N             the GPU to measure (0)\n"
+            "  --cache=cold|warm      L2 flushed before each sample, or launches back to back "
+            "(cold)\n"
+            "  --noise=X              relative standard error of the median to reach (0.002)\n"
+            "  --wall_limit=SECONDS   stop sampling a row by then (1)\n"
+            "  --profile              no times: verify each kernel's row, then launch it once\n"
+            "                         between cudaProfilerStart and cudaProfilerStop\n"
+            "\n"
+            "--benchmark_min_time is the time on the device to sample a row for at least (0.02s),\n"
+            "or <N>x for N samples.\n");
+  std::printf(
       "\n"
-      "--benchmark_min_time is the time on the device to sample a row for at least (0.02s), or\n"
-      "<N>x for N samples. Rows are named ladder/rung/axis:value/..., so filters read like\n"
+      "Rows are named ladder/rung/axis:value/..., so filters read like\n"
       "--benchmark_filter='^sgemm/.*/n:4096/'. Google Benchmark's flags:\n"
       "\n");
   benchmark::PrintDefaultHelp();

@@ -5,7 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "sampler.hpp"
+#include "ladder.hpp"
+#include "program.hpp"
+#include "sampling.hpp"
 
 namespace ladders {
 
@@ -18,6 +20,13 @@ struct UsageError : std::runtime_error {
 struct Options {
   int device = 0;
   Sampling sampling;
+  Shapes cases = kEmulated ? Shapes::small : Shapes::measured;
+  std::string gpu = "h200";            ///< the GPU that is emulated
+  std::string order = "forward";       ///< of threads where CUDA leaves it open: --order
+  int workers = 0;                     ///< host threads that emulate, 0: one a core
+  bool check = false;                  ///< the emulator looks for races and the like
+  bool per_line = false;               ///< figures of each source line are printed
+  std::string details_file;            ///< --details_out, empty if not asked for
   bool list = false;                   ///< --benchmark_list_tests: names only, no GPU needed
   std::string format = "console";      ///< --benchmark_format: console, json or csv
   std::string result_format = "json";  ///< --benchmark_out_format

@@ -4,6 +4,7 @@
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <exception>
 #include <string>
 
@@ -32,8 +33,8 @@ void skip(State& state, const std::string& reason) {
   }
 }
 
-void set_counters(benchmark::State& state, const Row& row, Study& study, const Measurement& m) {
-  auto& counters = state.counters;
+void set_times(benchmark::UserCounters& counters, const Row& row, Study& study,
+               const Measurement& m) {
   const std::vector<double>& seconds = m.samples.seconds;
   const Work done = work(row, study.device());
   using benchmark::Counter;
@@ -46,8 +47,6 @@ void set_counters(benchmark::State& state, const Row& row, Study& study, const M
     counters["arithmetic_intensity"] = done.flops / done.bytes();
   if (const auto ceiling = study.ceiling(row))
     counters["percent_of_ceiling"] = 100 * study.speed(row, m, row.ladder->quantity) / *ceiling;
-  counters["relative_error"] = m.verdict.relative_error;
-  if (m.verdict.worst_error > 0) counters["worst_error"] = m.verdict.worst_error;
   counters["samples"] = static_cast<double>(seconds.size());
   counters["min_seconds"] = *std::min_element(seconds.begin(), seconds.end());
   counters["q1_seconds"] = quantile(seconds, 0.25);
@@ -57,6 +56,14 @@ void set_counters(benchmark::State& state, const Row& row, Study& study, const M
     counters["sm_clock_hz"] = clock;
     if (clock < 0.9 * study.device().sm_clock_hz) counters["throttled"] = 1;
   }
+}
+
+void set_counters(benchmark::State& state, const Row& row, Study& study, const Measurement& m) {
+  auto& counters = state.counters;
+  if (!m.samples.seconds.empty()) set_times(counters, row, study, m);
+  for (const auto& [name, value] : m.samples.counters) counters[name] = value;
+  counters["relative_error"] = m.verdict.relative_error;
+  if (m.verdict.worst_error > 0) counters["worst_error"] = m.verdict.worst_error;
   for (const auto& [name, value] : row.rung->predictions) counters[name] = value;
   if (!m.plan) return;
   const LaunchPlan& plan = *m.plan;
@@ -73,17 +80,29 @@ void set_counters(benchmark::State& state, const Row& row, Study& study, const M
   if (plan.cluster > 1) counters["resident_clusters"] = m.occupancy->resident_clusters;
 }
 
-void run(benchmark::State& state, const Row& row, Study& study, Outcome& outcome) {
+void run(benchmark::State& state, const Row& row, Study& study, const Options& options,
+         Outcome& outcome) {
+  const bool profile = options.sampling.profile;
   try {
-    if (const std::string reason = skip_reason(row, study.device()); !reason.empty()) {
+    std::string reason = skip_reason(row, study.device());
+    if (reason.empty() && profile && !row.rung->at(row.point).kernel)
+      reason = "launches no kernel of its own to profile";
+    if (!reason.empty()) {
       ++outcome.skipped;
       return skip(state, reason);
     }
-    const Measurement m = study.measure(row);
-    run_once(state, quantile(m.samples.seconds, 0.5));
+    Measurement m = study.measure(row);
+    ++outcome.measured;
+    // Skipped rather than measured in no time: the time of the row is not known.
+    if (profile) return skip(state, "profiled, not timed");
+    const Samples& samples = m.samples;
+    run_once(state, kEmulated ? samples.host_seconds : quantile(samples.seconds, 0.5));
     set_counters(state, row, study, m);
     if (!row.rung->precision.empty()) state.SetLabel(row.rung->precision);
-    ++outcome.measured;
+    // The console reporter prints it below the row; the other formats own stdout.
+    if (options.per_line && options.format != "console")
+      std::fprintf(stderr, "%s\n%s", row.name().c_str(), m.samples.details.text.c_str());
+    outcome.details[row.name()] = std::move(m.samples.details);
   } catch (const DoesNotFit& reason) {
     ++outcome.skipped;
     skip(state, reason.what());
@@ -96,44 +115,33 @@ void run(benchmark::State& state, const Row& row, Study& study, Outcome& outcome
 
 }  // namespace
 
-void register_rows(const std::function<Study&()>& study, Outcome& outcome) {
+void register_rows(const Options& options, const std::function<Study&()>& study, Outcome& outcome) {
   for (const Ladder& ladder : catalogue())
-    for (const Row& row : rows(ladder, Shapes::measured))
-      benchmark::RegisterBenchmark(row.name().c_str(), [row, study,
+    for (const Row& row : rows(ladder, options.cases))
+      benchmark::RegisterBenchmark(row.name().c_str(), [row, study, &options,
                                                         &outcome](benchmark::State& state) {
-        run(state, row, study(), outcome);
+        run(state, row, study(), options, outcome);
       })->UseManualTime();
 }
 
 std::vector<std::string> counter_names() {
-  std::vector<std::string> names = {"arithmetic_intensity",
-                                    "block_threads",
-                                    "blocks_per_sm",
-                                    "bytes_per_second",
-                                    "cluster_size",
-                                    "dynamic_shared_bytes",
-                                    "flops_per_second",
-                                    "grid_blocks",
-                                    "median_seconds",
-                                    "min_seconds",
-                                    "percent_of_ceiling",
-                                    "q1_seconds",
-                                    "q3_seconds",
-                                    "registers",
-                                    "relative_error",
-                                    "resident_clusters",
-                                    "samples",
-                                    "sm_clock_hz",
-                                    "spilled_bytes",
-                                    "static_shared_bytes",
-                                    "theoretical_occupancy",
-                                    "throttled",
-                                    "waves",
-                                    "worst_error"};
+  std::vector<std::string> names = {
+      "block_threads", "blocks_per_sm",       "cluster_size",          "dynamic_shared_bytes",
+      "grid_blocks",   "registers",           "relative_error",        "resident_clusters",
+      "spilled_bytes", "static_shared_bytes", "theoretical_occupancy", "waves",
+      "worst_error"};
+  const auto add = [&](const std::string& name) {
+    if (std::ranges::find(names, name) == names.end()) names.push_back(name);
+  };
+  for (const char* name : {"arithmetic_intensity", "bytes_per_second", "flops_per_second",
+                           "median_seconds", "min_seconds", "percent_of_ceiling", "q1_seconds",
+                           "q3_seconds", "samples", "sm_clock_hz", "throttled"})
+    if (!kEmulated) add(name);
+  for (const std::string& name : counted_names()) add(name);
   for (const Ladder& ladder : catalogue())
     for (const Rung& rung : ladder.rungs)
-      for (const auto& [name, value] : rung.predictions)
-        if (std::ranges::find(names, name) == names.end()) names.push_back(name);
+      for (const auto& [name, value] : rung.predictions) add(name);
+  std::ranges::sort(names);
   return names;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -9,15 +10,16 @@
 
 namespace ladders {
 
-/// How many rows came to what, over the whole run.
+/// How many rows came to what, over the whole run, and what was counted in detail, by row.
 struct Outcome {
   int measured = 0, skipped = 0, failed = 0;
+  std::map<std::string, Details> details;
 };
 
-/// Registers every row of the catalogue with Google Benchmark. `study` is called when the first
-/// row runs, so that listing needs no GPU; `outcome` is counted up as rows run. Both must outlive
-/// the run.
-void register_rows(const std::function<Study&()>& study, Outcome& outcome);
+/// Registers the rows of the catalogue that `options` asks for with Google Benchmark. `study` is
+/// called when the first row runs, so that listing needs no GPU; `outcome` is counted up as rows
+/// run. All must outlive the run.
+void register_rows(const Options& options, const std::function<Study&()>& study, Outcome& outcome);
 
 /// Every counter that a row may have.
 std::vector<std::string> counter_names();

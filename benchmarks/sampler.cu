@@ -1,18 +1,31 @@
 // SPDX-License-Identifier: MIT
-#include "sampler.hpp"
+//
+// The meter of ladder_bench: times on a GPU.
+#include <cuda_profiler_api.h>
+#include <cxxabi.h>
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
+#include <cstdio>
+#include <cstdlib>
 #include <optional>
+#include <vector>
 
 #include "launch.hpp"
+#include "meter.hpp"
 #include "statistics.hpp"
 
 namespace ladders {
 namespace {
 
 constexpr int kEventPairs = 16;
+
+// One SM's clocks at one moment. clock64 counts SM cycles, globaltimer nanoseconds: their ratio
+// over an interval is the clock that the SM really ran at.
+struct Tick {
+  long long cycles;
+  unsigned long long nanoseconds;
+};
 
 // An SM's number can be larger than their count where some are switched off; those are left out.
 __global__ void read_ticks(Tick* ticks, unsigned count) {
@@ -68,25 +81,49 @@ class Graph {
   cudaGraphExec_t executable_ = nullptr;
 };
 
-double seconds_since(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+// "void ladders::tiled<float, 1>(float*, ...)", as profilers print it.
+std::string kernel_name(const void* kernel) {
+  const char* symbol = nullptr;
+  check(cudaFuncGetName(&symbol, kernel), "cudaFuncGetName");
+  int status = 0;
+  char* const readable = abi::__cxa_demangle(symbol, nullptr, nullptr, &status);
+  const std::string name = status == 0 ? readable : symbol;
+  std::free(readable);
+  return name;
 }
 
-double sum(const std::vector<double>& values) {
-  double total = 0;
-  for (double value : values) total += value;
-  return total;
-}
+// Times launches with events, without the launch latency of the host: cold launches are queued
+// while the device still flushes its L2, warm ones are replayed from a CUDA graph.
+class Sampler : public Meter {
+ public:
+  explicit Sampler(const Device& device);
+  ~Sampler() override;
+  Sampler(const Sampler&) = delete;
 
-bool enough(const std::vector<double>& seconds, const Sampling& sampling, double wall) {
-  const int count = static_cast<int>(seconds.size());
-  if (sampling.exactly > 0) return count >= sampling.exactly;
-  if (wall >= sampling.wall_seconds) return count >= 5;
-  return count >= sampling.least && sum(seconds) >= sampling.device_seconds &&
-         median_noise(seconds) <= sampling.noise;
-}
+  cudaStream_t stream() const override { return stream_; }
+  Samples sample(const Subject& subject, const Sampling& sampling) override {
+    if (!sampling.profile) return sample(subject.launch, sampling);
+    profile(subject);
+    return {};
+  }
+  double launch_seconds() override;
 
-}  // namespace
+ private:
+  Samples sample(const std::function<void()>& launch, const Sampling& sampling);
+  void profile(const Subject& subject);
+  void flush();
+  void read_clocks(DeviceBuffer<Tick>& into);
+  double clock_between() const;
+  // `samples` times of `enqueue`, which stands for `launches` launches, in seconds a launch.
+  std::vector<double> batch(const std::function<void()>& enqueue, bool cold, int samples,
+                            int launches);
+
+  Device device_;
+  cudaStream_t stream_ = nullptr;
+  std::vector<cudaEvent_t> events_;
+  DeviceBuffer<unsigned> flush_;
+  DeviceBuffer<Tick> before_, after_;  // by SM: counters of different SMs do not compare
+};
 
 Sampler::Sampler(const Device& device)
     : device_(device),
@@ -192,15 +229,27 @@ double Sampler::launch_seconds() {
   return quantile(sample(launch, {.exactly = 512}).seconds, 0.5);
 }
 
-Samples Sampler::sample_host(const std::function<void()>& work, const Sampling& sampling) {
-  const auto start = std::chrono::steady_clock::now();
-  Samples result;
-  while (!enough(result.seconds, sampling, seconds_since(start))) {
-    const auto before = std::chrono::steady_clock::now();
-    work();
-    result.seconds.push_back(seconds_since(before));
-  }
-  return result;
+// The verification before it has warmed the caches. Profilers know the launch by its kernel's name,
+// the reader by its row's.
+void Sampler::profile(const Subject& subject) {
+  check(cudaProfilerStart(), "cudaProfilerStart");
+  subject.launch();
+  check(cudaDeviceSynchronize(), "kernel");
+  check(cudaProfilerStop(), "cudaProfilerStop");
+  std::printf("profiled\t%s\t%s\n", subject.row.c_str(), kernel_name(subject.kernel).c_str());
+  std::fflush(stdout);
+}
+
+}  // namespace
+
+const bool kEmulated = false;
+
+std::vector<std::string> counted_names() { return {}; }
+
+void configure(const Options&) {}  // the GPU is what it is
+
+std::unique_ptr<Meter> make_meter(const Device& device) {
+  return std::make_unique<Sampler>(device);
 }
 
 }  // namespace ladders

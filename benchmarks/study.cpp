@@ -14,7 +14,7 @@
 namespace ladders {
 
 Study::Study(const Device& device, const Sampling& sampling)
-    : device_(device), sampling_(sampling), sampler_(device) {}
+    : device_(device), sampling_(sampling), meter_(make_meter(device)) {}
 
 std::unique_ptr<Study> Study::open(int index, const Sampling& sampling) {
   constexpr int kLeast = 4, kMost = 16;
@@ -22,6 +22,7 @@ std::unique_ptr<Study> Study::open(int index, const Sampling& sampling) {
   double quickest = INFINITY;
   for (int tried = 1;; ++tried) {
     auto study = std::make_unique<Study>(Device::open(index), sampling);
+    if (kEmulated || sampling.profile) return study;
     const double seconds = study->launch_seconds();
     quickest = std::min(quickest, seconds);
     if ((tried >= kLeast && seconds <= kAlike * quickest) || tried == kMost) return study;
@@ -57,7 +58,7 @@ Problem& Study::problem(const Row& row) {
 std::function<void()> Study::launcher(const Row& row, const Implementation& implementation,
                                       const LaunchPlan& plan) {
   Problem& data = problem(row);
-  return [&data, implementation, plan, zero = row.rung->zero_output, stream = sampler_.stream()] {
+  return [&data, implementation, plan, zero = row.rung->zero_output, stream = meter_->stream()] {
     const Problem::Memory output = data.output();
     if (zero && output.bytes > 0)
       check(cudaMemsetAsync(output.data, 0, output.bytes, stream), "cudaMemsetAsync");
@@ -112,9 +113,14 @@ Measurement Study::measure(const Row& row) {
   const std::string name = row.name();
   if (!verdicts_.contains(name)) verdicts_[name] = verify(row);
   result.verdict = verdicts_[name];
-  const auto launch = launcher(row, implementation, result.plan.value_or(LaunchPlan{}));
-  result.samples = implementation.on_host ? Sampler::sample_host(launch, sampling_)
-                                          : sampler_.sample(launch, sampling_);
+  const Subject subject = {
+      .row = name,
+      .kernel = implementation.kernel,
+      .plan = result.plan,
+      .occupancy = result.occupancy,
+      .launch = launcher(row, implementation, result.plan.value_or(LaunchPlan{}))};
+  result.samples = implementation.on_host && !kEmulated ? sample_host(subject.launch, sampling_)
+                                                        : meter_->sample(subject, sampling_);
   // A kernel that leaves something behind is right once and wrong ever after.
   verify(row);
   if (row.rung->role == Role::ceiling) ceilings_.try_emplace(name, result);
@@ -133,7 +139,11 @@ std::optional<double> Study::ceiling(const Row& row) {
   const size_t slash = path.find('/');
   for (const Ladder& ladder : catalogue()) {
     if (ladder.name != path.substr(0, slash)) continue;
-    for (const Row& candidate : rows(ladder, Shapes::measured)) {
+    // A small row has the same roofs as any other; only a ceiling at its own case is small too.
+    std::vector<Row> candidates = rows(ladder, Shapes::measured);
+    if (&ladder == row.ladder)
+      for (const Row& small : rows(ladder, Shapes::small)) candidates.push_back(small);
+    for (const Row& candidate : candidates) {
       const bool same_case = &ladder != row.ladder || candidate.shape.name() == row.shape.name();
       if (candidate.rung->name != path.substr(slash + 1) || !same_case) continue;
       const std::string name = candidate.name();

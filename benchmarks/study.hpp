@@ -9,7 +9,7 @@
 
 #include "device.hpp"
 #include "ladder.hpp"
-#include "sampler.hpp"
+#include "meter.hpp"
 
 namespace ladders {
 
@@ -21,8 +21,9 @@ struct Measurement {
   std::optional<Occupancy> occupancy;  ///< likewise
 };
 
-/// Measures rows on one device: each is verified before its first sample and again after its
-/// last. Problems are kept while memory allows, so that a case is filled once for all its rungs.
+/// Measures rows on one device, by the program's meter: each is verified before its first sample
+/// and again after its last. Problems are kept while memory allows, so that a case is filled once
+/// for all its rungs.
 class Study {
  public:
   Study(const Device& device, const Sampling& sampling);
@@ -30,12 +31,13 @@ class Study {
   /// A study of device `index` in a context of its own choosing: on an H200 about every third
   /// context launches 0.2 us (5 %) slower than the others for as long as it lives, which no
   /// repetition within it can show, so contexts are made anew until one is as quick as the quickest
-  /// seen. To be called before anything else holds device memory. Throws CudaError.
+  /// seen; nothing is to be chosen where nothing is timed. To be called before anything else holds
+  /// device memory. Throws CudaError.
   static std::unique_ptr<Study> open(int index, const Sampling& sampling);
 
   const Device& device() const { return device_; }
   const Sampling& sampling() const { return sampling_; }
-  double launch_seconds() { return sampler_.launch_seconds(); }
+  double launch_seconds() { return meter_->launch_seconds(); }
 
   /// Throws DoesNotFit when the device is too small for the row, std::runtime_error when the row
   /// is wrong or fails to run.
@@ -58,7 +60,7 @@ class Study {
 
   Device device_;
   Sampling sampling_;
-  Sampler sampler_;
+  std::unique_ptr<Meter> meter_;
   std::list<std::pair<std::string, std::unique_ptr<Problem>>> problems_;  // newest first
   std::map<std::string, Verdict> verdicts_;                     // of the rows that were right
   std::map<std::string, std::optional<Measurement>> ceilings_;  // empty where that failed

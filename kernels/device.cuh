@@ -8,8 +8,12 @@ namespace ladders {
 /// The block's dynamic shared memory as T: as large as the launch plan says, 16-byte aligned.
 template <class T>
 __device__ __forceinline__ T* dynamic_shared() {
+#ifdef __CUDACC__
   extern __shared__ __align__(16) unsigned char raw[];
   return reinterpret_cast<T*>(raw);
+#else  // the emulator has no linker that would give this array its place
+  return static_cast<T*>(emulator::dynamic_shared());
+#endif
 }
 
 template <class T>

@@ -75,7 +75,9 @@ class Histogram : public Problem {
     fill(static_cast<Distribution>(c["distribution"]));
     const int bins = static_cast<int>(bins_.size());
     check(cudaMemset(expected_.data(), 0, expected_.bytes()), "cudaMemset");
-    launch({.grid = 1024, .block = 256}, nullptr, reference, keys_.data(), keys_.size(),
+    const auto blocks =
+        static_cast<unsigned>(std::min<size_t>(ceil_div<size_t>(keys_.size(), 256), 1024));
+    launch({.grid = blocks, .block = 256}, nullptr, reference, keys_.data(), keys_.size(),
            expected_.data(), bins);
   }
   Memory output() const override { return {bins_.data(), bins_.bytes()}; }
@@ -208,6 +210,14 @@ Ladder histogram() {
                 .labels = {"uniform", "constant", "zipf", "sorted", "out_of_range"},
                 .facet = true}},
       .measured = measured,
+      .small = {{256, 1 << 20, uniform},
+                {4096, 1 << 20, uniform},
+                {57344, 1 << 20, uniform},
+                {458752, 1 << 20, uniform},
+                {256, 1 << 20, constant},
+                {4096, 1 << 20, constant},
+                {256, 1 << 20, zipf},
+                {4096, 1 << 20, zipf}},
       .tested = {{1, 1000, uniform},
                  {32, 0, uniform},
                  {33, 1, uniform},
@@ -220,6 +230,7 @@ Ladder histogram() {
                  {65537, 1 << 18, uniform},
                  {458752, 1 << 19, sorted}},
       .headline = {256, 1 << 28, uniform},
+      .small_headline = {256, 1 << 20, uniform},
       .work =
           [](const Case& c, const Device&) {
             return Work{.bytes_read = 4. * double(c["keys"]),

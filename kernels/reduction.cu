@@ -123,10 +123,12 @@ class Reduction : public Problem {
   }
 
   std::pair<Wide, double> expectation() const {
-    constexpr unsigned kBlocks = 512, kThreads = 256;
+    constexpr unsigned kThreads = 256;
+    const auto blocks =
+        static_cast<unsigned>(std::min<size_t>(ceil_div<size_t>(in_.size(), kThreads), 512));
     using Part = Partial<Value, Wide>;
-    DeviceBuffer<Part> parts(kBlocks * kThreads);
-    launch({.grid = kBlocks, .block = kThreads}, nullptr, reference<Op, Wide>, in_.data(),
+    DeviceBuffer<Part> parts(blocks * kThreads);
+    launch({.grid = blocks, .block = kThreads}, nullptr, reference<Op, Wide>, in_.data(),
            in_.size(), parts.data());
     std::pair<Wide, double> total{};
     for (const Part& part : to_host(parts.data(), parts.size())) {
@@ -438,6 +440,7 @@ Ladder reduction() {
                    {1 << 24, 1},
                    {1 << 26, 1},
                    {1 << 28, 1}},
+      .small = {{1 << 20, 0}, {1 << 20, 1}},
       .tested = {{0, 0},
                  {1, 0},
                  {31, 0},
@@ -453,6 +456,7 @@ Ladder reduction() {
                  {4099, 1},
                  {999983, 1}},
       .headline = {1 << 28, 0},
+      .small_headline = {1 << 20, 0},
       .work =
           [](const Case& c, const Device&) {
             const double elements = double(c["elements"]);

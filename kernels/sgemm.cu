@@ -344,6 +344,7 @@ Ladder sgemm() {
                    // Last: tensor cores take the GPU to its power limit, and the clock needs a
                    // moment to come back.
                    {8192, 8192, 8192}},
+      .small = {{256, 256, 256}, {127, 129, 65}},
       .tested = {{1, 1, 1},
                  {31, 31, 31},
                  {33, 65, 17},
@@ -359,6 +360,7 @@ Ladder sgemm() {
                  {0, 7, 5},
                  {7, 0, 5}},
       .headline = {4096, 4096, 4096},
+      .small_headline = {256, 256, 256},
       .work =
           [](const Case& c, const Device&) {
             const double m = double(c["m"]), n = double(c["n"]), k = double(c["k"]);

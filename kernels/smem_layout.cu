@@ -140,8 +140,10 @@ Ladder smem_layout() {
       .error_unit = "exact",
       .axes = {{"repetitions"}},
       .measured = {{4096}},
+      .small = {{16}},
       .tested = {{1}, {3}, {64}},
       .headline = {4096},
+      .small_headline = {16},
       .work =
           [](const Case& c, const Device& device) {
             const double bytes = 4. * threads_on(device) * double(c["repetitions"]);

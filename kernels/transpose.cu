@@ -248,6 +248,7 @@ Ladder transpose() {
                    {4095, 4097, 4},
                    {8192, 8192, 2},
                    {8192, 8192, 8}},
+      .small = {{1024, 1024, 4}, {1000, 777, 4}, {512, 512, 2}, {512, 512, 8}},
       .tested = {{1, 1, 4},
                  {1, 1, 8},
                  {31, 31, 4},
@@ -261,6 +262,7 @@ Ladder transpose() {
                  {2100001, 3, 4},
                  {0, 5, 4}},
       .headline = {8192, 8192, 4},
+      .small_headline = {1024, 1024, 4},
       .work =
           [](const Case& c, const Device&) {
             const double bytes = double(c["rows"]) * double(c["columns"]) * double(c["element"]);

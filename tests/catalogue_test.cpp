@@ -24,10 +24,12 @@ TEST(Catalogue, NamesAreSnakeCaseAndUnique) {
       EXPECT_TRUE(names.insert(rung.name).second) << ladder.name << '/' << rung.name;
     }
   }
-  std::set<std::string> rows_seen;
-  for (const Ladder& ladder : catalogue())
-    for (const Row& row : rows(ladder, Shapes::measured))
-      EXPECT_TRUE(rows_seen.insert(row.name()).second) << row.name();
+  for (const Shapes shapes : {Shapes::measured, Shapes::small}) {
+    std::set<std::string> rows_seen;
+    for (const Ladder& ladder : catalogue())
+      for (const Row& row : rows(ladder, shapes))
+        EXPECT_TRUE(rows_seen.insert(row.name()).second) << row.name();
+  }
 }
 
 TEST(Catalogue, IdeasAreOneSentenceAndDifferent) {
@@ -45,6 +47,8 @@ TEST(Catalogue, HeadlinesAndCeilingsExist) {
   for (const Ladder& ladder : catalogue()) {
     EXPECT_NE(std::ranges::find(ladder.measured, ladder.headline), ladder.measured.end())
         << ladder.name;
+    EXPECT_NE(std::ranges::find(ladder.small, ladder.small_headline), ladder.small.end())
+        << ladder.name;
     if (ladder.ceiling.empty()) continue;
     bool found = false;
     for (const Ladder& other : catalogue())
@@ -59,7 +63,7 @@ TEST(Catalogue, HeadlinesAndCeilingsExist) {
 
 TEST(Catalogue, ShapesHaveAValueForEachAxis) {
   for (const Ladder& ladder : catalogue())
-    for (const auto* shapes : {&ladder.measured, &ladder.tested}) {
+    for (const auto* shapes : {&ladder.measured, &ladder.small, &ladder.tested}) {
       EXPECT_FALSE(shapes->empty());
       for (const Shape& shape : *shapes) EXPECT_EQ(shape.size(), ladder.axes.size()) << ladder.name;
     }
@@ -72,6 +76,16 @@ TEST(Catalogue, EveryRungCanBeLaunchedAndVerified) {
       EXPECT_TRUE(implementation.launch) << row.name();
       EXPECT_EQ(implementation.kernel != nullptr, bool(implementation.plan)) << row.name();
       EXPECT_TRUE(row.rung->work || ladder.work) << row.name();
+    }
+}
+
+// An emulator is to be done with a row in a second or two.
+TEST(Catalogue, SmallCasesAreSmall) {
+  const Device device{.compute_capability = 90, .sms = 132, .threads_per_sm = 2048};
+  for (const Ladder& ladder : catalogue())
+    for (const Row& row : rows(ladder, Shapes::small)) {
+      EXPECT_LE(work(row, device).bytes(), 40e6) << row.name();
+      EXPECT_LE(work(row, device).flops, 100e6) << row.name();
     }
 }
 

@@ -7,9 +7,11 @@
 #include <string>
 #include <vector>
 
+#include "json.hpp"
 #include "ladder.hpp"
 #include "options.hpp"
-#include "sampler.hpp"
+#include "program.hpp"
+#include "sampling.hpp"
 #include "statistics.hpp"
 
 namespace ladders {
@@ -44,12 +46,16 @@ TEST(Rows, RunCaseByCaseAndSweepByValue) {
   Ladder ladder{.name = "l",
                 .axes = {{"n"}},
                 .measured = {{1}, {2}},
+                .small = {{3}},
                 .tested = {{7}},
                 .rungs = {{.name = "a"}, {.name = "b", .sweep = {"cluster", {2, 4}, {8}}}}};
   std::vector<std::string> names;
   for (const Row& row : rows(ladder, Shapes::measured)) names.push_back(row.name());
   EXPECT_EQ(names, (std::vector<std::string>{"l/a/n:1", "l/b/n:1/cluster:2", "l/b/n:1/cluster:4",
                                              "l/a/n:2", "l/b/n:2/cluster:2", "l/b/n:2/cluster:4"}));
+  names.clear();
+  for (const Row& row : rows(ladder, Shapes::small)) names.push_back(row.name());
+  EXPECT_EQ(names, (std::vector<std::string>{"l/a/n:3", "l/b/n:3/cluster:2", "l/b/n:3/cluster:4"}));
   const std::vector<Row> tested = rows(ladder, Shapes::tested);
   ASSERT_EQ(tested.size(), 2u);
   EXPECT_EQ(tested[1].shape.name(), "n:7");
@@ -57,17 +63,42 @@ TEST(Rows, RunCaseByCaseAndSweepByValue) {
 }
 
 TEST(Rows, AreSkippedWithAReason) {
-  Ladder ladder{
-      .name = "l",
-      .axes = {{"n"}},
-      .measured = {{1}, {2}},
-      .rungs = {{.name = "a", .compute_capability = 90, .skip = [](const Case& c, const Device&) {
-                   return c["n"] > 1 ? "too large" : "";
-                 }}}};
+  const int kernel = 0;
+  Ladder ladder{.name = "l",
+                .axes = {{"n"}},
+                .measured = {{1}, {2}},
+                .rungs = {{.name = "a",
+                           .implementation = {.kernel = &kernel},
+                           .compute_capability = 90,
+                           .skip = [](const Case& c, const Device&) {
+                             return c["n"] > 1 ? "too large" : "";
+                           }}}};
   const std::vector<Row> all = rows(ladder, Shapes::measured);
   EXPECT_EQ(skip_reason(all[0], {.compute_capability = 90}), "");
   EXPECT_EQ(skip_reason(all[1], {.compute_capability = 90}), "too large");
   EXPECT_EQ(skip_reason(all[0], {.compute_capability = 89}), "needs compute capability 9.0");
+}
+
+TEST(Rows, AreSkippedWhereNothingCanEmulateThem) {
+  const int kernel = 0;
+  Ladder ladder{
+      .name = "l",
+      .axes = {{"n"}},
+      .measured = {{1}},
+      .rungs = {{.name = "library"},
+                {.name = "cpu", .implementation = {.on_host = true}},
+                {.name = "tma", .implementation = {.kernel = &kernel}, .hardware_only = "TMA"}}};
+  std::vector<std::string> reasons;
+  for (const Row& row : rows(ladder, Shapes::measured)) reasons.push_back(skip_reason(row, {}));
+  EXPECT_EQ(reasons, kEmulated
+                         ? (std::vector<std::string>{"a library call: needs a GPU", "", "TMA"})
+                         : (std::vector<std::string>{"", "", ""}));
+}
+
+TEST(Json, TextIsEscaped) {
+  EXPECT_EQ(quoted("a \"b\" \\ \n"), R"("a \"b\" \\ \u000a")");
+  EXPECT_EQ(array(std::vector<int>{1, 2}, [](int i) { return std::to_string(i); }), "[1,2]");
+  EXPECT_EQ(array(std::vector<int>{}, [](int) { return "?"; }), "[]");
 }
 
 TEST(ByAxis, ChoosesTheInstantiation) {
@@ -114,21 +145,55 @@ TEST(Statistics, NoiseFallsWithTheSquareRootOfTheCount) {
 }
 
 TEST(HostSampling, StopsAtTheCountOrTheWallLimit) {
-  EXPECT_EQ(Sampler::sample_host([] {}, {.exactly = 7}).seconds.size(), 7u);
-  EXPECT_EQ(Sampler::sample_host([] {}, {.device_seconds = 1e9, .wall_seconds = 0}).seconds.size(),
-            5u);
-  EXPECT_GE(
-      Sampler::sample_host([] {}, {.device_seconds = 0, .least = 20, .noise = 1e9}).seconds.size(),
-      20u);
+  EXPECT_EQ(sample_host([] {}, {.exactly = 7}).seconds.size(), 7u);
+  EXPECT_EQ(sample_host([] {}, {.device_seconds = 1e9, .wall_seconds = 0}).seconds.size(), 5u);
+  EXPECT_GE(sample_host([] {}, {.device_seconds = 0, .least = 20, .noise = 1e9}).seconds.size(),
+            20u);
 }
 
 TEST(Options, OwnFlagsAreTakenOut) {
-  const Options options = parsed({"--device=3", "--cache=warm", "--benchmark_filter=x"});
+  const Options options = parsed({"--device=3", "--cases=full", "--benchmark_filter=x"});
   EXPECT_EQ(options.device, 3);
-  EXPECT_FALSE(options.sampling.cold);
+  EXPECT_EQ(options.cases, Shapes::measured);
   EXPECT_TRUE(passes_on(options, "--benchmark_filter=x"));
   EXPECT_FALSE(passes_on(options, "--device=3"));
+  EXPECT_EQ(parsed({"--cases=small"}).cases, Shapes::small);
+  EXPECT_EQ(parsed({}).cases, kEmulated ? Shapes::small : Shapes::measured);
+}
+
+TEST(Options, TimingHasFlagsOfItsOwn) {
+  const std::vector<std::string> flags = {"--cache=warm", "--noise=0.01", "--wall_limit=2",
+                                          "--profile"};
+  if (kEmulated) {
+    for (const std::string& flag : flags) EXPECT_THROW(parsed({flag}), UsageError) << flag;
+    return;
+  }
+  const Sampling sampling = parsed(flags).sampling;
+  EXPECT_FALSE(sampling.cold);
+  EXPECT_EQ(sampling.noise, 0.01);
+  EXPECT_EQ(sampling.wall_seconds, 2);
+  EXPECT_TRUE(sampling.profile);
   EXPECT_TRUE(parsed({}).sampling.cold);
+  EXPECT_FALSE(parsed({}).sampling.profile);
+}
+
+TEST(Options, EmulationHasFlagsOfItsOwn) {
+  const std::vector<std::string> flags = {"--gpu=a100", "--order=random", "--workers=3",
+                                          "--check",    "--per_line",     "--details_out=d.json"};
+  if (!kEmulated) {
+    for (const std::string& flag : flags) EXPECT_THROW(parsed({flag}), UsageError) << flag;
+    return;
+  }
+  const Options options = parsed(flags);
+  EXPECT_EQ(options.gpu, "a100");
+  EXPECT_EQ(options.order, "random");
+  EXPECT_EQ(options.workers, 3);
+  EXPECT_TRUE(options.check);
+  EXPECT_TRUE(options.per_line);
+  EXPECT_EQ(options.details_file, "d.json");
+  EXPECT_THROW(parsed({"--order=sideways"}), UsageError);
+  EXPECT_THROW(parsed({"--workers=-1"}), UsageError);
+  EXPECT_FALSE(parsed({"--check=false"}).check);
 }
 
 TEST(Options, MinTimeIsReadInEveryDialect) {
@@ -154,7 +219,7 @@ TEST(Options, ListingIsRecognised) {
 TEST(Options, NonsenseIsRefused) {
   for (const char* argument :
        {"--device=x", "--device=-1", "--device=", "--device=1.5", "--cache=lukewarm",
-        "--benchmark_min_time=soon", "--benchmark_min_time=0x",
+        "--cases=tiny", "--benchmark_min_time=soon", "--benchmark_min_time=0x",
         "--benchmark_min_time=", "--noise=-1", "--wall_limit=1h"})
     EXPECT_THROW(parsed({argument}), UsageError) << argument;
 }

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: MIT
+//
+// What differs between the two programs that are built from these sources: ladder_bench times rows
+// on a GPU (sampler.cu), ladder_bench_emulated counts what they do on an emulated one (emulated/).
+// Each links its own definition of everything declared here.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "device.hpp"
+#include "ladder.hpp"
+#include "options.hpp"
+#include "program.hpp"  // IWYU pragma: export
+#include "sampling.hpp"
+
+namespace ladders {
+
+/// What is measured: one launch of a row.
+struct Subject {
+  std::string row;                     ///< its name
+  const void* kernel = nullptr;        ///< null for library calls and host code
+  std::optional<LaunchPlan> plan;      ///< likewise empty
+  std::optional<Occupancy> occupancy;  ///< likewise
+  std::function<void()> launch;        ///< enqueues it on Meter::stream()
+};
+
+/// Takes the figures of launches on one device.
+class Meter {
+ public:
+  virtual ~Meter() = default;
+
+  /// The stream that launches must be enqueued on.
+  virtual cudaStream_t stream() const = 0;
+
+  /// Launches `subject` as often as it takes. Throws CudaError.
+  virtual Samples sample(const Subject& subject, const Sampling& sampling) = 0;
+
+  /// The cold time of a kernel that does nothing, in seconds: the floor of every sample. 0 where
+  /// nothing is timed.
+  virtual double launch_seconds() = 0;
+};
+
+std::unique_ptr<Meter> make_meter(const Device& device);
+
+/// Every counter that the meter may add to a row beside its times.
+std::vector<std::string> counted_names();
+
+/// Adapts the process to the command line, before a device is opened. Throws UsageError.
+void configure(const Options& options);
+
+}  // namespace ladders

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace ladders {
+
+/// When to stop sampling, and in which state of the caches to sample. The defaults measure a few
+/// hundred rows in minutes; their medians repeat within 1 %.
+struct Sampling {
+  bool cold = true;              ///< L2 holds nothing of the problem when a sample starts
+  double device_seconds = 0.02;  ///< sum of the samples, at least
+  int least = 20;                ///< samples, unless the wall limit comes first
+  double noise = 0.002;          ///< relative standard error of the median that is good enough
+  double wall_seconds = 1;       ///< stop by then, but with 5 samples at least
+  double warmup_seconds = 0;     ///< of launches before the first sample, at least one launch
+  int exactly = 0;               ///< this many samples, whatever the rest says (0: not set)
+  bool profile = false;          ///< no samples: one launch, shown to an outside profiler
+};
+
+/// What a counting meter has to say of a row beside its counters.
+struct Details {
+  std::string text;                ///< for people: a line for each source line
+  std::vector<std::string> lines;  ///< the same as JSON objects
+  std::string occupancy;           ///< a JSON object: occupancy for other launches of the kernel
+};
+
+/// What a meter makes of a row's launches. Without `seconds` the row was not timed.
+struct Samples {
+  std::vector<double> seconds;             ///< of single launches, in the order they were taken
+  double sm_clock_hz = 0;                  ///< meanwhile; 0 if it could not be read
+  double host_seconds = 0;                 ///< that the CPU took to emulate the launch
+  std::map<std::string, double> counters;  ///< what was counted
+  Details details;
+};
+
+/// Whether `seconds`, taken in `wall` seconds, will do.
+bool enough(const std::vector<double>& seconds, const Sampling& sampling, double wall);
+
+/// Samples work on the CPU with the host's clock; `work` returns when it is done.
+Samples sample_host(const std::function<void()>& work, const Sampling& sampling);
+
+/// The host's clock since `start`.
+double seconds_since(std::chrono::steady_clock::time_point start);
+
+}  // namespace ladders
