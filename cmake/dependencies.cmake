@@ -1,7 +1,5 @@
 # Installed packages win; otherwise pinned releases are fetched.
 include(FetchContent)
-find_package(CUDAToolkit 12.6 REQUIRED)
-
 set(BENCHMARK_ENABLE_TESTING OFF CACHE INTERNAL "")
 set(BENCHMARK_ENABLE_WERROR OFF CACHE INTERNAL "")
 set(INSTALL_GTEST OFF CACHE INTERNAL "")

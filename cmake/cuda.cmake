@@ -1,0 +1,28 @@
+# nvcc, if there is one. Without it LADDERS_CUDA is off from here on.
+include(CheckLanguage)
+check_language(CUDA)
+if(NOT CMAKE_CUDA_COMPILER)
+  message(STATUS "no nvcc: only ladder_bench_emulated is built")
+  set(LADDERS_CUDA OFF)
+  return()
+endif()
+
+if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
+  # The GPU that is here, or Hopper where there is none: `native` fails without a device.
+  execute_process(COMMAND nvidia-smi -L OUTPUT_VARIABLE gpus ERROR_QUIET RESULT_VARIABLE status)
+  if(status EQUAL 0 AND gpus MATCHES "GPU 0")
+    set(CMAKE_CUDA_ARCHITECTURES native)
+  else()
+    set(CMAKE_CUDA_ARCHITECTURES 90)
+  endif()
+endif()
+enable_language(CUDA)
+
+set(CMAKE_CUDA_STANDARD 20)
+set(CMAKE_CUDA_STANDARD_REQUIRED ON)
+if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION)  # CMake 3.25.1, Debian 12's, has not heard of it
+  set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION -std=c++20)
+  set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION -std=c++20)
+endif()
+set(LADDERS_CUDA_OPTIONS --extended-lambda -lineinfo)
+find_package(CUDAToolkit 12.6 REQUIRED)

@@ -1,0 +1,116 @@
+# Registers and shared memory of every kernel, from ptxas' report. A script:
+#
+#   cmake -DNVCC=nvcc "-DARCHITECTURES=75;90" -DCSV=results/kernel_resources.csv
+#         -P cmake/kernel_resources.cmake
+#
+# Rows of other architectures are taken from the committed table; without NVCC, all of them. With
+# HEADER instead of CSV the same is written as initialisers, for emulator/src/resources.cpp.
+# HOST_COMPILER is nvcc's, where it is not the default one.
+#
+# Kernels are named as a host compiler mangles them, which holds for those in anonymous namespaces,
+# not for static functions.
+cmake_minimum_required(VERSION 3.24)
+
+cmake_path(GET CMAKE_CURRENT_LIST_DIR PARENT_PATH root)
+list(TRANSFORM ARCHITECTURES REPLACE "-(real|virtual)$" "")
+list(TRANSFORM ARCHITECTURES REPLACE "[af]$" "" OUTPUT_VARIABLE numbers)
+set(comment)
+set(rows)
+set(sources)
+
+if(EXISTS ${root}/results/kernel_resources.csv)
+  file(STRINGS ${root}/results/kernel_resources.csv table)
+  foreach(line IN LISTS table)
+    if(line MATCHES "^[^,]+,([0-9]+)," AND NOT CMAKE_MATCH_1 IN_LIST numbers)
+      list(APPEND rows ${line})
+    endif()
+  endforeach()
+  if(rows)
+    list(FILTER table INCLUDE REGEX "^#")
+    list(JOIN table "\n" comment)
+    string(APPEND comment "\n")
+  endif()
+endif()
+
+if(NVCC)
+  execute_process(COMMAND ${NVCC} --version OUTPUT_VARIABLE version COMMAND_ERROR_IS_FATAL ANY)
+  string(REGEX MATCH "V([0-9.]+)" version "${version}")
+  list(JOIN numbers " " text)
+  string(PREPEND comment "# nvcc ${CMAKE_MATCH_1}: ${text}\n")
+  # What generates code as in a release build.
+  set(flags -std=c++20 --extended-lambda -O3 -DNDEBUG -I${root}/benchmarks -I${root}/kernels)
+  if(HOST_COMPILER)
+    list(APPEND flags -ccbin ${HOST_COMPILER})
+  endif()
+  list(TRANSFORM ARCHITECTURES REPLACE "(.+)" "-gencode=arch=compute_\\1,code=sm_\\1"
+    OUTPUT_VARIABLE targets)
+  file(GLOB sources ${root}/kernels/*.cu)
+  set(scratch ${CSV}${HEADER}.fatbin)
+endif()
+
+foreach(source IN LISTS sources)
+  # nvcc keeps the reports of compilations that run side by side apart.
+  execute_process(
+    COMMAND ${NVCC} ${flags} ${targets} --threads 0 -fatbin -Xptxas -v -o ${scratch} ${source}
+    OUTPUT_VARIABLE report ERROR_VARIABLE report RESULT_VARIABLE status)
+  if(NOT status EQUAL 0)
+    message(FATAL_ERROR "${source}:\n${report}")
+  endif()
+  # Up to the constant memory, whose brackets CMake would take for a list's.
+  string(REGEX MATCHALL
+    "entry function '[^']+' for 'sm_[0-9]+|[0-9]+ bytes stack[^\n]*|Used [0-9]+ registers[^[\n]*"
+    report "${report}")
+  set(symbol)
+  foreach(line IN LISTS report)
+    if(line MATCHES "entry function '(.+)' for 'sm_(.+)")
+      set(symbol ${CMAKE_MATCH_1})
+      set(architecture ${CMAKE_MATCH_2})
+      # Host compilers call every anonymous namespace the same, nvcc names it for the file: after
+      # the length, _GLOBAL__N__3347dc97_12_transpose_cu_aea5329f.
+      while(symbol MATCHES "^(.*[^0-9])([0-9]+)(_GLOBAL__N__.*)$")
+        string(SUBSTRING ${CMAKE_MATCH_3} ${CMAKE_MATCH_2} -1 rest)
+        set(symbol ${CMAKE_MATCH_1}12_GLOBAL__N_1${rest})
+      endwhile()
+      unset(local)
+    elseif(line MATCHES "([0-9]+) bytes stack frame, ([0-9]+) bytes spill stores")
+      if(NOT DEFINED local)  # later ones are of functions that the kernel calls
+        set(local ${CMAKE_MATCH_1})
+        set(spilled ${CMAKE_MATCH_2})
+      endif()
+    elseif(symbol)
+      string(REGEX REPLACE "Used ([0-9]+) .*" "\\1" registers "${line}")
+      set(shared 0)
+      if(line MATCHES "([0-9]+) bytes smem")
+        set(shared ${CMAKE_MATCH_1})
+      endif()
+      # The harness's own kernels take lambdas, which host compilers number in their own ways.
+      if(NOT symbol MATCHES "^_ZN7ladders6detail")
+        if(DEFINED seen_${symbol} AND NOT seen_${symbol} STREQUAL source)
+          message(FATAL_ERROR
+            "${symbol} is a kernel of ${seen_${symbol}} and of ${source}: rename one of them")
+        endif()
+        set(seen_${symbol} ${source})
+        list(APPEND rows ${symbol},${architecture},${registers},${shared},${local},${spilled})
+      endif()
+      set(symbol)
+    endif()
+  endforeach()
+endforeach()
+
+if(NVCC)
+  file(REMOVE ${scratch})
+endif()
+if(NOT rows)
+  message(FATAL_ERROR "no kernels found")
+endif()
+list(SORT rows COMPARE NATURAL)
+if(CSV)
+  list(JOIN rows "\n" text)
+  file(WRITE ${CSV} "${comment}symbol,architecture,registers,static_shared_bytes,local_bytes,"
+    "spilled_bytes\n${text}\n")
+endif()
+if(HEADER)
+  list(TRANSFORM rows REPLACE "([^,]+),([^,]+),(.+)" "{\"\\1\", \\2, {\\3}},\n")
+  list(JOIN rows "" text)
+  file(WRITE ${HEADER} "${text}")
+endif()

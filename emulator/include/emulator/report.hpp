@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: MIT
+//
+// What the emulator is told and what it reports. A program that uses only CUDA's own names needs
+// none of this.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <iosfwd>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "emulator/gpu.hpp"
+
+namespace emulator {
+
+/// The order in which threads, warps and the blocks of a cluster are run where CUDA leaves it
+/// open. Random is a different order for each block, and the same in every run.
+enum class Order { forward, reverse, random };
+
+/// Settings of the process, for the launches to come.
+struct Options {
+  const Gpu* gpu = find_gpu("h200");  ///< what the runtime API describes, never null
+  Order order = Order::forward;
+  int workers = 0;     ///< host threads that run blocks (clusters); 0: one a core
+  bool check = false;  ///< look for races, reads of what nobody wrote, accesses out of bounds, ...
+  /// Whether a block's barrier may be left to the threads that have not exited. Compute capability
+  /// 7.0 and later waits for those only; textbooks and older devices want all.
+  bool exited_threads_may_miss_barriers = false;
+};
+Options& options();
+
+/// Whether this program's kernels were compiled so that accesses are seen (the target
+/// cuda_emulator_counted). Otherwise kernels run and are right or wrong, figures are all zero and
+/// `check` finds barrier and warp faults only.
+bool counted();
+
+/// What was wrong with the last launch that failed: fault, kernel, source line, block and thread;
+/// empty if none has. The launch returns cudaErrorLaunchFailure, and cudaGetErrorString of that is
+/// this text.
+std::string last_fault();
+
+enum class Space : std::uint8_t {
+  global,
+  shared,
+  distributed,  ///< another block's shared memory
+  constant      ///< __constant__ and constexpr data
+};
+enum class Operation : std::uint8_t { load, store, atomic };
+std::string_view name(Space);
+std::string_view name(Operation);
+
+/// The sum of the requests of one kind. A request is one access instruction of one warp.
+struct Traffic {
+  std::uint64_t requests = 0;
+  std::uint64_t lanes = 0;  ///< that took part, over all requests
+  std::uint64_t bytes = 0;  ///< that the lanes asked for
+  /// What the requests took: wavefronts of shared memory (own or another block's), 32-byte sectors
+  /// of global memory, 1 a request of constants.
+  std::uint64_t transactions = 0;
+  std::uint64_t ideal = 0;  ///< the fewest transactions that as many bytes could have taken
+  std::uint64_t worst = 0;  ///< transactions of the worst request
+  /// Atomics: the most lanes on one address, summed over requests; they take turns.
+  std::uint64_t serialised = 0;
+
+  Traffic& operator+=(const Traffic& other);
+};
+
+/// Where the lanes of a request pointed, as bytes from the start of the block's shared memory or of
+/// the buffer; -1 for a lane that took no part.
+using Addresses = std::array<std::int64_t, 32>;
+
+/// The requests of one kind that one source line made.
+struct Line {
+  std::string kernel;  ///< demangled
+  std::string file;    ///< without directories; empty if there is no debug information
+  int line = 0;
+  Space space{};
+  Operation operation{};
+  int bytes = 0;  ///< a lane
+  Traffic traffic;
+  Addresses worst{};  ///< the first request that took the most transactions
+};
+
+/// The figures of one or more launches. They do not depend on the number of workers.
+struct Report {
+  std::uint64_t launches = 0, blocks = 0, threads = 0;
+  std::vector<Line> lines;               ///< by kernel, file, line
+  std::uint64_t barriers = 0;            ///< __syncthreads, each counted once a block
+  std::uint64_t cluster_barriers = 0;    ///< likewise
+  std::uint64_t warp_operations = 0;     ///< shuffles, votes, __syncwarp: once a warp
+  std::uint64_t warp_steps = 0;          ///< basic blocks that warps went through
+  std::uint64_t lane_steps = 0;          ///< lanes that were active in them
+  std::uint64_t compulsory_read = 0;     ///< bytes of the distinct global sectors read
+  std::uint64_t compulsory_written = 0;  ///< or written: the least that DRAM must move
+
+  Traffic total(Space, Operation) const;
+  /// Lanes active on average, 32 without divergence; 0 if nothing was counted.
+  double active_lanes() const;
+};
+
+/// Totals, then a line for each source line that touched memory.
+std::ostream& operator<<(std::ostream&, const Report&);
+
+/// Counts the launches that are made while it lives (one at a time in a process).
+class Recording {
+ public:
+  Recording();
+  ~Recording();
+  Recording(const Recording&) = delete;
+  Report report() const;
+};
+
+}  // namespace emulator

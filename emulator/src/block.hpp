@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "emulator/report.hpp"
+#include "fault.hpp"
+#include "global_memory.hpp"
+#include "lane.hpp"
+#include "shared_memory.hpp"
+#include "site.hpp"
+#include "warp_replay.hpp"
+
+namespace emulator {
+
+/// What the blocks of a launch have in common.
+struct Launch {
+  dim3 grid, block;
+  std::size_t dynamic_bytes;
+  unsigned cluster;
+  std::string kernel;  ///< mangled
+  void (*thread)(void*);
+  void* arguments;
+  Order order;
+  bool count, check;
+  bool exited_may_miss_barriers;
+
+  std::uint64_t blocks() const { return std::uint64_t{grid.x} * grid.y * grid.z; }
+  unsigned threads() const { return block.x * block.y * block.z; }
+  bool recorded() const { return count || check; }
+
+  std::atomic<std::uint64_t> next{0};  ///< the first block that nobody has taken
+  std::atomic<bool> failed{false};
+  std::atomic<int> running{0};  ///< blocks (or clusters)
+  /// Goes up whenever a thread changes memory, arrives or exits: what others wait for.
+  std::atomic<std::uint64_t> progress{1};
+  std::mutex mutex;
+  std::uint64_t circling_since = 0;  ///< progress when the last block began to go round in circles
+  int circling = 0;                  ///< blocks that have since
+  std::string fault;                 ///< the first
+  Counts counts;
+
+  void fail(const Fault& fault);
+};
+
+class Block;
+
+/// The blocks of a cluster, each on a host thread of its own and one of them running at a time: the
+/// turn changes at cluster barriers and when a block ends.
+class Cluster {
+ public:
+  explicit Cluster(unsigned size) : members_(size) {}
+
+  unsigned size() const { return static_cast<unsigned>(members_.size()); }
+  void enter(unsigned rank, Block* block) { members_[rank].block = block; }
+  Block& block(unsigned rank) { return *members_[rank].block; }
+  /// A cluster starts; its blocks run in the order given.
+  void start(std::vector<unsigned> order);
+  void wait_for_turn(unsigned rank);  ///< throws an empty Fault if another block failed
+  /// At the barrier. Returns when all blocks have come or exited, and whether none has exited.
+  bool arrive(unsigned rank);
+  void exit(unsigned rank);
+  bool running(unsigned rank) const { return !members_[rank].exited; }
+  /// Whether there has been a barrier, so that all blocks have surely started.
+  bool met() const { return met_; }
+  void abort();
+
+ private:
+  struct Member {
+    Block* block = nullptr;
+    bool at_barrier = false, exited = false;
+  };
+  void pass_turn();
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<Member> members_;
+  std::vector<unsigned> order_;
+  unsigned turn_ = 0;  // index into order_
+  bool met_ = false, all_met_ = false, aborted_ = false;
+};
+
+/// Runs blocks on the calling host thread, one after the other.
+class Block final : private WarpListener {
+ public:
+  Block();
+  ~Block();
+
+  /// Takes part in a launch as the block of that rank in `cluster` (null: there are no clusters).
+  void enter(Launch& launch, Cluster* cluster, unsigned rank);
+  /// Runs the block with that number in the grid. Throws Fault.
+  void run(std::uint64_t number);
+  Counts& counts() { return counts_; }
+
+  // For the calls that kernels make.
+  const Launch& launch() const { return *launch_; }
+  uint3 index() const { return index_; }
+  unsigned rank() const { return rank_; }
+  unsigned cluster_size() const { return cluster_ ? cluster_->size() : 1; }
+  void* dynamic_shared() const { return shared_.dynamic(); }
+  void* map_shared(void* address, unsigned rank);
+  void cluster_met();
+  void enter_thread(Lane& lane);  ///< what a fiber runs
+  void leave(Lane& lane, State state);
+  void note_change() { changed_ = true; }
+
+ private:
+  enum class Region : std::uint8_t { shared, distributed, global, image };
+  struct Place {
+    Region region;
+    Buffer* buffer = nullptr;  // of global memory
+    unsigned rank = 0;         // of distributed memory
+  };
+
+  // warps
+  std::span<Lane> warp(unsigned w);
+  bool run_warp(unsigned w);
+  bool resume_ready(std::span<Lane> lanes);
+  bool replay(std::span<Lane> lanes, bool all);
+  bool resolve_warp_functions(unsigned w);
+  void answer(std::span<Lane> lanes, std::uint32_t members);
+
+  // barriers
+  bool release_block_barrier();
+  bool release_cluster_barrier();
+  void next_epoch();
+  void guard(char* stack);
+  void look(Lane& lane);
+  bool circling(std::span<const Lane> lanes) const;
+  void check_progress();
+
+  // accesses
+  void access(std::uint64_t pc, Event event, const Request& request) override;
+  void step(std::uint32_t lanes) override;
+  void sync(const Request& numbers) override;
+  Place place(std::uint64_t address, unsigned bytes, Event event, std::uint64_t pc, unsigned lane);
+  void check_alignment(std::uint64_t pc, Event event, const Request& request) const;
+  void count(std::uint64_t pc, Space space, Event event, const Request& request,
+             const Place& place);
+  void check_shared(std::uint64_t pc, Event event, const Request& request);
+  void check_race(std::uint64_t pc, Event event, std::size_t offset, unsigned bytes,
+                  const Lane& lane, Block& owner);
+  void note_remote(std::uint64_t pc, Event event, const Request& request, unsigned rank);
+
+  // words
+  std::string where(const Lane& lane) const;
+  Fault fault(const std::string& what, const Lane& lane, std::uintptr_t pc) const;
+  Fault fault_of_stopped(const Lane& lane);
+  std::string who_waits() const;
+
+  Launch* launch_ = nullptr;
+  Cluster* cluster_ = nullptr;
+  unsigned rank_ = 0;
+  std::uint64_t number_ = 0;
+  uint3 index_{};
+
+  void* scheduler_ = nullptr;  // the context that resumed the running lane
+  std::vector<Lane> lanes_;
+  unsigned live_ = 0;
+  char* stacks_;
+  std::vector<bool> guarded_;       // by stack
+  std::vector<char*> free_stacks_;  // the one used last on top: it is in the cache
+  std::vector<Record> logs_;
+  // By warp: who took part in its warp functions since the last barrier, one after the other.
+  std::vector<std::vector<std::uint32_t>> warp_syncs_;
+  std::vector<unsigned> warp_order_;
+  unsigned current_warp_ = 0;
+  unsigned requests_ = 0;
+  bool changed_ = false;              // memory, since the last pass over the warps
+  std::uint64_t circling_since_ = 0;  // as told to the launch
+  std::mt19937 random_;
+
+  SharedMemory shared_;
+  Buffer* last_buffer_ = nullptr;
+  // The last access that another block of the cluster made to this one since their last barrier.
+  struct Visitor {
+    std::string who;
+    bool any = false;
+  } visitor_;
+
+  WarpReplay replay_{*this};
+  Counts counts_;
+};
+
+/// The block that this host thread is running, null outside kernels.
+extern constinit thread_local Block* current_block;
+
+}  // namespace emulator

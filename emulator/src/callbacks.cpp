@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: MIT
+//
+// What compiled kernels call. The compiler's thread-sanitizer instrumentation calls a function
+// before each access to memory, its coverage instrumentation one in each basic block; sanitizers
+// bring a runtime for these, and this is another.
+#include <cstring>
+#include <string>
+
+#include "block.hpp"
+#include "cooperative_groups.h"
+#include "emulator/language.hpp"
+#include "lane.hpp"
+
+#define RETURN_ADDRESS reinterpret_cast<std::uintptr_t>(__builtin_return_address(0))
+
+namespace emulator {
+namespace {
+
+inline __attribute__((always_inline)) void record(const volatile void* data, unsigned log2_bytes,
+                                                  Event event, std::uintptr_t pc) {
+  Lane* lane = current_lane;
+  if (!lane || !lane->next) return;
+  const auto address = reinterpret_cast<std::uintptr_t>(data);
+  if (address - lane->stack < kStackBytes) return;  // a local variable
+  if (__builtin_expect(lane->next == lane->end, 0)) yield(*lane, State::log_full);
+  *lane->next++ = {
+      address | std::uint64_t{log2_bytes} << 48 | static_cast<std::uint64_t>(event) << 56, pc};
+}
+
+// Copies of aggregates: the device copies them word by word.
+void record_range(const void* data, unsigned long bytes, Event event, std::uintptr_t pc) {
+  const auto address = reinterpret_cast<std::uintptr_t>(data);
+  const unsigned log2_step = (address | bytes) & 3 ? 0 : 2;
+  for (unsigned long i = 0; i < bytes; i += 1ul << log2_step)
+    record(reinterpret_cast<const char*>(address + i), log2_step, event, pc);
+}
+
+}  // namespace
+
+namespace {
+bool instrumented = false;
+}
+bool note_instrumentation() { return instrumented = true; }
+bool counted() { return instrumented; }
+
+unsigned lane_index() { return current_lane->number; }
+void* dynamic_shared() { return current_block->dynamic_shared(); }
+unsigned cluster_rank() { return current_block->rank(); }
+unsigned cluster_size() { return current_block->cluster_size(); }
+void* map_shared(void* address, unsigned rank) {
+  if (void* there = current_block->map_shared(address, rank)) return there;
+  static thread_local std::string what;
+  what = "map_shared_rank: there is no block " + std::to_string(rank) + " in a cluster of " +
+         std::to_string(cluster_size());
+  stop(*current_lane, what.c_str(), RETURN_ADDRESS);
+}
+
+int block_barrier(Vote vote, int predicate, const char* file, int line) {
+  Lane& lane = *current_lane;
+  lane.vote = vote;
+  lane.predicate = predicate;
+  lane.file = file;
+  lane.line = line;
+  yield(lane, State::at_block_barrier);
+  return lane.predicate;
+}
+
+void cluster_barrier(const char* file, int line) {
+  Lane& lane = *current_lane;
+  lane.file = file;
+  lane.line = line;
+  yield(lane, State::at_cluster_barrier);
+}
+
+std::uint64_t warp_function(WarpFunction function, unsigned mask, std::uint64_t value, int argument,
+                            int width) {
+  Lane& lane = *current_lane;
+  lane.pc = RETURN_ADDRESS;
+  lane.function = function;
+  lane.mask = mask;
+  lane.value = value;
+  lane.argument = argument;
+  lane.width = width;
+  yield(lane, State::at_warp_function);
+  return lane.value;
+}
+
+namespace {
+
+template <class T>
+constexpr unsigned kLog2 = sizeof(T) == 8 ? 3 : 2;
+
+template <class T, class F>
+T exchange(T* address, F change) {
+  T old, changed;
+  __atomic_load(address, &old, __ATOMIC_RELAXED);
+  do changed = change(old);
+  while (!__atomic_compare_exchange(address, &old, &changed, false, __ATOMIC_RELAXED,
+                                    __ATOMIC_RELAXED));
+  if (std::memcmp(&old, &changed, sizeof(T)) != 0) current_block->note_change();
+  return old;
+}
+
+}  // namespace
+}  // namespace emulator
+
+uint3 emulator_thread_index() { return emulator::current_lane->index; }
+uint3 emulator_block_index() { return emulator::current_block->index(); }
+uint3 emulator_block_size() { return emulator::current_block->launch().block; }
+uint3 emulator_grid_size() { return emulator::current_block->launch().grid; }
+
+#define ATOMIC(NAME, T, CHANGED)                                       \
+  T NAME(T* address, T value) {                                        \
+    using namespace emulator;                                          \
+    record(address, kLog2<T>, Event::atomic, RETURN_ADDRESS);          \
+    return exchange(address, [value](T old) -> T { return CHANGED; }); \
+  }
+#define INTEGER_ATOMICS(T)                                                         \
+  ATOMIC(atomicAdd, T, old + value)                                                \
+  ATOMIC(atomicMin, T, old < value ? old : value)                                  \
+  ATOMIC(atomicMax, T, old < value ? value : old)                                  \
+  ATOMIC(atomicAnd, T, old& value)                                                 \
+  ATOMIC(atomicOr, T, old | value)                                                 \
+  ATOMIC(atomicXor, T, old ^ value)                                                \
+  ATOMIC(atomicExch, T, (static_cast<void>(old), value))                           \
+  T atomicCAS(T* address, T compare, T value) {                                    \
+    using namespace emulator;                                                      \
+    record(address, kLog2<T>, Event::atomic, RETURN_ADDRESS);                      \
+    return exchange(address, [=](T old) { return old == compare ? value : old; }); \
+  }
+INTEGER_ATOMICS(int)
+INTEGER_ATOMICS(unsigned)
+INTEGER_ATOMICS(unsigned long long)
+ATOMIC(atomicSub, int, old - value)
+ATOMIC(atomicSub, unsigned, old - value)
+ATOMIC(atomicInc, unsigned, old >= value ? 0 : old + 1)
+ATOMIC(atomicDec, unsigned, old == 0 || old > value ? value : old - 1)
+ATOMIC(atomicAdd, float, old + value)
+ATOMIC(atomicExch, float, (static_cast<void>(old), value))
+ATOMIC(atomicAdd, double, old + value)
+
+// ---- the thread sanitizer's interface
+
+using emulator::Event;
+using emulator::record;
+using emulator::record_range;
+
+extern "C" {
+void __tsan_init() {}
+void __tsan_func_entry(void*) {}
+void __tsan_func_exit() {}
+void __tsan_vptr_update(void**, void*) {}
+void __tsan_vptr_read(void**) {}
+
+#define ACCESS(BYTES, LOG2)                                                                   \
+  void __tsan_read##BYTES(void* p) { record(p, LOG2, Event::load, RETURN_ADDRESS); }          \
+  void __tsan_write##BYTES(void* p) { record(p, LOG2, Event::store, RETURN_ADDRESS); }        \
+  void __tsan_unaligned_read##BYTES(void* p) {                                                \
+    record_range(p, BYTES, Event::load, RETURN_ADDRESS);                                      \
+  }                                                                                           \
+  void __tsan_unaligned_write##BYTES(void* p) {                                               \
+    record_range(p, BYTES, Event::store, RETURN_ADDRESS);                                     \
+  }                                                                                           \
+  void __tsan_read_write##BYTES(void* p) {                                                    \
+    record(p, LOG2, Event::load, RETURN_ADDRESS);                                             \
+    record(p, LOG2, Event::store, RETURN_ADDRESS);                                            \
+  }                                                                                           \
+  void __tsan_unaligned_read_write##BYTES(void* p) {                                          \
+    record_range(p, BYTES, Event::load, RETURN_ADDRESS);                                      \
+    record_range(p, BYTES, Event::store, RETURN_ADDRESS);                                     \
+  }                                                                                           \
+  void __tsan_volatile_read##BYTES(void* p) { record(p, LOG2, Event::load, RETURN_ADDRESS); } \
+  void __tsan_volatile_write##BYTES(void* p) { record(p, LOG2, Event::store, RETURN_ADDRESS); }
+ACCESS(1, 0)
+ACCESS(2, 1)
+ACCESS(4, 2)
+ACCESS(8, 3)
+ACCESS(16, 4)
+
+void __tsan_read_range(void* p, unsigned long n) {
+  record_range(p, n, Event::load, RETURN_ADDRESS);
+}
+void __tsan_write_range(void* p, unsigned long n) {
+  record_range(p, n, Event::store, RETURN_ADDRESS);
+}
+
+// The two sides of a copy are told apart by a pc of their own.
+void* __tsan_memcpy(void* to, const void* from, unsigned long n) {
+  record_range(from, n, Event::load, RETURN_ADDRESS);
+  record_range(to, n, Event::store, RETURN_ADDRESS);
+  return std::memcpy(to, from, n);
+}
+void* __tsan_memmove(void* to, const void* from, unsigned long n) {
+  record_range(from, n, Event::load, RETURN_ADDRESS);
+  record_range(to, n, Event::store, RETURN_ADDRESS);
+  return std::memmove(to, from, n);
+}
+void* __tsan_memset(void* to, int value, unsigned long n) {
+  record_range(to, n, Event::store, RETURN_ADDRESS);
+  return std::memset(to, value, n);
+}
+
+// Host code of the same source files may use atomics; kernels use CUDA's.
+#define HOST_ATOMICS(BITS, T)                                                                      \
+  T __tsan_atomic##BITS##_load(const volatile T* p, int) {                                         \
+    return __atomic_load_n(p, __ATOMIC_SEQ_CST);                                                   \
+  }                                                                                                \
+  void __tsan_atomic##BITS##_store(volatile T* p, T v, int) {                                      \
+    __atomic_store_n(p, v, __ATOMIC_SEQ_CST);                                                      \
+  }                                                                                                \
+  T __tsan_atomic##BITS##_exchange(volatile T* p, T v, int) {                                      \
+    return __atomic_exchange_n(p, v, __ATOMIC_SEQ_CST);                                            \
+  }                                                                                                \
+  T __tsan_atomic##BITS##_fetch_add(volatile T* p, T v, int) {                                     \
+    return __atomic_fetch_add(p, v, __ATOMIC_SEQ_CST);                                             \
+  }                                                                                                \
+  T __tsan_atomic##BITS##_fetch_sub(volatile T* p, T v, int) {                                     \
+    return __atomic_fetch_sub(p, v, __ATOMIC_SEQ_CST);                                             \
+  }                                                                                                \
+  T __tsan_atomic##BITS##_fetch_and(volatile T* p, T v, int) {                                     \
+    return __atomic_fetch_and(p, v, __ATOMIC_SEQ_CST);                                             \
+  }                                                                                                \
+  T __tsan_atomic##BITS##_fetch_or(volatile T* p, T v, int) {                                      \
+    return __atomic_fetch_or(p, v, __ATOMIC_SEQ_CST);                                              \
+  }                                                                                                \
+  T __tsan_atomic##BITS##_fetch_xor(volatile T* p, T v, int) {                                     \
+    return __atomic_fetch_xor(p, v, __ATOMIC_SEQ_CST);                                             \
+  }                                                                                                \
+  int __tsan_atomic##BITS##_compare_exchange_strong(volatile T* p, T* expected, T v, int, int) {   \
+    return __atomic_compare_exchange_n(p, expected, v, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST); \
+  }                                                                                                \
+  int __tsan_atomic##BITS##_compare_exchange_weak(volatile T* p, T* expected, T v, int, int) {     \
+    return __atomic_compare_exchange_n(p, expected, v, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST); \
+  }                                                                                                \
+  T __tsan_atomic##BITS##_compare_exchange_val(volatile T* p, T expected, T v, int, int) {         \
+    __atomic_compare_exchange_n(p, &expected, v, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);       \
+    return expected;                                                                               \
+  }
+HOST_ATOMICS(8, unsigned char)
+HOST_ATOMICS(16, unsigned short)
+HOST_ATOMICS(32, unsigned)
+HOST_ATOMICS(64, unsigned long)
+void __tsan_atomic_thread_fence(int) { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
+void __tsan_atomic_signal_fence(int) {}
+
+// ---- the coverage interface
+
+void __sanitizer_cov_trace_pc() {
+  emulator::Lane* lane = emulator::current_lane;
+  if (!lane) return;
+  if (!lane->next) {
+    if (__builtin_expect(--lane->steps_left == 0, 0)) yield(*lane, emulator::State::log_full);
+    return;
+  }
+  if (__builtin_expect(lane->next == lane->end, 0)) yield(*lane, emulator::State::log_full);
+  *lane->next++ = {static_cast<std::uint64_t>(Event::step) << 56, RETURN_ADDRESS};
+}
+}

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: MIT
+#include "global_memory.hpp"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <bit>
+#include <mutex>
+
+#include "emulator/report.hpp"
+
+namespace emulator {
+namespace {
+
+constexpr std::size_t kPage = 4096, kSector = 32;
+
+std::size_t words(const Buffer& buffer) { return (buffer.bytes / kSector + 64) / 64; }
+
+void reset(Buffer& buffer) {
+  buffer.read = std::make_unique<std::atomic<std::uint64_t>[]>(words(buffer));
+  buffer.written = std::make_unique<std::atomic<std::uint64_t>[]>(words(buffer));
+}
+
+std::size_t count(const Buffer& buffer,
+                  const std::unique_ptr<std::atomic<std::uint64_t>[]>& touched) {
+  std::size_t sum = 0;
+  if (touched)
+    for (std::size_t i = 0; i < words(buffer); ++i) sum += std::popcount(touched[i].load());
+  return sum;
+}
+
+// A page without access follows each buffer, so that even uncounted kernels cannot run far out.
+std::size_t mapped_bytes(std::size_t bytes) { return (bytes + kPage - 1) / kPage * kPage + kPage; }
+
+}  // namespace
+
+void Buffer::touch(std::uintptr_t address, std::size_t size, bool reads, bool writes) {
+  for (std::uintptr_t s = (address - start) / kSector; s <= (address + size - 1 - start) / kSector;
+       ++s) {
+    const std::uint64_t bit = std::uint64_t{1} << s % 64;
+    const auto mark = [&](std::atomic<std::uint64_t>& word) {
+      if (!(word.load(std::memory_order_relaxed) & bit))
+        word.fetch_or(bit, std::memory_order_relaxed);
+    };
+    if (reads) mark(read[s / 64]);
+    if (writes) mark(written[s / 64]);
+  }
+}
+
+GlobalMemory& GlobalMemory::get() {
+  static auto* memory = new GlobalMemory;  // never destroyed: buffers of statics outlive it else
+  return *memory;
+}
+
+void* GlobalMemory::allocate(std::size_t bytes) {
+  const std::unique_lock lock(mutex_);
+  if (bytes > options().gpu->memory_bytes - allocated_) return nullptr;
+  char* data = static_cast<char*>(mmap(nullptr, mapped_bytes(bytes), PROT_READ | PROT_WRITE,
+                                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
+  if (data == MAP_FAILED) return nullptr;
+  mprotect(data + mapped_bytes(bytes) - kPage, kPage, PROT_NONE);
+  auto buffer = std::make_unique<Buffer>();
+  buffer->start = reinterpret_cast<std::uintptr_t>(data);
+  buffer->bytes = bytes;
+  if (counting_) reset(*buffer);
+  allocated_ += bytes;
+  const auto place =
+      std::ranges::upper_bound(buffers_, buffer->start, {}, [](const auto& b) { return b->start; });
+  buffers_.insert(place, std::move(buffer));
+  return data;
+}
+
+bool GlobalMemory::free(void* data) {
+  const std::unique_lock lock(mutex_);
+  const auto start = reinterpret_cast<std::uintptr_t>(data);
+  const auto found = std::ranges::find(buffers_, start, [](const auto& b) { return b->start; });
+  if (found == buffers_.end()) return false;
+  freed_read_ += count(**found, (*found)->read);
+  freed_written_ += count(**found, (*found)->written);
+  munmap(data, mapped_bytes((*found)->bytes));
+  allocated_ -= (*found)->bytes;
+  buffers_.erase(found);
+  return true;
+}
+
+void GlobalMemory::free_all() {
+  while (!buffers_.empty()) free(reinterpret_cast<void*>(buffers_.back()->start));
+}
+
+Buffer* GlobalMemory::find(std::uintptr_t address) {
+  const std::shared_lock lock(mutex_);
+  const auto after =
+      std::ranges::upper_bound(buffers_, address, {}, [](const auto& b) { return b->start; });
+  if (after == buffers_.begin()) return nullptr;
+  Buffer* buffer = std::prev(after)->get();
+  return buffer->holds(address, 1) ? buffer : nullptr;
+}
+
+void GlobalMemory::start_counting() {
+  const std::unique_lock lock(mutex_);
+  counting_ = true;
+  freed_read_ = freed_written_ = 0;
+  for (const auto& buffer : buffers_) reset(*buffer);
+}
+
+std::size_t GlobalMemory::bytes_read() const {
+  const std::shared_lock lock(mutex_);
+  std::size_t sum = freed_read_;
+  for (const auto& buffer : buffers_) sum += count(*buffer, buffer->read);
+  return sum * kSector;
+}
+
+std::size_t GlobalMemory::bytes_written() const {
+  const std::shared_lock lock(mutex_);
+  std::size_t sum = freed_written_;
+  for (const auto& buffer : buffers_) sum += count(*buffer, buffer->written);
+  return sum * kSector;
+}
+
+}  // namespace emulator

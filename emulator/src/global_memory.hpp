@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <shared_mutex>
+#include <vector>
+
+namespace emulator {
+
+/// One cudaMalloc.
+struct Buffer {
+  std::uintptr_t start = 0;
+  std::size_t bytes = 0;
+  /// A bit a 32-byte sector, one map for reads and one for writes, while launches are counted.
+  std::unique_ptr<std::atomic<std::uint64_t>[]> read, written;
+
+  bool holds(std::uintptr_t address, std::size_t size) const {
+    return address - start < bytes && size <= bytes - (address - start);
+  }
+  void touch(std::uintptr_t address, std::size_t size, bool reads, bool writes);
+};
+
+/// The device's memory: buffers on pages of their own, which the system provides when touched.
+class GlobalMemory {
+ public:
+  static GlobalMemory& get();
+
+  /// Null if the modelled GPU or this machine has not that much. Aligned to a page, zero.
+  void* allocate(std::size_t bytes);
+  /// False if `data` is not the start of a buffer.
+  bool free(void* data);
+  void free_all();
+  std::size_t allocated() const { return allocated_; }
+
+  /// The buffer that holds `address`, or null. Stays valid until it is freed.
+  Buffer* find(std::uintptr_t address);
+
+  /// Forgets what has been touched and starts over.
+  void start_counting();
+  /// Bytes of the distinct sectors touched since then.
+  std::size_t bytes_read() const, bytes_written() const;
+
+ private:
+  GlobalMemory() = default;
+  mutable std::shared_mutex mutex_;
+  std::vector<std::unique_ptr<Buffer>> buffers_;  // by address
+  std::size_t allocated_ = 0;
+  bool counting_ = false;
+  std::size_t freed_read_ = 0, freed_written_ = 0;  // sectors of buffers that are gone
+};
+
+}  // namespace emulator

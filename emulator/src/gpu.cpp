@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: MIT
+#include "emulator/gpu.hpp"
+
+#include <algorithm>
+#include <climits>
+
+namespace emulator {
+namespace {
+
+constexpr int kWarp = 32;
+constexpr int kThreadsPerBlock = 1024;
+constexpr int kPartitions = 4;      // of an SM, each with a quarter of the registers
+constexpr int kRegisterUnit = 256;  // registers are given to warps in units of so many
+
+constexpr std::size_t KiB = 1024, MiB = 1024 * KiB, GiB = 1024 * MiB;
+
+// What follows from the compute capability is from the CUDA Programming Guide, "Compute
+// Capabilities", tables of technical specifications; the opt-in limit of a block is what an SM has
+// less what the driver reserves. `card` brings what differs between cards.
+constexpr Gpu turing(Gpu card) {  // 7.5
+  card.compute_capability = 75;
+  card.threads_per_sm = 1024;
+  card.blocks_per_sm = 16;
+  card.registers_per_sm = 65536;
+  card.shared_bytes_per_sm = card.shared_bytes_per_block = 64 * KiB;
+  return card;
+}
+
+constexpr Gpu since_ampere(Gpu card, int compute_capability, int threads_per_sm, int blocks_per_sm,
+                           std::size_t shared_bytes_per_sm, int blocks_per_cluster = 0) {
+  card.compute_capability = compute_capability;
+  card.threads_per_sm = threads_per_sm;
+  card.blocks_per_sm = blocks_per_sm;
+  card.registers_per_sm = 65536;
+  card.shared_bytes_per_sm = shared_bytes_per_sm;
+  card.reserved_shared_bytes_per_block = KiB;
+  card.shared_bytes_per_block = shared_bytes_per_sm - KiB;
+  card.blocks_per_cluster = blocks_per_cluster;
+  return card;
+}
+constexpr Gpu ampere(Gpu card) { return since_ampere(card, 80, 2048, 32, 164 * KiB); }
+constexpr Gpu ampere_8_6(Gpu card) { return since_ampere(card, 86, 1536, 16, 100 * KiB); }
+constexpr Gpu ada(Gpu card) { return since_ampere(card, 89, 1536, 24, 100 * KiB); }
+constexpr Gpu hopper(Gpu card) { return since_ampere(card, 90, 2048, 32, 228 * KiB, 16); }
+constexpr Gpu blackwell(Gpu card) { return since_ampere(card, 100, 2048, 32, 228 * KiB, 16); }
+// The portable cluster size: whether larger ones can be allowed has not been tried.
+constexpr Gpu blackwell_12_0(Gpu card) { return since_ampere(card, 120, 1536, 24, 100 * KiB, 8); }
+
+// Products are named as the driver names them. SMs, L2, memory and boost clock are from NVIDIA's
+// whitepapers and data sheets; where the driver says something else, from the driver (marked *).
+// Drivers keep a few percent of the memory to themselves.
+constexpr Gpu kGpus[] = {
+    // Turing whitepaper (TU104) and T4 data sheet.
+    turing({.name = "t4",
+            .product = "Tesla T4",
+            .sms = 40,
+            .l2_bytes = 4 * MiB,
+            .memory_bytes = 16 * GiB,
+            .sm_clock_hz = 1590e6}),
+    // A100 whitepaper.
+    ampere({.name = "a100",
+            .product = "NVIDIA A100-SXM4-80GB",
+            .sms = 108,
+            .l2_bytes = 40 * MiB,
+            .memory_bytes = 80 * GiB,
+            .sm_clock_hz = 1410e6}),
+    // A10 data sheet, GA102 whitepaper.
+    ampere_8_6({.name = "a10",
+                .product = "NVIDIA A10",
+                .sms = 72,
+                .l2_bytes = 6 * MiB,
+                .memory_bytes = 24 * GiB,
+                .sm_clock_hz = 1695e6}),
+    // GA102 whitepaper.
+    ampere_8_6({.name = "rtx3090",
+                .product = "NVIDIA GeForce RTX 3090",
+                .sms = 82,
+                .l2_bytes = 6 * MiB,
+                .memory_bytes = 24 * GiB,
+                .sm_clock_hz = 1695e6}),
+    // L4 data sheet, Ada whitepaper (AD104).
+    ada({.name = "l4",
+         .product = "NVIDIA L4",
+         .sms = 58,
+         .l2_bytes = 48 * MiB,
+         .memory_bytes = 24 * GiB,
+         .sm_clock_hz = 2040e6}),
+    // L40S data sheet, Ada whitepaper (AD102).
+    ada({.name = "l40s",
+         .product = "NVIDIA L40S",
+         .sms = 142,
+         .l2_bytes = 96 * MiB,
+         .memory_bytes = 48 * GiB,
+         .sm_clock_hz = 2520e6}),
+    // Ada whitepaper.
+    ada({.name = "rtx4090",
+         .product = "NVIDIA GeForce RTX 4090",
+         .sms = 128,
+         .l2_bytes = 72 * MiB,
+         .memory_bytes = 24 * GiB,
+         .sm_clock_hz = 2520e6}),
+    // H100 whitepaper (SXM5); clock*.
+    hopper({.name = "h100",
+            .product = "NVIDIA H100 80GB HBM3",
+            .sms = 132,
+            .l2_bytes = 50 * MiB,
+            .memory_bytes = 80 * GiB,
+            .sm_clock_hz = 1980e6}),
+    // All of it*.
+    hopper({.name = "h200",
+            .product = "NVIDIA H200",
+            .sms = 132,
+            .l2_bytes = 60 * MiB,
+            .memory_bytes = 150109880320,
+            .sm_clock_hz = 1980e6}),
+    // SMs*, L2*, memory*; Blackwell data sheet (HGX B200).
+    blackwell({.name = "b200",
+               .product = "NVIDIA B200",
+               .sms = 148,
+               .l2_bytes = 126 * MiB + 512 * KiB,
+               .memory_bytes = 178 * GiB,
+               .sm_clock_hz = 1965e6}),
+    // RTX Blackwell whitepaper (GB202).
+    blackwell_12_0({.name = "rtx5090",
+                    .product = "NVIDIA GeForce RTX 5090",
+                    .sms = 170,
+                    .l2_bytes = 96 * MiB,
+                    .memory_bytes = 32 * GiB,
+                    .sm_clock_hz = 2407e6}),
+};
+
+template <class T>
+constexpr T round_up(T value, T unit) {
+  return (value + unit - 1) / unit * unit;
+}
+
+int limit_by_warps(const Gpu& gpu, int warps) {
+  return warps * kWarp > kThreadsPerBlock ? 0 : gpu.threads_per_sm / kWarp / warps;
+}
+
+int limit_by_registers(const Gpu& gpu, int warps, int registers) {
+  if (registers == 0) return INT_MAX;
+  const int per_warp = round_up(registers * kWarp, kRegisterUnit);
+  return gpu.registers_per_sm / kPartitions / per_warp * kPartitions / warps;
+}
+
+int limit_by_shared_memory(const Gpu& gpu, std::size_t bytes) {
+  if (bytes > gpu.shared_bytes_per_block) return 0;
+  const std::size_t unit = gpu.compute_capability < 80 ? 256 : 128;
+  const std::size_t allocated = round_up(bytes + gpu.reserved_shared_bytes_per_block, unit);
+  return allocated == 0 ? INT_MAX : static_cast<int>(gpu.shared_bytes_per_sm / allocated);
+}
+
+}  // namespace
+
+std::span<const Gpu> gpus() { return kGpus; }
+
+const Gpu* find_gpu(std::string_view name) {
+  const Gpu* gpu = std::ranges::find(kGpus, name, &Gpu::name);
+  return gpu == std::end(kGpus) ? nullptr : gpu;
+}
+
+int OccupancyLimits::blocks_per_sm() const { return std::min({blocks, warps, registers, shared}); }
+
+std::string_view OccupancyLimits::limiter() const {
+  const int least = blocks_per_sm();
+  return blocks == least      ? "blocks"
+         : warps == least     ? "warps"
+         : registers == least ? "registers"
+                              : "shared memory";
+}
+
+OccupancyLimits occupancy_limits(const Gpu& gpu, int threads, int registers,
+                                 std::size_t shared_bytes) {
+  const int warps = std::max(1, (threads + kWarp - 1) / kWarp);
+  return {.blocks = gpu.blocks_per_sm,
+          .warps = limit_by_warps(gpu, warps),
+          .registers = limit_by_registers(gpu, warps, registers),
+          .shared = limit_by_shared_memory(gpu, shared_bytes)};
+}
+
+// A cluster lies within a GPC, and GPCs are not of one size: on each die other SMs are fused off.
+// NVIDIA does not say which, so this is the plainest layout that gives every answer of
+// cudaOccupancyMaxActiveClusters on an H200. 124 SMs are in GPCs of these sizes; the other eight
+// can only be had in pairs (a TPC), and no cluster lies on a GPC that has fewer SMs than it blocks.
+constexpr int kHopperGpcs[] = {18, 18, 16, 16, 16, 16, 16, 8};
+
+int resident_clusters(const Gpu& gpu, int blocks_per_sm, int cluster) {
+  if (cluster < 1 || cluster > std::max(1, gpu.blocks_per_cluster)) return 0;
+  // Elsewhere nothing was measured; this is the most there can be.
+  if (cluster <= 2 || gpu.compute_capability != 90) return gpu.sms * blocks_per_sm / cluster;
+  int clusters = 0;
+  for (const int sms : kHopperGpcs)
+    if (sms >= cluster) clusters += sms * blocks_per_sm / cluster;
+  return clusters;
+}
+
+}  // namespace emulator

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <cstdint>
+
+#include "emulator/language.hpp"
+
+namespace emulator {
+
+enum class Event : std::uint8_t { load, store, atomic, step, sync };
+
+/// What a lane did: an access, a step into another basic block, or its part in a warp function,
+/// whose number in the warp is the address then.
+struct Record {
+  std::uint64_t what;  ///< address | log2 of the size << 48 | event << 56
+  std::uint64_t pc;    ///< the return address of the callback: names the access or the block
+
+  Event event() const { return static_cast<Event>(what >> 56); }
+  unsigned bytes() const { return 1u << (what >> 48 & 0xFF); }
+  std::uint64_t address() const { return what & 0xFFFF'FFFF'FFFF; }
+};
+
+enum class State : std::uint8_t {
+  ready,
+  log_full,  ///< ready, as soon as its records have been replayed
+  at_block_barrier,
+  at_cluster_barrier,
+  at_warp_function,
+  stopped,  ///< by a fault of its own
+  exited
+};
+
+/// One CUDA thread: a fiber, and the log of what it did since it was last replayed.
+struct Lane {
+  void* context = nullptr;
+  // The log; both null when nothing is recorded.
+  Record* next = nullptr;
+  Record* end = nullptr;
+  std::uintptr_t stack = 0;  ///< its lowest address
+  std::uint64_t step = 0;    ///< the last basic block that was replayed
+  unsigned syncs = 0;        ///< the last warp function it had a part in that was replayed
+  unsigned answered = 0;     ///< the last one that was answered; 0 once it is in the log
+  unsigned steps_left = 0;   ///< without a log: until others have a turn
+  uint3 index{};
+  State state = State::ready;
+  bool started = false;
+  std::uint8_t number = 0;  ///< in its warp
+
+  // What it waits for.
+  const char* file = nullptr;
+  int line = 0;
+  std::uintptr_t pc = 0;
+  Vote vote{};
+  WarpFunction function{};
+  int predicate = 0;  ///< of the barrier, and its answer
+  unsigned mask = 0;
+  int argument = 0, width = 32;
+  std::uint64_t value = 0;  ///< given to the warp function, and its answer
+
+  // Whether it goes round in circles: its stack, looked at from time to time, is held against what
+  // it was at one of the looks before.
+  std::uint64_t reference = 0, seen_progress = 0;
+  unsigned looks = 0, next_reference = 1;
+  bool circling = false;
+
+  const char* stopped_by = nullptr;  ///< a fault in words, or
+  int trap = 0;                      ///< a signal, at
+  std::uintptr_t trap_address = 0;
+};
+
+constexpr std::size_t kStackBytes = 128 * 1024;
+
+/// The lane that this host thread is running, null outside kernels.
+extern constinit thread_local Lane* current_lane;
+
+/// Gives control back to the block's scheduler.
+void yield(Lane& lane, State state);
+
+/// Ends the launch with a fault of this lane at `pc`. In a fiber nothing can be thrown.
+[[noreturn]] void stop(Lane& lane, const char* what, std::uintptr_t pc);
+
+}  // namespace emulator

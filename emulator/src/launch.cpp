@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: MIT
+//
+// Launches: blocks over host threads, and what is counted of them.
+#include <pthread.h>
+
+#include <algorithm>
+#include <barrier>
+#include <functional>
+#include <map>
+#include <numeric>
+#include <random>
+#include <thread>
+
+#include "block.hpp"
+#include "emulator/report.hpp"
+#include "emulator/runtime_api.hpp"
+#include "launch.hpp"
+#include "symbols.hpp"
+#include "traps.hpp"
+
+namespace emulator {
+namespace {
+
+struct Counted {
+  std::map<std::string, Counts> by_kernel;  // mangled names
+  std::uint64_t launches = 0, blocks = 0, threads = 0;
+  bool on = false;
+};
+Counted& counted_launches() {
+  static Counted counted;
+  return counted;
+}
+
+std::string& fault_text() {
+  static std::string text;
+  return text;
+}
+
+// Blocks keep their stacks, logs and shadow memory from launch to launch.
+class BlockPool {
+ public:
+  std::unique_ptr<Block> take() {
+    const std::lock_guard lock(mutex_);
+    if (idle_.empty()) return std::make_unique<Block>();
+    auto block = std::move(idle_.back());
+    idle_.pop_back();
+    return block;
+  }
+  void give_back(std::unique_ptr<Block> block) {
+    const std::lock_guard lock(mutex_);
+    idle_.push_back(std::move(block));
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<Block>> idle_;
+};
+BlockPool& pool() {
+  static BlockPool blocks;
+  return blocks;
+}
+
+// A host thread with room for the shared variables of every kernel in the program, which glibc
+// takes from the stack.
+class HostThread {
+ public:
+  explicit HostThread(std::function<void()> work) : work_(std::move(work)) {
+    pthread_attr_t attributes;
+    pthread_attr_init(&attributes);
+    pthread_attr_setstacksize(&attributes, thread_storage().size() + (std::size_t{1} << 20));
+    const int status = pthread_create(
+        &thread_, &attributes,
+        [](void* self) -> void* {
+          const TrapHandling traps;
+          static_cast<HostThread*>(self)->work_();
+          return nullptr;
+        },
+        this);
+    pthread_attr_destroy(&attributes);
+    if (status != 0) throw Fault{"the system has no thread for a block"};
+  }
+  HostThread(const HostThread&) = delete;
+  ~HostThread() { pthread_join(thread_, nullptr); }
+
+ private:
+  std::function<void()> work_;
+  pthread_t thread_{};
+};
+
+void finish(Launch& launch, std::unique_ptr<Block> block) {
+  {
+    const std::lock_guard lock(launch.mutex);
+    launch.counts += block->counts();
+  }
+  current_block = nullptr;
+  pool().give_back(std::move(block));
+}
+
+// A host thread that runs blocks until there are none left.
+void run_blocks(Launch& launch) {
+  auto block = pool().take();
+  block->enter(launch, nullptr, 0);
+  try {
+    while (!launch.failed) {
+      const std::uint64_t number = launch.next++;
+      if (number >= launch.blocks()) break;
+      block->run(number);
+    }
+  } catch (const Fault& fault) {
+    launch.fail(fault);
+    // The lanes that were left in the middle of something go with the block.
+    --launch.running;
+    current_block = nullptr;
+    return;
+  }
+  --launch.running;
+  finish(launch, std::move(block));
+}
+
+// As many host threads as a cluster has blocks, which run cluster after cluster.
+class ClusterRunner {
+ public:
+  explicit ClusterRunner(Launch& launch)
+      : launch_(launch), cluster_(launch.cluster), meeting_(launch.cluster, Next{this}) {
+    for (unsigned rank = 0; rank < launch.cluster; ++rank)
+      threads_.push_back(std::make_unique<HostThread>([this, rank] { run(rank); }));
+  }
+  void join() { threads_.clear(); }
+
+ private:
+  // When all have come from the last cluster.
+  struct Next {
+    ClusterRunner* runner;
+    void operator()() noexcept { runner->draw(); }
+  };
+  void draw() {
+    first_ = launch_.failed ? launch_.blocks() : launch_.next.fetch_add(launch_.cluster);
+    if (first_ >= launch_.blocks()) {
+      --launch_.running;
+      return;
+    }
+    std::vector<unsigned> order(launch_.cluster);
+    std::iota(order.begin(), order.end(), 0u);
+    if (launch_.order == Order::reverse) std::ranges::reverse(order);
+    if (launch_.order == Order::random)
+      std::ranges::shuffle(order, std::mt19937(static_cast<unsigned>(first_)));
+    cluster_.start(std::move(order));
+  }
+  void run(unsigned rank) {
+    auto block = pool().take();
+    block->enter(launch_, &cluster_, rank);
+    bool whole = true;
+    for (;;) {
+      meeting_.arrive_and_wait();
+      if (first_ >= launch_.blocks()) break;
+      try {
+        cluster_.wait_for_turn(rank);
+        block->run(first_ + rank);
+        cluster_.exit(rank);
+      } catch (const Fault& fault) {
+        if (!fault.text.empty()) launch_.fail(fault);
+        cluster_.abort();
+        whole = false;
+      }
+    }
+    if (whole) finish(launch_, std::move(block));
+    // Others may look at this block's thread storage until they have left too.
+    meeting_end_.arrive_and_wait();
+    current_block = nullptr;
+  }
+
+  Launch& launch_;
+  Cluster cluster_;
+  std::uint64_t first_ = 0;
+  std::barrier<Next> meeting_;
+  std::barrier<> meeting_end_{static_cast<std::ptrdiff_t>(launch_.cluster)};
+  std::vector<std::unique_ptr<HostThread>> threads_;
+};
+
+}  // namespace
+
+Counts& Counts::operator+=(const Counts& other) {
+  for (const auto& [key, theirs] : other.sites) {
+    const auto [at, fresh] = sites.emplace(key, theirs);
+    if (fresh) continue;
+    Site& mine = at->second;
+    const bool worse = theirs.traffic.worst > mine.traffic.worst;
+    if (worse ||
+        (theirs.traffic.worst == mine.traffic.worst && theirs.worst_block < mine.worst_block)) {
+      mine.worst = theirs.worst;
+      mine.worst_block = theirs.worst_block;
+    }
+    mine.traffic += theirs.traffic;
+  }
+  barriers += other.barriers;
+  cluster_barriers += other.cluster_barriers;
+  warp_functions += other.warp_functions;
+  warp_steps += other.warp_steps;
+  lane_steps += other.lane_steps;
+  return *this;
+}
+
+Options& options() {
+  static Options settings;
+  return settings;
+}
+
+std::string last_fault() { return fault_text(); }
+
+cudaError_t run(const cudaLaunchConfig_t& config, const void* kernel, void (*thread)(void*),
+                void* arguments) {
+  const Options& settings = options();
+  Launch launch{.grid = config.grid,
+                .block = config.block,
+                .dynamic_bytes = config.dynamicSmemBytes,
+                .cluster = cluster_blocks(config),
+                .kernel = Symbols::get().function(kernel),
+                .thread = thread,
+                .arguments = arguments,
+                .order = settings.order,
+                .count = counted() && counted_launches().on,
+                .check = counted() && settings.check,
+                .exited_may_miss_barriers = settings.exited_threads_may_miss_barriers};
+  register_kernel(launch.kernel);
+  if (const cudaError_t error = check_launch(config, kernel); error != cudaSuccess)
+    return remember(error);
+
+  const std::uint64_t groups = launch.blocks() / launch.cluster;
+  const unsigned cores = std::max(1u, std::thread::hardware_concurrency());
+  const auto workers = static_cast<unsigned>(std::min<std::uint64_t>(
+      settings.workers > 0 ? static_cast<unsigned>(settings.workers) : cores, groups));
+  launch.running = static_cast<int>(workers);
+  try {
+    if (launch.cluster == 1) {
+      std::vector<std::unique_ptr<HostThread>> threads;
+      for (unsigned i = 0; i < workers; ++i)
+        threads.push_back(std::make_unique<HostThread>([&launch] { run_blocks(launch); }));
+    } else {
+      std::vector<std::unique_ptr<ClusterRunner>> runners;
+      for (unsigned i = 0; i < workers; ++i)
+        runners.push_back(std::make_unique<ClusterRunner>(launch));
+      for (const auto& runner : runners) runner->join();
+    }
+  } catch (const Fault& fault) {
+    launch.fail(fault);
+  }
+  if (launch.failed) {
+    fault_text() = launch.fault;
+    return remember(cudaErrorLaunchFailure);
+  }
+  if (launch.count) {
+    Counted& counted = counted_launches();
+    ++counted.launches;
+    counted.blocks += launch.blocks();
+    counted.threads += launch.blocks() * launch.threads();
+    counted.by_kernel[launch.kernel] += launch.counts;
+  }
+  return cudaSuccess;
+}
+
+// ---- what has been counted
+
+Recording::Recording() {
+  counted_launches() = {};
+  counted_launches().on = true;
+  GlobalMemory::get().start_counting();
+}
+
+Recording::~Recording() { counted_launches().on = false; }
+
+Report Recording::report() const {
+  const Counted& counted = counted_launches();
+  Report report;
+  report.launches = counted.launches;
+  report.blocks = counted.blocks;
+  report.threads = counted.threads;
+  report.compulsory_read = GlobalMemory::get().bytes_read();
+  report.compulsory_written = GlobalMemory::get().bytes_written();
+  for (const auto& [kernel, counts] : counted.by_kernel) {
+    report.barriers += counts.barriers;
+    report.cluster_barriers += counts.cluster_barriers;
+    report.warp_operations += counts.warp_functions;
+    report.warp_steps += counts.warp_steps;
+    report.lane_steps += counts.lane_steps;
+    std::vector<const Site*> sites;
+    for (const auto& [key, site] : counts.sites) sites.push_back(&site);
+    std::ranges::sort(sites, {},
+                      [](const Site* s) { return std::tuple(s->pc, s->space, s->operation); });
+    std::vector<std::uintptr_t> pcs;
+    for (const Site* site : sites) pcs.push_back(site->pc);
+    const std::vector<SourceLine> places = source_lines(pcs);
+    // Instructions of one line, such as the copies of an unrolled loop, are one entry.
+    std::map<std::tuple<std::string, int, Space, Operation, int>, Line> lines;
+    for (std::size_t i = 0; i < sites.size(); ++i) {
+      const Site& site = *sites[i];
+      Line& line = lines[{places[i].file, places[i].line, site.space, site.operation, site.bytes}];
+      if (line.traffic.requests == 0) {
+        line.kernel = kernel_name(kernel);
+        line.file = places[i].file;
+        line.line = places[i].line;
+        line.space = site.space;
+        line.operation = site.operation;
+        line.bytes = site.bytes;
+      }
+      if (site.traffic.worst > line.traffic.worst) line.worst = site.worst;
+      line.traffic += site.traffic;
+    }
+    for (auto& [key, line] : lines) report.lines.push_back(std::move(line));
+  }
+  return report;
+}
+
+}  // namespace emulator

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: MIT
+//
+// What the runtime API knows of launches.
+#pragma once
+
+#include "emulator/runtime_api.hpp"
+
+namespace emulator {
+
+/// Blocks of a cluster in this launch, 1 without clusters.
+unsigned cluster_blocks(const cudaLaunchConfig_t& config);
+
+/// Whether the modelled GPU would take the launch.
+cudaError_t check_launch(const cudaLaunchConfig_t& config, const void* kernel);
+
+/// Keeps `error` for cudaGetLastError and returns it.
+cudaError_t remember(cudaError_t error);
+
+}  // namespace emulator

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: MIT
+#include "requests.hpp"
+
+#include <algorithm>
+#include <bit>
+
+namespace emulator {
+namespace {
+
+template <class F>
+void for_each_lane(std::uint32_t mask, F f) {
+  for (; mask != 0; mask &= mask - 1) f(std::countr_zero(mask));
+}
+
+// The most different words that one bank has to give to the lanes in `mask`, `words` each.
+unsigned busiest_bank(const Request& request, std::uint32_t mask, unsigned words) {
+  std::uint64_t seen[32][32];  // [bank][nth word]: a lane asks a bank for one word at most
+  unsigned char count[32] = {};
+  unsigned busiest = 1;
+  for_each_lane(mask, [&](int lane) {
+    for (unsigned k = 0; k < words; ++k) {
+      const std::uint64_t word = request.addresses[lane] / 4 + k;
+      const unsigned bank = word % 32;
+      const auto* end = seen[bank] + count[bank];
+      if (std::find(seen[bank], const_cast<std::uint64_t*>(end), word) != end) continue;
+      seen[bank][count[bank]++] = word;
+      busiest = std::max<unsigned>(busiest, count[bank]);
+    }
+  });
+  return busiest;
+}
+
+// Whether every lane of the request whose neighbour `distance` away takes part too has the same
+// address as that.
+bool paired(const Request& request, int distance) {
+  bool all = true;
+  for_each_lane(request.mask, [&](int lane) {
+    if (request.mask >> (lane ^ distance) & 1)
+      all &= request.addresses[lane] == request.addresses[lane ^ distance];
+  });
+  return all;
+}
+
+}  // namespace
+
+Cost shared_cost(const Request& request, bool load) {
+  if (request.bytes <= 4) return {busiest_bank(request, request.mask, 1), 1};
+  const unsigned words = request.bytes / 4;
+  unsigned phases = words;  // half warps for 8 bytes, quarter warps for 16
+  if (load && (paired(request, 1) || paired(request, 2))) phases /= 2;
+  const unsigned lanes = 32 / phases;
+  Cost cost{0, 0};
+  for (unsigned phase = 0; phase < phases; ++phase) {
+    const std::uint32_t all = lanes == 32 ? ~0u : (1u << lanes) - 1;
+    const std::uint32_t mask = request.mask & (all << (phase * lanes));
+    if (mask == 0) continue;
+    cost.transactions += busiest_bank(request, mask, words);
+    ++cost.ideal;
+  }
+  return cost;
+}
+
+Cost global_cost(const Request& request) {
+  std::uint64_t seen[64];
+  unsigned count = 0;
+  for_each_lane(request.mask, [&](int lane) {
+    const std::uint64_t address = request.addresses[lane];
+    for (std::uint64_t s = address / 32; s <= (address + request.bytes - 1) / 32; ++s) {
+      // The newest first: neighbours share sectors.
+      unsigned i = count;
+      while (i > 0 && seen[i - 1] != s) --i;
+      if (i == 0) seen[count++] = s;
+    }
+  });
+  const unsigned lanes = static_cast<unsigned>(std::popcount(request.mask));
+  return {count, std::min(count, (lanes * request.bytes + 31) / 32)};
+}
+
+Cost global_atomic_cost(const Request& request) {
+  // As many turns a sector as lanes on its busiest address.
+  struct Sector {
+    std::uint64_t number;
+    unsigned turns;
+  } sectors[32];
+  unsigned count = 0;
+  for (std::uint32_t left = request.mask; left != 0;) {
+    const std::uint64_t address = request.addresses[std::countr_zero(left)];
+    unsigned lanes = 0;
+    for_each_lane(left, [&](int lane) {
+      if (request.addresses[lane] != address) return;
+      ++lanes;
+      left &= ~(1u << lane);
+    });
+    const auto same = [&](const Sector& s) { return s.number == address / 32; };
+    Sector* const found = std::find_if(sectors, sectors + count, same);
+    if (found == sectors + count) sectors[count++] = {address / 32, 0};
+    found->turns = std::max(found->turns, lanes);
+  }
+  Cost cost{0, global_cost(request).ideal};
+  for (unsigned i = 0; i < count; ++i) cost.transactions += sectors[i].turns;
+  return cost;
+}
+
+unsigned most_on_one_address(const Request& request) {
+  unsigned most = 0;
+  std::uint32_t left = request.mask;
+  while (left != 0) {
+    const std::uint64_t address = request.addresses[std::countr_zero(left)];
+    std::uint32_t same = 0;
+    for_each_lane(
+        left, [&](int lane) { same |= std::uint32_t{request.addresses[lane] == address} << lane; });
+    most = std::max(most, static_cast<unsigned>(std::popcount(same)));
+    left &= ~same;
+  }
+  return most;
+}
+
+}  // namespace emulator

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: MIT
+//
+// What a warp's request takes of the hardware. Rules from the CUDA C++ Programming Guide and from
+// counters of an H200 (docs/emulator.md has the comparison).
+#pragma once
+
+#include <cstdint>
+
+namespace emulator {
+
+/// One access instruction of one warp: the lanes in `mask`, `bytes` each, at their addresses.
+struct Request {
+  std::uint32_t mask;
+  unsigned bytes;                  ///< 1, 2, 4, 8 or 16
+  const std::uint64_t* addresses;  ///< by lane
+};
+
+struct Cost {
+  unsigned transactions, ideal;
+};
+
+/// Wavefronts of shared memory: 32 banks, each of which gives one 4-byte word a wavefront, to all
+/// lanes that want it. 8-byte accesses are served by half warps and 16-byte ones by quarter warps;
+/// lanes that read the same address in pairs count as one. `ideal` is without bank conflicts.
+Cost shared_cost(const Request& request, bool load);
+
+/// 32-byte sectors of global memory. `ideal` is what as many bytes side by side would take.
+Cost global_cost(const Request& request);
+
+/// The same for atomics: lanes on one address take turns, and each turn touches its sectors again.
+Cost global_atomic_cost(const Request& request);
+
+/// The most lanes that point at one address.
+unsigned most_on_one_address(const Request& request);
+
+}  // namespace emulator

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: MIT
+#include "emulator/gpu.hpp"
+
+namespace emulator {
+namespace {
+
+struct Row {
+  std::string_view symbol;
+  int compute_capability;
+  KernelResources resources;
+};
+
+// Written at build time by cmake/kernel_resources.cmake.
+constexpr Row kRows[] = {
+#include "kernel_resources.inc"
+};
+
+}  // namespace
+
+std::optional<KernelResources> resources(std::string_view symbol, int compute_capability) {
+  const Row* best = nullptr;
+  for (const Row& row : kRows) {
+    // Code runs on later minor versions of the major version that it was compiled for.
+    const bool runs = row.compute_capability <= compute_capability &&
+                      row.compute_capability / 10 == compute_capability / 10;
+    if (runs && row.symbol == symbol &&
+        (best == nullptr || best->compute_capability < row.compute_capability))
+      best = &row;
+  }
+  if (best == nullptr) return std::nullopt;
+  return best->resources;
+}
+
+}  // namespace emulator

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: MIT
+#include "shared_memory.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <mutex>
+#include <set>
+#include <shared_mutex>
+
+#include "symbols.hpp"
+
+namespace emulator {
+namespace {
+
+// Dynamic shared memory is given out with the alignment that kernels may ask for at most.
+constexpr std::size_t kAlignment = 1024;
+
+struct Kernels {
+  std::shared_mutex mutex;
+  std::set<std::string> prefixes;  // of the mangled names of their variables
+};
+Kernels& kernels() {
+  static Kernels known;
+  return known;
+}
+
+// A variable of function _Zf is _ZZfE and its own name.
+std::string variable_prefix(const std::string& function) { return "_Z" + function.substr(1) + "E"; }
+
+const SharedVariable* find(std::size_t offset) {
+  const auto variables = Symbols::get().shared();
+  const auto after = std::ranges::upper_bound(variables, offset, {}, &SharedVariable::offset);
+  if (after == variables.begin()) return nullptr;
+  const SharedVariable& variable = *std::prev(after);
+  return offset < variable.offset + variable.bytes ? &variable : nullptr;
+}
+
+bool belongs_to_another(const SharedVariable& variable, const std::string& kernel) {
+  if (variable.symbol.starts_with(variable_prefix(kernel))) return false;
+  const std::shared_lock lock(kernels().mutex);
+  return std::ranges::any_of(kernels().prefixes, [&](const std::string& prefix) {
+    return variable.symbol.starts_with(prefix);
+  });
+}
+
+}  // namespace
+
+void register_kernel(const std::string& symbol) {
+  if (symbol.empty()) return;
+  const std::string prefix = variable_prefix(symbol);
+  {
+    const std::shared_lock lock(kernels().mutex);
+    if (kernels().prefixes.contains(prefix)) return;
+  }
+  const std::unique_lock lock(kernels().mutex);
+  kernels().prefixes.insert(prefix);
+}
+
+SharedMemory::SharedMemory()
+    : dynamic_(static_cast<char*>(std::aligned_alloc(
+          kAlignment, (kDynamicBytes + kAlignment - 1) / kAlignment * kAlignment))) {}
+
+SharedMemory::~SharedMemory() { std::free(dynamic_); }
+
+void SharedMemory::attach(const std::string& kernel) {
+  kernel_ = kernel;
+  foreign_.assign(Symbols::get().shared().size(), -1);
+  const std::span<char> storage = thread_storage();
+  static_start_ = reinterpret_cast<std::uintptr_t>(storage.data());
+  static_bytes_ = storage.size();
+}
+
+void SharedMemory::start(std::size_t dynamic_bytes) {
+  dynamic_bytes_ = dynamic_bytes;
+  ++epoch_;
+  ++cluster_epoch_;
+  ++block_;
+}
+
+void* SharedMemory::in(const SharedMemory& other, void* address) const {
+  const auto a = reinterpret_cast<std::uintptr_t>(address);
+  if (is_dynamic(a)) return other.dynamic_ + (a - dynamic_start());
+  return reinterpret_cast<void*>(a - static_start_ + other.static_start_);
+}
+
+std::size_t SharedMemory::offset_in_variable(std::size_t offset) const {
+  if (offset >= static_span()) return offset - static_span();
+  const SharedVariable* variable = find(offset);
+  return variable ? offset - variable->offset : offset;
+}
+
+std::string SharedMemory::out_of_bounds(std::size_t offset, unsigned bytes) {
+  if (offset >= static_span()) {
+    if (offset - static_span() + bytes <= dynamic_bytes_) return "";
+    return "at byte " + std::to_string(offset - static_span()) + " of " +
+           std::to_string(dynamic_bytes_) + " bytes of dynamic shared memory";
+  }
+  const auto variables = Symbols::get().shared();
+  if (variables.empty()) return "";  // a stripped program
+  const SharedVariable* variable = find(offset);
+  if (!variable) return "beyond any variable";
+  if (offset + bytes > variable->offset + variable->bytes)
+    return "at the end of " + variable->name();
+  // A variable of a device function is anyone's; that of another kernel lies next to one's own by
+  // chance.
+  signed char& foreign = foreign_[static_cast<std::size_t>(variable - variables.data())];
+  if (foreign < 0) foreign = !kernel_.empty() && belongs_to_another(*variable, kernel_);
+  return foreign ? "beyond the kernel's own variables" : "";
+}
+
+std::string SharedMemory::variable(std::size_t offset) const {
+  if (offset >= static_span()) return "dynamic shared memory";
+  const SharedVariable* variable = find(offset);
+  return variable ? variable->name() : "shared memory";
+}
+
+SharedMemory::Shadow& SharedMemory::shadow(std::size_t offset) {
+  if (!shadow_)  // the system provides the pages that are touched
+    shadow_.reset(static_cast<Shadow*>(std::calloc(static_span() + kDynamicBytes, sizeof(Shadow))));
+  return shadow_[offset];
+}
+
+namespace {
+
+// Those lanes whose past up to their warp function `since` the thread of `access` can rely on:
+// itself, and whoever met it, or somebody who met it later, in a warp function.
+std::uint32_t known_to(const SharedMemory::Access& access, unsigned since) {
+  std::uint32_t known = 1u << access.thread % 32;
+  for (unsigned i = access.syncs; i > since; --i)
+    if (access.warp_syncs[i - 1] & known) known |= access.warp_syncs[i - 1];
+  return known;
+}
+
+}  // namespace
+
+std::optional<SharedMemory::Race> SharedMemory::conflict(const Mark& mark, const Access& access,
+                                                         const char* what) const {
+  if (mark.cluster_epoch != cluster_epoch_) return {};
+  const Race with_last{what, mark.thread, mark.pc};
+  const bool same_block = mark.thread / 1024 == access.thread / 1024;
+  if (!same_block) return with_last;
+  if (mark.other != 0 &&
+      (mark.epoch == access.epoch || (mark.other - 1u) / 1024 != mark.thread / 1024))
+    return Race{what, mark.other - 1u, mark.other_pc};
+  if (mark.epoch != access.epoch) return {};
+  if (mark.thread / 32 != access.thread / 32) return with_last;
+  if (mark.lanes & ~known_to(access, mark.syncs)) return with_last;
+  return {};
+}
+
+void SharedMemory::add(Mark& mark, const Access& access) const {
+  const std::uint32_t lane = 1u << access.thread % 32;
+  if (mark.cluster_epoch != cluster_epoch_) {
+    mark.lanes = mark.other = 0;
+  } else if (mark.thread / 1024 == access.thread / 1024 && mark.epoch != access.epoch) {
+    mark.lanes = 0;
+    if (mark.other != 0 && (mark.other - 1u) / 1024 == access.thread / 1024) mark.other = 0;
+  } else if (mark.thread / 32 == access.thread / 32) {
+    mark.lanes &= ~known_to(access, mark.syncs);
+  } else {
+    mark.lanes = 0;
+    mark.other = static_cast<std::uint16_t>(mark.thread + 1);
+    mark.other_pc = mark.pc;
+  }
+  mark.syncs = mark.lanes ? std::min(mark.syncs, access.syncs) : access.syncs;
+  mark.lanes |= lane;
+  mark.cluster_epoch = cluster_epoch_;
+  mark.epoch = access.epoch;
+  mark.request = access.request;
+  mark.thread = static_cast<std::uint16_t>(access.thread);
+  mark.pc = access.pc;
+}
+
+std::optional<SharedMemory::Race> SharedMemory::note(std::size_t offset, unsigned bytes,
+                                                     const Access& access) {
+  const bool load = access.kind == Operation::load, atomic = access.kind == Operation::atomic;
+  std::optional<Race> race;
+  for (unsigned i = 0; i < bytes && !race; ++i) {
+    Shadow& s = shadow(offset + i);
+    const bool one_store = s.store.request == access.request && s.store.epoch == access.epoch &&
+                           s.store.thread / 32 == access.thread / 32;
+    if (!one_store)
+      race = conflict(s.store, access, load ? "read after write" : "write after write");
+    if (!race && !atomic)
+      race = conflict(s.atomic, access, load ? "read after write" : "write after write");
+    if (!race && !load) race = conflict(s.load, access, "write after read");
+    add(load ? s.load : atomic ? s.atomic : s.store, access);
+    if (!load) s.written_in = block_;
+  }
+  return race;
+}
+
+bool SharedMemory::written(std::size_t offset, unsigned bytes) const {
+  for (unsigned i = 0; i < bytes; ++i)
+    if (!shadow_ || shadow_[offset + i].written_in != block_) return false;
+  return true;
+}
+
+}  // namespace emulator

@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: MIT
+#include "symbols.hpp"
+
+#include <cxxabi.h>
+#include <elf.h>
+#include <link.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <memory>
+#include <mutex>
+#include <sstream>
+#include <unordered_map>
+
+// The linker's names for the ends of the section of __constant__ variables; null if there is none.
+extern "C" {
+extern char __start_emulator_constant[] __attribute__((weak));
+extern char __stop_emulator_constant[] __attribute__((weak));
+}
+
+namespace emulator {
+namespace {
+
+struct Segment {
+  std::uintptr_t start, end;
+  bool writable;
+};
+
+// The program's own image; shared libraries hold no kernels.
+struct Image {
+  std::uintptr_t base = 0;
+  std::size_t thread_storage_bytes = 0;
+  std::vector<Segment> segments;
+};
+
+const Image& image() {
+  static const Image found = [] {
+    Image result;
+    dl_iterate_phdr(
+        [](dl_phdr_info* info, std::size_t, void* out) {
+          auto& image = *static_cast<Image*>(out);
+          image.base = info->dlpi_addr;
+          for (int i = 0; i < info->dlpi_phnum; ++i) {
+            const auto& header = info->dlpi_phdr[i];
+            const std::uintptr_t start = info->dlpi_addr + header.p_vaddr;
+            if (header.p_type == PT_LOAD)
+              image.segments.push_back(
+                  {start, start + header.p_memsz, (header.p_flags & PF_W) != 0});
+            if (header.p_type == PT_TLS) image.thread_storage_bytes = header.p_memsz;
+          }
+          return 1;  // the first is the program
+        },
+        &result);
+    return result;
+  }();
+  return found;
+}
+
+const std::string& program() {
+  static const std::string path = [] {
+    std::string text(4096, '\0');
+    const ssize_t length = readlink("/proc/self/exe", text.data(), text.size());
+    text.resize(length > 0 ? static_cast<std::size_t>(length) : 0);
+    return text;
+  }();
+  return path;
+}
+
+std::string demangled(const std::string& symbol) {
+  int status = 0;
+  const std::unique_ptr<char, decltype(&std::free)> text(
+      abi::__cxa_demangle(symbol.c_str(), nullptr, nullptr, &status), &std::free);
+  return status == 0 ? text.get() : symbol;
+}
+
+std::string base_name(const std::string& path) { return path.substr(path.rfind('/') + 1); }
+
+// "/a/b.cu:12" or "/a/b.cu:12 (discriminator 3)"; the emulator's own headers and "??:0" give none.
+SourceLine parse(const std::string& text) {
+  const std::size_t colon = text.rfind(':');
+  if (colon == std::string::npos || text[0] == '?') return {};
+  const std::string path = text.substr(0, colon);
+  for (const char* own : {"emulator/include/", "emulator/cuda/"})
+    if (path.find(own) != std::string::npos) return {};
+  return {base_name(path), std::atoi(text.c_str() + colon + 1)};
+}
+
+}  // namespace
+
+std::string SharedVariable::name() const {
+  const std::string text = demangled(symbol);
+  return text.substr(text.rfind(':') + 1);
+}
+
+const Symbols& Symbols::get() {
+  static const Symbols symbols;
+  return symbols;
+}
+
+Symbols::Symbols() {
+  std::ifstream file(program(), std::ios::binary);
+  const std::string bytes(std::istreambuf_iterator<char>(file), {});
+  if (bytes.size() < sizeof(Elf64_Ehdr)) return;
+  const auto* header = reinterpret_cast<const Elf64_Ehdr*>(bytes.data());
+  const auto* sections = reinterpret_cast<const Elf64_Shdr*>(bytes.data() + header->e_shoff);
+  for (int i = 0; i < header->e_shnum; ++i) {
+    if (sections[i].sh_type != SHT_SYMTAB) continue;
+    const char* names = bytes.data() + sections[sections[i].sh_link].sh_offset;
+    const auto* symbols = reinterpret_cast<const Elf64_Sym*>(bytes.data() + sections[i].sh_offset);
+    for (std::size_t s = 0; s < sections[i].sh_size / sizeof(Elf64_Sym); ++s) {
+      const Elf64_Sym& symbol = symbols[s];
+      if (symbol.st_shndx == SHN_UNDEF) continue;
+      const char* name = names + symbol.st_name;
+      if (ELF64_ST_TYPE(symbol.st_info) == STT_FUNC)
+        functions_.emplace(image().base + symbol.st_value, name);
+      else if (ELF64_ST_TYPE(symbol.st_info) == STT_TLS)
+        shared_.push_back({symbol.st_value, symbol.st_size, name});
+    }
+  }
+  std::ranges::sort(shared_, {}, &SharedVariable::offset);
+}
+
+std::string Symbols::function(const void* address) const {
+  const auto found = functions_.find(reinterpret_cast<std::uintptr_t>(address));
+  return found == functions_.end() ? "" : found->second;
+}
+
+std::string kernel_name(const std::string& symbol) {
+  std::string text = demangled(symbol);
+  for (std::size_t at; (at = text.find("(anonymous namespace)::")) != std::string::npos;)
+    text.erase(at, 23);
+  // Up to the parameter list; template arguments may hold parentheses of their own.
+  std::size_t start = 0, end = 0, depth = 0;
+  for (; end < text.size() && !(depth == 0 && text[end] == '('); ++end) {
+    if (text[end] == '<') ++depth;
+    if (text[end] == '>') --depth;
+    if (depth == 0 && (text[end] == ' ' || text[end] == ':')) start = end + 1;
+  }
+  return text.substr(start, end - start);
+}
+
+std::string SourceLine::text() const {
+  return file.empty() ? "an unknown line" : file + ":" + std::to_string(line);
+}
+
+namespace {
+
+std::vector<SourceLine> look_up(std::span<const std::uintptr_t> return_addresses) {
+  constexpr std::size_t kAtOnce = 500;
+  std::vector<SourceLine> lines;
+  for (std::size_t first = 0; first < return_addresses.size(); first += kAtOnce) {
+    const auto part =
+        return_addresses.subspan(first, std::min(kAtOnce, return_addresses.size() - first));
+    std::ostringstream command;
+    command << "addr2line -a -i -e '" << program() << "'" << std::hex;
+    for (const std::uintptr_t address : part) command << " 0x" << address - 1 - image().base;
+    command << " 2>/dev/null";
+    const std::size_t before = lines.size();
+    if (FILE* pipe = popen(command.str().c_str(), "r")) {
+      char buffer[4096];
+      while (std::fgets(buffer, sizeof(buffer), pipe)) {
+        std::string text(buffer);
+        text.erase(text.find_last_not_of("\n") + 1);
+        if (text.starts_with("0x"))
+          lines.emplace_back();
+        else if (!lines.empty() && lines.back().file.empty())
+          lines.back() = parse(text);
+      }
+      pclose(pipe);
+    }
+    lines.resize(before + part.size());
+  }
+  return lines;
+}
+
+}  // namespace
+
+// Remembered, since looking them up starts a program.
+std::vector<SourceLine> source_lines(std::span<const std::uintptr_t> return_addresses) {
+  static std::mutex mutex;
+  static std::unordered_map<std::uintptr_t, SourceLine> known;
+  const std::lock_guard lock(mutex);
+  std::vector<std::uintptr_t> unknown;
+  for (const std::uintptr_t address : return_addresses)
+    if (!known.contains(address)) unknown.push_back(address);
+  const std::vector<SourceLine> found = look_up(unknown);
+  for (std::size_t i = 0; i < unknown.size(); ++i) known[unknown[i]] = found[i];
+  std::vector<SourceLine> lines;
+  for (const std::uintptr_t address : return_addresses) lines.push_back(known[address]);
+  return lines;
+}
+
+std::span<char> thread_storage() {
+  char* start = nullptr;
+  dl_iterate_phdr(
+      [](dl_phdr_info* info, std::size_t, void* out) {
+        *static_cast<char**>(out) = static_cast<char*>(info->dlpi_tls_data);
+        return 1;
+      },
+      &start);
+  return {start, start ? image().thread_storage_bytes : 0};
+}
+
+std::uintptr_t image_offset(std::uintptr_t address) { return address - image().base; }
+
+bool in_image(std::uintptr_t address) {
+  return std::ranges::any_of(image().segments, [&](const Segment& segment) {
+    return address >= segment.start && address < segment.end;
+  });
+}
+
+bool is_constant(std::uintptr_t address) {
+  if (address >= reinterpret_cast<std::uintptr_t>(__start_emulator_constant) &&
+      address < reinterpret_cast<std::uintptr_t>(__stop_emulator_constant))
+    return true;
+  return std::ranges::any_of(image().segments, [&](const Segment& segment) {
+    return !segment.writable && address >= segment.start && address < segment.end;
+  });
+}
+
+}  // namespace emulator

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: MIT
+//
+// What the program's own symbol table and debug information say.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace emulator {
+
+/// A __shared__ variable: thread-local storage of the program.
+struct SharedVariable {
+  std::size_t offset, bytes;  ///< in the block's static shared memory
+  std::string symbol;         ///< mangled: _ZZ, the function it is in, E, its name
+  std::string name() const;   ///< the last part of that
+};
+
+class Symbols {
+ public:
+  static const Symbols& get();
+
+  /// The mangled name of the function at `address`; empty if the program is stripped.
+  std::string function(const void* address) const;
+  /// By offset.
+  std::span<const SharedVariable> shared() const { return shared_; }
+
+ private:
+  Symbols();
+  std::map<std::uintptr_t, std::string> functions_;
+  std::vector<SharedVariable> shared_;
+};
+
+/// "tiled<unsigned int, 1>" for a mangled kernel name: without namespaces, result and parameters.
+std::string kernel_name(const std::string& symbol);
+
+struct SourceLine {
+  std::string file;  ///< without directories; empty if not known
+  int line = 0;
+  std::string text() const;  ///< "transpose.cu:118"
+};
+
+/// The lines that the instructions before `return_addresses` come from; where code was inlined,
+/// the innermost that is not the emulator's own. Runs addr2line (binutils).
+std::vector<SourceLine> source_lines(std::span<const std::uintptr_t> return_addresses);
+
+/// The range of this thread's copy of the program's thread-local storage.
+std::span<char> thread_storage();
+
+/// Where `address` lies in the program's own image: the same in every run.
+std::uintptr_t image_offset(std::uintptr_t address);
+/// Whether `address` lies in the program's own image (__device__ variables, constants).
+bool in_image(std::uintptr_t address);
+/// Whether it lies there and cannot be written, or is a __constant__.
+bool is_constant(std::uintptr_t address);
+
+}  // namespace emulator

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: MIT
+#include "traps.hpp"
+
+#include <signal.h>
+#include <ucontext.h>
+
+#include <cstdint>
+
+#include "lane.hpp"
+
+namespace emulator {
+namespace {
+
+constexpr std::size_t kStackBytesOfSignals = 64 * 1024;
+constexpr int kSignals[] = {SIGSEGV, SIGBUS, SIGFPE};
+struct sigaction previous[64];
+
+[[noreturn]] void leave_lane() {
+  yield(*current_lane, State::stopped);
+  __builtin_unreachable();
+}
+
+// Makes the interrupted lane go on in leave_lane. It never comes back, so its stack is free.
+void on_trap(int signal, siginfo_t* info, void* context) {
+  Lane* lane = current_lane;
+  if (!lane) {  // not a kernel's: the instruction traps again, with whoever was there before
+    sigaction(signal, &previous[signal], nullptr);
+    return;
+  }
+  auto& machine = static_cast<ucontext_t*>(context)->uc_mcontext;
+  const std::uintptr_t top = (lane->stack + kStackBytes - 64) & ~std::uintptr_t{15};
+  lane->trap = signal;
+  lane->trap_address = reinterpret_cast<std::uintptr_t>(info->si_addr);
+#if defined(__x86_64__)
+  lane->pc = static_cast<std::uintptr_t>(machine.gregs[REG_RIP]) + 1;
+  machine.gregs[REG_RIP] = static_cast<greg_t>(reinterpret_cast<std::uintptr_t>(leave_lane));
+  machine.gregs[REG_RSP] = static_cast<greg_t>(top - 8);  // as after a call
+#else
+  lane->pc = machine.pc + 1;
+  machine.pc = reinterpret_cast<std::uintptr_t>(leave_lane);
+  machine.sp = top;
+#endif
+}
+
+void install() {
+  struct sigaction action{};
+  action.sa_sigaction = on_trap;
+  action.sa_flags = SA_SIGINFO | SA_ONSTACK;
+  sigemptyset(&action.sa_mask);
+  for (const int signal : kSignals) sigaction(signal, &action, &previous[signal]);
+}
+
+}  // namespace
+
+TrapHandling::TrapHandling() : stack_(new std::byte[kStackBytesOfSignals]) {
+  static const bool installed = (install(), true);
+  static_cast<void>(installed);
+  const stack_t stack{.ss_sp = stack_.get(), .ss_flags = 0, .ss_size = kStackBytesOfSignals};
+  sigaltstack(&stack, nullptr);
+}
+
+TrapHandling::~TrapHandling() {
+  const stack_t none{.ss_sp = nullptr, .ss_flags = SS_DISABLE, .ss_size = 0};
+  sigaltstack(&none, nullptr);
+}
+
+}  // namespace emulator

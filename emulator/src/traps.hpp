@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <cstddef>
+#include <memory>
+
+namespace emulator {
+
+/// While it lives, the processor's traps in lanes of this host thread, such as of an access far out
+/// of bounds, stop the lane (State::stopped) and not the process.
+class TrapHandling {
+ public:
+  TrapHandling();
+  ~TrapHandling();
+  TrapHandling(const TrapHandling&) = delete;
+
+ private:
+  // Signals are handled on a stack of their own: the lane's may be what ran out.
+  std::unique_ptr<std::byte[]> stack_;
+};
+
+}  // namespace emulator

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: MIT
+//
+// Every rung on the emulator with its eyes open: free of races, of reads of what nobody wrote and
+// of accesses out of bounds on the awkward shapes, whatever the order of threads; and its figures
+// the same however many host threads ran it.
+#include <gtest/gtest.h>
+
+#include <tuple>
+
+#include "cuda_check.hpp"
+#include "emulator/report.hpp"
+#include "ladder.hpp"
+#include "study.hpp"
+
+namespace ladders {
+
+struct Named {
+  const Ladder* ladder;
+  const Rung* rung;
+  friend void PrintTo(const Named& n, std::ostream* out) {
+    *out << n.ladder->name << '/' << n.rung->name;
+  }
+};
+
+namespace {
+
+std::vector<Named> kernel_rungs() {
+  std::vector<Named> result;
+  for (const Ladder& ladder : catalogue())
+    for (const Rung& rung : ladder.rungs) {
+      const Row row = [&] {
+        for (const Row& candidate : rows(ladder, Shapes::tested))
+          if (candidate.rung == &rung) return candidate;
+        throw std::logic_error("a rung without a tested shape");
+      }();
+      if (rung.at(row.point).kernel) result.push_back({&ladder, &rung});
+    }
+  return result;
+}
+
+// For the rung's own launches, not for those that fill its inputs and look at its output.
+struct Settings {
+  explicit Settings(emulator::Order order = emulator::Order::forward, int workers = 0,
+                    bool check = false) {
+    emulator::options().order = order;
+    emulator::options().workers = workers;
+    emulator::options().check = check;
+  }
+  ~Settings() { emulator::options() = {}; }
+};
+
+Study& study() {
+  allocation_granularity = 1;
+  static Study study(Device::open(0), {});
+  return study;
+}
+
+// Shapes of tens of millions of threads, which are there for the limits of a grid, run uncounted
+// only (ladder_tests_emulated).
+constexpr double kMostThreads = 4e6;
+double threads(const Row& row) {
+  const Implementation implementation = row.rung->at(row.point);
+  const LaunchPlan plan = implementation.plan(row.point, study().device(), implementation.kernel);
+  return double(plan.grid.x) * plan.grid.y * plan.grid.z * plan.block.x * plan.block.y;
+}
+
+class EveryKernel : public testing::TestWithParam<Named> {
+ protected:
+  template <class F>
+  void for_each_row(F f) {
+    int ran = 0;
+    for (const Row& row : rows(*GetParam().ladder, Shapes::tested)) {
+      if (row.rung != GetParam().rung) continue;
+      if (!skip_reason(row, study().device()).empty()) continue;
+      SCOPED_TRACE(row.name());
+      try {
+        if (threads(row) > kMostThreads) continue;
+        f(row);
+        ++ran;
+      } catch (const DoesNotFit&) {
+      } catch (const std::exception& error) {
+        ADD_FAILURE() << error.what();
+      }
+    }
+    EXPECT_GT(ran, 0) << "no row of it can run";
+  }
+};
+
+TEST_P(EveryKernel, IsCleanInAnyOrder) {
+  using emulator::Order;
+  for (const Order order : {Order::forward, Order::reverse, Order::random}) {
+    SCOPED_TRACE(static_cast<int>(order));
+    Rung checked = *GetParam().rung;
+    checked.choose = [order](const Case& point) {
+      Implementation implementation = GetParam().rung->at(point);
+      implementation.launch = [order, launch = implementation.launch](auto&&... arguments) {
+        const Settings settings(order, 0, true);
+        launch(arguments...);
+      };
+      return implementation;
+    };
+    for_each_row([&](Row row) {
+      row.rung = &checked;
+      study().verify(row);
+    });
+  }
+}
+
+// Everything that a report says, in a form that compares.
+auto key(const emulator::Line& l) {
+  return std::tuple(l.kernel, l.file, l.line, l.space, l.operation, l.bytes, l.worst);
+}
+auto key(const emulator::Traffic& t) {
+  return std::tuple(t.requests, t.lanes, t.bytes, t.transactions, t.ideal, t.worst, t.serialised);
+}
+auto key(const emulator::Report& r) {
+  return std::tuple(r.launches, r.blocks, r.threads, r.barriers, r.cluster_barriers,
+                    r.warp_operations, r.warp_steps, r.lane_steps, r.compulsory_read,
+                    r.compulsory_written);
+}
+
+TEST_P(EveryKernel, CountsTheSameOnAnyNumberOfWorkers) {
+  for_each_row([&](const Row& row) {
+    const Implementation implementation = row.rung->at(row.point);
+    const LaunchPlan plan = implementation.plan(row.point, study().device(), implementation.kernel);
+    occupancy(implementation.kernel, plan, study().device());  // allows what the plan asks for
+    const std::unique_ptr<Problem> problem = row.ladder->problem(row.shape, study().device());
+    const auto count = [&](int workers) {
+      const Settings settings(emulator::Order::forward, workers);
+      const emulator::Recording recording;
+      implementation.launch(plan, *problem, nullptr);
+      return recording.report();
+    };
+    const emulator::Report one = count(1);
+    for (const int workers : {2, 5}) {
+      const emulator::Report several = count(workers);
+      EXPECT_EQ(key(one), key(several)) << workers << " workers";
+      ASSERT_EQ(one.lines.size(), several.lines.size());
+      for (size_t i = 0; i < one.lines.size(); ++i) {
+        EXPECT_EQ(key(one.lines[i]), key(several.lines[i])) << workers << " workers";
+        EXPECT_EQ(key(one.lines[i].traffic), key(several.lines[i].traffic)) << workers;
+      }
+    }
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(Emulated, EveryKernel, testing::ValuesIn(kernel_rungs()),
+                         [](const auto& info) {
+                           return info.param.ladder->name + "_" + info.param.rung->name;
+                         });
+
+TEST(Emulated, CountsAreSeen) { EXPECT_TRUE(emulator::counted()); }
+
+}  // namespace
+}  // namespace ladders

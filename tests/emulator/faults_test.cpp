@@ -1,0 +1,674 @@
+// SPDX-License-Identifier: MIT
+//
+// Kernels that are each wrong in one way. Every fault must be found, in whatever order threads run,
+// and reported with its kind, kernel, source line, block and thread. The lines that may be named
+// are those marked "fault"; where threads wait for each other all of them must be.
+#include <cooperative_groups.h>
+
+#include <regex>
+
+#include "support.hpp"
+
+namespace cg = cooperative_groups;
+
+namespace emulator {
+namespace {
+
+constexpr int kInts = 64;  // of the buffer that the kernels are given
+
+struct Planted {
+  std::string what;  ///< regular expression for the kind of fault
+  Shape shape{1, 64};
+  unsigned cluster = 1;
+  std::string who = R"(block \(\d+, \d+, \d+\) thread \(\d+, \d+, \d+\))";
+};
+
+enum class Named { one_line, all_lines, no_line };
+
+template <class... A>
+void expect_fault(const std::string& kernel, void (*function)(int*, A...), const Planted& planted,
+                  Named named, A... arguments) {
+  for (const Order order : kOrders) {
+    SCOPED_TRACE(name(order));
+    const Settings settings({.order = order, .check = true});
+    const DeviceArray<int> data(kInts);
+    const cudaError_t error =
+        planted.cluster == 1
+            ? launch(planted.shape, function, data.data(), arguments...)
+            : launch_clusters(planted.cluster, planted.shape, function, data.data(), arguments...);
+    EXPECT_EQ(cudaGetLastError(), error);
+    ASSERT_EQ(error, cudaErrorLaunchFailure) << kernel << " was accepted";
+    const std::string text = cudaGetErrorString(error);
+    EXPECT_EQ(text, last_fault());
+    EXPECT_TRUE(std::regex_search(text, std::regex(planted.what))) << text;
+    EXPECT_NE(text.find("kernel " + kernel), std::string::npos) << text;
+    EXPECT_TRUE(std::regex_search(text, std::regex(planted.who))) << text;
+    const std::vector<int> lines = marked_lines(__FILE__, kernel, "fault");
+    if (named == Named::no_line) continue;
+    ASSERT_FALSE(lines.empty());
+    std::size_t found = 0;
+    for (const int line : lines) {
+      const std::string place = "faults_test.cpp:" + std::to_string(line);
+      const bool one = text.find("kernel " + kernel + " at " + place + ", block (") != text.npos;
+      found += named == Named::one_line ? one : text.find(place + " (first block (") != text.npos;
+    }
+    EXPECT_EQ(found, named == Named::one_line ? 1 : lines.size()) << text;
+  }
+}
+
+// The fault is at one of the marked lines.
+#define EXPECT_FAULT(kernel, ...) \
+  expect_fault(#kernel, kernel, Planted{__VA_ARGS__}, Named::one_line)
+// Threads wait at all of the marked lines.
+#define EXPECT_STUCK(kernel, ...) \
+  expect_fault(#kernel, kernel, Planted{__VA_ARGS__}, Named::all_lines)
+
+// ---- barriers
+
+__global__ void barriers_at_different_lines(int* data) {
+  if (threadIdx.x < 40) {
+    data[threadIdx.x] = 1;
+    __syncthreads();  // fault
+  } else {
+    data[threadIdx.x] = 2;
+    __syncthreads();  // fault
+  }
+}
+TEST(Faults, BarriersAtDifferentLines) {
+  EXPECT_STUCK(barriers_at_different_lines, "divergent barrier.*: 40 threads.*, 24 threads");
+}
+
+__global__ void barrier_for_half_the_block(int* data) {
+  if (threadIdx.x < 32) __syncthreads();  // fault
+  data[threadIdx.x] = 1;
+}
+TEST(Faults, BarrierForHalfTheBlock) {
+  EXPECT_STUCK(barrier_for_half_the_block, "missed barrier.*32 threads have exited");
+}
+
+__global__ void barrier_after_early_return(int* data) {
+  if (threadIdx.x >= 48) return;
+  data[threadIdx.x] = 1;
+  __syncthreads();  // fault
+}
+TEST(Faults, BarrierAfterEarlyReturn) {
+  EXPECT_STUCK(barrier_after_early_return,
+               "missed barrier.*16 threads have exited.*48 threads wait");
+}
+TEST(Faults, BarrierAfterEarlyReturnMayBeAllowed) {
+  const Settings settings({.check = true, .exited_threads_may_miss_barriers = true});
+  const DeviceArray<int> data(kInts);
+  EXPECT_EQ(launch({1, 64}, barrier_after_early_return, data.data()), cudaSuccess);
+}
+
+__global__ void barrier_in_loops_of_different_length(int* data) {
+  for (unsigned i = 0; i < 2 + threadIdx.x / 32; ++i) {
+    data[threadIdx.x] += 1;
+    __syncthreads();  // fault
+  }
+}
+TEST(Faults, BarrierInLoopsOfDifferentLength) {
+  EXPECT_STUCK(barrier_in_loops_of_different_length, "missed barrier.*32 threads have exited");
+}
+
+__global__ void barrier_against_shuffle(int* data) {
+  if (threadIdx.x % 32 < 16)
+    data[threadIdx.x] = __shfl_sync(~0u, 1, 0);  // fault
+  else
+    __syncthreads();  // fault
+}
+TEST(Faults, BarrierAgainstShuffle) {
+  expect_fault("barrier_against_shuffle", barrier_against_shuffle, {"deadlock"}, Named::all_lines);
+}
+
+__global__ void barrier_against_cluster_barrier(int* data) {
+  data[threadIdx.x] = 1;
+  if (threadIdx.x < 32)
+    cg::this_cluster().sync();  // fault
+  else
+    __syncthreads();  // fault
+}
+TEST(Faults, BarrierAgainstClusterBarrier) {
+  EXPECT_STUCK(barrier_against_cluster_barrier, "deadlock", {2, 64}, 2);
+}
+
+__global__ void missed_cluster_barrier(int* data) {
+  if (threadIdx.x == 5) return;
+  data[threadIdx.x] = 1;
+  cg::this_cluster().sync();  // fault
+}
+TEST(Faults, MissedClusterBarrier) {
+  EXPECT_STUCK(missed_cluster_barrier, "missed cluster barrier.*1 threads have exited", {2, 64}, 2);
+}
+
+__global__ void cluster_barrier_missed_by_a_block(int* data) {
+  data[threadIdx.x] = 1;
+  if (blockIdx.x == 0) cg::this_cluster().sync();  // fault
+}
+TEST(Faults, ClusterBarrierMissedByABlock) {
+  EXPECT_STUCK(cluster_barrier_missed_by_a_block, "missed cluster barrier", {2, 64}, 2);
+}
+
+// ---- warp functions
+
+__global__ void shuffle_mask_without_the_caller(int* data) {
+  if (threadIdx.x < 8) data[threadIdx.x] = __shfl_sync(0xF0u, 1, 4);  // fault
+}
+TEST(Faults, ShuffleMaskWithoutTheCaller) {
+  EXPECT_FAULT(shuffle_mask_without_the_caller, "calling lane is not in its own mask", {1, 32});
+}
+
+__global__ void shuffle_mask_with_exited_lanes(int* data) {
+  if (threadIdx.x % 2 == 1) return;
+  data[threadIdx.x] = __shfl_down_sync(~0u, 1, 2);  // fault
+}
+TEST(Faults, ShuffleMaskWithExitedLanes) {
+  EXPECT_FAULT(shuffle_mask_with_exited_lanes, "names lane 1, which has exited", {1, 32});
+}
+
+__global__ void shuffle_from_outside_the_mask(int* data) {
+  if (threadIdx.x < 8) data[threadIdx.x] = __shfl_sync(0xFFu, 1, 8);  // fault
+}
+TEST(Faults, ShuffleFromOutsideTheMask) {
+  EXPECT_FAULT(shuffle_from_outside_the_mask, "reads lane 8, which is not in the mask", {1, 32});
+}
+
+__global__ void shuffle_from_beyond_a_partial_warp(int* data) {
+  data[threadIdx.x] = __shfl_down_sync(~0u, 1, 8);  // fault
+}
+TEST(Faults, ShuffleFromBeyondAPartialWarp) {
+  EXPECT_FAULT(shuffle_from_beyond_a_partial_warp, "which is not in the mask", {1, 48}, 1,
+               R"(block \(0, 0, 0\) thread \((3[2-9]|4\d), 0, 0\))");
+}
+
+__global__ void shuffle_masks_that_disagree(int* data) {
+  if (threadIdx.x < 16)
+    data[threadIdx.x] = __shfl_xor_sync(~0u, 1, 1);  // fault
+  else
+    data[threadIdx.x] = __shfl_xor_sync(0xFFFF0000u, 1, 1);
+}
+TEST(Faults, ShuffleMasksThatDisagree) {
+  // The upper half is served and exits; the lower half named it.
+  EXPECT_FAULT(shuffle_masks_that_disagree, "names lane 16, which has exited", {1, 32});
+}
+
+__global__ void shuffle_masks_that_disagree_on_both_sides(int* data) {
+  const unsigned mask = threadIdx.x < 16 ? 0x1FFFFu : 0xFFFF8000u;
+  data[threadIdx.x] = __shfl_xor_sync(mask, 1, 1);  // fault
+}
+TEST(Faults, ShuffleMasksThatDisagreeOnBothSides) {
+  EXPECT_STUCK(shuffle_masks_that_disagree_on_both_sides, "deadlock", {1, 32});
+}
+
+__global__ void shuffle_against_vote(int* data) {
+  if (threadIdx.x < 16)
+    data[threadIdx.x] = __shfl_sync(~0u, 1, 0);  // fault
+  else
+    data[threadIdx.x] = __all_sync(~0u, 1);  // fault
+}
+TEST(Faults, ShuffleAgainstVote) {
+  EXPECT_STUCK(shuffle_against_vote, "deadlock.*16 threads.*16 threads", {1, 32});
+}
+
+// ---- races. Which access comes second, and is reported, depends on the order.
+
+__global__ void race_read_after_write(int* data) {
+  __shared__ int s[64];
+  s[threadIdx.x] = 0;
+  __syncthreads();
+  if (threadIdx.x < 32) s[threadIdx.x] = 1;              // fault
+  if (threadIdx.x >= 32) data[0] = s[threadIdx.x - 32];  // fault
+}
+TEST(Faults, RaceReadAfterWrite) {
+  EXPECT_FAULT(race_read_after_write,
+               "shared-memory race between warps: (read after write|write after read) of s");
+}
+
+__global__ void race_write_after_read(int* data) {
+  __shared__ int s[64];
+  s[threadIdx.x] = 1;
+  __syncthreads();
+  const int value = s[63 - threadIdx.x];  // fault
+  s[threadIdx.x] = value;                 // fault
+  __syncthreads();
+  data[threadIdx.x] = s[threadIdx.x];
+}
+TEST(Faults, RaceWriteAfterRead) {
+  EXPECT_FAULT(race_write_after_read,
+               "race between warps: (read after write|write after read) of s");
+}
+
+__global__ void race_write_after_write(int* data) {
+  __shared__ int s[32];
+  s[threadIdx.x % 32] = static_cast<int>(threadIdx.x);  // fault
+  __syncthreads();
+  data[threadIdx.x] = s[threadIdx.x % 32];
+}
+TEST(Faults, RaceWriteAfterWrite) {
+  EXPECT_FAULT(race_write_after_write, "race between warps: write after write of s with thread");
+}
+
+__global__ void race_with_an_atomic(int* data) {
+  __shared__ int s;
+  if (threadIdx.x == 0) s = 0;
+  __syncthreads();
+  atomicAdd(&s, 1);                    // fault
+  if (threadIdx.x == 63) data[0] = s;  // fault
+}
+TEST(Faults, RaceWithAnAtomic) { EXPECT_FAULT(race_with_an_atomic, "race (between|inside)"); }
+
+__global__ void race_of_atomic_and_initialisation(int* data) {
+  __shared__ int s[4];
+  if (threadIdx.x < 4) s[threadIdx.x] = 0;  // fault
+  atomicAdd(&s[threadIdx.x % 4], 1);        // fault
+  __syncthreads();
+  if (threadIdx.x < 4) data[threadIdx.x] = s[threadIdx.x];
+}
+TEST(Faults, RaceOfAtomicAndInitialisation) {
+  EXPECT_FAULT(race_of_atomic_and_initialisation, "race|uninitialised shared memory: atomic of s");
+}
+
+__global__ void race_in_tree_reduction(int* data) {
+  __shared__ int s[256];
+  s[threadIdx.x] = 1;
+  __syncthreads();
+  for (unsigned k = 128; k > 0; k /= 2)
+    if (threadIdx.x < k) s[threadIdx.x] += s[threadIdx.x + k];  // fault
+  if (threadIdx.x == 0) data[0] = s[0];
+}
+TEST(Faults, RaceInTreeReduction) {
+  EXPECT_FAULT(race_in_tree_reduction, "race (between warps|inside a warp)", {1, 256});
+}
+
+__global__ void race_of_double_buffering(int* data) {
+  __shared__ int s[2][64];
+  int sum = 0;
+  for (int i = 0; i < 4; ++i) {
+    s[0][threadIdx.x] = i;  // fault
+    __syncthreads();
+    sum += s[0][63 - threadIdx.x];  // fault
+    s[1][threadIdx.x] = i;
+  }
+  __syncthreads();
+  data[threadIdx.x] = sum + s[1][threadIdx.x];
+}
+TEST(Faults, RaceOfDoubleBuffering) {
+  EXPECT_FAULT(race_of_double_buffering, "race between warps: (write after read|read after write)");
+}
+
+__global__ void race_inside_a_warp(int* data) {
+  __shared__ int s[32];
+  s[threadIdx.x] = 0;
+  __syncwarp();
+  s[threadIdx.x] = 1;
+  data[threadIdx.x] = s[31 - threadIdx.x];  // fault
+}
+TEST(Faults, RaceInsideAWarp) {
+  EXPECT_FAULT(race_inside_a_warp, "race inside a warp: read after write of s", {1, 32});
+}
+
+__global__ void race_of_warp_synchronous_reduction(int* data) {
+  __shared__ int s[64];
+  volatile int* v = s;
+  s[threadIdx.x] = 1;
+  __syncthreads();
+  if (threadIdx.x < 32) {
+    v[threadIdx.x] = v[threadIdx.x] + v[threadIdx.x + 32];
+    v[threadIdx.x] = v[threadIdx.x] + v[threadIdx.x + 16];  // fault
+    v[threadIdx.x] = v[threadIdx.x] + v[threadIdx.x + 8];
+  }
+  if (threadIdx.x == 0) data[0] = s[0];
+}
+TEST(Faults, RaceOfWarpSynchronousReduction) {
+  EXPECT_FAULT(race_of_warp_synchronous_reduction, "race inside a warp: read after write of s");
+}
+
+__global__ void race_between_bytes_of_one_access(int* data) {
+  __shared__ int4 s[16];
+  s[threadIdx.x % 16] = make_int4(1, 2, 3, 4);  // fault
+  __syncthreads();
+  data[threadIdx.x] = s[threadIdx.x % 16].w;
+}
+TEST(Faults, RaceOfWideAccesses) {
+  EXPECT_FAULT(race_between_bytes_of_one_access, "race between warps: write after write");
+}
+
+__global__ void race_of_narrow_and_wide(int* data) {
+  __shared__ __align__(16) unsigned char s[128];
+  if (threadIdx.x < 32) reinterpret_cast<unsigned*>(s)[threadIdx.x] = 0;
+  __syncthreads();
+  if (threadIdx.x < 4)
+    *reinterpret_cast<int4*>(s + 16 * threadIdx.x) = make_int4(1, 1, 1, 1);  // fault
+  if (threadIdx.x == 32) data[0] = s[37];                                    // fault
+}
+TEST(Faults, RaceOfNarrowAndWide) { EXPECT_FAULT(race_of_narrow_and_wide, "race between warps"); }
+
+// ---- shared memory that nobody wrote
+
+__global__ void uninitialised_static(int* data) {
+  __shared__ int s[64];
+  if (threadIdx.x < 32) s[threadIdx.x] = 1;
+  __syncthreads();
+  data[threadIdx.x] = s[threadIdx.x];  // fault
+}
+TEST(Faults, UninitialisedStatic) {
+  EXPECT_FAULT(uninitialised_static, "uninitialised shared memory: load of s", {1, 64}, 1,
+               R"(block \(0, 0, 0\) thread \((3[2-9]|[45]\d|6[0-3]), 0, 0\))");
+}
+
+__global__ void never_written_at_all(int* data) {
+  __shared__ int s[64];
+  data[threadIdx.x] = s[threadIdx.x];  // fault
+}
+TEST(Faults, NeverWrittenAtAll) {
+  EXPECT_FAULT(never_written_at_all, "uninitialised shared memory: load of s");
+}
+
+__global__ void left_over_from_the_last_block(int* data) {
+  __shared__ int s[64];
+  if (blockIdx.x == 0) s[threadIdx.x] = 1;
+  __syncthreads();
+  data[threadIdx.x] = s[threadIdx.x];  // fault
+}
+TEST(Faults, LeftOverFromTheLastBlock) {
+  EXPECT_FAULT(left_over_from_the_last_block, "uninitialised shared memory: load of s", {5, 64}, 1,
+               R"(block \([1-4], 0, 0\) thread)");
+}
+
+__global__ void uninitialised_dynamic(int* data) {
+  int* s = static_cast<int*>(dynamic_shared());
+  s[threadIdx.x] = 1;
+  __syncthreads();
+  data[threadIdx.x] = s[threadIdx.x + 1];  // fault
+}
+TEST(Faults, UninitialisedDynamic) {
+  EXPECT_FAULT(uninitialised_dynamic, "uninitialised shared memory: load of dynamic shared memory",
+               {1, 64, 1024}, 1, R"(block \(0, 0, 0\) thread \(63, 0, 0\))");
+}
+
+__global__ void uninitialised_half_of_a_vector(int* data) {
+  __shared__ float2 s[64];
+  s[threadIdx.x].x = 1;
+  __syncthreads();
+  const float2 v = s[threadIdx.x];  // fault
+  data[threadIdx.x] = static_cast<int>(v.x + v.y);
+}
+TEST(Faults, UninitialisedHalfOfAVector) {
+  EXPECT_FAULT(uninitialised_half_of_a_vector, "uninitialised shared memory: load of s");
+}
+
+__global__ void uninitialised_histogram(int* data) {
+  __shared__ int bins[8];
+  atomicAdd(&bins[threadIdx.x % 8], 1);  // fault
+  __syncthreads();
+  if (threadIdx.x < 8) data[threadIdx.x] = bins[threadIdx.x];
+}
+TEST(Faults, UninitialisedHistogram) {
+  EXPECT_FAULT(uninitialised_histogram, "uninitialised shared memory: atomic of bins");
+}
+
+// ---- out of bounds, global
+
+__global__ void one_past_the_end(int* data) {
+  data[threadIdx.x + 1] = 1;  // fault
+}
+TEST(Faults, OnePastTheEnd) {
+  EXPECT_FAULT(one_past_the_end, "out-of-bounds global store: byte 25[69] of a buffer of 256",
+               {1, 64}, 1, R"(block \(0, 0, 0\) thread \(63, 0, 0\))");
+}
+
+__global__ void wrong_block_index(int* data) {
+  data[blockIdx.x * 64 + threadIdx.x / 2] = 1;  // fault
+}
+TEST(Faults, WrongBlockIndex) {
+  EXPECT_FAULT(wrong_block_index, "out-of-bounds global store", {2, {64, 2}}, 1,
+               R"(block \(1, 0, 0\) thread)");
+}
+
+__global__ void far_away(int* data) {
+  data[threadIdx.x + (std::size_t{1} << 40)] += 1;  // fault
+}
+TEST(Faults, FarAway) { EXPECT_FAULT(far_away, "out-of-bounds global load: not device memory"); }
+
+__global__ void null_pointer(int* data) {
+  int* nothing = data == nullptr ? data : reinterpret_cast<int*>(threadIdx.x * 4u);
+  *nothing = 1;  // fault
+}
+TEST(Faults, NullPointer) { EXPECT_FAULT(null_pointer, "out-of-bounds global store"); }
+
+__global__ void one_before_the_start(int* data) {
+  data[static_cast<int>(threadIdx.x) - 1] = 1;  // fault
+}
+TEST(Faults, OneBeforeTheStart) {
+  EXPECT_FAULT(one_before_the_start, "out-of-bounds global store", {1, 64}, 1,
+               R"(block \(0, 0, 0\) thread \(0, 0, 0\))");
+}
+
+__global__ void beyond_the_page(int* data) {
+  data[threadIdx.x + 1024] = 1;  // fault
+}
+TEST(Faults, BeyondThePage) { EXPECT_FAULT(beyond_the_page, "out-of-bounds global store"); }
+
+__global__ void elsewhere(int* data, int* other) {
+  data[threadIdx.x] = other[threadIdx.x];  // fault
+}
+TEST(Faults, FreedBuffer) {
+  int* freed = nullptr;
+  ASSERT_EQ(cudaMalloc(&freed, 1 << 20), cudaSuccess);
+  ASSERT_EQ(cudaFree(freed), cudaSuccess);
+  expect_fault("elsewhere", elsewhere, {"out-of-bounds global load: not device memory"},
+               Named::one_line, freed);
+}
+TEST(Faults, HostPointer) {
+  std::vector<int> host(kInts);
+  expect_fault("elsewhere", elsewhere, {"out-of-bounds global load: not device memory"},
+               Named::one_line, host.data());
+}
+
+__global__ void wide_access_at_the_end(int* data) {
+  if (threadIdx.x == 0)
+    *reinterpret_cast<int4*>(data + kInts - 2) = make_int4(1, 2, 3, 4);  // fault
+}
+TEST(Faults, WideAccessAtTheEnd) {
+  EXPECT_FAULT(wide_access_at_the_end, "out-of-bounds global store|misaligned", {1, 32});
+}
+
+__global__ void misaligned(int* data) {
+  if (threadIdx.x == 0) *reinterpret_cast<int2*>(data + 1) = make_int2(1, 2);  // fault
+}
+TEST(Faults, Misaligned) { EXPECT_FAULT(misaligned, "misaligned", {1, 32}); }
+
+__global__ void atomic_out_of_bounds(int* data) {
+  atomicAdd(&data[kInts + threadIdx.x], 1);  // fault
+}
+TEST(Faults, AtomicOutOfBounds) {
+  EXPECT_FAULT(atomic_out_of_bounds, "out-of-bounds global atomic");
+}
+
+__global__ void somebody_elses_local_variable(int* data) {
+  __shared__ int* pointer;
+  int local = static_cast<int>(threadIdx.x);
+  if (threadIdx.x == 0) pointer = &local;
+  __syncthreads();
+  data[threadIdx.x] = *pointer;  // fault
+  __syncthreads();
+  data[0] += local;
+}
+TEST(Faults, SomebodyElsesLocalVariable) {
+  EXPECT_FAULT(somebody_elses_local_variable, "local memory of another thread");
+}
+
+// ---- out of bounds, shared
+
+__global__ void beyond_dynamic_shared(int* data) {
+  int* s = static_cast<int*>(dynamic_shared());
+  s[threadIdx.x] = 1;  // fault
+  __syncthreads();
+  data[threadIdx.x] = s[threadIdx.x];
+}
+TEST(Faults, BeyondDynamicShared) {
+  EXPECT_FAULT(beyond_dynamic_shared,
+               "out-of-bounds shared store at byte 240 of 240 bytes of dynamic shared memory",
+               {1, 64, 240}, 1);
+}
+
+__global__ void beyond_static_shared(int* data) {
+  __shared__ int s[64];
+  s[threadIdx.x] = 1;
+  __syncthreads();
+  // The next variable of this kernel, if there were one, would be taken for the one meant.
+  data[threadIdx.x] = s[threadIdx.x * 1024];  // fault
+}
+TEST(Faults, BeyondStaticShared) {
+  EXPECT_FAULT(beyond_static_shared, "out-of-bounds|not device memory|uninitialised");
+}
+
+// ---- clusters
+
+__global__ void remote_access_before_barrier(int* data) {
+  __shared__ int s;
+  s = 1;
+  __syncthreads();
+  data[0] = *cg::this_cluster().map_shared_rank(&s, 1 - cg::this_cluster().block_rank());  // fault
+}
+TEST(Faults, RemoteAccessBeforeBarrier) {
+  EXPECT_FAULT(remote_access_before_barrier, "may not have started", {2, 1}, 2);
+}
+
+__global__ void remote_access_after_exit(int* data) {
+  __shared__ int s;
+  cg::cluster_group cluster = cg::this_cluster();
+  s = 7;
+  cluster.sync();
+  if (cluster.block_rank() == 1) data[0] = *cluster.map_shared_rank(&s, 0);  // fault
+}
+TEST(Faults, RemoteAccessAfterExit) {
+  EXPECT_FAULT(remote_access_after_exit,
+               "which has exited|a block exits while another may still be", {2, 1}, 2,
+               R"(block \(1, 0, 0\) thread)");
+}
+
+__global__ void missing_last_cluster_barrier(int* data) {
+  __shared__ int s;
+  cg::cluster_group cluster = cg::this_cluster();
+  s = 7;
+  cluster.sync();
+  data[0] = *cluster.map_shared_rank(&s, 1 - cluster.block_rank());  // fault
+}
+TEST(Faults, MissingLastClusterBarrier) {
+  EXPECT_FAULT(missing_last_cluster_barrier,
+               "which has exited|a block exits while another may still be", {2, 1}, 2);
+}
+
+__global__ void rank_out_of_range(int* data) {
+  __shared__ int s;
+  s = 7;
+  cg::this_cluster().sync();
+  data[0] = *cg::this_cluster().map_shared_rank(&s, 2);  // fault
+  cg::this_cluster().sync();
+}
+TEST(Faults, RankOutOfRange) {
+  EXPECT_FAULT(rank_out_of_range, "map_shared_rank: there is no block 2 in a cluster of 2", {2, 1},
+               2);
+}
+
+__global__ void uninitialised_remote(int* data) {
+  __shared__ int s[2];
+  cg::cluster_group cluster = cg::this_cluster();
+  s[0] = 7;
+  cluster.sync();
+  data[0] = cluster.map_shared_rank(s, 1 - cluster.block_rank())[1];  // fault
+  cluster.sync();
+}
+TEST(Faults, UninitialisedRemote) {
+  EXPECT_FAULT(uninitialised_remote, "uninitialised distributed memory: load of s of block", {2, 1},
+               2);
+}
+
+__global__ void beyond_remote_dynamic(int* data) {
+  int* s = static_cast<int*>(dynamic_shared());
+  cg::cluster_group cluster = cg::this_cluster();
+  s[0] = 7;
+  cluster.sync();
+  data[0] = cluster.map_shared_rank(s, 1 - cluster.block_rank())[64];  // fault
+  cluster.sync();
+}
+TEST(Faults, BeyondRemoteDynamic) {
+  EXPECT_FAULT(beyond_remote_dynamic, "out-of-bounds distributed", {2, 1, 256}, 2);
+}
+
+__global__ void race_across_the_cluster(int* data) {
+  __shared__ int s;
+  cg::cluster_group cluster = cg::this_cluster();
+  s = 1;
+  cluster.sync();
+  *cluster.map_shared_rank(&s, 1 - cluster.block_rank()) = 2;  // fault
+  data[0] = s;                                                 // fault
+  cluster.sync();
+}
+TEST(Faults, RaceAcrossTheCluster) {
+  EXPECT_FAULT(race_across_the_cluster, "race between blocks of the cluster", {2, 1}, 2);
+}
+
+__global__ void race_of_two_visitors(int* data) {
+  __shared__ int s;
+  cg::cluster_group cluster = cg::this_cluster();
+  s = 1;
+  cluster.sync();
+  if (cluster.block_rank() > 0) *cluster.map_shared_rank(&s, 0) = 2;  // fault
+  cluster.sync();
+  data[0] = s;
+}
+TEST(Faults, RaceOfTwoVisitors) {
+  EXPECT_FAULT(race_of_two_visitors, "race between blocks of the cluster", {4, 1}, 4);
+}
+
+// ---- no end
+
+__global__ void flag_that_nobody_sets(int* data) {
+  volatile int* flag = data + 63;
+  if (threadIdx.x == 0)
+    while (*flag == 0) {  // fault
+    }
+  if (threadIdx.x < 60) data[threadIdx.x] = 1;
+}
+TEST(Faults, FlagThatNobodySets) { EXPECT_STUCK(flag_that_nobody_sets, "spin without progress"); }
+
+__global__ void flag_that_is_set_after_a_barrier(int* data) {
+  volatile int* flag = data;
+  if (threadIdx.x == 0)
+    while (flag[1] == 0) {  // fault
+    }
+  __syncthreads();  // fault
+  if (threadIdx.x == 40) flag[1] = 1;
+}
+TEST(Faults, FlagThatIsSetAfterABarrier) {
+  EXPECT_STUCK(flag_that_is_set_after_a_barrier, "spin without progress.*63 threads wait");
+}
+
+__global__ void lock_that_is_never_released(int* data) {
+  while (atomicCAS(data, 0, 1) != 0) {  // fault
+  }
+  data[1] += 1;
+}
+TEST(Faults, LockThatIsNeverReleased) {
+  EXPECT_STUCK(lock_that_is_never_released, "spin without progress");
+}
+
+// ---- local memory
+
+__device__ __attribute__((noinline)) int deep(int n) {
+  volatile int local[1024];
+  for (int i = 0; i < 1024; ++i) local[i] = n;
+  return n == 0 ? 0 : deep(n - 1) + local[n];
+}
+__global__ void stack_overflow(int* data) {
+  data[threadIdx.x] = deep(100);
+  __syncthreads();
+}
+TEST(Faults, StackOverflow) {
+  expect_fault("stack_overflow", stack_overflow, {"local memory"}, Named::no_line);
+}
+
+}  // namespace
+}  // namespace emulator
