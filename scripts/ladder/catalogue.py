@@ -37,6 +37,7 @@ class Ladder:
     axes: tuple[Axis, ...]
     rungs: tuple[Rung, ...]
     headline: str = ""  # the case shown first, as it stands in row names
+    small_headline: str = ""  # likewise where the cases are small: emulated, profiled
     ceiling: str = ""  # "ladder/rung" that percent_of_ceiling is against
 
     def __post_init__(self) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The command line: plot, table and compare results files."""
+"""The command line: plot, table, compare, predict and counters."""
 
 from __future__ import annotations
 
@@ -12,13 +12,15 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ladder import errors
-from ladder.errors import LadderError
+from ladder.errors import IncomparableError, LadderError
 from ladder.results import Results, load_results
+from ladder.study import describe
 
 _EPILOG = """\
 exit codes:
   0  done, and no regression        3  a results file cannot be read
   1  compare: a regression          4  compare: rows missing or newly failing in HEAD
+     predict: an unexplained row
   2  wrong usage, nothing to do     5  results that must not be set side by side
 """
 
@@ -71,7 +73,8 @@ def _compare(options: argparse.Namespace) -> int:
     from ladder import report
     from ladder.compare import compare
 
-    base, head = _keep(options.filter, load_results(options.base), load_results(options.head))
+    sides = [_timed(load_results(path), path) for path in (options.base, options.head)]
+    base, head = _keep(options.filter, *sides)
     comparison = compare(base, head, options.threshold, force=options.force)
     if options.format == "text" and sys.stdout.isatty():
         report.terminal(comparison, every=options.all)
@@ -81,6 +84,44 @@ def _compare(options: argparse.Namespace) -> int:
         write = {"text": report.text, "markdown": report.markdown}[options.format]
         sys.stdout.write(write(comparison, every=options.all))
     return comparison.exit_code
+
+
+def _timed(results: list[Results], path: str) -> list[Results]:
+    """Leave out what holds no times of a GPU; a side of nothing else cannot be compared."""
+    if timed := [result for result in results if result.source == "timed"]:
+        return timed
+    what = {"emulated": "emulated", "counters": "hardware counters"}[results[0].source]
+    raise IncomparableError(f"{path}: {what}: holds no speeds to compare")
+
+
+def _predict(options: argparse.Namespace) -> int:
+    from ladder import prediction, table
+
+    emulated = [r for r in load_results(options.emulated) if r.source == "emulated"]
+    if not emulated:
+        raise LadderError(f"{options.emulated}: not an emulated result")
+    counters = [r for r in load_results(options.counters) if r.source == "counters"]
+    if not counters:
+        raise LadderError(f"{options.counters}: no hardware counters")
+    if options.update:
+        results = [*emulated, *counters]
+        table.update(options.update, results, "prediction", options.differences)
+    code = errors.OK
+    for result in emulated:
+        measured = prediction.counterpart(result, counters)
+        found = prediction.predict(result, measured, options.differences)
+        if not options.update:
+            print(table.predicted(found, describe(result)))
+        code = max(code, found.exit_code)
+    return code
+
+
+def _counters(options: argparse.Namespace) -> int:
+    from ladder import counters, files
+
+    text = counters.convert(options.profile, options.rows, options.like, options.ncu)
+    files.write(options.output, text.encode())
+    return errors.OK
 
 
 def _selected(options: argparse.Namespace) -> list[Results]:
@@ -114,7 +155,7 @@ def _parser() -> argparse.ArgumentParser:
     plot = commands.add_parser("plot", help="draw the figures of each ladder and an overview")
     _add_results(plot)
     plot.add_argument(
-        "--output", type=Path, default=Path("plots"), metavar="DIR", help="default: plots"
+        "-o", "--output", type=Path, default=Path("plots"), metavar="DIR", help="default: plots"
     )
     plot.add_argument(
         "--format", type=_formats, default=["svg"], metavar="svg,png", help="default: svg"
@@ -155,6 +196,44 @@ def _parser() -> argparse.ArgumentParser:
     )
     compare.add_argument("--force", action="store_true", help="compare what is incomparable")
     compare.set_defaults(run=_compare)
+
+    predict = commands.add_parser("predict", help="hold emulated counts against the hardware's")
+    predict.add_argument("emulated", metavar="EMULATED", help="emulated results")
+    predict.add_argument("counters", metavar="COUNTERS", help="what 'ladder counters' wrote")
+    predict.add_argument(
+        "--differences",
+        type=Path,
+        metavar="FILE",
+        help='TOML lines "ladder/rung" = "why it differs"; default: differences.toml in the '
+        "directory above that of COUNTERS, or in it",
+    )
+    predict.add_argument(
+        "--update", type=Path, metavar="FILE", help="replace the table 'prediction' in a document"
+    )
+    predict.set_defaults(run=_predict)
+
+    counters = commands.add_parser(
+        "counters", help="make a results file of a Nsight Compute profile"
+    )
+    counters.add_argument(
+        "--profile", type=Path, required=True, metavar="CSV", help="from ncu --csv --page raw"
+    )
+    counters.add_argument(
+        "--rows",
+        type=Path,
+        required=True,
+        metavar="FILE",
+        help="a line for each profiled launch, in order: row name, tab, kernel name",
+    )
+    counters.add_argument(
+        "--like",
+        type=Path,
+        metavar="RESULTS",
+        help="results file of the same rows, whose GPU, commit and ladders are taken over",
+    )
+    counters.add_argument("--ncu", default="", metavar="VERSION", help="of Nsight Compute")
+    counters.add_argument("-o", "--output", type=Path, required=True, metavar="FILE")
+    counters.set_defaults(run=_counters)
     return parser
 
 
@@ -186,7 +265,10 @@ def _formats(text: str) -> list[str]:
 
 
 def _threshold(text: str) -> float:
-    value = float(text)
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
     if not (math.isfinite(value) and value >= 0):
         raise argparse.ArgumentTypeError(f"'{text}' is not a fraction of zero or more")
     return value

@@ -100,7 +100,7 @@ def _change(gpu: str, name: str, base: Row | None, head: Row | None, threshold: 
     elif _overlap(base, head):
         verdict = "NOISY"
     elif 1 in (base.throttled, head.throttled) or _within(
-        ratio * base.sm_clock_hz / head.sm_clock_hz, threshold
+        ratio * base.sm_clock_hz / (head.sm_clock_hz or math.nan), threshold
     ):
         verdict = "CLOCK"
     same = verdict == "SAME"

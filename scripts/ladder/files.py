@@ -9,17 +9,22 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from ladder.errors import ResultError
+from ladder.errors import LadderError, ResultError
+
+DETAILS = "details.json"  # stands beside an emulated result and is none itself
 
 
 def find(paths: Iterable[str | PathLike[str]]) -> list[Path]:
     """List the files, and every *.json below the directories, each once and in order.
 
-    Raises ResultError for a directory without any.
+    Files named `DETAILS` are left out of directories. Raises ResultError for a directory without
+    any file.
     """
     found: dict[Path, Path] = {}
     for path in map(Path, paths):
-        inside = sorted(p for p in path.rglob("*.json") if p.is_file()) if path.is_dir() else [path]
+        inside = [path]
+        if path.is_dir():
+            inside = sorted(p for p in path.rglob("*.json") if p.is_file() and p.name != DETAILS)
         if not inside:
             raise ResultError(f"{path}: no *.json below this directory")
         for file in inside:
@@ -28,29 +33,8 @@ def find(paths: Iterable[str | PathLike[str]]) -> list[Path]:
 
 
 def read(path: Path) -> dict[str, Any]:
-    """Return a file's JSON. Raises ResultError saying what is wrong with it."""
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise ResultError(f"{path}: not a text file") from error
-    except OSError as error:
-        raise ResultError(f"{path}: {error.strerror}") from error
-    if not text.strip():
-        raise ResultError(f"{path}: empty (did the benchmark filter match nothing?)")
-    try:
-        # 1.7.1 writes control characters unescaped, and NaN and Infinity bare, which Python reads.
-        document = json.loads(
-            text,
-            strict=False,
-            parse_int=float,
-            object_pairs_hook=_unique,
-        )
-    except json.JSONDecodeError as error:
-        raise ResultError(
-            f"{path}: truncated or not JSON: {error.msg} at line {error.lineno}"
-        ) from error
-    except (ValueError, RecursionError) as error:
-        raise ResultError(f"{path}: not usable JSON: {error}") from error
+    """Return a results file's JSON. Raises ResultError saying what is wrong with it."""
+    document = read_json(path)
     shape = {"context": dict, "benchmarks": list}
     if not isinstance(document, dict) or any(
         not isinstance(document.get(key), kind) for key, kind in shape.items()
@@ -65,6 +49,48 @@ def read(path: Path) -> dict[str, Any]:
         ):
             raise ResultError(f"{path}: a benchmark row without a name")
     return document
+
+
+def read_text(path: Path) -> str:
+    """Return a file's text. Raises ResultError."""
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ResultError(f"{path}: not a text file") from error
+    except OSError as error:
+        raise ResultError(f"{path}: {error.strerror}") from error
+
+
+def write(path: Path, content: bytes) -> None:
+    """Write a file whole or not at all: a full disk must not cost what was there."""
+    new = path.with_name(path.name + ".new")
+    try:
+        new.write_bytes(content)
+        new.replace(path)
+    except OSError as error:
+        new.unlink(missing_ok=True)
+        raise LadderError(f"{path}: {error.strerror}") from error
+
+
+def read_json(path: Path) -> Any:
+    """Return any JSON, its integers as floats. Raises ResultError saying what is wrong with it."""
+    text = read_text(path)
+    if not text.strip():
+        raise ResultError(f"{path}: empty (did the benchmark filter match nothing?)")
+    try:
+        # 1.7.1 writes control characters unescaped, and NaN and Infinity bare, which Python reads.
+        return json.loads(
+            text,
+            strict=False,
+            parse_int=float,
+            object_pairs_hook=_unique,
+        )
+    except json.JSONDecodeError as error:
+        raise ResultError(
+            f"{path}: truncated or not JSON: {error.msg} at line {error.lineno}"
+        ) from error
+    except (ValueError, RecursionError) as error:
+        raise ResultError(f"{path}: not usable JSON: {error}") from error
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -20,6 +20,10 @@ from ladder.errors import ResultError
 
 _SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
 _WORST_FIRST = ("error", "skipped", "ok")
+_NO_TIME = "no time was recorded"
+_LEAST_SECONDS, _MOST_SECONDS = 1e-15, 1e9  # of a time that can be one
+_DIVISOR = re.compile(r"_per_second$|^percent_of_ceiling$|^arithmetic_int|^predicted_")  # never 0
+_SPEED = re.compile(r"_per_second$|_seconds$|^percent_of_ceiling$|^sm_clock_hz$|^throttled$")
 
 # Everything else that is a number in a row is a user counter.
 _LIBRARY_FIELDS = frozenset(
@@ -29,28 +33,45 @@ _LIBRARY_FIELDS = frozenset(
     "rms".split()
 )
 
+# What warps asked of memory, as an emulator or a profiler counts it: wavefronts or sectors.
+SPACES = {"shared": "wavefronts", "global": "sectors"}
+OPERATIONS = ("load", "store", "atomic")
+
 # Always present, so that callers need not ask first; missing values are NaN.
 COUNTERS = (
     "flops_per_second bytes_per_second arithmetic_intensity percent_of_ceiling "
     "theoretical_occupancy registers static_shared_bytes dynamic_shared_bytes spilled_bytes "
     "block_threads grid_blocks blocks_per_sm waves cluster_size resident_clusters sm_clock_hz "
     "samples min_seconds q1_seconds median_seconds q3_seconds relative_error "
-    "worst_error throttled predicted_load_wavefronts predicted_store_wavefronts".split()
-)
+    "worst_error throttled predicted_load_wavefronts predicted_store_wavefronts "
+    "distributed_requests distributed_accesses distributed_bytes global_bytes compulsory_bytes "
+    "active_lanes barriers cluster_barriers occupancy_limit_blocks occupancy_limit_warps "
+    "occupancy_limit_registers occupancy_limit_shared".split()
+) + [
+    f"{space}_{operation}_{what}"
+    for space, unit in SPACES.items()
+    for operation in OPERATIONS
+    for what in ("requests", unit, f"{unit}_ideal", f"{unit}_per_request")
+]
 COLUMNS = (
-    "file gpu gpu_uuid commit cache_mode build_type name ladder rung role precision case sweep "
-    "status reason label time_unit repetitions seconds".split()
+    "file source gpu gpu_uuid commit cache_mode build_type name ladder rung role precision case "
+    "sweep status reason label time_unit repetitions seconds".split()
 )
 
 
 @dataclass(frozen=True)
 class Results:
-    """What one GPU measured at one commit, merged from all its files."""
+    """What one GPU measured, or an emulator counted, at one commit, merged from all its files."""
 
     context: dict[str, Any]
     ladders: tuple[Ladder, ...]
     rows: pd.DataFrame
     ceilings: pd.DataFrame  # measured limits, also when `rows` was filtered
+
+    @property
+    def source(self) -> str:
+        """What the rows hold: `timed` speeds, or the requests `emulated` or from `counters`."""
+        return _source(self.context)
 
     @property
     def gpu(self) -> str:
@@ -82,7 +103,8 @@ class Results:
 def load(paths: str | PathLike[str] | Iterable[str | PathLike[str]]) -> pd.DataFrame:
     """Read files, or every *.json below directories, as tidy rows: one a benchmark.
 
-    Columns: `file`, `gpu`, `gpu_uuid`, `commit`, `cache_mode`, `build_type`; `name` (the
+    Columns: `file`; `source` ("timed", "emulated", or hardware "counters": only timed rows have
+    seconds and speeds); `gpu`, `gpu_uuid`, `commit`, `cache_mode`, `build_type`; `name` (the
     benchmark's run_name) and what it spells: `ladder`, `rung`, `case` ("axis:value/..."), `sweep`
     (the value of the rung's own axis) and one `axis_<name>` column an axis; `role` and
     `precision` of the rung; `status` ("ok", "skipped", "error") and its `reason`; `label`;
@@ -114,7 +136,13 @@ def _identity(context: dict[str, Any]) -> tuple:
     keys = ["gpu_name", "gpu_uuid", "git_commit", "git_dirty", "cache_mode", "build_type"]
     if "gpu_name" not in context:
         keys += ["host_name", "executable", "library_build_type"]
-    return tuple(str(context.get(key, "")) for key in keys)
+    return _source(context), *(str(context.get(key, "")) for key in [*keys, "counters"])
+
+
+def _source(context: dict[str, Any]) -> str:
+    if "counters" in context:
+        return "counters"
+    return "emulated" if str(context.get("emulated")).lower() == "true" else "timed"
 
 
 def _merge(documents: list[tuple[Path, dict]]) -> Results:
@@ -132,7 +160,9 @@ def _merge(documents: list[tuple[Path, dict]]) -> Results:
 
     context, nothing = documents[0][1]["context"], pd.DataFrame()
     results = Results(context, tuple(ladders.values()), nothing, nothing)
+    timed = results.source == "timed"
     common = {
+        "source": results.source,
         "gpu": results.gpu,
         "gpu_uuid": str(results.context.get("gpu_uuid", "")),
         "commit": results.commit,
@@ -147,7 +177,7 @@ def _merge(documents: list[tuple[Path, dict]]) -> Results:
         if used := iterations or medians:
             path = used[0][0]
             try:
-                measured = _measure([row for _, row in used])
+                measured = _measure([row for _, row in used], timed=timed)
                 records.append(measured | _spell(name, ladders) | common | {"file": str(path)})
             except ValueError as error:
                 raise ResultError(f"{path}: {name}: {error}") from error
@@ -161,12 +191,16 @@ def _merge(documents: list[tuple[Path, dict]]) -> Results:
     return replace(results, rows=frame, ceilings=limits)
 
 
-def _measure(rows: list[dict[str, Any]]) -> dict[str, Any]:
-    """Fold repetitions; the worst status of any of them is the benchmark's."""
+def _measure(rows: list[dict[str, Any]], *, timed: bool) -> dict[str, Any]:
+    """Fold repetitions; the worst status of any of them is the benchmark's.
+
+    What rows that are not `timed` tell of time is that of an emulator or of a profiler: dropped.
+    """
     unit = rows[0].get("time_unit", "ns")
     if unknown := [u for row in rows if (u := row.get("time_unit", "ns")) not in list(_SECONDS)]:
         raise ValueError(f"unknown time unit '{unknown[0]}'")
-    status, reason = min(map(_status, rows), key=lambda found: _WORST_FIRST.index(found[0]))
+    found = (_status(row, timed=timed) for row in rows)
+    status, reason = min(found, key=lambda pair: _WORST_FIRST.index(pair[0]))
     measured = {
         "status": status,
         "reason": reason,
@@ -178,18 +212,25 @@ def _measure(rows: list[dict[str, Any]]) -> dict[str, Any]:
     if status != "ok":
         return measured
     counters = {key: None for row in rows for key in row if key not in _LIBRARY_FIELDS}
+    if not timed:
+        counters = {key: None for key in counters if not _SPEED.search(key)}
     folds = {"q1_seconds": min, "min_seconds": min, "q3_seconds": max, "samples": sum}
     folds |= {"throttled": max}
     for key in counters:
         values = [v for row in rows if (v := _number(row.get(key))) is not None]
+        if _DIVISOR.search(key):
+            values = [value for value in values if 1e-9 <= value <= 1e24]
         if values:
             counters[key] = folds.get(key, median)(values)
-    times = [row["real_time"] * _SECONDS[row.get("time_unit", "ns")] for row in rows]
-    measured["seconds"] = counters.get("median_seconds") or median(times)
+    if timed:
+        times = [row["real_time"] * _SECONDS[row.get("time_unit", "ns")] for row in rows]
+        measured["seconds"] = counters.get("median_seconds") or median(times)
+        if not _LEAST_SECONDS <= measured["seconds"] <= _MOST_SECONDS:
+            return measured | {"status": "error", "reason": _NO_TIME, "seconds": math.nan}
     return {k: v for k, v in counters.items() if v is not None} | measured
 
 
-def _status(row: dict[str, Any]) -> tuple[str, str]:
+def _status(row: dict[str, Any], *, timed: bool) -> tuple[str, str]:
     """Return (status, reason); 1.7.1 knows only errors, so a skip is told by its message."""
     message = str(row.get("skip_message") or row.get("error_message") or "no reason given")
     if row.get("skipped") or message.startswith("skipped: "):
@@ -197,7 +238,7 @@ def _status(row: dict[str, Any]) -> tuple[str, str]:
     if row.get("error_occurred"):
         return "error", message
     time = _number(row.get("real_time"))
-    return ("ok", "") if time and time > 0 else ("error", "no time was recorded")
+    return ("ok", "") if not timed or (time and time > 0) else ("error", _NO_TIME)
 
 
 def _number(value: Any) -> float | None:

@@ -6,15 +6,21 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections import defaultdict
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pandas as pd
 
-from ladder import units
+from ladder import files, prediction, units
 from ladder.errors import LadderError
-from ladder.results import Results
-from ladder.study import PREDICTION, Row, Study, describe, studies
+from ladder.prediction import Predictions
+from ladder.results import OPERATIONS, SPACES, Results
+from ladder.study import PREDICTION, Row, Study, describe, name_of, studies
+from ladder.tally import Tally, bare, limiter, per_request, tallies
 
+TRANSACTIONS = "transactions"  # all ladders' tables; one ladder's is "transactions/LADDER"
 _MAX_SHAPES = 6
 _RESOURCES = ("registers", "shared", "occupancy")
 _THROTTLED = "†"  # marks a speed measured below the full clock
@@ -25,17 +31,21 @@ _MARKER = re.compile(
 
 
 def markdown(results: list[Results], ladder: str | None = None) -> str:
-    """Write one table a ladder, for each of `results`; `overview` is a name too."""
-    blocks = [
-        block
-        for name in _names(results)
-        if ladder in (None, name)
-        for block in _blocks(results, name)
-    ]
+    """Write one table a ladder, for each of `results`, or that of one name.
+
+    Names are those of the markers, and of a ladder also for its transactions.
+    """
+    tables = _tables(results)
+    if ladder is None:
+        wanted = [name for name in tables if name != TRANSACTIONS]  # their parts say it all
+    else:
+        wanted = [name for name in (ladder, f"{TRANSACTIONS}/{ladder}") if name in tables]
+    blocks = [write() for name in wanted for write in tables[name]]
     if ladder in (None, ""):
-        blocks += [_foreign(r) for r in results if (r.rows["ladder"] == "").any()]
+        foreign = [r for r in results if r.source == "timed" and (r.rows["ladder"] == "").any()]
+        blocks += map(_foreign, foreign)
     if not blocks:
-        raise LadderError(f"no ladder '{ladder}'; there are: {', '.join(_names(results))}")
+        raise LadderError(_unknown(ladder, results))
     return "\n\n".join(blocks) + "\n"
 
 
@@ -43,7 +53,8 @@ def tidy(results: list[Results], form: str, ladder: str | None = None) -> str:
     """Write one row a measurement as `csv` or `json`; columns as `ladder.load` documents them."""
     rows = pd.concat([r.rows for r in results], ignore_index=True)
     if ladder is not None and (rows := rows[rows["ladder"] == ladder]).empty:
-        raise LadderError(f"no ladder '{ladder}'; there are: {', '.join(_names(results)[1:])}")
+        there = dict.fromkeys(s.ladder.name for r in results for s in studies(r))
+        raise LadderError(f"no ladder '{ladder}'; there are: {', '.join(there)}")
     rows = rows.dropna(axis="columns", how="all").convert_dtypes()
     if form == "csv":
         return rows.to_csv(index=False, lineterminator="\n")
@@ -51,11 +62,17 @@ def tidy(results: list[Results], form: str, ladder: str | None = None) -> str:
     return json.dumps(records, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def update(path: Path, results: list[Results], ladder: str | None = None) -> None:
+def update(
+    path: Path,
+    results: list[Results],
+    ladder: str | None = None,
+    differences: Path | None = None,
+) -> None:
     """Replace the tables between the markers of a Markdown file in place.
 
     A table goes between `<!-- ladder:table NAME -->` and `<!-- ladder:end -->`. Raises
-    LadderError when the file cannot be used, has no marker or names a ladder not in `results`.
+    LadderError when the file cannot be used, has no marker or names a table not in `results`.
+    `differences` is the file of reasons for the table `prediction`.
     """
     try:
         with path.open(encoding="utf-8", newline="") as file:
@@ -66,37 +83,153 @@ def update(path: Path, results: list[Results], ladder: str | None = None) -> Non
     if not found or len(found) != text.count("<!-- ladder:table "):
         raise LadderError(f"{path}: no pair of <!-- ladder:table NAME --> and <!-- ladder:end -->")
     wanted = [name for name in found if ladder in (None, name)]
-    if missing := sorted(set(wanted or [str(ladder)]) - set(_names(results) if wanted else [])):
-        where = "the results hold no such ladder" if wanted else "the file has no such marker"
-        raise LadderError(f"{path}: {missing[0]}: {where}")
+    if not wanted:
+        raise LadderError(f"{path}: {ladder}: the file has no such marker")
+    tables = _tables(results, differences)
+    if missing := sorted(set(wanted) - set(tables)):
+        raise LadderError(f"{path}: {_unknown(missing[0], results)}")
     newline = "\r\n" if "\r\n" in text else "\n"
 
     def fill(match: re.Match[str]) -> str:
         if match["name"] not in wanted:
             return match[0]
-        body = "\n\n".join(_blocks(results, match["name"])).replace("\n", newline)
+        body = "\n\n".join(write() for write in tables[match["name"]]).replace("\n", newline)
         return match["open"] + newline + body + newline + match["close"]
 
     filled = _MARKER.sub(fill, text)
     if filled != text:
-        # Beside it first: a full disk must not cost the document.
-        new = path.with_name(path.name + ".new")
-        try:
-            new.write_bytes(filled.encode(errors="backslashreplace"))
-            new.replace(path)
-        except OSError as error:
-            new.unlink(missing_ok=True)
-            raise LadderError(f"{path}: {error.strerror}") from error
+        files.write(path, filled.encode(errors="backslashreplace"))
 
 
-def _names(results: list[Results]) -> list[str]:
-    return ["overview", *dict.fromkeys(s.ladder.name for r in results for s in studies(r))]
+def _tables(
+    results: list[Results], differences: Path | None = None
+) -> dict[str, list[Callable[[], str]]]:
+    """What writes each name's tables: of speed from timed results, of requests from emulated."""
+    tables: dict[str, list[Callable[[], str]]] = defaultdict(list)
+    for result in results:
+        if result.source == "timed" and (found := studies(result)):
+            tables["overview"].append(partial(_overview, result))
+            for study in found:
+                tables[study.ladder.name].append(partial(_ladder, study))
+    for result in results:
+        if result.source == "emulated":
+            measured = prediction.counterpart(result, results)
+            for tally in tallies(result):
+                write = partial(_transactions, tally)
+                tables[TRANSACTIONS].append(write)
+                tables[f"{TRANSACTIONS}/{tally.ladder.name}"].append(write)
+                if tally.predicts:
+                    name = f"{tally.ladder.name}_experiment"
+                    tables[name].append(partial(_experiment, tally, measured))
+            if measured:
+                write = partial(_predicted, result, measured, differences)
+                tables["prediction"].append(write)
+    return tables
 
 
-def _blocks(results: list[Results], name: str) -> list[str]:
-    if name == "overview":
-        return [_overview(r) for r in results if studies(r)]
-    return [_ladder(s) for r in results for s in studies(r) if s.ladder.name == name]
+def _unknown(name: str | None, results: list[Results]) -> str:
+    """Say that no table has this name, and why where results hold no speeds."""
+    there = f"there are: {', '.join(_tables(results)) or 'none'}"
+    sources = {r.source for r in results}
+    if sources == {"counters"}:
+        return "hardware counters alone make no table: give the emulated results beside them"
+    if sources and "timed" not in sources:
+        return f"no table '{name}' from emulated results, whose times are no speeds; {there}"
+    return f"no ladder '{name}'; {there}"
+
+
+def predicted(predictions: Predictions, title: str) -> str:
+    """Write emulated beside measured totals, a line a rung, and below it how many agree.
+
+    Of several cases the one that is furthest off is shown.
+    """
+    table = []
+    for rung, rows in predictions.rungs.items():
+        line = {"rung": f"`{rung}`", "cases": str(len(rows))}
+        pairs = {space: prediction.worst(rows, space) for space in SPACES}
+        for space, unit in SPACES.items():
+            pair = pairs[space]
+            cells = (
+                (f"{pair.emulated:,.0f}", f"{pair.measured:,.0f}", f"{pair.ratio:.3f}")
+                if pair
+                else ("", "", "")
+            )
+            for what, cell in zip(("emulated", "measured", "ratio"), cells, strict=True):
+                line[f"{space} {unit}, {what}"] = cell
+        agree = all(row.agrees for row in rows)
+        line["within 1 %"] = ("yes" if agree else "no") if any(pairs.values()) else ""
+        line["why not"] = "" if agree else rows[0].reason or "unexplained"
+        table.append(line)
+    notes = "\n".join(f"- {line}" for line in predictions.summary())
+    return f"{title}\n\n{_format(table)}\n\n{notes}"
+
+
+def _predicted(emulated: Results, measured: dict[str, Row], differences: Path | None) -> str:
+    title = f"{describe(emulated)}, and the GPU's own counters."
+    return predicted(prediction.predict(emulated, measured, differences), title)
+
+
+def _transactions(tally: Tally) -> str:
+    table = []
+    for rung, row in tally.shown:
+        distributed = row.distributed_accesses
+        moved = row.global_bytes / row.compulsory_bytes if row.compulsory_bytes else math.nan
+        limit = limiter(row)
+        table.append(
+            {
+                "rung": f"`{name_of(rung, row)}`",
+                "idea": rung.idea,
+                **{
+                    f"{space} {unit} a request, ld / st / atomic": _triple(row, space)
+                    for space, unit in SPACES.items()
+                },
+                "global bytes asked for / touched": f"{moved:.3g}" if moved == moved else "",
+                "distributed accesses": f"{distributed:,.0f}" if distributed > 0 else "",
+                "active lanes": f"{row.active_lanes:.3g}"
+                if row.active_lanes == row.active_lanes
+                else "",
+                "barriers": f"{row.barriers:,.0f}" if row.barriers == row.barriers else "",
+                **_resources(row),
+                "limited by": limit,
+            }
+        )
+    about = f"{tally.ladder.title}: {describe(tally.results)}, {tally.spell(tally.headline)}."
+    return "\n\n".join(filter(None, (about, _format(table), _missing(tally))))
+
+
+def _triple(row: Row, space: str) -> str:
+    """Write transactions a request of loads, stores and atomics; a dash where there are none."""
+    values = [per_request(row, space, operation) for operation in OPERATIONS]
+    cells = [f"{value:.3g}" if value == value else "–" for value in values]
+    return " / ".join(cells) if any(value == value for value in values) else ""
+
+
+def _missing(tally: Tally) -> str:
+    """Say why rungs were not counted, one line a rung."""
+    rows = [tally.best.get((rung.name, tally.headline)) for rung in tally.rungs]
+    return "\n".join(
+        f"- `{row.rung}` {row.status}{': ' + row.reason if row.reason else ''}"
+        for row in rows
+        if row and row.status != "ok"
+    )
+
+
+def _experiment(tally: Tally, measured: dict[str, Row]) -> str:
+    table = []
+    for rung, row in tally.shown:
+        line = {"rung": f"`{rung.name}`", "idea": rung.idea}
+        other = measured.get(bare(row.name))
+        for operation in ("store", "load"):
+            found = {
+                "predicted": getattr(row, f"predicted_{operation}_wavefronts"),
+                "emulated": per_request(row, "shared", operation),
+                "measured": per_request(other, "shared", operation) if other else math.nan,
+            }
+            for what, value in found.items():
+                line[f"{operation}, {what}"] = f"{value:.4g}" if value == value else ""
+        table.append(line)
+    about = f"{tally.ladder.title}, wavefronts a request: {describe(tally.results)}."
+    return f"{about}\n\n{_format(table)}"
 
 
 def _ladder(study: Study) -> str:
@@ -225,6 +358,7 @@ def _format(table: list[dict[str, str]]) -> str:
         return "No measurements."
     columns = [c for c in table[0] if any(line[c] for line in table)]
     left = {"rung", "idea", "ladder", "case", "best rung", "benchmark", "note"}
+    left |= {"limited by", "why not"}
     lines = [columns, [":--" if c in left else "--:" for c in columns]]
     lines += [[line[c].replace("|", "\\|").replace("\n", " ") for c in columns] for line in table]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)

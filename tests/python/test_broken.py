@@ -103,6 +103,9 @@ def test_every_command_fails_as_a_process_without_a_traceback(ladder, tmp_path, 
         ["table", "x", "--filter", "("],
         ["compare", "x", "y", "--threshold", "-1"],
         ["compare", "x", "y", "--threshold", "nan"],
+        ["compare", "x", "y", "--threshold", "abc"],
+        ["predict", "x"],
+        ["counters", "--profile", "x"],
     ],
 )
 def test_wrong_usage_exits_2(arguments, capsys):
@@ -146,3 +149,43 @@ def test_a_full_disk_is_no_regression(ladder, data):
         )
     assert done.returncode == 2
     assert done.stderr == "ladder: output: No space left on device\n"
+
+
+def test_a_threshold_that_is_no_number_is_named(capsys):
+    with pytest.raises(SystemExit):
+        main(["compare", "x", "y", "--threshold", "abc"])
+    told = "argument --threshold: 'abc' is not a fraction of zero or more"
+    assert capsys.readouterr().err.splitlines()[-1] == f"ladder compare: error: {told}"
+
+
+ABSURD = ["-1.0", "0.0", "5e-324", "1e308", "NaN", "Infinity", "null", '"fast"']
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        *(("real_time", value) for value in ABSURD),
+        *(("median_seconds", value) for value in ABSURD[:4]),
+        ("q1_seconds", "-1.0"),
+        ("sm_clock_hz", "0.0"),
+        ("bytes_per_second", "5e-324"),
+        ("flops_per_second", "-1.0"),
+        ("flops_per_second", "1e-300"),
+        ("percent_of_ceiling", "5e-324"),
+    ],
+)
+def test_absurd_figures_end_in_no_traceback(tmp_path, whole, capsys, key, value):
+    document = suite.document()
+    rows = [r for r in document["benchmarks"] if r["name"].startswith(("sgemm/tiled/", "roof/"))]
+    for row in rows:
+        row[key] = "@"
+        if key == "real_time":
+            row.pop("median_seconds", None)
+    text = json.dumps(document | {"benchmarks": rows}).replace('"@"', value)
+    file = tmp_path / "bad.json"
+    file.write_text(text)
+    assert main(["table", str(file)]) == 0
+    assert main(["compare", str(whole), str(file), "--format", "json"]) in (1, 4)
+    assert main(["compare", str(file), str(whole)]) in (0, 1, 4)
+    assert main(["plot", str(file), "--output", str(tmp_path / "out")]) in (0, 2)
+    assert "Traceback" not in capsys.readouterr().err

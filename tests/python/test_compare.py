@@ -47,6 +47,7 @@ VERDICTS = {  # base, head, verdict, exit code
     "noisy when quartiles overlap": (timed(10, 0.1), timed(11, 0.1), "NOISY", 0),
     "clock": (timed(10, clock=1.98e9), timed(11, clock=1.8e9), "CLOCK", 0),
     "clock that explains nothing": (timed(10, clock=2e9), timed(11, clock=2e9), "SLOWER", 1),
+    "a clock of zero": (timed(10, clock=2e9), timed(11) | {"sm_clock_hz": 0.0}, "SLOWER", 1),
     "no quartiles": ({"real_time": 10.0}, {"real_time": 11.0}, "SLOWER", 1),
     "missing": (timed(10), None, "MISSING", 4),
     "new": (None, timed(10), "NEW", 0),

@@ -10,8 +10,10 @@ import pytest
 import suite
 from ladder import plots
 from ladder.cli import main
-from ladder.plots import style
+from ladder.plots import gpus, style
 from ladder.results import load_results
+from ladder.study import studies
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 STEMS = """transpose-climb transpose-light sgemm-climb sgemm-roofline reduction-climb
 reduction-roofline histogram-climb histogram-light smem_layout-climb overview""".split()
@@ -94,6 +96,39 @@ def test_bars_are_labelled_with_speed_percent_and_ratio(figure):
     made, _ = figure(only(suite.document(), "sgemm"), "sgemm-climb")
     found = texts(made)
     assert {"36.4", "57%", "0.71× cublas", "roof/fma 63.7", "register_tile"} <= set(found)
+
+
+def test_bars_are_as_long_as_the_speeds(figure):
+    made, _ = figure(only(suite.document(), "sgemm"), "sgemm-climb")
+    bars = made.axes[0]
+    names = [label.get_text() for label in bars.get_yticklabels()]
+    lengths = {names[round(bar.get_y() + bar.get_height() / 2)]: bar for bar in bars.patches}
+    for name, speeds in suite.SGEMM.items():
+        bar = lengths[name]
+        assert bar.get_x() == 0
+        limit = bars.get_xlim()[1]  # where another precision is cut
+        assert bar.get_width() == pytest.approx(min(speeds[3], limit))
+    assert bars.get_xlim()[0] == 0
+    ceiling = [line for line in bars.lines if line.get_linewidth() == 1.2]
+    assert ceiling[0].get_xdata()[0] == pytest.approx(suite.CEILINGS["fma"] / 1e12)
+
+
+def test_strips_are_as_high_as_the_percentages(figure):
+    made, _ = figure(only(suite.document(), "transpose"), "transpose-light")
+    padded = next(axes for axes in made.axes if axes.get_ylabel() == "padded")
+    expected = [
+        100 * s / c for s, c in zip(*(suite.TRANSPOSE[n] for n in ("padded", "copy")), strict=True)
+    ]
+    assert [bar.get_height() for bar in padded.patches] == pytest.approx(expected)
+    assert padded.get_ylim() == (0, 100)
+
+
+def test_lines_go_through_the_speeds(figure):
+    made, _ = figure(only(suite.document(), "sgemm"), "sgemm-climb")
+    (panel,) = line_panels(made)
+    drawn = [list(line.get_ydata()) for line in panel.lines if len(line.get_ydata()) == 5]
+    for name, speeds in suite.SGEMM.items():
+        assert any(line == pytest.approx(speeds[:5]) for line in drawn), name
 
 
 def test_rungs_without_a_figure_keep_their_place_and_say_why(figure):
@@ -257,6 +292,34 @@ def test_two_gpus_are_compared(whole, tmp_path):
     found = {str(path.relative_to(output)) for path in output.rglob("*.svg")}
     assert {"sgemm-compare.svg", "smem_layout-compare.svg"} < found
     assert {"nvidia-h200/sgemm-climb.svg", "nvidia-a100/sgemm-climb.svg"} < found
+
+
+def test_bars_of_two_gpus_are_as_long_as_their_speeds(tmp_path):
+    suite.write(tmp_path / "b.json", suite.document(0.5, gpu_name="NVIDIA A100"))
+    results = load_results(tmp_path / "b.json")
+    whole = load_results(suite.write(tmp_path / "c.json"))
+    found = [(name, studies(r[0])[1]) for name, r in (("H200", whole), ("A100", results))]
+    made = gpus.draw(found)
+    speed = made.axes[0]
+    bars = sorted(speed.patches, key=lambda bar: bar.get_y())
+    limit = speed.get_xlim()[1]
+    expected = [min(s[3] * f, limit) for s in suite.SGEMM.values() for f in (1, 0.5)]
+    assert [bar.get_width() for bar in bars] == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("count", [2, 4, 7])
+def test_a_legend_of_many_long_names_stays_on_the_page(whole, count):
+    (study,) = [s for s in studies(load_results(whole)[0]) if s.ladder.name == "sgemm"]
+    found = [(f"NVIDIA RTX PRO 6000 Blackwell Server Edition {i}", study) for i in range(count)]
+    with style.look():
+        made = gpus.draw(found)
+    renderer = FigureCanvasAgg(made).get_renderer()
+    legend = [text for text in made.texts if text.get_text().startswith("■ ")]
+    assert len(legend) == count
+    boxes = [text.get_window_extent(renderer) for text in legend]
+    assert all(0 < box.x0 < box.x1 < made.bbox.width for box in boxes)
+    assert all(not a.overlaps(b) for i, a in enumerate(boxes) for b in boxes[:i])
+    assert min(box.y0 for box in boxes) > made.axes[0].get_window_extent(renderer).y1
 
 
 def test_equal_gpus_are_told_apart_by_commit(whole, tmp_path):

@@ -7,6 +7,7 @@ import json
 
 import pytest
 import suite
+from conftest import ROOT
 from ladder.cli import main
 
 MARKED = "# Title\n<!-- ladder:table {} -->\nold\n<!-- ladder:end -->\ntail\n"
@@ -178,3 +179,18 @@ def test_update_without_usable_markers_changes_nothing(whole, tmp_path, capsys, 
     assert main(["table", str(whole), "--update", str(readme)]) == 2
     assert capsys.readouterr().err.startswith(f"ladder: {readme}: ")
     assert readme.read_text() == text
+
+
+DOCUMENTS = [
+    path
+    for path in (ROOT / "README.md", *sorted(ROOT.glob("docs/*.md")))
+    if "<!-- ladder:table " in path.read_text(encoding="utf-8")
+]
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
+def test_tables_in_the_documents_are_those_of_the_committed_results(tmp_path, path):
+    copy = tmp_path / path.name
+    copy.write_bytes(path.read_bytes())
+    assert main(["table", str(ROOT / "results"), "--update", str(copy)]) == 0
+    assert copy.read_text(encoding="utf-8") == path.read_text(encoding="utf-8")

@@ -8,10 +8,23 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
+from ladder import details, files, prediction
 from ladder.errors import IncomparableError, LadderError
-from ladder.plots import climb, gpus, light, overview, roofline, style
+from ladder.plots import (
+    agreement,
+    banks,
+    climb,
+    gpus,
+    light,
+    occupancy,
+    overview,
+    roofline,
+    style,
+    transactions,
+)
 from ladder.results import Results
 from ladder.study import Study, describe, studies
+from ladder.tally import tallies
 
 _FOREIGN = "the file's context does not list their ladder"
 
@@ -22,27 +35,42 @@ def draw(
 ) -> list[Path]:
     """Draw every figure of `results` into `directory` and return the files written.
 
-    One GPU's figures go straight into the directory; those of several into one directory each,
-    with the comparison of GPUs beside them. What cannot be drawn is said through `warn`. Raises
-    IncomparableError for warm and cold results together, LadderError when nothing can be drawn
-    or written.
+    Timed results give figures of speed, emulated ones those of requests. One GPU's figures go
+    straight into the directory; those of several into one directory each, with the comparison of
+    GPUs beside them. Emulated figures beside others have a directory of their own. What cannot be
+    drawn is said through `warn`. Raises IncomparableError for warm and cold results together,
+    LadderError when nothing can be drawn or written.
     """
+    timed = [r for r in results if r.source == "timed"]
+    emulated = [r for r in results if r.source == "emulated"]
+    if not (timed or emulated):
+        raise LadderError("hardware counters alone make no plot: give the emulated results too")
+    figures = _timed(timed, warn, alone=not emulated) if timed else {}
+    figures |= _emulated(emulated, results, warn, alone=not timed)
+    if not figures:
+        raise LadderError("nothing to plot")
+    return [
+        path
+        for stem, figure in figures.items()
+        for path in style.save(figure, directory, stem, formats)
+    ]
+
+
+def _timed(
+    results: list[Results], warn: Callable[[str], None], *, alone: bool
+) -> dict[str, style.Figure]:
     if len(modes := sorted({r.cache_mode or "unknown" for r in results})) > 1:
         raise IncomparableError(f"cache modes {' and '.join(modes)} do not belong in one plot")
     figures: dict[str, style.Figure] = {}
     drawable = [r for r in results if studies(r)]
-    if not drawable:
+    if not drawable and alone:
         raise LadderError(f"{results[0].rows['file'].iloc[0]}: nothing to plot: {_FOREIGN}")
     names = style.distinct_names(drawable)
     for result, name in zip(drawable, names, strict=True):
         folder = f"{_slug(name)}/" if len(drawable) > 1 else ""
         for problem in _problems(result):
             warn(problem)
-        for stem, make in _figures(result).items():
-            try:
-                figures[folder + stem] = make()
-            except style.NothingToDrawError as error:
-                warn(f"{stem} not drawn: {error}")
+        figures |= _made(_figures(result), folder, warn)
     by_ladder: dict[str, list[tuple[str, Study]]] = {}
     for result, name in zip(drawable, names, strict=True):
         for study in studies(result):
@@ -53,13 +81,51 @@ def draw(
     for result in results:
         if (foreign := result.rows[result.rows["ladder"] == ""]).size:
             warn(f"{foreign['file'].iloc[0]}: {len(foreign)} rows not plotted: {_FOREIGN}")
-    if not figures:
-        raise LadderError("nothing to plot")
-    return [
-        path
-        for stem, figure in figures.items()
-        for path in style.save(figure, directory, stem, formats)
-    ]
+    return figures
+
+
+def _emulated(
+    emulated: list[Results], results: list[Results], warn: Callable[[str], None], *, alone: bool
+) -> dict[str, style.Figure]:
+    figures: dict[str, style.Figure] = {}
+    names = style.distinct_names(emulated)
+    for result, name in zip(emulated, names, strict=True):
+        own = not alone or len(emulated) > 1
+        folder = f"emulated-{_slug(name.removeprefix('NVIDIA '))}/" if own else ""
+        for row in result.rows[result.rows["status"] == "error"].itertuples():
+            warn(f"{describe(result)}: {row.name}: error: {row.reason}")
+        beside = details.load(result)
+        if beside is None:
+            warn(
+                f"{result.rows['file'].iloc[0]}: occupancy and banks not drawn: "
+                f"no {files.DETAILS} beside it"
+            )
+        makers: dict[str, Callable[[], style.Figure]] = {}
+        for tally in tallies(result):
+            ladder = tally.ladder.name
+            makers[f"{ladder}-transactions"] = partial(transactions.draw, tally)
+            if beside:
+                if curves := occupancy.chosen(tally, beside):
+                    makers[f"{ladder}-occupancy"] = partial(occupancy.draw, tally, curves)
+                if pair := banks.chosen(tally, beside):
+                    makers[f"{ladder}-banks"] = partial(banks.draw, tally, *pair)
+        if measured := prediction.counterpart(result, results):
+            makers["prediction"] = partial(agreement.draw, result, measured)
+        figures |= _made(makers, folder, warn)
+    return figures
+
+
+def _made(
+    makers: dict[str, Callable[[], style.Figure]], folder: str, warn: Callable[[str], None]
+) -> dict[str, style.Figure]:
+    """Draw what can be drawn, and say what cannot."""
+    figures = {}
+    for stem, make in makers.items():
+        try:
+            figures[folder + stem] = make()
+        except style.NothingToDrawError as error:
+            warn(f"{stem} not drawn: {error}")
+    return figures
 
 
 def _figures(result: Results) -> dict[str, Callable[[], style.Figure]]:

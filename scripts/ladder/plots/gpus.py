@@ -30,17 +30,15 @@ def draw(found: list[tuple[str, Study]]) -> Figure:
     body = group * len(names)
     bars = max((style.PAGE - left - _GAP - _RIGHT) / 2, _LEAST_WIDTH)
     width = left + 2 * bars + _GAP + _RIGHT
-    height = body + 1.75
+    labels = [
+        name if study.results.commit in name else f"{name} ({study.results.commit})"
+        for name, study in found
+    ]
+    height = body + 1.75 + style.legend_height(labels, width)
     where = f", at {first.spell(case)}" if case else ""
     subtitle = f"{first.results.cache_mode} cache{where}"
     figure = style.page(width, height, f"{first.ladder.title}: {len(found)} GPUs", subtitle)
-    at = 0.2
-    for i, (name, study) in enumerate(found):  # the legend
-        commit = f" ({study.results.commit})" if study.results.commit not in name else ""
-        text = f"■ {name}{commit}"
-        figure.text(at / width, 1 - 0.82 / height, text)
-        figure.text(at / width, 1 - 0.82 / height, "■", color=_colour(i))
-        at += 0.35 + style.text_width(text)
+    style.legend(figure, [(label, _colour(i)) for i, label in enumerate(labels)])
     speed = style.panel(figure, left, 0.65, bars, body)
     _grouped(speed, found, names, lambda s, row: s.speed(row) / divisor, units.number)
     speed.set_xlabel(unit)

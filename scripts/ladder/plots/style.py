@@ -90,6 +90,35 @@ def panel(figure: Figure, left: float, bottom: float, width: float, height: floa
     )
 
 
+def legend(figure: Figure, entries: Sequence[tuple[str, tuple | str]], last: str = "") -> None:
+    """Write coloured squares with their names below a page's titles, and `last` after them."""
+    width, height = figure.get_size_inches()
+    texts = [*(f"■ {name}" for name, _ in entries), last]
+    colours = [*(colour for _, colour in entries), None]
+    for text, colour, (left, down) in zip(texts, colours, _places(texts, width), strict=True):
+        place = left / width, 1 - (0.82 + down) / height
+        if text:
+            figure.text(*place, text)
+        if colour is not None:
+            figure.text(*place, "■", color=colour)
+
+
+def legend_height(names: Sequence[str], width: float) -> float:
+    """Inches that a legend takes beyond its first line on a page of `width` inches."""
+    return _places([f"■ {name}" for name in names], width)[-1][1]
+
+
+def _places(texts: Sequence[str], width: float) -> list[tuple[float, float]]:
+    """Put texts in lines of a page: inches from its left, and down from the first line."""
+    left, down, places = 0.2, 0.0, []
+    for text in texts:
+        if left > 0.2 and left + text_width(text) > width - 0.2:
+            left, down = 0.2, down + 1.4 * NORMAL / 72
+        places.append((left, down))
+        left += 0.35 + text_width(text)
+    return places
+
+
 @cache
 def text_width(text: str, size: float = NORMAL) -> float:
     """Width in inches of a line of text."""

@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: MIT
+"""How many warps an SM holds, by block size and by shared memory, and what the limit is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from ladder import units
+from ladder.details import Curves, Details, Point
+from ladder.plots import style
+from ladder.study import describe, name_of
+from ladder.tally import Tally, bare
+
+_PANEL, _TITLE, _TICKS = 0.85, 0.35, 0.4  # inches of one kernel, from the top down
+_TOP, _BOTTOM, _LEFT, _BETWEEN, _RIGHT = 1.1, 0.35, 0.7, 0.7, 0.4
+_COLOURS = {
+    "warps": "#56b4e9",
+    "registers": "#e69f00",
+    "shared memory": "#009e73",
+    "blocks": "#cc79a7",
+}
+
+
+def chosen(tally: Tally, details: Details) -> list[tuple[list[str], Curves]]:
+    """Return the headline's kernels as (rungs, curves), those that are equal once."""
+    by_row = {bare(curves.row): curves for curves in details.occupancy}
+    found: dict[tuple, tuple[list[str], Curves]] = {}
+    for rung, row in tally.shown:
+        if curves := by_row.get(bare(row.name)):
+            key = (curves.by_block, curves.by_shared, curves.block_threads, _shared(curves))
+            found.setdefault(key, ([], curves))[0].append(name_of(rung, row))
+    return list(found.values())
+
+
+def draw(tally: Tally, kernels: list[tuple[list[str], Curves]]) -> Figure:
+    """Draw two panels a kernel; the dot is the kernel as it is launched."""
+    each = _TITLE + _PANEL + _TICKS
+    height = _TOP + each * len(kernels) + _BOTTOM
+    width = (style.PAGE - _LEFT - _BETWEEN - _RIGHT) / 2
+    title = f"{tally.ladder.title}: occupancy"
+    about = f"{describe(tally.results)}: percent of the warps an SM holds, by what limits them"
+    figure = style.page(style.PAGE, height, title, about)
+    limits = [p.limiter for _, c in kernels for p in (*c.by_block, *c.by_shared)]
+    used = [(name, colour) for name, colour in _COLOURS.items() if name in limits]
+    style.legend(figure, used, "● as launched")
+    top = height - _TOP
+    for names, curves in kernels:
+        bottom = top - _TITLE - _PANEL
+        percent = 100 * _launched(curves)
+        by_block = style.panel(figure, _LEFT, bottom, width, _PANEL)
+        _curve(by_block, curves.by_block, curves.block_threads, percent)
+        by_block.set_xticks(range(0, 1025, 128))
+        by_shared = style.panel(figure, _LEFT + width + _BETWEEN, bottom, width, _PANEL)
+        _curve(by_shared, curves.by_shared, _shared(curves), percent)
+        kib = range(0, int(max((p.size for p in curves.by_shared), default=0)) + 1, 32 * 1024)
+        by_shared.set_xticks(kib, [f"{size // 1024}" for size in kib])
+        room = style.PAGE - _LEFT - _RIGHT
+        resources = (
+            f"{curves.registers:.0f} registers, {curves.block_threads:.0f} threads, "
+            f"{units.kibibytes(_shared(curves))} shared"
+        )
+        told = _several(names, room - style.text_width(resources) - 0.3)
+        look = {"coordinates": "axes fraction", "color": "black", "size": style.NORMAL}
+        style.note(by_block, told, (0, 1), (0, 7), **look, weight="bold")
+        style.note(
+            by_shared, resources, (1, 1), (0, 7), **look | {"ha": "right", "color": style.GREY}
+        )
+        top -= each
+    by_block.set_xlabel("threads a block")
+    by_shared.set_xlabel("KiB of shared memory a block")
+    return figure
+
+
+def _shared(curves: Curves) -> float:
+    return curves.static_shared_bytes + curves.dynamic_shared_bytes
+
+
+def _launched(curves: Curves) -> float:
+    """Occupancy of the kernel as it is launched, 0 to 1."""
+    wanted = curves.block_threads
+    return min(curves.by_block, key=lambda point: abs(point.size - wanted)).occupancy
+
+
+def _several(names: list[str], width: float) -> str:
+    """Name as many rungs as `width` inches of bold type hold, and count the others."""
+    for shown in range(len(names), 1, -1):
+        more = f" and {len(names) - shown} more" if shown < len(names) else ""
+        text = ", ".join(names[:shown]) + more
+        if 1.2 * style.text_width(text) <= width:
+            return text
+    return names[0] + (f" and {len(names) - 1} more" if len(names) > 1 else "")
+
+
+def _curve(axes: Axes, points: Sequence[Point], own: float, percent: float) -> None:
+    """Draw a bar a size, or a run of sizes that are alike, and a dot at the launch's own."""
+    points = sorted(points, key=lambda point: point.size)
+    edges = _edges([point.size for point in points])
+    start = 0
+    for i, point in enumerate(points, start=1):
+        if i == len(points) or (points[i].occupancy, points[i].limiter) != (
+            point.occupancy,
+            point.limiter,
+        ):
+            look = {"color": _COLOURS.get(point.limiter, style.FAINT), "linewidth": 0}
+            width = edges[i] - edges[start]
+            axes.bar(edges[start], 100 * point.occupancy, width=width, align="edge", **look)
+            start = i
+    place = (own - edges[0]) / (edges[-1] - edges[0])  # across the axes
+    at, high = (own, percent), percent > 75
+    if place < 0.1 or place > 0.9:  # beside the dot, clear of the edge
+        left = place < 0.1
+        look = {"ha": "left" if left else "right", "va": "top" if high else "bottom"}
+        style.note(axes, units.percent(percent), at, (6 if left else -6, 0), color="black", **look)
+    else:
+        offset = (0, -13 if high else 5)
+        style.note(axes, units.percent(percent), at, offset, ha="center", color="black")
+    axes.plot(*at, "o", color="black", markersize=5, clip_on=False)
+    axes.set(xlim=(edges[0], edges[-1]), ylim=(0, 100))
+    axes.set_yticks((0, 50, 100), ("0", "50", "100%"))
+
+
+def _edges(sizes: list[int]) -> list[float]:
+    """Return where one size gives way to the next: half way."""
+    inner = [(a + b) / 2 for a, b in pairwise(sizes)]
+    half = (sizes[1] - sizes[0]) / 2 if inner else 16
+    return [sizes[0] - half, *inner, sizes[-1] + half]

@@ -1,0 +1,353 @@
+# SPDX-License-Identifier: MIT
+"""Emulated results: tables and plots of requests, never of speed."""
+
+import json
+import math
+
+import emulated
+import ladder as package
+import matplotlib.image
+import numpy as np
+import pytest
+import suite
+from ladder import plots
+from ladder.cli import main
+from ladder.plots import banks, style
+from ladder.plots.transactions import START
+from ladder.results import load_results
+from test_table import table_rows
+
+STEMS = """transpose-transactions transpose-occupancy transpose-banks smem_layout-transactions
+smem_layout-occupancy smem_layout-banks histogram-transactions histogram-occupancy""".split()
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A directory of emulated results with their details."""
+    return emulated.write(tmp_path_factory.mktemp("emulated-h200")).parent
+
+
+@pytest.fixture
+def figures(monkeypatch, tmp_path):
+    """Draw results and return the figures by stem, and the warnings."""
+
+    def draw(*paths):
+        made = {}
+        monkeypatch.setattr(style, "save", lambda f, _, stem, __: made.update({stem: f}) or [])
+        warnings: list[str] = []
+        plots.draw(load_results(paths), tmp_path, ["svg"], warnings.append)
+        return made, warnings
+
+    return draw
+
+
+def test_no_time_of_an_emulated_row_is_kept(folder):
+    rows = package.load(folder)
+    assert set(rows["source"]) == {"emulated"}
+    assert set(rows["status"]) == {"ok", "skipped"}
+    assert rows["seconds"].isna().all()
+    assert rows["bytes_per_second"].isna().all()
+
+
+def test_rates_in_an_emulated_file_are_dropped(tmp_path):
+    document = emulated.document()
+    for row in document["benchmarks"]:
+        row |= {"bytes_per_second": 1e12, "median_seconds": 1.0, "percent_of_ceiling": 50.0}
+    rows = package.load(suite.write(tmp_path / "a.json", document))
+    assert rows[["bytes_per_second", "median_seconds", "percent_of_ceiling"]].isna().all(axis=None)
+
+
+@pytest.mark.parametrize("swap", [False, True])
+def test_emulated_results_are_never_compared(folder, whole, capsys, swap):
+    sides = [str(whole), str(folder)]
+    for options in ([], ["--force"]):
+        assert main(["compare", *(reversed(sides) if swap else sides), *options]) == 5
+        out, err = capsys.readouterr()
+        assert out == ""
+        assert err == f"ladder: {folder}: emulated: holds no speeds to compare\n"
+
+
+def test_compare_passes_over_what_stands_beside_timed_results(whole, tmp_path, capsys):
+    emulated.write(tmp_path / "emulated-h200")
+    suite.write(tmp_path / "b.json", json.loads(whole.read_text()))
+    assert main(["compare", str(whole), str(tmp_path)]) == 0
+    timed = sum("real_time" in row for row in suite.rows())
+    skipped = sum("skipped" in row for row in suite.rows())
+    assert capsys.readouterr().out.startswith(f"{timed - skipped} SAME, {skipped} SKIPPED")
+
+
+@pytest.mark.parametrize("name", ["overview", "roof", "fish"])
+def test_tables_of_speed_are_refused_in_one_line(folder, tmp_path, capsys, name):
+    assert main(["table", str(folder), "--ladder", name]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith(f"ladder: no table '{name}' from emulated results, whose times are no")
+    assert "transactions/transpose" in err
+    readme = tmp_path / "README.md"
+    readme.write_text(f"<!-- ladder:table {name} -->\n<!-- ladder:end -->\n")
+    assert main(["table", str(folder), "--update", str(readme)]) == 2
+    assert f"no table '{name}' from emulated results" in capsys.readouterr().err
+
+
+def test_the_table_tells_transactions_and_limits(folder, capsys):
+    assert main(["table", str(folder), "--ladder", "transpose"]) == 0
+    out = capsys.readouterr().out
+    rows = table_rows(out)
+    told = dict(zip(rows["rung"], rows["`tiled`"], strict=True))
+    assert told["shared wavefronts a request, ld / st / atomic"] == "32 / 1 / –"
+    assert told["global sectors a request, ld / st / atomic"] == "4 / 4 / –"
+    assert told["limited by"] == "warps, registers"
+    assert (told["registers"], told["shared"], told["occupancy"]) == ("32", "4.00 KiB", "100%")
+    assert rows["`padded`"][2] == "1 / 1 / –"
+    assert rows["`naive`"][2] == ""
+    assert "- `cublas` skipped: a library's kernel" in out
+    assert "rows = columns = 1024, element 4" in out  # the small headline
+    assert "B/s" not in out
+
+
+def test_each_value_of_a_sweep_has_its_line(folder, capsys):
+    assert main(["table", str(folder), "--ladder", "histogram"]) == 0
+    rows = table_rows(capsys.readouterr().out)
+    told = dict(zip(rows["rung"], rows["`distributed (cluster 2)`"], strict=True))
+    assert told["distributed accesses"] == "524,288"
+    assert told["shared wavefronts a request, ld / st / atomic"] == "– / – / 2.5"
+
+
+@pytest.mark.parametrize(
+    ("small", "headline", "shown"),
+    [("repetitions:4", "x:1", 4), ("x:2", "repetitions:4", 4), ("", "", 4)],
+)
+def test_a_headline_that_was_not_run_gives_way(tmp_path, capsys, small, headline, shown):
+    document = emulated.document()
+    catalogue = json.loads(document["context"]["ladders"])
+    catalogue[1] |= {"small_headline": small, "headline": headline}
+    document["context"]["ladders"] = json.dumps(catalogue)
+    file = suite.write(tmp_path / "study.json", document)
+    assert main(["table", str(file), "--ladder", "smem_layout"]) == 0
+    out = capsys.readouterr().out
+    assert len(table_rows(out)) == shown + 2
+    assert "repetitions 4" in out
+
+
+def test_the_layout_experiment_sets_prediction_beside_count(folder, capsys):
+    assert main(["table", str(folder), "--ladder", "smem_layout_experiment"]) == 0
+    rows = table_rows(capsys.readouterr().out)
+    assert rows["rung"][2:] == [
+        *("store, predicted", "store, emulated", "load, predicted", "load, emulated")
+    ]
+    assert rows["`row_column`"][2:] == ["1", "1", "32", "32"]
+    assert rows["`row_column_padded`"][2:] == ["1", "1", "1", "1"]
+
+
+def test_measured_wavefronts_join_the_experiment(folder, tmp_path, capsys):
+    emulated.write_counters(tmp_path)
+    results = [str(folder), str(tmp_path / "counters.json")]
+    assert main(["table", *results, "--ladder", "smem_layout_experiment"]) == 0
+    rows = table_rows(capsys.readouterr().out)
+    assert rows["rung"][4] == "store, measured"
+    assert rows["`row_column`"][2:] == ["1", "1", "1", "32", "32", "32"]
+
+
+def test_update_fills_every_name(folder, tmp_path):
+    emulated.write_counters(tmp_path / "nvidia-h200")
+    document = tmp_path / "emulator.md"
+    names = ["transactions", "transactions/histogram", "smem_layout_experiment", "prediction"]
+    document.write_text(
+        "".join(f"<!-- ladder:table {name} -->\n<!-- ladder:end -->\n" for name in names)
+    )
+    command = ["table", str(folder), str(tmp_path / "nvidia-h200"), "--update", str(document)]
+    assert main(command) == 0
+    text = document.read_text(encoding="utf-8")
+    assert text.count("Transpose: NVIDIA H200, emulated on a CPU") == 1
+    assert text.count("Histogram: NVIDIA H200, emulated on a CPU") == 2
+    assert "10 of 10 rungs within 1% for global sectors" in text
+    assert main(command) == 0
+    assert document.read_text(encoding="utf-8") == text
+
+
+def test_speed_and_requests_stay_apart(whole, tmp_path, capsys):
+    results = tmp_path / "results"
+    results.mkdir()
+    emulated.write(results / "emulated-h200")
+    suite.write(results / "study.json", json.loads(whole.read_text()))
+    emulated.write_counters(results / "nvidia-h200")
+    output = tmp_path / "out"
+    options = ["--output", str(output), "--filter", "^(smem_layout|roof)/"]
+    assert main(["plot", str(results), *options]) == 0
+    capsys.readouterr()
+    names = {str(path.relative_to(output)) for path in output.rglob("*.svg")}
+    own = {f"emulated-h200/smem_layout-{kind}.svg" for kind in ("transactions", "occupancy")}
+    own |= {"emulated-h200/smem_layout-banks.svg", "emulated-h200/prediction.svg"}
+    assert names == own | {"smem_layout-climb.svg", "overview.svg"}
+    assert main(["table", str(results), "--ladder", "overview"]) == 0
+    assert capsys.readouterr().out.count("NVIDIA H200, ") == 1
+
+
+def test_figures_are_complete_repeatable_and_within_their_margins(ladder, folder, tmp_path):
+    for name in ("first", "second"):
+        done = ladder("plot", folder, "-o", tmp_path / name, "--format", "svg,png")
+        assert (done.returncode, done.stderr) == (0, "")
+    names = {f"{stem}.{form}" for stem in STEMS for form in ("svg", "png")}
+    assert {path.name for path in (tmp_path / "first").iterdir()} == names
+    for path in (tmp_path / "first").iterdir():
+        assert path.read_bytes() == (tmp_path / "second" / path.name).read_bytes()
+    for path in (tmp_path / "first").glob("*.png"):
+        ink = matplotlib.image.imread(path)[:, :, :3].min(axis=2) < 0.95
+        edges = [ink[:4].ravel(), ink[-4:].ravel(), ink[:, :4].ravel(), ink[:, -4:].ravel()]
+        assert not np.concatenate(edges).any(), f"{path.name} is clipped"
+
+
+def ends(axes) -> list[float]:
+    """Where horizontal bars end, in data units, from the top down."""
+    bars = sorted(axes.patches, key=lambda bar: bar.get_y())
+    return [bar.get_x() + bar.get_width() for bar in bars]
+
+
+def test_bars_end_at_the_transactions_and_ticks_at_the_ideal(figures, folder):
+    made, warnings = figures(folder)
+    assert warnings == []
+    shared, sectors = made["transpose-transactions"].axes
+    assert ends(shared) == pytest.approx([32, 1, 1, 1])  # tiled: load, store; padded
+    assert ends(sectors) == pytest.approx([4, 32, 4, 4, 4, 4])
+    assert {bar.get_x() for bar in shared.patches} == {START}
+    assert [line.get_xdata()[0] for line in shared.lines] == [1] * 4
+    assert [line.get_xdata()[0] for line in sectors.lines] == [4] * 6
+    rows = [round(bar.get_y() + bar.get_height() / 2) for bar in shared.patches]
+    assert rows == [1, 1, 2, 2]  # beside their names
+    assert [label.get_text() for label in shared.get_yticklabels()] == ["naive", "tiled", "padded"]
+
+
+def test_a_conflict_fills_one_bank_and_padding_spreads_it(figures, folder):
+    made, _ = figures(folder)
+    for stem in ("transpose-banks", "smem_layout-banks"):
+        before, heights, after, spread = made[stem].axes
+        cells = [(cell.get_x(), cell.get_y()) for cell in before.patches]
+        assert sorted(cells) == [(0, row) for row in range(32)]
+        assert sorted(c.get_x() for c in after.patches) == list(range(32))
+        assert sorted(c.get_y() for c in after.patches) == list(range(32))
+        assert [text.get_text() for text in before.texts[:32]] == [str(i) for i in range(32)]
+        assert [bar.get_height() for bar in heights.patches] == [32]
+        assert [bar.get_height() for bar in spread.patches] == [1] * 32
+        assert "32 wavefronts" in before.texts[-2].get_text()
+        assert "1 wavefront" in after.texts[-2].get_text()
+
+
+def test_wide_accesses_cover_their_words():
+    lines = emulated.details()["lines"]
+    line = lines[0] | {"bytes": 16, "worst_request": [16 * lane for lane in range(32)]}
+    words = banks._words(package_line(line))
+    assert words == {word: word // 4 for word in range(128)}
+    lanes = [0.0, *([None] * 31)]
+    assert banks._words(package_line(line | {"worst_request": lanes})) == dict.fromkeys(range(4), 0)
+
+
+def package_line(entry):
+    from ladder import details
+
+    return details._line(json.loads(json.dumps(entry), parse_int=float))
+
+
+def test_occupancy_bars_are_as_high_as_told_and_mark_the_launch(figures, folder):
+    made, _ = figures(folder)
+    by_block, by_shared = made["transpose-occupancy"].axes[2:4]  # tiled
+    told = next(c for c in emulated.details()["occupancy"] if "/tiled/" in c["row"])
+    for axes, key, size in ((by_block, "by_block", "threads"), (by_shared, "by_shared", "bytes")):
+        for point in told[key]:
+            (bar,) = [
+                bar
+                for bar in axes.patches
+                if bar.get_x() < point[size] < bar.get_x() + bar.get_width()
+            ]
+            assert bar.get_height() == pytest.approx(100 * point["occupancy"])
+    assert [tuple(map(float, line.get_data()[0])) for line in by_block.lines] == [(1024.0,)]
+    assert [line.get_xydata().tolist() for line in by_block.lines] == [[[1024.0, 100.0]]]
+    assert [line.get_xydata().tolist() for line in by_shared.lines] == [[[4096.0, 100.0]]]
+
+
+def test_without_details_the_rest_is_drawn(tmp_path, capsys):
+    file = emulated.write(tmp_path / "in", with_details=False)
+    assert main(["plot", str(file), "--output", str(tmp_path / "out")]) == 0
+    told = "occupancy and banks not drawn: no details.json beside it"
+    assert capsys.readouterr().err == f"ladder: {file}: {told}\n"
+    names = {path.stem for path in (tmp_path / "out").iterdir()}
+    assert names == {stem for stem in STEMS if stem.endswith("-transactions")}
+
+
+def broken(change) -> str:
+    document = emulated.details()
+    change(document)
+    return json.dumps(document)
+
+
+BROKEN = {
+    "empty": ("", "empty"),
+    "truncated": ('{"lines": [', "truncated or not JSON"),
+    "list": ("[]", "no list of 'lines'"),
+    "no occupancy": ('{"lines": []}', "no list of 'occupancy'"),
+    "line is text": ('{"lines": ["a"], "occupancy": []}', "lines[0]: "),
+    "line lacks a row": (broken(lambda d: d["lines"][1].pop("row")), "lines[1]: no 'row'"),
+    "31 lanes": (broken(lambda d: d["lines"][0]["worst_request"].pop()), "no list of 32 lanes"),
+    "lane is text": (
+        broken(lambda d: d["lines"][0]["worst_request"].__setitem__(3, "x")),
+        "worst_request holds something else",
+    ),
+    "lane is negative": (
+        broken(lambda d: d["lines"][0]["worst_request"].__setitem__(3, -1)),
+        "worst_request holds something else",
+    ),
+    "curve is a number": (
+        broken(lambda d: d["occupancy"][0].update(by_block=3)),
+        "occupancy[0]: ",
+    ),
+    "point is text": (broken(lambda d: d["occupancy"][0].update(by_block=["x"])), "occupancy[0]: "),
+    "empty curve": (broken(lambda d: d["occupancy"][0].update(by_shared=[])), "an empty curve"),
+    "registers is text": (
+        broken(lambda d: d["occupancy"][0].update(registers="32")),
+        "registers is not a float",
+    ),
+}
+
+
+@pytest.mark.parametrize(("content", "told"), BROKEN.values(), ids=BROKEN.keys())
+def test_broken_details_are_named_in_one_line(tmp_path, capsys, content, told):
+    emulated.write(tmp_path)
+    file = tmp_path / "details.json"
+    file.write_text(content)
+    assert main(["plot", str(tmp_path), "--output", str(tmp_path / "out")]) == 3
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith(f"ladder: {file}: ")
+    assert told in err
+    assert err.count("\n") == 1
+    assert main(["table", str(tmp_path)]) == 0  # the tables need none of it
+
+
+def test_details_alone_are_no_result(tmp_path, capsys):
+    emulated.write(tmp_path)
+    (tmp_path / "study.json").unlink()
+    assert main(["table", str(tmp_path)]) == 3
+    assert capsys.readouterr().err == f"ladder: {tmp_path}: no *.json below this directory\n"
+    assert main(["table", str(tmp_path / "details.json")]) == 3
+    assert "not a Google Benchmark result" in capsys.readouterr().err
+
+
+def test_a_rung_that_failed_to_verify_is_reported(tmp_path, capsys):
+    document = emulated.document()
+    document["benchmarks"][0] |= {"error_occurred": True, "error_message": "wrong at [7]"}
+    file = suite.write(tmp_path / "study.json", document)
+    assert main(["table", str(file), "--ladder", "transpose"]) == 0
+    assert "- `naive` error: wrong at [7]" in capsys.readouterr().out
+    assert main(["plot", str(file), "--output", str(tmp_path / "out")]) == 0
+    assert "transpose/naive" in capsys.readouterr().err
+
+
+def test_nan_counters_leave_gaps_only(tmp_path, capsys):
+    document = emulated.document()
+    for row in document["benchmarks"]:
+        for key in row:
+            if key.endswith(("_ideal", "occupancy")) or key == "compulsory_bytes":
+                row[key] = math.nan
+    file = suite.write(tmp_path / "study.json", document)
+    assert main(["table", str(file)]) == 0
+    assert "nan" not in capsys.readouterr().out
+    assert main(["plot", str(file), "--output", str(tmp_path / "out")]) == 0
