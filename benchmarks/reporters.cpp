@@ -34,11 +34,14 @@ class Console : public ConsoleReporter {
   }
 };
 
-// Why a row has no figures, or empty; Google Benchmark has told skipped from failed since 1.8.0.
+// Why a row has no figures, or empty. Google Benchmark has told skipped from failed since 1.8.0;
+// before, the message itself begins with it.
 template <class Run>
 std::string trouble(const Run& run) {
   if constexpr (requires { run.skip_message; }) {
-    return run.skipped == decltype(run.skipped){} ? "" : run.skip_message;
+    if (run.skipped == decltype(run.skipped){}) return "";
+    const bool failed = static_cast<int>(run.skipped) == 2;  // internal::SkippedWithError
+    return (failed ? "" : "skipped: ") + run.skip_message;
   } else {
     return run.error_occurred ? run.error_message : "";
   }
@@ -75,7 +78,7 @@ class CountingConsole : public benchmark::BenchmarkReporter {
       }
       const auto occupancy = run.counters.find("theoretical_occupancy");
       if (occupancy != run.counters.end()) print("  %8.1f%%", 100 * double(occupancy->second));
-      print("\n");
+      GetOutputStream() << std::endl;
     }
     if (!runs.empty() && runs.front().run_type == Run::RT_Iteration)
       print("%s", text_of_(runs.front().run_name.function_name).c_str());

@@ -1,5 +1,8 @@
 # nvcc, if there is one. Without it LADDERS_CUDA is off from here on.
 include(CheckLanguage)
+if(NOT CMAKE_CUDA_COMPILER)
+  unset(CMAKE_CUDA_COMPILER CACHE)  # one may have been installed since it was not found
+endif()
 check_language(CUDA)
 if(NOT CMAKE_CUDA_COMPILER)
   message(STATUS "no nvcc: only ladder_bench_emulated is built")

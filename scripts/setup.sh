@@ -99,25 +99,33 @@ new_enough() {
 
 has_gpu() { [[ $(nvidia-smi -L 2>/dev/null) == "GPU 0"* ]]; }
 
-# Builds ladder_bench and the tests in build/default.
-build() {
-  say "building"
+# Makes build/default ready, installing what that needs; where it cannot, it says why.
+configure() {
   # First with what is there. After that CMake starts afresh, since its cache may come from other
   # compilers or from where the checkout was before, and fetches the libraries that no package gave.
-  if ! { has_tools && configure -DFETCHCONTENT_FULLY_DISCONNECTED=ON; }; then
-    need_packages cmake ninja-build g++ libbenchmark-dev libgtest-dev || has_tools || exit 1
-    if ! configure --fresh -DFETCHCONTENT_FULLY_DISCONNECTED=OFF; then
-      grep -m 1 -A 5 'CMake Error' build/configure.log >&2 || true
-      fail "CMake cannot configure the build: see build/configure.log"
-    fi
-  fi
-  cmake --build --preset default >&2
+  if has_tools && run_cmake -DFETCHCONTENT_FULLY_DISCONNECTED=ON; then return; fi
+  need_packages cmake ninja-build g++ libbenchmark-dev libgtest-dev || has_tools || return 1
+  if run_cmake --fresh -DFETCHCONTENT_FULLY_DISCONNECTED=OFF; then return; fi
+  grep -m 1 -A 5 'CMake Error' build/configure.log >&2 || true
+  say "CMake cannot configure the build: see build/configure.log"
+  return 1
 }
 
 has_tools() { command -v cmake && command -v ninja && command -v c++; } >/dev/null
 
-configure() {
+run_cmake() {
+  local cuda=OFF
+  if has_nvcc; then cuda=ON; fi
   mkdir -p build
-  cmake --preset default "$@" ${LADDERS_COMMIT:+-DLADDERS_COMMIT="$LADDERS_COMMIT"} \
-    >build/configure.log 2>&1
+  cmake --preset default -DLADDERS_CUDA=$cuda "$@" \
+    ${LADDERS_COMMIT:+-DLADDERS_COMMIT="$LADDERS_COMMIT"} >build/configure.log 2>&1
+}
+
+# Whether ladder_bench is built: CMake does without an nvcc that it cannot use.
+has_cuda_build() { grep -q '^build ladder_bench:' build/default/build.ninja; }
+
+# Builds targets in build/default.
+compile() {
+  say "building"
+  cmake --build --preset default --target "$@" >&2
 }

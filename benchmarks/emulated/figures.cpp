@@ -18,7 +18,9 @@ using emulator::Traffic;
 constexpr Operation kOperations[] = {Operation::load, Operation::store, Operation::atomic};
 
 // What Traffic::transactions are called in a space.
-const char* transactions(Space space) { return space == Space::global ? "sectors" : "wavefronts"; }
+const char* transactions(Space space) {
+  return space == Space::shared ? "wavefronts" : space == Space::constant ? "requests" : "sectors";
+}
 
 std::string number(double value) {
   char text[32];
@@ -140,6 +142,7 @@ std::map<std::string, double> counters_of(const Report& report) {
   }
   if (distributed.requests > 0) {
     counters["distributed_requests"] = double(distributed.requests);
+    counters["distributed_sectors"] = double(distributed.transactions);
     counters["distributed_accesses"] = double(distributed.lanes);
     counters["distributed_bytes"] = double(distributed.bytes);
   }

@@ -94,4 +94,11 @@ class cluster_group {
 };
 EMULATOR_INLINE cluster_group this_cluster() { return {}; }
 
+EMULATOR_INLINE void sync(const thread_block&, EMULATOR_HERE) { thread_block::sync(file, line); }
+EMULATOR_INLINE void sync(const cluster_group&, EMULATOR_HERE) { cluster_group::sync(file, line); }
+template <unsigned Size, class Parent>
+EMULATOR_INLINE void sync(const thread_block_tile<Size, Parent>&) {
+  thread_block_tile<Size, Parent>::sync();
+}
+
 }  // namespace cooperative_groups

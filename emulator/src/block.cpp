@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstring>
 #include <map>
 #include <new>
 #include <numeric>
@@ -27,6 +28,7 @@ constexpr std::size_t kLogRecords = 4096;  // a lane
 constexpr std::size_t kLogStride = kLogRecords + 12;
 // A warp whose lanes keep filling their logs makes way for the others after so many fillings.
 constexpr int kPatience = 64;
+constexpr int kAnswers = 1 << 14;  // likewise one that asks and asks in warp functions
 // Basic blocks that a lane without a log goes through until it makes way for the others.
 constexpr unsigned kStepsAtOnce = 1 << 16;
 // Stacks are followed by a page without access while there are this many at most; every one splits
@@ -207,6 +209,7 @@ void Block::run(std::uint64_t number) {
   visitor_ = {};
 
   while (live_ > 0) {
+    if (launch_->failed) throw Fault{};  // elsewhere
     if (launch_->order == Order::random) std::ranges::shuffle(warp_order_, random_);
     changed_ = false;
     const unsigned before = live_;
@@ -305,14 +308,21 @@ bool Block::run_warp(unsigned w) {
   const std::span<Lane> lanes = warp(w);
   current_warp_ = w;
   bool got_on = false;
-  for (int filled = 0;;) {
+  for (int filled = 0, answered = 0;;) {
     got_on |= resume_ready(lanes);
-    const bool tired = !launch_->recorded() || filled >= kPatience || circling(lanes);
-    const bool full = launch_->recorded() && replay(lanes, tired);
-    const bool answered = resolve_warp_functions(w);
-    if (answered) continue;
-    if (!full || tired) return got_on;
-    ++filled;
+    const bool recorded = launch_->recorded();
+    const bool runs =
+        std::ranges::any_of(lanes, [](const Lane& lane) { return lane.state == State::log_full; });
+    const bool tired = !recorded || filled >= kPatience || (runs && circling(lanes));
+    const bool full = recorded && replay(lanes, tired);
+    if (resolve_warp_functions(w)) {
+      if (++answered < kAnswers) continue;
+    } else if (full && !tired) {
+      ++filled;
+      continue;
+    }
+    if (recorded && !tired) replay(lanes, true);  // the logs are the next warp's
+    return got_on;
   }
 }
 
@@ -371,16 +381,17 @@ bool Block::replay(std::span<Lane> lanes, bool all) {
   for (std::size_t l = 0; l < lanes.size(); ++l) {
     const Record* start = logs_.data() + l * kLogStride;
     // A lane that has not run yet, or has been switched to from another warp, has nothing.
-    logs[l] = {start, lanes[l].next ? lanes[l].next : start, lanes[l].state == State::log_full,
-               &lanes[l].step};
-    full |= logs[l].more;
+    const bool is_full = lanes[l].state == State::log_full;
+    logs[l] = {start, lanes[l].next ? lanes[l].next : start,
+               is_full || lanes[l].state == State::at_warp_function, &lanes[l].step};
+    full |= is_full;
   }
   replay_.replay(std::span(logs, lanes.size()), all);
   for (std::size_t l = 0; l < lanes.size(); ++l) {
     Record* start = logs_.data() + l * kLogStride;
     Record* rest = std::copy(logs[l].next, logs[l].end, start);
     // Logs are the warp's while it runs. One that waits for others leaves nothing behind.
-    const bool stays = lanes[l].state == State::log_full || rest != start;
+    const bool stays = logs[l].more || rest != start;
     lanes[l].next = stays ? rest : nullptr;
     lanes[l].end = stays ? start + kLogRecords : nullptr;
   }
@@ -427,10 +438,13 @@ bool Block::resolve_warp_functions(unsigned w) {
     answered = true;
     ++counts_.warp_functions;
     if (first.function == WarpFunction::active_mask) continue;  // which waits for nobody
-    warp_syncs_[w].push_back(members);
-    for_each_lane(members, [&](unsigned l) {
-      lanes[l].answered = static_cast<unsigned>(warp_syncs_[w].size());
-    });
+    // Of the warp functions only this one orders what the lanes do in memory.
+    if (first.function == WarpFunction::sync && launch_->check) {
+      warp_syncs_[w].push_back(members);
+      for_each_lane(members, [&](unsigned l) {
+        lanes[l].answered = static_cast<unsigned>(warp_syncs_[w].size());
+      });
+    }
   }
   return answered;
 }
@@ -457,14 +471,20 @@ void Block::answer(std::span<Lane> lanes, std::uint32_t members) {
   std::uint64_t answers[32];
   for_each_lane(members, [&](unsigned l) {
     const Lane& lane = lanes[l];
-    const int me = static_cast<int>(l), width = lane.width, first = me / width * width;
+    const int width = lane.width;
+    if (width < 1 || width > 32 || (width & (width - 1)) != 0)
+      throw fault("shuffle of a width of " + std::to_string(width) + ", not 1, 2, 4 ... 32", lane,
+                  lane.pc);
+    const int me = static_cast<int>(l), first = me / width * width;
     const auto take_from = [&](int source) {
       if (!(members >> source & 1))
         throw fault("shuffle reads lane " + std::to_string(source) + ", which is not in the mask",
                     lane, lane.pc);
       return lanes[source].value;
     };
-    const int up = me - lane.argument, down = me + lane.argument, other = me ^ lane.argument;
+    // Distances are unsigned; beyond a warp they are all the same.
+    const int distance = static_cast<int>(std::min(static_cast<unsigned>(lane.argument), 32u));
+    const int up = me - distance, down = me + distance, other = me ^ (lane.argument & 31);
     std::uint64_t& result = answers[l];
     switch (function) {
       case WarpFunction::sync:
@@ -541,7 +561,7 @@ bool Block::release_block_barrier() {
   for (const Lane& lane : lanes_) {
     if (lane.state != State::at_block_barrier) continue;
     if (!first) first = &lane;
-    same &= lane.line == first->line;
+    same &= lane.line == first->line && std::strcmp(lane.file, first->file) == 0;
     ++waiting;
     votes += lane.predicate != 0;
   }
@@ -600,12 +620,14 @@ void Block::sync(const Request& numbers) {
 void Block::access(std::uint64_t pc, Event event, const Request& request) {
   ++requests_;
   if (event == Event::store) changed_ = true;  // atomics tell themselves
-  // Lanes of one instruction may be at different memories: then it is a request to each.
-  std::uint32_t left = request.mask;
+  // Lanes of one instruction may be at different memories: then it is a request to each, but one
+  // to all other blocks of the cluster, told apart by the upper half of the address.
+  std::uint32_t left = request.mask, remote = 0;
+  std::uint64_t remote_places[32];
+  check_alignment(pc, event, request);
   while (left != 0) {
     const unsigned first = static_cast<unsigned>(std::countr_zero(left));
     const Place at = place(request.addresses[first], request.bytes, event, pc, first);
-    check_alignment(pc, event, request);
     std::uint32_t mask = 0;
     for_each_lane(left, [&](unsigned l) {
       const std::uint64_t address = request.addresses[l];
@@ -630,18 +652,22 @@ void Block::access(std::uint64_t pc, Event event, const Request& request) {
       for_each_lane(mask, [&](unsigned l) { offsets[l] = memory.offset(request.addresses[l]); });
       const Request theirs{mask, request.bytes, offsets};
       if (launch_->check) note_remote(pc, event, theirs, at.rank);
-      if (launch_->count) count(pc, Space::distributed, event, theirs, at);
+      remote |= mask;
+      for_each_lane(
+          mask, [&](unsigned l) { remote_places[l] = std::uint64_t{at.rank} << 32 | offsets[l]; });
     } else if (launch_->count) {
       const bool constant = at.region == Region::image && is_constant(request.addresses[first]);
       count(pc, constant ? Space::constant : Space::global, event, part, at);
     }
   }
+  if (remote != 0 && launch_->count)
+    count(pc, Space::distributed, event, {remote, request.bytes, remote_places}, {});
 }
 
 // Every access is as wide as its type wants it aligned.
 void Block::check_alignment(std::uint64_t pc, Event event, const Request& request) const {
   for_each_lane(request.mask, [&](unsigned l) {
-    if (request.addresses[l] % request.bytes != 0)
+    if ((request.addresses[l] & (request.bytes - 1)) != 0)
       throw fault("misaligned " + std::string(name(operation(event))) + " of " +
                       std::to_string(request.bytes) + " bytes",
                   lanes_[current_warp_ * 32 + l], pc);
@@ -679,7 +705,8 @@ Block::Place Block::place(std::uint64_t address, unsigned bytes, Event event, st
     throw fault("out-of-bounds global " + what +
                     (before ? ": byte " + std::to_string(address - before->start) +
                                   " of a buffer of " + std::to_string(before->bytes)
-                            : ": not device memory"),
+                     : GlobalMemory::get().was_freed(address) ? ": of a buffer that has been freed"
+                                                              : ": not device memory"),
                 who, pc);
   }
   if (!buffer->holds(address, bytes))
@@ -696,7 +723,7 @@ void Block::count(std::uint64_t pc, Space space, Event event, const Request& req
   Site& site = counts_.site(pc, space, operation(event), static_cast<int>(request.bytes));
   const auto lanes = static_cast<unsigned>(std::popcount(request.mask));
   Cost cost{1, 1};
-  if (space == Space::global) {
+  if (space == Space::global || space == Space::distributed) {
     cost = event == Event::atomic ? global_atomic_cost(request) : global_cost(request);
     if (place.buffer)
       for_each_lane(request.mask, [&](unsigned l) {
@@ -722,9 +749,10 @@ void Block::count(std::uint64_t pc, Space space, Event event, const Request& req
     for_each_lane(request.mask, [&](unsigned l) {
       const std::uint64_t a = request.addresses[l];
       site.worst[l] = static_cast<std::int64_t>(
-          space == Space::shared || space == Space::distributed ? shared_.offset_in_variable(a)
-          : place.buffer                                        ? a - place.buffer->start
-                                                                : image_offset(a));
+          space == Space::shared        ? shared_.offset_in_variable(a)
+          : space == Space::distributed ? shared_.offset_in_variable(a & 0xFFFF'FFFF)
+          : place.buffer                ? a - place.buffer->start
+                                        : image_offset(a));
     });
   }
   site.traffic += one;

@@ -115,7 +115,7 @@ class Block final : private WarpListener {
  private:
   enum class Region : std::uint8_t { shared, distributed, global, image };
   struct Place {
-    Region region;
+    Region region = Region::image;
     Buffer* buffer = nullptr;  // of global memory
     unsigned rank = 0;         // of distributed memory
   };

@@ -155,6 +155,7 @@ void __tsan_vptr_read(void**) {}
 #define ACCESS(BYTES, LOG2)                                                                   \
   void __tsan_read##BYTES(void* p) { record(p, LOG2, Event::load, RETURN_ADDRESS); }          \
   void __tsan_write##BYTES(void* p) { record(p, LOG2, Event::store, RETURN_ADDRESS); }        \
+  /* The device reads and writes such words in parts. */                                      \
   void __tsan_unaligned_read##BYTES(void* p) {                                                \
     record_range(p, BYTES, Event::load, RETURN_ADDRESS);                                      \
   }                                                                                           \

@@ -13,6 +13,7 @@ namespace emulator {
 namespace {
 
 constexpr std::size_t kPage = 4096, kSector = 32;
+constexpr std::size_t kRemembered = 64;  // buffers that were freed last
 
 std::size_t words(const Buffer& buffer) { return (buffer.bytes / kSector + 64) / 64; }
 
@@ -54,7 +55,7 @@ GlobalMemory& GlobalMemory::get() {
 
 void* GlobalMemory::allocate(std::size_t bytes) {
   const std::unique_lock lock(mutex_);
-  if (bytes > options().gpu->memory_bytes - allocated_) return nullptr;
+  if (allocated_ + bytes > options().gpu->memory_bytes) return nullptr;
   char* data = static_cast<char*>(mmap(nullptr, mapped_bytes(bytes), PROT_READ | PROT_WRITE,
                                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
   if (data == MAP_FAILED) return nullptr;
@@ -77,7 +78,14 @@ bool GlobalMemory::free(void* data) {
   if (found == buffers_.end()) return false;
   freed_read_ += count(**found, (*found)->read);
   freed_written_ += count(**found, (*found)->written);
-  munmap(data, mapped_bytes((*found)->bytes));
+  // Nothing else gets these addresses for a while.
+  const std::size_t mapped = mapped_bytes((*found)->bytes);
+  mmap(data, mapped, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+  freed_.push_back({start, mapped});
+  if (freed_.size() > kRemembered) {
+    munmap(reinterpret_cast<void*>(freed_.front().start), freed_.front().bytes);
+    freed_.pop_front();
+  }
   allocated_ -= (*found)->bytes;
   buffers_.erase(found);
   return true;
@@ -96,11 +104,26 @@ Buffer* GlobalMemory::find(std::uintptr_t address) {
   return buffer->holds(address, 1) ? buffer : nullptr;
 }
 
+bool GlobalMemory::was_freed(std::uintptr_t address) const {
+  const std::shared_lock lock(mutex_);
+  return std::ranges::any_of(
+      freed_, [&](const Freed& range) { return address - range.start < range.bytes; });
+}
+
 void GlobalMemory::start_counting() {
   const std::unique_lock lock(mutex_);
   counting_ = true;
   freed_read_ = freed_written_ = 0;
   for (const auto& buffer : buffers_) reset(*buffer);
+}
+
+void GlobalMemory::stop_counting() {
+  const std::unique_lock lock(mutex_);
+  counting_ = false;
+  for (const auto& buffer : buffers_) {
+    buffer->read.reset();
+    buffer->written.reset();
+  }
 }
 
 std::size_t GlobalMemory::bytes_read() const {

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <shared_mutex>
 #include <vector>
@@ -38,8 +39,12 @@ class GlobalMemory {
   /// The buffer that holds `address`, or null. Stays valid until it is freed.
   Buffer* find(std::uintptr_t address);
 
+  /// Whether `address` was in one of the buffers that were freed last.
+  bool was_freed(std::uintptr_t address) const;
+
   /// Forgets what has been touched and starts over.
   void start_counting();
+  void stop_counting();
   /// Bytes of the distinct sectors touched since then.
   std::size_t bytes_read() const, bytes_written() const;
 
@@ -47,6 +52,11 @@ class GlobalMemory {
   GlobalMemory() = default;
   mutable std::shared_mutex mutex_;
   std::vector<std::unique_ptr<Buffer>> buffers_;  // by address
+  struct Freed {
+    std::uintptr_t start;
+    std::size_t bytes;
+  };
+  std::deque<Freed> freed_;  // still mapped, without access
   std::size_t allocated_ = 0;
   bool counting_ = false;
   std::size_t freed_read_ = 0, freed_written_ = 0;  // sectors of buffers that are gone

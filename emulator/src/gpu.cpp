@@ -188,7 +188,8 @@ constexpr int kHopperGpcs[] = {18, 18, 16, 16, 16, 16, 16, 8};
 int resident_clusters(const Gpu& gpu, int blocks_per_sm, int cluster) {
   if (cluster < 1 || cluster > std::max(1, gpu.blocks_per_cluster)) return 0;
   // Elsewhere nothing was measured; this is the most there can be.
-  if (cluster <= 2 || gpu.compute_capability != 90) return gpu.sms * blocks_per_sm / cluster;
+  const bool measured = gpu.compute_capability == 90 && gpu.sms == 132;
+  if (cluster <= 2 || !measured) return gpu.sms * blocks_per_sm / cluster;
   int clusters = 0;
   for (const int sms : kHopperGpcs)
     if (sms >= cluster) clusters += sms * blocks_per_sm / cluster;

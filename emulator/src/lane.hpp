@@ -16,6 +16,7 @@ struct Record {
   std::uint64_t pc;    ///< the return address of the callback: names the access or the block
 
   Event event() const { return static_cast<Event>(what >> 56); }
+  std::uint64_t kind() const { return what >> 48; }  ///< event and size
   unsigned bytes() const { return 1u << (what >> 48 & 0xFF); }
   std::uint64_t address() const { return what & 0xFFFF'FFFF'FFFF; }
 };

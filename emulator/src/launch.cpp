@@ -164,8 +164,6 @@ class ClusterRunner {
       }
     }
     if (whole) finish(launch_, std::move(block));
-    // Others may look at this block's thread storage until they have left too.
-    meeting_end_.arrive_and_wait();
     current_block = nullptr;
   }
 
@@ -173,7 +171,6 @@ class ClusterRunner {
   Cluster cluster_;
   std::uint64_t first_ = 0;
   std::barrier<Next> meeting_;
-  std::barrier<> meeting_end_{static_cast<std::ptrdiff_t>(launch_.cluster)};
   std::vector<std::unique_ptr<HostThread>> threads_;
 };
 
@@ -189,6 +186,7 @@ Counts& Counts::operator+=(const Counts& other) {
         (theirs.traffic.worst == mine.traffic.worst && theirs.worst_block < mine.worst_block)) {
       mine.worst = theirs.worst;
       mine.worst_block = theirs.worst_block;
+      mine.worst_warp = theirs.worst_warp;
     }
     mine.traffic += theirs.traffic;
   }
@@ -266,7 +264,10 @@ Recording::Recording() {
   GlobalMemory::get().start_counting();
 }
 
-Recording::~Recording() { counted_launches().on = false; }
+Recording::~Recording() {
+  counted_launches().on = false;
+  GlobalMemory::get().stop_counting();
+}
 
 Report Recording::report() const {
   const Counted& counted = counted_launches();

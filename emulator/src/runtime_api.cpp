@@ -2,6 +2,7 @@
 #include "emulator/runtime_api.hpp"
 
 #include <algorithm>
+#include <climits>
 #include <cstdio>
 #include <cstring>
 #include <map>
@@ -42,11 +43,18 @@ OccupancyLimits limits(const void* kernel, int threads, std::size_t dynamic_byte
                           needs.static_shared_bytes + dynamic_bytes);
 }
 
+const Buffer* buffer_of(const void* data) {
+  return GlobalMemory::get().find(reinterpret_cast<std::uintptr_t>(data));
+}
+
 // Copies between a buffer and anything else stay inside the buffer.
 bool inside(const void* data, std::size_t bytes) {
-  const auto address = reinterpret_cast<std::uintptr_t>(data);
-  const Buffer* buffer = GlobalMemory::get().find(address);
-  return !buffer || buffer->holds(address, bytes);
+  const Buffer* buffer = buffer_of(data);
+  return data && (!buffer || buffer->holds(reinterpret_cast<std::uintptr_t>(data), bytes));
+}
+
+bool on_device(const void* data) {
+  return buffer_of(data) || in_image(reinterpret_cast<std::uintptr_t>(data));
 }
 
 }  // namespace
@@ -68,7 +76,8 @@ unsigned cluster_blocks(const cudaLaunchConfig_t& config) {
 cudaError_t check_launch(const cudaLaunchConfig_t& config, const void* kernel) {
   const dim3 grid = config.grid, block = config.block;
   const unsigned cluster = cluster_blocks(config);
-  if (grid.x == 0 || grid.y == 0 || grid.z == 0 || grid.y > 65535 || grid.z > 65535)
+  if (grid.x == 0 || grid.y == 0 || grid.z == 0 || grid.x > INT_MAX || grid.y > 65535 ||
+      grid.z > 65535)
     return cudaErrorInvalidConfiguration;
   const std::uint64_t threads = std::uint64_t{block.x} * block.y * block.z;
   if (threads == 0 || threads > 1024 || block.z > 64) return cudaErrorInvalidConfiguration;
@@ -82,8 +91,8 @@ cudaError_t check_launch(const cudaLaunchConfig_t& config, const void* kernel) {
     return cudaErrorLaunchOutOfResources;
   if (cluster == 1) return cudaSuccess;
   if (static_cast<int>(cluster) > gpu().blocks_per_cluster || grid.x % cluster != 0)
-    return cudaErrorInvalidConfiguration;
-  return cluster > 8 && !may.large_clusters ? cudaErrorInvalidConfiguration : cudaSuccess;
+    return cudaErrorInvalidClusterSize;
+  return cluster > 8 && !may.large_clusters ? cudaErrorInvalidClusterSize : cudaSuccess;
 }
 
 }  // namespace emulator
@@ -110,6 +119,8 @@ const char* cudaGetErrorName(cudaError_t error) {
       return "cudaErrorLaunchFailure";
     case cudaErrorNotSupported:
       return "cudaErrorNotSupported";
+    case cudaErrorInvalidClusterSize:
+      return "cudaErrorInvalidClusterSize";
   }
   return "unknown error";
 }
@@ -136,6 +147,8 @@ const char* cudaGetErrorString(cudaError_t error) {
       return fault.c_str();
     case cudaErrorNotSupported:
       return "operation not supported";
+    case cudaErrorInvalidClusterSize:
+      return "a kernel launch error has occurred due to cluster misconfiguration";
   }
   return "unknown error";
 }
@@ -195,7 +208,10 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int dev
   }
   return cudaSuccess;
 }
-cudaError_t cudaDeviceSynchronize() { return last_error; }
+// Of kernels; what the runtime refused before they ran is no matter of theirs.
+cudaError_t cudaDeviceSynchronize() {
+  return last_error == cudaErrorLaunchFailure ? last_error : cudaSuccess;
+}
 cudaError_t cudaDeviceReset() {
   GlobalMemory::get().free_all();
   last_error = cudaSuccess;
@@ -226,9 +242,13 @@ cudaError_t cudaMemGetInfo(size_t* free, size_t* total) {
   *free = *total - GlobalMemory::get().allocated();
   return cudaSuccess;
 }
-cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind) {
+cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind) {
   if (bytes == 0) return cudaSuccess;
   if (!inside(to, bytes) || !inside(from, bytes)) return remember(cudaErrorInvalidValue);
+  if (kind == cudaMemcpyHostToDevice && !on_device(to)) return remember(cudaErrorInvalidValue);
+  if (kind == cudaMemcpyDeviceToHost && !on_device(from)) return remember(cudaErrorInvalidValue);
+  if (kind == cudaMemcpyDeviceToDevice && !(on_device(to) && on_device(from)))
+    return remember(cudaErrorInvalidValue);
   std::memmove(to, from, bytes);
   return cudaSuccess;
 }
@@ -238,7 +258,7 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpy
 }
 cudaError_t cudaMemset(void* data, int value, size_t bytes) {
   if (bytes == 0) return cudaSuccess;
-  if (!inside(data, bytes)) return remember(cudaErrorInvalidValue);
+  if (!inside(data, bytes) || !on_device(data)) return remember(cudaErrorInvalidValue);
   std::memset(data, value, bytes);
   return cudaSuccess;
 }
@@ -250,7 +270,7 @@ cudaError_t cudaStreamCreate(cudaStream_t* stream) {
   return cudaSuccess;
 }
 cudaError_t cudaStreamDestroy(cudaStream_t) { return cudaSuccess; }
-cudaError_t cudaStreamSynchronize(cudaStream_t) { return last_error; }
+cudaError_t cudaStreamSynchronize(cudaStream_t) { return cudaDeviceSynchronize(); }
 
 // ---- kernels
 
@@ -288,6 +308,7 @@ cudaError_t cudaFuncGetName(const char** name, const void* kernel) {
 }
 cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, const void* kernel,
                                                           int threads, size_t dynamic_bytes) {
+  if (threads <= 0) return remember(cudaErrorInvalidValue);
   *blocks = limits(kernel, threads, dynamic_bytes).blocks_per_sm();
   return cudaSuccess;
 }

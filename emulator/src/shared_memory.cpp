@@ -114,10 +114,27 @@ std::string SharedMemory::variable(std::size_t offset) const {
   return variable ? variable->name() : "shared memory";
 }
 
-SharedMemory::Shadow& SharedMemory::shadow(std::size_t offset) {
-  if (!shadow_)  // the system provides the pages that are touched
-    shadow_.reset(static_cast<Shadow*>(std::calloc(static_span() + kDynamicBytes, sizeof(Shadow))));
-  return shadow_[offset];
+template <class F>
+void SharedMemory::for_each_shadow(std::size_t offset, unsigned bytes, F f) {
+  if (!words_) {
+    const std::size_t size = static_span() + kDynamicBytes;
+    words_.reset(static_cast<Word*>(std::calloc(size / 4, sizeof(Word))));
+    bytes_.reset(static_cast<Shadow*>(std::calloc(size, sizeof(Shadow))));
+  }
+  for (const std::size_t end = offset + bytes; offset < end;) {
+    Word& word = words_[offset / 4];
+    const bool split = word.split_in == block_;
+    if (!split && offset % 4 == 0 && end - offset >= 4) {
+      if (!f(word.shadow)) return;
+      offset += 4;
+      continue;
+    }
+    if (!split) {
+      std::fill_n(&bytes_[offset / 4 * 4], 4, word.shadow);
+      word.split_in = block_;
+    }
+    if (!f(bytes_[offset++])) return;
+  }
 }
 
 namespace {
@@ -144,7 +161,8 @@ std::optional<SharedMemory::Race> SharedMemory::conflict(const Mark& mark, const
     return Race{what, mark.other - 1u, mark.other_pc};
   if (mark.epoch != access.epoch) return {};
   if (mark.thread / 32 != access.thread / 32) return with_last;
-  if (mark.lanes & ~known_to(access, mark.syncs)) return with_last;
+  const std::uint32_t others = mark.lanes & ~(1u << access.thread % 32);
+  if (others != 0 && (others & ~known_to(access, mark.syncs)) != 0) return with_last;
   return {};
 }
 
@@ -156,7 +174,7 @@ void SharedMemory::add(Mark& mark, const Access& access) const {
     mark.lanes = 0;
     if (mark.other != 0 && (mark.other - 1u) / 1024 == access.thread / 1024) mark.other = 0;
   } else if (mark.thread / 32 == access.thread / 32) {
-    mark.lanes &= ~known_to(access, mark.syncs);
+    mark.lanes &= mark.lanes == lane ? 0 : ~known_to(access, mark.syncs);
   } else {
     mark.lanes = 0;
     mark.other = static_cast<std::uint16_t>(mark.thread + 1);
@@ -175,8 +193,7 @@ std::optional<SharedMemory::Race> SharedMemory::note(std::size_t offset, unsigne
                                                      const Access& access) {
   const bool load = access.kind == Operation::load, atomic = access.kind == Operation::atomic;
   std::optional<Race> race;
-  for (unsigned i = 0; i < bytes && !race; ++i) {
-    Shadow& s = shadow(offset + i);
+  for_each_shadow(offset, bytes, [&](Shadow& s) {
     const bool one_store = s.store.request == access.request && s.store.epoch == access.epoch &&
                            s.store.thread / 32 == access.thread / 32;
     if (!one_store)
@@ -186,14 +203,15 @@ std::optional<SharedMemory::Race> SharedMemory::note(std::size_t offset, unsigne
     if (!race && !load) race = conflict(s.load, access, "write after read");
     add(load ? s.load : atomic ? s.atomic : s.store, access);
     if (!load) s.written_in = block_;
-  }
+    return !race;
+  });
   return race;
 }
 
-bool SharedMemory::written(std::size_t offset, unsigned bytes) const {
-  for (unsigned i = 0; i < bytes; ++i)
-    if (!shadow_ || shadow_[offset + i].written_in != block_) return false;
-  return true;
+bool SharedMemory::written(std::size_t offset, unsigned bytes) {
+  bool all = true;
+  for_each_shadow(offset, bytes, [&](const Shadow& s) { return all = s.written_in == block_; });
+  return all;
 }
 
 }  // namespace emulator

@@ -68,7 +68,7 @@ class SharedMemory {
   };
   /// Notes an access and returns the race that it is part of.
   std::optional<Race> note(std::size_t offset, unsigned bytes, const Access& access);
-  bool written(std::size_t offset, unsigned bytes) const;
+  bool written(std::size_t offset, unsigned bytes);
   /// The block has passed a barrier.
   void next_epoch() { ++epoch_; }
   void next_cluster_epoch() { ++cluster_epoch_; }
@@ -97,14 +97,23 @@ class SharedMemory {
     return address - dynamic_start() < kDynamicBytes;
   }
   std::size_t static_span() const { return (static_bytes_ + 1023) / 1024 * 1024; }
-  Shadow& shadow(std::size_t offset);
+  // What is known of a word, which most accesses touch as a whole, until one touches a part of it.
+  struct Word {
+    Shadow shadow;
+    std::uint32_t split_in;  // the block in which it has been taken apart into bytes
+  };
+  /// Calls f(shadow) for all that lies in the range, until f returns false.
+  template <class F>
+  void for_each_shadow(std::size_t offset, unsigned bytes, F f);
 
   std::uintptr_t static_start_ = 0;
   std::size_t static_bytes_ = 0, dynamic_bytes_ = 0;
   char* dynamic_;
   std::string kernel_;
   std::vector<signed char> foreign_;  // by variable: whether it is another kernel's; -1: not known
-  std::unique_ptr<Shadow[], decltype(&std::free)> shadow_{nullptr, &std::free};  // a byte each
+  // Pages come when they are touched.
+  std::unique_ptr<Word[], decltype(&std::free)> words_{nullptr, &std::free};
+  std::unique_ptr<Shadow[], decltype(&std::free)> bytes_{nullptr, &std::free};
   std::uint32_t epoch_ = 0, cluster_epoch_ = 0, block_ = 0;
 };
 

@@ -15,14 +15,18 @@ void for_each_lane(std::uint32_t mask, F f) {
 
 }  // namespace
 
-// The basic blocks that the lanes are about to go through, and where paths meet again. Made anew at
-// every divergence, so it keeps its memory.
+// The basic blocks that the lanes went through since the warp's last barrier or are about to, and
+// where paths meet again. It keeps its memory from warp to warp.
 class FlowGraph {
  public:
-  void build(std::span<const Log> logs) {
+  void clear() {
     blocks_.assign(1, 0);
     index_.assign(kLeastIndex, 0);
     edges_.clear();
+    solved_ = false;
+  }
+
+  void add(std::span<const Log> logs) {
     for (const Log& log : logs) {
       int from = *log.step ? node(*log.step) : kNone;
       for (const Record* r = log.next; r != log.end; ++r) {
@@ -34,19 +38,17 @@ class FlowGraph {
       if (from != kNone && !log.more) edge(from, kEnd);
     }
     std::ranges::sort(edges_);
-    edges_.erase(std::ranges::unique(edges_).begin(), edges_.end());
-    // What ends in the middle, since a lane's log was full there, ends all the same.
-    std::vector<char>& leads_on = flags_;
-    leads_on.assign(blocks_.size(), 0);
-    for (const Edge& e : edges_) leads_on[e.from] = 1;
-    for (std::size_t n = 1; n < blocks_.size(); ++n)
-      if (!leads_on[n]) edges_.push_back({static_cast<int>(n), kEnd});
-    std::ranges::sort(edges_);
-    solve();
+    edges_.erase(std::unique(edges_.begin(), edges_.end()), edges_.end());
+    solved_ = false;
   }
 
   /// The block that every path from `block` comes to first; 0 if that is the end.
-  std::uint64_t post_dominator(std::uint64_t block) const {
+  std::uint64_t post_dominator(std::uint64_t block) {
+    if (!solved_) {
+      link_to_end();
+      solve();
+      solved_ = true;
+    }
     for (std::size_t at = hash(block);; ++at) {
       const int n = index_[at % index_.size()];
       if (n == 0) return 0;
@@ -89,6 +91,57 @@ class FlowGraph {
     edges_.push_back(e);
   }
 
+  // Lanes that are still at it may be in a loop that nobody has been seen to leave. It is left
+  // where it goes back to its header (the first of its blocks that a lane came to), or, where
+  // several blocks go back, from the header.
+  void link_to_end() {
+    linked_ = edges_;
+    const std::size_t count = blocks_.size();
+    for (;;) {
+      std::vector<char>& ends = flags_;
+      ends.assign(count, 0);
+      ends[kEnd] = 1;
+      for (bool changed = true; changed;) {
+        changed = false;
+        for (const Edge& e : linked_)
+          if (ends[e.to] && !ends[e.from]) changed = ends[e.from] = 1;
+      }
+      // What leads to the fewest blocks leads to nothing but its own loop.
+      std::size_t fewest = count + 1;
+      int header = kNone;
+      for (std::size_t n = 1; n < count; ++n) {
+        if (ends[n]) continue;
+        const std::size_t reach = reachable(static_cast<int>(n));
+        if (reach >= fewest) continue;
+        fewest = reach;
+        header = static_cast<int>(n);
+      }
+      if (header == kNone) break;
+      reachable(header);
+      int last = kNone, going_back = 0;
+      for (const Edge& e : edges_)
+        if (e.to == header && seen_[e.from]) {
+          last = e.from;
+          ++going_back;
+        }
+      linked_.push_back({going_back == 1 ? last : header, kEnd});
+    }
+    std::ranges::sort(linked_);
+  }
+
+  std::size_t reachable(int from) {
+    seen_.assign(blocks_.size(), 0);
+    order_.assign(1, from);
+    seen_[from] = 1;
+    for (std::size_t at = 0; at < order_.size(); ++at)
+      for (const Edge& e : linked_)
+        if (e.from == order_[at] && !seen_[e.to]) {
+          seen_[e.to] = 1;
+          order_.push_back(e.to);
+        }
+    return order_.size();
+  }
+
   // Immediate dominators of the reversed graph, after Cooper, Harvey and Kennedy, "A Simple, Fast
   // Dominance Algorithm" (2001).
   void solve() {
@@ -96,7 +149,7 @@ class FlowGraph {
     std::vector<std::vector<int>>& before = before_;
     if (before.size() < blocks_.size()) before.resize(blocks_.size());
     for (int n = 0; n < count; ++n) before[n].clear();
-    for (const Edge& e : edges_) before[e.to].push_back(e.from);
+    for (const Edge& e : linked_) before[e.to].push_back(e.from);
 
     constexpr int kUnseen = -1, kOpen = -2;
     order_.clear();
@@ -117,7 +170,7 @@ class FlowGraph {
       }
     }
     first_edge_.assign(blocks_.size() + 1, 0);
-    for (const Edge& e : edges_) ++first_edge_[e.from + 1];
+    for (const Edge& e : linked_) ++first_edge_[e.from + 1];
     for (int n = 0; n < count; ++n) first_edge_[n + 1] += first_edge_[n];
     dominator_.assign(blocks_.size(), kNone);
     dominator_[kEnd] = kEnd;
@@ -127,7 +180,7 @@ class FlowGraph {
         if (*n == kEnd) continue;
         int meet = kNone;
         for (int e = first_edge_[*n]; e < first_edge_[*n + 1]; ++e) {
-          int other = edges_[e].to;
+          int other = linked_[e].to;
           if (dominator_[other] == kNone) continue;
           if (meet == kNone) meet = other;
           while (meet != other) {
@@ -145,8 +198,10 @@ class FlowGraph {
 
   std::vector<std::uint64_t> blocks_;  // by node
   std::vector<int> index_;             // hash table of nodes
-  std::vector<Edge> edges_;
-  std::vector<char> flags_;
+  std::vector<Edge> edges_;            // as lanes took them
+  std::vector<Edge> linked_;           // and to the end
+  bool solved_ = false;
+  std::vector<char> flags_, seen_;
   std::vector<std::vector<int>> before_;
   std::vector<int> order_, rank_, first_edge_, dominator_;
   std::vector<std::pair<int, std::size_t>> open_;
@@ -157,8 +212,9 @@ WarpReplay::WarpReplay(WarpListener& listener)
 WarpReplay::~WarpReplay() = default;
 
 void WarpReplay::replay(std::span<Log> logs, bool all) {
-  bool have_graph = false;  // from when the first lanes part
+  bool in_graph = false;  // what the logs hold
   if (paths_.empty()) {
+    graph_->clear();
     const std::uint32_t everyone = logs.size() == 32 ? ~0u : (1u << logs.size()) - 1;
     std::uint64_t common = 0;
     bool same = true;
@@ -167,7 +223,15 @@ void WarpReplay::replay(std::span<Log> logs, bool all) {
       if (common == 0) common = *log.step;
       same &= *log.step == common;
     }
-    paths_.push_back({everyone, 0, same ? common : 0});
+    paths_.push_back({everyone, 0, 0, same ? common : 0});
+  }
+  // To be remembered when lanes part later, or because they have.
+  if (paths_.size() > 1 || std::ranges::any_of(logs, &Log::more)) {
+    graph_->add(logs);
+    in_graph = true;
+    // What was unknown when they parted may be known now.
+    for (Path& path : paths_)
+      if (path.branch != 0) path.joins = graph_->post_dominator(path.branch);
   }
   while (!paths_.empty()) {
     Path& path = paths_.back();
@@ -184,7 +248,7 @@ void WarpReplay::replay(std::span<Log> logs, bool all) {
         pc = log.next->pc;
         what = log.next->what;
       }
-      together &= log.next->pc == pc;
+      together &= log.next->pc == pc && log.next->kind() == Record{what, pc}.kind();
       active |= 1u << l;
       addresses[l] = log.next->address();
     });
@@ -194,8 +258,8 @@ void WarpReplay::replay(std::span<Log> logs, bool all) {
       continue;
     }
     if (!together) {
-      if (!have_graph) graph_->build(logs);
-      have_graph = true;
+      if (!in_graph) graph_->add(logs);
+      in_graph = true;
       diverge(logs, active, graph_->post_dominator(path.step));
       continue;
     }
@@ -228,18 +292,25 @@ void WarpReplay::diverge(std::span<Log> logs, std::uint32_t active, std::uint64_
     const Record& first = *logs[std::countr_zero(active)].next;
     std::uint32_t lanes = 0;
     for_each_lane(active, [&](unsigned l) {
-      if (logs[l].next->pc == first.pc) lanes |= 1u << l;
+      const Record& r = *logs[l].next;
+      if (r.pc == first.pc && r.kind() == first.kind()) lanes |= 1u << l;
     });
     active &= ~lanes;
     const bool step = first.event() == Event::step;
     if (step && first.pc == parent.joins) continue;
     staying |= lanes;
-    if (!(step && first.pc == join)) parts.push_back({lanes, join, parent.step});
+    if (!(step && first.pc == join)) parts.push_back({lanes, parent.step, join, parent.step});
   }
   paths_.back().lanes = staying;
-  // The path with the lowest address runs first; any order gives the same figures.
-  std::ranges::sort(parts, std::greater{},
-                    [&](const Path& part) { return logs[std::countr_zero(part.lanes)].next->pc; });
+  // The path with the lowest address runs first, which makes no difference to the figures; but
+  // before all others those whose lanes are still at it: where they will meet the others is known
+  // only when they have come there.
+  const auto rank = [&](const Path& part) {
+    bool more = false;
+    for_each_lane(part.lanes, [&](unsigned l) { more |= logs[l].more; });
+    return std::pair(!more, logs[std::countr_zero(part.lanes)].next->pc);
+  };
+  std::ranges::sort(parts, std::greater{}, rank);
   paths_.insert(paths_.end(), parts.begin(), parts.end());
 }
 

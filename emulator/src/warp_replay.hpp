@@ -32,7 +32,7 @@ struct Log {
 
 /// Turns the records of a warp's lanes, which ran one after the other, into what the warp would
 /// have done in lockstep: lanes that diverge at a branch run path by path and join again where all
-/// paths meet, at the branch's immediate post-dominator, as compilers place it.
+/// paths meet, at the branch's immediate post-dominator.
 ///
 /// The control flow is known as far as the lanes themselves went, so nothing depends on other warps
 /// or on the order in which blocks ran.
@@ -49,8 +49,9 @@ class WarpReplay {
   // A path that some lanes are on, up to where it joins the path below it.
   struct Path {
     std::uint32_t lanes;
-    std::uint64_t joins;  // basic block, 0: the end
-    std::uint64_t step;   // the basic block that it is in
+    std::uint64_t branch;  // basic block at whose end it parted, 0: none
+    std::uint64_t joins;   // basic block where it meets the others, 0: the end
+    std::uint64_t step;    // the basic block that it is in
   };
   void diverge(std::span<Log> logs, std::uint32_t active, std::uint64_t join);
 

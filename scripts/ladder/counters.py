@@ -25,6 +25,8 @@ _METRICS = {  # counter: metrics whose sum it is, as far as the profile has them
     for operation, ops in _OPERATIONS.items()
 } | {
     "active_lanes": ("smsp__thread_inst_executed_per_inst_executed.ratio",),
+    "distributed_requests": ("l1tex__t_requests_pipe_lsu_mem_dshared.sum",),
+    "distributed_sectors": ("l1tex__t_sectors_pipe_lsu_mem_dshared.sum",),
     "registers": ("launch__registers_per_thread",),
     "occupancy_limit_blocks": ("launch__occupancy_limit_blocks",),
     "occupancy_limit_registers": ("launch__occupancy_limit_registers",),

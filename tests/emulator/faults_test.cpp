@@ -456,8 +456,9 @@ TEST(Faults, FreedBuffer) {
   int* freed = nullptr;
   ASSERT_EQ(cudaMalloc(&freed, 1 << 20), cudaSuccess);
   ASSERT_EQ(cudaFree(freed), cudaSuccess);
-  expect_fault("elsewhere", elsewhere, {"out-of-bounds global load: not device memory"},
-               Named::one_line, freed);
+  expect_fault("elsewhere", elsewhere,
+               {"out-of-bounds global load: of a buffer that has been freed"}, Named::one_line,
+               freed);
 }
 TEST(Faults, HostPointer) {
   std::vector<int> host(kInts);
@@ -655,7 +656,12 @@ TEST(Faults, LockThatIsNeverReleased) {
   EXPECT_STUCK(lock_that_is_never_released, "spin without progress");
 }
 
-// ---- local memory
+// ---- what the processor traps
+
+__global__ void division_by_zero(int* data) {
+  data[threadIdx.x] = 100 / data[threadIdx.x];  // fault
+}
+TEST(Faults, DivisionByZero) { EXPECT_FAULT(division_by_zero, "division of an integer by zero"); }
 
 __device__ __attribute__((noinline)) int deep(int n) {
   volatile int local[1024];
@@ -667,7 +673,8 @@ __global__ void stack_overflow(int* data) {
   __syncthreads();
 }
 TEST(Faults, StackOverflow) {
-  expect_fault("stack_overflow", stack_overflow, {"local memory"}, Named::no_line);
+  expect_fault("stack_overflow", stack_overflow, {"needs more than 128 KiB of local memory"},
+               Named::no_line);
 }
 
 }  // namespace

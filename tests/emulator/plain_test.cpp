@@ -1,2 +1,86 @@
+// SPDX-License-Identifier: MIT
+//
+// Without instrumentation kernels run and are right; faults of barriers and warp functions are
+// still found, and what the processor traps.
+#include <sstream>
+
 #include "support.hpp"
-TEST(A, B) {}
+
+namespace emulator {
+namespace {
+
+TEST(Plain, CountsNothing) {
+  EXPECT_FALSE(counted());
+  std::ostringstream out;
+  out << Report();
+  EXPECT_EQ(out.str(), "nothing was counted: build with cuda_emulator_counted\n");
+}
+
+__global__ void reversed(int* out, const int* in) {
+  __shared__ int s[256];
+  s[threadIdx.x] = in[blockIdx.x * 256 + threadIdx.x];
+  __syncthreads();
+  out[blockIdx.x * 256 + threadIdx.x] = s[255 - threadIdx.x];
+}
+TEST(Plain, RunsKernels) {
+  std::vector<int> in(2048);
+  for (int i = 0; i < 2048; ++i) in[i] = i;
+  const DeviceArray<int> device_in(in), out(2048);
+  const Recording recording;
+  for (const Order order : kOrders) {
+    const Settings settings({.order = order, .check = true});
+    ASSERT_EQ(launch({8, 256}, reversed, out, device_in), cudaSuccess) << last_fault();
+    const std::vector<int> values = out.values();
+    for (int i = 0; i < 2048; ++i) ASSERT_EQ(values[i], i / 256 * 256 + 255 - i % 256);
+  }
+  EXPECT_TRUE(recording.report().lines.empty());
+}
+
+template <class K>
+std::string fault_of(K kernel) {
+  const DeviceArray<int> data(64);
+  EXPECT_EQ(launch({1, 64}, kernel, data.data()), cudaErrorLaunchFailure);
+  EXPECT_EQ(cudaGetLastError(), cudaErrorLaunchFailure);
+  return last_fault();
+}
+#define EXPECT_FAULT(kernel, what)                                               \
+  do {                                                                           \
+    const std::string text = fault_of(kernel);                                   \
+    EXPECT_EQ(text.find(what), 0u) << text;                                      \
+    EXPECT_NE(text.find("kernel " #kernel), std::string::npos) << text;          \
+    EXPECT_NE(text.find("plain_test.cpp:"), std::string::npos) << text;          \
+    EXPECT_NE(text.find("block (0, 0, 0) thread ("), std::string::npos) << text; \
+  } while (false)
+
+__global__ void half_a_barrier(int* data) {
+  if (threadIdx.x < 32) __syncthreads();
+  data[threadIdx.x] = 1;
+}
+__global__ void shuffle_with_the_dead(int* data) {
+  if (threadIdx.x % 2 == 1) return;
+  data[threadIdx.x] = __shfl_down_sync(~0u, 1, 2);
+}
+TEST(Plain, FindsFaultsOfBarriersAndWarps) {
+  EXPECT_FAULT(half_a_barrier, "missed barrier");
+  EXPECT_FAULT(shuffle_with_the_dead, "warp function: the mask names lane 1, which has exited");
+}
+
+__global__ void far_out_of_bounds(int* data) { data[threadIdx.x + (1ull << 40)] = 1; }
+__global__ void division_by_zero(int* data) { data[threadIdx.x] = 100 / data[threadIdx.x + 1]; }
+__device__ __attribute__((noinline)) int deep(int n) {
+  volatile int local[1024];
+  for (int i = 0; i < 1024; ++i) local[i] = n;
+  return n == 0 ? 0 : deep(n - 1) + local[n];
+}
+__global__ void deep_recursion(int* data) { data[threadIdx.x] = deep(100); }
+TEST(Plain, FindsWhatTheProcessorTraps) {
+  EXPECT_FAULT(far_out_of_bounds, "out-of-bounds access: not device memory");
+  EXPECT_FAULT(division_by_zero, "division of an integer by zero");
+  EXPECT_FAULT(deep_recursion, "a thread needs more than 128 KiB of local memory");
+  // Nothing is left behind.
+  const DeviceArray<int> in(2048), out(2048);
+  EXPECT_EQ(launch({8, 256}, reversed, out, in), cudaSuccess) << last_fault();
+}
+
+}  // namespace
+}  // namespace emulator

@@ -26,18 +26,19 @@
 #define __cluster_dims__(...)
 #define __align__(n) __attribute__((aligned(n)))
 // One copy a host thread, which runs one block at a time. Marked as used, or reads of what nobody
-// writes would be folded to zero; and initialised as the device does, not at all, where gcc would
-// guard variables of class type with a flag.
+// writes would be folded to zero; starting at the first bank, or figures would depend on what else
+// is in the program; and initialised as the device does, not at all, where gcc would guard
+// variables of class type with a flag.
 #ifdef __clang__
-#define __shared__ thread_local __attribute__((used))
+#define __shared__ thread_local __attribute__((used, aligned(128)))
 #else
-#define __shared__ thread_local constinit __attribute__((used))
+#define __shared__ thread_local constinit __attribute__((used, aligned(128)))
 #endif
-#define __constant__ __attribute__((section("emulator_constant")))
+#define __constant__ __attribute__((used, section("emulator_constant")))
 
 #define EMULATOR_INLINE inline __attribute__((always_inline))
 #ifdef __clang__  // gcc is told by flags not to move or copy these calls
-#define EMULATOR_CONVERGENT __attribute__((convergent, noduplicate))
+#define EMULATOR_CONVERGENT __attribute__((convergent, noduplicate, nomerge))
 #else
 #define EMULATOR_CONVERGENT
 #endif
@@ -82,19 +83,20 @@ inline constexpr int warpSize = 32;
 // ---- vector types: copied as one access of their full width, as the device does
 
 namespace emulator {
+// Vectors, since loads of integers would be split into the parts that are used.
 template <int bytes>
 struct Raw;
 template <>
 struct Raw<2> {
-  typedef unsigned short type __attribute__((may_alias));
+  typedef signed char type __attribute__((vector_size(2), may_alias));
 };
 template <>
 struct Raw<4> {
-  typedef unsigned type __attribute__((may_alias));
+  typedef short type __attribute__((vector_size(4), may_alias));
 };
 template <>
 struct Raw<8> {
-  typedef unsigned long long type __attribute__((may_alias));
+  typedef int type __attribute__((vector_size(8), may_alias));
 };
 template <>
 struct Raw<16> {
@@ -285,11 +287,14 @@ EMULATOR_REDUCE(__reduce_xor_sync, unsigned, bit_xor)
 // ---- atomics: one access each, noted and done in the runtime
 
 #define EMULATOR_ATOMIC(NAME, T) T NAME(T* address, T value);
-#define EMULATOR_INTEGER_ATOMICS(T)                                                               \
-  EMULATOR_ATOMIC(atomicAdd, T)                                                                   \
-  EMULATOR_ATOMIC(atomicMin, T) EMULATOR_ATOMIC(atomicMax, T) EMULATOR_ATOMIC(atomicAnd, T)       \
-      EMULATOR_ATOMIC(atomicOr, T) EMULATOR_ATOMIC(atomicXor, T) EMULATOR_ATOMIC(atomicExch, T) T \
-      atomicCAS(T* address, T compare, T value);
+#define EMULATOR_INTEGER_ATOMICS(T) \
+  EMULATOR_ATOMIC(atomicAdd, T)     \
+  EMULATOR_ATOMIC(atomicMin, T)     \
+  EMULATOR_ATOMIC(atomicMax, T)     \
+  EMULATOR_ATOMIC(atomicAnd, T)     \
+  EMULATOR_ATOMIC(atomicOr, T)      \
+  EMULATOR_ATOMIC(atomicXor, T)     \
+  EMULATOR_ATOMIC(atomicExch, T) T atomicCAS(T* address, T compare, T value);
 EMULATOR_INTEGER_ATOMICS(int)
 EMULATOR_INTEGER_ATOMICS(unsigned)
 EMULATOR_INTEGER_ATOMICS(unsigned long long)

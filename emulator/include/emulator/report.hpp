@@ -57,8 +57,8 @@ struct Traffic {
   std::uint64_t requests = 0;
   std::uint64_t lanes = 0;  ///< that took part, over all requests
   std::uint64_t bytes = 0;  ///< that the lanes asked for
-  /// What the requests took: wavefronts of shared memory (own or another block's), 32-byte sectors
-  /// of global memory, 1 a request of constants.
+  /// What the requests took: wavefronts of shared memory, 32-byte sectors of global memory and of
+  /// other blocks' shared memory, 1 a request of constants.
   std::uint64_t transactions = 0;
   std::uint64_t ideal = 0;  ///< the fewest transactions that as many bytes could have taken
   std::uint64_t worst = 0;  ///< transactions of the worst request

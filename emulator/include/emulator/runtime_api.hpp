@@ -23,7 +23,8 @@ enum cudaError_t {
   cudaErrorInvalidDevice = 101,
   cudaErrorLaunchOutOfResources = 701,
   cudaErrorLaunchFailure = 719,
-  cudaErrorNotSupported = 801
+  cudaErrorNotSupported = 801,
+  cudaErrorInvalidClusterSize = 912
 };
 const char* cudaGetErrorName(cudaError_t error);
 /// For cudaErrorLaunchFailure the whole of emulator::last_fault().
