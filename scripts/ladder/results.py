@@ -45,8 +45,9 @@ COUNTERS = (
     "samples min_seconds q1_seconds median_seconds q3_seconds relative_error "
     "worst_error throttled predicted_load_wavefronts predicted_store_wavefronts "
     "distributed_requests distributed_sectors distributed_accesses distributed_bytes "
-    "global_bytes compulsory_bytes active_lanes barriers cluster_barriers occupancy_limit_blocks occupancy_limit_warps "
-    "occupancy_limit_registers occupancy_limit_shared".split()
+    "global_bytes compulsory_bytes active_lanes barriers cluster_barriers "
+    "occupancy_limit_blocks occupancy_limit_warps occupancy_limit_registers "
+    "occupancy_limit_shared".split()
 ) + [
     f"{space}_{operation}_{what}"
     for space, unit in SPACES.items()
