@@ -69,7 +69,7 @@ class CountingConsole : public benchmark::BenchmarkReporter {
         continue;
       }
       for (const char* space : {"shared", "global"}) {
-        print(" ");
+        GetOutputStream() << " ";
         for (const char* operation : {"load", "store", "atomic"}) {
           const bool sectors = space[0] == 'g';
           cell(run, std::string(space) + "_" + operation +

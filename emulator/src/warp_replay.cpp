@@ -104,7 +104,10 @@ class FlowGraph {
       for (bool changed = true; changed;) {
         changed = false;
         for (const Edge& e : linked_)
-          if (ends[e.to] && !ends[e.from]) changed = ends[e.from] = 1;
+          if (ends[e.to] && !ends[e.from]) {
+            ends[e.from] = 1;
+            changed = true;
+          }
       }
       // What leads to the fewest blocks leads to nothing but its own loop.
       std::size_t fewest = count + 1;
