@@ -89,6 +89,12 @@ cudaError_t check_launch(const cudaLaunchConfig_t& config, const void* kernel) {
   if (config.dynamicSmemBytes > may.dynamic_bytes) return cudaErrorInvalidValue;
   if (limits(kernel, static_cast<int>(threads), config.dynamicSmemBytes).blocks_per_sm() == 0)
     return cudaErrorLaunchOutOfResources;
+  for (unsigned i = 0; i < config.numAttrs; ++i) {  // clusters lie along x here
+    const auto& attribute = config.attrs[i];
+    if (attribute.id == cudaLaunchAttributeClusterDimension &&
+        (attribute.val.clusterDim.y > 1 || attribute.val.clusterDim.z > 1))
+      return cudaErrorNotSupported;
+  }
   if (cluster == 1) return cudaSuccess;
   if (static_cast<int>(cluster) > gpu().blocks_per_cluster || grid.x % cluster != 0)
     return cudaErrorInvalidClusterSize;
