@@ -68,8 +68,8 @@ struct Traffic {
   Traffic& operator+=(const Traffic& other);
 };
 
-/// Where the lanes of a request pointed, as bytes from the start of the block's shared memory or of
-/// the buffer; -1 for a lane that took no part.
+/// Where the lanes of a request pointed, as bytes from the start of the shared variable (or of the
+/// dynamic part), of the buffer or of the program's image; -1 for a lane that took no part.
 using Addresses = std::array<std::int64_t, 32>;
 
 /// The requests of one kind that one source line made.
@@ -84,7 +84,8 @@ struct Line {
   Addresses worst{};  ///< the first request that took the most transactions
 };
 
-/// The figures of one or more launches. They do not depend on the number of workers.
+/// The figures of one or more launches. They do not depend on the number of workers, unless the
+/// kernel itself depends on which block comes first.
 struct Report {
   std::uint64_t launches = 0, blocks = 0, threads = 0;
   std::vector<Line> lines;               ///< by kernel, file, line
