@@ -264,6 +264,23 @@ def test_occupancy_bars_are_as_high_as_told_and_mark_the_launch(figures, folder)
     assert [line.get_xydata().tolist() for line in by_shared.lines] == [[[4096.0, 100.0]]]
 
 
+def test_what_kernels_take_stands_under_their_names_and_tells_them_apart(figures, tmp_path):
+    emulated.write(tmp_path)
+    details = emulated.details()
+    (row,) = [c for c in details["occupancy"] if "/row_column/" in c["row"]]
+    row["registers"] = 24  # of no consequence to the occupancy
+    (tmp_path / "details.json").write_text(json.dumps(details))
+    made, _ = figures(tmp_path)
+    axes = made["smem_layout-occupancy"].axes[::2]
+    assert [tuple(text.get_text() for text in panel.texts) for panel in axes] == [
+        (
+            "row_row, column_column, row_column_padded",
+            "32 registers, 1024 threads, 4.00 KiB shared: 100%",
+        ),
+        ("row_column", "24 registers, 1024 threads, 4.00 KiB shared: 100%"),
+    ]
+
+
 def test_without_details_the_rest_is_drawn(tmp_path, capsys):
     file = emulated.write(tmp_path / "in", with_details=False)
     assert main(["plot", str(file), "--output", str(tmp_path / "out")]) == 0

@@ -15,7 +15,7 @@ from ladder.plots import style
 from ladder.study import describe, name_of
 from ladder.tally import Tally, bare
 
-_PANEL, _TITLE, _TICKS = 0.85, 0.35, 0.4  # inches of one kernel, from the top down
+_TITLE, _PANEL, _TICKS = 0.5, 0.85, 0.4  # inches of one kernel, from the top down
 _TOP, _BOTTOM, _LEFT, _BETWEEN, _RIGHT = 1.1, 0.35, 0.7, 0.7, 0.4
 _COLOURS = {
     "warps": "#56b4e9",
@@ -31,7 +31,7 @@ def chosen(tally: Tally, details: Details) -> list[tuple[list[str], Curves]]:
     found: dict[tuple, tuple[list[str], Curves]] = {}
     for rung, row in tally.shown:
         if curves := by_row.get(bare(row.name)):
-            key = (curves.by_block, curves.by_shared, curves.block_threads, _shared(curves))
+            key = (curves.by_block, curves.by_shared, _resources(curves))
             found.setdefault(key, ([], curves))[0].append(name_of(rung, row))
     return list(found.values())
 
@@ -50,25 +50,17 @@ def draw(tally: Tally, kernels: list[tuple[list[str], Curves]]) -> Figure:
     top = height - _TOP
     for names, curves in kernels:
         bottom = top - _TITLE - _PANEL
-        percent = 100 * _launched(curves)
         by_block = style.panel(figure, _LEFT, bottom, width, _PANEL)
-        _curve(by_block, curves.by_block, curves.block_threads, percent)
+        _curve(by_block, curves.by_block, curves.block_threads, _launched(curves))
         by_block.set_xticks(range(0, 1025, 128))
         by_shared = style.panel(figure, _LEFT + width + _BETWEEN, bottom, width, _PANEL)
-        _curve(by_shared, curves.by_shared, _shared(curves), percent)
+        _curve(by_shared, curves.by_shared, _shared(curves), _launched(curves))
         kib = range(0, int(max((p.size for p in curves.by_shared), default=0)) + 1, 32 * 1024)
         by_shared.set_xticks(kib, [f"{size // 1024}" for size in kib])
-        room = style.PAGE - _LEFT - _RIGHT
-        resources = (
-            f"{curves.registers:.0f} registers, {curves.block_threads:.0f} threads, "
-            f"{units.kibibytes(_shared(curves))} shared"
-        )
-        told = _several(names, room - style.text_width(resources) - 0.3)
-        look = {"coordinates": "axes fraction", "color": "black", "size": style.NORMAL}
-        style.note(by_block, told, (0, 1), (0, 7), **look, weight="bold")
-        style.note(
-            by_shared, resources, (1, 1), (0, 7), **look | {"ha": "right", "color": style.GREY}
-        )
+        look = {"coordinates": "axes fraction", "size": style.NORMAL}
+        told = _several(names, style.PAGE - _LEFT - _RIGHT)
+        style.note(by_block, told, (0, 1), (0, 21), **look, color="black", weight="bold")
+        style.note(by_block, _resources(curves), (0, 1), (0, 8), **look)
         top -= each
     by_block.set_xlabel("threads a block")
     by_shared.set_xlabel("KiB of shared memory a block")
@@ -80,9 +72,17 @@ def _shared(curves: Curves) -> float:
 
 
 def _launched(curves: Curves) -> float:
-    """Occupancy of the kernel as it is launched, 0 to 1."""
+    """Occupancy in percent of the kernel as it is launched."""
     wanted = curves.block_threads
-    return min(curves.by_block, key=lambda point: abs(point.size - wanted)).occupancy
+    return 100 * min(curves.by_block, key=lambda point: abs(point.size - wanted)).occupancy
+
+
+def _resources(curves: Curves) -> str:
+    """Tell what the kernel takes as it is launched, and how full that makes an SM."""
+    return (
+        f"{curves.registers:.0f} registers, {curves.block_threads:.0f} threads, "
+        f"{units.kibibytes(_shared(curves))} shared: {units.percent(_launched(curves))}"
+    )
 
 
 def _several(names: list[str], width: float) -> str:
@@ -109,16 +109,7 @@ def _curve(axes: Axes, points: Sequence[Point], own: float, percent: float) -> N
             width = edges[i] - edges[start]
             axes.bar(edges[start], 100 * point.occupancy, width=width, align="edge", **look)
             start = i
-    place = (own - edges[0]) / (edges[-1] - edges[0])  # across the axes
-    at, high = (own, percent), percent > 75
-    if place < 0.1 or place > 0.9:  # beside the dot, clear of the edge
-        left = place < 0.1
-        look = {"ha": "left" if left else "right", "va": "top" if high else "bottom"}
-        style.note(axes, units.percent(percent), at, (6 if left else -6, 0), color="black", **look)
-    else:
-        offset = (0, -13 if high else 5)
-        style.note(axes, units.percent(percent), at, offset, ha="center", color="black")
-    axes.plot(*at, "o", color="black", markersize=5, clip_on=False)
+    axes.plot(own, percent, "o", color="black", markersize=5, clip_on=False)
     axes.set(xlim=(edges[0], edges[-1]), ylim=(0, 100))
     axes.set_yticks((0, 50, 100), ("0", "50", "100%"))
 
