@@ -44,6 +44,9 @@ class Meter {
   /// The cold time of a kernel that does nothing, in seconds: the floor of every sample. 0 where
   /// nothing is timed.
   virtual double launch_seconds() = 0;
+
+  /// How this meter reads hardware counters, or why it cannot: for the results.
+  virtual std::string hardware_counters() = 0;
 };
 
 std::unique_ptr<Meter> make_meter(const Device& device);

@@ -11,6 +11,7 @@
 #include <optional>
 #include <vector>
 
+#include "hardware_counters.hpp"
 #include "launch.hpp"
 #include "meter.hpp"
 #include "statistics.hpp"
@@ -102,15 +103,22 @@ class Sampler : public Meter {
 
   cudaStream_t stream() const override { return stream_; }
   Samples sample(const Subject& subject, const Sampling& sampling) override {
-    if (!sampling.profile) return sample(subject.launch, sampling);
-    profile(subject);
-    return {};
+    Samples result;
+    if (sampling.profile) {
+      profile(subject);
+    } else {
+      result = sample(subject.launch, sampling);
+      if (sampling.hardware_counters) result.counters = count(subject, sampling.cold);
+    }
+    return result;
   }
+  std::string hardware_counters() override;
   double launch_seconds() override;
 
  private:
   Samples sample(const std::function<void()>& launch, const Sampling& sampling);
   void profile(const Subject& subject);
+  std::map<std::string, double> count(const Subject& subject, bool cold);
   void flush();
   void read_clocks(DeviceBuffer<Tick>& into);
   double clock_between() const;
@@ -123,6 +131,7 @@ class Sampler : public Meter {
   std::vector<cudaEvent_t> events_;
   DeviceBuffer<unsigned> flush_;
   DeviceBuffer<Tick> before_, after_;  // by SM: counters of different SMs do not compare
+  std::unique_ptr<HardwareCounters> counters_;
 };
 
 Sampler::Sampler(const Device& device)
@@ -240,11 +249,32 @@ void Sampler::profile(const Subject& subject) {
   std::fflush(stdout);
 }
 
+std::string Sampler::hardware_counters() {
+  try {
+    if (!counters_) counters_ = std::make_unique<HardwareCounters>(device_);
+    return counters_->description();
+  } catch (const NoCounters& reason) {
+    return std::string("none: ") + reason.what();
+  }
+}
+
+// The state of the caches is that of the samples. A row without counters is better than none.
+std::map<std::string, double> Sampler::count(const Subject& subject, bool cold) {
+  if (!counters_) return {};
+  try {
+    return counters_->count(cold ? std::function<void()>([this] { flush(); }) : subject.launch,
+                            subject.launch);
+  } catch (const NoCounters& reason) {
+    std::fprintf(stderr, "%s: no counters: %s\n", subject.row.c_str(), reason.what());
+    return {};
+  }
+}
+
 }  // namespace
 
 const bool kEmulated = false;
 
-std::vector<std::string> counted_names() { return {}; }
+std::vector<std::string> counted_names() { return row_counter_names(); }
 
 void configure(const Options&) {}  // the GPU is what it is
 

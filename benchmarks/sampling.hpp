@@ -12,14 +12,15 @@ namespace ladders {
 /// When to stop sampling, and in which state of the caches to sample. The defaults measure a few
 /// hundred rows in minutes; their medians repeat within 1 %.
 struct Sampling {
-  bool cold = true;              ///< L2 holds nothing of the problem when a sample starts
-  double device_seconds = 0.02;  ///< sum of the samples, at least
-  int least = 20;                ///< samples, unless the wall limit comes first
-  double noise = 0.002;          ///< relative standard error of the median that is good enough
-  double wall_seconds = 1;       ///< stop by then, but with 5 samples at least
-  double warmup_seconds = 0;     ///< of launches before the first sample, at least one launch
-  int exactly = 0;               ///< this many samples, whatever the rest says (0: not set)
-  bool profile = false;          ///< no samples: one launch, shown to an outside profiler
+  bool cold = true;                ///< L2 holds nothing of the problem when a sample starts
+  double device_seconds = 0.02;    ///< sum of the samples, at least
+  int least = 20;                  ///< samples, unless the wall limit comes first
+  double noise = 0.002;            ///< relative standard error of the median that is good enough
+  double wall_seconds = 1;         ///< stop by then, but with 5 samples at least
+  double warmup_seconds = 0;       ///< of launches before the first sample, at least one launch
+  int exactly = 0;                 ///< this many samples, whatever the rest says (0: not set)
+  bool profile = false;            ///< no samples: one launch, shown to an outside profiler
+  bool hardware_counters = false;  ///< counted after the samples, where the meter can
 };
 
 /// What a counting meter has to say of a row beside its counters.

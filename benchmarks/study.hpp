@@ -38,6 +38,7 @@ class Study {
   const Device& device() const { return device_; }
   const Sampling& sampling() const { return sampling_; }
   double launch_seconds() { return meter_->launch_seconds(); }
+  std::string hardware_counters() { return meter_->hardware_counters(); }
 
   /// Throws DoesNotFit when the device is too small for the row, std::runtime_error when the row
   /// is wrong or fails to run.

@@ -29,3 +29,7 @@ if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION)  # CMake 3.25.1, Debian 12's, has n
 endif()
 set(LADDERS_CUDA_OPTIONS --extended-lambda -lineinfo)
 find_package(CUDAToolkit 12.6 REQUIRED)
+
+# The range profiler that reads hardware counters; without it they are not there to be read.
+find_path(LADDERS_CUPTI_INCLUDE cupti_range_profiler.h
+  HINTS ${CUDAToolkit_INCLUDE_DIRS} ${CUDAToolkit_ROOT}/extras/CUPTI/include)

@@ -1,0 +1,407 @@
+// SPDX-License-Identifier: MIT
+#include "hardware_counters.hpp"
+
+#include <cuda_runtime.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "cuda_check.hpp"
+
+#ifdef LADDERS_CUPTI
+#include <cuda.h>
+#include <cupti_profiler_host.h>
+#include <cupti_profiler_target.h>
+#include <cupti_range_profiler.h>
+#include <cupti_result.h>
+#include <cupti_target.h>
+#include <cupti_version.h>
+#endif
+
+namespace ladders {
+namespace {
+
+// Names that hold for 8.0, 8.6, 8.9, 9.0, 10.0 and 12.0 alike, but for the last lines.
+constexpr Metric kMetrics[] = {
+    {"sm_cycles", "sm__cycles_active.sum"},
+    {"warp_cycles", "sm__warps_active.sum"},
+    {"scheduler_cycles", "smsp__cycles_active.sum"},
+    {"issued", "smsp__inst_issued.sum"},
+    {"warp_instructions", "smsp__inst_executed.sum"},
+    {"thread_instructions", "smsp__thread_inst_executed.sum"},
+    {"ffma", "smsp__sass_thread_inst_executed_op_ffma_pred_on.sum"},
+    {"fadd", "smsp__sass_thread_inst_executed_op_fadd_pred_on.sum"},
+    {"fmul", "smsp__sass_thread_inst_executed_op_fmul_pred_on.sum"},
+    {"tensor_cycles", "sm__pipe_tensor_cycles_active.sum"},
+
+    {"l1_bytes", "l1tex__t_bytes.sum"},
+    // Not lts__t_bytes, which on an H100 counts the way between the two halves of the L2 too.
+    {"l2_read_sectors", "lts__t_sectors_srcunit_tex_op_read.sum"},
+    {"l2_write_sectors", "lts__t_sectors_srcunit_tex_op_write.sum"},
+    {"l2_sectors", "lts__t_sectors_srcunit_tex.sum"},
+    // The slice with most to do: atomics on one address all go to one.
+    {"l2_atomic_cycles", "lts__d_atomic_input_cycles_active.max"},
+    {"l2_cycles", "lts__cycles_elapsed.max"},
+
+    {"global_load_requests", "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum"},
+    {"global_load_sectors", "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"},
+    {"global_store_requests", "l1tex__t_requests_pipe_lsu_mem_global_op_st.sum"},
+    {"global_store_sectors", "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum"},
+    // With the old value returned, and without.
+    {"global_atomic_requests", "l1tex__t_requests_pipe_lsu_mem_global_op_atom.sum"},
+    {"global_atomic_requests", "l1tex__t_requests_pipe_lsu_mem_global_op_red.sum"},
+    {"global_atomic_sectors", "l1tex__t_sectors_pipe_lsu_mem_global_op_atom.sum"},
+    {"global_atomic_sectors", "l1tex__t_sectors_pipe_lsu_mem_global_op_red.sum"},
+
+    {"shared_wavefronts", "l1tex__data_pipe_lsu_wavefronts_mem_shared.sum"},
+    {"shared_load_requests", "smsp__inst_executed_op_shared_ld.sum"},
+    {"shared_load_wavefronts", "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum"},
+    {"shared_load_conflicts", "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum"},
+    {"shared_store_requests", "smsp__inst_executed_op_shared_st.sum"},
+    {"shared_store_wavefronts", "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_st.sum"},
+    {"shared_store_conflicts", "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_st.sum"},
+    {"shared_atomic_requests", "smsp__inst_executed_op_shared_atom.sum"},
+    {"shared_atomic_wavefronts", "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_atom.sum"},
+    {"shared_atomic_conflicts", "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_atom.sum"},
+
+    // Where a warp that cannot issue spends its cycles.
+    {"stall_long_scoreboard", "smsp__warps_issue_stalled_long_scoreboard.sum"},
+    {"stall_short_scoreboard", "smsp__warps_issue_stalled_short_scoreboard.sum"},
+    {"stall_barrier", "smsp__warps_issue_stalled_barrier.sum"},
+    {"stall_membar", "smsp__warps_issue_stalled_membar.sum"},
+    {"stall_mio_throttle", "smsp__warps_issue_stalled_mio_throttle.sum"},
+    {"stall_lg_throttle", "smsp__warps_issue_stalled_lg_throttle.sum"},
+    {"stall_math_pipe_throttle", "smsp__warps_issue_stalled_math_pipe_throttle.sum"},
+    {"stall_wait", "smsp__warps_issue_stalled_wait.sum"},
+    {"stall_not_selected", "smsp__warps_issue_stalled_not_selected.sum"},
+    {"stall_drain", "smsp__warps_issue_stalled_drain.sum"},
+    {"stall_gmma", "smsp__warps_issue_stalled_gmma.sum", 90, 90},
+
+    {"dram_read_bytes", "dram__bytes_read.sum", 0, 119},
+    {"dram_read_bytes", "dram__bytes_op_read.sum", 120},
+    {"dram_write_bytes", "dram__bytes_write.sum", 0, 119},
+    {"dram_write_bytes", "dram__bytes_op_write.sum", 120},
+
+    {"distributed_requests", "l1tex__t_requests_pipe_lsu_mem_dshared.sum", 90},
+    {"distributed_sectors", "l1tex__t_sectors_pipe_lsu_mem_dshared.sum", 90},
+    {"bulk_copy_bytes", "l1tex__m_xbar2l1tex_read_bytes_pipe_tma.sum", 90},
+};
+
+constexpr int kSectorBytes = 32;
+
+// Terms that a row reports as they are.
+constexpr const char* kReported[] = {"l1_bytes",
+                                     "dram_read_bytes",
+                                     "dram_write_bytes",
+                                     "warp_instructions",
+                                     "shared_wavefronts",
+                                     "bulk_copy_bytes",
+                                     "distributed_requests",
+                                     "shared_load_conflicts",
+                                     "distributed_sectors",
+                                     "shared_store_conflicts",
+                                     "shared_atomic_conflicts"};
+
+// Pairs of requests and what each of them takes: space, operation, unit.
+struct Traffic {
+  const char *space_operation, *transactions;
+};
+constexpr Traffic kTraffic[] = {{"shared_load", "wavefronts"},   {"shared_store", "wavefronts"},
+                                {"shared_atomic", "wavefronts"}, {"global_load", "sectors"},
+                                {"global_store", "sectors"},     {"global_atomic", "sectors"}};
+
+// Quotients: counter, term over term.
+struct Ratio {
+  const char *counter, *over, *under;
+};
+constexpr Ratio kRatios[] = {
+    {"issue_utilisation", "issued", "scheduler_cycles"},
+    {"tensor_utilisation", "tensor_cycles", "sm_cycles"},
+    {"active_lanes", "thread_instructions", "warp_instructions"},
+    {"l2_atomic_utilisation", "l2_atomic_cycles", "l2_cycles"},
+};
+
+}  // namespace
+
+std::vector<Metric> metrics(int compute_capability) {
+  std::vector<Metric> found;
+  std::ranges::copy_if(kMetrics, std::back_inserter(found), [&](const Metric& m) {
+    return m.from <= compute_capability && compute_capability <= m.to;
+  });
+  return found;
+}
+
+std::map<std::string, double> row_counters(const std::map<std::string, double>& terms,
+                                           const Device& device) {
+  std::map<std::string, double> row;
+  const auto term = [&](const std::string& name) {
+    const auto found = terms.find(name);
+    return found == terms.end() ? 0 : found->second;
+  };
+  const auto quotient = [&](const std::string& counter, double over, double under) {
+    if (under > 0) row[counter] = over / under;
+  };
+  for (const char* name : kReported)
+    if (terms.contains(name)) row[name] = term(name);
+  row["dram_bytes"] = term("dram_read_bytes") + term("dram_write_bytes");
+  row["l2_bytes"] = kSectorBytes * term("l2_sectors");
+  row["l2_read_bytes"] = kSectorBytes * term("l2_read_sectors");
+  row["l2_write_bytes"] = kSectorBytes * term("l2_write_sectors");
+  row["fp32_operations"] = 2 * term("ffma") + term("fadd") + term("fmul");
+  for (const auto& [name, transactions] : kTraffic) {
+    const double requests = term(std::string(name) + "_requests");
+    const std::string counter = std::string(name) + '_' + transactions;
+    row[std::string(name) + "_requests"] = requests;
+    row[counter] = term(counter);
+    quotient(counter + "_per_request", term(counter), requests);
+  }
+  if (device.threads_per_sm > 0)
+    quotient("achieved_occupancy", term("warp_cycles"),
+             term("sm_cycles") * device.threads_per_sm / 32);
+  for (const auto& [counter, over, under] : kRatios) quotient(counter, term(over), term(under));
+  for (const auto& [name, value] : terms)
+    if (name.rfind("stall_", 0) == 0) quotient(name, value, term("warp_cycles"));
+  return row;
+}
+
+std::vector<std::string> row_counter_names() {
+  // Whatever terms there are, once all of them are.
+  std::map<std::string, double> terms;
+  for (const Metric& metric : kMetrics) terms[metric.term] = 1;
+  std::vector<std::string> names;
+  for (const auto& [name, value] : row_counters(terms, {.threads_per_sm = 32}))
+    names.push_back(name);
+  return names;
+}
+
+#ifdef LADDERS_CUPTI
+
+namespace {
+
+std::string reason(CUptiResult status) {
+  switch (status) {
+    case CUPTI_ERROR_INSUFFICIENT_PRIVILEGES:
+      return "this user may not read GPU counters: run as root, or let everybody read them "
+             "(NVreg_RestrictProfilingToAdminUsers=0 for the nvidia kernel module)";
+    case CUPTI_ERROR_VIRTUALIZED_DEVICE_NOT_SUPPORTED:
+    case CUPTI_ERROR_VIRTUALIZED_DEVICE_INSUFFICIENT_PRIVILEGES:
+      return "the GPU is virtual: its counters are for the host to allow";
+    case CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED:
+    case CUPTI_ERROR_HARDWARE_BUSY:
+      return "another profiler holds the counters: end it, or run without it";
+    case CUPTI_ERROR_NOT_SUPPORTED:
+    case CUPTI_ERROR_INVALID_DEVICE:
+      return "CUPTI does not know how to count on this GPU: try a newer CUDA Toolkit";
+    default: {
+      const char* text = nullptr;
+      cuptiGetResultString(status, &text);
+      return std::string("CUPTI says ") + (text ? text : "nothing more");
+    }
+  }
+}
+
+void check(CUptiResult status, const char* call) {
+  if (status != CUPTI_SUCCESS) throw NoCounters(std::string(call) + ": " + reason(status));
+}
+
+// CUPTI's functions take a struct that begins with its own size and gives back what they found.
+#define PARAMETERS(type, ...) \
+  type##_Params { .structSize = type##_Params_STRUCT_SIZE, .pPriv = nullptr, __VA_ARGS__ }
+#define CALL(function, parameters) check(function(&(parameters)), #function)
+
+// The half of CUPTI that needs no GPU: which metrics a chip has, and in how many passes.
+class Host {
+ public:
+  explicit Host(const std::string& chip) {
+    auto initialize =
+        PARAMETERS(CUpti_Profiler_Host_Initialize,
+                   .profilerType = CUPTI_PROFILER_TYPE_RANGE_PROFILER, .pChipName = chip.c_str());
+    CALL(cuptiProfilerHostInitialize, initialize);
+    object_ = initialize.pHostObject;
+  }
+  Host(const Host&) = delete;
+  ~Host() {
+    auto end = PARAMETERS(CUpti_Profiler_Host_Deinitialize, .pHostObject = object_);
+    cuptiProfilerHostDeinitialize(&end);
+  }
+
+  bool knows(const char* metric) const {
+    auto properties = PARAMETERS(CUpti_Profiler_Host_GetMetricProperties, .pHostObject = object_,
+                                 .pMetricName = metric);
+    return cuptiProfilerHostGetMetricProperties(&properties) == CUPTI_SUCCESS;
+  }
+
+  // What the GPU must be told to count all of `names`.
+  std::vector<uint8_t> configuration(std::vector<const char*>& names) const {
+    auto add = PARAMETERS(CUpti_Profiler_Host_ConfigAddMetrics, .pHostObject = object_,
+                          .ppMetricNames = names.data(), .numMetrics = names.size());
+    CALL(cuptiProfilerHostConfigAddMetrics, add);
+    auto size = PARAMETERS(CUpti_Profiler_Host_GetConfigImageSize, .pHostObject = object_);
+    CALL(cuptiProfilerHostGetConfigImageSize, size);
+    std::vector<uint8_t> image(size.configImageSize);
+    auto get = PARAMETERS(CUpti_Profiler_Host_GetConfigImage, .pHostObject = object_,
+                          .configImageSize = image.size(), .pConfigImage = image.data());
+    CALL(cuptiProfilerHostGetConfigImage, get);
+    return image;
+  }
+
+  std::vector<double> values(const std::vector<uint8_t>& counted,
+                             std::vector<const char*>& names) const {
+    std::vector<double> result(names.size());
+    auto evaluate =
+        PARAMETERS(CUpti_Profiler_Host_EvaluateToGpuValues, .pHostObject = object_,
+                   .pCounterDataImage = counted.data(), .counterDataImageSize = counted.size(),
+                   .rangeIndex = 0, .ppMetricNames = names.data(), .numMetrics = names.size(),
+                   .pMetricValues = result.data());
+    CALL(cuptiProfilerHostEvaluateToGpuValues, evaluate);
+    return result;
+  }
+
+ private:
+  CUpti_Profiler_Host_Object* object_;
+};
+
+std::string chip_of(const Device& device) {
+  auto chip =
+      PARAMETERS(CUpti_Device_GetChipName, .deviceIndex = static_cast<size_t>(device.index));
+  CALL(cuptiDeviceGetChipName, chip);
+  return chip.pChipName;
+}
+
+// While it lives, the GPU is in a state to count, which may slow what else it does.
+class Range {
+ public:
+  Range() {
+    CUcontext context = nullptr;
+    if (cuCtxGetCurrent(&context) != CUDA_SUCCESS || !context)
+      throw NoCounters("no CUDA context to count in");
+    auto enable = PARAMETERS(CUpti_RangeProfiler_Enable, .ctx = context);
+    CALL(cuptiRangeProfilerEnable, enable);
+    object_ = enable.pRangeProfilerObject;
+  }
+  Range(const Range&) = delete;
+  ~Range() {
+    auto disable = PARAMETERS(CUpti_RangeProfiler_Disable, .pRangeProfilerObject = object_);
+    cuptiRangeProfilerDisable(&disable);
+  }
+
+  // The counter data of one range, pass by pass.
+  std::vector<uint8_t> count(const std::vector<uint8_t>& configuration,
+                             std::vector<const char*>& names, const std::function<void()>& prepare,
+                             const std::function<void()>& launch) {
+    auto size = PARAMETERS(CUpti_RangeProfiler_GetCounterDataSize, .pRangeProfilerObject = object_,
+                           .pMetricNames = names.data(), .numMetrics = names.size(),
+                           .maxNumOfRanges = 1, .maxNumRangeTreeNodes = 1);
+    CALL(cuptiRangeProfilerGetCounterDataSize, size);
+    std::vector<uint8_t> image(size.counterDataSize);
+    auto initialize =
+        PARAMETERS(CUpti_RangeProfiler_CounterDataImage_Initialize, .pRangeProfilerObject = object_,
+                   .counterDataSize = image.size(), .pCounterData = image.data());
+    CALL(cuptiRangeProfilerCounterDataImageInitialize, initialize);
+    auto config = PARAMETERS(
+        CUpti_RangeProfiler_SetConfig, .pRangeProfilerObject = object_,
+        .configSize = configuration.size(), .pConfig = configuration.data(),
+        .counterDataImageSize = image.size(), .pCounterDataImage = image.data(),
+        .range = CUPTI_UserRange, .replayMode = CUPTI_UserReplay, .maxRangesPerPass = 1,
+        .numNestingLevels = 1, .minNestingLevel = 1, .passIndex = 0, .targetNestingLevel = 1);
+    CALL(cuptiRangeProfilerSetConfig, config);
+    auto start = PARAMETERS(CUpti_RangeProfiler_Start, .pRangeProfilerObject = object_);
+    auto push = PARAMETERS(CUpti_RangeProfiler_PushRange, .pRangeProfilerObject = object_,
+                           .pRangeName = "launch");
+    auto pop = PARAMETERS(CUpti_RangeProfiler_PopRange, .pRangeProfilerObject = object_);
+    auto stop = PARAMETERS(CUpti_RangeProfiler_Stop, .pRangeProfilerObject = object_);
+    do {
+      CALL(cuptiRangeProfilerStart, start);
+      prepare();
+      ladders::check(cudaDeviceSynchronize(), "what precedes a counted launch");
+      CALL(cuptiRangeProfilerPushRange, push);
+      launch();
+      ladders::check(cudaDeviceSynchronize(), "counted launch");
+      CALL(cuptiRangeProfilerPopRange, pop);
+      CALL(cuptiRangeProfilerStop, stop);
+    } while (!stop.isAllPassSubmitted);
+    auto decode = PARAMETERS(CUpti_RangeProfiler_DecodeData, .pRangeProfilerObject = object_);
+    CALL(cuptiRangeProfilerDecodeData, decode);
+    if (decode.numOfRangeDropped > 0) throw NoCounters("CUPTI dropped what it had counted");
+    return image;
+  }
+
+ private:
+  CUpti_RangeProfiler_Object* object_;
+};
+
+}  // namespace
+
+struct HardwareCounters::Session {
+  explicit Session(const Device& device)
+      : gpu(device), host(chip_of(device)), wanted(metrics(device.compute_capability)) {
+    std::erase_if(wanted, [&](const Metric& metric) { return !host.knows(metric.name); });
+    for (const Metric& metric : wanted) names.push_back(metric.name);
+    configuration = host.configuration(names);
+  }
+
+  Device gpu;
+  Host host;
+  std::vector<Metric> wanted;
+  std::vector<const char*> names;  // theirs
+  std::vector<uint8_t> configuration;
+};
+
+HardwareCounters::HardwareCounters(const Device& device) {
+  auto initialize = PARAMETERS(CUpti_Profiler_Initialize);
+  CALL(cuptiProfilerInitialize, initialize);
+  session_ = std::make_unique<Session>(device);
+  count([] {}, [] {});  // whether it may
+}
+
+HardwareCounters::~HardwareCounters() = default;
+
+std::string HardwareCounters::description() const {
+  auto passes = PARAMETERS(CUpti_Profiler_Host_GetNumOfPasses,
+                           .configImageSize = session_->configuration.size(),
+                           .pConfigImage = session_->configuration.data());
+  CALL(cuptiProfilerHostGetNumOfPasses, passes);
+  uint32_t version = 0;
+  check(cuptiGetVersion(&version), "cuptiGetVersion");
+  return "CUPTI " + std::to_string(version / 10000) + '.' + std::to_string(version % 10000 / 100) +
+         ", " + std::to_string(passes.numOfPasses) + " passes";
+}
+
+std::map<std::string, double> HardwareCounters::count(const std::function<void()>& prepare,
+                                                      const std::function<void()>& launch) {
+  const std::vector<uint8_t> counted =
+      Range().count(session_->configuration, session_->names, prepare, launch);
+  const std::vector<double> values = session_->host.values(counted, session_->names);
+  std::map<std::string, double> terms;
+  for (size_t i = 0; i < values.size(); ++i)
+    if (std::isfinite(values[i])) terms[session_->wanted[i].term] += values[i];
+  return row_counters(terms, session_->gpu);
+}
+
+std::vector<std::string> unknown_metrics(const std::string& chip, int compute_capability) {
+  const Host host(chip);
+  std::vector<std::string> unknown;
+  for (const Metric& metric : metrics(compute_capability))
+    if (!host.knows(metric.name)) unknown.push_back(metric.name);
+  return unknown;
+}
+
+#else
+
+struct HardwareCounters::Session {};
+HardwareCounters::HardwareCounters(const Device&) {
+  throw NoCounters(
+      "this build has no CUPTI: install cuda-cupti-dev of the CUDA Toolkit, 12.6 or "
+      "later, and build again");
+}
+HardwareCounters::~HardwareCounters() = default;
+std::string HardwareCounters::description() const { return {}; }
+std::map<std::string, double> HardwareCounters::count(const std::function<void()>&,
+                                                      const std::function<void()>&) {
+  return {};
+}
+std::vector<std::string> unknown_metrics(const std::string&, int) { throw NoCounters(kNoCupti); }
+
+#endif
+
+}  // namespace ladders
