@@ -10,6 +10,23 @@ cd "$root"
 say() { if [ -t 2 ]; then printf '\033[1m%s\033[0m\n' "$*"; else printf '%s\n' "$*"; fi >&2; }
 fail() { say "$(basename "$0"): $*"; exit 1; }
 
+# Runs a program that a signal to this script alone ends too; bash would leave it running.
+attend() {
+  local status=0 signal
+  setsid "$@" </dev/null &
+  for signal in HUP INT TERM; do trap "end_attended $! $signal" "$signal"; done
+  wait $! || status=$?
+  trap - HUP INT TERM
+  return "$status"
+}
+
+end_attended() {  # PID SIGNAL
+  trap - HUP INT TERM
+  { kill -- "-$1" || kill "$1"; wait "$1"; } 2>/dev/null || true
+  [ "$2" != INT ] || kill -INT $$  # so that a loop in the caller's shell ends too
+  exit $((128 + $(kill -l "$2")))
+}
+
 # Installs the Debian packages that are missing; where it cannot, it says which they are.
 need_packages() {
   local missing=() package sudo=()
@@ -127,5 +144,5 @@ has_cuda_build() { grep -q '^build ladder_bench:' build/default/build.ninja; }
 # Builds targets in build/default.
 compile() {
   say "building"
-  cmake --build --preset default --target "$@" >&2
+  attend cmake --build --preset default --target "$@" >&2
 }
