@@ -16,7 +16,13 @@ class Rung:
     idea: str = ""
     role: str = "step"  # step, peer (another library's) or ceiling (a measured limit)
     precision: str = ""
-    sweep: str = ""  # an axis of this rung alone; its best value stands for the rung
+    sweeps: tuple[str, ...] = ()  # axes of this rung alone; the best row of them stands for it
+    moves: str = ""  # the counter that the idea is to move, if it is one
+
+    @property
+    def sweep(self) -> str:
+        """The axes of this rung alone, in words."""
+        return ", ".join(self.sweeps)
 
 
 @dataclass(frozen=True)
@@ -67,14 +73,22 @@ def parse(text: str) -> tuple[Ladder, ...]:
                 Ladder,
                 entry,
                 axes=tuple(_make(Axis, axis) for axis in entry["axes"]),
-                rungs=tuple(_make(Rung, rung) for rung in entry["rungs"]),
+                rungs=tuple(_make(Rung, rung, sweeps=_sweeps(rung)) for rung in entry["rungs"]),
             )
             for entry in json.loads(text)
         )
     except KeyError as error:
         raise ValueError(f"context 'ladders': no {error}") from error
-    except (TypeError, ValueError) as error:
+    except (AttributeError, TypeError, ValueError) as error:
         raise ValueError(f"context 'ladders': {error}") from error
+
+
+def _sweeps(rung: dict[str, Any]) -> tuple[str, ...]:
+    """Read a rung's own axes; older files have one at most, as `sweep`."""
+    sweeps = rung.get("sweeps", [rung["sweep"]] if rung.get("sweep") else [])
+    if not isinstance(sweeps, list) or not all(isinstance(axis, str) for axis in sweeps):
+        raise ValueError(f"sweeps of {rung.get('name')} is no list of names")
+    return tuple(sweeps)
 
 
 def _make(kind: type, entry: dict[str, Any], **given: Any) -> Any:

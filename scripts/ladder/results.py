@@ -37,6 +37,13 @@ _LIBRARY_FIELDS = frozenset(
 SPACES = {"shared": "wavefronts", "global": "sectors"}
 OPERATIONS = ("load", "store", "atomic")
 
+# Why a warp did not issue: shares of the cycles that warps were resident.
+STALLS = (
+    "stall_long_scoreboard stall_short_scoreboard stall_barrier stall_membar stall_mio_throttle "
+    "stall_lg_throttle stall_math_pipe_throttle stall_wait stall_not_selected stall_drain "
+    "stall_gmma".split()
+)
+
 # Always present, so that callers need not ask first; missing values are NaN.
 COUNTERS = (
     "flops_per_second bytes_per_second arithmetic_intensity percent_of_ceiling "
@@ -47,13 +54,18 @@ COUNTERS = (
     "distributed_requests distributed_sectors distributed_accesses distributed_bytes "
     "global_bytes compulsory_bytes active_lanes barriers cluster_barriers "
     "occupancy_limit_blocks occupancy_limit_warps occupancy_limit_registers "
-    "occupancy_limit_shared".split()
+    "occupancy_limit_shared atomics_per_second achieved_occupancy dram_bytes dram_read_bytes "
+    "dram_write_bytes l2_bytes l2_read_bytes l2_write_bytes l1_bytes bulk_copy_bytes "
+    "fp32_operations warp_instructions issue_utilisation tensor_utilisation "
+    "l2_atomic_utilisation shared_load_conflicts shared_store_conflicts "
+    "shared_atomic_conflicts".split()
 ) + [
     f"{space}_{operation}_{what}"
     for space, unit in SPACES.items()
     for operation in OPERATIONS
     for what in ("requests", unit, f"{unit}_ideal", f"{unit}_per_request")
 ]
+COUNTERS += STALLS
 COLUMNS = (
     "file source gpu gpu_uuid commit cache_mode build_type name ladder rung role precision case "
     "sweep status reason label time_unit repetitions seconds".split()
@@ -91,6 +103,11 @@ class Results:
         return commit + ("-dirty" if commit and self.context.get("git_dirty") == "true" else "")
 
     @property
+    def hardware_counters(self) -> str:
+        """What counted beside the times; "none: " and why not; or empty where nobody asked."""
+        return str(self.context.get("hardware_counters", ""))
+
+    @property
     def build_type(self) -> str:
         """How the measuring program was built; the library's own build type for other suites."""
         return str(self.context.get("build_type") or self.context.get("library_build_type", ""))
@@ -107,15 +124,17 @@ def load(paths: str | PathLike[str] | Iterable[str | PathLike[str]]) -> pd.DataF
     Columns: `file`; `source` ("timed", "emulated", or hardware "counters": only timed rows have
     seconds and speeds); `gpu`, `gpu_uuid`, `commit`, `cache_mode`, `build_type`; `name` (the
     benchmark's run_name) and what it spells: `ladder`, `rung`, `case` ("axis:value/..."), `sweep`
-    (the value of the rung's own axis) and one `axis_<name>` column an axis; `role` and
-    `precision` of the rung; `status` ("ok", "skipped", "error") and its `reason`; `label`;
-    `time_unit` as written; `repetitions`; `seconds`, the median time of one run. Then the
-    counters under their own names, in the unit the name ends in: `*_per_second` in bytes/s or
-    FLOP/s, `*_seconds`, `*_bytes`, `*_hz`; `arithmetic_intensity` in FLOP/byte,
-    `percent_of_ceiling` in percent, `theoretical_occupancy` as a fraction; `relative_error`
-    of the whole result and `worst_error` of the worst element, relative to its own scale, as
-    fractions; `throttled`, 1 where the SM clock was under 90 % of its maximum. Repetitions are
-    folded by their median, quartiles by the widest range, `throttled` by any. What was not
+    (the value of the rung's own axis, or "axis value, ..." of several) and one `axis_<name>`
+    column an axis; `role` and `precision` of the rung; `status` ("ok", "skipped", "error") and
+    its `reason`; `label`; `time_unit` as written; `repetitions`; `seconds`, the median time of
+    one run. Then the counters under their own names, in the unit the name ends in:
+    `*_per_second` in bytes/s, FLOP/s or atomics/s, `*_seconds`, `*_bytes`, `*_hz`;
+    `arithmetic_intensity` in FLOP/byte, `percent_of_ceiling` in percent, `*_occupancy`,
+    `*_utilisation` and `stall_*` (of the cycles that warps were resident) as fractions;
+    `relative_error` of the whole result and `worst_error` of the worst element, relative to its
+    own scale, as fractions; `throttled`, 1 where the SM clock was under 90 % of its maximum.
+    Counts of the hardware (requests, wavefronts, sectors, bytes) are of one launch. Repetitions
+    are folded by their median, quartiles by the widest range, `throttled` by any. What was not
     recorded is NaN, or "" in text.
 
     Raises:
@@ -260,6 +279,14 @@ def _spell(name: str, ladders: dict[str, Ladder]) -> dict[str, Any]:
     values = dict(segment.split(":", 1) for segment in segments if ":" in segment)
     axes = {axis.name: values[axis.name] for axis in ladder.axes if axis.name in values}
     spelled |= {"ladder": ladder.name, "rung": rung.name, "role": rung.role}
-    spelled |= {"precision": rung.precision, "sweep": values.get(rung.sweep, "")}
+    spelled |= {"precision": rung.precision, "sweep": _sweep(rung.sweeps, values)}
     spelled |= {"case": "/".join(f"{axis}:{value}" for axis, value in axes.items())}
     return spelled | {f"axis_{axis}": value for axis, value in axes.items()}
+
+
+def _sweep(axes: tuple[str, ...], values: dict[str, str]) -> str:
+    """Spell the values of a rung's own axes: `16`, or `bytes 16, blocks 2` of several."""
+    found = [axis for axis in axes if axis in values]
+    if len(axes) == 1:
+        return "".join(values[axis] for axis in found)
+    return ", ".join(f"{axis} {values[axis]}" for axis in found)

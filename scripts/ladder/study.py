@@ -35,7 +35,8 @@ class Study:
                 self.best[key] = row
 
     def _rank(self, row: Row) -> tuple[bool, float]:
-        return row.status == "ok", 0.0 if math.isnan(self.speed(row)) else self.speed(row)
+        speed = own_speed(row) if self.ladder.is_roof else self.speed(row)
+        return row.status == "ok", 0.0 if math.isnan(speed) else speed
 
     @cached_property
     def cases(self) -> list[str]:
@@ -90,15 +91,15 @@ class Study:
         return units.rate_unit(self.ladder.quantity, [self.speed(row) for row in found if row])
 
     def ceiling(self, case: str) -> float:
-        """Speed of the ladder's ceiling at `case`; NaN when it was not measured."""
+        """Speed of the ladder's ceiling at `case`, its best row; NaN when it was not measured."""
         ladder, _, rung = self.ladder.ceiling.partition("/")
         rows = self.results.ceilings
         rows = rows[(rows["ladder"] == ladder) & (rows["rung"] == rung)]
         rows = rows[rows[self.ladder.rate] > 0]
         if ladder == self.ladder.name:
             rows = rows[rows["case"] == case]
-        if not rows.empty:  # another ladder's ceiling is one figure for the whole GPU: its first
-            return float(rows[self.ladder.rate].iloc[0])
+        if not rows.empty:  # another ladder's ceiling is one figure for the whole GPU
+            return float(rows[self.ladder.rate].max())
         implied = [
             100 * self.speed(row) / row.percent_of_ceiling
             for rung in self.rungs
@@ -233,8 +234,16 @@ def facet_title(facet: str) -> str:
 
 
 def name_of(rung: Rung, row: Row | None) -> str:
-    """Name a rung, with the sweep value that was its best."""
-    return f"{rung.name} ({rung.sweep} {row.sweep})" if row and row.sweep else rung.name
+    """Name a rung, with the values of its own axes that were its best."""
+    if not (row and row.sweep):
+        return rung.name
+    values = row.sweep if len(rung.sweeps) > 1 else f"{rung.sweep} {row.sweep}"
+    return f"{rung.name} ({values})"
+
+
+def own_speed(row: Row) -> float:
+    """Speed of a roof in its own quantity, FLOP/s or else bytes/s; NaN where it has neither."""
+    return row.flops_per_second if row.flops_per_second > 0 else row.bytes_per_second
 
 
 def _wavefronts(row: Row) -> float:

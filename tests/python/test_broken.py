@@ -55,6 +55,17 @@ CASES = {
         ),
         "fish",
     ),
+    "rung of text": (
+        with_catalogue('[{"name":"a","title":"A","quantity":"bytes","axes":[],"rungs":["b"]}]'),
+        "'ladders'",
+    ),
+    "sweeps are no list": (
+        with_catalogue(
+            '[{"name":"a","title":"A","quantity":"bytes","axes":[],'
+            '"rungs":[{"name":"b","sweeps":"c"}]}]'
+        ),
+        "sweeps of b is no list of names",
+    ),
     "unlisted rung": (
         with_catalogue('[{"name":"a","title":"A","quantity":"bytes","axes":[],"rungs":[]}]'),
         "lists no rung 'b'",

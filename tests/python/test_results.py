@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 import suite
 from ladder.results import load_results
+from ladder.study import studies
 
 DIALECTS = ["v1_7_1.json", "v1_8_3.json", "v1_9_1.json"]
 NAIVE = "scan/naive/n:4096/kind:sum/manual_time"
@@ -133,3 +134,62 @@ def test_loading_takes_every_documented_column(whole):
     assert rows["status"].value_counts()["ok"] == sum(
         "skipped" not in row for row in json.loads(whole.read_text())["benchmarks"]
     )
+
+
+def with_roof(rung: dict, *segments: str) -> dict:
+    """A file of one roof, a row for each of `segments`, each faster than the one before."""
+    roof = {"name": "roof", "title": "Roofs", "quantity": "bytes", "axes": [{"name": "size"}]}
+    catalogue = [roof | {"rungs": [{"name": "read", "role": "ceiling"} | rung]}]
+    rows = [
+        suite.row(f"roof/read/size:8/{segment}", (i + 1) * 1e12, 1e9)
+        for i, segment in enumerate(segments)
+    ]
+    return {"context": {"ladders": json.dumps(catalogue)}, "benchmarks": rows}
+
+
+def test_the_values_of_several_axes_of_a_rung_are_spelled_with_their_names(tmp_path):
+    sweeps = {"sweeps": ["bytes", "in_flight"], "moves": "dram_bytes"}
+    file = suite.write(
+        tmp_path / "a.json",
+        with_roof(sweeps, "bytes:4/in_flight:1", "bytes:16/in_flight:4"),
+    )
+    (results,) = load_results(file)
+    assert list(results.rows["sweep"]) == ["bytes 4, in_flight 1", "bytes 16, in_flight 4"]
+    assert set(results.rows["case"]) == {"size:8"}
+    (rung,) = results.ladders[0].rungs
+    assert (rung.sweeps, rung.moves) == (("bytes", "in_flight"), "dram_bytes")
+
+
+@pytest.mark.parametrize("rung", [{"sweep": "cluster"}, {"sweeps": ["cluster"]}])
+def test_one_axis_of_a_rung_needs_no_name_in_older_files_and_newer(tmp_path, rung):
+    file = suite.write(tmp_path / "a.json", with_roof(rung, "cluster:2", "cluster:4"))
+    (results,) = load_results(file)
+    assert list(results.rows["sweep"]) == ["2", "4"]
+    assert results.ladders[0].rungs[0].sweep == "cluster"
+
+
+def test_a_ceiling_is_the_best_over_its_sweep(tmp_path):
+    document = with_roof({"sweeps": ["bytes"]}, "bytes:4", "bytes:16", "bytes:8")
+    document["benchmarks"][2]["bytes_per_second"] = 1.5e12
+    ladder = {"name": "sum", "title": "Sum", "quantity": "bytes", "axes": [], "headline": ""}
+    ladder |= {"ceiling": "roof/read", "rungs": [{"name": "plain"}]}
+    catalogue = [*json.loads(document["context"]["ladders"]), ladder]
+    document["context"]["ladders"] = json.dumps(catalogue)
+    document["benchmarks"].append(suite.row("sum/plain", 1e12, 1e9))
+    (results,) = load_results(suite.write(tmp_path / "a.json", document))
+    _, study = studies(results)
+    (row,) = study.rows
+    assert study.ceiling(row.case) == 2e12
+    assert study.percent(row) == pytest.approx(50)
+
+
+def test_hardware_counters_stand_beside_the_times(tmp_path):
+    row = suite.row("x", 1e9, 1e3, dram_bytes=5e3, stall_barrier=0.25)
+    context = {"hardware_counters": "CUPTI 13.0, 9 passes"}
+    file = suite.write(tmp_path / "a.json", {"context": context, "benchmarks": [row]})
+    (results,) = load_results(file)
+    assert results.source == "timed"
+    assert results.hardware_counters == "CUPTI 13.0, 9 passes"
+    (read,) = results.rows.itertuples()
+    assert (read.dram_bytes, read.stall_barrier) == (5e3, 0.25)
+    assert math.isnan(read.l2_atomic_utilisation)
