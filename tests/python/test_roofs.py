@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: MIT
+"""Roofs: the best row of each, what datasheets say, and rows above either."""
+
+import math
+import re
+from dataclasses import astuple
+
+import pytest
+import suite
+from ladder import roofs
+from ladder.results import load_results
+
+
+def read(tmp_path, document):
+    (results,) = load_results(suite.write(tmp_path / "a.json", document))
+    return results
+
+
+def test_the_fastest_row_of_a_roof_stands_for_it_in_its_own_quantity(tmp_path):
+    document = suite.document()
+    rows = [row for row in document["benchmarks"] if row["name"].startswith("roof/fma/")]
+    document["benchmarks"].append(
+        rows[0] | {"run_name": "roof/fma/size:4096/manual_time", "flops_per_second": 64e12}
+    )
+    best = roofs.measured(read(tmp_path, document))
+    assert set(best) == set(suite.CEILINGS)
+    assert best["fma"].case == "size:4096"
+    assert best["dram_read"].bytes_per_second == pytest.approx(suite.CEILINGS["dram_read"])
+
+
+def test_a_roof_that_failed_is_none(tmp_path):
+    document = suite.document()
+    for row in document["benchmarks"]:
+        if row["name"].startswith("roof/fma/"):
+            row |= {"error_occurred": True, "error_message": "wrong"}
+    assert "fma" not in roofs.measured(read(tmp_path, document))
+
+
+def test_a_filter_leaves_the_roofs(tmp_path):
+    results = read(tmp_path, suite.document()).keep(re.compile("^sgemm/"))
+    assert set(roofs.measured(results)) == set(suite.CEILINGS)
+
+
+def test_results_without_roofs_have_none(data):
+    (results,) = load_results(data / "foreign.json")
+    assert roofs.measured(results) == {}
+    assert roofs.problems(results) == []
+
+
+def test_peaks_are_those_of_the_gpu():
+    h200 = roofs.datasheet("NVIDIA H200")
+    assert [h200.peak(name) for name in ("memcpy", "dram_read", "fma", "bf16")] == [
+        4.8e12,
+        4.8e12,
+        67e12,
+        989.5e12,
+    ]
+    assert math.isnan(h200.peak("shared_memory"))  # no datasheet gives it
+    assert roofs.datasheet("NVIDIA H200 MIG 1g.18gb") is None  # not the whole GPU
+
+
+def test_every_datasheet_is_whole_and_plausible():
+    for gpu in roofs._datasheets():
+        *figures, source = astuple(roofs.datasheet(gpu))
+        memory, fp32, tf32, bf16 = figures
+        assert 0.5e12 < memory < 10e12
+        assert fp32 <= tf32 <= bf16 / 1.9
+        assert source
+
+
+def test_what_beats_its_roof_or_its_datasheet_is_named(tmp_path):
+    document = suite.document()
+    for row in document["benchmarks"]:
+        if row["name"].startswith("roof/fma/"):
+            row["flops_per_second"] = 70e12
+        if row["name"].startswith("reduction/cub/elements:4096/operation:sum/"):
+            row["percent_of_ceiling"] = 120.0
+    found = roofs.problems(read(tmp_path, document))
+    assert found == [
+        "reduction/cub/elements:4096/operation:sum/manual_time: "
+        "120.0% of its ceiling roof/dram_read",
+        "roof/fma/size:2048/manual_time: 104.5% of the datasheet's peak",
+    ]
+
+
+def test_no_peak_is_known_of_another_gpu(tmp_path):
+    document = suite.document(gpu_name="NVIDIA T4")
+    assert roofs.problems(read(tmp_path, document)) == []
