@@ -844,11 +844,11 @@ Fault Block::fault_of_stopped(const Lane& lane) {
   const Record* first = logs_.data() + lane.number * kLogStride;
   if (lane.trap_address - lane.stack < kPage) return fault(too_much_local(), lane, lane.pc);
   if (lane.trap == SIGFPE) return fault("division of an integer by zero", lane, lane.pc);
-  if (lane.next && lane.next != first) {  // an access that is on record
-    const Record& last = lane.next[-1];
-    if (last.event() != Event::step && last.event() != Event::sync)
-      place(last.address(), last.bytes(), last.event(), last.pc, lane.number);
-  }
+  // An access that is on record, or one of those that a copy makes.
+  if (lane.next)
+    for (const Record* r = lane.next; r-- != first && r->pc == lane.next[-1].pc;)
+      if (r->event() != Event::step && r->event() != Event::sync)
+        place(r->address(), r->bytes(), r->event(), r->pc, lane.number);
   return fault("out-of-bounds access: not device memory", lane, lane.pc);
 }
 

@@ -10,33 +10,9 @@
 #include "cooperative_groups.h"
 #include "emulator/language.hpp"
 #include "lane.hpp"
-
-#define RETURN_ADDRESS reinterpret_cast<std::uintptr_t>(__builtin_return_address(0))
+#include "record.hpp"
 
 namespace emulator {
-namespace {
-
-inline __attribute__((always_inline)) void record(const volatile void* data, unsigned log2_bytes,
-                                                  Event event, std::uintptr_t pc) {
-  Lane* lane = current_lane;
-  if (!lane || !lane->next) return;
-  const auto address = reinterpret_cast<std::uintptr_t>(data);
-  if (address - lane->stack < kStackBytes) return;  // a local variable
-  if (__builtin_expect(lane->next == lane->end, 0)) yield(*lane, State::log_full);
-  *lane->next++ = {
-      address | std::uint64_t{log2_bytes} << 48 | static_cast<std::uint64_t>(event) << 56, pc};
-}
-
-// Copies of aggregates: the device copies them word by word.
-void record_range(const void* data, unsigned long bytes, Event event, std::uintptr_t pc) {
-  const auto address = reinterpret_cast<std::uintptr_t>(data);
-  const unsigned log2_step = (address | bytes) & 3 ? 0 : 2;
-  for (unsigned long i = 0; i < bytes; i += 1ul << log2_step)
-    record(reinterpret_cast<const char*>(address + i), log2_step, event, pc);
-}
-
-}  // namespace
-
 namespace {
 bool instrumented = false;
 }
@@ -183,22 +159,6 @@ void __tsan_read_range(void* p, unsigned long n) {
 }
 void __tsan_write_range(void* p, unsigned long n) {
   record_range(p, n, Event::store, RETURN_ADDRESS);
-}
-
-// The two sides of a copy are told apart by a pc of their own.
-void* __tsan_memcpy(void* to, const void* from, unsigned long n) {
-  record_range(from, n, Event::load, RETURN_ADDRESS);
-  record_range(to, n, Event::store, RETURN_ADDRESS);
-  return std::memcpy(to, from, n);
-}
-void* __tsan_memmove(void* to, const void* from, unsigned long n) {
-  record_range(from, n, Event::load, RETURN_ADDRESS);
-  record_range(to, n, Event::store, RETURN_ADDRESS);
-  return std::memmove(to, from, n);
-}
-void* __tsan_memset(void* to, int value, unsigned long n) {
-  record_range(to, n, Event::store, RETURN_ADDRESS);
-  return std::memset(to, value, n);
 }
 
 // Host code of the same source files may use atomics; kernels use CUDA's.

@@ -479,6 +479,24 @@ __global__ void misaligned(int* data) {
 }
 TEST(Faults, Misaligned) { EXPECT_FAULT(misaligned, "misaligned", {1, 32}); }
 
+// 21 of them fit.
+__global__ void vector_of_three_at_the_end(int* data) {
+  auto* vectors = reinterpret_cast<float3*>(data);
+  vectors[threadIdx.x] = vectors[0];  // fault
+}
+TEST(Faults, VectorOfThreeAtTheEnd) {
+  EXPECT_FAULT(vector_of_three_at_the_end, "out-of-bounds global store: byte 256 of a buffer",
+               {1, 22}, 1, "thread .21, 0, 0.");
+}
+
+__global__ void copy_far_away(int* data) {
+  const int* there = data + (std::size_t{1} << 40);
+  memcpy(data + 3 * threadIdx.x, there, 12);  // fault
+}
+TEST(Faults, CopyFarAway) {
+  EXPECT_FAULT(copy_far_away, "out-of-bounds global load: not device memory", {1, 16});
+}
+
 __global__ void atomic_out_of_bounds(int* data) {
   atomicAdd(&data[kInts + threadIdx.x], 1);  // fault
 }

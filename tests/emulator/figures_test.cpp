@@ -261,13 +261,6 @@ TEST(Figures, LocalArraysAreNobodysTraffic) {
             text_of({{kGlobal, kStore, 4, 1, 32, 4}}));
 }
 
-// Copies of structures are calls of memcpy to clang before 15, which nobody sees.
-#if defined(__clang__) && __clang_major__ < 15
-#define SKIP_IF_COPIES_ARE_NOT_SEEN() GTEST_SKIP()
-#else
-#define SKIP_IF_COPIES_ARE_NOT_SEEN()
-#endif
-
 __global__ void structures_of_three(ThreeFloats* g) {
   __shared__ ThreeFloats s[32];
   const int t = threadIdx.x;
@@ -276,7 +269,6 @@ __global__ void structures_of_three(ThreeFloats* g) {
   g[t + 32] = s[31 - t];
 }
 TEST(Figures, StructuresAreCopiedWordByWord) {
-  SKIP_IF_COPIES_ARE_NOT_SEEN();
   const DeviceArray<ThreeFloats> g(64);
   EXPECT_EQ(text_of(counted_launch({1, 32}, structures_of_three, g)),
             text_of({{kGlobal, kLoad, 4, 3, 96, 36},
@@ -290,10 +282,39 @@ __global__ void structures_of_eight(EightFloats* g) {
   g[t + 32] = g[t];
 }
 TEST(Figures, LargeStructures) {
-  SKIP_IF_COPIES_ARE_NOT_SEEN();
   const DeviceArray<EightFloats> g(64);
   EXPECT_EQ(text_of(counted_launch({1, 32}, structures_of_eight, g)),
             text_of({{kGlobal, kLoad, 4, 8, 256, 256}, {kGlobal, kStore, 4, 8, 256, 256}}));
+}
+
+__global__ void vectors_of_three(float3* g) {
+  __shared__ float3 s[32];
+  const int t = threadIdx.x;
+  s[t] = g[t];
+  __syncthreads();
+  g[t + 32] = s[31 - t];
+}
+TEST(Figures, VectorsOfThreeAreCopiedWordByWord) {
+  const DeviceArray<float3> g(64);
+  EXPECT_EQ(text_of(counted_launch({1, 32}, vectors_of_three, g)),
+            text_of({{kGlobal, kLoad, 4, 3, 96, 36},
+                     {kGlobal, kStore, 4, 3, 96, 36},
+                     {kShared, kLoad, 4, 3, 96, 3},
+                     {kShared, kStore, 4, 3, 96, 3}}));
+}
+
+__global__ void copies_and_fills(float* g, int bytes) {
+  const int t = threadIdx.x;
+  memcpy(g + 3 * (t + 32), g + 3 * t, 12);
+  memmove(g + 3 * t, g + 3 * (t + 32), static_cast<size_t>(bytes));
+  memset(g + 3 * t, 0, 2);
+}
+TEST(Figures, CallsThatCopyAndFill) {
+  const DeviceArray<float> g(3 * 64);
+  EXPECT_EQ(text_of(counted_launch({1, 32}, copies_and_fills, g, 8)),
+            text_of({{kGlobal, kLoad, 4, 3 + 2, 5 * 32, 5 * 12},
+                     {kGlobal, kStore, 4, 3 + 2, 5 * 32, 5 * 12},
+                     {kGlobal, kStore, 1, 2, 64, 24}}));
 }
 
 __global__ void loop_to_vectorise(const float* __restrict__ in, float* __restrict__ out) {
