@@ -10,10 +10,11 @@ cd "$root"
 say() { if [ -t 2 ]; then printf '\033[1m%s\033[0m\n' "$*"; else printf '%s\n' "$*"; fi >&2; }
 fail() { say "$(basename "$0"): $*"; exit 1; }
 
-# Runs a program that a signal to this script alone ends too; bash would leave it running.
+# Runs a program that a signal to this script alone ends too. Bash would leave it running, and has
+# what runs beside it ignore two signals.
 attend() {
   local status=0 signal
-  setsid "$@" </dev/null &
+  setsid env --default-signal=INT,QUIT "$@" </dev/null &
   for signal in HUP INT TERM; do trap "end_attended $! $signal" "$signal"; done
   wait $! || status=$?
   trap - HUP INT TERM
