@@ -264,20 +264,22 @@ def test_occupancy_bars_are_as_high_as_told_and_mark_the_launch(figures, folder)
     assert [line.get_xydata().tolist() for line in by_shared.lines] == [[[4096.0, 100.0]]]
 
 
-def test_what_kernels_take_stands_under_their_names_and_tells_them_apart(figures, tmp_path):
+def test_kernels_share_panels_that_are_alike_and_tell_what_they_take(figures, tmp_path):
     emulated.write(tmp_path)
     details = emulated.details()
-    (row,) = [c for c in details["occupancy"] if "/row_column/" in c["row"]]
-    row["registers"] = 24  # of no consequence to the occupancy
+    take = {curves["row"].split("/")[1]: curves for curves in details["occupancy"][::-1]}
+    take["row_column"]["registers"] = 24  # as many blocks fit as with 32
+    take["row_column_padded"]["static_shared_bytes"] = 4224
+    take["column_column"]["static_shared_bytes"] = 5120  # the next bar
     (tmp_path / "details.json").write_text(json.dumps(details))
     made, _ = figures(tmp_path)
     axes = made["smem_layout-occupancy"].axes[::2]
     assert [tuple(text.get_text() for text in panel.texts) for panel in axes] == [
         (
-            "row_row, column_column, row_column_padded",
-            "32 registers, 1024 threads, 4.00 KiB shared: 100%",
+            "row_row, row_column, row_column_padded",
+            "24 to 32 registers, 1024 threads, 4.00 KiB to 4.12 KiB shared: 100%",
         ),
-        ("row_column", "24 registers, 1024 threads, 4.00 KiB shared: 100%"),
+        ("column_column", "32 registers, 1024 threads, 5.00 KiB shared: 100%"),
     ]
 
 

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 
 from matplotlib.axes import Axes
@@ -25,30 +25,34 @@ _COLOURS = {
 }
 
 
-def chosen(tally: Tally, details: Details) -> list[tuple[list[str], Curves]]:
-    """Return the headline's kernels as (rungs, curves), those that are equal once."""
+def chosen(tally: Tally, details: Details) -> list[tuple[list[str], list[Curves]]]:
+    """Return the headline's kernels as (rungs, curves), in one where their panels are alike."""
     by_row = {bare(curves.row): curves for curves in details.occupancy}
-    found: dict[tuple, tuple[list[str], Curves]] = {}
+    found: dict[tuple, tuple[list[str], list[Curves]]] = {}
     for rung, row in tally.shown:
         if curves := by_row.get(bare(row.name)):
-            key = (curves.by_block, curves.by_shared, _resources(curves))
-            found.setdefault(key, ([], curves))[0].append(name_of(rung, row))
+            dot = (curves.block_threads, _shared(curves) // 1024)
+            key = (curves.by_block, curves.by_shared, dot)
+            names, alike = found.setdefault(key, ([], []))
+            names.append(name_of(rung, row))
+            alike.append(curves)
     return list(found.values())
 
 
-def draw(tally: Tally, kernels: list[tuple[list[str], Curves]]) -> Figure:
-    """Draw two panels a kernel; the dot is the kernel as it is launched."""
+def draw(tally: Tally, kernels: list[tuple[list[str], list[Curves]]]) -> Figure:
+    """Draw two panels for kernels that are alike; the dot is where they are launched."""
     each = _TITLE + _PANEL + _TICKS
     height = _TOP + each * len(kernels) + _BOTTOM
     width = (style.PAGE - _LEFT - _BETWEEN - _RIGHT) / 2
     title = f"{tally.ladder.title}: occupancy"
     about = f"{describe(tally.results)}: percent of the warps an SM holds, by what limits them"
     figure = style.page(style.PAGE, height, title, about)
-    limits = [p.limiter for _, c in kernels for p in (*c.by_block, *c.by_shared)]
+    limits = [p.limiter for _, (c, *_) in kernels for p in (*c.by_block, *c.by_shared)]
     used = [(name, colour) for name, colour in _COLOURS.items() if name in limits]
     style.legend(figure, used, "● as launched")
     top = height - _TOP
-    for names, curves in kernels:
+    for names, alike in kernels:
+        curves = alike[0]
         bottom = top - _TITLE - _PANEL
         by_block = style.panel(figure, _LEFT, bottom, width, _PANEL)
         _curve(by_block, curves.by_block, curves.block_threads, _launched(curves))
@@ -60,7 +64,7 @@ def draw(tally: Tally, kernels: list[tuple[list[str], Curves]]) -> Figure:
         look = {"coordinates": "axes fraction", "size": style.NORMAL}
         told = _several(names, style.PAGE - _LEFT - _RIGHT)
         style.note(by_block, told, (0, 1), (0, 21), **look, color="black", weight="bold")
-        style.note(by_block, _resources(curves), (0, 1), (0, 8), **look)
+        style.note(by_block, _resources(alike), (0, 1), (0, 8), **look)
         top -= each
     by_block.set_xlabel("threads a block")
     by_shared.set_xlabel("KiB of shared memory a block")
@@ -77,12 +81,18 @@ def _launched(curves: Curves) -> float:
     return 100 * min(curves.by_block, key=lambda point: abs(point.size - wanted)).occupancy
 
 
-def _resources(curves: Curves) -> str:
-    """Tell what the kernel takes as it is launched, and how full that makes an SM."""
+def _resources(alike: list[Curves]) -> str:
+    """Tell what kernels take as they are launched, and how full that makes an SM."""
+    registers = _span([curves.registers for curves in alike], "{:.0f}".format)
+    shared = _span([_shared(curves) for curves in alike], units.kibibytes)
+    percent = units.percent(_launched(alike[0]))
     return (
-        f"{curves.registers:.0f} registers, {curves.block_threads:.0f} threads, "
-        f"{units.kibibytes(_shared(curves))} shared: {units.percent(_launched(curves))}"
+        f"{registers} registers, {alike[0].block_threads:.0f} threads, {shared} shared: {percent}"
     )
+
+
+def _span(values: list[float], spell: Callable[[float], str]) -> str:
+    return " to ".join(dict.fromkeys((spell(min(values)), spell(max(values)))))
 
 
 def _several(names: list[str], width: float) -> str:
