@@ -1,0 +1,193 @@
+# SPDX-License-Identifier: MIT
+"""What limits a row: the share of each limit that it uses, from its hardware counters.
+
+With t the median time of the row, and a roof the best row of that name in the same results:
+
+- DRAM: bytes / t over the roof of the same mix: `dram_read` where under a tenth of the bytes is
+  written, `dram_write` where under a tenth is read, else the better of `memcpy` and `dram_copy`.
+- L2: bytes between L1 and L2 / t over `l2_read`.
+- L1: 128 bytes for each wavefront of global memory / t over `shared_memory`, for L1 and shared
+  memory are one array. Where `l1_wavefronts` were not counted they are at least the requests, and
+  at least a 128th of the bytes; scattered requests take more than that.
+- shared memory: 128 bytes for each wavefront / t over `shared_memory`.
+- distributed shared memory: 32 bytes a sector / t over `distributed_shared_memory`.
+- issue slots: cycles in which a scheduler issued over those in which it had warps.
+- FP32: operations / t over `fma`.
+- tensor cores: cycles in which they worked over those in which the SM did.
+- atomics: the larger of sectors / t and of the busiest L2 slice's utilisation, each over the
+  highest of any roof.
+- launch: time of an empty kernel over t.
+
+The limiter is the launch where that is half of the time. Else it is the largest share that counts.
+On the SM (L1, shared memory, issue slots, FP32, tensor cores) a share counts from one half: work
+comes in phases, and two phases of one block do not overlap. Beyond it (DRAM, L2, distributed shared
+memory, atomics) a share counts from 0.7: below that, more requests in flight would be faster yet.
+Every instruction takes an issue slot, so these yield to a limit that comes to four fifths of them.
+Where no share counts the limiter is latency: warps wait, longest for the stall that is named with
+its share of their cycles, and below an occupancy of one half there were few of them.
+
+What this cannot see: limits with no roof here stand as latency (sectors written in part, atomics on
+floats, which L2 adds more slowly than integers, or on one address after the other). Counters are of
+another launch than the time, and of several kernels a sum: phases that differ are averaged. Roofs
+of which a launch is more than a tenth, as in the small cases, are none and give no share.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from ladder import roofs, units
+from ladder.results import OPERATIONS, Results
+from ladder.study import Row, own_speed
+
+LAUNCH, LATENCY, _SLOTS = "launch", "latency", "issue slots"
+COUNTS_FROM = {  # least share that makes a limiter
+    "DRAM": 0.7,
+    "L2": 0.7,
+    "L1": 0.5,
+    "shared memory": 0.5,
+    "distributed shared memory": 0.7,
+    _SLOTS: 0.5,
+    "FP32": 0.5,
+    "tensor cores": 0.5,
+    "atomics": 0.7,
+    LAUNCH: 0.5,
+}
+_YIELDS_TO = 0.8  # of the issue slots' share
+_WAVEFRONT_BYTES, _SECTOR_BYTES = 128, 32
+_ONE_WAY = 0.1  # largest share of the other direction in traffic that counts as one
+_MOST_LAUNCH = 0.1  # of a roof's own time
+_IMPOSSIBLE = 1.05  # a share beyond it is a fault: counters and time are of two launches
+_LOW_OCCUPANCY = 0.5
+_STALLS = {  # what a warp waits for; a warp that is not selected could have gone on
+    "stall_long_scoreboard": "memory",
+    "stall_short_scoreboard": "shared memory",
+    "stall_barrier": "barriers",
+    "stall_membar": "fences",
+    "stall_mio_throttle": "a full shared-memory queue",
+    "stall_lg_throttle": "a full L1 queue",
+    "stall_math_pipe_throttle": "busy pipes",
+    "stall_wait": "dependent instructions",
+    "stall_drain": "stores to drain",
+    "stall_gmma": "tensor cores",
+}
+
+
+@dataclass(frozen=True)
+class Limiter:
+    """What limits a row, and the share of it (0 to 1) that the row uses.
+
+    Of latency `stall` says what warps wait for, and `share` for how much of their cycles; both are
+    empty and NaN where no stalls were counted.
+    """
+
+    name: str  # a key of COUNTS_FROM, or LATENCY
+    share: float
+    stall: str = ""
+    few_warps: bool = False  # latency at an occupancy below one half
+
+    def __str__(self) -> str:
+        """Write it for a table: `DRAM 94%`, `latency at low occupancy (memory 57%)`."""
+        share = units.percent(100 * self.share)
+        if self.name != LATENCY:
+            return f"{self.name} {share}"
+        name = f"{self.name} at low occupancy" if self.few_warps else self.name
+        return f"{name} ({self.stall} {share})" if self.stall else name
+
+
+class Limits:
+    """The limits of one GPU, as its own results hold them."""
+
+    def __init__(self, results: Results) -> None:
+        self._launch = _number(results.context.get("launch_nanoseconds")) * 1e-9
+        self._roofs = {
+            name: own_speed(row)
+            for name, row in roofs.measured(results).items()
+            if not self._launch / row.seconds > _MOST_LAUNCH
+        }
+        ladders = {ladder.name for ladder in results.ladders if ladder.is_roof}
+        atomic = [row for row in results.ceilings.itertuples(index=False) if row.ladder in ladders]
+        self._atomic_sectors = _most(row.global_atomic_sectors / row.seconds for row in atomic)
+        self._atomic_utilisation = _most(row.l2_atomic_utilisation for row in atomic)
+
+    def shares(self, row: Row) -> dict[str, float]:
+        """Share of each limit that `row` uses, 0 to 1, by the names of COUNTS_FROM.
+
+        Limits of which a counter or the roof is missing are left out; {} without any counters.
+        """
+        if not (row.seconds > 0 and row.issue_utilisation >= 0):
+            return {}
+        shared = sum(getattr(row, f"shared_{op}_wavefronts") for op in OPERATIONS)
+        requests = row.global_load_requests + row.global_store_requests
+        wavefronts = _most((row.l1_wavefronts, requests, row.l1_bytes / _WAVEFRONT_BYTES))
+        data = self._roof("shared_memory") * row.seconds
+        distributed = self._roof("distributed_shared_memory") * row.seconds
+        found = {
+            "DRAM": row.dram_bytes / row.seconds / self._dram(row),
+            "L2": row.l2_bytes / row.seconds / self._roof("l2_read"),
+            "L1": wavefronts * _WAVEFRONT_BYTES / data,
+            "shared memory": shared * _WAVEFRONT_BYTES / data,
+            "distributed shared memory": row.distributed_sectors * _SECTOR_BYTES / distributed,
+            _SLOTS: row.issue_utilisation,
+            "FP32": row.fp32_operations / row.seconds / self._roof("fma"),
+            "tensor cores": row.tensor_utilisation,
+            "atomics": _most(
+                (
+                    row.global_atomic_sectors / row.seconds / self._atomic_sectors,
+                    row.l2_atomic_utilisation / self._atomic_utilisation,
+                )
+            ),
+            LAUNCH: self._launch / row.seconds,
+        }
+        return {name: share for name, share in found.items() if share == share}
+
+    def limiter(self, row: Row) -> Limiter | None:
+        """Say what limits `row` by the rules above; None of a row without counters."""
+        shares = self.shares(row)
+        if not shares:
+            return None
+        counting = {name: s for name, s in shares.items() if s >= COUNTS_FROM[name]}
+        if LAUNCH in counting:
+            return Limiter(LAUNCH, counting[LAUNCH])
+        slots = _YIELDS_TO * counting.get(_SLOTS, 0.0)
+        rivals = {name: s for name, s in counting.items() if name != _SLOTS and s >= slots}
+        if counting:
+            return Limiter(*max((rivals or counting).items(), key=lambda item: item[1]))
+        stalls = {name: share for name in _STALLS if (share := getattr(row, name)) > 0}
+        longest = max(stalls, key=stalls.get, default="")
+        few = row.achieved_occupancy < _LOW_OCCUPANCY
+        return Limiter(LATENCY, stalls.get(longest, math.nan), _STALLS.get(longest, ""), few)
+
+    def impossible(self, row: Row) -> list[str]:
+        """Name the limits that `row` exceeds, which is a fault of the accounting."""
+        return [
+            f"{name} {units.percent(100 * share)}"
+            for name, share in self.shares(row).items()
+            if name != LAUNCH and share > _IMPOSSIBLE
+        ]
+
+    def _roof(self, name: str) -> float:
+        return self._roofs.get(name, math.nan)
+
+    def _dram(self, row: Row) -> float:
+        """The roof of the same mix of reads and writes, or the copy's where that is missing."""
+        copy = _most((self._roof("memcpy"), self._roof("dram_copy")))
+        if row.dram_write_bytes < _ONE_WAY * row.dram_bytes:
+            return self._roofs.get("dram_read", copy)
+        if row.dram_read_bytes < _ONE_WAY * row.dram_bytes:
+            return self._roofs.get("dram_write", copy)
+        return copy
+
+
+def _most(values: Iterable[float]) -> float:
+    """Return the largest value above zero, or NaN: what was never used is no roof."""
+    return max((value for value in values if value > 0), default=math.nan)
+
+
+def _number(value: object) -> float:
+    try:
+        return float(str(value))
+    except ValueError:
+        return math.nan
