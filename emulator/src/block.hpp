@@ -3,7 +3,6 @@
 
 #include <array>
 #include <atomic>
-#include <condition_variable>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -11,8 +10,10 @@
 #include <string>
 #include <vector>
 
+#include "cluster.hpp"
 #include "emulator/report.hpp"
 #include "fault.hpp"
+#include "fiber.hpp"
 #include "global_memory.hpp"
 #include "lane.hpp"
 #include "shared_memory.hpp"
@@ -53,47 +54,9 @@ struct Launch {
 
 class Block;
 
-/// The blocks of a cluster, each on a host thread of its own and one of them running at a time: the
-/// turn changes at cluster barriers and when a block ends.
-class Cluster {
- public:
-  explicit Cluster(unsigned size) : members_(size) {}
-
-  unsigned size() const { return static_cast<unsigned>(members_.size()); }
-  void enter(unsigned rank, Block* block) { members_[rank].block = block; }
-  Block& block(unsigned rank) { return *members_[rank].block; }
-  /// A cluster starts; its blocks run in the order given.
-  void start(std::vector<unsigned> order);
-  void wait_for_turn(unsigned rank);  ///< throws an empty Fault if another block failed
-  /// At the barrier. Returns when all blocks have come or exited, and whether none has exited.
-  bool arrive(unsigned rank);
-  void exit(unsigned rank);
-  bool running(unsigned rank) const { return !members_[rank].exited; }
-  /// Whether there has been a barrier, so that all blocks have surely started.
-  bool met() const { return met_; }
-  void abort();
-
- private:
-  struct Member {
-    Block* block = nullptr;
-    bool at_barrier = false, exited = false;
-  };
-  void pass_turn();
-
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::vector<Member> members_;
-  std::vector<unsigned> order_;
-  unsigned turn_ = 0;  // index into order_
-  bool met_ = false, all_met_ = false, aborted_ = false;
-};
-
 /// Runs blocks on the calling host thread, one after the other.
 class Block final : private WarpListener {
  public:
-  Block();
-  ~Block();
-
   /// Takes part in a launch as the block of that rank in `cluster` (null: there are no clusters).
   void enter(Launch& launch, Cluster* cluster, unsigned rank);
   /// Runs the block with that number in the grid. Throws Fault.
@@ -120,6 +83,9 @@ class Block final : private WarpListener {
     unsigned rank = 0;         // of distributed memory
   };
 
+  static constexpr std::size_t kLogRecords = 4096;             // a lane
+  static constexpr std::size_t kLogStride = kLogRecords + 12;  // they start in different cache sets
+
   // warps
   std::span<Lane> warp(unsigned w);
   bool run_warp(unsigned w);
@@ -132,7 +98,8 @@ class Block final : private WarpListener {
   bool release_block_barrier();
   bool release_cluster_barrier();
   void next_epoch();
-  void guard(char* stack);
+
+  // spins
   void look(Lane& lane);
   bool circling(std::span<const Lane> lanes) const;
   void check_progress();
@@ -150,9 +117,11 @@ class Block final : private WarpListener {
                   const Lane& lane, Block& owner);
   void note_remote(std::uint64_t pc, Event event, const Request& request, unsigned rank);
 
-  // words
-  std::string where(const Lane& lane) const;
+  // faults, in words
+  std::string where(const Lane& lane) const;    // "block (0, 0, 0) thread (5, 0, 0)"
+  static std::string thread(const Lane& lane);  // the second half
   Fault fault(const std::string& what, const Lane& lane, std::uintptr_t pc) const;
+  Fault too_much_local(const Lane& lane, std::uintptr_t pc) const;
   Fault fault_of_stopped(const Lane& lane);
   std::string who_waits() const;
 
@@ -165,10 +134,8 @@ class Block final : private WarpListener {
   void* scheduler_ = nullptr;  // the context that resumed the running lane
   std::vector<Lane> lanes_;
   unsigned live_ = 0;
-  char* stacks_;
-  std::vector<bool> guarded_;       // by stack
-  std::vector<char*> free_stacks_;  // the one used last on top: it is in the cache
-  std::vector<Record> logs_;
+  FiberStacks stacks_;
+  std::vector<Record> logs_;  // of a warp, kLogStride a lane
   // By warp: who took part in its warp functions since the last barrier, one after the other.
   std::vector<std::vector<std::uint32_t>> warp_syncs_;
   std::vector<unsigned> warp_order_;

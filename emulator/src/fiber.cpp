@@ -1,7 +1,14 @@
 // SPDX-License-Identifier: MIT
 #include "fiber.hpp"
 
-#include <cstdint>
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <atomic>
+#include <new>
+
+#include "lane.hpp"
+#include "pages.hpp"
 
 #if defined(__x86_64__)
 asm(R"(
@@ -67,6 +74,12 @@ emulator_switch:
 #endif
 
 namespace emulator {
+namespace {
+
+constexpr std::size_t kBytes = kMaxThreads * kStackBytes;
+// Guards split a mapping each, of which a process has 65530.
+constexpr int kGuards = 16 * 1024;
+std::atomic<int> guards{0};
 
 void* make_fiber(char* top, void (*entry)()) {
   const auto aligned = reinterpret_cast<std::uintptr_t>(top) & ~std::uintptr_t{15};
@@ -81,6 +94,49 @@ void* make_fiber(char* top, void (*entry)()) {
   stack[11] = reinterpret_cast<void*>(entry);  // x30, where ret goes
 #endif
   return stack;
+}
+
+}  // namespace
+
+FiberStacks::FiberStacks()
+    : memory_(static_cast<char*>(mmap(nullptr, kBytes, PROT_READ | PROT_WRITE,
+                                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0))),
+      guarded_(kMaxThreads) {
+  if (memory_ == MAP_FAILED) throw std::bad_alloc();
+}
+
+FiberStacks::~FiberStacks() {
+  munmap(memory_, kBytes);
+  guards -= static_cast<int>(std::ranges::count(guarded_, true));
+}
+
+void FiberStacks::reset(unsigned threads) {
+  free_.clear();
+  for (unsigned i = threads; i-- > 0;) free_.push_back(memory_ + i * kStackBytes);
+}
+
+char* FiberStacks::take() {
+  char* stack = free_.back();
+  free_.pop_back();
+  if (!guarded_[number(stack)] && guards < kGuards &&
+      mprotect(stack, page_bytes(), PROT_NONE) == 0) {
+    guarded_[number(stack)] = true;
+    ++guards;
+  }
+  return stack;
+}
+
+// Stacks start at different distances from a page, or all would share a few cache sets.
+void* FiberStacks::start(char* stack, void (*entry)()) const {
+  return make_fiber(stack + kStackBytes - 192 * (number(stack) % 128 + 1), entry);
+}
+
+bool FiberStacks::hold(std::uintptr_t address) const {
+  return address - reinterpret_cast<std::uintptr_t>(memory_) < kBytes;
+}
+
+std::size_t FiberStacks::number(const char* stack) const {
+  return static_cast<std::size_t>(stack - memory_) / kStackBytes;
 }
 
 }  // namespace emulator

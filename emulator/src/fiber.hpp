@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
 namespace emulator {
 
 /// Saves where the running context is in *from and goes on where `to` was saved. Callee-saved
@@ -8,7 +12,29 @@ namespace emulator {
 /// swapcontext a hundred times as slow.
 extern "C" void emulator_switch(void** from, void* to);
 
-/// A context that starts `entry` on a stack that ends at `top`; `entry` must not return.
-void* make_fiber(char* top, void (*entry)());
+/// The stacks of a block's threads. Each has at its low end a page without access where it
+/// overflows, while the process has few enough of these.
+class FiberStacks {
+ public:
+  FiberStacks();
+  ~FiberStacks();
+  FiberStacks(const FiberStacks&) = delete;
+
+  /// Takes all back, for a block of so many threads.
+  void reset(unsigned threads);
+  /// The lowest address of a free one, of kStackBytes.
+  char* take();
+  void give_back(char* stack) { free_.push_back(stack); }
+  /// A context that starts `entry` on the stack; `entry` must not return.
+  void* start(char* stack, void (*entry)()) const;
+  bool hold(std::uintptr_t address) const;
+
+ private:
+  std::size_t number(const char* stack) const;
+
+  char* memory_;
+  std::vector<bool> guarded_;  // by number
+  std::vector<char*> free_;    // the one used last on top: it is in the cache
+};
 
 }  // namespace emulator

@@ -8,11 +8,12 @@
 #include <mutex>
 
 #include "emulator/report.hpp"
+#include "pages.hpp"
 
 namespace emulator {
 namespace {
 
-constexpr std::size_t kPage = 4096, kSector = 32;
+constexpr std::size_t kSector = 32;
 constexpr std::size_t kRemembered = 64;  // buffers that were freed last
 
 std::size_t words(const Buffer& buffer) { return (buffer.bytes / kSector + 64) / 64; }
@@ -31,7 +32,9 @@ std::size_t count(const Buffer& buffer,
 }
 
 // A page without access follows each buffer, so that even uncounted kernels cannot run far out.
-std::size_t mapped_bytes(std::size_t bytes) { return (bytes + kPage - 1) / kPage * kPage + kPage; }
+std::size_t mapped_bytes(std::size_t bytes) {
+  return (bytes + page_bytes() - 1) / page_bytes() * page_bytes() + page_bytes();
+}
 
 }  // namespace
 
@@ -59,7 +62,7 @@ void* GlobalMemory::allocate(std::size_t bytes) {
   char* data = static_cast<char*>(mmap(nullptr, mapped_bytes(bytes), PROT_READ | PROT_WRITE,
                                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
   if (data == MAP_FAILED) return nullptr;
-  mprotect(data + mapped_bytes(bytes) - kPage, kPage, PROT_NONE);
+  mprotect(data + mapped_bytes(bytes) - page_bytes(), page_bytes(), PROT_NONE);
   auto buffer = std::make_unique<Buffer>();
   buffer->start = reinterpret_cast<std::uintptr_t>(data);
   buffer->bytes = bytes;

@@ -69,6 +69,7 @@ struct Lane {
   std::uintptr_t trap_address = 0;
 };
 
+constexpr unsigned kMaxThreads = 1024;  ///< of a block
 constexpr std::size_t kStackBytes = 128 * 1024;
 
 /// The lane that this host thread is running, null outside kernels.

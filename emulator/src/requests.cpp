@@ -7,17 +7,12 @@
 namespace emulator {
 namespace {
 
-template <class F>
-void for_each_lane(std::uint32_t mask, F f) {
-  for (; mask != 0; mask &= mask - 1) f(std::countr_zero(mask));
-}
-
 // The most different words that one bank has to give to the lanes in `mask`, `words` each.
 unsigned busiest_bank(const Request& request, std::uint32_t mask, unsigned words) {
   std::uint64_t seen[32][32];  // [bank][nth word]: a lane asks a bank for one word at most
   unsigned char count[32] = {};
   unsigned busiest = 1;
-  for_each_lane(mask, [&](int lane) {
+  for_each_lane(mask, [&](unsigned lane) {
     for (unsigned k = 0; k < words; ++k) {
       const std::uint64_t word = request.addresses[lane] / 4 + k;
       const unsigned bank = word % 32;
@@ -34,7 +29,7 @@ unsigned busiest_bank(const Request& request, std::uint32_t mask, unsigned words
 // address as that.
 bool paired(const Request& request, int distance) {
   bool all = true;
-  for_each_lane(request.mask, [&](int lane) {
+  for_each_lane(request.mask, [&](unsigned lane) {
     if (request.mask >> (lane ^ distance) & 1)
       all &= request.addresses[lane] == request.addresses[lane ^ distance];
   });
@@ -63,7 +58,7 @@ Cost shared_cost(const Request& request, bool load) {
 Cost global_cost(const Request& request) {
   std::uint64_t seen[64];
   unsigned count = 0;
-  for_each_lane(request.mask, [&](int lane) {
+  for_each_lane(request.mask, [&](unsigned lane) {
     const std::uint64_t address = request.addresses[lane];
     for (std::uint64_t s = address / 32; s <= (address + request.bytes - 1) / 32; ++s) {
       // The newest first: neighbours share sectors.
@@ -86,7 +81,7 @@ Cost global_atomic_cost(const Request& request) {
   for (std::uint32_t left = request.mask; left != 0;) {
     const std::uint64_t address = request.addresses[std::countr_zero(left)];
     unsigned lanes = 0;
-    for_each_lane(left, [&](int lane) {
+    for_each_lane(left, [&](unsigned lane) {
       if (request.addresses[lane] != address) return;
       ++lanes;
       left &= ~(1u << lane);
@@ -107,8 +102,9 @@ unsigned most_on_one_address(const Request& request) {
   while (left != 0) {
     const std::uint64_t address = request.addresses[std::countr_zero(left)];
     std::uint32_t same = 0;
-    for_each_lane(
-        left, [&](int lane) { same |= std::uint32_t{request.addresses[lane] == address} << lane; });
+    for_each_lane(left, [&](unsigned lane) {
+      same |= std::uint32_t{request.addresses[lane] == address} << lane;
+    });
     most = std::max(most, static_cast<unsigned>(std::popcount(same)));
     left &= ~same;
   }

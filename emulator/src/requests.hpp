@@ -4,6 +4,7 @@
 // counters of an H200 (docs/emulator.md has the comparison).
 #pragma once
 
+#include <bit>
 #include <cstdint>
 
 namespace emulator {
@@ -14,6 +15,12 @@ struct Request {
   unsigned bytes;                  ///< 1, 2, 4, 8 or 16
   const std::uint64_t* addresses;  ///< by lane
 };
+
+/// Calls f(lane) for each lane in `mask`.
+template <class F>
+void for_each_lane(std::uint32_t mask, F f) {
+  for (; mask != 0; mask &= mask - 1) f(static_cast<unsigned>(std::countr_zero(mask)));
+}
 
 struct Cost {
   unsigned transactions, ideal;

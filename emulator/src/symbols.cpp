@@ -194,6 +194,10 @@ std::vector<SourceLine> source_lines(std::span<const std::uintptr_t> return_addr
   return lines;
 }
 
+SourceLine source_line(std::uintptr_t return_address) {
+  return source_lines({&return_address, 1}).front();
+}
+
 std::span<char> thread_storage() {
   char* start = nullptr;
   dl_iterate_phdr(

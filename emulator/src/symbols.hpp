@@ -45,6 +45,7 @@ struct SourceLine {
 /// The lines that the instructions before `return_addresses` come from; where code was inlined,
 /// the innermost that is not the emulator's own. Runs addr2line (binutils).
 std::vector<SourceLine> source_lines(std::span<const std::uintptr_t> return_addresses);
+SourceLine source_line(std::uintptr_t return_address);
 
 /// The range of this thread's copy of the program's thread-local storage.
 std::span<char> thread_storage();

@@ -6,15 +6,6 @@
 #include <utility>
 
 namespace emulator {
-namespace {
-
-template <class F>
-void for_each_lane(std::uint32_t mask, F f) {
-  for (; mask != 0; mask &= mask - 1) f(static_cast<unsigned>(std::countr_zero(mask)));
-}
-
-}  // namespace
-
 // The basic blocks that the lanes went through since the warp's last barrier or are about to, and
 // where paths meet again. It keeps its memory from warp to warp.
 class FlowGraph {

@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: MIT
+//
+// What the threads of a block do in memory: which memory it is, what it costs, and whether it is
+// in bounds and free of races.
+#include <algorithm>
+#include <bit>
+
+#include "block.hpp"
+#include "symbols.hpp"
+
+namespace emulator {
+namespace {
+
+Operation operation(Event event) {
+  return event == Event::load    ? Operation::load
+         : event == Event::store ? Operation::store
+                                 : Operation::atomic;
+}
+
+}  // namespace
+
+void Block::step(std::uint32_t lanes) {
+  ++counts_.warp_steps;
+  counts_.lane_steps += static_cast<unsigned>(std::popcount(lanes));
+}
+
+void Block::sync(const Request& numbers) {
+  for_each_lane(numbers.mask, [&](unsigned l) {
+    warp(current_warp_)[l].syncs = static_cast<unsigned>(numbers.addresses[l]);
+  });
+}
+
+void Block::access(std::uint64_t pc, Event event, const Request& request) {
+  ++requests_;
+  if (event == Event::store) changed_ = true;  // atomics tell themselves
+  // Lanes of one instruction may be at different memories: then it is a request to each, but one
+  // to all other blocks of the cluster, told apart by the upper half of the address.
+  std::uint32_t left = request.mask, remote = 0;
+  std::uint64_t remote_places[32];
+  check_alignment(pc, event, request);
+  while (left != 0) {
+    const unsigned first = static_cast<unsigned>(std::countr_zero(left));
+    const Place at = place(request.addresses[first], request.bytes, event, pc, first);
+    std::uint32_t mask = 0;
+    for_each_lane(left, [&](unsigned l) {
+      const std::uint64_t address = request.addresses[l];
+      const bool here = at.region == Region::shared   ? shared_.holds(address)
+                        : at.region == Region::global ? at.buffer->holds(address, request.bytes)
+                        : at.region == Region::distributed
+                            ? cluster_->block(at.rank).shared_.holds(address)
+                            : in_image(address);
+      if (here) mask |= 1u << l;
+    });
+    left &= ~mask;
+    const Request part{mask, request.bytes, request.addresses};
+    if (at.region == Region::shared) {
+      std::uint64_t offsets[32];
+      for_each_lane(mask, [&](unsigned l) { offsets[l] = shared_.offset(request.addresses[l]); });
+      const Request own{mask, request.bytes, offsets};
+      if (launch_->check) check_shared(pc, event, own);
+      if (launch_->count) count(pc, Space::shared, event, own, at);
+    } else if (at.region == Region::distributed) {
+      std::uint64_t offsets[32];
+      const SharedMemory& memory = cluster_->block(at.rank).shared_;
+      for_each_lane(mask, [&](unsigned l) { offsets[l] = memory.offset(request.addresses[l]); });
+      const Request theirs{mask, request.bytes, offsets};
+      if (launch_->check) note_remote(pc, event, theirs, at.rank);
+      remote |= mask;
+      for_each_lane(
+          mask, [&](unsigned l) { remote_places[l] = std::uint64_t{at.rank} << 32 | offsets[l]; });
+    } else if (launch_->count) {
+      const bool constant = at.region == Region::image && is_constant(request.addresses[first]);
+      count(pc, constant ? Space::constant : Space::global, event, part, at);
+    }
+  }
+  if (remote != 0 && launch_->count)
+    count(pc, Space::distributed, event, {remote, request.bytes, remote_places}, {});
+}
+
+// Every access is as wide as its type wants it aligned.
+void Block::check_alignment(std::uint64_t pc, Event event, const Request& request) const {
+  for_each_lane(request.mask, [&](unsigned l) {
+    if ((request.addresses[l] & (request.bytes - 1)) != 0)
+      throw fault("misaligned " + std::string(name(operation(event))) + " of " +
+                      std::to_string(request.bytes) + " bytes",
+                  lanes_[current_warp_ * 32 + l], pc);
+  });
+}
+
+Block::Place Block::place(std::uint64_t address, unsigned bytes, Event event, std::uint64_t pc,
+                          unsigned lane) {
+  if (shared_.holds(address)) return {Region::shared};
+  if (last_buffer_ && last_buffer_->holds(address, bytes)) return {Region::global, last_buffer_};
+  if (cluster_)
+    for (unsigned r = 0; r < cluster_->size(); ++r)
+      if (r != rank_ && cluster_->block(r).shared_.holds(address)) {
+        if (!cluster_->met())
+          throw fault("distributed shared memory: access to block " + std::to_string(r) +
+                          " of the cluster, which may not have started (no cluster barrier yet)",
+                      warp(current_warp_)[lane], pc);
+        if (!cluster_->running(r))
+          throw fault("distributed shared memory: access to block " + std::to_string(r) +
+                          " of the cluster, which has exited",
+                      warp(current_warp_)[lane], pc);
+        return {Region::distributed, nullptr, r};
+      }
+  if (in_image(address)) return {Region::image};
+  Buffer* buffer = GlobalMemory::get().find(address);
+  const std::string what(name(operation(event)));
+  const Lane& who = warp(current_warp_)[lane];
+  if (stacks_.hold(address))
+    throw fault(what + " of the local memory of another thread, or beyond one's own", who, pc);
+  if (!buffer) {
+    // Just behind a buffer is what an index that is off by one makes.
+    Buffer* before = GlobalMemory::get().find(address - std::min<std::uint64_t>(address, 4096));
+    for (std::uint64_t back = 1; !before && back <= 4096; back *= 2)
+      before = GlobalMemory::get().find(address - std::min(address, back));
+    throw fault("out-of-bounds global " + what +
+                    (before ? ": byte " + std::to_string(address - before->start) +
+                                  " of a buffer of " + std::to_string(before->bytes)
+                     : GlobalMemory::get().was_freed(address) ? ": of a buffer that has been freed"
+                                                              : ": not device memory"),
+                who, pc);
+  }
+  if (!buffer->holds(address, bytes))
+    throw fault("out-of-bounds global " + what + ": byte " +
+                    std::to_string(address + bytes - 1 - buffer->start) + " of a buffer of " +
+                    std::to_string(buffer->bytes),
+                who, pc);
+  last_buffer_ = buffer;
+  return {Region::global, buffer};
+}
+
+void Block::count(std::uint64_t pc, Space space, Event event, const Request& request,
+                  const Place& place) {
+  Site& site = counts_.site(pc, space, operation(event), static_cast<int>(request.bytes));
+  const auto lanes = static_cast<unsigned>(std::popcount(request.mask));
+  Cost cost{1, 1};
+  if (space == Space::global || space == Space::distributed) {
+    cost = event == Event::atomic ? global_atomic_cost(request) : global_cost(request);
+    if (place.buffer)
+      for_each_lane(request.mask, [&](unsigned l) {
+        place.buffer->touch(request.addresses[l], request.bytes, event != Event::store,
+                            event != Event::load);
+      });
+  } else if (space != Space::constant) {
+    cost = shared_cost(request, event == Event::load);
+  }
+  Traffic one{.requests = 1,
+              .lanes = lanes,
+              .bytes = std::uint64_t{lanes} * request.bytes,
+              .transactions = cost.transactions,
+              .ideal = cost.ideal,
+              .worst = cost.transactions};
+  if (event == Event::atomic) one.serialised = most_on_one_address(request);
+  if (cost.transactions > site.traffic.worst ||
+      (cost.transactions == site.traffic.worst && site.worst_block == number_ &&
+       current_warp_ < site.worst_warp)) {
+    site.worst.fill(-1);
+    site.worst_block = number_;
+    site.worst_warp = current_warp_;
+    for_each_lane(request.mask, [&](unsigned l) {
+      const std::uint64_t a = request.addresses[l];
+      site.worst[l] = static_cast<std::int64_t>(
+          space == Space::shared        ? shared_.offset_in_variable(a)
+          : space == Space::distributed ? shared_.offset_in_variable(a & 0xFFFF'FFFF)
+          : place.buffer                ? a - place.buffer->start
+                                        : image_offset(a));
+    });
+  }
+  site.traffic += one;
+}
+
+void Block::check_shared(std::uint64_t pc, Event event, const Request& request) {
+  for_each_lane(request.mask, [&](unsigned l) {
+    const Lane& lane = warp(current_warp_)[l];
+    const std::size_t offset = request.addresses[l];
+    const std::string name(emulator::name(operation(event)));
+    if (const auto why = shared_.out_of_bounds(offset, request.bytes); !why.empty())
+      throw fault("out-of-bounds shared " + name + " " + why, lane, pc);
+    if (event != Event::store && !shared_.written(offset, request.bytes))
+      throw fault("uninitialised shared memory: " + name + " of " + shared_.variable(offset) +
+                      ", which nobody in the block has written",
+                  lane, pc);
+    check_race(pc, event, offset, request.bytes, lane, *this);
+  });
+}
+
+// Of one of this block's lanes with others at the shared memory of `owner`.
+void Block::check_race(std::uint64_t pc, Event event, std::size_t offset, unsigned bytes,
+                       const Lane& lane, Block& owner) {
+  const auto number = static_cast<unsigned>(&lane - lanes_.data());
+  const auto race = owner.shared_.note(offset, bytes,
+                                       {.thread = rank_ * kMaxThreads + number,
+                                        .epoch = shared_.epoch(),
+                                        .syncs = lane.syncs,
+                                        .warp_syncs = warp_syncs_[number / 32],
+                                        .request = requests_,
+                                        .pc = pc,
+                                        .kind = operation(event)});
+  if (!race) return;
+  const unsigned other_rank = race->thread / kMaxThreads;
+  const Block& other = other_rank == rank_ ? *this : cluster_->block(other_rank);
+  const Lane& other_lane = other.lanes_[race->thread % kMaxThreads];
+  const char* who = other_rank != rank_ ? "between blocks of the cluster"
+                    : race->thread % kMaxThreads / 32 == current_warp_ ? "inside a warp"
+                                                                       : "between warps";
+  throw fault(std::string("shared-memory race ") + who + ": " + race->what + " of " +
+                  owner.shared_.variable(offset) + " with " +
+                  (other_rank == rank_ ? thread(other_lane) : other.where(other_lane)) + " at " +
+                  source_line(race->pc).text(),
+              lane, pc);
+}
+
+void Block::note_remote(std::uint64_t pc, Event event, const Request& request, unsigned rank) {
+  Block& other = cluster_->block(rank);
+  for_each_lane(request.mask, [&](unsigned l) {
+    const Lane& lane = warp(current_warp_)[l];
+    const std::size_t offset = request.addresses[l];
+    if (const auto why = other.shared_.out_of_bounds(offset, request.bytes); !why.empty())
+      throw fault("out-of-bounds distributed access " + why, lane, pc);
+    if (event != Event::store && !other.shared_.written(offset, request.bytes))
+      throw fault("uninitialised distributed memory: " + std::string(name(operation(event))) +
+                      " of " + other.shared_.variable(offset) + " of block " +
+                      std::to_string(rank) + ", which nobody has written",
+                  lane, pc);
+    check_race(pc, event, offset, request.bytes, lane, other);
+  });
+  if (other.visitor_.any) return;
+  const Lane& lane = warp(current_warp_)[std::countr_zero(request.mask)];
+  other.visitor_ = {"kernel " + kernel_name(launch_->kernel) + " at " + source_line(pc).text() +
+                        ", " + where(lane),
+                    true};
+}
+
+void* Block::map_shared(void* address, unsigned rank) {
+  if (rank == rank_) return address;
+  if (rank >= cluster_size()) return nullptr;
+  return shared_.in(cluster_->block(rank).shared_, address);
+}
+
+}  // namespace emulator

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: MIT
+//
+// Faults of a block in words.
+#include <signal.h>
+
+#include <map>
+
+#include "block.hpp"
+#include "pages.hpp"
+#include "symbols.hpp"
+
+namespace emulator {
+namespace {
+
+std::string to_text(uint3 v) {
+  std::string text = "(";  // gcc 12 warns of "(" + ... for no reason
+  return text + std::to_string(v.x) + ", " + std::to_string(v.y) + ", " + std::to_string(v.z) + ")";
+}
+
+std::string base_name(const char* path) {
+  const std::string text(path);
+  return text.substr(text.rfind('/') + 1);
+}
+
+}  // namespace
+
+std::string Block::where(const Lane& lane) const {
+  return "block " + to_text(index_) + " " + thread(lane);
+}
+
+std::string Block::thread(const Lane& lane) { return "thread " + to_text(lane.index); }
+
+Fault Block::fault(const std::string& what, const Lane& lane, std::uintptr_t pc) const {
+  return {what + "; kernel " + kernel_name(launch_->kernel) + " at " + source_line(pc).text() +
+          ", " + where(lane)};
+}
+
+Fault Block::too_much_local(const Lane& lane, std::uintptr_t pc) const {
+  const std::string most = std::to_string(kStackBytes / 1024);
+  return fault("a thread needs more than " + most + " KiB of local memory", lane, pc);
+}
+
+// What a lane had on its mind when it stopped in the middle of something.
+Fault Block::fault_of_stopped(const Lane& lane) {
+  if (lane.stopped_by) return fault(lane.stopped_by, lane, lane.pc);
+  const Record* first = logs_.data() + lane.number * kLogStride;
+  if (lane.trap_address - lane.stack < page_bytes()) return too_much_local(lane, lane.pc);
+  if (lane.trap == SIGFPE) return fault("division of an integer by zero", lane, lane.pc);
+  // An access that is on record, or one of those that a copy makes.
+  if (lane.next)
+    for (const Record* r = lane.next; r-- != first && r->pc == lane.next[-1].pc;)
+      if (r->event() != Event::step && r->event() != Event::sync)
+        place(r->address(), r->bytes(), r->event(), r->pc, lane.number);
+  return fault("out-of-bounds access: not device memory", lane, lane.pc);
+}
+
+// "; kernel k: 16 threads at the block barrier of k.cu:12 (first: block (0, 0, 0) thread ..."
+std::string Block::who_waits() const {
+  std::map<std::string, std::pair<unsigned, const Lane*>> groups;
+  for (const Lane& lane : lanes_) {
+    std::string what;
+    switch (lane.state) {
+      case State::exited:
+        what = "have exited";
+        break;
+      case State::at_block_barrier:
+      case State::at_cluster_barrier:
+        what = std::string("wait at the ") +
+               (lane.state == State::at_block_barrier ? "block" : "cluster") + " barrier of " +
+               base_name(lane.file) + ":" + std::to_string(lane.line);
+        break;
+      case State::at_warp_function:
+        what = "wait in a warp function at " + source_line(lane.pc).text();
+        break;
+      default:
+        what = "run at " + source_line(lane.step).text();
+        break;
+    }
+    auto& [count, first] = groups[what];
+    if (count++ == 0) first = &lane;
+  }
+  std::string text = "; kernel " + kernel_name(launch_->kernel);
+  const char* separator = ": ";
+  for (const auto& [what, group] : groups) {
+    text += separator + std::to_string(group.first) + " threads " + what + " (first " +
+            where(*group.second) + ")";
+    separator = ", ";
+  }
+  return text;
+}
+
+}  // namespace emulator

@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: MIT
+//
+// Warps of a block: lanes run one after the other until all wait, are replayed as one, and get what
+// their warp functions answer.
+#include <algorithm>
+#include <bit>
+#include <numeric>
+
+#include "block.hpp"
+
+namespace emulator {
+namespace {
+
+// A warp whose lanes keep filling their logs makes way for the others after so many fillings.
+constexpr int kPatience = 64;
+constexpr int kAnswers = 1 << 14;  // likewise one that asks and asks in warp functions
+// Basic blocks that a lane without a log goes through until it makes way for the others.
+constexpr unsigned kStepsAtOnce = 1 << 16;
+
+void fiber_main() {
+  current_block->enter_thread(*current_lane);
+  __builtin_unreachable();
+}
+
+}  // namespace
+
+std::span<Lane> Block::warp(unsigned w) {
+  return std::span(lanes_).subspan(w * 32, std::min<std::size_t>(32, lanes_.size() - w * 32));
+}
+
+// Runs the lanes of a warp until each of them waits or has exited, or they have been at it for
+// long. True if any of them got on.
+bool Block::run_warp(unsigned w) {
+  const std::span<Lane> lanes = warp(w);
+  current_warp_ = w;
+  bool got_on = false;
+  for (int filled = 0, answered = 0;;) {
+    got_on |= resume_ready(lanes);
+    const bool recorded = launch_->recorded();
+    const bool runs =
+        std::ranges::any_of(lanes, [](const Lane& lane) { return lane.state == State::log_full; });
+    const bool tired = !recorded || filled >= kPatience || (runs && circling(lanes));
+    const bool full = recorded && replay(lanes, tired);
+    if (resolve_warp_functions(w)) {
+      if (++answered < kAnswers) continue;
+    } else if (full && !tired) {
+      ++filled;
+      continue;
+    }
+    if (recorded && !tired) replay(lanes, true);  // the logs are the next warp's
+    return got_on;
+  }
+}
+
+// True if there was a lane that could run.
+bool Block::resume_ready(std::span<Lane> lanes) {
+  unsigned order[32];
+  const unsigned count = static_cast<unsigned>(lanes.size());
+  std::iota(order, order + count, 0u);
+  if (launch_->order == Order::reverse) std::reverse(order, order + count);
+  if (launch_->order == Order::random) std::shuffle(order, order + count, random_);
+  bool ran = false;
+  for (unsigned i = 0; i < count; ++i) {
+    Lane& lane = lanes[order[i]];
+    if (lane.state == State::log_full && lane.next == lane.end) continue;  // held up in the replay
+    if (lane.state != State::ready && lane.state != State::log_full) continue;
+    if (!lane.started) {
+      lane.started = true;
+      char* stack = stacks_.take();
+      lane.stack = reinterpret_cast<std::uintptr_t>(stack);
+      lane.context = stacks_.start(stack, fiber_main);
+    }
+    if (launch_->recorded() && lane.next == nullptr) {
+      lane.next = logs_.data() + lane.number * kLogStride;
+      lane.end = lane.next + kLogRecords;
+    }
+    if (lane.answered != 0 && lane.next != nullptr) {
+      if (lane.next == lane.end) {
+        lane.state = State::log_full;
+        continue;
+      }
+      *lane.next++ = {lane.answered | static_cast<std::uint64_t>(Event::sync) << 56, lane.pc};
+    }
+    lane.answered = 0;
+    lane.steps_left = kStepsAtOnce;
+    lane.state = State::ready;
+    current_lane = &lane;
+    emulator_switch(&scheduler_, lane.context);
+    if (lane.state == State::stopped) throw fault_of_stopped(lane);
+    if (lane.state == State::log_full && launch_->recorded()) look(lane);
+    if (lane.state == State::exited) stacks_.give_back(reinterpret_cast<char*>(lane.stack));
+    if (reinterpret_cast<std::uintptr_t>(lane.context) < lane.stack)
+      throw too_much_local(lane, lane.step);
+    ran = true;
+  }
+  return ran;
+}
+
+// Hands the lanes' logs to the replay. True if a lane that wants to go on filled its log.
+bool Block::replay(std::span<Lane> lanes, bool all) {
+  Log logs[32];
+  bool full = false;
+  for (std::size_t l = 0; l < lanes.size(); ++l) {
+    const Record* start = logs_.data() + l * kLogStride;
+    // A lane that has not run yet, or has been switched to from another warp, has nothing.
+    const bool is_full = lanes[l].state == State::log_full;
+    logs[l] = {start, lanes[l].next ? lanes[l].next : start,
+               is_full || lanes[l].state == State::at_warp_function, &lanes[l].step};
+    full |= is_full;
+  }
+  replay_.replay(std::span(logs, lanes.size()), all);
+  for (std::size_t l = 0; l < lanes.size(); ++l) {
+    Record* start = logs_.data() + l * kLogStride;
+    Record* rest = std::copy(logs[l].next, logs[l].end, start);
+    // Logs are the warp's while it runs. One that waits for others leaves nothing behind.
+    const bool stays = logs[l].more || rest != start;
+    lanes[l].next = stays ? rest : nullptr;
+    lanes[l].end = stays ? start + kLogRecords : nullptr;
+  }
+  return full;
+}
+
+// Answers warp functions for which all lanes have come. True if there was one.
+bool Block::resolve_warp_functions(unsigned w) {
+  const std::span<Lane> lanes = warp(w);
+  const std::uint32_t existing = lanes.size() == 32 ? ~0u : (1u << lanes.size()) - 1;
+  std::uint32_t waiting = 0, running = 0;
+  for (std::size_t l = 0; l < lanes.size(); ++l) {
+    if (lanes[l].state == State::at_warp_function) waiting |= 1u << l;
+    if (lanes[l].state == State::ready || lanes[l].state == State::log_full) running |= 1u << l;
+  }
+  bool answered = false;
+  while (waiting != 0) {
+    const Lane& first = lanes[std::countr_zero(waiting)];
+    std::uint32_t members = first.mask & existing;
+    if (first.function == WarpFunction::active_mask) {
+      // Whoever waits at the same call is active together, once nobody can come any more.
+      members = 0;
+      for_each_lane(waiting, [&](unsigned l) {
+        if (lanes[l].pc == first.pc) members |= 1u << l;
+      });
+      waiting &= ~members;
+      if (running != 0) continue;
+    } else {
+      if (!(members >> first.number & 1))
+        throw fault("warp function: the calling lane is not in its own mask", first, first.pc);
+      bool all = true;
+      for_each_lane(members, [&](unsigned l) {
+        if (lanes[l].state == State::exited)
+          throw fault(
+              "warp function: the mask names lane " + std::to_string(l) + ", which has exited",
+              first, first.pc);
+        all &= lanes[l].state == State::at_warp_function && lanes[l].mask == first.mask &&
+               lanes[l].function == first.function;
+      });
+      waiting &= all ? ~members : ~(1u << first.number);
+      if (!all) continue;
+    }
+    answer(lanes, members);
+    answered = true;
+    ++counts_.warp_functions;
+    if (first.function == WarpFunction::active_mask) continue;  // which waits for nobody
+    // Of the warp functions only this one orders what the lanes do in memory.
+    if (first.function == WarpFunction::sync && launch_->check) {
+      warp_syncs_[w].push_back(members);
+      for_each_lane(members, [&](unsigned l) {
+        lanes[l].answered = static_cast<unsigned>(warp_syncs_[w].size());
+      });
+    }
+  }
+  return answered;
+}
+
+void Block::answer(std::span<Lane> lanes, std::uint32_t members) {
+  const WarpFunction function = lanes[std::countr_zero(members)].function;
+  std::uint32_t ballot = 0;
+  std::uint64_t sum = 0, all_bits = ~0ull, any_bits = 0, odd_bits = 0;
+  std::uint64_t least = ~0ull, most = 0;
+  std::int64_t least_signed = INT64_MAX, most_signed = INT64_MIN;
+  for_each_lane(members, [&](unsigned l) {
+    const std::uint64_t value = lanes[l].value;
+    const auto signed_value = static_cast<std::int32_t>(value);
+    if (value != 0) ballot |= 1u << l;
+    sum += value;
+    all_bits &= value;
+    any_bits |= value;
+    odd_bits ^= value;
+    least = std::min(least, value);
+    most = std::max(most, value);
+    least_signed = std::min<std::int64_t>(least_signed, signed_value);
+    most_signed = std::max<std::int64_t>(most_signed, signed_value);
+  });
+  std::uint64_t answers[32];
+  for_each_lane(members, [&](unsigned l) {
+    const Lane& lane = lanes[l];
+    const int width = lane.width;
+    if (width < 1 || width > 32 || (width & (width - 1)) != 0)
+      throw fault("shuffle of a width of " + std::to_string(width) + ", not 1, 2, 4 ... 32", lane,
+                  lane.pc);
+    const int me = static_cast<int>(l), first = me / width * width;
+    const auto take_from = [&](int source) {
+      if (!(members >> source & 1))
+        throw fault("shuffle reads lane " + std::to_string(source) + ", which is not in the mask",
+                    lane, lane.pc);
+      return lanes[source].value;
+    };
+    // Distances are unsigned; beyond a warp they are all the same.
+    const int distance = static_cast<int>(std::min(static_cast<unsigned>(lane.argument), 32u));
+    const int up = me - distance, down = me + distance, other = me ^ (lane.argument & 31);
+    std::uint64_t& result = answers[l];
+    switch (function) {
+      case WarpFunction::sync:
+        result = 0;
+        break;
+      case WarpFunction::active_mask:
+        result = members;
+        break;
+      case WarpFunction::shuffle:
+        result = take_from(first + (lane.argument & (width - 1)));
+        break;
+      case WarpFunction::shuffle_up:
+        result = take_from(up < first ? me : up);
+        break;
+      case WarpFunction::shuffle_down:
+        result = take_from(down >= first + width ? me : down);
+        break;
+      case WarpFunction::shuffle_xor:
+        result = take_from(other >= first + width ? me : other);
+        break;
+      case WarpFunction::ballot:
+        result = ballot;
+        break;
+      case WarpFunction::all:
+        result = ballot == members;
+        break;
+      case WarpFunction::any:
+        result = ballot != 0;
+        break;
+      case WarpFunction::match_any:
+        result = 0;
+        for_each_lane(members, [&](unsigned o) {
+          if (lanes[o].value == lane.value) result |= 1u << o;
+        });
+        break;
+      case WarpFunction::add:
+        result = sum;
+        break;
+      case WarpFunction::minimum:
+        result = least;
+        break;
+      case WarpFunction::maximum:
+        result = most;
+        break;
+      case WarpFunction::minimum_signed:
+        result = static_cast<std::uint64_t>(least_signed);
+        break;
+      case WarpFunction::maximum_signed:
+        result = static_cast<std::uint64_t>(most_signed);
+        break;
+      case WarpFunction::bit_and:
+        result = all_bits;
+        break;
+      case WarpFunction::bit_or:
+        result = any_bits;
+        break;
+      case WarpFunction::bit_xor:
+        result = odd_bits;
+        break;
+    }
+  });
+  for_each_lane(members, [&](unsigned l) {
+    lanes[l].value = answers[l];
+    lanes[l].state = State::ready;
+  });
+}
+
+}  // namespace emulator

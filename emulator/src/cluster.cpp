@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: MIT
+#include "cluster.hpp"
+
+#include <algorithm>
+
+#include "block.hpp"
+
+namespace emulator {
+
+void Cluster::start(std::vector<unsigned> order) {
+  for (Member& member : members_) member.at_barrier = member.exited = false;
+  order_ = std::move(order);
+  turn_ = 0;
+  met_ = aborted_ = false;
+}
+
+void Cluster::wait_for_turn(unsigned rank) {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock,
+                [&] { return aborted_ || (order_[turn_] == rank && !members_[rank].at_barrier); });
+  if (aborted_) throw Fault{};
+}
+
+bool Cluster::arrive(unsigned rank) {
+  {
+    const std::lock_guard lock(mutex_);
+    members_[rank].at_barrier = true;
+    pass_turn();
+  }
+  wait_for_turn(rank);
+  return all_met_;
+}
+
+void Cluster::exit(unsigned rank) {
+  const std::lock_guard lock(mutex_);
+  members_[rank].exited = true;
+  pass_turn();
+}
+
+// To the next block that can run; when all wait or have exited, the barrier opens.
+void Cluster::pass_turn() {
+  if (std::ranges::all_of(members_, [](const Member& m) { return m.at_barrier || m.exited; })) {
+    for (Member& member : members_) {
+      member.at_barrier = false;
+      member.block->cluster_met();
+    }
+    met_ = true;
+    all_met_ = std::ranges::none_of(members_, &Member::exited);
+    turn_ = size() - 1;  // so that the first in order is next
+  }
+  for (unsigned i = 1; i <= size(); ++i) {
+    const unsigned next = (turn_ + i) % size();
+    const Member& member = members_[order_[next]];
+    if (member.at_barrier || member.exited) continue;
+    turn_ = next;
+    break;
+  }
+  changed_.notify_all();
+}
+
+void Cluster::abort() {
+  const std::lock_guard lock(mutex_);
+  aborted_ = true;
+  changed_.notify_all();
+}
+
+}  // namespace emulator

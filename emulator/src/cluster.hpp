@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <condition_variable>
+#include <mutex>
+#include <vector>
+
+#include "fault.hpp"
+
+namespace emulator {
+
+class Block;
+
+/// The blocks of a cluster, each on a host thread of its own and one of them running at a time: the
+/// turn changes at cluster barriers and when a block ends.
+class Cluster {
+ public:
+  explicit Cluster(unsigned size) : members_(size) {}
+
+  unsigned size() const { return static_cast<unsigned>(members_.size()); }
+  void enter(unsigned rank, Block* block) { members_[rank].block = block; }
+  Block& block(unsigned rank) { return *members_[rank].block; }
+  /// A cluster starts; its blocks run in the order given.
+  void start(std::vector<unsigned> order);
+  void wait_for_turn(unsigned rank);  ///< throws an empty Fault if another block failed
+  /// At the barrier. Returns when all blocks have come or exited, and whether none has exited.
+  bool arrive(unsigned rank);
+  void exit(unsigned rank);
+  bool running(unsigned rank) const { return !members_[rank].exited; }
+  /// Whether there has been a barrier, so that all blocks have surely started.
+  bool met() const { return met_; }
+  void abort();
+
+ private:
+  struct Member {
+    Block* block = nullptr;
+    bool at_barrier = false, exited = false;
+  };
+  void pass_turn();
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<Member> members_;
+  std::vector<unsigned> order_;
+  unsigned turn_ = 0;  // index into order_
+  bool met_ = false, all_met_ = false, aborted_ = false;
+};
+
+}  // namespace emulator
