@@ -55,11 +55,15 @@ def _plot(options: argparse.Namespace) -> int:
 
 
 def _table(options: argparse.Namespace) -> int:
-    from ladder import table
+    from ladder import limits, table
 
     if options.update and options.format != "markdown":
         raise LadderError(f"--update writes Markdown, not --format {options.format}")
     results = _selected(options)
+    for result in results:
+        if result.source == "timed":
+            for problem in limits.problems(result):
+                _warn(f"{describe(result)}: {problem}")
     if options.update:
         table.update(options.update, results, options.ladder)
     elif options.format == "markdown":
@@ -165,7 +169,9 @@ def _parser() -> argparse.ArgumentParser:
     table = commands.add_parser("table", help="write tables, or update those in a README")
     _add_results(table)
     table.add_argument("--format", choices=["markdown", "csv", "json"], default="markdown")
-    table.add_argument("--ladder", metavar="NAME", help="only this ladder, or 'overview'")
+    table.add_argument(
+        "--ladder", metavar="NAME", help="this table alone: a ladder, 'overview' or 'counters'"
+    )
     table.add_argument(
         "--update",
         type=Path,

@@ -155,10 +155,8 @@ class Limits:
         rivals = {name: s for name, s in counting.items() if name != _SLOTS and s >= slots}
         if counting:
             return Limiter(*max((rivals or counting).items(), key=lambda item: item[1]))
-        stalls = {name: share for name in _STALLS if (share := getattr(row, name)) > 0}
-        longest = max(stalls, key=stalls.get, default="")
-        few = row.achieved_occupancy < _LOW_OCCUPANCY
-        return Limiter(LATENCY, stalls.get(longest, math.nan), _STALLS.get(longest, ""), few)
+        stall, share = longest_stall(row)
+        return Limiter(LATENCY, share, stall, row.achieved_occupancy < _LOW_OCCUPANCY)
 
     def impossible(self, row: Row) -> list[str]:
         """Name the limits that `row` exceeds, which is a fault of the accounting."""
@@ -179,6 +177,22 @@ class Limits:
         if row.dram_read_bytes < _ONE_WAY * row.dram_bytes:
             return self._roofs.get("dram_write", copy)
         return copy
+
+
+def problems(results: Results) -> list[str]:
+    """Name what is above a limit: rows, by speed or by counters, and roofs above a datasheet."""
+    limits = Limits(results)
+    return roofs.problems(results) + [
+        f"{row.name}: {', '.join(found)} of its limit"
+        for row in results.rows.itertuples(index=False)
+        if row.status == "ok" and (found := limits.impossible(row))
+    ]
+
+
+def longest_stall(row: Row) -> tuple[str, float]:
+    """Say what warps waited for most, and for which share of their cycles; else "" and NaN."""
+    found = {what: share for name, what in _STALLS.items() if (share := getattr(row, name)) > 0}
+    return max(found.items(), key=lambda item: item[1], default=("", math.nan))
 
 
 def _most(values: Iterable[float]) -> float:

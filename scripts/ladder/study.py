@@ -122,6 +122,14 @@ class Study:
         """
         return row.role != "ceiling" and self.percent(row) > ABOVE_ROOF_PERCENT
 
+    def below(self, rung: Rung, case: str) -> Row | None:
+        """Return the step under `rung` that was measured at `case`; of a step alone."""
+        if rung.role != "step" or rung.precision:
+            return None
+        lower = self.rungs[: self.rungs.index(rung)]
+        found = (self.ok(r, case) for r in lower[::-1] if r.role == "step" and not r.precision)
+        return next(filter(None, found), None)
+
     def peer(self, precision: str, case: str) -> Row | None:
         """Return the fastest peer of that precision at `case`."""
         found = [
@@ -239,6 +247,13 @@ def name_of(rung: Rung, row: Row | None) -> str:
         return rung.name
     values = row.sweep if len(rung.sweeps) > 1 else f"{rung.sweep} {row.sweep}"
     return f"{rung.name} ({values})"
+
+
+def own_rate(row: Row) -> str:
+    """Write a roof's speed in its own quantity: atomics, FLOP or bytes a second."""
+    quantities = ("atomics", "flops", "bytes")
+    rates = ((q, getattr(row, f"{q}_per_second")) for q in quantities)
+    return next((units.rate(quantity, rate) for quantity, rate in rates if rate > 0), "")
 
 
 def own_speed(row: Row) -> float:

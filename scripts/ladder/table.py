@@ -13,17 +13,16 @@ from pathlib import Path
 
 import pandas as pd
 
-from ladder import files, prediction, units
+from ladder import cells, counted, files, prediction, speeds, units
 from ladder.errors import LadderError
+from ladder.limits import Limits
 from ladder.prediction import Predictions
-from ladder.results import OPERATIONS, SPACES, Results
-from ladder.study import PREDICTION, Row, Study, describe, name_of, studies
+from ladder.results import SPACES, Results
+from ladder.study import Row, describe, name_of, studies
 from ladder.tally import Tally, bare, limiter, per_request, tallies
 
-TRANSACTIONS = "transactions"  # all ladders' tables; one ladder's is "transactions/LADDER"
-_MAX_SHAPES = 6
-_RESOURCES = ("registers", "shared", "occupancy")
-_THROTTLED = "†"  # marks a speed measured below the full clock
+# All ladders' tables; one ladder's is "transactions/LADDER", "counters/LADDER".
+TRANSACTIONS, COUNTERS = "transactions", "counters"
 _MARKER = re.compile(
     r"(?P<open><!-- ladder:table (?P<name>\S+) -->)(?P<body>.*?)(?P<close><!-- ladder:end -->)",
     re.DOTALL,
@@ -37,7 +36,7 @@ def markdown(results: list[Results], ladder: str | None = None) -> str:
     """
     tables = _tables(results)
     if ladder is None:
-        wanted = [name for name in tables if name != TRANSACTIONS]  # their parts say it all
+        wanted = [name for name in tables if name not in (TRANSACTIONS, COUNTERS)]  # but the parts
     else:
         wanted = [name for name in (ladder, f"{TRANSACTIONS}/{ladder}") if name in tables]
     blocks = [write() for name in wanted for write in tables[name]]
@@ -108,9 +107,13 @@ def _tables(
     tables: dict[str, list[Callable[[], str]]] = defaultdict(list)
     for result in results:
         if result.source == "timed" and (found := studies(result)):
-            tables["overview"].append(partial(_overview, result))
+            limits = Limits(result)
+            tables["overview"].append(partial(speeds.overview, result, limits))
             for study in found:
-                tables[study.ladder.name].append(partial(_ladder, study))
+                tables[study.ladder.name].append(partial(speeds.ladder, study, limits))
+            for study in filter(counted.has_counters, found):
+                for name in (COUNTERS, f"{COUNTERS}/{study.ladder.name}"):
+                    tables[name].append(partial(counted.table, study, limits))
     for result in results:
         if result.source == "emulated":
             measured = prediction.counterpart(result, results)
@@ -131,6 +134,9 @@ def _unknown(name: str | None, results: list[Results]) -> str:
     """Say that no table has this name, and why where results hold no speeds."""
     there = f"there are: {', '.join(_tables(results)) or 'none'}"
     sources = {r.source for r in results}
+    reasons = [r.hardware_counters for r in results if r.hardware_counters.startswith("none")]
+    if name and name.partition("/")[0] == COUNTERS and "timed" in sources:
+        return f"no table '{name}': {(reasons or ['no row carries counters'])[0]}; {there}"
     if sources == {"counters"}:
         return "hardware counters alone make no table: give the emulated results beside them"
     if sources and "timed" not in sources:
@@ -149,19 +155,19 @@ def predicted(predictions: Predictions, title: str) -> str:
         pairs = {space: prediction.worst(rows, space) for space in SPACES}
         for space, unit in SPACES.items():
             pair = pairs[space]
-            cells = (
+            figures = (
                 (f"{pair.emulated:,.0f}", f"{pair.measured:,.0f}", f"{pair.ratio:.3f}")
                 if pair
                 else ("", "", "")
             )
-            for what, cell in zip(("emulated", "measured", "ratio"), cells, strict=True):
+            for what, cell in zip(("emulated", "measured", "ratio"), figures, strict=True):
                 line[f"{space} {unit}, {what}"] = cell
         agree = all(row.agrees for row in rows)
         line["within 1 %"] = ("yes" if agree else "no") if any(pairs.values()) else ""
         line["why not"] = "" if agree else rows[0].reason or "unexplained"
         table.append(line)
     notes = "\n".join(f"- {line}" for line in predictions.summary())
-    return f"{title}\n\n{_format(table)}\n\n{notes}"
+    return f"{title}\n\n{cells.table(table)}\n\n{notes}"
 
 
 def _predicted(emulated: Results, measured: dict[str, Row], differences: Path | None) -> str:
@@ -180,7 +186,7 @@ def _transactions(tally: Tally) -> str:
                 "rung": f"`{name_of(rung, row)}`",
                 "idea": rung.idea,
                 **{
-                    f"{space} {unit} a request, ld / st / atomic": _triple(row, space)
+                    f"{space} {unit} a request, ld / st / atomic": cells.triple(row, space)
                     for space, unit in SPACES.items()
                 },
                 "global bytes asked for / touched": f"{moved:.3g}" if moved == moved else "",
@@ -189,19 +195,12 @@ def _transactions(tally: Tally) -> str:
                 if row.active_lanes == row.active_lanes
                 else "",
                 "barriers": f"{row.barriers:,.0f}" if row.barriers == row.barriers else "",
-                **_resources(row),
-                "limited by": limit,
+                **cells.resources(row),
+                cells.LIMITED_BY: limit,
             }
         )
     about = f"{tally.ladder.title}: {describe(tally.results)}, {tally.spell(tally.headline)}."
-    return "\n\n".join(filter(None, (about, _format(table), _missing(tally))))
-
-
-def _triple(row: Row, space: str) -> str:
-    """Write transactions a request of loads, stores and atomics; a dash where there are none."""
-    values = [per_request(row, space, operation) for operation in OPERATIONS]
-    cells = [f"{value:.3g}" if value == value else "–" for value in values]
-    return " / ".join(cells) if any(value == value for value in values) else ""
+    return "\n\n".join(filter(None, (about, cells.table(table), _missing(tally))))
 
 
 def _missing(tally: Tally) -> str:
@@ -229,113 +228,7 @@ def _experiment(tally: Tally, measured: dict[str, Row]) -> str:
                 line[f"{operation}, {what}"] = f"{value:.4g}" if value == value else ""
         table.append(line)
     about = f"{tally.ladder.title}, wavefronts a request: {describe(tally.results)}."
-    return f"{about}\n\n{_format(table)}"
-
-
-def _ladder(study: Study) -> str:
-    headline = study.headline
-    cases = _pick(study.facets[study.facet(headline)], headline)
-    percent = f"% of `{study.ladder.ceiling}`"
-    divisor, unit = study.unit
-    table = []
-    for rung in study.rungs:
-        row = study.ok(rung, headline)
-        measured = study.measured(rung, headline)
-        about = ", ".join(filter(None, (rung.role.replace("step", ""), rung.precision)))
-        line = {"rung": f"`{rung.name}`" + (f" ({about})" if about else ""), "idea": rung.idea}
-        for case in cases:
-            line[study.label(case) if len(study.cases) > 1 else "speed"] = _cell(
-                study, study.best.get((rung.name, case)), divisor
-            )
-        line[percent] = units.percent(study.percent(row)) if row else ""
-        line["× peer"] = study.to_peer(row) if row else ""
-        predicted = study.prediction(row) if row else ("", "", "")
-        line |= zip(PREDICTION, predicted, strict=True)
-        line |= dict.fromkeys(_RESOURCES, "") | (_resources(measured) if measured else {})
-        table.append(line)
-    notes = [f"{study.ladder.title}: {describe(study.results)}."]
-    if not study.ladder.is_roof:
-        notes.append(f"Speed in {unit}.")
-    groups = {"percent": (percent,), "ratio": ("× peer",), "resources": _RESOURCES}
-    shown = [n for n, columns in groups.items() if any(line[c] for line in table for c in columns)]
-    if shown and study.spell(headline):
-        names = " and ".join(filter(None, (", ".join(shown[:-1]), shown[-1])))
-        notes.append(f"{names.capitalize()} at {study.spell(headline)}.")
-    if any(line[PREDICTION[0]] for line in table):
-        notes.append("Slow-down against the fastest step.")
-    if sweeps := sorted({rung.sweep for rung in study.rungs if rung.sweep}):
-        notes.append(f"In parentheses: the best {', '.join(sweeps)}.")
-    return "\n\n".join(filter(None, (" ".join(notes), _format(table), _footnotes(study))))
-
-
-def _cell(study: Study, row: Row | None, divisor: float) -> str:
-    if row is None or row.status != "ok":
-        return row.status if row else ""
-    mark = _THROTTLED if row.throttled > 0 else ""
-    if study.ladder.is_roof:  # roofs differ in quantity and by decades, so each has its own unit
-        if row.bytes_per_second > 0:
-            return units.rate("bytes", row.bytes_per_second) + mark
-        return units.rate("flops", row.flops_per_second) + mark
-    sweep = f" ({row.sweep})" if row.sweep else ""
-    return units.number(study.speed(row) / divisor) + mark + sweep
-
-
-def _resources(row: Row) -> dict[str, str]:
-    known = [b for b in (row.static_shared_bytes, row.dynamic_shared_bytes) if b == b]
-    registers = f"{row.registers:.0f}" if row.registers >= 0 else ""
-    shared = units.kibibytes(sum(known) if known else math.nan)
-    occupancy = units.percent(100 * row.theoretical_occupancy)
-    return dict(zip(_RESOURCES, (registers, shared, occupancy), strict=True))
-
-
-def _footnotes(study: Study) -> str:
-    """Say why cases have no speed and which were throttled, one line a rung and reason."""
-    found: dict[str, list[str]] = {}
-    for (name, case), row in study.best.items():
-        if row.status != "ok":
-            note = f"`{name}` {row.status}{': ' + row.reason if row.reason else ''}"
-        elif row.throttled > 0:
-            note = f"{_THROTTLED} `{name}`: the clock was throttled"
-        else:
-            continue
-        found.setdefault(note, []).append(study.spell(case))
-    return "\n".join(
-        f"- {note}" + (f" ({_several(cases)})" if any(cases) else "")
-        for note, cases in found.items()
-    )
-
-
-def _several(cases: list[str]) -> str:
-    return "; ".join(cases) if len(cases) <= 3 else f"{cases[0]} and {len(cases) - 1} more"
-
-
-def _pick(cases: list[str], headline: str) -> list[str]:
-    """Thin the shapes evenly to what a table can show, keeping the headline."""
-    if len(cases) <= _MAX_SHAPES:
-        return cases
-    step = (len(cases) - 1) / (_MAX_SHAPES - 1)
-    picked = {round(i * step) for i in range(_MAX_SHAPES)}
-    at = cases.index(headline)
-    picked = picked - {min(picked, key=lambda i: abs(i - at))} | {at}
-    return [cases[i] for i in sorted(picked)]
-
-
-def _overview(results: Results) -> str:
-    table = []
-    for study in studies(results):
-        if row := study.best_step(study.headline):
-            table.append(
-                {
-                    "ladder": study.ladder.title,
-                    "case": study.spell(study.headline),
-                    "best rung": f"`{row.rung}`" + (f" ({row.sweep})" if row.sweep else ""),
-                    "speed": units.rate(study.ladder.quantity, study.speed(row)),
-                    "% of ceiling": f"{units.percent(study.percent(row))} of "
-                    f"`{study.ladder.ceiling}`",
-                    "× peer": study.to_peer(row),
-                }
-            )
-    return f"{describe(results)}.\n\n{_format(table)}"
+    return f"{about}\n\n{cells.table(table)}"
 
 
 def _foreign(results: Results) -> str:
@@ -349,16 +242,4 @@ def _foreign(results: Results) -> str:
         }
         for row in rows.itertuples(index=False)
     ]
-    return f"{describe(results)}.\n\n{_format(table)}"
-
-
-def _format(table: list[dict[str, str]]) -> str:
-    """Write a Markdown table, less the columns that are empty throughout."""
-    if not table:
-        return "No measurements."
-    columns = [c for c in table[0] if any(line[c] for line in table)]
-    left = {"rung", "idea", "ladder", "case", "best rung", "benchmark", "note"}
-    left |= {"limited by", "why not"}
-    lines = [columns, [":--" if c in left else "--:" for c in columns]]
-    lines += [[line[c].replace("|", "\\|").replace("\n", " ") for c in columns] for line in table]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    return f"{describe(results)}.\n\n{cells.table(table)}"

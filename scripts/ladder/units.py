@@ -8,6 +8,7 @@ from collections.abc import Iterable
 _UNITS = {  # (least speed, divisor, unit); memory speeds are compared in GB/s up to 10 TB/s
     "flops": ((1e12, 1e12, "TFLOP/s"), (0.0, 1e9, "GFLOP/s")),
     "bytes": ((1e13, 1e12, "TB/s"), (0.0, 1e9, "GB/s")),
+    "atomics": ((1e9, 1e9, "G atomics/s"), (0.0, 1e6, "M atomics/s")),
 }
 _TIMES = ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns"))
 _SUPERSCRIPTS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")

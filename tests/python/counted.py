@@ -30,7 +30,7 @@ SECONDS = 1e-3
 
 # What a kernel of one millisecond does at half of nothing: too little of anything to limit it.
 IDLE = {
-    "achieved_occupancy": 0.9,
+    "achieved_occupancy": 0.7,
     "active_lanes": 32.0,
     "dram_bytes": 0.5e9,
     "dram_read_bytes": 0.25e9,

@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: MIT
+"""Parts of the tables: Markdown of lines, and cells that several tables have."""
+
+from __future__ import annotations
+
+import math
+
+from ladder import units
+from ladder.results import OPERATIONS
+from ladder.study import Row
+from ladder.tally import per_request
+
+RESOURCES = ("registers", "shared", "occupancy")
+LIMITED_BY = "limited by"
+_TEXT = {"rung", "idea", "ladder", "case", "best rung", "best at", "benchmark", "note", "counter"}
+_TEXT |= {LIMITED_BY, "why not", "waits for", "largest difference"}
+
+
+def table(lines: list[dict[str, str]]) -> str:
+    """Write a Markdown table, less the columns that are empty throughout."""
+    if not lines:
+        return "No measurements."
+    columns = [c for c in lines[0] if any(line[c] for line in lines)]
+    rows = [columns, [":--" if c in _TEXT else "--:" for c in columns]]
+    rows += [[line[c].replace("|", "\\|").replace("\n", " ") for c in columns] for line in lines]
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+
+
+def triple(row: Row, space: str) -> str:
+    """Write transactions a request of loads, stores and atomics; a dash where there are none."""
+    values = [per_request(row, space, operation) for operation in OPERATIONS]
+    cells = [f"{value:.3g}" if value == value else "–" for value in values]
+    return " / ".join(cells) if any(value == value for value in values) else ""
+
+
+def resources(row: Row) -> dict[str, str]:
+    """Write what a kernel takes, under `RESOURCES`."""
+    known = [b for b in (row.static_shared_bytes, row.dynamic_shared_bytes) if b == b]
+    registers = f"{row.registers:.0f}" if row.registers >= 0 else ""
+    shared = units.kibibytes(sum(known) if known else math.nan)
+    occupancy = units.percent(100 * row.theoretical_occupancy)
+    return dict(zip(RESOURCES, (registers, shared, occupancy), strict=True))

@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: MIT
+"""Tables of timed results: how fast each rung is, against what, and what limits it."""
+
+from __future__ import annotations
+
+from ladder import cells, counted, roofs, units
+from ladder.catalogue import Rung
+from ladder.limits import Limits
+from ladder.results import Results
+from ladder.study import PREDICTION, Row, Study, describe, own_rate, studies
+
+_MAX_SHAPES = 6
+_THROTTLED = "†"  # marks a speed measured below the full clock
+_GAIN, _TO_PEER, _PEAK, _BEST_AT = "× rung below", "× peer", "of the datasheet", "best at"
+
+
+def ladder(study: Study, limits: Limits) -> str:
+    """Write one ladder: its rungs at up to six shapes, and more of them at the headline.
+
+    Results with hardware counters say what limits a rung instead of what it takes; that is in the
+    table of counters then.
+    """
+    headline = study.headline
+    cases = _pick(study.facets[study.facet(headline)], headline)
+    percent = f"% of `{study.ladder.ceiling}`"
+    divisor, unit = study.unit
+    with_counters = counted.has_counters(study)
+    table = []
+    for rung in study.rungs:
+        row = study.ok(rung, headline)
+        measured = study.measured(rung, headline)
+        about = ", ".join(filter(None, (rung.role.replace("step", ""), rung.precision)))
+        line = {"rung": f"`{rung.name}`" + (f" ({about})" if about else ""), "idea": rung.idea}
+        for case in cases:
+            line[study.label(case) if len(study.cases) > 1 else "speed"] = _cell(
+                study, study.best.get((rung.name, case)), divisor
+            )
+        line |= _roof(study, rung, measured)
+        line[_GAIN] = _gain(study, rung, row) if row and with_counters else ""
+        line[percent] = units.percent(study.percent(row)) if row else ""
+        line[_TO_PEER] = study.to_peer(row) if row else ""
+        predicted = study.prediction(row) if row else ("", "", "")
+        line |= zip(PREDICTION, predicted, strict=True)
+        limiter = limits.limiter(measured) if measured else None
+        line[cells.LIMITED_BY] = str(limiter) if limiter else ""
+        line |= dict.fromkeys(cells.RESOURCES, "")
+        if measured and not with_counters:
+            line |= cells.resources(measured)
+        table.append(line)
+    notes = [f"{study.ladder.title}: {describe(study.results)}."]
+    if not study.ladder.is_roof:
+        notes.append(f"Speed in {unit}.")
+    groups = {
+        "gain": (_GAIN,),
+        "percent": (percent,),
+        "ratio": (_TO_PEER,),
+        "limit": (cells.LIMITED_BY,),
+        "resources": cells.RESOURCES,
+    }
+    shown = [n for n, columns in groups.items() if any(line[c] for line in table for c in columns)]
+    if shown and study.spell(headline):
+        names = " and ".join(filter(None, (", ".join(shown[:-1]), shown[-1])))
+        notes.append(f"{names.capitalize()} at {study.spell(headline)}.")
+    if any(line[PREDICTION[0]] for line in table):
+        notes.append("Slow-down against the fastest step.")
+    sweeps = sorted({rung.sweep for rung in study.rungs if rung.sweep})
+    if sweeps and not study.ladder.is_roof:
+        notes.append(f"In parentheses: the best {', '.join(sweeps)}.")
+    return "\n\n".join(filter(None, (" ".join(notes), cells.table(table), _footnotes(study))))
+
+
+def overview(results: Results, limits: Limits) -> str:
+    """Write the best rung of each ladder."""
+    table = []
+    for study in studies(results):
+        if row := study.best_step(study.headline):
+            limiter = limits.limiter(row)
+            table.append(
+                {
+                    "ladder": study.ladder.title,
+                    "case": study.spell(study.headline),
+                    "best rung": f"`{row.rung}`" + (f" ({row.sweep})" if row.sweep else ""),
+                    "speed": units.rate(study.ladder.quantity, study.speed(row)),
+                    "% of ceiling": f"{units.percent(study.percent(row))} of "
+                    f"`{study.ladder.ceiling}`",
+                    _TO_PEER: study.to_peer(row),
+                    cells.LIMITED_BY: str(limiter) if limiter else "",
+                }
+            )
+    return f"{describe(results)}.\n\n{cells.table(table)}"
+
+
+def _cell(study: Study, row: Row | None, divisor: float) -> str:
+    if row is None or row.status != "ok":
+        return row.status if row else ""
+    mark = _THROTTLED if row.throttled > 0 else ""
+    if study.ladder.is_roof:  # roofs differ in quantity and by decades, so each has its own unit
+        return own_rate(row) + mark
+    sweep = f" ({row.sweep})" if row.sweep else ""
+    return units.number(study.speed(row) / divisor) + mark + sweep
+
+
+def _roof(study: Study, rung: Rung, row: Row | None) -> dict[str, str]:
+    """Say where in its sweep a roof was fastest, and how much of the datasheet's peak that is."""
+    found = {_BEST_AT: "", _PEAK: ""}
+    sheet = roofs.datasheet(study.results.gpu)
+    if not (row and study.ladder.is_roof and any(rung.sweeps for rung in study.ladder.rungs)):
+        return found
+    if row.sweep:
+        found[_BEST_AT] = row.sweep if len(rung.sweeps) > 1 else f"{rung.sweep} {row.sweep}"
+    if sheet and (peak := sheet.peak(rung.name)) > 0:
+        quantity = "flops" if row.flops_per_second > 0 else "bytes"
+        percent = units.percent(roofs.percent_of_peak(study.results, row))
+        found[_PEAK] = f"{percent} of {units.rate(quantity, peak)}"
+    return found
+
+
+def _gain(study: Study, rung: Rung, row: Row) -> str:
+    below = study.below(rung, row.case)
+    return f"{units.number(study.speed(row) / study.speed(below))}×" if below else ""
+
+
+def _footnotes(study: Study) -> str:
+    """Say why cases have no speed and which were throttled, one line a rung and reason."""
+    found: dict[str, list[str]] = {}
+    for (name, case), row in study.best.items():
+        if row.status != "ok":
+            note = f"`{name}` {row.status}{': ' + row.reason if row.reason else ''}"
+        elif row.throttled > 0:
+            note = f"{_THROTTLED} `{name}`: the clock was throttled"
+        else:
+            continue
+        found.setdefault(note, []).append(study.spell(case))
+    return "\n".join(
+        f"- {note}" + (f" ({_several(cases)})" if any(cases) else "")
+        for note, cases in found.items()
+    )
+
+
+def _several(cases: list[str]) -> str:
+    return "; ".join(cases) if len(cases) <= 3 else f"{cases[0]} and {len(cases) - 1} more"
+
+
+def _pick(cases: list[str], headline: str) -> list[str]:
+    """Thin the shapes evenly to what a table can show, keeping the headline."""
+    if len(cases) <= _MAX_SHAPES:
+        return cases
+    step = (len(cases) - 1) / (_MAX_SHAPES - 1)
+    picked = {round(i * step) for i in range(_MAX_SHAPES)}
+    at = cases.index(headline)
+    picked = picked - {min(picked, key=lambda i: abs(i - at))} | {at}
+    return [cases[i] for i in sorted(picked)]

@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: MIT
+"""Tables of results with hardware counters: gains, limiters, roofs beside datasheets, counters."""
+
+import counted
+import pytest
+import suite
+from ladder.cli import main
+from test_table import MARKED, table_rows
+
+CONFLICTS = {"shared_load_wavefronts": 140e6, "shared_load_requests": 4.4e6}
+FAST = {"dram_bytes": 3.0e9, "dram_read_bytes": 3.0e9, "dram_write_bytes": 0.0}
+
+
+def rows() -> list[dict]:
+    """Three rungs, of which the second has bank conflicts and the third reads at full speed."""
+    return [
+        counted.row("naive"),
+        counted.row("tiled", 0.5e-3, **{k: v / 2 for k, v in CONFLICTS.items()}),
+        counted.row("fast", 0.7e-3, **FAST),
+    ]
+
+
+@pytest.fixture
+def table(tmp_path, capsys):
+    """Write one table of a file; return its text and what stderr said."""
+
+    def write(document: dict, name: str) -> tuple[str, str]:
+        file = suite.write(tmp_path / "a.json", document)
+        assert main(["table", str(file), "--ladder", name]) == 0
+        return capsys.readouterr()
+
+    return write
+
+
+def test_each_rung_has_its_gain_and_its_limiter(table):
+    text, said = table(counted.document(*rows()), "work")
+    found = table_rows(text)
+    assert found["rung"] == [
+        "rung",
+        "idea",
+        "speed",
+        "× rung below",
+        "% of `roof/dram_read`",
+        "limited by",
+    ]
+    assert found["`naive`"][2:] == ["1000", "", "22%", "latency (memory 60%)"]
+    assert found["`tiled`"][3::2] == ["2.00×", "shared memory 56%"]
+    assert found["`fast`"][3::2] == ["0.714×", "DRAM 93%"]
+    assert "Gain, percent and limit at n = 8." in text
+    assert said == ""
+
+
+def test_a_gain_is_over_the_last_rung_that_was_measured(table):
+    naive, tiled, fast = rows()
+    failed = {"error_occurred": True, "error_message": "wrong", "real_time": 0.0}
+    text, _ = table(counted.document(naive, tiled | failed, fast), "work")
+    assert table_rows(text)["`fast`"][3] == "1.43×"
+
+
+def test_without_counters_the_table_has_resources_instead(table):
+    document = counted.document(*rows())
+    for row in document["benchmarks"]:
+        for name in counted.IDLE:
+            row.pop(name, None)
+    text, _ = table(document, "work")
+    assert table_rows(text)["rung"][3:] == [
+        "% of `roof/dram_read`",
+        "registers",
+        "shared",
+        "occupancy",
+    ]
+
+
+def test_roofs_say_where_they_are_best_and_how_far_below_the_datasheet(table):
+    text, said = table(counted.document(*rows()), "roof")
+    found = table_rows(text)
+    assert found["rung"] == ["rung", "idea", "speed", "best at", "of the datasheet", "limited by"]
+    assert found["`dram_read` (ceiling)"][2:5] == [
+        "4600 GB/s",
+        "bytes 16, in_flight 4, blocks 2",
+        "96% of 4800 GB/s",
+    ]
+    assert found["`fma` (ceiling)"][2:5] == ["65.0 TFLOP/s", "chains 16", "97% of 67.0 TFLOP/s"]
+    assert found["`tf32` (ceiling, tf32)"][4] == "97% of 494 TFLOP/s"
+    assert found["`global_atomics_same` (ceiling)"][2] == "1.36 G atomics/s"
+    assert found["`shared_memory` (ceiling)"][4] == ""
+    assert said == ""
+
+
+def test_what_is_above_a_limit_is_said(table):
+    roofs = counted.roof_rows(fma=70e12)
+    work = rows()
+    work[0] |= {"bytes_per_second": 5e12, "dram_bytes": 6e9, "dram_read_bytes": 6e9}
+    text, said = table(counted.document(*work, roofs=roofs), "roof")
+    assert "104% of 67.0 TFLOP/s" in text
+    assert said.splitlines() == [
+        f"ladder: NVIDIA H200, cold cache, commit 0123456: {problem}"
+        for problem in (
+            "work/naive/n:8/manual_time: 108.7% of its ceiling roof/dram_read",
+            "roof/fma/size:4096/chains:16/manual_time: 104.5% of the datasheet's peak",
+            "work/naive/n:8/manual_time: DRAM 130% of its limit",
+        )
+    ]
+
+
+def test_the_table_of_counters_has_what_each_rung_asked_for(table):
+    text, _ = table(counted.document(*rows()), "counters/work")
+    assert text.startswith(
+        "Work: NVIDIA H200, cold cache, commit 0123456; CUPTI 13.0, 9 passes, one launch at n 8."
+    )
+    line = dict(zip(*(table_rows(text)[rung] for rung in ("rung", "`tiled`")), strict=True))
+    assert line == {
+        "rung": "`tiled`",
+        "DRAM, × algorithm": "0.500",
+        "L2, × algorithm": "0.600",
+        "shared wavefronts a request, ld / st / at": "1 / 2 / –",
+        "global sectors a request, ld / st / at": "4 / 32 / –",
+        "active lanes": "32",
+        "issue slots": "10%",
+        "waits for": "memory 60%",
+        "registers": "40",
+        "shared": "4.12 KiB",
+        "occupancy": "70% of 75%",
+    }
+
+
+def test_counters_of_all_ladders_make_one_block_of_a_document(tmp_path):
+    file = suite.write(tmp_path / "a.json", counted.document(*rows()))
+    document = tmp_path / "README.md"
+    document.write_text(MARKED.format("counters"), encoding="utf-8")
+    assert main(["table", str(file), "--update", str(document)]) == 0
+    text = document.read_text(encoding="utf-8")
+    assert text.index("Measured roofs: ") < text.index("Work: ")
+    assert text.count("CUPTI 13.0") == 2
+
+
+@pytest.mark.parametrize(
+    ("context", "why"),
+    [
+        ({"hardware_counters": "none: this build has no CUPTI"}, "none: this build has no CUPTI"),
+        ({}, "no row carries counters"),
+    ],
+)
+def test_why_there_is_no_table_of_counters(tmp_path, capsys, context, why):
+    file = suite.write(tmp_path / "a.json", suite.document(**context))
+    assert main(["table", str(file), "--ladder", "counters/sgemm"]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith(f"ladder: no table 'counters/sgemm': {why}; there are: overview, ")
