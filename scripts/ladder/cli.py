@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The command line: plot, table, compare, predict and counters."""
+"""The command line: plot, table, compare, noise, predict and counters."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from ladder import errors
-from ladder.errors import IncomparableError, LadderError
+from ladder import errors, files
+from ladder.errors import IncomparableError, LadderError, LostError
 from ladder.results import Results, load_results
 from ladder.study import describe
 
@@ -20,14 +20,19 @@ _EPILOG = """\
 exit codes:
   0  done, and no regression        3  a results file cannot be read
   1  compare: a regression          4  compare: rows missing or newly failing in HEAD
-     predict: an unexplained row
+     predict: an unexplained row       noise: not every process came to its end
   2  wrong usage, nothing to do     5  results that must not be set side by side
 """
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code."""
-    options = _parser().parse_args(arguments)
+    arguments = list(sys.argv[1:] if arguments is None else arguments)
+    flags: list[str] = []
+    if arguments[:1] == ["noise"] and "--" in arguments:
+        at = arguments.index("--")
+        arguments, flags = arguments[:at], arguments[at + 1 :]
+    options = _parser().parse_args(arguments, argparse.Namespace(flags=flags))
     try:
         code = options.run(options)
         sys.stdout.flush()
@@ -79,7 +84,8 @@ def _compare(options: argparse.Namespace) -> int:
 
     sides = [_timed(load_results(path), path) for path in (options.base, options.head)]
     base, head = _keep(options.filter, *sides)
-    comparison = compare(base, head, options.threshold, force=options.force)
+    floors = _floors(options.noise, [*base, *head]) if options.noise else {}
+    comparison = compare(base, head, options.threshold, force=options.force, floors=floors)
     if options.format == "text" and sys.stdout.isatty():
         report.terminal(comparison, every=options.all)
     elif options.format == "json":
@@ -88,6 +94,52 @@ def _compare(options: argparse.Namespace) -> int:
         write = {"text": report.text, "markdown": report.markdown}[options.format]
         sys.stdout.write(write(comparison, every=options.all))
     return comparison.exit_code
+
+
+def _floors(path: Path, results: list[Results]) -> dict[str, float]:
+    """Read the noise floors of the same GPU and cache mode."""
+    from ladder import noise
+
+    context, floors = noise.read(path)
+    for key in ("gpu_name", "cache_mode"):
+        measured = str(context.get(key, ""))
+        if other := [value for r in results if (value := str(r.context.get(key, ""))) != measured]:
+            raise IncomparableError(
+                f"{path}: noise of {measured or 'an unknown'} {key}, not of {other[0] or 'another'}"
+            )
+    return floors
+
+
+def _noise(options: argparse.Namespace) -> int:
+    from ladder import noise
+
+    if bool(options.program) == bool(options.results):
+        raise LadderError("noise: either a program to run, or --from and its results")
+    if options.results:
+        return _write_noise(options.results, options.output, options.filter)
+    taken = ("--benchmark_out", "--benchmark_filter")
+    if given := [flag for flag in options.flags if flag.startswith(taken)]:
+        raise LadderError(f"{given[0]}: there are --output and --filter for it")
+    flags = [f"--benchmark_filter={options.filter.pattern}"] if options.filter else []
+    with files.kept_unless_done(options.output) as folder:
+        paths = noise.run(options.program, options.processes, [*flags, *options.flags], folder)
+        if len(paths) > 1:
+            _write_noise(paths, options.output)
+        if len(paths) < options.processes:
+            told = f"{len(paths)} of {options.processes} processes came to their end"
+            raise LostError(f"{told}, kept in {folder}" if paths else told)
+    return errors.OK
+
+
+def _write_noise(
+    paths: Sequence[str | Path], output: Path, pattern: re.Pattern[str] | None = None
+) -> int:
+    from ladder import noise
+
+    found = noise.noise(paths, pattern)
+    files.write(output, noise.to_json(found).encode())
+    sys.stdout.write(noise.summary(found))
+    return errors.OK
 
 
 def _timed(results: list[Results], path: str) -> list[Results]:
@@ -121,7 +173,7 @@ def _predict(options: argparse.Namespace) -> int:
 
 
 def _counters(options: argparse.Namespace) -> int:
-    from ladder import counters, files
+    from ladder import counters
 
     text = counters.convert(options.profile, options.rows, options.like, options.ncu)
     files.write(options.output, text.encode())
@@ -200,8 +252,42 @@ def _parser() -> argparse.ArgumentParser:
     compare.add_argument(
         "--all", action="store_true", help="list also the rows that did not change, as json does"
     )
+    compare.add_argument(
+        "--noise",
+        type=Path,
+        metavar="FILE",
+        help="what 'ladder noise' wrote: a change counts only beyond its row's floor too",
+    )
     compare.add_argument("--force", action="store_true", help="compare what is incomparable")
     compare.set_defaults(run=_compare)
+
+    noise = commands.add_parser(
+        "noise",
+        help="how far the rows of one program differ from process to process",
+        usage="%(prog)s [-h] [--processes N] [--filter REGEX] [-o FILE] PROGRAM [-- FLAGS...]\n"
+        "       %(prog)s [-h] [--filter REGEX] [-o FILE] --from RESULTS...",
+    )
+    noise.add_argument("program", nargs="?", type=Path, metavar="PROGRAM", help="ladder_bench")
+    noise.add_argument(
+        "--processes", type=_processes, default=5, metavar="N", help="to run in turn; default: 5"
+    )
+    noise.add_argument(
+        "--from",
+        dest="results",
+        nargs="+",
+        metavar="RESULTS",
+        help="results of one program on one GPU, instead of running it",
+    )
+    _add_filter(noise)
+    noise.add_argument(
+        "-o",
+        "--output",
+        type=Path,
+        default=Path(files.NOISE),
+        metavar="FILE",
+        help="default: noise.json",
+    )
+    noise.set_defaults(run=_noise)
 
     predict = commands.add_parser("predict", help="hold emulated counts against the hardware's")
     predict.add_argument("emulated", metavar="EMULATED", help="emulated results")
@@ -268,6 +354,12 @@ def _formats(text: str) -> list[str]:
     if unknown := set(formats) - {"svg", "png"}:
         raise argparse.ArgumentTypeError(f"unknown format '{min(unknown)}'; there are svg and png")
     return formats
+
+
+def _processes(text: str) -> int:
+    if not text.isdecimal() or int(text) < 2:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a number of two or more")
+    return int(text)
 
 
 def _threshold(text: str) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from ladder import errors
@@ -52,12 +52,18 @@ class Comparison:
 
 
 def compare(
-    base: list[Results], head: list[Results], threshold: float = 0.01, *, force: bool = False
+    base: list[Results],
+    head: list[Results],
+    threshold: float = 0.01,
+    *,
+    force: bool = False,
+    floors: Mapping[str, float] | None = None,
 ) -> Comparison:
     """Compare the rows of two runs that have the same GPU and name.
 
     `threshold` is the relative change that counts, 0.01 for 1 %. A change beyond it is NOISY when
     the quartile ranges overlap, and CLOCK when the time moved but time x SM clock did not.
+    `floors` are the noise of rows by name: where larger, the threshold of that row.
     Incomparable runs give no changes unless `force`.
     """
     before, after = _index(base), _index(head)
@@ -72,7 +78,7 @@ def compare(
         after = {(gpu, name): row for (_, name), row in after.items()}
     for gpu, name in dict.fromkeys([*before, *after]):
         pair = before.get((gpu, name)), after.get((gpu, name))
-        comparison.changes.append(_change(gpu, name, *pair, threshold))
+        comparison.changes.append(_change(gpu, name, *pair, threshold, (floors or {}).get(name, 0)))
     return comparison
 
 
@@ -80,7 +86,9 @@ def _index(results: list[Results]) -> dict[tuple[str, str], Row]:
     return {(r.gpu, row.name): row for r in results for row in r.rows.itertuples(index=False)}
 
 
-def _change(gpu: str, name: str, base: Row | None, head: Row | None, threshold: float) -> Change:
+def _change(
+    gpu: str, name: str, base: Row | None, head: Row | None, threshold: float, floor: float
+) -> Change:
     if base is None:
         return Change(gpu, name, "NEW", head_seconds=head.seconds, reason=head.reason)
     if head is None:
@@ -95,6 +103,8 @@ def _change(gpu: str, name: str, base: Row | None, head: Row | None, threshold: 
         return Change(gpu, name, verdict, *times, reason=reason, lost=lost, unchanged=both)
     ratio = base.seconds / head.seconds
     verdict = "FASTER" if ratio > 1 else "SLOWER"
+    reason = "" if _within(ratio, threshold) else f"within the noise of this row, {floor:.1%}"
+    threshold = max(threshold, floor)
     if _within(ratio, threshold):
         verdict = "SAME"
     elif _overlap(base, head):
@@ -104,7 +114,8 @@ def _change(gpu: str, name: str, base: Row | None, head: Row | None, threshold: 
     ):
         verdict = "CLOCK"
     same = verdict == "SAME"
-    return Change(gpu, name, verdict, base.seconds, head.seconds, ratio, unchanged=same)
+    times = base.seconds, head.seconds
+    return Change(gpu, name, verdict, *times, ratio, reason if same else "", unchanged=same)
 
 
 def _within(ratio: float, threshold: float) -> bool:

@@ -16,6 +16,12 @@ class ResultError(LadderError):
     exit_code = UNREADABLE
 
 
+class LostError(LadderError):
+    """Measurements that were wanted and are missing."""
+
+    exit_code = LOST_COVERAGE
+
+
 class IncomparableError(LadderError):
     """Results that must not be set side by side."""
 

@@ -4,27 +4,32 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+import shutil
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
 from ladder.errors import LadderError, ResultError
 
-DETAILS = "details.json"  # stands beside an emulated result and is none itself
+# What stands beside results and is none itself: of an emulated one its details, of several noise.
+DETAILS, NOISE = "details.json", "noise.json"
 
 
 def find(paths: Iterable[str | PathLike[str]]) -> list[Path]:
     """List the files, and every *.json below the directories, each once and in order.
 
-    Files named `DETAILS` are left out of directories. Raises ResultError for a directory without
+    Files named `DETAILS` or `NOISE` are left out of directories. Raises ResultError for a directory without
     any file.
     """
     found: dict[Path, Path] = {}
     for path in map(Path, paths):
         inside = [path]
         if path.is_dir():
-            inside = sorted(p for p in path.rglob("*.json") if p.is_file() and p.name != DETAILS)
+            aside = (DETAILS, NOISE)
+            inside = sorted(p for p in path.rglob("*.json") if p.is_file() and p.name not in aside)
         if not inside:
             raise ResultError(f"{path}: no *.json below this directory")
         for file in inside:
@@ -70,6 +75,22 @@ def write(path: Path, content: bytes) -> None:
     except OSError as error:
         new.unlink(missing_ok=True)
         raise LadderError(f"{path}: {error.strerror}") from error
+
+
+@contextmanager
+def kept_unless_done(output: Path) -> Iterator[Path]:
+    """Make a folder beside `output`. What is in it stays only if the block raises."""
+    try:
+        folder = Path(tempfile.mkdtemp(prefix=f"{output.name}.", dir=output.parent))
+    except OSError as error:
+        raise LadderError(f"{output.parent}: {error.strerror}") from error
+    try:
+        yield folder
+    except BaseException:
+        if not any(folder.iterdir()):
+            folder.rmdir()
+        raise
+    shutil.rmtree(folder)
 
 
 def read_json(path: Path) -> Any:

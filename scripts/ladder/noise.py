@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: MIT
+"""How far the rows of one program differ from process to process: each row's noise floor."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from os import PathLike
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from ladder import files, units
+from ladder.errors import IncomparableError, LadderError, ResultError
+from ladder.results import Results, load_results
+from ladder.study import describe
+
+_LIMITS = (0.005, 0.01)  # floors that the summary counts rows within
+_NOISY, _NOISIEST = 0.03, 10  # a floor that is named, and how many of the noisiest are
+_SAME = ("gpu_name", "gpu_uuid", "git_commit", "git_dirty", "cache_mode", "build_type")
+
+
+@dataclass(frozen=True)
+class Floor:
+    """The medians of one row in several processes."""
+
+    floor: float  # largest distance from the median of them all, as a fraction of it
+    spread: float  # the slowest over the fastest, less one
+    seconds: float  # the median of them all
+    processes: int
+
+
+@dataclass(frozen=True)
+class Noise:
+    """Whose noise it is, and the floor of each row by its name."""
+
+    context: dict[str, Any]
+    title: str  # GPU, cache mode and commit in one line
+    rows: dict[str, Floor]
+    single: list[str]  # rows that one process alone measured
+
+
+def run(program: Path, processes: int, flags: Sequence[str], folder: Path) -> list[Path]:
+    """Run `program` in fresh processes, one after the other; return the results that came whole.
+
+    Each writes NUMBER.json into `folder`. A process that leaves none ends the series, as SIGINT and
+    SIGTERM do, which also end the process at work. Raises LadderError where none can be started.
+    """
+    found: list[Path] = []
+    try:
+        with _terminable():
+            for number in range(1, processes + 1):
+                path = folder / f"{number}.json"
+                print(f"ladder: process {number} of {processes}", file=sys.stderr, flush=True)
+                code = _attend([str(program.resolve()), *flags, f"--benchmark_out={path}"])
+                if not path.exists():
+                    print(f"ladder: it ended with {code} and left no results", file=sys.stderr)
+                    break
+                found.append(path)
+    except KeyboardInterrupt:
+        print("ladder: interrupted", file=sys.stderr)
+    except OSError as error:
+        raise LadderError(f"{program}: {error.strerror}") from error
+    return found
+
+
+def _attend(command: Sequence[str]) -> int:
+    """Run a command to its end, or end it when interrupted."""
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:
+        try:
+            return process.wait()
+        except KeyboardInterrupt:
+            process.terminate()
+            raise
+
+
+@contextmanager
+def _terminable() -> Iterator[None]:
+    """Let SIGTERM interrupt as SIGINT does."""
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def noise(paths: Iterable[str | PathLike[str]], pattern: re.Pattern[str] | None = None) -> Noise:
+    """Compare results files of one program on one GPU, each of a process of its own.
+
+    With `pattern`, only of rows whose name it is found in.
+
+    Raises:
+        IncomparableError: they are of different GPUs, commits, cache modes or builds, or not timed.
+        LadderError: there are fewer than two, or no row is in two of them.
+    """
+    runs = {path: _only(path) for path in files.find(paths)}
+    if len(runs) < 2:
+        raise LadderError("noise is what differs between results: it takes two files or more")
+    first, *others = runs
+    for key in _SAME:
+        for other in others:
+            values = [str(runs[path].context.get(key, "unknown")) for path in (first, other)]
+            if values[0] != values[1]:
+                raise IncomparableError(
+                    f"different {key}: {values[0]} in {first}, {values[1]} in {other}"
+                )
+    seconds: dict[str, list[float]] = {}
+    for result in runs.values():
+        rows = (result.keep(pattern) if pattern else result).rows
+        for row in rows[rows["status"] == "ok"].itertuples(index=False):
+            seconds.setdefault(row.name, []).append(row.seconds)
+    floors = {name: _floor(times) for name, times in seconds.items() if len(times) > 1}
+    if not floors:
+        raise LadderError("no row was measured in two of the results")
+    context = {key: runs[first].context[key] for key in _SAME if key in runs[first].context}
+    single = [name for name, times in seconds.items() if len(times) == 1]
+    return Noise(context | {"processes": len(runs)}, describe(runs[first]), floors, single)
+
+
+def _only(path: Path) -> Results:
+    (result,) = load_results(path)
+    if result.source != "timed":
+        raise IncomparableError(f"{path}: holds no times to compare")
+    return result
+
+
+def _floor(times: list[float]) -> Floor:
+    middle = median(times)
+    floor = max(abs(time / middle - 1) for time in times)
+    return Floor(floor, max(times) / min(times) - 1, middle, len(times))
+
+
+def to_json(found: Noise) -> str:
+    """Write what `read` reads: the context, and by row name floor, spread, seconds, processes."""
+    rows = {name: asdict(floor) for name, floor in found.rows.items()}
+    document = {"context": found.context, "rows": rows}
+    return json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def read(path: Path) -> tuple[dict[str, Any], dict[str, float]]:
+    """Return the context and the floor of each row by name. Raises ResultError."""
+    document = files.read_json(path)
+    try:
+        context = dict(document["context"])
+        floors = {str(name): float(row["floor"]) for name, row in document["rows"].items()}
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise ResultError(f"{path}: not what 'ladder noise' writes") from error
+    if not all(0 <= floor < float("inf") for floor in floors.values()):
+        raise ResultError(f"{path}: a floor that is no fraction of zero or more")
+    return context, floors
+
+
+def summary(found: Noise) -> str:
+    """Say which share of the rows is how quiet, and name the noisiest."""
+    floors = [floor.floor for floor in found.rows.values()]
+    lines = [f"{found.title}: {len(floors)} rows in {found.context['processes']} processes."]
+    for limit in _LIMITS:
+        count = sum(floor <= limit for floor in floors)
+        lines.append(f"within {limit:.1%}: {count} ({count / len(floors):.1%})")
+    lines.append(f"above {_NOISY:.1%}: {sum(floor > _NOISY for floor in floors)}")
+    if found.single:
+        lines.append(f"in one process alone, and left out: {len(found.single)}")
+    noisiest = sorted(found.rows.items(), key=lambda item: -item[1].floor)[:_NOISIEST]
+    lines.append("floor   spread  time     noisiest rows")
+    for name, row in noisiest:
+        time = units.duration(row.seconds)
+        lines.append(f"{row.floor:<6.2%}  {row.spread:<6.2%}  {time:<7}  {name}")
+    return "\n".join(lines) + "\n"

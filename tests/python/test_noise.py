@@ -1,0 +1,261 @@
+# SPDX-License-Identifier: MIT
+"""Noise floors: of a program run in turn, of results that exist, and in a comparison."""
+
+import json
+import os
+import signal
+import stat
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import suite
+from conftest import ROOT
+from ladder.cli import main
+from test_compare import document, timed
+
+# Rows of three processes, in us: an even one, one that a process saw 4 % slower, a late failure.
+TIMES = {"quiet": (10.0, 10.01, 10.0), "noisy": (10.0, 10.0, 10.4), "once": (5.0, None, None)}
+FAILED = {"error_occurred": True, "error_message": "wrong"}
+
+# Stands in for ladder_bench: writes the next of the results in its own folder, as told by a count.
+PROGRAM = """#!{python}
+import pathlib, sys, time
+folder = pathlib.Path(__file__).parent
+(folder / "flags").open("a").write(" ".join(sys.argv[1:]) + "\\n")
+number = len((folder / "flags").read_text().splitlines())
+source = folder / f"result-{{number}}.json"
+print("rows, rows, rows")
+if not source.exists():
+    (folder / "waiting").touch()
+    time.sleep({patience})
+    sys.exit(3)
+(out,) = [a.partition("=")[2] for a in sys.argv if a.startswith("--benchmark_out=")]
+pathlib.Path(out).write_text(source.read_text())
+"""
+
+
+def run_of(number: int, **context: str) -> dict:
+    rows = {name: timed(us[number]) if us[number] else FAILED for name, us in TIMES.items()}
+    return document(rows, git_commit="abc", **context)
+
+
+@pytest.fixture
+def runs(tmp_path) -> list[str]:
+    return [str(suite.write(tmp_path / f"{i}.json", run_of(i))) for i in range(3)]
+
+
+@pytest.fixture
+def program(tmp_path):
+    """A program that has results for `count` processes, and then fails after `patience` seconds."""
+
+    def make(count: int, patience: float = 0.0) -> Path:
+        folder = tmp_path / "program"
+        folder.mkdir()
+        for i in range(count):
+            suite.write(folder / f"result-{i + 1}.json", run_of(i))
+        path = folder / "ladder_bench"
+        path.write_text(PROGRAM.format(python=sys.executable, patience=patience))
+        path.chmod(path.stat().st_mode | stat.S_IXUSR)
+        return path
+
+    return make
+
+
+def check_floors(path: Path) -> None:
+    rows = json.loads(path.read_text())["rows"]
+    assert set(rows) == {"quiet", "noisy"}
+    assert rows["quiet"]["floor"] == pytest.approx(0.001)
+    assert rows["noisy"]["floor"] == rows["noisy"]["spread"] == pytest.approx(0.04)
+    assert rows["noisy"]["seconds"] == pytest.approx(10e-6)
+    assert rows["noisy"]["processes"] == 3
+
+
+def test_existing_results_give_each_row_its_floor(runs, tmp_path, capsys):
+    output = tmp_path / "noise.json"
+    assert main(["noise", "--from", *runs, "--output", str(output)]) == 0
+    check_floors(output)
+    context = json.loads(output.read_text())["context"]
+    assert (context["gpu_name"], context["git_commit"], context["processes"]) == (
+        "NVIDIA H200",
+        "abc",
+        3,
+    )
+    lines = capsys.readouterr().out.splitlines()
+    assert lines == [
+        "NVIDIA H200, cold cache, commit abc: 2 rows in 3 processes.",
+        "within 0.5%: 1 (50.0%)",
+        "within 1.0%: 1 (50.0%)",
+        "above 3.0%: 1",
+        "in one process alone, and left out: 1",
+        "floor   spread  time     noisiest rows",
+        "4.00%   4.00%   10.0 us  noisy",
+        "0.10%   0.10%   10.0 us  quiet",
+    ]
+
+
+def test_noise_beside_results_is_not_read_as_one(runs, tmp_path):
+    assert main(["noise", "--from", *runs, "-o", str(tmp_path / "noise.json")]) == 0
+    assert main(["table", str(tmp_path)]) == 0
+
+
+def test_a_slow_and_a_fast_process_spread_further_than_either_is_off(tmp_path, capsys):
+    files = [
+        suite.write(tmp_path / f"{us}.json", document({"x": timed(us)})) for us in (9.9, 10, 10.2)
+    ]
+    output = tmp_path / "noise.json"
+    assert main(["noise", "--from", *map(str, files), "-o", str(output)]) == 0
+    (row,) = json.loads(output.read_text())["rows"].values()
+    assert row["floor"] == pytest.approx(0.02)
+    assert row["spread"] == pytest.approx(10.2 / 9.9 - 1)
+    assert "above 3.0%: 0" in capsys.readouterr().out
+
+
+def test_a_program_is_run_in_fresh_processes(program, tmp_path, capsys):
+    path, output = program(3), tmp_path / "noise.json"
+    command = ["noise", str(path), "--processes", "3", "--filter", "quiet|noisy", "-o", str(output)]
+    assert main([*command, "--", "--cache=cold", "--cases=small"]) == 0
+    check_floors(output)
+    said = (path.parent / "flags").read_text().splitlines()
+    assert len(said) == 3
+    for line in said:
+        *flags, out = line.split()
+        assert flags == ["--benchmark_filter=quiet|noisy", "--cache=cold", "--cases=small"]
+        assert out.startswith("--benchmark_out=")
+    assert not any(tmp_path.glob("noise.json.*"))
+    assert "rows, rows" not in capsys.readouterr().out
+
+
+def test_what_was_measured_before_a_process_failed_is_kept(program, tmp_path, capsys):
+    output = tmp_path / "noise.json"
+    assert main(["noise", str(program(2)), "--processes", "4", "-o", str(output)]) == 4
+    assert json.loads(output.read_text())["rows"]["quiet"]["processes"] == 2
+    (kept,) = tmp_path.glob("noise.json.*")
+    said = capsys.readouterr().err
+    assert "it ended with 3 and left no results" in said
+    assert said.endswith(f"ladder: 2 of 4 processes came to their end, kept in {kept}\n")
+    again = tmp_path / "again.json"
+    assert main(["noise", "--from", str(kept), "-o", str(again)]) == 0
+    assert again.read_bytes() == output.read_bytes()
+
+
+def test_one_process_makes_no_noise_but_is_kept(program, tmp_path):
+    output = tmp_path / "noise.json"
+    assert main(["noise", str(program(1)), "-o", str(output)]) == 4
+    assert not output.exists()
+    (kept,) = tmp_path.glob("noise.json.*")
+    assert [file.name for file in kept.iterdir()] == ["1.json"]
+
+
+def test_nothing_is_left_where_nothing_was_measured(program, tmp_path):
+    assert main(["noise", str(program(0)), "-o", str(tmp_path / "noise.json")]) == 4
+    assert [path.name for path in tmp_path.iterdir()] == ["program"]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_keeps_what_was_measured_and_ends_the_program(program, tmp_path, number):
+    path, output = program(2, patience=60), tmp_path / "noise.json"
+    command = [sys.executable, "-m", "ladder", "noise", str(path), "-o", str(output)]
+    environment = os.environ | {"PYTHONPATH": str(ROOT / "scripts")}
+    started = time.monotonic()
+    with subprocess.Popen(
+        command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        while not (path.parent / "waiting").exists():
+            assert process.poll() is None
+            assert time.monotonic() < started + 50
+            time.sleep(0.05)
+        process.send_signal(number)
+        _, said = process.communicate(timeout=30)
+    assert process.returncode == 4
+    assert "Traceback" not in said
+    assert "ladder: 2 of 5 processes came to their end, kept in " in said
+    assert json.loads(output.read_text())["rows"]["noisy"]["processes"] == 2
+
+
+@pytest.mark.parametrize(
+    ("context", "told"),
+    [
+        ({"gpu_name": "NVIDIA A100"}, "different gpu_name: NVIDIA H200 in {0}, NVIDIA A100 in {1}"),
+        ({"git_commit": "def"}, "different git_commit: abc in {0}, def in {1}"),
+        ({"cache_mode": "warm"}, "different cache_mode: cold in {0}, warm in {1}"),
+        ({"emulated": "true"}, "{1}: holds no times to compare"),
+    ],
+)
+def test_what_is_not_the_same_program_is_refused(tmp_path, capsys, context, told):
+    contexts = ({"git_commit": "abc"}, {"git_commit": "abc"} | context)
+    files = [
+        str(suite.write(tmp_path / f"{i}.json", document({"x": timed(10)}, **values)))
+        for i, values in enumerate(contexts)
+    ]
+    assert main(["noise", "--from", *files, "-o", str(tmp_path / "noise.json")]) == 5
+    assert capsys.readouterr().err == f"ladder: {told.format(*files)}\n"
+    assert not (tmp_path / "noise.json").exists()
+
+
+def test_wrong_usage_is_told_in_a_line(runs, program, tmp_path, capsys):
+    path = str(program(0))
+    for arguments, told in (
+        ([], "noise: either a program to run, or --from and its results"),
+        ([path, "--from", *runs], "noise: either a program to run, or --from and its results"),
+        (["--from", runs[0]], "noise is what differs between results: it takes two files or more"),
+        (["--from", *runs, "--filter", "once"], "no row was measured in two of the results"),
+        ([path, "--", "--benchmark_out=x"], "--benchmark_out=x: there are --output and --filter"),
+        ([str(tmp_path / "none")], f"{tmp_path / 'none'}: No such file or directory"),
+    ):
+        assert main(["noise", "-o", str(tmp_path / "n.json"), *arguments]) == 2
+        assert told in capsys.readouterr().err
+    assert not any(tmp_path.glob("n.json*"))
+
+
+@pytest.fixture
+def compared(runs, tmp_path, capsys):
+    """Compare two times of a row of that noise; return exit code, verdict and reason."""
+    noise = str(tmp_path / "noise.json")
+    assert main(["noise", "--from", *runs, "-o", noise]) == 0
+    capsys.readouterr()
+
+    def compare(name: str, base: float, head: float, **context: str) -> tuple[int, str, str]:
+        files = [
+            str(suite.write(tmp_path / f"side-{i}.json", document({name: timed(us)}, **context)))
+            for i, us in enumerate((base, head))
+        ]
+        code = main(["compare", *files, "--noise", noise, "--format", "json"])
+        out = capsys.readouterr().out
+        (change,) = json.loads(out)["changes"] if out else [{"verdict": "", "reason": ""}]
+        return code, change["verdict"], change["reason"]
+
+    return compare
+
+
+def test_a_change_counts_only_beyond_the_noise_of_its_row(compared):
+    assert compared("noisy", 10, 10.3) == (0, "SAME", "within the noise of this row, 4.0%")
+    assert compared("noisy", 10, 10.5) == (1, "SLOWER", "")
+    assert compared("quiet", 10, 10.3) == (1, "SLOWER", "")
+    assert compared("quiet", 10, 10.05) == (0, "SAME", "")  # the threshold stays
+    assert compared("new", 10, 10.3) == (1, "SLOWER", "")  # of unknown noise
+
+
+def test_noise_of_another_gpu_or_cache_mode_is_refused(compared):
+    assert compared("noisy", 10, 10.3, gpu_name="NVIDIA A100")[0] == 5
+    assert compared("noisy", 10, 10.3, cache_mode="warm")[0] == 5
+
+
+@pytest.mark.parametrize(
+    "text", ["{}", '{"context": {}, "rows": {"x": {}}}', '{"context": {}, "rows": [1]}', "[]", ""]
+)
+def test_a_file_that_is_no_noise_is_named(runs, tmp_path, capsys, text):
+    file = tmp_path / "noise.json"
+    file.write_text(text)
+    assert main(["compare", runs[0], runs[1], "--noise", str(file)]) == 3
+    assert capsys.readouterr().err.startswith(f"ladder: {file}: ")
+
+
+@pytest.mark.parametrize("floor", ["-1", "NaN", "Infinity", '"wide"'])
+def test_a_floor_that_is_no_fraction_is_refused(runs, tmp_path, capsys, floor):
+    file = tmp_path / "noise.json"
+    file.write_text('{"context": {}, "rows": {"x": {"floor": %s}}}' % floor)  # noqa: UP031
+    assert main(["compare", runs[0], runs[1], "--noise", str(file)]) == 3
+    assert capsys.readouterr().err.startswith(f"ladder: {file}: ")
