@@ -21,8 +21,8 @@ DETAILS, NOISE = "details.json", "noise.json"
 def find(paths: Iterable[str | PathLike[str]]) -> list[Path]:
     """List the files, and every *.json below the directories, each once and in order.
 
-    Files named `DETAILS` or `NOISE` are left out of directories. Raises ResultError for a directory without
-    any file.
+    Files named `DETAILS` or `NOISE` are left out of directories. Raises ResultError for a directory
+    without any file.
     """
     found: dict[Path, Path] = {}
     for path in map(Path, paths):
