@@ -28,7 +28,9 @@ std::string to_json(const Rung& rung) {
   std::string json = "{\"name\":" + quoted(rung.name) + ",\"idea\":" + quoted(rung.idea) +
                      ",\"role\":" + quoted(kRoles[static_cast<int>(rung.role)]) +
                      ",\"precision\":" + quoted(rung.precision);
-  if (!rung.sweep.axis.empty()) json += ",\"sweep\":" + quoted(rung.sweep.axis);
+  if (!rung.moves.empty()) json += ",\"moves\":" + quoted(rung.moves);
+  if (!rung.sweeps.empty())
+    json += ",\"sweeps\":" + array(rung.sweeps, [](const Sweep& s) { return quoted(s.axis.name); });
   return json + '}';
 }
 

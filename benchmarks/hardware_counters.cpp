@@ -29,6 +29,7 @@ constexpr Metric kMetrics[] = {
     {"issued", "smsp__inst_issued.sum"},
     {"warp_instructions", "smsp__inst_executed.sum"},
     {"thread_instructions", "smsp__thread_inst_executed.sum"},
+    {"thread_instructions_on", "smsp__thread_inst_executed_pred_on.sum"},
     {"ffma", "smsp__sass_thread_inst_executed_op_ffma_pred_on.sum"},
     {"fadd", "smsp__sass_thread_inst_executed_op_fadd_pred_on.sum"},
     {"fmul", "smsp__sass_thread_inst_executed_op_fmul_pred_on.sum"},
@@ -53,7 +54,6 @@ constexpr Metric kMetrics[] = {
     {"global_atomic_sectors", "l1tex__t_sectors_pipe_lsu_mem_global_op_atom.sum"},
     {"global_atomic_sectors", "l1tex__t_sectors_pipe_lsu_mem_global_op_red.sum"},
 
-    {"shared_wavefronts", "l1tex__data_pipe_lsu_wavefronts_mem_shared.sum"},
     {"shared_load_requests", "smsp__inst_executed_op_shared_ld.sum"},
     {"shared_load_wavefronts", "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum"},
     {"shared_load_conflicts", "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum"},
@@ -94,11 +94,10 @@ constexpr const char* kReported[] = {"l1_bytes",
                                      "dram_read_bytes",
                                      "dram_write_bytes",
                                      "warp_instructions",
-                                     "shared_wavefronts",
                                      "bulk_copy_bytes",
                                      "distributed_requests",
-                                     "shared_load_conflicts",
                                      "distributed_sectors",
+                                     "shared_load_conflicts",
                                      "shared_store_conflicts",
                                      "shared_atomic_conflicts"};
 
@@ -116,8 +115,9 @@ struct Ratio {
 };
 constexpr Ratio kRatios[] = {
     {"issue_utilisation", "issued", "scheduler_cycles"},
-    {"tensor_utilisation", "tensor_cycles", "sm_cycles"},
+    {"tensor_utilisation", "tensor_cycles", "scheduler_cycles"},
     {"active_lanes", "thread_instructions", "warp_instructions"},
+    {"predicated_on_lanes", "thread_instructions_on", "warp_instructions"},
     {"l2_atomic_utilisation", "l2_atomic_cycles", "l2_cycles"},
 };
 
@@ -268,14 +268,25 @@ std::string chip_of(const Device& device) {
   return chip.pChipName;
 }
 
+// The driver is asked for by name: a program that is linked to it does not start without one.
+CUcontext current_context() {
+  void* function = nullptr;
+  cudaDriverEntryPointQueryResult found{};
+  ladders::check(cudaFree(nullptr), "a CUDA context");  // there is one from here on
+  ladders::check(cudaGetDriverEntryPointByVersion("cuCtxGetCurrent", &function, 12000,
+                                                  cudaEnableDefault, &found),
+                 "cuCtxGetCurrent");
+  CUcontext context = nullptr;
+  if (!function || reinterpret_cast<decltype(&cuCtxGetCurrent)>(function)(&context) != CUDA_SUCCESS)
+    throw NoCounters("no CUDA context to count in");
+  return context;
+}
+
 // While it lives, the GPU is in a state to count, which may slow what else it does.
 class Range {
  public:
   Range() {
-    CUcontext context = nullptr;
-    if (cuCtxGetCurrent(&context) != CUDA_SUCCESS || !context)
-      throw NoCounters("no CUDA context to count in");
-    auto enable = PARAMETERS(CUpti_RangeProfiler_Enable, .ctx = context);
+    auto enable = PARAMETERS(CUpti_RangeProfiler_Enable, .ctx = current_context());
     CALL(cuptiRangeProfilerEnable, enable);
     object_ = enable.pRangeProfilerObject;
   }

@@ -19,9 +19,10 @@ Case::Case(const std::vector<Axis>& axes, const Shape& shape) {
   }
 }
 
-Case Case::with(const std::string& axis, int64_t value) const {
+Case Case::with(const Axis& axis, int64_t value) const {
+  const Case added({axis}, {value});
   Case result = *this;
-  result.entries_.push_back({axis, std::to_string(value), value});
+  result.entries_.push_back(added.entries_.front());
   return result;
 }
 
@@ -85,6 +86,25 @@ std::string Row::name() const {
   return ladder->name + "/" + rung->name + (axes.empty() ? "" : "/" + axes);
 }
 
+namespace {
+
+// `shape` with every combination of the values that a rung sweeps.
+std::vector<Case> swept(const Case& shape, const Rung& rung, Shapes shapes) {
+  std::vector<Case> points = {shape};
+  for (const Sweep& sweep : rung.sweeps) {
+    const auto& values = shapes == Shapes::tested                          ? sweep.tested
+                         : shapes == Shapes::small && !sweep.small.empty() ? sweep.small
+                                                                           : sweep.measured;
+    std::vector<Case> longer;
+    for (const Case& point : points)
+      for (const int64_t value : values) longer.push_back(point.with(sweep.axis, value));
+    points = longer;
+  }
+  return points;
+}
+
+}  // namespace
+
 std::vector<Row> rows(const Ladder& ladder, Shapes shapes) {
   std::vector<Row> result;
   const auto& all = shapes == Shapes::measured ? ladder.measured
@@ -92,11 +112,9 @@ std::vector<Row> rows(const Ladder& ladder, Shapes shapes) {
                                                : ladder.tested;
   for (const Shape& values : all) {
     const Case shape(ladder.axes, values);
-    for (const Rung& rung : ladder.rungs) {
-      if (rung.sweep.axis.empty()) result.push_back({&ladder, &rung, shape, shape});
-      for (int64_t value : shapes == Shapes::tested ? rung.sweep.tested : rung.sweep.measured)
-        result.push_back({&ladder, &rung, shape, shape.with(rung.sweep.axis, value)});
-    }
+    for (const Rung& rung : ladder.rungs)
+      for (const Case& point : swept(shape, rung, shapes))
+        result.push_back({&ladder, &rung, shape, point});
   }
   return result;
 }

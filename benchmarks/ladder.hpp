@@ -34,7 +34,7 @@ using Shape = std::vector<int64_t>;
 class Case {
  public:
   Case(const std::vector<Axis>& axes, const Shape& shape);
-  Case with(const std::string& axis, int64_t value) const;
+  Case with(const Axis& axis, int64_t value) const;
 
   /// The value of an axis; throws std::out_of_range if there is none of that name.
   int64_t operator[](std::string_view axis) const;
@@ -60,6 +60,7 @@ struct LaunchPlan {
 struct Work {
   double flops = 0;
   double bytes_read = 0, bytes_written = 0;
+  double atomics = 0;  ///< counted in a ladder of atomics alone
   double bytes() const { return bytes_read + bytes_written; }
 };
 
@@ -112,10 +113,11 @@ struct Implementation {
 
 enum class Role { step, peer, ceiling };
 
-/// An extra axis that one rung has alone.
+/// An extra axis that one rung has alone; the best of its values stands for the rung.
 struct Sweep {
-  std::string axis;
+  Axis axis;
   std::vector<int64_t> measured, tested;
+  std::vector<int64_t> small = {};  ///< as measured, if empty
 };
 
 /// A row of the table: one idea, one kernel.
@@ -124,9 +126,10 @@ struct Rung {
   std::string idea;  ///< one sentence
   Implementation implementation;
   Role role = Role::step;
-  bool zero_output = false;  ///< the output is zeroed by each launch, inside the time
-  Sweep sweep = {};
-  int compute_capability = 0;  ///< the least needed, 90 for 9.0
+  bool zero_output = false;        ///< the output is zeroed by each launch, inside the time
+  std::vector<Sweep> sweeps = {};  ///< every combination of their values is a row
+  std::string moves = {};          ///< the counter that the idea is to move, empty if none
+  int compute_capability = 0;      ///< the least needed, 90 for 9.0
   /// Why no emulator can run it ("TMA"), or empty: it becomes a skipped row there.
   std::string hardware_only = {};
   /// Why a case cannot run, or empty: it becomes a skipped row with that reason.
@@ -180,8 +183,7 @@ struct Row {
   std::string name() const;
 };
 
-/// The rows of a ladder, case by case, so that rungs to be compared run side by side. Small cases
-/// sweep as the measured ones do.
+/// The rows of a ladder, case by case, so that rungs to be compared run side by side.
 enum class Shapes { measured, small, tested };
 std::vector<Row> rows(const Ladder& ladder, Shapes shapes);
 

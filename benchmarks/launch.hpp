@@ -4,6 +4,7 @@
 #include <cuda_runtime.h>
 
 #include <tuple>
+#include <type_traits>
 #include <utility>
 
 #include "cuda_check.hpp"
@@ -60,14 +61,20 @@ void launch(const LaunchPlan& plan, cudaStream_t stream, void (*kernel)(Paramete
 }
 
 /// The implementation that launches `kernel` on problems of type P, with the tuple that
-/// `arguments(P&)` makes.
+/// `arguments(P&)` or `arguments(P&, plan)` makes.
 template <class P, class Plan, class Arguments, class... Parameters>
 Implementation kernel(void (*kernel)(Parameters...), Plan plan, Arguments arguments) {
   return {.kernel = reinterpret_cast<const void*>(kernel),
           .plan = plan,
           .launch = [=](const LaunchPlan& plan, Problem& problem, cudaStream_t stream) {
-            std::apply([&](auto... values) { launch(plan, stream, kernel, values...); },
-                       arguments(static_cast<P&>(problem)));
+            auto& data = static_cast<P&>(problem);
+            const auto values = [&] {
+              if constexpr (std::is_invocable_v<Arguments, P&, const LaunchPlan&>)
+                return arguments(data, plan);
+              else
+                return arguments(data);
+            }();
+            std::apply([&](auto... value) { launch(plan, stream, kernel, value...); }, values);
           }};
 }
 

@@ -71,6 +71,8 @@ int run(const Options& options) {
   if (benchmark::ReportUnrecognizedArguments(argc, argv.data())) return 2;
 
   configure(options);
+  if (!options.list && !options.partial_file.empty() && !std::ofstream(options.partial_file))
+    throw UsageError("--benchmark_out=" + options.result_file + ": cannot be written");
   std::ofstream details;
   if (!options.list && !options.details_file.empty()) {
     details.open(partial(options.details_file));

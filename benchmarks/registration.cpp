@@ -43,6 +43,8 @@ void set_times(benchmark::UserCounters& counters, const Row& row, Study& study,
     counters["flops_per_second"] = Counter(done.flops, Counter::kIsIterationInvariantRate);
   if (done.bytes() > 0)
     counters["bytes_per_second"] = Counter(done.bytes(), Counter::kIsIterationInvariantRate);
+  if (done.atomics > 0)
+    counters["atomics_per_second"] = Counter(done.atomics, Counter::kIsIterationInvariantRate);
   if (done.flops > 0 && done.bytes() > 0)
     counters["arithmetic_intensity"] = done.flops / done.bytes();
   if (const auto ceiling = study.ceiling(row))
@@ -133,9 +135,10 @@ std::vector<std::string> counter_names() {
   const auto add = [&](const std::string& name) {
     if (std::ranges::find(names, name) == names.end()) names.push_back(name);
   };
-  for (const char* name : {"arithmetic_intensity", "bytes_per_second", "flops_per_second",
-                           "median_seconds", "min_seconds", "percent_of_ceiling", "q1_seconds",
-                           "q3_seconds", "samples", "sm_clock_hz", "throttled"})
+  for (const char* name :
+       {"arithmetic_intensity", "atomics_per_second", "bytes_per_second", "flops_per_second",
+        "median_seconds", "min_seconds", "percent_of_ceiling", "q1_seconds", "q3_seconds",
+        "samples", "sm_clock_hz", "throttled"})
     if (!kEmulated) add(name);
   for (const std::string& name : counted_names()) add(name);
   for (const Ladder& ladder : catalogue())

@@ -137,6 +137,7 @@ std::optional<double> Study::ceiling(const Row& row) {
   const std::string& path = row.ladder->ceiling;
   if (path.empty() || !row.rung->precision.empty()) return std::nullopt;
   const size_t slash = path.find('/');
+  double best = 0;  // of its sweep
   for (const Ladder& ladder : catalogue()) {
     if (ladder.name != path.substr(0, slash)) continue;
     // A small row has the same roofs as any other; only a ceiling at its own case is small too.
@@ -146,6 +147,7 @@ std::optional<double> Study::ceiling(const Row& row) {
     for (const Row& candidate : candidates) {
       const bool same_case = &ladder != row.ladder || candidate.shape.name() == row.shape.name();
       if (candidate.rung->name != path.substr(slash + 1) || !same_case) continue;
+      if (!skip_reason(candidate, device_).empty()) continue;
       const std::string name = candidate.name();
       if (!ceilings_.contains(name)) try {
           measure(candidate);
@@ -155,11 +157,11 @@ std::optional<double> Study::ceiling(const Row& row) {
                        error.what());
           ceilings_[name] = std::nullopt;
         }
-      if (!ceilings_[name]) return std::nullopt;
-      return speed(candidate, *ceilings_[name], row.ladder->quantity);
+      if (ceilings_[name])
+        best = std::max(best, speed(candidate, *ceilings_[name], row.ladder->quantity));
     }
   }
-  return std::nullopt;
+  return best > 0 ? std::optional(best) : std::nullopt;
 }
 
 }  // namespace ladders

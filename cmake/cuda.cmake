@@ -11,13 +11,18 @@ if(NOT CMAKE_CUDA_COMPILER)
 endif()
 
 if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
-  # The GPU that is here, or Hopper where there is none: `native` fails without a device.
-  execute_process(COMMAND nvidia-smi -L OUTPUT_VARIABLE gpus ERROR_QUIET RESULT_VARIABLE status)
-  if(status EQUAL 0 AND gpus MATCHES "GPU 0")
-    set(CMAKE_CUDA_ARCHITECTURES native)
-  else()
-    set(CMAKE_CUDA_ARCHITECTURES 90)
+  # The GPUs that are here, or Hopper where there are none. Not `native`, which fails without one and
+  # leaves out what only Hopper has.
+  execute_process(COMMAND nvidia-smi --query-gpu=compute_cap --format=csv,noheader
+    OUTPUT_VARIABLE gpus ERROR_QUIET RESULT_VARIABLE status)
+  string(REGEX MATCHALL "[0-9]+\\.[0-9]" gpus "${gpus}")
+  if(NOT status EQUAL 0 OR NOT gpus)
+    set(gpus 9.0)
   endif()
+  list(TRANSFORM gpus REPLACE "\\." "")
+  list(TRANSFORM gpus REPLACE "^90$" 90a)
+  list(REMOVE_DUPLICATES gpus)
+  set(CMAKE_CUDA_ARCHITECTURES ${gpus})
 endif()
 enable_language(CUDA)
 

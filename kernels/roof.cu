@@ -1,157 +1,23 @@
 // SPDX-License-Identifier: MIT
 //
 // Roofs: what this GPU can do at most, measured. The other ladders are drawn against these, since
-// a datasheet's peak is nobody's to reach and a measured one is.
-
-#include <bit>
+// a datasheet's peak is nobody's to reach and a measured one is. How wide a load is best, how many
+// of them in flight, and how many blocks, differs from GPU to GPU and from roof to roof: each is
+// the best of a sweep.
 
 #include "catalogue.hpp"
-#include "device.cuh"
-#include "inputs.cuh"
-#include "verify.cuh"
+#include "roof_arithmetic.cuh"
+#include "roof_atomics.cuh"
+#include "roof_memory.cuh"
 
 namespace ladders {
-namespace {
 
-struct Bits {
-  __device__ unsigned operator()(size_t i) const { return random_bits(i); }
-};
-
-class Roof : public Problem {
- public:
-  Roof(const Case& c, const Device& device)
-      : in(size_t(c["size"]) << 18),
-        out(std::max(in.size(), size_t(device.sms) * device.threads_per_sm)),
-        threads(size_t(device.sms) * device.threads_per_sm),
-        iterations(static_cast<int>(4 * c["size"])) {
-    generate(in.data(), in.size(), Bits{});
-  }
-  Memory output() const override { return {out.data(), out.bytes()}; }
-
-  const DeviceBuffer<unsigned> in, out;
-  const size_t threads;  // that the device can hold at once: each of them has an output
-  const int iterations;
-};
-
-void copy(Roof& roof, cudaStream_t stream) {
-  check(cudaMemcpyAsync(roof.out.data(), roof.in.data(), roof.in.bytes(), cudaMemcpyDeviceToDevice,
-                        stream),
-        "cudaMemcpyAsync");
-}
-
-Verdict check_copy(const Roof& roof) {
-  const unsigned* out = roof.out.data();
-  const auto wrong =
-      first_wrong(roof.in.size(), [=] __device__(size_t i) { return out[i] == Bits{}(i); });
-  return {.wrong = wrong ? "word " + std::to_string(*wrong) : ""};
-}
-
-// 16-byte loads, four in flight, as at the top of the reduction: nothing is left but reading. The
-// sum of each thread goes out, so that no load can be dropped.
-__global__ void dram_read(const unsigned* __restrict__ in, size_t words,
-                          unsigned* __restrict__ sums) {
-  constexpr int kFlight = 4;
-  const auto* wide = reinterpret_cast<const uint4*>(in);
-  const size_t thread = blockIdx.x * size_t{blockDim.x} + threadIdx.x;
-  const size_t count = words / 4, stride = size_t{gridDim.x} * blockDim.x;
-  unsigned sum = 0;
-  size_t i = thread;
-  for (; i + (kFlight - 1) * stride < count; i += kFlight * stride) {
-    uint4 v[kFlight];
-#pragma unroll
-    for (int j = 0; j < kFlight; ++j) v[j] = wide[i + j * stride];
-#pragma unroll
-    for (int j = 0; j < kFlight; ++j) sum += v[j].x + v[j].y + v[j].z + v[j].w;
-  }
-  for (; i < count; i += stride) {
-    const uint4 v = wide[i];
-    sum += v.x + v.y + v.z + v.w;
-  }
-  sums[thread] = sum;
-}
-
-Verdict check_read(const Roof& roof) {
-  const unsigned *in = roof.in.data(), *sums = roof.out.data();
-  // Halves of words add up exactly in FP64; whole ones would not.
-  const auto sum_of = [](const unsigned* words, size_t n) {
-    const double low =
-        fold(n, [=] __device__(size_t i) { return static_cast<double>(words[i] & 0xFFFF); }).sum;
-    const double high =
-        fold(n, [=] __device__(size_t i) { return static_cast<double>(words[i] >> 16); }).sum;
-    return static_cast<uint32_t>(static_cast<uint64_t>(low) + (static_cast<uint64_t>(high) << 16));
-  };
-  if (sum_of(in, roof.in.size()) != sum_of(sums, roof.threads))
-    return {.wrong = "sum of all words"};
-  return {};
-}
-
-// Every warp loads 32 neighbouring words again and again: one wavefront of 128 bytes a request.
-constexpr unsigned kBlock = 512;
-__global__ void shared_memory(unsigned* out, int iterations) {
-  __shared__ unsigned words[kBlock];
-  volatile unsigned* mine = words + threadIdx.x;
-  *mine = threadIdx.x;
-  unsigned sum = 0;
-#pragma unroll 32
-  for (int i = 0; i < iterations; ++i) sum += *mine;
-  out[blockIdx.x * kBlock + threadIdx.x] = sum;
-}
-
-Verdict check_shared(const Roof& roof) {
-  const std::vector<unsigned> sums = to_host(roof.out.data(), roof.threads);
-  for (size_t i = 0; i < sums.size(); ++i)
-    if (sums[i] != unsigned(roof.iterations) * (i % kBlock))
-      return {.wrong = "thread " + std::to_string(i)};
-  return {};
-}
-
-// 16 independent chains of multiply-adds a thread: no memory, and none waits for the one before.
-// x = b - x alternates between two numbers of full mantissas: it stays finite, and the multipliers
-// toggle, as a constant's would not. Each thread starts elsewhere, or the compiler for Blackwell
-// would do the work once a warp, on the uniform datapath.
-constexpr int kChains = 16;
-constexpr float kFactor = -1.0f, kTerm = 1.2345678f;
-__global__ void fma(float* out, int iterations, float a, float b) {
-  float x[kChains];
-#pragma unroll
-  for (int c = 0; c < kChains; ++c) x[c] = static_cast<float>(threadIdx.x + c);
-#pragma unroll 8
-  for (int i = 0; i < iterations; ++i)
-#pragma unroll
-    for (int c = 0; c < kChains; ++c) x[c] = fmaf(x[c], a, b);
-  float sum = 0;
-#pragma unroll
-  for (int c = 0; c < kChains; ++c) sum += x[c];
-  out[blockIdx.x * blockDim.x + threadIdx.x] = sum;
-}
-
-Verdict check_fma(const Roof& roof) {
-  std::vector<float> expected(kBlock);
-  for (unsigned thread = 0; thread < kBlock; ++thread)
-    for (unsigned c = 0; c < kChains; ++c) {
-      float x = static_cast<float>(thread + c);
-      for (int i = 0; i < roof.iterations; ++i) x = std::fma(x, kFactor, kTerm);
-      expected[thread] += x;
-    }
-  const std::vector<unsigned> sums = to_host(roof.out.data(), roof.threads);
-  for (size_t i = 0; i < sums.size(); ++i)
-    if (const float sum = std::bit_cast<float>(sums[i]); sum != expected[i % kBlock])
-      return {.wrong = std::to_string(sum) + " instead of " + std::to_string(expected[i % kBlock]) +
-                       " in thread " + std::to_string(i)};
-  return {};
-}
-
-LaunchPlan all_threads(const Case&, const Device& device, const void*) {
-  return {.grid = static_cast<unsigned>(device.sms * device.threads_per_sm) / kBlock,
-          .block = kBlock};
-}
-
-double threads(const Device& device) { return double(device.sms) * device.threads_per_sm; }
-
-}  // namespace
-
-// One axis says how much: MiB a buffer for DRAM, a quarter of the iterations for the loops on chip.
 Ladder roof() {
+  const auto reads = [](const Case& c, const Device&) { return Work{.bytes_read = bytes(c)}; };
+  const auto writes = [](const Case& c, const Device&) { return Work{.bytes_written = bytes(c)}; };
+  const auto copies = [](const Case& c, const Device&) {
+    return Work{.bytes_read = bytes(c), .bytes_written = bytes(c)};
+  };
   return {
       .name = "roof",
       .title = "Measured roofs",
@@ -159,63 +25,145 @@ Ladder roof() {
       .input = "random bits",
       .error_unit = "exact",
       .axes = {{"size"}},
-      .measured = {{2048}},
+      .measured = {{4096}},
       .small = {{2}},
       .tested = {{2}, {8}},
-      .headline = {2048},
+      .headline = {4096},
       .small_headline = {2},
       .problem = [](const Case& c,
                     const Device& device) { return std::make_unique<Roof>(c, device); },
       .rungs =
           {
-              {.name = "dram_copy",
+              {.name = "memcpy",
                .idea = "cudaMemcpy from device to device, bytes read and written.",
                .implementation = checked(library<Roof>(copy), check_copy),
                .role = Role::ceiling,
-               .work =
-                   [](const Case& c, const Device&) {
-                     const double bytes = double(c["size"]) * (1 << 20);
-                     return Work{.bytes_read = bytes, .bytes_written = bytes};
-                   }},
-              {.name = "dram_read",
-               .idea = "16-byte loads, four in flight a thread, nothing written but one sum each.",
-               .implementation = checked(kernel<Roof>(dram_read, all_threads,
-                                                      [](Roof& r) {
-                                                        return std::tuple(r.in.data(), r.in.size(),
-                                                                          r.out.data());
-                                                      }),
-                                         check_read),
+               .work = copies},
+              {.name = "dram_copy",
+               .idea = "A kernel's copy, bytes read and written.",
                .role = Role::ceiling,
+               .sweeps = kDramSweeps,
+               .choose = [](const Case& c) { return checked(dram_copy_at(c), check_copy); },
+               .work = copies},
+              {.name = "dram_read",
+               .idea = "Loads alone, but for the sum of each warp.",
+               .role = Role::ceiling,
+               .sweeps = kDramSweeps,
+               .choose = [](const Case& c) { return checked(dram_read_at(c), check_read); },
+               .work = reads},
+              {.name = "dram_write",
+               .idea = "Stores alone.",
+               .role = Role::ceiling,
+               .sweeps = kDramSweeps,
+               .choose = [](const Case& c) { return checked(dram_write_at(c), check_write); },
+               .work = writes},
+              {.name = "l2_read",
+               .idea = "A working set of so many MiB, loaded again and again past the L1.",
+               .role = Role::ceiling,
+               .sweeps = {{.axis = {"mebibytes"},
+                           .measured = {8, 16, 24, 32, 40, 48, 56, 64, 96},
+                           .tested = {1, 2},
+                           .small = {2}},
+                          {.axis = {"blocks"}, .measured = {4, 8}, .tested = {4}, .small = {4}}},
+               .choose = l2_read_at,
                .work =
-                   [](const Case& c, const Device&) {
-                     return Work{.bytes_read = double(c["size"]) * (1 << 20)};
+                   [](const Case& c, const Device& device) {
+                     return Work{.bytes_read = 4. * kL2TileWords * double(c["blocks"]) *
+                                               device.sms * l2_repetitions(iterations(c))};
                    }},
               {.name = "shared_memory",
-               .idea = "Each warp loads 32 neighbouring words again and again: 128 bytes a "
+               .idea = "Each warp loads 32 neighbouring vectors again and again: 128 bytes a "
                        "wavefront.",
-               .implementation = checked(
-                   kernel<Roof>(shared_memory, all_threads,
-                                [](Roof& r) { return std::tuple(r.out.data(), r.iterations); }),
-                   check_shared),
                .role = Role::ceiling,
+               .sweeps = {{.axis = {"bytes"},
+                           .measured = {4, 8, 16},
+                           .tested = {4, 8, 16},
+                           .small = {4}}},
+               .choose = shared_memory_at,
                .work =
                    [](const Case& c, const Device& device) {
-                     return Work{.bytes_read = 4 * threads(device) * 4 * double(c["size"])};
+                     return Work{.bytes_read =
+                                     double(c["bytes"]) * threads(device) * iterations(c)};
+                   }},
+              {.name = "distributed_shared_memory",
+               .idea = "Each block loads from the others of its cluster in turn, over the "
+                       "SM-to-SM network.",
+               .role = Role::ceiling,
+               .sweeps =
+                   {{.axis = {"cluster"},
+                     .measured = {2, 4, 8, 16},
+                     .tested = {2, 3, 16},
+                     .small = {2, 8}},
+                    {.axis = {"bytes"}, .measured = {4, 16}, .tested = {4, 16}, .small = {4}}},
+               .compute_capability = 90,
+               .choose = distributed_at,
+               .work =
+                   [](const Case& c, const Device& device) {
+                     const auto grid = clusters(c, device, distributed_at(c).kernel).grid.x;
+                     return Work{.bytes_read = double(c["bytes"]) * kRemoteFlight * kRemoteBlock *
+                                               grid * remote_iterations(iterations(c))};
                    }},
               {.name = "fma",
-               .idea = "16 independent chains of FP32 multiply-adds a thread, no memory.",
-               .implementation = checked(kernel<Roof>(fma, all_threads,
-                                                      [](Roof& r) {
-                                                        return std::tuple(
-                                                            reinterpret_cast<float*>(r.out.data()),
-                                                            r.iterations, kFactor, kTerm);
-                                                      }),
-                                         check_fma),
+               .idea = "Independent chains of FP32 multiply-adds in each thread, no memory.",
                .role = Role::ceiling,
+               .sweeps =
+                   {{.axis = {"chains"}, .measured = {8, 16}, .tested = {8, 16}, .small = {16}}},
+               .choose = fma_at,
                .work =
                    [](const Case& c, const Device& device) {
-                     return Work{.flops = 2. * kChains * threads(device) * 4 * double(c["size"])};
+                     return Work{.flops =
+                                     2. * double(c["chains"]) * threads(device) * iterations(c)};
                    }},
+              {.name = "tf32",
+               .idea = "TF32 matrix multiply-adds on tensor cores, operands on the SM.",
+               .role = Role::ceiling,
+               .sweeps = kTensorSweeps,
+               .compute_capability = 80,
+               .hardware_only = "tensor cores, in PTX",
+               .skip = no_wgmma,
+               .precision = "tf32",
+               .choose = tensor_at<Tf32>,
+               .work = tensor_work<Tf32>},
+              {.name = "bf16",
+               .idea = "BF16 matrix multiply-adds on tensor cores, operands on the SM.",
+               .role = Role::ceiling,
+               .sweeps = kTensorSweeps,
+               .compute_capability = 80,
+               .hardware_only = "tensor cores, in PTX",
+               .skip = no_wgmma,
+               .precision = "bf16",
+               .choose = tensor_at<Bf16>,
+               .work = tensor_work<Bf16>},
+              {.name = "shared_atomics_same",
+               .idea = "Additions to one word of the block's shared memory.",
+               .implementation = shared_atomics_on(0),
+               .role = Role::ceiling,
+               .sweeps = kBlocksSweep,
+               .work = shared_atomics_work},
+              {.name = "shared_atomics_spread",
+               .idea = "Additions to neighbouring words of shared memory, no two lanes in a bank.",
+               .implementation = shared_atomics_on(kSharedWords - 1),
+               .role = Role::ceiling,
+               .sweeps = kBlocksSweep,
+               .work = shared_atomics_work},
+              {.name = "global_atomics_same",
+               .idea = "Additions to one word in global memory.",
+               .implementation = global_atomics_on<same>(),
+               .role = Role::ceiling,
+               .sweeps = kBlocksSweep,
+               .work = global_atomics_work<same>},
+              {.name = "global_atomics_spread",
+               .idea = "Additions to neighbouring words in global memory.",
+               .implementation = global_atomics_on<spread>(),
+               .role = Role::ceiling,
+               .sweeps = kBlocksSweep,
+               .work = global_atomics_work<spread>},
+              {.name = "global_atomics_scattered",
+               .idea = "Additions to words of global memory all over 4 MiB of it.",
+               .implementation = global_atomics_on<scattered>(),
+               .role = Role::ceiling,
+               .sweeps = kBlocksSweep,
+               .work = global_atomics_work<scattered>},
           },
   };
 }

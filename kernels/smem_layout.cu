@@ -124,6 +124,9 @@ Rung rung(std::string name, std::string idea, bool dynamic = false) {
               checked<Tiles>(dynamic ? kernel<Tiles>(dynamic_tile<Layout>, plan_dynamic<Layout>)
                                      : kernel<Tiles>(static_tile<Layout>, plan<Layout>),
                              [](const Tiles& tiles) { return tiles.compare<Layout>(); }),
+          .moves = Layout::wavefronts(Layout::kRead) > 1 || Layout::wavefronts(Layout::kWrite) == 1
+                       ? "shared_load_wavefronts_per_request"
+                       : "shared_store_wavefronts_per_request",
           .predictions = {{"predicted_store_wavefronts", Layout::wavefronts(Layout::kWrite)},
                           {"predicted_load_wavefronts", Layout::wavefronts(Layout::kRead)}}};
 }

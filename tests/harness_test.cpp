@@ -33,9 +33,9 @@ TEST(Case, IsNamedByItsAxesInOrder) {
   const std::vector<Axis> axes = {{"bins"}, {.name = "kind", .labels = {"flat", "steep"}}};
   const Case c(axes, {256, 1});
   EXPECT_EQ(c.name(), "bins:256/kind:steep");
-  EXPECT_EQ(c.with("cluster", 4).name(), "bins:256/kind:steep/cluster:4");
+  EXPECT_EQ(c.with({"cluster"}, 4).name(), "bins:256/kind:steep/cluster:4");
   EXPECT_EQ(c["kind"], 1);
-  EXPECT_EQ(c.with("cluster", 4)["cluster"], 4);
+  EXPECT_EQ(c.with({"cluster"}, 4)["cluster"], 4);
   EXPECT_THROW(c["cluster"], std::out_of_range);
   EXPECT_EQ(Case({}, {}).name(), "");
   EXPECT_THROW(Case(axes, {1}), std::invalid_argument);
@@ -48,7 +48,7 @@ TEST(Rows, RunCaseByCaseAndSweepByValue) {
                 .measured = {{1}, {2}},
                 .small = {{3}},
                 .tested = {{7}},
-                .rungs = {{.name = "a"}, {.name = "b", .sweep = {"cluster", {2, 4}, {8}}}}};
+                .rungs = {{.name = "a"}, {.name = "b", .sweeps = {{{"cluster"}, {2, 4}, {8}}}}}};
   std::vector<std::string> names;
   for (const Row& row : rows(ladder, Shapes::measured)) names.push_back(row.name());
   EXPECT_EQ(names, (std::vector<std::string>{"l/a/n:1", "l/b/n:1/cluster:2", "l/b/n:1/cluster:4",

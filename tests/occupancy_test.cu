@@ -5,6 +5,7 @@
 #include <cuda_occupancy.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 #include <random>
@@ -123,7 +124,9 @@ std::map<const void*, Kernel> kernels(const Device& device) {
     for (const Row& row : rows(ladder, Shapes::tested)) {
       const void* kernel = row.rung->at(row.point).kernel;
       if (kernel == nullptr || row.rung->compute_capability > device.compute_capability) continue;
-      result[kernel] = {ladder.name + "/" + row.rung->name, row.rung->sweep.axis == "cluster"};
+      const bool clusters = std::ranges::any_of(
+          row.rung->sweeps, [](const Sweep& sweep) { return sweep.axis.name == "cluster"; });
+      result[kernel] = {ladder.name + "/" + row.rung->name, clusters};
     }
   return result;
 }

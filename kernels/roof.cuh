@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: MIT
+//
+// What the measured roofs share: buffers, launches, vectors, sums.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "device.cuh"
+#include "inputs.cuh"
+#include "launch.hpp"
+#include "verify.cuh"
+
+namespace ladders {
+namespace {
+
+struct Bits {
+  __device__ unsigned operator()(size_t i) const { return random_bits(i); }
+};
+
+// One axis says how much: MiB a buffer for DRAM, half the iterations for the loops on chip.
+class Roof : public Problem {
+ public:
+  Roof(const Case& c, const Device& device)
+      : words(size_t(c["size"]) << 18),
+        threads(size_t(device.sms) * device.threads_per_sm),
+        iterations(static_cast<int>(2 * c["size"])),
+        out(std::max(words, kOutputs * threads)) {}
+  Memory output() const override { return {out.data(), out.bytes()}; }
+
+  // Filled when a rung first reads it.
+  const unsigned* in() {
+    if (in_.size() == 0) {
+      in_ = DeviceBuffer<unsigned>(words);
+      generate(in_.data(), words, Bits{});
+    }
+    return in_.data();
+  }
+
+  static constexpr int kOutputs = 64;  // of a thread at most
+  const size_t words;                  // that are read, or written
+  const size_t threads;                // that the device can hold at once
+  const int iterations;
+  const DeviceBuffer<unsigned> out;
+  size_t sums = 0;  // of words read, in `out`: how many there are
+  int blocks = 0;
+
+ private:
+  DeviceBuffer<unsigned> in_;
+};
+
+constexpr size_t kMiB = 1 << 20;
+double bytes(const Case& c) { return double(c["size"]) * kMiB; }
+double threads(const Device& device) { return double(device.sms) * device.threads_per_sm; }
+double iterations(const Case& c) { return 2 * double(c["size"]); }
+
+// `make` of the integral constant among Values that is `value`: an axis as a template argument.
+template <int... Values, class Make>
+Implementation pick(int64_t value, Make make) {
+  Implementation picked;
+  ((value == Values && (picked = make(std::integral_constant<int, Values>{}), true)) || ...);
+  return picked;
+}
+
+template <int kBytes>
+struct VectorOf;
+template <>
+struct VectorOf<4> {
+  using Type = unsigned;
+};
+template <>
+struct VectorOf<8> {
+  using Type = uint2;
+};
+template <>
+struct VectorOf<16> {
+  using Type = uint4;
+};
+template <int kBytes>
+using Vector = typename VectorOf<kBytes>::Type;
+
+__device__ unsigned sum_of(unsigned v) { return v; }
+__device__ unsigned sum_of(uint2 v) { return v.x + v.y; }
+__device__ unsigned sum_of(uint4 v) { return v.x + v.y + v.z + v.w; }
+
+template <class T>
+__device__ T numbered(unsigned first) {
+  if constexpr (sizeof(T) == 4)
+    return first;
+  else if constexpr (sizeof(T) == 8)
+    return {first, first + 1};
+  else
+    return {first, first + 1, first + 2, first + 3};
+}
+
+__device__ unsigned warp_sum(unsigned mine) {
+  for (int offset = 16; offset > 0; offset /= 2) mine += __shfl_xor_sync(~0u, mine, offset);
+  return mine;
+}
+
+constexpr unsigned kBlock = 512;
+
+LaunchPlan all_threads(const Case&, const Device& device, const void*) {
+  return {.grid = static_cast<unsigned>(device.sms * device.threads_per_sm) / kBlock,
+          .block = kBlock};
+}
+
+// The sum of value(i), modulo 2^32. Halves of words add up exactly in FP64; whole ones would not.
+template <class Value>
+uint32_t sum_modulo(size_t n, Value value) {
+  const double low =
+      fold(n, [=] __device__(size_t i) { return static_cast<double>(value(i) & 0xFFFF); }).sum;
+  const double high =
+      fold(n, [=] __device__(size_t i) { return static_cast<double>(value(i) >> 16); }).sum;
+  return static_cast<uint32_t>(static_cast<uint64_t>(low) + (static_cast<uint64_t>(high) << 16));
+}
+
+struct Words {
+  const unsigned* data;
+  __device__ unsigned operator()(size_t i) const { return data[i]; }
+};
+
+}  // namespace
+}  // namespace ladders

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: MIT
+//
+// How fast words are added to, in shared and in global memory.
+//
+// Where to add is a matter of a mask, known when the kernel runs: all to one word, neighbours to
+// neighbours, or anywhere. A known address would be added up in the warp first.
+#pragma once
+
+#include "roof.cuh"
+
+namespace ladders {
+namespace {
+
+enum Pattern { same, spread, scattered };
+
+__device__ unsigned mix(unsigned i) {
+  i *= 0x9E3779B1u;
+  return i ^ i >> 15;
+}
+
+constexpr unsigned kSharedWords = 4096, kAtomicBlock = 1024, kSpreadMask = (1 << 20) - 1;
+constexpr int kAddresses = 4;  // of a thread: found once, so that nothing is left but adding
+__global__ void shared_atomics(unsigned* out, int iterations, unsigned mask) {
+  __shared__ unsigned words[kSharedWords];
+  for (unsigned i = threadIdx.x; i < kSharedWords; i += kAtomicBlock) words[i] = 0;
+  __syncthreads();
+  unsigned at[kAddresses];
+#pragma unroll
+  for (int j = 0; j < kAddresses; ++j) at[j] = (threadIdx.x + j * kAtomicBlock) & mask;
+#pragma unroll 4
+  for (int i = 0; i < iterations; ++i)
+#pragma unroll
+    for (const unsigned word : at) atomicAdd(&words[word], 1u);
+  __syncthreads();
+  unsigned sum = 0;
+  for (unsigned i = threadIdx.x; i < kSharedWords; i += kAtomicBlock) sum += words[i];
+  out[blockIdx.x * kAtomicBlock + threadIdx.x] = sum;
+}
+
+__global__ void global_atomics(unsigned* words, int iterations, unsigned mask, bool anywhere) {
+  const unsigned thread = blockIdx.x * blockDim.x + threadIdx.x, all = gridDim.x * blockDim.x;
+  for (int i = 0; i < iterations; ++i) {
+    const unsigned at = thread + i * all;
+    atomicAdd(&words[(anywhere ? mix(at) : at) & mask], 1u);
+  }
+}
+
+const std::vector<Sweep> kBlocksSweep = {
+    {.axis = {"blocks"}, .measured = {1, 2}, .tested = {1, 2}, .small = {1}}};
+
+LaunchPlan blocks_per_sm(const Case& c, const Device& device, const void*) {
+  const auto grid = static_cast<unsigned>(c["blocks"] * device.sms);
+  return {.grid = grid, .block = kAtomicBlock};
+}
+
+// Fewer where all must queue for one word.
+int global_iterations(double iterations, Pattern pattern) {
+  return std::max(1, static_cast<int>(iterations) / (pattern == same ? 512 : 64));
+}
+int shared_iterations(double iterations) { return std::max(1, static_cast<int>(iterations) / 16); }
+
+Work atomics_work(const Case& c, const Device& device, int iterations) {
+  const double atomics = double(c["blocks"]) * device.sms * kAtomicBlock * iterations;
+  return {.bytes_written = 4 * atomics, .atomics = atomics};
+}
+Work shared_atomics_work(const Case& c, const Device& device) {
+  return atomics_work(c, device, kAddresses * shared_iterations(iterations(c)));
+}
+template <Pattern kPattern>
+Work global_atomics_work(const Case& c, const Device& device) {
+  return atomics_work(c, device, global_iterations(iterations(c), kPattern));
+}
+
+// How many additions must have arrived, modulo 2^32.
+Verdict check_atomics(const Roof& roof, int iterations, uint32_t arrived) {
+  const auto expected = static_cast<uint32_t>(size_t(roof.blocks) * kAtomicBlock * iterations);
+  if (arrived == expected) return {};
+  return {.wrong = std::to_string(arrived) + " additions arrived of " + std::to_string(expected)};
+}
+Verdict check_shared_atomics(const Roof& roof) {
+  return check_atomics(roof, kAddresses * shared_iterations(roof.iterations),
+                       sum_modulo(size_t(roof.blocks) * kAtomicBlock, Words{roof.out.data()}));
+}
+// Onto what poisoning left: -1 in each word.
+template <Pattern kPattern>
+Verdict check_global_atomics(const Roof& roof) {
+  const unsigned* words = roof.out.data();
+  const auto arrived = [=] __device__(size_t i) { return words[i] + 1; };
+  const size_t count = size_t{kPattern == same ? 0 : kSpreadMask} + 1;
+  return check_atomics(roof, global_iterations(roof.iterations, kPattern),
+                       sum_modulo(count, arrived));
+}
+
+Implementation shared_atomics_on(unsigned mask) {
+  return checked(kernel<Roof>(shared_atomics, blocks_per_sm,
+                              [mask](Roof& r, const LaunchPlan& plan) {
+                                r.blocks = static_cast<int>(plan.grid.x);
+                                return std::tuple(r.out.data(), shared_iterations(r.iterations),
+                                                  mask);
+                              }),
+                 check_shared_atomics);
+}
+template <Pattern kPattern>
+Implementation global_atomics_on() {
+  return checked(kernel<Roof>(global_atomics, blocks_per_sm,
+                              [](Roof& r, const LaunchPlan& plan) {
+                                r.blocks = static_cast<int>(plan.grid.x);
+                                return std::tuple(
+                                    r.out.data(), global_iterations(r.iterations, kPattern),
+                                    kPattern == same ? 0 : kSpreadMask, kPattern == scattered);
+                              }),
+                 check_global_atomics<kPattern>);
+}
+
+}  // namespace
+}  // namespace ladders

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: MIT
+//
+// Hardware counters: names that CUPTI knows on every architecture, and what is known of kernels
+// before they are counted.
+#include "hardware_counters.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+
+#include "cuda_check.hpp"
+#include "gpu.hpp"
+#include "ladder.hpp"
+#include "study.hpp"
+
+namespace ladders {
+namespace {
+
+struct Chip {
+  const char* name;
+  int compute_capability;
+};
+
+class EveryArchitecture : public testing::TestWithParam<Chip> {};
+
+TEST_P(EveryArchitecture, HasEveryMetric) {
+  const auto& [chip, capability] = GetParam();
+  try {
+    EXPECT_EQ(unknown_metrics(chip, capability), std::vector<std::string>{});
+  } catch (const NoCounters& reason) {
+    GTEST_SKIP() << reason.what();
+  }
+  // What is left out on one architecture is left out on purpose.
+  std::set<std::string> terms;
+  for (const Metric& metric : metrics(capability)) terms.insert(metric.term);
+  for (const char* term : {"dram_read_bytes", "dram_write_bytes", "l2_sectors", "l1_bytes",
+                           "warp_cycles", "shared_load_wavefronts", "global_load_sectors"})
+    EXPECT_TRUE(terms.contains(term)) << term;
+  EXPECT_EQ(terms.contains("distributed_requests"), capability >= 90);
+}
+
+INSTANTIATE_TEST_SUITE_P(HardwareCounters, EveryArchitecture,
+                         testing::Values(Chip{"GA100", 80}, Chip{"GA102", 86}, Chip{"AD102", 89},
+                                         Chip{"GH100", 90}, Chip{"GB100", 100}, Chip{"GB202", 120}),
+                         [](const auto& info) { return info.param.name; });
+
+TEST(HardwareCounters, AnUnknownMetricIsFound) {
+  try {
+    // Hopper's shared memory of clusters, on a chip that has none.
+    const std::vector<std::string> unknown = unknown_metrics("GA100", 90);
+    EXPECT_NE(std::ranges::find(unknown, "l1tex__t_requests_pipe_lsu_mem_dshared.sum"),
+              unknown.end());
+  } catch (const NoCounters& reason) {
+    GTEST_SKIP() << reason.what();
+  }
+}
+
+TEST(HardwareCounters, RatiosAreOfTheSums) {
+  const auto row = row_counters({{"shared_load_requests", 10},
+                                 {"shared_load_wavefronts", 320},
+                                 {"warp_cycles", 4800},
+                                 {"sm_cycles", 100},
+                                 {"scheduler_cycles", 400},
+                                 {"issued", 100},
+                                 {"tensor_cycles", 300},
+                                 {"stall_barrier", 1200},
+                                 {"l2_sectors", 3},
+                                 {"ffma", 5},
+                                 {"fadd", 1},
+                                 {"dram_read_bytes", 64},
+                                 {"dram_write_bytes", 32}},
+                                {.threads_per_sm = 2048});
+  EXPECT_DOUBLE_EQ(row.at("shared_load_wavefronts_per_request"), 32);
+  EXPECT_DOUBLE_EQ(row.at("achieved_occupancy"), 0.75);
+  EXPECT_DOUBLE_EQ(row.at("issue_utilisation"), 0.25);
+  EXPECT_DOUBLE_EQ(row.at("tensor_utilisation"), 0.75);
+  EXPECT_DOUBLE_EQ(row.at("stall_barrier"), 0.25);
+  EXPECT_DOUBLE_EQ(row.at("l2_bytes"), 96);
+  EXPECT_DOUBLE_EQ(row.at("fp32_operations"), 11);
+  EXPECT_DOUBLE_EQ(row.at("dram_bytes"), 96);
+  EXPECT_FALSE(row.contains("global_load_sectors_per_request"));  // of no requests
+}
+
+TEST(HardwareCounters, EveryIdeaMovesACounterThatRowsHave) {
+  std::set<std::string> known = {"static_shared_bytes"};  // of the launch, not counted
+  for (const std::string& name : row_counter_names()) known.insert(name);
+  for (const Ladder& ladder : catalogue())
+    for (const Rung& rung : ladder.rungs)
+      EXPECT_TRUE(rung.moves.empty() || known.contains(rung.moves))
+          << ladder.name << '/' << rung.name;
+}
+
+// ---- On a GPU ---------------------------------------------------------------------------------
+
+// The counters of every row of `name` ("ladder/rung"), or why there are none.
+std::map<std::string, std::map<std::string, double>> counted(const std::string& name,
+                                                             Shapes shapes) {
+  static Study study(Device::open(0), {.exactly = 3, .hardware_counters = true});
+  if (const std::string status = study.hardware_counters(); status.starts_with("none"))
+    throw NoCounters(status);
+  std::map<std::string, std::map<std::string, double>> result;
+  for (const Ladder& ladder : catalogue())
+    for (const Row& row : rows(ladder, shapes)) try {
+        if (ladder.name + "/" + row.rung->name == name && skip_reason(row, study.device()).empty())
+          result[row.name()] = study.measure(row).samples.counters;
+      } catch (const DoesNotFit&) {  // a smaller GPU
+      }
+  return result;
+}
+
+#define COUNTED_OR_SKIP(counters, name, shapes)                  \
+  std::map<std::string, std::map<std::string, double>> counters; \
+  try {                                                          \
+    counters = counted(name, shapes);                            \
+  } catch (const NoCounters& reason) {                           \
+    GTEST_SKIP() << reason.what();                               \
+  }                                                              \
+  if (counters.empty()) GTEST_SKIP() << "no row of " << name << " can run here"
+
+TEST(HardwareCountersOnGpu, SharedMemoryTakesTheWavefrontsThatWerePredicted) {
+  NEED_GPU();
+  for (const Ladder& ladder : catalogue()) {
+    if (ladder.name != "smem_layout") continue;
+    for (const Rung& rung : ladder.rungs) {
+      COUNTED_OR_SKIP(rows, "smem_layout/" + rung.name, Shapes::small);
+      for (auto& [row, counters] : rows) {
+        const auto near = [&](const char* counter, const char* prediction) {
+          const double expected = rung.predictions.at(prediction);
+          EXPECT_NEAR(counters[counter], expected, 0.05 * expected) << row << ' ' << counter;
+        };
+        near("shared_load_wavefronts_per_request", "predicted_load_wavefronts");
+        near("shared_store_wavefronts_per_request", "predicted_store_wavefronts");
+      }
+    }
+  }
+}
+
+TEST(HardwareCountersOnGpu, TransposesTouchTheSectorsThatTheyMust) {
+  NEED_GPU();
+  const std::string row = "/rows:1024/columns:1024/element:4";
+  COUNTED_OR_SKIP(reads, "transpose/naive_coalesced_reads", Shapes::small);
+  auto& naive = reads.at("transpose/naive_coalesced_reads" + row);
+  EXPECT_NEAR(naive["global_load_sectors_per_request"], 4, 0.04);
+  EXPECT_NEAR(naive["global_store_sectors_per_request"], 32, 0.32);
+  COUNTED_OR_SKIP(tiles, "transpose/tiled", Shapes::small);
+  auto& tiled = tiles.at("transpose/tiled" + row);
+  EXPECT_NEAR(tiled["global_load_sectors_per_request"], 4, 0.04);
+  EXPECT_NEAR(tiled["global_store_sectors_per_request"], 4, 0.04);
+}
+
+TEST(HardwareCountersOnGpu, ACopyMovesItsBytes) {
+  NEED_GPU();
+  COUNTED_OR_SKIP(rows, "roof/memcpy", Shapes::measured);
+  auto& copy = rows.begin()->second;
+  const double bytes = 2. * 4096 * (1 << 20);
+  EXPECT_NEAR(copy["dram_bytes"], bytes, 0.02 * bytes);
+}
+
+// Each pass of the counting launches it again: what it adds up must start from nothing each time,
+// and measure() verifies after counting.
+TEST(HardwareCountersOnGpu, KernelsThatAccumulateStayRight) {
+  NEED_GPU();
+  COUNTED_OR_SKIP(histograms, "histogram/global", Shapes::small);
+  for (auto& [row, counters] : histograms) EXPECT_GT(counters["global_atomic_requests"], 0) << row;
+}
+
+}  // namespace
+}  // namespace ladders
