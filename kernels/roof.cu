@@ -99,9 +99,10 @@ Ladder roof() {
                .choose = distributed_at,
                .work =
                    [](const Case& c, const Device& device) {
-                     const auto grid = clusters(c, device, distributed_at(c).kernel).grid.x;
-                     return Work{.bytes_read = double(c["bytes"]) * kRemoteFlight * kRemoteBlock *
-                                               grid * remote_iterations(iterations(c))};
+                     const auto cluster = static_cast<unsigned>(c["cluster"]);
+                     const double rounds = remote_rounds(device.sms, cluster, iterations(c));
+                     return Work{.bytes_read = rounds * cluster * kRemoteBlock * kRemoteFlight *
+                                               double(c["bytes"])};
                    }},
               {.name = "fma",
                .idea = "Independent chains of FP32 multiply-adds in each thread, no memory.",

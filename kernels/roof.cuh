@@ -24,7 +24,8 @@ struct Bits {
 class Roof : public Problem {
  public:
   Roof(const Case& c, const Device& device)
-      : words(size_t(c["size"]) << 18),
+      : sms(device.sms),
+        words(size_t(c["size"]) << 18),
         threads(size_t(device.sms) * device.threads_per_sm),
         iterations(static_cast<int>(2 * c["size"])),
         out(std::max(words, kOutputs * threads)) {}
@@ -40,8 +41,9 @@ class Roof : public Problem {
   }
 
   static constexpr int kOutputs = 64;  // of a thread at most
-  const size_t words;                  // that are read, or written
-  const size_t threads;                // that the device can hold at once
+  const int sms;
+  const size_t words;    // that are read, or written
+  const size_t threads;  // that the device can hold at once
   const int iterations;
   const DeviceBuffer<unsigned> out;
   size_t sums = 0;  // of words read, in `out`: how many there are

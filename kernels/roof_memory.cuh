@@ -258,7 +258,7 @@ Implementation shared_memory_at(const Case& c) {
 constexpr int kRemoteFlight = 4;
 constexpr unsigned kRemoteBlock = 1024;
 template <int kBytes>
-__global__ void distributed_shared_memory(unsigned* out, int iterations) {
+__global__ void distributed_shared_memory(unsigned* out, unsigned rounds) {
   using V = Vector<kBytes>;
   V* vectors = dynamic_shared<V>();
   const auto cluster = cooperative_groups::this_cluster();
@@ -267,7 +267,8 @@ __global__ void distributed_shared_memory(unsigned* out, int iterations) {
     vectors[i] = numbered<V>(rank * kRemoteBlock + i);
   cluster.sync();
   unsigned sum = 0, other = rank;
-  for (int i = 0; i < iterations; ++i) {
+  // However many clusters there are, they share the rounds.
+  for (unsigned i = blockIdx.x / blocks; i < rounds; i += gridDim.x / blocks) {
     other = other + 1 < blocks ? other + 1 : 0;
     if (other == rank) other = other + 1 < blocks ? other + 1 : 0;
     const V* theirs = cluster.map_shared_rank(vectors, other) + threadIdx.x;
@@ -281,7 +282,10 @@ __global__ void distributed_shared_memory(unsigned* out, int iterations) {
   out[blockIdx.x * kRemoteBlock + threadIdx.x] = sum;
 }
 
-int remote_iterations(double iterations) { return std::max(1, static_cast<int>(iterations) / 16); }
+// Of all clusters together, whatever their number.
+unsigned remote_rounds(int sms, unsigned cluster, double iterations) {
+  return 2 * sms / cluster * std::max(1, static_cast<int>(iterations) / 16);
+}
 
 LaunchPlan clusters(const Case& c, const Device& device, const void* kernel) {
   LaunchPlan plan = {.block = kRemoteBlock,
@@ -291,22 +295,23 @@ LaunchPlan clusters(const Case& c, const Device& device, const void* kernel) {
 }
 
 template <int kBytes>
-Verdict check_remote(const Roof& roof, unsigned blocks, unsigned cluster) {
-  const int iterations = remote_iterations(roof.iterations);
+Verdict check_remote(const Roof& roof, unsigned cluster) {
+  const auto blocks = static_cast<unsigned>(roof.blocks), clusters = blocks / cluster;
+  const unsigned rounds = remote_rounds(roof.sms, cluster, roof.iterations);
   const std::vector<unsigned> sums = to_host(roof.out.data(), size_t{blocks} * kRemoteBlock);
-  for (unsigned rank = 0; rank < cluster; ++rank) {
+  for (unsigned block = 0; block < blocks; ++block) {
+    const unsigned id = block / cluster, rank = block % cluster;
     std::vector<unsigned> loads(cluster);  // from each of the others
-    for (int i = 0; i < iterations; ++i) ++loads[(rank + 1 + i % (cluster - 1)) % cluster];
+    for (unsigned i = 0; id + i * clusters < rounds; ++i)
+      ++loads[(rank + 1 + i % (cluster - 1)) % cluster];
     for (unsigned thread = 0; thread < kRemoteBlock; ++thread) {
       unsigned expected = 0;
       for (unsigned other = 0; other < cluster; ++other)
         for (int j = 0; j < kRemoteFlight; ++j)
           expected +=
               loads[other] * numbered_sum<kBytes>(other * kRemoteBlock + thread + j * kRemoteBlock);
-      for (unsigned block = rank; block < blocks; block += cluster)
-        if (sums[size_t{block} * kRemoteBlock + thread] != expected)
-          return {.wrong =
-                      "thread " + std::to_string(thread) + " of block " + std::to_string(block)};
+      if (sums[size_t{block} * kRemoteBlock + thread] != expected)
+        return {.wrong = "thread " + std::to_string(thread) + " of block " + std::to_string(block)};
     }
   }
   return {};
@@ -317,13 +322,12 @@ Implementation distributed_at(const Case& c) {
   return pick<4, 16>(c["bytes"], [&](auto width) {
     constexpr int kBytes = width();
     Implementation remote = kernel<Roof>(
-        distributed_shared_memory<kBytes>, clusters, [](Roof& r, const LaunchPlan& plan) {
+        distributed_shared_memory<kBytes>, clusters, [cluster](Roof& r, const LaunchPlan& plan) {
           r.blocks = static_cast<int>(plan.grid.x);
-          return std::tuple(r.out.data(), remote_iterations(r.iterations));
+          return std::tuple(r.out.data(), remote_rounds(r.sms, cluster, r.iterations));
         });
     remote.check = [cluster](const Problem& p) {
-      const auto& roof = static_cast<const Roof&>(p);
-      return check_remote<kBytes>(roof, roof.blocks, cluster);
+      return check_remote<kBytes>(static_cast<const Roof&>(p), cluster);
     };
     return remote;
   });

@@ -84,6 +84,7 @@ TEST(Catalogue, SmallCasesAreSmall) {
   const Device device{.compute_capability = 90, .sms = 132, .threads_per_sm = 2048};
   for (const Ladder& ladder : catalogue())
     for (const Row& row : rows(ladder, Shapes::small)) {
+      if (!row.rung->hardware_only.empty()) continue;
       EXPECT_LE(work(row, device).bytes(), 40e6) << row.name();
       EXPECT_LE(work(row, device).flops, 100e6) << row.name();
     }
