@@ -20,9 +20,9 @@ void stop(Lane& lane, const char* what, std::uintptr_t pc) {
   __builtin_unreachable();
 }
 
-void Launch::fail(const Fault& what) {
+void Launch::fail(Fault what) {
   const std::lock_guard lock(mutex);
-  if (!failed.exchange(true)) fault = what.text;
+  if (!failed.exchange(true)) fault = std::move(what.text);
 }
 
 void Block::cluster_met() {
@@ -193,6 +193,7 @@ void Block::check_progress() {
     return lane.state == State::ready || lane.state == State::log_full;
   });
   if (all_wait || !circling(lanes_)) return;
+  if (cluster_ && cluster_->let_others_run(rank_, progress)) return;
   {
     const std::lock_guard lock(launch_->mutex);
     if (launch_->circling_since != progress) {

@@ -46,10 +46,10 @@ struct Launch {
   std::mutex mutex;
   std::uint64_t circling_since = 0;  ///< progress when the last block began to go round in circles
   int circling = 0;                  ///< blocks that have since
-  std::string fault;                 ///< the first
+  std::string fault;                 ///< the first; empty if memory ran out
   Counts counts;
 
-  void fail(const Fault& fault);
+  void fail(Fault what);
 };
 
 class Block;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 #include <numeric>
+#include <utility>
 
 #include "block.hpp"
 
@@ -62,7 +63,8 @@ bool Block::resume_ready(std::span<Lane> lanes) {
   bool ran = false;
   for (unsigned i = 0; i < count; ++i) {
     Lane& lane = lanes[order[i]];
-    if (lane.state == State::log_full && lane.next == lane.end) continue;  // held up in the replay
+    const bool full = lane.next != nullptr && lane.next == lane.end;
+    if (lane.state == State::log_full && full) continue;  // held up in the replay
     if (lane.state != State::ready && lane.state != State::log_full) continue;
     if (!lane.started) {
       lane.started = true;
@@ -87,7 +89,8 @@ bool Block::resume_ready(std::span<Lane> lanes) {
     current_lane = &lane;
     emulator_switch(&scheduler_, lane.context);
     if (lane.state == State::stopped) throw fault_of_stopped(lane);
-    if (lane.state == State::log_full && launch_->recorded()) look(lane);
+    if (lane.state == State::log_full) look(lane);
+    changed_ |= std::exchange(lane.stored, false);
     if (lane.state == State::exited) stacks_.give_back(reinterpret_cast<char*>(lane.stack));
     if (reinterpret_cast<std::uintptr_t>(lane.context) < lane.stack)
       throw too_much_local(lane, lane.step);

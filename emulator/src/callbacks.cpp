@@ -210,7 +210,10 @@ void __sanitizer_cov_trace_pc() {
   emulator::Lane* lane = emulator::current_lane;
   if (!lane) return;
   if (!lane->next) {
-    if (__builtin_expect(--lane->steps_left == 0, 0)) yield(*lane, emulator::State::log_full);
+    if (__builtin_expect(--lane->steps_left == 0, 0)) {
+      lane->step = RETURN_ADDRESS;
+      yield(*lane, emulator::State::log_full);
+    }
     return;
   }
   if (__builtin_expect(lane->next == lane->end, 0)) yield(*lane, emulator::State::log_full);

@@ -8,7 +8,10 @@
 namespace emulator {
 
 void Cluster::start(std::vector<unsigned> order) {
-  for (Member& member : members_) member.at_barrier = member.exited = false;
+  for (Member& member : members_) {
+    member.at_barrier = member.exited = false;
+    member.circling_since = 0;
+  }
   order_ = std::move(order);
   turn_ = 0;
   met_ = aborted_ = false;
@@ -35,6 +38,20 @@ void Cluster::exit(unsigned rank) {
   const std::lock_guard lock(mutex_);
   members_[rank].exited = true;
   pass_turn();
+}
+
+bool Cluster::let_others_run(unsigned rank, std::uint64_t progress) {
+  {
+    const std::lock_guard lock(mutex_);
+    members_[rank].circling_since = progress;
+    if (std::ranges::all_of(members_, [&](const Member& m) {
+          return m.at_barrier || m.exited || m.circling_since == progress;
+        }))
+      return false;
+    pass_turn();
+  }
+  wait_for_turn(rank);
+  return true;
 }
 
 // To the next block that can run; when all wait or have exited, the barrier opens.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <condition_variable>
+#include <cstdint>
 #include <mutex>
 #include <vector>
 
@@ -26,6 +27,9 @@ class Cluster {
   /// At the barrier. Returns when all blocks have come or exited, and whether none has exited.
   bool arrive(unsigned rank);
   void exit(unsigned rank);
+  /// The block goes round in circles, and will until the launch's progress is another: the other
+  /// blocks get a turn, and it returns when its own has come again. False if they all do the same.
+  bool let_others_run(unsigned rank, std::uint64_t progress);
   bool running(unsigned rank) const { return !members_[rank].exited; }
   /// Whether there has been a barrier, so that all blocks have surely started.
   bool met() const { return met_; }
@@ -35,6 +39,7 @@ class Cluster {
   struct Member {
     Block* block = nullptr;
     bool at_barrier = false, exited = false;
+    std::uint64_t circling_since = 0;
   };
   void pass_turn();
 

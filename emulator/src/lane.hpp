@@ -41,7 +41,9 @@ struct Lane {
   std::uint64_t step = 0;    ///< the last basic block that was replayed
   unsigned syncs = 0;        ///< the last warp function it had a part in that was replayed
   unsigned answered = 0;     ///< the last one that was answered; 0 once it is in the log
-  unsigned steps_left = 0;   ///< without a log: until others have a turn
+  // Without a log:
+  unsigned steps_left = 0;  ///< until others have a turn
+  bool stored = false;      ///< whether it has, in this turn
   uint3 index{};
   State state = State::ready;
   bool started = false;

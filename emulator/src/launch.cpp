@@ -7,6 +7,7 @@
 #include <barrier>
 #include <functional>
 #include <map>
+#include <new>
 #include <numeric>
 #include <random>
 #include <thread>
@@ -31,8 +32,14 @@ Counted& counted_launches() {
   return counted;
 }
 
+constexpr std::string_view kNoMemory = "this machine has no memory left for the launch";
+
 std::string& fault_text() {
-  static std::string text;
+  static std::string text = [] {
+    std::string empty;
+    empty.reserve(kNoMemory.size());  // for when it is needed
+    return empty;
+  }();
   return text;
 }
 
@@ -77,7 +84,7 @@ class HostThread {
         },
         this);
     pthread_attr_destroy(&attributes);
-    if (status != 0) throw Fault{"the system has no thread for a block"};
+    if (status != 0) throw Fault{"this machine has no thread left for the launch"};
   }
   HostThread(const HostThread&) = delete;
   ~HostThread() { pthread_join(thread_, nullptr); }
@@ -96,25 +103,36 @@ void finish(Launch& launch, std::unique_ptr<Block> block) {
   pool().give_back(std::move(block));
 }
 
+// Does `work`; whatever goes wrong in it ends the launch. True if nothing did.
+template <class F>
+bool attempt(Launch& launch, F work) {
+  try {
+    work();
+    return true;
+  } catch (Fault& fault) {
+    if (!fault.text.empty()) launch.fail(std::move(fault));
+  } catch (const std::bad_alloc&) {
+    launch.fail({});
+  }
+  return false;
+}
+
 // A host thread that runs blocks until there are none left.
 void run_blocks(Launch& launch) {
-  auto block = pool().take();
-  block->enter(launch, nullptr, 0);
-  try {
+  std::unique_ptr<Block> block;
+  const bool whole = attempt(launch, [&] {
+    block = pool().take();
+    block->enter(launch, nullptr, 0);
     while (!launch.failed) {
       const std::uint64_t number = launch.next++;
       if (number >= launch.blocks()) break;
       block->run(number);
     }
-  } catch (const Fault& fault) {
-    launch.fail(fault);
-    // The lanes that were left in the middle of something go with the block.
-    --launch.running;
-    current_block = nullptr;
-    return;
-  }
+  });
   --launch.running;
-  finish(launch, std::move(block));
+  // The lanes that were left in the middle of something go with the block.
+  if (whole) attempt(launch, [&] { finish(launch, std::move(block)); });
+  current_block = nullptr;
 }
 
 // As many host threads as a cluster has blocks, which run cluster after cluster.
@@ -122,8 +140,13 @@ class ClusterRunner {
  public:
   explicit ClusterRunner(Launch& launch)
       : launch_(launch), cluster_(launch.cluster), meeting_(launch.cluster, Next{this}) {
-    for (unsigned rank = 0; rank < launch.cluster; ++rank)
-      threads_.push_back(std::make_unique<HostThread>([this, rank] { run(rank); }));
+    const bool complete = attempt(launch, [&] {
+      for (unsigned rank = 0; rank < launch.cluster; ++rank)
+        threads_.push_back(std::make_unique<HostThread>([this, rank] { run(rank); }));
+    });
+    if (complete) return;
+    for (auto missing = threads_.size(); missing < launch.cluster; ++missing)
+      meeting_.arrive_and_drop();  // or the others would wait for ever
   }
   void join() { threads_.clear(); }
 
@@ -135,35 +158,36 @@ class ClusterRunner {
   };
   void draw() {
     first_ = launch_.failed ? launch_.blocks() : launch_.next.fetch_add(launch_.cluster);
-    if (first_ >= launch_.blocks()) {
-      --launch_.running;
-      return;
-    }
+    if (first_ < launch_.blocks() && !attempt(launch_, [&] { cluster_.start(order()); }))
+      first_ = launch_.blocks();
+    if (first_ >= launch_.blocks()) --launch_.running;
+  }
+  std::vector<unsigned> order() const {
     std::vector<unsigned> order(launch_.cluster);
     std::iota(order.begin(), order.end(), 0u);
     if (launch_.order == Order::reverse) std::ranges::reverse(order);
     if (launch_.order == Order::random)
       std::ranges::shuffle(order, std::mt19937(static_cast<unsigned>(first_)));
-    cluster_.start(std::move(order));
+    return order;
   }
   void run(unsigned rank) {
-    auto block = pool().take();
-    block->enter(launch_, &cluster_, rank);
-    bool whole = true;
+    std::unique_ptr<Block> block;
+    bool whole = attempt(launch_, [&] {
+      block = pool().take();
+      block->enter(launch_, &cluster_, rank);
+    });
     for (;;) {
       meeting_.arrive_and_wait();
       if (first_ >= launch_.blocks()) break;
-      try {
+      const bool ran = attempt(launch_, [&] {
         cluster_.wait_for_turn(rank);
         block->run(first_ + rank);
         cluster_.exit(rank);
-      } catch (const Fault& fault) {
-        if (!fault.text.empty()) launch_.fail(fault);
-        cluster_.abort();
-        whole = false;
-      }
+      });
+      if (!ran) cluster_.abort();
+      whole &= ran;
     }
-    if (whole) finish(launch_, std::move(block));
+    if (whole) attempt(launch_, [&] { finish(launch_, std::move(block)); });
     current_block = nullptr;
   }
 
@@ -205,8 +229,10 @@ Options& options() {
 
 std::string last_fault() { return fault_text(); }
 
-cudaError_t run(const cudaLaunchConfig_t& config, const void* kernel, void (*thread)(void*),
-                void* arguments) {
+namespace {
+
+cudaError_t run_grid(const cudaLaunchConfig_t& config, const void* kernel, void (*thread)(void*),
+                     void* arguments) {
   const Options& settings = options();
   Launch launch{.grid = config.grid,
                 .block = config.block,
@@ -228,22 +254,21 @@ cudaError_t run(const cudaLaunchConfig_t& config, const void* kernel, void (*thr
   const auto workers = static_cast<unsigned>(std::min<std::uint64_t>(
       settings.workers > 0 ? static_cast<unsigned>(settings.workers) : cores, groups));
   launch.running = static_cast<int>(workers);
-  try {
-    if (launch.cluster == 1) {
-      std::vector<std::unique_ptr<HostThread>> threads;
+  {
+    // Whatever happens, the threads that are there end before the launch does.
+    std::vector<std::unique_ptr<HostThread>> threads;
+    std::vector<std::unique_ptr<ClusterRunner>> runners;
+    attempt(launch, [&] {
       for (unsigned i = 0; i < workers; ++i)
-        threads.push_back(std::make_unique<HostThread>([&launch] { run_blocks(launch); }));
-    } else {
-      std::vector<std::unique_ptr<ClusterRunner>> runners;
-      for (unsigned i = 0; i < workers; ++i)
-        runners.push_back(std::make_unique<ClusterRunner>(launch));
-      for (const auto& runner : runners) runner->join();
-    }
-  } catch (const Fault& fault) {
-    launch.fail(fault);
+        if (launch.cluster == 1)
+          threads.push_back(std::make_unique<HostThread>([&launch] { run_blocks(launch); }));
+        else
+          runners.push_back(std::make_unique<ClusterRunner>(launch));
+    });
+    for (const auto& runner : runners) runner->join();
   }
   if (launch.failed) {
-    fault_text() = launch.fault;
+    fault_text() = launch.fault.empty() ? kNoMemory : launch.fault;
     return remember(cudaErrorLaunchFailure);
   }
   if (launch.count) {
@@ -254,6 +279,19 @@ cudaError_t run(const cudaLaunchConfig_t& config, const void* kernel, void (*thr
     counted.by_kernel[launch.kernel] += launch.counts;
   }
   return cudaSuccess;
+}
+
+}  // namespace
+
+cudaError_t run(const cudaLaunchConfig_t& config, const void* kernel, void (*thread)(void*),
+                void* arguments) {
+  fault_text();  // is there from now on
+  try {
+    return run_grid(config, kernel, thread, arguments);
+  } catch (const std::bad_alloc&) {
+    fault_text() = kNoMemory;
+    return remember(cudaErrorLaunchFailure);
+  }
 }
 
 // ---- what has been counted

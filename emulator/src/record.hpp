@@ -13,9 +13,13 @@ namespace emulator {
 inline __attribute__((always_inline)) void record(const volatile void* data, unsigned log2_bytes,
                                                   Event event, std::uintptr_t pc) {
   Lane* lane = current_lane;
-  if (!lane || !lane->next) return;
+  if (!lane) return;
   const auto address = reinterpret_cast<std::uintptr_t>(data);
   if (address - lane->stack < kStackBytes) return;  // a local variable
+  if (!lane->next) {
+    lane->stored |= event == Event::store;
+    return;
+  }
   if (__builtin_expect(lane->next == lane->end, 0)) yield(*lane, State::log_full);
   *lane->next++ = {
       address | std::uint64_t{log2_bytes} << 48 | static_cast<std::uint64_t>(event) << 56, pc};

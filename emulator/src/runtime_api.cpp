@@ -21,7 +21,7 @@ thread_local cudaError_t last_error = cudaSuccess;
 
 // What cudaFuncSetAttribute has allowed a kernel.
 struct Allowed {
-  std::size_t dynamic_bytes = 48 * 1024;
+  std::size_t dynamic_bytes;
   bool large_clusters = false;
 };
 std::mutex mutex;
@@ -33,8 +33,16 @@ std::map<const void*, Allowed>& allowed() {
 const Gpu& gpu() { return *options().gpu; }
 
 KernelResources resources_of(const void* kernel) {
-  return resources(Symbols::get().function(kernel), gpu().compute_capability)
-      .value_or(KernelResources{});
+  const std::string symbol = Symbols::get().function(kernel);
+  const auto known = resources(symbol, gpu().compute_capability);
+  return known ? *known : KernelResources{.static_shared_bytes = static_shared_bytes(symbol)};
+}
+
+// Unless it is asked for more, a block gets 48 KiB in all. Call with the mutex held.
+Allowed& allowed(const void* kernel) {
+  constexpr std::size_t kMost = 48 * 1024;
+  const std::size_t taken = std::min(kMost, resources_of(kernel).static_shared_bytes);
+  return allowed().try_emplace(kernel, Allowed{kMost - taken}).first->second;
 }
 
 OccupancyLimits limits(const void* kernel, int threads, std::size_t dynamic_bytes) {
@@ -81,11 +89,10 @@ cudaError_t check_launch(const cudaLaunchConfig_t& config, const void* kernel) {
     return cudaErrorInvalidConfiguration;
   const std::uint64_t threads = std::uint64_t{block.x} * block.y * block.z;
   if (threads == 0 || threads > 1024 || block.z > 64) return cudaErrorInvalidConfiguration;
-  Allowed may;
-  {
+  const Allowed may = [&] {
     const std::lock_guard lock(mutex);
-    if (const auto found = allowed().find(kernel); found != allowed().end()) may = found->second;
-  }
+    return allowed(kernel);
+  }();
   if (config.dynamicSmemBytes > may.dynamic_bytes) return cudaErrorInvalidValue;
   if (limits(kernel, static_cast<int>(threads), config.dynamicSmemBytes).blocks_per_sm() == 0)
     return cudaErrorLaunchOutOfResources;
@@ -289,12 +296,12 @@ cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, const void* ke
                  .localSizeBytes = needs.local_bytes,
                  .maxThreadsPerBlock = 1024,
                  .numRegs = needs.registers,
-                 .maxDynamicSharedSizeBytes = static_cast<int>(allowed()[kernel].dynamic_bytes)};
+                 .maxDynamicSharedSizeBytes = static_cast<int>(allowed(kernel).dynamic_bytes)};
   return cudaSuccess;
 }
 cudaError_t cudaFuncSetAttribute(const void* kernel, cudaFuncAttribute attribute, int value) {
   const std::lock_guard lock(mutex);
-  Allowed& may = allowed()[kernel];
+  Allowed& may = allowed(kernel);
   if (attribute == cudaFuncAttributeMaxDynamicSharedMemorySize) {
     const std::size_t most =
         gpu().shared_bytes_per_block - resources_of(kernel).static_shared_bytes;

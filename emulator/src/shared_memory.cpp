@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <mutex>
+#include <new>
 #include <set>
 #include <shared_mutex>
 
@@ -56,9 +57,19 @@ void register_kernel(const std::string& symbol) {
   kernels().prefixes.insert(prefix);
 }
 
+std::size_t static_shared_bytes(const std::string& kernel) {
+  if (kernel.empty()) return 0;
+  std::size_t sum = 0;
+  for (const SharedVariable& variable : Symbols::get().shared())
+    if (variable.symbol.starts_with(variable_prefix(kernel))) sum += variable.bytes;
+  return sum;
+}
+
 SharedMemory::SharedMemory()
     : dynamic_(static_cast<char*>(std::aligned_alloc(
-          kAlignment, (kDynamicBytes + kAlignment - 1) / kAlignment * kAlignment))) {}
+          kAlignment, (kDynamicBytes + kAlignment - 1) / kAlignment * kAlignment))) {
+  if (!dynamic_) throw std::bad_alloc();
+}
 
 SharedMemory::~SharedMemory() { std::free(dynamic_); }
 
@@ -120,6 +131,7 @@ void SharedMemory::for_each_shadow(std::size_t offset, unsigned bytes, F f) {
     const std::size_t size = static_span() + kDynamicBytes;
     words_.reset(static_cast<Word*>(std::calloc(size / 4, sizeof(Word))));
     bytes_.reset(static_cast<Shadow*>(std::calloc(size, sizeof(Shadow))));
+    if (!words_ || !bytes_) throw std::bad_alloc();
   }
   for (const std::size_t end = offset + bytes; offset < end;) {
     Word& word = words_[offset / 4];
@@ -177,8 +189,12 @@ void SharedMemory::add(Mark& mark, const Access& access) const {
     mark.lanes &= mark.lanes == lane ? 0 : ~known_to(access, mark.syncs);
   } else {
     mark.lanes = 0;
-    mark.other = static_cast<std::uint16_t>(mark.thread + 1);
-    mark.other_pc = mark.pc;
+    // One of another block stays: it is over for nobody before the next cluster barrier.
+    const bool same_block = mark.thread / 1024 == access.thread / 1024;
+    if (!same_block || mark.other == 0 || (mark.other - 1u) / 1024 == access.thread / 1024) {
+      mark.other = static_cast<std::uint16_t>(mark.thread + 1);
+      mark.other_pc = mark.pc;
+    }
   }
   mark.syncs = mark.lanes ? std::min(mark.syncs, access.syncs) : access.syncs;
   mark.lanes |= lane;

@@ -120,4 +120,7 @@ class SharedMemory {
 /// Makes a function known as a kernel, with shared variables of its own.
 void register_kernel(const std::string& symbol);
 
+/// Bytes of the shared variables that a kernel (mangled) declares itself.
+std::size_t static_shared_bytes(const std::string& kernel);
+
 }  // namespace emulator

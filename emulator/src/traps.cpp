@@ -11,7 +11,6 @@
 namespace emulator {
 namespace {
 
-constexpr std::size_t kStackBytesOfSignals = 64 * 1024;
 constexpr int kSignals[] = {SIGSEGV, SIGBUS, SIGFPE};
 struct sigaction previous[64];
 
@@ -52,10 +51,10 @@ void install() {
 
 }  // namespace
 
-TrapHandling::TrapHandling() : stack_(new std::byte[kStackBytesOfSignals]) {
+TrapHandling::TrapHandling() {
   static const bool installed = (install(), true);
   static_cast<void>(installed);
-  const stack_t stack{.ss_sp = stack_.get(), .ss_flags = 0, .ss_size = kStackBytesOfSignals};
+  const stack_t stack{.ss_sp = stack_, .ss_flags = 0, .ss_size = sizeof(stack_)};
   sigaltstack(&stack, nullptr);
 }
 

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstddef>
-#include <memory>
 
 namespace emulator {
 
@@ -16,7 +15,7 @@ class TrapHandling {
 
  private:
   // Signals are handled on a stack of their own: the lane's may be what ran out.
-  std::unique_ptr<std::byte[]> stack_;
+  alignas(16) std::byte stack_[64 * 1024];
 };
 
 }  // namespace emulator

@@ -567,6 +567,43 @@ TEST(Correct, LookBackScan) {
       Figures::of_the_order);
 }
 
+// Long enough for lanes to make way for others, whether they are recorded or not.
+__global__ void long_loop(int* out, int rounds) {
+  volatile int* count = out + threadIdx.x;
+  for (int i = 0; i < rounds; ++i) *count = *count + 1;
+}
+TEST(Correct, LongLoopThatNobodyRecords) {
+  const DeviceArray<int> out(64);
+  ASSERT_RUNS(launch({1, 64}, long_loop, out.data(), 200000));
+  EXPECT_EQ(out.values(), std::vector<int>(64, 200000));
+}
+
+// The last block of a cluster lights the first one's flag, which lights the next one's ...
+__global__ void flag_after_flag(int* out) {
+  __shared__ int flag;
+  const cg::cluster_group cluster = cg::this_cluster();
+  const unsigned rank = cluster.block_rank(), last = cluster.num_blocks() - 1;
+  if (threadIdx.x == 0) flag = 0;
+  cluster.sync();
+  if (threadIdx.x == 0) {
+    if (rank != last)
+      while (atomicAdd(&flag, 0) == 0) {
+      }
+    atomicExch(cluster.map_shared_rank(&flag, rank == last ? 0 : rank + 1), 1);
+  }
+  cluster.sync();
+  out[blockIdx.x] = flag;
+}
+TEST(Correct, FlagsBetweenTheBlocksOfACluster) {
+  everywhere(
+      [] {
+        const DeviceArray<int> out(16);
+        ASSERT_RUNS(launch_clusters(4, {16, 32}, flag_after_flag, out.data()));
+        ASSERT_EQ(out.values(), std::vector<int>(16, 1));
+      },
+      Figures::of_the_order);
+}
+
 // ---- cooperative groups
 
 template <unsigned size>

@@ -642,6 +642,26 @@ TEST(Faults, RaceOfTwoVisitors) {
   EXPECT_FAULT(race_of_two_visitors, "race between blocks of the cluster", {4, 1}, 4);
 }
 
+// Block 1 reads, and block 0 writes after a barrier that is only its own; that its own warps have
+// read in between hides nothing.
+__global__ void race_with_an_earlier_visitor(int* data) {
+  __shared__ int s;
+  cg::cluster_group cluster = cg::this_cluster();
+  if (threadIdx.x == 0) s = 1;
+  cluster.sync();
+  if (cluster.block_rank() == 1) {
+    data[threadIdx.x] = *cluster.map_shared_rank(&s, 0);  // fault
+  } else {
+    data[threadIdx.x] = s;
+    __syncthreads();
+    if (threadIdx.x == 0) s = 2;  // fault
+  }
+  cluster.sync();
+}
+TEST(Faults, RaceWithAnEarlierVisitor) {
+  EXPECT_FAULT(race_with_an_earlier_visitor, "race between blocks of the cluster", {2, 64}, 2);
+}
+
 // ---- no end
 
 __global__ void flag_that_nobody_sets(int* data) {
@@ -672,6 +692,29 @@ __global__ void lock_that_is_never_released(int* data) {
 }
 TEST(Faults, LockThatIsNeverReleased) {
   EXPECT_STUCK(lock_that_is_never_released, "spin without progress");
+}
+
+__global__ void flag_that_no_block_of_the_cluster_sets(int* data) {
+  __shared__ int flag;
+  cg::cluster_group cluster = cg::this_cluster();
+  flag = 0;
+  cluster.sync();
+  int* theirs = cluster.map_shared_rank(&flag, 1 - cluster.block_rank());
+  while (atomicAdd(theirs, 0) == 0) {  // fault
+  }
+  data[0] = 1;
+  cluster.sync();
+}
+TEST(Faults, FlagThatNoBlockOfTheClusterSets) {
+  EXPECT_STUCK(flag_that_no_block_of_the_cluster_sets, "spin without progress", {4, 1}, 2);
+}
+
+// It is found in launches that nobody records, too.
+TEST(Faults, SpinThatNobodyLooksAt) {
+  const DeviceArray<int> data(kInts);
+  EXPECT_EQ(launch({1, 64}, flag_that_nobody_sets, data.data()), cudaErrorLaunchFailure);
+  EXPECT_EQ(cudaGetLastError(), cudaErrorLaunchFailure);
+  EXPECT_EQ(last_fault().find("spin without progress"), 0u) << last_fault();
 }
 
 // ---- what the processor traps

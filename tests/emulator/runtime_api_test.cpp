@@ -60,6 +60,31 @@ TEST_F(RuntimeApi, LimitsDynamicSharedMemory) {
   EXPECT_EQ(cudaFuncSetAttribute(trouble, kAttribute, 64 * 1024 + 1), cudaErrorInvalidValue);
 }
 
+__global__ void forty_kilobytes(int* data) {
+  __shared__ int s[10 * 1024];
+  s[threadIdx.x] = 1;
+  __syncthreads();
+  if (data) *data = s[31 - threadIdx.x];
+}
+TEST_F(RuntimeApi, CountsStaticSharedMemoryToo) {
+  cudaFuncAttributes attributes;
+  EXPECT_EQ(cudaFuncGetAttributes(&attributes, forty_kilobytes), cudaSuccess);
+  EXPECT_EQ(attributes.sharedSizeBytes, 40u * 1024);
+  EXPECT_EQ(attributes.maxDynamicSharedSizeBytes, 8 * 1024);
+  EXPECT_EQ(launch({1, 32, 8 * 1024}, forty_kilobytes, kNull), cudaSuccess);
+  EXPECT_EQ(launch({1, 32, 8 * 1024 + 1}, forty_kilobytes, kNull), cudaErrorInvalidValue);
+  constexpr auto kAttribute = cudaFuncAttributeMaxDynamicSharedMemorySize;
+  EXPECT_EQ(cudaFuncSetAttribute(forty_kilobytes, kAttribute, 187 * 1024 + 1),
+            cudaErrorInvalidValue);
+  EXPECT_EQ(cudaFuncSetAttribute(forty_kilobytes, kAttribute, 20000), cudaSuccess);
+  EXPECT_EQ(launch({1, 32, 20000}, forty_kilobytes, kNull), cudaSuccess);
+  // Four of them and what the runtime takes fit an SM of 228 KiB, with 8 KiB more each.
+  int blocks = 0;
+  EXPECT_EQ(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, forty_kilobytes, 32, 8 * 1024),
+            cudaSuccess);
+  EXPECT_EQ(blocks, 4);
+}
+
 __global__ void small_cluster(int*) {}
 TEST_F(RuntimeApi, LimitsClusters) {
   const auto answer = [](unsigned cluster, unsigned grid) {
