@@ -1,12 +1,37 @@
 # SPDX-License-Identifier: MIT
-"""The table of hardware counters: what each rung of a ladder asked of the GPU, at the headline."""
+"""Tables of hardware counters: what each rung asked of the GPU, and whether profilers agree."""
 
 from __future__ import annotations
 
+import math
+from dataclasses import dataclass
+
 from ladder import cells, units
 from ladder.limits import Limits, longest_stall
-from ladder.results import SPACES
+from ladder.results import COUNTERS, SPACES, Results
 from ladder.study import Row, Study, describe, name_of
+from ladder.tally import bare
+
+TOLERANCE = 0.02  # of Nsight Compute's figure, or of the whole where a counter is a fraction
+_FRACTIONS = ("_occupancy", "_utilisation", "stall_")
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """One counter of one row, as counted in process and by Nsight Compute."""
+
+    row: str
+    counter: str
+    ours: float
+    theirs: float
+
+    @property
+    def difference(self) -> float:
+        """Ours less theirs: over theirs, infinite where that is nothing; of fractions as it is."""
+        off = self.ours - self.theirs
+        if off == 0 or any(part in self.counter for part in _FRACTIONS):
+            return off
+        return off / self.theirs if self.theirs else math.inf
 
 
 def has_counters(study: Study) -> bool:
@@ -49,3 +74,35 @@ def _times(row: Row, moved: float) -> str:
     if not (needed := row.bytes_per_second * row.seconds) > 0 or moved != moved:
         return ""
     return units.number(moved / needed)
+
+
+def compare(results: Results, measured: dict[str, Row]) -> list[Agreement]:
+    """Pair each counter of each row with that of `measured`, the rows by bare name."""
+    return [
+        Agreement(bare(row.name), counter, ours, theirs)
+        for row in results.rows.itertuples(index=False)
+        if row.issue_utilisation >= 0 and (other := measured.get(bare(row.name)))
+        for counter in COUNTERS
+        if (ours := getattr(row, counter)) >= 0 and (theirs := getattr(other, counter)) >= 0
+    ]
+
+
+def agreement(results: Results, pairs: list[Agreement]) -> str:
+    """Write for each counter how many rows agree, and the row that differs most."""
+    lines = []
+    for counter in dict.fromkeys(pair.counter for pair in pairs):
+        rows = [pair for pair in pairs if pair.counter == counter]
+        agree = sum(abs(pair.difference) <= TOLERANCE for pair in rows)
+        worst = max(rows, key=lambda pair: abs(pair.difference))
+        off = f"{worst.difference:+.1%}" if math.isfinite(worst.difference) else "theirs is 0"
+        lines.append(
+            {
+                "counter": f"`{counter}`",
+                "rows": str(len(rows)),
+                f"within {TOLERANCE:.0%}": f"{agree / len(rows):.0%}",
+                "largest difference": f"{off} in `{worst.row}`" if worst.difference else "",
+            }
+        )
+    about = f"{describe(results)}: {results.hardware_counters} beside Nsight Compute."
+    points = "Differences of occupancy, utilisation and stalls are in points."
+    return f"{about} {points}\n\n{cells.table(lines)}"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Turns what Nsight Compute counted into a results file, under the emulator's names."""
+"""Turns what Nsight Compute counted into a results file, under the names that other rows use."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from typing import Any
 
 from ladder import files
 from ladder.errors import ResultError
+from ladder.results import STALLS
 
 _OPERATIONS = {"load": ("ld",), "store": ("st",), "atomic": ("atom", "red")}
 _METRICS = {  # counter: metrics whose sum it is, as far as the profile has them
@@ -20,11 +21,19 @@ _METRICS = {  # counter: metrics whose sum it is, as far as the profile has them
         ("shared", "requests", "smsp__inst_executed_op_shared_{}.sum"),
         ("shared", "wavefronts", "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_{}.sum"),
         ("global", "requests", "l1tex__t_requests_pipe_lsu_mem_global_op_{}.sum"),
+        ("shared", "conflicts", "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_{}.sum"),
         ("global", "sectors", "l1tex__t_sectors_pipe_lsu_mem_global_op_{}.sum"),
     )
     for operation, ops in _OPERATIONS.items()
 } | {
     "active_lanes": ("smsp__thread_inst_executed_per_inst_executed.ratio",),
+    "predicated_on_lanes": ("smsp__thread_inst_executed_pred_on_per_inst_executed.ratio",),
+    "warp_instructions": ("smsp__inst_executed.sum",),
+    "l1_bytes": ("l1tex__t_bytes.sum",),
+    "l1_wavefronts": ("l1tex__t_output_wavefronts.sum",),
+    "dram_read_bytes": ("dram__bytes_read.sum", "dram__bytes_op_read.sum"),
+    "dram_write_bytes": ("dram__bytes_write.sum", "dram__bytes_op_write.sum"),
+    "bulk_copy_bytes": ("l1tex__m_xbar2l1tex_read_bytes_pipe_tma.sum",),
     "distributed_requests": ("l1tex__t_requests_pipe_lsu_mem_dshared.sum",),
     "distributed_sectors": ("l1tex__t_sectors_pipe_lsu_mem_dshared.sum",),
     "registers": ("launch__registers_per_thread",),
@@ -33,7 +42,31 @@ _METRICS = {  # counter: metrics whose sum it is, as far as the profile has them
     "occupancy_limit_shared": ("launch__occupancy_limit_shared_mem",),
     "occupancy_limit_warps": ("launch__occupancy_limit_warps",),
 }
-_OCCUPANCY_PERCENT = "sm__maximum_warps_per_active_cycle_pct"
+_PERCENT = {  # of what the counter is a fraction of
+    "theoretical_occupancy": "sm__maximum_warps_per_active_cycle_pct",
+    "achieved_occupancy": "sm__warps_active.avg.pct_of_peak_sustained_active",
+    "tensor_utilisation": "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_active",
+}
+_SECTORS = {  # as 32 bytes each
+    "l2_bytes": "lts__t_sectors_srcunit_tex.sum",
+    "l2_read_bytes": "lts__t_sectors_srcunit_tex_op_read.sum",
+    "l2_write_bytes": "lts__t_sectors_srcunit_tex_op_write.sum",
+}
+_QUOTIENTS = {
+    "issue_utilisation": ("smsp__inst_issued.sum", "smsp__cycles_active.sum"),
+    "tensor_utilisation": ("sm__pipe_tensor_cycles_active.sum", "smsp__cycles_active.sum"),
+    "active_lanes": ("smsp__thread_inst_executed.sum", "smsp__inst_executed.sum"),
+    "predicated_on_lanes": ("smsp__thread_inst_executed_pred_on.sum", "smsp__inst_executed.sum"),
+    "l2_atomic_utilisation": ("lts__d_atomic_input_cycles_active.max", "lts__cycles_elapsed.max"),
+} | {
+    stall: (f"smsp__warps_issue_{stall.replace('stall', 'stalled', 1)}.sum", "sm__warps_active.sum")
+    for stall in STALLS
+}
+_FP32 = {  # operations of one instruction in one lane
+    f"smsp__sass_thread_inst_executed_op_f{op}_pred_on.sum": count
+    for op, count in (("fma", 2), ("add", 1), ("mul", 1))
+}
+_UNITS = {"Kbyte": 1e3, "Mbyte": 1e6, "Gbyte": 1e9, "Tbyte": 1e12}  # that ncu may choose
 _CONTEXT = ("gpu_name", "git_commit", "git_dirty", "build_type", "suite", "ladders")
 
 
@@ -96,12 +129,19 @@ def _rows(path: Path) -> list[tuple[str, str]]:
 
 
 def _launches(path: Path) -> list[dict[str, str]]:
-    """Rows of the CSV, less its line of units and what ncu and the program said around it."""
+    """Rows of the CSV, with their unit where it is no base unit, less what was said around it."""
     lines = [line for line in files.read_text(path).splitlines() if line.startswith('"')]
     reader = csv.DictReader(lines, restval="")
     if "ID" not in (reader.fieldnames or []):
         raise ResultError(f"{path}: not what 'ncu --csv --page raw' prints: no column 'ID'")
-    return [launch for launch in reader if launch["ID"].strip()]
+    launches, units = [], {}
+    for line in reader:
+        if line["ID"].strip():
+            scaled = {metric: f"{line[metric]} {unit}" for metric, unit in units.items()}
+            launches.append(line | scaled)
+        else:
+            units = {metric: unit for metric, unit in line.items() if unit in _UNITS}
+    return launches
 
 
 def _counters(launch: dict[str, str]) -> dict[str, float]:
@@ -110,8 +150,21 @@ def _counters(launch: dict[str, str]) -> dict[str, float]:
         values = [v for metric in metrics if (v := _value(launch, metric)) is not None]
         if values:
             found[counter] = sum(values)
-    if (percent := _value(launch, _OCCUPANCY_PERCENT)) is not None:
-        found["theoretical_occupancy"] = percent / 100
+    for counter, metric in _PERCENT.items():
+        if (percent := _value(launch, metric)) is not None:
+            found[counter] = percent / 100
+    for counter, metric in _SECTORS.items():
+        if (sectors := _value(launch, metric)) is not None:
+            found[counter] = 32 * sectors
+    for counter, metrics in _QUOTIENTS.items():
+        over, under = (_value(launch, metric) for metric in metrics)
+        if over is not None and under:
+            found.setdefault(counter, over / under)
+    executed = {metric: _value(launch, metric) for metric in _FP32}
+    if None not in executed.values():
+        found["fp32_operations"] = sum(_FP32[metric] * count for metric, count in executed.items())
+    if "dram_read_bytes" in found and "dram_write_bytes" in found:
+        found["dram_bytes"] = found["dram_read_bytes"] + found["dram_write_bytes"]
     for counter in [c for c in found if c.endswith(("_wavefronts", "_sectors"))]:
         requests = found.get(counter.rpartition("_")[0] + "_requests")
         if requests:
@@ -121,10 +174,11 @@ def _counters(launch: dict[str, str]) -> dict[str, float]:
 
 def _value(launch: dict[str, str], metric: str) -> float | None:
     text = (launch.get(metric) or "").strip().replace(",", "")
-    if not text or text.endswith("n/a"):
+    text, _, unit = text.partition(" ")
+    if not text or text == "n/a":
         return None
     try:
-        value = float(text)
+        value = float(text) * _UNITS.get(unit, 1.0)
     except ValueError:
         value = math.nan
     if not (math.isfinite(value) and value >= 0):

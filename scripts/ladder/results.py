@@ -56,7 +56,7 @@ COUNTERS = (
     "occupancy_limit_blocks occupancy_limit_warps occupancy_limit_registers "
     "occupancy_limit_shared atomics_per_second achieved_occupancy dram_bytes dram_read_bytes "
     "dram_write_bytes l2_bytes l2_read_bytes l2_write_bytes l1_bytes l1_wavefronts bulk_copy_bytes "
-    "fp32_operations warp_instructions issue_utilisation tensor_utilisation "
+    "fp32_operations warp_instructions predicated_on_lanes issue_utilisation tensor_utilisation "
     "l2_atomic_utilisation shared_load_conflicts shared_store_conflicts "
     "shared_atomic_conflicts".split()
 ) + [

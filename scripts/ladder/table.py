@@ -111,6 +111,8 @@ def _tables(
             tables["overview"].append(partial(speeds.overview, result, limits))
             for study in found:
                 tables[study.ladder.name].append(partial(speeds.ladder, study, limits))
+            if pairs := counted.compare(result, prediction.counterpart(result, results)):
+                tables[f"{COUNTERS}_agreement"].append(partial(counted.agreement, result, pairs))
             for study in filter(counted.has_counters, found):
                 for name in (COUNTERS, f"{COUNTERS}/{study.ladder.name}"):
                     tables[name].append(partial(counted.table, study, limits))

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Tables of results with hardware counters: gains, limiters, roofs beside datasheets, counters."""
 
-import counted
+import limited
 import pytest
 import suite
 from ladder.cli import main
@@ -14,9 +14,9 @@ FAST = {"dram_bytes": 3.0e9, "dram_read_bytes": 3.0e9, "dram_write_bytes": 0.0}
 def rows() -> list[dict]:
     """Three rungs, of which the second has bank conflicts and the third reads at full speed."""
     return [
-        counted.row("naive"),
-        counted.row("tiled", 0.5e-3, **{k: v / 2 for k, v in CONFLICTS.items()}),
-        counted.row("fast", 0.7e-3, **FAST),
+        limited.row("naive"),
+        limited.row("tiled", 0.5e-3, **{k: v / 2 for k, v in CONFLICTS.items()}),
+        limited.row("fast", 0.7e-3, **FAST),
     ]
 
 
@@ -33,7 +33,7 @@ def table(tmp_path, capsys):
 
 
 def test_each_rung_has_its_gain_and_its_limiter(table):
-    text, said = table(counted.document(*rows()), "work")
+    text, said = table(limited.document(*rows()), "work")
     found = table_rows(text)
     assert found["rung"] == [
         "rung",
@@ -53,14 +53,14 @@ def test_each_rung_has_its_gain_and_its_limiter(table):
 def test_a_gain_is_over_the_last_rung_that_was_measured(table):
     naive, tiled, fast = rows()
     failed = {"error_occurred": True, "error_message": "wrong", "real_time": 0.0}
-    text, _ = table(counted.document(naive, tiled | failed, fast), "work")
+    text, _ = table(limited.document(naive, tiled | failed, fast), "work")
     assert table_rows(text)["`fast`"][3] == "1.43×"
 
 
 def test_without_counters_the_table_has_resources_instead(table):
-    document = counted.document(*rows())
+    document = limited.document(*rows())
     for row in document["benchmarks"]:
-        for name in counted.IDLE:
+        for name in limited.IDLE:
             row.pop(name, None)
     text, _ = table(document, "work")
     assert table_rows(text)["rung"][3:] == [
@@ -72,7 +72,7 @@ def test_without_counters_the_table_has_resources_instead(table):
 
 
 def test_roofs_say_where_they_are_best_and_how_far_below_the_datasheet(table):
-    text, said = table(counted.document(*rows()), "roof")
+    text, said = table(limited.document(*rows()), "roof")
     found = table_rows(text)
     assert found["rung"] == ["rung", "idea", "speed", "best at", "of the datasheet", "limited by"]
     assert found["`dram_read` (ceiling)"][2:5] == [
@@ -88,10 +88,10 @@ def test_roofs_say_where_they_are_best_and_how_far_below_the_datasheet(table):
 
 
 def test_what_is_above_a_limit_is_said(table):
-    roofs = counted.roof_rows(fma=70e12)
+    roofs = limited.roof_rows(fma=70e12)
     work = rows()
     work[0] |= {"bytes_per_second": 5e12, "dram_bytes": 6e9, "dram_read_bytes": 6e9}
-    text, said = table(counted.document(*work, roofs=roofs), "roof")
+    text, said = table(limited.document(*work, roofs=roofs), "roof")
     assert "104% of 67.0 TFLOP/s" in text
     assert said.splitlines() == [
         f"ladder: NVIDIA H200, cold cache, commit 0123456: {problem}"
@@ -104,7 +104,7 @@ def test_what_is_above_a_limit_is_said(table):
 
 
 def test_the_table_of_counters_has_what_each_rung_asked_for(table):
-    text, _ = table(counted.document(*rows()), "counters/work")
+    text, _ = table(limited.document(*rows()), "counters/work")
     assert text.startswith(
         "Work: NVIDIA H200, cold cache, commit 0123456; CUPTI 13.0, 9 passes, one launch at n 8."
     )
@@ -125,7 +125,7 @@ def test_the_table_of_counters_has_what_each_rung_asked_for(table):
 
 
 def test_counters_of_all_ladders_make_one_block_of_a_document(tmp_path):
-    file = suite.write(tmp_path / "a.json", counted.document(*rows()))
+    file = suite.write(tmp_path / "a.json", limited.document(*rows()))
     document = tmp_path / "README.md"
     document.write_text(MARKED.format("counters"), encoding="utf-8")
     assert main(["table", str(file), "--update", str(document)]) == 0

@@ -3,7 +3,7 @@
 
 import math
 
-import counted
+import limited
 import pytest
 import suite
 from ladder.limits import COUNTS_FROM, Limits
@@ -16,7 +16,7 @@ def judge(tmp_path):
 
     def read(*rows, **options):
         (results,) = load_results(
-            suite.write(tmp_path / "a.json", counted.document(*rows, **options))
+            suite.write(tmp_path / "a.json", limited.document(*rows, **options))
         )
         found = results.rows[results.rows["ladder"] == "work"].itertuples(index=False)
         return Limits(results), {row.rung: row for row in found}
@@ -78,18 +78,18 @@ CASES = {  # counters that differ from an idle kernel's: what limits it
 
 @pytest.mark.parametrize(("counters", "told"), CASES.values(), ids=CASES)
 def test_an_expert_would_agree(judge, counters, told):
-    limits, rows = judge(counted.row("kernel", **counters))
+    limits, rows = judge(limited.row("kernel", **counters))
     assert str(limits.limiter(rows["kernel"])) == told
 
 
 def test_a_kernel_of_two_launches_time_is_limited_by_the_launch(judge):
-    short = {name: value / 200 for name, value in counted.IDLE.items() if value > 1}
-    limits, rows = judge(counted.row("kernel", 5e-6, **short))
+    short = {name: value / 200 for name, value in limited.IDLE.items() if value > 1}
+    limits, rows = judge(limited.row("kernel", 5e-6, **short))
     assert str(limits.limiter(rows["kernel"])) == "launch 66%"
 
 
 def test_shares_are_of_the_roof_that_fits(judge):
-    limits, rows = judge(counted.row("kernel", shared_load_wavefronts=60e6, **reads(0.5)))
+    limits, rows = judge(limited.row("kernel", shared_load_wavefronts=60e6, **reads(0.5)))
     shares = limits.shares(rows["kernel"])
     assert set(shares) < set(COUNTS_FROM)
     assert shares["DRAM"] == pytest.approx(0.5)
@@ -99,7 +99,7 @@ def test_shares_are_of_the_roof_that_fits(judge):
 
 def test_a_row_without_counters_has_no_limiter(judge):
     bare = suite.row("work/bare/n:8", 1e12, 1e9)
-    failed = counted.row("failed") | {"error_occurred": True, "error_message": "wrong"}
+    failed = limited.row("failed") | {"error_occurred": True, "error_message": "wrong"}
     limits, rows = judge(bare, failed)
     for row in rows.values():
         assert limits.shares(row) == {}
@@ -107,7 +107,7 @@ def test_a_row_without_counters_has_no_limiter(judge):
 
 
 def test_one_missing_counter_costs_its_own_limit_only(judge):
-    row = counted.row("kernel", **reads(0.9))
+    row = limited.row("kernel", **reads(0.9))
     del row["shared_load_wavefronts"], row["stall_long_scoreboard"]
     limits, rows = judge(row)
     assert "shared memory" not in limits.shares(rows["kernel"])
@@ -115,7 +115,7 @@ def test_one_missing_counter_costs_its_own_limit_only(judge):
 
 
 def test_without_stalls_latency_is_all_there_is_to_say(judge):
-    row = counted.row("kernel")
+    row = limited.row("kernel")
     for name in [name for name in row if name.startswith("stall_")]:
         del row[name]
     limits, rows = judge(row)
@@ -125,33 +125,33 @@ def test_without_stalls_latency_is_all_there_is_to_say(judge):
 
 
 def test_without_roofs_only_what_needs_none_is_judged(judge):
-    limits, rows = judge(counted.row("kernel", **reads(0.94), tensor_utilisation=0.6), roofs=[])
+    limits, rows = judge(limited.row("kernel", **reads(0.94), tensor_utilisation=0.6), roofs=[])
     assert set(limits.shares(rows["kernel"])) == {"issue slots", "tensor cores", "launch"}
     assert str(limits.limiter(rows["kernel"])) == "tensor cores 60%"
 
 
 def test_a_missing_roof_of_writes_is_that_of_copies(judge):
-    roofs = [r for r in counted.roof_rows() if "/dram_write/" not in r["name"]]
+    roofs = [r for r in limited.roof_rows() if "/dram_write/" not in r["name"]]
     writes = {"dram_bytes": 4.28e9, "dram_read_bytes": 0.0, "dram_write_bytes": 4.28e9}
-    limits, rows = judge(counted.row("kernel", **writes), roofs=roofs)
+    limits, rows = judge(limited.row("kernel", **writes), roofs=roofs)
     assert limits.shares(rows["kernel"])["DRAM"] == pytest.approx(1.0)
 
 
 def test_roofs_as_short_as_a_launch_are_none(judge):
     """Small cases take microseconds: what they reach is no roof, and all would be above it."""
-    roofs = [r | {"median_seconds": 5e-6, "real_time": 5.0} for r in counted.roof_rows()]
-    limits, rows = judge(counted.row("kernel", **reads(2.0)), roofs=roofs)
+    roofs = [r | {"median_seconds": 5e-6, "real_time": 5.0} for r in limited.roof_rows()]
+    limits, rows = judge(limited.row("kernel", **reads(2.0)), roofs=roofs)
     assert "DRAM" not in limits.shares(rows["kernel"])
     assert limits.impossible(rows["kernel"]) == []
 
 
 def test_an_unreadable_launch_time_is_none(judge):
-    limits, rows = judge(counted.row("kernel", **reads(0.9)), launch_nanoseconds="fast")
+    limits, rows = judge(limited.row("kernel", **reads(0.9)), launch_nanoseconds="fast")
     assert "launch" not in limits.shares(rows["kernel"])
     assert str(limits.limiter(rows["kernel"])) == "DRAM 90%"
 
 
 def test_more_than_a_roof_is_named_as_impossible(judge):
-    limits, rows = judge(counted.row("kernel", **reads(1.2)), counted.row("noise", **reads(1.02)))
+    limits, rows = judge(limited.row("kernel", **reads(1.2)), limited.row("noise", **reads(1.02)))
     assert limits.impossible(rows["kernel"]) == ["DRAM 120%"]
     assert limits.impossible(rows["noise"]) == []

@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: MIT
+"""Counters of the program beside Nsight Compute's: their conversion and how far they agree."""
+
+import ladder as package
+import limited
+import pytest
+import suite
+from ladder.cli import main
+from test_table import table_rows
+
+PROFILE = {  # metric: (unit, value as ncu prints it)
+    "dram__bytes_read.sum": ("Mbyte", "250.000000"),
+    "dram__bytes_write.sum": ("Gbyte", "0.25"),
+    "lts__t_sectors_srcunit_tex.sum": ("sector", "18,750,000"),
+    "l1tex__t_bytes.sum": ("byte", "600,000,000"),
+    "smsp__inst_executed.sum": ("inst", "10,000,000"),
+    "smsp__thread_inst_executed_pred_on.sum": ("", "160,000,000"),
+    "smsp__inst_issued.sum": ("inst", "1,000,000"),
+    "smsp__cycles_active.sum": ("cycle", "10,000,000"),
+    "smsp__sass_thread_inst_executed_op_ffma_pred_on.sum": ("inst", "400,000,000"),
+    "smsp__sass_thread_inst_executed_op_fadd_pred_on.sum": ("inst", "150,000,000"),
+    "smsp__sass_thread_inst_executed_op_fmul_pred_on.sum": ("inst", "50,000,000"),
+    "sm__warps_active.avg.pct_of_peak_sustained_active": ("%", "70.4"),
+    "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_active": ("%", "0"),
+    "sm__warps_active.sum": ("warp", "2,000,000"),
+    "smsp__warps_issue_stalled_long_scoreboard.sum": ("warp", "1,260,000"),
+    "smsp__warps_issue_stalled_barrier.sum": ("warp", "400,000"),
+    "lts__d_atomic_input_cycles_active.max": ("cycle", "0"),
+    "lts__cycles_elapsed.max": ("cycle", "9,000,000"),
+    "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum": ("", "31"),
+    "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum": ("", "1,000,000"),
+    "l1tex__m_xbar2l1tex_read_bytes_pipe_tma.sum": ("byte", "n/a"),
+}
+
+
+def converted(folder, names, changes=()):
+    """What ncu says of launches of these rows of "work", converted."""
+    metrics = PROFILE | dict(changes)
+    lines = [["ID", "Kernel Name", *metrics], ["", "", *(unit for unit, _ in metrics.values())]]
+    lines += [[str(i), name, *(v for _, v in metrics.values())] for i, name in enumerate(names)]
+    text = "\n".join(",".join(f'"{cell}"' for cell in line) for line in lines)
+    (folder / "ncu.csv").write_text(text)
+    (folder / "rows.txt").write_text("".join(f"work/{n}/n:8/manual_time\t{n}\n" for n in names))
+    like = suite.write(folder / "like.tmp", limited.document(*map(limited.row, names)))
+    paths = [str(folder / name) for name in ("ncu.csv", "rows.txt", "counters.json")]
+    flags = ("--profile", "--rows", "--output")
+    options = [part for pair in zip(flags, paths, strict=True) for part in pair]
+    assert main(["counters", *options, "--like", str(like), "--ncu", "2025.3"]) == 0
+    return folder / "counters.json"
+
+
+def test_a_profile_has_the_programs_counters_in_base_units(tmp_path):
+    (row,) = package.load(converted(tmp_path, ["tiled"])).itertuples()
+    assert row.dram_read_bytes == row.dram_write_bytes == 0.25e9
+    assert row.dram_bytes == 0.5e9
+    assert row.l2_bytes == 0.6e9
+    assert row.l1_bytes == 0.6e9
+    assert row.predicated_on_lanes == 16
+    assert row.issue_utilisation == pytest.approx(0.1)
+    assert row.fp32_operations == 2 * 4e8 + 1.5e8 + 0.5e8
+    assert row.achieved_occupancy == pytest.approx(0.704)
+    assert row.tensor_utilisation == row.l2_atomic_utilisation == 0
+    assert row.stall_long_scoreboard == pytest.approx(0.63)
+    assert row.shared_load_conflicts == 31
+    assert row.bulk_copy_bytes != row.bulk_copy_bytes  # not available
+
+
+def test_an_instruction_that_was_not_counted_leaves_operations_unknown(tmp_path):
+    metric = "smsp__sass_thread_inst_executed_op_fadd_pred_on.sum"
+    file = converted(tmp_path, ["tiled"], {metric: ("inst", "n/a")})
+    (row,) = package.load(file).itertuples()
+    assert row.fp32_operations != row.fp32_operations
+
+
+@pytest.fixture
+def agreement(tmp_path, capsys):
+    """Compare rows of "work" with that profile; return the table's cells by counter."""
+
+    def compare(*rows, **changes):
+        names = [row["name"].split("/")[1] for row in rows]
+        measured = converted(tmp_path, names, changes.items())
+        study = suite.write(tmp_path / "study.json", limited.document(*rows))
+        files = [str(measured), str(study)]
+        assert main(["table", *files, "--ladder", "counters_agreement"]) == 0
+        text = capsys.readouterr().out
+        assert text.startswith(
+            "NVIDIA H200, cold cache, commit 0123456: CUPTI 13.0, 9 passes beside Nsight Compute."
+        )
+        return {counter: cells[1:] for counter, cells in table_rows(text).items()}
+
+    return compare
+
+
+def test_each_counter_says_how_many_rows_agree_and_which_is_furthest_off(agreement):
+    rows = [limited.row("even"), limited.row("near", dram_read_bytes=0.254e9)]
+    rows.append(limited.row("off", dram_read_bytes=0.2e9, fp32_operations=1.5e9))
+    found = agreement(*rows)
+    assert found["counter"] == ["rows", "within 2%", "largest difference"]
+    assert found["`dram_read_bytes`"] == ["3", "67%", "-20.0% in `work/off/n:8`"]
+    assert found["`fp32_operations`"] == ["3", "67%", "+50.0% in `work/off/n:8`"]
+    assert found["`l1_bytes`"] == ["3", "100%"]
+
+
+def test_fractions_differ_in_points(agreement):
+    found = agreement(limited.row("kernel", issue_utilisation=0.11))
+    assert found["`issue_utilisation`"] == ["1", "100%", "+1.0% in `work/kernel/n:8`"]
+    assert found["`stall_long_scoreboard`"] == ["1", "0%", "-3.0% in `work/kernel/n:8`"]
+
+
+def test_what_one_side_alone_saw_disagrees(agreement):
+    found = agreement(limited.row("kernel", shared_load_conflicts=5.0, l2_bytes=0.0))
+    assert found["`l2_bytes`"] == ["1", "0%", "-100.0% in `work/kernel/n:8`"]
+    metric = "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum"
+    found = agreement(limited.row("kernel", shared_load_conflicts=5.0), **{metric: ("", "0")})
+    assert found["`shared_load_conflicts`"] == ["1", "0%", "theirs is 0 in `work/kernel/n:8`"]
+
+
+def test_counters_that_one_side_lacks_are_not_compared(agreement):
+    found = agreement(limited.row("kernel"))
+    assert "`shared_load_conflicts`" not in found  # not in the row
+    assert "`global_load_sectors`" not in found  # not in the profile
+
+
+def test_without_a_row_in_common_there_is_no_such_table(tmp_path, capsys):
+    measured = converted(tmp_path, ["other"])
+    study = suite.write(tmp_path / "study.json", limited.document(limited.row("kernel")))
+    assert main(["table", str(measured), str(study), "--ladder", "counters_agreement"]) == 2
+    assert "no ladder 'counters_agreement'" in capsys.readouterr().err
