@@ -68,13 +68,14 @@ std::string skip_reason(const Row& row, const Device& device) {
   if (device.compute_capability < needed)
     return "needs compute capability " + std::to_string(needed / 10) + "." +
            std::to_string(needed % 10);
+  if (kEmulated && !row.rung->hardware_only.empty()) return row.rung->hardware_only;
   if (row.rung->skip)
     if (const std::string reason = row.rung->skip(row.point, device); !reason.empty())
       return reason;
   if (!kEmulated) return "";
   const Implementation implementation = row.rung->at(row.point);
   if (!implementation.kernel && !implementation.on_host) return "a library call: needs a GPU";
-  return row.rung->hardware_only;
+  return "";
 }
 
 Work work(const Row& row, const Device& device) {
