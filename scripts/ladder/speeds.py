@@ -7,7 +7,7 @@ from ladder import cells, counted, roofs, units
 from ladder.catalogue import Rung
 from ladder.limits import Limits
 from ladder.results import Results
-from ladder.study import PREDICTION, Row, Study, describe, own_rate, studies
+from ladder.study import PREDICTION, Row, Study, describe, own_quantity, own_speed, studies
 
 _MAX_SHAPES = 6
 _THROTTLED = "†"  # marks a speed measured below the full clock
@@ -95,7 +95,7 @@ def _cell(study: Study, row: Row | None, divisor: float) -> str:
         return row.status if row else ""
     mark = _THROTTLED if row.throttled > 0 else ""
     if study.ladder.is_roof:  # roofs differ in quantity and by decades, so each has its own unit
-        return own_rate(row) + mark
+        return units.rate(own_quantity(row), own_speed(row)) + mark
     sweep = f" ({row.sweep})" if row.sweep else ""
     return units.number(study.speed(row) / divisor) + mark + sweep
 
@@ -109,9 +109,8 @@ def _roof(study: Study, rung: Rung, row: Row | None) -> dict[str, str]:
     if row.sweep:
         found[_BEST_AT] = row.sweep if len(rung.sweeps) > 1 else f"{rung.sweep} {row.sweep}"
     if sheet and (peak := sheet.peak(rung.name)) > 0:
-        quantity = "flops" if row.flops_per_second > 0 else "bytes"
         percent = units.percent(roofs.percent_of_peak(study.results, row))
-        found[_PEAK] = f"{percent} of {units.rate(quantity, peak)}"
+        found[_PEAK] = f"{percent} of {units.rate(own_quantity(row), peak)}"
     return found
 
 

@@ -249,16 +249,14 @@ def name_of(rung: Rung, row: Row | None) -> str:
     return f"{rung.name} ({values})"
 
 
-def own_rate(row: Row) -> str:
-    """Write a roof's speed in its own quantity: atomics, FLOP or bytes a second."""
-    quantities = ("atomics", "flops", "bytes")
-    rates = ((q, getattr(row, f"{q}_per_second")) for q in quantities)
-    return next((units.rate(quantity, rate) for quantity, rate in rates if rate > 0), "")
+def own_quantity(row: Row) -> str:
+    """What a roof counts: "atomics", "flops" or else "bytes"."""
+    return next((q for q in ("atomics", "flops") if getattr(row, f"{q}_per_second") > 0), "bytes")
 
 
 def own_speed(row: Row) -> float:
-    """Speed of a roof in its own quantity, FLOP/s or else bytes/s; NaN where it has neither."""
-    return row.flops_per_second if row.flops_per_second > 0 else row.bytes_per_second
+    """Speed of a roof in its own quantity, as atomics/s, FLOP/s or bytes/s; NaN without any."""
+    return getattr(row, f"{own_quantity(row)}_per_second")
 
 
 def _wavefronts(row: Row) -> float:

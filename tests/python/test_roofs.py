@@ -5,6 +5,7 @@ import math
 import re
 from dataclasses import astuple
 
+import limited
 import pytest
 import suite
 from ladder import roofs
@@ -26,6 +27,20 @@ def test_the_fastest_row_of_a_roof_stands_for_it_in_its_own_quantity(tmp_path):
     assert set(best) == set(suite.CEILINGS)
     assert best["fma"].case == "size:4096"
     assert best["dram_read"].bytes_per_second == pytest.approx(suite.CEILINGS["dram_read"])
+
+
+def test_roofs_of_atomics_are_ranked_by_atomics(tmp_path):
+    document = limited.document(limited.row("kernel"))
+    for row in document["benchmarks"]:
+        if "atomics_per_second" in row:
+            del row["bytes_per_second"]
+    (slow,) = [r for r in document["benchmarks"] if "/shared_atomics_same/" in r["name"]]
+    name = slow["name"].replace("4096", "8192")
+    faster = {"name": name, "run_name": name, "atomics_per_second": 2 * slow["atomics_per_second"]}
+    document["benchmarks"].append(slow | faster)
+    best = roofs.measured(read(tmp_path, document))
+    assert best["shared_atomics_same"].case == "size:8192"
+    assert set(best) == set(limited.ROOFS)
 
 
 def test_a_roof_that_failed_is_none(tmp_path):
