@@ -58,15 +58,17 @@ def _line(row: Row) -> dict[str, str]:
     return {
         "DRAM, × algorithm": _times(row, row.dram_bytes),
         "L2, × algorithm": _times(row, row.l2_bytes),
-        **{f"{space} {unit} a request, ld / st / at": cells.triple(row, space)
-           for space, unit in SPACES.items()},
+        **{
+            f"{space} {unit} a request, ld / st / at": cells.triple(row, space)
+            for space, unit in SPACES.items()
+        },
         "active lanes": f"{row.active_lanes:.3g}" if row.active_lanes == row.active_lanes else "",
         "issue slots": units.percent(100 * row.issue_utilisation),
         "waits for": f"{stall} {units.percent(100 * share)}" if stall else "",
         "registers": registers,
         "shared": shared,
         "occupancy": f"{achieved} of {theoretical}" if achieved and theoretical else achieved,
-    }  # fmt: skip
+    }
 
 
 def _times(row: Row, moved: float) -> str:
