@@ -36,6 +36,7 @@ constexpr Metric kMetrics[] = {
     {"tensor_cycles", "sm__pipe_tensor_cycles_active.sum"},
 
     {"l1_bytes", "l1tex__t_bytes.sum"},
+    {"l1_wavefronts", "l1tex__t_output_wavefronts.sum"},
     // Not lts__t_bytes, which on an H100 counts the way between the two halves of the L2 too.
     {"l2_read_sectors", "lts__t_sectors_srcunit_tex_op_read.sum"},
     {"l2_write_sectors", "lts__t_sectors_srcunit_tex_op_write.sum"},
@@ -54,13 +55,14 @@ constexpr Metric kMetrics[] = {
     {"global_atomic_sectors", "l1tex__t_sectors_pipe_lsu_mem_global_op_atom.sum"},
     {"global_atomic_sectors", "l1tex__t_sectors_pipe_lsu_mem_global_op_red.sum"},
 
-    {"shared_load_requests", "smsp__inst_executed_op_shared_ld.sum"},
+    // Those of no lane at all never leave the scheduler.
+    {"shared_load_requests", "smsp__inst_executed_op_shared_ld_pred_on_any.sum"},
     {"shared_load_wavefronts", "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum"},
     {"shared_load_conflicts", "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum"},
-    {"shared_store_requests", "smsp__inst_executed_op_shared_st.sum"},
+    {"shared_store_requests", "smsp__inst_executed_op_shared_st_pred_on_any.sum"},
     {"shared_store_wavefronts", "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_st.sum"},
     {"shared_store_conflicts", "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_st.sum"},
-    {"shared_atomic_requests", "smsp__inst_executed_op_shared_atom.sum"},
+    {"shared_atomic_requests", "smsp__inst_executed_op_shared_atom_pred_on_any.sum"},
     {"shared_atomic_wavefronts", "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_atom.sum"},
     {"shared_atomic_conflicts", "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_atom.sum"},
 
@@ -91,6 +93,7 @@ constexpr int kSectorBytes = 32;
 
 // Terms that a row reports as they are.
 constexpr const char* kReported[] = {"l1_bytes",
+                                     "l1_wavefronts",
                                      "dram_read_bytes",
                                      "dram_write_bytes",
                                      "warp_instructions",

@@ -259,6 +259,7 @@ constexpr int kRemoteFlight = 4;
 constexpr unsigned kRemoteBlock = 1024;
 template <int kBytes>
 __global__ void distributed_shared_memory(unsigned* out, unsigned rounds) {
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900  // there are no clusters before
   using V = Vector<kBytes>;
   V* vectors = dynamic_shared<V>();
   const auto cluster = cooperative_groups::this_cluster();
@@ -280,6 +281,7 @@ __global__ void distributed_shared_memory(unsigned* out, unsigned rounds) {
   }
   cluster.sync();  // the memory of a block that has ended is nobody's to read
   out[blockIdx.x * kRemoteBlock + threadIdx.x] = sum;
+#endif
 }
 
 // Of all clusters together, whatever their number.

@@ -117,7 +117,7 @@ Symbols::Symbols() {
       const char* name = names + symbol.st_name;
       if (ELF64_ST_TYPE(symbol.st_info) == STT_FUNC)
         functions_.emplace(image().base + symbol.st_value, name);
-      else if (ELF64_ST_TYPE(symbol.st_info) == STT_TLS)
+      else if (ELF64_ST_TYPE(symbol.st_info) == STT_TLS && symbol.st_size > 0)  // no linker's mark
         shared_.push_back({symbol.st_value, symbol.st_size, name});
     }
   }

@@ -18,7 +18,7 @@ _OPERATIONS = {"load": ("ld",), "store": ("st",), "atomic": ("atom", "red")}
 _METRICS = {  # counter: metrics whose sum it is, as far as the profile has them
     f"{space}_{operation}_{what}": tuple(metric.format(op) for op in ops)
     for space, what, metric in (
-        ("shared", "requests", "smsp__inst_executed_op_shared_{}.sum"),
+        ("shared", "requests", "smsp__inst_executed_op_shared_{}_pred_on_any.sum"),
         ("shared", "wavefronts", "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_{}.sum"),
         ("global", "requests", "l1tex__t_requests_pipe_lsu_mem_global_op_{}.sum"),
         ("shared", "conflicts", "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_{}.sum"),

@@ -236,9 +236,9 @@ def details() -> dict[str, Any]:
 
 
 METRICS = {
-    "smsp__inst_executed_op_shared_ld.sum": "shared_load_requests",
-    "smsp__inst_executed_op_shared_st.sum": "shared_store_requests",
-    "smsp__inst_executed_op_shared_atom.sum": "shared_atomic_requests",
+    "smsp__inst_executed_op_shared_ld_pred_on_any.sum": "shared_load_requests",
+    "smsp__inst_executed_op_shared_st_pred_on_any.sum": "shared_store_requests",
+    "smsp__inst_executed_op_shared_atom_pred_on_any.sum": "shared_atomic_requests",
     "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum": "shared_load_wavefronts",
     "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_st.sum": "shared_store_wavefronts",
     "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_atom.sum": "shared_atomic_wavefronts",
