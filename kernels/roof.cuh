@@ -47,7 +47,7 @@ class Roof : public Problem {
   const int iterations;
   const DeviceBuffer<unsigned> out;
   size_t sums = 0;  // of words read, in `out`: how many there are
-  int blocks = 0;
+  int blocks = 0;   // of the last launch
 
  private:
   DeviceBuffer<unsigned> in_;
@@ -101,6 +101,9 @@ __device__ unsigned warp_sum(unsigned mine) {
   for (int offset = 16; offset > 0; offset /= 2) mine += __shfl_xor_sync(~0u, mine, offset);
   return mine;
 }
+
+// Sums are checked against how many blocks there were: without any, none would be wrong.
+const Verdict kNothingRan = {.wrong = "nothing was launched"};
 
 constexpr unsigned kBlock = 512;
 

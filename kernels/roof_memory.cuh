@@ -182,6 +182,7 @@ Implementation l2_read_at(const Case& c) {
   // Tiles come in turn, so that each is read as often as any other, or once more.
   read.check = [words](const Problem& p) -> Verdict {
     const auto& roof = static_cast<const Roof&>(p);
+    if (roof.blocks == 0) return kNothingRan;
     const size_t reads = size_t(roof.blocks) * l2_repetitions(roof.iterations);
     const size_t tiles = words / kL2TileWords, once_more = reads % tiles * kL2TileWords;
     const uint32_t expected = static_cast<uint32_t>(reads / tiles) * sum_modulo(words, Bits{}) +
@@ -298,6 +299,7 @@ LaunchPlan clusters(const Case& c, const Device& device, const void* kernel) {
 
 template <int kBytes>
 Verdict check_remote(const Roof& roof, unsigned cluster) {
+  if (roof.blocks == 0) return kNothingRan;
   const auto blocks = static_cast<unsigned>(roof.blocks), clusters = blocks / cluster;
   const unsigned rounds = remote_rounds(roof.sms, cluster, roof.iterations);
   const std::vector<unsigned> sums = to_host(roof.out.data(), size_t{blocks} * kRemoteBlock);
