@@ -14,8 +14,8 @@ With t the median time of the row, and a roof the best row of that name in the s
 - issue slots: cycles in which a scheduler issued over those in which it had warps.
 - FP32: operations / t over `fma`.
 - tensor cores: cycles in which they worked over those in which the SM did.
-- atomics: the larger of sectors / t and of the busiest L2 slice's utilisation, each over the
-  highest of any roof.
+- atomics: the larger of sectors / t over the highest of any roof, and of the busiest L2 slice's
+  utilisation over the highest of any row: that of a slice in which atomics queue, below 1.
 - launch: time of an empty kernel over t.
 
 The limiter is the launch where that is half of the time. Else it is the largest share that counts.
@@ -110,7 +110,9 @@ class Limits:
         ladders = {ladder.name for ladder in results.ladders if ladder.is_roof}
         atomic = [row for row in results.ceilings.itertuples(index=False) if row.ladder in ladders]
         self._atomic_sectors = _most(row.global_atomic_sectors / row.seconds for row in atomic)
-        self._atomic_utilisation = _most(row.l2_atomic_utilisation for row in atomic)
+        self._atomic_utilisation = (
+            _most(results.rows.l2_atomic_utilisation) if self._atomic_sectors > 0 else math.nan
+        )
 
     def shares(self, row: Row) -> dict[str, float]:
         """Share of each limit that `row` uses, 0 to 1, by the names of COUNTS_FROM.
