@@ -15,6 +15,7 @@ from ladder.cli import main
 from ladder.plots import banks, style
 from ladder.plots.transactions import START
 from ladder.results import load_results
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from test_table import table_rows
 
 STEMS = """transpose-transactions transpose-occupancy transpose-banks smem_layout-transactions
@@ -178,7 +179,7 @@ def test_speed_and_requests_stay_apart(whole, tmp_path, capsys):
     names = {str(path.relative_to(output)) for path in output.rglob("*.svg")}
     own = {f"emulated-h200/smem_layout-{kind}.svg" for kind in ("transactions", "occupancy")}
     own |= {"emulated-h200/smem_layout-banks.svg", "emulated-h200/prediction.svg"}
-    assert names == own | {"smem_layout-climb.svg", "overview.svg"}
+    assert names == own | {"smem_layout-climb.svg", "overview.svg", "roofs.svg"}
     assert main(["table", str(results), "--ladder", "overview"]) == 0
     assert capsys.readouterr().out.count("NVIDIA H200, ") == 1
 
@@ -215,6 +216,54 @@ def test_bars_end_at_the_transactions_and_ticks_at_the_ideal(figures, folder):
     rows = [round(bar.get_y() + bar.get_height() / 2) for bar in shared.patches]
     assert rows == [1, 1, 2, 2]  # beside their names
     assert [label.get_text() for label in shared.get_yticklabels()] == ["naive", "tiled", "padded"]
+
+
+def test_distributed_shared_memory_has_a_panel_of_its_own(figures, tmp_path):
+    """What other blocks hold is no request of a block's own shared memory."""
+    document = emulated.document()
+    for row in document["benchmarks"]:
+        if row.get("distributed_requests", 0) > 0:
+            row["distributed_sectors"] = 11.0 * row["distributed_requests"]
+    made, _ = figures(suite.write(tmp_path / "study.json", document))
+    shared, _, distributed = made["histogram-transactions"].axes
+    assert ends(shared) == pytest.approx([2.5, 2.5, 2.5])
+    (bar,) = distributed.patches
+    assert bar.get_x() + bar.get_width() == pytest.approx(11)
+    assert bar.get_y() + bar.get_height() / 2 == pytest.approx(2)  # distributed, cluster 2
+    assert [label.get_text() for label in shared.get_yticklabels()][2] == "distributed (cluster 2)"
+    assert distributed.lines[0:] == []  # no fewest is known
+    assert distributed.get_title("left") == "distributed shared memory:\nsectors a request"
+    assert "■ requests of any kind" in [t.get_text() for t in made["histogram-transactions"].texts]
+    assert len(made["transpose-transactions"].axes) == 2
+
+
+def test_ratios_that_differ_stand_right_of_the_dots_and_arrows_beyond_the_axes(
+    figures, folder, tmp_path
+):
+    scale = {"transpose/tiled": 9.0, "smem_layout/row_row": 0.8, "histogram/distributed": 0.2}
+    file = emulated.write_counters(tmp_path / "nvidia-h200", scale)
+    made, _ = figures(folder, file)
+    shared, _ = made["prediction"].axes
+    names = [label.get_text() for label in shared.get_yticklabels()]
+    shapes = {names[int(line.get_ydata()[0])]: line for line in shared.lines}
+    low, high = shared.get_xlim()
+    found = shapes["transpose/tiled"]
+    assert (found.get_marker(), found.get_xdata()[0]) == ("<", pytest.approx(low))
+    found = shapes["histogram/distributed"]
+    assert (found.get_marker(), found.get_xdata()[0]) == (">", pytest.approx(high))
+    assert shapes["smem_layout/row_row"].get_marker() == "o"
+    told = {names[int(text.xy[1])]: text for text in shared.texts}
+    assert {name: text.get_text() for name, text in told.items()} == {
+        "transpose/tiled": "0.111",
+        "smem_layout/row_row": "1.25",
+        "histogram/distributed": "5",
+    }
+    renderer = FigureCanvasAgg(made["prediction"]).get_renderer()
+    edge = shared.get_window_extent(renderer).x1
+    for text in told.values():
+        box = text.get_window_extent(renderer)
+        assert edge + 4 < box.x0 < box.x1 < made["prediction"].axes[1].get_window_extent().x0
+    assert any("beyond the axes" in text.get_text() for text in made["prediction"].texts)
 
 
 def test_a_conflict_fills_one_bank_and_padding_spreads_it(figures, folder):

@@ -8,19 +8,23 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
-from ladder import details, files, prediction
+from ladder import details, files, limits, prediction
 from ladder.errors import IncomparableError, LadderError
 from ladder.plots import (
+    achieved,
     agreement,
     banks,
+    ceilings,
     climb,
     gpus,
+    instructions,
     light,
     occupancy,
     overview,
     roofline,
     style,
     transactions,
+    why,
 )
 from ladder.results import Results
 from ladder.study import Study, describe, studies
@@ -134,26 +138,30 @@ def _figures(result: Results) -> dict[str, Callable[[], style.Figure]]:
     figures: dict[str, Callable[[], style.Figure]] = {}
     for study in found:
         name = study.ladder.name
-        if study.ladder.is_roof:
-            continue  # the lines of every other figure
+        if study.ladder.is_roof:  # the lines of every other figure
+            if roofs := ceilings.roofs_of(study):
+                figures["roofs"] = partial(ceilings.draw, study, roofs)
+            continue
         figures[f"{name}-climb"] = partial(climb.draw, study)
         if study.counted:
             figures[f"{name}-roofline"] = partial(roofline.draw, study)
-        elif len(study.cases) > 1:  # of one case, the climb tells the percent
-            figures[f"{name}-light"] = partial(light.draw, study)
+        shares = light.shares(study)
+        if shares or not (study.counted or len(study.cases) == 1):
+            figures[f"{name}-light"] = partial(light.draw, study, shares)
+        if rows := achieved.rows(study):
+            figures[f"{name}-occupancy"] = partial(achieved.draw, study, rows)
+        if points := instructions.points(study):
+            figures[f"{name}-instructions"] = partial(instructions.draw, study, points)
+        if steps := why.steps(study):
+            figures[f"{name}-why"] = partial(why.draw, study, steps)
     return figures | {"overview": partial(overview.draw, result, found)}
 
 
 def _problems(result: Results) -> list[str]:
-    """Name the rows that failed, and those that beat their own ceiling."""
+    """Name the rows that failed, and those above a limit."""
     rows = result.rows[result.rows["status"] == "error"]
     found = [f"{row.name}: error: {row.reason}" for row in rows.itertuples()]
-    for study in studies(result):
-        for row in study.rows:
-            if row.status == "ok" and study.above_roof(row):
-                percent = f"{study.percent(row):.1f}%"
-                found.append(f"{row.name}: {percent} of its ceiling {study.ladder.ceiling}")
-    return [f"{describe(result)}: {problem}" for problem in found]
+    return [f"{describe(result)}: {problem}" for problem in [*found, *limits.problems(result)]]
 
 
 def _slug(name: str) -> str:

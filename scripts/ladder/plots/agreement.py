@@ -11,7 +11,7 @@ from ladder.prediction import TOLERANCE, Prediction, predict, worst
 from ladder.results import SPACES, Results
 from ladder.study import Row, describe
 
-_ROW, _TOP, _BOTTOM, _BETWEEN, _RIGHT = 0.19, 1.2, 0.65, 0.4, 0.7  # inches
+_ROW, _TOP, _BOTTOM, _NUMBERS, _RIGHT = 0.19, 1.2, 0.65, 0.95, 0.1  # inches
 _REACH = 2.2  # the largest ratio either way that the axes show
 _AGREES = "#0072b2"
 
@@ -24,16 +24,20 @@ def draw(emulated: Results, measured: dict[str, Row]) -> Figure:
         raise style.NothingToDrawError("the hardware counted no requests")
     names = list(rungs)
     left = 0.35 + style.widest(names, style.SMALL)
-    width = max(2.0, (style.PAGE - left - _RIGHT - _BETWEEN) / len(SPACES))
+    width = max(2.0, (style.PAGE - left - _RIGHT) / len(SPACES) - _NUMBERS)
     body = _ROW * len(rungs)
-    total = left + len(SPACES) * width + _BETWEEN + _RIGHT
+    total = left + len(SPACES) * (width + _NUMBERS) + _RIGHT
     about = f"{describe(emulated)}, over the GPU's own counters; a dot for each case"
     title = "What the emulator predicts, and what the GPU does"
     figure = style.page(total, _TOP + body + _BOTTOM, title, about)
     band = f"within {TOLERANCE:.0%}"
-    style.legend(figure, [(band, _AGREES), ("differs: the worst case's ratio", style.ALARM)])
+    differs = "differs: at the right the worst case's ratio"
+    found = [row.pairs[s] for rows in rungs.values() for row in rows for s in SPACES]
+    beyond = any(pair.known and not 1 / _REACH < pair.ratio < _REACH for pair in found)
+    colours = [(band, _AGREES), (differs, style.ALARM)]
+    style.legend(figure, colours, "◂ ▸ beyond the axes" if beyond else "")
     for i, space in enumerate(SPACES):
-        axes = style.panel(figure, left + i * (width + _BETWEEN), _BOTTOM, width, body)
+        axes = style.panel(figure, left + i * (width + _NUMBERS), _BOTTOM, width, body)
         _dots(axes, list(rungs.values()), space)
         axes.set_yticks(range(len(rungs)), names if i == 0 else [], size=style.SMALL)
     return figure
@@ -50,14 +54,13 @@ def _dots(axes: Axes, rungs: list[list[Prediction]], space: str) -> None:
         agree += furthest.agrees
         for pair in (row.pairs[space] for row in rows if row.pairs[space].known):
             at = min(max(pair.ratio, 1 / _REACH), _REACH)  # beyond it only the number tells
-            colour = _AGREES if pair.agrees else style.ALARM
-            axes.plot(at, y, "o", color=colour, markersize=5, markeredgewidth=0, clip_on=False)
+            shape = "o" if at == pair.ratio else "<" if at < 1 else ">"
+            look = {"color": _AGREES if pair.agrees else style.ALARM, "markeredgewidth": 0}
+            axes.plot(at, y, shape, markersize=5, clip_on=False, **look)
         if not furthest.agrees:
             text = f"{furthest.ratio:.3g}" if furthest.measured else "only emulated"
-            at = min(max(furthest.ratio, 1 / _REACH), _REACH)
-            outward = (at > 1) == (1 / _REACH < at < _REACH)
-            offset, ha = ((6, 0), "left") if outward else ((-6, 0), "right")
-            style.note(axes, text, (at, y), offset, ha=ha, va="center", color=style.ALARM)
+            place = {"coordinates": ("axes fraction", "data"), "va": "center"}
+            style.note(axes, text, (1, y), (7, 0), color=style.ALARM, **place)
     axes.set(xscale="log", xlim=(1 / _REACH, _REACH), ylim=(len(rungs) - 0.5, -0.5))
     ticks = (0.5, 0.75, 1, 1.33, 2)
     axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])

@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -16,6 +17,7 @@ from ladder.study import Study, facet_title
 _AXIS, _BARE = 0.75, 0.3  # inches left of axes with and without a scale of their own
 _WIDE, _NARROW = 2.3, 0.4  # least inches of axes of several shapes and of one
 _TITLE, _HEIGHT, _TICKS = 0.3, 2.6, 0.85  # inches, from the top down
+_SWEEP = 7.0  # points of the values of a sweep
 HEIGHT = _TITLE + _HEIGHT + _TICKS
 
 
@@ -83,10 +85,8 @@ def _draw(axes: Axes, study: Study, panel: Panel) -> None:
         axes.plot(speeds[:series], style.line_style(rung), linewidth=1.5, **look)
         axes.plot(range(series, len(cases)), speeds[series:], linestyle="none", **look)
         ends.append((*measured[-1], _line_name(rung), colour))
-        for value, points in _sweep(study, rung, cases).items():
+        for points in _sweep(study, rung, cases).values():
             axes.plot(*zip(*points, strict=True), color=colour, linewidth=0.6, alpha=0.5)
-            at = {"ha": "right", "va": "center", "size": 6, "color": colour}
-            style.note(axes, value, points[0], (-3, 0), **at)
     ceilings = {case: study.ceiling(case) / divisor for case in study.cases}
     if any(f"{study.ladder.name}/{rung.name}" == study.ladder.ceiling for rung in study.rungs):
         ceilings = {}  # its own line
@@ -98,10 +98,13 @@ def _draw(axes: Axes, study: Study, panel: Panel) -> None:
     speeds = [study.speed(row) / divisor for row in study.rows if row.status == "ok"]
     speeds = [speed for speed in [*speeds, *ceilings.values()] if speed > 0]
     low, high = min(speeds) / 1.4, max(speeds) * 1.4  # the same in all panels
-    axes.set(yscale="log", xlim=(-0.5, len(cases) - 0.6), ylim=(low, high))
+    start = -0.5 - (0.3 if any(_sweep(study, rung, cases) for rung in study.rungs) else 0.0)
+    axes.set(yscale="log", xlim=(start, len(cases) - 0.6), ylim=(low, high))
     axes.set_xlabel(" × ".join(study.shape_axes))
     style.category_ticks(axes, [study.label(case) for case in cases], panel.width)
     style.log_ticks(axes.yaxis)
+    for rung in study.rungs:
+        _name_sweep(axes, _sweep(study, rung, cases), colours[rung.name])
     if panel.left == _BARE:
         axes.tick_params(axis="y", labelleft=False)
     else:
@@ -109,6 +112,17 @@ def _draw(axes: Axes, study: Study, panel: Panel) -> None:
     axes.grid(axis="y", color=style.FAINT, linewidth=0.5)
     axes.set_title(facet_title(panel.facet), loc="left", size=style.NORMAL, weight="bold")
     style.label_ends(axes, ends, panel.width, _HEIGHT)
+
+
+def _name_sweep(axes: Axes, found: dict[str, list[tuple[int, float]]], colour: tuple | str) -> None:
+    """Write each value left of its line, on axes that are scaled."""
+    low, high = np.log(axes.get_ylim())
+    wanted = [(np.log(points[0][1]) - low) / (high - low) for points in found.values()]
+    places = style.spread(wanted, _SWEEP / 72 / _HEIGHT, 0.0, 1.0)
+    for (value, points), y in zip(found.items(), places, strict=True):
+        look = {"coordinates": ("data", "axes fraction"), "color": style.dark(colour)}
+        look |= {"ha": "right", "va": "center", "size": _SWEEP}
+        style.note(axes, value, (points[0][0], y), (-4, 0), **look)
 
 
 def _line_name(rung: Rung) -> str:

@@ -1,118 +1,212 @@
 # SPDX-License-Identifier: MIT
-"""Where each rung stands under the measured roofs."""
+"""Where each rung stands under the roofs: by algorithmic bytes, and by those that moved."""
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from ladder import units
-from ladder.plots import style
-from ladder.study import Study, describe
+from ladder import roofs, units
+from ladder.plots import quantities, slopes, style
+from ladder.study import Row, Study, describe, own_speed
 
-_LEFT, _HEIGHT, _LEAST_WIDTH = 0.75, 4.4, 4.0  # inches, of the axes
+_LEFT, _HEIGHT, _LEAST_WIDTH = 0.75, 4.6, 4.0  # inches, of the axes
+_ONE_WAY = 0.1  # share of writes in the traffic of DRAM up to which its roof is that of reads
+LEVELS = {"DRAM": "o", "L2": "^", "shared memory": "s"}  # marker of measured bytes, hollow
+_LEAST = 0.01  # of the algorithmic bytes, under which a level tells nothing
+_TERA = 1e12
+_HEADER = "× algorithmic bytes\nmoved through DRAM"
+GLYPHS = {"DRAM": "○", "L2": "△", "shared memory": "□"}
 
 
-def _roofs(study: Study) -> tuple[dict[str, float], dict[str, float]]:
-    """Return memory roofs in bytes/s and arithmetic roofs in FLOP/s, by name."""
-    roofs = {ladder.name for ladder in study.results.ladders if ladder.is_roof}
-    memory, arithmetic = {}, {}
-    for row in study.results.ceilings.itertuples():
-        if row.ladder in roofs and row.bytes_per_second > 0:
-            memory.setdefault(row.rung, row.bytes_per_second)
-        elif row.ladder in roofs and row.flops_per_second > 0:
-            arithmetic.setdefault(row.rung, row.flops_per_second)
-    return memory, arithmetic
+@dataclass(frozen=True)
+class Roof:
+    """A measured limit, and what the datasheet says of it (NaN where it does not)."""
+
+    name: str
+    speed: float  # bytes/s or FLOP/s
+    peak: float
+    level: str = ""  # of memory; empty of arithmetic
+
+    def told(self, level: str, divisor: float, unit: str) -> str:
+        """Write name, speed and datasheet, with the level of memory where the name hides it."""
+        where = "" if level.lower().replace(" ", "_") in self.name else f" ({level})"
+        peak = f" of {units.number(self.peak / divisor)}" if self.peak > 0 else ""
+        return f"{self.name}{where} {units.number(self.speed / divisor)}{peak} {unit}"
+
+
+def memory_roofs(study: Study, measured: dict[str, Row]) -> list[Roof]:
+    """Return one roof a level of memory, of DRAM that which fits the ladder's traffic."""
+    copies = [name for name in ("memcpy", "dram_copy") if name in measured]
+    copies.sort(key=lambda name: -own_speed(measured[name]))
+    fits = [*copies, "dram_read"] if _writes(study) else ["dram_read", *copies]
+    wanted = {"DRAM": fits, "L2": ["l2_read"], "shared memory": ["shared_memory"]}
+    chosen = {
+        level: next((name for name in names if name in measured), "")
+        for level, names in wanted.items()
+    }
+    return [_roof(study, measured[name], level) for level, name in chosen.items() if name]
+
+
+def _writes(study: Study) -> bool:
+    """Whether the ladder writes much of what it moves, so that a copy is its roof."""
+    row = study.best_step(study.headline)
+    written = quantities.counter(row, "dram_write_bytes") if row else math.nan
+    return written > _ONE_WAY * quantities.counter(row, "dram_bytes")
+
+
+def _arithmetic(study: Study, measured: dict[str, Row]) -> list[Roof]:
+    """Return the roofs of the precisions that rungs of the ladder have."""
+    used = {"", *(row.precision for row in study.counted)}
+    rows = [row for row in measured.values() if row.flops_per_second > 0 and row.precision in used]
+    return [_roof(study, row, "") for row in rows]
+
+
+def _roof(study: Study, row: Row, level: str) -> Roof:
+    sheet = roofs.datasheet(study.results.gpu)
+    return Roof(row.rung, own_speed(row), sheet.peak(row.rung) if sheet else math.nan, level)
+
+
+def intensities(row: Row) -> dict[str, float]:
+    """FLOP a byte that a row moved, by level of memory; only levels that moved any to speak of."""
+    flops = row.flops_per_second * row.seconds
+    moved = quantities.level_bytes(row)
+    least = _LEAST * flops / row.arithmetic_intensity
+    return {level: flops / moved[level] for level in LEVELS if moved[level] > least}
+
+
+def amplification(row: Row) -> float:
+    """Bytes of DRAM that a row moved over those that its algorithm needs; NaN if not counted."""
+    return row.arithmetic_intensity / intensities(row).get("DRAM", math.nan)
 
 
 def draw(study: Study) -> Figure:
     """Draw every measurement by arithmetic intensity, those of one case named.
 
-    That is the headline, or the last case that counts FLOPs where the headline does not.
+    That is the headline, or the last case that counts FLOPs where the headline does not. Named
+    points that the hardware counted have a hollow marker for the bytes moved at each level.
     """
-    memory, arithmetic = _roofs(study)
+    measured = roofs.measured(study.results)
+    memory, arithmetic = memory_roofs(study, measured), _arithmetic(study, measured)
     if not memory or not arithmetic:
         raise style.NothingToDrawError("the results hold no measured memory and arithmetic roofs")
-    counted = {row.case for row in study.counted}
-    case = next(c for c in (study.headline, *reversed(study.cases)) if c in counted)
-    names = {r.name: r.name + (f" ({r.precision})" if r.precision else "") for r in study.rungs}
-    labels = 0.4 + style.widest(list(names.values()), style.SMALL)
+    cases = {row.case for row in study.counted}
+    case = next(c for c in (study.headline, *reversed(study.cases)) if c in cases)
+    shown = [row for row in study.counted if row is study.best.get((row.rung, case))]
+    moved = {row.rung: intensities(row) for row in shown}
+    levels = [level for level in LEVELS if any(level in found for found in moved.values())]
+    names = {row.rung: _label(row) for row in shown}
+    header = _HEADER.split("\n") if "DRAM" in levels else []
+    labels = 0.4 + style.widest([*names.values(), *header], style.SMALL)
     width = max(style.PAGE - _LEFT - labels, _LEAST_WIDTH)
+    height = _HEIGHT + 1.95  # the header of the names clears the key
     figure = style.page(
         _LEFT + width + labels,
-        _HEIGHT + 1.55,
+        height,
         f"{study.ladder.title}: roofline",
         f"{describe(study.results)}. Named points: {study.spell(case)}; pale points: other cases.",
     )
+    key = 0.2 / (_LEFT + width + labels), 1 - 0.74 / height
+    figure.text(*key, _key(levels, [*memory, *arithmetic]), color=style.GREY)
     axes = style.panel(figure, _LEFT, 0.65, width, _HEIGHT)
-    flat = max(arithmetic.values())
-    ridges = [flat / bandwidth for bandwidth in memory.values()]
-    intensities = [row.arithmetic_intensity for row in study.counted]
-    xlim = min(*ridges, *intensities) / 20, max(*ridges, *intensities) * 3
-    speeds = [row.flops_per_second / 1e12 for row in study.counted]
-    ylim = min(speeds) / 2, max(*speeds, flat / 1e12) * 2
-    axes.set(xscale="log", yscale="log", xlim=xlim, ylim=ylim)
-    axes.set(xlabel="arithmetic intensity, FLOP/byte (algorithmic)", ylabel="TFLOP/s")
+    _limits(axes, study, memory, arithmetic, moved)
+    slopes.draw(
+        axes,
+        (width, _HEIGHT),
+        [_drawn(roof, "bytes") for roof in memory],
+        [_drawn(roof, "flops") for roof in arithmetic],
+        [_span(row, moved[row.rung]) for row in shown],
+    )
+    _draw_points(axes, study, shown, moved)
+    colours = style.colours(study.ladder)
+    ends = [
+        (r.arithmetic_intensity, r.flops_per_second / _TERA, names[r.rung], colours[r.rung])
+        for r in shown
+    ]
+    style.label_ends(axes, ends, width, _HEIGHT)
+    if header:
+        look = {"coordinates": "axes fraction", "va": "bottom"}
+        style.note(axes, _HEADER, (1 + 0.15 / width, 1), (0, 8), **look)
+    return figure
+
+
+def _key(levels: list[str], drawn: list[Roof]) -> str:
+    """Say what the markers and the lines are."""
+    lines = "── measured" + (", ╌╌ datasheet" if any(roof.peak > 0 for roof in drawn) else "")
+    if not levels:
+        return f"Roofs: {lines}"
+    moved = ", ".join(f"{GLYPHS[level]} {level}" for level in levels)
+    return f"● algorithmic bytes; bytes moved: {moved}; roofs: {lines}"
+
+
+def _limits(
+    axes: Axes,
+    study: Study,
+    memory: list[Roof],
+    arithmetic: list[Roof],
+    moved: dict[str, dict[str, float]],
+) -> None:
+    """Scale the axes: every point and the ridges of the measured roofs are in sight."""
+    flat = max(roof.speed for roof in arithmetic)
+    ridges = [flat / roof.speed for roof in memory]
+    points = [row.arithmetic_intensity for row in study.counted]
+    points += [x for found in moved.values() for x in found.values()]
+    speeds = [row.flops_per_second / _TERA for row in study.counted]
+    highest = max(*speeds, *(max(roof.speed, _known(roof.peak)) / _TERA for roof in arithmetic))
+    axes.set(
+        xscale="log", xlim=(min(min(ridges) / 20, min(points) / 1.6), 3 * max(*ridges, *points))
+    )
+    axes.set(yscale="log", ylim=(min(speeds) / 2, 2 * highest))
+    axes.set(xlabel="arithmetic intensity, FLOP/byte", ylabel="TFLOP/s")
     style.log_ticks(axes.xaxis)
     style.log_ticks(axes.yaxis)
     axes.grid(color=style.FAINT, linewidth=0.5)
-    _draw_roofs(axes, memory, arithmetic, width)
 
+
+def _known(peak: float) -> float:
+    return peak if peak > 0 else 0.0
+
+
+def _label(row: Row) -> str:
+    """Name a row by its rung, with how many times its algorithmic bytes went through DRAM."""
+    name = row.rung + (f" ({row.precision})" if row.precision else "")
+    times = amplification(row)
+    return name if math.isnan(times) else f"{name}  {quantities.times(times)}"
+
+
+def _span(row: Row, found: dict[str, float]) -> tuple[float, float, float]:
+    """From the least to the most intensity of a row, at its speed."""
+    ends = [row.arithmetic_intensity, *found.values()]
+    return min(ends), max(ends), row.flops_per_second / _TERA
+
+
+def _draw_points(
+    axes: Axes, study: Study, shown: list[Row], moved: dict[str, dict[str, float]]
+) -> None:
     colours = style.colours(study.ladder)
-    ends = []
     for row in study.counted:
-        x, y = row.arithmetic_intensity, row.flops_per_second / 1e12
-        shown = row is study.best.get((row.rung, case))
+        x, y = row.arithmetic_intensity, row.flops_per_second / _TERA
+        named = any(row is other for other in shown)
         colour = colours[row.rung]
         marker = "D" if row.role == "peer" else "o"
-        axes.plot(
-            x,
-            y,
-            marker,
-            color=colour,
-            markersize=6 if shown else 3,
-            alpha=1 if shown else 0.25,
-            markeredgewidth=0,
-        )
+        look = {"markersize": 5.5 if named else 3, "alpha": 1 if named else 0.25}
+        if named and (found := moved[row.rung]):
+            axes.plot(_span(row, found)[:2], [y, y], color=colour, linewidth=0.7, zorder=2)
+            for level, at in found.items():
+                hollow = {"markerfacecolor": "white", "markeredgecolor": colour}
+                shape = {"DRAM": marker}.get(level, LEVELS[level])
+                axes.plot(at, y, shape, markersize=8, markeredgewidth=1.2, zorder=3, **hollow)
+        axes.plot(x, y, marker, color=colour, markeredgewidth=0, zorder=4 if named else 1, **look)
         if study.above_roof(row):
             axes.plot(x, y, "o", markersize=11, markerfacecolor="none", color=style.ALARM)
             text = f"{row.rung}: above its roof"
             style.note(axes, text, (x, y), (-7, 4), ha="right", color=style.ALARM)
-        if shown:
-            ends.append((x, y, names[row.rung], colour))
-    style.label_ends(axes, ends, width, _HEIGHT)
-    return figure
 
 
-def _draw_roofs(
-    axes: Axes, memory: dict[str, float], arithmetic: dict[str, float], width: float
-) -> None:
-    """Draw memory roofs as slopes up to the highest arithmetic roof, each named along its line."""
-    (x0, x1), (y0, y1) = axes.get_xlim(), axes.get_ylim()
-    flat = max(arithmetic.values()) / 1e12
-    decades = math.log10(y1 / y0) / math.log10(x1 / x0)
-    angle = math.degrees(math.atan(_HEIGHT / width / decades))
-    ordered = sorted(memory.items(), key=lambda item: item[1])
-    before_ridge = 10 ** (0.3 / width * math.log10(x1 / x0))  # 0.3 inches, as a factor
-    for i, (name, bandwidth) in enumerate(ordered):
-        slope = bandwidth / 1e12
-        ridge = flat / slope
-        axes.plot([x0, ridge], [slope * x0, flat], color=style.GREY, linewidth=1.2)
-        lowest = i == 0 and len(ordered) > 1  # its name goes below, clear of its neighbour's
-        style.note(
-            axes,
-            f"{name} {units.rate('bytes', bandwidth)}",
-            (ridge / before_ridge, flat / before_ridge),
-            (4, -4) if lowest else (-4, 4),
-            ha="right",
-            va="top" if lowest else "bottom",
-            rotation=angle,
-            rotation_mode="anchor",
-        )
-    steepest = ordered[-1][1] / 1e12
-    for name, speed in arithmetic.items():
-        y = speed / 1e12
-        axes.plot([y / steepest, x1], [y, y], color=style.GREY, linewidth=1.2)
-        style.note(axes, f"{name} {units.rate('flops', speed)}", (x1, y), (-2, 3), ha="right")
+def _drawn(roof: Roof, quantity: str) -> slopes.Roof:
+    """Scale a roof to the figure's TFLOP, named in its own unit."""
+    text = roof.told(roof.level, *units.rate_unit(quantity, [roof.speed]))
+    return slopes.Roof(text, roof.speed / _TERA, roof.peak / _TERA)

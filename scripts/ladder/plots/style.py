@@ -19,6 +19,7 @@ from matplotlib.axis import Axis
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
+from matplotlib.patheffects import withStroke
 from matplotlib.textpath import TextPath
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
@@ -208,6 +209,11 @@ def colours(ladder: Ladder) -> dict[str, tuple | str]:
     return {r.name: found.get(r.name, PEER if r.role == "peer" else GREY) for r in ladder.rungs}
 
 
+def dark(colour: tuple | str) -> tuple[float, ...]:
+    """Darken a colour for text, so that the names of pale lines are legible."""
+    return tuple(0.75 * part for part in to_rgb(colour))
+
+
 def bar_style(rung: Rung, colour: tuple | str) -> dict:
     """Bars: steps filled, peers hatched, ceilings hollow."""
     if rung.role == "step":
@@ -252,6 +258,11 @@ def note(
     axes.annotate(text, at, offset, xycoords=coordinates, textcoords="offset points", **options)
 
 
+def halo() -> list[withStroke]:
+    """Path effects that keep text legible where it crosses a line."""
+    return [withStroke(linewidth=2.5, foreground="white")]
+
+
 def label_ends(
     axes: Axes, ends: Sequence[tuple[float, float, str, tuple | str]], width: float, height: float
 ) -> None:
@@ -268,7 +279,7 @@ def label_ends(
             textcoords="axes fraction",
             va="center",
             size=SMALL,
-            color=[0.75 * part for part in to_rgb(colour)],  # pale lines, legible names
+            color=dark(colour),
             arrowprops={
                 "arrowstyle": "-",
                 "color": colour,

@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: MIT
+"""Why it is faster: the counter that each rung's idea was to move, and what that bought."""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from dataclasses import dataclass
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from ladder import units
+from ladder.catalogue import Rung
+from ladder.plots import quantities, style
+from ladder.study import Row, Study, describe, name_of
+
+_TOP, _ROW, _BOTTOM = 1.15, 0.76, 0.15  # inches, from the top down
+_LEFT, _TEXT, _GAP, _TRACK = 0.2, 2.9, 0.25, 1.7  # inches, from left to right
+_SPEED, _GAIN, _LEAST_TRACK = 0.5, 0.65, 1.6
+_IDEA, _LINES = 7.5, 3  # points, and lines of them
+_BOLD = 1.17  # width of bold text over that of plain
+_UNMOVED = 0.02  # of a gain that is none
+
+
+@dataclass(frozen=True)
+class Step:
+    """A rung at the headline beside the one below it."""
+
+    rung: Rung
+    row: Row
+    below: Row | None
+
+    @property
+    def after(self) -> float:
+        """What the rung has of the counter that its idea was to move; NaN if it names none."""
+        return quantities.counter(self.row, self.rung.moves)
+
+    @property
+    def before(self) -> float:
+        """What the rung below has of it."""
+        return quantities.counter(self.below, self.rung.moves) if self.below else math.nan
+
+    @property
+    def numbers(self) -> str:
+        """Write both: `32.4 → 1.01`; empty where this rung's was not counted."""
+        after = quantities.value(self.rung.moves, self.after)
+        if not (after and self.below):
+            return after
+        return f"{quantities.value(self.rung.moves, self.before) or 'none'} → {after}"
+
+
+def steps(study: Study) -> list[Step]:
+    """The steps measured at the headline, each with the one below; empty if no counter is known."""
+    found: list[Step] = []
+    for rung in study.rungs:
+        row = study.ok(rung, study.headline)
+        if row and rung.role == "step" and not rung.precision:
+            found.append(Step(rung, row, found[-1].row if found else None))
+    return found if any(not math.isnan(step.after) for step in found) else []
+
+
+def draw(study: Study, found: list[Step]) -> Figure:
+    """Draw a row a step: its idea, the counter before and after it, the speed before and after."""
+    numbers = 0.2 + _BOLD * style.widest([step.numbers for step in found])
+    right = _LEFT + _TEXT + _GAP + _TRACK + numbers + _GAP
+    ends = _SPEED + _GAIN + 0.3
+    width = max(style.PAGE, right + _LEAST_TRACK + ends)
+    body = _ROW * len(found)
+    height = _TOP + body + _BOTTOM
+    ceiling = f", │ {study.ladder.ceiling}" if study.ceiling(study.headline) > 0 else ""
+    figure = style.page(
+        width,
+        height,
+        f"{study.ladder.title}: what each idea moved, and what it bought",
+        f"{describe(study.results)}, at {study.spell(study.headline)}. "
+        f"○ the rung below, ● this one{ceiling}",
+    )
+    moved = style.panel(figure, _LEFT + _TEXT + _GAP, _BOTTOM, _TRACK, body)
+    speeds = style.panel(figure, right, _BOTTOM, width - right - ends, body)
+    for axes in (moved, speeds):
+        axes.set(ylim=(len(found) - 0.5, -0.5), xticks=[], yticks=[])
+        for spine in axes.spines.values():
+            spine.set_visible(False)
+    for y in range(len(found) + 1):
+        across = [_LEFT / width, 1 - _LEFT / width]
+        at = (_BOTTOM + _ROW * y) / height
+        figure.add_artist(Line2D(across, [at, at], color=style.FAINT, linewidth=0.6))
+    _ideas(moved, study, found)
+    _moves(moved, study, found)
+    _speeds(speeds, study, found)
+    return figure
+
+
+def _ideas(axes: Axes, study: Study, found: list[Step]) -> None:
+    """Write each rung's name and idea left of the axes."""
+    colours = style.colours(study.ladder)
+    for y, step in enumerate(found):
+        start = -72 * (_TEXT + _GAP)
+        place = {"coordinates": ("axes fraction", "data"), "va": "top"}
+        bold = {
+            "size": style.NORMAL,
+            "weight": "bold",
+            "color": style.dark(colours[step.rung.name]),
+        }
+        name = style.fit(name_of(step.rung, step.row), _TEXT / _BOLD)
+        style.note(axes, name, (0, y - 0.5), (start, -6), **place, **bold)
+        told = "\n".join(_wrapped(step.rung.idea))
+        style.note(axes, told, (0, y - 0.5), (start, -20), **place, size=_IDEA, linespacing=1.15)
+
+
+def _wrapped(idea: str) -> list[str]:
+    """Break an idea into the lines that its column holds."""
+    letters = len(idea)
+    while letters > 10:
+        lines = textwrap.wrap(idea, letters)
+        if style.widest(lines, _IDEA) <= _TEXT:
+            break
+        letters -= 1
+    else:
+        return []
+    if len(lines) > _LINES:
+        lines[_LINES - 1 :] = [style.fit(" ".join(lines[_LINES - 1 :]), _TEXT, _IDEA)]
+    return lines
+
+
+def _moves(axes: Axes, study: Study, found: list[Step]) -> None:
+    """Draw each counter before and after on a scale of its own, from zero to the larger."""
+    colours = style.colours(study.ladder)
+    axes.set_xlim(0, 1)
+    header = {"size": style.NORMAL, "weight": "bold", "color": "black"}
+    at = {"coordinates": "axes fraction"}
+    style.note(axes, "what the idea was to move", (0, 1), (0, 7), **at, **header)
+    for y, step in enumerate(found):
+        if not step.rung.moves:
+            why = "the first rung" if y == 0 else "no counter named"
+            style.note(axes, why, (0, y), va="center", style="italic")
+            continue
+        before, after = step.before, step.after
+        most = max((v for v in (before, after) if not math.isnan(v)), default=0.0)
+        style.note(axes, quantities.words(step.rung.moves), (0, y), (0, 10), color="black")
+        if math.isnan(after):
+            style.note(axes, "not counted", (0, y), (0, -6), va="center", style="italic")
+            continue
+        scale = most or 1.0
+        _arrow(axes, y + 0.14, before / scale, after / scale, colours[step.rung.name])
+        style.note(axes, step.numbers, (1, y + 0.14), (12, 0), va="center", **header)
+
+
+def _speeds(axes: Axes, study: Study, found: list[Step]) -> None:
+    """Draw each speed before and after, all on one scale, and the gain."""
+    divisor, unit = study.unit
+    colours = style.colours(study.ladder)
+    ceiling = study.ceiling(study.headline) / divisor
+    speeds = [study.speed(step.row) / divisor for step in found]
+    limit = max([*speeds, *([] if math.isnan(ceiling) else [ceiling])])
+    axes.set_xlim(0, limit)
+    bold = {"size": style.NORMAL, "weight": "bold", "color": "black"}
+    at = {"coordinates": "axes fraction"}
+    style.note(axes, f"speed, {unit}", (0, 1), (0, 7), **at, **bold)
+    right = 72 * (_SPEED + 0.1), 72 * (_SPEED + _GAIN + 0.1)
+    style.note(axes, "gain", (1, 1), (right[1], 7), ha="right", **at, **bold)
+    if not math.isnan(ceiling):
+        axes.axvline(ceiling, color=style.GREY, linewidth=1.0)
+        where = {"coordinates": ("data", "axes fraction"), "ha": "center"}
+        style.note(axes, units.number(ceiling), (ceiling, 1), (0, 7), **where)
+    for y, (step, speed) in enumerate(zip(found, speeds, strict=True)):
+        below = study.speed(step.below) / divisor if step.below else math.nan
+        _arrow(axes, y + 0.14, below, speed, colours[step.rung.name])
+        look = {"coordinates": ("axes fraction", "data"), "ha": "right", "va": "center"}
+        look |= {"size": style.NORMAL, "color": "black"}
+        style.note(axes, units.number(speed), (1, y + 0.14), (right[0], 0), **look)
+        if step.below:
+            gain = speed / below
+            weight = "bold" if gain > 1 + _UNMOVED else "normal"
+            style.note(
+                axes, quantities.times(gain), (1, y + 0.14), (right[1], 0), weight=weight, **look
+            )
+
+
+def _arrow(axes: Axes, y: float, before: float, after: float, colour: tuple | str) -> None:
+    """Draw a line from zero, where the rung below stood and where this one stands."""
+    axes.plot([0, axes.get_xlim()[1]], [y, y], color=style.FAINT, linewidth=1, zorder=1)
+    axes.plot([0, 0], [y - 0.09, y + 0.09], color=style.GREY, linewidth=1, zorder=1)
+    look = {"markersize": 7, "clip_on": False}
+    if not math.isnan(before):
+        axes.plot([before, after], [y, y], color=colour, linewidth=2.5, zorder=2)
+        hollow = {"markerfacecolor": "white", "markeredgecolor": style.GREY}
+        axes.plot(before, y, "o", **look, **hollow, zorder=3)
+    axes.plot(after, y, "o", color=colour, markeredgewidth=0, **look, zorder=4)

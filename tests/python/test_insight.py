@@ -1,0 +1,651 @@
+# SPDX-License-Identifier: MIT
+"""Figures that tell why: what the counters of a file add, and that without them nothing is lost."""
+
+import json
+import math
+import re
+import warnings
+
+import insight
+import matplotlib.image
+import numpy as np
+import pytest
+import suite
+from ladder import plots
+from ladder.plots import quantities, slopes, style
+from ladder.results import load_results
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.colors import to_hex
+from matplotlib.text import Text
+
+ADDED = """transpose-occupancy transpose-instructions transpose-why sgemm-light sgemm-occupancy
+sgemm-why reduction-light reduction-occupancy reduction-instructions reduction-why
+histogram-occupancy histogram-instructions histogram-why smem_layout-light smem_layout-occupancy
+smem_layout-instructions smem_layout-why""".split()
+PLAIN = """transpose-climb transpose-light sgemm-climb sgemm-roofline reduction-climb
+reduction-roofline histogram-climb histogram-light smem_layout-climb overview roofs""".split()
+SGEMM = "m:4096/n:4096/k:4096"
+TRANSPOSE = "rows:8192/columns:8192/element:4"
+
+
+@pytest.fixture
+def draw(monkeypatch, tmp_path):
+    """Draw a document and return its figures by name, with what was warned of."""
+
+    def drawn(document: dict) -> tuple[dict, list[str]]:
+        figures = {}
+        monkeypatch.setattr(style, "save", lambda f, _, stem, __: figures.update({stem: f}) or [])
+        said: list[str] = []
+        file = suite.write(tmp_path / "a.json", document)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            plots.draw(load_results(file), tmp_path, ["svg"], said.append)
+        return figures, said
+
+    return drawn
+
+
+@pytest.fixture(scope="module")
+def drawn(ladder, tmp_path_factory):
+    """Every figure of the whole file, drawn by two processes."""
+    file = suite.write(tmp_path_factory.mktemp("counted") / "h200.json", insight.document())
+    directories = [tmp_path_factory.mktemp(name) for name in ("first", "second")]
+    runs = [ladder("plot", file, "--output", d, "--format", "svg,png") for d in directories]
+    return directories, runs
+
+
+def only(document: dict, *ladders: str) -> dict:
+    starts = tuple(f"{ladder}/" for ladder in (*ladders, "roof"))
+    return {
+        **document,
+        "benchmarks": [row for row in document["benchmarks"] if row["name"].startswith(starts)],
+    }
+
+
+def texts(axes) -> list[str]:
+    return [text.get_text() for text in axes.texts if text.get_text()]
+
+
+def markers(axes, shape: str, *, hollow: bool) -> dict[str, tuple[float, float]]:
+    """Places of single markers of a shape, by the colour of their edge."""
+    return {
+        to_hex(line.get_markeredgecolor() if hollow else line.get_color()): (
+            float(line.get_xdata()[0]),
+            float(line.get_ydata()[0]),
+        )
+        for line in axes.lines
+        if line.get_marker() == shape
+        and len(line.get_xdata()) == 1
+        and (line.get_markerfacecolor() == "white") == hollow
+        and line.get_markersize() > 4
+    }
+
+
+def colour(ladder: str, rung: str) -> str:
+    """The colour that a rung has in every figure."""
+    (found,) = [entry for entry in insight.catalogue() if entry["name"] == ladder]
+    steps = [r["name"] for r in found["rungs"] if r["role"] == "step"]
+    shades = matplotlib.colormaps["viridis"](np.linspace(0.72, 0.0, len(steps)))
+    return to_hex(shades[steps.index(rung)])
+
+
+def test_counters_add_figures_and_take_none(drawn):
+    (directory, _), (done, _) = drawn
+    assert (done.returncode, done.stderr) == (0, "")
+    names = {f"{stem}.{form}" for stem in [*PLAIN, *ADDED] for form in ("svg", "png")}
+    assert {path.name for path in directory.iterdir()} == names
+
+
+def test_the_same_counters_give_the_same_bytes(drawn):
+    (first, second), _ = drawn
+    for path in first.iterdir():
+        assert path.read_bytes() == (second / path.name).read_bytes(), path.name
+
+
+def test_figures_with_counters_keep_their_margins(drawn):
+    (directory, _), _ = drawn
+    for path in directory.glob("*.png"):
+        ink = matplotlib.image.imread(path)[:, :, :3].min(axis=2) < 0.95
+        assert ink.mean() > 0.01, path.name
+        edges = [ink[:4].ravel(), ink[-4:].ravel(), ink[:, :4].ravel(), ink[:, -4:].ravel()]
+        assert not np.concatenate(edges).any(), f"{path.name} is clipped"
+
+
+def overlaps(figure) -> list[tuple[str, str]]:
+    """Pairs of level texts that touch."""
+    renderer = FigureCanvasAgg(figure).get_renderer()
+    figure.draw(renderer)
+    found = list(figure.texts)
+    for axes in figure.axes:
+        found += [*axes.texts, axes.title, axes.xaxis.label, axes._left_title]
+        for axis in (axes.xaxis, axes.yaxis):
+            low, high = sorted(axis.get_view_interval())
+            ticks = [tick for tick in axis.get_major_ticks() if low <= tick.get_loc() <= high]
+            found += [tick.label1 for tick in ticks]  # others are not drawn
+    level = [t for t in found if t.get_text().strip() and t.get_visible() and not t.get_rotation()]
+    boxes = [(t.get_text(), Text.get_window_extent(t, renderer)) for t in level]  # without arrows
+    inside = [(text, b) for text, b in boxes if b.width and figure.bbox.overlaps(b)]
+    return [
+        (a, b)
+        for i, (a, one) in enumerate(inside)
+        for b, other in inside[:i]
+        if one.x0 + 1 < other.x1 and other.x0 + 1 < one.x1
+        if one.y0 + 1 < other.y1 and other.y0 + 1 < one.y1
+    ]
+
+
+@pytest.mark.parametrize("length", [0, 30])
+def test_names_do_not_collide(draw, length):
+    document = insight.document()
+    if length:
+        ladders = json.loads(document["context"]["ladders"])
+        for entry in ladders[:-1]:
+            for rung in entry["rungs"]:
+                longer = (rung["name"] + "_and_all_that_this_needs_to_be_long")[:length]
+                was, rung["name"] = rung["name"], f"{longer}_{rung['name'][-8:]}"
+                rung["idea"] = (rung["idea"] * 9)[:140]
+                start, becomes = (f"{entry['name']}/{name}/" for name in (was, rung["name"]))
+                for row in document["benchmarks"]:
+                    for key in ("name", "run_name"):
+                        if row[key].startswith(start):
+                            row[key] = becomes + row[key].removeprefix(start)
+        document["context"]["ladders"] = json.dumps(ladders)
+    figures, _ = draw(document)
+    for stem in [*ADDED, "roofs", "sgemm-roofline", "reduction-roofline", "transpose-light"]:
+        assert overlaps(figures[stem]) == [], stem
+
+
+def test_without_counters_a_study_draws_what_it_drew(draw):
+    document = insight.document()
+    for row in document["benchmarks"]:
+        for counter in insight.COUNTERS:
+            row.pop(counter, None)
+    figures, said = draw(document)
+    assert set(figures) == set(PLAIN)
+    assert said == []
+    assert texts(figures["sgemm-roofline"].axes[0])[-1] == "cublas_tf32 (tf32)"
+
+
+def test_without_roofs_counters_still_tell_what_they_can(draw):
+    document = insight.document()
+    rows = [row for row in document["benchmarks"] if not row["name"].startswith("roof/")]
+    figures, said = draw({**document, "benchmarks": rows})
+    missing = {"sgemm-roofline", "reduction-roofline", "roofs"}
+    assert set(figures) == {*PLAIN, *ADDED} - missing
+    assert len(said) == 2
+    assert all("no measured memory and arithmetic roofs" in text for text in said)
+    assert "GTXN/s" not in " ".join(texts(figures["transpose-instructions"].axes[0]))
+
+
+def without(document: dict, counters: tuple[str, ...] | list[str], value: float | None) -> dict:
+    """Return the document with these counters gone from every row, or at one value."""
+    for row in document["benchmarks"]:
+        for counter in counters:
+            row.pop(counter, None)
+            if value is not None and not row.get("skipped"):
+                row[counter] = value
+    return document
+
+
+def written(figures: dict) -> str:
+    for figure in figures.values():
+        figure.draw(FigureCanvasAgg(figure).get_renderer())
+    return "\n".join(t for figure in figures.values() for axes in figure.axes for t in texts(axes))
+
+
+@pytest.mark.parametrize("value", [0.0, math.nan])
+def test_counters_may_be_nothing(draw, value):
+    document = only(insight.document(), "transpose", "sgemm", "smem_layout")
+    figures, _ = draw(without(document, insight.COUNTERS, value))
+    assert not re.search(r"\b(nan|inf)\b", written(figures))
+
+
+@pytest.mark.parametrize("counter", insight.COUNTERS)
+def test_any_counter_may_be_missing(draw, counter):
+    document = only(insight.document(), "transpose")
+    kept = [
+        row
+        for row in document["benchmarks"]
+        if "transpose" not in row["name"] or f"/{TRANSPOSE}/" in row["name"]
+    ]
+    figures, _ = draw(without({**document, "benchmarks": kept}, [counter], None))
+    assert {"transpose-climb", "overview", "roofs"} < set(figures)
+    assert not re.search(r"\b(nan|inf)\b", written(figures))
+
+
+# The roofline.
+
+
+def test_a_roofline_has_a_hollow_marker_at_the_bytes_moved(draw):
+    figures, _ = draw(only(insight.document(), "sgemm"))
+    (axes,) = figures["sgemm-roofline"].axes
+    filled, hollow = (markers(axes, "o", hollow=h) for h in (False, True))
+    work = 2.0 * 4096**3
+    algorithmic = 3 * 4.0 * 4096**2
+    for rung, times in (("naive", 42.0), ("tiled", 21.0), ("coalesced", 1.25)):
+        at = colour("sgemm", rung)
+        speed = suite.SGEMM[rung][3]
+        assert filled[at] == pytest.approx((work / algorithmic, speed))
+        assert hollow[at] == pytest.approx((work / algorithmic / times, speed))
+        assert markers(axes, "^", hollow=True)[at][0] == pytest.approx(work / algorithmic / 1.5)
+        joined = [line for line in axes.lines if to_hex(line.get_color()) == at]
+        (line,) = [line for line in joined if line.get_linewidth() == 0.7]
+        ends = sorted([work / algorithmic, work / algorithmic / max(times, 1.5)])
+        assert list(line.get_xdata()) == pytest.approx(ends)
+        assert list(line.get_ydata()) == pytest.approx([speed, speed])
+    assert {"naive  42.0×", "tiled  21.0×", "coalesced  1.25×"} <= set(texts(axes))
+
+
+def lines(axes, *, dashed: bool) -> list[tuple]:
+    """Lines of the roofs: (their ends)."""
+    found = [line for line in axes.lines if to_hex(line.get_color()) == style.GREY]
+    found = [
+        line for line in found if 0.8 < line.get_linewidth() < 2
+    ]  # no ceiling's own: also grey
+    found = [line for line in found if len(line.get_xdata()) == 2]
+    found = [line for line in found if (line.get_linestyle() == "--") == dashed]
+    return [tuple(zip(*line.get_data(), strict=True)) for line in found]
+
+
+def test_roofs_are_solid_where_measured_and_dashed_where_promised(draw):
+    figures, _ = draw(only(insight.document(), "sgemm"))
+    (axes,) = figures["sgemm-roofline"].axes
+    solid, dashed = (lines(axes, dashed=d) for d in (False, True))
+    slopes_of = {round(y / x, 4) for ends in solid for x, y in ends[:1] if ends[0][1] < ends[1][1]}
+    assert slopes_of == {4.54, 8.45, 33.2}  # TB/s: of several DRAM roofs that of reads
+    flats = {round(ends[0][1], 4) for ends in solid if ends[0][1] == ends[1][1]}
+    assert flats == {65.0, 400.0}  # bf16 is no rung's precision here
+    assert {round(ends[0][1], 4) for ends in dashed if ends[0][1] == ends[1][1]} == {67.0, 494.5}
+    (slope,) = [ends for ends in dashed if ends[0][1] < ends[1][1]]
+    assert slope[0][1] / slope[0][0] == pytest.approx(4.8)
+
+
+def test_a_ladder_that_writes_much_stands_under_the_copy(draw):
+    document = only(insight.document(), "sgemm")
+    for row in document["benchmarks"]:
+        if row["name"].startswith("sgemm/"):
+            row["dram_write_bytes"] = row["dram_read_bytes"] = row["dram_bytes"] / 2
+    figures, _ = draw(document)
+    (axes,) = figures["sgemm-roofline"].axes
+    assert "memcpy (DRAM) 4270 of 4800 GB/s" in texts(axes)  # the better of two copies
+    assert not any("dram_" in text for text in texts(axes))
+
+
+def test_a_gpu_without_a_datasheet_has_no_dashes(draw):
+    figures, _ = draw(only(insight.document(gpu_name="NVIDIA Z1"), "sgemm"))
+    (axes,) = figures["sgemm-roofline"].axes
+    assert lines(axes, dashed=True) == []
+    assert "fma 65.0 TFLOP/s" in texts(axes)
+
+
+@pytest.mark.parametrize("right", [0.0, 0.3, 0.8])
+def test_names_of_slopes_keep_clear_of_points(right):
+    """A point in the way of a name, as many inches below its end, moves it along the slope."""
+    with style.look():
+        figure = style.page(8, 6, "", "")
+
+        def named(*spans) -> tuple[float, float, float]:
+            """Inches of the end of the name on the page, and its angle."""
+            axes = style.panel(figure, 1, 1, 6, 4)
+            axes.set(xscale="log", yscale="log", xlim=(0.1, 1000), ylim=(0.1, 200))
+            roofs = [slopes.Roof("a roof", 2.0)], [slopes.Roof("flat", 100.0)]
+            slopes.draw(axes, (6, 4), *roofs, spans)
+            text = axes.texts[0]
+            assert text.xy[1] == pytest.approx(2 * text.xy[0])
+            place = axes.transData.transform(text.xy) / figure.dpi
+            figure.delaxes(axes)
+            return *place, math.radians(text.get_rotation())
+
+        x, y, angle = named()
+        at = x - right * math.cos(angle), y - right * math.sin(angle) + 0.1
+        across, up = (at[0] - 1) / 6, (at[1] - 1) / 4
+        point = 0.1 * 10 ** (4 * across), 0.1 * 2000**up
+        x, y, _ = named((point[0], point[0], point[1]))
+    from_end = (at[0] - x) * math.cos(angle) + (at[1] - y) * math.sin(angle)
+    length = style.text_width("a roof", style.SMALL)
+    assert not -length - 0.1 < from_end < 0.1
+
+
+# The speed of light.
+
+
+def test_bars_are_as_long_as_the_shares(draw):
+    figures, _ = draw(only(insight.document(), "transpose"))
+    panels = {axes.texts[0].get_text(): axes for axes in figures["transpose-light"].axes[:7]}
+    assert list(panels)[:5] == ["speed", "DRAM", "L2", "L1", "shared\nmemory"]
+    names = [label.get_text() for label in panels["speed"].get_yticklabels()]
+    assert names == list(suite.TRANSPOSE)
+    row = insight.row(insight.document(), f"transpose/naive/{TRANSPOSE}")
+    seconds = row["median_seconds"]
+    expected = {
+        "speed": 100 * 557 / 4120,
+        "DRAM": 100 * row["dram_bytes"] / seconds / 4.27e12,
+        "L2": 100 * row["l2_bytes"] / seconds / 8.45e12,
+        "issue\nslots": 30.0,
+    }
+    for name, percent in expected.items():
+        track, bar = [b for b in panels[name].patches if round(b.get_y() + 0.34) == 1]
+        assert (track.get_width(), bar.get_width()) == pytest.approx((100, percent)), name
+    assert panels["speed"].get_xlim() == (0, 100)
+
+
+def test_the_limiter_is_named_and_stands_out(draw):
+    figures, _ = draw(only(insight.document(), "transpose"))
+    panels = {axes.texts[0].get_text(): axes for axes in figures["transpose-light"].axes[:6]}
+    names = [label.get_text() for label in panels["speed"].get_yticklabels()]
+    tile = names.index("tile")
+    last = figures["transpose-light"].axes[5]
+    told = texts(last)
+    assert told[told.index("limited by") + 1 + tile] == "shared memory 50%"
+    for name in ("DRAM", "shared\nmemory"):
+        _, bar = [b for b in panels[name].patches if round(b.get_y() + 0.34) == tile]
+        limits = name != "DRAM"
+        assert (to_hex(bar.get_facecolor()) == colour("transpose", "tile")) == limits
+
+
+def test_red_is_over_a_threshold_that_the_figure_states(draw):
+    document = only(insight.document(), "transpose")
+    for rung, percent in (("padded", 100.9), ("vectorised", 101.1)):
+        insight.row(document, f"transpose/{rung}/{TRANSPOSE}")["percent_of_ceiling"] = percent
+    figures, said = draw(document)
+    made = figures["transpose-light"]
+    told = [text.get_text() for text in made.texts]
+    assert [text for text in told if text.startswith("Percent") and "Red: over 101%" in text]
+    assert [text for text in told if "speed of light" not in text and "more than a limit" in text]
+    speed, *others = made.axes
+    red = {
+        (axes.get_ylabel() or "speed", round(bar.get_height(), 2))
+        for axes in (speed, *others)
+        for bar in axes.patches
+        if to_hex(bar.get_facecolor()) == style.ALARM
+    }
+    assert red == {("speed", 0.68), ("vectorised", 100)}
+    written = {t for axes in made.axes for t in texts(axes)}
+    assert {"100.9", "101.1"} <= written  # one is red and one is not, and one sees why
+    assert len([text for text in said if "101.1% of its ceiling" in text]) == 1
+
+
+def test_without_red_the_figure_says_nothing_of_it(draw):
+    figures, _ = draw(only(insight.document(), "transpose"))
+    assert not any("Red" in text.get_text() for text in figures["transpose-light"].texts)
+
+
+def test_a_share_above_its_limit_is_red(draw):
+    document = only(insight.document(), "transpose")
+    insight.row(document, f"transpose/padded/{TRANSPOSE}")["dram_bytes"] *= 10
+    figures, _ = draw(document)
+    panels = {axes.texts[0].get_text(): axes for axes in figures["transpose-light"].axes[:6]}
+    names = [label.get_text() for label in panels["speed"].get_yticklabels()]
+    red = [
+        (panel, names[round(bar.get_y() + 0.34)])
+        for panel, axes in panels.items()
+        for bar in axes.patches
+        if to_hex(bar.get_facecolor()) == style.ALARM
+    ]
+    assert red == [("DRAM", "padded")]
+
+
+def test_a_limit_that_no_rung_uses_has_no_column(draw):
+    figures, _ = draw(only(insight.document(), "transpose", "sgemm"))
+    heads = [axes.texts[0].get_text() for axes in figures["transpose-light"].axes[:7]]
+    assert "tensor\ncores" not in heads
+    assert "FP32" in [axes.texts[0].get_text() for axes in figures["sgemm-light"].axes]
+
+
+# The instruction roofline.
+
+
+def test_instructions_stand_by_their_rate_and_transactions(draw):
+    figures, _ = draw(only(insight.document(), "transpose"))
+    upper, lower = figures["transpose-instructions"].axes
+    row = insight.row(insight.document(), f"transpose/naive/{TRANSPOSE}")
+    count, seconds = row["warp_instructions"], row["median_seconds"]
+    rate = count / seconds / 1e9
+    sectors = row["global_load_sectors"] + row["global_store_sectors"] + 10
+    at = colour("transpose", "naive")
+    assert markers(upper, "o", hollow=False)[at] == pytest.approx((count / sectors, rate))
+    for shape, moved in (("^", row["l2_bytes"]), ("o", row["dram_bytes"])):
+        hollow = markers(upper, shape, hollow=True)[at]
+        assert hollow == pytest.approx((count / (moved / 32), rate))
+    assert upper.get_xlim() == lower.get_xlim()
+
+
+def test_the_ceiling_is_what_the_roofs_issued_and_slopes_are_transactions(draw):
+    figures, _ = draw(only(insight.document(), "transpose"))
+    upper, _ = figures["transpose-instructions"].axes
+    solid = lines(upper, dashed=False)
+    assert [round(e[0][1]) for e in solid if e[0][1] == e[1][1]] == [1040]
+    slopes_of = {round(ends[0][1] / ends[0][0], 2) for ends in solid if ends[0][1] < ends[1][1]}
+    assert slopes_of == {round(speed / 32e9, 2) for speed in (33.2e12, 8.45e12, 4.27e12)}
+    assert "issue slots 1040 GIPS (fma)" in texts(upper)
+
+
+def test_names_of_roofs_hold_no_marker_that_reads_as_a_point(draw):
+    figures, _ = draw(only(insight.document(), "transpose", "sgemm"))
+    for stem in ("transpose-instructions", "sgemm-roofline"):
+        named = [text for text in figures[stem].axes[0].texts if text.get_rotation()]
+        assert len(named) == 3
+        assert not any(re.search("[○●△□]", text.get_text()) for text in named)
+    (l1,) = [text for text in texts(figures["transpose-instructions"].axes[0]) if "(L1)" in text]
+    assert l1 == "shared_memory (L1) 1037 GTXN/s"
+
+
+def test_loads_and_stores_stand_at_the_walls_of_their_pattern(draw):
+    figures, _ = draw(only(insight.document(), "transpose"))
+    _, lower = figures["transpose-instructions"].axes
+    walls = {float(line.get_xdata()[0]) for line in lower.lines if line.get_linestyle() == ":"}
+    assert walls == {1.0, 1 / 4, 1 / 32}
+    at = colour("transpose", "naive")
+    assert markers(lower, ">", hollow=True)[at][0] == pytest.approx(1 / 4)
+    assert markers(lower, "<", hollow=True)[at][0] == pytest.approx(1 / 32)
+    assert markers(lower, "s", hollow=True) == {}  # ten atomics among millions of loads
+
+
+def test_a_ladder_of_shared_memory_counts_wavefronts(draw):
+    figures, _ = draw(only(insight.document(), "smem_layout"))
+    upper, lower = figures["smem_layout-instructions"].axes
+    walls = {float(line.get_xdata()[0]) for line in lower.lines if line.get_linestyle() == ":"}
+    assert walls == {1.0, 1 / 32}
+    at = colour("smem_layout", "rectangle_row_write_column_read")
+    assert markers(lower, ">", hollow=True)[at][0] == pytest.approx(1 / 16)
+    (slope,) = [e for e in lines(upper, dashed=False) if e[0][1] < e[1][1]]
+    assert slope[0][1] / slope[0][0] == pytest.approx(33.2e12 / 128e9)
+    assert lower.get_xlabel() == "warp instructions a wavefront"
+
+
+def test_a_case_that_counts_flops_has_no_instruction_roofline(draw):
+    figures, _ = draw(only(insight.document(), "sgemm"))
+    assert "sgemm-instructions" not in figures
+
+
+# Why.
+
+
+def test_why_tells_what_padding_moved_and_what_it_bought(draw):
+    figures, _ = draw(only(insight.document(), "transpose"))
+    moved, speeds = figures["transpose-why"].axes
+    assert {"shared load wavefronts per request", "32 → 1", "25% → 25%"} <= set(texts(moved))
+    assert {"padded", "One column of padding removes the bank conflicts."} <= set(texts(moved))
+    assert {"1769", "1.74×", "1014", "1.82×", "4120"} <= set(texts(speeds))
+    padded = 2.14  # the third of the steps
+    after = markers(moved, "o", hollow=False)[colour("transpose", "padded")]
+    assert after == pytest.approx((1 / 32, padded))
+    below = [line for line in moved.lines if line.get_markerfacecolor() == "white"]
+    ends = {float(line.get_ydata()[0]): float(line.get_xdata()[0]) for line in below}
+    assert ends[padded] == pytest.approx(1.0)
+    after = markers(speeds, "o", hollow=False)[colour("transpose", "padded")]
+    assert after == pytest.approx((1769, padded))
+    below = [line for line in speeds.lines if line.get_markerfacecolor() == "white"]
+    ends = {float(line.get_ydata()[0]): float(line.get_xdata()[0]) for line in below}
+    assert ends[padded] == pytest.approx(1014)
+
+
+def test_why_says_what_is_not_known(draw):
+    document = only(insight.document(), "transpose")
+    del insight.row(document, f"transpose/tile/{TRANSPOSE}")["shared_load_wavefronts_per_request"]
+    del insight.row(document, f"transpose/vectorised/{TRANSPOSE}")["stall_barrier"]
+    figures, _ = draw(document)
+    found = texts(figures["transpose-why"].axes[0])
+    assert {"the first rung", "none → 1", "not counted"} <= set(found)
+
+
+def test_why_leaps_over_a_rung_that_did_not_run(draw):
+    document = only(insight.document(), "transpose")
+    gone = f"transpose/tile/{TRANSPOSE}"
+    document["benchmarks"] = [r for r in document["benchmarks"] if not r["name"].startswith(gone)]
+    figures, _ = draw(document)
+    assert "3.18×" in texts(figures["transpose-why"].axes[1])  # padded over naive
+    assert "tile" not in texts(figures["transpose-why"].axes[0])
+
+
+def test_rungs_that_name_no_counter_give_no_picture(draw):
+    document = insight.document(ladders=json.dumps(suite.CATALOGUE[:-1]))
+    rows = [row for row in document["benchmarks"] if not row["name"].startswith("roof/")]
+    figures, _ = draw(only({**document, "benchmarks": rows}, "transpose"))
+    assert "transpose-why" not in figures
+
+
+def test_a_fall_of_speed_is_a_gain_below_one(draw):
+    document = only(insight.document(), "transpose")
+    row = insight.row(document, f"transpose/padded/{TRANSPOSE}")
+    row["bytes_per_second"] /= 4
+    figures, _ = draw(document)
+    assert "0.44×" in texts(figures["transpose-why"].axes[1])
+
+
+# Occupancy.
+
+
+def test_occupancy_sets_the_achieved_beside_the_possible(draw):
+    figures, _ = draw(only(insight.document(), "transpose"))
+    (axes,) = figures["transpose-occupancy"].axes
+    assert {round(bar.get_width(), 6) for bar in axes.patches} == {60.0}
+    marks = [line for line in axes.lines if line.get_linewidth() == 2.5]
+    assert {float(line.get_xdata()[0]) for line in marks} == {75.0}
+    assert len(marks) == len(axes.patches) == len(suite.TRANSPOSE)
+    assert {"60%", "75%", "256", "4.12 KiB"} <= set(texts(axes))
+
+
+def test_a_library_has_no_theoretical_occupancy(draw):
+    document = only(insight.document(), "transpose")
+    for row in document["benchmarks"]:
+        if row["name"].startswith("transpose/cublas/"):
+            row.pop("theoretical_occupancy", None)
+    figures, _ = draw(document)
+    (axes,) = figures["transpose-occupancy"].axes
+    marks = [line for line in axes.lines if line.get_linewidth() == 2.5]
+    assert len(marks) == len(axes.patches) - 1
+
+
+# The roofs.
+
+
+def panels(figure) -> dict:
+    return {axes.get_title("left"): axes for axes in figure.axes}
+
+
+def test_roofs_are_bars_of_the_best_with_their_sweep_and_the_datasheet(draw):
+    figures, _ = draw(insight.document())
+    found = panels(figures["roofs"])
+    dram = found["DRAM"]
+    names = [label.get_text() for label in dram.get_yticklabels()]
+    assert names == ["memcpy", "dram_copy", "dram_read", "dram_write"]
+    widths = [bar.get_width() for bar in dram.patches]
+    assert widths == pytest.approx([4.27, 4.12, 4.54, 4.36])
+    sweeps = [list(line.get_xdata()) for line in dram.lines if line.get_marker() == "o"]
+    assert sweeps[1] == pytest.approx([4.54 * part for part in (0.625, 0.75, 0.875, 1.0)])
+    dashed = [float(line.get_xdata()[0]) for line in dram.lines if line.get_linestyle() == "--"]
+    assert dashed == pytest.approx([4.8] * 4)
+    assert {"4.54 TB/s", "95%", "bytes 16, unroll 4"} <= set(texts(dram))
+    assert [b.get_width() for b in found["arithmetic"].patches] == pytest.approx([65, 400, 800])
+    assert found["DRAM"].get_xlim()[0] == 0
+
+
+def test_roofs_far_apart_are_on_a_logarithmic_scale_that_says_so(draw):
+    figures, _ = draw(insight.document())
+    atomics = panels(figures["roofs"])["atomics"]
+    assert atomics.get_xscale() == "log"
+    assert atomics.get_xlabel() == "G atomics/s, logarithmic"
+    ends = [bar.get_x() + bar.get_width() for bar in atomics.patches]
+    assert ends == pytest.approx([7100, 6500, 40, 840, 104])
+
+
+def test_roofs_along_an_axis_are_lines(draw):
+    figures, _ = draw(insight.document())
+    found = panels(figures["roofs"])
+    line = found["l2_read"].lines[0]
+    assert list(line.get_xdata()) == [16, 32, 64, 128]
+    assert list(line.get_ydata()) == pytest.approx([8.45 * p for p in (1, 0.875, 0.75, 0.625)])
+    assert "L2, 60 MiB" in texts(found["l2_read"])
+    assert list(found["distributed_shared_memory"].lines[0].get_xdata()) == [2, 4, 8, 16]
+
+
+def test_the_roof_of_l2_is_set_beside_what_l2_gave(draw):
+    """Where L1 holds part of the working set the kernel reads faster than L2 gives."""
+    document = insight.document()
+    for row in document["benchmarks"]:
+        if row["name"].startswith("roof/l2_read/"):
+            row["l2_bytes"] = row["bytes_per_second"] * row["median_seconds"] * 0.8
+    figures, _ = draw(document)
+    read, given, *_ = panels(figures["roofs"])["l2_read"].lines
+    assert list(given.get_xdata()) == list(read.get_xdata())
+    assert list(given.get_ydata()) == pytest.approx([0.8 * y for y in read.get_ydata()])
+    assert "what L2 gave" in " ".join(texts(panels(figures["roofs"])["l2_read"]))
+
+
+def test_roofs_of_an_old_file_have_no_sweep(draw):
+    figures, _ = draw(suite.document())
+    found = panels(figures["roofs"])
+    assert list(found) == ["DRAM", "memory on the chip", "arithmetic"]
+    assert [len(axes.patches) for axes in found.values()] == [2, 1, 1]
+    (subtitle,) = [t.get_text() for t in figures["roofs"].texts if "H200" in t.get_text()]
+    assert "sweep" not in subtitle
+
+
+def test_a_sweep_is_one_roof_in_every_other_figure(draw):
+    """The best row stands for it; a row that failed is none."""
+    document = insight.document()
+    best = insight.row(document, "roof/dram_read/size:2048/bytes:16/unroll:4")
+    best |= {"error_occurred": True, "error_message": "wrong"}
+    figures, _ = draw(document)
+    climb = texts(figures["reduction-climb"].axes[0])
+    assert "roof/dram_read 3972" in climb  # 0.875 of 4540
+    assert not any(
+        "unroll" in text
+        for f in ("reduction-climb", "overview")
+        for a in figures[f].axes
+        for text in texts(a)
+    )
+
+
+# Rows above a limit.
+
+
+def test_a_row_that_moves_more_than_its_roof_is_reported(draw):
+    document = only(insight.document(), "transpose")
+    insight.row(document, f"transpose/padded/{TRANSPOSE}")["dram_bytes"] *= 10
+    _, said = draw(document)
+    assert [text for text in said if "transpose/padded/" in text and "DRAM" in text]
+
+
+# Figures in words.
+
+
+@pytest.mark.parametrize(
+    ("counter", "amount", "text"),
+    [
+        ("shared_load_wavefronts_per_request", 31.98, "32"),
+        ("shared_load_wavefronts_per_request", 1.012, "1.01"),
+        ("stall_barrier", 0.292, "29%"),
+        ("achieved_occupancy", 0.0123, "1.2%"),
+        ("dram_bytes", 5.12e8, "512 MB"),
+        ("static_shared_bytes", 4224.0, "4.12 KiB"),
+        ("warp_instructions", 1.11e8, "111 M"),
+        ("warp_instructions", 999.7e6, "1.00 G"),
+        ("global_atomic_requests", 0.0, "0"),
+        ("active_lanes", 31.8, "31.8"),
+        ("dram_bytes", math.nan, ""),
+    ],
+)
+def test_counters_are_written_in_their_unit(counter, amount, text):
+    assert quantities.value(counter, amount) == text
