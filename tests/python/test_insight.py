@@ -352,6 +352,9 @@ def test_red_is_over_a_threshold_that_the_figure_states(draw):
     told = [text.get_text() for text in made.texts]
     assert [text for text in told if text.startswith("Percent") and "Red: over 101%" in text]
     assert [text for text in told if "speed of light" not in text and "more than a limit" in text]
+    renderer = FigureCanvasAgg(made).get_renderer()
+    ends = [t.get_window_extent(renderer).x1 for t in made.texts if t.get_text()]
+    assert max(ends) < made.bbox.width - 10
     speed, *others = made.axes
     red = {
         (axes.get_ylabel() or "speed", round(bar.get_height(), 2))
@@ -368,6 +371,15 @@ def test_red_is_over_a_threshold_that_the_figure_states(draw):
 def test_without_red_the_figure_says_nothing_of_it(draw):
     figures, _ = draw(only(insight.document(), "transpose"))
     assert not any("Red" in text.get_text() for text in figures["transpose-light"].texts)
+
+
+def test_a_dash_among_the_shares_is_explained(draw):
+    document = only(insight.document(), "transpose")
+    figures, _ = draw(document)
+    assert "–: not known" not in [text.get_text() for text in figures["transpose-light"].texts]
+    del insight.row(document, f"transpose/padded/{TRANSPOSE}")["dram_bytes"]
+    figures, _ = draw(document)
+    assert "–: not known" in [text.get_text() for text in figures["transpose-light"].texts]
 
 
 def test_a_share_above_its_limit_is_red(draw):

@@ -78,11 +78,10 @@ def draw(study: Study, found: Sequence[Share] = ()) -> Figure:
     height = _TOP + upper + (_BETWEEN if found and rungs else 0.0) + lower
     strips = f"percent of {study.ladder.ceiling}, the line above each strip{_key(study, rungs)}"
     about = f"percent of {study.ladder.ceiling} and of each limit{_at(study)}" if found else strips
-    if any(share.impossible for share in found):
-        about += f". Red: over {ABOVE_ROOF_PERCENT:g}% of its ceiling, or more than a limit allows"
     title = f"{study.ladder.title}: speed of light"
     figure = style.page(width, height, title, f"{describe(study.results)}: {about}")
     if found:
+        figure.text(0.2 / width, 1 - 0.74 / height, _signs(study, found, columns), color=style.GREY)
         _shares(figure, height - _TOP - _HEADER, left, width - right, study, found, columns)
     if rungs:
         if found:
@@ -184,6 +183,15 @@ def _strips(
         if facet == next(iter(widths)):
             axes.set_xlabel(" × ".join(study.shape_axes), loc="left")
         left += width + _GAP
+
+
+def _signs(study: Study, found: Sequence[Share], columns: list[str]) -> str:
+    """Say what red and what a dash stand for among the shares, where they have any."""
+    red = f"Red: over {ABOVE_ROOF_PERCENT:g}% of its ceiling, or more than a limit allows"
+    unknown = any(name not in s.shares for s in found for name in columns)
+    dash = unknown or any(math.isnan(study.percent(s.row)) for s in found)
+    told = [red if any(s.impossible for s in found) else "", "–: not known" if dash else ""]
+    return ". ".join(filter(None, told))
 
 
 def _key(study: Study, rungs: list[Rung]) -> str:
