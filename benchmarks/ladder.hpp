@@ -84,10 +84,13 @@ class Problem {
   /// What a launch writes: poisoned before a verification, zeroed for rungs that accumulate.
   virtual Memory output() const = 0;
 
-  /// Calls `launch` (which returns when the device is done) on prepared inputs and poisoned
-  /// outputs, once or more, and compares every element written with an exact or FP64 reference.
-  /// Not needed where each rung has a check of its own.
-  virtual Verdict verify(const std::function<void()>& launch);
+  /// The inputs that rungs are verified on, in turn; what the last leaves is what is timed.
+  virtual int inputs() const { return 1; }
+  /// Makes ready input 0, 1, ... for a launch; the output has been poisoned.
+  virtual void prepare(int /*input*/) {}
+  /// Compares every element of the output with an exact or FP64 reference for the input that was
+  /// prepared last. Not needed where each rung has a check of its own.
+  virtual Verdict compare();
 
   /// Fills the output with 0xFF: NaN as floating point, -1 as integer.
   void poison() const;
@@ -107,7 +110,7 @@ struct Implementation {
   std::function<void(const LaunchPlan&, Problem&, cudaStream_t)> launch = {};
   bool on_host = false;  ///< runs on the CPU: timed by the host's clock
   /// The comparison after one launch on a poisoned output, where the rungs of a ladder compute
-  /// different things; otherwise Problem::verify.
+  /// different things; otherwise Problem::compare.
   std::function<Verdict(const Problem&)> check = {};
 };
 

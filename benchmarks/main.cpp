@@ -2,6 +2,7 @@
 #include <benchmark/benchmark.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdio>
 #include <exception>
 #include <filesystem>
@@ -60,6 +61,17 @@ std::unique_ptr<benchmark::BenchmarkReporter> display(const Options& options,
                           options.tabular);
 }
 
+/// Where the time went: the harness is to cost little.
+void print_spent(const Spent& spent, int rows, double wall) {
+  const double rest = wall - spent.measuring - spent.verifying - spent.filling - spent.counting;
+  const auto percent = [&](double seconds) { return 100 * seconds / wall; };
+  std::fprintf(stderr,
+               "%d rows in %.0f s: %.0f %% measuring, %.0f %% verifying, %.0f %% filling inputs, "
+               "%.0f %% hardware counters, %.0f %% the rest\n",
+               rows, wall, percent(spent.measuring), percent(spent.verifying),
+               percent(spent.filling), percent(spent.counting), percent(rest));
+}
+
 /// Google Benchmark exits 0 on errored rows and on filters that match nothing; this does not.
 int run(const Options& options) {
   std::vector<char*> argv;
@@ -94,11 +106,15 @@ int run(const Options& options) {
   const auto file = !options.result_file.empty() && options.result_format == "csv"
                         ? csv_reporter(counter_names())
                         : nullptr;
+  const auto start = std::chrono::steady_clock::now();
   const size_t matched = benchmark::RunSpecifiedBenchmarks(screen.get(), file.get());
+  const double wall = seconds_since(start);
   benchmark::Shutdown();
   if (matched == 0) return 2;  // the library has said so
   if (!options.list && !options.result_file.empty()) publish(options);
   if (details.is_open()) publish_details(outcome, details, options.details_file);
+  if (outcome.measured > 0 && !kEmulated && !options.sampling.profile)
+    print_spent(study->spent(), outcome.measured, wall);
   if (outcome.failed == 0) return 0;
   std::fprintf(stderr, "%s: %d of %d rows failed\n", program_name(), outcome.failed,
                outcome.failed + outcome.measured);

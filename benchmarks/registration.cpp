@@ -4,6 +4,7 @@
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <exception>
 #include <string>
@@ -50,6 +51,7 @@ void set_times(benchmark::UserCounters& counters, const Row& row, Study& study,
   if (const auto ceiling = study.ceiling(row))
     counters["percent_of_ceiling"] = 100 * study.speed(row, m, row.ladder->quantity) / *ceiling;
   counters["samples"] = static_cast<double>(seconds.size());
+  counters["measuring_seconds"] = m.samples.measuring_seconds;
   counters["min_seconds"] = *std::min_element(seconds.begin(), seconds.end());
   counters["q1_seconds"] = quantile(seconds, 0.25);
   counters["median_seconds"] = quantile(seconds, 0.5);
@@ -85,6 +87,7 @@ void set_counters(benchmark::State& state, const Row& row, Study& study, const M
 void run(benchmark::State& state, const Row& row, Study& study, const Options& options,
          Outcome& outcome) {
   const bool profile = options.sampling.profile;
+  const auto start = std::chrono::steady_clock::now();
   try {
     std::string reason = skip_reason(row, study.device());
     if (reason.empty() && profile && !row.rung->at(row.point).kernel)
@@ -100,6 +103,7 @@ void run(benchmark::State& state, const Row& row, Study& study, const Options& o
     const Samples& samples = m.samples;
     run_once(state, kEmulated ? samples.host_seconds : quantile(samples.seconds, 0.5));
     set_counters(state, row, study, m);
+    if (!kEmulated) state.counters["wall_seconds"] = seconds_since(start);
     if (!row.rung->precision.empty()) state.SetLabel(row.rung->precision);
     // The console reporter prints it below the row; the other formats own stdout.
     if (options.per_line && options.format != "console")
@@ -137,8 +141,8 @@ std::vector<std::string> counter_names() {
   };
   for (const char* name :
        {"arithmetic_intensity", "atomics_per_second", "bytes_per_second", "flops_per_second",
-        "median_seconds", "min_seconds", "percent_of_ceiling", "q1_seconds", "q3_seconds",
-        "samples", "sm_clock_hz", "throttled"})
+        "measuring_seconds", "median_seconds", "min_seconds", "percent_of_ceiling", "q1_seconds",
+        "q3_seconds", "samples", "sm_clock_hz", "throttled", "wall_seconds"})
     if (!kEmulated) add(name);
   for (const std::string& name : counted_names()) add(name);
   for (const Ladder& ladder : catalogue())

@@ -108,7 +108,9 @@ class Sampler : public Meter {
       profile(subject);
     } else {
       result = sample(subject.launch, sampling);
+      const auto start = std::chrono::steady_clock::now();
       if (sampling.hardware_counters) result.counters = count(subject, sampling.cold);
+      result.counting_seconds = seconds_since(start);
     }
     return result;
   }
@@ -122,9 +124,9 @@ class Sampler : public Meter {
   void flush();
   void read_clocks(DeviceBuffer<Tick>& into);
   double clock_between() const;
-  // `samples` times of `enqueue`, which stands for `launches` launches, in seconds a launch.
-  std::vector<double> batch(const std::function<void()>& enqueue, bool cold, int samples,
-                            int launches);
+  // Adds `samples` times of `enqueue`, which stands for `launches` launches, in seconds a launch.
+  void batch(Samples& result, const std::function<void()>& enqueue, bool cold, int samples,
+             int launches);
 
   Device device_;
   cudaStream_t stream_ = nullptr;
@@ -176,8 +178,8 @@ double Sampler::clock_between() const {
   return hz.empty() ? 0 : quantile(hz, 0.5);
 }
 
-std::vector<double> Sampler::batch(const std::function<void()>& enqueue, bool cold, int samples,
-                                   int launches) {
+void Sampler::batch(Samples& result, const std::function<void()>& enqueue, bool cold, int samples,
+                    int launches) {
   for (int i = 0; i < samples; ++i) {
     if (cold) flush();
     check(cudaEventRecord(events_[2 * i], stream_), "cudaEventRecord");
@@ -185,21 +187,23 @@ std::vector<double> Sampler::batch(const std::function<void()>& enqueue, bool co
     check(cudaEventRecord(events_[2 * i + 1], stream_), "cudaEventRecord");
   }
   check(cudaEventSynchronize(events_[2 * samples - 1]), "cudaEventSynchronize");
-  std::vector<double> seconds;
-  for (int i = 0; i < samples; ++i) {
+  const auto between = [&](int first, int last) {
     float milliseconds = 0;
-    check(cudaEventElapsedTime(&milliseconds, events_[2 * i], events_[2 * i + 1]),
+    check(cudaEventElapsedTime(&milliseconds, events_[first], events_[last]),
           "cudaEventElapsedTime");
-    seconds.push_back(1e-3 * milliseconds / launches);
-  }
-  return seconds;
+    return 1e-3 * milliseconds;
+  };
+  for (int i = 0; i < samples; ++i) result.seconds.push_back(between(2 * i, 2 * i + 1) / launches);
+  result.measuring_seconds += between(0, 2 * samples - 1);
 }
 
 Samples Sampler::sample(const std::function<void()>& launch, const Sampling& sampling) {
   const auto start = std::chrono::steady_clock::now();
   double estimate = 0;
   do {
-    estimate = std::max(batch(launch, sampling.cold, 1, 1).front(), 1e-6);
+    Samples first;
+    batch(first, launch, sampling.cold, 1, 1);
+    estimate = std::max(first.seconds.front(), 1e-6);
   } while (seconds_since(start) < sampling.warmup_seconds);
   // As many samples are queued at once as fill about 10 ms: the device does not wait for the host,
   // and the wall limit is kept.
@@ -222,8 +226,7 @@ Samples Sampler::sample(const std::function<void()>& launch, const Sampling& sam
     while (result.seconds.size() < goal) {
       const int left = static_cast<int>(goal - result.seconds.size());
       const int count = sampling.exactly > 0 ? std::min(left, per_batch) : per_batch;
-      const std::vector<double> seconds = batch(enqueue, sampling.cold, count, launches);
-      result.seconds.insert(result.seconds.end(), seconds.begin(), seconds.end());
+      batch(result, enqueue, sampling.cold, count, launches);
     }
   } while (!enough(result.seconds, sampling, seconds_since(start)));
   read_clocks(after_);
@@ -238,9 +241,10 @@ double Sampler::launch_seconds() {
   return quantile(sample(launch, {.exactly = 512}).seconds, 0.5);
 }
 
-// The verification before it has warmed the caches. Profilers know the launch by its kernel's name,
-// the reader by its row's.
+// Warm. Profilers know the launch by its kernel's name, the reader by its row's.
 void Sampler::profile(const Subject& subject) {
+  subject.launch();
+  check(cudaDeviceSynchronize(), "kernel");
   check(cudaProfilerStart(), "cudaProfilerStart");
   subject.launch();
   check(cudaDeviceSynchronize(), "kernel");

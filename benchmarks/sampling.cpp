@@ -28,6 +28,7 @@ Samples sample_host(const std::function<void()>& work, const Sampling& sampling)
     work();
     result.seconds.push_back(seconds_since(before));
   }
+  result.measuring_seconds = seconds_since(start);
   return result;
 }
 

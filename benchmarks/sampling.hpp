@@ -33,6 +33,8 @@ struct Details {
 /// What a meter makes of a row's launches. Without `seconds` the row was not timed.
 struct Samples {
   std::vector<double> seconds;             ///< of single launches, in the order they were taken
+  double measuring_seconds = 0;            ///< all of them, and flushing the L2 between them
+  double counting_seconds = 0;             ///< launches for the hardware counters
   double sm_clock_hz = 0;                  ///< meanwhile; 0 if it could not be read
   double host_seconds = 0;                 ///< that the CPU took to emulate the launch
   std::map<std::string, double> counters;  ///< what was counted

@@ -2,6 +2,7 @@
 #include "study.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <sstream>
@@ -31,6 +32,22 @@ std::unique_ptr<Study> Study::open(int index, const Sampling& sampling) {
   }
 }
 
+namespace {
+
+// Adds the time until the end of its scope.
+class AddTime {
+ public:
+  explicit AddTime(double& total) : total_(total) {}
+  AddTime(const AddTime&) = delete;
+  ~AddTime() { total_ += seconds_since(start_); }
+
+ private:
+  double& total_;
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
+
+}  // namespace
+
 Problem& Study::problem(const Row& row) {
   const std::string name = row.ladder->name + "/" + row.shape.name();
   const auto found = std::find_if(problems_.begin(), problems_.end(),
@@ -47,12 +64,19 @@ Problem& Study::problem(const Row& row) {
         problems_.pop_back();
         check(cudaMemGetInfo(&free, &total), "cudaMemGetInfo");
       }
-      problems_.emplace_front(name, row.ladder->problem(row.shape, device_));
+      problems_.emplace_front(name, filled(row));
       return *problems_.front().second;
     } catch (const CudaError&) {
       if (problems_.empty()) throw;
       problems_.clear();
     }
+}
+
+std::unique_ptr<Problem> Study::filled(const Row& row) {
+  const AddTime timed(spent_.filling);
+  auto problem = row.ladder->problem(row.shape, device_);
+  check(cudaDeviceSynchronize(), "inputs");
+  return problem;
 }
 
 std::function<void()> Study::launcher(const Row& row, const Implementation& implementation,
@@ -81,19 +105,26 @@ std::optional<std::pair<LaunchPlan, Occupancy>> plan_of(const Implementation& im
 Verdict Study::verify(const Row& row) {
   const Implementation implementation = row.rung->at(row.point);
   const auto planned = plan_of(implementation, row, device_);
+  Problem& data = problem(row);
   const auto launch = launcher(row, implementation, planned ? planned->first : LaunchPlan{});
-  const auto launch_and_wait = [&] {
+  const AddTime timed(spent_.verifying);
+  Verdict worst;
+  for (int input = 0; input < (implementation.check ? 1 : data.inputs()); ++input) {
+    data.poison();
+    data.prepare(input);
     launch();
     check(cudaDeviceSynchronize(), "kernel");
-  };
-  Verdict verdict;
-  if (implementation.check) {
-    problem(row).poison();
-    launch_and_wait();
-    verdict = implementation.check(problem(row));
-  } else {
-    verdict = problem(row).verify(launch_and_wait);
+    const Verdict verdict = judge(row, implementation);
+    worst.relative_error = std::max(worst.relative_error, verdict.relative_error);
+    worst.worst_error = std::max(worst.worst_error, verdict.worst_error);
   }
+  return worst;
+}
+
+// Of the output as it is.
+Verdict Study::judge(const Row& row, const Implementation& implementation) {
+  const Verdict verdict =
+      implementation.check ? implementation.check(problem(row)) : problem(row).compare();
   const double limit = std::max(row.rung->error_limit, row.ladder->error_limit);
   if (!verdict.wrong.empty()) throw std::runtime_error("wrong result: " + verdict.wrong);
   for (const double error : {verdict.relative_error, verdict.worst_error})
@@ -119,10 +150,19 @@ Measurement Study::measure(const Row& row) {
       .plan = result.plan,
       .occupancy = result.occupancy,
       .launch = launcher(row, implementation, result.plan.value_or(LaunchPlan{}))};
+  Problem& data = problem(row);
+  data.poison();
+  data.prepare(data.inputs() - 1);
   result.samples = implementation.on_host && !kEmulated ? sample_host(subject.launch, sampling_)
                                                         : meter_->sample(subject, sampling_);
-  // A kernel that leaves something behind is right once and wrong ever after.
-  verify(row);
+  spent_.measuring += result.samples.measuring_seconds;
+  spent_.counting += result.samples.counting_seconds;
+  if (implementation.check) {
+    verify(row);  // some add to what is there
+  } else {
+    const AddTime timed(spent_.verifying);
+    judge(row, implementation);
+  }
   if (row.rung->role == Role::ceiling) ceilings_.try_emplace(name, result);
   return result;
 }

@@ -21,8 +21,17 @@ struct Measurement {
   std::optional<Occupancy> occupancy;  ///< likewise
 };
 
-/// Measures rows on one device, by the program's meter: each is verified before its first sample
-/// and again after its last. Problems are kept while memory allows, so that a case is filled once
+/// Where the time of a study went, in seconds.
+struct Spent {
+  double filling = 0;    ///< memory, inputs and references of new problems
+  double verifying = 0;  ///< launches whose results are compared, and the comparisons
+  double measuring = 0;  ///< of the device: samples, and L2 flushes between them
+  double counting = 0;   ///< launches for the hardware counters
+};
+
+/// Measures rows on one device, by the program's meter. Each is verified before its first sample,
+/// and what the last one has left is compared again: a kernel that leaves something behind is right
+/// once and wrong ever after. Problems are kept while memory allows, so that a case is filled once
 /// for all its rungs.
 class Study {
  public:
@@ -37,6 +46,7 @@ class Study {
 
   const Device& device() const { return device_; }
   const Sampling& sampling() const { return sampling_; }
+  const Spent& spent() const { return spent_; }
   double launch_seconds() { return meter_->launch_seconds(); }
   std::string hardware_counters() { return meter_->hardware_counters(); }
 
@@ -44,7 +54,7 @@ class Study {
   /// is wrong or fails to run.
   Measurement measure(const Row& row);
 
-  /// Runs the row once on each prepared input and compares; throws as measure().
+  /// Runs the row once on each input and compares; throws as measure().
   Verdict verify(const Row& row);
 
   /// Quantity a second, from the median.
@@ -56,12 +66,15 @@ class Study {
 
  private:
   Problem& problem(const Row& row);
+  std::unique_ptr<Problem> filled(const Row& row);
+  Verdict judge(const Row& row, const Implementation& implementation);
   std::function<void()> launcher(const Row& row, const Implementation& implementation,
                                  const LaunchPlan& plan);
 
   Device device_;
   Sampling sampling_;
   std::unique_ptr<Meter> meter_;
+  Spent spent_;
   std::list<std::pair<std::string, std::unique_ptr<Problem>>> problems_;  // newest first
   std::map<std::string, Verdict> verdicts_;                     // of the rows that were right
   std::map<std::string, std::optional<Measurement>> ceilings_;  // empty where that failed

@@ -4,6 +4,7 @@
 // that does nothing and one that gets a single element wrong.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <functional>
 
 #include "cuda_check.hpp"
@@ -146,6 +147,32 @@ TEST_P(EveryRung, IsRefusedIfOneElementIsWrong) {
   };
   Rung changed;
   expect_refused(tampered(GetParam(), changed, spoil));
+}
+
+// The first launches are verified; what the samples leave is looked at too.
+TEST(Gpu, IsRefusedIfItGoesWrongLater) {
+  NEED_GPU();
+  Study quick(Device::open(0), {.exactly = 3});
+  for (const Ladder& ladder : catalogue()) {
+    const auto tested = rows(ladder, Shapes::tested);
+    const auto found =
+        std::ranges::find_if(tested, [](const Row& row) { return !row.rung->at(row.point).check; });
+    if (found == tested.end()) continue;  // those are launched and checked once more
+    const Row row = *found;
+    const int inputs = ladder.problem(row.shape, quick.device())->inputs();
+    int launches = 0;
+    const Tampered later = [&](const Implementation& real, const LaunchPlan& plan, Problem& problem,
+                               cudaStream_t stream) {
+      if (++launches <= inputs) return real.launch(plan, problem, stream);
+      check(cudaMemsetAsync(problem.output().data, 0xFF, problem.output().bytes, stream), "spoil");
+    };
+    Rung changed;
+    for (const Row& wrong : tampered({&ladder, row.rung}, changed, later)) {
+      SCOPED_TRACE(wrong.name());
+      launches = 0;
+      EXPECT_THROW(quick.measure(wrong), std::runtime_error);
+    }
+  }
 }
 
 TEST(Gpu, MeasuresARowWithItsOccupancyAndItsCeiling) {
