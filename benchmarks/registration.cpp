@@ -73,14 +73,16 @@ void set_counters(benchmark::State& state, const Row& row, Study& study, const M
   const LaunchPlan& plan = *m.plan;
   counters["grid_blocks"] = double(plan.grid.x) * plan.grid.y * plan.grid.z;
   counters["block_threads"] = double(plan.block.x) * plan.block.y * plan.block.z;
-  counters["registers"] = m.occupancy->registers;
   counters["static_shared_bytes"] = static_cast<double>(m.occupancy->static_shared_bytes);
   counters["dynamic_shared_bytes"] = static_cast<double>(plan.shared_bytes);
+  counters["cluster_size"] = plan.cluster;
+  // On the emulator, of a kernel that no nvcc has seen: nothing follows from them either.
+  if (m.occupancy->registers == 0) return;
+  counters["registers"] = m.occupancy->registers;
   counters["spilled_bytes"] = static_cast<double>(m.occupancy->local_bytes);
   counters["blocks_per_sm"] = m.occupancy->blocks_per_sm;
   counters["theoretical_occupancy"] = m.occupancy->theoretical;
   counters["waves"] = m.occupancy->waves;
-  counters["cluster_size"] = plan.cluster;
   if (plan.cluster > 1) counters["resident_clusters"] = m.occupancy->resident_clusters;
 }
 

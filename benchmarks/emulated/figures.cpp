@@ -159,6 +159,7 @@ std::map<std::string, double> counters_of(const Report& report) {
 
 std::map<std::string, double> limits_of(const emulator::Gpu& gpu, const Subject& subject) {
   const Block block = block_of(subject);
+  if (block.registers == 0) return {};  // not known: nvcc has not seen the kernel
   const auto limits =
       emulator::occupancy_limits(gpu, block.threads, block.registers, block.shared_bytes);
   return {{"occupancy_limit_blocks", limits.blocks},
@@ -175,7 +176,7 @@ std::vector<std::string> figure_names() {
       all.lines.push_back({.space = space, .operation = operation, .traffic = {.requests = 1}});
   std::vector<std::string> names;
   for (const auto& [counter, value] : counters_of(all)) names.push_back(counter);
-  const Subject subject{.plan = LaunchPlan{}, .occupancy = Occupancy{}};
+  const Subject subject{.plan = LaunchPlan{}, .occupancy = Occupancy{.registers = 1}};
   for (const auto& [counter, value] : limits_of(*emulator::options().gpu, subject))
     names.push_back(counter);
   return names;
@@ -187,7 +188,8 @@ Details details_of(const Report& report, const emulator::Gpu& gpu, const Subject
     details.text += text_of(line);
     details.lines.push_back(json_of(line, subject.row));
   }
-  if (subject.plan) details.occupancy = occupancy_json(gpu, subject);
+  if (subject.plan && subject.occupancy->registers > 0)
+    details.occupancy = occupancy_json(gpu, subject);
   return details;
 }
 

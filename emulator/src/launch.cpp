@@ -141,6 +141,7 @@ class ClusterRunner {
   explicit ClusterRunner(Launch& launch)
       : launch_(launch), cluster_(launch.cluster), meeting_(launch.cluster, Next{this}) {
     const bool complete = attempt(launch, [&] {
+      threads_.reserve(launch.cluster);  // one that is lost on the way would wait for the others
       for (unsigned rank = 0; rank < launch.cluster; ++rank)
         threads_.push_back(std::make_unique<HostThread>([this, rank] { run(rank); }));
     });

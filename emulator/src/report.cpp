@@ -43,7 +43,7 @@ std::ostream& operator<<(std::ostream& out, const Report& report) {
   if (!counted()) return out << "nothing was counted: build with cuda_emulator_counted\n";
   char text[256];
   std::snprintf(text, sizeof(text),
-                "%llu blocks of %llu threads in all, %llu barriers, %.2f of 32 lanes active\n"
+                "blocks %llu, threads %llu, barriers %llu, active lanes %.2f of 32\n"
                 "%-24s %-19s %5s %10s %6s %7s %6s %5s\n",
                 static_cast<unsigned long long>(report.blocks),
                 static_cast<unsigned long long>(report.threads),

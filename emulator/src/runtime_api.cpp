@@ -39,8 +39,8 @@ KernelResources resources_of(const void* kernel) {
 }
 
 // Unless it is asked for more, a block gets 48 KiB in all. Call with the mutex held.
+constexpr std::size_t kMost = 48 * 1024;
 Allowed& allowed(const void* kernel) {
-  constexpr std::size_t kMost = 48 * 1024;
   const std::size_t taken = std::min(kMost, resources_of(kernel).static_shared_bytes);
   return allowed().try_emplace(kernel, Allowed{kMost - taken}).first->second;
 }
@@ -94,6 +94,8 @@ cudaError_t check_launch(const cudaLaunchConfig_t& config, const void* kernel) {
     return allowed(kernel);
   }();
   if (config.dynamicSmemBytes > may.dynamic_bytes) return cudaErrorInvalidValue;
+  // nvcc would not have compiled it.
+  if (resources_of(kernel).static_shared_bytes > kMost) return cudaErrorLaunchOutOfResources;
   if (limits(kernel, static_cast<int>(threads), config.dynamicSmemBytes).blocks_per_sm() == 0)
     return cudaErrorLaunchOutOfResources;
   for (unsigned i = 0; i < config.numAttrs; ++i) {  // clusters lie along x here

@@ -85,6 +85,15 @@ TEST_F(RuntimeApi, CountsStaticSharedMemoryToo) {
   EXPECT_EQ(blocks, 4);
 }
 
+__global__ void fifty_kilobytes(int* data) {
+  __shared__ int s[12 * 1024 + 256];
+  s[threadIdx.x] = 1;
+  if (data) *data = s[threadIdx.x];
+}
+TEST_F(RuntimeApi, RefusesMoreStaticSharedMemoryThanNvcc) {
+  EXPECT_EQ(launch({1, 32}, fifty_kilobytes, kNull), cudaErrorLaunchOutOfResources);
+}
+
 __global__ void small_cluster(int*) {}
 TEST_F(RuntimeApi, LimitsClusters) {
   const auto answer = [](unsigned cluster, unsigned grid) {

@@ -23,7 +23,8 @@
 #define __grid_constant__
 #define __forceinline__ inline __attribute__((always_inline))
 #define __launch_bounds__(...)
-#define __cluster_dims__(...)
+#define __cluster_dims__(...) \
+  __attribute__((deprecated("the emulator takes a cluster's size from the launch alone")))
 #define __align__(n) __attribute__((aligned(n)))
 // One copy a host thread, which runs one block at a time. Marked as used, or reads of what nobody
 // writes would be folded to zero; starting at the first bank, or figures would depend on what else

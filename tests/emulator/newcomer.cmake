@@ -1,0 +1,45 @@
+# Does what docs/emulator.md tells newcomers to do, with its own text: the program and the
+# CMakeLists.txt of "A kernel of your own" must build and print what stands there.
+cmake_minimum_required(VERSION 3.24)
+
+file(READ ${ROOT}/docs/emulator.md page)
+string(FIND "${page}" "\n## A kernel of your own\n" start)
+string(SUBSTRING "${page}" ${start} -1 page)
+
+# The section's first block of code in that language.
+function(take_block language out)
+  string(FIND "${page}" "\n```${language}\n" start)
+  if(start EQUAL -1)
+    message(FATAL_ERROR "docs/emulator.md shows no ${language}")
+  endif()
+  string(LENGTH "\n```${language}\n" fence)
+  math(EXPR start "${start} + ${fence}")
+  string(SUBSTRING "${page}" ${start} -1 rest)
+  string(FIND "${rest}" "\n```\n" end)
+  string(SUBSTRING "${rest}" 0 ${end} block)
+  set(${out} "${block}\n" PARENT_SCOPE)
+endfunction()
+
+take_block(cpp program)
+take_block(cmake project)
+take_block(text expected)
+file(REMOVE_RECURSE ${SCRATCH})
+file(MAKE_DIRECTORY ${SCRATCH})
+file(WRITE ${SCRATCH}/mine.cpp "${program}")
+file(WRITE ${SCRATCH}/CMakeLists.txt "${project}")
+file(CREATE_LINK ${ROOT} ${SCRATCH}/cuda-ladders SYMBOLIC)
+
+function(run)
+  execute_process(COMMAND ${ARGV} WORKING_DIRECTORY ${SCRATCH}
+    OUTPUT_VARIABLE said ERROR_VARIABLE said RESULT_VARIABLE status)
+  if(NOT status EQUAL 0)
+    message(FATAL_ERROR "${said}")
+  endif()
+endfunction()
+run(${CMAKE_COMMAND} -S . -B build -G ${GENERATOR} -DCMAKE_CXX_COMPILER=${CXX})
+run(${CMAKE_COMMAND} --build build)
+execute_process(COMMAND ${SCRATCH}/build/mine
+  OUTPUT_VARIABLE printed RESULT_VARIABLE status)
+if(NOT status EQUAL 0 OR NOT printed STREQUAL expected)
+  message(FATAL_ERROR "it ended with ${status} and printed\n${printed}instead of\n${expected}")
+endif()
