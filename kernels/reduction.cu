@@ -379,7 +379,7 @@ std::vector<Rung> rungs() {
                "banks conflict.",
        .implementation = kernel<P>(interleaved_strided<Op>, thread_an_element<1>),
        .zero_output = true,
-       .moves = "predicated_on_lanes"},
+       .moves = "shared_load_requests"},
       {.name = "sequential",
        .idea = "The upper half is folded onto the lower: neighbouring lanes, neighbouring banks.",
        .implementation = kernel<P>(sequential<Op>, thread_an_element<1>),

@@ -61,7 +61,7 @@ Ladder roof() {
                .idea = "A working set of so many MiB, loaded again and again past the L1.",
                .role = Role::ceiling,
                .sweeps = {{.axis = {"mebibytes"},
-                           .measured = {8, 16, 24, 32, 40, 48, 56, 64, 96},
+                           .measured = {8, 16, 24, 32, 40, 48, 56, 96},
                            .tested = {1, 2},
                            .small = {2}},
                           {.axis = {"blocks"}, .measured = {4, 8}, .tested = {4}, .small = {4}}},
