@@ -33,7 +33,9 @@ constexpr Metric kMetrics[] = {
     {"ffma", "smsp__sass_thread_inst_executed_op_ffma_pred_on.sum"},
     {"fadd", "smsp__sass_thread_inst_executed_op_fadd_pred_on.sum"},
     {"fmul", "smsp__sass_thread_inst_executed_op_fmul_pred_on.sum"},
-    {"tensor_cycles", "sm__pipe_tensor_cycles_active.sum"},
+    {"tensor_percent", "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_active", 0, 88},
+    {"tensor_percent", "sm__pipe_tensor_cycles_active_v2.avg.pct_of_peak_sustained_active", 89, 89},
+    {"tensor_percent", "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_active", 90},
 
     {"l1_bytes", "l1tex__t_bytes.sum"},
     {"l1_wavefronts", "l1tex__t_output_wavefronts.sum"},
@@ -44,6 +46,9 @@ constexpr Metric kMetrics[] = {
     // The slice with most to do: atomics on one address all go to one.
     {"l2_atomic_cycles", "lts__d_atomic_input_cycles_active.max"},
     {"l2_cycles", "lts__cycles_elapsed.max"},
+    // Of what is counted the launch itself is a part, in which nothing runs.
+    {"sm_most_cycles", "sm__cycles_active.max"},
+    {"sm_all_cycles", "sm__cycles_elapsed.max"},
 
     {"global_load_requests", "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum"},
     {"global_load_sectors", "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"},
@@ -55,6 +60,8 @@ constexpr Metric kMetrics[] = {
     {"global_atomic_sectors", "l1tex__t_sectors_pipe_lsu_mem_global_op_atom.sum"},
     {"global_atomic_sectors", "l1tex__t_sectors_pipe_lsu_mem_global_op_red.sum"},
 
+    // All of them: asynchronous copies and operands of wgmma too, which have no requests below.
+    {"shared_wavefronts", "l1tex__data_pipe_lsu_wavefronts_mem_shared.sum"},
     // Those of no lane at all never leave the scheduler.
     {"shared_load_requests", "smsp__inst_executed_op_shared_ld_pred_on_any.sum"},
     {"shared_load_wavefronts", "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum"},
@@ -77,6 +84,10 @@ constexpr Metric kMetrics[] = {
     {"stall_wait", "smsp__warps_issue_stalled_wait.sum"},
     {"stall_not_selected", "smsp__warps_issue_stalled_not_selected.sum"},
     {"stall_drain", "smsp__warps_issue_stalled_drain.sum"},
+    {"stall_no_instruction", "smsp__warps_issue_stalled_no_instruction.sum"},
+    {"stall_branch_resolving", "smsp__warps_issue_stalled_branch_resolving.sum"},
+    {"stall_dispatch_stall", "smsp__warps_issue_stalled_dispatch_stall.sum"},
+    {"stall_imc_miss", "smsp__warps_issue_stalled_imc_miss.sum", 0, 99},
     {"stall_gmma", "smsp__warps_issue_stalled_gmma.sum", 90, 90},
 
     {"dram_read_bytes", "dram__bytes_read.sum", 0, 119},
@@ -100,6 +111,7 @@ constexpr const char* kReported[] = {"l1_bytes",
                                      "bulk_copy_bytes",
                                      "distributed_requests",
                                      "distributed_sectors",
+                                     "shared_wavefronts",
                                      "shared_load_conflicts",
                                      "shared_store_conflicts",
                                      "shared_atomic_conflicts"};
@@ -118,10 +130,24 @@ struct Ratio {
 };
 constexpr Ratio kRatios[] = {
     {"issue_utilisation", "issued", "scheduler_cycles"},
-    {"tensor_utilisation", "tensor_cycles", "scheduler_cycles"},
     {"active_lanes", "thread_instructions", "warp_instructions"},
     {"predicated_on_lanes", "thread_instructions_on", "warp_instructions"},
-    {"l2_atomic_utilisation", "l2_atomic_cycles", "l2_cycles"},
+};
+
+// Sums of terms, each times a factor.
+struct Sum {
+  const char* counter;
+  double factor;
+  std::vector<const char*> terms;
+};
+const Sum kSums[] = {
+    {"dram_bytes", 1, {"dram_read_bytes", "dram_write_bytes"}},
+    {"l2_bytes", kSectorBytes, {"l2_sectors"}},
+    {"l2_read_bytes", kSectorBytes, {"l2_read_sectors"}},
+    {"l2_write_bytes", kSectorBytes, {"l2_write_sectors"}},
+    {"distributed_bytes", kSectorBytes, {"distributed_sectors"}},
+    {"fp32_operations", 1, {"ffma", "ffma", "fadd", "fmul"}},
+    {"tensor_utilisation", 0.01, {"tensor_percent"}},
 };
 
 }  // namespace
@@ -137,33 +163,34 @@ std::vector<Metric> metrics(int compute_capability) {
 std::map<std::string, double> row_counters(const std::map<std::string, double>& terms,
                                            const Device& device) {
   std::map<std::string, double> row;
+  const auto report = [&](const std::string& counter, double value) {
+    if (std::isfinite(value)) row[counter] = value;
+  };
+  // A term that was not counted makes nothing of what it is a part of.
   const auto term = [&](const std::string& name) {
     const auto found = terms.find(name);
-    return found == terms.end() ? 0 : found->second;
+    return found == terms.end() ? NAN : found->second;
   };
-  const auto quotient = [&](const std::string& counter, double over, double under) {
-    if (under > 0) row[counter] = over / under;
-  };
-  for (const char* name : kReported)
-    if (terms.contains(name)) row[name] = term(name);
-  row["dram_bytes"] = term("dram_read_bytes") + term("dram_write_bytes");
-  row["l2_bytes"] = kSectorBytes * term("l2_sectors");
-  row["l2_read_bytes"] = kSectorBytes * term("l2_read_sectors");
-  row["l2_write_bytes"] = kSectorBytes * term("l2_write_sectors");
-  row["fp32_operations"] = 2 * term("ffma") + term("fadd") + term("fmul");
-  for (const auto& [name, transactions] : kTraffic) {
-    const double requests = term(std::string(name) + "_requests");
-    const std::string counter = std::string(name) + '_' + transactions;
-    row[std::string(name) + "_requests"] = requests;
-    row[counter] = term(counter);
-    quotient(counter + "_per_request", term(counter), requests);
+  for (const char* name : kReported) report(name, term(name));
+  for (const auto& [counter, factor, parts] : kSums) {
+    double sum = 0;
+    for (const char* part : parts) sum += term(part);
+    report(counter, factor * sum);
   }
-  if (device.threads_per_sm > 0)
-    quotient("achieved_occupancy", term("warp_cycles"),
-             term("sm_cycles") * device.threads_per_sm / 32);
-  for (const auto& [counter, over, under] : kRatios) quotient(counter, term(over), term(under));
+  for (const auto& [name, transactions] : kTraffic) {
+    const std::string requests = std::string(name) + "_requests";
+    const std::string counter = std::string(name) + '_' + transactions;
+    report(requests, term(requests));
+    report(counter, term(counter));
+    report(counter + "_per_request", term(counter) / term(requests));
+  }
+  report("achieved_occupancy",
+         term("warp_cycles") / (term("sm_cycles") * device.threads_per_sm / 32));
+  report("l2_atomic_utilisation", term("l2_atomic_cycles") / term("l2_cycles") *
+                                      term("sm_all_cycles") / term("sm_most_cycles"));
+  for (const auto& [counter, over, under] : kRatios) report(counter, term(over) / term(under));
   for (const auto& [name, value] : terms)
-    if (name.rfind("stall_", 0) == 0) quotient(name, value, term("warp_cycles"));
+    if (name.starts_with("stall_")) report(name, value / term("warp_cycles"));
   return row;
 }
 
@@ -228,10 +255,12 @@ class Host {
     cuptiProfilerHostDeinitialize(&end);
   }
 
-  bool knows(const char* metric) const {
+  // What CUPTI says of a metric; empty of one that it does not know.
+  std::string description(const char* metric) const {
     auto properties = PARAMETERS(CUpti_Profiler_Host_GetMetricProperties, .pHostObject = object_,
                                  .pMetricName = metric);
-    return cuptiProfilerHostGetMetricProperties(&properties) == CUPTI_SUCCESS;
+    const bool known = cuptiProfilerHostGetMetricProperties(&properties) == CUPTI_SUCCESS;
+    return known ? properties.pDescription : "";
   }
 
   // What the GPU must be told to count all of `names`.
@@ -295,6 +324,12 @@ class Range {
   }
   Range(const Range&) = delete;
   ~Range() {
+    if (counting_) {  // it ends in an exception
+      auto pop = PARAMETERS(CUpti_RangeProfiler_PopRange, .pRangeProfilerObject = object_);
+      auto stop = PARAMETERS(CUpti_RangeProfiler_Stop, .pRangeProfilerObject = object_);
+      cuptiRangeProfilerPopRange(&pop);
+      cuptiRangeProfilerStop(&stop);
+    }
     auto disable = PARAMETERS(CUpti_RangeProfiler_Disable, .pRangeProfilerObject = object_);
     cuptiRangeProfilerDisable(&disable);
   }
@@ -326,6 +361,7 @@ class Range {
     auto stop = PARAMETERS(CUpti_RangeProfiler_Stop, .pRangeProfilerObject = object_);
     do {
       CALL(cuptiRangeProfilerStart, start);
+      counting_ = true;
       prepare();
       ladders::check(cudaDeviceSynchronize(), "what precedes a counted launch");
       CALL(cuptiRangeProfilerPushRange, push);
@@ -333,6 +369,7 @@ class Range {
       ladders::check(cudaDeviceSynchronize(), "counted launch");
       CALL(cuptiRangeProfilerPopRange, pop);
       CALL(cuptiRangeProfilerStop, stop);
+      counting_ = false;
     } while (!stop.isAllPassSubmitted);
     auto decode = PARAMETERS(CUpti_RangeProfiler_DecodeData, .pRangeProfilerObject = object_);
     CALL(cuptiRangeProfilerDecodeData, decode);
@@ -342,6 +379,7 @@ class Range {
 
  private:
   CUpti_RangeProfiler_Object* object_;
+  bool counting_ = false;
 };
 
 }  // namespace
@@ -349,7 +387,8 @@ class Range {
 struct HardwareCounters::Session {
   explicit Session(const Device& device)
       : gpu(device), host(chip_of(device)), wanted(metrics(device.compute_capability)) {
-    std::erase_if(wanted, [&](const Metric& metric) { return !host.knows(metric.name); });
+    std::erase_if(wanted,
+                  [&](const Metric& metric) { return host.description(metric.name).empty(); });
     for (const Metric& metric : wanted) names.push_back(metric.name);
     configuration = host.configuration(names);
   }
@@ -395,19 +434,24 @@ std::map<std::string, double> HardwareCounters::count(const std::function<void()
 std::vector<std::string> unknown_metrics(const std::string& chip, int compute_capability) {
   const Host host(chip);
   std::vector<std::string> unknown;
-  for (const Metric& metric : metrics(compute_capability))
-    if (!host.knows(metric.name)) unknown.push_back(metric.name);
+  for (const Metric& metric : metrics(compute_capability)) {
+    const std::string description = host.description(metric.name);
+    if (description.empty() || description.find("DEPRECATED") != std::string::npos)
+      unknown.push_back(metric.name);
+  }
   return unknown;
 }
 
 #else
 
+namespace {
+const char* const kNoCupti =
+    "this build has no CUPTI: install cuda-cupti-dev of the CUDA Toolkit, 12.6 or later, and build "
+    "again";
+}  // namespace
+
 struct HardwareCounters::Session {};
-HardwareCounters::HardwareCounters(const Device&) {
-  throw NoCounters(
-      "this build has no CUPTI: install cuda-cupti-dev of the CUDA Toolkit, 12.6 or "
-      "later, and build again");
-}
+HardwareCounters::HardwareCounters(const Device&) { throw NoCounters(kNoCupti); }
 HardwareCounters::~HardwareCounters() = default;
 std::string HardwareCounters::description() const { return {}; }
 std::map<std::string, double> HardwareCounters::count(const std::function<void()>&,

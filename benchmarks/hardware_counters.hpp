@@ -39,7 +39,8 @@ std::map<std::string, double> row_counters(const std::map<std::string, double>& 
 /// Every name that row_counters() may give.
 std::vector<std::string> row_counter_names();
 
-/// Those of metrics() that CUPTI does not know for a chip ("GH100"); no GPU is needed to ask.
+/// Those of metrics() that CUPTI does not know for a chip ("GH100"), or not for long: no GPU is
+/// needed to ask.
 /// Throws NoCounters in a build without CUPTI.
 std::vector<std::string> unknown_metrics(const std::string& chip, int compute_capability);
 

@@ -112,6 +112,7 @@ struct Implementation {
   /// The comparison after one launch on a poisoned output, where the rungs of a ladder compute
   /// different things; otherwise Problem::compare.
   std::function<Verdict(const Problem&)> check = {};
+  bool adds = false;  ///< to what is there: right once on a poisoned output, and no more
 };
 
 enum class Role { step, peer, ceiling };

@@ -142,7 +142,8 @@ Measurement Study::measure(const Row& row) {
   if (const auto planned = plan_of(implementation, row, device_))
     std::tie(result.plan, result.occupancy) = *planned;
   const std::string name = row.name();
-  if (!verdicts_.contains(name)) verdicts_[name] = verify(row);
+  const bool known = verdicts_.contains(name);
+  if (!known) verdicts_[name] = verify(row);
   result.verdict = verdicts_[name];
   const Subject subject = {
       .row = name,
@@ -152,13 +153,13 @@ Measurement Study::measure(const Row& row) {
       .launch = launcher(row, implementation, result.plan.value_or(LaunchPlan{}))};
   Problem& data = problem(row);
   data.poison();
-  data.prepare(data.inputs() - 1);
+  if (known) data.prepare(data.inputs() - 1);  // as verify() has
   result.samples = implementation.on_host && !kEmulated ? sample_host(subject.launch, sampling_)
                                                         : meter_->sample(subject, sampling_);
   spent_.measuring += result.samples.measuring_seconds;
   spent_.counting += result.samples.counting_seconds;
-  if (implementation.check) {
-    verify(row);  // some add to what is there
+  if (implementation.adds) {
+    verify(row);
   } else {
     const AddTime timed(spent_.verifying);
     judge(row, implementation);

@@ -63,11 +63,16 @@ TEST(HardwareCounters, RatiosAreOfTheSums) {
                                  {"sm_cycles", 100},
                                  {"scheduler_cycles", 400},
                                  {"issued", 100},
-                                 {"tensor_cycles", 300},
+                                 {"tensor_percent", 75},
+                                 {"l2_atomic_cycles", 60},
+                                 {"l2_cycles", 400},
+                                 {"sm_most_cycles", 50},
+                                 {"sm_all_cycles", 200},
                                  {"stall_barrier", 1200},
                                  {"l2_sectors", 3},
                                  {"ffma", 5},
                                  {"fadd", 1},
+                                 {"fmul", 0},
                                  {"dram_read_bytes", 64},
                                  {"dram_write_bytes", 32}},
                                 {.threads_per_sm = 2048});
@@ -79,7 +84,13 @@ TEST(HardwareCounters, RatiosAreOfTheSums) {
   EXPECT_DOUBLE_EQ(row.at("l2_bytes"), 96);
   EXPECT_DOUBLE_EQ(row.at("fp32_operations"), 11);
   EXPECT_DOUBLE_EQ(row.at("dram_bytes"), 96);
-  EXPECT_FALSE(row.contains("global_load_sectors_per_request"));  // of no requests
+  EXPECT_DOUBLE_EQ(row.at("l2_atomic_utilisation"), 0.6);  // of the quarter in which SMs worked
+}
+
+TEST(HardwareCounters, WhatWasNotCountedIsNotReported) {
+  const auto row = row_counters(
+      {{"issued", 0}, {"scheduler_cycles", 0}, {"ffma", 5}, {"global_load_requests", 0}}, {});
+  EXPECT_EQ(row, (std::map<std::string, double>{{"global_load_requests", 0}}));
 }
 
 TEST(HardwareCounters, EveryIdeaMovesACounterThatRowsHave) {
