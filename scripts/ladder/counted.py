@@ -12,8 +12,8 @@ from ladder.results import COUNTERS, SPACES, Results
 from ladder.study import Row, Study, describe, name_of
 from ladder.tally import bare
 
-TOLERANCE = 0.02  # of Nsight Compute's figure, or of the whole where a counter is a fraction
-_FRACTIONS = ("_occupancy", "_utilisation", "stall_")
+TOLERANCE = 0.02  # of Nsight Compute's figure
+_FRACTIONS, _SMALL = ("_occupancy", "_utilisation", "stall_"), 0.05
 
 
 @dataclass(frozen=True)
@@ -27,9 +27,10 @@ class Agreement:
 
     @property
     def difference(self) -> float:
-        """Ours less theirs: over theirs, infinite where that is nothing; of fractions as it is."""
+        """Ours less theirs: over theirs, infinite where that is 0; of small fractions as it is."""
         off = self.ours - self.theirs
-        if off == 0 or any(part in self.counter for part in _FRACTIONS):
+        fraction = any(part in self.counter for part in _FRACTIONS)
+        if off == 0 or (fraction and self.theirs < _SMALL):
             return off
         return off / self.theirs if self.theirs else math.inf
 
@@ -106,5 +107,5 @@ def agreement(results: Results, pairs: list[Agreement]) -> str:
             }
         )
     about = f"{describe(results)}: {results.hardware_counters} beside Nsight Compute."
-    points = "Differences of occupancy, utilisation and stalls are in points."
+    points = f"Of fractions below {_SMALL:.0%} the difference is in points."
     return f"{about} {points}\n\n{cells.table(lines)}"

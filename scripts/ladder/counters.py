@@ -31,6 +31,7 @@ _METRICS = {  # counter: metrics whose sum it is, as far as the profile has them
     "warp_instructions": ("smsp__inst_executed.sum",),
     "l1_bytes": ("l1tex__t_bytes.sum",),
     "l1_wavefronts": ("l1tex__t_output_wavefronts.sum",),
+    "shared_wavefronts": ("l1tex__data_pipe_lsu_wavefronts_mem_shared.sum",),
     "dram_read_bytes": ("dram__bytes_read.sum", "dram__bytes_op_read.sum"),
     "dram_write_bytes": ("dram__bytes_write.sum", "dram__bytes_op_write.sum"),
     "bulk_copy_bytes": ("l1tex__m_xbar2l1tex_read_bytes_pipe_tma.sum",),

@@ -144,16 +144,16 @@ def to_json(found: Noise) -> str:
 
 
 def read(path: Path) -> tuple[dict[str, Any], dict[str, float]]:
-    """Return the context and the floor of each row by name. Raises ResultError."""
+    """Return the context, and by row name how far two processes were apart. Raises ResultError."""
     document = files.read_json(path)
     try:
         context = dict(document["context"])
-        floors = {str(name): float(row["floor"]) for name, row in document["rows"].items()}
+        spreads = {str(name): float(row["spread"]) for name, row in document["rows"].items()}
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise ResultError(f"{path}: not what 'ladder noise' writes") from error
-    if not all(0 <= floor < float("inf") for floor in floors.values()):
-        raise ResultError(f"{path}: a floor that is no fraction of zero or more")
-    return context, floors
+    if not all(0 <= spread < float("inf") for spread in spreads.values()):
+        raise ResultError(f"{path}: a spread that is no fraction of zero or more")
+    return context, spreads
 
 
 def summary(found: Noise) -> str:

@@ -41,6 +41,7 @@ OPERATIONS = ("load", "store", "atomic")
 STALLS = (
     "stall_long_scoreboard stall_short_scoreboard stall_barrier stall_membar stall_mio_throttle "
     "stall_lg_throttle stall_math_pipe_throttle stall_wait stall_not_selected stall_drain "
+    "stall_no_instruction stall_branch_resolving stall_dispatch_stall stall_imc_miss "
     "stall_gmma".split()
 )
 
@@ -57,7 +58,7 @@ COUNTERS = (
     "occupancy_limit_shared atomics_per_second achieved_occupancy dram_bytes dram_read_bytes "
     "dram_write_bytes l2_bytes l2_read_bytes l2_write_bytes l1_bytes l1_wavefronts bulk_copy_bytes "
     "fp32_operations warp_instructions predicated_on_lanes issue_utilisation tensor_utilisation "
-    "l2_atomic_utilisation shared_load_conflicts shared_store_conflicts "
+    "l2_atomic_utilisation shared_wavefronts shared_load_conflicts shared_store_conflicts "
     "shared_atomic_conflicts".split()
 ) + [
     f"{space}_{operation}_{what}"

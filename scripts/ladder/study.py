@@ -123,12 +123,12 @@ class Study:
         return row.role != "ceiling" and self.percent(row) > ABOVE_ROOF_PERCENT
 
     def below(self, rung: Rung, case: str) -> Row | None:
-        """Return the step under `rung` that was measured at `case`; of a step alone."""
+        """Return the kernel under `rung` that was measured at `case`; of a step alone."""
         if rung.role != "step" or rung.precision:
             return None
         lower = self.rungs[: self.rungs.index(rung)]
         found = (self.ok(r, case) for r in lower[::-1] if r.role == "step" and not r.precision)
-        return next(filter(None, found), None)
+        return next((row for row in found if row and row.grid_blocks > 0), None)
 
     def peer(self, precision: str, case: str) -> Row | None:
         """Return the fastest peer of that precision at `case`."""

@@ -41,6 +41,7 @@ IDLE = {
     "l1_bytes": 0.6e9,
     "fp32_operations": 1e9,
     "warp_instructions": 1e7,
+    "grid_blocks": 1e3,
     "issue_utilisation": 0.1,
     "tensor_utilisation": 0.0,
     "l2_atomic_utilisation": 0.0,
@@ -90,6 +91,8 @@ def roof_rows(**changes: float) -> list[dict[str, Any]]:
     by_name = {made["name"].split("/")[1]: made for made in found}
     by_name["global_atomics_same"]["l2_atomic_utilisation"] = 0.8
     by_name["global_atomics_scattered"]["global_atomic_sectors"] = 97.5e9 * SECONDS
+    by_name["l2_read"]["l2_bytes"] = 6.5e12 * SECONDS
+    by_name["dram_write"]["grid_blocks"] = 1.6e9 * SECONDS
     return found
 
 

@@ -101,10 +101,10 @@ def test_each_counter_says_how_many_rows_agree_and_which_is_furthest_off(agreeme
     assert found["`l1_bytes`"] == ["3", "100%"]
 
 
-def test_fractions_differ_in_points(agreement):
-    found = agreement(limited.row("kernel", issue_utilisation=0.11))
-    assert found["`issue_utilisation`"] == ["1", "100%", "+1.0% in `work/kernel/n:8`"]
-    assert found["`stall_long_scoreboard`"] == ["1", "0%", "-3.0% in `work/kernel/n:8`"]
+def test_small_fractions_differ_in_points(agreement):
+    found = agreement(limited.row("kernel", issue_utilisation=0.11, tensor_utilisation=0.01))
+    assert found["`issue_utilisation`"] == ["1", "0%", "+10.0% in `work/kernel/n:8`"]
+    assert found["`tensor_utilisation`"] == ["1", "100%", "+1.0% in `work/kernel/n:8`"]
 
 
 def test_what_one_side_alone_saw_disagrees(agreement):

@@ -71,8 +71,15 @@ CASES = {  # counters that differ from an idle kernel's: what limits it
     "few warps": ({"achieved_occupancy": 0.24}, "latency at low occupancy (memory 60%)"),
     "stores": (
         {"stall_long_scoreboard": 0.2, "stall_drain": 0.59},
-        "latency (stores to drain 59%)",
+        "no known limit (stores to drain 59%)",
     ),
+    "stalls that nobody counted": (
+        {"stall_long_scoreboard": 0.3, "stall_barrier": 0.1, "stall_not_selected": 0.1},
+        "latency",
+    ),
+    "tiny blocks": ({"grid_blocks": 1.44e6}, "block launches 90%"),
+    "instructions beside loads": ({"issue_utilisation": 0.54, **reads(0.69)}, "DRAM 69%"),
+    "operands of wgmma": ({"shared_wavefronts": 180.0e6}, "shared memory 70%"),
 }
 
 
@@ -91,7 +98,7 @@ def test_a_kernel_of_two_launches_time_is_limited_by_the_launch(judge):
 def test_shares_are_of_the_roof_that_fits(judge):
     limits, rows = judge(limited.row("kernel", shared_load_wavefronts=60e6, **reads(0.5)))
     shares = limits.shares(rows["kernel"])
-    assert set(shares) < set(COUNTS_FROM)
+    assert set(shares) == set(COUNTS_FROM)
     assert shares["DRAM"] == pytest.approx(0.5)
     assert shares["shared memory"] == pytest.approx((60e6 + 2e6) * 128 / 1e-3 / 32.9e12)
     assert shares["launch"] == pytest.approx(0.0033)
@@ -128,6 +135,18 @@ def test_without_roofs_only_what_needs_none_is_judged(judge):
     limits, rows = judge(limited.row("kernel", **reads(0.94), tensor_utilisation=0.6), roofs=[])
     assert set(limits.shares(rows["kernel"])) == {"issue slots", "tensor cores", "launch"}
     assert str(limits.limiter(rows["kernel"])) == "tensor cores 60%"
+
+
+@pytest.mark.parametrize("counters", [{}, {"issue_utilisation": 0.9}], ids=["latency", "slots"])
+def test_without_roofs_nothing_is_what_is_left(judge, counters):
+    limits, rows = judge(limited.row("kernel", **reads(0.94), **counters), roofs=[])
+    assert limits.limiter(rows["kernel"]) is None
+
+
+def test_a_slice_may_do_more_than_the_roof_of_one_word(judge):
+    limits, rows = judge(limited.row("kernel", l2_atomic_utilisation=0.85))
+    assert str(limits.limiter(rows["kernel"])) == "atomics 100%"
+    assert limits.impossible(rows["kernel"]) == []
 
 
 def test_a_missing_roof_of_writes_is_that_of_copies(judge):

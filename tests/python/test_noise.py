@@ -111,6 +111,8 @@ def test_a_slow_and_a_fast_process_spread_further_than_either_is_off(tmp_path, c
     assert row["floor"] == pytest.approx(0.02)
     assert row["spread"] == pytest.approx(10.2 / 9.9 - 1)
     assert "above 3.0%: 0" in capsys.readouterr().out
+    # What two of these processes differ by is noise.
+    assert main(["compare", str(files[0]), str(files[2]), "--noise", str(output)]) == 0
 
 
 def test_a_program_is_run_in_fresh_processes(program, tmp_path, capsys):
@@ -253,9 +255,9 @@ def test_a_file_that_is_no_noise_is_named(runs, tmp_path, capsys, text):
     assert capsys.readouterr().err.startswith(f"ladder: {file}: ")
 
 
-@pytest.mark.parametrize("floor", ["-1", "NaN", "Infinity", '"wide"'])
-def test_a_floor_that_is_no_fraction_is_refused(runs, tmp_path, capsys, floor):
+@pytest.mark.parametrize("spread", ["-1", "NaN", "Infinity", '"wide"'])
+def test_a_spread_that_is_no_fraction_is_refused(runs, tmp_path, capsys, spread):
     file = tmp_path / "noise.json"
-    file.write_text('{"context": {}, "rows": {"x": {"floor": %s}}}' % floor)  # noqa: UP031
+    file.write_text('{"context": {}, "rows": {"x": {"spread": %s}}}' % spread)  # noqa: UP031
     assert main(["compare", runs[0], runs[1], "--noise", str(file)]) == 3
     assert capsys.readouterr().err.startswith(f"ladder: {file}: ")
