@@ -119,7 +119,11 @@ def _counters(row: dict) -> dict[str, float]:
     moved = row.get("bytes_per_second", math.nan) * seconds
     if rung.startswith("roof/"):
         issued = ISSUED if rung == "roof/fma" else ISSUED / 20
-        return {"warp_instructions": issued * seconds, "issue_utilisation": 1.0}
+        return {
+            "warp_instructions": issued * seconds,
+            "issue_utilisation": 1.0,
+            "grid_blocks": 1e12 * seconds,
+        }
     shared = rung.startswith("smem_layout/")
     per = {"global_load": 4.0, "global_store": 4.0, "shared_load": 1.0, "shared_store": 1.0}
     per |= PER_REQUEST.get(rung, {})
