@@ -129,7 +129,7 @@ std::map<std::string, std::map<std::string, double>> counted(const std::string& 
   }                                                              \
   if (counters.empty()) GTEST_SKIP() << "no row of " << name << " can run here"
 
-TEST(HardwareCountersOnGpu, SharedMemoryTakesTheWavefrontsThatWerePredicted) {
+TEST(GpuCounters, SharedMemoryTakesTheWavefrontsThatWerePredicted) {
   NEED_GPU();
   for (const Ladder& ladder : catalogue()) {
     if (ladder.name != "smem_layout") continue;
@@ -147,7 +147,7 @@ TEST(HardwareCountersOnGpu, SharedMemoryTakesTheWavefrontsThatWerePredicted) {
   }
 }
 
-TEST(HardwareCountersOnGpu, TransposesTouchTheSectorsThatTheyMust) {
+TEST(GpuCounters, TransposesTouchTheSectorsThatTheyMust) {
   NEED_GPU();
   const std::string row = "/rows:1024/columns:1024/element:4";
   COUNTED_OR_SKIP(reads, "transpose/naive_coalesced_reads", Shapes::small);
@@ -160,7 +160,7 @@ TEST(HardwareCountersOnGpu, TransposesTouchTheSectorsThatTheyMust) {
   EXPECT_NEAR(tiled["global_store_sectors_per_request"], 4, 0.04);
 }
 
-TEST(HardwareCountersOnGpu, ACopyMovesItsBytes) {
+TEST(GpuCounters, ACopyMovesItsBytes) {
   NEED_GPU();
   COUNTED_OR_SKIP(rows, "roof/memcpy", Shapes::measured);
   auto& copy = rows.begin()->second;
@@ -170,7 +170,7 @@ TEST(HardwareCountersOnGpu, ACopyMovesItsBytes) {
 
 // Each pass of the counting launches it again: what it adds up must start from nothing each time,
 // and measure() verifies after counting.
-TEST(HardwareCountersOnGpu, KernelsThatAccumulateStayRight) {
+TEST(GpuCounters, KernelsThatAccumulateStayRight) {
   NEED_GPU();
   COUNTED_OR_SKIP(histograms, "histogram/global", Shapes::small);
   for (auto& [row, counters] : histograms) EXPECT_GT(counters["global_atomic_requests"], 0) << row;
