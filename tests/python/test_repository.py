@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: MIT
+"""What the repository holds fits together: links, tables and figures are of the results in it."""
+
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+from ladder.cli import main
+from ladder.results import load_results
+
+ROOT = Path(__file__).parents[2]
+DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+FIGURES = sorted((ROOT / "plots").rglob("*.svg"))
+
+
+def anchors(document: Path) -> set[str]:
+    """The fragments that headings can be linked by."""
+    found = re.findall(r"^#+ (.*)", document.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", heading).lower().replace(" ", "-") for heading in found}
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_links_lead_somewhere(document):
+    links = re.findall(r"\]\((?!https?:)([^)]+)\)", document.read_text(encoding="utf-8"))
+    assert links
+    for link in links:
+        path, _, fragment = re.sub(r"\s", "", link).partition("#")
+        target = document.parent / path if path else document
+        assert target.exists(), link
+        assert not fragment or fragment in anchors(target), link
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_tables_are_of_the_results(document, tmp_path):
+    text = document.read_text(encoding="utf-8")
+    if "<!-- ladder:table" not in text:
+        pytest.skip("no table in it")
+    copy = shutil.copy(document, tmp_path)
+    assert main(["table", str(ROOT / "results"), "--update", str(copy)]) == 0
+    assert Path(copy).read_text(encoding="utf-8") == text, "ladder table results --update"
+
+
+@pytest.mark.parametrize("figure", FIGURES, ids=lambda path: f"{path.parent.name}-{path.stem}")
+def test_figures_are_of_the_results(figure):
+    results = load_results(ROOT / "results" / figure.parent.name)
+    commits = {result.commit for result in results if result.commit}
+    assert any(f"commit {commit}" in figure.read_text(encoding="utf-8") for commit in commits)
