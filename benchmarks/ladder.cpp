@@ -43,7 +43,7 @@ Verdict Problem::compare() {
   throw std::logic_error("neither the rung nor its problem can be verified");
 }
 
-void Problem::poison() const {
+void Problem::poison() {
   const Memory memory = output();
   if (memory.bytes > 0) check(cudaMemset(memory.data, 0xFF, memory.bytes), "poison");
 }

@@ -93,7 +93,7 @@ class Problem {
   virtual Verdict compare();
 
   /// Fills the output with 0xFF: NaN as floating point, -1 as integer.
-  void poison() const;
+  virtual void poison();
 
   /// Scratch memory for a library call: `bytes` of it asked for at the first call, then kept.
   struct Workspace {

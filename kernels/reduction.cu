@@ -97,6 +97,9 @@ class Reduction : public Problem {
   void prepare(int input) override {
     exact_ = input == 0;
     exact_ ? fill<ExactInput>() : fill<RandomInput>();
+  }
+  void poison() override {
+    Problem::poison();
     on_host_.reset();
   }
 
