@@ -52,11 +52,11 @@ void Block::access(std::uint64_t pc, Event event, const Request& request) {
       if (here) mask |= 1u << l;
     });
     left &= ~mask;
-    const Request part{mask, request.bytes, request.addresses};
+    const Request part{mask, request.bytes, request.addresses, request.queues};
     if (at.region == Region::shared) {
       std::uint64_t offsets[32];
       for_each_lane(mask, [&](unsigned l) { offsets[l] = shared_.offset(request.addresses[l]); });
-      const Request own{mask, request.bytes, offsets};
+      const Request own{mask, request.bytes, offsets, request.queues};
       if (launch_->check) check_shared(pc, event, own);
       if (launch_->count) count(pc, Space::shared, event, own, at);
     } else if (at.region == Region::distributed) {

@@ -5,6 +5,7 @@
 // bring a runtime for these, and this is another.
 #include <cstring>
 #include <string>
+#include <type_traits>
 
 #include "block.hpp"
 #include "cooperative_groups.h"
@@ -66,6 +67,14 @@ namespace {
 template <class T>
 constexpr unsigned kLog2 = sizeof(T) == 8 ? 3 : 2;
 
+// Additions of 1 have an instruction of their own in shared memory, which counts lanes first.
+template <class T>
+constexpr unsigned kTurns = kLog2<T> | static_cast<unsigned>(Record::kQueues);
+template <class T>
+unsigned addition(T value) {
+  return std::is_integral_v<T> && sizeof(T) == 4 && value == T{1} ? kLog2<T> : kTurns<T>;
+}
+
 template <class T, class F>
 T exchange(T* address, F change) {
   T old, changed;
@@ -85,14 +94,16 @@ uint3 emulator_block_index() { return emulator::current_block->index(); }
 uint3 emulator_block_size() { return emulator::current_block->launch().block; }
 uint3 emulator_grid_size() { return emulator::current_block->launch().grid; }
 
-#define ATOMIC(NAME, T, CHANGED)                                       \
+#define ATOMIC_OF(NAME, T, SIZE, CHANGED)                              \
   T NAME(T* address, T value) {                                        \
     using namespace emulator;                                          \
-    record(address, kLog2<T>, Event::atomic, RETURN_ADDRESS);          \
+    record(address, SIZE, Event::atomic, RETURN_ADDRESS);              \
     return exchange(address, [value](T old) -> T { return CHANGED; }); \
   }
+#define ATOMIC(NAME, T, CHANGED) ATOMIC_OF(NAME, T, kTurns<T>, CHANGED)
+#define ATOMIC_ADD(T) ATOMIC_OF(atomicAdd, T, addition(value), old + value)
 #define INTEGER_ATOMICS(T)                                                         \
-  ATOMIC(atomicAdd, T, old + value)                                                \
+  ATOMIC_ADD(T)                                                                    \
   ATOMIC(atomicMin, T, old < value ? old : value)                                  \
   ATOMIC(atomicMax, T, old < value ? value : old)                                  \
   ATOMIC(atomicAnd, T, old& value)                                                 \
@@ -101,7 +112,7 @@ uint3 emulator_grid_size() { return emulator::current_block->launch().grid; }
   ATOMIC(atomicExch, T, (static_cast<void>(old), value))                           \
   T atomicCAS(T* address, T compare, T value) {                                    \
     using namespace emulator;                                                      \
-    record(address, kLog2<T>, Event::atomic, RETURN_ADDRESS);                      \
+    record(address, kTurns<T>, Event::atomic, RETURN_ADDRESS);                     \
     return exchange(address, [=](T old) { return old == compare ? value : old; }); \
   }
 INTEGER_ATOMICS(int)
@@ -111,9 +122,9 @@ ATOMIC(atomicSub, int, old - value)
 ATOMIC(atomicSub, unsigned, old - value)
 ATOMIC(atomicInc, unsigned, old >= value ? 0 : old + 1)
 ATOMIC(atomicDec, unsigned, old == 0 || old > value ? value : old - 1)
-ATOMIC(atomicAdd, float, old + value)
+ATOMIC_ADD(float)
 ATOMIC(atomicExch, float, (static_cast<void>(old), value))
-ATOMIC(atomicAdd, double, old + value)
+ATOMIC_ADD(double)
 
 // ---- the thread sanitizer's interface
 

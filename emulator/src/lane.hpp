@@ -12,12 +12,15 @@ enum class Event : std::uint8_t { load, store, atomic, step, sync };
 /// What a lane did: an access, a step into another basic block, or its part in a warp function,
 /// whose number in the warp is the address then.
 struct Record {
-  std::uint64_t what;  ///< address | log2 of the size << 48 | event << 56
+  static constexpr std::uint64_t kQueues = 0x80;  ///< an atomic whose lanes take turns
+
+  std::uint64_t what;  ///< address | (log2 of the size | kQueues) << 48 | event << 56
   std::uint64_t pc;    ///< the return address of the callback: names the access or the block
 
   Event event() const { return static_cast<Event>(what >> 56); }
-  std::uint64_t kind() const { return what >> 48; }  ///< event and size
-  unsigned bytes() const { return 1u << (what >> 48 & 0xFF); }
+  std::uint64_t kind() const { return what >> 48 & ~kQueues; }  ///< event and size
+  unsigned bytes() const { return 1u << (what >> 48 & 0x7F); }
+  bool queues() const { return what >> 48 & kQueues; }
   std::uint64_t address() const { return what & 0xFFFF'FFFF'FFFF; }
 };
 

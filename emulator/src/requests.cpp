@@ -7,7 +7,8 @@
 namespace emulator {
 namespace {
 
-// The most different words that one bank has to give to the lanes in `mask`, `words` each.
+// The most different words that one bank has to give to the lanes in `mask`, `words` each; for
+// lanes that take turns the most words.
 unsigned busiest_bank(const Request& request, std::uint32_t mask, unsigned words) {
   std::uint64_t seen[32][32];  // [bank][nth word]: a lane asks a bank for one word at most
   unsigned char count[32] = {};
@@ -17,7 +18,8 @@ unsigned busiest_bank(const Request& request, std::uint32_t mask, unsigned words
       const std::uint64_t word = request.addresses[lane] / 4 + k;
       const unsigned bank = word % 32;
       const auto* end = seen[bank] + count[bank];
-      if (std::find(seen[bank], const_cast<std::uint64_t*>(end), word) != end) continue;
+      if (!request.queues && std::find(seen[bank], const_cast<std::uint64_t*>(end), word) != end)
+        continue;
       seen[bank][count[bank]++] = word;
       busiest = std::max<unsigned>(busiest, count[bank]);
     }

@@ -14,6 +14,7 @@ struct Request {
   std::uint32_t mask;
   unsigned bytes;                  ///< 1, 2, 4, 8 or 16
   const std::uint64_t* addresses;  ///< by lane
+  bool queues = false;             ///< an atomic on shared memory that is no increment
 };
 
 /// Calls f(lane) for each lane in `mask`.
@@ -28,7 +29,8 @@ struct Cost {
 
 /// Wavefronts of shared memory: 32 banks, each of which gives one 4-byte word a wavefront, to all
 /// lanes that want it. 8-byte accesses are served by half warps and 16-byte ones by quarter warps;
-/// lanes that read the same address in pairs count as one. `ideal` is without bank conflicts.
+/// lanes that read the same address in pairs count as one. Increments of a word by several lanes
+/// are one, too; lanes of other atomics on it take turns. `ideal` is without bank conflicts.
 Cost shared_cost(const Request& request, bool load);
 
 /// 32-byte sectors of global memory. `ideal` is what as many bytes side by side would take.

@@ -244,6 +244,7 @@ void WarpReplay::replay(std::span<Log> logs, bool all) {
       }
       together &= log.next->pc == pc && log.next->kind() == Record{what, pc}.kind();
       active |= 1u << l;
+      what |= log.next->what & Record::kQueues << 48;  // of any lane
       addresses[l] = log.next->address();
     });
     if (starved) return;
@@ -272,7 +273,7 @@ void WarpReplay::replay(std::span<Log> logs, bool all) {
     else if (record.event() == Event::sync)
       listener_.sync({active, 0, addresses});
     else
-      listener_.access(pc, record.event(), {active, record.bytes(), addresses});
+      listener_.access(pc, record.event(), {active, record.bytes(), addresses, record.queues()});
   }
 }
 

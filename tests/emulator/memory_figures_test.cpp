@@ -230,6 +230,30 @@ TEST(Atomics, TakeTurnsOnOneAddress) {
   EXPECT_EQ(serialised([](int t) { return t % 2 * 32; }), std::tuple(16u, 32u, 2u));
 }
 
+__global__ void shared_additions(int* out, const int* keys, int addend) {
+  __shared__ int bins[64];
+  bins[threadIdx.x] = bins[threadIdx.x + 32] = 0;
+  __syncwarp();
+  atomicAdd(&bins[keys[threadIdx.x]], addend);
+  __syncwarp();
+  out[threadIdx.x] = bins[threadIdx.x];
+}
+TEST(Atomics, OfOtherThanOneTakeTurnsInSharedMemory) {
+  const auto wavefronts = [](int (*key)(int), int addend) {
+    std::vector<int> keys(32);
+    for (int i = 0; i < 32; ++i) keys[i] = key(i);
+    const DeviceArray<int> device_keys(keys), bins(64);
+    return counted_launch({1, 32}, shared_additions, bins, device_keys, addend)
+        .total(kShared, kAtomic)
+        .transactions;
+  };
+  EXPECT_EQ(wavefronts([](int) { return 0; }, 1), 1u);
+  EXPECT_EQ(wavefronts([](int) { return 0; }, 2), 32u);
+  EXPECT_EQ(wavefronts([](int t) { return t; }, 2), 1u);
+  EXPECT_EQ(wavefronts([](int t) { return t / 8; }, 2), 8u);
+  EXPECT_EQ(wavefronts([](int t) { return t % 2 * 32; }, 2), 32u);
+}
+
 __global__ void neighbours(int* out) {
   __shared__ int s[64];
   const cg::cluster_group cluster = cg::this_cluster();
