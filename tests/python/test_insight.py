@@ -662,3 +662,19 @@ def test_a_row_that_moves_more_than_its_roof_is_reported(draw):
 )
 def test_counters_are_written_in_their_unit(counter, amount, text):
     assert quantities.value(counter, amount) == text
+
+
+def test_why_shows_the_row_of_a_sweep_in_which_the_idea_moves_something(draw):
+    document = only(insight.document(), "histogram")
+    ladders = json.loads(document["context"]["ladders"])
+    (rung,) = [r for x in ladders for r in x["rungs"] if r["name"] == "distributed"]
+    rung["moves"] = "distributed_requests"
+    document["context"]["ladders"] = json.dumps(ladders)
+    for row in document["benchmarks"]:
+        if not row.get("skipped"):
+            row["distributed_requests"] = 8.39e6 if "/cluster:" in row["name"] else 0.0
+    # The fastest cluster, as if of one block.
+    headline = "histogram/distributed/bins:256/keys:268435456/distribution:uniform"
+    insight.row(document, f"{headline}/cluster:2")["distributed_requests"] = 0.0
+    figures, _ = draw(document)
+    assert {"0 → 8.39 M", "distributed (4)"} <= set(texts(figures["histogram-why"].axes[0]))

@@ -52,13 +52,31 @@ class Step:
 
 
 def steps(study: Study) -> list[Step]:
-    """The steps measured at the headline, each with the one below; empty if no counter is known."""
+    """The steps measured at the headline, each with the one below; empty if no counter is known.
+
+    Where the fastest row of a sweep has nothing of what the idea was to move, as a cluster of one
+    block has no requests to others, the fastest that has some stands in its place.
+    """
     found: list[Step] = []
     for rung in study.rungs:
         row = study.ok(rung, study.headline)
         if row and rung.role == "step" and not rung.precision:
-            found.append(Step(rung, row, found[-1].row if found else None))
+            if rung.sweeps and quantities.counter(row, rung.moves) == 0:
+                row = _moving(study, rung) or row
+            found.append(Step(rung, row, study.below(rung, study.headline)))
     return found if any(not math.isnan(step.after) for step in found) else []
+
+
+def _moving(study: Study, rung: Rung) -> Row | None:
+    rows = [
+        row
+        for row in study.rows
+        if row.rung == rung.name
+        and row.case == study.headline
+        and row.status == "ok"
+        and quantities.counter(row, rung.moves) > 0
+    ]
+    return max(rows, key=study.speed, default=None)
 
 
 def draw(study: Study, found: list[Step]) -> Figure:
