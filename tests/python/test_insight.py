@@ -677,4 +677,4 @@ def test_why_shows_the_row_of_a_sweep_in_which_the_idea_moves_something(draw):
     headline = "histogram/distributed/bins:256/keys:268435456/distribution:uniform"
     insight.row(document, f"{headline}/cluster:2")["distributed_requests"] = 0.0
     figures, _ = draw(document)
-    assert {"0 → 8.39 M", "distributed (4)"} <= set(texts(figures["histogram-why"].axes[0]))
+    assert {"0 → 8.39 M", "distributed (cluster 4)"} <= set(texts(figures["histogram-why"].axes[0]))
