@@ -47,7 +47,7 @@ from dataclasses import dataclass
 
 from ladder import roofs, units
 from ladder.results import OPERATIONS, Results
-from ladder.study import Row, own_speed
+from ladder.study import Row
 
 LAUNCH, LATENCY, UNKNOWN, _SLOTS = "launch", "latency", "no known limit", "issue slots"
 COUNTS_FROM = {  # least share that makes a limiter
@@ -117,7 +117,7 @@ class Limits:
     def __init__(self, results: Results) -> None:
         self._launch = _number(results.context.get("launch_nanoseconds")) * 1e-9
         self._roofs = {
-            name: own_speed(row)
+            name: roofs.speed(row)
             for name, row in roofs.measured(results).items()
             if not self._launch / row.seconds > _MOST_LAUNCH
         }
@@ -126,9 +126,6 @@ class Limits:
         self._atomic_sectors = _most(row.global_atomic_sectors / row.seconds for row in roof)
         self._atomic_utilisation = _most(row.l2_atomic_utilisation for row in roof)
         self._blocks = _most(row.grid_blocks / row.seconds for row in roof)
-        if "l2_read" in self._roofs:
-            through = _most(row.l2_bytes / row.seconds for row in roof if row.rung == "l2_read")
-            self._roofs["l2_read"] = through if through > 0 else self._roofs["l2_read"]
 
     def shares(self, row: Row) -> dict[str, float]:
         """Share of each limit that `row` uses, 0 to 1, by the names of COUNTS_FROM.

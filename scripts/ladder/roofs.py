@@ -46,6 +46,16 @@ def datasheet(gpu: str) -> Datasheet | None:
     return _datasheets().get(gpu)
 
 
+def speed(row: Row) -> float:
+    """Speed of a roof's row in its own quantity; of `l2_read` only of what L2 gave, where counted.
+
+    Neighbours that ask for the same at once are answered once, before their requests reach L2.
+    """
+    if row.rung == "l2_read" and row.l2_bytes > 0:
+        return row.l2_bytes / row.seconds
+    return own_speed(row)
+
+
 def measured(results: Results) -> dict[str, Row]:
     """Return the best row of each roof by its rung's name: the fastest in its own quantity.
 
@@ -54,9 +64,9 @@ def measured(results: Results) -> dict[str, Row]:
     ladders = {ladder.name for ladder in results.ladders if ladder.is_roof}
     best: dict[str, Row] = {}
     for row in results.ceilings.itertuples(index=False):
-        if row.ladder not in ladders or not own_speed(row) > 0:
+        if row.ladder not in ladders or not speed(row) > 0:
             continue
-        if row.rung not in best or own_speed(row) > own_speed(best[row.rung]):
+        if row.rung not in best or speed(row) > speed(best[row.rung]):
             best[row.rung] = row
     return best
 

@@ -101,3 +101,12 @@ def test_what_beats_its_roof_or_its_datasheet_is_named(tmp_path):
 def test_no_peak_is_known_of_another_gpu(tmp_path):
     document = suite.document(gpu_name="NVIDIA T4")
     assert roofs.problems(read(tmp_path, document)) == []
+
+
+def test_the_roof_of_l2_is_what_came_through_it(tmp_path):
+    document = limited.document(limited.row("kernel"))
+    slow, fast = [r for r in document["benchmarks"] if r["name"].startswith("roof/l2_read/")]
+    slow["l2_bytes"], fast["l2_bytes"] = 6.2e9, 5.1e9  # the faster one shares its requests
+    best = roofs.measured(read(tmp_path, document))["l2_read"]
+    assert best.name.startswith(slow["name"])
+    assert roofs.speed(best) == pytest.approx(6.2e9 / best.seconds)
