@@ -21,7 +21,7 @@
 namespace ladders {
 namespace {
 
-// Names that hold for 8.0, 8.6, 8.9, 9.0, 10.0 and 12.0 alike, but for the last lines.
+// Where no compute capabilities stand, a name is that of 8.0, 8.6, 8.9, 9.0, 10.0 and 12.0 alike.
 constexpr Metric kMetrics[] = {
     {"sm_cycles", "sm__cycles_active.sum"},
     {"warp_cycles", "sm__warps_active.sum"},

@@ -19,8 +19,8 @@ struct NoCounters : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// A term of the counters of a row, and CUPTI's name for it on some of the architectures. Terms
-/// are sums over the whole GPU, so that those of several kernels add up.
+/// A term of the counters of a row, and CUPTI's name for it on some of the architectures: over the
+/// whole GPU and all that a row launches. Several names of one term are added up.
 struct Metric {
   const char* term;
   const char* name;

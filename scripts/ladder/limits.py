@@ -115,7 +115,7 @@ class Limits:
     """The limits of one GPU, as its own results hold them."""
 
     def __init__(self, results: Results) -> None:
-        self._launch = _number(results.context.get("launch_nanoseconds")) * 1e-9
+        self._launch = units.parse(results.context.get("launch_nanoseconds")) * 1e-9
         self._roofs = {
             name: roofs.speed(row)
             for name, row in roofs.measured(results).items()
@@ -231,10 +231,3 @@ def _most(values: Iterable[float]) -> float:
 def _largest(*values: float) -> float:
     """Return the largest value, or NaN where there is none."""
     return max((value for value in values if value == value), default=math.nan)
-
-
-def _number(value: object) -> float:
-    try:
-        return float(str(value))
-    except ValueError:
-        return math.nan

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 
 _UNITS = {  # (least speed, divisor, unit); memory speeds are compared in GB/s up to 10 TB/s
@@ -66,3 +67,11 @@ def power_of_two(value: str) -> str:
 def ratio(value: float) -> str:
     """Write a ratio with two decimals, three below a tenth."""
     return f"{value:.{2 if value >= 0.0995 else 3}f}×"
+
+
+def parse(text: object) -> float:
+    """Read a number that a file's context holds as text; NaN if it is none."""
+    try:
+        return float(str(text))
+    except ValueError:
+        return math.nan

@@ -199,7 +199,7 @@ def _line(axes: Axes, study: Study, roof: Roof, axis: str) -> None:
     axes.set_ylabel(_QUANTITIES[roof.quantity][1])
     axes.grid(axis="y", color=style.FAINT, linewidth=0.5)
     axes.set_title(roof.rung.name, loc="left", size=style.NORMAL, weight="bold")
-    size = quantities.number(study.results.context.get("l2_bytes")) / 2**20
+    size = units.parse(study.results.context.get("l2_bytes")) / 2**20
     if axis == "mebibytes" and shown[0] < size < shown[-1]:
         axes.axvline(size, color=style.GREY, linewidth=1, linestyle=":")
         place = {"coordinates": ("data", "axes fraction")}

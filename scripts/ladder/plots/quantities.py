@@ -54,14 +54,6 @@ def counter(row: Row, name: str) -> float:
     return float(amount) if isinstance(amount, int | float) else math.nan
 
 
-def number(text: object) -> float:
-    """Read a number that a file's context holds as text; NaN if it is none."""
-    try:
-        return float(str(text))
-    except ValueError:
-        return math.nan
-
-
 def counted(row: Row) -> bool:
     """Whether the hardware counted anything of a row."""
     return counter(row, "warp_instructions") > 0
