@@ -74,6 +74,7 @@ void print_spent(const Spent& spent, int rows, double wall) {
 
 /// Google Benchmark exits 0 on errored rows and on filters that match nothing; this does not.
 int run(const Options& options) {
+  const auto start = std::chrono::steady_clock::now();
   std::vector<char*> argv;
   for (const std::string& argument : options.benchmark_arguments)
     argv.push_back(const_cast<char*>(argument.c_str()));
@@ -106,7 +107,6 @@ int run(const Options& options) {
   const auto file = !options.result_file.empty() && options.result_format == "csv"
                         ? csv_reporter(counter_names())
                         : nullptr;
-  const auto start = std::chrono::steady_clock::now();
   const size_t matched = benchmark::RunSpecifiedBenchmarks(screen.get(), file.get());
   const double wall = seconds_since(start);
   benchmark::Shutdown();
