@@ -35,9 +35,10 @@ double quantile(std::vector<double> values, double fraction) {
 
 double median_noise(std::vector<double> values) {
   std::sort(values.begin(), values.end());
-  const double spread = quantile_of_sorted(values, 0.75) - quantile_of_sorted(values, 0.25);
-  return 1.253 * spread / 1.349 / std::sqrt(double(values.size())) /
-         quantile_of_sorted(values, 0.5);
+  const double reach = std::min(0.5, 1 / std::sqrt(double(values.size())));
+  const double width =
+      quantile_of_sorted(values, 0.5 + reach) - quantile_of_sorted(values, 0.5 - reach);
+  return width / 4 / quantile_of_sorted(values, 0.5);
 }
 
 }  // namespace ladders

@@ -10,8 +10,9 @@ namespace ladders {
 /// Hopper, half a percent of the shortest kernels, and a median may not jump by that.
 double quantile(std::vector<double> values, double fraction);
 
-/// The relative standard error of the median, estimated from the quartiles so that a few
-/// outliers do not count (1.253 sigma / sqrt(n), sigma = IQR / 1.349).
+/// The relative standard error of the median: a quarter of its 95 % confidence interval between
+/// order statistics, which n values have at n / 2 - sqrt(n) and n / 2 + sqrt(n). So outliers do not
+/// count, and a median between two modes is as uncertain as it looks.
 double median_noise(std::vector<double> values);
 
 }  // namespace ladders

@@ -142,6 +142,10 @@ TEST(Statistics, NoiseFallsWithTheSquareRootOfTheCount) {
   // One outlier is not noise of the median.
   few.back() = 1e6;
   EXPECT_LT(median_noise(few), 0.01);
+  // Between two modes it is anywhere, however many samples each of them has.
+  std::vector<double> modes;
+  for (int i = 0; i < 401; ++i) modes.push_back((i < 202 ? 1 : 2) + 1e-4 * i);
+  EXPECT_GT(median_noise(modes), 0.1);
 }
 
 TEST(HostSampling, StopsAtTheCountOrTheWallLimit) {

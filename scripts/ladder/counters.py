@@ -55,14 +55,14 @@ _SECTORS = {  # as 32 bytes each
 }
 _QUOTIENTS = {
     "issue_utilisation": ("smsp__inst_issued.sum", "smsp__cycles_active.sum"),
-    "tensor_utilisation": ("sm__pipe_tensor_cycles_active.sum", "smsp__cycles_active.sum"),
     "active_lanes": ("smsp__thread_inst_executed.sum", "smsp__inst_executed.sum"),
     "predicated_on_lanes": ("smsp__thread_inst_executed_pred_on.sum", "smsp__inst_executed.sum"),
-    "l2_atomic_utilisation": ("lts__d_atomic_input_cycles_active.max", "lts__cycles_elapsed.max"),
 } | {
     stall: (f"smsp__warps_issue_{stall.replace('stall', 'stalled', 1)}.sum", "sm__warps_active.sum")
     for stall in STALLS
 }
+_ATOMIC_CYCLES = ("lts__d_atomic_input_cycles_active.max", "lts__cycles_elapsed.max")
+_WORKED = ("sm__cycles_active.max", "sm__cycles_elapsed.max")  # the launch is not work
 _FP32 = {  # operations of one instruction in one lane
     f"smsp__sass_thread_inst_executed_op_f{op}_pred_on.sum": count
     for op, count in (("fma", 2), ("add", 1), ("mul", 1))
@@ -161,6 +161,9 @@ def _counters(launch: dict[str, str]) -> dict[str, float]:
         over, under = (_value(launch, metric) for metric in metrics)
         if over is not None and under:
             found.setdefault(counter, over / under)
+    cycles = [_value(launch, metric) or 0 for metric in _ATOMIC_CYCLES + _WORKED]
+    if all(cycles[1:]):
+        found["l2_atomic_utilisation"] = cycles[0] / cycles[1] * cycles[3] / cycles[2]
     executed = {metric: _value(launch, metric) for metric in _FP32}
     if None not in executed.values():
         found["fp32_operations"] = sum(_FP32[metric] * count for metric, count in executed.items())
