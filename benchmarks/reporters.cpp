@@ -80,7 +80,7 @@ class CountingConsole : public benchmark::BenchmarkReporter {
       if (occupancy != run.counters.end())
         print("  %8.1f%%", 100 * double(occupancy->second));
       else if (run.counters.contains("grid_blocks"))
-        print("  registers unknown: no nvcc");
+        print("%s", "  registers unknown: no nvcc");
       GetOutputStream() << std::endl;
     }
     if (!runs.empty() && runs.front().run_type == Run::RT_Iteration)
