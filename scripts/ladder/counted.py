@@ -14,6 +14,7 @@ from ladder.tally import bare
 
 TOLERANCE = 0.02  # of Nsight Compute's figure
 _FRACTIONS, _SMALL = ("_occupancy", "_utilisation", "stall_"), 0.05
+_LEAST = 0.001  # of a counter's largest value; where there is less, profilers count themselves
 
 
 @dataclass(frozen=True)
@@ -29,10 +30,13 @@ class Agreement:
     def difference(self) -> float:
         """Ours less theirs: over theirs, infinite where that is 0; of small fractions as it is."""
         off = self.ours - self.theirs
-        fraction = any(part in self.counter for part in _FRACTIONS)
-        if off == 0 or (fraction and self.theirs < _SMALL):
+        if off == 0 or (_is_fraction(self.counter) and self.theirs < _SMALL):
             return off
         return off / self.theirs if self.theirs else math.inf
+
+
+def _is_fraction(counter: str) -> bool:
+    return any(part in counter for part in _FRACTIONS)
 
 
 def has_counters(study: Study) -> bool:
@@ -95,6 +99,8 @@ def agreement(results: Results, pairs: list[Agreement]) -> str:
     lines = []
     for counter in dict.fromkeys(pair.counter for pair in pairs):
         rows = [pair for pair in pairs if pair.counter == counter]
+        least = 0 if _is_fraction(counter) else _LEAST * max(pair.theirs for pair in rows)
+        rows = [pair for pair in rows if max(pair.ours, pair.theirs) >= least]
         agree = sum(abs(pair.difference) <= TOLERANCE for pair in rows)
         worst = max(rows, key=lambda pair: abs(pair.difference))
         off = f"{worst.difference:+.1%}" if math.isfinite(worst.difference) else "theirs is 0"
@@ -108,4 +114,5 @@ def agreement(results: Results, pairs: list[Agreement]) -> str:
         )
     about = f"{describe(results)}: {results.hardware_counters} beside Nsight Compute."
     points = f"Of fractions below {_SMALL:.0%} the difference is in points."
-    return f"{about} {points}\n\n{cells.table(lines)}"
+    left_out = f"Rows with less than {_LEAST:.1%} of a counter's largest value are left out."
+    return f"{about} {points} {left_out}\n\n{cells.table(lines)}"

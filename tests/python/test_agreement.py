@@ -5,7 +5,9 @@ import ladder as package
 import limited
 import pytest
 import suite
+from ladder import counted
 from ladder.cli import main
+from ladder.results import load_results
 from test_table import table_rows
 
 PROFILE = {  # metric: (unit, value as ncu prints it)
@@ -116,6 +118,14 @@ def test_what_one_side_alone_saw_disagrees(agreement):
     metric = "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum"
     found = agreement(limited.row("kernel", shared_load_conflicts=5.0), **{metric: ("", "0")})
     assert found["`shared_load_conflicts`"] == ["1", "0%", "theirs is 0 in `work/kernel/n:8`"]
+
+
+def test_rows_with_next_to_nothing_are_left_out(tmp_path):
+    (results,) = load_results(suite.write(tmp_path / "study.json", limited.document()))
+    figures = {"much": (1e9, 1e9), "little": (3e6, 2e6), "less": (9e4, 4e3)}
+    pairs = [counted.Agreement(row, "dram_bytes", *both) for row, both in figures.items()]
+    cells = table_rows(counted.agreement(results, pairs))["`dram_bytes`"]
+    assert cells[1:] == ["2", "50%", "+50.0% in `little`"]
 
 
 def test_counters_that_one_side_lacks_are_not_compared(agreement):
