@@ -17,6 +17,9 @@ _FRACTIONS, _SMALL = ("_occupancy", "_utilisation", "stall_"), 0.05
 _LEAST = 0.001  # of a counter's largest value; where there is less, profilers count themselves
 
 
+_SHORTEST = 20e-6  # seconds; of less the start and the end of a launch are most
+
+
 @dataclass(frozen=True)
 class Agreement:
     """One counter of one row, as counted in process and by Nsight Compute."""
@@ -84,11 +87,16 @@ def _times(row: Row, moved: float) -> str:
 
 
 def compare(results: Results, measured: dict[str, Row]) -> list[Agreement]:
-    """Pair each counter of each row with that of `measured`, the rows by bare name."""
+    """Pair each counter of each row with that of `measured`, the rows by bare name.
+
+    Rows too short for cycles to be those of the kernel alone are left out.
+    """
     return [
         Agreement(bare(row.name), counter, ours, theirs)
         for row in results.rows.itertuples(index=False)
-        if row.issue_utilisation >= 0 and (other := measured.get(bare(row.name)))
+        if row.issue_utilisation >= 0
+        and row.seconds >= _SHORTEST
+        and (other := measured.get(bare(row.name)))
         for counter in COUNTERS
         if (ours := getattr(row, counter)) >= 0 and (theirs := getattr(other, counter)) >= 0
     ]
@@ -114,5 +122,8 @@ def agreement(results: Results, pairs: list[Agreement]) -> str:
         )
     about = f"{describe(results)}: {results.hardware_counters} beside Nsight Compute."
     points = f"Of fractions below {_SMALL:.0%} the difference is in points."
-    left_out = f"Rows with less than {_LEAST:.1%} of a counter's largest value are left out."
+    left_out = (
+        f"Left out are rows under {units.duration(_SHORTEST)}, and of a counter those "
+        f"with less than {_LEAST:.1%} of its largest value."
+    )
     return f"{about} {points} {left_out}\n\n{cells.table(lines)}"
