@@ -92,6 +92,7 @@ void Block::run(std::uint64_t number) {
 
 void Block::enter_thread(Lane& lane) {
   launch_->thread(launch_->arguments);
+  arrive(lane, lane.group + 1);
   --live_;
   leave(lane, State::exited);
 }

@@ -73,6 +73,7 @@ class Block final : private WarpListener {
   void cluster_met();
   void enter_thread(Lane& lane);  ///< what a fiber runs
   void leave(Lane& lane, State state);
+  bool is_shared(std::uintptr_t address) const { return shared_.holds(address); }
   void note_change() { changed_ = true; }
 
  private:
@@ -108,6 +109,8 @@ class Block final : private WarpListener {
   void access(std::uint64_t pc, Event event, const Request& request) override;
   void step(std::uint32_t lanes) override;
   void sync(const Request& numbers) override;
+  void copy(std::uint64_t pc, const Request& sources) override;
+  void arrival(const Request& numbers) override;
   Place place(std::uint64_t address, unsigned bytes, Event event, std::uint64_t pc, unsigned lane);
   void check_alignment(std::uint64_t pc, Event event, const Request& request) const;
   void count(std::uint64_t pc, Space space, Event event, const Request& request,

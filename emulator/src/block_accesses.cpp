@@ -12,9 +12,9 @@ namespace emulator {
 namespace {
 
 Operation operation(Event event) {
-  return event == Event::load    ? Operation::load
-         : event == Event::store ? Operation::store
-                                 : Operation::atomic;
+  return event == Event::load     ? Operation::load
+         : event == Event::atomic ? Operation::atomic
+                                  : Operation::store;  // or a copy, to shared memory
 }
 
 }  // namespace
@@ -75,6 +75,57 @@ void Block::access(std::uint64_t pc, Event event, const Request& request) {
   }
   if (remote != 0 && launch_->count)
     count(pc, Space::distributed, event, {remote, request.bytes, remote_places}, {});
+}
+
+// An asynchronous copy reads its source now. Its destination is in flight until the thread's wait
+// is replayed: whatever anybody does there is a race, and both ends count as stores, so that a
+// barrier must lie before the issue and another after the wait.
+void Block::copy(std::uint64_t pc, const Request& sources) {
+  ++requests_;
+  const std::span<Lane> lanes = warp(current_warp_);
+  const AsyncCopy* copies[32];
+  std::uint32_t left = 0;
+  for_each_lane(sources.mask, [&](unsigned l) {
+    copies[l] = &lanes[l].copies[lanes[l].replayed++];
+    if (copies[l]->read > 0) left |= 1u << l;
+  });
+  while (left != 0) {
+    const unsigned first = static_cast<unsigned>(std::countr_zero(left));
+    const Place at = place(sources.addresses[first], copies[first]->read, Event::load, pc, first);
+    std::uint32_t mask = 0;
+    for_each_lane(left, [&](unsigned l) {
+      const std::uint64_t address = sources.addresses[l];
+      const bool here =
+          at.buffer ? at.buffer->holds(address, copies[l]->read)
+                    : at.region == Region::image && in_image(address) && !is_constant(address);
+      if (here) mask |= 1u << l;
+    });
+    if (mask == 0)
+      throw fault("asynchronous copy of " + std::to_string(sources.bytes) +
+                      " bytes: its source is not global memory",
+                  lanes[first], pc);
+    left &= ~mask;
+    // A copy that reads only some of its bytes takes the same sector for them.
+    if (launch_->count)
+      count(pc, Space::global, Event::load, {mask, sources.bytes, sources.addresses}, at);
+  }
+  if (!launch_->check) return;
+  std::uint64_t offsets[32];
+  for_each_lane(sources.mask, [&](unsigned l) { offsets[l] = shared_.offset(copies[l]->to); });
+  check_shared(pc, Event::copy, {sources.mask, sources.bytes, offsets});
+}
+
+void Block::arrival(const Request& numbers) {
+  ++requests_;
+  for_each_lane(numbers.mask, [&](unsigned l) {
+    Lane& lane = warp(current_warp_)[l];
+    const auto count = static_cast<unsigned>(numbers.addresses[l]);
+    for (unsigned i = 0; launch_->check && i < count; ++i) {
+      const AsyncCopy& copy = lane.copies[i];
+      check_race(copy.pc, Event::arrival, shared_.offset(copy.to), copy.bytes, lane, *this);
+    }
+    lane.drop_copies(count);
+  });
 }
 
 // Every access is as wide as its type wants it aligned.
@@ -178,7 +229,7 @@ void Block::check_shared(std::uint64_t pc, Event event, const Request& request) 
     const std::string name(emulator::name(operation(event)));
     if (const auto why = shared_.out_of_bounds(offset, request.bytes); !why.empty())
       throw fault("out-of-bounds shared " + name + " " + why, lane, pc);
-    if (event != Event::store && !shared_.written(offset, request.bytes))
+    if (operation(event) != Operation::store && !shared_.written(offset, request.bytes))
       throw fault("uninitialised shared memory: " + name + " of " + shared_.variable(offset) +
                       ", which nobody in the block has written",
                   lane, pc);
@@ -190,6 +241,7 @@ void Block::check_shared(std::uint64_t pc, Event event, const Request& request) 
 void Block::check_race(std::uint64_t pc, Event event, std::size_t offset, unsigned bytes,
                        const Lane& lane, Block& owner) {
   const auto number = static_cast<unsigned>(&lane - lanes_.data());
+  using Copy = SharedMemory::Access::Copy;
   const auto race = owner.shared_.note(offset, bytes,
                                        {.thread = rank_ * kMaxThreads + number,
                                         .epoch = shared_.epoch(),
@@ -197,7 +249,10 @@ void Block::check_race(std::uint64_t pc, Event event, std::size_t offset, unsign
                                         .warp_syncs = warp_syncs_[number / 32],
                                         .request = requests_,
                                         .pc = pc,
-                                        .kind = operation(event)});
+                                        .kind = operation(event),
+                                        .copy = event == Event::copy      ? Copy::issued
+                                                : event == Event::arrival ? Copy::arrived
+                                                                          : Copy::none});
   if (!race) return;
   const unsigned other_rank = race->thread / kMaxThreads;
   const Block& other = other_rank == rank_ ? *this : cluster_->block(other_rank);

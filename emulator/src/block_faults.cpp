@@ -49,8 +49,9 @@ Fault Block::fault_of_stopped(const Lane& lane) {
   // An access that is on record, or one of those that a copy makes.
   if (lane.next)
     for (const Record* r = lane.next; r-- != first && r->pc == lane.next[-1].pc;)
-      if (r->event() != Event::step && r->event() != Event::sync)
-        place(r->address(), r->bytes(), r->event(), r->pc, lane.number);
+      if (r->event() <= Event::copy)
+        place(r->address(), r->bytes(), r->event() == Event::copy ? Event::load : r->event(), r->pc,
+              lane.number);
   return fault("out-of-bounds access: not device memory", lane, lane.pc);
 }
 

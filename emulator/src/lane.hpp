@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <vector>
 
 #include "emulator/language.hpp"
 
 namespace emulator {
 
-enum class Event : std::uint8_t { load, store, atomic, step, sync };
+enum class Event : std::uint8_t { load, store, atomic, copy, step, sync, arrival };
 
-/// What a lane did: an access, a step into another basic block, or its part in a warp function,
-/// whose number in the warp is the address then.
+/// What a lane did: an access, a step into another basic block, its part in a warp function, whose
+/// number in the warp is the address then, or a wait for asynchronous copies, of which so many
+/// arrived. The address of a copy is its source.
 struct Record {
   static constexpr std::uint64_t kQueues = 0x80;  ///< an atomic whose lanes take turns
 
@@ -34,6 +37,15 @@ enum class State : std::uint8_t {
   exited
 };
 
+/// From global memory to shared memory.
+struct AsyncCopy {
+  std::uintptr_t to = 0;
+  std::uintptr_t pc = 0;
+  std::uint64_t group = 0;              ///< commits of its thread before it
+  std::uint8_t bytes = 0, read = 0;     ///< zeros follow those that are read
+  alignas(4) unsigned char data[16]{};  ///< what was read
+};
+
 /// One CUDA thread: a fiber, and the log of what it did since it was last replayed.
 struct Lane {
   void* context = nullptr;
@@ -51,6 +63,18 @@ struct Lane {
   State state = State::ready;
   bool started = false;
   std::uint8_t number = 0;  ///< in its warp
+
+  // Asynchronous copies in their order, up to the wait for them; where they are recorded, up to the
+  // replay of that.
+  std::vector<AsyncCopy> copies;
+  unsigned arrived = 0;     ///< those of them that have been waited for
+  unsigned replayed = 0;    ///< and those whose issue has been replayed
+  std::uint64_t group = 0;  ///< of the next one
+  void drop_copies(unsigned count) {
+    copies.erase(copies.begin(), copies.begin() + count);
+    arrived -= count;
+    replayed -= std::min(replayed, count);  // none is where nothing is recorded
+  }
 
   // What it waits for.
   const char* file = nullptr;
@@ -72,6 +96,7 @@ struct Lane {
   const char* stopped_by = nullptr;  ///< a fault in words, or
   int trap = 0;                      ///< a signal, at
   std::uintptr_t trap_address = 0;
+  std::uintptr_t reads_for = 0;  ///< where the kernel called what traps; 0: it is its own
 };
 
 constexpr unsigned kMaxThreads = 1024;  ///< of a block
@@ -82,6 +107,9 @@ extern constinit thread_local Lane* current_lane;
 
 /// Gives control back to the block's scheduler.
 void yield(Lane& lane, State state);
+
+/// The asynchronous copies of the groups before that number arrive. Returns how many.
+unsigned arrive(Lane& lane, std::uint64_t group);
 
 /// Ends the launch with a fault of this lane at `pc`. In a fiber nothing can be thrown.
 [[noreturn]] void stop(Lane& lane, const char* what, std::uintptr_t pc);

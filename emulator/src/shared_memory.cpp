@@ -212,13 +212,20 @@ std::optional<SharedMemory::Race> SharedMemory::note(std::size_t offset, unsigne
   for_each_shadow(offset, bytes, [&](Shadow& s) {
     const bool one_store = s.store.request == access.request && s.store.epoch == access.epoch &&
                            s.store.thread / 32 == access.thread / 32;
-    if (!one_store)
+    // Nobody knows what is there, the thread that copies included.
+    if (s.copy_in == block_ && access.copy != Access::Copy::arrived && !one_store)
+      race = Race{load ? "read before the wait for an asynchronous copy"
+                       : "write before the wait for an asynchronous copy",
+                  s.store.thread, s.store.pc};
+    if (!race && !one_store)
       race = conflict(s.store, access, load ? "read after write" : "write after write");
     if (!race && !atomic)
       race = conflict(s.atomic, access, load ? "read after write" : "write after write");
     if (!race && !load) race = conflict(s.load, access, "write after read");
     add(load ? s.load : atomic ? s.atomic : s.store, access);
     if (!load) s.written_in = block_;
+    if (access.copy != Access::Copy::none)
+      s.copy_in = access.copy == Access::Copy::issued ? block_ : 0;
     return !race;
   });
   return race;

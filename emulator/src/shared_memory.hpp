@@ -60,6 +60,7 @@ class SharedMemory {
     unsigned request;  ///< lanes of one store do not race: one of them wins
     std::uintptr_t pc;
     Operation kind;
+    enum class Copy : std::uint8_t { none, issued, arrived } copy = Copy::none;  ///< asynchronous
   };
   struct Race {
     const char* what;  ///< "write after read"
@@ -89,6 +90,7 @@ class SharedMemory {
   struct Shadow {
     Mark load, store, atomic;
     std::uint32_t written_in;  // the block in which it was written last
+    std::uint32_t copy_in;     // the block in which an asynchronous copy to it is under way
   };
   std::optional<Race> conflict(const Mark& mark, const Access& access, const char* what) const;
   void add(Mark& mark, const Access& access) const;

@@ -31,14 +31,15 @@ void on_trap(int signal, siginfo_t* info, void* context) {
   lane->trap = signal;
   lane->trap_address = reinterpret_cast<std::uintptr_t>(info->si_addr);
 #if defined(__x86_64__)
-  lane->pc = static_cast<std::uintptr_t>(machine.gregs[REG_RIP]) + 1;
+  const auto at = static_cast<std::uintptr_t>(machine.gregs[REG_RIP]);
   machine.gregs[REG_RIP] = static_cast<greg_t>(reinterpret_cast<std::uintptr_t>(leave_lane));
   machine.gregs[REG_RSP] = static_cast<greg_t>(top - 8);  // as after a call
 #else
-  lane->pc = machine.pc + 1;
+  const std::uintptr_t at = machine.pc;
   machine.pc = reinterpret_cast<std::uintptr_t>(leave_lane);
   machine.sp = top;
 #endif
+  lane->pc = lane->reads_for ? lane->reads_for : at + 1;
 }
 
 void install() {

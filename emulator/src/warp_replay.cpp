@@ -272,6 +272,10 @@ void WarpReplay::replay(std::span<Log> logs, bool all) {
       listener_.step(active);
     else if (record.event() == Event::sync)
       listener_.sync({active, 0, addresses});
+    else if (record.event() == Event::copy)
+      listener_.copy(pc, {active, record.bytes(), addresses});
+    else if (record.event() == Event::arrival)
+      listener_.arrival({active, 0, addresses});
     else
       listener_.access(pc, record.event(), {active, record.bytes(), addresses, record.queues()});
   }

@@ -17,6 +17,8 @@ class WarpListener {
   virtual void access(std::uint64_t pc, Event event, const Request& request) = 0;
   virtual void step(std::uint32_t lanes) = 0;
   virtual void sync(const Request& numbers) = 0;
+  virtual void copy(std::uint64_t pc, const Request& sources) = 0;
+  virtual void arrival(const Request& numbers) = 0;
 
  protected:
   ~WarpListener() = default;

@@ -3,6 +3,7 @@
 // Kernels with nothing wrong: results are right, no fault is found, and figures are the same,
 // whatever the order of threads and the number of workers.
 #include <cooperative_groups.h>
+#include <cuda_pipeline.h>
 
 #include <algorithm>
 #include <numeric>
@@ -712,6 +713,139 @@ TEST(Correct, RingExchange) {
     ASSERT_RUNS(launch_clusters(4, {8, 40, 160}, round_the_ring, out));
     const std::vector<int> values = out.values();
     for (int i = 0; i < 8 * 40; ++i) ASSERT_EQ(values[i], i / 40);
+  });
+}
+
+// ---- asynchronous copies
+
+constexpr int kTile = 64;
+// Turns tiles round; while one is turned the next is under way.
+__global__ void tiles_ahead(int4* out, const int4* in, int tiles) {
+  __shared__ int4 s[2][kTile];
+  const int t = static_cast<int>(threadIdx.x), first = static_cast<int>(blockIdx.x) * tiles;
+  __pipeline_memcpy_async(&s[0][t], &in[first * kTile + t], 16);
+  __pipeline_commit();
+  for (int i = 0; i < tiles; ++i) {
+    if (i + 1 < tiles)
+      __pipeline_memcpy_async(&s[(i + 1) % 2][t], &in[(first + i + 1) * kTile + t], 16);
+    __pipeline_commit();
+    __pipeline_wait_prior(1);
+    __syncthreads();
+    out[(first + i) * kTile + t] = s[i % 2][kTile - 1 - t];
+    __syncthreads();
+  }
+}
+TEST(Correct, TilesAhead) {
+  const std::vector<int> in = counting(4 * kTile * 15);
+  everywhere([&] {
+    const DeviceArray<int> device_in(in), out(in.size());
+    ASSERT_RUNS(launch({3, kTile}, tiles_ahead, reinterpret_cast<int4*>(out.data()),
+                       reinterpret_cast<const int4*>(device_in.data()), 5));
+    const std::vector<int> values = out.values();
+    for (int i = 0; i < 15 * kTile; ++i)
+      for (int k = 0; k < 4; ++k)
+        ASSERT_EQ(values[4 * i + k], 4 * (i / kTile * kTile + kTile - 1 - i % kTile) + k);
+  });
+}
+
+// More copies under way than a log has room for, of which some arrive at each wait.
+__global__ void deep_pipeline(int* out, const int* in, int count, int ahead) {
+  int* s = static_cast<int*>(dynamic_shared());
+  const int t = static_cast<int>(threadIdx.x), n = static_cast<int>(blockDim.x);
+  for (int i = 0; i < count; ++i) {
+    __pipeline_memcpy_async(&s[i * n + t], &in[i * n + t], 4);
+    if (i % 2 == 1) __pipeline_commit();
+  }
+  int sum = 0;
+  for (int left = ahead; left >= 0; --left) {
+    __pipeline_wait_prior(left);
+    const int first = (count / 2 - left - 1) * 2;
+    sum += s[first * n + t] - s[(first + 1) * n + t];
+    __syncwarp();
+    sum += s[first * n + (t ^ 1)];
+  }
+  out[t] = sum;
+}
+TEST(Correct, DeepPipeline) {
+  const std::vector<int> in = counting(1500 * 8);
+  everywhere([&] {
+    const DeviceArray<int> device_in(in), out(8);
+    ASSERT_RUNS(launch({2, 8, 1500 * 8 * 4}, deep_pipeline, out, device_in, 1500, 7));
+    const std::vector<int> values = out.values();
+    for (int t = 0; t < 8; ++t) {
+      int expected = 0;
+      for (int i = 1484; i < 1500; i += 2) expected += i * 8 + (t ^ 1) - 8;
+      ASSERT_EQ(values[t], expected);
+    }
+  });
+}
+
+// The rest of a row that is no multiple of four: zeros, and nothing beyond it is read.
+__global__ void zeros_at_the_end(int* out, const int* in, int n) {
+  __shared__ int4 s[40];
+  const int t = static_cast<int>(threadIdx.x), there = max(0, min(4, n - 4 * t));
+  // What is not read need not be anywhere.
+  const int* from = there == 0 ? reinterpret_cast<const int*>(~std::uintptr_t{0}) : in + 4 * t;
+  __pipeline_memcpy_async(&s[t], from, 16, 16 - 4 * there);
+  __pipeline_commit();
+  __pipeline_wait_prior(0);
+  __syncthreads();
+  const int4 v = s[39 - t];
+  out[4 * t] = v.x;
+  out[4 * t + 1] = v.y;
+  out[4 * t + 2] = v.z;
+  out[4 * t + 3] = v.w;
+}
+TEST(Correct, ZerosAtTheEnd) {
+  for (const int n : {1, 2, 77, 100, 160}) {
+    std::vector<int> in = counting(n);
+    everywhere([&] {
+      const DeviceArray<int> device_in(in), out(160);
+      ASSERT_RUNS(launch({1, 40}, zeros_at_the_end, out, device_in, n));
+      const std::vector<int> values = out.values();
+      for (int i = 0; i < 160; ++i) {
+        const int from = (39 - i / 4) * 4 + i % 4;
+        ASSERT_EQ(values[i], from < n ? from : 0) << n << " values, at " << i;
+      }
+    });
+  }
+}
+
+// Single bytes too.
+__global__ void zeros_in_a_word(unsigned* out, const unsigned* in) {
+  __shared__ unsigned s[5];
+  __pipeline_memcpy_async(&s[threadIdx.x], in, 4, threadIdx.x);
+  __pipeline_commit();
+  __pipeline_wait_prior(0);
+  out[threadIdx.x] = s[threadIdx.x];
+}
+TEST(Correct, ZerosInAWord) {
+  everywhere([&] {
+    const DeviceArray<unsigned> in(std::vector<unsigned>{0x44332211}), out(5);
+    ASSERT_RUNS(launch({1, 5}, zeros_in_a_word, out, in));
+    EXPECT_EQ(out.values(), (std::vector<unsigned>{0x44332211, 0x332211, 0x2211, 0x11, 0}));
+  });
+}
+
+// What nobody waits for and nobody reads does no harm, to this block or the next.
+__global__ void copies_left_behind(int* out, const int* in) {
+  __shared__ int s[64];
+  if (blockIdx.x % 2 == 0) {
+    __pipeline_memcpy_async(&s[threadIdx.x], &in[threadIdx.x], 4);
+    if (threadIdx.x % 2 == 0) __pipeline_commit();
+  } else {
+    s[threadIdx.x] = in[threadIdx.x];
+    __syncthreads();
+    out[threadIdx.x] = s[63 - threadIdx.x];
+  }
+}
+TEST(Correct, CopiesLeftBehind) {
+  const std::vector<int> in = counting(64);
+  everywhere([&] {
+    const DeviceArray<int> device_in(in), out(64);
+    ASSERT_RUNS(launch({6, 64}, copies_left_behind, out, device_in));
+    std::vector<int> expected(in.rbegin(), in.rend());
+    EXPECT_EQ(out.values(), expected);
   });
 }
 

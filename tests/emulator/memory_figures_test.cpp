@@ -3,6 +3,7 @@
 // Figures of each kind of memory: banks, sectors, atomics, other blocks' memory; and the lines that
 // they are told for.
 #include <cooperative_groups.h>
+#include <cuda_pipeline.h>
 
 #include <algorithm>
 
@@ -197,6 +198,92 @@ TEST(Sectors, RecordingsStartAtNothing) {
     EXPECT_EQ(report.launches, 1u);
     EXPECT_EQ(report.compulsory_read, 128u);
   }
+}
+
+// ---- asynchronous copies: loads from global memory, and nothing in shared memory
+
+__global__ void copied_ahead(float4* out, const float4* in, int tiles) {
+  __shared__ float4 s[2][64];
+  const unsigned t = threadIdx.x;
+  __pipeline_memcpy_async(&s[0][t], &in[t], 16);  // first
+  __pipeline_commit();
+  for (int i = 0; i < tiles; ++i) {
+    if (i + 1 < tiles)
+      __pipeline_memcpy_async(&s[(i + 1) % 2][t], &in[(i + 1) * 64 + t], 16);  // next
+    __pipeline_commit();
+    __pipeline_wait_prior(1);
+    __syncthreads();
+    out[i * 64 + t] = s[i % 2][63 - t];
+    __syncthreads();
+  }
+}
+TEST(Copies, AreGlobalLoads) {
+  const DeviceArray<float4> in(5 * 64), out(5 * 64);
+  const Report report = counted_launch({1, 64}, copied_ahead, out, in, 5);
+  EXPECT_EQ(text_of(report), text_of({{kGlobal, kLoad, 16, 10, 320, 160},
+                                      {kGlobal, kStore, 16, 10, 320, 160},
+                                      {kShared, kLoad, 16, 10, 320, 40}}));
+  EXPECT_EQ(report.compulsory_read, 5u * 64 * 16);
+  EXPECT_EQ(report.barriers, 10u);
+  std::map<int, std::uint64_t> loads;
+  for (const Line& line : report.lines)
+    if (line.space == kGlobal && line.operation == kLoad) loads[line.line] = line.traffic.requests;
+  EXPECT_EQ(loads, (std::map<int, std::uint64_t>{
+                       {marked_lines(__FILE__, "copied_ahead", "first").at(0), 2},
+                       {marked_lines(__FILE__, "copied_ahead", "next").at(0), 8}}));
+}
+
+// Lanes stay together whatever they read, and however many copies they wait for.
+template <class T>
+__global__ void copied_with_zeros(T* out, const T* in, int n) {
+  __shared__ T s[32];
+  const int t = static_cast<int>(threadIdx.x);
+  const int there = max(0, min(int(sizeof(T)), n - t * int(sizeof(T))));
+  __pipeline_memcpy_async(&s[t], &in[t], sizeof(T), sizeof(T) - there);
+  __pipeline_commit();
+  __pipeline_wait_prior(0);
+  out[t] = s[t];
+}
+template <class T>
+std::string with_zeros(int n) {
+  const DeviceArray<T> out(32);
+  const DeviceArray<char> in(n);
+  const Report report =
+      counted_launch({1, 32}, copied_with_zeros<T>, out, reinterpret_cast<const T*>(in.data()), n);
+  EXPECT_EQ(report.active_lanes(), 32);
+  return text_of(report);
+}
+TEST(Copies, ReadNoZeros) {
+  EXPECT_EQ(with_zeros<float>(128), text_of({{kGlobal, kLoad, 4, 1, 32, 4},
+                                             {kGlobal, kStore, 4, 1, 32, 4},
+                                             {kShared, kLoad, 4, 1, 32, 1}}));
+  EXPECT_EQ(with_zeros<float>(33), text_of({{kGlobal, kLoad, 4, 1, 9, 2},
+                                            {kGlobal, kStore, 4, 1, 32, 4},
+                                            {kShared, kLoad, 4, 1, 32, 1}}));
+  EXPECT_EQ(with_zeros<float4>(100), text_of({{kGlobal, kLoad, 16, 1, 7, 4},
+                                              {kGlobal, kStore, 16, 1, 32, 16},
+                                              {kShared, kLoad, 16, 1, 32, 4}}));
+  EXPECT_EQ(with_zeros<double>(8), text_of({{kGlobal, kLoad, 8, 1, 1, 1},
+                                            {kGlobal, kStore, 8, 1, 32, 8},
+                                            {kShared, kLoad, 8, 1, 32, 2}}));
+}
+__global__ void copied_by_some(float* out, const float* in) {
+  __shared__ float s[32];
+  if (threadIdx.x < 12)
+    __pipeline_memcpy_async(&s[threadIdx.x], &in[threadIdx.x], 4);
+  else
+    s[threadIdx.x] = 1;
+  __pipeline_commit();
+  __pipeline_wait_prior(0);
+  out[threadIdx.x] = s[threadIdx.x];
+}
+TEST(Copies, BySomeLanes) {
+  const DeviceArray<float> in(32), out(32);
+  EXPECT_EQ(text_of(counted_launch({1, 32}, copied_by_some, out, in)),
+            text_of({{kGlobal, kLoad, 4, 1, 12, 2},
+                     {kGlobal, kStore, 4, 1, 32, 4},
+                     {kShared, kStore, 4, 1, 20, 1},
+                     {kShared, kLoad, 4, 1, 32, 1}}));
 }
 
 // ---- atomics, clusters, barriers

@@ -2,6 +2,8 @@
 //
 // Without instrumentation kernels run and are right; faults of barriers and warp functions are
 // still found, and what the processor traps.
+#include <cuda_pipeline.h>
+
 #include <sstream>
 
 #include "support.hpp"
@@ -36,6 +38,43 @@ TEST(Plain, RunsKernels) {
   EXPECT_TRUE(recording.report().lines.empty());
 }
 
+__global__ void reversed_ahead(int* out, const int* in, int tiles, int prior) {
+  __shared__ int s[2][256];
+  const unsigned t = threadIdx.x;
+  s[0][t] = s[1][t] = -1;
+  __syncthreads();
+  __pipeline_memcpy_async(&s[0][t], &in[t], 4);
+  __pipeline_commit();
+  for (int i = 0; i < tiles; ++i) {
+    const bool more = i + 1 < tiles;
+    __pipeline_memcpy_async(&s[(i + 1) % 2][t], &in[(i + 1) * 256 + t], 4, more ? 0 : 4);
+    __pipeline_commit();
+    __pipeline_wait_prior(prior);
+    __syncthreads();
+    out[i * 256 + t] = s[i % 2][255 - t];
+    __syncthreads();
+  }
+  __pipeline_wait_prior(0);
+  out[tiles * 256 + t] = s[tiles % 2][t];
+}
+TEST(Plain, CopiesArriveAtTheWait) {
+  std::vector<int> in(1024);
+  for (int i = 0; i < 1024; ++i) in[i] = i;
+  const DeviceArray<int> device_in(in), out(1280);
+  for (const Order order : kOrders) {
+    const Settings settings({.order = order, .check = true});
+    ASSERT_EQ(launch({1, 256}, reversed_ahead, out, device_in, 4, 1), cudaSuccess) << last_fault();
+    std::vector<int> values = out.values();
+    for (int i = 0; i < 1024; ++i) ASSERT_EQ(values[i], i / 256 * 256 + 255 - i % 256);
+    for (int i = 1024; i < 1280; ++i) ASSERT_EQ(values[i], 0);
+    // Waits for too little read what was there before.
+    ASSERT_EQ(launch({1, 256}, reversed_ahead, out, device_in, 4, 2), cudaSuccess) << last_fault();
+    values = out.values();
+    for (int i = 0; i < 512; ++i) ASSERT_EQ(values[i], -1);
+    for (int i = 512; i < 1024; ++i) ASSERT_EQ(values[i], (i / 256 - 2) * 256 + 255 - i % 256);
+  }
+}
+
 template <class K>
 std::string fault_of(K kernel) {
   const DeviceArray<int> data(64);
@@ -63,6 +102,26 @@ __global__ void shuffle_with_the_dead(int* data) {
 TEST(Plain, FindsFaultsOfBarriersAndWarps) {
   EXPECT_FAULT(half_a_barrier, "missed barrier");
   EXPECT_FAULT(shuffle_with_the_dead, "warp function: the mask names lane 1, which has exited");
+}
+
+__global__ void copy_of_a_bad_size(int* data) {
+  __shared__ int s[256];
+  __pipeline_memcpy_async(&s[4 * threadIdx.x], data, 12);
+}
+__global__ void copy_to_global_memory(int* data) { __pipeline_memcpy_async(&data[1], &data[0], 4); }
+__global__ void misaligned_copy(int* data) {
+  __shared__ int4 s[64];
+  __pipeline_memcpy_async(&s[threadIdx.x], &data[1], 16);
+}
+__global__ void copy_from_far_away(int* data) {
+  __shared__ int s[64];
+  __pipeline_memcpy_async(&s[threadIdx.x], data + (1ull << 40), 4);
+}
+TEST(Plain, FindsFaultsOfCopies) {
+  EXPECT_FAULT(copy_of_a_bad_size, "asynchronous copy of 12 bytes: only 4, 8 and 16");
+  EXPECT_FAULT(copy_to_global_memory, "asynchronous copy of 4 bytes: its destination is not");
+  EXPECT_FAULT(misaligned_copy, "asynchronous copy of 16 bytes: its source is misaligned");
+  EXPECT_FAULT(copy_from_far_away, "out-of-bounds access: not device memory");
 }
 
 __global__ void far_out_of_bounds(int* data) { data[threadIdx.x + (1ull << 40)] = 1; }
