@@ -111,8 +111,6 @@ void add_context(Study& study, const Options& options) {
                                    {"runtime_version", cuda_version(runtime)},
                                    {"launch_nanoseconds", number(1e9 * study.launch_seconds())},
                                    {"cache_mode", study.sampling().cold ? "cold" : "warm"}});
-    if (study.sampling().hardware_counters)
-      entries.emplace_back("hardware_counters", study.hardware_counters());
   }
   for (const auto& [key, value] : entries) benchmark::AddCustomContext(key, value);
 }

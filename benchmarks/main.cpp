@@ -107,6 +107,17 @@ int run(const Options& options) {
   const auto file = !options.result_file.empty() && options.result_format == "csv"
                         ? csv_reporter(counter_names())
                         : nullptr;
+  if (!options.list && options.sampling.hardware_counters && !options.sampling.profile) {
+    const auto silent = silent_reporter();
+    const bool shown = options.format == "console";
+    outcome.pass = Outcome::timing;
+    benchmark::RunSpecifiedBenchmarks(shown ? screen.get() : silent.get(),
+                                      options.result_file.empty() ? nullptr : silent.get());
+    outcome.measured = outcome.skipped = outcome.failed = 0;
+    outcome.pass = Outcome::counting;
+    benchmark::AddCustomContext("hardware_counters", study->hardware_counters());
+    if (shown) std::fprintf(stderr, "All rows are timed; each runs again for its counters.\n");
+  }
   const size_t matched = benchmark::RunSpecifiedBenchmarks(screen.get(), file.get());
   const double wall = seconds_since(start);
   benchmark::Shutdown();

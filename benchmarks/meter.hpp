@@ -8,6 +8,7 @@
 #include <cuda_runtime.h>
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -45,8 +46,12 @@ class Meter {
   /// nothing is timed.
   virtual double launch_seconds() = 0;
 
-  /// How this meter reads hardware counters, or why it cannot: for the results.
+  /// How this meter reads hardware counters, or why it cannot: for the results. From the first call
+  /// on a profiler may be attached, which the times of later samples can show.
   virtual std::string hardware_counters() = 0;
+
+  /// What the hardware counts in launches of `subject`, empty where it cannot. Throws CudaError.
+  virtual std::map<std::string, double> count(const Subject& subject, const Sampling& sampling) = 0;
 };
 
 std::unique_ptr<Meter> make_meter(const Device& device);

@@ -56,6 +56,7 @@ void set_times(benchmark::UserCounters& counters, const Row& row, Study& study,
   counters["q1_seconds"] = quantile(seconds, 0.25);
   counters["median_seconds"] = quantile(seconds, 0.5);
   counters["q3_seconds"] = quantile(seconds, 0.75);
+  counters["median_noise"] = median_noise(seconds);
   if (const double clock = m.samples.sm_clock_hz; clock > 0) {
     counters["sm_clock_hz"] = clock;
     if (clock < 0.9 * study.device().sm_clock_hz) counters["throttled"] = 1;
@@ -86,10 +87,31 @@ void set_counters(benchmark::State& state, const Row& row, Study& study, const M
   if (plan.cluster > 1) counters["resident_clusters"] = m.occupancy->resident_clusters;
 }
 
+// What the row came to in this pass, or in the one before.
+Timed measure(const Row& row, Study& study, Outcome& outcome) {
+  const auto start = std::chrono::steady_clock::now();
+  std::deque<Timed>& timed = outcome.timed[row.name()];
+  Timed now;
+  if (outcome.pass == Outcome::counting) {
+    now = timed.front();
+    if (timed.size() > 1) timed.pop_front();
+    if (!now.failure) now.measurement.samples.counters = study.count(row);
+  } else {
+    try {
+      now.measurement = study.measure(row);
+    } catch (...) {
+      now.failure = std::current_exception();
+    }
+  }
+  now.wall_seconds += seconds_since(start);
+  if (outcome.pass == Outcome::timing) timed.push_back(now);
+  if (now.failure) std::rethrow_exception(now.failure);
+  return now;
+}
+
 void run(benchmark::State& state, const Row& row, Study& study, const Options& options,
          Outcome& outcome) {
   const bool profile = options.sampling.profile;
-  const auto start = std::chrono::steady_clock::now();
   try {
     std::string reason = skip_reason(row, study.device());
     if (reason.empty() && profile && !row.rung->at(row.point).kernel)
@@ -98,14 +120,15 @@ void run(benchmark::State& state, const Row& row, Study& study, const Options& o
       ++outcome.skipped;
       return skip(state, reason);
     }
-    Measurement m = study.measure(row);
+    Timed timed = measure(row, study, outcome);
+    Measurement& m = timed.measurement;
     ++outcome.measured;
     // Skipped rather than measured in no time: the time of the row is not known.
     if (profile) return skip(state, "profiled, not timed");
     const Samples& samples = m.samples;
     run_once(state, kEmulated ? samples.host_seconds : quantile(samples.seconds, 0.5));
     set_counters(state, row, study, m);
-    if (!kEmulated) state.counters["wall_seconds"] = seconds_since(start);
+    if (!kEmulated) state.counters["wall_seconds"] = timed.wall_seconds;
     if (!row.rung->precision.empty()) state.SetLabel(row.rung->precision);
     // The console reporter prints it below the row; the other formats own stdout.
     if (options.per_line && options.format != "console")
@@ -143,8 +166,8 @@ std::vector<std::string> counter_names() {
   };
   for (const char* name :
        {"arithmetic_intensity", "atomics_per_second", "bytes_per_second", "flops_per_second",
-        "measuring_seconds", "median_seconds", "min_seconds", "percent_of_ceiling", "q1_seconds",
-        "q3_seconds", "samples", "sm_clock_hz", "throttled", "wall_seconds"})
+        "measuring_seconds", "median_noise", "median_seconds", "min_seconds", "percent_of_ceiling",
+        "q1_seconds", "q3_seconds", "samples", "sm_clock_hz", "throttled", "wall_seconds"})
     if (!kEmulated) add(name);
   for (const std::string& name : counted_names()) add(name);
   for (const Ladder& ladder : catalogue())

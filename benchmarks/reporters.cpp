@@ -126,7 +126,17 @@ class Csv : public benchmark::CSVReporter {
   std::vector<std::string> counters_;
 };
 
+class Silent : public benchmark::BenchmarkReporter {
+ public:
+  bool ReportContext(const Context&) override { return true; }
+  void ReportRuns(const std::vector<Run>&) override {}
+};
+
 }  // namespace
+
+std::unique_ptr<benchmark::BenchmarkReporter> silent_reporter() {
+  return std::make_unique<Silent>();
+}
 
 std::unique_ptr<benchmark::BenchmarkReporter> console_reporter(bool color, bool tabular) {
   const int options =

@@ -19,6 +19,9 @@ std::unique_ptr<benchmark::BenchmarkReporter> console_reporter(bool color, bool 
 std::unique_ptr<benchmark::BenchmarkReporter> counting_console_reporter(
     std::function<std::string(const std::string& row)> text_of);
 
+/// Says nothing.
+std::unique_ptr<benchmark::BenchmarkReporter> silent_reporter();
+
 /// CSV with a column for each of `counters`: the library's own writer aborts where a row lacks a
 /// counter that another has.
 std::unique_ptr<benchmark::BenchmarkReporter> csv_reporter(std::vector<std::string> counters);

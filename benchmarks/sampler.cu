@@ -103,24 +103,17 @@ class Sampler : public Meter {
 
   cudaStream_t stream() const override { return stream_; }
   Samples sample(const Subject& subject, const Sampling& sampling) override {
-    Samples result;
-    if (sampling.profile) {
-      profile(subject);
-    } else {
-      result = sample(subject.launch, sampling);
-      const auto start = std::chrono::steady_clock::now();
-      if (sampling.hardware_counters) result.counters = count(subject, sampling.cold);
-      result.counting_seconds = seconds_since(start);
-    }
-    return result;
+    if (!sampling.profile) return sample(subject.launch, sampling);
+    profile(subject);
+    return {};
   }
   std::string hardware_counters() override;
+  std::map<std::string, double> count(const Subject& subject, const Sampling& sampling) override;
   double launch_seconds() override;
 
  private:
   Samples sample(const std::function<void()>& launch, const Sampling& sampling);
   void profile(const Subject& subject);
-  std::map<std::string, double> count(const Subject& subject, bool cold);
   void flush();
   void read_clocks(DeviceBuffer<Tick>& into);
   double clock_between() const;
@@ -263,11 +256,12 @@ std::string Sampler::hardware_counters() {
 }
 
 // The state of the caches is that of the samples. A row without counters is better than none.
-std::map<std::string, double> Sampler::count(const Subject& subject, bool cold) {
+std::map<std::string, double> Sampler::count(const Subject& subject, const Sampling& sampling) {
   if (!counters_ && hardware_counters().starts_with("none")) return {};
   try {
-    return counters_->count(cold ? std::function<void()>([this] { flush(); }) : subject.launch,
-                            subject.launch);
+    return counters_->count(
+        sampling.cold ? std::function<void()>([this] { flush(); }) : subject.launch,
+        subject.launch);
   } catch (const NoCounters& reason) {
     std::fprintf(stderr, "%s: no counters: %s\n", subject.row.c_str(), reason.what());
     return {};

@@ -20,7 +20,7 @@ struct Sampling {
   double warmup_seconds = 0;       ///< of launches before the first sample, at least one launch
   int exactly = 0;                 ///< this many samples, whatever the rest says (0: not set)
   bool profile = false;            ///< no samples: one launch, shown to an outside profiler
-  bool hardware_counters = false;  ///< counted after the samples, where the meter can
+  bool hardware_counters = false;  ///< counted once all rows are timed, where the meter can
 };
 
 /// What a counting meter has to say of a row beside its counters.
@@ -34,7 +34,6 @@ struct Details {
 struct Samples {
   std::vector<double> seconds;             ///< of single launches, in the order they were taken
   double measuring_seconds = 0;            ///< all of them, and flushing the L2 between them
-  double counting_seconds = 0;             ///< launches for the hardware counters
   double sm_clock_hz = 0;                  ///< meanwhile; 0 if it could not be read
   double host_seconds = 0;                 ///< that the CPU took to emulate the launch
   std::map<std::string, double> counters;  ///< what was counted

@@ -136,28 +136,28 @@ Verdict Study::judge(const Row& row, const Implementation& implementation) {
   return verdict;
 }
 
-Measurement Study::measure(const Row& row) {
-  const Implementation implementation = row.rung->at(row.point);
-  Measurement result;
+Subject Study::subject(const Row& row, const Implementation& implementation) {
+  Subject result = {.row = row.name(), .kernel = implementation.kernel};
   if (const auto planned = plan_of(implementation, row, device_))
     std::tie(result.plan, result.occupancy) = *planned;
-  const std::string name = row.name();
+  result.launch = launcher(row, implementation, result.plan.value_or(LaunchPlan{}));
+  return result;
+}
+
+Measurement Study::measure(const Row& row) {
+  const Implementation implementation = row.rung->at(row.point);
+  const Subject subject = this->subject(row, implementation);
+  Measurement result = {.plan = subject.plan, .occupancy = subject.occupancy};
+  const std::string& name = subject.row;
   const bool known = verdicts_.contains(name);
   if (!known) verdicts_[name] = verify(row);
   result.verdict = verdicts_[name];
-  const Subject subject = {
-      .row = name,
-      .kernel = implementation.kernel,
-      .plan = result.plan,
-      .occupancy = result.occupancy,
-      .launch = launcher(row, implementation, result.plan.value_or(LaunchPlan{}))};
   Problem& data = problem(row);
   data.poison();
   if (known) data.prepare(data.inputs() - 1);  // as verify() has
   result.samples = implementation.on_host && !kEmulated ? sample_host(subject.launch, sampling_)
                                                         : meter_->sample(subject, sampling_);
   spent_.measuring += result.samples.measuring_seconds;
-  spent_.counting += result.samples.counting_seconds;
   if (implementation.adds) {
     verify(row);
   } else {
@@ -166,6 +166,18 @@ Measurement Study::measure(const Row& row) {
   }
   if (row.rung->role == Role::ceiling) ceilings_.try_emplace(name, result);
   return result;
+}
+
+std::map<std::string, double> Study::count(const Row& row) {
+  const Implementation implementation = row.rung->at(row.point);
+  const Subject subject = this->subject(row, implementation);
+  Problem& data = problem(row);
+  const AddTime timed(spent_.counting);
+  data.poison();
+  data.prepare(data.inputs() - 1);
+  auto counters = meter_->count(subject, sampling_);
+  if (!counters.empty() && !implementation.adds) judge(row, implementation);
+  return counters;
 }
 
 double Study::speed(const Row& row, const Measurement& measurement, Quantity quantity) const {

@@ -54,6 +54,10 @@ class Study {
   /// is wrong or fails to run.
   Measurement measure(const Row& row);
 
+  /// What the hardware counts while the row runs again; throws as measure(). Once counted, later
+  /// times may be others: a profiler takes device memory and stays attached.
+  std::map<std::string, double> count(const Row& row);
+
   /// Runs the row once on each input and compares; throws as measure().
   Verdict verify(const Row& row);
 
@@ -70,6 +74,7 @@ class Study {
   Verdict judge(const Row& row, const Implementation& implementation);
   std::function<void()> launcher(const Row& row, const Implementation& implementation,
                                  const LaunchPlan& plan);
+  Subject subject(const Row& row, const Implementation& implementation);
 
   Device device_;
   Sampling sampling_;

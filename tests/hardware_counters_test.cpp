@@ -114,7 +114,7 @@ std::map<std::string, std::map<std::string, double>> counted(const std::string& 
   for (const Ladder& ladder : catalogue())
     for (const Row& row : rows(ladder, shapes)) try {
         if (ladder.name + "/" + row.rung->name == name && skip_reason(row, study.device()).empty())
-          result[row.name()] = study.measure(row).samples.counters;
+          result[row.name()] = study.count(row);
       } catch (const DoesNotFit&) {  // a smaller GPU
       }
   return result;
@@ -169,7 +169,7 @@ TEST(GpuCounters, ACopyMovesItsBytes) {
 }
 
 // Each pass of the counting launches it again: what it adds up must start from nothing each time,
-// and measure() verifies after counting.
+// and count() compares what the last has left.
 TEST(GpuCounters, KernelsThatAccumulateStayRight) {
   NEED_GPU();
   COUNTED_OR_SKIP(histograms, "histogram/global", Shapes::small);
