@@ -60,9 +60,10 @@ constexpr Metric kMetrics[] = {
     {"global_atomic_sectors", "l1tex__t_sectors_pipe_lsu_mem_global_op_atom.sum"},
     {"global_atomic_sectors", "l1tex__t_sectors_pipe_lsu_mem_global_op_red.sum"},
 
-    // All of them: asynchronous copies and operands of wgmma too, which have no requests below.
+    // All that passes through the pipe: asynchronous copies and operands of wgmma, which have no
+    // requests below, but shuffles and requests of no lane too.
     {"shared_wavefronts", "l1tex__data_pipe_lsu_wavefronts_mem_shared.sum"},
-    // Those of no lane at all never leave the scheduler.
+    // Without those of no lane, which ask for nothing.
     {"shared_load_requests", "smsp__inst_executed_op_shared_ld_pred_on_any.sum"},
     {"shared_load_wavefronts", "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum"},
     {"shared_load_conflicts", "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum"},

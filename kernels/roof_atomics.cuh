@@ -57,18 +57,23 @@ LaunchPlan blocks_per_sm(const Case& c, const Device& device, const void*) {
   return {.grid = grid, .block = kAtomicBlock};
 }
 
-// Fewer where all must queue for one word.
+// Long enough for the launch to be less than a hundredth, and fewer where all queue for one word.
 int global_iterations(double iterations, Pattern pattern) {
-  return std::max(1, static_cast<int>(iterations) / (pattern == same ? 512 : 64));
+  return std::max(1, static_cast<int>(iterations) / (pattern == same ? 512 : 8));
 }
-int shared_iterations(double iterations) { return std::max(1, static_cast<int>(iterations) / 16); }
+constexpr bool queued(bool increment, Pattern pattern) { return !increment && pattern == same; }
+int shared_iterations(double iterations, bool queued) {
+  return std::max(1, static_cast<int>(iterations) / (queued ? 16 : 2));
+}
 
 Work atomics_work(const Case& c, const Device& device, int iterations) {
   const double atomics = double(c["blocks"]) * device.sms * kAtomicBlock * iterations;
   return {.bytes_written = 4 * atomics, .atomics = atomics};
 }
+template <bool kIncrement, Pattern kPattern>
 Work shared_atomics_work(const Case& c, const Device& device) {
-  return atomics_work(c, device, kAddresses * shared_iterations(iterations(c)));
+  const int rounds = shared_iterations(iterations(c), queued(kIncrement, kPattern));
+  return atomics_work(c, device, kAddresses * rounds);
 }
 template <Pattern kPattern>
 Work global_atomics_work(const Case& c, const Device& device) {
@@ -83,10 +88,10 @@ Verdict check_atomics(const Roof& roof, int iterations, unsigned addend, uint32_
   if (sum == expected) return {};
   return {.wrong = std::to_string(sum) + " instead of " + std::to_string(expected)};
 }
-template <bool kIncrement>
+template <bool kIncrement, Pattern kPattern>
 Verdict check_shared_atomics(const Roof& roof) {
-  return check_atomics(roof, kAddresses * shared_iterations(roof.iterations),
-                       kIncrement ? 1 : kAddend,
+  const int rounds = shared_iterations(roof.iterations, queued(kIncrement, kPattern));
+  return check_atomics(roof, kAddresses * rounds, kIncrement ? 1 : kAddend,
                        sum_modulo(size_t(roof.blocks) * kAtomicBlock, Words{roof.out.data()}));
 }
 // Onto what poisoning left: -1 in each word.
@@ -99,15 +104,17 @@ Verdict check_global_atomics(const Roof& roof) {
                        sum_modulo(count, arrived));
 }
 
-template <bool kIncrement>
-Implementation shared_atomics_on(unsigned mask) {
+template <bool kIncrement, Pattern kPattern>
+Implementation shared_atomics_on() {
   return checked(kernel<Roof>(shared_atomics<kIncrement>, blocks_per_sm,
-                              [mask](Roof& r, const LaunchPlan& plan) {
+                              [](Roof& r, const LaunchPlan& plan) {
                                 r.blocks = static_cast<int>(plan.grid.x);
-                                return std::tuple(r.out.data(), shared_iterations(r.iterations),
-                                                  mask, kAddend);
+                                return std::tuple(
+                                    r.out.data(),
+                                    shared_iterations(r.iterations, queued(kIncrement, kPattern)),
+                                    kPattern == same ? 0 : kSharedWords - 1, kAddend);
                               }),
-                 check_shared_atomics<kIncrement>);
+                 check_shared_atomics<kIncrement, kPattern>);
 }
 template <Pattern kPattern>
 Implementation global_atomics_on() {

@@ -116,17 +116,20 @@ LaunchPlan plan_dynamic(const Case& c, const Device& device, const void* kernel)
   return result;
 }
 
+// `moves` where it is not the side that conflicts, or else the loads.
 template <class Layout>
-Rung rung(std::string name, std::string idea, bool dynamic = false) {
+Rung rung(std::string name, std::string idea, bool dynamic = false, std::string moves = "") {
+  if (moves.empty())
+    moves = Layout::wavefronts(Layout::kRead) > 1 || Layout::wavefronts(Layout::kWrite) == 1
+                ? "shared_load_wavefronts_per_request"
+                : "shared_store_wavefronts_per_request";
   return {.name = std::move(name),
           .idea = std::move(idea),
           .implementation =
               checked<Tiles>(dynamic ? kernel<Tiles>(dynamic_tile<Layout>, plan_dynamic<Layout>)
                                      : kernel<Tiles>(static_tile<Layout>, plan<Layout>),
                              [](const Tiles& tiles) { return tiles.compare<Layout>(); }),
-          .moves = Layout::wavefronts(Layout::kRead) > 1 || Layout::wavefronts(Layout::kWrite) == 1
-                       ? "shared_load_wavefronts_per_request"
-                       : "shared_store_wavefronts_per_request",
+          .moves = std::move(moves),
           .predictions = {{"predicted_store_wavefronts", Layout::wavefronts(Layout::kWrite)},
                           {"predicted_load_wavefronts", Layout::wavefronts(Layout::kRead)}}};
 }
@@ -161,7 +164,8 @@ Ladder smem_layout() {
               rung<Layout<32, 0, column, column>>(
                   "column_column", "Written and read down columns: both sides 32-way conflicts."),
               rung<Layout<32, 0, row, column>>(
-                  "row_column", "Written along rows, read down columns: the loads conflict."),
+                  "row_column", "Written along rows, read down columns: the loads conflict.", false,
+                  "shared_store_wavefronts_per_request"),
               rung<Layout<32, 0, column, row>>(
                   "column_row", "Written down columns, read along rows: the stores conflict."),
               rung<Layout<32, 0, row, column>>("row_column_dynamic",
