@@ -164,8 +164,12 @@ def _units(base: dict[tuple[str, str], Row], head: dict[tuple[str, str], Row]) -
 
 
 def _notes(base: list[Results], head: list[Results]) -> list[str]:
-    values = ((k, *({str(r.context.get(k, "")) for r in s} for s in (base, head))) for k in _NOTED)
-    return [f"{key}: {_list(b)} in base, {_list(h)} in head" for key, b, h in values if b != h]
+    values = [(k, *({str(r.context.get(k, "")) for r in s} for s in (base, head))) for k in _NOTED]
+    differing = [(key, b, h) for key, b, h in values if b != h]
+    if {r.with_counters for r in base} != {r.with_counters for r in head}:
+        told = ({r.hardware_counters or "none" for r in side} for side in (base, head))
+        differing.append(("hardware_counters", *told))
+    return [f"{key}: {_list(b)} in base, {_list(h)} in head" for key, b, h in differing]
 
 
 def _list(values: Iterable[str]) -> str:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from dataclasses import dataclass
 
 from ladder import cells, units
@@ -13,11 +14,15 @@ from ladder.study import Row, Study, describe, name_of
 from ladder.tally import bare
 
 TOLERANCE = 0.02  # of Nsight Compute's figure
-_FRACTIONS, _SMALL = ("_occupancy", "_utilisation", "stall_"), 0.05
+_FRACTIONS = ("_occupancy", "_utilisation", "stall_")
+_SMALL = 0.05  # of a fraction; below it two runs differ by as much
 _LEAST = 0.001  # of a counter's largest value; where there is less, profilers count themselves
-
-
 _SHORTEST = 20e-6  # seconds; of less the start and the end of a launch are most
+_ZERO = "figures that are 0 on both sides"
+_BRIEF = f"fractions of rows under {units.duration(_SHORTEST)}"
+_LOW = f"fractions below {_SMALL:.0%} on both sides"
+_LITTLE = f"counts of less than {_LEAST:.1%} of the counter's largest"
+_RULES = (_ZERO, _BRIEF, _LOW, _LITTLE)
 
 
 @dataclass(frozen=True)
@@ -28,14 +33,17 @@ class Agreement:
     counter: str
     ours: float
     theirs: float
+    seconds: float  # that the row took
+
+    @property
+    def larger(self) -> float:
+        """The larger of both figures."""
+        return max(self.ours, self.theirs)
 
     @property
     def difference(self) -> float:
-        """Ours less theirs: over theirs, infinite where that is 0; of small fractions as it is."""
-        off = self.ours - self.theirs
-        if off == 0 or (_is_fraction(self.counter) and self.theirs < _SMALL):
-            return off
-        return off / self.theirs if self.theirs else math.inf
+        """Ours less theirs, over theirs; infinite where that is 0."""
+        return (self.ours - self.theirs) / self.theirs if self.theirs else math.inf
 
 
 def _is_fraction(counter: str) -> bool:
@@ -87,28 +95,34 @@ def _times(row: Row, moved: float) -> str:
 
 
 def compare(results: Results, measured: dict[str, Row]) -> list[Agreement]:
-    """Pair each counter of each row with that of `measured`, the rows by bare name.
-
-    Rows too short for cycles to be those of the kernel alone are left out.
-    """
+    """Pair each counter of each row with that of `measured`, the rows by bare name."""
     return [
-        Agreement(bare(row.name), counter, ours, theirs)
+        Agreement(bare(row.name), counter, ours, theirs, row.seconds)
         for row in results.rows.itertuples(index=False)
-        if row.issue_utilisation >= 0
-        and row.seconds >= _SHORTEST
-        and (other := measured.get(bare(row.name)))
+        if row.issue_utilisation >= 0 and (other := measured.get(bare(row.name)))
         for counter in COUNTERS
         if (ours := getattr(row, counter)) >= 0 and (theirs := getattr(other, counter)) >= 0
     ]
 
 
 def agreement(results: Results, pairs: list[Agreement]) -> str:
-    """Write for each counter how many rows agree, and the row that differs most."""
+    """Write for each counter how many rows agree, and the row that differs most.
+
+    Left out is where agreement would say nothing, or difference be of two runs.
+    """
+    most: dict[str, float] = {}
+    for pair in pairs:
+        most[pair.counter] = max(pair.larger, most.get(pair.counter, 0.0))
+    kept: dict[str, list[Agreement]] = {}
+    left_out: Counter[str] = Counter()
+    for pair in pairs:
+        if why := _why_left_out(pair, most[pair.counter]):
+            left_out[why] += 1
+        else:
+            kept.setdefault(pair.counter, []).append(pair)
     lines = []
-    for counter in dict.fromkeys(pair.counter for pair in pairs):
-        rows = [pair for pair in pairs if pair.counter == counter]
-        least = 0 if _is_fraction(counter) else _LEAST * max(pair.theirs for pair in rows)
-        rows = [pair for pair in rows if max(pair.ours, pair.theirs) >= least]
+    for counter in filter(kept.get, COUNTERS):
+        rows = kept[counter]
         agree = sum(abs(pair.difference) <= TOLERANCE for pair in rows)
         worst = max(rows, key=lambda pair: abs(pair.difference))
         off = f"{worst.difference:+.1%}" if math.isfinite(worst.difference) else "theirs is 0"
@@ -121,9 +135,21 @@ def agreement(results: Results, pairs: list[Agreement]) -> str:
             }
         )
     about = f"{describe(results)}: {results.hardware_counters} beside Nsight Compute."
-    points = f"Of fractions below {_SMALL:.0%} the difference is in points."
-    left_out = (
-        f"Left out are rows under {units.duration(_SHORTEST)}, and of a counter those "
-        f"with less than {_LEAST:.1%} of its largest value."
-    )
-    return f"{about} {points} {left_out}\n\n{cells.table(lines)}"
+    there = {pair.row for pair in pairs}
+    compared = {pair.row for rows in kept.values() for pair in rows}
+    told = f"{len(compared)} of {len(there)} rows that both counted are compared"
+    told += f", by {sum(map(len, kept.values()))} of {len(pairs)} figures."
+    rules = [f"{why} ({left_out[why]})" for why in _RULES if left_out[why]]
+    left = f" Left out: {', '.join(rules)}." if rules else ""
+    return f"{about} {told}{left}\n\n{cells.table(lines)}"
+
+
+def _why_left_out(pair: Agreement, most: float) -> str:
+    """Return the first of the rules by which a pair is not compared; empty where it is."""
+    if pair.larger == 0:
+        return _ZERO
+    if _is_fraction(pair.counter):
+        if pair.seconds < _SHORTEST:
+            return _BRIEF
+        return _LOW if pair.larger < _SMALL else ""
+    return _LITTLE if pair.larger < _LEAST * most else ""

@@ -161,8 +161,8 @@ def _counters(launch: dict[str, str]) -> dict[str, float]:
         over, under = (_value(launch, metric) for metric in metrics)
         if over is not None and under:
             found.setdefault(counter, over / under)
-    cycles = [_value(launch, metric) or 0 for metric in _ATOMIC_CYCLES + _WORKED]
-    if all(cycles[1:]):
+    cycles = [_value(launch, metric) for metric in _ATOMIC_CYCLES + _WORKED]
+    if None not in cycles and all(cycles[1:]):
         found["l2_atomic_utilisation"] = cycles[0] / cycles[1] * cycles[3] / cycles[2]
     executed = {metric: _value(launch, metric) for metric in _FP32}
     if None not in executed.values():

@@ -47,7 +47,7 @@ from dataclasses import dataclass
 
 from ladder import roofs, units
 from ladder.results import OPERATIONS, Results
-from ladder.study import Row
+from ladder.study import Row, own_speed
 
 LAUNCH, LATENCY, UNKNOWN, _SLOTS = "launch", "latency", "no known limit", "issue slots"
 COUNTS_FROM = {  # least share that makes a limiter
@@ -117,7 +117,7 @@ class Limits:
     def __init__(self, results: Results) -> None:
         self._launch = units.parse(results.context.get("launch_nanoseconds")) * 1e-9
         self._roofs = {
-            name: roofs.speed(row)
+            name: own_speed(row)
             for name, row in roofs.measured(results).items()
             if not self._launch / row.seconds > _MOST_LAUNCH
         }

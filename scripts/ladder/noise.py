@@ -21,8 +21,8 @@ from ladder.errors import IncomparableError, LadderError, ResultError
 from ladder.results import Results, load_results
 from ladder.study import describe
 
-_LIMITS = (0.005, 0.01)  # floors that the summary counts rows within
-_NOISY, _NOISIEST = 0.03, 10  # a floor that is named, and how many of the noisiest are
+_LIMITS = (0.005, 0.01)  # that the summary counts rows within
+_NOISY, _NOISIEST = 0.03, 10  # beyond which rows are counted too, and how many are named
 _SAME = ("gpu_name", "gpu_uuid", "git_commit", "git_dirty", "cache_mode", "build_type")
 
 
@@ -157,13 +157,20 @@ def read(path: Path) -> tuple[dict[str, Any], dict[str, float]]:
 
 
 def summary(found: Noise) -> str:
-    """Say which share of the rows is how quiet, and name the noisiest."""
-    floors = [floor.floor for floor in found.rows.values()]
-    lines = [f"{found.title}: {len(floors)} rows in {found.context['processes']} processes."]
-    for limit in _LIMITS:
-        count = sum(floor <= limit for floor in floors)
-        lines.append(f"within {limit:.1%}: {count} ({count / len(floors):.1%})")
-    lines.append(f"above {_NOISY:.1%}: {sum(floor > _NOISY for floor in floors)}")
+    """Say which share of the rows is how quiet, and name the noisiest.
+
+    By distance from the median, and by what processes differ by: of two processes twice as much.
+    """
+    rows = found.rows.values()
+    lines = [f"{found.title}: {len(rows)} rows in {found.context['processes']} processes."]
+    for what, off in (
+        ("of their median", [row.floor for row in rows]),
+        ("of each other", [row.spread for row in rows]),
+    ):
+        for limit in _LIMITS:
+            count = sum(value <= limit for value in off)
+            lines.append(f"within {limit:.1%} {what}: {count} ({count / len(rows):.1%})")
+        lines.append(f"not within {_NOISY:.1%} {what}: {sum(value > _NOISY for value in off)}")
     if found.single:
         lines.append(f"in one process alone, and left out: {len(found.single)}")
     noisiest = sorted(found.rows.items(), key=lambda item: -item[1].floor)[:_NOISIEST]

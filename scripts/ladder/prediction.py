@@ -106,12 +106,17 @@ def worst(rows: list[Prediction], space: str) -> Pair | None:
 
 
 def counterpart(emulated: Results, results: list[Results]) -> dict[str, Row]:
-    """Return the hardware's rows for the GPU that was modelled, by bare name."""
+    """Return the hardware's rows for the GPU that was modelled or timed, by bare name.
+
+    A row of several profiles is that of the profile with most of the rows asked for.
+    """
+    names = set(map(bare, emulated.rows["name"]))
+    profiles = [r for r in results if r.source == "counters" and r.gpu in ("", emulated.gpu)]
+    profiles.sort(key=lambda profile: len(names & set(map(bare, profile.rows["name"]))))
     return {
         bare(row.name): row
-        for result in results
-        if result.source == "counters" and result.gpu in ("", emulated.gpu)
-        for row in result.rows.itertuples(index=False)
+        for profile in profiles
+        for row in profile.rows.itertuples(index=False)
         if row.status == "ok"
     }
 

@@ -109,6 +109,11 @@ class Results:
         return str(self.context.get("hardware_counters", ""))
 
     @property
+    def with_counters(self) -> bool:
+        """Whether the hardware counted beside the times."""
+        return bool(self.hardware_counters) and not self.hardware_counters.startswith("none")
+
+    @property
     def build_type(self) -> str:
         """How the measuring program was built; the library's own build type for other suites."""
         return str(self.context.get("build_type") or self.context.get("library_build_type", ""))

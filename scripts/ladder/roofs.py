@@ -5,10 +5,12 @@ from __future__ import annotations
 
 import math
 import tomllib
+from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from functools import cache
 from pathlib import Path
 
+from ladder import units
 from ladder.results import Results
 from ladder.study import ABOVE_ROOF_PERCENT, Row, own_speed, studies
 
@@ -17,6 +19,9 @@ _DATASHEETS = Path(__file__).with_name("datasheet.toml")
 # Which figure of a datasheet is the peak of a roof; the others have none.
 _PEAKS = dict.fromkeys(("memcpy", "dram_copy", "dram_read", "dram_write"), "dram_bytes_per_second")
 _PEAKS |= {"fma": "fp32", "tf32": "tf32", "bf16": "bf16"}
+_FULL_CLOCK = 0.97  # of the highest; a clock below it was held back
+SLOW_MARK = "†"  # of a speed measured below the full clock
+SLOW_CLOCK = "as under a power limit"
 
 
 @dataclass(frozen=True)
@@ -46,16 +51,6 @@ def datasheet(gpu: str) -> Datasheet | None:
     return _datasheets().get(gpu)
 
 
-def speed(row: Row) -> float:
-    """Speed of a roof's row in its own quantity; of `l2_read` only of what L2 gave, where counted.
-
-    Neighbours that ask for the same at once are answered once, before their requests reach L2.
-    """
-    if row.rung == "l2_read" and row.l2_bytes > 0:
-        return row.l2_bytes / row.seconds
-    return own_speed(row)
-
-
 def measured(results: Results) -> dict[str, Row]:
     """Return the best row of each roof by its rung's name: the fastest in its own quantity.
 
@@ -64,11 +59,27 @@ def measured(results: Results) -> dict[str, Row]:
     ladders = {ladder.name for ladder in results.ladders if ladder.is_roof}
     best: dict[str, Row] = {}
     for row in results.ceilings.itertuples(index=False):
-        if row.ladder not in ladders or not speed(row) > 0:
+        if row.ladder not in ladders or not own_speed(row) > 0:
             continue
-        if row.rung not in best or speed(row) > speed(best[row.rung]):
+        if row.rung not in best or own_speed(row) > own_speed(best[row.rung]):
             best[row.rung] = row
     return best
+
+
+def clocks(results: Results, rows: Iterable[Row]) -> str:
+    """Say how slow clocks were, as `1805 to 1806 MHz of 1980`; empty where they were not."""
+    found = [row.sm_clock_hz / 1e6 for row in rows if below_clock(results, row)]
+    span = dict.fromkeys(f"{clock:.0f}" for clock in (min(found), max(found))) if found else {}
+    return f"{' to '.join(span)} MHz of {_top_clock(results) / 1e6:.0f}" if found else ""
+
+
+def below_clock(results: Results, row: Row) -> bool:
+    """Whether a row ran below the clock that the GPU can have, as its limit of power makes it."""
+    return row.sm_clock_hz < _FULL_CLOCK * _top_clock(results)
+
+
+def _top_clock(results: Results) -> float:
+    return units.parse(results.context.get("sm_clock_max_hz"))
 
 
 def percent_of_peak(results: Results, row: Row) -> float:

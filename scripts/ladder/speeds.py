@@ -7,10 +7,19 @@ from ladder import cells, counted, roofs, units
 from ladder.catalogue import Rung
 from ladder.limits import Limits
 from ladder.results import Results
-from ladder.study import PREDICTION, Row, Study, describe, own_quantity, own_speed, studies
+from ladder.study import (
+    PREDICTION,
+    Row,
+    Study,
+    describe,
+    own_quantity,
+    own_speed,
+    studies,
+    values_of,
+)
 
 _MAX_SHAPES = 6
-_THROTTLED = "†"  # marks a speed measured below the full clock
+_THROTTLED = roofs.SLOW_MARK
 _GAIN, _TO_PEER, _PEAK, _BEST_AT = "× rung below", "× peer", "of the datasheet", "best at"
 
 
@@ -93,7 +102,7 @@ def overview(results: Results, limits: Limits) -> str:
 def _cell(study: Study, row: Row | None, divisor: float) -> str:
     if row is None or row.status != "ok":
         return row.status if row else ""
-    mark = _THROTTLED if row.throttled > 0 else ""
+    mark = _THROTTLED if row.throttled > 0 or _slow_roof(study, row) else ""
     if study.ladder.is_roof:  # roofs differ in quantity and by decades, so each has its own unit
         return units.rate(own_quantity(row), own_speed(row)) + mark
     sweep = f" ({row.sweep})" if row.sweep else ""
@@ -107,7 +116,7 @@ def _roof(study: Study, rung: Rung, row: Row | None) -> dict[str, str]:
     if not (row and study.ladder.is_roof and any(rung.sweeps for rung in study.ladder.rungs)):
         return found
     if row.sweep:
-        found[_BEST_AT] = row.sweep if len(rung.sweeps) > 1 else f"{rung.sweep} {row.sweep}"
+        found[_BEST_AT] = values_of(rung, row)
     if sheet and (peak := sheet.peak(rung.name)) > 0:
         percent = units.percent(roofs.percent_of_peak(study.results, row))
         found[_PEAK] = f"{percent} of {units.rate(own_quantity(row), peak)}"
@@ -122,10 +131,14 @@ def _gain(study: Study, rung: Rung, row: Row) -> str:
 def _footnotes(study: Study) -> str:
     """Say why cases have no speed and which were throttled, one line a rung and reason."""
     found: dict[str, list[str]] = {}
+    if slow := [row for row in study.best.values() if _slow_roof(study, row)]:
+        names = ", ".join(f"`{name}`" for name in dict.fromkeys(row.rung for row in slow))
+        clocks = roofs.clocks(study.results, slow)
+        found[f"{_THROTTLED} {names}: at {clocks}, {roofs.SLOW_CLOCK}"] = []
     for (name, case), row in study.best.items():
         if row.status != "ok":
             note = f"`{name}` {row.status}{': ' + row.reason if row.reason else ''}"
-        elif row.throttled > 0:
+        elif row.throttled > 0 and not _slow_roof(study, row):
             note = f"{_THROTTLED} `{name}`: the clock was throttled"
         else:
             continue
@@ -134,6 +147,10 @@ def _footnotes(study: Study) -> str:
         f"- {note}" + (f" ({_several(cases)})" if any(cases) else "")
         for note, cases in found.items()
     )
+
+
+def _slow_roof(study: Study, row: Row) -> bool:
+    return study.ladder.is_roof and roofs.below_clock(study.results, row)
 
 
 def _several(cases: list[str]) -> str:

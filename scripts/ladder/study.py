@@ -192,6 +192,18 @@ class Study:
         """Whether all axes of a shape agree, so that it is one of a series of sizes."""
         return len(set(self._shape(case))) <= 1
 
+    def in_line(self, case: str) -> bool:
+        """Whether a line through the series goes through this shape.
+
+        It does through whole multiples of the smallest size: an odd size between powers of two is
+        as much of another kind as a rectangle, and a line would swing to it and back.
+        """
+        return self.in_series(case) and self._size(case) % self._smallest == 0
+
+    @cached_property
+    def _smallest(self) -> int:
+        return min(filter(None, map(self._size, self.cases)), default=1)
+
     def _size(self, case: str) -> int:
         shape = self._shape(case)
         return int(shape[0]) if self.in_series(case) and shape and shape[0].isdecimal() else 0
@@ -243,10 +255,12 @@ def facet_title(facet: str) -> str:
 
 def name_of(rung: Rung, row: Row | None) -> str:
     """Name a rung, with the values of its own axes that were its best."""
-    if not (row and row.sweep):
-        return rung.name
-    values = row.sweep if len(rung.sweeps) > 1 else f"{rung.sweep} {row.sweep}"
-    return f"{rung.name} ({values})"
+    return f"{rung.name} ({values_of(rung, row)})" if row and row.sweep else rung.name
+
+
+def values_of(rung: Rung, row: Row) -> str:
+    """Spell a row's values of its rung's own axes: `cluster 2`; empty without any."""
+    return f"{rung.sweep} {row.sweep}" if row.sweep and len(rung.sweeps) == 1 else row.sweep
 
 
 def own_quantity(row: Row) -> str:
@@ -255,7 +269,13 @@ def own_quantity(row: Row) -> str:
 
 
 def own_speed(row: Row) -> float:
-    """Speed of a roof in its own quantity, as atomics/s, FLOP/s or bytes/s; NaN without any."""
+    """Speed of a roof in its own quantity, as atomics/s, FLOP/s or bytes/s; NaN without any.
+
+    Of `l2_read` only what came through L2, where that was counted: neighbours that ask for the same
+    at once are answered once, before their requests reach L2.
+    """
+    if row.rung == "l2_read" and row.l2_bytes > 0:
+        return row.l2_bytes / row.seconds
     return getattr(row, f"{own_quantity(row)}_per_second")
 
 

@@ -5,7 +5,7 @@ import ladder as package
 import limited
 import pytest
 import suite
-from ladder import counted
+from ladder import counted, prediction
 from ladder.cli import main
 from ladder.results import load_results
 from test_table import table_rows
@@ -77,6 +77,20 @@ def test_an_instruction_that_was_not_counted_leaves_operations_unknown(tmp_path)
     assert row.fp32_operations != row.fp32_operations
 
 
+@pytest.mark.parametrize("text", ["n/a", "", "0"])
+@pytest.mark.parametrize(
+    "metric", ["lts__d_atomic_input_cycles_active.max", "lts__cycles_elapsed.max"]
+)
+def test_atomics_are_idle_only_where_that_was_counted(tmp_path, metric, text):
+    (row,) = package.load(
+        converted(tmp_path, ["tiled"], {metric: ("cycle", text)}.items())
+    ).itertuples()
+    if text == "0" and "atomic" in metric:
+        assert row.l2_atomic_utilisation == 0
+    else:
+        assert row.l2_atomic_utilisation != row.l2_atomic_utilisation
+
+
 @pytest.fixture
 def agreement(tmp_path, capsys):
     """Compare rows of "work" with that profile; return the table's cells by counter."""
@@ -106,10 +120,59 @@ def test_each_counter_says_how_many_rows_agree_and_which_is_furthest_off(agreeme
     assert found["`l1_bytes`"] == ["3", "100%"]
 
 
-def test_small_fractions_differ_in_points(agreement):
+def test_fractions_that_are_small_on_both_sides_are_left_out(agreement):
     found = agreement(limited.row("kernel", issue_utilisation=0.11, tensor_utilisation=0.01))
     assert found["`issue_utilisation`"] == ["1", "0%", "+10.0% in `work/kernel/n:8`"]
-    assert found["`tensor_utilisation`"] == ["1", "100%", "+1.0% in `work/kernel/n:8`"]
+    assert "`tensor_utilisation`" not in found
+    found = agreement(limited.row("kernel", tensor_utilisation=0.06))
+    assert found["`tensor_utilisation`"] == ["1", "0%", "theirs is 0 in `work/kernel/n:8`"]
+
+
+def test_nothing_on_both_sides_is_no_agreement(agreement):
+    metric = "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum"
+    found = agreement(limited.row("kernel", shared_load_conflicts=0.0), **{metric: ("", "0")})
+    assert "`shared_load_conflicts`" not in found
+
+
+def test_short_rows_are_compared_by_counts_alone(agreement):
+    found = agreement(limited.row("short", 19e-6), limited.row("long", 21e-6))
+    assert found["`l1_bytes`"][0] == "2"
+    assert found["`issue_utilisation`"][0] == "1"
+
+
+def test_the_table_says_what_was_left_out(tmp_path):
+    (results,) = load_results(suite.write(tmp_path / "study.json", limited.document()))
+    figures = [
+        ("a", "dram_bytes", 1e9, 1e9, 1.0),
+        ("b", "dram_bytes", 1e3, 1e4, 1.0),
+        ("c", "dram_bytes", 0.0, 0.0, 1.0),
+        ("a", "stall_wait", 0.01, 0.04, 1.0),
+        ("b", "stall_wait", 0.3, 0.3, 1e-6),
+    ]
+    pairs = [counted.Agreement(*figure) for figure in figures]
+    text = counted.agreement(results, pairs)
+    told = text.partition("Nsight Compute. ")[2].partition("\n")[0]
+    assert told == (
+        "1 of 3 rows that both counted are compared, by 1 of 5 figures. "
+        "Left out: figures that are 0 on both sides (1), fractions of rows under 20.0 us (1), "
+        "fractions below 5% on both sides (1), "
+        "counts of less than 0.1% of the counter's largest (1)."
+    )
+    assert list(table_rows(text)) == ["counter", ":--", "`dram_bytes`"]
+
+
+def test_a_row_of_several_profiles_is_that_of_the_one_for_these_rows(tmp_path):
+    """The order of files does not matter."""
+    rows = [limited.row(name) for name in ("first", "second")]
+    found = load_results(suite.write(tmp_path / "study.json", limited.document(*rows)))
+    for name, commit, count in (("own", "abc", 2), ("other", "def", 1)):
+        document = limited.document(*rows[:count], roofs=[], git_commit=commit, counters="Nsight")
+        for row in document["benchmarks"]:
+            row["dram_bytes"] = float(count)
+        found += load_results(suite.write(tmp_path / f"{name}.json", document))
+    for results in (found, found[::-1]):
+        measured = prediction.counterpart(found[0], results)
+        assert [row.dram_bytes for row in measured.values()] == [2, 2]
 
 
 def test_what_one_side_alone_saw_disagrees(agreement):
@@ -123,7 +186,7 @@ def test_what_one_side_alone_saw_disagrees(agreement):
 def test_rows_with_next_to_nothing_are_left_out(tmp_path):
     (results,) = load_results(suite.write(tmp_path / "study.json", limited.document()))
     figures = {"much": (1e9, 1e9), "little": (3e6, 2e6), "less": (9e4, 4e3)}
-    pairs = [counted.Agreement(row, "dram_bytes", *both) for row, both in figures.items()]
+    pairs = [counted.Agreement(row, "dram_bytes", *both, 1.0) for row, both in figures.items()]
     cells = table_rows(counted.agreement(results, pairs))["`dram_bytes`"]
     assert cells[1:] == ["2", "50%", "+50.0% in `little`"]
 

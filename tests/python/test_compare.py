@@ -153,6 +153,25 @@ def test_a_change_of_driver_is_noted_but_compared(compared):
     assert report["notes"] == ["driver_version: 13.0 in base, 12.9 in head"]
 
 
+WITH = {"hardware_counters": "CUPTI 13.0, 9 passes"}
+
+
+@pytest.mark.parametrize(
+    ("base", "head", "told"),
+    [
+        (WITH, {}, "CUPTI 13.0, 9 passes in base, none in head"),
+        ({"hardware_counters": "none: no CUPTI"}, WITH, "none: no CUPTI in base, CUPTI 13.0"),
+        (WITH, {"hardware_counters": "CUPTI 13.1, 8 passes"}, ""),
+        ({"hardware_counters": "none: no CUPTI"}, {}, ""),
+    ],
+)
+def test_counters_on_one_side_alone_are_noted(compared, base, head, told):
+    code, report = compared(document({"x": 1.0}, **base), document({"x": 1.0}, **head))
+    assert code == 0
+    assert len(report["notes"]) == bool(told)
+    assert all(note.startswith(f"hardware_counters: {told}") for note in report["notes"])
+
+
 def test_other_suites_compare(data, capsys):
     file = str(data / "foreign.json")
     assert main(["compare", file, file]) == 0

@@ -87,6 +87,32 @@ def test_roofs_say_where_they_are_best_and_how_far_below_the_datasheet(table):
     assert said == ""
 
 
+def test_the_roof_of_l2_is_the_row_that_limits_are_of(table):
+    """The row that reads fastest has a part of it from L1."""
+    roofs = limited.roof_rows()
+    slow, fast = [row for row in roofs if row["name"].startswith("roof/l2_read/")]
+    slow["l2_bytes"], fast["l2_bytes"] = 6.2e9, 5.1e9
+    found = table_rows(table(limited.document(*rows(), roofs=roofs), "roof")[0])
+    assert found["`l2_read` (ceiling)"][2:4] == ["6200 GB/s", "mebibytes 1"]
+    assert found["`l2_read` (ceiling)"][5] == "L2 100%"
+
+
+def test_roofs_at_a_lower_clock_say_so(table):
+    roofs = limited.roof_rows()
+    clocks = {"fma": 1.93e9, "tf32": 1.8061e9, "bf16": 1.7501e9}
+    for row in roofs:
+        row["sm_clock_hz"] = clocks.get(row["name"].split("/")[1], 1.98e9)
+        if "/bf16/" in row["name"]:
+            row["throttled"] = 1.0
+    document = limited.document(*rows(), roofs=roofs, sm_clock_max_hz="1980000000")
+    text, _ = table(document, "roof")
+    found = table_rows(text)
+    assert found["`tf32` (ceiling, tf32)"][2] == "480 TFLOP/s†"
+    assert found["`fma` (ceiling)"][2] == "65.0 TFLOP/s"  # 97.5 %
+    told = "- † `tf32`, `bf16`: at 1750 to 1806 MHz of 1980, as under a power limit"
+    assert [line for line in text.splitlines() if line.startswith("- ")] == [told]
+
+
 def test_what_is_above_a_limit_is_said(table):
     roofs = limited.roof_rows(fma=70e12)
     work = rows()

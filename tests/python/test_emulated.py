@@ -332,6 +332,25 @@ def test_kernels_share_panels_that_are_alike_and_tell_what_they_take(figures, tm
     ]
 
 
+def test_a_launch_in_clusters_is_marked_at_its_own_occupancy(figures, tmp_path):
+    document = emulated.document()
+    for row in document["benchmarks"]:
+        if row["name"].startswith("smem_layout/row_column/"):
+            row["theoretical_occupancy"] = 0.9394
+        if row["name"].startswith("smem_layout/row_column_padded/"):
+            row.pop("theoretical_occupancy", None)  # then the curve tells it
+    emulated.write(tmp_path)
+    suite.write(tmp_path / "study.json", document)
+    made, _ = figures(tmp_path)
+    axes = made["smem_layout-occupancy"].axes
+    told = {panel.texts[0].get_text(): panel.texts[1].get_text() for panel in axes[::2]}
+    assert told["row_column"].endswith("94% in its clusters, 100% without")
+    at = list(told).index("row_column")
+    for panel in axes[2 * at : 2 * at + 2]:
+        assert [float(line.get_ydata()[0]) for line in panel.lines] == [93.94]
+    assert sum("100%" in text and "clusters" not in text for text in told.values()) == len(told) - 1
+
+
 def test_without_details_the_rest_is_drawn(tmp_path, capsys):
     file = emulated.write(tmp_path / "in", with_details=False)
     assert main(["plot", str(file), "--output", str(tmp_path / "out")]) == 0

@@ -600,10 +600,34 @@ def test_the_roof_of_l2_is_set_beside_what_l2_gave(draw):
         if row["name"].startswith("roof/l2_read/"):
             row["l2_bytes"] = row["bytes_per_second"] * row["median_seconds"] * 0.8
     figures, _ = draw(document)
-    read, given, *_ = panels(figures["roofs"])["l2_read"].lines
+    found = panels(figures["roofs"])
+    given, read, *_ = found["l2_read"].lines
     assert list(given.get_xdata()) == list(read.get_xdata())
     assert list(given.get_ydata()) == pytest.approx([0.8 * y for y in read.get_ydata()])
-    assert "what L2 gave" in " ".join(texts(panels(figures["roofs"])["l2_read"]))
+    assert "● what came through L2, ○ what the kernel read" in texts(found["l2_read"])
+
+
+def test_the_bar_of_l2_is_what_came_through_it(draw):
+    document = insight.document()
+    for row in document["benchmarks"]:
+        if row["name"].startswith("roof/l2_read/"):
+            part = 0.6 if "mebibytes:16" in row["name"] else 0.9  # the fastest has most from L1
+            row["l2_bytes"] = row["bytes_per_second"] * row["median_seconds"] * part
+    figures, _ = draw(document)
+    chip = panels(figures["roofs"])["memory on the chip"]
+    assert chip.patches[0].get_width() == pytest.approx(8.45 * 0.875 * 0.9)
+    assert {"6.65 TB/s", "mebibytes 32"} <= set(texts(chip))
+
+
+def test_roofs_below_the_full_clock_are_marked(draw):
+    document = insight.document(sm_clock_max_hz="1980000000")
+    for row in document["benchmarks"]:
+        row["sm_clock_hz"] = 1.806e9 if "/tf32/" in row["name"] else 1.98e9
+    made = draw(document)[0]["roofs"]
+    assert {"400 TFLOP/s†", "800 TFLOP/s"} <= set(texts(panels(made)["arithmetic"]))
+    told = "† at 1806 MHz of 1980, as under a power limit"
+    assert told in [text.get_text() for text in made.texts]
+    assert overlaps(made) == []
 
 
 def test_roofs_of_an_old_file_have_no_sweep(draw):
@@ -677,4 +701,14 @@ def test_why_shows_the_row_of_a_sweep_in_which_the_idea_moves_something(draw):
     headline = "histogram/distributed/bins:256/keys:268435456/distribution:uniform"
     insight.row(document, f"{headline}/cluster:2")["distributed_requests"] = 0.0
     figures, _ = draw(document)
-    assert {"0 → 8.39 M", "distributed (cluster 4)"} <= set(texts(figures["histogram-why"].axes[0]))
+    moved, speeds = figures["histogram-why"].axes
+    assert {"0 → 8.39 M", "distributed (cluster 4)"} <= set(texts(moved))
+    assert "at cluster 4 (best: cluster 2, 532 GB/s)" in texts(speeds)
+    assert overlaps(figures["histogram-why"]) == []
+
+
+def test_why_says_nothing_of_the_best_where_it_shows_it(draw):
+    figures, _ = draw(only(insight.document(), "histogram"))
+    assert not any(
+        "best:" in text for axes in figures["histogram-why"].axes for text in texts(axes)
+    )

@@ -86,9 +86,12 @@ def test_existing_results_give_each_row_its_floor(runs, tmp_path, capsys):
     lines = capsys.readouterr().out.splitlines()
     assert lines == [
         "NVIDIA H200, cold cache, commit abc: 2 rows in 3 processes.",
-        "within 0.5%: 1 (50.0%)",
-        "within 1.0%: 1 (50.0%)",
-        "above 3.0%: 1",
+        "within 0.5% of their median: 1 (50.0%)",
+        "within 1.0% of their median: 1 (50.0%)",
+        "not within 3.0% of their median: 1",
+        "within 0.5% of each other: 1 (50.0%)",
+        "within 1.0% of each other: 1 (50.0%)",
+        "not within 3.0% of each other: 1",
         "in one process alone, and left out: 1",
         "floor   spread  time     noisiest rows",
         "4.00%   4.00%   10.0 us  noisy",
@@ -110,9 +113,22 @@ def test_a_slow_and_a_fast_process_spread_further_than_either_is_off(tmp_path, c
     (row,) = json.loads(output.read_text())["rows"].values()
     assert row["floor"] == pytest.approx(0.02)
     assert row["spread"] == pytest.approx(10.2 / 9.9 - 1)
-    assert "above 3.0%: 0" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "not within 3.0% of their median: 0" in out
+    assert "not within 3.0% of each other: 1" in out
     # What two of these processes differ by is noise.
     assert main(["compare", str(files[0]), str(files[2]), "--noise", str(output)]) == 0
+
+
+def test_two_processes_are_half_as_far_from_their_median_as_from_each_other(tmp_path, capsys):
+    files = [
+        str(suite.write(tmp_path / f"{us}.json", document({"x": timed(us)}))) for us in (10, 10.08)
+    ]
+    assert main(["noise", "--from", *files, "-o", str(tmp_path / "noise.json")]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert "within 0.5% of their median: 1 (100.0%)" in lines
+    assert "within 0.5% of each other: 0 (0.0%)" in lines
+    assert "within 1.0% of each other: 1 (100.0%)" in lines
 
 
 def test_a_program_is_run_in_fresh_processes(program, tmp_path, capsys):

@@ -228,6 +228,20 @@ def test_only_a_series_of_sizes_is_joined(figure):
     assert {tuple(line.get_xdata()) for line in joined} == {(0, 1, 2, 3, 4)}
 
 
+def test_an_odd_size_stands_beside_the_line(figure):
+    document = only(suite.document(), "sgemm")
+    odd = [dict(r) for r in document["benchmarks"] if "/m:2048/" in r["name"]]
+    for row in odd:
+        for key in ("name", "run_name"):
+            row[key] = row[key].replace(":2048", ":2047")
+    made, _ = figure({**document, "benchmarks": document["benchmarks"] + odd}, "sgemm-climb")
+    (panel,) = line_panels(made)
+    labels = [label.get_text() for label in panel.get_xticklabels()]
+    assert labels == ["512", "1024", "2048", "4096", "8192", "2047", "1000×3000×77"]
+    joined = [line for line in panel.lines if line.get_linestyle() == "--"]
+    assert {tuple(line.get_xdata()) for line in joined} == {(0, 1, 2, 3, 4)}
+
+
 def test_the_overview_names_every_rung_its_ceiling_is_for(figure):
     made, _ = figure(suite.document(), "overview")
     found = set(texts(made))

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """What the repository holds fits together: links, tables and figures are of the results in it."""
 
+import json
 import re
 import shutil
 from pathlib import Path
@@ -39,6 +40,19 @@ def test_tables_are_of_the_results(document, tmp_path):
     copy = shutil.copy(document, tmp_path)
     assert main(["table", str(ROOT / "results"), "--update", str(copy)]) == 0
     assert Path(copy).read_text(encoding="utf-8") == text, "ladder table results --update"
+
+
+def test_lines_in_the_documents_are_where_the_results_have_them():
+    details = json.loads((ROOT / "results/emulated-h200/details.json").read_text(encoding="utf-8"))
+    known = {
+        (f"{line['file']}:{line['line']}", line["space"], line["operation"], str(line["requests"]))
+        for line in details["lines"]
+    }
+    pattern = r"^(\w+\.cu:\d+) +(global|shared) +(\w+) +\d+ B +(\d+) requests"
+    text = (ROOT / "docs/emulator.md").read_text(encoding="utf-8")
+    shown = re.findall(pattern, text, re.MULTILINE)
+    assert shown
+    assert set(shown) <= known
 
 
 @pytest.mark.parametrize("figure", FIGURES, ids=lambda path: f"{path.parent.name}-{path.stem}")

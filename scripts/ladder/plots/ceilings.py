@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from ladder import roofs, units
 from ladder.catalogue import Rung
 from ladder.plots import quantities, style
-from ladder.study import Row, Study, describe
+from ladder.study import Row, Study, describe, own_speed, values_of
 
 _BAR, _LEAST_WIDTH, _TOP, _HEADER, _FOOT = 0.28, 2.4, 0.85, 0.4, 0.45  # inches
 _PANEL, _PANEL_TOP, _PANEL_FOOT, _LEFT, _BETWEEN = 1.9, 0.55, 0.6, 0.75, 0.85
@@ -38,8 +38,8 @@ class Roof:
     peak: float  # what the datasheet says, in the figure's unit; NaN where it does not
 
     def speed(self, row: Row) -> float:
-        """Speed in the figure's unit."""
-        return quantities.counter(row, self.quantity) / _QUANTITIES[self.quantity][0]
+        """Speed in the figure's unit; of `l2_read` that of what came through L2."""
+        return own_speed(row) / _QUANTITIES[self.quantity][0]
 
     @property
     def group(self) -> str:
@@ -64,13 +64,9 @@ class Roof:
                 found[float(value)] = row
         return dict(sorted(found.items())) if len(found) > 1 else {}
 
-    def through_l2(self, row: Row) -> float:
-        """Speed by the bytes that crossed L2, for the roof that is to be its; else NaN.
-
-        Where it is lower than the speed, L1 served the rest.
-        """
-        own = self.rung.name == "l2_read"
-        return quantities.counter(row, "l2_bytes") / row.seconds / 1e12 if own else math.nan
+    def asked(self, row: Row) -> float:
+        """Speed by what the kernel counts; beyond `speed` where L1 served a part of it."""
+        return quantities.counter(row, self.quantity) / _QUANTITIES[self.quantity][0]
 
 
 def roofs_of(study: Study) -> list[Roof]:
@@ -91,7 +87,7 @@ def draw(study: Study, found: list[Roof]) -> Figure:
     """Draw a bar a roof, in groups of one scale, and below them speeds along a roof's axis."""
     groups = [list(group) for _, group in groupby(found, key=lambda roof: roof.group)]
     names = [roof.rung.name for roof in found]
-    cells = {roof.rung.name: _cells(roof) for roof in found}
+    cells = {roof.rung.name: _cells(study, roof) for roof in found}
     left = 0.35 + style.widest(names)
     headers = ("speed", "of datasheet", "best at")
     wide = {header: [row[i] for row in cells.values()] for i, header in enumerate(headers)}
@@ -109,6 +105,8 @@ def draw(study: Study, found: list[Roof]) -> Figure:
         told.append("┊ the datasheet")
     about = f"{describe(study.results)}. {', '.join(told)}"
     figure = style.page(width, height, study.ladder.title, about)
+    if clocks := roofs.clocks(study.results, [roof.best for roof in found]):
+        style.legend(figure, [], f"{roofs.SLOW_MARK} at {clocks}, {roofs.SLOW_CLOCK}")
     top = height - _TOP
     for group in groups:
         body = _BAR * len(group)
@@ -130,15 +128,13 @@ def draw(study: Study, found: list[Roof]) -> Figure:
     return figure
 
 
-def _cells(roof: Roof) -> list[str]:
+def _cells(study: Study, roof: Roof) -> list[str]:
     """Texts right of a roof's bar."""
     _, unit = _QUANTITIES[roof.quantity]
     speed = roof.speed(roof.best)
     percent = units.percent(100 * speed / roof.peak) if roof.peak > 0 else ""
-    sweep = roof.best.sweep
-    if sweep and len(roof.rung.sweeps) == 1:
-        sweep = f"{roof.rung.sweep} {sweep}"
-    return [f"{units.number(speed)} {unit}", percent, sweep]
+    mark = roofs.SLOW_MARK if roofs.below_clock(study.results, roof.best) else ""
+    return [f"{units.number(speed)} {unit}{mark}", percent, values_of(roof.rung, roof.best)]
 
 
 def _column(axes: Axes, header: str, column: list[str], at: float) -> None:
@@ -186,13 +182,13 @@ def _line(axes: Axes, study: Study, roof: Roof, axis: str) -> None:
     found = roof.along(axis)
     shown, speeds = list(found), [roof.speed(row) for row in found.values()]
     axes.plot(shown, speeds, "o-", color=style.GPU_COLOURS[0], markersize=4)
-    counted = [roof.through_l2(row) for row in found.values()]
-    if any(speed > 0 for speed in counted):
+    asked = [roof.asked(row) for row in found.values()]
+    if asked != speeds:
         hollow = {"markerfacecolor": "white", "markersize": 4, "linewidth": 1}
-        axes.plot(shown, counted, "o--", color=style.PEER, **hollow)
-        key = "● what the kernel read, ○ what L2 gave of it"
+        axes.plot(shown, asked, "o--", color=style.PEER, **hollow)
+        key = "● what came through L2, ○ what the kernel read"
         style.note(axes, key, (1, 1), (0, 6), coordinates="axes fraction", ha="right")
-    axes.set(xscale="log", ylim=(0, 1.15 * max(speeds)))
+    axes.set(xscale="log", ylim=(0, 1.15 * max(*speeds, *asked)))
     axes.set_xticks(shown, [f"{value:.0f}" for value in shown])
     axes.set_xticks([], minor=True)
     axes.set_xlabel(_PANELS[axis])

@@ -71,8 +71,8 @@ def draw(figure: Figure, top: float, study: Study, row: list[Panel]) -> None:
 def _draw(axes: Axes, study: Study, panel: Panel) -> None:
     divisor, unit = study.unit
     colours = style.colours(study.ladder)
-    cases = study.facets[panel.facet]
-    series = sum(map(study.in_series, cases))  # they come first, and only they are joined
+    cases = sorted(study.facets[panel.facet], key=study.in_line, reverse=True)
+    series = sum(map(study.in_line, cases))  # they come first, and only they are joined
     ends: list[tuple[float, float, str, tuple | str]] = []
     for rung in study.rungs:
         colour = colours[rung.name]
@@ -85,7 +85,7 @@ def _draw(axes: Axes, study: Study, panel: Panel) -> None:
         axes.plot(speeds[:series], style.line_style(rung), linewidth=1.5, **look)
         axes.plot(range(series, len(cases)), speeds[series:], linestyle="none", **look)
         ends.append((*measured[-1], _line_name(rung), colour))
-        for points in _sweep(study, rung, cases).values():
+        for points in _sweep(study, rung, cases[:series]).values():
             axes.plot(*zip(*points, strict=True), color=colour, linewidth=0.6, alpha=0.5)
     ceilings = {case: study.ceiling(case) / divisor for case in study.cases}
     if any(f"{study.ladder.name}/{rung.name}" == study.ladder.ceiling for rung in study.rungs):
@@ -98,13 +98,15 @@ def _draw(axes: Axes, study: Study, panel: Panel) -> None:
     speeds = [study.speed(row) / divisor for row in study.rows if row.status == "ok"]
     speeds = [speed for speed in [*speeds, *ceilings.values()] if speed > 0]
     low, high = min(speeds) / 1.4, max(speeds) * 1.4  # the same in all panels
-    start = -0.5 - (0.3 if any(_sweep(study, rung, cases) for rung in study.rungs) else 0.0)
+    start = -0.5 - (
+        0.3 if any(_sweep(study, rung, cases[:series]) for rung in study.rungs) else 0.0
+    )
     axes.set(yscale="log", xlim=(start, len(cases) - 0.6), ylim=(low, high))
     axes.set_xlabel(" × ".join(study.shape_axes))
     style.category_ticks(axes, [study.label(case) for case in cases], panel.width)
     style.log_ticks(axes.yaxis)
     for rung in study.rungs:
-        _name_sweep(axes, _sweep(study, rung, cases), colours[rung.name])
+        _name_sweep(axes, _sweep(study, rung, cases[:series]), colours[rung.name])
     if panel.left == _BARE:
         axes.tick_params(axis="y", labelleft=False)
     else:

@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 
 from matplotlib.axes import Axes
@@ -25,46 +27,58 @@ _COLOURS = {
 }
 
 
-def chosen(tally: Tally, details: Details) -> list[tuple[list[str], list[Curves]]]:
-    """Return the headline's kernels as (rungs, curves), in one where their panels are alike."""
+@dataclass(frozen=True)
+class Kernels:
+    """Kernels whose panels are alike."""
+
+    names: list[str]
+    curves: list[Curves]  # of blocks without clusters
+    percent: float  # of the warps an SM holds, as launched, clusters and all
+
+
+def chosen(tally: Tally, details: Details) -> list[Kernels]:
+    """Return the headline's kernels, in one where their panels are alike."""
     by_row = {bare(curves.row): curves for curves in details.occupancy}
-    found: dict[tuple, tuple[list[str], list[Curves]]] = {}
+    found: dict[tuple, Kernels] = {}
     for rung, row in tally.shown:
         if curves := by_row.get(bare(row.name)):
-            dot = (curves.block_threads, _shared(curves) // 1024)
+            percent = 100 * row.theoretical_occupancy
+            percent = _alone(curves) if math.isnan(percent) else percent
+            dot = (curves.block_threads, _shared(curves) // 1024, percent)
             key = (curves.by_block, curves.by_shared, dot)
-            names, alike = found.setdefault(key, ([], []))
-            names.append(name_of(rung, row))
-            alike.append(curves)
+            kernels = found.setdefault(key, Kernels([], [], percent))
+            kernels.names.append(name_of(rung, row))
+            kernels.curves.append(curves)
     return list(found.values())
 
 
-def draw(tally: Tally, kernels: list[tuple[list[str], list[Curves]]]) -> Figure:
+def draw(tally: Tally, found: list[Kernels]) -> Figure:
     """Draw two panels for kernels that are alike; the dot is where they are launched."""
     each = _TITLE + _PANEL + _TICKS
-    height = _TOP + each * len(kernels) + _BOTTOM
+    height = _TOP + each * len(found) + _BOTTOM
     width = (style.PAGE - _LEFT - _BETWEEN - _RIGHT) / 2
     title = f"{tally.ladder.title}: occupancy"
     about = f"{describe(tally.results)}: percent of the warps an SM holds, by what limits them"
     figure = style.page(style.PAGE, height, title, about)
-    limits = [p.limiter for _, (c, *_) in kernels for p in (*c.by_block, *c.by_shared)]
+    all_curves = [kernels.curves[0] for kernels in found]
+    limits = [p.limiter for c in all_curves for p in (*c.by_block, *c.by_shared)]
     used = [(name, colour) for name, colour in _COLOURS.items() if name in limits]
     style.legend(figure, used, "● as launched")
     top = height - _TOP
-    for names, alike in kernels:
-        curves = alike[0]
+    for kernels in found:
+        curves = kernels.curves[0]
         bottom = top - _TITLE - _PANEL
         by_block = style.panel(figure, _LEFT, bottom, width, _PANEL)
-        _curve(by_block, curves.by_block, curves.block_threads, _launched(curves))
+        _curve(by_block, curves.by_block, curves.block_threads, kernels.percent)
         by_block.set_xticks(range(0, 1025, 128))
         by_shared = style.panel(figure, _LEFT + width + _BETWEEN, bottom, width, _PANEL)
-        _curve(by_shared, curves.by_shared, _shared(curves), _launched(curves))
+        _curve(by_shared, curves.by_shared, _shared(curves), kernels.percent)
         kib = range(0, int(max((p.size for p in curves.by_shared), default=0)) + 1, 32 * 1024)
         by_shared.set_xticks(kib, [f"{size // 1024}" for size in kib])
         look = {"coordinates": "axes fraction", "size": style.NORMAL}
-        told = _several(names, style.PAGE - _LEFT - _RIGHT)
+        told = _several(kernels.names, style.PAGE - _LEFT - _RIGHT)
         style.note(by_block, told, (0, 1), (0, 21), **look, color="black", weight="bold")
-        style.note(by_block, _resources(alike), (0, 1), (0, 8), **look)
+        style.note(by_block, _resources(kernels), (0, 1), (0, 8), **look)
         top -= each
     by_block.set_xlabel("threads a block")
     by_shared.set_xlabel("KiB of shared memory a block")
@@ -75,20 +89,21 @@ def _shared(curves: Curves) -> float:
     return curves.static_shared_bytes + curves.dynamic_shared_bytes
 
 
-def _launched(curves: Curves) -> float:
-    """Occupancy in percent of the kernel as it is launched."""
+def _alone(curves: Curves) -> float:
+    """Occupancy in percent of the kernel's blocks as they are launched, but in no clusters."""
     wanted = curves.block_threads
     return 100 * min(curves.by_block, key=lambda point: abs(point.size - wanted)).occupancy
 
 
-def _resources(alike: list[Curves]) -> str:
+def _resources(kernels: Kernels) -> str:
     """Tell what kernels take as they are launched, and how full that makes an SM."""
-    registers = _span([curves.registers for curves in alike], "{:.0f}".format)
-    shared = _span([_shared(curves) for curves in alike], units.kibibytes)
-    percent = units.percent(_launched(alike[0]))
-    return (
-        f"{registers} registers, {alike[0].block_threads:.0f} threads, {shared} shared: {percent}"
-    )
+    curves = kernels.curves[0]
+    registers = _span([curves.registers for curves in kernels.curves], "{:.0f}".format)
+    shared = _span([_shared(curves) for curves in kernels.curves], units.kibibytes)
+    percent, alone = units.percent(kernels.percent), units.percent(_alone(curves))
+    if percent != alone:
+        percent += f" in its clusters, {alone} without"
+    return f"{registers} registers, {curves.block_threads:.0f} threads, {shared} shared: {percent}"
 
 
 def _span(values: list[float], spell: Callable[[float], str]) -> str:

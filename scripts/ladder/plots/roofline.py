@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 from ladder import roofs, units
 from ladder.plots import quantities, slopes, style
-from ladder.study import Row, Study, describe
+from ladder.study import Row, Study, describe, own_speed
 
 _LEFT, _HEIGHT, _LEAST_WIDTH = 0.75, 4.6, 4.0  # inches, of the axes
 _ONE_WAY = 0.1  # share of writes in the traffic of DRAM up to which its roof is that of reads
@@ -41,7 +41,7 @@ class Roof:
 def memory_roofs(study: Study, measured: dict[str, Row]) -> list[Roof]:
     """Return one roof a level of memory, of DRAM that which fits the ladder's traffic."""
     copies = [name for name in ("memcpy", "dram_copy") if name in measured]
-    copies.sort(key=lambda name: -roofs.speed(measured[name]))
+    copies.sort(key=lambda name: -own_speed(measured[name]))
     fits = [*copies, "dram_read"] if _writes(study) else ["dram_read", *copies]
     wanted = {"DRAM": fits, "L2": ["l2_read"], "shared memory": ["shared_memory"]}
     chosen = {
@@ -67,7 +67,7 @@ def _arithmetic(study: Study, measured: dict[str, Row]) -> list[Roof]:
 
 def _roof(study: Study, row: Row, level: str) -> Roof:
     sheet = roofs.datasheet(study.results.gpu)
-    return Roof(row.rung, roofs.speed(row), sheet.peak(row.rung) if sheet else math.nan, level)
+    return Roof(row.rung, own_speed(row), sheet.peak(row.rung) if sheet else math.nan, level)
 
 
 def intensities(row: Row) -> dict[str, float]:

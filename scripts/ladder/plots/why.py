@@ -14,7 +14,7 @@ from matplotlib.lines import Line2D
 from ladder import units
 from ladder.catalogue import Rung
 from ladder.plots import quantities, style
-from ladder.study import Row, Study, describe, name_of
+from ladder.study import Row, Study, describe, name_of, values_of
 
 _TOP, _ROW, _BOTTOM = 1.15, 0.76, 0.15  # inches, from the top down
 _LEFT, _TEXT, _GAP, _TRACK = 0.2, 2.9, 0.25, 1.7  # inches, from left to right
@@ -31,6 +31,7 @@ class Step:
     rung: Rung
     row: Row
     below: Row | None
+    best: Row | None = None  # of the rung, where that is another row of its sweep
 
     @property
     def after(self) -> float:
@@ -61,9 +62,12 @@ def steps(study: Study) -> list[Step]:
     for rung in study.rungs:
         row = study.ok(rung, study.headline)
         if row and rung.role == "step" and not rung.precision:
-            if rung.sweeps and quantities.counter(row, rung.moves) == 0:
-                row = _moving(study, rung) or row
-            found.append(Step(rung, row, study.below(rung, study.headline)))
+            below = study.below(rung, study.headline)
+            idle = rung.sweeps and quantities.counter(row, rung.moves) == 0
+            if idle and (moving := _moving(study, rung)):
+                found.append(Step(rung, moving, below, best=row))
+            else:
+                found.append(Step(rung, row, below))
     return found if any(not math.isnan(step.after) for step in found) else []
 
 
@@ -186,6 +190,13 @@ def _speeds(axes: Axes, study: Study, found: list[Step]) -> None:
     for y, (step, speed) in enumerate(zip(found, speeds, strict=True)):
         below = study.speed(step.below) / divisor if step.below else math.nan
         _arrow(axes, y + 0.14, below, speed, colours[step.rung.name])
+        if step.best:
+            shown, best = (values_of(step.rung, row) for row in (step.row, step.best))
+            highest = units.number(study.speed(step.best) / divisor)
+            room = axes.figure.get_size_inches()[0] * (1 - axes.get_position().x0) - _LEFT
+            told = style.fit(f"at {shown} (best: {best}, {highest} {unit})", room, style.SMALL)
+            box = {"facecolor": "white", "edgecolor": "none", "pad": 1}  # over the ceiling's line
+            style.note(axes, told, (0, y), (0, 10), color="black", bbox=box)
         look = {"coordinates": ("axes fraction", "data"), "ha": "right", "va": "center"}
         look |= {"size": style.NORMAL, "color": "black"}
         style.note(axes, units.number(speed), (1, y + 0.14), (right[0], 0), **look)
