@@ -11,9 +11,11 @@
 namespace ladders {
 namespace {
 
-/// The value of --name=value, if `argument` is that flag.
+/// The value of --name=value, if `argument` is that flag. Throws UsageError if it has none.
 std::optional<std::string> value_of(const std::string& argument, const std::string& name) {
   const std::string prefix = "--" + name + "=";
+  if (argument == prefix || argument + "=" == prefix)
+    throw UsageError(argument + " needs a value: " + prefix + "...");
   if (argument.rfind(prefix, 0) != 0) return std::nullopt;
   return argument.substr(prefix.size());
 }
@@ -157,7 +159,8 @@ void print_help() {
       kEmulated ? "small" : "full");
   std::printf(
       kEmulated
-          ? "  --gpu=NAME             the GPU to emulate (h200)\n"
+          ? "  --gpu=NAME             the GPU to emulate (h200): t4, a100, a10, rtx3090, l4,\n"
+            "                         l40s, rtx4090, h100, h200, b200, rtx5090\n"
             "  --per_line             print the requests of each source line after each row\n"
             "  --details_out=FILE     the same and occupancy curves as JSON\n"
             "  --check                look for races, unwritten memory, accesses out of bounds\n"

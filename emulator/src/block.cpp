@@ -65,14 +65,14 @@ void Block::run(std::uint64_t number) {
   if (launch_->order == Order::reverse) std::ranges::reverse(warp_order_);
   if (launch_->order == Order::random) random_.seed(static_cast<unsigned>(number));
   visitor_ = {};
+  unwritten_.reset();
 
   while (live_ > 0) {
     if (launch_->failed) throw Fault{};  // elsewhere
     if (launch_->order == Order::random) std::ranges::shuffle(warp_order_, random_);
     changed_ = false;
     const unsigned before = live_;
-    bool ran = false;
-    for (const unsigned w : warp_order_) ran |= run_warp(w);
+    const bool ran = run_warps();
     if (live_ == 0) break;
     const bool arrived = release_block_barrier() || release_cluster_barrier();
     if (!ran && !arrived)

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <random>
 #include <string>
 #include <vector>
@@ -89,6 +90,7 @@ class Block final : private WarpListener {
 
   // warps
   std::span<Lane> warp(unsigned w);
+  bool run_warps();
   bool run_warp(unsigned w);
   bool resume_ready(std::span<Lane> lanes);
   bool replay(std::span<Lane> lanes, bool all);
@@ -150,6 +152,9 @@ class Block final : private WarpListener {
 
   SharedMemory shared_;
   Buffer* last_buffer_ = nullptr;
+  // The first read of shared memory that nobody had written. Others may write it before their next
+  // barrier: then it is a race, which names the store too, and is the fault that is reported.
+  std::optional<Fault> unwritten_;
   // The last access that another block of the cluster made to this one since their last barrier.
   struct Visitor {
     std::string who;

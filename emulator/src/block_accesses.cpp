@@ -229,10 +229,12 @@ void Block::check_shared(std::uint64_t pc, Event event, const Request& request) 
     const std::string name(emulator::name(operation(event)));
     if (const auto why = shared_.out_of_bounds(offset, request.bytes); !why.empty())
       throw fault("out-of-bounds shared " + name + " " + why, lane, pc);
-    if (operation(event) != Operation::store && !shared_.written(offset, request.bytes))
-      throw fault("uninitialised shared memory: " + name + " of " + shared_.variable(offset) +
-                      ", which nobody in the block has written",
-                  lane, pc);
+    if (operation(event) != Operation::store && !unwritten_ &&
+        !shared_.written(offset, request.bytes))
+      unwritten_ =
+          fault("uninitialised shared memory: " + name + " of " + shared_.variable(offset) +
+                    ", which nobody in the block has written yet",
+                lane, pc);
     check_race(pc, event, offset, request.bytes, lane, *this);
   });
 }
@@ -260,6 +262,7 @@ void Block::check_race(std::uint64_t pc, Event event, std::size_t offset, unsign
   const char* who = other_rank != rank_ ? "between blocks of the cluster"
                     : race->thread % kMaxThreads / 32 == current_warp_ ? "inside a warp"
                                                                        : "between warps";
+  unwritten_.reset();
   throw fault(std::string("shared-memory race ") + who + ": " + race->what + " of " +
                   owner.shared_.variable(offset) + " with " +
                   (other_rank == rank_ ? thread(other_lane) : other.where(other_lane)) + " at " +

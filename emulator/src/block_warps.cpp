@@ -29,6 +29,18 @@ std::span<Lane> Block::warp(unsigned w) {
   return std::span(lanes_).subspan(w * 32, std::min<std::size_t>(32, lanes_.size() - w * 32));
 }
 
+// Runs each warp once. True if any of them got on.
+bool Block::run_warps() {
+  bool got_on = false;
+  try {
+    for (const unsigned w : warp_order_) got_on |= run_warp(w);
+  } catch (const Fault&) {
+    if (!unwritten_) throw;  // else it may come of what was read
+  }
+  if (unwritten_) throw *unwritten_;
+  return got_on;
+}
+
 // Runs the lanes of a warp until each of them waits or has exited, or they have been at it for
 // long. True if any of them got on.
 bool Block::run_warp(unsigned w) {

@@ -6,12 +6,14 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <regex>
 #include <tuple>
 #include <vector>
 
 #include "cuda_check.hpp"
 #include "emulator/report.hpp"
 #include "ladder.hpp"
+#include "launch.hpp"
 #include "study.hpp"
 
 namespace ladders {
@@ -61,7 +63,6 @@ struct Settings {
 };
 
 Study& study() {
-  allocation_granularity = 1;
   emulator::options().gpu = &small_gpu();
   static Study study(Device::open(0), {});
   return study;
@@ -184,6 +185,35 @@ INSTANTIATE_TEST_SUITE_P(Emulated, EveryKernel, testing::ValuesIn(kernel_rungs()
                          [](const auto& info) {
                            return info.param.ladder->name + "_" + info.param.rung->name;
                          });
+
+__global__ void without_bounds_test(char* out) { out[threadIdx.x] = 1; }
+
+// What a ladder's problem allocates ends where its last element does.
+TEST(Emulated, ARungWithoutItsBoundsTestIsReported) {
+  const std::regex reported(R"(out-of-bounds global store.* of a buffer of \d+; kernel .*without)"
+                            R"(_bounds_test.* at counted_rungs_test\.cpp:\d+, block .* thread )");
+  for (const Ladder& ladder : catalogue()) {
+    Rung wrong = ladder.rungs.at(0);
+    wrong.hardware_only = {};
+    wrong.choose = [](const Case&) {
+      return Implementation{.launch = [](const LaunchPlan&, Problem& problem, cudaStream_t stream) {
+        const auto [data, bytes] = problem.output();
+        const Settings settings(emulator::Order::forward, 0, true);
+        launch({.grid = 1, .block = 64}, stream, without_bounds_test,
+               static_cast<char*>(data) + bytes - 1);
+      }};
+    };
+    Row row = rows(ladder, Shapes::small).at(0);
+    row.rung = &wrong;
+    SCOPED_TRACE(row.name());
+    try {
+      study().verify(row);
+      ADD_FAILURE() << "passed verification";
+    } catch (const std::runtime_error& error) {
+      EXPECT_TRUE(std::regex_search(error.what(), reported)) << error.what();
+    }
+  }
+}
 
 TEST(Emulated, CountsAreSeen) { EXPECT_TRUE(emulator::counted()); }
 

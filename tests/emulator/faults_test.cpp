@@ -344,6 +344,30 @@ __global__ void race_of_narrow_and_wide(int* data) {
 }
 TEST(Faults, RaceOfNarrowAndWide) { EXPECT_FAULT(race_of_narrow_and_wide, "race between warps"); }
 
+// Whichever warp is first reads what nobody has written yet; who writes it then is to be named.
+__global__ void tile_without_barrier(int* data) {
+  __shared__ int tile[32][32];
+  tile[threadIdx.y][threadIdx.x] = 1;                  // fault
+  data[threadIdx.x] = tile[threadIdx.x][threadIdx.y];  // fault
+}
+TEST(Faults, TileWithoutBarrier) {
+  const std::string other = R"( of tile with thread \(\d+, \d+, 0\) at faults_test\.cpp:\d+;)";
+  EXPECT_FAULT(tile_without_barrier,
+               "race between warps: (write after read|read after write)" + other, {1, {32, 32}});
+}
+
+// What was read leads on to another fault, before anybody has stored.
+__global__ void index_without_barrier(int* data) {
+  __shared__ int index;
+  if (threadIdx.x == 63) data[kInts + index] = 1;  // fault
+  if (threadIdx.x == 0) index = 0;
+}
+TEST(Faults, IndexWithoutBarrier) {
+  EXPECT_FAULT(index_without_barrier,
+               "^(uninitialised shared memory: load of index, which nobody in the block has "
+               "written yet|shared-memory race between warps: read after write of index)");
+}
+
 // ---- shared memory that nobody wrote
 
 __global__ void uninitialised_static(int* data) {

@@ -1,5 +1,6 @@
 # Does what docs/emulator.md tells newcomers to do, with its own text: the program and the
-# CMakeLists.txt of "A kernel of your own" must build and print what stands there.
+# CMakeLists.txt of "A kernel of your own" must build and print what stands there; and the program
+# must say what is wrong with a kernel that is.
 cmake_minimum_required(VERSION 3.24)
 
 file(READ ${ROOT}/docs/emulator.md page)
@@ -43,3 +44,25 @@ execute_process(COMMAND ${SCRATCH}/build/mine
 if(NOT status EQUAL 0 OR NOT printed STREQUAL expected)
   message(FATAL_ERROR "it ended with ${status} and printed\n${printed}instead of\n${expected}")
 endif()
+
+# The program with `right` replaced, and `first` done first, must end with 1 and that complaint.
+function(expect_fault right wrong first complaint)
+  string(REPLACE "${right}" "${wrong}" faulty "${program}")
+  if(faulty STREQUAL program)
+    message(FATAL_ERROR "the program has no ${right}")
+  endif()
+  string(REPLACE "int main() {\n" "int main() {\n  ${first}\n" faulty "${faulty}")
+  file(WRITE ${SCRATCH}/mine.cpp "${faulty}")
+  run(${CMAKE_COMMAND} --build build)
+  execute_process(COMMAND ${SCRATCH}/build/mine
+    OUTPUT_VARIABLE printed ERROR_VARIABLE said RESULT_VARIABLE status)
+  if(NOT status EQUAL 1 OR NOT printed STREQUAL "" OR NOT said MATCHES "${complaint}")
+    message(FATAL_ERROR "it ended with ${status}, printed\n${printed}and said\n${said}"
+      "instead of\n${complaint}")
+  endif()
+endfunction()
+set(who "mine.cpp:[0-9]+, block .0, 0, 0. thread .[0-9]+, [0-9]+, 0.\n$")
+expect_fault("in[" "in[1 + " ""
+  "^out-of-bounds global load.*kernel transpose.* at ${who}")
+expect_fault("__syncthreads();" "" "emulator::options().check = true;"
+  "^shared-memory race .* of tile with thread .*kernel transpose.* at ${who}")
