@@ -11,9 +11,10 @@ from ladder.study import Row
 from ladder.tally import per_request
 
 RESOURCES = ("registers", "shared", "occupancy")
-LIMITED_BY = "limited by"
+LIMITED_BY, OCCUPANCY_LIMITED_BY = "limited by", "occupancy limited by"  # of speed, of warps
+TRIPLE = " / ".join(OPERATIONS)  # what the cells of `triple` are
 _TEXT = {"rung", "idea", "ladder", "case", "best rung", "best at", "benchmark", "note", "counter"}
-_TEXT |= {LIMITED_BY, "why not", "waits for", "largest difference"}
+_TEXT |= {LIMITED_BY, OCCUPANCY_LIMITED_BY, "why not", "waits for", "largest difference"}
 
 
 def table(lines: list[dict[str, str]]) -> str:
@@ -27,9 +28,9 @@ def table(lines: list[dict[str, str]]) -> str:
 
 
 def triple(row: Row, space: str) -> str:
-    """Write transactions a request of loads, stores and atomics; a dash where there are none."""
+    """Write transactions a request by `TRIPLE`; a dash where there are none."""
     values = [per_request(row, space, operation) for operation in OPERATIONS]
-    cells = [f"{value:.3g}" if value == value else "–" for value in values]
+    cells = [units.count(value) or "–" for value in values]
     return " / ".join(cells) if any(value == value for value in values) else ""
 
 

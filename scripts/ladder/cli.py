@@ -10,6 +10,7 @@ import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NoReturn
 
 from ladder import errors, files
 from ladder.errors import IncomparableError, LadderError, LostError
@@ -54,7 +55,7 @@ def _plot(options: argparse.Namespace) -> int:
     from ladder import plots  # matplotlib takes a second to load
 
     results = _selected(options)
-    for path in plots.draw(results, options.output, options.format, _warn):
+    for path in plots.draw(results, options.output, options.format, _note):
         print(path)
     return errors.OK
 
@@ -65,16 +66,19 @@ def _table(options: argparse.Namespace) -> int:
     if options.update and options.format != "markdown":
         raise LadderError(f"--update writes Markdown, not --format {options.format}")
     results = _selected(options)
-    for result in results:
-        if result.source == "timed":
-            for problem in limits.problems(result):
-                _warn(f"{describe(result)}: {problem}")
+    shown, text = [options.ladder], ""
     if options.update:
-        table.update(options.update, results, options.ladder)
+        shown = table.update(options.update, results, options.ladder)
     elif options.format == "markdown":
-        sys.stdout.write(table.markdown(results, options.ladder))
+        text = table.markdown(results, options.ladder)
     else:
-        sys.stdout.write(table.tidy(results, options.format, options.ladder))
+        text = table.tidy(results, options.format, options.ladder)
+    sys.stdout.write(text)
+    sys.stdout.flush()
+    for result in results:  # once the tables are written: an error comes alone
+        if result.source == "timed":
+            for problem in limits.problems(result, table.ladders(result, shown)):
+                _note(f"{describe(result)}: {problem}")
     return errors.OK
 
 
@@ -159,6 +163,8 @@ def _predict(options: argparse.Namespace) -> int:
     counters = [r for r in load_results(options.counters) if r.source == "counters"]
     if not counters:
         raise LadderError(f"{options.counters}: no hardware counters")
+    for result in emulated:
+        prediction.check_gpu(result, counters)
     if options.update:
         results = [*emulated, *counters]
         table.update(options.update, results, "prediction", options.differences)
@@ -195,12 +201,27 @@ def _keep(pattern: re.Pattern[str] | None, *sides: list[Results]) -> list[list[R
     return kept
 
 
-def _warn(message: str) -> None:
-    print(f"ladder: {message}", file=sys.stderr)
+def _note(message: str) -> None:
+    print(f"ladder: note: {message}", file=sys.stderr)
+
+
+class _Parser(argparse.ArgumentParser):
+    """Tells what is wrong with its arguments in one line, like every other error."""
+
+    def parse_known_args(self, args=None, namespace=None):
+        """Refuse what is unknown here, where the command is known whose help tells more."""
+        found, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            self.error(f"unrecognized arguments: {' '.join(unknown)}")
+        return found, unknown
+
+    def error(self, message: str) -> NoReturn:
+        """Exit with 2."""
+        self.exit(errors.USAGE, f"ladder: error: {message} (see {self.prog} --help)\n")
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="ladder",
         description="Plots, tables and comparisons of ladder results (Google Benchmark JSON).",
         epilog=_EPILOG,

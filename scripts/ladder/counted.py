@@ -75,10 +75,10 @@ def _line(row: Row) -> dict[str, str]:
         "DRAM, × algorithm": _times(row, row.dram_bytes),
         "L2, × algorithm": _times(row, row.l2_bytes),
         **{
-            f"{space} {unit} a request, ld / st / at": cells.triple(row, space)
+            f"{space} {unit} a request, {cells.TRIPLE}": cells.triple(row, space)
             for space, unit in SPACES.items()
         },
-        "active lanes": f"{row.active_lanes:.3g}" if row.active_lanes == row.active_lanes else "",
+        "active lanes": units.count(row.active_lanes),
         "issue slots": units.percent(100 * row.issue_utilisation),
         "waits for": f"{stall} {units.percent(100 * share)}" if stall else "",
         "registers": registers,

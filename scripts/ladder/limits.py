@@ -42,7 +42,7 @@ the roofs of DRAM, L2 and shared memory were not measured, nothing is called iss
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from ladder import roofs, units
@@ -202,13 +202,17 @@ class Limits:
         return copy
 
 
-def problems(results: Results) -> list[str]:
-    """Name what is above a limit: rows, by speed or by counters, and roofs above a datasheet."""
+def problems(results: Results, ladders: Collection[str] | None = None) -> list[str]:
+    """Name what is above a limit: rows, by speed or by counters, and roofs above a datasheet.
+
+    Of `ladders` alone, by their names; by default of all that have rows.
+    """
+    names = set(results.rows["ladder"] if ladders is None else ladders)
     limits = Limits(results)
-    return roofs.problems(results) + [
+    return roofs.problems(results, names) + [
         f"{row.name}: {', '.join(found)} of its limit"
         for row in results.rows.itertuples(index=False)
-        if row.status == "ok" and (found := limits.impossible(row))
+        if row.ladder in names and row.status == "ok" and (found := limits.impossible(row))
     ]
 
 

@@ -57,8 +57,8 @@ def run(program: Path, processes: int, flags: Sequence[str], folder: Path) -> li
         with _terminable():
             for number in range(1, processes + 1):
                 path = folder / f"{number}.json"
-                print(f"ladder: process {number} of {processes}", file=sys.stderr, flush=True)
-                code = _attend([str(program.resolve()), *flags, f"--benchmark_out={path}"])
+                command = [str(program.resolve()), *flags, f"--benchmark_out={path}"]
+                code = _attend(command, f"ladder: process {number} of {processes}")
                 if not path.exists():
                     print(f"ladder: it ended with {code} and left no results", file=sys.stderr)
                     break
@@ -70,10 +70,11 @@ def run(program: Path, processes: int, flags: Sequence[str], folder: Path) -> li
     return found
 
 
-def _attend(command: Sequence[str]) -> int:
-    """Run a command to its end, or end it when interrupted."""
+def _attend(command: Sequence[str], told: str) -> int:
+    """Run a command to its end, or end it when interrupted; `told` is said once it has started."""
     with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:
         try:
+            print(told, file=sys.stderr, flush=True)
             return process.wait()
         except KeyboardInterrupt:
             process.terminate()
@@ -99,7 +100,10 @@ def noise(paths: Iterable[str | PathLike[str]], pattern: re.Pattern[str] | None 
         IncomparableError: they are of different GPUs, commits, cache modes or builds, or not timed.
         LadderError: there are fewer than two, or no row is in two of them.
     """
+    paths = list(paths)
     runs = {path: _only(path) for path in files.find(paths)}
+    if len(runs) < 2 and len(paths) > 1:
+        raise LadderError(f"{paths[0]}: the same file twice")
     if len(runs) < 2:
         raise LadderError("noise is what differs between results: it takes two files or more")
     first, *others = runs

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ladder import errors, files
-from ladder.errors import LadderError, ResultError
+from ladder.errors import IncomparableError, LadderError, ResultError
 from ladder.results import OPERATIONS, SPACES, Results
 from ladder.study import Row
 from ladder.tally import bare, total
@@ -108,7 +108,8 @@ def worst(rows: list[Prediction], space: str) -> Pair | None:
 def counterpart(emulated: Results, results: list[Results]) -> dict[str, Row]:
     """Return the hardware's rows for the GPU that was modelled or timed, by bare name.
 
-    A row of several profiles is that of the profile with most of the rows asked for.
+    Empty where none are of that GPU; a profile that does not name its GPU may be. A row of several
+    profiles is that of the profile with most of the rows asked for.
     """
     names = set(map(bare, emulated.rows["name"]))
     profiles = [r for r in results if r.source == "counters" and r.gpu in ("", emulated.gpu)]
@@ -119,6 +120,14 @@ def counterpart(emulated: Results, results: list[Results]) -> dict[str, Row]:
         for row in profile.rows.itertuples(index=False)
         if row.status == "ok"
     }
+
+
+def check_gpu(emulated: Results, counters: list[Results]) -> None:
+    """Raise IncomparableError where all counters are of other GPUs than the modelled one."""
+    counted = {r.gpu for r in counters}
+    if not counted & {"", emulated.gpu}:
+        model, others = emulated.gpu or "an unknown GPU", " and ".join(sorted(counted))
+        raise IncomparableError(f"emulated {model}, counted on {others}: not the same GPU")
 
 
 def predict(

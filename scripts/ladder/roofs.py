@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, fields
 from functools import cache
 from pathlib import Path
@@ -88,18 +88,20 @@ def percent_of_peak(results: Results, row: Row) -> float:
     return 100 * own_speed(row) / sheet.peak(row.rung) if sheet else math.nan
 
 
-def problems(results: Results) -> list[str]:
-    """Name the rows that beat their ceiling, and the measured roofs above their datasheet.
+def problems(results: Results, ladders: Collection[str]) -> list[str]:
+    """Name the rows of these ladders that beat their ceiling, and roofs above their datasheet.
 
     Either is a fault of the accounting, or of a GPU that ran above its boost clock.
     """
     found = [
         f"{row.name}: {study.percent(row):.1f}% of its ceiling {study.ladder.ceiling}"
         for study in studies(results)
+        if study.ladder.name in ladders
         for row in study.rows
         if row.status == "ok" and study.above_roof(row)
     ]
     for row in measured(results).values():
-        if (percent := percent_of_peak(results, row)) > ABOVE_ROOF_PERCENT:
+        percent = percent_of_peak(results, row)
+        if row.ladder in ladders and percent > ABOVE_ROOF_PERCENT:
             found.append(f"{row.name}: {percent:.1f}% of the datasheet's peak")
     return found

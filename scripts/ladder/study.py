@@ -14,8 +14,11 @@ from ladder.results import Results
 # A roof is itself measured, so a row counts as above it only beyond the roof's own noise.
 ABOVE_ROOF_PERCENT = 101.0
 
+# One of less than ten launches is mostly launch, whose time differs by a few percent of the whole.
+SHORT_LAUNCHES, ABOVE_SHORT_PERCENT = 10, 105.0
+
 # What was predicted of shared memory, and the slow-down against the fastest step.
-PREDICTION = ("wavefronts, store / load", "slow-down, predicted", "slow-down, measured")
+PREDICTION = ("wavefronts, load / store", "slow-down, predicted", "slow-down, measured")
 
 Row = Any  # a named tuple of one DataFrame row
 
@@ -92,20 +95,30 @@ class Study:
 
     def ceiling(self, case: str) -> float:
         """Speed of the ladder's ceiling at `case`, its best row; NaN when it was not measured."""
-        ladder, _, rung = self.ladder.ceiling.partition("/")
-        rows = self.results.ceilings
-        rows = rows[(rows["ladder"] == ladder) & (rows["rung"] == rung)]
-        rows = rows[rows[self.ladder.rate] > 0]
-        if ladder == self.ladder.name:
-            rows = rows[rows["case"] == case]
-        if not rows.empty:  # another ladder's ceiling is one figure for the whole GPU
-            return float(rows[self.ladder.rate].max())
+        if (row := self._ceiling_row(case)) is not None:
+            return float(self.speed(row))
         implied = [
             100 * self.speed(row) / row.percent_of_ceiling
             for rung in self.rungs
             if (row := self.ok(rung, case)) and row.percent_of_ceiling > 0
         ]
         return implied[0] if implied else math.nan
+
+    def _ceiling_row(self, case: str) -> Row | None:
+        ladder, _, rung = self.ladder.ceiling.partition("/")
+        rows = self.results.ceilings
+        rows = rows[(rows["ladder"] == ladder) & (rows["rung"] == rung)]
+        rows = rows[rows[self.ladder.rate] > 0]
+        if ladder == self.ladder.name:
+            rows = rows[rows["case"] == case]
+        # Another ladder's ceiling is one figure for the whole GPU.
+        return None if rows.empty else rows.loc[rows[self.ladder.rate].idxmax()]
+
+    def short_ceiling(self, case: str) -> bool:
+        """Whether the ceiling at `case` took less than `SHORT_LAUNCHES` launches of a kernel."""
+        launch = units.parse(self.results.context.get("launch_nanoseconds")) * 1e-9
+        row = self._ceiling_row(case)
+        return row is not None and row.seconds < SHORT_LAUNCHES * launch
 
     def percent(self, row: Row) -> float:
         """Percent of the ceiling; NaN where none was measured or another precision ran."""
@@ -120,7 +133,9 @@ class Study:
 
         A ceiling itself does not: that it was measured twice says how well it repeats.
         """
-        return row.role != "ceiling" and self.percent(row) > ABOVE_ROOF_PERCENT
+        if row.role == "ceiling" or not self.percent(row) > ABOVE_ROOF_PERCENT:
+            return False
+        return self.percent(row) > ABOVE_SHORT_PERCENT or not self.short_ceiling(row.case)
 
     def below(self, rung: Rung, case: str) -> Row | None:
         """Return the kernel under `rung` that was measured at `case`; of a step alone."""
@@ -162,7 +177,7 @@ class Study:
         if math.isnan(predicted := self.predicted(row)):
             return "", "", ""
         fastest = self.speed(self.best_step(row.case))
-        counts = f"{row.predicted_store_wavefronts:g} / {row.predicted_load_wavefronts:g}"
+        counts = f"{row.predicted_load_wavefronts:g} / {row.predicted_store_wavefronts:g}"
         return counts, *(f"{units.number(fastest / s)}×" for s in (predicted, self.speed(row)))
 
     def facet(self, case: str) -> str:

@@ -61,13 +61,21 @@ def tidy(results: list[Results], form: str, ladder: str | None = None) -> str:
     return json.dumps(records, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
+def ladders(results: Results, names: list[str | None]) -> set[str]:
+    """Return the ladders of `results` that tables of these names show; None stands for all."""
+    present = set(results.rows["ladder"])
+    if {None, "", "overview", COUNTERS} & set(names):
+        return present
+    return present & {name.rpartition("/")[2] for name in names if name}
+
+
 def update(
     path: Path,
     results: list[Results],
     ladder: str | None = None,
     differences: Path | None = None,
-) -> None:
-    """Replace the tables between the markers of a Markdown file in place.
+) -> list[str]:
+    """Replace the tables between the markers of a Markdown file in place; return their names.
 
     A table goes between `<!-- ladder:table NAME -->` and `<!-- ladder:end -->`. Raises
     LadderError when the file cannot be used, has no marker or names a table not in `results`.
@@ -98,6 +106,7 @@ def update(
     filled = _MARKER.sub(fill, text)
     if filled != text:
         files.write(path, filled.encode(errors="backslashreplace"))
+    return wanted
 
 
 def _tables(
@@ -158,7 +167,7 @@ def predicted(predictions: Predictions, title: str) -> str:
         for space, unit in SPACES.items():
             pair = pairs[space]
             figures = (
-                (f"{pair.emulated:,.0f}", f"{pair.measured:,.0f}", f"{pair.ratio:.3f}")
+                (units.count(pair.emulated), units.count(pair.measured), f"{pair.ratio:.3f}")
                 if pair
                 else ("", "", "")
             )
@@ -182,26 +191,23 @@ def _transactions(tally: Tally) -> str:
     for rung, row in tally.shown:
         distributed = row.distributed_accesses
         moved = row.global_bytes / row.compulsory_bytes if row.compulsory_bytes else math.nan
-        limit = limiter(row)
         table.append(
             {
                 "rung": f"`{name_of(rung, row)}`",
                 "idea": rung.idea,
                 **{
-                    f"{space} {unit} a request, ld / st / atomic": cells.triple(row, space)
+                    f"{space} {unit} a request, {cells.TRIPLE}": cells.triple(row, space)
                     for space, unit in SPACES.items()
                 },
-                "global bytes asked for / touched": f"{moved:.3g}" if moved == moved else "",
-                "distributed accesses": f"{distributed:,.0f}" if distributed > 0 else "",
-                "active lanes": f"{row.active_lanes:.3g}"
-                if row.active_lanes == row.active_lanes
-                else "",
-                "barriers": f"{row.barriers:,.0f}" if row.barriers == row.barriers else "",
+                "global bytes asked for / touched": units.count(moved),
+                "distributed accesses": units.count(distributed) if distributed > 0 else "",
+                "active lanes": units.count(row.active_lanes),
+                "barriers": units.count(row.barriers),
                 **cells.resources(row),
-                cells.LIMITED_BY: limit,
+                cells.OCCUPANCY_LIMITED_BY: limiter(row, tally.sms),
             }
         )
-    about = f"{tally.ladder.title}: {describe(tally.results)}, {tally.spell(tally.headline)}."
+    about = f"{tally.title}: {describe(tally.results)}, {tally.spell(tally.headline)}."
     return "\n\n".join(filter(None, (about, cells.table(table), _missing(tally))))
 
 
@@ -220,16 +226,16 @@ def _experiment(tally: Tally, measured: dict[str, Row]) -> str:
     for rung, row in tally.shown:
         line = {"rung": f"`{rung.name}`", "idea": rung.idea}
         other = measured.get(bare(row.name))
-        for operation in ("store", "load"):
+        for operation in ("load", "store"):
             found = {
                 "predicted": getattr(row, f"predicted_{operation}_wavefronts"),
                 "emulated": per_request(row, "shared", operation),
                 "measured": per_request(other, "shared", operation) if other else math.nan,
             }
             for what, value in found.items():
-                line[f"{operation}, {what}"] = f"{value:.4g}" if value == value else ""
+                line[f"{operation}, {what}"] = units.count(value)
         table.append(line)
-    about = f"{tally.ladder.title}, wavefronts a request: {describe(tally.results)}."
+    about = f"{tally.title}, wavefronts a request: {describe(tally.results)}."
     return f"{about}\n\n{cells.table(table)}"
 
 

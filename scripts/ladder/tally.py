@@ -22,6 +22,17 @@ _LIMITS = {
 class Tally(Study):
     """The rows of a ladder; those at the headline case stand for their rungs."""
 
+    @property
+    def title(self) -> str:
+        """The ladder's title; of what is `Measured` elsewhere, here are only the kernels."""
+        _, measured, what = self.ladder.title.partition("Measured ")
+        return f"Kernels of the {what}" if measured else self.ladder.title
+
+    @property
+    def sms(self) -> float:
+        """SMs of the GPU that was modelled; NaN if not known."""
+        return units.parse(self.results.context.get("sms"))
+
     @cached_property
     def headline(self) -> str:
         """The case for small runs, else the headline, else the case that most rungs ran."""
@@ -80,10 +91,18 @@ def total(row: Row, space: str, operations: tuple[str, ...] = OPERATIONS) -> flo
     return sum(value for value in values if value == value)
 
 
-def limiter(row: Row) -> str:
-    """Name what keeps more blocks from an SM, several where they agree; empty if not known."""
+def limiter(row: Row, sms: float) -> str:
+    """Name what keeps more warps from an SM, several where they agree; empty if all are there.
+
+    `sms` are the GPU's: clusters limit where fewer blocks are on all of them together than the
+    other limits would let be, for the SMs that a cluster needs are in groups of limited size.
+    """
+    if row.theoretical_occupancy >= 1:
+        return ""
     limits = {name: getattr(row, key) for key, name in _LIMITS.items()}
     least = min((v for v in limits.values() if v == v), default=math.nan)
+    if row.cluster_size > 1 and row.resident_clusters * row.cluster_size < least * sms:
+        return "clusters"
     return ", ".join(name for name, value in limits.items() if value == least)
 
 

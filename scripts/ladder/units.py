@@ -37,6 +37,13 @@ def number(value: float) -> str:
     return f"{value:.{digits}f}"
 
 
+def count(value: float) -> str:
+    """Write three digits below a thousand, else a whole number in groups; NaN is empty."""
+    if value != value:
+        return ""
+    return f"{value:.3g}" if abs(value) < 999.5 else f"{value:,.0f}"
+
+
 def percent(value: float) -> str:
     """Write percent as a whole number, with one digit below ten; NaN is empty."""
     return "" if value != value else f"{value:.{0 if abs(value) >= 9.95 else 1}f}%"

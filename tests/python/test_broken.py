@@ -117,13 +117,22 @@ def test_every_command_fails_as_a_process_without_a_traceback(ladder, tmp_path, 
         ["compare", "x", "y", "--threshold", "abc"],
         ["predict", "x"],
         ["counters", "--profile", "x"],
+        ["table", "x", "--bogus"],
     ],
 )
 def test_wrong_usage_exits_2(arguments, capsys):
     with pytest.raises(SystemExit) as stop:
         main(arguments)
     assert stop.value.code == 2
-    assert "usage: ladder" in capsys.readouterr().err
+    err = capsys.readouterr().err
+    command = (
+        " ".join(["ladder", *arguments[:1]])
+        if len(arguments) > 1 or arguments == ["plot"]
+        else "ladder"
+    )
+    assert err.startswith("ladder: error: ")
+    assert err.endswith(f" (see {command} --help)\n")
+    assert err.count("\n") == 1
 
 
 @pytest.mark.parametrize("command", ["plot", "table"])
@@ -166,7 +175,7 @@ def test_a_threshold_that_is_no_number_is_named(capsys):
     with pytest.raises(SystemExit):
         main(["compare", "x", "y", "--threshold", "abc"])
     told = "argument --threshold: 'abc' is not a fraction of zero or more"
-    assert capsys.readouterr().err.splitlines()[-1] == f"ladder compare: error: {told}"
+    assert capsys.readouterr().err == f"ladder: error: {told} (see ladder compare --help)\n"
 
 
 ABSURD = ["-1.0", "0.0", "5e-324", "1e308", "NaN", "Infinity", "null", '"fast"']
@@ -200,3 +209,15 @@ def test_absurd_figures_end_in_no_traceback(tmp_path, whole, capsys, key, value)
     assert main(["compare", str(file), str(whole)]) in (0, 1, 4)
     assert main(["plot", str(file), "--output", str(tmp_path / "out")]) in (0, 2)
     assert "Traceback" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("missing", "arguments"), [("pandas", ["table"]), ("matplotlib", ["plot"])]
+)
+def test_a_missing_package_is_told_in_a_line(ladder, whole, tmp_path, missing, arguments):
+    """As where nothing was installed: a module in the working directory stands in for that."""
+    text = f"raise ModuleNotFoundError(\"No module named '{missing}'\", name='{missing}')\n"
+    (tmp_path / f"{missing}.py").write_text(text)
+    done = ladder(*arguments, whole, cwd=tmp_path)
+    told = f"ladder: needs {missing}: run scripts/study once, or pip install -e .\n"
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", told)

@@ -95,9 +95,9 @@ def test_the_table_tells_transactions_and_limits(folder, capsys):
     out = capsys.readouterr().out
     rows = table_rows(out)
     told = dict(zip(rows["rung"], rows["`tiled`"], strict=True))
-    assert told["shared wavefronts a request, ld / st / atomic"] == "32 / 1 / –"
-    assert told["global sectors a request, ld / st / atomic"] == "4 / 4 / –"
-    assert told["limited by"] == "warps, registers"
+    assert told["shared wavefronts a request, load / store / atomic"] == "32 / 1 / –"
+    assert told["global sectors a request, load / store / atomic"] == "4 / 4 / –"
+    assert not any("limited by" in column for column in told)  # nothing does: all warps fit
     assert (told["registers"], told["shared"], told["occupancy"]) == ("32", "4.00 KiB", "100%")
     assert rows["`padded`"][2] == "1 / 1 / –"
     assert rows["`naive`"][2] == ""
@@ -111,7 +111,7 @@ def test_each_value_of_a_sweep_has_its_line(folder, capsys):
     rows = table_rows(capsys.readouterr().out)
     told = dict(zip(rows["rung"], rows["`distributed (cluster 2)`"], strict=True))
     assert told["distributed accesses"] == "524,288"
-    assert told["shared wavefronts a request, ld / st / atomic"] == "– / – / 2.5"
+    assert told["shared wavefronts a request, load / store / atomic"] == "– / – / 2.5"
 
 
 @pytest.mark.parametrize(
@@ -134,9 +134,9 @@ def test_the_layout_experiment_sets_prediction_beside_count(folder, capsys):
     assert main(["table", str(folder), "--ladder", "smem_layout_experiment"]) == 0
     rows = table_rows(capsys.readouterr().out)
     assert rows["rung"][2:] == [
-        *("store, predicted", "store, emulated", "load, predicted", "load, emulated")
+        *("load, predicted", "load, emulated", "store, predicted", "store, emulated")
     ]
-    assert rows["`row_column`"][2:] == ["1", "1", "32", "32"]
+    assert rows["`row_column`"][2:] == ["32", "32", "1", "1"]
     assert rows["`row_column_padded`"][2:] == ["1", "1", "1", "1"]
 
 
@@ -145,8 +145,8 @@ def test_measured_wavefronts_join_the_experiment(folder, tmp_path, capsys):
     results = [str(folder), str(tmp_path / "counters.json")]
     assert main(["table", *results, "--ladder", "smem_layout_experiment"]) == 0
     rows = table_rows(capsys.readouterr().out)
-    assert rows["rung"][4] == "store, measured"
-    assert rows["`row_column`"][2:] == ["1", "1", "1", "32", "32", "32"]
+    assert rows["rung"][4] == "load, measured"
+    assert rows["`row_column`"][2:] == ["32", "32", "32", "1", "1", "1"]
 
 
 def test_update_fills_every_name(folder, tmp_path):
@@ -355,7 +355,7 @@ def test_without_details_the_rest_is_drawn(tmp_path, capsys):
     file = emulated.write(tmp_path / "in", with_details=False)
     assert main(["plot", str(file), "--output", str(tmp_path / "out")]) == 0
     told = "occupancy and banks not drawn: no details.json beside it"
-    assert capsys.readouterr().err == f"ladder: {file}: {told}\n"
+    assert capsys.readouterr().err == f"ladder: note: {file}: {told}\n"
     names = {path.stem for path in (tmp_path / "out").iterdir()}
     assert names == {stem for stem in STEMS if stem.endswith("-transactions")}
 
@@ -438,3 +438,72 @@ def test_nan_counters_leave_gaps_only(tmp_path, capsys):
     assert main(["table", str(file)]) == 0
     assert "nan" not in capsys.readouterr().out
     assert main(["plot", str(file), "--output", str(tmp_path / "out")]) == 0
+
+
+def told_of(out: str, rung: str) -> dict[str, str]:
+    rows = table_rows(out)
+    return dict(zip(rows["rung"], rows[f"`{rung}`"], strict=True))
+
+
+@pytest.mark.parametrize(
+    ("more", "told"),
+    [
+        ({"theoretical_occupancy": 0.5, "occupancy_limit_shared": 1.0}, "shared memory"),
+        ({"theoretical_occupancy": 0.9394, "resident_clusters": 124.0}, "clusters"),
+        ({"theoretical_occupancy": 0.5, "resident_clusters": 132.0}, "warps, registers"),
+    ],
+)
+def test_what_limits_occupancy_is_named_as_that(tmp_path, capsys, more, told):
+    document = emulated.document()
+    for row in document["benchmarks"]:
+        if row["name"].endswith("/cluster:2/manual_time"):
+            row |= more
+    file = suite.write(tmp_path / "study.json", document)
+    assert main(["table", str(file), "--ladder", "histogram"]) == 0
+    out = capsys.readouterr().out
+    assert told_of(out, "distributed (cluster 2)")["occupancy limited by"] == told
+    assert table_rows(out)["`shared`"][-1] == "100%"  # and nothing after it
+    assert "| limited by" not in out
+
+
+def test_a_title_calls_nothing_measured(tmp_path, capsys, figures):
+    document = emulated.document()
+    ladders = json.loads(document["context"]["ladders"])
+    ladders[0]["title"] = "Measured roofs"
+    document["context"]["ladders"] = json.dumps(ladders)
+    file = suite.write(tmp_path / "study.json", document)
+    suite.write(tmp_path / "details.json", emulated.details())
+    assert main(["table", str(file), "--ladder", "transpose"]) == 0
+    assert capsys.readouterr().out.startswith("Kernels of the roofs: NVIDIA H200, emulated")
+    made, _ = figures(file)
+    for kind in ("transactions", "occupancy", "banks"):
+        titles = [text.get_text() for text in made[f"transpose-{kind}"].texts]
+        assert any(title.startswith("Kernels of the roofs: ") for title in titles)
+
+
+def test_counts_are_written_in_one_way(tmp_path, capsys):
+    document = emulated.document()
+    for row in document["benchmarks"]:
+        if row["name"].startswith("histogram/shared/"):
+            row |= {"global_bytes": 8448.0 * row["compulsory_bytes"], "barriers": 1081344.0}
+            row["global_load_sectors_per_request"] = 999.7
+    file = suite.write(tmp_path / "study.json", document)
+    assert main(["table", str(file), "--ladder", "histogram"]) == 0
+    told = told_of(capsys.readouterr().out, "shared")
+    assert told["global bytes asked for / touched"] == "8,448"
+    assert told["barriers"] == "1,081,344"
+    assert told["global sectors a request, load / store / atomic"] == "1,000 / – / 4"
+
+
+def test_figures_go_where_the_study_writes_them(folder, whole, tmp_path):
+    document = emulated.document(gpu_name="NVIDIA GeForce RTX 4090", modelled_gpu="rtx4090")
+    other = suite.write(tmp_path / "study.json", document)
+    output = tmp_path / "out"
+    options = ["-o", str(output), "--filter", "^smem_layout/"]
+    assert main(["plot", str(folder), str(other), str(whole), *options]) == 0
+    folders = {path.name for path in output.iterdir() if path.is_dir()}
+    assert folders == {"emulated-h200", "emulated-rtx4090"}
+    again = suite.write(tmp_path / "again.json", emulated.document(git_commit="fedcba9"))
+    assert main(["plot", str(folder), str(again), "-o", str(tmp_path / "two"), *options[2:]]) == 0
+    folders = {path.name for path in (tmp_path / "two").iterdir()}
+    assert folders == {"emulated-h200-0123456", "emulated-h200-fedcba9"}

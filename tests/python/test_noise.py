@@ -219,12 +219,15 @@ def test_wrong_usage_is_told_in_a_line(runs, program, tmp_path, capsys):
         ([], "noise: either a program to run, or --from and its results"),
         ([path, "--from", *runs], "noise: either a program to run, or --from and its results"),
         (["--from", runs[0]], "noise is what differs between results: it takes two files or more"),
+        (["--from", runs[0], runs[0]], f"ladder: {runs[0]}: the same file twice"),
         (["--from", *runs, "--filter", "once"], "no row was measured in two of the results"),
         ([path, "--", "--benchmark_out=x"], "--benchmark_out=x: there are --output and --filter"),
         ([str(tmp_path / "none")], f"{tmp_path / 'none'}: No such file or directory"),
     ):
         assert main(["noise", "-o", str(tmp_path / "n.json"), *arguments]) == 2
-        assert told in capsys.readouterr().err
+        err = capsys.readouterr().err
+        assert told in err
+        assert err.count("\n") == 1
     assert not any(tmp_path.glob("n.json*"))
 
 

@@ -200,7 +200,8 @@ def test_a_roofline_names_points_of_a_case_that_counts_flops(figure):
 def test_the_climb_sets_predictions_beside_measurements(figure):
     made, _ = figure(only(suite.document(), "smem_layout"), "smem_layout-climb")
     found = texts(made)
-    assert {"1 / 32", "16.5×", "┃ predicted from the wavefronts"} <= set(found)
+    assert {"32 / 1", "wavefronts\nload / store", "16.5×"} <= set(found)
+    assert "┃ predicted from the wavefronts" in found
     columns = ("slow-down\npredicted", "slow-down\nmeasured")
     assert [found[found.index(column) + 2] for column in columns] == ["32.0×", "32.0×"]
 
@@ -283,7 +284,7 @@ def test_a_roofline_without_roofs_says_what_is_missing(whole, tmp_path, capsys):
     file = suite.write(tmp_path / "a.json", {**document, "benchmarks": rows})
     assert main(["plot", str(file), "--output", str(tmp_path / "out")]) == 0
     missing = "the results hold no measured memory and arithmetic roofs"
-    assert capsys.readouterr().err == f"ladder: sgemm-roofline not drawn: {missing}\n"
+    assert capsys.readouterr().err == f"ladder: note: sgemm-roofline not drawn: {missing}\n"
     assert not (tmp_path / "out" / "sgemm-roofline.svg").exists()
     assert (tmp_path / "out" / "sgemm-climb.svg").exists()
 

@@ -218,3 +218,15 @@ def test_dots_stand_at_the_ratio_and_what_differs_is_labelled(files, tmp_path, m
     assert len(sectors.lines) == 10  # one rung has two cases
     band = shared.patches[0]
     assert (band.get_x(), band.get_width()) == pytest.approx((0.99, 0.02))
+
+
+def test_counters_of_another_gpu_are_refused(files, capsys):
+    study, counters = files
+    document = json.loads(study.read_text())
+    document["context"] |= {"gpu_name": "NVIDIA GeForce RTX 4090", "modelled_gpu": "rtx4090"}
+    study.write_text(json.dumps(document))
+    assert main(["predict", str(study), str(counters)]) == 5
+    out, err = capsys.readouterr()
+    assert out == ""
+    told = "emulated NVIDIA GeForce RTX 4090, counted on NVIDIA H200: not the same GPU"
+    assert err == f"ladder: {told}\n"

@@ -8,9 +8,24 @@ from dataclasses import astuple
 import limited
 import pytest
 import suite
-from ladder import roofs
+from ladder import limits, plots, roofs
+from ladder.cli import main
+from ladder.plots import style
+from ladder.plots.style import ALARM
 from ladder.results import load_results
 from ladder.study import own_speed
+from matplotlib.colors import to_hex
+
+BRIEF, AT = "transpose/vectorised/rows:1024/columns:1024/element:4/", 101.2
+
+
+def above_a_brief_ceiling(**changes) -> dict:
+    """A file with a row 1.2 % above a copy that takes 9 us, of a launch of 3.3 us."""
+    document = suite.document(launch_nanoseconds="3300")
+    (row,) = [r for r in document["benchmarks"] if r["name"].startswith(BRIEF)]
+    row["percent_of_ceiling"] = changes.pop("percent", AT)
+    document["context"] |= changes
+    return document
 
 
 def read(tmp_path, document):
@@ -60,7 +75,7 @@ def test_a_filter_leaves_the_roofs(tmp_path):
 def test_results_without_roofs_have_none(data):
     (results,) = load_results(data / "foreign.json")
     assert roofs.measured(results) == {}
-    assert roofs.problems(results) == []
+    assert limits.problems(results) == []
 
 
 def test_peaks_are_those_of_the_gpu():
@@ -91,7 +106,7 @@ def test_what_beats_its_roof_or_its_datasheet_is_named(tmp_path):
             row["flops_per_second"] = 70e12
         if row["name"].startswith("reduction/cub/elements:4096/operation:sum/"):
             row["percent_of_ceiling"] = 120.0
-    found = roofs.problems(read(tmp_path, document))
+    found = limits.problems(read(tmp_path, document))
     assert found == [
         "reduction/cub/elements:4096/operation:sum/manual_time: "
         "120.0% of its ceiling roof/dram_read",
@@ -101,7 +116,7 @@ def test_what_beats_its_roof_or_its_datasheet_is_named(tmp_path):
 
 def test_no_peak_is_known_of_another_gpu(tmp_path):
     document = suite.document(gpu_name="NVIDIA T4")
-    assert roofs.problems(read(tmp_path, document)) == []
+    assert limits.problems(read(tmp_path, document)) == []
 
 
 def test_the_roof_of_l2_is_what_came_through_it(tmp_path):
@@ -111,3 +126,69 @@ def test_the_roof_of_l2_is_what_came_through_it(tmp_path):
     best = roofs.measured(read(tmp_path, document))["l2_read"]
     assert best.name.startswith(slow["name"])
     assert own_speed(best) == pytest.approx(6.2e9 / best.seconds)
+
+
+@pytest.mark.parametrize(
+    ("changes", "reported"),
+    [
+        ({}, False),
+        ({"percent": 105.1}, True),  # more than the launch explains
+        ({"launch_nanoseconds": "300"}, True),  # ten of them are shorter than the copy
+        ({"launch_nanoseconds": "unknown"}, True),
+    ],
+)
+def test_a_few_percent_above_a_ceiling_that_is_mostly_launch_are_no_fault(
+    tmp_path, monkeypatch, changes, reported
+):
+    results = read(tmp_path, above_a_brief_ceiling(**changes))
+    found = limits.problems(results)
+    assert any(BRIEF in told for told in found) == reported
+    made = {}
+    monkeypatch.setattr(style, "save", lambda f, _, stem, __: made.update({stem: f}) or [])
+    plots.draw([results], tmp_path, ["svg"], lambda _: None)
+    light = made["transpose-light"]
+    red = [b for axes in light.axes for b in axes.patches if to_hex(b.get_facecolor()) == ALARM]
+    assert len(red) == reported
+    told = " ".join(text.get_text() for text in light.texts)
+    assert ("Red: over 101% of its ceiling" in told) == reported
+    short = " (105% of one shorter than 10 launches)"
+    assert (short in told) == (changes == {"percent": 105.1})
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ([], True),
+        (["--ladder", "transpose"], True),
+        (["--ladder", "overview"], True),
+        (["--ladder", "smem_layout"], False),
+        (["--ladder", "nothing"], False),
+        (["--format", "csv", "--ladder", "transpose"], True),
+        (["--format", "csv", "--ladder", "sgemm"], False),
+    ],
+)
+def test_notes_are_of_the_ladders_that_are_shown(tmp_path, capsys, options, told):
+    file = suite.write(tmp_path / "a.json", above_a_brief_ceiling(percent=120.0))
+    code = main(["table", str(file), *options])
+    note = f"ladder: note: NVIDIA H200, cold cache, commit 0123456: {BRIEF}manual_time: 120.0% of "
+    err = capsys.readouterr().err
+    assert err.startswith(note if told else "ladder: no ladder" if code else "")
+    assert err.count("\n") == (1 if told or code else 0)
+
+
+def test_an_updated_document_has_the_notes_of_its_tables(tmp_path, capsys):
+    file = suite.write(tmp_path / "a.json", above_a_brief_ceiling(percent=120.0))
+    for ladder in ("sgemm", "transpose"):
+        document = tmp_path / "a.md"
+        document.write_text(f"<!-- ladder:table {ladder} -->\n<!-- ladder:end -->\n")
+        assert main(["table", str(file), "--update", str(document)]) == 0
+        assert capsys.readouterr().err.count("ladder: note: ") == (ladder == "transpose")
+
+
+def test_an_error_of_a_plot_comes_without_notes(tmp_path, capsys):
+    file = suite.write(tmp_path / "a.json", above_a_brief_ceiling(percent=120.0))
+    (tmp_path / "out").write_text("a file in the way")
+    assert main(["plot", str(file), "-o", str(tmp_path / "out"), "--filter", "^transpose/"]) == 2
+    err = capsys.readouterr().err
+    assert "note" not in err
+    assert err.count("\n") == 1

@@ -50,8 +50,8 @@ def test_the_best_of_a_sweep_stands_for_its_rung(whole, capsys):
 def test_predicted_wavefronts_are_shown(whole, capsys):
     assert main(["table", str(whole), "--ladder", "smem_layout"]) == 0
     rows = table_rows(capsys.readouterr().out)
-    assert "wavefronts, store / load" in rows["rung"]
-    assert rows["`row_write_column_read`"][4:7] == ["1 / 32", "16.5×", "16.5×"]
+    assert "wavefronts, load / store" in rows["rung"]
+    assert rows["`row_write_column_read`"][4:7] == ["32 / 1", "16.5×", "16.5×"]
 
 
 def test_roofs_have_a_unit_each(whole, capsys):

@@ -42,22 +42,27 @@ def draw(
     Timed results give figures of speed, emulated ones those of requests. One GPU's figures go
     straight into the directory; those of several into one directory each, with the comparison of
     GPUs beside them. Emulated figures beside others have a directory of their own. What cannot be
-    drawn is said through `warn`. Raises IncomparableError for warm and cold results together,
-    LadderError when nothing can be drawn or written.
+    drawn is said through `warn`, once all else is written: an error comes alone. Raises
+    IncomparableError for warm and cold results together, LadderError when nothing can be drawn or
+    written.
     """
     timed = [r for r in results if r.source == "timed"]
     emulated = [r for r in results if r.source == "emulated"]
     if not (timed or emulated):
         raise LadderError("hardware counters alone make no plot: give the emulated results too")
-    figures = _timed(timed, warn, alone=not emulated) if timed else {}
-    figures |= _emulated(emulated, results, warn, alone=not timed)
+    notes: list[str] = []
+    figures = _timed(timed, notes.append, alone=not emulated) if timed else {}
+    figures |= _emulated(emulated, results, notes.append, alone=not timed)
     if not figures:
-        raise LadderError("nothing to plot")
-    return [
+        raise LadderError(": ".join(["nothing to plot", *notes[:1]]))
+    written = [
         path
         for stem, figure in figures.items()
         for path in style.save(figure, directory, stem, formats)
     ]
+    for note in notes:
+        warn(note)
+    return written
 
 
 def _timed(
@@ -92,10 +97,9 @@ def _emulated(
     emulated: list[Results], results: list[Results], warn: Callable[[str], None], *, alone: bool
 ) -> dict[str, style.Figure]:
     figures: dict[str, style.Figure] = {}
-    names = style.distinct_names(emulated)
-    for result, name in zip(emulated, names, strict=True):
+    for result, name in zip(emulated, _emulated_names(emulated), strict=True):
         own = not alone or len(emulated) > 1
-        folder = f"emulated-{_slug(name.removeprefix('NVIDIA '))}/" if own else ""
+        folder = f"emulated-{_slug(name)}/" if own else ""
         for row in result.rows[result.rows["status"] == "error"].itertuples():
             warn(f"{describe(result)}: {row.name}: error: {row.reason}")
         beside = details.load(result)
@@ -117,6 +121,16 @@ def _emulated(
             makers["prediction"] = partial(agreement.draw, result, measured)
         figures |= _made(makers, folder, warn)
     return figures
+
+
+def _emulated_names(emulated: list[Results]) -> list[str]:
+    """Name each as the emulator's --gpu, as scripts/study does; more where two are of one GPU."""
+    models = [str(result.context.get("modelled_gpu", "")) for result in emulated]
+    names = [name.removeprefix("NVIDIA ") for name in style.distinct_names(emulated)]
+    return [
+        model if model and models.count(model) == 1 else name
+        for model, name in zip(models, names, strict=True)
+    ]
 
 
 def _made(

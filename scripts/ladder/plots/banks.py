@@ -69,7 +69,7 @@ def draw(tally: Tally, *requests: tuple[str, Line]) -> Figure:
     down = max(map(len, listed)) * _CELL
     width = _LEFT + len(requests) * side + (len(requests) - 1) * _GAP + 0.3
     height = _TOP + down + _BETWEEN + _COUNTS + _BOTTOM
-    title = f"{tally.ladder.title}: one request on the 32 banks"
+    title = f"{tally.title}: one request on the 32 banks"
     about = f"{describe(tally.results)}. A number is the lane that wants the word"
     figure = style.page(width, height, title, about)
     for i, (name, line) in enumerate(requests):

@@ -14,7 +14,16 @@ from ladder import units
 from ladder.catalogue import Rung
 from ladder.limits import COUNTS_FROM, LAUNCH, Limiter, Limits
 from ladder.plots import style
-from ladder.study import ABOVE_ROOF_PERCENT, Row, Study, describe, facet_title, name_of
+from ladder.study import (
+    ABOVE_ROOF_PERCENT,
+    ABOVE_SHORT_PERCENT,
+    SHORT_LAUNCHES,
+    Row,
+    Study,
+    describe,
+    facet_title,
+    name_of,
+)
 
 _STRIP, _CASE = 0.7, 0.25  # inches, of a rung's height and of a case's least width
 _TOP, _BOTTOM, _GAP = 1.1, 0.95, 0.2
@@ -187,7 +196,7 @@ def _strips(
 
 def _signs(study: Study, found: Sequence[Share], columns: list[str]) -> str:
     """Say what red and what a dash stand for among the shares, where they have any."""
-    red = f"Red: over {ABOVE_ROOF_PERCENT:g}% of its ceiling, or more than a limit allows"
+    red = f"{_red(study, [s.row for s in found])}, or more than a limit allows"
     unknown = any(name not in s.shares for s in found for name in columns)
     dash = unknown or any(math.isnan(study.percent(s.row)) for s in found)
     told = [red if any(s.impossible for s in found) else "", "–: not known" if dash else ""]
@@ -197,8 +206,20 @@ def _signs(study: Study, found: Sequence[Share], columns: list[str]) -> str:
 def _key(study: Study, rungs: list[Rung]) -> str:
     """Say what red and what a dash stand for, where the strips have any."""
     found = [study.ok(rung, case) for rung in rungs for case in study.cases]
-    red = f". Red: over {ABOVE_ROOF_PERCENT:g}% of its ceiling"
-    return (red if any(r and study.above_roof(r) for r in found) else "") + _gaps(study, rungs)
+    rows = [row for row in found if row]
+    red = f". {_red(study, rows)}" if any(map(study.above_roof, rows)) else ""
+    return red + _gaps(study, rungs)
+
+
+def _red(study: Study, rows: list[Row]) -> str:
+    """Say what red stands for: of what was let pass, too."""
+    passed = [
+        row
+        for row in rows
+        if study.percent(row) > ABOVE_ROOF_PERCENT and study.short_ceiling(row.case)
+    ]
+    short = f" ({ABOVE_SHORT_PERCENT:g}% of one shorter than {SHORT_LAUNCHES} launches)"
+    return f"Red: over {ABOVE_ROOF_PERCENT:g}% of its ceiling{short if passed else ''}"
 
 
 def _gaps(study: Study, rungs: list[Rung]) -> str:

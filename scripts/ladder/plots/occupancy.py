@@ -57,7 +57,7 @@ def draw(tally: Tally, found: list[Kernels]) -> Figure:
     each = _TITLE + _PANEL + _TICKS
     height = _TOP + each * len(found) + _BOTTOM
     width = (style.PAGE - _LEFT - _BETWEEN - _RIGHT) / 2
-    title = f"{tally.ladder.title}: occupancy"
+    title = f"{tally.title}: occupancy"
     about = f"{describe(tally.results)}: percent of the warps an SM holds, by what limits them"
     figure = style.page(style.PAGE, height, title, about)
     all_curves = [kernels.curves[0] for kernels in found]

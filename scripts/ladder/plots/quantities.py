@@ -31,7 +31,7 @@ def value(counter: str, amount: float) -> str:
     if counter.endswith("_bytes"):
         return decimal(amount) + "B"
     if counter.endswith("_per_request"):
-        return f"{amount:.3g}"
+        return units.count(amount)
     return decimal(amount).rstrip()
 
 

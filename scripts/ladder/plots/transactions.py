@@ -8,6 +8,7 @@ import math
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from ladder import units
 from ladder.plots import style
 from ladder.results import OPERATIONS, SPACES
 from ladder.study import Row, describe, name_of
@@ -42,7 +43,7 @@ def draw(tally: Tally) -> Figure:
     figure = style.page(
         total,
         top + body + _BOTTOM,
-        f"{tally.ladder.title}: transactions a request",
+        f"{tally.title}: transactions a request",
         f"{describe(tally.results)}, at {tally.spell(tally.headline)}",
     )
     shown = [o for o in _COLOURS if any(o in used[space] for space in spaces)]
@@ -89,7 +90,7 @@ def _bars(
                 ends = [at - 0.45 * thick, at + 0.45 * thick]
                 axes.plot([least] * 2, ends, color="black", linewidth=2, solid_capstyle="butt")
             end = max(value, least) if least > 0 else value
-            style.note(axes, f"{value:.3g}", (end, at), (4, 0), va="center", color="black")
+            style.note(axes, units.count(value), (end, at), (4, 0), va="center", color="black")
     axes.set(xscale="log", xlim=(START, 1.2 * most), ylim=(len(tally.shown) - 0.5, -0.5))
     ticks = [t for t in (1, 2, 4, 8, 16, 32, 64, 128) if t <= most]
     axes.set_xticks(ticks, map(str, ticks))
