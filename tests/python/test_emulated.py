@@ -218,6 +218,23 @@ def test_bars_end_at_the_transactions_and_ticks_at_the_ideal(figures, folder):
     assert [label.get_text() for label in shared.get_yticklabels()] == ["naive", "tiled", "padded"]
 
 
+def test_what_an_idea_moved_is_drawn_without_speeds(figures, tmp_path):
+    document = emulated.document()
+    ladders = json.loads(document["context"]["ladders"])
+    (transpose,) = (ladder for ladder in ladders if ladder["name"] == "transpose")
+    for rung in transpose["rungs"]:
+        if rung["name"] == "padded":
+            rung["moves"] = "shared_load_wavefronts_per_request"
+    document["context"]["ladders"] = json.dumps(ladders)
+    made, _ = figures(suite.write(tmp_path / "a.json", document))
+    (moved,) = made["transpose-why"].axes
+    texts = [text.get_text() for text in moved.texts]
+    assert "32 → 1" in texts
+    assert "no counter named" in texts
+    assert "gain" not in texts
+    assert "histogram-why" not in made  # none of its ideas names a counter
+
+
 def test_distributed_shared_memory_has_a_panel_of_its_own(figures, tmp_path):
     """What other blocks hold is no request of a block's own shared memory."""
     document = emulated.document()

@@ -112,6 +112,8 @@ def _emulated(
         for tally in tallies(result):
             ladder = tally.ladder.name
             makers[f"{ladder}-transactions"] = partial(transactions.draw, tally)
+            if moved := why.counted_steps(tally):
+                makers[f"{ladder}-why"] = partial(why.draw, tally, moved)
             if beside:
                 if curves := occupancy.chosen(tally, beside):
                     makers[f"{ladder}-occupancy"] = partial(occupancy.draw, tally, curves)

@@ -15,6 +15,7 @@ from ladder import units
 from ladder.catalogue import Rung
 from ladder.plots import quantities, style
 from ladder.study import Row, Study, describe, name_of, values_of
+from ladder.tally import Tally
 
 _TOP, _ROW, _BOTTOM = 1.15, 0.76, 0.15  # inches, from the top down
 _LEFT, _TEXT, _GAP, _TRACK = 0.2, 2.9, 0.25, 1.7  # inches, from left to right
@@ -71,6 +72,20 @@ def steps(study: Study) -> list[Step]:
     return found if any(not math.isnan(step.after) for step in found) else []
 
 
+def counted_steps(tally: Tally) -> list[Step]:
+    """The emulated steps, each with the one below; empty if no counter is known.
+
+    Of a sweep stands the first row that has some of what the idea was to move.
+    """
+    found: list[Step] = []
+    for rung in dict.fromkeys(rung for rung, _ in tally.shown):
+        if rung.role == "step" and not rung.precision:
+            rows = [row for other, row in tally.shown if other is rung]
+            moving = (row for row in rows if quantities.counter(row, rung.moves) > 0)
+            found.append(Step(rung, next(moving, rows[0]), found[-1].row if found else None))
+    return found if any(not math.isnan(step.after) for step in found) else []
+
+
 def _moving(study: Study, rung: Rung) -> Row | None:
     rows = [
         row
@@ -84,24 +99,32 @@ def _moving(study: Study, rung: Rung) -> Row | None:
 
 
 def draw(study: Study, found: list[Step]) -> Figure:
-    """Draw a row a step: its idea, the counter before and after it, the speed before and after."""
+    """Draw a row a step: its idea, the counter before and after it, the speed before and after.
+
+    Emulated steps have no speed.
+    """
+    timed = not isinstance(study, Tally)
     numbers = 0.2 + _BOLD * style.widest([step.numbers for step in found])
-    right = _LEFT + _TEXT + _GAP + _TRACK + numbers + _GAP
+    room = style.PAGE - (_LEFT + _TEXT + _GAP + numbers + _GAP + 0.3)
+    track = _TRACK if timed else max(_TRACK, room)
+    right = _LEFT + _TEXT + _GAP + track + numbers + _GAP
     ends = _SPEED + _GAIN + 0.3
-    width = max(style.PAGE, right + _LEAST_TRACK + ends)
+    width = max(style.PAGE, right + (_LEAST_TRACK + ends if timed else 0.3))
     body = _ROW * len(found)
     height = _TOP + body + _BOTTOM
-    ceiling = f", │ {study.ladder.ceiling}" if study.ceiling(study.headline) > 0 else ""
+    ceiling = f", │ {study.ladder.ceiling}" if timed and study.ceiling(study.headline) > 0 else ""
     figure = style.page(
         width,
         height,
-        f"{study.ladder.title}: what each idea moved, and what it bought",
+        f"{study.ladder.title}: what each idea moved" + (", and what it bought" if timed else ""),
         f"{describe(study.results)}, at {study.spell(study.headline)}. "
         f"○ the rung below, ● this one{ceiling}",
     )
-    moved = style.panel(figure, _LEFT + _TEXT + _GAP, _BOTTOM, _TRACK, body)
-    speeds = style.panel(figure, right, _BOTTOM, width - right - ends, body)
-    for axes in (moved, speeds):
+    moved = style.panel(figure, _LEFT + _TEXT + _GAP, _BOTTOM, track, body)
+    panels = [moved]
+    if timed:
+        panels.append(style.panel(figure, right, _BOTTOM, width - right - ends, body))
+    for axes in panels:
         axes.set(ylim=(len(found) - 0.5, -0.5), xticks=[], yticks=[])
         for spine in axes.spines.values():
             spine.set_visible(False)
@@ -111,7 +134,8 @@ def draw(study: Study, found: list[Step]) -> Figure:
         figure.add_artist(Line2D(across, [at, at], color=style.FAINT, linewidth=0.6))
     _ideas(moved, study, found)
     _moves(moved, study, found)
-    _speeds(speeds, study, found)
+    if timed:
+        _speeds(panels[1], study, found)
     return figure
 
 
