@@ -104,25 +104,29 @@ int run(const Options& options) {
   Outcome outcome;
   register_rows(options, [&]() -> Study& { return *study; }, outcome);
   const auto screen = display(options, outcome);
-  const auto file = !options.result_file.empty() && options.result_format == "csv"
-                        ? csv_reporter(counter_names())
-                        : nullptr;
+  const auto run_rows = [&](benchmark::BenchmarkReporter* shown) {
+    const auto file = !options.result_file.empty() && options.result_format == "csv"
+                          ? csv_reporter(counter_names())
+                          : nullptr;
+    const size_t matched = benchmark::RunSpecifiedBenchmarks(shown, file.get());
+    if (matched > 0 && !options.list && !options.result_file.empty()) publish(options);
+    return matched;
+  };
   if (!options.list && options.sampling.hardware_counters && !options.sampling.profile) {
+    // The times are published first: whatever the profiler does, they are not lost.
     const auto silent = silent_reporter();
     const bool shown = options.format == "console";
     outcome.pass = Outcome::timing;
-    benchmark::RunSpecifiedBenchmarks(shown ? screen.get() : silent.get(),
-                                      options.result_file.empty() ? nullptr : silent.get());
+    if (run_rows(shown ? screen.get() : silent.get()) == 0) return 2;  // the library has said so
     outcome.measured = outcome.skipped = outcome.failed = 0;
     outcome.pass = Outcome::counting;
     benchmark::AddCustomContext("hardware_counters", study->hardware_counters());
     if (shown) std::fprintf(stderr, "All rows are timed; each runs again for its counters.\n");
   }
-  const size_t matched = benchmark::RunSpecifiedBenchmarks(screen.get(), file.get());
+  const size_t matched = run_rows(screen.get());
   const double wall = seconds_since(start);
   benchmark::Shutdown();
-  if (matched == 0) return 2;  // the library has said so
-  if (!options.list && !options.result_file.empty()) publish(options);
+  if (matched == 0) return 2;
   if (details.is_open()) publish_details(outcome, details, options.details_file);
   if (outcome.measured > 0 && !kEmulated && !options.sampling.profile)
     print_spent(study->spent(), outcome.measured, wall);
