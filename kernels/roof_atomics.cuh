@@ -57,7 +57,7 @@ LaunchPlan blocks_per_sm(const Case& c, const Device& device, const void*) {
   return {.grid = grid, .block = kAtomicBlock};
 }
 
-// Long enough for the launch to be less than a hundredth, and fewer where all queue for one word.
+// So many that the launch is a hundredth or two of the time; fewer where all queue for one word.
 int global_iterations(double iterations, Pattern pattern) {
   return std::max(1, static_cast<int>(iterations) / (pattern == same ? 512 : 8));
 }

@@ -10,8 +10,8 @@ With t the median time of the row, and a roof the best row of that name in the s
 - L1: 128 bytes for each wavefront of global memory / t over `shared_memory`, for L1 and shared
   memory are one array. Where `l1_wavefronts` were not counted they are at least the requests, and
   at least a 128th of the bytes; scattered requests take more than that.
-- shared memory: 128 bytes for each wavefront / t over `shared_memory`; those of asynchronous copies
-  and of wgmma count where `shared_wavefronts` were counted.
+- shared memory: 128 bytes for each wavefront / t over `shared_memory`; those of asynchronous
+  copies, wgmma, shuffles and requests of no lane too where `shared_wavefronts` were counted.
 - distributed shared memory: 32 bytes a sector / t over `distributed_shared_memory`.
 - issue slots: cycles in which a scheduler issued over those in which it had warps.
 - FP32: operations / t over `fma`.
