@@ -175,6 +175,7 @@ std::map<std::string, double> Study::count(const Row& row) {
   const AddTime timed(spent_.counting);
   data.poison();
   data.prepare(data.inputs() - 1);
+  subject.launch();  // what only a first launch does is not counted
   auto counters = meter_->count(subject, sampling_);
   if (!counters.empty() && !implementation.adds) judge(row, implementation);
   return counters;
