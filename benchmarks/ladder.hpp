@@ -10,6 +10,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -69,7 +70,9 @@ struct Work {
 struct Verdict {
   double relative_error = 0;  ///< 0 for exact results; Ladder::error_unit says what it relates to
   double worst_error = 0;     ///< of the worst element, relative to its own scale
-  std::string wrong = {};     ///< what is wrong, with the first wrong element; empty if nothing
+  /// A library's errors on the same inputs, where it has any to be held against.
+  std::optional<double> library_relative_error = {}, library_worst_error = {};
+  std::string wrong = {};  ///< what is wrong, with the first wrong element; empty if nothing
 };
 
 /// The device buffers of one case and the reference its rungs are verified against.
@@ -139,6 +142,8 @@ struct Rung {
   /// Why a case cannot run, or empty: it becomes a skipped row with that reason.
   std::function<std::string(const Case&, const Device&)> skip = {};
   std::string precision = {};  ///< set where it is not the ladder's own ("tf32")
+  std::string ceiling = {};    ///< "ladder/rung", where it is not the ladder's,
+  int products = 1;            ///< and how many operations there make one of this rung
   double error_limit = 0;      ///< relative error allowed, where it is not the ladder's own
   std::map<std::string, double> predictions = {};  ///< counters known before measuring
   /// The implementation for a case, where it depends on one of the axes (see by_axis).

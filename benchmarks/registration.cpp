@@ -69,6 +69,9 @@ void set_counters(benchmark::State& state, const Row& row, Study& study, const M
   for (const auto& [name, value] : m.samples.counters) counters[name] = value;
   counters["relative_error"] = m.verdict.relative_error;
   if (m.verdict.worst_error > 0) counters["worst_error"] = m.verdict.worst_error;
+  if (const auto error = m.verdict.library_relative_error)
+    counters["library_relative_error"] = *error;
+  if (const auto error = m.verdict.library_worst_error) counters["library_worst_error"] = *error;
   for (const auto& [name, value] : row.rung->predictions) counters[name] = value;
   if (!m.plan) return;
   const LaunchPlan& plan = *m.plan;
@@ -166,8 +169,9 @@ std::vector<std::string> counter_names() {
   };
   for (const char* name :
        {"arithmetic_intensity", "atomics_per_second", "bytes_per_second", "flops_per_second",
-        "measuring_seconds", "median_noise", "median_seconds", "min_seconds", "percent_of_ceiling",
-        "q1_seconds", "q3_seconds", "samples", "sm_clock_hz", "throttled", "wall_seconds"})
+        "library_relative_error", "library_worst_error", "measuring_seconds", "median_noise",
+        "median_seconds", "min_seconds", "percent_of_ceiling", "q1_seconds", "q3_seconds",
+        "samples", "sm_clock_hz", "throttled", "wall_seconds"})
     if (!kEmulated) add(name);
   for (const std::string& name : counted_names()) add(name);
   for (const Ladder& ladder : catalogue())

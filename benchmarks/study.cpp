@@ -117,6 +117,9 @@ Verdict Study::verify(const Row& row) {
     const Verdict verdict = judge(row, implementation);
     worst.relative_error = std::max(worst.relative_error, verdict.relative_error);
     worst.worst_error = std::max(worst.worst_error, verdict.worst_error);
+    worst.library_relative_error =
+        std::max(worst.library_relative_error, verdict.library_relative_error);
+    worst.library_worst_error = std::max(worst.library_worst_error, verdict.library_worst_error);
   }
   return worst;
 }
@@ -188,7 +191,7 @@ double Study::speed(const Row& row, const Measurement& measurement, Quantity qua
 }
 
 std::optional<double> Study::ceiling(const Row& row) {
-  const std::string& path = row.ladder->ceiling;
+  const std::string& path = row.rung->ceiling.empty() ? row.ladder->ceiling : row.rung->ceiling;
   if (path.empty() || !row.rung->precision.empty()) return std::nullopt;
   const size_t slash = path.find('/');
   double best = 0;  // of its sweep
@@ -215,7 +218,7 @@ std::optional<double> Study::ceiling(const Row& row) {
         best = std::max(best, speed(candidate, *ceilings_[name], row.ladder->quantity));
     }
   }
-  return best > 0 ? std::optional(best) : std::nullopt;
+  return best > 0 ? std::optional(best / row.rung->products) : std::nullopt;
 }
 
 }  // namespace ladders

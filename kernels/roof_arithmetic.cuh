@@ -153,6 +153,7 @@ __global__ void __launch_bounds__(kTensorBlock, 2) tensor_by_group(float* out, i
   float d[kTensorOutputs] = {};
   wgmma_fence();
   multiply_warp_group<Type, 1>(d, a, descriptor);
+  wgmma_commit();
   wgmma_wait();
   for (int i = 0; i < pairs; i += 4) {
     wgmma_fence();
@@ -161,6 +162,7 @@ __global__ void __launch_bounds__(kTensorBlock, 2) tensor_by_group(float* out, i
       multiply_warp_group<Type, -1>(d, a, descriptor);
       multiply_warp_group<Type, 1>(d, a, descriptor);
     }
+    wgmma_commit();
     wgmma_wait();
   }
   float* mine = out + (blockIdx.x * size_t{kTensorBlock} + threadIdx.x) * kTensorOutputs;

@@ -49,8 +49,8 @@ inline constexpr bool kBuiltForHopper = false;
 #endif
 
 /// D[64 x 128] +- = A[64 x k] B[k x 128] by the four warps of a group, in the background: between
-/// wgmma_fence() and wgmma_wait(). Warp w has rows 16 w and on, as above; B is in shared memory as
-/// `descriptor` says.
+/// wgmma_fence() and wgmma_commit(), done after wgmma_wait(). Warp w has rows 16 w and on, as
+/// above; B is in shared memory as `descriptor` says.
 template <class Type, int kSign>
 __device__ void multiply_warp_group([[maybe_unused]] float (&d)[64],
                                     [[maybe_unused]] const uint32_t (&a)[4],
@@ -87,10 +87,16 @@ __device__ inline void wgmma_fence() {
 #endif
 }
 
-/// Until all that this warp group has started is done.
-__device__ inline void wgmma_wait() {
+/// Closes the group of those that this warp group has started, to be waited for.
+__device__ inline void wgmma_commit() {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
   asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+#endif
+}
+
+/// Until all groups of this warp group are done.
+__device__ inline void wgmma_wait() {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
   asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
 #endif
 }

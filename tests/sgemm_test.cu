@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
 // The FP64 reference of SGEMM against loops on the host, and the error that is made of it.
-#include "../kernels/sgemm.cu"  // NOLINT
+#include "../kernels/sgemm_problem.cuh"
+#include "catalogue.hpp"
 #include "gpu.hpp"
 #include "study.hpp"
 

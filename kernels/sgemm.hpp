@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: MIT
+//
+// SGEMM for callers: FP32 matrices in device memory, wherever they start and however far their rows
+// are apart, multiplied to FP32's accuracy. Row major throughout.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstdint>
+#include <memory>
+
+#include "launch.hpp"
+
+namespace ladders {
+
+/// C = alpha A B + beta C: A of m x k, B of k x n, C of m x n; rows are lda, ldb, ldc floats apart
+/// (at least k, n and n). C is not read if beta is 0, nor A and B if alpha is.
+struct Gemm {
+  const float* a;
+  int64_t lda;
+  const float* b;
+  int64_t ldb;
+  float* c;
+  int64_t ldc;
+  int m, n, k;
+  float alpha, beta;
+};
+
+/// The kernel that most of the time goes to, and how it is launched.
+struct KernelLaunch {
+  const void* kernel;
+  LaunchPlan plan;
+};
+
+/// What the choice of a kernel goes by: the device in use, or an H200 where there is none.
+struct Machine {
+  int sms = 132, compute_capability = 90;
+  int shared_bytes_per_block = 227 << 10;
+  static Machine current();
+};
+
+/// Three TF32 products in one kernel. Needs compute capability 8.0. Elements are as exact as FP32's
+/// down to 2^-113, and below that off by up to 2^-136. Sums that are not finite are computed again
+/// in FP32. Two runs give the same bits. Does not synchronise; throws CudaError.
+void tf32x3(const Gemm& gemm, cudaStream_t stream);
+KernelLaunch tf32x3_launch(int m, int n, int k);
+
+/// Device memory of fp16x3, for products up to the size it was made for, one at a time.
+class Fp16x3Workspace;
+std::shared_ptr<Fp16x3Workspace> make_fp16x3_workspace(int m, int n, int k);
+
+/// Three FP16 products of matrices that a first kernel has scaled and split. Needs Hopper. Elements
+/// are off by up to 2^-22 of themselves or 2^-39 of the largest of their row of A or column of B,
+/// of whatever size; sums overflow only if that of A B does. Outputs whose row or column is not all
+/// finite are infinite or NaN as in exact arithmetic. Two runs give the same bits. Does not
+/// synchronise; throws CudaError.
+void fp16x3(const Gemm& gemm, Fp16x3Workspace& workspace, cudaStream_t stream);
+KernelLaunch fp16x3_launch(int m, int n);
+
+/// The faster of the two for this product. The workspace, empty at first, is made when it is needed
+/// and may be used again for products that are no larger, one at a time.
+void sgemm(const Gemm& gemm, std::shared_ptr<Fp16x3Workspace>& workspace, cudaStream_t stream);
+
+}  // namespace ladders

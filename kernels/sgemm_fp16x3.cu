@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: MIT
+//
+// FP32 products by tensor cores. A row of A (a column of B) times a power of two lies within FP16's
+// range, and there x = high + low in two FP16 numbers to 22 bits, so that
+//   A B = A_high B_low + A_low B_high + A_high B_high
+// to about FP32's accuracy: three FP16 products, each at 15 times the pace of FP32. One kernel
+// splits A and B, another multiplies.
+
+#include <algorithm>
+#include <cstddef>
+#include <utility>
+
+#include "cuda_check.hpp"
+#include "device.cuh"
+#include "sgemm_fp16x3_multiply.cuh"
+#include "sgemm_fp16x3_split.cuh"
+#include "tma.cuh"
+
+namespace ladders {
+namespace {
+
+// What remains if there are no products: C = beta C.
+__global__ void scale_outputs(const __grid_constant__ Gemm g) {
+  const int64_t stride = int64_t{gridDim.x} * blockDim.x, size = int64_t{g.m} * g.n;
+  for (int64_t i = blockIdx.x * int64_t{blockDim.x} + threadIdx.x; i < size; i += stride) {
+    float* c = g.c + i / g.n * g.ldc + i % g.n;
+    *c = updated(c, 0, g.beta);
+  }
+}
+
+int64_t round_up(int64_t x, int64_t unit) { return ceil_div(x, unit) * unit; }
+
+// Where the parts are in a workspace, in bytes.
+struct Layout {
+  size_t a_high, a_low, b_high, b_low, row_powers, column_powers, bytes;
+};
+Layout layout(int64_t m, int64_t n, int64_t k) {
+  size_t end = 0;
+  const auto take = [&end](int64_t bytes) {
+    return std::exchange(end, end + static_cast<size_t>(round_up(bytes, 256)));
+  };
+  const int64_t a = m * round_up(k, 8) * 2, b = round_up(n, kChunk) * k * 2;
+  Layout l{};
+  l.a_high = take(a), l.a_low = take(a), l.b_high = take(b), l.b_low = take(b);
+  l.row_powers = take(m * 4);
+  l.column_powers = take((round_up(n, kStrip) + kColumns) * 4);  // tiles reach past the edge
+  l.bytes = end;
+  return l;
+}
+constexpr int kTicketWords = 32;  // what follows is aligned
+size_t counters(int64_t n) { return kTicketWords + (kStrip + 2) * ceil_div<int64_t>(n, kStrip); }
+
+}  // namespace
+
+/// The counters of the splitting kernel are apart: they are zero before each product, and again
+/// after, whatever its size.
+class Fp16x3Workspace {
+ public:
+  Fp16x3Workspace(int m, int n, int k) : parts_(layout(m, n, k).bytes), counters_(counters(n)) {
+    check(cudaMemset(counters_.data(), 0, counters_.bytes()), "cudaMemset");
+    check(cudaDeviceSynchronize(), "cudaMemset");
+  }
+  unsigned char* parts(const Layout& l) const {
+    if (l.bytes > parts_.bytes()) throw CudaError("the workspace of fp16x3 is too small");
+    return parts_.data();
+  }
+  unsigned* counters_for(int n) const {
+    if (counters(n) > counters_.size()) throw CudaError("the workspace of fp16x3 is too small");
+    return counters_.data();
+  }
+
+ private:
+  DeviceBuffer<unsigned char> parts_;
+  DeviceBuffer<unsigned> counters_;
+};
+
+std::shared_ptr<Fp16x3Workspace> make_fp16x3_workspace(int m, int n, int k) {
+  return std::make_shared<Fp16x3Workspace>(m, n, k);
+}
+
+namespace {
+
+// Fills the workspace with the parts of A and B.
+void split_operands(const Gemm& g, const Fp16x3Workspace& workspace, int sms, cudaStream_t stream) {
+  const Layout l = layout(g.m, g.n, g.k);
+  unsigned char* base = workspace.parts(l);
+  const auto half_at = [base](size_t offset) { return reinterpret_cast<__half*>(base + offset); };
+  const auto quads = [](const float* data, int64_t pitch, int columns) {
+    return reinterpret_cast<uintptr_t>(data) % 16 == 0 && pitch % 4 == 0 && columns % 4 == 0;
+  };
+  SplitPlan plan{};
+  plan.a_high = half_at(l.a_high), plan.a_low = half_at(l.a_low);
+  plan.b_high = half_at(l.b_high), plan.b_low = half_at(l.b_low);
+  plan.row_powers = reinterpret_cast<int*>(base + l.row_powers);
+  plan.column_powers = reinterpret_cast<int*>(base + l.column_powers);
+  plan.a_pitch = round_up(g.k, 8);
+  plan.slabs = ceil_div(g.k, kSlab), plan.strips = ceil_div(g.n, kStrip);
+  const int64_t strips = kPanelBytes / (int64_t{kStrip} * 4 * g.k);
+  plan.panel = static_cast<int>(std::clamp<int64_t>(strips, 1, plan.strips));
+  plan.panels = ceil_div(plan.strips, plan.panel);
+  plan.panel = ceil_div(plan.strips, plan.panels);  // all about as wide
+  plan.ticket = workspace.counters_for(g.n);
+  plan.largest = plan.ticket + kTicketWords;
+  plan.found = plan.largest + int64_t{plan.strips} * kStrip, plan.split = plan.found + plan.strips;
+  const int held = 32 * 4 * kHeld;  // by a warp
+  plan.team = g.k <= held ? 1 : g.k <= 4 * held ? 4 : kWarps;
+  plan.a_tasks = ceil_div(g.m, kWarps / plan.team);
+  plan.a_quads = quads(g.a, g.lda, g.k), plan.b_quads = quads(g.b, g.ldb, g.n);
+  launch({.grid = static_cast<unsigned>(std::min(kSplitBlocks * sms, plan.tasks())),
+          .block = kSplitThreads},
+         stream, split, plan, g);
+}
+
+PairRaster raster(int m, int n) {
+  return {.rows = ceil_div(m, kCluster * kRows),
+          .columns = ceil_div(n, kColumns),
+          .band = int64_t{m} * n >= int64_t{1} << 27 ? 8 : 4};  // as measured
+}
+
+LaunchPlan multiply_plan(int m, int n, int sms) {
+  const int pairs = std::clamp(raster(m, n).pairs(), 1, sms / kCluster);
+  return {.grid = static_cast<unsigned>(kCluster * pairs),
+          .block = kMultiplyThreads,
+          .shared_bytes = kRingBytes,
+          .cluster = kCluster};
+}
+
+// The product of the parts in the workspace. Starts up while the kernel before ends.
+void multiply_parts(const Gemm& g, const Fp16x3Workspace& workspace, int sms, cudaStream_t stream) {
+  const Layout l = layout(g.m, g.n, g.k);
+  const unsigned char* base = workspace.parts(l);
+  const auto a_map = [&](size_t offset) {
+    return tensor_map({.data = base + offset,
+                       .element_bytes = 2,
+                       .rows = g.m,
+                       .columns = g.k,
+                       .box_rows = kRows,
+                       .box_columns = kDepth,
+                       .swizzle = 64,
+                       .row_bytes = 2 * round_up(g.k, 8)});
+  };
+  const auto b_map = [&](size_t offset) {
+    return tensor_map({.data = base + offset,
+                       .element_bytes = 2,
+                       .rows = g.k,
+                       .columns = kChunk,
+                       .box_rows = kDepth / kCluster,
+                       .box_columns = kChunk,
+                       .swizzle = 128,
+                       .matrices = ceil_div(g.n, kChunk),
+                       .box_matrices = kColumns / kChunk});
+  };
+  const LaunchPlan plan = multiply_plan(g.m, g.n, sms);
+  allow(reinterpret_cast<const void*>(multiply), plan);
+  const LaunchConfig clustered(plan, stream);
+  cudaLaunchConfig_t config = *clustered.get();
+  cudaLaunchAttribute attributes[2] = {config.attrs[0], {}};
+  attributes[1].id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  attributes[1].val.programmaticStreamSerializationAllowed = 1;
+  config.attrs = attributes, config.numAttrs = 2;
+  check(
+      cudaLaunchKernelEx(&config, multiply, a_map(l.a_high), a_map(l.a_low), b_map(l.b_high),
+                         b_map(l.b_low), reinterpret_cast<const int*>(base + l.row_powers),
+                         reinterpret_cast<const int*>(base + l.column_powers), g, raster(g.m, g.n)),
+      "fp16x3, multiplying");
+}
+
+}  // namespace
+
+KernelLaunch fp16x3_launch(int m, int n) {
+  return {reinterpret_cast<const void*>(multiply), multiply_plan(m, n, Machine::current().sms)};
+}
+
+void fp16x3(const Gemm& g, Fp16x3Workspace& workspace, cudaStream_t stream) {
+  if (g.m <= 0 || g.n <= 0) return;
+  if (g.k <= 0 || g.alpha == 0) {
+    const int64_t blocks = std::min<int64_t>(ceil_div<int64_t>(int64_t{g.m} * g.n, 256), 4096);
+    launch({.grid = static_cast<unsigned>(blocks), .block = 256}, stream, scale_outputs, g);
+    return;
+  }
+  const int sms = Machine::current().sms;
+  split_operands(g, workspace, sms, stream);
+  multiply_parts(g, workspace, sms, stream);
+}
+
+}  // namespace ladders

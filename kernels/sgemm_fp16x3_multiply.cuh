@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: MIT
+//
+// The second kernel of fp16x3: three products of the parts by wgmma, fed by TMA.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+
+#include "sgemm_fp16x3_split.cuh"
+#include "tensor_cores.cuh"
+
+namespace ladders {
+namespace {
+
+// Multiplying: tiles of 128 x 192 outputs by two warp groups, 64 rows each, from a ring of stages
+// that a third one keeps full. The two blocks of a cluster have tiles one below the other, and each
+// fetches half of B for both.
+constexpr int kRows = 128, kColumns = 192, kDepth = 32, kStages = 5, kCluster = 2;
+constexpr int kOutputs = 64 * kColumns / 128;  // a thread
+constexpr int kConsumers = 256, kMultiplyThreads = kConsumers + 128;
+constexpr int kABytes = kRows * kDepth * 2, kBBytes = kColumns * kDepth * 2;
+constexpr int kStageBytes = 2 * (kABytes + kBBytes), kRingBytes = kStages * kStageBytes;
+// Tensor cores cut off the lower bits of sums as they add to them: so after this many stages the
+// sums are added up in FP32, and begin anew.
+constexpr int kPromoteEvery = 2;
+
+// Where tiles of operands are in shared memory, for wgmma: address, two strides, all in units of 16
+// bytes, and the swizzle: 1 for 128 bytes, 2 for 64.
+__device__ __forceinline__ uint64_t descriptor(const void* tile, int leading, int stride,
+                                               uint64_t swizzle) {
+  return static_cast<uint64_t>((__cvta_generic_to_shared(tile) & 0x3ffff) >> 4) |
+         static_cast<uint64_t>(leading >> 4) << 16 | static_cast<uint64_t>(stride >> 4) << 32 |
+         swizzle << 62;
+}
+// Rows of 32 k, 64 bytes: a stride for 8 rows; the other is not used.
+__device__ __forceinline__ uint64_t rows_of_k(const void* tile) {
+  return descriptor(tile, 16, 8 * 2 * kDepth, 2);
+}
+// B in chunks: the lower 16 k, then the upper, of each three chunks of 16 rows of 128 bytes. From
+// chunk to chunk, and from 8 k to the next.
+constexpr int kChunkBytes = 16 * 2 * kChunk;
+__device__ __forceinline__ uint64_t chunks_of_columns(const void* tile) {
+  return descriptor(tile, kChunkBytes, 8 * 2 * kChunk, 1);
+}
+
+// D[64 x 192] = A[64 x 16] B[16 x 192] by a warp group, plus what D was if `add`.
+__device__ __forceinline__ void multiply_add([[maybe_unused]] float (&d)[kOutputs],
+                                             [[maybe_unused]] uint64_t a,
+                                             [[maybe_unused]] uint64_t b,
+                                             [[maybe_unused]] bool add) {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+#define LADDERS_TEN(t) \
+  "%" #t "0,%" #t "1,%" #t "2,%" #t "3,%" #t "4,%" #t "5,%" #t "6,%" #t "7,%" #t "8,%" #t "9,"
+#define LADDERS_F8(i)                                                                         \
+  "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3]), "+f"(d[i + 4]), "+f"(d[i + 5]), \
+      "+f"(d[i + 6]), "+f"(d[i + 7])
+  asm volatile(
+      "{\n"
+      ".reg .pred add;\n"
+      "setp.ne.b32 add, %98, 0;\n"
+      "wgmma.mma_async.sync.aligned.m64n192k16.f32.f16.f16 {" LADDERS_TEN() LADDERS_TEN(1)
+          LADDERS_TEN(2) LADDERS_TEN(3) LADDERS_TEN(4) LADDERS_TEN(5) LADDERS_TEN(6) LADDERS_TEN(7)
+              LADDERS_TEN(8) "%90,%91,%92,%93,%94,%95}, %96, %97, add, 1, 1, 0, 1;\n"
+      "}"
+      : LADDERS_F8(0), LADDERS_F8(8), LADDERS_F8(16), LADDERS_F8(24), LADDERS_F8(32),
+        LADDERS_F8(40), LADDERS_F8(48), LADDERS_F8(56), LADDERS_F8(64), LADDERS_F8(72),
+        LADDERS_F8(80), LADDERS_F8(88)
+      : "l"(a), "l"(b), "r"(static_cast<int>(add)));
+#undef LADDERS_F8
+#undef LADDERS_TEN
+#endif
+}
+
+// The sums are in use by wgmma until here, and from here on: nothing may be moved across.
+__device__ __forceinline__ void pin(float (&sums)[kOutputs]) {
+#pragma unroll
+  for (int i = 0; i < kOutputs; ++i) asm volatile("" : "+f"(sums[i])::"memory");
+}
+
+// x 2^e for |e| <= 350. Overflows or underflows on the way only if the result does.
+__device__ __forceinline__ float times_power_of_two(float x, int e) {
+  const int first = max(-126, min(e, 127));
+  x *= power_of_two(first);
+  if (first != e) {
+    const int second = max(-126, min(e - first, 127));
+    x = x * power_of_two(second) * power_of_two(max(-126, min(e - first - second, 127)));
+  }
+  return x;
+}
+
+// C may hold anything when beta is 0, so it is not read then.
+__device__ __forceinline__ float updated(const float* c, float product, float beta) {
+  return beta == 0 ? product : product + beta * *c;
+}
+
+// What the products that are not finite add up to, for all lanes of a warp: infinity or NaN. The
+// others cannot change it, unless one overflows in FP32, which is why they are left out.
+__device__ __forceinline__ float sum_not_finite(const float* a, const float* b, int64_t ldb,
+                                                int k) {
+  const int lane = threadIdx.x % 32;
+  float sum = 0;
+  for (int first = 0; first < k; first += 8 * 32) {
+#pragma unroll
+    for (int j = 0; j < 8; ++j)
+      if (const int i = first + lane + 32 * j; i < k) {
+        const float x = a[i], y = b[i * ldb];
+        if (!isfinite(x) || !isfinite(y)) sum += x * y;
+      }
+    if (__any_sync(~0u, isnan(sum))) return NAN;  // and so it stays
+  }
+  for (int other = 16; other > 0; other /= 2) sum += __shfl_xor_sync(~0u, sum, other);
+  return sum;
+}
+
+// Those outputs of a warp's 16 rows whose row or column is not finite.
+__device__ __forceinline__ void store_not_finite(const Gemm& g, const int* row_powers,
+                                                 const int* column_powers, int first_row,
+                                                 int first_column) {
+  const int lane = threadIdx.x % 32;
+  for (int row = first_row; row < min(first_row + 16, g.m); ++row)
+    for (int at = first_column; at < min(first_column + kColumns, g.n); at += 32) {
+      unsigned todo = __ballot_sync(
+          ~0u, at + lane < g.n && !finite(row_powers[row] + column_powers[at + lane]));
+      for (; todo != 0; todo &= todo - 1) {
+        const int column = at + __ffs(todo) - 1;
+        const float sum = sum_not_finite(g.a + row * g.lda, g.b + column, g.ldb, g.k);
+        float* c = g.c + row * g.ldc + column;
+        if (lane == 0) *c = updated(c, g.alpha * sum, g.beta);
+      }
+    }
+}
+
+// A warp's 16 rows: lane 4 r + t has columns 2 t and 2 t + 1 of every eight in rows r and r + 8.
+__device__ __forceinline__ void store_outputs(const Gemm& g, const float (&sums)[kOutputs],
+                                              const int* row_powers, const int* column_powers,
+                                              int first_row, int first_column) {
+  const int lane = threadIdx.x % 32;
+  const bool pairs = g.ldc % 2 == 0 && reinterpret_cast<uintptr_t>(g.c) % 8 == 0;
+  bool all_finite = true;
+#pragma unroll
+  for (int h = 0; h < 2; ++h) {
+    const int row = first_row + lane / 4 + 8 * h;
+    if (row >= g.m) continue;
+    const int row_power = row_powers[row];
+#pragma unroll
+    for (int j = 0; j < kColumns / 8; ++j) {
+      const int column = first_column + 8 * j + lane % 4 * 2;
+      if (column >= g.n) continue;
+      float* c = g.c + row * g.ldc + column;
+      const int2 powers = *reinterpret_cast<const int2*>(column_powers + column);
+      const int x_power = row_power + powers.x, y_power = row_power + powers.y;
+      const float x = g.alpha * times_power_of_two(sums[4 * j + 2 * h], x_power);
+      const float y = g.alpha * times_power_of_two(sums[4 * j + 2 * h + 1], y_power);
+      const bool two = column + 1 < g.n, x_finite = finite(x_power), y_finite = finite(y_power);
+      if (pairs && two && x_finite && y_finite) {
+        float2 old{};
+        if (g.beta != 0) old = *reinterpret_cast<const float2*>(c);
+        *reinterpret_cast<float2*>(c) = {updated(&old.x, x, g.beta), updated(&old.y, y, g.beta)};
+      } else {
+        if (x_finite) c[0] = updated(c, x, g.beta);
+        if (two && y_finite) c[1] = updated(c + 1, y, g.beta);
+        all_finite &= x_finite && (y_finite || !two);
+      }
+    }
+  }
+  if (__any_sync(~0u, !all_finite))
+    store_not_finite(g, row_powers, column_powers, first_row, first_column);
+}
+
+// Tiles in pairs, one below the other: `band` rows of pairs at a time, downwards, then on to the
+// right, so that those at work together share rows of A and columns of B in the L2.
+struct PairRaster {
+  int rows, columns, band;  // of pairs
+
+  __host__ __device__ int pairs() const { return rows * columns; }
+  struct Place {
+    int row, column;  // of outputs
+  };
+  __device__ __forceinline__ Place place(int pair, int rank) const {
+    const int first = pair / (band * columns) * band, high = min(band, rows - first);
+    const int within = pair % (band * columns);
+    return {.row = ((first + within % high) * kCluster + rank) * kRows,
+            .column = within / high * kColumns};
+  }
+};
+
+__global__ void __launch_bounds__(kMultiplyThreads, 1)
+    multiply(const __grid_constant__ TensorMap a_high, const __grid_constant__ TensorMap a_low,
+             const __grid_constant__ TensorMap b_high, const __grid_constant__ TensorMap b_low,
+             const int* row_powers, const int* column_powers, const __grid_constant__ Gemm g,
+             const PairRaster raster) {
+#if !defined(__CUDA_ARCH__) || defined(__CUDA_ARCH_FEAT_SM90_ALL)
+  __shared__ MBarrier full[kStages], empty[kStages];
+  auto* ring = swizzled_shared<unsigned char>();
+  const int rank = cluster_rank();
+  if (threadIdx.x == 0) {
+    for (int s = 0; s < kStages; ++s) {
+      initialize(full[s], 1);
+      initialize(empty[s], kCluster * kConsumers / 128);
+    }
+    publish_barriers();
+  }
+  __syncthreads();
+  synchronize_cluster();
+  wait_for_kernel_before();
+  const int steps = ceil_div(g.k, kDepth), pairs = raster.pairs(), clusters = gridDim.x / kCluster;
+  const int first_pair = blockIdx.x / kCluster;
+  if (threadIdx.x >= kConsumers) {
+    shrink_to<40>();
+    if (threadIdx.x == kConsumers) {
+      int s = 0;
+      uint32_t parity = 1;  // all stages are free
+      for (int pair = first_pair; pair < pairs; pair += clusters) {
+        const auto [row, column] = raster.place(pair, rank);
+        for (int step = 0; step < steps; ++step) {
+          const int k0 = step * kDepth;
+          wait(empty[s], parity);
+          unsigned char* stage = ring + s * kStageBytes;
+          arrive_expecting(full[s], kStageBytes);
+          copy_box(stage, a_high, row, k0, full[s]);
+          copy_box(stage + kABytes, a_low, row, k0, full[s]);
+          unsigned char* half = stage + 2 * kABytes + rank * (kBBytes / kCluster);
+          constexpr unsigned kBoth = (1 << kCluster) - 1;
+          const int chunk = column / kChunk, b_row = k0 + rank * (kDepth / kCluster);
+          copy_box_to_blocks(half, b_high, chunk, b_row, 0, full[s], kBoth);
+          copy_box_to_blocks(half + kBBytes, b_low, chunk, b_row, 0, full[s], kBoth);
+          if (++s == kStages) s = 0, parity ^= 1;
+        }
+      }
+    }
+    __syncwarp();
+  } else {
+    grow_to<232>();
+    const int group = threadIdx.x / 128, thread = threadIdx.x % 128;
+    constexpr int kNext16 = kBBytes / 2 >> 4;  // k, in B
+    int s = 0;
+    uint32_t parity = 0;
+    for (int pair = first_pair; pair < pairs; pair += clusters) {
+      float sums[kOutputs] = {}, some[kOutputs];
+      for (int step = 0; step < steps; step += kPromoteEvery) {
+        const int first = s;
+#pragma unroll
+        for (int j = 0; j < kPromoteEvery; ++j) {
+          if (step + j < steps) {
+            wait(full[s], parity);
+            const unsigned char* stage = ring + s * kStageBytes;
+            const unsigned char* a = stage + group * (kABytes / 2);
+            const unsigned char* b = stage + 2 * kABytes;
+            const uint64_t high_a = rows_of_k(a), low_a = rows_of_k(a + kABytes);
+            const uint64_t high_b = chunks_of_columns(b), low_b = chunks_of_columns(b + kBBytes);
+            pin(some);
+            wgmma_fence();
+            // Small terms first.
+#pragma unroll
+            for (int q = 0; q < kDepth / 16; ++q) {
+              multiply_add(some, high_a + 2 * q, low_b + kNext16 * q, j + q > 0);
+              multiply_add(some, low_a + 2 * q, high_b + kNext16 * q, true);
+            }
+#pragma unroll
+            for (int q = 0; q < kDepth / 16; ++q)
+              multiply_add(some, high_a + 2 * q, high_b + kNext16 * q, true);
+            wgmma_commit();
+            if (++s == kStages) s = 0, parity ^= 1;
+          }
+        }
+        wgmma_wait();
+        pin(some);
+        if (thread < kCluster)
+          for (int j = 0; j < kPromoteEvery && step + j < steps; ++j)
+            arrive_at_block(empty[(first + j) % kStages], thread);
+#pragma unroll
+        for (int i = 0; i < kOutputs; ++i) sums[i] += some[i];
+      }
+      const auto [row, column] = raster.place(pair, rank);
+      store_outputs(g, sums, row_powers, column_powers, row + group * 64 + thread / 32 * 16,
+                    column);
+    }
+  }
+  synchronize_cluster();  // no block may go while the other copies to it or arrives at it
+#endif
+}
+
+}  // namespace
+}  // namespace ladders

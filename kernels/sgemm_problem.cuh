@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: MIT
+//
+// What every rung of sgemm computes, the reference it is held against, and access to its matrices.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <memory>
+#include <optional>
+
+#include "device.cuh"
+#include "inputs.cuh"
+#include "ladder.hpp"
+#include "launch.hpp"
+#include "peers.hpp"
+#include "sgemm.hpp"
+#include "verify.cuh"
+
+namespace ladders {
+namespace {
+
+// The reference, in FP64: tiles of 64 x 64 in shared memory, 4 x 4 outputs a thread. A block takes
+// every gridDim.x-th tile.
+constexpr int kReferenceSide = 64;
+__global__ void __launch_bounds__(256)
+    reference(const float* __restrict__ a, const float* __restrict__ b, double* __restrict__ ab,
+              int m, int n, int k) {
+  constexpr int kSide = kReferenceSide, kDepth = 16, kApart = 16, kOwn = kSide / kApart;
+  __shared__ double a_tile[kDepth][kSide + 1], b_tile[kDepth][kSide];
+  const int x = threadIdx.x % kApart, y = threadIdx.x / kApart;
+  const int tiles_x = ceil_div(n, kSide), tiles = tiles_x * ceil_div(m, kSide);
+  for (int tile = blockIdx.x; tile < tiles; tile += gridDim.x) {
+    const int row0 = tile / tiles_x * kSide, column0 = tile % tiles_x * kSide;
+    double sums[kOwn][kOwn] = {};
+    for (int k0 = 0; k0 < k; k0 += kDepth) {
+#pragma unroll
+      for (int i = threadIdx.x; i < kSide * kDepth; i += 256) {
+        const int a_row = row0 + i / kDepth, a_column = k0 + i % kDepth;
+        const int b_row = k0 + i / kSide, b_column = column0 + i % kSide;
+        a_tile[i % kDepth][i / kDepth] =
+            a_row < m && a_column < k ? a[size_t(a_row) * k + a_column] : 0;
+        b_tile[i / kSide][i % kSide] =
+            b_row < k && b_column < n ? b[size_t(b_row) * n + b_column] : 0;
+      }
+      __syncthreads();
+#pragma unroll
+      for (int i = 0; i < kDepth; ++i) {
+        double a_values[kOwn], b_values[kOwn];
+#pragma unroll
+        for (int j = 0; j < kOwn; ++j) {
+          a_values[j] = a_tile[i][y + j * kApart];
+          b_values[j] = b_tile[i][x + j * kApart];
+        }
+#pragma unroll
+        for (int r = 0; r < kOwn; ++r)
+#pragma unroll
+          for (int s = 0; s < kOwn; ++s) sums[r][s] += a_values[r] * b_values[s];
+      }
+      __syncthreads();
+    }
+#pragma unroll
+    for (int r = 0; r < kOwn; ++r)
+#pragma unroll
+      for (int s = 0; s < kOwn; ++s) {
+        const int row = row0 + y + r * kApart, column = column0 + x + s * kApart;
+        if (row < m && column < n) ab[size_t(row) * n + column] = sums[r][s];
+      }
+  }
+}
+
+// What elements are drawn from. Wide: of either sign, from 2^-20 to 2^20 with all powers alike.
+enum class Kind { uniform, normal, wide };
+struct Random {
+  Kind kind;
+  uint64_t seed;
+  __device__ float operator()(size_t i) const {
+    const float x = random_float(i, seed);
+    if (kind == Kind::uniform) return x;
+    const uint64_t other = seed + 100;
+    if (kind == Kind::wide) return (random_bits(i, other) % 2 ? 1.0f : -1.0f) * exp2f(20 * x);
+    const float y = 1 - static_cast<float>(random_bits(i, other) >> 8) * 0x1p-24f;  // in (0, 1]
+    return sqrtf(-2 * logf(y)) * cosf(3.14159265f * x);
+  }
+};
+
+// The norm of row (column) i: `length` elements `step` apart.
+struct Norm {
+  const float* matrix;
+  size_t apart, step;
+  int length;
+  __device__ double operator()(size_t i) const {
+    double sum = 0;
+    for (int j = 0; j < length; ++j) {
+      const double x = matrix[i * apart + j * step];
+      sum += x * x;
+    }
+    return sqrt(sum);
+  }
+};
+
+class Sgemm : public Problem {
+ public:
+  explicit Sgemm(const Case& c)
+      : m_(static_cast<int>(c["m"])),
+        n_(static_cast<int>(c["n"])),
+        k_(static_cast<int>(c["k"])),
+        c_(c["m"] * c["n"]),
+        drawn_(&draw(Kind::uniform)) {}
+  Memory output() const override { return {c_.data(), c_.bytes()}; }
+  auto arguments() const {
+    return std::tuple(drawn_->a.data(), drawn_->b.data(), c_.data(), m_, n_, k_, alpha_, beta_);
+  }
+  const double* product() const { return drawn_->ab.data(); }
+
+  Gemm gemm() const {
+    const auto [a, b, c, m, n, k, alpha, beta] = arguments();
+    return {a, k, b, n, c, n, m, n, k, alpha, beta};
+  }
+  /// Empty until a rung that needs it is launched for the first time, which is not timed.
+  std::shared_ptr<Fp16x3Workspace>& fp16x3_workspace() { return fp16x3_workspace_; }
+
+  /// For copies of A and B, made when they are first asked for, which is not timed.
+  float* room_for_copy(bool is_b, size_t elements) {
+    auto& room = rooms_[is_b];
+    if (!room) room.emplace(elements);
+    return room->data();
+  }
+
+  // With beta, the C that was there counts; without, it must not even be read: it is NaN. The
+  // last is the one that is left and timed.
+  int inputs() const override { return static_cast<int>(settings().size()); }
+  void prepare(int input) override {
+    const auto [kind, alpha, beta] = settings()[input];
+    drawn_ = &draw(kind);
+    alpha_ = alpha, beta_ = beta;
+    const auto fill = [this] {
+      if (beta_ != 0) generate(c_.data(), c_.size(), Random{Kind::uniform, 3});
+    };
+    fill();
+    if (!kEmulated && !library_.contains(input)) {
+      std::apply([](auto... values) { peers::cublas_sgemm(values..., peers::Precision::fp32, 0); },
+                 arguments());
+      library_[input] = errors();
+      poison();
+      fill();
+    }
+    input_ = input;
+  }
+
+  // The errors, and the library's own on the same input.
+  Verdict compare() override {
+    Verdict verdict = errors();
+    if (const auto library = library_.find(input_); library != library_.end()) {
+      verdict.library_relative_error = library->second.relative_error;
+      verdict.library_worst_error = library->second.worst_error;
+    }
+    return verdict;
+  }
+
+  // Against FP64: of the whole, ||C - reference|| / ||reference||, and of the worst element, over
+  // the norms of its row of A and column of B and what beta C adds.
+  Verdict errors() const {
+    const double alpha = alpha_, beta = beta_;
+    const float* c = c_.data();
+    const double *ab = product(), *rows = drawn_->row_norms.data(),
+                 *columns = drawn_->column_norms.data();
+    const size_t n = n_;
+    const auto added = [=] __device__(size_t i) {
+      return beta == 0 ? 0 : beta * random_float(i, 3);
+    };
+    const auto expected = [=] __device__(size_t i) { return alpha * ab[i] + added(i); };
+    const Totals size =
+        fold(c_.size(), [=] __device__(size_t i) { return expected(i) * expected(i); });
+    const Totals error = fold(c_.size(), [=] __device__(size_t i) {
+      return (c[i] - expected(i)) * (c[i] - expected(i));
+    });
+    const Totals scaled = fold(c_.size(), [=] __device__(size_t i) {
+      const double difference = fabs(c[i] - expected(i));
+      const double scale = fabs(alpha) * rows[i / n] * columns[i % n] + fabs(added(i));
+      return difference == 0 ? 0 : difference / scale;
+    });
+    return {.relative_error = error.sum == 0 ? 0 : std::sqrt(error.sum / size.sum),
+            .worst_error = scaled.largest};
+  }
+
+ private:
+  struct Setting {
+    Kind kind;
+    float alpha, beta;
+  };
+  // Large products, and those of so few terms that it makes no difference, are drawn once.
+  std::vector<Setting> settings() const {
+    const Setting updating{Kind::uniform, 1.25f, -0.5f}, timed{Kind::uniform, 1, 0};
+    if (double(m_) * n_ * k_ > 5e11 || k_ < 4) return {updating, timed};
+    return {updating, {Kind::normal, 1, 0}, {Kind::wide, 1, 0}, timed};
+  }
+
+  // Matrices, their product and the norms of the rows of A and columns of B.
+  struct Drawn {
+    DeviceBuffer<float> a, b;
+    DeviceBuffer<double> ab, row_norms, column_norms;
+  };
+  const Drawn& draw(Kind kind) {
+    if (const auto found = all_drawn_.find(kind); found != all_drawn_.end()) return found->second;
+    const size_t m = m_, n = n_, k = k_;
+    Drawn d{DeviceBuffer<float>(m * k), DeviceBuffer<float>(k * n), DeviceBuffer<double>(m * n),
+            DeviceBuffer<double>(m), DeviceBuffer<double>(n)};
+    generate(d.a.data(), d.a.size(), Random{kind, 1});
+    generate(d.b.data(), d.b.size(), Random{kind, 2});
+    generate(d.row_norms.data(), m, Norm{d.a.data(), k, 1, k_});
+    generate(d.column_norms.data(), n, Norm{d.b.data(), 1, n, k_});
+    const size_t tiles = ceil_div<size_t>(m, kReferenceSide) * ceil_div<size_t>(n, kReferenceSide);
+    launch({.grid = static_cast<unsigned>(std::min<size_t>(tiles, 1 << 16)), .block = 256}, nullptr,
+           reference, d.a.data(), d.b.data(), d.ab.data(), m_, n_, k_);
+    return all_drawn_.emplace(kind, std::move(d)).first->second;
+  }
+
+  int m_, n_, k_, input_ = -1;
+  float alpha_ = 1, beta_ = 0;
+  std::map<Kind, Drawn> all_drawn_;
+  DeviceBuffer<float> c_;
+  const Drawn* drawn_;
+  std::optional<DeviceBuffer<float>> rooms_[2];
+  std::map<int, Verdict> library_;  // of each input
+  std::shared_ptr<Fp16x3Workspace> fp16x3_workspace_;
+};
+
+// C may hold anything when beta is 0, so it is not read then.
+__device__ __forceinline__ void update(float& c, float alpha, float sum, float beta) {
+  c = beta == 0 ? alpha * sum : alpha * sum + beta * c;
+}
+
+// An element, or 0 beyond the edge: what a tile is filled up with.
+__device__ __forceinline__ float at(const float* matrix, int row, int column, int rows,
+                                    int columns) {
+  return row < rows && column < columns ? matrix[size_t(row) * columns + column] : 0;
+}
+
+// Four neighbours of a row in one 16-byte load where they are all inside and aligned, else one by
+// one. The branch is the same for a whole warp but at the edges.
+__device__ __forceinline__ float4 four(const float* matrix, int row, int column, int rows,
+                                       int columns) {
+  if (row < rows && column + 3 < columns && columns % 4 == 0)
+    return *reinterpret_cast<const float4*>(&matrix[size_t(row) * columns + column]);
+  return {at(matrix, row, column, rows, columns), at(matrix, row, column + 1, rows, columns),
+          at(matrix, row, column + 2, rows, columns), at(matrix, row, column + 3, rows, columns)};
+}
+
+// Four neighbours of a row of C, in one 16-byte store where they are all inside, aligned, and need
+// not be read.
+__device__ __forceinline__ void store_four(float* c, int row, int column, int m, int n, float alpha,
+                                           const float* sums, float beta) {
+  if (row >= m) return;
+  float* out = &c[size_t(row) * n + column];
+  if (beta == 0 && n % 4 == 0 && column + 3 < n) {
+    *reinterpret_cast<float4*>(out) =
+        make_float4(alpha * sums[0], alpha * sums[1], alpha * sums[2], alpha * sums[3]);
+  } else {
+#pragma unroll
+    for (int i = 0; i < 4; ++i)
+      if (column + i < n) update(out[i], alpha, sums[i], beta);
+  }
+}
+
+}  // namespace
+}  // namespace ladders

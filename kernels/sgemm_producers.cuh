@@ -1,0 +1,334 @@
+// SPDX-License-Identifier: MIT
+//
+// The last clocks without an FMA: warps that do nothing but load, and the banks of registers.
+//
+// A scheduler's registers are in two banks, the even and the odd ones, and each gives one operand a
+// clock. (Measured on an H200: an FFMA that reads two of a bank, or three in all, takes two
+// clocks.) An FFMA has three operands. So one must be that of the FFMA before, which is still at
+// hand, and the other two of different banks: along a row of outputs A's operand stays, and each
+// sum must be in the other bank than its operand of B. Operands come in 16-byte loads, which take
+// four registers in order; and sums, asked for by their own 16-byte stores, with neighbours
+// swapped.
+#pragma once
+
+#include <cooperative_groups.h>
+
+#include "sgemm_bulk.cuh"
+
+namespace ladders {
+namespace {
+
+constexpr int kProducers = 128;  // threads: a warpgroup, which can hand its registers over
+
+// A block of `rows` x `columns` outputs, 64 x 64 a warp and slice of each stage's depth, and
+// another warpgroup that feeds them. A stage is A's tile, transposed, and B's.
+template <int rows, int columns, int slices = 1>
+struct FedTiles {
+  static constexpr int kRows = rows, kColumns = columns, kSlices = slices;
+  static constexpr int kDepth = slices <= 4 ? 32 : 8 * slices;
+  static constexpr int kWarps = rows / 64 * (columns / 64);  // a slice
+  static constexpr int kConsumers = 32 * kWarps * slices, kThreads = kConsumers + kProducers;
+  static constexpr int kWords = kDepth * (rows + columns);
+};
+
+// Each stage is full after kProducers / 32 arrivals and those of B's bytes, empty after one of each
+// consuming warp.
+template <int stages>
+__device__ __forceinline__ void start_ring(MBarrier* full, MBarrier* empty, int consumers) {
+  if (threadIdx.x == 0) {
+    for (int s = 0; s < stages; ++s) {
+      initialize(full[s], kProducers / 32 + 1);
+      initialize(empty[s], consumers);
+    }
+    publish_barriers();
+  }
+  __syncthreads();
+}
+
+// Keeps the ring full: B by TMA, A by way of registers, where blocks of 4 x 4 are transposed, so
+// that consumers load four of a column at once. Rows start on 16 bytes, k is a multiple of 4.
+template <class Tiles, int stages>
+struct Producer {
+  static constexpr int kRows = Tiles::kRows, kColumns = Tiles::kColumns, kDepth = Tiles::kDepth;
+  static constexpr int kBlocks = kRows * kDepth / 16 / kProducers;  // 4 x 4, a thread
+  static constexpr int kApart = 16 * kProducers / kRows;            // of k, between them
+  static_assert(kRows <= kProducers);
+
+  float* ring;
+  MBarrier *full, *empty;
+  const float* a;
+  const TensorMap& b_map;
+  int m, k;
+  int s = 0;
+  uint32_t parity = 1;
+
+  // The stages of a tile from k0 on.
+  __device__ __forceinline__ void produce(int row0, int column0, int k0, int steps) {
+    const int thread = threadIdx.x - Tiles::kConsumers, lane = thread % 32, warp = thread / 32;
+    // Eight lanes are neighbours in a row of the transpose, so that their stores meet no conflict;
+    // four cover 64 bytes of a row of A.
+    const int row = warp % (kRows / 32) * 32 + lane % 8 * 4;
+    const int depth = warp / (kRows / 32) * 16 + lane / 8 * 4;
+    const float* from[4];
+    bool inside[4];
+#pragma unroll
+    for (int j = 0; j < 4; ++j) {
+      inside[j] = row0 + row + j < m;
+      from[j] = a + size_t(inside[j] ? row0 + row + j : 0) * k + k0 + depth;
+    }
+    float4 block[kBlocks][4];
+    const auto load = [&](int step) {
+#pragma unroll
+      for (int i = 0; i < kBlocks; ++i)
+#pragma unroll
+        for (int j = 0; j < 4; ++j)
+          block[i][j] = inside[j] && k0 + step * kDepth + depth + i * kApart < k
+                            ? *reinterpret_cast<const float4*>(from[j] + i * kApart)
+                            : float4{};
+#pragma unroll
+      for (int j = 0; j < 4; ++j) from[j] += kDepth;
+    };
+    load(0);
+#pragma unroll 1
+    for (int step = 0; step < steps; ++step) {
+      float* a_tile = ring + s * Tiles::kWords;
+      wait(empty[s], parity);
+      if (thread == 0) {
+        arrive_expecting(full[s], kDepth * kColumns * 4);
+        copy_box(a_tile + kRows * kDepth, b_map, k0 + step * kDepth, column0, full[s]);
+      }
+#pragma unroll
+      for (int i = 0; i < kBlocks; ++i) {
+        const auto& from_rows = block[i];
+        float4* to = reinterpret_cast<float4*>(&a_tile[(depth + i * kApart) * kRows + row]);
+        to[0] = {from_rows[0].x, from_rows[1].x, from_rows[2].x, from_rows[3].x};
+        to[kRows / 4] = {from_rows[0].y, from_rows[1].y, from_rows[2].y, from_rows[3].y};
+        to[2 * kRows / 4] = {from_rows[0].z, from_rows[1].z, from_rows[2].z, from_rows[3].z};
+        to[3 * kRows / 4] = {from_rows[0].w, from_rows[1].w, from_rows[2].w, from_rows[3].w};
+      }
+      __syncwarp();
+      if (lane == 0) arrive(full[s]);
+      if (step + 1 < steps) load(step + 1);
+      if (++s == stages) s = 0, parity ^= 1;
+    }
+  }
+};
+
+// A thread's 8 x 16 outputs: quads of rows at 4 y and 32 + 4 y, of columns at 4 x, 16 + 4 x, ...
+struct Corner {
+  int x, y;
+};
+__device__ __forceinline__ Corner corner() {  // for the order of lanes see my_outputs()
+  const int lane = threadIdx.x % 32;
+  return {.x = (lane & 1) | ((lane >> 1) & 2), .y = ((lane >> 1) & 1) | ((lane >> 2) & 6)};
+}
+
+// Takes stages and adds their products, one of k at a time, whose operands are loaded while those
+// before are multiplied, across stages and tiles too.
+template <class Tiles, int stages>
+struct Consumer {
+  static constexpr int kDepth = Tiles::kDepth / Tiles::kSlices, kUnrolled = 8;
+  static_assert(kDepth % kUnrolled == 0);
+
+  const float *a, *b;  // of this thread, in stage 0
+  MBarrier *full, *empty;
+  int s = 0;
+  uint32_t parity = 0;
+  float x[2][8], y[2][16];
+
+  __device__ __forceinline__ void load(int to, const float* from_a, const float* from_b) {
+#pragma unroll
+    for (int r = 0; r < 8; r += 4)
+      *reinterpret_cast<float4*>(&x[to][r]) = *reinterpret_cast<const float4*>(from_a + 8 * r);
+#pragma unroll
+    for (int j = 0; j < 16; j += 4)
+      *reinterpret_cast<float4*>(&y[to][j]) = *reinterpret_cast<const float4*>(from_b + 4 * j);
+  }
+  __device__ __forceinline__ void start() {
+    wait(full[0], 0);
+    load(0, a, b);
+  }
+  // Rows are walked there and back, so that at the turn B's operand stays. (Which rows come first
+  // makes no difference but to the compiler, which so finds the registers it should.)
+  __device__ __forceinline__ void multiply(float (&sums)[8][16], int from) {
+#pragma unroll
+    for (int r = 0; r < 8; ++r)
+#pragma unroll
+      for (int j = 0; j < 16; ++j) {
+        const int row = r ^ 4, column = r % 2 ? 15 - j : j;
+        sums[row][column] += x[from][row] * y[from][column];
+      }
+  }
+  // `last` where no stages come after these.
+  __device__ __forceinline__ void consume(float (&sums)[8][16], int steps, bool last) {
+    const float *from_a = a + s * Tiles::kWords, *from_b = b + s * Tiles::kWords;
+    for (int step = 0; step < steps; ++step) {
+#pragma unroll 1
+      for (int k = 0; k < kDepth; k += kUnrolled) {
+#pragma unroll
+        for (int i = 0; i < kUnrolled - 1; ++i) {
+          load((i + 1) % 2, from_a + (i + 1) * Tiles::kRows, from_b + (i + 1) * Tiles::kColumns);
+          multiply(sums, i % 2);
+        }
+        from_a += kUnrolled * Tiles::kRows, from_b += kUnrolled * Tiles::kColumns;
+        const int old = s;
+        const bool used_up = k + kUnrolled == kDepth;
+        if (used_up) {
+          if (++s == stages) s = 0, parity ^= 1;
+          from_a = a + s * Tiles::kWords, from_b = b + s * Tiles::kWords;
+          if (!last || step + 1 < steps) wait(full[s], parity);
+        }
+        load(0, from_a, from_b);
+        multiply(sums, 1);
+        if (used_up) {
+          __syncwarp();
+          if (threadIdx.x % 32 == 0) arrive(empty[old]);
+        }
+      }
+    }
+  }
+};
+
+__device__ __forceinline__ float4 swapped(const float* quad) {
+  return {quad[1], quad[0], quad[3], quad[2]};
+}
+
+// A block an SM, which takes every gridDim.x-th tile.
+template <class Tiles, int stages>
+__global__ void __launch_bounds__(Tiles::kThreads, 1)
+    producer_warps(const float* __restrict__ a, const __grid_constant__ TensorMap b_map,
+                   float* __restrict__ c, int m, int n, int k, float alpha, float beta,
+                   Raster raster) {
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
+  constexpr int kRows = Tiles::kRows, kColumns = Tiles::kColumns;
+  __shared__ MBarrier full[stages], empty[stages];
+  float* ring = swizzled_shared<float>();
+  start_ring<stages>(full, empty, Tiles::kWarps);
+  const int steps = ceil_div(k, Tiles::kDepth), grid = gridDim.x;
+  const int tiles = (raster.tiles() - int(blockIdx.x) + grid - 1) / grid;
+  if (threadIdx.x >= Tiles::kConsumers) {
+    shrink_to<72>();
+    Producer<Tiles, stages> producer{ring, full, empty, a, b_map, m, k};
+    for (int t = 0; t < tiles; ++t) {
+      const Place tile = raster.place(blockIdx.x + t * grid);
+      producer.produce(tile.row * kRows, tile.column * kColumns, 0, steps);
+    }
+    return;
+  }
+  grow_to<216>();
+  constexpr int kWarpsX = kColumns / 64;
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  const auto [x, y] = corner();
+  const int row = warp / kWarpsX * 64, column = warp % kWarpsX * 64;
+  float* way_out = ring + stages * Tiles::kWords + warp * 8 * 64;
+  Consumer<Tiles, stages> consumer{ring + row + 4 * y,
+                                   ring + kRows * Tiles::kDepth + column + 4 * x, full, empty};
+  consumer.start();
+  for (int t = 0; t < tiles; ++t) {
+    float sums[8][16] = {};
+    consumer.consume(sums, steps, t + 1 == tiles);
+    // Out by way of shared memory, eight rows at a time: whole rows of the warp's tile are stored.
+    const Place tile = raster.place(blockIdx.x + t * grid);
+#pragma unroll
+    for (int r = 0; r < 8; ++r) {
+#pragma unroll
+      for (int j = 0; j < 16; j += 4)
+        *reinterpret_cast<float4*>(&way_out[y * 64 + ((x + j) ^ y) * 4]) = swapped(&sums[r][j]);
+      __syncwarp();
+#pragma unroll
+      for (int i = 0; i < 8; i += 2) {
+        const int from = i + lane / 16, quad = lane % 16;
+        const float4 four_sums = swapped(&way_out[from * 64 + (quad ^ from) * 4]);
+        store_four(c, tile.row * kRows + row + r / 4 * 32 + 4 * from + r % 4,
+                   tile.column * kColumns + column + 4 * quad, m, n, alpha, &four_sums.x, beta);
+      }
+      __syncwarp();
+    }
+  }
+#endif
+}
+
+// A product too small for a large tile an SM: the warps of a block share a small one, each with a
+// slice of every stage, and so do the blocks of a cluster, each with a part of k. The sums meet in
+// shared memory, always in the same order.
+template <class Tiles, int stages>
+__global__ void __launch_bounds__(Tiles::kThreads, 1)
+    split_k(const float* __restrict__ a, const __grid_constant__ TensorMap b_map,
+            float* __restrict__ c, int m, int n, int k, float alpha, float beta, Raster raster) {
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
+  constexpr int kRows = Tiles::kRows, kColumns = Tiles::kColumns, kDepth = Tiles::kDepth;
+  constexpr int kPitch = kColumns + 4, kQuads = kColumns / 4, kSliceDepth = kDepth / Tiles::kSlices;
+  static_assert(Tiles::kSlices * kRows * kPitch <= stages * Tiles::kWords);
+  const auto cluster = cooperative_groups::this_cluster();
+  const int part = cluster.block_rank(), parts = cluster.num_blocks();
+  const Place tile = raster.place(blockIdx.x / parts);
+  const int all = ceil_div(k, kDepth), first = all * part / parts;
+  const int steps = all * (part + 1) / parts - first;
+  __shared__ MBarrier full[stages], empty[stages];
+  float* ring = swizzled_shared<float>();
+  start_ring<stages>(full, empty, Tiles::kConsumers / 32);
+  if (threadIdx.x >= Tiles::kConsumers) {
+    shrink_to<88>();
+    Producer<Tiles, stages> producer{ring, full, empty, a, b_map, m, k};
+    producer.produce(tile.row * kRows, tile.column * kColumns, first * kDepth, steps);
+    __syncthreads();
+    __syncthreads();
+  } else {
+    grow_to<208>();
+    constexpr int kWarpsX = kColumns / 64;
+    const int warp = threadIdx.x / 32 % Tiles::kWarps, slice = threadIdx.x / 32 / Tiles::kWarps;
+    const auto [x, y] = corner();
+    const int row = warp / kWarpsX * 64 + 4 * y, column = warp % kWarpsX * 64 + 4 * x;
+    float sums[8][16] = {};
+    Consumer<Tiles, stages> consumer{
+        ring + slice * kSliceDepth * kRows + row,
+        ring + kRows * kDepth + slice * kSliceDepth * kColumns + column, full, empty};
+    if (steps > 0) consumer.start();
+    consumer.consume(sums, steps, true);
+    __syncthreads();  // the ring is free
+    float* own = ring + slice * kRows * kPitch + row * kPitch + column;
+#pragma unroll
+    for (int r = 0; r < 8; ++r)
+#pragma unroll
+      for (int j = 0; j < 16; j += 4)
+        *reinterpret_cast<float4*>(&own[(r / 4 * 32 + r % 4) * kPitch + 4 * j]) =
+            swapped(&sums[r][j]);
+    __syncthreads();
+  }
+  const auto add = [](float4& to, const float4& more) {
+    to.x += more.x, to.y += more.y, to.z += more.z, to.w += more.w;
+  };
+  for (int i = threadIdx.x; Tiles::kSlices > 1 && i < kRows * kQuads; i += Tiles::kThreads) {
+    float4* at = reinterpret_cast<float4*>(&ring[i / kQuads * kPitch + i % kQuads * 4]);
+    float4 sum = *at;
+#pragma unroll
+    for (int other = 1; other < Tiles::kSlices; ++other) add(sum, at[other * kRows * kPitch / 4]);
+    *at = sum;
+  }
+  cluster.sync();
+  const int rows = kRows / parts;  // of each block of the cluster
+  for (int i = threadIdx.x; i < rows * kQuads; i += Tiles::kThreads) {
+    const int row = part * rows + i / kQuads, column = i % kQuads * 4;
+    float4 sum = {};
+    for (int rank = 0; rank < parts; ++rank)
+      add(sum, *reinterpret_cast<const float4*>(
+                   cluster.map_shared_rank(&ring[row * kPitch + column], rank)));
+    sum = swapped(&sum.x);
+    store_four(c, tile.row * kRows + row, tile.column * kColumns + column, m, n, alpha, &sum.x,
+               beta);
+  }
+  cluster.sync();  // no block may go while another reads of it
+#endif
+}
+
+// A copy whose rows are `pitch` floats apart, a multiple of 4, and filled up with zeros.
+__global__ void pad_rows(const float* __restrict__ from, float* __restrict__ to, int rows,
+                         int columns, int pitch) {
+  const size_t quads = size_t(rows) * (pitch / 4), stride = size_t{gridDim.x} * blockDim.x;
+  for (size_t i = blockIdx.x * size_t{blockDim.x} + threadIdx.x; i < quads; i += stride)
+    reinterpret_cast<float4*>(to)[i] =
+        four(from, i / (pitch / 4), i % (pitch / 4) * 4, rows, columns);
+}
+
+}  // namespace
+}  // namespace ladders

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: MIT
+#include "sgemm_tf32x3.cuh"
+
+#include <cmath>
+#include <limits>
+
+#include "cuda_check.hpp"
+
+namespace ladders {
+namespace {
+
+// A configuration, and what the choice among them goes by.
+struct Variant {
+  int rows, columns, depth, threads, shared_bytes;
+  int blocks;     // that run on an SM together
+  double clocks;  // of a tensor core for one m16n8k8, everything in the loop included: a guess
+  void (*kernel)(Tf32Product, int parts, int tiles_x);
+};
+template <class Tiles>
+constexpr Variant variant(double clocks) {
+  return {Tiles::kRows,   Tiles::kColumns, Tiles::kDepth, Tiles::kThreads,
+          Tiles::kShared, Tiles::kBlocks,  clocks,        tf32_products<Tiles>};
+}
+//      rows, columns, those of a warp, slices, groups, stages, blocks
+constexpr Variant kVariants[] = {
+    variant<Tf32Tiles<64, 64, 32, 32, 2, 1, 6, 2>>(8.8),
+    variant<Tf32Tiles<64, 64, 32, 32, 2, 2, 3, 2>>(8.4),
+    variant<Tf32Tiles<64, 64, 64, 32, 4, 1, 6, 1>>(8.1),
+    variant<Tf32Tiles<128, 64, 32, 32, 1, 2, 4, 2>>(8.1),
+    variant<Tf32Tiles<128, 64, 64, 32, 2, 2, 4, 1>>(7.7),
+    variant<Tf32Tiles<64, 128, 64, 32, 2, 2, 4, 1>>(7.7),
+    variant<Tf32Tiles<128, 128, 64, 32, 1, 2, 6, 1>>(7.6),
+};
+
+// The variant and its number of blocks a tile that a model has as the fastest: time in clocks of an
+// SM that has the most blocks.
+struct Choice {
+  const Variant* variant;
+  int parts;
+};
+Choice choose(int m, int n, int k, const Machine& machine) {
+  Choice best{&kVariants[0], 1};
+  double least = std::numeric_limits<double>::max();
+  for (const Variant& v : kVariants)
+    for (const int parts : {1, 2, 3, 4, 6, 8}) {
+      if (parts > 1 && machine.compute_capability < 90) continue;  // needs clusters
+      if (v.shared_bytes + 1024 > machine.shared_bytes_per_block) continue;
+      const int steps = ceil_div(ceil_div(k, v.depth), parts);
+      const double depth = std::min(double(steps) * v.depth, double(ceil_div(k, 16)) * 16);
+      const double tiles = double(ceil_div(m, v.rows)) * ceil_div(n, v.columns);
+      const double blocks = tiles * parts, a_block = v.rows * v.columns * depth * 3 / 4096;
+      const double most = std::ceil(blocks / machine.sms), rounds = std::ceil(most / v.blocks);
+      // Once a round: some 2000 clocks to fill the ring and to store; to meet in a cluster, 1000,
+      // and what others have at 16 bytes a clock.
+      const double others = v.rows * v.columns * 4.0 * (parts - 1) / parts;
+      const double once = 2000 + (parts > 1 ? 1000 + others / 16 : 0);
+      const double clocks = most * a_block * v.clocks + rounds * once;
+      if (clocks < least) least = clocks, best = {&v, parts};
+    }
+  return best;
+}
+
+LaunchPlan plan_of(const Choice& choice, int m, int n) {
+  const auto& [v, parts] = choice;
+  const int64_t tiles = int64_t{ceil_div(m, v->rows)} * ceil_div(n, v->columns);
+  if (parts * tiles > std::numeric_limits<int>::max())
+    throw DoesNotFit("too many tiles for a grid");
+  return {.grid = static_cast<unsigned>(parts * tiles),
+          .block = static_cast<unsigned>(v->threads),
+          .shared_bytes = static_cast<size_t>(v->shared_bytes),
+          .cluster = static_cast<unsigned>(parts)};
+}
+
+bool wide(const float* matrix, int64_t pitch, int columns = 0) {
+  return reinterpret_cast<uintptr_t>(matrix) % 16 == 0 && pitch % 4 == 0 && columns % 4 == 0;
+}
+
+}  // namespace
+
+Machine Machine::current() {
+  Machine machine;
+  int device = 0, major = 0, minor = 0;
+  if (cudaGetDevice(&device) != cudaSuccess) {
+    cudaGetLastError();
+    return machine;
+  }
+  const auto get = [device](int& value, cudaDeviceAttr attribute) {
+    check(cudaDeviceGetAttribute(&value, attribute, device), "cudaDeviceGetAttribute");
+  };
+  get(machine.sms, cudaDevAttrMultiProcessorCount);
+  get(machine.shared_bytes_per_block, cudaDevAttrMaxSharedMemoryPerBlockOptin);
+  get(major, cudaDevAttrComputeCapabilityMajor);
+  get(minor, cudaDevAttrComputeCapabilityMinor);
+  machine.compute_capability = 10 * major + minor;
+  return machine;
+}
+
+KernelLaunch tf32x3_launch(int m, int n, int k) {
+  const Choice choice = choose(m, n, k, Machine::current());
+  return {reinterpret_cast<const void*>(choice.variant->kernel), plan_of(choice, m, n)};
+}
+
+void tf32x3(const Gemm& gemm, cudaStream_t stream) {
+  if (gemm.m <= 0 || gemm.n <= 0) return;
+  Tf32Product p{gemm};
+  if (p.k <= 0 || p.alpha == 0) p.k = 0, p.alpha = 0;  // neither A nor B counts
+  p.wide_a = wide(p.a, p.lda, p.k), p.wide_b = wide(p.b, p.ldb, p.n), p.wide_c = wide(p.c, p.ldc);
+  const Choice choice = choose(p.m, p.n, p.k, Machine::current());
+  const LaunchPlan plan = plan_of(choice, p.m, p.n);
+  allow(reinterpret_cast<const void*>(choice.variant->kernel), plan);
+  launch(plan, stream, choice.variant->kernel, p, choice.parts,
+         ceil_div(p.n, choice.variant->columns));
+}
+
+}  // namespace ladders
