@@ -30,7 +30,8 @@ std::string to_json(const Rung& rung) {
                      ",\"precision\":" + quoted(rung.precision);
   if (!rung.moves.empty()) json += ",\"moves\":" + quoted(rung.moves);
   if (!rung.ceiling.empty())
-    json += ",\"ceiling\":" + quoted(rung.ceiling) + ",\"products\":" + std::to_string(rung.products);
+    json +=
+        ",\"ceiling\":" + quoted(rung.ceiling) + ",\"products\":" + std::to_string(rung.products);
   if (!rung.sweeps.empty())
     json += ",\"sweeps\":" + array(rung.sweeps, [](const Sweep& s) { return quoted(s.axis.name); });
   return json + '}';

@@ -271,8 +271,6 @@ __global__ void __launch_bounds__(Tiles::kThreads, 1)
     shrink_to<88>();
     Producer<Tiles, stages> producer{ring, full, empty, a, b_map, m, k};
     producer.produce(tile.row * kRows, tile.column * kColumns, first * kDepth, steps);
-    __syncthreads();
-    __syncthreads();
   } else {
     grow_to<208>();
     constexpr int kWarpsX = kColumns / 64;
@@ -285,7 +283,7 @@ __global__ void __launch_bounds__(Tiles::kThreads, 1)
         ring + kRows * kDepth + slice * kSliceDepth * kColumns + column, full, empty};
     if (steps > 0) consumer.start();
     consumer.consume(sums, steps, true);
-    __syncthreads();  // the ring is free
+    wait_for_warps<Tiles::kConsumers / 32>();  // the ring is free
     float* own = ring + slice * kRows * kPitch + row * kPitch + column;
 #pragma unroll
     for (int r = 0; r < 8; ++r)
@@ -293,8 +291,8 @@ __global__ void __launch_bounds__(Tiles::kThreads, 1)
       for (int j = 0; j < 16; j += 4)
         *reinterpret_cast<float4*>(&own[(r / 4 * 32 + r % 4) * kPitch + 4 * j]) =
             swapped(&sums[r][j]);
-    __syncthreads();
   }
+  __syncthreads();
   const auto add = [](float4& to, const float4& more) {
     to.x += more.x, to.y += more.y, to.z += more.z, to.w += more.w;
   };
