@@ -18,11 +18,12 @@ _FRACTIONS = ("_occupancy", "_utilisation", "stall_")
 _SMALL = 0.05  # of a fraction; below it two runs differ by as much
 _LEAST = 0.001  # of a counter's largest value; where there is less, profilers count themselves
 _SHORTEST = 20e-6  # seconds; of less the start and the end of a launch are most
+_CHANGED = "figures of rows that run other instructions since the profile's commit"
 _ZERO = "figures that are 0 on both sides"
 _BRIEF = f"fractions of rows under {units.duration(_SHORTEST)}"
 _LOW = f"fractions below {_SMALL:.0%} on both sides"
 _LITTLE = f"counts of less than {_LEAST:.1%} of the counter's largest"
-_RULES = (_ZERO, _BRIEF, _LOW, _LITTLE)
+_RULES = (_CHANGED, _ZERO, _BRIEF, _LOW, _LITTLE)
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,7 @@ class Agreement:
     ours: float
     theirs: float
     seconds: float  # that the row took
+    changed: bool = False  # the row's kernel, since the commit that was profiled
 
     @property
     def larger(self) -> float:
@@ -97,12 +99,18 @@ def _times(row: Row, moved: float) -> str:
 def compare(results: Results, measured: dict[str, Row]) -> list[Agreement]:
     """Pair each counter of each row with that of `measured`, the rows by bare name."""
     return [
-        Agreement(bare(row.name), counter, ours, theirs, row.seconds)
+        Agreement(bare(row.name), counter, ours, theirs, row.seconds, _changed(row, other))
         for row in results.rows.itertuples(index=False)
         if row.issue_utilisation >= 0 and (other := measured.get(bare(row.name)))
         for counter in COUNTERS
         if (ours := getattr(row, counter)) >= 0 and (theirs := getattr(other, counter)) >= 0
     ]
+
+
+def _changed(row: Row, other: Row) -> bool:
+    """Whether these rows of two commits ran different numbers of instructions."""
+    ours, theirs = row.warp_instructions, other.warp_instructions
+    return row.commit != other.commit and abs(ours - theirs) > TOLERANCE * theirs
 
 
 def agreement(results: Results, pairs: list[Agreement]) -> str:
@@ -146,6 +154,8 @@ def agreement(results: Results, pairs: list[Agreement]) -> str:
 
 def _why_left_out(pair: Agreement, most: float) -> str:
     """Return the first of the rules by which a pair is not compared; empty where it is."""
+    if pair.changed:
+        return _CHANGED
     if pair.larger == 0:
         return _ZERO
     if _is_fraction(pair.counter):

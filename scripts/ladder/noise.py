@@ -23,6 +23,7 @@ from ladder.study import describe
 
 _LIMITS = (0.005, 0.01)  # that the summary counts rows within
 _NOISY, _NOISIEST = 0.03, 10  # beyond which rows are counted too, and how many are named
+_LAUNCH, _ALIKE = "launch_nanoseconds", 0.02  # of an empty kernel, and what processes agree within
 _SAME = ("gpu_name", "gpu_uuid", "git_commit", "git_dirty", "cache_mode", "build_type")
 
 
@@ -123,8 +124,12 @@ def noise(paths: Iterable[str | PathLike[str]], pattern: re.Pattern[str] | None 
     if not floors:
         raise LadderError("no row was measured in two of the results")
     context = {key: runs[first].context[key] for key in _SAME if key in runs[first].context}
+    context["processes"] = len(runs)
+    launches = [units.parse(result.context.get(_LAUNCH)) for result in runs.values()]
+    if all(0 < launch < float("inf") for launch in launches):
+        context[_LAUNCH] = launches
     single = [name for name, times in seconds.items() if len(times) == 1]
-    return Noise(context | {"processes": len(runs)}, describe(runs[first]), floors, single)
+    return Noise(context, describe(runs[first]), floors, single)
 
 
 def _only(path: Path) -> Results:
@@ -164,9 +169,12 @@ def summary(found: Noise) -> str:
     """Say which share of the rows is how quiet, and name the noisiest.
 
     By distance from the median, and by what processes differ by: of two processes twice as much.
+    Before that, how long an empty kernel took in each process, where their results tell.
     """
     rows = found.rows.values()
     lines = [f"{found.title}: {len(rows)} rows in {found.context['processes']} processes."]
+    if launches := found.context.get(_LAUNCH):
+        lines.append(_launches(launches))
     for what, off in (
         ("of their median", [row.floor for row in rows]),
         ("of each other", [row.spread for row in rows]),
@@ -183,3 +191,10 @@ def summary(found: Noise) -> str:
         time = units.duration(row.seconds)
         lines.append(f"{row.floor:<6.2%}  {row.spread:<6.2%}  {time:<7}  {name}")
     return "\n".join(lines) + "\n"
+
+
+def _launches(nanoseconds: Sequence[float]) -> str:
+    *most, last = (units.duration(launch * 1e-9) for launch in nanoseconds)
+    line = f"an empty kernel took {', '.join(most)} and {last} in them"
+    alike = max(nanoseconds) <= (1 + _ALIKE) * min(nanoseconds)
+    return line if alike else f"{line}, so rows of a few microseconds differ too"

@@ -46,7 +46,7 @@ def ladder(study: Study, limits: Limits) -> str:
             )
         line |= _roof(study, rung, measured)
         line[_GAIN] = _gain(study, rung, row) if row and with_counters else ""
-        line[percent] = units.percent(study.percent(row)) if row else ""
+        line[percent] = _percent(study, rung, row) if row else ""
         line[_TO_PEER] = study.to_peer(row) if row else ""
         predicted = study.prediction(row) if row else ("", "", "")
         line |= zip(PREDICTION, predicted, strict=True)
@@ -78,6 +78,12 @@ def ladder(study: Study, limits: Limits) -> str:
     return "\n\n".join(filter(None, (" ".join(notes), cells.table(table), _footnotes(study))))
 
 
+def _percent(study: Study, rung: Rung, row: Row) -> str:
+    """Write the percent of the rung's ceiling, and of which where it is not its ladder's."""
+    percent = units.percent(study.percent(row))
+    return f"{percent} of {study.spell_ceiling(rung)}" if rung.ceiling and percent else percent
+
+
 def overview(results: Results, limits: Limits) -> str:
     """Write the best rung of each ladder."""
     table = []
@@ -91,7 +97,7 @@ def overview(results: Results, limits: Limits) -> str:
                     "best rung": f"`{row.rung}`" + (f" ({row.sweep})" if row.sweep else ""),
                     "speed": units.rate(study.ladder.quantity, study.speed(row)),
                     "% of ceiling": f"{units.percent(study.percent(row))} of "
-                    f"`{study.ladder.ceiling}`",
+                    + study.spell_ceiling(study.ladder.rung(row.rung)),
                     _TO_PEER: study.to_peer(row),
                     cells.LIMITED_BY: str(limiter) if limiter else "",
                 }

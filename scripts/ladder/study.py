@@ -100,7 +100,7 @@ class Study:
         implied = [
             100 * self.speed(row) / row.percent_of_ceiling
             for rung in self.rungs
-            if (row := self.ok(rung, case)) and row.percent_of_ceiling > 0
+            if not rung.ceiling and (row := self.ok(rung, case)) and row.percent_of_ceiling > 0
         ]
         return implied[0] if implied else math.nan
 
@@ -127,6 +127,24 @@ class Study:
         if not math.isnan(row.percent_of_ceiling):
             return row.percent_of_ceiling
         return 100 * self.speed(row) / self.ceiling(row.case)
+
+    def percent_of_ladder(self, row: Row) -> float:
+        """Percent of the ladder's ceiling, also where the rung has one of its own."""
+        rung = self.ladder.rung(row.rung)
+        if rung is None or not rung.ceiling or row.precision:
+            return self.percent(row)
+        return 100 * self.speed(row) / self.ceiling(row.case)
+
+    def own_ceilings(self) -> str:
+        """Say which rungs have a ceiling of their own; empty where none has."""
+        own = [rung.name for rung in self.rungs if rung.ceiling]
+        return f" ({', '.join(own)}: of their own)" if own else ""
+
+    def spell_ceiling(self, rung: Rung | None) -> str:
+        """Name the ceiling of a rung: the ladder's, or its own and how many operations make one."""
+        if rung is None or not rung.ceiling:
+            return f"`{self.ladder.ceiling}`"
+        return f"`{rung.ceiling}`" + (f" / {rung.products}" if rung.products != 1 else "")
 
     def above_roof(self, row: Row) -> bool:
         """Whether a row beats its ladder's ceiling, which is a fault of the accounting.

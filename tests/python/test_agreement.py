@@ -191,6 +191,27 @@ def test_rows_with_next_to_nothing_are_left_out(tmp_path):
     assert cells[1:] == ["2", "50%", "+50.0% in `little`"]
 
 
+@pytest.mark.parametrize(
+    ("commit", "instructions", "compared"),
+    [("abc", 2e6, True), ("def", 1.01e6, True), ("def", 2e6, False)],
+)
+def test_kernels_that_changed_since_the_profile_are_not_compared(
+    tmp_path, commit, instructions, compared
+):
+    row = limited.row("kernel", warp_instructions=instructions, dram_bytes=3e9)
+    found = load_results(
+        suite.write(tmp_path / "study.json", limited.document(row, git_commit="abc"))
+    )
+    profiled = limited.row("kernel", warp_instructions=1e6, dram_bytes=1e9)
+    profile = limited.document(profiled, roofs=[], git_commit=commit, counters="Nsight")
+    found += load_results(suite.write(tmp_path / "profile.json", profile))
+    pairs = counted.compare(found[0], prediction.counterpart(found[0], found))
+    text = counted.agreement(found[0], pairs)
+    why = f"figures of rows that run other instructions since the profile's commit ({len(pairs)})"
+    assert (why in text) != compared
+    assert ("`dram_bytes`" in table_rows(text)) == compared
+
+
 def test_counters_that_one_side_lacks_are_not_compared(agreement):
     found = agreement(limited.row("kernel"))
     assert "`shared_load_conflicts`" not in found  # not in the row

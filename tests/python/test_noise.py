@@ -99,6 +99,36 @@ def test_existing_results_give_each_row_its_floor(runs, tmp_path, capsys):
     ]
 
 
+@pytest.mark.parametrize(
+    ("launches", "line"),
+    [
+        (
+            ("3307", "3427", "3320"),
+            "an empty kernel took 3.31 us, 3.43 us and 3.32 us in them, "
+            "so rows of a few microseconds differ too",
+        ),
+        (("3300", "3350", "3310"), "an empty kernel took 3.30 us, 3.35 us and 3.31 us in them"),
+        (("3300", "3400", None), None),
+        (("3300", "unknown", "3300"), None),
+    ],
+)
+def test_launches_of_the_processes_are_told_where_all_are_known(tmp_path, capsys, launches, line):
+    files = []
+    for i, launch in enumerate(launches):
+        context = {} if launch is None else {"launch_nanoseconds": launch}
+        files.append(str(suite.write(tmp_path / f"{i}.json", run_of(i, **context))))
+    output = tmp_path / "noise.json"
+    assert main(["noise", "--from", *files, "-o", str(output)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    context = json.loads(output.read_text())["context"]
+    if line:
+        assert lines[1] == line
+        assert context["launch_nanoseconds"] == [float(launch) for launch in launches]
+    else:
+        assert not any("empty kernel" in line for line in lines)
+        assert "launch_nanoseconds" not in context
+
+
 def test_noise_beside_results_is_not_read_as_one(runs, tmp_path):
     assert main(["noise", "--from", *runs, "-o", str(tmp_path / "noise.json")]) == 0
     assert main(["table", str(tmp_path)]) == 0

@@ -55,7 +55,7 @@ def _columns(study: Study) -> dict[str, list[str]]:
 
     columns = {
         unit: cells(lambda row: units.number(study.speed(row) / divisor)),
-        "of ceiling": cells(lambda row: units.percent(study.percent(row))),
+        "of ceiling": cells(lambda row: units.percent(study.percent_of_ladder(row))),
         "to best peer": cells(study.to_peer),
     }
     for i, header in enumerate(PREDICTION):

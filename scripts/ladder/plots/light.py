@@ -86,7 +86,9 @@ def draw(study: Study, found: Sequence[Share] = ()) -> Figure:
     lower = _STRIP * len(rungs) + _BOTTOM if rungs else 0.25
     height = _TOP + upper + (_BETWEEN if found and rungs else 0.0) + lower
     strips = f"percent of {study.ladder.ceiling}, the line above each strip{_key(study, rungs)}"
-    about = f"percent of {study.ladder.ceiling} and of each limit{_at(study)}" if found else strips
+    own = study.own_ceilings()
+    about = f"percent of {study.ladder.ceiling}{own} and of each limit{_at(study)}"
+    about = about if found else strips
     title = f"{study.ladder.title}: speed of light"
     figure = style.page(width, height, title, f"{describe(study.results)}: {about}")
     if found:

@@ -66,7 +66,7 @@ def _panel(figure: Figure, x: float, top: float, left: float, width: float, stud
     """Draw one ladder: its header from `x` and below `top`, its bars `left` inches further in."""
     rungs, names, best = _rungs(study), _names(study), study.best_step(study.headline)
     rows = [study.ok(rung, study.headline) for rung in rungs]
-    percents = [study.percent(row) if row else math.nan for row in rows]
+    percents = [study.percent_of_ladder(row) if row else math.nan for row in rows]
     height = _BAR * len(rungs)
     axes = style.panel(figure, x + left, top - _HEADER - height, width, height)
     colours = style.colours(study.ladder)
@@ -91,8 +91,11 @@ def _panel(figure: Figure, x: float, top: float, left: float, width: float, stud
     style.note(axes, study.spell(study.headline), (0, 1), (start, 18), **header)
     told = f"{best.rung} {', '.join(filter(None, speeds))}"
     ceiling = f"{study.ladder.ceiling} {units.rate(quantity, study.ceiling(study.headline))}"
-    room = left + width - 0.3 - style.text_width(ceiling, style.SMALL)
+    # Right of the line where bars reach far beyond it, else left.
+    beyond = width * (1 - 100 / limit) > style.text_width(ceiling, style.SMALL)
+    room = left + width * 100 / limit - 0.3 if beyond else left + width - 0.3
+    room -= 0 if beyond else style.text_width(ceiling, style.SMALL)
     told = style.fit(told, room, style.SMALL)
     style.note(axes, told, (0, 1), (start, 6), **header, color="black")
-    at = {"coordinates": ("data", "axes fraction"), "ha": "right"}
-    style.note(axes, ceiling, (100, 1), (2, 6), **at)
+    at = {"coordinates": ("data", "axes fraction"), "ha": "left" if beyond else "right"}
+    style.note(axes, ceiling, (100, 1), (-2 if beyond else 2, 6), **at)
