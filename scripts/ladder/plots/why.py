@@ -210,7 +210,8 @@ def _speeds(axes: Axes, study: Study, found: list[Step]) -> None:
     if not math.isnan(ceiling):
         axes.axvline(ceiling, color=style.GREY, linewidth=1.0)
         where = {"coordinates": ("data", "axes fraction"), "ha": "center"}
-        style.note(axes, units.number(ceiling), (ceiling, 1), (0, 7), **where)
+        beside = (1, 7) if ceiling == limit else (0, -11)  # clear of the heading
+        style.note(axes, units.number(ceiling), (ceiling, beside[0]), (0, beside[1]), **where)
     for y, (step, speed) in enumerate(zip(found, speeds, strict=True)):
         below = study.speed(step.below) / divisor if step.below else math.nan
         _arrow(axes, y + 0.14, below, speed, colours[step.rung.name])
