@@ -39,9 +39,9 @@ struct Machine {
   static Machine current();
 };
 
-/// Three TF32 products in one kernel. Needs compute capability 8.0. Elements are as exact as FP32's
-/// down to 2^-113, and below that off by up to 2^-136. Sums that are not finite are computed again
-/// in FP32. Two runs give the same bits. Does not synchronise; throws CudaError.
+/// Three TF32 products in one kernel. Needs compute capability 8.0. Elements are off by up to 2^-23
+/// of themselves down to 2^-113, and below that by up to 2^-136. Sums that are not finite are
+/// computed again in FP32. Two runs give the same bits. Does not synchronise; throws CudaError.
 void tf32x3(const Gemm& gemm, cudaStream_t stream);
 KernelLaunch tf32x3_launch(int m, int n, int k);
 
@@ -50,15 +50,16 @@ class Fp16x3Workspace;
 std::shared_ptr<Fp16x3Workspace> make_fp16x3_workspace(int m, int n, int k);
 
 /// Three FP16 products of matrices that a first kernel has scaled and split. Needs Hopper. Elements
-/// are off by up to 2^-22 of themselves or 2^-39 of the largest of their row of A or column of B,
+/// are off by up to 2^-23 of themselves or 2^-39 of the largest of their row of A or column of B,
 /// of whatever size; sums overflow only if that of A B does. Outputs whose row or column is not all
 /// finite are infinite or NaN as in exact arithmetic. Two runs give the same bits. Does not
 /// synchronise; throws CudaError.
 void fp16x3(const Gemm& gemm, Fp16x3Workspace& workspace, cudaStream_t stream);
 KernelLaunch fp16x3_launch(int m, int n);
 
-/// The faster of the two for this product. The workspace, empty at first, is made when it is needed
-/// and may be used again for products that are no larger, one at a time.
+/// The faster of the two for this product. The workspace, empty at first, is made when it is
+/// needed, which allocates and synchronises, and may be used again for products that are no larger,
+/// one at a time: two streams need two.
 void sgemm(const Gemm& gemm, std::shared_ptr<Fp16x3Workspace>& workspace, cudaStream_t stream);
 
 }  // namespace ladders

@@ -18,7 +18,7 @@ struct Raster {
   int rows, columns, band;  // of tiles
 
   __host__ __device__ int tiles() const { return rows * columns; }
-  __device__ __forceinline__ Place place(int tile) const {  // x: column, y: row
+  __device__ __forceinline__ Place place(int tile) const {
     const int first = tile / (band * columns) * band, high = min(band, rows - first);
     const int within = tile % (band * columns);
     return {.row = first + within % high, .column = within / high};

@@ -268,6 +268,7 @@ __global__ void __launch_bounds__(kMultiplyThreads, 1)
         if (thread < kCluster)
           for (int j = 0; j < kPromoteEvery && step + j < steps; ++j)
             arrive_at_block(empty[(first + j) % kStages], thread);
+        __syncwarp();
 #pragma unroll
         for (int i = 0; i < kOutputs; ++i) sums[i] += some[i];
       }
@@ -275,6 +276,7 @@ __global__ void __launch_bounds__(kMultiplyThreads, 1)
       store_outputs(g, sums, row_powers, column_powers, row + group * 64 + thread / 32 * 16,
                     column);
     }
+    __syncwarp();
   }
   synchronize_cluster();  // no block may go while the other copies to it or arrives at it
 #endif

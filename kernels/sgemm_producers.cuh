@@ -19,6 +19,8 @@ namespace ladders {
 namespace {
 
 constexpr int kProducers = 128;  // threads: a warpgroup, which can hand its registers over
+// 384 threads are launched with 168 registers each; the consumers need more for their sums:
+// 256 * 216 + 128 * 72 is as many.
 
 // A block of `rows` x `columns` outputs, 64 x 64 a warp and slice of each stage's depth, and
 // another warpgroup that feeds them. A stage is A's tile, transposed, and B's.
@@ -159,7 +161,8 @@ struct Consumer {
         sums[row][column] += x[from][row] * y[from][column];
       }
   }
-  // `last` where no stages come after these.
+  // `last` where no stages come after these: then the last load brings what is not used, which
+  // takes less than to leave it out.
   __device__ __forceinline__ void consume(float (&sums)[8][16], int steps, bool last) {
     const float *from_a = a + s * Tiles::kWords, *from_b = b + s * Tiles::kWords;
     for (int step = 0; step < steps; ++step) {

@@ -4,9 +4,9 @@
 // before it: for small and skinny products, which such a pass, or a tile of 128 x 128 an SM, would
 // cost most. Needs sm_80, and sm_90 for blocks that share a tile.
 //
-// x = hi + lo, where hi is x rounded to TF32 and lo the rest, 12 bits and a sign of its own,
-// rounded to 11. So an operand is off by up to 2^-24 of itself, as if it had been rounded to FP32
-// once more; lo * lo, left out, is below 2^-22 of the product.
+// x = hi + lo, where hi is x rounded to TF32 and lo the rest, 12 bits and a sign of its own, of
+// which tensor cores take 11. So an operand is off by up to 2^-23 of itself, without a bias; lo *
+// lo, left out, is below 2^-22 of the product.
 // * TF32 has the range of FP32, so no scaling: from 2^-113 on up x is as exact as said, below that
 //   off by up to 2^-136, as tensor cores do not see the 13 lowest bits of a denormal number either.
 // * Infinities, NaNs and numbers that round up to infinity make lo NaN, and so all sums that they
@@ -171,10 +171,12 @@ __device__ __forceinline__ void copy_box(const float* matrix, int64_t pitch, int
   }
 }
 
-// Tensor cores look at the upper 19 bits alone, so both parts are rounded by an addition.
+// Tensor cores look at the upper 19 bits alone. So `hi` is rounded by this addition, and lo needs
+// no rounding, as its sign is as often that of x as not. lo is NaN where x is not finite, also for
+// the NaNs whose hi wraps round to zero.
 __device__ __forceinline__ void split(float x, uint32_t& hi, uint32_t& lo) {
   hi = __float_as_uint(x) + 0x1000;
-  lo = __float_as_uint(x - __uint_as_float(hi & 0xffffe000)) + 0x1000;
+  lo = __float_as_uint(x - __uint_as_float(hi & 0xffffe000));
 }
 
 // Adds the products of 16 of k: a chunk of four of A's row is for lane t what PTX has as k = t and

@@ -52,7 +52,7 @@ __device__ float special(float x, int line, int at, Operand operand) {
       case 3:
         return at == 0 ? INFINITY : x;
       case 7:
-        return at == 1 ? NAN : x;
+        return at == 1 ? __int_as_float(0x7fffffff) : x;  // that of the GPU's own
       case 9:
         return ldexpf(x, -140);
       case 11:
@@ -68,7 +68,7 @@ __device__ float special(float x, int line, int at, Operand operand) {
     case 5:
       return at == 0 ? -INFINITY : x;
     case 9:
-      return at == 2 ? NAN : x;
+      return at == 2 ? __int_as_float(0x7f800001) : x;
     case 11:
       return ldexpf(x, -140);
     case 12:
