@@ -371,8 +371,7 @@ Ladder sgemm() {
                .choose = async_copies_at<LargeTiles, 4>},
               {.name = "bulk_copies",
                .idea = "The tensor memory accelerator fills the ring: one thread asks for whole "
-                       "tiles, none spends an issue slot on addresses. Tiles go in bands, whose "
-                       "rows and columns meet in L2.",
+                       "tiles, no warp works out addresses, and bands of tiles meet in L2.",
                .moves = "warp_instructions",
                .compute_capability = 90,
                .hardware_only = "TMA",
