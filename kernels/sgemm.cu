@@ -16,6 +16,7 @@
 #include "sgemm.hpp"
 #include "sgemm_bulk.cuh"
 #include "sgemm_problem.cuh"
+#include "sgemm_small_tiles.cuh"
 #include "sgemm_textbook.cuh"
 #include "sgemm_warp_tile.cuh"
 #include "tensor_cores.cuh"
@@ -25,8 +26,38 @@
 
 namespace ladders {
 
+namespace {
+
+LaunchPlan small_tiles_plan(int64_t m, int64_t n) {
+  using T = SmallTiles;
+  return {.grid = dim3(static_cast<unsigned>(ceil_div<int64_t>(n, T::kColumns)),
+                       static_cast<unsigned>(ceil_div<int64_t>(m, T::kRows))),
+          .block = T::kThreads,
+          .shared_bytes = T::kWords * sizeof(float)};
+}
+
+bool starts_on_16_bytes(const void* data, int64_t pitch) {
+  return reinterpret_cast<uintptr_t>(data) % 16 == 0 && pitch % 4 == 0;
+}
+
+}  // namespace
+
 #ifdef __CUDACC__
 namespace {
+
+// As measured on an H200: where all of k comes at once, splitting takes longer than it saves.
+bool prefers_small_tiles(int m, int n, int k) {
+  return k <= SmallTiles::kDepth && double(m) * n >= 0x1p20;
+}
+
+void small_tiles_in_fp32(Gemm g, cudaStream_t stream) {
+  if (g.alpha == 0) g.k = 0;  // neither A nor B counts
+  const bool wide_b = starts_on_16_bytes(g.b, g.ldb) && g.n % 4 == 0;
+  const auto function = wide_b ? small_tiles<16> : small_tiles<4>;
+  const LaunchPlan plan = small_tiles_plan(g.m, g.n);
+  allow(reinterpret_cast<const void*>(function), plan);
+  launch(plan, stream, function, g, starts_on_16_bytes(g.c, g.ldc));
+}
 
 // As measured on an H200: splitting takes a pass over A and B before it pays, and the tiles of
 // fp16x3 are large.
@@ -38,6 +69,7 @@ bool prefers_fp16x3(int m, int n, int k) {
 }  // namespace
 
 void sgemm(const Gemm& g, std::shared_ptr<Fp16x3Workspace>& workspace, cudaStream_t stream) {
+  if (prefers_small_tiles(g.m, g.n, g.k)) return small_tiles_in_fp32(g, stream);
   if (g.alpha == 0 || !prefers_fp16x3(g.m, g.n, g.k)) return tf32x3(g, stream);
   if (!workspace) workspace = make_fp16x3_workspace(g.m, g.n, g.k);
   fp16x3(g, *workspace, stream);
@@ -103,6 +135,17 @@ Implementation bulk_copies_at(const Case&) {
       });
 }
 
+Implementation small_tiles_at(const Case& c) {
+  const auto function = c["n"] % 4 == 0 ? small_tiles<16> : small_tiles<4>;
+  return kernel<Sgemm>(
+      function,
+      [](const Case& c, const Device&, const void*) { return small_tiles_plan(c["m"], c["n"]); },
+      [](Sgemm& p) {
+        const Gemm g = p.gemm();
+        return std::tuple(g, starts_on_16_bytes(g.c, g.ldc));
+      });
+}
+
 std::string unaligned(const Case& c, const Device&) {
   if (c["m"] * c["n"] * c["k"] == 0) return "TMA takes no empty matrices";
   return c["n"] % 4 == 0 && c["k"] % 4 == 0 ? "" : "TMA takes rows that start on 16 bytes";
@@ -110,8 +153,9 @@ std::string unaligned(const Case& c, const Device&) {
 
 #ifdef __CUDACC__
 // A kernel of sgemm_producers.cuh, how it is launched, and how long it takes.
+template <class... More>
 struct FedKernel {
-  void (*function)(const float*, TensorMap, float*, int, int, int, float, float, Raster);
+  void (*function)(const float*, TensorMap, float*, int, int, int, float, float, Raster, More...);
   int rows, columns, depth;  // of a tile
   LaunchPlan plan;           // of one tile
   double pace;               // time an output and k beside that of the others, see split_k_at()
@@ -130,9 +174,9 @@ struct FedKernel {
   }
 };
 
-template <class Tiles, int stages>
-FedKernel persistent_kernel() {
-  return {producer_warps<Tiles, stages>,
+template <class Tiles, int stages, class... More>
+FedKernel<More...> persistent_kernel(decltype(FedKernel<More...>::function) function) {
+  return {function,
           Tiles::kRows,
           Tiles::kColumns,
           Tiles::kDepth,
@@ -142,7 +186,7 @@ FedKernel persistent_kernel() {
 }
 
 template <class Tiles, int stages>
-FedKernel split_kernel(unsigned parts, double pace) {
+FedKernel<> split_kernel(unsigned parts, double pace) {
   return {split_k<Tiles, stages>,
           Tiles::kRows,
           Tiles::kColumns,
@@ -167,7 +211,12 @@ Aligned aligned(Sgemm& p, bool is_b, const float* data, int rows, int columns,
   return {copy, pitch};
 }
 
-Implementation fed(const FedKernel& kernel, bool persistent) {
+// `more(problem, plan)` gives the arguments that only this kernel has.
+template <class... More>
+Implementation fed(
+    const FedKernel<More...>& kernel, bool persistent,
+    std::type_identity_t<std::function<std::tuple<More...>(Sgemm&, const LaunchPlan&)>> more =
+        [](auto&&...) { return std::tuple(); }) {
   return {.kernel = reinterpret_cast<const void*>(kernel.function),
           .plan =
               [=](const Case& c, const Device& device, const void*) {
@@ -184,23 +233,40 @@ Implementation fed(const FedKernel& kernel, bool persistent) {
                 const auto [b_rows, b_pitch] = aligned(p, true, b, k, n, stream);
                 const TensorMap b_map = tensor_map(
                     {b_rows, 4, k, n, kernel.depth, kernel.columns, 0, 4 * int64_t{b_pitch}});
-                launch(plan, stream, kernel.function, a_rows, b_map, c, m, n, a_pitch, alpha, beta,
-                       kernel.raster(m, n));
+                std::apply(
+                    [&, c = c, m = m, n = n, alpha = alpha, beta = beta](auto... own) {
+                      launch(plan, stream, kernel.function, a_rows, b_map, c, m, n, a_pitch, alpha,
+                             beta, kernel.raster(m, n), own...);
+                    },
+                    more(p, plan));
               }};
 }
 
+using FedLarge = FedTiles<128, 256>;
+
 Implementation producer_warps_at(const Case&) {
-  return fed(persistent_kernel<FedTiles<128, 256>, 4>(), true);
+  return fed(persistent_kernel<FedLarge, 4>(producer_warps<FedLarge, 4>), true);
+}
+
+Implementation stream_k_at(const Case&) {
+  using Tiles = FedLarge;
+  return fed(persistent_kernel<Tiles, 4, Handover<Tiles>>(stream_k<Tiles, 4>), true,
+             [](Sgemm& p, const LaunchPlan& plan) {
+               const size_t blocks = plan.grid.x;
+               const auto [sums, flags] = p.room_for_handover(
+                   2 * blocks * Tiles::kRows * Tiles::kColumns, blocks * Tiles::kWarps);
+               return std::tuple(Handover<Tiles>{sums, flags});
+             });
 }
 
 // Paces are of an H200 at 2048 and 128 x 8192 x 8192.
 Implementation split_k_at(const Case& c) {
-  const FedKernel kernels[] = {split_kernel<FedTiles<128, 128, 2>, 6>(2, 1.08),
-                               split_kernel<FedTiles<64, 128, 4>, 6>(1, 1.09),
-                               split_kernel<FedTiles<64, 64, 8>, 6>(2, 1.25)};
+  const FedKernel<> kernels[] = {split_kernel<FedTiles<128, 128, 2>, 6>(2, 1.08),
+                                 split_kernel<FedTiles<64, 128, 4>, 6>(1, 1.09),
+                                 split_kernel<FedTiles<64, 64, 8, 64>, 6>(2, 1.25)};
   const int sms = Machine::current().sms;
   return fed(*std::min_element(std::begin(kernels), std::end(kernels),
-                               [&](const FedKernel& a, const FedKernel& b) {
+                               [&](const FedKernel<>& a, const FedKernel<>& b) {
                                  return a.time(c, sms) < b.time(c, sms);
                                }),
              false);
@@ -230,17 +296,19 @@ Implementation fp16x3_at(const Case& c) {
 }
 
 Implementation fastest_at(const Case& c) {
+  const int m = c["m"], n = c["n"], k = c["k"];
+  if (prefers_small_tiles(m, n, k)) return small_tiles_at(c);
   return mostly(
-      prefers_fp16x3(c["m"], c["n"], c["k"]) ? fp16x3_launch(c["m"], c["n"])
-                                             : tf32x3_launch(c["m"], c["n"], c["k"]),
+      prefers_fp16x3(m, n, k) ? fp16x3_launch(m, n) : tf32x3_launch(m, n, k),
       [](Sgemm& p, cudaStream_t stream) { sgemm(p.gemm(), p.fp16x3_workspace(), stream); });
 }
 #else  // there is no emulating tensor cores
 Implementation not_emulated(const Case&) {
   return library<Sgemm>([](Sgemm&, cudaStream_t) {});
 }
-constexpr auto producer_warps_at = not_emulated, split_k_at = not_emulated,
-               tf32x3_at = not_emulated, fp16x3_at = not_emulated, fastest_at = not_emulated;
+constexpr auto producer_warps_at = not_emulated, stream_k_at = not_emulated,
+               split_k_at = not_emulated, tf32x3_at = not_emulated, fp16x3_at = not_emulated,
+               fastest_at = not_emulated;
 #endif
 
 std::string no_wgmma(const Case&, const Device& device) {
@@ -393,6 +461,15 @@ Ladder sgemm() {
                .hardware_only = "TMA",
                .skip = no_producers,
                .choose = producer_warps_at},
+              {.name = "stream_k",
+               .idea =
+                   "The tiles of the last wave, too few for all SMs, are shared out by steps of "
+                   "k: all blocks end together.",
+               .moves = "issue_utilisation",
+               .compute_capability = 90,
+               .hardware_only = "TMA",
+               .skip = no_producers,
+               .choose = stream_k_at},
               {.name = "split_k",
                .idea = "Small tiles where large ones leave SMs idle: k is shared among the warps "
                        "of a block and the blocks of a cluster.",
@@ -401,6 +478,13 @@ Ladder sgemm() {
                .hardware_only = "TMA",
                .skip = no_producers,
                .choose = split_k_at},
+              {.name = "small_tiles",
+               .idea =
+                   "Where k is short: 64x128 tiles, three blocks an SM; while one waits for its "
+                   "operands, others multiply.",
+               .moves = "issue_utilisation",
+               .skip = slower,
+               .choose = small_tiles_at},
               {.name = "tf32x3",
                .idea = "Small products on tensor cores: TF32 numbers in pairs, three products for "
                        "one to FP32's accuracy, k split among blocks.",

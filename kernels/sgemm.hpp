@@ -57,9 +57,9 @@ std::shared_ptr<Fp16x3Workspace> make_fp16x3_workspace(int m, int n, int k);
 void fp16x3(const Gemm& gemm, Fp16x3Workspace& workspace, cudaStream_t stream);
 KernelLaunch fp16x3_launch(int m, int n);
 
-/// The faster of the two for this product. The workspace, empty at first, is made when it is
-/// needed, which allocates and synchronises, and may be used again for products that are no larger,
-/// one at a time: two streams need two.
+/// The fastest for this product: one of the two, or where k is short FP32 throughout. The
+/// workspace, empty at first, is made when it is needed, which allocates and synchronises, and may
+/// be used again for products that are no larger, one at a time: two streams need two.
 void sgemm(const Gemm& gemm, std::shared_ptr<Fp16x3Workspace>& workspace, cudaStream_t stream);
 
 }  // namespace ladders

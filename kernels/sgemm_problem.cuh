@@ -127,6 +127,16 @@ class Sgemm : public Problem {
     return room->data();
   }
 
+  /// For sums that blocks leave to others, and for flags, which are 0 between launches.
+  std::pair<float*, unsigned*> room_for_handover(size_t sums, size_t flags) {
+    if (!sums_) {
+      sums_.emplace(sums);
+      flags_.emplace(flags);
+      check(cudaMemset(flags_->data(), 0, flags_->bytes()), "cudaMemset");
+    }
+    return {sums_->data(), flags_->data()};
+  }
+
   // With beta, the C that was there counts; without, it must not even be read: it is NaN. The
   // last is the one that is left and timed.
   int inputs() const override { return static_cast<int>(settings().size()); }
@@ -221,7 +231,8 @@ class Sgemm : public Problem {
   std::map<Kind, Drawn> all_drawn_;
   DeviceBuffer<float> c_;
   const Drawn* drawn_;
-  std::optional<DeviceBuffer<float>> rooms_[2];
+  std::optional<DeviceBuffer<float>> rooms_[2], sums_;
+  std::optional<DeviceBuffer<unsigned>> flags_;
   std::map<int, Verdict> library_;  // of each input
   std::shared_ptr<Fp16x3Workspace> fp16x3_workspace_;
 };
@@ -247,13 +258,14 @@ __device__ __forceinline__ float4 four(const float* matrix, int row, int column,
           at(matrix, row, column + 2, rows, columns), at(matrix, row, column + 3, rows, columns)};
 }
 
-// Four neighbours of a row of C, in one 16-byte store where they are all inside, aligned, and need
-// not be read.
-__device__ __forceinline__ void store_four(float* c, int row, int column, int m, int n, float alpha,
-                                           const float* sums, float beta) {
+// Four neighbours of a row of C, whose rows are `pitch` apart, in one 16-byte store where they are
+// all inside and need not be read, if rows start on 16 bytes: `wide`.
+__device__ __forceinline__ void store_four(float* c, int64_t pitch, bool wide, int row, int column,
+                                           int m, int n, float alpha, const float* sums,
+                                           float beta) {
   if (row >= m) return;
-  float* out = &c[size_t(row) * n + column];
-  if (beta == 0 && n % 4 == 0 && column + 3 < n) {
+  float* out = &c[row * pitch + column];
+  if (beta == 0 && wide && column + 3 < n) {
     *reinterpret_cast<float4*>(out) =
         make_float4(alpha * sums[0], alpha * sums[1], alpha * sums[2], alpha * sums[3]);
   } else {
@@ -261,6 +273,10 @@ __device__ __forceinline__ void store_four(float* c, int row, int column, int m,
     for (int i = 0; i < 4; ++i)
       if (column + i < n) update(out[i], alpha, sums[i], beta);
   }
+}
+__device__ __forceinline__ void store_four(float* c, int row, int column, int m, int n, float alpha,
+                                           const float* sums, float beta) {
+  store_four(c, n, n % 4 == 0, row, column, m, n, alpha, sums, beta);
 }
 
 }  // namespace

@@ -13,6 +13,8 @@
 
 #include <cooperative_groups.h>
 
+#include <cuda/atomic>
+
 #include "sgemm_bulk.cuh"
 
 namespace ladders {
@@ -24,22 +26,20 @@ constexpr int kProducers = 128;  // threads: a warpgroup, which can hand its reg
 
 // A block of `rows` x `columns` outputs, 64 x 64 a warp and slice of each stage's depth, and
 // another warpgroup that feeds them. A stage is A's tile, transposed, and B's.
-template <int rows, int columns, int slices = 1>
+template <int rows, int columns, int slices = 1, int depth = 32>
 struct FedTiles {
-  static constexpr int kRows = rows, kColumns = columns, kSlices = slices;
-  static constexpr int kDepth = slices <= 4 ? 32 : 8 * slices;
+  static constexpr int kRows = rows, kColumns = columns, kSlices = slices, kDepth = depth;
   static constexpr int kWarps = rows / 64 * (columns / 64);  // a slice
   static constexpr int kConsumers = 32 * kWarps * slices, kThreads = kConsumers + kProducers;
   static constexpr int kWords = kDepth * (rows + columns);
 };
 
-// Each stage is full after kProducers / 32 arrivals and those of B's bytes, empty after one of each
-// consuming warp.
+// Each stage is full when every producer and B's bytes have arrived, empty when every consumer has.
 template <int stages>
 __device__ __forceinline__ void start_ring(MBarrier* full, MBarrier* empty, int consumers) {
   if (threadIdx.x == 0) {
     for (int s = 0; s < stages; ++s) {
-      initialize(full[s], kProducers / 32 + 1);
+      initialize(full[s], kProducers + 1);
       initialize(empty[s], consumers);
     }
     publish_barriers();
@@ -69,26 +69,21 @@ struct Producer {
     const int thread = threadIdx.x - Tiles::kConsumers, lane = thread % 32, warp = thread / 32;
     // Eight lanes are neighbours in a row of the transpose, so that their stores meet no conflict;
     // four cover 64 bytes of a row of A.
-    const int row = warp % (kRows / 32) * 32 + lane % 8 * 4;
+    const int row = warp % (kRows / 32) * 32 + lane % 8 * 4, rows = m - row0 - row;
     const int depth = warp / (kRows / 32) * 16 + lane / 8 * 4;
-    const float* from[4];
-    bool inside[4];
-#pragma unroll
-    for (int j = 0; j < 4; ++j) {
-      inside[j] = row0 + row + j < m;
-      from[j] = a + size_t(inside[j] ? row0 + row + j : 0) * k + k0 + depth;
-    }
+    const float* from = a + size_t(row0 + row) * k + k0 + depth;
     float4 block[kBlocks][4];
     const auto load = [&](int step) {
 #pragma unroll
       for (int i = 0; i < kBlocks; ++i)
 #pragma unroll
-        for (int j = 0; j < 4; ++j)
-          block[i][j] = inside[j] && k0 + step * kDepth + depth + i * kApart < k
-                            ? *reinterpret_cast<const float4*>(from[j] + i * kApart)
+        for (int j = 0; j < 4; ++j) {
+          const int along = i * kApart;
+          block[i][j] = j < rows && k0 + step * kDepth + depth + along < k
+                            ? *reinterpret_cast<const float4*>(from + size_t(j) * k + along)
                             : float4{};
-#pragma unroll
-      for (int j = 0; j < 4; ++j) from[j] += kDepth;
+        }
+      from += kDepth;
     };
     load(0);
 #pragma unroll 1
@@ -108,24 +103,15 @@ struct Producer {
         to[2 * kRows / 4] = {from_rows[0].z, from_rows[1].z, from_rows[2].z, from_rows[3].z};
         to[3 * kRows / 4] = {from_rows[0].w, from_rows[1].w, from_rows[2].w, from_rows[3].w};
       }
-      __syncwarp();
-      if (lane == 0) arrive(full[s]);
+      arrive(full[s]);
       if (step + 1 < steps) load(step + 1);
       if (++s == stages) s = 0, parity ^= 1;
     }
   }
 };
 
-// A thread's 8 x 16 outputs: quads of rows at 4 y and 32 + 4 y, of columns at 4 x, 16 + 4 x, ...
-struct Corner {
-  int x, y;
-};
-__device__ __forceinline__ Corner corner() {  // for the order of lanes see my_outputs()
-  const int lane = threadIdx.x % 32;
-  return {.x = (lane & 1) | ((lane >> 1) & 2), .y = ((lane >> 1) & 1) | ((lane >> 2) & 6)};
-}
-
-// Takes stages and adds their products, one of k at a time, whose operands are loaded while those
+// Takes stages and adds their products to a thread's sums: quads of rows at 4 y and 32 + 4 y, of
+// columns at 4 x, 16 + 4 x, ... One of k at a time, whose operands are loaded while those
 // before are multiplied, across stages and tiles too.
 template <class Tiles, int stages>
 struct Consumer {
@@ -183,17 +169,48 @@ struct Consumer {
         }
         load(0, from_a, from_b);
         multiply(sums, 1);
-        if (used_up) {
-          __syncwarp();
-          if (threadIdx.x % 32 == 0) arrive(empty[old]);
-        }
+        if (used_up) arrive(empty[old]);
       }
     }
   }
 };
 
-__device__ __forceinline__ float4 swapped(const float* quad) {
-  return {quad[1], quad[0], quad[3], quad[2]};
+__device__ __forceinline__ void add(float4& to, const float4& more) {
+  to.x += more.x, to.y += more.y, to.z += more.z, to.w += more.w;
+}
+
+// Where a tile of sums goes: alpha times them plus beta times what is there, from this row and
+// column of a row-major matrix on.
+struct Destination {
+  float* matrix;
+  int row, column, rows, columns;
+  float alpha, beta;
+
+  __device__ __forceinline__ void store(int below, int right, const float4& sums) const {
+    store_four(matrix, row + below, column + right, rows, columns, alpha, &sums.x, beta);
+  }
+};
+
+// A warp's 64 x 64 sums go by way of shared memory, eight rows at a time, so that whole rows of
+// them are stored. They begin in this row and column of their tile.
+__device__ __forceinline__ void store(const float (&sums)[8][16], int row, int column,
+                                      float* way_out, const Destination& to) {
+  const int lane = threadIdx.x % 32;
+  const auto [x, y] = corner();
+#pragma unroll
+  for (int r = 0; r < 8; ++r) {
+#pragma unroll
+    for (int j = 0; j < 16; j += 4)
+      *reinterpret_cast<float4*>(&way_out[y * 64 + ((x + j) ^ y) * 4]) = swapped(&sums[r][j]);
+    __syncwarp();
+#pragma unroll
+    for (int i = 0; i < 8; i += 2) {
+      const int from = i + lane / 16, quad = lane % 16;
+      to.store(row + r / 4 * 32 + 4 * from + r % 4, column + 4 * quad,
+               swapped(&way_out[from * 64 + (quad ^ from) * 4]));
+    }
+    __syncwarp();
+  }
 }
 
 // A block an SM, which takes every gridDim.x-th tile.
@@ -206,7 +223,7 @@ __global__ void __launch_bounds__(Tiles::kThreads, 1)
   constexpr int kRows = Tiles::kRows, kColumns = Tiles::kColumns;
   __shared__ MBarrier full[stages], empty[stages];
   float* ring = swizzled_shared<float>();
-  start_ring<stages>(full, empty, Tiles::kWarps);
+  start_ring<stages>(full, empty, Tiles::kConsumers);
   const int steps = ceil_div(k, Tiles::kDepth), grid = gridDim.x;
   const int tiles = (raster.tiles() - int(blockIdx.x) + grid - 1) / grid;
   if (threadIdx.x >= Tiles::kConsumers) {
@@ -220,7 +237,7 @@ __global__ void __launch_bounds__(Tiles::kThreads, 1)
   }
   grow_to<216>();
   constexpr int kWarpsX = kColumns / 64;
-  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  const int warp = threadIdx.x / 32;
   const auto [x, y] = corner();
   const int row = warp / kWarpsX * 64, column = warp % kWarpsX * 64;
   float* way_out = ring + stages * Tiles::kWords + warp * 8 * 64;
@@ -230,23 +247,132 @@ __global__ void __launch_bounds__(Tiles::kThreads, 1)
   for (int t = 0; t < tiles; ++t) {
     float sums[8][16] = {};
     consumer.consume(sums, steps, t + 1 == tiles);
-    // Out by way of shared memory, eight rows at a time: whole rows of the warp's tile are stored.
     const Place tile = raster.place(blockIdx.x + t * grid);
-#pragma unroll
-    for (int r = 0; r < 8; ++r) {
-#pragma unroll
-      for (int j = 0; j < 16; j += 4)
-        *reinterpret_cast<float4*>(&way_out[y * 64 + ((x + j) ^ y) * 4]) = swapped(&sums[r][j]);
-      __syncwarp();
-#pragma unroll
-      for (int i = 0; i < 8; i += 2) {
-        const int from = i + lane / 16, quad = lane % 16;
-        const float4 four_sums = swapped(&way_out[from * 64 + (quad ^ from) * 4]);
-        store_four(c, tile.row * kRows + row + r / 4 * 32 + 4 * from + r % 4,
-                   tile.column * kColumns + column + 4 * quad, m, n, alpha, &four_sums.x, beta);
-      }
-      __syncwarp();
+    store(sums, row, column, way_out,
+          {c, tile.row * kRows, tile.column * kColumns, m, n, alpha, beta});
+  }
+#endif
+}
+
+// Some steps of a tile.
+struct Part {
+  int tile, first, steps;
+};
+
+// What a block has to do: an equal share of the steps of the tiles that make no whole wave and of a
+// wave more, and then whole tiles. So all blocks end together. A share is longer than a tile, so at
+// most two blocks have parts of one. Shares are taken from their ends: what a tile begins with, for
+// which the next block waits, comes first, and what ends a tile last.
+class Share {
+ public:
+  __device__ Share(int tiles, int steps) : tiles_(tiles), steps_(steps) {
+    const int blocks = gridDim.x, rest = tiles % blocks;
+    const int shared = rest == 0 || tiles < blocks ? 0 : blocks + rest;
+    const int64_t all = int64_t{shared} * steps;
+    begin_ = static_cast<int>(all * blockIdx.x / blocks);
+    end_ = static_cast<int>(all * (blockIdx.x + 1) / blocks);
+    tile_ = shared + blockIdx.x;
+  }
+  __device__ bool more() const { return end_ > begin_ || tile_ < tiles_; }
+  __device__ Part next() {
+    if (end_ == begin_) {
+      const int tile = tile_;
+      tile_ += gridDim.x;
+      return {tile, 0, steps_};
     }
+    const int tile = (end_ - 1) / steps_, last = end_ - tile * steps_;
+    end_ = max(begin_, tile * steps_);
+    const int first = end_ - tile * steps_;
+    return {tile, first, last - first};
+  }
+
+ private:
+  int tiles_, steps_, tile_;
+  int begin_, end_;  // steps of shared tiles
+};
+
+// Where blocks leave their sums of parts of tiles. The one that ends a tile leaves its own too,
+// waits for those of the block before, and adds them up: a warp those of the same warp. A flag is
+// up from when sums are left until they are taken, and so down between launches.
+template <class Tiles>
+struct Handover {
+  float* tiles;  // two a block: the second for what ends a tile
+  unsigned* up;  // one a warp
+
+  using Flag = cuda::atomic_ref<unsigned, cuda::thread_scope_device>;
+  __device__ Destination place(int block, bool ends) const {
+    constexpr int kRows = Tiles::kRows, kColumns = Tiles::kColumns;
+    return {tiles + (2 * size_t(block) + ends) * kRows * kColumns, 0, 0, kRows, kColumns, 1, 0};
+  }
+  __device__ Flag flag(int block) const {
+    return Flag(up[block * Tiles::kWarps + threadIdx.x / 32]);
+  }
+  __device__ void raise() const {
+    __syncwarp();
+    if (threadIdx.x % 32 == 0) flag(blockIdx.x).store(1, cuda::memory_order_release);
+  }
+  // The warp's 64 x 64 sums, from this row and column of the tile on.
+  __device__ void add_up(int row, int column, const Destination& to) const {
+    const int lane = threadIdx.x % 32, before = blockIdx.x - 1;
+    if (lane == 0) {
+      while (flag(before).load(cuda::memory_order_acquire) == 0) {
+      }
+      flag(before).store(0, cuda::memory_order_relaxed);
+    }
+    __syncwarp();
+    const float *own = place(blockIdx.x, true).matrix, *other = place(before, false).matrix;
+#pragma unroll 8
+    for (int i = 0; i < 64; i += 2) {
+      const int below = row + i + lane / 16, right = column + lane % 16 * 4;
+      const size_t at = below * Tiles::kColumns + right;
+      float4 sums = __ldcg(reinterpret_cast<const float4*>(own + at));
+      add(sums, __ldcg(reinterpret_cast<const float4*>(other + at)));
+      to.store(below, right, sums);
+    }
+  }
+};
+
+template <class Tiles, int stages>
+__global__ void __launch_bounds__(Tiles::kThreads, 1)
+    stream_k(const float* __restrict__ a, const __grid_constant__ TensorMap b_map,
+             float* __restrict__ c, int m, int n, int k, float alpha, float beta, Raster raster,
+             Handover<Tiles> handover) {
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
+  constexpr int kRows = Tiles::kRows, kColumns = Tiles::kColumns, kDepth = Tiles::kDepth;
+  __shared__ MBarrier full[stages], empty[stages];
+  float* ring = swizzled_shared<float>();
+  start_ring<stages>(full, empty, Tiles::kConsumers);
+  const int steps = ceil_div(k, kDepth);
+  Share share(raster.tiles(), steps);
+  if (threadIdx.x >= Tiles::kConsumers) {
+    shrink_to<72>();
+    Producer<Tiles, stages> producer{ring, full, empty, a, b_map, m, k};
+    while (share.more()) {
+      const Part part = share.next();
+      const Place tile = raster.place(part.tile);
+      producer.produce(tile.row * kRows, tile.column * kColumns, part.first * kDepth, part.steps);
+    }
+    return;
+  }
+  grow_to<216>();
+  constexpr int kWarpsX = kColumns / 64;
+  const int warp = threadIdx.x / 32;
+  const auto [x, y] = corner();
+  const int row = warp / kWarpsX * 64, column = warp % kWarpsX * 64;
+  float* way_out = ring + stages * Tiles::kWords + warp * 8 * 64;
+  Consumer<Tiles, stages> consumer{ring + row + 4 * y, ring + kRows * kDepth + column + 4 * x, full,
+                                   empty};
+  consumer.start();
+  while (share.more()) {
+    const Part part = share.next();
+    float sums[8][16] = {};
+    consumer.consume(sums, part.steps, !share.more());
+    const bool begins = part.first == 0, ends = part.first + part.steps == steps;
+    const Place tile = raster.place(part.tile);
+    const Destination out = {c, tile.row * kRows, tile.column * kColumns, m, n, alpha, beta};
+    store(sums, row, column, way_out, begins && ends ? out : handover.place(blockIdx.x, ends));
+    if (!ends) handover.raise();
+    if (ends && !begins) handover.add_up(row, column, out);
   }
 #endif
 }
@@ -267,9 +393,10 @@ __global__ void __launch_bounds__(Tiles::kThreads, 1)
   const Place tile = raster.place(blockIdx.x / parts);
   const int all = ceil_div(k, kDepth), first = all * part / parts;
   const int steps = all * (part + 1) / parts - first;
-  __shared__ MBarrier full[stages], empty[stages];
+  __shared__ MBarrier full[stages], empty[stages], used_up;
   float* ring = swizzled_shared<float>();
-  start_ring<stages>(full, empty, Tiles::kConsumers / 32);
+  if (threadIdx.x == 0) initialize(used_up, Tiles::kConsumers);
+  start_ring<stages>(full, empty, Tiles::kConsumers);
   if (threadIdx.x >= Tiles::kConsumers) {
     shrink_to<88>();
     Producer<Tiles, stages> producer{ring, full, empty, a, b_map, m, k};
@@ -286,7 +413,8 @@ __global__ void __launch_bounds__(Tiles::kThreads, 1)
         ring + kRows * kDepth + slice * kSliceDepth * kColumns + column, full, empty};
     if (steps > 0) consumer.start();
     consumer.consume(sums, steps, true);
-    wait_for_warps<Tiles::kConsumers / 32>();  // the ring is free
+    arrive(used_up);
+    wait(used_up, 0);
     float* own = ring + slice * kRows * kPitch + row * kPitch + column;
 #pragma unroll
     for (int r = 0; r < 8; ++r)
@@ -296,9 +424,6 @@ __global__ void __launch_bounds__(Tiles::kThreads, 1)
             swapped(&sums[r][j]);
   }
   __syncthreads();
-  const auto add = [](float4& to, const float4& more) {
-    to.x += more.x, to.y += more.y, to.z += more.z, to.w += more.w;
-  };
   for (int i = threadIdx.x; Tiles::kSlices > 1 && i < kRows * kQuads; i += Tiles::kThreads) {
     float4* at = reinterpret_cast<float4*>(&ring[i / kQuads * kPitch + i % kQuads * 4]);
     float4 sum = *at;

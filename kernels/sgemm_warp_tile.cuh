@@ -26,18 +26,30 @@ __device__ __forceinline__ int swizzled(int row, int chunk) {
   return row * 32 + ((chunk ^ (row % 8)) * 4);
 }
 
-// The outputs of a thread: rows `row`, row + 8, ..., and four columns at `column`, column + 16, ...
 // The lanes of a warp are 8 x 4. Hardware takes 16-byte loads in quarters of a warp and joins
 // quarters where the lanes of each pair read the same: so a quarter is 2 rows by 4 columns.
+struct Corner {
+  int x, y;
+};
+__device__ __forceinline__ Corner corner() {
+  const int lane = threadIdx.x % 32;
+  return {.x = (lane & 1) | ((lane >> 1) & 2), .y = ((lane >> 1) & 1) | ((lane >> 2) & 6)};
+}
+
+// The outputs of a thread: rows `row`, row + 8, ..., and four columns at `column`, column + 16, ...
 struct Outputs {
   int row, column;
 };
 template <class Tiles>
 __device__ __forceinline__ Outputs my_outputs() {
   constexpr int kWarpsX = Tiles::kColumns / 64;
-  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-  const int x = (lane & 1) | ((lane >> 1) & 2), y = ((lane >> 1) & 1) | ((lane >> 2) & 6);
+  const int warp = threadIdx.x / 32;
+  const auto [x, y] = corner();
   return {.row = warp / kWarpsX * 64 + y, .column = warp % kWarpsX * 64 + x * 4};
+}
+
+__device__ __forceinline__ float4 swapped(const float* quad) {
+  return {quad[1], quad[0], quad[3], quad[2]};
 }
 
 // Adds the products of a stage: from 24 words, 128 FMAs. A is read four of k at a time,

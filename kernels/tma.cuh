@@ -196,12 +196,6 @@ __device__ __forceinline__ void grow_to() {
 #endif
 }
 
-/// Until so many whole warps of the block are here: those that go this way.
-template <int kWarps>
-__device__ __forceinline__ void wait_for_warps() {
-  LADDERS_PTX("bar.sync 1, %0;" ::"n"(32 * kWarps) : "memory");
-}
-
 #undef LADDERS_PTX
 #undef LADDERS_SHARED
 

@@ -194,6 +194,9 @@ const Trial kTrials[] = {
     {1600, 1600, 1600},
     {1537, 1601, 1600, Kind::wide, false, 1.25f, -0.5f, 1, 1},
     {1600, 1600, 1601, Kind::uniform, true, 1, 0, 0, 1},
+    {1025, 1030, 77, Kind::wide, false, 1.25f, -0.5f, 1, 1},
+    {1100, 1000, 80, Kind::uniform, true, 1, 0, 4, 4},
+    {1100, 1000, 80, Kind::uniform, false, 0, 2},
 };
 
 TEST(Gpu, SgemmByTf32x3TakesAnyMatrices) {
