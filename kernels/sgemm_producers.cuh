@@ -260,9 +260,9 @@ struct Part {
 };
 
 // What a block has to do: an equal share of the steps of the tiles that make no whole wave and of a
-// wave more, and then whole tiles. So all blocks end together. A share is longer than a tile, so at
-// most two blocks have parts of one. Shares are taken from their ends: what a tile begins with, for
-// which the next block waits, comes first, and what ends a tile last.
+// wave more, and then whole tiles. So all blocks end together. A share is no shorter than a tile,
+// so at most two blocks have parts of one. Shares are taken from their ends: what a tile begins
+// with, for which the next block waits, comes first, and what ends a tile last.
 class Share {
  public:
   __device__ Share(int tiles, int steps) : tiles_(tiles), steps_(steps) {
@@ -293,7 +293,9 @@ class Share {
 
 // Where blocks leave their sums of parts of tiles. The one that ends a tile leaves its own too,
 // waits for those of the block before, and adds them up: a warp those of the same warp. A flag is
-// up from when sums are left until they are taken, and so down between launches.
+// up once a launch, from when sums are left until they are waited for, and so down between
+// launches, which must not overlap. What is waited for comes first in its block, and waits for
+// nobody.
 template <class Tiles>
 struct Handover {
   float* tiles;  // two a block: the second for what ends a tile
@@ -414,7 +416,7 @@ __global__ void __launch_bounds__(Tiles::kThreads, 1)
     if (steps > 0) consumer.start();
     consumer.consume(sums, steps, true);
     arrive(used_up);
-    wait(used_up, 0);
+    wait(used_up, 0);  // the ring is free
     float* own = ring + slice * kRows * kPitch + row * kPitch + column;
 #pragma unroll
     for (int r = 0; r < 8; ++r)

@@ -12,7 +12,7 @@ namespace ladders {
 namespace {
 
 // 64 x 128 outputs a block, 64 x 32 a warp, 8 x 8 a thread; up to 80 of k come at once, in slabs of
-// 16, and three blocks fit on an SM.
+// 16, and three blocks fit on an SM of Hopper.
 struct SmallTiles {
   static constexpr int kRows = 64, kColumns = 128, kDepth = 80, kSlab = 16, kSlabs = kDepth / kSlab;
   static constexpr int kWarps = kColumns / 32, kThreads = 32 * kWarps, kBlocks = 3;

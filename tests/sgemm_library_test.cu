@@ -196,6 +196,7 @@ const Trial kTrials[] = {
     {1600, 1600, 1601, Kind::uniform, true, 1, 0, 0, 1},
     {1025, 1030, 77, Kind::wide, false, 1.25f, -0.5f, 1, 1},
     {1100, 1000, 80, Kind::uniform, true, 1, 0, 4, 4},
+    {1100, 1000, 80, Kind::uniform, false, 1, 0, 3, 3},  // rows of B start on 16 bytes
     {1100, 1000, 80, Kind::uniform, false, 0, 2},
 };
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
 // The FP64 reference of SGEMM against loops on the host, and the error that is made of it.
+#include <algorithm>
+
 #include "../kernels/sgemm_problem.cuh"
 #include "catalogue.hpp"
 #include "gpu.hpp"
@@ -49,6 +51,23 @@ TEST(Gpu, SgemmIsRightOnTallAndWideMatrices) {
       SCOPED_TRACE(rung.name);
       EXPECT_NO_THROW(study.verify(row));
     }
+}
+
+// Tiles that make no whole wave of 132: many over, one over, and of a single step.
+TEST(Gpu, SgemmIsRightWhereBlocksShareTiles) {
+  NEED_GPU();
+  Study study(Device::open(0), {});
+  const Ladder ladder = sgemm();
+  const auto rung = std::ranges::find(ladder.rungs, "stream_k", &Rung::name);
+  ASSERT_NE(rung, ladder.rungs.end());
+  for (const Shape& shape : {Shape{1700, 2600, 100}, Shape{896, 4864, 96}, Shape{1700, 2603, 20}}) {
+    const Case c(ladder.axes, shape);
+    const Row row{&ladder, &*rung, c, c};
+    if (const auto why = skip_reason(row, study.device()); !why.empty()) GTEST_SKIP() << why;
+    SCOPED_TRACE(row.name());
+    EXPECT_NO_THROW(study.verify(row));
+    EXPECT_NO_THROW(study.verify(row));  // flags are down again
+  }
 }
 
 }  // namespace
