@@ -52,13 +52,13 @@ std::vector<Rung> by_axis(const std::string& axis, const std::vector<int64_t>& v
                           std::vector<std::vector<Rung>> instantiations) {
   std::vector<Rung> merged = instantiations.front();
   for (size_t i = 0; i < merged.size(); ++i) {
-    std::map<int64_t, Implementation> of;
+    std::map<int64_t, Rung> of;
     for (size_t v = 0; v < values.size(); ++v) {
       const Rung& rung = instantiations[v].at(i);
       if (rung.name != merged[i].name) throw std::logic_error("by_axis: rungs out of step");
-      of.emplace(values[v], rung.implementation);
+      of.emplace(values[v], rung);
     }
-    merged[i].choose = [axis, of](const Case& point) { return of.at(point[axis]); };
+    merged[i].choose = [axis, of](const Case& point) { return of.at(point[axis]).at(point); };
   }
   return merged;
 }

@@ -115,7 +115,10 @@ struct Implementation {
   /// The comparison after one launch on a poisoned output, where the rungs of a ladder compute
   /// different things; otherwise Problem::compare.
   std::function<Verdict(const Problem&)> check = {};
-  bool adds = false;  ///< to what is there: right once on a poisoned output, and no more
+  /// Puts into the poisoned output what a rung that works in place is to find there; not timed.
+  std::function<void(Problem&)> fill = {};
+  /// Works on what is there (adds to it, or in place): right once, and no more.
+  bool adds = false;
 };
 
 enum class Role { step, peer, ceiling };
@@ -175,7 +178,8 @@ struct Ladder {
 };
 
 /// The same rungs instantiated for several values of an axis: the i-th list serves values[i]. Only
-/// the implementations may differ; everything else is taken from the first list.
+/// the implementations, or what chooses them, may differ; everything else is taken from the first
+/// list.
 std::vector<Rung> by_axis(const std::string& axis, const std::vector<int64_t>& values,
                           std::vector<std::vector<Rung>> instantiations);
 

@@ -112,6 +112,7 @@ Verdict Study::verify(const Row& row) {
   for (int input = 0; input < (implementation.check ? 1 : data.inputs()); ++input) {
     data.poison();
     data.prepare(input);
+    if (implementation.fill) implementation.fill(data);
     launch();
     check(cudaDeviceSynchronize(), "kernel");
     const Verdict verdict = judge(row, implementation);
@@ -158,6 +159,7 @@ Measurement Study::measure(const Row& row) {
   Problem& data = problem(row);
   data.poison();
   if (known) data.prepare(data.inputs() - 1);  // as verify() has
+  if (implementation.fill) implementation.fill(data);
   result.samples = implementation.on_host && !kEmulated ? sample_host(subject.launch, sampling_)
                                                         : meter_->sample(subject, sampling_);
   spent_.measuring += result.samples.measuring_seconds;
@@ -178,6 +180,7 @@ std::map<std::string, double> Study::count(const Row& row) {
   const AddTime timed(spent_.counting);
   data.poison();
   data.prepare(data.inputs() - 1);
+  if (implementation.fill) implementation.fill(data);
   subject.launch();  // what only a first launch does is not counted
   auto counters = meter_->count(subject, sampling_);
   if (!counters.empty() && !implementation.adds) judge(row, implementation);

@@ -6,71 +6,20 @@
 // 32-byte sectors: neighbouring lanes on neighbouring elements fill them (4 sectors a request of
 // 4-byte elements), lanes a row apart touch one sector each and waste the rest of it (32). Rows
 // read are columns written, so one side must stride, unless the turn is made in shared memory,
-// which has banks instead of sectors.
+// which has banks instead of sectors. Above that it is a matter of enough bytes under way in few
+// instructions, of the order in which memory sees them, and of rows that start between sectors.
 
 #include "catalogue.hpp"
-#include "device.cuh"
-#include "inputs.cuh"
 #include "peers.hpp"
-#include "verify.cuh"
+#include "transpose_boxes.cuh"
+#include "transpose_problem.cuh"
+#include "transpose_unaligned.cuh"
+#include "transpose_vectorized.cuh"
 
 namespace ladders {
 namespace {
 
-// The elements are unsigned integers of T's size, but the library's are floating point: small
-// integers as floats come through it unchanged, and are random enough.
-template <class T>
-struct Element {
-  __device__ T operator()(size_t i) const {
-    const uint32_t bits = random_bits(i);
-    if constexpr (sizeof(T) == 4) return __float_as_uint(static_cast<float>(bits >> 8));
-    if constexpr (sizeof(T) == 8) return __double_as_longlong(static_cast<double>(bits));
-    return static_cast<T>(bits);
-  }
-};
-
-template <class T>
-class Transpose : public Problem {
- public:
-  explicit Transpose(const Case& shape)
-      : rows_(static_cast<int>(shape["rows"])),
-        columns_(static_cast<int>(shape["columns"])),
-        in_(shape["rows"] * shape["columns"]),
-        out_(in_.size()) {
-    generate(in_.data(), in_.size(), Element<T>{});
-  }
-  Memory output() const override { return {out_.data(), out_.bytes()}; }
-  auto arguments() const { return std::tuple(out_.data(), in_.data(), rows_, columns_); }
-
-  Verdict compare() override {
-    const T* out = out_.data();
-    const size_t rows = rows_, columns = columns_;
-    const auto wrong = first_wrong(out_.size(), [=] __device__(size_t i) {
-      return out[i] == Element<T>{}(i % rows * columns + i / rows);
-    });
-    if (wrong) return {.wrong = "element " + std::to_string(*wrong) + " of the transpose"};
-    return {};
-  }
-
-  // The copy is no transpose, and is right when nothing has moved.
-  static Verdict check_copy(const Transpose& problem) {
-    const T* out = problem.out_.data();
-    const auto wrong = first_wrong(problem.out_.size(),
-                                   [=] __device__(size_t i) { return out[i] == Element<T>{}(i); });
-    return {.wrong = wrong ? "element " + std::to_string(*wrong) + " of the copy" : ""};
-  }
-
- private:
-  int rows_, columns_;
-  DeviceBuffer<T> in_, out_;
-};
-
 constexpr int kTile = 32;  // a side of the tile, and the lanes of a warp
-
-// Where an element of a row-major matrix lies: beyond 2^31 in the larger cases.
-__device__ size_t at(int row, int column, int columns) {
-  return static_cast<size_t>(row) * columns + column;
-}
 
 // One element a thread, neighbouring lanes along a row of the input: 4 sectors a load, 32 a store.
 template <class T>
@@ -165,6 +114,106 @@ LaunchPlan coarse_tiles(const Case& c, const Device&, const void*) {
   return tiles(c["columns"], c["rows"], 8);
 }
 
+// One block a tile of 16-byte vectors.
+template <class T, Order order>
+Implementation vectorized_in() {
+  return kernel<Transpose<T>>(vectorized<T, order>, [](const Case& c, const Device&, const void*) {
+    using S = Squares<T>;
+    return tiles_in_order<order>(ceil_div<int64_t>(c["columns"], S::kSide),
+                                 ceil_div<int64_t>(c["rows"], S::kSide), S::kThreads);
+  });
+}
+
+bool aligned(const Case& c) {
+  return c["rows"] * c["element"] % 16 == 0 && c["columns"] * c["element"] % 16 == 0;
+}
+std::string unaligned(const Case& c, const Device&) {
+  return aligned(c) ? "" : "needs rows that start on 16 bytes, on both sides";
+}
+
+template <class T>
+Implementation boxes() {
+  using B = Box<T>;
+  return kernel<Transpose<T>>(
+      bulk_copies<T>,
+      [](const Case& c, const Device&, const void*) {
+        LaunchPlan plan = tiles_in_order<Order::bands>(
+            ceil_div<int64_t>(c["columns"], B::kTileSide),
+            ceil_div<int64_t>(c["rows"], B::kTileSide), 32 * B::kWarps);
+        plan.shared_bytes = B::kWarps * B::kBytes;
+        return plan;
+      },
+      [](Transpose<T>& problem) {
+        const auto [out, in, rows, columns] = problem.arguments();
+        return std::tuple(B::map(in, rows, columns), B::map(out, columns, rows), rows, columns);
+      });
+}
+std::string no_boxes(const Case& c, const Device& device) {
+  if (c["rows"] * c["columns"] == 0) return "TMA takes no empty matrices";
+  return unaligned(c, device);
+}
+
+template <class T, int columns_a_tile>
+Implementation shifted_by() {
+  return kernel<Transpose<T>>(shifted<T, columns_a_tile>, [](const Case& c, const Device&,
+                                                             const void*) {
+    using S = Shifted<T, columns_a_tile>;
+    return tiles_in_order<S::kOrder>(S::tiles_x(c["columns"]), S::tiles_y(c["rows"]), S::kThreads);
+  });
+}
+template <class T>
+Implementation shifted_at(const Case& c) {
+  return c["columns"] <= 32 ? shifted_by<T, 32>() : shifted_by<T, 64>();
+}
+
+LaunchPlan pieces(const Case& c, const Device&, const void*) {
+  const int64_t elements = kThinColumns * c["rows"];
+  return {.grid = static_cast<unsigned>(ceil_div<int64_t>(c["columns"], kThinColumns)),
+          .block = kThinColumns,
+          .shared_bytes = size_t(c["element"] * (elements + elements / 32))};
+}
+std::string not_thin(const Case& c, const Device&) {
+  return c["rows"] <= kThinRows ? "" : "for at most " + std::to_string(kThinRows) + " rows";
+}
+
+// Transposing twice gives the input again: right once on what fill() has left, and timed in turns.
+template <class T>
+Implementation in_place_at(const Case& c) {
+  const auto plan = [](int64_t side, unsigned threads, size_t shared_bytes) {
+    return [=](const Case& c, const Device&, const void*) {
+      const int tiles = static_cast<int>(ceil_div(c["rows"], side));
+      return LaunchPlan{.grid = static_cast<unsigned>(mirrored_pairs(tiles)),
+                        .block = threads,
+                        .shared_bytes = shared_bytes};
+    };
+  };
+  using P = Transpose<T>;
+  using S = Squares<T>;
+  const auto square = [](P& problem) { return problem.square(); };
+  Implementation result =
+      aligned(c)
+          ? kernel<P>(vectorized_in_place<T>,
+                      plan(S::kSide, S::kThreads, 2 * S::kVectors * sizeof(Vector<T>)), square)
+          : kernel<P>(elements_in_place<T>, plan(32, 256, 0), square);
+  result.fill = [](Problem& problem) { static_cast<P&>(problem).fill_output(); };
+  result.adds = true;
+  return result;
+}
+std::string not_square(const Case& c, const Device&) {
+  if (c["rows"] != c["columns"]) return "the transpose has another shape";
+  return c["rows"] == 1 ? "one element is its own transpose" : "";
+}
+
+// As measured on an H200, in whose L2 of 60 MB both matrices may fit: then bands bring nothing.
+template <class T>
+Implementation fastest_at(const Case& c) {
+  if (c["rows"] <= kThinRows) return kernel<Transpose<T>>(thin<T>, pieces);
+  if (c["columns"] <= 32 || !aligned(c)) return shifted_at<T>(c);
+  return 2 * c["rows"] * c["columns"] * c["element"] <= 60'000'000
+             ? vectorized_in<T, Order::rows>()
+             : vectorized_in<T, Order::bands>();
+}
+
 template <class T>
 void copy(Transpose<T>& problem, cudaStream_t stream) {
   const auto [out, in, rows, columns] = problem.arguments();
@@ -220,6 +269,43 @@ std::vector<Rung> rungs() {
                "memory.",
        .implementation = kernel<P>(coarsened<T, Swizzled>, coarse_tiles),
        .moves = "static_shared_bytes"},
+      {.name = "vectorized",
+       .idea = "16 bytes an access on both sides: squares of such vectors are turned in registers "
+               "on their way to the tile.",
+       .implementation = vectorized_in<T, Order::rows>(),
+       .moves = "warp_instructions",
+       .skip = unaligned},
+      {.name = "banded",
+       .idea = "Blocks go down bands two tiles wide: those at work together write long pieces of "
+               "the same rows.",
+       .implementation = vectorized_in<T, Order::bands>(),
+       .skip = unaligned},
+      {.name = "bulk_copies",
+       .idea = "The tensor memory accelerator brings swizzled boxes and takes them away; a warp "
+               "turns its own where it lies.",
+       .implementation = boxes<T>(),
+       .moves = "warp_instructions",
+       .compute_capability = 90,
+       .hardware_only = "TMA",
+       .skip = no_boxes},
+      {.name = "shifted",
+       .idea = "Rows that start anywhere: tiles are moved to where a sector of each output row "
+               "begins, so that stores fill it.",
+       .moves = "global_store_sectors_per_request",
+       .choose = shifted_at<T>},
+      {.name = "thin",
+       .idea = "Few rows: 128 columns are one piece of the output, stored 16 bytes at a time "
+               "whatever their length.",
+       .implementation = kernel<P>(thin<T>, pieces),
+       .skip = not_thin},
+      {.name = "in_place",
+       .idea = "A square in its own memory: a block loads two tiles that mirror each other, and "
+               "stores each where the other was.",
+       .skip = not_square,
+       .choose = in_place_at<T>},
+      {.name = "fastest",
+       .idea = "The fastest of these for the shape and the element, as measured.",
+       .choose = fastest_at<T>},
       {.name = "cublas_geam",
        .idea = "cublasSgeam (8-byte elements: cublasDgeam) with alpha 1 and beta 0.",
        .implementation = library<P>(geam<T>),
@@ -250,6 +336,8 @@ Ladder transpose() {
                    {16384, 16384, 4},
                    {10000, 3000, 4},
                    {4095, 4097, 4},
+                   {31, 1000003, 4},
+                   {1000003, 31, 4},
                    {8192, 8192, 2},
                    {8192, 8192, 8}},
       .small = {{1024, 1024, 4}, {1000, 777, 4}, {512, 512, 2}, {512, 512, 8}},
@@ -262,6 +350,23 @@ Ladder transpose() {
                  {1, 1000, 4},
                  {1000, 1, 2},
                  {256, 128, 4},
+                 // Whole vectors, but not whole tiles or bands: of one tile, and of several.
+                 {4, 4, 4},
+                 {72, 200, 4},
+                 {136, 264, 2},
+                 {98, 34, 8},
+                 {264, 264, 2},
+                 {132, 132, 4},
+                 {64, 64, 8},
+                 // Whole tiles of shifted, thin ones of either kind, squares of any length.
+                 {121, 64, 4},
+                 {24, 301, 2},
+                 {32, 130, 8},
+                 {31, 129, 8},
+                 {301, 31, 2},
+                 {66, 66, 4},
+                 {97, 97, 2},
+                 {35, 35, 8},
                  {3, 70000, 2},
                  {2100001, 3, 4},
                  {0, 5, 4}},

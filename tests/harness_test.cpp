@@ -113,6 +113,19 @@ TEST(ByAxis, ChoosesTheInstantiation) {
   EXPECT_THROW(merged[0].at(Case({{"size"}}, {2})), std::out_of_range);
 }
 
+TEST(ByAxis, KeepsWhatARungChoosesByItself) {
+  int dummy[2] = {};
+  const auto rung = [&](int i) {
+    return std::vector<Rung>{{.name = "a", .choose = [&dummy, i](const Case& c) {
+                                return Implementation{.kernel = c["n"] > 1 ? &dummy[i] : nullptr};
+                              }}};
+  };
+  const std::vector<Axis> axes = {{"size"}, {"n"}};
+  const std::vector<Rung> merged = by_axis("size", {4, 8}, {rung(0), rung(1)});
+  EXPECT_EQ(merged[0].at(Case(axes, {8, 2})).kernel, &dummy[1]);
+  EXPECT_EQ(merged[0].at(Case(axes, {8, 1})).kernel, nullptr);
+}
+
 TEST(Statistics, QuantilesInterpolate) {
   EXPECT_EQ(quantile({3}, 0.5), 3);
   EXPECT_EQ(quantile({4, 1, 3, 2}, 0.5), 2.5);

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: MIT
+//
+// What every rung of transpose computes, and how it is verified.
+#pragma once
+
+#include <algorithm>
+#include <string>
+#include <tuple>
+
+#include "device.cuh"
+#include "inputs.cuh"
+#include "launch.hpp"
+#include "verify.cuh"
+
+namespace ladders {
+namespace {
+
+// The elements are unsigned integers of T's size, but the library's are floating point: small
+// integers as floats come through it unchanged, and are random enough.
+template <class T>
+struct Element {
+  __device__ T operator()(size_t i) const {
+    const uint32_t bits = random_bits(i);
+    if constexpr (sizeof(T) == 4) return __float_as_uint(static_cast<float>(bits >> 8));
+    if constexpr (sizeof(T) == 8) return __double_as_longlong(static_cast<double>(bits));
+    return static_cast<T>(bits);
+  }
+};
+
+template <class T>
+class Transpose : public Problem {
+ public:
+  explicit Transpose(const Case& shape)
+      : rows_(static_cast<int>(shape["rows"])),
+        columns_(static_cast<int>(shape["columns"])),
+        in_(shape["rows"] * shape["columns"]),
+        out_(in_.size()) {
+    generate(in_.data(), in_.size(), Element<T>{});
+  }
+  Memory output() const override { return {out_.data(), out_.bytes()}; }
+  auto arguments() const { return std::tuple(out_.data(), in_.data(), rows_, columns_); }
+
+  // For rungs that work in place, and take no more than this.
+  auto square() const { return std::tuple(out_.data(), rows_); }
+  void fill_output() { generate(out_.data(), out_.size(), Element<T>{}); }
+
+  Verdict compare() override {
+    const T* out = out_.data();
+    const size_t rows = rows_, columns = columns_;
+    const auto wrong = first_wrong(out_.size(), [=] __device__(size_t i) {
+      return out[i] == Element<T>{}(i % rows * columns + i / rows);
+    });
+    if (wrong) return {.wrong = "element " + std::to_string(*wrong) + " of the transpose"};
+    return {};
+  }
+
+  // The copy is no transpose, and is right when nothing has moved.
+  static Verdict check_copy(const Transpose& problem) {
+    const T* out = problem.out_.data();
+    const auto wrong = first_wrong(problem.out_.size(),
+                                   [=] __device__(size_t i) { return out[i] == Element<T>{}(i); });
+    return {.wrong = wrong ? "element " + std::to_string(*wrong) + " of the copy" : ""};
+  }
+
+ private:
+  int rows_, columns_;
+  DeviceBuffer<T> in_, out_;
+};
+
+// Where an element of a row-major matrix lies: beyond 2^31 in the larger cases.
+__device__ __forceinline__ size_t at(int row, int column, int columns) {
+  return static_cast<size_t>(row) * columns + column;
+}
+
+}  // namespace
+}  // namespace ladders

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: MIT
+//
+// Rungs that work in place find their input before each launch that is verified, and none that is
+// timed: what they leave after several of those says nothing.
+#include <gtest/gtest.h>
+
+#include <stdexcept>
+#include <vector>
+
+#include "gpu.hpp"
+#include "ladder.hpp"
+#include "study.hpp"
+
+namespace ladders {
+namespace {
+
+std::vector<Row> in_place(const Study& study) {
+  std::vector<Row> result;
+  for (const Ladder& ladder : catalogue())
+    for (const Row& row : rows(ladder, Shapes::tested))
+      if (row.rung->name == "in_place" && skip_reason(row, study.device()).empty())
+        result.push_back(row);
+  return result;
+}
+
+TEST(Gpu, IsRightInPlaceHoweverOftenItIsSampled) {
+  NEED_GPU();
+  for (const int samples : {2, 3}) {
+    Study quick(Device::open(0), {.exactly = samples});
+    for (const Row& row : in_place(quick)) {
+      SCOPED_TRACE(row.name());
+      EXPECT_NO_THROW(quick.measure(row));
+      EXPECT_NO_THROW(quick.measure(row));
+    }
+  }
+}
+
+TEST(Gpu, IsRefusedIfItGoesWrongLaterInPlace) {
+  NEED_GPU();
+  Study quick(Device::open(0), {.exactly = 3});
+  const std::vector<Row> all = in_place(quick);
+  ASSERT_FALSE(all.empty());
+  Row row = all.front();
+  int launches = 0;
+  Rung changed = *row.rung;
+  changed.choose = [&launches, rung = row.rung](const Case& point) {
+    Implementation implementation = rung->at(point);
+    implementation.launch = [&launches, real = implementation.launch](
+                                const LaunchPlan& plan, Problem& problem, cudaStream_t stream) {
+      if (++launches == 1) real(plan, problem, stream);
+    };
+    return implementation;
+  };
+  row.rung = &changed;
+  EXPECT_THROW(quick.measure(row), std::runtime_error);
+}
+
+}  // namespace
+}  // namespace ladders
