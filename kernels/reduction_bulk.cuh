@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: MIT
+//
+// Shares fetched by bulk copies: bytes in flight are a matter of shared memory, not of threads and
+// their registers.
+#pragma once
+
+#include "reduction_single_pass.cuh"
+#include "tma.cuh"
+
+namespace ladders {
+namespace {
+
+// Starts the copy of `bytes`, a multiple of 16, which arrive at the barrier. First to leave the L2.
+__device__ __forceinline__ void copy_once([[maybe_unused]] void* to,
+                                          [[maybe_unused]] const void* from,
+                                          [[maybe_unused]] unsigned bytes,
+                                          [[maybe_unused]] MBarrier& barrier) {
+#if __CUDA_ARCH__ >= 900
+  asm volatile(
+      "{\n"
+      ".reg .b64 policy;\n"
+      "createpolicy.fractional.L2::evict_first.b64 policy, 1.0;\n"
+      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint"
+      " [%0], [%1], %2, [%3], policy;\n"
+      "}" ::"r"(static_cast<uint32_t>(__cvta_generic_to_shared(to))),
+      "l"(from), "r"(bytes), "r"(static_cast<uint32_t>(__cvta_generic_to_shared(&barrier)))
+      : "memory");
+#endif
+}
+
+// A ring of `stages` of `flight` vectors a thread. A block's share comes in pieces, its tiles and
+// its chunk. A stage is asked for again as soon as all threads have it in their registers.
+template <class Op, int kThreads, int flight, int stages>
+__global__ void __launch_bounds__(kThreads, 1)
+    bulk_ring(const typename Op::Value* __restrict__ in, size_t count, Division division,
+              Slot<typename Op::Wide>* slots, typename Op::Result* result) {
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
+  using Vector = typename Op::Vector;
+  constexpr unsigned kTile = kThreads * flight;
+  __shared__ MBarrier full[stages];
+  auto* ring = dynamic_shared<Vector>();
+  const auto* wide = reinterpret_cast<const Vector*>(in);
+  const auto [first, end] = chunk_of(division, kTile);
+  const unsigned left = first < end ? static_cast<unsigned>(end - first) : 0;
+  const unsigned rounds = division.rounds, pieces = rounds + (left > 0);
+  const auto fetch = [&](unsigned piece, int stage) {
+    const bool tile = piece < rounds;
+    const size_t from = tile ? (size_t{piece} * gridDim.x + blockIdx.x) * kTile : first;
+    const unsigned bytes = (tile ? kTile : left) * sizeof(Vector);
+    arrive_expecting(full[stage], bytes);
+    copy_once(ring + stage * kTile, wide + from, bytes, full[stage]);
+  };
+  if (threadIdx.x == 0) {
+    for (MBarrier& barrier : full) initialize(barrier, 1);
+    publish_barriers();
+    for (unsigned piece = 0; piece < stages && piece < pieces; ++piece) fetch(piece, piece);
+  }
+  ask_for<kThreads>(slots, blockIdx.x, gridDim.x);
+  typename Op::Wide sum = odd_element<Op>(in, count, division);
+  __syncthreads();
+  int stage = 0;
+  uint32_t parity = 0;
+  for (unsigned piece = 0; piece < pieces; ++piece) {
+    wait(full[stage], parity);
+    const unsigned vectors = piece < rounds ? kTile : left;
+    Vector v[flight];
+#pragma unroll
+    for (int j = 0; j < flight; ++j) {
+      const unsigned i = threadIdx.x + j * kThreads;
+      v[j] = i < vectors ? ring[stage * kTile + i] : Vector{};
+    }
+    __syncthreads();
+    if (threadIdx.x == 0 && piece + stages < pieces) fetch(piece + stages, stage);
+    sum += sum_of_flight<Op>(v);
+    if (++stage == stages) stage = 0, parity ^= 1;
+  }
+  finish_flagged<kThreads, Op>(block_sum<kThreads>(sum), blockIdx.x, gridDim.x, slots, result);
+#endif
+}
+
+}  // namespace
+}  // namespace ladders
