@@ -6,114 +6,22 @@
 // increment. An atomic on global memory is done in L2, one after the other where keys are equal. An
 // atomic on shared memory is done on the SM, but its 227 KiB hold 58 112 counters. The shared
 // memory of a cluster of up to 16 blocks holds more, each block owning a part of the bins, at the
-// price that most increments cross the SM-to-SM network. Zeroing and merging are inside the time.
+// price that most increments cross the SM-to-SM network. Or counters are made narrow, which must
+// then be kept from overflowing, and blocks share out the bins and read the keys several times, all
+// but once from L2. Zeroing and merging are inside the time.
 
 #include <cooperative_groups.h>
 
+#include <algorithm>
+
 #include "catalogue.hpp"
 #include "device.cuh"
-#include "inputs.cuh"
+#include "histogram_count.cuh"
+#include "histogram_problem.cuh"
 #include "peers.hpp"
-#include "verify.cuh"
 
 namespace ladders {
 namespace {
-
-enum Distribution { uniform, constant, zipf, sorted, out_of_range };
-
-// The key at place i. Zipf's law with exponent 1: bin b is hit in proportion to 1 / (b + 1), drawn
-// by searching a uniform number in the cumulative sums.
-struct Key {
-  Distribution distribution;
-  size_t count;
-  int bins;
-  const double* cumulative;
-
-  __device__ int operator()(size_t i) const {
-    const double unit = random_unit(i);
-    switch (distribution) {
-      case constant:
-        return bins / 2;
-      case sorted:
-        return static_cast<int>(static_cast<double>(i) * bins / count);
-      case out_of_range:
-        return static_cast<int>((2 * unit - 0.5) * bins);
-      case zipf:
-        return search(unit * cumulative[bins - 1]);
-      default:
-        return static_cast<int>(unit * bins);
-    }
-  }
-  __device__ int search(double target) const {
-    int low = 0, high = bins - 1;
-    while (low < high) {
-      const int middle = (low + high) / 2;
-      if (cumulative[middle] < target)
-        low = middle + 1;
-      else
-        high = middle;
-    }
-    return low;
-  }
-};
-
-__host__ __device__ inline int bin_of(int key, int bins) {
-  return key < 0 ? 0 : key >= bins ? bins - 1 : key;
-}
-
-// The reference: one atomic a key with no shared memory and no tricks, in 64 bits. The tests hold
-// it against a loop on the host.
-__global__ void reference(const int* keys, size_t count, unsigned long long* bins, int bin_count) {
-  for (size_t i = blockIdx.x * size_t{blockDim.x} + threadIdx.x; i < count;
-       i += size_t{gridDim.x} * blockDim.x)
-    atomicAdd(&bins[bin_of(keys[i], bin_count)], 1ull);
-}
-
-class Histogram : public Problem {
- public:
-  explicit Histogram(const Case& c) : keys_(c["keys"]), bins_(c["bins"]), expected_(c["bins"]) {
-    fill(static_cast<Distribution>(c["distribution"]));
-    const int bins = static_cast<int>(bins_.size());
-    check(cudaMemset(expected_.data(), 0, expected_.bytes()), "cudaMemset");
-    const auto blocks =
-        static_cast<unsigned>(std::min<size_t>(ceil_div<size_t>(keys_.size(), 256), 1024));
-    launch({.grid = blocks, .block = 256}, nullptr, reference, keys_.data(), keys_.size(),
-           expected_.data(), bins);
-  }
-  Memory output() const override { return {bins_.data(), bins_.bytes()}; }
-  auto arguments() const {
-    return std::tuple(keys_.data(), keys_.size(), bins_.data(), static_cast<int>(bins_.size()));
-  }
-
-  const unsigned long long* expected() const { return expected_.data(); }
-
-  Verdict compare() override {
-    const unsigned* bins = bins_.data();
-    const unsigned long long* expected = this->expected();
-    if (const auto wrong =
-            first_wrong(bins_.size(), [=] __device__(size_t i) { return bins[i] == expected[i]; }))
-      return {.wrong = "bin " + std::to_string(*wrong) + " of " + std::to_string(bins_.size())};
-    return {};
-  }
-
- private:
-  void fill(Distribution distribution) {
-    std::vector<double> cumulative(bins_.size());
-    double sum = 0;
-    for (size_t b = 0; b < cumulative.size(); ++b) cumulative[b] = sum += 1.0 / double(b + 1);
-    DeviceBuffer<double> on_device(cumulative.size());
-    check(
-        cudaMemcpy(on_device.data(), cumulative.data(), on_device.bytes(), cudaMemcpyHostToDevice),
-        "cudaMemcpy");
-    generate(keys_.data(), keys_.size(),
-             Key{distribution, keys_.size(), static_cast<int>(bins_.size()), on_device.data()});
-    check(cudaDeviceSynchronize(), "keys");  // before the cumulative sums are freed
-  }
-
-  DeviceBuffer<int> keys_;
-  DeviceBuffer<unsigned> bins_;
-  DeviceBuffer<unsigned long long> expected_;
-};
 
 // One atomic in L2 for each key. Equal keys queue up at one address.
 __global__ void global(const int* __restrict__ keys, size_t count, unsigned* __restrict__ bins,
@@ -160,7 +68,7 @@ __global__ void distributed(const int* __restrict__ keys, size_t count, unsigned
 #endif
 }
 
-constexpr unsigned kThreads = 1024;
+// The kernels that reach further are in histogram_count.cuh.
 
 LaunchPlan resident(const Case&, const Device& device, const void* kernel) {
   return fill_device({.block = kThreads}, kernel, device);
@@ -187,25 +95,167 @@ std::string too_large(size_t bytes, const Device& device) {
                    std::to_string(device.shared_bytes_per_block) + " at most";
 }
 
+// How many bins have room in one block's counters.
+template <int bits>
+int64_t fitting(size_t shared_bytes) {
+  return (static_cast<int64_t>(shared_bytes) - kCountersAt<bits>) / 128 * Counters<bits>::kBinsARow;
+}
+
+// A block an SM, none without a chunk for each warp; two groups of them or more if `ranged`.
+template <int bits, bool ranged = false>
+LaunchPlan block_an_sm(const Case& c, const Device& device, const void*) {
+  constexpr int64_t kBinsARow = Counters<bits>::kBinsARow;
+  const int64_t bins = c["bins"], fit = fitting<bits>(device.shared_bytes_per_block);
+  const int64_t parts = ranged ? std::max<int64_t>(2, ceil_div(bins, fit)) : 1;
+  const int64_t rows = ceil_div(ceil_div(bins, parts), kBinsARow);
+  const int64_t groups = ceil_div(bins, rows * kBinsARow);
+  const int64_t most = std::clamp<int64_t>(device.sms / groups, 1, kMostRows);
+  const int64_t blocks =
+      std::clamp<int64_t>(ceil_div<int64_t>(c["keys"], kWarps * kChunk), 1, most);
+  return {.grid = static_cast<unsigned>(blocks * groups),
+          .block = kThreads,
+          .shared_bytes = static_cast<size_t>(kCountersAt<bits> + 128 * rows)};
+}
+
+template <int bits>
+Counting counting(Histogram& problem, const LaunchPlan& plan) {
+  const auto [keys, count, bins, bin_count] = problem.arguments();
+  Counting c = {.keys = keys, .count = count, .bins = bins, .bin_count = bin_count};
+  c.words = static_cast<unsigned>((plan.shared_bytes - kCountersAt<bits>) / 4);
+  c.range = static_cast<int>(c.words) * Counters<bits>::kFields;
+  c.groups = ceil_div(bin_count, c.range);
+  return c;
+}
+
+template <bool spread>
+Implementation merged_by_atomics() {
+  return kernel<Histogram>(count_keys<32, spread, false>, block_an_sm<32>,
+                           [](Histogram& problem, const LaunchPlan& plan) {
+                             return std::tuple(counting<32>(problem, plan));
+                           });
+}
+
+// A kernel after the one before it in the stream, started early where the GPU can: it waits itself.
+void launch_early(const LaunchPlan& plan, cudaStream_t stream, void (*kernel)(Counting, unsigned),
+                  const Counting& c, unsigned blocks) {
+#ifdef __CUDACC__
+  static const bool can = [] {
+    int device = 0, major = 0;
+    check(cudaGetDevice(&device), "cudaGetDevice");
+    check(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device),
+          "cudaDeviceGetAttribute");
+    return major >= 9;
+  }();
+  if (can) {
+    const LaunchConfig plain(plan, stream);
+    cudaLaunchConfig_t config = *plain.get();
+    cudaLaunchAttribute attribute{};
+    attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    attribute.val.programmaticStreamSerializationAllowed = 1;
+    config.attrs = &attribute, config.numAttrs = 1;
+    return check(cudaLaunchKernelEx(&config, kernel, c, blocks), "adding up rows");
+  }
+#endif
+  launch(plan, stream, kernel, c, blocks);
+}
+
+// Two kernels: what has been counted is written down, then added up.
+template <int bits, bool hot_keys = false, bool ranged = false>
+Implementation written_down() {
+  const auto count = count_keys<bits, true, true, hot_keys, ranged>;
+  return {.kernel = reinterpret_cast<const void*>(count),
+          .plan = block_an_sm<bits, ranged>,
+          .launch = [count](const LaunchPlan& plan, Problem& problem, cudaStream_t stream) {
+            auto& histogram = static_cast<Histogram&>(problem);
+            Counting c = counting<bits>(histogram, plan);
+            c.rows = histogram.room_for_counters(size_t{plan.grid.x} * c.words);
+            c.credits = histogram.credits();
+            launch(plan, stream, count, c);
+            launch_early({.grid = c.groups * c.words / 32, .block = 32 * kAdders}, stream,
+                         add_rows<bits>, c, plan.grid.x);
+          }};
+}
+
+// Of the GPU that is current; of an H200 without one.
+size_t shared_bytes() {
+  static const size_t bytes = [] {
+    int device = 0;
+    cudaDeviceProp properties{};
+    if (cudaGetDevice(&device) == cudaSuccess &&
+        cudaGetDeviceProperties(&properties, device) == cudaSuccess)
+      return properties.sharedMemPerBlockOptin;
+    cudaGetLastError();
+    return size_t{232448};
+  }();
+  return bytes;
+}
+
+template <bool hot_keys>
+Implementation packed_at(const Case& c) {
+  return c["bins"] <= fitting<16>(shared_bytes()) ? written_down<16, hot_keys>()
+                                                  : written_down<8, hot_keys>();
+}
+
+// The widest counters that fit: the wider, the fewer overflow and the less skewed keys cost.
+Implementation fastest_at(const Case& c) {
+  if (c["bins"] <= fitting<32>(shared_bytes())) return written_down<32>();
+  if (c["bins"] <= fitting<8>(shared_bytes())) return packed_at<true>(c);
+  return written_down<8, true, true>();
+}
+
+template <int bits>
+std::string too_many(const Case& c, const Device& device) {
+  return too_large(
+      kCountersAt<bits> + ceil_div<int64_t>(c["bins"], Counters<bits>::kBinsARow) * 128, device);
+}
+
+// What is left out of the study for being slow or alike; tests, which have fewer keys, run it all.
+bool in_study(const Case& c) { return c["keys"] >= 1 << 28; }
+
+// Not over all distributions: increments in L2 or over the network are slow on any of them.
+std::string slow_on_skew(const Case& c) {
+  const bool shown = c["distribution"] == uniform || c["distribution"] == constant ||
+                     c["distribution"] == zipf || !in_study(c);
+  return shown ? "" : "slow: measured on uniform, constant and zipf";
+}
+
+// What the fastest rung repeats on all distributions.
+std::string alike(const Case& c) {
+  const bool shown = c["distribution"] == uniform || c["distribution"] == constant ||
+                     c["distribution"] == strided || !in_study(c);
+  return shown ? "" : "measured on uniform, constant and strided; fastest is on all";
+}
+
+std::string fits_whole(const Case& c, const Device& device) {
+  return in_study(c) && too_many<32>(c, device).empty() ? "counters of 32 bits fit" : "";
+}
+
+// The first reason there is.
+std::string either(const std::string& reason, const std::string& other) {
+  return reason.empty() ? other : reason;
+}
+
 }  // namespace
 
 Ladder histogram() {
   using P = Histogram;
-  const std::vector<int64_t> bins = {32, 256, 4096, 16384, 57344, 65536, 131072, 458752};
+  const std::vector<int64_t> bins = {32,    256,    4096,   16384,  32768, 57344,
+                                     65536, 114688, 131072, 229376, 458752};
   std::vector<Shape> measured;
-  for (const Distribution d : {uniform, constant, zipf, sorted})
+  for (const Distribution d : kDistributions)
     for (const int64_t b : bins) measured.push_back({b, 1 << 28, d});
   return {
       .name = "histogram",
       .title = "Histogram",
       .quantity = Quantity::bytes,
       .ceiling = "roof/dram_read",
-      .input = "as the distribution says; zipf has exponent 1",
+      .input = "as the distribution says; zipf has exponent 1, strided keys are 32 apart",
       .error_unit = "exact",
       .axes = {{"bins"},
                {"keys"},
                {.name = "distribution",
-                .labels = {"uniform", "constant", "zipf", "sorted", "out_of_range"},
+                .labels = {"uniform", "constant", "zipf", "zipf_1_5", "sorted", "strided",
+                           "out_of_range"},
                 .facet = true}},
       .measured = measured,
       .small = {{256, 1 << 20, uniform},
@@ -215,7 +265,8 @@ Ladder histogram() {
                 {256, 1 << 20, constant},
                 {4096, 1 << 20, constant},
                 {256, 1 << 20, zipf},
-                {4096, 1 << 20, zipf}},
+                {4096, 1 << 20, zipf},
+                {4096, 1 << 20, strided}},
       .tested = {{1, 1000, uniform},
                  {32, 0, uniform},
                  {33, 1, uniform},
@@ -225,8 +276,12 @@ Ladder histogram() {
                  {4099, 50021, constant},
                  {16411, 1 << 18, zipf},
                  {57344, 1 << 18, uniform},
+                 {57345, 40000, strided},
                  {65537, 1 << 18, uniform},
-                 {458752, 1 << 19, sorted}},
+                 {114689, (1 << 18) + 511, constant},
+                 {131073, 1 << 18, zipf_1_5},
+                 {458752, 1 << 19, sorted},
+                 {458753, 1 << 18, zipf}},
       .headline = {256, 1 << 28, uniform},
       .small_headline = {256, 1 << 20, uniform},
       .work =
@@ -241,7 +296,8 @@ Ladder histogram() {
                .idea = "One atomic in L2 for each key: equal keys queue up at one address.",
                .implementation = kernel<P>(global, resident),
                .zero_output = true,
-               .moves = "global_atomic_requests"},
+               .moves = "global_atomic_requests",
+               .skip = [](const Case& c, const Device&) { return slow_on_skew(c); }},
               {.name = "shared",
                .idea = "A histogram a block in shared memory, merged at the end: increments stay "
                        "on the SM.",
@@ -258,7 +314,60 @@ Ladder histogram() {
                .sweeps = {{{"cluster"}, {1, 2, 4, 8, 16}, {1, 2, 3, 8, 16}}},
                .moves = "distributed_requests",
                .compute_capability = 90,
-               .skip = [](const Case& c, const Device& d) { return too_large(part_bytes(c), d); }},
+               .skip =
+                   [](const Case& c, const Device& d) {
+                     return either(too_large(part_bytes(c), d), slow_on_skew(c));
+                   }},
+              {.name = "in_flight",
+               .idea = "A block an SM with four loads of 16 bytes always on their way to each "
+                       "thread, whatever it is counting.",
+               .implementation = merged_by_atomics<false>(),
+               .zero_output = true,
+               .moves = "global_load_sectors_per_request",
+               .skip = [](const Case& c,
+                          const Device& d) { return either(too_many<32>(c, d), alike(c)); }},
+              {.name = "spread_banks",
+               .idea = "The bank of a bin is a hash of its number: keys a power of two apart no "
+                       "longer meet in one bank.",
+               .implementation = merged_by_atomics<true>(),
+               .zero_output = true,
+               .moves = "shared_atomic_wavefronts_per_request",
+               .skip = [](const Case& c,
+                          const Device& d) { return either(too_many<32>(c, d), alike(c)); }},
+              {.name = "column_sums",
+               .idea = "Blocks write their counters down and a second kernel adds up the columns: "
+                       "no zeroing, no atomics in L2.",
+               .implementation = written_down<32>(),
+               .moves = "global_atomic_requests",
+               .skip = [](const Case& c,
+                          const Device& d) { return either(too_many<32>(c, d), alike(c)); }},
+              {.name = "packed",
+               .idea = "Two or four counters a word, so that more bins fit: the old value tells "
+                       "when one wraps, and the carry is taken back.",
+               .skip =
+                   [](const Case& c, const Device& d) {
+                     return either(either(too_many<8>(c, d), fits_whole(c, d)), alike(c));
+                   },
+               .choose = packed_at<false>},
+              {.name = "hot_key",
+               .idea = "A key that a warp meets often is counted in registers: skew neither queues "
+                       "at one word nor overflows narrow counters.",
+               .skip = [](const Case& c,
+                          const Device& d) { return either(too_many<8>(c, d), fits_whole(c, d)); },
+               .choose = packed_at<true>},
+              {.name = "ranges",
+               .idea = "Groups of blocks count a range of the bins each and read all keys: the "
+                       "first to come brings them to L2 for the others.",
+               .implementation = written_down<8, true, true>(),
+               .skip =
+                   [](const Case& c, const Device& d) {
+                     return in_study(c) && too_many<8>(c, d).empty() ? "counters of 8 bits fit"
+                                                                     : "";
+                   }},
+              {.name = "fastest",
+               .idea = "The widest counters that fit, in ranges where none do; narrow ones look "
+                       "for a hot key, as the data needs it.",
+               .choose = fastest_at},
               {.name = "cub",
                .idea = "cub::DeviceHistogram::HistogramEven.",
                .implementation = library<P>([](P& problem, cudaStream_t stream) {

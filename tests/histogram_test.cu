@@ -20,7 +20,7 @@ Drawn draw(int64_t bins, int64_t count, Distribution distribution) {
 
 TEST(Gpu, HistogramReferenceAgreesWithTheHost) {
   NEED_GPU();
-  for (const Distribution d : {uniform, constant, zipf, sorted, out_of_range}) {
+  for (const Distribution d : {uniform, constant, zipf, zipf_1_5, sorted, strided, out_of_range}) {
     const auto [keys, expected] = draw(1000, 99991, d);
     std::vector<unsigned long long> counted(expected.size());
     for (const int key : keys) ++counted[std::min(std::max(key, 0), 999)];
@@ -36,6 +36,13 @@ TEST(Gpu, KeysAreDistributedAsNamed) {
   EXPECT_EQ(share(draw(kBins, kKeys, constant), kBins / 2), 1);
   const Drawn skewed = draw(kBins, kKeys, zipf);
   EXPECT_NEAR(share(skewed, 0) / share(skewed, 9), 10, 0.3);
+  const Drawn more_skewed = draw(kBins, kKeys, zipf_1_5);
+  EXPECT_NEAR(share(more_skewed, 0) / share(more_skewed, 8), 27, 1.5);
+  const Drawn apart = draw(kBins, kKeys, strided);
+  EXPECT_EQ(apart.keys[0], 0);
+  EXPECT_EQ(apart.keys[3], 96);
+  EXPECT_EQ(apart.keys[4], 29);  // 128 is 28 the next time round
+  EXPECT_NEAR(share(apart, 3), 0.01, 0.0005);
   const Drawn ordered = draw(kBins, kKeys, sorted);
   EXPECT_TRUE(std::is_sorted(ordered.keys.begin(), ordered.keys.end()));
   EXPECT_EQ(ordered.keys.back(), kBins - 1);
@@ -43,6 +50,40 @@ TEST(Gpu, KeysAreDistributedAsNamed) {
   EXPECT_LT(*std::min_element(outside.keys.begin(), outside.keys.end()), 0);
   EXPECT_GT(*std::max_element(outside.keys.begin(), outside.keys.end()), kBins - 1);
   EXPECT_NEAR(share(outside, 0), 0.255, 0.01);
+}
+
+// In one block for each range of bins, so that counters overflow as often as they can, those of a
+// word at about the same time.
+template <int bits, bool hot_keys, bool ranged>
+void expect_exact(int64_t bins, int64_t keys, Distribution distribution) {
+  SCOPED_TRACE(testing::Message() << bits << " bits, hot keys " << hot_keys << ", ranged " << ranged
+                                  << ", bins " << bins << ", distribution " << distribution);
+  const Case point(histogram().axes, {bins, keys, distribution});
+  const Device device = Device::open(0);
+  const Implementation implementation = written_down<bits, hot_keys, ranged>();
+  LaunchPlan plan = implementation.plan(point, device, implementation.kernel);
+  occupancy(implementation.kernel, plan, device);  // allows it the shared memory
+  Histogram problem(point);
+  plan.grid = counting<bits>(problem, plan).groups;
+  for (int launch = 0; launch < 2; ++launch) {  // the second one finds what the first has left
+    problem.poison();
+    implementation.launch(plan, problem, nullptr);
+    check(cudaDeviceSynchronize(), "kernel");
+    EXPECT_EQ(problem.compare().wrong, "");
+  }
+}
+
+TEST(Gpu, NarrowCountersAreExact) {
+  NEED_GPU();
+  for (const Distribution d : {uniform, constant, zipf_1_5, sorted, strided, out_of_range}) {
+    expect_exact<16, false, false>(64, 5 << 20, d);
+    expect_exact<16, true, false>(64, 5 << 20, d);
+    expect_exact<8, false, false>(128, 100'003, d);
+    expect_exact<8, false, false>(5000, 1 << 20, d);
+    expect_exact<8, true, false>(128, 100'003, d);
+    expect_exact<8, true, true>(300, 300'007, d);
+    expect_exact<8, true, true>(70'001, 300'007, d);
+  }
 }
 
 }  // namespace
