@@ -7,12 +7,14 @@
 #include "ladder.hpp"
 #include "launch.hpp"
 
-#define LADDERS(X) \
-  X(roof)          \
-  X(transpose)     \
-  X(sgemm)         \
-  X(reduction)     \
-  X(histogram)     \
+#define LADDERS(X)  \
+  X(roof)           \
+  X(transpose)      \
+  X(sgemm)          \
+  X(reduction)      \
+  X(scan)           \
+  X(histogram)      \
+  X(byte_histogram) \
   X(smem_layout)
 
 namespace ladders {

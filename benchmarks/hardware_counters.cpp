@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "cuda_check.hpp"
 
@@ -133,6 +134,7 @@ constexpr Ratio kRatios[] = {
     {"issue_utilisation", "issued", "scheduler_cycles"},
     {"active_lanes", "thread_instructions", "warp_instructions"},
     {"predicated_on_lanes", "thread_instructions_on", "warp_instructions"},
+    {"distributed_sectors_per_request", "distributed_sectors", "distributed_requests"},
 };
 
 // Sums of terms, each times a factor.
@@ -315,7 +317,8 @@ CUcontext current_context() {
   return context;
 }
 
-// While it lives, the GPU is in a state to count, which may slow what else it does.
+// While it lives, the GPU is in a state to count, which may slow what else it does. To enter that
+// state and to leave it again takes longer than to count.
 class Range {
  public:
   Range() {
@@ -399,6 +402,7 @@ struct HardwareCounters::Session {
   std::vector<Metric> wanted;
   std::vector<const char*> names;  // theirs
   std::vector<uint8_t> configuration;
+  std::optional<Range> range;  // once something is to be counted, until that fails
 };
 
 HardwareCounters::HardwareCounters(const Device& device) {
@@ -423,13 +427,20 @@ std::string HardwareCounters::description() const {
 
 std::map<std::string, double> HardwareCounters::count(const std::function<void()>& prepare,
                                                       const std::function<void()>& launch) {
-  const std::vector<uint8_t> counted =
-      Range().count(session_->configuration, session_->names, prepare, launch);
-  const std::vector<double> values = session_->host.values(counted, session_->names);
+  auto& [gpu, host, wanted, names, configuration, range] = *session_;
+  if (!range) range.emplace();
+  std::vector<uint8_t> counted;
+  try {
+    counted = range->count(configuration, names, prepare, launch);
+  } catch (...) {
+    range.reset();
+    throw;
+  }
+  const std::vector<double> values = host.values(counted, names);
   std::map<std::string, double> terms;
   for (size_t i = 0; i < values.size(); ++i)
-    if (std::isfinite(values[i])) terms[session_->wanted[i].term] += values[i];
-  return row_counters(terms, session_->gpu);
+    if (std::isfinite(values[i])) terms[wanted[i].term] += values[i];
+  return row_counters(terms, gpu);
 }
 
 std::vector<std::string> unknown_metrics(const std::string& chip, int compute_capability) {

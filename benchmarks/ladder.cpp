@@ -113,9 +113,11 @@ std::vector<Row> rows(const Ladder& ladder, Shapes shapes) {
                                                : ladder.tested;
   for (const Shape& values : all) {
     const Case shape(ladder.axes, values);
-    for (const Rung& rung : ladder.rungs)
+    for (const Rung& rung : ladder.rungs) {
+      if (shapes == Shapes::measured && rung.measured && !rung.measured(shape)) continue;
       for (const Case& point : swept(shape, rung, shapes))
         result.push_back({&ladder, &rung, shape, point});
+    }
   }
   return result;
 }

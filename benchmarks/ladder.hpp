@@ -144,6 +144,8 @@ struct Rung {
   std::string hardware_only = {};
   /// Why a case cannot run, or empty: it becomes a skipped row with that reason.
   std::function<std::string(const Case&, const Device&)> skip = {};
+  /// Which of the measured shapes have rows of this rung; all of them, if empty.
+  std::function<bool(const Case&)> measured = {};
   std::string precision = {};  ///< set where it is not the ladder's own ("tf32")
   std::string ceiling = {};    ///< "ladder/rung", where it is not the ladder's,
   int products = 1;            ///< and how many operations there make one of this rung

@@ -171,7 +171,7 @@ void print_help() {
             "  --cache=cold|warm      L2 flushed before each sample, or launches back to back "
             "(cold)\n"
             "  --noise=X              relative standard error of the median to reach (0.001)\n"
-            "  --wall_limit=SECONDS   stop sampling a row by then (1)\n"
+            "  --wall_limit=SECONDS   stop sampling a row by then (0.5)\n"
             "  --hardware_counters    count each row once more, after its samples, by CUPTI\n"
             "  --profile              no times: verify each kernel's row, then launch it once\n"
             "                         between cudaProfilerStart and cudaProfilerStop\n"

@@ -30,8 +30,17 @@ void cub_sum_of_squares(Problem& problem, const int* in, size_t count, unsigned 
                         cudaStream_t stream);
 void cub_sum(Problem& problem, const float* in, size_t count, float* result, cudaStream_t stream);
 
+/// out[i] = in[0] + ... + in[i].
+void cub_inclusive_sum(Problem& problem, const unsigned* in, size_t count, unsigned* out,
+                       cudaStream_t stream);
+void cub_inclusive_sum(Problem& problem, const float* in, size_t count, float* out,
+                       cudaStream_t stream);
+
 /// bins[bin_count] = how often each key occurs; keys outside [0, bin_count) are not counted.
 void cub_histogram(Problem& problem, const int* keys, size_t count, unsigned* bins, int bin_count,
+                   cudaStream_t stream);
+/// bins[256] = how often each byte occurs.
+void cub_histogram(Problem& problem, const unsigned char* keys, size_t count, unsigned* bins,
                    cudaStream_t stream);
 
 }  // namespace ladders::peers

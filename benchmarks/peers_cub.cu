@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include <cub/device/device_histogram.cuh>
 #include <cub/device/device_reduce.cuh>
+#include <cub/device/device_scan.cuh>
 
 #include "cuda_check.hpp"
 #include "peers.hpp"
@@ -52,11 +53,33 @@ void cub_sum(Problem& problem, const float* in, size_t count, float* result, cud
   });
 }
 
+void cub_inclusive_sum(Problem& problem, const unsigned* in, size_t count, unsigned* out,
+                       cudaStream_t stream) {
+  with_workspace(problem, "cub::DeviceScan::InclusiveSum", [&](void* memory, size_t& bytes) {
+    return cub::DeviceScan::InclusiveSum(memory, bytes, in, out, count, stream);
+  });
+}
+
+void cub_inclusive_sum(Problem& problem, const float* in, size_t count, float* out,
+                       cudaStream_t stream) {
+  with_workspace(problem, "cub::DeviceScan::InclusiveSum", [&](void* memory, size_t& bytes) {
+    return cub::DeviceScan::InclusiveSum(memory, bytes, in, out, count, stream);
+  });
+}
+
 void cub_histogram(Problem& problem, const int* keys, size_t count, unsigned* bins, int bin_count,
                    cudaStream_t stream) {
   with_workspace(problem, "cub::DeviceHistogram::HistogramEven", [&](void* memory, size_t& bytes) {
     return cub::DeviceHistogram::HistogramEven(memory, bytes, keys, bins, bin_count + 1, 0,
                                                bin_count, count, stream);
+  });
+}
+
+void cub_histogram(Problem& problem, const unsigned char* keys, size_t count, unsigned* bins,
+                   cudaStream_t stream) {
+  with_workspace(problem, "cub::DeviceHistogram::HistogramEven", [&](void* memory, size_t& bytes) {
+    return cub::DeviceHistogram::HistogramEven(memory, bytes, keys, bins, 257, 0, 256, count,
+                                               stream);
   });
 }
 

@@ -16,7 +16,7 @@ struct Sampling {
   double device_seconds = 0.02;    ///< sum of the samples, at least
   int least = 20;                  ///< samples, unless the wall limit comes first
   double noise = 0.001;            ///< relative standard error of the median that is good enough
-  double wall_seconds = 1;         ///< stop by then, but with 5 samples at least
+  double wall_seconds = 0.5;       ///< stop by then, but with 5 samples at least
   double warmup_seconds = 0;       ///< of launches before the first sample, at least one launch
   int exactly = 0;                 ///< this many samples, whatever the rest says (0: not set)
   bool profile = false;            ///< no samples: one launch, shown to an outside profiler

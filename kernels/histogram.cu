@@ -13,9 +13,12 @@
 #include <cooperative_groups.h>
 
 #include <algorithm>
+#include <initializer_list>
+#include <set>
 
 #include "catalogue.hpp"
 #include "device.cuh"
+#include "histogram_cluster.cuh"
 #include "histogram_count.cuh"
 #include "histogram_problem.cuh"
 #include "peers.hpp"
@@ -68,7 +71,8 @@ __global__ void distributed(const int* __restrict__ keys, size_t count, unsigned
 #endif
 }
 
-// The kernels that reach further are in histogram_count.cuh.
+// The kernels that reach further are in histogram_count.cuh, and in histogram_cluster.cuh those of
+// clusters.
 
 LaunchPlan resident(const Case&, const Device& device, const void* kernel) {
   return fill_device({.block = kThreads}, kernel, device);
@@ -176,6 +180,47 @@ Implementation written_down() {
           }};
 }
 
+// The counters of a block of a cluster and, if they are narrow, the totals behind them.
+template <int bits>
+Counting counting_in_clusters(int64_t bins, int64_t cluster) {
+  Counting c{};
+  c.words = static_cast<unsigned>(ceil_div<int64_t>(bins, Counters<bits>::kBinsARow) * 32);
+  if (bits < 8) c.totals = ClusterTotals(kCountersAt<bits> + 4 * c.words, bins, cluster);
+  return c;
+}
+
+template <int bits>
+size_t bytes_in_clusters(const Case& c) {
+  const Counting counting = counting_in_clusters<bits>(c["bins"], c["cluster"]);
+  return kCountersAt<bits> + 4 * counting.words + 2 * counting.totals.part;
+}
+
+// A block an SM where clusters find room, none of which is without a chunk for a warp.
+template <int bits>
+LaunchPlan clusters_of_counters(const Case& c, const Device& device, const void* kernel) {
+  const auto cluster = static_cast<unsigned>(c["cluster"]);
+  LaunchPlan plan = fill_device(
+      {.block = kThreads, .shared_bytes = bytes_in_clusters<bits>(c), .cluster = cluster}, kernel,
+      device);
+  const int64_t enough = ceil_div<int64_t>(c["keys"], int64_t{kWarps} * kChunk * cluster);
+  plan.grid.x = std::min<unsigned>(plan.grid.x, std::max<int64_t>(enough, 1) * cluster);
+  return plan;
+}
+
+template <int bits, bool hot_keys = true>
+Implementation in_clusters() {
+  return kernel<Histogram>(count_in_clusters<bits, hot_keys>, clusters_of_counters<bits>,
+                           [](Histogram& problem, const LaunchPlan& plan) {
+                             const auto [keys, count, bins, bin_count] = problem.arguments();
+                             Counting c = counting_in_clusters<bits>(bin_count, plan.cluster);
+                             c.keys = keys;
+                             c.count = count;
+                             c.bins = c.credits = bins;
+                             c.bin_count = bin_count;
+                             return std::tuple(c);
+                           });
+}
+
 // Of the GPU that is current; of an H200 without one.
 size_t shared_bytes() {
   static const size_t bytes = [] {
@@ -196,11 +241,35 @@ Implementation packed_at(const Case& c) {
                                                   : written_down<8, hot_keys>();
 }
 
+// For a rung that zeroes its output only sometimes.
+Implementation zeroing(Implementation implementation) {
+  implementation.launch = [launch = implementation.launch](const LaunchPlan& plan, Problem& problem,
+                                                           cudaStream_t stream) {
+    const auto [bins, bytes] = problem.output();
+    check(cudaMemsetAsync(bins, 0, bytes, stream), "cudaMemsetAsync");
+    launch(plan, problem, stream);
+  };
+  return implementation;
+}
+
 // The widest counters that fit: the wider, the fewer overflow and the less skewed keys cost.
 Implementation fastest_at(const Case& c) {
-  if (c["bins"] <= fitting<32>(shared_bytes())) return written_down<32>();
+  if (c["bins"] <= fitting<32>(shared_bytes())) return zeroing(merged_by_atomics<true>());
   if (c["bins"] <= fitting<8>(shared_bytes())) return packed_at<true>(c);
   return written_down<8, true, true>();
+}
+
+Implementation merged_in_clusters_at(const Case& c) {
+  if (c["bins"] <= fitting<32>(shared_bytes())) return in_clusters<32, false>();
+  if (c["bins"] <= fitting<16>(shared_bytes())) return in_clusters<16>();
+  return in_clusters<8>();
+}
+
+// A bit more halves what crosses the network, and leaves less room for totals.
+Implementation carried_at(const Case& c) {
+  if (bytes_in_clusters<4>(c) <= shared_bytes()) return in_clusters<4>();
+  if (bytes_in_clusters<2>(c) <= shared_bytes()) return in_clusters<2>();
+  return in_clusters<1>();
 }
 
 template <int bits>
@@ -209,31 +278,24 @@ std::string too_many(const Case& c, const Device& device) {
       kCountersAt<bits> + ceil_div<int64_t>(c["bins"], Counters<bits>::kBinsARow) * 128, device);
 }
 
-// What is left out of the study for being slow or alike; tests, which have fewer keys, run it all.
-bool in_study(const Case& c) { return c["keys"] >= 1 << 28; }
-
-// Not over all distributions: increments in L2 or over the network are slow on any of them.
-std::string slow_on_skew(const Case& c) {
-  const bool shown = c["distribution"] == uniform || c["distribution"] == constant ||
-                     c["distribution"] == zipf || !in_study(c);
-  return shown ? "" : "slow: measured on uniform, constant and zipf";
+// What the study measures of the rungs below the fastest, which is on everything.
+bool of(const Case& c, std::initializer_list<Distribution> distributions) {
+  return std::ranges::find(distributions, c["distribution"]) != distributions.end();
 }
-
-// What the fastest rung repeats on all distributions.
-std::string alike(const Case& c) {
-  const bool shown = c["distribution"] == uniform || c["distribution"] == constant ||
-                     c["distribution"] == strided || !in_study(c);
-  return shown ? "" : "measured on uniform, constant and strided; fastest is on all";
+bool all_keys(const Case& c) { return c["keys"] == 1 << 28; }
+bool on_skew_at_some(const Case& c) {
+  return of(c, {uniform}) || (of(c, {constant, zipf}) && (c["bins"] == 256 || c["bins"] > 400'000));
 }
-
-std::string fits_whole(const Case& c, const Device& device) {
-  return in_study(c) && too_many<32>(c, device).empty() ? "counters of 32 bits fit" : "";
+bool on_three(const Case& c) { return of(c, {uniform, constant, zipf}); }
+bool on_strides(const Case& c) { return of(c, {uniform, strided}) && all_keys(c); }
+// Where clusters win and where they lose.
+bool mapped(const Case& c) {
+  const std::set<int64_t> bins = {256, 4096, 57344, 114688, 229376, 458752};
+  return on_three(c) && bins.contains(c["bins"]);
 }
-
-// The first reason there is.
-std::string either(const std::string& reason, const std::string& other) {
-  return reason.empty() ? other : reason;
-}
+// Where counters of 32 bits fit on an H200, and where those of 8 bits do.
+bool fit_whole(const Case& c) { return c["bins"] <= 57344; }
+bool fit_narrow(const Case& c) { return c["bins"] <= 229376; }
 
 }  // namespace
 
@@ -244,6 +306,7 @@ Ladder histogram() {
   std::vector<Shape> measured;
   for (const Distribution d : kDistributions)
     for (const int64_t b : bins) measured.push_back({b, 1 << 28, d});
+  for (const int64_t b : {256, 57344, 458752}) measured.push_back({b, 1 << 24, uniform});
   return {
       .name = "histogram",
       .title = "Histogram",
@@ -281,7 +344,8 @@ Ladder histogram() {
                  {114689, (1 << 18) + 511, constant},
                  {131073, 1 << 18, zipf_1_5},
                  {458752, 1 << 19, sorted},
-                 {458753, 1 << 18, zipf}},
+                 {458753, 1 << 18, zipf},
+                 {650001, 1 << 17, uniform}},
       .headline = {256, 1 << 28, uniform},
       .small_headline = {256, 1 << 20, uniform},
       .work =
@@ -297,7 +361,7 @@ Ladder histogram() {
                .implementation = kernel<P>(global, resident),
                .zero_output = true,
                .moves = "global_atomic_requests",
-               .skip = [](const Case& c, const Device&) { return slow_on_skew(c); }},
+               .measured = on_skew_at_some},
               {.name = "shared",
                .idea = "A histogram a block in shared memory, merged at the end: increments stay "
                        "on the SM.",
@@ -305,7 +369,8 @@ Ladder histogram() {
                .zero_output = true,
                .moves = "global_atomic_requests",
                .skip = [](const Case& c,
-                          const Device& d) { return too_large(sizeof(unsigned) * c["bins"], d); }},
+                          const Device& d) { return too_large(sizeof(unsigned) * c["bins"], d); },
+               .measured = [](const Case& c) { return on_three(c) && fit_whole(c); }},
               {.name = "distributed",
                .idea = "A histogram a cluster, each block holding a part of the bins: more fit, "
                        "and increments cross the SM-to-SM network.",
@@ -314,56 +379,77 @@ Ladder histogram() {
                .sweeps = {{{"cluster"}, {1, 2, 4, 8, 16}, {1, 2, 3, 8, 16}}},
                .moves = "distributed_requests",
                .compute_capability = 90,
-               .skip =
-                   [](const Case& c, const Device& d) {
-                     return either(too_large(part_bytes(c), d), slow_on_skew(c));
-                   }},
+               .skip = [](const Case& c, const Device& d) { return too_large(part_bytes(c), d); },
+               .measured = mapped},
               {.name = "in_flight",
                .idea = "A block an SM with four loads of 16 bytes always on their way to each "
                        "thread, whatever it is counting.",
                .implementation = merged_by_atomics<false>(),
                .zero_output = true,
                .moves = "global_load_sectors_per_request",
-               .skip = [](const Case& c,
-                          const Device& d) { return either(too_many<32>(c, d), alike(c)); }},
+               .skip = too_many<32>,
+               .measured = [](const Case& c) { return on_strides(c) && fit_whole(c); }},
               {.name = "spread_banks",
                .idea = "The bank of a bin is a hash of its number: keys a power of two apart no "
                        "longer meet in one bank.",
                .implementation = merged_by_atomics<true>(),
                .zero_output = true,
                .moves = "shared_atomic_wavefronts_per_request",
-               .skip = [](const Case& c,
-                          const Device& d) { return either(too_many<32>(c, d), alike(c)); }},
+               .skip = too_many<32>,
+               .measured = [](const Case& c) { return on_strides(c) && fit_whole(c); }},
               {.name = "column_sums",
                .idea = "Blocks write their counters down and a second kernel adds up the columns: "
                        "no zeroing, no atomics in L2.",
                .implementation = written_down<32>(),
                .moves = "global_atomic_requests",
-               .skip = [](const Case& c,
-                          const Device& d) { return either(too_many<32>(c, d), alike(c)); }},
+               .skip = too_many<32>,
+               .measured =
+                   [](const Case& c) { return of(c, {uniform}) && all_keys(c) && fit_whole(c); }},
               {.name = "packed",
                .idea = "Two or four counters a word, so that more bins fit: the old value tells "
                        "when one wraps, and the carry is taken back.",
-               .skip =
-                   [](const Case& c, const Device& d) {
-                     return either(either(too_many<8>(c, d), fits_whole(c, d)), alike(c));
+               .skip = too_many<8>,
+               .measured =
+                   [](const Case& c) {
+                     return of(c, {uniform, constant}) && all_keys(c) && !fit_whole(c) &&
+                            fit_narrow(c);
                    },
                .choose = packed_at<false>},
               {.name = "hot_key",
                .idea = "A key that a warp meets often is counted in registers: skew neither queues "
                        "at one word nor overflows narrow counters.",
-               .skip = [](const Case& c,
-                          const Device& d) { return either(too_many<8>(c, d), fits_whole(c, d)); },
+               .skip = too_many<8>,
+               .measured =
+                   [](const Case& c) {
+                     return on_three(c) && all_keys(c) && !fit_whole(c) && fit_narrow(c);
+                   },
                .choose = packed_at<true>},
               {.name = "ranges",
                .idea = "Groups of blocks count a range of the bins each and read all keys: the "
                        "first to come brings them to L2 for the others.",
                .implementation = written_down<8, true, true>(),
-               .skip =
-                   [](const Case& c, const Device& d) {
-                     return in_study(c) && too_many<8>(c, d).empty() ? "counters of 8 bits fit"
-                                                                     : "";
-                   }},
+               .measured = [](const Case& c) { return on_three(c) && !fit_narrow(c); }},
+              {.name = "cluster_merge",
+               .idea = "A cluster's blocks add up their counters over the network, each a share of "
+                       "the bins: a row a cluster goes to L2.",
+               .zero_output = true,
+               .sweeps = {{{"cluster"}, {1, 2, 4, 8, 16}, {1, 2, 3, 8, 16}}},
+               .moves = "global_atomic_requests",
+               .compute_capability = 90,
+               .skip = too_many<8>,
+               .measured = [](const Case& c) { return mapped(c) && fit_narrow(c); },
+               .choose = merged_in_clusters_at},
+              {.name = "cluster_carries",
+               .idea = "Each block has a few bits of every counter; only what they carry crosses "
+                       "the network, to totals that the cluster shares.",
+               .zero_output = true,
+               .sweeps = {{{"cluster"}, {1, 2, 4, 8, 16}, {1, 2, 3, 8, 16}}},
+               .moves = "distributed_requests",
+               .compute_capability = 90,
+               .skip = [](const Case& c,
+                          const Device& d) { return too_large(bytes_in_clusters<1>(c), d); },
+               .measured = [](const Case& c) { return mapped(c) && !fit_narrow(c); },
+               .choose = carried_at},
               {.name = "fastest",
                .idea = "The widest counters that fit, in ranges where none do; narrow ones look "
                        "for a hot key, as the data needs it.",
@@ -380,7 +466,8 @@ Ladder histogram() {
                      return c["distribution"] == out_of_range
                                 ? "CUB drops keys that are out of range"
                                 : "";
-                   }},
+                   },
+               .measured = on_three},
           },
   };
 }

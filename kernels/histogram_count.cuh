@@ -4,6 +4,7 @@
 // memory is counters, and loads that are always in flight.
 #pragma once
 
+#include "histogram_carries.cuh"
 #include "histogram_counters.cuh"
 #include "histogram_problem.cuh"
 #include "tma.cuh"
@@ -27,6 +28,7 @@ struct Counting {
   unsigned* credits;
   // Groups of blocks, each of which reads all keys and counts those of its range of bins.
   int groups = 1, range = 0;
+  ClusterTotals totals = {};
 };
 
 // Past the L1, which has nothing to gain from keys that are read once.
@@ -168,21 +170,20 @@ __device__ __forceinline__ void count_vector(const Counting& c, unsigned first, 
   if constexpr (bits == 32) {
 #pragma unroll
     for (int j = 0; j < 4; ++j) count_key<spread>(counters, bin[j]);
+  } else if constexpr (bits < 8) {
+    carry_four<bits>(c.totals, counters, bin, on);
   } else {
     count_four<bits>(counters, bin, on);
   }
 }
 
-// Counts in counters of `bits` bits. Groups of blocks share out the bins if `ranged`. In the end
-// blocks write their counters down for add_rows, or add them to the output, each starting
-// elsewhere.
-template <int bits, bool spread, bool writes_down, bool hot_keys = false, bool ranged = false>
-__global__ void __launch_bounds__(kThreads, 1) count_keys(const Counting c) {
-  static_assert(bits == 32 ? !hot_keys && !ranged : spread && writes_down);
+// Counts the keys of this block, one of `members` that share them, in counters of `bits` bits, and
+// among them only the bins from `first` on if `ranged`. When it returns, all threads are done.
+template <int bits, bool spread, bool hot_keys, bool ranged>
+__device__ __forceinline__ void count_all(const Counting& c, unsigned member, unsigned members,
+                                          unsigned first) {
+  static_assert(bits == 32 ? !hot_keys && !ranged : spread);
   const unsigned warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-  const unsigned groups = ranged ? c.groups : 1;
-  const unsigned member = blockIdx.x / groups, members = gridDim.x / groups;
-  const unsigned first = ranged ? blockIdx.x % groups * c.range : 0;
 
   // A chunk's keys are on their way while the one before is counted; the first ones come while the
   // counters are set to zero.
@@ -197,7 +198,8 @@ __global__ void __launch_bounds__(kThreads, 1) count_keys(const Counting c) {
   }
   auto* counters = dynamic_shared<unsigned char>() + kCountersAt<bits>;
   auto* quads = reinterpret_cast<uint4*>(counters);
-  for (unsigned i = threadIdx.x; i < c.words / 4; i += kThreads) quads[i] = make_uint4(0, 0, 0, 0);
+  const unsigned bytes = 4 * c.words + 2 * c.totals.part;  // the totals lie behind
+  for (unsigned i = threadIdx.x; i < bytes / 16; i += kThreads) quads[i] = make_uint4(0, 0, 0, 0);
   auto* overflows = dynamic_shared<Overflows>();
   if constexpr (bits < 32) {
     for (unsigned i = threadIdx.x; i < Overflows::kSlots; i += kThreads)
@@ -207,7 +209,10 @@ __global__ void __launch_bounds__(kThreads, 1) count_keys(const Counting c) {
       overflows->bins = ranged ? min(unsigned(c.range), c.bin_count - first) : c.bin_count;
     }
   }
-  __syncthreads();
+  if constexpr (bits < 8)
+    sync_cluster();  // other blocks add to this one's totals
+  else
+    __syncthreads();
 
   HotKey<bits> hot;
   while (chunk < chunks) {
@@ -262,18 +267,40 @@ __global__ void __launch_bounds__(kThreads, 1) count_keys(const Counting c) {
         count_key<spread>(counters, bin);
       } else {
         const bool mine = !ranged || bin < static_cast<unsigned>(c.range);
-        count_four<bits>(counters, {bin, bin, bin, bin}, {mine, false, false, false});
+        if constexpr (bits < 8)
+          carry_four<bits>(c.totals, counters, {bin, bin, bin, bin}, {mine, false, false, false});
+        else
+          count_four<bits>(counters, {bin, bin, bin, bin}, {mine, false, false, false});
       }
     }
   if constexpr (hot_keys) hot.flush(c, first);
   __syncthreads();
+}
 
+// What the block has credited goes to global memory.
+__device__ __forceinline__ void write_credits() {
+  const auto* overflows = dynamic_shared<Overflows>();
+  for (unsigned i = threadIdx.x; i < Overflows::kSlots; i += kThreads)
+    if (overflows->sum[i] != 0)
+      atomicAdd(overflows->credits + overflows->bin_plus_1[i] - 1, overflows->sum[i]);
+}
+
+// Counts in counters of `bits` bits. Groups of blocks share out the bins if `ranged`. In the end
+// blocks write their counters down for add_rows, or add them to the output, each starting
+// elsewhere.
+template <int bits, bool spread, bool writes_down, bool hot_keys = false, bool ranged = false>
+__global__ void __launch_bounds__(kThreads, 1) count_keys(const Counting c) {
+  static_assert(bits == 32 || writes_down);
+  const unsigned groups = ranged ? c.groups : 1;
+  const unsigned member = blockIdx.x / groups, members = gridDim.x / groups;
+  const unsigned first = ranged ? blockIdx.x % groups * c.range : 0;
+  count_all<bits, spread, hot_keys, ranged>(c, member, members, first);
+
+  auto* counters = dynamic_shared<unsigned char>() + kCountersAt<bits>;
   if constexpr (writes_down) {
     let_next_kernel_start();
-    if constexpr (bits < 32)
-      for (unsigned i = threadIdx.x; i < Overflows::kSlots; i += kThreads)
-        if (overflows->sum[i] != 0)
-          atomicAdd(overflows->credits + overflows->bin_plus_1[i] - 1, overflows->sum[i]);
+    if constexpr (bits < 32) write_credits();
+    const auto* quads = reinterpret_cast<const uint4*>(counters);
     auto* row = reinterpret_cast<uint4*>(c.rows + size_t{blockIdx.x} * c.words);
     for (unsigned i = threadIdx.x; i < c.words / 4; i += kThreads) __stcg(row + i, quads[i]);
   } else {
@@ -296,31 +323,24 @@ constexpr unsigned kMostRows = 257;
 template <int bits, bool spread = true>
 __global__ void __launch_bounds__(32 * kAdders) add_rows(const Counting c, unsigned blocks) {
   using C = Counters<bits, spread>;
-  constexpr int kSums = bits == 32 ? 1 : 2;
-  constexpr unsigned kMask = bits == 32 ? ~0u : bits == 16 ? 0xFFFFu : 0x00FF00FFu;
-  __shared__ unsigned sums[kAdders][kSums][32];
+  using Sums = FieldSums<bits>;
+  __shared__ unsigned sums[kAdders][Sums::kSums][32];
   const unsigned warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   const unsigned column = blockIdx.x * 32 + lane, group = column / c.words;
   const unsigned word = column % c.words;
   wait_for_kernel_before();
-  unsigned sum[kSums] = {};
+  Sums mine;
 #pragma unroll 8
-  for (unsigned row = warp * c.groups + group; row < blocks; row += kAdders * c.groups) {
-    const unsigned x = __ldcg(c.rows + size_t{row} * c.words + word);
+  for (unsigned row = warp * c.groups + group; row < blocks; row += kAdders * c.groups)
+    mine.add(__ldcg(c.rows + size_t{row} * c.words + word));
 #pragma unroll
-    for (int s = 0; s < kSums; ++s) sum[s] += x >> (bits % 32 * s) & kMask;
-  }
-#pragma unroll
-  for (int s = 0; s < kSums; ++s) sums[warp][s][lane] = sum[s];
+  for (int s = 0; s < Sums::kSums; ++s) sums[warp][s][lane] = mine.sum[s];
   __syncthreads();
 
   if (warp >= C::kFields) return;
   unsigned total = 0;  // of a field a warp
 #pragma unroll
-  for (int w = 0; w < kAdders; ++w) {
-    const unsigned both = sums[w][warp % kSums][lane];
-    total += bits == 8 ? both >> (16 * (warp / 2)) & 0xFFFFu : both;
-  }
+  for (int w = 0; w < kAdders; ++w) total += Sums::of(warp, sums[w][warp % Sums::kSums][lane]);
   const unsigned in_range = C::bin_of_field(word, warp), bin = group * c.range + in_range;
   if (in_range >= static_cast<unsigned>(c.range) || bin >= static_cast<unsigned>(c.bin_count))
     return;

@@ -3,12 +3,14 @@
 // Counters in shared memory: where a bin's counter lies, and what keeps narrow ones exact.
 #pragma once
 
+#include <bit>
+
 #include "device.cuh"
 
 namespace ladders {
 namespace {
 
-// Counters of 32, 16 or 8 bits, one, two or four of them in a word. Neighbouring bins lie in
+// Counters of 32, 16, 8 or fewer bits, as many as fill a word. Neighbouring bins lie in
 // neighbouring words, 32 of them in a row of all banks, and the field of the word is the next digit
 // of the bin's number: bin = (row, field, lane).
 //
@@ -16,7 +18,7 @@ namespace {
 // would share a bank, then lie anywhere.
 template <int bits, bool spread = true>
 struct Counters {
-  static constexpr int kFields = 32 / bits, kLogFields = bits == 32 ? 0 : bits == 16 ? 1 : 2;
+  static constexpr int kFields = 32 / bits, kLogFields = std::countr_zero(unsigned{kFields});
   static constexpr unsigned kFull = 0xFFFFFFFFu >> (32 - bits);
   static constexpr int kBinsARow = 32 * kFields;
 
@@ -37,6 +39,25 @@ struct Counters {
  private:
   static __device__ __forceinline__ unsigned hash(unsigned row_bytes) {
     return spread ? row_bytes * 0x9E3779B1u >> 25 : 0;
+  }
+};
+
+// The same word of many blocks added up, its fields side by side in as many registers as keep up to
+// 257 of them from overflowing.
+template <int bits>
+struct FieldSums {
+  static constexpr int kSums = bits == 32 ? 1 : bits == 16 ? 2 : 16 / bits;
+  static constexpr unsigned kMask = Counters<bits>::kFull * (bits < 16 ? 0x00010001u : 1u);
+
+  unsigned sum[kSums] = {};
+
+  __device__ __forceinline__ void add(unsigned word) {
+#pragma unroll
+    for (int s = 0; s < kSums; ++s) sum[s] += word >> (bits % 32 * s) & kMask;
+  }
+  // The sum of a field, from the register that has it, sum[field % kSums].
+  static __device__ __forceinline__ unsigned of(unsigned field, unsigned sums) {
+    return bits < 16 ? sums >> (16 * (field / kSums)) & 0xFFFFu : sums;
   }
 };
 

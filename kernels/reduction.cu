@@ -57,8 +57,9 @@ LaunchPlan resident_or_one(const Case& c, const Device& device, const void* kern
 
 // How large a grid is that divides its work evenly.
 struct Blocks {
-  unsigned each;    // loads a thread has at least, where the grid is small
-  unsigned per_sm;  // blocks at most; 0 for those that are resident
+  unsigned each;       // loads a thread has at least, where the grid is small
+  unsigned per_sm;     // blocks at most; 0 for those that are resident
+  bool whole = false;  // so many blocks that each has as many loads, even if SMs have not
 };
 constexpr Blocks kResident = {.each = 2, .per_sm = 0};
 
@@ -69,7 +70,9 @@ auto even_blocks(LaunchPlan plan, Blocks blocks) {
     const unsigned most = blocks.per_sm ? std::min(blocks.per_sm * device.sms, kMostSlots)
                                         : fill_device(plan, kernel, device).grid.x;
     const auto loads = ceil_div<int64_t>(c["elements"] / 4, int64_t{plan.block.x} * blocks.each);
-    filled.grid = static_cast<unsigned>(std::clamp<int64_t>(loads, 1, most));
+    const int64_t rounds = blocks.whole ? ceil_div<int64_t>(loads, most) : 1;
+    filled.grid =
+        static_cast<unsigned>(std::clamp<int64_t>(ceil_div<int64_t>(loads, rounds), 1, most));
     filled.grid.x = ceil_div(filled.grid.x, plan.cluster) * plan.cluster;
     return filled;
   };
@@ -98,6 +101,24 @@ Implementation flagged_with(Blocks blocks) {
   return kernel<Reduction<Op>>(flagged<Op, threads, flight>,
                                even_blocks({.block = threads}, blocks),
                                flag_arguments<Op, threads * flight>);
+}
+
+template <class Op, int threads>
+Implementation in_one_block() {
+  return kernel<Reduction<Op>>(
+      one_block<Op, threads, 4>,
+      [](const Case&, const Device&, const void*) { return LaunchPlan{.block = threads}; },
+      [](Reduction<Op>& p) {
+        const auto [in, count, result] = p.arguments();
+        return std::tuple(in, static_cast<unsigned>(count), result);
+      });
+}
+template <class Op>
+Implementation one_block_at(const Case& c) {
+  return c["elements"] <= 1 << 12 ? in_one_block<Op, 256>() : in_one_block<Op, 1024>();
+}
+std::string not_few(const Case& c, const Device&) {
+  return c["elements"] <= 1 << 14 ? "" : "for at most 2^14 elements";
 }
 
 template <class Op>
@@ -136,40 +157,34 @@ bool is_hopper_or_later() {
 
 // As measured on an H200 from 2^12 to 2^30 elements, the L2 cold. One block while its loads are all
 // under way at once; then a cluster, which meets without going through the L2; then as many blocks
-// as give each thread one round of loads. From there on the elements go round the resident blocks.
+// as give each thread one or two rounds of loads. From there on what is in flight counts.
 template <class Op>
 Implementation fastest_at(const Case& c) {
   const int64_t elements = c["elements"];
-  const bool hopper = is_hopper_or_later();
-  if (elements <= 1 << 12) return flagged_with<Op, 256, 4>({.each = 4, .per_sm = 1});
-  if (elements <= 1 << 14) return flagged_with<Op, 1024, 4>({.each = 4, .per_sm = 1});
-  if (elements <= 1 << 16 && hopper) return clusters<Op>();
+  if (elements <= 1 << 14) return one_block_at<Op>(c);
+  if (elements <= 1 << 16 && is_hopper_or_later()) return clusters<Op>();
   if (elements <= 1 << 18) return flagged_with<Op, 256, 4>({.each = 1, .per_sm = 1});
-  if (elements <= 1 << 21) return flagged_with<Op, 512, 4>({.each = 1, .per_sm = 2});
-  if (elements >= 1 << 29 && hopper) return bulk_copies<Op>();
+  if (elements <= 1 << 21 && Reduction<Op>::kExact)
+    return flagged_with<Op, 512, 4>({.each = 4, .per_sm = 2});
+  if (elements <= 3 << 23) return flagged_with<Op, 256, 8>({.each = 8, .per_sm = 8, .whole = true});
+  if (elements >= 1 << 26 && is_hopper_or_later()) return bulk_copies<Op>();
   if constexpr (Reduction<Op>::kExact)  // squares of 64 bits take twice the registers
     return flagged_with<Op, 512, 4>({.each = 4, .per_sm = 2});
-  else if (elements <= 3 << 23)
-    return flagged_with<Op, 512, 8>({.each = 8, .per_sm = kMostSlots});
   else
     return flagged_with<Op, 512, 4>(kResident);
-}
-
-Implementation fastest(const Case& c) {
-  switch (c["operation"]) {
-    case 0:
-      return fastest_at<SumOfSquares>(c);
-    case 1:
-      return fastest_at<Sum>(c);
-    default:
-      return fastest_at<SumOfSquaresOfFloats>(c);
-  }
 }
 
 // Many add to one float, where what is small beside the sum is lost.
 std::string grows(const Case& c, const Device&) {
   return c["operation"] == 2 ? "one float that all add to loses what is small beside it" : "";
 }
+
+// What the study measures: steps of the textbook at every 16th size, of squares of floats the ends.
+bool at_some(const Case& c) {
+  const int64_t n = c["elements"];
+  return c["operation"] != 2 && (n == 1 << 16 || n == 1 << 20 || n == 1 << 24 || n == 1 << 28);
+}
+bool of_integers_or_sums(const Case& c) { return c["operation"] != 2; }
 
 template <class Op>
 std::vector<Rung> rungs() {
@@ -178,11 +193,10 @@ std::vector<Rung> rungs() {
       {.name = "serial_cpu",
        .idea = "One CPU core in a plain loop over host memory, for scale.",
        .implementation = on_host<P>([](P& problem) { problem.sum_on_host(); }),
-       .skip =
-           [](const Case& c, const Device& device) {
-             const int64_t n = c["elements"];
-             const bool measured = n <= 1 << 12 || n == 1 << 20 || n == 1 << 28;
-             return measured ? grows(c, device) : "for scale, up to 2^12, at 2^20 and at 2^28 only";
+       .skip = grows,
+       .measured =
+           [](const Case& c) {
+             return at_some(c) && (c["elements"] == 1 << 20 || c["elements"] == 1 << 28);
            }},
       {.name = "global_atomic",
        .idea = "Every thread adds its element to one address: the atomics queue up in L2.",
@@ -193,57 +207,66 @@ std::vector<Rung> rungs() {
            [](const Case& c, const Device& device) {
              return c["elements"] > 1 << 28 ? "takes seconds a launch at this size"
                                             : grows(c, device);
-           }},
+           },
+       .measured = at_some},
       {.name = "interleaved_modulo",
        .idea = "A tree in shared memory and one atomic a block; neighbours pair up, so lanes of "
                "every warp idle.",
        .implementation = kernel<P>(interleaved_modulo<Op>, thread_an_element<1>),
        .zero_output = true,
        .moves = "global_atomic_requests",
-       .skip = grows},
+       .skip = grows,
+       .measured = at_some},
       {.name = "interleaved_strided",
        .idea = "The first threads do the adding: no divergence, but strides of 2, 4, 8 words make "
                "banks conflict.",
        .implementation = kernel<P>(interleaved_strided<Op>, thread_an_element<1>),
        .zero_output = true,
        .moves = "shared_load_requests",
-       .skip = grows},
+       .skip = grows,
+       .measured = at_some},
       {.name = "sequential",
        .idea = "The upper half is folded onto the lower: neighbouring lanes, neighbouring banks.",
        .implementation = kernel<P>(sequential<Op>, thread_an_element<1>),
        .zero_output = true,
        .moves = "shared_load_wavefronts_per_request",
-       .skip = grows},
+       .skip = grows,
+       .measured = at_some},
       {.name = "sequential_dynamic",
        .idea = "The same with shared memory sized at launch: no difference to expect.",
        .implementation = kernel<P>(sequential_dynamic<Op>, with_dynamic<Op>),
        .zero_output = true,
-       .skip = grows},
+       .skip = grows,
+       .measured = at_some},
       {.name = "first_add_on_load",
        .idea = "Each thread adds two elements on the way in: half the blocks, trees and atomics.",
        .implementation = kernel<P>(first_add_on_load<Op>, thread_an_element<2>),
        .zero_output = true,
        .moves = "global_atomic_requests",
-       .skip = grows},
+       .skip = grows,
+       .measured = at_some},
       {.name = "warp_shuffle",
        .idea = "Shuffles fold a warp in registers: one barrier a block instead of nine.",
        .implementation = kernel<P>(warp_shuffle<Op>, thread_an_element<2>),
        .zero_output = true,
        .moves = "shared_load_requests",
-       .skip = grows},
+       .skip = grows,
+       .measured = at_some},
       {.name = "grid_stride",
        .idea = "Resident blocks stride over the input: one fold and one atomic for each of them.",
        .implementation = kernel<P>(grid_stride<Op>, resident<1>),
        .zero_output = true,
        .moves = "global_atomic_requests",
-       .skip = grows},
+       .skip = grows,
+       .measured = at_some},
       {.name = "vectorized",
        .idea = "16-byte loads, four in flight into four accumulators: enough bytes under way to "
                "cover DRAM's latency.",
        .implementation = kernel<P>(vectorized<Op>, resident<16>),
        .zero_output = true,
        .moves = "global_load_sectors_per_request",
-       .skip = grows},
+       .skip = grows,
+       .measured = at_some},
       {.name = "last_block",
        .idea = "Blocks leave their sums and take a ticket; the last one adds them up, in order: no "
                "zeroing, the same floats every run.",
@@ -255,28 +278,37 @@ std::vector<Rung> rungs() {
       {.name = "in_flight",
        .idea = "Whole tiles in turn, then equal chunks, all loads of a tile under way at once and "
                "first to leave the L2: blocks end together.",
-       .implementation = in_flight_with<Op, 512, 4>(kResident)},
+       .implementation = in_flight_with<Op, 512, 4>(kResident),
+       .measured = of_integers_or_sums},
       {.name = "flagged",
        .idea = "A sum and its flag in one word, polled by the block that has asked for the words "
                "ahead: no fence, no atomic.",
        .implementation = flagged_with<Op, 512, 4>(kResident),
-       .moves = "global_atomic_requests"},
+       .moves = "global_atomic_requests",
+       .measured = of_integers_or_sums},
+      {.name = "one_block",
+       .idea = "Few elements: a single block has nobody to meet, and little code to wait for.",
+       .skip = not_few,
+       .measured = [](const Case& c) { return c["elements"] <= 1 << 14; },
+       .choose = one_block_at<Op>},
       {.name = "cluster",
        .idea = "Warps store their sums to one block of a cluster through distributed shared "
                "memory: sums meet without the L2.",
        .implementation = clusters<Op>(),
-       .compute_capability = 90},
+       .compute_capability = 90,
+       .measured = of_integers_or_sums},
       {.name = "bulk_ring",
        .idea = "Bulk copies fill a ring of 192 KiB: bytes in flight take no registers, and few "
                "instructions.",
        .implementation = bulk_copies<Op>(),
        .moves = "global_load_requests",
        .compute_capability = 90,
-       .hardware_only = "bulk copies"},
+       .hardware_only = "bulk copies",
+       .measured = of_integers_or_sums},
       {.name = "fastest",
        .idea = "The kernel, grid and loads in flight that were fastest for as many elements, as "
                "measured.",
-       .implementation = fastest_at<Op>(Case({{"elements"}}, {1 << 20}))},
+       .choose = fastest_at<Op>},
       {.name = "cub",
        .idea = "cub::DeviceReduce: Sum, or TransformReduce for the squares.",
        .implementation = library<P>([](P& problem, cudaStream_t s) { cub(problem, s); }),
@@ -285,10 +317,8 @@ std::vector<Rung> rungs() {
 }
 
 std::vector<Rung> rungs() {
-  auto all = by_axis("operation", {0, 1, 2},
-                     {rungs<SumOfSquares>(), rungs<Sum>(), rungs<SumOfSquaresOfFloats>()});
-  std::ranges::find(all, "fastest", &Rung::name)->choose = fastest;
-  return all;
+  return by_axis("operation", {0, 1, 2},
+                 {rungs<SumOfSquares>(), rungs<Sum>(), rungs<SumOfSquaresOfFloats>()});
 }
 
 }  // namespace

@@ -29,7 +29,8 @@ __device__ __forceinline__ void copy_once([[maybe_unused]] void* to,
 }
 
 // A ring of `stages` of `flight` vectors a thread. A block's share comes in pieces, its tiles and
-// its chunk. A stage is asked for again as soon as all threads have it in their registers.
+// its chunk. Once all threads have a stage in their registers it is asked for again, by warps in
+// turn and a piece later, when nobody has to wait for that any more.
 template <class Op, int kThreads, int flight, int stages>
 __global__ void __launch_bounds__(kThreads, 1)
     bulk_ring(const typename Op::Value* __restrict__ in, size_t count, Division division,
@@ -37,7 +38,7 @@ __global__ void __launch_bounds__(kThreads, 1)
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
   using Vector = typename Op::Vector;
   constexpr unsigned kTile = kThreads * flight;
-  __shared__ MBarrier full[stages];
+  __shared__ MBarrier full[stages], empty[stages];
   auto* ring = dynamic_shared<Vector>();
   const auto* wide = reinterpret_cast<const Vector*>(in);
   const auto [first, end] = chunk_of(division, kTile);
@@ -52,14 +53,15 @@ __global__ void __launch_bounds__(kThreads, 1)
   };
   if (threadIdx.x == 0) {
     for (MBarrier& barrier : full) initialize(barrier, 1);
+    for (MBarrier& barrier : empty) initialize(barrier, kThreads);
     publish_barriers();
     for (unsigned piece = 0; piece < stages && piece < pieces; ++piece) fetch(piece, piece);
   }
   ask_for<kThreads>(slots, blockIdx.x, gridDim.x);
   typename Op::Wide sum = odd_element<Op>(in, count, division);
   __syncthreads();
-  int stage = 0;
-  uint32_t parity = 0;
+  int stage = 0, before = 0;
+  uint32_t parity = 0, parity_before = 0;
   for (unsigned piece = 0; piece < pieces; ++piece) {
     wait(full[stage], parity);
     const unsigned vectors = piece < rounds ? kTile : left;
@@ -69,9 +71,13 @@ __global__ void __launch_bounds__(kThreads, 1)
       const unsigned i = threadIdx.x + j * kThreads;
       v[j] = i < vectors ? ring[stage * kTile + i] : Vector{};
     }
-    __syncthreads();
-    if (threadIdx.x == 0 && piece + stages < pieces) fetch(piece + stages, stage);
+    arrive(empty[stage]);
+    if (threadIdx.x == piece * 32 % kThreads && piece > 0 && piece - 1 + stages < pieces) {
+      wait(empty[before], parity_before);
+      fetch(piece - 1 + stages, before);
+    }
     sum += sum_of_flight<Op>(v);
+    before = stage, parity_before = parity;
     if (++stage == stages) stage = 0, parity ^= 1;
   }
   finish_flagged<kThreads, Op>(block_sum<kThreads>(sum), blockIdx.x, gridDim.x, slots, result);

@@ -181,6 +181,29 @@ __global__ void __launch_bounds__(kThreads)
   finish_last<kThreads, Op>(block_sum<kThreads>(sum), slots, ticket, result);
 }
 
+// Few elements: one block, all of whose loads are under way at once. Little code, since that comes
+// from DRAM as well.
+template <class Op, int kThreads, int kFlight>
+__global__ void __launch_bounds__(kThreads) one_block(const typename Op::Value* __restrict__ in,
+                                                      unsigned count, typename Op::Result* result) {
+  using Vector = typename Op::Vector;
+  const auto* wide = reinterpret_cast<const Vector*>(in);
+  const unsigned vectors = count / 4, odd = 4 * vectors + threadIdx.x;
+  Vector v[kFlight] = {};
+#pragma unroll
+  for (int j = 0; j < kFlight; ++j)
+    if (threadIdx.x + j * kThreads < vectors) v[j] = load_once(wide + threadIdx.x + j * kThreads);
+#ifdef __CUDACC__
+  // The compiler would convert each where it is loaded, and wait for it.
+#pragma unroll
+  for (Vector& loaded : v)
+    for (unsigned& word : reinterpret_cast<unsigned (&)[4]>(loaded)) asm volatile("" : "+r"(word));
+#endif
+  typename Op::Wide sum = odd < count ? Op::map(in[odd]) : 0;
+  sum = block_sum<kThreads>(sum + sum_of_flight<Op>(v));
+  if (threadIdx.x == 0) *result = static_cast<typename Op::Result>(sum);
+}
+
 // ---- Flags --------------------------------------------------------------------------------------
 // A slot is written and read as one word of 16 bytes, which tells by itself that the sum in it is
 // there: no fence before it, no atomic after.

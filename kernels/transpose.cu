@@ -115,13 +115,14 @@ LaunchPlan coarse_tiles(const Case& c, const Device&, const void*) {
 }
 
 // One block a tile of 16-byte vectors.
-template <class T, Order order>
+template <class T, Order order, int across = 16>
 Implementation vectorized_in() {
-  return kernel<Transpose<T>>(vectorized<T, order>, [](const Case& c, const Device&, const void*) {
-    using S = Squares<T>;
-    return tiles_in_order<order>(ceil_div<int64_t>(c["columns"], S::kSide),
-                                 ceil_div<int64_t>(c["rows"], S::kSide), S::kThreads);
-  });
+  return kernel<Transpose<T>>(
+      vectorized<T, order, across>, [](const Case& c, const Device&, const void*) {
+        using S = Squares<T, across>;
+        return tiles_in_order<order>(ceil_div<int64_t>(c["columns"], S::kSide),
+                                     ceil_div<int64_t>(c["rows"], S::kSide), S::kThreads);
+      });
 }
 
 bool aligned(const Case& c) {
@@ -204,13 +205,13 @@ std::string not_square(const Case& c, const Device&) {
   return c["rows"] == 1 ? "one element is its own transpose" : "";
 }
 
-// As measured on an H200, in whose L2 of 60 MB both matrices may fit: then bands bring nothing.
+// As measured on an H200. In its L2 of 60 MB both matrices may fit: then bands bring nothing.
 template <class T>
 Implementation fastest_at(const Case& c) {
   if (c["rows"] <= kThinRows) return kernel<Transpose<T>>(thin<T>, pieces);
   if (c["columns"] <= 32 || !aligned(c)) return shifted_at<T>(c);
   return 2 * c["rows"] * c["columns"] * c["element"] <= 60'000'000
-             ? vectorized_in<T, Order::rows>()
+             ? vectorized_in<T, Order::rows, 8>()
              : vectorized_in<T, Order::bands>();
 }
 
@@ -275,6 +276,12 @@ std::vector<Rung> rungs() {
        .implementation = vectorized_in<T, Order::rows>(),
        .moves = "warp_instructions",
        .skip = unaligned},
+      {.name = "small_tiles",
+       .idea = "8 x 8 squares a tile, inputs first to leave the L2: matrices that it holds are "
+               "shared out evenly, and outputs stay.",
+       .implementation = vectorized_in<T, Order::rows, 8>(),
+       .skip = unaligned,
+       .measured = [](const Case& c) { return c["rows"] <= 4096 && c["columns"] <= 4096; }},
       {.name = "banded",
        .idea = "Blocks go down bands two tiles wide: those at work together write long pieces of "
                "the same rows.",

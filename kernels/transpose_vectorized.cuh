@@ -41,13 +41,13 @@ union Vector {
   T elements[16 / sizeof(T)];
 };
 
-// A tile of 16 x 16 squares, one a thread. A square is as many rows as a vector has elements, of
-// one vector each: turning it takes registers only, and of 4- and 8-byte elements only their names
-// change. Vectors of the turned tile are XORed with the square's column, so that eight lanes on
-// neighbouring ones, and eight lanes a square apart, find eight groups of four banks.
-template <class T>
+// A tile of 16 x 16 squares, one a thread, or of 8 x 8. A square is as many rows as a vector has
+// elements, of one vector each: turning it takes registers only, and of 4- and 8-byte elements only
+// their names change. Vectors of the turned tile are XORed with the square's column, so that eight
+// lanes on neighbouring ones, and eight lanes a square apart, find eight groups of four banks.
+template <class T, int across = 16>
 struct Squares {
-  static constexpr int kVector = 16 / sizeof(T), kAcross = 16;
+  static constexpr int kVector = 16 / sizeof(T), kAcross = across;
   static constexpr int kSide = kAcross * kVector, kThreads = kAcross * kAcross;
   static constexpr int kVectors = kSide * kAcross;  // of the tile
   using Square = Vector<T>[kVector];
@@ -62,7 +62,8 @@ struct Squares {
     return row0 + kSide <= rows && column0 + kSide <= columns;
   }
 
-  // This thread's square of it, zeros outside of the matrix.
+  // This thread's square of it, zeros outside of the matrix. Small tiles are for small matrices,
+  // which leave room in L2 for the output if the input is the first to leave it.
   template <bool inside>
   static __device__ __forceinline__ void load(Square& square, const T* __restrict__ in, int rows,
                                               int columns, int row0, int column0) {
@@ -71,8 +72,10 @@ struct Squares {
     const bool there = inside || (row < rows && column < columns);
     const T* from = in + at(row, column, columns);
 #pragma unroll
-    for (int i = 0; i < kVector; ++i)
-      square[i].bits = there ? *reinterpret_cast<const uint4*>(from + at(i, 0, columns)) : uint4{};
+    for (int i = 0; i < kVector; ++i) {
+      const auto* p = reinterpret_cast<const uint4*>(from + at(i, 0, columns));
+      square[i].bits = !there ? uint4{} : across == 8 ? __ldcs(p) : *p;
+    }
   }
 
   static __device__ __forceinline__ void turn(Vector<T>* tile, const Square& square) {
@@ -106,10 +109,10 @@ struct Squares {
 };
 
 // Rows and columns are whole vectors.
-template <class T, Order order>
-__global__ void __launch_bounds__(Squares<T>::kThreads)
+template <class T, Order order, int across>
+__global__ void __launch_bounds__(Squares<T, across>::kThreads)
     vectorized(T* __restrict__ out, const T* __restrict__ in, int rows, int columns) {
-  using S = Squares<T>;
+  using S = Squares<T, across>;
   __shared__ Vector<T> turned[S::kVectors];
   const auto [x, y] = my_tile<order>(ceil_div(columns, S::kSide), ceil_div(rows, S::kSide));
   const int row0 = y * S::kSide, column0 = x * S::kSide;

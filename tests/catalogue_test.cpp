@@ -109,7 +109,7 @@ TEST(Catalogue, WorkIsAlgorithmic) {
 }
 
 TEST(Catalogue, PredictsTheKnownWavefronts) {
-  // Rows and columns of 32 x 32 and 32 x 16 tiles: worked out by hand.
+  // Rows and columns of 32 x 32 and 32 x 16 tiles, vectors, broadcasts: worked out by hand.
   const std::map<std::string, std::pair<int, int>> known = {
       {"row_row", {1, 1}},
       {"column_column", {32, 32}},
@@ -124,14 +124,36 @@ TEST(Catalogue, PredictsTheKnownWavefronts) {
       {"rectangle_padded", {1, 2}},
       {"rectangle_padded_two", {1, 1}},
       {"rectangle_dynamic_padded", {1, 2}},
+      {"row_column_swizzled", {1, 1}},
+      {"row_row_8_bytes", {2, 2}},
+      {"row_column_8_bytes", {2, 32}},
+      {"row_column_8_bytes_padded", {2, 2}},
+      {"row_row_16_bytes", {4, 4}},
+      {"row_column_16_bytes", {4, 32}},
+      {"row_column_16_bytes_padded", {4, 4}},
+      {"row_column_16_bytes_swizzled", {4, 4}},
+      {"broadcast", {1, 1}},
+      {"broadcast_two_banks", {1, 1}},
+      {"broadcast_one_bank", {1, 2}},
+  };
+  // Sectors of another block's memory.
+  const std::map<std::string, int> sectors = {
+      {"remote_row", 4},           {"remote_column", 32},          {"remote_column_padded", 32},
+      {"remote_row_16_bytes", 16}, {"remote_column_16_bytes", 32}, {"remote_broadcast", 1},
   };
   for (const Ladder& ladder : catalogue()) {
     if (ladder.name != "smem_layout") continue;
+    EXPECT_EQ(ladder.rungs.size(), known.size() + sectors.size());
     for (const auto& [name, wavefronts] : known) {
       const auto rung = std::ranges::find(ladder.rungs, name, &Rung::name);
       ASSERT_NE(rung, ladder.rungs.end()) << name;
       EXPECT_EQ(rung->predictions.at("predicted_store_wavefronts"), wavefronts.first) << name;
       EXPECT_EQ(rung->predictions.at("predicted_load_wavefronts"), wavefronts.second) << name;
+    }
+    for (const auto& [name, count] : sectors) {
+      const auto rung = std::ranges::find(ladder.rungs, name, &Rung::name);
+      ASSERT_NE(rung, ladder.rungs.end()) << name;
+      EXPECT_EQ(rung->predictions.at("predicted_distributed_sectors_per_request"), count) << name;
     }
   }
 }

@@ -19,12 +19,16 @@ Study& study() {
   return study;
 }
 
-// The measurement of a ladder's rung at its small headline.
-Measurement counted(const std::string& ladder_name, const std::string& rung_name) {
+// A ladder's rung at its small headline.
+Row small_row(const std::string& ladder_name, const std::string& rung_name) {
   for (const Ladder& ladder : catalogue())
     for (const Row& row : rows(ladder, Shapes::small))
-      if (ladder.name == ladder_name && row.rung->name == rung_name) return study().measure(row);
+      if (ladder.name == ladder_name && row.rung->name == rung_name) return row;
   throw std::out_of_range(ladder_name + "/" + rung_name);
+}
+
+Measurement counted(const std::string& ladder_name, const std::string& rung_name) {
+  return study().measure(small_row(ladder_name, rung_name));
 }
 
 // Figures need a build in which accesses are seen, which is several times as slow.
@@ -66,11 +70,24 @@ TEST(Emulated, SharedMemoryTakesTheWavefrontsThatArePredicted) {
   for (const Ladder& ladder : catalogue()) {
     if (ladder.name != "smem_layout") continue;
     for (const Rung& rung : ladder.rungs) {
+      SCOPED_TRACE(rung.name);
       const auto counters = counted(ladder.name, rung.name).samples.counters;
-      for (const std::string operation : {"store", "load"})
-        EXPECT_EQ(counters.at("shared_" + operation + "_wavefronts_per_request"),
-                  rung.predictions.at("predicted_" + operation + "_wavefronts"))
-            << rung.name;
+      for (const auto& [name, predicted] : rung.predictions) {
+        if (name == "predicted_store_wavefronts") {
+          EXPECT_EQ(counters.at("shared_store_wavefronts_per_request"), predicted);
+        } else if (name == "predicted_load_wavefronts") {
+          EXPECT_EQ(counters.at("shared_load_wavefronts_per_request"), predicted);
+        } else if (name == "predicted_bytes_per_wavefront") {
+          const double bytes = work(small_row(ladder.name, rung.name), study().device()).bytes();
+          EXPECT_NEAR(bytes / (counters.at("shared_store_wavefronts") +
+                               counters.at("shared_load_wavefronts")),
+                      predicted, 1e-9 * predicted);
+        } else {
+          EXPECT_EQ(name, "predicted_distributed_sectors_per_request");
+          EXPECT_EQ(counters.at("distributed_sectors") / counters.at("distributed_requests"),
+                    predicted);
+        }
+      }
     }
   }
 }

@@ -20,6 +20,13 @@ void cub_sum_of_squares(Problem&, const int*, size_t, unsigned long long*, cudaS
   unavailable();
 }
 void cub_sum(Problem&, const float*, size_t, float*, cudaStream_t) { unavailable(); }
+void cub_inclusive_sum(Problem&, const unsigned*, size_t, unsigned*, cudaStream_t) {
+  unavailable();
+}
+void cub_inclusive_sum(Problem&, const float*, size_t, float*, cudaStream_t) { unavailable(); }
 void cub_histogram(Problem&, const int*, size_t, unsigned*, int, cudaStream_t) { unavailable(); }
+void cub_histogram(Problem&, const unsigned char*, size_t, unsigned*, cudaStream_t) {
+  unavailable();
+}
 
 }  // namespace ladders::peers

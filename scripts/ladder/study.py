@@ -188,7 +188,9 @@ class Study:
         In FLOP/s or bytes/s; NaN where none were predicted.
         """
         best = self.best_step(row.case)
-        return self.speed(best) * _wavefronts(best) / _wavefronts(row) if best else math.nan
+        return (
+            self.speed(best) * _predicted_share(row) / _predicted_share(best) if best else math.nan
+        )
 
     def prediction(self, row: Row) -> tuple[str, str, str]:
         """Write the cells under `PREDICTION`; empty where nothing was predicted."""
@@ -312,9 +314,14 @@ def own_speed(row: Row) -> float:
     return getattr(row, f"{own_quantity(row)}_per_second")
 
 
-def _wavefronts(row: Row) -> float:
-    """Shared-memory wavefronts predicted for one load and one store; NaN when not given."""
-    return row.predicted_load_wavefronts + row.predicted_store_wavefronts
+def _predicted_share(row: Row) -> float:
+    """What is predicted to pass in one shared-memory wavefront; NaN when not given.
+
+    In bytes; or in requests, all of which move the same bytes where bytes are not given.
+    """
+    if row.predicted_bytes_per_wavefront > 0:
+        return row.predicted_bytes_per_wavefront
+    return 1 / (row.predicted_load_wavefronts + row.predicted_store_wavefronts)
 
 
 def _values(case: str) -> dict[str, str]:

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: MIT
+//
+// The reference of the scan against the host, groups of tiles smaller than those that are timed,
+// and what scans promise of floats. The ladder's own file is included, to have its inside.
+#include "../kernels/scan.cu"  // NOLINT
+
+#include <cstring>
+#include <set>
+
+#include "gpu.hpp"
+
+namespace ladders {
+namespace {
+
+bool has_bulk_copies() { return !kEmulated && Device::open(0).compute_capability >= 90; }
+
+Case elements(int64_t count, int64_t type) { return Case(scan().axes, {count, type}); }
+
+template <class Type>
+std::vector<typename Type::Value> scanned(Scan<Type>& problem, const Implementation& how,
+                                          const Case& c) {
+  const Device device = Device::open(0);
+  const LaunchPlan plan = how.plan(c, device, how.kernel);
+  problem.poison();
+  how.launch(plan, problem, nullptr);
+  return to_host(static_cast<const typename Type::Value*>(problem.output().data), c["elements"]);
+}
+
+template <class Type>
+void expect_the_host_agrees() {
+  constexpr size_t kCount = 100003;
+  const Case c = elements(kCount, Type::kLabel);
+  Scan<Type> problem(c);
+  problem.prepare(1);
+  const auto out = scanned(problem, in_one_pass<Type, 512, 4, Groups>(), c);
+  EXPECT_EQ(problem.compare().wrong, "");
+  typename Type::Wide sum{};
+  double magnitude = 0;
+  for (size_t i = 0; i < kCount; ++i) {
+    typename Type::Value x{};
+    if constexpr (std::is_integral_v<decltype(x)>)
+      x = random_bits(i);
+    else
+      x = random_float(i);
+    sum += x;
+    magnitude += std::abs(static_cast<double>(x));
+    ASSERT_NEAR(static_cast<double>(out[i]), static_cast<double>(sum),
+                Scan<Type>::kExact ? 0 : 1e-6 * magnitude)
+        << i;
+  }
+}
+
+TEST(Gpu, ScansAreThoseOfTheHost) {
+  NEED_GPU();
+  expect_the_host_agrees<Ints>();
+  expect_the_host_agrees<Floats>();
+}
+
+// The reference sees any single element that is off.
+TEST(Gpu, ScanReferenceNamesTheFirstWrongElement) {
+  NEED_GPU();
+  const Case c = elements(5000, 0);
+  Scan<Ints> problem(c);
+  problem.prepare(1);
+  auto out = scanned(problem, hillis_steele<Ints>(), c);
+  for (const size_t wrong : {4999, 1024, 1023, 1}) {
+    out[wrong] += 1;
+    check(cudaMemcpy(problem.output().data, out.data(), problem.output().bytes,
+                     cudaMemcpyHostToDevice),
+          "spoil");
+    EXPECT_EQ(problem.compare().wrong, "sum up to element " + std::to_string(wrong));
+  }
+}
+
+// Groups of 64 tiles of 1024 elements; windows of 32 of them.
+template <class Type, class Way>
+void expect_right_over_many_groups() {
+  for (const int64_t count : {65535, 65536, 65537, 131072, 299999}) {
+    SCOPED_TRACE(count);
+    const Case c = elements(count, Type::kLabel);
+    Scan<Type> problem(c);
+    for (int input = 0; input < problem.inputs(); ++input)
+      for (int run = 0; run < 3; ++run) {
+        problem.prepare(input);
+        scanned(problem, in_one_pass<Type, 64, 4, Way>(), c);
+        const Verdict verdict = problem.compare();
+        EXPECT_EQ(verdict.wrong, "");
+        EXPECT_LE(verdict.relative_error, scan().error_limit);
+      }
+  }
+}
+
+TEST(Gpu, ScansGoOnFromGroupToGroup) {
+  NEED_GPU();
+  expect_right_over_many_groups<Ints, Groups>();
+  expect_right_over_many_groups<Floats, Groups>();
+  expect_right_over_many_groups<Ints, LookBack>();
+  expect_right_over_many_groups<Floats, LookBack>();
+  expect_right_over_many_groups<Floats, Chain>();
+}
+
+// What one leaves in the words is nothing to another, whatever its tiles.
+TEST(Gpu, SinglePassesFollowEachOther) {
+  NEED_GPU();
+  const Case c = elements(299999, 0);
+  Scan<Ints> problem(c);
+  problem.prepare(1);
+  std::vector<Implementation> passes = {
+      in_one_pass<Ints, 64, 4, Groups>(), in_one_pass<Ints, 256, 4, Chain>(),
+      in_one_pass<Ints, 64, 4, LookBack>(), in_one_pass<Ints, 512, 4, Groups>()};
+  if (has_bulk_copies()) passes.insert(passes.begin() + 1, in_rounds<Ints>());
+  for (int round = 0; round < 3; ++round)
+    for (const Implementation& how : passes) {
+      scanned(problem, how, c);
+      EXPECT_EQ(problem.compare().wrong, "");
+    }
+}
+
+// A few blocks that go round many times: the ring and the words of earlier rounds are used again.
+template <class Type>
+void expect_right_over_many_rounds() {
+  for (const int64_t count : {1, 3, 4, 1027, 24575, 24577, 73728, 299999, 1000002}) {
+    const Case c = elements(count, Type::kLabel);
+    Scan<Type> problem(c);
+    const Implementation ring = in_rounds<Type>();
+    for (const unsigned blocks : {1, 2, 3, 33}) {
+      SCOPED_TRACE(std::to_string(count) + " in " + std::to_string(blocks));
+      Implementation how = ring;
+      how.plan = [=](const Case& c, const Device& device, const void* kernel) {
+        LaunchPlan plan = ring.plan(c, device, kernel);
+        plan.grid.x = std::min(plan.grid.x, blocks);
+        return plan;
+      };
+      for (int run = 0; run < 4; ++run) {
+        problem.prepare(run % 2);
+        scanned(problem, how, c);
+        const Verdict verdict = problem.compare();
+        EXPECT_EQ(verdict.wrong, "");
+        EXPECT_LE(verdict.relative_error, scan().error_limit);
+      }
+    }
+  }
+}
+
+TEST(Gpu, RingsGoOnFromRoundToRound) {
+  NEED_GPU();
+  if (!has_bulk_copies()) GTEST_SKIP() << "no bulk copies";
+  expect_right_over_many_rounds<Ints>();
+  expect_right_over_many_rounds<Floats>();
+}
+
+// All but the library's, `lookback`, whose order of adding depends on who comes first, and
+// `fastest`, which may be that.
+TEST(Gpu, FloatScansAreTheSameInEveryRun) {
+  NEED_GPU();
+  const Ladder ladder = scan();
+  const Device device = Device::open(0);
+  for (const int64_t count : kEmulated ? std::vector<int64_t>{4097, 65537}
+                                       : std::vector<int64_t>{4097, 65537, 1 << 20, 9999991}) {
+    SCOPED_TRACE(count);
+    const Case c = elements(count, 1);
+    Scan<Floats> problem(c);
+    for (const Rung& rung : ladder.rungs) {
+      if (rung.role == Role::peer || rung.name == "lookback" || rung.name == "fastest") continue;
+      if (rung.compute_capability > device.compute_capability) continue;
+      if (kEmulated && !rung.hardware_only.empty()) continue;
+      const Case point = rung.sweeps.empty() ? c : c.with(rung.sweeps.at(0).axis, 3);
+      const Implementation how = rung.at(point);
+      const auto first = scanned(problem, how, point);
+      EXPECT_LE(problem.compare().relative_error, ladder.error_limit) << rung.name;
+      for (int run = 0; run < 5; ++run) {
+        const auto again = scanned(problem, how, point);
+        EXPECT_EQ(std::memcmp(first.data(), again.data(), count * sizeof(float)), 0) << rung.name;
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace ladders
