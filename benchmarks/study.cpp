@@ -18,8 +18,8 @@ Study::Study(const Device& device, const Sampling& sampling)
     : device_(device), sampling_(sampling), meter_(make_meter(device)) {}
 
 std::unique_ptr<Study> Study::open(int index, const Sampling& sampling) {
-  constexpr int kLeast = 8, kMost = 24;
-  constexpr double kAlike = 1.01;
+  constexpr int kLeast = 12, kMost = 32;
+  constexpr double kAlike = 1.003;
   double quickest = INFINITY;
   for (int tried = 1;; ++tried) {
     auto study = std::make_unique<Study>(Device::open(index), sampling);
