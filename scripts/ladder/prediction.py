@@ -93,10 +93,20 @@ class Predictions:
             counts.append(f"{agree} of {len(known)} for {space} {unit}")
         lines = [", ".join(counts) + "."]
         if self.unmeasured:
-            lines.append(f"No hardware counters: {', '.join(self.unmeasured)}.")
+            lines.append(f"No hardware counters: {', '.join(_by_rung(self.unmeasured))}.")
         if self.stale:
             lines.append(f"A reason is given, but no difference found: {', '.join(self.stale)}.")
         return lines
+
+
+def _by_rung(names: list[str]) -> list[str]:
+    """Name the row of a rung that has one, and how many there are of the others."""
+    rungs: dict[str, list[str]] = {}
+    for name in names:
+        rungs.setdefault("/".join(name.split("/")[:2]), []).append(name)
+    return [
+        rows[0] if len(rows) == 1 else f"{rung} ({len(rows)} cases)" for rung, rows in rungs.items()
+    ]
 
 
 def worst(rows: list[Prediction], space: str) -> Pair | None:
