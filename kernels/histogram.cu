@@ -433,7 +433,7 @@ Ladder histogram() {
                .idea = "A cluster's blocks add up their counters over the network, each a share of "
                        "the bins: a row a cluster goes to L2.",
                .zero_output = true,
-               .sweeps = {{{"cluster"}, {1, 2, 4, 8, 16}, {1, 2, 3, 8, 16}}},
+               .sweeps = {{{"cluster"}, {1, 2, 4, 8, 16}, {2, 3, 16}}},
                .moves = "global_atomic_requests",
                .compute_capability = 90,
                .skip = too_many<8>,
@@ -443,7 +443,7 @@ Ladder histogram() {
                .idea = "Each block has a few bits of every counter; only what they carry crosses "
                        "the network, to totals that the cluster shares.",
                .zero_output = true,
-               .sweeps = {{{"cluster"}, {1, 2, 4, 8, 16}, {1, 2, 3, 8, 16}}},
+               .sweeps = {{{"cluster"}, {1, 2, 4, 8, 16}, {2, 3, 16}}},
                .moves = "distributed_requests",
                .compute_capability = 90,
                .skip = [](const Case& c,
