@@ -120,7 +120,7 @@ TEST_P(EveryKernel, IsCleanInAnyOrder) {
   using emulator::Order;
   std::vector<unsigned> limits = {kLimit};
   if (reaches_the_limit(GetParam())) limits.push_back(kLowerLimit);
-  for (const Order order : {Order::forward, Order::reverse, Order::random})
+  for (const Order order : {Order::reverse, Order::random})  // forward is all else's
     for (const unsigned limit : limits) {
       SCOPED_TRACE(testing::Message() << "order " << static_cast<int>(order) << ", " << limit
                                       << " blocks along y at most");
