@@ -9,8 +9,9 @@
 
 namespace ladders {
 
-/// When to stop sampling, and in which state of the caches to sample. The defaults measure a few
-/// hundred rows in minutes; 97 % of their medians repeat within 1 %.
+/// When to stop sampling, and in which state of the caches to sample. The defaults measure a
+/// thousand rows in three minutes; of three such processes on an H200 88 % of the medians were
+/// within 1 % of the middle one.
 struct Sampling {
   bool cold = true;                ///< L2 holds nothing of the problem when a sample starts
   double device_seconds = 0.02;    ///< sum of the samples, at least
