@@ -3,11 +3,13 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <map>
 #include <vector>
 
 #include "cuda_check.hpp"
 #include "ladder.hpp"
 #include "launch.hpp"
+#include "program.hpp"
 
 namespace ladders {
 namespace {
@@ -53,6 +55,21 @@ Device Device::open(int index) {
           .sm_clock_hz = 1e3 * attribute(cudaDevAttrClockRate, index),
           .memory_clock_hz = 1e3 * attribute(cudaDevAttrMemoryClockRate, index)};
 }
+
+const Device& current_gpu() {
+  static const Device h200 = {.compute_capability = 90,
+                              .sms = 132,
+                              .threads_per_sm = 2048,
+                              .shared_bytes_per_block = 232448};
+  static std::map<int, Device> opened;
+  int index = 0;
+  if (Device::count() == 0 || cudaGetDevice(&index) != cudaSuccess) return h200;
+  const auto found = opened.find(index);
+  return found != opened.end() ? found->second
+                               : opened.emplace(index, Device::open(index)).first->second;
+}
+
+bool has_bulk_copies() { return !kEmulated && current_gpu().compute_capability >= 90; }
 
 Occupancy occupancy(const void* kernel, const LaunchPlan& plan, const Device& device) {
   allow(kernel, plan);

@@ -27,6 +27,12 @@ struct Device {
   static Device open(int index);
 };
 
+/// The GPU that is current; without one, what an H200 has of what rungs choose by.
+const Device& current_gpu();
+
+/// Whether kernels may copy in bulk on it: from Hopper on, but not on the emulator.
+bool has_bulk_copies();
+
 /// What the launch plan makes of a kernel on a device.
 struct Occupancy {
   int registers = 0;  ///< a thread

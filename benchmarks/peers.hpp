@@ -28,6 +28,8 @@ void cublas_sgemm(const float* a, const float* b, float* c, int m, int n, int k,
 /// *result = sum of squares of in[count], modulo 2^64; scratch memory comes from the problem.
 void cub_sum_of_squares(Problem& problem, const int* in, size_t count, unsigned long long* result,
                         cudaStream_t stream);
+void cub_sum_of_squares(Problem& problem, const float* in, size_t count, float* result,
+                        cudaStream_t stream);
 void cub_sum(Problem& problem, const float* in, size_t count, float* result, cudaStream_t stream);
 
 /// out[i] = in[0] + ... + in[i].

@@ -28,11 +28,12 @@ struct Square {
   __host__ __device__ unsigned long long operator()(int x) const {
     return static_cast<unsigned long long>(static_cast<long long>(x) * x);
   }
+  __host__ __device__ float operator()(float x) const { return x * x; }
 };
 
 struct Plus {
-  __host__ __device__ unsigned long long operator()(unsigned long long a,
-                                                    unsigned long long b) const {
+  template <class T>
+  __host__ __device__ T operator()(T a, T b) const {
     return a + b;
   }
 };
@@ -44,6 +45,14 @@ void cub_sum_of_squares(Problem& problem, const int* in, size_t count, unsigned 
   with_workspace(problem, "cub::DeviceReduce::TransformReduce", [&](void* memory, size_t& bytes) {
     return cub::DeviceReduce::TransformReduce(memory, bytes, in, result, count, Plus{}, Square{},
                                               0ull, stream);
+  });
+}
+
+void cub_sum_of_squares(Problem& problem, const float* in, size_t count, float* result,
+                        cudaStream_t stream) {
+  with_workspace(problem, "cub::DeviceReduce::TransformReduce", [&](void* memory, size_t& bytes) {
+    return cub::DeviceReduce::TransformReduce(memory, bytes, in, result, count, Plus{}, Square{},
+                                              0.f, stream);
   });
 }
 

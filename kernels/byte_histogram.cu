@@ -98,24 +98,10 @@ Implementation reading() {
                                });
 }
 
-// Whether bins that start on 64 KiB have room, on the GPU that is current; so without one.
-bool aligned_bins_fit() {
-  static const bool fit = [] {
-    int device = 0;
-    cudaDeviceProp properties{};
-    if (cudaGetDevice(&device) == cudaSuccess &&
-        cudaGetDeviceProperties(&properties, device) == cudaSuccess)
-      return properties.sharedMemPerBlockOptin >= Copies<64>::kRoom;
-    cudaGetLastError();
-    return true;
-  }();
-  return fit;
-}
-
 // Few keys are spread over more warps, each with fewer loads to wait for and fewer keys to count:
 // measured at 2^22 keys, where it is worth 1.5 %, and at 2^26, where it costs 1 %.
 Implementation fastest_at(const Case& c) {
-  if (!aligned_bins_fit()) return reading<4, 32, true>();
+  if (current_gpu().shared_bytes_per_block < Copies<64>::kRoom) return reading<4, 32, true>();
   return c["keys"] < 1 << 24 ? reading<2, 64, true>() : reading<4, 64, true>();
 }
 

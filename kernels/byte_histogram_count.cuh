@@ -9,6 +9,7 @@
 #endif
 
 #include "byte_histogram_problem.cuh"
+#include "vector.cuh"
 
 namespace ladders {
 namespace {
@@ -36,33 +37,6 @@ __device__ __forceinline__ void count_loose(const Byte* keys, size_t all, const 
                                             Add add) {
   const size_t i = threadIdx.x + (threadIdx.x < vectors.keys_before ? 0 : 16 * vectors.count);
   if (blockIdx.x == 0 && i < all && threadIdx.x < 32) add(keys[i]);
-}
-
-// For data that is read once: not to be kept in the L1, first to leave the L2.
-__device__ __forceinline__ uint4 load_vector(const uint4* p) {
-#if __CUDA_ARCH__ >= 800
-  uint4 v;
-  asm volatile(
-      "{\n"
-      ".reg .b64 policy;\n"
-      "createpolicy.fractional.L2::evict_first.b64 policy, 1.0;\n"
-      "ld.global.nc.L1::no_allocate.L2::cache_hint.v4.b32 {%0, %1, %2, %3}, [%4], policy;\n"
-      "}"
-      : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
-      : "l"(p));
-  return v;
-#else
-  return __ldcs(p);
-#endif
-}
-
-__device__ __forceinline__ unsigned sum_of_warp(unsigned n) {
-#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
-  return __reduce_add_sync(~0u, n);
-#else
-  for (int lanes = 16; lanes > 0; lanes /= 2) n += __shfl_xor_sync(~0u, n, lanes);
-  return n;
-#endif
 }
 
 // ---- Copies of the counters ---------------------------------------------------------------------
@@ -155,16 +129,9 @@ __global__ void __launch_bounds__(kThreads)
 
 #ifndef __CUDACC__
 // Emulated: how often the word is looked at is chance, and not to be counted.
-#ifdef __clang__
-#define LADDERS_NOT_COUNTED \
-  __attribute__((noinline, no_sanitize("thread"), no_sanitize("coverage")))
-#else
-#define LADDERS_NOT_COUNTED __attribute__((noinline, no_sanitize("thread"), no_sanitize_coverage))
-#endif
 LADDERS_NOT_COUNTED inline void wait_until_set(unsigned* word) {
   while (!__atomic_load_n(word, __ATOMIC_ACQUIRE)) sched_yield();
 }
-#undef LADDERS_NOT_COUNTED
 #else
 __device__ __forceinline__ void wait_until_set(unsigned* word) {
   while (*static_cast<volatile unsigned*>(word) == 0) {
@@ -208,7 +175,7 @@ __global__ void __launch_bounds__(kThreads, 1)
   if (chunk < chunks) {
     const uint4* from = vectors.first + size_t{chunk} * kVectors + lane;
 #pragma unroll
-    for (int j = 0; j < loads; ++j) loaded[j] = load_vector(from + 32 * j);
+    for (int j = 0; j < loads; ++j) loaded[j] = load_once(from + 32 * j);
   }
   unsigned came = 0;
   if constexpr (zeroes) came = come(meeting);
@@ -225,7 +192,7 @@ __global__ void __launch_bounds__(kThreads, 1)
 #pragma unroll
     for (int j = 0; j < loads; ++j) {
       const uint4 v = loaded[j];
-      if (more) loaded[j] = load_vector(from + 32 * j);
+      if (more) loaded[j] = load_once(from + 32 * j);
       counters.add_vector(v);
     }
   }

@@ -3,6 +3,16 @@
 
 #include <cuda_runtime.h>
 
+#ifndef __CUDACC__
+/// Emulated: a function whose accesses are no part of the kernel's.
+#ifdef __clang__
+#define LADDERS_NOT_COUNTED \
+  __attribute__((noinline, no_sanitize("thread"), no_sanitize("coverage")))
+#else
+#define LADDERS_NOT_COUNTED __attribute__((noinline, no_sanitize("thread"), no_sanitize_coverage))
+#endif
+#endif
+
 namespace ladders {
 
 /// The block's dynamic shared memory as T: as large as the launch plan says, 128-byte aligned,
@@ -14,6 +24,16 @@ __device__ __forceinline__ T* dynamic_shared() {
   return reinterpret_cast<T*>(raw);
 #else  // the emulator has no linker that would give this array its place
   return static_cast<T*>(emulator::dynamic_shared());
+#endif
+}
+
+/// The sum over all lanes, in each of them.
+__device__ __forceinline__ unsigned sum_of_warp(unsigned n) {
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
+  return __reduce_add_sync(~0u, n);
+#else
+  for (int lanes = 16; lanes > 0; lanes /= 2) n += __shfl_xor_sync(~0u, n, lanes);
+  return n;
 #endif
 }
 

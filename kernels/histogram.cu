@@ -143,14 +143,7 @@ Implementation merged_by_atomics() {
 void launch_early(const LaunchPlan& plan, cudaStream_t stream, void (*kernel)(Counting, unsigned),
                   const Counting& c, unsigned blocks) {
 #ifdef __CUDACC__
-  static const bool can = [] {
-    int device = 0, major = 0;
-    check(cudaGetDevice(&device), "cudaGetDevice");
-    check(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device),
-          "cudaDeviceGetAttribute");
-    return major >= 9;
-  }();
-  if (can) {
+  if (current_gpu().compute_capability >= 90) {
     const LaunchConfig plain(plan, stream);
     cudaLaunchConfig_t config = *plain.get();
     cudaLaunchAttribute attribute{};
@@ -221,19 +214,7 @@ Implementation in_clusters() {
                            });
 }
 
-// Of the GPU that is current; of an H200 without one.
-size_t shared_bytes() {
-  static const size_t bytes = [] {
-    int device = 0;
-    cudaDeviceProp properties{};
-    if (cudaGetDevice(&device) == cudaSuccess &&
-        cudaGetDeviceProperties(&properties, device) == cudaSuccess)
-      return properties.sharedMemPerBlockOptin;
-    cudaGetLastError();
-    return size_t{232448};
-  }();
-  return bytes;
-}
+size_t shared_bytes() { return current_gpu().shared_bytes_per_block; }
 
 template <bool hot_keys>
 Implementation packed_at(const Case& c) {

@@ -32,7 +32,7 @@ struct Counting {
 };
 
 // Past the L1, which has nothing to gain from keys that are read once.
-__device__ __forceinline__ int4 load_once(const int4* p) {
+__device__ __forceinline__ int4 load_past_l1(const int4* p) {
 #ifdef __CUDACC__
   int4 v;
   asm volatile("ld.global.nc.L1::no_allocate.v4.s32 {%0, %1, %2, %3}, [%4];"
@@ -71,15 +71,6 @@ __device__ __forceinline__ unsigned add_if(bool on, unsigned* word, unsigned n) 
   if (on) old = atomicAdd(word, n);
 #endif
   return old;
-}
-
-__device__ __forceinline__ unsigned sum_of_warp(unsigned n) {
-#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
-  return __reduce_add_sync(~0u, n);
-#else
-  for (int lanes = 16; lanes > 0; lanes /= 2) n += __shfl_xor_sync(~0u, n, lanes);
-  return n;
-#endif
 }
 
 // Whole words: an increment without a result, whose lanes on one word the hardware counts first.
@@ -194,7 +185,7 @@ __device__ __forceinline__ void count_all(const Counting& c, unsigned member, un
   if (chunk < chunks) {
     const int4* from = vectors + size_t{chunk} * (kChunk / 4) + lane;
 #pragma unroll
-    for (int j = 0; j < kLoads; ++j) loaded[j] = load_once(from + 32 * j);
+    for (int j = 0; j < kLoads; ++j) loaded[j] = load_past_l1(from + 32 * j);
   }
   auto* counters = dynamic_shared<unsigned char>() + kCountersAt<bits>;
   auto* quads = reinterpret_cast<uint4*>(counters);
@@ -242,7 +233,7 @@ __device__ __forceinline__ void count_all(const Counting& c, unsigned member, un
 #pragma unroll
       for (int j = 0; j < kLoads; ++j) {
         const int4 v = loaded[j];
-        if (more) loaded[j] = load_once(from + 32 * j);
+        if (more) loaded[j] = load_past_l1(from + 32 * j);
         if (j > 0 && lanes_with(v.x, hot.key) < hot.kStays) {  // a run of equal keys is over
           const int next = __shfl_sync(~0u, v.x, 31);
           const bool mine =
@@ -255,7 +246,7 @@ __device__ __forceinline__ void count_all(const Counting& c, unsigned member, un
 #pragma unroll
       for (int j = 0; j < kLoads; ++j) {
         const int4 v = loaded[j];
-        if (more) loaded[j] = load_once(from + 32 * j);
+        if (more) loaded[j] = load_past_l1(from + 32 * j);
         count_vector<bits, spread, hot_keys, ranged, false>(c, first, hot, counters, v);
       }
     }

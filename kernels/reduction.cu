@@ -16,8 +16,8 @@
 // and of the way from the blocks' sums to the result. The last of these is what is left to shorten.
 
 #include "catalogue.hpp"
+#include "peers.hpp"
 #include "reduction_bulk.cuh"
-#include "reduction_peer.cuh"
 #include "reduction_problem.cuh"
 #include "reduction_single_pass.cuh"
 #include "reduction_textbook.cuh"
@@ -140,21 +140,6 @@ Implementation bulk_copies() {
       flag_arguments<Op, kThreads * kVectors>);
 }
 
-// Whether there are clusters and bulk copies; where no GPU is, nothing will be launched.
-bool is_hopper_or_later() {
-#ifdef __CUDACC__
-  int device = 0, major = 9;
-  if (cudaGetDevice(&device) == cudaSuccess)
-    check(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device),
-          "cudaDeviceGetAttribute");
-  else
-    cudaGetLastError();
-  return major >= 9;
-#else
-  return false;
-#endif
-}
-
 // As measured on an H200 from 2^12 to 2^30 elements, the L2 cold. One block while its loads are all
 // under way at once; then a cluster, which meets without going through the L2; then as many blocks
 // as give each thread one or two rounds of loads. From there on what is in flight counts.
@@ -162,12 +147,12 @@ template <class Op>
 Implementation fastest_at(const Case& c) {
   const int64_t elements = c["elements"];
   if (elements <= 1 << 14) return one_block_at<Op>(c);
-  if (elements <= 1 << 16 && is_hopper_or_later()) return clusters<Op>();
+  if (elements <= 1 << 16 && current_gpu().compute_capability >= 90) return clusters<Op>();
   if (elements <= 1 << 18) return flagged_with<Op, 256, 4>({.each = 1, .per_sm = 1});
   if (elements <= 1 << 21 && Reduction<Op>::kExact)
     return flagged_with<Op, 512, 4>({.each = 4, .per_sm = 2});
   if (elements <= 3 << 23) return flagged_with<Op, 256, 8>({.each = 8, .per_sm = 8, .whole = true});
-  if (elements >= 1 << 26 && is_hopper_or_later()) return bulk_copies<Op>();
+  if (elements >= 1 << 26 && has_bulk_copies()) return bulk_copies<Op>();
   if constexpr (Reduction<Op>::kExact)  // squares of 64 bits take twice the registers
     return flagged_with<Op, 512, 4>({.each = 4, .per_sm = 2});
   else
@@ -185,6 +170,15 @@ bool at_some(const Case& c) {
   return c["operation"] != 2 && (n == 1 << 16 || n == 1 << 20 || n == 1 << 24 || n == 1 << 28);
 }
 bool of_integers_or_sums(const Case& c) { return c["operation"] != 2; }
+
+template <class Op>
+void cub(Reduction<Op>& problem, cudaStream_t stream) {
+  const auto [in, count, result] = problem.arguments();
+  if constexpr (std::is_same_v<Op, Sum>)
+    peers::cub_sum(problem, in, count, result, stream);
+  else
+    peers::cub_sum_of_squares(problem, in, count, result, stream);
+}
 
 template <class Op>
 std::vector<Rung> rungs() {
@@ -311,7 +305,7 @@ std::vector<Rung> rungs() {
        .choose = fastest_at<Op>},
       {.name = "cub",
        .idea = "cub::DeviceReduce: Sum, or TransformReduce for the squares.",
-       .implementation = library<P>([](P& problem, cudaStream_t s) { cub(problem, s); }),
+       .implementation = library<P>(cub<Op>),
        .role = Role::peer},
   };
 }

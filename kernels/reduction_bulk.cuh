@@ -10,24 +10,6 @@
 namespace ladders {
 namespace {
 
-// Starts the copy of `bytes`, a multiple of 16, which arrive at the barrier. First to leave the L2.
-__device__ __forceinline__ void copy_once([[maybe_unused]] void* to,
-                                          [[maybe_unused]] const void* from,
-                                          [[maybe_unused]] unsigned bytes,
-                                          [[maybe_unused]] MBarrier& barrier) {
-#if __CUDA_ARCH__ >= 900
-  asm volatile(
-      "{\n"
-      ".reg .b64 policy;\n"
-      "createpolicy.fractional.L2::evict_first.b64 policy, 1.0;\n"
-      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint"
-      " [%0], [%1], %2, [%3], policy;\n"
-      "}" ::"r"(static_cast<uint32_t>(__cvta_generic_to_shared(to))),
-      "l"(from), "r"(bytes), "r"(static_cast<uint32_t>(__cvta_generic_to_shared(&barrier)))
-      : "memory");
-#endif
-}
-
 // A ring of `stages` of `flight` vectors a thread. A block's share comes in pieces, its tiles and
 // its chunk. Once all threads have a stage in their registers it is asked for again, by warps in
 // turn and a piece later, when nobody has to wait for that any more.

@@ -15,6 +15,7 @@
 #endif
 
 #include "reduction_textbook.cuh"
+#include "vector.cuh"
 
 namespace ladders {
 namespace {
@@ -101,44 +102,18 @@ __device__ __forceinline__ typename Op::Wide odd_element(const typename Op::Valu
   return blockIdx.x == 0 && i < count ? Op::map(in[i]) : 0;
 }
 
-// For data that is read once: not to be kept in the L1, first to leave the L2. (The policy alone is
-// worth 2 % of 2^28 elements on an H200: nothing waits for room.)
-template <class Vector>
-__device__ __forceinline__ Vector load_once(const Vector* p) {
-#if __CUDA_ARCH__ >= 800
-  Vector v;
-  unsigned x, y, z, w;
-  asm volatile(
-      "{\n"
-      ".reg .b64 policy;\n"
-      "createpolicy.fractional.L2::evict_first.b64 policy, 1.0;\n"
-      "ld.global.nc.L1::no_allocate.L2::cache_hint.v4.b32 {%0, %1, %2, %3}, [%4], policy;\n"
-      "}"
-      : "=r"(x), "=r"(y), "=r"(z), "=r"(w)
-      : "l"(p));
-  if constexpr (std::is_same_v<Vector, float4>) {
-    v = {__uint_as_float(x), __uint_as_float(y), __uint_as_float(z), __uint_as_float(w)};
-  } else {
-    v = {int(x), int(y), int(z), int(w)};
-  }
-  return v;
-#else
-  return __ldcs(p);
-#endif
-}
-
 // Four elements, and `kFlight` times as many: trees.
 template <class Op>
-__device__ __forceinline__ auto sum_of(const typename Op::Vector& v) {
+__device__ __forceinline__ auto sum_of_four(const typename Op::Vector& v) {
   using Term = typename Op::Term;
   return (Op::map(Term(v.x)) + Op::map(Term(v.y))) + (Op::map(Term(v.z)) + Op::map(Term(v.w)));
 }
 template <class Op, int kFlight>
 __device__ __forceinline__ typename Op::Wide sum_of_flight(
     const typename Op::Vector (&v)[kFlight]) {
-  decltype(sum_of<Op>(v[0])) sums[kFlight];
+  decltype(sum_of_four<Op>(v[0])) sums[kFlight];
 #pragma unroll
-  for (int j = 0; j < kFlight; ++j) sums[j] = sum_of<Op>(v[j]);
+  for (int j = 0; j < kFlight; ++j) sums[j] = sum_of_four<Op>(v[j]);
 #pragma unroll
   for (int half = kFlight / 2; half > 0; half /= 2)
 #pragma unroll
@@ -211,17 +186,10 @@ __global__ void __launch_bounds__(kThreads) one_block(const typename Op::Value* 
 #ifndef __CUDACC__
 // Emulated: how often a word is looked at before it is there is chance, and not to be counted. (A
 // word that never comes is waited for where it is, so that it is reported.)
-#ifdef __clang__
-#define LADDERS_NOT_COUNTED \
-  __attribute__((noinline, no_sanitize("thread"), no_sanitize("coverage")))
-#else
-#define LADDERS_NOT_COUNTED __attribute__((noinline, no_sanitize("thread"), no_sanitize_coverage))
-#endif
 LADDERS_NOT_COUNTED inline void wait_a_while(const unsigned long long* flag) {
   for (int polls = 0; polls < 1'000'000 && !__atomic_load_n(flag, __ATOMIC_ACQUIRE); ++polls)
     sched_yield();
 }
-#undef LADDERS_NOT_COUNTED
 #endif
 
 template <class Wide>

@@ -11,6 +11,7 @@
 #include "device.cuh"
 #include "inputs.cuh"
 #include "launch.hpp"
+#include "vector.cuh"
 #include "verify.cuh"
 
 namespace ladders {
@@ -64,37 +65,6 @@ Implementation pick(int64_t value, Make make) {
   Implementation picked;
   ((value == Values && (picked = make(std::integral_constant<int, Values>{}), true)) || ...);
   return picked;
-}
-
-template <int kBytes>
-struct VectorOf;
-template <>
-struct VectorOf<4> {
-  using Type = unsigned;
-};
-template <>
-struct VectorOf<8> {
-  using Type = uint2;
-};
-template <>
-struct VectorOf<16> {
-  using Type = uint4;
-};
-template <int kBytes>
-using Vector = typename VectorOf<kBytes>::Type;
-
-__device__ unsigned sum_of(unsigned v) { return v; }
-__device__ unsigned sum_of(uint2 v) { return v.x + v.y; }
-__device__ unsigned sum_of(uint4 v) { return v.x + v.y + v.z + v.w; }
-
-template <class T>
-__device__ T numbered(unsigned first) {
-  if constexpr (sizeof(T) == 4)
-    return first;
-  else if constexpr (sizeof(T) == 8)
-    return {first, first + 1};
-  else
-    return {first, first + 1, first + 2, first + 3};
 }
 
 __device__ unsigned warp_sum(unsigned mine) {

@@ -231,13 +231,6 @@ __global__ void shared_memory(unsigned* out, int iterations) {
   out[blockIdx.x * kBlock + threadIdx.x] = sum;
 }
 
-// Of the words of numbered<Vector<kBytes>>(first).
-template <int kBytes>
-unsigned numbered_sum(unsigned first) {
-  constexpr unsigned n = kBytes / 4;
-  return n * first + n * (n - 1) / 2;
-}
-
 template <int kBytes>
 Verdict check_shared(const Roof& roof) {
   const std::vector<unsigned> sums = to_host(roof.out.data(), roof.threads);

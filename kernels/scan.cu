@@ -143,28 +143,13 @@ Implementation in_rounds() {
       });
 }
 
-// Whether there are bulk copies; where no GPU is, nothing will be launched.
-bool is_hopper_or_later() {
-#ifdef __CUDACC__
-  int device = 0, major = 9;
-  if (cudaGetDevice(&device) == cudaSuccess)
-    check(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device),
-          "cudaDeviceGetAttribute");
-  else
-    cudaGetLastError();
-  return major >= 9;
-#else
-  return false;
-#endif
-}
-
 // As measured on an H200 from 2^16 to 2^28 elements. Small tiles while more SMs come to work by
 // them; a ring where blocks go round often enough to keep it full.
 template <class Type>
 Implementation fastest(const Case& c) {
   const int64_t elements = c["elements"];
   if (elements <= 1 << 18) return in_one_pass<Type, 256, 2, LookBack>();
-  if (elements < 1 << 24 || !is_hopper_or_later()) return in_one_pass<Type, 512, 6, LookBack>();
+  if (elements < 1 << 24 || !has_bulk_copies()) return in_one_pass<Type, 512, 6, LookBack>();
   return in_rounds<Type>();
 }
 
@@ -181,7 +166,7 @@ std::vector<Rung> rungs() {
        .idea = "A tree of sums in shared memory, up and down again (Blelloch), for tiles, for "
                "their sums, then added: n additions.",
        .implementation = scanned_then_added<Type, kTile / 2>(blelloch<T, false>),
-       .moves = "l2_bytes"},
+       .moves = "global_load_sectors"},
       {.name = "padded",
        .idea = "A spare word after each 32: strides that are powers of two no longer meet in one "
                "bank.",
@@ -196,7 +181,7 @@ std::vector<Rung> rungs() {
        .idea = "The first launch only adds, the last scans from the sums on: elements are written "
                "once, read twice.",
        .implementation = summed_first<Type, kTile, kTile>({sum_tiles<T>, scan_from_sums<T>}),
-       .moves = "l2_write_bytes"},
+       .moves = "global_store_sectors"},
       {.name = "vectorized",
        .idea = "Four 16-byte vectors a thread, scanned row by row where they were loaded: bytes in "
                "flight, no exchange through shared memory.",
@@ -207,7 +192,7 @@ std::vector<Rung> rungs() {
        .idea = "One launch: a tile waits in registers for the sum of all before it, which blocks "
                "hand on one to the next.",
        .implementation = in_one_pass<Type, 256, 4, Chain>(),
-       .moves = "l2_bytes"},
+       .moves = "global_load_sectors"},
       {.name = "lookback",
        .idea = "A tile's own sum is known at once: a warp adds up those of the 32 tiles before, "
                "back to one that knows all (Merrill and Garland).",

@@ -13,32 +13,6 @@
 namespace ladders {
 namespace {
 
-#if __CUDA_ARCH__ >= 900
-#define LADDERS_SHARED(p) "r"(static_cast<uint32_t>(__cvta_generic_to_shared(p)))
-#define LADDERS_PTX(...) asm volatile(__VA_ARGS__)
-#else
-#define LADDERS_PTX(...)
-#endif
-
-// Starts the copy of a multiple of 16 bytes, which are first to leave the L2, and arrive at the
-// barrier.
-__device__ __forceinline__ void copy_in([[maybe_unused]] void* to,
-                                        [[maybe_unused]] const void* from,
-                                        [[maybe_unused]] unsigned bytes,
-                                        [[maybe_unused]] MBarrier& barrier) {
-  LADDERS_PTX(
-      "{\n"
-      ".reg .b64 policy;\n"
-      "createpolicy.fractional.L2::evict_first.b64 policy, 1.0;\n"
-      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint"
-      " [%0], [%1], %2, [%3], policy;\n"
-      "}" ::LADDERS_SHARED(to),
-      "l"(from), "r"(bytes), LADDERS_SHARED(&barrier) : "memory");
-}
-
-#undef LADDERS_PTX
-#undef LADDERS_SHARED
-
 // ---- Rounds -------------------------------------------------------------------------------------
 
 struct Rounds {
@@ -88,7 +62,7 @@ __device__ __forceinline__ RoundSums<T> sums_of_round(const Word* words, unsigne
 }
 
 template <class T>
-__device__ __forceinline__ T sum_of_warp(T x) {
+__device__ __forceinline__ T first_lanes_sum(T x) {
 #pragma unroll
   for (int offset = 16; offset > 0; offset /= 2) x += __shfl_down_sync(0xFFFFFFFF, x, offset);
   return x;
@@ -130,7 +104,7 @@ __global__ void __launch_bounds__(kThreads + 32, 1)
     const Part tile = tile_of(round);
     arrive_expecting(full[stage], tile.vectors * sizeof(Vector));
     if (tile.vectors > 0)
-      copy_in(ring + stage * kStage, in + tile.first, tile.vectors * sizeof(Vector), full[stage]);
+      copy_once(ring + stage * kStage, in + tile.first, tile.vectors * sizeof(Vector), full[stage]);
   };
 
   const bool exchanges = warp == kWarps, copies = threadIdx.x == kThreads;
@@ -163,12 +137,12 @@ __global__ void __launch_bounds__(kThreads + 32, 1)
         const Vector v = i < vectors ? ring[stage * kStage + i] : Vector{};
         sum += v.x + v.y + (v.z + v.w);
       }
-      sum = sum_of_warp(sum);
+      sum = first_lanes_sum(sum);
       if (lane == 0) sums[stage][warp] = sum;
     }
     __syncthreads();
     if (exchanges && comes) {
-      const T sum = sum_of_warp(lane < kWarps ? sums[turn % kStages][lane] : T{});
+      const T sum = first_lanes_sum(lane < kWarps ? sums[turn % kStages][lane] : T{});
       if (copies)
         put(x.words + turn % kRoundsOfWords * gridDim.x + blockIdx.x,
             pack(sum, tagged(epoch + turn, of_tile)));

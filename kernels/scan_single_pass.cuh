@@ -34,19 +34,12 @@ __device__ __forceinline__ unsigned tag_of(Word word) { return static_cast<unsig
 #ifndef __CUDACC__
 // Emulated: how often a word is looked at before it has the tag that it has in the end is chance,
 // and not to be counted. (One that never comes is waited for where it is, so that it is reported.)
-#ifdef __clang__
-#define LADDERS_NOT_COUNTED \
-  __attribute__((noinline, no_sanitize("thread"), no_sanitize("coverage")))
-#else
-#define LADDERS_NOT_COUNTED __attribute__((noinline, no_sanitize("thread"), no_sanitize_coverage))
-#endif
 LADDERS_NOT_COUNTED inline void wait_a_while(const Word* word, unsigned tag) {
   for (int polls = 0; polls < 1'000'000; ++polls) {
     if (__atomic_load_n(word, __ATOMIC_ACQUIRE) >> 32 == tag) return;
     sched_yield();
   }
 }
-#undef LADDERS_NOT_COUNTED
 #endif
 
 __device__ __forceinline__ void put(Word* word, Word value) {

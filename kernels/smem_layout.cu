@@ -33,23 +33,24 @@ __host__ __device__ constexpr int requests(int repetitions) {
 }
 
 template <class Layout>
-__device__ __forceinline__ Vector<Layout::kWords> my_words() {
-  return numbered<Layout::kWords>(blockIdx.x * Layout::kThreads + threadIdx.x);
+__device__ __forceinline__ auto my_words() {
+  return numbered<Vector<Layout::kBytes>>(Layout::kWords *
+                                          (blockIdx.x * Layout::kThreads + threadIdx.x));
 }
 
 template <class Layout>
 __device__ __forceinline__ void exercise(unsigned* tile, unsigned* out, int repetitions) {
   constexpr int kWords = Layout::kWords;
   const unsigned i = threadIdx.x;
-  const Vector<kWords> mine = my_words<Layout>();
+  const auto mine = my_words<Layout>();
   unsigned* to = tile + kWords * Layout::vector(Layout::kWrite, i);
 #pragma unroll(Layout::kUnroll)
-  for (int r = 0; r < requests<Layout>(repetitions); ++r) store_again<kWords>(to, mine);
+  for (int r = 0; r < requests<Layout>(repetitions); ++r) store_again<Layout::kBytes>(to, mine);
   __syncthreads();
   const unsigned* from = tile + kWords * Layout::vector(Layout::kRead, i);
   unsigned sum = 0;
 #pragma unroll(Layout::kUnroll)
-  for (int r = 0; r < requests<Layout>(repetitions); ++r) sum += load_again<kWords>(from);
+  for (int r = 0; r < requests<Layout>(repetitions); ++r) sum += load_again<Layout::kBytes>(from);
   out[blockIdx.x * Layout::kThreads + i] = sum;
 }
 
@@ -72,14 +73,15 @@ __global__ void remote_tile(unsigned* out, int repetitions) {
   __shared__ __align__(128) unsigned tile[Layout::kTile];
   const auto cluster = cooperative_groups::this_cluster();
   const unsigned i = threadIdx.x;
-  store_again<kWords>(tile + kWords * Layout::vector(Layout::kWrite, i), my_words<Layout>());
+  store_again<Layout::kBytes>(tile + kWords * Layout::vector(Layout::kWrite, i),
+                              my_words<Layout>());
   cluster.sync();
   const unsigned* from = cluster.map_shared_rank(tile, cluster.block_rank() ^ 1) +
                          kWords * Layout::vector(Layout::kRead, i);
   unsigned sum = 0;
 #pragma unroll(Layout::kUnroll)
   for (int r = 0; r < requests<Layout>(repetitions); ++r)
-    sum += load_again_from_cluster<kWords>(from);
+    sum += load_again_from_cluster<Layout::kBytes>(from);
   cluster.sync();  // the memory of a block that has ended is nobody's to read
   out[blockIdx.x * Layout::kThreads + i] = sum;
 #endif
@@ -109,7 +111,8 @@ class Tiles : public Problem {
                 i = static_cast<int>(thread % kThreads);
       const unsigned from = (from_neighbour ? block ^ 1 : block) * kThreads +
                             writer[Layout::vector(Layout::kRead, i)];
-      if (sums[thread] != requests<Layout>(repetitions_) * numbered_sum<Layout::kWords>(from))
+      if (sums[thread] !=
+          requests<Layout>(repetitions_) * numbered_sum<Layout::kBytes>(Layout::kWords * from))
         return {.wrong = "thread " + std::to_string(i) + " of block " + std::to_string(block)};
     }
     return {};

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "device.cuh"
+#include "vector.cuh"
 
 namespace ladders {
 namespace {
@@ -25,8 +26,8 @@ constexpr int swizzled = -1;
 template <int height, int pad, Order write_order, Order read_order, int bytes = 4>
 struct Layout {
   static constexpr int kWarp = 32, kBanks = 32;
-  static constexpr int kWords = bytes / 4;      // of a vector
-  static constexpr int kColumns = 128 / bytes;  // vectors of a row
+  static constexpr int kBytes = bytes, kWords = bytes / 4;  // of a vector
+  static constexpr int kColumns = 128 / bytes;              // vectors of a row
   static constexpr int kStride = kColumns + (pad == swizzled ? 0 : pad);
   static constexpr int kThreads = height * kColumns;
   static constexpr int kTile = height * kStride * kWords;  // words
@@ -93,51 +94,14 @@ struct Layout {
   }
 };
 
-template <int words>
-struct VectorOf;
-template <>
-struct VectorOf<1> {
-  using Type = unsigned;
-};
-template <>
-struct VectorOf<2> {
-  using Type = uint2;
-};
-template <>
-struct VectorOf<4> {
-  using Type = uint4;
-};
-template <int words>
-using Vector = typename VectorOf<words>::Type;
-
-__device__ __forceinline__ unsigned sum_of(unsigned v) { return v; }
-__device__ __forceinline__ unsigned sum_of(uint2 v) { return v.x + v.y; }
-__device__ __forceinline__ unsigned sum_of(uint4 v) { return v.x + v.y + v.z + v.w; }
-
-// What thread i stores: the numbers of its words. Different ones, or else each store would have to
-// gather four copies in registers first.
-template <int words>
-__device__ __forceinline__ Vector<words> numbered(unsigned i) {
-  if constexpr (words == 1)
-    return i;
-  else if constexpr (words == 2)
-    return {2 * i, 2 * i + 1};
-  else
-    return {4 * i, 4 * i + 1, 4 * i + 2, 4 * i + 3};
-}
-template <int words>
-constexpr unsigned numbered_sum(unsigned i) {
-  return words * words * i + words * (words - 1) / 2;
-}
-
 // Each of these is an instruction, though the same was stored or loaded before: the assembler, too,
 // leaves volatile accesses alone. C++ has no volatile vectors.
 #ifdef __CUDA_ARCH__
 #define LADDERS_LOAD_AGAIN(space, p, constraint)                                  \
-  Vector<words> v;                                                                \
-  if constexpr (words == 1)                                                       \
+  Vector<bytes> v;                                                                \
+  if constexpr (bytes == 4)                                                       \
     asm volatile("ld.volatile" space ".u32 %0, [%1];" : "=r"(v) : constraint(p)); \
-  else if constexpr (words == 2)                                                  \
+  else if constexpr (bytes == 8)                                                  \
     asm volatile("ld.volatile" space ".v2.u32 {%0, %1}, [%2];"                    \
                  : "=r"(v.x), "=r"(v.y)                                           \
                  : constraint(p));                                                \
@@ -149,29 +113,29 @@ constexpr unsigned numbered_sum(unsigned i) {
 #else
 #define LADDERS_LOAD_AGAIN(space, p, constraint) \
   asm volatile("" ::: "memory");                 \
-  return sum_of(*reinterpret_cast<const Vector<words>*>(from));
+  return sum_of(*reinterpret_cast<const Vector<bytes>*>(from));
 #endif
 
-// The sum of so many words of the block's own shared memory.
-template <int words>
+// The sum of the words that start here, in the block's own shared memory.
+template <int bytes>
 __device__ __forceinline__ unsigned load_again(const unsigned* from) {
   LADDERS_LOAD_AGAIN(".shared", static_cast<unsigned>(__cvta_generic_to_shared(from)), "r")
 }
 
 // The same wherever in the cluster they are.
-template <int words>
+template <int bytes>
 __device__ __forceinline__ unsigned load_again_from_cluster(const unsigned* from) {
   LADDERS_LOAD_AGAIN("", from, "l")
 }
 #undef LADDERS_LOAD_AGAIN
 
-template <int words>
-__device__ __forceinline__ void store_again(unsigned* to, Vector<words> v) {
+template <int bytes>
+__device__ __forceinline__ void store_again(unsigned* to, Vector<bytes> v) {
 #ifdef __CUDA_ARCH__
   const auto p = static_cast<unsigned>(__cvta_generic_to_shared(to));
-  if constexpr (words == 1)
+  if constexpr (bytes == 4)
     asm volatile("st.volatile.shared.u32 [%0], %1;" ::"r"(p), "r"(v) : "memory");
-  else if constexpr (words == 2)
+  else if constexpr (bytes == 8)
     asm volatile("st.volatile.shared.v2.u32 [%0], {%1, %2};" ::"r"(p), "r"(v.x), "r"(v.y)
                  : "memory");
   else
@@ -179,7 +143,7 @@ __device__ __forceinline__ void store_again(unsigned* to, Vector<words> v) {
                  "r"(v.z), "r"(v.w)
                  : "memory");
 #else
-  *reinterpret_cast<Vector<words>*>(to) = v;
+  *reinterpret_cast<Vector<bytes>*>(to) = v;
   asm volatile("" ::: "memory");
 #endif
 }

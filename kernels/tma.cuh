@@ -124,6 +124,22 @@ __device__ __forceinline__ void wait([[maybe_unused]] MBarrier& barrier,
       "r"(parity) : "memory");
 }
 
+/// Starts the copy of `bytes`, a multiple of 16, which arrive at the barrier. They are first to
+/// leave the L2.
+__device__ __forceinline__ void copy_once([[maybe_unused]] void* to,
+                                          [[maybe_unused]] const void* from,
+                                          [[maybe_unused]] unsigned bytes,
+                                          [[maybe_unused]] MBarrier& barrier) {
+  LADDERS_PTX(
+      "{\n"
+      ".reg .b64 policy;\n"
+      "createpolicy.fractional.L2::evict_first.b64 policy, 1.0;\n"
+      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint"
+      " [%0], [%1], %2, [%3], policy;\n"
+      "}" ::LADDERS_SHARED(to),
+      "l"(from), "r"(bytes), LADDERS_SHARED(&barrier) : "memory");
+}
+
 /// Starts the copy of the box whose first element is in this row and column.
 __device__ __forceinline__ void copy_box([[maybe_unused]] void* to,
                                          [[maybe_unused]] const TensorMap& map,

@@ -32,6 +32,15 @@ TEST(Catalogue, NamesAreSnakeCaseAndUnique) {
   }
 }
 
+TEST(Catalogue, EveryRungIsMeasuredSomewhere) {
+  for (const Ladder& ladder : catalogue()) {
+    std::set<std::string> missing;
+    for (const Rung& rung : ladder.rungs) missing.insert(rung.name);
+    for (const Row& row : rows(ladder, Shapes::measured)) missing.erase(row.rung->name);
+    EXPECT_TRUE(missing.empty()) << ladder.name << '/' << *missing.begin();
+  }
+}
+
 TEST(Catalogue, IdeasAreOneSentenceAndDifferent) {
   std::set<std::string> ideas;
   for (const Ladder& ladder : catalogue())

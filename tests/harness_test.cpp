@@ -56,6 +56,10 @@ TEST(Rows, RunCaseByCaseAndSweepByValue) {
   names.clear();
   for (const Row& row : rows(ladder, Shapes::small)) names.push_back(row.name());
   EXPECT_EQ(names, (std::vector<std::string>{"l/a/n:3", "l/b/n:3/cluster:2", "l/b/n:3/cluster:4"}));
+  ladder.rungs[0].measured = [](const Case& c) { return c["n"] == 2; };
+  EXPECT_EQ(rows(ladder, Shapes::measured).front().name(), "l/b/n:1/cluster:2");
+  EXPECT_EQ(rows(ladder, Shapes::measured).size(), 5u);
+  EXPECT_EQ(rows(ladder, Shapes::small).size(), 3u);  // no matter which are measured
   const std::vector<Row> tested = rows(ladder, Shapes::tested);
   ASSERT_EQ(tested.size(), 2u);
   EXPECT_EQ(tested[1].shape.name(), "n:7");

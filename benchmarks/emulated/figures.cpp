@@ -143,6 +143,8 @@ std::map<std::string, double> counters_of(const Report& report) {
   if (distributed.requests > 0) {
     counters["distributed_requests"] = double(distributed.requests);
     counters["distributed_sectors"] = double(distributed.transactions);
+    counters["distributed_sectors_per_request"] =
+        double(distributed.transactions) / double(distributed.requests);
     counters["distributed_accesses"] = double(distributed.lanes);
     counters["distributed_bytes"] = double(distributed.bytes);
   }

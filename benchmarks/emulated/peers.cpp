@@ -19,6 +19,7 @@ void cublas_sgemm(const float*, const float*, float*, int, int, int, float, floa
 void cub_sum_of_squares(Problem&, const int*, size_t, unsigned long long*, cudaStream_t) {
   unavailable();
 }
+void cub_sum_of_squares(Problem&, const float*, size_t, float*, cudaStream_t) { unavailable(); }
 void cub_sum(Problem&, const float*, size_t, float*, cudaStream_t) { unavailable(); }
 void cub_inclusive_sum(Problem&, const unsigned*, size_t, unsigned*, cudaStream_t) {
   unavailable();

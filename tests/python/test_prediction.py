@@ -169,12 +169,20 @@ def test_what_was_not_profiled_is_named(files, capsys):
     counters.write_text(json.dumps(document))
     assert main(["predict", str(study), str(counters)]) == 0
     assert f"No hardware counters: transpose/naive/{emulated.SHAPE}" in capsys.readouterr().out
-    document["benchmarks"][0]["run_name"] = "else/where"
-    document["benchmarks"] = document["benchmarks"][:1]
-    document["context"].pop("ladders")
+
+
+def test_several_cases_of_a_rung_that_were_not_profiled_are_counted(files, capsys):
+    study, counters = files
+    document = json.loads(study.read_text())
+    naive = json.dumps(document["benchmarks"][0])
+    for other in ("n:64", "n:96"):
+        document["benchmarks"].append(json.loads(naive.replace(emulated.SHAPE, other)))
+    study.write_text(json.dumps(document))
+    document = json.loads(counters.read_text())
+    document["benchmarks"] = document["benchmarks"][1:]
     counters.write_text(json.dumps(document))
-    assert main(["predict", str(study), str(counters)]) == 2
-    assert "no row in common" in capsys.readouterr().err
+    assert main(["predict", str(study), str(counters)]) == 0
+    assert "No hardware counters: transpose/naive (3 cases)" in capsys.readouterr().out
 
 
 def test_predict_updates_a_document(files, tmp_path, capsys):
