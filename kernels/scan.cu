@@ -123,23 +123,23 @@ Implementation in_one_pass() {
 // All of them are resident: each waits for all others. With less than the least tile for each there
 // are fewer.
 template <class Type>
-Implementation in_rounds() {
-  constexpr int threads = 512, vectors = 4, stages = 6;
+Implementation in_a_ring() {
+  constexpr int threads = 384, vectors = 3, stages = 10;
   constexpr size_t kStageBytes = size_t{threads} * vectors * sizeof(typename Type::Vector);
   return kernel<Scan<Type>>(
       bulk_ring<Type, threads, vectors, stages>,
       [](const Case& c, const Device& device, const void* kernel) {
-        LaunchPlan plan = fill_device({.block = threads + 32, .shared_bytes = stages * kStageBytes},
-                                      kernel, device);
+        LaunchPlan plan = fill_device(
+            {.block = threads + 32 * (stages + 2), .shared_bytes = stages * kStageBytes}, kernel,
+            device);
         const size_t tiles = ceil_div<size_t>(c["elements"], kLeastTile);
-        const size_t most = std::min<size_t>(plan.grid.x, kLeastWords / kRoundsOfWords);
-        plan.grid.x = static_cast<unsigned>(std::min(tiles, most));
+        plan.grid.x = static_cast<unsigned>(std::min<size_t>(tiles, plan.grid.x));
         return plan;
       },
       [](Scan<Type>& p, const LaunchPlan& plan) {
         const auto [in, count, out] = p.arguments();
-        const Rounds rounds = rounds_of(count, size_t{4} * threads * vectors, plan.grid.x);
-        return std::tuple(in, count, out, rounds, p.exchange());
+        const size_t tile = size_t{4} * threads * vectors;
+        return std::tuple(in, count, out, deal(count, tile, plan.grid.x, stages), p.exchange());
       });
 }
 
@@ -150,7 +150,7 @@ Implementation fastest(const Case& c) {
   const int64_t elements = c["elements"];
   if (elements <= 1 << 18) return in_one_pass<Type, 256, 2, LookBack>();
   if (elements < 1 << 24 || !has_bulk_copies()) return in_one_pass<Type, 512, 6, LookBack>();
-  return in_rounds<Type>();
+  return in_a_ring<Type>();
 }
 
 template <class Type>
@@ -202,9 +202,9 @@ std::vector<Rung> rungs() {
                "are under way, floats in a fixed order.",
        .implementation = in_one_pass<Type, 512, 6, Groups>()},
       {.name = "bulk_ring",
-       .idea = "Resident blocks go round together: tiles come by bulk copies, sums are known two "
-               "rounds ahead, and loads never pause.",
-       .implementation = in_rounds<Type>(),
+       .idea = "Resident blocks draw tiles in turn, bulk copies bring them and take them back, one "
+               "warp adds up all sums: nothing pauses.",
+       .implementation = in_a_ring<Type>(),
        .compute_capability = 90,
        .hardware_only = "bulk copies"},
       {.name = "fastest",

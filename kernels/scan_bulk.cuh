@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// Loads that never pause: as many blocks as are resident take tiles in turn, fetched by bulk copies
-// into a ring of stages, while the block adds up one that has come and writes one whose
-// predecessors are known. All of them go round together, so that nobody looks further back than
-// over one round.
+// Loads and stores that never pause: as many blocks as are resident draw tiles by tickets, in the
+// order of memory, and bulk copies bring them to a ring in shared memory and back. (An H200 copies
+// 4130 GB/s so, but 3880 if each block has every so manieth tile: not all SMs are equally fast.)
 #pragma once
 
 #include "device.cuh"
@@ -13,79 +12,78 @@
 namespace ladders {
 namespace {
 
-// ---- Rounds -------------------------------------------------------------------------------------
+// ---- Tickets ------------------------------------------------------------------------------------
 
-struct Rounds {
-  unsigned count;
-  unsigned tile;  // elements of each tile but the last ones: blocks end together
+// A block's first tiles, one for each stage, are its by its number; for later ones it takes a
+// ticket when it has room. (To take it earlier would put tiles out of order, and all wait for the
+// oldest.)
+struct Deal {
+  unsigned tiles;
+  unsigned tile;         // elements of each but the last: blocks end together
+  unsigned last_ticket;  // after which the counter is at zero again, for the next launch
 };
-inline Rounds rounds_of(size_t elements, size_t largest_tile, unsigned blocks) {
+inline Deal deal(size_t elements, size_t largest_tile, unsigned blocks, unsigned stages) {
   if (blocks == 0) return {};
   const size_t rounds = ceil_div(elements, largest_tile * blocks);
   constexpr size_t kLine = 32;  // copies are of whole lines
   const size_t tile = ceil_div(ceil_div(elements, rounds * blocks), kLine) * kLine;
-  return {static_cast<unsigned>(rounds), static_cast<unsigned>(tile)};
-}
-
-// Sums are made known this many rounds before they are needed: a look finds them there. Who writes
-// the word of round r knows that all have written those of round r - kAhead, and so have read those
-// of r - 2 kAhead, whose place it takes.
-constexpr unsigned kAhead = 2, kRoundsOfWords = 2 * kAhead;
-
-// A warp looks at all words of a round at once: those before the block's own, and all.
-template <class T>
-struct RoundSums {
-  T before, all;
-};
-template <class T>
-__device__ __forceinline__ RoundSums<T> sums_of_round(const Word* words, unsigned tag) {
-  constexpr int kLooks = 10;
-  RoundSums<T> sums{};
-  for (unsigned first = threadIdx.x % 32; first < gridDim.x; first += 32 * kLooks) {
-    Word word[kLooks];
-#pragma unroll
-    for (int j = 0; j < kLooks; ++j)
-      word[j] = first + 32 * j < gridDim.x ? get(words + first + 32 * j, tag) : pack(T{}, tag);
-#pragma unroll
-    for (int j = 0; j < kLooks; ++j) {
-      while (tag_of(word[j]) != tag) word[j] = get(words + first + 32 * j, tag);
-      sums.all += sum_in<T>(word[j]);
-      if (first + 32 * j < blockIdx.x) sums.before += sum_in<T>(word[j]);
-    }
-  }
-#pragma unroll
-  for (int mask = 16; mask > 0; mask /= 2) {
-    sums.before += __shfl_xor_sync(0xFFFFFFFF, sums.before, mask);
-    sums.all += __shfl_xor_sync(0xFFFFFFFF, sums.all, mask);
-  }
-  return sums;
-}
-
-template <class T>
-__device__ __forceinline__ T first_lanes_sum(T x) {
-#pragma unroll
-  for (int offset = 16; offset > 0; offset /= 2) x += __shfl_down_sync(0xFFFFFFFF, x, offset);
-  return x;
+  const auto tiles = static_cast<unsigned>(ceil_div(elements, tile));
+  // A ticket for each tile, and one for each block that finds that there are no more.
+  const unsigned drawn = tiles > stages * blocks ? tiles - stages * blocks : 0;
+  const unsigned blocks_drawing = std::min(blocks, tiles - std::min(tiles, (stages - 1) * blocks));
+  return {tiles, static_cast<unsigned>(tile), std::max(drawn + blocks_drawing, 1u) - 1};
 }
 
 // ---- The kernel ---------------------------------------------------------------------------------
-// One more warp than work on elements deals with the other blocks and with the copies. In each turn
-// the others add up the tile that has come, there is a barrier, and they write the tile of kAhead
-// rounds ago; the one warp finds out, meanwhile, what is before that, and after the barrier makes
-// the new sum known. A stage is asked for again a turn later, when all have passed a barrier since
-// they read it.
+// Four kinds of warps, which meet at the stages of the ring and nowhere else. One thread draws
+// tiles, fetches them and writes them back. Each stage has a teller, who sums a tile once it has
+// come, makes the sum known, waits for what is before and tells it. Others scan the tile where it
+// lies, from there on. And one warp of all blocks, the clerk, adds up what the tellers make known:
+// if all looked at all sums, the few lines of the L2 that these lie in would be the limit.
 
-template <class Type, int kThreads, int kVectors, int kStages>
-__global__ void __launch_bounds__(kThreads + 32, 1)
+// The clerk sees to 32 tiles at a time, and looks at several times as many at once. What is before
+// a tile is known as soon as all sums before it are (or else one that waits could wait for itself),
+// and is always added up in the same order.
+template <class T>
+__device__ __forceinline__ void keep_the_books(unsigned tiles, const Exchange& x, unsigned tag) {
+  constexpr int kLooks = 8;
+  const unsigned lane = threadIdx.x % 32;
+  T before{};
+  unsigned next = 0;  // to be told what is before it
+  for (unsigned first = 0; first < tiles;) {
+    Word words[kLooks];
+#pragma unroll
+    for (int j = 0; j < kLooks; ++j) {
+      const unsigned tile = first + 32 * j + lane;
+      words[j] = tile < tiles ? get(x.words + tile, tag) : pack(T{}, tag);
+    }
+#pragma unroll
+    for (int j = 0; j < kLooks; ++j) {
+      const unsigned missing = __ballot_sync(0xFFFFFFFF, tag_of(words[j]) != tag);
+      const unsigned tile = first + lane, end = missing ? first + __ffs(missing) : first + 32;
+      const T sums = scan_warp(sum_in<T>(words[j])), left = __shfl_up_sync(0xFFFFFFFF, sums, 1);
+      if (tile >= next && tile < min(end, tiles))
+        put(x.prefixes + tile, pack(lane == 0 ? before : before + left, tag));
+      next = max(next, end);
+      if (missing) break;
+      before += __shfl_sync(0xFFFFFFFF, sums, 31);
+      first += 32;
+    }
+  }
+}
+
+template <class Type, int kThreads, int kVectors, int stages>
+__global__ void __launch_bounds__(kThreads + 32 * (stages + 2), 1)
     bulk_ring(const typename Type::Value* __restrict__ in, size_t count,
-              typename Type::Value* __restrict__ out, Rounds rounds, Exchange x) {
+              typename Type::Value* __restrict__ out, Deal deal, Exchange x) {
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
   using T = typename Type::Value;
   using Vector = typename Type::Vector;
-  constexpr unsigned kWarps = kThreads / 32, kStage = kThreads * kVectors;
-  static_assert(kWarps < 32 && kStages > kAhead + 1);
-  __shared__ MBarrier full[kStages];
-  __shared__ T sums[kStages][kWarps], before[2];
+  constexpr unsigned kWarps = kThreads / 32, kStages = stages, kStage = kThreads * kVectors;
+  static_assert(kWarps + kStages + 2 <= 32);
+  __shared__ MBarrier full[kStages], told[kStages], scanned[kStages];
+  __shared__ unsigned drawn[kStages];    // which tile; no tile is the end
+  __shared__ T before[kStages][kWarps];  // before what each warp scans
   auto* ring = dynamic_shared<Vector>();
   const unsigned warp = threadIdx.x / 32, lane = threadIdx.x % 32;
 
@@ -93,98 +91,122 @@ __global__ void __launch_bounds__(kThreads + 32, 1)
     size_t first;
     unsigned vectors, odd;  // the elements after the last whole vector
   };
-  const auto tile_of = [&](unsigned round) -> Part {
-    const size_t first = (size_t{round} * gridDim.x + blockIdx.x) * rounds.tile;
-    const size_t left = first < count ? count - first : 0;
-    const unsigned elements = left < rounds.tile ? static_cast<unsigned>(left) : rounds.tile;
+  const auto part_of = [&](unsigned tile) -> Part {
+    const size_t first = size_t{tile} * deal.tile, left = first < count ? count - first : 0;
+    const unsigned elements = left < deal.tile ? static_cast<unsigned>(left) : deal.tile;
     return {first, elements / 4, elements % 4};
   };
-  const auto fetch = [&](unsigned round) {
-    const unsigned stage = round % kStages;
-    const Part tile = tile_of(round);
-    arrive_expecting(full[stage], tile.vectors * sizeof(Vector));
-    if (tile.vectors > 0)
-      copy_once(ring + stage * kStage, in + tile.first, tile.vectors * sizeof(Vector), full[stage]);
-  };
 
-  const bool exchanges = warp == kWarps, copies = threadIdx.x == kThreads;
-  unsigned epoch = 0;
-  T rounds_before{};  // their sum
-  if (copies) {
+  if (threadIdx.x == 0) {
     for (MBarrier& barrier : full) initialize(barrier, 1);
+    for (MBarrier& barrier : told) initialize(barrier, 32);
+    for (MBarrier& barrier : scanned) initialize(barrier, kThreads);
     publish_barriers();
-    for (unsigned round = 0; round < kStages && round < rounds.count; ++round) fetch(round);
   }
-  if (exchanges) epoch = *x.epoch;
+  const unsigned epoch = *x.epoch, tag = tagged(epoch, of_tile);
   __syncthreads();
 
-  for (unsigned turn = 0; turn < rounds.count + kAhead; ++turn) {
-    const unsigned due = turn - kAhead;  // the round that is written
-    const bool comes = turn < rounds.count, goes = turn >= kAhead && due < rounds.count;
-    if (exchanges && goes) {
-      const auto round = sums_of_round<T>(x.words + due % kRoundsOfWords * gridDim.x,
-                                          tagged(epoch + due, of_tile));
-      if (lane == 0) before[turn % 2] = rounds_before + round.before;
-      rounds_before += round.all;
+  if (warp == kWarps + kStages + 1) {
+    if (blockIdx.x != 0) return;
+    keep_the_books<T>(deal.tiles, x, tag);
+    if (lane == 0) *x.epoch = epoch + 1;  // all blocks have looked at it: their sums were there
+  } else if (warp == kWarps + kStages) {
+    if (lane != 0) return;
+    int ends = 0;  // one for each teller
+    const auto fetch = [&](unsigned k) {
+      unsigned tile = deal.tiles;
+      if (ends == 0)
+        tile = gridDim.x * min(k, kStages) +
+               (k < kStages ? blockIdx.x : atomicInc(x.ticket, deal.last_ticket));
+      if (tile >= deal.tiles) ++ends;
+      const unsigned stage = k % kStages;
+      const Part part = part_of(tile);
+      drawn[stage] = tile;
+      arrive_expecting(full[stage], part.vectors * sizeof(Vector));
+      if (part.vectors > 0)
+        copy_in(ring + stage * kStage, in + part.first, part.vectors * sizeof(Vector), full[stage]);
+    };
+    for (unsigned k = 0; k < kStages; ++k) fetch(k);
+    for (unsigned k = 0;; ++k) {
+      const unsigned stage = k % kStages, tile = drawn[stage];
+      if (tile >= deal.tiles) break;
+      wait(scanned[stage], k / kStages % 2);
+      const Part part = part_of(tile);
+      if (part.vectors > 0)
+        copy_out(out + part.first, ring + stage * kStage, part.vectors * sizeof(Vector));
+      wait_until_read();
+      if (ends < kStages) fetch(k + kStages);
     }
-    if (!exchanges && comes) {
-      const unsigned stage = turn % kStages, vectors = tile_of(turn).vectors;
-      wait(full[stage], turn / kStages % 2);
-      T sum{};
-#pragma unroll
-      for (int j = 0; j < kVectors; ++j) {
-        const unsigned i = (warp * kVectors + j) * 32 + lane;
-        const Vector v = i < vectors ? ring[stage * kStage + i] : Vector{};
-        sum += v.x + v.y + (v.z + v.w);
+    wait_until_written();
+  } else if (warp >= kWarps) {
+    const unsigned stage = warp - kWarps;
+    for (unsigned round = 0;; ++round) {
+      wait(full[stage], round % 2);
+      const unsigned tile = drawn[stage];
+      if (tile >= deal.tiles) {
+        arrive(told[stage]);
+        return;
       }
-      sum = first_lanes_sum(sum);
-      if (lane == 0) sums[stage][warp] = sum;
+      const unsigned vectors = part_of(tile).vectors;
+      T warps{};  // of the lane's warp
+#pragma unroll 4
+      for (unsigned w = 0; w < kWarps; ++w) {
+        T sum{};
+#pragma unroll
+        for (int j = 0; j < kVectors; ++j) {
+          const unsigned i = (w * kVectors + j) * 32 + lane;
+          const Vector v = i < vectors ? ring[stage * kStage + i] : Vector{};
+          sum += v.x + v.y + (v.z + v.w);
+        }
+#pragma unroll
+        for (int mask = 16; mask > 0; mask /= 2) sum += __shfl_xor_sync(0xFFFFFFFF, sum, mask);
+        if (lane == w) warps = sum;
+      }
+      warps = scan_warp(warps);
+      if (lane == 31) put(x.words + tile, pack(warps, tag));
+      const T own = __shfl_up_sync(0xFFFFFFFF, warps, 1);
+      const T left = wait_for<T>(x.prefixes + tile, tag);
+      if (lane < kWarps) before[stage][lane] = lane == 0 ? left : left + own;
+      arrive(told[stage]);
     }
-    __syncthreads();
-    if (exchanges && comes) {
-      const T sum = first_lanes_sum(lane < kWarps ? sums[turn % kStages][lane] : T{});
-      if (copies)
-        put(x.words + turn % kRoundsOfWords * gridDim.x + blockIdx.x,
-            pack(sum, tagged(epoch + turn, of_tile)));
-    }
-    if (copies && turn > kAhead) {
-      const unsigned done = due - 1;  // the round whose stage nobody needs any more
-      if (done + kStages < rounds.count) fetch(done + kStages);
-    }
-    if (!exchanges && goes) {
-      const unsigned stage = due % kStages;
-      const Part part = tile_of(due);
-      const T warps = scan_warp(lane < kWarps ? sums[stage][lane] : T{});
-      const T left = __shfl_sync(0xFFFFFFFF, warps, warp == 0 ? 0 : warp - 1);
+  } else {
+    const unsigned mine = warp * kVectors * 32 + lane;
+    for (unsigned k = 0;; ++k) {
+      const unsigned stage = k % kStages;
+      wait(told[stage], k / kStages % 2);
+      const unsigned tile_index = drawn[stage];
+      if (tile_index >= deal.tiles) return;
+      wait(full[stage], k / kStages % 2);  // long since; now this thread sees the copy
+      const Part part = part_of(tile_index);
       Tile<Type, kThreads, kVectors> tile;
-      const unsigned mine = warp * kVectors * 32 + lane;
-      const T* odd = in + part.first + 4 * size_t{part.vectors};
 #pragma unroll
       for (int j = 0; j < kVectors; ++j) {
         const unsigned i = mine + 32 * j;
         tile.v[j] = i < part.vectors ? ring[stage * kStage + i] : Vector{};
-        if (i == part.vectors && part.odd > 0)
+        if (i == part.vectors && part.odd > 0) {
+          const T* odd = in + part.first + 4 * size_t{i};
           tile.v[j] = {odd[0], load(odd, 1, part.odd), load(odd, 2, part.odd), T{}};
+        }
       }
       T before_vector[kVectors];
-      tile.scan_rows(before_vector, warp == 0 ? before[turn % 2] : before[turn % 2] + left);
+      tile.scan_rows(before_vector, before[stage][warp]);
 #pragma unroll
       for (int j = 0; j < kVectors; ++j) {
         tile.add(tile.v[j], before_vector[j]);
         const unsigned i = mine + 32 * j;
-        const size_t at = part.first + 4 * size_t{i};
         if (i < part.vectors) {
-          __stcs(reinterpret_cast<Vector*>(out + at), tile.v[j]);
+          ring[stage * kStage + i] = tile.v[j];
         } else if (i == part.vectors) {
-          if (part.odd > 0) out[at] = tile.v[j].x;
-          if (part.odd > 1) out[at + 1] = tile.v[j].y;
-          if (part.odd > 2) out[at + 2] = tile.v[j].z;
+          T* odd = out + part.first + 4 * size_t{i};
+          if (part.odd > 0) odd[0] = tile.v[j].x;
+          if (part.odd > 1) odd[1] = tile.v[j].y;
+          if (part.odd > 2) odd[2] = tile.v[j].z;
         }
       }
+      show_to_copies();
+      arrive(scanned[stage]);
     }
   }
-  // All blocks have looked at it, or this one would not know the sums of the last round.
-  if (copies && blockIdx.x + 1 == gridDim.x) *x.epoch = epoch + rounds.count;
 #endif
 }
 

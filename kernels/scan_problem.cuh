@@ -23,7 +23,7 @@ struct Ints {
   static constexpr int kLabel = 0;  // on the axis `type`
   using Value = unsigned;
   using Vector = uint4;
-  using Wide = unsigned;
+  using Wide = unsigned long long;
   __device__ static unsigned random(size_t i) { return random_bits(i); }
   __device__ static unsigned exact(size_t i) { return static_cast<unsigned>(i % 10); }
 };
@@ -71,11 +71,11 @@ struct SumOfChunk {
 using Word = unsigned long long;
 struct Exchange {
   Word* words;      // one a tile
-  Word* prefixes;   // one a group of tiles
-  unsigned* epoch;  // launches so far, or rounds of them: the last tile counts
+  Word* prefixes;   // one a group of tiles, or a tile
+  unsigned* epoch;  // launches so far: the last tile counts
+  unsigned* ticket;
 };
 constexpr size_t kLeastTile = 1024;
-constexpr size_t kLeastWords = 1 << 13;  // for blocks that go round, however few the elements
 
 template <class Type>
 class Scan : public Problem {
@@ -88,17 +88,19 @@ class Scan : public Problem {
       : in_(c["elements"]),
         out_(in_.size()),
         sums_(2 * tiles() + 1),
-        words_(std::max(2 * tiles(), kLeastWords)),
-        epoch_(1) {
+        words_(2 * tiles()),
+        counters_(2) {
     check(cudaMemset(words_.data(), 0, words_.bytes()), "words");
-    check(cudaMemset(epoch_.data(), 0, epoch_.bytes()), "epoch");
+    check(cudaMemset(counters_.data(), 0, counters_.bytes()), "counters");
     generate(in_.data(), in_.size(), ScanInput<Type>{false});
   }
   Memory output() const override { return {out_.data(), out_.bytes()}; }
   auto arguments() const { return std::tuple(in_.data(), in_.size(), out_.data()); }
   /// The sums of tiles, and above them those of tiles of sums.
   Value* sums() const { return sums_.data(); }
-  Exchange exchange() const { return {words_.data(), words_.data() + tiles(), epoch_.data()}; }
+  Exchange exchange() const {
+    return {words_.data(), words_.data() + tiles(), counters_.data(), counters_.data() + 1};
+  }
   /// Room for as many elements again.
   Value* scratch() {
     if (scratch_.size() != in_.size()) scratch_ = DeviceBuffer<Value>(in_.size());
@@ -153,7 +155,7 @@ class Scan : public Problem {
 
   DeviceBuffer<Value> in_, out_, sums_, scratch_;
   DeviceBuffer<Word> words_;
-  DeviceBuffer<unsigned> epoch_;
+  DeviceBuffer<unsigned> counters_;
   bool exact_ = false;  // whether the input is the exact one
 };
 

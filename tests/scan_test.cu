@@ -32,7 +32,7 @@ void expect_the_host_agrees() {
   problem.prepare(1);
   const auto out = scanned(problem, in_one_pass<Type, 512, 4, Groups>(), c);
   EXPECT_EQ(problem.compare().wrong, "");
-  typename Type::Wide sum{};
+  std::conditional_t<Scan<Type>::kExact, typename Type::Value, double> sum{};
   double magnitude = 0;
   for (size_t i = 0; i < kCount; ++i) {
     typename Type::Value x{};
@@ -106,7 +106,7 @@ TEST(Gpu, SinglePassesFollowEachOther) {
   std::vector<Implementation> passes = {
       in_one_pass<Ints, 64, 4, Groups>(), in_one_pass<Ints, 256, 4, Chain>(),
       in_one_pass<Ints, 64, 4, LookBack>(), in_one_pass<Ints, 512, 4, Groups>()};
-  if (has_bulk_copies()) passes.insert(passes.begin() + 1, in_rounds<Ints>());
+  if (has_bulk_copies()) passes.insert(passes.begin() + 1, in_a_ring<Ints>());
   for (int round = 0; round < 3; ++round)
     for (const Implementation& how : passes) {
       scanned(problem, how, c);
@@ -114,13 +114,13 @@ TEST(Gpu, SinglePassesFollowEachOther) {
     }
 }
 
-// A few blocks that go round many times: the ring and the words of earlier rounds are used again.
+// A few blocks that draw many tiles: the stages of the ring are used again and again.
 template <class Type>
-void expect_right_over_many_rounds() {
+void expect_right_of_few_blocks() {
   for (const int64_t count : {1, 3, 4, 1027, 24575, 24577, 73728, 299999, 1000002}) {
     const Case c = elements(count, Type::kLabel);
     Scan<Type> problem(c);
-    const Implementation ring = in_rounds<Type>();
+    const Implementation ring = in_a_ring<Type>();
     for (const unsigned blocks : {1, 2, 3, 33}) {
       SCOPED_TRACE(std::to_string(count) + " in " + std::to_string(blocks));
       Implementation how = ring;
@@ -140,11 +140,11 @@ void expect_right_over_many_rounds() {
   }
 }
 
-TEST(Gpu, RingsGoOnFromRoundToRound) {
+TEST(Gpu, RingsGoOnFromTileToTile) {
   NEED_GPU();
   if (!has_bulk_copies()) GTEST_SKIP() << "no bulk copies";
-  expect_right_over_many_rounds<Ints>();
-  expect_right_over_many_rounds<Floats>();
+  expect_right_of_few_blocks<Ints>();
+  expect_right_of_few_blocks<Floats>();
 }
 
 // All but the library's, `lookback`, whose order of adding depends on who comes first, and
