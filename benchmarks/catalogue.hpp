@@ -15,6 +15,7 @@
   X(scan)           \
   X(histogram)      \
   X(byte_histogram) \
+  X(lookup)         \
   X(smem_layout)
 
 namespace ladders {

@@ -45,4 +45,8 @@ void cub_histogram(Problem& problem, const int* keys, size_t count, unsigned* bi
 void cub_histogram(Problem& problem, const unsigned char* keys, size_t count, unsigned* bins,
                    cudaStream_t stream);
 
+/// out[i] = table[index[i]].
+void thrust_gather(const int* index, size_t count, const unsigned* table, unsigned* out,
+                   cudaStream_t stream);
+
 }  // namespace ladders::peers

@@ -3,6 +3,10 @@
 #include <cub/device/device_reduce.cuh>
 #include <cub/device/device_scan.cuh>
 
+#include <thrust/gather.h>
+#include <thrust/system/cuda/execution_policy.h>
+#include <thrust/system_error.h>
+
 #include "cuda_check.hpp"
 #include "peers.hpp"
 
@@ -90,6 +94,15 @@ void cub_histogram(Problem& problem, const unsigned char* keys, size_t count, un
     return cub::DeviceHistogram::HistogramEven(memory, bytes, keys, bins, 257, 0, 256, count,
                                                stream);
   });
+}
+
+void thrust_gather(const int* index, size_t count, const unsigned* table, unsigned* out,
+                   cudaStream_t stream) {
+  try {
+    thrust::gather(thrust::cuda::par_nosync.on(stream), index, index + count, table, out);
+  } catch (const thrust::system_error& error) {
+    throw CudaError(error.what());
+  }
 }
 
 }  // namespace ladders::peers

@@ -1,64 +1,21 @@
 // SPDX-License-Identifier: MIT
 //
-// The keys of the histogram, how they are distributed, and the reference.
+// The keys of the histogram, and the reference.
 #pragma once
 
-#include <cmath>
 #include <memory>
 #include <string>
 #include <tuple>
-#include <vector>
 
 #include "device.cuh"
-#include "inputs.cuh"
+#include "distribution.cuh"
 #include "ladder.hpp"
 #include "verify.cuh"
 
 namespace ladders {
 namespace {
 
-enum Distribution { uniform, constant, zipf, zipf_1_5, sorted, strided, out_of_range };
 constexpr Distribution kDistributions[] = {uniform, constant, zipf, zipf_1_5, sorted, strided};
-
-// The key at place i. Zipf's law with exponent s: bin b is hit in proportion to 1 / (b + 1)^s,
-// drawn by searching a uniform number in the cumulative sums. Strided keys are 32 apart, so that
-// those of a warp are in one bank if bins lie in order, and start at the next bin each time round.
-struct Key {
-  Distribution distribution;
-  size_t count;
-  int bins;
-  const double* cumulative;
-
-  __device__ int operator()(size_t i) const {
-    const double unit = random_unit(i);
-    switch (distribution) {
-      case constant:
-        return bins / 2;
-      case sorted:
-        return static_cast<int>(static_cast<double>(i) * bins / count);
-      case out_of_range:
-        return static_cast<int>((2 * unit - 0.5) * bins);
-      case strided:
-        return static_cast<int>((i * 32 % bins + i * 32 / bins) % bins);
-      case zipf:
-      case zipf_1_5:
-        return search(unit * cumulative[bins - 1]);
-      default:
-        return static_cast<int>(unit * bins);
-    }
-  }
-  __device__ int search(double target) const {
-    int low = 0, high = bins - 1;
-    while (low < high) {
-      const int middle = (low + high) / 2;
-      if (cumulative[middle] < target)
-        low = middle + 1;
-      else
-        high = middle;
-    }
-    return low;
-  }
-};
 
 __host__ __device__ inline int bin_of(int key, int bins) {
   return key < 0 ? 0 : key >= bins ? bins - 1 : key;
@@ -76,9 +33,9 @@ class Histogram : public Problem {
  public:
   explicit Histogram(const Case& c)
       : keys_(c["keys"]), bins_(c["bins"]), expected_(c["bins"]), credits_(c["bins"]) {
-    fill(static_cast<Distribution>(c["distribution"]));
-    check(cudaMemset(credits_.data(), 0, credits_.bytes()), "cudaMemset");
     const int bins = static_cast<int>(bins_.size());
+    generate_keys(keys_.data(), keys_.size(), bins, static_cast<Distribution>(c["distribution"]));
+    check(cudaMemset(credits_.data(), 0, credits_.bytes()), "cudaMemset");
     check(cudaMemset(expected_.data(), 0, expected_.bytes()), "cudaMemset");
     const auto blocks =
         static_cast<unsigned>(std::min<size_t>(ceil_div<size_t>(keys_.size(), 256), 1024));
@@ -110,21 +67,6 @@ class Histogram : public Problem {
   }
 
  private:
-  void fill(Distribution distribution) {
-    std::vector<double> cumulative(bins_.size());
-    const double exponent = distribution == zipf_1_5 ? 1.5 : 1;
-    double sum = 0;
-    for (size_t b = 0; b < cumulative.size(); ++b)
-      cumulative[b] = sum += std::pow(double(b + 1), -exponent);
-    DeviceBuffer<double> on_device(cumulative.size());
-    check(
-        cudaMemcpy(on_device.data(), cumulative.data(), on_device.bytes(), cudaMemcpyHostToDevice),
-        "cudaMemcpy");
-    generate(keys_.data(), keys_.size(),
-             Key{distribution, keys_.size(), static_cast<int>(bins_.size()), on_device.data()});
-    check(cudaDeviceSynchronize(), "keys");  // before the cumulative sums are freed
-  }
-
   DeviceBuffer<int> keys_;
   DeviceBuffer<unsigned> bins_;
   DeviceBuffer<unsigned long long> expected_;

@@ -29,5 +29,6 @@ void cub_histogram(Problem&, const int*, size_t, unsigned*, int, cudaStream_t) {
 void cub_histogram(Problem&, const unsigned char*, size_t, unsigned*, cudaStream_t) {
   unavailable();
 }
+void thrust_gather(const int*, size_t, const unsigned*, unsigned*, cudaStream_t) { unavailable(); }
 
 }  // namespace ladders::peers

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: MIT
+//
+// The table, the indices, and the reference.
+#pragma once
+
+#include <string>
+
+#include "device.cuh"
+#include "distribution.cuh"
+#include "verify.cuh"
+
+namespace ladders {
+namespace {
+
+struct Lookups {
+  const int* index;  // each below `entries`
+  size_t count;
+  const unsigned* table;
+  unsigned entries;
+  unsigned* out;
+};
+
+class Lookup : public Problem {
+ public:
+  explicit Lookup(const Case& c) : index_(c["lookups"]), table_(c["entries"]), out_(c["lookups"]) {
+    generate_keys(index_.data(), index_.size(), static_cast<int>(table_.size()),
+                  static_cast<Distribution>(c["distribution"]));
+    prepare(0);
+  }
+  Memory output() const override { return {out_.data(), out_.bytes()}; }
+  auto arguments() const { return std::tuple(lookups()); }
+  Lookups lookups() const {
+    return {index_.data(), index_.size(), table_.data(), static_cast<unsigned>(table_.size()),
+            out_.data()};
+  }
+
+  // Two tables: a rung that has kept what it staged in the launch before gives wrong values.
+  int inputs() const override { return 2; }
+  void prepare(int input) override {
+    generate(table_.data(), table_.size(),
+             [seed = 2 - input] __device__(size_t entry) { return random_bits(entry, seed); });
+    seed_ = 2 - input;
+  }
+
+  Verdict compare() override {
+    const auto right = [index = index_.data(), out = out_.data(), seed = seed_] __device__(
+                           size_t i) { return out[i] == random_bits(index[i], seed); };
+    if (const auto wrong = first_wrong(out_.size(), right))
+      return {.wrong = "lookup " + std::to_string(*wrong) + " of " + std::to_string(out_.size())};
+    return {};
+  }
+
+ private:
+  DeviceBuffer<int> index_;
+  DeviceBuffer<unsigned> table_, out_;
+  int seed_ = 0;
+};
+
+}  // namespace
+}  // namespace ladders
