@@ -16,7 +16,8 @@
 //   - registers take a shuffle;
 //   - another block's shared memory gives a sector over a network that has a third of one a clock.
 // So random bank conflicts are hidden behind DRAM, and getting rid of them gains nothing; those of
-// a stride are not. What does count where the table fits is what any copy needs: bytes in flight.
+// a stride are not. What does count where the table fits is what any copy needs: bytes in flight,
+// in the order of memory, and no SM that has more to do than it can.
 
 #include <algorithm>
 #include <set>
@@ -61,21 +62,20 @@ LaunchPlan a_block_a_tile(const Case& c, const Device&, const void*) {
 
 template <class Table>
 Implementation in_tiles() {
-  return kernel<Lookup>(look_up_tile<Table>,
-                        a_block_a_tile<4 * kTileVectors * kTileThreads, kTileThreads>);
+  return kernel<Lookup>(look_up_tile<Table>, a_block_a_tile<4 * kTileThreads, kTileThreads>);
 }
 
-// Blocks, or clusters of them, that are all resident; none without a chunk.
-template <class Table, bool ahead = true, unsigned cluster = 1>
-Implementation in_chunks() {
+// Blocks, or clusters of them, that are all resident; none without a tile.
+template <class Table, bool drawn = true, unsigned cluster = 1>
+Implementation staged() {
   return kernel<Lookup>(
-      look_up_chunks<Table, ahead>, [](const Case& c, const Device& device, const void* kernel) {
+      look_up_tiles<Table, drawn>, [](const Case& c, const Device& device, const void* kernel) {
         const auto entries = static_cast<unsigned>(c["entries"]);
         LaunchPlan plan = fill_device({.block = kThreads,
                                        .shared_bytes = sizeof(unsigned) * Table::words_of(entries),
                                        .cluster = cluster},
                                       kernel, device);
-        const int64_t enough = ceil_div<int64_t>(c["lookups"], 4 * kChunk * cluster) * cluster;
+        const int64_t enough = ceil_div<int64_t>(c["lookups"], 4 * kTile * cluster) * cluster;
         plan.grid.x = static_cast<unsigned>(std::min<int64_t>(plan.grid.x, enough));
         return plan;
       });
@@ -116,20 +116,20 @@ std::string too_large_for(const Case& c, const Device& device) {
 // As many copies as there is room for.
 Implementation in_copies(const Case& c) {
   const int64_t room = shared_words() / c["entries"];
-  if (room >= 32) return in_chunks<InCopies<32>>();
-  if (room >= 16) return in_chunks<InCopies<16>>();
-  if (room >= 8) return in_chunks<InCopies<8>>();
-  if (room >= 4) return in_chunks<InCopies<4>>();
-  return in_chunks<InCopies<2>>();
+  if (room >= 32) return staged<InCopies<32>>();
+  if (room >= 16) return staged<InCopies<16>>();
+  if (room >= 8) return staged<InCopies<8>>();
+  if (room >= 4) return staged<InCopies<4>>();
+  return staged<InCopies<2>>();
 }
 
 // As few blocks as have room: the fewer, the more of the lookups are at home.
 Implementation in_clusters(const Case& c) {
   const int64_t blocks = ceil_div<int64_t>(c["entries"], shared_words() / 32 * 32);
-  if (blocks <= 2) return in_chunks<InCluster<2>, true, 2>();
-  if (blocks <= 4) return in_chunks<InCluster<4>, true, 4>();
-  if (blocks <= 8) return in_chunks<InCluster<8>, true, 8>();
-  return in_chunks<InCluster<16>, true, 16>();
+  if (blocks <= 2) return staged<InCluster<2>, true, 2>();
+  if (blocks <= 4) return staged<InCluster<4>, true, 4>();
+  if (blocks <= 8) return staged<InCluster<8>, true, 8>();
+  return staged<InCluster<16>, true, 16>();
 }
 
 // Staging brings the whole table to every SM, 528 bytes an entry where there are 132; the caches
@@ -137,7 +137,7 @@ Implementation in_clusters(const Case& c) {
 // overlap, and little does with staging.
 Implementation fastest(const Case& c) {
   const bool fits = c["entries"] <= shared_words() / 32 * 32;
-  if (fits && c["lookups"] >= 64 * c["entries"]) return in_chunks<InSharedMemory<true>>();
+  if (fits && c["lookups"] >= 64 * c["entries"]) return staged<InSharedMemory<true>>();
   return in_tiles<InCaches>();
 }
 
@@ -190,7 +190,7 @@ Ladder lookup() {
                 {4096, 1 << 16, constant},
                 {4096, 1 << 16, zipf},
                 {4096, 1 << 16, strided}},
-      // Around a vector, a warp's chunk of them and a tile; tables that just fit and just do not,
+      // Around a vector and a tile of them; tables that just fit and just do not,
       // in constant memory, in shared memory with copies and without, and in clusters.
       .tested = {{1, 0, uniform},          {1, 1, uniform},        {31, 3, uniform},
                  {32, 31, zipf},           {33, 4097, uniform},    {257, 513, strided},
@@ -221,17 +221,11 @@ Ladder lookup() {
                    kernel<P>(streamed, a_block_a_tile<kElementThreads, kElementThreads>),
                .measured = of({{4096, uniform}, {57344, uniform}, {458752, uniform}})},
               {.name = "vectorized",
-               .idea = "Two vectors of four indices a thread, past the L1: bytes in flight, a "
-                       "quarter of the loads and stores.",
+               .idea =
+                   "A vector of four indices a thread, past the L1: bytes in flight, a quarter of "
+                   "the loads and stores.",
                .implementation = in_tiles<InCaches>(),
-               .moves = "global_load_requests",
-               .measured = of({{256, uniform},
-                               {4096, uniform},
-                               {16384, uniform},
-                               {57344, uniform},
-                               {458752, uniform},
-                               {1 << 22, uniform},
-                               {458752, zipf}})},
+               .moves = "global_load_requests"},
               {.name = "constant",
                .idea = "The table in constant memory: one word for a whole warp that agrees, a "
                        "turn for each entry where it does not.",
@@ -245,7 +239,7 @@ Ladder lookup() {
               {.name = "shared",
                .idea = "Resident blocks copy the table to shared memory: a lookup is a word of a "
                        "bank, not a sector of a cache.",
-               .implementation = in_chunks<InSharedMemory<false>, false>(),
+               .implementation = staged<InSharedMemory<false>, false>(),
                .moves = "global_load_sectors",
                .skip = too_large_for<1>,
                .measured = of({{32, uniform},
@@ -253,20 +247,19 @@ Ladder lookup() {
                                {57344, uniform},
                                {4096, strided},
                                {57344, strided}})},
-              {.name = "in_flight",
-               .idea = "The next indices are always on their way, the first ones while the table "
-                       "is copied.",
-               .implementation = in_chunks<InSharedMemory<false>>(),
+              {.name = "drawn",
+               .idea = "Blocks draw tiles by tickets instead of having equally many: not all SMs "
+                       "are equally fast.",
+               .implementation = staged<InSharedMemory<false>>(),
                .skip = too_large_for<1>,
                .measured = of({{4096, uniform}, {57344, uniform}})},
               {.name = "swizzled",
                .idea = "An entry's bank is XORed with digits of its number: entries a power of two "
                        "apart no longer meet in one bank.",
-               .implementation = in_chunks<InSharedMemory<true>>(),
+               .implementation = staged<InSharedMemory<true>>(),
                .moves = "shared_load_wavefronts_per_request",
                .skip = too_large_for<1>,
-               .measured =
-                   of({{4096, uniform}, {57344, uniform}, {4096, strided}, {57344, strided}})},
+               .measured = [](const Case& c) { return c["entries"] <= 57344; }},
               {.name = "replicated",
                .idea = "As many copies as fit, up to one a lane: with 32 no two lanes ever meet in "
                        "a bank, with 16 two at most.",
@@ -278,7 +271,7 @@ Ladder lookup() {
               {.name = "shuffled",
                .idea = "An entry a lane in registers: a lookup is a shuffle, and no memory is "
                        "needed.",
-               .implementation = in_chunks<InRegisters>(),
+               .implementation = staged<InRegisters>(),
                .moves = "shared_load_requests",
                .skip = [](const Case& c,
                           const Device&) { return at_most(InRegisters::kEntries, c); },

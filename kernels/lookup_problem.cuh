@@ -18,11 +18,14 @@ struct Lookups {
   const unsigned* table;
   unsigned entries;
   unsigned* out;
+  unsigned* ticket;  // at zero between launches
 };
 
 class Lookup : public Problem {
  public:
-  explicit Lookup(const Case& c) : index_(c["lookups"]), table_(c["entries"]), out_(c["lookups"]) {
+  explicit Lookup(const Case& c)
+      : index_(c["lookups"]), table_(c["entries"]), out_(c["lookups"]), ticket_(1) {
+    check(cudaMemset(ticket_.data(), 0, ticket_.bytes()), "ticket");
     generate_keys(index_.data(), index_.size(), static_cast<int>(table_.size()),
                   static_cast<Distribution>(c["distribution"]));
     prepare(0);
@@ -31,7 +34,7 @@ class Lookup : public Problem {
   auto arguments() const { return std::tuple(lookups()); }
   Lookups lookups() const {
     return {index_.data(), index_.size(), table_.data(), static_cast<unsigned>(table_.size()),
-            out_.data()};
+            out_.data(),   ticket_.data()};
   }
 
   // Two tables: a rung that has kept what it staged in the launch before gives wrong values.
@@ -52,7 +55,7 @@ class Lookup : public Problem {
 
  private:
   DeviceBuffer<int> index_;
-  DeviceBuffer<unsigned> table_, out_;
+  DeviceBuffer<unsigned> table_, out_, ticket_;
   int seed_ = 0;
 };
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // The reference of the lookup against the host, where shared memory has an entry, and blocks that
-// take many chunks. The ladder's own file is included, to have its inside.
+// take many tiles. The ladder's own file is included, to have its inside.
 #include "../kernels/lookup.cu"  // NOLINT
 
 #include "gpu.hpp"
@@ -72,8 +72,8 @@ TEST(Lookup, SwizzledEntriesSpreadOverBanks) {
     }
 }
 
-// A few blocks, or a single cluster, for all chunks: each goes on from one to the next.
-TEST(Gpu, BlocksLookUpManyChunks) {
+// A few blocks, or a single cluster, for all tiles: each goes on from one to the next.
+TEST(Gpu, BlocksLookUpManyTiles) {
   NEED_GPU();
   const bool clusters = Device::open(0).compute_capability >= 90;
   struct Kind {
@@ -82,23 +82,23 @@ TEST(Gpu, BlocksLookUpManyChunks) {
     unsigned blocks;
   };
   std::vector<Kind> kinds = {
-      {in_chunks<InSharedMemory<false>, false>(), 1000, 1},
-      {in_chunks<InSharedMemory<false>>(), 1000, 1},
-      {in_chunks<InSharedMemory<true>>(), 1000, 2},
-      {in_chunks<InCopies<2>>(), 300, 1},
-      {in_chunks<InCopies<4>>(), 300, 1},
-      {in_chunks<InCopies<8>>(), 300, 2},
-      {in_chunks<InCopies<16>>(), 300, 1},
-      {in_chunks<InCopies<32>>(), 300, 1},
-      {in_chunks<InRegisters>(), 31, 1},
+      {staged<InSharedMemory<false>, false>(), 1000, 1},
+      {staged<InSharedMemory<false>>(), 1000, 1},
+      {staged<InSharedMemory<true>>(), 1000, 2},
+      {staged<InCopies<2>>(), 300, 1},
+      {staged<InCopies<4>>(), 300, 1},
+      {staged<InCopies<8>>(), 300, 2},
+      {staged<InCopies<16>>(), 300, 1},
+      {staged<InCopies<32>>(), 300, 1},
+      {staged<InRegisters>(), 31, 1},
   };
   if (clusters) {
-    kinds.push_back({in_chunks<InCluster<2>, true, 2>(), 999, 2});
-    kinds.push_back({in_chunks<InCluster<4>, true, 4>(), 1001, 4});
-    kinds.push_back({in_chunks<InCluster<8>, true, 8>(), 57, 8});
+    kinds.push_back({staged<InCluster<2>, true, 2>(), 999, 2});
+    kinds.push_back({staged<InCluster<4>, true, 4>(), 1001, 4});
+    kinds.push_back({staged<InCluster<8>, true, 8>(), 57, 8});
   }
   for (const Kind& kind : kinds)
-    for (const int64_t lookups : {49152, 49155, 65537, 100000}) {
+    for (const int64_t lookups : {16383, 49152, 49155, 65537, 100000}) {
       SCOPED_TRACE(std::to_string(kind.entries) + " entries, " + std::to_string(lookups));
       const Case c = table(kind.entries, lookups, uniform);
       Lookup problem(c);
