@@ -16,6 +16,7 @@
   X(histogram)      \
   X(byte_histogram) \
   X(lookup)         \
+  X(convolution)    \
   X(smem_layout)
 
 namespace ladders {

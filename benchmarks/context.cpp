@@ -43,8 +43,10 @@ std::string to_json(const Ladder& ladder) {
          ",\"axes\":" + array(ladder.axes, [](const Axis& axis) { return to_json(axis); }) +
          ",\"headline\":" + quoted(Case(ladder.axes, ladder.headline).name()) +
          ",\"small_headline\":" + quoted(Case(ladder.axes, ladder.small_headline).name()) +
-         ",\"ceiling\":" + quoted(ladder.ceiling) + ",\"input\":" + quoted(ladder.input) +
-         ",\"error_unit\":" + quoted(ladder.error_unit) +
+         ",\"ceiling\":" + quoted(ladder.ceiling) +
+         (ladder.other_ceiling.empty() ? ""
+                                       : ",\"other_ceiling\":" + quoted(ladder.other_ceiling)) +
+         ",\"input\":" + quoted(ladder.input) + ",\"error_unit\":" + quoted(ladder.error_unit) +
          ",\"rungs\":" + array(ladder.rungs, [](const Rung& rung) { return to_json(rung); }) + '}';
 }
 

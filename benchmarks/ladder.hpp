@@ -164,8 +164,11 @@ enum class Quantity { flops, bytes };
 /// One problem, climbed from the naive kernel up.
 struct Ladder {
   std::string name, title;
-  Quantity quantity;       ///< the rate that is this ladder's speed
-  std::string ceiling;     ///< "ladder/rung" that percent_of_ceiling is taken against
+  Quantity quantity;    ///< the rate that is this ladder's speed
+  std::string ceiling;  ///< "ladder/rung" that percent_of_ceiling is taken against
+  /// One that counts the other quantity, where which of the two is lower depends on the case: the
+  /// percentage is of the lower one, a row's FLOPs a byte making one quantity of the other.
+  std::string other_ceiling = {};
   std::string input;       ///< what the inputs are drawn from
   std::string error_unit;  ///< what relative_error is relative to; "exact" where it must be 0
   double error_limit = 0;

@@ -194,8 +194,25 @@ double Study::speed(const Row& row, const Measurement& measurement, Quantity qua
 }
 
 std::optional<double> Study::ceiling(const Row& row) {
-  const std::string& path = row.rung->ceiling.empty() ? row.ladder->ceiling : row.rung->ceiling;
-  if (path.empty() || !row.rung->precision.empty()) return std::nullopt;
+  const Ladder& ladder = *row.ladder;
+  const Rung& rung = *row.rung;
+  if (!rung.precision.empty()) return std::nullopt;
+  if (!rung.ceiling.empty()) {
+    const auto best = best_at(rung.ceiling, row, ladder.quantity);
+    return best ? std::optional(*best / rung.products) : std::nullopt;
+  }
+  const auto best = best_at(ladder.ceiling, row, ladder.quantity);
+  if (!best || ladder.other_ceiling.empty()) return best;
+  const Work done = work(row, device_);
+  const bool flops = ladder.quantity == Quantity::flops;
+  const auto other = best_at(ladder.other_ceiling, row, flops ? Quantity::bytes : Quantity::flops);
+  if (!other) return std::nullopt;
+  return std::min(*best, *other * (flops ? done.flops / done.bytes() : done.bytes() / done.flops));
+}
+
+// Of the rows of the ceiling "ladder/rung", at the row's case where it is of the same ladder.
+std::optional<double> Study::best_at(const std::string& path, const Row& row, Quantity quantity) {
+  if (path.empty()) return std::nullopt;
   const size_t slash = path.find('/');
   double best = 0;  // of its sweep
   for (const Ladder& ladder : catalogue()) {
@@ -217,11 +234,10 @@ std::optional<double> Study::ceiling(const Row& row) {
                        error.what());
           ceilings_[name] = std::nullopt;
         }
-      if (ceilings_[name])
-        best = std::max(best, speed(candidate, *ceilings_[name], row.ladder->quantity));
+      if (ceilings_[name]) best = std::max(best, speed(candidate, *ceilings_[name], quantity));
     }
   }
-  return best > 0 ? std::optional(best / row.rung->products) : std::nullopt;
+  return best > 0 ? std::optional(best) : std::nullopt;
 }
 
 }  // namespace ladders

@@ -64,11 +64,12 @@ class Study {
   /// Quantity a second, from the median.
   double speed(const Row& row, const Measurement& measurement, Quantity quantity) const;
 
-  /// Speed of the ceiling of this row's ladder, measured at the first need. Empty if there is none
-  /// or it cannot be measured, or if the row works in another precision than the ceiling.
+  /// Speed of the ceiling of this row's ladder, the lower one of two, measured at the first need.
+  /// Empty if there is none or it cannot be measured, or if the row works in another precision.
   std::optional<double> ceiling(const Row& row);
 
  private:
+  std::optional<double> best_at(const std::string& path, const Row& row, Quantity quantity);
   Problem& problem(const Row& row);
   std::unique_ptr<Problem> filled(const Row& row);
   Verdict judge(const Row& row, const Implementation& implementation);

@@ -202,6 +202,35 @@ TEST(Gpu, MeasuresARowWithItsOccupancyAndItsCeiling) {
   }
 }
 
+// Of two ceilings in different quantities the one that allows less.
+TEST(Gpu, TheLowerCeilingCounts) {
+  NEED_GPU();
+  if (kEmulated) GTEST_SKIP() << "nothing is timed";
+  Study quick(Device::open(0), {.exactly = 3});
+  int ladders = 0;
+  for (const Ladder& ladder : catalogue()) {
+    if (ladder.other_ceiling.empty()) continue;
+    ++ladders;
+    const bool flops = ladder.quantity == Quantity::flops;
+    Ladder own = ladder, other = ladder;
+    own.other_ceiling = other.other_ceiling = "";
+    other.ceiling = ladder.other_ceiling;
+    other.quantity = flops ? Quantity::bytes : Quantity::flops;
+    for (Row row : rows(ladder, Shapes::measured)) {
+      SCOPED_TRACE(row.name());
+      const double ceiling = quick.ceiling(row).value();
+      const Work done = work(row, quick.device());
+      row.ladder = &own;
+      const double its_own = quick.ceiling(row).value();
+      row.ladder = &other;
+      const double per_other = flops ? done.flops / done.bytes() : done.bytes() / done.flops;
+      const double others = quick.ceiling(row).value() * per_other;
+      EXPECT_DOUBLE_EQ(ceiling, std::min(its_own, others));
+    }
+  }
+  EXPECT_GT(ladders, 0);
+}
+
 TEST(Gpu, AnEmptyLaunchTakesMicroseconds) {
   NEED_GPU();
   if (kEmulated) GTEST_SKIP() << "nothing is timed";

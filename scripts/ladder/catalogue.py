@@ -47,6 +47,7 @@ class Ladder:
     headline: str = ""  # the case shown first, as it stands in row names
     small_headline: str = ""  # likewise where the cases are small: emulated, profiled
     ceiling: str = ""  # "ladder/rung" that percent_of_ceiling is against
+    other_ceiling: str = ""  # of the other quantity: the percent is of the lower of the two
 
     def __post_init__(self) -> None:
         if self.quantity not in ("bytes", "flops"):
@@ -56,6 +57,11 @@ class Ladder:
     def rate(self) -> str:
         """Name of the column that holds this ladder's speed, in units per second."""
         return f"{self.quantity}_per_second"
+
+    @property
+    def ceilings(self) -> str:
+        """Name the ceiling, or both of two."""
+        return " or ".join(filter(None, (self.ceiling, self.other_ceiling)))
 
     @property
     def is_roof(self) -> bool:

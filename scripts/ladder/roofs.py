@@ -94,7 +94,7 @@ def problems(results: Results, ladders: Collection[str]) -> list[str]:
     Either is a fault of the accounting, or of a GPU that ran above its boost clock.
     """
     found = [
-        f"{row.name}: {study.percent(row):.1f}% of its ceiling {study.ladder.ceiling}"
+        f"{row.name}: {study.percent(row):.1f}% of its ceiling {study.ladder.ceilings}"
         for study in studies(results)
         if study.ladder.name in ladders
         for row in study.rows

@@ -31,7 +31,7 @@ def ladder(study: Study, limits: Limits) -> str:
     """
     headline = study.headline
     cases = _pick(study.facets[study.facet(headline)], headline)
-    percent = f"% of `{study.ladder.ceiling}`"
+    percent = f"% of `{study.ladder.ceilings}`"
     divisor, unit = study.unit
     with_counters = counted.has_counters(study)
     table = []

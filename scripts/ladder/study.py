@@ -94,8 +94,11 @@ class Study:
         return units.rate_unit(self.ladder.quantity, [self.speed(row) for row in found if row])
 
     def ceiling(self, case: str) -> float:
-        """Speed of the ladder's ceiling at `case`, its best row; NaN when it was not measured."""
-        if (row := self._ceiling_row(case)) is not None:
+        """Speed of the ladder's ceiling at `case`, its best row; NaN when it was not measured.
+
+        Which of two is the lower one at the case is told by what rows there have as percent of it.
+        """
+        if not self.ladder.other_ceiling and (row := self._ceiling_row(case)) is not None:
             return float(self.speed(row))
         implied = [
             100 * self.speed(row) / row.percent_of_ceiling
@@ -143,7 +146,7 @@ class Study:
     def spell_ceiling(self, rung: Rung | None) -> str:
         """Name the ceiling of a rung: the ladder's, or its own and how many operations make one."""
         if rung is None or not rung.ceiling:
-            return f"`{self.ladder.ceiling}`"
+            return f"`{self.ladder.ceilings}`"
         return f"`{rung.ceiling}`" + (f" / {rung.products}" if rung.products != 1 else "")
 
     def above_roof(self, row: Row) -> bool:
@@ -230,10 +233,12 @@ class Study:
     def in_line(self, case: str) -> bool:
         """Whether a line through the series goes through this shape.
 
-        It does through whole multiples of the smallest size: an odd size between powers of two is
-        as much of another kind as a rectangle, and a line would swing to it and back.
+        It does through whole multiples of a smallest size that is a power of two: an odd size
+        between them is as much of another kind as a rectangle, and a line would swing to it and
+        back.
         """
-        return self.in_series(case) and self._size(case) % self._smallest == 0
+        powers = self._smallest & (self._smallest - 1) == 0
+        return self.in_series(case) and not (powers and self._size(case) % self._smallest)
 
     @cached_property
     def _smallest(self) -> int:

@@ -183,6 +183,25 @@ def test_a_ceiling_is_the_best_over_its_sweep(tmp_path):
     assert study.percent(row) == pytest.approx(50)
 
 
+def test_of_two_ceilings_the_lower_one_at_a_case_is_told_by_its_rows(tmp_path):
+    document = with_roof({"sweeps": ["bytes"]}, "bytes:4")
+    ladder = {"name": "blur", "title": "Blur", "quantity": "flops", "headline": "side:3"}
+    ladder |= {"axes": suite.axes("side"), "rungs": [{"name": "plain"}]}
+    ladder |= {"ceiling": "roof/fma", "other_ceiling": "roof/read"}
+    catalogue = [*json.loads(document["context"]["ladders"]), ladder]
+    document["context"]["ladders"] = json.dumps(catalogue)
+    for side, percent in ((3, 50.0), (5, 20.0)):
+        row = suite.row(f"blur/plain/side:{side}", 1e12, 1e9)
+        row |= {"flops_per_second": 1e13, "percent_of_ceiling": percent}
+        document["benchmarks"].append(row)
+    (results,) = load_results(suite.write(tmp_path / "a.json", document))
+    _, study = studies(results)
+    assert [study.ceiling(case) for case in study.cases] == pytest.approx([2e13, 5e13])
+    assert [study.percent(row) for row in study.rows] == [50, 20]
+    assert study.spell_ceiling(study.rungs[0]) == "`roof/fma or roof/read`"
+    assert all(study.in_line(case) for case in study.cases)  # odd sides are one series
+
+
 def test_hardware_counters_stand_beside_the_times(tmp_path):
     row = suite.row("x", 1e9, 1e3, dram_bytes=5e3, stall_barrier=0.25)
     context = {"hardware_counters": "CUPTI 13.0, 9 passes"}

@@ -92,7 +92,7 @@ def _bars(axes: Axes, study: Study, names: list[str], width: float) -> None:
             style.note(axes, "above roof", (min(speed, limit), y), (-4, 0), **look)
     if not math.isnan(ceiling):
         axes.axvline(ceiling, color=style.GREY, linewidth=1.2)
-        label = f"{study.ladder.ceiling} {units.number(ceiling)}"
+        label = f"{study.ladder.ceilings} {units.number(ceiling)}"
         right = ceiling > 0.5 * limit
         place = {"coordinates": ("data", "axes fraction"), "ha": "right" if right else "left"}
         style.note(axes, label, (ceiling, 1), (3 if right else -3, 4), **place)

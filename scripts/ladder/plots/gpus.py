@@ -45,7 +45,7 @@ def draw(found: list[tuple[str, Study]]) -> Figure:
     speed.set_yticks(range(len(names)), names, size=style.NORMAL)
     percent = style.panel(figure, left + bars + _GAP, 0.65, bars, body)
     _grouped(percent, found, names, Study.percent, units.percent)
-    percent.set_xlabel(f"percent of each GPU's own {first.ladder.ceiling}")
+    percent.set_xlabel(f"percent of each GPU's own {first.ladder.ceilings}")
     percent.set_yticks(range(len(names)), [])
     return figure
 

@@ -93,7 +93,7 @@ def _draw(axes: Axes, study: Study, panel: Panel) -> None:
     line = [ceilings.get(case, math.nan) for case in cases]
     if not any(map(math.isnan, line)):
         axes.plot(line, color=style.GREY, linewidth=1.2)
-        ends.append((len(cases) - 1, line[-1], study.ladder.ceiling, style.GREY))
+        ends.append((len(cases) - 1, line[-1], study.ladder.ceilings, style.GREY))
 
     speeds = [study.speed(row) / divisor for row in study.rows if row.status == "ok"]
     speeds = [speed for speed in [*speeds, *ceilings.values()] if speed > 0]
@@ -133,7 +133,7 @@ def _line_name(rung: Rung) -> str:
 
 def _names_width(study: Study) -> float:
     """Inches right of axes that the names of the lines take."""
-    names = [*map(_line_name, study.rungs), study.ladder.ceiling]
+    names = [*map(_line_name, study.rungs), study.ladder.ceilings]
     return 0.3 + style.widest(names, style.SMALL)
 
 

@@ -90,7 +90,7 @@ def _panel(figure: Figure, x: float, top: float, left: float, width: float, stud
     style.note(axes, study.ladder.title, (0, 1), (start, 31), **header, **bold)
     style.note(axes, study.spell(study.headline), (0, 1), (start, 18), **header)
     told = f"{best.rung} {', '.join(filter(None, speeds))}"
-    ceiling = f"{study.ladder.ceiling} {units.rate(quantity, study.ceiling(study.headline))}"
+    ceiling = f"{study.ladder.ceilings} {units.rate(quantity, study.ceiling(study.headline))}"
     # Right of the line where bars reach far beyond it, else left.
     beyond = width * (1 - 100 / limit) > style.text_width(ceiling, style.SMALL)
     room = left + width * 100 / limit - 0.3 if beyond else left + width - 0.3

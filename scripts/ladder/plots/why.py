@@ -112,7 +112,7 @@ def draw(study: Study, found: list[Step]) -> Figure:
     width = max(style.PAGE, right + (_LEAST_TRACK + ends if timed else 0.3))
     body = _ROW * len(found)
     height = _TOP + body + _BOTTOM
-    ceiling = f", │ {study.ladder.ceiling}" if timed and study.ceiling(study.headline) > 0 else ""
+    ceiling = f", │ {study.ladder.ceilings}" if timed and study.ceiling(study.headline) > 0 else ""
     figure = style.page(
         width,
         height,

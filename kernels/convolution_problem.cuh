@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: MIT
+//
+// What every rung of convolution computes, and the reference it is held against.
+#pragma once
+
+#include <algorithm>
+#include <tuple>
+#include <vector>
+
+#include "device.cuh"
+#include "inputs.cuh"
+#include "launch.hpp"
+#include "verify.cuh"
+
+namespace ladders {
+namespace {
+
+// The weights row by row, `side` to a row. As a parameter of a kernel they lie in the constant
+// bank, from which an FMA takes an operand without a load.
+constexpr int kMostSide = 15;
+struct Filter {
+  float weights[kMostSide * kMostSide];
+};
+
+// How far the filter reaches beyond its middle.
+__host__ __device__ constexpr int reach(int side) { return side / 2; }
+
+// A pixel's sum in FP64, and the sum of the magnitudes of its products.
+struct Expected {
+  double sum, magnitude;
+};
+struct Reference {
+  const float *image, *weights;
+  int rows, columns, side;
+  __device__ Expected operator()(size_t i) const {
+    const int row = static_cast<int>(i / columns) - reach(side);
+    const int column = static_cast<int>(i % columns) - reach(side);
+    Expected result{};
+    for (int y = max(0, -row); y < min(side, rows - row); ++y)
+      for (int x = max(0, -column); x < min(side, columns - column); ++x) {
+        const double product =
+            double(weights[y * side + x]) * image[size_t(row + y) * columns + column + x];
+        result.sum += product;
+        result.magnitude += fabs(product);
+      }
+    return result;
+  }
+};
+
+struct Pixel {
+  __device__ float operator()(size_t i) const { return random_float(i, 1); }
+};
+
+class Convolution : public Problem {
+ public:
+  explicit Convolution(const Case& c)
+      : rows_(static_cast<int>(c["rows"])),
+        columns_(static_cast<int>(c["columns"])),
+        side_(static_cast<int>(c["filter"])),
+        image_(c["rows"] * c["columns"]),
+        weights_(side_ * side_),
+        out_(image_.size()),
+        expected_(image_.size()) {
+    generate(image_.data(), image_.size(), Pixel{});
+    std::vector<float> weights(weights_.size());
+    for (size_t i = 0; i < weights.size(); ++i) weights[i] = random_float(i, 2);
+    set_filter(weights);
+  }
+  Memory output() const override { return {out_.data(), out_.bytes()}; }
+  auto arguments() const {
+    return std::tuple(const_image(), filter_, out_.data(), rows_, columns_);
+  }
+  // With the filter in global memory.
+  auto global_arguments() const {
+    return std::tuple(const_image(), static_cast<const float*>(weights_.data()), side_, out_.data(),
+                      rows_, columns_);
+  }
+
+  void set_image(const std::vector<float>& pixels) {
+    check(cudaMemcpy(image_.data(), pixels.data(), image_.bytes(), cudaMemcpyHostToDevice),
+          "image");
+    expect();
+  }
+  void set_filter(const std::vector<float>& weights) {
+    std::copy(weights.begin(), weights.end(), filter_.weights);
+    check(cudaMemcpy(weights_.data(), weights.data(), weights_.bytes(), cudaMemcpyHostToDevice),
+          "filter");
+    expect();
+  }
+
+  // Each pixel's difference over the magnitudes that went into it; the worst pixel counts.
+  Verdict compare() override {
+    const float* out = out_.data();
+    const Expected* expected = expected_.data();
+    const Totals errors = fold(out_.size(), [=] __device__(size_t i) {
+      const double difference = fabs(out[i] - expected[i].sum);
+      return difference == 0 ? 0 : difference / expected[i].magnitude;
+    });
+    return {.relative_error = errors.largest};
+  }
+
+ private:
+  const float* const_image() const { return image_.data(); }
+  void expect() {
+    generate(expected_.data(), expected_.size(),
+             Reference{image_.data(), weights_.data(), rows_, columns_, side_});
+  }
+
+  int rows_, columns_, side_;
+  Filter filter_{};
+  DeviceBuffer<float> image_, weights_, out_;
+  DeviceBuffer<Expected> expected_;
+};
+
+// Where a pixel lies, beyond 2^31 in the largest images.
+__device__ __forceinline__ size_t at(int row, int column, int columns) {
+  return static_cast<size_t>(row) * columns + column;
+}
+
+// A pixel, or the zero outside of the image.
+__device__ __forceinline__ float pixel(const float* __restrict__ image, int row, int column,
+                                       int rows, int columns) {
+  return row >= 0 && row < rows && column >= 0 && column < columns ? image[at(row, column, columns)]
+                                                                   : 0;
+}
+
+}  // namespace
+}  // namespace ladders
