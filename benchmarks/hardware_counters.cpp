@@ -4,8 +4,11 @@
 #include <cuda_runtime.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
+#include <functional>
 #include <optional>
+#include <utility>
 
 #include "cuda_check.hpp"
 
@@ -368,9 +371,12 @@ class Range {
       counting_ = true;
       prepare();
       ladders::check(cudaDeviceSynchronize(), "what precedes a counted launch");
+      const auto start = std::chrono::steady_clock::now();
       CALL(cuptiRangeProfilerPushRange, push);
       launch();
       ladders::check(cudaDeviceSynchronize(), "counted launch");
+      launch_seconds =
+          std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
       CALL(cuptiRangeProfilerPopRange, pop);
       CALL(cuptiRangeProfilerStop, stop);
       counting_ = false;
@@ -381,27 +387,47 @@ class Range {
     return image;
   }
 
+  double launch_seconds = 0;  // the last one's
+
  private:
   CUpti_RangeProfiler_Object* object_;
   bool counting_ = false;
 };
 
+// Metrics that are counted together, by the hardware or by instructions that are added to kernels.
+struct Group {
+  Group(const Host& host, std::vector<Metric> metrics) : wanted(std::move(metrics)) {
+    for (const Metric& metric : wanted) names.push_back(metric.name);
+    if (!names.empty()) configuration = host.configuration(names);
+  }
+  static bool is_by_software(const Metric& metric) {
+    return std::string(metric.name).find("__sass_") != std::string::npos;
+  }
+
+  std::vector<Metric> wanted;
+  std::vector<const char*> names;  // theirs
+  std::vector<uint8_t> configuration;
+};
+
+// Instructions that are added to a kernel slow it down, 5-fold to 450-fold on an H200. A launch
+// that takes longer than this without them is not counted with them.
+constexpr double kLongestBySoftware = 0.1;  // s
+
 }  // namespace
 
 struct HardwareCounters::Session {
-  explicit Session(const Device& device)
-      : gpu(device), host(chip_of(device)), wanted(metrics(device.compute_capability)) {
+  explicit Session(const Device& device) : gpu(device), host(chip_of(device)) {
+    std::vector<Metric> wanted = metrics(device.compute_capability);
     std::erase_if(wanted,
                   [&](const Metric& metric) { return host.description(metric.name).empty(); });
-    for (const Metric& metric : wanted) names.push_back(metric.name);
-    configuration = host.configuration(names);
+    const auto software =
+        std::stable_partition(wanted.begin(), wanted.end(), std::not_fn(Group::is_by_software));
+    groups = {{host, {wanted.begin(), software}}, {host, {software, wanted.end()}}};
   }
 
   Device gpu;
   Host host;
-  std::vector<Metric> wanted;
-  std::vector<const char*> names;  // theirs
-  std::vector<uint8_t> configuration;
+  std::vector<Group> groups;   // the hardware's first
   std::optional<Range> range;  // once something is to be counted, until that fails
 };
 
@@ -415,31 +441,41 @@ HardwareCounters::HardwareCounters(const Device& device) {
 HardwareCounters::~HardwareCounters() = default;
 
 std::string HardwareCounters::description() const {
-  auto passes = PARAMETERS(CUpti_Profiler_Host_GetNumOfPasses,
-                           .configImageSize = session_->configuration.size(),
-                           .pConfigImage = session_->configuration.data());
-  CALL(cuptiProfilerHostGetNumOfPasses, passes);
+  size_t count = 0;
+  for (Group& group : session_->groups) {
+    if (group.names.empty()) continue;
+    auto passes = PARAMETERS(CUpti_Profiler_Host_GetNumOfPasses,
+                             .configImageSize = group.configuration.size(),
+                             .pConfigImage = group.configuration.data());
+    CALL(cuptiProfilerHostGetNumOfPasses, passes);
+    count += passes.numOfPasses;
+  }
   uint32_t version = 0;
   check(cuptiGetVersion(&version), "cuptiGetVersion");
   return "CUPTI " + std::to_string(version / 10000) + '.' + std::to_string(version % 10000 / 100) +
-         ", " + std::to_string(passes.numOfPasses) + " passes";
+         ", " + std::to_string(count) + " passes";
 }
 
 std::map<std::string, double> HardwareCounters::count(const std::function<void()>& prepare,
                                                       const std::function<void()>& launch) {
-  auto& [gpu, host, wanted, names, configuration, range] = *session_;
+  auto& [gpu, host, groups, range] = *session_;
   if (!range) range.emplace();
-  std::vector<uint8_t> counted;
-  try {
-    counted = range->count(configuration, names, prepare, launch);
-  } catch (...) {
-    range.reset();
-    throw;
-  }
-  const std::vector<double> values = host.values(counted, names);
   std::map<std::string, double> terms;
-  for (size_t i = 0; i < values.size(); ++i)
-    if (std::isfinite(values[i])) terms[wanted[i].term] += values[i];
+  for (Group& group : groups) {
+    if (group.names.empty()) continue;
+    if (Group::is_by_software(group.wanted[0]) && range->launch_seconds > kLongestBySoftware)
+      continue;
+    std::vector<uint8_t> counted;
+    try {
+      counted = range->count(group.configuration, group.names, prepare, launch);
+    } catch (...) {
+      range.reset();
+      throw;
+    }
+    const std::vector<double> values = host.values(counted, group.names);
+    for (size_t i = 0; i < values.size(); ++i)
+      if (std::isfinite(values[i])) terms[group.wanted[i].term] += values[i];
+  }
   return row_counters(terms, gpu);
 }
 

@@ -14,7 +14,6 @@
 #include <algorithm>
 
 #include "catalogue.hpp"
-#include "convolution_boxes.cuh"
 #include "convolution_problem.cuh"
 #include "convolution_sums.cuh"
 #include "convolution_tile.cuh"
@@ -67,22 +66,6 @@ Implementation strips_from_l1() {
 }
 
 template <int side>
-Implementation strips_of_boxes() {
-  using B = Boxes<side>;
-  return kernel<P>(
-      bulk_boxes<side>,
-      [](const Case& c, const Device& device, const void* kernel) {
-        return in_strips({.block = B::kThreads, .shared_bytes = B::kSharedBytes}, B::kColumns,
-                         kWaves<side>, c, device, kernel);
-      },
-      [](P& problem, const LaunchPlan& plan) {
-        const auto [image, filter, out, rows, columns] = problem.arguments();
-        return std::tuple(B::map(image, rows, columns), filter, out, rows, columns,
-                          strip_of(rows, plan));
-      });
-}
-
-template <int side>
 Implementation columns_of_tile() {
   return kernel<P>(column<side>, blocks_of<Columns::kRows, kWarp, kWarp, Columns::kThreadsY>);
 }
@@ -95,11 +78,6 @@ Implementation sums_over_tile() {
 std::string unaligned(const Case& c, const Device&) {
   return c["columns"] % 4 == 0 ? "" : "needs rows that start on 16 bytes";
 }
-std::string no_boxes(const Case& c, const Device& device) {
-  if (c["rows"] * c["columns"] == 0) return "TMA takes no empty images";
-  return unaligned(c, device);
-}
-
 template <int side>
 Implementation fastest(const Case& c) {
   if (c["columns"] % 4 != 0) return side <= 5 ? columns_of_tile<side>() : sums_over_tile<side>();
@@ -157,14 +135,6 @@ std::vector<Rung> rungs() {
            "the device has room for.",
        .implementation = strips_from_l1<side>(),
        .skip = unaligned,
-       .measured = aligned},
-      {.name = "bulk_boxes",
-       .idea = "Boxes of rows by TMA, zeros outside included, in a ring for each warp: bytes under "
-               "way need no registers.",
-       .implementation = strips_of_boxes<side>(),
-       .compute_capability = 90,
-       .hardware_only = "TMA",
-       .skip = no_boxes,
        .measured = aligned},
       {.name = "fastest",
        .idea = "The fastest of these for the filter and the image.",

@@ -77,12 +77,12 @@ __global__ void __launch_bounds__(kThreads, 1) look_up_tiles(const Lookups l) {
   if (kDrawn) __syncthreads();
   unsigned tile = blockIdx.x;
   for (unsigned turn = 0; tile < tiles; ++turn) {
+    unsigned after_next = 0;
+    if (kDrawn && threadIdx.x == 0) after_next = draw();
     const size_t first = size_t{tile} * kTile + threadIdx.x;
     int4 index[kVectors];
 #pragma unroll
     for (unsigned j = 0; j < kVectors; ++j) index[j] = vectors.load(first + j * kThreads);
-    unsigned after_next = 0;
-    if (kDrawn && threadIdx.x == 0) after_next = draw();
 #pragma unroll
     for (unsigned j = 0; j < kVectors; ++j)
       vectors.store(first + j * kThreads, look_up(table, index[j]));

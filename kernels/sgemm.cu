@@ -337,6 +337,9 @@ std::string slow_from(const Case& c, const Device&) {
              : "";
 }
 
+// The largest product is there for the power that it draws, and for the rungs that lead there.
+bool but_the_largest(const Case& c) { return c["m"] < 16384; }
+
 }  // namespace
 
 Ladder sgemm() {
@@ -446,6 +449,7 @@ Ladder sgemm() {
                .compute_capability = 90,
                .hardware_only = "TMA",
                .skip = unaligned,
+               .measured = but_the_largest,
                .choose = bulk_copies_at<LargeTiles, 4, false>},
               {.name = "persistent",
                .idea = "A block an SM, which walks over the tiles: copies for the next are under "
@@ -454,6 +458,7 @@ Ladder sgemm() {
                .compute_capability = 90,
                .hardware_only = "TMA",
                .skip = unaligned,
+               .measured = but_the_largest,
                .choose = bulk_copies_at<LargeTiles, 4, true>},
               {.name = "producer_warps",
                .idea = "Four warps do nothing but load, and transpose A: operands come in quads of "
@@ -479,6 +484,7 @@ Ladder sgemm() {
                .compute_capability = 90,
                .hardware_only = "TMA",
                .skip = no_producers,
+               .measured = but_the_largest,
                .choose = split_k_at},
               {.name = "small_tiles",
                .idea =
