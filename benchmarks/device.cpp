@@ -69,7 +69,10 @@ const Device& current_gpu() {
                                : opened.emplace(index, Device::open(index)).first->second;
 }
 
-bool has_bulk_copies() { return !kEmulated && current_gpu().compute_capability >= 90; }
+bool has_bulk_copies(size_t shared_bytes) {
+  return !kEmulated && current_gpu().compute_capability >= 90 &&
+         current_gpu().shared_bytes_per_block >= shared_bytes;
+}
 
 Occupancy occupancy(const void* kernel, const LaunchPlan& plan, const Device& device) {
   allow(kernel, plan);

@@ -30,8 +30,9 @@ struct Device {
 /// The GPU that is current; without one, what an H200 has of what rungs choose by.
 const Device& current_gpu();
 
-/// Whether kernels may copy in bulk on it: from Hopper on, but not on the emulator.
-bool has_bulk_copies();
+/// Whether kernels may copy in bulk on it, to so much shared memory of a block: from Hopper on, but
+/// not on the emulator.
+bool has_bulk_copies(size_t shared_bytes = 0);
 
 /// What the launch plan makes of a kernel on a device.
 struct Occupancy {

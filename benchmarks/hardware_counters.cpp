@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <functional>
 #include <optional>
+#include <string>
 #include <utility>
 
 #include "cuda_check.hpp"
@@ -371,12 +371,9 @@ class Range {
       counting_ = true;
       prepare();
       ladders::check(cudaDeviceSynchronize(), "what precedes a counted launch");
-      const auto start = std::chrono::steady_clock::now();
       CALL(cuptiRangeProfilerPushRange, push);
       launch();
       ladders::check(cudaDeviceSynchronize(), "counted launch");
-      launch_seconds =
-          std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
       CALL(cuptiRangeProfilerPopRange, pop);
       CALL(cuptiRangeProfilerStop, stop);
       counting_ = false;
@@ -387,47 +384,49 @@ class Range {
     return image;
   }
 
-  double launch_seconds = 0;  // the last one's
-
  private:
   CUpti_RangeProfiler_Object* object_;
   bool counting_ = false;
 };
 
-// Metrics that are counted together, by the hardware or by instructions that are added to kernels.
+// Metrics that are counted together. A host adds what it is asked for to what it was asked before,
+// and so serves one group.
 struct Group {
-  Group(const Host& host, std::vector<Metric> metrics) : wanted(std::move(metrics)) {
+  Group(const std::string& chip, std::vector<Metric> metrics)
+      : host(chip), wanted(std::move(metrics)) {
+    std::erase_if(wanted, [this](const Metric& m) { return host.description(m.name).empty(); });
     for (const Metric& metric : wanted) names.push_back(metric.name);
-    if (!names.empty()) configuration = host.configuration(names);
-  }
-  static bool is_by_software(const Metric& metric) {
-    return std::string(metric.name).find("__sass_") != std::string::npos;
+    configuration = host.configuration(names);
   }
 
+  Host host;
   std::vector<Metric> wanted;
   std::vector<const char*> names;  // theirs
   std::vector<uint8_t> configuration;
 };
 
-// Instructions that are added to a kernel slow it down, 5-fold to 450-fold on an H200. A launch
-// that takes longer than this without them is not counted with them.
+// Some metrics are counted by instructions that are added to kernels. These slow them down, 5-fold
+// to 450-fold on an H200: a launch that takes longer than this goes without them.
+bool is_by_software(const Metric& metric) {
+  return std::string(metric.name).find("__sass_") != std::string::npos;
+}
 constexpr double kLongestBySoftware = 0.1;  // s
 
 }  // namespace
 
 struct HardwareCounters::Session {
-  explicit Session(const Device& device) : gpu(device), host(chip_of(device)) {
-    std::vector<Metric> wanted = metrics(device.compute_capability);
-    std::erase_if(wanted,
-                  [&](const Metric& metric) { return host.description(metric.name).empty(); });
-    const auto software =
-        std::stable_partition(wanted.begin(), wanted.end(), std::not_fn(Group::is_by_software));
-    groups = {{host, {wanted.begin(), software}}, {host, {software, wanted.end()}}};
+  explicit Session(const Device& device)
+      : gpu(device),
+        all(chip_of(device), metrics(device.compute_capability)),
+        by_hardware(chip_of(device), without_software(all.wanted)) {}
+
+  static std::vector<Metric> without_software(std::vector<Metric> metrics) {
+    std::erase_if(metrics, is_by_software);
+    return metrics;
   }
 
   Device gpu;
-  Host host;
-  std::vector<Group> groups;   // the hardware's first
+  Group all, by_hardware;
   std::optional<Range> range;  // once something is to be counted, until that fails
 };
 
@@ -441,41 +440,36 @@ HardwareCounters::HardwareCounters(const Device& device) {
 HardwareCounters::~HardwareCounters() = default;
 
 std::string HardwareCounters::description() const {
-  size_t count = 0;
-  for (Group& group : session_->groups) {
-    if (group.names.empty()) continue;
-    auto passes = PARAMETERS(CUpti_Profiler_Host_GetNumOfPasses,
-                             .configImageSize = group.configuration.size(),
-                             .pConfigImage = group.configuration.data());
-    CALL(cuptiProfilerHostGetNumOfPasses, passes);
-    count += passes.numOfPasses;
-  }
+  auto passes = PARAMETERS(CUpti_Profiler_Host_GetNumOfPasses,
+                           .configImageSize = session_->all.configuration.size(),
+                           .pConfigImage = session_->all.configuration.data());
+  CALL(cuptiProfilerHostGetNumOfPasses, passes);
   uint32_t version = 0;
   check(cuptiGetVersion(&version), "cuptiGetVersion");
   return "CUPTI " + std::to_string(version / 10000) + '.' + std::to_string(version % 10000 / 100) +
-         ", " + std::to_string(count) + " passes";
+         ", " + std::to_string(passes.numOfPasses) + " passes";
 }
 
 std::map<std::string, double> HardwareCounters::count(const std::function<void()>& prepare,
                                                       const std::function<void()>& launch) {
-  auto& [gpu, host, groups, range] = *session_;
+  auto& [gpu, all, by_hardware, range] = *session_;
+  const auto start = std::chrono::steady_clock::now();
+  launch();
+  check(cudaDeviceSynchronize(), "a launch before those that are counted");
+  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+  Group& group = seconds.count() > kLongestBySoftware ? by_hardware : all;
   if (!range) range.emplace();
-  std::map<std::string, double> terms;
-  for (Group& group : groups) {
-    if (group.names.empty()) continue;
-    if (Group::is_by_software(group.wanted[0]) && range->launch_seconds > kLongestBySoftware)
-      continue;
-    std::vector<uint8_t> counted;
-    try {
-      counted = range->count(group.configuration, group.names, prepare, launch);
-    } catch (...) {
-      range.reset();
-      throw;
-    }
-    const std::vector<double> values = host.values(counted, group.names);
-    for (size_t i = 0; i < values.size(); ++i)
-      if (std::isfinite(values[i])) terms[group.wanted[i].term] += values[i];
+  std::vector<uint8_t> counted;
+  try {
+    counted = range->count(group.configuration, group.names, prepare, launch);
+  } catch (...) {
+    range.reset();
+    throw;
   }
+  const std::vector<double> values = group.host.values(counted, group.names);
+  std::map<std::string, double> terms;
+  for (size_t i = 0; i < values.size(); ++i)
+    if (std::isfinite(values[i])) terms[group.wanted[i].term] += values[i];
   return row_counters(terms, gpu);
 }
 

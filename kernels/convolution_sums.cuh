@@ -64,12 +64,6 @@ __device__ __forceinline__ void add_rows(float (&sums)[side + 1][kOwn], const Pa
 template <int side>
 constexpr int kTurns = side <= 7 ? 2 : 1;
 
-// How many pairs of rows go_down() loads for so many rows of outputs.
-template <int side>
-__device__ __forceinline__ int pairs_for(int outputs) {
-  return ceil_div(outputs + side - 1, 2) + kTurns<side> - 1;
-}
-
 // Goes down a strip of outputs, rows [first, last), two rows of the image at a time.
 template <int side, class Load, class Store>
 __device__ __forceinline__ void go_down(const Filter& filter, int first, int last, Load load,

@@ -64,21 +64,21 @@ __global__ void __launch_bounds__(kTileThreads) look_up_tile(const Lookups l) {
 
 constexpr unsigned kVectors = 4, kTile = kThreads * kVectors;
 
-// Every so manieth tile is a block's, or, where they are drawn, the next that nobody has: a ticket
-// for each tile, taken one tile ahead, and one for each block, which says that there are no more.
-template <class Table, bool kDrawn>
+// Every n-th tile is a block's, or, where tiles are dynamic, the next that nobody has: a ticket for
+// each tile, taken one tile ahead, and one for each block, which says that there are no more.
+template <class Table, bool kDynamic>
 __global__ void __launch_bounds__(kThreads, 1) look_up_tiles(const Lookups l) {
   __shared__ unsigned next[2];
   const Vectors vectors(l);
   const auto tiles = static_cast<unsigned>(ceil_div<size_t>(vectors.count, kTile));
-  const auto draw = [&] { return gridDim.x + atomicInc(l.ticket, gridDim.x + tiles - 1); };
-  if (kDrawn && threadIdx.x == 0) next[0] = draw();
+  const auto take = [&] { return gridDim.x + atomicInc(l.ticket, gridDim.x + tiles - 1); };
+  if (kDynamic && threadIdx.x == 0) next[0] = take();
   const Table table(l);
-  if (kDrawn) __syncthreads();
+  if (kDynamic) __syncthreads();
   unsigned tile = blockIdx.x;
   for (unsigned turn = 0; tile < tiles; ++turn) {
     unsigned after_next = 0;
-    if (kDrawn && threadIdx.x == 0) after_next = draw();
+    if (kDynamic && threadIdx.x == 0) after_next = take();
     const size_t first = size_t{tile} * kTile + threadIdx.x;
     int4 index[kVectors];
 #pragma unroll
@@ -86,7 +86,7 @@ __global__ void __launch_bounds__(kThreads, 1) look_up_tiles(const Lookups l) {
 #pragma unroll
     for (unsigned j = 0; j < kVectors; ++j)
       vectors.store(first + j * kThreads, look_up(table, index[j]));
-    if (kDrawn) {
+    if (kDynamic) {
       tile = next[turn % 2];
       if (threadIdx.x == 0) next[(turn + 1) % 2] = after_next;
       __syncthreads();

@@ -152,7 +152,7 @@ Implementation fastest_at(const Case& c) {
   if (elements <= 1 << 21 && Reduction<Op>::kExact)
     return flagged_with<Op, 512, 4>({.each = 4, .per_sm = 2});
   if (elements <= 3 << 23) return flagged_with<Op, 256, 8>({.each = 8, .per_sm = 8, .whole = true});
-  if (elements >= 1 << 26 && has_bulk_copies()) return bulk_copies<Op>();
+  if (elements >= 1 << 26 && has_bulk_copies(200 << 10)) return bulk_copies<Op>();
   if constexpr (Reduction<Op>::kExact)  // squares of 64 bits take twice the registers
     return flagged_with<Op, 512, 4>({.each = 4, .per_sm = 2});
   else

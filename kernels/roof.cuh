@@ -67,11 +67,6 @@ Implementation pick(int64_t value, Make make) {
   return picked;
 }
 
-__device__ unsigned warp_sum(unsigned mine) {
-  for (int offset = 16; offset > 0; offset /= 2) mine += __shfl_xor_sync(~0u, mine, offset);
-  return mine;
-}
-
 // Sums are checked against how many blocks there were: without any, none would be wrong.
 const Verdict kNothingRan = {.wrong = "nothing was launched"};
 

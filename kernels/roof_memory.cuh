@@ -61,7 +61,7 @@ __global__ void dram_read(const unsigned* __restrict__ in, size_t words, unsigne
 #pragma unroll
     for (int j = 0; j < kFlight; ++j) sum += sum_of(v[j]);
   }
-  sum = warp_sum(sum);
+  sum = sum_of_warp(sum);
   if (threadIdx.x % 32 == 0) sums[(blockIdx.x * size_t{blockDim.x} + threadIdx.x) / 32] = sum;
 }
 
@@ -160,7 +160,7 @@ __global__ void l2_read(const unsigned* __restrict__ in, unsigned tiles, int rep
     tile += step;
     if (tile >= tiles) tile -= tiles;
   }
-  sum = warp_sum(sum);
+  sum = sum_of_warp(sum);
   if (threadIdx.x % 32 == 0) sums[(blockIdx.x * kL2Block + threadIdx.x) / 32] = sum;
 }
 

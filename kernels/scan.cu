@@ -139,7 +139,8 @@ Implementation in_a_ring() {
       [](Scan<Type>& p, const LaunchPlan& plan) {
         const auto [in, count, out] = p.arguments();
         const size_t tile = size_t{4} * threads * vectors;
-        return std::tuple(in, count, out, deal(count, tile, plan.grid.x, stages), p.exchange());
+        return std::tuple(in, count, out, make_schedule(count, tile, plan.grid.x, stages),
+                          p.exchange());
       });
 }
 
@@ -149,7 +150,8 @@ template <class Type>
 Implementation fastest(const Case& c) {
   const int64_t elements = c["elements"];
   if (elements <= 1 << 18) return in_one_pass<Type, 256, 2, LookBack>();
-  if (elements < 1 << 24 || !has_bulk_copies()) return in_one_pass<Type, 512, 6, LookBack>();
+  if (elements < 1 << 24 || !has_bulk_copies(200 << 10))
+    return in_one_pass<Type, 512, 6, LookBack>();
   return in_a_ring<Type>();
 }
 
@@ -202,8 +204,9 @@ std::vector<Rung> rungs() {
                "are under way, floats in a fixed order.",
        .implementation = in_one_pass<Type, 512, 6, Groups>()},
       {.name = "bulk_ring",
-       .idea = "Resident blocks draw tiles in turn, bulk copies bring them and take them back, one "
-               "warp adds up all sums: nothing pauses.",
+       .idea =
+           "Resident blocks take tiles as they have room, bulk copies bring and fetch them, one "
+           "warp adds up all sums.",
        .implementation = in_a_ring<Type>(),
        .compute_capability = 90,
        .hardware_only = "bulk copies"},

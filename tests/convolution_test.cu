@@ -111,5 +111,29 @@ TEST(Gpu, ConvolutionReferenceFindsOneProductThatIsMissing) {
   EXPECT_GT(problem.compare().relative_error, convolution().error_limit);
 }
 
+// Few strips, as long as a large image makes them: all sums are under way in their middle.
+template <int side>
+void expect_right_in_long_strips() {
+  const Case c(convolution().axes, {97, 516, side});
+  Convolution problem(c);
+  const Implementation how = strips_from_l1<side>();
+  for (const unsigned strips : {1, 2, 3}) {
+    SCOPED_TRACE(strips);
+    LaunchPlan plan = how.plan(c, Device::open(0), how.kernel);
+    plan.grid.y = strips;
+    problem.poison();
+    how.launch(plan, problem, nullptr);
+    EXPECT_LE(problem.compare().relative_error, convolution().error_limit);
+  }
+}
+
+TEST(Gpu, ConvolutionGoesOnDownLongStrips) {
+  NEED_GPU();
+  expect_right_in_long_strips<3>();
+  expect_right_in_long_strips<7>();
+  expect_right_in_long_strips<9>();
+  expect_right_in_long_strips<15>();
+}
+
 }  // namespace
 }  // namespace ladders

@@ -96,6 +96,7 @@ TEST(Gpu, BlocksLookUpManyTiles) {
     kinds.push_back({staged<InCluster<2>, true, 2>(), 999, 2});
     kinds.push_back({staged<InCluster<4>, true, 4>(), 1001, 4});
     kinds.push_back({staged<InCluster<8>, true, 8>(), 57, 8});
+    kinds.push_back({staged<InCluster<16>, true, 16>(), 5003, 16});
   }
   for (const Kind& kind : kinds)
     for (const int64_t lookups : {16383, 49152, 49155, 65537, 100000}) {

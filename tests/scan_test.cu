@@ -4,8 +4,10 @@
 // and what scans promise of floats. The ladder's own file is included, to have its inside.
 #include "../kernels/scan.cu"  // NOLINT
 
+#include <algorithm>
 #include <cstring>
 #include <set>
+#include <vector>
 
 #include "gpu.hpp"
 
@@ -117,7 +119,8 @@ TEST(Gpu, SinglePassesFollowEachOther) {
 // A few blocks that draw many tiles: the stages of the ring are used again and again.
 template <class Type>
 void expect_right_of_few_blocks() {
-  for (const int64_t count : {1, 3, 4, 1027, 24575, 24577, 73728, 299999, 1000002}) {
+  for (const int64_t count :
+       {1, 3, 4, 1027, 24575, 24577, 73728, 299999, 1000002, 1510410, 9999991}) {
     const Case c = elements(count, Type::kLabel);
     Scan<Type> problem(c);
     const Implementation ring = in_a_ring<Type>();
@@ -138,6 +141,34 @@ void expect_right_of_few_blocks() {
       }
     }
   }
+}
+
+// All elements have a tile, no tile is too large, and blocks that go by the schedule leave the
+// counter of tickets at zero.
+TEST(Scan, SchedulesCoverAllElements) {
+  constexpr unsigned kStages = 10, kLargest = 4608;
+  for (const size_t count : {1, 31, 1027, 135169, 299999, 1510410, 9999991, 1 << 28})
+    for (const unsigned blocks : {1, 2, 33, 131, 132}) {
+      SCOPED_TRACE(std::to_string(count) + " in " + std::to_string(blocks));
+      const Schedule schedule = make_schedule(count, kLargest, blocks, kStages);
+      EXPECT_LE(schedule.tile_elements, kLargest);
+      EXPECT_GE(size_t{schedule.tiles} * schedule.tile_elements, count);
+      EXPECT_LT((schedule.tiles - size_t{1}) * schedule.tile_elements, count);
+      std::vector<bool> takes;  // a ticket: blocks with a tile for each stage, until none is left
+      for (unsigned block = 0; block < blocks; ++block)
+        takes.push_back(block + (kStages - 1) * blocks < schedule.tiles);
+      unsigned counter = 0, next = kStages * blocks;
+      while (std::ranges::count(takes, true) > 0)
+        for (auto&& more : takes) {
+          if (!more) continue;
+          const unsigned tile = kStages * blocks + counter;
+          counter = counter >= schedule.last_ticket ? 0 : counter + 1;  // atomicInc
+          more = tile < schedule.tiles;
+          if (more) EXPECT_EQ(tile, next++);
+        }
+      EXPECT_EQ(counter, 0u);
+      EXPECT_EQ(next, std::max(schedule.tiles, kStages * blocks));
+    }
 }
 
 TEST(Gpu, RingsGoOnFromTileToTile) {

@@ -118,7 +118,12 @@ class Study:
         return None if rows.empty else rows.loc[rows[self.ladder.rate].idxmax()]
 
     def short_ceiling(self, case: str) -> bool:
-        """Whether the ceiling at `case` took less than `SHORT_LAUNCHES` launches of a kernel."""
+        """Whether the ceiling at `case` took less than `SHORT_LAUNCHES` launches of a kernel.
+
+        Of two ceilings, which of them is meant depends on the case: neither is looked at.
+        """
+        if self.ladder.other_ceiling:
+            return False
         launch = units.parse(self.results.context.get("launch_nanoseconds")) * 1e-9
         row = self._ceiling_row(case)
         return row is not None and row.seconds < SHORT_LAUNCHES * launch

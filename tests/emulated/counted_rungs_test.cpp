@@ -120,7 +120,9 @@ TEST_P(EveryKernel, IsCleanInAnyOrder) {
   using emulator::Order;
   std::vector<unsigned> limits = {kLimit};
   if (reaches_the_limit(GetParam())) limits.push_back(kLowerLimit);
-  for (const Order order : {Order::reverse, Order::random})  // forward is all else's
+  // Forward is all else's. Shapes are tried in one of the others, and the other, in turn: all in
+  // both take twice as long.
+  for (const Order order : {Order::reverse, Order::random})
     for (const unsigned limit : limits) {
       SCOPED_TRACE(testing::Message() << "order " << static_cast<int>(order) << ", " << limit
                                       << " blocks along y at most");
@@ -138,7 +140,9 @@ TEST_P(EveryKernel, IsCleanInAnyOrder) {
         };
         return implementation;
       };
+      int index = order == Order::reverse ? 0 : 1;
       for_each_row(kThreadsInAnyOrder, [&](Row row) {
+        if (index++ % 2 != 0) return;
         row.rung = &checked;
         study().verify(row);
       });
