@@ -16,7 +16,8 @@ from ladder.study import studies
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 STEMS = """transpose-climb transpose-light sgemm-climb sgemm-roofline reduction-climb
-reduction-roofline histogram-climb histogram-light smem_layout-climb overview roofs""".split()
+reduction-roofline histogram-climb histogram-light histogram-clusters smem_layout-climb overview
+roofs""".split()
 
 
 @pytest.fixture(scope="module")
@@ -263,7 +264,11 @@ def test_the_overview_names_every_rung_its_ceiling_is_for(figure):
             "transpose/copy",
         ),
         ("^sgemm/cublas", {"sgemm-climb"}, "roof/fma 63.7"),
-        ("^histogram/.*zipf", {"histogram-climb", "histogram-light", "overview"}, "roof/dram_read"),
+        (
+            "^histogram/.*zipf",
+            {"histogram-climb", "histogram-light", "histogram-clusters", "overview"},
+            "roof/dram_read",
+        ),
     ],
 )
 def test_a_run_of_a_few_rungs_draws_what_it_can(figure, pattern, stems, ceiling):

@@ -16,6 +16,7 @@ from ladder.plots import (
     banks,
     ceilings,
     climb,
+    clusters,
     gpus,
     instructions,
     light,
@@ -166,6 +167,8 @@ def _figures(result: Results) -> dict[str, Callable[[], style.Figure]]:
             figures[f"{name}-light"] = partial(light.draw, study, shares)
         if rows := achieved.rows(study):
             figures[f"{name}-occupancy"] = partial(achieved.draw, study, rows)
+        if cases := clusters.chosen(study):
+            figures[f"{name}-clusters"] = partial(clusters.draw, study, cases)
         if points := instructions.points(study):
             figures[f"{name}-instructions"] = partial(instructions.draw, study, points)
         if steps := why.steps(study):
