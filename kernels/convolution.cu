@@ -8,8 +8,9 @@
 // 8 bytes a pixel in and out, 2 side^2 FLOPs: a 3 x 3 filter is bound by DRAM, a 15 x 15 one by
 // FMAs, and on an H200 the two meet at 8 x 8. But a pixel is wanted side^2 times. An SM does 128
 // FMAs a clock and its shared memory or L1 gives 32 words, so that each word loaded has to serve
-// four FMAs at least, from registers; weights need no load at all. And then there is nothing that
-// an SM could do but FMAs, as long as pixels come in time.
+// four FMAs at least, from registers; weights are the same for all lanes, and come from the
+// constant bank. And then there is little that an SM has to do but FMAs, as long as pixels come in
+// time.
 
 #include <algorithm>
 
@@ -75,13 +76,14 @@ Implementation sums_over_tile() {
                    blocks_of<SumsTile::kHeight, kAcross, SumsTile::kThreads, 1>);
 }
 
+bool aligned(const Case& c) { return c["columns"] % 4 == 0; }
 std::string unaligned(const Case& c, const Device&) {
-  return c["columns"] % 4 == 0 ? "" : "needs rows that start on 16 bytes";
+  return aligned(c) ? "" : "needs rows that start on 16 bytes";
 }
 
 template <int side>
 Implementation fastest(const Case& c) {
-  return c["columns"] % 4 == 0 ? strips_from_l1<side>() : sums_over_tile<side>();
+  return aligned(c) ? strips_from_l1<side>() : sums_over_tile<side>();
 }
 
 // The large image has all rungs, others those that one would use there.
@@ -89,8 +91,6 @@ bool is_large(const Case& c) { return c["rows"] == 8192; }
 bool at_some(const Case& c) {
   return is_large(c) && (c["filter"] == 3 || c["filter"] == 7 || c["filter"] == 15);
 }
-bool at_large(const Case& c) { return is_large(c); }
-bool aligned(const Case& c) { return c["columns"] % 4 == 0; }
 bool for_tiles(const Case& c) { return is_large(c) || !aligned(c); }
 
 template <int side>
@@ -103,8 +103,9 @@ std::vector<Rung> rungs() {
                                    [](P& problem) { return problem.global_arguments(); }),
        .measured = at_some},
       {.name = "constant_filter",
-       .idea = "The filter is a parameter of the kernel, its side a constant: no loops, and FMAs "
-               "take weights from the constant bank.",
+       .idea =
+           "The filter is a parameter of the kernel, its side a constant: no loops, and weights "
+           "come from the constant bank, one for a warp.",
        .implementation =
            kernel<P>(constant_filter<side>, blocks_of<kGlobalRows, kWarp, kWarp, kGlobalRows>),
        .moves = "global_load_requests",
@@ -115,7 +116,7 @@ std::vector<Rung> rungs() {
        .implementation =
            kernel<P>(shared_halo<side>, blocks_of<kHaloSide, kHaloSide, kHaloSide, kHaloSide>),
        .moves = "global_load_requests",
-       .measured = at_large},
+       .measured = is_large},
       {.name = "column",
        .idea = "Eight outputs of a column a thread: a word of shared memory serves up to eight "
                "FMAs from its register.",

@@ -27,8 +27,8 @@ __global__ void global(const float* __restrict__ image, const float* __restrict_
   out[at(row, column, columns)] = sum;
 }
 
-// The side is known to the compiler, so that there are no loops, and weights have addresses that an
-// FMA can name.
+// The side is known to the compiler, so that there are no loops, and each weight has an address in
+// the constant bank.
 template <int side>
 __global__ void constant_filter(const float* __restrict__ image,
                                 const __grid_constant__ Filter filter, float* __restrict__ out,

@@ -44,7 +44,7 @@ __device__ __forceinline__ void look_up_rest(const Table& table, const Lookups& 
 // ---- A block a tile -----------------------------------------------------------------------------
 // For a table that nobody has to bring. Tiles are as small as blocks can be without there being too
 // few threads an SM: the hardware deals them out in the order of memory, and what is on its way
-// lies close together there. (Two vectors a thread, or twice the threads: an H200 takes 1 to 4 %
+// lies close together there. (Two vectors a thread and twice the threads: an H200 takes 4 %
 // longer.)
 
 constexpr unsigned kTileThreads = 128;
