@@ -427,7 +427,10 @@ struct HardwareCounters::Session {
 
   Device gpu;
   Group all, by_hardware;
-  std::optional<Range> range;  // once something is to be counted, until that fails
+  // Once something is to be counted, until that fails or another group is to be counted: a range
+  // that once counted by software would do so in a pass more, whatever its configuration.
+  std::optional<Range> range;
+  const Group* of_range = nullptr;
 };
 
 HardwareCounters::HardwareCounters(const Device& device) {
@@ -452,13 +455,15 @@ std::string HardwareCounters::description() const {
 
 std::map<std::string, double> HardwareCounters::count(const std::function<void()>& prepare,
                                                       const std::function<void()>& launch) {
-  auto& [gpu, all, by_hardware, range] = *session_;
+  auto& [gpu, all, by_hardware, range, of_range] = *session_;
   const auto start = std::chrono::steady_clock::now();
   launch();
   check(cudaDeviceSynchronize(), "a launch before those that are counted");
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
   Group& group = seconds.count() > kLongestBySoftware ? by_hardware : all;
+  if (of_range != &group) range.reset();
   if (!range) range.emplace();
+  of_range = &group;
   std::vector<uint8_t> counted;
   try {
     counted = range->count(group.configuration, group.names, prepare, launch);
