@@ -102,6 +102,7 @@ constexpr Metric kMetrics[] = {
 
     {"distributed_requests", "l1tex__t_requests_pipe_lsu_mem_dshared.sum", 90},
     {"distributed_sectors", "l1tex__t_sectors_pipe_lsu_mem_dshared.sum", 90},
+    {"distributed_atomic_sectors", "l1tex__t_sectors_pipe_lsu_mem_dshared_op_atom.sum", 90},
     {"bulk_copy_bytes", "l1tex__m_xbar2l1tex_read_bytes_pipe_tma.sum", 90},
 };
 
@@ -116,6 +117,7 @@ constexpr const char* kReported[] = {"l1_bytes",
                                      "bulk_copy_bytes",
                                      "distributed_requests",
                                      "distributed_sectors",
+                                     "distributed_atomic_sectors",
                                      "shared_wavefronts",
                                      "shared_load_conflicts",
                                      "shared_store_conflicts",

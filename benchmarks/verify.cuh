@@ -16,6 +16,11 @@ namespace ladders {
 /// Sum and largest value of f over a range, in FP64.
 struct Totals {
   double sum = 0, largest = 0;
+
+  __host__ __device__ void add(const Totals& other) {
+    sum += other.sum;
+    largest = std::fmax(largest, other.largest);
+  }
 };
 
 namespace detail {
@@ -32,26 +37,32 @@ __global__ void fold(size_t n, F f, Totals* partial) {
   partial[first] = mine;
 }
 
+// By one block: the host would take longer to fetch all parts than the device does to fold them.
+static __global__ void fold_again(unsigned n, const Totals* parts, Totals* partial) {
+  Totals mine;
+  for (unsigned i = threadIdx.x; i < n; i += blockDim.x) mine.add(parts[i]);
+  partial[threadIdx.x] = mine;
+}
+
 }  // namespace detail
 
 /// Sum and largest of f(i) for i in [0, n), where f is a device function of size_t to double that
-/// is not negative; a NaN counts as infinity. No atomics: each thread writes its own part and the
-/// host folds them, so the result is the same in every run.
+/// is not negative; a NaN counts as infinity. No atomics: each thread writes its own part, and
+/// these are folded in order, so the result is the same in every run.
 template <class F>
 Totals fold(size_t n, F f) {
   constexpr unsigned kBlocks = 1024, kThreads = 256;
   const unsigned blocks =
       n < kBlocks * kThreads ? unsigned((n + kThreads - 1) / kThreads) : kBlocks;
   if (blocks == 0) return {};
-  DeviceBuffer<Totals> partial(size_t{blocks} * kThreads);
+  DeviceBuffer<Totals> partial(size_t{blocks} * kThreads), last(kThreads);
   launch({.grid = blocks, .block = kThreads}, nullptr, detail::fold<F>, n, f, partial.data());
-  std::vector<Totals> parts(partial.size());
-  check(cudaMemcpy(parts.data(), partial.data(), partial.bytes(), cudaMemcpyDeviceToHost), "fold");
+  launch({.grid = 1, .block = kThreads}, nullptr, detail::fold_again, blocks * kThreads,
+         static_cast<const Totals*>(partial.data()), last.data());
+  std::vector<Totals> parts(last.size());
+  check(cudaMemcpy(parts.data(), last.data(), last.bytes(), cudaMemcpyDeviceToHost), "fold");
   Totals total;
-  for (const Totals& part : parts) {
-    total.sum += part.sum;
-    total.largest = std::fmax(total.largest, part.largest);
-  }
+  for (const Totals& part : parts) total.add(part);
   return total;
 }
 

@@ -3,6 +3,8 @@
 // What the measured roofs share: buffers, launches, vectors, sums.
 #pragma once
 
+#include <cooperative_groups.h>
+
 #include <algorithm>
 #include <cmath>
 #include <string>
@@ -69,6 +71,11 @@ Implementation pick(int64_t value, Make make) {
 
 // Sums are checked against how many blocks there were: without any, none would be wrong.
 const Verdict kNothingRan = {.wrong = "nothing was launched"};
+
+// How often clusters reach into each other's memory: all of them together, whatever their number.
+unsigned remote_rounds(int sms, unsigned cluster, double iterations) {
+  return 2 * sms / cluster * std::max(1, static_cast<int>(iterations) / 16);
+}
 
 constexpr unsigned kBlock = 512;
 

@@ -49,6 +49,46 @@ __global__ void global_atomics(unsigned* words, int iterations, unsigned mask, b
   }
 }
 
+// Blocks of a cluster add to words of the others, over the SM-to-SM network: a warp to neighbouring
+// words of one block after the other, or each lane anywhere. However many clusters there are, they
+// share the rounds.
+__global__ void distributed_atomics(unsigned* out, unsigned rounds, bool anywhere) {
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900  // there are no clusters before
+  __shared__ unsigned words[kSharedWords];
+  const auto cluster = cooperative_groups::this_cluster();
+  const unsigned blocks = cluster.num_blocks(), rank = cluster.block_rank();
+  for (unsigned i = threadIdx.x; i < kSharedWords; i += kAtomicBlock) words[i] = 0;
+  cluster.sync();
+  unsigned turn = 0;  // how far away the next block is
+  for (unsigned i = blockIdx.x / blocks; i < rounds; i += gridDim.x / blocks) {
+    turn = turn + 1 < blocks ? turn + 1 : 1;
+#pragma unroll
+    for (int j = 0; j < kAddresses; ++j) {
+      const unsigned at = (i * kAddresses + j) * kAtomicBlock + threadIdx.x, hash = mix(at);
+      const unsigned away = anywhere ? 1 + (hash >> 16) % (blocks - 1) : turn;
+      const unsigned other = rank + away < blocks ? rank + away : rank + away - blocks;
+      unsigned* word = &words[(anywhere ? hash : at) & (kSharedWords - 1)];
+      atomicAdd(cluster.map_shared_rank(word, other), 1u);
+    }
+  }
+  cluster.sync();  // the memory of a block that has ended is nobody's to add to
+  unsigned sum = 0;
+  for (unsigned i = threadIdx.x; i < kSharedWords; i += kAtomicBlock) sum += words[i];
+  out[blockIdx.x * kAtomicBlock + threadIdx.x] = sum;
+#endif
+}
+
+const std::vector<Sweep> kClusterSweep = {
+    {.axis = {"cluster"}, .measured = {2, 4, 8, 16}, .tested = {2, 3, 16}, .small = {2, 8}}};
+
+LaunchPlan atomic_clusters(const Case& c, const Device& device, const void* kernel) {
+  return fill_device({.block = kAtomicBlock, .cluster = static_cast<unsigned>(c["cluster"])},
+                     kernel, device);
+}
+unsigned atomic_rounds(const Case& c, int sms) {
+  return remote_rounds(sms, static_cast<unsigned>(c["cluster"]), iterations(c) / 8);
+}
+
 const std::vector<Sweep> kBlocksSweep = {
     {.axis = {"blocks"}, .measured = {1, 2}, .tested = {1, 2}, .small = {1}}};
 
@@ -80,13 +120,23 @@ Work global_atomics_work(const Case& c, const Device& device) {
   return atomics_work(c, device, global_iterations(iterations(c), kPattern));
 }
 
+double distributed_atomics_of(const Case& c, int sms) {
+  return double(atomic_rounds(c, sms)) * double(c["cluster"]) * kAtomicBlock * kAddresses;
+}
+Work distributed_atomics_work(const Case& c, const Device& device) {
+  const double atomics = distributed_atomics_of(c, device.sms);
+  return {.bytes_written = 4 * atomics, .atomics = atomics};
+}
+
 // What all additions together must come to, modulo 2^32.
-Verdict check_atomics(const Roof& roof, int iterations, unsigned addend, uint32_t sum) {
+Verdict check_atomics(const Roof& roof, size_t additions, unsigned addend, uint32_t sum) {
   if (roof.blocks == 0) return kNothingRan;
-  const size_t additions = size_t(roof.blocks) * kAtomicBlock * iterations;
   const auto expected = static_cast<uint32_t>(additions * addend);
   if (sum == expected) return {};
   return {.wrong = std::to_string(sum) + " instead of " + std::to_string(expected)};
+}
+Verdict check_atomics(const Roof& roof, int iterations, unsigned addend, uint32_t sum) {
+  return check_atomics(roof, size_t(roof.blocks) * kAtomicBlock * iterations, addend, sum);
 }
 template <bool kIncrement, Pattern kPattern>
 Verdict check_shared_atomics(const Roof& roof) {
@@ -128,6 +178,22 @@ Implementation global_atomics_on() {
       check_global_atomics<kPattern>);
   adding.adds = true;
   return adding;
+}
+
+template <Pattern kPattern>
+Implementation distributed_atomics_at(const Case& c) {
+  Implementation remote =
+      kernel<Roof>(distributed_atomics, atomic_clusters, [c](Roof& r, const LaunchPlan& plan) {
+        r.blocks = static_cast<int>(plan.grid.x);
+        return std::tuple(r.out.data(), atomic_rounds(c, r.sms), kPattern == scattered);
+      });
+  remote.check = [c](const Problem& p) {
+    const auto& roof = static_cast<const Roof&>(p);
+    const auto additions = static_cast<size_t>(distributed_atomics_of(c, roof.sms));
+    return check_atomics(roof, additions, 1,
+                         sum_modulo(size_t(roof.blocks) * kAtomicBlock, Words{roof.out.data()}));
+  };
+  return remote;
 }
 
 }  // namespace

@@ -3,8 +3,6 @@
 // How fast bytes come and go: DRAM, L2, shared memory, that of other blocks.
 #pragma once
 
-#include <cooperative_groups.h>
-
 #include "roof.cuh"
 
 namespace ladders {
@@ -276,11 +274,6 @@ __global__ void distributed_shared_memory(unsigned* out, unsigned rounds) {
   cluster.sync();  // the memory of a block that has ended is nobody's to read
   out[blockIdx.x * kRemoteBlock + threadIdx.x] = sum;
 #endif
-}
-
-// Of all clusters together, whatever their number.
-unsigned remote_rounds(int sms, unsigned cluster, double iterations) {
-  return 2 * sms / cluster * std::max(1, static_cast<int>(iterations) / 16);
 }
 
 LaunchPlan clusters(const Case& c, const Device& device, const void* kernel) {

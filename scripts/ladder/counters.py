@@ -37,6 +37,7 @@ _METRICS = {  # counter: metrics whose sum it is, as far as the profile has them
     "bulk_copy_bytes": ("l1tex__m_xbar2l1tex_read_bytes_pipe_tma.sum",),
     "distributed_requests": ("l1tex__t_requests_pipe_lsu_mem_dshared.sum",),
     "distributed_sectors": ("l1tex__t_sectors_pipe_lsu_mem_dshared.sum",),
+    "distributed_atomic_sectors": ("l1tex__t_sectors_pipe_lsu_mem_dshared_op_atom.sum",),
     "registers": ("launch__registers_per_thread",),
     "occupancy_limit_blocks": ("launch__occupancy_limit_blocks",),
     "occupancy_limit_registers": ("launch__occupancy_limit_registers",),

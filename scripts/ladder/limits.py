@@ -13,6 +13,7 @@ With t the median time of the row, and a roof the best row of that name in the s
 - shared memory: 128 bytes for each wavefront / t over `shared_memory`; those of asynchronous
   copies, wgmma, shuffles and requests of no lane too where `shared_wavefronts` were counted.
 - distributed shared memory: 32 bytes a sector / t over `distributed_shared_memory`.
+- distributed atomics: sectors of atomics on another block's memory / t over the most of any roof.
 - issue slots: cycles in which a scheduler issued over those in which it had warps.
 - FP32: operations / t over `fma`.
 - tensor cores: cycles in which they worked over those in which the SM did. mma.sync keeps them as
@@ -25,9 +26,9 @@ With t the median time of the row, and a roof the best row of that name in the s
 The limiter is the launch where that is two fifths of the time. Else it is the largest share that
 counts. On the SM (L1, shared memory, issue slots, FP32, tensor cores) a share counts from one half:
 work comes in phases, and two phases of one block do not overlap. Beyond it (DRAM, L2, distributed
-shared memory, atomics, block launches) a share counts from 0.7: below that, more requests in flight
-would be faster yet. Every instruction takes an issue slot, so these yield to a limit on the SM that
-comes to four fifths of them, and to a larger share of any other.
+shared memory, atomics there and in the L2, block launches) a share counts from 0.7: below that,
+more requests in flight would be faster yet. Every instruction takes an issue slot, so these yield
+to a limit on the SM that comes to four fifths of them, and to a larger share of any other.
 Where no share counts the limiter is latency: warps wait, longest for the stall that is named with
 its share of their cycles, and below an occupancy of one half there were few of them. Where what
 they wait for is a queue that is full, something limits it that has no roof here, and it says so.
@@ -56,6 +57,7 @@ COUNTS_FROM = {  # least share that makes a limiter
     "L1": 0.5,
     "shared memory": 0.5,
     "distributed shared memory": 0.7,
+    "distributed atomics": 0.7,
     _SLOTS: 0.5,
     "FP32": 0.5,
     "tensor cores": 0.5,
@@ -125,6 +127,7 @@ class Limits:
         roof = [row for row in results.ceilings.itertuples(index=False) if row.ladder in ladders]
         self._atomic_sectors = _most(row.global_atomic_sectors / row.seconds for row in roof)
         self._atomic_utilisation = _most(row.l2_atomic_utilisation for row in roof)
+        self._remote = _most(row.distributed_atomic_sectors / row.seconds for row in roof)
         self._blocks = _most(row.grid_blocks / row.seconds for row in roof)
 
     def shares(self, row: Row) -> dict[str, float]:
@@ -147,6 +150,7 @@ class Limits:
             "L1": wavefronts * _WAVEFRONT_BYTES / data,
             "shared memory": shared * _WAVEFRONT_BYTES / data,
             "distributed shared memory": row.distributed_sectors * _SECTOR_BYTES / distributed,
+            "distributed atomics": row.distributed_atomic_sectors / row.seconds / self._remote,
             _SLOTS: row.issue_utilisation,
             "FP32": row.fp32_operations / row.seconds / self._roof("fma"),
             "tensor cores": row.tensor_utilisation,

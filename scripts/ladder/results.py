@@ -55,6 +55,7 @@ COUNTERS = (
     "predicted_load_wavefronts predicted_store_wavefronts predicted_bytes_per_wavefront "
     "predicted_distributed_sectors_per_request "
     "distributed_requests distributed_sectors distributed_sectors_per_request "
+    "distributed_atomic_sectors "
     "distributed_accesses distributed_bytes "
     "global_bytes compulsory_bytes active_lanes barriers cluster_barriers "
     "occupancy_limit_blocks occupancy_limit_warps occupancy_limit_registers "

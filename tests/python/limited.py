@@ -21,6 +21,7 @@ ROOFS = {  # rung: (speed in bytes/s or FLOP/s, its own axes and their best valu
     "bf16": (940e12, {}),
     "shared_atomics_same": (4e12, {}),
     "shared_atomics_spread": (16e12, {}),
+    "distributed_atomics_scattered": (240e9, {}),
     "global_atomics_same": (5.44e9, {}),
     "global_atomics_spread": (400e9, {}),
     "global_atomics_scattered": (390e9, {}),
@@ -62,6 +63,7 @@ IDLE = {
     "shared_atomic_requests": 0.0,
     "shared_atomic_wavefronts": 0.0,
     "distributed_sectors": 0.0,
+    "distributed_atomic_sectors": 0.0,
     "stall_long_scoreboard": 0.6,
     "stall_barrier": 0.2,
     "stall_not_selected": 0.7,
@@ -90,6 +92,7 @@ def roof_rows(**changes: float) -> list[dict[str, Any]]:
             found.append(made | IDLE)
     by_name = {made["name"].split("/")[1]: made for made in found}
     by_name["global_atomics_same"]["l2_atomic_utilisation"] = 0.8
+    by_name["distributed_atomics_scattered"]["distributed_atomic_sectors"] = 60e9 * SECONDS
     by_name["global_atomics_scattered"]["global_atomic_sectors"] = 97.5e9 * SECONDS
     by_name["l2_read"]["l2_bytes"] = 6.5e12 * SECONDS
     by_name["dram_write"]["grid_blocks"] = 1.6e9 * SECONDS

@@ -53,6 +53,10 @@ CASES = {  # counters that differ from an idle kernel's: what limits it
     "scattered loads": ({"l1_wavefronts": 250e6}, "L1 97%"),
     "wide loads": ({"l1_bytes": 26.32e9}, "L1 80%"),
     "another block's memory": ({"distributed_sectors": 82.5e6}, "distributed shared memory 80%"),
+    "increments in another block's": (
+        {"distributed_atomic_sectors": 54e6, "distributed_sectors": 54e6},
+        "distributed atomics 90%",
+    ),
     "instructions": ({"issue_utilisation": 0.67, **reads(0.5)}, "issue slots 67%"),
     "multiply-adds": ({"issue_utilisation": 0.9, "fp32_operations": 51.35e9}, "FP32 79%"),
     "too few multiply-adds": (
