@@ -7,6 +7,9 @@
 # HEADER instead of CSV the same is written as initialisers, for emulator/src/resources.cpp.
 # HOST_COMPILER is nvcc's, where it is not the default one.
 #
+# A table that was made whole says of which sources: with CHECK, the name of a table, the script
+# only tells whether that is of these, which saves compiling them all again.
+#
 # Kernels are named as a host compiler mangles them, which holds for those in anonymous namespaces,
 # not for static functions.
 cmake_minimum_required(VERSION 3.24)
@@ -18,6 +21,38 @@ set(comment)
 set(rows)
 set(sources)
 
+# Kernels, and what they include.
+file(GLOB found LIST_DIRECTORIES false ${root}/kernels/*)
+set(hashed ${CMAKE_CURRENT_LIST_FILE})
+while(found)
+  list(APPEND hashed ${found})
+  set(included)
+  foreach(file IN LISTS found)
+    file(STRINGS ${file} lines REGEX "^#include \"")
+    list(TRANSFORM lines REPLACE "^#include \"([^\"]+)\".*" "${root}/benchmarks/\\1")
+    list(APPEND included ${lines})
+  endforeach()
+  set(found)
+  foreach(file IN LISTS included)
+    if(EXISTS ${file} AND NOT file IN_LIST hashed AND NOT file IN_LIST found)
+      list(APPEND found ${file})
+    endif()
+  endforeach()
+endwhile()
+list(SORT hashed)
+foreach(file IN LISTS hashed)
+  file(SHA256 ${file} hash)
+  string(APPEND hashes ${hash})
+endforeach()
+string(SHA256 hash "${hashes}")
+if(CHECK)
+  file(STRINGS ${CHECK} found REGEX "^# sources ${hash}$")
+  if(NOT found)
+    message(FATAL_ERROR "${CHECK} is of other sources")
+  endif()
+  return()
+endif()
+
 if(EXISTS ${root}/results/kernel_resources.csv)
   file(STRINGS ${root}/results/kernel_resources.csv table)
   foreach(line IN LISTS table)
@@ -26,7 +61,7 @@ if(EXISTS ${root}/results/kernel_resources.csv)
     endif()
   endforeach()
   if(rows)
-    list(FILTER table INCLUDE REGEX "^#")
+    list(FILTER table INCLUDE REGEX "^# nvcc")
     list(JOIN table "\n" comment)
     string(APPEND comment "\n")
   endif()
@@ -36,6 +71,9 @@ if(NVCC)
   execute_process(COMMAND ${NVCC} --version OUTPUT_VARIABLE version COMMAND_ERROR_IS_FATAL ANY)
   string(REGEX MATCH "V([0-9.]+)" version "${version}")
   list(JOIN numbers " " text)
+  if(NOT comment)
+    set(comment "# sources ${hash}\n")
+  endif()
   string(PREPEND comment "# nvcc ${CMAKE_MATCH_1}: ${text}\n")
   # What generates code as in a release build.
   set(flags -std=c++20 --extended-lambda -O3 -DNDEBUG -I${root}/benchmarks -I${root}/kernels)

@@ -16,6 +16,7 @@
 
 #include "catalogue.hpp"
 #include "convolution_problem.cuh"
+#include "convolution_small_tiles.cuh"
 #include "convolution_sums.cuh"
 #include "convolution_tile.cuh"
 
@@ -81,8 +82,20 @@ std::string unaligned(const Case& c, const Device&) {
   return aligned(c) ? "" : "needs rows that start on 16 bytes";
 }
 
+template <int side, int own>
+Implementation tiles_of() {
+  using T = SmallTile<side, own>;
+  return kernel<P>(small_tiles<side, own>, blocks_of<T::kRows, T::kColumns, T::kThreads, 1>);
+}
+template <int side>
+Implementation in_small_tiles(const Case& c) {
+  return aligned(c) ? tiles_of<side, 4>() : tiles_of<side, 1>();
+}
+
+// On an H200 unrolled tiles are slower than strips from 11 x 11 on.
 template <int side>
 Implementation fastest(const Case& c) {
+  if (side <= 9) return in_small_tiles<side>(c);
   return aligned(c) ? strips_from_l1<side>() : sums_over_tile<side>();
 }
 
@@ -137,10 +150,15 @@ std::vector<Rung> rungs() {
        .implementation = strips_from_l1<side>(),
        .skip = unaligned,
        .measured = aligned},
+      {.name = "small_tiles",
+       .idea = "A few rows a thread, all unrolled, in tiles that the hardware deals out; inside of "
+               "the image nothing asks for the edge.",
+       .moves = "warp_instructions",
+       .measured = [](const Case& c) { return c["filter"] <= 11; },
+       .choose = in_small_tiles<side>},
       {.name = "fastest",
-       .idea =
-           "From the L1 where rows start on 16 bytes, else from a tile: the fastest of these, as "
-           "measured.",
+       .idea = "Small tiles up to 9 x 9, else strips from the L1, or tiles where rows do not start "
+               "on 16 bytes, as measured.",
        .choose = fastest<side>},
   };
 }

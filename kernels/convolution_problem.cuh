@@ -4,6 +4,8 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
+#include <string>
 #include <tuple>
 #include <vector>
 
@@ -48,8 +50,15 @@ struct Reference {
   }
 };
 
+// Pixels and weights: anything in [-1, 1), or integers up to 8 of either sign, whose products add
+// up exactly in any order: a single one that is lost shows.
+__host__ __device__ float input_value(size_t i, uint64_t seed, bool exact) {
+  const float value = random_float(i, seed);
+  return exact ? rintf(8 * value) : value;
+}
 struct Pixel {
-  __device__ float operator()(size_t i) const { return random_float(i, 1); }
+  bool exact;
+  __device__ float operator()(size_t i) const { return input_value(i, 1, exact); }
 };
 
 class Convolution : public Problem {
@@ -62,10 +71,7 @@ class Convolution : public Problem {
         weights_(side_ * side_),
         out_(image_.size()),
         expected_(image_.size()) {
-    generate(image_.data(), image_.size(), Pixel{});
-    std::vector<float> weights(weights_.size());
-    for (size_t i = 0; i < weights.size(); ++i) weights[i] = random_float(i, 2);
-    set_filter(weights);
+    prepare(inputs() - 1);
   }
   Memory output() const override { return {out_.data(), out_.bytes()}; }
   auto arguments() const {
@@ -77,7 +83,16 @@ class Convolution : public Problem {
                       rows_, columns_);
   }
 
+  int inputs() const override { return 2; }
+  void prepare(int input) override {
+    exact_ = input == 0;
+    generate(image_.data(), image_.size(), Pixel{exact_});
+    std::vector<float> weights(weights_.size());
+    for (size_t i = 0; i < weights.size(); ++i) weights[i] = input_value(i, 2, exact_);
+    set_filter(weights);
+  }
   void set_image(const std::vector<float>& pixels) {
+    exact_ = false;
     check(cudaMemcpy(image_.data(), pixels.data(), image_.bytes(), cudaMemcpyHostToDevice),
           "image");
     expect();
@@ -93,6 +108,13 @@ class Convolution : public Problem {
   Verdict compare() override {
     const float* out = out_.data();
     const Expected* expected = expected_.data();
+    if (exact_) {
+      const auto wrong =
+          first_wrong(out_.size(), [=] __device__(size_t i) { return out[i] == expected[i].sum; });
+      if (!wrong) return {};
+      return {.wrong = "pixel " + std::to_string(*wrong % columns_) + " of row " +
+                       std::to_string(*wrong / columns_)};
+    }
     const Totals errors = fold(out_.size(), [=] __device__(size_t i) {
       const double difference = fabs(out[i] - expected[i].sum);
       return difference == 0 ? 0 : difference / expected[i].magnitude;
@@ -108,6 +130,7 @@ class Convolution : public Problem {
   }
 
   int rows_, columns_, side_;
+  bool exact_ = false;  // whether the sums of the input are exact in FP32
   Filter filter_{};
   DeviceBuffer<float> image_, weights_, out_;
   DeviceBuffer<Expected> expected_;

@@ -117,6 +117,18 @@ TEST(Catalogue, WorkIsAlgorithmic) {
         const double pixels = double(row.point["rows"]) * row.point["columns"];
         EXPECT_EQ(done.flops, 2 * pixels * row.point["filter"] * row.point["filter"]);
         EXPECT_EQ(done.bytes(), 8 * pixels);
+      } else if (ladder.name == "scan") {
+        EXPECT_EQ(done.bytes(), 8. * row.point["elements"]);
+      } else if (ladder.name == "reduction") {
+        EXPECT_NEAR(done.bytes(), 4. * row.point["elements"], 8);  // and its result
+      } else if (ladder.name == "histogram") {
+        EXPECT_EQ(done.bytes(), 4. * (row.point["keys"] + row.point["bins"]));
+      } else if (ladder.name == "byte_histogram") {
+        EXPECT_EQ(done.bytes(), row.point["keys"] + 4. * 256);
+      } else if (ladder.name == "lookup") {
+        EXPECT_EQ(done.bytes(), 4. * (2 * row.point["lookups"] + row.point["entries"]));
+      } else {
+        EXPECT_TRUE(ladder.name == "roof" || ladder.name == "smem_layout") << ladder.name;
       }
     }
 }

@@ -211,6 +211,7 @@ TEST(Gpu, TheLowerCeilingCounts) {
   for (const Ladder& ladder : catalogue()) {
     if (ladder.other_ceiling.empty()) continue;
     ++ladders;
+    int lower_own = 0, lower_other = 0;
     const bool flops = ladder.quantity == Quantity::flops;
     Ladder own = ladder, other = ladder;
     own.other_ceiling = other.other_ceiling = "";
@@ -226,7 +227,10 @@ TEST(Gpu, TheLowerCeilingCounts) {
       const double per_other = flops ? done.flops / done.bytes() : done.bytes() / done.flops;
       const double others = quick.ceiling(row).value() * per_other;
       EXPECT_DOUBLE_EQ(ceiling, std::min(its_own, others));
+      ++(its_own < others ? lower_own : lower_other);
     }
+    EXPECT_GT(lower_own, 0) << ladder.name;
+    EXPECT_GT(lower_other, 0) << ladder.name;
   }
   EXPECT_GT(ladders, 0);
 }
