@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""The command line: plot, table, compare, noise, predict and counters."""
+"""The command line: plot, table, compare, gate, noise, predict and counters."""
 
 from __future__ import annotations
 
 import argparse
-import math
 import os
 import re
 import sys
@@ -12,15 +11,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
-from ladder import errors, files
-from ladder.errors import IncomparableError, LadderError, LostError
+from ladder import comparing, errors, files
+from ladder.comparing import add_filter
+from ladder.errors import LadderError, LostError
 from ladder.results import Results, load_results
 from ladder.study import describe
 
 _EPILOG = """\
 exit codes:
   0  done, and no regression        3  a results file cannot be read
-  1  compare: a regression          4  compare: rows missing or newly failing in HEAD
+  1  compare, gate: a regression    4  compare, gate: rows missing or newly failing in HEAD
      predict: an unexplained row       noise: not every process came to its end
   2  wrong usage, nothing to do     5  results that must not be set side by side
 """
@@ -82,38 +82,6 @@ def _table(options: argparse.Namespace) -> int:
     return errors.OK
 
 
-def _compare(options: argparse.Namespace) -> int:
-    from ladder import report
-    from ladder.compare import compare
-
-    sides = [_timed(load_results(path), path) for path in (options.base, options.head)]
-    base, head = _keep(options.filter, *sides)
-    floors = _floors(options.noise, [*base, *head]) if options.noise else {}
-    comparison = compare(base, head, options.threshold, force=options.force, floors=floors)
-    if options.format == "text" and sys.stdout.isatty():
-        report.terminal(comparison, every=options.all)
-    elif options.format == "json":
-        sys.stdout.write(report.to_json(comparison))
-    else:
-        write = {"text": report.text, "markdown": report.markdown}[options.format]
-        sys.stdout.write(write(comparison, every=options.all))
-    return comparison.exit_code
-
-
-def _floors(path: Path, results: list[Results]) -> dict[str, float]:
-    """Read the noise floors of the same GPU and cache mode."""
-    from ladder import noise
-
-    context, floors = noise.read(path)
-    for key in ("gpu_name", "cache_mode"):
-        measured = str(context.get(key, ""))
-        if other := [value for r in results if (value := str(r.context.get(key, ""))) != measured]:
-            raise IncomparableError(
-                f"{path}: noise of {measured or 'an unknown'} {key}, not of {other[0] or 'another'}"
-            )
-    return floors
-
-
 def _noise(options: argparse.Namespace) -> int:
     from ladder import noise
 
@@ -144,14 +112,6 @@ def _write_noise(
     files.write(output, noise.to_json(found).encode())
     sys.stdout.write(noise.summary(found))
     return errors.OK
-
-
-def _timed(results: list[Results], path: str) -> list[Results]:
-    """Leave out what holds no times of a GPU; a side of nothing else cannot be compared."""
-    if timed := [result for result in results if result.source == "timed"]:
-        return timed
-    what = {"emulated": "emulated", "counters": "hardware counters"}[results[0].source]
-    raise IncomparableError(f"{path}: {what}: holds no speeds to compare")
 
 
 def _predict(options: argparse.Namespace) -> int:
@@ -187,18 +147,12 @@ def _counters(options: argparse.Namespace) -> int:
 
 
 def _selected(options: argparse.Namespace) -> list[Results]:
-    (kept,) = _keep(options.filter, load_results(options.results))
-    return [result for result in kept if len(result.rows)]
-
-
-def _keep(pattern: re.Pattern[str] | None, *sides: list[Results]) -> list[list[Results]]:
-    """Filter every side; a filter that keeps nothing at all is a mistake to report."""
-    if not pattern:
-        return list(sides)
-    kept = [[result.keep(pattern) for result in side] for side in sides]
-    if not any(len(result.rows) for side in kept for result in side):
-        raise LadderError(f"--filter {pattern.pattern}: no row matches")
-    return kept
+    results = load_results(options.results)
+    if options.filter:
+        results = [result.keep(options.filter) for result in results]
+    if not (found := [result for result in results if len(result.rows)]):
+        raise LadderError(f"--filter {options.filter.pattern}: no row matches")
+    return found
 
 
 def _note(message: str) -> None:
@@ -253,34 +207,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     table.set_defaults(run=_table)
 
-    compare = commands.add_parser(
-        "compare",
-        help="compare two runs; the exit code tells the outcome",
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    compare.add_argument("base", metavar="BASE", help="results file or directory")
-    compare.add_argument("head", metavar="HEAD", help="results file or directory")
-    compare.add_argument(
-        "--threshold",
-        type=_threshold,
-        default=0.01,
-        metavar="FRACTION",
-        help="relative change that counts; default: 0.01",
-    )
-    _add_filter(compare)
-    compare.add_argument("--format", choices=["text", "markdown", "json"], default="text")
-    compare.add_argument(
-        "--all", action="store_true", help="list also the rows that did not change, as json does"
-    )
-    compare.add_argument(
-        "--noise",
-        type=Path,
-        metavar="FILE",
-        help="what 'ladder noise' wrote: a change counts only beyond its row's floor too",
-    )
-    compare.add_argument("--force", action="store_true", help="compare what is incomparable")
-    compare.set_defaults(run=_compare)
+    comparing.add_commands(commands, _EPILOG)
 
     noise = commands.add_parser(
         "noise",
@@ -299,7 +226,7 @@ def _parser() -> argparse.ArgumentParser:
         metavar="RESULTS",
         help="results of one program on one GPU, instead of running it",
     )
-    _add_filter(noise)
+    add_filter(noise)
     noise.add_argument(
         "-o",
         "--output",
@@ -354,20 +281,7 @@ def _add_results(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "results", nargs="+", metavar="RESULTS", help="results files, or directories of *.json"
     )
-    _add_filter(parser)
-
-
-def _add_filter(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--filter", type=_regex, metavar="REGEX", help="only rows whose name this is found in"
-    )
-
-
-def _regex(text: str) -> re.Pattern[str]:
-    try:
-        return re.compile(text)
-    except re.error as error:
-        raise argparse.ArgumentTypeError(f"'{text}' is no regular expression: {error}") from error
+    add_filter(parser)
 
 
 def _formats(text: str) -> list[str]:
@@ -381,13 +295,3 @@ def _processes(text: str) -> int:
     if not text.isdecimal() or int(text) < 2:
         raise argparse.ArgumentTypeError(f"'{text}' is not a number of two or more")
     return int(text)
-
-
-def _threshold(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if not (math.isfinite(value) and value >= 0):
-        raise argparse.ArgumentTypeError(f"'{text}' is not a fraction of zero or more")
-    return value

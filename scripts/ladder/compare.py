@@ -1,34 +1,20 @@
 # SPDX-License-Identifier: MIT
-"""Compares two runs row by row: ratios of medians, and what may not be compared."""
+"""Compares two runs row by row: ratios of medians with their intervals, and verdicts."""
 
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from statistics import median
+from typing import NamedTuple
 
-from ladder import errors
-from ladder.results import Results
-from ladder.study import Row
-
-# Context that may explain a change but does not forbid comparing.
-_NOTED = ("gpu_uuid", "driver_version", "runtime_version", "compiler", "cuda_flags", "host_name")
-
-
-@dataclass(frozen=True)
-class Change:
-    """One benchmark in two runs; `ratio` is head's speed over base's, above 1 when faster."""
-
-    gpu: str
-    name: str
-    verdict: str  # FASTER SLOWER SAME NOISY CLOCK NEW MISSING ERROR SKIPPED
-    base_seconds: float = math.nan
-    head_seconds: float = math.nan
-    ratio: float = math.nan
-    reason: str = ""
-    lost: bool = False  # base has it, head no longer measures it
-    unchanged: bool = False  # SAME, or skipped in both
+from ladder import comparable, errors, metrics
+from ladder.errors import LadderError
+from ladder.interval import Process
+from ladder.noise import Floor
+from ladder.results import WORST_FIRST, Results
+from ladder.verdicts import Change, Rules, Side, judge, unpaired
 
 
 @dataclass(frozen=True)
@@ -40,15 +26,31 @@ class Comparison:
     notes: list[str]
     refused: bool
     changes: list[Change] = field(default_factory=list)
+    metric: str = metrics.TIME
+    confidence: float = 0.95
+    processes: tuple[int, int] = (1, 1)  # most of one row, in base and head
+    noise_measured: bool = False  # how processes differ is known, not supposed
 
     @property
     def exit_code(self) -> int:
         """Refusal comes before a regression, and that before lost coverage."""
         if self.refused:
             return errors.INCOMPARABLE
-        if any(change.verdict == "SLOWER" for change in self.changes):
+        failed = [change for change in self.changes if change.fails]
+        if any(change.verdict == "SLOWER" for change in failed):
             return errors.REGRESSION
-        return errors.LOST_COVERAGE if any(c.lost for c in self.changes) else errors.OK
+        return errors.LOST_COVERAGE if failed else errors.OK
+
+
+class _Row(NamedTuple):
+    """What is asked of a row of Results."""
+
+    name: str
+    status: str
+    reason: str
+    seconds: float
+    sm_clock_hz: float
+    throttled: float
 
 
 def compare(
@@ -57,120 +59,121 @@ def compare(
     threshold: float = 0.01,
     *,
     force: bool = False,
-    floors: Mapping[str, float] | None = None,
+    floors: Mapping[str, Floor] | None = None,
+    rules: Rules | None = None,
 ) -> Comparison:
     """Compare the rows of two runs that have the same GPU and name.
 
-    `threshold` is the relative change that counts, 0.01 for 1 %. A change beyond it is NOISY when
-    the quartile ranges overlap, and CLOCK when the time moved but time x SM clock did not.
-    `floors` are the noise of rows by name: where larger, the threshold of that row.
-    Incomparable runs give no changes unless `force`.
+    Results of one program on one side are its processes (`load_processes`). `floors` are what
+    `ladder noise` measured, by row name. `rules`, where given, has the threshold too. Incomparable
+    runs give no changes unless `force`.
+
+    Raises:
+        LadderError: no row is left to compare, or nothing tells which way the metric is better.
     """
-    before, after = _index(base), _index(head)
-    gpus = [dict.fromkeys(gpu for gpu, _ in rows) for rows in (before, after)]
-    differences = [*_differences(base, head), *_units(before, after)]
+    rules = rules or Rules(threshold)
+    more = metrics.more_is_better(rules.metric, rules.better)
+    if rules.pattern and not rules.maps:
+        base, head = ([r.keep(rules.pattern) for r in side] for side in (base, head))
+    differences = comparable.differences(base, head, rules.metric)
     refused = bool(differences) and not force
-    comparison = Comparison(threshold, differences, _notes(base, head), refused)
+    before, after = (_gather(side, rules, at) for at, side in enumerate((base, head)))
+    counts = tuple(max([1, *(len(s.processes) for s in x.values())]) for x in (before, after))
+    comparison = Comparison(
+        rules.threshold,
+        differences,
+        comparable.notes(base, head),
+        refused,
+        metric=rules.metric,
+        confidence=rules.confidence,
+        processes=counts,
+        noise_measured=bool(floors),
+    )
     if refused:
         return comparison
+    _check(before, after, rules)
+    gpus = [dict.fromkeys(gpu for gpu, _ in rows) for rows in (before, after)]
     if len(gpus[0]) == len(gpus[1]) == 1 and gpus[0] != gpus[1]:  # forced: match by name alone
         (gpu,) = gpus[0]
         after = {(gpu, name): row for (_, name), row in after.items()}
-    for gpu, name in dict.fromkeys([*before, *after]):
-        pair = before.get((gpu, name)), after.get((gpu, name))
-        comparison.changes.append(_change(gpu, name, *pair, threshold, (floors or {}).get(name, 0)))
+    pairs = {
+        key: (row, after[key])
+        for key, row in before.items()
+        if key in after and row.status == after[key].status == "ok"
+    }
+    exact = metrics.is_exact(rules.metric)
+    exact |= all(result.source == "emulated" for result in [*base, *head])
+    judged = judge(pairs, rules, floors, more=more, exact=exact)
+    for key in dict.fromkeys([*before, *after]):
+        change = judged.get(key) or unpaired(*key, before.get(key), after.get(key))
+        if change.fails and _allows(rules, change):
+            change = replace(change, allowed=True)
+        comparison.changes.append(change)
     return comparison
 
 
-def _index(results: list[Results]) -> dict[tuple[str, str], Row]:
-    return {(r.gpu, row.name): row for r in results for row in r.rows.itertuples(index=False)}
+def _allows(rules: Rules, change: Change) -> bool:
+    known = rules.allow and rules.allow.search(change.name)
+    return bool(known) or (rules.allow_lost and change.lost)
 
 
-def _change(
-    gpu: str, name: str, base: Row | None, head: Row | None, threshold: float, floor: float
-) -> Change:
-    if base is None:
-        return Change(gpu, name, "NEW", head_seconds=head.seconds, reason=head.reason)
-    if head is None:
-        return Change(gpu, name, "MISSING", base_seconds=base.seconds, lost=True)
-    if head.status != "ok" or base.status != "ok":
-        # An old fault that is fixed counts as new; one that stays keeps its name.
-        verdict = head.status.upper() if head.status != "ok" else "NEW"
-        reason = head.reason or f"was {base.status} in base: {base.reason}"
-        lost = base.status == "ok" or (head.status, base.status) == ("error", "skipped")
-        both = head.status == base.status == "skipped"
-        times = base.seconds, head.seconds
-        return Change(gpu, name, verdict, *times, reason=reason, lost=lost, unchanged=both)
-    ratio = base.seconds / head.seconds
-    verdict = "FASTER" if ratio > 1 else "SLOWER"
-    reason = "" if _within(ratio, threshold) else f"within the noise of this row, {floor:.1%}"
-    threshold = max(threshold, floor)
-    if _within(ratio, threshold):
-        verdict = "SAME"
-    elif _overlap(base, head):
-        verdict = "NOISY"
-    elif 1 in (base.throttled, head.throttled) or _within(
-        ratio * base.sm_clock_hz / (head.sm_clock_hz or math.nan), threshold
-    ):
-        verdict = "CLOCK"
-    same = verdict == "SAME"
-    times = base.seconds, head.seconds
-    return Change(gpu, name, verdict, *times, ratio, reason if same else "", unchanged=same)
+def _gather(results: list[Results], rules: Rules, at: int) -> dict[tuple[str, str], Side]:
+    """Put together, by GPU and name, what the processes of a side measured."""
+    found: dict[tuple[str, str], list[tuple[_Row, Process | None]]] = {}
+    for result in results:
+        columns = (result.rows[column].tolist() for column in _Row._fields)
+        for row in map(_Row, *columns):
+            for shown in _shown(row.name, rules, at):
+                process = metrics.process(result.written[row.name], rules.metric)
+                found.setdefault((result.gpu, shown), []).append((row, process))
+    return {key: _side(measured, rules.metric) for key, measured in found.items()}
 
 
-def _within(ratio: float, threshold: float) -> bool:
-    """Symmetric, so that swapping base and head swaps FASTER and SLOWER; false for NaN."""
-    return 1 / (1 + threshold) <= ratio <= 1 + threshold
+def _shown(name: str, rules: Rules, at: int) -> Iterator[str]:
+    """Give the names that a row of base (`at` 0) or head (1) is compared under, if any."""
+    shown = [name]
+    if rules.maps:
+        shown = [
+            "=>".join(pair) + name.removeprefix(pair[at])
+            for pair in rules.maps
+            if f"{name}/".startswith(f"{pair[at]}/")
+        ]
+    for candidate in shown:
+        if not rules.pattern or rules.pattern.search(candidate):
+            yield candidate
 
 
-def _overlap(base: Row, head: Row) -> bool:
-    """Whether the quartile ranges share a time; false where either is unknown."""
-    return base.q1_seconds <= head.q3_seconds and head.q1_seconds <= base.q3_seconds
+def _side(measured: list[tuple[_Row, Process | None]], metric: str) -> Side:
+    """Fold processes: the worst status of any is the row's."""
+    rows = [row for row, _ in measured]
+    worst = min(rows, key=lambda row: WORST_FIRST.index(row.status))
+    processes = tuple(process for _, process in measured if process)
+    status, reason = worst.status, worst.reason
+    if status == "ok" and not processes:
+        status, reason = "skipped", f"no {metric}"
+    return Side(
+        rows[0].name,
+        status,
+        reason,
+        _median([row.seconds for row in rows]),
+        _median([row.sm_clock_hz for row in rows]),
+        any(row.throttled == 1 for row in rows),
+        processes if status == "ok" else (),
+    )
 
 
-def _differences(base: list[Results], head: list[Results]) -> list[str]:
-    """Say what forbids comparing."""
-    found = []
-    gpus = {r.gpu for r in base}, {r.gpu for r in head}
-    if not gpus[0] & gpus[1]:
-        found.append(f"different GPUs: {_list(gpus[0])} in base, {_list(gpus[1])} in head")
-    for title, value in (("cache mode", "cache_mode"), ("build type", "build_type")):
-        values = [{getattr(r, value) for r in side} for side in (base, head)]
-        if len(values[0] | values[1]) > 1:
-            found.append(
-                f"different {title}s: {_list(values[0])} in base, {_list(values[1])} in head"
-            )
-    return found + [
-        f"{title} holds {twice[0]} of {len(twice)} rows more than once: several commits or boards"
-        for title, side in (("base", base), ("head", head))
-        if (twice := _repeated(side))
-    ]
+def _median(values: list[float]) -> float:
+    return math.nan if any(map(math.isnan, values)) else median(values)
 
 
-def _repeated(results: list[Results]) -> list[str]:
-    counts = Counter((r.gpu, name) for r in results for name in r.rows["name"])
-    return [name for (_, name), count in counts.items() if count > 1]
-
-
-def _units(base: dict[tuple[str, str], Row], head: dict[tuple[str, str], Row]) -> list[str]:
-    """Say which rows changed their time unit: the benchmark itself was redefined."""
-    changed = [
-        f"{name} ({base[gpu, name].time_unit} in base, {head[gpu, name].time_unit} in head)"
-        for gpu, name in base
-        if (gpu, name) in head and base[gpu, name].time_unit != head[gpu, name].time_unit
-    ]
-    more = f" and {len(changed) - 1} more" if len(changed) > 1 else ""
-    return [f"different time units: {changed[0]}{more}"] if changed else []
-
-
-def _notes(base: list[Results], head: list[Results]) -> list[str]:
-    values = [(k, *({str(r.context.get(k, "")) for r in s} for s in (base, head))) for k in _NOTED]
-    differing = [(key, b, h) for key, b, h in values if b != h]
-    if {r.with_counters for r in base} != {r.with_counters for r in head}:
-        told = ({r.hardware_counters or "none" for r in side} for side in (base, head))
-        differing.append(("hardware_counters", *told))
-    return [f"{key}: {_list(b)} in base, {_list(h)} in head" for key, b, h in differing]
-
-
-def _list(values: Iterable[str]) -> str:
-    return " and ".join(sorted(value or "unknown" for value in values))
+def _check(before: Mapping, after: Mapping, rules: Rules) -> None:
+    """Refuse options that leave nothing to compare."""
+    if not before and not after and rules.pattern:
+        raise LadderError(f"--filter {rules.pattern.pattern}: no row matches")
+    for left, right in rules.maps:
+        for side, title, prefix in ((before, "base", left), (after, "head", right)):
+            if not any(name.startswith(f"{left}=>{right}") for _, name in side):
+                raise LadderError(f"--map {left}=>{right}: no row of {title} begins with {prefix}")
+    found = any(side.processes for rows in (before, after) for side in rows.values())
+    if not found and rules.metric != metrics.TIME:
+        raise LadderError(f"--metric {rules.metric}: no row has it")

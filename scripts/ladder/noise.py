@@ -10,7 +10,7 @@ import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from os import PathLike
 from pathlib import Path
 from statistics import median
@@ -120,7 +120,7 @@ def noise(paths: Iterable[str | PathLike[str]], pattern: re.Pattern[str] | None 
         rows = (result.keep(pattern) if pattern else result).rows
         for row in rows[rows["status"] == "ok"].itertuples(index=False):
             seconds.setdefault(row.name, []).append(row.seconds)
-    floors = {name: _floor(times) for name, times in seconds.items() if len(times) > 1}
+    floors = {name: floor_of(times) for name, times in seconds.items() if len(times) > 1}
     if not floors:
         raise LadderError("no row was measured in two of the results")
     context = {key: runs[first].context[key] for key in _SAME if key in runs[first].context}
@@ -139,7 +139,8 @@ def _only(path: Path) -> Results:
     return result
 
 
-def _floor(times: list[float]) -> Floor:
+def floor_of(times: list[float]) -> Floor:
+    """Return the floor of a row from its median time in each process, in seconds."""
     middle = median(times)
     floor = max(abs(time / middle - 1) for time in times)
     return Floor(floor, max(times) / min(times) - 1, middle, len(times))
@@ -152,17 +153,22 @@ def to_json(found: Noise) -> str:
     return json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def read(path: Path) -> tuple[dict[str, Any], dict[str, float]]:
-    """Return the context, and by row name how far two processes were apart. Raises ResultError."""
+def read(path: Path) -> tuple[dict[str, Any], dict[str, Floor]]:
+    """Return the context, and the floor of each row by its name. Raises ResultError."""
     document = files.read_json(path)
     try:
         context = dict(document["context"])
-        spreads = {str(name): float(row["spread"]) for name, row in document["rows"].items()}
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        kinds = {field.name: int if field.type == "int" else float for field in fields(Floor)}
+        floors = {
+            str(name): Floor(**{key: kind(row[key]) for key, kind in kinds.items()})
+            for name, row in document["rows"].items()
+        }
+    except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:
         raise ResultError(f"{path}: not what 'ladder noise' writes") from error
-    if not all(0 <= spread < float("inf") for spread in spreads.values()):
-        raise ResultError(f"{path}: a spread that is no fraction of zero or more")
-    return context, spreads
+    for name, floor in floors.items():
+        if not (0 <= floor.spread < float("inf") and floor.processes >= 2):
+            raise ResultError(f"{path}: {name}: no spread of two processes or more")
+    return context, floors
 
 
 def summary(found: Noise) -> str:

@@ -15,8 +15,9 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from ladder import units
-from ladder.compare import Change, Comparison
+from ladder import interval, metrics, units
+from ladder.compare import Comparison
+from ladder.verdicts import Change
 
 _COLOURS = {
     "FASTER": "green",
@@ -26,7 +27,8 @@ _COLOURS = {
     "NOISY": "yellow",
     "CLOCK": "yellow",
 }
-_HEADER = ("verdict", "benchmark", "base", "head", "speed ratio", "why")
+_HEADER = ("verdict", "benchmark", "base", "head", "ratio", "interval", "why")
+_OUTCOMES = ("pass", "regression", "", "", "lost coverage", "incomparable")  # by exit code
 
 
 def terminal(comparison: Comparison, *, every: bool = False) -> None:
@@ -59,40 +61,86 @@ def markdown(comparison: Comparison, *, every: bool = False) -> str:
     """Write the summary first, as a CI page shows it, then the table."""
     lines = [f"- {line}" for line in _summary(comparison)]
     if cells := _cells(comparison, every=every):
-        lines += ["", f"| {' | '.join(_HEADER)} |", "| :-- | :-- | --: | --: | --: | :-- |"]
+        lines += ["", f"| {' | '.join(_HEADER)} |", "| :-- | :-- | --: | --: | --: | --: | :-- |"]
         escaped = ([cell.replace("|", "\\|").replace("\n", " ") for cell in row] for row in cells)
         lines += [f"| {' | '.join(row)} |" for row in escaped]
     return "\n".join(lines) + "\n"
 
 
 def to_json(comparison: Comparison) -> str:
-    """Write everything for other programs; what is not known is null."""
+    """Write everything for other programs; what is not known, or infinite, is null."""
     document = asdict(comparison) | {"exit_code": comparison.exit_code}
     document["changes"] = [
-        {k: None if isinstance(v, float) and math.isnan(v) else v for k, v in change.items()}
+        {k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in change.items()}
         for change in document["changes"]
     ]
     return json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
+def line(comparison: Comparison) -> str:
+    """Write the outcome and what it rests on in one line."""
+    outcome = _OUTCOMES[comparison.exit_code]
+    if comparison.refused:
+        return f"{outcome}: {'; '.join(comparison.differences)}"
+    forced = ", compared by force" if comparison.differences else ""
+    return f"{outcome}: {_counts(comparison)}{forced}"
+
+
 def _cells(comparison: Comparison, *, every: bool) -> list[tuple[str, ...]]:
     several = len({change.gpu for change in comparison.changes}) > 1
+    timed = comparison.metric == metrics.TIME  # then rows that one side lacks have one too
+    what, told = "seconds" if timed else "value", units.duration
+    if not metrics.is_time(comparison.metric):
+        told = units.count
 
     def cells(change: Change) -> tuple[str, ...]:
         name = f"{change.gpu}: {change.name}" if several else change.name
         ratio = "" if math.isnan(change.ratio) else f"{change.ratio:.3f}"
-        times = units.duration(change.base_seconds), units.duration(change.head_seconds)
-        return (change.verdict, name, *times, ratio, change.reason)
+        span = "" if math.isnan(change.low) else f"{change.low:.3f}–{change.high:.3f}"
+        reason = ", ".join(filter(None, ("allowed" * change.allowed, change.reason)))
+        values = (told(getattr(change, f"{side}_{what}")) for side in ("base", "head"))
+        return (change.verdict, name, *values, ratio, span, reason)
 
-    return [cells(change) for change in comparison.changes if every or not change.unchanged]
+    return [cells(c) for c in comparison.changes if every or not _quiet(c, comparison.threshold)]
+
+
+def _quiet(change: Change, threshold: float) -> bool:
+    """Whether a row shows no change, be it proved or not."""
+    near = 1 / (1 + threshold) <= change.ratio <= 1 + threshold
+    return change.unchanged or (change.verdict == "NOISY" and near)
 
 
 def _summary(comparison: Comparison) -> list[str]:
     verb = "refused (--force compares anyway)" if comparison.refused else "compared by force"
     lines = [f"{verb}: {difference}" for difference in comparison.differences]
     lines += [f"note: {note}" for note in comparison.notes]
-    if not comparison.refused:
-        counts = Counter(change.verdict for change in comparison.changes)
-        told = ", ".join(f"{count} {verdict}" for verdict, count in sorted(counts.items()))
-        lines.append(f"{told} (threshold {100 * comparison.threshold:g}%)")
-    return lines
+    if comparison.refused:
+        return lines
+    return [*lines, *_supposed(comparison), _counts(comparison)]
+
+
+def _supposed(comparison: Comparison) -> list[str]:
+    """Say what was supposed of noise where it shows: with one process on a side."""
+    judged = any(change.low < change.high for change in comparison.changes)
+    if not judged or min(comparison.processes) > 1 or comparison.noise_measured:
+        return []
+    told = f"runs are supposed to differ by {100 * interval.FLOOR:g}%"
+    if metrics.follows_time(comparison.metric):
+        short = units.duration(interval.SHORT_SECONDS)
+        told += f", below {short} by {100 * interval.SHORT_FLOOR:g}%"
+    return [f"note: one process a side: {told} ('ladder noise' measures it)"]
+
+
+def _counts(comparison: Comparison) -> str:
+    counts = Counter(change.verdict for change in comparison.changes)
+    told = ", ".join(f"{count} {verdict}" for verdict, count in sorted(counts.items()))
+    if allowed := sum(change.allowed for change in comparison.changes):
+        told += f"; {allowed} of them allowed"
+    what = "" if comparison.metric == metrics.TIME else f"{comparison.metric}, "
+    most = max(comparison.processes)
+    if comparison.processes != (most, most):
+        runs = "{} and {} processes".format(*comparison.processes)
+    else:
+        runs = f"{most} process{'es' * (most > 1)} a side"
+    rest = f"threshold {100 * comparison.threshold:g}%, {100 * comparison.confidence:g}% intervals"
+    return f"{told} ({what}{rest}, {runs})"

@@ -6,7 +6,8 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import cache
 from os import PathLike
 from pathlib import Path
 from statistics import median
@@ -18,8 +19,8 @@ from ladder import catalogue, files
 from ladder.catalogue import Ladder
 from ladder.errors import ResultError
 
-_SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
-_WORST_FIRST = ("error", "skipped", "ok")
+SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
+WORST_FIRST = ("error", "skipped", "ok")
 _NO_TIME = "no time was recorded"
 _LEAST_SECONDS, _MOST_SECONDS = 1e-15, 1e9  # of a time that can be one
 _DIVISOR = re.compile(r"_per_second$|^percent_of_ceiling$|^arithmetic_int|^predicted_")  # never 0
@@ -85,6 +86,8 @@ class Results:
     ladders: tuple[Ladder, ...]
     rows: pd.DataFrame
     ceilings: pd.DataFrame  # measured limits, also when `rows` was filtered
+    written: dict[str, list[dict[str, Any]]] = field(default_factory=dict, repr=False)
+    # as the files have them: repetitions and aggregates by run_name
 
     @property
     def source(self) -> str:
@@ -158,11 +161,17 @@ def load_results(paths: str | PathLike[str] | Iterable[str | PathLike[str]]) -> 
     groups: dict[tuple, list[tuple[Path, dict]]] = {}
     for path in files.find([paths] if isinstance(paths, str | PathLike) else paths):
         document = files.read(path)
-        groups.setdefault(_identity(document["context"]), []).append((path, document))
+        groups.setdefault(identity(document["context"]), []).append((path, document))
     return [_merge(documents) for documents in groups.values()]
 
 
-def _identity(context: dict[str, Any]) -> tuple:
+def load_processes(paths: Iterable[str | PathLike[str]]) -> list[Results]:
+    """Read as `load_results` does, but each file, which is one process, as a Results of its own."""
+    return [_merge([(path, files.read(path))]) for path in files.find(paths)]
+
+
+def identity(context: dict[str, Any]) -> tuple:
+    """Tell which program on which machine a file is of: equal where files may be merged."""
     keys = ["gpu_name", "gpu_uuid", "git_commit", "git_dirty", "cache_mode", "build_type"]
     if "gpu_name" not in context:
         keys += ["host_name", "executable", "library_build_type"]
@@ -218,7 +227,8 @@ def _merge(documents: list[tuple[Path, dict]]) -> Results:
     order = dict.fromkeys([*COLUMNS, *axes, *COUNTERS, *frame.columns])
     frame = frame.reindex(columns=list(order)).fillna(dict.fromkeys(axes, ""))
     limits = frame[(frame["role"] == "ceiling") & (frame["status"] == "ok")]
-    return replace(results, rows=frame, ceilings=limits)
+    written = {name: [row for _, row in rows] for name, rows in repeated.items()}
+    return replace(results, rows=frame, ceilings=limits, written=written)
 
 
 def _measure(rows: list[dict[str, Any]], *, timed: bool) -> dict[str, Any]:
@@ -227,10 +237,10 @@ def _measure(rows: list[dict[str, Any]], *, timed: bool) -> dict[str, Any]:
     What rows that are not `timed` tell of time is that of an emulator or of a profiler: dropped.
     """
     unit = rows[0].get("time_unit", "ns")
-    if unknown := [u for row in rows if (u := row.get("time_unit", "ns")) not in list(_SECONDS)]:
+    if unknown := [u for row in rows if (u := row.get("time_unit", "ns")) not in list(SECONDS)]:
         raise ValueError(f"unknown time unit '{unknown[0]}'")
     found = (_status(row, timed=timed) for row in rows)
-    status, reason = min(found, key=lambda pair: _WORST_FIRST.index(pair[0]))
+    status, reason = min(found, key=lambda pair: WORST_FIRST.index(pair[0]))
     measured = {
         "status": status,
         "reason": reason,
@@ -241,23 +251,44 @@ def _measure(rows: list[dict[str, Any]], *, timed: bool) -> dict[str, Any]:
     }
     if status != "ok":
         return measured
-    counters = {key: None for row in rows for key in row if key not in _LIBRARY_FIELDS}
+    counters = _folded([_counters(row) for row in rows])
     if not timed:
-        counters = {key: None for key in counters if not _SPEED.search(key)}
-    folds = {"q1_seconds": min, "min_seconds": min, "q3_seconds": max, "samples": sum}
-    folds |= {"throttled": max}
-    for key in counters:
-        values = [v for row in rows if (v := _number(row.get(key))) is not None]
-        if _DIVISOR.search(key):
-            values = [value for value in values if 1e-9 <= value <= 1e24]
-        if values:
-            counters[key] = folds.get(key, median)(values)
+        counters = {key: value for key, value in counters.items() if not _SPEED.search(key)}
     if timed:
-        times = [row["real_time"] * _SECONDS[row.get("time_unit", "ns")] for row in rows]
+        times = [row["real_time"] * SECONDS[row.get("time_unit", "ns")] for row in rows]
         measured["seconds"] = counters.get("median_seconds") or median(times)
         if not _LEAST_SECONDS <= measured["seconds"] <= _MOST_SECONDS:
             return measured | {"status": "error", "reason": _NO_TIME, "seconds": math.nan}
-    return {k: v for k, v in counters.items() if v is not None} | measured
+    return counters | measured
+
+
+def _counters(row: dict[str, Any]) -> dict[str, float]:
+    """Return a row's counters that are usable numbers; as read, all of them are floats."""
+    return {
+        key: value
+        for key, value in row.items()
+        if isinstance(value, float)
+        and math.isfinite(value)
+        and key not in _LIBRARY_FIELDS
+        and (not _divides(key) or 1e-9 <= value <= 1e24)
+    }
+
+
+def _folded(repetitions: list[dict[str, float]]) -> dict[str, float]:
+    if len(repetitions) == 1:
+        return repetitions[0]
+    folds = {"q1_seconds": min, "min_seconds": min, "q3_seconds": max, "samples": sum}
+    folds |= {"throttled": max}
+    keys = dict.fromkeys(key for counters in repetitions for key in counters)
+    return {
+        key: folds.get(key, median)([counters[key] for counters in repetitions if key in counters])
+        for key in keys
+    }
+
+
+@cache  # files have few counters and many rows
+def _divides(key: str) -> bool:
+    return bool(_DIVISOR.search(key))
 
 
 def _status(row: dict[str, Any], *, timed: bool) -> tuple[str, str]:
@@ -267,13 +298,9 @@ def _status(row: dict[str, Any], *, timed: bool) -> tuple[str, str]:
         return "skipped", message.removeprefix("skipped: ")
     if row.get("error_occurred"):
         return "error", message
-    time = _number(row.get("real_time"))
-    return ("ok", "") if not timed or (time and time > 0) else ("error", _NO_TIME)
-
-
-def _number(value: Any) -> float | None:
-    ok = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-    return float(value) if ok else None
+    time = row.get("real_time")
+    good = isinstance(time, float) and 0 < time < math.inf
+    return ("ok", "") if good or not timed else ("error", _NO_TIME)
 
 
 def _spell(name: str, ladders: dict[str, Ladder]) -> dict[str, Any]:

@@ -212,7 +212,8 @@ def test_absurd_figures_end_in_no_traceback(tmp_path, whole, capsys, key, value)
 
 
 @pytest.mark.parametrize(
-    ("missing", "arguments"), [("pandas", ["table"]), ("matplotlib", ["plot"])]
+    ("missing", "arguments"),
+    [("pandas", ["table"]), ("matplotlib", ["plot"]), ("scipy", ["gate", "x"])],
 )
 def test_a_missing_package_is_told_in_a_line(ladder, whole, tmp_path, missing, arguments):
     """As where nothing was installed: a module in the working directory stands in for that."""

@@ -282,11 +282,14 @@ def compared(runs, tmp_path, capsys):
 
 
 def test_a_change_counts_only_beyond_the_noise_of_its_row(compared):
-    assert compared("noisy", 10, 10.3) == (0, "SAME", "within the noise of this row, 4.0%")
-    assert compared("noisy", 10, 10.5) == (1, "SLOWER", "")
-    assert compared("quiet", 10, 10.3) == (1, "SLOWER", "")
-    assert compared("quiet", 10, 10.05) == (0, "SAME", "")  # the threshold stays
-    assert compared("new", 10, 10.3) == (1, "SLOWER", "")  # of unknown noise
+    assert compared("noisy", 10, 10.3) == (0, "NOISY", "within the noise of this row, 4.0%")
+    assert compared("noisy", 10, 10.5)[1] == "NOISY"
+    assert compared("noisy", 10, 14) == (1, "SLOWER", "")
+    assert compared("quiet", 10, 10.3) == (1, "SLOWER", "")  # though it is short
+    assert compared("quiet", 10, 10.02) == (0, "SAME", "")
+    assert compared("quiet", 10, 10.1) == (0, "NOISY", "one process a side")  # the threshold stays
+    assert compared("new", 10, 10.3)[1] == "NOISY"  # of unknown noise, and short
+    assert compared("new", 100, 103) == (1, "SLOWER", "")
 
 
 def test_noise_of_another_gpu_or_cache_mode_is_refused(compared):

@@ -1,0 +1,228 @@
+# SPDX-License-Identifier: MIT
+"""The commands compare and gate: their options, what they read and what they write."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import re
+import sys
+from pathlib import Path
+
+from ladder import files
+from ladder.errors import IncomparableError, LadderError
+from ladder.results import Results, load_processes
+
+_MORE = """\
+Each file is one process; files of one program on a side are compared as its processes, whose
+differences make the interval. FASTER and SLOWER want all of the confidence interval of the ratio
+beyond the threshold and the row's own noise, SAME wants it within the threshold; NOISY is neither.
+CLOCK: the time moved, time x SM clock did not. What is not known of noise is supposed: with one
+process a side, runs differ by 0.7%, rows below 30 us by 4%, and however many there are, such rows
+count beyond 2% only; 'ladder noise' of five processes tells of each row what it is.
+
+"""
+
+
+def add_commands(commands: argparse._SubParsersAction, epilog: str) -> None:
+    """Add compare and gate, which share what they compare and how."""
+    for name, about, run in (
+        ("compare", "compare two runs; the exit code tells the outcome", _compare),
+        ("gate", "compare, in one line and an exit code", _gate),
+    ):
+        parser = commands.add_parser(
+            name,
+            help=about,
+            usage="%(prog)s [OPTIONS] BASE HEAD\n       %(prog)s [OPTIONS] --base RESULTS... "
+            "--head RESULTS...",
+            epilog=_MORE + epilog,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        _add_options(parser)
+        if name == "compare":
+            parser.add_argument("--format", choices=["text", "markdown", "json"], default="text")
+            parser.add_argument(
+                "--all",
+                action="store_true",
+                help="list also the rows that did not change, as json does",
+            )
+        parser.set_defaults(run=run)
+
+
+def _add_options(parser: argparse.ArgumentParser) -> None:
+    option = parser.add_argument
+    option("results", nargs="*", metavar="BASE HEAD", help="results files or directories")
+    option("--base", nargs="+", default=[], metavar="RESULTS", help="any number of them")
+    option("--head", nargs="+", default=[], metavar="RESULTS", help="any number of them")
+    option(
+        "--threshold",
+        type=_threshold,
+        default=0.01,
+        metavar="FRACTION",
+        help="relative change that counts; default: 0.01",
+    )
+    option(
+        "--confidence",
+        type=_confidence,
+        default=0.95,
+        metavar="FRACTION",
+        help="of the intervals; default: 0.95",
+    )
+    option(
+        "--metric",
+        default="real_time",
+        metavar="NAME",
+        help="cpu_time or a counter of the rows; default: real_time",
+    )
+    option("--better", choices=["less", "more"], help="where the metric's name does not tell")
+    add_filter(parser)
+    option(
+        "--map",
+        type=_map,
+        action="append",
+        default=[],
+        metavar="'A=>B'",
+        help="compare rows of BASE that begin with A, as sgemm/tiled, with those of HEAD that "
+        "begin with B and go on alike; may be repeated, and BASE be HEAD",
+    )
+    option(
+        "--noise",
+        type=Path,
+        metavar="FILE",
+        help="what 'ladder noise' wrote: how each row differs from process to process",
+    )
+    option("--force", action="store_true", help="compare what is incomparable")
+    option("--allow", type=_regex, metavar="REGEX", help="rows that may be slower or lost: counted")
+    option("--allow-lost", action="store_true", help="any row may be missing or newly failing")
+    option("--junit", type=Path, metavar="FILE", help="write JUnit XML, a test case a row")
+
+
+def add_filter(parser: argparse.ArgumentParser) -> None:
+    """Add --filter."""
+    parser.add_argument(
+        "--filter", type=_regex, metavar="REGEX", help="only rows whose name this is found in"
+    )
+
+
+def _compare(options: argparse.Namespace) -> int:
+    from ladder import report
+
+    comparison = _compared(options)
+    if options.format == "text" and sys.stdout.isatty():
+        report.terminal(comparison, every=options.all)
+    elif options.format == "json":
+        sys.stdout.write(report.to_json(comparison))
+    else:
+        write = {"text": report.text, "markdown": report.markdown}[options.format]
+        sys.stdout.write(write(comparison, every=options.all))
+    return comparison.exit_code
+
+
+def _gate(options: argparse.Namespace) -> int:
+    from ladder import report
+
+    comparison = _compared(options)
+    print(report.line(comparison))
+    return comparison.exit_code
+
+
+def _compared(options: argparse.Namespace):
+    from ladder import junit, metrics
+    from ladder.compare import compare
+    from ladder.verdicts import Rules
+
+    sides = _sides(options)
+    loaded = [load_processes(paths) for paths in sides]
+    timed = metrics.is_time(options.metric) or metrics.follows_time(options.metric)
+    base, head = _of_one_source(loaded, sides, timed=timed)
+    floors = _floors(options.noise, [*base, *head]) if options.noise else None
+    rules = Rules(
+        options.threshold,
+        options.confidence,
+        options.metric,
+        options.better,
+        options.filter,
+        options.map,
+        options.allow,
+        options.allow_lost,
+    )
+    comparison = compare(base, head, force=options.force, floors=floors, rules=rules)
+    if options.junit:
+        files.write(options.junit, junit.xml(comparison))
+    return comparison
+
+
+def _sides(options: argparse.Namespace) -> list[list[str]]:
+    """Return the paths of base and head, given in either form."""
+    named = [options.base, options.head]
+    if options.results and not any(named) and len(options.results) == 2:
+        return [[path] for path in options.results]
+    if not options.results and all(named):
+        return named
+    raise LadderError("either BASE and HEAD, or --base RESULTS... and --head RESULTS...")
+
+
+def _of_one_source(
+    loaded: list[list[Results]], sides: list[list[str]], *, timed: bool
+) -> list[list[Results]]:
+    """Leave out what is not timed, or for counters what the other side has none of.
+
+    Raises IncomparableError where a side has no times to compare.
+    """
+    sources = [{result.source for result in side} for side in loaded]
+    for paths, found in zip(sides, sources, strict=True):
+        if timed and "timed" not in found:
+            what = "emulated" if "emulated" in found else "hardware counters"
+            raise IncomparableError(f"{paths[0]}: {what}: holds no speeds to compare")
+    common = sources[0] & sources[1]
+    kept = next((source for source in ("timed", "counters", "emulated") if source in common), None)
+    return [[r for r in side if kept in (None, r.source)] for side in loaded]
+
+
+def _floors(path: Path, results: list[Results]):
+    """Read the noise floors of the same GPU and cache mode."""
+    from ladder import noise
+
+    context, floors = noise.read(path)
+    for key in ("gpu_name", "cache_mode"):
+        measured = str(context.get(key, ""))
+        if other := [value for r in results if (value := str(r.context.get(key, ""))) != measured]:
+            raise IncomparableError(
+                f"{path}: noise of {measured or 'an unknown'} {key}, not of {other[0] or 'another'}"
+            )
+    return floors
+
+
+def _regex(text: str) -> re.Pattern[str]:
+    try:
+        return re.compile(text)
+    except re.error as error:
+        raise argparse.ArgumentTypeError(f"'{text}' is no regular expression: {error}") from error
+
+
+def _map(text: str) -> tuple[str, str]:
+    left, arrow, right = (part.strip(" /") for part in text.partition("=>"))
+    if not (left and arrow and right):
+        raise argparse.ArgumentTypeError(f"'{text}' is not A=>B, the beginnings of two rows' names")
+    return left, right
+
+
+def _threshold(text: str) -> float:
+    value = _float(text)
+    if not (math.isfinite(value) and value >= 0):
+        raise argparse.ArgumentTypeError(f"'{text}' is not a fraction of zero or more")
+    return value
+
+
+def _confidence(text: str) -> float:
+    value = _float(text)
+    if not 0.5 <= value < 1:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a fraction of a half or more, below 1")
+    return value
+
+
+def _float(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return math.nan

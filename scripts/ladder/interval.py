@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: MIT
+"""Confidence intervals of the ratio of two medians, over processes and the samples within them."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import median
+
+import numpy as np
+from scipy.special import ndtri, stdtrit
+
+_RESAMPLES = 400  # a standard error needs far fewer than a percentile
+_CHUNK = 2_000_000  # numbers held at once
+_SEED = 20260101  # the same files give the same intervals
+
+# What is supposed of how processes differ where it was not measured: half of what the interval of
+# one process a side spans at 95 %, and the freedom that has. As seen on an H200 (`ladder noise`):
+# contexts launch in modes up to 0.25 us apart, which rows shorter than this show.
+SHORT_SECONDS = 30e-6
+SHORT_FLOOR, FLOOR, FREEDOM = 0.04, 0.007, 6
+
+_FLOOR_QUANTILE = math.sqrt(2) * float(stdtrit(FREEDOM, 0.975))
+
+# Of the range of n normal draws over their standard deviation; past those, ranges say little more.
+_RANGES = (1.128, 1.693, 2.059, 2.326, 2.534, 2.704, 2.847, 2.970, 3.078)
+
+
+@dataclass(frozen=True)
+class Process:
+    """What one process measured of a row: samples above 0, in any unit.
+
+    `noise` is the relative standard error of a single one, where it is known.
+    """
+
+    samples: tuple[float, ...]
+    noise: float = 0.0
+
+
+@dataclass(frozen=True)
+class Spread:
+    """How processes differ, as known beforehand: a relative standard deviation and its freedom."""
+
+    deviation: float
+    freedom: float
+
+
+def default_spread(seconds: float) -> Spread:
+    """Return what is supposed of a row of that length where nobody measured it."""
+    floor = SHORT_FLOOR if seconds < SHORT_SECONDS else FLOOR
+    return Spread(floor / _FLOOR_QUANTILE, FREEDOM)
+
+
+def measured_spread(spread: float, processes: int) -> Spread:
+    """Return what `processes` of two or more tell that were up to `spread` apart."""
+    return Spread(math.log1p(spread) / _RANGES[min(processes, 10) - 2], processes - 1)
+
+
+@dataclass(frozen=True)
+class Pair:
+    """One row on both sides, a process or more each, and how processes of it differ."""
+
+    base: tuple[Process, ...]
+    head: tuple[Process, ...]
+    spread: Spread
+
+
+def intervals(pairs: Sequence[Pair], confidence: float = 0.95) -> np.ndarray:
+    """Return (ratio of base's median over head's, low, high) of each pair: shape (n, 3).
+
+    A side's median is that of its processes' medians. How uncertain it is tells a bootstrap that
+    draws processes, and samples in each. Percentiles of so few processes would be far too narrow:
+    the bootstrap gives a variance alone, of both sides together, to which `spread` adds what is
+    known beforehand, and Student's t with the freedom of all of it makes the interval.
+    """
+    sides = [side for pair in pairs for side in (pair.base, pair.head)]
+    middle, variance = _medians(sides)
+    middle, variance = middle.reshape(-1, 2), variance.reshape(-1, 2)
+    counts = np.array([len(side) for side in sides], dtype=float).reshape(-1, 2)
+    known = np.array([(p.spread.deviation, p.spread.freedom) for p in pairs]).reshape(-1, 2)
+
+    share = (math.pi / 2) / (counts + math.pi / 2 - 1)  # of one process' variance in the median
+    seen = counts - 1  # freedom; one process shows its samples' noise and nothing of others
+    freedom = known[:, 1] + seen.sum(axis=1)
+    between = known[:, 0] ** 2 * known[:, 1] + (seen * variance / share).sum(axis=1)
+    between /= np.maximum(freedom, 1)
+    within = np.where(counts == 1, variance, 0.0).sum(axis=1)
+    level = (1 + confidence) / 2
+    half = np.hypot(
+        stdtrit(np.maximum(freedom, 1), level) * np.sqrt(between * share.sum(axis=1)),
+        ndtri(level) * np.sqrt(within),
+    )
+    ratio = middle[:, 0] - middle[:, 1]
+    with np.errstate(over="ignore"):  # absurd figures end in absurd intervals
+        return np.exp(np.stack([ratio, ratio - half, ratio + half], axis=1))
+
+
+def middle(side: Sequence[Process]) -> float:
+    """Return the median of the processes' medians, in the samples' unit; half way in their logs."""
+    if len(side) == len(side[0].samples) == 1:
+        return side[0].samples[0]
+    return math.exp(median(median(map(math.log, process.samples)) for process in side))
+
+
+def _medians(sides: Sequence[tuple[Process, ...]]) -> tuple[np.ndarray, np.ndarray]:
+    """Return the log of each side's median and its variance, sides of one shape together."""
+    shapes: dict[tuple[int, ...], list[int]] = defaultdict(list)
+    for index, side in enumerate(sides):
+        shapes[tuple(len(process.samples) for process in side)].append(index)
+    middle, variance = np.empty(len(sides)), np.empty(len(sides))
+    for shape, at in shapes.items():
+        step = max(1, _CHUNK // (_RESAMPLES * sum(shape)))
+        for part in (at[i : i + step] for i in range(0, len(at), step)):
+            values = [
+                np.log([sides[i][process].samples for i in part]) for process in range(len(shape))
+            ]
+            noise = np.array([[process.noise for process in sides[i]] for i in part])
+            middle[part] = np.median([np.median(v, axis=1) for v in values], axis=0)
+            variance[part] = _variance(values, noise)
+    return middle, variance
+
+
+def _variance(values: list[np.ndarray], noise: np.ndarray) -> np.ndarray:
+    """Return the variance of the median of processes' medians, of each row.
+
+    `values` are (rows, samples) of each process, `noise` is (rows, processes).
+    What resampling few takes off a variance is put back, and few samples of a lone process are
+    given the tails that Student gives them.
+    """
+    count = len(values)
+    if count == 1 and values[0].shape[1] == 1:
+        return noise[:, 0] ** 2
+    draw = np.random.default_rng(_SEED)
+    drawn = np.stack([_redrawn(v, noise[:, i], draw) for i, v in enumerate(values)], axis=2)
+    if count == 1:
+        size = values[0].shape[1]
+        tails = stdtrit(size - 1, 0.975) / stdtrit(np.inf, 0.975)
+        return drawn[:, :, 0].var(axis=1) * size / (size - 1) * tails**2
+    chosen = draw.integers(count, size=(_RESAMPLES, count))
+    drawn = drawn[:, np.arange(_RESAMPLES)[:, None], chosen]
+    return np.median(drawn, axis=2).var(axis=1) * count / (count - 1)
+
+
+def _redrawn(values: np.ndarray, noise: np.ndarray, draw: np.random.Generator) -> np.ndarray:
+    """Return the median of samples drawn anew, so often: (rows, resamples)."""
+    size = values.shape[1]
+    if size == 1:
+        return values + noise[:, None] * draw.standard_normal(_RESAMPLES)
+    return np.median(values[:, draw.integers(size, size=(_RESAMPLES, size))], axis=2)

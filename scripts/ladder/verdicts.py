@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: MIT
+"""Judges rows that were measured on two sides: FASTER, SLOWER, SAME, or why that cannot be told."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from ladder import interval, metrics, units
+from ladder.interval import Pair, Process, Spread
+from ladder.noise import Floor
+
+# What rows below interval.SHORT_SECONDS are supposed to differ by whatever the number of processes,
+# where nobody measured it: medians of a few processes jump between the modes that these launch in.
+SHORT_NOISE = 0.02
+_EXACT = Spread(0.0, 1)
+
+
+@dataclass(frozen=True)
+class Change:
+    """One benchmark in two runs; `ratio` is how much better head is: above 1 when faster.
+
+    `low` and `high` are the confidence interval of the ratio. Values are of the metric, in its own
+    unit; a time in seconds.
+    """
+
+    gpu: str
+    name: str
+    verdict: str  # FASTER SLOWER SAME NOISY CLOCK NEW MISSING ERROR SKIPPED
+    base_seconds: float = math.nan
+    head_seconds: float = math.nan
+    ratio: float = math.nan
+    reason: str = ""
+    lost: bool = False  # base has it, head no longer measures it
+    unchanged: bool = False  # SAME, or skipped in both
+    low: float = math.nan
+    high: float = math.nan
+    base_value: float = math.nan
+    head_value: float = math.nan
+    allowed: bool = False  # a known exception: counted, but no failure
+
+    @property
+    def fails(self) -> bool:
+        """Whether the exit code is to tell of it."""
+        return (self.verdict == "SLOWER" or self.lost) and not self.allowed
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What the user asks for. `maps` are pairs of leading segments of names, of base and head."""
+
+    threshold: float = 0.01  # relative change that counts
+    confidence: float = 0.95
+    metric: str = metrics.TIME
+    better: str | None = None  # "less" or "more", where the metric's name does not tell
+    pattern: re.Pattern[str] | None = None  # rows to compare
+    maps: Sequence[tuple[str, str]] = ()
+    allow: re.Pattern[str] | None = None  # rows that may be slower or lost
+    allow_lost: bool = False
+
+
+@dataclass(frozen=True)
+class Side:
+    """A row as all processes of a side measured it."""
+
+    name: str  # its own, before any map
+    status: str
+    reason: str
+    seconds: float
+    clock: float
+    throttled: bool
+    processes: tuple[Process, ...]
+
+
+def unpaired(gpu: str, name: str, base: Side | None, head: Side | None) -> Change:
+    """Judge a row that one side, or neither, has a figure of."""
+    if base is None:
+        return Change(gpu, name, "NEW", head_seconds=head.seconds, reason=head.reason)
+    if head is None:
+        return Change(gpu, name, "MISSING", base_seconds=base.seconds, lost=True)
+    # An old fault that is fixed counts as new; one that stays keeps its name.
+    verdict = head.status.upper() if head.status != "ok" else "NEW"
+    reason = head.reason or f"was {base.status} in base: {base.reason}"
+    lost = base.status == "ok" or (head.status, base.status) == ("error", "skipped")
+    both = head.status == base.status == "skipped"
+    times = base.seconds, head.seconds
+    return Change(gpu, name, verdict, *times, reason=reason, lost=lost, unchanged=both)
+
+
+def judge(
+    pairs: Mapping[tuple[str, str], tuple[Side, Side]],
+    rules: Rules,
+    floors: Mapping[str, Floor] | None,
+    *,
+    more: bool = False,
+    exact: bool = False,
+) -> dict[tuple[str, str], Change]:
+    """Judge the rows that both sides have figures of.
+
+    `more` of the metric is better, and `exact` ones differ between no two runs of one program.
+    """
+    known = {
+        key: (_EXACT, 0.0) if exact else _noise(*sides, rules.metric, floors)
+        for key, sides in pairs.items()
+    }
+    plain, found = {}, {}
+    for key, sides in pairs.items():
+        first, second = reversed(sides) if more else sides
+        if all(sample > 0 for side in sides for p in side.processes for sample in p.samples):
+            plain[key] = Pair(first.processes, second.processes, known[key][0])
+        else:  # no ratio of medians to speak of
+            found[key] = _with_zero(*key, *sides, rules.threshold, more=more)
+    intervals = interval.intervals(list(plain.values()), rules.confidence)
+    for key, (ratio, low, high) in zip(plain, intervals.tolist(), strict=True):
+        base, head = pairs[key]
+        limit = max(rules.threshold, known[key][1])
+        verdict, reason = _verdict(ratio, low, high, base, head, limit, rules)
+        values = [interval.middle(side.processes) for side in (base, head)]
+        times = values if rules.metric == metrics.TIME else (base.seconds, head.seconds)
+        same = verdict == "SAME"
+        found[key] = Change(*key, verdict, *times, ratio, reason, False, same, low, high, *values)
+    return found
+
+
+def _noise(
+    base: Side, head: Side, metric: str, floors: Mapping[str, Floor] | None
+) -> tuple[Spread, float]:
+    """Return how processes of a row differ, and the least change of it that counts."""
+    if not metrics.follows_time(metric):
+        return interval.default_spread(math.inf), 0.0
+    measured = [floor for side in (base, head) if (floor := (floors or {}).get(side.name))]
+    if measured:
+        floor = max(measured, key=lambda floor: floor.spread)
+        return interval.measured_spread(floor.spread, floor.processes), floor.spread
+    seconds = min(base.seconds, head.seconds)
+    short = seconds < interval.SHORT_SECONDS
+    return interval.default_spread(seconds), SHORT_NOISE if short else 0.0
+
+
+def _verdict(
+    ratio: float, low: float, high: float, base: Side, head: Side, limit: float, rules: Rules
+) -> tuple[str, str]:
+    """Return a verdict and why; the whole interval decides."""
+    if 1 / (1 + rules.threshold) <= low and high <= 1 + rules.threshold:
+        return "SAME", ""
+    if low <= 1 + limit and high >= 1 / (1 + limit):
+        if not _within(ratio, rules.threshold) and _within(ratio, limit):
+            return "NOISY", f"within the noise of this row, {limit:.1%}"
+        return "NOISY", _few(base, head)
+    if metrics.follows_time(rules.metric):
+        corrected = ratio * base.clock / (head.clock or math.nan)
+        unknown = math.isnan(corrected) and (base.throttled or head.throttled)
+        if unknown or _within(corrected, limit):
+            mhz = [units.number(side.clock / 1e6) or "unknown" for side in (base, head)]
+            return "CLOCK", f"SM clock in MHz: {mhz[0]} in base, {mhz[1]} in head"
+    return "FASTER" if ratio > 1 else "SLOWER", ""
+
+
+def _few(base: Side, head: Side) -> str:
+    """Say what keeps an interval wide that more runs would make narrower."""
+    sides = base.processes, head.processes
+    if min(map(len, sides)) > 1:
+        return ""
+    alone = all(len(p.samples) == 1 and not p.noise for side in sides for p in side)
+    return "one number a side" if alone else "one process a side"
+
+
+def _within(ratio: float, threshold: float) -> bool:
+    """Symmetric, so that swapping base and head swaps FASTER and SLOWER; false for NaN."""
+    return 1 / (1 + threshold) <= ratio <= 1 + threshold
+
+
+def _with_zero(
+    gpu: str, name: str, base: Side, head: Side, threshold: float, *, more: bool
+) -> Change:
+    """Judge counters that are 0 somewhere by the threshold alone."""
+    values = [median(s for p in side.processes for s in p.samples) for side in (base, head)]
+    times = base.seconds, head.seconds
+    told = {"base_value": values[0], "head_value": values[1]}
+    if min(values) < 0:
+        return Change(gpu, name, "NOISY", *times, reason="below zero: no ratio", **told)
+    first, second = reversed(values) if more else values
+    ratio = first / second if second else 1.0 if not first else math.inf
+    verdict = "SAME" if _within(ratio, threshold) else "FASTER" if ratio > 1 else "SLOWER"
+    reason = "" if verdict == "SAME" else "holds zeros: judged by the threshold alone"
+    same = verdict == "SAME"
+    return Change(gpu, name, verdict, *times, ratio, reason, unchanged=same, **told)
