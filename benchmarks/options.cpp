@@ -50,8 +50,8 @@ T choice(const std::string& text, const std::string& flag,
 
 // The flags that one of the two programs has alone.
 void refuse_flags_of_the_other(const std::string& argument) {
-  static const char* const kTiming[] = {"cache", "noise", "wall_limit", "profile",
-                                        "hardware_counters"};
+  static const char* const kTiming[] = {"cache",   "noise",    "wall_limit",
+                                        "profile", "ceilings", "hardware_counters"};
   static const char* const kCounting[] = {"gpu",   "order",    "workers",
                                           "check", "per_line", "details_out"};
   const std::string name = argument.substr(0, argument.find('='));
@@ -102,6 +102,8 @@ Options parse(int argc, char** argv) {
           choice<Shapes>(*cases, "cases", {{"full", Shapes::measured}, {"small", Shapes::small}});
     } else if (const auto on = switch_of(argument, "profile")) {
       options.sampling.profile = *on;
+    } else if (const auto on = switch_of(argument, "ceilings")) {
+      options.sampling.ceilings = *on;
     } else if (const auto on = switch_of(argument, "hardware_counters")) {
       options.sampling.hardware_counters = *on;
     } else if (const auto gpu = value_of(argument, "gpu")) {
@@ -172,6 +174,7 @@ void print_help() {
             "(cold)\n"
             "  --noise=X              relative standard error of the median to reach (0.001)\n"
             "  --wall_limit=SECONDS   stop sampling a row by then (0.5)\n"
+            "  --ceilings=false       do without percent_of_ceiling: measure no row's ceilings\n"
             "  --hardware_counters    count each row once more, after its samples, by CUPTI\n"
             "  --profile              no times: verify each kernel's row, then launch it once\n"
             "                         between cudaProfilerStart and cudaProfilerStop\n"

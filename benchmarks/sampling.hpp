@@ -22,6 +22,7 @@ struct Sampling {
   int exactly = 0;                 ///< this many samples, whatever the rest says (0: not set)
   bool profile = false;            ///< no samples: one launch, shown to an outside profiler
   bool hardware_counters = false;  ///< counted once all rows are timed, where the meter can
+  bool ceilings = true;            ///< those of a row are measured too, for its percentage
 };
 
 /// What a counting meter has to say of a row beside its counters.

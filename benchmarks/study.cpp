@@ -196,7 +196,7 @@ double Study::speed(const Row& row, const Measurement& measurement, Quantity qua
 std::optional<double> Study::ceiling(const Row& row) {
   const Ladder& ladder = *row.ladder;
   const Rung& rung = *row.rung;
-  if (!rung.precision.empty()) return std::nullopt;
+  if (!sampling_.ceilings || !rung.precision.empty()) return std::nullopt;
   if (!rung.ceiling.empty()) {
     const auto best = best_at(rung.ceiling, row, ladder.quantity);
     return best ? std::optional(*best / rung.products) : std::nullopt;

@@ -65,7 +65,8 @@ class Study {
   double speed(const Row& row, const Measurement& measurement, Quantity quantity) const;
 
   /// Speed of the ceiling of this row's ladder, the lower one of two, measured at the first need.
-  /// Empty if there is none or it cannot be measured, or if the row works in another precision.
+  /// Empty if there is none or it cannot be measured, or is not to be, or if the row works in
+  /// another precision.
   std::optional<double> ceiling(const Row& row);
 
  private:

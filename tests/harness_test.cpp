@@ -184,7 +184,7 @@ TEST(Options, OwnFlagsAreTakenOut) {
 
 TEST(Options, TimingHasFlagsOfItsOwn) {
   const std::vector<std::string> flags = {"--cache=warm", "--noise=0.01", "--wall_limit=2",
-                                          "--profile"};
+                                          "--profile", "--ceilings=false"};
   if (kEmulated) {
     for (const std::string& flag : flags) EXPECT_THROW(parsed({flag}), UsageError) << flag;
     return;
@@ -194,6 +194,8 @@ TEST(Options, TimingHasFlagsOfItsOwn) {
   EXPECT_EQ(sampling.noise, 0.01);
   EXPECT_EQ(sampling.wall_seconds, 2);
   EXPECT_TRUE(sampling.profile);
+  EXPECT_FALSE(sampling.ceilings);
+  EXPECT_TRUE(parsed({}).sampling.ceilings);
   EXPECT_TRUE(parsed({}).sampling.cold);
   EXPECT_FALSE(parsed({}).sampling.profile);
 }

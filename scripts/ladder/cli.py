@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The command line: plot, table, compare, gate, noise, predict and counters."""
+"""The command line: run, plot, table, compare, gate, noise, predict and counters."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
-from ladder import comparing, errors, files
+from ladder import comparing, errors, files, run_command
 from ladder.comparing import add_filter
 from ladder.errors import LadderError, LostError
 from ladder.results import Results, load_results
@@ -22,7 +22,14 @@ exit codes:
   0  done, and no regression        3  a results file cannot be read
   1  compare, gate: a regression    4  compare, gate: rows missing or newly failing in HEAD
      predict: an unexplained row       noise: not every process came to its end
+     run: rows failed                  run: rows are missing, as when interrupted
   2  wrong usage, nothing to do     5  results that must not be set side by side
+"""
+
+_RUN = """\
+Runs each rung of a benchmark program in a process of its own. Where one crashes, hangs or leaves
+CUDA in error, the row under way is recorded as failed and the next ones are measured in a fresh
+process. The results file is whole at any moment; --resume goes on with it.
 """
 
 
@@ -30,7 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code."""
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     flags: list[str] = []
-    if arguments[:1] == ["noise"] and "--" in arguments:
+    if arguments[:1] in (["noise"], ["run"]) and "--" in arguments:
         at = arguments.index("--")
         arguments, flags = arguments[:at], arguments[at + 1 :]
     options = _parser().parse_args(arguments, argparse.Namespace(flags=flags))
@@ -236,6 +243,16 @@ def _parser() -> argparse.ArgumentParser:
         help="default: noise.json",
     )
     noise.set_defaults(run=_noise)
+
+    run = commands.add_parser(
+        "run",
+        help="measure, so that a crash or a hang costs its row alone",
+        usage="%(prog)s [-h] -o PATH [options] PROGRAM [-- FLAGS...]",
+        description=_RUN,
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    run_command.add(run)
 
     predict = commands.add_parser("predict", help="hold emulated counts against the hardware's")
     predict.add_argument("emulated", metavar="EMULATED", help="emulated results")

@@ -2,6 +2,7 @@
 """Failures that the command line reports in one line, each with its exit code."""
 
 OK, REGRESSION, USAGE, UNREADABLE, LOST_COVERAGE, INCOMPARABLE = range(6)
+FAILED = REGRESSION  # rows of a run
 
 
 class LadderError(Exception):

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import tempfile
 from collections.abc import Iterable, Iterator
@@ -67,10 +68,13 @@ def read_text(path: Path) -> str:
 
 
 def write(path: Path, content: bytes) -> None:
-    """Write a file whole or not at all: a full disk must not cost what was there."""
+    """Write a file whole or not at all: a full disk or power cut must not cost what was there."""
     new = path.with_name(path.name + ".new")
     try:
-        new.write_bytes(content)
+        with new.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
         new.replace(path)
     except OSError as error:
         new.unlink(missing_ok=True)

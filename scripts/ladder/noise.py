@@ -5,18 +5,16 @@ from __future__ import annotations
 
 import json
 import re
-import signal
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, fields
 from os import PathLike
 from pathlib import Path
 from statistics import median
 from typing import Any
 
-from ladder import files, units
+from ladder import files, processes, units
 from ladder.errors import IncomparableError, LadderError, ResultError
 from ladder.results import Results, load_results
 from ladder.study import describe
@@ -47,7 +45,7 @@ class Noise:
     single: list[str]  # rows that one process alone measured
 
 
-def run(program: Path, processes: int, flags: Sequence[str], folder: Path) -> list[Path]:
+def run(program: Path, count: int, flags: Sequence[str], folder: Path) -> list[Path]:
     """Run `program` in fresh processes, one after the other; return the results that came whole.
 
     Each writes NUMBER.json into `folder`. A process that leaves none ends the series, as SIGINT and
@@ -55,11 +53,11 @@ def run(program: Path, processes: int, flags: Sequence[str], folder: Path) -> li
     """
     found: list[Path] = []
     try:
-        with _terminable():
-            for number in range(1, processes + 1):
+        with processes.terminable():
+            for number in range(1, count + 1):
                 path = folder / f"{number}.json"
                 command = [str(program.resolve()), *flags, f"--benchmark_out={path}"]
-                code = _attend(command, f"ladder: process {number} of {processes}")
+                code = _attend(command, f"ladder: process {number} of {count}")
                 if not path.exists():
                     print(f"ladder: it ended with {code} and left no results", file=sys.stderr)
                     break
@@ -73,23 +71,9 @@ def run(program: Path, processes: int, flags: Sequence[str], folder: Path) -> li
 
 def _attend(command: Sequence[str], told: str) -> int:
     """Run a command to its end, or end it when interrupted; `told` is said once it has started."""
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:
-        try:
-            print(told, file=sys.stderr, flush=True)
-            return process.wait()
-        except KeyboardInterrupt:
-            process.terminate()
-            raise
-
-
-@contextmanager
-def _terminable() -> Iterator[None]:
-    """Let SIGTERM interrupt as SIGINT does."""
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
+    with processes.started(command, stdout=subprocess.DEVNULL) as process:
+        print(told, file=sys.stderr, flush=True)
+        return process.wait()
 
 
 def noise(paths: Iterable[str | PathLike[str]], pattern: re.Pattern[str] | None = None) -> Noise:

@@ -99,6 +99,7 @@ def test_rows_are_those_of_ladder_bench(cases):
         ["--noise=0.1"],
         ["--wall_limit=1"],
         ["--profile"],
+        ["--ceilings=false"],
         ["--benchmark_min_time=soon"],
         ["--details_out=/nowhere/details.json"],
         ["--benchmark_list_tests", "--benchmark_filter=^nothing$"],

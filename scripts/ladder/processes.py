@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: MIT
+"""Processes that end with the command that started them."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import subprocess
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any
+
+_PATIENCE = 5.0  # seconds that a process has to end by itself once asked
+_SET_PARENT_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG of prctl(2)
+
+
+@contextmanager
+def terminable() -> Iterator[None]:
+    """Let SIGTERM, and the SIGHUP of a closed terminal, interrupt as SIGINT does."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
+    for number, handler in before.items():
+        if handler != signal.SIG_IGN:  # as under nohup
+            signal.signal(number, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@contextmanager
+def started(command: Sequence[str], **options: Any) -> Iterator[subprocess.Popen]:
+    """Start a command in a process group of its own; what of it still runs ends with the block.
+
+    It ends too where this process is killed. Raises OSError where it cannot be started.
+    """
+    libc = ctypes.CDLL(None)
+    with subprocess.Popen(
+        command,
+        start_new_session=True,
+        preexec_fn=lambda: libc.prctl(_SET_PARENT_DEATH_SIGNAL, signal.SIGKILL),
+        **options,
+    ) as process:
+        try:
+            yield process
+        finally:
+            for number in (signal.SIGTERM, signal.SIGKILL):
+                if process.poll() is None:
+                    os.killpg(process.pid, number)
+                    with suppress(subprocess.TimeoutExpired):
+                        process.wait(_PATIENCE)

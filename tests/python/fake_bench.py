@@ -1,0 +1,211 @@
+# SPDX-License-Identifier: MIT
+"""Stands in for ladder_bench: FOLDER [FLAGS...], with FOLDER/plan.json saying how its rows end.
+
+Of that plan, `rows` maps names to what happens there (see `happen`), `context` overrides what the
+file says of the machine, and `start` is what happens before the first row. A process adds its flags
+to FOLDER/starts and the names of its rows to FOLDER/rows, as they begin. To be started often, it
+does without pathlib.
+"""
+
+import json
+import os
+import re
+import signal
+import sys
+import time
+
+
+def rung(name, role="step", **more):
+    return {"name": name, "role": role, **more}
+
+
+def ladder(name, quantity, ceiling, *rungs, **more):
+    more |= {"axes": [{"name": "n"}], "rungs": rungs, "ceiling": ceiling}
+    return {"name": name, "title": name, "quantity": quantity, **more}
+
+
+LADDERS = [
+    ladder("roof", "bytes", "", rung("copy", "ceiling"), rung("fma", "ceiling")),
+    ladder(
+        "mul",
+        "flops",
+        "roof/fma",
+        rung("naive"),
+        rung("tiled"),
+        rung("split", ceiling="roof/fma", products=3),
+        rung("tensor", precision="tf32"),
+        other_ceiling="roof/copy",
+    ),
+    ladder("turn", "bytes", "turn/copy", rung("copy", "ceiling"), rung("tile")),
+]
+SIZES = {"full": (64, 1024, 4096), "small": (2,)}
+
+
+def rows(cases):
+    return {
+        f"{of['name']}/{rung['name']}/n:{n}/manual_time": (of, rung, n)
+        for of in LADDERS
+        for n in SIZES[cases]
+        for rung in of["rungs"]
+    }
+
+
+def speed(of, rung, n):
+    """FLOP/s, bytes/s and FLOPs a byte; the same in every process."""
+    share = {"roof": 1.0, "turn": 0.9}.get(of["name"], 0.5)
+    bandwidth = 4e12 * share * (1 - 1 / n) * (1 - 0.01 * len(rung["name"]))
+    intensity = n / 50
+    if of["name"] == "mul":
+        return bandwidth * intensity, bandwidth, intensity
+    return (6e13 * (1 - 1 / n), 0, 0) if rung["name"] == "fma" else (0, bandwidth, 0)
+
+
+def percent_of_ceiling(of, rung, n):
+    """As the program does: from the ceilings, which happen here if they have not yet."""
+
+    def best(path, which):
+        own = path.startswith(of["name"] + "/")
+        found = [
+            (name, at)
+            for name, at in {**rows("full"), **(rows("small") if own else {})}.items()
+            if name.startswith(path + "/") and (not own or at[2] == n)
+        ]
+        for name, _ in found:
+            if plan["rows"].get(name, "ok") in ("crash", "hang"):
+                happen(name)
+        return max(speed(*at)[which] for _, at in found)
+
+    flops, bandwidth, intensity = speed(of, rung, n)
+    if rung.get("precision") or not of["ceiling"]:
+        return None
+    if of["quantity"] == "bytes":
+        return 100 * bandwidth / best(of["ceiling"], 1)
+    if rung.get("ceiling"):
+        return 100 * flops / (best(rung["ceiling"], 0) / rung["products"])
+    return 100 * flops / min(best(of["ceiling"], 0), best(of["other_ceiling"], 1) * intensity)
+
+
+def happen(name):
+    """Return why a row fails, None if it does not; or end the process, or never return."""
+    what = plan["rows"].get(name, "ok")
+    if what == "once":  # a crash, but not when tried again
+        with open(f"{folder}/rows") as log:
+            if log.read().split().count(name) > 1:
+                return None
+        what = "crash"
+    match what:
+        case "crash":
+            os.kill(os.getpid(), signal.SIGSEGV)
+        case "abort":
+            print("terminate called", file=sys.stderr, flush=True)
+            os.abort()
+        case "hang":
+            time.sleep(60)
+        case "exit":
+            sys.exit("it is all over\n")
+        case "usage":
+            print("fake: no CUDA device 0", file=sys.stderr)
+            sys.exit(2)
+        case "disk":
+            sys.exit("out.json could not be written: is the disk full?\n")
+        case "leave":
+            sys.exit(0)
+        case "sticky":
+            broken.append("CUDA: an illegal memory access")
+        case "wait":
+            add("waiting", "")
+            while os.path.exists(f"{folder}/waiting"):
+                time.sleep(0.01)
+        case "wrong":
+            return "wrong result"
+        case "skip":
+            return "skipped: does not fit"
+    return broken[0] if broken else None
+
+
+def result(place, name, at, *, counted):
+    """Return a row as libbenchmark 1.7.1 writes it."""
+    why = happen(name)
+    of, rung, n = at
+    row = {"name": name, "family_index": place, "run_name": name, "run_type": "iteration"}
+    row |= {"repetitions": 1, "repetition_index": 0, "threads": 1}
+    if why:
+        row |= {"error_occurred": True, "error_message": why}
+    row |= {"iterations": 1, "real_time": 0.0 if why else 10.0, "cpu_time": 0.0, "time_unit": "us"}
+    if why:
+        return row
+    rates = zip(
+        ("flops_per_second", "bytes_per_second", "arithmetic_intensity"),
+        speed(of, rung, n),
+        strict=True,
+    )
+    row |= {key: value for key, value in rates if value}
+    if "--ceilings=false" not in flags and (percent := percent_of_ceiling(of, rung, n)):
+        row["percent_of_ceiling"] = percent
+    return row | ({"dram_bytes": 7.0} if counted else {})
+
+
+def write(out, context, chosen, *, counted, record):
+    """Write row by row what gets its name when it is whole."""
+    with open(f"{out}.partial", "w") as file:
+        file.write(json.dumps({"context": context, "benchmarks": []}, indent=2)[:-3])
+        file.flush()
+        for place, (name, at) in enumerate(chosen.items()):
+            if record:
+                add("rows", name)
+            if counted and f"count {name}" in plan["rows"]:
+                plan["rows"][name] = plan["rows"][f"count {name}"]
+            text = json.dumps(result(place, name, at, counted=counted), indent=2)
+            file.write("," * (place > 0) + "\n" + text)
+            file.flush()
+        file.write("\n  ]\n}\n")
+    os.rename(f"{out}.partial", out)
+
+
+def add(log, line):
+    with open(f"{folder}/{log}", "a") as file:
+        file.write(line + "\n")
+
+
+folder, flags = sys.argv[1], sys.argv[2:]
+values = dict(flag.partition("=")[::2] for flag in flags)
+with open(f"{folder}/plan.json") as file:
+    plan = json.load(file)
+broken: list[str] = []
+if "--help" in flags:
+    print("  --cases=full|small" + "  --ceilings=false" * plan.get("ceilings", True))
+    sys.exit(0)
+if "--bogus" in flags:
+    print("fake: unknown flag --bogus", file=sys.stderr)
+    sys.exit(2)
+pattern = re.compile(values.get("--benchmark_filter", "."))
+everything = rows(values.get("--cases", "full"))
+chosen = {name: at for name, at in everything.items() if pattern.search(name)}
+if "--benchmark_list_tests" in flags:
+    print("".join(name + "\n" for name in chosen), end="")
+    sys.exit(0 if chosen else "Failed to match any benchmarks against regex\n")
+shown = os.environ.get("CUDA_VISIBLE_DEVICES", "")
+add("starts", " ".join([f"GPU={shown}", *flags]))
+plan["rows"][""] = plan.get("start", "ok")
+happen("")
+context = {
+    "gpu_name": "NVIDIA H200",
+    "gpu_uuid": shown,
+    "git_commit": "abc",
+    "cache_mode": "cold",
+    "build_type": "Release",
+    "emulated": "false",
+    "ladders": json.dumps(LADDERS),
+    **plan.get("context", {}),
+}
+out = values["--benchmark_out"]
+if "garbage" in plan:
+    with open(out, "w") as file:
+        file.write(plan["garbage"])
+    sys.exit(0)
+counting = "--hardware_counters" in flags
+write(out, context, chosen, counted=False, record=True)
+if counting:
+    happen("between")
+    context["hardware_counters"] = "fake"
+    write(out, context, chosen, counted=True, record=False)

@@ -1,0 +1,508 @@
+# SPDX-License-Identifier: MIT
+"""Runs in many processes: what a failure costs, what is kept of it, and what is gone on with."""
+
+import json
+import os
+import re
+import resource
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from conftest import ROOT
+from ladder.catalogue import parse
+from ladder.ceilings import PERCENT, Ceilings
+from ladder.cli import main
+
+FAKE = Path(__file__).with_name("fake_bench.py")
+EMULATED = ROOT / "build/default/benchmarks/emulated/ladder_bench_emulated"
+TILED = [f"mul/tiled/n:{n}/manual_time" for n in (64, 1024, 4096)]
+
+
+class Fake:
+    """A program whose rows end as its plan says."""
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir()
+        self.folder = folder
+        self.path = folder / "fake_bench"
+        self.path.write_text(f'#!/bin/sh\nexec {sys.executable} -IS {FAKE} {folder} "$@"\n')
+        self.path.chmod(0o755)
+        self.plan()
+
+    def plan(self, rows: dict[str, str] | None = None, **more) -> None:
+        """Change what is to happen."""
+        (self.folder / "plan.json").write_text(json.dumps({"rows": rows or {}, **more}))
+
+    @property
+    def starts(self) -> list[str]:
+        """The flags of each process that was to measure."""
+        return self._lines("starts")
+
+    @property
+    def rows(self) -> list[str]:
+        """What was begun, in order."""
+        return self._lines("rows")
+
+    def _lines(self, name: str) -> list[str]:
+        path = self.folder / name
+        return path.read_text().splitlines() if path.exists() else []
+
+    def listed(self, pattern: str = ".") -> list[str]:
+        """Return the rows that a filter finds."""
+        flags = ["--benchmark_list_tests", f"--benchmark_filter={pattern}"]
+        return subprocess.check_output([self.path, *flags], text=True).split()
+
+    def alone(self, out: Path) -> dict:
+        """Return what one process writes of all rows."""
+        subprocess.run([self.path, f"--benchmark_out={out}"], check=True)
+        return json.loads(out.read_text())
+
+
+@pytest.fixture
+def fake(tmp_path):
+    return Fake(tmp_path / "program")
+
+
+@pytest.fixture
+def out(tmp_path):
+    return tmp_path / "out" / "study.json"
+
+
+def run(fake: Fake, out: Path, *more: str) -> int:
+    return main(["run", str(fake.path), "-o", str(out), *more])
+
+
+def rows_of(out: Path) -> dict[str, dict]:
+    rows = json.loads(out.read_text())["benchmarks"]
+    assert len({row["name"] for row in rows}) == len(rows)
+    return {row["name"]: row for row in rows}
+
+
+def errors_of(out: Path) -> dict[str, str]:
+    found = rows_of(out).items()
+    return {name: row["error_message"] for name, row in found if row.get("error_occurred")}
+
+
+def check_nothing_else(out: Path) -> None:
+    assert list(out.parent.iterdir()) == [out]
+
+
+def test_a_run_in_many_processes_says_what_one_process_says(fake, out, tmp_path, capsys):
+    assert run(fake, out) == 0
+    assert len(fake.starts) == 8  # one a rung
+    split, whole = json.loads(out.read_text()), fake.alone(tmp_path / "one.json")
+    assert split["context"].pop("run_flags") == ""
+    assert split["context"] == whole["context"]
+    percents, wanted = (
+        [row.pop(PERCENT, 0) for row in document["benchmarks"]] for document in (split, whole)
+    )
+    assert percents == pytest.approx(wanted)
+    assert sum(percent > 0 for percent in percents) == 15
+    assert split["benchmarks"] == whole["benchmarks"]
+    check_nothing_else(out)
+    assert capsys.readouterr().err.endswith(f"ladder: {out}: 24 of 24 rows\n")
+    assert main(["table", str(out)]) == 0
+
+
+def test_ceilings_are_measured_once_where_they_are_rows(fake, out, tmp_path):
+    assert run(fake, out) == 0
+    own = [start for start in fake.starts if "--ceilings=false" in start]
+    assert len(own) == 5  # of the rungs that have a ceiling
+    # Where they are none, the program's own figures stay.
+    assert run(fake, tmp_path / "few" / "study.json", "--filter", "^mul/") == 0
+    assert not any("--ceilings" in start for start in fake.starts[8:])
+    few, every = rows_of(tmp_path / "few" / "study.json"), rows_of(out)
+    for name, row in few.items():
+        assert row.get(PERCENT, 0) == pytest.approx(every[name].get(PERCENT, 0))
+
+
+def test_a_program_that_knows_no_such_flag_is_not_given_it(fake, out):
+    fake.plan(ceilings=False)
+    assert run(fake, out) == 0
+    assert not any("--ceilings" in start for start in fake.starts)
+
+
+def test_the_percent_of_measured_results_is_that_of_the_program():
+    document = json.loads((ROOT / "results/nvidia-h200/study.json").read_text())
+    rows = {row["run_name"]: [row] for row in document["benchmarks"]}
+    written = {name: entry.pop(PERCENT, None) for name, (entry,) in rows.items()}
+    assert sum(percent is not None for percent in written.values()) > 500
+    Ceilings(parse(document["context"]["ladders"]), rows).fill(rows)
+    for name, (entry,) in rows.items():
+        assert entry.get(PERCENT, 0) == pytest.approx(written[name] or 0, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("what", "told", "place"),
+    [
+        ("crash", "killed by SIGSEGV", 0),
+        ("crash", "killed by SIGSEGV", 1),
+        ("crash", "killed by SIGSEGV", 2),
+        ("abort", "killed by SIGABRT: terminate called", 1),
+        ("hang", "no result within 2 s", 1),
+        ("exit", "it is all over", 1),
+        ("leave", "ended without a result", 1),
+    ],
+)
+def test_a_row_that_ends_its_process_costs_itself_alone(fake, out, capsys, what, told, place):
+    fake.plan({TILED[place]: what})
+    assert run(fake, out, "--filter", "^mul/(naive|tiled)/", "--timeout", "2") == 1
+    assert list(rows_of(out)) == fake.listed("^mul/(naive|tiled)/")
+    assert errors_of(out) == {TILED[place]: told}
+    # Each row was begun once: in one process up to the bad one, in another after it.
+    assert sorted(fake.rows) == sorted(fake.listed("^mul/(naive|tiled)/"))
+    assert len(fake.starts) == (3 if place < 2 else 2)
+    err = capsys.readouterr().err
+    assert f"ladder: {TILED[place]}: {told}\n" in err
+    assert err.endswith("6 of 6 rows, 1 of them failed\n")
+    check_nothing_else(out)
+    assert main(["table", str(out)]) == 0
+
+
+def test_an_error_that_stays_with_the_process_costs_one_row(fake, out):
+    fake.plan({TILED[0]: "sticky"})
+    assert run(fake, out, "--filter", "^mul/") == 1
+    assert errors_of(out) == {TILED[0]: "CUDA: an illegal memory access"}
+
+
+def test_a_crash_after_an_error_is_no_fault_of_the_row_before_it_is_tried_again(fake, out):
+    fake.plan({TILED[0]: "sticky", TILED[1]: "once"})
+    assert run(fake, out, "--filter", "^mul/tiled/") == 1
+    assert list(errors_of(out)) == [TILED[0]]
+
+
+def test_rows_that_are_all_wrong_are_all_told(fake, out):
+    fake.plan(dict.fromkeys(TILED, "wrong") | {"mul/naive/n:64/manual_time": "skip"})
+    assert run(fake, out, "--filter", "^mul/(naive|tiled)/") == 1
+    wrong = dict.fromkeys(TILED, "wrong result")
+    assert errors_of(out) == {"mul/naive/n:64/manual_time": "skipped: does not fit"} | wrong
+
+
+def test_a_ceiling_that_crashes_costs_no_row_under_it(fake, out):
+    fake.plan({"roof/fma/n:4096/manual_time": "crash"})
+    assert run(fake, out) == 1
+    assert list(errors_of(out)) == ["roof/fma/n:4096/manual_time"]
+    assert PERCENT in rows_of(out)[TILED[0]]  # of the roof's other rows
+
+
+@pytest.mark.parametrize(("split", "starts"), [("ladder", 3), ("none", 1)])
+def test_fewer_processes_give_the_same(fake, out, tmp_path, split, starts):
+    assert run(fake, tmp_path / "rungs.json") == 0
+    before = len(fake.starts)
+    assert run(fake, out, "--split", split) == 0
+    assert len(fake.starts) - before == starts
+    assert rows_of(out) == rows_of(tmp_path / "rungs.json")
+
+
+def test_failed_rows_are_tried_again_only_when_asked(fake, out):
+    fake.plan({TILED[1]: "crash"})
+    assert run(fake, out, "--filter", "^mul/tiled/") == 1
+    fake.plan()
+    began = len(fake.rows)
+    assert run(fake, out, "--filter", "^mul/tiled/", "--resume") == 1
+    assert len(fake.rows) == began
+    assert run(fake, out, "--filter", "^mul/tiled/", "--resume", "--retry-failed") == 0
+    assert fake.rows[began:] == [TILED[1]]
+    assert not errors_of(out)
+
+
+def test_resume_adds_the_rows_of_another_filter(fake, out):
+    assert run(fake, out, "--filter", "^turn/") == 0
+    assert run(fake, out, "--filter", "^roof/", "--resume") == 0
+    assert list(rows_of(out)) == fake.listed("^(roof|turn)/")
+    assert [row["family_index"] for row in rows_of(out).values()] == list(range(12))
+
+
+@pytest.mark.parametrize("change", ["git_commit", "cache_mode"])
+def test_resume_refuses_what_was_measured_otherwise(fake, out, capsys, change):
+    assert run(fake, out, "--filter", "^turn/copy/") == 0
+    before = out.read_bytes()
+    fake.plan(context={change: "other"})
+    capsys.readouterr()
+    assert run(fake, out, "--resume") == 5
+    old = {"git_commit": "abc", "cache_mode": "cold"}[change]
+    told = f"ladder: {out}: different {change}: {old} there, other now\n"
+    assert capsys.readouterr().err.endswith(told)
+    assert out.read_bytes() == before
+    check_nothing_else(out)
+
+
+def test_resume_refuses_other_flags_before_it_starts_anything(fake, out, capsys):
+    assert run(fake, out, "--filter", "^turn/copy/", "--", "--noise=1") == 0
+    starts = len(fake.starts)
+    assert run(fake, out, "--resume", "--", "--noise=2") == 5
+    told = f"ladder: {out}: different flags: --noise=1 there, --noise=2 now\n"
+    assert capsys.readouterr().err.endswith(told)
+    assert len(fake.starts) == starts
+
+
+def test_results_that_exist_are_not_written_over(fake, out, capsys):
+    assert run(fake, out, "--filter", "^turn/copy/") == 0
+    before = out.read_bytes()
+    capsys.readouterr()
+    assert run(fake, out) == 2
+    assert capsys.readouterr().err == f"ladder: {out}: exists already: --resume goes on with it\n"
+    assert out.read_bytes() == before
+
+
+def started(fake: Fake, out: Path, *more: str, **options) -> subprocess.Popen:
+    """Start a run in a process of its own, and return it when a row of the program waits."""
+    command = [sys.executable, "-m", "ladder", "run", str(fake.path), "-o", str(out), *more]
+    environment = os.environ | {"PYTHONPATH": str(ROOT / "scripts")}
+    pipes = {"stderr": subprocess.PIPE, "text": True}
+    process = subprocess.Popen(command, env=environment, **pipes, **options)
+    until = time.monotonic() + 50
+    while not (fake.folder / "waiting").exists():
+        assert process.poll() is None
+        assert time.monotonic() < until
+        time.sleep(0.02)
+    return process
+
+
+def check_gone(fake: Fake) -> None:
+    """The program leaves once nobody waits for it, or has left before: it begins no other row."""
+    began = fake.rows
+    (fake.folder / "waiting").unlink()
+    time.sleep(0.3)
+    assert fake.rows == began
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_what_was_measured_when_a_run_is_ended_is_kept(fake, out, number):
+    fake.plan({TILED[1]: "wait"})
+    measured = [*fake.listed("^mul/naive/"), TILED[0]]
+    with started(fake, out, "--filter", "^mul/(naive|tiled)/") as process:
+        process.send_signal(number)
+        _, said = process.communicate(timeout=30)
+    check_gone(fake)
+    assert main(["table", str(out)]) == 0
+    if number != signal.SIGKILL:
+        assert process.returncode == 4
+        assert "interrupted: --resume goes on from here\n" in said
+        assert "4 of 6 rows" in said
+        assert "Traceback" not in said
+        assert sorted(rows_of(out)) == sorted(measured)
+        check_nothing_else(out)
+    fake.plan()
+    began = len(fake.rows)
+    assert run(fake, out, "--filter", "^mul/(naive|tiled)/", "--resume") == 0
+    assert fake.rows[began:] == TILED[1:]  # not what was measured before
+    assert list(rows_of(out)) == fake.listed("^mul/(naive|tiled)/")
+    check_nothing_else(out)
+
+
+def test_a_full_disk_costs_nothing_that_was_there(fake, out, capsys):
+    """Stood in for by a limit of the size of files."""
+    assert run(fake, out, "--filter", "^turn/") == 0
+    before = out.read_bytes()
+    capsys.readouterr()
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (len(before) + 100, limits[1]))
+    try:
+        assert run(fake, out, "--filter", "^(turn|mul)/", "--resume") == 4
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert f"ladder: {out}: File too large; what was there stays" in capsys.readouterr().err
+    assert out.read_bytes() == before
+    began = len(fake.rows)
+    assert run(fake, out, "--filter", "^(turn|mul)/", "--resume") == 0
+    assert len(fake.rows) - began == 9  # the first rung's three had been kept beside it
+    check_nothing_else(out)
+
+
+def test_a_row_is_not_blamed_for_a_full_disk(fake, out, capsys):
+    fake.plan({TILED[1]: "disk"})
+    assert run(fake, out, "--filter", "^mul/tiled/") == 4
+    assert "out.json could not be written: is the disk full?\n" in capsys.readouterr().err
+    assert list(rows_of(out)) == TILED[:1]
+    assert not errors_of(out)
+
+
+@pytest.mark.parametrize(
+    ("plan", "code", "told"),
+    [
+        ({"garbage": "no JSON"}, 3, "ended well, but left no results that can be read"),
+        ({"garbage": '{"context": 3, "benchmarks": [1]}'}, 3, "left no results that can be read"),
+        ({"context": {"ladders": "[3]"}}, 3, "context 'ladders'"),
+        ({"start": "crash"}, 4, "killed by SIGSEGV, 3 times in turn before the first row"),
+        ({"start": "usage"}, 2, "no CUDA device 0"),
+    ],
+)
+def test_a_program_that_comes_to_no_row_ends_the_run(fake, out, capsys, plan, code, told):
+    fake.plan(**plan)
+    assert run(fake, out) == code
+    err = capsys.readouterr().err
+    assert told in err.splitlines()[-1]
+    assert err.count("ladder: ") == 1
+    assert not any(out.parent.iterdir())
+
+
+def test_wrong_usage_is_told_in_a_line(fake, out, tmp_path, capsys):
+    path = str(fake.path)
+    for arguments, told in (
+        (["--filter", "^nothing$", path], "Failed to match any benchmarks against regex"),
+        ([path, "--", "--bogus"], "fake: unknown flag --bogus"),
+        ([path, "--", "--benchmark_out=x"], "--benchmark_out=x: there is --output for it"),
+        ([path, "--", "--details_out=x"], "--details_out=x: goes with one process alone"),
+        ([path, "--devices", "0", "--", "--device=1"], "--device=1: --devices names it"),
+        ([path, "--processes", "2"], "several results: name a directory"),
+        ([path, "--retry-failed"], "--retry-failed goes with --resume"),
+        ([str(tmp_path / "none")], f"{tmp_path / 'none'}: No such file or directory"),
+        ([str(tmp_path)], f"{tmp_path}: Permission denied"),
+        (["/bin/true"], "/bin/true: no row matches --filter ."),
+    ):
+        assert main(["run", "-o", str(out), *arguments]) == 2
+        err = capsys.readouterr().err
+        assert told in err
+        assert err.count("\n") == 1
+        assert not out.parent.exists()
+
+
+def test_two_programs_run_in_turn_and_the_other_way_round_next_time(fake, tmp_path):
+    base, folder = Fake(tmp_path / "base"), tmp_path / "out"
+    for program in (fake, base):
+        for log in ("starts", "rows"):
+            (program.folder / log).symlink_to(tmp_path / log)
+    both = ["--base", str(base.path), "--filter", "^turn/.*/n:64/"]
+    assert run(fake, folder, *both, "--processes", "2") == 0
+    sides = [start.split("--benchmark_out=")[1].split(".json")[0] for start in fake.starts]
+    assert [side.removeprefix(f"{folder}/") for side in sides] == [
+        *["base/1", "head/1"] * 2,
+        *["head/2", "base/2"] * 2,
+    ]
+    assert main(["compare", str(folder / "base"), str(folder / "head")]) == 0
+    assert run(fake, tmp_path / "once", *both) == 0
+    assert sorted(p.name for p in (tmp_path / "once").iterdir()) == ["base.json", "head.json"]
+
+
+SMI = """#!/bin/sh
+echo "0, GPU-a, NVIDIA H200"
+echo "1, GPU-b, NVIDIA H200"
+echo "2, GPU-c, NVIDIA A100-SXM4-80GB"
+"""
+
+
+@pytest.mark.parametrize(
+    ("devices", "shown", "files"),
+    [
+        ("all", None, ["nvidia-h200-0", "nvidia-h200-1", "nvidia-a100-sxm4-80gb"]),
+        ("2,1", None, ["nvidia-a100-sxm4-80gb", "nvidia-h200-1"]),
+        ("all", "GPU-c,0", ["nvidia-a100-sxm4-80gb", "nvidia-h200-0"]),
+    ],
+)
+def test_each_gpu_has_a_file(fake, tmp_path, monkeypatch, devices, shown, files):
+    smi = tmp_path / "bin" / "nvidia-smi"
+    smi.parent.mkdir()
+    smi.write_text(SMI)
+    smi.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{smi.parent}:{os.environ['PATH']}")
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    if shown:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", shown)
+    out = tmp_path / "out"
+    assert run(fake, out, "--devices", devices, "--filter", "^turn/copy/") == 0
+    assert sorted(path.stem for path in out.iterdir()) == sorted(files)
+    uuids = dict(zip(["nvidia-h200-0", "nvidia-h200-1"], ["GPU-a", "GPU-b"], strict=True))
+    wanted = [uuids.get(file, "GPU-c") for file in files]
+    assert [start.split()[0] for start in fake.starts] == [f"GPU={uuid}" for uuid in wanted]
+    for file, uuid in zip(files, wanted, strict=True):
+        assert json.loads((out / f"{file}.json").read_text())["context"]["gpu_uuid"] == uuid
+
+
+def test_a_gpu_that_is_not_there_is_told(fake, tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert run(fake, tmp_path / "out", "--devices", "all") == 2
+    assert capsys.readouterr().err == "ladder: --devices: nvidia-smi: No such file or directory\n"
+
+
+COUNT = ("--filter", "^mul/tiled/", "--", "--hardware_counters")
+
+
+def test_what_the_hardware_counts_comes_with_the_times(fake, out):
+    assert run(fake, out, *COUNT) == 0
+    assert all(row["dram_bytes"] == 7 for row in rows_of(out).values())
+    assert json.loads(out.read_text())["context"]["hardware_counters"] == "fake"
+
+
+def test_a_crash_while_counting_costs_no_times(fake, out, capsys):
+    fake.plan({f"count {TILED[1]}": "crash"})
+    assert run(fake, out, *COUNT) == 1
+    assert [("dram_bytes" in row, row["real_time"]) for row in rows_of(out).values()] == [
+        (True, 10),
+        (False, 10),
+        (True, 10),
+    ]
+    assert f"ladder: {TILED[1]}: killed by SIGSEGV\n" in capsys.readouterr().err
+    fake.plan()
+    assert run(fake, out, "--resume", *COUNT) == 0
+    assert all("dram_bytes" in row for row in rows_of(out).values())
+    assert "run_uncounted" not in json.loads(out.read_text())["context"]
+
+
+def test_a_program_that_never_comes_to_count_is_not_tried_for_ever(fake, out):
+    fake.plan({TILED[2]: "wrong", "between": "crash"})
+    assert run(fake, out, *COUNT) == 1
+    assert [row["real_time"] for row in rows_of(out).values()] == [10, 10, 0]
+    assert len(fake.starts) == 3
+
+
+def test_an_interruption_while_counting_costs_no_times(fake, out):
+    fake.plan({f"count {TILED[1]}": "wait"})
+    with started(fake, out, *COUNT) as process:
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=30)
+    assert process.returncode == 4
+    assert ["dram_bytes" in row for row in rows_of(out).values()] == [True, False, False]
+    fake.plan()
+    began = len(fake.rows)
+    assert run(fake, out, "--resume", *COUNT) == 0
+    assert fake.rows[began:] == TILED[1:]
+    assert all("dram_bytes" in row for row in rows_of(out).values())
+
+
+def test_one_run_at_a_time_writes_into_a_directory(fake, out, capsys):
+    fake.plan({TILED[1]: "wait"})
+    with started(fake, out) as process:
+        fake.plan()
+        assert run(fake, out, "--resume") == 2
+        told = f"ladder: {out.parent}: another run is writing there\n"
+        assert capsys.readouterr().err == told
+        (fake.folder / "waiting").unlink()
+        process.communicate(timeout=30)
+    assert process.returncode == 0
+
+
+def test_progress_tells_the_time_left_on_one_line_of_a_terminal(fake, out):
+    terminal, other = os.openpty()
+    command = [sys.executable, "-m", "ladder", "run", str(fake.path), "-o", str(out)]
+    environment = os.environ | {"PYTHONPATH": str(ROOT / "scripts"), "COLUMNS": "60"}
+    fake.plan({"turn/tile/n:64/manual_time": "crash"})
+    done = subprocess.run(command, env=environment, stderr=other, check=False, timeout=60)
+    os.close(other)
+    said = os.read(terminal, 1 << 16).decode()
+    os.close(terminal)
+    assert done.returncode == 1
+    lines = said.split("\r\n")
+    assert lines[0].endswith("\r\x1b[Kladder: turn/tile/n:64/manual_time: killed by SIGSEGV")
+    assert lines[1].endswith(f"\r\x1b[Kladder: {out}: 24 of 24 rows, 1 of them failed")
+    assert re.search(r"\r\x1b\[K\[ 6/24\] mul/naive, \d s left\r", said)
+    assert all(len(part) < 60 for part in lines[0].split("\r\x1b[K"))
+
+
+@pytest.mark.skipif(not EMULATED.exists(), reason="ladder_bench_emulated is not built")
+def test_the_emulated_program_counts_the_same_in_many_processes(tmp_path):
+    pattern = "^(smem_layout/row_row|smem_layout/row_column|transpose/tiled/rows:512)/.*"
+    out, whole = tmp_path / "study.json", tmp_path / "whole.json"
+    assert main(["run", str(EMULATED), "-o", str(out), "--filter", pattern]) == 0
+    flags = [f"--benchmark_filter={pattern}", f"--benchmark_out={whole}"]
+    subprocess.run([EMULATED, *flags], check=True, capture_output=True)
+    times = {"real_time", "cpu_time", "iterations"}
+    split, one = (
+        [{k: v for k, v in row.items() if k not in times} for row in rows_of(file).values()]
+        for file in (out, whole)
+    )
+    assert split == one
