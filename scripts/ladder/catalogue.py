@@ -7,6 +7,8 @@ import json
 from dataclasses import dataclass, fields
 from typing import Any
 
+from ladder import files
+
 
 @dataclass(frozen=True)
 class Rung:
@@ -83,12 +85,16 @@ def parse(text: str) -> tuple[Ladder, ...]:
                 axes=tuple(_make(Axis, axis) for axis in entry["axes"]),
                 rungs=tuple(_make(Rung, rung, sweeps=_sweeps(rung)) for rung in entry["rungs"]),
             )
-            for entry in json.loads(text)
+            for entry in json.loads(text, object_pairs_hook=_legible)
         )
     except KeyError as error:
         raise ValueError(f"context 'ladders': no {error}") from error
     except (AttributeError, TypeError, ValueError) as error:
         raise ValueError(f"context 'ladders': {error}") from error
+
+
+def _legible(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    return {key: files.legible(value) if isinstance(value, str) else value for key, value in pairs}
 
 
 def _sweeps(rung: dict[str, Any]) -> tuple[str, ...]:

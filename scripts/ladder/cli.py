@@ -1,20 +1,26 @@
 # SPDX-License-Identifier: MIT
-"""The command line: run, plot, table, compare, gate, noise, predict and counters."""
+"""The command line: plot, table, predict and counters, and what the commands share."""
 
 from __future__ import annotations
 
 import argparse
 import os
-import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
-from ladder import comparing, errors, files, run_command
-from ladder.comparing import add_filter
-from ladder.errors import LadderError, LostError
-from ladder.results import Results, load_results
+from ladder import (
+    compare_command,
+    errors,
+    files,
+    noise_command,
+    report_command,
+    run_command,
+)
+from ladder.arguments import add_results, selected
+from ladder.errors import LadderError
+from ladder.results import load_results
 from ladder.study import describe
 
 _EPILOG = """\
@@ -24,12 +30,7 @@ exit codes:
      predict: an unexplained row       noise: not every process came to its end
      run: rows failed                  run: rows are missing, as when interrupted
   2  wrong usage, nothing to do     5  results that must not be set side by side
-"""
-
-_RUN = """\
-Runs each rung of a benchmark program in a process of its own. Where one crashes, hangs or leaves
-CUDA in error, the row under way is recorded as failed and the next ones are measured in a fresh
-process. The results file is whole at any moment; --resume goes on with it.
+report --base ends as compare does, once the report is written.
 """
 
 
@@ -61,7 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _plot(options: argparse.Namespace) -> int:
     from ladder import plots  # matplotlib takes a second to load
 
-    results = _selected(options)
+    results = selected(options)
     for path in plots.draw(results, options.output, options.format, _note):
         print(path)
     return errors.OK
@@ -72,7 +73,7 @@ def _table(options: argparse.Namespace) -> int:
 
     if options.update and options.format != "markdown":
         raise LadderError(f"--update writes Markdown, not --format {options.format}")
-    results = _selected(options)
+    results = selected(options)
     shown, text = [options.ladder], ""
     if options.update:
         shown = table.update(options.update, results, options.ladder)
@@ -86,38 +87,6 @@ def _table(options: argparse.Namespace) -> int:
         if result.source == "timed":
             for problem in limits.problems(result, table.ladders(result, shown)):
                 _note(f"{describe(result)}: {problem}")
-    return errors.OK
-
-
-def _noise(options: argparse.Namespace) -> int:
-    from ladder import noise
-
-    if bool(options.program) == bool(options.results):
-        raise LadderError("noise: either a program to run, or --from and its results")
-    if options.results:
-        return _write_noise(options.results, options.output, options.filter)
-    taken = ("--benchmark_out", "--benchmark_filter")
-    if given := [flag for flag in options.flags if flag.startswith(taken)]:
-        raise LadderError(f"{given[0]}: there are --output and --filter for it")
-    flags = [f"--benchmark_filter={options.filter.pattern}"] if options.filter else []
-    with files.kept_unless_done(options.output) as folder:
-        paths = noise.run(options.program, options.processes, [*flags, *options.flags], folder)
-        if len(paths) > 1:
-            _write_noise(paths, options.output)
-        if len(paths) < options.processes:
-            told = f"{len(paths)} of {options.processes} processes came to their end"
-            raise LostError(f"{told}, kept in {folder}" if paths else told)
-    return errors.OK
-
-
-def _write_noise(
-    paths: Sequence[str | Path], output: Path, pattern: re.Pattern[str] | None = None
-) -> int:
-    from ladder import noise
-
-    found = noise.noise(paths, pattern)
-    files.write(output, noise.to_json(found).encode())
-    sys.stdout.write(noise.summary(found))
     return errors.OK
 
 
@@ -153,15 +122,6 @@ def _counters(options: argparse.Namespace) -> int:
     return errors.OK
 
 
-def _selected(options: argparse.Namespace) -> list[Results]:
-    results = load_results(options.results)
-    if options.filter:
-        results = [result.keep(options.filter) for result in results]
-    if not (found := [result for result in results if len(result.rows)]):
-        raise LadderError(f"--filter {options.filter.pattern}: no row matches")
-    return found
-
-
 def _note(message: str) -> None:
     print(f"ladder: note: {message}", file=sys.stderr)
 
@@ -190,8 +150,10 @@ def _parser() -> argparse.ArgumentParser:
     )
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
+    run_command.add(commands, _EPILOG)
+
     plot = commands.add_parser("plot", help="draw the figures of each ladder and an overview")
-    _add_results(plot)
+    add_results(plot)
     plot.add_argument(
         "-o", "--output", type=Path, default=Path("plots"), metavar="DIR", help="default: plots"
     )
@@ -201,7 +163,7 @@ def _parser() -> argparse.ArgumentParser:
     plot.set_defaults(run=_plot)
 
     table = commands.add_parser("table", help="write tables, or update those in a README")
-    _add_results(table)
+    add_results(table)
     table.add_argument("--format", choices=["markdown", "csv", "json"], default="markdown")
     table.add_argument(
         "--ladder", metavar="NAME", help="this table alone: a ladder, 'overview' or 'counters'"
@@ -214,45 +176,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     table.set_defaults(run=_table)
 
-    comparing.add_commands(commands, _EPILOG)
-
-    noise = commands.add_parser(
-        "noise",
-        help="how far the rows of one program differ from process to process",
-        usage="%(prog)s [-h] [--processes N] [--filter REGEX] [-o FILE] PROGRAM [-- FLAGS...]\n"
-        "       %(prog)s [-h] [--filter REGEX] [-o FILE] --from RESULTS...",
-    )
-    noise.add_argument("program", nargs="?", type=Path, metavar="PROGRAM", help="ladder_bench")
-    noise.add_argument(
-        "--processes", type=_processes, default=5, metavar="N", help="to run in turn; default: 5"
-    )
-    noise.add_argument(
-        "--from",
-        dest="results",
-        nargs="+",
-        metavar="RESULTS",
-        help="results of one program on one GPU, instead of running it",
-    )
-    add_filter(noise)
-    noise.add_argument(
-        "-o",
-        "--output",
-        type=Path,
-        default=Path(files.NOISE),
-        metavar="FILE",
-        help="default: noise.json",
-    )
-    noise.set_defaults(run=_noise)
-
-    run = commands.add_parser(
-        "run",
-        help="measure, so that a crash or a hang costs its row alone",
-        usage="%(prog)s [-h] -o PATH [options] PROGRAM [-- FLAGS...]",
-        description=_RUN,
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    run_command.add(run)
+    report_command.add(commands, _EPILOG)
+    compare_command.add(commands, _EPILOG)
+    noise_command.add(commands)
 
     predict = commands.add_parser("predict", help="hold emulated counts against the hardware's")
     predict.add_argument("emulated", metavar="EMULATED", help="emulated results")
@@ -294,21 +220,8 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _add_results(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "results", nargs="+", metavar="RESULTS", help="results files, or directories of *.json"
-    )
-    add_filter(parser)
-
-
 def _formats(text: str) -> list[str]:
     formats = list(dict.fromkeys(text.split(",")))
     if unknown := set(formats) - {"svg", "png"}:
         raise argparse.ArgumentTypeError(f"unknown format '{min(unknown)}'; there are svg and png")
     return formats
-
-
-def _processes(text: str) -> int:
-    if not text.isdecimal() or int(text) < 2:
-        raise argparse.ArgumentTypeError(f"'{text}' is not a number of two or more")
-    return int(text)

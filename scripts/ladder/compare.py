@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from statistics import median
 from typing import NamedTuple
 
@@ -30,6 +31,16 @@ class Comparison:
     confidence: float = 0.95
     processes: tuple[int, int] = (1, 1)  # most of one row, in base and head
     noise_measured: bool = False  # how processes differ is known, not supposed
+
+    @cached_property
+    def gpus(self) -> set[str]:
+        """Those of the rows that were compared."""
+        return {change.gpu for change in self.changes}
+
+    @property
+    def lost(self) -> list[Change]:
+        """Return what base measured and head does not."""
+        return [change for change in self.changes if change.lost]
 
     @property
     def exit_code(self) -> int:

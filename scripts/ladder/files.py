@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Iterable, Iterator
@@ -14,6 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from ladder.errors import LadderError, ResultError
+
+_ILLEGIBLE = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 # What stands beside results and is none itself: of an emulated one its details, of several noise.
 DETAILS, NOISE = "details.json", "noise.json"
@@ -118,8 +121,16 @@ def read_json(path: Path) -> Any:
         raise ResultError(f"{path}: not usable JSON: {error}") from error
 
 
+def legible(text: str) -> str:
+    """Put U+FFFD where a control character stands, or half a surrogate pair.
+
+    Neither fonts nor XML have them, and the latter no file can hold.
+    """
+    return _ILLEGIBLE.sub("\ufffd", text)
+
+
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    entries = dict(pairs)
+    entries = {legible(k): legible(v) if isinstance(v, str) else v for k, v in pairs}
     if len(entries) < len(pairs):
         keys = [key for key, _ in pairs]
         raise ValueError(f"duplicate key '{next(key for key in keys if keys.count(key) > 1)}'")

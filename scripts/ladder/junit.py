@@ -1,65 +1,74 @@
 # SPDX-License-Identifier: MIT
-"""Writes a comparison as JUnit XML, for CI systems that show tests."""
+"""Writes results, or a comparison, as JUnit XML, for CI systems that show tests."""
 
 from __future__ import annotations
 
-import math
-import re
-from collections.abc import Sequence
+from collections.abc import Iterable
 from xml.etree import ElementTree as Xml
 
-from ladder import units
+from ladder import files, units
 from ladder.compare import Comparison
+from ladder.results import Results
 from ladder.verdicts import Change
 
-_FORBIDDEN = re.compile(r"[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # in XML
+_OUTCOMES = {"failure": "failures", "error": "errors", "skipped": "skipped"}
 
 
-def xml(comparison: Comparison) -> bytes:
+def of_comparison(comparison: Comparison) -> bytes:
     """Write a test case a row: failed where the exit code tells of it, passed if SAME or better.
 
     What shows neither (NOISY, CLOCK, SKIPPED, an ERROR of old, what is allowed) is skipped, with
-    the reason. Runs that were refused are one case in error.
+    the reason. Runs that were refused are one case in error. Times are those of head, in seconds.
     """
     suite = Xml.Element("testsuite", name="ladder compare")
     if comparison.refused:
         case = Xml.SubElement(suite, "testcase", classname="ladder", name="comparable")
         _add(case, "error", "refused", "; ".join(comparison.differences))
     for change in comparison.changes:
-        _add_case(suite, change)
-    cases = list(suite)
-    counts = {tag: sum(case.find(tag) is not None for case in cases) for tag in _OUTCOMES}
-    told = zip(("failures", "errors", "skipped"), counts.values(), strict=True)
-    suite.attrib |= {"tests": str(len(cases)), **{name: str(count) for name, count in told}}
-    Xml.indent(suite)
-    return Xml.tostring(suite, encoding="utf-8", xml_declaration=True) + b"\n"
+        case = _case(suite, change.gpu, change.name, change.head_seconds)
+        if change.fails:
+            _add(case, "failure", change.verdict, _told(change))
+        elif change.allowed or change.verdict in ("NOISY", "CLOCK", "SKIPPED", "ERROR"):
+            _add(case, "skipped", change.verdict, _told(change))
+    return _document(suite)
 
 
-_OUTCOMES: Sequence[str] = ("failure", "error", "skipped")
+def of_results(results: Iterable[Results]) -> bytes:
+    """Write a test case a row: in error where it failed, skipped where it was; times in seconds."""
+    suite = Xml.Element("testsuite", name="ladder")
+    for result in results:
+        for row in result.rows.itertuples(index=False):
+            case = _case(suite, result.gpu, row.name, row.seconds)
+            if row.status != "ok":
+                outcome = "skipped" if row.status == "skipped" else "error"
+                _add(case, outcome, row.status.upper(), row.reason or row.status)
+    return _document(suite)
 
 
-def _add_case(suite: Xml.Element, change: Change) -> None:
-    case = Xml.SubElement(
-        suite, "testcase", classname=_clean(change.gpu or "benchmarks"), name=_clean(change.name)
-    )
-    if not math.isnan(change.head_seconds):
-        case.set("time", f"{change.head_seconds:.9g}")
+def _case(suite: Xml.Element, gpu: str, name: str, seconds: float) -> Xml.Element:
+    case = Xml.SubElement(suite, "testcase", classname=gpu or "benchmarks", name=name)
+    if seconds > 0:
+        case.set("time", f"{seconds:.9g}")
+    return case
+
+
+def _told(change: Change) -> str:
     told = [change.verdict]
-    if not math.isnan(change.low):
+    if change.low <= change.high:
         told.append(f"{change.ratio:.3f} ({change.low:.3f} to {change.high:.3f})")
-    if not math.isnan(change.base_seconds + change.head_seconds):
+    if change.base_seconds > 0 and change.head_seconds > 0:
         times = map(units.duration, (change.base_seconds, change.head_seconds))
         told.append(" to ".join(times))
-    told += ["allowed"] * change.allowed + [change.reason] * bool(change.reason)
-    if change.fails:
-        _add(case, "failure", change.verdict, ", ".join(told))
-    elif change.allowed or change.verdict in ("NOISY", "CLOCK", "SKIPPED", "ERROR"):
-        _add(case, "skipped", change.verdict, ", ".join(told))
+    return ", ".join([*told, *["allowed"] * change.allowed, *filter(None, [change.reason])])
 
 
 def _add(case: Xml.Element, outcome: str, kind: str, message: str) -> None:
-    Xml.SubElement(case, outcome, type=kind, message=_clean(message))
+    Xml.SubElement(case, outcome, type=kind, message=files.legible(message))
 
 
-def _clean(text: str) -> str:
-    return _FORBIDDEN.sub("?", text)
+def _document(suite: Xml.Element) -> bytes:
+    suite.set("tests", str(len(suite)))
+    for outcome, plural in _OUTCOMES.items():
+        suite.set(plural, str(len(suite.findall(f"testcase/{outcome}"))))
+    Xml.indent(suite)
+    return Xml.tostring(suite, encoding="utf-8", xml_declaration=True) + b"\n"

@@ -11,11 +11,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from ladder import errors, processes, run_devices
+from ladder import arguments, errors, processes, run_devices
 from ladder.errors import LadderError, LostError
 from ladder.run import SPLITS, Job, Program, run
 from ladder.run_file import RunFile
 from ladder.run_progress import Progress
+
+_ABOUT = """\
+Runs each rung of a benchmark program in a process of its own. Where one crashes, hangs or leaves
+CUDA in error, the row under way is recorded as failed and the next ones are measured in a fresh
+process. The results file is whole at any moment; --resume goes on with it.
+"""
 
 _TAKEN = {
     "--benchmark_out": "there is --output for it",
@@ -151,8 +157,16 @@ def _alone(output: Path) -> Iterator[None]:
         os.close(handle)
 
 
-def add(parser: argparse.ArgumentParser) -> None:
-    """Add the flags of the command."""
+def add(commands: argparse._SubParsersAction, epilog: str) -> None:
+    """Add the command."""
+    parser = commands.add_parser(
+        "run",
+        help="measure, so that a crash or a hang costs its row alone",
+        usage="%(prog)s [-h] -o PATH [options] PROGRAM [-- FLAGS...]",
+        description=_ABOUT,
+        epilog=epilog,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     parser.add_argument("program", type=Path, metavar="PROGRAM", help="ladder_bench")
     parser.add_argument(
         "-o",
@@ -167,7 +181,11 @@ def add(parser: argparse.ArgumentParser) -> None:
         "--base", type=Path, metavar="BIN", help="measure this program too, in turn with PROGRAM"
     )
     parser.add_argument(
-        "--processes", type=_count, default=1, metavar="N", help="results of each; default: 1"
+        "--processes",
+        type=arguments.whole(1),
+        default=1,
+        metavar="N",
+        help="results of each; default: 1",
     )
     parser.add_argument(
         "--devices", metavar="all|0,1", help="measure these GPUs, as nvidia-smi numbers them"
@@ -188,12 +206,6 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--resume", action="store_true", help="measure what the results lack")
     parser.add_argument("--retry-failed", action="store_true", help="and what failed in them")
     parser.set_defaults(run=main)
-
-
-def _count(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"'{text}' is not a number of one or more")
-    return int(text)
 
 
 def _seconds(text: str) -> float:

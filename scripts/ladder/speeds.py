@@ -45,7 +45,7 @@ def ladder(study: Study, limits: Limits) -> str:
                 study, study.best.get((rung.name, case)), divisor
             )
         line |= _roof(study, rung, measured)
-        line[_GAIN] = _gain(study, rung, row) if row and with_counters else ""
+        line[_GAIN] = gain(study, rung, row) if row and with_counters else ""
         line[percent] = _percent(study, rung, row) if row else ""
         line[_TO_PEER] = study.to_peer(row) if row else ""
         predicted = study.prediction(row) if row else ("", "", "")
@@ -86,23 +86,26 @@ def _percent(study: Study, rung: Rung, row: Row) -> str:
 
 def overview(results: Results, limits: Limits) -> str:
     """Write the best rung of each ladder."""
-    table = []
-    for study in studies(results):
-        if row := study.best_step(study.headline):
-            limiter = limits.limiter(row)
-            table.append(
-                {
-                    "ladder": study.ladder.title,
-                    "case": study.spell(study.headline),
-                    "best rung": f"`{row.rung}`" + (f" ({row.sweep})" if row.sweep else ""),
-                    "speed": units.rate(study.ladder.quantity, study.speed(row)),
-                    "% of ceiling": f"{units.percent(study.percent(row))} of "
-                    + study.spell_ceiling(study.ladder.rung(row.rung)),
-                    _TO_PEER: study.to_peer(row),
-                    cells.LIMITED_BY: str(limiter) if limiter else "",
-                }
-            )
-    return f"{describe(results)}.\n\n{cells.table(table)}"
+    lines = [line for study in studies(results) if (line := best(study, limits))]
+    return f"{describe(results)}.\n\n{cells.table(lines)}"
+
+
+def best(study: Study, limits: Limits) -> dict[str, str] | None:
+    """Return the line of the overview that is a ladder's, or None where no step has a speed."""
+    row = study.best_step(study.headline)
+    if row is None:
+        return None
+    limiter = limits.limiter(row)
+    return {
+        "ladder": study.ladder.title,
+        "case": study.spell(study.headline),
+        "best rung": f"`{row.rung}`" + (f" ({row.sweep})" if row.sweep else ""),
+        "speed": units.rate(study.ladder.quantity, study.speed(row)),
+        "% of ceiling": f"{units.percent(study.percent(row))} of "
+        + study.spell_ceiling(study.ladder.rung(row.rung)),
+        _TO_PEER: study.to_peer(row),
+        cells.LIMITED_BY: str(limiter) if limiter else "",
+    }
 
 
 def _cell(study: Study, row: Row | None, divisor: float) -> str:
@@ -129,7 +132,8 @@ def _roof(study: Study, rung: Rung, row: Row | None) -> dict[str, str]:
     return found
 
 
-def _gain(study: Study, rung: Rung, row: Row) -> str:
+def gain(study: Study, rung: Rung, row: Row) -> str:
+    """Write the speed over that of the rung below, as `2.41×`; empty where there is none."""
     below = study.below(rung, row.case)
     return f"{units.number(study.speed(row) / study.speed(below))}×" if below else ""
 

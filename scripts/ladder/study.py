@@ -107,15 +107,23 @@ class Study:
         ]
         return implied[0] if implied else math.nan
 
-    def _ceiling_row(self, case: str) -> Row | None:
+    @cached_property
+    def _ceilings(self) -> dict[str, Row]:
+        """The best row of the ladder's ceiling, by its case, or "" where that is another ladder's.
+
+        Another ladder's ceiling is one figure for the whole GPU.
+        """
         ladder, _, rung = self.ladder.ceiling.partition("/")
         rows = self.results.ceilings
         rows = rows[(rows["ladder"] == ladder) & (rows["rung"] == rung)]
-        rows = rows[rows[self.ladder.rate] > 0]
-        if ladder == self.ladder.name:
-            rows = rows[rows["case"] == case]
-        # Another ladder's ceiling is one figure for the whole GPU.
-        return None if rows.empty else rows.loc[rows[self.ladder.rate].idxmax()]
+        found: dict[str, Row] = {}
+        for row in rows[rows[self.ladder.rate] > 0].itertuples(index=False):
+            case = row.case if ladder == self.ladder.name else ""
+            found[case] = max(found.get(case, row), row, key=self.speed)
+        return found
+
+    def _ceiling_row(self, case: str) -> Row | None:
+        return self._ceilings.get("" if "" in self._ceilings else case)
 
     def short_ceiling(self, case: str) -> bool:
         """Whether the ceiling at `case` took less than `SHORT_LAUNCHES` launches of a kernel.

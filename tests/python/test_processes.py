@@ -236,16 +236,16 @@ TERMS = "threshold 1%, 95% intervals, 1 process a side"
 @pytest.mark.parametrize(
     ("options", "code", "line"),
     [
-        ([], 1, "regression: 2 ERROR, 1 MISSING, 1 NEW, 1 SKIPPED, 1 SLOWER"),
+        ([], 1, "regression: 1 SLOWER, 2 ERROR, 1 MISSING, 1 NEW, 1 SKIPPED"),
         (
             ["--allow", "slow"],
             4,
-            "lost coverage: 2 ERROR, 1 MISSING, 1 NEW, 1 SKIPPED, 1 SLOWER; 1 of them allowed",
+            "lost coverage: 1 SLOWER, 2 ERROR, 1 MISSING, 1 NEW, 1 SKIPPED; 1 of them allowed",
         ),
         (
             ["--allow", "slow", "--allow-lost"],
             0,
-            "pass: 2 ERROR, 1 MISSING, 1 NEW, 1 SKIPPED, 1 SLOWER; 3 of them allowed",
+            "pass: 1 SLOWER, 2 ERROR, 1 MISSING, 1 NEW, 1 SKIPPED; 3 of them allowed",
         ),
         (["--filter", "old|no$"], 0, "pass: 1 ERROR, 1 SKIPPED"),
     ],

@@ -40,12 +40,29 @@ def draw(
 ) -> list[Path]:
     """Draw every figure of `results` into `directory` and return the files written.
 
-    Timed results give figures of speed, emulated ones those of requests. One GPU's figures go
-    straight into the directory; those of several into one directory each, with the comparison of
-    GPUs beside them. Emulated figures beside others have a directory of their own. What cannot be
-    drawn is said through `warn`, once all else is written: an error comes alone. Raises
-    IncomparableError for warm and cold results together, LadderError when nothing can be drawn or
-    written.
+    What `make` makes; what cannot be drawn is said through `warn`, once all else is written: an
+    error comes alone. Raises LadderError, also when nothing can be written.
+    """
+    notes: list[str] = []
+    written = [
+        path
+        for stem, figure in make(results, notes.append).items()
+        for path in style.save(figure, directory, stem, formats)
+    ]
+    for note in notes:
+        warn(note)
+    return written
+
+
+@style.look()
+def make(results: list[Results], warn: Callable[[str], None]) -> dict[str, style.Figure]:
+    """Make every figure of `results`, by the stem of its file.
+
+    Timed results give figures of speed, emulated ones those of requests. One GPU's figures have no
+    directory in their stems; those of several have one each, and the comparison of GPUs stands
+    beside them. Emulated figures beside others have a directory of their own. What cannot be drawn
+    is said through `warn`. Raises IncomparableError for warm and cold results together, LadderError
+    when nothing can be drawn.
     """
     timed = [r for r in results if r.source == "timed"]
     emulated = [r for r in results if r.source == "emulated"]
@@ -56,14 +73,9 @@ def draw(
     figures |= _emulated(emulated, results, notes.append, alone=not timed)
     if not figures:
         raise LadderError(": ".join(["nothing to plot", *notes[:1]]))
-    written = [
-        path
-        for stem, figure in figures.items()
-        for path in style.save(figure, directory, stem, formats)
-    ]
     for note in notes:
         warn(note)
-    return written
+    return figures
 
 
 def _timed(
@@ -81,17 +93,28 @@ def _timed(
         for problem in _problems(result):
             warn(problem)
         figures |= _made(_figures(result), folder, warn)
-    by_ladder: dict[str, list[tuple[str, Study]]] = {}
-    for result, name in zip(drawable, names, strict=True):
-        for study in studies(result):
-            by_ladder.setdefault(study.ladder.name, []).append((name, study))
-    for ladder, found in by_ladder.items():
-        if len(found) > 1 and not found[0][1].ladder.is_roof:
-            figures[f"{ladder}-compare"] = gpus.draw(found)
+    figures |= compared(drawable)
     for result in results:
         if (foreign := result.rows[result.rows["ladder"] == ""]).size:
             warn(f"{foreign['file'].iloc[0]}: {len(foreign)} rows not plotted: {_FOREIGN}")
     return figures
+
+
+@style.look()
+def compared(results: list[Results]) -> dict[str, style.Figure]:
+    """Make the figures that set GPUs side by side, one a ladder that several have, by their stem.
+
+    The results are timed, all in one cache mode.
+    """
+    by_ladder: dict[str, list[tuple[str, Study]]] = {}
+    for result, name in zip(results, style.distinct_names(results), strict=True):
+        for study in studies(result):
+            by_ladder.setdefault(study.ladder.name, []).append((name, study))
+    return {
+        f"{ladder}-compare": gpus.draw(found)
+        for ladder, found in by_ladder.items()
+        if len(found) > 1 and not found[0][1].ladder.is_roof
+    }
 
 
 def _emulated(

@@ -238,7 +238,8 @@ def _gaps(study: Study, rungs: list[Rung]) -> str:
 
 
 def _strip(axes: Axes, study: Study, rung: Rung, cases: list[str]) -> None:
-    colours = style.colours(study.ladder)
+    own = style.colours(study.ladder)[rung.name]
+    bars: list[tuple[int, float, tuple | str]] = []
     for x, case in enumerate(cases):
         row = study.ok(rung, case)
         value = study.percent(row) if row else math.nan
@@ -248,9 +249,8 @@ def _strip(axes: Axes, study: Study, rung: Rung, cases: list[str]) -> None:
         if value != value:
             style.note(axes, text, (x, 0), (0, 2), **look)
             continue
-        colour = style.ALARM if study.above_roof(row) else colours[rung.name]
         top = min(value, 100)
-        axes.bar(x, top, width=0.72, **style.bar_style(rung, colour))
+        bars.append((x, top, style.ALARM if study.above_roof(row) else own))
         if value <= 70:
             style.note(axes, text, (x, top), (0, 2), **look)
         elif rung.role == "step":
@@ -258,6 +258,9 @@ def _strip(axes: Axes, study: Study, rung: Rung, cases: list[str]) -> None:
         else:
             box = {"facecolor": "white", "edgecolor": "none", "pad": 0.8}
             style.note(axes, text, (x, top), (0, -10), bbox=box, **look)
+    if bars:
+        x, tops, colours = map(list, zip(*bars, strict=True))
+        axes.bar(x, tops, width=0.72, **style.bar_style(rung, colours))
     axes.axhline(100, color=style.GREY, linewidth=0.6)
     axes.set(ylim=(0, 100), xlim=(-0.6, len(cases) - 0.4), yticks=[], xticks=[])
     axes.spines["left"].set_visible(False)

@@ -199,6 +199,7 @@ def _draw_points(
                 hollow = {"markerfacecolor": "white", "markeredgecolor": colour}
                 shape = {"DRAM": marker}.get(level, LEVELS[level])
                 axes.plot(at, y, shape, markersize=8, markeredgewidth=1.2, zorder=3, **hollow)
+        look |= {"label": row.name}  # by which a page finds the point
         axes.plot(x, y, marker, color=colour, markeredgewidth=0, zorder=4 if named else 1, **look)
         if study.above_roof(row):
             axes.plot(x, y, "o", markersize=11, markerfacecolor="none", color=style.ALARM)

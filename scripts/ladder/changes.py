@@ -17,6 +17,7 @@ from rich.table import Table
 
 from ladder import interval, metrics, units
 from ladder.compare import Comparison
+from ladder.tally import bare
 from ladder.verdicts import Change
 
 _COLOURS = {
@@ -27,7 +28,8 @@ _COLOURS = {
     "NOISY": "yellow",
     "CLOCK": "yellow",
 }
-_HEADER = ("verdict", "benchmark", "base", "head", "ratio", "interval", "why")
+_GRAVITY = ("SLOWER", "ERROR", "MISSING", "CLOCK", "NOISY", "NEW", "FASTER", "SKIPPED", "SAME")
+HEADER = ("verdict", "benchmark", "base", "head", "ratio", "interval", "why")
 _OUTCOMES = ("pass", "regression", "", "", "lost coverage", "incomparable")  # by exit code
 
 
@@ -35,34 +37,34 @@ def terminal(comparison: Comparison, *, every: bool = False) -> None:
     """Print a coloured table and the summary."""
     console = Console(highlight=False)
     table = Table(box=None, header_style="bold")
-    for header in _HEADER:
+    for header in HEADER:
         table.add_column(header, overflow="fold")
     for row in _cells(comparison, every=every):
         colour = _COLOURS.get(row[0], "default")
         table.add_row(f"[{colour}]{row[0]}[/]", *map(escape, row[1:]))
     if table.rows:
         console.print(table)
-    for line in _summary(comparison):
+    for line in remarks(comparison):
         console.print(line, markup=False)
 
 
 def text(comparison: Comparison, *, every: bool = False) -> str:
     """Write one plain line a benchmark, then the summary."""
-    lines = [_HEADER, *_cells(comparison, every=every)]
-    widths = [max(len(line[i]) for line in lines) for i in range(len(_HEADER))]
+    lines = [HEADER, *_cells(comparison, every=every)]
+    widths = [max(len(line[i]) for line in lines) for i in range(len(HEADER))]
     table = [
         "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
         for line in lines
     ]
-    return "\n".join([*(table if len(lines) > 1 else []), *_summary(comparison)]) + "\n"
+    return "\n".join([*(table if len(lines) > 1 else []), *remarks(comparison)]) + "\n"
 
 
 def markdown(comparison: Comparison, *, every: bool = False) -> str:
     """Write the summary first, as a CI page shows it, then the table."""
-    lines = [f"- {line}" for line in _summary(comparison)]
-    if cells := _cells(comparison, every=every):
-        lines += ["", f"| {' | '.join(_HEADER)} |", "| :-- | :-- | --: | --: | --: | --: | :-- |"]
-        escaped = ([cell.replace("|", "\\|").replace("\n", " ") for cell in row] for row in cells)
+    lines = [f"- {line}" for line in remarks(comparison)]
+    if rows := _cells(comparison, every=every):
+        lines += ["", f"| {' | '.join(HEADER)} |", "| :-- | :-- | --: | --: | --: | --: | :-- |"]
+        escaped = ([cell.replace("|", "\\|").replace("\n", " ") for cell in row] for row in rows)
         lines += [f"| {' | '.join(row)} |" for row in escaped]
     return "\n".join(lines) + "\n"
 
@@ -83,40 +85,58 @@ def line(comparison: Comparison) -> str:
     if comparison.refused:
         return f"{outcome}: {'; '.join(comparison.differences)}"
     forced = ", compared by force" if comparison.differences else ""
-    return f"{outcome}: {_counts(comparison)}{forced}"
+    return f"{outcome}: {_outcome(comparison)}{forced}"
+
+
+def gravity(change: Change) -> tuple[int, float]:
+    """Sort key: regressions first, and of one verdict what changed most."""
+    off = abs(math.log(change.ratio)) if change.ratio > 0 else 0.0
+    return _GRAVITY.index(change.verdict), -off
+
+
+def shown(comparison: Comparison) -> list[Change]:
+    """Return what changed: all but the rows that show no change, be it proved or not."""
+    most = 1 + comparison.threshold
+
+    def near(change: Change) -> bool:
+        return change.verdict == "NOISY" and 1 / most <= change.ratio <= most
+
+    return [change for change in comparison.changes if not (change.unchanged or near(change))]
+
+
+def cells(comparison: Comparison, change: Change) -> tuple[str, ...]:
+    """Return what there is to say of a row, under `HEADER`."""
+    several = len(comparison.gpus) > 1
+    timed = comparison.metric == metrics.TIME  # then rows that one side lacks have one too
+    what = "seconds" if timed else "value"
+    told = units.duration if metrics.is_time(comparison.metric) else units.count
+    values = (told(getattr(change, f"{side}_{what}")) for side in ("base", "head"))
+    name = f"{change.gpu}: " * several + bare(change.name)
+    ratio = "" if math.isnan(change.ratio) else f"{change.ratio:.3f}"
+    span = "" if math.isnan(change.low) else f"{change.low:.3f}–{change.high:.3f}"
+    reason = ", ".join(filter(None, ("allowed" * change.allowed, change.reason)))
+    return (change.verdict, name, *values, ratio, span, reason)
+
+
+def counts(comparison: Comparison) -> str:
+    """Say how many rows have which verdict, the gravest first: `2 SLOWER, 31 SAME`."""
+    found = Counter(change.verdict for change in comparison.changes)
+    return ", ".join(f"{found[verdict]} {verdict}" for verdict in _GRAVITY if found[verdict])
 
 
 def _cells(comparison: Comparison, *, every: bool) -> list[tuple[str, ...]]:
-    several = len({change.gpu for change in comparison.changes}) > 1
-    timed = comparison.metric == metrics.TIME  # then rows that one side lacks have one too
-    what, told = "seconds" if timed else "value", units.duration
-    if not metrics.is_time(comparison.metric):
-        told = units.count
-
-    def cells(change: Change) -> tuple[str, ...]:
-        name = f"{change.gpu}: {change.name}" if several else change.name
-        ratio = "" if math.isnan(change.ratio) else f"{change.ratio:.3f}"
-        span = "" if math.isnan(change.low) else f"{change.low:.3f}–{change.high:.3f}"
-        reason = ", ".join(filter(None, ("allowed" * change.allowed, change.reason)))
-        values = (told(getattr(change, f"{side}_{what}")) for side in ("base", "head"))
-        return (change.verdict, name, *values, ratio, span, reason)
-
-    return [cells(c) for c in comparison.changes if every or not _quiet(c, comparison.threshold)]
+    listed = comparison.changes if every else shown(comparison)
+    return [cells(comparison, change) for change in listed]
 
 
-def _quiet(change: Change, threshold: float) -> bool:
-    """Whether a row shows no change, be it proved or not."""
-    near = 1 / (1 + threshold) <= change.ratio <= 1 + threshold
-    return change.unchanged or (change.verdict == "NOISY" and near)
-
-
-def _summary(comparison: Comparison) -> list[str]:
+def remarks(comparison: Comparison) -> list[str]:
+    """Say what there is to say of all rows together."""
     verb = "refused (--force compares anyway)" if comparison.refused else "compared by force"
     lines = [f"{verb}: {difference}" for difference in comparison.differences]
     lines += [f"note: {note}" for note in comparison.notes]
     if comparison.refused:
         return lines
-    return [*lines, *_supposed(comparison), _counts(comparison)]
+    return [*lines, *_supposed(comparison), _outcome(comparison)]
 
 
 def _supposed(comparison: Comparison) -> list[str]:
@@ -131,9 +151,9 @@ def _supposed(comparison: Comparison) -> list[str]:
     return [f"note: one process a side: {told} ('ladder noise' measures it)"]
 
 
-def _counts(comparison: Comparison) -> str:
-    counts = Counter(change.verdict for change in comparison.changes)
-    told = ", ".join(f"{count} {verdict}" for verdict, count in sorted(counts.items()))
+def _outcome(comparison: Comparison) -> str:
+    """Say what was found, and what it rests on."""
+    told = counts(comparison)
     if allowed := sum(change.allowed for change in comparison.changes):
         told += f"; {allowed} of them allowed"
     what = "" if comparison.metric == metrics.TIME else f"{comparison.metric}, "

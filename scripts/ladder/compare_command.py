@@ -5,13 +5,18 @@ from __future__ import annotations
 
 import argparse
 import math
-import re
 import sys
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from ladder import files
+from ladder import arguments, files
 from ladder.errors import IncomparableError, LadderError
 from ladder.results import Results, load_processes
+
+if TYPE_CHECKING:  # scipy takes a while to load
+    from ladder.compare import Comparison
+    from ladder.verdicts import Rules
 
 _MORE = """\
 Each file is one process; files of one program on a side are compared as its processes, whose
@@ -24,7 +29,7 @@ count beyond 2% only; 'ladder noise' of five processes tells of each row what it
 """
 
 
-def add_commands(commands: argparse._SubParsersAction, epilog: str) -> None:
+def add(commands: argparse._SubParsersAction, epilog: str) -> None:
     """Add compare and gate, which share what they compare and how."""
     for name, about, run in (
         ("compare", "compare two runs; the exit code tells the outcome", _compare),
@@ -55,6 +60,30 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
     option("--base", nargs="+", default=[], metavar="RESULTS", help="any number of them")
     option("--head", nargs="+", default=[], metavar="RESULTS", help="any number of them")
     option(
+        "--metric",
+        default="real_time",
+        metavar="NAME",
+        help="cpu_time or a counter of the rows; default: real_time",
+    )
+    option("--better", choices=["less", "more"], help="where the metric's name does not tell")
+    arguments.add_filter(parser)
+    option(
+        "--map",
+        type=_map,
+        action="append",
+        default=[],
+        metavar="'A=>B'",
+        help="compare rows of BASE that begin with A, as sgemm/tiled, with those of HEAD that "
+        "begin with B and go on alike; may be repeated, and BASE be HEAD",
+    )
+    add_rules(parser)
+    option("--junit", type=Path, metavar="FILE", help="write JUnit XML, a test case a row")
+
+
+def add_rules(parser: argparse._ActionsContainer) -> None:
+    """Add what decides between verdicts."""
+    option = parser.add_argument
+    option(
         "--threshold",
         type=_threshold,
         default=0.01,
@@ -69,73 +98,47 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
         help="of the intervals; default: 0.95",
     )
     option(
-        "--metric",
-        default="real_time",
-        metavar="NAME",
-        help="cpu_time or a counter of the rows; default: real_time",
-    )
-    option("--better", choices=["less", "more"], help="where the metric's name does not tell")
-    add_filter(parser)
-    option(
-        "--map",
-        type=_map,
-        action="append",
-        default=[],
-        metavar="'A=>B'",
-        help="compare rows of BASE that begin with A, as sgemm/tiled, with those of HEAD that "
-        "begin with B and go on alike; may be repeated, and BASE be HEAD",
-    )
-    option(
         "--noise",
         type=Path,
         metavar="FILE",
         help="what 'ladder noise' wrote: how each row differs from process to process",
     )
     option("--force", action="store_true", help="compare what is incomparable")
-    option("--allow", type=_regex, metavar="REGEX", help="rows that may be slower or lost: counted")
-    option("--allow-lost", action="store_true", help="any row may be missing or newly failing")
-    option("--junit", type=Path, metavar="FILE", help="write JUnit XML, a test case a row")
-
-
-def add_filter(parser: argparse.ArgumentParser) -> None:
-    """Add --filter."""
-    parser.add_argument(
-        "--filter", type=_regex, metavar="REGEX", help="only rows whose name this is found in"
+    option(
+        "--allow",
+        type=arguments.regex,
+        metavar="REGEX",
+        help="rows that may be slower or lost: counted",
     )
+    option("--allow-lost", action="store_true", help="any row may be missing or newly failing")
 
 
 def _compare(options: argparse.Namespace) -> int:
-    from ladder import report
+    from ladder import changes
 
     comparison = _compared(options)
     if options.format == "text" and sys.stdout.isatty():
-        report.terminal(comparison, every=options.all)
+        changes.terminal(comparison, every=options.all)
     elif options.format == "json":
-        sys.stdout.write(report.to_json(comparison))
+        sys.stdout.write(changes.to_json(comparison))
     else:
-        write = {"text": report.text, "markdown": report.markdown}[options.format]
+        write = {"text": changes.text, "markdown": changes.markdown}[options.format]
         sys.stdout.write(write(comparison, every=options.all))
     return comparison.exit_code
 
 
 def _gate(options: argparse.Namespace) -> int:
-    from ladder import report
+    from ladder import changes
 
     comparison = _compared(options)
-    print(report.line(comparison))
+    print(changes.line(comparison))
     return comparison.exit_code
 
 
-def _compared(options: argparse.Namespace):
-    from ladder import junit, metrics
-    from ladder.compare import compare
+def _compared(options: argparse.Namespace) -> Comparison:
+    from ladder import junit
     from ladder.verdicts import Rules
 
-    sides = _sides(options)
-    loaded = [load_processes(paths) for paths in sides]
-    timed = metrics.is_time(options.metric) or metrics.follows_time(options.metric)
-    base, head = _of_one_source(loaded, sides, timed=timed)
-    floors = _floors(options.noise, [*base, *head]) if options.noise else None
     rules = Rules(
         options.threshold,
         options.confidence,
@@ -146,10 +149,27 @@ def _compared(options: argparse.Namespace):
         options.allow,
         options.allow_lost,
     )
-    comparison = compare(base, head, force=options.force, floors=floors, rules=rules)
+    comparison = compared(*_sides(options), rules, options.noise, force=options.force)
     if options.junit:
-        files.write(options.junit, junit.xml(comparison))
+        files.write(options.junit, junit.of_comparison(comparison))
     return comparison
+
+
+def compared(
+    base: Sequence[str], head: Sequence[str], rules: Rules, noise: Path | None, *, force: bool
+) -> Comparison:
+    """Compare the results in files or directories, each file a process.
+
+    `noise` is what 'ladder noise' wrote. Raises LadderError.
+    """
+    from ladder import metrics
+    from ladder.compare import compare
+
+    timed = metrics.is_time(rules.metric) or metrics.follows_time(rules.metric)
+    loaded = [load_processes(paths) for paths in (base, head)]
+    sides = _of_one_source(loaded, [base, head], timed=timed)
+    floors = _floors(noise, [result for side in sides for result in side]) if noise else None
+    return compare(*sides, force=force, floors=floors, rules=rules)
 
 
 def _sides(options: argparse.Namespace) -> list[list[str]]:
@@ -163,7 +183,7 @@ def _sides(options: argparse.Namespace) -> list[list[str]]:
 
 
 def _of_one_source(
-    loaded: list[list[Results]], sides: list[list[str]], *, timed: bool
+    loaded: list[list[Results]], sides: list[Sequence[str]], *, timed: bool
 ) -> list[list[Results]]:
     """Leave out what is not timed, or for counters what the other side has none of.
 
@@ -191,13 +211,6 @@ def _floors(path: Path, results: list[Results]):
                 f"{path}: noise of {measured or 'an unknown'} {key}, not of {other[0] or 'another'}"
             )
     return floors
-
-
-def _regex(text: str) -> re.Pattern[str]:
-    try:
-        return re.compile(text)
-    except re.error as error:
-        raise argparse.ArgumentTypeError(f"'{text}' is no regular expression: {error}") from error
 
 
 def _map(text: str) -> tuple[str, str]:

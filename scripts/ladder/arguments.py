@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: MIT
+"""Arguments that several commands take, the types of their values, and the results they name."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Callable
+
+from ladder.errors import LadderError
+from ladder.results import Results, load_results
+
+
+def add_results(parser: argparse.ArgumentParser) -> None:
+    """Add RESULTS and --filter."""
+    parser.add_argument(
+        "results", nargs="+", metavar="RESULTS", help="results files, or directories of *.json"
+    )
+    add_filter(parser)
+
+
+def add_filter(parser: argparse.ArgumentParser) -> None:
+    """Add --filter."""
+    parser.add_argument(
+        "--filter", type=regex, metavar="REGEX", help="only rows whose name this is found in"
+    )
+
+
+def selected(options: argparse.Namespace) -> list[Results]:
+    """Load RESULTS, less the rows that --filter does not want. Raises LadderError for no row."""
+    results = load_results(options.results)
+    if options.filter:
+        results = [result.keep(options.filter) for result in results]
+    if not (found := [result for result in results if len(result.rows)]):
+        raise LadderError(f"--filter {options.filter.pattern}: no row matches")
+    return found
+
+
+def regex(text: str) -> re.Pattern[str]:
+    """Read a regular expression."""
+    try:
+        return re.compile(text)
+    except re.error as error:
+        raise argparse.ArgumentTypeError(f"'{text}' is no regular expression: {error}") from error
+
+
+def whole(least: int) -> Callable[[str], int]:
+    """Return what reads a whole number, `least` or more."""
+
+    def read(text: str) -> int:
+        if not text.isdecimal() or int(text) < least:
+            raise argparse.ArgumentTypeError(f"'{text}' is not a whole number from {least} on")
+        return int(text)
+
+    return read

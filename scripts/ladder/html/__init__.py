@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: MIT
+"""A report of results as one HTML file that needs nothing else, not even a network."""
+
+from __future__ import annotations
+
+import json
+import re
+import textwrap
+from dataclasses import dataclass
+from pathlib import Path
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup, escape
+
+from ladder import changes, plots
+from ladder.compare import Comparison
+from ladder.errors import LadderError
+from ladder.html import figures, pages, rows
+from ladder.html.source import Sources
+from ladder.limits import Limits
+from ladder.plots import style
+from ladder.results import Results
+from ladder.study import Study, describe
+
+_HERE = Path(__file__).parent
+_MOST_CHANGES = 8  # on the first screen
+
+
+@dataclass(frozen=True)
+class Run:
+    """The pages of one GPU at one commit."""
+
+    number: int  # from 1
+    name: str
+    suffix: str  # of its links
+    title: str
+    facts: list[tuple[str, str]]
+    counts: str
+    ladders: list[pages.LadderPage]
+    plots: list[pages.Plot]
+    notes: list[str]
+
+
+def write(
+    results: list[Results],
+    comparison: Comparison | None = None,
+    checkout: Path | None = None,
+) -> bytes:
+    """Return the report of `results`, and of the `comparison` whose head they are.
+
+    The source of kernels is that of the `checkout`; without one there is none in it.
+    """
+    results = sorted(results, key=lambda result: result.source != "timed")  # speeds come first
+    sources = Sources(checkout) if checkout else None
+    names = style.distinct_names(results)
+    blocks: dict[str, str] = {}
+    runs = []
+    for number, (result, name) in enumerate(zip(results, names, strict=True), start=1):
+        found, limits = pages.found(result), Limits(result)
+        counters = [r for r in results if r.source == "counters" and result.source == "emulated"]
+        runs.append(_run(number, name, result, counters, found, limits, sources))
+        blocks[f"rows-{number}"] = _json(rows.of_results(result, found, limits))
+    worse: list[dict] = []
+    if comparison:
+        block = rows.of_comparison(comparison)
+        worse = [row for row in block["rows"] if row["bad"]]
+        blocks["changes"] = _json(block)
+    environment = Environment(
+        loader=FileSystemLoader(_HERE),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {"code": _code, "comments": _comments}
+    page = environment.get_template("report.html.j2").render(
+        runs=runs,
+        side_by_side=_side_by_side(results),
+        comparison=comparison,
+        counts=changes.counts(comparison) if comparison else "",
+        remarks=changes.remarks(comparison) if comparison else [],
+        lost=[changes.cells(comparison, change) for change in comparison.lost]
+        if comparison
+        else [],
+        gravest=worse[:_MOST_CHANGES],
+        worse=len(worse),
+        blocks=blocks,
+        source=_source(sources, results),
+        columns=pages.columns,
+        style=_asset("report.css"),
+        script=_asset("report.js"),
+    )
+    return page.encode(errors="backslashreplace")
+
+
+def _run(
+    number: int,
+    name: str,
+    result: Results,
+    counters: list[Results],
+    found: list[Study],
+    limits: Limits,
+    sources: Sources | None,
+) -> Run:
+    suffix = f"?gpu={number}" if number > 1 else ""
+    ladders = [pages.ladder(study, limits, sources) for study in found]
+    by_stem = {ladder.name: ladder for ladder in ladders}
+    roofs = [ladder for study, ladder in zip(found, ladders, strict=True) if study.ladder.is_roof]
+    if roofs:
+        by_stem["roofs"] = roofs[0]
+    points: dict[str, tuple[str, str]] = {}
+    for study in found:
+        points |= pages.points(study, limits, suffix)
+    notes: list[str] = []
+    own: list[pages.Plot] = []
+    with style.look():
+        for stem, figure in _figures([result, *counters], notes).items():
+            page = by_stem.get(stem) or by_stem.get(stem.rpartition("-")[0])
+            title = f"{page.title if page else name}: {stem}"
+            svg = Markup(figures.inline(figure, f"{number}-{stem}", title, points))
+            (page.plots if page else own).append(pages.plot(stem, svg))
+    counted = result.rows["status"].value_counts()
+    told = ", ".join(f"{count} {status}" for status, count in counted.items())
+    return Run(
+        number=number,
+        name=name + (", emulated" if result.source == "emulated" else ""),
+        suffix=suffix,
+        title=describe(result),
+        facts=pages.context(result),
+        counts=f"{len(result.rows)} rows: {told}",
+        ladders=ladders,
+        plots=own,
+        notes=notes,
+    )
+
+
+def _figures(results: list[Results], notes: list[str]) -> dict[str, style.Figure]:
+    try:
+        return plots.make(results, notes.append)
+    except LadderError as error:
+        notes.append(f"No plots: {error}")
+        return {}
+
+
+def _side_by_side(results: list[Results]) -> list[pages.Plot]:
+    """Plot timed results of several GPUs together, if all are cold or all warm."""
+    timed = [r for r in results if r.source == "timed" and pages.found(r)]
+    if len(timed) < 2 or len({r.cache_mode for r in timed}) > 1:
+        return []
+    with style.look():
+        return [
+            pages.plot(stem, Markup(figures.inline(figure, stem, stem, {})))
+            for stem, figure in plots.compared(timed).items()
+        ]
+
+
+def _source(sources: Sources | None, results: list[Results]) -> str:
+    """Say of which commit the source is, if it is not that of all results."""
+    if sources is None:
+        return ""
+    ours = sources.commit
+    theirs = {str(r.context.get("git_commit", "")) for r in results}
+    dirty = any(r.commit.endswith("-dirty") for r in results) or ours.endswith("-dirty")
+    if ours and not dirty and all(their and ours.startswith(their) for their in theirs):
+        return ""
+    own = f"commit {ours[:7]}{'-dirty' * ours.endswith('-dirty')}" if ours else "an unknown commit"
+    measured = " and ".join(sorted({r.commit or "an unknown commit" for r in results}))
+    return f"Source of {own}; the results are of {measured}."
+
+
+def _asset(name: str) -> Markup:
+    return Markup((_HERE / name).read_text(encoding="utf-8"))
+
+
+def _json(block: dict) -> Markup:
+    """Write JSON that cannot end the element it stands in."""
+    text = json.dumps(block, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    for character in "<>&\u2028\u2029":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return Markup(text)
+
+
+def _code(text: str) -> Markup:
+    """Show what stands in `backquotes` as code."""
+    return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))
+
+
+def _comments(text: str) -> Markup:
+    """Move a source to the left, and set its comments apart."""
+    text = textwrap.dedent(text)
+    return Markup(re.sub(r"(//[^\n]*)", r"<i>\1</i>", str(escape(text))))

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: MIT
+"""The command `ladder report`: its options, and the files it writes."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from ladder import arguments, compare_command, errors, files
+from ladder.errors import LadderError
+from ladder.results import load_results
+
+_ABOUT = """\
+Write DIR/report.html, which needs no other file and no network; DIR/summary.md, under 1 MB, for a
+job's summary; and DIR/junit.xml, a test case a row. With --base all three tell what changed, and
+the exit code is that of compare, once they are written.
+"""
+
+
+def add(commands: argparse._SubParsersAction, epilog: str) -> None:
+    """Add the command."""
+    parser = commands.add_parser(
+        "report",
+        help="one HTML file of everything, a summary in Markdown and JUnit XML",
+        description=_ABOUT,
+        epilog=epilog,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    arguments.add_results(parser)
+    parser.add_argument("-o", "--output", type=Path, required=True, metavar="DIR")
+    parser.add_argument(
+        "--source",
+        type=Path,
+        metavar="DIR",
+        help="checkout to show kernels of; default: that of this command, if it has kernels/",
+    )
+    parser.add_argument(
+        "--base",
+        nargs="+",
+        metavar="RESULTS",
+        help="what to compare with: each file is one process, on either side",
+    )
+    compare_command.add_rules(parser.add_argument_group("with --base, as compare has them"))
+    parser.set_defaults(run=_report)
+
+
+def _report(options: argparse.Namespace) -> int:
+    from ladder import html, junit, summary
+    from ladder.verdicts import Rules
+
+    asked = Rules(
+        options.threshold,
+        options.confidence,
+        pattern=options.filter,
+        allow=options.allow,
+        allow_lost=options.allow_lost,
+    )
+    if not options.base and (
+        options.noise or options.force or asked != Rules(pattern=options.filter)
+    ):
+        raise LadderError("there is nothing to compare with: name it with --base")
+    checkout = _checkout(options.source)
+    comparison = None
+    if options.base:
+        comparison = compare_command.compared(
+            options.base, options.results, asked, options.noise, force=options.force
+        )
+        results = load_results(options.results)
+        if options.filter:  # all rows, where it finds some in base alone
+            kept = [result.keep(options.filter) for result in results]
+            results = [result for result in kept if len(result.rows)] or results
+    else:
+        results = arguments.selected(options)
+    content = {
+        "report.html": html.write(results, comparison, checkout),
+        "summary.md": summary.markdown(results, comparison).encode(errors="backslashreplace"),
+        "junit.xml": junit.of_comparison(comparison) if comparison else junit.of_results(results),
+    }
+    try:
+        options.output.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise LadderError(f"{options.output}: {error.strerror}") from error
+    for name, text in content.items():
+        files.write(options.output / name, text)
+        print(options.output / name)
+    return comparison.exit_code if comparison else errors.OK
+
+
+def _checkout(given: Path | None) -> Path | None:
+    """Return where the kernels' source is: as given, or where these scripts are, if it is there."""
+    checkout = given or Path(__file__).resolve().parents[2]
+    if (checkout / "kernels").is_dir():
+        return checkout
+    if given:
+        raise LadderError(f"{given}: no directory of kernels in it")
+    return None
