@@ -13,6 +13,12 @@ from typing import Any
 
 _PATIENCE = 5.0  # seconds that a process has to end by itself once asked
 _SET_PARENT_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG of prctl(2)
+_LIBC = ctypes.CDLL(None)  # loaded here: little can be done safely between fork and exec
+
+
+def end_with_parent() -> None:
+    """Have the kernel kill this process once the one that started it is gone."""
+    _LIBC.prctl(_SET_PARENT_DEATH_SIGNAL, signal.SIGKILL)
 
 
 @contextmanager
@@ -35,11 +41,10 @@ def started(command: Sequence[str], **options: Any) -> Iterator[subprocess.Popen
 
     It ends too where this process is killed. Raises OSError where it cannot be started.
     """
-    libc = ctypes.CDLL(None)
     with subprocess.Popen(
         command,
         start_new_session=True,
-        preexec_fn=lambda: libc.prctl(_SET_PARENT_DEATH_SIGNAL, signal.SIGKILL),
+        preexec_fn=end_with_parent,
         **options,
     ) as process:
         try:

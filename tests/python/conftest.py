@@ -15,6 +15,14 @@ import suite
 ROOT = Path(__file__).resolve().parents[2]
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _one_core():
+    """Draw in the tests' own processes: these share the cores already, and put drawing to test."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "sched_getaffinity", lambda _: {0})
+        yield
+
+
 @pytest.fixture(scope="session")
 def data() -> Path:
     """Golden files."""

@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import re
 import textwrap
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -113,12 +114,17 @@ def _run(
         points |= pages.points(study, limits, suffix)
     notes: list[str] = []
     own: list[pages.Plot] = []
-    with style.look():
-        for stem, figure in _figures([result, *counters], notes).items():
-            page = by_stem.get(stem) or by_stem.get(stem.rpartition("-")[0])
-            title = f"{page.title if page else name}: {stem}"
-            svg = Markup(figures.inline(figure, f"{number}-{stem}", title, points))
-            (page.plots if page else own).append(pages.plot(stem, svg))
+
+    def page_of(stem: str) -> pages.LadderPage | None:
+        return by_stem.get(stem) or by_stem.get(stem.rpartition("-")[0])
+
+    def inline(stem: str, figure: style.Figure) -> str:
+        title = page.title if (page := page_of(stem)) else name
+        return figures.inline(figure, f"{number}-{stem}", f"{title}: {stem}", points)
+
+    for stem, svg in _figures([result, *counters], inline, notes).items():
+        page = page_of(stem)
+        (page.plots if page else own).append(pages.plot(stem, Markup(svg)))
     counted = result.rows["status"].value_counts()
     told = ", ".join(f"{count} {status}" for status, count in counted.items())
     return Run(
@@ -134,9 +140,11 @@ def _run(
     )
 
 
-def _figures(results: list[Results], notes: list[str]) -> dict[str, style.Figure]:
+def _figures(
+    results: list[Results], inline: Callable[[str, style.Figure], str], notes: list[str]
+) -> dict[str, str]:
     try:
-        return plots.make(results, notes.append)
+        return plots.make(results, inline, notes.append)
     except LadderError as error:
         notes.append(f"No plots: {error}")
         return {}
@@ -147,11 +155,12 @@ def _side_by_side(results: list[Results]) -> list[pages.Plot]:
     timed = [r for r in results if r.source == "timed" and pages.found(r)]
     if len(timed) < 2 or len({r.cache_mode for r in timed}) > 1:
         return []
-    with style.look():
-        return [
-            pages.plot(stem, Markup(figures.inline(figure, stem, stem, {})))
-            for stem, figure in plots.compared(timed).items()
-        ]
+
+    def inline(stem: str, figure: style.Figure) -> str:
+        return figures.inline(figure, stem, stem, {})
+
+    drawn = plots.make_compared(timed, inline)
+    return [pages.plot(stem, Markup(svg)) for stem, svg in drawn.items()]
 
 
 def _source(sources: Sources | None, results: list[Results]) -> str:

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 from ladder import details, files, limits, prediction
 from ladder.errors import IncomparableError, LadderError
@@ -22,6 +23,7 @@ from ladder.plots import (
     light,
     occupancy,
     overview,
+    parallel,
     roofline,
     style,
     transactions,
@@ -34,7 +36,10 @@ from ladder.tally import tallies
 _FOREIGN = "the file's context does not list their ladder"
 
 
-@style.look()
+T = TypeVar("T")
+_Makers = dict[str, Callable[[], style.Figure]]  # by the stem of a figure's file
+
+
 def draw(
     results: list[Results], directory: Path, formats: Sequence[str], warn: Callable[[str], None]
 ) -> list[Path]:
@@ -43,47 +48,78 @@ def draw(
     What `make` makes; what cannot be drawn is said through `warn`, once all else is written: an
     error comes alone. Raises LadderError, also when nothing can be written.
     """
+
+    def save(stem: str, figure: style.Figure) -> list[Path]:
+        return style.save(figure, directory, stem, formats)
+
     notes: list[str] = []
-    written = [
-        path
-        for stem, figure in make(results, notes.append).items()
-        for path in style.save(figure, directory, stem, formats)
-    ]
+    written = make(results, save, notes.append)
     for note in notes:
         warn(note)
-    return written
+    return [path for paths in written.values() for path in paths]
 
 
 @style.look()
-def make(results: list[Results], warn: Callable[[str], None]) -> dict[str, style.Figure]:
-    """Make every figure of `results`, by the stem of its file.
+def make(
+    results: list[Results], finish: Callable[[str, style.Figure], T], warn: Callable[[str], None]
+) -> dict[str, T]:
+    """Make every figure of `results`; return what `finish` makes of each, by the stem of its file.
 
     Timed results give figures of speed, emulated ones those of requests. One GPU's figures have no
     directory in their stems; those of several have one each, and the comparison of GPUs stands
     beside them. Emulated figures beside others have a directory of their own. What cannot be drawn
-    is said through `warn`. Raises IncomparableError for warm and cold results together, LadderError
-    when nothing can be drawn.
+    is said through `warn`. `finish` runs in another process, and what it returns is pickled. Raises
+    IncomparableError for warm and cold results together, LadderError when nothing can be drawn.
     """
     timed = [r for r in results if r.source == "timed"]
     emulated = [r for r in results if r.source == "emulated"]
     if not (timed or emulated):
         raise LadderError("hardware counters alone make no plot: give the emulated results too")
     notes: list[str] = []
-    figures = _timed(timed, notes.append, alone=not emulated) if timed else {}
-    figures |= _emulated(emulated, results, notes.append, alone=not timed)
-    if not figures:
+    makers = _timed(timed, notes.append, alone=not emulated) if timed else {}
+    makers |= _emulated(emulated, results, notes.append, alone=not timed)
+    finished = _finished(makers, finish, notes.append)
+    if not finished:
         raise LadderError(": ".join(["nothing to plot", *notes[:1]]))
     for note in notes:
         warn(note)
-    return figures
+    return finished
 
 
-def _timed(
-    results: list[Results], warn: Callable[[str], None], *, alone: bool
-) -> dict[str, style.Figure]:
+@style.look()
+def make_compared(results: list[Results], finish: Callable[[str, style.Figure], T]) -> dict[str, T]:
+    """Make, as `make` does, the figures alone that set GPUs side by side.
+
+    The results are timed, all in one cache mode.
+    """
+    return _finished(_compared(results), finish, lambda _: None)
+
+
+def _finished(
+    makers: _Makers, finish: Callable[[str, style.Figure], T], warn: Callable[[str], None]
+) -> dict[str, T]:
+    """Draw and finish what can be drawn, and say what cannot."""
+
+    def job(stem: str, make: Callable[[], style.Figure]) -> tuple[T | None, str]:
+        try:
+            return finish(stem, make()), ""
+        except style.NothingToDrawError as error:
+            return None, f"{stem} not drawn: {error}"
+
+    outcomes = parallel.run([partial(job, *maker) for maker in makers.items()])
+    finished = {}
+    for stem, (found, problem) in zip(makers, outcomes, strict=True):
+        if problem:
+            warn(problem)
+        else:
+            finished[stem] = found
+    return finished
+
+
+def _timed(results: list[Results], warn: Callable[[str], None], *, alone: bool) -> _Makers:
     if len(modes := sorted({r.cache_mode or "unknown" for r in results})) > 1:
         raise IncomparableError(f"cache modes {' and '.join(modes)} do not belong in one plot")
-    figures: dict[str, style.Figure] = {}
+    makers: _Makers = {}
     drawable = [r for r in results if studies(r)]
     if not drawable and alone:
         raise LadderError(f"{results[0].rows['file'].iloc[0]}: nothing to plot: {_FOREIGN}")
@@ -92,26 +128,22 @@ def _timed(
         folder = f"{_slug(name)}/" if len(drawable) > 1 else ""
         for problem in _problems(result):
             warn(problem)
-        figures |= _made(_figures(result), folder, warn)
-    figures |= compared(drawable)
+        makers |= {folder + stem: maker for stem, maker in _figures(result).items()}
+    makers |= _compared(drawable)
     for result in results:
         if (foreign := result.rows[result.rows["ladder"] == ""]).size:
             warn(f"{foreign['file'].iloc[0]}: {len(foreign)} rows not plotted: {_FOREIGN}")
-    return figures
+    return makers
 
 
-@style.look()
-def compared(results: list[Results]) -> dict[str, style.Figure]:
-    """Make the figures that set GPUs side by side, one a ladder that several have, by their stem.
-
-    The results are timed, all in one cache mode.
-    """
+def _compared(results: list[Results]) -> _Makers:
+    """What sets GPUs side by side, one figure a ladder that several have."""
     by_ladder: dict[str, list[tuple[str, Study]]] = {}
     for result, name in zip(results, style.distinct_names(results), strict=True):
         for study in studies(result):
             by_ladder.setdefault(study.ladder.name, []).append((name, study))
     return {
-        f"{ladder}-compare": gpus.draw(found)
+        f"{ladder}-compare": partial(gpus.draw, found)
         for ladder, found in by_ladder.items()
         if len(found) > 1 and not found[0][1].ladder.is_roof
     }
@@ -119,8 +151,8 @@ def compared(results: list[Results]) -> dict[str, style.Figure]:
 
 def _emulated(
     emulated: list[Results], results: list[Results], warn: Callable[[str], None], *, alone: bool
-) -> dict[str, style.Figure]:
-    figures: dict[str, style.Figure] = {}
+) -> _Makers:
+    found: _Makers = {}
     for result, name in zip(emulated, _emulated_names(emulated), strict=True):
         own = not alone or len(emulated) > 1
         folder = f"emulated-{_slug(name)}/" if own else ""
@@ -132,7 +164,7 @@ def _emulated(
                 f"{result.rows['file'].iloc[0]}: occupancy and banks not drawn: "
                 f"no {files.DETAILS} beside it"
             )
-        makers: dict[str, Callable[[], style.Figure]] = {}
+        makers: _Makers = {}
         for tally in tallies(result):
             ladder = tally.ladder.name
             makers[f"{ladder}-transactions"] = partial(transactions.draw, tally)
@@ -145,8 +177,8 @@ def _emulated(
                     makers[f"{ladder}-banks"] = partial(banks.draw, tally, *pair)
         if measured := prediction.counterpart(result, results):
             makers["prediction"] = partial(agreement.draw, result, measured)
-        figures |= _made(makers, folder, warn)
-    return figures
+        found |= {folder + stem: maker for stem, maker in makers.items()}
+    return found
 
 
 def _emulated_names(emulated: list[Results]) -> list[str]:
@@ -159,23 +191,10 @@ def _emulated_names(emulated: list[Results]) -> list[str]:
     ]
 
 
-def _made(
-    makers: dict[str, Callable[[], style.Figure]], folder: str, warn: Callable[[str], None]
-) -> dict[str, style.Figure]:
-    """Draw what can be drawn, and say what cannot."""
-    figures = {}
-    for stem, make in makers.items():
-        try:
-            figures[folder + stem] = make()
-        except style.NothingToDrawError as error:
-            warn(f"{stem} not drawn: {error}")
-    return figures
-
-
-def _figures(result: Results) -> dict[str, Callable[[], style.Figure]]:
+def _figures(result: Results) -> _Makers:
     """What draws each figure of one GPU, by file stem."""
     found = studies(result)
-    figures: dict[str, Callable[[], style.Figure]] = {}
+    figures: _Makers = {}
     for study in found:
         name = study.ladder.name
         if study.ladder.is_roof:  # the lines of every other figure

@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: MIT
+"""Drawing in several processes: the same outcome, and one line where one of them is killed."""
+
+import os
+import signal
+
+import pytest
+from ladder.cli import main
+from ladder.errors import LadderError
+from ladder.plots import parallel
+
+
+@pytest.fixture(autouse=True)
+def _cores(monkeypatch):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
+
+
+def test_jobs_run_in_other_processes_and_come_back_in_order():
+    # what a job holds need not be such as can be pickled
+    found = parallel.run([lambda number=number: (number, os.getpid()) for number in range(9)])
+    assert [number for number, _ in found] == list(range(9))
+    assert os.getpid() not in {process for _, process in found}
+
+
+def test_an_error_of_a_job_is_raised_here():
+    def fail():
+        raise LadderError("no space")
+
+    with pytest.raises(LadderError, match="no space"):
+        parallel.run([fail, lambda: 1])
+
+
+def test_a_job_that_is_killed_is_an_error():
+    with pytest.raises(LadderError, match="was killed"):
+        parallel.run([lambda: os.kill(os.getpid(), signal.SIGKILL), lambda: 1])
+
+
+def test_a_figure_has_the_same_bytes_from_any_process(ladder, whole, tmp_path):
+    arguments = ("plot", whole, "--filter", "^smem_layout/", "-o")
+    drawn = ladder(*arguments, tmp_path / "several")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "sched_getaffinity", lambda _: {0})
+        assert main([*map(str, arguments), str(tmp_path / "one")]) == 0
+    assert drawn.returncode == 0, drawn.stderr
+    names = sorted(path.name for path in (tmp_path / "one").iterdir())
+    assert len(names) > 1
+    for name in names:
+        assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "several" / name).read_bytes()
