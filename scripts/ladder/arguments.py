@@ -49,7 +49,7 @@ def whole(least: int) -> Callable[[str], int]:
 
     def read(text: str) -> int:
         if not text.isdecimal() or int(text) < least:
-            raise argparse.ArgumentTypeError(f"'{text}' is not a whole number from {least} on")
+            raise argparse.ArgumentTypeError(f"'{text}' is not a whole number of {least} or more")
         return int(text)
 
     return read

@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import math
+import re
+from collections.abc import Iterable
 
 from ladder import units
 from ladder.results import OPERATIONS
@@ -15,6 +17,7 @@ LIMITED_BY, OCCUPANCY_LIMITED_BY = "limited by", "occupancy limited by"  # of sp
 TRIPLE = " / ".join(OPERATIONS)  # what the cells of `triple` are
 _TEXT = {"rung", "idea", "ladder", "case", "best rung", "best at", "benchmark", "note", "counter"}
 _TEXT |= {LIMITED_BY, OCCUPANCY_LIMITED_BY, "why not", "waits for", "largest difference"}
+_MARKUP = re.compile(r"[\\`*\[\]<>|~&#]")
 
 
 def table(lines: list[dict[str, str]]) -> str:
@@ -24,7 +27,17 @@ def table(lines: list[dict[str, str]]) -> str:
     columns = [c for c in lines[0] if any(line[c] for line in lines)]
     rows = [columns, [":--" if c in _TEXT else "--:" for c in columns]]
     rows += [[line[c].replace("|", "\\|").replace("\n", " ") for c in columns] for line in lines]
-    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+    return "\n".join(map(markdown_row, rows))
+
+
+def markdown_row(texts: Iterable[str]) -> str:
+    """Write a row of a Markdown table."""
+    return f"| {' | '.join(texts)} |"
+
+
+def escape(text: str) -> str:
+    """Escape what Markdown or HTML would take for markup, in one line."""
+    return _MARKUP.sub(r"\\\g<0>", " ".join(text.split()))
 
 
 def triple(row: Row, space: str) -> str:

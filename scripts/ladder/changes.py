@@ -11,11 +11,12 @@ import math
 from collections import Counter
 from dataclasses import asdict
 
+from rich import markup
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 
 from ladder import interval, metrics, units
+from ladder.cells import escape, markdown_row
 from ladder.compare import Comparison
 from ladder.tally import bare
 from ladder.verdicts import Change
@@ -29,6 +30,7 @@ _COLOURS = {
     "CLOCK": "yellow",
 }
 _GRAVITY = ("SLOWER", "ERROR", "MISSING", "CLOCK", "NOISY", "NEW", "FASTER", "SKIPPED", "SAME")
+_TEXT = ("verdict", "benchmark", "why")
 HEADER = ("verdict", "benchmark", "base", "head", "ratio", "interval", "why")
 _OUTCOMES = ("pass", "regression", "", "", "lost coverage", "incomparable")  # by exit code
 
@@ -41,11 +43,11 @@ def terminal(comparison: Comparison, *, every: bool = False) -> None:
         table.add_column(header, overflow="fold")
     for row in _cells(comparison, every=every):
         colour = _COLOURS.get(row[0], "default")
-        table.add_row(f"[{colour}]{row[0]}[/]", *map(escape, row[1:]))
+        table.add_row(f"[{colour}]{row[0]}[/]", *map(markup.escape, row[1:]))
     if table.rows:
         console.print(table)
-    for line in remarks(comparison):
-        console.print(line, markup=False)
+    for remark in remarks(comparison):
+        console.print(remark, markup=False)
 
 
 def text(comparison: Comparison, *, every: bool = False) -> str:
@@ -63,9 +65,9 @@ def markdown(comparison: Comparison, *, every: bool = False) -> str:
     """Write the summary first, as a CI page shows it, then the table."""
     lines = [f"- {line}" for line in remarks(comparison)]
     if rows := _cells(comparison, every=every):
-        lines += ["", f"| {' | '.join(HEADER)} |", "| :-- | :-- | --: | --: | --: | --: | :-- |"]
-        escaped = ([cell.replace("|", "\\|").replace("\n", " ") for cell in row] for row in rows)
-        lines += [f"| {' | '.join(row)} |" for row in escaped]
+        kinds = [":--" if title in _TEXT else "--:" for title in HEADER]
+        lines += ["", markdown_row(HEADER), markdown_row(kinds)]
+        lines += [markdown_row(map(escape, row)) for row in rows]
     return "\n".join(lines) + "\n"
 
 

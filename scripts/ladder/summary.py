@@ -3,14 +3,13 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import pandas as pd
 
 from ladder import changes, speeds, units
+from ladder.cells import escape, markdown_row
 from ladder.compare import Comparison
 from ladder.limits import Limits
 from ladder.results import Results
@@ -19,7 +18,6 @@ from ladder.tally import bare
 from ladder.verdicts import Change
 
 LIMIT = 1_000_000  # bytes; GitHub refuses a summary above 1 MiB
-_MARKUP = re.compile(r"[\\`*\[\]<>|~&#]")
 _REMARK = 100  # bytes at most, of a line that says what is left out
 
 
@@ -57,14 +55,14 @@ def markdown(
 
 def _fit(table: _Table, room: int) -> tuple[list[str], int]:
     """Return the lines of a table that there is room for, in bytes, and how many rows are not."""
-    lines = [f"### {_cell(table.title)}", "", *map(_cell, table.remarks)]
+    lines = [f"### {escape(table.title)}", "", *map(escape, table.remarks)]
     if table.rows:
-        lines += ["", _line(table.columns), _line(":--" for _ in table.columns)]
+        lines += ["", markdown_row(table.columns), markdown_row(":--" for _ in table.columns)]
     room -= sum(map(_size, lines)) + _REMARK
     if room < 0:
         return [], len(table.rows)
     for i, row in enumerate(table.rows):
-        line = _line(map(_cell, row))
+        line = markdown_row(map(escape, row))
         room -= _size(line)
         if room < 0:
             left_out = len(table.rows) - i
@@ -122,12 +120,3 @@ def _of_rows(title: str, frame: pd.DataFrame) -> _Table:
 
 def _size(line: str) -> int:
     return len(line.encode(errors="backslashreplace")) + 1
-
-
-def _line(texts: Iterable[str]) -> str:
-    return f"| {' | '.join(texts)} |"
-
-
-def _cell(text: str) -> str:
-    """Escape what Markdown or HTML would take for markup."""
-    return _MARKUP.sub(r"\\\g<0>", " ".join(text.split()))
