@@ -53,6 +53,18 @@ VERDICTS = {  # base, head, verdict, exit code
     "clock": (timed(100, clock=1.98e9), timed(110, clock=1.8e9), "CLOCK", 0),
     "clock that explains nothing": (timed(100, clock=2e9), timed(110, clock=2e9), "SLOWER", 1),
     "a clock of zero": (timed(100, clock=2e9), timed(110) | {"sm_clock_hz": 0.0}, "SLOWER", 1),
+    "throttled, mostly the clock": (
+        timed(804, clock=1.722e9),
+        timed(843, clock=1.622e9) | {"throttled": 1.0},
+        "CLOCK",
+        0,
+    ),
+    "throttled, hardly the clock": (
+        timed(804, clock=1.722e9),
+        timed(880, clock=1.69e9) | {"throttled": 1.0},
+        "SLOWER",
+        1,
+    ),
     "throttled, the clock unknown": (timed(100), timed(110) | {"throttled": 1.0}, "CLOCK", 0),
     "throttled alike": (
         timed(100, clock=1.5e9) | {"throttled": 1.0},

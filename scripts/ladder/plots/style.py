@@ -92,7 +92,9 @@ def page(width: float, height: float, title: str, subtitle: str) -> Figure:
     """Return an empty figure of that many inches, titled at the top left."""
     figure = Figure(figsize=(width, height))
     figure.text(0.2 / width, 1 - 0.32 / height, title, size=LARGE, weight="bold")
-    figure.text(0.2 / width, 1 - 0.54 / height, subtitle, size=NORMAL, color=GREY)
+    room = width - 0.4
+    size = NORMAL * room / max(room, text_width(subtitle))
+    figure.text(0.2 / width, 1 - 0.54 / height, subtitle, size=size, color=GREY)
     return figure
 
 
