@@ -40,6 +40,17 @@ def escape(text: str) -> str:
     return _MARKUP.sub(r"\\\g<0>", " ".join(text.split()))
 
 
+def aligned(lines: list[dict[str, str]]) -> str:
+    """Write the same as plain text, its columns padded."""
+    columns = [c for c in lines[0] if any(line[c] for line in lines)]
+    table = [columns, *([line[c] for c in columns] for line in lines)]
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    return "\n".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in table
+    )
+
+
 def triple(row: Row, space: str) -> str:
     """Write transactions a request by `TRIPLE`; a dash where there are none."""
     values = [per_request(row, space, operation) for operation in OPERATIONS]

@@ -11,12 +11,15 @@ from pathlib import Path
 from typing import NoReturn
 
 from ladder import (
+    check_command,
     compare_command,
     errors,
     files,
+    matrix,
     noise_command,
     report_command,
     run_command,
+    trend_command,
 )
 from ladder.arguments import add_results, selected
 from ladder.errors import LadderError
@@ -179,6 +182,9 @@ def _parser() -> argparse.ArgumentParser:
     report_command.add(commands, _EPILOG)
     compare_command.add(commands, _EPILOG)
     noise_command.add(commands)
+    matrix.add(commands)
+    check_command.add(commands)
+    trend_command.add(commands)
 
     predict = commands.add_parser("predict", help="hold emulated counts against the hardware's")
     predict.add_argument("emulated", metavar="EMULATED", help="emulated results")

@@ -88,7 +88,7 @@ def compare(
         base, head = ([r.keep(rules.pattern) for r in side] for side in (base, head))
     differences = comparable.differences(base, head, rules.metric)
     refused = bool(differences) and not force
-    before, after = (_gather(side, rules, at) for at, side in enumerate((base, head)))
+    before, after = (gather(side, rules, at) for at, side in enumerate((base, head)))
     counts = tuple(max([1, *(len(s.processes) for s in x.values())]) for x in (before, after))
     comparison = Comparison(
         rules.threshold,
@@ -128,7 +128,7 @@ def _allows(rules: Rules, change: Change) -> bool:
     return bool(known) or (rules.allow_lost and change.lost)
 
 
-def _gather(results: list[Results], rules: Rules, at: int) -> dict[tuple[str, str], Side]:
+def gather(results: list[Results], rules: Rules, at: int) -> dict[tuple[str, str], Side]:
     """Put together, by GPU and name, what the processes of a side measured."""
     found: dict[tuple[str, str], list[tuple[_Row, Process | None]]] = {}
     for result in results:

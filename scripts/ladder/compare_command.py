@@ -168,7 +168,7 @@ def compared(
     timed = metrics.is_time(rules.metric) or metrics.follows_time(rules.metric)
     loaded = [load_processes(paths) for paths in (base, head)]
     sides = _of_one_source(loaded, [base, head], timed=timed)
-    floors = _floors(noise, [result for side in sides for result in side]) if noise else None
+    floors = read_floors(noise, [result for side in sides for result in side]) if noise else None
     return compare(*sides, force=force, floors=floors, rules=rules)
 
 
@@ -199,8 +199,8 @@ def _of_one_source(
     return [[r for r in side if kept in (None, r.source)] for side in loaded]
 
 
-def _floors(path: Path, results: list[Results]):
-    """Read the noise floors of the same GPU and cache mode."""
+def read_floors(path: Path, results: list[Results]):
+    """Read the noise floors of the same GPU and cache mode. Raises IncomparableError."""
     from ladder import noise
 
     context, floors = noise.read(path)

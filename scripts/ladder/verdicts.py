@@ -103,7 +103,7 @@ def judge(
     `more` of the metric is better, and `exact` ones differ between no two runs of one program.
     """
     known = {
-        key: (_EXACT, 0.0) if exact else _noise(*sides, rules.metric, floors)
+        key: (_EXACT, 0.0) if exact else noise_of(*sides, rules.metric, floors)
         for key, sides in pairs.items()
     }
     plain, found = {}, {}
@@ -125,7 +125,7 @@ def judge(
     return found
 
 
-def _noise(
+def noise_of(
     base: Side, head: Side, metric: str, floors: Mapping[str, Floor] | None
 ) -> tuple[Spread, float]:
     """Return how processes of a row differ, and the least change of it that counts."""

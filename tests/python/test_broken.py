@@ -85,6 +85,16 @@ def test_broken_files_are_named_in_one_line(tmp_path, capsys, content, told):
     assert err.count("\n") == 1
 
 
+@pytest.mark.parametrize("command", ["matrix", "trend", "check --write new.toml"])
+def test_other_commands_name_a_broken_file_too(tmp_path, capsys, command):
+    broken = tmp_path / "broken.json"
+    broken.write_text('{"context": ')
+    assert main([*command.split(), str(broken)]) == 3
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n")) == ("", 1)
+    assert err.startswith(f"ladder: {broken}: truncated or not JSON")
+
+
 def test_missing_files_and_empty_directories(tmp_path, capsys):
     assert main(["table", str(tmp_path / "no.json")]) == 3
     assert capsys.readouterr().err == f"ladder: {tmp_path / 'no.json'}: No such file or directory\n"
@@ -118,6 +128,10 @@ def test_every_command_fails_as_a_process_without_a_traceback(ladder, tmp_path, 
         ["predict", "x"],
         ["counters", "--profile", "x"],
         ["table", "x", "--bogus"],
+        ["check", "x"],
+        ["check", "x", "--references", "y", "--write", "z"],
+        ["matrix", "x", "--case", "("],
+        ["trend", "x", "--row", "("],
     ],
 )
 def test_wrong_usage_exits_2(arguments, capsys):
@@ -207,13 +221,22 @@ def test_absurd_figures_end_in_no_traceback(tmp_path, whole, capsys, key, value)
     assert main(["table", str(file)]) == 0
     assert main(["compare", str(whole), str(file), "--format", "json"]) in (1, 4)
     assert main(["compare", str(file), str(whole)]) in (0, 1, 4)
+    assert main(["matrix", str(file)]) == 0
+    for metric in ("real_time", "percent_of_ceiling"):
+        some = ["--row", "^sgemm/tiled/", "--metric", metric]
+        assert main(["trend", str(whole), str(file), *some]) in (0, 2)
     assert main(["plot", str(file), "--output", str(tmp_path / "out")]) in (0, 2)
     assert "Traceback" not in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
     ("missing", "arguments"),
-    [("pandas", ["table"]), ("matplotlib", ["plot"]), ("scipy", ["gate", "x"])],
+    [
+        ("pandas", ["table"]),
+        ("matplotlib", ["plot"]),
+        ("scipy", ["gate", "x"]),
+        ("ruptures", ["trend"]),
+    ],
 )
 def test_a_missing_package_is_told_in_a_line(ladder, whole, tmp_path, missing, arguments):
     """As where nothing was installed: a module in the working directory stands in for that."""

@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: MIT
+"""GPUs side by side: speeds, each GPU's own roof and naive rung, and which rung wins where."""
+
+import csv
+import io
+import json
+
+import pytest
+import suite
+from ladder.cli import main
+
+LADDER = {
+    "name": "scan",
+    "title": "Scan",
+    "quantity": "bytes",
+    "axes": suite.axes("elements", order=["up", "down"]),
+    "headline": "elements:4096/order:up",
+    "ceiling": "roof/dram_copy",
+    "rungs": [
+        suite.rung("serial_cpu", "On the host."),
+        suite.rung("naive", "A thread an element."),
+        suite.rung("ring", "For Hopper alone."),
+        suite.rung("lookback", "One pass."),
+        suite.rung("cub", "cub::DeviceScan.", "peer"),
+    ],
+}
+H200, RTX = "NVIDIA H200", "NVIDIA GeForce RTX 4090"
+
+
+def measured(rung: str, speed: float, percent: float, order: str = "up", **more) -> dict:
+    name = f"scan/{rung}/elements:4096/order:{order}"
+    row = suite.row(name, speed * 1e9, 32768.0, percent_of_ceiling=percent, **more)
+    if rung in ("serial_cpu", "cub"):
+        del row["grid_blocks"]
+    return row
+
+
+def document(rows: list[dict], **context: str) -> dict:
+    base = {"gpu_name": H200, "cache_mode": "cold", "git_commit": "aaaaaaaaaaaa"}
+    base |= {"date": "2026-01-02T00:00:00+00:00", "ladders": json.dumps([LADDER])}
+    return {"context": base | context, "benchmarks": rows}
+
+
+def hopper(scale: float = 1.0) -> list[dict]:
+    speeds = {"serial_cpu": 2, "naive": 100, "ring": 3600, "lookback": 3580, "cub": 3000}
+    rows = [measured(r, scale * s, scale * s / 40) for r, s in speeds.items()]
+    return [*rows, measured("naive", 90 * scale, 2.2, "down")]
+
+
+def ada() -> list[dict]:
+    failed = measured("cub", 1, 1) | {"error_occurred": True, "error_message": "wrong at 7"}
+    name = "scan/ring/elements:4096/order:up"
+    rows = [measured("naive", 50, 5.5), measured("lookback", 800, 88, throttled=1.0), failed]
+    return [*rows, suite.skipped(name, "needs clusters")]
+
+
+@pytest.fixture
+def gpus(tmp_path):
+    """Two GPUs, the first at three commits: the one measured last is named neither first nor last.
+
+    Emulated results are beside them.
+    """
+    for commit, date, scale in (("aaa", 3, 0.5), ("bbb", 9, 1.0), ("ccc", 5, 0.25)):
+        dated = {"date": f"2026-01-0{date}T00:00:00+00:00", "git_commit": commit * 4}
+        suite.write(tmp_path / f"{commit}.json", document(hopper(scale), **dated))
+    suite.write(tmp_path / "rtx.json", document(ada(), gpu_name=RTX))
+    suite.write(tmp_path / "x.json", document(ada(), gpu_name="NVIDIA L4", emulated="true"))
+    return tmp_path
+
+
+@pytest.mark.parametrize(("form", "golden"), [("text", "matrix.txt"), ("markdown", "matrix.md")])
+def test_two_gpus_read_as_they_did(gpus, data, capsys, form, golden):
+    assert main(["matrix", str(gpus), "--format", form]) == 0
+    assert capsys.readouterr().out == (data / golden).read_text(encoding="utf-8")
+
+
+def test_figures_are_each_gpus_own(gpus, capsys):
+    assert main(["matrix", str(gpus), "--format", "csv"]) == 0
+    rows = {(r["gpu"], r["rung"]): r for r in csv.DictReader(io.StringIO(capsys.readouterr().out))}
+    assert float(rows[H200, "ring"]["speedup"]) == pytest.approx(36)  # the host's is no naive rung
+    assert float(rows[RTX, "lookback"]["speedup"]) == pytest.approx(16)
+    assert float(rows[RTX, "lookback"]["percent_of_ceiling"]) == 88
+    assert float(rows[H200, "ring"]["speed"]) == pytest.approx(3.6e12)
+    best = {key for key, row in rows.items() if row["best"] == "True"}
+    assert best == {(H200, "ring"), (RTX, "lookback")}
+    told = {rung: rows[RTX, rung]["status"] for rung in ("serial_cpu", "ring", "cub")}
+    assert told == {"serial_cpu": "not run", "ring": "skipped", "cub": "error"}
+    assert rows[RTX, "ring"]["reason"] == "needs clusters"
+    assert {row["commit"] for (gpu, _), row in rows.items() if gpu == H200} == {"bbbbbbb"}
+
+
+def test_json_has_null_for_what_is_not_known(gpus, capsys):
+    assert main(["matrix", str(gpus), "--format", "json"]) == 0
+    (found,) = json.loads(capsys.readouterr().out)
+    assert (found["ladder"], found["naive"]) == ("scan", "naive")
+    assert found["gpus"] == {H200: "bbbbbbb", RTX: "aaaaaaa"}
+    assert found["cells"][1]["speed"] is None
+    assert f"best on {H200}: ring (lookback within 1%); on {RTX}: lookback" in found["notes"]
+
+
+def test_a_gpu_without_the_naive_rung_has_no_speedup(tmp_path, capsys):
+    """A speed-up over another rung would pass for one over the naive rung."""
+    suite.write(tmp_path / "a.json", document(hopper()))
+    only = [measured("lookback", 800, 88), measured("ring", 700, 80)]
+    suite.write(tmp_path / "b.json", document(only, gpu_name=RTX))
+    assert main(["matrix", str(tmp_path), "--format", "json"]) == 0
+    (found,) = json.loads(capsys.readouterr().out)
+    assert {c["speedup"] for c in found["cells"] if c["gpu"] == RTX} == {None}
+
+
+def test_cases_and_ladders_can_be_chosen(gpus, capsys):
+    file = str(gpus / "aaa.json")
+    assert main(["matrix", file, "--ladder", "scan", "--case", "order:", "--format", "json"]) == 0
+    cases = [matrix["case"] for matrix in json.loads(capsys.readouterr().out)]
+    assert cases == ["elements:4096/order:up", "elements:4096/order:down"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "told"),
+    [
+        (["--ladder", "sort"], 2, "no ladder 'sort'; there are: scan"),
+        (["--case", "nine"], 2, "--case nine: no case matches"),
+        (["{data}/foreign.json", "--ladder", "sort"], 2, "no ladder 'sort'"),
+        (["{gpus}/warm.json"], 5, "cache modes cold and warm do not belong in one table"),
+    ],
+)
+def test_what_leaves_nothing_is_told_in_a_line(gpus, data, capsys, arguments, code, told):
+    suite.write(gpus / "warm.json", document(ada(), cache_mode="warm"))
+    given = [a.format(data=data, gpus=gpus) for a in arguments]
+    assert main(["matrix", str(gpus / "aaa.json"), *given]) == code
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n")) == ("", 1)
+    assert err.startswith(f"ladder: {told}")
+
+
+def test_files_of_other_suites_alone_are_refused(data, capsys):
+    assert main(["matrix", str(data / "foreign.json")]) == 2
+    assert capsys.readouterr().err == "ladder: no timed results that list their ladders\n"
+
+
+def test_a_whole_suite_on_one_gpu_says_which_rung_wins(whole, capsys):
+    assert main(["matrix", str(whole)]) == 0
+    out = capsys.readouterr().out
+    assert out.count("- best on NVIDIA H200: ") == 5  # the roofs are no contest
+    assert "best on NVIDIA H200: pipelined\n" in out  # cuBLAS on tensor cores has another precision
