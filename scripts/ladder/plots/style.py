@@ -93,7 +93,7 @@ def page(width: float, height: float, title: str, subtitle: str) -> Figure:
     figure = Figure(figsize=(width, height))
     figure.text(0.2 / width, 1 - 0.32 / height, title, size=LARGE, weight="bold")
     room = width - 0.4
-    size = NORMAL * room / max(room, text_width(subtitle))
+    size = NORMAL * room / max(room, 1.04 * text_width(subtitle))  # in a PNG letters are wider
     figure.text(0.2 / width, 1 - 0.54 / height, subtitle, size=size, color=GREY)
     return figure
 
