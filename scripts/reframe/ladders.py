@@ -5,13 +5,13 @@
     reframe -C scripts/reframe/settings.py -c scripts/reframe/ladders.py --run --performance-report
 
 A partition with the feature `gpu` measures; one without counts on an emulated GPU. Each ladder is
-one job. Variables, set with `-S`:
+one job. Variables, set as `-S Program.program=PATH` (the first three) or `-S LadderTest.rows=...`:
 
 program         a program built before, for every partition; nothing is compiled then
 cmake_options   further arguments of CMake, separated by commas
 emulate         count on an emulated GPU where there is a real one, too
 rows            only rows that this expression is found in, such as `/padded/`; each ladder must
-                have some, so choose ladders too: `-n 'LadderTest%ladder=transpose'`
+                have some, so choose ladders too: `-n 'LadderTest.*%ladder=transpose'`
 device          the GPU of the node, as in CUDA_VISIBLE_DEVICES: the job gets all of the partition's
                 `devices`; `-P LadderTest.device=0,1` measures two of them, a job each
 collect         where results gather (default: study/results), and ladder's table, plot, compare
