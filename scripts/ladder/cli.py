@@ -12,6 +12,7 @@ from typing import NoReturn
 
 from ladder import (
     check_command,
+    collect_command,
     compare_command,
     errors,
     files,
@@ -33,7 +34,7 @@ exit codes:
      predict: an unexplained row       noise: not every process came to its end
      run: rows failed                  run: rows are missing, as when interrupted
   2  wrong usage, nothing to do     5  results that must not be set side by side
-report --base ends as compare does, once the report is written.
+report --base and collect end as compare does, once the report is written.
 """
 
 
@@ -181,6 +182,7 @@ def _parser() -> argparse.ArgumentParser:
 
     report_command.add(commands, _EPILOG)
     compare_command.add(commands, _EPILOG)
+    collect_command.add(commands, _EPILOG)
     noise_command.add(commands)
     matrix.add(commands)
     check_command.add(commands)

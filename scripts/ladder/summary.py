@@ -53,6 +53,11 @@ def markdown(
     return "\n".join(lines) + "\n"
 
 
+def table(title: str, columns: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+    """Write one table, to stand before the others."""
+    return "\n".join(_fit(_Table(title, columns, rows), LIMIT)[0]) + "\n"
+
+
 def _fit(table: _Table, room: int) -> tuple[list[str], int]:
     """Return the lines of a table that there is room for, in bytes, and how many rows are not."""
     lines = [f"### {escape(table.title)}", "", *map(escape, table.remarks)]
