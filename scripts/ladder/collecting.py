@@ -146,4 +146,4 @@ def _gap(folder: Path) -> str:
     code = files.read_text(path).strip() if path.exists() else ""
     if code in (str(errors.OK), str(errors.FAILED)):
         return ""
-    return f"not every row was run: ladder run ended with {code}" if code else "the run was cut off"
+    return f"not every row was run: ladder run ended with {code}" if code else "its job ended early"
