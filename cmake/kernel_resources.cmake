@@ -7,8 +7,8 @@
 # HEADER instead of CSV the same is written as initialisers, for emulator/src/resources.cpp.
 # HOST_COMPILER is nvcc's, where it is not the default one.
 #
-# A table that was made whole says of which sources: with CHECK, the name of a table, the script
-# only tells whether that is of these, which saves compiling them all again.
+# A table that was made whole has a hash of the sources and of itself: with CHECK, the name of a
+# table, the script only tells whether that is right, which saves compiling them all again.
 #
 # Kernels are named as a host compiler mangles them, which holds for those in anonymous namespaces,
 # not for static functions.
@@ -44,10 +44,12 @@ foreach(file IN LISTS hashed)
   file(SHA256 ${file} hash)
   string(APPEND hashes ${hash})
 endforeach()
-string(SHA256 hash "${hashes}")
 if(CHECK)
-  file(STRINGS ${CHECK} found REGEX "^# sources ${hash}$")
-  if(NOT found)
+  file(READ ${CHECK} text)
+  string(REGEX REPLACE "\n# hash ([0-9a-f]+)\n" "\n" text "${text}")
+  set(said "${CMAKE_MATCH_1}")
+  string(SHA256 hash "${hashes}${text}")
+  if(NOT hash STREQUAL said)
     message(FATAL_ERROR "${CHECK} is of other sources")
   endif()
   return()
@@ -72,7 +74,7 @@ if(NVCC)
   string(REGEX MATCH "V([0-9.]+)" version "${version}")
   list(JOIN numbers " " text)
   if(NOT comment)
-    set(comment "# sources ${hash}\n")
+    set(whole TRUE)
   endif()
   string(PREPEND comment "# nvcc ${CMAKE_MATCH_1}: ${text}\n")
   # What generates code as in a release build.
@@ -144,8 +146,13 @@ endif()
 list(SORT rows COMPARE NATURAL)
 if(CSV)
   list(JOIN rows "\n" text)
-  file(WRITE ${CSV} "${comment}symbol,architecture,registers,static_shared_bytes,local_bytes,"
-    "spilled_bytes\n${text}\n")
+  string(PREPEND text
+    "symbol,architecture,registers,static_shared_bytes,local_bytes,spilled_bytes\n")
+  if(whole)
+    string(SHA256 hash "${hashes}${comment}${text}\n")
+    string(APPEND comment "# hash ${hash}\n")
+  endif()
+  file(WRITE ${CSV} "${comment}${text}\n")
 endif()
 if(HEADER)
   list(TRANSFORM rows REPLACE "([^,]+),([^,]+),(.+)" "{\"\\1\", \\2, {\\3}},\n")

@@ -95,7 +95,9 @@ Implementation in_small_tiles(const Case& c) {
 // On an H200 unrolled tiles are slower than strips from 11 x 11 on.
 template <int side>
 Implementation fastest(const Case& c) {
-  if (side <= 9) return in_small_tiles<side>(c);
+  constexpr int64_t kMostBlocks = 65535;  // of a grid's y
+  const bool few = c["rows"] <= kMostBlocks * SmallTile<side, 4>::kRows;
+  if (side <= 9 && few) return in_small_tiles<side>(c);
   return aligned(c) ? strips_from_l1<side>() : sums_over_tile<side>();
 }
 

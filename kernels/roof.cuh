@@ -74,7 +74,7 @@ const Verdict kNothingRan = {.wrong = "nothing was launched"};
 
 // How often clusters reach into each other's memory: all of them together, whatever their number.
 unsigned remote_rounds(int sms, unsigned cluster, double iterations) {
-  return 2 * sms / cluster * std::max(1, static_cast<int>(iterations) / 16);
+  return std::max(1u, 2 * sms / cluster) * std::max(1, static_cast<int>(iterations) / 16);
 }
 
 constexpr unsigned kBlock = 512;

@@ -129,14 +129,14 @@ Work distributed_atomics_work(const Case& c, const Device& device) {
 }
 
 // What all additions together must come to, modulo 2^32.
-Verdict check_atomics(const Roof& roof, size_t additions, unsigned addend, uint32_t sum) {
+Verdict check_sum(const Roof& roof, size_t additions, unsigned addend, uint32_t sum) {
   if (roof.blocks == 0) return kNothingRan;
   const auto expected = static_cast<uint32_t>(additions * addend);
   if (sum == expected) return {};
   return {.wrong = std::to_string(sum) + " instead of " + std::to_string(expected)};
 }
 Verdict check_atomics(const Roof& roof, int iterations, unsigned addend, uint32_t sum) {
-  return check_atomics(roof, size_t(roof.blocks) * kAtomicBlock * iterations, addend, sum);
+  return check_sum(roof, size_t(roof.blocks) * kAtomicBlock * iterations, addend, sum);
 }
 template <bool kIncrement, Pattern kPattern>
 Verdict check_shared_atomics(const Roof& roof) {
@@ -190,8 +190,8 @@ Implementation distributed_atomics_at(const Case& c) {
   remote.check = [c](const Problem& p) {
     const auto& roof = static_cast<const Roof&>(p);
     const auto additions = static_cast<size_t>(distributed_atomics_of(c, roof.sms));
-    return check_atomics(roof, additions, 1,
-                         sum_modulo(size_t(roof.blocks) * kAtomicBlock, Words{roof.out.data()}));
+    return check_sum(roof, additions, 1,
+                     sum_modulo(size_t(roof.blocks) * kAtomicBlock, Words{roof.out.data()}));
   };
   return remote;
 }
