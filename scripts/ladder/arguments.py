@@ -26,6 +26,17 @@ def add_filter(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_timeout(parser: argparse.ArgumentParser) -> None:
+    """Add --timeout."""
+    parser.add_argument(
+        "--timeout",
+        type=_seconds,
+        default=300.0,
+        metavar="SECONDS",
+        help="end a process that has no new row for so long; default: 300",
+    )
+
+
 def selected(options: argparse.Namespace) -> list[Results]:
     """Load RESULTS, less the rows that --filter does not want. Raises LadderError for no row."""
     results = load_results(options.results)
@@ -53,3 +64,13 @@ def whole(least: int) -> Callable[[str], int]:
         return int(text)
 
     return read
+
+
+def _seconds(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value < float("inf"):
+        raise argparse.ArgumentTypeError(f"'{text}' is not a time above zero")
+    return value

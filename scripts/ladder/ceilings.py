@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from statistics import median
 from typing import Any
 
 from ladder.catalogue import Ladder, Rung
@@ -83,14 +84,20 @@ class Ceilings:
         ladder, rung = self._find(name)
         found = []
         for path, quantity in self._paths(name):
-            rates = [rows[row][0].get(f"{quantity}_per_second") for row in self._at(path, name)]
-            best = max(filter(None, rates), default=None)
+            rate = f"{quantity}_per_second"
+            best = max((_typical(rows[row], rate) for row in self._at(path, name)), default=None)
             if best and quantity != ladder.quantity:
                 intensity = rows[name][0].get("arithmetic_intensity")  # in FLOPs a byte
                 factor = intensity and (intensity if quantity == "bytes" else 1 / intensity)
                 best = best * factor if factor else None
             found.append(best)
         return min(found) / rung.products if all(found) else None
+
+
+def _typical(entries: Entries, rate: str) -> float:
+    """Return the median of the repetitions, or the first aggregate where they are not there."""
+    repetitions = [e for e in entries if e.get("run_type") != "aggregate"] or entries[:1]
+    return median([e[rate] for e in repetitions if e.get(rate)] or [0.0])
 
 
 def _by_rung(names: Iterable[str]) -> dict[str, list[str]]:

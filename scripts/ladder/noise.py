@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
 import sys
 from collections.abc import Iterable, Sequence
+from contextlib import closing
 from dataclasses import asdict, dataclass, fields
 from os import PathLike
 from pathlib import Path
@@ -15,8 +15,9 @@ from statistics import median
 from typing import Any
 
 from ladder import files, processes, units
-from ladder.errors import IncomparableError, LadderError, ResultError
+from ladder.errors import IncomparableError, LadderError, LostError, ResultError
 from ladder.results import Results, load_results
+from ladder.run_process import Output, attend
 from ladder.study import describe
 
 _LIMITS = (0.005, 0.01)  # that the summary counts rows within
@@ -45,11 +46,14 @@ class Noise:
     single: list[str]  # rows that one process alone measured
 
 
-def run(program: Path, count: int, flags: Sequence[str], folder: Path) -> list[Path]:
+def run(
+    program: Path, count: int, flags: Sequence[str], folder: Path, timeout: float
+) -> list[Path]:
     """Run `program` in fresh processes, one after the other; return the results that came whole.
 
-    Each writes NUMBER.json into `folder`. A process that leaves none ends the series, as SIGINT and
-    SIGTERM do, which also end the process at work. Raises LadderError where none can be started.
+    Each writes NUMBER.json into `folder`, and is ended where it has no new row for `timeout`
+    seconds. A process that leaves no file ends the series, as SIGINT and SIGTERM do, which also end
+    the process at work. Raises LadderError where none can be started.
     """
     found: list[Path] = []
     try:
@@ -57,23 +61,18 @@ def run(program: Path, count: int, flags: Sequence[str], folder: Path) -> list[P
             for number in range(1, count + 1):
                 path = folder / f"{number}.json"
                 command = [str(program.resolve()), *flags, f"--benchmark_out={path}"]
-                code = _attend(command, f"ladder: process {number} of {count}")
+                told = f"ladder: process {number} of {count}"
+                with closing(Output(path)) as output:
+                    _, reason = attend(command, output, timeout, lambda: None, {}, told)
                 if not path.exists():
-                    print(f"ladder: it ended with {code} and left no results", file=sys.stderr)
+                    print(f"ladder: it left no results: {reason}", file=sys.stderr)
                     break
                 found.append(path)
     except KeyboardInterrupt:
         print("ladder: interrupted", file=sys.stderr)
-    except OSError as error:
-        raise LadderError(f"{program}: {error.strerror}") from error
+    except LostError as error:  # a process that cannot be ended costs no other's results
+        print(f"ladder: {error}", file=sys.stderr)
     return found
-
-
-def _attend(command: Sequence[str], told: str) -> int:
-    """Run a command to its end, or end it when interrupted; `told` is said once it has started."""
-    with processes.started(command, stdout=subprocess.DEVNULL) as process:
-        print(told, file=sys.stderr, flush=True)
-        return process.wait()
 
 
 def noise(paths: Iterable[str | PathLike[str]], pattern: re.Pattern[str] | None = None) -> Noise:

@@ -18,7 +18,8 @@ def add(commands: argparse._SubParsersAction) -> None:
     parser = commands.add_parser(
         "noise",
         help="how far the rows of one program differ from process to process",
-        usage="%(prog)s [-h] [--processes N] [--filter REGEX] [-o FILE] PROGRAM [-- FLAGS...]\n"
+        usage="%(prog)s [-h] [--processes N] [--timeout SECONDS] [--filter REGEX] [-o FILE] "
+        "PROGRAM [-- FLAGS...]\n"
         "       %(prog)s [-h] [--filter REGEX] [-o FILE] --from RESULTS...",
     )
     parser.add_argument("program", nargs="?", type=Path, metavar="PROGRAM", help="ladder_bench")
@@ -29,6 +30,7 @@ def add(commands: argparse._SubParsersAction) -> None:
         metavar="N",
         help="to run in turn; default: 5",
     )
+    arguments.add_timeout(parser)
     parser.add_argument(
         "--from",
         dest="results",
@@ -60,7 +62,13 @@ def _noise(options: argparse.Namespace) -> int:
         raise LadderError(f"{given[0]}: there are --output and --filter for it")
     flags = [f"--benchmark_filter={options.filter.pattern}"] if options.filter else []
     with files.kept_unless_done(options.output) as folder:
-        paths = noise.run(options.program, options.processes, [*flags, *options.flags], folder)
+        paths = noise.run(
+            options.program,
+            options.processes,
+            [*flags, *options.flags],
+            folder,
+            options.timeout,
+        )
         if len(paths) > 1:
             _write(paths, options.output)
         if len(paths) < options.processes:

@@ -11,7 +11,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
-_PATIENCE = 5.0  # seconds that a process has to end by itself once asked
+from ladder.errors import LostError
+
+_PATIENCE = 5.0  # seconds that a process has to end once asked, and once killed
 _SET_PARENT_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG of prctl(2)
 _LIBC = ctypes.CDLL(None)  # loaded here: little can be done safely between fork and exec
 
@@ -39,19 +41,33 @@ def terminable() -> Iterator[None]:
 def started(command: Sequence[str], **options: Any) -> Iterator[subprocess.Popen]:
     """Start a command in a process group of its own; what of it still runs ends with the block.
 
-    It ends too where this process is killed. Raises OSError where it cannot be started.
+    It ends too where this process is killed. Raises OSError where it cannot be started, LostError
+    where it cannot be ended, as when it is stuck in a driver.
     """
-    with subprocess.Popen(
+    # No `with`: at its end Popen would wait for ever.
+    process = subprocess.Popen(
         command,
         start_new_session=True,
         preexec_fn=end_with_parent,
         **options,
-    ) as process:
+    )
+    try:
+        yield process
+    finally:
         try:
-            yield process
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGTERM)
+                with suppress(subprocess.TimeoutExpired):
+                    process.wait(_PATIENCE)
         finally:
-            for number in (signal.SIGTERM, signal.SIGKILL):
-                if process.poll() is None:
-                    os.killpg(process.pid, number)
-                    with suppress(subprocess.TimeoutExpired):
-                        process.wait(_PATIENCE)
+            _kill(process)
+
+
+def _kill(process: subprocess.Popen) -> None:
+    """Kill a process and what it started, which may outlive it. Raises LostError."""
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
+    try:
+        process.wait(_PATIENCE)
+    except subprocess.TimeoutExpired as error:
+        raise LostError(f"{process.args[0]}: process {process.pid} cannot be ended") from error

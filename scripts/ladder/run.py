@@ -12,7 +12,7 @@ from pathlib import Path
 from ladder import errors
 from ladder.errors import LadderError, LostError, ResultError
 from ladder.run_file import RunFile
-from ladder.run_process import Output, attend, failure, filter_of, listed
+from ladder.run_process import Output, attend, batches, failure, filter_of, listed
 from ladder.run_progress import Progress
 
 SPLITS = {"rung": 2, "ladder": 1, "none": 0}  # parts of a row's name that a process is for
@@ -102,6 +102,12 @@ def run(rounds: Iterable[Sequence[Job]], split: str, timeout: float, progress: P
 
 
 def measure(job: Job, names: Sequence[str], timeout: float, progress: Progress) -> None:
+    """Measure rows in as few processes as can be told of them."""
+    for batch in batches(names):
+        _measure(job, batch, timeout, progress)
+
+
+def _measure(job: Job, names: Sequence[str], timeout: float, progress: Progress) -> None:
     """Measure rows in one process, and in a fresh one what is left where that ends early."""
     left, starts = list(names), 0
     while left:

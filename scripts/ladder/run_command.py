@@ -190,13 +190,7 @@ def add(commands: argparse._SubParsersAction, epilog: str) -> None:
     parser.add_argument(
         "--devices", metavar="all|0,1", help="measure these GPUs, as nvidia-smi numbers them"
     )
-    parser.add_argument(
-        "--timeout",
-        type=_seconds,
-        default=300.0,
-        metavar="SECONDS",
-        help="end a process that has no new row for so long; default: 300",
-    )
+    arguments.add_timeout(parser)
     parser.add_argument(
         "--split",
         choices=list(SPLITS),
@@ -206,13 +200,3 @@ def add(commands: argparse._SubParsersAction, epilog: str) -> None:
     parser.add_argument("--resume", action="store_true", help="measure what the results lack")
     parser.add_argument("--retry-failed", action="store_true", help="and what failed in them")
     parser.set_defaults(run=main)
-
-
-def _seconds(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = 0.0
-    if not 0 < value < float("inf"):
-        raise argparse.ArgumentTypeError(f"'{text}' is not a time above zero")
-    return value

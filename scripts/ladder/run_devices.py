@@ -29,7 +29,8 @@ class Gpu:
 def select(wanted: str) -> list[Gpu]:
     """Return the GPUs of a list of numbers such as `0,1`, or `all` of them.
 
-    Those that CUDA_VISIBLE_DEVICES hides are none. Raises LadderError.
+    Those that CUDA_VISIBLE_DEVICES hides are none; where its numbers may be other GPUs than
+    nvidia-smi's, it is refused. Raises LadderError.
     """
     gpus = _visible(_all())
     if wanted == "all":
@@ -61,7 +62,13 @@ def _visible(gpus: list[Gpu]) -> list[Gpu]:
     if shown is None:
         return gpus
     keys = [key.strip() for key in shown.split(",") if key.strip()]
+    told = f"--devices: CUDA_VISIBLE_DEVICES={shown}"
+    if any(key.startswith("MIG-") for key in keys):
+        raise LadderError(f"{told}: parts of a GPU (MIG) are not taken")
+    by_bus = os.environ.get("CUDA_DEVICE_ORDER") == "PCI_BUS_ID"  # else the fastest comes first
+    if any(map(str.isdecimal, keys)) and not by_bus and len({gpu.name for gpu in gpus}) > 1:
+        raise LadderError(f"{told}: numbers of unlike GPUs need CUDA_DEVICE_ORDER=PCI_BUS_ID")
     found = [g for k in keys for g in gpus if k == str(g.index) or g.uuid.startswith(k)]
     if not found:
-        raise LadderError(f"--devices: CUDA_VISIBLE_DEVICES={shown} hides every GPU")
-    return found
+        raise LadderError(f"{told} hides every GPU")
+    return list(dict.fromkeys(found))

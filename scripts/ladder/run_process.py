@@ -9,9 +9,10 @@ import os
 import re
 import signal
 import subprocess
+import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -21,6 +22,7 @@ from ladder.ceilings import Entries
 from ladder.errors import LadderError
 
 _LOOK = 0.2  # seconds between two looks at what a process has written
+_LONGEST_FILTER = 50_000  # characters; libstdc++ takes 100 000, an argument of Linux 128 KiB
 _ROWS = re.compile(r'"benchmarks":\s*\[')
 _BETWEEN = re.compile(r"[\s,]*")
 
@@ -187,11 +189,13 @@ def attend(
     timeout: float,
     came: Callable[[], None],
     environment: Mapping[str, str],
+    told: str = "",
 ) -> tuple[int | None, str]:
     """Run a command to its end; call `came` whenever its output grew. Return exit code and reason.
 
-    The reason is for where that end was too early. A process that writes nothing for `timeout`
-    seconds is ended, and its code is None. Raises LadderError where it cannot be started.
+    The reason is for where that end was too early. `told` is said once it has started. A process
+    that writes nothing for `timeout` seconds is ended, and its code is None. Raises LadderError
+    where it cannot be started, LostError where it cannot be ended.
     """
     try:
         with (
@@ -204,6 +208,8 @@ def attend(
                 env={**os.environ, **environment},
             ) as process,
         ):
+            if told:
+                print(told, file=sys.stderr, flush=True)
             last = time.monotonic()
             while not _ended(process):
                 if output.read():
@@ -263,6 +269,21 @@ def listed(command: Sequence[str], timeout: float) -> list[str]:
 
 def filter_of(names: Iterable[str]) -> str:
     """Return the --benchmark_filter that these rows alone match."""
-    # POSIX's extended regular expressions know fewer escapes than re.escape() makes.
-    plain = (re.sub(r"[\\.^$*+?()\[\]{}|]", r"\\\g<0>", name) for name in names)
+    # POSIX's extended regular expressions know fewer escapes than re.escape() makes: no \] or \}.
+    plain = (re.sub(r"[\\.^$*+?()\[{|]", r"\\\g<0>", name) for name in names)
     return f"^({'|'.join(plain)})$"
+
+
+def batches(names: Iterable[str]) -> Iterator[list[str]]:
+    """Cut rows into lists whose filters a program can take."""
+    batch: list[str] = []
+    length = 0
+    for name in names:
+        more = len(filter_of([name]))  # a little more than it adds
+        if batch and length + more > _LONGEST_FILTER:
+            yield batch
+            batch, length = [], 0
+        batch.append(name)
+        length += more
+    if batch:
+        yield batch

@@ -182,11 +182,18 @@ def test_what_was_measured_before_a_process_failed_is_kept(program, tmp_path, ca
     assert json.loads(output.read_text())["rows"]["quiet"]["processes"] == 2
     (kept,) = tmp_path.glob("noise.json.*")
     said = capsys.readouterr().err
-    assert "it ended with 3 and left no results" in said
+    assert "ladder: it left no results: ended with exit code 3\n" in said
     assert said.endswith(f"ladder: 2 of 4 processes came to their end, kept in {kept}\n")
     again = tmp_path / "again.json"
     assert main(["noise", "--from", str(kept), "-o", str(again)]) == 0
     assert again.read_bytes() == output.read_bytes()
+
+
+def test_a_process_that_hangs_ends_the_series(program, tmp_path, capsys):
+    path, output = program(2, patience=60), tmp_path / "noise.json"
+    assert main(["noise", str(path), "--timeout", "1", "-o", str(output)]) == 4
+    assert json.loads(output.read_text())["rows"]["quiet"]["processes"] == 2
+    assert "ladder: it left no results: no result within 1 s\n" in capsys.readouterr().err
 
 
 def test_one_process_makes_no_noise_but_is_kept(program, tmp_path):

@@ -5,6 +5,7 @@ import json
 import os
 import re
 import resource
+import select
 import signal
 import subprocess
 import sys
@@ -13,6 +14,7 @@ from pathlib import Path
 
 import pytest
 from conftest import ROOT
+from ladder import processes, run_process
 from ladder.catalogue import parse
 from ladder.ceilings import PERCENT, Ceilings
 from ladder.cli import main
@@ -198,6 +200,53 @@ def test_fewer_processes_give_the_same(fake, out, tmp_path, split, starts):
     assert rows_of(out) == rows_of(tmp_path / "rungs.json")
 
 
+def test_rows_whose_names_are_too_much_for_a_process_go_to_several(fake, out, monkeypatch):
+    monkeypatch.setattr(run_process, "_LONGEST_FILTER", 300)
+    assert run(fake, out, "--split", "none") == 0
+    assert len(fake.starts) == 3
+    filters = [re.search("--benchmark_filter=([^ ]*)", start)[1] for start in fake.starts]
+    assert max(map(len, filters)) <= 300
+    assert fake.rows == list(rows_of(out)) == fake.listed()
+
+
+def test_a_whole_study_is_told_of_in_filters_that_libstdc_takes():
+    document = json.loads((ROOT / "results/nvidia-h200/study.json").read_text())
+    names = [row["run_name"] for row in document["benchmarks"]]
+    cut = list(run_process.batches(names))
+    assert [name for batch in cut for name in batch] == names
+    lengths = [len(run_process.filter_of(batch)) for batch in cut]
+    assert 40_000 < max(lengths) < 50_000
+
+
+def test_a_filter_escapes_what_posix_knows_as_special_alone():
+    # libstdc++ refuses any other escape.
+    assert run_process.filter_of(["a[1]{2}", "b.c|d"]) == r"^(a\[1]\{2}|b\.c\|d)$"
+
+
+def test_a_ceiling_is_the_median_of_its_repetitions(fake, tmp_path):
+    rows = fake.alone(tmp_path / "one.json")
+    entries = {row["name"]: [row] for row in rows["benchmarks"]}
+    ceiling, row = "turn/copy/n:64/manual_time", entries["turn/tile/n:64/manual_time"][0]
+    (first,) = entries[ceiling]
+    rate = first["bytes_per_second"]
+    entries[ceiling] = [
+        *(first | {"bytes_per_second": factor * rate} for factor in (3, 2, 1)),
+        first | {"run_type": "aggregate", "aggregate_name": "cv", "bytes_per_second": 1e-3},
+    ]
+    wanted = row[PERCENT] / 2
+    Ceilings(parse(rows["context"]["ladders"]), entries).fill(entries)
+    assert row[PERCENT] == pytest.approx(wanted)
+
+
+def test_the_launches_of_all_processes_are_kept(fake, out):
+    for launch, pattern in (("3300", "naive"), ("3100", "tiled"), ("unknown", "split")):
+        fake.plan(context={"launch_nanoseconds": launch})
+        assert run(fake, out, "--filter", pattern, "--resume") == 0
+    context = json.loads(out.read_text())["context"]
+    assert context["launch_nanoseconds"] == "3300"  # of the first
+    assert context["run_launch_nanoseconds"] == "3100 3300"
+
+
 def test_failed_rows_are_tried_again_only_when_asked(fake, out):
     fake.plan({TILED[1]: "crash"})
     assert run(fake, out, "--filter", "^mul/tiled/") == 1
@@ -295,6 +344,28 @@ def test_what_was_measured_when_a_run_is_ended_is_kept(fake, out, number):
     check_nothing_else(out)
 
 
+def test_what_a_program_started_ends_with_it():
+    reader, writer = os.pipe()
+    with processes.started(["sh", "-c", "sleep 77 & exit 0"], stdout=writer) as process:
+        os.close(writer)
+        process.wait()
+    assert select.select([reader], [], [], 10)[0]  # nobody has its other end
+    os.close(reader)
+
+
+def test_a_process_that_cannot_be_ended_ends_the_run(fake, out, monkeypatch, capsys):
+    monkeypatch.setattr(processes, "_PATIENCE", 0.1)
+    monkeypatch.setattr(os, "killpg", lambda *_: None)  # as when it is stuck in a driver
+    fake.plan({TILED[1]: "wait"})
+    try:
+        assert run(fake, out, "--filter", "^mul/tiled/", "--timeout", "1") == 4
+    finally:
+        (fake.folder / "waiting").unlink()
+    said = capsys.readouterr().err.splitlines()[-1]
+    assert re.fullmatch(rf"ladder: {fake.path}: process \d+ cannot be ended", said)
+    assert list(rows_of(out)) == TILED[:1]
+
+
 def test_a_full_disk_costs_nothing_that_was_there(fake, out, capsys):
     """Stood in for by a limit of the size of files."""
     assert run(fake, out, "--filter", "^turn/") == 0
@@ -386,21 +457,30 @@ echo "2, GPU-c, NVIDIA A100-SXM4-80GB"
 """
 
 
+@pytest.fixture
+def smi(tmp_path, monkeypatch) -> Path:
+    """A stand-in for nvidia-smi."""
+    path = tmp_path / "bin" / "nvidia-smi"
+    path.parent.mkdir()
+    path.write_text(SMI)
+    path.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{path.parent}:{os.environ['PATH']}")
+    for name in ("CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER"):
+        monkeypatch.delenv(name, raising=False)
+    return path
+
+
+@pytest.mark.usefixtures("smi")
 @pytest.mark.parametrize(
     ("devices", "shown", "files"),
     [
         ("all", None, ["nvidia-h200-0", "nvidia-h200-1", "nvidia-a100-sxm4-80gb"]),
         ("2,1", None, ["nvidia-a100-sxm4-80gb", "nvidia-h200-1"]),
-        ("all", "GPU-c,0", ["nvidia-a100-sxm4-80gb", "nvidia-h200-0"]),
+        ("all", "GPU-c,0,GPU-a", ["nvidia-a100-sxm4-80gb", "nvidia-h200-0"]),
     ],
 )
 def test_each_gpu_has_a_file(fake, tmp_path, monkeypatch, devices, shown, files):
-    smi = tmp_path / "bin" / "nvidia-smi"
-    smi.parent.mkdir()
-    smi.write_text(SMI)
-    smi.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{smi.parent}:{os.environ['PATH']}")
-    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    monkeypatch.setenv("CUDA_DEVICE_ORDER", "PCI_BUS_ID")
     if shown:
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", shown)
     out = tmp_path / "out"
@@ -411,6 +491,24 @@ def test_each_gpu_has_a_file(fake, tmp_path, monkeypatch, devices, shown, files)
     assert [start.split()[0] for start in fake.starts] == [f"GPU={uuid}" for uuid in wanted]
     for file, uuid in zip(files, wanted, strict=True):
         assert json.loads((out / f"{file}.json").read_text())["context"]["gpu_uuid"] == uuid
+
+
+def test_numbers_of_cuda_are_taken_only_where_they_are_those_of_nvidia_smi(
+    fake, tmp_path, monkeypatch, smi, capsys
+):
+    folder = tmp_path / "out"
+    for shown, told in (
+        ("0", "numbers of unlike GPUs need CUDA_DEVICE_ORDER=PCI_BUS_ID"),
+        ("MIG-a", "parts of a GPU (MIG) are not taken"),
+    ):
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", shown)
+        assert run(fake, folder, "--devices", "all") == 2
+        line = f"ladder: --devices: CUDA_VISIBLE_DEVICES={shown}: {told}\n"
+        assert capsys.readouterr().err == line
+    smi.write_text("".join(line for line in SMI.splitlines(True) if "A100" not in line))
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1")
+    assert run(fake, folder, "--devices", "all", "--filter", "^turn/copy/") == 0
+    assert [path.name for path in folder.iterdir()] == ["nvidia-h200-1.json"]
 
 
 def test_a_gpu_that_is_not_there_is_told(fake, tmp_path, monkeypatch, capsys):
