@@ -1,15 +1,22 @@
 # SPDX-License-Identifier: MIT
-"""Run the command line as `python3 -m ladder`."""
+"""Run the command line as `python3 -m ladder`, and as `ladder`."""
 
 import sys
 
-try:
-    from ladder.cli import main
+from ladder import errors
 
+
+def main() -> int:
+    """Run the command line; loading it already may lack a package, or be interrupted."""
+    try:
+        from ladder import cli
+
+        return cli.main()
+    except ModuleNotFoundError as error:
+        return errors.lacking(error)
+    except KeyboardInterrupt:
+        return errors.interrupted()
+
+
+if __name__ == "__main__":
     sys.exit(main())
-except ModuleNotFoundError as error:
-    if (error.name or "ladder").partition(".")[0] == "ladder":  # a fault of ours
-        raise
-    told = f"needs {error.name}: run scripts/study once, or pip install -e ."
-    print(f"ladder: {told}", file=sys.stderr)
-    sys.exit(2)

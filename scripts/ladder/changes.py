@@ -63,7 +63,7 @@ def text(comparison: Comparison, *, every: bool = False) -> str:
 
 def markdown(comparison: Comparison, *, every: bool = False) -> str:
     """Write the summary first, as a CI page shows it, then the table."""
-    lines = [f"- {line}" for line in remarks(comparison)]
+    lines = [f"- {escape(line)}" for line in remarks(comparison)]
     if rows := _cells(comparison, every=every):
         kinds = [":--" if title in _TEXT else "--:" for title in HEADER]
         lines += ["", markdown_row(HEADER), markdown_row(kinds)]

@@ -27,7 +27,7 @@ A reference is, in TOML:
   lower = -0.03              # relative; either bound may be left out
   upper = 0.05
   better = "less"            # where the metric's name does not tell
-  expected_failure = "why"   # a row that is worse than its bounds is XFAIL, else XPASS
+  expected_failure = "why"   # XFAIL if worse than its bounds, XPASS if not; lost stays lost
 
 exit codes:
   0  all within bounds, or better   3  a file cannot be read

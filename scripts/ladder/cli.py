@@ -34,6 +34,7 @@ exit codes:
      predict: an unexplained row       noise: not every process came to its end
      run: rows failed                  run: rows are missing, as when interrupted
   2  wrong usage, nothing to do     5  results that must not be set side by side
+                                  130  interrupted (noise and run: 4)
 report --base and collect end as compare does, once the report is written.
 """
 
@@ -52,6 +53,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except LadderError as error:
         print(f"ladder: {error}", file=sys.stderr)
         return error.exit_code
+    except ModuleNotFoundError as error:
+        return errors.lacking(error)
+    except KeyboardInterrupt:
+        return errors.interrupted()
     except BrokenPipeError:
         # The reader left; keep the interpreter from flushing into the closed pipe at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -15,7 +15,7 @@ from ladder.errors import LadderError
 from ladder.interval import Process
 from ladder.noise import Floor
 from ladder.results import WORST_FIRST, Results
-from ladder.verdicts import Change, Rules, Side, judge, unpaired
+from ladder.verdicts import Change, Rules, Side, judge, together, unpaired
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,7 @@ def compare(
     }
     exact = metrics.is_exact(rules.metric)
     exact |= all(result.source == "emulated" for result in [*base, *head])
-    judged = judge(pairs, rules, floors, more=more, exact=exact)
+    judged = together(judge(pairs, rules, floors, more=more, exact=exact), rules.confidence)
     for key in dict.fromkeys([*before, *after]):
         change = judged.get(key) or unpaired(*key, before.get(key), after.get(key))
         if change.fails and _allows(rules, change):

@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: MIT
 """Failures that the command line reports in one line, each with its exit code."""
 
+import sys
+
 OK, REGRESSION, USAGE, UNREADABLE, LOST_COVERAGE, INCOMPARABLE = range(6)
 FAILED = REGRESSION  # rows of a run
+INTERRUPTED = 128 + 2  # as shells say of what SIGINT ended
 
 
 class LadderError(Exception):
@@ -27,3 +30,18 @@ class IncomparableError(LadderError):
     """Results that must not be set side by side."""
 
     exit_code = INCOMPARABLE
+
+
+def lacking(error: ModuleNotFoundError) -> int:
+    """Tell which package is not installed; a module of ours that lacks is a fault, and raised."""
+    if (error.name or "ladder").partition(".")[0] == "ladder":
+        raise error
+    told = f"needs {error.name}: run scripts/study once, or pip install -e ."
+    print(f"ladder: {told}", file=sys.stderr)
+    return USAGE
+
+
+def interrupted() -> int:
+    """Tell that the user stopped it."""
+    print("ladder: interrupted", file=sys.stderr)
+    return INTERRUPTED

@@ -12,6 +12,8 @@ from pathlib import Path
 from ladder.errors import LadderError
 from ladder.results import Results
 
+UNDATED = datetime.min.replace(tzinfo=UTC)
+
 
 @dataclass(frozen=True)
 class Run:
@@ -38,11 +40,11 @@ class History:
 
 
 def dated(results: Results) -> datetime:
-    """Return when a file was measured; long ago where it does not tell."""
+    """Return when a file was measured; `UNDATED`, long ago, where it does not tell."""
     try:
         date = datetime.fromisoformat(str(results.context.get("date", "")))
     except ValueError:
-        return datetime.min.replace(tzinfo=UTC)
+        return UNDATED
     return date if date.tzinfo else date.replace(tzinfo=UTC)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import median
 
@@ -14,6 +14,7 @@ from scipy.special import ndtri, stdtrit
 
 _RESAMPLES = 400  # a standard error needs far fewer than a percentile
 _CHUNK = 2_000_000  # numbers held at once
+_LEAST_TAIL = math.log(1e-15)  # smaller chances are told as this one
 _SEED = 20260101  # the same files give the same intervals
 
 # What is supposed of how processes differ where it was not measured: half of what the interval of
@@ -67,8 +68,13 @@ class Pair:
     spread: Spread
 
 
-def intervals(pairs: Sequence[Pair], confidence: float = 0.95) -> np.ndarray:
-    """Return (ratio of base's median over head's, low, high) of each pair: shape (n, 3).
+def intervals(
+    pairs: Sequence[Pair], confidence: float = 0.95, limits: Sequence[float] | None = None
+) -> np.ndarray:
+    """Return (ratio of base's median over head's, low, high, chance) of each pair: shape (n, 4).
+
+    `chance` is the p-value of a ratio within that pair's limit (`limits`, a fraction, 0 where left
+    out): the interval ends at the limit where the confidence is 1 less it.
 
     A side's median is that of its processes' medians. How uncertain it is tells a bootstrap that
     draws processes, and samples in each. Percentiles of so few processes would be far too narrow:
@@ -87,14 +93,27 @@ def intervals(pairs: Sequence[Pair], confidence: float = 0.95) -> np.ndarray:
     between = known[:, 0] ** 2 * known[:, 1] + (seen * variance / share).sum(axis=1)
     between /= np.maximum(freedom, 1)
     within = np.where(counts == 1, variance, 0.0).sum(axis=1)
-    level = (1 + confidence) / 2
-    half = np.hypot(
-        stdtrit(np.maximum(freedom, 1), level) * np.sqrt(between * share.sum(axis=1)),
-        ndtri(level) * np.sqrt(within),
-    )
+    errors = np.sqrt(between * share.sum(axis=1)), np.sqrt(within)
+
+    def half(tail: float | np.ndarray) -> np.ndarray:
+        """Return half the width of intervals that leave out that much at either end."""
+        return np.hypot(stdtrit(np.maximum(freedom, 1), tail) * errors[0], ndtri(tail) * errors[1])
+
     ratio = middle[:, 0] - middle[:, 1]
+    beyond = np.abs(ratio) - np.log1p(np.zeros(len(pairs)) if limits is None else limits)
+    ends = ratio + half((1 - confidence) / 2) * np.array([[0], [-1], [1]])
     with np.errstate(over="ignore"):  # absurd figures end in absurd intervals
-        return np.exp(np.stack([ratio, ratio - half, ratio + half], axis=1))
+        return np.column_stack([*np.exp(ends), _chances(half, beyond)])
+
+
+def _chances(half: Callable[[np.ndarray], np.ndarray], beyond: np.ndarray) -> np.ndarray:
+    """Return both tails of the intervals that are half as wide as `beyond`, by bisection."""
+    low, high = np.full(len(beyond), _LEAST_TAIL), np.full(len(beyond), math.log(0.5))
+    for _ in range(50):
+        middle = (low + high) / 2
+        wide = half(np.exp(middle)) > beyond
+        low, high = np.where(wide, middle, low), np.where(wide, high, middle)
+    return 2 * np.exp(high)
 
 
 def middle(side: Sequence[Process]) -> float:

@@ -202,12 +202,12 @@ def _cell(place: tuple[str, str, str, str, str], study: Study | None, naive: str
 
 def text(found: list[Matrix]) -> str:
     """Write aligned tables; the best step of a GPU has a star."""
-    return "\n".join(_block(matrix, cells.aligned, "* {}".format) for matrix in found)
+    return "\n".join(_block(matrix, cells.aligned, "* {}".format, str) for matrix in found)
 
 
 def markdown(found: list[Matrix]) -> str:
     """Write Markdown tables; the best step of a GPU is bold."""
-    return "\n".join(_block(matrix, cells.table, "**{}**".format) for matrix in found)
+    return "\n".join(_block(m, cells.table, "**{}**".format, cells.escape) for m in found)
 
 
 def to_csv(found: list[Matrix]) -> str:
@@ -236,7 +236,7 @@ def to_json(found: list[Matrix]) -> str:
     return json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def _block(matrix: Matrix, table, mark) -> str:
+def _block(matrix: Matrix, table, mark, told) -> str:
     """Write the title, what a cell is, the table and what is to be said of it."""
     ladder = matrix.study.ladder
     speeds = [c.speed for row in matrix.rows.values() for c in row if c.status == "ok"]
@@ -258,8 +258,14 @@ def _block(matrix: Matrix, table, mark) -> str:
             written = _written(cell, divisor, unit)
             line[_column(cell.gpu, matrix)] = mark(written) if cell.best else written
         lines.append(line)
-    notes = [f"- {note}" for note in (*_best(matrix), *_reasons(matrix), *matrix.notes)]
-    body = [f"{title}. {', '.join(about)}.", "", table(lines), *([""] if notes else []), *notes]
+    notes = [f"- {told(note)}" for note in (*_best(matrix), *_reasons(matrix), *matrix.notes)]
+    body = [
+        told(f"{title}. {', '.join(about)}."),
+        "",
+        table(lines),
+        *([""] if notes else []),
+        *notes,
+    ]
     return "\n".join(body) + "\n"
 
 

@@ -8,7 +8,7 @@ import re
 import sys
 from collections.abc import Iterable, Sequence
 from contextlib import closing
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from os import PathLike
 from pathlib import Path
 from statistics import median
@@ -34,6 +34,7 @@ class Floor:
     spread: float  # the slowest over the fastest, less one
     seconds: float  # the median of them all
     processes: int
+    medians: tuple[float, ...] = ()  # of each process, in seconds; older files lack them
 
 
 @dataclass(frozen=True)
@@ -126,11 +127,11 @@ def floor_of(times: list[float]) -> Floor:
     """Return the floor of a row from its median time in each process, in seconds."""
     middle = median(times)
     floor = max(abs(time / middle - 1) for time in times)
-    return Floor(floor, max(times) / min(times) - 1, middle, len(times))
+    return Floor(floor, max(times) / min(times) - 1, middle, len(times), tuple(times))
 
 
 def to_json(found: Noise) -> str:
-    """Write what `read` reads: the context, and by row name floor, spread, seconds, processes."""
+    """Write what `read` reads: the context, and each row as `Floor` has it by its name."""
     rows = {name: asdict(floor) for name, floor in found.rows.items()}
     document = {"context": found.context, "rows": rows}
     return json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
@@ -141,9 +142,12 @@ def read(path: Path) -> tuple[dict[str, Any], dict[str, Floor]]:
     document = files.read_json(path)
     try:
         context = dict(document["context"])
-        kinds = {field.name: int if field.type == "int" else float for field in fields(Floor)}
+        kinds = {"floor": float, "spread": float, "seconds": float, "processes": int}
         floors = {
-            str(name): Floor(**{key: kind(row[key]) for key, kind in kinds.items()})
+            str(name): Floor(
+                **{key: kind(row[key]) for key, kind in kinds.items()},
+                medians=tuple(map(float, row.get("medians", ()))),
+            )
             for name, row in document["rows"].items()
         }
     except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:

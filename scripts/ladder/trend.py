@@ -121,7 +121,11 @@ def follow(
         return track
     points = [sides[i] for i in at]
     positive = all(sample > 0 for p in points for q in p.processes for sample in q.samples)
-    if len(at) < LEAST_RUNS or exact or not positive:
+    if exact:  # all that differs is a change; candidates that are none would cost runs cubed
+        steps = pairwise(values[i] for i in at)
+        bounds = [i for i, step in enumerate(steps, 1) if _differ(*step, rules.threshold)]
+        method, outliers = "neighbours", []
+    elif len(at) < LEAST_RUNS or not positive:
         method, bounds, outliers = "neighbours", list(range(1, len(at))), []
     else:
         spread = noise_of(points[0], points[-1], rules.metric, floors)[0]
@@ -140,6 +144,10 @@ def follow(
         outliers=tuple(at[i] for i in outliers),
         method=method,
     )
+
+
+def _differ(first: float, second: float, threshold: float) -> bool:
+    return abs(second - first) > threshold * min(abs(first), abs(second))
 
 
 def change_points(values: Sequence[float], spread: interval.Spread) -> tuple[list[int], list[int]]:

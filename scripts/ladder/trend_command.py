@@ -14,7 +14,7 @@ from ladder import cells, units
 from ladder.arguments import regex
 from ladder.compare_command import read_floors
 from ladder.errors import OK, REGRESSION, LadderError
-from ladder.history import histories
+from ladder.history import UNDATED, histories
 from ladder.results import load_processes
 
 _BLOCKS = "▁▂▃▄▅▆▇█"
@@ -91,12 +91,12 @@ def _run(options: argparse.Namespace) -> int:
 
 def text(found) -> str:
     """Write a line a row: its ends, its sparkline (up is better) and its change points."""
-    return "\n".join(_block(one, cells.aligned, "") for one in found)
+    return "\n".join(_block(one, cells.aligned, "", str) for one in found)
 
 
 def markdown(found) -> str:
     """Write the same as Markdown tables."""
-    return "\n".join(_block(one, cells.table, "- ") for one in found)
+    return "\n".join(_block(one, cells.table, "- ", cells.escape) for one in found)
 
 
 def to_json(found) -> str:
@@ -108,7 +108,11 @@ def to_json(found) -> str:
             "better": "more" if one.more else "less",
             "notes": _notes(one),
             "runs": [
-                {"label": r.label, "commit": r.commit, "date": r.date.isoformat()}
+                {
+                    "label": r.label,
+                    "commit": r.commit,
+                    "date": None if r.date == UNDATED else r.date.isoformat(),
+                }
                 for r in one.history.runs
             ],
             "rows": [asdict(track) | {"slower": track.slower} for track in one.tracks],
@@ -126,7 +130,7 @@ def _null(value):
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def _block(one, table, bullet: str) -> str:
+def _block(one, table, bullet: str, told) -> str:
     runs = one.history.runs
     first, last = runs[0].label, runs[-1].label
     lines = [_line(one, track) for track in one.tracks]
@@ -136,8 +140,8 @@ def _block(one, table, bullet: str) -> str:
     slower = sum(track.slower for track in one.tracks)
     rows = f"{len(lines)} row{'s' * (len(lines) > 1)}"
     summary = f"{rows}, {changed} changed, {slower} slower since their last change"
-    notes = [f"{bullet}{note}" for note in (*_notes(one), summary)]
-    return "\n".join([title, "", table(lines), "", *notes]) + "\n"
+    notes = [f"{bullet}{told(note)}" for note in (*_notes(one), summary)]
+    return "\n".join([told(title), "", table(lines), "", *notes]) + "\n"
 
 
 def _line(one, track) -> dict[str, str]:

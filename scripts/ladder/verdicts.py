@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import median
 
 from ladder import interval, metrics, units
@@ -17,6 +17,7 @@ from ladder.noise import Floor
 # where nobody measured it: medians of a few processes jump between the modes that these launch in.
 SHORT_NOISE = 0.02
 _EXACT = Spread(0.0, 1)
+_Key = tuple[str, str]  # GPU and name
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,7 @@ class Change:
     high: float = math.nan
     base_value: float = math.nan
     head_value: float = math.nan
+    chance: float = math.nan  # p-value of no change beyond the limit; NaN without interval
     allowed: bool = False  # a known exception: counted, but no failure
 
     @property
@@ -113,16 +115,42 @@ def judge(
             plain[key] = Pair(first.processes, second.processes, known[key][0])
         else:  # no ratio of medians to speak of
             found[key] = _with_zero(*key, *sides, rules.threshold, more=more)
-    intervals = interval.intervals(list(plain.values()), rules.confidence)
-    for key, (ratio, low, high) in zip(plain, intervals.tolist(), strict=True):
+    limits = {key: max(rules.threshold, known[key][1]) for key in plain}
+    intervals = interval.intervals(list(plain.values()), rules.confidence, [*limits.values()])
+    for key, (ratio, low, high, chance) in zip(plain, intervals.tolist(), strict=True):
         base, head = pairs[key]
-        limit = max(rules.threshold, known[key][1])
+        limit = limits[key]
         verdict, reason = _verdict(ratio, low, high, base, head, limit, rules)
         values = [interval.middle(side.processes) for side in (base, head)]
         times = values if rules.metric == metrics.TIME else (base.seconds, head.seconds)
         same = verdict == "SAME"
-        found[key] = Change(*key, verdict, *times, ratio, reason, False, same, low, high, *values)
+        span = (low, high, *values, chance)
+        found[key] = Change(*key, verdict, *times, ratio, reason, False, same, *span)
     return found
+
+
+def together(found: Mapping[_Key, Change], confidence: float) -> dict[_Key, Change]:
+    """Call those rows NOISY whose change may be chance among so many rows.
+
+    Benjamini-Hochberg: of the FASTER and SLOWER that stay, as many as 1 - `confidence` are wrong on
+    average; of rows that are all equal, that is how often any is called different. A single row
+    keeps its verdict.
+    """
+    # Counters with zeros have no interval and no chance: they keep their verdict.
+    tested = {key: change for key, change in found.items() if not math.isnan(change.chance)}
+    called = {k: c.chance for k, c in tested.items() if c.verdict in ("FASTER", "SLOWER")}
+    least = 0.0  # chance that a row must not exceed
+    for rank, chance in enumerate(sorted(called.values()), 1):
+        share = (1 - confidence) * rank / len(
+            tested
+        ) + 1e-9  # as rounded as a single row's interval
+        least = share if chance <= share else least
+    reason = f"may be chance among {len(tested)} rows"
+    judged = dict(found)
+    for key, chance in called.items():
+        if chance > least:
+            judged[key] = replace(found[key], verdict="NOISY", reason=reason)
+    return judged
 
 
 def noise_of(

@@ -3,11 +3,15 @@
 
 import json
 import os
+import signal
 import subprocess
+import sys
+import tomllib
 from pathlib import Path
 
 import pytest
 import suite
+from conftest import ROOT
 from ladder.cli import main
 
 GOOD = json.dumps({"context": {}, "benchmarks": [{"name": "a", "real_time": 1.0}]})
@@ -245,3 +249,32 @@ def test_a_missing_package_is_told_in_a_line(ladder, whole, tmp_path, missing, a
     done = ladder(*arguments, whole, cwd=tmp_path)
     told = f"ladder: needs {missing}: run scripts/study once, or pip install -e .\n"
     assert (done.returncode, done.stdout, done.stderr) == (2, "", told)
+
+
+def test_the_entry_point_tells_of_a_missing_package_too(whole, capsys, monkeypatch):
+    for missing in ("ladder.trend", "ruptures"):
+        monkeypatch.delitem(sys.modules, missing, raising=False)
+    monkeypatch.setitem(sys.modules, "ruptures", None)
+    assert main(["trend", str(whole)]) == 2
+    told = "ladder: needs ruptures: run scripts/study once, or pip install -e .\n"
+    assert capsys.readouterr() == ("", told)
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert project["scripts"]["ladder"] == "ladder.__main__:main"  # which can tell of pandas
+
+
+@pytest.mark.parametrize("command", ["plot", "report"])
+def test_an_interrupt_ends_in_a_line(tmp_path, command):
+    """Sent while it reads: a pipe tells when that is."""
+    pipe = tmp_path / "results.json"
+    os.mkfifo(pipe)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "ladder", command, pipe, "--output", tmp_path / "out"],
+        env=os.environ | {"PYTHONPATH": str(ROOT / "scripts")},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    with process, pipe.open("w"):  # opens once the other end does
+        process.send_signal(signal.SIGINT)
+        told = process.communicate(timeout=60)
+    assert (process.returncode, *told) == (130, "", "ladder: interrupted\n")

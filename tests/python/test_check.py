@@ -55,7 +55,9 @@ VERDICTS = {  # fields of the row, keys of the reference, verdict, exit code
     "without the metric": (timed(1), {}, "MISSING", 4),
     "failed": (FAILED, {}, "ERROR", 4),
     "expected to be low": (rated(80), KNOWN, "XFAIL", 0),
-    "expected to fail": (FAILED, KNOWN, "XFAIL", 0),
+    "expected to be low, and failed": (FAILED, KNOWN, "ERROR", 4),
+    "expected to be low, and skipped": (SKIPPED, KNOWN, "MISSING", 4),
+    "expected to be low, without the metric": (timed(1), KNOWN, "MISSING", 4),
     "expected, and gone": (None, KNOWN, "MISSING", 4),  # else a misspelt row hides
     "no longer low": (rated(90), KNOWN, "XPASS", 0),
     "no longer low at all": (rated(99), KNOWN, "XPASS", 0),
@@ -174,6 +176,28 @@ def test_bounds_come_from_noise(tmp_path, capsys):
     capsys.readouterr()
     assert main(["check", runs[1], "--references", str(file)]) == 0
     assert capsys.readouterr().out == "6 OK of 6 references\n"
+
+
+def test_exact_metrics_pass_with_all_their_digits(tmp_path, capsys):
+    fields = {"theoretical_occupancy": 2 / 3, "dynamic_shared_bytes": 199_681.0}
+    results = str(suite.write(tmp_path / "a.json", document({"a/b": rated(90) | fields})))
+    file = str(tmp_path / "new.toml")
+    wanted = [argument for metric in fields for argument in ("--metric", metric)]
+    assert main(["check", results, "--write", file, *wanted]) == 0
+    capsys.readouterr()
+    assert main(["check", results, "--references", file]) == 0
+    assert capsys.readouterr().out == "2 OK of 2 references\n"
+
+
+def test_a_name_that_is_written_matches_itself_alone(tmp_path, capsys):
+    names = ["a/n:0.5", "a/n:0x5", "a/b(c)", "a/bc"]
+    results = str(suite.write(tmp_path / "a.json", document({n: rated(90) for n in names})))
+    file = tmp_path / "new.toml"
+    assert main(["check", results, "--write", str(file)]) == 0
+    assert 'gpu = "NVIDIA H200"\n' in file.read_text()
+    capsys.readouterr()
+    assert main(["check", results, "--references", str(file)]) == 0
+    assert capsys.readouterr().out == "4 OK of 4 references\n"
 
 
 def test_a_file_with_bounds_of_its_own_is_not_overwritten(whole, tmp_path, capsys):

@@ -154,6 +154,33 @@ def test_a_gpu_that_did_not_report_is_missing(tmp_path, capsys):
     assert any(line.startswith("MISSING") and "NVIDIA L4: x" in line for line in lines)
 
 
+def test_remarks_are_escaped_in_markdown_as_cells_are(tmp_path, capsys):
+    files = [
+        str(suite.write(tmp_path / f"{i}.json", document({"x": 1.0}, driver_version=version)))
+        for i, version in enumerate(("13<b>", "12|*"))
+    ]
+    assert main(["compare", *files, "--format", "markdown"]) == 0
+    first = capsys.readouterr().out.splitlines()[0]
+    assert first == r"- note: driver_version: 13\<b\> in base, 12\|\* in head"
+
+
+def test_a_few_slow_rows_of_a_suite_may_be_chance(compared):
+    """A change that a single row shows, and that one of 200 equal rows shows now and then."""
+    quiet = {f"row/{i}": timed(100) for i in range(200)}
+    base, head = quiet | {"x": timed(100)}, quiet | {"x": timed(102)}
+    code, report = compared(document({"x": base["x"]}), document({"x": head["x"]}))
+    assert (code, report["changes"][0]["verdict"]) == (1, "SLOWER")
+    assert 0.001 < report["changes"][0]["chance"] < 0.05
+    code, report = compared(document(base), document(head))
+    change = report["changes"][-1]
+    assert (code, change["verdict"]) == (0, "NOISY")
+    assert change["reason"] == "may be chance among 201 rows"
+    code, report = compared(document(base), document(base | {"x": timed(110)}))
+    assert (code, report["changes"][-1]["verdict"]) == (1, "SLOWER")
+    slow = {name: timed(102) for name in base}  # all of them are no chance
+    assert compared(document(base), document(slow))[0] == 1
+
+
 def test_one_side_with_two_commits_is_refused(tmp_path, capsys):
     (tmp_path / "base").mkdir()
     for commit in ("aaa", "bbb"):

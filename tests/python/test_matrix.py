@@ -143,3 +143,11 @@ def test_a_whole_suite_on_one_gpu_says_which_rung_wins(whole, capsys):
     out = capsys.readouterr().out
     assert out.count("- best on NVIDIA H200: ") == 5  # the roofs are no contest
     assert "best on NVIDIA H200: pipelined\n" in out  # cuBLAS on tensor cores has another precision
+
+
+def test_notes_are_escaped_in_markdown_alone(tmp_path, capsys):
+    failed = measured("cub", 1, 1) | {"error_occurred": True, "error_message": "wrong <b>*"}
+    file = str(suite.write(tmp_path / "a.json", document([measured("naive", 50, 5.5), failed])))
+    for form, told in (("markdown", r"wrong \<b\>\*"), ("text", "wrong <b>*")):
+        assert main(["matrix", file, "--format", form]) == 0
+        assert f"cub failed: {told}\n" in capsys.readouterr().out

@@ -8,11 +8,13 @@ import stat
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import suite
 from conftest import ROOT
+from ladder import noise
 from ladder.cli import main
 from test_compare import document, timed
 
@@ -71,6 +73,7 @@ def check_floors(path: Path) -> None:
     assert rows["noisy"]["floor"] == rows["noisy"]["spread"] == pytest.approx(0.04)
     assert rows["noisy"]["seconds"] == pytest.approx(10e-6)
     assert rows["noisy"]["processes"] == 3
+    assert rows["noisy"]["medians"] == pytest.approx([10e-6, 10e-6, 10.4e-6])  # by process
 
 
 def test_existing_results_give_each_row_its_floor(runs, tmp_path, capsys):
@@ -127,6 +130,19 @@ def test_launches_of_the_processes_are_told_where_all_are_known(tmp_path, capsys
     else:
         assert not any("empty kernel" in line for line in lines)
         assert "launch_nanoseconds" not in context
+
+
+def test_files_without_the_medians_of_processes_are_read_as_before(runs, tmp_path):
+    output = tmp_path / "noise.json"
+    assert main(["noise", "--from", *runs, "-o", str(output)]) == 0
+    context, floors = noise.read(output)
+    assert floors["quiet"].medians == pytest.approx((10e-6, 10.01e-6, 10e-6))
+    old = json.loads(output.read_text())
+    for row in old["rows"].values():
+        del row["medians"]
+    output.write_text(json.dumps(old))
+    without = {name: replace(floor, medians=()) for name, floor in floors.items()}
+    assert noise.read(output) == (context, without)
 
 
 def test_noise_beside_results_is_not_read_as_one(runs, tmp_path):

@@ -236,6 +236,33 @@ def test_what_leaves_nothing_is_told_in_a_line(tmp_path, capsys, options, told):
     assert err.startswith(f"ladder: {told}")
 
 
+def test_notes_are_escaped_in_markdown_alone(tmp_path, capsys):
+    write(tmp_path, [{"x": 1.0}, {"x": SKIPPED}], gpu_name="GPU<b>", gpu_uuid="1")
+    for form, title in (("markdown", r"GPU\<b\>, cold"), ("text", "GPU<b>, cold")):
+        assert main(["trend", str(tmp_path), "--format", form]) == 0
+        assert capsys.readouterr().out.startswith(title)
+
+
+def test_a_file_without_a_date_has_none(tmp_path, told):
+    write(tmp_path, [{"x": 1.0}], date="soon")
+    suite.write(tmp_path / "dated.json", document({"x": 1.0}, date="2026-01-02T00:00:00+00:00"))
+    (found,) = told()[1]
+    assert [run["date"] for run in found["runs"]] == [None, "2026-01-02T00:00:00+00:00"]
+
+
+def test_a_long_history_of_an_exact_metric_is_judged_once(tmp_path, told, monkeypatch):
+    """Not anew for each pair of neighbours that are alike."""
+    calls = []
+    judge = trend.judge
+    monkeypatch.setattr(trend, "judge", lambda *a, **k: calls.append(1) or judge(*a, **k))
+    counts = [0, 0, 4, 4, 4, 4, 0, *[8] * 20]
+    write(tmp_path, [{"x": {"spilled_bytes": float(n)}} for n in counts])
+    code, (found,) = told("--metric", "spilled_bytes", "--fail")
+    shifts = [(s["at"], s["verdict"]) for s in found["rows"][0]["shifts"]]
+    assert shifts == [(2, "SLOWER"), (6, "FASTER"), (7, "SLOWER")]
+    assert (code, len(calls)) == (1, 1)
+
+
 def test_a_plot_of_another_kind_is_refused(capsys):
     with pytest.raises(SystemExit) as stop:
         main(["trend", "x", "--plot", "a.pdf"])
