@@ -2,8 +2,11 @@
 """What the repository holds fits together: links, tables and figures are of the results in it."""
 
 import json
+import os
 import re
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -60,3 +63,15 @@ def test_figures_are_of_the_results(figure):
     results = load_results(ROOT / "results" / figure.parent.name)
     commits = {result.commit for result in results if result.commit}
     assert any(f"commit {commit}" in figure.read_text(encoding="utf-8") for commit in commits)
+
+
+def test_the_example_answers_its_questions():
+    """Of the committed results: names and orders that the README's tables have too."""
+    command = [sys.executable, str(ROOT / "docs/example.py"), str(ROOT / "results/nvidia-h200")]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "scripts")}
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=60, check=True, env=environment
+    )
+    assert re.search(r"^ *transpose +rows:8192/columns:8192/element:8 +\w+ ", done.stdout, re.M)
+    assert re.search(r"^sgemm +\d", done.stdout, re.M)
+    assert re.search(r"^tiled +rows:\S+ +3[12]\.", done.stdout, re.M)
