@@ -49,15 +49,8 @@ def add(commands: argparse._SubParsersAction, epilog: str) -> None:
 
 def _collect(options: argparse.Namespace) -> int:
     from ladder import collecting, html, junit, plots, summary
-    from ladder.verdicts import Rules
 
-    rules = Rules(
-        options.threshold,
-        options.confidence,
-        pattern=options.filter,
-        allow=options.allow,
-        allow_lost=options.allow_lost,
-    )
+    rules = compare_command.rules_of(options)
     outcomes = collecting.judge(
         options.folder, options.expect, rules, options.noise, force=options.force
     )

@@ -116,6 +116,19 @@ def add_rules(parser: argparse._ActionsContainer) -> None:
     option("--allow-lost", action="store_true", help="any row may be missing or newly failing")
 
 
+def rules_of(options: argparse.Namespace) -> Rules:
+    """Return what `add_rules` and --filter ask for, of times."""
+    from ladder.verdicts import Rules
+
+    return Rules(
+        options.threshold,
+        options.confidence,
+        pattern=options.filter,
+        allow=options.allow,
+        allow_lost=options.allow_lost,
+    )
+
+
 def _compare(options: argparse.Namespace) -> int:
     from ladder import changes
 

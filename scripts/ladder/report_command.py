@@ -48,13 +48,7 @@ def _report(options: argparse.Namespace) -> int:
     from ladder import html, junit, summary
     from ladder.verdicts import Rules
 
-    asked = Rules(
-        options.threshold,
-        options.confidence,
-        pattern=options.filter,
-        allow=options.allow,
-        allow_lost=options.allow_lost,
-    )
+    asked = compare_command.rules_of(options)
     if not options.base and (
         options.noise or options.force or asked != Rules(pattern=options.filter)
     ):
