@@ -32,7 +32,7 @@ def draw(study: Study) -> Figure:
     bars_width, bars_height = width - left - right, _BAR * len(study.rungs)
     rows = lines.rows(study, width) if several else []
 
-    height = _TOP + bars_height + _BOTTOM + lines.HEIGHT * len(rows)
+    height = _TOP + bars_height + _BOTTOM + lines.height(study) * len(rows)
     figure = style.page(width, height, f"{study.ladder.title}: the climb", describe(study.results))
     top = height - _TOP - bars_height
     bars = style.panel(figure, left, top, bars_width, bars_height)
@@ -41,7 +41,7 @@ def draw(study: Study) -> Figure:
     top -= _BOTTOM
     for row in rows:
         lines.draw(figure, top, study, row)
-        top -= lines.HEIGHT
+        top -= lines.height(study)
     return figure
 
 

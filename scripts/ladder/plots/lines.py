@@ -18,7 +18,7 @@ _AXIS, _BARE = 0.75, 0.3  # inches left of axes with and without a scale of thei
 _WIDE, _NARROW = 2.3, 0.4  # least inches of axes of several shapes and of one
 _TITLE, _HEIGHT, _TICKS = 0.3, 2.6, 0.85  # inches, from the top down
 _SWEEP = 7.0  # points of the values of a sweep
-HEIGHT = _TITLE + _HEIGHT + _TICKS
+_TURNED = 0.45  # inches that an axis label and its gaps take below labels that are turned
 
 
 @dataclass
@@ -28,6 +28,12 @@ class Panel:
     facet: str
     left: float
     width: float
+
+
+def height(study: Study) -> float:
+    """Inches that a row of panels takes, with room for the longest label turned by 45 degrees."""
+    label = style.widest([study.label(case) for case in study.cases], style.SMALL)
+    return _TITLE + _HEIGHT + max(_TICKS, _TURNED + label * math.sqrt(0.5))
 
 
 def least_width(study: Study) -> float:
@@ -59,7 +65,7 @@ def rows(study: Study, page: float) -> list[list[Panel]]:
 
 
 def draw(figure: Figure, top: float, study: Study, row: list[Panel]) -> None:
-    """Draw a row of panels, `HEIGHT` inches below `top`."""
+    """Draw a row of panels, which begins `top` inches above the page's bottom."""
     left = 0.0
     for panel in row:
         left += panel.left
