@@ -152,9 +152,10 @@ class Study:
         return 100 * self.speed(row) / self.ceiling(row.case)
 
     def own_ceilings(self) -> str:
-        """Say which rungs have a ceiling of their own; empty where none has."""
+        """Say which rungs have a ceiling of their own, or how many; empty where none has."""
         own = [rung.name for rung in self.rungs if rung.ceiling]
-        return f" ({', '.join(own)}: of their own)" if own else ""
+        names = ", ".join(own) if len(own) <= 3 else f"{len(own)} rungs"
+        return f" ({names}: of their own)" if own else ""
 
     def spell_ceiling(self, rung: Rung | None) -> str:
         """Name the ceiling of a rung: the ladder's, or its own and how many operations make one."""

@@ -17,6 +17,7 @@ from ladder.study import Row, Study, describe, own_speed, values_of
 
 _BAR, _LEAST_WIDTH, _TOP, _HEADER, _FOOT = 0.28, 2.4, 0.85, 0.4, 0.45  # inches
 _PANEL, _PANEL_TOP, _PANEL_FOOT, _LEFT, _BETWEEN = 1.9, 0.55, 0.6, 0.75, 0.85
+_ABREAST = 2  # panels
 _WIDE_SPAN = 30  # highest over lowest from which bars on a linear scale are too short to compare
 _BAR_COLOUR = "#56b4e9"
 _QUANTITIES = {  # a roof's own quantity is the first of these that it has: divisor, unit
@@ -96,7 +97,8 @@ def draw(study: Study, found: list[Roof]) -> Figure:
     panels = [(roof, axis) for roof in found for axis in _PANELS if roof.along(axis)]
     width = max(style.PAGE, left + _LEAST_WIDTH + right)
     bars = sum(_HEADER + _BAR * len(group) + _FOOT for group in groups)
-    below = _PANEL_TOP + _PANEL + _PANEL_FOOT if panels else 0.0
+    down = _PANEL_TOP + _PANEL + _PANEL_FOOT
+    below = math.ceil(len(panels) / _ABREAST) * down
     height = _TOP + bars + below
     told = ["Bar: the best"]
     if any(len(roof.rows) > 1 for roof in found):
@@ -120,11 +122,11 @@ def draw(study: Study, found: list[Roof]) -> Figure:
                 over = header if group is groups[0] else ""
                 _column(axes, over, column, at / (width - left - right))
         top -= _HEADER + body + _FOOT
-    each = (width - _LEFT - 0.3 - _BETWEEN * (len(panels) - 1)) / max(len(panels), 1)
+    each = (width - _LEFT - 0.3 - _BETWEEN * (_ABREAST - 1)) / _ABREAST
     for i, (roof, axis) in enumerate(panels):
-        start = _LEFT + i * (each + _BETWEEN)
-        axes = style.panel(figure, start, _PANEL_FOOT, min(each, 4.4), _PANEL)
-        _line(axes, study, roof, axis)
+        row, column = divmod(i, _ABREAST)
+        start, bottom = _LEFT + column * (each + _BETWEEN), below - (row + 1) * down + _PANEL_FOOT
+        _line(style.panel(figure, start, bottom, each, _PANEL), study, roof, axis)
     return figure
 
 
