@@ -214,15 +214,19 @@ void Sampler::batch(Samples& result, const std::function<void()>& enqueue, bool 
 
 Samples Sampler::sample(const std::function<void()>& launch, const Sampling& sampling) {
   const auto start = std::chrono::steady_clock::now();
+  constexpr double kBatchSeconds = 10e-3;
   double estimate = 0;
+  Samples result;
   do {
-    Samples first;
-    batch(first, launch, sampling.cold, false, 1, 1);
-    estimate = std::max(first.seconds.front(), 1e-6);
+    result = {};
+    batch(result, launch, sampling.cold, false, 1, 1);
+    estimate = std::max(result.seconds.front(), 1e-6);
   } while (seconds_since(start) < sampling.warmup_seconds);
-  // As many samples are queued at once as fill about 10 ms: the device does not wait for the host,
-  // and the wall limit is kept.
-  const int per_batch = std::clamp(static_cast<int>(10e-3 / estimate), 1, kEventPairs);
+  // A launch as long as a batch has been a sample like those that follow, unless it was to warm up.
+  if (estimate < kBatchSeconds || sampling.warmup_seconds > 0) result = {};
+  // As many samples are queued at once as fill a batch: the device does not wait for the host, and
+  // the wall limit is kept.
+  const int per_batch = std::clamp(static_cast<int>(kBatchSeconds / estimate), 1, kEventPairs);
 
   std::optional<Graph> graph;
   int launches = 1;
@@ -233,7 +237,6 @@ Samples Sampler::sample(const std::function<void()>& launch, const Sampling& sam
   const std::function<void()> enqueue = graph ? [&] { graph->replay(stream_); } : launch;
 
   const bool queued = sampling.cold && estimate < 200e-6;
-  Samples result;
   read_clocks(before_);
   do {
     // The question whether it is enough sorts all samples, so it is put each time a tenth is added.
