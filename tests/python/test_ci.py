@@ -424,6 +424,16 @@ def test_the_workflows_pass_actionlint():
     assert done.returncode == 0, done.stdout
 
 
+def test_the_workflows_and_the_action_fit_githubs_schema():
+    pytest.importorskip("check_jsonschema")
+    for kind in ("workflows", "actions"):
+        paths = [path for path in WORKFLOWS if kind in path.parts]
+        schema = f"vendor.github-{kind}"
+        command = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", schema, *paths]
+        done = run(command, ROOT)
+        assert done.returncode == 0, done.stdout
+
+
 def test_the_scripts_pass_shellcheck():
     if not (shellcheck := shutil.which("shellcheck")):
         pytest.skip("no shellcheck")
