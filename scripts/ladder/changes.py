@@ -148,8 +148,7 @@ def _supposed(comparison: Comparison) -> list[str]:
         return []
     told = f"runs are supposed to differ by {100 * interval.FLOOR:g}%"
     if metrics.follows_time(comparison.metric):
-        short = units.duration(interval.SHORT_SECONDS)
-        told += f", below {short} by {100 * interval.SHORT_FLOOR:g}%"
+        told += f" and {units.duration(interval.LAUNCH_SECONDS)}"
     return [f"note: one process a side: {told} ('ladder noise' measures it)"]
 
 

@@ -22,12 +22,12 @@ _MORE = """\
 Each file is one process; files of one program on a side are compared as its processes, whose
 differences make the interval. FASTER and SLOWER want all of the confidence interval of the ratio
 beyond the threshold and the row's own noise, SAME wants it within the threshold; NOISY is neither.
-CLOCK: the time moved, time x SM clock did not. What is not known of noise is supposed: with one
-process a side, runs differ by 0.7%, rows below 30 us by 4%, and however many there are, such rows
-count beyond 2% only; 'ladder noise' of five processes tells of each row what it is. Of many rows
-some are off by chance: FASTER and SLOWER that so many rows explain (Benjamini-Hochberg) are NOISY.
-Uneven rows escape that: recorded noise of 914 equal rows still fails one run in six with one
-process a side, one in 100 with three. Run several a side, with --noise.
+CLOCK: the time moved no further than the SM clock. What is not known of noise is supposed: with
+one process a side, runs differ by 0.5% and 0.3 us, and however many there are, changes count beyond
+0.15 us only; 'ladder noise' of five processes tells of each row what it is. Of many rows some are
+off by chance: FASTER and SLOWER that so many rows explain (Benjamini-Hochberg) are NOISY. Uneven
+rows escape that: recorded noise of 900 equal rows fails 20 to 70% of runs with one process a side,
+at most 9% with three, 2% with five. Run several a side, with --noise.
 
 """
 

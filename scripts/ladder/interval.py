@@ -18,10 +18,10 @@ _LEAST_TAIL = math.log(1e-15)  # smaller chances are told as this one
 _SEED = 20260101  # the same files give the same intervals
 
 # What is supposed of how processes differ where it was not measured: half of what the interval of
-# one process a side spans at 95 %, and the freedom that has. As seen on an H200 (`ladder noise`):
-# contexts launch in modes up to 0.25 us apart, which rows shorter than this show.
-SHORT_SECONDS = 30e-6
-SHORT_FLOOR, FLOOR, FREEDOM = 0.04, 0.007, 6
+# one process a side spans at 95 %, and the freedom that has. As seen on two H200 (`ladder noise`):
+# a process launches faster or slower than another for as long as it lives, whatever the row. Rows
+# of nanoseconds, which are no launches, are not supposed to be worse than launches of 5 us.
+FLOOR, LAUNCH_SECONDS, MOST_OF_LAUNCH, FREEDOM = 0.005, 0.3e-6, 0.06, 6
 
 _FLOOR_QUANTILE = math.sqrt(2) * float(stdtrit(FREEDOM, 0.975))
 
@@ -48,10 +48,14 @@ class Spread:
     freedom: float
 
 
+def launch_share(seconds: float) -> float:
+    """Return the part of a row of that length by which launches of two processes may differ."""
+    return min(LAUNCH_SECONDS / seconds, MOST_OF_LAUNCH) if seconds > 0 else 0.0
+
+
 def default_spread(seconds: float) -> Spread:
     """Return what is supposed of a row of that length where nobody measured it."""
-    floor = SHORT_FLOOR if seconds < SHORT_SECONDS else FLOOR
-    return Spread(floor / _FLOOR_QUANTILE, FREEDOM)
+    return Spread((FLOOR + launch_share(seconds)) / _FLOOR_QUANTILE, FREEDOM)
 
 
 def measured_spread(spread: float, processes: int) -> Spread:

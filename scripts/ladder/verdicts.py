@@ -13,9 +13,6 @@ from ladder import interval, metrics, units
 from ladder.interval import Pair, Process, Spread
 from ladder.noise import Floor
 
-# What rows below interval.SHORT_SECONDS are supposed to differ by whatever the number of processes,
-# where nobody measured it: medians of a few processes jump between the modes that these launch in.
-SHORT_NOISE = 0.02
 _EXACT = Spread(0.0, 1)
 _Key = tuple[str, str]  # GPU and name
 
@@ -164,8 +161,8 @@ def noise_of(
         floor = max(measured, key=lambda floor: floor.spread)
         return interval.measured_spread(floor.spread, floor.processes), floor.spread
     seconds = min(base.seconds, head.seconds)
-    short = seconds < interval.SHORT_SECONDS
-    return interval.default_spread(seconds), SHORT_NOISE if short else 0.0
+    # Medians of a few processes jump between the modes that these launch in, however many they are.
+    return interval.default_spread(seconds), interval.launch_share(seconds) / 2
 
 
 def _verdict(
@@ -179,16 +176,22 @@ def _verdict(
             return "NOISY", f"within the noise of this row, {limit:.1%}"
         return "NOISY", _few(base, head)
     if metrics.follows_time(rules.metric):
-        corrected = ratio * base.clock / (head.clock or math.nan)
+        clocks = head.clock / base.clock if base.clock > 0 < head.clock else math.nan
+        corrected = ratio / clocks
         throttled = base.throttled or head.throttled
         unknown = throttled and math.isnan(corrected)
         # Under a power limit the clock that was sampled is not quite the one that the time was of.
         left = abs(math.log(corrected)) if corrected > 0 else math.inf
         mostly = throttled and left <= abs(math.log(ratio)) / 3
-        if unknown or mostly or _within(corrected, limit):
+        if unknown or mostly or _between(ratio, clocks, limit):
             mhz = [units.number(side.clock / 1e6) or "unknown" for side in (base, head)]
             return "CLOCK", f"SM clock in MHz: {mhz[0]} in base, {mhz[1]} in head"
     return "FASTER" if ratio > 1 else "SLOWER", ""
+
+
+def _between(ratio: float, clocks: float, limit: float) -> bool:
+    """Whether a change is no more than the clock's: memory-bound rows follow it in part."""
+    return min(1.0, clocks) / (1 + limit) <= ratio <= max(1.0, clocks) * (1 + limit)
 
 
 def _few(base: Side, head: Side) -> str:

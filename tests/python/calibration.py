@@ -3,7 +3,7 @@
 
     PYTHONPATH=scripts python3 tests/python/calibration.py
 
-prints the rates of many draws as a table; test_calibration.py holds fewer against the promise.
+prints the rates of many draws as tables; test_calibration.py holds fewer against the promise.
 """
 
 from __future__ import annotations
@@ -17,9 +17,14 @@ from pathlib import Path
 import numpy as np
 from ladder.interval import Process
 from ladder.noise import floor_of
-from ladder.verdicts import Rules, Side, judge
+from ladder.verdicts import Rules, Side, judge, together
 
-STUDIES = Path(__file__).resolve().parents[2] / "results/nvidia-h200"
+# Three processes of one binary each, on two H200.
+RECORDED = (
+    Path(__file__).resolve().parents[2] / "results/nvidia-h200/noise.json",
+    Path(__file__).with_name("data") / "noise-h200.json",
+)
+WITHIN = 0.0005  # relative standard error of the median of a row's samples
 LONG, SHORT = 200e-6, 6e-6  # seconds
 Draw = Callable[[np.random.Generator, int, int], np.ndarray]
 
@@ -33,7 +38,7 @@ class Model:
 
     draw: Draw
     seconds: float = LONG
-    within: float = 0.0005
+    within: float = WITHIN
     samples: int = 1
     outliers: float = 0.0  # share of samples that take half as long again
     measured: int = 0  # processes that `ladder noise` ran before
@@ -67,29 +72,23 @@ def slow_processes(share: float) -> Draw:
     )
 
 
+def rows_of(file: Path) -> list[dict]:
+    """Rows as `ladder noise` keeps them, but those that a CPU ran."""
+    rows = json.loads(file.read_text(encoding="utf-8"))["rows"]
+    return [row for name, row in rows.items() if "_cpu" not in name]
+
+
 def recorded(low: float, high: float) -> Model:
-    """Rows of three studies of one binary on an H200, of so many seconds, with all their spread."""
-    rows = json.loads((STUDIES / "noise.json").read_text())["rows"]
-    study = json.loads((STUDIES / "study.json").read_text())["benchmarks"]
-    noises = [row["median_noise"] for row in study if row.get("median_noise")]
-    kept = [
-        row for name, row in rows.items() if low <= row["seconds"] < high and "_cpu" not in name
-    ]
-    triples = np.array([_triple(row["floor"], row["spread"]) for row in kept])
-    seconds = float(np.median([row["seconds"] for row in kept]))
+    """Rows of so many seconds, each process of each row drawn for itself."""
+    kept = [row for file in RECORDED for row in rows_of(file) if low <= row["seconds"] < high]
+    triples = np.array([row["medians"] for row in kept])
+    triples /= np.median(triples, axis=1, keepdims=True)
 
     def draw(rng: np.random.Generator, count_rows: int, count: int) -> np.ndarray:
         row = rng.integers(len(kept), size=(count_rows, 1))
         return triples[row, rng.integers(3, size=(count_rows, count))]
 
-    return Model(draw, seconds, within=float(np.median(noises)))
-
-
-def _triple(floor: float, spread: float) -> tuple[float, float, float]:
-    """Return three times that have that floor and spread around 1."""
-    high = 1 + floor
-    low = high / (1 + spread)
-    return (low, 1, high) if low <= 1 else (1 - floor, 1, (1 - floor) * (1 + spread))
+    return Model(draw, float(np.median([row["seconds"] for row in kept])), within=WITHIN)
 
 
 MODELS = {
@@ -142,8 +141,28 @@ def called(counts: Counter) -> float:
     return (counts["FASTER"] + counts["SLOWER"]) / counts.total()
 
 
+def failing(file: Path, processes: int, suites: int, *, alone: bool, seed: int = 1) -> float:
+    """Return the share of equal suites of a file's rows in which any row is called slower."""
+    rng = np.random.default_rng(seed)
+    rows, failed = rows_of(file), 0
+    for _ in range(suites):
+        pairs = {}
+        for number, row in enumerate(rows):
+            times = rng.choice(row["medians"], 2 * processes)
+            found = [Process((time,), WITHIN) for time in times.tolist()]
+            sides = found[:processes], found[processes:]
+            pairs["", str(number)] = tuple(
+                Side(str(number), "ok", "", row["seconds"], np.nan, False, tuple(side))
+                for side in sides
+            )
+        judged = judge(pairs, Rules(), None, more=False)
+        judged = judged if alone else together(judged, Rules().confidence)
+        failed += any(change.verdict == "SLOWER" for change in judged.values())
+    return failed / suites
+
+
 def main() -> None:
-    """Print the table."""
+    """Print the tables."""
     rows, counts = 10_000, (1, 2, 3, 5)
     for title, models, change in (
         ("equal, called different", MODELS, 0.0),
@@ -154,6 +173,14 @@ def main() -> None:
         for name, model in models.items():
             rates = (100 * called(verdicts(model, n, change, rows)) for n in counts)
             print(f"| {name} | {' | '.join(f'{rate:.1f} %' for rate in rates)} |", flush=True)
+        print()
+    print(f"| equal suites, exit code 1 | {' | '.join(f'{n} a side' for n in counts)} |")
+    print("| :-- |" + " --: |" * len(counts))
+    for file in RECORDED:
+        for alone in (True, False):
+            told = f"{len(rows_of(file))} rows, {'each alone' if alone else 'together'}"
+            rates = (100 * failing(file, n, 100, alone=alone) for n in counts)
+            print(f"| {told} | {' | '.join(f'{rate:.0f} %' for rate in rates)} |", flush=True)
 
 
 if __name__ == "__main__":

@@ -19,9 +19,9 @@ from test_compare import FAILED, document, timed
 FAKE = Path(__file__).with_name("fake_bench.py")
 SHA = "0123456789abcdef0123456789abcdef01234567"
 WORKFLOWS = sorted((ROOT / ".github").rglob("*.yml"))
-SAME = {"a": timed(100), "b": timed(50)}
-SLOWER = {"a": timed(110), "b": timed(50)}
-FASTER = {"a": timed(90), "b": timed(50)}
+SAME = {"a": timed(1000), "b": timed(500)}
+SLOWER = {"a": timed(1100), "b": timed(500)}
+FASTER = {"a": timed(900), "b": timed(500)}
 
 
 @pytest.fixture
@@ -67,7 +67,7 @@ def test_one_report_has_all_gpus(artifacts, collected, tmp_path):
     assert said["h200"].startswith("pass: 2 SAME")
     assert said["rtx-4090"].startswith("pass: 1 FASTER, 1 SAME")
     assert summary.startswith("### Benchmarks: pass\n")
-    assert "| FASTER | rtx-4090: a | 100 us | 90.0 us |" in summary
+    assert "| FASTER | rtx-4090: a | 1.00 ms | 900 us |" in summary
     assert "NVIDIA RTX-4090" in (tmp_path / "out/report.html").read_text(encoding="utf-8")
     assert failures(tmp_path / "out") == set()
 
