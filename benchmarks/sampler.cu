@@ -224,6 +224,7 @@ Samples Sampler::sample(const std::function<void()>& launch, const Sampling& sam
   } while (seconds_since(start) < sampling.warmup_seconds);
   // A launch as long as a batch has been a sample like those that follow, unless it was to warm up.
   if (estimate < kBatchSeconds || sampling.warmup_seconds > 0) result = {};
+  const auto warm = std::chrono::steady_clock::now();
   // As many samples are queued at once as fill a batch: the device does not wait for the host, and
   // the wall limit is kept.
   const int per_batch = std::clamp(static_cast<int>(kBatchSeconds / estimate), 1, kEventPairs);
@@ -247,7 +248,7 @@ Samples Sampler::sample(const std::function<void()>& launch, const Sampling& sam
       const int count = sampling.exactly > 0 ? std::min(left, per_batch) : per_batch;
       batch(result, enqueue, sampling.cold, queued, count, launches);
     }
-  } while (!enough(result.seconds, sampling, seconds_since(start)));
+  } while (!enough(result.seconds, sampling, seconds_since(warm)));
   read_clocks(after_);
   result.sm_clock_hz = clock_between();
   return result;

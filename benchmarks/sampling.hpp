@@ -10,8 +10,8 @@
 namespace ladders {
 
 /// When to stop sampling, and in which state of the caches to sample. The defaults measure a
-/// thousand rows in three minutes; of three such processes on an H200 88 % of the medians were
-/// within 1 % of the middle one.
+/// thousand rows in three minutes; of three such processes on an H200 80 to 90 % of the
+/// medians were within 1 % of the middle one.
 struct Sampling {
   bool cold = true;                ///< L2 holds nothing of the problem when a sample starts
   double device_seconds = 0.02;    ///< sum of the samples, at least
