@@ -125,10 +125,14 @@ class Limits:
         }
         ladders = {ladder.name for ladder in results.ladders if ladder.is_roof}
         roof = [row for row in results.ceilings.itertuples(index=False) if row.ladder in ladders]
-        self._atomic_sectors = _most(row.global_atomic_sectors / row.seconds for row in roof)
-        self._atomic_utilisation = _most(row.l2_atomic_utilisation for row in roof)
-        self._remote = _most(row.distributed_atomic_sectors / row.seconds for row in roof)
-        self._blocks = _most(row.grid_blocks / row.seconds for row in roof)
+        # Of the rungs that are made for it: where these were not measured, others are no roof.
+        atomics = [row for row in roof if row.rung.startswith("global_atomics_")]
+        remote = [row for row in roof if row.rung.startswith("distributed_atomics_")]
+        dram = [row for row in roof if row.rung.startswith("dram_")]
+        self._atomic_sectors = _most(row.global_atomic_sectors / row.seconds for row in atomics)
+        self._atomic_utilisation = _most(row.l2_atomic_utilisation for row in atomics)
+        self._remote = _most(row.distributed_atomic_sectors / row.seconds for row in remote)
+        self._blocks = _most(row.grid_blocks / row.seconds for row in dram)
 
     def shares(self, row: Row) -> dict[str, float]:
         """Share of each limit that `row` uses, 0 to 1, by the names of COUNTS_FROM.
