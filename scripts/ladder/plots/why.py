@@ -20,7 +20,7 @@ from ladder.tally import Tally
 _TOP, _ROW, _BOTTOM = 1.15, 0.76, 0.15  # inches, from the top down
 _LEFT, _TEXT, _GAP, _TRACK = 0.2, 2.9, 0.25, 1.7  # inches, from left to right
 _SPEED, _GAIN, _LEAST_TRACK = 0.5, 0.65, 1.6
-_IDEA, _LINES = 7.5, 3  # points, and lines of them
+_IDEA, _LINES, _LETTERS = 7.5, 3, 60  # points, lines of them, letters that a line holds at most
 _BOLD = 1.17  # width of bold text over that of plain
 _UNMOVED = 0.02  # of a gain that is none
 
@@ -158,10 +158,10 @@ def _ideas(axes: Axes, study: Study, found: list[Step]) -> None:
 
 def _wrapped(idea: str) -> list[str]:
     """Break an idea into the lines that its column holds."""
-    letters = len(idea)
+    letters = min(len(idea), _LETTERS)
     while letters > 10:
         lines = textwrap.wrap(idea, letters)
-        if style.widest(lines, _IDEA) <= _TEXT:
+        if all(style.text_width(line, _IDEA) <= _TEXT for line in lines):
             break
         letters -= 1
     else:
