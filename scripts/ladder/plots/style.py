@@ -42,6 +42,7 @@ _RC = {
     "axes.spines.top": False,
     "axes.spines.right": False,
     "axes.axisbelow": True,
+    "axes.titley": 1.0,  # no ticks are above axes: to look for some costs a twentieth of a figure
     "hatch.linewidth": 0.6,
     "xtick.labelsize": SMALL,
     "ytick.labelsize": SMALL,
