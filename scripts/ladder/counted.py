@@ -100,7 +100,7 @@ def compare(results: Results, measured: dict[str, Row]) -> list[Agreement]:
     """Pair each counter of each row with that of `measured`, the rows by bare name."""
     return [
         Agreement(bare(row.name), counter, ours, theirs, row.seconds, _changed(row, other))
-        for row in results.rows.itertuples(index=False)
+        for row in results.tuples
         if row.issue_utilisation >= 0 and (other := measured.get(bare(row.name)))
         for counter in COUNTERS
         if (ours := getattr(row, counter)) >= 0 and (theirs := getattr(other, counter)) >= 0

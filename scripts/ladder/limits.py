@@ -124,7 +124,7 @@ class Limits:
             if not self._launch / row.seconds > _MOST_LAUNCH
         }
         ladders = {ladder.name for ladder in results.ladders if ladder.is_roof}
-        roof = [row for row in results.ceilings.itertuples(index=False) if row.ladder in ladders]
+        roof = [row for row in results.ceilings if row.ladder in ladders]
         # Of the rungs that are made for it: where these were not measured, others are no roof.
         atomics = [row for row in roof if row.rung.startswith("global_atomics_")]
         remote = [row for row in roof if row.rung.startswith("distributed_atomics_")]
@@ -219,7 +219,7 @@ def problems(results: Results, ladders: Collection[str] | None = None) -> list[s
     limits = Limits(results)
     return roofs.problems(results, names) + [
         f"{row.name}: {', '.join(found)} of its limit"
-        for row in results.rows.itertuples(index=False)
+        for row in results.tuples
         if row.ladder in names and row.status == "ok" and (found := limits.impossible(row))
     ]
 

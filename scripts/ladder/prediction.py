@@ -127,7 +127,7 @@ def counterpart(emulated: Results, results: list[Results]) -> dict[str, Row]:
     return {
         bare(row.name): row
         for profile in profiles
-        for row in profile.rows.itertuples(index=False)
+        for row in profile.tuples
         if row.status == "ok"
     }
 
@@ -150,7 +150,7 @@ def predict(
     """
     rows, alone = [], []
     reasons = _reasons(differences or _beside(measured))
-    for row in emulated.rows.itertuples(index=False):
+    for row in emulated.tuples:
         if row.status != "ok" or not row.grid_blocks > 0:
             continue
         if not (other := measured.get(bare(row.name))):

@@ -7,7 +7,7 @@ import math
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, cached_property
 from os import PathLike
 from pathlib import Path
 from statistics import median
@@ -85,9 +85,14 @@ class Results:
     context: dict[str, Any]
     ladders: tuple[Ladder, ...]
     rows: pd.DataFrame
-    ceilings: pd.DataFrame  # measured limits, also when `rows` was filtered
+    ceilings: list[Any]  # rows that measured limits, as `tuples`, also when `rows` was filtered
     written: dict[str, list[dict[str, Any]]] = field(default_factory=dict, repr=False)
     # as the files have them: repetitions and aggregates by run_name
+
+    @cached_property
+    def tuples(self) -> list[Any]:
+        """The rows as named tuples, which takes pandas a while."""
+        return list(self.rows.itertuples(index=False))
 
     @property
     def source(self) -> str:
@@ -197,8 +202,7 @@ def _merge(documents: list[tuple[Path, dict]]) -> Results:
         except ValueError as error:
             raise ResultError(f"{path}: {error}") from error
 
-    context, nothing = documents[0][1]["context"], pd.DataFrame()
-    results = Results(context, tuple(ladders.values()), nothing, nothing)
+    results = Results(documents[0][1]["context"], tuple(ladders.values()), pd.DataFrame(), [])
     timed = results.source == "timed"
     common = {
         "source": results.source,
@@ -227,8 +231,9 @@ def _merge(documents: list[tuple[Path, dict]]) -> Results:
     order = dict.fromkeys([*COLUMNS, *axes, *COUNTERS, *frame.columns])
     frame = frame.reindex(columns=list(order)).fillna(dict.fromkeys(axes, ""))
     limits = frame[(frame["role"] == "ceiling") & (frame["status"] == "ok")]
+    ceilings = list(limits.itertuples(index=False))
     written = {name: [row for _, row in rows] for name, rows in repeated.items()}
-    return replace(results, rows=frame, ceilings=limits, written=written)
+    return replace(results, rows=frame, ceilings=ceilings, written=written)
 
 
 def _measure(rows: list[dict[str, Any]], *, timed: bool) -> dict[str, Any]:

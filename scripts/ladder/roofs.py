@@ -58,7 +58,7 @@ def measured(results: Results) -> dict[str, Row]:
     """
     ladders = {ladder.name for ladder in results.ladders if ladder.is_roof}
     best: dict[str, Row] = {}
-    for row in results.ceilings.itertuples(index=False):
+    for row in results.ceilings:
         if row.ladder not in ladders or not own_speed(row) > 0:
             continue
         if row.rung not in best or own_speed(row) > own_speed(best[row.rung]):

@@ -29,8 +29,7 @@ class Study:
     def __init__(self, results: Results, ladder: Ladder) -> None:
         self.results = results
         self.ladder = ladder
-        rows = results.rows[results.rows["ladder"] == ladder.name]
-        self.rows: list[Row] = list(rows.itertuples(index=False))
+        self.rows: list[Row] = [row for row in results.tuples if row.ladder == ladder.name]
         self.best: dict[tuple[str, str], Row] = {}  # by (rung, case): the best of a sweep
         for row in self.rows:
             key = (row.rung, row.case)
@@ -114,12 +113,11 @@ class Study:
         Another ladder's ceiling is one figure for the whole GPU.
         """
         ladder, _, rung = self.ladder.ceiling.partition("/")
-        rows = self.results.ceilings
-        rows = rows[(rows["ladder"] == ladder) & (rows["rung"] == rung)]
         found: dict[str, Row] = {}
-        for row in rows[rows[self.ladder.rate] > 0].itertuples(index=False):
-            case = row.case if ladder == self.ladder.name else ""
-            found[case] = max(found.get(case, row), row, key=self.speed)
+        for row in self.results.ceilings:
+            if (row.ladder, row.rung) == (ladder, rung) and self.speed(row) > 0:
+                case = row.case if ladder == self.ladder.name else ""
+                found[case] = max(found.get(case, row), row, key=self.speed)
         return found
 
     def _ceiling_row(self, case: str) -> Row | None:

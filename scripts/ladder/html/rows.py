@@ -49,8 +49,7 @@ def block(columns: tuple[tuple[str, bool], ...], rows: list[dict[str, Any]]) -> 
 def of_results(results: Results, found: list[Study], limits: Limits) -> dict[str, Any]:
     """Return all rows, those of no known ladder last."""
     rows = [_row(study, row, limits) for study in found for row in study.rows]
-    foreign = results.rows[results.rows["ladder"] == ""]
-    rows += [_foreign(row) for row in foreign.itertuples(index=False)]
+    rows += [_foreign(row) for row in results.tuples if row.ladder == ""]
     return block(_COLUMNS, rows)
 
 
