@@ -125,10 +125,7 @@ def counterpart(emulated: Results, results: list[Results]) -> dict[str, Row]:
     profiles = [r for r in results if r.source == "counters" and r.gpu in ("", emulated.gpu)]
     profiles.sort(key=lambda profile: len(names & set(map(bare, profile.rows["name"]))))
     return {
-        bare(row.name): row
-        for profile in profiles
-        for row in profile.tuples
-        if row.status == "ok"
+        bare(row.name): row for profile in profiles for row in profile.tuples if row.status == "ok"
     }
 
 

@@ -39,7 +39,7 @@ def _start(jobs: Sequence[Callable[[], Any]]) -> None:
     _jobs = jobs
     processes.end_with_parent()
     gc.freeze()
-    gc.set_threshold(200_000)  # figures are webs of objects: to search them took a sixth of the time
+    gc.set_threshold(200_000)  # searching webs of objects took a sixth of the time
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all: the parent tells of it
 
 
