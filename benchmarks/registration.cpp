@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstdio>
 #include <exception>
+#include <set>
 #include <string>
 
 #include "cuda_check.hpp"
@@ -155,12 +156,16 @@ void run(benchmark::State& state, const Row& row, Study& study, const Options& o
 }  // namespace
 
 void register_rows(const Options& options, const std::function<Study&()>& study, Outcome& outcome) {
+  std::set<std::string> names;
   for (const Ladder& ladder : catalogue())
-    for (const Row& row : rows(ladder, options.cases))
-      benchmark::RegisterBenchmark(row.name().c_str(), [row, study, &options,
-                                                        &outcome](benchmark::State& state) {
+    for (const Row& row : rows(ladder, options.cases)) {
+      const std::string name = row.name();
+      if (!names.insert(name).second) throw UsageError(name + ": two rungs have this name");
+      benchmark::RegisterBenchmark(name.c_str(), [row, study, &options,
+                                                  &outcome](benchmark::State& state) {
         run(state, row, study(), options, outcome);
       })->UseManualTime();
+    }
 }
 
 std::vector<std::string> counter_names() {

@@ -31,7 +31,7 @@ struct Outcome {
 
 /// Registers the rows of the catalogue that `options` asks for with Google Benchmark. `study` is
 /// called when the first row runs, so that listing needs no GPU; `outcome` is counted up as rows
-/// run. All must outlive the run.
+/// run. All must outlive the run. Throws UsageError where two rows have one name.
 void register_rows(const Options& options, const std::function<Study&()>& study, Outcome& outcome);
 
 /// Every counter that a row may have.

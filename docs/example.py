@@ -13,6 +13,7 @@ import sys
 
 import ladder
 import pandas as pd
+from ladder.errors import LadderError
 
 
 def best_rungs(rows: pd.DataFrame) -> pd.DataFrame:
@@ -25,7 +26,8 @@ def best_rungs(rows: pd.DataFrame) -> pd.DataFrame:
 def over_peer(rows: pd.DataFrame) -> pd.Series:
     """Return by ladder how many times as fast as the best library the best step is: the median."""
     roles = rows[rows["role"].isin(["step", "peer"]) & (rows["precision"] == "")]
-    seconds = roles.pivot_table("seconds", ["ladder", "case"], "role", "min").dropna()
+    seconds = roles.pivot_table("seconds", ["ladder", "case"], "role", "min")
+    seconds = seconds.reindex(columns=["step", "peer"]).dropna()
     return (seconds["peer"] / seconds["step"]).groupby("ladder").median()
 
 
@@ -38,8 +40,13 @@ def most_conflicts(rows: pd.DataFrame, count: int = 5) -> pd.DataFrame:
 
 def main() -> None:
     """Print the answers for results/, or for the files and directories that are named."""
-    rows = ladder.load(sys.argv[1:] or "results")
-    rows = rows[(rows["status"] == "ok") & (rows["source"] == "timed")]
+    try:
+        rows = ladder.load(sys.argv[1:] or "results")
+    except LadderError as error:
+        sys.exit(str(error))
+    rows = rows[(rows["status"] == "ok") & (rows["source"] == "timed") & (rows["ladder"] != "")]
+    if rows.empty:
+        sys.exit("no timed rows of ladders")
     with pd.option_context("display.width", 120, "display.max_colwidth", 60):
         print(best_rungs(rows).to_string(index=False, max_rows=20), "\n")
         print(over_peer(rows).round(2).to_string(), "\n")

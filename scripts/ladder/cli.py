@@ -30,9 +30,10 @@ from ladder.study import describe
 _EPILOG = """\
 exit codes:
   0  done, and no regression        3  a results file cannot be read
-  1  compare, gate: a regression    4  compare, gate: rows missing or newly failing in HEAD
-     predict: an unexplained row       noise: not every process came to its end
-     run: rows failed                  run: rows are missing, as when interrupted
+  1  compare, gate, check, and      4  compare, gate, check: rows missing or newly failing
+     trend --fail: a regression        noise: not every process came to its end
+     predict: an unexplained row       run: rows are missing, as when interrupted
+     run: rows failed
   2  wrong usage, nothing to do     5  results that must not be set side by side
                                   130  interrupted (noise and run: 4)
 report --base and collect end as compare does, once the report is written.

@@ -78,7 +78,10 @@ def add(commands: argparse._SubParsersAction) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    found = list(matrices(load_results(options.results), options.ladder, options.case))
+    results = load_results(options.results)
+    for gpu in {result.gpu for result in results if result.source == "emulated"}:
+        print(f"ladder: note: {gpu}, emulated: holds no speeds, left out", file=sys.stderr)
+    found = list(matrices(results, options.ladder, options.case))
     write = {"text": text, "markdown": markdown, "csv": to_csv, "json": to_json}[options.format]
     sys.stdout.write(write(found))
     return OK
