@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Run the command line as `python3 -m ladder`, and as `ladder`."""
 
+import gc
 import sys
 
 from ladder import errors
@@ -8,6 +9,7 @@ from ladder import errors
 
 def main() -> int:
     """Run the command line; loading it already may lack a package, or be interrupted."""
+    gc.set_threshold(200_000)  # rows and figures are many objects that stay: seldom search them
     try:
         from ladder import cli
 

@@ -126,7 +126,7 @@ def legible(text: str) -> str:
 
     Neither fonts nor XML have them, and the latter no file can hold.
     """
-    return _ILLEGIBLE.sub("\ufffd", text)
+    return text if text.isprintable() else _ILLEGIBLE.sub("\ufffd", text)
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -121,12 +121,11 @@ def follow(
         return track
     points = [sides[i] for i in at]
     positive = all(sample > 0 for p in points for q in p.processes for sample in q.samples)
-    if exact:  # all that differs is a change; candidates that are none would cost runs cubed
+    if exact or len(at) < LEAST_RUNS or not positive:
+        least = rules.threshold if exact else 0.0  # what is exact has no noise to judge by
         steps = pairwise(values[i] for i in at)
-        bounds = [i for i, step in enumerate(steps, 1) if _differ(*step, rules.threshold)]
+        bounds = [i for i, step in enumerate(steps, 1) if _differ(*step, least)]
         method, outliers = "neighbours", []
-    elif len(at) < LEAST_RUNS or not positive:
-        method, bounds, outliers = "neighbours", list(range(1, len(at))), []
     else:
         spread = noise_of(points[0], points[-1], rules.metric, floors)[0]
         method, (bounds, outliers) = "PELT", change_points([values[i] for i in at], spread)
@@ -192,16 +191,22 @@ def _judged(
     more: bool,
     exact: bool,
 ) -> tuple[list[int], list[Change]]:
-    """Drop the least of the change points that compare does not call a change, one by one."""
+    """Drop the least of the change points that compare does not call a change, one by one.
+
+    Only the two beside a point that was dropped are judged anew.
+    """
+    judged: dict[tuple[int, int, int], Change] = {}  # by the runs where two segments begin and end
     while bounds:
         ends = [0, *bounds, len(points)]
-        sides = [_folded(points[a:b]) for a, b in pairwise(ends)]
+        spans = list(zip(ends, ends[1:], ends[2:], strict=False))
         pairs = {
-            ("", str(i)): (replace(sides[i], name=points[0].name), sides[i + 1])
-            for i in range(len(bounds))
+            ("", str(i)): (_folded(points[a:b]), _folded(points[b:c]))
+            for i, (a, b, c) in enumerate(spans)
+            if (a, b, c) not in judged
         }
-        changes = list(judge(pairs, rules, floors, more=more, exact=exact).values())
-        changes = sorted(changes, key=lambda change: int(change.name))
+        found = judge(pairs, rules, floors, more=more, exact=exact)
+        judged |= {spans[int(i)]: change for (_, i), change in found.items()}
+        changes = [judged[span] for span in spans]
         weak = [
             (abs(math.log(change.ratio)) if 0 < change.ratio < math.inf else 0.0, i)
             for i, change in enumerate(changes)

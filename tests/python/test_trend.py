@@ -263,6 +263,18 @@ def test_a_long_history_of_an_exact_metric_is_judged_once(tmp_path, told, monkey
     assert (code, len(calls)) == (1, 1)
 
 
+def test_a_history_with_zeros_costs_no_more_than_its_length(monkeypatch):
+    """Of neighbours that are dropped one by one, only those beside them are judged anew."""
+    judged = []
+    judge = trend.judge
+    monkeypatch.setattr(trend, "judge", lambda p, *a, **k: judged.extend(p) or judge(p, *a, **k))
+    counts = [0.0] * 100 + [1000.0 + WOBBLE[i % 10] for i in range(100)]
+    sides = [Side("x", "ok", "", 1e-3, math.nan, False, (Process((n,)),)) for n in counts]
+    track = trend.follow("x", sides, Rules(metric="l2_bytes"))
+    assert [(s.at, s.verdict) for s in track.shifts] == [(100, "SLOWER")]
+    assert len(judged) <= 3 * 100
+
+
 def test_a_plot_of_another_kind_is_refused(capsys):
     with pytest.raises(SystemExit) as stop:
         main(["trend", "x", "--plot", "a.pdf"])

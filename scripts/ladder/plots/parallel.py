@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import signal
 from collections.abc import Callable, Sequence
@@ -38,8 +37,6 @@ def _start(jobs: Sequence[Callable[[], Any]]) -> None:
     global _jobs
     _jobs = jobs
     processes.end_with_parent()
-    gc.freeze()
-    gc.set_threshold(200_000)  # searching webs of objects took a sixth of the time
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all: the parent tells of it
 
 
