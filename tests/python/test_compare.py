@@ -51,6 +51,8 @@ VERDICTS = {  # base, head, verdict, exit code
     "same": (timed(1000), timed(1000.5), "SAME", 0),
     "noisy when quartiles overlap": (timed(100, 0.1), timed(110, 0.1), "NOISY", 0),
     "clock": (timed(100, clock=1.98e9), timed(110, clock=1.8e9), "CLOCK", 0),
+    "clock that fell further": (timed(100, clock=2e9), timed(104, clock=1.8e9), "CLOCK", 0),
+    "clock that rose": (timed(100, clock=1.8e9), timed(110, clock=2e9), "SLOWER", 1),
     "clock that explains nothing": (timed(100, clock=2e9), timed(110, clock=2e9), "SLOWER", 1),
     "a clock of zero": (timed(100, clock=2e9), timed(110) | {"sm_clock_hz": 0.0}, "SLOWER", 1),
     "throttled, mostly the clock": (
