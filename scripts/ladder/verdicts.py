@@ -138,9 +138,8 @@ def together(found: Mapping[_Key, Change], confidence: float) -> dict[_Key, Chan
     called = {k: c.chance for k, c in tested.items() if c.verdict in ("FASTER", "SLOWER")}
     least = 0.0  # chance that a row must not exceed
     for rank, chance in enumerate(sorted(called.values()), 1):
-        share = (1 - confidence) * rank / len(
-            tested
-        ) + 1e-9  # as rounded as a single row's interval
+        share = (1 - confidence) * rank / len(tested)
+        share += 1e-9  # as rounded as a single row's interval
         least = share if chance <= share else least
     reason = f"may be chance among {len(tested)} rows"
     judged = dict(found)
