@@ -5,10 +5,13 @@
 
 #include <cmath>
 #include <cstddef>
-#include <optional>
+#include <iomanip>
+#include <sstream>
+#include <string>
 #include <vector>
 
 #include "cuda_check.hpp"
+#include "inputs.cuh"
 #include "launch.hpp"
 
 namespace ladders {
@@ -66,16 +69,6 @@ Totals fold(size_t n, F f) {
   return total;
 }
 
-/// The least i in [0, n) for which `right`, a device predicate, does not hold.
-template <class Predicate>
-std::optional<size_t> first_wrong(size_t n, Predicate right) {
-  // The largest n - i belongs to the least i; exact in a double up to 2^53 elements.
-  const Totals totals =
-      fold(n, [=] __device__(size_t i) { return right(i) ? 0.0 : static_cast<double>(n - i); });
-  if (totals.largest == 0) return std::nullopt;
-  return n - static_cast<size_t>(totals.largest);
-}
-
 /// A copy of `count` elements of device memory.
 template <class T>
 std::vector<T> to_host(const T* data, size_t count) {
@@ -83,6 +76,27 @@ std::vector<T> to_host(const T* data, size_t count) {
   if (count > 0)
     check(cudaMemcpy(host.data(), data, count * sizeof(T), cudaMemcpyDeviceToHost), "copy to host");
   return host;
+}
+
+/// "bin 3: 5 instead of 7", the first of n elements of device memory that is not expected(i), a
+/// device function; empty where all are. `what` names an element.
+template <class T, class F>
+std::string first_difference(const std::string& what, const T* values, size_t n, F expected) {
+  // The largest n - i belongs to the least i; exact in a double up to 2^53 elements.
+  const double largest = fold(n, [=] __device__(size_t i) {
+                           return values[i] == expected(i) ? 0.0 : static_cast<double>(n - i);
+                         }).largest;
+  if (largest == 0) return {};
+  const size_t first = n - static_cast<size_t>(largest);
+  DeviceBuffer<double> both(2);
+  generate(both.data(), 2, [=] __device__(size_t i) {
+    return static_cast<double>(i == 0 ? values[first] : expected(first));
+  });
+  const std::vector<double> told = to_host(both.data(), 2);
+  std::ostringstream text;
+  text << what << ' ' << first << ": " << std::setprecision(17) << told[0] << " instead of "
+       << told[1];
+  return text.str();
 }
 
 }  // namespace ladders

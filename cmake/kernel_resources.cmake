@@ -3,8 +3,9 @@
 #   cmake -DNVCC=nvcc "-DARCHITECTURES=75;90" -DCSV=results/kernel_resources.csv
 #         -P cmake/kernel_resources.cmake
 #
-# Rows of other architectures are taken from the committed table; without NVCC, all of them. With
-# HEADER instead of CSV the same is written as initialisers, for emulator/src/resources.cpp.
+# Rows of other architectures are taken from the committed table; without NVCC they are all there is.
+# With HEADER instead of CSV the rows are written as initialisers, for emulator/src/resources.cpp:
+# those of SOURCE, a file, with what it includes in DEPFILE, or without one those of the table.
 # HOST_COMPILER is nvcc's, where it is not the default one.
 #
 # A table that was made whole has a hash of the sources and of itself: with CHECK, the name of a
@@ -55,7 +56,7 @@ if(CHECK)
   return()
 endif()
 
-if(EXISTS ${root}/results/kernel_resources.csv)
+if(NOT SOURCE AND EXISTS ${root}/results/kernel_resources.csv)
   file(STRINGS ${root}/results/kernel_resources.csv table)
   foreach(line IN LISTS table)
     if(line MATCHES "^[^,]+,([0-9]+)," AND NOT CMAKE_MATCH_1 IN_LIST numbers)
@@ -84,7 +85,12 @@ if(NVCC)
   endif()
   list(TRANSFORM ARCHITECTURES REPLACE "(.+)" "-gencode=arch=compute_\\1,code=sm_\\1"
     OUTPUT_VARIABLE targets)
-  file(GLOB sources ${root}/kernels/*.cu)
+  set(sources ${SOURCE})
+  if(DEPFILE)
+    list(APPEND flags -MD -MF ${DEPFILE} -MT ${HEADER})
+  else()
+    file(GLOB sources ${root}/kernels/*.cu)
+  endif()
   set(scratch ${CSV}${HEADER}.fatbin)
 endif()
 
@@ -140,11 +146,11 @@ endforeach()
 if(NVCC)
   file(REMOVE ${scratch})
 endif()
-if(NOT rows)
-  message(FATAL_ERROR "no kernels found")
-endif()
 list(SORT rows COMPARE NATURAL)
 if(CSV)
+  if(NOT rows)
+    message(FATAL_ERROR "no kernels found")
+  endif()
   list(JOIN rows "\n" text)
   string(PREPEND text
     "symbol,architecture,registers,static_shared_bytes,local_bytes,spilled_bytes\n")

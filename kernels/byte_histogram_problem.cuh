@@ -85,12 +85,8 @@ class ByteHistogram : public Problem {
   Meeting* meeting() { return meeting_.data(); }
 
   Verdict compare() override {
-    const unsigned* bins = bins_.data();
-    const unsigned long long* expected = this->expected();
-    if (const auto wrong =
-            first_wrong(kByteBins, [=] __device__(size_t i) { return bins[i] == expected[i]; }))
-      return {.wrong = "bin " + std::to_string(*wrong)};
-    return {};
+    const auto right = [expected = expected()] __device__(size_t bin) { return expected[bin]; };
+    return {.wrong = first_difference("bin", bins_.data(), kByteBins, right)};
   }
 
  private:

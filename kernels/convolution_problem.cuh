@@ -108,13 +108,9 @@ class Convolution : public Problem {
   Verdict compare() override {
     const float* out = out_.data();
     const Expected* expected = expected_.data();
-    if (exact_) {
-      const auto wrong =
-          first_wrong(out_.size(), [=] __device__(size_t i) { return out[i] == expected[i].sum; });
-      if (!wrong) return {};
-      return {.wrong = "pixel " + std::to_string(*wrong % columns_) + " of row " +
-                       std::to_string(*wrong / columns_)};
-    }
+    if (exact_)
+      return {.wrong = first_difference("pixel", out, out_.size(),
+                                        [=] __device__(size_t i) { return expected[i].sum; })};
     const Totals errors = fold(out_.size(), [=] __device__(size_t i) {
       const double difference = fabs(out[i] - expected[i].sum);
       return difference == 0 ? 0 : difference / expected[i].magnitude;

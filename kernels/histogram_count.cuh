@@ -112,9 +112,11 @@ __device__ __forceinline__ void count_four(unsigned char* counters, const unsign
 // A key that a warp meets again and again, counted in registers: additions to one word of shared
 // memory take turns, and narrow counters that overflow all the time take longer.
 struct HotKey {
-  // So many keys of a sample of 32 are to be equal, at first and while it stays. (Eight at first:
+  // How many keys of a sample of 32 are to be equal, at first and while it stays. (Eight at first:
   // an H200 takes 13 % longer for uniform keys in 16-bit counters.)
   static constexpr int kEnough = 3;
+  static constexpr int kBetterBy = 2;  // how many more of another, to take its place
+  static constexpr int kRun = 8;       // how many of the next key, where a run is over
 
   int key = -1;
   unsigned count = 0;  // of this lane
@@ -137,7 +139,7 @@ __device__ __forceinline__ int lanes_with(int key, int wanted) {
   return __popc(__ballot_sync(~0u, key == wanted));
 }
 
-template <int bits, bool spread, bool hot_keys, bool ranged, bool hot_now>
+template <int bits, bool spread, bool ranged, bool hot_now>
 __device__ __forceinline__ void count_vector(const Counting& c, unsigned first, HotKey& hot,
                                              unsigned char* counters, int4 v) {
   const int key[4] = {v.x, v.y, v.z, v.w};
@@ -215,7 +217,7 @@ __device__ __forceinline__ void count_all(const Counting& c, unsigned member, un
       const int other = __shfl_sync(~0u, sample, chunk * 0x9E3779B1u >> 27);
       int same = lanes_with(sample, hot.key), better = lanes_with(sample, other);
       if (ranged && clamped(other, c.bin_count) - first >= unsigned(c.range)) better = 0;
-      if (better > same + 2) {
+      if (better > same + hot.kBetterBy) {
         hot.become(other, c, first);
         same = better;
       }
@@ -230,16 +232,16 @@ __device__ __forceinline__ void count_all(const Counting& c, unsigned member, un
           const int next = __shfl_sync(~0u, v.x, 31);
           const bool mine =
               !ranged || clamped(next, c.bin_count) - first < static_cast<unsigned>(c.range);
-          if (lanes_with(v.x, next) >= 8 && mine) hot.become(next, c, first);
+          if (lanes_with(v.x, next) >= hot.kRun && mine) hot.become(next, c, first);
         }
-        count_vector<bits, spread, hot_keys, ranged, true>(c, first, hot, counters, v);
+        count_vector<bits, spread, ranged, true>(c, first, hot, counters, v);
       }
     } else {
 #pragma unroll
       for (int j = 0; j < kLoads; ++j) {
         const int4 v = loaded[j];
         if (more) loaded[j] = load_past_l1(from + 32 * j);
-        count_vector<bits, spread, hot_keys, ranged, false>(c, first, hot, counters, v);
+        count_vector<bits, spread, ranged, false>(c, first, hot, counters, v);
       }
     }
   }

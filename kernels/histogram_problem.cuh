@@ -58,12 +58,8 @@ class Histogram : public Problem {
   unsigned* credits() { return credits_.data(); }
 
   Verdict compare() override {
-    const unsigned* bins = bins_.data();
-    const unsigned long long* expected = this->expected();
-    if (const auto wrong =
-            first_wrong(bins_.size(), [=] __device__(size_t i) { return bins[i] == expected[i]; }))
-      return {.wrong = "bin " + std::to_string(*wrong) + " of " + std::to_string(bins_.size())};
-    return {};
+    const auto right = [expected = expected()] __device__(size_t bin) { return expected[bin]; };
+    return {.wrong = first_difference("bin", bins_.data(), bins_.size(), right)};
   }
 
  private:

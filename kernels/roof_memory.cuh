@@ -115,20 +115,13 @@ void copy(Roof& roof, cudaStream_t stream) {
       "cudaMemcpyAsync");
 }
 
-Verdict wrong_word(std::optional<size_t> word) {
-  return {.wrong = word ? "word " + std::to_string(*word) : ""};
-}
-
 Verdict check_copy(const Roof& roof) {
-  const unsigned* out = roof.out.data();
-  return wrong_word(
-      first_wrong(roof.words, [=] __device__(size_t i) { return out[i] == Bits{}(i); }));
+  return {.wrong = first_difference("word", roof.out.data(), roof.words, Bits{})};
 }
 
 Verdict check_write(const Roof& roof) {
-  const unsigned* out = roof.out.data();
-  return wrong_word(first_wrong(
-      roof.words, [=] __device__(size_t i) { return out[i] == static_cast<unsigned>(i); }));
+  return {.wrong = first_difference("word", roof.out.data(), roof.words,
+                                    [] __device__(size_t i) { return static_cast<unsigned>(i); })};
 }
 
 Verdict check_read(const Roof& roof) {

@@ -45,21 +45,17 @@ class Transpose : public Problem {
   void fill_output() { generate(out_.data(), out_.size(), Element<T>{}); }
 
   Verdict compare() override {
-    const T* out = out_.data();
     const size_t rows = rows_, columns = columns_;
-    const auto wrong = first_wrong(out_.size(), [=] __device__(size_t i) {
-      return out[i] == Element<T>{}(i % rows * columns + i / rows);
-    });
-    if (wrong) return {.wrong = "element " + std::to_string(*wrong) + " of the transpose"};
-    return {};
+    const auto right = [=] __device__(size_t i) {
+      return Element<T>{}(i % rows * columns + i / rows);
+    };
+    return {.wrong = first_difference("element", out_.data(), out_.size(), right)};
   }
 
   // The copy is no transpose, and is right when nothing has moved.
   static Verdict check_copy(const Transpose& problem) {
-    const T* out = problem.out_.data();
-    const auto wrong = first_wrong(problem.out_.size(),
-                                   [=] __device__(size_t i) { return out[i] == Element<T>{}(i); });
-    return {.wrong = wrong ? "element " + std::to_string(*wrong) + " of the copy" : ""};
+    return {.wrong = first_difference("element", problem.out_.data(), problem.out_.size(),
+                                      Element<T>{})};
   }
 
  private:

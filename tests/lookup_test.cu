@@ -44,10 +44,14 @@ TEST(Gpu, LookupReferenceNamesTheFirstWrongElement) {
   const Lookups l = problem.lookups();
   auto out = to_host(l.out, l.count);
   for (const size_t wrong : {4999, 1024, 0}) {
+    const unsigned right = out[wrong];
     out[wrong] ^= 1;
     check(cudaMemcpy(l.out, out.data(), l.count * sizeof(unsigned), cudaMemcpyHostToDevice),
           "spoil");
-    EXPECT_EQ(problem.compare().wrong, "lookup " + std::to_string(wrong) + " of 5000");
+    EXPECT_EQ(problem.compare().wrong, "lookup " + std::to_string(wrong) + ": " +
+                                           std::to_string(out[wrong]) + " instead of " +
+                                           std::to_string(right));
+    out[wrong] = right;
   }
 }
 

@@ -10,7 +10,7 @@ struct Row {
   KernelResources resources;
 };
 
-// Written at build time by cmake/kernel_resources.cmake.
+// Written at build time by cmake/kernel_resources.cmake, a file for each of kernels/.
 constexpr Row kRows[] = {
 #include "kernel_resources.inc"
 };
