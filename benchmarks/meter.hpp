@@ -24,20 +24,17 @@ namespace ladders {
 
 /// What is measured: one launch of a row.
 struct Subject {
-  std::string row;                     ///< its name
-  const void* kernel = nullptr;        ///< null for library calls and host code
-  std::optional<LaunchPlan> plan;      ///< likewise empty
-  std::optional<Occupancy> occupancy;  ///< likewise
-  std::function<void()> launch;        ///< enqueues it on Meter::stream()
+  std::string row;                           ///< its name
+  const void* kernel = nullptr;              ///< null for library calls and host code
+  std::optional<LaunchPlan> plan;            ///< likewise empty
+  std::optional<Occupancy> occupancy;        ///< likewise
+  std::function<void(cudaStream_t)> launch;  ///< enqueues it
 };
 
 /// Takes the figures of launches on one device.
 class Meter {
  public:
   virtual ~Meter() = default;
-
-  /// The stream that launches must be enqueued on.
-  virtual cudaStream_t stream() const = 0;
 
   /// Launches `subject` as often as it takes. Throws CudaError.
   virtual Samples sample(const Subject& subject, const Sampling& sampling) = 0;

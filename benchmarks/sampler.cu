@@ -64,13 +64,15 @@ __global__ void read_all(const uint4* data, size_t count, unsigned* sink) {
   if (sum == 0x5EED) *sink = sum;  // never: keeps the loads
 }
 
+using Launch = std::function<void(cudaStream_t)>;
+
 // Several launches in one graph: replaying it costs the host one call.
 class Graph {
  public:
-  Graph(cudaStream_t stream, const std::function<void()>& launch, int launches) {
+  Graph(cudaStream_t stream, const Launch& launch, int launches) {
     check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "graph capture");
     try {
-      for (int i = 0; i < launches; ++i) launch();
+      for (int i = 0; i < launches; ++i) launch(stream);
     } catch (...) {
       cudaStreamEndCapture(stream, &graph_);  // the stream is of no use while it captures
       cudaGraphDestroy(graph_);
@@ -84,9 +86,7 @@ class Graph {
     cudaGraphExecDestroy(executable_);
     cudaGraphDestroy(graph_);
   }
-  void replay(cudaStream_t stream) {
-    check(cudaGraphLaunch(executable_, stream), "cudaGraphLaunch");
-  }
+  void replay() { check(cudaGraphLaunch(executable_, nullptr), "cudaGraphLaunch"); }
 
  private:
   cudaGraph_t graph_ = nullptr;
@@ -107,14 +107,15 @@ std::string kernel_name(const void* kernel) {
 // Times launches with events, without the launch latency of the host: cold launches are queued
 // while the device still flushes its L2, warm ones are replayed from a CUDA graph. Short ones are
 // all queued before the device begins with the first: how far the host is ahead makes a difference
-// of 0.2 us to a launch, measured on an H200, and comes in modes that last.
+// of 0.2 us to a launch, measured on an H200, and comes in modes that last. All on the default
+// stream, like everything else that the program does: once a second one has been used, launches on
+// either are up to 0.2 us slower, and by how much is decided anew.
 class Sampler : public Meter {
  public:
   explicit Sampler(const Device& device);
   ~Sampler() override;
   Sampler(const Sampler&) = delete;
 
-  cudaStream_t stream() const override { return stream_; }
   Samples sample(const Subject& subject, const Sampling& sampling) override {
     if (!sampling.profile) return sample(subject.launch, sampling);
     profile(subject);
@@ -125,7 +126,7 @@ class Sampler : public Meter {
   double launch_seconds() override;
 
  private:
-  Samples sample(const std::function<void()>& launch, const Sampling& sampling);
+  Samples sample(const Launch& launch, const Sampling& sampling);
   void profile(const Subject& subject);
   void flush();
   void read_clocks(DeviceBuffer<Tick>& into);
@@ -136,9 +137,10 @@ class Sampler : public Meter {
              int samples, int launches);
 
   Device device_;
-  cudaStream_t stream_ = nullptr;
+  cudaStream_t capturing_ = nullptr;  // nothing runs on this one, which the default one cannot do
   std::vector<cudaEvent_t> events_;
   DeviceBuffer<unsigned> flush_;
+  unsigned flushes_ = 0;
   DeviceBuffer<Tick> before_, after_;  // by SM: counters of different SMs do not compare
   unsigned* said_ = nullptr;           // to the device, which reads this word of the host's memory
   std::unique_ptr<HardwareCounters> counters_;
@@ -149,7 +151,7 @@ Sampler::Sampler(const Device& device)
       flush_(std::max<size_t>(2 * device.l2_bytes, 1 << 20) / sizeof(unsigned)),
       before_(device.sms),
       after_(device.sms) {
-  check(cudaStreamCreate(&stream_), "cudaStreamCreate");
+  check(cudaStreamCreateWithFlags(&capturing_, cudaStreamNonBlocking), "cudaStreamCreate");
   events_.resize(2 * kEventPairs);
   for (cudaEvent_t& event : events_) check(cudaEventCreate(&event), "cudaEventCreate");
   check(cudaMemset(flush_.data(), 0, flush_.bytes()), "cudaMemset");
@@ -159,19 +161,23 @@ Sampler::Sampler(const Device& device)
 
 Sampler::~Sampler() {
   for (cudaEvent_t event : events_) cudaEventDestroy(event);
-  cudaStreamDestroy(stream_);
+  cudaStreamDestroy(capturing_);
   cudaFreeHost(said_);
 }
 
 void Sampler::flush() {
-  ladders::launch({.grid = static_cast<unsigned>(4 * device_.sms), .block = 512}, stream_, read_all,
+  // Which SM a grid begins with depends on the grids before it: where always the same ones
+  // alternate, so does a row that sends data from block to block, 3 % faster or slower for as long
+  // as it is sampled. So no two flushes in turn have as many blocks.
+  const unsigned blocks = 4 * device_.sms + flushes_++ % 13;
+  ladders::launch({.grid = blocks, .block = 512}, nullptr, read_all,
                   reinterpret_cast<const uint4*>(flush_.data()), flush_.bytes() / sizeof(uint4),
                   flush_.data());
 }
 
 void Sampler::read_clocks(DeviceBuffer<Tick>& into) {
-  check(cudaMemsetAsync(into.data(), 0, into.bytes(), stream_), "cudaMemsetAsync");
-  ladders::launch({.grid = static_cast<unsigned>(device_.sms), .block = 1}, stream_, read_ticks,
+  check(cudaMemsetAsync(into.data(), 0, into.bytes(), nullptr), "cudaMemsetAsync");
+  ladders::launch({.grid = static_cast<unsigned>(device_.sms), .block = 1}, nullptr, read_ticks,
                   into.data(), static_cast<unsigned>(into.size()));
 }
 
@@ -193,12 +199,12 @@ void Sampler::batch(Samples& result, const std::function<void()>& enqueue, bool 
                     int samples, int launches) {
   const std::atomic_ref said(*said_);
   const unsigned next = said + 1;
-  if (queued) ladders::launch({.grid = 1, .block = 1}, stream_, wait_for_host, said_, next);
+  if (queued) ladders::launch({.grid = 1, .block = 1}, nullptr, wait_for_host, said_, next);
   for (int i = 0; i < samples; ++i) {
     if (cold) flush();
-    check(cudaEventRecord(events_[2 * i], stream_), "cudaEventRecord");
+    check(cudaEventRecord(events_[2 * i], nullptr), "cudaEventRecord");
     enqueue();
-    check(cudaEventRecord(events_[2 * i + 1], stream_), "cudaEventRecord");
+    check(cudaEventRecord(events_[2 * i + 1], nullptr), "cudaEventRecord");
   }
   said = next;
   check(cudaEventSynchronize(events_[2 * samples - 1]), "cudaEventSynchronize");
@@ -212,14 +218,15 @@ void Sampler::batch(Samples& result, const std::function<void()>& enqueue, bool 
   result.measuring_seconds += between(0, 2 * samples - 1);
 }
 
-Samples Sampler::sample(const std::function<void()>& launch, const Sampling& sampling) {
+Samples Sampler::sample(const Launch& launch, const Sampling& sampling) {
   const auto start = std::chrono::steady_clock::now();
   constexpr double kBatchSeconds = 10e-3;
   double estimate = 0;
   Samples result;
+  const std::function<void()> once = [&] { launch(nullptr); };
   do {
     result = {};
-    batch(result, launch, sampling.cold, false, 1, 1);
+    batch(result, once, sampling.cold, false, 1, 1);
     estimate = std::max(result.seconds.front(), 1e-6);
   } while (seconds_since(start) < sampling.warmup_seconds);
   // A launch as long as a batch has been a sample like those that follow, unless it was to warm up.
@@ -233,9 +240,9 @@ Samples Sampler::sample(const std::function<void()>& launch, const Sampling& sam
   int launches = 1;
   if (!sampling.cold) {
     launches = std::clamp(static_cast<int>(200e-6 / estimate), 1, 200);
-    graph.emplace(stream_, launch, launches);
+    graph.emplace(capturing_, launch, launches);
   }
-  const std::function<void()> enqueue = graph ? [&] { graph->replay(stream_); } : launch;
+  const std::function<void()> enqueue = graph ? [&] { graph->replay(); } : once;
 
   const bool queued = sampling.cold && estimate < 200e-6;
   read_clocks(before_);
@@ -255,18 +262,18 @@ Samples Sampler::sample(const std::function<void()>& launch, const Sampling& sam
 }
 
 double Sampler::launch_seconds() {
-  const auto launch = [this] {
-    ladders::launch({.grid = static_cast<unsigned>(device_.sms), .block = 256}, stream_, nothing);
+  const auto launch = [this](cudaStream_t stream) {
+    ladders::launch({.grid = static_cast<unsigned>(device_.sms), .block = 256}, stream, nothing);
   };
-  return quantile(sample(launch, {.exactly = 512}).seconds, 0.5);
+  return trimmed_mean(sample(launch, {.exactly = 1024}).seconds, 0.05);
 }
 
 // Warm. Profilers know the launch by its kernel's name, the reader by its row's.
 void Sampler::profile(const Subject& subject) {
-  subject.launch();
+  subject.launch(nullptr);
   check(cudaDeviceSynchronize(), "kernel");
   check(cudaProfilerStart(), "cudaProfilerStart");
-  subject.launch();
+  subject.launch(nullptr);
   check(cudaDeviceSynchronize(), "kernel");
   check(cudaProfilerStop(), "cudaProfilerStop");
   std::printf("profiled\t%s\t%s\n", subject.row.c_str(), kernel_name(subject.kernel).c_str());
@@ -286,9 +293,8 @@ std::string Sampler::hardware_counters() {
 std::map<std::string, double> Sampler::count(const Subject& subject, const Sampling& sampling) {
   if (!counters_ && hardware_counters().starts_with("none")) return {};
   try {
-    return counters_->count(
-        sampling.cold ? std::function<void()>([this] { flush(); }) : subject.launch,
-        subject.launch);
+    const std::function<void()> launch = [&] { subject.launch(nullptr); };
+    return counters_->count(sampling.cold ? [this] { flush(); } : launch, launch);
   } catch (const NoCounters& reason) {
     std::fprintf(stderr, "%s: no counters: %s\n", subject.row.c_str(), reason.what());
     return {};

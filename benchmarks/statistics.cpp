@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
+#include <numeric>
 
 namespace ladders {
 namespace {
@@ -31,6 +33,13 @@ double quantile_of_sorted(const std::vector<double>& sorted, double fraction) {
 double quantile(std::vector<double> values, double fraction) {
   std::sort(values.begin(), values.end());
   return quantile_of_sorted(values, fraction);
+}
+
+double trimmed_mean(std::vector<double> values, double fraction) {
+  std::sort(values.begin(), values.end());
+  const auto out = static_cast<std::ptrdiff_t>(fraction * static_cast<double>(values.size()));
+  return std::accumulate(values.begin() + out, values.end() - out, 0.0) /
+         static_cast<double>(std::ssize(values) - 2 * out);
 }
 
 double median_noise(std::vector<double> values) {

@@ -18,15 +18,16 @@ Study::Study(const Device& device, const Sampling& sampling)
     : device_(device), sampling_(sampling), meter_(make_meter(device)) {}
 
 std::unique_ptr<Study> Study::open(int index, const Sampling& sampling) {
-  constexpr int kLeast = 12, kMost = 32;
-  constexpr double kAlike = 1.003;
+  constexpr int kLeast = 12, kMost = 64;
+  constexpr double kPatience = 2e-4;  // what each context tried adds to what is as quick
   double quickest = INFINITY;
   for (int tried = 1;; ++tried) {
     auto study = std::make_unique<Study>(Device::open(index), sampling);
     if (kEmulated || sampling.profile) return study;
     const double seconds = study->launch_seconds();
     quickest = std::min(quickest, seconds);
-    if ((tried >= kLeast && seconds <= kAlike * quickest) || tried == kMost) return study;
+    if (tried >= kLeast && seconds <= (1 + kPatience * tried) * quickest) return study;
+    if (tried == kMost) return study;
     study.reset();
     check(cudaDeviceReset(), "cudaDeviceReset");
   }
@@ -79,10 +80,11 @@ std::unique_ptr<Problem> Study::filled(const Row& row) {
   return problem;
 }
 
-std::function<void()> Study::launcher(const Row& row, const Implementation& implementation,
-                                      const LaunchPlan& plan) {
+std::function<void(cudaStream_t)> Study::launcher(const Row& row,
+                                                  const Implementation& implementation,
+                                                  const LaunchPlan& plan) {
   Problem& data = problem(row);
-  return [&data, implementation, plan, zero = row.rung->zero_output, stream = meter_->stream()] {
+  return [&data, implementation, plan, zero = row.rung->zero_output](cudaStream_t stream) {
     const Problem::Memory output = data.output();
     if (zero && output.bytes > 0)
       check(cudaMemsetAsync(output.data, 0, output.bytes, stream), "cudaMemsetAsync");
@@ -113,7 +115,7 @@ Verdict Study::verify(const Row& row) {
     data.poison();
     data.prepare(input);
     if (implementation.fill) implementation.fill(data);
-    launch();
+    launch(nullptr);
     check(cudaDeviceSynchronize(), "kernel");
     const Verdict verdict = judge(row, implementation);
     worst.relative_error = std::max(worst.relative_error, verdict.relative_error);
@@ -160,8 +162,9 @@ Measurement Study::measure(const Row& row) {
   data.poison();
   if (known) data.prepare(data.inputs() - 1);  // as verify() has
   if (implementation.fill) implementation.fill(data);
-  result.samples = implementation.on_host && !kEmulated ? sample_host(subject.launch, sampling_)
-                                                        : meter_->sample(subject, sampling_);
+  result.samples = implementation.on_host && !kEmulated
+                       ? sample_host([&] { subject.launch(nullptr); }, sampling_)
+                       : meter_->sample(subject, sampling_);
   spent_.measuring += result.samples.measuring_seconds;
   if (implementation.adds) {
     verify(row);
@@ -181,7 +184,7 @@ std::map<std::string, double> Study::count(const Row& row) {
   data.poison();
   data.prepare(data.inputs() - 1);
   if (implementation.fill) implementation.fill(data);
-  subject.launch();  // what only a first launch does is not counted
+  subject.launch(nullptr);  // what only a first launch does is not counted
   auto counters = meter_->count(subject, sampling_);
   if (!counters.empty() && !implementation.adds) judge(row, implementation);
   return counters;

@@ -39,9 +39,9 @@ class Study {
 
   /// A study of device `index` in a context of its own choosing: on an H200 contexts differ by up
   /// to 0.2 us (5 %) in how quick they launch, for as long as they live, which no repetition within
-  /// one can show, so contexts are made anew until one is as quick as the quickest seen, 32 at
-  /// most; nothing is to be chosen where nothing is timed. To be called before anything else holds
-  /// device memory. Throws CudaError.
+  /// one can show, so contexts are made anew until one is about as quick as the quickest seen, 64
+  /// at most; nothing is to be chosen where nothing is timed. To be called before anything else
+  /// holds device memory. Throws CudaError.
   static std::unique_ptr<Study> open(int index, const Sampling& sampling);
 
   const Device& device() const { return device_; }
@@ -74,8 +74,8 @@ class Study {
   Problem& problem(const Row& row);
   std::unique_ptr<Problem> filled(const Row& row);
   Verdict judge(const Row& row, const Implementation& implementation);
-  std::function<void()> launcher(const Row& row, const Implementation& implementation,
-                                 const LaunchPlan& plan);
+  std::function<void(cudaStream_t)> launcher(const Row& row, const Implementation& implementation,
+                                             const LaunchPlan& plan);
   Subject subject(const Row& row, const Implementation& implementation);
 
   Device device_;

@@ -150,6 +150,12 @@ TEST(Statistics, TiesAreSpreadOverTheirStep) {
   EXPECT_GT(quantile(ticks, 0.5), before);
 }
 
+TEST(Statistics, TrimmedMeansLeaveOutliersOut) {
+  EXPECT_EQ(trimmed_mean({1000, 1, 2, 3, 4, 5, 6, 7, 8, -9}, 0.1), 4.5);
+  EXPECT_EQ(trimmed_mean({1, 2}, 0), 1.5);
+  EXPECT_EQ(trimmed_mean({7}, 0.4), 7);
+}
+
 TEST(Statistics, NoiseFallsWithTheSquareRootOfTheCount) {
   std::vector<double> few, many;
   for (int i = 0; i < 100; ++i) few.push_back(100 + i % 5);

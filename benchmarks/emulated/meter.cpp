@@ -15,13 +15,11 @@ namespace {
 
 class Counter : public Meter {
  public:
-  cudaStream_t stream() const override { return nullptr; }
-
   // The same launch counts the same every time, so once is enough.
   Samples sample(const Subject& subject, const Sampling&) override {
     const emulator::Recording recording;
     const auto start = std::chrono::steady_clock::now();
-    subject.launch();
+    subject.launch(nullptr);
     check(cudaDeviceSynchronize(), "kernel");
     Samples result;
     result.host_seconds = std::max(seconds_since(start), 1e-9);
