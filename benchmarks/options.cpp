@@ -74,7 +74,6 @@ void set_min_time(Sampling& sampling, std::string text) {
   }
   if (!text.empty() && text.back() == 's') text.pop_back();
   sampling.device_seconds = number<double>(text, "benchmark_min_time");
-  sampling.wall_seconds = std::max(sampling.wall_seconds, 10 * sampling.device_seconds);
 }
 
 // 1.7 takes a plain number, later versions want a unit (and have SkipWithMessage).
@@ -90,6 +89,7 @@ Options parse(int argc, char** argv) {
   Options options;
   auto& pass = options.benchmark_arguments;
   pass.assign(argv, argv + 1);
+  std::optional<double> wall_limit;
   for (int i = 1; i < argc; ++i) {
     const std::string argument = argv[i];
     refuse_flags_of_the_other(argument);
@@ -122,7 +122,7 @@ Options parse(int argc, char** argv) {
     } else if (const auto text = value_of(argument, "noise")) {
       options.sampling.noise = number<double>(*text, "noise");
     } else if (const auto text = value_of(argument, "wall_limit")) {
-      options.sampling.wall_seconds = number<double>(*text, "wall_limit");
+      wall_limit = number<double>(*text, "wall_limit");
     } else if (const auto text = value_of(argument, "benchmark_min_time")) {
       set_min_time(options.sampling, *text);
     } else if (const auto file = value_of(argument, "benchmark_out")) {
@@ -143,6 +143,10 @@ Options parse(int argc, char** argv) {
       pass.push_back(argument);
     }
   }
+  // A limit that was asked for holds; else it leaves room for the time that was.
+  Sampling& sampling = options.sampling;
+  sampling.wall_seconds =
+      wall_limit.value_or(std::max(sampling.wall_seconds, 10 * sampling.device_seconds));
   if (!options.list) pass.emplace_back(enough_for_one_entry<benchmark::State>());
   if (!options.result_file.empty()) {
     options.partial_file = options.result_file + ".partial";
@@ -173,7 +177,8 @@ void print_help() {
             "  --cache=cold|warm      L2 flushed before each sample, or launches back to back "
             "(cold)\n"
             "  --noise=X              relative standard error of the median to reach (0.001)\n"
-            "  --wall_limit=SECONDS   stop sampling a row by then (0.5)\n"
+            "  --wall_limit=SECONDS   stop sampling a row by then (0.5, or 10 times the time\n"
+            "                         that --benchmark_min_time asks for, if that is more)\n"
             "  --ceilings=false       do without percent_of_ceiling: measure no row's ceilings\n"
             "  --hardware_counters    count each row once more, after its samples, by CUPTI\n"
             "  --profile              no times: verify each kernel's row, then launch it once\n"

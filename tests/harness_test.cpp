@@ -206,6 +206,15 @@ TEST(Options, TimingHasFlagsOfItsOwn) {
   EXPECT_FALSE(parsed({}).sampling.profile);
 }
 
+TEST(Options, AWallLimitHoldsWhereverItStands) {
+  EXPECT_EQ(parsed({"--benchmark_min_time=2s"}).sampling.wall_seconds, 20);
+  EXPECT_EQ(parsed({"--benchmark_min_time=0.01s"}).sampling.wall_seconds, Sampling{}.wall_seconds);
+  if (kEmulated) return;
+  const std::string limit = "--wall_limit=1", time = "--benchmark_min_time=2s";
+  EXPECT_EQ(parsed({limit, time}).sampling.wall_seconds, 1);
+  EXPECT_EQ(parsed({time, limit}).sampling.wall_seconds, 1);
+}
+
 TEST(Options, EmulationHasFlagsOfItsOwn) {
   const std::vector<std::string> flags = {"--gpu=a100", "--order=random", "--workers=3",
                                           "--check",    "--per_line",     "--details_out=d.json"};
