@@ -32,6 +32,7 @@ _COLOURS = {
 _GRAVITY = ("SLOWER", "ERROR", "MISSING", "CLOCK", "NOISY", "NEW", "FASTER", "SKIPPED", "SAME")
 _TEXT = ("verdict", "benchmark", "why")
 HEADER = ("verdict", "benchmark", "base", "head", "ratio", "interval", "why")
+_SAME_FILES = "base and head are the same files"
 _OUTCOMES = ("pass", "regression", "", "", "lost coverage", "incomparable")  # by exit code
 
 
@@ -87,7 +88,8 @@ def line(comparison: Comparison) -> str:
     if comparison.refused:
         return f"{outcome}: {'; '.join(comparison.differences)}"
     forced = ", compared by force" if comparison.differences else ""
-    return f"{outcome}: {_outcome(comparison)}{forced}"
+    same = f", {_SAME_FILES}" if comparison.same_files else ""
+    return f"{outcome}: {_outcome(comparison)}{forced}{same}"
 
 
 def gravity(change: Change) -> tuple[int, float]:
@@ -136,6 +138,8 @@ def remarks(comparison: Comparison) -> list[str]:
     verb = "refused (--force compares anyway)" if comparison.refused else "compared by force"
     lines = [f"{verb}: {difference}" for difference in comparison.differences]
     lines += [f"note: {note}" for note in comparison.notes]
+    if comparison.same_files:
+        lines.append(f"note: {_SAME_FILES}: nothing changed, and NOISY rows tell of noise alone")
     if comparison.refused:
         return lines
     return [*lines, *_supposed(comparison), _outcome(comparison)]

@@ -48,6 +48,12 @@ def notes(base: list[Results], head: list[Results]) -> list[str]:
     return [f"{key}: {_list(b)} in base, {_list(h)} in head" for key, b, h in differing]
 
 
+def same_files(base: list[Results], head: list[Results]) -> bool:
+    """Whether each file of either side is one of the other, which is hardly meant."""
+    sides = [[(r.context, r.written) for r in side] for side in (base, head)]
+    return all(file in other for side, other in (sides, sides[::-1]) for file in side)
+
+
 def _repeated(results: list[Results]) -> list[str]:
     """Name the rows of a side that files hold which are not processes of one program."""
     programs: dict[tuple[str, str], set[tuple]] = defaultdict(set)

@@ -31,6 +31,7 @@ class Comparison:
     confidence: float = 0.95
     processes: tuple[int, int] = (1, 1)  # most of one row, in base and head
     noise_measured: bool = False  # how processes differ is known, not supposed
+    same_files: bool = False  # base and head hold the same, and no --map says why
 
     @cached_property
     def gpus(self) -> set[str]:
@@ -99,6 +100,7 @@ def compare(
         confidence=rules.confidence,
         processes=counts,
         noise_measured=bool(floors),
+        same_files=not rules.maps and comparable.same_files(base, head),
     )
     if refused:
         return comparison

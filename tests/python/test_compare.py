@@ -278,6 +278,19 @@ def test_a_whole_suite_does_not_change_against_itself(whole, capsys):
     """Of short rows one process cannot even tell that."""
     assert main(["compare", str(whole), str(whole)]) == 0
     out = capsys.readouterr().out.splitlines()
-    assert out == [SUPPOSED, f"180 NOISY, 25 SKIPPED, 335 SAME ({TERMS}, 1 process a side)"]
+    summary = f"180 NOISY, 25 SKIPPED, 335 SAME ({TERMS}, 1 process a side)"
+    same = "base and head are the same files"
+    told = f"note: {same}: nothing changed, and NOISY rows tell of noise alone"
+    assert out == [told, SUPPOSED, summary]
     short = sum(row["real_time"] < 60 for row in suite.rows() if "skipped" not in row)
     assert short == 180
+    assert main(["gate", str(whole), str(whole)]) == 0
+    assert capsys.readouterr().out == f"pass: {summary}, {same}\n"
+
+
+def test_a_file_against_itself_is_told_of_whatever_its_name(compared):
+    one, other = (document({"a": timed(us)}, date=f"Monday, {us}") for us in (10, 11))
+    assert compared(one, one)[1]["same_files"]
+    assert not compared(one, other)[1]["same_files"]
+    rungs = document({"a/x": timed(10), "b/x": timed(10)})
+    assert not compared(rungs, rungs, "--map", "a=>b")[1]["same_files"]
