@@ -325,6 +325,20 @@ def test_several_gpus_have_pages_each(report):
     assert "GPUs side by side" in [text for _, text in page.texts]
 
 
+def test_each_file_is_told_of_by_its_own_commit(report):
+    timed_at, counted_at = suite.document(), suite.document()
+    for made in (timed_at, counted_at):
+        made["benchmarks"] = [r for r in made["benchmarks"] if r["name"].startswith("smem_layout/")]
+    counted_at["context"] |= {"git_commit": "fedcba9876543210", "counters": "Nsight Compute 2025.3"}
+    code, folder, _ = report(counted_at, timed_at)
+    assert code == 0
+    texts = [text for _, text in Page(folder / "report.html").texts]
+    counted = "NVIDIA H200 fedcba9, Nsight Compute 2025.3"
+    assert {"NVIDIA H200 0123456", counted} <= set(texts)
+    sources = {text.rpartition(";")[2] for text in texts if text.startswith("Source of ")}
+    assert sources == {f" the results are of {commit}." for commit in ("0123456", "fedcba9")}
+
+
 def test_emulated_results_have_what_was_counted(report):
     results = ROOT / "results/emulated-h200/study.json"
     content = json.loads(results.read_text(encoding="utf-8"))

@@ -40,6 +40,7 @@ class Run:
     ladders: list[pages.LadderPage]
     plots: list[pages.Plot]
     notes: list[str]
+    source: str  # what is to be said of the kernels' source
 
 
 def write(
@@ -86,7 +87,6 @@ def write(
         gravest=worse[:_MOST_CHANGES],
         worse=len(worse),
         blocks=blocks,
-        source=_source(sources, results),
         columns=pages.columns,
         style=_asset("report.css"),
         script=_asset("report.js"),
@@ -127,9 +127,11 @@ def _run(
         (page.plots if page else own).append(pages.plot(stem, Markup(svg)))
     counted = result.rows["status"].value_counts()
     told = ", ".join(f"{count} {status}" for status, count in counted.items())
+    if result.source != "timed":
+        name += f", {result.context.get('counters', 'emulated')}"
     return Run(
         number=number,
-        name=name + (", emulated" if result.source == "emulated" else ""),
+        name=name,
         suffix=suffix,
         title=describe(result),
         facts=pages.context(result),
@@ -137,6 +139,7 @@ def _run(
         ladders=ladders,
         plots=own,
         notes=notes,
+        source=_source(sources, result),
     )
 
 
@@ -163,18 +166,16 @@ def _side_by_side(results: list[Results]) -> list[pages.Plot]:
     return [pages.plot(stem, Markup(svg)) for stem, svg in drawn.items()]
 
 
-def _source(sources: Sources | None, results: list[Results]) -> str:
-    """Say of which commit the source is, if it is not that of all results."""
+def _source(sources: Sources | None, result: Results) -> str:
+    """Say of which commit the source is, if it is not that of the results."""
     if sources is None:
         return ""
-    ours = sources.commit
-    theirs = {str(r.context.get("git_commit", "")) for r in results}
-    dirty = any(r.commit.endswith("-dirty") for r in results) or ours.endswith("-dirty")
-    if ours and not dirty and all(their and ours.startswith(their) for their in theirs):
+    ours, theirs = sources.commit, str(result.context.get("git_commit", ""))
+    dirty = result.commit.endswith("-dirty") or ours.endswith("-dirty")
+    if ours and not dirty and theirs and ours.startswith(theirs):
         return ""
     own = f"commit {ours[:7]}{'-dirty' * ours.endswith('-dirty')}" if ours else "an unknown commit"
-    measured = " and ".join(sorted({r.commit or "an unknown commit" for r in results}))
-    return f"Source of {own}; the results are of {measured}."
+    return f"Source of {own}; the results are of {result.commit or 'an unknown commit'}."
 
 
 def _asset(name: str) -> Markup:

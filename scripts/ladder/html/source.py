@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 import subprocess
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 
 _INERT = re.compile(
@@ -61,7 +61,7 @@ class Sources:
         self.checkout = checkout
         self._ladders: dict[str, tuple[dict[Path, str], dict[str, list[_Function]]]] = {}
 
-    @property
+    @cached_property
     def commit(self) -> str:
         """The checkout's commit, marked where the kernels differ from it; empty if not known."""
         commit = self._git("rev-parse", "HEAD")
