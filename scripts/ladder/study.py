@@ -82,6 +82,11 @@ class Study:
         row = self.best.get((rung.name, case))
         return row if row and row.status == "ok" else None
 
+    def lead(self, rung: Rung) -> Row | None:
+        """Return the measurement at the headline, else at the case where the rung is fastest."""
+        measured = [row for case in self.cases if (row := self.measured(rung, case))]
+        return self.measured(rung, self.headline) or max(measured, key=self._rank, default=None)
+
     def speed(self, row: Row) -> float:
         """Speed in FLOP/s or bytes/s; NaN where the row counts neither."""
         return getattr(row, self.ladder.rate)

@@ -206,6 +206,34 @@ def test_a_rung_has_its_idea_its_counters_and_its_source(page):
     assert any("the results are of 0123456" in text for text in texts)
 
 
+def test_a_rung_leads_with_the_case_that_it_ran(report):
+    headline = "m:4096/n:4096/k:4096"
+    content = suite.document()
+    rows = [r for r in content["benchmarks"] if r["name"].startswith(("sgemm/", "roof/"))]
+    for row in rows:
+        if row["name"].startswith(f"sgemm/tiled/{headline}"):
+            row |= {"skipped": True, "skip_message": "too large"}
+        elif row["name"].startswith("sgemm/vectorised/"):
+            row |= FAILED
+        elif "/m:8192/" in row["name"]:
+            row["flops_per_second"] *= 1.5  # the fastest
+    gone = f"sgemm/register_tile/{headline}"
+    content["benchmarks"] = [row for row in rows if not row["name"].startswith(gone)]
+    code, folder, _ = report(content)
+    assert code == 0
+    page = (folder / "report.html").read_text(encoding="utf-8")
+
+    def told(rung: str) -> str:
+        (section,) = re.findall(rf'data-route="/sgemm/{rung}">(.*?)<h2>Source', page, re.DOTALL)
+        return " ".join(re.sub("<[^>]*>", " ", section).split())
+
+    assert "At m = n = k = 4096 speed" in told("naive")
+    wanted = "At m = n = k = 8192 headline m = n = k = 4096: {} speed"
+    assert wanted.format("skipped: too large") in told("tiled")
+    assert wanted.format("not measured") in told("register_tile")
+    assert told("vectorised").endswith("Not measured headline m = n = k = 4096: error: wrong")
+
+
 def test_names_from_files_stay_text(report):
     code, folder, _ = report(hostile(), base=hostile())
     assert code == 0

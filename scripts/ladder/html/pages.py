@@ -14,7 +14,7 @@ from ladder.html.rows import route
 from ladder.html.source import Excerpt, Sources
 from ladder.limits import COUNTS_FROM, Limiter, Limits
 from ladder.results import COUNTERS, Results
-from ladder.study import Row, Study, name_of, own_quantity, own_speed, studies
+from ladder.study import Row, Study, name_of, own_quantity, own_speed, studies, values_of
 from ladder.tally import Tally, tallies
 
 _GROUPS = {  # of a rung's counters, in this order; the first that fits
@@ -69,7 +69,7 @@ class Plot:
 
 @dataclass(frozen=True)
 class RungPage:
-    """One rung at its ladder's headline case."""
+    """One rung at its ladder's headline case, or else at the case where it is fastest."""
 
     name: str
     route: str
@@ -77,7 +77,7 @@ class RungPage:
     idea: str
     case: str
     facts: list[tuple[str, str]]  # what, how much
-    line: dict[str, str]  # of the ladder's table
+    line: dict[str, str]  # of the ladder's table, at the headline
     shares: list[tuple[str, str, float, bool]]  # limit, share, its width of 100, is the limiter
     counters: list[tuple[str, list[tuple[str, str]]]]  # group, its names and values
     excerpt: Excerpt | None
@@ -136,31 +136,32 @@ def ladder(study: Study, limits: Limits, sources: Sources | None) -> LadderPage:
 
 
 def _rung(study: Study, rung: Rung, limits: Limits, sources: Sources | None) -> RungPage:
-    row = study.best.get((rung.name, study.headline))
-    role = ", ".join(filter(None, (rung.role, rung.precision)))
-    where = f"At {study.spell(study.headline)}" if study.spell(study.headline) else ""
+    row = study.lead(rung)
     line = dict.fromkeys(("speed", "× rung below", "% of ceiling", "× peer", "limited by"), "")
-    measured = row if row is not None and row.status == "ok" else None
-    limiter = limits.limiter(measured) if measured else None
+    limiter = limits.limiter(row) if row else None
     facts: list[tuple[str, str]] = []
-    if measured:
-        line |= _speeds(study, rung, measured, limiter)
-        facts = [("time", units.duration(measured.seconds)), *cells.resources(measured).items()]
-        if measured.sweep:
-            facts.insert(0, ("best at", name_of(rung, measured).partition(" (")[2].rstrip(")")))
-    elif row is not None:
-        line["limited by"] = f"{row.status}: {row.reason}"
-    facts = [(what, value) for what, value in [*line.items(), *facts] if value]
+    if row:
+        facts += _speeds(study, rung, row, limiter).items()
+        facts += [("best at", values_of(rung, row)), ("time", units.duration(row.seconds))]
+        facts += cells.resources(row).items()
+    if row and row.case == study.headline:
+        line |= _speeds(study, rung, row, limiter)
+    else:
+        headline = study.best.get((rung.name, study.headline))
+        why = f"{headline.status}: {headline.reason}" if headline else "not measured"
+        line["limited by"] = why if headline else ""
+        facts.insert(0, ("headline", f"{study.spell(study.headline)}: {why}".lstrip(": ")))
+    case = study.spell(row.case) if row else ""
     return RungPage(
         name=rung.name,
         route=route(study.ladder.name, rung.name),
-        role=role,
+        role=", ".join(filter(None, (rung.role, rung.precision))),
         idea=rung.idea,
-        case=where if row is not None else f"{where}: not measured".lstrip(": "),
-        facts=facts,
+        case=f"At {case}" if case else "Measured" if row else "Not measured",
+        facts=[(what, value) for what, value in facts if value],
         line=line,
-        shares=_shares(limits.shares(measured), limiter) if measured else [],
-        counters=_counters(measured) if measured else [],
+        shares=_shares(limits.shares(row), limiter) if row else [],
+        counters=_counters(row) if row else [],
         excerpt=sources.excerpt(study.ladder.name, rung.name) if sources else None,
     )
 
