@@ -5,6 +5,7 @@ Needs a Chromium on the path and the Python package playwright, whose own browse
 """
 
 import os
+import re
 import shutil
 from pathlib import Path
 
@@ -63,8 +64,16 @@ def page(browser, folder):
     assert said == []
 
 
-def shown(page) -> str:
-    return page.locator("section.page:visible h1").inner_text()
+def shows(page, title: str) -> None:
+    """Wait for the page of that title: what a click or a fragment opens comes a little later."""
+    heading = page.locator("section.page:visible h1")
+    playwright.expect(heading).to_have_text(re.compile(rf"^{re.escape(title)}( |$)"))
+
+
+def visit(page, route: str) -> None:
+    """Open the page at a route, and wait for it."""
+    page.goto(f"{page.url.partition('#')[0]}#{route}")
+    page.locator(f'section.page[data-route="{route}"]:visible').wait_for()
 
 
 def column(page, title: str) -> list[str]:
@@ -74,23 +83,23 @@ def column(page, title: str) -> list[str]:
 
 
 def test_links_open_pages_and_back_returns(page):
-    assert shown(page) == "NVIDIA H200"
+    shows(page, "NVIDIA H200")
     page.locator("section.page:visible a", has_text="SGEMM").first.click()
-    assert shown(page) == "SGEMM"
+    shows(page, "SGEMM")
     page.locator("section.page:visible tbody a", has_text="pipelined").first.click()
-    assert shown(page) == "pipelined"
+    shows(page, "pipelined")
     assert len(column(page, "case")) == 6
     page.go_back()
-    assert shown(page) == "SGEMM"
-    page.goto(page.url.partition("#")[0] + "#/sgemm/cublas")
+    shows(page, "SGEMM")
+    visit(page, "/sgemm/cublas")
     page.reload()
-    assert shown(page).startswith("cublas")
+    shows(page, "cublas")
     page.goto(page.url.partition("#")[0] + "#/no/such")
-    assert shown(page) == "No such page"
+    shows(page, "No such page")
 
 
 def test_tables_sort_by_keyboard_and_filter(page):
-    page.goto(page.url + "#/sgemm")
+    visit(page, "/sgemm")
     assert len(column(page, "time")) == 48
     speed = page.locator(".rows:visible th button", has_text="speed")
     speed.focus()
@@ -107,7 +116,7 @@ def test_tables_sort_by_keyboard_and_filter(page):
 
 
 def test_points_tell_what_they_are_and_lead_to_their_rung(page):
-    page.goto(page.url + "#/sgemm")
+    visit(page, "/sgemm")
     point = page.locator("a.point:visible:not([tabindex])").first
     point.focus()
     assert "naive · m = n = k = 4096 · 500 GFLOP/s" in page.locator("#tip:visible").inner_text()
@@ -117,31 +126,30 @@ def test_points_tell_what_they_are_and_lead_to_their_rung(page):
 
 
 def test_themes_and_gpus_can_be_chosen(page):
-    def colour() -> str:
-        return page.evaluate("getComputedStyle(document.body).backgroundColor")
-
-    light = colour()
+    body = playwright.expect(page.locator("body"))
+    light = page.evaluate("getComputedStyle(document.body).backgroundColor")
     page.emulate_media(color_scheme="dark")
-    dark = colour()
-    assert light != dark
+    body.not_to_have_css("background-color", light)
+    dark = page.evaluate("getComputedStyle(document.body).backgroundColor")
     page.get_by_role("button", name="Theme: auto").click()
-    assert colour() == light
+    body.to_have_css("background-color", light)
     page.get_by_role("button", name="Theme: light").click()
     page.emulate_media(color_scheme="light")
-    assert colour() == dark
+    body.to_have_css("background-color", dark)
 
-    page.goto(page.url.partition("#")[0] + "#/sgemm/cublas")
+    visit(page, "/sgemm/cublas")
     page.locator("#gpu").select_option("2")
-    assert "A100" in page.locator("section.page:visible .where").first.inner_text()
-    assert shown(page).startswith("cublas")
+    where = page.locator("section.page:visible .where").first
+    playwright.expect(where).to_contain_text("A100")
+    shows(page, "cublas")
     page.locator(".home").click()
-    assert shown(page) == "NVIDIA A100"
+    shows(page, "NVIDIA A100")
 
 
 def test_a_phone_has_no_scrolling_sideways(page):
     page.set_viewport_size({"width": 390, "height": 800})
     for route in ("/", "/sgemm", "/sgemm/cublas", "changes", "rows"):
-        page.goto(page.url.partition("#")[0] + "#" + route)
+        visit(page, route)
         assert page.evaluate("document.documentElement.scrollWidth") <= 390, route
 
 
