@@ -27,7 +27,7 @@ _UNMOVED = 0.02  # of a gain that is none
 
 @dataclass(frozen=True)
 class Step:
-    """A rung at the headline beside the one below it."""
+    """A rung beside the one below it: at the headline, or where its row has another case."""
 
     rung: Rung
     row: Row
@@ -57,7 +57,9 @@ def steps(study: Study) -> list[Step]:
     """The steps measured at the headline, each with the one below; empty if no counter is known.
 
     Where the fastest row of a sweep has nothing of what the idea was to move, as a cluster of one
-    block has no requests to others, the fastest that has some stands in its place.
+    block has no requests to others, the fastest that has some stands in its place. Where the rung
+    below has nothing of it, the idea is one for other cases: the first at which both have some
+    stands in for the headline.
     """
     found: list[Step] = []
     for rung in study.rungs:
@@ -65,10 +67,12 @@ def steps(study: Study) -> list[Step]:
         if row and rung.role == "step" and not rung.precision:
             below = study.below(rung, study.headline)
             idle = rung.sweeps and quantities.counter(row, rung.moves) == 0
+            step = Step(rung, row, below)
             if idle and (moving := _moving(study, rung)):
-                found.append(Step(rung, moving, below, best=row))
-            else:
-                found.append(Step(rung, row, below))
+                step = Step(rung, moving, below, best=row)
+            elif below and math.isnan(step.before):
+                step = _elsewhere(study, rung) or step
+            found.append(step)
     return found if any(not math.isnan(step.after) for step in found) else []
 
 
@@ -96,6 +100,15 @@ def _moving(study: Study, rung: Rung) -> Row | None:
         and quantities.counter(row, rung.moves) > 0
     ]
     return max(rows, key=study.speed, default=None)
+
+
+def _elsewhere(study: Study, rung: Rung) -> Step | None:
+    found = (
+        Step(rung, row, study.below(rung, case))
+        for case in study.cases
+        if (row := study.ok(rung, case))
+    )
+    return next((step for step in found if not math.isnan(step.before + step.after)), None)
 
 
 def draw(study: Study, found: list[Step]) -> Figure:
@@ -215,12 +228,15 @@ def _speeds(axes: Axes, study: Study, found: list[Step]) -> None:
     for y, (step, speed) in enumerate(zip(found, speeds, strict=True)):
         below = study.speed(step.below) / divisor if step.below else math.nan
         _arrow(axes, y + 0.14, below, speed, colours[step.rung.name])
+        told = f"at {study.spell(step.row.case)}" if step.row.case != study.headline else ""
         if step.best:
             shown, best = (values_of(step.rung, row) for row in (step.row, step.best))
             highest = units.number(study.speed(step.best) / divisor)
+            told = f"at {shown} (best: {best}, {highest} {unit})"
+        if told:
             room = axes.figure.get_size_inches()[0] * (1 - axes.get_position().x0) - _LEFT
-            told = style.fit(f"at {shown} (best: {best}, {highest} {unit})", room, style.SMALL)
             box = {"facecolor": "white", "edgecolor": "none", "pad": 1}  # over the ceiling's line
+            told = style.fit(told, room, style.SMALL)
             style.note(axes, told, (0, y), (0, 10), color="black", bbox=box)
         look = {"coordinates": ("axes fraction", "data"), "ha": "right", "va": "center"}
         look |= {"size": style.NORMAL, "color": "black"}
