@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 
@@ -46,3 +47,23 @@ def ladder() -> Callable[..., subprocess.CompletedProcess[str]]:
         return subprocess.run(command, env=environment, check=False, **options)
 
     return run
+
+
+@pytest.fixture
+def draw(monkeypatch, tmp_path):
+    """Draw a document and return its figures by name, with what was warned of."""
+    from ladder import plots  # loads matplotlib, which most tests do without
+    from ladder.plots import style
+    from ladder.results import load_results
+
+    def drawn(document: dict) -> tuple[dict, list[str]]:
+        figures = {}
+        monkeypatch.setattr(style, "save", lambda f, _, stem, __: figures.update({stem: f}) or [])
+        said: list[str] = []
+        file = suite.write(tmp_path / "a.json", document)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            plots.draw(load_results(file), tmp_path, ["svg"], said.append)
+        return figures, said
+
+    return drawn

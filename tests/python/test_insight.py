@@ -4,19 +4,16 @@
 import json
 import math
 import re
-import warnings
 
 import insight
 import matplotlib.image
 import numpy as np
 import pytest
 import suite
-from ladder import plots
+from figure import colour, markers, only, overlaps, texts
 from ladder.plots import quantities, slopes, style
-from ladder.results import load_results
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_hex
-from matplotlib.text import Text
 
 ADDED = """transpose-occupancy transpose-instructions transpose-why sgemm-light sgemm-occupancy
 sgemm-why reduction-light reduction-occupancy reduction-instructions reduction-why
@@ -29,23 +26,6 @@ SGEMM = "m:4096/n:4096/k:4096"
 TRANSPOSE = "rows:8192/columns:8192/element:4"
 
 
-@pytest.fixture
-def draw(monkeypatch, tmp_path):
-    """Draw a document and return its figures by name, with what was warned of."""
-
-    def drawn(document: dict) -> tuple[dict, list[str]]:
-        figures = {}
-        monkeypatch.setattr(style, "save", lambda f, _, stem, __: figures.update({stem: f}) or [])
-        said: list[str] = []
-        file = suite.write(tmp_path / "a.json", document)
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")
-            plots.draw(load_results(file), tmp_path, ["svg"], said.append)
-        return figures, said
-
-    return drawn
-
-
 @pytest.fixture(scope="module")
 def drawn(ladder, tmp_path_factory):
     """Every figure of the whole file, drawn by two processes."""
@@ -53,41 +33,6 @@ def drawn(ladder, tmp_path_factory):
     directories = [tmp_path_factory.mktemp(name) for name in ("first", "second")]
     runs = [ladder("plot", file, "--output", d, "--format", "svg,png") for d in directories]
     return directories, runs
-
-
-def only(document: dict, *ladders: str) -> dict:
-    starts = tuple(f"{ladder}/" for ladder in (*ladders, "roof"))
-    return {
-        **document,
-        "benchmarks": [row for row in document["benchmarks"] if row["name"].startswith(starts)],
-    }
-
-
-def texts(axes) -> list[str]:
-    return [text.get_text() for text in axes.texts if text.get_text()]
-
-
-def markers(axes, shape: str, *, hollow: bool) -> dict[str, tuple[float, float]]:
-    """Places of single markers of a shape, by the colour of their edge."""
-    return {
-        to_hex(line.get_markeredgecolor() if hollow else line.get_color()): (
-            float(line.get_xdata()[0]),
-            float(line.get_ydata()[0]),
-        )
-        for line in axes.lines
-        if line.get_marker() == shape
-        and len(line.get_xdata()) == 1
-        and (line.get_markerfacecolor() == "white") == hollow
-        and line.get_markersize() > 4
-    }
-
-
-def colour(ladder: str, rung: str) -> str:
-    """The colour that a rung has in every figure."""
-    (found,) = [entry for entry in insight.catalogue() if entry["name"] == ladder]
-    steps = [r["name"] for r in found["rungs"] if r["role"] == "step"]
-    shades = matplotlib.colormaps["viridis"](np.linspace(0.72, 0.0, len(steps)))
-    return to_hex(shades[steps.index(rung)])
 
 
 def test_counters_add_figures_and_take_none(drawn):
@@ -110,29 +55,6 @@ def test_figures_with_counters_keep_their_margins(drawn):
         assert ink.mean() > 0.01, path.name
         edges = [ink[:4].ravel(), ink[-4:].ravel(), ink[:, :4].ravel(), ink[:, -4:].ravel()]
         assert not np.concatenate(edges).any(), f"{path.name} is clipped"
-
-
-def overlaps(figure) -> list[tuple[str, str]]:
-    """Pairs of level texts that touch."""
-    renderer = FigureCanvasAgg(figure).get_renderer()
-    figure.draw(renderer)
-    found = list(figure.texts)
-    for axes in figure.axes:
-        found += [*axes.texts, axes.title, axes.xaxis.label, axes._left_title]
-        for axis in (axes.xaxis, axes.yaxis):
-            low, high = sorted(axis.get_view_interval())
-            ticks = [tick for tick in axis.get_major_ticks() if low <= tick.get_loc() <= high]
-            found += [tick.label1 for tick in ticks]  # others are not drawn
-    level = [t for t in found if t.get_text().strip() and t.get_visible() and not t.get_rotation()]
-    boxes = [(t.get_text(), Text.get_window_extent(t, renderer)) for t in level]  # without arrows
-    inside = [(text, b) for text, b in boxes if b.width and figure.bbox.overlaps(b)]
-    return [
-        (a, b)
-        for i, (a, one) in enumerate(inside)
-        for b, other in inside[:i]
-        if one.x0 + 1 < other.x1 and other.x0 + 1 < one.x1
-        if one.y0 + 1 < other.y1 and other.y0 + 1 < one.y1
-    ]
 
 
 @pytest.mark.parametrize("length", [0, 30])
@@ -472,77 +394,6 @@ def test_a_case_that_counts_flops_has_no_instruction_roofline(draw):
     assert "sgemm-instructions" not in figures
 
 
-# Why.
-
-
-def test_why_tells_what_padding_moved_and_what_it_bought(draw):
-    figures, _ = draw(only(insight.document(), "transpose"))
-    moved, speeds = figures["transpose-why"].axes
-    assert {"shared load wavefronts per request", "32 → 1", "25% → 25%"} <= set(texts(moved))
-    assert {"padded", "One column of padding removes the bank conflicts."} <= set(texts(moved))
-    assert {"1769", "1.74×", "1014", "1.82×", "4120"} <= set(texts(speeds))
-    padded = 2.14  # the third of the steps
-    after = markers(moved, "o", hollow=False)[colour("transpose", "padded")]
-    assert after == pytest.approx((1 / 32, padded))
-    below = [line for line in moved.lines if line.get_markerfacecolor() == "white"]
-    ends = {float(line.get_ydata()[0]): float(line.get_xdata()[0]) for line in below}
-    assert ends[padded] == pytest.approx(1.0)
-    after = markers(speeds, "o", hollow=False)[colour("transpose", "padded")]
-    assert after == pytest.approx((1769, padded))
-    below = [line for line in speeds.lines if line.get_markerfacecolor() == "white"]
-    ends = {float(line.get_ydata()[0]): float(line.get_xdata()[0]) for line in below}
-    assert ends[padded] == pytest.approx(1014)
-
-
-def test_why_says_what_is_not_known(draw):
-    document = only(insight.document(), "transpose")
-    for row in document["benchmarks"]:
-        if row["name"].startswith("transpose/tile/"):
-            del row["shared_load_wavefronts_per_request"]
-    del insight.row(document, f"transpose/vectorised/{TRANSPOSE}")["stall_barrier"]
-    figures, _ = draw(document)
-    found = texts(figures["transpose-why"].axes[0])
-    assert {"the first rung", "none → 1", "not counted"} <= set(found)
-
-
-def test_why_shows_a_case_in_which_the_rung_below_has_what_the_idea_moves(draw):
-    document = only(insight.document(), "transpose")
-    for row in document["benchmarks"]:
-        if row["name"].startswith("transpose/tile/") and "rows:1024/" not in row["name"]:
-            del row["shared_load_wavefronts_per_request"]
-    figures, _ = draw(document)
-    moved, speeds = figures["transpose-why"].axes
-    assert "32 → 1" in texts(moved)
-    assert [text for text in texts(speeds) if text.startswith("at ")] == [
-        "at rows = columns = 1024, element 4"
-    ]
-    assert overlaps(figures["transpose-why"]) == []
-
-
-def test_why_leaps_over_a_rung_that_did_not_run(draw):
-    document = only(insight.document(), "transpose")
-    rows = [row for row in document["benchmarks"] if not row["name"].startswith("transpose/tile/")]
-    document["benchmarks"] = rows
-    figures, _ = draw(document)
-    assert "3.18×" in texts(figures["transpose-why"].axes[1])  # padded over naive
-    assert "tile" not in texts(figures["transpose-why"].axes[0])
-
-
-def test_rungs_that_name_no_counter_give_no_picture(draw):
-    document = insight.document(ladders=json.dumps(suite.CATALOGUE[:-1]))
-    rows = [row for row in document["benchmarks"] if not row["name"].startswith("roof/")]
-    figures, _ = draw(only({**document, "benchmarks": rows}, "transpose"))
-    assert "transpose-why" not in figures
-
-
-def test_a_fall_of_speed_is_a_gain_below_one(draw):
-    document = only(insight.document(), "transpose")
-    row = insight.row(document, f"transpose/padded/{TRANSPOSE}")
-    row["bytes_per_second"] /= 4
-    figures, _ = draw(document)
-    assert "0.44×" in texts(figures["transpose-why"].axes[1])
-
-
 # Occupancy.
 
 
@@ -565,111 +416,6 @@ def test_a_library_has_no_theoretical_occupancy(draw):
     (axes,) = figures["transpose-occupancy"].axes
     marks = [line for line in axes.lines if line.get_linewidth() == 2.5]
     assert len(marks) == len(axes.patches) - 1
-
-
-# The roofs.
-
-
-def panels(figure) -> dict:
-    return {axes.get_title("left"): axes for axes in figure.axes}
-
-
-def test_roofs_are_bars_of_the_best_with_their_sweep_and_the_datasheet(draw):
-    figures, _ = draw(insight.document())
-    found = panels(figures["roofs"])
-    dram = found["DRAM"]
-    names = [label.get_text() for label in dram.get_yticklabels()]
-    assert names == ["memcpy", "dram_copy", "dram_read", "dram_write"]
-    widths = [bar.get_width() for bar in dram.patches]
-    assert widths == pytest.approx([4.27, 4.12, 4.54, 4.36])
-    sweeps = [list(line.get_xdata()) for line in dram.lines if line.get_marker() == "o"]
-    assert sweeps[1] == pytest.approx([4.54 * part for part in (0.625, 0.75, 0.875, 1.0)])
-    dashed = [float(line.get_xdata()[0]) for line in dram.lines if line.get_linestyle() == "--"]
-    assert dashed == pytest.approx([4.8] * 4)
-    assert {"4.54 TB/s", "95%", "bytes 16, unroll 4"} <= set(texts(dram))
-    assert [b.get_width() for b in found["arithmetic"].patches] == pytest.approx([65, 400, 800])
-    assert found["DRAM"].get_xlim()[0] == 0
-
-
-def test_roofs_far_apart_are_on_a_logarithmic_scale_that_says_so(draw):
-    figures, _ = draw(insight.document())
-    atomics = panels(figures["roofs"])["atomics"]
-    assert atomics.get_xscale() == "log"
-    assert atomics.get_xlabel() == "G atomics/s, logarithmic"
-    ends = [bar.get_x() + bar.get_width() for bar in atomics.patches]
-    assert ends == pytest.approx([7100, 6500, 40, 840, 104])
-
-
-def test_roofs_along_an_axis_are_lines(draw):
-    figures, _ = draw(insight.document())
-    found = panels(figures["roofs"])
-    line = found["l2_read"].lines[0]
-    assert list(line.get_xdata()) == [16, 32, 64, 128]
-    assert list(line.get_ydata()) == pytest.approx([8.45 * p for p in (1, 0.875, 0.75, 0.625)])
-    assert "L2, 60 MiB" in texts(found["l2_read"])
-    assert list(found["distributed_shared_memory"].lines[0].get_xdata()) == [2, 4, 8, 16]
-
-
-def test_the_roof_of_l2_is_set_beside_what_l2_gave(draw):
-    """Where L1 holds part of the working set the kernel reads faster than L2 gives."""
-    document = insight.document()
-    for row in document["benchmarks"]:
-        if row["name"].startswith("roof/l2_read/"):
-            row["l2_bytes"] = row["bytes_per_second"] * row["median_seconds"] * 0.8
-    figures, _ = draw(document)
-    found = panels(figures["roofs"])
-    given, read, *_ = found["l2_read"].lines
-    assert list(given.get_xdata()) == list(read.get_xdata())
-    assert list(given.get_ydata()) == pytest.approx([0.8 * y for y in read.get_ydata()])
-    assert "● what came through L2, ○ what the kernel read" in texts(found["l2_read"])
-
-
-def test_the_bar_of_l2_is_what_came_through_it(draw):
-    document = insight.document()
-    for row in document["benchmarks"]:
-        if row["name"].startswith("roof/l2_read/"):
-            part = 0.6 if "mebibytes:16" in row["name"] else 0.9  # the fastest has most from L1
-            row["l2_bytes"] = row["bytes_per_second"] * row["median_seconds"] * part
-    figures, _ = draw(document)
-    chip = panels(figures["roofs"])["memory on the chip"]
-    assert chip.patches[0].get_width() == pytest.approx(8.45 * 0.875 * 0.9)
-    assert {"6.65 TB/s", "mebibytes 32"} <= set(texts(chip))
-
-
-def test_roofs_below_the_full_clock_are_marked(draw):
-    document = insight.document(sm_clock_max_hz="1980000000")
-    for row in document["benchmarks"]:
-        row["sm_clock_hz"] = 1.806e9 if "/tf32/" in row["name"] else 1.98e9
-    made = draw(document)[0]["roofs"]
-    assert {"400 TFLOP/s†", "800 TFLOP/s"} <= set(texts(panels(made)["arithmetic"]))
-    told = "† at 1806 MHz of 1980, as under a power limit"
-    assert told in [text.get_text() for text in made.texts]
-    assert overlaps(made) == []
-
-
-def test_roofs_of_an_old_file_have_no_sweep(draw):
-    figures, _ = draw(suite.document())
-    found = panels(figures["roofs"])
-    assert list(found) == ["DRAM", "memory on the chip", "arithmetic"]
-    assert [len(axes.patches) for axes in found.values()] == [2, 1, 1]
-    (subtitle,) = [t.get_text() for t in figures["roofs"].texts if "H200" in t.get_text()]
-    assert "sweep" not in subtitle
-
-
-def test_a_sweep_is_one_roof_in_every_other_figure(draw):
-    """The best row stands for it; a row that failed is none."""
-    document = insight.document()
-    best = insight.row(document, "roof/dram_read/size:2048/bytes:16/unroll:4")
-    best |= {"error_occurred": True, "error_message": "wrong"}
-    figures, _ = draw(document)
-    climb = texts(figures["reduction-climb"].axes[0])
-    assert "roof/dram_read 3972" in climb  # 0.875 of 4540
-    assert not any(
-        "unroll" in text
-        for f in ("reduction-climb", "overview")
-        for a in figures[f].axes
-        for text in texts(a)
-    )
 
 
 # Rows above a limit.
@@ -703,29 +449,3 @@ def test_a_row_that_moves_more_than_its_roof_is_reported(draw):
 )
 def test_counters_are_written_in_their_unit(counter, amount, text):
     assert quantities.value(counter, amount) == text
-
-
-def test_why_shows_the_row_of_a_sweep_in_which_the_idea_moves_something(draw):
-    document = only(insight.document(), "histogram")
-    ladders = json.loads(document["context"]["ladders"])
-    (rung,) = [r for x in ladders for r in x["rungs"] if r["name"] == "distributed"]
-    rung["moves"] = "distributed_requests"
-    document["context"]["ladders"] = json.dumps(ladders)
-    for row in document["benchmarks"]:
-        if not row.get("skipped"):
-            row["distributed_requests"] = 8.39e6 if "/cluster:" in row["name"] else 0.0
-    # The fastest cluster, as if of one block.
-    headline = "histogram/distributed/bins:256/keys:268435456/distribution:uniform"
-    insight.row(document, f"{headline}/cluster:2")["distributed_requests"] = 0.0
-    figures, _ = draw(document)
-    moved, speeds = figures["histogram-why"].axes
-    assert {"0 → 8.39 M", "distributed (cluster 4)"} <= set(texts(moved))
-    assert "at cluster 4 (best: cluster 2, 532 GB/s)" in texts(speeds)
-    assert overlaps(figures["histogram-why"]) == []
-
-
-def test_why_says_nothing_of_the_best_where_it_shows_it(draw):
-    figures, _ = draw(only(insight.document(), "histogram"))
-    assert not any(
-        "best:" in text for axes in figures["histogram-why"].axes for text in texts(axes)
-    )

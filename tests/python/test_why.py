@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: MIT
+"""The figure of what each idea moved, and what that bought."""
+
+import json
+
+import insight
+import pytest
+import suite
+from figure import colour, markers, only, overlaps, texts
+
+TRANSPOSE = "rows:8192/columns:8192/element:4"
+
+
+def test_why_tells_what_padding_moved_and_what_it_bought(draw):
+    figures, _ = draw(only(insight.document(), "transpose"))
+    moved, speeds = figures["transpose-why"].axes
+    assert {"shared load wavefronts per request", "32 → 1", "25% → 25%"} <= set(texts(moved))
+    assert {"padded", "One column of padding removes the bank conflicts."} <= set(texts(moved))
+    assert {"1769", "1.74×", "1014", "1.82×", "4120"} <= set(texts(speeds))
+    padded = 2.14  # the third of the steps
+    after = markers(moved, "o", hollow=False)[colour("transpose", "padded")]
+    assert after == pytest.approx((1 / 32, padded))
+    below = [line for line in moved.lines if line.get_markerfacecolor() == "white"]
+    ends = {float(line.get_ydata()[0]): float(line.get_xdata()[0]) for line in below}
+    assert ends[padded] == pytest.approx(1.0)
+    after = markers(speeds, "o", hollow=False)[colour("transpose", "padded")]
+    assert after == pytest.approx((1769, padded))
+    below = [line for line in speeds.lines if line.get_markerfacecolor() == "white"]
+    ends = {float(line.get_ydata()[0]): float(line.get_xdata()[0]) for line in below}
+    assert ends[padded] == pytest.approx(1014)
+
+
+def test_why_says_what_is_not_known(draw):
+    document = only(insight.document(), "transpose")
+    for row in document["benchmarks"]:
+        if row["name"].startswith("transpose/tile/"):
+            del row["shared_load_wavefronts_per_request"]
+    del insight.row(document, f"transpose/vectorised/{TRANSPOSE}")["stall_barrier"]
+    figures, _ = draw(document)
+    found = texts(figures["transpose-why"].axes[0])
+    assert {"the first rung", "none → 1", "not counted"} <= set(found)
+
+
+def test_why_shows_a_case_in_which_the_rung_below_has_what_the_idea_moves(draw):
+    document = only(insight.document(), "transpose")
+    for row in document["benchmarks"]:
+        if row["name"].startswith("transpose/tile/") and "rows:1024/" not in row["name"]:
+            del row["shared_load_wavefronts_per_request"]
+    figures, _ = draw(document)
+    moved, speeds = figures["transpose-why"].axes
+    assert "32 → 1" in texts(moved)
+    assert [text for text in texts(speeds) if text.startswith("at ")] == [
+        "at rows = columns = 1024, element 4"
+    ]
+    assert overlaps(figures["transpose-why"]) == []
+
+
+def test_why_leaps_over_a_rung_that_did_not_run(draw):
+    document = only(insight.document(), "transpose")
+    rows = [row for row in document["benchmarks"] if not row["name"].startswith("transpose/tile/")]
+    document["benchmarks"] = rows
+    figures, _ = draw(document)
+    assert "3.18×" in texts(figures["transpose-why"].axes[1])  # padded over naive
+    assert "tile" not in texts(figures["transpose-why"].axes[0])
+
+
+def test_rungs_that_name_no_counter_give_no_picture(draw):
+    document = insight.document(ladders=json.dumps(suite.CATALOGUE[:-1]))
+    rows = [row for row in document["benchmarks"] if not row["name"].startswith("roof/")]
+    figures, _ = draw(only({**document, "benchmarks": rows}, "transpose"))
+    assert "transpose-why" not in figures
+
+
+def test_a_fall_of_speed_is_a_gain_below_one(draw):
+    document = only(insight.document(), "transpose")
+    row = insight.row(document, f"transpose/padded/{TRANSPOSE}")
+    row["bytes_per_second"] /= 4
+    figures, _ = draw(document)
+    assert "0.44×" in texts(figures["transpose-why"].axes[1])
+
+
+def test_why_shows_the_row_of_a_sweep_in_which_the_idea_moves_something(draw):
+    document = only(insight.document(), "histogram")
+    ladders = json.loads(document["context"]["ladders"])
+    (rung,) = [r for x in ladders for r in x["rungs"] if r["name"] == "distributed"]
+    rung["moves"] = "distributed_requests"
+    document["context"]["ladders"] = json.dumps(ladders)
+    for row in document["benchmarks"]:
+        if not row.get("skipped"):
+            row["distributed_requests"] = 8.39e6 if "/cluster:" in row["name"] else 0.0
+    # The fastest cluster, as if of one block.
+    headline = "histogram/distributed/bins:256/keys:268435456/distribution:uniform"
+    insight.row(document, f"{headline}/cluster:2")["distributed_requests"] = 0.0
+    figures, _ = draw(document)
+    moved, speeds = figures["histogram-why"].axes
+    assert {"0 → 8.39 M", "distributed (cluster 4)"} <= set(texts(moved))
+    assert "at cluster 4 (best: cluster 2, 532 GB/s)" in texts(speeds)
+    assert overlaps(figures["histogram-why"]) == []
+
+
+def test_why_says_nothing_of_the_best_where_it_shows_it(draw):
+    figures, _ = draw(only(insight.document(), "histogram"))
+    assert not any(
+        "best:" in text for axes in figures["histogram-why"].axes for text in texts(axes)
+    )
