@@ -10,6 +10,7 @@
 #include <map>
 #include <random>
 #include <string>
+#include <string_view>
 
 #include "cuda_check.hpp"
 #include "emulator/gpu.hpp"
@@ -223,7 +224,9 @@ TEST(KernelResources, AreWhatTheRuntimeSays) {
     const cudaFuncAttributes a = attributes(kernel);
     const auto r = emulator::resources(host_symbol(symbol), a.binaryVersion);
     ASSERT_TRUE(r.has_value()) << about.name << ": " << symbol;
-    EXPECT_EQ(r->registers, a.numRegs) << about.name;
+    // A ladder that a test includes is compiled again with it; ptxas may allot other registers.
+    const bool again = std::string_view(symbol).find("_test_cu_") != std::string_view::npos;
+    EXPECT_NEAR(r->registers, a.numRegs, again ? 8 : 0) << about.name;
     EXPECT_EQ(r->static_shared_bytes, a.sharedSizeBytes) << about.name;
     EXPECT_EQ(r->local_bytes, a.localSizeBytes) << about.name;
   }
