@@ -147,7 +147,8 @@ def test_a_few_percent_above_a_ceiling_that_is_mostly_launch_are_no_fault(
     monkeypatch.setattr(style, "save", lambda f, _, stem, __: made.update({stem: f}) or [])
     plots.draw([results], tmp_path, ["svg"], lambda _: None)
     light = made["transpose-light"]
-    red = [b for axes in light.axes for b in axes.patches if to_hex(b.get_facecolor()) == ALARM]
+    drawn = [c for axes in light.axes for bars in axes.collections for c in bars.get_facecolors()]
+    red = [colour for colour in drawn if to_hex(colour) == ALARM]
     assert len(red) == reported
     told = " ".join(text.get_text() for text in light.texts)
     assert ("Red: over 101% of its ceiling" in told) == reported

@@ -261,7 +261,7 @@ def _cell(
 ) -> None:
     """Draw one cell with a number in it, if there is one, and smaller words below that."""
     (x, y), (number, words) = at, texts
-    axes.add_patch(Rectangle((x - 0.48, y - 0.46), 0.96, 0.92, linewidth=0, **look))
+    axes.add_artist(Rectangle((x - 0.48, y - 0.46), 0.96, 0.92, linewidth=0, **look))
     light = np.dot(to_rgb(look["facecolor"]), _LUMINANCE) > 0.5
     place = {"ha": "center", "va": "center_baseline"}
     if number:
@@ -288,7 +288,7 @@ def _key(figure: Figure) -> None:
     axes.spines[:].set_visible(False)
     for x, shade in enumerate(shades):
         look = {"facecolor": shade, "edgecolor": style.FAINT, "linewidth": 0.5}
-        axes.add_patch(Rectangle((x, 0), 1, 1, **look))
+        axes.add_artist(Rectangle((x, 0), 1, 1, **look))
     place = {"coordinates": "axes fraction", "va": "center_baseline", "size": style.NORMAL}
     for text, x, offset, side in (("slower", 0, -6, "right"), ("faster", 1, 6, "left")):
         look = {"color": "black", "ha": side}

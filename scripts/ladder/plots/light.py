@@ -25,7 +25,8 @@ from ladder.study import (
     name_of,
 )
 
-_STRIP, _CASE = 0.7, 0.25  # inches, of a rung's height and of a case's least width
+_STRIP, _HEIGHT, _CASE = 0.7, 0.5, 0.25  # inches: a rung, its strip, a case's least width
+_DASH = 3.8 / 72  # inches above a strip's foot
 _TOP, _BOTTOM, _GAP = 1.1, 0.95, 0.2
 _BAR, _HEADER, _BETWEEN = 0.3, 0.2, 0.75  # inches, of the shares, and from them to the strips
 _LEAST_BARS, _NUMBER = 0.38, 0.46  # inches, of a limit's bars and of the numbers beside them
@@ -143,11 +144,13 @@ def _shares(
     header = {"coordinates": "axes fraction", "color": "black", "size": style.NORMAL}
     for i, column in enumerate(["", *columns]):
         axes = style.panel(figure, left + i * each, top - height, width, height)
-        axes.set(xlim=(0, 100), ylim=(len(found) - 0.5, -0.5), xticks=[])
-        axes.set_yticks(range(len(names)), names if i == 0 else [], size=style.NORMAL)
+        axes.set(xlim=(0, 100), ylim=(len(found) - 0.5, -0.5), xticks=[], yticks=[])
+        if i == 0:
+            axes.set_yticks(range(len(names)), names, size=style.NORMAL)
         axes.tick_params(axis="y", length=0)
         axes.spines["bottom"].set_visible(False)
         style.note(axes, column.replace(" ", "\n") or "speed", (0, 1), (0, 4), **header)
+        tracks = []
         for y, share in enumerate(found):
             value = 100 * share.shares.get(column, math.nan) if column else study.percent(share.row)
             if value != value:
@@ -155,7 +158,7 @@ def _shares(
                 continue
             limits = column in ("", share.limiter.name)
             look = style.bar_style(share.rung, colours[share.rung.name])
-            axes.barh(y, 100, height=0.68, color=_TRACK)
+            tracks.append((0, y - 0.34, 100, 0.68))
             bar = look if limits else {"color": _OTHER}
             if column in share.impossible:
                 bar = {"color": style.ALARM}
@@ -164,6 +167,8 @@ def _shares(
             colour = "black" if limits else style.GREY
             text = units.percent(value) if value >= 0.05 else "0%"
             style.note(axes, text, (1, y), (3, 0), weight=weight, color=colour, **beside)
+        if tracks:
+            style.boxes(axes, tracks, facecolor=_TRACK, zorder=0.9)
     after = 72 * _NUMBER
     style.note(axes, "limited by", (1, 1), (after, 4), **header)
     for y, share in enumerate(found):
@@ -178,21 +183,32 @@ def _strips(
     rungs: list[Rung],
     widths: dict[str, float],
 ) -> None:
-    """Draw percent of the ceiling `top` inches above the foot: a row a rung, a column a facet."""
+    """Draw percent of the ceiling `top` inches above the foot: a row a rung, a column a facet.
+
+    A column is one Axes, as each takes long to make; its ordinate is inches.
+    """
+    feet = [_STRIP * i for i in reversed(range(len(rungs)))]
+    bottom, height = top - _STRIP * len(rungs) + 0.14, feet[0] + _HEIGHT
     for facet, width in widths.items():
-        for i, rung in enumerate(rungs):
-            bottom = top - _STRIP * (i + 1) + 0.14
-            axes = style.panel(figure, left, bottom, width, _STRIP - 0.2)
-            _strip(axes, study, rung, study.facets[facet])
-            if i == 0:
-                title = {"loc": "left", "size": style.NORMAL, "weight": "bold", "pad": 8}
-                axes.set_title(facet_title(facet), **title)
-            if facet == next(iter(widths)):
-                beside = {"rotation": 0, "ha": "right", "va": "center", "labelpad": 6}
-                axes.set_ylabel(rung.name, size=style.NORMAL, **beside)
-        style.category_ticks(axes, [study.label(case) for case in study.facets[facet]], width)
+        cases = study.facets[facet]
+        axes = style.panel(figure, left, bottom, width, height)
+        axes.set(xlim=(-0.6, len(cases) - 0.4), ylim=(0, height), yticks=[])
+        axes.spines["left"].set_visible(False)
+        for rung, foot in zip(rungs, feet, strict=True):
+            _strip(axes, study, rung, cases, foot)
+        across = {"transform": axes.get_yaxis_transform(), "clip_on": False}
+        axes.hlines(feet[:-1], 0, 1, color="black", linewidth=0.8, zorder=2.5, **across)
+        lines = [foot + _HEIGHT for foot in feet]
+        axes.hlines(lines, 0, 1, color=style.GREY, linewidth=0.6, **across)
+        title = {"loc": "left", "size": style.NORMAL, "weight": "bold", "pad": 8}
+        axes.set_title(facet_title(facet), **title)
+        style.category_ticks(axes, [study.label(case) for case in cases], width)
         if facet == next(iter(widths)):
             axes.set_xlabel(" × ".join(study.shape_axes), loc="left")
+            beside = {"coordinates": ("axes fraction", "data"), "ha": "right", "va": "center"}
+            beside |= {"size": style.NORMAL, "color": "black"}
+            for rung, foot in zip(rungs, feet, strict=True):
+                style.note(axes, rung.name, (0, foot + _HEIGHT / 2), (-6, 0), **beside)
         left += width + _GAP
 
 
@@ -237,30 +253,32 @@ def _gaps(study: Study, rungs: list[Rung]) -> str:
     return f". –: {' or '.join(sorted(why, reverse=True))}" if why else ""
 
 
-def _strip(axes: Axes, study: Study, rung: Rung, cases: list[str]) -> None:
+def _strip(axes: Axes, study: Study, rung: Rung, cases: list[str], foot: float) -> None:
+    """Draw the strip of a rung, `foot` inches up."""
     own = style.colours(study.ladder)[rung.name]
-    bars: list[tuple[int, float, tuple | str]] = []
+    bars: list[tuple[float, float, float, float]] = []
+    colours: list[tuple | str] = []
+    unknown: list[int] = []
     for x, case in enumerate(cases):
         row = study.ok(rung, case)
         value = study.percent(row) if row else math.nan
-        near = _LINE <= value < 110  # whether it is red hangs on the decimal
-        text = f"{value:.1f}" if near else units.percent(value).removesuffix("%") or "–"
-        look = {"ha": "center", "size": 6.5}
         if value != value:
-            style.note(axes, text, (x, 0), (0, 2), **look)
+            unknown.append(x)
             continue
-        top = min(value, 100)
-        bars.append((x, top, style.ALARM if study.above_roof(row) else own))
+        near = _LINE <= value < 110  # whether it is red hangs on the decimal
+        text = f"{value:.1f}" if near else units.percent(value).removesuffix("%")
+        top = _HEIGHT * min(value, 100) / 100
+        bars.append((x - 0.36, foot, 0.72, top))
+        colours.append(style.ALARM if study.above_roof(row) else own)
+        look = {"ha": "center", "size": 6.5}
         if value <= 70:
-            style.note(axes, text, (x, top), (0, 2), **look)
+            style.note(axes, text, (x, foot + top), (0, 2), **look)
         elif rung.role == "step":
-            style.note(axes, text, (x, top), (0, -9), **look | {"color": "white"})
+            style.note(axes, text, (x, foot + top), (0, -9), **look | {"color": "white"})
         else:
             box = {"facecolor": "white", "edgecolor": "none", "pad": 0.8}
-            style.note(axes, text, (x, top), (0, -10), bbox=box, **look)
+            style.note(axes, text, (x, foot + top), (0, -10), bbox=box, **look)
     if bars:
-        x, tops, colours = map(list, zip(*bars, strict=True))
-        axes.bar(x, tops, width=0.72, **style.bar_style(rung, colours))
-    axes.axhline(100, color=style.GREY, linewidth=0.6)
-    axes.set(ylim=(0, 100), xlim=(-0.6, len(cases) - 0.4), yticks=[], xticks=[])
-    axes.spines["left"].set_visible(False)
+        style.boxes(axes, bars, label=rung.name, **style.bar_style(rung, colours))
+    dash = {"markersize": 2.6, "markeredgewidth": 0.5, "color": style.GREY}
+    axes.plot(unknown, [foot + _DASH] * len(unknown), "_", **dash)

@@ -17,6 +17,7 @@ import matplotlib.style
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
+from matplotlib.collections import PolyCollection
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
@@ -236,9 +237,21 @@ def dark(colour: tuple | str) -> tuple[float, ...]:
 def bar_style(rung: Rung, colour: tuple | str | list) -> dict:
     """Bars of a colour, or of one each: steps filled, peers hatched, ceilings hollow."""
     if rung.role == "step":
-        return {"color": colour}
+        return {"facecolor": colour}
     hatch = "////" if rung.role == "peer" else None
     return {"facecolor": "white", "edgecolor": colour, "hatch": hatch}
+
+
+def boxes(axes: Axes, places: Sequence[tuple[float, float, float, float]], **look: Any) -> None:
+    """Draw (left, bottom, width, height) each, on axes that are scaled already.
+
+    As one collection, of which a box takes a seventh of the time that a patch takes.
+    """
+    left, bottom, width, height = np.transpose(places)
+    x = np.stack([left, left + width, left + width, left], axis=1)
+    y = np.stack([bottom, bottom, bottom + height, bottom + height], axis=1)
+    drawn = PolyCollection(np.stack([x, y], axis=2), joinstyle="miter", **look)
+    axes.add_collection(drawn, autolim=False)
 
 
 def break_bar(axes: Axes, x: float, y: float) -> None:
