@@ -17,14 +17,15 @@ import matplotlib.style
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
-from matplotlib.collections import PolyCollection
+from matplotlib.collections import LineCollection, PolyCollection
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
+from matplotlib.markers import TICKDOWN, TICKLEFT
 from matplotlib.path import Path as Outline
 from matplotlib.patheffects import withStroke
 from matplotlib.textpath import TextPath
-from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
 from ladder.catalogue import Ladder, Rung
 from ladder.errors import LadderError
@@ -214,11 +215,23 @@ def category_ticks(axes: Axes, labels: Sequence[str], width: float) -> None:
 
 
 def log_ticks(axis: Axis) -> None:
-    """Label a logarithmic axis plainly, at 1, 2 and 5 of each decade when it spans few."""
+    """Label a logarithmic axis plainly, at 1, 2 and 5 of each decade when it spans few.
+
+    The ticks between are markers of one line: a tick of its own takes forty times as long.
+    """
     low, high = axis.get_view_interval()
     axis.set_major_locator(LogLocator(subs=(1, 2, 5) if high / low < 200 else (1,)))
     axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.12g}"))
-    axis.set_minor_formatter(NullFormatter())
+    between = [value for value in axis.get_minorticklocs() if low <= value <= high]
+    axis.set_minor_locator(NullLocator())
+    edge = [0] * len(between)
+    look = {"linestyle": "none", "color": "black", "markersize": 2, "markeredgewidth": 0.6}
+    look |= {"zorder": 0.5, "clip_on": False}
+    axes = axis.axes
+    if axis is axes.xaxis:
+        axes.plot(between, edge, marker=TICKDOWN, transform=axes.get_xaxis_transform(), **look)
+    else:
+        axes.plot(edge, between, marker=TICKLEFT, transform=axes.get_yaxis_transform(), **look)
 
 
 def colours(ladder: Ladder) -> dict[str, tuple | str]:
@@ -303,22 +316,16 @@ def label_ends(
     low, high = np.log(axes.get_ylim())
     wanted = [(np.log(y) - low) / (high - low) for _, y, _, _ in ends]
     gap = _LINE * SMALL / 72 / height
+    size = 72 * np.array([width, height])
+    inside = axes.transData - axes.transAxes
+    lines = []
     for (x, y, text, colour), at in zip(ends, spread(wanted, gap, 0.0, 1.0), strict=True):
-        axes.annotate(
-            text,
-            (x, y),
-            (end, at),
-            textcoords="axes fraction",
-            va="center",
-            size=SMALL,
-            color=dark(colour),
-            arrowprops={
-                "arrowstyle": "-",
-                "color": colour,
-                "linewidth": 0.5,
-                "alpha": 0.6,
-                "shrinkA": 0,
-                "shrinkB": 2,
-                "relpos": (0, 0.5),
-            },
-        )
+        look = {"coordinates": "axes fraction", "va": "center", "color": dark(colour)}
+        note(axes, text, (end, at), **look)
+        name, point = size * (end, at), size * inside.transform((x, y))
+        way = point - name
+        lines.append([name - 2 * way / way[0], point - 2 * way / np.hypot(*way)])  # clear of both
+    if lines:
+        look = {"linewidth": 0.5, "alpha": 0.6, "zorder": 3, "transform": axes.transAxes}
+        look |= {"colors": [colour for *_, colour in ends], "clip_on": False}
+        axes.add_collection(LineCollection(np.array(lines) / size, **look), autolim=False)
