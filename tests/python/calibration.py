@@ -48,8 +48,8 @@ def normal(deviation: float) -> Draw:
     return lambda rng, rows, count: 1 + deviation * rng.standard_normal((rows, count))
 
 
-def modes(share: float, apart: float = 0.04) -> Draw:
-    """Two launch speeds, one of them in a share of all processes."""
+def modes(share: float, apart: float = 0.03) -> Draw:
+    """Two speeds, one of them in a share of all processes."""
     return lambda rng, rows, count: (
         (1 + apart * (rng.random((rows, count)) < share)) * normal(0.002)(rng, rows, count)
     )

@@ -40,7 +40,7 @@ def compared(tmp_path, capsys):
 
 TERMS = "threshold 1%, 95% intervals"
 SUPPOSED = (
-    "note: one process a side: runs are supposed to differ by 0.5% and 300 ns "
+    "note: one process a side: runs are supposed to differ by 0.5% and 200 ns "
     "('ladder noise' measures it)"
 )
 SKIPPED = {"skipped": True, "skip_message": "no cluster"}
@@ -278,12 +278,12 @@ def test_a_whole_suite_does_not_change_against_itself(whole, capsys):
     """Of short rows one process cannot even tell that."""
     assert main(["compare", str(whole), str(whole)]) == 0
     out = capsys.readouterr().out.splitlines()
-    summary = f"180 NOISY, 25 SKIPPED, 335 SAME ({TERMS}, 1 process a side)"
+    summary = f"167 NOISY, 25 SKIPPED, 348 SAME ({TERMS}, 1 process a side)"
     same = "base and head are the same files"
     told = f"note: {same}: nothing changed, and NOISY rows tell of noise alone"
     assert out == [told, SUPPOSED, summary]
-    short = sum(row["real_time"] < 60 for row in suite.rows() if "skipped" not in row)
-    assert short == 180
+    short = sum(row["real_time"] < 40 for row in suite.rows() if "skipped" not in row)
+    assert short == 167
     assert main(["gate", str(whole), str(whole)]) == 0
     assert capsys.readouterr().out == f"pass: {summary}, {same}\n"
 

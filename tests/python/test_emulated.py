@@ -75,7 +75,7 @@ def test_compare_passes_over_what_stands_beside_timed_results(whole, tmp_path, c
     timed = sum("real_time" in row for row in suite.rows())
     skipped = sum("skipped" in row for row in suite.rows())
     *_, last = capsys.readouterr().out.splitlines()
-    assert "180 NOISY, 25 SKIPPED, 335 SAME" in last
+    assert "167 NOISY, 25 SKIPPED, 348 SAME" in last
     assert timed - skipped == 158 + 357
 
 

@@ -81,7 +81,7 @@ def test_confidence_widens_the_interval(compared):
         change = only(compared(runs(100), runs(100), "--confidence", confidence)[1])
         widths.append(change["high"] - change["low"])
     assert widths == sorted(widths)
-    assert widths[1] == pytest.approx(0.0190, abs=1e-4)  # 0.8 % of the process, 0.5 % of samples
+    assert widths[1] == pytest.approx(0.0174, abs=1e-4)  # 0.7 % of the process, 0.5 % of samples
 
 
 def test_a_process_that_fails_a_row_fails_it(compared):

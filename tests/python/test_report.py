@@ -267,11 +267,11 @@ def test_a_comparison_is_told_first_and_ends_as_compare_does(report):
     verdicts = [row["cells"][0][0] for row in block["rows"]]
     assert verdicts == ["SLOWER", "ERROR", "MISSING", "FASTER", "SAME"]
     slower = dict(zip(changes.HEADER, block["rows"][0]["cells"], strict=True))
-    assert (slower["ratio"], slower["interval"]) == (["0.833", 0.83333], "0.825–0.841")
+    assert (slower["ratio"], slower["interval"]) == (["0.833", 0.83333], "0.826–0.841")
     assert "changes" in page.routes()
 
     text = (folder / "summary.md").read_text(encoding="utf-8")
-    assert "| SLOWER | row/1 | 100 us | 120 us | 0.833 | 0.825–0.841 |" in text
+    assert "| SLOWER | row/1 | 100 us | 120 us | 0.833 | 0.826–0.841 |" in text
     assert text.index("SLOWER") < text.index("Lost: 2 rows") < text.index("Other benchmarks")
     assert text.count("| MISSING | row/4 |") == 2
     assert "SAME |" not in text
