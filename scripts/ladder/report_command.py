@@ -46,6 +46,7 @@ def add(commands: argparse._SubParsersAction, epilog: str) -> None:
 
 def _report(options: argparse.Namespace) -> int:
     from ladder import html, junit, summary
+    from ladder.plots import parallel
     from ladder.verdicts import Rules
 
     asked = compare_command.rules_of(options)
@@ -66,15 +67,20 @@ def _report(options: argparse.Namespace) -> int:
     else:
         results = arguments.selected(options)
     content = {
-        "report.html": html.write(results, comparison, checkout),
-        "summary.md": summary.markdown(results, comparison).encode(errors="backslashreplace"),
-        "junit.xml": junit.of_comparison(comparison) if comparison else junit.of_results(results),
+        "report.html": lambda: html.write(results, comparison, checkout),
+        "summary.md": lambda: summary.markdown(results, comparison).encode(
+            errors="backslashreplace"
+        ),
+        "junit.xml": lambda: (
+            junit.of_comparison(comparison) if comparison else junit.of_results(results)
+        ),
     }
+    texts = parallel.run(list(content.values()))
     try:
         options.output.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise LadderError(f"{options.output}: {error.strerror}") from error
-    for name, text in content.items():
+    for name, text in zip(content, texts, strict=True):
         files.write(options.output / name, text)
         print(options.output / name)
     return comparison.exit_code if comparison else errors.OK

@@ -8,6 +8,7 @@ import re
 import textwrap
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -19,7 +20,7 @@ from ladder.errors import LadderError
 from ladder.html import figures, pages, rows
 from ladder.html.source import Sources
 from ladder.limits import Limits
-from ladder.plots import style
+from ladder.plots import parallel, style
 from ladder.results import Results
 from ladder.study import Study, describe
 
@@ -55,13 +56,15 @@ def write(
     results = sorted(results, key=lambda result: result.source != "timed")  # speeds come first
     sources = Sources(checkout) if checkout else None
     names = style.distinct_names(results)
-    blocks: dict[str, str] = {}
-    runs = []
+    jobs: list[Callable[[], Run] | Callable[[], str]] = []
     for number, (result, name) in enumerate(zip(results, names, strict=True), start=1):
         found, limits = pages.found(result), Limits(result)
         counters = [r for r in results if r.source == "counters" and result.source == "emulated"]
-        runs.append(_run(number, name, result, counters, found, limits, sources))
-        blocks[f"rows-{number}"] = _json(rows.of_results(result, found, limits))
+        jobs.append(partial(_run, number, name, result, counters, found, limits, sources))
+        jobs.append(partial(_rows, result, found, limits))
+    made = parallel.run(jobs)
+    runs = made[::2]
+    blocks = {f"rows-{run.number}": block for run, block in zip(runs, made[1::2], strict=True)}
     worse: list[dict] = []
     if comparison:
         block = rows.of_comparison(comparison)
@@ -141,6 +144,10 @@ def _run(
         notes=notes,
         source=_source(sources, result),
     )
+
+
+def _rows(result: Results, found: list[Study], limits: Limits) -> str:
+    return _json(rows.of_results(result, found, limits))
 
 
 def _figures(
