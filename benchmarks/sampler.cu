@@ -137,7 +137,7 @@ class Sampler : public Meter {
              int samples, int launches);
 
   Device device_;
-  cudaStream_t capturing_ = nullptr;  // nothing runs on this one, which the default one cannot do
+  cudaStream_t capturing_ = nullptr;  // as the default one cannot; nothing runs on it
   std::vector<cudaEvent_t> events_;
   DeviceBuffer<unsigned> flush_;
   unsigned flushes_ = 0;
