@@ -10,7 +10,7 @@
 namespace ladders {
 
 /// When to stop sampling, and in which state of the caches to sample. The defaults measure a
-/// thousand rows in three minutes; of three such processes on an H200 80 to 90 % of the
+/// thousand rows in three minutes; of three such processes on an H200 95 to 99 % of the
 /// medians were within 1 % of the middle one.
 struct Sampling {
   bool cold = true;                ///< L2 holds nothing of the problem when a sample starts

@@ -19,7 +19,7 @@ Study::Study(const Device& device, const Sampling& sampling)
 
 std::unique_ptr<Study> Study::open(int index, const Sampling& sampling) {
   constexpr int kLeast = 12, kMost = 64;
-  constexpr double kPatience = 2e-4;  // what each context tried adds to what is as quick
+  constexpr double kPatience = 2e-4;  // how much slower than the quickest will do, for each tried
   double quickest = INFINITY;
   for (int tried = 1;; ++tried) {
     auto study = std::make_unique<Study>(Device::open(index), sampling);

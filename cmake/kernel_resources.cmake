@@ -3,7 +3,7 @@
 #   cmake -DNVCC=nvcc "-DARCHITECTURES=75;90" -DCSV=results/kernel_resources.csv
 #         -P cmake/kernel_resources.cmake
 #
-# Rows of other architectures are taken from the committed table; without NVCC they are all there is.
+# Rows of other architectures are taken from the committed table; without NVCC there are no others.
 # With HEADER instead of CSV the rows are written as initialisers, for emulator/src/resources.cpp:
 # those of SOURCE, a file, with what it includes in DEPFILE, or without one those of the table.
 # HOST_COMPILER is nvcc's, where it is not the default one.
@@ -12,7 +12,7 @@
 # table, the script only tells whether that is right, which saves compiling them all again.
 #
 # Kernels are named as a host compiler mangles them, which holds for those in anonymous namespaces,
-# not for static functions.
+# not for static functions. Two files with kernels of one name are refused where all are compiled.
 cmake_minimum_required(VERSION 3.24)
 
 cmake_path(GET CMAKE_CURRENT_LIST_DIR PARENT_PATH root)
@@ -86,10 +86,11 @@ if(NVCC)
   list(TRANSFORM ARCHITECTURES REPLACE "(.+)" "-gencode=arch=compute_\\1,code=sm_\\1"
     OUTPUT_VARIABLE targets)
   set(sources ${SOURCE})
+  if(NOT SOURCE)
+    file(GLOB sources ${root}/kernels/*.cu)
+  endif()
   if(DEPFILE)
     list(APPEND flags -MD -MF ${DEPFILE} -MT ${HEADER})
-  else()
-    file(GLOB sources ${root}/kernels/*.cu)
   endif()
   set(scratch ${CSV}${HEADER}.fatbin)
 endif()

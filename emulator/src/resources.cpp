@@ -10,7 +10,7 @@ struct Row {
   KernelResources resources;
 };
 
-// Written at build time by cmake/kernel_resources.cmake, a file for each of kernels/.
+// By cmake/kernel_resources.cmake: a file for each of kernels/, and the committed table's others.
 constexpr Row kRows[] = {
 #include "kernel_resources.inc"
 };

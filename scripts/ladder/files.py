@@ -10,7 +10,7 @@ import shutil
 import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from functools import cache
+from functools import lru_cache
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -122,7 +122,7 @@ def read_json(path: Path) -> Any:
         raise ResultError(f"{path}: not usable JSON: {error}") from error
 
 
-@cache  # rows have the same keys
+@lru_cache(1000)  # rows have the same keys
 def legible(text: str) -> str:
     """Put U+FFFD where a control character stands, or half a surrogate pair.
 

@@ -160,7 +160,7 @@ def noise_of(
         floor = max(measured, key=lambda floor: floor.spread)
         return interval.measured_spread(floor.spread, floor.processes), floor.spread
     seconds = min(base.seconds, head.seconds)
-    # Medians of a few processes jump between the modes that these launch in, however many they are.
+    # Launches come in modes, which the medians of a few processes jump between, however many.
     return interval.default_spread(seconds), interval.launch_share(seconds) / 2
 
 

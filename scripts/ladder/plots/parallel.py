@@ -37,7 +37,7 @@ def _start(jobs: Sequence[Callable[[], Any]]) -> None:
     global _jobs
     _jobs = jobs
     processes.end_with_parent()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all: the parent tells of it
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C ends all: the parent tells of it
 
 
 def _run(number: int) -> Any:
