@@ -113,7 +113,7 @@ std::string kernel_name(const void* kernel) {
 // all queued before the device begins with the first: how far the host is ahead makes a difference
 // of 0.2 us to a launch, measured on an H200, and comes in modes that last. All on the default
 // stream, like everything else that the program does: once a second one has been used, launches on
-// either are 0.1 to 0.2 us slower, each process by another amount.
+// either are 0.05 to 0.2 us slower, each process by another amount.
 class Sampler : public Meter {
  public:
   explicit Sampler(const Device& device);

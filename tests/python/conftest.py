@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Callable
 from pathlib import Path
 
+import emulated
 import pytest
 import suite
 
@@ -34,6 +35,12 @@ def data() -> Path:
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Every ladder on one GPU."""
     return suite.write(tmp_path_factory.mktemp("whole") / "h200.json")
+
+
+@pytest.fixture(scope="session")
+def emulated_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory of emulated results with their details."""
+    return emulated.write(tmp_path_factory.mktemp("emulated-h200")).parent
 
 
 @pytest.fixture(scope="session")

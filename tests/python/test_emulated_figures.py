@@ -1,0 +1,260 @@
+# SPDX-License-Identifier: MIT
+"""Figures of emulated results: requests, banks and occupancy."""
+
+import json
+
+import emulated
+import matplotlib.image
+import numpy as np
+import pytest
+import suite
+from ladder import plots
+from ladder.cli import main
+from ladder.plots import banks, style
+from ladder.plots.transactions import START
+from ladder.results import load_results
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+STEMS = """transpose-transactions transpose-occupancy transpose-banks smem_layout-transactions
+smem_layout-occupancy smem_layout-banks histogram-transactions histogram-occupancy""".split()
+
+
+@pytest.fixture
+def figures(monkeypatch, tmp_path):
+    """Draw results and return the figures by stem, and the warnings."""
+
+    def draw(*paths):
+        made = {}
+        monkeypatch.setattr(style, "save", lambda f, _, stem, __: made.update({stem: f}) or [])
+        warnings: list[str] = []
+        plots.draw(load_results(paths), tmp_path, ["svg"], warnings.append)
+        return made, warnings
+
+    return draw
+
+
+def test_figures_are_complete_repeatable_and_within_their_margins(
+    ladder, emulated_folder, tmp_path
+):
+    for name in ("first", "second"):
+        done = ladder("plot", emulated_folder, "-o", tmp_path / name, "--format", "svg,png")
+        assert (done.returncode, done.stderr) == (0, "")
+    names = {f"{stem}.{form}" for stem in STEMS for form in ("svg", "png")}
+    assert {path.name for path in (tmp_path / "first").iterdir()} == names
+    for path in (tmp_path / "first").iterdir():
+        assert path.read_bytes() == (tmp_path / "second" / path.name).read_bytes()
+    for path in (tmp_path / "first").glob("*.png"):
+        ink = matplotlib.image.imread(path)[:, :, :3].min(axis=2) < 0.95
+        edges = [ink[:4].ravel(), ink[-4:].ravel(), ink[:, :4].ravel(), ink[:, -4:].ravel()]
+        assert not np.concatenate(edges).any(), f"{path.name} is clipped"
+
+
+def ends(axes) -> list[float]:
+    """Where horizontal bars end, in data units, from the top down."""
+    bars = sorted(axes.patches, key=lambda bar: bar.get_y())
+    return [bar.get_x() + bar.get_width() for bar in bars]
+
+
+def test_bars_end_at_the_transactions_and_ticks_at_the_ideal(figures, emulated_folder):
+    made, warnings = figures(emulated_folder)
+    assert warnings == []
+    shared, sectors = made["transpose-transactions"].axes
+    assert ends(shared) == pytest.approx([32, 1, 1, 1])  # tiled: load, store; padded
+    assert ends(sectors) == pytest.approx([4, 32, 4, 4, 4, 4])
+    assert {bar.get_x() for bar in shared.patches} == {START}
+    assert [line.get_xdata()[0] for line in shared.lines] == [1] * 4
+    assert [line.get_xdata()[0] for line in sectors.lines] == [4] * 6
+    rows = [round(bar.get_y() + bar.get_height() / 2) for bar in shared.patches]
+    assert rows == [1, 1, 2, 2]  # beside their names
+    assert [label.get_text() for label in shared.get_yticklabels()] == ["naive", "tiled", "padded"]
+
+
+def test_what_an_idea_moved_is_drawn_without_speeds(figures, tmp_path):
+    document = emulated.document()
+    ladders = json.loads(document["context"]["ladders"])
+    (transpose,) = (ladder for ladder in ladders if ladder["name"] == "transpose")
+    for rung in transpose["rungs"]:
+        if rung["name"] == "padded":
+            rung["moves"] = "shared_load_wavefronts_per_request"
+    document["context"]["ladders"] = json.dumps(ladders)
+    made, _ = figures(suite.write(tmp_path / "a.json", document))
+    (moved,) = made["transpose-why"].axes
+    texts = [text.get_text() for text in moved.texts]
+    assert "32 → 1" in texts
+    assert "no counter named" in texts
+    assert "gain" not in texts
+    assert "histogram-why" not in made  # none of its ideas names a counter
+
+
+def test_distributed_shared_memory_has_a_panel_of_its_own(figures, tmp_path):
+    """What other blocks hold is no request of a block's own shared memory."""
+    document = emulated.document()
+    for row in document["benchmarks"]:
+        if row.get("distributed_requests", 0) > 0:
+            row["distributed_sectors"] = 11.0 * row["distributed_requests"]
+    made, _ = figures(suite.write(tmp_path / "study.json", document))
+    shared, _, distributed = made["histogram-transactions"].axes
+    assert ends(shared) == pytest.approx([2.5, 2.5, 2.5])
+    (bar,) = distributed.patches
+    assert bar.get_x() + bar.get_width() == pytest.approx(11)
+    assert bar.get_y() + bar.get_height() / 2 == pytest.approx(2)  # distributed, cluster 2
+    assert [label.get_text() for label in shared.get_yticklabels()][2] == "distributed (cluster 2)"
+    assert distributed.lines[0:] == []  # no fewest is known
+    assert distributed.get_title("left") == "distributed shared memory:\nsectors a request"
+    assert "■ requests of any kind" in [t.get_text() for t in made["histogram-transactions"].texts]
+    assert len(made["transpose-transactions"].axes) == 2
+
+
+def test_ratios_that_differ_stand_right_of_the_dots_and_arrows_beyond_the_axes(
+    figures, emulated_folder, tmp_path
+):
+    scale = {"transpose/tiled": 9.0, "smem_layout/row_row": 0.8, "histogram/distributed": 0.2}
+    file = emulated.write_counters(tmp_path / "nvidia-h200", scale)
+    made, _ = figures(emulated_folder, file)
+    shared, _ = made["prediction"].axes
+    names = [label.get_text() for label in shared.get_yticklabels()]
+    shapes = {names[int(line.get_ydata()[0])]: line for line in shared.lines}
+    low, high = shared.get_xlim()
+    found = shapes["transpose/tiled"]
+    assert (found.get_marker(), found.get_xdata()[0]) == ("<", pytest.approx(low))
+    found = shapes["histogram/distributed"]
+    assert (found.get_marker(), found.get_xdata()[0]) == (">", pytest.approx(high))
+    assert shapes["smem_layout/row_row"].get_marker() == "o"
+    told = {names[int(text.xy[1])]: text for text in shared.texts}
+    assert {name: text.get_text() for name, text in told.items()} == {
+        "transpose/tiled": "0.111",
+        "smem_layout/row_row": "1.25",
+        "histogram/distributed": "5",
+    }
+    renderer = FigureCanvasAgg(made["prediction"]).get_renderer()
+    edge = shared.get_window_extent(renderer).x1
+    for text in told.values():
+        box = text.get_window_extent(renderer)
+        assert edge + 4 < box.x0 < box.x1 < made["prediction"].axes[1].get_window_extent().x0
+    assert any("beyond the axes" in text.get_text() for text in made["prediction"].texts)
+
+
+def test_a_conflict_fills_one_bank_and_padding_spreads_it(figures, emulated_folder):
+    made, _ = figures(emulated_folder)
+    for stem in ("transpose-banks", "smem_layout-banks"):
+        before, heights, after, spread = made[stem].axes
+        cells = [(cell.get_x(), cell.get_y()) for cell in before.patches]
+        assert sorted(cells) == [(0, row) for row in range(32)]
+        assert sorted(c.get_x() for c in after.patches) == list(range(32))
+        assert sorted(c.get_y() for c in after.patches) == list(range(32))
+        assert [text.get_text() for text in before.texts[:32]] == [str(i) for i in range(32)]
+        assert [bar.get_height() for bar in heights.patches] == [32]
+        assert [bar.get_height() for bar in spread.patches] == [1] * 32
+        assert "32 wavefronts" in before.texts[-2].get_text()
+        assert "1 wavefront" in after.texts[-2].get_text()
+
+
+def test_wide_accesses_cover_their_words():
+    lines = emulated.details()["lines"]
+    line = lines[0] | {"bytes": 16, "worst_request": [16 * lane for lane in range(32)]}
+    words = banks._words(package_line(line))
+    assert words == {word: word // 4 for word in range(128)}
+    lanes = [0.0, *([None] * 31)]
+    assert banks._words(package_line(line | {"worst_request": lanes})) == dict.fromkeys(range(4), 0)
+
+
+def package_line(entry):
+    from ladder import details
+
+    return details._line(json.loads(json.dumps(entry), parse_int=float))
+
+
+def test_occupancy_bars_are_as_high_as_told_and_mark_the_launch(figures, emulated_folder):
+    made, _ = figures(emulated_folder)
+    by_block, by_shared = made["transpose-occupancy"].axes[2:4]  # tiled
+    told = next(c for c in emulated.details()["occupancy"] if "/tiled/" in c["row"])
+    for axes, key, size in ((by_block, "by_block", "threads"), (by_shared, "by_shared", "bytes")):
+        for point in told[key]:
+            (bar,) = [
+                bar
+                for bar in axes.patches
+                if bar.get_x() < point[size] < bar.get_x() + bar.get_width()
+            ]
+            assert bar.get_height() == pytest.approx(100 * point["occupancy"])
+    assert [tuple(map(float, line.get_data()[0])) for line in by_block.lines] == [(1024.0,)]
+    assert [line.get_xydata().tolist() for line in by_block.lines] == [[[1024.0, 100.0]]]
+    assert [line.get_xydata().tolist() for line in by_shared.lines] == [[[4096.0, 100.0]]]
+
+
+def test_kernels_share_panels_that_are_alike_and_tell_what_they_take(figures, tmp_path):
+    emulated.write(tmp_path)
+    details = emulated.details()
+    take = {curves["row"].split("/")[1]: curves for curves in details["occupancy"][::-1]}
+    take["row_column"]["registers"] = 24  # as many blocks fit as with 32
+    take["row_column_padded"]["static_shared_bytes"] = 4224
+    take["column_column"]["static_shared_bytes"] = 5120  # the next bar
+    (tmp_path / "details.json").write_text(json.dumps(details))
+    made, _ = figures(tmp_path)
+    axes = made["smem_layout-occupancy"].axes[::2]
+    assert [tuple(text.get_text() for text in panel.texts) for panel in axes] == [
+        (
+            "row_row, row_column, row_column_padded",
+            "24 to 32 registers, 1024 threads, 4.00 KiB to 4.12 KiB shared: 100%",
+        ),
+        ("column_column", "32 registers, 1024 threads, 5.00 KiB shared: 100%"),
+    ]
+
+
+def test_a_launch_in_clusters_is_marked_at_its_own_occupancy(figures, tmp_path):
+    document = emulated.document()
+    for row in document["benchmarks"]:
+        if row["name"].startswith("smem_layout/row_column/"):
+            row["theoretical_occupancy"] = 0.9394
+        if row["name"].startswith("smem_layout/row_column_padded/"):
+            row.pop("theoretical_occupancy", None)  # then the curve tells it
+    emulated.write(tmp_path)
+    suite.write(tmp_path / "study.json", document)
+    made, _ = figures(tmp_path)
+    axes = made["smem_layout-occupancy"].axes
+    told = {panel.texts[0].get_text(): panel.texts[1].get_text() for panel in axes[::2]}
+    assert told["row_column"].endswith("94% in its clusters, 100% without")
+    at = list(told).index("row_column")
+    for panel in axes[2 * at : 2 * at + 2]:
+        assert [float(line.get_ydata()[0]) for line in panel.lines] == [93.94]
+    assert sum("100%" in text and "clusters" not in text for text in told.values()) == len(told) - 1
+
+
+def test_without_details_the_rest_is_drawn(tmp_path, capsys):
+    file = emulated.write(tmp_path / "in", with_details=False)
+    assert main(["plot", str(file), "--output", str(tmp_path / "out")]) == 0
+    told = "occupancy and banks not drawn: no details.json beside it"
+    assert capsys.readouterr().err == f"ladder: note: {file}: {told}\n"
+    names = {path.stem for path in (tmp_path / "out").iterdir()}
+    assert names == {stem for stem in STEMS if stem.endswith("-transactions")}
+
+
+def test_a_title_calls_nothing_measured(tmp_path, capsys, figures):
+    document = emulated.document()
+    ladders = json.loads(document["context"]["ladders"])
+    ladders[0]["title"] = "Measured roofs"
+    document["context"]["ladders"] = json.dumps(ladders)
+    file = suite.write(tmp_path / "study.json", document)
+    suite.write(tmp_path / "details.json", emulated.details())
+    assert main(["table", str(file), "--ladder", "transpose"]) == 0
+    assert capsys.readouterr().out.startswith("Kernels of the roofs: NVIDIA H200, emulated")
+    made, _ = figures(file)
+    for kind in ("transactions", "occupancy", "banks"):
+        titles = [text.get_text() for text in made[f"transpose-{kind}"].texts]
+        assert any(title.startswith("Kernels of the roofs: ") for title in titles)
+
+
+def test_figures_go_where_the_study_writes_them(emulated_folder, whole, tmp_path):
+    document = emulated.document(gpu_name="NVIDIA GeForce RTX 4090", modelled_gpu="rtx4090")
+    other = suite.write(tmp_path / "study.json", document)
+    output = tmp_path / "out"
+    options = ["-o", str(output), "--filter", "^smem_layout/"]
+    assert main(["plot", str(emulated_folder), str(other), str(whole), *options]) == 0
+    folders = {path.name for path in output.iterdir() if path.is_dir()}
+    assert folders == {"emulated-h200", "emulated-rtx4090"}
+    again = suite.write(tmp_path / "again.json", emulated.document(git_commit="fedcba9"))
+    assert (
+        main(["plot", str(emulated_folder), str(again), "-o", str(tmp_path / "two"), *options[2:]])
+        == 0
+    )
+    folders = {path.name for path in (tmp_path / "two").iterdir()}
+    assert folders == {"emulated-h200-0123456", "emulated-h200-fedcba9"}
