@@ -57,9 +57,10 @@ LaunchPlan resident_or_one(const Case& c, const Device& device, const void* kern
 
 // How large a grid is that divides its work evenly.
 struct Blocks {
-  unsigned each;       // loads a thread has at least, where the grid is small
-  unsigned per_sm;     // blocks at most; 0 for those that are resident
-  bool whole = false;  // so many blocks that each has as many loads, even if SMs have not
+  unsigned each;         // loads a thread has at least, where the grid is small
+  unsigned per_sm;       // blocks at most; 0 for those that are resident
+  bool whole = false;    // so many blocks that each has as many loads, even if SMs have not
+  unsigned waiting = 0;  // blocks after these, without elements
 };
 constexpr Blocks kResident = {.each = 2, .per_sm = 0};
 
@@ -70,10 +71,10 @@ auto even_blocks(LaunchPlan plan, Blocks blocks) {
     const unsigned most = blocks.per_sm ? std::min(blocks.per_sm * device.sms, kMostSlots)
                                         : fill_device(plan, kernel, device).grid.x;
     const auto loads = ceil_div<int64_t>(c["elements"] / 4, int64_t{plan.block.x} * blocks.each);
-    const int64_t rounds = blocks.whole ? ceil_div<int64_t>(loads, most) : 1;
+    const int64_t rounds = blocks.whole ? std::max<int64_t>(ceil_div<int64_t>(loads, most), 1) : 1;
     filled.grid =
         static_cast<unsigned>(std::clamp<int64_t>(ceil_div<int64_t>(loads, rounds), 1, most));
-    filled.grid.x = ceil_div(filled.grid.x, plan.cluster) * plan.cluster;
+    filled.grid.x = ceil_div(filled.grid.x, plan.cluster) * plan.cluster + blocks.waiting;
     return filled;
   };
 }
@@ -90,10 +91,10 @@ Implementation in_flight_with(Blocks blocks) {
 }
 
 // The arguments of all rungs with flags.
-template <class Op, size_t tile>
+template <class Op, size_t tile, unsigned waiting = 0>
 auto flag_arguments(Reduction<Op>& p, const LaunchPlan& plan) {
   const auto [in, count, result] = p.arguments();
-  return std::tuple(in, count, divide(count, tile, plan.grid.x), p.slots(), result);
+  return std::tuple(in, count, divide(count, tile, plan.grid.x - waiting), p.slots(), result);
 }
 
 template <class Op, int threads, int flight>
@@ -101,6 +102,15 @@ Implementation flagged_with(Blocks blocks) {
   return kernel<Reduction<Op>>(flagged<Op, threads, flight>,
                                even_blocks({.block = threads}, blocks),
                                flag_arguments<Op, threads * flight>);
+}
+
+template <class Op>
+Implementation with_waiting_block() {
+  constexpr int kThreads = 128, kFlight = 8;
+  return kernel<Reduction<Op>>(
+      waiting_block<Op, kThreads, kFlight>,
+      even_blocks({.block = kThreads}, {.each = kFlight, .per_sm = 4, .whole = true, .waiting = 1}),
+      flag_arguments<Op, kThreads * kFlight, 1>);
 }
 
 template <class Op, int threads>
@@ -141,16 +151,15 @@ Implementation bulk_copies() {
 }
 
 // As measured on an H200 from 2^12 to 2^30 elements, the L2 cold. One block while its loads are all
-// under way at once; then a cluster, which meets without going through the L2; then as many blocks
-// as give each thread one or two rounds of loads. From there on what is in flight counts.
+// under way at once; then a cluster, which meets without going through the L2; then a block that
+// only waits; then as many blocks as give each thread a round of loads. From there on what is in
+// flight counts.
 template <class Op>
 Implementation fastest_at(const Case& c) {
   const int64_t elements = c["elements"];
   if (elements <= 1 << 14) return one_block_at<Op>(c);
   if (elements <= 1 << 16 && current_gpu().compute_capability >= 90) return clusters<Op>();
-  if (elements <= 1 << 18) return flagged_with<Op, 256, 4>({.each = 1, .per_sm = 1});
-  if (elements <= 1 << 21 && Reduction<Op>::kExact)
-    return flagged_with<Op, 512, 4>({.each = 4, .per_sm = 2});
+  if (elements <= 1 << 21) return with_waiting_block<Op>();
   if (elements <= 3 << 23) return flagged_with<Op, 256, 8>({.each = 8, .per_sm = 8, .whole = true});
   if (elements >= 1 << 26 && has_bulk_copies(200 << 10)) return bulk_copies<Op>();
   if constexpr (Reduction<Op>::kExact)  // squares of 64 bits take twice the registers
@@ -279,6 +288,11 @@ std::vector<Rung> rungs() {
                "ahead: no fence, no atomic.",
        .implementation = flagged_with<Op, 512, 4>(kResident),
        .moves = "global_atomic_requests",
+       .measured = of_integers_or_sums},
+      {.name = "waiting_block",
+       .idea = "One more block, without elements, looks for the sums: none turns to that after its "
+               "own share, and looks too early.",
+       .implementation = with_waiting_block<Op>(),
        .measured = of_integers_or_sums},
       {.name = "one_block",
        .idea = "Few elements: a single block has nobody to meet, and little code to wait for.",

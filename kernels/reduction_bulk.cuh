@@ -5,7 +5,6 @@
 #pragma once
 
 #include "reduction_single_pass.cuh"
-#include "tma.cuh"
 
 namespace ladders {
 namespace {
@@ -28,7 +27,7 @@ __global__ void __launch_bounds__(kThreads, 1)
   const unsigned rounds = division.rounds, pieces = rounds + (left > 0);
   const auto fetch = [&](unsigned piece, int stage) {
     const bool tile = piece < rounds;
-    const size_t from = tile ? (size_t{piece} * gridDim.x + blockIdx.x) * kTile : first;
+    const size_t from = tile ? (size_t{piece} * division.blocks + blockIdx.x) * kTile : first;
     const unsigned bytes = (tile ? kTile : left) * sizeof(Vector);
     arrive_expecting(full[stage], bytes);
     copy_once(ring + stage * kTile, wide + from, bytes, full[stage]);

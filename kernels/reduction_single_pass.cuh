@@ -15,6 +15,7 @@
 #endif
 
 #include "reduction_textbook.cuh"
+#include "tma.cuh"
 #include "vector.cuh"
 
 namespace ladders {
@@ -75,14 +76,15 @@ __global__ void last_block(const typename Op::Value* __restrict__ in, size_t cou
 // more than 128 bytes more than another, and what is in flight lies close together in memory.
 struct Division {
   size_t vectors, chunk;  // of four elements
-  unsigned rounds;
+  unsigned rounds, blocks;
 };
 inline Division divide(size_t count, size_t tile, unsigned blocks) {
   const size_t vectors = count / 4, rounds = vectors / (tile * blocks);
   const size_t left = vectors - rounds * tile * blocks;
   return {.vectors = vectors,
           .chunk = ceil_div<size_t>(ceil_div<size_t>(left, blocks), 8) * 8,
-          .rounds = static_cast<unsigned>(rounds)};
+          .rounds = static_cast<unsigned>(rounds),
+          .blocks = blocks};
 }
 
 // The block's chunk, after its tiles.
@@ -90,7 +92,7 @@ struct Chunk {
   size_t first, end;
 };
 __device__ __forceinline__ Chunk chunk_of(const Division& d, size_t tile) {
-  const size_t first = d.rounds * tile * gridDim.x + blockIdx.x * d.chunk;
+  const size_t first = d.rounds * tile * d.blocks + blockIdx.x * d.chunk;
   return {.first = first, .end = min(first + d.chunk, d.vectors)};
 }
 
@@ -130,7 +132,7 @@ __device__ __forceinline__ typename Op::Wide share_sum(const typename Op::Value*
   const auto* wide = reinterpret_cast<const Vector*>(in);
   typename Op::Wide sum = odd_element<Op>(in, count, d);
   const Vector* mine = wide + blockIdx.x * kTile + threadIdx.x;
-  for (unsigned round = 0; round < d.rounds; ++round, mine += gridDim.x * kTile) {
+  for (unsigned round = 0; round < d.rounds; ++round, mine += d.blocks * kTile) {
     Vector v[kFlight];
 #pragma unroll
     for (int j = 0; j < kFlight; ++j) v[j] = load_once(mine + j * kThreads);
@@ -289,12 +291,55 @@ __global__ void __launch_bounds__(kThreads)
   finish_flagged<kThreads, Op>(block_sum<kThreads>(sum), blockIdx.x, gridDim.x, slots, result);
 }
 
+// The block after those that have shares only looks. One that turns to it after its own share loses
+// 1 us on an H200 when its first look comes too early, whether caches are cold or warm. (Waiting
+// before that look helps as much, but for how long is another matter on each grid.)
+template <int kThreads, class Op>
+__device__ __forceinline__ void wait_for_sums(unsigned count, Slot<typename Op::Wide>* slots,
+                                              typename Op::Result* result) {
+  using Wide = typename Op::Wide;
+  constexpr unsigned kAtOnce = 4;
+  for (;;) {
+    Wide sum = 0;
+    bool there = true;
+    for (unsigned i = threadIdx.x; i < count; i += kAtOnce * kThreads) {
+      Slot<Wide> slot[kAtOnce];
+#pragma unroll
+      for (unsigned j = 0; j < kAtOnce; ++j)
+        slot[j] = i + j * kThreads < count ? get(slots + i + j * kThreads)
+                                           : Slot<Wide>{.sum = 0, .there = 1};
+#pragma unroll
+      for (unsigned j = 0; j < kAtOnce; ++j) {
+        sum += slot[j].sum;
+        there &= slot[j].there != 0;
+      }
+    }
+    const bool all = __syncthreads_and(there);
+    sum = block_sum<kThreads>(sum);
+    if (!all) continue;
+    if (threadIdx.x == 0) *result = static_cast<typename Op::Result>(sum);
+    for (unsigned i = threadIdx.x; i < count; i += kThreads) put(slots + i, {});
+    return;
+  }
+}
+
+template <class Op, int kThreads, int kFlight>
+__global__ void __launch_bounds__(kThreads)
+    waiting_block(const typename Op::Value* __restrict__ in, size_t count, Division division,
+                  Slot<typename Op::Wide>* slots, typename Op::Result* result) {
+  if (blockIdx.x == division.blocks)
+    return wait_for_sums<kThreads, Op>(division.blocks, slots, result);
+  const auto sum = block_sum<kThreads>(share_sum<Op, kThreads, kFlight>(in, count, division));
+  if (threadIdx.x == 0) put(slots + blockIdx.x, {.sum = sum, .there = 1});
+}
+
 // ---- Clusters -----------------------------------------------------------------------------------
 
 constexpr unsigned kCluster = 8;
 
-// Every warp stores its sum to the first block of its cluster, over the network between SMs; one
-// barrier of the cluster is all that is waited for. Several clusters go on as blocks do above.
+// Every warp stores its sum to the first block of its cluster, over the network between SMs, where
+// a barrier counts the bytes that have come: only that block waits. Several clusters go on as
+// blocks do above.
 template <class Op, int kThreads, int kFlight>
 __global__ void __launch_bounds__(kThreads)
     cluster_fold(const typename Op::Value* __restrict__ in, size_t count, Division division,
@@ -303,26 +348,35 @@ __global__ void __launch_bounds__(kThreads)
   using Wide = typename Op::Wide;
   constexpr unsigned kWarps = kThreads / 32, kSums = kCluster * kWarps;
   __shared__ Wide sums[kSums];
+  [[maybe_unused]] __shared__ MBarrier come;
   const auto cluster = cooperative_groups::this_cluster();
   const unsigned rank = cluster.block_rank();
   const unsigned index = blockIdx.x / kCluster, clusters = gridDim.x / kCluster;
   // Memory of a block that has not started is nobody's to write: a barrier that is only waited for
   // after the loads.
 #ifdef __CUDA_ARCH__
+  if (rank == 0 && threadIdx.x == 0) {
+    initialize(come, 1);
+    publish_barriers();
+  }
   asm volatile("barrier.cluster.arrive;" ::: "memory");
 #else
   cluster.sync();
 #endif
   if (rank == 0) ask_for<kThreads>(slots, index, clusters);
   Wide sum = fold_warp(share_sum<Op, kThreads, kFlight>(in, count, division));
+  Wide* mine = &sums[rank * kWarps + threadIdx.x / 32];
 #ifdef __CUDA_ARCH__
   asm volatile("barrier.cluster.wait;" ::: "memory");
-#endif
-  if (threadIdx.x % 32 == 0)
-    *cluster.map_shared_rank(&sums[rank * kWarps + threadIdx.x / 32], 0) = sum;
+  if (rank == 0 && threadIdx.x == 0) arrive_expecting(come, kSums * sizeof(Wide));
+  if (threadIdx.x % 32 == 0) store_to_block(mine, sum, come, 0);
+#else
+  if (threadIdx.x % 32 == 0) *cluster.map_shared_rank(mine, 0) = sum;
   cluster.sync();
+#endif
   if (rank != 0) return;
   if (threadIdx.x < 32) {
+    wait(come, 0);
     sum = 0;
 #pragma unroll
     for (unsigned i = 0; i < kSums; i += 32) sum += sums[i + threadIdx.x];

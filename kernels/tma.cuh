@@ -212,6 +212,23 @@ __device__ __forceinline__ void arrive_at_block([[maybe_unused]] MBarrier& barri
       "r"(block) : "memory");
 }
 
+/// Stores 8 bytes to what is `to` in another block of the cluster, where they arrive at the barrier
+/// that is `barrier` there.
+template <class T>
+__device__ __forceinline__ void store_to_block([[maybe_unused]] T* to, [[maybe_unused]] T value,
+                                               [[maybe_unused]] MBarrier& barrier,
+                                               [[maybe_unused]] int block) {
+  static_assert(sizeof(T) == 8);
+  LADDERS_PTX(
+      "{\n"
+      ".reg .b32 there, counted;\n"
+      "mapa.shared::cluster.u32 there, %0, %3;\n"
+      "mapa.shared::cluster.u32 counted, %1, %3;\n"
+      "st.async.shared::cluster.mbarrier::complete_tx::bytes.b64 [there], %2, [counted];\n"
+      "}" ::LADDERS_SHARED(to),
+      LADDERS_SHARED(&barrier), "l"(__builtin_bit_cast(uint64_t, value)), "r"(block) : "memory");
+}
+
 /// This block's number in its cluster.
 __device__ __forceinline__ int cluster_rank() {
   uint32_t rank = 0;

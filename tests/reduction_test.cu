@@ -75,8 +75,8 @@ TEST(Gpu, ReductionReferenceAgreesWithTheHost) {
 
 // The rungs without atomics on the result, and what they take: one_block, few elements.
 std::vector<Rung> single_pass() {
-  const std::set<std::string> names = {"last_block", "in_flight", "flagged", "one_block",
-                                       "cluster",    "bulk_ring", "fastest"};
+  const std::set<std::string> names = {"last_block", "in_flight", "flagged",   "waiting_block",
+                                       "one_block",  "cluster",   "bulk_ring", "fastest"};
   std::vector<Rung> result;
   for (const Rung& rung : reduction().rungs)
     if (names.contains(rung.name)) result.push_back(rung);
