@@ -22,13 +22,16 @@
 
 namespace ladders {
 
-/// What is measured: one launch of a row.
+/// Enqueues a launch of a row.
+using Launch = std::function<void(cudaStream_t)>;
+
+/// What is measured.
 struct Subject {
-  std::string row;                           ///< its name
-  const void* kernel = nullptr;              ///< null for library calls and host code
-  std::optional<LaunchPlan> plan;            ///< likewise empty
-  std::optional<Occupancy> occupancy;        ///< likewise
-  std::function<void(cudaStream_t)> launch;  ///< enqueues it
+  std::string row;                     ///< its name
+  const void* kernel = nullptr;        ///< null for library calls and host code
+  std::optional<LaunchPlan> plan;      ///< likewise empty
+  std::optional<Occupancy> occupancy;  ///< likewise
+  Launch launch;
 };
 
 /// Takes the figures of launches on one device.

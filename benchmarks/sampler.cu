@@ -65,8 +65,6 @@ __global__ void read_all(const uint4* data, size_t count, unsigned* sink) {
   if (sum == 0x5EED) *sink = sum;  // never: keeps the loads
 }
 
-using Launch = std::function<void(cudaStream_t)>;
-
 // Several launches in one graph: replaying it costs the host one call.
 class Graph {
  public:

@@ -80,9 +80,8 @@ std::unique_ptr<Problem> Study::filled(const Row& row) {
   return problem;
 }
 
-std::function<void(cudaStream_t)> Study::launcher(const Row& row,
-                                                  const Implementation& implementation,
-                                                  const LaunchPlan& plan) {
+Launch Study::launcher(const Row& row, const Implementation& implementation,
+                       const LaunchPlan& plan) {
   Problem& data = problem(row);
   return [&data, implementation, plan, zero = row.rung->zero_output](cudaStream_t stream) {
     const Problem::Memory output = data.output();

@@ -74,8 +74,7 @@ class Study {
   Problem& problem(const Row& row);
   std::unique_ptr<Problem> filled(const Row& row);
   Verdict judge(const Row& row, const Implementation& implementation);
-  std::function<void(cudaStream_t)> launcher(const Row& row, const Implementation& implementation,
-                                             const LaunchPlan& plan);
+  Launch launcher(const Row& row, const Implementation& implementation, const LaunchPlan& plan);
   Subject subject(const Row& row, const Implementation& implementation);
 
   Device device_;

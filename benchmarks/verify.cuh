@@ -79,9 +79,11 @@ std::vector<T> to_host(const T* data, size_t count) {
 }
 
 /// "bin 3: 5 instead of 7", the first of n elements of device memory that is not expected(i), a
-/// device function; empty where all are. `what` names an element.
+/// device function; empty where all are. `what` names an element. In a matrix of so many columns it
+/// is "element (3, 1): 5 instead of 7", by row and column.
 template <class T, class F>
-std::string first_difference(const std::string& what, const T* values, size_t n, F expected) {
+std::string first_difference(const std::string& what, const T* values, size_t n, F expected,
+                             size_t columns = 0) {
   // The largest n - i belongs to the least i; exact in a double up to 2^53 elements.
   const double largest = fold(n, [=] __device__(size_t i) {
                            return values[i] == expected(i) ? 0.0 : static_cast<double>(n - i);
@@ -94,8 +96,12 @@ std::string first_difference(const std::string& what, const T* values, size_t n,
   });
   const std::vector<double> told = to_host(both.data(), 2);
   std::ostringstream text;
-  text << what << ' ' << first << ": " << std::setprecision(17) << told[0] << " instead of "
-       << told[1];
+  text << what << ' ';
+  if (columns > 0)
+    text << '(' << first / columns << ", " << first % columns << ')';
+  else
+    text << first;
+  text << ": " << std::setprecision(17) << told[0] << " instead of " << told[1];
   return text.str();
 }
 

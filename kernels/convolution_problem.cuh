@@ -109,8 +109,9 @@ class Convolution : public Problem {
     const float* out = out_.data();
     const Expected* expected = expected_.data();
     if (exact_)
-      return {.wrong = first_difference("pixel", out, out_.size(),
-                                        [=] __device__(size_t i) { return expected[i].sum; })};
+      return {.wrong = first_difference(
+                  "pixel", out, out_.size(), [=] __device__(size_t i) { return expected[i].sum; },
+                  columns_)};
     const Totals errors = fold(out_.size(), [=] __device__(size_t i) {
       const double difference = fabs(out[i] - expected[i].sum);
       return difference == 0 ? 0 : difference / expected[i].magnitude;

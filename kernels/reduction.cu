@@ -107,10 +107,10 @@ Implementation flagged_with(Blocks blocks) {
 template <class Op>
 Implementation with_waiting_block() {
   constexpr int kThreads = 128, kFlight = 8;
-  return kernel<Reduction<Op>>(
-      waiting_block<Op, kThreads, kFlight>,
-      even_blocks({.block = kThreads}, {.each = kFlight, .per_sm = 4, .whole = true, .waiting = 1}),
-      flag_arguments<Op, kThreads * kFlight, 1>);
+  constexpr Blocks kBlocks = {.each = kFlight, .per_sm = 4, .whole = true, .waiting = 1};
+  return kernel<Reduction<Op>>(waiting_block<Op, kThreads, kFlight>,
+                               even_blocks({.block = kThreads}, kBlocks),
+                               flag_arguments<Op, kThreads * kFlight, kBlocks.waiting>);
 }
 
 template <class Op, int threads>
@@ -350,11 +350,12 @@ Ladder reduction() {
                    {1 << 20, 1}, {1 << 22, 1}, {1 << 24, 1}, {1 << 26, 1}, {1 << 28, 1},
                    {1 << 30, 1}, {1 << 12, 2}, {1 << 20, 2}, {1 << 24, 2}, {1 << 28, 2}},
       .small = {{1 << 20, 0}, {1 << 20, 1}},
-      // Around a vector and a tile; the last has a round of tiles and more on an H200.
-      .tested = {{0, 0},     {1, 0},      {31, 0},     {255, 0},    {257, 0}, {1021, 0},
-                 {65537, 0}, {300001, 0}, {0, 1},      {1, 1},      {33, 1},  {511, 1},
-                 {4099, 1},  {16387, 1},  {262147, 1}, {999983, 1}, {0, 2},   {3, 2},
-                 {8192, 2},  {16385, 2},  {65535, 2},  {4400003, 2}},
+      // Around a vector and a tile. On an H200 the last has a round of tiles and more, and 2129923
+      // gives the waiting block more sums than it looks at in one go.
+      .tested = {{0, 0},     {1, 0},      {31, 0},     {255, 0},    {257, 0},     {1021, 0},
+                 {65537, 0}, {300001, 0}, {0, 1},      {1, 1},      {33, 1},      {511, 1},
+                 {4099, 1},  {16387, 1},  {262147, 1}, {999983, 1}, {2129923, 1}, {0, 2},
+                 {3, 2},     {8192, 2},   {16385, 2},  {65535, 2},  {4400003, 2}},
       .headline = {1 << 28, 0},
       .small_headline = {1 << 20, 0},
       .work =

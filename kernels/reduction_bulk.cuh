@@ -5,6 +5,7 @@
 #pragma once
 
 #include "reduction_single_pass.cuh"
+#include "tma.cuh"
 
 namespace ladders {
 namespace {

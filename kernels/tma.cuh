@@ -212,8 +212,8 @@ __device__ __forceinline__ void arrive_at_block([[maybe_unused]] MBarrier& barri
       "r"(block) : "memory");
 }
 
-/// Stores 8 bytes to what is `to` in another block of the cluster, where they arrive at the barrier
-/// that is `barrier` there.
+/// Stores 8 bytes to what is `to` in a block of the cluster, where they arrive at the barrier that
+/// is `barrier` there.
 template <class T>
 __device__ __forceinline__ void store_to_block([[maybe_unused]] T* to, [[maybe_unused]] T value,
                                                [[maybe_unused]] MBarrier& barrier,

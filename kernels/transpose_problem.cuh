@@ -49,13 +49,13 @@ class Transpose : public Problem {
     const auto right = [=] __device__(size_t i) {
       return Element<T>{}(i % rows * columns + i / rows);
     };
-    return {.wrong = first_difference("element", out_.data(), out_.size(), right)};
+    return {.wrong = first_difference("element", out_.data(), out_.size(), right, rows)};
   }
 
   // The copy is no transpose, and is right when nothing has moved.
   static Verdict check_copy(const Transpose& problem) {
     return {.wrong = first_difference("element", problem.out_.data(), problem.out_.size(),
-                                      Element<T>{})};
+                                      Element<T>{}, problem.columns_)};
   }
 
  private:

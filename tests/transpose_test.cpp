@@ -4,9 +4,13 @@
 // timed: what they leave after several of those says nothing.
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <stdexcept>
+#include <string>
 #include <vector>
 
+#include "catalogue.hpp"
+#include "cuda_check.hpp"
 #include "gpu.hpp"
 #include "ladder.hpp"
 #include "study.hpp"
@@ -53,6 +57,28 @@ TEST(Gpu, IsRefusedIfItGoesWrongLaterInPlace) {
   };
   row.rung = &changed;
   EXPECT_THROW(quick.measure(row), std::runtime_error);
+}
+
+TEST(Gpu, TellsRowAndColumnOfAWrongElement) {
+  NEED_GPU();
+  const Device device = Device::open(0);
+  for (const Row& row : rows(transpose(), Shapes::tested)) {
+    const int64_t columns = row.shape["rows"];  // of the output
+    if (row.rung->name != "tiled" || columns < 2 || row.shape["columns"] < 3) continue;
+    SCOPED_TRACE(row.name());
+    const std::unique_ptr<Problem> problem = row.ladder->problem(row.shape, device);
+    const Implementation tiled = row.rung->at(row.point);
+    tiled.launch(tiled.plan(row.point, device, tiled.kernel), *problem, nullptr);
+    check(cudaDeviceSynchronize(), "tiled");
+    auto* wrong = static_cast<unsigned char*>(problem->output().data) +
+                  (2 * columns + 1) * row.shape["element"];
+    unsigned char byte = 0;
+    check(cudaMemcpy(&byte, wrong, 1, cudaMemcpyDeviceToHost), "spoil");
+    byte ^= 1;
+    check(cudaMemcpy(wrong, &byte, 1, cudaMemcpyHostToDevice), "spoil");
+    EXPECT_TRUE(problem->compare().wrong.starts_with("element (2, 1): "))
+        << problem->compare().wrong;
+  }
 }
 
 }  // namespace
