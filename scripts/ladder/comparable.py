@@ -45,7 +45,10 @@ def notes(base: list[Results], head: list[Results]) -> list[str]:
     if {r.with_counters for r in base} != {r.with_counters for r in head}:
         told = ({r.hardware_counters or "none" for r in side} for side in (base, head))
         differing.append(("hardware_counters", *told))
-    return [f"{key}: {_list(b)} in base, {_list(h)} in head" for key, b, h in differing]
+    told = [f"{key}: {_list(b)} in base, {_list(h)} in head" for key, b, h in differing]
+    if any(key == "gpu_uuid" and "" not in b | h for key, b, h in differing):
+        told.append("different boards: they differ by more than runs on one of them")
+    return told
 
 
 def same_files(base: list[Results], head: list[Results]) -> bool:

@@ -87,7 +87,9 @@ def _percent(study: Study, rung: Rung, row: Row) -> str:
 def overview(results: Results, limits: Limits) -> str:
     """Write the best rung of each ladder."""
     lines = [line for study in studies(results) if (line := best(study, limits))]
-    return f"{describe(results)}.\n\n{cells.table(lines)}"
+    text = f"{describe(results)}.\n\n{cells.table(lines)}"
+    throttled = any(line["speed"].endswith(_THROTTLED) for line in lines)
+    return text + (f"\n\n- {_THROTTLED} the clock was throttled" if throttled else "")
 
 
 def best(study: Study, limits: Limits) -> dict[str, str] | None:
@@ -100,7 +102,8 @@ def best(study: Study, limits: Limits) -> dict[str, str] | None:
         "ladder": study.ladder.title,
         "case": study.spell(study.headline),
         "best rung": f"`{row.rung}`" + (f" ({row.sweep})" if row.sweep else ""),
-        "speed": units.rate(study.ladder.quantity, study.speed(row)),
+        "speed": units.rate(study.ladder.quantity, study.speed(row))
+        + (_THROTTLED if row.throttled > 0 else ""),
         "% of ceiling": f"{units.percent(study.percent(row))} of "
         + study.spell_ceiling(study.ladder.rung(row.rung)),
         _TO_PEER: study.to_peer(row),
@@ -169,7 +172,7 @@ def _several(cases: list[str]) -> str:
 
 def _pick(cases: list[str], headline: str) -> list[str]:
     """Thin the shapes evenly to what a table can show, keeping the headline."""
-    if len(cases) <= _MAX_SHAPES:
+    if len(cases) <= _MAX_SHAPES + 2:
         return cases
     step = (len(cases) - 1) / (_MAX_SHAPES - 1)
     picked = {round(i * step) for i in range(_MAX_SHAPES)}

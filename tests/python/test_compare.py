@@ -206,6 +206,15 @@ def test_a_change_of_driver_is_noted_but_compared(compared):
     assert report["notes"] == ["driver_version: 13.0 in base, 12.9 in head"]
 
 
+@pytest.mark.parametrize(
+    ("base", "boards"), [({"gpu_uuid": "GPU-1"}, True), ({"gpu_uuid": ""}, False)]
+)
+def test_other_boards_are_noted(compared, base, boards):
+    _, report = compared(document({"x": 1.0}, **base), document({"x": 1.0}, gpu_uuid="GPU-2"))
+    assert report["notes"][0].startswith("gpu_uuid: ")
+    assert [note.partition(":")[0] for note in report["notes"][1:]] == ["different boards"] * boards
+
+
 WITH = {"hardware_counters": "CUPTI 13.0, 9 passes"}
 
 

@@ -160,6 +160,16 @@ def test_a_roofline_has_a_hollow_marker_at_the_bytes_moved(draw):
     assert {"naive  42.0×", "tiled  21.0×", "coalesced  1.25×"} <= set(texts(axes))
 
 
+def test_operands_of_tensor_cores_are_moved_through_shared_memory(draw):
+    document = only(insight.document(), "sgemm")
+    row = insight.row(document, "sgemm/tiled/m:4096/n:4096")
+    row |= {"tensor_utilisation": 0.6, "shared_wavefronts": 1e9}
+    figures, _ = draw(document)
+    (axes,) = figures["sgemm-roofline"].axes
+    at = markers(axes, "s", hollow=True)[colour("sgemm", "tiled")]
+    assert at[0] == pytest.approx(2.0 * 4096**3 / 128e9)
+
+
 def lines(axes, *, dashed: bool) -> list[tuple]:
     """Lines of the roofs: (their ends)."""
     found = [line for line in axes.lines if to_hex(line.get_color()) == style.GREY]

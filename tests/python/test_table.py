@@ -91,6 +91,35 @@ def test_throttled_figures_are_marked_and_explained(tmp_path, capsys):
     assert out.count("†") == 3
 
 
+def test_a_best_rung_that_was_throttled_is_marked(tmp_path, capsys):
+    document = suite.document()
+    for row in document["benchmarks"]:
+        if row["name"].startswith("sgemm/"):
+            row["throttled"] = 1.0
+    file = suite.write(tmp_path / "a.json", document)
+    assert main(["table", str(file), "--ladder", "overview"]) == 0
+    out = capsys.readouterr().out
+    (line,) = [line for line in out.splitlines() if "TFLOP/s" in line]
+    assert "TFLOP/s† |" in line
+    assert out.splitlines()[-1] == "- † the clock was throttled"
+
+
+@pytest.mark.parametrize(("shapes", "shown"), [(8, 8), (9, 6)])
+def test_a_table_shows_eight_shapes_or_thins_them_to_six(tmp_path, capsys, shapes, shown):
+    document = suite.document()
+    kept = [row for row in document["benchmarks"] if not row["name"].startswith("reduction/")]
+    (some, *_) = [row for row in document["benchmarks"] if row["name"].startswith("reduction/")]
+    rung = some["name"].split("/")[1]
+    axes = some["name"].split("/")[3:]
+    for i in range(shapes):
+        name = "/".join(["reduction", rung, f"elements:{1 << (20 + i)}", *axes])
+        kept.append(some | {"name": name, "run_name": name})
+    file = suite.write(tmp_path / "a.json", document | {"benchmarks": kept})
+    assert main(["table", str(file), "--ladder", "reduction"]) == 0
+    (header,) = [line for line in capsys.readouterr().out.splitlines() if "| idea |" in line]
+    assert header.count("2²") + header.count("2³") == shown
+
+
 def test_a_filter_keeps_percentages(whole, capsys):
     """The ceiling stays known when its own row is filtered away."""
     assert main(["table", str(whole), "--filter", "^transpose/(tile|cublas)/"]) == 0
