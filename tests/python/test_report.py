@@ -432,7 +432,7 @@ def test_every_row_of_the_tables_is_found():
         for rung in ladder.rungs:
             found = sources.excerpt(ladder.name, rung.name)
             assert found.row, f"{ladder.name}/{rung.name}: {found.why}"
-            assert len(found.kernels) <= 4, f"{ladder.name}/{rung.name}"
+            assert len(found.kernels) <= 5, f"{ladder.name}/{rung.name}"
 
 
 @pytest.mark.parametrize(
