@@ -172,7 +172,7 @@ def _several(cases: list[str]) -> str:
 
 def _pick(cases: list[str], headline: str) -> list[str]:
     """Thin the shapes evenly to what a table can show, keeping the headline."""
-    if len(cases) <= _MAX_SHAPES + 2:
+    if len(cases) <= _MAX_SHAPES + 2:  # a few more are better than some left out
         return cases
     step = (len(cases) - 1) / (_MAX_SHAPES - 1)
     picked = {round(i * step) for i in range(_MAX_SHAPES)}
