@@ -19,7 +19,7 @@ from ladder import compare, interval, metrics
 from ladder.history import History
 from ladder.noise import Floor
 from ladder.results import WORST_FIRST
-from ladder.verdicts import Change, Rules, Side, judge, noise_of
+from ladder.verdicts import Change, Rules, Side, judge, noise_of, together
 
 LEAST_RUNS = 5  # below which neighbours are compared
 PENALTY = 6  # times the variance of a row and the log of its number of runs
@@ -37,6 +37,7 @@ class Shift:
     low: float  # confidence interval
     high: float
     reason: str = ""
+    chance: float = math.nan  # p-value of no change
 
 
 @dataclass(frozen=True)
@@ -94,7 +95,34 @@ def trend(history: History, rules: Rules, floors: Mapping[str, Floor] | None = N
         for name in names
     ]
     kept = [track for track in tracks if any(map(math.isfinite, track.values))]
+    for at in range(1, len(history.runs)):
+        kept = _together(kept, at, rules.confidence)
     return Trend(history, rules.metric, more, kept)
+
+
+def _together(tracks: list[Track], at: int, confidence: float) -> list[Track]:
+    """Drop those changes between neighbours at a run that may be chance among so many rows."""
+    measured = [t for t in tracks if t.method == "neighbours" and math.isfinite(t.values[at])]
+    found = {("", t.name): Change("", t.name, "SAME", chance=1.0) for t in measured}
+    for track in measured:
+        for shift in track.shifts:
+            if shift.at == at:
+                change = Change("", track.name, shift.verdict, chance=shift.chance)
+                found["", track.name] = change
+    judged = together(found, confidence)
+    chance = {name for (_, name), change in judged.items() if change.verdict == "NOISY"}
+    return [_without(track, at) if track.name in chance else track for track in tracks]
+
+
+def _without(track: Track, at: int) -> Track:
+    shifts = tuple(shift for shift in track.shifts if shift.at != at)
+    return replace(track, shifts=shifts, levels=_levels(track.values, [s.at for s in shifts]))
+
+
+def _levels(values: Sequence[float], starts: Sequence[int]) -> tuple[float, ...]:
+    """Return the median of each segment; but the first they begin at `starts`."""
+    segments = pairwise([0, *starts, len(values)])
+    return tuple(median(v for v in values[a:b] if math.isfinite(v)) for a, b in segments)
 
 
 def follow(
@@ -131,15 +159,13 @@ def follow(
         method, (bounds, outliers) = "PELT", change_points([values[i] for i in at], spread)
     bounds, changes = _judged(points, bounds, rules, floors, more=more, exact=exact)
     shifts = [
-        Shift(at[bound], c.verdict, c.ratio, c.low, c.high, c.reason)
+        Shift(at[bound], c.verdict, c.ratio, c.low, c.high, c.reason, c.chance)
         for bound, c in zip(bounds, changes, strict=True)
     ]
-    ends = [0, *bounds, len(at)]
-    levels = [median(values[i] for i in at[a:b]) for a, b in pairwise(ends)]
     return replace(
         track,
         shifts=tuple(shifts),
-        levels=tuple(levels),
+        levels=_levels(values, [shift.at for shift in shifts]),
         outliers=tuple(at[i] for i in outliers),
         method=method,
     )

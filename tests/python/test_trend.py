@@ -14,7 +14,7 @@ from ladder import trend
 from ladder.cli import main
 from ladder.interval import Process
 from ladder.verdicts import Rules, Side
-from test_compare import SKIPPED, document
+from test_compare import SKIPPED, document, timed
 
 ROWS, RUNS = 200, 20
 FULL, WOBBLE = 200.0, (0, 2, -1, 1, -2, 0, 1, -1, 2, 0)  # us, and thousandths of them
@@ -129,6 +129,16 @@ def test_few_runs_are_compared_with_their_neighbours(tmp_path, capsys):
     out = capsys.readouterr().out
     assert "SLOWER 0.910 at 2222222" in out
     assert "note: fewer than 5 runs: neighbours compared, as 'ladder compare' does\n" in out
+
+
+def test_changes_of_few_rows_among_many_may_be_chance(tmp_path, told):
+    """As compare calls them NOISY; a change of all rows is none."""
+    rows = {f"x{i}": timed(100) for i in range(200)}
+    write(tmp_path, [rows, rows | {"x7": timed(102)}, {name: timed(104) for name in rows}])
+    (found,) = told()[1]
+    by_name = {row["name"]: row for row in found["rows"]}
+    assert [shift["at"] for shift in by_name["x7"]["shifts"]] == [2]
+    assert [shift["at"] for shift in by_name["x8"]["shifts"]] == [2]
 
 
 def test_files_of_one_commit_are_its_processes(tmp_path, told):
