@@ -129,7 +129,7 @@ def counts(comparison: Comparison) -> str:
 
 
 def _cells(comparison: Comparison, *, every: bool) -> list[tuple[str, ...]]:
-    listed = comparison.changes if every else shown(comparison)
+    listed = comparison.changes if every else sorted(shown(comparison), key=gravity)
     return [cells(comparison, change) for change in listed]
 
 

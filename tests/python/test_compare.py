@@ -244,22 +244,23 @@ def test_other_suites_compare(data, capsys):
 def test_only_changes_are_listed_unless_all_are_wanted(tmp_path, capsys):
     base = {
         "same": timed(1000),
-        "slow": timed(100),
         "never": SKIPPED,
         "gone": timed(1),
         "bad": FAILED,
+        "slow": timed(100),
     }
     head = {
         "same": timed(1000),
-        "slow": timed(110),
         "never": SKIPPED,
         "gone": SKIPPED,
         "bad": SKIPPED,
+        "slow": timed(110),
     }
     files = [
         str(suite.write(tmp_path / f"{i}.json", document(rows)))
         for i, rows in enumerate((base, head))
     ]
+    # What is listed alone begins with the worst.
     summary = f"1 SLOWER, 3 SKIPPED, 1 SAME ({TERMS}, 1 process a side)"
     for options, names in (([], ["slow", "gone", "bad"]), (["--all"], list(base))):
         assert main(["compare", *files, *options]) == 1
