@@ -62,12 +62,13 @@ TEST(Gpu, IsRefusedIfItGoesWrongLaterInPlace) {
 TEST(Gpu, TellsRowAndColumnOfAWrongElement) {
   NEED_GPU();
   const Device device = Device::open(0);
+  const Ladder ladder = transpose();
   int told = 0;
-  for (const Row& row : rows(transpose(), Shapes::tested)) {
+  for (const Row& row : rows(ladder, Shapes::tested)) {
     const int64_t columns = row.shape["rows"];  // of the output
     if (row.rung->name != "tiled" || columns < 2 || row.shape["columns"] < 3) continue;
     SCOPED_TRACE(row.name());
-    const std::unique_ptr<Problem> problem = row.ladder->problem(row.shape, device);
+    const std::unique_ptr<Problem> problem = ladder.problem(row.shape, device);
     const Implementation tiled = row.rung->at(row.point);
     tiled.launch(tiled.plan(row.point, device, tiled.kernel), *problem, nullptr);
     check(cudaDeviceSynchronize(), "tiled");
