@@ -80,7 +80,7 @@ TEST(Gpu, TellsRowAndColumnOfAWrongElement) {
     check(cudaMemcpy(wrong, &byte, 1, cudaMemcpyHostToDevice), "spoil");
     EXPECT_TRUE(problem->compare().wrong.starts_with("element (2, 1): "))
         << problem->compare().wrong;
-    ++told;
+    if (++told == 3) break;
   }
   EXPECT_GT(told, 0);
 }
