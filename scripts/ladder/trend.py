@@ -110,8 +110,8 @@ def _together(tracks: list[Track], at: int, confidence: float) -> list[Track]:
                 change = Change("", track.name, shift.verdict, chance=shift.chance)
                 found["", track.name] = change
     judged = together(found, confidence)
-    chance = {name for (_, name), change in judged.items() if change.verdict == "NOISY"}
-    return [_without(track, at) if track.name in chance else track for track in tracks]
+    dropped = {name for (_, name), change in judged.items() if change.verdict == "NOISY"}
+    return [_without(track, at) if track.name in dropped else track for track in tracks]
 
 
 def _without(track: Track, at: int) -> Track:
@@ -120,7 +120,7 @@ def _without(track: Track, at: int) -> Track:
 
 
 def _levels(values: Sequence[float], starts: Sequence[int]) -> tuple[float, ...]:
-    """Return the median of each segment; but the first they begin at `starts`."""
+    """Return the median of each segment; the first begins at 0, the others at `starts`."""
     segments = pairwise([0, *starts, len(values)])
     return tuple(median(v for v in values[a:b] if math.isfinite(v)) for a, b in segments)
 
