@@ -4,7 +4,9 @@
 // always under way, an address takes one instruction, and one launch is enough.
 #pragma once
 
-#ifndef __CUDACC__
+#ifdef __CUDACC__
+#include <cuda/atomic>
+#else
 #include <sched.h>
 #endif
 
@@ -127,16 +129,22 @@ __global__ void __launch_bounds__(kThreads)
 
 // ---- One launch ---------------------------------------------------------------------------------
 
-#ifndef __CUDACC__
-// Emulated: how often the word is looked at is chance, and not to be counted.
-LADDERS_NOT_COUNTED inline void wait_until_set(unsigned* word) {
-  while (!__atomic_load_n(word, __ATOMIC_ACQUIRE)) sched_yield();
+// A word that one thread sets, with release, and others look for, with acquire: quicker than
+// fences.
+#ifdef __CUDACC__
+using Atomic = cuda::atomic_ref<unsigned, cuda::thread_scope_device>;
+__device__ __forceinline__ void set(unsigned* word) {
+  Atomic(*word).store(1, cuda::memory_order_release);
+}
+__device__ __forceinline__ bool is_set(unsigned* word) {
+  return Atomic(*word).load(cuda::memory_order_acquire) != 0;
 }
 #else
-__device__ __forceinline__ void wait_until_set(unsigned* word) {
-  while (*static_cast<volatile unsigned*>(word) == 0) {
-  }
-  __threadfence();
+inline void set(unsigned* word) { __atomic_store_n(word, 1, __ATOMIC_RELEASE); }
+// Emulated: how often the word is looked at is chance, and not to be counted.
+LADDERS_NOT_COUNTED inline bool is_set(unsigned* word) {
+  while (!__atomic_load_n(word, __ATOMIC_ACQUIRE)) sched_yield();
+  return true;
 }
 #endif
 
@@ -147,16 +155,25 @@ __device__ __forceinline__ unsigned come(Meeting* meeting) {
 }
 __device__ __forceinline__ void zero_if_first(Meeting* meeting, unsigned came, unsigned* bins) {
   if (threadIdx.x >= 32 || __shfl_sync(~0u, came, 0) != 0) return;
+  auto* quads = reinterpret_cast<uint4*>(bins);
 #pragma unroll
-  for (int i = 0; i < kByteBins; i += 32) bins[i + threadIdx.x] = 0;
-  __threadfence();
+  for (int i = 0; i < kByteBins / 4; i += 32) quads[i + threadIdx.x] = make_uint4(0, 0, 0, 0);
   __syncwarp();
-  if (threadIdx.x == 0) atomicExch(&meeting->zeroed, 1u);
+  if (threadIdx.x == 0) set(&meeting->zeroed);
 }
-// In one thread. The last to leave makes ready for the next launch.
-__device__ __forceinline__ void wait_for_zeros_and_leave(Meeting* meeting) {
-  wait_until_set(&meeting->zeroed);
-  if (atomicAdd(&meeting->blocks, 1u) == 2 * gridDim.x - 1) meeting->blocks = meeting->zeroed = 0;
+// A warp looks as one, which is quicker than one lane that the others wait for.
+__device__ __forceinline__ void wait_for_zeros(Meeting* meeting) {
+  if (threadIdx.x < 32)
+    while (!__all_sync(~0u, is_set(&meeting->zeroed))) {
+    }
+}
+// After the wait. The last to leave makes ready for the next launch; so that nobody waits for the
+// answer, it is looked at when the bins are merged.
+__device__ __forceinline__ unsigned leave(Meeting* meeting) {
+  return threadIdx.x == 0 ? atomicAdd(&meeting->blocks, 1u) : 0;
+}
+__device__ __forceinline__ void make_ready_if_last(Meeting* meeting, unsigned left) {
+  if (threadIdx.x == 0 && left == 2 * gridDim.x - 1) meeting->blocks = meeting->zeroed = 0;
 }
 
 // ---- Always reading -----------------------------------------------------------------------------
@@ -201,9 +218,13 @@ __global__ void __launch_bounds__(kThreads, 1)
       counters.add_vector(vectors.first[i]);
   count_loose(keys, count, vectors, [&](Byte key) { counters.add(key); });
 
-  if constexpr (zeroes)
-    if (threadIdx.x == 0) wait_for_zeros_and_leave(meeting);
+  unsigned left = 0;
+  if constexpr (zeroes) {
+    wait_for_zeros(meeting);
+    left = leave(meeting);
+  }
   counters.merge_into(bins);
+  if constexpr (zeroes) make_ready_if_last(meeting, left);
 }
 
 }  // namespace

@@ -57,10 +57,9 @@ LaunchPlan resident_or_one(const Case& c, const Device& device, const void* kern
 
 // How large a grid is that divides its work evenly.
 struct Blocks {
-  unsigned each;         // loads a thread has at least, where the grid is small
-  unsigned per_sm;       // blocks at most; 0 for those that are resident
-  bool whole = false;    // so many blocks that each has as many loads, even if SMs have not
-  unsigned waiting = 0;  // blocks after these, without elements
+  unsigned each;       // loads a thread has at least, where the grid is small
+  unsigned per_sm;     // blocks at most; 0 for those that are resident
+  bool whole = false;  // so many blocks that each has as many loads, even if SMs have not
 };
 constexpr Blocks kResident = {.each = 2, .per_sm = 0};
 
@@ -74,7 +73,7 @@ auto even_blocks(LaunchPlan plan, Blocks blocks) {
     const int64_t rounds = blocks.whole ? std::max<int64_t>(ceil_div<int64_t>(loads, most), 1) : 1;
     filled.grid =
         static_cast<unsigned>(std::clamp<int64_t>(ceil_div<int64_t>(loads, rounds), 1, most));
-    filled.grid.x = ceil_div(filled.grid.x, plan.cluster) * plan.cluster + blocks.waiting;
+    filled.grid.x = ceil_div(filled.grid.x, plan.cluster) * plan.cluster;
     return filled;
   };
 }
@@ -91,26 +90,17 @@ Implementation in_flight_with(Blocks blocks) {
 }
 
 // The arguments of all rungs with flags.
-template <class Op, size_t tile, unsigned waiting = 0>
+template <class Op, size_t tile>
 auto flag_arguments(Reduction<Op>& p, const LaunchPlan& plan) {
   const auto [in, count, result] = p.arguments();
-  return std::tuple(in, count, divide(count, tile, plan.grid.x - waiting), p.slots(), result);
+  return std::tuple(in, count, divide(count, tile, plan.grid.x), p.slots(), result);
 }
 
-template <class Op, int threads, int flight>
+template <class Op, int threads, int flight, bool vote = true>
 Implementation flagged_with(Blocks blocks) {
-  return kernel<Reduction<Op>>(flagged<Op, threads, flight>,
+  return kernel<Reduction<Op>>(flagged<Op, threads, flight, vote>,
                                even_blocks({.block = threads}, blocks),
                                flag_arguments<Op, threads * flight>);
-}
-
-template <class Op>
-Implementation with_waiting_block() {
-  constexpr int kThreads = 128, kFlight = 8;
-  constexpr Blocks kBlocks = {.each = kFlight, .per_sm = 4, .whole = true, .waiting = 1};
-  return kernel<Reduction<Op>>(waiting_block<Op, kThreads, kFlight>,
-                               even_blocks({.block = kThreads}, kBlocks),
-                               flag_arguments<Op, kThreads * kFlight, kBlocks.waiting>);
 }
 
 template <class Op, int threads>
@@ -151,21 +141,21 @@ Implementation bulk_copies() {
 }
 
 // As measured on an H200 from 2^12 to 2^30 elements, the L2 cold. One block while its loads are all
-// under way at once; then a cluster, which meets without going through the L2; then a block that
-// only waits; then as many blocks as give each thread a round of loads. From there on what is in
-// flight counts.
+// under way at once; then as many small blocks as give each thread a round of loads; then larger
+// ones, of which a few rounds are dealt out evenly. From there on what is in flight counts.
 template <class Op>
 Implementation fastest_at(const Case& c) {
   const int64_t elements = c["elements"];
+  constexpr bool kInts = Reduction<Op>::kExact;  // whose squares take twice the registers
   if (elements <= 1 << 14) return one_block_at<Op>(c);
-  if (elements <= 1 << 16 && current_gpu().compute_capability >= 90) return clusters<Op>();
-  if (elements <= 1 << 21) return with_waiting_block<Op>();
-  if (elements <= 3 << 23) return flagged_with<Op, 256, 8>({.each = 8, .per_sm = 8, .whole = true});
+  if (elements <= 1 << 20) return flagged_with<Op, 128, 8>({.each = 8, .per_sm = 4, .whole = true});
+  if (elements <= (kInts ? 3 << 23 : 1 << 23))
+    return flagged_with<Op, 256, 8>({.each = 8, .per_sm = 2, .whole = true});
   if (elements >= 1 << 26 && has_bulk_copies(200 << 10)) return bulk_copies<Op>();
-  if constexpr (Reduction<Op>::kExact)  // squares of 64 bits take twice the registers
+  if constexpr (kInts)
     return flagged_with<Op, 512, 4>({.each = 4, .per_sm = 2});
   else
-    return flagged_with<Op, 512, 4>(kResident);
+    return flagged_with<Op, 256, 8>({.each = 8, .per_sm = 4, .whole = true});
 }
 
 // Many add to one float, where what is small beside the sum is lost.
@@ -286,13 +276,13 @@ std::vector<Rung> rungs() {
       {.name = "flagged",
        .idea = "A sum and its flag in one word, polled by the block that has asked for the words "
                "ahead: no fence, no atomic.",
-       .implementation = flagged_with<Op, 512, 4>(kResident),
+       .implementation = flagged_with<Op, 512, 4, false>(kResident),
        .moves = "global_atomic_requests",
        .measured = of_integers_or_sums},
-      {.name = "waiting_block",
-       .idea = "One more block, without elements, looks for the sums: none turns to that after its "
-               "own share, and looks too early.",
-       .implementation = with_waiting_block<Op>(),
+      {.name = "warp_votes",
+       .idea = "The polling warp votes, and looks as one until all its words are there: lanes that "
+               "look on apart are slow.",
+       .implementation = flagged_with<Op, 512, 4>(kResident),
        .measured = of_integers_or_sums},
       {.name = "one_block",
        .idea = "Few elements: a single block has nobody to meet, and little code to wait for.",
@@ -350,12 +340,11 @@ Ladder reduction() {
                    {1 << 20, 1}, {1 << 22, 1}, {1 << 24, 1}, {1 << 26, 1}, {1 << 28, 1},
                    {1 << 30, 1}, {1 << 12, 2}, {1 << 20, 2}, {1 << 24, 2}, {1 << 28, 2}},
       .small = {{1 << 20, 0}, {1 << 20, 1}},
-      // Around a vector and a tile. On an H200 the last has a round of tiles and more, and 2129923
-      // gives the waiting block more sums than it looks at in one go.
-      .tested = {{0, 0},     {1, 0},      {31, 0},     {255, 0},    {257, 0},     {1021, 0},
-                 {65537, 0}, {300001, 0}, {0, 1},      {1, 1},      {33, 1},      {511, 1},
-                 {4099, 1},  {16387, 1},  {262147, 1}, {999983, 1}, {2129923, 1}, {0, 2},
-                 {3, 2},     {8192, 2},   {16385, 2},  {65535, 2},  {4400003, 2}},
+      // Around a vector and a tile; on an H200 the last has a round of tiles and more.
+      .tested = {{0, 0},     {1, 0},      {31, 0},     {255, 0},    {257, 0}, {1021, 0},
+                 {65537, 0}, {300001, 0}, {0, 1},      {1, 1},      {33, 1},  {511, 1},
+                 {4099, 1},  {16387, 1},  {262147, 1}, {999983, 1}, {0, 2},   {3, 2},
+                 {8192, 2},  {16385, 2},  {65535, 2},  {4400003, 2}},
       .headline = {1 << 28, 0},
       .small_headline = {1 << 20, 0},
       .work =

@@ -39,7 +39,7 @@ __global__ void __launch_bounds__(kThreads, 1)
     publish_barriers();
     for (unsigned piece = 0; piece < stages && piece < pieces; ++piece) fetch(piece, piece);
   }
-  ask_for<kThreads>(slots, blockIdx.x, gridDim.x);
+  ask_for<kThreads>(slots, blockIdx.x, gridDim.x, result);
   typename Op::Wide sum = odd_element<Op>(in, count, division);
   __syncthreads();
   int stage = 0, before = 0;
@@ -62,7 +62,8 @@ __global__ void __launch_bounds__(kThreads, 1)
     before = stage, parity_before = parity;
     if (++stage == stages) stage = 0, parity ^= 1;
   }
-  finish_flagged<kThreads, Op>(block_sum<kThreads>(sum), blockIdx.x, gridDim.x, slots, result);
+  sum = block_sum<kThreads>(sum);
+  finish_flagged<kThreads, true, Op>(sum, blockIdx.x, gridDim.x, slots, result);
 #endif
 }
 

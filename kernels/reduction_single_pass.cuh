@@ -123,12 +123,24 @@ __device__ __forceinline__ typename Op::Wide sum_of_flight(
   return sums[0];
 }
 
+// Nothing is done with what has come before all has: of floats, the compiler would add some before
+// it asks for the others. (Squares of 64 bits take long, and are better added as they come.)
+template <class Vector, int kFlight>
+__device__ __forceinline__ void wait_for_all([[maybe_unused]] Vector (&v)[kFlight]) {
+#ifdef __CUDACC__
+#pragma unroll
+  for (Vector& loaded : v)
+    for (unsigned& word : reinterpret_cast<unsigned (&)[4]>(loaded)) asm volatile("" : "+r"(word));
+#endif
+}
+
 // A thread's part of the block's share: kFlight loads are under way before the first is added.
 template <class Op, int kThreads, int kFlight>
 __device__ __forceinline__ typename Op::Wide share_sum(const typename Op::Value* in, size_t count,
                                                        const Division& d) {
   using Vector = typename Op::Vector;
   constexpr size_t kTile = size_t{kThreads} * kFlight;
+  constexpr bool kFloats = std::is_same_v<typename Op::Value, float>;
   const auto* wide = reinterpret_cast<const Vector*>(in);
   typename Op::Wide sum = odd_element<Op>(in, count, d);
   const Vector* mine = wide + blockIdx.x * kTile + threadIdx.x;
@@ -136,6 +148,7 @@ __device__ __forceinline__ typename Op::Wide share_sum(const typename Op::Value*
     Vector v[kFlight];
 #pragma unroll
     for (int j = 0; j < kFlight; ++j) v[j] = load_once(mine + j * kThreads);
+    if constexpr (kFloats) wait_for_all(v);
     sum += sum_of_flight<Op>(v);
   }
   const auto [first, end] = chunk_of(d, kTile);
@@ -145,6 +158,7 @@ __device__ __forceinline__ typename Op::Wide share_sum(const typename Op::Value*
 #pragma unroll
     for (int j = 0; j < kFlight; ++j)
       if (i + j * kThreads < end) v[j] = load_once(wide + i + j * kThreads);
+    if constexpr (kFloats) wait_for_all(v);
     sum += sum_of_flight<Op>(v);
   }
   return sum;
@@ -170,12 +184,7 @@ __global__ void __launch_bounds__(kThreads) one_block(const typename Op::Value* 
 #pragma unroll
   for (int j = 0; j < kFlight; ++j)
     if (threadIdx.x + j * kThreads < vectors) v[j] = load_once(wide + threadIdx.x + j * kThreads);
-#ifdef __CUDACC__
-  // The compiler would convert each where it is loaded, and wait for it.
-#pragma unroll
-  for (Vector& loaded : v)
-    for (unsigned& word : reinterpret_cast<unsigned (&)[4]>(loaded)) asm volatile("" : "+r"(word));
-#endif
+  wait_for_all(v);
   typename Op::Wide sum = odd < count ? Op::map(in[odd]) : 0;
   sum = block_sum<kThreads>(sum + sum_of_flight<Op>(v));
   if (threadIdx.x == 0) *result = static_cast<typename Op::Result>(sum);
@@ -187,8 +196,7 @@ __global__ void __launch_bounds__(kThreads) one_block(const typename Op::Value* 
 
 #ifndef __CUDACC__
 // Emulated: how often a word is looked at before it is there is chance, and not to be counted. (A
-// word that never comes is waited for where it is, so that it is reported; not so by a block that
-// only waits, since the emulator takes each of its barriers for progress.)
+// word that never comes is waited for where it is, so that it is reported.)
 LADDERS_NOT_COUNTED inline void wait_a_while(const unsigned long long* flag) {
   for (int polls = 0; polls < 1'000'000 && !__atomic_load_n(flag, __ATOMIC_ACQUIRE); ++polls)
     sched_yield();
@@ -237,23 +245,32 @@ __device__ __forceinline__ Slot<Wide> get(const Slot<Wide>* slot) {
 #endif
 }
 
-// Slots that have left the L2 would come from DRAM when they are looked at first. So the block that
-// will wait for them asks for them before its own share.
-template <int kThreads, class Wide>
+// What a block will store to or look at is asked for before its own share: it may have left the L2,
+// and where it lies the TLB.
+template <int kThreads, class Wide, class Result>
 __device__ __forceinline__ void ask_for([[maybe_unused]] const Slot<Wide>* slots,
                                         [[maybe_unused]] unsigned index,
-                                        [[maybe_unused]] unsigned count) {
+                                        [[maybe_unused]] unsigned count,
+                                        [[maybe_unused]] const Result* result) {
 #ifdef __CUDA_ARCH__
-  if (index + 1 == count)
-    for (unsigned i = threadIdx.x; i + 1 < count; i += kThreads)
-      asm volatile("prefetch.global.L2 [%0];" ::"l"(slots + i));
+  const auto prefetch = [](const void* p) { asm volatile("prefetch.global.L2 [%0];" ::"l"(p)); };
+  if (index + 1 == count) {
+    for (unsigned i = threadIdx.x; i + 1 < count; i += kThreads) prefetch(slots + i);
+    if (threadIdx.x == 0) prefetch(result);
+  } else if (threadIdx.x == 0) {
+    prefetch(slots + index);
+  }
 #endif
 }
 
 // The last of `count` blocks waits for the sums of the others. It is the only one that waits, so
 // these get through in whatever order blocks start, as long as a second one has room. `sum` counts
 // in thread 0.
-template <int kThreads, class Op>
+//
+// Each lane may look until its own words are there, or, by a vote, the warp until all of its are.
+// Lanes that go on looking apart from their warp are slow: an H200 has the result 0.3 to 0.6 us
+// later.
+template <int kThreads, bool kVote, class Op>
 __device__ __forceinline__ void finish_flagged(typename Op::Wide sum, unsigned index,
                                                unsigned count, Slot<typename Op::Wide>* slots,
                                                typename Op::Result* result) {
@@ -265,17 +282,23 @@ __device__ __forceinline__ void finish_flagged(typename Op::Wide sum, unsigned i
   if (count > 1) {
     __syncthreads();  // block_sum() again
     if (threadIdx.x != 0) sum = 0;
-    constexpr unsigned kAtOnce = 2;  // under way before the first is waited for
-    for (unsigned i = threadIdx.x; i + 1 < count; i += kAtOnce * kThreads) {
+    constexpr unsigned kAtOnce = 2;
+    const unsigned lane = threadIdx.x % 32;
+    for (unsigned i = threadIdx.x; i - lane + 1 < count; i += kAtOnce * kThreads) {
+      const auto waits_for = [&](unsigned j) { return i + j * kThreads + 1 < count; };
       Slot<Wide> slot[kAtOnce];
+      bool there;
+      do {
+        there = true;
 #pragma unroll
-      for (unsigned j = 0; j < kAtOnce; ++j)
-        if (i + j * kThreads + 1 < count) slot[j] = get(slots + i + j * kThreads);
+        for (unsigned j = 0; j < kAtOnce; ++j)
+          slot[j] = waits_for(j) ? get(slots + i + j * kThreads) : Slot<Wide>{.sum = 0, .there = 1};
+#pragma unroll
+        for (unsigned j = 0; j < kAtOnce; ++j) there &= slot[j].there != 0;
+      } while (kVote ? !__all_sync(0xFFFFFFFF, there) : !there);
 #pragma unroll
       for (unsigned j = 0; j < kAtOnce; ++j) {
-        if (i + j * kThreads + 1 >= count) break;
-        while (!slot[j].there) slot[j] = get(slots + i + j * kThreads);
-        put(slots + i + j * kThreads, {});  // for the next launch
+        if (waits_for(j)) put(slots + i + j * kThreads, {});  // for the next launch
         sum += slot[j].sum;
       }
     }
@@ -284,55 +307,13 @@ __device__ __forceinline__ void finish_flagged(typename Op::Wide sum, unsigned i
   if (threadIdx.x == 0) *result = static_cast<typename Op::Result>(sum);
 }
 
-template <class Op, int kThreads, int kFlight>
+template <class Op, int kThreads, int kFlight, bool kVote>
 __global__ void __launch_bounds__(kThreads)
     flagged(const typename Op::Value* __restrict__ in, size_t count, Division division,
             Slot<typename Op::Wide>* slots, typename Op::Result* result) {
-  ask_for<kThreads>(slots, blockIdx.x, gridDim.x);
-  const auto sum = share_sum<Op, kThreads, kFlight>(in, count, division);
-  finish_flagged<kThreads, Op>(block_sum<kThreads>(sum), blockIdx.x, gridDim.x, slots, result);
-}
-
-// The block after those that have shares only looks, from the start. One that turns to it after its
-// own share, and before all sums are there, loses about 1 us on an H200 at up to 2^20 elements (why
-// is not known; waiting 0.2 us before the first look gained as much there, and nothing beyond).
-template <int kThreads, class Op>
-__device__ __forceinline__ void wait_for_sums(unsigned count, Slot<typename Op::Wide>* slots,
-                                              typename Op::Result* result) {
-  using Wide = typename Op::Wide;
-  constexpr unsigned kAtOnce = 4;
-  for (;;) {
-    Wide sum = 0;
-    bool there = true;
-    for (unsigned i = threadIdx.x; i < count; i += kAtOnce * kThreads) {
-      Slot<Wide> slot[kAtOnce];
-#pragma unroll
-      for (unsigned j = 0; j < kAtOnce; ++j)
-        slot[j] = i + j * kThreads < count ? get(slots + i + j * kThreads)
-                                           : Slot<Wide>{.sum = 0, .there = 1};
-#pragma unroll
-      for (unsigned j = 0; j < kAtOnce; ++j) {
-        sum += slot[j].sum;
-        there &= slot[j].there != 0;
-      }
-    }
-    const bool all = __syncthreads_and(there);
-    sum = block_sum<kThreads>(sum);
-    if (!all) continue;
-    if (threadIdx.x == 0) *result = static_cast<typename Op::Result>(sum);
-    for (unsigned i = threadIdx.x; i < count; i += kThreads) put(slots + i, {});
-    return;
-  }
-}
-
-template <class Op, int kThreads, int kFlight>
-__global__ void __launch_bounds__(kThreads)
-    waiting_block(const typename Op::Value* __restrict__ in, size_t count, Division division,
-                  Slot<typename Op::Wide>* slots, typename Op::Result* result) {
-  if (blockIdx.x == division.blocks)
-    return wait_for_sums<kThreads, Op>(division.blocks, slots, result);
+  ask_for<kThreads>(slots, blockIdx.x, gridDim.x, result);
   const auto sum = block_sum<kThreads>(share_sum<Op, kThreads, kFlight>(in, count, division));
-  if (threadIdx.x == 0) put(slots + blockIdx.x, {.sum = sum, .there = 1});
+  finish_flagged<kThreads, kVote, Op>(sum, blockIdx.x, gridDim.x, slots, result);
 }
 
 // ---- Clusters -----------------------------------------------------------------------------------
@@ -365,7 +346,7 @@ __global__ void __launch_bounds__(kThreads)
 #else
   cluster.sync();
 #endif
-  if (rank == 0) ask_for<kThreads>(slots, index, clusters);
+  if (rank == 0) ask_for<kThreads>(slots, index, clusters, result);
   Wide sum = fold_warp(share_sum<Op, kThreads, kFlight>(in, count, division));
   Wide* mine = &sums[rank * kWarps + threadIdx.x / 32];
 #ifdef __CUDA_ARCH__
@@ -378,13 +359,13 @@ __global__ void __launch_bounds__(kThreads)
 #endif
   if (rank != 0) return;
   if (threadIdx.x < 32) {
-    wait(full, 0);
+    wait_for_cluster(full, 0);
     sum = 0;
 #pragma unroll
     for (unsigned i = 0; i < kSums; i += 32) sum += sums[i + threadIdx.x];
     sum = fold_warp(sum);
   }
-  finish_flagged<kThreads, Op>(sum, index, clusters, slots, result);
+  finish_flagged<kThreads, true, Op>(sum, index, clusters, slots, result);
 #endif
 }
 

@@ -124,6 +124,18 @@ __device__ __forceinline__ void wait([[maybe_unused]] MBarrier& barrier,
       "r"(parity) : "memory");
 }
 
+/// The same where other blocks of the cluster store what this thread then reads.
+__device__ __forceinline__ void wait_for_cluster([[maybe_unused]] MBarrier& barrier,
+                                                 [[maybe_unused]] uint32_t parity) {
+  LADDERS_PTX(
+      "{\n"
+      ".reg .pred done;\n"
+      "again: mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 done, [%0], %1;\n"
+      "@!done bra again;\n"
+      "}" ::LADDERS_SHARED(&barrier),
+      "r"(parity) : "memory");
+}
+
 /// Starts the copy of `bytes`, a multiple of 16, which arrive at the barrier.
 __device__ __forceinline__ void copy_in([[maybe_unused]] void* to,
                                         [[maybe_unused]] const void* from,
