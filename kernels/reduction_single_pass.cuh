@@ -268,8 +268,8 @@ __device__ __forceinline__ void ask_for([[maybe_unused]] const Slot<Wide>* slots
 // in thread 0.
 //
 // Each lane may look until its own words are there, or, by a vote, the warp until all of its are.
-// Lanes that go on looking apart from their warp are slow: an H200 has the result 0.3 to 0.6 us
-// later.
+// Lanes that go on looking apart from their warp notice the last word late: by 0.1 to 0.7 us on an
+// H200, of 2^20 to 2^24 elements.
 template <int kThreads, bool kVote, class Op>
 __device__ __forceinline__ void finish_flagged(typename Op::Wide sum, unsigned index,
                                                unsigned count, Slot<typename Op::Wide>* slots,
