@@ -9,7 +9,7 @@ import re
 import shutil
 import tempfile
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import lru_cache
 from os import PathLike
 from pathlib import Path
@@ -18,6 +18,7 @@ from typing import Any
 from ladder.errors import LadderError, ResultError
 
 _ILLEGIBLE = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_ESCAPE = re.compile(r"\\[bfu]")  # what may be illegible in the JSON of ASCII
 
 # What stands beside results and is none itself: of an emulated one its details, of several noise.
 DETAILS, NOISE = "details.json", "noise.json"
@@ -107,12 +108,15 @@ def read_json(path: Path) -> Any:
     if not text.strip():
         raise ResultError(f"{path}: empty (did the benchmark filter match nothing?)")
     try:
+        if text.isascii() and not _ESCAPE.search(text):  # legible, as it is JSON
+            with suppress(json.JSONDecodeError):
+                return json.loads(text, parse_int=float, object_pairs_hook=_unique)
         # 1.7.1 writes control characters unescaped, and NaN and Infinity bare, which Python reads.
         return json.loads(
             text,
             strict=False,
             parse_int=float,
-            object_pairs_hook=_unique,
+            object_pairs_hook=_legible_and_unique,
         )
     except json.JSONDecodeError as error:
         raise ResultError(
@@ -132,8 +136,12 @@ def legible(text: str) -> str:
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    entries = {legible(k): legible(v) if isinstance(v, str) else v for k, v in pairs}
+    entries = dict(pairs)
     if len(entries) < len(pairs):
         keys = [key for key, _ in pairs]
         raise ValueError(f"duplicate key '{next(key for key in keys if keys.count(key) > 1)}'")
     return entries
+
+
+def _legible_and_unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    return _unique([(legible(k), legible(v) if isinstance(v, str) else v) for k, v in pairs])

@@ -271,12 +271,17 @@ def _counters(row: dict[str, Any]) -> dict[str, float]:
     """Return a row's counters that are usable numbers; as read, all of them are floats."""
     return {
         key: value
-        for key, value in row.items()
-        if isinstance(value, float)
+        for key, divides in _counter_keys(tuple(row))
+        if isinstance(value := row[key], float)
         and math.isfinite(value)
-        and key not in _LIBRARY_FIELDS
-        and (not _divides(key) or 1e-9 <= value <= 1e24)
+        and (not divides or 1e-9 <= value <= 1e24)
     }
+
+
+@cache  # rows of a rung have the same keys
+def _counter_keys(keys: tuple[str, ...]) -> list[tuple[str, bool]]:
+    """Return those that are no field of the library's, and whether each divides."""
+    return [(key, bool(_DIVISOR.search(key))) for key in keys if key not in _LIBRARY_FIELDS]
 
 
 def _folded(repetitions: list[dict[str, float]]) -> dict[str, float]:
@@ -289,11 +294,6 @@ def _folded(repetitions: list[dict[str, float]]) -> dict[str, float]:
         key: folds.get(key, median)([counters[key] for counters in repetitions if key in counters])
         for key in keys
     }
-
-
-@cache  # files have few counters and many rows
-def _divides(key: str) -> bool:
-    return bool(_DIVISOR.search(key))
 
 
 def _status(row: dict[str, Any], *, timed: bool) -> tuple[str, str]:

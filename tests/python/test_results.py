@@ -66,6 +66,24 @@ def test_bare_nan_and_infinity_are_missing_values(data):
     assert math.isnan(row["waves"])
 
 
+@pytest.mark.parametrize(
+    ("written", "read"),
+    [
+        (r"a\u0007b", "a\ufffdb"),
+        (r"a\bb", "a\ufffdb"),
+        (r"a\ud800b", "a\ufffdb"),
+        ("a\x07b", "a\ufffdb"),  # as 1.7.1 writes it
+        ("a\uffffb", "a\ufffdb"),
+        (r"a\tb \"c\" \\", 'a\tb "c" \\'),
+        ("a × b", "a × b"),
+    ],
+)
+def test_what_no_font_has_is_replaced(tmp_path, written, read):
+    document = {"context": {}, "benchmarks": [{"name": "x", "real_time": 1.0, "label": "HERE"}]}
+    (tmp_path / "r.json").write_text(json.dumps(document).replace("HERE", written), "utf-8")
+    assert list(package.load(tmp_path)["label"]) == [read]
+
+
 def test_a_file_of_aggregates_gives_its_median(data):
     rows = package.load(data / "aggregates_only.json")
     assert list(rows["name"]) == [NAIVE]
