@@ -19,9 +19,9 @@ ADDED = """transpose-occupancy transpose-instructions transpose-why sgemm-light 
 sgemm-why reduction-light reduction-occupancy reduction-instructions reduction-why
 histogram-occupancy histogram-instructions histogram-why smem_layout-light smem_layout-occupancy
 smem_layout-instructions smem_layout-why""".split()
-PLAIN = """transpose-climb transpose-light sgemm-climb sgemm-roofline reduction-climb
-reduction-roofline histogram-climb histogram-light histogram-clusters smem_layout-climb overview
-roofs""".split()
+PLAIN = """transpose-climb transpose-light transpose-peers sgemm-climb sgemm-peers sgemm-roofline
+reduction-climb reduction-roofline reduction-peers histogram-climb histogram-light histogram-peers
+histogram-clusters smem_layout-climb overview roofs""".split()
 SGEMM = "m:4096/n:4096/k:4096"
 TRANSPOSE = "rows:8192/columns:8192/element:4"
 

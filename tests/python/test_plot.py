@@ -2,6 +2,7 @@
 """Plots: complete, repeatable to the byte, and honest about what they leave out."""
 
 import json
+import math
 import re
 
 import matplotlib.image
@@ -15,9 +16,9 @@ from ladder.results import load_results
 from ladder.study import studies
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
-STEMS = """transpose-climb transpose-light sgemm-climb sgemm-roofline reduction-climb
-reduction-roofline histogram-climb histogram-light histogram-clusters smem_layout-climb overview
-roofs""".split()
+STEMS = """transpose-climb transpose-light transpose-peers sgemm-climb sgemm-peers sgemm-roofline
+reduction-climb reduction-roofline reduction-peers histogram-climb histogram-light histogram-peers
+histogram-clusters smem_layout-climb overview roofs""".split()
 
 
 @pytest.fixture(scope="module")
@@ -208,6 +209,29 @@ def test_the_climb_sets_predictions_beside_measurements(figure):
     assert [found[found.index(column) + 2] for column in columns] == ["32.0×", "32.0×"]
 
 
+def test_beside_the_library_are_times_its_speed_from_half_of_it_on(figure):
+    made, _ = figure(only(suite.document(), "sgemm"), "sgemm-peers")
+    (panel,) = made.axes
+    assert panel.get_ylabel() == "× cublas"
+    drawn = [list(line.get_ydata()) for line in panel.lines if len(line.get_ydata()) == 5]
+    times = {
+        name: [own / peer for own, peer in zip(speeds, suite.SGEMM["cublas"], strict=True)][:5]
+        for name, speeds in suite.SGEMM.items()
+    }
+    for name in ("register_tile", "pipelined", "cublas"):
+        shown = [value if value >= 0.5 else math.nan for value in times[name]]
+        assert any(line == pytest.approx(shown, nan_ok=True) for line in drawn), name
+    assert {"pipelined", "cublas"} <= set(texts(made))
+    assert not {"naive", "cublas_tf32"} & set(texts(made))
+
+
+def test_facets_without_the_library_are_not_set_beside_it(figure):
+    document = only(suite.document(), "reduction")
+    kept = [r for r in document["benchmarks"] if not re.search("/cub/.*:sum/", r["name"])]
+    made, _ = figure({**document, "benchmarks": kept}, "reduction-peers")
+    assert [axes.get_title("left") for axes in made.axes] == ["operation sum of squares"]
+
+
 def line_panels(figure) -> list:
     return [axes for axes in figure.axes if axes.get_yscale() == "log"]
 
@@ -258,7 +282,7 @@ def test_the_overview_names_every_rung_its_ceiling_is_for(figure):
 @pytest.mark.parametrize(
     ("pattern", "stems", "ceiling"),
     [
-        ("^reduction/", {"reduction-climb", "overview"}, "roof/dram_read 4658"),
+        ("^reduction/", {"reduction-climb", "reduction-peers", "overview"}, "roof/dram_read 4658"),
         (
             "^transpose/padded/",
             {"transpose-climb", "transpose-light", "overview"},
@@ -267,7 +291,13 @@ def test_the_overview_names_every_rung_its_ceiling_is_for(figure):
         ("^sgemm/cublas", {"sgemm-climb"}, "roof/fma 63.7"),
         (
             "^histogram/.*zipf",
-            {"histogram-climb", "histogram-light", "histogram-clusters", "overview"},
+            {
+                "histogram-climb",
+                "histogram-light",
+                "histogram-peers",
+                "histogram-clusters",
+                "overview",
+            },
             "roof/dram_read",
         ),
     ],

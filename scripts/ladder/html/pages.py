@@ -40,6 +40,7 @@ _CONTEXT = {  # what the first screen tells of a GPU, and where it stands
 }
 _PLOTS = {
     "climb": ("Climb", "The speed of each rung at the headline case, and below over shapes."),
+    "peers": ("Beside the library", "How many times as fast as the fastest library."),
     "light": ("Share of the limits", "Percent of the ceiling, and of each limit that counts."),
     "roofline": (
         "Roofline",

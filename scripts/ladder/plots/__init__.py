@@ -24,6 +24,7 @@ from ladder.plots import (
     occupancy,
     overview,
     parallel,
+    peers,
     roofline,
     style,
     transactions,
@@ -202,6 +203,8 @@ def _figures(result: Results) -> _Makers:
                 figures["roofs"] = partial(ceilings.draw, study, roofs)
             continue
         figures[f"{name}-climb"] = partial(climb.draw, study)
+        if beside := peers.facets(study):
+            figures[f"{name}-peers"] = partial(peers.draw, study, beside)
         if study.counted:
             figures[f"{name}-roofline"] = partial(roofline.draw, study)
         shares = light.shares(study)

@@ -30,7 +30,8 @@ def draw(study: Study) -> Figure:
     least = lines.least_width(study) if several else 0.0
     width = max(style.PAGE, least, left + _LEAST_WIDTH + right)
     bars_width, bars_height = width - left - right, _BAR * len(study.rungs)
-    rows = lines.rows(study, width) if several else []
+    rows = lines.rows(study, width, study.facets) if several else []
+    speed = lines.speed(study)
 
     height = _TOP + bars_height + _BOTTOM + lines.height(study) * len(rows)
     figure = style.page(width, height, f"{study.ladder.title}: the climb", describe(study.results))
@@ -40,7 +41,7 @@ def draw(study: Study) -> Figure:
     style.text_columns(bars, columns, bars_width)
     top -= _BOTTOM
     for row in rows:
-        lines.draw(figure, top, study, row)
+        lines.draw(figure, top, study, speed, row)
         top -= lines.height(study)
     return figure
 

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""Speed over shapes, a line a rung, each named where it ends."""
+"""Lines over shapes, one a rung, each named where it ends."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -12,7 +13,7 @@ from matplotlib.figure import Figure
 
 from ladder.catalogue import Rung
 from ladder.plots import style
-from ladder.study import Study, facet_title
+from ladder.study import Row, Study, facet_title
 
 _AXIS, _BARE = 0.75, 0.3  # inches left of axes with and without a scale of their own
 _WIDE, _NARROW = 2.3, 0.4  # least inches of axes of several shapes and of one
@@ -26,8 +27,32 @@ class Panel:
     """Axes of one facet: `width` inches wide, `left` inches right of the panel before."""
 
     facet: str
+    cases: list[str]
     left: float
     width: float
+
+
+@dataclass
+class Measure:
+    """What the lines show of rows; NaN of those that have it not."""
+
+    value: Callable[[Row], float]
+    label: str
+    limits: tuple[float, float]  # of the axis, the same in all panels
+    log: bool = True
+    ceilings: dict[str, float] = field(default_factory=dict)  # by case; none: no line of its own
+
+
+def speed(study: Study) -> Measure:
+    """Return the speed in the figure's unit, and the ladder's ceilings."""
+    divisor, unit = study.unit
+    ceilings = {case: study.ceiling(case) / divisor for case in study.cases}
+    if any(f"{study.ladder.name}/{rung.name}" == study.ladder.ceiling for rung in study.rungs):
+        ceilings = {}  # its own line
+    speeds = [study.speed(row) / divisor for row in study.rows if row.status == "ok"]
+    speeds = [speed for speed in [*speeds, *ceilings.values()] if speed > 0]
+    limits = min(speeds) / 1.4, max(speeds) * 1.4
+    return Measure(lambda row: study.speed(row) / divisor, unit, limits, ceilings=ceilings)
 
 
 def height(study: Study) -> float:
@@ -41,7 +66,7 @@ def least_width(study: Study) -> float:
     return _AXIS + _WIDE + _names_width(study)
 
 
-def rows(study: Study, page: float) -> list[list[Panel]]:
+def rows(study: Study, page: float, facets: dict[str, list[str]]) -> list[list[Panel]]:
     """Lay a panel a facet out in rows of `page` inches, those of several shapes widened to it."""
     names = _names_width(study)
 
@@ -50,8 +75,8 @@ def rows(study: Study, page: float) -> list[list[Panel]]:
 
     split: list[list[Panel]] = []
     wide: list[Panel] = []
-    for facet, cases in study.facets.items():
-        panel = Panel(facet, *((_AXIS, _WIDE) if len(cases) > 1 else (_BARE, _NARROW)))
+    for facet, cases in facets.items():
+        panel = Panel(facet, cases, *((_AXIS, _WIDE) if len(cases) > 1 else (_BARE, _NARROW)))
         if not split or taken([*split[-1], panel]) > page:
             split.append([])
             panel.left = _AXIS
@@ -64,59 +89,53 @@ def rows(study: Study, page: float) -> list[list[Panel]]:
     return split
 
 
-def draw(figure: Figure, top: float, study: Study, row: list[Panel]) -> None:
+def draw(figure: Figure, top: float, study: Study, measure: Measure, row: list[Panel]) -> None:
     """Draw a row of panels, which begins `top` inches above the page's bottom."""
     left = 0.0
     for panel in row:
         left += panel.left
         axes = style.panel(figure, left, top - _TITLE - _HEIGHT, panel.width, _HEIGHT)
-        _draw(axes, study, panel)
+        _draw(axes, study, measure, panel)
         left += panel.width + _names_width(study)
 
 
-def _draw(axes: Axes, study: Study, panel: Panel) -> None:
-    divisor, unit = study.unit
+def _draw(axes: Axes, study: Study, measure: Measure, panel: Panel) -> None:
     colours = style.colours(study.ladder)
-    cases = sorted(study.facets[panel.facet], key=study.in_line, reverse=True)
+    cases = sorted(panel.cases, key=study.in_line, reverse=True)
     series = sum(map(study.in_line, cases))  # they come first, and only they are joined
     ends: list[tuple[float, float, str, tuple | str]] = []
-    for rung in study.rungs:
+    sweeps = {rung: _sweep(study, rung, measure, cases[:series]) for rung in study.rungs}
+    for rung, sweep in sweeps.items():
         colour = colours[rung.name]
         found = [study.ok(rung, case) for case in cases]
-        speeds = [study.speed(row) / divisor if row else math.nan for row in found]
-        measured = [(x, speed) for x, speed in enumerate(speeds) if speed == speed]
+        values = [measure.value(row) if row else math.nan for row in found]
+        measured = [(x, value) for x, value in enumerate(values) if value == value]
         if not measured:
             continue
         look = {"color": colour, "marker": "D" if rung.role == "peer" else "o", "markersize": 3}
-        axes.plot(speeds[:series], style.line_style(rung), linewidth=1.5, **look)
-        axes.plot(range(series, len(cases)), speeds[series:], linestyle="none", **look)
+        axes.plot(values[:series], style.line_style(rung), linewidth=1.5, **look)
+        axes.plot(range(series, len(cases)), values[series:], linestyle="none", **look)
         ends.append((*measured[-1], _line_name(rung), colour))
-        for points in _sweep(study, rung, cases[:series]).values():
+        for points in sweep.values():
             axes.plot(*zip(*points, strict=True), color=colour, linewidth=0.6, alpha=0.5)
-    ceilings = {case: study.ceiling(case) / divisor for case in study.cases}
-    if any(f"{study.ladder.name}/{rung.name}" == study.ladder.ceiling for rung in study.rungs):
-        ceilings = {}  # its own line
-    line = [ceilings.get(case, math.nan) for case in cases]
+    line = [measure.ceilings.get(case, math.nan) for case in cases]
     if not any(map(math.isnan, line)):
         axes.plot(line, color=style.GREY, linewidth=1.2)
         ends.append((len(cases) - 1, line[-1], study.ladder.ceilings, style.GREY))
 
-    speeds = [study.speed(row) / divisor for row in study.rows if row.status == "ok"]
-    speeds = [speed for speed in [*speeds, *ceilings.values()] if speed > 0]
-    low, high = min(speeds) / 1.4, max(speeds) * 1.4  # the same in all panels
-    start = -0.5 - (
-        0.3 if any(_sweep(study, rung, cases[:series]) for rung in study.rungs) else 0.0
-    )
-    axes.set(yscale="log", xlim=(start, len(cases) - 0.6), ylim=(low, high))
+    start = -0.5 - (0.3 if any(sweeps.values()) else 0.0)
+    axes.set(yscale="log" if measure.log else "linear", xlim=(start, len(cases) - 0.6))
+    axes.set(ylim=measure.limits)
     axes.set_xlabel(" × ".join(study.shape_axes))
     style.category_ticks(axes, [study.label(case) for case in cases], panel.width)
-    style.log_ticks(axes.yaxis)
-    for rung in study.rungs:
-        _name_sweep(axes, _sweep(study, rung, cases[:series]), colours[rung.name])
+    if measure.log:
+        style.log_ticks(axes.yaxis)
+    for rung, sweep in sweeps.items():
+        _name_sweep(axes, sweep, colours[rung.name])
     if panel.left == _BARE:
         axes.tick_params(axis="y", labelleft=False)
     else:
-        axes.set_ylabel(unit)
+        axes.set_ylabel(measure.label)
     axes.grid(axis="y", color=style.FAINT, linewidth=0.5)
     axes.set_title(facet_title(panel.facet), loc="left", size=style.NORMAL, weight="bold")
     style.label_ends(axes, ends, panel.width, _HEIGHT)
@@ -143,12 +162,13 @@ def _names_width(study: Study) -> float:
     return 0.3 + style.widest(names, style.SMALL)
 
 
-def _sweep(study: Study, rung: Rung, cases: list[str]) -> dict[str, list[tuple[int, float]]]:
-    """Lines of each sweep value: (x, speed in the figure's unit)."""
-    divisor, _ = study.unit
+def _sweep(
+    study: Study, rung: Rung, measure: Measure, cases: list[str]
+) -> dict[str, list[tuple[int, float]]]:
+    """Lines of each sweep value: (x, what is measured)."""
     lines: dict[str, list[tuple[int, float]]] = {}
     for row in study.rows:
         if row.rung == rung.name and row.sweep and row.status == "ok" and row.case in cases:
-            point = (cases.index(row.case), study.speed(row) / divisor)
+            point = (cases.index(row.case), measure.value(row))
             lines.setdefault(row.sweep, []).append(point)
     return {value: sorted(points) for value, points in lines.items()}
