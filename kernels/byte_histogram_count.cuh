@@ -160,6 +160,7 @@ __device__ __forceinline__ void zero_if_first(Meeting* meeting, unsigned came, u
   for (int i = 0; i < kByteBins / 4; i += 32) quads[i + threadIdx.x] = make_uint4(0, 0, 0, 0);
   __syncwarp();
   if (threadIdx.x == 0) set(&meeting->zeroed);
+  __syncwarp();
 }
 // A warp looks as one, which is quicker than one lane that the others wait for.
 __device__ __forceinline__ void wait_for_zeros(Meeting* meeting) {

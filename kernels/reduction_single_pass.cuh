@@ -123,24 +123,12 @@ __device__ __forceinline__ typename Op::Wide sum_of_flight(
   return sums[0];
 }
 
-// Nothing is done with what has come before all has: of floats, the compiler would add some before
-// it asks for the others. (Squares of 64 bits take long, and are better added as they come.)
-template <class Vector, int kFlight>
-__device__ __forceinline__ void wait_for_all([[maybe_unused]] Vector (&v)[kFlight]) {
-#ifdef __CUDACC__
-#pragma unroll
-  for (Vector& loaded : v)
-    for (unsigned& word : reinterpret_cast<unsigned (&)[4]>(loaded)) asm volatile("" : "+r"(word));
-#endif
-}
-
 // A thread's part of the block's share: kFlight loads are under way before the first is added.
 template <class Op, int kThreads, int kFlight>
 __device__ __forceinline__ typename Op::Wide share_sum(const typename Op::Value* in, size_t count,
                                                        const Division& d) {
   using Vector = typename Op::Vector;
   constexpr size_t kTile = size_t{kThreads} * kFlight;
-  constexpr bool kFloats = std::is_same_v<typename Op::Value, float>;
   const auto* wide = reinterpret_cast<const Vector*>(in);
   typename Op::Wide sum = odd_element<Op>(in, count, d);
   const Vector* mine = wide + blockIdx.x * kTile + threadIdx.x;
@@ -148,7 +136,6 @@ __device__ __forceinline__ typename Op::Wide share_sum(const typename Op::Value*
     Vector v[kFlight];
 #pragma unroll
     for (int j = 0; j < kFlight; ++j) v[j] = load_once(mine + j * kThreads);
-    if constexpr (kFloats) wait_for_all(v);
     sum += sum_of_flight<Op>(v);
   }
   const auto [first, end] = chunk_of(d, kTile);
@@ -158,7 +145,6 @@ __device__ __forceinline__ typename Op::Wide share_sum(const typename Op::Value*
 #pragma unroll
     for (int j = 0; j < kFlight; ++j)
       if (i + j * kThreads < end) v[j] = load_once(wide + i + j * kThreads);
-    if constexpr (kFloats) wait_for_all(v);
     sum += sum_of_flight<Op>(v);
   }
   return sum;
@@ -184,7 +170,12 @@ __global__ void __launch_bounds__(kThreads) one_block(const typename Op::Value* 
 #pragma unroll
   for (int j = 0; j < kFlight; ++j)
     if (threadIdx.x + j * kThreads < vectors) v[j] = load_once(wide + threadIdx.x + j * kThreads);
-  wait_for_all(v);
+#ifdef __CUDACC__
+  // The compiler would convert each where it is loaded, and wait for it.
+#pragma unroll
+  for (Vector& loaded : v)
+    for (unsigned& word : reinterpret_cast<unsigned (&)[4]>(loaded)) asm volatile("" : "+r"(word));
+#endif
   typename Op::Wide sum = odd < count ? Op::map(in[odd]) : 0;
   sum = block_sum<kThreads>(sum + sum_of_flight<Op>(v));
   if (threadIdx.x == 0) *result = static_cast<typename Op::Result>(sum);
@@ -195,11 +186,14 @@ __global__ void __launch_bounds__(kThreads) one_block(const typename Op::Value* 
 // there: no fence before it, no atomic after.
 
 #ifndef __CUDACC__
-// Emulated: how often a word is looked at before it is there is chance, and not to be counted. (A
-// word that never comes is waited for where it is, so that it is reported.)
+// Emulated: how often a word is looked at before it is there is chance, and not to be counted. Once
+// a million looks in a row were in vain, the emulator is left to find out, and tell, that no word
+// comes any more.
 LADDERS_NOT_COUNTED inline void wait_a_while(const unsigned long long* flag) {
-  for (int polls = 0; polls < 1'000'000 && !__atomic_load_n(flag, __ATOMIC_ACQUIRE); ++polls)
-    sched_yield();
+  static thread_local int in_vain = 0;
+  for (; !__atomic_load_n(flag, __ATOMIC_ACQUIRE); sched_yield())
+    if (in_vain == 1'000'000 || ++in_vain == 1'000'000) return;
+  if (in_vain < 1'000'000) in_vain = 0;
 }
 #endif
 
@@ -246,7 +240,7 @@ __device__ __forceinline__ Slot<Wide> get(const Slot<Wide>* slot) {
 }
 
 // What a block will store to or look at is asked for before its own share: it may have left the L2,
-// and where it lies the TLB.
+// and its page the TLB.
 template <int kThreads, class Wide, class Result>
 __device__ __forceinline__ void ask_for([[maybe_unused]] const Slot<Wide>* slots,
                                         [[maybe_unused]] unsigned index,

@@ -33,12 +33,13 @@ __device__ __forceinline__ unsigned tag_of(Word word) { return static_cast<unsig
 
 #ifndef __CUDACC__
 // Emulated: how often a word is looked at before it has the tag that it has in the end is chance,
-// and not to be counted. (One that never comes is waited for where it is, so that it is reported.)
+// and not to be counted. Once a million looks in a row were in vain, the emulator is left to find
+// out, and tell, that no word comes any more.
 LADDERS_NOT_COUNTED inline void wait_a_while(const Word* word, unsigned tag) {
-  for (int polls = 0; polls < 1'000'000; ++polls) {
-    if (__atomic_load_n(word, __ATOMIC_ACQUIRE) >> 32 == tag) return;
-    sched_yield();
-  }
+  static thread_local int in_vain = 0;
+  for (; __atomic_load_n(word, __ATOMIC_ACQUIRE) >> 32 != tag; sched_yield())
+    if (in_vain == 1'000'000 || ++in_vain == 1'000'000) return;
+  if (in_vain < 1'000'000) in_vain = 0;
 }
 #endif
 

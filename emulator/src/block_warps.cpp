@@ -56,6 +56,8 @@ bool Block::run_warp(unsigned w) {
     const bool full = recorded && replay(lanes, tired);
     if (resolve_warp_functions(w)) {
       if (++answered < kAnswers) continue;
+      for (Lane& lane : lanes)
+        if (lane.state == State::ready) look(lane);  // an answer empties its log
     } else if (full && !tired) {
       ++filled;
       continue;

@@ -953,6 +953,16 @@ __global__ void flag_that_nobody_sets(int* data) {
 }
 TEST(Faults, FlagThatNobodySets) { EXPECT_STUCK(flag_that_nobody_sets, "spin without progress"); }
 
+__global__ void vote_that_never_ends(int* data) {
+  volatile int* flag = data + threadIdx.x;
+  while (!__all_sync(~0u, *flag != 0)) {  // fault
+  }
+  data[0] = 1;
+}
+TEST(Faults, VoteThatNeverEnds) {
+  EXPECT_STUCK(vote_that_never_ends, "spin without progress", {2, 32});
+}
+
 __global__ void flag_that_is_set_after_a_barrier(int* data) {
   volatile int* flag = data;
   if (threadIdx.x == 0)
