@@ -7,7 +7,6 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -143,8 +142,8 @@ def _draw(axes: Axes, study: Study, measure: Measure, panel: Panel) -> None:
 
 def _name_sweep(axes: Axes, found: dict[str, list[tuple[int, float]]], colour: tuple | str) -> None:
     """Write each value left of its line, on axes that are scaled."""
-    low, high = np.log(axes.get_ylim())
-    wanted = [(np.log(points[0][1]) - low) / (high - low) for points in found.values()]
+    up = axes.transData + axes.transAxes.inverted()
+    wanted = [up.transform(points[0])[1] for points in found.values()]
     places = style.spread(wanted, _SWEEP / 72 / _HEIGHT, 0.0, 1.0)
     for (value, points), y in zip(found.items(), places, strict=True):
         look = {"coordinates": ("data", "axes fraction"), "color": style.dark(colour)}
@@ -167,8 +166,8 @@ def _sweep(
 ) -> dict[str, list[tuple[int, float]]]:
     """Lines of each sweep value: (x, what is measured)."""
     lines: dict[str, list[tuple[int, float]]] = {}
-    for row in study.rows:
-        if row.rung == rung.name and row.sweep and row.status == "ok" and row.case in cases:
-            point = (cases.index(row.case), measure.value(row))
-            lines.setdefault(row.sweep, []).append(point)
+    own = (row for row in study.rows if row.rung == rung.name and row.sweep and row.status == "ok")
+    for row in own:
+        if row.case in cases and (measured := measure.value(row)) == measured:
+            lines.setdefault(row.sweep, []).append((cases.index(row.case), measured))
     return {value: sorted(points) for value, points in lines.items()}
