@@ -168,8 +168,8 @@ __device__ __forceinline__ void wait_for_zeros(Meeting* meeting) {
     while (!__all_sync(~0u, is_set(&meeting->zeroed))) {
     }
 }
-// After the wait. The last to leave makes ready for the next launch; so that nobody waits for the
-// answer, it is looked at when the bins are merged.
+// After the wait. The last to leave makes ready for the next launch. The answer that tells which
+// block that is comes while the bins are merged.
 __device__ __forceinline__ unsigned leave(Meeting* meeting) {
   return threadIdx.x == 0 ? atomicAdd(&meeting->blocks, 1u) : 0;
 }

@@ -112,28 +112,26 @@ __device__ __forceinline__ void arrive_expecting([[maybe_unused]] MBarrier& barr
               "r"(bytes) : "memory");
 }
 
+#define LADDERS_WAIT(acquire)                   \
+  LADDERS_PTX(                                  \
+      "{\n"                                     \
+      ".reg .pred done;\n"                      \
+      "again: mbarrier.try_wait.parity" acquire \
+      ".shared::cta.b64 done, [%0], %1;\n"      \
+      "@!done bra again;\n"                     \
+      "}" ::LADDERS_SHARED(&barrier),           \
+      "r"(parity) : "memory")
+
 /// Until the phase of this parity is over.
 __device__ __forceinline__ void wait([[maybe_unused]] MBarrier& barrier,
                                      [[maybe_unused]] uint32_t parity) {
-  LADDERS_PTX(
-      "{\n"
-      ".reg .pred done;\n"
-      "again: mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n"
-      "@!done bra again;\n"
-      "}" ::LADDERS_SHARED(&barrier),
-      "r"(parity) : "memory");
+  LADDERS_WAIT("");
 }
 
 /// The same where other blocks of the cluster store what this thread then reads.
 __device__ __forceinline__ void wait_for_cluster([[maybe_unused]] MBarrier& barrier,
                                                  [[maybe_unused]] uint32_t parity) {
-  LADDERS_PTX(
-      "{\n"
-      ".reg .pred done;\n"
-      "again: mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 done, [%0], %1;\n"
-      "@!done bra again;\n"
-      "}" ::LADDERS_SHARED(&barrier),
-      "r"(parity) : "memory");
+  LADDERS_WAIT(".acquire.cluster");
 }
 
 /// Starts the copy of `bytes`, a multiple of 16, which arrive at the barrier.

@@ -25,7 +25,7 @@ def facets(study: Study) -> dict[str, list[str]]:
 
 
 def draw(study: Study, chosen: dict[str, list[str]]) -> Figure:
-    """Draw a panel for each of the `facets`, a line a rung."""
+    """Draw a panel for each facet of `chosen`, which `facets` gave: a line a rung."""
     precisions = {rung.name: rung.precision for rung in study.rungs}
 
     def ratio(row: Row) -> float:
@@ -47,7 +47,7 @@ def draw(study: Study, chosen: dict[str, list[str]]) -> Figure:
     width = max(style.PAGE, lines.least_width(study))
     rows = lines.rows(study, width, chosen)
     height = _TOP + lines.height(study) * len(rows)
-    about = f"{describe(study.results)}; speeds below half of its are left out"
+    about = f"{describe(study.results)}; what is slower than half of it is left out"
     figure = style.page(width, height, f"{study.ladder.title}: beside the library", about)
     top = height - _TOP
     for row in rows:
