@@ -6,10 +6,13 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdio>
+#include <cstdlib>
 #include <optional>
 
 namespace ladders {
 namespace {
+
+constexpr char kLaunchVariable[] = "LADDER_LAUNCH_NANOSECONDS";
 
 /// The value of --name=value, if `argument` is that flag. Throws UsageError if it has none.
 std::optional<std::string> value_of(const std::string& argument, const std::string& name) {
@@ -21,11 +24,11 @@ std::optional<std::string> value_of(const std::string& argument, const std::stri
 }
 
 template <class T>
-T number(const std::string& text, const std::string& flag) {
+T number(const std::string& text, const std::string& name) {
   T value{};
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size() || value < T{})
-    throw UsageError("--" + flag + "=" + text + ": not a number");
+    throw UsageError(name + "=" + text + ": not a number");
   return value;
 }
 
@@ -68,12 +71,12 @@ void refuse_flags_of_the_other(const std::string& argument) {
 void set_min_time(Sampling& sampling, std::string text) {
   if (!text.empty() && text.back() == 'x') {
     text.pop_back();
-    sampling.exactly = number<int>(text, "benchmark_min_time");
+    sampling.exactly = number<int>(text, "--benchmark_min_time");
     if (sampling.exactly == 0) throw UsageError("--benchmark_min_time=0x: no samples");
     return;
   }
   if (!text.empty() && text.back() == 's') text.pop_back();
-  sampling.device_seconds = number<double>(text, "benchmark_min_time");
+  sampling.device_seconds = number<double>(text, "--benchmark_min_time");
 }
 
 // 1.7 takes a plain number, later versions want a unit (and have SkipWithMessage).
@@ -90,11 +93,13 @@ Options parse(int argc, char** argv) {
   auto& pass = options.benchmark_arguments;
   pass.assign(argv, argv + 1);
   std::optional<double> wall_limit;
+  if (const char* text = std::getenv(kLaunchVariable); text && *text && !kEmulated)
+    options.sampling.launch_seconds = 1e-9 * number<double>(text, kLaunchVariable);
   for (int i = 1; i < argc; ++i) {
     const std::string argument = argv[i];
     refuse_flags_of_the_other(argument);
     if (const auto text = value_of(argument, "device")) {
-      options.device = number<int>(*text, "device");
+      options.device = number<int>(*text, "--device");
     } else if (const auto mode = value_of(argument, "cache")) {
       options.sampling.cold = choice<bool>(*mode, "cache", {{"cold", true}, {"warm", false}});
     } else if (const auto cases = value_of(argument, "cases")) {
@@ -112,7 +117,7 @@ Options parse(int argc, char** argv) {
       options.order = choice<std::string>(
           *order, "order", {{"forward", "forward"}, {"reverse", "reverse"}, {"random", "random"}});
     } else if (const auto text = value_of(argument, "workers")) {
-      options.workers = number<int>(*text, "workers");
+      options.workers = number<int>(*text, "--workers");
     } else if (const auto on = switch_of(argument, "check")) {
       options.check = *on;
     } else if (const auto on = switch_of(argument, "per_line")) {
@@ -120,16 +125,16 @@ Options parse(int argc, char** argv) {
     } else if (const auto file = value_of(argument, "details_out")) {
       options.details_file = *file;
     } else if (const auto text = value_of(argument, "noise")) {
-      options.sampling.noise = number<double>(*text, "noise");
+      options.sampling.noise = number<double>(*text, "--noise");
     } else if (const auto text = value_of(argument, "wall_limit")) {
-      wall_limit = number<double>(*text, "wall_limit");
+      wall_limit = number<double>(*text, "--wall_limit");
     } else if (const auto text = value_of(argument, "benchmark_min_time")) {
       set_min_time(options.sampling, *text);
     } else if (const auto file = value_of(argument, "benchmark_out")) {
       options.result_file = *file;
     } else if (const auto text = value_of(argument, "benchmark_min_warmup_time")) {
       // Left to the library, each entry of its warm-up would sample the whole row.
-      options.sampling.warmup_seconds = number<double>(*text, "benchmark_min_warmup_time");
+      options.sampling.warmup_seconds = number<double>(*text, "--benchmark_min_warmup_time");
     } else {
       if (const auto value = switch_of(argument, "benchmark_list_tests")) options.list = *value;
       if (const auto value = switch_of(argument, "benchmark_counters_tabular"))
@@ -185,7 +190,10 @@ void print_help() {
             "                         between cudaProfilerStart and cudaProfilerStop\n"
             "\n"
             "--benchmark_min_time is the time on the device to sample a row for at least (0.02s),\n"
-            "or <N>x for N samples.\n");
+            "or <N>x for N samples.\n"
+            "\n"
+            "LADDER_LAUNCH_NANOSECONDS in the environment: look for a context whose launches take\n"
+            "so long, as those of another process did (launch_nanoseconds in its results).\n");
   std::printf(
       "\n"
       "Rows are named ladder/rung/axis:value/..., so filters read like\n"

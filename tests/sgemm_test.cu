@@ -53,14 +53,16 @@ TEST(Gpu, SgemmIsRightOnTallAndWideMatrices) {
     }
 }
 
-// Tiles that make no whole wave of 132: many over, one over, and of a single step.
+// Tiles that make no whole wave of 132: many over, one over, of a single step, and so few that
+// several blocks have parts of one.
 TEST(Gpu, SgemmIsRightWhereBlocksShareTiles) {
   NEED_GPU();
   Study study(Device::open(0), {});
   const Ladder ladder = sgemm();
   const auto rung = std::ranges::find(ladder.rungs, "stream_k", &Rung::name);
   ASSERT_NE(rung, ladder.rungs.end());
-  for (const Shape& shape : {Shape{1700, 2600, 100}, Shape{896, 4864, 96}, Shape{1700, 2603, 20}}) {
+  for (const Shape& shape : {Shape{1700, 2600, 100}, Shape{896, 4864, 96}, Shape{1700, 2603, 21},
+                             Shape{100, 300, 4100}, Shape{128, 2048, 3001}}) {
     const Case c(ladder.axes, shape);
     const Row row{&ladder, &*rung, c, c};
     if (const auto why = skip_reason(row, study.device()); !why.empty()) GTEST_SKIP() << why;

@@ -17,7 +17,7 @@ from typing import Any
 from ladder import files, processes, units
 from ladder.errors import IncomparableError, LadderError, LostError, ResultError
 from ladder.results import Results, load_results
-from ladder.run_process import Output, attend
+from ladder.run_process import Output, alike, attend
 from ladder.study import describe
 
 _LIMITS = (0.005, 0.01)  # that the summary counts rows within
@@ -57,6 +57,7 @@ def run(
     the process at work. Raises LadderError where none can be started.
     """
     found: list[Path] = []
+    settings: dict[str, str] = {}
     try:
         with processes.terminable():
             for number in range(1, count + 1):
@@ -64,7 +65,8 @@ def run(
                 command = [str(program.resolve()), *flags, f"--benchmark_out={path}"]
                 told = f"ladder: process {number} of {count}"
                 with closing(Output(path)) as output:
-                    _, reason = attend(command, output, timeout, lambda: None, {}, told)
+                    _, reason = attend(command, output, timeout, lambda: None, settings, told)
+                    settings = settings or alike(output.context or {})
                 if not path.exists():
                     print(f"ladder: it left no results: {reason}", file=sys.stderr)
                     break

@@ -6,13 +6,13 @@ from __future__ import annotations
 import re
 import subprocess
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ladder import errors
 from ladder.errors import LadderError, LostError, ResultError
 from ladder.run_file import RunFile
-from ladder.run_process import Output, attend, batches, failure, filter_of, listed
+from ladder.run_process import Output, alike, attend, batches, failure, filter_of, listed
 from ladder.run_progress import Progress
 
 SPLITS = {"rung": 2, "ladder": 1, "none": 0}  # parts of a row's name that a process is for
@@ -98,7 +98,9 @@ def run(rounds: Iterable[Sequence[Job]], split: str, timeout: float, progress: P
             for job, found in parts:
                 if part in found:
                     progress.show(0, f"{part or job.program.path}{job.label}")
-                    measure(job, found[part], timeout, progress)
+                    contexts = (other.file.context for other in jobs)
+                    settings = alike(next(filter(None, contexts), {})) | dict(job.environment)
+                    measure(replace(job, environment=settings), found[part], timeout, progress)
 
 
 def measure(job: Job, names: Sequence[str], timeout: float, progress: Progress) -> None:

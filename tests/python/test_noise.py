@@ -24,9 +24,11 @@ FAILED = {"error_occurred": True, "error_message": "wrong"}
 
 # Stands in for ladder_bench: writes the next of the results in its own folder, as told by a count.
 PROGRAM = """#!{python}
-import pathlib, sys, time
+import os, pathlib, sys, time
 folder = pathlib.Path(__file__).parent
 (folder / "flags").open("a").write(" ".join(sys.argv[1:]) + "\\n")
+with (folder / "launches").open("a") as file:
+    print(os.environ.get("LADDER_LAUNCH_NANOSECONDS", "any"), file=file)
 number = len((folder / "flags").read_text().splitlines())
 source = folder / f"result-{{number}}.json"
 print("rows, rows, rows")
@@ -190,6 +192,14 @@ def test_a_program_is_run_in_fresh_processes(program, tmp_path, capsys):
         assert out.startswith("--benchmark_out=")
     assert not any(tmp_path.glob("noise.json.*"))
     assert "rows, rows" not in capsys.readouterr().out
+
+
+def test_processes_look_for_launches_as_quick_as_those_of_the_first(program, tmp_path):
+    path = program(3)
+    for i, launch in enumerate(("3190", "3191", "3189")):
+        suite.write(path.parent / f"result-{i + 1}.json", run_of(i, launch_nanoseconds=launch))
+    assert main(["noise", str(path), "--processes", "3", "-o", str(tmp_path / "noise.json")]) == 0
+    assert (path.parent / "launches").read_text().split() == ["any", "3190", "3190"]
 
 
 def test_what_was_measured_before_a_process_failed_is_kept(program, tmp_path, capsys):

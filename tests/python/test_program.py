@@ -2,6 +2,7 @@
 
 import csv
 import json
+import os
 import resource
 import signal
 import subprocess
@@ -59,6 +60,13 @@ def test_bad_usage_is_one_line_and_not_zero(arguments, tmp_path):
     assert failed.returncode == 2
     assert len(failed.stderr.strip().splitlines()) == 1
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_launch_time_to_look_for_is_a_number():
+    environment = os.environ | {"LADDER_LAUNCH_NANOSECONDS": "soon"}
+    failed = run("--benchmark_filter=^roof/memcpy", env=environment)
+    assert failed.returncode == 2
+    assert failed.stderr == "ladder_bench: LADDER_LAUNCH_NANOSECONDS=soon: not a number\n"
 
 
 @needs_gpu

@@ -45,6 +45,11 @@ class Fake:
         return self._lines("starts")
 
     @property
+    def launches(self) -> list[str]:
+        """The time of a launch that each of them was to look for."""
+        return self._lines("launches")
+
+    @property
     def rows(self) -> list[str]:
         """What was begun, in order."""
         return self._lines("rows")
@@ -245,6 +250,29 @@ def test_the_launches_of_all_processes_are_kept(fake, out):
     context = json.loads(out.read_text())["context"]
     assert context["launch_nanoseconds"] == "3300"  # of the first
     assert context["run_launch_nanoseconds"] == "3100 3300"
+
+
+def test_processes_look_for_launches_as_quick_as_those_of_the_first(fake, out, monkeypatch):
+    fake.plan(context={"launch_nanoseconds": "3187.5"})
+    assert run(fake, out, "--filter", "naive|tiled") == 0
+    assert fake.launches == ["any"] + ["3187.5"] * (len(fake.starts) - 1)
+    before = len(fake.starts)
+    fake.plan(context={"launch_nanoseconds": "3205"})
+    assert run(fake, out, "--filter", "split", "--resume") == 0
+    assert set(fake.launches[before:]) == {"3187.5"}
+    before = len(fake.starts)
+    monkeypatch.setenv("LADDER_LAUNCH_NANOSECONDS", "3300")  # the user knows better
+    assert run(fake, out.with_name("other.json"), "--filter", "naive|tiled") == 0
+    assert set(fake.launches[before:]) == {"3300"}
+
+
+def test_base_and_head_look_for_the_same_launches(fake, out, tmp_path):
+    fake.plan(context={"launch_nanoseconds": "3187.5"})
+    base = Fake(tmp_path / "base")
+    base.plan(context={"launch_nanoseconds": "3240"})
+    assert run(fake, out, "--filter", "naive", "--base", str(base.path)) == 0
+    assert [*fake.launches, *base.launches].count("any") == 1
+    assert len({*fake.launches, *base.launches} - {"any"}) == 1
 
 
 def test_failed_rows_are_tried_again_only_when_asked(fake, out):
