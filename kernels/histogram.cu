@@ -131,6 +131,25 @@ Counting counting(Histogram& problem, const LaunchPlan& plan) {
   return c;
 }
 
+// A kernel after the one before it in the stream, started early where the GPU can: it waits itself.
+template <class... Parameters>
+void launch_early(const LaunchPlan& plan, cudaStream_t stream, void (*kernel)(Parameters...),
+                  const std::type_identity_t<Parameters>&... arguments) {
+#ifdef __CUDACC__
+  if (current_gpu().compute_capability >= 90) {
+    const LaunchConfig planned(plan, stream);
+    cudaLaunchConfig_t config = *planned.get();
+    cudaLaunchAttribute attributes[2]{};
+    if (config.numAttrs > 0) attributes[1] = config.attrs[0];
+    attributes[0].id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    attributes[0].val.programmaticStreamSerializationAllowed = 1;
+    config.attrs = attributes, ++config.numAttrs;
+    return check(cudaLaunchKernelEx(&config, kernel, arguments...), "launch");
+  }
+#endif
+  launch(plan, stream, kernel, arguments...);
+}
+
 template <bool spread>
 Implementation merged_by_atomics() {
   return kernel<Histogram>(count_keys<32, spread, false>, block_an_sm<32>,
@@ -139,21 +158,24 @@ Implementation merged_by_atomics() {
                            });
 }
 
-// A kernel after the one before it in the stream, started early where the GPU can: it waits itself.
-void launch_early(const LaunchPlan& plan, cudaStream_t stream, void (*kernel)(Counting, unsigned),
-                  const Counting& c, unsigned blocks) {
-#ifdef __CUDACC__
-  if (current_gpu().compute_capability >= 90) {
-    const LaunchConfig plain(plan, stream);
-    cudaLaunchConfig_t config = *plain.get();
-    cudaLaunchAttribute attribute{};
-    attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-    attribute.val.programmaticStreamSerializationAllowed = 1;
-    config.attrs = &attribute, config.numAttrs = 1;
-    return check(cudaLaunchKernelEx(&config, kernel, c, blocks), "adding up rows");
-  }
-#endif
-  launch(plan, stream, kernel, c, blocks);
+// A kernel zeroes the output, and counting, which adds to it in the end, begins before that is
+// done. `counting(problem, plan)` is what the counting kernel takes.
+template <class Of>
+Implementation zeroed_meanwhile(void (*count)(Counting),
+                                LaunchPlan (*plan)(const Case&, const Device&, const void*),
+                                Of counting) {
+  return {.kernel = reinterpret_cast<const void*>(count),
+          .plan = plan,
+          .launch = [=](const LaunchPlan& plan, Problem& problem, cudaStream_t stream) {
+            const Counting c = counting(static_cast<Histogram&>(problem), plan);
+            const auto blocks = static_cast<unsigned>(ceil_div(c.bin_count, kThreads));
+            launch({.grid = blocks, .block = kThreads}, stream, zero_bins, c.bins, c.bin_count);
+            launch_early(plan, stream, count, c);
+          }};
+}
+
+Implementation zeroed_and_merged() {
+  return zeroed_meanwhile(count_keys<32, true, false>, block_an_sm<32>, counting<32>);
 }
 
 // Two kernels: what has been counted is written down, then added up.
@@ -202,16 +224,16 @@ LaunchPlan clusters_of_counters(const Case& c, const Device& device, const void*
 
 template <int bits, bool hot_keys = true>
 Implementation in_clusters() {
-  return kernel<Histogram>(count_in_clusters<bits, hot_keys>, clusters_of_counters<bits>,
-                           [](Histogram& problem, const LaunchPlan& plan) {
-                             const auto [keys, count, bins, bin_count] = problem.arguments();
-                             Counting c = counting_in_clusters<bits>(bin_count, plan.cluster);
-                             c.keys = keys;
-                             c.count = count;
-                             c.bins = c.credits = bins;
-                             c.bin_count = bin_count;
-                             return std::tuple(c);
-                           });
+  return zeroed_meanwhile(count_in_clusters<bits, hot_keys>, clusters_of_counters<bits>,
+                          [](Histogram& problem, const LaunchPlan& plan) {
+                            const auto [keys, count, bins, bin_count] = problem.arguments();
+                            Counting c = counting_in_clusters<bits>(bin_count, plan.cluster);
+                            c.keys = keys;
+                            c.count = count;
+                            c.bins = c.credits = bins;
+                            c.bin_count = bin_count;
+                            return c;
+                          });
 }
 
 size_t shared_bytes() { return current_gpu().shared_bytes_per_block; }
@@ -222,20 +244,9 @@ Implementation packed_at(const Case& c) {
                                                   : written_down<8, hot_keys>();
 }
 
-// For a rung that zeroes its output only sometimes.
-Implementation zeroing(Implementation implementation) {
-  implementation.launch = [launch = implementation.launch](const LaunchPlan& plan, Problem& problem,
-                                                           cudaStream_t stream) {
-    const auto [bins, bytes] = problem.output();
-    check(cudaMemsetAsync(bins, 0, bytes, stream), "cudaMemsetAsync");
-    launch(plan, problem, stream);
-  };
-  return implementation;
-}
-
 // The widest counters that fit: the wider, the fewer overflow and the less skewed keys cost.
 Implementation fastest_at(const Case& c) {
-  if (c["bins"] <= fitting<32>(shared_bytes())) return zeroing(merged_by_atomics<true>());
+  if (c["bins"] <= fitting<32>(shared_bytes())) return zeroed_and_merged();
   if (c["bins"] <= fitting<8>(shared_bytes())) return packed_at<true>(c);
   return written_down<8, true, true>();
 }
@@ -373,6 +384,12 @@ Ladder histogram() {
                .moves = "shared_atomic_wavefronts_per_request",
                .skip = too_many<32>,
                .measured = [](const Case& c) { return on_strides(c) && fit_whole(c); }},
+              {.name = "zeroed_meanwhile",
+               .idea = "The kernel starts before the one that zeroes the output ends, which it "
+                       "waits for when it has counted.",
+               .implementation = zeroed_and_merged(),
+               .skip = too_many<32>,
+               .measured = [](const Case& c) { return on_strides(c) && fit_whole(c); }},
               {.name = "column_sums",
                .idea = "Blocks write their counters down and a second kernel adds up the columns: "
                        "no zeroing, no atomics in L2.",
@@ -408,7 +425,6 @@ Ladder histogram() {
               {.name = "cluster_merge",
                .idea = "A cluster's blocks add up their counters over the network, each a share of "
                        "the bins: a row a cluster goes to L2.",
-               .zero_output = true,
                .sweeps = {{{"cluster"}, {1, 2, 4, 8, 16}, {2, 3, 16}}},
                .moves = "global_atomic_requests",
                .compute_capability = 90,
@@ -418,7 +434,6 @@ Ladder histogram() {
               {.name = "cluster_carries",
                .idea = "Each block has a few bits of every counter; only what they carry crosses "
                        "the network, to totals that the cluster shares.",
-               .zero_output = true,
                .sweeps = {{{"cluster"}, {1, 2, 4, 8, 16}, {2, 3, 16}}},
                .moves = "distributed_requests",
                .compute_capability = 90,

@@ -25,20 +25,33 @@ __device__ __forceinline__ void add_cluster_to_output(const Counting& c) {
       static_cast<unsigned>(size_t{blockIdx.x / blocks} * words / (gridDim.x / blocks)) & ~31u;
   auto* memory = dynamic_shared<unsigned char>();
   auto* counters = reinterpret_cast<unsigned*>(memory + kCountersAt<bits>);
-  for (unsigned i = threadIdx.x; i < words; i += kThreads) {
-    const unsigned word = from + (i + start < words ? i + start : i + start - words);
-    FieldSums<bits> sums;
-#pragma unroll 4
+  // Loads that are under way together, as the network takes its time: of words times blocks.
+  constexpr int kLoads = 8, kTogether = bits == 32 ? 4 : bits < 8 ? 1 : 2;
+  for (unsigned i = threadIdx.x; i < words; i += kTogether * kThreads) {
+    unsigned word[kTogether];
+    FieldSums<bits> sums[kTogether];
+#pragma unroll
+    for (unsigned t = 0; t < kTogether; ++t) {
+      const unsigned at = i + t * kThreads + start;
+      word[t] = from + (at < words ? at : at - words);
+    }
+#pragma unroll(kLoads / kTogether)
     for (unsigned b = 0; b < blocks; ++b) {
-      const unsigned next = rank + b;
-      sums.add(*cluster.map_shared_rank(counters + word, next < blocks ? next : next - blocks));
+      const unsigned next = rank + b < blocks ? rank + b : rank + b - blocks;
+      const auto* others = b == 0 ? counters : cluster.map_shared_rank(counters, next);
+#pragma unroll
+      for (unsigned t = 0; t < kTogether; ++t)
+        if (i + t * kThreads < words) sums[t].add(others[word[t]]);
     }
 #pragma unroll
-    for (unsigned field = 0; field < Counters<bits>::kFields; ++field) {
-      const unsigned bin = Counters<bits>::bin_of_field(word, field);
-      const unsigned n = sums.of(field, sums.sum[field % sums.kSums]);
-      if (n != 0 && bin < unsigned(c.bin_count)) atomicAdd(c.bins + bin, n);
-    }
+    for (unsigned t = 0; t < kTogether; ++t)
+#pragma unroll
+      for (unsigned field = 0; field < Counters<bits>::kFields; ++field) {
+        const unsigned bin = Counters<bits>::bin_of_field(word[t], field);
+        const unsigned n = sums[t].of(field, sums[t].sum[field % sums[t].kSums]);
+        if (n != 0 && bin < unsigned(c.bin_count) && i + t * kThreads < words)
+          atomicAdd(c.bins + bin, n);
+      }
   }
   if constexpr (bits < 8) {
     const auto* totals = reinterpret_cast<const unsigned short*>(memory + c.totals.first_byte);
@@ -50,14 +63,24 @@ __device__ __forceinline__ void add_cluster_to_output(const Counting& c) {
 #endif
 }
 
+// A block alone has no others to wait for.
+__device__ __forceinline__ void sync_with_others() {
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
+  if (cooperative_groups::this_cluster().num_blocks() > 1) sync_cluster();
+#endif
+}
+
 // Counts privately, in fewer than 8 bits with carries to the totals of the cluster.
 template <int bits, bool hot_keys>
 __global__ void __launch_bounds__(kThreads, 1) count_in_clusters(const Counting c) {
+  // The kernel before zeroes the output, to which narrow counters are credited at any time.
+  if constexpr (bits < 32) wait_for_kernel_before();
   count_all<bits, true, hot_keys, false>(c, blockIdx.x, gridDim.x, 0);
+  if constexpr (bits == 32) wait_for_kernel_before();
   if constexpr (bits < 32) write_credits();
-  sync_cluster();
+  sync_with_others();
   add_cluster_to_output<bits>(c);
-  sync_cluster();  // nobody's counters go away while another block still reads them
+  sync_with_others();  // nobody's counters go away while another block still reads them
 }
 
 }  // namespace

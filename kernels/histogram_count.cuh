@@ -31,6 +31,13 @@ struct Counting {
   ClusterTotals totals = {};
 };
 
+// Zeroes the bins for the kernel after it, which counts meanwhile and adds up when this is done.
+__global__ void __launch_bounds__(kThreads) zero_bins(unsigned* bins, int bin_count) {
+  let_next_kernel_start();
+  const int i = blockIdx.x * kThreads + threadIdx.x;
+  if (i < bin_count) bins[i] = 0;
+}
+
 // Past the L1, which has nothing to gain from keys that are read once.
 __device__ __forceinline__ int4 load_past_l1(const int4* p) {
 #ifdef __CUDACC__
@@ -289,6 +296,7 @@ __global__ void __launch_bounds__(kThreads, 1) count_keys(const Counting c) {
     auto* row = reinterpret_cast<uint4*>(c.rows + size_t{blockIdx.x} * c.words);
     for (unsigned i = threadIdx.x; i < c.words / 4; i += kThreads) __stcg(row + i, quads[i]);
   } else {
+    wait_for_kernel_before();  // which may have zeroed the output
     const auto* words = reinterpret_cast<const unsigned*>(counters);
     const unsigned start = static_cast<unsigned>(size_t{member} * c.words / members) & ~31u;
     for (unsigned i = threadIdx.x; i < c.words; i += kThreads) {
