@@ -26,39 +26,16 @@
 
 namespace ladders {
 
-namespace {
-
-LaunchPlan small_tiles_plan(int64_t m, int64_t n) {
-  using T = SmallTiles;
-  return {.grid = dim3(static_cast<unsigned>(ceil_div<int64_t>(n, T::kColumns)),
-                       static_cast<unsigned>(ceil_div<int64_t>(m, T::kRows))),
-          .block = T::kThreads,
-          .shared_bytes = T::kWords * sizeof(float)};
-}
-
-bool starts_on_16_bytes(const void* data, int64_t pitch) {
-  return reinterpret_cast<uintptr_t>(data) % 16 == 0 && pitch % 4 == 0;
-}
-
-}  // namespace
-
 #ifdef __CUDACC__
 namespace {
 
-// As measured on an H200 at 1000 x 3000 x 77: where all of k comes at once, splitting takes longer
-// than it saves. Products of quite another size are not taken to be alike.
-bool prefers_small_tiles(int m, int n, int k) {
+// As measured on an H200 at 1000 x 3000 x 77. Products of quite another size are not taken to be
+// alike.
+bool prefers_short(int m, int n, int k) {
   const double outputs = double(m) * n;
-  return k <= SmallTiles::kDepth && m >= 256 && n >= 256 && outputs >= 0x1p20 && outputs <= 0x1p23;
-}
-
-void small_tiles_in_fp32(Gemm g, cudaStream_t stream) {
-  if (g.alpha == 0) g.k = 0;  // neither A nor B counts
-  const bool wide_b = starts_on_16_bytes(g.b, g.ldb) && g.n % 4 == 0;
-  const auto function = wide_b ? small_tiles<16> : small_tiles<4>;
-  const LaunchPlan plan = small_tiles_plan(g.m, g.n);
-  allow(reinterpret_cast<const void*>(function), plan);
-  launch(plan, stream, function, g, starts_on_16_bytes(g.c, g.ldc));
+  return tf32x3_short_takes(k) && m >= 256 && n >= 256 && outputs >= 0x1p20 && outputs <= 0x1p23 &&
+         tf32x3_short_launch(m, n, k).plan.shared_bytes <=
+             static_cast<size_t>(Machine::current().shared_bytes_per_block);
 }
 
 // As measured on an H200: splitting takes a pass over A and B before it pays, and the tiles of
@@ -71,7 +48,7 @@ bool prefers_fp16x3(int m, int n, int k) {
 }  // namespace
 
 void sgemm(const Gemm& g, std::shared_ptr<Fp16x3Workspace>& workspace, cudaStream_t stream) {
-  if (prefers_small_tiles(g.m, g.n, g.k)) return small_tiles_in_fp32(g, stream);
+  if (prefers_short(g.m, g.n, g.k)) return tf32x3_short(g, stream);
   if (g.alpha == 0 || !prefers_fp16x3(g.m, g.n, g.k)) return tf32x3(g, stream);
   if (!workspace) workspace = make_fp16x3_workspace(g.m, g.n, g.k);
   fp16x3(g, *workspace, stream);
@@ -139,13 +116,8 @@ Implementation bulk_copies_at(const Case&) {
 
 Implementation small_tiles_at(const Case& c) {
   const auto function = c["n"] % 4 == 0 ? small_tiles<16> : small_tiles<4>;
-  return kernel<Sgemm>(
-      function,
-      [](const Case& c, const Device&, const void*) { return small_tiles_plan(c["m"], c["n"]); },
-      [](Sgemm& p) {
-        const Gemm g = p.gemm();
-        return std::tuple(g, starts_on_16_bytes(g.c, g.ldc));
-      });
+  return kernel<Sgemm>(function, block_a_tile_of_warps<SmallTiles, 1>,
+                       [](Sgemm& p) { return std::tuple(p.gemm()); });
 }
 
 std::string unaligned(const Case& c, const Device&) {
@@ -204,60 +176,78 @@ struct Aligned {
   const float* data;
   int pitch;
 };
-Aligned aligned(Sgemm& p, bool is_b, const float* data, int rows, int columns,
-                cudaStream_t stream) {
+Aligned aligned(Sgemm& p, const float* data, int rows, int columns, cudaStream_t stream) {
   const int pitch = ceil_div(columns, 4) * 4;
   if (pitch == columns) return {data, columns};
-  float* copy = p.room_for_copy(is_b, size_t(rows) * pitch);
+  float* copy = p.room_for_copy(size_t(rows) * pitch);
   launch({.grid = 1024, .block = 256}, stream, pad_rows, data, copy, rows, columns, pitch);
   return {copy, pitch};
 }
 
+// `together`: once there is room for all blocks, which wait for one another.
+template <class... Parameters>
+void launch_fed(const LaunchPlan& plan, bool together, cudaStream_t stream,
+                void (*kernel)(Parameters...), std::type_identity_t<Parameters>... arguments) {
+  const LaunchConfig planned(plan, stream);
+  cudaLaunchConfig_t config = *planned.get();
+  cudaLaunchAttribute attribute{};
+  attribute.id = cudaLaunchAttributeCooperative;
+  attribute.val.cooperative = 1;
+  if (together) config.attrs = &attribute, config.numAttrs = 1;
+  check(cudaLaunchKernelEx(&config, kernel, arguments...), "launch");
+}
+
+// As many blocks as tiles (times those of a cluster), no more than SMs, or no more than SMs that
+// share out the steps of k.
+enum class Grid { tiles, persistent, shares };
+constexpr int kLeastShare = 128;  // of k, if there are tiles enough for it
+
 // `more(problem, plan)` gives the arguments that only this kernel has.
 template <class... More>
 Implementation fed(
-    const FedKernel<More...>& kernel, bool persistent,
+    const FedKernel<More...>& kernel, Grid grid,
     std::type_identity_t<std::function<std::tuple<More...>(Sgemm&, const LaunchPlan&)>> more =
         [](auto&&...) { return std::tuple(); }) {
-  return {.kernel = reinterpret_cast<const void*>(kernel.function),
-          .plan =
-              [=](const Case& c, const Device& device, const void*) {
-                LaunchPlan plan = kernel.plan;
-                const unsigned sms = device.sms, blocks = kernel.blocks(c);
-                plan.grid = persistent ? std::min(blocks, sms) : blocks;
-                return plan;
-              },
-          .launch =
-              [=](const LaunchPlan& plan, Problem& problem, cudaStream_t stream) {
-                auto& p = static_cast<Sgemm&>(problem);
-                const auto [a, b, c, m, n, k, alpha, beta] = p.arguments();
-                const auto [a_rows, a_pitch] = aligned(p, false, a, m, k, stream);
-                const auto [b_rows, b_pitch] = aligned(p, true, b, k, n, stream);
-                const TensorMap b_map = tensor_map(
-                    {b_rows, 4, k, n, kernel.depth, kernel.columns, 0, 4 * int64_t{b_pitch}});
-                std::apply(
-                    [&, c = c, m = m, n = n, alpha = alpha, beta = beta](auto... own) {
-                      launch(plan, stream, kernel.function, a_rows, b_map, c, m, n, a_pitch, alpha,
-                             beta, kernel.raster(m, n), own...);
-                    },
-                    more(p, plan));
-              }};
+  return {
+      .kernel = reinterpret_cast<const void*>(kernel.function),
+      .plan =
+          [=](const Case& c, const Device& device, const void*) {
+            LaunchPlan plan = kernel.plan;
+            unsigned blocks = kernel.blocks(c);
+            if (grid == Grid::shares) blocks *= std::max<int64_t>(1, c["k"] / kLeastShare);
+            plan.grid = grid == Grid::tiles ? blocks : std::min<unsigned>(blocks, device.sms);
+            return plan;
+          },
+      .launch =
+          [=](const LaunchPlan& plan, Problem& problem, cudaStream_t stream) {
+            auto& p = static_cast<Sgemm&>(problem);
+            const auto [a, b, c, m, n, k, alpha, beta] = p.arguments();
+            const auto [b_rows, b_pitch] = aligned(p, b, k, n, stream);
+            const TensorMap b_map = tensor_map(
+                {b_rows, 4, k, n, kernel.depth, kernel.columns, 0, 4 * int64_t{b_pitch}});
+            std::apply(
+                [&, a = a, c = c, m = m, n = n, k = k, alpha = alpha, beta = beta](auto... own) {
+                  launch_fed(plan, grid == Grid::shares, stream, kernel.function, a, b_map, c, m, n,
+                             k, alpha, beta, kernel.raster(m, n), own...);
+                },
+                more(p, plan));
+          }};
 }
 
 using FedLarge = FedTiles<128, 256>;
 
 Implementation producer_warps_at(const Case&) {
-  return fed(persistent_kernel<FedLarge, 4>(producer_warps<FedLarge, 4>), true);
+  return fed(persistent_kernel<FedLarge, 4>(producer_warps<FedLarge, 4>), Grid::persistent);
 }
 
 Implementation stream_k_at(const Case&) {
   using Tiles = FedLarge;
-  return fed(persistent_kernel<Tiles, 4, Handover<Tiles>>(stream_k<Tiles, 4>), true,
+  return fed(persistent_kernel<Tiles, 4, Handover<Tiles>>(stream_k<Tiles, 4>), Grid::shares,
              [](Sgemm& p, const LaunchPlan& plan) {
-               const size_t blocks = plan.grid.x;
+               const size_t slots = 2 * plan.grid.x;
                const auto [sums, flags] = p.room_for_handover(
-                   2 * blocks * Tiles::kRows * Tiles::kColumns, blocks * Tiles::kWarps);
-               return std::tuple(Handover<Tiles>{sums, flags});
+                   slots * Tiles::kRows * Tiles::kColumns, slots * Tiles::kWarps);
+               return std::tuple(Handover<Tiles>{reinterpret_cast<float4*>(sums), flags});
              });
 }
 
@@ -271,7 +261,7 @@ Implementation split_k_at(const Case& c) {
                                [&](const FedKernel<>& a, const FedKernel<>& b) {
                                  return a.time(c, sms) < b.time(c, sms);
                                }),
-             false);
+             Grid::tiles);
 }
 
 // `call` enqueues what `launch` is the most of.
@@ -288,6 +278,11 @@ Implementation tf32x3_at(const Case& c) {
                 [](Sgemm& p, cudaStream_t stream) { tf32x3(p.gemm(), stream); });
 }
 
+Implementation tf32x3_short_at(const Case& c) {
+  return mostly(tf32x3_short_launch(c["m"], c["n"], c["k"]),
+                [](Sgemm& p, cudaStream_t stream) { tf32x3_short(p.gemm(), stream); });
+}
+
 Implementation fp16x3_at(const Case& c) {
   return mostly(fp16x3_launch(c["m"], c["n"]), [](Sgemm& p, cudaStream_t stream) {
     auto& workspace = p.fp16x3_workspace();
@@ -299,9 +294,10 @@ Implementation fp16x3_at(const Case& c) {
 
 Implementation fastest_at(const Case& c) {
   const int m = c["m"], n = c["n"], k = c["k"];
-  if (prefers_small_tiles(m, n, k)) return small_tiles_at(c);
   return mostly(
-      prefers_fp16x3(m, n, k) ? fp16x3_launch(m, n) : tf32x3_launch(m, n, k),
+      prefers_short(m, n, k)    ? tf32x3_short_launch(m, n, k)
+      : prefers_fp16x3(m, n, k) ? fp16x3_launch(m, n)
+                                : tf32x3_launch(m, n, k),
       [](Sgemm& p, cudaStream_t stream) { sgemm(p.gemm(), p.fp16x3_workspace(), stream); });
 }
 #else  // there is no emulating tensor cores
@@ -309,9 +305,11 @@ Implementation not_emulated(const Case&) {
   return library<Sgemm>([](Sgemm&, cudaStream_t) {});
 }
 constexpr auto producer_warps_at = not_emulated, stream_k_at = not_emulated,
-               split_k_at = not_emulated, tf32x3_at = not_emulated, fp16x3_at = not_emulated,
-               fastest_at = not_emulated;
+               split_k_at = not_emulated, tf32x3_at = not_emulated, tf32x3_short_at = not_emulated,
+               fp16x3_at = not_emulated, fastest_at = not_emulated;
 #endif
+
+std::string long_k(const Case& c, const Device&) { return c["k"] <= 80 ? "" : "takes k up to 80"; }
 
 std::string no_wgmma(const Case&, const Device& device) {
   if (device.compute_capability != 90) return "wgmma is Hopper's";
@@ -502,6 +500,17 @@ Ladder sgemm() {
                .ceiling = "roof/tf32",
                .products = 3,
                .choose = tf32x3_at},
+              {.name = "tf32x3_short",
+               .idea =
+                   "Where k is short, all of it at once: one round of blocks, whose sums go out "
+                   "while they multiply the rest.",
+               .moves = "tensor_utilisation",
+               .compute_capability = 80,
+               .hardware_only = "tensor cores",
+               .skip = long_k,
+               .ceiling = "roof/tf32",
+               .products = 3,
+               .choose = tf32x3_short_at},
               {.name = "fp16x3",
                .idea = "Large ones at twice that pace: a first kernel scales rows and columns and "
                        "splits them into pairs of FP16 numbers.",

@@ -45,6 +45,11 @@ struct Machine {
 void tf32x3(const Gemm& gemm, cudaStream_t stream);
 KernelLaunch tf32x3_launch(int m, int n, int k);
 
+/// The same for k up to 80, all of which is in shared memory at once: 100 KiB a block.
+bool tf32x3_short_takes(int k);
+void tf32x3_short(const Gemm& gemm, cudaStream_t stream);
+KernelLaunch tf32x3_short_launch(int m, int n, int k);
+
 /// Device memory of fp16x3, for products up to the size it was made for, one at a time.
 class Fp16x3Workspace;
 std::shared_ptr<Fp16x3Workspace> make_fp16x3_workspace(int m, int n, int k);
@@ -57,8 +62,7 @@ std::shared_ptr<Fp16x3Workspace> make_fp16x3_workspace(int m, int n, int k);
 void fp16x3(const Gemm& gemm, Fp16x3Workspace& workspace, cudaStream_t stream);
 KernelLaunch fp16x3_launch(int m, int n);
 
-/// The fastest for this product: one of the two, or where k is short FP32 throughout. The
-/// workspace, empty at first, is made when it is needed, which allocates and synchronises, and may
+/// The fastest of these for this product. The workspace, empty at first, is made when it is needed, which allocates and synchronises, and may
 /// be used again for products that are no larger, one at a time: two streams need two.
 void sgemm(const Gemm& gemm, std::shared_ptr<Fp16x3Workspace>& workspace, cudaStream_t stream);
 

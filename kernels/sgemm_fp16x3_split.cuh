@@ -191,10 +191,11 @@ __device__ __forceinline__ void split_columns(const SplitPlan& plan, const Gemm&
     held[i] = load_last<kQuads>(g.b + (row + i * kWarps) * g.ldb, column,
                                 row + i * kWarps < g.k ? g.n : 0);
   draw();
-  if (threadIdx.x == 0) {
+  if (threadIdx.x < 32) {
     const cuda::atomic_ref<unsigned, cuda::thread_scope_device> found(plan.found[strip]);
-    while (found.load(cuda::memory_order_acquire) < static_cast<unsigned>(plan.slabs))
-      __nanosleep(32);
+    while (!__all_sync(
+        ~0u, found.load(cuda::memory_order_acquire) == static_cast<unsigned>(plan.slabs))) {
+    }
   }
   __syncthreads();
   const uint4 largest = __ldcg(reinterpret_cast<const uint4*>(plan.largest + column));

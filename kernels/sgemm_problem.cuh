@@ -120,21 +120,20 @@ class Sgemm : public Problem {
   /// Empty until a rung that needs it is launched for the first time, which is not timed.
   std::shared_ptr<Fp16x3Workspace>& fp16x3_workspace() { return fp16x3_workspace_; }
 
-  /// For copies of A and B, made when they are first asked for, which is not timed.
-  float* room_for_copy(bool is_b, size_t elements) {
-    auto& room = rooms_[is_b];
-    if (!room) room.emplace(elements);
-    return room->data();
+  /// For a copy of B, made when it is first asked for, which is not timed.
+  float* room_for_copy(size_t elements) {
+    if (copy_.size() < elements) copy_ = DeviceBuffer<float>(elements);
+    return copy_.data();
   }
 
   /// For sums that blocks leave to others, and for flags, which are 0 between launches.
   std::pair<float*, unsigned*> room_for_handover(size_t sums, size_t flags) {
-    if (!sums_) {
-      sums_.emplace(sums);
-      flags_.emplace(flags);
-      check(cudaMemset(flags_->data(), 0, flags_->bytes()), "cudaMemset");
+    if (sums_.size() < sums || flags_.size() < flags) {
+      sums_ = DeviceBuffer<float>(sums);
+      flags_ = DeviceBuffer<unsigned>(flags);
+      check(cudaMemset(flags_.data(), 0, flags_.bytes()), "cudaMemset");
     }
-    return {sums_->data(), flags_->data()};
+    return {sums_.data(), flags_.data()};
   }
 
   // With beta, the C that was there counts; without, it must not even be read: it is NaN. The
@@ -231,8 +230,8 @@ class Sgemm : public Problem {
   std::map<Kind, Drawn> all_drawn_;
   DeviceBuffer<float> c_;
   const Drawn* drawn_;
-  std::optional<DeviceBuffer<float>> rooms_[2], sums_;
-  std::optional<DeviceBuffer<unsigned>> flags_;
+  DeviceBuffer<float> copy_, sums_;
+  DeviceBuffer<unsigned> flags_;
   std::map<int, Verdict> library_;  // of each input
   std::shared_ptr<Fp16x3Workspace> fp16x3_workspace_;
 };

@@ -48,7 +48,7 @@ __device__ __forceinline__ void start_ring(MBarrier* full, MBarrier* empty, int 
 }
 
 // Keeps the ring full: B by TMA, A by way of registers, where blocks of 4 x 4 are transposed, so
-// that consumers load four of a column at once. Rows start on 16 bytes, k is a multiple of 4.
+// that consumers load four of a column at once. A's rows may start anywhere, B's start on 16 bytes.
 template <class Tiles, int stages>
 struct Producer {
   static constexpr int kRows = Tiles::kRows, kColumns = Tiles::kColumns, kDepth = Tiles::kDepth;
@@ -66,6 +66,13 @@ struct Producer {
 
   // The stages of a tile from k0 on.
   __device__ __forceinline__ void produce(int row0, int column0, int k0, int steps) {
+    if (k % 4 == 0)
+      produce<true>(row0, column0, k0, steps);
+    else
+      produce<false>(row0, column0, k0, steps);
+  }
+  template <bool wide>  // rows of A start on 16 bytes
+  __device__ __forceinline__ void produce(int row0, int column0, int k0, int steps) {
     const int thread = threadIdx.x - Tiles::kConsumers, lane = thread % 32, warp = thread / 32;
     // Eight lanes are neighbours in a row of the transpose, so that their stores meet no conflict;
     // four cover 64 bytes of a row of A.
@@ -74,14 +81,19 @@ struct Producer {
     const float* from = a + size_t(row0 + row) * k + k0 + depth;
     float4 block[kBlocks][4];
     const auto load = [&](int step) {
+      const int left = k - k0 - step * kDepth - depth;
 #pragma unroll
       for (int i = 0; i < kBlocks; ++i)
 #pragma unroll
         for (int j = 0; j < 4; ++j) {
           const int along = i * kApart;
-          block[i][j] = j < rows && k0 + step * kDepth + depth + along < k
-                            ? *reinterpret_cast<const float4*>(from + size_t(j) * k + along)
-                            : float4{};
+          const float* at = from + size_t(j) * k + along;
+          const auto word = [&](int x) { return j < rows && along + x < left ? at[x] : 0.f; };
+          if constexpr (wide)
+            block[i][j] =
+                j < rows && along < left ? *reinterpret_cast<const float4*>(at) : float4{};
+          else
+            block[i][j] = {word(0), word(1), word(2), word(3)};
         }
       from += kDepth;
     };
@@ -126,24 +138,25 @@ struct Consumer {
 
   __device__ __forceinline__ void load(int to, const float* from_a, const float* from_b) {
 #pragma unroll
-    for (int r = 0; r < 8; r += 4)
-      *reinterpret_cast<float4*>(&x[to][r]) = *reinterpret_cast<const float4*>(from_a + 8 * r);
-#pragma unroll
     for (int j = 0; j < 16; j += 4)
       *reinterpret_cast<float4*>(&y[to][j]) = *reinterpret_cast<const float4*>(from_b + 4 * j);
+#pragma unroll
+    for (int r = 0; r < 8; r += 4)
+      *reinterpret_cast<float4*>(&x[to][r]) = *reinterpret_cast<const float4*>(from_a + 8 * r);
   }
   __device__ __forceinline__ void start() {
     wait(full[0], 0);
     load(0, a, b);
   }
-  // Rows are walked there and back, so that at the turn B's operand stays. (Which rows come first
-  // makes no difference but to the compiler, which so finds the registers it should.)
+  // Rows are walked there and back, so that at the turn B's operand stays. (Where the walk begins,
+  // and that A's operands are loaded last, makes no difference but to the compiler, which so finds
+  // registers and an order with the fewest conflicts of those tried.)
   __device__ __forceinline__ void multiply(float (&sums)[8][16], int from) {
 #pragma unroll
     for (int r = 0; r < 8; ++r)
 #pragma unroll
       for (int j = 0; j < 16; ++j) {
-        const int row = r ^ 4, column = r % 2 ? 15 - j : j;
+        const int row = r ^ 6, column = ((r % 2 ? 15 - j : j) + 4) % 16;
         sums[row][column] += x[from][row] * y[from][column];
       }
   }
@@ -197,11 +210,15 @@ __device__ __forceinline__ void store(const float (&sums)[8][16], int row, int c
                                       float* way_out, const Destination& to) {
   const int lane = threadIdx.x % 32;
   const auto [x, y] = corner();
-#pragma unroll
+#pragma unroll 1  // code that is run once is best short: it comes from DRAM
   for (int r = 0; r < 8; ++r) {
 #pragma unroll
-    for (int j = 0; j < 16; j += 4)
-      *reinterpret_cast<float4*>(&way_out[y * 64 + ((x + j) ^ y) * 4]) = swapped(&sums[r][j]);
+    for (int known = 0; known < 8; ++known)
+      if (known == r)
+#pragma unroll
+        for (int j = 0; j < 16; j += 4)
+          *reinterpret_cast<float4*>(&way_out[y * 64 + ((x + j) ^ y) * 4]) =
+              swapped(&sums[known][j]);
     __syncwarp();
 #pragma unroll
     for (int i = 0; i < 8; i += 2) {
@@ -259,77 +276,114 @@ struct Part {
   int tile, first, steps;
 };
 
-// What a block has to do: an equal share of the steps of the tiles that make no whole wave and of a
-// wave more, and then whole tiles. So all blocks end together. A share is no shorter than a tile,
-// so at most two blocks have parts of one. Shares are taken from their ends: what a tile begins
-// with, for which the next block waits, comes first, and what ends a tile last.
+// What a block has to do: an equal share of the steps of the tiles that make no whole wave, and of
+// those of a wave more if there is one, and then whole tiles. So all blocks end together.
 class Share {
  public:
   __device__ Share(int tiles, int steps) : tiles_(tiles), steps_(steps) {
-    const int blocks = gridDim.x, rest = tiles % blocks;
-    const int shared = rest == 0 || tiles < blocks ? 0 : blocks + rest;
-    const int64_t all = int64_t{shared} * steps;
-    begin_ = static_cast<int>(all * blockIdx.x / blocks);
-    end_ = static_cast<int>(all * (blockIdx.x + 1) / blocks);
-    tile_ = shared + blockIdx.x;
+    const int blocks = gridDim.x, rest = tiles % blocks, shared = min(tiles, blocks + rest);
+    all_ = rest == 0 ? 0 : shared * steps;
+    begin_ = next_ = begin(blockIdx.x);
+    end_ = begin(blockIdx.x + 1);
+    tile_ = rest == 0 ? blockIdx.x : shared + blockIdx.x;
   }
-  __device__ bool more() const { return end_ > begin_ || tile_ < tiles_; }
+  __device__ bool more() const { return next_ < end_ || tile_ < tiles_; }
   __device__ Part next() {
-    if (end_ == begin_) {
+    if (next_ == end_) {
       const int tile = tile_;
       tile_ += gridDim.x;
       return {tile, 0, steps_};
     }
-    const int tile = (end_ - 1) / steps_, last = end_ - tile * steps_;
-    end_ = max(begin_, tile * steps_);
-    const int first = end_ - tile * steps_;
-    return {tile, first, last - first};
+    const int tile = next_ / steps_, first = next_ % steps_;
+    const int steps = min(steps_ - first, end_ - next_);
+    next_ += steps;
+    return {tile, first, steps};
+  }
+  // Whether `part` is the last of the shared ones. Then the tiles that it shares with others are
+  // among these two.
+  __device__ bool is_last_shared(const Part& part) const {
+    return end_ > begin_ && int64_t{part.tile} * steps_ + part.first + part.steps == end_;
+  }
+  __device__ int first_tile() const { return begin_ / steps_; }
+  __device__ int last_tile() const { return (end_ - 1) / steps_; }
+  // The blocks that have steps of a shared tile, from .x to .y.
+  __device__ int2 blocks_of(int tile) const {
+    return {block_of(tile * steps_), block_of((tile + 1) * steps_ - 1)};
   }
 
  private:
+  __device__ int begin(unsigned block) const {
+    return static_cast<int>(int64_t{all_} * block / gridDim.x);
+  }
+  __device__ int block_of(int step) const {
+    return static_cast<int>(((step + int64_t{1}) * gridDim.x - 1) / all_);
+  }
+
   int tiles_, steps_, tile_;
-  int begin_, end_;  // steps of shared tiles
+  int all_, begin_, end_, next_;  // steps of shared tiles
 };
 
-// Where blocks leave their sums of parts of tiles. The one that ends a tile leaves its own too,
-// waits for those of the block before, and adds them up: a warp those of the same warp. A flag is
-// up once a launch, from when sums are left until they are waited for, and so down between
-// launches, which must not overlap. What is waited for comes first in its block, and waits for
-// nobody.
+// Where blocks leave their sums of parts of tiles, each thread's quads as it has them. Once all
+// parts of a tile are there, each of its blocks adds up some quads of all of them, always in the
+// same order, and stores these: a warp those of the same warp. A flag says how many blocks have
+// still to see that a warp's sums are there, and so is 0 between launches, which must not overlap.
+// All blocks must run at once.
 template <class Tiles>
 struct Handover {
-  float* tiles;  // two a block: the second for what ends a tile
-  unsigned* up;  // one a warp
+  static constexpr int kQuads = 32;  // a thread
+
+  float4* quads;     // two tiles a block: the second for its part of a tile that ends with it
+  unsigned* unseen;  // one a warp of each
 
   using Flag = cuda::atomic_ref<unsigned, cuda::thread_scope_device>;
-  __device__ Destination place(int block, bool ends) const {
-    constexpr int kRows = Tiles::kRows, kColumns = Tiles::kColumns;
-    return {tiles + (2 * size_t(block) + ends) * kRows * kColumns, 0, 0, kRows, kColumns, 1, 0};
+  // What this warp of a block has of a tile that is shared by these blocks.
+  __device__ static int slot(int block, const int2& blocks) {
+    return (2 * block + (block == blocks.y)) * Tiles::kWarps + threadIdx.x / 32;
   }
-  __device__ Flag flag(int block) const {
-    return Flag(up[block * Tiles::kWarps + threadIdx.x / 32]);
+  __device__ float4* quads_of(int slot) const {
+    return quads + slot * kQuads * 32 + threadIdx.x % 32;
   }
-  __device__ void raise() const {
+  __device__ void leave(const float (&sums)[8][16], const int2& blocks) const {
+    const int mine = slot(blockIdx.x, blocks);
+    float4* to = quads_of(mine);
+#pragma unroll
+    for (int r = 0; r < 8; ++r)
+#pragma unroll
+      for (int j = 0; j < 4; ++j) __stcg(to + (4 * r + j) * 32, swapped(&sums[r][4 * j]));
     __syncwarp();
-    if (threadIdx.x % 32 == 0) flag(blockIdx.x).store(1, cuda::memory_order_release);
+    if (threadIdx.x % 32 == 0)
+      Flag(unseen[mine]).store(blocks.y - blocks.x + 1, cuda::memory_order_release);
   }
-  // The warp's 64 x 64 sums, from this row and column of the tile on.
-  __device__ void add_up(int row, int column, const Destination& to) const {
-    const int lane = threadIdx.x % 32, before = blockIdx.x - 1;
-    if (lane == 0) {
-      while (flag(before).load(cuda::memory_order_acquire) == 0) {
-      }
-      flag(before).store(0, cuda::memory_order_relaxed);
+  // The warp's sums begin in this row and column of `to`.
+  __device__ void add_up(const int2& blocks, const Destination& to, int row, int column) const {
+    const int lane = threadIdx.x % 32, parts = blocks.y - blocks.x + 1;
+    const int mine = blockIdx.x - blocks.x, end = kQuads * (mine + 1) / parts;
+    for (bool there = false; !__all_sync(~0u, there);) {
+      there = true;
+      for (int b = blocks.x + lane; b <= blocks.y; b += 32)
+        there = there && Flag(unseen[slot(b, blocks)]).load(cuda::memory_order_acquire) != 0;
     }
+    for (int b = blocks.x + lane; b <= blocks.y; b += 32)
+      Flag(unseen[slot(b, blocks)]).fetch_sub(1, cuda::memory_order_relaxed);
     __syncwarp();
-    const float *own = place(blockIdx.x, true).matrix, *other = place(before, false).matrix;
-#pragma unroll 8
-    for (int i = 0; i < 64; i += 2) {
-      const int below = row + i + lane / 16, right = column + lane % 16 * 4;
-      const size_t at = below * Tiles::kColumns + right;
-      float4 sums = __ldcg(reinterpret_cast<const float4*>(own + at));
-      add(sums, __ldcg(reinterpret_cast<const float4*>(other + at)));
-      to.store(below, right, sums);
+    constexpr int kAtOnce = 4;
+    const auto [x, y] = corner();
+#pragma unroll 1
+    for (int quad = kQuads * mine / parts; quad < end; quad += kAtOnce) {
+      float4 sums[kAtOnce] = {};
+#pragma unroll 4
+      for (int b = blocks.x; b <= blocks.y; ++b) {
+        const float4* from = quads_of(slot(b, blocks)) + quad * 32;
+#pragma unroll
+        for (int i = 0; i < kAtOnce; ++i)
+          if (quad + i < end) add(sums[i], __ldcg(from + 32 * i));
+      }
+#pragma unroll
+      for (int i = 0; i < kAtOnce; ++i) {
+        const int r = (quad + i) / 4, j = (quad + i) % 4;
+        if (quad + i < end)
+          to.store(row + r / 4 * 32 + 4 * y + r % 4, column + 16 * j + 4 * x, swapped(&sums[i].x));
+      }
     }
   }
 };
@@ -364,17 +418,23 @@ __global__ void __launch_bounds__(Tiles::kThreads, 1)
   float* way_out = ring + stages * Tiles::kWords + warp * 8 * 64;
   Consumer<Tiles, stages> consumer{ring + row + 4 * y, ring + kRows * kDepth + column + 4 * x, full,
                                    empty};
-  consumer.start();
+  const auto out = [&](int tile) -> Destination {
+    const Place place = raster.place(tile);
+    return {c, place.row * kRows, place.column * kColumns, m, n, alpha, beta};
+  };
+  if (share.more()) consumer.start();
   while (share.more()) {
     const Part part = share.next();
     float sums[8][16] = {};
     consumer.consume(sums, part.steps, !share.more());
-    const bool begins = part.first == 0, ends = part.first + part.steps == steps;
-    const Place tile = raster.place(part.tile);
-    const Destination out = {c, tile.row * kRows, tile.column * kColumns, m, n, alpha, beta};
-    store(sums, row, column, way_out, begins && ends ? out : handover.place(blockIdx.x, ends));
-    if (!ends) handover.raise();
-    if (ends && !begins) handover.add_up(row, column, out);
+    if (part.steps == steps)
+      store(sums, row, column, way_out, out(part.tile));
+    else
+      handover.leave(sums, share.blocks_of(part.tile));
+    if (share.is_last_shared(part))
+      for (int tile = share.first_tile(); tile <= share.last_tile(); ++tile)
+        if (const int2 others = share.blocks_of(tile); others.x < others.y)
+          handover.add_up(others, out(tile), row, column);
   }
 #endif
 }

@@ -30,11 +30,10 @@ __device__ __forceinline__ void wait_for_slab(int slab) {
 }
 
 // A thread's rows are four at 4 y and at 32 + 4 y, its columns at 4 x and 16 + 4 x. B is copied in
-// `bytes` at a time, 16 where its rows start on 16 bytes, else 4; C stored so if `wide_c`. Beyond
+// and C stored `bytes` at a time, 16 where their rows start on 16 bytes, else 4. Beyond
 // the edges the last row or column is read again, whose sums are not stored.
 template <int bytes>
-__global__ void __launch_bounds__(SmallTiles::kThreads, SmallTiles::kBlocks)
-    small_tiles(Gemm g, bool wide_c) {
+__global__ void __launch_bounds__(SmallTiles::kThreads, SmallTiles::kBlocks) small_tiles(Gemm g) {
   using T = SmallTiles;
   float *a_tile = dynamic_shared<float>(), *b_tile = a_tile + T::kDepth * T::kPitch;
   const int row0 = blockIdx.y * T::kRows, column0 = blockIdx.x * T::kColumns;
@@ -115,8 +114,8 @@ __global__ void __launch_bounds__(SmallTiles::kThreads, SmallTiles::kBlocks)
   for (int row = lane / 8; row < T::kRows; row += 4) {
     const int quad = lane % 8;
     const float4 four_sums = swapped(&way_out[row * 32 + (quad ^ (row / 4 % 8)) * 4]);
-    store_four(g.c, g.ldc, wide_c, row0 + row, column0 + warp * 32 + 4 * quad, g.m, g.n, g.alpha,
-               &four_sums.x, g.beta);
+    store_four(g.c, g.ldc, bytes == 16, row0 + row, column0 + warp * 32 + 4 * quad, g.m, g.n,
+               g.alpha, &four_sums.x, g.beta);
   }
 }
 

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT
 #include "sgemm_tf32x3.cuh"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
 #include "cuda_check.hpp"
+#include "sgemm_tf32x3_short.cuh"
 
 namespace ladders {
 namespace {
@@ -75,6 +77,24 @@ bool wide(const float* matrix, int64_t pitch, int columns = 0) {
   return reinterpret_cast<uintptr_t>(matrix) % 16 == 0 && pitch % 4 == 0 && columns % 4 == 0;
 }
 
+Tf32Product product_of(const Gemm& gemm) {
+  Tf32Product p{gemm};
+  if (p.k <= 0 || p.alpha == 0) p.k = 0, p.alpha = 0;  // neither A nor B counts
+  p.wide_a = wide(p.a, p.lda, p.k), p.wide_b = wide(p.b, p.ldb, p.n), p.wide_c = wide(p.c, p.ldc);
+  return p;
+}
+
+auto short_kernel(bool wide_a, bool wide_b) {
+  if (wide_a) return wide_b ? tf32_short<4, 4> : tf32_short<4, 1>;
+  return wide_b ? tf32_short<1, 4> : tf32_short<1, 1>;
+}
+LaunchPlan short_plan(int m, int n) {
+  using T = ShortTiles;
+  return {.grid = dim3(ceil_div(n, T::kColumns), ceil_div(m, T::kRows)),
+          .block = T::kThreads,
+          .shared_bytes = T::kShared};
+}
+
 }  // namespace
 
 Machine Machine::current() {
@@ -102,14 +122,27 @@ KernelLaunch tf32x3_launch(int m, int n, int k) {
 
 void tf32x3(const Gemm& gemm, cudaStream_t stream) {
   if (gemm.m <= 0 || gemm.n <= 0) return;
-  Tf32Product p{gemm};
-  if (p.k <= 0 || p.alpha == 0) p.k = 0, p.alpha = 0;  // neither A nor B counts
-  p.wide_a = wide(p.a, p.lda, p.k), p.wide_b = wide(p.b, p.ldb, p.n), p.wide_c = wide(p.c, p.ldc);
+  const Tf32Product p = product_of(gemm);
   const Choice choice = choose(p.m, p.n, p.k, Machine::current());
   const LaunchPlan plan = plan_of(choice, p.m, p.n);
   allow(reinterpret_cast<const void*>(choice.variant->kernel), plan);
   launch(plan, stream, choice.variant->kernel, p, choice.parts,
          ceil_div(p.n, choice.variant->columns));
+}
+
+bool tf32x3_short_takes(int k) { return k <= ShortTiles::kDepth; }
+
+KernelLaunch tf32x3_short_launch(int m, int n, int k) {
+  return {reinterpret_cast<const void*>(short_kernel(k % 4 == 0, n % 4 == 0)), short_plan(m, n)};
+}
+
+void tf32x3_short(const Gemm& gemm, cudaStream_t stream) {
+  if (gemm.m <= 0 || gemm.n <= 0) return;
+  const Tf32Product p = product_of(gemm);
+  const auto kernel = short_kernel(p.wide_a, p.wide_b);
+  const LaunchPlan plan = short_plan(p.m, p.n);
+  allow(reinterpret_cast<const void*>(kernel), plan);
+  launch(plan, stream, kernel, p);
 }
 
 }  // namespace ladders

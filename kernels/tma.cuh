@@ -133,6 +133,7 @@ __device__ __forceinline__ void wait_for_cluster([[maybe_unused]] MBarrier& barr
                                                  [[maybe_unused]] uint32_t parity) {
   LADDERS_WAIT(".acquire.cluster");
 }
+#undef LADDERS_WAIT
 
 /// Starts the copy of `bytes`, a multiple of 16, which arrive at the barrier.
 __device__ __forceinline__ void copy_in([[maybe_unused]] void* to,
