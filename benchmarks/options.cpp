@@ -7,6 +7,7 @@
 #include <charconv>
 #include <cstdio>
 #include <cstdlib>
+#include <limits>
 #include <optional>
 
 namespace ladders {
@@ -27,7 +28,8 @@ template <class T>
 T number(const std::string& text, const std::string& name) {
   T value{};
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || value < T{})
+  if (error != std::errc() || end != text.data() + text.size() || !(value >= T{}) ||
+      value > std::numeric_limits<T>::max())  // neither NaN nor infinity
     throw UsageError(name + "=" + text + ": not a number");
   return value;
 }

@@ -28,8 +28,9 @@ std::unique_ptr<Study> Study::open(int index, const Sampling& sampling) {
     if (kEmulated || sampling.profile) return study;
     const double seconds = study->launch_seconds();
     quickest = std::min(quickest, seconds);
-    if (wanted > 0 ? std::abs(seconds - wanted) <= kAlike * tried * wanted
-                   : tried >= kLeast && seconds <= (1 + kPatience * tried) * quickest)
+    const bool looks_for_it = wanted > 0 && tried <= kMost / 2;  // then it is not to be had
+    if (looks_for_it ? std::abs(seconds - wanted) <= kAlike * tried * wanted
+                     : tried >= kLeast && seconds <= (1 + kPatience * tried) * quickest)
       return study;
     if (tried == kMost) return study;
     study.reset();

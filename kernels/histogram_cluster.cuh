@@ -26,7 +26,7 @@ __device__ __forceinline__ void add_cluster_to_output(const Counting& c) {
   auto* memory = dynamic_shared<unsigned char>();
   auto* counters = reinterpret_cast<unsigned*>(memory + kCountersAt<bits>);
   // Loads that are under way together, as the network takes its time: of words times blocks.
-  constexpr int kLoads = 8, kTogether = bits == 32 ? 4 : bits < 8 ? 1 : 2;
+  constexpr int kUnderWay = 8, kTogether = bits == 32 ? 4 : bits < 8 ? 1 : 2;
   for (unsigned i = threadIdx.x; i < words; i += kTogether * kThreads) {
     unsigned word[kTogether];
     FieldSums<bits> sums[kTogether];
@@ -35,7 +35,7 @@ __device__ __forceinline__ void add_cluster_to_output(const Counting& c) {
       const unsigned at = i + t * kThreads + start;
       word[t] = from + (at < words ? at : at - words);
     }
-#pragma unroll(kLoads / kTogether)
+#pragma unroll(kUnderWay / kTogether)
     for (unsigned b = 0; b < blocks; ++b) {
       const unsigned next = rank + b < blocks ? rank + b : rank + b - blocks;
       const auto* others = b == 0 ? counters : cluster.map_shared_rank(counters, next);

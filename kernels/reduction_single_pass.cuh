@@ -140,7 +140,7 @@ __device__ __forceinline__ typename Op::Wide share_sum(const typename Op::Value*
   }
   const auto [first, end] = chunk_of(d, kTile);
   const size_t i = first + threadIdx.x;
-  if (first < end) {  // not thread by thread, which would wait for the first load
+  if (first < end) {  // alike for all threads, as a branch of each would keep its loads waiting
     Vector v[kFlight] = {};
 #pragma unroll
     for (int j = 0; j < kFlight; ++j)

@@ -34,7 +34,7 @@ namespace {
 bool prefers_short(int m, int n, int k) {
   const double outputs = double(m) * n;
   return tf32x3_short_takes(k) && m >= 256 && n >= 256 && outputs >= 0x1p20 && outputs <= 0x1p23 &&
-         tf32x3_short_launch(m, n, k).plan.shared_bytes <=
+         tf32x3_short_launch(m, n, k).plan.shared_bytes + 1024 <=
              static_cast<size_t>(Machine::current().shared_bytes_per_block);
 }
 
@@ -200,7 +200,7 @@ void launch_fed(const LaunchPlan& plan, bool together, cudaStream_t stream,
 // As many blocks as tiles (times those of a cluster), no more than SMs, or no more than SMs that
 // share out the steps of k.
 enum class Grid { tiles, persistent, shares };
-constexpr int kLeastShare = 128;  // of k, if there are tiles enough for it
+constexpr int kLeastShare = 128;  // of k: a tile is cut into no more parts than it has of these
 
 // `more(problem, plan)` gives the arguments that only this kernel has.
 template <class... More>

@@ -45,7 +45,8 @@ struct Machine {
 void tf32x3(const Gemm& gemm, cudaStream_t stream);
 KernelLaunch tf32x3_launch(int m, int n, int k);
 
-/// The same for k up to 80, all of which is in shared memory at once: 100 KiB a block.
+/// The same for k up to 80, all of which is in shared memory at once: 100 KiB a block. Throws
+/// DoesNotFit where k is longer.
 bool tf32x3_short_takes(int k);
 void tf32x3_short(const Gemm& gemm, cudaStream_t stream);
 KernelLaunch tf32x3_short_launch(int m, int n, int k);
@@ -62,8 +63,9 @@ std::shared_ptr<Fp16x3Workspace> make_fp16x3_workspace(int m, int n, int k);
 void fp16x3(const Gemm& gemm, Fp16x3Workspace& workspace, cudaStream_t stream);
 KernelLaunch fp16x3_launch(int m, int n);
 
-/// The fastest of these for this product. The workspace, empty at first, is made when it is needed, which allocates and synchronises, and may
-/// be used again for products that are no larger, one at a time: two streams need two.
+/// The fastest of these for this product. The workspace, empty at first, is made when it is needed,
+/// which allocates and synchronises, and may be used again for products that are no larger, one at
+/// a time: two streams need two.
 void sgemm(const Gemm& gemm, std::shared_ptr<Fp16x3Workspace>& workspace, cudaStream_t stream);
 
 }  // namespace ladders

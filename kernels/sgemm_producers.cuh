@@ -299,8 +299,8 @@ class Share {
     next_ += steps;
     return {tile, first, steps};
   }
-  // Whether `part` is the last of the shared ones. Then the tiles that it shares with others are
-  // among these two.
+  // Whether `part` is the last of the shared ones. All that this block shares with others are of
+  // tiles from first_tile() to last_tile(), in between whole ones.
   __device__ bool is_last_shared(const Part& part) const {
     return end_ > begin_ && int64_t{part.tile} * steps_ + part.first + part.steps == end_;
   }

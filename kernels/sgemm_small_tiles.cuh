@@ -30,8 +30,8 @@ __device__ __forceinline__ void wait_for_slab(int slab) {
 }
 
 // A thread's rows are four at 4 y and at 32 + 4 y, its columns at 4 x and 16 + 4 x. B is copied in
-// and C stored `bytes` at a time, 16 where their rows start on 16 bytes, else 4. Beyond
-// the edges the last row or column is read again, whose sums are not stored.
+// and C stored `bytes` at a time, 16 where their rows start on 16 bytes, else 4. Beyond the edges
+// the last row or column is read again, whose sums are not stored.
 template <int bytes>
 __global__ void __launch_bounds__(SmallTiles::kThreads, SmallTiles::kBlocks) small_tiles(Gemm g) {
   using T = SmallTiles;

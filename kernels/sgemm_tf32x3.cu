@@ -90,6 +90,7 @@ auto short_kernel(bool wide_a, bool wide_b) {
 }
 LaunchPlan short_plan(int m, int n) {
   using T = ShortTiles;
+  if (ceil_div(m, T::kRows) > 65535) throw DoesNotFit("too many tiles for a grid");
   return {.grid = dim3(ceil_div(n, T::kColumns), ceil_div(m, T::kRows)),
           .block = T::kThreads,
           .shared_bytes = T::kShared};
@@ -139,6 +140,7 @@ KernelLaunch tf32x3_short_launch(int m, int n, int k) {
 void tf32x3_short(const Gemm& gemm, cudaStream_t stream) {
   if (gemm.m <= 0 || gemm.n <= 0) return;
   const Tf32Product p = product_of(gemm);
+  if (!tf32x3_short_takes(p.k)) throw DoesNotFit("k is too long");
   const auto kernel = short_kernel(p.wide_a, p.wide_b);
   const LaunchPlan plan = short_plan(p.m, p.n);
   allow(reinterpret_cast<const void*>(kernel), plan);

@@ -66,6 +66,7 @@ def run(
                 told = f"ladder: process {number} of {count}"
                 with closing(Output(path)) as output:
                     _, reason = attend(command, output, timeout, lambda: None, settings, told)
+                    output.read()
                     settings = settings or alike(output.context or {})
                 if not path.exists():
                     print(f"ladder: it left no results: {reason}", file=sys.stderr)

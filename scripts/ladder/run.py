@@ -92,15 +92,17 @@ def run(rounds: Iterable[Sequence[Job]], split: str, timeout: float, progress: P
 
     Raises LadderError where it is no use to go on. What was measured by then is in the files.
     """
+    settings: dict[str, str] = {}
     for number, jobs in enumerate(rounds):
         parts = [(job, job.parts(split)) for job in (jobs[::-1] if number % 2 else jobs)]
         for part in dict.fromkeys(part for _, found in parts for part in found):
             for job, found in parts:
                 if part in found:
                     progress.show(0, f"{part or job.program.path}{job.label}")
-                    contexts = (other.file.context for other in jobs)
-                    settings = alike(next(filter(None, contexts), {})) | dict(job.environment)
-                    measure(replace(job, environment=settings), found[part], timeout, progress)
+                    known = filter(None, (alike(other.file.context) for other in jobs))
+                    settings = settings or next(known, {})
+                    ready = replace(job, environment={**settings, **job.environment})
+                    measure(ready, found[part], timeout, progress)
 
 
 def measure(job: Job, names: Sequence[str], timeout: float, progress: Progress) -> None:

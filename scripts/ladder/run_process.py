@@ -190,8 +190,8 @@ def alike(context: Mapping[str, Any]) -> dict[str, str]:
     Processes differ by up to 5 % in how quick they launch, each as long as it lives. That of the
     first, in its results' context, is for the others to meet. Other programs take no notice.
     """
-    quick = 0 < units.parse(context.get("launch_nanoseconds")) < float("inf")
-    if not quick or _LAUNCH_VARIABLE in os.environ:
+    known = 0 < units.parse(context.get("launch_nanoseconds")) < float("inf")
+    if not known or _LAUNCH_VARIABLE in os.environ:
         return {}
     return {_LAUNCH_VARIABLE: str(context["launch_nanoseconds"])}
 

@@ -266,11 +266,12 @@ def test_processes_look_for_launches_as_quick_as_those_of_the_first(fake, out, m
     assert set(fake.launches[before:]) == {"3300"}
 
 
-def test_base_and_head_look_for_the_same_launches(fake, out, tmp_path):
+def test_base_and_head_look_for_the_same_launches(fake, tmp_path):
     fake.plan(context={"launch_nanoseconds": "3187.5"})
     base = Fake(tmp_path / "base")
     base.plan(context={"launch_nanoseconds": "3240"})
-    assert run(fake, out, "--filter", "naive", "--base", str(base.path)) == 0
+    both = ["--filter", "naive", "--base", str(base.path), "--processes", "2"]
+    assert run(fake, tmp_path / "pair", *both) == 0
     assert [*fake.launches, *base.launches].count("any") == 1
     assert len({*fake.launches, *base.launches} - {"any"}) == 1
 
