@@ -19,9 +19,9 @@ struct Sampling {
   double noise = 0.001;          ///< relative standard error of the median that is good enough
   double wall_seconds = 0.5;     ///< stop by then, but with 5 samples at least
   double warmup_seconds = 0;     ///< of launches before the first sample, at least one launch
-  double launch_seconds = 0;  ///< of an empty kernel, in the context to look for (0: a quick one)
-  int exactly = 0;            ///< this many samples, whatever the rest says (0: not set)
-  bool profile = false;       ///< no samples: one launch, shown to an outside profiler
+  double launch_seconds = 0;     ///< of an empty kernel, as another process had it (0: a quick one)
+  int exactly = 0;               ///< this many samples, whatever the rest says (0: not set)
+  bool profile = false;          ///< no samples: one launch, shown to an outside profiler
   bool hardware_counters = false;  ///< counted once all rows are timed, where the meter can
   bool ceilings = true;            ///< those of a row are measured too, for its percentage
 };
