@@ -27,6 +27,19 @@ __device__ __forceinline__ T* dynamic_shared() {
 #endif
 }
 
+/// The same address in shared memory, one for the whole warp, which calls it together. Where
+/// compilers know what it is, they work it out again at each use, and on Hopper ask hardware for
+/// the block's number in its cluster and wait for the answer. What a lane has been told they keep.
+template <class T>
+__device__ __forceinline__ T* kept(T* shared) {
+#if __CUDA_ARCH__ >= 900
+  const auto address = static_cast<unsigned>(__cvta_generic_to_shared(shared));
+  return static_cast<T*>(__cvta_shared_to_generic(__shfl_sync(~0u, address, 0)));
+#else
+  return shared;
+#endif
+}
+
 /// The sum over all lanes, in each of them.
 __device__ __forceinline__ unsigned sum_of_warp(unsigned n) {
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800

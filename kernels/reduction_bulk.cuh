@@ -20,8 +20,9 @@ __global__ void __launch_bounds__(kThreads, 1)
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
   using Vector = typename Op::Vector;
   constexpr unsigned kTile = kThreads * flight;
-  __shared__ MBarrier full[stages], empty[stages];
-  auto* ring = dynamic_shared<Vector>();
+  __shared__ MBarrier barriers[2 * stages];
+  MBarrier *full = kept(barriers), *empty = full + stages;
+  auto* ring = kept(dynamic_shared<Vector>());
   const auto* wide = reinterpret_cast<const Vector*>(in);
   const auto [first, end] = chunk_of(division, kTile);
   const unsigned left = first < end ? static_cast<unsigned>(end - first) : 0;
@@ -34,8 +35,10 @@ __global__ void __launch_bounds__(kThreads, 1)
     copy_once(ring + stage * kTile, wide + from, bytes, full[stage]);
   };
   if (threadIdx.x == 0) {
-    for (MBarrier& barrier : full) initialize(barrier, 1);
-    for (MBarrier& barrier : empty) initialize(barrier, kThreads);
+    for (int s = 0; s < stages; ++s) {
+      initialize(full[s], 1);
+      initialize(empty[s], kThreads);
+    }
     publish_barriers();
     for (unsigned piece = 0; piece < stages && piece < pieces; ++piece) fetch(piece, piece);
   }
