@@ -72,6 +72,8 @@ struct Verdict {
   double worst_error = 0;     ///< of the worst element, relative to its own scale
   /// A library's errors on the same inputs, where it has any to be held against.
   std::optional<double> library_relative_error = {}, library_worst_error = {};
+  /// The larger of both errors over the library's, of the input where it is largest.
+  std::optional<double> error_over_library = {};
   std::string wrong = {};  ///< what is wrong, with the first wrong element; empty if nothing
 };
 

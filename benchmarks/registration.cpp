@@ -73,6 +73,7 @@ void set_counters(benchmark::State& state, const Row& row, Study& study, const M
   if (const auto error = m.verdict.library_relative_error)
     counters["library_relative_error"] = *error;
   if (const auto error = m.verdict.library_worst_error) counters["library_worst_error"] = *error;
+  if (const auto ratio = m.verdict.error_over_library) counters["error_over_library"] = *ratio;
   for (const auto& [name, value] : row.rung->predictions) counters[name] = value;
   if (!m.plan) return;
   const LaunchPlan& plan = *m.plan;
@@ -178,10 +179,10 @@ std::vector<std::string> counter_names() {
     if (std::ranges::find(names, name) == names.end()) names.push_back(name);
   };
   for (const char* name :
-       {"arithmetic_intensity", "atomics_per_second", "bytes_per_second", "flops_per_second",
-        "library_relative_error", "library_worst_error", "measuring_seconds", "median_noise",
-        "median_seconds", "min_seconds", "percent_of_ceiling", "q1_seconds", "q3_seconds",
-        "samples", "sm_clock_hz", "throttled", "wall_seconds"})
+       {"arithmetic_intensity", "atomics_per_second", "bytes_per_second", "error_over_library",
+        "flops_per_second", "library_relative_error", "library_worst_error", "measuring_seconds",
+        "median_noise", "median_seconds", "min_seconds", "percent_of_ceiling", "q1_seconds",
+        "q3_seconds", "samples", "sm_clock_hz", "throttled", "wall_seconds"})
     if (!kEmulated) add(name);
   for (const std::string& name : counted_names()) add(name);
   for (const Ladder& ladder : catalogue())

@@ -29,12 +29,11 @@ namespace ladders {
 #ifdef __CUDACC__
 namespace {
 
-// As measured on an H200 at 1000 x 3000 x 77. Products of quite another size are not taken to be
-// alike.
-bool prefers_short(int m, int n, int k) {
-  const double outputs = double(m) * n;
-  return tf32x3_short_takes(k) && m >= 256 && n >= 256 && outputs >= 0x1p20 && outputs <= 0x1p23 &&
-         tf32x3_short_launch(m, n, k).plan.shared_bytes + 1024 <=
+// As measured on an H200 with 4096 to 2^28 outputs and k of 64 and 77: below, too few SMs have a
+// tile of bf16x6.
+bool prefers_bf16x6(int m, int n, int k) {
+  return bf16x6_takes(m, k) && m >= 256 && n >= 256 && double(m) * n >= 0x1p20 &&
+         bf16x6_launch(m, n, k).plan.shared_bytes + 1024 <=
              static_cast<size_t>(Machine::current().shared_bytes_per_block);
 }
 
@@ -48,7 +47,7 @@ bool prefers_fp16x3(int m, int n, int k) {
 }  // namespace
 
 void sgemm(const Gemm& g, std::shared_ptr<Fp16x3Workspace>& workspace, cudaStream_t stream) {
-  if (prefers_short(g.m, g.n, g.k)) return tf32x3_short(g, stream);
+  if (prefers_bf16x6(g.m, g.n, g.k)) return bf16x6(g, stream);
   if (g.alpha == 0 || !prefers_fp16x3(g.m, g.n, g.k)) return tf32x3(g, stream);
   if (!workspace) workspace = make_fp16x3_workspace(g.m, g.n, g.k);
   fp16x3(g, *workspace, stream);
@@ -244,17 +243,17 @@ Implementation stream_k_at(const Case&) {
   using Tiles = FedLarge;
   return fed(persistent_kernel<Tiles, 4, Handover<Tiles>>(stream_k<Tiles, 4>), Grid::shares,
              [](Sgemm& p, const LaunchPlan& plan) {
-               const size_t slots = 2 * plan.grid.x;
+               const size_t slots = 3 * plan.grid.x;  // fewer than twice as many tiles are shared
                const auto [sums, flags] = p.room_for_handover(
                    slots * Tiles::kRows * Tiles::kColumns, slots * Tiles::kWarps);
                return std::tuple(Handover<Tiles>{reinterpret_cast<float4*>(sums), flags});
              });
 }
 
-// Paces are of an H200 at 2048 and 128 x 8192 x 8192.
+// Paces are of an H200 at 1024, 2048 and 128 x 8192 x 8192.
 Implementation split_k_at(const Case& c) {
-  const FedKernel<> kernels[] = {split_kernel<FedTiles<128, 128, 2>, 6>(2, 1.08),
-                                 split_kernel<FedTiles<64, 128, 4>, 6>(1, 1.09),
+  const FedKernel<> kernels[] = {split_kernel<FedTiles<128, 128, 2, 64>, 3>(2, 1.08),
+                                 split_kernel<FedTiles<64, 128, 4, 64>, 4>(1, 1.12),
                                  split_kernel<FedTiles<64, 64, 8, 64>, 6>(2, 1.25)};
   const int sms = Machine::current().sms;
   return fed(*std::min_element(std::begin(kernels), std::end(kernels),
@@ -278,9 +277,9 @@ Implementation tf32x3_at(const Case& c) {
                 [](Sgemm& p, cudaStream_t stream) { tf32x3(p.gemm(), stream); });
 }
 
-Implementation tf32x3_short_at(const Case& c) {
-  return mostly(tf32x3_short_launch(c["m"], c["n"], c["k"]),
-                [](Sgemm& p, cudaStream_t stream) { tf32x3_short(p.gemm(), stream); });
+Implementation bf16x6_at(const Case& c) {
+  return mostly(bf16x6_launch(c["m"], c["n"], c["k"]),
+                [](Sgemm& p, cudaStream_t stream) { bf16x6(p.gemm(), stream); });
 }
 
 Implementation fp16x3_at(const Case& c) {
@@ -295,7 +294,7 @@ Implementation fp16x3_at(const Case& c) {
 Implementation fastest_at(const Case& c) {
   const int m = c["m"], n = c["n"], k = c["k"];
   return mostly(
-      prefers_short(m, n, k)    ? tf32x3_short_launch(m, n, k)
+      prefers_bf16x6(m, n, k)   ? bf16x6_launch(m, n, k)
       : prefers_fp16x3(m, n, k) ? fp16x3_launch(m, n)
                                 : tf32x3_launch(m, n, k),
       [](Sgemm& p, cudaStream_t stream) { sgemm(p.gemm(), p.fp16x3_workspace(), stream); });
@@ -305,7 +304,7 @@ Implementation not_emulated(const Case&) {
   return library<Sgemm>([](Sgemm&, cudaStream_t) {});
 }
 constexpr auto producer_warps_at = not_emulated, stream_k_at = not_emulated,
-               split_k_at = not_emulated, tf32x3_at = not_emulated, tf32x3_short_at = not_emulated,
+               split_k_at = not_emulated, tf32x3_at = not_emulated, bf16x6_at = not_emulated,
                fp16x3_at = not_emulated, fastest_at = not_emulated;
 #endif
 
@@ -500,17 +499,17 @@ Ladder sgemm() {
                .ceiling = "roof/tf32",
                .products = 3,
                .choose = tf32x3_at},
-              {.name = "tf32x3_short",
-               .idea =
-                   "Where k is short, all of it at once: one round of blocks, whose sums go out "
-                   "while they multiply the rest.",
+              {.name = "bf16x6",
+               .idea = "Where k is short, parts must be exact: three of BF16, six products at the "
+                       "price "
+                       "of three, and all of k in shared memory at once.",
                .moves = "tensor_utilisation",
                .compute_capability = 80,
                .hardware_only = "tensor cores",
                .skip = long_k,
-               .ceiling = "roof/tf32",
-               .products = 3,
-               .choose = tf32x3_short_at},
+               .ceiling = "roof/bf16",
+               .products = 6,
+               .choose = bf16x6_at},
               {.name = "fp16x3",
                .idea = "Large ones at twice that pace: a first kernel scales rows and columns and "
                        "splits them into pairs of FP16 numbers.",

@@ -45,11 +45,13 @@ struct Machine {
 void tf32x3(const Gemm& gemm, cudaStream_t stream);
 KernelLaunch tf32x3_launch(int m, int n, int k);
 
-/// The same for k up to 80, all of which is in shared memory at once: 100 KiB a block. Throws
-/// DoesNotFit where k is longer.
-bool tf32x3_short_takes(int k);
-void tf32x3_short(const Gemm& gemm, cudaStream_t stream);
-KernelLaunch tf32x3_short_launch(int m, int n, int k);
+/// Six BF16 products, of three parts an element, for k up to 80 and m up to 2^22: all of k is in
+/// shared memory at once, 100 KiB a block. Needs compute capability 8.0. Elements are exact down to
+/// 2^-110, and below that off by up to 2^-134; otherwise as tf32x3. Throws DoesNotFit where m or k
+/// is larger.
+bool bf16x6_takes(int m, int k);
+void bf16x6(const Gemm& gemm, cudaStream_t stream);
+KernelLaunch bf16x6_launch(int m, int n, int k);
 
 /// Device memory of fp16x3, for products up to the size it was made for, one at a time.
 class Fp16x3Workspace;

@@ -1,12 +1,18 @@
 // SPDX-License-Identifier: MIT
 //
-// FP32 by three TF32 products, as in sgemm_tf32x3.cuh, where k is so short that all of it fits into
-// shared memory: no ring, and so nothing to wait for but that operands come. What counts here are
-// the ends: operands and code come from DRAM, and most of the traffic is the way out.
+// FP32 by six BF16 products on tensor cores, where k is so short that all of it fits into shared
+// memory: no ring, and so nothing to wait for but that operands come. Sums of few terms have hardly
+// been rounded in FP32, so it takes more than two TF32 numbers for each element to keep up: three
+// BF16 numbers hold one exactly, 24 bits, and six products take as long as three of TF32, as an
+// instruction has twice the terms. What else counts here are the ends: operands and code come from
+// DRAM, and most of the traffic is the way out.
 // * Sums go out from registers. The columns of B are dealt to lanes so that a store of a warp has
 //   64 neighbouring bytes of each of eight rows.
 // * A block's tile is multiplied in passes, so that those of a warp's sums that are done are on
 //   their way out while others are worked out.
+// * Infinities, NaNs and numbers that round up to infinity make the lowest part NaN. As with TF32,
+//   a sum that is not finite is computed again in plain FP32. Below 2^-110 elements are off by up
+//   to 2^-134, as the lowest bits of their parts are below all of BF16.
 #pragma once
 
 #include "sgemm_tf32x3.cuh"
@@ -52,6 +58,71 @@ __device__ __forceinline__ void copy_together(const float* matrix, int64_t pitch
   }
 }
 
+// x and y as sums of three BF16 numbers each, those of x in the lower halves. Each is what is left,
+// rounded, so that its sign is as often that of x as not: what is left out has no bias.
+__device__ __forceinline__ void split_in_three([[maybe_unused]] float x, [[maybe_unused]] float y,
+                                               uint32_t& high, uint32_t& middle, uint32_t& low) {
+#if __CUDA_ARCH__ >= 800
+#define LADDERS_ROUND(pair) asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(y), "f"(x))
+  LADDERS_ROUND(high);
+  x -= __uint_as_float(high << 16), y -= __uint_as_float(high & 0xffff0000);
+  LADDERS_ROUND(middle);
+  x -= __uint_as_float(middle << 16), y -= __uint_as_float(middle & 0xffff0000);
+  LADDERS_ROUND(low);
+#undef LADDERS_ROUND
+#endif
+}
+
+// Adds the products of 16 of k: a chunk of four of A's row is for lane t what PTX has as k = 2 t,
+// 2 t + 1, 2 t + 8 and 2 t + 9, and a chunk of B's row is for lane g what PTX has as column g of
+// four instructions. Small terms come first, as in sgemm_tf32x3.cuh; three of the nine products,
+// at most 2^-24 of the whole, are left out.
+template <class Tiles>
+__device__ __forceinline__ void add_group_of_three(
+    float (&sums)[Tiles::kWarpRows / 16][Tiles::kWarpColumns / 8][4], const float* a,
+    const float* b) {
+  constexpr int kTilesX = Tiles::kWarpColumns / 8;
+  uint32_t b_parts[3][kTilesX][2];
+#pragma unroll
+  for (int x = 0; x < kTilesX; x += 4)
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      const auto row = [&](int k) {
+        return *reinterpret_cast<const float4*>(b + k * Tiles::kColumns + 8 * x);
+      };
+      const float4 u = row(2 * i), v = row(2 * i + 1);
+      const float upper[] = {u.x, u.y, u.z, u.w}, lower[] = {v.x, v.y, v.z, v.w};
+#pragma unroll
+      for (int j = 0; j < 4; ++j)
+        split_in_three(upper[j], lower[j], b_parts[0][x + j][i], b_parts[1][x + j][i],
+                       b_parts[2][x + j][i]);
+    }
+#pragma unroll
+  for (int y = 0; y < Tiles::kWarpRows / 16; ++y) {
+    uint32_t a_parts[3][4];
+#pragma unroll
+    for (int h = 0; h < 2; ++h) {
+      const float4 v = *reinterpret_cast<const float4*>(a + (16 * y + 8 * h) * Tiles::kDepth);
+      split_in_three(v.x, v.y, a_parts[0][h], a_parts[1][h], a_parts[2][h]);
+      split_in_three(v.z, v.w, a_parts[0][h + 2], a_parts[1][h + 2], a_parts[2][h + 2]);
+    }
+#pragma unroll
+    for (int x = 0; x < kTilesX; x += 4) {
+      float d[4][4] = {};
+      constexpr int kOfA[] = {1, 2, 0, 1, 0, 0}, kOfB[] = {1, 0, 2, 0, 1, 0};
+#pragma unroll
+      for (int i = 0; i < 6; ++i)
+#pragma unroll
+        for (int j = 0; j < 4; ++j)
+          multiply_warp<Bf16>(d[j], a_parts[kOfA[i]], b_parts[kOfB[i]][x + j]);
+#pragma unroll
+      for (int j = 0; j < 4; ++j)
+#pragma unroll
+        for (int e = 0; e < 4; ++e) sums[y][x + j][e] += d[j][e];
+    }
+  }
+}
+
 // As one store, which compilers split up where the four are not next to each other in registers.
 __device__ __forceinline__ void store_whole(float* to, float4 v) {
   asm volatile("st.global.v4.f32 [%0], {%1, %2, %3, %4};" ::"l"(to), "f"(v.x), "f"(v.y), "f"(v.z),
@@ -63,15 +134,16 @@ __device__ __forceinline__ void store_whole(float* to, float4 v) {
 // multiple of it, else 1; C is stored so where, besides, beta is 0.
 template <int a_words, int b_words>
 __global__ void __launch_bounds__(ShortTiles::kThreads, 1)
-    tf32_short(const __grid_constant__ Tf32Product p) {
+    bf16_products(const __grid_constant__ AlignedGemm p) {
 #if __CUDA_ARCH__ >= 800
   using T = ShortTiles;
   constexpr int kSlab = T::kSlab, kTilesY = T::kWarpRows / 16, kSums = 16 * kTilesY;
-  __shared__ ArrivalBarrier full[T::kPasses][T::kSlabs];
-  float *a_tile = dynamic_shared<float>(), *b_tile = a_tile + T::kRows * T::kDepth;
+  constexpr int kBarriers = T::kPasses * T::kSlabs;
+  __shared__ ArrivalBarrier barriers[kBarriers];
+  ArrivalBarrier* full = kept(barriers);
+  float *a_tile = kept(dynamic_shared<float>()), *b_tile = a_tile + T::kRows * T::kDepth;
   if (threadIdx.x == 0)
-    for (auto& pass : full)
-      for (ArrivalBarrier& barrier : pass) barrier.initialize(T::kThreads);
+    for (int i = 0; i < kBarriers; ++i) full[i].initialize(T::kThreads);
   __syncthreads();
   const int row0 = blockIdx.y * T::kRows, column0 = blockIdx.x * T::kColumns;
   const int slabs = ceil_div(p.k, kSlab);
@@ -83,7 +155,7 @@ __global__ void __launch_bounds__(ShortTiles::kThreads, 1)
     };
     copy_together<kSlab, T::kPassColumns, b_words, T::kThreads>(
         p.b, p.ldb, slab * kSlab, column0 + pass * T::kPassColumns, p.k, p.n, place);
-    full[pass][slab].arrive_after_copies();
+    full[pass * T::kSlabs + slab].arrive_after_copies();
   };
 #pragma unroll 1  // code that is run once is best short: it comes from DRAM
   for (int slab = 0; slab < slabs; ++slab) {
@@ -107,10 +179,10 @@ __global__ void __launch_bounds__(ShortTiles::kThreads, 1)
     float sums[kTilesY][4][4] = {};
 #pragma unroll 1
     for (int slab = 0; slab < slabs; ++slab) {
-      full[pass][slab].wait(0);
+      full[pass * T::kSlabs + slab].wait(0);
       __syncwarp();
       if (pass + 1 < T::kPasses) copy_b(pass + 1, slab);
-      add_group<T>(sums, a + slab * kSlab, b + slab * kSlab * T::kColumns);
+      add_group_of_three<T>(sums, a + slab * kSlab, b + slab * kSlab * T::kColumns);
     }
 
     bool finite = true;

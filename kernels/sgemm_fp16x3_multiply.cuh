@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdint>
 
+#include "device.cuh"
 #include "sgemm_fp16x3_split.cuh"
 #include "tensor_cores.cuh"
 
@@ -190,8 +191,9 @@ __global__ void __launch_bounds__(kMultiplyThreads, 1)
              const int* row_powers, const int* column_powers, const __grid_constant__ Gemm g,
              const PairRaster raster) {
 #if !defined(__CUDA_ARCH__) || defined(__CUDA_ARCH_FEAT_SM90_ALL)
-  __shared__ MBarrier full[kStages], empty[kStages];
-  auto* ring = swizzled_shared<unsigned char>();
+  __shared__ MBarrier barriers[2 * kStages];
+  MBarrier *full = kept(barriers), *empty = full + kStages;
+  auto* ring = kept(swizzled_shared<unsigned char>());
   const int rank = cluster_rank();
   if (threadIdx.x == 0) {
     for (int s = 0; s < kStages; ++s) {

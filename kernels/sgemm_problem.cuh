@@ -161,8 +161,11 @@ class Sgemm : public Problem {
   Verdict compare() override {
     Verdict verdict = errors();
     if (const auto library = library_.find(input_); library != library_.end()) {
-      verdict.library_relative_error = library->second.relative_error;
-      verdict.library_worst_error = library->second.worst_error;
+      const double relative = library->second.relative_error, worst = library->second.worst_error;
+      verdict.library_relative_error = relative, verdict.library_worst_error = worst;
+      if (relative > 0)  // then so is the other
+        verdict.error_over_library =
+            std::max(verdict.relative_error / relative, verdict.worst_error / worst);
     }
     return verdict;
   }

@@ -15,6 +15,7 @@
 
 #include <cuda/atomic>
 
+#include "device.cuh"
 #include "sgemm_bulk.cuh"
 
 namespace ladders {
@@ -66,38 +67,33 @@ struct Producer {
 
   // The stages of a tile from k0 on.
   __device__ __forceinline__ void produce(int row0, int column0, int k0, int steps) {
-    if (k % 4 == 0)
-      produce<true>(row0, column0, k0, steps);
-    else
-      produce<false>(row0, column0, k0, steps);
-  }
-  template <bool wide>  // rows of A start on 16 bytes
-  __device__ __forceinline__ void produce(int row0, int column0, int k0, int steps) {
     const int thread = threadIdx.x - Tiles::kConsumers, lane = thread % 32, warp = thread / 32;
     // Eight lanes are neighbours in a row of the transpose, so that their stores meet no conflict;
-    // four cover 64 bytes of a row of A.
-    const int row = warp % (kRows / 32) * 32 + lane % 8 * 4, rows = m - row0 - row;
+    // four cover 64 bytes of a row of A, by words: what they save is the moves of the transpose.
+    const int row = warp % (kRows / 32) * 32 + lane % 8 * 4;
     const int depth = warp / (kRows / 32) * 16 + lane / 8 * 4;
-    const float* from = a + size_t(row0 + row) * k + k0 + depth;
-    float4 block[kBlocks][4];
-    const auto load = [&](int step) {
-      const int left = k - k0 - step * kDepth - depth;
+    const float* from[4];  // rows beyond A are read as its last one: nothing is stored of theirs
 #pragma unroll
-      for (int i = 0; i < kBlocks; ++i)
+    for (int j = 0; j < 4; ++j) from[j] = a + size_t(min(row0 + row + j, m - 1)) * k + k0 + depth;
+    float block[kBlocks][4][4];  // [of k][of rows]
+    int left = k - k0;
+    const auto load = [&] {
+      if (left >= kDepth) {
 #pragma unroll
-        for (int j = 0; j < 4; ++j) {
-          const int along = i * kApart;
-          const float* at = from + size_t(j) * k + along;
-          const auto word = [&](int x) { return j < rows && along + x < left ? at[x] : 0.f; };
-          if constexpr (wide)
-            block[i][j] =
-                j < rows && along < left ? *reinterpret_cast<const float4*>(at) : float4{};
-          else
-            block[i][j] = {word(0), word(1), word(2), word(3)};
+        for (int i = 0; i < 16 * kBlocks; ++i)
+          block[i / 16][i % 4][i / 4 % 4] = from[i / 4 % 4][i / 16 * kApart + i % 4];
+      } else {
+#pragma unroll
+        for (int i = 0; i < 16 * kBlocks; ++i) {
+          const int along = i / 16 * kApart + i % 4;
+          block[i / 16][i % 4][i / 4 % 4] = depth + along < left ? from[i / 4 % 4][along] : 0;
         }
-      from += kDepth;
+      }
+      left -= kDepth;
+#pragma unroll
+      for (int j = 0; j < 4; ++j) from[j] += kDepth;
     };
-    load(0);
+    load();
 #pragma unroll 1
     for (int step = 0; step < steps; ++step) {
       float* a_tile = ring + s * Tiles::kWords;
@@ -108,15 +104,13 @@ struct Producer {
       }
 #pragma unroll
       for (int i = 0; i < kBlocks; ++i) {
-        const auto& from_rows = block[i];
         float4* to = reinterpret_cast<float4*>(&a_tile[(depth + i * kApart) * kRows + row]);
-        to[0] = {from_rows[0].x, from_rows[1].x, from_rows[2].x, from_rows[3].x};
-        to[kRows / 4] = {from_rows[0].y, from_rows[1].y, from_rows[2].y, from_rows[3].y};
-        to[2 * kRows / 4] = {from_rows[0].z, from_rows[1].z, from_rows[2].z, from_rows[3].z};
-        to[3 * kRows / 4] = {from_rows[0].w, from_rows[1].w, from_rows[2].w, from_rows[3].w};
+#pragma unroll
+        for (int x = 0; x < 4; ++x)
+          to[x * kRows / 4] = {block[i][x][0], block[i][x][1], block[i][x][2], block[i][x][3]};
       }
       arrive(full[s]);
-      if (step + 1 < steps) load(step + 1);
+      if (step + 1 < steps) load();
       if (++s == stages) s = 0, parity ^= 1;
     }
   }
@@ -199,18 +193,31 @@ struct Destination {
   int row, column, rows, columns;
   float alpha, beta;
 
-  __device__ __forceinline__ void store(int below, int right, const float4& sums) const {
-    store_four(matrix, row + below, column + right, rows, columns, alpha, &sums.x, beta);
+  // Whether a tile is inside, its rows start on 16 bytes, and nothing is to be read. That is worth
+  // code of its own: what a block runs once, it waits for from DRAM, 16 bytes an instruction.
+  template <class Tiles>
+  __device__ __forceinline__ bool plain() const {
+    return beta == 0 && columns % 4 == 0 && row + Tiles::kRows <= rows &&
+           column + Tiles::kColumns <= columns;
+  }
+  template <bool plain>
+  __device__ __forceinline__ void store(int below, int right, const float4& s) const {
+    if constexpr (plain)
+      *reinterpret_cast<float4*>(&matrix[size_t(row + below) * columns + column + right]) = {
+          alpha * s.x, alpha * s.y, alpha * s.z, alpha * s.w};
+    else
+      store_four(matrix, row + below, column + right, rows, columns, alpha, &s.x, beta);
   }
 };
 
 // A warp's 64 x 64 sums go by way of shared memory, eight rows at a time, so that whole rows of
 // them are stored. They begin in this row and column of their tile.
+template <bool plain>
 __device__ __forceinline__ void store(const float (&sums)[8][16], int row, int column,
                                       float* way_out, const Destination& to) {
   const int lane = threadIdx.x % 32;
   const auto [x, y] = corner();
-#pragma unroll 1  // code that is run once is best short: it comes from DRAM
+#pragma unroll 1
   for (int r = 0; r < 8; ++r) {
 #pragma unroll
     for (int known = 0; known < 8; ++known)
@@ -223,11 +230,19 @@ __device__ __forceinline__ void store(const float (&sums)[8][16], int row, int c
 #pragma unroll
     for (int i = 0; i < 8; i += 2) {
       const int from = i + lane / 16, quad = lane % 16;
-      to.store(row + r / 4 * 32 + 4 * from + r % 4, column + 4 * quad,
-               swapped(&way_out[from * 64 + (quad ^ from) * 4]));
+      to.store<plain>(row + r / 4 * 32 + 4 * from + r % 4, column + 4 * quad,
+                      swapped(&way_out[from * 64 + (quad ^ from) * 4]));
     }
     __syncwarp();
   }
+}
+template <class Tiles>
+__device__ __forceinline__ void store(const float (&sums)[8][16], int row, int column,
+                                      float* way_out, const Destination& to) {
+  if (to.plain<Tiles>())
+    store<true>(sums, row, column, way_out, to);
+  else
+    store<false>(sums, row, column, way_out, to);
 }
 
 // A block an SM, which takes every gridDim.x-th tile.
@@ -238,8 +253,9 @@ __global__ void __launch_bounds__(Tiles::kThreads, 1)
                    Raster raster) {
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
   constexpr int kRows = Tiles::kRows, kColumns = Tiles::kColumns;
-  __shared__ MBarrier full[stages], empty[stages];
-  float* ring = swizzled_shared<float>();
+  __shared__ MBarrier barriers[2 * stages];
+  MBarrier *full = kept(barriers), *empty = full + stages;
+  float* ring = kept(swizzled_shared<float>());
   start_ring<stages>(full, empty, Tiles::kConsumers);
   const int steps = ceil_div(k, Tiles::kDepth), grid = gridDim.x;
   const int tiles = (raster.tiles() - int(blockIdx.x) + grid - 1) / grid;
@@ -265,8 +281,8 @@ __global__ void __launch_bounds__(Tiles::kThreads, 1)
     float sums[8][16] = {};
     consumer.consume(sums, steps, t + 1 == tiles);
     const Place tile = raster.place(blockIdx.x + t * grid);
-    store(sums, row, column, way_out,
-          {c, tile.row * kRows, tile.column * kColumns, m, n, alpha, beta});
+    store<Tiles>(sums, row, column, way_out,
+                 {c, tile.row * kRows, tile.column * kColumns, m, n, alpha, beta});
   }
 #endif
 }
@@ -283,6 +299,7 @@ class Share {
   __device__ Share(int tiles, int steps) : tiles_(tiles), steps_(steps) {
     const int blocks = gridDim.x, rest = tiles % blocks, shared = min(tiles, blocks + rest);
     all_ = rest == 0 ? 0 : shared * steps;
+    each_ = all_ / blocks, more_ = all_ % blocks;
     begin_ = next_ = begin(blockIdx.x);
     end_ = begin(blockIdx.x + 1);
     tile_ = rest == 0 ? blockIdx.x : shared + blockIdx.x;
@@ -312,15 +329,18 @@ class Share {
   }
 
  private:
-  __device__ int begin(unsigned block) const {
-    return static_cast<int>(int64_t{all_} * block / gridDim.x);
+  __device__ int begin(int block) const {
+    return each_ * block + more_ * block / static_cast<int>(gridDim.x);
   }
   __device__ int block_of(int step) const {
-    return static_cast<int>(((step + int64_t{1}) * gridDim.x - 1) / all_);
+    int block = static_cast<int>(float(step) * gridDim.x / all_);  // or next to it
+    while (begin(block) > step) --block;
+    while (begin(block + 1) <= step) ++block;
+    return block;
   }
 
   int tiles_, steps_, tile_;
-  int all_, begin_, end_, next_;  // steps of shared tiles
+  int all_, each_, more_, begin_, end_, next_;  // steps of shared tiles
 };
 
 // Where blocks leave their sums of parts of tiles, each thread's quads as it has them. Once all
@@ -332,19 +352,20 @@ template <class Tiles>
 struct Handover {
   static constexpr int kQuads = 32;  // a thread
 
-  float4* quads;     // two tiles a block: the second for its part of a tile that ends with it
+  float4* quads;     // of as many tiles as there are blocks and shared tiles
   unsigned* unseen;  // one a warp of each
 
   using Flag = cuda::atomic_ref<unsigned, cuda::thread_scope_device>;
-  // What this warp of a block has of a tile that is shared by these blocks.
-  __device__ static int slot(int block, const int2& blocks) {
-    return (2 * block + (block == blocks.y)) * Tiles::kWarps + threadIdx.x / 32;
+  // What this warp of a block has of a tile: blocks have tiles in order, so no two have the same.
+  __device__ static int slot(int block, int tile) {
+    return (block + tile) * Tiles::kWarps + threadIdx.x / 32;
   }
   __device__ float4* quads_of(int slot) const {
     return quads + slot * kQuads * 32 + threadIdx.x % 32;
   }
-  __device__ void leave(const float (&sums)[8][16], const int2& blocks) const {
-    const int mine = slot(blockIdx.x, blocks);
+  // For the blocks from .x to .y, which share the tile.
+  __device__ void leave(const float (&sums)[8][16], int tile, const int2& blocks) const {
+    const int mine = slot(blockIdx.x, tile);
     float4* to = quads_of(mine);
 #pragma unroll
     for (int r = 0; r < 8; ++r)
@@ -354,35 +375,52 @@ struct Handover {
     if (threadIdx.x % 32 == 0)
       Flag(unseen[mine]).store(blocks.y - blocks.x + 1, cuda::memory_order_release);
   }
-  // The warp's sums begin in this row and column of `to`.
-  __device__ void add_up(const int2& blocks, const Destination& to, int row, int column) const {
-    const int lane = threadIdx.x % 32, parts = blocks.y - blocks.x + 1;
-    const int mine = blockIdx.x - blocks.x, end = kQuads * (mine + 1) / parts;
+  // Until this warp's sums of all parts are there.
+  __device__ void wait(int tile, const int2& blocks) const {
+    const int lane = threadIdx.x % 32;
     for (bool there = false; !__all_sync(~0u, there);) {
       there = true;
+#pragma unroll 1
       for (int b = blocks.x + lane; b <= blocks.y; b += 32)
-        there = there && Flag(unseen[slot(b, blocks)]).load(cuda::memory_order_acquire) != 0;
+        there = there && Flag(unseen[slot(b, tile)]).load(cuda::memory_order_acquire) != 0;
     }
+#pragma unroll 1
     for (int b = blocks.x + lane; b <= blocks.y; b += 32)
-      Flag(unseen[slot(b, blocks)]).fetch_sub(1, cuda::memory_order_relaxed);
+      Flag(unseen[slot(b, tile)]).fetch_sub(1, cuda::memory_order_relaxed);
     __syncwarp();
-    constexpr int kAtOnce = 4;
+  }
+  // The warp's sums begin in this row and column of `to`.
+  template <bool plain>
+  __device__ void add_up(int tile, const int2& blocks, const Destination& to, int row,
+                         int column) const {
+    constexpr int kAtOnce = 4, kApart = Tiles::kWarps * kQuads * 32;
+    const int parts = blocks.y - blocks.x + 1, mine = blockIdx.x - blocks.x;
+    const int end = kQuads * (mine + 1) / parts;
     const auto [x, y] = corner();
 #pragma unroll 1
     for (int quad = kQuads * mine / parts; quad < end; quad += kAtOnce) {
       float4 sums[kAtOnce] = {};
-#pragma unroll 4
-      for (int b = blocks.x; b <= blocks.y; ++b) {
-        const float4* from = quads_of(slot(b, blocks)) + quad * 32;
+      const float4* from = quads_of(slot(blocks.x, tile)) + quad * 32;
+#pragma unroll 1
+      for (int left = parts; left > 0; left -= kAtOnce) {
+        float4 more[kAtOnce][kAtOnce];  // all are asked for before any is waited for
 #pragma unroll
-        for (int i = 0; i < kAtOnce; ++i)
-          if (quad + i < end) add(sums[i], __ldcg(from + 32 * i));
+        for (int i = 0; i < kAtOnce * kAtOnce; ++i) {
+          const int ahead = i / kAtOnce, right = i % kAtOnce;
+          const bool there = ahead < left && quad + right < end;
+          more[ahead][right] = there ? __ldcg(from + ahead * kApart + right * 32) : float4{};
+        }
+#pragma unroll
+        for (int i = 0; i < kAtOnce * kAtOnce; ++i)
+          add(sums[i % kAtOnce], more[i / kAtOnce][i % kAtOnce]);
+        from += kAtOnce * kApart;
       }
 #pragma unroll
       for (int i = 0; i < kAtOnce; ++i) {
         const int r = (quad + i) / 4, j = (quad + i) % 4;
         if (quad + i < end)
-          to.store(row + r / 4 * 32 + 4 * y + r % 4, column + 16 * j + 4 * x, swapped(&sums[i].x));
+          to.store<plain>(row + r / 4 * 32 + 4 * y + r % 4, column + 16 * j + 4 * x,
+                          swapped(&sums[i].x));
       }
     }
   }
@@ -395,8 +433,9 @@ __global__ void __launch_bounds__(Tiles::kThreads, 1)
              Handover<Tiles> handover) {
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
   constexpr int kRows = Tiles::kRows, kColumns = Tiles::kColumns, kDepth = Tiles::kDepth;
-  __shared__ MBarrier full[stages], empty[stages];
-  float* ring = swizzled_shared<float>();
+  __shared__ MBarrier barriers[2 * stages];
+  MBarrier *full = kept(barriers), *empty = full + stages;
+  float* ring = kept(swizzled_shared<float>());
   start_ring<stages>(full, empty, Tiles::kConsumers);
   const int steps = ceil_div(k, kDepth);
   Share share(raster.tiles(), steps);
@@ -428,15 +467,58 @@ __global__ void __launch_bounds__(Tiles::kThreads, 1)
     float sums[8][16] = {};
     consumer.consume(sums, part.steps, !share.more());
     if (part.steps == steps)
-      store(sums, row, column, way_out, out(part.tile));
+      store<Tiles>(sums, row, column, way_out, out(part.tile));
     else
-      handover.leave(sums, share.blocks_of(part.tile));
+      handover.leave(sums, part.tile, share.blocks_of(part.tile));
     if (share.is_last_shared(part))
       for (int tile = share.first_tile(); tile <= share.last_tile(); ++tile)
-        if (const int2 others = share.blocks_of(tile); others.x < others.y)
-          handover.add_up(others, out(tile), row, column);
+        if (const int2 others = share.blocks_of(tile); others.x < others.y) {
+          const Destination to = out(tile);
+          handover.wait(tile, others);
+          if (to.plain<Tiles>())
+            handover.template add_up<true>(tile, others, to, row, column);
+          else
+            handover.template add_up<false>(tile, others, to, row, column);
+        }
   }
 #endif
+}
+
+// Adds up the sums that a tile's slices and, in a cluster, its blocks have in shared memory, and
+// stores them.
+template <class Tiles, bool plain>
+__device__ __forceinline__ void add_up_slices(float* sums, const Destination& to) {
+  constexpr int kPitch = Tiles::kColumns + 4, kQuads = Tiles::kColumns / 4;
+  const auto cluster = cooperative_groups::this_cluster();
+  const int part = cluster.block_rank(), parts = cluster.num_blocks();
+  const int rows = Tiles::kRows / parts;  // of each block of the cluster
+  const auto quad = [&](int row, int i) {
+    return reinterpret_cast<float4*>(&sums[row * kPitch + i * 4]);
+  };
+  const auto of_slices = [&](int row, int i) {
+    float4 sum = *quad(row, i);
+#pragma unroll
+    for (int other = 1; other < Tiles::kSlices; ++other)
+      add(sum, *quad(other * Tiles::kRows + row, i));
+    return sum;
+  };
+  if (parts > 1) {
+#pragma unroll 1
+    for (int i = threadIdx.x; i < Tiles::kRows * kQuads; i += Tiles::kThreads)
+      *quad(i / kQuads, i % kQuads) = of_slices(i / kQuads, i % kQuads);
+    cluster.sync();
+  }
+#pragma unroll 1
+  for (int i = threadIdx.x; i < rows * kQuads; i += Tiles::kThreads) {
+    const int row = part * rows + i / kQuads;
+    float4 sum{};
+    if (parts == 1) sum = of_slices(row, i % kQuads);
+#pragma unroll 2
+    for (int rank = 0; parts > 1 && rank < parts; ++rank)
+      add(sum, *cluster.map_shared_rank(quad(row, i % kQuads), rank));
+    to.store<plain>(row, i % kQuads * 4, swapped(&sum.x));
+  }
+  if (parts > 1) cluster.sync();  // no block may go while another reads of it
 }
 
 // A product too small for a large tile an SM: the warps of a block share a small one, each with a
@@ -448,15 +530,16 @@ __global__ void __launch_bounds__(Tiles::kThreads, 1)
             float* __restrict__ c, int m, int n, int k, float alpha, float beta, Raster raster) {
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
   constexpr int kRows = Tiles::kRows, kColumns = Tiles::kColumns, kDepth = Tiles::kDepth;
-  constexpr int kPitch = kColumns + 4, kQuads = kColumns / 4, kSliceDepth = kDepth / Tiles::kSlices;
+  constexpr int kPitch = kColumns + 4, kSliceDepth = kDepth / Tiles::kSlices;
   static_assert(Tiles::kSlices * kRows * kPitch <= stages * Tiles::kWords);
   const auto cluster = cooperative_groups::this_cluster();
   const int part = cluster.block_rank(), parts = cluster.num_blocks();
   const Place tile = raster.place(blockIdx.x / parts);
   const int all = ceil_div(k, kDepth), first = all * part / parts;
   const int steps = all * (part + 1) / parts - first;
-  __shared__ MBarrier full[stages], empty[stages], used_up;
-  float* ring = swizzled_shared<float>();
+  __shared__ MBarrier barriers[2 * stages], used_up;
+  MBarrier *full = kept(barriers), *empty = full + stages;
+  float* ring = kept(swizzled_shared<float>());
   if (threadIdx.x == 0) initialize(used_up, Tiles::kConsumers);
   start_ring<stages>(full, empty, Tiles::kConsumers);
   if (threadIdx.x >= Tiles::kConsumers) {
@@ -486,26 +569,11 @@ __global__ void __launch_bounds__(Tiles::kThreads, 1)
             swapped(&sums[r][j]);
   }
   __syncthreads();
-  for (int i = threadIdx.x; Tiles::kSlices > 1 && i < kRows * kQuads; i += Tiles::kThreads) {
-    float4* at = reinterpret_cast<float4*>(&ring[i / kQuads * kPitch + i % kQuads * 4]);
-    float4 sum = *at;
-#pragma unroll
-    for (int other = 1; other < Tiles::kSlices; ++other) add(sum, at[other * kRows * kPitch / 4]);
-    *at = sum;
-  }
-  cluster.sync();
-  const int rows = kRows / parts;  // of each block of the cluster
-  for (int i = threadIdx.x; i < rows * kQuads; i += Tiles::kThreads) {
-    const int row = part * rows + i / kQuads, column = i % kQuads * 4;
-    float4 sum = {};
-    for (int rank = 0; rank < parts; ++rank)
-      add(sum, *reinterpret_cast<const float4*>(
-                   cluster.map_shared_rank(&ring[row * kPitch + column], rank)));
-    sum = swapped(&sum.x);
-    store_four(c, tile.row * kRows + row, tile.column * kColumns + column, m, n, alpha, &sum.x,
-               beta);
-  }
-  cluster.sync();  // no block may go while another reads of it
+  const Destination to{c, tile.row * kRows, tile.column * kColumns, m, n, alpha, beta};
+  if (to.plain<Tiles>())
+    add_up_slices<Tiles, true>(ring, to);
+  else
+    add_up_slices<Tiles, false>(ring, to);
 #endif
 }
 

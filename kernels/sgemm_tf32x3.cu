@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "cuda_check.hpp"
-#include "sgemm_tf32x3_short.cuh"
+#include "sgemm_bf16x6.cuh"
 
 namespace ladders {
 namespace {
@@ -16,7 +16,7 @@ struct Variant {
   int rows, columns, depth, threads, shared_bytes;
   int blocks;     // that run on an SM together
   double clocks;  // of a tensor core for one m16n8k8, everything in the loop included: a guess
-  void (*kernel)(Tf32Product, int parts, int tiles_x);
+  void (*kernel)(AlignedGemm, int parts, int tiles_x);
 };
 template <class Tiles>
 constexpr Variant variant(double clocks) {
@@ -77,20 +77,19 @@ bool wide(const float* matrix, int64_t pitch, int columns = 0) {
   return reinterpret_cast<uintptr_t>(matrix) % 16 == 0 && pitch % 4 == 0 && columns % 4 == 0;
 }
 
-Tf32Product product_of(const Gemm& gemm) {
-  Tf32Product p{gemm};
+AlignedGemm product_of(const Gemm& gemm) {
+  AlignedGemm p{gemm};
   if (p.k <= 0 || p.alpha == 0) p.k = 0, p.alpha = 0;  // neither A nor B counts
   p.wide_a = wide(p.a, p.lda, p.k), p.wide_b = wide(p.b, p.ldb, p.n), p.wide_c = wide(p.c, p.ldc);
   return p;
 }
 
 auto short_kernel(bool wide_a, bool wide_b) {
-  if (wide_a) return wide_b ? tf32_short<4, 4> : tf32_short<4, 1>;
-  return wide_b ? tf32_short<1, 4> : tf32_short<1, 1>;
+  if (wide_a) return wide_b ? bf16_products<4, 4> : bf16_products<4, 1>;
+  return wide_b ? bf16_products<1, 4> : bf16_products<1, 1>;
 }
 LaunchPlan short_plan(int m, int n) {
   using T = ShortTiles;
-  if (ceil_div(m, T::kRows) > 65535) throw DoesNotFit("too many tiles for a grid");
   return {.grid = dim3(ceil_div(n, T::kColumns), ceil_div(m, T::kRows)),
           .block = T::kThreads,
           .shared_bytes = T::kShared};
@@ -123,7 +122,7 @@ KernelLaunch tf32x3_launch(int m, int n, int k) {
 
 void tf32x3(const Gemm& gemm, cudaStream_t stream) {
   if (gemm.m <= 0 || gemm.n <= 0) return;
-  const Tf32Product p = product_of(gemm);
+  const AlignedGemm p = product_of(gemm);
   const Choice choice = choose(p.m, p.n, p.k, Machine::current());
   const LaunchPlan plan = plan_of(choice, p.m, p.n);
   allow(reinterpret_cast<const void*>(choice.variant->kernel), plan);
@@ -131,16 +130,16 @@ void tf32x3(const Gemm& gemm, cudaStream_t stream) {
          ceil_div(p.n, choice.variant->columns));
 }
 
-bool tf32x3_short_takes(int k) { return k <= ShortTiles::kDepth; }
+bool bf16x6_takes(int m, int k) { return m <= 1 << 22 && k <= ShortTiles::kDepth; }
 
-KernelLaunch tf32x3_short_launch(int m, int n, int k) {
+KernelLaunch bf16x6_launch(int m, int n, int k) {
   return {reinterpret_cast<const void*>(short_kernel(k % 4 == 0, n % 4 == 0)), short_plan(m, n)};
 }
 
-void tf32x3_short(const Gemm& gemm, cudaStream_t stream) {
+void bf16x6(const Gemm& gemm, cudaStream_t stream) {
   if (gemm.m <= 0 || gemm.n <= 0) return;
-  const Tf32Product p = product_of(gemm);
-  if (!tf32x3_short_takes(p.k)) throw DoesNotFit("k is too long");
+  const AlignedGemm p = product_of(gemm);
+  if (!bf16x6_takes(p.m, p.k)) throw DoesNotFit("m or k is too large");
   const auto kernel = short_kernel(p.wide_a, p.wide_b);
   const LaunchPlan plan = short_plan(p.m, p.n);
   allow(reinterpret_cast<const void*>(kernel), plan);

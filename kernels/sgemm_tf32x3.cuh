@@ -29,7 +29,7 @@ namespace {
 
 // A product, and whether all rows of its matrices start on 16 bytes and, those of A and B, are
 // multiples of it.
-struct Tf32Product : Gemm {
+struct AlignedGemm : Gemm {
   bool wide_a, wide_b, wide_c;
 };
 
@@ -226,14 +226,14 @@ __device__ __forceinline__ void add_group(
 }
 
 // The product of a row and a column as FP32 has it, infinities and NaNs included.
-__device__ __forceinline__ float plain_product(const Tf32Product& p, int row, int column) {
+__device__ __forceinline__ float plain_product(const AlignedGemm& p, int row, int column) {
   float sum = 0;
 #pragma unroll 1
   for (int i = 0; i < p.k; ++i) sum = fmaf(p.a[row * p.lda + i], p.b[i * p.ldb + column], sum);
   return sum;
 }
 
-__device__ __forceinline__ void store_chunk(const Tf32Product& p, int row, int column, float4 sum) {
+__device__ __forceinline__ void store_chunk(const AlignedGemm& p, int row, int column, float4 sum) {
   if (row >= p.m || column >= p.n) return;
   float sums[] = {sum.x, sum.y, sum.z, sum.w};
   float* out = p.c + row * p.ldc + column;
@@ -258,15 +258,16 @@ __device__ __forceinline__ void store_chunk(const Tf32Product& p, int row, int c
 // share k. The sums meet in shared memory, always in the same order.
 template <class Tiles>
 __global__ void __launch_bounds__(Tiles::kThreads, Tiles::kBlocks)
-    tf32_products(const __grid_constant__ Tf32Product p, int parts, int tiles_x) {
+    tf32_products(const __grid_constant__ AlignedGemm p, int parts, int tiles_x) {
 #if __CUDA_ARCH__ >= 800
   constexpr int kRows = Tiles::kRows, kColumns = Tiles::kColumns, kDepth = Tiles::kDepth;
   constexpr int kStages = Tiles::kStages, kThreads = Tiles::kThreads, kPitch = Tiles::kPitch;
   constexpr int kLag = 2;  // steps after which a stage is filled again, for warps to drift apart
   constexpr int kWarps = kThreads / 32, kJobs = 4;  // jobs: copies of half a stage's A or B
   static_assert(kStages > kLag && kWarps >= kJobs && (kWarps & (kWarps - 1)) == 0);
-  __shared__ ArrivalBarrier full[kStages], empty[kStages];
-  float* ring = dynamic_shared<float>();
+  __shared__ ArrivalBarrier barriers[2 * kStages];
+  ArrivalBarrier *full = kept(barriers), *empty = full + kStages;
+  float* ring = kept(dynamic_shared<float>());
   if (threadIdx.x == 0)
     for (int s = 0; s < kStages; ++s) {
       full[s].initialize(32 * kJobs);

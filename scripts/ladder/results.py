@@ -52,7 +52,7 @@ COUNTERS = (
     "theoretical_occupancy registers static_shared_bytes dynamic_shared_bytes spilled_bytes "
     "block_threads grid_blocks blocks_per_sm waves cluster_size resident_clusters sm_clock_hz "
     "samples min_seconds q1_seconds median_seconds q3_seconds relative_error "
-    "worst_error library_relative_error library_worst_error throttled "
+    "worst_error library_relative_error library_worst_error error_over_library throttled "
     "predicted_load_wavefronts predicted_store_wavefronts predicted_bytes_per_wavefront "
     "predicted_distributed_sectors_per_request "
     "distributed_requests distributed_sectors distributed_sectors_per_request "
