@@ -41,8 +41,8 @@ class Study {
   /// to 0.2 us (5 %) in how quick they launch, for as long as they live, which no repetition within
   /// one can show, so contexts are made anew until one is about as quick as
   /// `sampling.launch_seconds` has it or, if that is not set or not to be had in 32, as the
-  /// quickest seen, 64 at most; nothing is to be chosen where nothing is timed. To be called before
-  /// anything else holds device memory. Throws CudaError.
+  /// quickest quarter of those seen ends, 12 at least and 64 at most; nothing is to be chosen where
+  /// nothing is timed. To be called before anything else holds device memory. Throws CudaError.
   static std::unique_ptr<Study> open(int index, const Sampling& sampling);
 
   const Device& device() const { return device_; }
