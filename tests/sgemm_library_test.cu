@@ -257,7 +257,8 @@ TEST(Gpu, SgemmIsAsExactAsTheLibrary) {
       problem.prepare(input);
       sgemm(problem.gemm(), problem.fp16x3_workspace(), nullptr);
       const Verdict verdict = problem.compare();
-      EXPECT_LE(verdict.relative_error, *verdict.library_relative_error);
+      // Where few terms make the sum, the library hardly errs, nor need we by less than 2^-23.
+      EXPECT_LE(verdict.relative_error, std::max(*verdict.library_relative_error, 0x1p-23));
       EXPECT_LE(verdict.worst_error, *verdict.library_worst_error);
     }
   }
