@@ -27,7 +27,7 @@ std::unique_ptr<Study> Study::open(int index, const Sampling& sampling) {
   for (int tried = 1;; ++tried) {
     auto study = std::make_unique<Study>(Device::open(index), sampling);
     if (kEmulated || sampling.profile) return study;
-    seen.push_back(study->launch_seconds());
+    seen.push_back(study->launch_seconds_ = study->meter_->launch_seconds());
     // A quick one, but not the quickest, which other processes would look for in vain.
     const bool as_wanted = wanted > 0 && tried <= kMost / 2;  // then it is not to be had
     const double goal = as_wanted ? wanted : quantile(seen, 0.25);

@@ -40,15 +40,17 @@ class Study {
   /// A study of device `index` in a context of its own choosing: on an H200 contexts differ by up
   /// to 0.2 us (5 %) in how quick they launch, for as long as they live, which no repetition within
   /// one can show, so contexts are made anew until one is about as quick as
-  /// `sampling.launch_seconds` has it or, if that is not set or not to be had in 32, as the
-  /// quickest quarter of those seen ends, 12 at least and 64 at most; nothing is to be chosen where
-  /// nothing is timed. To be called before anything else holds device memory. Throws CudaError.
+  /// `sampling.launch_seconds` has it or, if that is not set or not to be had in 32, as the slowest
+  /// of the quickest quarter of those seen, 12 at least and 64 at most; nothing is to be chosen
+  /// where nothing is timed. To be called before anything else holds device memory. Throws
+  /// CudaError.
   static std::unique_ptr<Study> open(int index, const Sampling& sampling);
 
   const Device& device() const { return device_; }
   const Sampling& sampling() const { return sampling_; }
   const Spent& spent() const { return spent_; }
-  double launch_seconds() { return meter_->launch_seconds(); }
+  /// What the context was chosen by: the cold time of an empty kernel. 0 where none was chosen.
+  double launch_seconds() const { return launch_seconds_; }
   std::string hardware_counters() { return meter_->hardware_counters(); }
 
   /// Throws DoesNotFit when the device is too small for the row, std::runtime_error when the row
@@ -81,6 +83,7 @@ class Study {
   Device device_;
   Sampling sampling_;
   std::unique_ptr<Meter> meter_;
+  double launch_seconds_ = 0;
   Spent spent_;
   std::list<std::pair<std::string, std::unique_ptr<Problem>>> problems_;  // newest first
   std::map<std::string, Verdict> verdicts_;                     // of the rows that were right

@@ -29,8 +29,8 @@ namespace ladders {
 #ifdef __CUDACC__
 namespace {
 
-// As measured on an H200 with 4096 to 2^28 outputs and k of 64 and 77: below, too few SMs have a
-// tile of bf16x6.
+// As measured on an H200 with 2^16 to 2^28 outputs and k of 64 and 77: below 2^20 too few SMs have
+// a tile.
 bool prefers_bf16x6(int m, int n, int k) {
   return bf16x6_takes(m, k) && m >= 256 && n >= 256 && double(m) * n >= 0x1p20 &&
          bf16x6_launch(m, n, k).plan.shared_bytes + 1024 <=
@@ -501,8 +501,7 @@ Ladder sgemm() {
                .choose = tf32x3_at},
               {.name = "bf16x6",
                .idea = "Where k is short, parts must be exact: three of BF16, six products at the "
-                       "price "
-                       "of three, and all of k in shared memory at once.",
+                       "price of three, and all of k in shared memory at once.",
                .moves = "tensor_utilisation",
                .compute_capability = 80,
                .hardware_only = "tensor cores",

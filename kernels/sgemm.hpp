@@ -48,7 +48,7 @@ KernelLaunch tf32x3_launch(int m, int n, int k);
 /// Six BF16 products, of three parts an element, for k up to 80 and m up to 2^22: all of k is in
 /// shared memory at once, 100 KiB a block. Needs compute capability 8.0. Elements are exact down to
 /// 2^-110, and below that off by up to 2^-134; otherwise as tf32x3. Throws DoesNotFit where m or k
-/// is larger.
+/// is larger or a block has less shared memory.
 bool bf16x6_takes(int m, int k);
 void bf16x6(const Gemm& gemm, cudaStream_t stream);
 KernelLaunch bf16x6_launch(int m, int n, int k);
@@ -65,9 +65,10 @@ std::shared_ptr<Fp16x3Workspace> make_fp16x3_workspace(int m, int n, int k);
 void fp16x3(const Gemm& gemm, Fp16x3Workspace& workspace, cudaStream_t stream);
 KernelLaunch fp16x3_launch(int m, int n);
 
-/// The fastest of these for this product. The workspace, empty at first, is made when it is needed,
-/// which allocates and synchronises, and may be used again for products that are no larger, one at
-/// a time: two streams need two.
+/// The fastest of these for this product. (Where k is below some hundreds and bf16x6 is not for it,
+/// that is less exact than FP32: see docs/splitting.md.) The workspace, empty at first, is made
+/// when it is needed, which allocates and synchronises, and may be used again for products that are
+/// no larger, one at a time: two streams need two.
 void sgemm(const Gemm& gemm, std::shared_ptr<Fp16x3Workspace>& workspace, cudaStream_t stream);
 
 }  // namespace ladders
