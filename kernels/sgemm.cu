@@ -21,7 +21,8 @@
 #include "sgemm_warp_tile.cuh"
 #include "tensor_cores.cuh"
 #ifdef __CUDACC__
-#include "sgemm_producers.cuh"  // emulators have no TMA
+#include "sgemm_split_k.cuh"  // emulators have no TMA
+#include "sgemm_stream_k.cuh"
 #endif
 
 namespace ladders {

@@ -76,7 +76,7 @@ LaunchPlan plan_of(const Row& row) {
 // A shape of tens of millions of threads takes minutes with its eyes open. What is new there is
 // that blocks go on where the grid is at its limit along y, which is tried with a lower limit
 // instead.
-constexpr double kThreadsInAnyOrder = 4e6, kThreadsOnAnyWorkers = 1e6;
+constexpr double kThreadsInAnyOrder = 2e6, kThreadsOnAnyWorkers = 2.5e5;
 constexpr unsigned kLimit = 65535, kLowerLimit = 2;
 double threads(const LaunchPlan& plan) {
   return double(plan.grid.x) * plan.grid.y * plan.grid.z * plan.block.x * plan.block.y;
