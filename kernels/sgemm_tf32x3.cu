@@ -130,7 +130,10 @@ void tf32x3(const Gemm& gemm, cudaStream_t stream) {
          ceil_div(p.n, choice.variant->columns));
 }
 
-bool bf16x6_takes(int m, int k) { return m <= 1 << 22 && k <= ShortTiles::kDepth; }
+bool bf16x6_takes(int m, int k) {
+  return m <= 1 << 22 && k <= ShortTiles::kDepth &&
+         ShortTiles::kShared + 1024 <= Machine::current().shared_bytes_per_block;
+}
 
 KernelLaunch bf16x6_launch(int m, int n, int k) {
   return {reinterpret_cast<const void*>(short_kernel(k % 4 == 0, n % 4 == 0)), short_plan(m, n)};
@@ -139,7 +142,7 @@ KernelLaunch bf16x6_launch(int m, int n, int k) {
 void bf16x6(const Gemm& gemm, cudaStream_t stream) {
   if (gemm.m <= 0 || gemm.n <= 0) return;
   const AlignedGemm p = product_of(gemm);
-  if (!bf16x6_takes(p.m, p.k)) throw DoesNotFit("m or k is too large");
+  if (!bf16x6_takes(p.m, p.k)) throw DoesNotFit("m or k is too large, or shared memory too small");
   const auto kernel = short_kernel(p.wide_a, p.wide_b);
   const LaunchPlan plan = short_plan(p.m, p.n);
   allow(reinterpret_cast<const void*>(kernel), plan);

@@ -25,10 +25,6 @@ void by_fp16x3(const Gemm& g, Workspace& workspace) {
 void by_the_fastest(const Gemm& g, Workspace& workspace) { sgemm(g, workspace, nullptr); }
 
 constexpr double kLeastOfBf16x6 = 0x1p-134;
-bool has_room_for_bf16x6() {
-  return bf16x6_launch(1, 1, 1).plan.shared_bytes + 1024 <=
-         static_cast<size_t>(Machine::current().shared_bytes_per_block);
-}
 
 struct Trial {
   int m, n, k;
@@ -103,7 +99,8 @@ struct Fill {
 };
 
 // How far C is from FP64, over what it may be: infinite where it is of another class (infinity,
-// NaN) or where something is written beyond the rows. The least elements are off by `least`.
+// NaN) or where something is written beyond the rows. The least elements may be off by
+// `least_error`.
 double error_over_limit(const Gemm& g, const float* buffer, const float* before, Place place,
                         double least_error) {
   return fold(place.size(),
@@ -217,7 +214,7 @@ TEST(Gpu, SgemmByTf32x3TakesAnyMatrices) {
 TEST(Gpu, SgemmByBf16x6TakesAnyMatricesOfShortK) {
   NEED_GPU();
   if (Device::open(0).compute_capability < 80) GTEST_SKIP() << "no BF16";
-  if (!has_room_for_bf16x6()) GTEST_SKIP() << "less than 100 KiB of shared memory a block";
+  if (!bf16x6_takes(1, 1)) GTEST_SKIP() << "less than 100 KiB of shared memory a block";
   for (const Trial& trial : kTrials) {
     if (trial.k <= 80)
       expect_right(trial, by_bf16x6, kLeastOfBf16x6);
@@ -258,7 +255,7 @@ TEST(Gpu, SgemmIsAsExactAsTheLibrary) {
                                 {1024, 1024, 1024},
                                 {128, 8192, 8192},
                                 {2048, 2048, 2048}}) {
-    if (k <= 80 && !has_room_for_bf16x6()) continue;  // what is taken then is less exact
+    if (k <= 80 && !bf16x6_takes(m, k)) continue;  // what is taken then is less exact
     Sgemm problem(Case({{"m"}, {"n"}, {"k"}}, {m, n, k}));
     for (int input = 0; input < problem.inputs(); ++input) {
       SCOPED_TRACE(testing::Message() << m << " x " << n << " x " << k << ", input " << input);

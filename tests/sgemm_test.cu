@@ -43,7 +43,8 @@ TEST(Gpu, SgemmIsRightOnTallAndWideMatrices) {
   NEED_GPU();
   Study study(Device::open(0), {});
   const Ladder ladder = sgemm();
-  const int64_t many = kEmulated ? 70000 : 600000;  // more blocks of 8 than a grid has along y
+  // 600000 are more blocks of 8 than a grid has along y, and take an emulator a minute.
+  const int64_t many = kEmulated ? 70000 : 600000;
   for (const Shape& shape : {Shape{many, 3, 2}, Shape{3, many, 2}})
     for (const Rung& rung : ladder.rungs) {
       const Case c(ladder.axes, shape);
