@@ -26,7 +26,8 @@ __device__ __forceinline__ void add_cluster_to_output(const Counting& c) {
   auto* memory = dynamic_shared<unsigned char>();
   auto* counters = reinterpret_cast<unsigned*>(memory + kCountersAt<bits>);
   // Loads that are under way together, as the network takes its time: of words times blocks.
-  constexpr int kUnderWay = 8, kTogether = bits == 32 ? 4 : bits < 8 ? 1 : 2;
+  [[maybe_unused]] constexpr int kUnderWay = 8;
+  constexpr int kTogether = bits == 32 ? 4 : bits < 8 ? 1 : 2;
   for (unsigned i = threadIdx.x; i < words; i += kTogether * kThreads) {
     unsigned word[kTogether];
     FieldSums<bits> sums[kTogether];
