@@ -5,7 +5,6 @@
 #include <cxxabi.h>
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -20,8 +19,6 @@
 
 namespace ladders {
 namespace {
-
-constexpr int kEventPairs = 16;
 
 // One SM's clocks at one moment. clock64 counts SM cycles, globaltimer nanoseconds: their ratio
 // over an interval is the clock that the SM really ran at.
@@ -43,14 +40,9 @@ __global__ void read_ticks(Tick* ticks, unsigned count) {
 
 __global__ void nothing() {}
 
-// Until the host says so, or 2 ms: whoever forgets to say it, or cannot, loses no more.
-__global__ void wait_for_host(const volatile unsigned* said, unsigned awaited) {
-#ifdef __CUDA_ARCH__
-  unsigned long long start, now;
-  asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(start));
-  do asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
-  while (*said != awaited && now - start < 2'000'000);
-#endif
+__global__ void copy_word(const unsigned* from, unsigned* to) {
+  const unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
+  to[i] = from[i];
 }
 
 // Reading twice the capacity leaves only clean lines of this buffer: nothing of the problem, and
@@ -106,12 +98,12 @@ std::string kernel_name(const void* kernel) {
   return name;
 }
 
-// Times launches with events, without the launch latency of the host: cold launches are queued
-// while the device still flushes its L2, warm ones are replayed from a CUDA graph. Short ones are
-// all queued before the device begins with the first: how far the host is ahead makes a difference
-// of 0.2 us to a launch, measured on an H200, and comes in modes that last. All on the default
-// stream, like everything else that the program does: once a second one has been used, launches on
-// either are 0.05 to 0.2 us slower, each process by another amount.
+// Times launches with events, without the launch latency of the host: a cold launch is queued while
+// the device flushes its L2, warm ones are replayed from a CUDA graph. Nothing is queued behind a
+// sample: the device reads what is from the host's memory, some twenty commands ahead, and a sample
+// amid which it reads takes up to 0.7 us longer, of 6, on an H200. All on the default stream, like
+// everything else that the program does: once a second one has been used, launches on either are
+// 0.05 to 0.2 us slower, each process by another amount.
 class Sampler : public Meter {
  public:
   explicit Sampler(const Device& device);
@@ -133,18 +125,16 @@ class Sampler : public Meter {
   void flush();
   void read_clocks(DeviceBuffer<Tick>& into);
   double clock_between() const;
-  // Adds `samples` times of `enqueue`, which stands for `launches` launches, in seconds a launch.
-  // `queued`: all are before the first begins.
-  void batch(Samples& result, const std::function<void()>& enqueue, bool cold, bool queued,
-             int samples, int launches);
+  // Adds a sample: the time of `enqueue` by the number of launches that it stands for.
+  void take(Samples& result, const std::function<void()>& enqueue, bool cold, int launches);
 
   Device device_;
   cudaStream_t capturing_ = nullptr;  // as the default one cannot; nothing runs on it
-  std::vector<cudaEvent_t> events_;
+  cudaEvent_t flush_start_ = nullptr, start_ = nullptr, end_ = nullptr;
   DeviceBuffer<unsigned> flush_;
   unsigned flushes_ = 0;
   DeviceBuffer<Tick> before_, after_;  // by SM: counters of different SMs do not compare
-  unsigned* said_ = nullptr;           // to the device, which reads this word of the host's memory
+  double fastest_clock_hz_ = 0;        // of all rows so far
   std::unique_ptr<HardwareCounters> counters_;
 };
 
@@ -154,17 +144,14 @@ Sampler::Sampler(const Device& device)
       before_(device.sms),
       after_(device.sms) {
   check(cudaStreamCreateWithFlags(&capturing_, cudaStreamNonBlocking), "cudaStreamCreate");
-  events_.resize(2 * kEventPairs);
-  for (cudaEvent_t& event : events_) check(cudaEventCreate(&event), "cudaEventCreate");
+  for (cudaEvent_t* event : {&flush_start_, &start_, &end_})
+    check(cudaEventCreate(event), "cudaEventCreate");
   check(cudaMemset(flush_.data(), 0, flush_.bytes()), "cudaMemset");
-  check(cudaMallocHost(&said_, sizeof *said_), "cudaMallocHost");
-  *said_ = 0;
 }
 
 Sampler::~Sampler() {
-  for (cudaEvent_t event : events_) cudaEventDestroy(event);
+  for (cudaEvent_t event : {flush_start_, start_, end_}) cudaEventDestroy(event);
   cudaStreamDestroy(capturing_);
-  cudaFreeHost(said_);
 }
 
 void Sampler::flush() {
@@ -197,46 +184,35 @@ double Sampler::clock_between() const {
   return hz.empty() ? 0 : quantile(hz, 0.5);
 }
 
-void Sampler::batch(Samples& result, const std::function<void()>& enqueue, bool cold, bool queued,
-                    int samples, int launches) {
-  const std::atomic_ref said(*said_);
-  const unsigned next = said + 1;
-  if (queued) ladders::launch({.grid = 1, .block = 1}, nullptr, wait_for_host, said_, next);
-  for (int i = 0; i < samples; ++i) {
-    if (cold) flush();
-    check(cudaEventRecord(events_[2 * i], nullptr), "cudaEventRecord");
-    enqueue();
-    check(cudaEventRecord(events_[2 * i + 1], nullptr), "cudaEventRecord");
-  }
-  said = next;
-  check(cudaEventSynchronize(events_[2 * samples - 1]), "cudaEventSynchronize");
-  const auto between = [&](int first, int last) {
+void Sampler::take(Samples& result, const std::function<void()>& enqueue, bool cold, int launches) {
+  check(cudaEventRecord(flush_start_, nullptr), "cudaEventRecord");
+  if (cold) flush();
+  check(cudaEventRecord(start_, nullptr), "cudaEventRecord");
+  enqueue();
+  check(cudaEventRecord(end_, nullptr), "cudaEventRecord");
+  check(cudaEventSynchronize(end_), "cudaEventSynchronize");
+  const auto seconds_from = [&](cudaEvent_t event) {
     float milliseconds = 0;
-    check(cudaEventElapsedTime(&milliseconds, events_[first], events_[last]),
-          "cudaEventElapsedTime");
+    check(cudaEventElapsedTime(&milliseconds, event, end_), "cudaEventElapsedTime");
     return 1e-3 * milliseconds;
   };
-  for (int i = 0; i < samples; ++i) result.seconds.push_back(between(2 * i, 2 * i + 1) / launches);
-  result.measuring_seconds += between(0, 2 * samples - 1);
+  result.seconds.push_back(seconds_from(start_) / launches);
+  result.measuring_seconds += seconds_from(flush_start_);
 }
 
 Samples Sampler::sample(const Launch& launch, const Sampling& sampling) {
   const auto start = std::chrono::steady_clock::now();
-  constexpr double kBatchSeconds = 10e-3;
   double estimate = 0;
   Samples result;
   const std::function<void()> once = [&] { launch(nullptr); };
   do {
     result = {};
-    batch(result, once, sampling.cold, false, 1, 1);
+    take(result, once, sampling.cold, 1);
     estimate = std::max(result.seconds.front(), 1e-6);
   } while (seconds_since(start) < sampling.warmup_seconds);
-  // A launch as long as a batch has been a sample like those that follow, unless it was to warm up.
-  if (estimate < kBatchSeconds || sampling.warmup_seconds > 0) result = {};
+  // A long launch has been a sample like those that follow, unless it was to warm up.
+  if (estimate < 10e-3 || sampling.warmup_seconds > 0) result = {};
   const auto warm = std::chrono::steady_clock::now();
-  // As many samples are queued at once as fill a batch: the device does not wait for the host, and
-  // the wall limit is kept.
-  const int per_batch = std::clamp(static_cast<int>(kBatchSeconds / estimate), 1, kEventPairs);
 
   std::optional<Graph> graph;
   int launches = 1;
@@ -246,28 +222,40 @@ Samples Sampler::sample(const Launch& launch, const Sampling& sampling) {
   }
   const std::function<void()> enqueue = graph ? [&] { graph->replay(); } : once;
 
-  const bool queued = sampling.cold && estimate < 200e-6;
+  // A power limit acts after some 30 ms and has settled after some 100: until then the clock is
+  // higher, or as low as the row before has left it. So a row below the clock that others have had
+  // is sampled for as long as it may be.
+  const auto limited = [&] {
+    read_clocks(after_);
+    result.sm_clock_hz = clock_between();
+    fastest_clock_hz_ = std::max(fastest_clock_hz_, result.sm_clock_hz);
+    return sampling.exactly == 0 && seconds_since(warm) < sampling.wall_seconds &&
+           result.sm_clock_hz < 0.97 * fastest_clock_hz_;
+  };
   read_clocks(before_);
   do {
     // The question whether it is enough sorts all samples, so it is put each time a tenth is added.
     const size_t have = result.seconds.size();
     const size_t goal = sampling.exactly > 0 ? sampling.exactly : have + have / 10 + 1;
-    while (result.seconds.size() < goal) {
-      const int left = static_cast<int>(goal - result.seconds.size());
-      const int count = sampling.exactly > 0 ? std::min(left, per_batch) : per_batch;
-      batch(result, enqueue, sampling.cold, queued, count, launches);
-    }
-  } while (!enough(result.seconds, sampling, seconds_since(warm)));
-  read_clocks(after_);
-  result.sm_clock_hz = clock_between();
+    while (result.seconds.size() < goal) take(result, enqueue, sampling.cold, launches);
+  } while (!enough(result.seconds, sampling, seconds_since(warm)) || limited());
   return result;
 }
 
 double Sampler::launch_seconds() {
-  const auto launch = [this](cudaStream_t stream) {
-    ladders::launch({.grid = static_cast<unsigned>(device_.sms), .block = 256}, stream, nothing);
+  // The second one reads and writes elsewhere each time: where counts too.
+  constexpr size_t kWords = 16 << 20;
+  DeviceBuffer<unsigned> from(kWords), to(kWords);
+  check(cudaMemset(from.data(), 0, from.bytes()), "cudaMemset");
+  const LaunchPlan plan = {.grid = static_cast<unsigned>(device_.sms), .block = 256};
+  const size_t threads = size_t{plan.grid.x} * plan.block.x;
+  size_t launches = 0;
+  const auto launch = [&](cudaStream_t stream) {
+    if (launches++ % 2 == 0) return ladders::launch(plan, stream, nothing);
+    const size_t at = launches * 7919 * 1024 % (kWords - threads);
+    ladders::launch(plan, stream, copy_word, from.data() + at, to.data() + at);
   };
-  return trimmed_mean(sample(launch, {.exactly = 1024}).seconds, 0.05);
+  return trimmed_mean(sample(launch, {.exactly = 2048}).seconds, 0.05);
 }
 
 // Warm. Profilers know the launch by its kernel's name, the reader by its row's.

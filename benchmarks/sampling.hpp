@@ -13,15 +13,15 @@ namespace ladders {
 /// thousand rows in three minutes; of three such processes on an H200 95 to 99 % of the
 /// medians were within 1 % of the middle one.
 struct Sampling {
-  bool cold = true;              ///< L2 holds nothing of the problem when a sample starts
-  double device_seconds = 0.02;  ///< sum of the samples, at least
-  int least = 20;                ///< samples, unless the wall limit comes first
-  double noise = 0.001;          ///< relative standard error of the median that is good enough
-  double wall_seconds = 0.5;     ///< stop by then, but with 5 samples at least
-  double warmup_seconds = 0;     ///< of launches before the first sample, at least one launch
-  double launch_seconds = 0;     ///< of an empty kernel, as another process had it (0: a quick one)
-  int exactly = 0;               ///< this many samples, whatever the rest says (0: not set)
-  bool profile = false;          ///< no samples: one launch, shown to an outside profiler
+  bool cold = true;                ///< L2 holds nothing of the problem when a sample starts
+  double device_seconds = 0.02;    ///< sum of the samples, at least
+  int least = 20;                  ///< samples, unless the wall limit comes first
+  double noise = 0.001;            ///< relative standard error of the median that is good enough
+  double wall_seconds = 0.5;       ///< stop by then, but with 5 samples at least
+  double warmup_seconds = 0;       ///< of launches before the first sample, at least one launch
+  double launch_seconds = 0;       ///< of small kernels, as another process had it (0: a quick one)
+  int exactly = 0;                 ///< this many samples, whatever the rest says (0: not set)
+  bool profile = false;            ///< no samples: one launch, shown to an outside profiler
   bool hardware_counters = false;  ///< counted once all rows are timed, where the meter can
   bool ceilings = true;            ///< those of a row are measured too, for its percentage
 };

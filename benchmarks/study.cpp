@@ -20,7 +20,7 @@ Study::Study(const Device& device, const Sampling& sampling)
 
 std::unique_ptr<Study> Study::open(int index, const Sampling& sampling) {
   // How far from what is looked for will do, for each that has been tried.
-  constexpr double kAlike = 1e-4;
+  constexpr double kAlike = 2e-4;
   constexpr int kLeast = 12, kMost = 64;
   const double wanted = sampling.launch_seconds;
   std::vector<double> seen;
@@ -55,49 +55,71 @@ class AddTime {
 
 }  // namespace
 
-Problem& Study::problem(const Row& row) {
+Study::Kept& Study::kept(const Row& row, size_t problems) {
   const std::string name = row.ladder->name + "/" + row.shape.name();
-  const auto found = std::find_if(problems_.begin(), problems_.end(),
-                                  [&](const auto& entry) { return entry.first == name; });
-  if (found != problems_.end()) {
-    problems_.splice(problems_.begin(), problems_, found);
-    return *problems_.front().second;
-  }
+  const auto found = std::ranges::find(kept_, name, &Kept::name);
+  if (found == kept_.end())
+    kept_.push_front({.name = name});
+  else
+    kept_.splice(kept_.begin(), kept_, found);
+  Kept& kept = kept_.front();
   // A full device is no reason to fail while there are older problems to let go.
-  for (;;) try {
-      size_t free = 0, total = 0;
+  while (kept.problems.size() < problems) try {
+      size_t free = 0, total = 0, left = 0;
       check(cudaMemGetInfo(&free, &total), "cudaMemGetInfo");
-      while (!problems_.empty() && free < total / 2) {
-        problems_.pop_back();
+      while (kept_.size() > 1 && free < total / 2) {
+        kept_.pop_back();
         check(cudaMemGetInfo(&free, &total), "cudaMemGetInfo");
       }
-      problems_.emplace_front(name, filled(row));
-      return *problems_.front().second;
+      kept.problems.push_back(filled(row));
+      check(cudaMemGetInfo(&left, &total), "cudaMemGetInfo");
+      kept.bytes = std::max(kept.bytes, free - std::min(free, left));
     } catch (const CudaError&) {
-      if (problems_.empty()) throw;
-      problems_.clear();
+      if (kept_.size() == 1) throw;
+      kept_.resize(1);
     }
+  return kept;
+}
+
+Study::Problems Study::problems_to_time(const Row& row) {
+  constexpr size_t kMost = 8, kBytes = 256 << 20;
+  const size_t bytes = std::max<size_t>(kept(row, 1).bytes, 1);
+  const bool one = kEmulated || !sampling_.cold || sampling_.profile;
+  Problems result;
+  for (const auto& problem :
+       kept(row, one ? 1 : std::clamp<size_t>(kBytes / bytes, 1, kMost)).problems)
+    result.push_back(problem.get());
+  return result;
 }
 
 std::unique_ptr<Problem> Study::filled(const Row& row) {
   const AddTime timed(spent_.filling);
   auto problem = row.ladder->problem(row.shape, device_);
+  problem->prepare(problem->inputs() - 1);  // some only now take all of their memory
   check(cudaDeviceSynchronize(), "inputs");
   return problem;
 }
 
-Launch Study::launcher(const Row& row, const Implementation& implementation,
-                       const LaunchPlan& plan) {
-  Problem& data = problem(row);
-  return [&data, implementation, plan, zero = row.rung->zero_output](cudaStream_t stream) {
-    const Problem::Memory output = data.output();
+Launch Study::launcher(const Row& row, const Implementation& implementation, const LaunchPlan& plan,
+                       const Problems& problems) {
+  return [problems, implementation, plan, zero = row.rung->zero_output,
+          next = size_t{0}](cudaStream_t stream) mutable {
+    Problem& problem = *problems[next++ % problems.size()];
+    const Problem::Memory output = problem.output();
     if (zero && output.bytes > 0)
       check(cudaMemsetAsync(output.data, 0, output.bytes, stream), "cudaMemsetAsync");
-    implementation.launch(plan, data, stream);
+    implementation.launch(plan, problem, stream);
   };
 }
 
 namespace {
+
+// Poisoned, and with the input that is timed, which is there already if it is `prepared`.
+void make_ready(Problem& problem, const Implementation& implementation, bool prepared = false) {
+  problem.poison();
+  if (!prepared) problem.prepare(problem.inputs() - 1);
+  if (implementation.fill) implementation.fill(problem);
+}
 
 // The plan, allowed and found to fit; empty for library calls and host code.
 std::optional<std::pair<LaunchPlan, Occupancy>> plan_of(const Implementation& implementation,
@@ -113,7 +135,8 @@ Verdict Study::verify(const Row& row) {
   const Implementation implementation = row.rung->at(row.point);
   const auto planned = plan_of(implementation, row, device_);
   Problem& data = problem(row);
-  const auto launch = launcher(row, implementation, planned ? planned->first : LaunchPlan{});
+  const auto launch =
+      launcher(row, implementation, planned ? planned->first : LaunchPlan{}, {&data});
   const AddTime timed(spent_.verifying);
   Verdict worst;
   for (int input = 0; input < (implementation.check ? 1 : data.inputs()); ++input) {
@@ -122,7 +145,7 @@ Verdict Study::verify(const Row& row) {
     if (implementation.fill) implementation.fill(data);
     launch(nullptr);
     check(cudaDeviceSynchronize(), "kernel");
-    const Verdict verdict = judge(row, implementation);
+    const Verdict verdict = judge(row, implementation, data);
     worst.relative_error = std::max(worst.relative_error, verdict.relative_error);
     worst.worst_error = std::max(worst.worst_error, verdict.worst_error);
     worst.library_relative_error =
@@ -134,9 +157,8 @@ Verdict Study::verify(const Row& row) {
 }
 
 // Of the output as it is.
-Verdict Study::judge(const Row& row, const Implementation& implementation) {
-  const Verdict verdict =
-      implementation.check ? implementation.check(problem(row)) : problem(row).compare();
+Verdict Study::judge(const Row& row, const Implementation& implementation, Problem& problem) {
+  const Verdict verdict = implementation.check ? implementation.check(problem) : problem.compare();
   const double limit = std::max(row.rung->error_limit, row.ladder->error_limit);
   if (!verdict.wrong.empty()) throw std::runtime_error("wrong result: " + verdict.wrong);
   for (const double error : {verdict.relative_error, verdict.worst_error})
@@ -148,26 +170,28 @@ Verdict Study::judge(const Row& row, const Implementation& implementation) {
   return verdict;
 }
 
-Subject Study::subject(const Row& row, const Implementation& implementation) {
+Subject Study::subject(const Row& row, const Implementation& implementation,
+                       const Problems& problems) {
   Subject result = {.row = row.name(), .kernel = implementation.kernel};
   if (const auto planned = plan_of(implementation, row, device_))
     std::tie(result.plan, result.occupancy) = *planned;
-  result.launch = launcher(row, implementation, result.plan.value_or(LaunchPlan{}));
+  result.launch = launcher(row, implementation, result.plan.value_or(LaunchPlan{}), problems);
   return result;
 }
 
 Measurement Study::measure(const Row& row) {
   const Implementation implementation = row.rung->at(row.point);
-  const Subject subject = this->subject(row, implementation);
+  const Problems problems = problems_to_time(row);
+  const Subject subject = this->subject(row, implementation, problems);
   Measurement result = {.plan = subject.plan, .occupancy = subject.occupancy};
   const std::string& name = subject.row;
   const bool known = verdicts_.contains(name);
   if (!known) verdicts_[name] = verify(row);
   result.verdict = verdicts_[name];
-  Problem& data = problem(row);
-  data.poison();
-  if (known) data.prepare(data.inputs() - 1);  // as verify() has
-  if (implementation.fill) implementation.fill(data);
+  for (Problem* problem : problems)
+    make_ready(*problem, implementation, !known && problem == problems.front());
+  if (problems.size() > 1)  // what only a first launch does has been done on the first of them
+    for (size_t i = 0; i < problems.size(); ++i) subject.launch(nullptr);
   result.samples = implementation.on_host && !kEmulated
                        ? sample_host([&] { subject.launch(nullptr); }, sampling_)
                        : meter_->sample(subject, sampling_);
@@ -176,7 +200,7 @@ Measurement Study::measure(const Row& row) {
     verify(row);
   } else {
     const AddTime timed(spent_.verifying);
-    judge(row, implementation);
+    for (Problem* problem : problems) judge(row, implementation, *problem);
   }
   if (row.rung->role == Role::ceiling) ceilings_.try_emplace(name, result);
   return result;
@@ -184,15 +208,13 @@ Measurement Study::measure(const Row& row) {
 
 std::map<std::string, double> Study::count(const Row& row) {
   const Implementation implementation = row.rung->at(row.point);
-  const Subject subject = this->subject(row, implementation);
   Problem& data = problem(row);
+  const Subject subject = this->subject(row, implementation, {&data});
   const AddTime timed(spent_.counting);
-  data.poison();
-  data.prepare(data.inputs() - 1);
-  if (implementation.fill) implementation.fill(data);
+  make_ready(data, implementation);
   subject.launch(nullptr);  // what only a first launch does is not counted
   auto counters = meter_->count(subject, sampling_);
-  if (!counters.empty() && !implementation.adds) judge(row, implementation);
+  if (!counters.empty() && !implementation.adds) judge(row, implementation, data);
   return counters;
 }
 

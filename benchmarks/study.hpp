@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "device.hpp"
 #include "ladder.hpp"
@@ -32,24 +33,26 @@ struct Spent {
 /// Measures rows on one device, by the program's meter. Each is verified before its first sample,
 /// and what the last one has left is compared again: a kernel that leaves something behind is right
 /// once and wrong ever after. Problems are kept while memory allows, so that a case is filled once
-/// for all its rungs.
+/// for all its rungs. Of small ones there are several alike, which the samples take in turn: where
+/// its buffers lie makes a short row 1 % and some 6 % quicker or slower, measured on an H200, as
+/// often as they are allocated anew.
 class Study {
  public:
   Study(const Device& device, const Sampling& sampling);
 
   /// A study of device `index` in a context of its own choosing: on an H200 contexts differ by up
   /// to 0.2 us (5 %) in how quick they launch, for as long as they live, which no repetition within
-  /// one can show, so contexts are made anew until one is about as quick as
-  /// `sampling.launch_seconds` has it or, if that is not set or not to be had in 32, as the slowest
-  /// of the quickest quarter of those seen, 12 at least and 64 at most; nothing is to be chosen
-  /// where nothing is timed. To be called before anything else holds device memory. Throws
-  /// CudaError.
+  /// one can show. It is the same for all short rows, so contexts are made anew until two small
+  /// kernels take about as long as `sampling.launch_seconds` has it or, if that is not set or not
+  /// to be had in 32, as in the slowest of the quickest quarter of those seen, 12 at least and 64
+  /// at most; nothing is to be chosen where nothing is timed. To be called before anything else
+  /// holds device memory. Throws CudaError.
   static std::unique_ptr<Study> open(int index, const Sampling& sampling);
 
   const Device& device() const { return device_; }
   const Sampling& sampling() const { return sampling_; }
   const Spent& spent() const { return spent_; }
-  /// What the context was chosen by: the cold time of an empty kernel. 0 where none was chosen.
+  /// What the context was chosen by, see Meter::launch_seconds(). 0 where none was chosen.
   double launch_seconds() const { return launch_seconds_; }
   std::string hardware_counters() { return meter_->hardware_counters(); }
 
@@ -73,19 +76,30 @@ class Study {
   std::optional<double> ceiling(const Row& row);
 
  private:
+  // Problems alike, as their launches are to take turns at.
+  using Problems = std::vector<Problem*>;
+  struct Kept {
+    std::string name;
+    size_t bytes = 0;  // of device memory that one has taken
+    std::vector<std::unique_ptr<Problem>> problems = {};
+  };
+
   std::optional<double> best_at(const std::string& path, const Row& row, Quantity quantity);
-  Problem& problem(const Row& row);
+  Problem& problem(const Row& row) { return *kept(row, 1).problems.front(); }
+  Problems problems_to_time(const Row& row);
+  Kept& kept(const Row& row, size_t problems);
   std::unique_ptr<Problem> filled(const Row& row);
-  Verdict judge(const Row& row, const Implementation& implementation);
-  Launch launcher(const Row& row, const Implementation& implementation, const LaunchPlan& plan);
-  Subject subject(const Row& row, const Implementation& implementation);
+  Verdict judge(const Row& row, const Implementation& implementation, Problem& problem);
+  Launch launcher(const Row& row, const Implementation& implementation, const LaunchPlan& plan,
+                  const Problems& problems);
+  Subject subject(const Row& row, const Implementation& implementation, const Problems& problems);
 
   Device device_;
   Sampling sampling_;
   std::unique_ptr<Meter> meter_;
   double launch_seconds_ = 0;
   Spent spent_;
-  std::list<std::pair<std::string, std::unique_ptr<Problem>>> problems_;  // newest first
+  std::list<Kept> kept_;                                        // newest first
   std::map<std::string, Verdict> verdicts_;                     // of the rows that were right
   std::map<std::string, std::optional<Measurement>> ceilings_;  // empty where that failed
 };

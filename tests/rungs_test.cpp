@@ -235,7 +235,7 @@ TEST(Gpu, TheLowerCeilingCounts) {
   EXPECT_GT(ladders, 0);
 }
 
-TEST(Gpu, AnEmptyLaunchTakesMicroseconds) {
+TEST(Gpu, TheLeastLaunchTakesMicroseconds) {
   NEED_GPU();
   if (kEmulated) GTEST_SKIP() << "nothing is timed";
   Study quick(Device::open(0), {});

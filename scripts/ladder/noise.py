@@ -22,7 +22,7 @@ from ladder.study import describe
 
 _LIMITS = (0.005, 0.01)  # that the summary counts rows within
 _NOISY, _NOISIEST = 0.03, 10  # beyond which rows are counted too, and how many are named
-_LAUNCH, _ALIKE = "launch_nanoseconds", 0.02  # of an empty kernel, and what processes agree within
+_LAUNCH, _ALIKE = "launch_nanoseconds", 0.02  # and what processes agree within
 _SAME = ("gpu_name", "gpu_uuid", "git_commit", "git_dirty", "cache_mode", "build_type")
 
 
@@ -165,7 +165,7 @@ def summary(found: Noise) -> str:
     """Say which share of the rows is how quiet, and name the noisiest.
 
     By distance from the median, and by what processes differ by: of two processes twice as much.
-    Before that, how long an empty kernel took in each process, where their results tell.
+    Before that, how long the least kernels took in each process, where their results tell.
     """
     rows = found.rows.values()
     lines = [f"{found.title}: {len(rows)} rows in {found.context['processes']} processes."]
@@ -191,6 +191,6 @@ def summary(found: Noise) -> str:
 
 def _launches(nanoseconds: Sequence[float]) -> str:
     *most, last = (units.duration(launch * 1e-9) for launch in nanoseconds)
-    line = f"an empty kernel took {', '.join(most)} and {last} in them"
+    line = f"the least kernels took {', '.join(most)} and {last} in them"
     alike = max(nanoseconds) <= (1 + _ALIKE) * min(nanoseconds)
     return line if alike else f"{line}, so rows of a few microseconds differ too"
