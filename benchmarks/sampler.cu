@@ -5,6 +5,7 @@
 #include <cxxabi.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -46,8 +47,21 @@ __global__ void copy_word(const unsigned* from, unsigned* to) {
 }
 
 // Reading twice the capacity leaves only clean lines of this buffer: nothing of the problem, and
-// nothing that must be written back while a sample runs.
-__global__ void read_all(const uint4* data, size_t count, unsigned* sink) {
+// nothing that must be written back while a sample runs. The first block begins when the host says
+// so, by writing what is awaited, or after 2 ms: whoever forgets to say it, or cannot, loses no
+// more.
+__global__ void read_all(const uint4* data, size_t count, unsigned* sink,
+                         [[maybe_unused]] const volatile unsigned* said,
+                         [[maybe_unused]] unsigned awaited) {
+#ifdef __CUDA_ARCH__
+  if (blockIdx.x == 0) {
+    unsigned long long start, now;
+    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(start));
+    do asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
+    while (threadIdx.x == 0 && *said != awaited && now - start < 2'000'000);
+    __syncthreads();
+  }
+#endif
   unsigned sum = 0;
   for (size_t i = blockIdx.x * size_t{blockDim.x} + threadIdx.x; i < count;
        i += size_t{gridDim.x} * blockDim.x) {
@@ -98,12 +112,13 @@ std::string kernel_name(const void* kernel) {
   return name;
 }
 
-// Times launches with events, without the launch latency of the host: a cold launch is queued while
-// the device flushes its L2, warm ones are replayed from a CUDA graph. Nothing is queued behind a
-// sample: the device reads what is from the host's memory, some twenty commands ahead, and a sample
-// amid which it reads takes up to 0.7 us longer, of 6, on an H200. All on the default stream, like
-// everything else that the program does: once a second one has been used, launches on either are
-// 0.05 to 0.2 us slower, each process by another amount.
+// Times launches with events, without the launch latency of the host: warm ones are replayed from a
+// CUDA graph, and a cold one is queued whole, with the events, before the device is through with
+// flushing its L2, however long the host takes for that. No more than that is queued at a time: the
+// device reads its commands from the host's memory, some twenty ahead, and a sample amid which it
+// reads takes up to 0.7 us longer, of 6, on an H200. All on the default stream, like everything
+// else that the program does: once a second one has been used, launches on either are 0.05 to 0.2
+// us slower, each process by another amount.
 class Sampler : public Meter {
  public:
   explicit Sampler(const Device& device);
@@ -122,7 +137,8 @@ class Sampler : public Meter {
  private:
   Samples sample(const Launch& launch, const Sampling& sampling);
   void profile(const Subject& subject);
-  void flush();
+  void start_flush();  // which does not end before let_end()
+  void let_end(unsigned flush) { std::atomic_ref(*said_) = flush; }
   void read_clocks(DeviceBuffer<Tick>& into);
   double clock_between() const;
   // Adds a sample: the time of `enqueue` by the number of launches that it stands for.
@@ -132,7 +148,9 @@ class Sampler : public Meter {
   cudaStream_t capturing_ = nullptr;  // as the default one cannot; nothing runs on it
   cudaEvent_t flush_start_ = nullptr, start_ = nullptr, end_ = nullptr;
   DeviceBuffer<unsigned> flush_;
-  unsigned flushes_ = 0;
+  unsigned flushes_ = 0;  // so far
+  unsigned* said_ =
+      nullptr;  // which of them may end: in the host's memory, where the device reads it
   DeviceBuffer<Tick> before_, after_;  // by SM: counters of different SMs do not compare
   double fastest_clock_hz_ = 0;        // of all rows so far
   std::unique_ptr<HardwareCounters> counters_;
@@ -147,21 +165,24 @@ Sampler::Sampler(const Device& device)
   for (cudaEvent_t* event : {&flush_start_, &start_, &end_})
     check(cudaEventCreate(event), "cudaEventCreate");
   check(cudaMemset(flush_.data(), 0, flush_.bytes()), "cudaMemset");
+  check(cudaMallocHost(&said_, sizeof *said_), "cudaMallocHost");
+  *said_ = 0;
 }
 
 Sampler::~Sampler() {
   for (cudaEvent_t event : {flush_start_, start_, end_}) cudaEventDestroy(event);
   cudaStreamDestroy(capturing_);
+  cudaFreeHost(said_);
 }
 
-void Sampler::flush() {
+void Sampler::start_flush() {
   // Which SM a grid begins with depends on the grids before it: where always the same ones
   // alternate, so does a row that sends data from block to block, 3 % faster or slower for as long
   // as it is sampled. So no two flushes in turn have as many blocks.
-  const unsigned blocks = 4 * device_.sms + flushes_++ % 13;
+  const unsigned blocks = 4 * device_.sms + ++flushes_ % 13;
   ladders::launch({.grid = blocks, .block = 512}, nullptr, read_all,
                   reinterpret_cast<const uint4*>(flush_.data()), flush_.bytes() / sizeof(uint4),
-                  flush_.data());
+                  flush_.data(), said_, flushes_);
 }
 
 void Sampler::read_clocks(DeviceBuffer<Tick>& into) {
@@ -186,10 +207,11 @@ double Sampler::clock_between() const {
 
 void Sampler::take(Samples& result, const std::function<void()>& enqueue, bool cold, int launches) {
   check(cudaEventRecord(flush_start_, nullptr), "cudaEventRecord");
-  if (cold) flush();
+  if (cold) start_flush();
   check(cudaEventRecord(start_, nullptr), "cudaEventRecord");
   enqueue();
   check(cudaEventRecord(end_, nullptr), "cudaEventRecord");
+  let_end(flushes_);
   check(cudaEventSynchronize(end_), "cudaEventSynchronize");
   const auto seconds_from = [&](cudaEvent_t event) {
     float milliseconds = 0;
@@ -284,7 +306,8 @@ std::map<std::string, double> Sampler::count(const Subject& subject, const Sampl
   if (!counters_ && hardware_counters().starts_with("none")) return {};
   try {
     const std::function<void()> launch = [&] { subject.launch(nullptr); };
-    return counters_->count(sampling.cold ? [this] { flush(); } : launch, launch);
+    const auto flush = [this] { let_end(flushes_ + 1), start_flush(); };
+    return counters_->count(sampling.cold ? std::function<void()>(flush) : launch, launch);
   } catch (const NoCounters& reason) {
     std::fprintf(stderr, "%s: no counters: %s\n", subject.row.c_str(), reason.what());
     return {};
