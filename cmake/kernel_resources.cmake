@@ -1,6 +1,6 @@
 # Registers and shared memory of every kernel, from ptxas' report. A script:
 #
-#   cmake -DNVCC=nvcc "-DARCHITECTURES=75;90" -DCSV=results/kernel_resources.csv
+#   cmake -DNVCC=nvcc "-DARCHITECTURES=75;90a" -DCSV=results/kernel_resources.csv
 #         -P cmake/kernel_resources.cmake
 #
 # Rows of other architectures are taken from the committed table; without NVCC there are no others.
@@ -8,8 +8,9 @@
 # those of SOURCE, a file, with what it includes in DEPFILE, or without one those of the table.
 # HOST_COMPILER is nvcc's, where it is not the default one.
 #
-# A table that was made whole has a hash of the sources and of itself: with CHECK, the name of a
-# table, the script only tells whether that is right, which saves compiling them all again.
+# A table that was made whole has a hash of the sources and of itself. Where it is right, and of this
+# nvcc, SOURCE is not compiled: its rows are in the table. With CHECK, the name of a table, the
+# script only tells whether it is.
 #
 # Kernels are named as a host compiler mangles them, which holds for those in anonymous namespaces,
 # not for static functions. Two files with kernels of one name are refused where all are compiled.
@@ -45,27 +46,37 @@ foreach(file IN LISTS hashed)
   file(SHA256 ${file} hash)
   string(APPEND hashes ${hash})
 endforeach()
+set(table ${root}/results/kernel_resources.csv)
 if(CHECK)
-  file(READ ${CHECK} text)
+  set(table ${CHECK})
+endif()
+set(right FALSE)
+if(EXISTS ${table})
+  file(READ ${table} text)
   string(REGEX REPLACE "\n# hash ([0-9a-f]+)\n" "\n" text "${text}")
   set(said "${CMAKE_MATCH_1}")
   string(SHA256 hash "${hashes}${text}")
-  if(NOT hash STREQUAL said)
+  if(hash STREQUAL said)
+    set(right TRUE)
+  endif()
+endif()
+if(CHECK)
+  if(NOT right)
     message(FATAL_ERROR "${CHECK} is of other sources")
   endif()
   return()
 endif()
 
-if(NOT SOURCE AND EXISTS ${root}/results/kernel_resources.csv)
-  file(STRINGS ${root}/results/kernel_resources.csv table)
-  foreach(line IN LISTS table)
+if(NOT SOURCE AND EXISTS ${table})
+  file(STRINGS ${table} lines)
+  foreach(line IN LISTS lines)
     if(line MATCHES "^[^,]+,([0-9]+)," AND NOT CMAKE_MATCH_1 IN_LIST numbers)
       list(APPEND rows ${line})
     endif()
   endforeach()
   if(rows)
-    list(FILTER table INCLUDE REGEX "^# nvcc")
-    list(JOIN table "\n" comment)
+    list(FILTER lines INCLUDE REGEX "^# nvcc")
+    list(JOIN lines "\n" comment)
     string(APPEND comment "\n")
   endif()
 endif()
@@ -73,11 +84,12 @@ endif()
 if(NVCC)
   execute_process(COMMAND ${NVCC} --version OUTPUT_VARIABLE version COMMAND_ERROR_IS_FATAL ANY)
   string(REGEX MATCH "V([0-9.]+)" version "${version}")
-  list(JOIN numbers " " text)
+  set(version ${CMAKE_MATCH_1})
+  list(JOIN ARCHITECTURES " " text)
   if(NOT comment)
     set(whole TRUE)
   endif()
-  string(PREPEND comment "# nvcc ${CMAKE_MATCH_1}: ${text}\n")
+  string(PREPEND comment "# nvcc ${version}: ${text}\n")
   # What generates code as in a release build.
   set(flags -std=c++20 --extended-lambda -O3 -DNDEBUG -I${root}/benchmarks -I${root}/kernels)
   if(HOST_COMPILER)
@@ -89,16 +101,30 @@ if(NVCC)
   if(NOT SOURCE)
     file(GLOB sources ${root}/kernels/*.cu)
   endif()
+  set(depend)
   if(DEPFILE)
-    list(APPEND flags -MD -MF ${DEPFILE} -MT ${HEADER})
+    list(APPEND flags -MF ${DEPFILE} -MT ${HEADER})
+    set(depend -MD)
   endif()
   set(scratch ${CSV}${HEADER}.fatbin)
+  if(SOURCE AND right)
+    file(STRINGS ${table} line LIMIT_COUNT 1)
+    string(REGEX MATCHALL "[^ ]+" words "${line}")  # "# nvcc 13.0.88: 75 80"
+    set(missing ${version}: ${ARCHITECTURES})
+    list(REMOVE_ITEM missing ${words})
+    if(NOT missing)
+      execute_process(COMMAND ${NVCC} ${flags} ${targets} -M ${SOURCE} COMMAND_ERROR_IS_FATAL ANY)
+      file(WRITE ${HEADER} "")
+      return()
+    endif()
+  endif()
 endif()
 
 foreach(source IN LISTS sources)
   # nvcc keeps the reports of compilations that run side by side apart.
   execute_process(
-    COMMAND ${NVCC} ${flags} ${targets} --threads 0 -fatbin -Xptxas -v -o ${scratch} ${source}
+    COMMAND ${NVCC} ${flags} ${targets} --threads 0 -fatbin -Xptxas -v -o ${scratch} ${depend}
+            ${source}
     OUTPUT_VARIABLE report ERROR_VARIABLE report RESULT_VARIABLE status)
   if(NOT status EQUAL 0)
     message(FATAL_ERROR "${source}:\n${report}")

@@ -10,7 +10,8 @@ struct Row {
   KernelResources resources;
 };
 
-// By cmake/kernel_resources.cmake: a file for each of kernels/, and the committed table's others.
+// By cmake/kernel_resources.cmake: of each file in kernels/ that the committed table is not right
+// about, and behind these, of which the first counts, that table.
 constexpr Row kRows[] = {
 #include "kernel_resources.inc"
 };
