@@ -177,6 +177,29 @@ TEST(Gpu, IsRefusedIfItGoesWrongLater) {
   }
 }
 
+// Samples take turns at several problems alike, of which only the first is verified before.
+TEST(Gpu, IsRefusedIfAnotherOfTheProblemsAlikeGoesWrong) {
+  NEED_GPU();
+  if (kEmulated) GTEST_SKIP() << "nothing is timed, so there is one of each";
+  Study quick(Device::open(0), {.exactly = 3});
+  const Ladder& ladder = *std::ranges::find(catalogue(), "transpose", &Ladder::name);
+  const auto tested = rows(ladder, Shapes::tested);
+  const auto row =
+      std::ranges::find_if(tested, [&](const Row& row) { return !row.rung->at(row.point).adds; });
+  ASSERT_NE(row, tested.end());
+  const Problem* first = nullptr;
+  const Tampered others = [&](const Implementation& real, const LaunchPlan& plan, Problem& problem,
+                              cudaStream_t stream) {
+    if (first == nullptr) first = &problem;
+    if (&problem == first) return real.launch(plan, problem, stream);
+    check(cudaMemsetAsync(problem.output().data, 0xFF, problem.output().bytes, stream), "spoil");
+  };
+  Rung changed;
+  const auto wrong = tampered({&ladder, row->rung}, changed, others);
+  ASSERT_FALSE(wrong.empty());
+  EXPECT_THROW(quick.measure(wrong.front()), std::runtime_error);
+}
+
 TEST(Gpu, MeasuresARowWithItsOccupancyAndItsCeiling) {
   NEED_GPU();
   if (kEmulated) GTEST_SKIP() << "nothing is timed";

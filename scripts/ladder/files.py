@@ -119,8 +119,9 @@ def read_json(path: Path) -> Any:
             object_pairs_hook=_legible_and_unique,
         )
     except json.JSONDecodeError as error:
+        what = error.msg.removesuffix(" at")  # "Unterminated string starting at"
         raise ResultError(
-            f"{path}: truncated or not JSON: {error.msg} at line {error.lineno}"
+            f"{path}: truncated or not JSON: {what} at line {error.lineno}"
         ) from error
     except (ValueError, RecursionError) as error:
         raise ResultError(f"{path}: not usable JSON: {error}") from error

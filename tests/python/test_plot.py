@@ -204,7 +204,7 @@ def test_the_climb_sets_predictions_beside_measurements(figure):
     made, _ = figure(only(suite.document(), "smem_layout"), "smem_layout-climb")
     found = texts(made)
     assert {"32 / 1", "wavefronts\nload / store", "16.5×"} <= set(found)
-    assert "┃ predicted from the wavefronts" in found
+    assert "┃ predicted by wavefronts" in found
     columns = ("slow-down\npredicted", "slow-down\nmeasured")
     assert [found[found.index(column) + 2] for column in columns] == ["32.0×", "32.0×"]
 

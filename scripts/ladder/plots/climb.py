@@ -54,14 +54,21 @@ def _columns(study: Study) -> dict[str, list[str]]:
     def cells(write: Callable[[Row], str]) -> list[str]:
         return [write(row) if row else "" for row in rows]
 
+    own = any(rung.ceiling for rung, row in zip(study.rungs, rows, strict=True) if row)
     columns = {
         unit: cells(lambda row: units.number(study.speed(row) / divisor)),
-        "of ceiling": cells(lambda row: units.percent(study.percent_of_ladder(row))),
+        "of ceiling" + ", * its own" * own: cells(lambda row: _percent(study, row)),
         "to best peer": cells(study.to_peer),
     }
     for i, header in enumerate(PREDICTION):
         columns[header] = cells(lambda row, i=i: study.prediction(row)[i])
     return {header: cells for header, cells in columns.items() if any(cells)}
+
+
+def _percent(study: Study, row: Row) -> str:
+    rung = study.ladder.rung(row.rung)
+    percent = units.percent(study.percent(row))
+    return f"{percent}*" if percent and rung is not None and rung.ceiling else percent
 
 
 def _bars(axes: Axes, study: Study, names: list[str], width: float) -> None:
@@ -89,8 +96,10 @@ def _bars(axes: Axes, study: Study, names: list[str], width: float) -> None:
             axes.plot([predicted] * 2, [y - 0.42, y + 0.42], color="black", linewidth=2)
         if study.above_roof(row):
             box = {"facecolor": style.ALARM, "edgecolor": "none", "pad": 2}
-            look = {"ha": "right", "va": "center", "color": "white", "bbox": box}
-            style.note(axes, "above roof", (min(speed, limit), y), (-4, 0), **look)
+            inside = speed > 0.4 * limit
+            look = {"ha": "right" if inside else "left", "va": "center", "color": "white"}
+            place = (min(speed, limit), y), (-4 if inside else 4, 0)
+            style.note(axes, "above roof", *place, bbox=box, **look)
     if not math.isnan(ceiling):
         axes.axvline(ceiling, color=style.GREY, linewidth=1.2)
         label = f"{study.ladder.ceilings} {units.number(ceiling)}"
@@ -102,7 +111,7 @@ def _bars(axes: Axes, study: Study, names: list[str], width: float) -> None:
         title = f"at {study.spell(study.headline)}"
         axes.set_title(title, loc="left", size=style.NORMAL, pad=18, weight="bold")
     if marked:
-        key = "┃ predicted from the wavefronts"
+        key = "┃ predicted by wavefronts"
         place = {"coordinates": "axes fraction", "color": "black"}
         style.note(axes, key, (0, 1), (0, 4), **place)
     axes.set_yticks(range(len(names)), names, size=style.NORMAL)
