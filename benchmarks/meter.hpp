@@ -42,8 +42,8 @@ class Meter {
   /// Launches `subject` as often as it takes. Throws CudaError.
   virtual Samples sample(const Subject& subject, const Sampling& sampling) = 0;
 
-  /// The cold time of the least that a kernel can be, in seconds: the mean of one that does nothing
-  /// and one whose threads copy a word each. 0 where nothing is timed.
+  /// The cold time of small kernels, in seconds: the mean of one that does nothing and one whose
+  /// threads copy a word each. 0 where nothing is timed.
   virtual double launch_seconds() = 0;
 
   /// How this meter reads hardware counters, or why it cannot: for the results. From the first call

@@ -48,8 +48,8 @@ __global__ void copy_word(const unsigned* from, unsigned* to) {
 
 // Reading twice the capacity leaves only clean lines of this buffer: nothing of the problem, and
 // nothing that must be written back while a sample runs. The first block begins when the host says
-// so, by writing what is awaited, or after 2 ms: whoever forgets to say it, or cannot, loses no
-// more.
+// so, by writing what is awaited, or after 0.2 ms: who cannot say it, as where launches block the
+// host, loses no more.
 __global__ void read_all(const uint4* data, size_t count, unsigned* sink,
                          [[maybe_unused]] const volatile unsigned* said,
                          [[maybe_unused]] unsigned awaited) {
@@ -58,7 +58,7 @@ __global__ void read_all(const uint4* data, size_t count, unsigned* sink,
     unsigned long long start, now;
     asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(start));
     do asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
-    while (threadIdx.x == 0 && *said != awaited && now - start < 2'000'000);
+    while (threadIdx.x == 0 && *said != awaited && now - start < 200'000);
     __syncthreads();
   }
 #endif
@@ -112,11 +112,11 @@ std::string kernel_name(const void* kernel) {
   return name;
 }
 
-// Times launches with events, without the launch latency of the host: warm ones are replayed from a
-// CUDA graph, and a cold one is queued whole, with the events, before the device is through with
-// flushing its L2, however long the host takes for that. No more than that is queued at a time: the
-// device reads its commands from the host's memory, some twenty ahead, and a sample amid which it
-// reads takes up to 0.7 us longer, of 6, on an H200. All on the default stream, like everything
+// Times launches with events, without the launch latency of the host: a sample is queued whole,
+// cold ones with their events, warm ones as a CUDA graph, before the device is through with the
+// kernel in front of it, which flushes the L2 or only waits. No more than that is queued at a time:
+// the device reads its commands from the host's memory, some twenty ahead, and a sample amid which
+// it reads takes up to 0.7 us longer, of 6, on an H200. All on the default stream, like everything
 // else that the program does: once a second one has been used, launches on either are 0.05 to 0.2
 // us slower, each process by another amount.
 class Sampler : public Meter {
@@ -137,7 +137,8 @@ class Sampler : public Meter {
  private:
   Samples sample(const Launch& launch, const Sampling& sampling);
   void profile(const Subject& subject);
-  void start_flush();  // which does not end before let_end()
+  // Flushes only if `cold`, but does not end before let_end() in any case.
+  void start_flush(bool cold);
   void let_end(unsigned flush) { std::atomic_ref(*said_) = flush; }
   void read_clocks(DeviceBuffer<Tick>& into);
   double clock_between() const;
@@ -149,8 +150,8 @@ class Sampler : public Meter {
   cudaEvent_t flush_start_ = nullptr, start_ = nullptr, end_ = nullptr;
   DeviceBuffer<unsigned> flush_;
   unsigned flushes_ = 0;  // so far
-  unsigned* said_ =
-      nullptr;  // which of them may end: in the host's memory, where the device reads it
+  // Which of them may end: in the host's memory, where the device reads it.
+  unsigned* said_ = nullptr;
   DeviceBuffer<Tick> before_, after_;  // by SM: counters of different SMs do not compare
   double fastest_clock_hz_ = 0;        // of all rows so far
   std::unique_ptr<HardwareCounters> counters_;
@@ -175,14 +176,14 @@ Sampler::~Sampler() {
   cudaFreeHost(said_);
 }
 
-void Sampler::start_flush() {
+void Sampler::start_flush(bool cold) {
   // Which SM a grid begins with depends on the grids before it: where always the same ones
   // alternate, so does a row that sends data from block to block, 3 % faster or slower for as long
   // as it is sampled. So no two flushes in turn have as many blocks.
   const unsigned blocks = 4 * device_.sms + ++flushes_ % 13;
   ladders::launch({.grid = blocks, .block = 512}, nullptr, read_all,
-                  reinterpret_cast<const uint4*>(flush_.data()), flush_.bytes() / sizeof(uint4),
-                  flush_.data(), said_, flushes_);
+                  reinterpret_cast<const uint4*>(flush_.data()),
+                  cold ? flush_.bytes() / sizeof(uint4) : 0, flush_.data(), said_, flushes_);
 }
 
 void Sampler::read_clocks(DeviceBuffer<Tick>& into) {
@@ -207,7 +208,7 @@ double Sampler::clock_between() const {
 
 void Sampler::take(Samples& result, const std::function<void()>& enqueue, bool cold, int launches) {
   check(cudaEventRecord(flush_start_, nullptr), "cudaEventRecord");
-  if (cold) start_flush();
+  start_flush(cold);
   check(cudaEventRecord(start_, nullptr), "cudaEventRecord");
   enqueue();
   check(cudaEventRecord(end_, nullptr), "cudaEventRecord");
@@ -246,12 +247,12 @@ Samples Sampler::sample(const Launch& launch, const Sampling& sampling) {
 
   // A power limit acts after some 30 ms and has settled after some 100: until then the clock is
   // higher, or as low as the row before has left it. So a row below the clock that others have had
-  // is sampled for as long as it may be.
+  // is sampled for half a second, if it may be.
   const auto limited = [&] {
     read_clocks(after_);
     result.sm_clock_hz = clock_between();
     fastest_clock_hz_ = std::max(fastest_clock_hz_, result.sm_clock_hz);
-    return sampling.exactly == 0 && seconds_since(warm) < sampling.wall_seconds &&
+    return sampling.exactly == 0 && seconds_since(warm) < std::min(sampling.wall_seconds, 0.5) &&
            result.sm_clock_hz < 0.97 * fastest_clock_hz_;
   };
   read_clocks(before_);
@@ -306,7 +307,7 @@ std::map<std::string, double> Sampler::count(const Subject& subject, const Sampl
   if (!counters_ && hardware_counters().starts_with("none")) return {};
   try {
     const std::function<void()> launch = [&] { subject.launch(nullptr); };
-    const auto flush = [this] { let_end(flushes_ + 1), start_flush(); };
+    const auto flush = [this] { let_end(flushes_ + 1), start_flush(true); };
     return counters_->count(sampling.cold ? std::function<void()>(flush) : launch, launch);
   } catch (const NoCounters& reason) {
     std::fprintf(stderr, "%s: no counters: %s\n", subject.row.c_str(), reason.what());

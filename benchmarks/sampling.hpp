@@ -9,9 +9,8 @@
 
 namespace ladders {
 
-/// When to stop sampling, and in which state of the caches to sample. The defaults measure a
-/// thousand rows in three minutes; of three such processes on an H200 95 to 99 % of the
-/// medians were within 1 % of the middle one.
+/// When to stop sampling, and in which state of the caches to sample. With the defaults a thousand
+/// rows take two minutes on an H200.
 struct Sampling {
   bool cold = true;                ///< L2 holds nothing of the problem when a sample starts
   double device_seconds = 0.02;    ///< sum of the samples, at least
@@ -36,7 +35,7 @@ struct Details {
 /// What a meter makes of a row's launches. Without `seconds` the row was not timed.
 struct Samples {
   std::vector<double> seconds;             ///< of single launches, in the order they were taken
-  double measuring_seconds = 0;            ///< all of them, and flushing the L2 between them
+  double measuring_seconds = 0;            ///< all of them, and what the device flushes before
   double sm_clock_hz = 0;                  ///< meanwhile; 0 if it could not be read
   double host_seconds = 0;                 ///< that the CPU took to emulate the launch
   std::map<std::string, double> counters;  ///< what was counted

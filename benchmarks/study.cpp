@@ -75,8 +75,12 @@ Study::Kept& Study::kept(const Row& row, size_t problems) {
       check(cudaMemGetInfo(&left, &total), "cudaMemGetInfo");
       kept.bytes = std::max(kept.bytes, free - std::min(free, left));
     } catch (const CudaError&) {
-      if (kept_.size() == 1) throw;
-      kept_.resize(1);
+      if (kept_.size() > 1)
+        kept_.resize(1);
+      else if (kept.problems.empty())
+        throw;
+      else
+        break;  // fewer will do
     }
   return kept;
 }
@@ -95,7 +99,6 @@ Study::Problems Study::problems_to_time(const Row& row) {
 std::unique_ptr<Problem> Study::filled(const Row& row) {
   const AddTime timed(spent_.filling);
   auto problem = row.ladder->problem(row.shape, device_);
-  problem->prepare(problem->inputs() - 1);  // some only now take all of their memory
   check(cudaDeviceSynchronize(), "inputs");
   return problem;
 }
@@ -131,10 +134,9 @@ std::optional<std::pair<LaunchPlan, Occupancy>> plan_of(const Implementation& im
 
 }  // namespace
 
-Verdict Study::verify(const Row& row) {
+Verdict Study::verify(const Row& row, Problem& data) {
   const Implementation implementation = row.rung->at(row.point);
   const auto planned = plan_of(implementation, row, device_);
-  Problem& data = problem(row);
   const auto launch =
       launcher(row, implementation, planned ? planned->first : LaunchPlan{}, {&data});
   const AddTime timed(spent_.verifying);
@@ -190,17 +192,19 @@ Measurement Study::measure(const Row& row) {
   result.verdict = verdicts_[name];
   for (Problem* problem : problems)
     make_ready(*problem, implementation, !known && problem == problems.front());
-  if (problems.size() > 1)  // what only a first launch does has been done on the first of them
+  if (problems.size() > 1)  // what only a first launch on a problem does is not timed
     for (size_t i = 0; i < problems.size(); ++i) subject.launch(nullptr);
   result.samples = implementation.on_host && !kEmulated
                        ? sample_host([&] { subject.launch(nullptr); }, sampling_)
                        : meter_->sample(subject, sampling_);
   spent_.measuring += result.samples.measuring_seconds;
-  if (implementation.adds) {
-    verify(row);
-  } else {
+  for (Problem* problem : problems) {
+    if (implementation.adds) {
+      verify(row, *problem);
+      continue;
+    }
     const AddTime timed(spent_.verifying);
-    for (Problem* problem : problems) judge(row, implementation, *problem);
+    judge(row, implementation, *problem);
   }
   if (row.rung->role == Role::ceiling) ceilings_.try_emplace(name, result);
   return result;

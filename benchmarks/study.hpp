@@ -65,7 +65,7 @@ class Study {
   std::map<std::string, double> count(const Row& row);
 
   /// Runs the row once on each input and compares; throws as measure().
-  Verdict verify(const Row& row);
+  Verdict verify(const Row& row) { return verify(row, problem(row)); }
 
   /// Quantity a second, from the median.
   double speed(const Row& row, const Measurement& measurement, Quantity quantity) const;
@@ -89,6 +89,7 @@ class Study {
   Problems problems_to_time(const Row& row);
   Kept& kept(const Row& row, size_t problems);
   std::unique_ptr<Problem> filled(const Row& row);
+  Verdict verify(const Row& row, Problem& data);
   Verdict judge(const Row& row, const Implementation& implementation, Problem& problem);
   Launch launcher(const Row& row, const Implementation& implementation, const LaunchPlan& plan,
                   const Problems& problems);

@@ -8,9 +8,9 @@
 # those of SOURCE, a file, with what it includes in DEPFILE, or without one those of the table.
 # HOST_COMPILER is nvcc's, where it is not the default one.
 #
-# A table that was made whole has a hash of the sources and of itself. Where it is right, and of this
-# nvcc, SOURCE is not compiled: its rows are in the table. With CHECK, the name of a table, the
-# script only tells whether it is.
+# A table that was made whole has a hash of the sources and of itself. Where it is right, of this
+# nvcc and of these ARCHITECTURES, SOURCE is not compiled: its rows are in the table. With CHECK, the
+# name of a table, the script only tells whether it is right.
 #
 # Kernels are named as a host compiler mangles them, which holds for those in anonymous namespaces,
 # not for static functions. Two files with kernels of one name are refused where all are compiled.

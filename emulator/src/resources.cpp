@@ -10,8 +10,8 @@ struct Row {
   KernelResources resources;
 };
 
-// By cmake/kernel_resources.cmake: of each file in kernels/ that the committed table is not right
-// about, and behind these, of which the first counts, that table.
+// By cmake/kernel_resources.cmake: rows of kernels that were compiled here, then the whole
+// committed table; the first one found counts.
 constexpr Row kRows[] = {
 #include "kernel_resources.inc"
 };

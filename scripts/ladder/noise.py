@@ -165,7 +165,7 @@ def summary(found: Noise) -> str:
     """Say which share of the rows is how quiet, and name the noisiest.
 
     By distance from the median, and by what processes differ by: of two processes twice as much.
-    Before that, how long the least kernels took in each process, where their results tell.
+    Before that, how long the small kernels took in each process, where their results tell.
     """
     rows = found.rows.values()
     lines = [f"{found.title}: {len(rows)} rows in {found.context['processes']} processes."]
@@ -191,6 +191,6 @@ def summary(found: Noise) -> str:
 
 def _launches(nanoseconds: Sequence[float]) -> str:
     *most, last = (units.duration(launch * 1e-9) for launch in nanoseconds)
-    line = f"the least kernels took {', '.join(most)} and {last} in them"
+    line = f"the small kernels took {', '.join(most)} and {last} in them"
     alike = max(nanoseconds) <= (1 + _ALIKE) * min(nanoseconds)
     return line if alike else f"{line}, so rows of a few microseconds differ too"

@@ -142,6 +142,6 @@ class RunFile:
 
 
 def _launches(context: dict[str, Any]) -> list[float]:
-    """Return the times of the least kernels in ns; of a run the smallest and the largest."""
+    """Return the times of the small kernels in ns; of a run the smallest and the largest."""
     found = map(units.parse, str(context.get(_LAUNCHES, context.get(_LAUNCH, ""))).split())
     return [launch for launch in found if 0 < launch < float("inf")]
