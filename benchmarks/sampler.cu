@@ -115,10 +115,10 @@ std::string kernel_name(const void* kernel) {
 // Times launches with events, without the launch latency of the host: a sample is queued whole,
 // cold ones with their events, warm ones as a CUDA graph, before the device is through with the
 // kernel in front of it, which flushes the L2 or only waits. No more than that is queued at a time:
-// the device reads its commands from the host's memory, some twenty ahead, and a sample amid which
-// it reads takes up to 0.7 us longer, of 6, on an H200. All on the default stream, like everything
-// else that the program does: once a second one has been used, launches on either are 0.05 to 0.2
-// us slower, each process by another amount.
+// with sixteen samples queued at once, all but the last five took up to 0.7 us longer, of 6, on an
+// H200, probably since the device reads commands from the host's memory some twenty ahead. All on
+// the default stream, like everything else that the program does: once a second one has been used,
+// launches on either are 0.05 to 0.2 us slower, each process by another amount.
 class Sampler : public Meter {
  public:
   explicit Sampler(const Device& device);

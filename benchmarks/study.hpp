@@ -34,8 +34,8 @@ struct Spent {
 /// and what the last one has left is compared again: a kernel that leaves something behind is right
 /// once and wrong ever after. Problems are kept while memory allows, so that a case is filled once
 /// for all its rungs. Of small ones there are several alike, which the samples take in turn: where
-/// its buffers lie makes a short row 1 % and some 6 % quicker or slower, measured on an H200, as
-/// often as they are allocated anew.
+/// its buffers lie makes most short rows up to 1 % quicker or slower, some up to 6 %, measured on
+/// an H200, each time they are allocated anew.
 class Study {
  public:
   Study(const Device& device, const Sampling& sampling);
