@@ -108,14 +108,16 @@ void add_context(Study& study, const Options& options) {
     int driver = 0, runtime = 0;
     check(cudaDriverGetVersion(&driver), "cudaDriverGetVersion");
     check(cudaRuntimeGetVersion(&runtime), "cudaRuntimeGetVersion");
-    entries.insert(entries.end(), {{"gpu_uuid", device.uuid},
-                                   {"sm_clock_max_hz", number(device.sm_clock_hz)},
-                                   {"memory_clock_max_hz", number(device.memory_clock_hz)},
-                                   {"driver_version", driver_version()},
-                                   {"driver_cuda_version", cuda_version(driver)},
-                                   {"runtime_version", cuda_version(runtime)},
-                                   {"launch_nanoseconds", number(1e9 * study.launch_seconds())},
-                                   {"cache_mode", study.sampling().cold ? "cold" : "warm"}});
+    entries.insert(entries.end(),
+                   {{"gpu_uuid", device.uuid},
+                    {"sm_clock_max_hz", number(device.sm_clock_hz)},
+                    {"memory_clock_max_hz", number(device.memory_clock_hz)},
+                    {"driver_version", driver_version()},
+                    {"driver_cuda_version", cuda_version(driver)},
+                    {"runtime_version", cuda_version(runtime)},
+                    {"launch_nanoseconds", number(1e9 * study.launch_seconds())},
+                    {"small_kernel_nanoseconds", number(1e9 * study.small_kernel_seconds())},
+                    {"cache_mode", study.sampling().cold ? "cold" : "warm"}});
   }
   for (const auto& [key, value] : entries) benchmark::AddCustomContext(key, value);
 }

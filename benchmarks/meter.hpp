@@ -42,9 +42,12 @@ class Meter {
   /// Launches `subject` as often as it takes. Throws CudaError.
   virtual Samples sample(const Subject& subject, const Sampling& sampling) = 0;
 
-  /// The cold time of small kernels, in seconds: the mean of one that does nothing and one whose
-  /// threads copy a word each. 0 where nothing is timed.
+  /// The cold time of a kernel that does nothing, in seconds. 0 where nothing is timed.
   virtual double launch_seconds() = 0;
+
+  /// That of one block's sum, by which CUDA contexts are told apart: they differ in how long a
+  /// kernel takes, each of them as long as it lives, alike for all short ones that do something.
+  virtual double small_kernel_seconds() = 0;
 
   /// How this meter reads hardware counters, or why it cannot: for the results. From the first call
   /// on a profiler may be attached, which the times of later samples can show.

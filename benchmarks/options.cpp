@@ -13,7 +13,7 @@
 namespace ladders {
 namespace {
 
-constexpr char kLaunchVariable[] = "LADDER_LAUNCH_NANOSECONDS";
+constexpr char kSmallKernelVariable[] = "LADDER_SMALL_KERNEL_NANOSECONDS";
 
 /// The value of --name=value, if `argument` is that flag. Throws UsageError if it has none.
 std::optional<std::string> value_of(const std::string& argument, const std::string& name) {
@@ -95,8 +95,8 @@ Options parse(int argc, char** argv) {
   auto& pass = options.benchmark_arguments;
   pass.assign(argv, argv + 1);
   std::optional<double> wall_limit;
-  if (const char* text = std::getenv(kLaunchVariable); text && *text && !kEmulated)
-    options.sampling.launch_seconds = 1e-9 * number<double>(text, kLaunchVariable);
+  if (const char* text = std::getenv(kSmallKernelVariable); text && *text && !kEmulated)
+    options.sampling.small_kernel_seconds = 1e-9 * number<double>(text, kSmallKernelVariable);
   for (int i = 1; i < argc; ++i) {
     const std::string argument = argv[i];
     refuse_flags_of_the_other(argument);
@@ -194,8 +194,9 @@ void print_help() {
             "--benchmark_min_time is the time on the device to sample a row for at least (0.02s),\n"
             "or <N>x for N samples.\n"
             "\n"
-            "LADDER_LAUNCH_NANOSECONDS in the environment: look for a context whose launches take\n"
-            "so long, as those of another process did (launch_nanoseconds in its results).\n");
+            "LADDER_SMALL_KERNEL_NANOSECONDS in the environment: look for a CUDA context in which\n"
+            "a small kernel takes so long, as it did in another process\n"
+            "(small_kernel_nanoseconds in its results).\n");
   std::printf(
       "\n"
       "Rows are named ladder/rung/axis:value/..., so filters read like\n"

@@ -21,6 +21,15 @@
 namespace ladders {
 namespace {
 
+// Each fourth kernel that is launched on a stream is late on an H200: by some 0.1 us, and by up to
+// 0.7 if it has many bytes of arguments or comes right after another. Where flushes and samples
+// take turns, that is always a flush or every other sample, from row to row and process to process.
+// So a sample of a short row is the mean of as many launches as it takes for each of them, and for
+// each kernel of one that is several, to have been the fourth equally often: after three follows
+// one kernel more. How many kernels a launch is does not matter then.
+constexpr int kTurn = 4;
+constexpr double kShort = 200e-6, kLong = 10e-3;  // seconds
+
 // One SM's clocks at one moment. clock64 counts SM cycles, globaltimer nanoseconds: their ratio
 // over an interval is the clock that the SM really ran at.
 struct Tick {
@@ -41,9 +50,19 @@ __global__ void read_ticks(Tick* ticks, unsigned count) {
 
 __global__ void nothing() {}
 
-__global__ void copy_word(const unsigned* from, unsigned* to) {
-  const unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
-  to[i] = from[i];
+// Like a row of few elements, with as many instructions: by one block of kSummed threads.
+constexpr unsigned kSummed = 1024;
+__global__ void sum_in_one_block(const uint4* from, unsigned* to) {
+  __shared__ unsigned sums[kSummed];
+  const unsigned t = threadIdx.x;
+  const uint4 v = from[t];
+  sums[t] = v.x + v.y + v.z + v.w;
+#pragma unroll
+  for (unsigned half = kSummed / 2; half > 0; half /= 2) {
+    __syncthreads();
+    if (t < half) sums[t] += sums[t + half];
+  }
+  if (t == 0) *to = sums[0];
 }
 
 // Reading twice the capacity leaves only clean lines of this buffer: nothing of the problem, and
@@ -133,6 +152,7 @@ class Sampler : public Meter {
   std::string hardware_counters() override;
   std::map<std::string, double> count(const Subject& subject, const Sampling& sampling) override;
   double launch_seconds() override;
+  double small_kernel_seconds() override;
 
  private:
   Samples sample(const Launch& launch, const Sampling& sampling);
@@ -142,8 +162,8 @@ class Sampler : public Meter {
   void let_end(unsigned flush) { std::atomic_ref(*said_) = flush; }
   void read_clocks(DeviceBuffer<Tick>& into);
   double clock_between() const;
-  // Adds a sample: the time of `enqueue` by the number of launches that it stands for.
-  void take(Samples& result, const std::function<void()>& enqueue, bool cold, int launches);
+  // What the device takes for what `enqueue` queues; adds to the time spent on measuring.
+  double seconds_of(const std::function<void()>& enqueue, bool cold, double& measuring);
 
   Device device_;
   cudaStream_t capturing_ = nullptr;  // as the default one cannot; nothing runs on it
@@ -206,7 +226,7 @@ double Sampler::clock_between() const {
   return hz.empty() ? 0 : quantile(hz, 0.5);
 }
 
-void Sampler::take(Samples& result, const std::function<void()>& enqueue, bool cold, int launches) {
+double Sampler::seconds_of(const std::function<void()>& enqueue, bool cold, double& measuring) {
   check(cudaEventRecord(flush_start_, nullptr), "cudaEventRecord");
   start_flush(cold);
   check(cudaEventRecord(start_, nullptr), "cudaEventRecord");
@@ -219,31 +239,42 @@ void Sampler::take(Samples& result, const std::function<void()>& enqueue, bool c
     check(cudaEventElapsedTime(&milliseconds, event, end_), "cudaEventElapsedTime");
     return 1e-3 * milliseconds;
   };
-  result.seconds.push_back(seconds_from(start_) / launches);
-  result.measuring_seconds += seconds_from(flush_start_);
+  measuring += seconds_from(flush_start_);
+  return seconds_from(start_);
 }
 
 Samples Sampler::sample(const Launch& launch, const Sampling& sampling) {
   const auto start = std::chrono::steady_clock::now();
-  double estimate = 0;
   Samples result;
   const std::function<void()> once = [&] { launch(nullptr); };
-  do {
+  const auto one = [&] { return seconds_of(once, sampling.cold, result.measuring_seconds); };
+  double estimate = one();  // with what only the first launch of a kernel does
+  while (seconds_since(start) < sampling.warmup_seconds) estimate = one();
+  if (estimate >= kLong && sampling.warmup_seconds == 0) {
+    result.seconds = {estimate};  // a sample like those that follow
+  } else {
+    estimate = one();
     result = {};
-    take(result, once, sampling.cold, 1);
-    estimate = std::max(result.seconds.front(), 1e-6);
-  } while (seconds_since(start) < sampling.warmup_seconds);
-  // A long launch has been a sample like those that follow, unless it was to warm up.
-  if (estimate < 10e-3 || sampling.warmup_seconds > 0) result = {};
+  }
   const auto warm = std::chrono::steady_clock::now();
 
   std::optional<Graph> graph;
-  int launches = 1;
+  int launches = 1, rounds = 1;
   if (!sampling.cold) {
-    launches = std::clamp(static_cast<int>(200e-6 / estimate), 1, 200);
+    launches = std::clamp(static_cast<int>(200e-6 / std::max(estimate, 1e-6)), 1, 200);
     graph.emplace(capturing_, launch, launches);
+  } else if (estimate < kShort) {
+    rounds = kTurn * kTurn;
   }
   const std::function<void()> enqueue = graph ? [&] { graph->replay(); } : once;
+  const auto take = [&] {
+    double seconds = 0;
+    for (int i = 0; i < rounds; ++i) {
+      if (i % kTurn == kTurn - 1) ladders::launch({.grid = 1, .block = 32}, nullptr, nothing);
+      seconds += seconds_of(enqueue, sampling.cold, result.measuring_seconds);
+    }
+    result.seconds.push_back(seconds / (rounds * launches));
+  };
 
   // A power limit acts after some 30 ms and has settled after some 100: until then the clock is
   // higher, or as low as the row before has left it. So a row below the clock that others have had
@@ -260,25 +291,31 @@ Samples Sampler::sample(const Launch& launch, const Sampling& sampling) {
     // The question whether it is enough sorts all samples, so it is put each time a tenth is added.
     const size_t have = result.seconds.size();
     const size_t goal = sampling.exactly > 0 ? sampling.exactly : have + have / 10 + 1;
-    while (result.seconds.size() < goal) take(result, enqueue, sampling.cold, launches);
-  } while (!enough(result.seconds, sampling, seconds_since(warm)) || limited());
+    while (result.seconds.size() < goal) take();
+  } while (!enough(result.seconds, rounds * launches, sampling, seconds_since(warm)) || limited());
   return result;
 }
 
 double Sampler::launch_seconds() {
-  // The second one reads and writes elsewhere each time: where counts too.
-  constexpr size_t kWords = 16 << 20;
-  DeviceBuffer<unsigned> from(kWords), to(kWords);
-  check(cudaMemset(from.data(), 0, from.bytes()), "cudaMemset");
-  const LaunchPlan plan = {.grid = static_cast<unsigned>(device_.sms), .block = 256};
-  const size_t threads = size_t{plan.grid.x} * plan.block.x;
-  size_t launches = 0;
-  const auto launch = [&](cudaStream_t stream) {
-    if (launches++ % 2 == 0) return ladders::launch(plan, stream, nothing);
-    const size_t at = launches * 7919 * 1024 % (kWords - threads);
-    ladders::launch(plan, stream, copy_word, from.data() + at, to.data() + at);
+  const auto launch = [this](cudaStream_t stream) {
+    const auto grid = static_cast<unsigned>(device_.sms);
+    ladders::launch({.grid = grid, .block = 256}, stream, nothing);
   };
-  return trimmed_mean(sample(launch, {.exactly = 2048}).seconds, 0.05);
+  return quantile(sample(launch, {.exactly = 128}).seconds, 0.5);
+}
+
+double Sampler::small_kernel_seconds() {
+  constexpr size_t kTables = 4096;  // 64 MB: where it reads counts too
+  DeviceBuffer<uint4> from(kTables * kSummed);
+  DeviceBuffer<unsigned> to(kTables);
+  check(cudaMemset(from.data(), 0, from.bytes()), "cudaMemset");
+  size_t table = 0;
+  const auto launch = [&](cudaStream_t stream) {
+    table = (table + 1597) % kTables;
+    ladders::launch({.grid = 1, .block = kSummed}, stream, sum_in_one_block,
+                    from.data() + table * kSummed, to.data() + table);
+  };
+  return quantile(sample(launch, {.exactly = 128}).seconds, 0.5);
 }
 
 // Warm. Profilers know the launch by its kernel's name, the reader by its row's.

@@ -11,19 +11,21 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-bool enough(const std::vector<double>& seconds, const Sampling& sampling, double wall) {
+bool enough(const std::vector<double>& seconds, int launches, const Sampling& sampling,
+            double wall) {
   const int count = static_cast<int>(seconds.size());
   if (sampling.exactly > 0) return count >= sampling.exactly;
   if (wall >= sampling.wall_seconds) return count >= 5;
   return count >= sampling.least &&
-         std::accumulate(seconds.begin(), seconds.end(), 0.0) >= sampling.device_seconds &&
+         launches * std::accumulate(seconds.begin(), seconds.end(), 0.0) >=
+             sampling.device_seconds &&
          median_noise(seconds) <= sampling.noise;
 }
 
 Samples sample_host(const std::function<void()>& work, const Sampling& sampling) {
   const auto start = std::chrono::steady_clock::now();
   Samples result;
-  while (!enough(result.seconds, sampling, seconds_since(start))) {
+  while (!enough(result.seconds, 1, sampling, seconds_since(start))) {
     const auto before = std::chrono::steady_clock::now();
     work();
     result.seconds.push_back(seconds_since(before));

@@ -12,17 +12,17 @@ namespace ladders {
 /// When to stop sampling, and in which state of the caches to sample. With the defaults a thousand
 /// rows take two minutes on an H200.
 struct Sampling {
-  bool cold = true;                ///< L2 holds nothing of the problem when a sample starts
-  double device_seconds = 0.02;    ///< sum of the samples, at least
-  int least = 20;                  ///< samples, unless the wall limit comes first
-  double noise = 0.001;            ///< relative standard error of the median that is good enough
-  double wall_seconds = 0.5;       ///< stop by then, but with 5 samples at least
-  double warmup_seconds = 0;       ///< of launches before the first sample, at least one launch
-  double launch_seconds = 0;       ///< of small kernels, as another process had it (0: a quick one)
-  int exactly = 0;                 ///< this many samples, whatever the rest says (0: not set)
-  bool profile = false;            ///< no samples: one launch, shown to an outside profiler
-  bool hardware_counters = false;  ///< counted once all rows are timed, where the meter can
-  bool ceilings = true;            ///< those of a row are measured too, for its percentage
+  bool cold = true;                 ///< L2 holds nothing of the problem when a sample starts
+  double device_seconds = 0.02;     ///< of all launches together, at least
+  int least = 20;                   ///< samples, unless the wall limit comes first
+  double noise = 0.001;             ///< relative standard error of the median that is good enough
+  double wall_seconds = 0.5;        ///< stop by then, but with 5 samples at least
+  double warmup_seconds = 0;        ///< of launches before the first sample, at least one launch
+  double small_kernel_seconds = 0;  ///< as another process had it (0: a quick context will do)
+  int exactly = 0;                  ///< this many samples, whatever the rest says (0: not set)
+  bool profile = false;             ///< no samples: one launch, shown to an outside profiler
+  bool hardware_counters = false;   ///< counted once all rows are timed, where the meter can
+  bool ceilings = true;             ///< those of a row are measured too, for its percentage
 };
 
 /// What a counting meter has to say of a row beside its counters.
@@ -34,7 +34,7 @@ struct Details {
 
 /// What a meter makes of a row's launches. Without `seconds` the row was not timed.
 struct Samples {
-  std::vector<double> seconds;             ///< of single launches, in the order they were taken
+  std::vector<double> seconds;             ///< of a launch, in the order they were taken
   double measuring_seconds = 0;            ///< all of them, and what the device flushes before
   double sm_clock_hz = 0;                  ///< meanwhile; 0 if it could not be read
   double host_seconds = 0;                 ///< that the CPU took to emulate the launch
@@ -42,8 +42,9 @@ struct Samples {
   Details details;
 };
 
-/// Whether `seconds`, taken in `wall` seconds, will do.
-bool enough(const std::vector<double>& seconds, const Sampling& sampling, double wall);
+/// Whether `seconds`, each the mean of so many launches, taken in `wall` seconds, will do.
+bool enough(const std::vector<double>& seconds, int launches, const Sampling& sampling,
+            double wall);
 
 /// Samples work on the CPU with the host's clock; `work` returns when it is done.
 Samples sample_host(const std::function<void()>& work, const Sampling& sampling);

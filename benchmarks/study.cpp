@@ -22,12 +22,12 @@ std::unique_ptr<Study> Study::open(int index, const Sampling& sampling) {
   // How far from what is looked for will do, for each that has been tried.
   constexpr double kAlike = 2e-4;
   constexpr int kLeast = 12, kMost = 64;
-  const double wanted = sampling.launch_seconds;
+  const double wanted = sampling.small_kernel_seconds;
   std::vector<double> seen;
   for (int tried = 1;; ++tried) {
     auto study = std::make_unique<Study>(Device::open(index), sampling);
     if (kEmulated || sampling.profile) return study;
-    seen.push_back(study->launch_seconds_ = study->meter_->launch_seconds());
+    seen.push_back(study->small_kernel_seconds_ = study->meter_->small_kernel_seconds());
     // A quick one, but not the quickest, which other processes would look for in vain.
     const bool as_wanted = wanted > 0 && tried <= kMost / 2;  // then it is not to be had
     const double goal = as_wanted ? wanted : quantile(seen, 0.25);

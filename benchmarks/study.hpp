@@ -40,20 +40,22 @@ class Study {
  public:
   Study(const Device& device, const Sampling& sampling);
 
-  /// A study of device `index` in a context of its own choosing: on an H200 contexts differ by up
-  /// to 0.2 us (5 %) in how quick they launch, for as long as they live, which no repetition within
-  /// one can show. It is the same for all short rows, so contexts are made anew until two small
-  /// kernels take about as long as `sampling.launch_seconds` has it or, if that is not set or not
-  /// to be had in 32, as in the slowest of the quickest quarter of those seen, 12 at least and 64
-  /// at most; nothing is to be chosen where nothing is timed. To be called before anything else
-  /// holds device memory. Throws CudaError.
+  /// A study of device `index` in a context of its own choosing: on an H200 a kernel takes up to
+  /// 0.15 us more (4 %) in one context than in another, for as long as they live, which no
+  /// repetition within one can show. It is the same for all short rows, so contexts are made anew
+  /// until a small kernel takes about as long as `sampling.small_kernel_seconds` has it or, if that
+  /// is not set or not to be had in 32, as in the slowest of the quickest quarter of those seen, 12
+  /// at least and 64 at most; nothing is to be chosen where nothing is timed. To be called before
+  /// anything else holds device memory. Throws CudaError.
   static std::unique_ptr<Study> open(int index, const Sampling& sampling);
 
   const Device& device() const { return device_; }
   const Sampling& sampling() const { return sampling_; }
   const Spent& spent() const { return spent_; }
-  /// What the context was chosen by, see Meter::launch_seconds(). 0 where none was chosen.
-  double launch_seconds() const { return launch_seconds_; }
+  /// See Meter; nothing else may run meanwhile.
+  double launch_seconds() { return meter_->launch_seconds(); }
+  /// What the context was chosen by, see Meter. 0 where none was chosen.
+  double small_kernel_seconds() const { return small_kernel_seconds_; }
   std::string hardware_counters() { return meter_->hardware_counters(); }
 
   /// Throws DoesNotFit when the device is too small for the row, std::runtime_error when the row
@@ -98,7 +100,7 @@ class Study {
   Device device_;
   Sampling sampling_;
   std::unique_ptr<Meter> meter_;
-  double launch_seconds_ = 0;
+  double small_kernel_seconds_ = 0;
   Spent spent_;
   std::list<Kept> kept_;                                        // newest first
   std::map<std::string, Verdict> verdicts_;                     // of the rows that were right

@@ -21,7 +21,7 @@ With t the median time of the row, and a roof the best row of that name in the s
 - atomics: the larger of sectors / t and of the busiest L2 slice's utilisation, each over the
   highest of any roof; all of the latter where it is higher: a slice does more on several words.
 - block launches: blocks / t over the highest of any roof.
-- launch: time of small kernels (`launch_nanoseconds`) over t.
+- launch: time of an empty kernel (`launch_nanoseconds`) over t.
 
 The limiter is the launch where that is two fifths of the time. Else it is the largest share that
 counts. On the SM (L1, shared memory, issue slots, FP32, tensor cores) a share counts from one half:

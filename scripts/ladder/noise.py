@@ -22,7 +22,7 @@ from ladder.study import describe
 
 _LIMITS = (0.005, 0.01)  # that the summary counts rows within
 _NOISY, _NOISIEST = 0.03, 10  # beyond which rows are counted too, and how many are named
-_LAUNCH, _ALIKE = "launch_nanoseconds", 0.02  # and what processes agree within
+_SMALL_KERNEL, _ALIKE = "small_kernel_nanoseconds", 0.01  # and what processes agree within
 _SAME = ("gpu_name", "gpu_uuid", "git_commit", "git_dirty", "cache_mode", "build_type")
 
 
@@ -112,9 +112,9 @@ def noise(paths: Iterable[str | PathLike[str]], pattern: re.Pattern[str] | None 
         raise LadderError("no row was measured in two of the results")
     context = {key: runs[first].context[key] for key in _SAME if key in runs[first].context}
     context["processes"] = len(runs)
-    launches = [units.parse(result.context.get(_LAUNCH)) for result in runs.values()]
-    if all(0 < launch < float("inf") for launch in launches):
-        context[_LAUNCH] = launches
+    times = [units.parse(result.context.get(_SMALL_KERNEL)) for result in runs.values()]
+    if all(0 < time < float("inf") for time in times):
+        context[_SMALL_KERNEL] = times
     single = [name for name, times in seconds.items() if len(times) == 1]
     return Noise(context, describe(runs[first]), floors, single)
 
@@ -165,12 +165,12 @@ def summary(found: Noise) -> str:
     """Say which share of the rows is how quiet, and name the noisiest.
 
     By distance from the median, and by what processes differ by: of two processes twice as much.
-    Before that, how long the small kernels took in each process, where their results tell.
+    Before that, how long the small kernel took in each process, where their results tell.
     """
     rows = found.rows.values()
     lines = [f"{found.title}: {len(rows)} rows in {found.context['processes']} processes."]
-    if launches := found.context.get(_LAUNCH):
-        lines.append(_launches(launches))
+    if times := found.context.get(_SMALL_KERNEL):
+        lines.append(_small_kernels(times))
     for what, off in (
         ("of their median", [row.floor for row in rows]),
         ("of each other", [row.spread for row in rows]),
@@ -189,8 +189,8 @@ def summary(found: Noise) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _launches(nanoseconds: Sequence[float]) -> str:
-    *most, last = (units.duration(launch * 1e-9) for launch in nanoseconds)
-    line = f"the small kernels took {', '.join(most)} and {last} in them"
+def _small_kernels(nanoseconds: Sequence[float]) -> str:
+    *most, last = (units.duration(time * 1e-9) for time in nanoseconds)
+    line = f"the small kernel took {', '.join(most)} and {last} in them"
     alike = max(nanoseconds) <= (1 + _ALIKE) * min(nanoseconds)
     return line if alike else f"{line}, so rows of a few microseconds differ too"

@@ -15,8 +15,8 @@ from ladder.errors import IncomparableError, LadderError, LostError, ResultError
 from ladder.run_process import Output, error_row, failure
 
 _FLAGS, _UNCOUNTED = "run_flags", "run_uncounted"  # what the context tells of the run itself
-_LAUNCH = "launch_nanoseconds"  # of the first process
-_LAUNCHES = "run_launch_nanoseconds"  # the smallest and the largest of all
+_SMALL_KERNEL = "small_kernel_nanoseconds"  # of the first process
+_SMALL_KERNELS = "run_small_kernel_nanoseconds"  # the smallest and the largest of all
 _SAME = (
     "emulated gpu_name gpu_uuid modelled_gpu git_commit git_dirty build_type cache_mode cases"
 ).split()
@@ -135,13 +135,13 @@ class RunFile:
             there, now = (str(c.get(key, "unknown")) for c in (self.context, context))
             if there != now:
                 raise IncomparableError(f"{self.path}: different {key}: {there} there, {now} now")
-        launches = _launches(self.context) + _launches(context)
+        times = _small_kernels(self.context) + _small_kernels(context)
         self.context = context | self.context  # only counting tells what counts
-        if launches:
-            self.context[_LAUNCHES] = f"{min(launches):g} {max(launches):g}"
+        if times:
+            self.context[_SMALL_KERNELS] = f"{min(times):g} {max(times):g}"
 
 
-def _launches(context: dict[str, Any]) -> list[float]:
-    """Return the times of the small kernels in ns; of a run the smallest and the largest."""
-    found = map(units.parse, str(context.get(_LAUNCHES, context.get(_LAUNCH, ""))).split())
-    return [launch for launch in found if 0 < launch < float("inf")]
+def _small_kernels(context: dict[str, Any]) -> list[float]:
+    """Return the times of the small kernel in ns; of a run the smallest and the largest."""
+    told = context.get(_SMALL_KERNELS, context.get(_SMALL_KERNEL, ""))
+    return [each for each in map(units.parse, str(told).split()) if 0 < each < float("inf")]

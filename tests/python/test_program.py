@@ -63,10 +63,10 @@ def test_bad_usage_is_one_line_and_not_zero(arguments, tmp_path):
 
 
 def test_a_launch_time_to_look_for_is_a_number():
-    environment = os.environ | {"LADDER_LAUNCH_NANOSECONDS": "soon"}
+    environment = os.environ | {"LADDER_SMALL_KERNEL_NANOSECONDS": "soon"}
     failed = run("--benchmark_filter=^roof/memcpy", env=environment)
     assert failed.returncode == 2
-    assert failed.stderr == "ladder_bench: LADDER_LAUNCH_NANOSECONDS=soon: not a number\n"
+    assert failed.stderr == "ladder_bench: LADDER_SMALL_KERNEL_NANOSECONDS=soon: not a number\n"
 
 
 @needs_gpu

@@ -243,33 +243,33 @@ def test_a_ceiling_is_the_median_of_its_repetitions(fake, tmp_path):
     assert row[PERCENT] == pytest.approx(wanted)
 
 
-def test_the_launches_of_all_processes_are_kept(fake, out):
+def test_the_small_kernels_of_all_processes_are_kept(fake, out):
     for launch, pattern in (("3300", "naive"), ("3100", "tiled"), ("unknown", "split")):
-        fake.plan(context={"launch_nanoseconds": launch})
+        fake.plan(context={"small_kernel_nanoseconds": launch})
         assert run(fake, out, "--filter", pattern, "--resume") == 0
     context = json.loads(out.read_text())["context"]
-    assert context["launch_nanoseconds"] == "3300"  # of the first
-    assert context["run_launch_nanoseconds"] == "3100 3300"
+    assert context["small_kernel_nanoseconds"] == "3300"  # of the first
+    assert context["run_small_kernel_nanoseconds"] == "3100 3300"
 
 
-def test_processes_look_for_launches_as_quick_as_those_of_the_first(fake, out, monkeypatch):
-    fake.plan(context={"launch_nanoseconds": "3187.5"})
+def test_processes_look_for_a_context_as_quick_as_the_first(fake, out, monkeypatch):
+    fake.plan(context={"small_kernel_nanoseconds": "3187.5"})
     assert run(fake, out, "--filter", "naive|tiled") == 0
     assert fake.launches == ["any"] + ["3187.5"] * (len(fake.starts) - 1)
     before = len(fake.starts)
-    fake.plan(context={"launch_nanoseconds": "3205"})
+    fake.plan(context={"small_kernel_nanoseconds": "3205"})
     assert run(fake, out, "--filter", "split", "--resume") == 0
     assert set(fake.launches[before:]) == {"3187.5"}
     before = len(fake.starts)
-    monkeypatch.setenv("LADDER_LAUNCH_NANOSECONDS", "3300")  # the user knows better
+    monkeypatch.setenv("LADDER_SMALL_KERNEL_NANOSECONDS", "3300")  # the user knows better
     assert run(fake, out.with_name("other.json"), "--filter", "naive|tiled") == 0
     assert set(fake.launches[before:]) == {"3300"}
 
 
-def test_base_and_head_look_for_the_same_launches(fake, tmp_path):
-    fake.plan(context={"launch_nanoseconds": "3187.5"})
+def test_base_and_head_look_for_contexts_alike(fake, tmp_path):
+    fake.plan(context={"small_kernel_nanoseconds": "3187.5"})
     base = Fake(tmp_path / "base")
-    base.plan(context={"launch_nanoseconds": "3240"})
+    base.plan(context={"small_kernel_nanoseconds": "3240"})
     both = ["--filter", "naive", "--base", str(base.path), "--processes", "2"]
     assert run(fake, tmp_path / "pair", *both) == 0
     assert [*fake.launches, *base.launches].count("any") == 1
