@@ -152,7 +152,7 @@ class Sampler : public Meter {
   std::string hardware_counters() override;
   std::map<std::string, double> count(const Subject& subject, const Sampling& sampling) override;
   double launch_seconds() override;
-  double small_kernel_seconds() override;
+  double small_kernel_seconds(int samples) override;
 
  private:
   Samples sample(const Launch& launch, const Sampling& sampling);
@@ -304,7 +304,7 @@ double Sampler::launch_seconds() {
   return quantile(sample(launch, {.exactly = 128}).seconds, 0.5);
 }
 
-double Sampler::small_kernel_seconds() {
+double Sampler::small_kernel_seconds(int samples) {
   constexpr size_t kTables = 4096;  // 64 MB: where it reads counts too
   DeviceBuffer<uint4> from(kTables * kSummed);
   DeviceBuffer<unsigned> to(kTables);
@@ -315,7 +315,7 @@ double Sampler::small_kernel_seconds() {
     ladders::launch({.grid = 1, .block = kSummed}, stream, sum_in_one_block,
                     from.data() + table * kSummed, to.data() + table);
   };
-  return quantile(sample(launch, {.exactly = 128}).seconds, 0.5);
+  return quantile(sample(launch, {.exactly = samples}).seconds, 0.5);
 }
 
 // Warm. Profilers know the launch by its kernel's name, the reader by its row's.

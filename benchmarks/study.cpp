@@ -21,18 +21,25 @@ Study::Study(const Device& device, const Sampling& sampling)
 std::unique_ptr<Study> Study::open(int index, const Sampling& sampling) {
   // How far from what is looked for will do, for each that has been tried.
   constexpr double kAlike = 2e-4;
-  constexpr int kLeast = 12, kMost = 64;
+  constexpr int kLeast = 12, kMost = 64, kGlance = 128, kLook = 512;
   const double wanted = sampling.small_kernel_seconds;
   std::vector<double> seen;
   for (int tried = 1;; ++tried) {
     auto study = std::make_unique<Study>(Device::open(index), sampling);
     if (kEmulated || sampling.profile) return study;
-    seen.push_back(study->small_kernel_seconds_ = study->meter_->small_kernel_seconds());
-    // A quick one, but not the quickest, which other processes would look for in vain.
-    const bool as_wanted = wanted > 0 && tried <= kMost / 2;  // then it is not to be had
-    const double goal = as_wanted ? wanted : quantile(seen, 0.25);
-    if ((as_wanted || tried >= kLeast) && std::abs(seen.back() - goal) <= kAlike * tried * goal)
-      return study;
+    seen.push_back(study->meter_->small_kernel_seconds(kGlance));
+    const auto will_do = [&] {
+      study->small_kernel_seconds_ = seen.back();
+      // A quick one, but not the quickest, which other processes would look for in vain.
+      const bool as_wanted = wanted > 0 && tried <= kMost / 2;  // then it is not to be had
+      const double goal = as_wanted ? wanted : quantile(seen, 0.25);
+      return (as_wanted || tried >= kLeast) &&
+             std::abs(seen.back() - goal) <= kAlike * tried * goal;
+    };
+    if (will_do()) {  // by chance, perhaps: of many one does at a glance
+      seen.back() = study->meter_->small_kernel_seconds(kLook);
+      if (will_do()) return study;
+    }
     if (tried == kMost) return study;
     study.reset();
     check(cudaDeviceReset(), "cudaDeviceReset");
@@ -86,7 +93,7 @@ Study::Kept& Study::kept(const Row& row, size_t problems) {
 }
 
 Study::Problems Study::problems_to_time(const Row& row) {
-  constexpr size_t kMost = 8, kBytes = 256 << 20;
+  constexpr size_t kMost = 16, kBytes = 256 << 20;
   const size_t bytes = std::max<size_t>(kept(row, 1).bytes, 1);
   const bool one = kEmulated || !sampling_.cold || sampling_.profile;
   Problems result;

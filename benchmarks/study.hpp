@@ -33,7 +33,7 @@ struct Spent {
 /// Measures rows on one device, by the program's meter. Each is verified before its first sample,
 /// and what the last one has left is compared again: a kernel that leaves something behind is right
 /// once and wrong ever after. Problems are kept while memory allows, so that a case is filled once
-/// for all its rungs. Of small ones there are several alike, which the samples take in turn: where
+/// for all its rungs. Of small ones there are several alike, which the launches take in turn: where
 /// its buffers lie makes most short rows up to 1 % quicker or slower, some up to 6 %, measured on
 /// an H200, each time they are allocated anew.
 class Study {

@@ -262,7 +262,7 @@ TEST(Gpu, AnEmptyKernelIsTheQuickest) {
   NEED_GPU();
   if (kEmulated) GTEST_SKIP() << "nothing is timed";
   const auto meter = make_meter(Device::open(0));
-  const double empty = meter->launch_seconds(), small = meter->small_kernel_seconds();
+  const double empty = meter->launch_seconds(), small = meter->small_kernel_seconds(128);
   EXPECT_GT(empty, 1e-7);
   EXPECT_GT(small, empty);
   EXPECT_LT(small, 1e-3);

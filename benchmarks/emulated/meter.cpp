@@ -34,7 +34,7 @@ class Counter : public Meter {
   }
 
   double launch_seconds() override { return 0; }
-  double small_kernel_seconds() override { return 0; }
+  double small_kernel_seconds(int) override { return 0; }
   std::string hardware_counters() override { return "none: nothing is measured here"; }
   std::map<std::string, double> count(const Subject&, const Sampling&) override { return {}; }
 };
