@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <optional>
@@ -22,11 +23,11 @@ namespace ladders {
 namespace {
 
 // Each fourth kernel that is launched on a stream is late on an H200: by some 0.1 us, and by up to
-// 0.7 if it has many bytes of arguments or comes right after another. Where flushes and samples
-// take turns, that is always a flush or every other sample, from row to row and process to process.
-// So a sample of a short row is the mean of as many launches as it takes for each of them, and for
-// each kernel of one that is several, to have been the fourth equally often: after three follows
-// one kernel more. How many kernels a launch is does not matter then.
+// 0.7 if it has many bytes of arguments or comes right after another. Where flushes and launches
+// take turns, that is always a flush or every other launch, from row to row and process to process.
+// So a sample of a short row is the mean of sixteen launches. Four of them, with their flushes, and
+// one kernel more are 4 m + 1 kernels, whatever a launch is made of, so each four begin one place
+// further on, and in the end each kernel has been in each place equally often.
 constexpr int kTurn = 4;
 constexpr double kShort = 200e-6, kLong = 10e-3;  // seconds
 
@@ -66,9 +67,9 @@ __global__ void sum_in_one_block(const uint4* from, unsigned* to) {
 }
 
 // Reading twice the capacity leaves only clean lines of this buffer: nothing of the problem, and
-// nothing that must be written back while a sample runs. The first block begins when the host says
-// so, by writing what is awaited, or after 0.2 ms: who cannot say it, as where launches block the
-// host, loses no more.
+// nothing that must be written back while a launch is timed. The first block begins when the host
+// says so, by writing what is awaited, or after 0.2 ms: who cannot say it, as where launches block
+// the host, loses no more.
 __global__ void read_all(const uint4* data, size_t count, unsigned* sink,
                          [[maybe_unused]] const volatile unsigned* said,
                          [[maybe_unused]] unsigned awaited) {
@@ -131,13 +132,13 @@ std::string kernel_name(const void* kernel) {
   return name;
 }
 
-// Times launches with events, without the launch latency of the host: a sample is queued whole,
-// cold ones with their events, warm ones as a CUDA graph, before the device is through with the
-// kernel in front of it, which flushes the L2 or only waits. No more than that is queued at a time:
-// with sixteen samples queued at once, all but the last five took up to 0.7 us longer, of 6, on an
-// H200, probably since the device reads commands from the host's memory some twenty ahead. All on
-// the default stream, like everything else that the program does: once a second one has been used,
-// launches on either are 0.05 to 0.2 us slower, each process by another amount.
+// Times launches with events, without the launch latency of the host: what is between two events
+// is queued whole, cold launches as they are, warm ones as a CUDA graph, before the device is
+// through with the kernel in front, which flushes the L2 or only waits. No more than that is queued
+// at a time: with sixteen launches queued at once, all but the last five took up to 0.7 us longer,
+// of 6, on an H200, probably since the device reads commands from the host's memory some twenty
+// ahead. All on the default stream, like everything else that the program does: once a second one
+// has been used, launches on either are 0.05 to 0.2 us slower, each process by another amount.
 class Sampler : public Meter {
  public:
   explicit Sampler(const Device& device);
@@ -162,8 +163,9 @@ class Sampler : public Meter {
   void let_end(unsigned flush) { std::atomic_ref(*said_) = flush; }
   void read_clocks(DeviceBuffer<Tick>& into);
   double clock_between() const;
-  // What the device takes for what `enqueue` queues; adds to the time spent on measuring.
-  double seconds_of(const std::function<void()>& enqueue, bool cold, double& measuring);
+  // What the device takes for what `enqueue` queues, in whole ns: sums of ticks, of which there are
+  // few, tie as they should. Adds to `measuring`, in seconds.
+  double nanoseconds_of(const std::function<void()>& enqueue, bool cold, double& measuring);
 
   Device device_;
   cudaStream_t capturing_ = nullptr;  // as the default one cannot; nothing runs on it
@@ -226,7 +228,7 @@ double Sampler::clock_between() const {
   return hz.empty() ? 0 : quantile(hz, 0.5);
 }
 
-double Sampler::seconds_of(const std::function<void()>& enqueue, bool cold, double& measuring) {
+double Sampler::nanoseconds_of(const std::function<void()>& enqueue, bool cold, double& measuring) {
   check(cudaEventRecord(flush_start_, nullptr), "cudaEventRecord");
   start_flush(cold);
   check(cudaEventRecord(start_, nullptr), "cudaEventRecord");
@@ -234,26 +236,28 @@ double Sampler::seconds_of(const std::function<void()>& enqueue, bool cold, doub
   check(cudaEventRecord(end_, nullptr), "cudaEventRecord");
   let_end(flushes_);
   check(cudaEventSynchronize(end_), "cudaEventSynchronize");
-  const auto seconds_from = [&](cudaEvent_t event) {
+  const auto from = [&](cudaEvent_t event) {
     float milliseconds = 0;
     check(cudaEventElapsedTime(&milliseconds, event, end_), "cudaEventElapsedTime");
-    return 1e-3 * milliseconds;
+    return std::round(1e6 * milliseconds);
   };
-  measuring += seconds_from(flush_start_);
-  return seconds_from(start_);
+  measuring += 1e-9 * from(flush_start_);
+  return from(start_);
 }
 
 Samples Sampler::sample(const Launch& launch, const Sampling& sampling) {
   const auto start = std::chrono::steady_clock::now();
   Samples result;
   const std::function<void()> once = [&] { launch(nullptr); };
-  const auto one = [&] { return seconds_of(once, sampling.cold, result.measuring_seconds); };
+  const auto one = [&] {
+    return 1e-9 * nanoseconds_of(once, sampling.cold, result.measuring_seconds);
+  };
   double estimate = one();  // with what only the first launch of a kernel does
-  while (seconds_since(start) < sampling.warmup_seconds) estimate = one();
   if (estimate >= kLong && sampling.warmup_seconds == 0) {
     result.seconds = {estimate};  // a sample like those that follow
   } else {
-    estimate = one();
+    do estimate = std::min(estimate, one());
+    while (seconds_since(start) < sampling.warmup_seconds);
     result = {};
   }
   const auto warm = std::chrono::steady_clock::now();
@@ -261,19 +265,19 @@ Samples Sampler::sample(const Launch& launch, const Sampling& sampling) {
   std::optional<Graph> graph;
   int launches = 1, rounds = 1;
   if (!sampling.cold) {
-    launches = std::clamp(static_cast<int>(200e-6 / std::max(estimate, 1e-6)), 1, 200);
+    launches = std::clamp(static_cast<int>(kShort / std::max(estimate, 1e-6)), 1, 200);
     graph.emplace(capturing_, launch, launches);
   } else if (estimate < kShort) {
     rounds = kTurn * kTurn;
   }
   const std::function<void()> enqueue = graph ? [&] { graph->replay(); } : once;
   const auto take = [&] {
-    double seconds = 0;
+    double nanoseconds = 0;
     for (int i = 0; i < rounds; ++i) {
       if (i % kTurn == kTurn - 1) ladders::launch({.grid = 1, .block = 32}, nullptr, nothing);
-      seconds += seconds_of(enqueue, sampling.cold, result.measuring_seconds);
+      nanoseconds += nanoseconds_of(enqueue, sampling.cold, result.measuring_seconds);
     }
-    result.seconds.push_back(seconds / (rounds * launches));
+    result.seconds.push_back(1e-9 * nanoseconds / (rounds * launches));
   };
 
   // A power limit acts after some 30 ms and has settled after some 100: until then the clock is

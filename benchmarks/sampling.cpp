@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "sampling.hpp"
 
+#include <cmath>
 #include <numeric>
 
 #include "statistics.hpp"
@@ -20,6 +21,14 @@ bool enough(const std::vector<double>& seconds, int launches, const Sampling& sa
          launches * std::accumulate(seconds.begin(), seconds.end(), 0.0) >=
              sampling.device_seconds &&
          median_noise(seconds) <= sampling.noise;
+}
+
+bool will_do(const std::vector<double>& seen, double wanted) {
+  constexpr double kAlike = 2e-4;  // how near, for each that was seen
+  const bool as_wanted = wanted > 0 && seen.size() <= 32;
+  if (!as_wanted && seen.size() < 12) return false;
+  const double goal = as_wanted ? wanted : quantile(seen, 0.25);
+  return std::abs(seen.back() - goal) <= kAlike * double(seen.size()) * goal;
 }
 
 Samples sample_host(const std::function<void()>& work, const Sampling& sampling) {

@@ -12,7 +12,7 @@ namespace ladders {
 /// When to stop sampling, and in which state of the caches to sample. With the defaults a thousand
 /// rows take two minutes on an H200.
 struct Sampling {
-  bool cold = true;                 ///< L2 holds nothing of the problem when a sample starts
+  bool cold = true;                 ///< L2 holds nothing of the problem at a launch
   double device_seconds = 0.02;     ///< of all launches together, at least
   int least = 20;                   ///< samples, unless the wall limit comes first
   double noise = 0.001;             ///< relative standard error of the median that is good enough
@@ -34,7 +34,7 @@ struct Details {
 
 /// What a meter makes of a row's launches. Without `seconds` the row was not timed.
 struct Samples {
-  std::vector<double> seconds;             ///< of a launch, in the order they were taken
+  std::vector<double> seconds;             ///< of a launch, or the mean of several, as taken
   double measuring_seconds = 0;            ///< all of them, and what the device flushes before
   double sm_clock_hz = 0;                  ///< meanwhile; 0 if it could not be read
   double host_seconds = 0;                 ///< that the CPU took to emulate the launch
@@ -45,6 +45,12 @@ struct Samples {
 /// Whether `seconds`, each the mean of so many launches, taken in `wall` seconds, will do.
 bool enough(const std::vector<double>& seconds, int launches, const Sampling& sampling,
             double wall);
+
+/// Whether the CUDA context is one to measure in, by how long a small kernel took in each of those
+/// `seen`, it being the last. Its time is to be as `wanted`, or where that is 0, or not met by the
+/// first 32, as the slowest of the quickest quarter of at least 12: a quick one, but not the
+/// quickest, which other processes would look for in vain. The more were seen, the less near.
+bool will_do(const std::vector<double>& seen, double wanted);
 
 /// Samples work on the CPU with the host's clock; `work` returns when it is done.
 Samples sample_host(const std::function<void()>& work, const Sampling& sampling);

@@ -35,13 +35,6 @@ double quantile(std::vector<double> values, double fraction) {
   return quantile_of_sorted(values, fraction);
 }
 
-double trimmed_mean(std::vector<double> values, double fraction) {
-  std::sort(values.begin(), values.end());
-  const auto out = static_cast<std::ptrdiff_t>(fraction * static_cast<double>(values.size()));
-  return std::accumulate(values.begin() + out, values.end() - out, 0.0) /
-         static_cast<double>(std::ssize(values) - 2 * out);
-}
-
 double median_noise(std::vector<double> values) {
   std::sort(values.begin(), values.end());
   const double reach = std::min(0.5, 1 / std::sqrt(double(values.size())));

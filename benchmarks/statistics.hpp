@@ -10,10 +10,6 @@ namespace ladders {
 /// Hopper, half a percent of the shortest kernels, and a median may not jump by that.
 double quantile(std::vector<double> values, double fraction);
 
-/// The mean of what is left without the smallest and the largest `fraction` of the values: less
-/// noisy than the median where the distribution has no sharp peak.
-double trimmed_mean(std::vector<double> values, double fraction);
-
 /// The relative standard error of the median: a quarter of its 95 % confidence interval between
 /// order statistics, which n values have at n / 2 - sqrt(n) and n / 2 + sqrt(n). So outliers do not
 /// count, and a median between two modes is as uncertain as it looks.

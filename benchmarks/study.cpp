@@ -2,6 +2,7 @@
 #include "study.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
@@ -19,28 +20,21 @@ Study::Study(const Device& device, const Sampling& sampling)
     : device_(device), sampling_(sampling), meter_(make_meter(device)) {}
 
 std::unique_ptr<Study> Study::open(int index, const Sampling& sampling) {
-  // How far from what is looked for will do, for each that has been tried.
-  constexpr double kAlike = 2e-4;
-  constexpr int kLeast = 12, kMost = 64, kGlance = 128, kLook = 512;
-  const double wanted = sampling.small_kernel_seconds;
+  constexpr int kGlance = 128, kLook = 512;
   std::vector<double> seen;
-  for (int tried = 1;; ++tried) {
+  for (;;) {
     auto study = std::make_unique<Study>(Device::open(index), sampling);
     if (kEmulated || sampling.profile) return study;
-    seen.push_back(study->meter_->small_kernel_seconds(kGlance));
-    const auto will_do = [&] {
-      study->small_kernel_seconds_ = seen.back();
-      // A quick one, but not the quickest, which other processes would look for in vain.
-      const bool as_wanted = wanted > 0 && tried <= kMost / 2;  // then it is not to be had
-      const double goal = as_wanted ? wanted : quantile(seen, 0.25);
-      return (as_wanted || tried >= kLeast) &&
-             std::abs(seen.back() - goal) <= kAlike * tried * goal;
+    const auto look = [&](int samples) {
+      study->small_kernel_seconds_ = study->meter_->small_kernel_seconds(samples);
+      return study->small_kernel_seconds_;
     };
-    if (will_do()) {  // by chance, perhaps: of many one does at a glance
-      seen.back() = study->meter_->small_kernel_seconds(kLook);
-      if (will_do()) return study;
+    seen.push_back(look(kGlance));
+    if (will_do(seen, sampling.small_kernel_seconds)) {
+      seen.back() = look(kLook);  // at a glance one of many does by chance
+      if (will_do(seen, sampling.small_kernel_seconds)) return study;
     }
-    if (tried == kMost) return study;
+    if (seen.size() == 64) return study;
     study.reset();
     check(cudaDeviceReset(), "cudaDeviceReset");
   }
@@ -96,10 +90,10 @@ Study::Problems Study::problems_to_time(const Row& row) {
   constexpr size_t kMost = 16, kBytes = 256 << 20;
   const size_t bytes = std::max<size_t>(kept(row, 1).bytes, 1);
   const bool one = kEmulated || !sampling_.cold || sampling_.profile;
+  // Powers of two: all of them are equally often among the sixteen launches of a sample.
+  const size_t problems = one ? 1 : std::bit_floor(std::clamp<size_t>(kBytes / bytes, 1, kMost));
   Problems result;
-  for (const auto& problem :
-       kept(row, one ? 1 : std::clamp<size_t>(kBytes / bytes, 1, kMost)).problems)
-    result.push_back(problem.get());
+  for (const auto& problem : kept(row, problems).problems) result.push_back(problem.get());
   return result;
 }
 

@@ -40,20 +40,18 @@ class Study {
  public:
   Study(const Device& device, const Sampling& sampling);
 
-  /// A study of device `index` in a context of its own choosing: on an H200 a kernel takes up to
-  /// 0.15 us more (4 %) in one context than in another, for as long as they live, which no
-  /// repetition within one can show. It is the same for all short rows, so contexts are made anew
-  /// until a small kernel takes about as long as `sampling.small_kernel_seconds` has it or, if that
-  /// is not set or not to be had in 32, as in the slowest of the quickest quarter of those seen, 12
-  /// at least and 64 at most; nothing is to be chosen where nothing is timed. To be called before
-  /// anything else holds device memory. Throws CudaError.
+  /// A study of device `index` in a context of its own choosing: on an H200 a kernel takes some 0.1
+  /// us more (2 %) in one context than in another, for as long as they live, which no repetition
+  /// within one can show. It is the same for all short rows, so contexts are made anew until the
+  /// time of a small kernel will_do(), 64 of them at most; nothing is to be chosen where nothing is
+  /// timed. To be called before anything else holds device memory. Throws CudaError.
   static std::unique_ptr<Study> open(int index, const Sampling& sampling);
 
   const Device& device() const { return device_; }
   const Sampling& sampling() const { return sampling_; }
   const Spent& spent() const { return spent_; }
-  /// See Meter; nothing else may run meanwhile.
-  double launch_seconds() { return meter_->launch_seconds(); }
+  /// See Meter. 0 where nothing is timed.
+  double launch_seconds() { return sampling_.profile ? 0 : meter_->launch_seconds(); }
   /// What the context was chosen by, see Meter. 0 where none was chosen.
   double small_kernel_seconds() const { return small_kernel_seconds_; }
   std::string hardware_counters() { return meter_->hardware_counters(); }

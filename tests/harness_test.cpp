@@ -150,12 +150,6 @@ TEST(Statistics, TiesAreSpreadOverTheirStep) {
   EXPECT_GT(quantile(ticks, 0.5), before);
 }
 
-TEST(Statistics, TrimmedMeansLeaveOutliersOut) {
-  EXPECT_EQ(trimmed_mean({1000, 1, 2, 3, 4, 5, 6, 7, 8, -9}, 0.1), 4.5);
-  EXPECT_EQ(trimmed_mean({1, 2}, 0), 1.5);
-  EXPECT_EQ(trimmed_mean({7}, 0.4), 7);
-}
-
 TEST(Statistics, NoiseFallsWithTheSquareRootOfTheCount) {
   std::vector<double> few, many;
   for (int i = 0; i < 100; ++i) few.push_back(100 + i % 5);
@@ -169,6 +163,35 @@ TEST(Statistics, NoiseFallsWithTheSquareRootOfTheCount) {
   std::vector<double> modes;
   for (int i = 0; i < 401; ++i) modes.push_back((i < 202 ? 1 : 2) + 1e-4 * i);
   EXPECT_GT(median_noise(modes), 0.1);
+}
+
+TEST(Sampling, TheTimeOnTheDeviceIsThatOfAllLaunches) {
+  const std::vector<double> samples(20, 1e-3);
+  EXPECT_FALSE(enough(samples, 1, {.device_seconds = 0.1}, 0));
+  EXPECT_TRUE(enough(samples, 16, {.device_seconds = 0.1}, 0));
+}
+
+TEST(Contexts, AQuickOneWillDoOnceTwelveWereSeen) {
+  std::vector<double> seen = {4.30, 4.31, 4.20, 4.32, 4.21, 4.33, 4.34, 4.22, 4.35, 4.36};
+  EXPECT_FALSE(will_do({4.2}, 0));
+  seen.push_back(4.21);
+  EXPECT_FALSE(will_do(seen, 0));  // the eleventh
+  seen.push_back(4.21);
+  EXPECT_TRUE(will_do(seen, 0));
+  seen.back() = 4.10;
+  EXPECT_FALSE(will_do(seen, 0));  // the quickest
+  seen.back() = 4.40;
+  EXPECT_FALSE(will_do(seen, 0));
+}
+
+TEST(Contexts, OneAsWantedWillDoAtOnce) {
+  EXPECT_TRUE(will_do({4.2}, 4.2005));
+  EXPECT_FALSE(will_do({4.2}, 4.21));
+  EXPECT_TRUE(will_do({4.3, 4.3, 4.3, 4.2}, 4.203));
+  std::vector<double> seen(32, 4.2);
+  EXPECT_FALSE(will_do(seen, 4.4));
+  seen.push_back(4.2);
+  EXPECT_TRUE(will_do(seen, 4.4));  // what is wanted is not to be had
 }
 
 TEST(HostSampling, StopsAtTheCountOrTheWallLimit) {

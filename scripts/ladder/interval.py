@@ -19,8 +19,8 @@ _SEED = 20260101  # the same files give the same intervals
 
 # What is supposed of how processes differ where it was not measured: half of what the interval of
 # one process a side spans at 95 %, and the freedom that has. As seen on two H200 (`ladder noise`):
-# processes differ in how fast they launch, and perhaps by where their buffers are. Rows of
-# nanoseconds, which are no launches, are not supposed to be worse than launches of 5 us.
+# kernels take longer in one process than in another, and perhaps by where their buffers are. Rows
+# of nanoseconds, which are no launches, are not supposed to be worse than launches of 5 us.
 FLOOR, LAUNCH_SECONDS, MOST_OF_LAUNCH, FREEDOM = 0.005, 0.2e-6, 0.04, 6
 
 _FLOOR_QUANTILE = math.sqrt(2) * float(stdtrit(FREEDOM, 0.975))

@@ -186,7 +186,7 @@ if "--benchmark_list_tests" in flags:
     sys.exit(0 if chosen else "Failed to match any benchmarks against regex\n")
 shown = os.environ.get("CUDA_VISIBLE_DEVICES", "")
 add("starts", " ".join([f"GPU={shown}", *flags]))
-add("launches", os.environ.get("LADDER_SMALL_KERNEL_NANOSECONDS", "any"))
+add("small_kernels", os.environ.get("LADDER_SMALL_KERNEL_NANOSECONDS", "any"))
 plan["rows"][""] = plan.get("start", "ok")
 happen("")
 context = {

@@ -141,7 +141,13 @@ def test_the_context_says_what_was_emulated(results):
     assert context["cases"] == "small"
     assert json.loads(context["ladders"])[0]["name"] == "roof"
     # Nothing that only a real GPU and its driver could tell.
-    assert not {"gpu_uuid", "driver_version", "cache_mode", "launch_nanoseconds"} & set(context)
+    assert not {
+        "gpu_uuid",
+        "driver_version",
+        "cache_mode",
+        "launch_nanoseconds",
+        "small_kernel_nanoseconds",
+    } & set(context)
 
 
 def test_rows_hold_counts_and_no_speeds(results):

@@ -27,7 +27,7 @@ PROGRAM = """#!{python}
 import os, pathlib, sys, time
 folder = pathlib.Path(__file__).parent
 (folder / "flags").open("a").write(" ".join(sys.argv[1:]) + "\\n")
-with (folder / "launches").open("a") as file:
+with (folder / "small_kernels").open("a") as file:
     print(os.environ.get("LADDER_SMALL_KERNEL_NANOSECONDS", "any"), file=file)
 number = len((folder / "flags").read_text().splitlines())
 source = folder / f"result-{{number}}.json"
@@ -105,7 +105,7 @@ def test_existing_results_give_each_row_its_floor(runs, tmp_path, capsys):
 
 
 @pytest.mark.parametrize(
-    ("launches", "line"),
+    ("times", "line"),
     [
         (
             ("3307", "3427", "3320"),
@@ -117,12 +117,10 @@ def test_existing_results_give_each_row_its_floor(runs, tmp_path, capsys):
         (("3300", "unknown", "3300"), None),
     ],
 )
-def test_small_kernels_of_the_processes_are_told_where_all_are_known(
-    tmp_path, capsys, launches, line
-):
+def test_small_kernels_of_the_processes_are_told_where_all_are_known(tmp_path, capsys, times, line):
     files = []
-    for i, launch in enumerate(launches):
-        context = {} if launch is None else {"small_kernel_nanoseconds": launch}
+    for i, taken in enumerate(times):
+        context = {} if taken is None else {"small_kernel_nanoseconds": taken}
         files.append(str(suite.write(tmp_path / f"{i}.json", run_of(i, **context))))
     output = tmp_path / "noise.json"
     assert main(["noise", "--from", *files, "-o", str(output)]) == 0
@@ -130,7 +128,7 @@ def test_small_kernels_of_the_processes_are_told_where_all_are_known(
     context = json.loads(output.read_text())["context"]
     if line:
         assert lines[1] == line
-        assert context["small_kernel_nanoseconds"] == [float(launch) for launch in launches]
+        assert context["small_kernel_nanoseconds"] == [float(taken) for taken in times]
     else:
         assert not any("small kernel" in line for line in lines)
         assert "small_kernel_nanoseconds" not in context
@@ -198,12 +196,10 @@ def test_a_program_is_run_in_fresh_processes(program, tmp_path, capsys):
 
 def test_processes_look_for_a_context_as_quick_as_the_first(program, tmp_path):
     path = program(3)
-    for i, launch in enumerate(("3190", "3191", "3189")):
-        suite.write(
-            path.parent / f"result-{i + 1}.json", run_of(i, small_kernel_nanoseconds=launch)
-        )
+    for i, taken in enumerate(("3190", "3191", "3189")):
+        suite.write(path.parent / f"result-{i + 1}.json", run_of(i, small_kernel_nanoseconds=taken))
     assert main(["noise", str(path), "--processes", "3", "-o", str(tmp_path / "noise.json")]) == 0
-    assert (path.parent / "launches").read_text().split() == ["any", "3190", "3190"]
+    assert (path.parent / "small_kernels").read_text().split() == ["any", "3190", "3190"]
 
 
 def test_what_was_measured_before_a_process_failed_is_kept(program, tmp_path, capsys):

@@ -62,7 +62,7 @@ def test_bad_usage_is_one_line_and_not_zero(arguments, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_launch_time_to_look_for_is_a_number():
+def test_a_small_kernel_to_look_for_is_a_number():
     environment = os.environ | {"LADDER_SMALL_KERNEL_NANOSECONDS": "soon"}
     failed = run("--benchmark_filter=^roof/memcpy", env=environment)
     assert failed.returncode == 2

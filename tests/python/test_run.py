@@ -45,9 +45,9 @@ class Fake:
         return self._lines("starts")
 
     @property
-    def launches(self) -> list[str]:
-        """The time of a launch that each of them was to look for."""
-        return self._lines("launches")
+    def small_kernels(self) -> list[str]:
+        """The time of a small kernel that each of them was to look for."""
+        return self._lines("small_kernels")
 
     @property
     def rows(self) -> list[str]:
@@ -244,8 +244,8 @@ def test_a_ceiling_is_the_median_of_its_repetitions(fake, tmp_path):
 
 
 def test_the_small_kernels_of_all_processes_are_kept(fake, out):
-    for launch, pattern in (("3300", "naive"), ("3100", "tiled"), ("unknown", "split")):
-        fake.plan(context={"small_kernel_nanoseconds": launch})
+    for taken, pattern in (("3300", "naive"), ("3100", "tiled"), ("unknown", "split")):
+        fake.plan(context={"small_kernel_nanoseconds": taken})
         assert run(fake, out, "--filter", pattern, "--resume") == 0
     context = json.loads(out.read_text())["context"]
     assert context["small_kernel_nanoseconds"] == "3300"  # of the first
@@ -255,15 +255,15 @@ def test_the_small_kernels_of_all_processes_are_kept(fake, out):
 def test_processes_look_for_a_context_as_quick_as_the_first(fake, out, monkeypatch):
     fake.plan(context={"small_kernel_nanoseconds": "3187.5"})
     assert run(fake, out, "--filter", "naive|tiled") == 0
-    assert fake.launches == ["any"] + ["3187.5"] * (len(fake.starts) - 1)
+    assert fake.small_kernels == ["any"] + ["3187.5"] * (len(fake.starts) - 1)
     before = len(fake.starts)
     fake.plan(context={"small_kernel_nanoseconds": "3205"})
     assert run(fake, out, "--filter", "split", "--resume") == 0
-    assert set(fake.launches[before:]) == {"3187.5"}
+    assert set(fake.small_kernels[before:]) == {"3187.5"}
     before = len(fake.starts)
     monkeypatch.setenv("LADDER_SMALL_KERNEL_NANOSECONDS", "3300")  # the user knows better
     assert run(fake, out.with_name("other.json"), "--filter", "naive|tiled") == 0
-    assert set(fake.launches[before:]) == {"3300"}
+    assert set(fake.small_kernels[before:]) == {"3300"}
 
 
 def test_base_and_head_look_for_contexts_alike(fake, tmp_path):
@@ -272,8 +272,8 @@ def test_base_and_head_look_for_contexts_alike(fake, tmp_path):
     base.plan(context={"small_kernel_nanoseconds": "3240"})
     both = ["--filter", "naive", "--base", str(base.path), "--processes", "2"]
     assert run(fake, tmp_path / "pair", *both) == 0
-    assert [*fake.launches, *base.launches].count("any") == 1
-    assert len({*fake.launches, *base.launches} - {"any"}) == 1
+    assert [*fake.small_kernels, *base.small_kernels].count("any") == 1
+    assert len({*fake.small_kernels, *base.small_kernels} - {"any"}) == 1
 
 
 def test_failed_rows_are_tried_again_only_when_asked(fake, out):
