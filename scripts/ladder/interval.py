@@ -59,8 +59,16 @@ def default_spread(seconds: float) -> Spread:
 
 
 def measured_spread(spread: float, processes: int) -> Spread:
-    """Return what `processes` of two or more tell that were up to `spread` apart."""
-    return Spread(math.log1p(spread) / _RANGES[min(processes, 10) - 2], processes - 1)
+    """Return what `processes` of two or more tell that were up to `spread` apart.
+
+    They are added to what is supposed of long rows: three alone have so little freedom that among a
+    thousand rows no change would be beyond chance. A row noisier than both together stays so.
+    """
+    supposed = default_spread(math.inf)
+    deviation, own = math.log1p(spread) / _RANGES[min(processes, 10) - 2], processes - 1
+    freedom = own + supposed.freedom
+    both = (own * deviation**2 + supposed.freedom * supposed.deviation**2) / freedom
+    return Spread(max(deviation, math.sqrt(both)), freedom)
 
 
 @dataclass(frozen=True)

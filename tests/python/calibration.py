@@ -142,24 +142,49 @@ def called(counts: Counter) -> float:
     return (counts["FASTER"] + counts["SLOWER"]) / counts.total()
 
 
+def suite(
+    rows: list[dict],
+    processes: int,
+    rng: np.random.Generator,
+    *,
+    alone: bool = False,
+    noise: bool = False,
+    slower: float = 0.0,
+) -> tuple[list[str], str]:
+    """Judge all rows of a file, one slower by so much; return verdicts, and that row's own.
+
+    `noise` has compare know how far the processes of the file were apart.
+    """
+    pairs, floors, changed = {}, {}, str(rng.integers(len(rows)))
+    for number, row in enumerate(rows):
+        name = str(number)
+        times = rng.choice(row["medians"], 2 * processes)
+        times[processes:] *= 1 + slower * (name == changed)
+        found = [Process((time,), WITHIN) for time in times.tolist()]
+        sides = found[:processes], found[processes:]
+        pairs["", name] = tuple(
+            Side(name, "ok", "", row["seconds"], np.nan, False, tuple(side)) for side in sides
+        )
+        floors[name] = floor_of(row["medians"])
+    judged = judge(pairs, Rules(), floors if noise else None, more=False)
+    judged = judged if alone else together(judged, Rules().confidence)
+    return [change.verdict for change in judged.values()], judged["", changed].verdict
+
+
 def failing(file: Path, processes: int, suites: int, *, alone: bool, seed: int = 1) -> float:
     """Return the share of equal suites of a file's rows in which any row is called slower."""
-    rng = np.random.default_rng(seed)
-    rows, failed = rows_of(file), 0
-    for _ in range(suites):
-        pairs = {}
-        for number, row in enumerate(rows):
-            times = rng.choice(row["medians"], 2 * processes)
-            found = [Process((time,), WITHIN) for time in times.tolist()]
-            sides = found[:processes], found[processes:]
-            pairs["", str(number)] = tuple(
-                Side(str(number), "ok", "", row["seconds"], np.nan, False, tuple(side))
-                for side in sides
-            )
-        judged = judge(pairs, Rules(), None, more=False)
-        judged = judged if alone else together(judged, Rules().confidence)
-        failed += any(change.verdict == "SLOWER" for change in judged.values())
-    return failed / suites
+    rng, rows = np.random.default_rng(seed), rows_of(file)
+    failed = ("SLOWER" in suite(rows, processes, rng, alone=alone)[0] for _ in range(suites))
+    return sum(failed) / suites
+
+
+def finding(
+    file: Path, processes: int, suites: int, slower: float, *, noise: bool, seed: int = 1
+) -> float:
+    """Return the share of suites of a file's rows in which the one slower row is called so."""
+    rng, rows = np.random.default_rng(seed), rows_of(file)
+    told = (suite(rows, processes, rng, noise=noise, slower=slower)[1] for _ in range(suites))
+    return sum(verdict == "SLOWER" for verdict in told) / suites
 
 
 def main() -> None:
@@ -181,6 +206,16 @@ def main() -> None:
         for alone in (True, False):
             told = f"the {name}, {'each row alone' if alone else 'together'}"
             rates = (100 * failing(file, n, 100, alone=alone) for n in counts)
+            print(f"| {told} | {' | '.join(f'{rate:.0f} %' for rate in rates)} |", flush=True)
+    print()
+    print(f"| one row of a suite slower, found | {' | '.join(f'{n} a side' for n in counts)} |")
+    print("| :-- |" + " --: |" * len(counts))
+    for noise in (False, True):
+        for slower in (0.03, 0.05, 0.1):
+            told = f"by {slower:.0%}, {'with' if noise else 'without'} `--noise`"
+            rates = (
+                100 * finding(RECORDED["quieter"], n, 100, slower, noise=noise) for n in counts
+            )
             print(f"| {told} | {' | '.join(f'{rate:.0f} %' for rate in rates)} |", flush=True)
 
 

@@ -48,3 +48,10 @@ def test_a_true_change_of_the_threshold_is_rarely_called_the_same():
     for processes in (1, 3, 5):
         counts = calibration.verdicts(model, processes, 0.0101, ROWS)
         assert counts["SAME"] / counts.total() <= 0.05 + slack(0.05)
+
+
+@pytest.mark.parametrize("noise", [False, True])
+def test_a_row_of_a_whole_suite_is_found_to_be_a_tenth_slower(noise):
+    file, suites = calibration.RECORDED["quieter"], 100 if FULL else 12
+    assert calibration.finding(file, 3, suites, 0.1, noise=noise) >= 0.9
+    assert calibration.finding(file, 1, suites, 0.1, noise=noise) >= 0.6  # not the shortest
