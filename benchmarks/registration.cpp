@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstdio>
 #include <exception>
+#include <regex>
 #include <set>
 #include <string>
 
@@ -156,9 +157,21 @@ void run(benchmark::State& state, const Row& row, Study& study, const Options& o
 
 }  // namespace
 
+void check_texts(const Ladder& ladder) {
+  static const std::regex words("[a-z][a-z0-9]*(_[a-z0-9]+)*"), ascii("[ -~]{1,140}");
+  for (const Rung& rung : ladder.rungs) {
+    const std::string name = ladder.name + "/" + rung.name;
+    if (!std::regex_match(rung.name, words))
+      throw UsageError(name + ": the name of a rung is lower_case_words");
+    if (!std::regex_match(rung.idea, ascii))
+      throw UsageError(name + ": an idea is one sentence of ASCII, 140 characters at most");
+  }
+}
+
 void register_rows(const Options& options, const std::function<Study&()>& study, Outcome& outcome) {
   std::set<std::string> names;
-  for (const Ladder& ladder : catalogue())
+  for (const Ladder& ladder : catalogue()) {
+    check_texts(ladder);
     for (const Row& row : rows(ladder, options.cases)) {
       const std::string name = row.name();
       if (!names.insert(name).second) throw UsageError(name + ": two rungs have this name");
@@ -167,6 +180,7 @@ void register_rows(const Options& options, const std::function<Study&()>& study,
         run(state, row, study(), options, outcome);
       })->UseManualTime();
     }
+  }
 }
 
 std::vector<std::string> counter_names() {

@@ -31,8 +31,12 @@ struct Outcome {
 
 /// Registers the rows of the catalogue that `options` asks for with Google Benchmark. `study` is
 /// called when the first row runs, so that listing needs no GPU; `outcome` is counted up as rows
-/// run. All must outlive the run. Throws UsageError where two rows have one name.
+/// run. All must outlive the run. Throws UsageError where two rows have one name, and as
+/// check_texts().
 void register_rows(const Options& options, const std::function<Study&()>& study, Outcome& outcome);
+
+/// Throws UsageError where a rung's name or idea is not what files, tables and plots can hold.
+void check_texts(const Ladder& ladder);
 
 /// Every counter that a row may have.
 std::vector<std::string> counter_names();

@@ -9,6 +9,7 @@
 
 #include "context.hpp"
 #include "ladder.hpp"
+#include "registration.hpp"
 
 namespace ladders {
 namespace {
@@ -30,6 +31,27 @@ TEST(Catalogue, NamesAreSnakeCaseAndUnique) {
       for (const Row& row : rows(ladder, shapes))
         EXPECT_TRUE(rows_seen.insert(row.name()).second) << row.name();
   }
+}
+
+TEST(Catalogue, TextsThatFilesCannotHoldAreRefused) {
+  const auto refused = [](const std::string& name, const std::string& idea) -> std::string {
+    try {
+      check_texts({.name = "a", .rungs = {{.name = name, .idea = idea}}});
+    } catch (const UsageError& error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_EQ(refused("mine_2", "An idea."), "");
+  const std::string words = ": the name of a rung is lower_case_words";
+  EXPECT_EQ(refused("my rung", "An idea."), "a/my rung" + words);
+  EXPECT_EQ(refused("mine/2", "An idea."), "a/mine/2" + words);
+  EXPECT_EQ(refused("Mine", "An idea."), "a/Mine" + words);
+  const std::string sentence = "a/mine: an idea is one sentence of ASCII, 140 characters at most";
+  EXPECT_EQ(refused("mine", std::string(140, 'x')), "");
+  EXPECT_EQ(refused("mine", std::string(141, 'x')), sentence);
+  EXPECT_EQ(refused("mine", "Gr\u00f6\u00dfer."), sentence);
+  EXPECT_EQ(refused("mine", ""), sentence);
 }
 
 TEST(Catalogue, EveryRungIsMeasuredSomewhere) {

@@ -75,7 +75,8 @@ def _collect(options: argparse.Namespace) -> int:
         print(f"{outcome.gpu}: {outcome.verdict}: {outcome.told}")
     sys.stdout.flush()
     try:  # last: the figures are the least of it, and foreign benchmarks have none
-        plots.draw(results, options.output / "plots", ["svg"], _note)
+        if results:
+            plots.draw(results, options.output / "plots", ["svg"], _note)
     except LadderError as error:
         _note(str(error))
     return code

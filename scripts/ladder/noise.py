@@ -54,7 +54,8 @@ def run(
 
     Each writes NUMBER.json into `folder`, and is ended where it has no new row for `timeout`
     seconds. A process that leaves no file ends the series, as SIGINT and SIGTERM do, which also end
-    the process at work. Raises LadderError where none can be started.
+    the process at work. Raises LadderError where none can be started, IncomparableError where the
+    program times nothing.
     """
     found: list[Path] = []
     settings: dict[str, str] = {}
@@ -67,7 +68,11 @@ def run(
                 with closing(Output(path)) as output:
                     _, reason = attend(command, output, timeout, lambda: None, settings, told)
                     output.read()
-                    settings = settings or alike(output.context or {})
+                    context = output.context or {}
+                    settings = settings or alike(context)
+                if context.get("emulated") == "true":
+                    path.unlink(missing_ok=True)
+                    raise IncomparableError(f"{program}: an emulator has no times to compare")
                 if not path.exists():
                     print(f"ladder: it left no results: {reason}", file=sys.stderr)
                     break

@@ -215,6 +215,15 @@ def test_what_was_measured_before_a_process_failed_is_kept(program, tmp_path, ca
     assert again.read_bytes() == output.read_bytes()
 
 
+def test_an_emulator_is_refused_after_one_process(program, tmp_path, capsys):
+    path = program(3)
+    suite.write(path.parent / "result-1.json", run_of(0, emulated="true"))
+    assert main(["noise", str(path), "-o", str(tmp_path / "noise.json")]) == 5
+    assert len((path.parent / "flags").read_text().splitlines()) == 1
+    assert capsys.readouterr().err.endswith(f"{path}: an emulator has no times to compare\n")
+    assert not any(tmp_path.glob("noise.json*"))
+
+
 def test_a_process_that_hangs_ends_the_series(program, tmp_path, capsys):
     path, output = program(2, patience=60), tmp_path / "noise.json"
     assert main(["noise", str(path), "--timeout", "1", "-o", str(output)]) == 4
