@@ -212,7 +212,7 @@ def main() -> None:
     print("| :-- |" + " --: |" * len(counts))
     for noise in (False, True):
         for slower in (0.03, 0.05, 0.1):
-            told = f"by {slower:.0%}, {'with' if noise else 'without'} `--noise`"
+            told = f"by {100 * slower:.0f} %, {'with' if noise else 'without'} `--noise`"
             rates = (
                 100 * finding(RECORDED["quieter"], n, 100, slower, noise=noise) for n in counts
             )
