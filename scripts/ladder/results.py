@@ -269,19 +269,25 @@ def _measure(rows: list[dict[str, Any]], *, timed: bool) -> dict[str, Any]:
 
 def _counters(row: dict[str, Any]) -> dict[str, float]:
     """Return a row's counters that are usable numbers; as read, all of them are floats."""
-    return {
-        key: value
-        for key, divides in _counter_keys(tuple(row))
-        if isinstance(value := row[key], float)
-        and math.isfinite(value)
-        and (not divides or 1e-9 <= value <= 1e24)
-    }
+    keys, divisors = _counter_keys(tuple(row))
+    values = [*map(row.__getitem__, keys)]
+    # As a rule all are: a finite sum has finite terms.
+    if {*map(type, values)} == {float} and math.isfinite(sum(values)):
+        found = dict(zip(keys, values, strict=True))
+    else:
+        pairs = zip(keys, values, strict=True)
+        found = {k: v for k, v in pairs if isinstance(v, float) and math.isfinite(v)}
+    for key in divisors:
+        if key in found and not 1e-9 <= found[key] <= 1e24:
+            del found[key]
+    return found
 
 
 @cache  # rows of a rung have the same keys
-def _counter_keys(keys: tuple[str, ...]) -> list[tuple[str, bool]]:
-    """Return those that are no field of the library's, and whether each divides."""
-    return [(key, bool(_DIVISOR.search(key))) for key in keys if key not in _LIBRARY_FIELDS]
+def _counter_keys(keys: tuple[str, ...]) -> tuple[list[str], list[str]]:
+    """Return those that are no field of the library's, and of these what others are divided by."""
+    counters = [key for key in keys if key not in _LIBRARY_FIELDS]
+    return counters, [key for key in counters if _DIVISOR.search(key)]
 
 
 def _folded(repetitions: list[dict[str, float]]) -> dict[str, float]:
