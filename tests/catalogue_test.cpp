@@ -19,11 +19,10 @@ const std::regex kName("[a-z][a-z0-9]*(_[a-z0-9]+)*");
 TEST(Catalogue, NamesAreSnakeCaseAndUnique) {
   for (const Ladder& ladder : catalogue()) {
     EXPECT_TRUE(std::regex_match(ladder.name, kName)) << ladder.name;
+    EXPECT_NO_THROW(check_texts(ladder));
     std::set<std::string> names;
-    for (const Rung& rung : ladder.rungs) {
-      EXPECT_TRUE(std::regex_match(rung.name, kName)) << rung.name;
+    for (const Rung& rung : ladder.rungs)
       EXPECT_TRUE(names.insert(rung.name).second) << ladder.name << '/' << rung.name;
-    }
   }
   for (const Shapes shapes : {Shapes::measured, Shapes::small}) {
     std::set<std::string> rows_seen;
@@ -69,7 +68,6 @@ TEST(Catalogue, IdeasAreOneSentenceAndDifferent) {
     for (const Rung& rung : ladder.rungs) {
       EXPECT_TRUE(std::regex_match(rung.idea, std::regex("[A-Z0-9c][^\\n]*[A-Za-z0-9)]\\.")))
           << rung.idea;
-      EXPECT_LE(rung.idea.size(), 140u) << rung.idea;
       EXPECT_TRUE(ideas.insert(ladder.name + rung.idea).second) << rung.idea;
     }
 }

@@ -17,12 +17,12 @@ from typing import Any
 from ladder import files, processes, units
 from ladder.errors import IncomparableError, LadderError, LostError, ResultError
 from ladder.results import Results, load_results
-from ladder.run_process import Output, alike, attend
+from ladder.run_process import SMALL_KERNEL, Output, alike, attend
 from ladder.study import describe
 
 _LIMITS = (0.005, 0.01)  # that the summary counts rows within
 _NOISY, _NOISIEST = 0.03, 10  # beyond which rows are counted too, and how many are named
-_SMALL_KERNEL, _ALIKE = "small_kernel_nanoseconds", 0.01  # and what processes agree within
+_ALIKE = 0.01  # what the small kernels of processes agree within
 _SAME = ("gpu_name", "gpu_uuid", "git_commit", "git_dirty", "cache_mode", "build_type")
 
 
@@ -117,9 +117,9 @@ def noise(paths: Iterable[str | PathLike[str]], pattern: re.Pattern[str] | None 
         raise LadderError("no row was measured in two of the results")
     context = {key: runs[first].context[key] for key in _SAME if key in runs[first].context}
     context["processes"] = len(runs)
-    times = [units.parse(result.context.get(_SMALL_KERNEL)) for result in runs.values()]
+    times = [units.parse(result.context.get(SMALL_KERNEL)) for result in runs.values()]
     if all(0 < time < float("inf") for time in times):
-        context[_SMALL_KERNEL] = times
+        context[SMALL_KERNEL] = times
     single = [name for name, times in seconds.items() if len(times) == 1]
     return Noise(context, describe(runs[first]), floors, single)
 
@@ -174,7 +174,7 @@ def summary(found: Noise) -> str:
     """
     rows = found.rows.values()
     lines = [f"{found.title}: {len(rows)} rows in {found.context['processes']} processes."]
-    if times := found.context.get(_SMALL_KERNEL):
+    if times := found.context.get(SMALL_KERNEL):
         lines.append(_small_kernels(times))
     for what, off in (
         ("of their median", [row.floor for row in rows]),

@@ -12,11 +12,10 @@ from typing import Any
 from ladder import catalogue, files, units
 from ladder.ceilings import Ceilings, Entries
 from ladder.errors import IncomparableError, LadderError, LostError, ResultError
-from ladder.run_process import Output, error_row, failure
+from ladder.run_process import SMALL_KERNEL, Output, error_row, failure
 
 _FLAGS, _UNCOUNTED = "run_flags", "run_uncounted"  # what the context tells of the run itself
-_SMALL_KERNEL = "small_kernel_nanoseconds"  # of the first process
-_SMALL_KERNELS = "run_small_kernel_nanoseconds"  # the smallest and the largest of all
+_SMALL_KERNELS = f"run_{SMALL_KERNEL}"  # of all processes, the smallest and the largest
 _SAME = (
     "emulated gpu_name gpu_uuid modelled_gpu git_commit git_dirty build_type cache_mode cases"
 ).split()
@@ -143,5 +142,5 @@ class RunFile:
 
 def _small_kernels(context: dict[str, Any]) -> list[float]:
     """Return the times of the small kernel in ns; of a run the smallest and the largest."""
-    told = context.get(_SMALL_KERNELS, context.get(_SMALL_KERNEL, ""))
+    told = context.get(_SMALL_KERNELS, context.get(SMALL_KERNEL, ""))
     return [each for each in map(units.parse, str(told).split()) if 0 < each < float("inf")]

@@ -25,7 +25,7 @@ _LOOK = 0.2  # seconds between two looks at what a process has written
 _LONGEST_FILTER = 50_000  # characters; libstdc++ takes 100 000, an argument of Linux 128 KiB
 _ROWS = re.compile(r'"benchmarks":\s*\[')
 _BETWEEN = re.compile(r"[\s,]*")
-_SMALL_KERNEL = "small_kernel_nanoseconds"  # in the context
+SMALL_KERNEL = "small_kernel_nanoseconds"  # in the context: how long it took
 _SMALL_KERNEL_VARIABLE = "LADDER_SMALL_KERNEL_NANOSECONDS"
 
 
@@ -191,10 +191,10 @@ def alike(context: Mapping[str, Any]) -> dict[str, str]:
     Processes differ by up to 4 % in how long a small kernel takes, each as long as it lives. That
     of the first, in its results' context, is for the others to meet. Other programs take no notice.
     """
-    known = 0 < units.parse(context.get(_SMALL_KERNEL)) < float("inf")
+    known = 0 < units.parse(context.get(SMALL_KERNEL)) < float("inf")
     if not known or _SMALL_KERNEL_VARIABLE in os.environ:
         return {}
-    return {_SMALL_KERNEL_VARIABLE: str(context[_SMALL_KERNEL])}
+    return {_SMALL_KERNEL_VARIABLE: str(context[SMALL_KERNEL])}
 
 
 def attend(
