@@ -5,6 +5,7 @@
 #include <cxxabi.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cmath>
@@ -12,6 +13,7 @@
 #include <cstdlib>
 #include <optional>
 #include <stdexcept>
+#include <utility>
 #include <vector>
 
 #include "hardware_counters.hpp"
@@ -51,8 +53,11 @@ __global__ void read_ticks(Tick* ticks, unsigned count) {
 
 __global__ void nothing() {}
 
-// Like a row of few elements, with as many instructions: by one block of kSummed threads.
+// Like a row of few elements, with as many instructions: by one block of kSummed threads. As many
+// of them as a sample has launches: beside what all kernels of a context have in common, each is
+// some 10 ns faster or slower in one than in another, probably by where its code lies.
 constexpr unsigned kSummed = 1024;
+template <int>
 __global__ void sum_in_one_block(const uint4* from, unsigned* to) {
   __shared__ unsigned sums[kSummed];
   const unsigned t = threadIdx.x;
@@ -309,14 +314,18 @@ double Sampler::launch_seconds() {
 }
 
 double Sampler::small_kernel_seconds(int samples) {
+  constexpr auto kernels = []<int... i>(std::integer_sequence<int, i...>) {
+    return std::array{sum_in_one_block<i>...};
+  }(std::make_integer_sequence<int, kTurn * kTurn>{});
   constexpr size_t kTables = 4096;  // 64 MB: where it reads counts too
   DeviceBuffer<uint4> from(kTables * kSummed);
   DeviceBuffer<unsigned> to(kTables);
   check(cudaMemset(from.data(), 0, from.bytes()), "cudaMemset");
-  size_t table = 0;
+  size_t table = 0, kernel = 0;
   const auto launch = [&](cudaStream_t stream) {
     table = (table + 1597) % kTables;
-    ladders::launch({.grid = 1, .block = kSummed}, stream, sum_in_one_block,
+    kernel = (kernel + 1) % kernels.size();
+    ladders::launch({.grid = 1, .block = kSummed}, stream, kernels[kernel],
                     from.data() + table * kSummed, to.data() + table);
   };
   return quantile(sample(launch, {.exactly = samples}).seconds, 0.5);
