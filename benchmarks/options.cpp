@@ -71,13 +71,13 @@ void refuse_flags_of_the_other(const std::string& argument) {
 // The library's own loop is satisfied by the first entry: how long to sample is decided here, where
 // the flag is read ("2", "0.5s" or "100x"), since manual time knows no wall limit.
 void set_min_time(Sampling& sampling, std::string text) {
-  if (!text.empty() && text.back() == 'x') {
+  if (text.size() > 1 && text.back() == 'x') {
     text.pop_back();
     sampling.exactly = number<int>(text, "--benchmark_min_time");
     if (sampling.exactly == 0) throw UsageError("--benchmark_min_time=0x: no samples");
     return;
   }
-  if (!text.empty() && text.back() == 's') text.pop_back();
+  if (text.size() > 1 && text.back() == 's') text.pop_back();
   sampling.device_seconds = number<double>(text, "--benchmark_min_time");
 }
 

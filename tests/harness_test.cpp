@@ -281,7 +281,7 @@ TEST(Options, NonsenseIsRefused) {
   for (const char* argument :
        {"--device=x", "--device=-1", "--device=", "--device=1.5", "--cache=lukewarm",
         "--cases=tiny", "--benchmark_min_time=soon", "--benchmark_min_time=0x",
-        "--benchmark_min_time=", "--noise=-1", "--wall_limit=1h"})
+        "--benchmark_min_time=", "--benchmark_min_time=x", "--noise=-1", "--wall_limit=1h"})
     EXPECT_THROW(parsed({argument}), UsageError) << argument;
 }
 
