@@ -15,7 +15,8 @@ With t the median time of the row, and a roof the best row of that name in the s
 - distributed shared memory: 32 bytes a sector / t over `distributed_shared_memory`.
 - distributed atomics: sectors of atomics on another block's memory / t over the most of any roof.
 - issue slots: cycles in which a scheduler issued over those in which it had warps.
-- FP32: operations / t over `fma`.
+- FP32: operations / t over `fma`. Where they were not counted, as of launches over 0.1 s, those of
+  the algorithm, unless tensor cores worked.
 - tensor cores: cycles in which they worked over those in which the SM did. mma.sync keeps them as
   busy as wgmma does, at two thirds of its speed.
 - atomics: the larger of sectors / t and of the busiest L2 slice's utilisation, each over the
@@ -72,6 +73,7 @@ _ONE_WAY = 0.1  # largest share of the other direction in traffic that counts as
 _MOST_LAUNCH = 0.1  # of a roof's own time
 _IMPOSSIBLE = 1.05  # a share beyond it is a fault: counters and time are of two launches
 _LOW_OCCUPANCY = 0.5
+_TENSOR_CORES_IDLE = 0.05  # utilisation under which no products were theirs
 _STALLS = {  # what a warp waits for; a warp that is not selected could have gone on
     "stall_long_scoreboard": "memory",
     "stall_short_scoreboard": "shared memory",
@@ -156,7 +158,7 @@ class Limits:
             "distributed shared memory": row.distributed_sectors * _SECTOR_BYTES / distributed,
             "distributed atomics": row.distributed_atomic_sectors / row.seconds / self._remote,
             _SLOTS: row.issue_utilisation,
-            "FP32": row.fp32_operations / row.seconds / self._roof("fma"),
+            "FP32": _fp32_per_second(row) / self._roof("fma"),
             "tensor cores": row.tensor_utilisation,
             "atomics": _largest(
                 row.global_atomic_sectors / row.seconds / self._atomic_sectors,
@@ -233,6 +235,12 @@ def longest_stall(row: Row) -> tuple[str, float]:
     stall, share = max(found.items(), key=lambda item: item[1], default=("", math.nan))
     rest = 1 - sum(found.values()) - max(row.stall_not_selected, 0.0)
     return (stall, share) if share >= rest else ("", math.nan)
+
+
+def _fp32_per_second(row: Row) -> float:
+    if math.isnan(row.fp32_operations) and row.tensor_utilisation < _TENSOR_CORES_IDLE:
+        return row.flops_per_second
+    return row.fp32_operations / row.seconds
 
 
 def _most(values: Iterable[float]) -> float:

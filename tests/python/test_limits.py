@@ -117,6 +117,20 @@ def test_a_row_without_counters_has_no_limiter(judge):
         assert limits.limiter(row) is None
 
 
+def test_operations_that_were_not_counted_are_those_of_the_algorithm(judge):
+    made = [
+        limited.row("fma", issue_utilisation=0.9, flops_per_second=51.35e12),
+        limited.row("tensor", tensor_utilisation=0.6, flops_per_second=200e12),
+        limited.row("copy", issue_utilisation=0.9),
+    ]
+    for row in made:
+        del row["fp32_operations"]
+    limits, rows = judge(*made)
+    assert str(limits.limiter(rows["fma"])) == "FP32 79%"
+    assert str(limits.limiter(rows["tensor"])) == "tensor cores 60%"
+    assert str(limits.limiter(rows["copy"])) == "issue slots 90%"
+
+
 def test_one_missing_counter_costs_its_own_limit_only(judge):
     row = limited.row("kernel", **reads(0.9))
     del row["shared_load_wavefronts"], row["stall_long_scoreboard"]
