@@ -194,6 +194,32 @@ def test_roofs_are_solid_where_measured_and_dashed_where_promised(draw):
     assert slope[0][1] / slope[0][0] == pytest.approx(4.8)
 
 
+def test_a_rung_of_several_products_has_the_roof_over_so_many(draw):
+    document = only(insight.document(), "sgemm")
+    ladders = json.loads(document["context"]["ladders"])
+    (sgemm,) = [ladder for ladder in ladders if ladder["name"] == "sgemm"]
+    (rung,) = [rung for rung in sgemm["rungs"] if rung["name"] == "coalesced"]
+    rung |= {"ceiling": "roof/bf16", "products": 3}
+    document["context"]["ladders"] = json.dumps(ladders)
+    figures, _ = draw(document)
+    (axes,) = figures["sgemm-roofline"].axes
+    (text,) = [text for text in texts(axes) if text.startswith("bf16 / 3 ")]
+    flats = {ends[0][1] for ends in lines(axes, dashed=False) if ends[0][1] == ends[1][1]}
+    assert f"{max(flats - {65.0, 400.0}):.0f} of 330 TFLOP/s" in text
+
+
+def test_where_the_headline_counts_no_flops_the_last_case_with_most_rungs_is_named(draw):
+    document = only(insight.document(), "reduction")
+    document["benchmarks"] = [
+        row
+        for row in document["benchmarks"]
+        if "/elements:268435456/operation:sum/" not in row["name"] or "/cub/" in row["name"]
+    ]
+    figures, _ = draw(document)
+    told = " ".join(texts(figures["reduction-roofline"]))
+    assert "Named points: elements 2²⁷, operation sum;" in told
+
+
 def test_a_ladder_that_writes_much_stands_under_the_copy(draw):
     document = only(insight.document(), "sgemm")
     for row in document["benchmarks"]:
@@ -367,6 +393,21 @@ def test_the_ceiling_is_what_the_roofs_issued_and_slopes_are_transactions(draw):
     slopes_of = {round(ends[0][1] / ends[0][0], 2) for ends in solid if ends[0][1] < ends[1][1]}
     assert slopes_of == {round(speed / 32e9, 2) for speed in (33.2e12, 8.45e12, 4.27e12)}
     assert "issue slots 1040 GIPS (fma)" in texts(upper)
+
+
+def test_rungs_under_another_memory_are_left_out_of_instructions_and_named(draw):
+    document = only(insight.document(), "smem_layout")
+    ladders = json.loads(document["context"]["ladders"])
+    (layouts,) = [ladder for ladder in ladders if ladder["name"] == "smem_layout"]
+    *_, third, second, last = layouts["rungs"]
+    for rung in (third, second, last):
+        rung["ceiling"] = "roof/distributed_shared_memory"
+    document["context"]["ladders"] = json.dumps(ladders)
+    figures, _ = draw(document)
+    figure = figures["smem_layout-instructions"]
+    told = f"of another kind: {third['name']}, {second['name']} and 1 more"
+    assert any(text.endswith(told) for text in texts(figure))
+    assert not {third["name"], second["name"], last["name"]} & set(texts(figure.axes[1]))
 
 
 def test_names_of_roofs_hold_no_marker_that_reads_as_a_point(draw):

@@ -19,13 +19,14 @@ from ladder.results import OPERATIONS, SPACES
 from ladder.study import Row, Study, describe, name_of
 
 _LEFT, _HEIGHT, _LEAST_WIDTH = 0.75, 3.7, 4.0  # inches, of the roofline
-_TOP, _BETWEEN, _ROW, _BOTTOM = 1.1, 0.75, 0.28, 0.6
+_TOP, _LINE, _BETWEEN, _ROW, _BOTTOM = 1.1, 0.2, 0.75, 0.28, 0.6
 _WALLS = {  # what one instruction of a warp asks for, in transactions
     "global": {1: "broadcast", 4: "unit stride", 32: "full scatter"},
     "shared": {1: "no conflicts", 32: "one bank"},
 }
 _MARKERS = {"load": (">", "▷", -0.17), "store": ("<", "◁", 0.17), "atomic": ("s", "□", 0.0)}
 _FEW = 0.01  # share of a rung's accesses under which an operation tells nothing
+_NAMED = 2  # rungs at most that are left out
 _LEAST = 1e-3  # share of the transactions asked for under which a level is out of sight
 _GIGA = 1e9
 
@@ -65,14 +66,26 @@ class Point:
 
 
 def points(study: Study) -> list[Point]:
-    """The rungs that the hardware counted at the headline; none where that counts FLOPs."""
-    rows = [(rung, study.ok(rung, study.headline)) for rung in study.rungs]
-    rows = [(rung, row) for rung, row in rows if row and quantities.counted(row)]
+    """The rungs that the hardware counted at the headline; none where that counts FLOPs.
+
+    Without those whose accesses it does not count, or go to another memory than the ladder's, such
+    as bulk copies, and loads from other blocks.
+    """
+    rows = _counted(study)
     if any(row.flops_per_second > 0 for _, row in rows):
         return []
     space = "shared" if study.ladder.ceiling.endswith("/shared_memory") else "global"
-    found = [Point(rung, row, _transactions(row, space)) for rung, row in rows]
+    found = [
+        Point(rung, row, _transactions(row, space))
+        for rung, row in rows
+        if rung.ceiling in ("", study.ladder.ceiling)
+    ]
     return [point for point in found if point.transactions]
+
+
+def _counted(study: Study) -> list[tuple[Rung, Row]]:
+    rows = [(rung, study.ok(rung, study.headline)) for rung in study.rungs]
+    return [(rung, row) for rung, row in rows if row and quantities.counted(row)]
 
 
 def _transactions(row: Row, space: str) -> dict[str, float]:
@@ -98,7 +111,10 @@ def draw(study: Study, found: list[Point]) -> Figure:
     labels = 0.4 + style.widest(names, style.SMALL)
     width = max(style.PAGE - _LEFT - labels, _LEAST_WIDTH)
     body = _ROW * len(found)
-    height = _TOP + _HEIGHT + _BETWEEN + body + _BOTTOM
+    shown = {point.rung.name for point in found}
+    others = [rung.name for rung, _ in _counted(study) if rung.name not in shown]
+    top = _TOP + (_LINE if others else 0)
+    height = top + _HEIGHT + _BETWEEN + body + _BOTTOM
     memory, issue = _roofs(study, space, found)
     dashed = ". Roofs: ── measured, ╌╌ datasheet" if any(m.peak > 0 for m in memory) else ""
     figure = style.page(
@@ -107,7 +123,13 @@ def draw(study: Study, found: list[Point]) -> Figure:
         f"{study.ladder.title}: instruction roofline",
         f"{describe(study.results)}, at {study.spell(study.headline)}{dashed}",
     )
-    upper = style.panel(figure, _LEFT, height - _TOP - _HEIGHT, width, _HEIGHT)
+    if others:
+        page = _LEFT + width + labels
+        named = ", ".join(others[:_NAMED])
+        more = f" and {len(others) - _NAMED} more" if len(others) > _NAMED else ""
+        text = f"Left out, as their accesses are of another kind: {named}{more}"
+        figure.text(0.2 / page, 1 - 0.74 / height, text, color=style.GREY)
+    upper = style.panel(figure, _LEFT, height - top - _HEIGHT, width, _HEIGHT)
     lower = style.panel(figure, _LEFT, _BOTTOM, width, body)
     titles = {"loc": "left", "size": style.NORMAL, "weight": "bold"}
     upper.set_title(_asked(found, space), pad=8, **titles)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from dataclasses import dataclass
 
 from matplotlib.axes import Axes
@@ -58,11 +59,26 @@ def _writes(study: Study) -> bool:
     return written > _ONE_WAY * quantities.counter(row, "dram_bytes")
 
 
-def _arithmetic(study: Study, measured: dict[str, Row]) -> list[Roof]:
-    """Return the roofs of the precisions that rungs of the ladder have."""
+def _arithmetic(study: Study, measured: dict[str, Row], shown: list[Row]) -> list[Roof]:
+    """Return the roofs of the precisions that rungs of the ladder have.
+
+    And where a rung that is shown takes several operations of another precision for one of its
+    own, that roof over so many.
+    """
     used = {"", *(row.precision for row in study.counted)}
     rows = [row for row in measured.values() if row.flops_per_second > 0 and row.precision in used]
-    return [_roof(study, row, "") for row in rows]
+    found = [_roof(study, row, "") for row in rows]
+    shares = {
+        (rung.ceiling.split("/")[-1], rung.products): None
+        for row in shown
+        if (rung := study.ladder.rung(row.rung)) and rung.products > 1
+    }
+    for name, products in shares:
+        if name in measured:
+            roof = _roof(study, measured[name], "")
+            parts = roof.speed / products, roof.peak / products
+            found.append(Roof(f"{name} / {products}", *parts))
+    return found
 
 
 def _roof(study: Study, row: Row, level: str) -> Roof:
@@ -86,16 +102,18 @@ def amplification(row: Row) -> float:
 def draw(study: Study) -> Figure:
     """Draw every measurement by arithmetic intensity, those of one case named.
 
-    That is the headline, or the last case that counts FLOPs where the headline does not. Named
+    That is the headline, or where that counts no FLOPs the last of the cases with most rungs. Named
     points that the hardware counted have a hollow marker for the bytes moved at each level.
     """
     measured = roofs.measured(study.results)
-    memory, arithmetic = memory_roofs(study, measured), _arithmetic(study, measured)
+    best = [row for row in study.counted if row is study.best.get((row.rung, row.case))]
+    rungs = Counter(row.case for row in best)
+    last = max(reversed(study.cases), key=lambda case: rungs[case])
+    case = study.headline if rungs[study.headline] else last
+    shown = [row for row in best if row.case == case]
+    memory, arithmetic = memory_roofs(study, measured), _arithmetic(study, measured, shown)
     if not memory or not arithmetic:
         raise style.NothingToDrawError("the results hold no measured memory and arithmetic roofs")
-    cases = {row.case for row in study.counted}
-    case = next(c for c in (study.headline, *reversed(study.cases)) if c in cases)
-    shown = [row for row in study.counted if row is study.best.get((row.rung, case))]
     moved = {row.rung: intensities(row) for row in shown}
     levels = [level for level in LEVELS if any(level in found for found in moved.values())]
     names = {row.rung: _label(row) for row in shown}
