@@ -45,8 +45,9 @@ class Meter {
   /// The cold time of a kernel that does nothing, in seconds. 0 where nothing is timed.
   virtual double launch_seconds() = 0;
 
-  /// The cold time of one block's sum, the median of so many samples: by it CUDA contexts are told
-  /// apart, in some of which all short kernels take longer.
+  /// The cold time of one block's sum, the median of so many samples, each over several kernels of
+  /// one source: by it CUDA contexts are told apart, in some of which all short kernels take
+  /// longer.
   virtual double small_kernel_seconds(int samples) = 0;
 
   /// How this meter reads hardware counters, or why it cannot: for the results. From the first call

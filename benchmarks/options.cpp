@@ -195,7 +195,7 @@ void print_help() {
             "or <N>x for N samples, each the mean of 16 launches where a row is short.\n"
             "\n"
             "LADDER_SMALL_KERNEL_NANOSECONDS in the environment: look for a CUDA context in which\n"
-            "a small kernel takes so long, as it did in another process\n"
+            "small kernels take so long, as they did in another process\n"
             "(small_kernel_nanoseconds in its results).\n");
   std::printf(
       "\n"

@@ -46,9 +46,9 @@ struct Samples {
 bool enough(const std::vector<double>& seconds, int launches, const Sampling& sampling,
             double wall);
 
-/// Whether the CUDA context is one to measure in, by how long a small kernel took in each of those
-/// `seen`, it being the last. Its time is to be as `wanted`, or where that is 0, or not met by the
-/// first 32, as the slowest of the quickest quarter of at least 12: a quick one, but not the
+/// Whether the CUDA context is one to measure in, by how long small kernels took in each of those
+/// `seen`, it being the last. Their time is to be as `wanted`, or where that is 0, or not met by
+/// the first 32, as the slowest of the quickest quarter of at least 12: a quick one, but not the
 /// quickest, which other processes would look for in vain. The more were seen, the less near.
 bool will_do(const std::vector<double>& seen, double wanted);
 

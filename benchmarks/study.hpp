@@ -43,7 +43,7 @@ class Study {
   /// A study of device `index` in a context of its own choosing: on an H200 a kernel takes some 0.1
   /// us more (2 %) in one context than in another, for as long as they live, which no repetition
   /// within one can show. It is the same for all short rows, so contexts are made anew until the
-  /// time of a small kernel will_do(), 64 of them at most; nothing is to be chosen where nothing is
+  /// time of small kernels will_do(), 64 of them at most; nothing is to be chosen where nothing is
   /// timed. To be called before anything else holds device memory. Throws CudaError.
   static std::unique_ptr<Study> open(int index, const Sampling& sampling);
 

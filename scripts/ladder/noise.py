@@ -21,7 +21,7 @@ from ladder.run_process import SMALL_KERNEL, Output, alike, attend
 from ladder.study import describe
 
 _LIMITS = (0.005, 0.01)  # that the summary counts rows within
-_NOISY, _NOISIEST = 0.03, 10  # beyond which rows are counted too, and how many are named
+_NOISY, _NOISIEST = 0.03, 10  # beyond which rows are counted too, and how many at least are named
 _ALIKE = 0.01  # what the small kernels of processes agree within
 _SAME = ("gpu_name", "gpu_uuid", "git_commit", "git_dirty", "cache_mode", "build_type")
 
@@ -35,6 +35,7 @@ class Floor:
     seconds: float  # the median of them all
     processes: int
     medians: tuple[float, ...] = ()  # of each process, in seconds; older files lack them
+    clocks: tuple[float, ...] = ()  # of the SMs meanwhile, in Hz; so do these, and host code
 
 
 @dataclass(frozen=True)
@@ -108,11 +109,15 @@ def noise(paths: Iterable[str | PathLike[str]], pattern: re.Pattern[str] | None 
                     f"different {key}: {values[0]} in {first}, {values[1]} in {other}"
                 )
     seconds: dict[str, list[float]] = {}
+    clocks: dict[str, list[float]] = {}
     for result in runs.values():
         rows = (result.keep(pattern) if pattern else result).rows
         for row in rows[rows["status"] == "ok"].itertuples(index=False):
             seconds.setdefault(row.name, []).append(row.seconds)
-    floors = {name: floor_of(times) for name, times in seconds.items() if len(times) > 1}
+            clocks.setdefault(row.name, []).append(row.sm_clock_hz)
+    floors = {
+        name: floor_of(times, clocks[name]) for name, times in seconds.items() if len(times) > 1
+    }
     if not floors:
         raise LadderError("no row was measured in two of the results")
     context = {key: runs[first].context[key] for key in _SAME if key in runs[first].context}
@@ -131,11 +136,15 @@ def _only(path: Path) -> Results:
     return result
 
 
-def floor_of(times: list[float]) -> Floor:
-    """Return the floor of a row from its median time in each process, in seconds."""
+def floor_of(times: list[float], clocks: Sequence[float] = ()) -> Floor:
+    """Return the floor of a row from its median time in each process, in seconds.
+
+    And its SM clock, in Hz, which is left out unless all are known.
+    """
     middle = median(times)
     floor = max(abs(time / middle - 1) for time in times)
-    return Floor(floor, max(times) / min(times) - 1, middle, len(times), tuple(times))
+    known = tuple(clocks) if all(clock > 0 for clock in clocks) else ()
+    return Floor(floor, max(times) / min(times) - 1, middle, len(times), tuple(times), known)
 
 
 def to_json(found: Noise) -> str:
@@ -154,7 +163,7 @@ def read(path: Path) -> tuple[dict[str, Any], dict[str, Floor]]:
         floors = {
             str(name): Floor(
                 **{key: kind(row[key]) for key, kind in kinds.items()},
-                medians=tuple(map(float, row.get("medians", ()))),
+                **{key: tuple(map(float, row.get(key, ()))) for key in ("medians", "clocks")},
             )
             for name, row in document["rows"].items()
         }
@@ -167,10 +176,10 @@ def read(path: Path) -> tuple[dict[str, Any], dict[str, Floor]]:
 
 
 def summary(found: Noise) -> str:
-    """Say which share of the rows is how quiet, and name the noisiest.
+    """Say which share of the rows is how quiet, and name the others and what their clocks did.
 
     By distance from the median, and by what processes differ by: of two processes twice as much.
-    Before that, how long the small kernel took in each process, where their results tell.
+    Before that, how long small kernels took in each process, where their results tell.
     """
     rows = found.rows.values()
     lines = [f"{found.title}: {len(rows)} rows in {found.context['processes']} processes."]
@@ -186,16 +195,18 @@ def summary(found: Noise) -> str:
         lines.append(f"not within {_NOISY:.1%} {what}: {sum(value > _NOISY for value in off)}")
     if found.single:
         lines.append(f"in one process alone, and left out: {len(found.single)}")
-    noisiest = sorted(found.rows.items(), key=lambda item: -item[1].floor)[:_NOISIEST]
-    lines.append("floor   spread  time     noisiest rows")
-    for name, row in noisiest:
+    noisiest = sorted(found.rows.items(), key=lambda item: -item[1].floor)
+    shown = max(_NOISIEST, sum(row.floor > _LIMITS[0] for row in rows))
+    lines.append("floor   spread  time     clock     noisiest rows")
+    for name, row in noisiest[:shown]:
         time = units.duration(row.seconds)
-        lines.append(f"{row.floor:<6.2%}  {row.spread:<6.2%}  {time:<7}  {name}")
+        off = f"{max(row.clocks) / min(row.clocks) - 1:.2%}" if row.clocks else "–"
+        lines.append(f"{row.floor:<6.2%}  {row.spread:<6.2%}  {time:<7}  {off:<8}  {name}")
     return "\n".join(lines) + "\n"
 
 
 def _small_kernels(nanoseconds: Sequence[float]) -> str:
     *most, last = (units.duration(time * 1e-9) for time in nanoseconds)
-    line = f"the small kernel took {', '.join(most)} and {last} in them"
+    line = f"small kernels took {', '.join(most)} and {last} in them"
     alike = max(nanoseconds) <= (1 + _ALIKE) * min(nanoseconds)
     return line if alike else f"{line}, so rows of a few microseconds differ too"

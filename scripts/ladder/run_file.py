@@ -141,6 +141,6 @@ class RunFile:
 
 
 def _small_kernels(context: dict[str, Any]) -> list[float]:
-    """Return the times of the small kernel in ns; of a run the smallest and the largest."""
+    """Return the times of the small kernels in ns; of a run the smallest and the largest."""
     told = context.get(_SMALL_KERNELS, context.get(SMALL_KERNEL, ""))
     return [each for each in map(units.parse, str(told).split()) if 0 < each < float("inf")]

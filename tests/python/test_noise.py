@@ -98,10 +98,25 @@ def test_existing_results_give_each_row_its_floor(runs, tmp_path, capsys):
         "within 1.0% of each other: 1 (50.0%)",
         "not within 3.0% of each other: 1",
         "in one process alone, and left out: 1",
-        "floor   spread  time     noisiest rows",
-        "4.00%   4.00%   10.0 us  noisy",
-        "0.10%   0.10%   10.0 us  quiet",
+        "floor   spread  time     clock     noisiest rows",
+        "4.00%   4.00%   10.0 us  –         noisy",
+        "0.10%   0.10%   10.0 us  –         quiet",
     ]
+
+
+def test_a_row_keeps_the_clocks_of_its_processes(runs, tmp_path, capsys):
+    clocks = (1.98e9, 1.96e9, 1.94e9)
+    for path, clock in zip(runs, clocks, strict=True):
+        document = json.loads(Path(path).read_text())
+        for row in document["benchmarks"]:
+            if row["name"] == "noisy":
+                row["sm_clock_hz"] = clock
+        Path(path).write_text(json.dumps(document))
+    output = tmp_path / "noise.json"
+    assert main(["noise", "--from", *runs, "--output", str(output)]) == 0
+    assert "4.00%   4.00%   10.0 us  2.06%     noisy" in capsys.readouterr().out
+    _, floors = noise.read(output)
+    assert (floors["noisy"].clocks, floors["quiet"].clocks) == (clocks, ())
 
 
 @pytest.mark.parametrize(
@@ -109,10 +124,10 @@ def test_existing_results_give_each_row_its_floor(runs, tmp_path, capsys):
     [
         (
             ("3307", "3427", "3320"),
-            "the small kernel took 3.31 us, 3.43 us and 3.32 us in them, "
+            "small kernels took 3.31 us, 3.43 us and 3.32 us in them, "
             "so rows of a few microseconds differ too",
         ),
-        (("3300", "3330", "3310"), "the small kernel took 3.30 us, 3.33 us and 3.31 us in them"),
+        (("3300", "3330", "3310"), "small kernels took 3.30 us, 3.33 us and 3.31 us in them"),
         (("3300", "3400", None), None),
         (("3300", "unknown", "3300"), None),
     ],

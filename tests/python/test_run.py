@@ -46,7 +46,7 @@ class Fake:
 
     @property
     def small_kernels(self) -> list[str]:
-        """The time of a small kernel that each of them was to look for."""
+        """The time of small kernels that each of them was to look for."""
         return self._lines("small_kernels")
 
     @property
