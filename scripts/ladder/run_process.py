@@ -188,8 +188,8 @@ class Output:
 def alike(context: Mapping[str, Any]) -> dict[str, str]:
     """Return the environment in which ladder_bench looks for a CUDA context as quick as there.
 
-    Processes differ by up to 4 % in how long small kernels take, each as long as it lives. The
-    time in the first, in its results' context, is for the others to meet. Other programs take no notice.
+    Processes differ by up to 4 % in how long small kernels take, each as long as it lives. The time
+    in the first, in its results' context, is for the others to meet. Other programs take no notice.
     """
     known = 0 < units.parse(context.get(SMALL_KERNEL)) < float("inf")
     if not known or _SMALL_KERNEL_VARIABLE in os.environ:
