@@ -214,9 +214,8 @@ std::vector<std::string> row_counter_names() {
 
 #ifdef LADDERS_CUPTI
 
-namespace {
-
-std::string reason(CUptiResult status) {
+std::string why_not(int cupti_result) {
+  const auto status = static_cast<CUptiResult>(cupti_result);
   switch (status) {
     case CUPTI_ERROR_INSUFFICIENT_PRIVILEGES:
       return "this user may not read GPU counters: run as root, or let everybody read them "
@@ -238,8 +237,10 @@ std::string reason(CUptiResult status) {
   }
 }
 
+namespace {
+
 void check(CUptiResult status, const char* call) {
-  if (status != CUPTI_SUCCESS) throw NoCounters(std::string(call) + ": " + reason(status));
+  if (status != CUPTI_SUCCESS) throw NoCounters(std::string(call) + ": " + why_not(status));
 }
 
 // CUPTI's functions take a struct that begins with its own size and gives back what they found.
@@ -508,6 +509,7 @@ std::map<std::string, double> HardwareCounters::count(const std::function<void()
   return {};
 }
 std::vector<std::string> unknown_metrics(const std::string&, int) { throw NoCounters(kNoCupti); }
+std::string why_not(int) { throw NoCounters(kNoCupti); }
 
 #endif
 

@@ -44,6 +44,10 @@ std::vector<std::string> row_counter_names();
 /// Throws NoCounters in a build without CUPTI.
 std::vector<std::string> unknown_metrics(const std::string& chip, int compute_capability);
 
+/// Why nothing is counted where CUPTI answers with this CUptiResult, and what to do about it, in
+/// one line. Throws NoCounters in a build without CUPTI.
+std::string why_not(int cupti_result);
+
 /// Counts on the device that is current, in its current context.
 class HardwareCounters {
  public:

@@ -7,7 +7,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
+#include <string>
 
 #include "cuda_check.hpp"
 #include "gpu.hpp"
@@ -53,6 +55,26 @@ TEST(HardwareCounters, AnUnknownMetricIsFound) {
               unknown.end());
   } catch (const NoCounters& reason) {
     GTEST_SKIP() << reason.what();
+  }
+}
+
+TEST(HardwareCounters, WhereNoneAreToBeHadTheReasonSaysWhatToDo) {
+  const std::map<int, std::string> expected = {
+      // by CUptiResult, for there may be no CUPTI
+      {26, "another profiler"},                       // HARDWARE_BUSY
+      {27, "newer CUDA Toolkit"},                     // NOT_SUPPORTED
+      {33, "the GPU is virtual"},                     // VIRTUALIZED_DEVICE_NOT_SUPPORTED
+      {35, "NVreg_RestrictProfilingToAdminUsers=0"},  // INSUFFICIENT_PRIVILEGES
+      {39, "another profiler"},                       // MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED
+      {8, "CUPTI says CUPTI_ERROR_OUT_OF_MEMORY"}};
+  try {
+    for (const auto& [result, words] : expected) {
+      const std::string told = why_not(result);
+      EXPECT_NE(told.find(words), std::string::npos) << result << ": " << told;
+      EXPECT_EQ(told.find('\n'), std::string::npos);
+    }
+  } catch (const NoCounters& reason) {
+    EXPECT_NE(std::string(reason.what()).find("install cuda-cupti-dev"), std::string::npos);
   }
 }
 
