@@ -35,7 +35,7 @@ class Floor:
     seconds: float  # the median of them all
     processes: int
     medians: tuple[float, ...] = ()  # of each process, in seconds; older files lack them
-    clocks: tuple[float, ...] = ()  # of the SMs meanwhile, in Hz; so do these, and host code
+    clocks: tuple[float, ...] = ()  # of the SMs meanwhile, in Hz; host code has none
 
 
 @dataclass(frozen=True)
