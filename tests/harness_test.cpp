@@ -281,8 +281,17 @@ TEST(Options, NonsenseIsRefused) {
   for (const char* argument :
        {"--device=x", "--device=-1", "--device=", "--device=1.5", "--cache=lukewarm",
         "--cases=tiny", "--benchmark_min_time=soon", "--benchmark_min_time=0x",
-        "--benchmark_min_time=", "--benchmark_min_time=x", "--noise=-1", "--wall_limit=1h"})
+        "--benchmark_min_time=", "--noise=-1", "--wall_limit=1h"})
     EXPECT_THROW(parsed({argument}), UsageError) << argument;
+}
+
+TEST(Options, WhatIsNoNumberIsToldAsItWasWritten) {
+  for (const std::string argument : {"--benchmark_min_time=x", "--benchmark_min_time=s"}) try {
+      parsed({argument});
+      ADD_FAILURE() << argument;
+    } catch (const UsageError& error) {
+      EXPECT_EQ(error.what(), argument + ": not a number");
+    }
 }
 
 }  // namespace

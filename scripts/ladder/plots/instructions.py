@@ -26,7 +26,7 @@ _WALLS = {  # what one instruction of a warp asks for, in transactions
 }
 _MARKERS = {"load": (">", "▷", -0.17), "store": ("<", "◁", 0.17), "atomic": ("s", "□", 0.0)}
 _FEW = 0.01  # share of a rung's accesses under which an operation tells nothing
-_NAMED = 2  # rungs at most that are left out
+_NAMED = 2  # of the rungs that are left out, at most
 _LEAST = 1e-3  # share of the transactions asked for under which a level is out of sight
 _GIGA = 1e9
 
@@ -84,6 +84,7 @@ def points(study: Study) -> list[Point]:
 
 
 def _counted(study: Study) -> list[tuple[Rung, Row]]:
+    """The rungs that the hardware counted at the headline, with their rows."""
     rows = [(rung, study.ok(rung, study.headline)) for rung in study.rungs]
     return [(rung, row) for rung, row in rows if row and quantities.counted(row)]
 

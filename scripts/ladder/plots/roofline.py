@@ -68,12 +68,12 @@ def _arithmetic(study: Study, measured: dict[str, Row], shown: list[Row]) -> lis
     used = {"", *(row.precision for row in study.counted)}
     rows = [row for row in measured.values() if row.flops_per_second > 0 and row.precision in used]
     found = [_roof(study, row, "") for row in rows]
-    shares = {
+    several = {
         (rung.ceiling.split("/")[-1], rung.products): None
         for row in shown
         if (rung := study.ladder.rung(row.rung)) and rung.products > 1
     }
-    for name, products in shares:
+    for name, products in several:
         if name in measured:
             roof = _roof(study, measured[name], "")
             parts = roof.speed / products, roof.peak / products
