@@ -152,6 +152,7 @@ std::vector<Rung> rungs() {
            "No tile and no barrier: windows come straight from the L1, and strips are as long as "
            "the device has room for.",
        .implementation = strips_from_l1<side>(),
+       .moves = "shared_wavefronts",
        .skip = unaligned,
        .measured = aligned},
       {.name = "small_tiles",

@@ -411,6 +411,7 @@ Ladder histogram() {
               {.name = "hot_key",
                .idea = "A key that a warp meets often is counted in registers: skew neither queues "
                        "at one word nor overflows narrow counters.",
+               .moves = "shared_atomic_conflicts",
                .skip = too_many<8>,
                .measured =
                    [](const Case& c) {

@@ -225,6 +225,7 @@ Ladder lookup() {
                        "out the table.",
                .implementation =
                    kernel<P>(streamed, a_block_a_tile<kElementThreads, kElementThreads>),
+               .moves = "l2_read_bytes",
                .measured = of({{4096, uniform}, {57344, uniform}, {458752, uniform}})},
               {.name = "vectorized",
                .idea =

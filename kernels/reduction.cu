@@ -272,6 +272,7 @@ std::vector<Rung> rungs() {
        .idea = "Whole tiles in turn, then equal chunks, all loads of a tile under way at once and "
                "first to leave the L2: blocks end together.",
        .implementation = in_flight_with<Op, 512, 4>(kResident),
+       .moves = "stall_long_scoreboard",
        .measured = of_integers_or_sums},
       {.name = "flagged",
        .idea = "A sum and its flag in one word, polled by the block that has asked for the words "
@@ -283,9 +284,11 @@ std::vector<Rung> rungs() {
        .idea = "The polling warp votes, and looks as one until all its words are there: lanes that "
                "look on apart are slow.",
        .implementation = flagged_with<Op, 512, 4>(kResident),
+       .moves = "stall_barrier",
        .measured = of_integers_or_sums},
       {.name = "one_block",
        .idea = "Few elements: a single block has nobody to meet, and little code to wait for.",
+       .moves = "warp_instructions",
        .skip = not_few,
        .measured = [](const Case& c) { return c["elements"] <= 1 << 14; },
        .choose = one_block_at<Op>},
@@ -293,6 +296,7 @@ std::vector<Rung> rungs() {
        .idea = "Warps store their sums to one block of a cluster through distributed shared "
                "memory: sums meet without the L2.",
        .implementation = clusters<Op>(),
+       .moves = "distributed_bytes",
        .compute_capability = 90,
        .measured = of_integers_or_sums},
       {.name = "bulk_ring",

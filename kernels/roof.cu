@@ -75,15 +75,14 @@ Ladder roof() {
                .idea = "Each warp loads 32 neighbouring vectors again and again: 128 bytes a "
                        "wavefront.",
                .role = Role::ceiling,
-               .sweeps = {{.axis = {"bytes"},
-                           .measured = {4, 8, 16},
-                           .tested = {4, 8, 16},
-                           .small = {4}}},
+               .sweeps =
+                   {{.axis = {"bytes"}, .measured = {4, 8, 16}, .tested = {4, 8, 16}, .small = {4}},
+                    kBlocksSweep},
                .choose = shared_memory_at,
                .work =
                    [](const Case& c, const Device& device) {
-                     return Work{.bytes_read =
-                                     double(c["bytes"]) * threads(device) * iterations(c)};
+                     return Work{.bytes_read = double(c["bytes"]) * threads(c, device) *
+                                               kSharedLoads * iterations(c)};
                    }},
               {.name = "distributed_shared_memory",
                .idea = "Each block loads from the others of its cluster in turn, over the "
@@ -108,12 +107,13 @@ Ladder roof() {
                .idea = "Independent chains of FP32 multiply-adds in each thread, no memory.",
                .role = Role::ceiling,
                .sweeps =
-                   {{.axis = {"chains"}, .measured = {8, 16}, .tested = {8, 16}, .small = {16}}},
+                   {{.axis = {"chains"}, .measured = {8, 16}, .tested = {8, 16}, .small = {16}},
+                    kBlocksSweep},
                .choose = fma_at,
                .work =
                    [](const Case& c, const Device& device) {
                      return Work{.flops =
-                                     2. * double(c["chains"]) * threads(device) * iterations(c)};
+                                     2. * double(c["chains"]) * threads(c, device) * iterations(c)};
                    }},
               {.name = "tf32",
                .idea = "TF32 matrix multiply-adds on tensor cores, operands on the SM.",
@@ -139,19 +139,19 @@ Ladder roof() {
                .idea = "Increments of one word of the block's shared memory.",
                .implementation = shared_atomics_on<true, same>(),
                .role = Role::ceiling,
-               .sweeps = kBlocksSweep,
+               .sweeps = {kBlocksSweep},
                .work = shared_atomics_work<true, same>},
               {.name = "shared_atomics_same",
                .idea = "Additions to that word: its lanes queue up.",
                .implementation = shared_atomics_on<false, same>(),
                .role = Role::ceiling,
-               .sweeps = kBlocksSweep,
+               .sweeps = {kBlocksSweep},
                .work = shared_atomics_work<false, same>},
               {.name = "shared_atomics_spread",
                .idea = "Additions to neighbouring words of shared memory, no two lanes in a bank.",
                .implementation = shared_atomics_on<false, spread>(),
                .role = Role::ceiling,
-               .sweeps = kBlocksSweep,
+               .sweeps = {kBlocksSweep},
                .work = shared_atomics_work<false, spread>},
               {.name = "distributed_atomics_spread",
                .idea = "Increments of neighbouring words in other blocks of the cluster.",
@@ -172,19 +172,19 @@ Ladder roof() {
                .idea = "Additions to one word in global memory.",
                .implementation = global_atomics_on<same>(),
                .role = Role::ceiling,
-               .sweeps = kBlocksSweep,
+               .sweeps = {kBlocksSweep},
                .work = global_atomics_work<same>},
               {.name = "global_atomics_spread",
                .idea = "Additions to neighbouring words in global memory.",
                .implementation = global_atomics_on<spread>(),
                .role = Role::ceiling,
-               .sweeps = kBlocksSweep,
+               .sweeps = {kBlocksSweep},
                .work = global_atomics_work<spread>},
               {.name = "global_atomics_scattered",
                .idea = "Additions to words of global memory all over 4 MiB of it.",
                .implementation = global_atomics_on<scattered>(),
                .role = Role::ceiling,
-               .sweeps = kBlocksSweep,
+               .sweeps = {kBlocksSweep},
                .work = global_atomics_work<scattered>},
           },
   };

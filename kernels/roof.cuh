@@ -77,11 +77,14 @@ unsigned remote_rounds(int sms, unsigned cluster, double iterations) {
   return std::max(1u, 2 * sms / cluster) * std::max(1, static_cast<int>(iterations) / 16);
 }
 
-constexpr unsigned kBlock = 512;
+constexpr unsigned kBlock = 1024;
+const Sweep kBlocksSweep = {.axis = {"blocks"}, .measured = {1, 2}, .tested = {1, 2}, .small = {1}};
 
-LaunchPlan all_threads(const Case&, const Device& device, const void*) {
-  return {.grid = static_cast<unsigned>(device.sms * device.threads_per_sm) / kBlock,
-          .block = kBlock};
+LaunchPlan blocks_per_sm(const Case& c, const Device& device, const void*) {
+  return {.grid = static_cast<unsigned>(c["blocks"] * device.sms), .block = kBlock};
+}
+double threads(const Case& c, const Device& device) {
+  return double(c["blocks"]) * device.sms * kBlock;
 }
 
 // The sum of value(i), modulo 2^32. Halves of words add up exactly in FP64; whole ones would not.

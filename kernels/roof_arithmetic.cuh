@@ -40,7 +40,8 @@ Verdict check_fma(const Roof& roof) {
       for (int i = 0; i < roof.iterations; ++i) x = std::fma(x, kFactor, kTerm);
       expected[thread] += x;
     }
-  const std::vector<unsigned> sums = to_host(roof.out.data(), roof.threads);
+  const std::vector<unsigned> sums = to_host(roof.out.data(), size_t(roof.blocks) * kBlock);
+  if (sums.empty()) return kNothingRan;
   for (size_t i = 0; i < sums.size(); ++i)
     if (const float sum = std::bit_cast<float>(sums[i]); sum != expected[i % kBlock])
       return {.wrong = std::to_string(sum) + " instead of " + std::to_string(expected[i % kBlock]) +
@@ -50,8 +51,9 @@ Verdict check_fma(const Roof& roof) {
 
 Implementation fma_at(const Case& c) {
   return pick<8, 16>(c["chains"], [](auto chains) {
-    return checked(kernel<Roof>(fma<chains()>, all_threads,
-                                [](Roof& r) {
+    return checked(kernel<Roof>(fma<chains()>, blocks_per_sm,
+                                [](Roof& r, const LaunchPlan& plan) {
+                                  r.blocks = static_cast<int>(plan.grid.x);
                                   return std::tuple(reinterpret_cast<float*>(r.out.data()),
                                                     r.iterations, kFactor, kTerm);
                                 }),

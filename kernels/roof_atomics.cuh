@@ -20,25 +20,25 @@ __device__ unsigned mix(unsigned i) {
   return i ^ i >> 15;
 }
 
-constexpr unsigned kSharedWords = 4096, kAtomicBlock = 1024, kSpreadMask = (1 << 20) - 1;
+constexpr unsigned kSharedWords = 4096, kSpreadMask = (1 << 20) - 1;
 constexpr unsigned kAddend = 3;
 constexpr int kAddresses = 4;  // of a thread: found once, so that nothing is left but adding
 template <bool kIncrement>
 __global__ void shared_atomics(unsigned* out, int iterations, unsigned mask, unsigned addend) {
   __shared__ unsigned words[kSharedWords];
-  for (unsigned i = threadIdx.x; i < kSharedWords; i += kAtomicBlock) words[i] = 0;
+  for (unsigned i = threadIdx.x; i < kSharedWords; i += kBlock) words[i] = 0;
   __syncthreads();
   unsigned at[kAddresses];
 #pragma unroll
-  for (int j = 0; j < kAddresses; ++j) at[j] = (threadIdx.x + j * kAtomicBlock) & mask;
+  for (int j = 0; j < kAddresses; ++j) at[j] = (threadIdx.x + j * kBlock) & mask;
 #pragma unroll 4
   for (int i = 0; i < iterations; ++i)
 #pragma unroll
     for (const unsigned word : at) atomicAdd(&words[word], kIncrement ? 1u : addend);
   __syncthreads();
   unsigned sum = 0;
-  for (unsigned i = threadIdx.x; i < kSharedWords; i += kAtomicBlock) sum += words[i];
-  out[blockIdx.x * kAtomicBlock + threadIdx.x] = sum;
+  for (unsigned i = threadIdx.x; i < kSharedWords; i += kBlock) sum += words[i];
+  out[blockIdx.x * kBlock + threadIdx.x] = sum;
 }
 
 __global__ void global_atomics(unsigned* words, int iterations, unsigned mask, bool anywhere) {
@@ -57,14 +57,14 @@ __global__ void distributed_atomics(unsigned* out, unsigned rounds, bool anywher
   __shared__ unsigned words[kSharedWords];
   const auto cluster = cooperative_groups::this_cluster();
   const unsigned blocks = cluster.num_blocks(), rank = cluster.block_rank();
-  for (unsigned i = threadIdx.x; i < kSharedWords; i += kAtomicBlock) words[i] = 0;
+  for (unsigned i = threadIdx.x; i < kSharedWords; i += kBlock) words[i] = 0;
   cluster.sync();
   unsigned turn = 0;  // how far away the next block is
   for (unsigned i = blockIdx.x / blocks; i < rounds; i += gridDim.x / blocks) {
     turn = turn + 1 < blocks ? turn + 1 : 1;
 #pragma unroll
     for (int j = 0; j < kAddresses; ++j) {
-      const unsigned at = (i * kAddresses + j) * kAtomicBlock + threadIdx.x, hash = mix(at);
+      const unsigned at = (i * kAddresses + j) * kBlock + threadIdx.x, hash = mix(at);
       const unsigned away = anywhere ? 1 + (hash >> 16) % (blocks - 1) : turn;
       const unsigned other = rank + away < blocks ? rank + away : rank + away - blocks;
       unsigned* word = &words[(anywhere ? hash : at) & (kSharedWords - 1)];
@@ -73,8 +73,8 @@ __global__ void distributed_atomics(unsigned* out, unsigned rounds, bool anywher
   }
   cluster.sync();  // the memory of a block that has ended is nobody's to add to
   unsigned sum = 0;
-  for (unsigned i = threadIdx.x; i < kSharedWords; i += kAtomicBlock) sum += words[i];
-  out[blockIdx.x * kAtomicBlock + threadIdx.x] = sum;
+  for (unsigned i = threadIdx.x; i < kSharedWords; i += kBlock) sum += words[i];
+  out[blockIdx.x * kBlock + threadIdx.x] = sum;
 #endif
 }
 
@@ -82,19 +82,11 @@ const std::vector<Sweep> kClusterSweep = {
     {.axis = {"cluster"}, .measured = {2, 4, 8, 16}, .tested = {2, 3, 16}, .small = {2, 8}}};
 
 LaunchPlan atomic_clusters(const Case& c, const Device& device, const void* kernel) {
-  return fill_device({.block = kAtomicBlock, .cluster = static_cast<unsigned>(c["cluster"])},
-                     kernel, device);
+  return fill_device({.block = kBlock, .cluster = static_cast<unsigned>(c["cluster"])}, kernel,
+                     device);
 }
 unsigned atomic_rounds(const Case& c, int sms) {
   return remote_rounds(sms, static_cast<unsigned>(c["cluster"]), iterations(c) / 8);
-}
-
-const std::vector<Sweep> kBlocksSweep = {
-    {.axis = {"blocks"}, .measured = {1, 2}, .tested = {1, 2}, .small = {1}}};
-
-LaunchPlan blocks_per_sm(const Case& c, const Device& device, const void*) {
-  const auto grid = static_cast<unsigned>(c["blocks"] * device.sms);
-  return {.grid = grid, .block = kAtomicBlock};
 }
 
 // So many that the launch is a hundredth or two of the time; fewer where all queue for one word.
@@ -107,7 +99,7 @@ int shared_iterations(double iterations, bool queued) {
 }
 
 Work atomics_work(const Case& c, const Device& device, int iterations) {
-  const double atomics = double(c["blocks"]) * device.sms * kAtomicBlock * iterations;
+  const double atomics = threads(c, device) * iterations;
   return {.bytes_written = 4 * atomics, .atomics = atomics};
 }
 template <bool kIncrement, Pattern kPattern>
@@ -121,7 +113,7 @@ Work global_atomics_work(const Case& c, const Device& device) {
 }
 
 double distributed_atomics_of(const Case& c, int sms) {
-  return double(atomic_rounds(c, sms)) * double(c["cluster"]) * kAtomicBlock * kAddresses;
+  return double(atomic_rounds(c, sms)) * double(c["cluster"]) * kBlock * kAddresses;
 }
 Work distributed_atomics_work(const Case& c, const Device& device) {
   const double atomics = distributed_atomics_of(c, device.sms);
@@ -136,13 +128,13 @@ Verdict check_sum(const Roof& roof, size_t additions, unsigned addend, uint32_t 
   return {.wrong = std::to_string(sum) + " instead of " + std::to_string(expected)};
 }
 Verdict check_atomics(const Roof& roof, int iterations, unsigned addend, uint32_t sum) {
-  return check_sum(roof, size_t(roof.blocks) * kAtomicBlock * iterations, addend, sum);
+  return check_sum(roof, size_t(roof.blocks) * kBlock * iterations, addend, sum);
 }
 template <bool kIncrement, Pattern kPattern>
 Verdict check_shared_atomics(const Roof& roof) {
   const int rounds = shared_iterations(roof.iterations, queued(kIncrement, kPattern));
   return check_atomics(roof, kAddresses * rounds, kIncrement ? 1 : kAddend,
-                       sum_modulo(size_t(roof.blocks) * kAtomicBlock, Words{roof.out.data()}));
+                       sum_modulo(size_t(roof.blocks) * kBlock, Words{roof.out.data()}));
 }
 // Onto what poisoning left: -1 in each word.
 template <Pattern kPattern>
@@ -191,7 +183,7 @@ Implementation distributed_atomics_at(const Case& c) {
     const auto& roof = static_cast<const Roof&>(p);
     const auto additions = static_cast<size_t>(distributed_atomics_of(c, roof.sms));
     return check_sum(roof, additions, 1,
-                     sum_modulo(size_t(roof.blocks) * kAtomicBlock, Words{roof.out.data()}));
+                     sum_modulo(size_t(roof.blocks) * kBlock, Words{roof.out.data()}));
   };
   return remote;
 }

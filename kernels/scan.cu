@@ -198,7 +198,8 @@ std::vector<Rung> rungs() {
       {.name = "lookback",
        .idea = "A tile's own sum is known at once: a warp adds up those of the 32 tiles before, "
                "back to one that knows all (Merrill and Garland).",
-       .implementation = in_one_pass<Type, 512, 6, LookBack>()},
+       .implementation = in_one_pass<Type, 512, 6, LookBack>(),
+       .moves = "stall_barrier"},
       {.name = "groups",
        .idea = "All threads look, one at each tile of a group: a single look however many blocks "
                "are under way, floats in a fixed order.",
@@ -208,6 +209,7 @@ std::vector<Rung> rungs() {
            "Resident blocks take tiles as they have room, bulk copies bring and fetch them, one "
            "warp adds up all sums.",
        .implementation = in_a_ring<Type>(),
+       .moves = "stall_barrier",
        .compute_capability = 90,
        .hardware_only = "bulk copies"},
       {.name = "fastest",

@@ -79,7 +79,7 @@ __global__ void __launch_bounds__(Tiles::kThreads, 1)
     const auto [x, y] = corner();
     const int row = warp / kWarpsX * 64 + 4 * y, column = warp % kWarpsX * 64 + 4 * x;
     float sums[8][16] = {};
-    Consumer<Tiles, stages> consumer{
+    Consumer<Tiles, stages, 6> consumer{
         ring + slice * kSliceDepth * kRows + row,
         ring + kRows * kDepth + slice * kSliceDepth * kColumns + column, full, empty};
     if (steps > 0) consumer.start();

@@ -24,7 +24,7 @@ class Share {
     const int blocks = gridDim.x, rest = tiles % blocks, shared = min(tiles, blocks + rest);
     all_ = rest == 0 ? 0 : shared * steps;
     each_ = all_ / blocks, more_ = all_ % blocks;
-    begin_ = next_ = begin(blockIdx.x);
+    next_ = begin(blockIdx.x);
     end_ = begin(blockIdx.x + 1);
     tile_ = rest == 0 ? blockIdx.x : shared + blockIdx.x;
   }
@@ -40,111 +40,66 @@ class Share {
     next_ += steps;
     return {tile, first, steps};
   }
-  // Whether `part` is the last of the shared ones. All that this block shares with others are of
-  // tiles from first_tile() to last_tile(), in between whole ones.
-  __device__ bool is_last_shared(const Part& part) const {
-    return end_ > begin_ && int64_t{part.tile} * steps_ + part.first + part.steps == end_;
-  }
-  __device__ int first_tile() const { return begin_ / steps_; }
-  __device__ int last_tile() const { return (end_ - 1) / steps_; }
-  // The blocks that have steps of a shared tile, from .x to .y.
-  __device__ int2 blocks_of(int tile) const {
-    return {block_of(tile * steps_), block_of((tile + 1) * steps_ - 1)};
-  }
-
- private:
-  __device__ int begin(int block) const {
-    return each_ * block + more_ * block / static_cast<int>(gridDim.x);
-  }
-  __device__ int block_of(int step) const {
+  // The last of the blocks that have steps of a shared tile.
+  __device__ int last_block(int tile) const {
+    const int step = (tile + 1) * steps_ - 1;
     int block = static_cast<int>(float(step) * gridDim.x / all_);  // or next to it
     while (begin(block) > step) --block;
     while (begin(block + 1) <= step) ++block;
     return block;
   }
 
+ private:
+  __device__ int begin(int block) const {
+    return each_ * block + more_ * block / static_cast<int>(gridDim.x);
+  }
+
   int tiles_, steps_, tile_;
-  int all_, each_, more_, begin_, end_, next_;  // steps of shared tiles
+  int all_, each_, more_, end_, next_;  // steps of shared tiles
 };
 
-// Where blocks leave their sums of parts of tiles, each thread's quads as it has them. Once all
-// parts of a tile are there, each of its blocks adds up some quads of all of them, always in the
-// same order, and stores these: a warp those of the same warp. A flag says how many blocks have
-// still to see that a warp's sums are there, and so is 0 between launches, which must not overlap.
-// All blocks must run at once.
+// Where a block leaves its sums of a tile that begins in a block before. It comes to them first,
+// and that block to the tile's beginning last: so they are there when they are wanted, and added in
+// the same order always. Each thread's quads are as it has them; a flag a warp says that they are
+// there, and is 0 between launches, which must not overlap. All blocks must run at once.
 template <class Tiles>
 struct Handover {
   static constexpr int kQuads = 32;  // a thread
 
-  float4* quads;     // of as many tiles as there are blocks and shared tiles
-  unsigned* unseen;  // one a warp of each
+  float4* quads;  // a tile a block
+  unsigned* there;
 
   using Flag = cuda::atomic_ref<unsigned, cuda::thread_scope_device>;
-  // What this warp of a block has of a tile: blocks have tiles in order, so no two have the same.
-  __device__ static int slot(int block, int tile) {
-    return (block + tile) * Tiles::kWarps + threadIdx.x / 32;
-  }
+  __device__ static int slot(int block) { return block * Tiles::kWarps + threadIdx.x / 32; }
   __device__ float4* quads_of(int slot) const {
     return quads + slot * kQuads * 32 + threadIdx.x % 32;
   }
-  // For the blocks from .x to .y, which share the tile.
-  __device__ void leave(const float (&sums)[8][16], int tile, const int2& blocks) const {
-    const int mine = slot(blockIdx.x, tile);
+  __device__ void leave(const float (&sums)[8][16]) const {
+    const int mine = slot(blockIdx.x);
     float4* to = quads_of(mine);
 #pragma unroll
-    for (int r = 0; r < 8; ++r)
-#pragma unroll
-      for (int j = 0; j < 4; ++j) __stcg(to + (4 * r + j) * 32, swapped(&sums[r][4 * j]));
+    for (int i = 0; i < kQuads; ++i) __stcg(to + i * 32, swapped(&sums[i / 4][i % 4 * 4]));
     __syncwarp();
-    if (threadIdx.x % 32 == 0)
-      Flag(unseen[mine]).store(blocks.y - blocks.x + 1, cuda::memory_order_release);
+    if (threadIdx.x % 32 == 0) Flag(there[mine]).store(1, cuda::memory_order_release);
   }
-  // Until this warp's sums of all parts are there.
-  __device__ void wait(int tile, const int2& blocks) const {
-    const int lane = threadIdx.x % 32;
-    for (bool there = false; !__all_sync(~0u, there);) {
-      there = true;
-#pragma unroll 1
-      for (int b = blocks.x + lane; b <= blocks.y; b += 32)
-        there = there && Flag(unseen[slot(b, tile)]).load(cuda::memory_order_acquire) != 0;
+  __device__ void take(float (&sums)[8][16], int block) const {
+    constexpr int kAtOnce = 8;  // are asked for before any is waited for
+    const int theirs = slot(block);
+    const Flag flag(there[theirs]);
+    while (flag.load(cuda::memory_order_acquire) == 0) {
     }
-#pragma unroll 1
-    for (int b = blocks.x + lane; b <= blocks.y; b += 32)
-      Flag(unseen[slot(b, tile)]).fetch_sub(1, cuda::memory_order_relaxed);
     __syncwarp();
-  }
-  // The warp's sums begin in this row and column of `to`.
-  template <bool plain>
-  __device__ void add_up(int tile, const int2& blocks, const Destination& to, int row,
-                         int column) const {
-    constexpr int kAtOnce = 4, kApart = Tiles::kWarps * kQuads * 32;
-    const int parts = blocks.y - blocks.x + 1, mine = blockIdx.x - blocks.x;
-    const int end = kQuads * (mine + 1) / parts;
-    const auto [x, y] = corner();
-#pragma unroll 1
-    for (int quad = kQuads * mine / parts; quad < end; quad += kAtOnce) {
-      float4 sums[kAtOnce] = {};
-      const float4* from = quads_of(slot(blocks.x, tile)) + quad * 32;
-#pragma unroll 1
-      for (int left = parts; left > 0; left -= kAtOnce) {
-        float4 more[kAtOnce][kAtOnce];  // all are asked for before any is waited for
+    if (threadIdx.x % 32 == 0) flag.store(0, cuda::memory_order_relaxed);
+    const float4* from = quads_of(theirs);
 #pragma unroll
-        for (int i = 0; i < kAtOnce * kAtOnce; ++i) {
-          const int ahead = i / kAtOnce, right = i % kAtOnce;
-          const bool there = ahead < left && quad + right < end;
-          more[ahead][right] = there ? __ldcg(from + ahead * kApart + right * 32) : float4{};
-        }
+    for (int first = 0; first < kQuads; first += kAtOnce) {
+      float4 more[kAtOnce];
 #pragma unroll
-        for (int i = 0; i < kAtOnce * kAtOnce; ++i)
-          add(sums[i % kAtOnce], more[i / kAtOnce][i % kAtOnce]);
-        from += kAtOnce * kApart;
-      }
+      for (int i = 0; i < kAtOnce; ++i) more[i] = __ldcg(from + (first + i) * 32);
 #pragma unroll
       for (int i = 0; i < kAtOnce; ++i) {
-        const int r = (quad + i) / 4, j = (quad + i) % 4;
-        if (quad + i < end)
-          to.store<plain>(row + r / 4 * 32 + 4 * y + r % 4, column + 16 * j + 4 * x,
-                          swapped(&sums[i].x));
+        float* to = &sums[(first + i) / 4][(first + i) % 4 * 4];
+        to[0] += more[i].y, to[1] += more[i].x, to[2] += more[i].w, to[3] += more[i].z;
       }
     }
   }
@@ -179,31 +134,23 @@ __global__ void __launch_bounds__(Tiles::kThreads, 1)
   const auto [x, y] = corner();
   const int row = warp / kWarpsX * 64, column = warp % kWarpsX * 64;
   float* way_out = ring + stages * Tiles::kWords + warp * 8 * 64;
-  Consumer<Tiles, stages> consumer{ring + row + 4 * y, ring + kRows * kDepth + column + 4 * x, full,
-                                   empty};
-  const auto out = [&](int tile) -> Destination {
-    const Place place = raster.place(tile);
-    return {c, place.row * kRows, place.column * kColumns, m, n, alpha, beta};
-  };
+  Consumer<Tiles, stages, 2> consumer{ring + row + 4 * y, ring + kRows * kDepth + column + 4 * x,
+                                      full, empty};
   if (share.more()) consumer.start();
   while (share.more()) {
     const Part part = share.next();
     float sums[8][16] = {};
     consumer.consume(sums, part.steps, !share.more());
-    if (part.steps == steps)
-      store<Tiles>(sums, row, column, way_out, out(part.tile));
-    else
-      handover.leave(sums, part.tile, share.blocks_of(part.tile));
-    if (share.is_last_shared(part))
-      for (int tile = share.first_tile(); tile <= share.last_tile(); ++tile)
-        if (const int2 others = share.blocks_of(tile); others.x < others.y) {
-          const Destination to = out(tile);
-          handover.wait(tile, others);
-          if (to.plain<Tiles>())
-            handover.template add_up<true>(tile, others, to, row, column);
-          else
-            handover.template add_up<false>(tile, others, to, row, column);
-        }
+    if (part.first > 0) {
+      handover.leave(sums);
+      continue;
+    }
+    if (part.steps < steps)
+      for (int block = blockIdx.x + 1; block <= share.last_block(part.tile); ++block)
+        handover.take(sums, block);
+    const Place tile = raster.place(part.tile);
+    store<Tiles>(sums, row, column, way_out,
+                 {c, tile.row * kRows, tile.column * kColumns, m, n, alpha, beta});
   }
 #endif
 }

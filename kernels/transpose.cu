@@ -304,6 +304,7 @@ std::vector<Rung> rungs() {
        .idea = "Few rows: 128 columns are one piece of the output, stored 16 bytes at a time "
                "whatever their length.",
        .implementation = kernel<P>(thin<T>, pieces),
+       .moves = "global_store_sectors_per_request",
        .skip = not_thin},
       {.name = "in_place",
        .idea = "A square in its own memory: a block loads two tiles that mirror each other, and "

@@ -249,6 +249,8 @@ TEST(Gpu, SgemmIsAsExactAsTheLibrary) {
   if (Device::open(0).compute_capability < 80) GTEST_SKIP() << "no TF32";
   for (const auto& [m, n, k] : {std::tuple{512, 512, 512},
                                 {64, 64, 16384},
+                                {512, 512, 16384},
+                                {1024, 1024, 16384},
                                 {1000, 3000, 77},
                                 {1024, 1024, 16},
                                 {4000, 4000, 64},
