@@ -164,7 +164,9 @@ TEST(Scan, SchedulesCoverAllElements) {
           const unsigned tile = kStages * blocks + counter;
           counter = counter >= schedule.last_ticket ? 0 : counter + 1;  // atomicInc
           more = tile < schedule.tiles;
-          if (more) EXPECT_EQ(tile, next++);
+          if (more) {
+            EXPECT_EQ(tile, next++);
+          }
         }
       EXPECT_EQ(counter, 0u);
       EXPECT_EQ(next, std::max(schedule.tiles, kStages * blocks));
