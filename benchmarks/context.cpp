@@ -3,6 +3,7 @@
 
 #include <benchmark/benchmark.h>
 
+#include <cmath>
 #include <cstdio>
 #include <fstream>
 #include <iterator>
@@ -15,6 +16,12 @@
 
 namespace ladders {
 namespace {
+
+std::string number(double value) {
+  char text[32];
+  std::snprintf(text, sizeof(text), "%.10g", value);
+  return std::string(text);
+}
 
 std::string to_json(const Axis& axis) {
   std::string json = "{\"name\":" + quoted(axis.name);
@@ -30,8 +37,7 @@ std::string to_json(const Rung& rung) {
                      ",\"precision\":" + quoted(rung.precision);
   if (!rung.moves.empty()) json += ",\"moves\":" + quoted(rung.moves);
   if (!rung.ceiling.empty())
-    json +=
-        ",\"ceiling\":" + quoted(rung.ceiling) + ",\"products\":" + std::to_string(rung.products);
+    json += ",\"ceiling\":" + quoted(rung.ceiling) + ",\"products\":" + number(rung.products);
   if (!rung.sweeps.empty())
     json += ",\"sweeps\":" + array(rung.sweeps, [](const Sweep& s) { return quoted(s.axis.name); });
   return json + '}';
@@ -79,11 +85,6 @@ std::string describe(const Device& device) {
 
 void add_context(Study& study, const Options& options) {
   const Device& device = study.device();
-  const auto number = [](double value) {
-    char text[32];
-    std::snprintf(text, sizeof(text), "%.0f", value);
-    return std::string(text);
-  };
   std::vector<std::pair<const char*, std::string>> entries = {
       {"suite", "cuda-ladders"},
       {"emulated", kEmulated ? "true" : "false"},
@@ -108,16 +109,17 @@ void add_context(Study& study, const Options& options) {
     int driver = 0, runtime = 0;
     check(cudaDriverGetVersion(&driver), "cudaDriverGetVersion");
     check(cudaRuntimeGetVersion(&runtime), "cudaRuntimeGetVersion");
-    entries.insert(entries.end(),
-                   {{"gpu_uuid", device.uuid},
-                    {"sm_clock_max_hz", number(device.sm_clock_hz)},
-                    {"memory_clock_max_hz", number(device.memory_clock_hz)},
-                    {"driver_version", driver_version()},
-                    {"driver_cuda_version", cuda_version(driver)},
-                    {"runtime_version", cuda_version(runtime)},
-                    {"launch_nanoseconds", number(1e9 * study.launch_seconds())},
-                    {"small_kernel_nanoseconds", number(1e9 * study.small_kernel_seconds())},
-                    {"cache_mode", study.sampling().cold ? "cold" : "warm"}});
+    entries.insert(
+        entries.end(),
+        {{"gpu_uuid", device.uuid},
+         {"sm_clock_max_hz", number(device.sm_clock_hz)},
+         {"memory_clock_max_hz", number(device.memory_clock_hz)},
+         {"driver_version", driver_version()},
+         {"driver_cuda_version", cuda_version(driver)},
+         {"runtime_version", cuda_version(runtime)},
+         {"launch_nanoseconds", number(std::round(1e9 * study.launch_seconds()))},
+         {"small_kernel_nanoseconds", number(std::round(1e9 * study.small_kernel_seconds()))},
+         {"cache_mode", study.sampling().cold ? "cold" : "warm"}});
   }
   for (const auto& [key, value] : entries) benchmark::AddCustomContext(key, value);
 }

@@ -150,7 +150,7 @@ struct Rung {
   std::function<bool(const Case&)> measured = {};
   std::string precision = {};  ///< set where it is not the ladder's own ("tf32")
   std::string ceiling = {};    ///< "ladder/rung", where it is not the ladder's,
-  int products = 1;            ///< and how many operations there make one of this rung
+  double products = 1;         ///< and how many operations there make one of this rung
   double error_limit = 0;      ///< relative error allowed, where it is not the ladder's own
   std::map<std::string, double> predictions = {};  ///< counters known before measuring
   /// The implementation for a case, where it depends on one of the axes (see by_axis).

@@ -21,7 +21,7 @@ class Rung:
     sweeps: tuple[str, ...] = ()  # axes of this rung alone; the best row of them stands for it
     moves: str = ""  # the counter that the idea is to move, if it is one
     ceiling: str = ""  # "ladder/rung", where it is not the ladder's,
-    products: int = 1  # and how many operations there make one of this rung
+    products: float = 1  # and how many operations there make one of this rung
 
     @property
     def sweep(self) -> str:

@@ -164,7 +164,7 @@ class Study:
         """Name the ceiling of a rung: the ladder's, or its own and how many operations make one."""
         if rung is None or not rung.ceiling:
             return f"`{self.ladder.ceilings}`"
-        return f"`{rung.ceiling}`" + (f" / {rung.products}" if rung.products != 1 else "")
+        return f"`{rung.ceiling}`" + (f" / {rung.products:g}" if rung.products != 1 else "")
 
     def above_roof(self, row: Row) -> bool:
         """Whether a row beats its ladder's ceiling, which is a fault of the accounting.
