@@ -111,6 +111,14 @@ void split_operands(const Gemm& g, const Fp16x3Workspace& workspace, int sms, cu
          stream, split, plan, g);
 }
 
+// One sum after the other of all of k rounds often, and cuBLAS, where outputs are few beside k,
+// adds up parts of it. On wide inputs some elements show that, so there it is parts here, too: to
+// C, whose traffic is little then.
+int steps_a_part(int m, int n, int k) {
+  const int parts = double(k) * k > 4 * double(m) * n ? std::clamp(k / 1024, 1, 8) : 1;
+  return ceil_div(k, parts * kPromoteEvery * kDepth) * kPromoteEvery;
+}
+
 PairRaster raster(int m, int n) {
   return {.rows = ceil_div(m, kCluster * kRows),
           .columns = ceil_div(n, kColumns),
@@ -158,11 +166,11 @@ void multiply_parts(const Gemm& g, const Fp16x3Workspace& workspace, int sms, cu
   attributes[1].id = cudaLaunchAttributeProgrammaticStreamSerialization;
   attributes[1].val.programmaticStreamSerializationAllowed = 1;
   config.attrs = attributes, config.numAttrs = 2;
-  check(
-      cudaLaunchKernelEx(&config, multiply, a_map(l.a_high), a_map(l.a_low), b_map(l.b_high),
-                         b_map(l.b_low), reinterpret_cast<const int*>(base + l.row_powers),
-                         reinterpret_cast<const int*>(base + l.column_powers), g, raster(g.m, g.n)),
-      "fp16x3, multiplying");
+  check(cudaLaunchKernelEx(&config, multiply, a_map(l.a_high), a_map(l.a_low), b_map(l.b_high),
+                           b_map(l.b_low), reinterpret_cast<const int*>(base + l.row_powers),
+                           reinterpret_cast<const int*>(base + l.column_powers), g,
+                           steps_a_part(g.m, g.n, g.k), raster(g.m, g.n)),
+        "fp16x3, multiplying");
 }
 
 }  // namespace

@@ -132,9 +132,12 @@ __device__ __forceinline__ void store_not_finite(const Gemm& g, const int* row_p
 }
 
 // A warp's 16 rows: lane 4 r + t has columns 2 t and 2 t + 1 of every eight in rows r and r + 8.
-__device__ __forceinline__ void store_outputs(const Gemm& g, const float (&sums)[kOutputs],
-                                              const int* row_powers, const int* column_powers,
-                                              int first_row, int first_column) {
+// The first part of k meets C as it was, another what that has made of it.
+__device__ __forceinline__ void store_outputs(const Gemm& g, bool first_part,
+                                              const float (&sums)[kOutputs], const int* row_powers,
+                                              const int* column_powers, int first_row,
+                                              int first_column) {
+  const float beta = first_part ? g.beta : 1;
   const int lane = threadIdx.x % 32;
   const bool pairs = g.ldc % 2 == 0 && reinterpret_cast<uintptr_t>(g.c) % 8 == 0;
   bool all_finite = true;
@@ -155,16 +158,16 @@ __device__ __forceinline__ void store_outputs(const Gemm& g, const float (&sums)
       const bool two = column + 1 < g.n, x_finite = finite(x_power), y_finite = finite(y_power);
       if (pairs && two && x_finite && y_finite) {
         float2 old{};
-        if (g.beta != 0) old = *reinterpret_cast<const float2*>(c);
-        *reinterpret_cast<float2*>(c) = {updated(&old.x, x, g.beta), updated(&old.y, y, g.beta)};
+        if (beta != 0) old = *reinterpret_cast<const float2*>(c);
+        *reinterpret_cast<float2*>(c) = {updated(&old.x, x, beta), updated(&old.y, y, beta)};
       } else {
-        if (x_finite) c[0] = updated(c, x, g.beta);
-        if (two && y_finite) c[1] = updated(c + 1, y, g.beta);
+        if (x_finite) c[0] = updated(c, x, beta);
+        if (two && y_finite) c[1] = updated(c + 1, y, beta);
         all_finite &= x_finite && (y_finite || !two);
       }
     }
   }
-  if (__any_sync(~0u, !all_finite))
+  if (first_part && __any_sync(~0u, !all_finite))
     store_not_finite(g, row_powers, column_powers, first_row, first_column);
 }
 
@@ -185,11 +188,12 @@ struct PairRaster {
   }
 };
 
+// `steps_a_part`: so many stages make a part of k, whose sums are added to C.
 __global__ void __launch_bounds__(kMultiplyThreads, 1)
     multiply(const __grid_constant__ TensorMap a_high, const __grid_constant__ TensorMap a_low,
              const __grid_constant__ TensorMap b_high, const __grid_constant__ TensorMap b_low,
              const int* row_powers, const int* column_powers, const __grid_constant__ Gemm g,
-             const PairRaster raster) {
+             int steps_a_part, const PairRaster raster) {
 #if !defined(__CUDA_ARCH__) || defined(__CUDA_ARCH_FEAT_SM90_ALL)
   __shared__ MBarrier barriers[2 * kStages];
   MBarrier *full = kept(barriers), *empty = full + kStages;
@@ -238,45 +242,62 @@ __global__ void __launch_bounds__(kMultiplyThreads, 1)
     int s = 0;
     uint32_t parity = 0;
     for (int pair = first_pair; pair < pairs; pair += clusters) {
-      float sums[kOutputs] = {}, some[kOutputs];
-      for (int step = 0; step < steps; step += kPromoteEvery) {
-        const int first = s;
+      const auto [row, column] = raster.place(pair, rank);
+      for (int begin = 0; begin < steps; begin += steps_a_part) {
+        const int end = min(begin + steps_a_part, steps);
+        float sums[kOutputs] = {}, some[kOutputs];
+        for (int step = begin; step < end; step += kPromoteEvery) {
+          // Not a remainder, which tensor cores would wait for: that took 7 to 19 % more time.
+          const auto stage_of = [first = s](int j) {
+            return first + j < kStages ? first + j : first + j - kStages;
+          };
+          const auto a_of = [&](int stage) {
+            return ring + stage * kStageBytes + group * (kABytes / 2);
+          };
+          const auto b_of = [&](int stage) { return ring + stage * kStageBytes + 2 * kABytes; };
+          // The small terms of all these stages come first: so sums are cut off at their full size
+          // as few times as there are large ones.
 #pragma unroll
-        for (int j = 0; j < kPromoteEvery; ++j) {
-          if (step + j < steps) {
-            wait(full[s], parity);
-            const unsigned char* stage = ring + s * kStageBytes;
-            const unsigned char* a = stage + group * (kABytes / 2);
-            const unsigned char* b = stage + 2 * kABytes;
-            const uint64_t high_a = rows_of_k(a), low_a = rows_of_k(a + kABytes);
-            const uint64_t high_b = chunks_of_columns(b), low_b = chunks_of_columns(b + kBBytes);
-            pin(some);
-            wgmma_fence();
-            // Small terms first.
+          for (int j = 0; j < kPromoteEvery; ++j)
+            if (step + j < end) {
+              wait(full[s], parity);
+              const unsigned char *a = a_of(s), *b = b_of(s);
+              const uint64_t high_a = rows_of_k(a), low_a = rows_of_k(a + kABytes);
+              const uint64_t high_b = chunks_of_columns(b), low_b = chunks_of_columns(b + kBBytes);
+              pin(some);
+              wgmma_fence();
 #pragma unroll
-            for (int q = 0; q < kDepth / 16; ++q) {
-              multiply_add(some, high_a + 2 * q, low_b + kNext16 * q, j + q > 0);
-              multiply_add(some, low_a + 2 * q, high_b + kNext16 * q, true);
+              for (int q = 0; q < kDepth / 16; ++q) {
+                multiply_add(some, high_a + 2 * q, low_b + kNext16 * q, j + q > 0);
+                multiply_add(some, low_a + 2 * q, high_b + kNext16 * q, true);
+              }
+              wgmma_commit();
+              if (++s == kStages) s = 0, parity ^= 1;
             }
 #pragma unroll
-            for (int q = 0; q < kDepth / 16; ++q)
-              multiply_add(some, high_a + 2 * q, high_b + kNext16 * q, true);
-            wgmma_commit();
-            if (++s == kStages) s = 0, parity ^= 1;
-          }
-        }
-        wgmma_wait();
-        pin(some);
-        if (thread < kCluster)
-          for (int j = 0; j < kPromoteEvery && step + j < steps; ++j)
-            arrive_at_block(empty[(first + j) % kStages], thread);
-        __syncwarp();
+          for (int j = 0; j < kPromoteEvery; ++j)
+            if (step + j < end) {
+              const uint64_t high_a = rows_of_k(a_of(stage_of(j)));
+              const uint64_t high_b = chunks_of_columns(b_of(stage_of(j)));
+              pin(some);
+              wgmma_fence();
 #pragma unroll
-        for (int i = 0; i < kOutputs; ++i) sums[i] += some[i];
+              for (int q = 0; q < kDepth / 16; ++q)
+                multiply_add(some, high_a + 2 * q, high_b + kNext16 * q, true);
+              wgmma_commit();
+            }
+          wgmma_wait();
+          pin(some);
+          if (thread < kCluster)
+            for (int j = 0; j < kPromoteEvery && step + j < end; ++j)
+              arrive_at_block(empty[stage_of(j)], thread);
+          __syncwarp();
+#pragma unroll
+          for (int i = 0; i < kOutputs; ++i) sums[i] += some[i];
+        }
+        store_outputs(g, begin == 0, sums, row_powers, column_powers,
+                      row + group * 64 + thread / 32 * 16, column);
       }
-      const auto [row, column] = raster.place(pair, rank);
-      store_outputs(g, sums, row_powers, column_powers, row + group * 64 + thread / 32 * 16,
-                    column);
     }
     __syncwarp();
   }
