@@ -45,11 +45,8 @@ struct Machine {
 void tf32x3(const Gemm& gemm, cudaStream_t stream);
 KernelLaunch tf32x3_launch(int m, int n, int k);
 
-/// Six BF16 products, of three parts an element, for k up to 80 and m up to 2^22: all of k is in
-/// shared memory at once, 100 KiB a block. Needs compute capability 8.0. Elements are exact down to
-/// 2^-110, and below that off by up to 2^-134; otherwise as tf32x3. Throws DoesNotFit where m or k
-/// is larger or a block has less shared memory.
-bool bf16x6_takes(int m, int k);
+/// Six BF16 products, of three parts an element. Needs compute capability 8.0. Elements are exact
+/// down to 2^-110, and below that off by up to 2^-134; otherwise as tf32x3.
 void bf16x6(const Gemm& gemm, cudaStream_t stream);
 KernelLaunch bf16x6_launch(int m, int n, int k);
 
@@ -59,16 +56,16 @@ std::shared_ptr<Fp16x3Workspace> make_fp16x3_workspace(int m, int n, int k);
 
 /// Three FP16 products of matrices that a first kernel has scaled and split. Needs Hopper. Elements
 /// are off by up to 2^-23 of themselves or 2^-39 of the largest of their row of A or column of B,
-/// of whatever size; sums overflow only if that of A B does. Outputs whose row or column is not all
-/// finite are infinite or NaN as in exact arithmetic. Two runs give the same bits. Does not
-/// synchronise; throws CudaError.
+/// of whatever size; sums overflow only if that of A B does, or of a part of a k that is long
+/// beside m and n: such parts are added up in C. Outputs whose row or column is not all finite are
+/// infinite or NaN as in exact arithmetic. Two runs give the same bits. Does not synchronise;
+/// throws CudaError.
 void fp16x3(const Gemm& gemm, Fp16x3Workspace& workspace, cudaStream_t stream);
 KernelLaunch fp16x3_launch(int m, int n);
 
-/// The fastest of these for this product. (Where k is below some hundreds and bf16x6 is not for it,
-/// that is less exact than FP32: see docs/splitting.md.) The workspace, empty at first, is made
-/// when it is needed, which allocates and synchronises, and may be used again for products that are
-/// no larger, one at a time: two streams need two.
+/// The fastest of these for this product that is as exact as an FP32 library. The workspace, empty
+/// at first, is made when it is needed, which allocates and synchronises, and may be used again for
+/// products that are no larger, one at a time: two streams need two.
 void sgemm(const Gemm& gemm, std::shared_ptr<Fp16x3Workspace>& workspace, cudaStream_t stream);
 
 }  // namespace ladders

@@ -77,51 +77,53 @@ __device__ __forceinline__ void split_in_three([[maybe_unused]] float x, [[maybe
 // 2 t + 1, 2 t + 8 and 2 t + 9, and a chunk of B's row is for lane g what PTX has as column g of
 // four instructions. Small terms come first, as in sgemm_tf32x3.cuh; three of the nine products,
 // at most 2^-24 of the whole, are left out.
-template <class Tiles>
-__device__ __forceinline__ void add_group_of_three(
-    float (&sums)[Tiles::kWarpRows / 16][Tiles::kWarpColumns / 8][4], const float* a,
-    const float* b) {
-  constexpr int kTilesX = Tiles::kWarpColumns / 8;
-  uint32_t b_parts[3][kTilesX][2];
+struct ThreeOfBf16 {
+  template <class Tiles>
+  static __device__ __forceinline__ void add_group(
+      float (&sums)[Tiles::kWarpRows / 16][Tiles::kWarpColumns / 8][4], const float* a,
+      const float* b) {
+    constexpr int kTilesX = Tiles::kWarpColumns / 8;
+    uint32_t b_parts[3][kTilesX][2];
 #pragma unroll
-  for (int x = 0; x < kTilesX; x += 4)
+    for (int x = 0; x < kTilesX; x += 4)
 #pragma unroll
-    for (int i = 0; i < 2; ++i) {
-      const auto row = [&](int k) {
-        return *reinterpret_cast<const float4*>(b + k * Tiles::kColumns + 8 * x);
-      };
-      const float4 u = row(2 * i), v = row(2 * i + 1);
-      const float upper[] = {u.x, u.y, u.z, u.w}, lower[] = {v.x, v.y, v.z, v.w};
-#pragma unroll
-      for (int j = 0; j < 4; ++j)
-        split_in_three(upper[j], lower[j], b_parts[0][x + j][i], b_parts[1][x + j][i],
-                       b_parts[2][x + j][i]);
-    }
-#pragma unroll
-  for (int y = 0; y < Tiles::kWarpRows / 16; ++y) {
-    uint32_t a_parts[3][4];
-#pragma unroll
-    for (int h = 0; h < 2; ++h) {
-      const float4 v = *reinterpret_cast<const float4*>(a + (16 * y + 8 * h) * Tiles::kDepth);
-      split_in_three(v.x, v.y, a_parts[0][h], a_parts[1][h], a_parts[2][h]);
-      split_in_three(v.z, v.w, a_parts[0][h + 2], a_parts[1][h + 2], a_parts[2][h + 2]);
-    }
-#pragma unroll
-    for (int x = 0; x < kTilesX; x += 4) {
-      float d[4][4] = {};
-      constexpr int kOfA[] = {1, 2, 0, 1, 0, 0}, kOfB[] = {1, 0, 2, 0, 1, 0};
-#pragma unroll
-      for (int i = 0; i < 6; ++i)
+      for (int i = 0; i < 2; ++i) {
+        const auto row = [&](int k) {
+          return *reinterpret_cast<const float4*>(b + k * Tiles::kColumns + 8 * x);
+        };
+        const float4 u = row(2 * i), v = row(2 * i + 1);
+        const float upper[] = {u.x, u.y, u.z, u.w}, lower[] = {v.x, v.y, v.z, v.w};
 #pragma unroll
         for (int j = 0; j < 4; ++j)
-          multiply_warp<Bf16>(d[j], a_parts[kOfA[i]], b_parts[kOfB[i]][x + j]);
+          split_in_three(upper[j], lower[j], b_parts[0][x + j][i], b_parts[1][x + j][i],
+                         b_parts[2][x + j][i]);
+      }
 #pragma unroll
-      for (int j = 0; j < 4; ++j)
+    for (int y = 0; y < Tiles::kWarpRows / 16; ++y) {
+      uint32_t a_parts[3][4];
 #pragma unroll
-        for (int e = 0; e < 4; ++e) sums[y][x + j][e] += d[j][e];
+      for (int h = 0; h < 2; ++h) {
+        const float4 v = *reinterpret_cast<const float4*>(a + (16 * y + 8 * h) * Tiles::kDepth);
+        split_in_three(v.x, v.y, a_parts[0][h], a_parts[1][h], a_parts[2][h]);
+        split_in_three(v.z, v.w, a_parts[0][h + 2], a_parts[1][h + 2], a_parts[2][h + 2]);
+      }
+#pragma unroll
+      for (int x = 0; x < kTilesX; x += 4) {
+        float d[4][4] = {};
+        constexpr int kOfA[] = {1, 2, 0, 1, 0, 0}, kOfB[] = {1, 0, 2, 0, 1, 0};
+#pragma unroll
+        for (int i = 0; i < 6; ++i)
+#pragma unroll
+          for (int j = 0; j < 4; ++j)
+            multiply_warp<Bf16>(d[j], a_parts[kOfA[i]], b_parts[kOfB[i]][x + j]);
+#pragma unroll
+        for (int j = 0; j < 4; ++j)
+#pragma unroll
+          for (int e = 0; e < 4; ++e) sums[y][x + j][e] += d[j][e];
+      }
     }
   }
-}
+};
 
 // As one store, which compilers split up where the four are not next to each other in registers.
 __device__ __forceinline__ void store_whole(float* to, float4 v) {
@@ -182,7 +184,7 @@ __global__ void __launch_bounds__(ShortTiles::kThreads, 1)
       full[pass * T::kSlabs + slab].wait(0);
       __syncwarp();
       if (pass + 1 < T::kPasses) copy_b(pass + 1, slab);
-      add_group_of_three<T>(sums, a + slab * kSlab, b + slab * kSlab * T::kColumns);
+      ThreeOfBf16::add_group<T>(sums, a + slab * kSlab, b + slab * kSlab * T::kColumns);
     }
 
     bool finite = true;

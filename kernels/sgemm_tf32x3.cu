@@ -18,20 +18,21 @@ struct Variant {
   double clocks;  // of a tensor core for one m16n8k8, everything in the loop included: a guess
   void (*kernel)(AlignedGemm, int parts, int tiles_x);
 };
-template <class Tiles>
+template <class Tiles, class Parts>
 constexpr Variant variant(double clocks) {
   return {Tiles::kRows,   Tiles::kColumns, Tiles::kDepth, Tiles::kThreads,
-          Tiles::kShared, Tiles::kBlocks,  clocks,        tf32_products<Tiles>};
+          Tiles::kShared, Tiles::kBlocks,  clocks,        split_products<Tiles, Parts>};
 }
 //      rows, columns, those of a warp, slices, groups, stages, blocks
+template <class Parts>
 constexpr Variant kVariants[] = {
-    variant<Tf32Tiles<64, 64, 32, 32, 2, 1, 6, 2>>(8.8),
-    variant<Tf32Tiles<64, 64, 32, 32, 2, 2, 3, 2>>(8.4),
-    variant<Tf32Tiles<64, 64, 64, 32, 4, 1, 6, 1>>(8.1),
-    variant<Tf32Tiles<128, 64, 32, 32, 1, 2, 4, 2>>(8.1),
-    variant<Tf32Tiles<128, 64, 64, 32, 2, 2, 4, 1>>(7.7),
-    variant<Tf32Tiles<64, 128, 64, 32, 2, 2, 4, 1>>(7.7),
-    variant<Tf32Tiles<128, 128, 64, 32, 1, 2, 6, 1>>(7.6),
+    variant<Tf32Tiles<64, 64, 32, 32, 2, 1, 6, 2>, Parts>(8.8),
+    variant<Tf32Tiles<64, 64, 32, 32, 2, 2, 3, 2>, Parts>(8.4),
+    variant<Tf32Tiles<64, 64, 64, 32, 4, 1, 6, 1>, Parts>(8.1),
+    variant<Tf32Tiles<128, 64, 32, 32, 1, 2, 4, 2>, Parts>(8.1),
+    variant<Tf32Tiles<128, 64, 64, 32, 2, 2, 4, 1>, Parts>(7.7),
+    variant<Tf32Tiles<64, 128, 64, 32, 2, 2, 4, 1>, Parts>(7.7),
+    variant<Tf32Tiles<128, 128, 64, 32, 1, 2, 6, 1>, Parts>(7.6),
 };
 
 // The variant and its number of blocks a tile that a model has as the fastest: time in clocks of an
@@ -40,10 +41,11 @@ struct Choice {
   const Variant* variant;
   int parts;
 };
+template <class Parts>
 Choice choose(int m, int n, int k, const Machine& machine) {
-  Choice best{&kVariants[0], 1};
+  Choice best{&kVariants<Parts>[0], 1};
   double least = std::numeric_limits<double>::max();
-  for (const Variant& v : kVariants)
+  for (const Variant& v : kVariants<Parts>)
     for (const int parts : {1, 2, 3, 4, 6, 8}) {
       if (parts > 1 && machine.compute_capability < 90) continue;  // needs clusters
       if (v.shared_bytes + 1024 > machine.shared_bytes_per_block) continue;
@@ -84,6 +86,29 @@ AlignedGemm product_of(const Gemm& gemm) {
   return p;
 }
 
+template <class Parts>
+KernelLaunch staged_launch(int m, int n, int k) {
+  const Choice choice = choose<Parts>(m, n, k, Machine::current());
+  return {reinterpret_cast<const void*>(choice.variant->kernel), plan_of(choice, m, n)};
+}
+template <class Parts>
+void staged(const Gemm& gemm, cudaStream_t stream) {
+  if (gemm.m <= 0 || gemm.n <= 0) return;
+  const AlignedGemm p = product_of(gemm);
+  const Choice choice = choose<Parts>(p.m, p.n, p.k, Machine::current());
+  const LaunchPlan plan = plan_of(choice, p.m, p.n);
+  allow(reinterpret_cast<const void*>(choice.variant->kernel), plan);
+  launch(plan, stream, choice.variant->kernel, p, choice.parts,
+         ceil_div(p.n, choice.variant->columns));
+}
+
+// Whether all of k is in shared memory at once: where that fits, and, as measured on an H200, tiles
+// are enough for all SMs.
+bool is_short(int m, int n, int k) {
+  return m <= 1 << 22 && m >= 256 && n >= 256 && double(m) * n >= 0x1p20 &&
+         k <= ShortTiles::kDepth &&
+         ShortTiles::kShared + 1024 <= Machine::current().shared_bytes_per_block;
+}
 auto short_kernel(bool wide_a, bool wide_b) {
   if (wide_a) return wide_b ? bf16_products<4, 4> : bf16_products<4, 1>;
   return wide_b ? bf16_products<1, 4> : bf16_products<1, 1>;
@@ -115,34 +140,17 @@ Machine Machine::current() {
   return machine;
 }
 
-KernelLaunch tf32x3_launch(int m, int n, int k) {
-  const Choice choice = choose(m, n, k, Machine::current());
-  return {reinterpret_cast<const void*>(choice.variant->kernel), plan_of(choice, m, n)};
-}
-
-void tf32x3(const Gemm& gemm, cudaStream_t stream) {
-  if (gemm.m <= 0 || gemm.n <= 0) return;
-  const AlignedGemm p = product_of(gemm);
-  const Choice choice = choose(p.m, p.n, p.k, Machine::current());
-  const LaunchPlan plan = plan_of(choice, p.m, p.n);
-  allow(reinterpret_cast<const void*>(choice.variant->kernel), plan);
-  launch(plan, stream, choice.variant->kernel, p, choice.parts,
-         ceil_div(p.n, choice.variant->columns));
-}
-
-bool bf16x6_takes(int m, int k) {
-  return m <= 1 << 22 && k <= ShortTiles::kDepth &&
-         ShortTiles::kShared + 1024 <= Machine::current().shared_bytes_per_block;
-}
+KernelLaunch tf32x3_launch(int m, int n, int k) { return staged_launch<TwoOfTf32>(m, n, k); }
+void tf32x3(const Gemm& gemm, cudaStream_t stream) { staged<TwoOfTf32>(gemm, stream); }
 
 KernelLaunch bf16x6_launch(int m, int n, int k) {
+  if (!is_short(m, n, k)) return staged_launch<ThreeOfBf16>(m, n, k);
   return {reinterpret_cast<const void*>(short_kernel(k % 4 == 0, n % 4 == 0)), short_plan(m, n)};
 }
 
 void bf16x6(const Gemm& gemm, cudaStream_t stream) {
-  if (gemm.m <= 0 || gemm.n <= 0) return;
   const AlignedGemm p = product_of(gemm);
-  if (!bf16x6_takes(p.m, p.k)) throw DoesNotFit("m or k is too large, or shared memory too small");
+  if (!is_short(p.m, p.n, p.k)) return staged<ThreeOfBf16>(gemm, stream);
   const auto kernel = short_kernel(p.wide_a, p.wide_b);
   const LaunchPlan plan = short_plan(p.m, p.n);
   allow(reinterpret_cast<const void*>(kernel), plan);

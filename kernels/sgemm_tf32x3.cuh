@@ -179,51 +179,53 @@ __device__ __forceinline__ void split(float x, uint32_t& hi, uint32_t& lo) {
   lo = __float_as_uint(x - __uint_as_float(hi & 0xffffe000));
 }
 
-// Adds the products of 16 of k: a chunk of four of A's row is for lane t what PTX has as k = t and
-// t + 4 in two instructions, and a chunk of B's row is for lane g what PTX has as column g of four.
-// Tensor cores cut sums off instead of rounding them: so small terms come first, and from here on
-// FP32 additions go on.
-template <class Tiles>
-__device__ __forceinline__ void add_group(
-    float (&sums)[Tiles::kWarpRows / 16][Tiles::kWarpColumns / 8][4], const float* a,
-    const float* b) {
-  constexpr int kTilesX = Tiles::kWarpColumns / 8;
-  uint32_t b_hi[2][kTilesX][2], b_lo[2][kTilesX][2];
+// How elements are split, and the products of 16 of k added: a chunk of four of A's row is for lane
+// t what PTX has as k = t and t + 4 in two instructions, and a chunk of B's row is for lane g what
+// PTX has as column g of four. Tensor cores cut sums off instead of rounding them: so small terms
+// come first, and from here on FP32 additions go on.
+struct TwoOfTf32 {
+  template <class Tiles>
+  static __device__ __forceinline__ void add_group(
+      float (&sums)[Tiles::kWarpRows / 16][Tiles::kWarpColumns / 8][4], const float* a,
+      const float* b) {
+    constexpr int kTilesX = Tiles::kWarpColumns / 8;
+    uint32_t b_hi[2][kTilesX][2], b_lo[2][kTilesX][2];
 #pragma unroll
-  for (int x = 0; x < kTilesX; x += 4)
+    for (int x = 0; x < kTilesX; x += 4)
 #pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      const float4 v = *reinterpret_cast<const float4*>(b + i * Tiles::kColumns + 8 * x);
-      const float values[] = {v.x, v.y, v.z, v.w};
-#pragma unroll
-      for (int j = 0; j < 4; ++j)
-        split(values[j], b_hi[i / 2][x + j][i % 2], b_lo[i / 2][x + j][i % 2]);
-    }
-#pragma unroll
-  for (int y = 0; y < Tiles::kWarpRows / 16; ++y) {
-    uint32_t a_hi[2][4], a_lo[2][4];
-#pragma unroll
-    for (int h = 0; h < 2; ++h) {
-      const float4 v = *reinterpret_cast<const float4*>(a + (16 * y + 8 * h) * Tiles::kDepth);
-      split(v.x, a_hi[0][h], a_lo[0][h]), split(v.y, a_hi[0][h + 2], a_lo[0][h + 2]);
-      split(v.z, a_hi[1][h], a_lo[1][h]), split(v.w, a_hi[1][h + 2], a_lo[1][h + 2]);
-    }
-#pragma unroll
-    for (int x = 0; x < kTilesX; x += 4) {
-      float d[4][4] = {};
-#pragma unroll
-      for (int i = 0; i < 6; ++i)
+      for (int i = 0; i < 4; ++i) {
+        const float4 v = *reinterpret_cast<const float4*>(b + i * Tiles::kColumns + 8 * x);
+        const float values[] = {v.x, v.y, v.z, v.w};
 #pragma unroll
         for (int j = 0; j < 4; ++j)
-          multiply_warp<Tf32>(d[j], i < 2 ? a_lo[i % 2] : a_hi[i % 2],
-                              i / 2 == 1 ? b_lo[i % 2][x + j] : b_hi[i % 2][x + j]);
+          split(values[j], b_hi[i / 2][x + j][i % 2], b_lo[i / 2][x + j][i % 2]);
+      }
 #pragma unroll
-      for (int j = 0; j < 4; ++j)
+    for (int y = 0; y < Tiles::kWarpRows / 16; ++y) {
+      uint32_t a_hi[2][4], a_lo[2][4];
 #pragma unroll
-        for (int e = 0; e < 4; ++e) sums[y][x + j][e] += d[j][e];
+      for (int h = 0; h < 2; ++h) {
+        const float4 v = *reinterpret_cast<const float4*>(a + (16 * y + 8 * h) * Tiles::kDepth);
+        split(v.x, a_hi[0][h], a_lo[0][h]), split(v.y, a_hi[0][h + 2], a_lo[0][h + 2]);
+        split(v.z, a_hi[1][h], a_lo[1][h]), split(v.w, a_hi[1][h + 2], a_lo[1][h + 2]);
+      }
+#pragma unroll
+      for (int x = 0; x < kTilesX; x += 4) {
+        float d[4][4] = {};
+#pragma unroll
+        for (int i = 0; i < 6; ++i)
+#pragma unroll
+          for (int j = 0; j < 4; ++j)
+            multiply_warp<Tf32>(d[j], i < 2 ? a_lo[i % 2] : a_hi[i % 2],
+                                i / 2 == 1 ? b_lo[i % 2][x + j] : b_hi[i % 2][x + j]);
+#pragma unroll
+        for (int j = 0; j < 4; ++j)
+#pragma unroll
+          for (int e = 0; e < 4; ++e) sums[y][x + j][e] += d[j][e];
+      }
     }
   }
-}
+};
 
 // The product of a row and a column as FP32 has it, infinities and NaNs included.
 __device__ __forceinline__ float plain_product(const AlignedGemm& p, int row, int column) {
@@ -256,9 +258,9 @@ __device__ __forceinline__ void store_chunk(const AlignedGemm& p, int row, int c
 // so that no barrier makes them wait for one another. The warps of a block share its tile, and
 // where slices are more than one, each stage's depth; the blocks of a cluster, `parts` of them,
 // share k. The sums meet in shared memory, always in the same order.
-template <class Tiles>
+template <class Tiles, class Parts>
 __global__ void __launch_bounds__(Tiles::kThreads, Tiles::kBlocks)
-    tf32_products(const __grid_constant__ AlignedGemm p, int parts, int tiles_x) {
+    split_products(const __grid_constant__ AlignedGemm p, int parts, int tiles_x) {
 #if __CUDA_ARCH__ >= 800
   constexpr int kRows = Tiles::kRows, kColumns = Tiles::kColumns, kDepth = Tiles::kDepth;
   constexpr int kStages = Tiles::kStages, kThreads = Tiles::kThreads, kPitch = Tiles::kPitch;
@@ -332,7 +334,8 @@ __global__ void __launch_bounds__(Tiles::kThreads, Tiles::kBlocks)
 #pragma unroll
     for (int u = 0; u < Tiles::kGroups; ++u)
       if (left > 16 * u)
-        add_group<Tiles>(sums, stage + (a_at ^ 16 * u), stage + b_at + 16 * u * kColumns);
+        Parts::template add_group<Tiles>(sums, stage + (a_at ^ 16 * u),
+                                         stage + b_at + 16 * u * kColumns);
     __syncwarp();
     if (threadIdx.x % 32 == 0) empty[s].arrive();
     left -= kDepth;

@@ -203,6 +203,12 @@ const Trial kTrials[] = {
     {1100, 1000, 80, Kind::uniform, true, 1, 0, 4, 4},
     {1100, 1000, 80, Kind::uniform, false, 1, 0, 3, 3},  // rows of B start on 16 bytes
     {1100, 1000, 80, Kind::uniform, false, 0, 2},
+    {1100, 1000, 33, Kind::normal, false, 1, -0.5f},
+    {1030, 1100, 1},
+    {1030, 1100, 3, Kind::uniform, true},
+    {300, 260, 5003, Kind::wide, false, 1.25f, -0.5f, 1, 1},  // so long a k is added up in parts
+    {300, 260, 5003, Kind::uniform, true, 1.25f, -0.5f, 1, 1},
+    {200, 1100, 2048, Kind::normal},
 };
 
 TEST(Gpu, SgemmByTf32x3TakesAnyMatrices) {
@@ -211,16 +217,10 @@ TEST(Gpu, SgemmByTf32x3TakesAnyMatrices) {
   for (const Trial& trial : kTrials) expect_right(trial, by_tf32x3);
 }
 
-TEST(Gpu, SgemmByBf16x6TakesAnyMatricesOfShortK) {
+TEST(Gpu, SgemmByBf16x6TakesAnyMatrices) {
   NEED_GPU();
   if (Device::open(0).compute_capability < 80) GTEST_SKIP() << "no BF16";
-  if (!bf16x6_takes(1, 1)) GTEST_SKIP() << "less than 100 KiB of shared memory a block";
-  for (const Trial& trial : kTrials) {
-    if (trial.k <= 80)
-      expect_right(trial, by_bf16x6, kLeastOfBf16x6);
-    else
-      EXPECT_THROW(expect_right(trial, by_bf16x6), DoesNotFit) << trial;
-  }
+  for (const Trial& trial : kTrials) expect_right(trial, by_bf16x6, kLeastOfBf16x6);
 }
 
 TEST(Gpu, SgemmByFp16x3TakesAnyMatrices) {
@@ -251,13 +251,16 @@ TEST(Gpu, SgemmIsAsExactAsTheLibrary) {
                                 {64, 64, 16384},
                                 {512, 512, 16384},
                                 {1024, 1024, 16384},
+                                {768, 2048, 16384},
+                                {1536, 1536, 4096},
+                                {768, 768, 768},
+                                {300, 700, 128},
                                 {1000, 3000, 77},
                                 {1024, 1024, 16},
                                 {4000, 4000, 64},
                                 {1024, 1024, 1024},
                                 {128, 8192, 8192},
                                 {2048, 2048, 2048}}) {
-    if (k <= 80 && !bf16x6_takes(m, k)) continue;  // what is taken then is less exact
     Sgemm problem(Case({{"m"}, {"n"}, {"k"}}, {m, n, k}));
     for (int input = 0; input < problem.inputs(); ++input) {
       SCOPED_TRACE(testing::Message() << m << " x " << n << " x " << k << ", input " << input);
