@@ -201,10 +201,10 @@ class Sgemm : public Problem {
     Kind kind;
     float alpha, beta;
   };
-  // Large products, and those of so few terms that it makes no difference, are drawn once.
+  // With few terms it makes no difference what they are drawn from.
   std::vector<Setting> settings() const {
     const Setting updating{Kind::uniform, 1.25f, -0.5f}, timed{Kind::uniform, 1, 0};
-    if (double(m_) * n_ * k_ > 5e11 || k_ < 4) return {updating, timed};
+    if (k_ < 4) return {updating, timed};
     return {updating, {Kind::normal, 1, 0}, {Kind::wide, 1, 0}, timed};
   }
 
