@@ -22,6 +22,7 @@
 #include "tensor_cores.cuh"
 #ifdef __CUDACC__
 #include "sgemm_split_k.cuh"  // emulators have no TMA
+#include "sgemm_strassen.cuh"
 #include "sgemm_stream_k.cuh"
 #endif
 
@@ -182,16 +183,26 @@ Aligned aligned(Sgemm& p, const float* data, int rows, int columns, cudaStream_t
   return {copy, pitch};
 }
 
-// `together`: once there is room for all blocks, which wait for one another.
+// `together`: once there is room for all blocks, which wait for one another. `early`: while the
+// kernel before ends, which the kernel waits for itself.
+struct Start {
+  bool together, early = false;
+};
 template <class... Parameters>
-void launch_fed(const LaunchPlan& plan, bool together, cudaStream_t stream,
+void launch_fed(const LaunchPlan& plan, Start start, cudaStream_t stream,
                 void (*kernel)(Parameters...), std::type_identity_t<Parameters>... arguments) {
   const LaunchConfig planned(plan, stream);
   cudaLaunchConfig_t config = *planned.get();
-  cudaLaunchAttribute attribute{};
-  attribute.id = cudaLaunchAttributeCooperative;
-  attribute.val.cooperative = 1;
-  if (together) config.attrs = &attribute, config.numAttrs = 1;
+  cudaLaunchAttribute attributes[2]{};
+  const auto add = [&](cudaLaunchAttributeID id) -> auto& {
+    if (config.attrs != attributes) config.attrs = attributes, config.numAttrs = 0;
+    attributes[config.numAttrs].id = id;
+    return attributes[config.numAttrs++].val;
+  };
+  if (start.together) add(cudaLaunchAttributeCooperative).cooperative = 1;
+  if (start.early)
+    add(cudaLaunchAttributeProgrammaticStreamSerialization).programmaticStreamSerializationAllowed =
+        1;
   check(cudaLaunchKernelEx(&config, kernel, arguments...), "launch");
 }
 
@@ -225,8 +236,8 @@ Implementation fed(
                 {b_rows, 4, k, n, kernel.depth, kernel.columns, 0, 4 * int64_t{b_pitch}});
             std::apply(
                 [&, a = a, c = c, m = m, n = n, k = k, alpha = alpha, beta = beta](auto... own) {
-                  launch_fed(plan, grid == Grid::shares, stream, kernel.function, a, b_map, c, m, n,
-                             k, alpha, beta, kernel.raster(m, n), own...);
+                  launch_fed(plan, {.together = grid == Grid::shares}, stream, kernel.function, a,
+                             b_map, c, m, n, k, alpha, beta, kernel.raster(m, n), own...);
                 },
                 more(p, plan));
           }};
@@ -243,10 +254,46 @@ Implementation stream_k_at(const Case&) {
   return fed(persistent_kernel<Tiles, 4, Handover<Tiles>>(stream_k<Tiles, 4>), Grid::shares,
              [](Sgemm& p, const LaunchPlan& plan) {
                const size_t blocks = plan.grid.x;
-               const auto [sums, flags] = p.room_for_handover(
-                   blocks * Tiles::kRows * Tiles::kColumns, blocks * Tiles::kWarps);
+               const auto [sums, flags] =
+                   p.room_for_handover(blocks * Tiles::kRows * Tiles::kColumns, blocks);
                return std::tuple(Handover<Tiles>{reinterpret_cast<float4*>(sums), flags});
              });
+}
+
+Implementation strassen_at(const Case& c) {
+  using Tiles = FedTiles<128, 256, 1, 32, 88>;  // producers that add load twice as much
+  const auto half = Halves::of(c["m"], c["n"], c["k"], Tiles::kDepth);
+  const auto one = persistent_kernel<Tiles, 4, Handover<Tiles>>(nullptr);
+  const auto function = 2 * half.k == c["k"] ? strassen<Tiles, 4, true> : strassen<Tiles, 4, false>;
+  return {.kernel = reinterpret_cast<const void*>(function),
+          .plan =
+              [=](const Case&, const Device& device, const void*) {
+                const int64_t tiles = kHalfProducts * one.raster(half.m, half.n).tiles();
+                LaunchPlan plan = one.plan;
+                plan.grid =
+                    std::min<int64_t>(tiles * std::max(1, half.k / kLeastShare), device.sms);
+                return plan;
+              },
+          .launch =
+              [=](const LaunchPlan& plan, Problem& problem, cudaStream_t stream) {
+                auto& p = static_cast<Sgemm&>(problem);
+                const auto [a, b, c, m, n, k, alpha, beta] = p.arguments();
+                float* operands = p.room_for_copy(half.operands() + half.products());
+                float* products = operands + half.operands();
+                const size_t blocks = plan.grid.x;
+                const auto [sums, flags] =
+                    p.room_for_handover(blocks * Tiles::kRows * Tiles::kColumns, blocks);
+                const LaunchPlan simple{.grid = 1024, .block = 256};
+                launch(simple, stream, add_quarters, b, reinterpret_cast<float4*>(operands), k, n,
+                       half);
+                const TensorMap map = tensor_map({operands, 4, int64_t{kHalfProducts} * half.k,
+                                                  half.n, Tiles::kDepth, Tiles::kColumns, 0});
+                launch_fed(plan, {.together = true, .early = true}, stream, function, a, map,
+                           products, m, k, alpha, 0.0f, half, one.raster(half.m, half.n),
+                           Handover<Tiles>{reinterpret_cast<float4*>(sums), flags});
+                launch_fed(simple, {.together = false, .early = true}, stream, add_products,
+                           reinterpret_cast<const float4*>(products), c, m, n, beta, half);
+              }};
 }
 
 // Paces are of an H200 at 1024, 2048 and 128 x 8192 x 8192.
@@ -303,8 +350,8 @@ Implementation not_emulated(const Case&) {
   return library<Sgemm>([](Sgemm&, cudaStream_t) {});
 }
 constexpr auto producer_warps_at = not_emulated, stream_k_at = not_emulated,
-               split_k_at = not_emulated, tf32x3_at = not_emulated, bf16x6_at = not_emulated,
-               fp16x3_at = not_emulated, fastest_at = not_emulated;
+               split_k_at = not_emulated, strassen_at = not_emulated, tf32x3_at = not_emulated,
+               bf16x6_at = not_emulated, fp16x3_at = not_emulated, fastest_at = not_emulated;
 #endif
 
 std::string no_wgmma(const Case&, const Device& device) {
@@ -316,6 +363,12 @@ std::string no_producers(const Case& c, const Device& device) {
   if (c["m"] * c["n"] * c["k"] == 0) return "TMA takes no empty matrices";
   if (device.compute_capability != 90) return "only Hopper's warps hand registers over";
   return kBuiltForHopper ? "" : "not built for architecture 90a";
+}
+
+// Differences of large sums are then too far from exact beside an output's own row and column.
+std::string not_for_strassen(const Case& c, const Device& device) {
+  return c["k"] < 128 ? "exact enough only where many terms count, from k = 128 on"
+                      : no_producers(c, device);
 }
 
 template <peers::Precision precision>
@@ -487,6 +540,16 @@ Ladder sgemm() {
                .moves = "issue_utilisation",
                .skip = slower,
                .choose = small_tiles_at},
+              {.name = "strassen",
+               .idea = "Where nearly every slot is an FMA, do fewer: seven products of half the "
+                       "size for eight, for additions and larger errors.",
+               .moves = "fp32_operations",
+               .compute_capability = 90,
+               .hardware_only = "TMA",
+               .skip = not_for_strassen,
+               .ceiling = "roof/fma",
+               .products = 7.0 / 8,
+               .choose = strassen_at},
               {.name = "tf32x3",
                .idea = "Small products on tensor cores: TF32 numbers in pairs, three products for "
                        "one to FP32's accuracy, k split among blocks.",

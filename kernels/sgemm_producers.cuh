@@ -18,17 +18,20 @@ namespace ladders {
 namespace {
 
 constexpr int kProducers = 128;  // threads: a warpgroup, which can hand its registers over
-// 384 threads are launched with 168 registers each; the consumers need more for their sums:
-// 256 * 216 + 128 * 72 is as many.
 
 // A block of `rows` x `columns` outputs, 64 x 64 a warp and slice of each stage's depth, and
 // another warpgroup that feeds them. A stage is A's tile, transposed, and B's.
-template <int rows, int columns, int slices = 1, int depth = 32>
+template <int rows, int columns, int slices = 1, int depth = 32,
+          int producer_registers = slices == 1 ? 72 : 88>
 struct FedTiles {
   static constexpr int kRows = rows, kColumns = columns, kSlices = slices, kDepth = depth;
   static constexpr int kWarps = rows / 64 * (columns / 64);  // a slice
   static constexpr int kConsumers = 32 * kWarps * slices, kThreads = kConsumers + kProducers;
   static constexpr int kWords = kDepth * (rows + columns);
+  // 384 threads are launched with 168 registers each. Consumers need more for their sums, so two
+  // warpgroups of them share what the producers give.
+  static constexpr int kProducerRegisters = producer_registers;
+  static constexpr int kConsumerRegisters = (3 * 168 - producer_registers) / 2;
 };
 
 // Each stage is full when every producer and B's bytes have arrived, empty when every consumer has.
@@ -44,6 +47,47 @@ __device__ __forceinline__ void start_ring(MBarrier* full, MBarrier* empty, int 
   __syncthreads();
 }
 
+// The rows of A that a thread of the producers loads, as words: what they save is the moves of the
+// transpose. Blocks of 4 x 4 are [of k][of rows].
+struct Rows {
+  const float* a;
+  int m, k;
+  const float* from[4];
+  int left;
+
+  // From this row of A, which may be beyond it, and this of k on; the stage has `left` of k.
+  __device__ __forceinline__ void begin(int row, int column, int columns_left) {
+#pragma unroll
+    for (int j = 0; j < 4; ++j)  // rows beyond A are read as its last: nothing is stored of theirs
+      from[j] = a + size_t(min(row + j, m - 1)) * k + column;
+    left = columns_left;
+  }
+  // Blocks `apart` of k, and on to the next stage. `depth` is where the first is in this one.
+  template <int stage_depth, int apart, int blocks>
+  __device__ __forceinline__ void load(float (&block)[blocks][4][4], int depth) {
+    if (left >= stage_depth) {
+#pragma unroll
+      for (int i = 0; i < 16 * blocks; ++i)
+        block[i / 16][i % 4][i / 4 % 4] = from[i / 4 % 4][i / 16 * apart + i % 4];
+    } else {
+#pragma unroll
+      for (int i = 0; i < 16 * blocks; ++i) {
+        const int along = i / 16 * apart + i % 4;
+        block[i / 16][i % 4][i / 4 % 4] = depth + along < left ? from[i / 4 % 4][along] : 0;
+      }
+    }
+    left -= stage_depth;
+#pragma unroll
+    for (int j = 0; j < 4; ++j) from[j] += stage_depth;
+  }
+};
+
+// Where B's part of the first stage is.
+struct Boxes {
+  const TensorMap& map;
+  int row, column;
+};
+
 // Keeps the ring full: B by TMA, A by way of registers, where blocks of 4 x 4 are transposed, so
 // that consumers load four of a column at once. A's rows may start anywhere, B's start on 16 bytes.
 template <class Tiles, int stages>
@@ -55,48 +99,28 @@ struct Producer {
 
   float* ring;
   MBarrier *full, *empty;
-  const float* a;
-  const TensorMap& b_map;
-  int m, k;
   int s = 0;
   uint32_t parity = 1;
 
-  // The stages of a tile from k0 on.
-  __device__ __forceinline__ void produce(int row0, int column0, int k0, int steps) {
+  // The stages of a tile from k0 on, of k.
+  template <class Operand>
+  __device__ __forceinline__ void produce(Operand& a, int row0, int k0, int k, const Boxes& b,
+                                          int steps) {
     const int thread = threadIdx.x - Tiles::kConsumers, lane = thread % 32, warp = thread / 32;
     // Eight lanes are neighbours in a row of the transpose, so that their stores meet no conflict;
-    // four cover 64 bytes of a row of A, by words: what they save is the moves of the transpose.
+    // four cover 64 bytes of a row of A.
     const int row = warp % (kRows / 32) * 32 + lane % 8 * 4;
     const int depth = warp / (kRows / 32) * 16 + lane / 8 * 4;
-    const float* from[4];  // rows beyond A are read as its last one: nothing is stored of theirs
-#pragma unroll
-    for (int j = 0; j < 4; ++j) from[j] = a + size_t(min(row0 + row + j, m - 1)) * k + k0 + depth;
-    float block[kBlocks][4][4];  // [of k][of rows]
-    int left = k - k0;
-    const auto load = [&] {
-      if (left >= kDepth) {
-#pragma unroll
-        for (int i = 0; i < 16 * kBlocks; ++i)
-          block[i / 16][i % 4][i / 4 % 4] = from[i / 4 % 4][i / 16 * kApart + i % 4];
-      } else {
-#pragma unroll
-        for (int i = 0; i < 16 * kBlocks; ++i) {
-          const int along = i / 16 * kApart + i % 4;
-          block[i / 16][i % 4][i / 4 % 4] = depth + along < left ? from[i / 4 % 4][along] : 0;
-        }
-      }
-      left -= kDepth;
-#pragma unroll
-      for (int j = 0; j < 4; ++j) from[j] += kDepth;
-    };
-    load();
+    float block[kBlocks][4][4];
+    a.begin(row0 + row, k0 + depth, k - k0);
+    a.template load<kDepth, kApart>(block, depth);
 #pragma unroll 1
     for (int step = 0; step < steps; ++step) {
       float* a_tile = ring + s * Tiles::kWords;
       wait(empty[s], parity);
       if (thread == 0) {
         arrive_expecting(full[s], kDepth * kColumns * 4);
-        copy_box(a_tile + kRows * kDepth, b_map, k0 + step * kDepth, column0, full[s]);
+        copy_box(a_tile + kRows * kDepth, b.map, b.row + step * kDepth, b.column, full[s]);
       }
 #pragma unroll
       for (int i = 0; i < kBlocks; ++i) {
@@ -105,10 +129,13 @@ struct Producer {
         for (int x = 0; x < 4; ++x)
           to[x * kRows / 4] = {block[i][x][0], block[i][x][1], block[i][x][2], block[i][x][3]};
       }
-      arrive(full[s]);
-      if (step + 1 < steps) load();
-      if (++s == stages) s = 0, parity ^= 1;
+      fill();
+      if (step + 1 < steps) a.template load<kDepth, kApart>(block, depth);
     }
+  }
+  __device__ __forceinline__ void fill() {
+    arrive(full[s]);
+    if (++s == stages) s = 0, parity ^= 1;
   }
 };
 
@@ -136,8 +163,12 @@ struct Consumer {
       *reinterpret_cast<float4*>(&x[to][r]) = *reinterpret_cast<const float4*>(from_a + 8 * r);
   }
   __device__ __forceinline__ void start() {
-    wait(full[0], 0);
-    load(0, a, b);
+    wait(full[s], parity);
+    load(0, a + s * Tiles::kWords, b + s * Tiles::kWords);
+  }
+  __device__ __forceinline__ void free() {
+    arrive(empty[s]);
+    if (++s == stages) s = 0, parity ^= 1;
   }
   // Rows are walked there and back, so that at the turn B's operand stays. (Which row is first, and
   // how often the loop is unrolled, makes no difference but to the compiler's choice of registers.
@@ -259,15 +290,16 @@ __global__ void __launch_bounds__(Tiles::kThreads, 1)
   const int steps = ceil_div(k, Tiles::kDepth), grid = gridDim.x;
   const int tiles = (raster.tiles() - int(blockIdx.x) + grid - 1) / grid;
   if (threadIdx.x >= Tiles::kConsumers) {
-    shrink_to<72>();
-    Producer<Tiles, stages> producer{ring, full, empty, a, b_map, m, k};
+    shrink_to<Tiles::kProducerRegisters>();
+    Producer<Tiles, stages> producer{ring, full, empty};
+    Rows rows{a, m, k};
     for (int t = 0; t < tiles; ++t) {
       const Place tile = raster.place(blockIdx.x + t * grid);
-      producer.produce(tile.row * kRows, tile.column * kColumns, 0, steps);
+      producer.produce(rows, tile.row * kRows, 0, k, {b_map, 0, tile.column * kColumns}, steps);
     }
     return;
   }
-  grow_to<216>();
+  grow_to<Tiles::kConsumerRegisters>();
   constexpr int kWarpsX = kColumns / 64;
   const int warp = threadIdx.x / 32;
   const auto [x, y] = corner();

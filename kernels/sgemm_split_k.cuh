@@ -69,11 +69,13 @@ __global__ void __launch_bounds__(Tiles::kThreads, 1)
   if (threadIdx.x == 0) initialize(used_up, Tiles::kConsumers);
   start_ring<stages>(full, empty, Tiles::kConsumers);
   if (threadIdx.x >= Tiles::kConsumers) {
-    shrink_to<88>();
-    Producer<Tiles, stages> producer{ring, full, empty, a, b_map, m, k};
-    producer.produce(tile.row * kRows, tile.column * kColumns, first * kDepth, steps);
+    shrink_to<Tiles::kProducerRegisters>();
+    Producer<Tiles, stages> producer{ring, full, empty};
+    Rows rows{a, m, k};
+    producer.produce(rows, tile.row * kRows, first * kDepth, k,
+                     {b_map, first * kDepth, tile.column * kColumns}, steps);
   } else {
-    grow_to<208>();
+    grow_to<Tiles::kConsumerRegisters>();
     constexpr int kWarpsX = kColumns / 64;
     const int warp = threadIdx.x / 32 % Tiles::kWarps, slice = threadIdx.x / 32 / Tiles::kWarps;
     const auto [x, y] = corner();

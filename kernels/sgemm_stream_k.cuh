@@ -14,6 +14,7 @@ namespace {
 // Some steps of a tile.
 struct Part {
   int tile, first, steps;
+  __device__ bool is_beginning(int all) const { return first == 0 && steps < all; }
 };
 
 // What a block has to do: an equal share of the steps of the tiles that make no whole wave, and of
@@ -22,11 +23,16 @@ class Share {
  public:
   __device__ Share(int tiles, int steps) : tiles_(tiles), steps_(steps) {
     const int blocks = gridDim.x, rest = tiles % blocks, shared = min(tiles, blocks + rest);
-    all_ = rest == 0 ? 0 : shared * steps;
-    each_ = all_ / blocks, more_ = all_ % blocks;
+    const int all = rest == 0 ? 0 : shared * steps, each = all / blocks, more = all % blocks;
+    const auto begin = [=](int block) { return each * block + more * block / blocks; };
     next_ = begin(blockIdx.x);
     end_ = begin(blockIdx.x + 1);
     tile_ = rest == 0 ? blockIdx.x : shared + blockIdx.x;
+    if (next_ < end_ && end_ % steps > 0) {
+      const int tile_end = (end_ / steps + 1) * steps;
+      do ++followers_;
+      while (begin(blockIdx.x + followers_ + 1) < tile_end);
+    }
   }
   __device__ bool more() const { return next_ < end_ || tile_ < tiles_; }
   __device__ Part next() {
@@ -40,68 +46,146 @@ class Share {
     next_ += steps;
     return {tile, first, steps};
   }
-  // The last of the blocks that have steps of a shared tile.
-  __device__ int last_block(int tile) const {
-    const int step = (tile + 1) * steps_ - 1;
-    int block = static_cast<int>(float(step) * gridDim.x / all_);  // or next to it
-    while (begin(block) > step) --block;
-    while (begin(block + 1) <= step) ++block;
-    return block;
-  }
+  // So many of the next blocks have the rest of the tile that this one has a beginning of.
+  __device__ int followers() const { return followers_; }
 
  private:
-  __device__ int begin(int block) const {
-    return each_ * block + more_ * block / static_cast<int>(gridDim.x);
-  }
-
-  int tiles_, steps_, tile_;
-  int all_, each_, more_, end_, next_;  // steps of shared tiles
+  int tiles_, steps_, tile_, next_, end_, followers_ = 0;  // steps of shared tiles
 };
 
 // Where a block leaves its sums of a tile that begins in a block before. It comes to them first,
-// and that block to the tile's beginning last: so they are there when they are wanted, and added in
-// the same order always. Each thread's quads are as it has them; a flag a warp says that they are
-// there, and is 0 between launches, which must not overlap. All blocks must run at once.
+// and that block to the tile's beginning last: so they are there when they are wanted, and come by
+// the ring, like operands, while the last steps are multiplied. They are added in the same order
+// always. A count of the warps that have left theirs is 0 between launches, which must not overlap.
+// All blocks must run at once.
 template <class Tiles>
 struct Handover {
-  static constexpr int kQuads = 32;  // a thread
+  static constexpr int kQuads = 32, kAtOnce = 8;  // of a thread; of those, in a stage
+  static constexpr int kStageQuads = kAtOnce * Tiles::kConsumers;
+  static_assert(4 * kStageQuads <= Tiles::kWords);
 
   float4* quads;  // a tile a block
   unsigned* there;
 
-  using Flag = cuda::atomic_ref<unsigned, cuda::thread_scope_device>;
-  __device__ static int slot(int block) { return block * Tiles::kWarps + threadIdx.x / 32; }
-  __device__ float4* quads_of(int slot) const {
-    return quads + slot * kQuads * 32 + threadIdx.x % 32;
+  using Count = cuda::atomic_ref<unsigned, cuda::thread_scope_device>;
+  __device__ float4* quads_of(int block) const {
+    return quads + size_t(block) * kQuads * Tiles::kConsumers;
   }
   __device__ void leave(const float (&sums)[8][16]) const {
-    const int mine = slot(blockIdx.x);
-    float4* to = quads_of(mine);
+    float4* to = quads_of(blockIdx.x) + threadIdx.x;
 #pragma unroll
-    for (int i = 0; i < kQuads; ++i) __stcg(to + i * 32, swapped(&sums[i / 4][i % 4 * 4]));
+    for (int i = 0; i < kQuads; ++i)
+      __stcg(to + i * Tiles::kConsumers, swapped(&sums[i / 4][i % 4 * 4]));
     __syncwarp();
-    if (threadIdx.x % 32 == 0) Flag(there[mine]).store(1, cuda::memory_order_release);
+    if (threadIdx.x % 32 == 0) Count(there[blockIdx.x]).fetch_add(1, cuda::memory_order_release);
   }
-  __device__ void take(float (&sums)[8][16], int block) const {
-    constexpr int kAtOnce = 8;  // are asked for before any is waited for
-    const int theirs = slot(block);
-    const Flag flag(there[theirs]);
-    while (flag.load(cuda::memory_order_acquire) == 0) {
-    }
-    __syncwarp();
-    if (threadIdx.x % 32 == 0) flag.store(0, cuda::memory_order_relaxed);
-    const float4* from = quads_of(theirs);
-#pragma unroll
-    for (int first = 0; first < kQuads; first += kAtOnce) {
-      float4 more[kAtOnce];
-#pragma unroll
-      for (int i = 0; i < kAtOnce; ++i) more[i] = __ldcg(from + (first + i) * 32);
-#pragma unroll
-      for (int i = 0; i < kAtOnce; ++i) {
-        float* to = &sums[(first + i) / 4][(first + i) % 4 * 4];
-        to[0] += more[i].y, to[1] += more[i].x, to[2] += more[i].w, to[3] += more[i].z;
+  // For the producers: what a block has left, to the ring.
+  template <class Producer>
+  __device__ void bring(Producer& to, int block) const {
+    for (int i = 0; i < kQuads / kAtOnce; ++i) {
+      wait(to.empty[to.s], to.parity);
+      if (threadIdx.x == Tiles::kConsumers) {
+        const Count count(there[block]);
+        if (i == 0) {
+          while (count.load(cuda::memory_order_acquire) < Tiles::kWarps) {
+          }
+          count.store(0, cuda::memory_order_relaxed);
+          show_to_all_copies();
+        }
+        arrive_expecting(to.full[to.s], kStageQuads * 16);
+        copy_in(to.ring + to.s * Tiles::kWords, quads_of(block) + i * kStageQuads, kStageQuads * 16,
+                to.full[to.s]);
       }
+      to.fill();
     }
+  }
+  // For the consumers: adds that to theirs.
+  template <class Consumer>
+  __device__ void take(float (&sums)[8][16], Consumer& from, const float* ring) const {
+#pragma unroll
+    for (int i = 0; i < kQuads; i += kAtOnce) {
+      wait(from.full[from.s], from.parity);
+      const float4* more =
+          reinterpret_cast<const float4*>(ring + from.s * Tiles::kWords) + threadIdx.x;
+#pragma unroll
+      for (int j = 0; j < kAtOnce; ++j) {
+        const float4 quad = more[j * Tiles::kConsumers];
+        float* to = &sums[(i + j) / 4][(i + j) % 4 * 4];
+        to[0] += quad.y, to[1] += quad.x, to[2] += quad.w, to[3] += quad.z;
+      }
+      show_to_copies();  // they do not queue up behind loads, as stores do
+      from.free();
+    }
+  }
+};
+
+// `products` says how many tiles there are, feeds a producer with parts of them, and knows where
+// their sums go. Every tile has as many steps.
+template <class Tiles, int stages, class Products>
+__device__ __forceinline__ void multiply_shares(const Products& products, int steps,
+                                                const Handover<Tiles>& handover) {
+  __shared__ MBarrier barriers[2 * stages];
+  MBarrier *full = kept(barriers), *empty = full + stages;
+  float* ring = kept(swizzled_shared<float>());
+  start_ring<stages>(full, empty, Tiles::kConsumers);
+  Share share(products.tiles(), steps);
+  if (threadIdx.x >= Tiles::kConsumers) {
+    shrink_to<Tiles::kProducerRegisters>();
+    Producer<Tiles, stages> producer{ring, full, empty};
+    while (share.more()) {
+      const Part part = share.next();
+      products.feed(producer, part);
+      if (part.is_beginning(steps))
+        for (int i = 1; i <= share.followers(); ++i) handover.bring(producer, blockIdx.x + i);
+    }
+    return;
+  }
+  grow_to<Tiles::kConsumerRegisters>();
+  constexpr int kWarpsX = Tiles::kColumns / 64;
+  const int warp = threadIdx.x / 32;
+  const auto [x, y] = corner();
+  const int row = warp / kWarpsX * 64, column = warp % kWarpsX * 64;
+  float* way_out = ring + stages * Tiles::kWords + warp * 8 * 64;
+  Consumer<Tiles, stages, 6> consumer{
+      ring + row + 4 * y, ring + Tiles::kRows * Tiles::kDepth + column + 4 * x, full, empty};
+  if (share.more()) consumer.start();
+  while (share.more()) {
+    const Part part = share.next();
+    float sums[8][16] = {};
+    consumer.consume(sums, part.steps, part.is_beginning(steps) || !share.more());
+    if (part.first > 0) {
+      handover.leave(sums);
+      continue;
+    }
+    if (part.is_beginning(steps)) {
+      for (int i = 0; i < share.followers(); ++i) handover.take(sums, consumer, ring);
+      if (share.more()) consumer.start();
+    }
+    store<Tiles>(sums, row, column, way_out, products.destination(part.tile));
+  }
+}
+
+template <class Tiles>
+struct OneProduct {
+  const float* a;
+  const TensorMap& b_map;
+  float* c;
+  int m, n, k;
+  float alpha, beta;
+  Raster raster;
+
+  __device__ __forceinline__ int tiles() const { return raster.tiles(); }
+  template <class Producer>
+  __device__ __forceinline__ void feed(Producer& producer, Part part) const {
+    const Place tile = raster.place(part.tile);
+    const int k0 = part.first * Tiles::kDepth;
+    Rows rows{a, m, k};
+    producer.produce(rows, tile.row * Tiles::kRows, k0, k,
+                     {b_map, k0, tile.column * Tiles::kColumns}, part.steps);
+  }
+  __device__ __forceinline__ Destination destination(int number) const {
+    const Place tile = raster.place(number);
+    return {c, tile.row * Tiles::kRows, tile.column * Tiles::kColumns, m, n, alpha, beta};
   }
 };
 
@@ -111,47 +195,8 @@ __global__ void __launch_bounds__(Tiles::kThreads, 1)
              float* __restrict__ c, int m, int n, int k, float alpha, float beta, Raster raster,
              Handover<Tiles> handover) {
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
-  constexpr int kRows = Tiles::kRows, kColumns = Tiles::kColumns, kDepth = Tiles::kDepth;
-  __shared__ MBarrier barriers[2 * stages];
-  MBarrier *full = kept(barriers), *empty = full + stages;
-  float* ring = kept(swizzled_shared<float>());
-  start_ring<stages>(full, empty, Tiles::kConsumers);
-  const int steps = ceil_div(k, kDepth);
-  Share share(raster.tiles(), steps);
-  if (threadIdx.x >= Tiles::kConsumers) {
-    shrink_to<72>();
-    Producer<Tiles, stages> producer{ring, full, empty, a, b_map, m, k};
-    while (share.more()) {
-      const Part part = share.next();
-      const Place tile = raster.place(part.tile);
-      producer.produce(tile.row * kRows, tile.column * kColumns, part.first * kDepth, part.steps);
-    }
-    return;
-  }
-  grow_to<216>();
-  constexpr int kWarpsX = kColumns / 64;
-  const int warp = threadIdx.x / 32;
-  const auto [x, y] = corner();
-  const int row = warp / kWarpsX * 64, column = warp % kWarpsX * 64;
-  float* way_out = ring + stages * Tiles::kWords + warp * 8 * 64;
-  Consumer<Tiles, stages, 2> consumer{ring + row + 4 * y, ring + kRows * kDepth + column + 4 * x,
-                                      full, empty};
-  if (share.more()) consumer.start();
-  while (share.more()) {
-    const Part part = share.next();
-    float sums[8][16] = {};
-    consumer.consume(sums, part.steps, !share.more());
-    if (part.first > 0) {
-      handover.leave(sums);
-      continue;
-    }
-    if (part.steps < steps)
-      for (int block = blockIdx.x + 1; block <= share.last_block(part.tile); ++block)
-        handover.take(sums, block);
-    const Place tile = raster.place(part.tile);
-    store<Tiles>(sums, row, column, way_out,
-                 {c, tile.row * kRows, tile.column * kColumns, m, n, alpha, beta});
-  }
+  const OneProduct<Tiles> product{a, b_map, c, m, n, k, alpha, beta, raster};
+  multiply_shares<Tiles, stages>(product, ceil_div(k, Tiles::kDepth), handover);
 #endif
 }
 

@@ -167,6 +167,11 @@ __device__ __forceinline__ void show_to_copies() {
   LADDERS_PTX("fence.proxy.async.shared::cta;" :: : "memory");
 }
 
+/// After what this thread has written or has been told of, in any memory, for copies it starts.
+__device__ __forceinline__ void show_to_all_copies() {
+  LADDERS_PTX("fence.proxy.async;" :: : "memory");
+}
+
 /// Starts the copy of `bytes`, a multiple of 16, to global memory.
 __device__ __forceinline__ void copy_out([[maybe_unused]] void* to,
                                          [[maybe_unused]] const void* from,

@@ -56,15 +56,19 @@ TEST(Gpu, SgemmIsRightOnTallAndWideMatrices) {
 }
 
 // Tiles that make no whole wave of 132: many over, one over, of a single step, so few that several
-// blocks have parts of one, and not quite one a block. The second launch finds all flags down.
+// blocks have parts of one, and not quite one a block. Later launches find all counts at zero, and
+// a race, whose results are not always the same.
 TEST(Gpu, SgemmIsRightAndRepeatsItselfWhereBlocksShareTiles) {
   NEED_GPU();
   Study study(Device::open(0), {});
   const Ladder ladder = sgemm();
-  for (const char* name : {"stream_k", "split_k"})
-    for (const Shape& shape :
-         {Shape{1700, 2600, 100}, Shape{896, 4864, 96}, Shape{1700, 2603, 21},
-          Shape{100, 300, 4100}, Shape{128, 2048, 3001}, Shape{1152, 3584, 96}}) {
+  const std::vector<Shape> shapes = {{1700, 2600, 100}, {896, 4864, 96},   {1700, 2603, 21},
+                                     {100, 300, 4100},  {128, 2048, 3001}, {1152, 3584, 96}};
+  const std::vector<Shape> of_halves = {{1700, 2600, 200}, {2047, 2303, 130}, {513, 515, 4100},
+                                        {1025, 1030, 999}, {255, 4097, 300},  {1152, 1793, 1024}};
+  for (const auto& [name, all] :
+       {std::pair{"stream_k", shapes}, {"split_k", shapes}, {"strassen", of_halves}})
+    for (const Shape& shape : all) {
       const auto rung = std::ranges::find(ladder.rungs, name, &Rung::name);
       ASSERT_NE(rung, ladder.rungs.end());
       const Case c(ladder.axes, shape);
@@ -75,15 +79,18 @@ TEST(Gpu, SgemmIsRightAndRepeatsItselfWhereBlocksShareTiles) {
       Sgemm problem(c);
       const Implementation how = rung->at(c);
       const LaunchPlan plan = how.plan(c, study.device(), how.kernel);
-      std::vector<uint32_t> bits[2];
-      for (auto& found : bits) {
+      std::vector<uint32_t> first;
+      for (int launch = 0; launch < 20; ++launch) {
         problem.poison();
         problem.prepare(0);
         how.launch(plan, problem, nullptr);
-        found = to_host(static_cast<const uint32_t*>(problem.output().data),
-                        problem.output().bytes / 4);
+        auto bits = to_host(static_cast<const uint32_t*>(problem.output().data),
+                            problem.output().bytes / 4);
+        if (launch == 0)
+          first = std::move(bits);
+        else
+          EXPECT_EQ(first, bits);
       }
-      EXPECT_EQ(bits[0], bits[1]);
     }
 }
 
