@@ -208,6 +208,23 @@ def test_a_rung_of_several_products_has_the_roof_over_so_many(draw):
     assert f"{max(flats - {65.0, 400.0}):.0f} of 330 TFLOP/s" in text
 
 
+def test_roofs_that_would_lie_on_each_other_are_drawn_as_one(draw):
+    document = only(insight.document(), "sgemm")
+    ladders = json.loads(document["context"]["ladders"])
+    (sgemm,) = [ladder for ladder in ladders if ladder["name"] == "sgemm"]
+    for name, ceiling, products in (("naive", "roof/bf16", 6), ("coalesced", "roof/tf32", 3)):
+        (rung,) = [rung for rung in sgemm["rungs"] if rung["name"] == name]
+        rung |= {"ceiling": ceiling, "products": products}
+    document["context"]["ladders"] = json.dumps(ladders)
+    figures, _ = draw(document)
+    (axes,) = figures["sgemm-roofline"].axes
+    (text,) = [text for text in texts(axes) if "bf16 / 6" in text or "tf32 / 3" in text]
+    assert "bf16 / 6" in text
+    assert "tf32 / 3" in text
+    flats = {ends[0][1] for ends in lines(axes, dashed=False) if ends[0][1] == ends[1][1]}
+    assert len(flats - {65.0, 400.0}) == 1
+
+
 def test_where_the_headline_counts_no_flops_the_last_case_with_most_rungs_is_named(draw):
     document = only(insight.document(), "reduction")
     document["benchmarks"] = [

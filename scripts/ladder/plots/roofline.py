@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -17,6 +17,7 @@ from ladder.study import Row, Study, describe, own_speed
 _LEFT, _HEIGHT, _LEAST_WIDTH = 0.75, 4.6, 4.0  # inches, of the axes
 _ONE_WAY = 0.1  # share of writes in the traffic of DRAM up to which its roof is that of reads
 LEVELS = {"DRAM": "o", "L2": "^", "shared memory": "s"}  # marker of measured bytes, hollow
+_APART = 1.1  # between two roofs that are drawn as two
 _LEAST = 0.01  # of the algorithmic bytes, under which a level tells nothing
 _TERA = 1e12
 _HEADER = "× algorithmic bytes\nmoved through DRAM"
@@ -73,12 +74,24 @@ def _arithmetic(study: Study, measured: dict[str, Row], shown: list[Row]) -> lis
         for row in shown
         if (rung := study.ladder.rung(row.rung)) and rung.products > 1
     }
+    shares: list[Roof] = []
     for name, products in several:
         if name in measured:
             roof = _roof(study, measured[name], "")
             parts = roof.speed / products, roof.peak / products
-            found.append(Roof(f"{name} / {products}", *parts))
-    return found
+            shares.append(Roof(f"{name} / {products:g}", *parts))
+    return found + _joined(shares)
+
+
+def _joined(found: list[Roof]) -> list[Roof]:
+    """Draw roofs as one, the highest, whose lines and labels would lie on each other."""
+    joined: list[Roof] = []
+    for roof in sorted(found, key=lambda roof: -roof.speed):
+        if joined and roof.speed > joined[-1].speed / _APART:
+            joined[-1] = replace(joined[-1], name=f"{joined[-1].name}, {roof.name}")
+        else:
+            joined.append(roof)
+    return joined
 
 
 def _roof(study: Study, row: Row, level: str) -> Roof:
