@@ -8,8 +8,8 @@
 // x by y outputs loads x + y values for x * y FMAs. A scheduler issues one instruction a clock:
 // each one that is not an FMA is an FMA lost, and that is the distance to the roof.
 //
-// Above it are tensor cores. They multiply shorter numbers: two of those make up one of FP32, and
-// three of their products one to FP32's accuracy.
+// Above it are tensor cores. They multiply shorter numbers: two or three of those make up one of
+// FP32, and three or six of their products one to FP32's accuracy.
 
 #include "catalogue.hpp"
 #include "peers.hpp"

@@ -56,16 +56,17 @@ std::shared_ptr<Fp16x3Workspace> make_fp16x3_workspace(int m, int n, int k);
 
 /// Three FP16 products of matrices that a first kernel has scaled and split. Needs Hopper. Elements
 /// are off by up to 2^-23 of themselves or 2^-39 of the largest of their row of A or column of B,
-/// of whatever size; sums overflow only if that of A B does, or of a part of a k that is long
-/// beside m and n: such parts are added up in C. Outputs whose row or column is not all finite are
-/// infinite or NaN as in exact arithmetic. Two runs give the same bits. Does not synchronise;
-/// throws CudaError.
+/// of whatever size; sums overflow only if that of A B does, or, where k is long beside m and n and
+/// parts of it are added up in C, beta C and some of them. Outputs whose row or column is not all
+/// finite are infinite or NaN as in exact arithmetic. Two runs give the same bits. Does not
+/// synchronise; throws CudaError.
 void fp16x3(const Gemm& gemm, Fp16x3Workspace& workspace, cudaStream_t stream);
 KernelLaunch fp16x3_launch(int m, int n);
 
-/// The fastest of these for this product that is as exact as an FP32 library. The workspace, empty
-/// at first, is made when it is needed, which allocates and synchronises, and may be used again for
-/// products that are no larger, one at a time: two streams need two.
+/// The fastest of these for this product that is as exact as an FP32 library. (Not everywhere where
+/// k is some hundreds and outputs are many: see docs/splitting.md.) The workspace, empty at first,
+/// is made when it is needed, which allocates and synchronises, and may be used again for products
+/// that are no larger, one at a time: two streams need two.
 void sgemm(const Gemm& gemm, std::shared_ptr<Fp16x3Workspace>& workspace, cudaStream_t stream);
 
 }  // namespace ladders

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT
 //
-// FP32 by six BF16 products on tensor cores, where k is so short that all of it fits into shared
-// memory: no ring, and so nothing to wait for but that operands come. Sums of few terms have hardly
-// been rounded in FP32, so it takes more than two TF32 numbers for each element to keep up: three
-// BF16 numbers hold one exactly, 24 bits, and six products take as long as three of TF32, as an
-// instruction has twice the terms. What else counts here are the ends: operands and code come from
-// DRAM, and most of the traffic is the way out.
+// FP32 by six BF16 products on tensor cores: how elements are split, for the kernel of
+// sgemm_tf32x3.cuh, and a kernel for a k so short that all of it fits into shared memory: no ring,
+// and so nothing to wait for but that operands come. Sums of few terms have hardly been rounded in
+// FP32, so it takes more than two TF32 numbers for each element to keep up: three BF16 numbers hold
+// one exactly, 24 bits, and six products take as long as three of TF32, as an instruction has twice
+// the terms. What else counts where k is short are the ends: operands and code come from DRAM, and
+// most of the traffic is the way out.
 // * Sums go out from registers. The columns of B are dealt to lanes so that a store of a warp has
 //   64 neighbouring bytes of each of eight rows.
 // * A block's tile is multiplied in passes, so that those of a warp's sums that are done are on

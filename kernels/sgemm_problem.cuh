@@ -120,13 +120,14 @@ class Sgemm : public Problem {
   /// Empty until a rung that needs it is launched for the first time, which is not timed.
   std::shared_ptr<Fp16x3Workspace>& fp16x3_workspace() { return fp16x3_workspace_; }
 
-  /// For a copy of B, made when it is first asked for, which is not timed.
+  /// For copies and what kernels leave to others, made when it is first asked for, which is not
+  /// timed.
   float* room_for_copy(size_t elements) {
     if (copy_.size() < elements) copy_ = DeviceBuffer<float>(elements);
     return copy_.data();
   }
 
-  /// For sums that blocks leave to others, and for flags, which are 0 between launches.
+  /// For sums that blocks leave to others, and for counts, which are 0 between launches.
   std::pair<float*, unsigned*> room_for_handover(size_t sums, size_t flags) {
     if (sums_.size() < sums || flags_.size() < flags) {
       sums_ = DeviceBuffer<float>(sums);

@@ -183,7 +183,8 @@ struct Consumer {
       }
   }
   // `last` where no stages come after these: then the last load brings what is not used, which
-  // takes less than to leave it out.
+  // takes less than to leave it out. A stage is free once what was loaded of it has been used:
+  // TMA's copies into it do not queue up behind loads, as stores do.
   __device__ __forceinline__ void consume(float (&sums)[8][16], int steps, bool last) {
     const float *from_a = a + s * Tiles::kWords, *from_b = b + s * Tiles::kWords;
     for (int step = 0; step < steps; ++step) {

@@ -78,9 +78,9 @@ __global__ void __launch_bounds__(256)
   }
 }
 
-// Rows of a quarter of A, plus or minus those of another if `factor` is not 0. What is read for
-// rows beyond A does not matter, as nothing is stored of theirs, nor would what is read beyond a
-// row, as B is 0 there; but A may end there, so that is 0 unless halves are `whole` steps.
+// Rows of a quarter of A, plus or minus those of another if `factor` is not 0. Rows that A lacks
+// are read as its last: what stands for them cancels, as it is the same in all products. Columns
+// that it lacks are 0, as A may end there; halves of `whole` steps lack none.
 template <bool whole>
 struct RowsOfTwo {
   const float* a;

@@ -54,10 +54,10 @@ class Share {
 };
 
 // Where a block leaves its sums of a tile that begins in a block before. It comes to them first,
-// and that block to the tile's beginning last: so they are there when they are wanted, and come by
-// the ring, like operands, while the last steps are multiplied. They are added in the same order
-// always. A count of the warps that have left theirs is 0 between launches, which must not overlap.
-// All blocks must run at once.
+// and that block to the tile's beginning after all else that it shares: so they are there when they
+// are wanted, and come by the ring, like operands, while the last steps are multiplied. They are
+// added in the same order always. A count of the warps that have left theirs is 0 between launches,
+// which must not overlap. All blocks must run at once.
 template <class Tiles>
 struct Handover {
   static constexpr int kQuads = 32, kAtOnce = 8;  // of a thread; of those, in a stage

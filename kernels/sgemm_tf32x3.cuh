@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// FP32 by three TF32 products on tensor cores, in one kernel without a pass over the matrices
-// before it: for small and skinny products, which such a pass, or a tile of 128 x 128 an SM, would
-// cost most. Needs sm_80, and sm_90 for blocks that share a tile.
+// FP32 by three TF32 products on tensor cores (or six of BF16: sgemm_bf16x6.cuh), in one kernel
+// without a pass over the matrices before it: for small and skinny products, which such a pass, or
+// a tile of 128 x 128 an SM, would cost most. Needs sm_80, and sm_90 for blocks that share a tile.
 //
 // x = hi + lo, where hi is x rounded to TF32 and lo the rest, 12 bits and a sign of its own, of
 // which tensor cores take 11. So an operand is off by up to 2^-23 of itself, without a bias; lo *

@@ -56,16 +56,19 @@ TEST(Gpu, SgemmIsRightOnTallAndWideMatrices) {
 }
 
 // Tiles that make no whole wave of 132: many over, one over, of a single step, so few that several
-// blocks have parts of one, and not quite one a block. Later launches, some close behind each
-// other, find all counts at zero, and a race, whose results are not always the same.
+// blocks have parts of one, not quite one a block, and more than two waves, so that whole tiles
+// follow. Later launches, some close behind each other, find all counts at zero, and a race, whose
+// results are not always the same.
 TEST(Gpu, SgemmIsRightAndRepeatsItselfWhereBlocksShareTiles) {
   NEED_GPU();
   Study study(Device::open(0), {});
   const Ladder ladder = sgemm();
   const std::vector<Shape> shapes = {{1700, 2600, 100}, {896, 4864, 96},   {1700, 2603, 21},
-                                     {100, 300, 4100},  {128, 2048, 3001}, {1152, 3584, 96}};
+                                     {100, 300, 4100},  {128, 2048, 3001}, {1152, 3584, 96},
+                                     {3000, 3000, 300}};
   const std::vector<Shape> of_halves = {{1700, 2600, 200}, {2047, 2303, 130}, {513, 515, 4100},
-                                        {1025, 1030, 999}, {255, 4097, 300},  {1152, 1793, 1024}};
+                                        {1025, 1030, 999}, {255, 4097, 600},  {1152, 1793, 1024},
+                                        {3000, 3000, 600}};
   for (const auto& [name, all] :
        {std::pair{"stream_k", shapes}, {"split_k", shapes}, {"strassen", of_halves}})
     for (const Shape& shape : all) {
