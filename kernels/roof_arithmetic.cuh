@@ -7,6 +7,7 @@
 
 #include "roof.cuh"
 #include "tensor_cores.cuh"
+#include "tma.cuh"
 
 namespace ladders {
 namespace {
@@ -141,9 +142,7 @@ __global__ void __launch_bounds__(kTensorBlock, 2) tensor_by_group(float* out, i
                                            column % 8 * 16 + word % 4 * 4);
     *at = fragment<Type>(word, [=](int k) { return b_at<Type>(k, column); });
   }
-#ifdef __CUDA_ARCH_FEAT_SM90_ALL
-  asm volatile("fence.proxy.async;" ::: "memory");
-#endif
+  show_to_copies();
   __syncthreads();
   uint32_t a[4];
   load_a<Type>(a, threadIdx.x / 32 % 4 * 16);

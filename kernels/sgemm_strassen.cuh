@@ -127,7 +127,7 @@ struct HalfProducts {
   const TensorMap& operands;
   float* products;
   int m, k;
-  float alpha, beta;
+  float alpha, beta;  // beta is 0; a constant gets registers with twice as many bank conflicts
   Halves half;
   Raster raster;  // of one of them
 

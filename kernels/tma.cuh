@@ -162,7 +162,7 @@ __device__ __forceinline__ void copy_once([[maybe_unused]] void* to,
       "l"(from), "r"(bytes), LADDERS_SHARED(&barrier) : "memory");
 }
 
-/// After writes to shared memory, for copies that others start to see them.
+/// After reads and writes of shared memory, for copies that others start (and wgmma) to come after.
 __device__ __forceinline__ void show_to_copies() {
   LADDERS_PTX("fence.proxy.async.shared::cta;" :: : "memory");
 }

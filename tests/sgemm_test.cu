@@ -2,6 +2,10 @@
 //
 // The FP64 reference of SGEMM against loops on the host, and the error that is made of it.
 #include <algorithm>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "../kernels/sgemm_problem.cuh"
 #include "catalogue.hpp"
@@ -55,47 +59,77 @@ TEST(Gpu, SgemmIsRightOnTallAndWideMatrices) {
     }
 }
 
+struct Shared {
+  std::string rung;
+  Shape shape;
+  friend void PrintTo(const Shared& shared, std::ostream* out) {
+    *out << shared.rung;
+    for (const int64_t size : shared.shape) *out << ' ' << size;
+  }
+};
+
 // Tiles that make no whole wave of 132: many over, one over, of a single step, so few that several
 // blocks have parts of one, not quite one a block, and more than two waves, so that whole tiles
-// follow. Later launches, some close behind each other, find all counts at zero, and a race, whose
-// results are not always the same.
-TEST(Gpu, SgemmIsRightAndRepeatsItselfWhereBlocksShareTiles) {
-  NEED_GPU();
-  Study study(Device::open(0), {});
-  const Ladder ladder = sgemm();
+// follow.
+std::vector<Shared> all_shared() {
   const std::vector<Shape> shapes = {{1700, 2600, 100}, {896, 4864, 96},   {1700, 2603, 21},
                                      {100, 300, 4100},  {128, 2048, 3001}, {1152, 3584, 96},
                                      {3000, 3000, 300}};
   const std::vector<Shape> of_halves = {{1700, 2600, 200}, {2047, 2303, 130}, {513, 515, 4100},
                                         {1025, 1030, 999}, {255, 4097, 600},  {1152, 1793, 1024},
                                         {3000, 3000, 600}};
-  for (const auto& [name, all] :
+  std::vector<Shared> result;
+  for (const auto& [rung, all] :
        {std::pair{"stream_k", shapes}, {"split_k", shapes}, {"strassen", of_halves}})
-    for (const Shape& shape : all) {
-      const auto rung = std::ranges::find(ladder.rungs, name, &Rung::name);
-      ASSERT_NE(rung, ladder.rungs.end());
-      const Case c(ladder.axes, shape);
-      const Row row{&ladder, &*rung, c, c};
-      if (const auto why = skip_reason(row, study.device()); !why.empty()) GTEST_SKIP() << why;
-      SCOPED_TRACE(row.name());
-      EXPECT_NO_THROW(study.verify(row));
-      Sgemm problem(c);
-      const Implementation how = rung->at(c);
-      const LaunchPlan plan = how.plan(c, study.device(), how.kernel);
-      std::vector<uint32_t> first;
-      for (int launch = 0; launch < 20; ++launch) {
-        problem.poison();
-        problem.prepare(problem.inputs() - 1);
-        for (int again = 0; again <= launch % 3; ++again) how.launch(plan, problem, nullptr);
-        auto bits = to_host(static_cast<const uint32_t*>(problem.output().data),
-                            problem.output().bytes / 4);
-        if (launch == 0)
-          first = std::move(bits);
-        else
-          EXPECT_EQ(first, bits);
-      }
-    }
+    for (const Shape& shape : all) result.push_back({rung, shape});
+  return result;
 }
+
+class SharedTiles : public testing::TestWithParam<Shared> {
+ protected:
+  void SetUp() override {
+    NEED_GPU();
+    const auto rung = std::ranges::find(ladder_.rungs, GetParam().rung, &Rung::name);
+    ASSERT_NE(rung, ladder_.rungs.end());
+    const Case c(ladder_.axes, GetParam().shape);
+    row_.emplace(&ladder_, &*rung, c, c);
+    device_ = Device::open(0);
+    if (const auto why = skip_reason(*row_, *device_); !why.empty()) GTEST_SKIP() << why;
+  }
+
+  const Ladder ladder_ = sgemm();
+  std::optional<Row> row_;
+  std::optional<Device> device_;
+};
+
+TEST_P(SharedTiles, IsRight) { EXPECT_NO_THROW(Study(*device_, {}).verify(*row_)); }
+
+// Later launches, some close behind each other, find all counts at zero, and a race, whose results
+// are not always the same.
+TEST_P(SharedTiles, RepeatsItself) {
+  Sgemm problem(row_->point);
+  const Implementation how = row_->rung->at(row_->point);
+  const LaunchPlan plan = how.plan(row_->point, *device_, how.kernel);
+  allow(how.kernel, plan);
+  std::vector<uint32_t> first;
+  for (int launch = 0; launch < 20; ++launch) {
+    problem.poison();
+    problem.prepare(problem.inputs() - 1);
+    for (int again = 0; again <= launch % 3; ++again) how.launch(plan, problem, nullptr);
+    auto bits =
+        to_host(static_cast<const uint32_t*>(problem.output().data), problem.output().bytes / 4);
+    if (launch == 0)
+      first = std::move(bits);
+    else
+      EXPECT_EQ(first, bits);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Gpu, SharedTiles, testing::ValuesIn(all_shared()), [](const auto& info) {
+  std::string name = info.param.rung;
+  for (const int64_t size : info.param.shape) name += '_' + std::to_string(size);
+  return name;
+});
 
 }  // namespace
 }  // namespace ladders
