@@ -6,6 +6,7 @@
 
 #include <cuda_runtime.h>
 
+#include <array>
 #include <cstdint>
 #include <memory>
 
@@ -36,6 +37,9 @@ struct KernelLaunch {
 struct Machine {
   int sms = 132, compute_capability = 90;
   int shared_bytes_per_block = 227 << 10;
+  /// How many clusters of so many blocks run at once if each block has an SM, or 0 where clusters
+  /// of that size are not used. SMs of a cluster are neighbours, so some SMs are left over.
+  std::array<int, 9> clusters = {0, 132, 66, 39, 30, 0, 17, 0, 15};
   static Machine current();
 };
 

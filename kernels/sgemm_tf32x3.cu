@@ -3,7 +3,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <limits>
+#include <map>
+#include <mutex>
 
 #include "cuda_check.hpp"
 #include "sgemm_bf16x6.cuh"
@@ -26,13 +29,13 @@ constexpr Variant variant(double clocks) {
 //      rows, columns, those of a warp, slices, groups, stages, blocks
 template <class Parts>
 constexpr Variant kVariants[] = {
-    variant<Tf32Tiles<64, 64, 32, 32, 2, 1, 6, 2>, Parts>(8.8),
-    variant<Tf32Tiles<64, 64, 32, 32, 2, 2, 3, 2>, Parts>(8.4),
-    variant<Tf32Tiles<64, 64, 64, 32, 4, 1, 6, 1>, Parts>(8.1),
-    variant<Tf32Tiles<128, 64, 32, 32, 1, 2, 4, 2>, Parts>(8.1),
-    variant<Tf32Tiles<128, 64, 64, 32, 2, 2, 4, 1>, Parts>(7.7),
-    variant<Tf32Tiles<64, 128, 64, 32, 2, 2, 4, 1>, Parts>(7.7),
-    variant<Tf32Tiles<128, 128, 64, 32, 1, 2, 6, 1>, Parts>(7.6),
+    variant<StagedTiles<64, 64, 32, 32, 2, 1, 6, 2>, Parts>(8.8),
+    variant<StagedTiles<64, 64, 32, 32, 2, 2, 3, 2>, Parts>(8.4),
+    variant<StagedTiles<64, 64, 64, 32, 4, 1, 6, 1>, Parts>(8.1),
+    variant<StagedTiles<128, 64, 32, 32, 1, 2, 4, 2>, Parts>(8.1),
+    variant<StagedTiles<128, 64, 64, 32, 2, 2, 4, 1>, Parts>(7.7),
+    variant<StagedTiles<64, 128, 64, 32, 2, 2, 4, 1>, Parts>(7.7),
+    variant<StagedTiles<128, 128, 64, 32, 1, 2, 6, 1>, Parts>(7.6),
 };
 
 // The variant and its number of blocks a tile that a model has as the fastest: time in clocks of an
@@ -46,14 +49,15 @@ Choice choose(int m, int n, int k, const Machine& machine) {
   Choice best{&kVariants<Parts>[0], 1};
   double least = std::numeric_limits<double>::max();
   for (const Variant& v : kVariants<Parts>)
-    for (const int parts : {1, 2, 3, 4, 6, 8}) {
-      if (parts > 1 && machine.compute_capability < 90) continue;  // needs clusters
+    for (int parts = 1; parts < std::ssize(machine.clusters); ++parts) {
+      if (machine.clusters[parts] == 0) continue;
       if (v.shared_bytes + 1024 > machine.shared_bytes_per_block) continue;
       const int steps = ceil_div(ceil_div(k, v.depth), parts);
       const double depth = std::min(double(steps) * v.depth, double(ceil_div(k, 16)) * 16);
       const double tiles = double(ceil_div(m, v.rows)) * ceil_div(n, v.columns);
-      const double blocks = tiles * parts, a_block = v.rows * v.columns * depth * 3 / 4096;
-      const double most = std::ceil(blocks / machine.sms), rounds = std::ceil(most / v.blocks);
+      const double a_block = v.rows * v.columns * depth * 3 / 4096;
+      const double most = std::ceil(tiles / machine.clusters[parts]);  // of an SM
+      const double rounds = std::ceil(most / v.blocks);
       // Once a round: some 2000 clocks to fill the ring and to store; to meet in a cluster, 1000,
       // and what others have at 16 bytes a clock.
       const double others = v.rows * v.columns * 4.0 * (parts - 1) / parts;
@@ -92,9 +96,8 @@ KernelLaunch staged_launch(int m, int n, int k) {
   return {reinterpret_cast<const void*>(choice.variant->kernel), plan_of(choice, m, n)};
 }
 template <class Parts>
-void staged(const Gemm& gemm, cudaStream_t stream) {
-  if (gemm.m <= 0 || gemm.n <= 0) return;
-  const AlignedGemm p = product_of(gemm);
+void staged(const AlignedGemm& p, cudaStream_t stream) {
+  if (p.m <= 0 || p.n <= 0) return;
   const Choice choice = choose<Parts>(p.m, p.n, p.k, Machine::current());
   const LaunchPlan plan = plan_of(choice, p.m, p.n);
   allow(reinterpret_cast<const void*>(choice.variant->kernel), plan);
@@ -122,6 +125,30 @@ LaunchPlan short_plan(int m, int n) {
 
 }  // namespace
 
+namespace {
+
+// As Machine has them. Asked for once, as it takes long beside a launch.
+std::array<int, 9> clusters_of(const Machine& machine) {
+  std::array<int, 9> clusters = {0, machine.sms};
+  if (machine.compute_capability < 90) return clusters;
+  const Variant& v = kVariants<TwoOfTf32>[0];
+  const auto kernel = reinterpret_cast<const void*>(v.kernel);
+  for (const unsigned blocks : {2, 3, 4, 6, 8}) {
+    const LaunchPlan plan{
+        .grid = blocks,
+        .block = static_cast<unsigned>(v.threads),
+        .shared_bytes = static_cast<size_t>(machine.shared_bytes_per_block - 1024),
+        .cluster = blocks};
+    allow(kernel, plan);
+    check(cudaOccupancyMaxActiveClusters(&clusters[blocks], kernel,
+                                         LaunchConfig(plan, nullptr).get()),
+          "cudaOccupancyMaxActiveClusters");
+  }
+  return clusters;
+}
+
+}  // namespace
+
 Machine Machine::current() {
   Machine machine;
   int device = 0, major = 0, minor = 0;
@@ -137,11 +164,16 @@ Machine Machine::current() {
   get(major, cudaDevAttrComputeCapabilityMajor);
   get(minor, cudaDevAttrComputeCapabilityMinor);
   machine.compute_capability = 10 * major + minor;
+  static std::mutex mutex;
+  static std::map<int, std::array<int, 9>> known;  // of devices
+  const std::lock_guard lock(mutex);
+  if (!known.contains(device)) known.emplace(device, clusters_of(machine));
+  machine.clusters = known.at(device);
   return machine;
 }
 
 KernelLaunch tf32x3_launch(int m, int n, int k) { return staged_launch<TwoOfTf32>(m, n, k); }
-void tf32x3(const Gemm& gemm, cudaStream_t stream) { staged<TwoOfTf32>(gemm, stream); }
+void tf32x3(const Gemm& gemm, cudaStream_t stream) { staged<TwoOfTf32>(product_of(gemm), stream); }
 
 KernelLaunch bf16x6_launch(int m, int n, int k) {
   if (!is_short(m, n, k)) return staged_launch<ThreeOfBf16>(m, n, k);
@@ -150,7 +182,7 @@ KernelLaunch bf16x6_launch(int m, int n, int k) {
 
 void bf16x6(const Gemm& gemm, cudaStream_t stream) {
   const AlignedGemm p = product_of(gemm);
-  if (!is_short(p.m, p.n, p.k)) return staged<ThreeOfBf16>(gemm, stream);
+  if (!is_short(p.m, p.n, p.k)) return staged<ThreeOfBf16>(p, stream);
   const auto kernel = short_kernel(p.wide_a, p.wide_b);
   const LaunchPlan plan = short_plan(p.m, p.n);
   allow(reinterpret_cast<const void*>(kernel), plan);

@@ -38,7 +38,7 @@ struct AlignedGemm : Gemm {
 // alone. `blocks` is how many of them an SM must have room for.
 template <int rows, int columns, int warp_rows, int warp_columns, int slices, int groups,
           int stages, int blocks>
-struct Tf32Tiles {
+struct StagedTiles {
   static constexpr int kRows = rows, kColumns = columns, kSlices = slices, kGroups = groups;
   static constexpr int kWarpRows = warp_rows, kWarpColumns = warp_columns;
   static constexpr int kStages = stages, kBlocks = blocks, kDepth = 16 * groups * slices;
@@ -264,6 +264,7 @@ __global__ void __launch_bounds__(Tiles::kThreads, Tiles::kBlocks)
 #if __CUDA_ARCH__ >= 800
   constexpr int kRows = Tiles::kRows, kColumns = Tiles::kColumns, kDepth = Tiles::kDepth;
   constexpr int kStages = Tiles::kStages, kThreads = Tiles::kThreads, kPitch = Tiles::kPitch;
+  constexpr int kTogether = 1024 / (16 * Tiles::kGroups);  // steps that are summed up by themselves
   constexpr int kLag = 2;  // steps after which a stage is filled again, for warps to drift apart
   constexpr int kWarps = kThreads / 32, kJobs = 4;  // jobs: copies of half a stage's A or B
   static_assert(kStages > kLag && kWarps >= kJobs && (kWarps & (kWarps - 1)) == 0);
@@ -321,7 +322,26 @@ __global__ void __launch_bounds__(Tiles::kThreads, Tiles::kBlocks)
   int b_at = kRows * kDepth + place_b<kColumns>(my_depth + 4 * t, my_column + 4 * g);
   if constexpr (Tiles::kGroups > 1)  // not to be worked out again at each step
     asm volatile("" : "+r"(a_at), "+r"(b_at));
-  float sums[Tiles::kWarpRows / 16][Tiles::kWarpColumns / 8][4] = {};
+  constexpr int kTilesY = Tiles::kWarpRows / 16, kTilesX = Tiles::kWarpColumns / 8;
+  constexpr int kFours = kTilesY * kTilesX;
+  float sums[kTilesY][kTilesX][4] = {};
+  // Long sums are rounded less often in two levels. Totals are out of the way, in local memory, as
+  // compilers must think that they do not know where.
+  float4 totals[kFours];
+  int totals_at = 0;
+  asm volatile("" : "+r"(totals_at));
+  bool has_totals = false;
+  const auto add_totals = [&] {
+    if (!has_totals) return;
+    float4 loaded[kFours];
+#pragma unroll
+    for (int i = 0; i < kFours; ++i) loaded[i] = totals[totals_at + i];
+#pragma unroll
+    for (int i = 0; i < kFours; ++i) {
+      float (&sum)[4] = sums[i / kTilesX][i % kTilesX];
+      sum[0] += loaded[i].x, sum[1] += loaded[i].y, sum[2] += loaded[i].z, sum[3] += loaded[i].w;
+    }
+  };
   int s = 0, left = p.k - first * kDepth - my_depth;  // the stage, and what there is from it on
   uint32_t parity = 0;
 #pragma unroll 1
@@ -340,7 +360,18 @@ __global__ void __launch_bounds__(Tiles::kThreads, Tiles::kBlocks)
     if (threadIdx.x % 32 == 0) empty[s].arrive();
     left -= kDepth;
     if (++s == kStages) s = 0, parity ^= 1;
+    if ((step + 1) % kTogether == 0 && step + 1 < steps) {
+      add_totals();
+#pragma unroll
+      for (int i = 0; i < kFours; ++i) {
+        float (&sum)[4] = sums[i / kTilesX][i % kTilesX];
+        totals[totals_at + i] = {sum[0], sum[1], sum[2], sum[3]};
+        sum[0] = sum[1] = sum[2] = sum[3] = 0;
+      }
+      has_totals = true;
+    }
   }
+  add_totals();
 
   __syncthreads();  // the ring is free
   float* own = ring + (slice * kRows + my_row + g) * kPitch + my_column + 8 * t;
