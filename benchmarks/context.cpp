@@ -19,7 +19,7 @@ namespace {
 
 std::string number(double value) {
   char text[32];
-  std::snprintf(text, sizeof(text), "%.10g", value);
+  std::snprintf(text, sizeof(text), "%.15g", value);
   return std::string(text);
 }
 

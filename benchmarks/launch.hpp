@@ -12,28 +12,46 @@
 
 namespace ladders {
 
+/// When a kernel starts: `early`, while the kernel before it in the stream ends, which it waits for
+/// itself (from compute capability 9.0 on); `together`, once there is room for all of its blocks,
+/// which wait for one another.
+struct Start {
+  bool early = false, together = false;
+};
+
 /// A launch plan in the form that cudaLaunchKernelEx and the occupancy calls take.
 class LaunchConfig {
  public:
-  LaunchConfig(const LaunchPlan& plan, cudaStream_t stream) {
+  LaunchConfig(const LaunchPlan& plan, cudaStream_t stream,
+               [[maybe_unused]] const Start& start = {}) {
     config_.gridDim = plan.grid;
     config_.blockDim = plan.block;
     config_.dynamicSmemBytes = plan.shared_bytes;
     config_.stream = stream;
+    config_.attrs = attributes_;
     if (plan.cluster > 1) {
-      attribute_.id = cudaLaunchAttributeClusterDimension;
-      attribute_.val.clusterDim.x = plan.cluster;
-      attribute_.val.clusterDim.y = attribute_.val.clusterDim.z = 1;
-      config_.attrs = &attribute_;
-      config_.numAttrs = 1;
+      auto& cluster = add(cudaLaunchAttributeClusterDimension).clusterDim;
+      cluster.x = plan.cluster, cluster.y = cluster.z = 1;
     }
+#ifdef __CUDACC__  // emulated launches end before the next begins, and all blocks run at once
+    if (start.early)
+      add(cudaLaunchAttributeProgrammaticStreamSerialization)
+          .programmaticStreamSerializationAllowed = 1;
+    if (start.together) add(cudaLaunchAttributeCooperative).cooperative = 1;
+#endif
   }
   LaunchConfig(const LaunchConfig&) = delete;
   const cudaLaunchConfig_t* get() const { return &config_; }
 
  private:
+  cudaLaunchAttributeValue& add(cudaLaunchAttributeID id) {
+    cudaLaunchAttribute& attribute = attributes_[config_.numAttrs++];
+    attribute.id = id;
+    return attribute.val;
+  }
+
   cudaLaunchConfig_t config_{};
-  cudaLaunchAttribute attribute_{};
+  cudaLaunchAttribute attributes_[3]{};
 };
 
 /// Lets `kernel` have what the plan asks for beyond the defaults: dynamic shared memory above
@@ -53,11 +71,16 @@ inline void allow(const void* kernel, const LaunchPlan& plan) {
 
 /// Launches `kernel` as planned; an empty grid is nothing to do. Throws CudaError.
 template <class... Parameters, class... Arguments>
+void launch(const LaunchPlan& plan, const Start& start, cudaStream_t stream,
+            void (*kernel)(Parameters...), Arguments&&... arguments) {
+  if (plan.grid.x == 0 || plan.grid.y == 0 || plan.grid.z == 0) return;
+  const LaunchConfig config(plan, stream, start);
+  check(cudaLaunchKernelEx(config.get(), kernel, std::forward<Arguments>(arguments)...), "launch");
+}
+template <class... Parameters, class... Arguments>
 void launch(const LaunchPlan& plan, cudaStream_t stream, void (*kernel)(Parameters...),
             Arguments&&... arguments) {
-  if (plan.grid.x == 0 || plan.grid.y == 0 || plan.grid.z == 0) return;
-  LaunchConfig config(plan, stream);
-  check(cudaLaunchKernelEx(config.get(), kernel, std::forward<Arguments>(arguments)...), "launch");
+  launch(plan, Start{}, stream, kernel, std::forward<Arguments>(arguments)...);
 }
 
 /// The implementation that launches `kernel` on problems of type P, with the tuple that

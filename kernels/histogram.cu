@@ -135,19 +135,7 @@ Counting counting(Histogram& problem, const LaunchPlan& plan) {
 template <class... Parameters>
 void launch_early(const LaunchPlan& plan, cudaStream_t stream, void (*kernel)(Parameters...),
                   const std::type_identity_t<Parameters>&... arguments) {
-#ifdef __CUDACC__
-  if (current_gpu().compute_capability >= 90) {
-    const LaunchConfig planned(plan, stream);
-    cudaLaunchConfig_t config = *planned.get();
-    cudaLaunchAttribute attributes[2]{};
-    if (config.numAttrs > 0) attributes[1] = config.attrs[0];
-    attributes[0].id = cudaLaunchAttributeProgrammaticStreamSerialization;
-    attributes[0].val.programmaticStreamSerializationAllowed = 1;
-    config.attrs = attributes, ++config.numAttrs;
-    return check(cudaLaunchKernelEx(&config, kernel, arguments...), "launch");
-  }
-#endif
-  launch(plan, stream, kernel, arguments...);
+  launch(plan, {.early = current_gpu().compute_capability >= 90}, stream, kernel, arguments...);
 }
 
 template <bool spread>

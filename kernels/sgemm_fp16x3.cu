@@ -160,17 +160,10 @@ void multiply_parts(const Gemm& g, const Fp16x3Workspace& workspace, int sms, cu
   };
   const LaunchPlan plan = multiply_plan(g.m, g.n, sms);
   allow(reinterpret_cast<const void*>(multiply), plan);
-  const LaunchConfig clustered(plan, stream);
-  cudaLaunchConfig_t config = *clustered.get();
-  cudaLaunchAttribute attributes[2] = {config.attrs[0], {}};
-  attributes[1].id = cudaLaunchAttributeProgrammaticStreamSerialization;
-  attributes[1].val.programmaticStreamSerializationAllowed = 1;
-  config.attrs = attributes, config.numAttrs = 2;
-  check(cudaLaunchKernelEx(&config, multiply, a_map(l.a_high), a_map(l.a_low), b_map(l.b_high),
-                           b_map(l.b_low), reinterpret_cast<const int*>(base + l.row_powers),
-                           reinterpret_cast<const int*>(base + l.column_powers), g,
-                           steps_a_part(g.m, g.n, g.k), raster(g.m, g.n)),
-        "fp16x3, multiplying");
+  launch(plan, {.early = true}, stream, multiply, a_map(l.a_high), a_map(l.a_low), b_map(l.b_high),
+         b_map(l.b_low), reinterpret_cast<const int*>(base + l.row_powers),
+         reinterpret_cast<const int*>(base + l.column_powers), g, steps_a_part(g.m, g.n, g.k),
+         raster(g.m, g.n));
 }
 
 }  // namespace

@@ -128,13 +128,13 @@ class Sgemm : public Problem {
   }
 
   /// For sums that blocks leave to others, and for counts, which are 0 between launches.
-  std::pair<float*, unsigned*> room_for_handover(size_t sums, size_t flags) {
-    if (sums_.size() < sums || flags_.size() < flags) {
+  std::pair<float*, unsigned*> room_for_handover(size_t sums, size_t counts) {
+    if (sums_.size() < sums || counts_.size() < counts) {
       sums_ = DeviceBuffer<float>(sums);
-      flags_ = DeviceBuffer<unsigned>(flags);
-      check(cudaMemset(flags_.data(), 0, flags_.bytes()), "cudaMemset");
+      counts_ = DeviceBuffer<unsigned>(counts);
+      check(cudaMemset(counts_.data(), 0, counts_.bytes()), "cudaMemset");
     }
-    return {sums_.data(), flags_.data()};
+    return {sums_.data(), counts_.data()};
   }
 
   // With beta, the C that was there counts; without, it must not even be read: it is NaN. The
@@ -214,9 +214,13 @@ class Sgemm : public Problem {
     DeviceBuffer<float> a, b;
     DeviceBuffer<double> ab, row_norms, column_norms;
   };
+  // All kinds stay where they take little of the device's memory, else one at a time.
   const Drawn& draw(Kind kind) {
     if (const auto found = all_drawn_.find(kind); found != all_drawn_.end()) return found->second;
     const size_t m = m_, n = n_, k = k_;
+    size_t free = 0, total = 0;
+    check(cudaMemGetInfo(&free, &total), "cudaMemGetInfo");
+    if (4 * (m * k + k * n) + 8 * m * n > total / 32) all_drawn_.clear();
     Drawn d{DeviceBuffer<float>(m * k), DeviceBuffer<float>(k * n), DeviceBuffer<double>(m * n),
             DeviceBuffer<double>(m), DeviceBuffer<double>(n)};
     generate(d.a.data(), d.a.size(), Random{kind, 1});
@@ -235,7 +239,7 @@ class Sgemm : public Problem {
   DeviceBuffer<float> c_;
   const Drawn* drawn_;
   DeviceBuffer<float> copy_, sums_;
-  DeviceBuffer<unsigned> flags_;
+  DeviceBuffer<unsigned> counts_;
   std::map<int, Verdict> library_;  // of each input
   std::shared_ptr<Fp16x3Workspace> fp16x3_workspace_;
 };
