@@ -67,10 +67,10 @@ std::shared_ptr<Fp16x3Workspace> make_fp16x3_workspace(int m, int n, int k);
 void fp16x3(const Gemm& gemm, Fp16x3Workspace& workspace, cudaStream_t stream);
 KernelLaunch fp16x3_launch(int m, int n);
 
-/// The fastest of these for this product that is as exact as an FP32 library. (Not everywhere where
-/// k is some hundreds and outputs are many: see docs/splitting.md.) The workspace, empty at first,
-/// is made when it is needed, which allocates and synchronises, and may be used again for products
-/// that are no larger, one at a time: two streams need two.
+/// The fastest of these for this product that is as exact as an FP32 library. (Not everywhere the
+/// fastest there is, nor is each worst element: see docs/splitting.md.) The workspace, empty at
+/// first, is made when it is needed, which allocates and synchronises, and may be used again for
+/// products that are no larger, one at a time: two streams need two.
 void sgemm(const Gemm& gemm, std::shared_ptr<Fp16x3Workspace>& workspace, cudaStream_t stream);
 
 }  // namespace ladders

@@ -264,7 +264,7 @@ __global__ void __launch_bounds__(Tiles::kThreads, Tiles::kBlocks)
 #if __CUDA_ARCH__ >= 800
   constexpr int kRows = Tiles::kRows, kColumns = Tiles::kColumns, kDepth = Tiles::kDepth;
   constexpr int kStages = Tiles::kStages, kThreads = Tiles::kThreads, kPitch = Tiles::kPitch;
-  constexpr int kTogether = 1024 / (16 * Tiles::kGroups);  // steps that are summed up by themselves
+  constexpr int kTogether = 1024 / (16 * Tiles::kGroups);  // steps before sums are added to totals
   constexpr int kLag = 2;  // steps after which a stage is filled again, for warps to drift apart
   constexpr int kWarps = kThreads / 32, kJobs = 4;  // jobs: copies of half a stage's A or B
   static_assert(kStages > kLag && kWarps >= kJobs && (kWarps & (kWarps - 1)) == 0);
@@ -325,8 +325,8 @@ __global__ void __launch_bounds__(Tiles::kThreads, Tiles::kBlocks)
   constexpr int kTilesY = Tiles::kWarpRows / 16, kTilesX = Tiles::kWarpColumns / 8;
   constexpr int kFours = kTilesY * kTilesX;
   float sums[kTilesY][kTilesX][4] = {};
-  // Long sums are rounded less often in two levels. Totals are out of the way, in local memory, as
-  // compilers must think that they do not know where.
+  // Long sums are rounded less often in two levels: those of 1024 terms are added to totals, which
+  // are out of the way, in local memory, as the compiler does not see where.
   float4 totals[kFours];
   int totals_at = 0;
   asm volatile("" : "+r"(totals_at));
