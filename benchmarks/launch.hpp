@@ -33,7 +33,7 @@ class LaunchConfig {
       auto& cluster = add(cudaLaunchAttributeClusterDimension).clusterDim;
       cluster.x = plan.cluster, cluster.y = cluster.z = 1;
     }
-#ifdef __CUDACC__  // emulated launches end before the next begins, and all blocks run at once
+#ifdef CUDART_VERSION  // emulated launches end before the next begins, and all blocks run at once
     if (start.early)
       add(cudaLaunchAttributeProgrammaticStreamSerialization)
           .programmaticStreamSerializationAllowed = 1;

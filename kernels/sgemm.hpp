@@ -40,12 +40,14 @@ struct Machine {
   /// How many clusters of so many blocks run at once if each block has an SM, or 0 where clusters
   /// of that size are not used. SMs of a cluster are neighbours, so some SMs are left over.
   std::array<int, 9> clusters = {0, 132, 66, 39, 30, 0, 17, 0, 15};
+  /// The first call on a device loads a kernel, which the runtime is asked about, and remembers.
   static Machine current();
 };
 
 /// Three TF32 products in one kernel. Needs compute capability 8.0. Elements are off by up to 2^-23
 /// of themselves down to 2^-113, and below that by up to 2^-136. Sums that are not finite are
-/// computed again in FP32. Two runs give the same bits. Does not synchronise; throws CudaError.
+/// computed again in FP32. Two runs on a GPU give the same bits, others may split k otherwise. Does
+/// not synchronise; throws CudaError.
 void tf32x3(const Gemm& gemm, cudaStream_t stream);
 KernelLaunch tf32x3_launch(int m, int n, int k);
 
@@ -67,10 +69,10 @@ std::shared_ptr<Fp16x3Workspace> make_fp16x3_workspace(int m, int n, int k);
 void fp16x3(const Gemm& gemm, Fp16x3Workspace& workspace, cudaStream_t stream);
 KernelLaunch fp16x3_launch(int m, int n);
 
-/// The fastest of these for this product that is as exact as an FP32 library. (Not everywhere the
-/// fastest there is, nor is each worst element: see docs/splitting.md.) The workspace, empty at
-/// first, is made when it is needed, which allocates and synchronises, and may be used again for
-/// products that are no larger, one at a time: two streams need two.
+/// The fastest of these for this product that is as exact as an FP32 library. (Not everywhere is
+/// it the fastest, and on some wide inputs its worst element errs more: see docs/splitting.md.) The
+/// workspace, empty at first, is made when it is needed, which allocates and synchronises, and may
+/// be used again for products that are no larger, one at a time: two streams need two.
 void sgemm(const Gemm& gemm, std::shared_ptr<Fp16x3Workspace>& workspace, cudaStream_t stream);
 
 }  // namespace ladders

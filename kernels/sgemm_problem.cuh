@@ -101,8 +101,11 @@ struct Norm {
 
 class Sgemm : public Problem {
  public:
-  explicit Sgemm(const Case& c)
-      : m_(static_cast<int>(c["m"])),
+  /// Kinds of input of which each takes no more than this share of the device's memory stay side by
+  /// side, others take turns.
+  explicit Sgemm(const Case& c, double share = 1.0 / 32)
+      : share_(share),
+        m_(static_cast<int>(c["m"])),
         n_(static_cast<int>(c["n"])),
         k_(static_cast<int>(c["k"])),
         c_(c["m"] * c["n"]),
@@ -214,13 +217,12 @@ class Sgemm : public Problem {
     DeviceBuffer<float> a, b;
     DeviceBuffer<double> ab, row_norms, column_norms;
   };
-  // All kinds stay where they take little of the device's memory, else one at a time.
   const Drawn& draw(Kind kind) {
     if (const auto found = all_drawn_.find(kind); found != all_drawn_.end()) return found->second;
     const size_t m = m_, n = n_, k = k_;
     size_t free = 0, total = 0;
     check(cudaMemGetInfo(&free, &total), "cudaMemGetInfo");
-    if (4 * (m * k + k * n) + 8 * m * n > total / 32) all_drawn_.clear();
+    if (4.0 * (m * k + k * n) + 8.0 * m * n > share_ * total) drawn_ = nullptr, all_drawn_.clear();
     Drawn d{DeviceBuffer<float>(m * k), DeviceBuffer<float>(k * n), DeviceBuffer<double>(m * n),
             DeviceBuffer<double>(m), DeviceBuffer<double>(n)};
     generate(d.a.data(), d.a.size(), Random{kind, 1});
@@ -233,6 +235,7 @@ class Sgemm : public Problem {
     return all_drawn_.emplace(kind, std::move(d)).first->second;
   }
 
+  double share_;
   int m_, n_, k_, input_ = -1;
   float alpha_ = 1, beta_ = 0;
   std::map<Kind, Drawn> all_drawn_;

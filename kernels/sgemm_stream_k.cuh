@@ -92,7 +92,7 @@ struct Handover {
           count.store(0, cuda::memory_order_relaxed);
           show_to_all_copies();
         } else {
-          show_to_copies();  // they overwrite what producers stored
+          show_to_copies();  // this one overwrites what other producers stored
         }
         arrive_expecting(to.full[to.s], kStageQuads * 16);
         copy_in(to.ring + to.s * Tiles::kWords, quads_of(block) + i * kStageQuads, kStageQuads * 16,
@@ -154,6 +154,8 @@ __device__ __forceinline__ void multiply_shares(const Products& products, int st
   while (share.more()) {
     const Part part = share.next();
     float sums[8][16] = {};
+    // After a beginning, a hand-over comes by the ring: nothing may be read of it too early, though
+    // what is read then is not used.
     consumer.consume(sums, part.steps, !part.is_beginning(steps) && !share.more());
     if (part.first > 0) {
       handover.leave(sums);

@@ -162,7 +162,8 @@ __device__ __forceinline__ void copy_once([[maybe_unused]] void* to,
       "l"(from), "r"(bytes), LADDERS_SHARED(&barrier) : "memory");
 }
 
-/// After reads and writes of shared memory, for copies that others start (and wgmma) to come after.
+/// After reads and writes of shared memory, the thread's own or those it has been told of, for
+/// later copies and wgmma to come after them.
 __device__ __forceinline__ void show_to_copies() {
   LADDERS_PTX("fence.proxy.async.shared::cta;" :: : "memory");
 }

@@ -209,7 +209,22 @@ const Trial kTrials[] = {
     {300, 260, 5003, Kind::wide, false, 1.25f, -0.5f, 1, 1},  // so long a k is added up in parts
     {300, 260, 5003, Kind::uniform, true, 1.25f, -0.5f, 1, 1},
     {200, 1100, 2048, Kind::normal},
+    {1600, 1600, 4200, Kind::wide},  // enough tiles that k is not shared out: several totals
 };
+
+TEST(Gpu, SgemmKnowsHowManyClustersRunAtOnce) {
+  NEED_GPU();
+  const Device device = Device::open(0);
+  const Machine machine = Machine::current();
+  EXPECT_EQ(machine.clusters[0], 0);
+  EXPECT_EQ(machine.clusters[1], device.sms);
+  for (int blocks = 2; blocks < std::ssize(machine.clusters); ++blocks) {
+    const bool used = blocks <= 4 || blocks % 2 == 0;
+    if (device.compute_capability >= 90 && device.sms >= 16 && used)
+      EXPECT_GT(machine.clusters[blocks], 0) << blocks;
+    EXPECT_LE(blocks * machine.clusters[blocks], used ? device.sms : 0) << blocks;
+  }
+}
 
 TEST(Gpu, SgemmByTf32x3TakesAnyMatrices) {
   NEED_GPU();
