@@ -61,7 +61,7 @@ const Device& current_gpu() {
                               .sms = 132,
                               .threads_per_sm = 2048,
                               .shared_bytes_per_block = 232448};
-  static std::map<int, Device> opened;
+  static thread_local std::map<int, Device> opened;
   int index = 0;
   if (Device::count() == 0 || cudaGetDevice(&index) != cudaSuccess) return h200;
   const auto found = opened.find(index);

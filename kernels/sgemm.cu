@@ -37,10 +37,10 @@ bool prefers_bf16x6(int m, int n, int k) {
 }
 
 // As measured on an H200: splitting takes a pass over A and B before it pays, from 1200 cubed on.
-// And the tiles of fp16x3 are large: 1024 x 1024 outputs are one of tf32x3's for each SM, which is
-// quicker whatever k is, as 1200 x 1200 are not.
+// And its tiles are large: 1024 x 1024 outputs are 128 tiles of tf32x3, one for nearly each SM, and
+// up to there that is quicker whatever k is.
 bool prefers_fp16x3(int m, int n, int k) {
-  return kBuiltForHopper && Machine::current().compute_capability == 90 && m >= 512 && n >= 512 &&
+  return kBuiltForHopper && current_gpu().compute_capability == 90 && m >= 512 && n >= 512 &&
          double(m) * n >= 0x1p20 * 1.2 && double(m) * n * k >= 0x1p30 * 1.5;
 }
 

@@ -33,21 +33,16 @@ struct KernelLaunch {
   LaunchPlan plan;
 };
 
-/// What the choice of a kernel goes by: the device in use, or an H200 where there is none.
-struct Machine {
-  int sms = 132, compute_capability = 90;
-  int shared_bytes_per_block = 227 << 10;
-  /// How many clusters of so many blocks run at once if each block has an SM, or 0 where clusters
-  /// of that size are not used. SMs of a cluster are neighbours, so some SMs are left over.
-  std::array<int, 9> clusters = {0, 132, 66, 39, 30, 0, 17, 0, 15};
-  /// The first call on a device loads a kernel, which the runtime is asked about, and remembers.
-  static Machine current();
-};
+/// How many clusters of 1 to 8 blocks run at once on the GPU that is current if each block fills an
+/// SM, by the number of blocks; 0 for sizes that are not used. SMs of a cluster are neighbours, so
+/// some are left over. Without a GPU, those of an H200. The first call on a GPU loads a kernel.
+using Clusters = std::array<int, 9>;
+Clusters clusters_at_once();
 
 /// Three TF32 products in one kernel. Needs compute capability 8.0. Elements are off by up to 2^-23
 /// of themselves down to 2^-113, and below that by up to 2^-136. Sums that are not finite are
-/// computed again in FP32. Two runs on a GPU give the same bits, others may split k otherwise. Does
-/// not synchronise; throws CudaError.
+/// computed again in FP32. Two runs on one GPU give the same bits; on another k may be split
+/// otherwise. Does not synchronise; throws CudaError.
 void tf32x3(const Gemm& gemm, cudaStream_t stream);
 KernelLaunch tf32x3_launch(int m, int n, int k);
 

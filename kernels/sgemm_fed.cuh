@@ -170,7 +170,7 @@ Implementation split_k_at(const Case& c) {
   const FedKernel<> kernels[] = {split_kernel<FedTiles<128, 128, 2, 64>, 3>(2, 1.08),
                                  split_kernel<FedTiles<64, 128, 4, 64>, 4>(1, 1.12),
                                  split_kernel<FedTiles<64, 64, 8, 64>, 6>(2, 1.25)};
-  const int sms = Machine::current().sms;
+  const int sms = current_gpu().sms;
   return fed(*std::min_element(std::begin(kernels), std::end(kernels),
                                [&](const FedKernel<>& a, const FedKernel<>& b) {
                                  return a.time(c, sms) < b.time(c, sms);

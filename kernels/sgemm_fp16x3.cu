@@ -169,7 +169,7 @@ void multiply_parts(const Gemm& g, const Fp16x3Workspace& workspace, int sms, cu
 }  // namespace
 
 KernelLaunch fp16x3_launch(int m, int n) {
-  return {reinterpret_cast<const void*>(multiply), multiply_plan(m, n, Machine::current().sms)};
+  return {reinterpret_cast<const void*>(multiply), multiply_plan(m, n, current_gpu().sms)};
 }
 
 void fp16x3(const Gemm& g, Fp16x3Workspace& workspace, cudaStream_t stream) {
@@ -179,7 +179,7 @@ void fp16x3(const Gemm& g, Fp16x3Workspace& workspace, cudaStream_t stream) {
     launch({.grid = static_cast<unsigned>(blocks), .block = 256}, stream, scale_outputs, g);
     return;
   }
-  const int sms = Machine::current().sms;
+  const int sms = current_gpu().sms;
   split_operands(g, workspace, sms, stream);
   multiply_parts(g, workspace, sms, stream);
 }

@@ -28,9 +28,9 @@ struct FedTiles {
   static constexpr int kWarps = rows / 64 * (columns / 64);  // a slice
   static constexpr int kConsumers = 32 * kWarps * slices, kThreads = kConsumers + kProducers;
   static constexpr int kWords = kDepth * (rows + columns);
-  // They are launched with 168 registers each. Consumers need more for their sums, so two
+  static_assert(kThreads == 384);
+  // These are launched with 168 registers each. Consumers need more for their sums, so two
   // warpgroups of them share what the producers give.
-  static_assert(kThreads == 3 * 128);
   static constexpr int kProducerRegisters = producer_registers;
   static constexpr int kConsumerRegisters = (3 * 168 - producer_registers) / 2;
 };

@@ -6,7 +6,6 @@
 #include <iterator>
 #include <limits>
 #include <map>
-#include <mutex>
 
 #include "cuda_check.hpp"
 #include "sgemm_bf16x6.cuh"
@@ -45,18 +44,19 @@ struct Choice {
   int parts;
 };
 template <class Parts>
-Choice choose(int m, int n, int k, const Machine& machine) {
+Choice choose(int m, int n, int k) {
+  const Clusters clusters = clusters_at_once();
   Choice best{&kVariants<Parts>[0], 1};
   double least = std::numeric_limits<double>::max();
   for (const Variant& v : kVariants<Parts>)
-    for (int parts = 1; parts < std::ssize(machine.clusters); ++parts) {
-      if (machine.clusters[parts] == 0) continue;
-      if (v.shared_bytes + 1024 > machine.shared_bytes_per_block) continue;
+    for (int parts = 1; parts < std::ssize(clusters); ++parts) {
+      if (clusters[parts] == 0) continue;
+      if (v.shared_bytes + size_t{1024} > current_gpu().shared_bytes_per_block) continue;
       const int steps = ceil_div(ceil_div(k, v.depth), parts);
       const double depth = std::min(double(steps) * v.depth, double(ceil_div(k, 16)) * 16);
       const double tiles = double(ceil_div(m, v.rows)) * ceil_div(n, v.columns);
       const double a_block = v.rows * v.columns * depth * 3 / 4096;
-      const double most = std::ceil(tiles / machine.clusters[parts]);  // of an SM
+      const double most = std::ceil(tiles / clusters[parts]);  // of an SM
       const double rounds = std::ceil(most / v.blocks);
       // Once a round: some 2000 clocks to fill the ring and to store; to meet in a cluster, 1000,
       // and what others have at 16 bytes a clock.
@@ -92,13 +92,13 @@ AlignedGemm product_of(const Gemm& gemm) {
 
 template <class Parts>
 KernelLaunch staged_launch(int m, int n, int k) {
-  const Choice choice = choose<Parts>(m, n, k, Machine::current());
+  const Choice choice = choose<Parts>(m, n, k);
   return {reinterpret_cast<const void*>(choice.variant->kernel), plan_of(choice, m, n)};
 }
 template <class Parts>
 void staged(const AlignedGemm& p, cudaStream_t stream) {
   if (p.m <= 0 || p.n <= 0) return;
-  const Choice choice = choose<Parts>(p.m, p.n, p.k, Machine::current());
+  const Choice choice = choose<Parts>(p.m, p.n, p.k);
   const LaunchPlan plan = plan_of(choice, p.m, p.n);
   allow(reinterpret_cast<const void*>(choice.variant->kernel), plan);
   launch(plan, stream, choice.variant->kernel, p, choice.parts,
@@ -110,7 +110,7 @@ void staged(const AlignedGemm& p, cudaStream_t stream) {
 bool is_short(int m, int n, int k) {
   return m <= 1 << 22 && m >= 256 && n >= 256 && double(m) * n >= 0x1p20 &&
          k <= ShortTiles::kDepth &&
-         ShortTiles::kShared + 1024 <= Machine::current().shared_bytes_per_block;
+         ShortTiles::kShared + size_t{1024} <= current_gpu().shared_bytes_per_block;
 }
 auto short_kernel(bool wide_a, bool wide_b) {
   if (wide_a) return wide_b ? bf16_products<4, 4> : bf16_products<4, 1>;
@@ -125,52 +125,24 @@ LaunchPlan short_plan(int m, int n) {
 
 }  // namespace
 
-namespace {
-
-// As Machine has them. Asked for once, as it takes long beside a launch. Where the runtime refuses,
-// a block a tile does.
-std::array<int, 9> clusters_of(const Machine& machine) {
-  std::array<int, 9> clusters = {0, machine.sms};
-  if (machine.compute_capability < 90) return clusters;
+Clusters clusters_at_once() {
+  if (Device::count() == 0) return {0, 132, 66, 39, 30, 0, 17, 0, 15};
+  const Device& gpu = current_gpu();
+  static thread_local std::map<int, Clusters> known;  // asking takes long beside a launch
+  if (const auto found = known.find(gpu.index); found != known.end()) return found->second;
   const Variant& v = kVariants<TwoOfTf32>[0];
-  const auto kernel = reinterpret_cast<const void*>(v.kernel);
-  for (const unsigned blocks : {2, 3, 4, 6, 8}) {
-    const LaunchPlan plan{
-        .grid = blocks,
-        .block = static_cast<unsigned>(v.threads),
-        .shared_bytes = static_cast<size_t>(machine.shared_bytes_per_block - 1024),
-        .cluster = blocks};
-    allow(kernel, plan);
-    if (cudaOccupancyMaxActiveClusters(&clusters[blocks], kernel,
-                                       LaunchConfig(plan, nullptr).get()) != cudaSuccess)
-      cudaGetLastError(), clusters[blocks] = 0;
-  }
-  return clusters;
-}
-
-}  // namespace
-
-Machine Machine::current() {
-  Machine machine;
-  int device = 0, major = 0, minor = 0;
-  if (cudaGetDevice(&device) != cudaSuccess) {
-    cudaGetLastError();
-    return machine;
-  }
-  const auto get = [device](int& value, cudaDeviceAttr attribute) {
-    check(cudaDeviceGetAttribute(&value, attribute, device), "cudaDeviceGetAttribute");
-  };
-  get(machine.sms, cudaDevAttrMultiProcessorCount);
-  get(machine.shared_bytes_per_block, cudaDevAttrMaxSharedMemoryPerBlockOptin);
-  get(major, cudaDevAttrComputeCapabilityMajor);
-  get(minor, cudaDevAttrComputeCapabilityMinor);
-  machine.compute_capability = 10 * major + minor;
-  static std::mutex mutex;
-  static std::map<int, std::array<int, 9>> known;  // of devices
-  const std::lock_guard lock(mutex);
-  if (!known.contains(device)) known.emplace(device, clusters_of(machine));
-  machine.clusters = known.at(device);
-  return machine;
+  Clusters clusters = {0, gpu.sms};
+  if (gpu.compute_capability >= 90)
+    for (const unsigned blocks : {2, 3, 4, 6, 8}) try {
+        const LaunchPlan plan{.grid = blocks,
+                              .block = static_cast<unsigned>(v.threads),
+                              .shared_bytes = gpu.shared_bytes_per_block - 1024,
+                              .cluster = blocks};
+        clusters[blocks] =
+            occupancy(reinterpret_cast<const void*>(v.kernel), plan, gpu).resident_clusters;
+      } catch (const DoesNotFit&) {  // then k is shared out among fewer, or not
+      }
+  return known.emplace(gpu.index, clusters).first->second;
 }
 
 KernelLaunch tf32x3_launch(int m, int n, int k) { return staged_launch<TwoOfTf32>(m, n, k); }

@@ -215,14 +215,14 @@ const Trial kTrials[] = {
 TEST(Gpu, SgemmKnowsHowManyClustersRunAtOnce) {
   NEED_GPU();
   const Device device = Device::open(0);
-  const Machine machine = Machine::current();
-  EXPECT_EQ(machine.clusters[0], 0);
-  EXPECT_EQ(machine.clusters[1], device.sms);
-  for (int blocks = 2; blocks < std::ssize(machine.clusters); ++blocks) {
+  const Clusters clusters = clusters_at_once();
+  EXPECT_EQ(clusters[0], 0);
+  EXPECT_EQ(clusters[1], device.sms);
+  for (int blocks = 2; blocks < std::ssize(clusters); ++blocks) {
     const bool used = blocks <= 4 || blocks % 2 == 0;
     if (device.compute_capability >= 90 && device.sms >= 16 && used)
-      EXPECT_GT(machine.clusters[blocks], 0) << blocks;
-    EXPECT_LE(blocks * machine.clusters[blocks], used ? device.sms : 0) << blocks;
+      EXPECT_GT(clusters[blocks], 0) << blocks;
+    EXPECT_LE(blocks * clusters[blocks], used ? device.sms : 0) << blocks;
   }
 }
 
