@@ -1,17 +1,40 @@
-# build_info.hpp: what a result file says of the build that made it. The commit is looked up at
-# every build, the header written only when it changes. One for each of the two programs, whose
-# compilers differ.
+# build_info.hpp: what a result file says of the build that made it, one for each of the two
+# programs, whose compilers differ. This file defines the targets that write it at every build; run
+# by them as a script, it looks up the commit and changes the header only if need be.
+if(CMAKE_SCRIPT_MODE_FILE)
+  set(dirty unknown)
+  if(COMMIT STREQUAL "")
+    execute_process(COMMAND git -C ${SOURCE} rev-parse --short=12 HEAD
+      OUTPUT_VARIABLE COMMIT OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
+    execute_process(COMMAND git -C ${SOURCE} status --porcelain -- kernels benchmarks cmake CMakeLists.txt
+      OUTPUT_VARIABLE changes ERROR_QUIET)
+    if(COMMIT STREQUAL "")
+      set(COMMIT unknown)
+    elseif(changes STREQUAL "")
+      set(dirty false)
+    else()
+      set(dirty true)
+    endif()
+  endif()
+  file(CONFIGURE OUTPUT ${OUT} @ONLY CONTENT [[
+#pragma once
+namespace ladders {
+inline constexpr char kGitCommit[] = "@COMMIT@";
+inline constexpr char kGitDirty[] = "@dirty@";
+inline constexpr char kCompiler[] = R"(@COMPILER@)";
+inline constexpr char kCudaFlags[] = R"(@FLAGS@)";
+inline constexpr char kBuildType[] = "@TYPE@";
+}  // namespace ladders
+]])
+  return()
+endif()
+
 function(add_build_info name compiler flags)
   set(directory ${PROJECT_BINARY_DIR}/${name})
   add_custom_target(write_${name}
-    COMMAND ${CMAKE_COMMAND}
-      -DOUT=${directory}/build_info.hpp
-      -DSOURCE=${PROJECT_SOURCE_DIR}
-      -DCOMMIT=${LADDERS_COMMIT}
-      "-DCOMPILER=${compiler}"
-      "-DFLAGS=${flags}"
-      -DTYPE=${CMAKE_BUILD_TYPE}
-      -P ${PROJECT_SOURCE_DIR}/cmake/write_build_info.cmake
+    COMMAND ${CMAKE_COMMAND} -DOUT=${directory}/build_info.hpp -DSOURCE=${PROJECT_SOURCE_DIR}
+      -DCOMMIT=${LADDERS_COMMIT} "-DCOMPILER=${compiler}" "-DFLAGS=${flags}"
+      -DTYPE=${CMAKE_BUILD_TYPE} -P ${CMAKE_CURRENT_FUNCTION_LIST_FILE}
     BYPRODUCTS ${directory}/build_info.hpp
     VERBATIM)
   add_library(${name} INTERFACE)
@@ -19,20 +42,19 @@ function(add_build_info name compiler flags)
   add_dependencies(${name} write_${name})
 endfunction()
 
-string(TOUPPER "${CMAKE_BUILD_TYPE}" upper_type)
+string(TOUPPER "${CMAKE_BUILD_TYPE}" type)
 set(host_compiler "${CMAKE_CXX_COMPILER_ID} ${CMAKE_CXX_COMPILER_VERSION}")
 if(LADDERS_CUDA)
   set(architectures ${CMAKE_CUDA_ARCHITECTURES})
   if(architectures STREQUAL native)
     set(architectures ${CMAKE_CUDA_ARCHITECTURES_NATIVE})
   endif()
-  list(JOIN architectures "," architectures)
-  list(JOIN LADDERS_CUDA_OPTIONS " " options)
-  set(flags "${CMAKE_CUDA_FLAGS} ${CMAKE_CUDA_FLAGS_${upper_type}} ${options} -std=c++20")
-  string(STRIP "${flags} architectures ${architectures}" flags)
+  string(REPLACE ";" "," architectures "${architectures}")
+  string(REPLACE ";" " " options "${CMAKE_CUDA_FLAGS_${type}} ${LADDERS_CUDA_OPTIONS}")
+  string(STRIP "${CMAKE_CUDA_FLAGS} ${options} -std=c++20 architectures ${architectures}" flags)
   add_build_info(build_info "nvcc ${CMAKE_CUDA_COMPILER_VERSION}, ${host_compiler}" "${flags}")
 endif()
 if(LADDERS_EMULATED)
-  string(STRIP "${CMAKE_CXX_FLAGS} ${CMAKE_CXX_FLAGS_${upper_type}} -std=c++20" flags)
+  string(STRIP "${CMAKE_CXX_FLAGS} ${CMAKE_CXX_FLAGS_${type}} -std=c++20" flags)
   add_build_info(build_info_emulated "${host_compiler}" "${flags}")
 endif()

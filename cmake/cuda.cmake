@@ -1,7 +1,7 @@
 # nvcc, if there is one. Without it LADDERS_CUDA is off from here on.
 include(CheckLanguage)
 if(NOT CMAKE_CUDA_COMPILER)
-  unset(CMAKE_CUDA_COMPILER CACHE)  # one may have been installed since it was not found
+  unset(CMAKE_CUDA_COMPILER CACHE)  # it may have been installed since
 endif()
 check_language(CUDA)
 if(NOT CMAKE_CUDA_COMPILER)
@@ -11,8 +11,7 @@ if(NOT CMAKE_CUDA_COMPILER)
 endif()
 
 if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
-  # The GPUs that are here, or Hopper where there are none. Not `native`, which fails without one and
-  # leaves out what only Hopper has.
+  # Not `native`, which fails without a GPU and leaves out what only 90a has.
   execute_process(COMMAND nvidia-smi --query-gpu=compute_cap --format=csv,noheader
     OUTPUT_VARIABLE gpus ERROR_QUIET RESULT_VARIABLE status)
   string(REGEX MATCHALL "[0-9]+\\.[0-9]" gpus "${gpus}")
@@ -28,13 +27,15 @@ enable_language(CUDA)
 
 set(CMAKE_CUDA_STANDARD 20)
 set(CMAKE_CUDA_STANDARD_REQUIRED ON)
-if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION)  # CMake 3.25.1, Debian 12's, has not heard of it
+if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION)  # unknown to CMake 3.25.1
   set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION -std=c++20)
   set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION -std=c++20)
 endif()
-set(LADDERS_CUDA_OPTIONS --extended-lambda -lineinfo)
+# Kernels in headers are inline, so that tests can include them too; nvcc says that it ignores that
+# (20050), and makes their host functions weak, as wanted.
+set(LADDERS_CUDA_OPTIONS --extended-lambda -lineinfo -diag-suppress=20050)
 find_package(CUDAToolkit 12.6 REQUIRED)
 
-# The range profiler that reads hardware counters; without it they are not there to be read.
+# Hardware counters need CUPTI's range profiler.
 find_path(LADDERS_CUPTI_INCLUDE cupti_range_profiler.h
   HINTS ${CUDAToolkit_INCLUDE_DIRS} ${CUDAToolkit_ROOT}/extras/CUPTI/include)

@@ -6,9 +6,9 @@
 #include <stdexcept>
 #include <string>
 
-#include "cuda_check.hpp"
-#include "ladder.hpp"
-#include "study.hpp"
+#include "measure/study.hpp"
+#include "model/cuda_check.hpp"
+#include "model/ladder.hpp"
 
 namespace ladders {
 namespace {
@@ -62,7 +62,7 @@ TEST(Emulated, CountsTheRequestsOfTheNaiveTranspose) {
   EXPECT_EQ(counters.at("active_lanes"), 32);
   EXPECT_EQ(counters.count("shared_load_requests"), 0u);
   EXPECT_EQ(m.samples.details.lines.size(), 2u);
-  EXPECT_NE(m.samples.details.text.find("transpose.cu:"), std::string::npos);
+  EXPECT_NE(m.samples.details.text.find("01_tiled.cuh:"), std::string::npos);
 }
 
 TEST(Emulated, SharedMemoryTakesTheWavefrontsThatArePredicted) {

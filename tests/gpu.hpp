@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "device.hpp"
+#include "model/device.hpp"
 
 /// Skips the test where there is no GPU, and says so.
 #define NEED_GPU() \

@@ -2,7 +2,7 @@
 //
 // Hardware counters: names that CUPTI knows on every architecture, and what is known of kernels
 // before they are counted.
-#include "hardware_counters.hpp"
+#include "gpu/hardware_counters.hpp"
 
 #include <gtest/gtest.h>
 
@@ -11,10 +11,10 @@
 #include <set>
 #include <string>
 
-#include "cuda_check.hpp"
 #include "gpu.hpp"
-#include "ladder.hpp"
-#include "study.hpp"
+#include "measure/study.hpp"
+#include "model/cuda_check.hpp"
+#include "model/ladder.hpp"
 
 namespace ladders {
 namespace {
@@ -120,7 +120,7 @@ TEST(HardwareCounters, EveryIdeaMovesACounterThatRowsHave) {
   for (const std::string& name : row_counter_names()) known.insert(name);
   for (const Ladder& ladder : catalogue())
     for (const Rung& rung : ladder.rungs)
-      EXPECT_TRUE(rung.moves.empty() || known.contains(rung.moves))
+      EXPECT_TRUE(rung.target.empty() || known.contains(rung.target))
           << ladder.name << '/' << rung.name;
 }
 

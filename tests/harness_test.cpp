@@ -7,12 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "json.hpp"
-#include "ladder.hpp"
-#include "options.hpp"
-#include "program.hpp"
-#include "sampling.hpp"
-#include "statistics.hpp"
+#include "measure/sampling.hpp"
+#include "model/ladder.hpp"
+#include "program/json.hpp"
+#include "program/options.hpp"
 
 namespace ladders {
 namespace {
@@ -112,22 +110,22 @@ TEST(ByAxis, ChoosesTheInstantiation) {
   };
   const std::vector<Rung> merged = by_axis("size", {4, 8}, {rung(0), rung(1)});
   ASSERT_EQ(merged.size(), 1u);
-  EXPECT_EQ(merged[0].at(Case({{"size"}}, {4})).kernel, &dummy[0]);
-  EXPECT_EQ(merged[0].at(Case({{"size"}}, {8})).kernel, &dummy[1]);
-  EXPECT_THROW(merged[0].at(Case({{"size"}}, {2})), std::out_of_range);
+  EXPECT_EQ(merged[0].at(Case({{"size"}}, {4}), Device{}).kernel, &dummy[0]);
+  EXPECT_EQ(merged[0].at(Case({{"size"}}, {8}), Device{}).kernel, &dummy[1]);
+  EXPECT_THROW(merged[0].at(Case({{"size"}}, {2}), Device{}), std::out_of_range);
 }
 
 TEST(ByAxis, KeepsWhatARungChoosesByItself) {
   int dummy[2] = {};
   const auto rung = [&](int i) {
-    return std::vector<Rung>{{.name = "a", .choose = [&dummy, i](const Case& c) {
+    return std::vector<Rung>{{.name = "a", .choose = [&dummy, i](const Case& c, const Device&) {
                                 return Implementation{.kernel = c["n"] > 1 ? &dummy[i] : nullptr};
                               }}};
   };
   const std::vector<Axis> axes = {{"size"}, {"n"}};
   const std::vector<Rung> merged = by_axis("size", {4, 8}, {rung(0), rung(1)});
-  EXPECT_EQ(merged[0].at(Case(axes, {8, 2})).kernel, &dummy[1]);
-  EXPECT_EQ(merged[0].at(Case(axes, {8, 1})).kernel, nullptr);
+  EXPECT_EQ(merged[0].at(Case(axes, {8, 2}), Device{}).kernel, &dummy[1]);
+  EXPECT_EQ(merged[0].at(Case(axes, {8, 1}), Device{}).kernel, nullptr);
 }
 
 TEST(Statistics, QuantilesInterpolate) {
@@ -272,6 +270,8 @@ TEST(Options, ResultsAreWrittenBesideFirst) {
 }
 
 TEST(Options, ListingIsRecognised) {
+  EXPECT_THROW(parsed({"--benchmark_format=csv"}), UsageError);
+  EXPECT_THROW(parsed({"--benchmark_out_format=csv"}), UsageError);
   EXPECT_TRUE(parsed({"--benchmark_list_tests"}).list);
   EXPECT_TRUE(parsed({"--benchmark_list_tests=true"}).list);
   EXPECT_FALSE(parsed({"--benchmark_list_tests=false"}).list);

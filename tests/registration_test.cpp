@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // Rows as Google Benchmark runs them.
-#include "registration.hpp"
+#include "program/registration.hpp"
 
 #include <benchmark/benchmark.h>
 #include <gtest/gtest.h>
@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "gpu.hpp"
-#include "options.hpp"
-#include "study.hpp"
+#include "measure/study.hpp"
+#include "program/options.hpp"
 
 namespace ladders {
 namespace {

@@ -7,10 +7,10 @@
 #include <algorithm>
 #include <functional>
 
-#include "cuda_check.hpp"
 #include "gpu.hpp"
-#include "ladder.hpp"
-#include "study.hpp"
+#include "measure/study.hpp"
+#include "model/cuda_check.hpp"
+#include "model/ladder.hpp"
 
 namespace ladders {
 namespace {
@@ -39,7 +39,7 @@ std::vector<Named> all_rungs() {
 // Shapes beyond the limits of a grid take an emulator seconds a launch: each rung is verified there
 // once, and no more.
 bool once_is_enough(const Row& row) {
-  const Implementation implementation = row.rung->at(row.point);
+  const Implementation implementation = row.rung->at(row.point, study().device());
   if (!kEmulated || !implementation.plan) return false;
   const auto [grid, block, bytes, cluster] =
       implementation.plan(row.point, study().device(), implementation.kernel);
@@ -84,8 +84,8 @@ using Tampered =
 std::vector<Row> tampered(const Named& named, Rung& changed, const Tampered& launch) {
   changed = *named.rung;
   changed.zero_output = false;
-  changed.choose = [rung = named.rung, launch](const Case& point) {
-    Implementation implementation = rung->at(point);
+  changed.choose = [rung = named.rung, launch](const Case& point, const Device& device) {
+    Implementation implementation = rung->at(point, device);
     implementation.launch = [launch, real = implementation](const LaunchPlan& plan,
                                                             Problem& problem, cudaStream_t stream) {
       launch(real, plan, problem, stream);
@@ -156,11 +156,12 @@ TEST(Gpu, IsRefusedIfItGoesWrongLater) {
   for (const Ladder& ladder : catalogue()) {
     const auto tested = rows(ladder, Shapes::tested);
     const auto found = std::ranges::find_if(tested, [&](const Row& row) {
-      return skip_reason(row, quick.device()).empty() && !row.rung->at(row.point).adds;
+      return skip_reason(row, quick.device()).empty() &&
+             !row.rung->at(row.point, study().device()).adds;
     });
     ASSERT_NE(found, tested.end());
     const Row row = *found;
-    const bool own_check = static_cast<bool>(row.rung->at(row.point).check);
+    const bool own_check = static_cast<bool>(row.rung->at(row.point, study().device()).check);
     const int inputs = own_check ? 1 : ladder.problem(row.shape, quick.device())->inputs();
     int launches = 0;
     const Tampered later = [&](const Implementation& real, const LaunchPlan& plan, Problem& problem,
@@ -184,8 +185,8 @@ TEST(Gpu, IsRefusedIfAnotherOfTheProblemsAlikeGoesWrong) {
   Study quick(Device::open(0), {.exactly = 3});
   const Ladder& ladder = *std::ranges::find(catalogue(), "transpose", &Ladder::name);
   const auto tested = rows(ladder, Shapes::tested);
-  const auto row =
-      std::ranges::find_if(tested, [&](const Row& row) { return !row.rung->at(row.point).adds; });
+  const auto row = std::ranges::find_if(
+      tested, [&](const Row& row) { return !row.rung->at(row.point, study().device()).adds; });
   ASSERT_NE(row, tested.end());
   const Problem* first = nullptr;
   const Tampered others = [&](const Implementation& real, const LaunchPlan& plan, Problem& problem,
@@ -209,6 +210,7 @@ TEST(Gpu, MeasuresARowWithItsOccupancyAndItsCeiling) {
     SCOPED_TRACE(row.name());
     const Measurement m = quick.measure(row);
     EXPECT_EQ(m.samples.seconds.size(), 3u);
+    EXPECT_EQ(m.samples.late, 0);
     EXPECT_GT(quick.speed(row, m, ladder.quantity), 0);
     if (m.plan) {
       const Occupancy& o = *m.occupancy;
@@ -221,7 +223,7 @@ TEST(Gpu, MeasuresARowWithItsOccupancyAndItsCeiling) {
                          double(m.plan->grid.x) * m.plan->grid.y * m.plan->grid.z / resident);
       }
     }
-    EXPECT_EQ(quick.ceiling(row).has_value(), !ladder.ceiling.empty());
+    EXPECT_EQ(m.ceiling.has_value(), !ladder.ceiling.empty());
   }
 }
 
@@ -242,13 +244,14 @@ TEST(Gpu, TheLowerCeilingCounts) {
     other.quantity = flops ? Quantity::bytes : Quantity::flops;
     for (Row row : rows(ladder, Shapes::measured)) {
       SCOPED_TRACE(row.name());
-      const double ceiling = quick.ceiling(row).value();
+      if (!skip_reason(row, quick.device()).empty()) continue;
+      const double ceiling = quick.measure(row).ceiling.value();
       const Work done = work(row, quick.device());
       row.ladder = &own;
-      const double its_own = quick.ceiling(row).value();
+      const double its_own = quick.measure(row).ceiling.value();
       row.ladder = &other;
       const double per_other = flops ? done.flops / done.bytes() : done.bytes() / done.flops;
-      const double others = quick.ceiling(row).value() * per_other;
+      const double others = quick.measure(row).ceiling.value() * per_other;
       EXPECT_DOUBLE_EQ(ceiling, std::min(its_own, others));
       ++(its_own < others ? lower_own : lower_other);
     }
@@ -276,8 +279,45 @@ TEST(Gpu, ACeilingIsItsOwnHundredPercent) {
     const Row row = rows(ladder, Shapes::measured).at(0);
     if (ladder.ceiling != ladder.name + "/" + row.rung->name) continue;
     const Measurement m = quick.measure(row);
-    EXPECT_EQ(quick.speed(row, m, ladder.quantity), quick.ceiling(row));
+    EXPECT_EQ(quick.speed(row, m, ladder.quantity), m.ceiling);
   }
+}
+
+// A launch that waits for the device lets no flush wait for what is queued behind it.
+TEST(Gpu, SamplesThatMayHoldTimeOfTheHostAreCounted) {
+  NEED_GPU();
+  if (kEmulated) GTEST_SKIP() << "nothing is timed";
+  Study quick(Device::open(0), {.exactly = 3});
+  const Ladder& ladder = *std::ranges::find(catalogue(), "transpose", &Ladder::name);
+  Row row = rows(ladder, Shapes::tested).at(1);
+  Rung changed = *row.rung;
+  changed.choose = [rung = row.rung](const Case& point, const Device& device) {
+    Implementation implementation = rung->at(point, device);
+    implementation.launch = [launch = implementation.launch](
+                                const LaunchPlan& plan, Problem& problem, cudaStream_t stream) {
+      launch(plan, problem, stream);
+      check(cudaStreamSynchronize(stream), "a launch that waits");
+    };
+    return implementation;
+  };
+  row.rung = &changed;
+  EXPECT_EQ(quick.measure(row).samples.late, 3);
+}
+
+// What a choice says that it chose is a rung of its ladder, and a step.
+TEST(Gpu, ChoicesNameARung) {
+  NEED_GPU();
+  for (const Ladder& ladder : catalogue())
+    for (const Shapes shapes : {Shapes::measured, Shapes::small, Shapes::tested})
+      for (const Row& row : rows(ladder, shapes)) {
+        if (!skip_reason(row, study().device()).empty()) continue;
+        const std::string name = row.rung->at(row.point, study().device()).chosen;
+        const Rung* chosen = find_rung(ladder, name);
+        EXPECT_EQ(chosen != nullptr, row.rung->role == Role::choice) << row.name() << ": " << name;
+        if (!chosen) continue;
+        EXPECT_EQ(chosen->role, Role::step) << row.name();
+        EXPECT_FALSE(chosen->by_name_only) << row.name();
+      }
 }
 
 }  // namespace

@@ -1,21 +1,147 @@
 // SPDX-License-Identifier: MIT
 //
 // The meter of ladder_bench_emulated: counts what a launch does, and times nothing.
-#include "meter.hpp"
+#include "measure/meter.hpp"
 
 #include <algorithm>
+#include <cstdio>
 #include <map>
 
-#include "cuda_check.hpp"
-#include "emulated/figures.hpp"
 #include "emulator/report.hpp"
+#include "model/cuda_check.hpp"
+#include "program/json.hpp"
 
 namespace ladders {
 namespace {
 
+using emulator::Line;
+using emulator::Operation;
+using emulator::Report;
+using emulator::Space;
+using emulator::Traffic;
+
+// The unit of Traffic::transactions in a space.
+const char* transactions(Space space) {
+  return space == Space::shared ? "wavefronts" : space == Space::constant ? "requests" : "sectors";
+}
+
+std::string json_of(const Line& line, const std::string& row) {
+  const Traffic& t = line.traffic;
+  return object({{"row", quoted(row)},
+                 {"kernel", quoted(line.kernel)},
+                 {"file", quoted(line.file)},
+                 {"line", number(line.line)},
+                 {"space", quoted(std::string(name(line.space)))},
+                 {"operation", quoted(std::string(name(line.operation)))},
+                 {"bytes", number(line.bytes)},
+                 {"requests", number(double(t.requests))},
+                 {"lanes", number(double(t.lanes))},
+                 {"transactions", number(double(t.transactions))},
+                 {"ideal", number(double(t.ideal))},
+                 {"worst", number(double(t.worst))},
+                 {"worst_request", array(line.worst, [](int64_t offset) {
+                    return offset < 0 ? "null" : std::to_string(offset);
+                  })}});
+}
+
+std::string text_of(const Line& line) {
+  const Traffic& t = line.traffic;
+  const std::string place =
+      line.file.empty() ? line.kernel : line.file + ":" + std::to_string(line.line);
+  char text[256];
+  std::snprintf(
+      text, sizeof(text),
+      "    %-24s %-11s %-6s %2d B  %10llu requests  %6.2f %s each, ideal %.2f, worst %llu\n",
+      place.c_str(), name(line.space).data(), name(line.operation).data(), line.bytes,
+      static_cast<unsigned long long>(t.requests), double(t.transactions) / double(t.requests),
+      line.space == Space::constant ? "transactions" : transactions(line.space),
+      double(t.ideal) / double(t.requests), static_cast<unsigned long long>(t.worst));
+  return text;
+}
+
+// The counters of one launch; those of a kind of request are absent where there was none.
+std::map<std::string, double> counters_of(const Report& report) {
+  std::map<std::string, double> counters = {
+      {"compulsory_bytes", double(report.compulsory_read + report.compulsory_written)},
+      {"active_lanes", report.active_lanes()},
+      {"barriers", double(report.barriers)},
+      {"cluster_barriers", double(report.cluster_barriers)},
+      {"warp_operations", double(report.warp_operations)}};
+  double& global_bytes = counters["global_bytes"];
+  Traffic distributed;
+  for (const Operation operation : {Operation::load, Operation::store, Operation::atomic}) {
+    for (const Space space : {Space::shared, Space::global}) {
+      const Traffic t = report.total(space, operation);
+      if (t.requests == 0) continue;
+      const std::string kind = std::string(name(space)) + "_" + std::string(name(operation)) + "_";
+      const std::string what = kind + transactions(space);
+      counters[kind + "requests"] = double(t.requests);
+      counters[what] = double(t.transactions);
+      counters[what + "_ideal"] = double(t.ideal);
+      counters[what + "_per_request"] = double(t.transactions) / double(t.requests);
+      if (operation == Operation::atomic)
+        counters[kind + "serialised"] = double(t.serialised) / double(t.requests);
+      if (space == Space::global) global_bytes += double(t.bytes);
+    }
+    distributed += report.total(Space::distributed, operation);
+  }
+  if (distributed.requests > 0) {
+    counters["distributed_requests"] = double(distributed.requests);
+    counters["distributed_sectors"] = double(distributed.transactions);
+    counters["distributed_sectors_per_request"] =
+        double(distributed.transactions) / double(distributed.requests);
+    counters["distributed_accesses"] = double(distributed.lanes);
+    counters["distributed_bytes"] = double(distributed.bytes);
+  }
+  if (const Traffic t = report.total(Space::constant, Operation::load); t.requests > 0)
+    counters["constant_requests"] = double(t.requests);
+  return counters;
+}
+
+// The resources of one block.
+struct Block {
+  int threads, registers;
+  size_t shared_bytes;
+
+  auto limits(const emulator::Gpu& gpu) const {
+    return emulator::occupancy_limits(gpu, threads, registers, shared_bytes);
+  }
+};
+
+std::string point(const emulator::Gpu& gpu, const char* axis, double value, const Block& block) {
+  const auto limits = block.limits(gpu);
+  const int blocks = limits.blocks_per_sm();
+  return object({{axis, number(value)},
+                 {"blocks", number(blocks)},
+                 {"occupancy", number(double(blocks) * block.threads / gpu.threads_per_sm)},
+                 {"limiter", quoted(std::string(limits.limiter()))}});
+}
+
+// The occupancy of a row's kernel with other blocks and with other shared memory.
+std::string occupancy_json(const emulator::Gpu& gpu, const Subject& subject, const Block& block) {
+  std::vector<int> threads;
+  for (int t = 32; t <= 1024; t += 32) threads.push_back(t);
+  std::vector<size_t> shared;
+  for (size_t bytes = 0; bytes <= gpu.shared_bytes_per_block; bytes += 1024)
+    shared.push_back(bytes);
+  const auto with_threads = [&](int t) {
+    return point(gpu, "threads", t, {t, block.registers, block.shared_bytes});
+  };
+  const auto with_shared = [&](size_t bytes) {
+    return point(gpu, "bytes", double(bytes), {block.threads, block.registers, bytes});
+  };
+  return object({{"row", quoted(subject.row)},
+                 {"registers", number(block.registers)},
+                 {"static_shared_bytes", number(double(subject.occupancy->static_shared_bytes))},
+                 {"block_threads", number(block.threads)},
+                 {"dynamic_shared_bytes", number(double(subject.plan->shared_bytes))},
+                 {"by_block", array(threads, with_threads)},
+                 {"by_shared", array(shared, with_shared)}});
+}
+
 class Counter : public Meter {
  public:
-  // The same launch counts the same every time, so once is enough.
+  // One launch is enough, since all count the same.
   Samples sample(const Subject& subject, const Sampling&) override {
     const emulator::Recording recording;
     const auto start = std::chrono::steady_clock::now();
@@ -24,12 +150,26 @@ class Counter : public Meter {
     Samples result;
     result.host_seconds = std::max(seconds_since(start), 1e-9);
     result.counters["verified"] = 1;  // or there would be no measurement
-    if (!subject.kernel) return result;
-    const emulator::Gpu& gpu = *emulator::options().gpu;
-    const emulator::Report report = recording.report();
+    if (!subject.implementation.kernel) return result;
+    const Report report = recording.report();
     if (emulator::counted()) result.counters.merge(counters_of(report));
-    result.counters.merge(limits_of(gpu, subject));
-    result.details = details_of(report, gpu, subject);
+    for (const Line& line : report.lines) {
+      result.details.text += text_of(line);
+      result.details.lines.push_back(json_of(line, subject.row));
+    }
+    if (subject.occupancy->registers == 0)
+      return result;  // not known: nvcc has not seen the kernel
+    const emulator::Gpu& gpu = *emulator::options().gpu;
+    const dim3 threads = subject.plan->block;
+    const Block block = {static_cast<int>(threads.x * threads.y * threads.z),
+                         subject.occupancy->registers,
+                         subject.occupancy->static_shared_bytes + subject.plan->shared_bytes};
+    const auto limits = block.limits(gpu);
+    result.counters.insert({{"occupancy_limit_blocks", limits.blocks},
+                            {"occupancy_limit_warps", limits.warps},
+                            {"occupancy_limit_registers", limits.registers},
+                            {"occupancy_limit_shared", limits.shared}});
+    result.details.occupancy = occupancy_json(gpu, subject, block);
     return result;
   }
 
@@ -45,13 +185,10 @@ const bool kEmulated = true;
 
 std::unique_ptr<Meter> make_meter(const Device&) { return std::make_unique<Counter>(); }
 
-std::vector<std::string> counted_names() {
-  std::vector<std::string> names = figure_names();
-  names.emplace_back("verified");
-  return names;
-}
+std::string registers_from() { return std::string(emulator::resources_origin()); }
 
 void configure(const Options& options) {
+  using emulator::Order;
   emulator::Options& settings = emulator::options();
   settings.gpu = emulator::find_gpu(options.gpu);
   if (!settings.gpu) {
@@ -61,11 +198,9 @@ void configure(const Options& options) {
     settings.gpu = emulator::Options{}.gpu;
     throw UsageError("--gpu=" + options.gpu + ": not one of " + names);
   }
-  static const std::map<std::string, emulator::Order> kOrders = {
-      {"forward", emulator::Order::forward},
-      {"reverse", emulator::Order::reverse},
-      {"random", emulator::Order::random}};
-  settings.order = kOrders.at(options.order);
+  settings.order = options.order == "forward"   ? Order::forward
+                   : options.order == "reverse" ? Order::reverse
+                                                : Order::random;
   settings.workers = options.workers;
   settings.check = options.check;
 }

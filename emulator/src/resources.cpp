@@ -10,11 +10,9 @@ struct Row {
   KernelResources resources;
 };
 
-// By cmake/kernel_resources.cmake: rows of kernels that were compiled here, then the whole
-// committed table; the first one found counts.
-constexpr Row kRows[] = {
+// kRows and kOrigin, by cmake/kernel_resources.cmake: rows of kernels that were compiled here, then
+// those of the committed table. The first one found counts.
 #include "kernel_resources.inc"
-};
 
 }  // namespace
 
@@ -31,5 +29,7 @@ std::optional<KernelResources> resources(std::string_view symbol, int compute_ca
   if (best == nullptr) return std::nullopt;
   return best->resources;
 }
+
+std::string_view resources_origin() { return kOrigin; }
 
 }  // namespace emulator

@@ -10,11 +10,11 @@
 #include <tuple>
 #include <vector>
 
-#include "cuda_check.hpp"
 #include "emulator/report.hpp"
-#include "ladder.hpp"
-#include "launch.hpp"
-#include "study.hpp"
+#include "measure/study.hpp"
+#include "model/cuda_check.hpp"
+#include "model/ladder.hpp"
+#include "model/launch.hpp"
 
 namespace ladders {
 
@@ -27,21 +27,6 @@ struct Named {
 };
 
 namespace {
-
-std::vector<Named> kernel_rungs() {
-  std::vector<Named> result;
-  for (const Ladder& ladder : catalogue())
-    for (const Rung& rung : ladder.rungs) {
-      if (!rung.hardware_only.empty()) continue;
-      const Row row = [&] {
-        for (const Row& candidate : rows(ladder, Shapes::tested))
-          if (candidate.rung == &rung) return candidate;
-        throw std::logic_error("a rung without a tested shape");
-      }();
-      if (rung.at(row.point).kernel) result.push_back({&ladder, &rung});
-    }
-  return result;
-}
 
 // An H200 with few SMs: rungs that fill the device do the same with fewer blocks, sooner.
 const emulator::Gpu& small_gpu() {
@@ -68,8 +53,23 @@ Study& study() {
   return study;
 }
 
+std::vector<Named> kernel_rungs() {
+  std::vector<Named> result;
+  for (const Ladder& ladder : catalogue())
+    for (const Rung& rung : ladder.rungs) {
+      if (!rung.hardware_only.empty()) continue;
+      const Row row = [&] {
+        for (const Row& candidate : rows(ladder, Shapes::tested))
+          if (candidate.rung == &rung) return candidate;
+        throw std::logic_error("a rung without a tested shape");
+      }();
+      if (rung.at(row.point, study().device()).kernel) result.push_back({&ladder, &rung});
+    }
+  return result;
+}
+
 LaunchPlan plan_of(const Row& row) {
-  const Implementation implementation = row.rung->at(row.point);
+  const Implementation implementation = row.rung->at(row.point, study().device());
   return implementation.plan(row.point, study().device(), implementation.kernel);
 }
 
@@ -127,8 +127,8 @@ TEST_P(EveryKernel, IsCleanInAnyOrder) {
       SCOPED_TRACE(testing::Message() << "order " << static_cast<int>(order) << ", " << limit
                                       << " blocks along y at most");
       Rung checked = *GetParam().rung;
-      checked.choose = [order, limit](const Case& point) {
-        Implementation implementation = GetParam().rung->at(point);
+      checked.choose = [order, limit](const Case& point, const Device& device) {
+        Implementation implementation = GetParam().rung->at(point, device);
         implementation.plan = [limit, plan = implementation.plan](auto&&... arguments) {
           LaunchPlan limited = plan(arguments...);
           limited.grid.y = std::min(limited.grid.y, limit);
@@ -164,7 +164,7 @@ auto key(const emulator::Report& r) {
 
 TEST_P(EveryKernel, CountsTheSameOnAnyNumberOfWorkers) {
   for_each_row(kThreadsOnAnyWorkers, [&](const Row& row) {
-    const Implementation implementation = row.rung->at(row.point);
+    const Implementation implementation = row.rung->at(row.point, study().device());
     const LaunchPlan plan = implementation.plan(row.point, study().device(), implementation.kernel);
     occupancy(implementation.kernel, plan, study().device());  // allows what the plan asks for
     const std::unique_ptr<Problem> problem = row.ladder->problem(row.shape, study().device());
@@ -199,7 +199,7 @@ TEST(Emulated, ARungWithoutItsBoundsTestIsReported) {
   for (const Ladder& ladder : catalogue()) {
     Rung wrong = ladder.rungs.at(0);
     wrong.hardware_only = {};
-    wrong.choose = [](const Case&) {
+    wrong.choose = [](const Case&, const Device&) {
       return Implementation{.launch = [](const LaunchPlan&, Problem& problem, cudaStream_t stream) {
         const auto [data, bytes] = problem.output();
         const Settings settings(emulator::Order::forward, 0, true);

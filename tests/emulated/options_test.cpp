@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // The flags of ladder_bench_emulated, in words for those who get them wrong.
-#include "options.hpp"
+#include "program/options.hpp"
 
 #include <gtest/gtest.h>
 

@@ -38,9 +38,11 @@ struct KernelResources {
   std::size_t spilled_bytes = 0;        ///< a thread: spill stores
 };
 
-/// Resources of the kernel with this (host compiler's) mangled name, from the table that nvcc's
-/// report was made into. Empty for kernels that are not in it.
+/// Resources of the kernel with this mangled name, as ptxas reported them. Empty for kernels that
+/// it has not seen.
 std::optional<KernelResources> resources(std::string_view symbol, int compute_capability);
+/// Which compiler reported them, and of which commit's kernels: "nvcc 13.0.88, commit 1a2b3c".
+std::string_view resources_origin();
 
 /// How many blocks an SM can hold, limit by limit: 0 by the limit that one block exceeds, INT_MAX
 /// by what a block needs none of.

@@ -1,0 +1,368 @@
+// SPDX-License-Identifier: MIT
+//
+// The meter of ladder_bench: times on a GPU.
+#include <cuda_profiler_api.h>
+#include <cxxabi.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <optional>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+#include "gpu/hardware_counters.hpp"
+#include "measure/meter.hpp"
+#include "model/launch.hpp"
+
+namespace ladders {
+namespace {
+
+// Every fourth kernel of a stream starts late on an H200, by up to 0.7 us. With one flush per
+// launch it is always a flush or every other launch. So a sample of a short row is the mean of 16
+// launches. Four of them, with their flushes and one more kernel, are 4 m + 1 kernels for some m,
+// so each group of four starts one position later and each kernel takes each position equally
+// often.
+constexpr int kTurn = 4;
+constexpr double kShort = 200e-6, kLong = 10e-3;  // seconds
+
+// One SM's clocks: the ratio of SM cycles to nanoseconds over an interval is its actual frequency.
+struct Tick {
+  long long cycles;
+  unsigned long long nanoseconds;
+};
+
+// SM numbers may exceed the SM count where some are disabled; those SMs are left out.
+__global__ void read_ticks(Tick* ticks, unsigned count) {
+#ifdef __CUDA_ARCH__
+  unsigned sm;
+  unsigned long long now;
+  asm volatile("mov.u32 %0, %%smid;" : "=r"(sm));
+  asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
+  if (sm < count) ticks[sm] = {clock64(), now};
+#endif
+}
+
+__global__ void nothing() {}
+
+// A kernel with as many instructions as those of short rows, run by one block of kSummed threads.
+// There is one instance per launch of a sample, since each is some 10 ns faster or slower in one
+// context than in another, probably because of its address.
+constexpr unsigned kSummed = 1024;
+template <int>
+__global__ void sum_in_one_block(const uint4* from, unsigned* to) {
+  __shared__ unsigned sums[kSummed];
+  const unsigned t = threadIdx.x;
+  const uint4 v = from[t];
+  sums[t] = v.x + v.y + v.z + v.w;
+#pragma unroll
+  for (unsigned half = kSummed / 2; half > 0; half /= 2) {
+    __syncthreads();
+    if (t < half) sums[t] += sums[t + half];
+  }
+  if (t == 0) *to = sums[0];
+}
+
+// In host memory: the number of the flush that may end, and of the last that gave up waiting.
+struct Handshake {
+  unsigned may_end = 0, gave_up = 0;
+};
+
+// Reads twice the L2 capacity, which leaves clean lines and nothing of the problem. The first block
+// waits until the host has queued what is timed, but at most 0.2 ms: a launch that blocks the host
+// must not block it for ever. Host time may then be part of the sample.
+__global__ void read_all(const uint4* data, size_t count, unsigned* sink,
+                         [[maybe_unused]] volatile Handshake* handshake,
+                         [[maybe_unused]] unsigned flush) {
+#ifdef __CUDA_ARCH__
+  if (blockIdx.x == 0) {
+    if (threadIdx.x == 0) {
+      unsigned long long start, now;
+      asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(start));
+      bool waits;
+      do {
+        asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
+        waits = handshake->may_end != flush;
+      } while (waits && now - start < 200'000);
+      if (waits) handshake->gave_up = flush;
+    }
+    __syncthreads();
+  }
+#endif
+  unsigned sum = 0;
+  for (size_t i = blockIdx.x * size_t{blockDim.x} + threadIdx.x; i < count;
+       i += size_t{gridDim.x} * blockDim.x) {
+    const uint4 v = data[i];
+    sum += v.x ^ v.y ^ v.z ^ v.w;
+  }
+  if (sum == 0x5EED) *sink = sum;  // never: keeps the loads
+}
+
+// Several launches in one graph, which the host replays with one call.
+class Graph {
+ public:
+  Graph(cudaStream_t stream, const Launch& launch, int launches) {
+    check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "graph capture");
+    try {
+      for (int i = 0; i < launches; ++i) launch(stream);
+    } catch (...) {
+      cudaStreamEndCapture(stream, &graph_);  // or the stream stays in capture mode
+      cudaGraphDestroy(graph_);
+      throw;
+    }
+    check(cudaStreamEndCapture(stream, &graph_), "graph capture");
+    size_t nodes = 0;  // none where the launch ignores its stream
+    check(cudaGraphGetNodes(graph_, nullptr, &nodes), "cudaGraphGetNodes");
+    if (nodes == 0) throw std::runtime_error("graph capture: nothing was launched on the stream");
+    check(cudaGraphInstantiate(&executable_, graph_, 0), "cudaGraphInstantiate");
+  }
+  Graph(const Graph&) = delete;
+  ~Graph() {
+    cudaGraphExecDestroy(executable_);
+    cudaGraphDestroy(graph_);
+  }
+  void replay() { check(cudaGraphLaunch(executable_, nullptr), "cudaGraphLaunch"); }
+
+ private:
+  cudaGraph_t graph_ = nullptr;
+  cudaGraphExec_t executable_ = nullptr;
+};
+
+// "void ladders::tiled<float, 1>(float*, ...)", as profilers print it.
+std::string kernel_name(const void* kernel) {
+  const char* symbol = nullptr;
+  check(cudaFuncGetName(&symbol, kernel), "cudaFuncGetName");
+  char* const readable = abi::__cxa_demangle(symbol, nullptr, nullptr, nullptr);
+  const std::string name = readable ? readable : symbol;
+  std::free(readable);
+  return name;
+}
+
+// Times launches with events, without the host's launch latency: everything between two events is
+// queued (cold launches one by one, warm ones as a CUDA graph) while the preceding kernel flushes
+// the L2 or only waits. No more is queued at a time, since launches are slower in a longer queue.
+// Everything runs on the default stream: using a second one slows later launches on both.
+class Sampler : public Meter {
+ public:
+  explicit Sampler(const Device& device)
+      : device_(device),
+        flush_(std::max<size_t>(2 * device.l2_bytes, 1 << 20) / sizeof(unsigned)),
+        before_(device.sms),
+        after_(device.sms) {
+    check(cudaStreamCreateWithFlags(&capturing_, cudaStreamNonBlocking), "cudaStreamCreate");
+    for (cudaEvent_t* event : {&flush_start_, &start_, &end_})
+      check(cudaEventCreate(event), "cudaEventCreate");
+    check(cudaMemset(flush_.data(), 0, flush_.bytes()), "cudaMemset");
+    check(cudaMallocHost(&handshake_, sizeof *handshake_), "cudaMallocHost");
+    *handshake_ = {};
+  }
+  Sampler(const Sampler&) = delete;
+  ~Sampler() override {
+    for (cudaEvent_t event : {flush_start_, start_, end_}) cudaEventDestroy(event);
+    cudaStreamDestroy(capturing_);
+    cudaFreeHost(handshake_);
+  }
+
+  Samples sample(const Subject& subject, const Sampling& sampling) override {
+    if (!sampling.profile) return sample(subject.launch, sampling);
+    // Warm. Profilers know the launch by its kernel's name, the reader by its row's.
+    subject.launch(nullptr);
+    check(cudaDeviceSynchronize(), "kernel");
+    check(cudaProfilerStart(), "cudaProfilerStart");
+    subject.launch(nullptr);
+    check(cudaDeviceSynchronize(), "kernel");
+    check(cudaProfilerStop(), "cudaProfilerStop");
+    std::printf("profiled\t%s\t%s\n", subject.row.c_str(),
+                kernel_name(subject.implementation.kernel).c_str());
+    std::fflush(stdout);
+    return {};
+  }
+
+  double launch_seconds() override {
+    const auto launch = [this](cudaStream_t stream) {
+      const auto grid = static_cast<unsigned>(device_.sms);
+      ladders::launch({.grid = grid, .block = 256}, stream, nothing);
+    };
+    return quantile(sample(launch, {.exactly = 128}).seconds, 0.5);
+  }
+
+  double small_kernel_seconds(int samples) override {
+    constexpr auto kernels = []<int... i>(std::integer_sequence<int, i...>) {
+      return std::array{sum_in_one_block<i>...};
+    }(std::make_integer_sequence<int, kTurn * kTurn>{});
+    constexpr size_t kTables = 4096;  // 64 MB, since the address matters too
+    DeviceBuffer<uint4> from(kTables * kSummed);
+    DeviceBuffer<unsigned> to(kTables);
+    check(cudaMemset(from.data(), 0, from.bytes()), "cudaMemset");
+    size_t table = 0, kernel = 0;
+    const auto launch = [&](cudaStream_t stream) {
+      table = (table + 1597) % kTables;
+      kernel = (kernel + 1) % kernels.size();
+      ladders::launch({.grid = 1, .block = kSummed}, stream, kernels[kernel],
+                      from.data() + table * kSummed, to.data() + table);
+    };
+    for (size_t i = 0; i < kernels.size(); ++i) launch(nullptr);  // a first launch loads the code
+    return quantile(sample(launch, {.exactly = samples}).seconds, 0.5);
+  }
+
+  std::string hardware_counters() override {
+    try {
+      if (!counters_) counters_ = std::make_unique<HardwareCounters>(device_);
+      return counters_->description();
+    } catch (const NoCounters& reason) {
+      return std::string("none: ") + reason.what();
+    }
+  }
+
+  // With the caches as for samples. A row without counters is better than none.
+  std::map<std::string, double> count(const Subject& subject, const Sampling& sampling) override {
+    if (!counters_ && hardware_counters().starts_with("none")) return {};
+    try {
+      const std::function<void()> launch = [&] { subject.launch(nullptr); };
+      const auto flush = [this] { let_end(flushes_ + 1), start_flush(true); };
+      return counters_->count(sampling.cold ? std::function<void()>(flush) : launch, launch);
+    } catch (const NoCounters& reason) {
+      std::fprintf(stderr, "%s: no counters: %s\n", subject.row.c_str(), reason.what());
+      return {};
+    }
+  }
+
+ private:
+  Samples sample(const Launch& launch, const Sampling& sampling) {
+    const auto start = std::chrono::steady_clock::now();
+    Samples result;
+    const std::function<void()> once = [&] { launch(nullptr); };
+    // Adds a sample: the mean of `rounds` times `launches`, which one call of `enqueue` queues.
+    const auto take = [&](const std::function<void()>& enqueue, int rounds, int launches) {
+      double nanoseconds = 0;
+      bool late = false;
+      for (int i = 0; i < rounds; ++i) {
+        if (i % kTurn == kTurn - 1) ladders::launch({.grid = 1, .block = 32}, nullptr, nothing);
+        const Timing timing = time(enqueue, sampling.cold);
+        nanoseconds += timing.nanoseconds;
+        late |= timing.late;
+        result.measuring_seconds += 1e-9 * timing.with_flush;
+      }
+      result.seconds.push_back(1e-9 * nanoseconds / (rounds * launches));
+      result.late += late;
+      return result.seconds.back();
+    };
+    double estimate = take(once, 1, 1);  // includes what only the first launch of a kernel does
+    if (estimate < kLong || sampling.warmup_seconds > 0) {
+      do estimate = std::min(estimate, take(once, 1, 1));
+      while (seconds_since(start) < sampling.warmup_seconds);
+      result = {};
+    }  // else it is a sample like those that follow
+    const auto warm = std::chrono::steady_clock::now();
+
+    std::optional<Graph> graph;
+    int launches = 1, rounds = 1;
+    if (!sampling.cold) {
+      launches = std::clamp(static_cast<int>(kShort / std::max(estimate, 1e-6)), 1, 200);
+      graph.emplace(capturing_, launch, launches);
+    } else if (estimate < kShort) {
+      rounds = kTurn * kTurn;
+    }
+    const std::function<void()> enqueue = graph ? [&] { graph->replay(); } : once;
+    // A power limit needs some 100 ms to settle; before, the clock depends on the previous row. So
+    // a row with a lower clock than others is sampled for half a second, if it may be.
+    const auto limited = [&] {
+      read_clocks(after_);
+      result.sm_clock_hz = clock_between();
+      fastest_clock_hz_ = std::max(fastest_clock_hz_, result.sm_clock_hz);
+      return sampling.exactly == 0 && seconds_since(warm) < std::min(sampling.wall_seconds, 0.5) &&
+             result.sm_clock_hz < 0.97 * fastest_clock_hz_;
+    };
+    read_clocks(before_);
+    do {
+      // enough() sorts all samples, so it is asked each time a tenth is added.
+      const size_t have = result.seconds.size();
+      const size_t goal = sampling.exactly > 0 ? sampling.exactly : have + have / 10 + 1;
+      while (result.seconds.size() < goal) take(enqueue, rounds, launches);
+    } while (!enough(result.seconds, rounds * launches, sampling, seconds_since(warm)) ||
+             limited());
+    return result;
+  }
+
+  // Device time of what is queued, in whole ns: ticks are coarse, and equal sums must tie.
+  struct Timing {
+    double nanoseconds, with_flush;
+    bool late;  // the flush did not wait until all was queued
+  };
+  Timing time(const std::function<void()>& enqueue, bool cold) {
+    check(cudaEventRecord(flush_start_, nullptr), "cudaEventRecord");
+    start_flush(cold);
+    check(cudaEventRecord(start_, nullptr), "cudaEventRecord");
+    enqueue();
+    check(cudaEventRecord(end_, nullptr), "cudaEventRecord");
+    let_end(flushes_);
+    check(cudaEventSynchronize(end_), "cudaEventSynchronize");
+    const auto from = [&](cudaEvent_t event) {
+      float milliseconds = 0;
+      check(cudaEventElapsedTime(&milliseconds, event, end_), "cudaEventElapsedTime");
+      return std::round(1e6 * milliseconds);
+    };
+    return {.nanoseconds = from(start_),
+            .with_flush = from(flush_start_),
+            .late = std::atomic_ref(handshake_->gave_up) == flushes_};
+  }
+
+  // Flushes only if `cold`, but waits for let_end() in any case. The first SM of a grid depends on
+  // the grids before it, and so does the speed of rows that send data between blocks. So successive
+  // flushes differ in their number of blocks.
+  void start_flush(bool cold) {
+    const unsigned blocks = 4 * device_.sms + ++flushes_ % 13;
+    ladders::launch({.grid = blocks, .block = 512}, nullptr, read_all,
+                    reinterpret_cast<const uint4*>(flush_.data()),
+                    cold ? flush_.bytes() / sizeof(uint4) : 0, flush_.data(), handshake_, flushes_);
+  }
+  void let_end(unsigned flush) { std::atomic_ref(handshake_->may_end) = flush; }
+
+  void read_clocks(DeviceBuffer<Tick>& into) {
+    check(cudaMemsetAsync(into.data(), 0, into.bytes(), nullptr), "cudaMemsetAsync");
+    ladders::launch({.grid = static_cast<unsigned>(device_.sms), .block = 1}, nullptr, read_ticks,
+                    into.data(), static_cast<unsigned>(into.size()));
+  }
+
+  double clock_between() const {
+    std::vector<Tick> before(before_.size()), after(after_.size());
+    check(cudaMemcpy(before.data(), before_.data(), before_.bytes(), cudaMemcpyDeviceToHost),
+          "clock");
+    check(cudaMemcpy(after.data(), after_.data(), after_.bytes(), cudaMemcpyDeviceToHost), "clock");
+    std::vector<double> hz;
+    for (size_t i = 0; i < before.size(); ++i)
+      if (before[i].nanoseconds != 0 && after[i].nanoseconds > before[i].nanoseconds)
+        hz.push_back(1e9 * double(after[i].cycles - before[i].cycles) /
+                     double(after[i].nanoseconds - before[i].nanoseconds));
+    return hz.empty() ? 0 : quantile(hz, 0.5);
+  }
+
+  Device device_;
+  cudaStream_t capturing_ = nullptr;  // the default one cannot; nothing runs on it
+  cudaEvent_t flush_start_ = nullptr, start_ = nullptr, end_ = nullptr;
+  DeviceBuffer<unsigned> flush_;
+  unsigned flushes_ = 0;  // so far
+  Handshake* handshake_ = nullptr;
+  DeviceBuffer<Tick> before_, after_;  // by SM: counters of different SMs do not compare
+  double fastest_clock_hz_ = 0;        // of all rows so far
+  std::unique_ptr<HardwareCounters> counters_;
+};
+
+}  // namespace
+
+const bool kEmulated = false;
+
+std::string registers_from() { return {}; }
+
+void configure(const Options&) {}
+
+std::unique_ptr<Meter> make_meter(const Device& device) {
+  return std::make_unique<Sampler>(device);
+}
+
+}  // namespace ladders

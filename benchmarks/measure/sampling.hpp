@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace ladders {
+
+/// When to stop sampling, and the state of the caches. With the defaults a thousand rows take two
+/// minutes on an H200.
+struct Sampling {
+  bool cold = true;                 ///< L2 holds nothing of the problem before a launch
+  double device_seconds = 0.02;     ///< of all launches together, at least
+  int least = 20;                   ///< samples, unless the wall limit comes first
+  double noise = 0.001;             ///< relative standard error of the median to reach
+  double wall_seconds = 0.5;        ///< stop by then, but with 5 samples at least
+  double warmup_seconds = 0;        ///< of launches before the first sample, at least one launch
+  double small_kernel_seconds = 0;  ///< to reproduce another process's context (0: a fast one)
+  int exactly = 0;                  ///< take this many samples, whatever the rest says (0: not set)
+  bool profile = false;             ///< no samples: one launch, for an external profiler
+  bool hardware_counters = false;   ///< count after all rows are timed, if the meter can
+  bool ceilings = true;             ///< measure a row's ceilings too, for its percentage
+};
+
+/// What a counting meter reports of a row besides its counters.
+struct Details {
+  std::string text;                ///< for people: a line for each source line
+  std::vector<std::string> lines;  ///< the same as JSON objects
+  std::string occupancy;           ///< a JSON object: occupancy for other launches of the kernel
+};
+
+/// A meter's figures of a row's launches. Without `seconds` the row was not timed.
+struct Samples {
+  std::vector<double> seconds;   ///< of a launch, or the mean of several, in the order taken
+  double measuring_seconds = 0;  ///< all of them, with the L2 flushes
+  int late = 0;                  ///< samples that may include host time
+  double sm_clock_hz = 0;        ///< meanwhile; 0 if it could not be read
+  double host_seconds = 0;       ///< CPU time to emulate the launch
+  std::map<std::string, double> counters;
+  Details details;
+};
+
+/// Order statistics with linear interpolation; `fraction` in 0..1, `values` not empty. Ties are
+/// spread over the step they were rounded to, as in grouped data: events tick every 32 ns on
+/// Hopper, 0.5 % of the shortest kernels, and a median may not jump by that.
+double quantile(std::vector<double> values, double fraction);
+
+/// The relative standard error of the median: a quarter of its 95 % confidence interval, which lies
+/// between the order statistics n / 2 - sqrt(n) and n / 2 + sqrt(n). Robust to outliers, and large
+/// where the median lies between two modes.
+double median_noise(std::vector<double> values);
+
+/// Whether these `seconds` suffice, each the mean of `launches`, all taken in `wall` seconds.
+bool enough(const std::vector<double>& seconds, int launches, const Sampling& sampling,
+            double wall);
+
+/// Whether to measure in the last CUDA context of those `seen`, given the time of small kernels in
+/// each. It should be the `wanted` time or, if that is 0 or not among the first 32, the 25th
+/// percentile of at least 12: fast, but common enough for other processes to find too. The
+/// tolerance grows with their number.
+bool will_do(const std::vector<double>& seen, double wanted);
+
+/// Samples work on the CPU with the host's clock; `work` returns when it is done.
+Samples sample_host(const std::function<void()>& work, const Sampling& sampling);
+
+/// Host seconds since `start`.
+double seconds_since(std::chrono::steady_clock::time_point start);
+
+}  // namespace ladders

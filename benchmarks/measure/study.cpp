@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: MIT
+#include "measure/study.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <iterator>
+#include <sstream>
+#include <stdexcept>
+
+#include "model/cuda_check.hpp"
+
+namespace ladders {
+namespace {
+
+// Adds the time until the end of its scope.
+class AddTime {
+ public:
+  explicit AddTime(double& total) : total_(total) {}
+  AddTime(const AddTime&) = delete;
+  ~AddTime() { total_ += seconds_since(start_); }
+
+ private:
+  double& total_;
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
+
+// Launches rotate over `problems`.
+Launch launcher(const Row& row, const Subject& subject, std::vector<Problem*> problems) {
+  return
+      [problems, launch = subject.implementation.launch, plan = subject.plan.value_or(LaunchPlan{}),
+       zero = row.rung->zero_output, next = size_t{0}](cudaStream_t stream) mutable {
+        Problem& problem = *problems[next++ % problems.size()];
+        const Problem::Memory output = problem.output();
+        if (zero && output.bytes > 0)
+          check(cudaMemsetAsync(output.data, 0, output.bytes, stream), "cudaMemsetAsync");
+        launch(plan, problem, stream);
+      };
+}
+
+// Poisons the output, prepares the input if one is given, and fills an in-place rung's output.
+void prepare(Problem& problem, const Implementation& implementation, std::optional<int> input) {
+  problem.poison();
+  if (input) problem.prepare(*input);
+  if (implementation.fill) implementation.fill(problem);
+}
+
+// Compares the present output.
+Verdict judge(const Row& row, const Implementation& implementation, Problem& problem) {
+  const Verdict verdict = implementation.check ? implementation.check(problem) : problem.compare();
+  if (!verdict.wrong.empty()) throw std::runtime_error("wrong result: " + verdict.wrong);
+  const double limit = std::max(row.rung->error_limit, row.ladder->error_limit);
+  for (const double error : {verdict.relative_error, verdict.worst_error})
+    if (!(error <= limit)) {
+      std::ostringstream message;
+      message << "wrong result: relative error " << error << ", limit " << limit;
+      throw std::runtime_error(message.str());
+    }
+  return verdict;
+}
+
+}  // namespace
+
+Study::Study(const Device& device, const Sampling& sampling)
+    : device_(device), sampling_(sampling), meter_(make_meter(device)) {}
+
+std::unique_ptr<Study> Study::open(int index, const Sampling& sampling) {
+  std::vector<double> seen;
+  for (;;) {
+    auto study = std::make_unique<Study>(Device::open(index), sampling);
+    if (kEmulated || sampling.profile) return study;
+    const auto suits = [&](int samples) {
+      seen.back() = study->small_kernel_seconds_ = study->meter_->small_kernel_seconds(samples);
+      return will_do(seen, sampling.small_kernel_seconds);
+    };
+    seen.push_back(0);
+    if (suits(128) && suits(512))
+      return study;  // of many contexts, a short look passes some by luck
+    if (seen.size() == 64) return study;
+    study.reset();
+    check(cudaDeviceReset(), "cudaDeviceReset");
+  }
+}
+
+Study::Kept& Study::kept(const Row& row, size_t problems) {
+  const std::string name = row.ladder->name + "/" + row.shape.name();
+  const auto found = std::ranges::find(kept_, name, &Kept::name);
+  if (found == kept_.end())
+    kept_.push_front({.name = name});
+  else
+    kept_.splice(kept_.begin(), kept_, found);
+  Kept& kept = kept_.front();
+  const auto free_memory = [] {
+    size_t free = 0, total = 0;
+    check(cudaMemGetInfo(&free, &total), "cudaMemGetInfo");
+    return std::pair(free, total);
+  };
+  // A full device is no failure while older problems can be released.
+  while (kept.problems.size() < problems) try {
+      auto [free, total] = free_memory();
+      while (kept_.size() > 1 && free < total / 2) {
+        kept_.pop_back();
+        free = free_memory().first;
+      }
+      const AddTime timed(spent_.filling);
+      kept.problems.push_back(row.ladder->problem(row.shape, device_));
+      check(cudaDeviceSynchronize(), "inputs");
+      kept.bytes = std::max(kept.bytes, free - std::min(free, free_memory().first));
+    } catch (const CudaError&) {
+      if (kept_.size() > 1)
+        kept_.resize(1);
+      else if (kept.problems.empty())
+        throw;
+      else
+        break;  // fewer suffice
+    }
+  return kept;
+}
+
+std::vector<Problem*> Study::problems_to_time(const Row& row) {
+  constexpr size_t kMost = 16, kBytes = 256 << 20;
+  const size_t bytes = std::max<size_t>(kept(row, 1).bytes, 1);
+  const bool one = kEmulated || !sampling_.cold || sampling_.profile;
+  // A power of two: the sixteen launches of a sample use all problems equally often.
+  const size_t problems = one ? 1 : std::bit_floor(std::clamp<size_t>(kBytes / bytes, 1, kMost));
+  std::vector<Problem*> result;
+  for (const auto& problem : kept(row, problems).problems) result.push_back(problem.get());
+  return result;
+}
+
+Subject Study::subject(const Row& row) const {
+  Subject result = {.row = row.name(), .implementation = row.rung->at(row.point, device_)};
+  const Implementation& implementation = result.implementation;
+  if (row.rung->role == Role::choice && !find_rung(*row.ladder, implementation.chosen))
+    throw std::logic_error(result.row + " chooses '" + implementation.chosen +
+                           "', which is no rung");
+  if (implementation.kernel) {
+    result.plan = implementation.plan(row.point, device_, implementation.kernel);
+    result.occupancy = occupancy(implementation.kernel, *result.plan, device_);
+  }
+  return result;
+}
+
+Verdict Study::verify(const Row& row, const Subject& subject, Problem& data) {
+  const Implementation& implementation = subject.implementation;
+  const Launch launch = launcher(row, subject, {&data});
+  const AddTime timed(spent_.verifying);
+  Verdict worst;
+  for (int input = 0; input < (implementation.check ? 1 : data.inputs()); ++input) {
+    prepare(data, implementation, input);
+    launch(nullptr);
+    check(cudaDeviceSynchronize(), "kernel");
+    const Verdict verdict = judge(row, implementation, data);
+    for (const auto error : {&Verdict::relative_error, &Verdict::worst_error})
+      worst.*error = std::max(worst.*error, verdict.*error);
+    for (const auto error : {&Verdict::library_relative_error, &Verdict::library_worst_error,
+                             &Verdict::error_over_library})
+      worst.*error = std::max(worst.*error, verdict.*error);
+  }
+  return worst;
+}
+
+Measurement Study::measure(const Row& row) {
+  Subject subject = this->subject(row);
+  const Implementation& implementation = subject.implementation;
+  ceiling(row, implementation);  // measures other rows, so before problems are chosen
+  const std::vector<Problem*> problems = problems_to_time(row);
+  subject.launch = launcher(row, subject, problems);
+  Measurement result = {
+      .plan = subject.plan, .occupancy = subject.occupancy, .chosen = implementation.chosen};
+  const bool known = verdicts_.contains(subject.row);
+  if (!known) verdicts_[subject.row] = verify(row, subject, *problems.front());
+  result.verdict = verdicts_[subject.row];
+  for (Problem* problem : problems) {
+    const bool has_input = !known && problem == problems.front();  // from its verification
+    prepare(*problem, implementation,
+            has_input ? std::nullopt : std::optional(problem->inputs() - 1));
+  }
+  if (problems.size() > 1)  // the first launch on each problem is not timed
+    for (size_t i = 0; i < problems.size(); ++i) subject.launch(nullptr);
+  result.samples = implementation.on_host && !kEmulated
+                       ? sample_host([&] { subject.launch(nullptr); }, sampling_)
+                       : meter_->sample(subject, sampling_);
+  spent_.measuring += result.samples.measuring_seconds;
+  for (Problem* problem : problems) {
+    if (implementation.adds) {
+      verify(row, subject, *problem);
+      continue;
+    }
+    const AddTime timed(spent_.verifying);
+    judge(row, implementation, *problem);
+  }
+  if (row.rung->role == Role::ceiling) ceilings_.try_emplace(subject.row, result);
+  result.ceiling = ceiling(row, implementation);
+  return result;
+}
+
+std::map<std::string, double> Study::count(const Row& row) {
+  Subject subject = this->subject(row);
+  const Implementation& implementation = subject.implementation;
+  Problem& data = problem(row);
+  subject.launch = launcher(row, subject, {&data});
+  const AddTime timed(spent_.counting);
+  prepare(data, implementation, data.inputs() - 1);
+  subject.launch(nullptr);  // the first launch is not counted
+  auto counters = meter_->count(subject, sampling_);
+  if (!counters.empty() && !implementation.adds) judge(row, implementation, data);
+  return counters;
+}
+
+double Study::speed(const Row& row, const Measurement& measurement, Quantity quantity) const {
+  const Work done = work(row, device_);
+  return (quantity == Quantity::flops ? done.flops : done.bytes()) /
+         quantile(measurement.samples.seconds, 0.5);
+}
+
+// Small cases have the roofs of all others, except a ceiling at the row's own case.
+std::vector<Row> Study::rows_of(const Ceiling& ceiling, const Row& row) const {
+  std::vector<Row> found;
+  for (const Ladder& ladder : catalogue()) {
+    if (!ceiling.rung.starts_with(ladder.name + "/")) continue;
+    const bool own = &ladder == row.ladder;
+    std::vector<Row> candidates = rows(ladder, Shapes::measured);
+    if (own) std::ranges::move(rows(ladder, Shapes::small), std::back_inserter(candidates));
+    for (const Row& candidate : candidates)
+      if (ladder.name + "/" + candidate.rung->name == ceiling.rung &&
+          (!own || candidate.shape.name() == row.shape.name()) &&
+          skip_reason(candidate, device_).empty())
+        found.push_back(candidate);
+  }
+  return found;
+}
+
+std::optional<double> Study::ceiling(const Row& row, const Implementation& implementation) {
+  if (!sampling_.ceilings || kEmulated || sampling_.profile) return {};
+  const Rung* chosen = find_rung(*row.ladder, implementation.chosen);
+  const Work done = work(row, device_);
+  double lowest = INFINITY;
+  for (const Ceiling& ceiling : ceilings_of(*row.ladder, chosen ? *chosen : *row.rung)) {
+    const bool flops = (row.ladder->quantity == Quantity::flops) != ceiling.other_quantity;
+    double best = NAN;  // of its sweep
+    for (const Row& candidate : rows_of(ceiling, row)) {
+      const std::string name = candidate.name();
+      if (name != row.name() && !ceilings_.contains(name)) try {
+          measure(candidate);
+        } catch (const std::exception& error) {  // other rows only lose their percentage
+          std::fprintf(stderr, "%s, a ceiling, cannot be measured: %s\n", name.c_str(),
+                       error.what());
+          ceilings_[name] = std::nullopt;
+        }
+      if (const auto found = ceilings_.find(name); found != ceilings_.end() && found->second)
+        best = std::fmax(
+            best, speed(candidate, *found->second, flops ? Quantity::flops : Quantity::bytes));
+    }
+    if (ceiling.other_quantity)
+      best *= flops ? done.bytes() / done.flops : done.flops / done.bytes();
+    lowest = std::isnan(best) ? best : std::min(lowest, best / ceiling.products);
+  }
+  return std::isfinite(lowest) ? std::optional(lowest) : std::nullopt;
+}
+
+}  // namespace ladders

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <list>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "measure/meter.hpp"
+#include "model/device.hpp"
+#include "model/ladder.hpp"
+
+namespace ladders {
+
+/// The result of one row.
+struct Measurement {
+  Samples samples;
+  Verdict verdict;
+  std::optional<LaunchPlan> plan;      ///< none for library calls and host code
+  std::optional<Occupancy> occupancy;  ///< likewise
+  std::string chosen;                  ///< by a choice: the name of the rung
+  /// The lowest of the row's ceilings, in its ladder's quantity per second. Empty if it has none,
+  /// or one cannot be measured or is not to be.
+  std::optional<double> ceiling;
+};
+
+/// The time of a study by activity, in seconds.
+struct Spent {
+  double filling = 0;    ///< memory, inputs and references of new problems
+  double verifying = 0;  ///< launches whose results are compared, and the comparisons
+  double measuring = 0;  ///< device time of samples and L2 flushes
+  double counting = 0;   ///< launches for the hardware counters
+};
+
+/// Measures rows on one device, by the program's meter. Each is verified before its first sample,
+/// and the output of its last launch again, to find kernels that are not idempotent. Problems are
+/// kept while memory allows, so that one serves all rungs of a case. Launches of small ones rotate
+/// over several equal problems, since the speed of a short row depends on where its buffers lie.
+class Study {
+ public:
+  Study(const Device& device, const Sampling& sampling);
+
+  /// A study of device `index` in a CUDA context whose short kernels are as fast as will_do() asks:
+  /// a kernel can be slower in one context than in another for as long as they live, whatever the
+  /// number of samples. Contexts are recreated at most 64 times, and not at all where nothing is
+  /// timed. Call this before anything else holds device memory. Throws CudaError.
+  static std::unique_ptr<Study> open(int index, const Sampling& sampling);
+
+  const Device& device() const { return device_; }
+  const Sampling& sampling() const { return sampling_; }
+  const Spent& spent() const { return spent_; }
+  /// See Meter. 0 where nothing is timed.
+  double launch_seconds() { return sampling_.profile ? 0 : meter_->launch_seconds(); }
+  /// See Meter: what the context was chosen by. 0 where none was chosen.
+  double small_kernel_seconds() const { return small_kernel_seconds_; }
+  std::string hardware_counters() { return meter_->hardware_counters(); }
+
+  /// Throws DoesNotFit when the device is too small for the row, std::runtime_error when the row
+  /// is wrong or fails to run.
+  Measurement measure(const Row& row);
+
+  /// Hardware counters of another run of the row; throws as measure(). Later times may differ,
+  /// since the profiler takes device memory and stays attached.
+  std::map<std::string, double> count(const Row& row);
+
+  /// Runs the row once on each input and compares; throws as measure().
+  Verdict verify(const Row& row) { return verify(row, subject(row), problem(row)); }
+
+  /// Quantity per second, from the median.
+  double speed(const Row& row, const Measurement& measurement, Quantity quantity) const;
+
+ private:
+  struct Kept {
+    std::string name;
+    size_t bytes = 0;  // of device memory, per problem
+    std::vector<std::unique_ptr<Problem>> problems = {};
+  };
+
+  Subject subject(const Row& row) const;  // all but its launch
+  std::vector<Row> rows_of(const Ceiling& ceiling, const Row& row) const;
+  std::optional<double> ceiling(const Row& row, const Implementation& implementation);
+  Problem& problem(const Row& row) { return *kept(row, 1).problems.front(); }
+  std::vector<Problem*> problems_to_time(const Row& row);
+  Kept& kept(const Row& row, size_t problems);
+  Verdict verify(const Row& row, const Subject& subject, Problem& data);
+
+  Device device_;
+  Sampling sampling_;
+  std::unique_ptr<Meter> meter_;
+  double small_kernel_seconds_ = 0;
+  Spent spent_;
+  std::list<Kept> kept_;                                        // newest first
+  std::map<std::string, Verdict> verdicts_;                     // of the rows that were right
+  std::map<std::string, std::optional<Measurement>> ceilings_;  // empty where that failed
+};
+
+}  // namespace ladders

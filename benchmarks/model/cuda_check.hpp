@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstddef>
+#include <memory>
+#include <stdexcept>
+#include <string>
+
+namespace ladders {
+
+/// Whether this is ladder_bench_emulated, which counts on an emulated GPU, or ladder_bench, which
+/// times on a real one. Each program's meter defines it.
+extern const bool kEmulated;
+
+/// A CUDA or library call that failed; what() names the call and the reason.
+struct CudaError : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+/// The device is too small for what was asked: a reason to skip a row, not a failure.
+struct DoesNotFit : CudaError {
+  using CudaError::CudaError;
+};
+
+/// Throws CudaError unless `status` is success. `what` names the call for the message.
+inline void check(cudaError_t status, const char* what) {
+  if (status == cudaSuccess) return;
+  cudaGetLastError();  // clears the error for the next row, unless it is sticky
+  throw CudaError(std::string(what) + ": " + cudaGetErrorString(status));
+}
+
+/// Buffers are allocated in multiples of this many bytes. On a GPU it is a page: the offset within
+/// a page decides which L2 slices serve a buffer, so small buffers in one page have unstable
+/// speeds. It is 1 on the emulator and in tests, so that the first byte beyond the end is out of
+/// bounds.
+inline size_t allocation_granularity = kEmulated ? 1 : size_t{2} << 20;
+
+/// Device memory for `count` elements of T, freed with its owner. Contents are undefined. Throws
+/// DoesNotFit when there is not enough.
+template <class T>
+class DeviceBuffer {
+ public:
+  DeviceBuffer() = default;
+  explicit DeviceBuffer(size_t count) : count_(count) {
+    if (count == 0) return;
+    const size_t pages = (bytes() + allocation_granularity - 1) / allocation_granularity;
+    void* memory = nullptr;
+    const cudaError_t status = cudaMalloc(&memory, pages * allocation_granularity);
+    if (status == cudaErrorMemoryAllocation) {
+      cudaGetLastError();
+      throw DoesNotFit("not enough device memory for " + std::to_string(bytes()) + " bytes");
+    }
+    check(status, "cudaMalloc");
+    data_.reset(static_cast<T*>(memory));
+  }
+
+  T* data() const { return data_.get(); }
+  size_t size() const { return count_; }
+  size_t bytes() const { return count_ * sizeof(T); }
+
+ private:
+  struct Free {
+    void operator()(T* memory) const { cudaFree(memory); }
+  };
+  std::unique_ptr<T, Free> data_;
+  size_t count_ = 0;
+};
+
+}  // namespace ladders

@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: MIT
+//
+// The ladder as data. Each kernels/<ladder>/ladder.cu ends in one table of rungs; registration,
+// launch, occupancy, tests, JSON context, plots and README tables all read that table.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "model/cuda_check.hpp"
+#include "model/device.hpp"
+
+namespace ladders {
+
+/// One dimension of a ladder's cases. With labels a value is an index into them, and names print
+/// the label. A facet splits plots instead of running along them.
+struct Axis {
+  std::string name;
+  std::vector<std::string> labels = {};
+  bool facet = false;
+};
+
+/// The values of a ladder's axes, in their order.
+using Shape = std::vector<int64_t>;
+
+/// One shape of a ladder, with the value of the rung's own sweep if it has one.
+class Case {
+ public:
+  Case(const std::vector<Axis>& axes, const Shape& shape);
+  Case with(const Axis& axis, int64_t value) const;
+
+  /// The value of an axis; throws std::out_of_range if there is none of that name.
+  int64_t operator[](std::string_view axis) const;
+  /// "rows:4096/columns:4096/element:4"; empty without axes.
+  std::string name() const;
+
+ private:
+  struct Entry {
+    std::string axis, text;
+    int64_t value;
+  };
+  std::vector<Entry> entries_;
+};
+
+/// How a kernel is launched; its occupancy is computed from the same plan.
+struct LaunchPlan {
+  dim3 grid = 1, block = 1;
+  size_t shared_bytes = 0;  ///< dynamic shared memory per block
+  unsigned cluster = 1;     ///< blocks per cluster, along x
+};
+
+/// The algorithmic work of one launch, whichever rung does it.
+struct Work {
+  double flops = 0;
+  double bytes_read = 0, bytes_written = 0;
+  double atomics = 0;  ///< only in a ladder of atomics
+  double bytes() const { return bytes_read + bytes_written; }
+};
+
+/// The outcome of a verification. A row passes if nothing is wrong and both errors are within the
+/// limit (a NaN is not).
+struct Verdict {
+  double relative_error = 0;  ///< in Ladder::error_unit, 0 for exact results
+  double worst_error = 0;     ///< of the worst element, relative to its own scale
+  /// A library's errors on the same inputs, if one is compared.
+  std::optional<double> library_relative_error = {}, library_worst_error = {};
+  /// The largest ratio of either error to the library's, over all inputs.
+  std::optional<double> error_over_library = {};
+  std::string wrong = {};  ///< what is wrong, with the first wrong element; empty if nothing
+};
+
+/// The device buffers of one case and the reference its rungs are verified against.
+class Problem {
+ public:
+  explicit Problem(const Device& device) : device_(device) {}
+  virtual ~Problem() = default;
+
+  /// The GPU that the buffers are on.
+  const Device& device() const { return device_; }
+
+  struct Memory {
+    void* data;
+    size_t bytes;
+  };
+  /// What a launch writes: poisoned before a verification, zeroed for rungs that accumulate.
+  virtual Memory output() const = 0;
+
+  /// The number of inputs. Rungs are verified on all of them and timed on the last.
+  virtual int inputs() const { return 1; }
+  /// Prepares input 0, 1, ... for a launch; the output has been poisoned.
+  virtual void prepare(int /*input*/) {}
+  /// Compares every element of the output with an exact or FP64 reference for the input prepared
+  /// last. Not needed where each rung has its own check.
+  virtual Verdict compare();
+
+  /// Fills the output with 0xFF: NaN as floating point, -1 as integer.
+  virtual void poison();
+
+  /// Scratch memory for a library call, which asks for its size at the first call.
+  struct Workspace {
+    DeviceBuffer<char> memory;
+    bool sized = false;  ///< asking again would be timed
+  } workspace;
+
+ private:
+  Device device_;
+};
+
+/// A kernel or a library call, ready to run on the problems of its ladder.
+struct Implementation {
+  const void* kernel = nullptr;  ///< null for library calls and host code
+  std::function<LaunchPlan(const Case&, const Device&, const void* kernel)> plan = {};
+  std::function<void(const LaunchPlan&, Problem&, cudaStream_t)> launch = {};
+  bool on_host = false;  ///< runs on the CPU: timed by the host's clock
+  /// Replaces Problem::compare where the rungs of a ladder compute different things.
+  std::function<Verdict(const Problem&)> check = {};
+  /// Writes the input of an in-place rung into the poisoned output; not timed.
+  std::function<void(Problem&)> fill = {};
+  /// Adds to its output or works in place, so only the first launch gives the right result.
+  bool adds = false;
+  std::string chosen = {};  ///< of a choice: the name of the rung whose kernel this is
+};
+
+/// What a rung is in its ladder: a step of the climb, a choice of a step for each shape, another
+/// library's implementation, or a measured limit.
+enum class Role { step, choice, peer, ceiling };
+
+/// A limit of a rung: the best row of "ladder/rung", or its row of the same case if it belongs to
+/// the same ladder.
+struct Ceiling {
+  std::string rung;
+  double products = 1;          ///< its operations per operation of the limited rung
+  bool other_quantity = false;  ///< counts bytes where the ladder's speed is FLOP/s, or vice versa
+};
+
+/// An extra axis of one rung; the best of its values represents the rung.
+struct Sweep {
+  Axis axis;
+  std::vector<int64_t> measured, tested;
+  std::vector<int64_t> small = {};  ///< as measured, if empty
+};
+
+/// A row of the table: one idea, one kernel.
+struct Rung {
+  std::string name;
+  std::string idea;  ///< one sentence
+  Implementation implementation;
+  Role role = Role::step;
+  std::string builds_on = {};  ///< its parent: the rung that it improves on; empty for the first
+  /// The measured shapes at which it should not be slower than its parent; all, if empty.
+  std::function<bool(const Case&)> meant_for = {};
+  std::string shows = {};  ///< one sentence: its lesson, where it should not be faster
+  /// A choice may not take it, since it requires more of its inputs.
+  bool by_name_only = false;
+  bool zero_output = false;        ///< each launch zeroes the output first, which is timed
+  std::vector<Sweep> sweeps = {};  ///< every combination of their values is a row
+  std::string target = {};         ///< the counter that the idea should change, if any
+  int compute_capability = 0;      ///< the least needed, 90 for 9.0
+  std::string hardware_only = {};  ///< why no emulator can run it ("TMA"); rows are skipped there
+  /// Why a case cannot run, or empty: its row is skipped for that reason.
+  std::function<std::string(const Case&, const Device&)> skip = {};
+  /// The measured shapes that have a row of this rung; all, if empty.
+  std::function<bool(const Case&)> measured = {};
+  std::string precision = {};                       ///< if not the ladder's ("tf32")
+  std::optional<Ceiling> ceiling = {};              ///< if not the ladder's
+  double error_limit = 0;                           ///< of relative_error, if not the ladder's
+  std::map<std::string, double> predictions = {};   ///< counters known before measuring
+  std::map<std::string, std::string> factors = {};  ///< in an experiment: its level of each factor
+  /// The implementation, where it depends on the case or on the GPU.
+  std::function<Implementation(const Case&, const Device&)> choose = {};
+  /// The work, where the rungs are different measurements; otherwise the ladder's.
+  std::function<Work(const Case&, const Device&)> work = {};
+
+  Implementation at(const Case& point, const Device& device) const {
+    return choose ? choose(point, device) : implementation;
+  }
+};
+
+enum class Quantity { flops, bytes };
+
+/// One problem, climbed from the naive kernel up. Its steps form a tree.
+struct Ladder {
+  std::string name, title;
+  Quantity quantity;    ///< the speed is this per second
+  std::string ceiling;  ///< "ladder/rung" that percent_of_ceiling refers to
+  /// A ceiling in the other quantity. A row is compared with the lower of both, converted by its
+  /// arithmetic intensity.
+  std::string other_ceiling = {};
+  std::string input;       ///< the distribution of the inputs
+  std::string error_unit;  ///< what relative_error is relative to; "exact" where it must be 0
+  double error_limit = 0;
+  std::vector<Axis> axes;
+  /// Makes it an experiment: its steps are combinations of these factors, with no parents.
+  std::vector<std::string> factors = {};
+  std::vector<Shape> measured;
+  std::vector<Shape> small;  ///< emulated, and measured to compare with the emulator
+  std::vector<Shape> tested;
+  Shape headline, small_headline;
+  std::function<Work(const Case&, const Device&)> work;
+  std::function<std::unique_ptr<Problem>(const Case&, const Device&)> problem;
+  std::vector<Rung> rungs;
+};
+
+/// The same rungs instantiated for several values of an axis: the i-th list serves values[i]. All
+/// but the implementations, or what chooses them, is taken from the first list.
+std::vector<Rung> by_axis(const std::string& axis, const std::vector<int64_t>& values,
+                          std::vector<std::vector<Rung>> instantiations);
+
+/// `rungs`, followed by `more`.
+std::vector<Rung> joined(std::vector<Rung> rungs, std::vector<Rung> more);
+
+/// Throws std::invalid_argument, in one line, where files, tables and plots cannot hold the texts
+/// of a ladder, or its steps form no tree.
+void check_ladder(const Ladder& ladder);
+
+/// The rung of that name; null if there is none.
+const Rung* find_rung(const Ladder& ladder, std::string_view name);
+
+/// The rung, its parent and so on, to the first rung of its ladder.
+std::vector<const Rung*> path_to_root(const Ladder& ladder, const Rung& rung);
+
+/// The ceilings of a rung's rows, the lowest of which counts. None for another precision, nor for a
+/// choice, which has those of the rung that it chooses.
+std::vector<Ceiling> ceilings_of(const Ladder& ladder, const Rung& rung);
+
+/// Every ladder, in the order of tables and plots.
+const std::vector<Ladder>& catalogue();
+
+/// One benchmark: a rung on a case.
+struct Row {
+  const Ladder* ladder;
+  const Rung* rung;
+  Case shape;  ///< without the sweep: determines the problem
+  Case point;  ///< with it
+  /// "sgemm/tiled/m:512/n:512/k:512"
+  std::string name() const;
+};
+
+/// The rows of a ladder, case by case, so that rungs of one case run after one another.
+enum class Shapes { measured, small, tested };
+std::vector<Row> rows(const Ladder& ladder, Shapes shapes);
+
+/// The names of the measured cases that a rung is meant for; empty if that is all.
+std::vector<std::string> meant_for(const Ladder& ladder, const Rung& rung);
+
+/// Why a row cannot run on this device, or empty.
+std::string skip_reason(const Row& row, const Device& device);
+
+/// The work of one launch of a row.
+Work work(const Row& row, const Device& device);
+
+}  // namespace ladders

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+#include "model/cuda_check.hpp"
+#include "model/ladder.hpp"
+
+/// What only a GPU can run: compiled by nvcc, `{}` on the emulator.
+#ifdef __CUDACC__
+#define LADDERS_GPU_ONLY(...) __VA_ARGS__
+#else
+#define LADDERS_GPU_ONLY(...) \
+  {                           \
+  }
+#endif
+
+namespace ladders {
+
+/// When a kernel starts: `early`, while the previous kernel of the stream ends, which it must wait
+/// for itself (from compute capability 9.0 on); `together`, once all of its blocks are resident, so
+/// that they may wait for one another.
+struct Start {
+  bool early = false, together = false;
+};
+
+/// A launch plan as cudaLaunchKernelEx and the occupancy calls take it.
+class LaunchConfig {
+ public:
+  LaunchConfig(const LaunchPlan& plan, cudaStream_t stream,
+               [[maybe_unused]] const Start& start = {}) {
+    config_.gridDim = plan.grid;
+    config_.blockDim = plan.block;
+    config_.dynamicSmemBytes = plan.shared_bytes;
+    config_.stream = stream;
+    config_.attrs = attributes_;
+    if (plan.cluster > 1) {
+      auto& cluster = add(cudaLaunchAttributeClusterDimension).clusterDim;
+      cluster.x = plan.cluster, cluster.y = cluster.z = 1;
+    }
+#ifdef CUDART_VERSION  // emulated launches never overlap, and run all blocks at once
+    if (start.early)
+      add(cudaLaunchAttributeProgrammaticStreamSerialization)
+          .programmaticStreamSerializationAllowed = 1;
+    if (start.together) add(cudaLaunchAttributeCooperative).cooperative = 1;
+#endif
+  }
+  LaunchConfig(const LaunchConfig&) = delete;
+  const cudaLaunchConfig_t* get() const { return &config_; }
+
+ private:
+  cudaLaunchAttributeValue& add(cudaLaunchAttributeID id) {
+    cudaLaunchAttribute& attribute = attributes_[config_.numAttrs++];
+    attribute.id = id;
+    return attribute.val;
+  }
+
+  cudaLaunchConfig_t config_{};
+  cudaLaunchAttribute attributes_[3]{};
+};
+
+/// Allows `kernel` what the plan asks for beyond the defaults: dynamic shared memory above 48 KiB,
+/// clusters of more than 8 blocks. Throws DoesNotFit where the device has less.
+inline void allow(const void* kernel, const LaunchPlan& plan) {
+  const auto set = [kernel](cudaFuncAttribute attribute, size_t value, const char* what) {
+    if (cudaFuncSetAttribute(kernel, attribute, static_cast<int>(value)) == cudaSuccess) return;
+    cudaGetLastError();
+    throw DoesNotFit(std::string("the device does not allow ") + what);
+  };
+  if (plan.shared_bytes > 48 * 1024)
+    set(cudaFuncAttributeMaxDynamicSharedMemorySize, plan.shared_bytes,
+        "that much dynamic shared memory");
+  if (plan.cluster > 8)
+    set(cudaFuncAttributeNonPortableClusterSizeAllowed, 1, "clusters of more than 8 blocks");
+}
+
+/// Launches `kernel` as planned; does nothing for an empty grid. Throws CudaError.
+template <class... Parameters, class... Arguments>
+void launch(const LaunchPlan& plan, const Start& start, cudaStream_t stream,
+            void (*kernel)(Parameters...), Arguments&&... arguments) {
+  if (plan.grid.x == 0 || plan.grid.y == 0 || plan.grid.z == 0) return;
+  const LaunchConfig config(plan, stream, start);
+  check(cudaLaunchKernelEx(config.get(), kernel, std::forward<Arguments>(arguments)...), "launch");
+}
+template <class... Parameters, class... Arguments>
+void launch(const LaunchPlan& plan, cudaStream_t stream, void (*kernel)(Parameters...),
+            Arguments&&... arguments) {
+  launch(plan, Start{}, stream, kernel, std::forward<Arguments>(arguments)...);
+}
+
+/// The implementation that launches `kernel` on problems of type P. `arguments(P&)` or
+/// `arguments(P&, plan)` returns the tuple of its arguments.
+template <class P, class Plan, class Arguments, class... Parameters>
+Implementation kernel(void (*kernel)(Parameters...), Plan plan, Arguments arguments,
+                      Start start = {}) {
+  return {.kernel = reinterpret_cast<const void*>(kernel),
+          .plan = plan,
+          .launch = [=](const LaunchPlan& plan, Problem& problem, cudaStream_t stream) {
+            auto& data = static_cast<P&>(problem);
+            const auto run = [&](auto... values) {
+              launch(plan, start, stream, kernel, values...);
+            };
+            if constexpr (std::is_invocable_v<Arguments, P&, const LaunchPlan&>)
+              std::apply(run, arguments(data, plan));
+            else
+              std::apply(run, arguments(data));
+          }};
+}
+
+/// The same with P::arguments(), which all rungs of the ladder share.
+template <class P, class Plan, class... Parameters>
+Implementation kernel(void (*kernel)(Parameters...), Plan plan) {
+  return ladders::kernel<P>(kernel, plan, [](P& problem) { return problem.arguments(); });
+}
+
+/// The implementation that calls a library: `call(P&, cudaStream_t)` enqueues on the stream.
+template <class P, class Call>
+Implementation library(Call call) {
+  return {.launch = [call](const LaunchPlan&, Problem& problem, cudaStream_t stream) {
+    call(static_cast<P&>(problem), stream);
+  }};
+}
+
+/// `implementation` as a choice returns it: the kernel of the rung of that name.
+inline Implementation chosen(std::string rung, Implementation implementation) {
+  implementation.chosen = std::move(rung);
+  return implementation;
+}
+
+/// `implementation`, verified by `check` instead of its problem's own comparison.
+template <class P>
+Implementation checked(Implementation implementation, Verdict (*check)(const P&)) {
+  implementation.check = [check](const Problem& problem) {
+    return check(static_cast<const P&>(problem));
+  };
+  return implementation;
+}
+
+/// The implementation that runs on the CPU: `call(P&)` returns when it is done.
+template <class P, class Call>
+Implementation on_host(Call call) {
+  return {.launch = [call](const LaunchPlan&, Problem& problem,
+                           cudaStream_t) { call(static_cast<P&>(problem)); },
+          .on_host = true};
+}
+
+}  // namespace ladders

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: MIT
+//
+// What is added to Google Benchmark, in its versions from 1.7 on: two consoles, and skipped rows.
+// Since 1.8.0 it distinguishes these from failed ones, and wants a unit after --benchmark_min_time;
+// before, they are failed rows whose error begins with "skipped: ".
+#pragma once
+
+#include <benchmark/benchmark.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+
+namespace ladders {
+
+template <class State>
+constexpr bool kTellsSkipped = requires(State& state) { state.SkipWithMessage(""); };
+
+/// Makes the library run a row once: Study decides how long to sample.
+inline const char* one_entry_flag() {
+  return kTellsSkipped<benchmark::State> ? "--benchmark_min_time=1e-9s"
+                                         : "--benchmark_min_time=1e-9";
+}
+
+/// Gives the library one iteration of this time. Study has chosen the samples already, and the
+/// library aborts where repetitions differ in their iterations (even of a failed row).
+inline void run_once(benchmark::State& state, double seconds) {
+  for (auto _ : state) state.SetIterationTime(seconds);
+}
+
+/// Ends a row that has no figures, which is no failure.
+template <class State>
+void skip(State& state, const std::string& reason) {
+  run_once(state, 0);
+  if constexpr (kTellsSkipped<State>)
+    state.SkipWithMessage(reason);
+  else
+    state.SkipWithError(("skipped: " + reason).c_str());
+}
+
+/// Prints a line per row with its speed and its percent of the ceiling. (The library would print
+/// all counters, and the whole context with the ladders in it.)
+std::unique_ptr<benchmark::BenchmarkReporter> console_reporter();
+
+/// Prints counted rows: transactions per request and occupancy, no time. `text_of` returns what to
+/// print below the row of a name.
+std::unique_ptr<benchmark::BenchmarkReporter> counting_console_reporter(
+    std::function<std::string(const std::string& row)> text_of);
+
+}  // namespace ladders

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: MIT
+//
+// As much of a JSON writer as the result files need.
+#pragma once
+
+#include <cstdio>
+#include <initializer_list>
+#include <string>
+#include <utility>
+
+namespace ladders {
+
+inline std::string number(double value) {
+  char text[32];
+  std::snprintf(text, sizeof(text), "%.15g", value);
+  return text;
+}
+
+inline std::string quoted(const std::string& text) {
+  std::string result = "\"";
+  for (const char c : text) {
+    char escape[8] = {c};
+    if (c == '"' || c == '\\') result += '\\';
+    if (static_cast<unsigned char>(c) < ' ') std::snprintf(escape, sizeof(escape), "\\u%04x", c);
+    result += escape;
+  }
+  return result + '"';
+}
+
+/// An array of `element(item)` for each item.
+template <class Range, class F>
+std::string array(const Range& range, F element) {
+  std::string result = "[";
+  for (const auto& item : range) {
+    if (result.size() > 1) result += ',';
+    result += element(item);
+  }
+  return result + ']';
+}
+
+/// An object of the members whose JSON is not empty.
+inline std::string object(std::initializer_list<std::pair<const char*, std::string>> members) {
+  std::string result = "{";
+  for (const auto& [name, json] : members) {
+    if (json.empty()) continue;
+    if (result.size() > 1) result += ',';
+    result += quoted(name) + ':' + json;
+  }
+  return result + '}';
+}
+
+}  // namespace ladders

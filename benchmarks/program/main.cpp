@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: MIT
+#include <chrono>
+#include <cstdio>
+#include <exception>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <vector>
+
+#include "program/context.hpp"
+#include "program/google_benchmark.hpp"
+#include "program/json.hpp"
+#include "program/options.hpp"
+#include "program/registration.hpp"
+
+namespace {
+
+using namespace ladders;
+
+std::string partial(const std::string& file) { return file + ".partial"; }
+
+/// Opens the partial file of an output that was asked for by `flag`.
+std::ofstream open(const std::string& flag, const std::string& file) {
+  std::ofstream out;
+  if (file.empty()) return out;
+  out.open(partial(file));
+  if (!out) throw UsageError(flag + "=" + file + ": cannot be written");
+  return out;
+}
+
+/// Gives a file its name if it is complete. The library does not notice a full disk, so look for
+/// the closing brace.
+void publish(const std::string& name, bool written = true) {
+  std::ifstream file(partial(name), std::ios::ate | std::ios::binary);
+  char end = 0;
+  for (auto at = file.tellg(); at > 0 && (end == 0 || end == '\n');) file.seekg(at -= 1).get(end);
+  if (!written || end != '}')
+    throw std::runtime_error(name + " could not be written: is the disk full?");
+  std::filesystem::rename(partial(name), name);
+}
+
+void write_details(const Outcome& outcome, std::ofstream& out) {
+  std::vector<std::string> lines, occupancy;
+  for (const auto& [row, details] : outcome.details) {
+    lines.insert(lines.end(), details.lines.begin(), details.lines.end());
+    if (!details.occupancy.empty()) occupancy.push_back(details.occupancy);
+  }
+  const auto on_a_line = [](const std::string& json) { return "\n" + json; };
+  out << "{\"lines\":" << array(lines, on_a_line)
+      << ",\n\"occupancy\":" << array(occupancy, on_a_line) << "}\n";
+  out.close();
+}
+
+struct Silent : benchmark::BenchmarkReporter {
+  bool ReportContext(const Context&) override { return true; }
+  void ReportRuns(const std::vector<Run>&) override {}
+};
+
+/// The share of each activity in the time: the harness should cost little.
+void print_spent(const Spent& spent, int rows, double wall) {
+  const auto& [filling, verifying, measuring, counting] = spent;
+  const double percent = 100 / wall, rest = wall - filling - verifying - measuring - counting;
+  std::fprintf(stderr,
+               "%d rows in %.0f s: %.0f %% measuring, %.0f %% verifying, %.0f %% filling inputs, "
+               "%.0f %% hardware counters, %.0f %% the rest\n",
+               rows, wall, measuring * percent, verifying * percent, filling * percent,
+               counting * percent, rest * percent);
+}
+
+/// Returns the exit status, which unlike Google Benchmark's is not 0 for failed rows and for
+/// filters that match nothing.
+int run(Options& options) {
+  const auto start = std::chrono::steady_clock::now();
+  std::vector<char*> argv;
+  for (std::string& argument : options.benchmark_arguments) argv.push_back(argument.data());
+  int argc = static_cast<int>(argv.size());
+  benchmark::SetDefaultTimeUnit(benchmark::kMicrosecond);
+  benchmark::Initialize(&argc, argv.data(), print_help);
+  if (benchmark::ReportUnrecognizedArguments(argc, argv.data())) return 2;
+
+  configure(options);
+  Outcome outcome;
+  std::unique_ptr<Study> study;
+  register_rows(options, [&]() -> Study& { return *study; }, outcome);
+  if (options.list) return benchmark::RunSpecifiedBenchmarks() > 0 ? 0 : 2;
+  open("--benchmark_out", options.result_file);
+  std::ofstream details = open("--details_out", options.details_file);
+  if (options.device >= Device::count())
+    throw UsageError("no CUDA device " + std::to_string(options.device) + " (there are " +
+                     std::to_string(Device::count()) + ")");
+  study = Study::open(options.device, options.sampling);
+  add_context(*study, options);
+  const bool console = options.format == "console";
+  if (console) std::fprintf(stderr, "%s\n", describe(study->device()).c_str());
+
+  std::unique_ptr<benchmark::BenchmarkReporter> screen;  // null: the library's own
+  if (console && kEmulated)
+    screen = counting_console_reporter(
+        [&](const std::string& row) { return options.per_line ? outcome.details[row].text : ""; });
+  else if (console)
+    screen = console_reporter();
+  const auto run_rows = [&](benchmark::BenchmarkReporter* reporter) {
+    const size_t matched = benchmark::RunSpecifiedBenchmarks(reporter);
+    if (matched > 0 && !options.result_file.empty()) publish(options.result_file);
+    return matched;  // if none, the library has said so
+  };
+  if (options.sampling.hardware_counters && !options.sampling.profile) {
+    // The times are published first, so that no failure of the profiler loses them.
+    Silent silent;
+    outcome.pass = Outcome::timing;
+    if (run_rows(console ? screen.get() : &silent) == 0) return 2;
+    outcome.measured = outcome.skipped = outcome.failed = 0;
+    outcome.pass = Outcome::counting;
+    benchmark::AddCustomContext("hardware_counters", study->hardware_counters());
+    if (console) std::fprintf(stderr, "All rows are timed; each runs again for its counters.\n");
+  }
+  if (run_rows(screen.get()) == 0) return 2;
+  const double wall = seconds_since(start);
+  if (details.is_open()) {
+    write_details(outcome, details);
+    publish(options.details_file, details.good());
+  }
+  if (outcome.measured > 0 && !kEmulated && !options.sampling.profile)
+    print_spent(study->spent(), outcome.measured, wall);
+  if (outcome.failed == 0) return 0;
+  std::fprintf(stderr, "%s: %d of %d rows failed\n", program_name(), outcome.failed,
+               outcome.failed + outcome.measured);
+  return 1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Options options;
+  int status = 1;
+  try {
+    options = parse(argc, argv);
+    status = run(options);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "%s: %s\n", program_name(), error.what());
+    if (dynamic_cast<const UsageError*>(&error)) status = 2;
+  }
+  std::error_code ignored;
+  for (const std::string& file : {options.result_file, options.details_file})
+    if (!file.empty()) std::filesystem::remove(partial(file), ignored);
+  return status;
+}

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: MIT
+#include "program/options.hpp"
+
+#include <benchmark/benchmark.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+#include <limits>
+#include <utility>
+
+#include "program/google_benchmark.hpp"
+
+namespace ladders {
+namespace {
+
+constexpr char kSmallKernelVariable[] = "LADDER_SMALL_KERNEL_NANOSECONDS";
+
+// A flag as it was given: "--name" and its value.
+struct Value {
+  std::string name, text;
+
+  [[noreturn]] void refuse(const std::string& why) const {
+    throw UsageError(name + "=" + text + ": " + why);
+  }
+
+  bool on() const { return text != "false" && text != "0" && text != "no" && text != "off"; }
+
+  template <class T>
+  T number() const {
+    T value{};
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (error != std::errc() || end != text.data() + text.size() || !(value >= T{}) ||
+        value > std::numeric_limits<T>::max())  // neither NaN nor infinity
+      refuse("not a number");
+    return value;
+  }
+
+  template <class T>
+  T one_of(const std::vector<std::pair<std::string, T>>& values) const {
+    std::string names;
+    for (const auto& [value_name, value] : values) {
+      if (text == value_name) return value;
+      names += (names.empty() ? "" : " or ") + value_name;
+    }
+    refuse("not " + names);
+  }
+
+  // The library's CSV writer aborts where one row lacks a counter that another has.
+  const std::string& not_csv() const {
+    if (text == "csv") refuse("write JSON, and let `ladder table --format csv` read it");
+    return text;
+  }
+};
+
+// "2", "0.5s" or "100x": a time on the device, or a number of samples.
+void set_min_time(Sampling& sampling, Value value) {
+  const char unit = value.text.size() > 1 ? value.text.back() : ' ';
+  if (unit == 'x' || unit == 's') value.text.pop_back();
+  if (unit != 'x')
+    sampling.device_seconds = value.number<double>();
+  else if (sampling.exactly = value.number<int>(); sampling.exactly == 0)
+    throw UsageError(value.name + "=0x: no samples");
+}
+
+// Who has a flag: ladder_bench, ladder_bench_emulated, or both; or the library, which sees it too
+// unless it is `taken`.
+enum class Whose { both, timing, counting, library, taken };
+
+// A flag: parsed, checked and explained by its row.
+struct Flag {
+  std::string name, values;  // without values it is a switch: --name, --name=false
+  std::string help;          // empty where Google Benchmark has its own
+  Whose whose;
+  std::function<void(Options&, const Value&)> set;
+};
+
+const std::vector<Flag>& flags() {
+  using O = Options;
+  using V = const Value;
+  using enum Whose;
+  static const std::vector<Flag> all = {
+      {"cases", "full|small",
+       "the shapes that GPUs are measured at, or those that an emulator\nmanages too (" +
+           std::string(kEmulated ? "small" : "full") + ")",
+       both,
+       [](O& o, V& v) {
+         o.cases = v.one_of<Shapes>({{"full", Shapes::measured}, {"small", Shapes::small}});
+       }},
+      {"gpu", "NAME",
+       "the GPU to emulate (h200): t4, a100, a10, rtx3090, l4, l40s,\nrtx4090, h100, h200, b200, "
+       "rtx5090",
+       counting, [](O& o, V& v) { o.gpu = v.text; }},
+      {"per_line", "", "print the requests of each source line after each row", counting,
+       [](O& o, V& v) { o.per_line = v.on(); }},
+      {"details_out", "FILE", "the same and occupancy curves as JSON", counting,
+       [](O& o, V& v) { o.details_file = v.text; }},
+      {"check", "", "look for races, unwritten memory, accesses out of bounds", counting,
+       [](O& o, V& v) { o.check = v.on(); }},
+      {"order", "forward|reverse|random",
+       "the order of threads where CUDA leaves it open (forward)", counting,
+       [](O& o, V& v) {
+         o.order = v.one_of<std::string>(
+             {{"forward", "forward"}, {"reverse", "reverse"}, {"random", "random"}});
+       }},
+      {"workers", "N", "host threads (0: one per core)", counting,
+       [](O& o, V& v) { o.workers = v.number<int>(); }},
+      {"device", "N", "the GPU to measure (0)", both,
+       [](O& o, V& v) { o.device = v.number<int>(); }},
+      {"cache", "cold|warm", "L2 flushed before each launch, or launches back to back (cold)",
+       timing,
+       [](O& o, V& v) { o.sampling.cold = v.one_of<bool>({{"cold", true}, {"warm", false}}); }},
+      {"noise", "X", "relative standard error of the median to reach (0.001)", timing,
+       [](O& o, V& v) { o.sampling.noise = v.number<double>(); }},
+      {"wall_limit", "SECONDS",
+       "stop sampling a row by then (0.5, or 10 times the time that\n--benchmark_min_time asks "
+       "for, if that is more)",
+       timing, [](O& o, V& v) { o.wall_limit = v.number<double>(); }},
+      {"ceilings", "", "with =false: no percent_of_ceiling, so no row's ceilings are measured",
+       timing, [](O& o, V& v) { o.sampling.ceilings = v.on(); }},
+      {"hardware_counters", "", "count each row once more, after its samples, by CUPTI", timing,
+       [](O& o, V& v) { o.sampling.hardware_counters = v.on(); }},
+      {"profile", "",
+       "no times: verify each kernel's row, then launch it once between\ncudaProfilerStart and "
+       "cudaProfilerStop",
+       timing, [](O& o, V& v) { o.sampling.profile = v.on(); }},
+      {"benchmark_min_time", "TIME", "", taken, [](O& o, V& v) { set_min_time(o.sampling, v); }},
+      // The library's own warm-up would sample the whole row each time.
+      {"benchmark_min_warmup_time", "SECONDS", "", taken,
+       [](O& o, V& v) { o.sampling.warmup_seconds = v.number<double>(); }},
+      {"benchmark_out", "FILE", "", taken, [](O& o, V& v) { o.result_file = v.text; }},
+      {"benchmark_list_tests", "", "", library, [](O& o, V& v) { o.list = v.on(); }},
+      {"benchmark_dry_run", "", "", library,
+       [](O& o, V& v) {
+         if (v.on()) o.sampling.exactly = 1;
+       }},
+      {"benchmark_format", "FORMAT", "", library, [](O& o, V& v) { o.format = v.not_csv(); }},
+      {"benchmark_out_format", "FORMAT", "", library, [](O&, V& v) { v.not_csv(); }},
+  };
+  return all;
+}
+
+}  // namespace
+
+Options parse(int argc, char** argv) {
+  Options options;
+  auto& pass = options.benchmark_arguments;
+  pass.assign(argv, argv + 1);
+  if (const char* text = std::getenv(kSmallKernelVariable); text && *text && !kEmulated)
+    options.sampling.small_kernel_seconds =
+        1e-9 * Value{kSmallKernelVariable, text}.number<double>();
+  for (int i = 1; i < argc; ++i) {
+    const std::string argument = argv[i];
+    const size_t equals = argument.find('=');
+    const std::string name = argument.substr(0, equals);
+    const auto flag =
+        std::ranges::find_if(flags(), [&](const Flag& f) { return "--" + f.name == name; });
+    if (flag == flags().end()) {
+      pass.push_back(argument);
+      continue;
+    }
+    if (flag->whose == Whose::timing && kEmulated)
+      throw UsageError(argument + ": nothing is timed here, only ladder_bench takes " + name);
+    if (flag->whose == Whose::counting && !kEmulated)
+      throw UsageError(argument + ": only ladder_bench_emulated takes " + name);
+    const std::string text = equals == std::string::npos ? "" : argument.substr(equals + 1);
+    const bool on = flag->values.empty() && equals == std::string::npos;
+    if (text.empty() && !on) throw UsageError(argument + " needs a value: " + name + "=...");
+    flag->set(options, {name, on ? "true" : text});
+    if (flag->whose == Whose::library) pass.push_back(argument);
+  }
+  Sampling& sampling = options.sampling;
+  sampling.wall_seconds =
+      options.wall_limit.value_or(std::max(sampling.wall_seconds, 10 * sampling.device_seconds));
+  if (!options.list) pass.emplace_back(one_entry_flag());
+  if (!options.result_file.empty()) {
+    options.partial_file = options.result_file + ".partial";
+    pass.push_back("--benchmark_out=" + options.partial_file);
+  }
+  return options;
+}
+
+void print_help() {
+  std::printf("%s: CUDA kernels climbed rung by rung, %s\n\n", program_name(),
+              kEmulated ? "counted on an emulated GPU" : "timed");
+  for (const Flag& flag : flags()) {
+    if (flag.help.empty() || flag.whose == (kEmulated ? Whose::timing : Whose::counting)) continue;
+    std::string shown = "  --" + flag.name + (flag.values.empty() ? "" : "=" + flag.values);
+    const std::string indent(24, ' ');
+    shown.resize(std::max(shown.size(), indent.size()), ' ');
+    if (shown.back() != ' ') shown += "\n" + indent;
+    for (const char c : flag.help) shown += c == '\n' ? "\n" + indent : std::string{c};
+    std::printf("%s\n", shown.c_str());
+  }
+  if (!kEmulated)
+    std::printf(
+        "\n"
+        "--benchmark_min_time is the time on the device to sample a row for at least (0.02s),\n"
+        "or <N>x for N samples, each the mean of 16 launches where a row is short.\n"
+        "\n"
+        "%s in the environment: look for a CUDA context in which\n"
+        "small kernels take so long, as they did in another process\n"
+        "(small_kernel_nanoseconds in its results).\n",
+        kSmallKernelVariable);
+  std::printf(
+      "\n"
+      "Rows are named ladder/rung/axis:value/..., so filters read like\n"
+      "--benchmark_filter='^sgemm/.*/n:4096/'. Google Benchmark's flags:\n"
+      "\n");
+  benchmark::PrintDefaultHelp();
+}
+
+}  // namespace ladders

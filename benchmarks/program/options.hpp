@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "measure/sampling.hpp"
+#include "model/ladder.hpp"
+
+namespace ladders {
+
+inline const char* program_name() { return kEmulated ? "ladder_bench_emulated" : "ladder_bench"; }
+
+/// A command line that cannot be run; what() is one line for the user.
+struct UsageError : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+/// The program's own flags, and what Google Benchmark is given.
+struct Options {
+  int device = 0;
+  Sampling sampling;
+  Shapes cases = kEmulated ? Shapes::small : Shapes::measured;
+  std::string gpu = "h200";          ///< the GPU that is emulated
+  std::string order = "forward";     ///< of emulated threads: forward, reverse or random
+  std::optional<double> wall_limit;  ///< in seconds
+  int workers = 0;                   ///< host threads that emulate, 0: one per core
+  bool check = false;                ///< the emulator looks for races and the like
+  bool per_line = false;             ///< print figures of each source line
+  std::string details_file;          ///< --details_out, if any
+  bool list = false;                 ///< names only, no GPU needed
+  std::string format = "console";    ///< or json
+  std::string result_file;           ///< --benchmark_out, if any
+  std::string partial_file;          ///< its name until it is complete
+  std::vector<std::string> benchmark_arguments;  ///< argv for the library
+};
+
+/// Takes the program's own flags out of argv and adapts those that the library must see
+/// differently. Throws UsageError for invalid values.
+Options parse(int argc, char** argv);
+
+/// Prints the help of the program and of the library to stdout.
+void print_help();
+
+}  // namespace ladders

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: MIT
+#include "program/registration.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <exception>
+#include <string>
+
+#include "program/google_benchmark.hpp"
+
+namespace ladders {
+namespace {
+
+void set_times(benchmark::UserCounters& counters, const Row& row, const Study& study,
+               const Measurement& m) {
+  const std::vector<double>& seconds = m.samples.seconds;
+  const Work done = work(row, study.device());
+  // The library multiplies by iterations and divides by time; plain kIsRate only divides.
+  const auto rate = [&](const char* name, double amount) {
+    using benchmark::Counter;
+    if (amount > 0) counters[name] = Counter(amount, Counter::kIsIterationInvariantRate);
+  };
+  rate("flops_per_second", done.flops);
+  rate("bytes_per_second", done.bytes());
+  rate("atomics_per_second", done.atomics);
+  if (done.flops > 0 && done.bytes() > 0)
+    counters["arithmetic_intensity"] = done.flops / done.bytes();
+  if (m.ceiling)
+    counters["percent_of_ceiling"] = 100 * study.speed(row, m, row.ladder->quantity) / *m.ceiling;
+  counters["samples"] = double(seconds.size());
+  if (m.samples.late > 0) counters["late_samples"] = m.samples.late;
+  counters["measuring_seconds"] = m.samples.measuring_seconds;
+  counters["min_seconds"] = std::ranges::min(seconds);
+  counters["q1_seconds"] = quantile(seconds, 0.25);
+  counters["median_seconds"] = quantile(seconds, 0.5);
+  counters["q3_seconds"] = quantile(seconds, 0.75);
+  counters["median_noise"] = median_noise(seconds);
+  if (const double clock = m.samples.sm_clock_hz; clock > 0) {
+    counters["sm_clock_hz"] = clock;
+    if (clock < 0.9 * study.device().sm_clock_hz) counters["throttled"] = 1;
+  }
+}
+
+void set_counters(benchmark::UserCounters& counters, const Row& row, const Study& study,
+                  const Measurement& m) {
+  if (!m.samples.seconds.empty()) set_times(counters, row, study, m);
+  for (const auto& [name, value] : m.samples.counters) counters[name] = value;
+  counters["relative_error"] = m.verdict.relative_error;
+  if (m.verdict.worst_error > 0) counters["worst_error"] = m.verdict.worst_error;
+  const auto set_known = [&](const char* name, std::optional<double> value) {
+    if (value) counters[name] = *value;
+  };
+  set_known("library_relative_error", m.verdict.library_relative_error);
+  set_known("library_worst_error", m.verdict.library_worst_error);
+  set_known("error_over_library", m.verdict.error_over_library);
+  for (const auto& [name, value] : row.rung->predictions) counters[name] = value;
+  if (!m.plan) return;
+  const auto& [grid, block, shared_bytes, cluster] = *m.plan;
+  counters["grid_blocks"] = double(grid.x) * grid.y * grid.z;
+  counters["block_threads"] = double(block.x) * block.y * block.z;
+  counters["static_shared_bytes"] = double(m.occupancy->static_shared_bytes);
+  counters["dynamic_shared_bytes"] = double(shared_bytes);
+  counters["cluster_size"] = cluster;
+  if (m.occupancy->registers == 0) return;  // not known to the emulator, nor what follows from them
+  counters["registers"] = m.occupancy->registers;
+  counters["spilled_bytes"] = double(m.occupancy->local_bytes);
+  counters["blocks_per_sm"] = m.occupancy->blocks_per_sm;
+  counters["theoretical_occupancy"] = m.occupancy->theoretical;
+  counters["waves"] = m.occupancy->waves;
+  if (cluster > 1) counters["resident_clusters"] = m.occupancy->resident_clusters;
+}
+
+// The row's result in this pass, or in the one before.
+Timed measure(const Row& row, Study& study, Outcome& outcome) {
+  const auto start = std::chrono::steady_clock::now();
+  std::deque<Timed>& timed = outcome.timed[row.name()];
+  Timed now;
+  if (outcome.pass == Outcome::counting) {
+    now = timed.front();
+    if (timed.size() > 1) timed.pop_front();
+    if (!now.failure) try {
+        now.measurement.samples.counters = study.count(row);
+      } catch (const std::exception& error) {  // the times are right
+        std::fprintf(stderr, "%s: no counters: %s\n", row.name().c_str(), error.what());
+        ++outcome.failed;
+      }
+  } else {
+    try {
+      now.measurement = study.measure(row);
+    } catch (...) {
+      now.failure = std::current_exception();
+    }
+  }
+  now.wall_seconds += seconds_since(start);
+  if (outcome.pass == Outcome::timing) timed.push_back(now);
+  if (now.failure) std::rethrow_exception(now.failure);
+  return now;
+}
+
+void run(benchmark::State& state, const Row& row, Study& study, const Options& options,
+         Outcome& outcome) {
+  const bool profile = options.sampling.profile;
+  try {
+    std::string reason = skip_reason(row, study.device());
+    if (reason.empty() && profile && !row.rung->at(row.point, study.device()).kernel)
+      reason = "launches no kernel of its own to profile";
+    if (!reason.empty()) {
+      ++outcome.skipped;
+      return skip(state, reason);
+    }
+    Timed timed = measure(row, study, outcome);
+    Measurement& m = timed.measurement;
+    ++outcome.measured;
+    if (profile) return skip(state, "profiled, not timed");
+    run_once(state, kEmulated ? m.samples.host_seconds : quantile(m.samples.seconds, 0.5));
+    set_counters(state.counters, row, study, m);
+    if (!kEmulated) state.counters["wall_seconds"] = timed.wall_seconds;
+    if (!m.chosen.empty()) state.SetLabel("chosen:" + m.chosen);
+    if (!row.rung->precision.empty()) state.SetLabel(row.rung->precision);
+    // The console reporter prints the text itself; other formats own stdout.
+    if (options.per_line && options.format != "console")
+      std::fprintf(stderr, "%s\n%s", row.name().c_str(), m.samples.details.text.c_str());
+    outcome.details[row.name()] = std::move(m.samples.details);
+  } catch (const DoesNotFit& reason) {
+    ++outcome.skipped;
+    skip(state, reason.what());
+  } catch (const std::exception& error) {
+    ++outcome.failed;
+    run_once(state, 0);
+    state.SkipWithError(error.what());
+  }
+}
+
+}  // namespace
+
+void register_rows(const Options& options, const std::function<Study&()>& study, Outcome& outcome) {
+  for (const Ladder& ladder : catalogue()) {
+    check_ladder(ladder);
+    for (const Row& row : rows(ladder, options.cases)) {
+      const auto function = [row, study, &options, &outcome](benchmark::State& state) {
+        run(state, row, study(), options, outcome);
+      };
+      benchmark::RegisterBenchmark(row.name().c_str(), function)->UseManualTime();
+    }
+  }
+}
+
+}  // namespace ladders

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <deque>
+#include <exception>
+#include <functional>
+#include <map>
+#include <string>
+
+#include "measure/study.hpp"
+#include "program/options.hpp"
+
+namespace ladders {
+
+/// A row that was timed, or why it could not be.
+struct Timed {
+  Measurement measurement;
+  double wall_seconds = 0;
+  std::exception_ptr failure;
+};
+
+/// The outcome of a whole run.
+struct Outcome {
+  int measured = 0, skipped = 0, failed = 0;  ///< rows
+  std::map<std::string, Details> details;     ///< by row
+  /// With hardware counters the library runs all rows twice: all are timed before the first is
+  /// counted, since a profiler changes the times after it.
+  enum { whole, timing, counting } pass = whole;
+  std::map<std::string, std::deque<Timed>> timed;  ///< by row, one for each repetition
+};
+
+/// Registers the catalogue's rows that `options` ask for with Google Benchmark. `study` is called
+/// when a row runs, so that listing needs no GPU; running rows updates `outcome`. All must outlive
+/// the run. Throws as check_ladder().
+void register_rows(const Options& options, const std::function<Study&()>& study, Outcome& outcome);
+
+}  // namespace ladders

@@ -1,0 +1,14 @@
+#!/bin/sh
+# Runs nvcc, as its compiler launcher, and moves what ptxas reports of each kernel (-Xptxas -v) from
+# the build's messages to a file beside the object.
+for argument; do
+  [ "$last" != -o ] || object=$argument
+  last=$argument
+done
+"$@" 2>"$object.messages"
+status=$?
+about_kernels='^ptxas info|bytes stack frame'
+grep -E "$about_kernels" "$object.messages" >"$object.ptxas"
+grep -vE "$about_kernels" "$object.messages" >&2
+rm "$object.messages"
+exit $status

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: MIT
+//
+// From atomics in the L2 to counters in shared memory, and 16 keys per load.
+#pragma once
+
+#include "byte_histogram/problem.cuh"
+
+namespace ladders::byte_histogram {
+
+constexpr int kThreads = 1024, kWarps = kThreads / 32;
+
+inline __global__ void bytes_global(const Byte* __restrict__ keys, size_t count,
+                                    unsigned* __restrict__ bins) {
+  const size_t stride = size_t{gridDim.x} * blockDim.x;
+  for (size_t i = blockIdx.x * size_t{blockDim.x} + threadIdx.x; i < count; i += stride)
+    atomicAdd(&bins[keys[i]], 1u);
+}
+
+// One histogram per block, in shared memory, merged at the end.
+struct OneCopy {
+  unsigned* counters;
+  __device__ OneCopy(unsigned* counters) : counters(counters) {
+    for (unsigned b = threadIdx.x; b < kByteBins; b += blockDim.x) counters[b] = 0;
+    __syncthreads();
+  }
+  __device__ void add(Byte key) { atomicAdd(&counters[key], 1u); }
+  __device__ void merge_into(unsigned* bins) {
+    __syncthreads();
+    for (unsigned b = threadIdx.x; b < kByteBins; b += blockDim.x)
+      if (counters[b] != 0) atomicAdd(&bins[b], counters[b]);
+  }
+};
+
+inline __global__ void bytes_shared(const Byte* __restrict__ keys, size_t count,
+                                    unsigned* __restrict__ bins) {
+  __shared__ unsigned counters[kByteBins];
+  OneCopy mine(counters);
+  const size_t stride = size_t{gridDim.x} * blockDim.x;
+  for (size_t i = blockIdx.x * size_t{blockDim.x} + threadIdx.x; i < count; i += stride)
+    mine.add(keys[i]);
+  mine.merge_into(bins);
+}
+
+// Aligned vectors of 16 keys. Those before the first and after the last, 30 at most, are loose.
+struct Vectors {
+  const uint4* first;
+  size_t count, keys_before;
+
+  __device__ Vectors(const Byte* keys, size_t all)
+      : keys_before(min(all, -reinterpret_cast<size_t>(keys) % 16)) {
+    first = reinterpret_cast<const uint4*>(keys + keys_before);
+    count = (all - keys_before) / 16;
+  }
+};
+
+// Threads of the first block take one loose key each.
+template <class Add>
+__device__ __forceinline__ void count_loose(const Byte* keys, size_t all, const Vectors& vectors,
+                                            Add add) {
+  const size_t i = threadIdx.x + (threadIdx.x < vectors.keys_before ? 0 : 16 * vectors.count);
+  if (blockIdx.x == 0 && i < all && threadIdx.x < 32) add(keys[i]);
+}
+
+// 16 keys per load: with one byte per lane a request of a warp is a single sector.
+inline __global__ void bytes_vectorized(const Byte* __restrict__ keys, size_t count,
+                                        unsigned* __restrict__ bins) {
+  __shared__ unsigned counters[kByteBins];
+  OneCopy mine(counters);
+  const Vectors vectors(keys, count);
+  const size_t stride = size_t{gridDim.x} * blockDim.x;
+  for (size_t i = blockIdx.x * size_t{blockDim.x} + threadIdx.x; i < vectors.count; i += stride) {
+    const uint4 v = vectors.first[i];
+    for (const unsigned word : {v.x, v.y, v.z, v.w})
+#pragma unroll
+      for (int byte = 0; byte < 4; ++byte) mine.add(static_cast<Byte>(word >> 8 * byte));
+  }
+  count_loose(keys, count, vectors, [&](Byte key) { mine.add(key); });
+  mine.merge_into(bins);
+}
+
+template <size_t shared_bytes = 0>
+LaunchPlan resident(const Case&, const Device& device, const void* kernel) {
+  return fill_device({.block = kThreads, .shared_bytes = shared_bytes}, kernel, device);
+}
+
+}  // namespace ladders::byte_histogram

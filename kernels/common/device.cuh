@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <cuda_runtime.h>
+
+#ifdef __CUDACC__
+// nvcc warns that it ignores `inline` of kernels, but then lets several files define one.
+#pragma nv_diag_suppress 20050
+#else
+/// Emulated: a function whose accesses are not counted as the kernel's.
+#ifdef __clang__
+#define LADDERS_NOT_COUNTED \
+  __attribute__((noinline, no_sanitize("thread"), no_sanitize("coverage")))
+#else
+#define LADDERS_NOT_COUNTED __attribute__((noinline, no_sanitize("thread"), no_sanitize_coverage))
+#endif
+#endif
+
+namespace ladders {
+
+/// The block's dynamic shared memory, of the size in the launch plan. 128-byte alignment makes bulk
+/// copies fast.
+template <class T>
+__device__ __forceinline__ T* dynamic_shared() {
+#ifdef __CUDACC__
+  extern __shared__ __align__(128) unsigned char raw[];
+  return reinterpret_cast<T*>(raw);
+#else  // no linker places the array
+  return static_cast<T*>(emulator::dynamic_shared());
+#endif
+}
+
+/// The same shared address, from a shuffle of the whole warp: the compiler keeps it in a register.
+/// It recomputes an address that it knows at each use, and on Hopper waits for the block's cluster
+/// rank.
+template <class T>
+__device__ __forceinline__ T* kept(T* shared) {
+#if __CUDA_ARCH__ >= 900
+  const auto address = static_cast<unsigned>(__cvta_generic_to_shared(shared));
+  return static_cast<T*>(__cvta_shared_to_generic(__shfl_sync(~0u, address, 0)));
+#else
+  return shared;
+#endif
+}
+
+/// The sum over all lanes, in every lane.
+__device__ __forceinline__ unsigned sum_of_warp(unsigned n) {
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
+  return __reduce_add_sync(~0u, n);
+#else
+  for (int lanes = 16; lanes > 0; lanes /= 2) n += __shfl_xor_sync(~0u, n, lanes);
+  return n;
+#endif
+}
+
+template <class T>
+__host__ __device__ constexpr T ceil_div(T a, T b) {
+  return (a + b - 1) / b;
+}
+
+}  // namespace ladders

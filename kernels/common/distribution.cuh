@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: MIT
+//
+// Keys of a histogram or indices of a table: integers below a bound, from several distributions.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <initializer_list>
+#include <vector>
+
+#include "common/inputs.cuh"
+#include "model/ladder.hpp"
+
+namespace ladders {
+
+enum Distribution { uniform, constant, zipf, zipf_1_5, sorted, strided, out_of_range };
+inline const Axis kDistributionAxis = {
+    .name = "distribution",
+    .labels = {"uniform", "constant", "zipf", "zipf_1_5", "sorted", "strided", "out_of_range"},
+    .facet = true};
+
+/// Whether the case has one of these distributions.
+inline bool distributed_as(const Case& c, std::initializer_list<Distribution> any) {
+  return std::ranges::find(any, c["distribution"]) != any.end();
+}
+
+// Key i. Zipf's law with exponent s: the probability of bin b is proportional to 1 / (b + 1)^s; a
+// uniform number is searched in the cumulative sums. Strided keys are 32 apart, so that the bins of
+// a warp lie in one bank, and each pass over the bins starts one bin later.
+struct Key {
+  Distribution distribution;
+  size_t count;
+  int bins;
+  const double* cumulative;
+
+  __device__ int operator()(size_t i) const {
+    const double unit = random_unit(i);
+    switch (distribution) {
+      case constant:
+        return bins / 2;
+      case sorted:
+        return static_cast<int>(static_cast<double>(i) * bins / count);
+      case out_of_range:
+        return static_cast<int>((2 * unit - 0.5) * bins);
+      case strided:
+        return static_cast<int>((i * 32 % bins + i * 32 / bins) % bins);
+      case zipf:
+      case zipf_1_5:
+        return search(unit * cumulative[bins - 1]);
+      default:
+        return static_cast<int>(unit * bins);
+    }
+  }
+  __device__ int search(double target) const {
+    int low = 0, high = bins - 1;
+    while (low < high) {
+      const int middle = (low + high) / 2;
+      if (cumulative[middle] < target)
+        low = middle + 1;
+      else
+        high = middle;
+    }
+    return low;
+  }
+};
+
+// Fills a device array with keys below `bins`.
+inline void generate_keys(int* keys, size_t count, int bins, Distribution distribution) {
+  std::vector<double> cumulative(bins);
+  const double exponent = distribution == zipf_1_5 ? 1.5 : 1;
+  double sum = 0;
+  for (int b = 0; b < bins; ++b) cumulative[b] = sum += std::pow(double(b + 1), -exponent);
+  DeviceBuffer<double> on_device(cumulative.size());
+  check(cudaMemcpy(on_device.data(), cumulative.data(), on_device.bytes(), cudaMemcpyHostToDevice),
+        "cudaMemcpy");
+  generate(keys, count, Key{distribution, count, bins, on_device.data()});
+  check(cudaDeviceSynchronize(), "keys");  // before the cumulative sums are freed
+}
+
+}  // namespace ladders

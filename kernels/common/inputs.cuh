@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: MIT
+//
+// Inputs are functions of the index, so that a reference can recompute any element. They are
+// random: zeros hide unwritten outputs, draw less power and run too fast.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+#include "model/launch.hpp"
+
+namespace ladders {
+
+/// 32 well-mixed bits for index i of stream `seed` (splitmix64's finalizer, Steele et al. 2014).
+__host__ __device__ inline uint32_t random_bits(uint64_t i, uint64_t seed = 0) {
+  uint64_t z = (i + 1) * 0x9E3779B97F4A7C15u + seed * 0xD1B54A32D192ED03u;
+  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
+  z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
+  return static_cast<uint32_t>((z ^ (z >> 31)) >> 32);
+}
+
+/// Uniform in [-1, 1), 24 random bits.
+__host__ __device__ inline float random_float(uint64_t i, uint64_t seed = 0) {
+  return static_cast<float>(random_bits(i, seed) >> 8) * 0x1p-23f - 1.0f;
+}
+
+/// Uniform in [0, 1), 32 random bits.
+__host__ __device__ inline double random_unit(uint64_t i, uint64_t seed = 0) {
+  return random_bits(i, seed) * 0x1p-32;
+}
+
+namespace detail {
+
+template <class T, class F>
+__global__ void generate(T* out, size_t n, F value) {
+  const size_t stride = size_t{gridDim.x} * blockDim.x;
+  for (size_t i = blockIdx.x * size_t{blockDim.x} + threadIdx.x; i < n; i += stride)
+    out[i] = value(i);
+}
+
+}  // namespace detail
+
+/// out[i] = value(i) for i in [0, n), on the device; `value` is a device function of size_t.
+template <class T, class F>
+void generate(T* out, size_t n, F value) {
+  const auto blocks = static_cast<unsigned>(std::min<size_t>((n + 255) / 256, 2048));
+  launch({.grid = blocks, .block = 256}, nullptr, detail::generate<T, F>, out, n, value);
+}
+
+}  // namespace ladders

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: MIT
+//
+// A ring of stages in shared memory, which some warps fill and others read. Two barriers per stage
+// are all that they wait for, so neither waits for more than one stage.
+#pragma once
+
+#include <cstdint>
+
+#include "common/device.cuh"
+#include "common/mbarrier.cuh"
+
+namespace ladders {
+
+/// The next stage of a ring, and the parity of the phase that its barrier is in.
+template <int stages>
+struct Turn {
+  int stage = 0;
+  uint32_t parity = 0;  ///< 1 for those who fill the ring: all stages are empty at first
+
+  __device__ __forceinline__ void next() {
+    if (++stage == stages) stage = 0, parity ^= 1;
+  }
+};
+
+/// The barriers: a stage is full once all who fill it, and the bytes they expect, have arrived, and
+/// empty once all who read it have.
+template <int stages>
+struct Ring {
+  MBarrier *full, *empty;
+
+  /// With addresses that are kept in registers: see kept().
+  static __device__ __forceinline__ Ring kept_in(MBarrier (&barriers)[2 * stages]) {
+    MBarrier* first = kept(barriers);
+    return {first, first + stages};
+  }
+
+  /// By one thread, before a barrier of the block.
+  __device__ __forceinline__ void initialize(int fillers, int readers) const {
+    for (int s = 0; s < stages; ++s) {
+      ladders::initialize(full[s], fillers);
+      ladders::initialize(empty[s], readers);
+    }
+  }
+
+  /// By all threads, where bulk copies fill the ring.
+  __device__ __forceinline__ void start(int fillers, int readers) const {
+    if (threadIdx.x == 0) {
+      initialize(fillers, readers);
+      publish_barriers();
+    }
+    __syncthreads();
+  }
+};
+
+}  // namespace ladders

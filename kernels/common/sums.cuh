@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: MIT
+//
+// Sums over the lanes of a warp, by shuffles, and over the threads of a block.
+#pragma once
+
+#include <cuda_runtime.h>
+
+namespace ladders {
+
+/// The sum of the first `lanes` lanes, a power of two, in lane 0. All lanes call it.
+template <int lanes = 32, class T>
+__device__ __forceinline__ T sum_in_lane_0(T sum) {
+#pragma unroll
+  for (int offset = lanes / 2; offset > 0; offset /= 2)
+    sum += __shfl_down_sync(0xFFFFFFFF, sum, offset);
+  return sum;
+}
+
+/// The sum of all lanes, in each of them. (For unsigned integers sum_of_warp() is faster.)
+template <class T>
+__device__ __forceinline__ T sum_in_all_lanes(T sum) {
+#pragma unroll
+  for (int mask = 16; mask > 0; mask /= 2) sum += __shfl_xor_sync(0xFFFFFFFF, sum, mask);
+  return sum;
+}
+
+/// The sum of a warp, in lane 0; and the sums of all warps in `warps`, which is shared memory.
+template <class T>
+__device__ __forceinline__ T store_warp_sums(T sum, T* warps) {
+  sum = sum_in_lane_0(sum);
+  if (threadIdx.x % 32 == 0) warps[threadIdx.x / 32] = sum;
+  __syncthreads();
+  return sum;
+}
+
+/// The sum of a block, in thread 0. Another barrier must come before the next call.
+template <int threads, class T>
+__device__ __forceinline__ T sum_of_block(T sum) {
+  constexpr int kWarps = threads / 32;
+  __shared__ T warps[kWarps];
+  sum = store_warp_sums(sum, warps);
+  if (threadIdx.x < 32)
+    sum = sum_in_lane_0<kWarps>(threadIdx.x < kWarps ? warps[threadIdx.x] : T{});
+  return sum;
+}
+
+}  // namespace ladders

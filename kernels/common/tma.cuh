@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: MIT
+//
+// Hopper's tensor memory accelerator: one thread asks for a whole tile, hardware works out the
+// addresses, fills in zeros beyond the edge, and counts the bytes that have come in an mbarrier.
+#pragma once
+
+#include <cuda.h>
+
+#include <cstdint>
+
+#include "common/mbarrier.cuh"
+#include "model/cuda_check.hpp"
+
+namespace ladders {
+
+using TensorMap = CUtensorMap;
+
+/// A row-major matrix of FP32 (or FP16) to be copied in boxes of box_rows x box_columns, whose rows
+/// are at most 128 bytes where `swizzle` is 128 (or 64 where it is 64): then 16-byte chunks of a
+/// row are XORed with its number, as hardware does it. Rows must start on 16 bytes.
+struct TensorBoxes {
+  const void* data;
+  int element_bytes;
+  int64_t rows, columns;
+  int box_rows, box_columns, swizzle;
+  int64_t row_bytes = 0;  ///< from one row to the next; 0 where they follow each other closely
+  /// Where not 0, so many such matrices one after the other, and boxes that reach over several.
+  int64_t matrices = 0;
+  int box_matrices = 1;
+};
+
+/// The block's dynamic shared memory as T, aligned as swizzled boxes must be.
+template <class T>
+__device__ __forceinline__ T* swizzled_shared() {
+  extern __shared__ __align__(1024) unsigned char swizzled[];
+  return reinterpret_cast<T*>(swizzled);
+}
+
+/// The map that hardware needs for copies of such boxes. Throws CudaError.
+inline TensorMap tensor_map(const TensorBoxes& t) {
+  using Encode = decltype(&cuTensorMapEncodeTiled);
+  static const Encode encode = [] {
+    void* function = nullptr;
+    cudaDriverEntryPointQueryResult found{};
+    check(cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &function, 12000,
+                                           cudaEnableDefault, &found),
+          "cuTensorMapEncodeTiled");
+    if (found != cudaDriverEntryPointSuccess || !function)
+      throw CudaError("the driver has no cuTensorMapEncodeTiled");
+    return reinterpret_cast<Encode>(function);
+  }();
+  TensorMap map;
+  const cuuint64_t row_bytes = t.row_bytes ? t.row_bytes : t.columns * t.element_bytes;
+  const cuuint64_t sizes[] = {cuuint64_t(t.columns), cuuint64_t(t.rows), cuuint64_t(t.matrices)};
+  const cuuint64_t strides[] = {row_bytes, row_bytes * t.rows};
+  const cuuint32_t box[] = {cuuint32_t(t.box_columns), cuuint32_t(t.box_rows),
+                            cuuint32_t(t.box_matrices)};
+  const cuuint32_t steps[] = {1, 1, 1};
+  const CUresult result = encode(
+      &map,
+      t.element_bytes == 4 ? CU_TENSOR_MAP_DATA_TYPE_FLOAT32 : CU_TENSOR_MAP_DATA_TYPE_FLOAT16,
+      t.matrices ? 3 : 2, const_cast<void*>(t.data), sizes, strides, box, steps,
+      CU_TENSOR_MAP_INTERLEAVE_NONE,
+      t.swizzle == 128  ? CU_TENSOR_MAP_SWIZZLE_128B
+      : t.swizzle == 64 ? CU_TENSOR_MAP_SWIZZLE_64B
+                        : CU_TENSOR_MAP_SWIZZLE_NONE,
+      CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+  if (result != CUDA_SUCCESS) throw CudaError("cuTensorMapEncodeTiled refuses the matrix");
+  return map;
+}
+
+#define LADDERS_SHARED(p) "r"(shared_address(p))
+
+/// Starts the copy of `bytes`, a multiple of 16, which arrive at the barrier.
+__device__ __forceinline__ void copy_in(void* to, const void* from, unsigned bytes,
+                                        MBarrier& barrier) {
+  asm volatile(
+      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes"
+      " [%0], [%1], %2, [%3];" ::LADDERS_SHARED(to),
+      "l"(from), "r"(bytes), LADDERS_SHARED(&barrier)
+      : "memory");
+}
+
+/// The same of what is read once: it is first to leave the L2. (Not good beside stores: an H200
+/// copies 4 % less.)
+__device__ __forceinline__ void copy_once(void* to, const void* from, unsigned bytes,
+                                          MBarrier& barrier) {
+  asm volatile(
+      "{\n"
+      ".reg .b64 policy;\n"
+      "createpolicy.fractional.L2::evict_first.b64 policy, 1.0;\n"
+      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint"
+      " [%0], [%1], %2, [%3], policy;\n"
+      "}" ::LADDERS_SHARED(to),
+      "l"(from), "r"(bytes), LADDERS_SHARED(&barrier)
+      : "memory");
+}
+
+/// After reads and writes of shared memory, the thread's own or those it has been told of, for
+/// later copies and wgmma to come after them.
+__device__ __forceinline__ void show_to_copies() {
+  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+}
+
+/// After what this thread has written or has been told of, in any memory, for copies it starts.
+__device__ __forceinline__ void show_to_all_copies() {
+  asm volatile("fence.proxy.async;" ::: "memory");
+}
+
+/// Starts the copy of `bytes`, a multiple of 16, to global memory.
+__device__ __forceinline__ void copy_out(void* to, const void* from, unsigned bytes) {
+  asm volatile(
+      "cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;\n"
+      "cp.async.bulk.commit_group;" ::"l"(to),
+      LADDERS_SHARED(from), "r"(bytes)
+      : "memory");
+}
+
+/// Until the copies that this thread started to global memory have read all that they copy.
+__device__ __forceinline__ void wait_until_read() {
+  asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");
+}
+
+/// Until they are complete.
+__device__ __forceinline__ void wait_until_written() {
+  asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
+}
+
+/// Starts the copy of the box whose first element is in this row and column.
+__device__ __forceinline__ void copy_box(void* to, const TensorMap& map, int row, int column,
+                                         MBarrier& barrier) {
+  asm volatile(
+      "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes"
+      " [%0], [%1, {%3, %4}], [%2];" ::LADDERS_SHARED(to),
+      "l"(&map), LADDERS_SHARED(&barrier), "r"(column), "r"(row)
+      : "memory");
+}
+
+/// Starts the copy of a box from shared memory to this row and column. Parts of it that lie outside
+/// of the matrix go nowhere.
+__device__ __forceinline__ void copy_box_out(const TensorMap& map, int row, int column,
+                                             const void* from) {
+  asm volatile(
+      "cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%0, {%2, %3}], [%1];\n"
+      "cp.async.bulk.commit_group;" ::"l"(&map),
+      LADDERS_SHARED(from), "r"(column), "r"(row)
+      : "memory");
+}
+
+/// Starts the copy of the box that begins in this matrix, row and column, to the same place in all
+/// blocks of the cluster whose bit is set in `blocks`; the bytes count at each one's own barrier.
+__device__ __forceinline__ void copy_box_to_blocks(void* to, const TensorMap& map, int matrix,
+                                                   int row, int column, MBarrier& barrier,
+                                                   unsigned blocks) {
+  asm volatile(
+      "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes"
+      ".multicast::cluster [%0], [%1, {%3, %4, %5}], [%2], %6;" ::LADDERS_SHARED(to),
+      "l"(&map), LADDERS_SHARED(&barrier), "r"(column), "r"(row), "r"(matrix),
+      "h"(static_cast<uint16_t>(blocks))
+      : "memory");
+}
+
+#undef LADDERS_SHARED
+
+}  // namespace ladders

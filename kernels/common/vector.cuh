@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: MIT
+//
+// Vectors of 4-byte words that a thread loads or stores at once.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <type_traits>
+
+namespace ladders {
+
+/// A vector of 4, 8 or 16 bytes.
+template <int bytes>
+using Vector =
+    std::conditional_t<bytes == 4, unsigned, std::conditional_t<bytes == 8, uint2, uint4>>;
+
+__device__ __forceinline__ unsigned sum_of(unsigned v) { return v; }
+__device__ __forceinline__ unsigned sum_of(uint2 v) { return v.x + v.y; }
+__device__ __forceinline__ unsigned sum_of(uint4 v) { return v.x + v.y + v.z + v.w; }
+
+/// Consecutive words: a store of equal ones would first copy them to consecutive registers.
+template <class V>
+__device__ __forceinline__ V numbered(unsigned first) {
+  if constexpr (sizeof(V) == 4)
+    return first;
+  else if constexpr (sizeof(V) == 8)
+    return {first, first + 1};
+  else
+    return {first, first + 1, first + 2, first + 3};
+}
+
+/// sum_of(numbered<Vector<bytes>>(first)).
+template <int bytes>
+constexpr unsigned numbered_sum(unsigned first) {
+  constexpr unsigned n = bytes / 4;
+  return n * first + n * (n - 1) / 2;
+}
+
+/// Loads 16 bytes that are read once: the L1 does not keep them, the L2 evicts them first.
+template <class V>
+__device__ __forceinline__ V load_once(const V* p) {
+  static_assert(sizeof(V) == 16);
+#if __CUDA_ARCH__ >= 800
+  uint4 v;
+  asm volatile(
+      "{\n"
+      ".reg .b64 policy;\n"
+      "createpolicy.fractional.L2::evict_first.b64 policy, 1.0;\n"
+      "ld.global.nc.L1::no_allocate.L2::cache_hint.v4.b32 {%0, %1, %2, %3}, [%4], policy;\n"
+      "}"
+      : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
+      : "l"(p));
+  return __builtin_bit_cast(V, v);
+#else
+  return __ldcs(p);
+#endif
+}
+
+// Volatile accesses, which neither compiler nor assembler drops; C++ has no volatile vectors.
+#ifdef __CUDA_ARCH__
+#define LADDERS_LOAD_AGAIN(space, address, constraint)                                  \
+  V v;                                                                                  \
+  if constexpr (sizeof(V) == 4)                                                         \
+    asm volatile("ld.volatile" space ".u32 %0, [%1];" : "=r"(v) : constraint(address)); \
+  else if constexpr (sizeof(V) == 8)                                                    \
+    asm volatile("ld.volatile" space ".v2.u32 {%0, %1}, [%2];"                          \
+                 : "=r"(v.x), "=r"(v.y)                                                 \
+                 : constraint(address));                                                \
+  else                                                                                  \
+    asm volatile("ld.volatile" space ".v4.u32 {%0, %1, %2, %3}, [%4];"                  \
+                 : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)                           \
+                 : constraint(address));                                                \
+  return v;
+#else
+#define LADDERS_LOAD_AGAIN(space, address, constraint) \
+  asm volatile("" ::: "memory");                       \
+  return *p;
+#endif
+
+/// Loads from the block's own shared memory again.
+template <class V>
+__device__ __forceinline__ V load_again(const V* p) {
+  LADDERS_LOAD_AGAIN(".shared", static_cast<unsigned>(__cvta_generic_to_shared(p)), "r")
+}
+
+/// The same from anywhere in the cluster.
+template <class V>
+__device__ __forceinline__ V load_again_from_cluster(const V* p) {
+  LADDERS_LOAD_AGAIN("", p, "l")
+}
+#undef LADDERS_LOAD_AGAIN
+
+}  // namespace ladders

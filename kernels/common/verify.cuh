@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: MIT
+//
+// Verification on the device, of every element.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <iomanip>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "common/device.cuh"
+#include "common/inputs.cuh"
+#include "model/launch.hpp"
+
+namespace ladders {
+
+/// A copy of `count` elements of device memory.
+template <class T>
+std::vector<T> to_host(const T* data, size_t count) {
+  std::vector<T> host(count);
+  if (count > 0)
+    check(cudaMemcpy(host.data(), data, count * sizeof(T), cudaMemcpyDeviceToHost), "copy to host");
+  return host;
+}
+
+/// Sum and largest value of f over a range, in FP64.
+struct Totals {
+  double sum = 0, largest = 0;
+
+  __host__ __device__ void add(const Totals& other) {
+    sum += other.sum;
+    largest = std::fmax(largest, other.largest);
+  }
+};
+
+namespace detail {
+
+template <class F>
+__global__ void fold(size_t n, F f, Totals* partial) {
+  const size_t first = blockIdx.x * size_t{blockDim.x} + threadIdx.x;
+  Totals mine;
+  for (size_t i = first; i < n; i += size_t{gridDim.x} * blockDim.x) {
+    const double value = f(i);
+    mine.sum += value;
+    if (!(value <= mine.largest)) mine.largest = isnan(value) ? INFINITY : value;
+  }
+  partial[first] = mine;
+}
+
+// One block: faster than a copy of all parts to the host.
+inline __global__ void fold_again(unsigned n, const Totals* parts, Totals* partial) {
+  Totals mine;
+  for (unsigned i = threadIdx.x; i < n; i += blockDim.x) mine.add(parts[i]);
+  partial[threadIdx.x] = mine;
+}
+
+}  // namespace detail
+
+/// Sum and largest of f(i) >= 0 for i in [0, n), where f is a device function of size_t to double;
+/// a NaN counts as infinity. Parts are folded in order, without atomics: the result is
+/// deterministic.
+template <class F>
+Totals fold(size_t n, F f) {
+  constexpr unsigned kBlocks = 1024, kThreads = 256;
+  if (n == 0) return {};
+  const auto blocks =
+      static_cast<unsigned>(std::min<size_t>(ceil_div<size_t>(n, kThreads), kBlocks));
+  DeviceBuffer<Totals> partial(size_t{blocks} * kThreads), last(kThreads);
+  launch({.grid = blocks, .block = kThreads}, nullptr, detail::fold<F>, n, f, partial.data());
+  launch({.grid = 1, .block = kThreads}, nullptr, detail::fold_again, blocks * kThreads,
+         static_cast<const Totals*>(partial.data()), last.data());
+  Totals total;
+  for (const Totals& part : to_host(last.data(), kThreads)) total.add(part);
+  return total;
+}
+
+/// The first of n elements of device memory that is not expected(i), a device function: "bin 3: 5
+/// instead of 7" if `what` is "bin", or by row and column if there are columns, "bin (3, 1): 5
+/// instead of 7"; empty if there is none.
+template <class T, class F>
+std::string first_difference(const std::string& what, const T* values, size_t n, F expected,
+                             size_t columns = 0) {
+  // The largest n - i has the least i; exact in FP64 up to 2^53 elements.
+  const double largest = fold(n, [=] __device__(size_t i) {
+                           return values[i] == expected(i) ? 0.0 : static_cast<double>(n - i);
+                         }).largest;
+  if (largest == 0) return {};
+  const size_t first = n - static_cast<size_t>(largest);
+  DeviceBuffer<double> both(2);
+  generate(both.data(), 2, [=] __device__(size_t i) {
+    return static_cast<double>(i == 0 ? values[first] : expected(first));
+  });
+  const std::vector<double> shown = to_host(both.data(), 2);
+  std::ostringstream text;
+  text << what << ' ';
+  if (columns > 0)
+    text << '(' << first / columns << ", " << first % columns << ')';
+  else
+    text << first;
+  text << ": " << std::setprecision(17) << shown[0] << " instead of " << shown[1];
+  return text.str();
+}
+
+}  // namespace ladders

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: MIT
+//
+// Tiles so small that the hardware schedules them in the order of memory, as in a copy. A thread's
+// few rows are fully unrolled, and blocks inside of the image have code without edge checks.
+#pragma once
+
+#include "convolution/02_sliding_sums.cuh"
+
+namespace ladders::convolution {
+// A thread has `own` neighbouring outputs of a row: a vector if rows start on 16 bytes, else one.
+template <int side, int own>
+struct SmallTile {
+  static constexpr int kThreads = 64, kColumns = own * kThreads;
+  // The fastest of 4, 8 and 16 on an H200, up to 9 x 9.
+  static constexpr int kRows = own == 1 ? (side <= 5 ? 16 : 8) : (side <= 7 ? 8 : 4);
+  // Pixels loaded on either side: whole vectors, as far as the filter reaches.
+  static constexpr int kBeside = ceil_div(reach(side), own) * own;
+};
+
+template <int side, int own, bool inside>
+__device__ __forceinline__ void convolve(const float* __restrict__ image, const Filter& filter,
+                                         float* __restrict__ out, int rows, int columns, int row0,
+                                         int column) {
+  using T = SmallTile<side, own>;
+  constexpr int kPixels = own + 2 * T::kBeside;
+  float sums[T::kRows][own] = {};
+#pragma unroll
+  for (int i = 0; i < T::kRows + side - 1; ++i) {
+    const int row = row0 + i - reach(side);
+    float pixels[kPixels] = {};
+#pragma unroll
+    for (int j = 0; j < kPixels; j += own) {
+      const int x = column + j - T::kBeside;
+      if (inside || (row >= 0 && row < rows && x >= 0 && x < columns))
+        copy_pixels<own>(&pixels[j], &image[at(row, x, columns)]);
+    }
+#pragma unroll
+    for (int y = max(i - T::kRows + 1, 0); y <= min(i, side - 1); ++y)
+#pragma unroll
+      for (int x = 0; x < side; ++x)
+#pragma unroll
+        for (int k = 0; k < own; ++k)
+          sums[i - y][k] += filter.weights[y * side + x] * pixels[T::kBeside - reach(side) + x + k];
+  }
+#pragma unroll
+  for (int i = 0; i < T::kRows; ++i)
+    if (inside || (row0 + i < rows && column < columns)) {
+      float* to = &out[at(row0 + i, column, columns)];
+      if constexpr (own == 4)
+        *reinterpret_cast<float4*>(to) =
+            make_float4(sums[i][0], sums[i][1], sums[i][2], sums[i][3]);
+      else
+        *to = sums[i][0];
+    }
+}
+
+// With a bound of one block per SM, the compiler uses registers to keep several rows in flight.
+template <int side, int own>
+__global__ void __launch_bounds__(SmallTile<side, own>::kThreads, 1)
+    small_tiles(const float* __restrict__ image, const __grid_constant__ Filter filter,
+                float* __restrict__ out, int rows, int columns) {
+  using T = SmallTile<side, own>;
+  const int row0 = blockIdx.y * T::kRows, column0 = blockIdx.x * T::kColumns;
+  const int column = column0 + threadIdx.x * own;
+  const bool inside = row0 >= reach(side) && row0 + T::kRows + reach(side) <= rows &&
+                      column0 >= T::kBeside && column0 + T::kColumns + T::kBeside <= columns;
+  if (inside)
+    convolve<side, own, true>(image, filter, out, rows, columns, row0, column);
+  else
+    convolve<side, own, false>(image, filter, out, rows, columns, row0, column);
+}
+
+template <int side, int own>
+Implementation tiles_of() {
+  using T = SmallTile<side, own>;
+  return kernel<Convolution>(small_tiles<side, own>,
+                             blocks_of<T::kRows, T::kColumns, T::kThreads, 1>);
+}
+template <int side>
+Implementation in_small_tiles(const Case& c, const Device&) {
+  return aligned(c) ? tiles_of<side, 4>() : tiles_of<side, 1>();
+}
+
+}  // namespace ladders::convolution

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: MIT
+//
+// Private counters of a few bits, whose carries go to totals that the blocks of a cluster share.
+#pragma once
+
+#include <cooperative_groups.h>
+
+#include <cstdint>
+
+#include "histogram/02_counters.cuh"
+
+namespace ladders::histogram {
+// A cluster's totals: 16 bits per bin, in units of what a private counter holds before it wraps.
+// Bins are dealt to the blocks in groups of 8, a sector of the output: frequent bins are often
+// neighbours.
+struct ClusterTotals {
+  static constexpr unsigned kGroup = 8;
+
+  unsigned blocks = 0;      // of the cluster
+  unsigned reciprocal = 0;  // 2^31 / blocks, rounded up
+  unsigned first_byte = 0;  // of a block's part in its dynamic shared memory
+  unsigned part = 0;        // bins in it
+
+  // The place of a bin in its owner's part.
+  __device__ __forceinline__ unsigned place(unsigned bin, unsigned& owner) const {
+    const unsigned group = bin / kGroup, round = __umulhi(2 * group, reciprocal);
+    owner = group - round * blocks;
+    return round * kGroup + bin % kGroup;
+  }
+  __device__ __forceinline__ unsigned bin(unsigned place, unsigned owner) const {
+    return (place / kGroup * blocks + owner) * kGroup + place % kGroup;
+  }
+};
+
+__device__ __forceinline__ void sync_cluster() {
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
+  cooperative_groups::this_cluster().sync();
+#endif
+}
+
+// add_if() on the same word of another block of the cluster.
+__device__ __forceinline__ unsigned add_there_if(bool on, unsigned* word, unsigned block,
+                                                 unsigned n) {
+  unsigned old = 0;
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  asm volatile(
+      "{ .reg .pred on; .reg .u32 there; setp.ne.u32 on, %4, 0;\n"
+      "mapa.shared::cluster.u32 there, %1, %2;\n"
+      "@on atom.shared::cluster.add.u32 %0, [there], %3; }"
+      : "+r"(old)
+      : "r"(static_cast<unsigned>(__cvta_generic_to_shared(word))), "r"(block), "r"(n),
+        "r"(unsigned{on})
+      : "memory");
+#elif !defined(__CUDACC__)
+  if (on) old = atomicAdd(cooperative_groups::this_cluster().map_shared_rank(word, block), n);
+#endif
+  return old;
+}
+
+// The total of `bin` was full in `old`, the word before the addition, and has wrapped: credits what
+// it held, and corrects the bin in the upper half, which got the carry. The sum is exact whatever
+// other threads do.
+template <int bits>
+__device__ __attribute__((noinline)) void total_overflow(unsigned bin, unsigned old) {
+  constexpr unsigned kUnit = 1u << bits;
+  credit(bin, kUnit << 16);
+  if (bin % 2 != 0) return;  // the carry left the word
+  credit(bin + 1, 0u - kUnit);
+  if (old == ~0u) credit(bin + 1, kUnit << 16);  // the carry wrapped it
+}
+
+// Adds one to each of four counters that is `on`, bit by bit: a bit that was set carries to the
+// next, the last one to the total. A flip disturbs no other counter of the word, and counter plus
+// total is exact whichever thread's flip comes first.
+template <int bits>
+  requires(bits < 8)
+__device__ __forceinline__ void count_four(const ClusterTotals& totals, unsigned char* counters,
+                                           const unsigned (&bin)[4], const bool (&on)[4]) {
+  using C = Counters<bits>;
+  unsigned* word[4];
+  unsigned bit[4];
+  bool carry[4];
+#pragma unroll
+  for (int j = 0; j < 4; ++j) {
+    word[j] = reinterpret_cast<unsigned*>(counters + C::byte_of(bin[j]));
+    bit[j] = 1u << C::shift_of(bin[j]);
+    carry[j] = on[j];
+  }
+#pragma unroll
+  for (int b = 0; b < bits; ++b) {
+    unsigned old[4];
+#pragma unroll
+    for (int j = 0; j < 4; ++j) old[j] = flip_if(carry[j], word[j], bit[j] << b);
+#pragma unroll
+    for (int j = 0; j < 4; ++j) carry[j] = (old[j] & bit[j] << b) != 0;
+  }
+  unsigned full[4], old[4];
+#pragma unroll
+  for (int j = 0; j < 4; ++j) {
+    unsigned owner;
+    const unsigned place = totals.place(bin[j], owner), one = place % 2 == 0 ? 1u : 1u << 16;
+    auto* pair = dynamic_shared<unsigned char>() + totals.first_byte + place / 2 * 4;
+    old[j] = add_there_if(carry[j], reinterpret_cast<unsigned*>(pair), owner, one);
+    full[j] = one * 0xFFFF;
+  }
+  handle_full<total_overflow<bits>>(full, bin, old);
+}
+
+}  // namespace ladders::histogram

@@ -1,0 +1,383 @@
+// SPDX-License-Identifier: MIT
+//
+// Kernels that read at the speed of DRAM: one block of 1024 threads per SM, counters in all of its
+// shared memory, and loads always in flight.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <tuple>
+
+#include "common/dependent_launch.cuh"
+#include "histogram/01_atomics.cuh"
+#include "histogram/02_counters.cuh"
+#include "histogram/03_carries.cuh"
+
+namespace ladders::histogram {
+// A warp takes 2 KiB of keys at a time, in 16-byte loads.
+constexpr int kLoads = 4, kChunk = kLoads * 32 * 4;
+
+struct Counting {
+  const int* keys;
+  size_t count;
+  unsigned* bins;
+  int bin_count;
+  unsigned words;             // of a block's counters
+  unsigned* rows;             // where blocks store their counters, one row per block
+  unsigned* credits;          // what counters do not hold: a word per bin, zero between launches
+  int groups = 1, range = 0;  // each group of blocks reads all keys and counts a range of the bins
+  ClusterTotals totals = {};
+};
+
+// Zeroes the bins while the next kernel counts; that kernel waits before it merges.
+inline __global__ void __launch_bounds__(kThreads) zero_bins(unsigned* bins, int bin_count) {
+  let_next_kernel_start();
+  const int i = blockIdx.x * kThreads + threadIdx.x;
+  if (i < bin_count) bins[i] = 0;
+}
+
+// Bypasses the L1: keys are read once.
+__device__ __forceinline__ int4 load_past_l1(const int4* p) {
+#ifdef __CUDACC__
+  int4 v;
+  asm volatile("ld.global.nc.L1::no_allocate.v4.s32 {%0, %1, %2, %3}, [%4];"
+               : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
+               : "l"(p));
+  return v;
+#else
+  return *p;
+#endif
+}
+
+// bin_of() in one instruction.
+__device__ __forceinline__ unsigned clamped(int key, int bin_count) {
+#ifdef __CUDACC__
+  return static_cast<unsigned>(__vimin_s32_relu(key, bin_count - 1));
+#else
+  return static_cast<unsigned>(bin_of(key, bin_count));
+#endif
+}
+
+// Whole words: no result is needed, so the hardware combines lanes that hit the same word.
+template <bool spread>
+__device__ __forceinline__ void count_key(unsigned char* counters, unsigned bin) {
+  atomicAdd(reinterpret_cast<unsigned*>(counters + Counters<32, spread>::byte_of(bin)), 1u);
+}
+
+// Narrow counters: the old word shows whether the field was full. Four keys at a time overlap their
+// latencies; only keys that are `on` count.
+template <int bits>
+  requires(bits >= 8)
+__device__ __forceinline__ void count_four(const ClusterTotals&, unsigned char* counters,
+                                           const unsigned (&bin)[4], const bool (&on)[4]) {
+  using C = Counters<bits>;
+  unsigned full[4], old[4];
+#pragma unroll
+  for (int j = 0; j < 4; ++j) {
+    unsigned one = 1u << C::shift_of(bin[j]);
+#ifdef __CUDACC__
+    asm("" : "+r"(one));  // keeps the product below: a shift would go to the busier pipe
+#endif
+    full[j] = one * C::kFull;
+    old[j] = add_if(on[j], reinterpret_cast<unsigned*>(counters + C::byte_of(bin[j])), one);
+  }
+  handle_full<overflow<bits>>(full, bin, old);
+}
+
+// A frequent key of a warp, counted in registers: additions to one word of shared memory serialize,
+// and narrow counters would overflow all the time.
+struct HotKey {
+  static constexpr int kEnough = 3;    // equal keys in a sample of 32 that make and keep a key hot
+  static constexpr int kBetterBy = 2;  // how many more another key needs to replace it
+  static constexpr int kRun = 8;       // equal keys that make the next one hot where a run ends
+
+  int key = -1;
+  unsigned count = 0;  // of this lane
+
+  __device__ __forceinline__ void flush(const Counting& c, unsigned first) {
+    const unsigned n = sum_of_warp(count);
+    count = 0;
+    if (threadIdx.x % 32 == 0 && n != 0) credit(clamped(key, c.bin_count) - first, n);
+  }
+  __device__ __forceinline__ void become(int other, const Counting& c, unsigned first) {
+    flush(c, first);
+    key = other;
+  }
+};
+
+__device__ __forceinline__ int lanes_with(int key, int wanted) {
+  return __popc(__ballot_sync(~0u, key == wanted));
+}
+
+template <int bits, bool spread, bool ranged, bool hot_now>
+__device__ __forceinline__ void count_vector(const Counting& c, unsigned first, HotKey& hot,
+                                             unsigned char* counters, int4 v) {
+  const int key[4] = {v.x, v.y, v.z, v.w};
+  unsigned bin[4];
+  bool on[4];
+#pragma unroll
+  for (int j = 0; j < 4; ++j) {
+    on[j] = !hot_now || key[j] != hot.key;
+    if (!on[j]) ++hot.count;
+    bin[j] = clamped(key[j], c.bin_count);
+    if (ranged) {
+      bin[j] -= first;
+      on[j] = on[j] && bin[j] < unsigned(c.range);
+    }
+  }
+  if constexpr (bits == 32) {
+#pragma unroll
+    for (int j = 0; j < 4; ++j) count_key<spread>(counters, bin[j]);
+  } else {
+    count_four<bits>(c.totals, counters, bin, on);
+  }
+}
+
+// Counts this block's keys, which `members` blocks share, in counters of `bits` bits; if `ranged`,
+// only those in the range of bins that starts at `first`. Ends with a barrier.
+template <int bits, bool spread, bool hot_keys, bool ranged>
+__device__ __forceinline__ void count_all(const Counting& c, unsigned member, unsigned members,
+                                          unsigned first) {
+  static_assert(bits == 32 ? !hot_keys && !ranged : spread);
+  const unsigned warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+
+  // A chunk is loaded while the one before is counted, the first while counters are zeroed.
+  const auto* vectors = reinterpret_cast<const int4*>(c.keys);
+  const unsigned chunks = unsigned(c.count / kChunk), step = members * kWarps;
+  unsigned chunk = warp * members + member;
+  int4 loaded[kLoads] = {};
+  if (chunk < chunks) {
+    const int4* from = vectors + size_t{chunk} * (kChunk / 4) + lane;
+#pragma unroll
+    for (int j = 0; j < kLoads; ++j) loaded[j] = load_past_l1(from + 32 * j);
+  }
+  auto* counters = dynamic_shared<unsigned char>() + kCountersAt<bits>;
+  if constexpr (bits == 32) counters = kept(counters);  // narrow counters are slower with it
+  auto* quads = reinterpret_cast<uint4*>(counters);
+  const unsigned bytes = 4 * c.words + 2 * c.totals.part;  // the totals lie behind
+  for (unsigned i = threadIdx.x; i < bytes / 16; i += kThreads) quads[i] = make_uint4(0, 0, 0, 0);
+  auto* overflows = dynamic_shared<Overflows>();
+  if constexpr (bits < 32) {
+    for (unsigned i = threadIdx.x; i < Overflows::kSlots; i += kThreads)
+      overflows->bin_plus_1[i] = overflows->sum[i] = 0;
+    if (threadIdx.x == 0) {
+      overflows->credits = c.credits + first;
+      overflows->bins = ranged ? min(unsigned(c.range), c.bin_count - first) : c.bin_count;
+    }
+  }
+  if constexpr (bits < 8)
+    sync_cluster();  // other blocks add to this one's totals
+  else
+    __syncthreads();
+
+  HotKey hot;
+  while (chunk < chunks) {
+    chunk += step;
+    const bool more = chunk < chunks;
+    const int4* from = vectors + size_t{chunk} * (kChunk / 4) + lane;
+#ifdef __CUDACC__
+    asm("" : "+l"(from));  // keeps the compiler from recomputing it for each load
+#endif
+    bool active = false;
+    if constexpr (hot_keys) {
+      // One key of each lane: is the hot key still frequent, or is another more so?
+      const int sample = loaded[0].x;
+      const int other = __shfl_sync(~0u, sample, chunk * 0x9E3779B1u >> 27);
+      int same = lanes_with(sample, hot.key), better = lanes_with(sample, other);
+      if (ranged && clamped(other, c.bin_count) - first >= unsigned(c.range)) better = 0;
+      if (better > same + hot.kBetterBy) {
+        hot.become(other, c, first);
+        same = better;
+      }
+      active = same >= hot.kEnough;
+    }
+    if (hot_keys && active) {
+#pragma unroll
+      for (int j = 0; j < kLoads; ++j) {
+        const int4 v = loaded[j];
+        if (more) loaded[j] = load_past_l1(from + 32 * j);
+        if (j > 0 && lanes_with(v.x, hot.key) < hot.kEnough) {  // a run of equal keys is over
+          const int next = __shfl_sync(~0u, v.x, 31);
+          const bool mine = !ranged || clamped(next, c.bin_count) - first < unsigned(c.range);
+          if (lanes_with(v.x, next) >= hot.kRun && mine) hot.become(next, c, first);
+        }
+        count_vector<bits, spread, ranged, true>(c, first, hot, counters, v);
+      }
+    } else {
+#pragma unroll
+      for (int j = 0; j < kLoads; ++j) {
+        const int4 v = loaded[j];
+        if (more) loaded[j] = load_past_l1(from + 32 * j);
+        count_vector<bits, spread, ranged, false>(c, first, hot, counters, v);
+      }
+    }
+  }
+  if (member == 0)  // counts the keys after the last whole chunk
+    for (size_t i = size_t{chunks} * kChunk + threadIdx.x; i < c.count; i += kThreads) {
+      const unsigned bin = clamped(c.keys[i], c.bin_count) - first;
+      if constexpr (bits == 32)
+        count_key<spread>(counters, bin);
+      else
+        count_four<bits>(c.totals, counters, {bin, bin, bin, bin},
+                         {!ranged || bin < unsigned(c.range), false, false, false});
+    }
+  if constexpr (hot_keys) hot.flush(c, first);
+  __syncthreads();
+}
+
+// Adds what the block has credited to global memory.
+__device__ __forceinline__ void write_credits() {
+  const auto* overflows = dynamic_shared<Overflows>();
+  for (unsigned i = threadIdx.x; i < Overflows::kSlots; i += kThreads)
+    if (overflows->sum[i] != 0)
+      atomicAdd(overflows->credits + overflows->bin_plus_1[i] - 1, overflows->sum[i]);
+}
+
+// Counts in counters of `bits` bits; if `ranged`, each group of blocks has a range of the bins.
+// Blocks then store their counters for add_rows, or add them to the output, each starting
+// elsewhere.
+template <int bits, bool spread, bool writes_down, bool hot_keys = false, bool ranged = false>
+__global__ void __launch_bounds__(kThreads, 1) count_keys(const Counting c) {
+  static_assert(bits == 32 || writes_down);
+  const unsigned groups = ranged ? c.groups : 1;
+  const unsigned member = blockIdx.x / groups, members = gridDim.x / groups;
+  const unsigned first = ranged ? blockIdx.x % groups * c.range : 0;
+  count_all<bits, spread, hot_keys, ranged>(c, member, members, first);
+
+  auto* counters = dynamic_shared<unsigned char>() + kCountersAt<bits>;
+  if constexpr (bits == 32) counters = kept(counters);
+  if constexpr (writes_down) {
+    let_next_kernel_start();
+    if constexpr (bits < 32) write_credits();
+    const auto* quads = reinterpret_cast<const uint4*>(counters);
+    auto* row = reinterpret_cast<uint4*>(c.rows + size_t{blockIdx.x} * c.words);
+    for (unsigned i = threadIdx.x; i < c.words / 4; i += kThreads) __stcg(row + i, quads[i]);
+  } else {
+    wait_for_kernel_before();  // it may still be zeroing the output
+    const auto* words = reinterpret_cast<const unsigned*>(counters);
+    const unsigned start = static_cast<unsigned>(size_t{member} * c.words / members) & ~31u;
+    for (unsigned i = threadIdx.x; i < c.words; i += kThreads) {
+      const unsigned word = i + start < c.words ? i + start : i + start - c.words;
+      const unsigned bin = Counters<32, spread>::bin_of_field(word, 0);
+      if (words[word] != 0) atomicAdd(c.bins + bin, words[word]);
+    }
+  }
+}
+
+// Sums the stored counters by columns: 32 columns per block, a share of the rows per warp.
+constexpr int kAdders = 8;
+constexpr int64_t kMostRows = 257;  // more could overflow FieldSums
+
+template <int bits, bool spread = true>
+__global__ void __launch_bounds__(32 * kAdders) add_rows(const Counting c, unsigned blocks) {
+  using C = Counters<bits, spread>;
+  using Sums = FieldSums<bits>;
+  __shared__ unsigned sums[kAdders][Sums::kSums][32];
+  const unsigned warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+  const unsigned column = blockIdx.x * 32 + lane, group = column / c.words;
+  const unsigned word = column % c.words;
+  wait_for_kernel_before();
+  Sums mine;
+#pragma unroll 8
+  for (unsigned row = warp * c.groups + group; row < blocks; row += kAdders * c.groups)
+    mine.add(__ldcg(c.rows + size_t{row} * c.words + word));
+#pragma unroll
+  for (int s = 0; s < Sums::kSums; ++s) sums[warp][s][lane] = mine.sum[s];
+  __syncthreads();
+
+  if (warp >= C::kFields) return;
+  unsigned total = 0;  // one field per warp
+#pragma unroll
+  for (int w = 0; w < kAdders; ++w) total += Sums::of(warp, sums[w][warp % Sums::kSums][lane]);
+  const unsigned in_range = C::bin_of_field(word, warp), bin = group * c.range + in_range;
+  if (in_range >= unsigned(c.range) || bin >= unsigned(c.bin_count)) return;
+  if (const unsigned more = bits < 32 ? __ldcg(c.credits + bin) : 0) {
+    total += more;
+    c.credits[bin] = 0;
+  }
+  c.bins[bin] = total;
+}
+
+// At most one block per SM, each with a chunk for every warp; at least two groups if `ranged`.
+template <int bits, bool ranged = false>
+LaunchPlan one_block_per_sm(const Case& c, const Device& device, const void*) {
+  constexpr int64_t kBinsARow = Counters<bits>::kBinsARow;
+  const int64_t bins = c["bins"];
+  const int64_t parts = ranged ? std::max<int64_t>(2, ceil_div(bins, fitting<bits>(device))) : 1;
+  const int64_t rows = ceil_div(ceil_div(bins, parts), kBinsARow);
+  const int64_t groups = ceil_div(bins, rows * kBinsARow);
+  const int64_t most = std::clamp<int64_t>(device.sms / groups, 1, kMostRows);
+  const int64_t enough = ceil_div<int64_t>(c["keys"], kWarps * kChunk);
+  return {.grid = unsigned(std::clamp<int64_t>(enough, 1, most) * groups),
+          .block = kThreads,
+          .shared_bytes = counter_bytes<bits>(rows * kBinsARow)};
+}
+
+template <int bits>
+Counting counting(Histogram& problem, const LaunchPlan& plan) {
+  const auto [keys, count, bins, bin_count] = problem.arguments();
+  Counting c = {.keys = keys, .count = count, .bins = bins, .bin_count = bin_count};
+  c.words = static_cast<unsigned>((plan.shared_bytes - kCountersAt<bits>) / 4);
+  c.range = static_cast<int>(c.words) * Counters<bits>::kFields;
+  c.groups = ceil_div(bin_count, c.range);
+  return c;
+}
+
+template <bool spread>
+Implementation merged_by_atomics() {
+  return kernel<Histogram>(count_keys<32, spread, false>, one_block_per_sm<32>,
+                           [](Histogram& problem, const LaunchPlan& plan) {
+                             return std::tuple(counting<32>(problem, plan));
+                           });
+}
+
+// Counting starts early, while another kernel zeroes the output. `counting(problem, plan)` makes
+// the argument of the counting kernel.
+template <class Plan, class Of>
+Implementation zeroed_meanwhile(void (*count)(Counting), Plan plan, Of counting) {
+  return {.kernel = reinterpret_cast<const void*>(count),
+          .plan = plan,
+          .launch = [=](const LaunchPlan& plan, Problem& problem, cudaStream_t stream) {
+            const Counting c = counting(static_cast<Histogram&>(problem), plan);
+            const auto blocks = unsigned(ceil_div(c.bin_count, kThreads));
+            launch({.grid = blocks, .block = kThreads}, stream, zero_bins, c.bins, c.bin_count);
+            launch(plan, {.early = problem.device().compute_capability >= 90}, stream, count, c);
+          }};
+}
+
+inline Implementation zeroed_and_merged() {
+  return zeroed_meanwhile(count_keys<32, true, false>, one_block_per_sm<32>, counting<32>);
+}
+
+// Two kernels: one stores the counters of each block, the other sums them.
+template <int bits, bool hot_keys = false, bool ranged = false>
+Implementation written_down() {
+  const auto count = count_keys<bits, true, true, hot_keys, ranged>;
+  return {.kernel = reinterpret_cast<const void*>(count),
+          .plan = one_block_per_sm<bits, ranged>,
+          .launch = [count](const LaunchPlan& plan, Problem& problem, cudaStream_t stream) {
+            auto& histogram = static_cast<Histogram&>(problem);
+            Counting c = counting<bits>(histogram, plan);
+            c.rows = histogram.room_for_counters(size_t{plan.grid.x} * c.words);
+            c.credits = histogram.credits();
+            launch(plan, stream, count, c);
+            launch({.grid = c.groups * c.words / 32, .block = 32 * kAdders},
+                   {.early = problem.device().compute_capability >= 90}, stream, add_rows<bits>, c,
+                   plan.grid.x);
+          }};
+}
+
+// 16 bits where they fit, else 8: wider counters overflow less.
+template <bool hot_keys>
+Implementation packed_at(const Case& c, const Device& device) {
+  return c["bins"] <= fitting<16>(device) ? written_down<16, hot_keys>()
+                                          : written_down<8, hot_keys>();
+}
+
+template <int bits>
+std::string too_many(const Case& c, const Device& device) {
+  return too_large(counter_bytes<bits>(c["bins"]), device);
+}
+
+}  // namespace ladders::histogram

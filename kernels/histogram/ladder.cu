@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: MIT
+//
+// Histogram: bins[key] counts the int keys, keys outside clamped to the first and last bin.
+//
+// Each key is read once, so the limit is reading DRAM, and the obstacle is the increment. Atomics
+// on global memory are done in L2, one after the other where keys are equal. Atomics on shared
+// memory stay on the SM, but its 227 KiB hold only 58 112 counters. A cluster of up to 16 blocks
+// holds more, but then most increments cross the SM-to-SM network. Or counters are narrow, and must
+// be kept from overflowing; or blocks share out the bins and read the keys several times, all but
+// once from L2. Zeroing and merging are inside the time.
+
+#include "histogram/ladder.hpp"
+
+#include <set>
+
+#include "histogram/01_atomics.cuh"
+#include "histogram/04_counting.cuh"
+#include "histogram/05_clusters.cuh"
+#include "model/catalogue.hpp"
+
+namespace ladders::histogram {
+namespace {
+
+Implementation robust(const Case& c, const Device& device) {
+  if (c["bins"] <= fitting<32>(device)) {
+    if (c["bins"] >= kTuning.merge_in_pairs_from_bins &&
+        c["keys"] <= kTuning.merge_in_pairs_up_to_keys && device.clusters_at_once[2] > 0)
+      return chosen("cluster_merge", in_clusters<32, false, 2>());
+    return chosen("zeroed_meanwhile", zeroed_and_merged());
+  }
+  if (c["bins"] <= fitting<8>(device)) return chosen("hot_key", packed_at<true>(c, device));
+  return chosen("ranges", written_down<8, true, true>());
+}
+
+// Where counters of 32 bits fit on an H200, and where those of 8 bits do.
+bool fit_whole(const Case& c) { return c["bins"] <= 57344; }
+bool fit_narrow(const Case& c) { return c["bins"] <= 229376; }
+
+// What the study measures of the steps; the choice is measured on everything.
+bool is_uniform(const Case& c) { return distributed_as(c, {uniform}); }
+bool all_keys(const Case& c) { return c["keys"] == 1 << 28; }
+bool packs(const Case& c) { return all_keys(c) && !fit_whole(c) && fit_narrow(c); }
+bool on_three(const Case& c) { return distributed_as(c, {uniform, constant, zipf}); }
+bool on_strides(const Case& c) {
+  return distributed_as(c, {uniform, strided}) && all_keys(c) && fit_whole(c);
+}
+bool on_skew_at_some(const Case& c) {
+  return is_uniform(c) || (on_three(c) && (c["bins"] == 256 || c["bins"] > 400'000));
+}
+// Where clusters win and where they lose.
+bool in_clusters_at(const Case& c) {
+  const std::set<int64_t> bins = {256, 4096, 57344, 114688, 229376, 458752};
+  return on_three(c) && bins.contains(c["bins"]);
+}
+
+std::vector<Rung> rungs() {
+  using P = Histogram;
+  return {
+      {.name = "global",
+       .idea = "One atomic in L2 per key: equal keys queue up at one address.",
+       .implementation = kernel<P>(global, resident),
+       .zero_output = true,
+       .target = "global_atomic_requests",
+       .measured = on_skew_at_some},
+      {.name = "shared",
+       .idea = "One histogram per block in shared memory, merged at the end.",
+       .implementation = kernel<P>(shared, resident_with_bins),
+       .builds_on = "global",
+       .zero_output = true,
+       .target = "global_atomic_requests",
+       .skip = [](const Case& c, const Device& d) { return too_large(4 * c["bins"], d); },
+       .measured = [](const Case& c) { return on_three(c) && fit_whole(c); }},
+      {.name = "distributed",
+       .idea = "One histogram per cluster: more bins fit, increments cross the SM-to-SM network.",
+       .implementation = kernel<P>(distributed, resident_clusters),
+       .builds_on = "shared",
+       .meant_for = [](const Case& c) { return on_three(c) && !fit_whole(c); },
+       .shows = "With uniform keys, increments over the network hardly beat atomics in L2.",
+       .zero_output = true,
+       .sweeps = {{{"cluster"}, {1, 2, 4, 8, 16}, {1, 2, 3, 8, 16}}},
+       .target = "distributed_requests",
+       .compute_capability = 90,
+       .skip = [](const Case& c, const Device& d) { return too_large(part_bytes(c), d); },
+       .measured = in_clusters_at},
+      {.name = "in_flight",
+       .idea = "One block per SM, four 16-byte loads per thread always in flight.",
+       .implementation = merged_by_atomics<false>(),
+       .builds_on = "shared",
+       .zero_output = true,
+       .target = "global_load_sectors_per_request",
+       .skip = too_many<32>,
+       .measured = on_strides},
+      {.name = "spread_banks",
+       .idea = "A bin's bank is a hash of its number: strided keys no longer share a bank.",
+       .implementation = merged_by_atomics<true>(),
+       .builds_on = "in_flight",
+       .zero_output = true,
+       .target = "shared_atomic_wavefronts_per_request",
+       .skip = too_many<32>,
+       .measured = on_strides},
+      {.name = "zeroed_meanwhile",
+       .idea = "Counting starts while the output is zeroed, and waits only before it merges.",
+       .implementation = zeroed_and_merged(),
+       .builds_on = "spread_banks",
+       .skip = too_many<32>,
+       .measured = on_strides},
+      {.name = "column_sums",
+       .idea = "Blocks store their counters, a second kernel sums them: no atomics in L2.",
+       .implementation = written_down<32>(),
+       .builds_on = "spread_banks",
+       .meant_for = [](const Case& c) { return is_uniform(c) && c["bins"] <= 32768; },
+       .shows = "As fast without zeroing or atomics, but storing many bins takes longer.",
+       .target = "global_atomic_requests",
+       .skip = too_many<32>,
+       .measured = [](const Case& c) { return is_uniform(c) && all_keys(c) && fit_whole(c); }},
+      {.name = "packed",
+       .idea = "Two or four counters per word: more bins fit, and carries are taken back.",
+       .builds_on = "column_sums",
+       .skip = too_many<8>,
+       .measured = [](const Case& c) { return distributed_as(c, {uniform, constant}) && packs(c); },
+       .choose = packed_at<false>},
+      {.name = "hot_key",
+       .idea = "Warps count a frequent key in registers: skew causes no queues or overflows.",
+       .builds_on = "packed",
+       .meant_for = [](const Case& c) { return !is_uniform(c) && packs(c); },
+       .target = "shared_atomic_conflicts",
+       .skip = too_many<8>,
+       .measured = [](const Case& c) { return on_three(c) && packs(c); },
+       .choose = packed_at<true>},
+      {.name = "ranges",
+       .idea = "Each group of blocks counts a range of the bins and reads all keys, most from L2.",
+       .implementation = written_down<8, true, true>(),
+       .builds_on = "hot_key",
+       .measured = [](const Case& c) { return on_three(c) && !fit_narrow(c); }},
+      {.name = "cluster_merge",
+       .idea = "The blocks of a cluster sum their counters over the network before L2.",
+       .builds_on = "zeroed_meanwhile",
+       .shows = "Merging in clusters gains 9 % with 2^24 keys in 57344 bins, nothing with 2^28.",
+       .sweeps = {{{"cluster"}, {1, 2, 4, 8, 16}, {2, 3, 16}}},
+       .target = "global_atomic_requests",
+       .compute_capability = 90,
+       .skip = too_many<8>,
+       .measured = [](const Case& c) { return in_clusters_at(c) && fit_narrow(c); },
+       .choose = merged_in_clusters_at},
+      {.name = "cluster_carries",
+       .idea = "Blocks hold a few bits per bin; only carries cross the network to shared totals.",
+       .builds_on = "cluster_merge",
+       .shows = "Faster than ranges where keys are few or all equal, slower where many and spread.",
+       .sweeps = {{{"cluster"}, {1, 2, 4, 8, 16}, {2, 3, 16}}},
+       .target = "distributed_requests",
+       .compute_capability = 90,
+       .skip = [](const Case& c, const Device& d) { return too_large(bytes_in_clusters<1>(c), d); },
+       .measured = [](const Case& c) { return in_clusters_at(c) && !fit_narrow(c); },
+       .choose = carried_at},
+      {.name = "robust",
+       .idea = "Fast for all keys: the widest counters that fit, ranges where none do.",
+       .role = Role::choice,
+       .choose = robust},
+  };
+}
+
+}  // namespace
+
+Ladder ladder() {
+  const std::vector<int64_t> bins = {32,    256,    4096,   16384,  32768, 57344,
+                                     65536, 114688, 131072, 229376, 458752};
+  std::vector<Shape> measured, small;
+  for (const Distribution d : {uniform, constant, zipf, zipf_1_5, sorted, strided})
+    for (const int64_t b : bins) measured.push_back({b, 1 << 28, d});
+  for (const int64_t b : {256, 57344, 458752}) measured.push_back({b, 1 << 24, uniform});
+  for (const int64_t b : {256, 4096, 57344, 458752}) small.push_back({b, 1 << 20, uniform});
+  for (const Distribution d : {constant, zipf})
+    for (const int64_t b : {256, 4096}) small.push_back({b, 1 << 20, d});
+  small.push_back({4096, 1 << 20, strided});
+  return {
+      .name = "histogram",
+      .title = "Histogram",
+      .quantity = Quantity::bytes,
+      .ceiling = "roof/dram_read",
+      .input = "as the distribution says; zipf has exponent 1, strided keys are 32 apart",
+      .error_unit = "exact",
+      .axes = {{"bins"}, {"keys"}, kDistributionAxis},
+      .measured = measured,
+      .small = small,
+      .tested = {{1, 1000, uniform},
+                 {32, 0, uniform},
+                 {33, 1, uniform},
+                 {256, 100003, zipf},
+                 {257, 65537, sorted},
+                 {1000, 99991, out_of_range},
+                 {4099, 50021, constant},
+                 {16411, 1 << 18, zipf},
+                 {57344, 1 << 18, uniform},
+                 {57345, 40000, strided},
+                 {65537, 1 << 18, uniform},
+                 {114689, (1 << 18) + 511, constant},
+                 {131073, 1 << 18, zipf_1_5},
+                 {458752, 1 << 19, sorted},
+                 {458753, 1 << 18, zipf},
+                 {650001, 1 << 17, uniform}},
+      .headline = {256, 1 << 28, uniform},
+      .small_headline = {256, 1 << 20, uniform},
+      .work =
+          [](const Case& c, const Device&) {
+            return Work{.bytes_read = 4. * c["keys"], .bytes_written = 4. * c["bins"]};
+          },
+      .problem = [](const Case& c, const Device& d) { return std::make_unique<Histogram>(c, d); },
+      .rungs = joined(rungs(), peers()),
+  };
+}
+
+}  // namespace ladders::histogram

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: MIT
+//
+// Counters of few bits, and the totals that clusters have of them, where they overflow as often as
+// they can.
+#include <gtest/gtest.h>
+
+#include "gpu.hpp"
+#include "histogram/04_counting.cuh"
+#include "histogram/05_clusters.cuh"
+#include "model/catalogue.hpp"
+
+namespace ladders::histogram {
+namespace {
+
+// In one block for each range of bins, or in one cluster, so that counters overflow as often as
+// they can, those of a word at about the same time.
+template <class Blocks>
+void expect_exact(const Implementation& implementation, const Case& point, bool zeroed,
+                  Blocks blocks) {
+  const Device device = Device::open(0);
+  LaunchPlan plan = implementation.plan(point, device, implementation.kernel);
+  occupancy(implementation.kernel, plan, device);  // allows it the shared memory
+  Histogram problem(point, device);
+  plan.grid = blocks(problem, plan);
+  for (int launch = 0; launch < 2; ++launch) {  // the second one finds what the first has left
+    problem.poison();
+    if (zeroed) check(cudaMemset(problem.output().data, 0, problem.output().bytes), "cudaMemset");
+    implementation.launch(plan, problem, nullptr);
+    check(cudaDeviceSynchronize(), "kernel");
+    EXPECT_EQ(problem.compare().wrong, "");
+  }
+}
+
+template <int bits, bool hot_keys, bool ranged>
+void expect_exact(int64_t bins, int64_t keys, Distribution distribution) {
+  SCOPED_TRACE(testing::Message() << bits << " bits, hot keys " << hot_keys << ", ranged " << ranged
+                                  << ", bins " << bins << ", distribution " << distribution);
+  expect_exact(written_down<bits, hot_keys, ranged>(),
+               Case(ladder().axes, {bins, keys, distribution}), false,
+               [](Histogram& problem, const LaunchPlan& plan) {
+                 return static_cast<unsigned>(counting<bits>(problem, plan).groups);
+               });
+}
+
+template <int bits, bool hot_keys>
+void expect_exact_in_cluster(int64_t cluster, int64_t bins, int64_t keys,
+                             Distribution distribution) {
+  SCOPED_TRACE(testing::Message() << bits << " bits, hot keys " << hot_keys << ", cluster "
+                                  << cluster << ", bins " << bins << ", distribution "
+                                  << distribution);
+  expect_exact(in_clusters<bits, hot_keys>(),
+               Case(ladder().axes, {bins, keys, distribution}).with({"cluster"}, cluster), true,
+               [](Histogram&, const LaunchPlan& plan) { return plan.cluster; });
+}
+
+TEST(Gpu, NarrowCountersAreExact) {
+  NEED_GPU();
+  for (const Distribution d : {uniform, constant, zipf_1_5, sorted, strided, out_of_range}) {
+    expect_exact<16, false, false>(64, 5 << 20, d);
+    expect_exact<16, true, false>(64, 5 << 20, d);
+    expect_exact<8, false, false>(128, 100'003, d);
+    expect_exact<8, false, false>(5000, 1 << 20, d);
+    expect_exact<8, true, false>(128, 100'003, d);
+    expect_exact<8, true, true>(300, 300'007, d);
+    expect_exact<8, true, true>(70'001, 300'007, d);
+  }
+}
+
+TEST(Gpu, TotalsOfClustersAreExact) {
+  NEED_GPU();
+  if (Device::open(0).compute_capability < 90) GTEST_SKIP() << "no clusters";
+  for (const Distribution d : {uniform, constant, zipf_1_5, sorted, out_of_range}) {
+    expect_exact_in_cluster<1, false>(2, 2, (1 << 20) + 3, d);
+    expect_exact_in_cluster<1, true>(16, 300, 300'007, d);
+    expect_exact_in_cluster<2, false>(3, 64, 1 << 20, d);
+    expect_exact_in_cluster<2, true>(8, 70'001, 300'007, d);
+    expect_exact_in_cluster<4, true>(4, 5000, 300'007, d);
+    expect_exact_in_cluster<8, true>(8, 70'001, 300'007, d);
+    expect_exact_in_cluster<16, true>(16, 1000, 300'007, d);
+  }
+}
+
+}  // namespace
+}  // namespace ladders::histogram

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: MIT
+//
+// One lookup per thread, with the table wherever the caches hold it.
+#pragma once
+
+#include <cstdint>
+
+#include "lookup/problem.cuh"
+#include "model/launch.hpp"
+
+namespace ladders::lookup {
+// Indices, table and values all go through the L1 and the L2.
+inline __global__ void global(const Lookups l) {
+  const size_t i = blockIdx.x * size_t{blockDim.x} + threadIdx.x;
+  if (i < l.count) l.out[i] = l.table[l.index[i]];
+}
+
+// Indices and values are used once: the caches evict them first, so that the table stays.
+inline __global__ void streamed(const Lookups l) {
+  const size_t i = blockIdx.x * size_t{blockDim.x} + threadIdx.x;
+  if (i < l.count) __stcs(l.out + i, __ldg(l.table + __ldcs(l.index + i)));
+}
+
+template <unsigned threads, unsigned lookups = threads>
+LaunchPlan one_block_per_tile(const Case& c, const Device&, const void*) {
+  return {.grid = unsigned(ceil_div<int64_t>(c["lookups"], lookups)), .block = threads};
+}
+
+}  // namespace ladders::lookup

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: MIT
+//
+// Where a table can lie. All threads of a block construct it together, then read entries from it.
+#pragma once
+
+#include <cooperative_groups.h>
+
+#include <cstdint>
+#include <string>
+
+#include "lookup/problem.cuh"
+
+namespace ladders::lookup {
+constexpr unsigned kThreads = 1024;  // per block that stages a table
+
+struct InCaches {
+  const unsigned* table;
+  __device__ explicit InCaches(const Lookups& l) : table(l.table) {}
+  __device__ __forceinline__ unsigned operator[](unsigned i) const { return __ldg(table + i); }
+};
+
+// words[place(i)] = read(i) for all i below `count`, with eight loads per thread in flight: the 56
+// of a table that fills shared memory would take as long as 2^24 lookups one after the other.
+template <class Read, class Place>
+__device__ __forceinline__ void stage(unsigned* words, unsigned count, Read read, Place place) {
+  constexpr unsigned kLoads = 8;
+  for (unsigned first = threadIdx.x; first < count; first += kLoads * kThreads) {
+    unsigned value[kLoads] = {};
+#pragma unroll
+    for (unsigned j = 0; j < kLoads; ++j)
+      if (first + j * kThreads < count) value[j] = read(first + j * kThreads);
+#pragma unroll
+    for (unsigned j = 0; j < kLoads; ++j)
+      if (first + j * kThreads < count) words[place(first + j * kThreads)] = value[j];
+  }
+}
+
+// 32 entries are a row of all banks. Swizzling XORs the lane with digits of the row, so that
+// entries 32, 64, ... or 1024 apart lie in different banks.
+template <bool kSwizzled>
+struct InSharedMemory {
+  unsigned* words;
+
+  static constexpr unsigned words_of(unsigned entries) { return ceil_div(entries, 32u) * 32; }
+  __host__ __device__ static constexpr unsigned place(unsigned entry) {
+    return kSwizzled ? entry ^ ((entry >> 5 ^ entry >> 10) & 31) : entry;
+  }
+  __device__ explicit InSharedMemory(const Lookups& l) : words(dynamic_shared<unsigned>()) {
+    stage(words, l.entries, [&](unsigned entry) { return __ldg(l.table + entry); }, place);
+    __syncthreads();
+  }
+  __device__ __forceinline__ unsigned operator[](unsigned i) const { return words[place(i)]; }
+};
+
+// Each lane reads its own copy of an entry; copies lie next to each other. With 32 copies the bank
+// is the lane's number, whatever the entry.
+template <unsigned kCopies>
+struct InCopies {
+  const unsigned* own;  // the lane's copy of entry 0
+
+  __host__ __device__ static constexpr unsigned words_of(unsigned n) { return n * kCopies; }
+  __device__ explicit InCopies(const Lookups& l) {
+    auto* words = dynamic_shared<unsigned>();
+    stage(
+        words, words_of(l.entries), [&](unsigned i) { return __ldg(l.table + i / kCopies); },
+        [](unsigned i) { return i; });
+    __syncthreads();
+    own = words + threadIdx.x % kCopies;
+  }
+  __device__ __forceinline__ unsigned operator[](unsigned i) const { return own[i * kCopies]; }
+};
+
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
+__device__ inline auto this_cluster() { return cooperative_groups::this_cluster(); }
+#else  // never launched
+struct NoCluster {
+  __device__ static unsigned block_rank() { return 0; }
+  __device__ static const unsigned* map_shared_rank(const unsigned* p, unsigned) { return p; }
+  __device__ static void sync() {}
+};
+__device__ inline NoCluster this_cluster() { return {}; }
+#endif
+
+// In the shared memory of a cluster. Its blocks take turns at runs of 8 entries, so that skewed
+// indices, which favour neighbours, do not all hit one block.
+template <unsigned kBlocks>
+struct InCluster {
+  static constexpr unsigned kRun = 8;
+  unsigned* words;
+
+  __host__ __device__ static constexpr unsigned words_of(unsigned entries) {
+    return ceil_div(entries, kRun * kBlocks) * kRun;
+  }
+  __device__ explicit InCluster(const Lookups& l) : words(dynamic_shared<unsigned>()) {
+    const unsigned rank = this_cluster().block_rank();
+    const auto read = [&](unsigned i) {
+      const unsigned entry = (i / kRun * kBlocks + rank) * kRun + i % kRun;
+      return entry < l.entries ? __ldg(l.table + entry) : 0;
+    };
+    stage(words, words_of(l.entries), read, [](unsigned i) { return i; });
+    this_cluster().sync();
+  }
+  __device__ __forceinline__ unsigned operator[](unsigned entry) const {
+    const unsigned i = entry / (kRun * kBlocks) * kRun | entry % kRun;
+    return *this_cluster().map_shared_rank(words + i, entry / kRun % kBlocks);
+  }
+  // Other blocks may still read this one's part.
+  __device__ void leave() const { this_cluster().sync(); }
+};
+
+// One entry per lane, in a register. Whole warps look up together.
+struct InRegisters {
+  static constexpr unsigned kEntries = 32;
+  unsigned mine;
+
+  static constexpr unsigned words_of(unsigned) { return 0; }
+  __device__ explicit InRegisters(const Lookups& l) {
+    const unsigned lane = threadIdx.x % 32;
+    mine = lane < l.entries ? __ldg(l.table + lane) : 0;
+  }
+  __device__ __forceinline__ unsigned operator[](unsigned entry) const {
+    return __shfl_sync(0xFFFFFFFF, mine, static_cast<int>(entry));
+  }
+};
+
+// Words of shared memory for a table, in whole rows of banks; the kernel needs a few for itself.
+inline int64_t room(const Device& device) {
+  return (int64_t(device.shared_bytes_per_block) - 128) / 128 * 32;
+}
+
+inline std::string at_most(int64_t fitting, const Case& c) {
+  return c["entries"] <= fitting ? ""
+                                 : "does not fit: " + std::to_string(fitting) + " entries at most";
+}
+
+template <int64_t blocks>
+std::string too_large_for(const Case& c, const Device& device) {
+  return at_most(blocks * room(device), c);
+}
+
+}  // namespace ladders::lookup

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: MIT
+//
+// The textbook's steps: an atomic per element, trees, shuffles, strides, vectors.
+#pragma once
+
+#include <algorithm>
+
+#include "common/device.cuh"
+#include "common/sums.cuh"
+#include "reduction/problem.cuh"
+
+namespace ladders::reduction {
+constexpr int kThreads = 256;
+
+template <class Op>
+__device__ Result<Op> load(const Value<Op>* in, size_t i, size_t count) {
+  return i < count ? Op::map(in[i]) : 0;
+}
+
+// One atomic per thread, all on one address: the L2 performs them one after the other. (For 32-bit
+// integers the compiler would add up each warp first; for 64 bits and floats it does not.)
+template <class Op>
+__global__ void global_atomic(const Value<Op>* __restrict__ in, size_t count, Result<Op>* result) {
+  const size_t i = blockIdx.x * size_t{kThreads} + threadIdx.x;
+  if (i < count) atomicAdd(result, Op::map(in[i]));
+}
+
+// A tree in shared memory, one atomic per block. Neighbours pair up, so half of the lanes of every
+// warp idle at the first level, three quarters at the second. If `strided`, the first threads add
+// the pairs, and whole warps retire; but lanes access words 2, 4, 8 ... apart, and banks conflict.
+template <class Op, bool strided>
+__global__ void interleaved(const Value<Op>* __restrict__ in, size_t count, Result<Op>* result) {
+  __shared__ Result<Op> sums[kThreads];
+  sums[threadIdx.x] = load<Op>(in, blockIdx.x * size_t{kThreads} + threadIdx.x, count);
+  __syncthreads();
+  for (unsigned stride = 1; stride < kThreads; stride *= 2) {
+    const unsigned i = strided ? 2 * stride * threadIdx.x : threadIdx.x;
+    if (strided ? i < kThreads : i % (2 * stride) == 0) sums[i] += sums[i + stride];
+    __syncthreads();
+  }
+  if (threadIdx.x == 0) atomicAdd(result, sums[0]);
+}
+
+// Sequential addressing, in the next three kernels: the upper half is added to the lower. There are
+// no conflicts, and no divergence until one warp is left.
+template <class T>
+__device__ __forceinline__ void fold_block(T* sums, T own, T* result) {
+  sums[threadIdx.x] = own;
+  __syncthreads();
+  for (unsigned half = kThreads / 2; half > 0; half /= 2) {
+    if (threadIdx.x < half) sums[threadIdx.x] += sums[threadIdx.x + half];
+    __syncthreads();
+  }
+  if (threadIdx.x == 0) atomicAdd(result, sums[0]);
+}
+
+template <class Op>
+__global__ void sequential(const Value<Op>* __restrict__ in, size_t count, Result<Op>* result) {
+  __shared__ Result<Op> sums[kThreads];
+  fold_block(sums, load<Op>(in, blockIdx.x * size_t{kThreads} + threadIdx.x, count), result);
+}
+
+template <class Op>
+__global__ void sequential_dynamic(const Value<Op>* __restrict__ in, size_t count,
+                                   Result<Op>* result) {
+  auto* sums = dynamic_shared<Result<Op>>();
+  fold_block(sums, load<Op>(in, blockIdx.x * size_t{kThreads} + threadIdx.x, count), result);
+}
+
+// Each thread adds its first pair as it loads: half the blocks, trees and atomics.
+template <class Op>
+__global__ void first_add_on_load(const Value<Op>* __restrict__ in, size_t count,
+                                  Result<Op>* result) {
+  __shared__ Result<Op> sums[kThreads];
+  const size_t i = blockIdx.x * size_t{2 * kThreads} + threadIdx.x;
+  fold_block(sums, load<Op>(in, i, count) + load<Op>(in, i + kThreads, count), result);
+}
+
+// Adds a block's sum to the result: shuffles, one word per warp and one barrier.
+template <class T>
+__device__ __forceinline__ void add_block(T sum, T* result) {
+  __shared__ T warps[kThreads / 32];
+  store_warp_sums(sum, warps);
+  if (threadIdx.x < 32) {
+    sum = sum_in_lane_0(threadIdx.x < kThreads / 32 ? warps[threadIdx.x] : T{});
+    if (threadIdx.x == 0) atomicAdd(result, sum);
+  }
+}
+
+// Shuffles instead of the tree: one barrier instead of nine. Blocks end sooner, so the atomics of
+// many blocks queue up.
+template <class Op>
+__global__ void warp_shuffle(const Value<Op>* __restrict__ in, size_t count, Result<Op>* result) {
+  const size_t i = blockIdx.x * size_t{2 * kThreads} + threadIdx.x;
+  add_block(load<Op>(in, i, count) + load<Op>(in, i + kThreads, count), result);
+}
+
+// Only resident blocks, which stride over the whole input: one fold and one atomic for each of them
+// instead of one per 512 elements.
+template <class Op>
+__global__ void grid_stride(const Value<Op>* __restrict__ in, size_t count, Result<Op>* result) {
+  Result<Op> sum{};
+  const size_t stride = size_t{gridDim.x} * kThreads;
+  for (size_t i = blockIdx.x * size_t{kThreads} + threadIdx.x; i < count; i += stride)
+    sum += Op::map(in[i]);
+  add_block(sum, result);
+}
+
+// 16 bytes per load and four loads in flight, each with its own accumulator: enough bytes in flight
+// to cover the latency of DRAM.
+template <class Op, class Accumulator>
+__device__ __forceinline__ Accumulator strided_sum(const Value<Op>* __restrict__ in, size_t count) {
+  constexpr int kFlight = 4;
+  using Vector = typename Op::Vector;
+  Accumulator sums[kFlight] = {};
+  const size_t vectors = count / 4, stride = size_t{gridDim.x} * kThreads;
+  const auto* wide = reinterpret_cast<const Vector*>(in);
+  const size_t first = blockIdx.x * size_t{kThreads} + threadIdx.x;
+  size_t i = first;
+  for (; i + (kFlight - 1) * stride < vectors; i += kFlight * stride) {
+    Vector loaded[kFlight];
+#pragma unroll
+    for (int j = 0; j < kFlight; ++j) loaded[j] = wide[i + j * stride];
+#pragma unroll
+    for (int j = 0; j < kFlight; ++j)
+      sums[j] += (Op::map(loaded[j].x) + Op::map(loaded[j].y)) +
+                 (Op::map(loaded[j].z) + Op::map(loaded[j].w));
+  }
+  for (; i < vectors; i += stride) {
+    const Vector v = wide[i];
+    sums[0] += (Op::map(v.x) + Op::map(v.y)) + (Op::map(v.z) + Op::map(v.w));
+  }
+  if (first < count % 4) sums[1] += Op::map(in[4 * vectors + first]);
+  return (sums[0] + sums[1]) + (sums[2] + sums[3]);
+}
+
+template <class Op>
+__global__ void vectorized(const Value<Op>* __restrict__ in, size_t count, Result<Op>* result) {
+  add_block(strided_sum<Op, Result<Op>>(in, count), result);
+}
+
+// One thread per `per_thread` elements. Without elements there are no blocks.
+template <int per_thread, size_t shared_bytes = 0>
+LaunchPlan thread_an_element(const Case& c, const Device&, const void*) {
+  const auto blocks = ceil_div<int64_t>(c["elements"], int64_t{kThreads} * per_thread);
+  return {.grid = static_cast<unsigned>(blocks), .block = kThreads, .shared_bytes = shared_bytes};
+}
+
+// The resident blocks, or fewer if threads would have less than `per_thread` elements each.
+template <int per_thread>
+LaunchPlan resident(const Case& c, const Device& device, const void* kernel) {
+  LaunchPlan plan = fill_device({.block = kThreads}, kernel, device);
+  plan.grid.x = std::min(plan.grid.x, thread_an_element<per_thread>(c, device, kernel).grid.x);
+  return plan;
+}
+
+}  // namespace ladders::reduction

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: MIT
+//
+// One launch without atomics on the result: each block stores its sum, and the last block adds
+// these up in the order of the blocks. So sums of floats have the same bits in every run. No memory
+// must be zeroed before: each launch resets what the next one uses.
+//
+// These sums are more exact than FP32: only the elements that a thread has in flight are added as
+// floats, in a tree; all other sums are FP64.
+#pragma once
+
+#include <algorithm>
+#include <tuple>
+
+#include "common/vector.cuh"
+#include "reduction/01_textbook.cuh"
+
+namespace ladders::reduction {
+
+// The last block to finish adds up the sums of all.
+template <int kThreads, class Op>
+__device__ __forceinline__ void finish_last(Wide<Op> sum, Slot<Op>* slots, unsigned* ticket,
+                                            Result<Op>* result) {
+  __shared__ bool last;
+  if (threadIdx.x == 0) {
+    slots[blockIdx.x].sum = sum;
+    __threadfence();
+    last = atomicInc(ticket, gridDim.x - 1) == gridDim.x - 1;  // resets it, too
+  }
+  __syncthreads();
+  if (!last) return;
+  __threadfence();
+  sum = 0;
+  for (unsigned i = threadIdx.x; i < gridDim.x; i += kThreads) sum += __ldcg(&slots[i].sum);
+  sum = sum_of_block<kThreads>(sum);
+  if (threadIdx.x == 0) *result = static_cast<Result<Op>>(sum);
+}
+
+template <class Op>
+__global__ void last_block(const Value<Op>* __restrict__ in, size_t count, Slot<Op>* slots,
+                           unsigned* ticket, Result<Op>* result) {
+  const auto sum = strided_sum<Op, Wide<Op>>(in, count);
+  finish_last<kThreads, Op>(sum_of_block<kThreads>(sum), slots, ticket, result);
+}
+
+template <class Op>
+Implementation with_last_block() {
+  return kernel<Reduction<Op>>(
+      last_block<Op>,
+      [](const Case& c, const Device& device, const void* kernel) {
+        LaunchPlan plan = resident<16>(c, device, kernel);
+        plan.grid.x = std::clamp(plan.grid.x, 1u, kMostSlots);  // one block stores a zero
+        return plan;
+      },
+      [](Reduction<Op>& p) {
+        const auto [in, count, result] = p.arguments();
+        return std::tuple(in, count, p.slots(), p.ticket(), result);
+      });
+}
+
+// ---- Equal shares -------------------------------------------------------------------------------
+
+// Each block takes one tile per round, next to those of its neighbours. The rest is cut into one
+// chunk per block, at most a tile. So shares differ by 128 bytes at most, and what is in flight
+// lies close together in memory.
+struct Division {
+  size_t vectors, chunk;  // in vectors of four elements
+  unsigned rounds, blocks;
+};
+inline Division divide(size_t count, size_t tile, unsigned blocks) {
+  const size_t vectors = count / 4, rounds = vectors / (tile * blocks);
+  const size_t left = vectors - rounds * tile * blocks;
+  return {.vectors = vectors,
+          .chunk = ceil_div<size_t>(ceil_div<size_t>(left, blocks), 8) * 8,
+          .rounds = static_cast<unsigned>(rounds),
+          .blocks = blocks};
+}
+
+// The block's chunk, after its tiles.
+struct Chunk {
+  size_t first, end;
+};
+__device__ __forceinline__ Chunk chunk_of(const Division& d, size_t tile) {
+  const size_t first = d.rounds * tile * d.blocks + blockIdx.x * d.chunk;
+  return {.first = first, .end = min(first + d.chunk, d.vectors)};
+}
+
+// The elements after the last whole vector go to the first block.
+template <class Op>
+__device__ __forceinline__ Wide<Op> odd_element(const Value<Op>* in, size_t count,
+                                                const Division& d) {
+  const size_t i = 4 * d.vectors + threadIdx.x;
+  return blockIdx.x == 0 && i < count ? Op::map(in[i]) : 0;
+}
+
+template <class Op>
+__device__ __forceinline__ auto sum_of_four(const typename Op::Vector& v) {
+  return (Op::map(v.x) + Op::map(v.y)) + (Op::map(v.z) + Op::map(v.w));
+}
+// A tree, as within a vector.
+template <class Op, int kFlight>
+__device__ __forceinline__ Wide<Op> sum_of_flight(const typename Op::Vector (&v)[kFlight]) {
+  decltype(sum_of_four<Op>(v[0])) sums[kFlight];
+#pragma unroll
+  for (int j = 0; j < kFlight; ++j) sums[j] = sum_of_four<Op>(v[j]);
+#pragma unroll
+  for (int half = kFlight / 2; half > 0; half /= 2)
+#pragma unroll
+    for (int j = 0; j < half; ++j) sums[j] += sums[j + half];
+  return sums[0];
+}
+
+// A thread's part of the block's share, with kFlight loads in flight.
+template <class Op, int kThreads, int kFlight>
+__device__ __forceinline__ Wide<Op> share_sum(const Value<Op>* in, size_t count,
+                                              const Division& d) {
+  using Vector = typename Op::Vector;
+  constexpr size_t kTile = size_t{kThreads} * kFlight;
+  const auto* wide = reinterpret_cast<const Vector*>(in);
+  Wide<Op> sum = odd_element<Op>(in, count, d);
+  const Vector* mine = wide + blockIdx.x * kTile + threadIdx.x;
+  for (unsigned round = 0; round < d.rounds; ++round, mine += d.blocks * kTile) {
+    Vector v[kFlight];
+#pragma unroll
+    for (int j = 0; j < kFlight; ++j) v[j] = load_once(mine + j * kThreads);
+    sum += sum_of_flight<Op>(v);
+  }
+  const auto [first, end] = chunk_of(d, kTile);
+  const size_t i = first + threadIdx.x;
+  if (first < end) {  // uniform: divergent branches would serialize the loads
+    Vector v[kFlight] = {};
+#pragma unroll
+    for (int j = 0; j < kFlight; ++j)
+      if (i + j * kThreads < end) v[j] = load_once(wide + i + j * kThreads);
+    sum += sum_of_flight<Op>(v);
+  }
+  return sum;
+}
+
+template <class Op, int kThreads, int kFlight>
+__global__ void __launch_bounds__(kThreads)
+    in_flight(const Value<Op>* __restrict__ in, size_t count, Division division, Slot<Op>* slots,
+              unsigned* ticket, Result<Op>* result) {
+  const auto sum = share_sum<Op, kThreads, kFlight>(in, count, division);
+  finish_last<kThreads, Op>(sum_of_block<kThreads>(sum), slots, ticket, result);
+}
+
+// The size of a grid whose blocks share the work evenly.
+struct Blocks {
+  unsigned each;       // least number of loads per thread
+  unsigned per_sm;     // most blocks per SM; 0 for as many as are resident
+  bool whole = false;  // fewer blocks, so that all have the same number of loads
+};
+constexpr Blocks kResident = {.each = 2, .per_sm = 0};
+
+inline auto even_blocks(LaunchPlan plan, Blocks blocks) {
+  return [=](const Case& c, const Device& device, const void* kernel) {
+    LaunchPlan filled = plan;
+    const unsigned most = blocks.per_sm ? std::min(blocks.per_sm * device.sms, kMostSlots)
+                                        : fill_device(plan, kernel, device).grid.x;
+    const auto loads = ceil_div<int64_t>(c["elements"] / 4, int64_t{plan.block.x} * blocks.each);
+    const int64_t rounds = blocks.whole ? std::max<int64_t>(ceil_div<int64_t>(loads, most), 1) : 1;
+    filled.grid =
+        static_cast<unsigned>(std::clamp<int64_t>(ceil_div<int64_t>(loads, rounds), 1, most));
+    filled.grid.x = ceil_div(filled.grid.x, plan.cluster) * plan.cluster;
+    return filled;
+  };
+}
+
+template <class Op, int threads, int flight>
+Implementation in_flight_with(Blocks blocks) {
+  return kernel<Reduction<Op>>(
+      in_flight<Op, threads, flight>, even_blocks({.block = threads}, blocks),
+      [](Reduction<Op>& p, const LaunchPlan& plan) {
+        const auto [in, count, result] = p.arguments();
+        return std::tuple(in, count, divide(count, threads * flight, plan.grid.x), p.slots(),
+                          p.ticket(), result);
+      });
+}
+
+}  // namespace ladders::reduction

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: MIT
+//
+// Each block stores its sum and a flag as one word of 16 bytes: no fence, no atomic. Few elements
+// take a single block, which stores the result itself.
+#pragma once
+
+#include "common/flags.cuh"
+#include "reduction/02_last_block.cuh"
+
+namespace ladders::reduction {
+
+// Each block prefetches the slots that it will store to or poll, before it loads its share.
+template <int kThreads, class Op>
+__device__ __forceinline__ void prefetch_slots(const Slot<Op>* slots, unsigned index,
+                                               unsigned count, const void* result) {
+  if (index + 1 == count) {
+    for (unsigned i = threadIdx.x; i + 1 < count; i += kThreads) prefetch(slots + i);
+    if (threadIdx.x == 0) prefetch(result);
+  } else if (threadIdx.x == 0) {
+    prefetch(slots + index);
+  }
+}
+
+// The last of `count` blocks polls the sums of the others, two per thread. No other block waits, so
+// blocks may start in any order, as long as two can be resident. Each lane polls until its own
+// words are there or, by a vote, until those of its warp are: divergent polling notices the last
+// one late. `sum` is that of thread 0.
+template <int kThreads, bool kVote, class Op>
+__device__ __forceinline__ void finish_flagged(Wide<Op> sum, unsigned index, unsigned count,
+                                               Slot<Op>* slots, Result<Op>* result) {
+  if (index + 1 < count) {
+    if (threadIdx.x == 0) store_relaxed(slots + index, {.sum = sum, .there = 1});
+    return;
+  }
+  if (count > 1) {
+    __syncthreads();  // sum_of_block() again
+    if (threadIdx.x != 0) sum = 0;
+    constexpr unsigned kAtOnce = 2;
+    const unsigned lane = threadIdx.x % 32;
+    for (unsigned i = threadIdx.x; i - lane + 1 < count; i += kAtOnce * kThreads) {
+      const auto waits_for = [&](unsigned j) { return i + j * kThreads + 1 < count; };
+      Slot<Op> slot[kAtOnce];
+      bool there;
+      do {
+        there = true;
+#pragma unroll
+        for (unsigned j = 0; j < kAtOnce; ++j) {
+          const Slot<Op>* const from = slots + i + j * kThreads;
+          if (waits_for(j)) wait_uncounted(&from->there, 1);
+          slot[j] = waits_for(j) ? load_relaxed(from) : Slot<Op>{.sum = 0, .there = 1};
+        }
+#pragma unroll
+        for (unsigned j = 0; j < kAtOnce; ++j) there &= slot[j].there != 0;
+      } while (kVote ? !__all_sync(0xFFFFFFFF, there) : !there);
+#pragma unroll
+      for (unsigned j = 0; j < kAtOnce; ++j) {
+        if (waits_for(j)) store_relaxed(slots + i + j * kThreads, {});  // for the next launch
+        sum += slot[j].sum;
+      }
+    }
+    sum = sum_of_block<kThreads>(sum);
+  }
+  if (threadIdx.x == 0) *result = static_cast<Result<Op>>(sum);
+}
+
+template <class Op, int kThreads, int kFlight, bool kVote>
+__global__ void __launch_bounds__(kThreads)
+    flagged(const Value<Op>* __restrict__ in, size_t count, Division division, Slot<Op>* slots,
+            Result<Op>* result) {
+  prefetch_slots<kThreads>(slots, blockIdx.x, gridDim.x, result);
+  const auto sum = sum_of_block<kThreads>(share_sum<Op, kThreads, kFlight>(in, count, division));
+  finish_flagged<kThreads, kVote, Op>(sum, blockIdx.x, gridDim.x, slots, result);
+}
+
+// The arguments of all kernels with flags.
+template <class Op, size_t tile>
+auto flag_arguments(Reduction<Op>& p, const LaunchPlan& plan) {
+  const auto [in, count, result] = p.arguments();
+  return std::tuple(in, count, divide(count, tile, plan.grid.x), p.slots(), result);
+}
+
+template <class Op, int threads, int flight, bool vote = true>
+Implementation flagged_with(Blocks blocks) {
+  return kernel<Reduction<Op>>(flagged<Op, threads, flight, vote>,
+                               even_blocks({.block = threads}, blocks),
+                               flag_arguments<Op, threads * flight>);
+}
+
+// Few elements: one block, with all its loads in flight at once. Its code is short, since cold
+// instruction fetches go to DRAM.
+constexpr int kFewInFlight = 4;
+constexpr int64_t most_of_one_block(int threads) { return int64_t{4} * kFewInFlight * threads; }
+constexpr int64_t kMostOfOneBlock = most_of_one_block(1024);
+
+template <class Op, int kThreads, int kFlight>
+__global__ void __launch_bounds__(kThreads)
+    one_block(const Value<Op>* __restrict__ in, unsigned count, Result<Op>* result) {
+  using Vector = typename Op::Vector;
+  const auto* wide = reinterpret_cast<const Vector*>(in);
+  const unsigned vectors = count / 4, odd = 4 * vectors + threadIdx.x;
+  Vector v[kFlight] = {};
+#pragma unroll
+  for (int j = 0; j < kFlight; ++j)
+    if (threadIdx.x + j * kThreads < vectors) v[j] = load_once(wide + threadIdx.x + j * kThreads);
+#ifdef __CUDACC__
+  // Otherwise the compiler converts each vector after its load, and waits for it.
+#pragma unroll
+  for (Vector& loaded : v)
+    for (unsigned& word : reinterpret_cast<unsigned (&)[4]>(loaded)) asm volatile("" : "+r"(word));
+#endif
+  Wide<Op> sum = odd < count ? Op::map(in[odd]) : 0;
+  sum = sum_of_block<kThreads>(sum + sum_of_flight<Op>(v));
+  if (threadIdx.x == 0) *result = static_cast<Result<Op>>(sum);
+}
+
+template <class Op, int threads>
+Implementation in_one_block() {
+  return kernel<Reduction<Op>>(
+      one_block<Op, threads, kFewInFlight>,
+      [](const Case&, const Device&, const void*) { return LaunchPlan{.block = threads}; },
+      [](Reduction<Op>& p) {
+        const auto [in, count, result] = p.arguments();
+        return std::tuple(in, static_cast<unsigned>(count), result);
+      });
+}
+template <class Op>
+Implementation one_block_at(const Case& c, const Device&) {
+  return c["elements"] <= most_of_one_block(256) ? in_one_block<Op, 256>()
+                                                 : in_one_block<Op, 1024>();
+}
+
+}  // namespace ladders::reduction

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: MIT
+//
+// Clusters: warps exchange their sums through distributed shared memory instead of the L2.
+#pragma once
+
+#include <cooperative_groups.h>
+
+#ifdef __CUDACC__
+#include "common/mbarrier.cuh"
+#endif
+#include "reduction/03_flags.cuh"
+
+namespace ladders::reduction {
+
+constexpr unsigned kCluster = 8;
+
+// Every warp stores its sum to the first block of its cluster, where an mbarrier counts the bytes:
+// only that block waits. Several clusters then continue as blocks do above.
+template <class Op, int kThreads, int kFlight>
+__global__ void __launch_bounds__(kThreads)
+    cluster_fold(const Value<Op>* __restrict__ in, size_t count, Division division, Slot<Op>* slots,
+                 Result<Op>* result) {
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
+  constexpr unsigned kWarps = kThreads / 32, kSums = kCluster * kWarps;
+  __shared__ Wide<Op> sums[kSums];
+  const auto cluster = cooperative_groups::this_cluster();
+  const unsigned rank = cluster.block_rank();
+  const unsigned index = blockIdx.x / kCluster, clusters = gridDim.x / kCluster;
+  // No block may access the shared memory of one that has not started: hence a barrier of the
+  // cluster, whose wait comes after the loads.
+#ifdef __CUDACC__
+  __shared__ MBarrier full;
+  if (rank == 0 && threadIdx.x == 0) {
+    initialize(full, 1);
+    publish_barriers();
+  }
+  asm volatile("barrier.cluster.arrive;" ::: "memory");
+#else
+  cluster.sync();
+#endif
+  if (rank == 0) prefetch_slots<kThreads>(slots, index, clusters, result);
+  Wide<Op> sum = sum_in_lane_0(share_sum<Op, kThreads, kFlight>(in, count, division));
+  Wide<Op>* mine = &sums[rank * kWarps + threadIdx.x / 32];
+#ifdef __CUDACC__
+  asm volatile("barrier.cluster.wait;" ::: "memory");
+  if (rank == 0 && threadIdx.x == 0) arrive_expecting(full, kSums * sizeof(sum));
+  if (threadIdx.x % 32 == 0) store_to_block(mine, sum, full, 0);
+#else
+  if (threadIdx.x % 32 == 0) *cluster.map_shared_rank(mine, 0) = sum;
+  cluster.sync();
+#endif
+  if (rank != 0) return;
+  if (threadIdx.x < 32) {
+#ifdef __CUDACC__
+    wait_for_cluster(full, 0);
+#endif
+    sum = 0;
+#pragma unroll
+    for (unsigned i = 0; i < kSums; i += 32) sum += sums[i + threadIdx.x];
+    sum = sum_in_lane_0(sum);
+  }
+  finish_flagged<kThreads, true, Op>(sum, index, clusters, slots, result);
+#endif
+}
+
+template <class Op>
+Implementation clusters() {
+  return kernel<Reduction<Op>>(
+      cluster_fold<Op, 512, 4>,
+      even_blocks({.block = 512, .cluster = kCluster}, {.each = 4, .per_sm = 0}),
+      flag_arguments<Op, 512 * 4>);
+}
+
+}  // namespace ladders::reduction

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: MIT
+//
+// Bulk copies: bytes in flight take shared memory instead of registers.
+#pragma once
+
+#include "common/tma.cuh"
+#include "reduction/03_flags.cuh"
+
+namespace ladders::reduction {
+// A ring of `stages`, each with `flight` vectors per thread. A block's share comes in pieces: its
+// tiles and its chunk. Once all threads have read a stage it is filled again, by warps in turn and
+// one piece later, when no warp has to wait for the others.
+template <class Op, int kThreads, int flight, int stages>
+__global__ void __launch_bounds__(kThreads, 1)
+    bulk_ring(const Value<Op>* __restrict__ in, size_t count, Division division, Slot<Op>* slots,
+              Result<Op>* result) {
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
+  using Vector = typename Op::Vector;
+  constexpr unsigned kTile = kThreads * flight;
+  __shared__ MBarrier barriers[2 * stages];
+  MBarrier *full = kept(barriers), *empty = full + stages;
+  auto* ring = kept(dynamic_shared<Vector>());
+  const auto* wide = reinterpret_cast<const Vector*>(in);
+  const auto [first, end] = chunk_of(division, kTile);
+  const unsigned left = first < end ? static_cast<unsigned>(end - first) : 0;
+  const unsigned rounds = division.rounds, pieces = rounds + (left > 0);
+  const auto fetch = [&](unsigned piece, int stage) {
+    const bool tile = piece < rounds;
+    const size_t from = tile ? (size_t{piece} * division.blocks + blockIdx.x) * kTile : first;
+    const unsigned bytes = (tile ? kTile : left) * sizeof(Vector);
+    arrive_expecting(full[stage], bytes);
+    copy_once(ring + stage * kTile, wide + from, bytes, full[stage]);
+  };
+  if (threadIdx.x == 0) {
+    for (int s = 0; s < stages; ++s) {
+      initialize(full[s], 1);
+      initialize(empty[s], kThreads);
+    }
+    publish_barriers();
+    for (unsigned piece = 0; piece < stages && piece < pieces; ++piece) fetch(piece, piece);
+  }
+  prefetch_slots<kThreads>(slots, blockIdx.x, gridDim.x, result);
+  Wide<Op> sum = odd_element<Op>(in, count, division);
+  __syncthreads();
+  int stage = 0, before = 0;
+  uint32_t parity = 0, parity_before = 0;
+  for (unsigned piece = 0; piece < pieces; ++piece) {
+    wait(full[stage], parity);
+    const unsigned vectors = piece < rounds ? kTile : left;
+    Vector v[flight];
+#pragma unroll
+    for (int j = 0; j < flight; ++j) {
+      const unsigned i = threadIdx.x + j * kThreads;
+      v[j] = i < vectors ? ring[stage * kTile + i] : Vector{};
+    }
+    arrive(empty[stage]);
+    if (threadIdx.x == piece * 32 % kThreads && piece > 0 && piece - 1 + stages < pieces) {
+      wait(empty[before], parity_before);
+      fetch(piece - 1 + stages, before);
+    }
+    sum += sum_of_flight<Op>(v);
+    before = stage, parity_before = parity;
+    if (++stage == stages) stage = 0, parity ^= 1;
+  }
+  sum = sum_of_block<kThreads>(sum);
+  finish_flagged<kThreads, true, Op>(sum, blockIdx.x, gridDim.x, slots, result);
+#endif
+}
+
+constexpr int kRingThreads = 512, kRingVectors = 4, kRingStages = 6;
+constexpr size_t kRingBytes = size_t{16} * kRingThreads * kRingVectors * kRingStages;
+constexpr size_t kRingRoom = kRingBytes + 1024;  // plus barriers and the sums of warps
+
+template <class Op>
+Implementation in_a_ring() {
+  return kernel<Reduction<Op>>(
+      bulk_ring<Op, kRingThreads, kRingVectors, kRingStages>,
+      even_blocks({.block = kRingThreads, .shared_bytes = kRingBytes}, {.each = 1, .per_sm = 1}),
+      flag_arguments<Op, kRingThreads * kRingVectors>);
+}
+
+}  // namespace ladders::reduction

@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: MIT
+//
+// Reduction: the sum of squares of ints (modulo 2^64), the sum of floats, and that of their
+// squares.
+//
+// Each element is read and used once, so the limit is the rate of reading DRAM. What can keep a
+// kernel below it: atomics on one address, which the L2 performs one at a time (an H200 takes 1.8
+// ns per float: compare the trees on integers); divergent lanes; bank conflicts; barriers; and too
+// few bytes in flight: latency x bandwidth is about 40 KB per SM.
+//
+// Up to some millions of elements latencies are the limit: of the launch, of one load from DRAM,
+// and of the way from the blocks' sums to the result.
+
+#include "reduction/ladder.hpp"
+
+#include "model/catalogue.hpp"
+#include "reduction/01_textbook.cuh"
+#include "reduction/02_last_block.cuh"
+#include "reduction/03_flags.cuh"
+#include "reduction/04_clusters.cuh"
+#ifdef __CUDACC__
+#include "reduction/05_bulk_ring.cuh"
+#endif
+
+namespace ladders::reduction {
+namespace {
+
+// As the input grows: one block; small blocks with one round of loads per thread; larger blocks
+// with a few rounds; then the most bytes in flight.
+template <class Op>
+Implementation fastest_at(const Case& c, const Device& device) {
+  const int64_t elements = c["elements"];
+  constexpr bool kInts = Reduction<Op>::kExact;
+  if (elements <= kMostOfOneBlock) return chosen("one_block", one_block_at<Op>(c, device));
+#ifdef __CUDACC__
+  if (elements >= kTuning.bulk_ring_from && device.has_bulk_copies(kRingRoom))
+    return chosen("bulk_ring", in_a_ring<Op>());
+#endif
+  const auto flagged = [&] {
+    if (elements <= kTuning.small_blocks_up_to)
+      return flagged_with<Op, 128, 8>({.each = 8, .per_sm = 4, .whole = true});
+    if (elements <=
+        (kInts ? kTuning.two_blocks_per_sm_up_to_of_ints : kTuning.two_blocks_per_sm_up_to))
+      return flagged_with<Op, 256, 8>({.each = 8, .per_sm = 2, .whole = true});
+    return kInts ? flagged_with<Op, 512, 4>({.each = 4, .per_sm = 2})
+                 : flagged_with<Op, 256, 8>({.each = 8, .per_sm = 4, .whole = true});
+  };
+  return chosen("warp_votes", flagged());
+}
+
+bool of_integers_or_sums(const Case& c) { return c["operation"] != 2; }
+
+// A step of the textbook: it adds to a zeroed output, and is measured at every 16th size.
+Rung textbook(Rung rung) {
+  rung.zero_output = true;
+  if (!rung.skip) rung.skip = grows;
+  rung.measured = [](const Case& c) {
+    const int64_t n = c["elements"];
+    return of_integers_or_sums(c) && (n == 1 << 16 || n == 1 << 20 || n == 1 << 24 || n == 1 << 28);
+  };
+  return rung;
+}
+
+template <class Op>
+std::vector<Rung> rungs() {
+  using P = Reduction<Op>;
+  return {
+      textbook({.name = "global_atomic",
+                .idea = "Every thread adds its element to one address: the atomics queue up in L2.",
+                .implementation = kernel<P>(global_atomic<Op>, thread_an_element<1>),
+                .target = "global_atomic_requests",
+                .skip =
+                    [](const Case& c, const Device& device) {
+                      return c["elements"] > 1 << 28 ? "takes seconds a launch at this size"
+                                                     : grows(c, device);
+                    }}),
+      textbook({.name = "interleaved_modulo",
+                .idea = "A tree in shared memory, one atomic per block; lanes of every warp idle.",
+                .implementation = kernel<P>(interleaved<Op, false>, thread_an_element<1>),
+                .builds_on = "global_atomic",
+                .target = "global_atomic_requests"}),
+      textbook(
+          {.name = "interleaved_strided",
+           .idea = "The first threads add: no divergence, but strided lanes make banks conflict.",
+           .implementation = kernel<P>(interleaved<Op, true>, thread_an_element<1>),
+           .builds_on = "interleaved_modulo",
+           .shows = "Without divergence, but with bank conflicts, the tree is slower.",
+           .target = "shared_load_requests"}),
+      textbook({.name = "sequential",
+                .idea = "The upper half is added to the lower: no divergence, no bank conflicts.",
+                .implementation = kernel<P>(sequential<Op>, thread_an_element<1>),
+                .builds_on = "interleaved_modulo",
+                .target = "shared_load_requests"}),
+      textbook({.name = "sequential_dynamic",
+                .idea = "The same with shared memory sized at launch: no difference to expect.",
+                .implementation = kernel<P>(sequential_dynamic<Op>,
+                                            thread_an_element<1, kThreads * sizeof(Result<Op>)>),
+                .builds_on = "sequential",
+                .shows = "Shared memory that is sized at launch costs nothing."}),
+      textbook({.name = "first_add_on_load",
+                .idea = "Each thread adds two elements as it loads: half the blocks and atomics.",
+                .implementation = kernel<P>(first_add_on_load<Op>, thread_an_element<2>),
+                .builds_on = "sequential",
+                .target = "global_atomic_requests"}),
+      textbook({.name = "warp_shuffle",
+                .idea = "Shuffles fold a warp in registers: one barrier per block instead of nine.",
+                .implementation = kernel<P>(warp_shuffle<Op>, thread_an_element<2>),
+                .builds_on = "first_add_on_load",
+                .meant_for = [](const Case& c) { return c["elements"] <= 1 << 24; },
+                .target = "shared_load_requests"}),
+      textbook({.name = "grid_stride",
+                .idea = "Resident blocks stride over the input: one fold and atomic for each.",
+                .implementation = kernel<P>(grid_stride<Op>, resident<1>),
+                .builds_on = "warp_shuffle",
+                .target = "global_atomic_requests"}),
+      textbook({.name = "vectorized",
+                .idea = "Four 16-byte loads in flight per thread cover the latency of DRAM.",
+                .implementation = kernel<P>(vectorized<Op>, resident<16>),
+                .builds_on = "grid_stride",
+                .meant_for = [](const Case& c) { return c["elements"] >= 1 << 20; },
+                .target = "global_load_sectors_per_request"}),
+      {.name = "last_block",
+       .idea = "The last block adds all sums in order: no zeroing, and reproducible floats.",
+       .implementation = with_last_block<Op>(),
+       .builds_on = "vectorized",
+       .meant_for = [](const Case& c) { return c["elements"] >= 1 << 28; },
+       .shows = "Reproducible sums of floats have a cost, which vanishes as the input grows."},
+      {.name = "in_flight",
+       .idea = "All loads of a tile are in flight at once, and blocks get equal shares.",
+       .implementation = in_flight_with<Op, 512, 4>(kResident),
+       .builds_on = "last_block",
+       .meant_for = [](const Case& c) { return c["elements"] >= 1 << 22; },
+       .target = "stall_long_scoreboard",
+       .measured = of_integers_or_sums},
+      {.name = "flagged",
+       .idea = "Sum and flag in one word, which the last block polls: no fence, no atomic.",
+       .implementation = flagged_with<Op, 512, 4, false>(kResident),
+       .builds_on = "in_flight",
+       .target = "global_atomic_requests",
+       .measured = of_integers_or_sums},
+      {.name = "warp_votes",
+       .idea = "The polling warp votes and polls as one, since divergent polling is slow.",
+       .implementation = flagged_with<Op, 512, 4>(kResident),
+       .builds_on = "flagged",
+       .target = "stall_barrier",
+       .measured = of_integers_or_sums},
+      {.name = "one_block",
+       .idea = "Few elements take one block: no synchronization with others, and short code.",
+       .builds_on = "warp_votes",
+       .target = "warp_instructions",
+       .skip =
+           [](const Case& c, const Device&) {
+             return c["elements"] <= kMostOfOneBlock ? "" : "for at most 2^14 elements";
+           },
+       .measured = [](const Case& c) { return c["elements"] <= 1 << 14; },
+       .choose = one_block_at<Op>},
+      {.name = "cluster",
+       .idea = "Warps send their sums to one block through distributed shared memory.",
+       .implementation = clusters<Op>(),
+       .builds_on = "warp_votes",
+       .meant_for = [](const Case& c) { return c["elements"] == 1 << 16; },
+       .target = "distributed_bytes",
+       .compute_capability = 90,
+       .measured = of_integers_or_sums},
+      {.name = "bulk_ring",
+       .idea = "Bulk copies fill a ring of 192 KiB: bytes in flight take no registers.",
+       .implementation = LADDERS_GPU_ONLY(in_a_ring<Op>()),
+       .builds_on = "warp_votes",
+       .meant_for = [](const Case& c) { return c["operation"] == 0 || c["elements"] >= 1 << 26; },
+       .target = "global_load_requests",
+       .compute_capability = 90,
+       .hardware_only = "bulk copies",
+       .measured = of_integers_or_sums},
+      {.name = "fastest",
+       .idea = "The kernel and the grid that measured fastest for as many elements.",
+       .role = Role::choice,
+       .choose = fastest_at<Op>},
+  };
+}
+
+}  // namespace
+
+Ladder ladder() {
+  return {
+      .name = "reduction",
+      .title = "Reduction",
+      .quantity = Quantity::bytes,
+      .ceiling = "roof/dram_read",
+      .input = "sum_of_squares: random 32-bit ints; of floats: uniform in [-1, 1)",
+      .error_unit = "sum of magnitudes",
+      .error_limit = 1e-6,
+      .axes = {{"elements"},
+               {.name = "operation",
+                .labels = {"sum_of_squares", "sum", "sum_of_squares_of_floats"},
+                .facet = true}},
+      // At 2^12 a launch is most of the time.
+      .measured = {{1 << 12, 0}, {1 << 16, 0}, {1 << 20, 0}, {1 << 22, 0}, {1 << 24, 0},
+                   {1 << 26, 0}, {1 << 28, 0}, {1 << 30, 0}, {1 << 12, 1}, {1 << 16, 1},
+                   {1 << 20, 1}, {1 << 22, 1}, {1 << 24, 1}, {1 << 26, 1}, {1 << 28, 1},
+                   {1 << 30, 1}, {1 << 12, 2}, {1 << 20, 2}, {1 << 24, 2}, {1 << 28, 2}},
+      .small = {{1 << 20, 0}, {1 << 20, 1}},
+      // Around a vector and a tile; on an H200 the last has more than a round of tiles.
+      .tested = {{0, 0},     {1, 0},      {31, 0},     {255, 0},    {257, 0}, {1021, 0},
+                 {65537, 0}, {300001, 0}, {0, 1},      {1, 1},      {33, 1},  {511, 1},
+                 {4099, 1},  {16387, 1},  {262147, 1}, {999983, 1}, {0, 2},   {3, 2},
+                 {8192, 2},  {16385, 2},  {65535, 2},  {4400003, 2}},
+      .headline = {1 << 28, 0},
+      .small_headline = {1 << 20, 0},
+      .work =
+          [](const Case& c, const Device&) {
+            const double elements = double(c["elements"]);
+            return Work{.flops = elements * double(c["operation"]),
+                        .bytes_read = 4 * elements,
+                        .bytes_written = c["operation"] == 0 ? 8. : 4.};
+          },
+      .problem =
+          [](const Case& c, const Device& device) {
+            return of_operation(c, [&]<class Op>(Op) -> std::unique_ptr<Problem> {
+              return std::make_unique<Reduction<Op>>(c, device);
+            });
+          },
+      .rungs = joined(by_axis("operation", {0, 1, 2},
+                              {rungs<SumOfSquares>(), rungs<Sum>(), rungs<SumOfSquaresOfFloats>()}),
+                      peers()),
+  };
+}
+
+}  // namespace ladders::reduction

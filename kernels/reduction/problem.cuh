@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: MIT
+//
+// What is summed, its inputs, and the reference.
+#pragma once
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <type_traits>
+#include <vector>
+
+#include "common/device.cuh"
+#include "common/inputs.cuh"
+#include "common/verify.cuh"
+
+namespace ladders::reduction {
+// An operation maps each element before all are added. From last_block on, rungs add vectors in the
+// type that map() returns, and everything else as Wide.
+//
+// random() is the input that is timed: any bits, or floats in [-1, 1). The sum of exact() is the
+// same in any order of summation, so that one element lost or counted twice shows.
+struct SumOfSquares {
+  using Value = int;
+  using Vector = int4;
+  using Result = unsigned long long;
+  using Wide = unsigned long long;
+  // Sign-extended first: the square of an int needs 63 bits.
+  __host__ __device__ static Result map(int x) {
+    return static_cast<Result>(static_cast<long long>(x) * x);
+  }
+  __device__ static int random(size_t i) { return static_cast<int>(random_bits(i)); }
+  __device__ static int exact(size_t i, size_t) { return static_cast<int>(i % 10); }
+};
+
+struct Floats {
+  using Value = float;
+  using Vector = float4;
+  using Result = float;
+  using Wide = double;
+  __device__ static float random(size_t i) { return random_float(i); }
+};
+
+// The sum of random floats stays near zero: FP32 accumulators remain precise.
+struct Sum : Floats {
+  template <class T>
+  __host__ __device__ static T map(T x) {
+    return x;
+  }
+  // Odd multiples of 1/128 around zero: partial sums fit the 24 bits of a float.
+  __device__ static float exact(size_t i, size_t) {
+    return static_cast<float>(2 * static_cast<int>(random_bits(i, 1) >> 25) - 127) / 128;
+  }
+};
+
+// This sum grows.
+struct SumOfSquaresOfFloats : Floats {
+  template <class T>
+  __host__ __device__ static T map(T x) {
+    return x * x;
+  }
+  // Ones and twos of either sign, and as many zeros as keep the sum below 2^24.
+  __device__ static float exact(size_t i, size_t count) {
+    constexpr size_t kMost = 1 << 22;
+    const uint32_t bits = random_bits(i, 1);
+    const bool zero = random_bits(i, 2) % ceil_div(count, kMost) != 0;
+    return zero ? 0 : static_cast<float>(1 + bits % 2) * (bits & 2 ? -1.f : 1.f);
+  }
+};
+
+/// make(operation), of the case's operation.
+template <class F>
+auto of_operation(const Case& c, F make) {
+  return c["operation"] == 0   ? make(SumOfSquares{})
+         : c["operation"] == 1 ? make(Sum{})
+                               : make(SumOfSquaresOfFloats{});
+}
+
+template <class Op>
+using Value = typename Op::Value;
+template <class Op>
+using Result = typename Op::Result;
+template <class Op>
+using Wide = typename Op::Wide;
+
+// What a block leaves for the one that adds up: its sum, and whether it is there.
+template <class Op>
+struct alignas(16) Slot {
+  Wide<Op> sum;
+  unsigned long long there;
+};
+constexpr unsigned kMostSlots = 4096;
+
+template <class Op>
+class Reduction : public Problem {
+ public:
+  static constexpr bool kExact = std::is_integral_v<Value<Op>>;
+
+  Reduction(const Case& c, const Device& device)
+      : Problem(device), in_(c["elements"]), result_(1), slots_(kMostSlots), ticket_(1) {
+    check(cudaMemset(slots_.data(), 0, slots_.bytes()), "slots");
+    check(cudaMemset(ticket_.data(), 0, ticket_.bytes()), "ticket");
+    prepare(1);
+  }
+  Memory output() const override { return {result_.data(), result_.bytes()}; }
+  auto arguments() const { return std::tuple(in_.data(), in_.size(), result_.data()); }
+  /// Flags and ticket are zero before and after each launch.
+  Slot<Op>* slots() const { return slots_.data(); }
+  unsigned* ticket() const { return ticket_.data(); }
+
+  int inputs() const override { return 2; }
+  void prepare(int input) override {
+    exact_ = input == 0;
+    generate(in_.data(), in_.size(), [exact = exact_, count = in_.size()] __device__(size_t i) {
+      return exact ? Op::exact(i, count) : Op::random(i);
+    });
+    host_.clear();
+  }
+  void poison() override {
+    Problem::poison();
+    on_host_.reset();
+  }
+
+  Result<Op> result() const { return on_host_ ? *on_host_ : to_host(result_.data(), 1).front(); }
+
+  // For floats the error is relative to the sum of magnitudes, which bounds rounding errors: a sum
+  // near zero has a large error relative to itself in any order of summation.
+  Verdict compare() override {
+    const auto [expected, magnitude] = expectation();
+    const Result<Op> result = this->result();
+    if constexpr (kExact) {
+      if (result == expected) return {};
+      return {.wrong = std::to_string(result) + " instead of " + std::to_string(expected)};
+    } else {
+      const double error = std::abs(result - expected);
+      if (exact_ && error != 0) return {.wrong = "a sum that is exact in any order is off"};
+      return {.relative_error = error == 0 ? 0 : error / magnitude};
+    }
+  }
+
+  struct Sums {
+    Wide<Op> sum;
+    double magnitude;  // the sum of absolute values
+  };
+  /// The reference: partial sums, which the host adds up.
+  Sums expectation() const {
+    DeviceBuffer<Sums> parts(std::min<size_t>(in_.size(), 1 << 17));
+    generate(parts.data(), parts.size(),
+             [in = in_.data(), count = in_.size(), step = parts.size()] __device__(size_t first) {
+               // Exact: the square of an int, or that of a float in FP64.
+               using Exact = std::conditional_t<kExact, int, double>;
+               Sums mine{};
+               for (size_t i = first; i < count; i += step) {
+                 const auto term = Op::map(static_cast<Exact>(in[i]));
+                 mine.sum += term;
+                 mine.magnitude += fabs(static_cast<double>(term));
+               }
+               return mine;
+             });
+    Sums total{};
+    for (const Sums& part : to_host(parts.data(), parts.size())) {
+      total.sum += part.sum;
+      total.magnitude += part.magnitude;
+    }
+    return total;
+  }
+
+  // The serial rung: its input is copied once, its result stays on the host.
+  void sum_on_host() {
+    if (host_.size() != in_.size()) host_ = to_host(in_.data(), in_.size());
+    Result<Op> sum{};
+    for (const Value<Op> x : host_) sum += Op::map(x);
+    on_host_ = sum;
+  }
+
+ private:
+  DeviceBuffer<Value<Op>> in_;
+  DeviceBuffer<Result<Op>> result_;
+  DeviceBuffer<Slot<Op>> slots_;
+  DeviceBuffer<unsigned> ticket_;
+  std::vector<Value<Op>> host_;
+  std::optional<Result<Op>> on_host_;
+  bool exact_ = false;  // whether the input is the exact one
+};
+
+// An accumulator in FP32 loses small terms once it is large.
+inline std::string grows(const Case& c, const Device&) {
+  return c["operation"] == 2 ? "one float that all add to loses what is small beside it" : "";
+}
+
+}  // namespace ladders::reduction

@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: MIT
+//
+// The bandwidth of DRAM, L2, shared memory and the shared memory of other blocks.
+#pragma once
+
+#include "roof/problem.cuh"
+
+namespace ladders::roof {
+// ---- DRAM -------------------------------------------------------------------------------------
+// A block takes tiles of neighbouring vectors, kFlight per thread, all loaded before the first is
+// used. With one block per tile the accesses in flight stay close together, since hardware starts
+// blocks in order; resident blocks save their launch.
+
+template <int kBytes, int kFlight>
+__global__ void dram_copy(const unsigned* __restrict__ in, size_t words,
+                          unsigned* __restrict__ out) {
+  using V = Vector<kBytes>;
+  const auto* from = reinterpret_cast<const V*>(in);
+  auto* to = reinterpret_cast<V*>(out);
+  const size_t count = 4 * words / kBytes, tile = size_t{blockDim.x} * kFlight;
+  for (size_t first = blockIdx.x * tile; first < count; first += gridDim.x * tile) {
+    const size_t i = first + threadIdx.x;
+    V v[kFlight];
+#pragma unroll
+    for (int j = 0; j < kFlight; ++j) v[j] = from[i + j * blockDim.x];
+#pragma unroll
+    for (int j = 0; j < kFlight; ++j) to[i + j * blockDim.x] = v[j];
+  }
+}
+
+template <int kBytes, int kFlight>
+__global__ void dram_write(size_t words, unsigned* out) {
+  using V = Vector<kBytes>;
+  auto* to = reinterpret_cast<V*>(out);
+  const size_t count = 4 * words / kBytes, tile = size_t{blockDim.x} * kFlight;
+  for (size_t first = blockIdx.x * tile; first < count; first += gridDim.x * tile) {
+    const size_t i = first + threadIdx.x;
+#pragma unroll
+    for (int j = 0; j < kFlight; ++j)
+      to[i + j * blockDim.x] =
+          numbered<V>(static_cast<unsigned>((i + j * blockDim.x) * (kBytes / 4)));
+  }
+}
+
+// Each warp stores a sum, so that no load can be dropped.
+template <int kBytes, int kFlight>
+__global__ void dram_read(const unsigned* __restrict__ in, size_t words, unsigned* sums) {
+  using V = Vector<kBytes>;
+  const auto* from = reinterpret_cast<const V*>(in);
+  const size_t count = 4 * words / kBytes, tile = size_t{blockDim.x} * kFlight;
+  unsigned sum = 0;
+  for (size_t first = blockIdx.x * tile; first < count; first += gridDim.x * tile) {
+    const size_t i = first + threadIdx.x;
+    V v[kFlight];
+#pragma unroll
+    for (int j = 0; j < kFlight; ++j) v[j] = from[i + j * blockDim.x];
+#pragma unroll
+    for (int j = 0; j < kFlight; ++j) sum += sum_of(v[j]);
+  }
+  sum = sum_of_warp(sum);
+  if (threadIdx.x % 32 == 0) sums[(blockIdx.x * size_t{blockDim.x} + threadIdx.x) / 32] = sum;
+}
+
+inline LaunchPlan tiles(const Case& c, const Device& device, const void*) {
+  const auto block = static_cast<unsigned>(c["threads"]);
+  const double tile = double(c["bytes"]) * double(c["in_flight"]) * block;
+  const double grid = c["grid"] == resident ? threads(device) / block : bytes(c) / tile;
+  return {.grid = static_cast<unsigned>(grid), .block = block};
+}
+
+// `make` of the template arguments of a DRAM kernel.
+template <class Make>
+Implementation of_vectors(const Case& c, Make make) {
+  return pick<4, 16>(c["bytes"], [&](auto width) {
+    return pick<1, 4>(c["in_flight"], [&](auto flight) { return make(width, flight); });
+  });
+}
+
+inline Verdict check_copy(const Roof& roof) {
+  return {.wrong = first_difference("word", roof.out.data(), roof.words, Bits{})};
+}
+inline Implementation dram_copy_at(const Case& c, const Device&) {
+  return of_vectors(c, [](auto width, auto flight) {
+    return verified(
+        dram_copy<width(), flight()>, tiles,
+        [](Roof& r) { return std::tuple(r.in(), r.words, r.out.data()); }, check_copy);
+  });
+}
+inline Implementation memcpy_of_all() {
+  return checked(library<Roof>([](Roof& roof, cudaStream_t stream) {
+                   check(cudaMemcpyAsync(roof.out.data(), roof.in(), 4 * roof.words,
+                                         cudaMemcpyDeviceToDevice, stream),
+                         "cudaMemcpyAsync");
+                 }),
+                 check_copy);
+}
+
+inline Verdict check_write(const Roof& roof) {
+  return {.wrong = first_difference("word", roof.out.data(), roof.words,
+                                    [] __device__(size_t i) { return static_cast<unsigned>(i); })};
+}
+inline Implementation dram_write_at(const Case& c, const Device&) {
+  return of_vectors(c, [](auto width, auto flight) {
+    return verified(
+        dram_write<width(), flight()>, tiles,
+        [](Roof& r) { return std::tuple(r.words, r.out.data()); }, check_write);
+  });
+}
+
+inline Verdict check_read(const Roof& roof) {
+  return compare_sum(roof, roof.launched / 32, sum_modulo(roof.words, Bits{}));
+}
+inline Implementation dram_read_at(const Case& c, const Device&) {
+  return of_vectors(c, [](auto width, auto flight) {
+    return verified(
+        dram_read<width(), flight()>, tiles,
+        [](Roof& r) { return std::tuple(r.in(), r.words, r.out.data()); }, check_read);
+  });
+}
+
+// ---- L2 ---------------------------------------------------------------------------------------
+// Each block steps through the working set by the number of blocks: the network would merge loads
+// of one tile by two blocks at the same time.
+
+constexpr int kL2Flight = 8;
+constexpr unsigned kL2Block = 128;
+inline __global__ void l2_read(const unsigned* __restrict__ in, unsigned tiles, int repetitions,
+                               unsigned* sums) {
+  const auto* from = reinterpret_cast<const uint4*>(in) + threadIdx.x;
+  const unsigned step = gridDim.x % tiles;
+  unsigned tile = blockIdx.x % tiles, sum = 0;
+  for (int r = 0; r < repetitions; ++r) {
+    const uint4* mine = from + size_t{tile} * kL2Flight * kL2Block;
+    uint4 v[kL2Flight];
+#pragma unroll
+    for (int j = 0; j < kL2Flight; ++j) v[j] = __ldcg(mine + j * kL2Block);  // bypasses L1
+#pragma unroll
+    for (int j = 0; j < kL2Flight; ++j) sum += sum_of(v[j]);
+    tile += step;
+    if (tile >= tiles) tile -= tiles;
+  }
+  sum = sum_of_warp(sum);
+  if (threadIdx.x % 32 == 0) sums[(blockIdx.x * kL2Block + threadIdx.x) / 32] = sum;
+}
+
+constexpr size_t kL2TileWords = size_t{4} * kL2Flight * kL2Block;
+inline Implementation l2_read_at(const Case& c, const Device&) {
+  const size_t words = c["mebibytes"] * kMiB / 4, tiles = words / kL2TileWords;
+  const int repetitions = iterations(c, 16);
+  return verified(
+      l2_read, blocks_per_sm<kL2Block>,
+      [=](Roof& r) {
+        return std::tuple(r.in(), static_cast<unsigned>(tiles), repetitions, r.out.data());
+      },
+      [=](const Roof& r) {  // some tiles are read once more than the others
+        const size_t reads = r.launched / kL2Block * repetitions;
+        return compare_sum(r, r.launched / 32,
+                           static_cast<uint32_t>(reads / tiles) * sum_modulo(words, Bits{}) +
+                               sum_modulo(reads % tiles * kL2TileWords, Bits{}));
+      });
+}
+
+// ---- Shared memory ----------------------------------------------------------------------------
+
+// Each warp loads 32 neighbouring vectors repeatedly: 128 bytes per wavefront. With four loads per
+// iteration the start and the end take a thousandth of the time.
+constexpr int kSharedLoads = 4;
+template <int kBytes>
+__global__ void shared_memory(unsigned* out, int loads) {
+  using V = Vector<kBytes>;
+  __shared__ V vectors[kBlock];
+  V* mine = vectors + threadIdx.x;
+  *mine = numbered<V>(threadIdx.x);
+  unsigned sum = 0;
+#pragma unroll 32
+  for (int i = 0; i < loads; ++i) sum += sum_of(load_again(mine));
+  out[blockIdx.x * kBlock + threadIdx.x] = sum;
+}
+
+inline Implementation shared_memory_at(const Case& c, const Device&) {
+  return pick<4, 8, 16>(c["bytes"], [loads = kSharedLoads * iterations(c)](auto width) {
+    return verified(
+        shared_memory<width()>, blocks_per_sm<>,
+        [=](Roof& r) { return std::tuple(r.out.data(), loads); },
+        [=](const Roof& r) {
+          return compare<unsigned>(
+              r, r.launched, [=](size_t i) { return loads * numbered_sum<width()>(i % kBlock); });
+        });
+  });
+}
+
+// Each block loads from the others of its cluster in turn, over the SM-to-SM network. All clusters
+// share the rounds, whatever their number.
+constexpr int kRemoteFlight = 4;
+template <int kBytes>
+__global__ void distributed_shared_memory(unsigned* out, unsigned rounds) {
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900  // clusters
+  using V = Vector<kBytes>;
+  V* vectors = dynamic_shared<V>();
+  const auto cluster = cooperative_groups::this_cluster();
+  const unsigned blocks = cluster.num_blocks(), rank = cluster.block_rank();
+  for (unsigned i = threadIdx.x; i < kRemoteFlight * kBlock; i += kBlock)
+    vectors[i] = numbered<V>(rank * kBlock + i);
+  cluster.sync();
+  unsigned sum = 0, other = rank;
+  for (unsigned i = blockIdx.x / blocks; i < rounds; i += gridDim.x / blocks) {
+    other = other + 1 < blocks ? other + 1 : 0;
+    if (other == rank) other = other + 1 < blocks ? other + 1 : 0;
+    const V* theirs = cluster.map_shared_rank(vectors, other) + threadIdx.x;
+    V v[kRemoteFlight];
+#pragma unroll
+    for (int j = 0; j < kRemoteFlight; ++j) v[j] = theirs[j * kBlock];
+#pragma unroll
+    for (int j = 0; j < kRemoteFlight; ++j) sum += sum_of(v[j]);
+  }
+  cluster.sync();  // no block may end while its memory is read
+  out[blockIdx.x * kBlock + threadIdx.x] = sum;
+#endif
+}
+
+inline Implementation distributed_at(const Case& c, const Device& device) {
+  const auto cluster = static_cast<unsigned>(c["cluster"]);
+  const unsigned rounds = cluster_rounds(c, device, 16);
+  return pick<4, 16>(c["bytes"], [=](auto width) {
+    return verified(
+        distributed_shared_memory<width()>,
+        [=](const Case&, const Device& device, const void* kernel) {
+          return fill_device({.block = kBlock,
+                              .shared_bytes = size_t{width()} * kRemoteFlight * kBlock,
+                              .cluster = cluster},
+                             kernel, device);
+        },
+        [=](Roof& r) { return std::tuple(r.out.data(), rounds); },
+        [=](const Roof& r) {
+          const unsigned clusters = r.launched / kBlock / cluster, others = cluster - 1;
+          return compare<unsigned>(r, r.launched, [=](size_t i) {
+            const unsigned thread = i % kBlock, rank = i / kBlock % cluster;
+            const unsigned mine = ceil_div(rounds - unsigned(i / kBlock / cluster), clusters);
+            unsigned sum = 0;
+            for (unsigned k = 0; k < others; ++k)  // the k-th block after this one
+              for (int j = 0; j < kRemoteFlight; ++j)
+                sum += (mine / others + (k < mine % others)) *
+                       numbered_sum<width()>(((rank + 1 + k) % cluster + j) * kBlock + thread);
+            return sum;
+          });
+        });
+  });
+}
+
+}  // namespace ladders::roof

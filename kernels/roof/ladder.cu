@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: MIT
+//
+// Roofs: the most that this GPU can do, measured. Other ladders are compared with these, since no
+// kernel reaches the peak of a datasheet. The best width of loads, the best number in flight and
+// the best number of blocks differ between GPUs and roofs: each roof is the best of a sweep.
+
+#include "model/catalogue.hpp"
+#include "roof/01_memory.cuh"
+#include "roof/02_arithmetic.cuh"
+#ifdef __CUDACC__
+#include "roof/03_tensor_cores.cuh"
+#endif
+#include "roof/04_atomics.cuh"
+
+namespace ladders::roof {
+namespace {
+
+template <bool read, bool written>
+Work dram_work(const Case& c, const Device&) {
+  return {.bytes_read = read * bytes(c), .bytes_written = written * bytes(c)};
+}
+
+Rung on_tensor_cores(std::string precision, std::string idea, decltype(Rung::choose) choose,
+                     decltype(Rung::work) work) {
+  return {.name = precision,
+          .idea = std::move(idea),
+          .sweeps = {kInstructionSweep},
+          .compute_capability = 80,
+          .hardware_only = "tensor cores, in PTX",
+          .skip = LADDERS_GPU_ONLY(no_wgmma),
+          .precision = precision,
+          .choose = std::move(choose),
+          .work = std::move(work)};
+}
+
+std::vector<Rung> rungs() {
+  std::vector<Rung> all = {
+      {.name = "memcpy",
+       .idea = "cudaMemcpy from device to device, bytes read and written.",
+       .implementation = memcpy_of_all(),
+       .work = dram_work<true, true>},
+      {.name = "dram_copy",
+       .idea = "A kernel's copy, bytes read and written.",
+       .sweeps = kDramSweeps,
+       .choose = dram_copy_at,
+       .work = dram_work<true, true>},
+      {.name = "dram_read",
+       .idea = "Loads only, except for one sum per warp.",
+       .sweeps = kDramSweeps,
+       .choose = dram_read_at,
+       .work = dram_work<true, false>},
+      {.name = "dram_write",
+       .idea = "Stores only.",
+       .sweeps = kDramSweeps,
+       .choose = dram_write_at,
+       .work = dram_work<false, true>},
+      {.name = "l2_read",
+       .idea = "A working set is loaded repeatedly, bypassing the L1.",
+       .sweeps = {{{"mebibytes"}, {8, 16, 24, 32, 40, 48, 56, 96}, {1, 2}, {2}},
+                  {{"blocks"}, {4, 8}, {4}, {4}}},
+       .choose = l2_read_at,
+       .work =
+           [](const Case& c, const Device& device) {
+             return Work{.bytes_read = 4. * kL2TileWords * double(c["blocks"]) * device.sms *
+                                       iterations(c, 16)};
+           }},
+      {.name = "shared_memory",
+       .idea = "Each warp loads 32 neighbouring vectors: 128 bytes per wavefront.",
+       .sweeps = {{{"bytes"}, {4, 8, 16}, {4, 8, 16}, {4}}, kBlocksSweep},
+       .choose = shared_memory_at,
+       .work =
+           [](const Case& c, const Device& device) {
+             return Work{.bytes_read = double(c["bytes"]) * threads(c, device) * kSharedLoads *
+                                       iterations(c)};
+           }},
+      {.name = "distributed_shared_memory",
+       .idea = "Each block loads from the other blocks of its cluster in turn.",
+       .sweeps = {kClusterSweep, {{"bytes"}, {4, 16}, {4, 16}, {4}}},
+       .compute_capability = 90,
+       .choose = distributed_at,
+       .work =
+           [](const Case& c, const Device& device) {
+             return Work{.bytes_read = double(c["bytes"]) * kRemoteFlight * kBlock *
+                                       double(c["cluster"]) * cluster_rounds(c, device, 16)};
+           }},
+      {.name = "fma",
+       .idea = "Independent chains of FP32 multiply-adds in each thread, no memory.",
+       .sweeps = {{{"chains"}, {8, 16}, {8, 16}, {16}}, kBlocksSweep},
+       .choose = fma_at,
+       .work =
+           [](const Case& c, const Device& device) {
+             return Work{.flops = 2. * double(c["chains"]) * threads(c, device) * iterations(c)};
+           }},
+      on_tensor_cores("tf32", "TF32 matrix multiply-adds on tensor cores, operands on the SM.",
+                      LADDERS_GPU_ONLY(tensor_at<Tf32>), LADDERS_GPU_ONLY(tensor_work<Tf32>)),
+      on_tensor_cores("bf16", "BF16 matrix multiply-adds on tensor cores, operands on the SM.",
+                      LADDERS_GPU_ONLY(tensor_at<Bf16>), LADDERS_GPU_ONLY(tensor_work<Bf16>)),
+      to_shared("shared_increments_same", "Increments of one word in shared memory.", true, same),
+      to_shared("shared_atomics_same", "Additions to one word in shared memory: lanes queue.",
+                false, same),
+      to_shared("shared_atomics_spread", "Additions to neighbouring words in shared memory.", false,
+                spread),
+      to_cluster("distributed_atomics_spread",
+                 "Increments of neighbouring words in other blocks of the cluster.", spread),
+      to_cluster("distributed_atomics_scattered",
+                 "Increments of scattered words in other blocks: about a packet per lane.",
+                 scattered),
+      to_global("global_atomics_same", "Additions to one word in global memory.", same),
+      to_global("global_atomics_spread", "Additions to neighbouring words in global memory.",
+                spread),
+      to_global("global_atomics_scattered",
+                "Additions to scattered words in 4 MiB of global memory.", scattered),
+  };
+  for (Rung& rung : all) rung.role = Role::ceiling;
+  return all;
+}
+
+}  // namespace
+
+Ladder ladder() {
+  return {
+      .name = "roof",
+      .title = "Measured roofs",
+      .quantity = Quantity::bytes,
+      .input = "random bits",
+      .error_unit = "exact",
+      .axes = {{"size"}},
+      .measured = {{4096}},
+      .small = {{2}},
+      .tested = {{2}, {8}},
+      .headline = {4096},
+      .small_headline = {2},
+      .problem = [](const Case& c,
+                    const Device& device) { return std::make_unique<Roof>(c, device); },
+      .rungs = rungs(),
+  };
+}
+
+}  // namespace ladders::roof

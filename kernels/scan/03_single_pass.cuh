@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: MIT
+//
+// One launch reads and writes every element once. A block keeps its tile in registers until it
+// knows the sum of all tiles before, from words that other blocks publish.
+//
+// So a block waits for blocks of lower numbers. CUDA does not guarantee that these start first: if
+// waiting blocks filled the GPU before, the kernel would hang. In practice GPUs start the blocks of
+// a one-dimensional grid in order. CUB's look-back relies on it, too, and its maintainers call it
+// not strictly safe (NVIDIA/cub, issue 245). Drawing tiles from an atomic counter would be safe.
+#pragma once
+
+#include <algorithm>
+#include <tuple>
+
+#include "common/flags.cuh"
+#include "common/sums.cuh"
+#include "scan/02_register_tiles.cuh"
+
+namespace ladders::scan {
+// ---- Words --------------------------------------------------------------------------------------
+// A tag belongs to one launch, so words of earlier launches are not mistaken for new ones, and need
+// no clearing.
+
+enum Tag : unsigned { of_tile, of_all_before };  // the sum of one tile, or of all up to it
+__device__ __forceinline__ unsigned tagged(unsigned epoch, Tag tag) { return 2 * epoch + 2 + tag; }
+
+template <class T>
+__device__ __forceinline__ Word pack(T sum, unsigned tag) {
+  return Word{tag} << 32 | __builtin_bit_cast(unsigned, sum);
+}
+template <class T>
+__device__ __forceinline__ T sum_in(Word word) {
+  return __builtin_bit_cast(T, static_cast<unsigned>(word));
+}
+__device__ __forceinline__ unsigned tag_of(Word word) { return static_cast<unsigned>(word >> 32); }
+
+// `last` is the final tag of the word.
+__device__ __forceinline__ Word poll(const Word* word, unsigned last) {
+  wait_uncounted(reinterpret_cast<const unsigned*>(word) + 1, last);
+  return load_relaxed(word);
+}
+
+template <class T>
+__device__ __forceinline__ T wait_for(const Word* word, unsigned tag) {
+  Word value = 0;
+  do value = poll(word, tag);
+  while (tag_of(value) != tag);
+  return sum_in<T>(value);
+}
+
+// ---- Three ways to the sum before ---------------------------------------------------------------
+// Each publishes the sum of its tile and returns, in all threads, the sum of all tiles before.
+
+// Each block waits for the sum of all before from its predecessor: one hop through the L2 per tile.
+struct Chain {
+  static constexpr unsigned kPolled = 1;  // words that a block polls, at most
+  template <int kThreads, class T>
+  __device__ static T sum_before(T sum, unsigned tile, const Exchange& x, unsigned epoch) {
+    __shared__ T before;
+    if (threadIdx.x == 0) {
+      const unsigned tag = tagged(epoch, of_all_before);
+      before = tile == 0 ? T{} : wait_for<T>(x.words + tile - 1, tag);
+      store_relaxed(x.words + tile, pack(before + sum, tag));
+    }
+    __syncthreads();
+    return before;
+  }
+};
+
+// Merrill and Garland, 2016: a block publishes its tile's own sum at once. A warp polls the 32
+// tiles before, adds their sums back to the nearest that knows the sum of all before, and continues
+// with the 32 before those if none does.
+struct LookBack {
+  static constexpr unsigned kPolled = 32;
+  template <int kThreads, class T>
+  __device__ static T sum_before(T sum, unsigned tile, const Exchange& x, unsigned epoch) {
+    __shared__ T before;
+    if (threadIdx.x < 32) {
+      const unsigned own = tagged(epoch, of_tile), all = tagged(epoch, of_all_before);
+      if (threadIdx.x == 0) store_relaxed(x.words + tile, pack(sum, tile == 0 ? all : own));
+      T found{};
+      unsigned whole = tile == 0;
+      for (unsigned end = tile; !whole; end -= 32) {  // the lane polls the tile end - 1 - lane
+        Word word = pack(T{}, all);                   // before the first tile
+        unsigned missing = 0;
+        do {
+          if (threadIdx.x < end) word = poll(x.words + end - 1 - threadIdx.x, all);
+          whole = __ballot_sync(0xFFFFFFFF, tag_of(word) == all);
+          missing = __ballot_sync(0xFFFFFFFF, tag_of(word) != all && tag_of(word) != own);
+        } while (missing & ((whole & -whole) - 1));  // nearer than the nearest whole sum
+        const bool counts = (1u << threadIdx.x & ((whole & -whole) * 2 - 1)) != 0;
+        found = sum_in_lane_0(counts ? sum_in<T>(word) : T{}) + found;
+      }
+      if (threadIdx.x == 0) {
+        before = found;
+        if (tile > 0) store_relaxed(x.words + tile, pack(found + sum, all));
+      }
+    }
+    __syncthreads();
+    return before;
+  }
+};
+
+// A group has as many tiles as a block has threads. One thread waits for each earlier tile of the
+// group, and one for the sum of all groups before: a single round of polls, however many blocks are
+// in flight. Sums are always added in the same order.
+struct Groups {
+  static constexpr unsigned kPolled = 1024;
+  template <int kThreads, class T>
+  __device__ static T sum_before(T sum, unsigned tile, const Exchange& x, unsigned epoch) {
+    __shared__ T warps[kThreads / 32];
+    const unsigned tag = tagged(epoch, of_tile), group = tile / kThreads, index = tile % kThreads;
+    if (threadIdx.x == 0) store_relaxed(x.words + tile, pack(sum, tag));
+    T part{};
+    if (threadIdx.x < index) part = wait_for<T>(x.words + tile - index + threadIdx.x, tag);
+    if (threadIdx.x == index && group > 0) part = wait_for<T>(x.prefixes + group - 1, tag);
+    store_warp_sums(part, warps);
+    const unsigned lane = threadIdx.x % 32;
+    part = sum_in_all_lanes(lane < kThreads / 32 ? warps[lane] : T{});
+    if (threadIdx.x == 0 && index + 1 == kThreads)
+      store_relaxed(x.prefixes + group, pack(part + sum, tag));
+    return part;
+  }
+};
+
+// ---- The kernel ---------------------------------------------------------------------------------
+
+// 1536 threads per SM, or 1024 if each has more than four vectors in flight.
+constexpr int blocks_per_sm(int threads, int vectors) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
+  const int most = 1024;
+#else
+  const int most = vectors <= 4 ? 1536 : 1024;
+#endif
+  return std::min(most / threads, 16);
+}
+
+template <class Type, int kThreads, int kVectors, class Way>
+__global__ void __launch_bounds__(kThreads, blocks_per_sm(kThreads, kVectors))
+    single_pass(const Value<Type>* __restrict__ in, size_t count, Value<Type>* __restrict__ out,
+                Exchange x) {
+  using T = Value<Type>;
+  __shared__ unsigned launches;
+  const unsigned index = blockIdx.x;
+  Tile<Type, kThreads, kVectors> tile;
+  tile.load(in, count, index);
+  if (threadIdx.x < min(index, Way::kPolled)) prefetch(x.words + index - 1 - threadIdx.x);
+  unsigned epoch = 0;
+  if (threadIdx.x == 0) epoch = *x.epoch;
+  tile.scan([&] {
+    if (threadIdx.x == 0) launches = epoch;
+  });
+  epoch = launches;
+  const T before = Way::template sum_before<kThreads>(tile.sum, index, x, epoch);
+  // All blocks have read the epoch, since the last one knows their sums.
+  if (index + 1 == gridDim.x && threadIdx.x == 0) *x.epoch = epoch + 1;
+  tile.store(out, count, index, before);
+}
+
+template <class Type, int threads, int vectors, class Way>
+Implementation in_one_pass() {
+  return kernel<Scan<Type>>(
+      single_pass<Type, threads, vectors, Way>,
+      block_per_tile<Tile<Type, threads, vectors>::kElements, threads>,
+      [](Scan<Type>& p) { return std::tuple_cat(p.arguments(), std::tuple(p.exchange())); });
+}
+
+}  // namespace ladders::scan

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: MIT
+//
+// The same arithmetic, fed by the tensor memory accelerator: no issue slot is spent on loading.
+#pragma once
+
+#include "common/raster.cuh"
+#include "common/ring.cuh"
+#include "common/tma.cuh"
+#include "sgemm/02_warp_tiles.cuh"
+
+namespace ladders::sgemm {
+// A ring of stages that one thread keeps full. A warp that has read a stage arrives at its `empty`;
+// the bytes of the next copies into it arrive at `full`. Blocks take every gridDim.x-th tile, so as
+// many blocks as tiles, or as many as there are SMs: then the copies for a block's next tile are
+// under way while it stores the last.
+template <class Tiles, int stages>
+__global__ void __launch_bounds__(Tiles::kThreads, 1)
+    bulk_copies(const __grid_constant__ TensorMap a_map, const __grid_constant__ TensorMap b_map,
+                float* __restrict__ c, int m, int n, int k, float alpha, float beta,
+                Raster raster) {
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
+  constexpr int kRows = Tiles::kRows, kColumns = Tiles::kColumns, kDepth = Tiles::kDepth;
+  constexpr int kLag = 2;  // stages that are read while none is waited for to be free
+  __shared__ MBarrier full[stages], empty[stages];
+  float* ring = swizzled_shared<float>();
+  Ring<stages>{full, empty}.start(1, Tiles::kThreads / 32);
+  const int steps = ceil_div(k, kDepth), grid = gridDim.x;
+  const int tiles = (raster.tiles() - int(blockIdx.x) + grid - 1) / grid, total = tiles * steps;
+  const auto start_copies = [&](int step) {
+    const int s = step % stages, k0 = step % steps * kDepth;
+    const auto tile = raster.place(blockIdx.x + step / steps * grid);
+    float* a_tile = ring + s * Tiles::kWords;
+    arrive_expecting(full[s], Tiles::kWords * 4);
+    copy_box(a_tile, a_map, tile.row * kRows, k0, full[s]);
+    copy_box(a_tile + kRows * kDepth, b_map, k0, tile.column * kColumns, full[s]);
+  };
+  if (threadIdx.x == 0)
+    for (int step = 0; step < min(stages - kLag, total); ++step) start_copies(step);
+  const Outputs mine = my_outputs<Tiles>();
+  int step = 0, s = 0;
+  uint32_t parity = 0;  // of the stage's phase
+  for (int t = 0; t < tiles; ++t) {
+    float sums[8][16] = {};
+    for (const int last = step + steps; step < last; ++step) {
+      if (threadIdx.x == 0) {
+        const int next = step + stages - kLag;
+        if (next < total) {
+          if (next >= stages) wait(empty[next % stages], (next / stages - 1) % 2);
+          start_copies(next);
+        }
+      }
+      __syncwarp();
+      wait(full[s], parity);
+      multiply<Tiles>(sums, ring + s * Tiles::kWords, mine);
+      __syncwarp();
+      if (threadIdx.x % 32 == 0) arrive(empty[s]);
+      if (++s == stages) s = 0, parity ^= 1;
+    }
+    const auto tile = raster.place(blockIdx.x + t * grid);
+    store_thread_tile(c, sums, tile.row * kRows + mine.row, tile.column * kColumns + mine.column, m,
+                      n, alpha, beta);
+  }
+#endif
+}
+
+template <class Tiles>
+Raster raster_of(int64_t m, int64_t n) {
+  return {.rows = static_cast<int>(ceil_div<int64_t>(m, Tiles::kRows)),
+          .columns = static_cast<int>(ceil_div<int64_t>(n, Tiles::kColumns)),
+          .band = 8};
+}
+
+// One block per tile, or as many as there are SMs.
+template <bool persistent>
+Implementation by_bulk_copies() {
+  using Tiles = LargeTiles;
+  constexpr int kStages = 4;
+  return kernel<Sgemm>(
+      bulk_copies<Tiles, kStages>,
+      [](const Case& c, const Device& device, const void*) {
+        const unsigned tiles = raster_of<Tiles>(c["m"], c["n"]).tiles();
+        return LaunchPlan{
+            .grid = persistent ? std::min(tiles, static_cast<unsigned>(device.sms)) : tiles,
+            .block = Tiles::kThreads,
+            .shared_bytes = kStages * Tiles::kWords * sizeof(float)};
+      },
+      [](Sgemm& p) {
+        const auto [a, b, c, m, n, k, alpha, beta] = p.arguments();
+        return std::tuple(tensor_map({a, 4, m, k, Tiles::kRows, Tiles::kDepth, 128}),
+                          tensor_map({b, 4, k, n, Tiles::kDepth, Tiles::kColumns, 0}), c, m, n, k,
+                          alpha, beta, raster_of<Tiles>(m, n));
+      });
+}
+inline std::string no_maps(const Case& c, const Device&) {
+  if (c["m"] * c["n"] * c["k"] == 0) return "TMA takes no empty matrices";
+  return aligned(c) ? "" : "TMA takes rows that start on 16 bytes";
+}
+
+}  // namespace ladders::sgemm

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: MIT
+//
+// No wave that is not whole: blocks share out the tiles that would make one by steps of k, and hand
+// their sums of parts over to one another.
+#pragma once
+
+#include <cuda/atomic>
+
+#include "sgemm/04_producer_warps.cuh"
+
+namespace ladders::sgemm {
+// Some steps of a tile.
+struct Part {
+  int tile, first, steps;
+  __device__ bool is_beginning(int all) const { return first == 0 && steps < all; }
+};
+
+// What a block has to do: an equal share of the steps of the tiles that make no whole wave, and of
+// those of a wave more if there is one, and then whole tiles. So all blocks end together.
+class Share {
+ public:
+  __device__ Share(int tiles, int steps) : tiles_(tiles), steps_(steps) {
+    const int blocks = gridDim.x, rest = tiles % blocks, shared = min(tiles, blocks + rest);
+    const int all = rest == 0 ? 0 : shared * steps, each = all / blocks, more = all % blocks;
+    const auto begin = [=](int block) { return each * block + more * block / blocks; };
+    next_ = begin(blockIdx.x);
+    end_ = begin(blockIdx.x + 1);
+    tile_ = rest == 0 ? blockIdx.x : shared + blockIdx.x;
+    if (next_ < end_ && end_ % steps > 0) {
+      const int tile_end = (end_ / steps + 1) * steps;
+      do ++followers_;
+      while (begin(blockIdx.x + followers_ + 1) < tile_end);
+    }
+  }
+  __device__ bool more() const { return next_ < end_ || tile_ < tiles_; }
+  __device__ Part next() {
+    if (next_ == end_) {
+      const int tile = tile_;
+      tile_ += gridDim.x;
+      return {tile, 0, steps_};
+    }
+    const int tile = next_ / steps_, first = next_ % steps_;
+    const int steps = min(steps_ - first, end_ - next_);
+    next_ += steps;
+    return {tile, first, steps};
+  }
+  // So many of the next blocks have the rest of the tile that this one has a beginning of.
+  __device__ int followers() const { return followers_; }
+
+ private:
+  int tiles_, steps_, tile_, next_, end_, followers_ = 0;  // steps of shared tiles
+};
+
+// Where a block leaves its sums of a tile that begins in a block before. It comes to them first,
+// and that block to the tile's beginning after all else that it shares: so they are there when they
+// are wanted, and come by the ring, like operands, while the last steps are multiplied. They are
+// added in the same order always. A count of the warps that have left theirs is 0 between launches,
+// which must not overlap. All blocks must run at once.
+template <class Tiles>
+struct Handover {
+  static constexpr int kQuads = 32, kAtOnce = 8;  // of a thread; of those, in a stage
+  static constexpr int kStageQuads = kAtOnce * Tiles::kConsumers;
+  static_assert(4 * kStageQuads <= Tiles::kWords);
+
+  float4* quads;  // a tile a block
+  unsigned* there;
+
+  using Count = cuda::atomic_ref<unsigned, cuda::thread_scope_device>;
+  __device__ float4* quads_of(int block) const {
+    return quads + size_t(block) * kQuads * Tiles::kConsumers;
+  }
+  __device__ void leave(const float (&sums)[8][16]) const {
+    float4* to = quads_of(blockIdx.x) + threadIdx.x;
+#pragma unroll
+    for (int i = 0; i < kQuads; ++i)
+      __stcg(to + i * Tiles::kConsumers, swapped(&sums[i / 4][i % 4 * 4]));
+    __syncwarp();
+    if (threadIdx.x % 32 == 0) Count(there[blockIdx.x]).fetch_add(1, cuda::memory_order_release);
+  }
+  // For the producers: what a block has left, to the ring.
+  template <class Producer>
+  __device__ void bring(Producer& to, int block) const {
+    for (int i = 0; i < kQuads / kAtOnce; ++i) {
+      const int s = to.turn.stage;
+      wait(to.ring.empty[s], to.turn.parity);
+      if (threadIdx.x == Tiles::kConsumers) {
+        const Count count(there[block]);
+        if (i == 0) {
+          while (count.load(cuda::memory_order_acquire) < Tiles::kWarps) {
+          }
+          count.store(0, cuda::memory_order_relaxed);
+          show_to_all_copies();
+        } else {
+          show_to_copies();  // this one overwrites what other producers stored
+        }
+        arrive_expecting(to.ring.full[s], kStageQuads * 16);
+        copy_in(to.stages + s * Tiles::kWords, quads_of(block) + i * kStageQuads, kStageQuads * 16,
+                to.ring.full[s]);
+      }
+      to.fill();
+    }
+  }
+  // For the consumers: adds that to theirs.
+  template <class Consumer>
+  __device__ void take(float (&sums)[8][16], Consumer& from, const float* stages) const {
+#pragma unroll
+    for (int i = 0; i < kQuads; i += kAtOnce) {
+      wait(from.ring.full[from.turn.stage], from.turn.parity);
+      const float4* more =
+          reinterpret_cast<const float4*>(stages + from.turn.stage * Tiles::kWords) + threadIdx.x;
+#pragma unroll
+      for (int j = 0; j < kAtOnce; ++j) {
+        const float4 quad = more[j * Tiles::kConsumers];
+        float* to = &sums[(i + j) / 4][(i + j) % 4 * 4];
+        to[0] += quad.y, to[1] += quad.x, to[2] += quad.w, to[3] += quad.z;
+      }
+      show_to_copies();  // they do not queue up behind loads, as stores do
+      from.free();
+    }
+  }
+};
+
+// `products` says how many tiles there are, feeds a producer with parts of them, and knows where
+// their sums go. Every tile has as many steps.
+template <class Tiles, class Products>
+__device__ __forceinline__ void multiply_shares(const Products& products, int steps,
+                                                const Handover<Tiles>& handover) {
+  __shared__ MBarrier barriers[2 * Tiles::kStages];
+  const auto ring = Tiles::Barriers::kept_in(barriers);
+  float* stages = kept(swizzled_shared<float>());
+  ring.start(Tiles::kFillers, Tiles::kReaders);
+  Share share(products.tiles(), steps);
+  if (threadIdx.x >= Tiles::kConsumers) {
+    shrink_to<Tiles::kProducerRegisters>();
+    Producer<Tiles> producer{stages, ring};
+    while (share.more()) {
+      const Part part = share.next();
+      products.feed(producer, part);
+      if (part.is_beginning(steps))
+        for (int i = 1; i <= share.followers(); ++i) handover.bring(producer, blockIdx.x + i);
+    }
+    return;
+  }
+  grow_to<Tiles::kConsumerRegisters>();
+  const auto mine = WarpTile<Tiles>::mine(stages);
+  auto consumer = mine.template consumer<6>(stages, ring);
+  if (share.more()) consumer.start();
+  while (share.more()) {
+    const Part part = share.next();
+    float sums[8][16] = {};
+    // After a beginning, a hand-over comes by the ring: nothing may be read of it too early, though
+    // what is read then is not used.
+    consumer.consume(sums, part.steps, !part.is_beginning(steps) && !share.more());
+    if (part.first > 0) {
+      handover.leave(sums);
+      continue;
+    }
+    if (part.is_beginning(steps)) {
+      for (int i = 0; i < share.followers(); ++i) handover.take(sums, consumer, stages);
+      if (share.more()) consumer.start();
+    }
+    mine.store(sums, products.destination(part.tile));
+  }
+}
+
+template <class Tiles>
+struct OneProduct {
+  const float* a;
+  const TensorMap& b_map;
+  float* c;
+  int m, n, k;
+  float alpha, beta;
+  Raster raster;
+
+  __device__ __forceinline__ int tiles() const { return raster.tiles(); }
+  template <class Producer>
+  __device__ __forceinline__ void feed(Producer& producer, Part part) const {
+    const auto tile = raster.place(part.tile);
+    const int k0 = part.first * Tiles::kDepth;
+    Rows rows{a, m, k};
+    producer.produce(rows, tile.row * Tiles::kRows, k0, k,
+                     {b_map, k0, tile.column * Tiles::kColumns}, part.steps);
+  }
+  __device__ __forceinline__ Destination destination(int number) const {
+    const auto tile = raster.place(number);
+    return {c, tile.row * Tiles::kRows, tile.column * Tiles::kColumns, m, n, alpha, beta};
+  }
+};
+
+template <class Tiles>
+__global__ void __launch_bounds__(Tiles::kThreads, 1)
+    stream_k(const float* __restrict__ a, const __grid_constant__ TensorMap b_map,
+             float* __restrict__ c, int m, int n, int k, float alpha, float beta, Raster raster,
+             Handover<Tiles> handover) {
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
+  const OneProduct<Tiles> product{a, b_map, c, m, n, k, alpha, beta, raster};
+  multiply_shares<Tiles>(product, ceil_div(k, Tiles::kDepth), handover);
+#endif
+}
+
+template <class Tiles>
+Handover<Tiles> handover_of(Sgemm& p, size_t blocks) {
+  const auto [sums, counts] = p.room_for_handover(blocks * Tiles::kRows * Tiles::kColumns, blocks);
+  return {reinterpret_cast<float4*>(sums), counts};
+}
+
+// Into how many parts a tile may be cut, each of so many steps that it pays.
+inline int64_t most_shares(int64_t k) { return std::max<int64_t>(1, k / kTuning.least_share); }
+
+inline Implementation fed_in_shares() {
+  using Tiles = FedLarge;
+  return fed<Tiles>(
+      stream_k<Tiles>,
+      [](const Case& c, const Device& device, const void*) {
+        return persistent_plan<Tiles>(raster_of<Tiles>(c["m"], c["n"]).tiles(), most_shares(c["k"]),
+                                      device);
+      },
+      {.together = true},
+      [](Sgemm& p, const LaunchPlan& plan) {
+        return std::tuple(handover_of<Tiles>(p, plan.grid.x));
+      });
+}
+
+}  // namespace ladders::sgemm

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: MIT
+//
+// Small tiles for products of few outputs, whose depth is shared out.
+#pragma once
+
+#include <cooperative_groups.h>
+
+#include <algorithm>
+#include <functional>
+
+#include "sgemm/04_producer_warps.cuh"
+
+namespace ladders::sgemm {
+// Adds up the sums that a tile's slices and, in a cluster, its blocks have in shared memory, and
+// stores them.
+template <class Tiles, bool plain>
+__device__ __forceinline__ void add_up_slices(float* sums, const Destination& to) {
+  constexpr int kPitch = Tiles::kColumns + 4, kQuads = Tiles::kColumns / 4;
+  const auto cluster = cooperative_groups::this_cluster();
+  const int part = cluster.block_rank(), parts = cluster.num_blocks();
+  const int rows = Tiles::kRows / parts;  // of each block of the cluster
+  const auto quad = [&](int row, int i) {
+    return reinterpret_cast<float4*>(&sums[row * kPitch + i * 4]);
+  };
+  const auto of_slices = [&](int row, int i) {
+    float4 sum = *quad(row, i);
+#pragma unroll
+    for (int other = 1; other < Tiles::kSlices; ++other)
+      add(sum, *quad(other * Tiles::kRows + row, i));
+    return sum;
+  };
+  if (parts > 1) {
+#pragma unroll 1
+    for (int i = threadIdx.x; i < Tiles::kRows * kQuads; i += Tiles::kThreads)
+      *quad(i / kQuads, i % kQuads) = of_slices(i / kQuads, i % kQuads);
+    cluster.sync();
+  }
+#pragma unroll 1
+  for (int i = threadIdx.x; i < rows * kQuads; i += Tiles::kThreads) {
+    const int row = part * rows + i / kQuads;
+    float4 sum{};
+    if (parts == 1) sum = of_slices(row, i % kQuads);
+#pragma unroll 2
+    for (int rank = 0; parts > 1 && rank < parts; ++rank)
+      add(sum, *cluster.map_shared_rank(quad(row, i % kQuads), rank));
+    to.store<plain>(row, i % kQuads * 4, swapped(&sum.x));
+  }
+  if (parts > 1) cluster.sync();  // no block may go while another reads of it
+}
+
+// A product too small for a large tile an SM: the warps of a block share a small one, each with a
+// slice of every stage, and so do the blocks of a cluster, each with a part of k. The sums meet in
+// shared memory, always in the same order.
+template <class Tiles>
+__global__ void __launch_bounds__(Tiles::kThreads, 1)
+    split_k(const float* __restrict__ a, const __grid_constant__ TensorMap b_map,
+            float* __restrict__ c, int m, int n, int k, float alpha, float beta, Raster raster) {
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
+  constexpr int kRows = Tiles::kRows, kColumns = Tiles::kColumns, kDepth = Tiles::kDepth;
+  constexpr int kPitch = kColumns + 4, kSliceDepth = kDepth / Tiles::kSlices;
+  static_assert(Tiles::kSlices * kRows * kPitch <= Tiles::kStages * Tiles::kWords);
+  const auto cluster = cooperative_groups::this_cluster();
+  const int part = cluster.block_rank(), parts = cluster.num_blocks();
+  const auto tile = raster.place(blockIdx.x / parts);
+  const int all = ceil_div(k, kDepth), first = all * part / parts;
+  const int steps = all * (part + 1) / parts - first;
+  __shared__ MBarrier barriers[2 * Tiles::kStages], used_up;
+  const auto ring = Tiles::Barriers::kept_in(barriers);
+  float* stages = kept(swizzled_shared<float>());
+  if (threadIdx.x == 0) initialize(used_up, Tiles::kConsumers);
+  ring.start(Tiles::kFillers, Tiles::kReaders);
+  if (threadIdx.x >= Tiles::kConsumers) {
+    shrink_to<Tiles::kProducerRegisters>();
+    Producer<Tiles> producer{stages, ring};
+    Rows rows{a, m, k};
+    producer.produce(rows, tile.row * kRows, first * kDepth, k,
+                     {b_map, first * kDepth, tile.column * kColumns}, steps);
+  } else {
+    grow_to<Tiles::kConsumerRegisters>();
+    constexpr int kWarpsX = kColumns / 64;
+    const int warp = threadIdx.x / 32 % Tiles::kWarps, slice = threadIdx.x / 32 / Tiles::kWarps;
+    const auto [x, y] = corner();
+    const int row = warp / kWarpsX * 64 + 4 * y, column = warp % kWarpsX * 64 + 4 * x;
+    float sums[8][16] = {};
+    Consumer<Tiles, 6> consumer{stages + slice * kSliceDepth * kRows + row,
+                                stages + kRows * kDepth + slice * kSliceDepth * kColumns + column,
+                                ring};
+    if (steps > 0) consumer.start();
+    consumer.consume(sums, steps, true);
+    arrive(used_up);
+    wait(used_up, 0);  // the ring is free
+    float* own = stages + slice * kRows * kPitch + row * kPitch + column;
+#pragma unroll
+    for (int r = 0; r < 8; ++r)
+#pragma unroll
+      for (int j = 0; j < 16; j += 4)
+        *reinterpret_cast<float4*>(&own[(r / 4 * 32 + r % 4) * kPitch + 4 * j]) =
+            swapped(&sums[r][j]);
+  }
+  __syncthreads();
+  const Destination to{c, tile.row * kRows, tile.column * kColumns, m, n, alpha, beta};
+  if (to.plain<Tiles>())
+    add_up_slices<Tiles, true>(stages, to);
+  else
+    add_up_slices<Tiles, false>(stages, to);
+#endif
+}
+
+// One choice of tiles, and how long it takes: the blocks of a wave end together, and each takes a
+// while to begin and to end.
+struct SplitTiles {
+  Implementation implementation;
+  double time;
+};
+template <FedShape shape>
+SplitTiles split_tiles(const Case& c, const Device& device, unsigned parts, double step_time) {
+  using Tiles = FedTiles<shape>;
+  const int64_t blocks = int64_t{raster_of<Tiles>(c["m"], c["n"]).tiles()} * parts;
+  const int64_t steps = ceil_div<int64_t>(ceil_div<int64_t>(c["k"], Tiles::kDepth), parts);
+  const LaunchPlan plan{.grid = static_cast<unsigned>(blocks),
+                        .block = Tiles::kThreads,
+                        .shared_bytes = sizeof(float) * Tiles::kStages * Tiles::kWords,
+                        .cluster = parts};
+  return {fed<Tiles>(
+              split_k<Tiles>, [plan](const Case&, const Device&, const void*) { return plan; }, {},
+              kNoMore),
+          step_time * ceil_div<int64_t>(blocks, device.sms) * Tiles::kRows * Tiles::kColumns *
+              (steps * Tiles::kDepth + kTuning.split_k_start)};
+}
+
+inline Implementation split_k_at(const Case& c, const Device& device) {
+  constexpr FedShape k128x128{.rows = 128, .columns = 128, .slices = 2, .depth = 64, .stages = 3};
+  constexpr FedShape k64x128{.rows = 64, .columns = 128, .slices = 4, .depth = 64};
+  constexpr FedShape k64x64{.rows = 64, .columns = 64, .slices = 8, .depth = 64, .stages = 6};
+  return std::ranges::min({split_tiles<k128x128>(c, device, 2, kTuning.split_k_128x128),
+                           split_tiles<k64x128>(c, device, 1, kTuning.split_k_64x128),
+                           split_tiles<k64x64>(c, device, 2, kTuning.split_k_64x64)},
+                          {}, &SplitTiles::time)
+      .implementation;
+}
+
+}  // namespace ladders::sgemm

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: MIT
+//
+// Where every slot has its FMA, do fewer of them: Strassen's seven products of half the size for
+// eight (V. Strassen, Gaussian elimination is not optimal, Numerische Mathematik 13, 1969), once.
+//
+//   M1 = (A11 + A22) (B11 + B22)    M5 = (A11 + A12) B22          C11 = M1 + M4 - M5 + M7
+//   M2 = (A21 + A22) B11            M6 = (A21 - A11) (B11 + B12)  C12 = M3 + M5
+//   M3 = A11 (B12 - B22)            M7 = (A12 - A22) (B21 + B22)  C21 = M2 + M4
+//   M4 = A22 (B21 - B11)                                          C22 = M1 - M2 + M3 + M6
+//
+// The price is additions, which are n^2: those of A cost little, as the producers make them on the
+// way to shared memory; those of B are a kernel before, and those of C one after. And errors: each
+// output has a part in sums with other rows and columns. They stay small beside the norms of the
+// whole matrices, but not beside those of a row and a column where rows or columns are scaled
+// against each other, and what is not finite spreads to the other half's rows and columns. So it
+// takes no part in what is offered as the fastest product of FP32's accuracy.
+#pragma once
+
+#include "common/dependent_launch.cuh"
+#include "sgemm/05_stream_k.cuh"
+
+namespace ladders::sgemm {
+constexpr int kHalfProducts = 7;
+
+// The upper left quarters are as large as the products, the others may be smaller, as if filled up
+// with zeros: in k by whole steps, in n by whole quads, so that quarters start on 16 bytes where
+// rows do.
+struct Halves {
+  int m, n, k;
+
+  __host__ __device__ static Halves of(int m, int n, int k, int depth) {
+    return {ceil_div(m, 2), ceil_div(n, 8) * 4, ceil_div(k, 2 * depth) * depth};
+  }
+  size_t operands() const { return size_t{kHalfProducts} * k * n; }  // of B
+  size_t products() const { return size_t{kHalfProducts} * m * n; }
+};
+
+__device__ __forceinline__ float4 sum(const float4& x, const float4& y, float factor = 1) {
+  return {x.x + factor * y.x, x.y + factor * y.y, x.z + factor * y.z, x.w + factor * y.w};
+}
+
+// B's part in each product, one below the other. A thread a quad of each quarter.
+inline __global__ void __launch_bounds__(256)
+    add_quarters(const float* __restrict__ b, float4* __restrict__ operands, int k, int n,
+                 Halves half) {
+  let_next_kernel_start();
+  const int columns = half.n / 4, quads = half.k * columns;
+  for (int i = blockIdx.x * 256 + threadIdx.x; i < quads; i += gridDim.x * 256) {
+    const int row = i / columns, column = i % columns * 4;
+    const float4 b11 = four(b, row, column, k, n), b12 = four(b, row, half.n + column, k, n);
+    const float4 b21 = four(b, half.k + row, column, k, n);
+    const float4 b22 = four(b, half.k + row, half.n + column, k, n);
+    const float4 all[] = {sum(b11, b22), b11,           sum(b12, b22, -1), sum(b21, b11, -1),
+                          b22,           sum(b11, b12), sum(b21, b22)};
+#pragma unroll
+    for (int p = 0; p < kHalfProducts; ++p) operands[size_t(p) * quads + i] = all[p];
+  }
+}
+
+// C's quarters of the products, which are alpha times theirs already.
+inline __global__ void __launch_bounds__(256)
+    add_products(const float4* __restrict__ products, float* __restrict__ c, int m, int n,
+                 float beta, Halves half) {
+  wait_for_kernel_before();
+  const int columns = half.n / 4, quads = half.m * columns;
+  for (int i = blockIdx.x * 256 + threadIdx.x; i < quads; i += gridDim.x * 256) {
+    const int row = i / columns, column = i % columns * 4;
+    float4 p[kHalfProducts];
+#pragma unroll
+    for (int j = 0; j < kHalfProducts; ++j) p[j] = products[size_t(j) * quads + i];
+    const float4 c11 = sum(sum(p[0], p[3]), sum(p[6], p[4], -1)), c12 = sum(p[2], p[4]);
+    const float4 c21 = sum(p[1], p[3]), c22 = sum(sum(p[0], p[1], -1), sum(p[2], p[5]));
+    const auto store = [&](int y, int x, const float4& s) {
+      store_four(c, y * half.m + row, x * half.n + column, m, n, 1, &s.x, beta);
+    };
+    store(0, 0, c11), store(0, 1, c12), store(1, 0, c21), store(1, 1, c22);
+  }
+}
+
+// Rows of a quarter of A, plus or minus those of another if `factor` is not 0. Rows that A lacks
+// are read as its last: what stands for them cancels, as it is the same in all products. Columns
+// that it lacks are 0, as A may end there; halves of `whole` steps lack none.
+template <bool whole>
+struct RowsOfTwo {
+  const float* a;
+  int m, k;  // of A
+  Halves half;
+  int first, second;  // quarters: 0 to 3
+  float factor;
+
+  const float *from_first[4], *from_second[4];
+  int left_first, left_second;
+
+  __device__ __forceinline__ void begin(int row, int column, int columns_left) {
+    const auto quarter = [&](int q, const float*(&from)[4], int& left) {
+      const int y = q / 2 * half.m + row, x = q % 2 * half.k;
+#pragma unroll
+      for (int j = 0; j < 4; ++j) from[j] = a + size_t(min(y + j, m - 1)) * k + x + column;
+      left = min(k - x - (half.k - columns_left), columns_left);
+    };
+    quarter(first, from_first, left_first);
+    quarter(second, from_second, left_second);
+  }
+  template <int stage_depth, int apart, int blocks>
+  __device__ __forceinline__ void load(float (&block)[blocks][4][4], int depth) {
+    const auto each = [&](const float*(&from)[4], int& left, auto put) {
+#pragma unroll
+      for (int i = 0; i < 16 * blocks; ++i) {
+        const int along = i / 16 * apart + i % 4;
+        put(block[i / 16][i % 4][i / 4 % 4],
+            whole || depth + along < left ? from[i / 4 % 4][along] : 0);
+      }
+      left -= stage_depth;
+#pragma unroll
+      for (int j = 0; j < 4; ++j) from[j] += stage_depth;
+    };
+    each(from_first, left_first, [](float& to, float value) { to = value; });
+    if (factor != 0)
+      each(from_second, left_second, [&](float& to, float value) { to += factor * value; });
+  }
+};
+
+template <class Tiles, bool whole>
+struct HalfProducts {
+  const float* a;
+  const TensorMap& operands;
+  float* products;
+  int m, k;
+  float alpha, beta;  // beta is 0; a constant gets registers with twice as many bank conflicts
+  Halves half;
+  Raster raster;  // of one of them
+
+  __device__ __forceinline__ int tiles() const { return kHalfProducts * raster.tiles(); }
+  template <class Producer>
+  __device__ __forceinline__ void feed(Producer& producer, Part part) const {
+    static constexpr int kFirst[] = {0, 2, 0, 3, 0, 2, 1}, kSecond[] = {3, 3, 0, 0, 1, 0, 3};
+    static constexpr float kFactor[] = {1, 1, 0, 0, 1, -1, -1};
+    const int p = part.tile / raster.tiles(), k0 = part.first * Tiles::kDepth;
+    const auto tile = raster.place(part.tile % raster.tiles());
+    RowsOfTwo<whole> rows{a, m, k, half, kFirst[p], kSecond[p], kFactor[p]};
+    producer.produce(rows, tile.row * Tiles::kRows, k0, half.k,
+                     {operands, p * half.k + k0, tile.column * Tiles::kColumns}, part.steps);
+  }
+  __device__ __forceinline__ Destination destination(int number) const {
+    const int p = number / raster.tiles();
+    const auto tile = raster.place(number % raster.tiles());
+    return {products,
+            p * half.m + tile.row * Tiles::kRows,
+            tile.column * Tiles::kColumns,
+            (p + 1) * half.m,
+            half.n,
+            alpha,
+            beta};
+  }
+};
+
+template <class Tiles, bool whole>
+__global__ void __launch_bounds__(Tiles::kThreads, 1)
+    strassen(const float* __restrict__ a, const __grid_constant__ TensorMap operands,
+             float* __restrict__ products, int m, int k, float alpha, float beta, Halves half,
+             Raster raster, Handover<Tiles> handover) {
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
+  let_next_kernel_start();
+  wait_for_kernel_before();
+  const HalfProducts<Tiles, whole> seven{a, operands, products, m, k, alpha, beta, half, raster};
+  multiply_shares<Tiles>(seven, half.k / Tiles::kDepth, handover);
+#endif
+}
+
+inline Implementation strassen_at(const Case& c, const Device&) {
+  using Tiles =
+      FedTiles<FedShape{.rows = 128, .columns = 256}>;  // its producers load twice as much
+  const auto half = Halves::of(c["m"], c["n"], c["k"], Tiles::kDepth);
+  const Raster one = raster_of<Tiles>(half.m, half.n);
+  const auto function = 2 * half.k == c["k"] ? strassen<Tiles, true> : strassen<Tiles, false>;
+  return {.kernel = reinterpret_cast<const void*>(function),
+          .plan =
+              [=](const Case&, const Device& device, const void*) {
+                return persistent_plan<Tiles>(kHalfProducts * one.tiles(), most_shares(half.k),
+                                              device);
+              },
+          .launch =
+              [=](const LaunchPlan& plan, Problem& problem, cudaStream_t stream) {
+                auto& p = static_cast<Sgemm&>(problem);
+                const auto [a, b, c, m, n, k, alpha, beta] = p.arguments();
+                float* operands = p.room_for_copy(half.operands() + half.products());
+                float* products = operands + half.operands();
+                const LaunchPlan simple{.grid = 1024, .block = 256};
+                launch(simple, stream, add_quarters, b, reinterpret_cast<float4*>(operands), k, n,
+                       half);
+                const TensorMap map = tensor_map({operands, 4, int64_t{kHalfProducts} * half.k,
+                                                  half.n, Tiles::kDepth, Tiles::kColumns, 0});
+                launch(plan, {.early = true, .together = true}, stream, function, a, map, products,
+                       m, k, alpha, 0.0f, half, one, handover_of<Tiles>(p, plan.grid.x));
+                launch(simple, {.early = true}, stream, add_products,
+                       reinterpret_cast<const float4*>(products), c, m, n, beta, half);
+              }};
+}
+// Differences of large sums are then too far from exact beside an output's own row and column.
+inline std::string not_for_strassen(const Case& c, const Device& device) {
+  return c["k"] < 128 ? "exact enough only where many terms count, from k = 128 on"
+                      : no_producers(c, device);
+}
+
+}  // namespace ladders::sgemm

@@ -1,0 +1,375 @@
+// SPDX-License-Identifier: MIT
+//
+// FP32 by three TF32 products on tensor cores (or six of BF16: 10_bf16x6.cuh), in one kernel
+// without a pass over the matrices before it: for small and skinny products, which such a pass, or
+// a tile of 128 x 128 an SM, would cost most. Needs sm_80, and sm_90 for blocks that share a tile.
+//
+// x = hi + lo, where hi is x rounded to TF32 and lo the rest, 12 bits and a sign of its own, of
+// which tensor cores take 11. So an operand is off by up to 2^-23 of itself, without a bias; lo *
+// lo, left out, is below 2^-22 of the product.
+// * TF32 has the range of FP32, so no scaling: from 2^-113 on up x is as exact as said, below that
+//   off by up to 2^-136, as tensor cores do not see the 13 lowest bits of a denormal number either.
+// * Infinities, NaNs and numbers that round up to infinity make lo NaN, and so all sums that they
+//   have a part in. A sum that is not finite is therefore computed again in plain FP32, with the
+//   result that it has there. That is slow, and as nothing is asked of others, free for them.
+#pragma once
+
+#include <cooperative_groups.h>
+
+#include <algorithm>
+#include <cfloat>
+#include <cstdint>
+
+#include "common/device.cuh"
+#include "common/ring.cuh"
+#include "common/tensor_cores.cuh"
+#include "sgemm/matrices.cuh"
+#include "sgemm/sgemm.hpp"
+
+namespace ladders::sgemm {
+// A product, and whether all rows of its matrices start on 16 bytes and, those of A and B, are
+// multiples of it.
+struct AlignedGemm : Gemm {
+  bool wide_a, wide_b, wide_c;
+};
+
+// A block has `rows` x `columns` outputs, a warp warp_rows x warp_columns of them and, of each
+// stage, a slice of the depth: `groups` times 16, as one group is what is summed up by tensor cores
+// alone. `blocks` is how many of them an SM must have registers for.
+struct StagedShape {
+  int rows, columns, warp_rows = 64, warp_columns = 32;
+  int slices = 2, groups = 2, stages = 4, blocks = 1;
+};
+template <StagedShape shape>
+struct StagedTiles {
+  static constexpr int kRows = shape.rows, kColumns = shape.columns;
+  static constexpr int kSlices = shape.slices, kGroups = shape.groups;
+  static constexpr int kWarpRows = shape.warp_rows, kWarpColumns = shape.warp_columns;
+  static constexpr int kStages = shape.stages, kBlocks = shape.blocks;
+  static constexpr int kDepth = 16 * kGroups * kSlices;
+  static constexpr int kWarpsX = kColumns / kWarpColumns;
+  static constexpr int kWarps = kRows / kWarpRows * kWarpsX;  // a slice
+  static constexpr int kThreads = 32 * kWarps * kSlices;
+  static constexpr int kWords = kDepth * (kRows + kColumns);  // a stage
+  static constexpr int kPitch = kColumns + 4;  // of sums: rows two apart by half of the banks
+  static constexpr int kSums = kSlices * kRows * kPitch;
+  static constexpr int kShared = 4 * std::max(kStages * kWords, kSums);
+  static_assert(kDepth >= 32 && kRows % 32 == 0 && kWarpRows % 16 == 0 && kWarpColumns % 32 == 0);
+  // Whether these are for GPUs whose SMs have 164 KiB of shared memory or 100, Hopper's 228.
+  static constexpr bool kForLessShared = kBlocks * (kShared + 1024) <= 164 * 1024;
+};
+
+// Where the words of a stage are, so that the 16-byte loads of a fragment meet no bank twice: eight
+// lanes load at a time, the chunks 4 u + t of rows 2 i and 2 i + 1 of A, and chunks 2 i and 2 i + 1
+// of rows 4 t + j of B, where t is 0 to 3.
+template <int depth>
+__device__ __forceinline__ int place_a(int row, int column) {
+  return row * depth + (column ^ row % 2 * 16);
+}
+template <int columns>
+__device__ __forceinline__ int place_b(int row, int column) {
+  return row * columns + (column ^ row / 4 % 4 * 8);
+}
+
+// Starts the copy of 1 or 4 words into shared memory, or fills them with 0.
+template <int words>
+__device__ __forceinline__ void copy_words(uint32_t to, const float* from, bool inside) {
+#define LADDERS_COPY(copy, bytes)            \
+  asm volatile(                              \
+      "{\n"                                  \
+      ".reg .pred outside;\n"                \
+      "setp.eq.u32 outside, %2, 0;\n"        \
+      "cp.async." copy " [%0], [%1], " bytes \
+      ", outside;\n"                         \
+      "}" ::"r"(to),                         \
+      "l"(from), "r"(uint32_t{inside})       \
+      : "memory")
+  if constexpr (words == 4)
+    LADDERS_COPY("cg.shared.global.L2::128B", "16");
+  else
+    LADDERS_COPY("ca.shared.global", "4");
+#undef LADDERS_COPY
+}
+
+// A warp starts the copy of a box of a matrix of rows x columns to where the stage has place(row,
+// column), and fills what lies beyond the matrix with 0. Chunks are of 4 words where they all lie
+// inside or outside and are aligned, else of 1; that loop is short, so that the one that counts
+// stays in the instruction cache.
+template <int box_rows, int box_columns, int words, class Place>
+__device__ __forceinline__ void copy_box(const float* matrix, int64_t pitch, int row0, int column0,
+                                         int rows, int columns, Place place) {
+  constexpr int kARow = box_columns / words < 32 ? box_columns / words : 32, kApart = 32 / kARow;
+  constexpr int kUnrolled = words == 4 ? 16 : 4;
+  static_assert(box_rows % 16 == 0);
+  const int lane = threadIdx.x % 32, row = lane / kARow, column = lane % kARow * words;
+#pragma unroll
+  for (int x = 0; x < box_columns; x += kARow * words) {
+    const float* from = matrix + (row0 + row) * pitch + column0 + column + x;
+    const int left = columns > column0 + column + x ? rows - row0 - row : 0;
+#pragma unroll 1
+    for (int y = 0; y < box_rows; y += kUnrolled)
+#pragma unroll
+      for (int i = 0; i < kUnrolled; i += kApart) {
+        const uint32_t to = words == 4  // places repeat themselves after 16 rows
+                                ? place(row + i, column + x) + 4 * y * box_columns
+                                : place(row + y + i, column + x);
+        copy_words<words>(to, from, y + i < left);
+        from += kApart * pitch;
+      }
+  }
+}
+
+// Tensor cores look at the upper 19 bits alone. So `hi` is rounded by this addition, and lo needs
+// no rounding, as its sign is as often that of x as not. lo is NaN where x is not finite, also for
+// the NaNs whose hi wraps round to zero.
+__device__ __forceinline__ void split(float x, uint32_t& hi, uint32_t& lo) {
+  hi = __float_as_uint(x) + 0x1000;
+  lo = __float_as_uint(x - __uint_as_float(hi & 0xffffe000));
+}
+
+// How elements are split, and the products of 16 of k added: a chunk of four of A's row is for lane
+// t what PTX has as k = t and t + 4 in two instructions, and a chunk of B's row is for lane g what
+// PTX has as column g of four. Tensor cores cut sums off instead of rounding them: so small terms
+// come first, and from here on FP32 additions go on.
+struct TwoOfTf32 {
+  template <class Tiles>
+  static __device__ __forceinline__ void add_group(
+      float (&sums)[Tiles::kWarpRows / 16][Tiles::kWarpColumns / 8][4], const float* a,
+      const float* b) {
+    constexpr int kTilesX = Tiles::kWarpColumns / 8;
+    uint32_t b_hi[2][kTilesX][2], b_lo[2][kTilesX][2];
+#pragma unroll
+    for (int x = 0; x < kTilesX; x += 4)
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        const float4 v = *reinterpret_cast<const float4*>(b + i * Tiles::kColumns + 8 * x);
+        const float values[] = {v.x, v.y, v.z, v.w};
+#pragma unroll
+        for (int j = 0; j < 4; ++j)
+          split(values[j], b_hi[i / 2][x + j][i % 2], b_lo[i / 2][x + j][i % 2]);
+      }
+#pragma unroll
+    for (int y = 0; y < Tiles::kWarpRows / 16; ++y) {
+      uint32_t a_hi[2][4], a_lo[2][4];
+#pragma unroll
+      for (int h = 0; h < 2; ++h) {
+        const float4 v = *reinterpret_cast<const float4*>(a + (16 * y + 8 * h) * Tiles::kDepth);
+        split(v.x, a_hi[0][h], a_lo[0][h]), split(v.y, a_hi[0][h + 2], a_lo[0][h + 2]);
+        split(v.z, a_hi[1][h], a_lo[1][h]), split(v.w, a_hi[1][h + 2], a_lo[1][h + 2]);
+      }
+#pragma unroll
+      for (int x = 0; x < kTilesX; x += 4) {
+        float d[4][4] = {};
+#pragma unroll
+        for (int i = 0; i < 6; ++i)
+#pragma unroll
+          for (int j = 0; j < 4; ++j)
+            multiply_warp<Tf32>(d[j], i < 2 ? a_lo[i % 2] : a_hi[i % 2],
+                                i / 2 == 1 ? b_lo[i % 2][x + j] : b_hi[i % 2][x + j]);
+#pragma unroll
+        for (int j = 0; j < 4; ++j)
+#pragma unroll
+          for (int e = 0; e < 4; ++e) sums[y][x + j][e] += d[j][e];
+      }
+    }
+  }
+};
+
+// The product of a row and a column as FP32 has it, infinities and NaNs included.
+__device__ __forceinline__ float plain_product(const AlignedGemm& p, int row, int column) {
+  float sum = 0;
+#pragma unroll 1
+  for (int i = 0; i < p.k; ++i) sum = fmaf(p.a[row * p.lda + i], p.b[i * p.ldb + column], sum);
+  return sum;
+}
+
+// Four neighbours of a row of C, computed again in plain FP32 where their sums are not finite.
+__device__ __forceinline__ void store_four_finite(const AlignedGemm& p, int row, int column,
+                                                  float4 sum) {
+  if (row >= p.m || column >= p.n) return;
+  float sums[] = {sum.x, sum.y, sum.z, sum.w};
+  float* out = p.c + row * p.ldc + column;
+#pragma unroll
+  for (int i = 0; i < 4; ++i)
+    if (!(fabsf(sums[i]) <= FLT_MAX) && column + i < p.n)
+      sums[i] = plain_product(p, row, column + i);
+  if (p.beta == 0 && p.wide_c && column + 3 < p.n) {
+    *reinterpret_cast<float4*>(out) = {p.alpha * sums[0], p.alpha * sums[1], p.alpha * sums[2],
+                                       p.alpha * sums[3]};
+  } else {
+#pragma unroll
+    for (int i = 0; i < 4; ++i)
+      if (column + i < p.n)
+        out[i] = p.beta == 0 ? p.alpha * sums[i] : p.alpha * sums[i] + p.beta * out[i];
+  }
+}
+
+// The warps keep a ring of stages full and tell by arrivals what has come and what they have read,
+// so that no barrier makes them wait for one another. The warps of a block share its tile, and
+// where slices are more than one, each stage's depth; the blocks of a cluster, `parts` of them,
+// share k. The sums meet in shared memory, always in the same order.
+template <class Tiles, class Parts>
+__global__ void __launch_bounds__(Tiles::kThreads, Tiles::kBlocks)
+    split_products(const __grid_constant__ AlignedGemm p, int parts, int tiles_x) {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+  if constexpr (Tiles::kForLessShared) return;
+#endif
+#if __CUDA_ARCH__ >= 800
+  constexpr int kRows = Tiles::kRows, kColumns = Tiles::kColumns, kDepth = Tiles::kDepth;
+  constexpr int kStages = Tiles::kStages, kThreads = Tiles::kThreads, kPitch = Tiles::kPitch;
+  constexpr int kTogether = 1024 / (16 * Tiles::kGroups);  // steps before sums are added to totals
+  constexpr int kLag = 2;  // steps after which a stage is filled again, for warps to drift apart
+  constexpr int kWarps = kThreads / 32, kJobs = 4;  // jobs: copies of half a stage's A or B
+  static_assert(kStages > kLag && kWarps >= kJobs && (kWarps & (kWarps - 1)) == 0);
+  __shared__ MBarrier barriers[2 * kStages];
+  const auto [full, empty] = Ring<kStages>::kept_in(barriers);
+  float* ring = kept(dynamic_shared<float>());
+  if (threadIdx.x == 0) Ring<kStages>{full, empty}.initialize(32 * kJobs, kWarps);
+  __syncthreads();
+  const int part = blockIdx.x % parts, tile = blockIdx.x / parts;
+  const int row0 = tile / tiles_x * kRows, column0 = tile % tiles_x * kColumns;
+  const int all = ceil_div(p.k, kDepth), first = int64_t(all) * part / parts;
+  const int steps = int64_t(all) * (part + 1) / parts - first;
+  const uint32_t ring_address = static_cast<uint32_t>(__cvta_generic_to_shared(ring));
+  // The warps take turns at the copies: of each stage, half of A or B is a job for one of them.
+  const int warp = threadIdx.x / 32;
+  const auto start_copies = [&](int step, int s) {
+    const int job = (warp - step * kJobs) & (kWarps - 1), half = job % 2;
+    if (job >= kJobs) return;
+    if (step >= kStages) poll(empty[s], (step / kStages - 1) & 1);
+    const uint32_t to = ring_address + 4 * (s * Tiles::kWords + (job < 2 ? 0 : kRows * kDepth));
+    const int k0 = (first + step) * kDepth;
+    if (job < 2) {
+      const auto place = [&](int row, int column) {
+        return to + 4 * (half * (kRows / 2) * kDepth + place_a<kDepth>(row, column));
+      };
+      const int row = row0 + half * (kRows / 2);
+      if (p.wide_a)
+        copy_box<kRows / 2, kDepth, 4>(p.a, p.lda, row, k0, p.m, p.k, place);
+      else
+        copy_box<kRows / 2, kDepth, 1>(p.a, p.lda, row, k0, p.m, p.k, place);
+    } else {
+      const auto place = [&](int row, int column) {
+        return to + 4 * (half * (kDepth / 2) * kColumns + place_b<kColumns>(row, column));
+      };
+      const int row = k0 + half * (kDepth / 2);
+      if (p.wide_b)
+        copy_box<kDepth / 2, kColumns, 4>(p.b, p.ldb, row, column0, p.k, p.n, place);
+      else
+        copy_box<kDepth / 2, kColumns, 1>(p.b, p.ldb, row, column0, p.k, p.n, place);
+    }
+    arrive_after_copies(full[s]);
+  };
+#pragma unroll 1
+  for (int step = 0; step < min(kStages, steps); ++step) start_copies(step, step);
+
+  const int slice = warp / Tiles::kWarps, g = threadIdx.x % 32 / 4;
+  const int t = threadIdx.x % 4, my_row = warp % Tiles::kWarps / Tiles::kWarpsX * Tiles::kWarpRows;
+  const int my_column = warp % Tiles::kWarpsX * Tiles::kWarpColumns;
+  const int my_depth = slice * Tiles::kGroups * 16;
+  int a_at = place_a<kDepth>(my_row + g, my_depth + 4 * t);
+  int b_at = kRows * kDepth + place_b<kColumns>(my_depth + 4 * t, my_column + 4 * g);
+  if constexpr (Tiles::kGroups > 1)  // not to be worked out again at each step
+    asm volatile("" : "+r"(a_at), "+r"(b_at));
+  constexpr int kTilesY = Tiles::kWarpRows / 16, kTilesX = Tiles::kWarpColumns / 8;
+  constexpr int kFours = kTilesY * kTilesX;
+  float sums[kTilesY][kTilesX][4] = {};
+  // Long sums are rounded less often in two levels: those of 1024 terms are added to totals, which
+  // are out of the way, in local memory, as the compiler does not see where.
+  float4 totals[kFours];
+  int totals_at = 0;
+  asm volatile("" : "+r"(totals_at));
+  bool has_totals = false;
+  const auto add_totals = [&] {
+    if (!has_totals) return;
+    float4 loaded[kFours];
+#pragma unroll
+    for (int i = 0; i < kFours; ++i) loaded[i] = totals[totals_at + i];
+#pragma unroll
+    for (int i = 0; i < kFours; ++i) {
+      float (&sum)[4] = sums[i / kTilesX][i % kTilesX];
+      sum[0] += loaded[i].x, sum[1] += loaded[i].y, sum[2] += loaded[i].z, sum[3] += loaded[i].w;
+    }
+  };
+  Turn<kStages> turn;
+  int left = p.k - first * kDepth - my_depth;  // from this stage on
+#pragma unroll 1
+  for (int step = 0; step < steps; ++step) {
+    if (step >= kLag && step - kLag + kStages < steps)
+      start_copies(step - kLag + kStages,
+                   turn.stage < kLag ? turn.stage - kLag + kStages : turn.stage - kLag);
+    __syncwarp();
+    poll(full[turn.stage], turn.parity);
+    const float* stage = ring + turn.stage * Tiles::kWords;
+#pragma unroll
+    for (int u = 0; u < Tiles::kGroups; ++u)
+      if (left > 16 * u)
+        Parts::template add_group<Tiles>(sums, stage + (a_at ^ 16 * u),
+                                         stage + b_at + 16 * u * kColumns);
+    __syncwarp();
+    if (threadIdx.x % 32 == 0) arrive(empty[turn.stage]);
+    left -= kDepth;
+    turn.next();
+    if ((step + 1) % kTogether == 0 && step + 1 < steps) {
+      add_totals();
+#pragma unroll
+      for (int i = 0; i < kFours; ++i) {
+        float (&sum)[4] = sums[i / kTilesX][i % kTilesX];
+        totals[totals_at + i] = {sum[0], sum[1], sum[2], sum[3]};
+        sum[0] = sum[1] = sum[2] = sum[3] = 0;
+      }
+      has_totals = true;
+    }
+  }
+  add_totals();
+
+  __syncthreads();  // the ring is free
+  float* own = ring + (slice * kRows + my_row + g) * kPitch + my_column + 8 * t;
+#pragma unroll
+  for (int y = 0; y < Tiles::kWarpRows / 8; ++y)
+#pragma unroll
+    for (int x = 0; x < Tiles::kWarpColumns / 8; x += 4)
+#pragma unroll
+      for (int h = 0; h < 2; ++h) {
+        const int e = y % 2 * 2 + h;
+        const auto& four = sums[y / 2];
+        *reinterpret_cast<float4*>(&own[8 * y * kPitch + 8 * x + 4 * h]) = {
+            four[x][e], four[x + 1][e], four[x + 2][e], four[x + 3][e]};
+      }
+  __syncthreads();
+  constexpr int kChunks = kRows * kColumns / 4, kARow = kColumns / 4;
+  const auto chunk = [&](int i) {
+    return reinterpret_cast<float4*>(&ring[i / kARow * kPitch + i % kARow * 4]);
+  };
+  const auto add_slices = [&](int i) {
+    float4 sum = *chunk(i);
+#pragma unroll
+    for (int other = 1; other < Tiles::kSlices; ++other)
+      add(sum, chunk(i)[other * kRows * kPitch / 4]);
+    return sum;
+  };
+  if (parts == 1) {
+#pragma unroll 2
+    for (int i = threadIdx.x; i < kChunks; i += kThreads)
+      store_four_finite(p, row0 + i / kARow, column0 + i % kARow * 4, add_slices(i));
+    return;
+  }
+#if __CUDA_ARCH__ >= 900
+  if (Tiles::kSlices > 1)
+#pragma unroll 2
+    for (int i = threadIdx.x; i < kChunks; i += kThreads) *chunk(i) = add_slices(i);
+  const auto cluster = cooperative_groups::this_cluster();
+  cluster.sync();
+  const int end = kChunks * (part + 1) / parts;  // each block has its share of the tile
+  for (int i = kChunks * part / parts + threadIdx.x; i < end; i += kThreads) {
+    float4 sum = {};
+#pragma unroll 4
+    for (int rank = 0; rank < parts; ++rank) add(sum, *cluster.map_shared_rank(chunk(i), rank));
+    store_four_finite(p, row0 + i / kARow, column0 + i % kARow * 4, sum);
+  }
+  cluster.sync();  // no block may go while another reads of it
+#endif
+#endif
+}
+
+}  // namespace ladders::sgemm

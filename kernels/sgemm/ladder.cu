@@ -1,0 +1,363 @@
+// SPDX-License-Identifier: MIT
+//
+// SGEMM: C = alpha A B + beta C in FP32, row major, A of m x k, B of k x n, C of m x n.
+//
+// 2mnk operations on mk + kn + 2mn elements: compute bound as soon as each element loaded is used
+// often enough, and each rung uses it more often. From L2 once an operation (naive), once in 32
+// (shared tile), then from registers, where the FMA units take their operands: a thread that owns
+// x by y outputs loads x + y values for x * y FMAs. A scheduler issues one instruction a clock:
+// each one that is not an FMA is an FMA lost, and that is the distance to the roof.
+//
+// Above it are tensor cores. They multiply shorter numbers: two or three of those make up one of
+// FP32, and three or six of their products one to FP32's accuracy.
+
+#include "sgemm/ladder.hpp"
+
+#include "common/warpgroups.cuh"
+#include "model/catalogue.hpp"
+#include "sgemm/01_textbook.cuh"
+#include "sgemm/02_warp_tiles.cuh"
+#ifdef __CUDACC__
+#include "sgemm/03_bulk_copies.cuh"
+#include "sgemm/04_producer_warps.cuh"
+#include "sgemm/05_stream_k.cuh"
+#include "sgemm/06_split_k.cuh"
+#include "sgemm/08_strassen.cuh"
+#endif
+#include "sgemm/07_small_tiles.cuh"
+#include "sgemm/problem.cuh"
+
+namespace ladders::sgemm {
+namespace {
+
+// Where tf32x3 and fp16x3 may err more than FP32.
+bool needs_exact_parts(int m, int n, int k) {
+  return k < kTuning.exact_parts_below_k ||
+         (k <= kTuning.exact_parts_up_to_k && double(m) * n < kTuning.exact_parts_below_outputs);
+}
+// Where a pass over A and B pays.
+bool is_large(int m, int n, int k) {
+  return m >= kTuning.fp16x3_side && n >= kTuning.fp16x3_side &&
+         double(m) * n >= kTuning.fp16x3_outputs && double(m) * n * k >= kTuning.fp16x3_products;
+}
+
+}  // namespace
+
+Scheme scheme_for(int m, int n, int k, const Device& device) {
+  if (needs_exact_parts(m, n, k)) return Scheme::bf16x6;
+  const bool has_wgmma = kBuiltForHopper && device.compute_capability == 90;
+  return has_wgmma && is_large(m, n, k) ? Scheme::fp16x3 : Scheme::tf32x3;
+}
+
+#ifdef __CUDACC__
+void multiply(const Gemm& g, const Device& device, std::shared_ptr<Fp16x3Workspace>& workspace,
+              cudaStream_t stream) {
+  const Scheme scheme = scheme_for(g.m, g.n, g.k, device);
+  if (scheme == Scheme::bf16x6) return bf16x6(g, device, stream);
+  if (g.alpha == 0 || scheme == Scheme::tf32x3) return tf32x3(g, device, stream);
+  if (!workspace) workspace = make_fp16x3_workspace(g.m, g.n, g.k);
+  fp16x3(g, device, *workspace, stream);
+}
+#endif
+
+namespace {
+
+#ifdef __CUDACC__
+// `call(problem, stream)` enqueues what `launch` is the most of.
+template <class Call>
+Implementation mostly(const KernelLaunch& launch, Call call) {
+  return {.kernel = launch.kernel,
+          .plan = [=](const Case&, const Device&, const void*) { return launch.plan; },
+          .launch = [=](const LaunchPlan&, Problem& problem,
+                        cudaStream_t stream) { call(static_cast<Sgemm&>(problem), stream); }};
+}
+
+Implementation tf32x3_at(const Case& c, const Device& device) {
+  return mostly(tf32x3_launch(c["m"], c["n"], c["k"], device),
+                [](Sgemm& p, cudaStream_t stream) { tf32x3(p.gemm(), p.device(), stream); });
+}
+
+Implementation bf16x6_at(const Case& c, const Device& device) {
+  return mostly(bf16x6_launch(c["m"], c["n"], c["k"], device),
+                [](Sgemm& p, cudaStream_t stream) { bf16x6(p.gemm(), p.device(), stream); });
+}
+
+Implementation fp16x3_at(const Case& c, const Device& device) {
+  return mostly(fp16x3_launch(c["m"], c["n"], device), [](Sgemm& p, cudaStream_t stream) {
+    auto& workspace = p.fp16x3_workspace();
+    const Gemm g = p.gemm();
+    if (!workspace) workspace = make_fp16x3_workspace(g.m, g.n, g.k);
+    fp16x3(g, p.device(), *workspace, stream);
+  });
+}
+
+Implementation fastest_at(const Case& c, const Device& device) {
+  switch (scheme_for(c["m"], c["n"], c["k"], device)) {
+    case Scheme::tf32x3:
+      return chosen("tf32x3", tf32x3_at(c, device));
+    case Scheme::bf16x6:
+      return chosen("bf16x6", bf16x6_at(c, device));
+    case Scheme::fp16x3:
+      return chosen("fp16x3", fp16x3_at(c, device));
+  }
+  return {};
+}
+#endif
+
+std::string no_wgmma(const Case&, const Device& device) {
+  if (device.compute_capability != 90) return "wgmma is Hopper's";
+  return kBuiltForHopper ? "" : "not built for architecture 90a";
+}
+
+template <int64_t operations>
+std::string slow_from(const Case& c, const Device&) {
+  return 2.0 * double(c["m"]) * double(c["n"]) * double(c["k"]) >= operations
+             ? "takes seconds per launch at this size"
+             : "";
+}
+
+// The largest product is there for the power that it draws, and for the rungs that lead there.
+bool but_the_largest(const Case& c) { return c["m"] < 16384; }
+
+template <int64_t least>
+bool has_outputs(const Case& c) {
+  return c["m"] * c["n"] >= least;
+}
+
+}  // namespace
+
+Ladder ladder() {
+  using P = Sgemm;
+  const auto slow = slow_from<500'000'000'000>, slower = slow_from<5'000'000'000'000>;
+  return {
+      .name = "sgemm",
+      .title = "FP32 matrix multiplication",
+      .quantity = Quantity::flops,
+      .ceiling = "roof/fma",
+      .input = "uniform in [-1, 1); verified with normal and with 2^-20 to 2^20 too",
+      .error_unit = "norm of the FP64 reference",
+      .error_limit = 1e-5,
+      .axes = {{"m"}, {"n"}, {"k"}},
+      .measured = {{512, 512, 512},
+                   {1024, 1024, 1024},
+                   {2048, 2048, 2048},
+                   {4096, 4096, 4096},
+                   {4095, 4095, 4095},
+                   {4097, 4097, 4097},
+                   {1000, 3000, 77},
+                   {128, 8192, 8192},
+                   {8192, 128, 4096},
+                   // Last: tensor cores take the GPU to its power limit, and the clock needs a
+                   // moment to come back.
+                   {8192, 8192, 8192},
+                   {16384, 16384, 16384}},
+      .small = {{256, 256, 256}, {127, 129, 65}},
+      .tested = {{1, 1, 1},
+                 {31, 31, 31},
+                 {33, 65, 17},
+                 {65, 33, 129},
+                 {127, 131, 137},
+                 {128, 256, 64},
+                 {132, 260, 36},
+                 {1, 257, 3},
+                 {257, 1, 5},
+                 {100, 1, 1},
+                 {1, 1, 1000},
+                 {64, 64, 0},
+                 {0, 7, 5},
+                 {7, 0, 5}},
+      .headline = {4096, 4096, 4096},
+      .small_headline = {256, 256, 256},
+      .work =
+          [](const Case& c, const Device&) {
+            const double m = double(c["m"]), n = double(c["n"]), k = double(c["k"]);
+            return Work{.flops = 2 * m * n * k,
+                        .bytes_read = 4 * (m * k + k * n),
+                        .bytes_written = 4 * m * n};
+          },
+      .problem = [](const Case& c,
+                    const Device& device) { return std::make_unique<Sgemm>(c, device); },
+      .rungs = joined(
+          {
+              {.name = "naive_uncoalesced",
+               .idea = "One output per thread, lanes down a column of C: every access touches 32 "
+                       "rows.",
+               .implementation = kernel<P>(naive_uncoalesced, thread_an_output<true>),
+               .skip = slow},
+              {.name = "naive",
+               .idea = "Lanes along a row of C: loads of B and stores of C are coalesced, A is a "
+                       "broadcast.",
+               .implementation = kernel<P>(naive, thread_an_output<false>),
+               .builds_on = "naive_uncoalesced",
+               .target = "global_load_sectors_per_request",
+               .skip = slower},
+              {.name = "tiled",
+               .idea = "32x32 tiles in shared memory: each element loaded is used 32 times.",
+               .implementation = kernel<P>(tiled, thread_an_output<false>),
+               .builds_on = "naive",
+               .target = "global_load_requests",
+               .skip = slower},
+              {.name = "register_tile_1d",
+               .idea = "Eight outputs of a column per thread: an element of B serves eight FMAs "
+                       "from its register.",
+               .implementation = kernel<P>(register_tile_1d, block_a_tile<64, 512>),
+               .builds_on = "tiled",
+               .meant_for = has_outputs<1 << 20>,
+               .target = "shared_load_requests",
+               .skip = slower},
+              {.name = "register_tile_2d",
+               .idea = "8x8 outputs per thread: 16 words of shared memory feed 64 FMAs.",
+               .implementation = kernel<P>(register_tile_2d, block_a_tile<128, 256>),
+               .builds_on = "register_tile_1d",
+               .meant_for = has_outputs<1 << 21>,
+               .target = "shared_load_requests",
+               .skip = slower},
+              {.name = "vectorized",
+               .idea = "16-byte loads everywhere, A transposed in its tile: the same words in "
+                       "fewer instructions.",
+               .implementation = kernel<P>(vectorized, block_a_tile<128, 256>),
+               .builds_on = "register_tile_2d",
+               .target = "shared_load_requests",
+               .skip = slower},
+              {.name = "warp_tile",
+               .idea = "8x16 outputs per thread, 64x64 per warp, 128x256 per block: 24 words feed "
+                       "128 FMAs, and no load has conflicts.",
+               .implementation =
+                   kernel<P>(warp_tile<LargeTiles>, block_a_tile_of_warps<LargeTiles>),
+               .builds_on = "vectorized",
+               .shows = "Fewer loads per FMA are no gain as long as the only block of an SM waits "
+                        "for its tiles.",
+               .target = "shared_load_requests",
+               .skip = slower},
+              {.name = "async_copies",
+               .idea = "A ring of up to four stages, filled by asynchronous copies in advance: no "
+                       "warp waits for global memory.",
+               .builds_on = "warp_tile",
+               .meant_for = aligned,
+               .target = "stall_long_scoreboard",
+               .skip = slower,
+               .choose = async_copies_at},
+              {.name = "bulk_copies",
+               .idea = "The tensor memory accelerator fills the ring: one thread asks for whole "
+                       "tiles, no warp works out addresses, and bands of tiles meet in L2.",
+               .implementation = LADDERS_GPU_ONLY(by_bulk_copies<false>()),
+               .builds_on = "async_copies",
+               .target = "warp_instructions",
+               .compute_capability = 90,
+               .hardware_only = "TMA",
+               .skip = LADDERS_GPU_ONLY(no_maps),
+               .measured = but_the_largest},
+              {.name = "persistent",
+               .idea = "One block per SM, which walks over the tiles: copies for the next are "
+                       "under way while it stores the last.",
+               .implementation = LADDERS_GPU_ONLY(by_bulk_copies<true>()),
+               .builds_on = "bulk_copies",
+               .shows =
+                   "No gain by itself: a tile is stored once in thousands of steps of k. Later "
+                   "rungs build on it.",
+               .target = "issue_utilisation",
+               .compute_capability = 90,
+               .hardware_only = "TMA",
+               .skip = LADDERS_GPU_ONLY(no_maps),
+               .measured = but_the_largest},
+              {.name = "producer_warps",
+               .idea = "Four warps do nothing but load, and transpose A: operands come in quads of "
+                       "registers, and sums stay out of their banks.",
+               .implementation = LADDERS_GPU_ONLY(fed_by_producers()),
+               .builds_on = "persistent",
+               .target = "stall_dispatch_stall",
+               .compute_capability = 90,
+               .hardware_only = "TMA",
+               .skip = LADDERS_GPU_ONLY(no_producers)},
+              {.name = "stream_k",
+               .idea = "The tiles of the last wave, too few for all SMs, are shared out by steps "
+                       "of k: all blocks end together.",
+               .implementation = LADDERS_GPU_ONLY(fed_in_shares()),
+               .builds_on = "producer_warps",
+               .meant_for = [](const Case& c) { return c["k"] >= kTuning.least_share; },
+               .target = "issue_utilisation",
+               .compute_capability = 90,
+               .hardware_only = "TMA",
+               .skip = LADDERS_GPU_ONLY(no_producers)},
+              {.name = "split_k",
+               .idea = "Small tiles where large ones leave SMs idle: k is shared among the warps "
+                       "of a block and the blocks of a cluster.",
+               .builds_on = "producer_warps",
+               .meant_for = [](const Case& c) { return c["m"] * c["n"] <= 1 << 20; },
+               .target = "issue_utilisation",
+               .compute_capability = 90,
+               .hardware_only = "TMA",
+               .skip = LADDERS_GPU_ONLY(no_producers),
+               .measured = but_the_largest,
+               .choose = LADDERS_GPU_ONLY(split_k_at)},
+              {.name = "small_tiles",
+               .idea = "Where k is short: 64x128 tiles, three blocks per SM; while one waits for "
+                       "its operands, others multiply.",
+               .builds_on = "async_copies",
+               .target = "issue_utilisation",
+               .skip = slower,
+               .choose = small_tiles_at},
+              {.name = "strassen",
+               .idea = "Where nearly every slot is an FMA, do fewer: seven products of half the "
+                       "size for eight, for additions and larger errors.",
+               .builds_on = "stream_k",
+               .meant_for = [](const Case& c) { return c["k"] >= 2048 && has_outputs<1 << 22>(c); },
+               .shows = "Fewer FMAs outweigh the additions from 2048 on, unless halves end just "
+                        "beyond a tile (4097). Errors grow.",
+               .by_name_only = true,
+               .target = "fp32_operations",
+               .compute_capability = 90,
+               .hardware_only = "TMA",
+               .skip = LADDERS_GPU_ONLY(not_for_strassen),
+               .ceiling = Ceiling{.rung = "roof/fma", .products = 7.0 / 8},
+               .choose = LADDERS_GPU_ONLY(strassen_at)},
+              {.name = "tf32x3",
+               .idea = "Small products on tensor cores: TF32 numbers in pairs, three products for "
+                       "one to FP32's accuracy, k split among blocks.",
+               .builds_on = "split_k",
+               .meant_for =
+                   [](const Case& c) { return !needs_exact_parts(c["m"], c["n"], c["k"]); },
+               .shows = "Long sums are as exact as FP32's. Rows that start anywhere (4097) are "
+                        "copied word by word, which costs the gain.",
+               .target = "tensor_utilisation",
+               .compute_capability = 80,
+               .hardware_only = "tensor cores",
+               .ceiling = Ceiling{.rung = "roof/tf32", .products = 3},
+               .choose = LADDERS_GPU_ONLY(tf32x3_at)},
+              {.name = "bf16x6",
+               .idea = "Where few terms count, parts must be exact: three of BF16, six products at "
+                       "the price of three; a short k is in shared memory at once.",
+               .builds_on = "tf32x3",
+               .meant_for = [](const Case& c) { return needs_exact_parts(c["m"], c["n"], c["k"]); },
+               .shows =
+                   "Three parts take a little longer to split than two (512), and keep sums of "
+                   "few terms as exact as FP32's.",
+               .target = "tensor_utilisation",
+               .compute_capability = 80,
+               .hardware_only = "tensor cores",
+               .measured = but_the_largest,
+               .ceiling = Ceiling{.rung = "roof/bf16", .products = 6},
+               .choose = LADDERS_GPU_ONLY(bf16x6_at)},
+              {.name = "fp16x3",
+               .idea = "Large ones at twice that throughput: a first kernel scales rows and "
+                       "columns and splits them into pairs of FP16 numbers.",
+               .builds_on = "tf32x3",
+               .meant_for = [](const Case& c) { return is_large(c["m"], c["n"], c["k"]); },
+               .target = "tensor_utilisation",
+               .compute_capability = 90,
+               .hardware_only = "wgmma",
+               .skip = no_wgmma,
+               .ceiling = Ceiling{.rung = "roof/bf16", .products = 3},  // FP16 is as fast
+               .choose = LADDERS_GPU_ONLY(fp16x3_at)},
+              {.name = "fastest",
+               .idea = "The fastest kernel that is as exact as FP32 for the shape, as measured.",
+               .role = Role::choice,
+               .compute_capability = 80,
+               .hardware_only = "tensor cores",
+               .choose = LADDERS_GPU_ONLY(fastest_at)},
+          },
+          peers()),
+  };
+}
+
+}  // namespace ladders::sgemm

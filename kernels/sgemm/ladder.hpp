@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <vector>
+
+#include "model/ladder.hpp"
+#include "sgemm/sgemm.hpp"
+
+namespace ladders::sgemm {
+
+/// The library in peers.cu.
+std::vector<Rung> peers();
+/// The same product by it, in FP32 throughout: its errors are what others are held against.
+void library_product(const Gemm& gemm, cudaStream_t stream);
+
+/// Where one kernel takes over from another, and what models of their time go by, as measured on an
+/// H200.
+struct Tuning {
+  // Where few terms make a sum FP32 has hardly rounded, and two TF32 or FP16 numbers for each are
+  // less exact than that, on inputs of all magnitudes: then bf16x6. (cuBLAS seems to add up parts
+  // of k where outputs are few.)
+  int exact_parts_below_k = 256;
+  int exact_parts_up_to_k = 4096;             ///< with fewer outputs than
+  double exact_parts_below_outputs = 0x1p20;  ///< this
+
+  // fp16x3: splitting takes a pass over A and B before it pays, from 1200 cubed on. And its tiles
+  // are large: 1024 x 1024 outputs are 128 tiles of tf32x3, one for nearly each SM, and up to there
+  // that is quicker whatever k is.
+  int fp16x3_side = 512;
+  double fp16x3_outputs = 0x1p20 * 1.2, fp16x3_products = 0x1p30 * 1.5;
+  int64_t fp16x3_panel_bytes = 8 << 20;  ///< of B: searched, and split before it leaves the L2
+  int64_t fp16x3_wide_band = 1 << 27;    ///< outputs from which bands of tiles are twice as high
+  double fp16x3_parts_above_aspect = 4;  ///< k k / (m n) above which C adds up parts of k ...
+  int fp16x3_part = 1024, fp16x3_parts = 8;  ///< ... of so many terms, and how many at most
+
+  // bf16x6 holds all of a short k in shared memory where tiles are enough for all SMs.
+  int short_k_side = 256;
+  double short_k_outputs = 0x1p20;
+
+  // The model by which tf32x3 and bf16x6 choose tiles and shares of k. Clocks of a tensor core for
+  // one m16n8k8, everything in the loop included, by tile and by warps that share a stage's depth
+  // (slices) or stages twice as deep; once for the blocks that are on an SM together, to fill the
+  // ring and to store; to meet in a cluster; and bytes per clock from its other blocks.
+  double clocks_64x64 = 8.8, clocks_64x64_deep = 8.4, clocks_64x64_sliced = 8.1;
+  double clocks_128x64 = 8.1, clocks_128x64_sliced = 7.7, clocks_64x128_sliced = 7.7;
+  double clocks_128x128 = 7.6;
+  double clocks_once = 2000, clocks_of_meeting = 1000, bytes_per_clock = 16;
+
+  // The model by which split_k chooses tiles, measured at 1024, 2048 and 128 x 8192 x 8192: time
+  // per output and step of k, and the steps that a block takes to begin and to end.
+  double split_k_128x128 = 1.08, split_k_64x128 = 1.12, split_k_64x64 = 1.25;
+  int split_k_start = 128;
+
+  // stream_k and strassen cut a tile into no more parts than it has of so many steps of k.
+  int least_share = 128;
+};
+inline constexpr Tuning kTuning;
+
+}  // namespace ladders::sgemm

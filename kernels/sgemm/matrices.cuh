@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: MIT
+//
+// How kernels load and store elements of row-major matrices.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstdint>
+
+namespace ladders::sgemm {
+
+// An element, or 0 beyond the edge: what a tile is filled up with.
+__device__ __forceinline__ float at(const float* matrix, int row, int column, int rows,
+                                    int columns) {
+  return row < rows && column < columns ? matrix[size_t(row) * columns + column] : 0;
+}
+
+// Four neighbours of a row in one 16-byte load where they are all inside and aligned, else one by
+// one. The branch is the same for a whole warp but at the edges.
+__device__ __forceinline__ float4 four(const float* matrix, int row, int column, int rows,
+                                       int columns) {
+  if (row < rows && column + 3 < columns && columns % 4 == 0)
+    return *reinterpret_cast<const float4*>(&matrix[size_t(row) * columns + column]);
+  return {at(matrix, row, column, rows, columns), at(matrix, row, column + 1, rows, columns),
+          at(matrix, row, column + 2, rows, columns), at(matrix, row, column + 3, rows, columns)};
+}
+
+__device__ __forceinline__ void add(float4& to, const float4& more) {
+  to.x += more.x, to.y += more.y, to.z += more.z, to.w += more.w;
+}
+
+// An element of C gets its product, alpha included. C may hold anything when beta is 0, so it is
+// not read then.
+__device__ __forceinline__ void update(float& c, float product, float beta) {
+  c = beta == 0 ? product : product + beta * c;
+}
+
+// Four neighbours of a row of C, whose rows are `pitch` apart, get alpha times these sums: in one
+// 16-byte store where they are all inside and need not be read, if rows start on 16 bytes (`wide`).
+__device__ __forceinline__ void store_four(float* c, int64_t pitch, bool wide, int row, int column,
+                                           int m, int n, float alpha, const float* sums,
+                                           float beta) {
+  if (row >= m) return;
+  float* out = &c[row * pitch + column];
+  if (beta == 0 && wide && column + 3 < n) {
+    *reinterpret_cast<float4*>(out) =
+        make_float4(alpha * sums[0], alpha * sums[1], alpha * sums[2], alpha * sums[3]);
+  } else {
+#pragma unroll
+    for (int i = 0; i < 4; ++i)
+      if (column + i < n) update(out[i], alpha * sums[i], beta);
+  }
+}
+__device__ __forceinline__ void store_four(float* c, int row, int column, int m, int n, float alpha,
+                                           const float* sums, float beta) {
+  store_four(c, n, n % 4 == 0, row, column, m, n, alpha, sums, beta);
+}
+
+}  // namespace ladders::sgemm

@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: MIT
+//
+// What every rung of sgemm computes, and the reference that it is held against.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <memory>
+#include <optional>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "common/device.cuh"
+#include "common/inputs.cuh"
+#include "common/verify.cuh"
+#include "model/ladder.hpp"
+#include "model/launch.hpp"
+#include "sgemm/ladder.hpp"
+#include "sgemm/sgemm.hpp"
+
+namespace ladders::sgemm {
+// The reference, in FP64: tiles of 64 x 64 in shared memory, 4 x 4 outputs a thread. A block takes
+// every gridDim.x-th tile.
+constexpr int kReferenceSide = 64;
+inline __global__ void __launch_bounds__(256)
+    reference(const float* __restrict__ a, const float* __restrict__ b, double* __restrict__ ab,
+              int m, int n, int k) {
+  constexpr int kSide = kReferenceSide, kDepth = 16, kApart = 16, kOwn = kSide / kApart;
+  __shared__ double a_tile[kDepth][kSide + 1], b_tile[kDepth][kSide];
+  const int x = threadIdx.x % kApart, y = threadIdx.x / kApart;
+  const int tiles_x = ceil_div(n, kSide), tiles = tiles_x * ceil_div(m, kSide);
+  for (int tile = blockIdx.x; tile < tiles; tile += gridDim.x) {
+    const int row0 = tile / tiles_x * kSide, column0 = tile % tiles_x * kSide;
+    double sums[kOwn][kOwn] = {};
+    for (int k0 = 0; k0 < k; k0 += kDepth) {
+#pragma unroll
+      for (int i = threadIdx.x; i < kSide * kDepth; i += 256) {
+        const int a_row = row0 + i / kDepth, a_column = k0 + i % kDepth;
+        const int b_row = k0 + i / kSide, b_column = column0 + i % kSide;
+        a_tile[i % kDepth][i / kDepth] =
+            a_row < m && a_column < k ? a[size_t(a_row) * k + a_column] : 0;
+        b_tile[i / kSide][i % kSide] =
+            b_row < k && b_column < n ? b[size_t(b_row) * n + b_column] : 0;
+      }
+      __syncthreads();
+#pragma unroll
+      for (int i = 0; i < kDepth; ++i) {
+        double a_values[kOwn], b_values[kOwn];
+#pragma unroll
+        for (int j = 0; j < kOwn; ++j) {
+          a_values[j] = a_tile[i][y + j * kApart];
+          b_values[j] = b_tile[i][x + j * kApart];
+        }
+#pragma unroll
+        for (int r = 0; r < kOwn; ++r)
+#pragma unroll
+          for (int s = 0; s < kOwn; ++s) sums[r][s] += a_values[r] * b_values[s];
+      }
+      __syncthreads();
+    }
+#pragma unroll
+    for (int r = 0; r < kOwn; ++r)
+#pragma unroll
+      for (int s = 0; s < kOwn; ++s) {
+        const int row = row0 + y + r * kApart, column = column0 + x + s * kApart;
+        if (row < m && column < n) ab[size_t(row) * n + column] = sums[r][s];
+      }
+  }
+}
+
+// What elements are drawn from. Wide: of either sign, from 2^-20 to 2^20 with all powers alike.
+enum class Kind { uniform, normal, wide };
+struct Random {
+  Kind kind;
+  uint64_t seed;
+  __device__ float operator()(size_t i) const {
+    const float x = random_float(i, seed);
+    if (kind == Kind::uniform) return x;
+    const uint64_t other = seed + 100;
+    if (kind == Kind::wide) return (random_bits(i, other) % 2 ? 1.0f : -1.0f) * exp2f(20 * x);
+    const float y = 1 - static_cast<float>(random_bits(i, other) >> 8) * 0x1p-24f;  // in (0, 1]
+    return sqrtf(-2 * logf(y)) * cosf(3.14159265f * x);
+  }
+};
+
+// The norm of row (column) i: `length` elements `step` apart.
+struct Norm {
+  const float* matrix;
+  size_t apart, step;
+  int length;
+  __device__ double operator()(size_t i) const {
+    double sum = 0;
+    for (int j = 0; j < length; ++j) {
+      const double x = matrix[i * apart + j * step];
+      sum += x * x;
+    }
+    return sqrt(sum);
+  }
+};
+
+class Sgemm : public Problem {
+ public:
+  /// Kinds of input of which each takes no more than this share of the device's memory stay side by
+  /// side, others take turns.
+  Sgemm(const Case& c, const Device& device, double share = 1.0 / 32)
+      : Problem(device),
+        share_(share),
+        m_(static_cast<int>(c["m"])),
+        n_(static_cast<int>(c["n"])),
+        k_(static_cast<int>(c["k"])),
+        c_(c["m"] * c["n"]),
+        drawn_(&draw(Kind::uniform)) {}
+  Memory output() const override { return {c_.data(), c_.bytes()}; }
+  auto arguments() const {
+    return std::tuple(drawn_->a.data(), drawn_->b.data(), c_.data(), m_, n_, k_, alpha_, beta_);
+  }
+  const double* product() const { return drawn_->ab.data(); }
+
+  Gemm gemm() const {
+    const auto [a, b, c, m, n, k, alpha, beta] = arguments();
+    return {a, k, b, n, c, n, m, n, k, alpha, beta};
+  }
+  /// Empty until a rung that needs it is launched for the first time, which is not timed.
+  std::shared_ptr<Fp16x3Workspace>& fp16x3_workspace() { return fp16x3_workspace_; }
+
+  /// For copies and what kernels leave to others, made when it is first asked for, which is not
+  /// timed.
+  float* room_for_copy(size_t elements) {
+    if (copy_.size() < elements) copy_ = DeviceBuffer<float>(elements);
+    return copy_.data();
+  }
+
+  /// For sums that blocks leave to others, and for counts, which are 0 between launches.
+  std::pair<float*, unsigned*> room_for_handover(size_t sums, size_t counts) {
+    if (sums_.size() < sums || counts_.size() < counts) {
+      sums_ = DeviceBuffer<float>(sums);
+      counts_ = DeviceBuffer<unsigned>(counts);
+      check(cudaMemset(counts_.data(), 0, counts_.bytes()), "cudaMemset");
+    }
+    return {sums_.data(), counts_.data()};
+  }
+
+  // With beta, the C that was there counts; without, it must not even be read: it is NaN. The
+  // last is the one that is left and timed.
+  int inputs() const override { return static_cast<int>(settings().size()); }
+  void prepare(int input) override {
+    const auto [kind, alpha, beta] = settings()[input];
+    drawn_ = &draw(kind);
+    alpha_ = alpha, beta_ = beta;
+    const auto fill = [this] {
+      if (beta_ != 0) generate(c_.data(), c_.size(), Random{Kind::uniform, 3});
+    };
+    fill();
+#ifdef __CUDACC__
+    if (!library_.contains(input)) {
+      library_product(gemm(), nullptr);
+      library_[input] = errors();
+      poison();
+      fill();
+    }
+#endif
+    input_ = input;
+  }
+
+  // The errors, and the library's own on the same input.
+  Verdict compare() override {
+    Verdict verdict = errors();
+    if (const auto library = library_.find(input_); library != library_.end()) {
+      const double relative = library->second.relative_error, worst = library->second.worst_error;
+      verdict.library_relative_error = relative, verdict.library_worst_error = worst;
+      if (relative > 0)  // then so is the other
+        verdict.error_over_library =
+            std::max(verdict.relative_error / relative, verdict.worst_error / worst);
+    }
+    return verdict;
+  }
+
+  // Against FP64: of the whole, ||C - reference|| / ||reference||, and of the worst element, over
+  // the norms of its row of A and column of B and what beta C adds.
+  Verdict errors() const {
+    const double alpha = alpha_, beta = beta_;
+    const float* c = c_.data();
+    const double *ab = product(), *rows = drawn_->row_norms.data(),
+                 *columns = drawn_->column_norms.data();
+    const size_t n = n_;
+    const auto added = [=] __device__(size_t i) {
+      return beta == 0 ? 0 : beta * random_float(i, 3);
+    };
+    const auto expected = [=] __device__(size_t i) { return alpha * ab[i] + added(i); };
+    const Totals size =
+        fold(c_.size(), [=] __device__(size_t i) { return expected(i) * expected(i); });
+    const Totals error = fold(c_.size(), [=] __device__(size_t i) {
+      return (c[i] - expected(i)) * (c[i] - expected(i));
+    });
+    const Totals scaled = fold(c_.size(), [=] __device__(size_t i) {
+      const double difference = fabs(c[i] - expected(i));
+      const double scale = fabs(alpha) * rows[i / n] * columns[i % n] + fabs(added(i));
+      return difference == 0 ? 0 : difference / scale;
+    });
+    return {.relative_error = error.sum == 0 ? 0 : std::sqrt(error.sum / size.sum),
+            .worst_error = scaled.largest};
+  }
+
+ private:
+  struct Setting {
+    Kind kind;
+    float alpha, beta;
+  };
+  // With few terms it makes no difference what they are drawn from.
+  std::vector<Setting> settings() const {
+    const Setting updating{Kind::uniform, 1.25f, -0.5f}, timed{Kind::uniform, 1, 0};
+    if (k_ < 4) return {updating, timed};
+    return {updating, {Kind::normal, 1, 0}, {Kind::wide, 1, 0}, timed};
+  }
+
+  // Matrices, their product and the norms of the rows of A and columns of B.
+  struct Drawn {
+    DeviceBuffer<float> a, b;
+    DeviceBuffer<double> ab, row_norms, column_norms;
+  };
+  const Drawn& draw(Kind kind) {
+    if (const auto found = all_drawn_.find(kind); found != all_drawn_.end()) return found->second;
+    const size_t m = m_, n = n_, k = k_;
+    if (4.0 * (m * k + k * n) + 8.0 * m * n > share_ * device().memory_bytes)
+      drawn_ = nullptr, all_drawn_.clear();
+    Drawn d{DeviceBuffer<float>(m * k), DeviceBuffer<float>(k * n), DeviceBuffer<double>(m * n),
+            DeviceBuffer<double>(m), DeviceBuffer<double>(n)};
+    generate(d.a.data(), d.a.size(), Random{kind, 1});
+    generate(d.b.data(), d.b.size(), Random{kind, 2});
+    generate(d.row_norms.data(), m, Norm{d.a.data(), k, 1, k_});
+    generate(d.column_norms.data(), n, Norm{d.b.data(), 1, n, k_});
+    const size_t tiles = ceil_div<size_t>(m, kReferenceSide) * ceil_div<size_t>(n, kReferenceSide);
+    launch({.grid = static_cast<unsigned>(std::min<size_t>(tiles, 1 << 16)), .block = 256}, nullptr,
+           reference, d.a.data(), d.b.data(), d.ab.data(), m_, n_, k_);
+    return all_drawn_.emplace(kind, std::move(d)).first->second;
+  }
+
+  double share_;
+  int m_, n_, k_, input_ = -1;
+  float alpha_ = 1, beta_ = 0;
+  std::map<Kind, Drawn> all_drawn_;
+  DeviceBuffer<float> c_;
+  const Drawn* drawn_;
+  DeviceBuffer<float> copy_, sums_;
+  DeviceBuffer<unsigned> counts_;
+  std::map<int, Verdict> library_;  // of each input
+  std::shared_ptr<Fp16x3Workspace> fp16x3_workspace_;
+};
+
+}  // namespace ladders::sgemm

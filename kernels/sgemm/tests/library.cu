@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: MIT
+//
+// The products of sgemm.hpp, for callers: any leading dimensions and alignment, and numbers that
+// are hard to split. Against FP64, and no further from it than the library.
+#ifdef __CUDACC__  // no emulator has tensor cores
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+#include <ostream>
+#include <tuple>
+
+#include "common/warpgroups.cuh"
+#include "gpu.hpp"
+#include "sgemm/problem.cuh"
+#include "sgemm/sgemm.hpp"
+
+namespace ladders::sgemm {
+namespace {
+
+using Workspace = std::shared_ptr<Fp16x3Workspace>;
+using Multiply = void (*)(const Gemm&, const Device&, Workspace&);
+
+void by_tf32x3(const Gemm& g, const Device& device, Workspace&) { tf32x3(g, device, nullptr); }
+void by_bf16x6(const Gemm& g, const Device& device, Workspace&) { bf16x6(g, device, nullptr); }
+void by_fp16x3(const Gemm& g, const Device& device, Workspace& workspace) {
+  if (!workspace) workspace = make_fp16x3_workspace(g.m, g.n, g.k);
+  fp16x3(g, device, *workspace, nullptr);
+}
+void by_the_fastest(const Gemm& g, const Device& device, Workspace& workspace) {
+  multiply(g, device, workspace, nullptr);
+}
+
+constexpr double kLeastOfBf16x6 = 0x1p-134;
+
+struct Trial {
+  int m, n, k;
+  Kind kind = Kind::uniform;
+  bool special = false;
+  float alpha = 1, beta = 0;
+  int gap = 0, offset = 0;  // floats between rows and before the first, more from A to B to C
+  friend std::ostream& operator<<(std::ostream& out, const Trial& t) {
+    return out << t.m << " x " << t.n << " x " << t.k << (t.special ? ", special" : "") << ", gap "
+               << t.gap << ", offset " << t.offset << ", alpha " << t.alpha << ", beta " << t.beta;
+  }
+};
+
+// Where an element of a matrix is in its buffer.
+struct Area {
+  int rows, columns, gap, offset;
+  __host__ __device__ int64_t pitch() const { return columns + gap; }
+  __host__ __device__ size_t size() const { return offset + rows * pitch(); }
+  __device__ int row(size_t i) const { return static_cast<int>((i - offset) / pitch()); }
+  __device__ int column(size_t i) const { return static_cast<int>((i - offset) % pitch()); }
+  __device__ bool holds(size_t i) const { return i >= size_t(offset) && column(i) < columns; }
+};
+
+enum Operand { a_rows, b_columns };
+// Rows of A and columns of B that are not finite, denormal, zero or large.
+__device__ float special(float x, int line, int at, Operand operand) {
+  if (operand == a_rows) switch (line % 16) {
+      case 3:
+        return at == 0 ? INFINITY : x;
+      case 7:
+        return at == 1 ? __int_as_float(0x7fffffff) : x;  // that of the GPU's own
+      case 9:
+        return ldexpf(x, -140);
+      case 11:
+        return 0;
+      case 13:
+        return at > 1 ? x : at == 0 ? INFINITY : -INFINITY;
+      case 15:
+        return ldexpf(x, 127);  // sums of few of these are finite, but in no order
+      default:
+        return x;
+    }
+  switch (line % 16) {
+    case 5:
+      return at == 0 ? -INFINITY : x;
+    case 9:
+      return at == 2 ? __int_as_float(0x7f800001) : x;
+    case 11:
+      return ldexpf(x, -140);
+    case 12:
+      return 0;
+    case 14:
+      return ldexpf(x, -20);
+    default:
+      return x;
+  }
+}
+
+struct Fill {
+  Area area;
+  Random random;
+  bool is_special;
+  Operand operand;
+  bool unread = false;
+  __device__ float operator()(size_t i) const {
+    if (unread || !area.holds(i)) return NAN;
+    const int row = area.row(i), column = area.column(i);
+    const float x = random(size_t(row) * area.columns + column);
+    if (!is_special) return x;
+    return operand == a_rows ? special(x, row, column, operand) : special(x, column, row, operand);
+  }
+};
+
+// How far C is from FP64, over what it may be: infinite where it is of another class (infinity,
+// NaN) or where something is written beyond the rows. The least elements may be off by
+// `least_error`.
+double error_over_limit(const Gemm& g, const float* buffer, const float* before, Area area,
+                        double least_error) {
+  return fold(area.size(),
+              [=] __device__(size_t i) -> double {
+                if (!area.holds(i)) {
+                  return __float_as_uint(buffer[i]) == __float_as_uint(before[i]) ? 0 : INFINITY;
+                }
+                const int row = area.row(i), column = area.column(i);
+                double sum = 0, finite = 0, a_squares = 0, b_squares = 0;
+                for (int j = 0; j < g.k && g.alpha != 0; ++j) {
+                  const double a = g.a[row * g.lda + j], b = g.b[j * g.ldb + column];
+                  sum += a * b, a_squares += a * a, b_squares += b * b;
+                  if (isfinite(a * b)) finite += fabs(a * b);
+                }
+                const double added = g.beta == 0 ? 0 : double(g.beta) * before[i], alpha = g.alpha;
+                const double expected = alpha * sum + added, got = buffer[i];
+                if (!isfinite(expected) || !isfinite(got)) {
+                  // Sums that come near the end of FP32's range may overflow on the way.
+                  if (!isfinite(got) && fabs(alpha) * finite > 0x1p126) return 0;
+                  return isnan(expected) == isnan(got) && (isnan(got) || expected == got)
+                             ? 0
+                             : INFINITY;
+                }
+                // The least numbers lose bits in tensor cores, and all in the last rounding.
+                const double rows = sqrt(a_squares), columns = sqrt(b_squares);
+                const double least = least_error * sqrt(double(g.k)) * (rows + columns) + 0x1p-146;
+                const double limit =
+                    fabs(alpha) * (6e-7 * rows * columns + least) + 6e-7 * fabs(added);
+                return fabs(got - expected) / (limit + 0x1p-146);
+              })
+      .largest;
+}
+
+double differing(const float* x, const float* y, size_t count) {
+  return fold(count,
+              [=] __device__(size_t i) {
+                return __float_as_uint(x[i]) == __float_as_uint(y[i]) ? 0.0 : 1.0;
+              })
+      .sum;
+}
+
+void copy(const DeviceBuffer<float>& to, const DeviceBuffer<float>& from) {
+  if (from.size() == 0) return;
+  check(cudaMemcpy(to.data(), from.data(), from.bytes(), cudaMemcpyDeviceToDevice), "copy");
+}
+
+void expect_right(const Trial& t, Multiply multiply, double least_error = 0x1p-136) {
+  SCOPED_TRACE(t);
+  static const Device device = Device::open(0);
+  const auto area = [&t](int rows, int columns, int more) {
+    return Area{rows, columns, t.gap ? t.gap + more : 0, t.offset ? t.offset + more : 0};
+  };
+  const Area a_area = area(t.m, t.k, 0), b_area = area(t.k, t.n, 1), c_area = area(t.m, t.n, 2);
+  const DeviceBuffer<float> a(a_area.size()), b(b_area.size()), before(c_area.size()),
+      c(c_area.size()), first(c_area.size());
+  generate(a.data(), a.size(), Fill{a_area, {t.kind, 1}, t.special, a_rows});
+  generate(b.data(), b.size(), Fill{b_area, {t.kind, 2}, t.special, b_columns});
+  generate(before.data(), before.size(),
+           Fill{c_area, {Kind::uniform, 3}, false, a_rows, t.beta == 0});
+  const Gemm g{a.data() + a_area.offset,
+               a_area.pitch(),
+               b.data() + b_area.offset,
+               b_area.pitch(),
+               c.data() + c_area.offset,
+               c_area.pitch(),
+               t.m,
+               t.n,
+               t.k,
+               t.alpha,
+               t.beta};
+  Workspace workspace;
+  for (const DeviceBuffer<float>* kept : {&first, &c}) {
+    copy(c, before);
+    multiply(g, device, workspace);
+    check(cudaDeviceSynchronize(), "multiply");
+    if (kept != &c) copy(*kept, c);
+  }
+  EXPECT_LE(error_over_limit(g, c.data(), before.data(), c_area, least_error), 1);
+  EXPECT_EQ(differing(first.data(), c.data(), c.size()), 0) << "two runs";
+}
+
+const Trial kTrials[] = {
+    {1, 1, 1},
+    {130, 200, 33, Kind::uniform, false, 1.25f, -0.5f, 1, 1},
+    {130, 200, 33, Kind::wide, false, 1, 0, 4, 4},
+    {130, 200, 33, Kind::normal, true, 1.25f, -0.5f, 3, 1},
+    {257, 129, 300, Kind::wide, false, 1, 0, 2, 3},
+    {300, 300, 1100, Kind::uniform, true},
+    {70, 100, 9001, Kind::normal, true, 1, 0, 1, 3},
+    {64, 64, 0, Kind::uniform, false, 1.25f, 0.5f},
+    {64, 64, 0},
+    {65, 63, 64, Kind::uniform, true, 0, -0.5f, 1, 1},
+    {0, 5, 5},
+    {5, 0, 5},
+    {512, 512, 512, Kind::normal, false, 1.25f, -0.5f, 4, 4},
+    {1600, 1600, 1600},
+    {1537, 1601, 1600, Kind::wide, false, 1.25f, -0.5f, 1, 1},
+    {1600, 1600, 1601, Kind::uniform, true, 1, 0, 0, 1},
+    {1025, 1030, 77, Kind::wide, false, 1.25f, -0.5f, 1, 1},
+    {1100, 1000, 80, Kind::uniform, true, 1, 0, 4, 4},
+    {1100, 1000, 80, Kind::uniform, false, 1, 0, 3, 3},  // rows of B start on 16 bytes
+    {1100, 1000, 80, Kind::uniform, false, 0, 2},
+    {1100, 1000, 33, Kind::normal, false, 1, -0.5f},
+    {1030, 1100, 1},
+    {1030, 1100, 3, Kind::uniform, true},
+    {300, 260, 5003, Kind::wide, false, 1.25f, -0.5f, 1, 1},  // so long a k is added up in parts
+    {300, 260, 5003, Kind::uniform, true, 1.25f, -0.5f, 1, 1},
+    {200, 1100, 2048, Kind::normal},
+    {1600, 1600, 4200, Kind::wide},  // enough tiles that k is not shared out: several totals
+};
+
+TEST(Gpu, SgemmByTf32x3TakesAnyMatrices) {
+  NEED_GPU();
+  if (Device::open(0).compute_capability < 80) GTEST_SKIP() << "no TF32";
+  for (const Trial& trial : kTrials) expect_right(trial, by_tf32x3);
+}
+
+TEST(Gpu, SgemmByBf16x6TakesAnyMatrices) {
+  NEED_GPU();
+  if (Device::open(0).compute_capability < 80) GTEST_SKIP() << "no BF16";
+  for (const Trial& trial : kTrials) expect_right(trial, by_bf16x6, kLeastOfBf16x6);
+}
+
+TEST(Gpu, SgemmByFp16x3TakesAnyMatrices) {
+  NEED_GPU();
+  if (!kBuiltForHopper || Device::open(0).compute_capability != 90) GTEST_SKIP() << "no wgmma";
+  for (const Trial& trial : kTrials) expect_right(trial, by_fp16x3);
+}
+
+TEST(Gpu, SgemmByTheFastestTakesAnyMatrices) {
+  NEED_GPU();
+  if (Device::open(0).compute_capability < 80) GTEST_SKIP() << "no TF32";
+  for (const Trial& trial : kTrials) expect_right(trial, by_the_fastest, kLeastOfBf16x6);
+}
+
+// A workspace is as it was after a product, also after one of another size.
+TEST(Gpu, SgemmWorkspaceServesSmallerProducts) {
+  NEED_GPU();
+  if (!kBuiltForHopper || Device::open(0).compute_capability != 90) GTEST_SKIP() << "no wgmma";
+  static Workspace workspace = make_fp16x3_workspace(1100, 1100, 1100);
+  const Multiply multiply = [](const Gemm& g, const Device& device, Workspace&) {
+    fp16x3(g, device, *workspace, nullptr);
+  };
+  for (const int side : {1100, 300, 1000, 65, 1099}) expect_right({side, side, side}, multiply);
+}
+
+TEST(Gpu, SgemmIsAsExactAsTheLibrary) {
+  NEED_GPU();
+  const Device device = Device::open(0);
+  if (device.compute_capability < 80) GTEST_SKIP() << "no TF32";
+  for (const auto& [m, n, k] :
+       {std::tuple{512, 512, 512}, {64, 64, 16384},    {512, 512, 16384}, {1024, 1024, 16384},
+        {768, 2048, 16384},        {1536, 1536, 4096}, {768, 768, 768},   {300, 700, 128},
+        {1000, 3000, 77},          {1024, 1024, 256},  {4096, 4096, 256}, {1023, 1024, 4097},
+        {512, 512, 2048},          {1200, 1200, 1200}, {2048, 2048, 512}, {1024, 1024, 16},
+        {4000, 4000, 64},          {1024, 1024, 1024}, {128, 8192, 8192}, {2048, 2048, 2048}}) {
+    Sgemm problem(Case({{"m"}, {"n"}, {"k"}}, {m, n, k}), device);
+    for (int input = 0; input < problem.inputs(); ++input) {
+      SCOPED_TRACE(testing::Message() << m << " x " << n << " x " << k << ", input " << input);
+      problem.poison();
+      problem.prepare(input);
+      multiply(problem.gemm(), device, problem.fp16x3_workspace(), nullptr);
+      const Verdict verdict = problem.compare();
+      // Where few terms make the sum, the library hardly errs, nor need we by less than 2^-23.
+      EXPECT_LE(verdict.relative_error, std::max(*verdict.library_relative_error, 0x1p-23));
+      EXPECT_LE(verdict.worst_error, *verdict.library_worst_error);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace ladders::sgemm
+#endif

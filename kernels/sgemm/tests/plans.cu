@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: MIT
+//
+// How kernels would be launched on GPUs that need not be here.
+#include <gtest/gtest.h>
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "common/warpgroups.cuh"
+#include "model/catalogue.hpp"
+#include "model/device.hpp"
+#include "model/ladder.hpp"
+
+namespace ladders::sgemm {
+namespace {
+
+const Device kA100{.name = "A100",
+                   .compute_capability = 80,
+                   .sms = 108,
+                   .threads_per_sm = 2048,
+                   .l2_bytes = 40 << 20,
+                   .shared_bytes_per_block = 163 << 10,
+                   .shared_bytes_per_sm = 164 << 10,
+                   .clusters_at_once = {0, 108}};
+const Device kRtx4090{.name = "RTX 4090",
+                      .compute_capability = 89,
+                      .sms = 128,
+                      .threads_per_sm = 1536,
+                      .l2_bytes = 72 << 20,
+                      .shared_bytes_per_block = 99 << 10,
+                      .shared_bytes_per_sm = 100 << 10,
+                      .clusters_at_once = {0, 128}};
+const Device kH200{.name = "H200",
+                   .compute_capability = 90,
+                   .sms = 132,
+                   .threads_per_sm = 2048,
+                   .l2_bytes = 60 << 20,
+                   .shared_bytes_per_block = 227 << 10,
+                   .shared_bytes_per_sm = 228 << 10,
+                   .clusters_at_once = {0, 132, 66, 39, 30, 0, 17, 0, 15}};
+
+LaunchPlan plan_of(const Rung& rung, const Case& shape, const Device& device) {
+  const Implementation how = rung.at(shape, device);
+  return how.plan(shape, device, how.kernel);
+}
+
+// How many blocks a shared memory holds, 1 KiB of each the system's.
+int blocks_on_an_sm(const LaunchPlan& plan, const Device& device) {
+  return static_cast<int>(device.shared_bytes_per_sm / (plan.shared_bytes + 1024));
+}
+
+TEST(SgemmPlans, FitGpusWithLessSharedMemory) {
+  const Ladder all = ladder();
+  for (const Device& device : {kA100, kRtx4090, kH200})
+    for (const Shapes shapes : {Shapes::measured, Shapes::tested})
+      for (const Row& row : rows(all, shapes)) {
+        if (row.rung->role == Role::peer || !skip_reason(row, device).empty()) continue;
+        SCOPED_TRACE(device.name + ", " + row.name());
+        const LaunchPlan plan = plan_of(*row.rung, row.point, device);
+        EXPECT_LE(plan.shared_bytes, device.shared_bytes_per_block);
+        EXPECT_GE(blocks_on_an_sm(plan, device), 1);
+        EXPECT_LE(plan.block.x * plan.block.y, 1024u);
+        EXPECT_TRUE(plan.cluster == 1 || device.compute_capability >= 90);
+      }
+}
+
+TEST(SgemmPlans, LeaveOutWhatIsHoppersAlone) {
+  const Ladder all = ladder();
+  for (const Rung& rung : all.rungs) {
+    if (rung.role == Role::peer || (kEmulated && !rung.hardware_only.empty())) continue;
+    SCOPED_TRACE(rung.name);
+    const Case shape(all.axes, all.headline);
+    EXPECT_EQ(skip_reason({&all, &rung, shape, shape}, kA100).empty(),
+              rung.compute_capability <= 80);
+    EXPECT_EQ(skip_reason({&all, &rung, shape, shape}, kRtx4090).empty(),
+              rung.compute_capability <= 80);
+  }
+}
+
+TEST(SgemmPlans, HaveAsManyStagesAsThereIsRoomFor) {
+  const Ladder all = ladder();
+  const Case shape(all.axes, all.headline);
+  const Rung& rung = *find_rung(all, "async_copies");
+  constexpr size_t kStage = 4 * 32 * (128 + 256);
+  EXPECT_EQ(plan_of(rung, shape, kH200).shared_bytes, 4 * kStage);
+  EXPECT_EQ(plan_of(rung, shape, kA100).shared_bytes, 3 * kStage);
+  EXPECT_EQ(plan_of(rung, shape, kRtx4090).shared_bytes, 2 * kStage);
+}
+
+#ifdef __CUDACC__
+struct Expected {
+  unsigned grid, block;
+  size_t shared_bytes;
+  unsigned cluster;
+};
+
+// As measured: other choices are other figures.
+TEST(SgemmPlans, AreThoseOfTheStudyOnAnH200) {
+  const Ladder all = ladder();
+  const std::map<Shape, std::pair<Expected, Expected>> expected = {
+      {{512, 512, 512}, {{128, 256, 196608, 2}, {128, 256, 196608, 2}}},
+      {{1024, 1024, 1024}, {{128, 256, 196608, 1}, {128, 256, 196608, 1}}},
+      {{2048, 2048, 2048}, {{256, 256, 196608, 1}, {256, 256, 196608, 1}}},
+      {{4096, 4096, 4096}, {{1024, 256, 196608, 1}, {1024, 256, 196608, 1}}},
+      {{4095, 4095, 4095}, {{1024, 256, 196608, 1}, {1024, 256, 196608, 1}}},
+      {{4097, 4097, 4097}, {{2145, 256, 196608, 1}, {2145, 256, 196608, 1}}},
+      {{1000, 3000, 77}, {{376, 256, 98304, 1}, {16 * 8, 384, 102400, 1}}},
+      {{128, 8192, 8192}, {{128, 256, 196608, 2}, {128, 256, 196608, 2}}},
+      {{8192, 128, 4096}, {{128, 256, 196608, 1}, {128, 256, 196608, 1}}},
+      {{8192, 8192, 8192}, {{8192, 256, 196608, 2}, {8192, 256, 196608, 2}}}};
+  for (const auto& [shape, plans] : expected) {
+    const Case c(all.axes, shape);
+    for (const auto& [name, e] : {std::pair{"tf32x3", plans.first}, {"bf16x6", plans.second}}) {
+      SCOPED_TRACE(std::string(name) + ", " + c.name());
+      const LaunchPlan plan = plan_of(*find_rung(all, name), c, kH200);
+      EXPECT_EQ(plan.grid.x * plan.grid.y, e.grid);
+      EXPECT_EQ(plan.block.x, e.block);
+      EXPECT_EQ(plan.shared_bytes, e.shared_bytes);
+      EXPECT_EQ(plan.cluster, e.cluster);
+    }
+  }
+}
+
+// Where there are more tiles than SMs, smaller stages make room for two blocks, which hide each
+// other's waits.
+TEST(SgemmPlans, PutTwoBlocksOnAnSmWithLessSharedMemory) {
+  const Ladder all = ladder();
+  const Rung& rung = *find_rung(all, "tf32x3");
+  const Case square(all.axes, {2048, 2048, 2048}), thin(all.axes, {120, 8448, 256});
+  EXPECT_EQ(blocks_on_an_sm(plan_of(rung, square, kA100), kA100), 2);
+  EXPECT_EQ(blocks_on_an_sm(plan_of(rung, thin, kRtx4090), kRtx4090), 2);
+}
+
+TEST(SgemmPlans, ChooseTheSchemeThatIsExactAndFast) {
+  const Ladder all = ladder();
+  const Rung& fastest = *find_rung(all, "fastest");
+  const auto chosen_for = [&](const Shape& shape, const Device& device) {
+    return fastest.at(Case(all.axes, shape), device).chosen;
+  };
+  for (const Device& device : {kA100, kRtx4090, kH200}) {
+    EXPECT_EQ(chosen_for({512, 512, 512}, device), "bf16x6");
+    EXPECT_EQ(chosen_for({1000, 3000, 77}, device), "bf16x6");
+    EXPECT_EQ(chosen_for({1024, 1024, 1024}, device), "tf32x3");
+    EXPECT_EQ(chosen_for({128, 8192, 8192}, device), "tf32x3");
+  }
+  EXPECT_EQ(chosen_for({4096, 4096, 4096}, kA100), "tf32x3");
+  EXPECT_EQ(chosen_for({4096, 4096, 4096}, kH200), kBuiltForHopper ? "fp16x3" : "tf32x3");
+}
+#endif
+
+}  // namespace
+}  // namespace ladders::sgemm

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: MIT
+//
+// tf32x3 and bf16x6 for callers: which tiles, and into how many parts k is cut.
+#ifdef __CUDACC__
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <limits>
+
+#include "model/cuda_check.hpp"
+#include "sgemm/09_tf32x3.cuh"
+#include "sgemm/10_bf16x6.cuh"
+#include "sgemm/ladder.hpp"
+
+namespace ladders::sgemm {
+namespace {
+
+// A configuration, and what the choice among them goes by.
+struct Variant {
+  int rows, columns, depth, threads;
+  size_t shared_bytes, barrier_bytes;
+  int blocks;            // that an SM has registers for
+  bool for_less_shared;  // than Hopper's SMs have, whose binaries have no code for these
+  double Tuning::* clocks;
+  void (*kernel)(AlignedGemm, int parts, int tiles_x);
+
+  // That are on an SM together: 1 KiB of each is the system's.
+  int blocks_on_an_sm(const Device& device) const {
+    const size_t bytes = shared_bytes + barrier_bytes;
+    if (bytes > device.shared_bytes_per_block) return 0;
+    if (for_less_shared && device.shared_bytes_per_sm >= 228 * 1024) return 0;
+    return std::min<int>(blocks, device.shared_bytes_per_sm / (bytes + 1024));
+  }
+};
+template <class Parts, StagedShape shape>
+constexpr Variant variant(double Tuning::* clocks) {
+  using T = StagedTiles<shape>;
+  constexpr size_t kBarriers = 2 * T::kStages * sizeof(MBarrier);
+  return {T::kRows,  T::kColumns, T::kDepth,         T::kThreads, T::kShared,
+          kBarriers, T::kBlocks,  T::kForLessShared, clocks,      split_products<T, Parts>};
+}
+constexpr StagedShape k64x64{
+    .rows = 64, .columns = 64, .warp_rows = 32, .groups = 1, .stages = 6, .blocks = 2};
+constexpr StagedShape k64x64Deep{
+    .rows = 64, .columns = 64, .warp_rows = 32, .stages = 3, .blocks = 2};
+constexpr StagedShape k64x64Sliced{
+    .rows = 64, .columns = 64, .slices = 4, .groups = 1, .stages = 6};
+constexpr StagedShape k128x64{
+    .rows = 128, .columns = 64, .warp_rows = 32, .slices = 1, .blocks = 2};
+constexpr StagedShape k128x64Sliced{.rows = 128, .columns = 64};
+constexpr StagedShape k64x128Sliced{.rows = 64, .columns = 128};
+constexpr StagedShape k128x128{.rows = 128, .columns = 128, .slices = 1, .stages = 6};
+constexpr StagedShape with_stages(StagedShape shape, int stages) {
+  shape.stages = stages;
+  return shape;
+}
+template <class Parts>
+constexpr Variant kVariants[] = {
+    variant<Parts, k64x64>(&Tuning::clocks_64x64),
+    variant<Parts, k64x64Deep>(&Tuning::clocks_64x64_deep),
+    variant<Parts, k64x64Sliced>(&Tuning::clocks_64x64_sliced),
+    variant<Parts, k128x64>(&Tuning::clocks_128x64),
+    variant<Parts, k128x64Sliced>(&Tuning::clocks_128x64_sliced),
+    variant<Parts, k64x128Sliced>(&Tuning::clocks_64x128_sliced),
+    variant<Parts, k128x128>(&Tuning::clocks_128x128),
+    // As many blocks of fewer stages, for SMs of 164 KiB and of 100.
+    variant<Parts, with_stages(k64x64, 5)>(&Tuning::clocks_64x64),
+    variant<Parts, with_stages(k64x64, 3)>(&Tuning::clocks_64x64),
+    variant<Parts, with_stages(k128x64, 3)>(&Tuning::clocks_128x64),
+    variant<Parts, with_stages(k128x128, 5)>(&Tuning::clocks_128x128),
+    variant<Parts, with_stages(k128x128, 3)>(&Tuning::clocks_128x128),
+};
+
+// The variant and its number of blocks a tile that a model has as the fastest: time in clocks of an
+// SM that has the most blocks.
+struct Choice {
+  const Variant* variant;
+  int parts;
+};
+template <class Parts>
+Choice choose(int m, int n, int k, const Device& device) {
+  Choice best{&kVariants<Parts>[0], 1};
+  double least = std::numeric_limits<double>::max();
+  for (const Variant& v : kVariants<Parts>)
+    for (int parts = 1; parts < std::ssize(device.clusters_at_once); ++parts) {
+      const int clusters = device.clusters_at_once[parts], blocks = v.blocks_on_an_sm(device);
+      if (clusters == 0 || blocks == 0) continue;
+      const int steps = ceil_div(ceil_div(k, v.depth), parts);
+      const double depth = std::min(double(steps) * v.depth, double(ceil_div(k, 16)) * 16);
+      const double tiles = double(ceil_div(m, v.rows)) * ceil_div(n, v.columns);
+      const double a_block = v.rows * v.columns * depth * 3 / 4096;
+      const double most = std::ceil(tiles / clusters);  // of an SM
+      const double rounds = std::ceil(most / blocks);
+      const double others = v.rows * v.columns * 4.0 * (parts - 1) / parts;
+      const double meeting =
+          parts > 1 ? kTuning.clocks_of_meeting + others / kTuning.bytes_per_clock : 0;
+      const double clocks =
+          most * a_block * kTuning.*v.clocks + rounds * (kTuning.clocks_once + meeting);
+      if (clocks < least) least = clocks, best = {&v, parts};
+    }
+  return best;
+}
+
+LaunchPlan plan_of(const Choice& choice, int m, int n) {
+  const auto& [v, parts] = choice;
+  const int64_t tiles = int64_t{ceil_div(m, v->rows)} * ceil_div(n, v->columns);
+  if (parts * tiles > std::numeric_limits<int>::max())
+    throw DoesNotFit("too many tiles for a grid");
+  return {.grid = static_cast<unsigned>(parts * tiles),
+          .block = static_cast<unsigned>(v->threads),
+          .shared_bytes = v->shared_bytes,
+          .cluster = static_cast<unsigned>(parts)};
+}
+
+bool wide(const float* matrix, int64_t pitch, int columns = 0) {
+  return reinterpret_cast<uintptr_t>(matrix) % 16 == 0 && pitch % 4 == 0 && columns % 4 == 0;
+}
+
+AlignedGemm product_of(const Gemm& gemm) {
+  AlignedGemm p{gemm};
+  if (p.k <= 0 || p.alpha == 0) p.k = 0, p.alpha = 0;  // neither A nor B counts
+  p.wide_a = wide(p.a, p.lda, p.k), p.wide_b = wide(p.b, p.ldb, p.n), p.wide_c = wide(p.c, p.ldc);
+  return p;
+}
+
+template <class Parts>
+KernelLaunch staged_launch(int m, int n, int k, const Device& device) {
+  const Choice choice = choose<Parts>(m, n, k, device);
+  return {reinterpret_cast<const void*>(choice.variant->kernel), plan_of(choice, m, n)};
+}
+template <class Parts>
+void staged(const AlignedGemm& p, const Device& device, cudaStream_t stream) {
+  if (p.m <= 0 || p.n <= 0) return;
+  const Choice choice = choose<Parts>(p.m, p.n, p.k, device);
+  const LaunchPlan plan = plan_of(choice, p.m, p.n);
+  allow(reinterpret_cast<const void*>(choice.variant->kernel), plan);
+  launch(plan, stream, choice.variant->kernel, p, choice.parts,
+         ceil_div(p.n, choice.variant->columns));
+}
+
+// Whether all of k is to be in shared memory at once: where it fits, and tiles are enough for all
+// SMs.
+bool is_short(int m, int n, int k, const Device& device) {
+  const int side = kTuning.short_k_side;
+  return m <= 1 << 22 && m >= side && n >= side && double(m) * n >= kTuning.short_k_outputs &&
+         k <= ShortTiles::kDepth &&
+         ShortTiles::kShared + size_t{1024} <= device.shared_bytes_per_block;
+}
+auto short_kernel(bool wide_a, bool wide_b) {
+  if (wide_a) return wide_b ? bf16_products<4, 4> : bf16_products<4, 1>;
+  return wide_b ? bf16_products<1, 4> : bf16_products<1, 1>;
+}
+LaunchPlan short_plan(int m, int n) {
+  using T = ShortTiles;
+  return {.grid = dim3(ceil_div(n, T::kColumns), ceil_div(m, T::kRows)),
+          .block = T::kThreads,
+          .shared_bytes = T::kShared};
+}
+
+}  // namespace
+
+KernelLaunch tf32x3_launch(int m, int n, int k, const Device& device) {
+  return staged_launch<TwoOfTf32>(m, n, k, device);
+}
+void tf32x3(const Gemm& gemm, const Device& device, cudaStream_t stream) {
+  staged<TwoOfTf32>(product_of(gemm), device, stream);
+}
+
+KernelLaunch bf16x6_launch(int m, int n, int k, const Device& device) {
+  if (!is_short(m, n, k, device)) return staged_launch<ThreeOfBf16>(m, n, k, device);
+  return {reinterpret_cast<const void*>(short_kernel(k % 4 == 0, n % 4 == 0)), short_plan(m, n)};
+}
+void bf16x6(const Gemm& gemm, const Device& device, cudaStream_t stream) {
+  const AlignedGemm p = product_of(gemm);
+  if (!is_short(p.m, p.n, p.k, device)) return staged<ThreeOfBf16>(p, device, stream);
+  const auto kernel = short_kernel(p.wide_a, p.wide_b);
+  const LaunchPlan plan = short_plan(p.m, p.n);
+  allow(reinterpret_cast<const void*>(kernel), plan);
+  launch(plan, stream, kernel, p);
+}
+
+}  // namespace ladders::sgemm
+#endif

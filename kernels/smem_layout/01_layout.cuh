@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: MIT
+//
+// How a tile lies in shared memory, what each thread accesses, and the cost that this predicts.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <algorithm>
+#include <array>
+#include <set>
+
+namespace ladders::smem_layout {
+// The vector that each thread accesses: its own one along rows or columns, or a warp accesses one
+// word, two words in different banks, or two in one bank.
+enum Order { row, column, one_word, two_banks, one_bank };
+
+// Instead of padding: the column is XORed with the row, as TMA swizzles boxes of 128-byte rows.
+constexpr int swizzled = -1;
+
+// A row of the tile is 128 bytes, one word per bank, and then `pad` spare vectors. A thread stores
+// and loads one vector of `bytes` at once; there are as many as threads.
+template <int height, int pad, Order write_order, Order read_order, int bytes = 4>
+struct Layout {
+  static constexpr int kWarp = 32, kBanks = 32;
+  static constexpr int kBytes = bytes, kWords = bytes / 4;  // of a vector
+  static constexpr int kColumns = 128 / bytes;              // vectors of a row
+  static constexpr int kPad = pad, kStride = kColumns + (pad == swizzled ? 0 : pad);
+  static constexpr int kThreads = height * kColumns;
+  static constexpr int kTile = height * kStride * kWords;  // words
+  static constexpr Order kWrite = write_order, kRead = read_order;
+  // Requests per iteration of a loop: they hide the loop, and leave occupancy as it is.
+  static constexpr int kUnroll = 16 / kWords;
+
+  __host__ __device__ static constexpr int at(int y, int x) {
+    return y * kStride + (pad == swizzled ? x ^ y % kColumns : x);
+  }
+  // The vector that thread i of the block touches.
+  __host__ __device__ static constexpr int vector(Order order, int i) {
+    switch (order) {
+      case row:
+        return at(i / kColumns, i % kColumns);
+      case column:
+        return at(i % height, i / height);
+      case one_word:
+        return at(i / kWarp, 0);
+      case two_banks:
+        return at(i / kWarp, i % 2);
+      default:
+        return at((i / kWarp + i % 2) % height, 0);
+    }
+  }
+
+  // Wavefronts of a request: for each 128 bytes of lanes (half a warp with 8 bytes each, a quarter
+  // with 16), the number of different words in the busiest bank.
+  static int wavefronts(Order order) {
+    int worst = 0;
+    for (int warp = 0; warp < kThreads; warp += kWarp) {
+      int sum = 0;
+      for (int lanes = 0; lanes < kWarp; lanes += kColumns) {
+        std::array<std::set<int>, kBanks> asked;
+        for (int lane = lanes; lane < lanes + kColumns; ++lane)
+          for (int i = 0; i < kWords; ++i) {
+            const int word = vector(order, warp + lane) * kWords + i;
+            asked[word % kBanks].insert(word);
+          }
+        sum += static_cast<int>(std::ranges::max(asked, {}, &std::set<int>::size).size());
+      }
+      worst = std::max(worst, sum);
+    }
+    return worst;
+  }
+
+  // Different pieces of `size` bytes that a request touches.
+  static int pieces(Order order, int size) {
+    int worst = 0;
+    for (int warp = 0; warp < kThreads; warp += kWarp) {
+      std::set<int> touched;
+      for (int lane = 0; lane < kWarp; ++lane)
+        touched.insert(vector(order, warp + lane) * bytes / size);
+      worst = std::max(worst, static_cast<int>(touched.size()));
+    }
+    return worst;
+  }
+};
+
+}  // namespace ladders::smem_layout

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: MIT
+//
+// A tile is written and read repeatedly: in static, in dynamic and in another block's memory.
+#pragma once
+
+#include <cooperative_groups.h>
+
+#include "model/launch.hpp"
+#include "smem_layout/problem.cuh"
+
+namespace ladders::smem_layout {
+
+// A store that the compiler may not drop: see load_again().
+template <int bytes>
+__device__ __forceinline__ void store_again(unsigned* to, Vector<bytes> v) {
+#ifdef __CUDA_ARCH__
+  const auto p = static_cast<unsigned>(__cvta_generic_to_shared(to));
+  if constexpr (bytes == 4)
+    asm volatile("st.volatile.shared.u32 [%0], %1;" ::"r"(p), "r"(v) : "memory");
+  else if constexpr (bytes == 8)
+    asm volatile("st.volatile.shared.v2.u32 [%0], {%1, %2};" ::"r"(p), "r"(v.x), "r"(v.y)
+                 : "memory");
+  else
+    asm volatile("st.volatile.shared.v4.u32 [%0], {%1, %2, %3, %4};" ::"r"(p), "r"(v.x), "r"(v.y),
+                 "r"(v.z), "r"(v.w)
+                 : "memory");
+#else
+  *reinterpret_cast<Vector<bytes>*>(to) = v;
+  asm volatile("" ::: "memory");
+#endif
+}
+
+template <class Layout>
+__device__ __forceinline__ auto my_words() {
+  return numbered<Vector<Layout::kBytes>>(Layout::kWords *
+                                          (blockIdx.x * Layout::kThreads + threadIdx.x));
+}
+
+template <class Layout>
+__device__ __forceinline__ void exercise(unsigned* tile, unsigned* out, int repetitions) {
+  constexpr int kWords = Layout::kWords;
+  const unsigned i = threadIdx.x;
+  const auto mine = my_words<Layout>();
+  unsigned* to = tile + kWords * Layout::vector(Layout::kWrite, i);
+#pragma unroll(Layout::kUnroll)
+  for (int r = 0; r < requests<Layout>(repetitions); ++r) store_again<Layout::kBytes>(to, mine);
+  __syncthreads();
+  const auto* from = reinterpret_cast<const Vector<Layout::kBytes>*>(
+      tile + kWords * Layout::vector(Layout::kRead, i));
+  unsigned sum = 0;
+#pragma unroll(Layout::kUnroll)
+  for (int r = 0; r < requests<Layout>(repetitions); ++r) sum += sum_of(load_again(from));
+  out[blockIdx.x * Layout::kThreads + i] = sum;
+}
+
+template <class Layout>
+__global__ void static_tile(unsigned* out, int repetitions) {
+  __shared__ __align__(128) unsigned tile[Layout::kTile];
+  exercise<Layout>(tile, out, repetitions);
+}
+
+template <class Layout>
+__global__ void dynamic_tile(unsigned* out, int repetitions) {
+  exercise<Layout>(dynamic_shared<unsigned>(), out, repetitions);
+}
+
+// Two blocks per cluster: each writes its own tile once and reads the other's repeatedly.
+template <class Layout>
+__global__ void remote_tile(unsigned* out, int repetitions) {
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900  // clusters
+  __shared__ __align__(128) unsigned tile[Layout::kTile];
+  const auto cluster = cooperative_groups::this_cluster();
+  const unsigned i = threadIdx.x;
+  store_again<Layout::kBytes>(tile + Layout::kWords * Layout::vector(Layout::kWrite, i),
+                              my_words<Layout>());
+  cluster.sync();
+  const auto* from = reinterpret_cast<const Vector<Layout::kBytes>*>(
+      cluster.map_shared_rank(tile, cluster.block_rank() ^ 1) +
+      Layout::kWords * Layout::vector(Layout::kRead, i));
+  unsigned sum = 0;
+#pragma unroll(Layout::kUnroll)
+  for (int r = 0; r < requests<Layout>(repetitions); ++r)
+    sum += sum_of(load_again_from_cluster(from));
+  cluster.sync();  // no block may end while its memory is read
+  out[blockIdx.x * Layout::kThreads + i] = sum;
+#endif
+}
+
+enum Where { declared, at_launch, in_neighbour };
+
+template <class Layout, Where where>
+Implementation on_tile() {
+  const auto tile = [] {
+    if constexpr (where == declared) return static_tile<Layout>;
+    if constexpr (where == at_launch) return dynamic_tile<Layout>;
+    if constexpr (where == in_neighbour) return remote_tile<Layout>;
+  };
+  const auto plan = [](const Case&, const Device& device, const void*) {
+    return LaunchPlan{.grid = static_cast<unsigned>(threads_on(device) / Layout::kThreads),
+                      .block = Layout::kThreads,
+                      .shared_bytes = where == at_launch ? Layout::kTile * sizeof(unsigned) : 0,
+                      .cluster = where == in_neighbour ? 2 : 1};
+  };
+  return checked<Tiles>(kernel<Tiles>(tile(), plan), [](const Tiles& tiles) {
+    return tiles.compare<Layout, where == in_neighbour>();
+  });
+}
+
+}  // namespace ladders::smem_layout

@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: MIT
+//
+// 16 bytes per access on both sides, the order of tiles, and the same in place.
+#pragma once
+
+#include <type_traits>
+
+#include "transpose/problem.cuh"
+
+namespace ladders::transpose {
+// The order of tiles by block number: row by row, or down bands that are two tiles wide. Concurrent
+// blocks of a band write long pieces of the same output rows, and read two tiles of each input row.
+enum class Order { rows, bands };
+struct Tile {
+  int x, y;  // along the columns and the rows of the input
+};
+constexpr int kBand = 2;
+
+template <Order order>
+__device__ __forceinline__ Tile my_tile(int tiles_x, int tiles_y) {
+  const unsigned block = blockIdx.x;
+  if (order == Order::rows) return {int(block % tiles_x), int(block / tiles_x)};
+  const unsigned within = block % (kBand * tiles_y), band = block / (kBand * tiles_y);
+  return {int(kBand * band + within % kBand), int(within / kBand)};
+}
+
+// Partial bands have a block too many per row of tiles.
+template <Order order>
+LaunchPlan tiles_in_order(int64_t tiles_x, int64_t tiles_y, unsigned threads) {
+  const int64_t x = order == Order::rows ? tiles_x : kBand * ceil_div<int64_t>(tiles_x, kBand);
+  return {.grid = static_cast<unsigned>(x * tiles_y), .block = threads};
+}
+
+template <class T>
+union Vector {
+  uint4 bits;
+  T elements[16 / sizeof(T)];
+};
+
+// A tile of 16 x 16 or 8 x 8 squares, one per thread. A square has one vector in each row and as
+// many rows as a vector has elements: it is transposed in registers. Vectors of the transposed tile
+// are XORed with the square's column: eight lanes that access neighbouring vectors, or vectors one
+// square apart, use eight groups of four banks.
+template <class T, int across = 16>
+struct Squares {
+  static constexpr int kVector = 16 / sizeof(T), kAcross = across;
+  static constexpr int kSide = kAcross * kVector, kThreads = kAcross * kAcross;
+  static constexpr int kVectors = kSide * kAcross;
+  using Square = Vector<T>[kVector];
+
+  static __device__ __forceinline__ int slot(int row, int vector) {
+    return row * kAcross + (vector ^ row / kVector % 8);
+  }
+
+  // Whether the tile at (row0, column0) is completely in the matrix: its accesses need no checks.
+  static __device__ __forceinline__ bool inside(int rows, int columns, int row0, int column0) {
+    return row0 + kSide <= rows && column0 + kSide <= columns;
+  }
+
+  // The square of this thread, zeros outside of the matrix. Small tiles are for matrices that the
+  // L2 can hold: the input is evicted first, and the output stays.
+  template <bool inside>
+  static __device__ __forceinline__ void load(Square& square, const T* __restrict__ in, int rows,
+                                              int columns, int row0, int column0) {
+    const int row = row0 + int(threadIdx.x) / kAcross * kVector;
+    const int column = column0 + int(threadIdx.x) % kAcross * kVector;
+    const bool there = inside || (row < rows && column < columns);
+    const T* from = in + at(row, column, columns);
+#pragma unroll
+    for (int i = 0; i < kVector; ++i) {
+      const auto* p = reinterpret_cast<const uint4*>(from + at(i, 0, columns));
+      square[i].bits = !there ? uint4{} : across == 8 ? __ldcs(p) : *p;
+    }
+  }
+
+  static __device__ __forceinline__ void turn(Vector<T>* tile, const Square& square) {
+    const int x = threadIdx.x % kAcross, y = threadIdx.x / kAcross;
+#pragma unroll
+    for (int i = 0; i < kVector; ++i) {
+      Vector<T> turned;
+#pragma unroll
+      for (int j = 0; j < kVector; ++j) turned.elements[j] = square[j].elements[i];
+      tile[slot(x * kVector + i, y)].bits = turned.bits;
+    }
+  }
+
+  // Stores the transposed tile.
+  template <bool inside>
+  static __device__ __forceinline__ void store(const Vector<T>* tile, T* __restrict__ out, int rows,
+                                               int columns, int row0, int column0) {
+    const int column = row0 + int(threadIdx.x) % kAcross * kVector;
+    const int first = threadIdx.x / kAcross;
+    uint4 vectors[kVector];
+#pragma unroll
+    for (int i = 0; i < kVector; ++i)
+      vectors[i] = tile[slot(first + i * kAcross, threadIdx.x % kAcross)].bits;
+#pragma unroll
+    for (int i = 0; i < kVector; ++i) {
+      const int row = column0 + first + i * kAcross;
+      if (inside || (row < columns && column < rows))
+        *reinterpret_cast<uint4*>(out + at(row, column, rows)) = vectors[i];
+    }
+  }
+};
+
+// For rows and columns of whole vectors.
+template <class T, Order order, int across>
+__global__ void __launch_bounds__(Squares<T, across>::kThreads)
+    vectorized(T* __restrict__ out, const T* __restrict__ in, int rows, int columns) {
+  using S = Squares<T, across>;
+  __shared__ Vector<T> turned[S::kVectors];
+  const auto [x, y] = my_tile<order>(ceil_div(columns, S::kSide), ceil_div(rows, S::kSide));
+  const int row0 = y * S::kSide, column0 = x * S::kSide;
+  if (column0 >= columns) return;  // in a partial band
+  const auto move = [&](auto inside) {
+    typename S::Square square;
+    S::template load<decltype(inside)::value>(square, in, rows, columns, row0, column0);
+    __syncwarp();  // keeps all loads before the first use
+    S::turn(turned, square);
+    __syncthreads();
+    S::template store<decltype(inside)::value>(turned, out, rows, columns, row0, column0);
+  };
+  S::inside(rows, columns, row0, column0) ? move(std::true_type{}) : move(std::false_type{});
+}
+
+// In place: one block per pair of mirrored tiles. The upper triangle of n x n tiles with its
+// diagonal is folded into a rectangle of n x (n + 1) / 2; an even n is rounded up to the next odd
+// one.
+__host__ __device__ constexpr int mirrored_pairs(int tiles) {
+  return (tiles | 1) * ((tiles | 1) + 1) / 2;
+}
+__device__ __forceinline__ Tile upper_of_my_pair(int tiles) {
+  const unsigned n = tiles | 1, high = (n + 1) / 2, x = blockIdx.x / high, y = blockIdx.x % high;
+  return x >= y ? Tile{int(x), int(y)} : Tile{int(n - 1 - x), int(n - y)};
+}
+
+template <class T>
+__global__ void __launch_bounds__(Squares<T>::kThreads) vectorized_in_place(T* data, int n) {
+  using S = Squares<T>;
+  auto* upper = dynamic_shared<Vector<T>>();
+  Vector<T>* lower = upper + S::kVectors;
+  const auto [x, y] = upper_of_my_pair(ceil_div(n, S::kSide));
+  const int row0 = y * S::kSide, column0 = x * S::kSide;
+  const auto swap = [&](auto inside) {
+    typename S::Square above, below;
+    S::template load<decltype(inside)::value>(above, data, n, n, row0, column0);
+    S::template load<decltype(inside)::value>(below, data, n, n, column0, row0);
+    __syncwarp();
+    S::turn(upper, above);
+    S::turn(lower, below);
+    __syncthreads();  // both are read before either is written
+    S::template store<decltype(inside)::value>(upper, data, n, n, row0, column0);
+    if (x != y) S::template store<decltype(inside)::value>(lower, data, n, n, column0, row0);
+  };
+  S::inside(n, n, row0, column0) ? swap(std::true_type{}) : swap(std::false_type{});
+}
+
+// The same with single elements, for unaligned rows: 32 x 8 threads as in `coarsened`.
+template <class T>
+__global__ void __launch_bounds__(Squares<T>::kThreads) elements_in_place(T* data, int n) {
+  constexpr int kSide = 32;
+  __shared__ T upper[kSide][kSide + 1], lower[kSide][kSide + 1];
+  const auto [x, y] = upper_of_my_pair(ceil_div(n, kSide));
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+#pragma unroll
+  for (int i = warp; i < kSide; i += 8) {
+    const int above = y * kSide + i, below = x * kSide + i;
+    if (above < n && x * kSide + lane < n) upper[i][lane] = data[at(above, x * kSide + lane, n)];
+    if (below < n && y * kSide + lane < n) lower[i][lane] = data[at(below, y * kSide + lane, n)];
+  }
+  __syncthreads();
+#pragma unroll
+  for (int i = warp; i < kSide; i += 8) {
+    const int above = y * kSide + i, below = x * kSide + i;
+    if (below < n && y * kSide + lane < n) data[at(below, y * kSide + lane, n)] = upper[lane][i];
+    if (x != y && above < n && x * kSide + lane < n)
+      data[at(above, x * kSide + lane, n)] = lower[lane][i];
+  }
+}
+
+template <class T, Order order, int across = 16>
+Implementation vectorized_in() {
+  return kernel<Transpose<T>>(
+      vectorized<T, order, across>, [](const Case& c, const Device&, const void*) {
+        using S = Squares<T, across>;
+        return tiles_in_order<order>(ceil_div<int64_t>(c["columns"], S::kSide),
+                                     ceil_div<int64_t>(c["rows"], S::kSide), S::kThreads);
+      });
+}
+
+inline bool aligned(const Case& c) {
+  return c["rows"] * c["element"] % 16 == 0 && c["columns"] * c["element"] % 16 == 0;
+}
+inline std::string unaligned(const Case& c, const Device&) {
+  return aligned(c) ? "" : "needs rows that start on 16 bytes, on both sides";
+}
+
+// Not idempotent: it is verified once on what fill() left; timed launches restore each other's
+// input.
+template <class T>
+Implementation in_place_at(const Case& c, const Device&) {
+  using P = Transpose<T>;
+  using S = Squares<T>;
+  const bool vectors = aligned(c);
+  Implementation result = kernel<P>(
+      vectors ? vectorized_in_place<T> : elements_in_place<T>,
+      [vectors](const Case& c, const Device&, const void*) {
+        const int tiles = static_cast<int>(ceil_div<int64_t>(c["rows"], vectors ? S::kSide : 32));
+        return LaunchPlan{.grid = static_cast<unsigned>(mirrored_pairs(tiles)),
+                          .block = S::kThreads,
+                          .shared_bytes = vectors ? 2 * S::kVectors * sizeof(Vector<T>) : 0};
+      },
+      [](P& problem) { return problem.square(); });
+  result.fill = [](Problem& problem) { static_cast<P&>(problem).fill_output(); };
+  result.adds = true;
+  return result;
+}
+inline std::string not_square(const Case& c, const Device&) {
+  if (c["rows"] != c["columns"]) return "the transpose has another shape";
+  return c["rows"] == 1 ? "one element is its own transpose" : "";
+}
+
+}  // namespace ladders::transpose
