@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <numeric>
-#include <sstream>
 
 #include "support.hpp"
 
@@ -15,51 +14,6 @@ namespace cg = cooperative_groups;
 
 namespace emulator {
 namespace {
-
-// Every field, so that two reports are equal if their texts are.
-std::string all_of(const Report& report) {
-  std::ostringstream out;
-  out << report.launches << " launches, " << report.blocks << " blocks, " << report.threads
-      << " threads, " << report.barriers << " + " << report.cluster_barriers << " barriers, "
-      << report.warp_operations << " warp operations, " << report.lane_steps << " / "
-      << report.warp_steps << " steps, " << report.compulsory_read << " + "
-      << report.compulsory_written << " bytes\n";
-  for (const Line& line : report.lines) {
-    const Traffic& t = line.traffic;
-    out << line.kernel << " " << line.file << ":" << line.line << " " << name(line.space) << " "
-        << name(line.operation) << " " << line.bytes << " B: " << t.requests << " requests, "
-        << t.lanes << " lanes, " << t.bytes << " bytes, " << t.transactions << " transactions, "
-        << t.ideal << " ideal, " << t.worst << " worst, " << t.serialised << " serialised, at";
-    for (const std::int64_t address : line.worst) out << " " << address;
-    out << "\n";
-  }
-  return out.str();
-}
-
-enum class Figures {
-  fixed,        ///< the same in all runs
-  of_the_order  ///< what threads do depends on which comes first
-};
-
-// Runs `body`, which launches and checks, in every order and with several numbers of workers.
-template <class F>
-void everywhere(F body, Figures figures = Figures::fixed) {
-  std::string first;
-  for (const Order order : kOrders)
-    for (const int workers : {1, 2, 3, 7}) {
-      SCOPED_TRACE(std::string(name(order)) + ", " + std::to_string(workers) + " workers");
-      const Settings settings({.order = order, .workers = workers, .check = true});
-      const Recording recording;
-      body();
-      if (::testing::Test::HasFailure()) return;
-      const std::string report = all_of(recording.report());
-      if (first.empty()) first = report;
-      if (figures == Figures::of_the_order) continue;
-      ASSERT_EQ(report, first);
-    }
-}
-
-#define ASSERT_RUNS(launch) ASSERT_EQ(launch, cudaSuccess) << last_fault()
 
 std::vector<int> counting(std::size_t count) {
   std::vector<int> values(count);
@@ -414,7 +368,7 @@ TEST(Correct, AggregatedAtomics) {
         std::ranges::sort(values);
         for (int i = 0; i < 128; ++i) ASSERT_EQ(values[i], 3 * i);
       },
-      Figures::of_the_order);  // where in `out` a warp writes is how many sectors it takes
+      Same::results);  // where in `out` a warp writes is how many sectors it takes
 }
 
 __global__ void matched_histogram(int* bins, const int* keys) {
@@ -449,7 +403,7 @@ TEST(Correct, SpinLock) {
         ASSERT_RUNS(launch({4, 40}, locked, lock, total));
         EXPECT_EQ(total.values()[0], 160);
       },
-      Figures::of_the_order);
+      Same::results);
 }
 
 // ---- flags
@@ -471,7 +425,7 @@ TEST(Correct, FlagsBetweenBlocks) {
         ASSERT_RUNS(launch({40, 32}, produced_by_the_block_before, data, ready));
         EXPECT_EQ(data.values()[39], 40);
       },
-      Figures::of_the_order);
+      Same::results);
 }
 
 __global__ void produced_by_another_warp(volatile int* data, volatile int* ready, int* out) {
@@ -495,7 +449,7 @@ TEST(Correct, FlagsWithinABlock) {
         ASSERT_RUNS(launch({1, 64}, produced_by_another_warp, data, ready, out));
         EXPECT_EQ(out.values()[0], 31);
       },
-      Figures::of_the_order);
+      Same::results);
 }
 
 __global__ void passed_on_by_the_next_warp(volatile int* turn, int* out, int rounds) {
@@ -516,7 +470,7 @@ TEST(Correct, TurnsOfWarps) {
         ASSERT_RUNS(launch({1, 128}, passed_on_by_the_next_warp, turn, out, 5));
         EXPECT_EQ(out.values()[0], 20);
       },
-      Figures::of_the_order);
+      Same::results);
 }
 
 // Scan with decoupled look-back: a block takes a number, publishes its sum, and adds up what the
@@ -565,7 +519,7 @@ TEST(Correct, LookBackScan) {
         ASSERT_RUNS(launch({30, 64}, look_back_scan, out, device_in, next, state));
         EXPECT_EQ(out.values(), expected);
       },
-      Figures::of_the_order);
+      Same::results);
 }
 
 // Long enough for lanes to make way for others, whether they are recorded or not.
@@ -602,7 +556,7 @@ TEST(Correct, FlagsBetweenTheBlocksOfACluster) {
         ASSERT_RUNS(launch_clusters(4, {16, 32}, flag_after_flag, out.data()));
         ASSERT_EQ(out.values(), std::vector<int>(16, 1));
       },
-      Figures::of_the_order);
+      Same::results);
 }
 
 // ---- cooperative groups

@@ -6,8 +6,6 @@
 #include <cooperative_groups.h>
 #include <cuda_pipeline.h>
 
-#include <regex>
-
 #include "support.hpp"
 
 namespace cg = cooperative_groups;
@@ -17,44 +15,15 @@ namespace {
 
 constexpr int kInts = 64;  // of the buffer that the kernels are given
 
-struct Planted {
-  std::string what;  ///< regular expression for the kind of fault
-  Shape shape{1, 64};
-  unsigned cluster = 1;
-  std::string who = R"(block \(\d+, \d+, \d+\) thread \(\d+, \d+, \d+\))";
-};
-
-enum class Named { one_line, all_lines, no_line };
-
 template <class... A>
-void expect_fault(const std::string& kernel, void (*function)(int*, A...), const Planted& planted,
+void expect_fault(const char* kernel, void (*function)(int*, A...), const Planted& planted,
                   Named named, A... arguments) {
-  for (const Order order : kOrders) {
-    SCOPED_TRACE(name(order));
-    const Settings settings({.order = order, .check = true});
+  expect_planted(__FILE__, kernel, planted, named, [&] {
     const DeviceArray<int> data(kInts);
-    const cudaError_t error =
-        planted.cluster == 1
-            ? launch(planted.shape, function, data.data(), arguments...)
-            : launch_clusters(planted.cluster, planted.shape, function, data.data(), arguments...);
-    EXPECT_EQ(cudaGetLastError(), error);
-    ASSERT_EQ(error, cudaErrorLaunchFailure) << kernel << " was accepted";
-    const std::string text = cudaGetErrorString(error);
-    EXPECT_EQ(text, last_fault());
-    EXPECT_TRUE(std::regex_search(text, std::regex(planted.what))) << text;
-    EXPECT_NE(text.find("kernel " + kernel), std::string::npos) << text;
-    EXPECT_TRUE(std::regex_search(text, std::regex(planted.who))) << text;
-    const std::vector<int> lines = marked_lines(__FILE__, kernel, "fault");
-    if (named == Named::no_line) continue;
-    ASSERT_FALSE(lines.empty());
-    std::size_t found = 0;
-    for (const int line : lines) {
-      const std::string place = "faults_test.cpp:" + std::to_string(line);
-      const bool one = text.find("kernel " + kernel + " at " + place + ", block (") != text.npos;
-      found += named == Named::one_line ? one : text.find(place + " (first block (") != text.npos;
-    }
-    EXPECT_EQ(found, named == Named::one_line ? 1 : lines.size()) << text;
-  }
+    return planted.cluster == 1 ? launch(planted.shape, function, data.data(), arguments...)
+                                : launch_clusters(planted.cluster, planted.shape, function,
+                                                  data.data(), arguments...);
+  });
 }
 
 // The fault is at one of the marked lines.
@@ -351,9 +320,10 @@ __global__ void tile_without_barrier(int* data) {
   data[threadIdx.x] = tile[threadIdx.x][threadIdx.y];  // fault
 }
 TEST(Faults, TileWithoutBarrier) {
-  const std::string other = R"( of tile with thread \(\d+, \d+, 0\) at faults_test\.cpp:\d+;)";
   EXPECT_FAULT(tile_without_barrier,
-               "race between warps: (write after read|read after write)" + other, {1, {32, 32}});
+               "race between warps: (write after read|read after write)"
+               R"( of tile with thread \(\d+, \d+, 0\) at faults_test\.cpp:\d+;)",
+               {1, {32, 32}});
 }
 
 // What was read leads on to another fault, before anybody has stored.

@@ -34,8 +34,6 @@ class Textbook : public ::testing::TestWithParam<Order> {
 INSTANTIATE_TEST_SUITE_P(Orders, Textbook, ::testing::ValuesIn(kOrders),
                          [](const auto& info) { return name(info.param); });
 
-#define ASSERT_RUNS(launch) ASSERT_EQ(launch, cudaSuccess) << last_fault()
-
 // ---- matrix product, in the style of S. Boehm's "How to Optimize a CUDA Matmul Kernel"
 
 template <const int BM, const int BN, const int BK, const int TM, const int TN>
