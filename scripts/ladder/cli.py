@@ -83,9 +83,13 @@ def _table(options: argparse.Namespace) -> int:
 
     if options.update and options.format != "markdown":
         raise LadderError(f"--update writes Markdown, not --format {options.format}")
+    if options.path and (options.update or options.ladder or options.format != "markdown"):
+        raise LadderError("--path writes Markdown of its own, without --update, --ladder, --format")
     results = selected(options)
     shown, text = [options.ladder], ""
-    if options.update:
+    if options.path:
+        shown, text = [options.path.partition("/")[0]], table.path(results, options.path)
+    elif options.update:
         shown = table.update(options.update, results, options.ladder)
     elif options.format == "markdown":
         text = table.markdown(results, options.ladder)
@@ -177,6 +181,12 @@ def _parser() -> argparse.ArgumentParser:
     table.add_argument("--format", choices=["markdown", "csv", "json"], default="markdown")
     table.add_argument(
         "--ladder", metavar="NAME", help="this table alone: a ladder, 'overview' or 'counters'"
+    )
+    table.add_argument(
+        "--path",
+        metavar="LADDER/RUNG",
+        help="instead: the rungs that this one builds on, from the first up, with their speeds at "
+        "the headline and the gain of each step; of a choice, those of what it chose",
     )
     table.add_argument(
         "--update",

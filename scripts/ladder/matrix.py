@@ -42,7 +42,8 @@ class Cell:
     speedup: float = math.nan  # over the naive rung on the same GPU
     best: bool = False  # fastest step of that GPU
     throttled: bool = False
-    sweep: str = ""  # values of the rung's own axes that were its best
+    sweep: str = ""  # values of the rung's own axes that were its best, or the step it chose
+    late: bool = False  # whether samples may hold time of the host
 
 
 @dataclass(frozen=True)
@@ -170,9 +171,12 @@ def _matrix(studied: dict[str, Study | None], case: str, notes: list[str]) -> Ma
 
 
 def _is_kernel(study: Study, rung: Rung, case: str) -> bool:
-    """Whether a rung is a step that this GPU ran: what runs on the host has no grid."""
+    """Whether a rung is a step that this GPU ran: what runs on the host has no grid.
+
+    None of an experiment is one.
+    """
     row = study.ok(rung, case)
-    return bool(row) and rung.role == "step" and not rung.precision and row.grid_blocks > 0
+    return bool(row) and rung.is_step and not study.ladder.factors and row.grid_blocks > 0
 
 
 def _cell(place: tuple[str, str, str, str, str], study: Study | None, naive: str) -> Cell:
@@ -199,7 +203,8 @@ def _cell(place: tuple[str, str, str, str, str], study: Study | None, naive: str
         speed / study.speed(base) if compares else math.nan,
         best is not None and best.rung == name,
         row.throttled > 0,
-        values_of(own, row) if row.sweep else "",
+        values_of(own, row),
+        row.late_samples > 0,
     )
 
 
@@ -286,8 +291,7 @@ def _written(cell: Cell, divisor: float, unit: str) -> str:
         return "failed" if cell.status == "error" else cell.status
     speed = units.number(cell.speed / divisor) if unit else units.rate(cell.quantity, cell.speed)
     speedup = f"{units.number(cell.speedup)}×" if cell.speedup == cell.speedup else ""
-    marked = speed + (roofs.SLOW_MARK if cell.throttled else "")
-    parts = (marked, units.percent(cell.percent_of_ceiling), speedup, cell.sweep)
+    parts = (speed + _signs(cell), units.percent(cell.percent_of_ceiling), speedup, cell.sweep)
     return " · ".join(filter(None, parts))
 
 
@@ -310,7 +314,7 @@ def _ties(cell: Cell, best: Cell, matrix: Matrix) -> bool:
 
 
 def _reasons(matrix: Matrix) -> list[str]:
-    """Say why cells have no speed, and which were throttled."""
+    """Say why cells have no speed, and what signs mean."""
     rows = matrix.rows.values()
     told = [
         f"{_name(c.gpu)}: {c.rung} {'failed' if c.status == 'error' else c.status}: {c.reason}"
@@ -318,6 +322,9 @@ def _reasons(matrix: Matrix) -> list[str]:
         for c in row
         if c.reason
     ]
-    if any(cell.throttled for row in rows for cell in row):
-        told.append(f"{roofs.SLOW_MARK}: the clock was throttled")
-    return told
+    signs = "".join(_signs(cell) for row in rows for cell in row)
+    return told + [f"{mark}: {why}" for mark, why in roofs.MARKS.items() if mark in signs]
+
+
+def _signs(cell: Cell) -> str:
+    return roofs.SLOW_MARK * cell.throttled + roofs.LATE_MARK * cell.late

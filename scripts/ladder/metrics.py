@@ -22,7 +22,7 @@ _DIRECTIONS = (
     ("more", r"(occupancy|utili[sz]ation|efficiency)$|percent"),
     ("less", r"(time|seconds|latency|bytes|registers|errors?|noise|cycles|misses|throttled)$"),
     ("less", r"(conflicts|wavefronts|requests|sectors|accesses|instructions|barriers)$"),
-    ("less", r"(_ideal|_per_request)$"),
+    ("less", r"(_ideal|_per_request)$|^late_samples$"),
 )
 
 # Properties of the program, not measurements: no two runs of one binary differ in them.

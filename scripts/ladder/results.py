@@ -15,7 +15,7 @@ from typing import Any
 
 import pandas as pd
 
-from ladder import catalogue, files
+from ladder import catalogue, ceilings, files
 from ladder.catalogue import Ladder
 from ladder.errors import ResultError
 
@@ -24,7 +24,9 @@ WORST_FIRST = ("error", "skipped", "ok")
 _NO_TIME = "no time was recorded"
 _LEAST_SECONDS, _MOST_SECONDS = 1e-15, 1e9  # of a time that can be one
 _DIVISOR = re.compile(r"_per_second$|^percent_of_ceiling$|^arithmetic_int|^predicted_")  # never 0
-_SPEED = re.compile(r"_per_second$|_seconds$|^percent_of_ceiling$|^sm_clock_hz$|^throttled$")
+_SPEED = re.compile(
+    r"_per_second$|_seconds$|^(percent_of_ceiling|sm_clock_hz|throttled|late_samples)$"
+)
 
 # Everything else that is a number in a row is a user counter.
 _LIBRARY_FIELDS = frozenset(
@@ -51,7 +53,7 @@ COUNTERS = (
     "flops_per_second bytes_per_second arithmetic_intensity percent_of_ceiling "
     "theoretical_occupancy registers static_shared_bytes dynamic_shared_bytes spilled_bytes "
     "block_threads grid_blocks blocks_per_sm waves cluster_size resident_clusters sm_clock_hz "
-    "samples min_seconds q1_seconds median_seconds q3_seconds relative_error "
+    "samples late_samples min_seconds q1_seconds median_seconds q3_seconds relative_error "
     "worst_error library_relative_error library_worst_error error_over_library throttled "
     "predicted_load_wavefronts predicted_store_wavefronts predicted_bytes_per_wavefront "
     "predicted_distributed_sectors_per_request "
@@ -74,7 +76,7 @@ COUNTERS = (
 COUNTERS += STALLS
 COLUMNS = (
     "file source gpu gpu_uuid commit cache_mode build_type name ladder rung role precision case "
-    "sweep status reason label time_unit repetitions seconds".split()
+    "sweep chosen status reason label time_unit repetitions seconds".split()
 )
 
 
@@ -143,14 +145,16 @@ def load(paths: str | PathLike[str] | Iterable[str | PathLike[str]]) -> pd.DataF
     seconds and speeds); `gpu`, `gpu_uuid`, `commit`, `cache_mode`, `build_type`; `name` (the
     benchmark's run_name) and what it spells: `ladder`, `rung`, `case` ("axis:value/..."), `sweep`
     (the value of the rung's own axis, or "axis value, ..." of several) and one `axis_<name>`
-    column an axis; `role` and `precision` of the rung; `status` ("ok", "skipped", "error") and
+    column an axis; `role` and `precision` of the rung; `chosen`, the step that a rung of the role
+    "choice" ran; `status` ("ok", "skipped", "error") and
     its `reason`; `label`; `time_unit` as written; `repetitions`; `seconds`, the median time of
     one run. Then the counters under their own names, in the unit the name ends in:
     `*_per_second` in bytes/s, FLOP/s or atomics/s, `*_seconds`, `*_bytes`, `*_hz`;
     `arithmetic_intensity` in FLOP/byte, `percent_of_ceiling` in percent, `*_occupancy`,
     `*_utilisation` and `stall_*` (of the cycles that warps were resident) as fractions;
     `relative_error` of the whole result and `worst_error` of the worst element, relative to its
-    own scale, as fractions; `throttled`, 1 where the SM clock was under 90 % of its maximum.
+    own scale, as fractions; `throttled`, 1 where the SM clock was under 90 % of its maximum;
+    `late_samples`, of the `samples` those that may have waited for the host.
     Counts of the hardware (requests, wavefronts, sectors, bytes) are of one launch. Repetitions
     are folded by their median, quartiles by the widest range, `throttled` by any. What was not
     recorded is NaN, or "" in text.
@@ -221,7 +225,8 @@ def _merge(documents: list[tuple[Path, dict]]) -> Results:
             path = used[0][0]
             try:
                 measured = _measure([row for _, row in used], timed=timed)
-                records.append(measured | _spell(name, ladders) | common | {"file": str(path)})
+                spelled = _spell(name, ladders, measured["label"])
+                records.append(measured | spelled | common | {"file": str(path)})
             except ValueError as error:
                 raise ResultError(f"{path}: {name}: {error}") from error
     if not records:
@@ -231,9 +236,9 @@ def _merge(documents: list[tuple[Path, dict]]) -> Results:
     order = dict.fromkeys([*COLUMNS, *axes, *COUNTERS, *frame.columns])
     frame = frame.reindex(columns=list(order)).fillna(dict.fromkeys(axes, ""))
     limits = frame[(frame["role"] == "ceiling") & (frame["status"] == "ok")]
-    ceilings = list(limits.itertuples(index=False))
     written = {name: [row for _, row in rows] for name, rows in repeated.items()}
-    return replace(results, rows=frame, ceilings=ceilings, written=written)
+    limits = list(limits.itertuples(index=False))
+    return replace(results, rows=frame, ceilings=limits, written=written)
 
 
 def _measure(rows: list[dict[str, Any]], *, timed: bool) -> dict[str, Any]:
@@ -294,7 +299,7 @@ def _folded(repetitions: list[dict[str, float]]) -> dict[str, float]:
     if len(repetitions) == 1:
         return repetitions[0]
     folds = {"q1_seconds": min, "min_seconds": min, "q3_seconds": max, "samples": sum}
-    folds |= {"throttled": max}
+    folds |= {"throttled": max, "late_samples": sum}
     keys = dict.fromkeys(key for counters in repetitions for key in counters)
     return {
         key: folds.get(key, median)([counters[key] for counters in repetitions if key in counters])
@@ -314,11 +319,12 @@ def _status(row: dict[str, Any], *, timed: bool) -> tuple[str, str]:
     return ("ok", "") if good or not timed else ("error", _NO_TIME)
 
 
-def _spell(name: str, ladders: dict[str, Ladder]) -> dict[str, Any]:
+def _spell(name: str, ladders: dict[str, Ladder], label: str) -> dict[str, Any]:
     """Split `ladder/rung/axis:value/...`; a row of no known ladder keeps its whole name."""
     ladder_name, _, rest = name.partition("/")
     rung_name, *segments = rest.split("/")
-    spelled = dict.fromkeys(("ladder", "rung", "role", "precision", "case", "sweep"), "")
+    keys = ("ladder", "rung", "role", "precision", "case", "sweep", "chosen")
+    spelled = dict.fromkeys(keys, "")
     spelled["name"] = name
     if not (ladder := ladders.get(ladder_name)):
         return spelled
@@ -328,6 +334,10 @@ def _spell(name: str, ladders: dict[str, Ladder]) -> dict[str, Any]:
     axes = {axis.name: values[axis.name] for axis in ladder.axes if axis.name in values}
     spelled |= {"ladder": ladder.name, "rung": rung.name, "role": rung.role}
     spelled |= {"precision": rung.precision, "sweep": _sweep(rung.sweeps, values)}
+    if rung.role == "choice" and (step := ceilings.chosen(label)):
+        if not ladder.rung(step):
+            raise ValueError(f"ladder '{ladder_name}' lists no rung '{step}', which was chosen")
+        spelled["chosen"] = step
     spelled |= {"case": "/".join(f"{axis}:{value}" for axis, value in axes.items())}
     return spelled | {f"axis_{axis}": value for axis, value in axes.items()}
 

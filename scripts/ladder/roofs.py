@@ -22,6 +22,11 @@ _PEAKS |= {"fma": "fp32", "tf32": "tf32", "bf16": "bf16"}
 _FULL_CLOCK = 0.97  # of the highest; a clock below it was held back
 SLOW_MARK = "†"  # of a speed measured below the full clock
 SLOW_CLOCK = "as under a power limit"
+LATE_MARK = "‡"  # of a speed whose samples may hold time of the host
+MARKS = {
+    SLOW_MARK: "the clock was throttled",
+    LATE_MARK: "in some samples the GPU may have waited for the host",
+}
 
 
 @dataclass(frozen=True)
@@ -82,6 +87,17 @@ def _top_clock(results: Results) -> float:
     return units.parse(results.context.get("sm_clock_max_hz"))
 
 
+def marks(row: Row) -> str:
+    """Return the signs that stand after a row's speed."""
+    return SLOW_MARK * (row.throttled > 0) + LATE_MARK * (row.late_samples > 0)
+
+
+def explained(rows: Iterable[Row]) -> dict[str, str]:
+    """Say what the signs after the speeds of rows mean, by the sign."""
+    used = "".join(map(marks, rows))
+    return {mark: told for mark, told in MARKS.items() if mark in used}
+
+
 def percent_of_peak(results: Results, row: Row) -> float:
     """Percent of the datasheet's peak that a roof's row reaches; NaN where no peak is known."""
     sheet = datasheet(results.gpu)
@@ -94,7 +110,8 @@ def problems(results: Results, ladders: Collection[str]) -> list[str]:
     Either is a fault of the accounting, or of a GPU that ran above its boost clock.
     """
     found = [
-        f"{row.name}: {study.percent(row):.1f}% of its ceiling {study.ladder.ceilings}"
+        f"{row.name}: {study.percent(row):.1f}% of its ceiling "
+        + study.spell_ceiling(row).replace("`", "")
         for study in studies(results)
         if study.ladder.name in ladders
         for row in study.rows

@@ -20,7 +20,8 @@ from ladder.study import (
 
 _MAX_SHAPES = 6
 _THROTTLED = roofs.SLOW_MARK
-_GAIN, _TO_PEER, _PEAK, _BEST_AT = "× rung below", "× peer", "of the datasheet", "best at"
+_TO_PEER, _PEAK, _BEST_AT = "× peer", "of the datasheet", "best at"
+GAIN = "× parent"
 
 
 def ladder(study: Study, limits: Limits) -> str:
@@ -40,13 +41,14 @@ def ladder(study: Study, limits: Limits) -> str:
         measured = study.measured(rung, headline)
         about = ", ".join(filter(None, (rung.role.replace("step", ""), rung.precision)))
         line = {"rung": f"`{rung.name}`" + (f" ({about})" if about else ""), "idea": rung.idea}
+        line |= factors(study, rung)
         for case in cases:
             line[study.label(case) if len(study.cases) > 1 else "speed"] = _cell(
                 study, study.best.get((rung.name, case)), divisor
             )
         line |= _roof(study, rung, measured)
-        line[_GAIN] = gain(study, rung, row) if row and with_counters else ""
-        line[percent] = _percent(study, rung, row) if row else ""
+        line[GAIN] = study.to_parent(row) if row else ""
+        line[percent] = _percent(study, row) if row else ""
         line[_TO_PEER] = study.to_peer(row) if row else ""
         predicted = study.prediction(row) if row else ("", "", "")
         line |= zip(PREDICTION, predicted, strict=True)
@@ -60,7 +62,7 @@ def ladder(study: Study, limits: Limits) -> str:
     if not study.ladder.is_roof:
         notes.append(f"Speed in {unit}.")
     groups = {
-        "gain": (_GAIN,),
+        "gain": (GAIN,),
         "percent": (percent,),
         "ratio": (_TO_PEER,),
         "limit": (cells.LIMITED_BY,),
@@ -72,24 +74,65 @@ def ladder(study: Study, limits: Limits) -> str:
         notes.append(f"{names.capitalize()} at {study.spell(headline)}.")
     if any(line[PREDICTION[0]] for line in table):
         notes.append("Slow-down against the fastest step.")
-    sweeps = sorted({rung.sweep for rung in study.rungs if rung.sweep})
-    if sweeps and not study.ladder.is_roof:
-        notes.append(f"In parentheses: the best {', '.join(sweeps)}.")
+    told = [f"the best {sweep}" for sweep in sorted({r.sweep for r in study.rungs if r.sweep})]
+    told += ["what was chosen"] * any(row.chosen for row in study.rows)
+    if told and not study.ladder.is_roof:
+        notes.append(f"In parentheses: {', '.join(told)}.")
     return "\n\n".join(filter(None, (" ".join(notes), cells.table(table), _footnotes(study))))
 
 
-def _percent(study: Study, rung: Rung, row: Row) -> str:
-    """Write the percent of the rung's ceiling, and of which where it is not its ladder's."""
+def factors(study: Study, rung: Rung) -> dict[str, str]:
+    """Return the cells of an experiment's factors; none of a ladder."""
+    return {name.replace("_", " "): rung.factors.get(name, "") for name in study.ladder.factors}
+
+
+def path(study: Study, name: str) -> str:
+    """Write how a rung came about, a line a rung from the root up: speeds at the headline, gains.
+
+    Of a choice it is the path of the step that it ran there. Raises ValueError for no such rung.
+    """
+    rung, *_ = study.ladder.path(name)
+    row = study.measured(rung, study.headline)
+    chosen = row.chosen if row else ""
+    table = []
+    for step in reversed(study.ladder.path(chosen or name)):
+        row = study.best.get((step.name, study.headline))
+        ok = study.ok(step, study.headline)
+        table.append(
+            {
+                "rung": f"`{step.name}`",
+                "idea": step.idea,
+                "speed": _rate(study, row) if row else "not measured",
+                GAIN: study.to_parent(ok) if ok else "",
+                "% of ceiling": of_ceiling(study, ok) if ok else "",
+                "shows": step.shows,
+            }
+        )
+    about = f"{study.ladder.title}: {describe(study.results)}. The path to `{name}`"
+    about += f", which chose `{chosen}`" if chosen else ""
+    at = f", at {study.spell(study.headline)}" if study.spell(study.headline) else ""
+    return f"{about}{at}.\n\n{cells.table(table)}"
+
+
+def of_ceiling(study: Study, row: Row) -> str:
+    """Write the percent of a row's ceiling and which that is; empty where none was measured."""
     percent = units.percent(study.percent(row))
-    return f"{percent} of {study.spell_ceiling(rung)}" if rung.ceiling and percent else percent
+    return " of ".join(filter(None, (percent, study.spell_ceiling(row)))) if percent else ""
+
+
+def _percent(study: Study, row: Row) -> str:
+    """Write the percent of the row's ceiling, and of which where it is not its ladder's."""
+    own = study.has_own_ceiling(row)
+    return of_ceiling(study, row) if own else units.percent(study.percent(row))
 
 
 def overview(results: Results, limits: Limits) -> str:
     """Write the best rung of each ladder."""
-    lines = [line for study in studies(results) if (line := best(study, limits))]
-    text = f"{describe(results)}.\n\n{cells.table(lines)}"
-    throttled = any(line["speed"].endswith(_THROTTLED) for line in lines)
-    return text + (f"\n\n- {_THROTTLED} the clock was throttled" if throttled else "")
+    found = studies(results)
+    lines = [line for study in found if (line := best(study, limits))]
+    rows = [row for study in found if (row := study.best_step(study.headline))]
+    notes = "\n".join(f"- {mark} {told}" for mark, told in roofs.explained(rows).items())
+    return "\n\n".join(filter(None, (f"{describe(results)}.", cells.table(lines), notes)))
 
 
 def best(study: Study, limits: Limits) -> dict[str, str] | None:
@@ -102,23 +145,30 @@ def best(study: Study, limits: Limits) -> dict[str, str] | None:
         "ladder": study.ladder.title,
         "case": study.spell(study.headline),
         "best rung": f"`{row.rung}`" + (f" ({row.sweep})" if row.sweep else ""),
-        "speed": units.rate(study.ladder.quantity, study.speed(row))
-        + (_THROTTLED if row.throttled > 0 else ""),
-        "% of ceiling": f"{units.percent(study.percent(row))} of "
-        + study.spell_ceiling(study.ladder.rung(row.rung)),
+        "speed": _rate(study, row),
+        "% of ceiling": of_ceiling(study, row),
         _TO_PEER: study.to_peer(row),
         cells.LIMITED_BY: str(limiter) if limiter else "",
     }
 
 
+def _rate(study: Study, row: Row) -> str:
+    """Write a speed with its unit and signs, or why there is none."""
+    if row.status != "ok":
+        return row.status
+    return units.rate(study.ladder.quantity, study.speed(row)) + roofs.marks(row)
+
+
 def _cell(study: Study, row: Row | None, divisor: float) -> str:
     if row is None or row.status != "ok":
         return row.status if row else ""
-    mark = _THROTTLED if row.throttled > 0 or _slow_roof(study, row) else ""
+    signs = roofs.marks(row)
+    if _slow_roof(study, row) and _THROTTLED not in signs:
+        signs = _THROTTLED + signs
     if study.ladder.is_roof:  # roofs differ in quantity and by decades, so each has its own unit
-        return units.rate(own_quantity(row), own_speed(row)) + mark
-    sweep = f" ({row.sweep})" if row.sweep else ""
-    return units.number(study.speed(row) / divisor) + mark + sweep
+        return units.rate(own_quantity(row), own_speed(row)) + signs
+    told = row.sweep or row.chosen
+    return units.number(study.speed(row) / divisor) + signs + (f" ({told})" if told else "")
 
 
 def _roof(study: Study, rung: Rung, row: Row | None) -> dict[str, str]:
@@ -135,27 +185,22 @@ def _roof(study: Study, rung: Rung, row: Row | None) -> dict[str, str]:
     return found
 
 
-def gain(study: Study, rung: Rung, row: Row) -> str:
-    """Write the speed over that of the rung below, as `2.41×`; empty where there is none."""
-    below = study.below(rung, row.case)
-    return f"{units.number(study.speed(row) / study.speed(below))}×" if below else ""
-
-
 def _footnotes(study: Study) -> str:
-    """Say why cases have no speed and which were throttled, one line a rung and reason."""
+    """Say why cases have no speed and what signs mean, one line a rung and reason."""
     found: dict[str, list[str]] = {}
     if slow := [row for row in study.best.values() if _slow_roof(study, row)]:
         names = ", ".join(f"`{name}`" for name in dict.fromkeys(row.rung for row in slow))
         clocks = roofs.clocks(study.results, slow)
         found[f"{_THROTTLED} {names}: at {clocks}, {roofs.SLOW_CLOCK}"] = []
     for (name, case), row in study.best.items():
+        told = []
         if row.status != "ok":
-            note = f"`{name}` {row.status}{': ' + row.reason if row.reason else ''}"
-        elif row.throttled > 0 and not _slow_roof(study, row):
-            note = f"{_THROTTLED} `{name}`: the clock was throttled"
-        else:
-            continue
-        found.setdefault(note, []).append(study.spell(case))
+            told = [f"`{name}` {row.status}{': ' + row.reason if row.reason else ''}"]
+        for mark, why in roofs.explained([row]).items():
+            if row.status == "ok" and not (mark == _THROTTLED and _slow_roof(study, row)):
+                told.append(f"{mark} `{name}`: {why}")
+        for note in told:
+            found.setdefault(note, []).append(study.spell(case))
     return "\n".join(
         f"- {note}" + (f" ({_several(cases)})" if any(cases) else "")
         for note, cases in found.items()

@@ -7,8 +7,8 @@ import math
 from functools import cached_property
 from typing import Any
 
-from ladder import units
-from ladder.catalogue import Ladder, Rung
+from ladder import ceilings, units
+from ladder.catalogue import Ceiling, Ladder, Rung
 from ladder.results import Results
 
 # A roof is itself measured, so a row counts as above it only beyond the roof's own noise.
@@ -97,91 +97,118 @@ class Study:
         found = [self.ok(rung, self.headline) for rung in self.rungs if not rung.precision]
         return units.rate_unit(self.ladder.quantity, [self.speed(row) for row in found if row])
 
-    def ceiling(self, case: str) -> float:
-        """Speed of the ladder's ceiling at `case`, its best row; NaN when it was not measured.
-
-        Which of two is the lower one at the case is told by what rows there have as percent of it.
-        """
-        if not self.ladder.other_ceiling and (row := self._ceiling_row(case)) is not None:
-            return float(self.speed(row))
-        implied = [
-            100 * self.speed(row) / row.percent_of_ceiling
-            for rung in self.rungs
-            if not rung.ceiling and (row := self.ok(rung, case)) and row.percent_of_ceiling > 0
-        ]
-        return implied[0] if implied else math.nan
-
     @cached_property
-    def _ceilings(self) -> dict[str, Row]:
-        """The best row of the ladder's ceiling, by its case, or "" where that is another ladder's.
+    def climb(self) -> list[Rung]:
+        """The rungs as a figure lists them: first ceilings, then the path to the best step.
 
-        Another ladder's ceiling is one figure for the whole GPU.
+        That path goes up from its root; what stands on none of it follows in the file's order.
         """
-        ladder, _, rung = self.ladder.ceiling.partition("/")
-        found: dict[str, Row] = {}
-        for row in self.results.ceilings:
-            if (row.ladder, row.rung) == (ladder, rung) and self.speed(row) > 0:
-                case = row.case if ladder == self.ladder.name else ""
-                found[case] = max(found.get(case, row), row, key=self.speed)
-        return found
+        best = self.best_step(self.headline)
+        path = self.ladder.path(best.rung)[::-1] if best else ()
+        first = [rung for rung in self.rungs if rung.role == "ceiling"]
+        first += [rung for rung in path if rung in self.rungs]
+        return [*first, *(rung for rung in self.rungs if rung not in first)]
 
-    def _ceiling_row(self, case: str) -> Row | None:
-        return self._ceilings.get("" if "" in self._ceilings else case)
+    def parent(self, row: Row) -> Row | None:
+        """Return the measurement, at the same case, of the rung that a row's rung builds on."""
+        rung = self.ladder.rung(row.rung)
+        parent = rung and self.ladder.rung(rung.builds_on)
+        return self.measured(parent, row.case) if parent else None
 
-    def short_ceiling(self, case: str) -> bool:
-        """Whether the ceiling at `case` took less than `SHORT_LAUNCHES` launches of a kernel.
+    def gain(self, row: Row) -> float:
+        """Return the speed over that of the parent; NaN where there is none at the case."""
+        parent = self.parent(row)
+        return self.speed(row) / self.speed(parent) if parent else math.nan
 
-        Of two ceilings, which of them is meant depends on the case: neither is looked at.
-        """
-        if self.ladder.other_ceiling:
-            return False
+    def to_parent(self, row: Row) -> str:
+        """Write the gain as `2.41× name`, with the parent's name; empty where there is none."""
+        gain = self.gain(row)
+        return f"{units.number(gain)}× {self.parent(row).rung}" if gain == gain else ""
+
+    def ceilings_of(self, row: Row) -> tuple[Ceiling, ...]:
+        """Return the ceilings of a row's rung, or of the one that a choice ran there."""
+        rung = self.ladder.rung(row.chosen or row.rung)
+        return rung.ceilings if rung else ()
+
+    def _lowest_ceiling(self, row: Row) -> tuple[float, Row] | None:
+        """Return the ceiling of a row, in the ladder's quantity, and the row that was it."""
+        quantity = self.ladder.quantity
+        best = {each: self._best_of(each, row.case) for each in self.ceilings_of(row)}
+
+        def speed(ceiling: Ceiling) -> float:
+            column = ceilings.rate(ceiling, quantity)
+            return getattr(best[ceiling], column) if best[ceiling] else math.nan
+
+        found = ceilings.lowest(best, quantity, row.arithmetic_intensity, speed)
+        return (found[0], best[found[1]]) if found else None
+
+    def _best_of(self, ceiling: Ceiling, case: str) -> Row | None:
+        """Return the best row of a ceiling: at `case` where it is of the same ladder."""
+        column = ceilings.rate(ceiling, self.ladder.quantity)
+        own = ceilings.at_own_case(ceiling, self.ladder)
+        found = (
+            row
+            for row in self.results.ceilings
+            if f"{row.ladder}/{row.rung}" == ceiling.rung
+            and (row.case == case or not own)
+            and getattr(row, column) > 0
+        )
+        return max(found, key=lambda row: getattr(row, column), default=None)
+
+    def ceiling_of(self, row: Row) -> float:
+        """Return the speed of a row's ceiling; NaN where it was not measured."""
+        if found := self._lowest_ceiling(row):
+            return found[0]
+        return (
+            100 * self.speed(row) / row.percent_of_ceiling if row.percent_of_ceiling else math.nan
+        )
+
+    def ceiling(self, case: str) -> float:
+        """Return the ceiling at `case` of the rungs that have the ladder's; NaN if not measured."""
+        rows = (self.ok(rung, case) for rung in self.rungs)
+        found = (self.ceiling_of(row) for row in rows if row and not self.has_own_ceiling(row))
+        return next((speed for speed in found if speed > 0), math.nan)
+
+    def short_ceiling(self, row: Row) -> bool:
+        """Whether the ceiling of a row took less than `SHORT_LAUNCHES` launches of a kernel."""
         launch = units.parse(self.results.context.get("launch_nanoseconds")) * 1e-9
-        row = self._ceiling_row(case)
-        return row is not None and row.seconds < SHORT_LAUNCHES * launch
+        found = self._lowest_ceiling(row)
+        return found is not None and found[1].seconds < SHORT_LAUNCHES * launch
 
     def percent(self, row: Row) -> float:
-        """Percent of the ceiling; NaN where none was measured or another precision ran."""
-        if row.precision:
-            return math.nan
+        """Percent of the row's ceiling; NaN where it has none, or none was measured."""
         if not math.isnan(row.percent_of_ceiling):
             return row.percent_of_ceiling
-        return 100 * self.speed(row) / self.ceiling(row.case)
+        return 100 * self.speed(row) / self.ceiling_of(row)
 
-    def percent_of_ladder(self, row: Row) -> float:
-        """Percent of the ladder's ceiling, also where the rung has one of its own."""
-        rung = self.ladder.rung(row.rung)
-        if rung is None or not rung.ceiling or row.precision:
-            return self.percent(row)
-        return 100 * self.speed(row) / self.ceiling(row.case)
+    def has_own_ceiling(self, row: Row) -> bool:
+        """Whether a row's ceilings are others than those that its ladder names."""
+        found = {(each.rung, each.products) for each in self.ceilings_of(row)}
+        named = {self.ladder.ceiling, self.ladder.other_ceiling} - {""}
+        return bool(found) and found != {(name, 1) for name in named}
 
     def own_ceilings(self) -> str:
         """Say which rungs have a ceiling of their own, or how many; empty where none has."""
-        own = [rung.name for rung in self.rungs if rung.ceiling]
+        leads = ((rung, self.lead(rung)) for rung in self.rungs)
+        own = [rung.name for rung, row in leads if row and self.has_own_ceiling(row)]
         names = ", ".join(own) if len(own) <= 3 else f"{len(own)} rungs"
         return f" ({names}: of their own)" if own else ""
 
-    def spell_ceiling(self, rung: Rung | None) -> str:
-        """Name the ceiling of a rung: the ladder's, or its own and how many operations make one."""
-        if rung is None or not rung.ceiling:
-            return f"`{self.ladder.ceilings}`"
-        return f"`{rung.ceiling}`" + (f" / {rung.products:g}" if rung.products != 1 else "")
+    def spell_ceiling(self, row: Row) -> str:
+        """Name the ceilings of a row, and how many operations make one; empty of an unknown one."""
+        return " or ".join(
+            f"`{each.rung}`" + (f" / {each.products:g}" if each.products != 1 else "")
+            for each in self.ceilings_of(row)
+        )
 
     def above_roof(self, row: Row) -> bool:
-        """Whether a row beats its ladder's ceiling, which is a fault of the accounting.
+        """Whether a row beats its ceiling, which is a fault of the accounting.
 
         A ceiling itself does not: that it was measured twice says how well it repeats.
         """
         if row.role == "ceiling" or not self.percent(row) > ABOVE_ROOF_PERCENT:
             return False
-        return self.percent(row) > ABOVE_SHORT_PERCENT or not self.short_ceiling(row.case)
-
-    def below(self, rung: Rung, case: str) -> Row | None:
-        """Return the kernel under `rung` that was measured at `case`; of a step alone."""
-        if rung.role != "step" or rung.precision:
-            return None
-        lower = self.rungs[: self.rungs.index(rung)]
-        found = (self.ok(r, case) for r in lower[::-1] if r.role == "step" and not r.precision)
-        return next((row for row in found if row and row.grid_blocks > 0), None)
+        return self.percent(row) > ABOVE_SHORT_PERCENT or not self.short_ceiling(row)
 
     def peer(self, precision: str, case: str) -> Row | None:
         """Return the fastest peer of that precision at `case`."""
@@ -199,7 +226,7 @@ class Study:
 
     def best_step(self, case: str) -> Row | None:
         """Return the fastest step in the ladder's own precision at `case`."""
-        found = [self.ok(r, case) for r in self.rungs if r.role == "step" and not r.precision]
+        found = [self.ok(r, case) for r in self.rungs if r.is_step]
         return max(filter(None, found), key=self.speed, default=None)
 
     def predicted(self, row: Row) -> float:
@@ -311,13 +338,15 @@ def facet_title(facet: str) -> str:
 
 
 def name_of(rung: Rung, row: Row | None) -> str:
-    """Name a rung, with the values of its own axes that were its best."""
-    return f"{rung.name} ({values_of(rung, row)})" if row and row.sweep else rung.name
+    """Name a rung, with the values of its own axes that were its best, or the step it chose."""
+    values = values_of(rung, row) if row else ""
+    return f"{rung.name} ({values})" if values else rung.name
 
 
 def values_of(rung: Rung, row: Row) -> str:
-    """Spell a row's values of its rung's own axes: `cluster 2`; empty without any."""
-    return f"{rung.sweep} {row.sweep}" if row.sweep and len(rung.sweeps) == 1 else row.sweep
+    """Spell a row's values of its rung's own axes, `cluster 2`, or the step that a choice ran."""
+    sweep = f"{rung.sweep} {row.sweep}" if row.sweep and len(rung.sweeps) == 1 else row.sweep
+    return sweep or row.chosen
 
 
 def own_quantity(row: Row) -> str:

@@ -49,8 +49,11 @@ def markdown(results: list[Results], ladder: str | None = None) -> str:
 
 
 def tidy(results: list[Results], form: str, ladder: str | None = None) -> str:
-    """Write one row a measurement as `csv` or `json`; columns as `ladder.load` documents them."""
-    rows = pd.concat([r.rows for r in results], ignore_index=True)
+    """Write one row a measurement as `csv` or `json`; columns as `ladder.load` documents them.
+
+    Beside these `gain`: the speed over that of the rung that a row's own builds on.
+    """
+    rows = pd.concat([_with_gain(r) for r in results], ignore_index=True)
     if ladder is not None and (rows := rows[rows["ladder"] == ladder]).empty:
         there = dict.fromkeys(s.ladder.name for r in results for s in studies(r))
         raise LadderError(f"no ladder '{ladder}'; there are: {', '.join(there)}")
@@ -59,6 +62,25 @@ def tidy(results: list[Results], form: str, ladder: str | None = None) -> str:
         return rows.to_csv(index=False, lineterminator="\n")
     records = rows.astype(object).where(rows.notna(), None).to_dict("records")
     return json.dumps(records, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _with_gain(results: Results) -> pd.DataFrame:
+    found = {row.name: study.gain(row) for study in studies(results) for row in study.rows}
+    gains = results.rows["name"].map(found).astype(float)
+    return results.rows.assign(gain=gains if results.source == "timed" else math.nan)
+
+
+def path(results: list[Results], name: str) -> str:
+    """Write how `name`, a "ladder/rung", came about: a table for each of `results` that has it.
+
+    Raises LadderError where no timed results do.
+    """
+    ladder, _, rung = name.partition("/")
+    found = [s for r in results if r.source == "timed" for s in studies(r)]
+    found = [s for s in found if s.ladder.name == ladder and s.ladder.rung(rung)]
+    if not found:
+        raise LadderError(f"--path {name}: no timed results of such a ladder/rung")
+    return "\n\n".join(speeds.path(study, rung) for study in found) + "\n"
 
 
 def ladders(results: Results, names: list[str | None]) -> set[str]:

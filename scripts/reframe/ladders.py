@@ -47,7 +47,7 @@ from reframe.core.builtins import (
 from reframe.core.exceptions import PerformanceError, SanityError
 
 ROOT = Path(__file__).resolve().parents[2]
-CATALOGUE = (ROOT / "benchmarks/catalogue.hpp").read_text(encoding="utf-8")
+CATALOGUE = (ROOT / "benchmarks/model/catalogue.hpp").read_text(encoding="utf-8")
 TOLERANCE = 0.05
 UNITS = {  # of figures, fixed so that those of years can be set side by side
     "bytes": ("bandwidth", 1e9, "GB/s"),

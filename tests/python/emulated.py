@@ -45,7 +45,8 @@ CATALOGUE = [
         "headline": "repetitions:4096",
         "small_headline": "repetitions:4",
         "ceiling": "roof/shared_memory",
-        "rungs": [rung(name, f"{name}.") for name in LAYOUTS],
+        "factors": ["layout", "padding"],
+        "rungs": [rung(name, f"{name}.", factors=suite.factors(name)) for name in LAYOUTS],
     },
     {
         "name": "histogram",
@@ -56,10 +57,11 @@ CATALOGUE = [
         "ceiling": "roof/dram_read",
         "rungs": [
             rung("shared", "A copy of the bins a block."),
-            rung("distributed", "Bins split over a cluster.", sweep="cluster"),
+            rung("distributed", "Bins split over a cluster.", sweeps=["cluster"]),
         ],
     },
 ]
+CATALOGUE = [*map(suite.grown, CATALOGUE)]
 
 
 def addresses(words: int, *, along_row: bool) -> list[int]:

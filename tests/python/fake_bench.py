@@ -15,28 +15,36 @@ import sys
 import time
 
 
-def rung(name, role="step", **more):
-    return {"name": name, "role": role, **more}
+def rung(name, role="step", *ceilings, **more):
+    return {"name": name, "role": role, "ceilings": ceilings, **more}
 
 
-def ladder(name, quantity, ceiling, *rungs, **more):
-    more |= {"axes": [{"name": "n"}], "rungs": rungs, "ceiling": ceiling}
-    return {"name": name, "title": name, "quantity": quantity, **more}
+def ladder(name, quantity, *rungs):
+    return {
+        "name": name,
+        "title": name,
+        "quantity": quantity,
+        "axes": [{"name": "n"}],
+        "rungs": rungs,
+    }
 
 
+BOTH = (
+    {"rung": "roof/fma", "products": 1},
+    {"rung": "roof/copy", "products": 1, "quantity": "bytes"},
+)
+COPY = {"rung": "turn/copy", "products": 1}
 LADDERS = [
-    ladder("roof", "bytes", "", rung("copy", "ceiling"), rung("fma", "ceiling")),
+    ladder("roof", "bytes", rung("copy", "ceiling"), rung("fma", "ceiling")),
     ladder(
         "mul",
         "flops",
-        "roof/fma",
-        rung("naive"),
-        rung("tiled"),
-        rung("split", ceiling="roof/fma", products=3),
+        rung("naive", "step", *BOTH),
+        rung("tiled", "step", *BOTH, builds_on="naive"),
+        rung("split", "step", {"rung": "roof/fma", "products": 3}, builds_on="tiled"),
         rung("tensor", precision="tf32"),
-        other_ceiling="roof/copy",
     ),
-    ladder("turn", "bytes", "turn/copy", rung("copy", "ceiling"), rung("tile")),
+    ladder("turn", "bytes", rung("copy", "ceiling", COPY), rung("tile", "step", COPY)),
 ]
 SIZES = {"full": (64, 1024, 4096), "small": (2,)}
 
@@ -75,14 +83,14 @@ def percent_of_ceiling(of, rung, n):
                 happen(name)
         return max(speed(*at)[which] for _, at in found)
 
-    flops, bandwidth, intensity = speed(of, rung, n)
-    if rung.get("precision") or not of["ceiling"]:
-        return None
-    if of["quantity"] == "bytes":
-        return 100 * bandwidth / best(of["ceiling"], 1)
-    if rung.get("ceiling"):
-        return 100 * flops / (best(rung["ceiling"], 0) / rung["products"])
-    return 100 * flops / min(best(of["ceiling"], 0), best(of["other_ceiling"], 1) * intensity)
+    own, bandwidth, intensity = speed(of, rung, n)
+    own = bandwidth if of["quantity"] == "bytes" else own
+    found = []
+    for ceiling in rung["ceilings"]:
+        quantity = ceiling.get("quantity", of["quantity"])
+        factor = intensity if quantity != of["quantity"] else 1
+        found.append(factor * best(ceiling["rung"], quantity == "bytes") / ceiling["products"])
+    return 100 * own / min(found) if found else None
 
 
 def happen(name):

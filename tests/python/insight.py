@@ -31,7 +31,7 @@ ROOFS = {  # rung: (column, best speed, precision, sweeps); the last value of ea
     "global_atomics_scattered": ("atomics", 1.04e11, "", {"blocks": (1, 2)}),
 }
 ISSUED = 1.04e12  # warp instructions a second of the roof of arithmetic
-MOVES = {
+TARGETS = {
     "transpose/tile": "global_store_sectors_per_request",
     "transpose/padded": "shared_load_wavefronts_per_request",
     "transpose/rows_per_thread": "warp_instructions",
@@ -42,7 +42,6 @@ MOVES = {
     "reduction/shared_tree": "global_atomic_requests",
     "reduction/grid_stride": "achieved_occupancy",
     "histogram/shared": "global_atomic_requests",
-    "smem_layout/row_write_column_read_padded": "shared_load_wavefronts_per_request",
 }
 # What single rungs have instead of what `_counters` makes up: sectors or wavefronts a request.
 PER_REQUEST = {
@@ -66,12 +65,12 @@ MOST_DRAM, MOST_L2 = 4e12, 8e12  # bytes/s, that no row is above its roof
 
 
 def catalogue() -> list[dict]:
-    """Return the suite's ladders with every roof, and what rungs are to move."""
+    """Return the suite's ladders with every roof, and the rungs' target counters."""
     ladders = copy.deepcopy(suite.CATALOGUE)
     for ladder in ladders:
         for rung in ladder["rungs"]:
-            if moves := MOVES.get(f"{ladder['name']}/{rung['name']}"):
-                rung["moves"] = moves
+            if target := TARGETS.get(f"{ladder['name']}/{rung['name']}"):
+                rung["target"] = target
     ladders[-1]["rungs"] = [
         suite.rung(name, f"{name}.", "ceiling", precision, sweeps=list(sweeps))
         for name, (_, _, precision, sweeps) in ROOFS.items()

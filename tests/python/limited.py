@@ -130,6 +130,7 @@ def document(*rows: dict[str, Any], roofs: list | None = None, **context: str) -
             "rungs": [suite.rung(name, f"Idea of {name}.") for name in names],
         },
     ]
+    suite.grown(ladders[1])
     base = suite.document()["context"] | {
         "ladders": json.dumps(ladders),
         "hardware_counters": "CUPTI 13.0, 9 passes",

@@ -16,8 +16,20 @@ def axes(*names: str, **facets: list[str]) -> list[dict[str, Any]]:
     return plain + [{"name": n, "labels": v, "facet": True} for n, v in facets.items()]
 
 
-def rung(name: str, idea: str, role: str = "step", precision: str = "", **more: str) -> dict:
+def rung(name: str, idea: str, role: str = "step", precision: str = "", **more: Any) -> dict:
     return {"name": name, "idea": idea, "role": role, "precision": precision, **more}
+
+
+def grown(ladder: dict[str, Any]) -> dict[str, Any]:
+    """Give rungs the ladder's ceiling, and each step of no experiment the one before as parent."""
+    step = ""
+    for each in ladder["rungs"]:
+        if ladder["ceiling"] and not each["precision"]:
+            each.setdefault("ceilings", [{"rung": ladder["ceiling"], "products": 1}])
+        if each["role"] == "step" and not each["precision"] and "factors" not in ladder:
+            each |= {"builds_on": step} if step else {}
+            step = each["name"]
+    return ladder
 
 
 SMEM = {  # rung: (load wavefronts, store wavefronts, percent of the roof)
@@ -33,6 +45,14 @@ SMEM = {  # rung: (load wavefronts, store wavefronts, percent of the roof)
     "rectangle_padded_by_one": (2, 1, 66.1),
     "rectangle_padded_by_two": (1, 1, 98.4),
 }
+
+
+def factors(name: str) -> dict[str, str]:
+    """Return the factors of a layout, as its name tells them."""
+    layout, _, padded = name.partition("_padded")
+    padding = {"_by_one": "1", "_by_two": "2"}.get(padded, "1") if "_padded" in name else "0"
+    return {"layout": layout, "padding": padding}
+
 
 CATALOGUE = [
     {
@@ -96,7 +116,7 @@ CATALOGUE = [
         "rungs": [
             rung("global", "One global atomic a key."),
             rung("shared", "One private copy of the bins a block, merged at the end."),
-            rung("distributed", "Bins split over a cluster's shared memories.", sweep="cluster"),
+            rung("distributed", "Bins split over a cluster's shared memories.", sweeps=["cluster"]),
             rung("cub", "cub::DeviceHistogram.", "peer"),
         ],
     },
@@ -107,7 +127,11 @@ CATALOGUE = [
         "axes": axes("repetitions"),
         "headline": "repetitions:4096",
         "ceiling": "roof/shared_memory",
-        "rungs": [rung(name, name.replace("_", " ").capitalize() + ".") for name in SMEM],
+        "factors": ["layout", "padding"],
+        "rungs": [
+            rung(name, name.replace("_", " ").capitalize() + ".", factors=factors(name))
+            for name in SMEM
+        ],
     },
     {
         "name": "roof",
@@ -119,6 +143,7 @@ CATALOGUE = [
         "rungs": [rung(name, name.replace("_", " ") + ".", "ceiling") for name in CEILINGS],
     },
 ]
+CATALOGUE = [*map(grown, CATALOGUE)]
 
 SGEMM = {  # TFLOP/s at 512, 1024, 2048, 4096, 8192 and the rectangle
     "naive": (0.48, 0.49, 0.49, 0.50, 0.50, 0.44),
@@ -232,7 +257,8 @@ def rows(scale: float = 1.0) -> list[dict[str, Any]]:
         shapes = [(n, n, n) for n in (512, 1024, 2048, 4096, 8192)]
         shapes += [(1000, 3000, 77)]
         for (m, n, k), speed in zip(shapes, speeds, strict=True):
-            counters = {"percent_of_ceiling": 100 * speed * 1e12 / CEILINGS["fma"]}
+            own = name != "cublas_tf32"
+            counters = {"percent_of_ceiling": 100 * speed * 1e12 / CEILINGS["fma"]} if own else {}
             work, size = 2.0 * m * n * k, 4.0 * (m * n + n * k + m * k)
             case = f"sgemm/{name}/m:{m}/n:{n}/k:{k}"
             found.append(row(case, speed * 1e12 * scale, work, work, bytes=size, **counters))

@@ -23,6 +23,11 @@ def with_catalogue(catalogue: str, name: str = "a/b") -> str:
     return json.dumps({"context": {"ladders": catalogue}, "benchmarks": [row]})
 
 
+def with_rungs(rungs: str, more: str = "") -> str:
+    ladder = f'"name":"a","title":"A","quantity":"bytes","axes":[],{more}"rungs":[{rungs}]'
+    return with_catalogue(f"[{{{ladder}}}]")
+
+
 CASES = {
     "empty": ("", "empty"),
     "blank": (" \n", "empty"),
@@ -64,11 +69,37 @@ CASES = {
         "'ladders'",
     ),
     "sweeps are no list": (
-        with_catalogue(
-            '[{"name":"a","title":"A","quantity":"bytes","axes":[],'
-            '"rungs":[{"name":"b","sweeps":"c"}]}]'
-        ),
+        with_rungs('{"name":"b","sweeps":"c"}'),
         "sweeps of b is no list of names",
+    ),
+    "parent that is not there": (
+        with_rungs('{"name":"b","builds_on":"c"}'),
+        "a/b builds on 'c', which is no rung above it",
+    ),
+    "parent below": (
+        with_rungs('{"name":"b","builds_on":"c"},{"name":"c","builds_on":"b"}'),
+        "a/b builds on 'c', which is no rung above it",
+    ),
+    "parent of itself": (
+        with_rungs('{"name":"b","builds_on":"b"}'),
+        "a/b builds on 'b', which is no rung above it",
+    ),
+    "parent in an experiment": (
+        with_rungs('{"name":"c"},{"name":"b","builds_on":"c"}', '"factors":["width"],'),
+        "a/b of an experiment builds on another rung",
+    ),
+    "factors are no object": (
+        with_rungs('{"name":"b","factors":["width"]}'),
+        "factors of b is no object of texts",
+    ),
+    "ceilings are no list": (with_rungs('{"name":"b","ceilings":"c/d"}'), "ceilings of b is no"),
+    "ceiling of no products": (
+        with_rungs('{"name":"b","ceilings":[{"rung":"c/d","products":0}]}'),
+        "products of c/d is not above zero",
+    ),
+    "ceiling of another quantity": (
+        with_rungs('{"name":"b","ceilings":[{"rung":"c/d","quantity":"fish"}]}'),
+        "quantity 'fish' of c/d",
     ),
     "unlisted rung": (
         with_catalogue('[{"name":"a","title":"A","quantity":"bytes","axes":[],"rungs":[]}]'),

@@ -387,13 +387,11 @@ def test_the_action_for_other_repositories(tmp_path, head, threshold, code, verd
 
 def test_plots_tells_what_is_not_of_the_results(repository):
     content = suite.document()
-    rows = [row for row in content["benchmarks"] if row["name"].startswith("smem_layout/row_")]
+    rows = [row for row in content["benchmarks"] if row["name"].startswith("transpose/naive")]
     for folder in ("results", "plots"):
         (repository / folder / "nvidia-h200").mkdir(parents=True)
     suite.write(repository / "results/nvidia-h200/study.json", content | {"benchmarks": rows})
-    (repository / "README.md").write_text(
-        "<!-- ladder:table smem_layout -->\n<!-- ladder:end -->\n"
-    )
+    (repository / "README.md").write_text("<!-- ladder:table transpose -->\n<!-- ladder:end -->\n")
     committed = repository / "plots/nvidia-h200"
     for name in ("overview.svg", "stale.svg", "stale.png"):
         (committed / name).write_text("old")
@@ -405,7 +403,7 @@ def test_plots_tells_what_is_not_of_the_results(repository):
     )
     assert "Only in plots/nvidia-h200: stale.svg\n" in done.stdout
     assert f"Only in {new}/plots/nvidia-h200: " in done.stdout
-    assert "+| `row_write_row_read` |" in done.stdout
+    assert "+| `naive` |" in done.stdout
     assert "stale.png" not in done.stdout
     (committed / "stale.svg").unlink()
     shutil.copytree(new / "plots", repository / "plots", dirs_exist_ok=True)

@@ -314,7 +314,7 @@ def test_square_shapes_of_any_ladder_go_across_whole(figures):
     document = suite.document()
     catalogue = json.loads(document["context"]["ladders"])
     (ladder,) = [entry for entry in catalogue if entry["name"] == "sgemm"]
-    ladder["rungs"].append(suite.rung("shared_operands", "More.", sweep="cluster"))
+    ladder["rungs"].append(suite.rung("shared_operands", "More.", sweeps=["cluster"]))
     document["context"]["ladders"] = json.dumps(catalogue)
     document["benchmarks"] = [r for r in document["benchmarks"] if r["name"].startswith("sgemm/")]
     for n in (4096, 8192):

@@ -75,7 +75,7 @@ def test_what_an_idea_moved_is_drawn_without_speeds(figures, tmp_path):
     (transpose,) = (ladder for ladder in ladders if ladder["name"] == "transpose")
     for rung in transpose["rungs"]:
         if rung["name"] == "padded":
-            rung["moves"] = "shared_load_wavefronts_per_request"
+            rung["target"] = "shared_load_wavefronts_per_request"
     document["context"]["ladders"] = json.dumps(ladders)
     made, _ = figures(suite.write(tmp_path / "a.json", document))
     (moved,) = made["transpose-why"].axes

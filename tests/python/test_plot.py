@@ -18,7 +18,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 STEMS = """transpose-climb transpose-light transpose-peers sgemm-climb sgemm-peers sgemm-roofline
 reduction-climb reduction-roofline reduction-peers histogram-climb histogram-light histogram-peers
-histogram-clusters smem_layout-climb overview roofs""".split()
+histogram-clusters overview roofs""".split()
 
 
 @pytest.fixture(scope="module")
@@ -90,7 +90,7 @@ def only(document: dict, ladder: str) -> dict:
 
 
 def test_titles_say_gpu_cache_mode_and_commit(figure):
-    made, _ = figure(only(suite.document(git_dirty="true"), "smem_layout"), "smem_layout-climb")
+    made, _ = figure(only(suite.document(git_dirty="true"), "sgemm"), "sgemm-climb")
     assert "NVIDIA H200, cold cache, commit 0123456-dirty" in texts(made)
 
 
@@ -200,13 +200,18 @@ def test_a_roofline_names_points_of_a_case_that_counts_flops(figure):
     assert {"vectorised", "fma 63.7 of 67.0 TFLOP/s", "shared_memory 32.6 TB/s"} <= set(texts(made))
 
 
-def test_the_climb_sets_predictions_beside_measurements(figure):
-    made, _ = figure(only(suite.document(), "smem_layout"), "smem_layout-climb")
-    found = texts(made)
-    assert {"32 / 1", "wavefronts\nload / store", "16.5×"} <= set(found)
-    assert "┃ predicted by wavefronts" in found
-    columns = ("slow-down\npredicted", "slow-down\nmeasured")
-    assert [found[found.index(column) + 2] for column in columns] == ["32.0×", "32.0×"]
+def test_the_climb_goes_up_the_path_to_the_best_first_and_names_parents(figure):
+    document = only(suite.document(), "sgemm")
+    ladders = json.loads(document["context"]["ladders"])
+    (rungs,) = [x["rungs"] for x in ladders if x["name"] == "sgemm"]
+    by_name = {rung["name"]: rung for rung in rungs}
+    by_name["pipelined"]["builds_on"] = "tiled"
+    document["context"]["ladders"] = json.dumps(ladders)
+    made, _ = figure(document, "sgemm-climb")
+    names = [label.get_text() for label in made.axes[0].get_yticklabels()]
+    first = ["naive", "coalesced", "tiled", "pipelined", "register_tile", "vectorised"]
+    assert names == [*first, "cublas", "cublas_tf32"]
+    assert {"to parent", "5.64× tiled", "4.00× tiled", "1.33× register_tile"} <= set(texts(made))
 
 
 def test_beside_the_library_are_times_its_speed_from_half_of_it_on(figure):

@@ -231,7 +231,9 @@ def test_a_rung_leads_with_the_case_that_it_ran(report):
     wanted = "At m = n = k = 8192 headline m = n = k = 4096: {} speed"
     assert wanted.format("skipped: too large") in told("tiled")
     assert wanted.format("not measured") in told("register_tile")
-    assert told("vectorised").endswith("Not measured headline m = n = k = 4096: error: wrong")
+    path = "path naive → coalesced → tiled → register_tile → vectorised"
+    wanted = f"Not measured headline m = n = k = 4096: error: wrong {path}"
+    assert told("vectorised").endswith(wanted)
 
 
 def test_names_from_files_stay_text(report):
@@ -438,9 +440,9 @@ def test_every_row_of_the_tables_is_found():
 @pytest.mark.parametrize(
     ("ladder", "rung", "why"),
     [
-        ("no_ladder", "padded", "no kernels/no_ladder.cu"),
-        ("../etc", "padded", "no kernels/../etc.cu"),
-        ("transpose", "no_rung", "no row of kernels/transpose.cu is named no_rung"),
+        ("no_ladder", "padded", "no kernels/no_ladder/ladder.cu"),
+        ("../etc", "padded", "no kernels/../etc/ladder.cu"),
+        ("transpose", "no_rung", "no row of kernels/transpose is named no_rung"),
         ("transpose", "transpose", "no row"),  # the ladder's own name
     ],
 )
@@ -452,9 +454,9 @@ def test_what_is_not_found_is_said(ladder, rung, why):
 
 
 def test_source_that_is_broken_ends(tmp_path):
-    (tmp_path / "kernels").mkdir()
+    (tmp_path / "kernels/x").mkdir(parents=True)
     text = '{.name = "a", .implementation = kernel(f<\n// "\n__global__ void f( { (((\n'
-    (tmp_path / "kernels/x.cu").write_bytes(text.encode() + b"\xff")
+    (tmp_path / "kernels/x/ladder.cu").write_bytes(text.encode() + b"\xff")
     found = Sources(tmp_path).excerpt("x", "a")
     assert found.row
     assert not found.kernels

@@ -40,6 +40,8 @@ def test_tables_are_of_the_results(document, tmp_path):
     text = document.read_text(encoding="utf-8")
     if "<!-- ladder:table" not in text:
         pytest.skip("no table in it")
+    if not any(ladder.is_tree for r in load_results(ROOT / "results") for ladder in r.ladders):
+        pytest.skip("the committed results say of no rung what it builds on: gains have no place")
     copy = shutil.copy(document, tmp_path)
     assert main(["table", str(ROOT / "results"), "--update", str(copy)]) == 0
     assert Path(copy).read_text(encoding="utf-8") == text, "ladder table results --update"

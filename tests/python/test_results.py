@@ -166,7 +166,7 @@ def with_roof(rung: dict, *segments: str) -> dict:
 
 
 def test_the_values_of_several_axes_of_a_rung_are_spelled_with_their_names(tmp_path):
-    sweeps = {"sweeps": ["bytes", "in_flight"], "moves": "dram_bytes"}
+    sweeps = {"sweeps": ["bytes", "in_flight"], "target": "dram_bytes"}
     file = suite.write(
         tmp_path / "a.json",
         with_roof(sweeps, "bytes:4/in_flight:1", "bytes:16/in_flight:4"),
@@ -175,13 +175,12 @@ def test_the_values_of_several_axes_of_a_rung_are_spelled_with_their_names(tmp_p
     assert list(results.rows["sweep"]) == ["bytes 4, in_flight 1", "bytes 16, in_flight 4"]
     assert set(results.rows["case"]) == {"size:8"}
     (rung,) = results.ladders[0].rungs
-    assert (rung.sweeps, rung.moves) == (("bytes", "in_flight"), "dram_bytes")
+    assert (rung.sweeps, rung.target) == (("bytes", "in_flight"), "dram_bytes")
 
 
-@pytest.mark.parametrize("rung", [{"sweep": "cluster"}, {"sweeps": ["cluster"]}])
-def test_one_axis_of_a_rung_needs_no_name_in_older_files_and_newer(tmp_path, rung):
-    file = suite.write(tmp_path / "a.json", with_roof(rung, "cluster:2", "cluster:4"))
-    (results,) = load_results(file)
+def test_one_axis_of_a_rung_needs_no_name(tmp_path):
+    document = with_roof({"sweeps": ["cluster"]}, "cluster:2", "cluster:4")
+    (results,) = load_results(suite.write(tmp_path / "a.json", document))
     assert list(results.rows["sweep"]) == ["2", "4"]
     assert results.ladders[0].rungs[0].sweep == "cluster"
 
@@ -190,7 +189,8 @@ def test_a_ceiling_is_the_best_over_its_sweep(tmp_path):
     document = with_roof({"sweeps": ["bytes"]}, "bytes:4", "bytes:16", "bytes:8")
     document["benchmarks"][2]["bytes_per_second"] = 1.5e12
     ladder = {"name": "sum", "title": "Sum", "quantity": "bytes", "axes": [], "headline": ""}
-    ladder |= {"ceiling": "roof/read", "rungs": [{"name": "plain"}]}
+    ladder |= {"ceiling": "roof/read"}
+    ladder |= {"rungs": [{"name": "plain", "ceilings": [{"rung": "roof/read"}]}]}
     catalogue = [*json.loads(document["context"]["ladders"]), ladder]
     document["context"]["ladders"] = json.dumps(catalogue)
     document["benchmarks"].append(suite.row("sum/plain", 1e12, 1e9))
@@ -204,7 +204,8 @@ def test_a_ceiling_is_the_best_over_its_sweep(tmp_path):
 def test_of_two_ceilings_the_lower_one_at_a_case_is_told_by_its_rows(tmp_path):
     document = with_roof({"sweeps": ["bytes"]}, "bytes:4")
     ladder = {"name": "blur", "title": "Blur", "quantity": "flops", "headline": "side:3"}
-    ladder |= {"axes": suite.axes("side"), "rungs": [{"name": "plain"}]}
+    both = [{"rung": "roof/fma"}, {"rung": "roof/read", "quantity": "bytes"}]
+    ladder |= {"axes": suite.axes("side"), "rungs": [{"name": "plain", "ceilings": both}]}
     ladder |= {"ceiling": "roof/fma", "other_ceiling": "roof/read"}
     catalogue = [*json.loads(document["context"]["ladders"]), ladder]
     document["context"]["ladders"] = json.dumps(catalogue)
@@ -216,7 +217,8 @@ def test_of_two_ceilings_the_lower_one_at_a_case_is_told_by_its_rows(tmp_path):
     _, study = studies(results)
     assert [study.ceiling(case) for case in study.cases] == pytest.approx([2e13, 5e13])
     assert [study.percent(row) for row in study.rows] == [50, 20]
-    assert study.spell_ceiling(study.rungs[0]) == "`roof/fma or roof/read`"
+    assert study.spell_ceiling(study.rows[0]) == "`roof/fma` or `roof/read`"
+    assert not study.has_own_ceiling(study.rows[0])
     assert all(study.in_line(case) for case in study.cases)  # odd sides are one series
 
 

@@ -138,7 +138,10 @@ def test_the_percent_of_measured_results_is_that_of_the_program():
     rows = {row["run_name"]: [row] for row in document["benchmarks"]}
     written = {name: entry.pop(PERCENT, None) for name, (entry,) in rows.items()}
     assert sum(percent is not None for percent in written.values()) > 500
-    Ceilings(parse(document["context"]["ladders"]), rows).fill(rows)
+    ladders = parse(document["context"]["ladders"])
+    if not any(rung.ceilings for ladder in ladders for rung in ladder.rungs):
+        pytest.skip("the committed study lists no ceilings of its rungs")
+    Ceilings(ladders, rows).fill(rows)
     for name, (entry,) in rows.items():
         assert entry.get(PERCENT, 0) == pytest.approx(written[name] or 0, rel=1e-12)
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from ladder import changes, plots
+from ladder import changes, plots, roofs
 from ladder.compare import Comparison
 from ladder.errors import LadderError
 from ladder.html import figures, pages, rows
@@ -39,6 +39,7 @@ class Run:
     facts: list[tuple[str, str]]
     counts: str
     ladders: list[pages.LadderPage]
+    signs: dict[str, str]  # what those after the speeds of the best rungs mean
     plots: list[pages.Plot]
     notes: list[str]
     source: str  # what is to be said of the kernels' source
@@ -109,9 +110,9 @@ def _run(
     suffix = f"?gpu={number}" if number > 1 else ""
     ladders = [pages.ladder(study, limits, sources) for study in found]
     by_stem = {ladder.name: ladder for ladder in ladders}
-    roofs = [ladder for study, ladder in zip(found, ladders, strict=True) if study.ladder.is_roof]
-    if roofs:
-        by_stem["roofs"] = roofs[0]
+    for study, page in zip(found, ladders, strict=True):
+        if study.ladder.is_roof:
+            by_stem.setdefault("roofs", page)
     points: dict[str, tuple[str, str]] = {}
     for study in found:
         points |= pages.points(study, limits, suffix)
@@ -140,6 +141,7 @@ def _run(
         facts=pages.context(result),
         counts=f"{len(result.rows)} rows: {told}",
         ladders=ladders,
+        signs=roofs.explained(filter(None, (s.best_step(s.headline) for s in found))),
         plots=own,
         notes=notes,
         source=_source(sources, result),

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ladder import cells, speeds, units
+from ladder import cells, roofs, speeds, units
 from ladder.catalogue import Rung
 from ladder.html.rows import route
 from ladder.html.source import Excerpt, Sources
@@ -18,7 +18,7 @@ from ladder.study import Row, Study, name_of, own_quantity, own_speed, studies, 
 from ladder.tally import Tally, tallies
 
 _GROUPS = {  # of a rung's counters, in this order; the first that fits
-    "Time and speed": r"_seconds$|_hz$|_per_second$|^samples$|^throttled$|percent_of_ceiling",
+    "Time and speed": r"_seconds$|_hz$|_per_second$|samples$|^throttled$|percent_of_ceiling",
     "Waits, of the warps' cycles": r"^stall_",
     "Launch": r"^registers|(shared|spilled)_bytes$|^block|^grid|^waves|cluster|occup",
     "Accuracy": r"error$",
@@ -47,7 +47,7 @@ _PLOTS = {
         "FLOP a byte across, speed up. Points say what they are, and lead to their rung.",
     ),
     "instructions": ("Instruction roofline", "Warp instructions a transaction across."),
-    "why": ("Why", "The counter that each idea was to move, and what that gained."),
+    "why": ("Why", "The target counter of each idea, and what its change gained."),
     "occupancy": ("Occupancy", "The share of an SM's warps that are there."),
     "clusters": ("Clusters", "Speed in clusters of blocks over the fastest without."),
     "transactions": ("Transactions", "Wavefronts or sectors a request; the mark is the fewest."),
@@ -94,6 +94,7 @@ class LadderPage:
     about: str
     best: dict[str, str] | None  # its line of the overview
     rungs: list[RungPage]
+    signs: dict[str, str]  # what those after speeds mean
     plots: list[Plot] = field(default_factory=list)
 
 
@@ -133,25 +134,29 @@ def ladder(study: Study, limits: Limits, sources: Sources | None) -> LadderPage:
         about += f" Ceiling: `{study.ladder.ceilings}`."
     rungs = [_rung(study, rung, limits, sources) for rung in study.rungs]
     best = None if isinstance(study, Tally) else speeds.best(study, limits)
-    return LadderPage(name, study.ladder.title, route(name), about, best, rungs)
+    signs = roofs.explained(row for row in study.rows if row.status == "ok")
+    return LadderPage(name, study.ladder.title, route(name), about, best, rungs, signs)
 
 
 def _rung(study: Study, rung: Rung, limits: Limits, sources: Sources | None) -> RungPage:
     row = study.lead(rung)
-    line = dict.fromkeys(("speed", "× rung below", "% of ceiling", "× peer", "limited by"), "")
+    line = speeds.factors(study, rung)
+    line |= dict.fromkeys(("speed", speeds.GAIN, "% of ceiling", "× peer", "limited by"), "")
     limiter = limits.limiter(row) if row else None
     facts: list[tuple[str, str]] = []
     if row:
-        facts += _speeds(study, rung, row, limiter).items()
-        facts += [("best at", values_of(rung, row)), ("time", units.duration(row.seconds))]
+        facts += _speeds(study, row, limiter).items()
+        facts.append(("chose" if row.chosen else "best at", values_of(rung, row)))
+        facts.append(("time", units.duration(row.seconds)))
         facts += cells.resources(row).items()
     if row and row.case == study.headline:
-        line |= _speeds(study, rung, row, limiter)
+        line |= _speeds(study, row, limiter)
     else:
         headline = study.best.get((rung.name, study.headline))
         why = f"{headline.status}: {headline.reason}" if headline else "not measured"
         line["limited by"] = why if headline else ""
         facts.insert(0, ("headline", f"{study.spell(study.headline)}: {why}".lstrip(": ")))
+    facts += [("path", _path(study, rung)), ("shows", rung.shows)]
     case = study.spell(row.case) if row else ""
     return RungPage(
         name=rung.name,
@@ -167,15 +172,21 @@ def _rung(study: Study, rung: Rung, limits: Limits, sources: Sources | None) -> 
     )
 
 
-def _speeds(study: Study, rung: Rung, row: Row, limiter: Limiter | None) -> dict[str, str]:
+def _path(study: Study, rung: Rung) -> str:
+    """Write the rungs that one builds on, from the root up to itself; empty of a root."""
+    path = study.ladder.path(rung.name)
+    return " → ".join(f"`{each.name}`" for each in reversed(path)) if rung.builds_on else ""
+
+
+def _speeds(study: Study, row: Row, limiter: Limiter | None) -> dict[str, str]:
     roof = study.ladder.is_roof
     speed = own_speed(row) if roof else study.speed(row)
     quantity = own_quantity(row) if roof else study.ladder.quantity
-    percent = units.percent(study.percent(row))
+    signs = roofs.marks(row) if speed > 0 else ""
     return {
-        "speed": units.rate(quantity, speed),
-        "× rung below": speeds.gain(study, rung, row) if speed > 0 else "",
-        "% of ceiling": f"{percent} of {study.spell_ceiling(rung)}" if percent else "",
+        "speed": units.rate(quantity, speed) + signs,
+        speeds.GAIN: study.to_parent(row) if speed > 0 else "",
+        "% of ceiling": speeds.of_ceiling(study, row),
         "× peer": study.to_peer(row) if speed > 0 else "",
         "limited by": str(limiter) if limiter else "",
     }

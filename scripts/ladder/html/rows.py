@@ -7,7 +7,7 @@ import math
 from typing import Any
 from urllib.parse import quote
 
-from ladder import cells, changes, units
+from ladder import cells, changes, roofs, units
 from ladder.compare import Comparison
 from ladder.limits import Limits
 from ladder.results import Results
@@ -74,7 +74,7 @@ def _row(study: Study, row: Row, limits: Limits) -> dict[str, Any]:
             study.ladder.title,
             name_of(study.ladder.rung(row.rung), row),
             study.spell(row.case),
-            _cell(units.rate(quantity, speed), speed),
+            _cell(units.rate(quantity, speed) + roofs.marks(row), speed),
             _cell(units.duration(row.seconds), row.seconds),
             _cell(units.percent(percent), percent),
             _cell(study.to_peer(row), speed / study.speed(peer)) if peer else None,
@@ -110,7 +110,9 @@ def _resources(row: Row) -> list[Any]:
 
 
 def _status(row: Row) -> str:
-    return f"{row.status}: {row.reason}" if row.reason else row.status
+    """Say what became of a row: why it failed, or what the signs after its speed mean."""
+    told = ", ".join(filter(None, (row.reason, *roofs.explained([row]).values())))
+    return f"{row.status}: {told}" if told else row.status
 
 
 def _change(comparison: Comparison, change: Change) -> dict[str, Any]:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Finds what a rung runs in a checkout: its row of the ladder's table, and the kernels it names.
 
-No compiler is asked. Of a ladder are the files `kernels/LADDER*.cu` and the headers of that
-directory which they include. A rung's row is the initializer that says `.name = "RUNG"`, or the
+No compiler is asked. Of a ladder are the files `kernels/LADDER/*.cu` and the headers below
+`kernels/` which they include. A rung's row is the initializer that says `.name = "RUNG"`, or the
 call whose first argument is "RUNG". Its kernels are the `__global__` functions of those files that
 the row names by themselves, not as a member or in a namespace, or that a function does which the
 row names so, and so on, but for the functions that hold the tables. Which of several runs, a shape
@@ -82,20 +82,19 @@ class Sources:
             self._ladders[ladder] = self._read(ladder)
         files, functions = self._ladders[ladder]
         if not files:
-            return Excerpt(why=f"there is no kernels/{ladder}.cu in {self.checkout}")
+            return Excerpt(why=f"there is no kernels/{ladder}/ladder.cu in {self.checkout}")
         for path, text in files.items():
             if span := _row(text, rung):
                 row = self._piece(path, text, *span)
                 kernels = _kernels(_bare(text)[slice(*span)], functions, set())
                 why = "" if kernels else "its row names no kernel of these files"
                 return Excerpt(row, list(dict.fromkeys(kernels)), why)
-        return Excerpt(why=f"no row of kernels/{ladder}.cu is named {rung}")
+        return Excerpt(why=f"no row of kernels/{ladder} is named {rung}")
 
     def _read(self, ladder: str) -> tuple[dict[Path, str], dict[str, list[_Function]]]:
         folder = self.checkout / "kernels"
-        wanted = sorted(folder.glob("*.cu")) if re.fullmatch(r"\w+", ladder) else []
-        wanted = [path for path in wanted if re.fullmatch(rf"{ladder}(_\w+)?", path.stem)]
-        if folder / f"{ladder}.cu" not in wanted:
+        wanted = sorted((folder / ladder).glob("*.cu")) if re.fullmatch(r"\w+", ladder) else []
+        if folder / ladder / "ladder.cu" not in wanted:
             return {}, {}
         texts: dict[Path, str] = {}
         while wanted:

@@ -202,7 +202,8 @@ def _figures(result: Results) -> _Makers:
             if roofs := ceilings.roofs_of(study):
                 figures["roofs"] = partial(ceilings.draw, study, roofs)
             continue
-        figures[f"{name}-climb"] = partial(climb.draw, study)
+        if not study.ladder.factors:  # an experiment climbs nowhere
+            figures[f"{name}-climb"] = partial(climb.draw, study)
         if beside := peers.facets(study):
             figures[f"{name}-peers"] = partial(peers.draw, study, beside)
         if study.counted:

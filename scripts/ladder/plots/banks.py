@@ -25,8 +25,8 @@ _MOST_ROWS = 40
 def chosen(tally: Tally, details: Details) -> tuple[tuple[str, Line], tuple[str, Line]] | None:
     """Return (rung, request) before padding and after it, or None if no rung is a padded one.
 
-    `x_padded` comes after `x`, and plain `padded` after the rung below it. The request is that
-    which takes most transactions before, and the worst of the same operation after.
+    `x_padded` comes after `x`, and plain `padded` after the rung that it builds on. The request is
+    that which takes most transactions before, and the worst of the same operation after.
     """
     rungs = [rung for rung, _ in tally.shown]
     rows = {rung.name: bare(row.name) for rung, row in tally.shown}
@@ -42,10 +42,7 @@ def chosen(tally: Tally, details: Details) -> tuple[tuple[str, Line], tuple[str,
 
 
 def _unpadded(after: Rung, rungs: list[Rung]) -> Rung | None:
-    if after.name == "padded":
-        at = rungs.index(after)
-        return rungs[at - 1] if at else None
-    name = after.name.removesuffix("_padded")
+    name = after.builds_on if after.name == "padded" else after.name.removesuffix("_padded")
     return next((r for r in rungs if r.name == name and r is not after), None)
 
 

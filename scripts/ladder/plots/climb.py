@@ -12,18 +12,21 @@ from matplotlib.figure import Figure
 from ladder import units
 from ladder.catalogue import Rung
 from ladder.plots import lines, style
-from ladder.study import PREDICTION, Row, Study, describe, name_of
+from ladder.study import Row, Study, describe, name_of
 
 _BAR, _LEAST_WIDTH = 0.32, 2.4  # inches
 _TOP, _BOTTOM = 1.25, 0.7
 
 
 def draw(study: Study) -> Figure:
-    """Draw bars of all rungs at the headline case, and below them lines over the shapes."""
+    """Draw bars of all rungs at the headline case, and below them lines over the shapes.
+
+    First come the rungs of the path to the best step; each names its parent beside its gain.
+    """
     if not any(study.ok(rung, case) for rung in study.rungs for case in study.cases):
         raise style.NothingToDrawError(f"no row has {study.ladder.rate}")
     columns = _columns(study)
-    names = [name_of(rung, study.ok(rung, study.headline)) for rung in study.rungs]
+    names = [name_of(rung, study.ok(rung, study.headline)) for rung in study.climb]
     left = 0.35 + style.widest(names)
     right = style.columns_width(columns) + 0.2
     several = len(study.cases) > 1
@@ -48,38 +51,35 @@ def draw(study: Study) -> Figure:
 
 def _columns(study: Study) -> dict[str, list[str]]:
     """Texts right of the bars, by header."""
-    rows = [study.ok(rung, study.headline) for rung in study.rungs]
+    rows = [study.ok(rung, study.headline) for rung in study.climb]
     divisor, unit = study.unit
 
     def cells(write: Callable[[Row], str]) -> list[str]:
         return [write(row) if row else "" for row in rows]
 
-    own = any(rung.ceiling for rung, row in zip(study.rungs, rows, strict=True) if row)
+    own = any(study.has_own_ceiling(row) for row in rows if row)
     columns = {
         unit: cells(lambda row: units.number(study.speed(row) / divisor)),
         "of ceiling" + ", * its own" * own: cells(lambda row: _percent(study, row)),
+        "to parent": cells(study.to_parent),
         "to best peer": cells(study.to_peer),
     }
-    for i, header in enumerate(PREDICTION):
-        columns[header] = cells(lambda row, i=i: study.prediction(row)[i])
     return {header: cells for header, cells in columns.items() if any(cells)}
 
 
 def _percent(study: Study, row: Row) -> str:
-    rung = study.ladder.rung(row.rung)
     percent = units.percent(study.percent(row))
-    return f"{percent}*" if percent and rung is not None and rung.ceiling else percent
+    return percent + "*" * bool(percent and study.has_own_ceiling(row))
 
 
 def _bars(axes: Axes, study: Study, names: list[str], width: float) -> None:
     divisor, unit = study.unit
     colours = style.colours(study.ladder)
     ceiling = study.ceiling(study.headline) / divisor
-    found = {rung: study.ok(rung, study.headline) for rung in study.rungs}
+    found = {rung: study.ok(rung, study.headline) for rung in study.climb}
     own = [study.speed(row) / divisor for rung, row in found.items() if row and not rung.precision]
     other = [study.speed(row) / divisor for row in found.values() if row]
     limit = 1.04 * max([*own, *([] if math.isnan(ceiling) else [ceiling])] or other or [1.0])
-    marked = False
     for y, (rung, row) in enumerate(found.items()):
         if not row:
             text = style.fit(_why_empty(study, rung), width - 0.1, style.SMALL)
@@ -90,10 +90,6 @@ def _bars(axes: Axes, study: Study, names: list[str], width: float) -> None:
         axes.barh(y, min(speed, limit), height=0.68, **style.bar_style(rung, colours[rung.name]))
         if speed > limit:  # another precision, far beyond this ladder's scale
             style.break_bar(axes, 0.85 * limit, y)
-        predicted = study.predicted(row) / divisor
-        if not math.isnan(predicted):
-            marked = True
-            axes.plot([predicted] * 2, [y - 0.42, y + 0.42], color="black", linewidth=2)
         if study.above_roof(row):
             box = {"facecolor": style.ALARM, "edgecolor": "none", "pad": 2}
             inside = speed > 0.4 * limit
@@ -110,10 +106,6 @@ def _bars(axes: Axes, study: Study, names: list[str], width: float) -> None:
     if study.headline:
         title = f"at {study.spell(study.headline)}"
         axes.set_title(title, loc="left", size=style.NORMAL, pad=18, weight="bold")
-    if marked:
-        key = "┃ predicted by wavefronts"
-        place = {"coordinates": "axes fraction", "color": "black"}
-        style.note(axes, key, (0, 1), (0, 4), **place)
     axes.set_yticks(range(len(names)), names, size=style.NORMAL)
     axes.tick_params(axis="y", length=0)
 

@@ -252,8 +252,9 @@ def _times(ratio: float) -> str:
 
 
 def _name(row: Row) -> str:
-    """Name a rung, and the one block that its cluster has where it could have more."""
-    return f"{row.rung} (1)" if row.sweep and cluster_size(row) == 1 else row.rung
+    """Name the rung that ran, and the one block that its cluster has where it could have more."""
+    name = row.chosen or row.rung
+    return f"{name} (1)" if row.sweep and cluster_size(row) == 1 else name
 
 
 def _cell(

@@ -78,7 +78,7 @@ def points(study: Study) -> list[Point]:
     found = [
         Point(rung, row, _transactions(row, space))
         for rung, row in rows
-        if rung.ceiling in ("", study.ladder.ceiling)
+        if not study.has_own_ceiling(row)
     ]
     return [point for point in found if point.transactions]
 

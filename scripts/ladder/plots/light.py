@@ -115,7 +115,7 @@ def _rungs(study: Study) -> list[Rung]:
     return [
         rung
         for rung in study.rungs
-        if f"{study.ladder.name}/{rung.name}" != study.ladder.ceiling
+        if rung.role != "ceiling"
         and any((row := study.ok(rung, c)) and study.percent(row) > 0 for c in study.cases)
     ]
 
@@ -232,9 +232,7 @@ def _key(study: Study, rungs: list[Rung]) -> str:
 def _red(study: Study, rows: list[Row]) -> str:
     """Say what red stands for: of what was let pass, too."""
     passed = [
-        row
-        for row in rows
-        if study.percent(row) > ABOVE_ROOF_PERCENT and study.short_ceiling(row.case)
+        row for row in rows if study.percent(row) > ABOVE_ROOF_PERCENT and study.short_ceiling(row)
     ]
     short = f" ({ABOVE_SHORT_PERCENT:g}% of one shorter than {SHORT_LAUNCHES} launches)"
     return f"Red: over {ABOVE_ROOF_PERCENT:g}% of its ceiling{short if passed else ''}"
@@ -273,7 +271,7 @@ def _strip(axes: Axes, study: Study, rung: Rung, cases: list[str], foot: float) 
         look = {"ha": "center", "size": 6.5}
         if value <= 70:
             style.note(axes, text, (x, foot + top), (0, 2), **look)
-        elif rung.role == "step":
+        elif rung.is_ours:
             style.note(axes, text, (x, foot + top), (0, -9), **look | {"color": "white"})
         else:
             box = {"facecolor": "white", "edgecolor": "none", "pad": 0.8}

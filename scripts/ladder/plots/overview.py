@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""All ladders in one figure: every rung by how much of its ladder's ceiling it reaches."""
+"""All ladders in one figure: every rung by how much of its ceiling it reaches."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ def draw(results: Results, found: list[Study]) -> Figure:
         raise style.NothingToDrawError("no ladder has a step with percent_of_ceiling")
     columns = _balance(chosen)
     height = _TOP + max(map(_height, columns)) + 0.1
-    what = "percent of each ladder's measured ceiling; hatched: other libraries"
+    own = any(study.own_ceilings() for study in chosen)
+    what = f"percent of each ladder's measured ceiling{', * of its own' * own}; hatched: libraries"
     title = "How far each ladder climbs", f"{describe(results)}: {what}"
     figure = style.page(style.PAGE, height, *title)
     names = [name for study in chosen for name in _names(study)]
@@ -49,7 +50,7 @@ def _balance(chosen: list[Study]) -> list[list[Study]]:
 
 
 def _rungs(study: Study) -> list[Rung]:
-    """Return the rungs that the ladder's ceiling is a ceiling for."""
+    """Return the rungs in the ladder's own precision."""
     return [rung for rung in study.rungs if rung.role != "ceiling" and not rung.precision]
 
 
@@ -66,7 +67,7 @@ def _panel(figure: Figure, x: float, top: float, left: float, width: float, stud
     """Draw one ladder: its header from `x` and below `top`, its bars `left` inches further in."""
     rungs, names, best = _rungs(study), _names(study), study.best_step(study.headline)
     rows = [study.ok(rung, study.headline) for rung in rungs]
-    percents = [study.percent_of_ladder(row) if row else math.nan for row in rows]
+    percents = [study.percent(row) if row else math.nan for row in rows]
     height = _BAR * len(rungs)
     axes = style.panel(figure, x + left, top - _HEADER - height, width, height)
     colours = style.colours(study.ladder)
@@ -80,7 +81,11 @@ def _panel(figure: Figure, x: float, top: float, left: float, width: float, stud
     axes.set_yticks(range(len(names)), names, size=style.SMALL)
     axes.tick_params(axis="y", length=0)
     axes.get_yticklabels()[[rung.name for rung in rungs].index(best.rung)].set_weight("bold")
-    style.text_columns(axes, {"": [units.percent(percent) or "–" for percent in percents]}, width)
+    told = [
+        units.percent(percent) + "*" * bool(row and study.has_own_ceiling(row)) or "–"
+        for percent, row in zip(percents, rows, strict=True)
+    ]
+    style.text_columns(axes, {"": told}, width)
 
     quantity = study.ladder.quantity
     speeds = units.rate(quantity, study.speed(best)), study.to_peer(best)

@@ -70,9 +70,10 @@ def _arithmetic(study: Study, measured: dict[str, Row], shown: list[Row]) -> lis
     rows = [row for row in measured.values() if row.flops_per_second > 0 and row.precision in used]
     found = [_roof(study, row, "") for row in rows]
     several = {
-        (rung.ceiling.split("/")[-1], rung.products): None
+        (ceiling.rung.split("/")[-1], ceiling.products): None
         for row in shown
-        if (rung := study.ladder.rung(row.rung)) and rung.products > 1
+        for ceiling in study.ceilings_of(row)
+        if ceiling.products > 1
     }
     shares: list[Roof] = []
     for name, products in several:
@@ -203,7 +204,8 @@ def _known(peak: float) -> float:
 
 def _label(row: Row) -> str:
     """Name a row by its rung, with how many times its algorithmic bytes went through DRAM."""
-    name = row.rung + (f" ({row.precision})" if row.precision else "")
+    told = row.precision or row.chosen
+    name = row.rung + (f" ({told})" if told else "")
     times = amplification(row)
     return name if math.isnan(times) else f"{name}  {quantities.times(times)}"
 

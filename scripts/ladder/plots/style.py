@@ -244,8 +244,8 @@ def log_ticks(axis: Axis) -> None:
 
 
 def colours(ladder: Ladder) -> dict[str, tuple | str]:
-    """Colour of each rung: steps darken as they climb, peers are orange, ceilings grey."""
-    steps = [rung.name for rung in ladder.rungs if rung.role == "step"]
+    """Colour of each rung: ours darken in their order, peers are orange, ceilings grey."""
+    steps = [rung.name for rung in ladder.rungs if rung.is_ours]
     shades = mpl.colormaps["viridis"](np.linspace(0.72, 0.0, len(steps)))
     found = dict(zip(steps, map(tuple, shades), strict=True))
     return {r.name: found.get(r.name, PEER if r.role == "peer" else GREY) for r in ladder.rungs}
@@ -257,8 +257,8 @@ def dark(colour: tuple | str) -> tuple[float, ...]:
 
 
 def bar_style(rung: Rung, colour: tuple | str | list) -> dict:
-    """Bars of a colour, or of one each: steps filled, peers hatched, ceilings hollow."""
-    if rung.role == "step":
+    """Bars of a colour, or of one each: ours filled, peers hatched, ceilings hollow."""
+    if rung.is_ours:
         return {"facecolor": colour}
     hatch = "////" if rung.role == "peer" else None
     return {"facecolor": "white", "edgecolor": colour, "hatch": hatch}
@@ -283,7 +283,7 @@ def break_bar(axes: Axes, x: float, y: float) -> None:
 
 
 def line_style(rung: Rung) -> str:
-    """Lines: steps solid, peers dashed, ceilings dotted."""
+    """Lines: ours solid, peers dashed, ceilings dotted."""
     return {"peer": "--", "ceiling": ":"}.get(rung.role, "-")
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Why it is faster: the counter that each rung's idea was to move, and what that bought."""
+"""Why it is faster: the target counter of each rung's idea, and what its change bought."""
 
 from __future__ import annotations
 
@@ -22,72 +22,76 @@ _LEFT, _TEXT, _GAP, _TRACK = 0.2, 2.9, 0.25, 1.7  # inches, from left to right
 _SPEED, _GAIN, _LEAST_TRACK = 0.5, 0.65, 1.6
 _IDEA, _LINES, _LETTERS = 7.5, 3, 60  # points, lines of them, letters that a line holds at most
 _BOLD = 1.17  # width of bold text over that of plain
+_APART = 0.25  # inches between a rung's name and its parent's
 _UNMOVED = 0.02  # of a gain that is none
 
 
 @dataclass(frozen=True)
 class Step:
-    """A rung beside the one below it: at the headline, or where its row has another case."""
+    """A rung beside its parent: at the headline, or where its row has another case."""
 
     rung: Rung
     row: Row
-    below: Row | None
+    parent: Row | None
     best: Row | None = None  # of the rung, where that is another row of its sweep
 
     @property
     def after(self) -> float:
-        """What the rung has of the counter that its idea was to move; NaN if it names none."""
-        return quantities.counter(self.row, self.rung.moves)
+        """What the rung has of its target counter; NaN if it names none."""
+        return quantities.counter(self.row, self.rung.target)
 
     @property
     def before(self) -> float:
-        """What the rung below has of it."""
-        return quantities.counter(self.below, self.rung.moves) if self.below else math.nan
+        """What the parent has of it."""
+        return quantities.counter(self.parent, self.rung.target) if self.parent else math.nan
 
     @property
     def numbers(self) -> str:
         """Write both: `32.4 → 1.01`; empty where this rung's was not counted."""
-        after = quantities.value(self.rung.moves, self.after)
-        if not (after and self.below):
+        after = quantities.value(self.rung.target, self.after)
+        if not (after and self.parent):
             return after
-        return f"{quantities.value(self.rung.moves, self.before) or 'none'} → {after}"
+        return f"{quantities.value(self.rung.target, self.before) or 'none'} → {after}"
 
 
 def steps(study: Study) -> list[Step]:
-    """The steps measured at the headline, each with the one below; empty if no counter is known.
+    """The steps measured at the headline, each with its parent; empty if no counter is known.
 
-    Where the fastest row of a sweep has nothing of what the idea was to move, as a cluster of one
-    block has no requests to others, the fastest that has some stands in its place. Where the rung
-    below has nothing of it, the idea is one for other cases: the first at which both have some
-    stands in for the headline.
+    First comes the path to the best, from its root up. A list that is no tree has no steps. Where
+    the fastest row of a sweep has nothing of the target counter, as a cluster of one block has no
+    requests to others, the fastest that has some stands in its place. Where the parent has nothing
+    of it, the idea is one for other cases: the first at which both have some stands in for the
+    headline.
     """
     found: list[Step] = []
-    for rung in study.rungs:
+    for rung in study.climb if study.ladder.is_tree else ():
         row = study.ok(rung, study.headline)
-        if row and rung.role == "step" and not rung.precision:
-            below = study.below(rung, study.headline)
-            idle = rung.sweeps and quantities.counter(row, rung.moves) == 0
-            step = Step(rung, row, below)
+        if row and rung.is_step:
+            parent = study.parent(row)
+            idle = rung.sweeps and quantities.counter(row, rung.target) == 0
+            step = Step(rung, row, parent)
             if idle and (moving := _moving(study, rung)):
-                step = Step(rung, moving, below, best=row)
-            elif below and math.isnan(step.before):
+                step = Step(rung, moving, parent, best=row)
+            elif parent and math.isnan(step.before):
                 step = _elsewhere(study, rung) or step
             found.append(step)
     return found if any(not math.isnan(step.after) for step in found) else []
 
 
 def counted_steps(tally: Tally) -> list[Step]:
-    """The emulated steps, each with the one below; empty if no counter is known.
+    """The emulated steps, each with its parent; empty if no counter is known, or of no tree.
 
-    Of a sweep stands the first row that has some of what the idea was to move.
+    Of a sweep stands the first row that has some of the target counter.
     """
-    found: list[Step] = []
-    for rung in dict.fromkeys(rung for rung, _ in tally.shown):
-        if rung.role == "step" and not rung.precision:
+    found: dict[str, Step] = {}
+    for rung in dict.fromkeys(rung for rung, _ in tally.shown if tally.ladder.is_tree):
+        if rung.is_step:
             rows = [row for other, row in tally.shown if other is rung]
-            moving = (row for row in rows if quantities.counter(row, rung.moves) > 0)
-            found.append(Step(rung, next(moving, rows[0]), found[-1].row if found else None))
-    return found if any(not math.isnan(step.after) for step in found) else []
+            moving = (row for row in rows if quantities.counter(row, rung.target) > 0)
+            parent = found.get(rung.builds_on)
+            found[rung.name] = Step(rung, next(moving, rows[0]), parent.row if parent else None)
+    steps = list(found.values())
+    return steps if any(not math.isnan(step.after) for step in steps) else []
 
 
 def _moving(study: Study, rung: Rung) -> Row | None:
@@ -97,17 +101,14 @@ def _moving(study: Study, rung: Rung) -> Row | None:
         if row.rung == rung.name
         and row.case == study.headline
         and row.status == "ok"
-        and quantities.counter(row, rung.moves) > 0
+        and quantities.counter(row, rung.target) > 0
     ]
     return max(rows, key=study.speed, default=None)
 
 
 def _elsewhere(study: Study, rung: Rung) -> Step | None:
-    found = (
-        Step(rung, row, study.below(rung, case))
-        for case in study.cases
-        if (row := study.ok(rung, case))
-    )
+    rows = (study.ok(rung, case) for case in study.cases)
+    found = (Step(rung, row, study.parent(row)) for row in rows if row)
     return next((step for step in found if not math.isnan(step.before + step.after)), None)
 
 
@@ -117,10 +118,11 @@ def draw(study: Study, found: list[Step]) -> Figure:
     Emulated steps have no speed.
     """
     timed = not isinstance(study, Tally)
+    text = max(_TEXT, *(_named(step) for step in found))
     numbers = 0.2 + _BOLD * style.widest([step.numbers for step in found])
-    room = style.PAGE - (_LEFT + _TEXT + _GAP + numbers + _GAP + 0.3)
+    room = style.PAGE - (_LEFT + text + _GAP + numbers + _GAP + 0.3)
     track = _TRACK if timed else max(_TRACK, room)
-    right = _LEFT + _TEXT + _GAP + track + numbers + _GAP
+    right = _LEFT + text + _GAP + track + numbers + _GAP
     ends = _SPEED + _GAIN + 0.3
     width = max(style.PAGE, right + (_LEAST_TRACK + ends if timed else 0.3))
     body = _ROW * len(found)
@@ -129,11 +131,11 @@ def draw(study: Study, found: list[Step]) -> Figure:
     figure = style.page(
         width,
         height,
-        f"{study.ladder.title}: what each idea moved" + (", and what it bought" if timed else ""),
+        f"{study.ladder.title}: what each idea changed" + (", and what it bought" if timed else ""),
         f"{describe(study.results)}, at {study.spell(study.headline)}. "
-        f"○ the rung below, ● this one{ceiling}",
+        f"○ the rung that it builds on, ● this one{ceiling}",
     )
-    moved = style.panel(figure, _LEFT + _TEXT + _GAP, _BOTTOM, track, body)
+    moved = style.panel(figure, _LEFT + text + _GAP, _BOTTOM, track, body)
     panels = [moved]
     if timed:
         panels.append(style.panel(figure, right, _BOTTOM, width - right - ends, body))
@@ -145,26 +147,37 @@ def draw(study: Study, found: list[Step]) -> Figure:
         across = [_LEFT / width, 1 - _LEFT / width]
         at = (_BOTTOM + _ROW * y) / height
         figure.add_artist(Line2D(across, [at, at], color=style.FAINT, linewidth=0.6))
-    _ideas(moved, study, found)
-    _moves(moved, study, found)
+    _ideas(moved, study, found, text)
+    _targets(moved, study, found)
     if timed:
         _speeds(panels[1], study, found)
     return figure
 
 
-def _ideas(axes: Axes, study: Study, found: list[Step]) -> None:
-    """Write each rung's name and idea left of the axes."""
+def _named(step: Step) -> float:
+    """Inches that the name of a rung takes, with that of its parent beside it."""
+    name = _BOLD * style.text_width(name_of(step.rung, step.row))
+    return name + _APART + style.text_width(_after(step.rung), style.SMALL)
+
+
+def _after(rung: Rung) -> str:
+    return f"on {rung.builds_on}" if rung.builds_on else ""
+
+
+def _ideas(axes: Axes, study: Study, found: list[Step], width: float) -> None:
+    """Write each rung's name, its parent and its idea left of the axes."""
     colours = style.colours(study.ladder)
     for y, step in enumerate(found):
-        start = -72 * (_TEXT + _GAP)
+        start = -72 * (width + _GAP)
         place = {"coordinates": ("axes fraction", "data"), "va": "top"}
         bold = {
             "size": style.NORMAL,
             "weight": "bold",
             "color": style.dark(colours[step.rung.name]),
         }
-        name = style.fit(name_of(step.rung, step.row), _TEXT / _BOLD)
-        style.note(axes, name, (0, y - 0.5), (start, -6), **place, **bold)
+        style.note(axes, name_of(step.rung, step.row), (0, y - 0.5), (start, -6), **place, **bold)
+        right = {"ha": "right"} | place
+        style.note(axes, _after(step.rung), (0, y - 0.5), (-72 * _GAP, -7), **right)
         told = "\n".join(_wrapped(step.rung.idea))
         style.note(axes, told, (0, y - 0.5), (start, -20), **place, size=_IDEA, linespacing=1.15)
 
@@ -184,21 +197,21 @@ def _wrapped(idea: str) -> list[str]:
     return lines
 
 
-def _moves(axes: Axes, study: Study, found: list[Step]) -> None:
+def _targets(axes: Axes, study: Study, found: list[Step]) -> None:
     """Draw each counter before and after on a scale of its own, from zero to the larger."""
     colours = style.colours(study.ladder)
     axes.set_xlim(0, 1)
     header = {"size": style.NORMAL, "weight": "bold", "color": "black"}
     at = {"coordinates": "axes fraction"}
-    style.note(axes, "what the idea was to move", (0, 1), (0, 7), **at, **header)
+    style.note(axes, "target counter", (0, 1), (0, 7), **at, **header)
     for y, step in enumerate(found):
-        if not step.rung.moves:
-            why = "the first rung" if y == 0 else "no counter named"
+        if not step.rung.target:
+            why = "no counter named" if step.rung.builds_on else "a first rung"
             style.note(axes, why, (0, y), va="center", style="italic")
             continue
         before, after = step.before, step.after
         most = max((v for v in (before, after) if not math.isnan(v)), default=0.0)
-        style.note(axes, quantities.words(step.rung.moves), (0, y), (0, 10), color="black")
+        style.note(axes, quantities.words(step.rung.target), (0, y), (0, 10), color="black")
         if math.isnan(after):
             style.note(axes, "not counted", (0, y), (0, -6), va="center", style="italic")
             continue
@@ -226,8 +239,8 @@ def _speeds(axes: Axes, study: Study, found: list[Step]) -> None:
         beside = (1, 7) if ceiling == limit else (0, -11)  # clear of the heading
         style.note(axes, units.number(ceiling), (ceiling, beside[0]), (0, beside[1]), **where)
     for y, (step, speed) in enumerate(zip(found, speeds, strict=True)):
-        below = study.speed(step.below) / divisor if step.below else math.nan
-        _arrow(axes, y + 0.14, below, speed, colours[step.rung.name])
+        before = study.speed(step.parent) / divisor if step.parent else math.nan
+        _arrow(axes, y + 0.14, before, speed, colours[step.rung.name])
         told = f"at {study.spell(step.row.case)}" if step.row.case != study.headline else ""
         if step.best:
             shown, best = (values_of(step.rung, row) for row in (step.row, step.best))
@@ -241,8 +254,8 @@ def _speeds(axes: Axes, study: Study, found: list[Step]) -> None:
         look = {"coordinates": ("axes fraction", "data"), "ha": "right", "va": "center"}
         look |= {"size": style.NORMAL, "color": "black"}
         style.note(axes, units.number(speed), (1, y + 0.14), (right[0], 0), **look)
-        if step.below:
-            gain = speed / below
+        if before > 0:
+            gain = speed / before
             weight = "bold" if gain > 1 + _UNMOVED else "normal"
             style.note(
                 axes, quantities.times(gain), (1, y + 0.14), (right[1], 0), weight=weight, **look
@@ -250,7 +263,7 @@ def _speeds(axes: Axes, study: Study, found: list[Step]) -> None:
 
 
 def _arrow(axes: Axes, y: float, before: float, after: float, colour: tuple | str) -> None:
-    """Draw a line from zero, where the rung below stood and where this one stands."""
+    """Draw a line from zero, where the parent stood and where this rung stands."""
     axes.plot([0, axes.get_xlim()[1]], [y, y], color=style.FAINT, linewidth=1, zorder=1)
     axes.plot([0, 0], [y - 0.09, y + 0.09], color=style.GREY, linewidth=1, zorder=1)
     look = {"markersize": 7, "clip_on": False}

@@ -1,0 +1,343 @@
+# SPDX-License-Identifier: MIT
+"""Ladders are trees: gains are over the parent, choices are of what they chose."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import suite
+from ladder.catalogue import Ladder, parse
+from ladder.ceilings import PERCENT, Ceilings
+from ladder.cli import main
+from ladder.results import Results, load_results
+from ladder.study import Study, studies
+
+ROOT = Path(__file__).resolve().parents[2]
+ROOFS = {"read": 4e12, "bf16": 9e14}
+LEVEL = 0.98  # of another speed: what is level with it
+CATALOGUE = [
+    {
+        "name": "roof",
+        "title": "Roofs",
+        "quantity": "bytes",
+        "axes": [],
+        "rungs": [suite.rung(name, f"{name}.", "ceiling") for name in ROOFS],
+    },
+    {
+        "name": "mul",
+        "title": "Products",
+        "quantity": "flops",
+        "axes": suite.axes("n"),
+        "headline": "n:64",
+        "ceiling": "roof/read",
+        "rungs": [
+            suite.rung("serial", "On the host."),
+            suite.rung("naive", "A thread an output."),
+            suite.rung("tiled", "Tiles.", builds_on="naive"),
+            suite.rung("ring", "A ring.", builds_on="tiled", shows="What a ring costs."),
+            suite.rung(
+                "split",
+                "Pairs.",
+                builds_on="tiled",
+                meant_for=["n:64"],
+                ceilings=[
+                    {"rung": "roof/bf16", "products": 3},
+                    {"rung": "roof/read", "products": 1, "quantity": "bytes"},
+                ],
+            ),
+            suite.rung("fastest", "The fastest.", "choice"),
+        ],
+    },
+]
+SPEEDS = {  # TFLOP/s at 8 and 64
+    "serial": (0.01, 0.02),
+    "naive": (1.0, 2.0),
+    "tiled": (2.0, 10.0),
+    "ring": (1.5, 9.5),
+    "split": (1.0, 50.0),
+    "fastest": (2.0, 49.5),
+}
+CHOSEN = {8: "tiled", 64: "split"}
+
+
+def document() -> dict[str, Any]:
+    rows = [suite.row(f"roof/{name}", speed, 1e10) for name, speed in ROOFS.items()]
+    rows[1]["flops_per_second"] = rows[1].pop("bytes_per_second")
+    for name, speeds in SPEEDS.items():
+        for n, speed in zip(CHOSEN, speeds, strict=True):
+            made = suite.row(f"mul/{name}/n:{n}", speed * 1e12, 1e9, 1e9, bytes=1e7)
+            rows.append(made | {"label": f"chosen:{CHOSEN[n]}"} if name == "fastest" else made)
+    context = suite.document()["context"] | {"ladders": json.dumps(CATALOGUE)}
+    return {"context": context, "benchmarks": rows}
+
+
+@pytest.fixture
+def file(tmp_path) -> str:
+    return str(suite.write(tmp_path / "a.json", document()))
+
+
+@pytest.fixture
+def study(file) -> Study:
+    return studies(*load_results(file))[1]
+
+
+def cells(text: str) -> dict[str, list[str]]:
+    """Rows of a Markdown table by the rung they begin with."""
+    rows = [line.split(" | ") for line in text.splitlines() if line.startswith("| ")]
+    return {row[0].removeprefix("| ").strip("`"): row for row in rows}
+
+
+# The tree
+
+
+def test_a_path_goes_from_a_rung_to_its_root():
+    _, ladder = parse(json.dumps(CATALOGUE))
+    assert [rung.name for rung in ladder.path("ring")] == ["ring", "tiled", "naive"]
+    assert [rung.name for rung in ladder.path("serial")] == ["serial"]
+    with pytest.raises(ValueError, match="mul has no rung 'fused'"):
+        ladder.path("fused")
+
+
+def test_gains_are_over_the_parent_at_the_same_case(study):
+    gains = {(row.rung, row.case): study.gain(row) for row in study.rows}
+    assert gains["tiled", "n:64"] == pytest.approx(5)
+    assert gains["ring", "n:64"] == pytest.approx(0.95)
+    assert gains["split", "n:64"] == pytest.approx(5)  # not over the ring above it
+    assert gains["split", "n:8"] == pytest.approx(0.5)
+    for root in ("serial", "naive", "fastest"):
+        assert math.isnan(gains[root, "n:64"])
+
+
+def test_tables_name_the_parent_and_the_choice(file, capsys):
+    assert main(["table", file, "--ladder", "mul"]) == 0
+    out = capsys.readouterr().out
+    found = cells(out)
+    assert "× parent" in found["rung"]
+    assert "5.00× tiled" in found["split"]
+    assert "0.950× tiled" in found["ring"]
+    assert {"2.00 (tiled)", "49.5 (split)"} <= set(found["fastest` (choice)"])
+    assert "In parentheses: what was chosen." in out
+
+
+def test_a_path_is_shown_from_the_root_up(file, capsys):
+    assert main(["table", file, "--path", "mul/ring"]) == 0
+    out = capsys.readouterr().out
+    assert "The path to `ring`, at n = 64" in out.replace("n 64", "n = 64")
+    found = cells(out)
+    assert list(found)[2:] == ["naive", "tiled", "ring"]
+    assert {"9.50 TFLOP/s", "0.950× tiled"} <= set(found["ring"])
+    assert found["ring"][-1].startswith("What a ring costs.")
+
+
+def test_the_path_of_a_choice_is_that_of_what_it_chose(file, capsys):
+    assert main(["table", file, "--path", "mul/fastest"]) == 0
+    out = capsys.readouterr().out
+    assert "The path to `fastest`, which chose `split`, at " in out
+    assert list(cells(out))[2:] == ["naive", "tiled", "split"]
+
+
+@pytest.mark.parametrize("arguments", [["--path", "mul/fused"], ["--path", "fold/naive"]])
+def test_a_path_to_no_rung_is_refused(file, capsys, arguments):
+    assert main(["table", file, *arguments]) == 2
+    told = f"ladder: --path {arguments[1]}: no timed results of such a ladder/rung\n"
+    assert capsys.readouterr().err == told
+
+
+def test_a_path_is_written_as_markdown_alone(file, capsys):
+    assert main(["table", file, "--path", "mul/ring", "--format", "csv"]) == 2
+    assert "--path writes Markdown of its own" in capsys.readouterr().err
+
+
+def test_tidy_rows_tell_the_gain_and_what_was_chosen(file, capsys):
+    assert main(["table", file, "--format", "json", "--ladder", "mul"]) == 0
+    rows = {(r["rung"], r["case"]): r for r in json.loads(capsys.readouterr().out)}
+    assert rows["split", "n:64"]["gain"] == pytest.approx(5)
+    assert rows["naive", "n:64"]["gain"] is None
+    assert rows["fastest", "n:8"]["chosen"] == "tiled"
+    assert main(["table", file, "--format", "csv"]) == 0
+    (row,) = [
+        row
+        for row in csv.DictReader(io.StringIO(capsys.readouterr().out))
+        if row["name"].startswith("mul/ring/n:8/")
+    ]
+    assert float(row["gain"]) == pytest.approx(0.75)
+
+
+def test_a_choice_of_a_rung_that_is_not_there_is_named(tmp_path, capsys):
+    broken = document()
+    broken["benchmarks"][-1]["label"] = "chosen:fused"
+    assert main(["table", str(suite.write(tmp_path / "b.json", broken))]) == 3
+    assert "lists no rung 'fused', which was chosen" in capsys.readouterr().err
+
+
+def test_the_report_tells_paths_gains_choices_and_signs(tmp_path):
+    made = document()
+    for row in made["benchmarks"]:
+        if row["name"].startswith("mul/ring/"):
+            row["late_samples"] = 1.0
+    file = suite.write(tmp_path / "a.json", made)
+    assert main(["report", str(file), "-o", str(tmp_path / "report")]) == 0
+    page = (tmp_path / "report/report.html").read_text(encoding="utf-8")
+
+    def told(route: str) -> str:
+        (section,) = re.findall(rf'data-route="/mul{route}">(.*?)</section>', page, re.DOTALL)
+        return " ".join(re.sub("<[^>]*>", " ", section).split())
+
+    assert "path naive → tiled → ring shows What a ring costs." in told("/ring")
+    assert "9.50 TFLOP/s‡ × parent 0.950× tiled" in told("/ring")
+    assert "chose split" in told("/fastest")
+    assert "16% of roof/bf16 / 3 or roof/read" in told("/fastest")
+    assert "‡ in some samples the GPU may have waited for the host" in told("")
+    assert "fastest (split)" in page  # of all rows
+    assert "ok: in some samples the GPU may have waited for the host" in page
+
+
+# Ceilings
+
+
+def test_a_ceiling_is_the_lowest_of_those_listed_in_the_ladders_quantity(study):
+    rows = {(row.rung, row.case): row for row in study.rows}
+    split = rows["split", "n:64"]
+    assert study.ceiling_of(split) == pytest.approx(3e14)  # not 4e12 bytes/s of 100 FLOP a byte
+    assert study.percent(split) == pytest.approx(100 * 50 / 300)
+    assert study.spell_ceiling(split) == "`roof/bf16` / 3 or `roof/read`"
+    assert math.isnan(study.percent(rows["tiled", "n:64"]))  # lists none
+
+
+def test_a_choice_has_the_ceiling_of_what_it_chose(study):
+    rows = {row.case: row for row in study.rows if row.rung == "fastest"}
+    assert study.percent(rows["n:64"]) == pytest.approx(100 * 49.5 / 300)
+    assert math.isnan(study.percent(rows["n:8"]))
+
+
+def test_percents_are_filled_in_from_the_ceilings_of_what_was_chosen():
+    made = document()
+    rows = {row["run_name"]: [row] for row in made["benchmarks"]}
+    ceilings = Ceilings(parse(made["context"]["ladders"]), rows)
+    name = "mul/fastest/n:{}/manual_time".format
+    roofs = {"roof/read/manual_time", "roof/bf16/manual_time"}
+    assert set(ceilings.rows(name(64))) == roofs  # whichever it chooses
+    ceilings.fill(rows)
+    assert rows[name(64)][0][PERCENT] == pytest.approx(100 * 49.5 / 300)
+    assert PERCENT not in rows[name(8)][0]
+
+
+# Samples that may have waited for the host
+
+
+def test_late_samples_are_marked_and_explained(tmp_path, capsys):
+    made = document()
+    for row in made["benchmarks"]:
+        if row["name"].startswith("mul/tiled/"):
+            row["late_samples"] = 3.0
+        elif row["name"].startswith("mul/split/"):
+            row |= {"late_samples": 1.0, "throttled": 1.0}
+    file = str(suite.write(tmp_path / "late.json", made))
+    assert main(["table", file]) == 0
+    out = capsys.readouterr().out
+    told = "in some samples the GPU may have waited for the host"
+    assert {"2.00‡", "10.0‡"} <= set(cells(out)["tiled"])
+    assert f"- ‡ `tiled`: {told} (n 8; n 64)" in out
+    assert f"- ‡ {told}\n" in out  # of the overview, whose best rung has it
+    assert "50.0†‡" in cells(out)["split"]
+    assert main(["matrix", file, "--ladder", "mul"]) == 0
+    assert f"‡: {told}" in capsys.readouterr().out
+
+
+def test_late_samples_of_repetitions_add_up(tmp_path):
+    made = document()
+    row = made["benchmarks"][-1]
+    made["benchmarks"] += [row | {"late_samples": 2.0}, row | {"late_samples": 3.0}]
+    (results,) = load_results(suite.write(tmp_path / "b.json", made))
+    assert list(results.rows["late_samples"])[-1] == 5
+
+
+# The committed studies
+
+
+def committed() -> list[tuple[str, Results, Ladder]]:
+    """The trees of the committed studies, or why there are none."""
+    found = [
+        (file.parent.name, results, ladder)
+        for file in sorted((ROOT / "results").glob("*/study.json"))
+        for results in load_results(file)
+        if results.source == "timed"
+        for ladder in results.ladders
+        if ladder.is_tree
+    ]
+    if not found:
+        why = pytest.mark.skip(reason="no committed study says what its rungs build on")
+        return [pytest.param("", None, None, marks=why)]
+    return [pytest.param(*each, id=f"{each[0]}-{each[2].name}") for each in found]
+
+
+def behind(study: Study) -> list[str]:
+    """Name the rows of steps that are slower than their parents where they are not meant to be."""
+    return [
+        f"{row.name}: {study.gain(row):.3f}x {rung.builds_on}"
+        for rung in study.rungs
+        for case in study.cases
+        if rung.is_step
+        and not rung.shows
+        and (not rung.meant_for or case in rung.meant_for)
+        and (row := study.ok(rung, case))
+        and study.gain(row) < LEVEL
+    ]
+
+
+def poor_choices(study: Study) -> list[str]:
+    """Name the rows of `fastest` that are slower than the best step that it may choose.
+
+    It may not choose steps for those who ask by name, nor one that errs more than the library.
+    """
+    offered = [rung for rung in study.rungs if rung.is_step and not rung.by_name_only]
+    found = []
+    for choice in (rung for rung in study.rungs if rung.name == "fastest"):
+        for case in study.cases:
+            rows = [
+                row
+                for rung in offered
+                if (row := study.ok(rung, case)) and not row.error_over_library > 1
+            ]
+            best = max(rows, key=study.speed, default=None)
+            row = study.ok(choice, case)
+            if row and best and study.speed(row) < LEVEL * study.speed(best):
+                share = study.speed(row) / study.speed(best)
+                found.append(f"{row.name}: {share:.3f}x {best.rung}, chose {row.chosen}")
+    return found
+
+
+@pytest.mark.parametrize(("_gpu", "results", "ladder"), committed())
+def test_each_step_is_level_with_its_parent_where_it_is_meant_to_be(_gpu, results, ladder):
+    assert behind(Study(results, ladder)) == []
+
+
+@pytest.mark.parametrize(("_gpu", "results", "ladder"), committed())
+def test_what_is_called_fastest_is_level_with_the_best_step_it_may_choose(_gpu, results, ladder):
+    assert poor_choices(Study(results, ladder)) == []
+
+
+def test_steps_behind_and_poor_choices_are_found(study, tmp_path):
+    assert behind(study) == []  # the ring shows something, the split is not meant for 8
+    assert poor_choices(study) == []
+    made = document()
+    ladders = json.loads(made["context"]["ladders"])
+    *_, ring, split, _ = ladders[1]["rungs"]
+    del ring["shows"], split["meant_for"]
+    made["context"]["ladders"] = json.dumps(ladders)
+    made["benchmarks"][-1]["flops_per_second"] = 4e13
+    _, worse = studies(*load_results(suite.write(tmp_path / "worse.json", made)))
+    names = [told.split("/manual_time")[0] for told in behind(worse)]
+    assert names == ["mul/ring/n:8", "mul/ring/n:64", "mul/split/n:8"]
+    assert poor_choices(worse) == ["mul/fastest/n:64/manual_time: 0.800x split, chose split"]
+    split["by_name_only"] = True
+    made["context"]["ladders"] = json.dumps(ladders)
+    _, spared = studies(*load_results(suite.write(tmp_path / "worse.json", made)))
+    assert poor_choices(spared) == []
