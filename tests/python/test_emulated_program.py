@@ -1,7 +1,7 @@
 """The emulated benchmark program as a user runs it: flags, exit codes, formats, result files."""
 
-import csv
 import json
+import re
 import resource
 import signal
 import subprocess
@@ -130,6 +130,8 @@ def test_every_gpu_counts_conflicts_alike(gpu):
     (row,) = rows.values()
     assert row["shared_load_wavefronts_per_request"] == 32
     assert row["shared_store_wavefronts_per_request"] == 1
+    if "blocks_per_sm" not in row:
+        pytest.skip("no table of registers for this GPU and these kernels")
     assert row["blocks_per_sm"] == {"t4": 1, "rtx4090": 1}.get(gpu, 2)
 
 
@@ -200,7 +202,7 @@ def test_per_line_prints_below_the_row():
     shown = run("--benchmark_filter=^smem_layout/row_column/", "--per_line").stdout.splitlines()
     at = next(i for i, line in enumerate(shown) if line.startswith("smem_layout/row_column/"))
     assert any(
-        line.startswith("smem_layout") and ".cu" in line and " 32.00 " in line
+        re.match(r"\w+\.cuh?:\d+ ", line) and " 32.00 " in line
         for line in (line.lstrip() for line in shown[at + 1 :])
     )
 
@@ -210,16 +212,13 @@ def test_per_line_leaves_json_alone():
         "--benchmark_filter=^smem_layout/row_column/", "--per_line", "--benchmark_format=json"
     )
     assert len(strict(done.stdout)["benchmarks"]) == 1
-    assert "smem_layout.cu:" in done.stderr
+    assert re.search(r"\.cuh?:\d+ +shared ", done.stderr)
 
 
-def test_csv_has_a_column_for_every_counter():
+def test_csv_is_left_to_the_scripts():
     done = run(QUICK, "--benchmark_format=csv")
-    assert done.returncode == 0, done.stderr
-    text = done.stdout[done.stdout.index("name,") :]
-    columns = set(next(csv.reader(text.splitlines())))
-    assert {"registers", "shared_load_wavefronts", "distributed_requests", "verified"} <= columns
-    assert "percent_of_ceiling" not in columns
+    assert done.returncode == 2
+    assert "ladder table --format csv" in done.stderr
 
 
 def test_skipped_rows_are_no_failure(tmp_path):
