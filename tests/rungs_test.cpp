@@ -131,7 +131,6 @@ TEST_P(EveryRung, IsRefusedIfItDoesNothing) {
 
 TEST_P(EveryRung, IsRefusedIfOneElementIsWrong) {
   NEED_GPU();
-  if (GetParam().rung->implementation.on_host) GTEST_SKIP() << "its result is not on the device";
   const auto spoil = [](const Implementation& real, const LaunchPlan& plan, Problem& problem,
                         cudaStream_t stream) {
     const auto [data, bytes] = problem.output();
@@ -146,7 +145,11 @@ TEST_P(EveryRung, IsRefusedIfOneElementIsWrong) {
     check(cudaMemcpy(byte, &value, 1, cudaMemcpyHostToDevice), "spoil");
   };
   Rung changed;
-  expect_refused(tampered(GetParam(), changed, spoil));
+  std::vector<Row> wrong = tampered(GetParam(), changed, spoil);
+  std::erase_if(wrong, [](const Row& row) {  // what runs on the host leaves no result to spoil
+    return row.rung->at(row.point, study().device()).on_host;
+  });
+  expect_refused(wrong);
 }
 
 // The first launches are verified; what the samples leave is looked at too.
