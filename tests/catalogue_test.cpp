@@ -7,6 +7,7 @@
 #include <regex>
 #include <set>
 
+#include "gpu.hpp"
 #include "model/ladder.hpp"
 #include "program/context.hpp"
 #include "program/registration.hpp"
@@ -25,15 +26,6 @@ std::string complaint(const Ladder& ladder) {
   }
   return "";
 }
-
-// What rungs choose by.
-const Device kH200 = {.compute_capability = 90,
-                      .sms = 132,
-                      .threads_per_sm = 2048,
-                      .l2_bytes = 60 << 20,
-                      .shared_bytes_per_block = 232448,
-                      .shared_bytes_per_sm = 233472,
-                      .clusters_at_once = {0, 132, 66, 39, 30, 0, 17, 0, 15}};
 
 TEST(Catalogue, NamesAreSnakeCaseAndUnique) {
   for (const Ladder& ladder : catalogue()) {

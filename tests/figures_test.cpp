@@ -40,10 +40,12 @@ bool counts() {
 
 TEST(Emulated, MeasuresARowWithoutTimes) {
   if (!kEmulated) GTEST_SKIP() << "rows are timed";
-  const Samples samples = counted("transpose", "naive_coalesced_reads").samples;
+  const Measurement m = counted("transpose", "naive_coalesced_reads");
+  const Samples& samples = m.samples;
   EXPECT_TRUE(samples.seconds.empty());
   EXPECT_GT(samples.host_seconds, 0);
   EXPECT_EQ(samples.counters.at("verified"), 1);
+  if (m.occupancy->registers == 0) GTEST_SKIP() << "no nvcc, and a table of other kernels";
   EXPECT_GT(samples.counters.at("occupancy_limit_warps"), 0);
   EXPECT_NE(samples.details.occupancy.find("\"by_block\":[{\"threads\":32,"), std::string::npos);
 }

@@ -17,8 +17,6 @@ namespace {
 
 using namespace ladders;
 
-std::string partial(const std::string& file) { return file + ".partial"; }
-
 /// Opens the partial file of an output that was asked for by `flag`.
 std::ofstream open(const std::string& flag, const std::string& file) {
   std::ofstream out;
@@ -81,7 +79,8 @@ int run(Options& options) {
   configure(options);
   Outcome outcome;
   std::unique_ptr<Study> study;
-  register_rows(options, [&]() -> Study& { return *study; }, outcome);
+  register_rows(
+      options, [&]() -> Study& { return *study; }, outcome);
   if (options.list) return benchmark::RunSpecifiedBenchmarks() > 0 ? 0 : 2;
   open("--benchmark_out", options.result_file);
   std::ofstream details = open("--details_out", options.details_file);

@@ -111,7 +111,9 @@ const std::vector<Flag>& flags() {
        [](O& o, V& v) { o.device = v.number<int>(); }},
       {"cache", "cold|warm", "L2 flushed before each launch, or launches back to back (cold)",
        timing,
-       [](O& o, V& v) { o.sampling.cold = v.one_of<bool>({{"cold", true}, {"warm", false}}); }},
+       [](O& o, V& v) {
+         o.sampling.cold = v.one_of<bool>({{"cold", true}, {"warm", false}});
+       }},
       {"noise", "X", "relative standard error of the median to reach (0.001)", timing,
        [](O& o, V& v) { o.sampling.noise = v.number<double>(); }},
       {"wall_limit", "SECONDS",
@@ -175,10 +177,8 @@ Options parse(int argc, char** argv) {
   sampling.wall_seconds =
       options.wall_limit.value_or(std::max(sampling.wall_seconds, 10 * sampling.device_seconds));
   if (!options.list) pass.emplace_back(one_entry_flag());
-  if (!options.result_file.empty()) {
-    options.partial_file = options.result_file + ".partial";
-    pass.push_back("--benchmark_out=" + options.partial_file);
-  }
+  if (!options.result_file.empty())
+    pass.push_back("--benchmark_out=" + partial(options.result_file));
   return options;
 }
 

@@ -33,9 +33,11 @@ struct Options {
   bool list = false;                 ///< names only, no GPU needed
   std::string format = "console";    ///< or json
   std::string result_file;           ///< --benchmark_out, if any
-  std::string partial_file;          ///< its name until it is complete
   std::vector<std::string> benchmark_arguments;  ///< argv for the library
 };
+
+/// The name of a result file until it is complete.
+inline std::string partial(const std::string& file) { return file + ".partial"; }
 
 /// Takes the program's own flags out of argv and adapts those that the library must see
 /// differently. Throws UsageError for invalid values.

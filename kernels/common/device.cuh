@@ -3,10 +3,7 @@
 
 #include <cuda_runtime.h>
 
-#ifdef __CUDACC__
-// nvcc warns that it ignores `inline` of kernels, but then lets several files define one.
-#pragma nv_diag_suppress 20050
-#else
+#ifndef __CUDACC__
 /// Emulated: a function whose accesses are not counted as the kernel's.
 #ifdef __clang__
 #define LADDERS_NOT_COUNTED \

@@ -139,6 +139,4 @@ __device__ __forceinline__ void synchronize_cluster() {
   asm volatile("barrier.cluster.arrive.aligned;\nbarrier.cluster.wait.aligned;" ::: "memory");
 }
 
-#undef LADDERS_SHARED
-
 }  // namespace ladders

@@ -69,8 +69,6 @@ inline TensorMap tensor_map(const TensorBoxes& t) {
   return map;
 }
 
-#define LADDERS_SHARED(p) "r"(shared_address(p))
-
 /// Starts the copy of `bytes`, a multiple of 16, which arrive at the barrier.
 __device__ __forceinline__ void copy_in(void* to, const void* from, unsigned bytes,
                                         MBarrier& barrier) {
@@ -159,7 +157,5 @@ __device__ __forceinline__ void copy_box_to_blocks(void* to, const TensorMap& ma
       "h"(static_cast<uint16_t>(blocks))
       : "memory");
 }
-
-#undef LADDERS_SHARED
 
 }  // namespace ladders

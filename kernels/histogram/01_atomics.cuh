@@ -74,7 +74,7 @@ inline LaunchPlan resident_clusters(const Case& c, const Device& device, const v
 
 inline std::string too_large(size_t bytes, const Device& device) {
   if (bytes <= device.shared_bytes_per_block) return "";
-  return "does not fit: " + std::to_string(bytes) + " bytes of shared memory a block, " +
+  return "does not fit: " + std::to_string(bytes) + " bytes of shared memory per block, " +
          std::to_string(device.shared_bytes_per_block) + " at most";
 }
 

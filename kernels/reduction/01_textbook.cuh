@@ -139,9 +139,9 @@ __global__ void vectorized(const Value<Op>* __restrict__ in, size_t count, Resul
   add_block(strided_sum<Op, Result<Op>>(in, count), result);
 }
 
-// One thread per `per_thread` elements. Without elements there are no blocks.
+// Each thread has `per_thread` elements. Without elements there are no blocks.
 template <int per_thread, size_t shared_bytes = 0>
-LaunchPlan thread_an_element(const Case& c, const Device&, const void*) {
+LaunchPlan elements_per_thread(const Case& c, const Device&, const void*) {
   const auto blocks = ceil_div<int64_t>(c["elements"], int64_t{kThreads} * per_thread);
   return {.grid = static_cast<unsigned>(blocks), .block = kThreads, .shared_bytes = shared_bytes};
 }
@@ -150,7 +150,7 @@ LaunchPlan thread_an_element(const Case& c, const Device&, const void*) {
 template <int per_thread>
 LaunchPlan resident(const Case& c, const Device& device, const void* kernel) {
   LaunchPlan plan = fill_device({.block = kThreads}, kernel, device);
-  plan.grid.x = std::min(plan.grid.x, thread_an_element<per_thread>(c, device, kernel).grid.x);
+  plan.grid.x = std::min(plan.grid.x, elements_per_thread<per_thread>(c, device, kernel).grid.x);
   return plan;
 }
 

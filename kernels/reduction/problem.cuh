@@ -183,9 +183,8 @@ class Reduction : public Problem {
   bool exact_ = false;  // whether the input is the exact one
 };
 
-// An accumulator in FP32 loses small terms once it is large.
 inline std::string grows(const Case& c, const Device&) {
-  return c["operation"] == 2 ? "one float that all add to loses what is small beside it" : "";
+  return c["operation"] == 2 ? "an FP32 accumulator of a large sum rounds small terms away" : "";
 }
 
 }  // namespace ladders::reduction

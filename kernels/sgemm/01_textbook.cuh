@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
 //
-// From one output a thread to 8 x 8 in registers: the rungs of the textbooks.
+// From one output per thread to 8 x 8 in registers: the rungs of the textbooks.
 #pragma once
 
 #include "sgemm/matrices.cuh"
 #include "sgemm/problem.cuh"
 
 namespace ladders::sgemm {
-// One output a thread, lanes down a column of C: each load of A and each store touches 32 rows.
+// One output per thread, lanes down a column of C: each load of A and each store touches 32 rows.
 inline __global__ void naive_uncoalesced(const float* __restrict__ a, const float* __restrict__ b,
                                          float* __restrict__ c, int m, int n, int k, float alpha,
                                          float beta) {
@@ -175,7 +175,7 @@ inline __global__ void __launch_bounds__(256, 2)
 
 // One thread per output, in blocks of 32 x 32; `x_is_row` where the lanes go down the rows.
 template <bool x_is_row>
-LaunchPlan thread_an_output(const Case& c, const Device&, const void*) {
+LaunchPlan one_thread_per_output(const Case& c, const Device&, const void*) {
   const auto x = static_cast<unsigned>(ceil_div<int64_t>(c[x_is_row ? "m" : "n"], 32));
   const auto y = static_cast<unsigned>(ceil_div<int64_t>(c[x_is_row ? "n" : "m"], 32));
   return {.grid = dim3(x, y), .block = dim3(32, 32)};
@@ -183,7 +183,7 @@ LaunchPlan thread_an_output(const Case& c, const Device&, const void*) {
 
 // One block per square tile of C.
 template <int side, int threads>
-LaunchPlan block_a_tile(const Case& c, const Device&, const void*) {
+LaunchPlan one_block_per_tile(const Case& c, const Device&, const void*) {
   return {.grid = dim3(static_cast<unsigned>(ceil_div<int64_t>(c["n"], side)),
                        static_cast<unsigned>(ceil_div<int64_t>(c["m"], side))),
           .block = threads};

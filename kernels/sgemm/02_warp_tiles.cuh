@@ -202,9 +202,9 @@ __global__ void __launch_bounds__(Tiles::kThreads, 1)
   store_thread_tile(c, sums, row0 + mine.row, column0 + mine.column, m, n, alpha, beta);
 }
 
-// A block per tile of C, with `stages` of them in dynamic shared memory.
+// One block per tile of C, with `stages` of them in dynamic shared memory.
 template <class Tiles, int stages = 0>
-LaunchPlan block_a_tile_of_warps(const Case& c, const Device&, const void*) {
+LaunchPlan one_block_per_warped_tile(const Case& c, const Device&, const void*) {
   return {.grid = dim3(static_cast<unsigned>(ceil_div<int64_t>(c["n"], Tiles::kColumns)),
                        static_cast<unsigned>(ceil_div<int64_t>(c["m"], Tiles::kRows))),
           .block = Tiles::kThreads,
@@ -221,7 +221,7 @@ inline Implementation async_copies_at(const Case& c, const Device& device) {
   const auto with_stages = [&]<int stages>(std::integral_constant<int, stages>) {
     const auto function =
         aligned(c) ? async_copies<LargeTiles, stages, 16> : async_copies<LargeTiles, stages, 4>;
-    return kernel<Sgemm>(function, block_a_tile_of_warps<LargeTiles, stages>);
+    return kernel<Sgemm>(function, one_block_per_warped_tile<LargeTiles, stages>);
   };
   const size_t room = device.shared_bytes_per_block / (LargeTiles::kWords * sizeof(float));
   if (room >= 4) return with_stages(std::integral_constant<int, 4>{});

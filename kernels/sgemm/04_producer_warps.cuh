@@ -289,7 +289,7 @@ struct WarpTile {
   }
 };
 
-// A block per SM, which takes every gridDim.x-th tile.
+// One block per SM, which takes every gridDim.x-th tile.
 template <class Tiles>
 __global__ void __launch_bounds__(Tiles::kThreads, 1)
     producer_warps(const float* __restrict__ a, const __grid_constant__ TensorMap b_map,

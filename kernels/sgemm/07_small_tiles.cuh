@@ -119,7 +119,7 @@ __global__ void __launch_bounds__(SmallTiles::kThreads, SmallTiles::kBlocks) sma
 
 inline Implementation small_tiles_at(const Case& c, const Device&) {
   return kernel<Sgemm>(c["n"] % 4 == 0 ? small_tiles<16> : small_tiles<4>,
-                       block_a_tile_of_warps<SmallTiles, 1>,
+                       one_block_per_warped_tile<SmallTiles, 1>,
                        [](Sgemm& p) { return std::tuple(p.gemm()); });
 }
 

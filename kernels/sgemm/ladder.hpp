@@ -18,12 +18,12 @@ void library_product(const Gemm& gemm, cudaStream_t stream);
 /// Where one kernel takes over from another, and what models of their time go by, as measured on an
 /// H200.
 struct Tuning {
-  // Where few terms make a sum FP32 has hardly rounded, and two TF32 or FP16 numbers for each are
-  // less exact than that, on inputs of all magnitudes: then bf16x6. (cuBLAS seems to add up parts
-  // of k where outputs are few.)
+  // A sum of few terms is hardly rounded in FP32, and two TF32 or FP16 numbers per term are less
+  // exact than that: bf16x6 is used below the first k, and up to the second for C with fewer
+  // elements than the third. (For small C cuBLAS seems to sum parts of k, which is more exact.)
   int exact_parts_below_k = 256;
-  int exact_parts_up_to_k = 4096;             ///< with fewer outputs than
-  double exact_parts_below_outputs = 0x1p20;  ///< this
+  int exact_parts_up_to_k = 4096;
+  double exact_parts_below_outputs = 0x1p20;
 
   // fp16x3: splitting takes a pass over A and B before it pays, from 1200 cubed on. And its tiles
   // are large: 1024 x 1024 outputs are 128 tiles of tf32x3, one for nearly each SM, and up to there

@@ -7,6 +7,7 @@
 
 namespace ladders::transpose {
 
+/// The library in peers.cu.
 std::vector<Rung> peers();
 
 /// Crossovers measured on an H200.

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "common/warpgroups.cuh"
+#include "gpu.hpp"
 #include "model/catalogue.hpp"
-#include "model/device.hpp"
 #include "model/ladder.hpp"
 
 namespace ladders::sgemm {
@@ -31,14 +31,6 @@ const Device kRtx4090{.name = "RTX 4090",
                       .shared_bytes_per_block = 99 << 10,
                       .shared_bytes_per_sm = 100 << 10,
                       .clusters_at_once = {0, 128}};
-const Device kH200{.name = "H200",
-                   .compute_capability = 90,
-                   .sms = 132,
-                   .threads_per_sm = 2048,
-                   .l2_bytes = 60 << 20,
-                   .shared_bytes_per_block = 227 << 10,
-                   .shared_bytes_per_sm = 228 << 10,
-                   .clusters_at_once = {0, 132, 66, 39, 30, 0, 17, 0, 15}};
 
 LaunchPlan plan_of(const Rung& rung, const Case& shape, const Device& device) {
   const Implementation how = rung.at(shape, device);
