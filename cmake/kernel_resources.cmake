@@ -1,12 +1,8 @@
 # Registers and shared memory of every kernel, for emulators, which have no ptxas to ask. A script:
 #
-#   cmake -DREPORTS="a.o.ptxas;b.o.ptxas" -DTABLE=in.csv -DCSV=out.csv -DHEADER=out.inc
-#         -P cmake/kernel_resources.cmake
+#   cmake -DREPORTS="a.o.ptxas;b.o.ptxas" -DCSV=out.csv -P cmake/kernel_resources.cmake
 #
-# Reads what ptxas reported of the kernels compiled here (see keep_ptxas_report.sh), then a table
-# made elsewhere, for other architectures and for builds without nvcc. Writes both as a table and as
-# initialisers for emulator/src/resources.cpp, which takes the first row that it finds. Rows of the
-# table may be older than the kernels; the results name their commit.
+# The table is of what ptxas reported of the kernels compiled here (see keep_ptxas_report.sh).
 cmake_minimum_required(VERSION 3.24)
 
 set(rows)
@@ -41,24 +37,7 @@ list(REMOVE_DUPLICATES rows)
 
 execute_process(COMMAND git -C ${CMAKE_CURRENT_LIST_DIR} rev-parse --short=12 HEAD
   OUTPUT_VARIABLE commit OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
-set(origin "nvcc ${NVCC_VERSION}, commit ${commit}")
-if(CSV)
-  list(JOIN rows "\n" text)
-  file(WRITE ${CSV}
-    "# ${origin}\n"
-    "symbol,architecture,registers,static_shared_bytes,local_bytes,spilled_bytes\n${text}\n")
-endif()
-if(HEADER)
-  if(TABLE AND EXISTS ${TABLE})
-    file(STRINGS ${TABLE} table)
-    list(GET table 0 from)
-    list(FILTER table EXCLUDE REGEX "^#|^symbol,")
-    list(APPEND rows ${table})
-    if(NOT REPORTS)
-      string(REPLACE "# " "" origin "${from}")
-    endif()
-  endif()
-  list(TRANSFORM rows REPLACE "([^,]+),([^,]+),(.+)" "{\"\\1\", \\2, {\\3}},\n")
-  list(JOIN rows "" text)
-  file(WRITE ${HEADER} "constexpr char kOrigin[] = \"${origin}\";\nconstexpr Row kRows[] = {\n${text}};\n")
-endif()
+list(JOIN rows "\n" text)
+file(WRITE ${CSV}
+  "# nvcc ${NVCC_VERSION}, commit ${commit}\n"
+  "symbol,architecture,registers,static_shared_bytes,local_bytes,spilled_bytes\n${text}\n")

@@ -100,7 +100,7 @@ TEST(Gpus, AreNamedAndWhole) {
 }
 
 // A kernel without options or templates, whose name is not likely to change.
-constexpr std::string_view kSgemmTiled = "_ZN7ladders12_GLOBAL__N_15tiledEPKfS2_Pfiiiff";
+constexpr std::string_view kSgemmTiled = "_ZN7ladders5sgemm5tiledEPKfS2_Pfiiiff";
 
 TEST(KernelResources, OfEveryArchitecture) {
   for (const Gpu& gpu : gpus()) {
