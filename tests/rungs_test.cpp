@@ -73,6 +73,29 @@ TEST_P(EveryRung, IsRightOnAwkwardShapes) {
   if (verified == 0 && !HasFailure()) GTEST_SKIP() << reason;
 }
 
+// For racecheck, which would take minutes over the references.
+TEST_P(EveryRung, DISABLED_LaunchesOnce) {
+  NEED_GPU();
+  int launched = 0;
+  for (const Row& row : rows(*GetParam().ladder, Shapes::tested)) {
+    if (row.rung != GetParam().rung || !skip_reason(row, study().device()).empty()) continue;
+    SCOPED_TRACE(row.name());
+    try {
+      const Implementation implementation = row.rung->at(row.point, study().device());
+      LaunchPlan plan;
+      if (implementation.plan)
+        plan = implementation.plan(row.point, study().device(), implementation.kernel);
+      const auto problem = row.ladder->problem(row.shape, study().device());
+      if (implementation.fill) implementation.fill(*problem);
+      implementation.launch(plan, *problem, nullptr);
+      EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+      ++launched;
+    } catch (const DoesNotFit&) {
+    }
+  }
+  if (launched == 0) GTEST_SKIP() << "no case of it can run here";
+}
+
 INSTANTIATE_TEST_SUITE_P(Gpu, EveryRung, testing::ValuesIn(all_rungs()), [](const auto& info) {
   return info.param.ladder->name + "_" + info.param.rung->name;
 });
