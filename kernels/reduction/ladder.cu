@@ -158,7 +158,7 @@ std::vector<Rung> rungs() {
        .idea = "Warps send their sums to one block through distributed shared memory.",
        .implementation = clusters<Op>(),
        .builds_on = "warp_votes",
-       .meant_for = [](const Case& c) { return c["elements"] == 1 << 16; },
+       .meant_for = [](const Case& c) { return c["elements"] == 1 << 16 && c["operation"] == 0; },
        .target = "distributed_bytes",
        .compute_capability = 90,
        .measured = of_integers_or_sums},

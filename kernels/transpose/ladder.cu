@@ -34,11 +34,19 @@ double bytes(const Case& c) {
 }
 
 template <class T>
+Implementation swizzled() {
+  return kernel<Transpose<T>>(coarsened<T, Swizzled>, tiles("columns", "rows", 8));
+}
+
+template <class T>
 Implementation fastest_at(const Case& c, const Device& device) {
   if (c["rows"] <= kThinRows) return chosen("thin", kernel<Transpose<T>>(thin<T>, pieces));
-  if (c["columns"] <= kTuning.narrow_tiles_up_to || !aligned(c))
+  const Tuning& measured = tuning(device);
+  if (c["columns"] <= measured.narrow_tiles_up_to || !aligned(c))
     return chosen("shifted", shifted_at<T>(c, device));
-  if (2 * bytes(c) <= kTuning.small_tiles_up_to * double(device.l2_bytes))  // bands gain nothing
+  const double share = 2 * bytes(c) / double(device.l2_bytes);
+  if (sizeof(T) == 4 && share <= measured.swizzled_up_to) return chosen("swizzled", swizzled<T>());
+  if (share <= measured.small_tiles_up_to)  // bands gain nothing
     return chosen("small_tiles", vectorized_in<T, Order::rows, 8>());
   return chosen("banded", vectorized_in<T, Order::bands>());
 }
@@ -77,7 +85,7 @@ std::vector<Rung> rungs() {
        .target = "warp_instructions"},
       {.name = "swizzled",
        .idea = "Columns XORed with the row: no conflicts, no spare memory.",
-       .implementation = kernel<P>(coarsened<T, Swizzled>, tiles("columns", "rows", 8)),
+       .implementation = swizzled<T>(),
        .builds_on = "coarsened",
        .shows = "Swizzling is as fast as padding and needs no spare memory.",
        .target = "static_shared_bytes"},
@@ -85,6 +93,7 @@ std::vector<Rung> rungs() {
        .idea = "16 bytes per access: squares of vectors are transposed in registers.",
        .implementation = vectorized_in<T, Order::rows>(),
        .builds_on = "swizzled",
+       .meant_for = [](const Case& c) { return c["rows"] * c["columns"] > 1 << 22; },
        .target = "warp_instructions",
        .skip = unaligned},
       {.name = "small_tiles",

@@ -10,11 +10,15 @@ namespace ladders::transpose {
 /// The library in peers.cu.
 std::vector<Rung> peers();
 
-/// Crossovers measured on an H200.
+/// Crossovers, measured on the GPU that they are named after.
 struct Tuning {
-  double small_tiles_up_to = 0.95;  ///< size of both matrices / size of the L2
+  double swizzled_up_to = 0;        ///< 4-byte elements: size of both matrices / size of the L2
+  double small_tiles_up_to = 0.95;  ///< likewise, of any elements
   int narrow_tiles_up_to = 32;      ///< columns of matrices with unaligned rows
 };
-inline constexpr Tuning kTuning;
+inline constexpr Tuning kH200, kH100{.swizzled_up_to = 0.7};
+inline const Tuning& tuning(const Device& device) {
+  return device.name.find("H100") == std::string::npos ? kH200 : kH100;
+}
 
 }  // namespace ladders::transpose

@@ -78,3 +78,47 @@ def test_the_example_answers_its_questions():
     assert re.search(r"^ *transpose +rows:8192/columns:8192/element:8 +\w+ ", done.stdout, re.M)
     assert re.search(r"^sgemm +\d", done.stdout, re.M)
     assert re.search(r"^tiled +rows:\S+ +3[12]\.", done.stdout, re.M)
+
+
+@pytest.mark.skipif(not shutil.which("g++"), reason="needs g++")
+def test_the_rung_and_the_ladder_of_the_readme_compile(tmp_path):
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    rung, ladder = re.findall(r"```cpp\n(.*?)```", readme, re.DOTALL)[:2]
+    kernel, row = re.split(r"^ *// kernels/transpose/ladder.cu.*\n", rung, flags=re.MULTILINE)
+    saxpy, line = re.split(r"^// benchmarks/model/catalogue.hpp.*\n", ladder, flags=re.MULTILINE)
+    catalogue = (ROOT / "benchmarks/model/catalogue.hpp").read_text(encoding="utf-8")
+    assert re.fullmatch(r" *X\(saxpy\)", line.rstrip())
+    assert " X(scan)" in catalogue
+
+    kernels = tmp_path / "kernels"
+    shutil.copytree(ROOT / "kernels/transpose", kernels / "transpose")
+    chapter = kernels / "transpose/01_tiled.cuh"
+    text = chapter.read_text(encoding="utf-8")
+    end = text.index("}  // namespace ladders")
+    chapter.write_text(text[:end] + kernel + text[end:], encoding="utf-8")
+    table = kernels / "transpose/ladder.cu"
+    before, after = table.read_text(encoding="utf-8").split('      {.name = "tiled"', 1)
+    table.write_text(f'{before}{row}      {{.name = "tiled"{after}', encoding="utf-8")
+    (kernels / "saxpy").mkdir()
+    (kernels / "saxpy/ladder.cu").write_text(saxpy, encoding="utf-8")
+    (tmp_path / "model").mkdir()  # it declares the ladders
+    (tmp_path / "model/catalogue.hpp").write_text(
+        re.sub(r"( *)X\(scan\)", r"\1X(saxpy) X(scan)", catalogue), encoding="utf-8"
+    )
+    folders = [tmp_path, kernels]
+    folders += [
+        ROOT / each for each in ("benchmarks", "kernels", "emulator/cuda", "emulator/include")
+    ]
+    for file in (table, kernels / "saxpy/ladder.cu"):
+        subprocess.run(
+            [
+                "g++",
+                "-x",
+                "c++",
+                "-std=c++20",
+                "-fsyntax-only",
+                *(f"-I{each}" for each in folders),
+                file,
+            ],
+            check=True,
+        )

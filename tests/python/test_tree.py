@@ -278,6 +278,11 @@ def committed() -> list[tuple[str, Results, Ladder]]:
     return [pytest.param(*each, id=f"{each[0]}-{each[2].name}") for each in found]
 
 
+def lower_clock(row: Any, other: Any) -> bool:
+    """Whether only the first was measured at a throttled clock, so that nothing follows."""
+    return row.throttled > 0 and not other.throttled > 0
+
+
 def behind(study: Study) -> list[str]:
     """Name the rows of steps that are slower than their parents where they are not meant to be."""
     return [
@@ -289,6 +294,7 @@ def behind(study: Study) -> list[str]:
         and (not rung.meant_for or case in rung.meant_for)
         and (row := study.ok(rung, case))
         and study.gain(row) < LEVEL
+        and not lower_clock(row, study.parent(row))
     ]
 
 
@@ -308,6 +314,8 @@ def poor_choices(study: Study) -> list[str]:
             ]
             best = max(rows, key=study.speed, default=None)
             row = study.ok(choice, case)
+            if row and best and lower_clock(row, best):
+                continue
             if row and best and study.speed(row) < LEVEL * study.speed(best):
                 share = study.speed(row) / study.speed(best)
                 found.append(f"{row.name}: {share:.3f}x {best.rung}, chose {row.chosen}")
@@ -337,6 +345,10 @@ def test_steps_behind_and_poor_choices_are_found(study, tmp_path):
     names = [told.split("/manual_time")[0] for told in behind(worse)]
     assert names == ["mul/ring/n:8", "mul/ring/n:64", "mul/split/n:8"]
     assert poor_choices(worse) == ["mul/fastest/n:64/manual_time: 0.800x split, chose split"]
+    made["benchmarks"][-1]["throttled"] = 1.0  # nothing follows from a lower clock
+    _, slow = studies(*load_results(suite.write(tmp_path / "slow.json", made)))
+    assert poor_choices(slow) == []
+    del made["benchmarks"][-1]["throttled"]
     split["by_name_only"] = True
     made["context"]["ladders"] = json.dumps(ladders)
     _, spared = studies(*load_results(suite.write(tmp_path / "worse.json", made)))
