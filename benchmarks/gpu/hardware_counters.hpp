@@ -22,8 +22,7 @@ struct NoCounters : std::runtime_error {
 /// A term of a row's counters, and CUPTI's name for it, over the whole GPU and all that a row
 /// launches. Several names of one term are added up.
 struct Metric {
-  const char* term;
-  const char* name;
+  std::string term, name;
   int from = 0, to = 999;  ///< compute capabilities that have the name, 90 for 9.0
 };
 
@@ -45,25 +44,23 @@ std::vector<std::string> unknown_metrics(const std::string& chip, int compute_ca
 /// a build without CUPTI.
 std::string why_not(int cupti_result);
 
+using Action = std::function<void()>;
+
 /// Counts on the current device, in its current context.
 class HardwareCounters {
  public:
-  /// Throws NoCounters if nothing can be counted: no CUPTI in this build, no permission, a virtual
-  /// GPU, another profiler.
-  explicit HardwareCounters(const Device& device);
-  ~HardwareCounters();
+  virtual ~HardwareCounters() = default;
 
   /// "CUPTI 13.0, 10 passes", for the results.
-  std::string description() const;
+  virtual std::string description() const = 0;
 
   /// Counts everything that `launch` enqueues, on any stream, as a whole. It takes several passes:
   /// each calls `prepare` and `launch`, and counts only `launch`. Throws CudaError.
-  std::map<std::string, double> count(const std::function<void()>& prepare,
-                                      const std::function<void()>& launch);
-
- private:
-  struct Session;
-  std::unique_ptr<Session> session_;
+  virtual std::map<std::string, double> count(const Action& prepare, const Action& launch) = 0;
 };
+
+/// Throws NoCounters if nothing can be counted: no CUPTI in this build, no permission, a virtual
+/// GPU, another profiler.
+std::unique_ptr<HardwareCounters> hardware_counters(const Device& device);
 
 }  // namespace ladders

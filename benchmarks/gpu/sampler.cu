@@ -212,7 +212,7 @@ class Sampler : public Meter {
 
   std::string hardware_counters() override {
     try {
-      if (!counters_) counters_ = std::make_unique<HardwareCounters>(device_);
+      if (!counters_) counters_ = ladders::hardware_counters(device_);
       return counters_->description();
     } catch (const NoCounters& reason) {
       return std::string("none: ") + reason.what();
