@@ -5,10 +5,8 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <map>
 
 #include "emulator/report.hpp"
-#include "model/cuda_check.hpp"
 #include "program/json.hpp"
 
 namespace ladders {
@@ -34,11 +32,11 @@ std::string json_of(const Line& line, const std::string& row) {
                  {"space", quoted(std::string(name(line.space)))},
                  {"operation", quoted(std::string(name(line.operation)))},
                  {"bytes", number(line.bytes)},
-                 {"requests", number(double(t.requests))},
-                 {"lanes", number(double(t.lanes))},
-                 {"transactions", number(double(t.transactions))},
-                 {"ideal", number(double(t.ideal))},
-                 {"worst", number(double(t.worst))},
+                 {"requests", number(t.requests)},
+                 {"lanes", number(t.lanes)},
+                 {"transactions", number(t.transactions)},
+                 {"ideal", number(t.ideal)},
+                 {"worst", number(t.worst)},
                  {"worst_request", array(line.worst, [](int64_t offset) {
                     return offset < 0 ? "null" : std::to_string(offset);
                   })}});
@@ -108,35 +106,28 @@ struct Block {
   }
 };
 
-std::string point(const emulator::Gpu& gpu, const char* axis, double value, const Block& block) {
-  const auto limits = block.limits(gpu);
-  const int blocks = limits.blocks_per_sm();
-  return object({{axis, number(value)},
-                 {"blocks", number(blocks)},
-                 {"occupancy", number(double(blocks) * block.threads / gpu.threads_per_sm)},
-                 {"limiter", quoted(std::string(limits.limiter()))}});
-}
-
 // The occupancy of a row's kernel with other blocks and with other shared memory.
 std::string occupancy_json(const emulator::Gpu& gpu, const Subject& subject, const Block& block) {
-  std::vector<int> threads;
-  for (int t = 32; t <= 1024; t += 32) threads.push_back(t);
-  std::vector<size_t> shared;
+  const auto point = [&gpu](const char* axis, double value, const Block& other) {
+    const auto limits = other.limits(gpu);
+    const int blocks = limits.blocks_per_sm();
+    return object({{axis, number(value)},
+                   {"blocks", number(blocks)},
+                   {"occupancy", number(double(blocks) * other.threads / gpu.threads_per_sm)},
+                   {"limiter", quoted(std::string(limits.limiter()))}});
+  };
+  std::vector<std::string> by_block, by_shared;
+  for (int t = 32; t <= 1024; t += 32)
+    by_block.push_back(point("threads", t, {t, block.registers, block.shared_bytes}));
   for (size_t bytes = 0; bytes <= gpu.shared_bytes_per_block; bytes += 1024)
-    shared.push_back(bytes);
-  const auto with_threads = [&](int t) {
-    return point(gpu, "threads", t, {t, block.registers, block.shared_bytes});
-  };
-  const auto with_shared = [&](size_t bytes) {
-    return point(gpu, "bytes", double(bytes), {block.threads, block.registers, bytes});
-  };
+    by_shared.push_back(point("bytes", double(bytes), {block.threads, block.registers, bytes}));
   return object({{"row", quoted(subject.row)},
                  {"registers", number(block.registers)},
-                 {"static_shared_bytes", number(double(subject.occupancy->static_shared_bytes))},
+                 {"static_shared_bytes", number(subject.occupancy->static_shared_bytes)},
                  {"block_threads", number(block.threads)},
-                 {"dynamic_shared_bytes", number(double(subject.plan->shared_bytes))},
-                 {"by_block", array(threads, with_threads)},
-                 {"by_shared", array(shared, with_shared)}});
+                 {"dynamic_shared_bytes", number(subject.plan->shared_bytes)},
+                 {"by_block", array(by_block, std::identity{})},
+                 {"by_shared", array(by_shared, std::identity{})}});
 }
 
 class Counter : public Meter {

@@ -3,10 +3,10 @@
 
 #include <cuda_runtime.h>
 
-#include <cstddef>
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 namespace ladders {
 
@@ -67,5 +67,14 @@ class DeviceBuffer {
   std::unique_ptr<T, Free> data_;
   size_t count_ = 0;
 };
+
+/// A copy of `count` elements of device memory.
+template <class T>
+std::vector<T> to_host(const T* data, size_t count) {
+  std::vector<T> host(count);
+  if (count > 0)
+    check(cudaMemcpy(host.data(), data, count * sizeof(T), cudaMemcpyDeviceToHost), "copy to host");
+  return host;
+}
 
 }  // namespace ladders

@@ -15,8 +15,7 @@
 #define LADDERS_GPU_ONLY(...) __VA_ARGS__
 #else
 #define LADDERS_GPU_ONLY(...) \
-  {                           \
-  }
+  {}
 #endif
 
 namespace ladders {

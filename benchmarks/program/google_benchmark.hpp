@@ -14,7 +14,9 @@
 namespace ladders {
 
 template <class State>
-constexpr bool kTellsSkipped = requires(State& state) { state.SkipWithMessage(""); };
+constexpr bool kTellsSkipped = requires(State& state) {
+  state.SkipWithMessage("");
+};
 
 /// Makes the library run a row once: Study decides how long to sample.
 inline const char* one_entry_flag() {
@@ -38,13 +40,10 @@ void skip(State& state, const std::string& reason) {
     state.SkipWithError(("skipped: " + reason).c_str());
 }
 
-/// Prints a line per row with its speed and its percent of the ceiling. (The library would print
-/// all counters, and the whole context with the ladders in it.)
-std::unique_ptr<benchmark::BenchmarkReporter> console_reporter();
-
-/// Prints counted rows: transactions per request and occupancy, no time. `text_of` returns what to
-/// print below the row of a name.
-std::unique_ptr<benchmark::BenchmarkReporter> counting_console_reporter(
-    std::function<std::string(const std::string& row)> text_of);
+/// Of timed rows it prints the speed and the percent of the ceiling. (The library would print all
+/// counters, and the whole context with the ladders in it.) Of counted rows it prints transactions
+/// per request, occupancy, and below the row of a name what `text_of` returns.
+using TextOf = std::function<std::string(const std::string& row)>;
+std::unique_ptr<benchmark::BenchmarkReporter> console_reporter(TextOf text_of);
 
 }  // namespace ladders

@@ -1,16 +1,11 @@
 // SPDX-License-Identifier: MIT
-#include <chrono>
 #include <cstdio>
-#include <exception>
 #include <filesystem>
 #include <fstream>
-#include <memory>
-#include <vector>
 
 #include "program/context.hpp"
 #include "program/google_benchmark.hpp"
 #include "program/json.hpp"
-#include "program/options.hpp"
 #include "program/registration.hpp"
 
 namespace {
@@ -93,11 +88,9 @@ int run(Options& options) {
   if (console) std::fprintf(stderr, "%s\n", describe(study->device()).c_str());
 
   std::unique_ptr<benchmark::BenchmarkReporter> screen;  // null: the library's own
-  if (console && kEmulated)
-    screen = counting_console_reporter(
+  if (console)
+    screen = console_reporter(
         [&](const std::string& row) { return options.per_line ? outcome.details[row].text : ""; });
-  else if (console)
-    screen = console_reporter();
   const auto run_rows = [&](benchmark::BenchmarkReporter* reporter) {
     const size_t matched = benchmark::RunSpecifiedBenchmarks(reporter);
     if (matched > 0 && !options.result_file.empty()) publish(options.result_file);

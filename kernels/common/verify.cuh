@@ -3,28 +3,14 @@
 // Verification on the device, of every element.
 #pragma once
 
-#include <algorithm>
 #include <cmath>
-#include <cstddef>
 #include <iomanip>
 #include <sstream>
-#include <string>
-#include <vector>
 
 #include "common/device.cuh"
 #include "common/inputs.cuh"
-#include "model/launch.hpp"
 
 namespace ladders {
-
-/// A copy of `count` elements of device memory.
-template <class T>
-std::vector<T> to_host(const T* data, size_t count) {
-  std::vector<T> host(count);
-  if (count > 0)
-    check(cudaMemcpy(host.data(), data, count * sizeof(T), cudaMemcpyDeviceToHost), "copy to host");
-  return host;
-}
 
 /// Sum and largest value of f over a range, in FP64.
 struct Totals {
