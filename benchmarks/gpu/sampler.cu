@@ -186,8 +186,7 @@ class Sampler : public Meter {
   double small_kernel_seconds(int samples) override {
     constexpr auto kernels = []<int... i>(std::integer_sequence<int, i...>) {
       return std::array{sum_in_one_block<i>...};
-    }
-    (std::make_integer_sequence<int, kTurn * kTurn>{});
+    }(std::make_integer_sequence<int, kTurn * kTurn>{});
     constexpr size_t kTables = 4096;  // 64 MB, since the address matters too
     DeviceBuffer<uint4> from(kTables * kSummed);
     DeviceBuffer<unsigned> to(kTables);

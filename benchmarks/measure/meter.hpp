@@ -1,20 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
-// What differs between the two programs: ladder_bench times rows on a GPU (sampler.cu),
-// ladder_bench_emulated counts what they do on an emulated one (emulated/meter.cpp). Each links its
-// own definition of everything declared here.
+// What differs between the two programs, each of which links its own definitions: ladder_bench
+// times rows on a GPU (sampler.cu), ladder_bench_emulated counts what they do on an emulated one.
 #pragma once
 
-#include <cuda_runtime.h>
-
-#include <functional>
-#include <map>
-#include <memory>
-#include <optional>
-#include <string>
-
-#include "measure/sampling.hpp"
-#include "model/ladder.hpp"
 #include "program/options.hpp"
 
 namespace ladders {
@@ -43,7 +32,7 @@ class Meter {
   virtual double launch_seconds() = 0;
 
   /// The cold time of a one-block sum, in seconds: the median of `samples`, each over several
-  /// kernels. It distinguishes CUDA contexts, since in some all short kernels are slower.
+  /// kernels. It distinguishes CUDA contexts.
   virtual double small_kernel_seconds(int samples) = 0;
 
   /// How this meter reads hardware counters, or why it cannot: for the results. It may attach a

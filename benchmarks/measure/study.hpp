@@ -2,15 +2,8 @@
 #pragma once
 
 #include <list>
-#include <map>
-#include <memory>
-#include <optional>
-#include <string>
-#include <vector>
 
 #include "measure/meter.hpp"
-#include "model/device.hpp"
-#include "model/ladder.hpp"
 
 namespace ladders {
 
@@ -35,17 +28,16 @@ struct Spent {
 };
 
 /// Measures rows on one device, by the program's meter. Each is verified before its first sample,
-/// and the output of its last launch again, to find kernels that are not idempotent. Problems are
-/// kept while memory allows, so that one serves all rungs of a case. Launches of small ones rotate
-/// over several equal problems, since the speed of a short row depends on where its buffers lie.
+/// and after the last, to find kernels that are not idempotent. Problems are kept while memory
+/// allows, so that one serves all rungs of a case. Launches rotate over several equal problems
+/// where these are small, since the speed of a short row depends on where its buffers lie.
 class Study {
  public:
   Study(const Device& device, const Sampling& sampling);
 
-  /// A study of device `index` in a CUDA context whose short kernels are as fast as will_do() asks:
-  /// a kernel can be slower in one context than in another for as long as they live, whatever the
-  /// number of samples. Contexts are recreated at most 64 times, and not at all where nothing is
-  /// timed. Call this before anything else holds device memory. Throws CudaError.
+  /// A study of device `index` in a CUDA context whose short kernels are as fast as will_do() asks,
+  /// since in some all are slower. Contexts are recreated at most 64 times, and not at all where
+  /// nothing is timed. Call this before anything else holds device memory. Throws CudaError.
   static std::unique_ptr<Study> open(int index, const Sampling& sampling);
 
   const Device& device() const { return device_; }

@@ -31,10 +31,9 @@ inline void check(cudaError_t status, const char* what) {
   throw CudaError(std::string(what) + ": " + cudaGetErrorString(status));
 }
 
-/// Buffers are allocated in multiples of this many bytes. On a GPU it is a page: the offset within
-/// a page decides which L2 slices serve a buffer, so small buffers in one page have unstable
-/// speeds. It is 1 on the emulator and in tests, so that the first byte beyond the end is out of
-/// bounds.
+/// Buffers are allocated in multiples of this. On a GPU it is a page: the offset within a page
+/// decides which L2 slices serve a buffer, so small buffers in one page have unstable speeds. On
+/// the emulator and in tests it is 1, so that the first byte beyond the end is out of bounds.
 inline size_t allocation_granularity = kEmulated ? 1 : size_t{2} << 20;
 
 /// Device memory for `count` elements of T, freed with its owner. Contents are undefined. Throws

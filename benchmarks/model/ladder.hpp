@@ -1,19 +1,14 @@
 // SPDX-License-Identifier: MIT
 //
-// The ladder as data. Each kernels/<ladder>/ladder.cu ends in one table of rungs; registration,
-// launch, occupancy, tests, JSON context, plots and README tables all read that table.
+// The ladder as data: the table of rungs at the end of each kernels/<ladder>/ladder.cu, which
+// registration, launch, occupancy, tests, JSON context, plots and README tables all read.
 #pragma once
-
-#include <cuda_runtime.h>
 
 #include <cstdint>
 #include <functional>
 #include <map>
-#include <memory>
 #include <optional>
-#include <string>
 #include <string_view>
-#include <vector>
 
 #include "model/cuda_check.hpp"
 #include "model/device.hpp"
@@ -70,9 +65,8 @@ struct Work {
 struct Verdict {
   double relative_error = 0;  ///< in Ladder::error_unit, 0 for exact results
   double worst_error = 0;     ///< of the worst element, relative to its own scale
-  /// A library's errors on the same inputs, if one is compared.
+  /// A library's errors on the same inputs, if one is compared, and the largest ratio to them.
   std::optional<double> library_relative_error = {}, library_worst_error = {};
-  /// The largest ratio of either error to the library's, over all inputs.
   std::optional<double> error_over_library = {};
   std::string wrong = {};  ///< what is wrong, with the first wrong element; empty if nothing
 };
@@ -83,7 +77,6 @@ class Problem {
   explicit Problem(const Device& device) : device_(device) {}
   virtual ~Problem() = default;
 
-  /// The GPU that the buffers are on.
   const Device& device() const { return device_; }
 
   struct Memory {
@@ -104,11 +97,9 @@ class Problem {
   /// Fills the output with 0xFF: NaN as floating point, -1 as integer.
   virtual void poison();
 
-  /// Scratch memory for a library call, which asks for its size at the first call.
-  struct Workspace {
-    DeviceBuffer<char> memory;
-    bool sized = false;  ///< asking again would be timed
-  } workspace;
+  /// Scratch memory of a library call. It tells the size at the first call: asking again would be
+  /// timed.
+  std::optional<DeviceBuffer<char>> workspace;
 
  private:
   Device device_;
@@ -129,8 +120,7 @@ struct Implementation {
   std::string chosen = {};  ///< of a choice: the name of the rung whose kernel this is
 };
 
-/// What a rung is in its ladder: a step of the climb, a choice of a step for each shape, another
-/// library's implementation, or a measured limit.
+/// A step of the climb, a choice of a step for each shape, a library, or a measured limit.
 enum class Role { step, choice, peer, ceiling };
 
 /// A limit of a rung: the best row of "ladder/rung", or its row of the same case if it belongs to
@@ -209,8 +199,8 @@ struct Ladder {
   std::vector<Rung> rungs;
 };
 
-/// The same rungs instantiated for several values of an axis: the i-th list serves values[i]. All
-/// but the implementations, or what chooses them, is taken from the first list.
+/// The same rungs for several values of an axis: implementations, or what chooses them, are those
+/// of the i-th list at values[i]; all else is the first list's.
 std::vector<Rung> by_axis(const std::string& axis, const std::vector<int64_t>& values,
                           std::vector<std::vector<Rung>> instantiations);
 
@@ -221,7 +211,7 @@ std::vector<Rung> joined(std::vector<Rung> rungs, std::vector<Rung> more);
 /// of a ladder, or its steps form no tree.
 void check_ladder(const Ladder& ladder);
 
-/// The rung of that name; null if there is none.
+/// Null if there is none.
 const Rung* find_rung(const Ladder& ladder, std::string_view name);
 
 /// The rung, its parent and so on, to the first rung of its ladder.
@@ -244,7 +234,7 @@ struct Row {
   std::string name() const;
 };
 
-/// The rows of a ladder, case by case, so that rungs of one case run after one another.
+/// Case by case, so that rungs of one case run after one another.
 enum class Shapes { measured, small, tested };
 std::vector<Row> rows(const Ladder& ladder, Shapes shapes);
 

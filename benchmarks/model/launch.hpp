@@ -1,13 +1,9 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <cuda_runtime.h>
-
 #include <tuple>
 #include <type_traits>
-#include <utility>
 
-#include "model/cuda_check.hpp"
 #include "model/ladder.hpp"
 
 /// What only a GPU can run: compiled by nvcc, `{}` on the emulator.
@@ -15,7 +11,8 @@
 #define LADDERS_GPU_ONLY(...) __VA_ARGS__
 #else
 #define LADDERS_GPU_ONLY(...) \
-  {}
+  {                           \
+  }
 #endif
 
 namespace ladders {

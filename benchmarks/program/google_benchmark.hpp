@@ -9,14 +9,11 @@
 
 #include <functional>
 #include <memory>
-#include <string>
 
 namespace ladders {
 
 template <class State>
-constexpr bool kTellsSkipped = requires(State& state) {
-  state.SkipWithMessage("");
-};
+constexpr bool kTellsSkipped = requires(State& state) { state.SkipWithMessage(""); };
 
 /// Makes the library run a row once: Study decides how long to sample.
 inline const char* one_entry_flag() {

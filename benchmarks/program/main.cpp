@@ -74,8 +74,7 @@ int run(Options& options) {
   configure(options);
   Outcome outcome;
   std::unique_ptr<Study> study;
-  register_rows(
-      options, [&]() -> Study& { return *study; }, outcome);
+  register_rows(options, [&]() -> Study& { return *study; }, outcome);
   if (options.list) return benchmark::RunSpecifiedBenchmarks() > 0 ? 0 : 2;
   open("--benchmark_out", options.result_file);
   std::ofstream details = open("--details_out", options.details_file);

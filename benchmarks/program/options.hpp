@@ -1,11 +1,6 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <optional>
-#include <stdexcept>
-#include <string>
-#include <vector>
-
 #include "measure/sampling.hpp"
 #include "model/ladder.hpp"
 

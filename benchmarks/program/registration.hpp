@@ -3,12 +3,8 @@
 
 #include <deque>
 #include <exception>
-#include <functional>
-#include <map>
-#include <string>
 
 #include "measure/study.hpp"
-#include "program/options.hpp"
 
 namespace ladders {
 
@@ -29,9 +25,8 @@ struct Outcome {
   std::map<std::string, std::deque<Timed>> timed;  ///< by row, one for each repetition
 };
 
-/// Registers the catalogue's rows that `options` ask for with Google Benchmark. `study` is called
-/// when a row runs, so that listing needs no GPU; running rows updates `outcome`. All must outlive
-/// the run. Throws as check_ladder().
+/// Registers the rows that `options` ask for with Google Benchmark. `study` is called when a row
+/// runs, so that listing needs no GPU. All must outlive the run. Throws as check_ladder().
 void register_rows(const Options& options, const std::function<Study&()>& study, Outcome& outcome);
 
 }  // namespace ladders

@@ -11,15 +11,13 @@ namespace ladders {
 /// call; like a program that calls it often, it keeps the memory. Throws CudaError.
 template <class Call>
 void with_workspace(Problem& problem, const char* what, Call call) {
-  auto& [memory, sized] = problem.workspace;
-  if (!sized) {
+  if (!problem.workspace) {
     size_t bytes = 0;
     check(call(nullptr, bytes), what);
-    memory = DeviceBuffer<char>(bytes);
-    sized = true;
+    problem.workspace.emplace(bytes);
   }
-  size_t bytes = memory.bytes();
-  check(call(memory.data(), bytes), what);
+  size_t bytes = problem.workspace->bytes();
+  check(call(problem.workspace->data(), bytes), what);
 }
 
 }  // namespace ladders
