@@ -3,15 +3,12 @@
 // Unaligned rows: caches keep the rest of a partly loaded sector, but stores must fill sectors.
 #pragma once
 
-#include <type_traits>
-
 #include "transpose/02_vectorized.cuh"
 
 namespace ladders::transpose {
 // A tile's part of each output row is shifted left to a sector boundary: except at the ends of
-// rows, stores fill whole sectors, and no two blocks write to one. The tile reads a halo of almost
-// a sector of rows, which its neighbour reads too. Narrow tiles are for matrices of one tile per
-// row.
+// rows, no two blocks write to one sector. So the tile reads a halo of almost a sector of rows,
+// which its neighbour reads too. Narrow tiles are for matrices of one tile per row.
 template <class T, int columns_a_tile>
 struct Shifted {
   static constexpr Order kOrder = columns_a_tile == 32 ? Order::rows : Order::bands;
