@@ -5,8 +5,7 @@
 #
 # Reads what ptxas reported of the kernels compiled here (see keep_ptxas_report.sh), then a table
 # made elsewhere, for other architectures and for builds without nvcc. Writes both as a table and as
-# initialisers for emulator/src/resources.cpp, which takes the first row that it finds. Rows of the
-# table may be older than the kernels; the results name their commit.
+# initialisers for emulator/src/resources.cpp, which takes the first row that it finds.
 cmake_minimum_required(VERSION 3.24)
 
 set(rows)
@@ -17,11 +16,9 @@ foreach(report IN LISTS REPORTS)
       set(symbol ${CMAKE_MATCH_1})
       set(architecture ${CMAKE_MATCH_2})
       unset(local)
-    elseif(line MATCHES "([0-9]+) bytes stack frame, ([0-9]+) bytes spill stores")
-      if(NOT DEFINED local)  # later ones are of functions that the kernel calls
-        set(local ${CMAKE_MATCH_1})
-        set(spilled ${CMAKE_MATCH_2})
-      endif()
+    elseif(NOT DEFINED local AND line MATCHES "([0-9]+) bytes stack frame, ([0-9]+) bytes spill stores")
+      set(local ${CMAKE_MATCH_1})  # later ones are of functions that the kernel calls
+      set(spilled ${CMAKE_MATCH_2})
     elseif(symbol AND line MATCHES "Used ([0-9]+) registers")
       set(registers ${CMAKE_MATCH_1})
       set(shared 0)

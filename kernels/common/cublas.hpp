@@ -6,7 +6,6 @@
 #include <cublas_v2.h>
 
 #include <algorithm>
-#include <string>
 
 #include "model/cuda_check.hpp"
 

@@ -27,9 +27,8 @@ __device__ __forceinline__ T* dynamic_shared() {
 #endif
 }
 
-/// The same shared address, from a shuffle of the whole warp: the compiler keeps it in a register.
-/// It recomputes an address that it knows at each use, and on Hopper waits for the block's cluster
-/// rank.
+/// The same shared address, from a shuffle of the whole warp, so that the compiler keeps it in a
+/// register: it recomputes one that it knows, and on Hopper waits for the block's cluster rank.
 template <class T>
 __device__ __forceinline__ T* kept(T* shared) {
 #if __CUDA_ARCH__ >= 900

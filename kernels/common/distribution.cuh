@@ -3,13 +3,10 @@
 // Keys of a histogram or indices of a table: integers below a bound, from several distributions.
 #pragma once
 
-#include <algorithm>
 #include <cmath>
 #include <initializer_list>
-#include <vector>
 
 #include "common/inputs.cuh"
-#include "model/ladder.hpp"
 
 namespace ladders {
 
@@ -24,9 +21,9 @@ inline bool distributed_as(const Case& c, std::initializer_list<Distribution> an
   return std::ranges::find(any, c["distribution"]) != any.end();
 }
 
-// Key i. Zipf's law with exponent s: the probability of bin b is proportional to 1 / (b + 1)^s; a
-// uniform number is searched in the cumulative sums. Strided keys are 32 apart, so that the bins of
-// a warp lie in one bank, and each pass over the bins starts one bin later.
+// Key i. By Zipf's law with exponent s, the probability of bin b is proportional to 1 / (b + 1)^s.
+// Strided keys are 32 apart, so that the bins of a warp lie in one bank, and each pass over the
+// bins starts one bin later.
 struct Key {
   Distribution distribution;
   size_t count;

@@ -4,8 +4,6 @@
 // are all that they wait for, so neither waits for more than one stage.
 #pragma once
 
-#include <cstdint>
-
 #include "common/device.cuh"
 #include "common/mbarrier.cuh"
 

@@ -41,9 +41,9 @@ __device__ void multiply_warp(float (&d)[4], const uint32_t (&a)[4], const uint3
 #endif
 }
 
-/// D[64 x 128] +- = A[64 x k] B[k x 128] by the four warps of a group, in the background: between
-/// wgmma_fence() and wgmma_commit(), done after wgmma_wait(). Warp w has rows 16 w and on, as
-/// above; B is in shared memory as `descriptor` says.
+/// D[64 x 128] +- = A[64 x k] B[k x 128] by the four warps of a group: between wgmma_fence() and
+/// wgmma_commit(), done after wgmma_wait(). Warp w has rows 16 w and on, as above; B is in shared
+/// memory as `descriptor` says.
 template <class Type, int kSign>
 __device__ void multiply_warp_group(float (&d)[64], const uint32_t (&a)[4], uint64_t descriptor) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
@@ -78,14 +78,12 @@ __device__ inline void wgmma_fence() {
 #endif
 }
 
-/// Closes the group of those that this warp group has started, to be waited for.
 __device__ inline void wgmma_commit() {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
   asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
 #endif
 }
 
-/// Until all groups of this warp group are done.
 __device__ inline void wgmma_wait() {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
   asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");

@@ -43,11 +43,9 @@ __device__ __forceinline__ V load_once(const V* p) {
 #if __CUDA_ARCH__ >= 800
   uint4 v;
   asm volatile(
-      "{\n"
-      ".reg .b64 policy;\n"
+      "{ .reg .b64 policy;\n"
       "createpolicy.fractional.L2::evict_first.b64 policy, 1.0;\n"
-      "ld.global.nc.L1::no_allocate.L2::cache_hint.v4.b32 {%0, %1, %2, %3}, [%4], policy;\n"
-      "}"
+      "ld.global.nc.L1::no_allocate.L2::cache_hint.v4.b32 {%0, %1, %2, %3}, [%4], policy; }"
       : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
       : "l"(p));
   return __builtin_bit_cast(V, v);

@@ -46,8 +46,7 @@ inline __global__ void fold_again(unsigned n, const Totals* parts, Totals* parti
 }  // namespace detail
 
 /// Sum and largest of f(i) >= 0 for i in [0, n), where f is a device function of size_t to double;
-/// a NaN counts as infinity. Parts are folded in order, without atomics: the result is
-/// deterministic.
+/// a NaN counts as infinity. Without atomics, the result is deterministic.
 template <class F>
 Totals fold(size_t n, F f) {
   constexpr unsigned kBlocks = 1024, kThreads = 256;
