@@ -1,6 +1,5 @@
 # The tests of a program as so many tests of CTest's, which run side by side. Were each a process of
-# its own, most would spend their time on starting and on looking up the program's symbols. Single
-# tests are run by the program itself: --gtest_filter=...
+# its own, most would spend their time on looking up the program's symbols.
 function(add_gtest_shards program prefix count)
   math(EXPR last "${count} - 1")
   foreach(index RANGE ${last})

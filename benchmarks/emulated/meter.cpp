@@ -65,6 +65,11 @@ std::map<std::string, double> counters_of(const Report& report) {
       {"barriers", double(report.barriers)},
       {"cluster_barriers", double(report.cluster_barriers)},
       {"warp_operations", double(report.warp_operations)}};
+  const auto add = [&counters](const std::string& kind, const std::string& unit, const Traffic& t) {
+    counters[kind + "requests"] = double(t.requests);
+    counters[kind + unit] = double(t.transactions);
+    counters[kind + unit + "_per_request"] = double(t.transactions) / double(t.requests);
+  };
   double& global_bytes = counters["global_bytes"];
   Traffic distributed;
   for (const Operation operation : {Operation::load, Operation::store, Operation::atomic}) {
@@ -72,11 +77,8 @@ std::map<std::string, double> counters_of(const Report& report) {
       const Traffic t = report.total(space, operation);
       if (t.requests == 0) continue;
       const std::string kind = std::string(name(space)) + "_" + std::string(name(operation)) + "_";
-      const std::string what = kind + transactions(space);
-      counters[kind + "requests"] = double(t.requests);
-      counters[what] = double(t.transactions);
-      counters[what + "_ideal"] = double(t.ideal);
-      counters[what + "_per_request"] = double(t.transactions) / double(t.requests);
+      add(kind, transactions(space), t);
+      counters[kind + transactions(space) + "_ideal"] = double(t.ideal);
       if (operation == Operation::atomic)
         counters[kind + "serialised"] = double(t.serialised) / double(t.requests);
       if (space == Space::global) global_bytes += double(t.bytes);
@@ -84,10 +86,7 @@ std::map<std::string, double> counters_of(const Report& report) {
     distributed += report.total(Space::distributed, operation);
   }
   if (distributed.requests > 0) {
-    counters["distributed_requests"] = double(distributed.requests);
-    counters["distributed_sectors"] = double(distributed.transactions);
-    counters["distributed_sectors_per_request"] =
-        double(distributed.transactions) / double(distributed.requests);
+    add("distributed_", "sectors", distributed);
     counters["distributed_accesses"] = double(distributed.lanes);
     counters["distributed_bytes"] = double(distributed.bytes);
   }
@@ -164,10 +163,7 @@ class Counter : public Meter {
     return result;
   }
 
-  double launch_seconds() override { return 0; }
-  double small_kernel_seconds(int) override { return 0; }
   std::string hardware_counters() override { return "none: nothing is measured here"; }
-  std::map<std::string, double> count(const Subject&, const Sampling&) override { return {}; }
 };
 
 }  // namespace

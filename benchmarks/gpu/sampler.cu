@@ -176,8 +176,7 @@ class Sampler : public Meter {
   }
 
   double launch_seconds() override {
-    const auto launch = [this](cudaStream_t stream) {
-      const auto grid = static_cast<unsigned>(device_.sms);
+    const auto launch = [grid = static_cast<unsigned>(device_.sms)](cudaStream_t stream) {
       ladders::launch({.grid = grid, .block = 256}, stream, nothing);
     };
     return quantile(sample(launch, {.exactly = 128}).seconds, 0.5);
@@ -304,9 +303,9 @@ class Sampler : public Meter {
             .late = std::atomic_ref(handshake_->gave_up) == flushes_};
   }
 
-  // Flushes only if `cold`, but waits for let_end() in any case. The first SM of a grid depends on
-  // the grids before it, and so does the speed of rows that send data between blocks. So successive
-  // flushes differ in their number of blocks.
+  // Flushes only if `cold`, but waits for let_end() in any case. The first SM of a grid, and so the
+  // speed of rows that send data between blocks, depends on the grids before it: flushes differ in
+  // their number of blocks.
   void start_flush(bool cold) {
     const unsigned blocks = 4 * device_.sms + ++flushes_ % 13;
     ladders::launch({.grid = blocks, .block = 512}, nullptr, read_all,

@@ -87,19 +87,16 @@ Study::Kept& Study::kept(const Row& row, size_t problems) {
   const auto free_memory = [] {
     size_t free = 0, total = 0;
     check(cudaMemGetInfo(&free, &total), "cudaMemGetInfo");
-    return std::pair(free, total);
+    return free;
   };
   // A full device is no failure while older problems can be released.
   while (kept.problems.size() < problems) try {
-      auto [free, total] = free_memory();
-      while (kept_.size() > 1 && free < total / 2) {
-        kept_.pop_back();
-        free = free_memory().first;
-      }
+      while (kept_.size() > 1 && free_memory() < device_.memory_bytes / 2) kept_.pop_back();
+      const size_t free = free_memory();
       const AddTime timed(spent_.filling);
       kept.problems.push_back(row.ladder->problem(row.shape, device_));
       check(cudaDeviceSynchronize(), "inputs");
-      kept.bytes = std::max(kept.bytes, free - std::min(free, free_memory().first));
+      kept.bytes = std::max(kept.bytes, free - std::min(free, free_memory()));
     } catch (const CudaError&) {
       if (kept_.size() > 1)
         kept_.resize(1);

@@ -15,12 +15,11 @@
 
 namespace ladders {
 
-/// One dimension of a ladder's cases. With labels a value is an index into them, and names print
-/// the label. A facet splits plots instead of running along them.
+/// One dimension of a ladder's cases.
 struct Axis {
   std::string name;
-  std::vector<std::string> labels = {};
-  bool facet = false;
+  std::vector<std::string> labels = {};  ///< of the values 0, 1 and so on, for the names of cases
+  bool facet = false;                    ///< splits plots instead of running along them
 };
 
 /// The values of a ladder's axes, in their order.
@@ -123,8 +122,7 @@ struct Implementation {
 /// A step of the climb, a choice of a step for each shape, a library, or a measured limit.
 enum class Role { step, choice, peer, ceiling };
 
-/// A limit of a rung: the best row of "ladder/rung", or its row of the same case if it belongs to
-/// the same ladder.
+/// A limit of a rung: the best row of "ladder/rung", or in its own ladder that of the same case.
 struct Ceiling {
   std::string rung;
   double products = 1;          ///< its operations per operation of the limited rung
@@ -181,8 +179,7 @@ struct Ladder {
   std::string name, title;
   Quantity quantity;    ///< the speed is this per second
   std::string ceiling;  ///< "ladder/rung" that percent_of_ceiling refers to
-  /// A ceiling in the other quantity. A row is compared with the lower of both, converted by its
-  /// arithmetic intensity.
+  /// In the other quantity, converted by a row's arithmetic intensity: the lower of both counts.
   std::string other_ceiling = {};
   std::string input;       ///< the distribution of the inputs
   std::string error_unit;  ///< what relative_error is relative to; "exact" where it must be 0
@@ -217,8 +214,8 @@ const Rung* find_rung(const Ladder& ladder, std::string_view name);
 /// The rung, its parent and so on, to the first rung of its ladder.
 std::vector<const Rung*> path_to_root(const Ladder& ladder, const Rung& rung);
 
-/// The ceilings of a rung's rows, the lowest of which counts. None for another precision, nor for a
-/// choice, which has those of the rung that it chooses.
+/// The ceilings of a rung's rows, the lowest of which counts. None for another precision; a choice
+/// has those of the rung that it chooses.
 std::vector<Ceiling> ceilings_of(const Ladder& ladder, const Rung& rung);
 
 /// Every ladder, in the order of tables and plots.

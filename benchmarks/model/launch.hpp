@@ -28,12 +28,8 @@ struct Start {
 class LaunchConfig {
  public:
   LaunchConfig(const LaunchPlan& plan, cudaStream_t stream,
-               [[maybe_unused]] const Start& start = {}) {
-    config_.gridDim = plan.grid;
-    config_.blockDim = plan.block;
-    config_.dynamicSmemBytes = plan.shared_bytes;
-    config_.stream = stream;
-    config_.attrs = attributes_;
+               [[maybe_unused]] const Start& start = {})
+      : config_{plan.grid, plan.block, plan.shared_bytes, stream, attributes_, 0} {
     if (plan.cluster > 1) {
       auto& cluster = add(cudaLaunchAttributeClusterDimension).clusterDim;
       cluster.x = plan.cluster, cluster.y = cluster.z = 1;
@@ -55,7 +51,7 @@ class LaunchConfig {
     return attribute.val;
   }
 
-  cudaLaunchConfig_t config_{};
+  cudaLaunchConfig_t config_;
   cudaLaunchAttribute attributes_[3]{};
 };
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
 // What is added to Google Benchmark, in its versions from 1.7 on: two consoles, and skipped rows.
-// Since 1.8.0 it distinguishes these from failed ones, and wants a unit after --benchmark_min_time;
-// before, they are failed rows whose error begins with "skipped: ".
+// Before 1.8.0 these are failed rows whose error begins with "skipped: ", and --benchmark_min_time
+// has no unit.
 #pragma once
 
 #include <benchmark/benchmark.h>

@@ -32,23 +32,12 @@ struct Key {
 
   __device__ int operator()(size_t i) const {
     const double unit = random_unit(i);
-    switch (distribution) {
-      case constant:
-        return bins / 2;
-      case sorted:
-        return static_cast<int>(static_cast<double>(i) * bins / count);
-      case out_of_range:
-        return static_cast<int>((2 * unit - 0.5) * bins);
-      case strided:
-        return static_cast<int>((i * 32 % bins + i * 32 / bins) % bins);
-      case zipf:
-      case zipf_1_5:
-        return search(unit * cumulative[bins - 1]);
-      default:
-        return static_cast<int>(unit * bins);
-    }
-  }
-  __device__ int search(double target) const {
+    if (distribution == constant) return bins / 2;
+    if (distribution == sorted) return static_cast<int>(static_cast<double>(i) * bins / count);
+    if (distribution == out_of_range) return static_cast<int>((2 * unit - 0.5) * bins);
+    if (distribution == strided) return static_cast<int>((i * 32 % bins + i * 32 / bins) % bins);
+    if (distribution == uniform) return static_cast<int>(unit * bins);
+    const double target = unit * cumulative[bins - 1];  // of Zipf's law
     int low = 0, high = bins - 1;
     while (low < high) {
       const int middle = (low + high) / 2;

@@ -21,12 +21,9 @@ __device__ __forceinline__ unsigned sum_of(uint4 v) { return v.x + v.y + v.z + v
 /// Consecutive words: a store of equal ones would first copy them to consecutive registers.
 template <class V>
 __device__ __forceinline__ V numbered(unsigned first) {
-  if constexpr (sizeof(V) == 4)
-    return first;
-  else if constexpr (sizeof(V) == 8)
-    return {first, first + 1};
-  else
-    return {first, first + 1, first + 2, first + 3};
+  if constexpr (sizeof(V) == 4) return first;
+  if constexpr (sizeof(V) == 8) return {first, first + 1};
+  if constexpr (sizeof(V) == 16) return {first, first + 1, first + 2, first + 3};
 }
 
 /// sum_of(numbered<Vector<bytes>>(first)).

@@ -36,18 +36,11 @@ struct Layout {
   }
   // The vector that thread i of the block touches.
   __host__ __device__ static constexpr int vector(Order order, int i) {
-    switch (order) {
-      case row:
-        return at(i / kColumns, i % kColumns);
-      case column:
-        return at(i % height, i / height);
-      case one_word:
-        return at(i / kWarp, 0);
-      case two_banks:
-        return at(i / kWarp, i % 2);
-      default:
-        return at((i / kWarp + i % 2) % height, 0);
-    }
+    if (order == row) return at(i / kColumns, i % kColumns);
+    if (order == column) return at(i % height, i / height);
+    if (order == one_word) return at(i / kWarp, 0);
+    if (order == two_banks) return at(i / kWarp, i % 2);
+    return at((i / kWarp + i % 2) % height, 0);
   }
 
   // Wavefronts of a request: for each 128 bytes of lanes (half a warp with 8 bytes each, a quarter
