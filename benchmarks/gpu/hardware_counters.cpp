@@ -60,8 +60,7 @@ const Metric kMetrics[] = {
     {"global_atomic_sectors", "l1tex__t_sectors_pipe_lsu_mem_global_op_atom.sum"},
     {"global_atomic_sectors", "l1tex__t_sectors_pipe_lsu_mem_global_op_red.sum"},
 
-    // Everything in the pipe: also asynchronous copies and operands of wgmma, which have no
-    // requests below, shuffles, and requests without active lanes.
+    // Also asynchronous copies, operands of wgmma, shuffles, and requests without active lanes.
     {"shared_wavefronts", "l1tex__data_pipe_lsu_wavefronts_mem_shared.sum"},
     {"shared_load_requests", "smsp__inst_executed_op_shared_ld_pred_on_any.sum"},
     {"shared_load_wavefronts", "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum"},
@@ -204,8 +203,7 @@ P call(How how, CUptiResult (*function)(P*), const char* name, P parameters) {
   CUPTI(how, cuptiRangeProfiler##name, CUpti_RangeProfiler_##name, \
         .pRangeProfilerObject = object_, __VA_ARGS__)
 
-// Metrics of a chip that are counted together: the half of CUPTI that needs no GPU. A host object
-// accumulates the metrics requested of it, so each serves one group.
+// Metrics of a chip that are counted together. A host object accumulates those requested of it.
 class Group {
  public:
   explicit Group(const std::string& chip) {
@@ -269,8 +267,7 @@ CUcontext current_context() {
   return context;
 }
 
-// Keeps the GPU in its counting state, which may slow other work. Entering and leaving that state
-// takes longer than counting.
+// Keeps the GPU in its counting state: entering and leaving it takes longer than counting.
 class Range {
  public:
   explicit Range(Group& counted)

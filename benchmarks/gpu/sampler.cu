@@ -260,8 +260,8 @@ class Sampler : public Meter {
       rounds = kTurn * kTurn;
     }
     const Action enqueue = graph ? [&] { graph->replay(); } : once;
-    // A power limit needs some 100 ms to settle; before, the clock depends on the previous row. So
-    // a row with a lower clock than others is sampled for half a second, if it may be.
+    // A power limit needs some 100 ms to settle: after others, a row with a lower clock is sampled
+    // for half a second, if it may be.
     const auto limited = [&] {
       read_clocks(after_);
       result.sm_clock_hz = clock_between();

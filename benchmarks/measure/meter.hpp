@@ -31,12 +31,10 @@ class Meter {
   /// The cold time of an empty kernel, in seconds. 0 where nothing is timed.
   virtual double launch_seconds() { return 0; }
 
-  /// The cold time of a one-block sum, in seconds: the median of `samples`, each over several
-  /// kernels. It distinguishes CUDA contexts.
+  /// The same of a one-block sum, the median of `samples`: it distinguishes CUDA contexts.
   virtual double small_kernel_seconds(int /*samples*/) { return 0; }
 
-  /// How this meter reads hardware counters, or why it cannot: for the results. It may attach a
-  /// profiler, which can slow later samples.
+  /// How this meter reads hardware counters, or why it cannot. A profiler may slow later samples.
   virtual std::string hardware_counters() = 0;
 
   /// Hardware counters of launches of the subject; empty without any. Throws CudaError.
@@ -45,8 +43,7 @@ class Meter {
 
 std::unique_ptr<Meter> make_meter(const Device& device);
 
-/// The origin of registers and spills: compiler and commit of the table, or empty if the GPU's own
-/// runtime gives them.
+/// Compiler and commit of the table of registers; empty if the GPU's own runtime gives them.
 std::string registers_from();
 
 /// Applies the command line to the process, before a device is opened. Throws UsageError.

@@ -9,8 +9,7 @@
 
 namespace ladders {
 
-/// When to stop sampling, and the state of the caches. With the defaults a thousand rows take two
-/// minutes on an H200.
+/// When to stop sampling, and the state of the caches.
 struct Sampling {
   bool cold = true;                 ///< L2 holds nothing of the problem before a launch
   double device_seconds = 0.02;     ///< of all launches together, at least

@@ -14,8 +14,7 @@ struct Measurement {
   std::optional<LaunchPlan> plan;      ///< none for library calls and host code
   std::optional<Occupancy> occupancy;  ///< likewise
   std::string chosen;                  ///< by a choice: the name of the rung
-  /// The lowest of the row's ceilings, in its ladder's quantity per second. Empty if it has none,
-  /// or one cannot be measured or is not to be.
+  /// The lowest of the row's ceilings that could be measured, in its ladder's quantity per second.
   std::optional<double> ceiling;
 };
 
@@ -49,12 +48,10 @@ class Study {
   double small_kernel_seconds() const { return small_kernel_seconds_; }
   std::string hardware_counters() { return meter_->hardware_counters(); }
 
-  /// Throws DoesNotFit when the device is too small for the row, std::runtime_error when the row
-  /// is wrong or fails to run.
+  /// Throws DoesNotFit when the device is too small, std::runtime_error when the row is wrong.
   Measurement measure(const Row& row);
 
-  /// Hardware counters of another run of the row; throws as measure(). Later times may differ,
-  /// since the profiler takes device memory and stays attached.
+  /// Hardware counters of another run of the row, which may slow later rows; throws as measure().
   std::map<std::string, double> count(const Row& row);
 
   /// Runs the row once on each input and compares; throws as measure().

@@ -10,8 +10,7 @@
 
 namespace ladders {
 
-/// Whether this is ladder_bench_emulated, which counts on an emulated GPU, or ladder_bench, which
-/// times on a real one. Each program's meter defines it.
+/// Whether this is ladder_bench_emulated or ladder_bench, each of which defines it.
 extern const bool kEmulated;
 
 /// A CUDA or library call that failed; what() names the call and the reason.
@@ -36,8 +35,7 @@ inline void check(cudaError_t status, const char* what) {
 /// the emulator and in tests it is 1, so that the first byte beyond the end is out of bounds.
 inline size_t allocation_granularity = kEmulated ? 1 : size_t{2} << 20;
 
-/// Device memory for `count` elements of T, freed with its owner. Contents are undefined. Throws
-/// DoesNotFit when there is not enough.
+/// Device memory for `count` elements of T, undefined at first. Throws DoesNotFit.
 template <class T>
 class DeviceBuffer {
  public:

@@ -59,8 +59,7 @@ struct Work {
   double bytes() const { return bytes_read + bytes_written; }
 };
 
-/// The outcome of a verification. A row passes if nothing is wrong and both errors are within the
-/// limit (a NaN is not).
+/// A row passes if nothing is wrong and both errors are within the limit (a NaN is not).
 struct Verdict {
   double relative_error = 0;  ///< in Ladder::error_unit, 0 for exact results
   double worst_error = 0;     ///< of the worst element, relative to its own scale
@@ -89,15 +88,13 @@ class Problem {
   virtual int inputs() const { return 1; }
   /// Prepares input 0, 1, ... for a launch; the output has been poisoned.
   virtual void prepare(int /*input*/) {}
-  /// Compares every element of the output with an exact or FP64 reference for the input prepared
-  /// last. Not needed where each rung has its own check.
+  /// Compares every element of the output with an exact or FP64 reference for this input.
   virtual Verdict compare();
 
   /// Fills the output with 0xFF: NaN as floating point, -1 as integer.
   virtual void poison();
 
-  /// Scratch memory of a library call. It tells the size at the first call: asking again would be
-  /// timed.
+  /// Of a library call, which tells its size at the first call: asking again would be timed.
   std::optional<DeviceBuffer<char>> workspace;
 
  private:
@@ -204,8 +201,7 @@ std::vector<Rung> by_axis(const std::string& axis, const std::vector<int64_t>& v
 /// `rungs`, followed by `more`.
 std::vector<Rung> joined(std::vector<Rung> rungs, std::vector<Rung> more);
 
-/// Throws std::invalid_argument, in one line, where files, tables and plots cannot hold the texts
-/// of a ladder, or its steps form no tree.
+/// Throws std::invalid_argument if its steps form no tree, or files cannot hold its texts.
 void check_ladder(const Ladder& ladder);
 
 /// Null if there is none.

@@ -55,8 +55,7 @@ class LaunchConfig {
   cudaLaunchAttribute attributes_[3]{};
 };
 
-/// Allows `kernel` what the plan asks for beyond the defaults: dynamic shared memory above 48 KiB,
-/// clusters of more than 8 blocks. Throws DoesNotFit where the device has less.
+/// Allows `kernel` what the plan asks for beyond the defaults. Throws DoesNotFit.
 inline void allow(const void* kernel, const LaunchPlan& plan) {
   const auto set = [kernel](cudaFuncAttribute attribute, size_t value, const char* what) {
     if (cudaFuncSetAttribute(kernel, attribute, static_cast<int>(value)) == cudaSuccess) return;

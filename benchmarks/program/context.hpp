@@ -5,8 +5,7 @@
 
 namespace ladders {
 
-/// Adds to Google Benchmark's context what a result file must say of itself: the GPU (or the one
-/// emulated), the build, the cache mode and the ladders.
+/// Adds what a result file must say: the GPU, the build, the cache mode and the ladders.
 void add_context(Study& study, const Options& options);
 
 /// The device in a line: name, compute capability, SMs, clock, L2.

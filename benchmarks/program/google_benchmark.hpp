@@ -21,8 +21,7 @@ inline const char* one_entry_flag() {
                                          : "--benchmark_min_time=1e-9";
 }
 
-/// Gives the library one iteration of this time. Study has chosen the samples already, and the
-/// library aborts where repetitions differ in their iterations (even of a failed row).
+/// One iteration of this time: the library aborts where repetitions differ in their iterations.
 inline void run_once(benchmark::State& state, double seconds) {
   for (auto _ : state) state.SetIterationTime(seconds);
 }

@@ -21,8 +21,7 @@ std::ofstream open(const std::string& flag, const std::string& file) {
   return out;
 }
 
-/// Gives a file its name if it is complete. The library does not notice a full disk, so look for
-/// the closing brace.
+/// Names a complete file. The library does not notice a full disk: look for the closing brace.
 void publish(const std::string& name, bool written = true) {
   std::ifstream file(partial(name), std::ios::ate | std::ios::binary);
   char end = 0;
@@ -60,8 +59,7 @@ void print_spent(const Spent& spent, int rows, double wall) {
                counting * percent, rest * percent);
 }
 
-/// Returns the exit status, which unlike Google Benchmark's is not 0 for failed rows and for
-/// filters that match nothing.
+/// The exit status: unlike Google Benchmark's not 0 for failed rows and filters without a match.
 int run(Options& options) {
   const auto start = std::chrono::steady_clock::now();
   std::vector<char*> argv;

@@ -51,8 +51,7 @@ void set_min_time(Sampling& sampling, Value value) {
     throw UsageError(value.name + "=0x: no samples");
 }
 
-// Who has a flag: ladder_bench, ladder_bench_emulated, or both; or the library, which sees it too
-// unless it is `taken`.
+// The program that has a flag; or the library, which sees it too unless it is `taken`.
 enum class Whose { both, timing, counting, library, taken };
 
 // A flag: parsed, checked and explained by its row.

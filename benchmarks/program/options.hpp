@@ -34,8 +34,7 @@ struct Options {
 /// The name of a result file until it is complete.
 inline std::string partial(const std::string& file) { return file + ".partial"; }
 
-/// Takes the program's own flags out of argv and adapts those that the library must see
-/// differently. Throws UsageError for invalid values.
+/// Keeps the program's own flags and adapts some of the library's. Throws UsageError.
 Options parse(int argc, char** argv);
 
 /// Prints the help of the program and of the library to stdout.

@@ -19,8 +19,7 @@ struct Timed {
 struct Outcome {
   int measured = 0, skipped = 0, failed = 0;  ///< rows
   std::map<std::string, Details> details;     ///< by row
-  /// With hardware counters the library runs all rows twice: all are timed before the first is
-  /// counted, since a profiler changes the times after it.
+  /// With hardware counters all rows are timed before the first is counted: a profiler slows rows.
   enum { whole, timing, counting } pass = whole;
   std::map<std::string, std::deque<Timed>> timed;  ///< by row, one for each repetition
 };

@@ -7,8 +7,7 @@
 
 namespace ladders {
 
-/// Calls `call(memory, bytes)` with the problem's scratch memory, whose size CUB reports in a first
-/// call; like a program that calls it often, it keeps the memory. Throws CudaError.
+/// Calls `call(memory, bytes)` with the problem's scratch memory, whose size CUB reports first.
 template <class Call>
 void with_workspace(Problem& problem, const char* what, Call call) {
   if (!problem.workspace) {

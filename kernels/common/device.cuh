@@ -15,8 +15,7 @@
 
 namespace ladders {
 
-/// The block's dynamic shared memory, of the size in the launch plan. 128-byte alignment makes bulk
-/// copies fast.
+/// The block's dynamic shared memory. 128-byte alignment makes bulk copies fast.
 template <class T>
 __device__ __forceinline__ T* dynamic_shared() {
 #ifdef __CUDACC__

@@ -73,8 +73,7 @@ __device__ __forceinline__ void wait_for_cluster(MBarrier& barrier, uint32_t par
   LADDERS_WAIT_BY("try_wait.parity.acquire.cluster.shared::cta.b64");
 }
 
-/// As wait(), in a loop that the compiler sees: it moves what comes next between the first look and
-/// the branch.
+/// As wait(), in a loop that the compiler sees: it moves later code before the branch.
 __device__ __forceinline__ void poll(MBarrier& barrier, uint32_t parity) {
   uint32_t done;
   do {
@@ -101,8 +100,7 @@ __device__ __forceinline__ void arrive_at_block(MBarrier& barrier, int block) {
       : "memory");
 }
 
-/// Stores 8 bytes to what is `to` in a block of the cluster, where they arrive at the barrier that
-/// is `barrier` there.
+/// Stores 8 bytes to `to` in a block of the cluster, which arrive at `barrier` there.
 template <class T>
 __device__ __forceinline__ void store_to_block(T* to, T value, MBarrier& barrier, int block) {
   static_assert(sizeof(T) == 8);

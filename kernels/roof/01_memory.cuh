@@ -156,8 +156,7 @@ inline Implementation l2_read_at(const Case& c, const Device&) {
 
 // ---- Shared memory ----------------------------------------------------------------------------
 
-// Each warp loads 32 neighbouring vectors repeatedly: 128 bytes per wavefront. With four loads per
-// iteration the start and the end take a thousandth of the time.
+// Each warp loads 32 neighbouring vectors repeatedly: 128 bytes per wavefront.
 constexpr int kSharedLoads = 4;
 template <int kBytes>
 __global__ void shared_memory(unsigned* out, int loads) {
@@ -180,8 +179,7 @@ inline Implementation shared_memory_at(const Case& c, const Device&) {
   });
 }
 
-// Each block loads from the others of its cluster in turn, over the SM-to-SM network. All clusters
-// share the rounds, whatever their number.
+// Each block loads from the others of its cluster in turn. All clusters share the rounds.
 constexpr int kRemoteFlight = 4;
 template <int kBytes>
 __global__ void distributed_shared_memory(unsigned* out, unsigned rounds) {

@@ -48,8 +48,8 @@ inline __global__ void global_atomics(unsigned* words, int iterations, unsigned 
   }
 }
 
-// Blocks add to words of the others in their cluster, over the SM-to-SM network: a warp to
-// neighbouring words of each block in turn, or each lane anywhere. All clusters share the rounds.
+// Blocks add to the others in their cluster: a warp to neighbouring words of each block in turn,
+// or each lane anywhere. All clusters share the rounds.
 inline __global__ void distributed_atomics(unsigned* out, unsigned rounds, bool anywhere) {
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900  // clusters
   __shared__ unsigned words[kSharedWords];

@@ -17,8 +17,7 @@ enum Order { row, column, one_word, two_banks, one_bank };
 // Instead of padding: the column is XORed with the row, as TMA swizzles boxes of 128-byte rows.
 constexpr int swizzled = -1;
 
-// A row of the tile is 128 bytes, one word per bank, and then `pad` spare vectors. A thread stores
-// and loads one vector of `bytes` at once; there are as many as threads.
+// A row is 128 bytes and `pad` spare vectors. Each thread stores and loads a vector of `bytes`.
 template <int height, int pad, Order write_order, Order read_order, int bytes = 4>
 struct Layout {
   static constexpr int kWarp = 32, kBanks = 32;

@@ -192,8 +192,7 @@ inline std::string unaligned(const Case& c, const Device&) {
   return aligned(c) ? "" : "needs rows that start on 16 bytes, on both sides";
 }
 
-// Not idempotent: it is verified once on what fill() left; timed launches restore each other's
-// input.
+// Verified once on what fill() left; timed launches restore each other's input.
 template <class T>
 Implementation in_place_at(const Case& c, const Device&) {
   using P = Transpose<T>;

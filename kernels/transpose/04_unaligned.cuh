@@ -88,8 +88,7 @@ __global__ void __launch_bounds__(256)
   }
 }
 
-// Few rows: 128 columns of all rows are one piece of the output, which is always aligned to 16
-// bytes. Each thread gathers one column.
+// Few rows: 128 columns are one piece of the output, aligned to 16 bytes; a thread gathers one.
 constexpr int kThinColumns = 128, kThinRows = 32;
 
 // Where element i of the piece lies: columns of odd length have no conflicts without padding.

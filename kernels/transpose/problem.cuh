@@ -6,8 +6,7 @@
 #include "common/verify.cuh"
 
 namespace ladders::transpose {
-// Elements are unsigned integers, but those of cuBLAS are floating point: it keeps the bits of
-// small integers that are stored as floats.
+// cuBLAS transposes floating-point numbers: it keeps small integers that are stored as these.
 template <class T>
 struct Element {
   __device__ T operator()(size_t i) const {
