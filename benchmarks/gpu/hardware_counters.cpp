@@ -147,16 +147,6 @@ std::map<std::string, double> row_counters(const std::map<std::string, double>& 
   return row;
 }
 
-std::vector<std::string> row_counter_names() {
-  std::map<std::string, double> terms;
-  for (const Metric& metric : kMetrics) terms[metric.term] = 1;
-  for (const std::string reason : kStallReasons) terms["stall_" + reason] = 1;
-  std::vector<std::string> names;
-  for (const auto& [name, value] : row_counters(terms, {.threads_per_sm = 32}))
-    names.push_back(name);
-  return names;
-}
-
 #ifdef LADDERS_CUPTI
 
 std::string why_not(int cupti_result) {

@@ -32,9 +32,6 @@ std::vector<Metric> metrics(int compute_capability);
 std::map<std::string, double> row_counters(const std::map<std::string, double>& terms,
                                            const Device& device);
 
-/// Every name that row_counters() may return.
-std::vector<std::string> row_counter_names();
-
 /// The names of metrics() that CUPTI does not know for a chip ("GH100"), or will drop. Throws
 /// NoCounters without CUPTI, but needs no GPU.
 std::vector<std::string> unknown_metrics(const std::string& chip, int compute_capability);
