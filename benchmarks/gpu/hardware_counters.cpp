@@ -164,11 +164,10 @@ std::string why_not(int cupti_result) {
     case CUPTI_ERROR_NOT_SUPPORTED:
     case CUPTI_ERROR_INVALID_DEVICE:
       return "CUPTI does not know how to count on this GPU: try a newer CUDA Toolkit";
-    default: {
+    default:
       const char* text = nullptr;
       cuptiGetResultString(status, &text);
       return std::string("CUPTI says ") + (text ? text : "nothing more");
-    }
   }
 }
 

@@ -3,16 +3,6 @@
 
 #include <cuda_runtime.h>
 
-#ifndef __CUDACC__
-/// Emulated: a function whose accesses are not counted as the kernel's.
-#ifdef __clang__
-#define LADDERS_NOT_COUNTED \
-  __attribute__((noinline, no_sanitize("thread"), no_sanitize("coverage")))
-#else
-#define LADDERS_NOT_COUNTED __attribute__((noinline, no_sanitize("thread"), no_sanitize_coverage))
-#endif
-#endif
-
 namespace ladders {
 
 /// The block's dynamic shared memory. 128-byte alignment makes bulk copies fast.

@@ -97,7 +97,12 @@ __device__ __forceinline__ void prefetch([[maybe_unused]] const void* p) {
 #ifdef __CUDACC__
 __device__ __forceinline__ void wait_uncounted(const void*, unsigned) {}
 #else
-LADDERS_NOT_COUNTED inline void wait_uncounted(const void* flag, unsigned last) {
+#ifdef __clang__
+__attribute__((noinline, no_sanitize("thread", "coverage")))
+#else
+__attribute__((noinline, no_sanitize("thread"), no_sanitize_coverage))
+#endif
+inline void wait_uncounted(const void* flag, unsigned last) {
   static thread_local int in_vain = 0;
   for (; __atomic_load_n(static_cast<const unsigned*>(flag), __ATOMIC_ACQUIRE) != last;
        sched_yield())
