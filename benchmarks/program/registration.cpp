@@ -101,10 +101,7 @@ void run(benchmark::State& state, const Row& row, Study& study, const Options& o
     std::string reason = skip_reason(row, study.device());
     if (reason.empty() && profile && !row.rung->at(row.point, study.device()).kernel)
       reason = "launches no kernel of its own to profile";
-    if (!reason.empty()) {
-      ++outcome.skipped;
-      return skip(state, reason);
-    }
+    if (!reason.empty()) throw DoesNotFit(reason);
     Timed timed = measure(row, study, outcome);
     Measurement& m = timed.measurement;
     ++outcome.measured;
