@@ -95,7 +95,6 @@ std::map<std::string, double> counters_of(const Report& report) {
   return counters;
 }
 
-// The resources of one block.
 struct Block {
   int threads, registers;
   size_t shared_bytes;

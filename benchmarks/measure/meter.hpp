@@ -11,7 +11,6 @@ namespace ladders {
 /// Enqueues a launch of a row.
 using Launch = std::function<void(cudaStream_t)>;
 
-/// A row ready to be measured.
 struct Subject {
   std::string row;  ///< its name
   Implementation implementation;

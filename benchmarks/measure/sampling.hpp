@@ -64,7 +64,6 @@ bool will_do(const std::vector<double>& seen, double wanted);
 /// Samples work on the CPU with the host's clock; `work` returns when it is done.
 Samples sample_host(const std::function<void()>& work, const Sampling& sampling);
 
-/// Host seconds since `start`.
 double seconds_since(std::chrono::steady_clock::time_point start);
 
 }  // namespace ladders

@@ -42,7 +42,6 @@ void prepare(Problem& problem, const Implementation& implementation, std::option
   if (implementation.fill) implementation.fill(problem);
 }
 
-// Compares the present output.
 Verdict judge(const Row& row, const Implementation& implementation, Problem& problem) {
   const Verdict verdict = implementation.check ? implementation.check(problem) : problem.compare();
   if (!verdict.wrong.empty()) throw std::runtime_error("wrong result: " + verdict.wrong);

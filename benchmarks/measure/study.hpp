@@ -7,7 +7,6 @@
 
 namespace ladders {
 
-/// The result of one row.
 struct Measurement {
   Samples samples;
   Verdict verdict;

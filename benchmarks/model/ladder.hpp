@@ -217,7 +217,6 @@ std::vector<Ceiling> ceilings_of(const Ladder& ladder, const Rung& rung);
 /// Every ladder, in the order of tables and plots.
 const std::vector<Ladder>& catalogue();
 
-/// One benchmark: a rung on a case.
 struct Row {
   const Ladder* ladder;
   const Rung* rung;

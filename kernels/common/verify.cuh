@@ -12,7 +12,6 @@
 
 namespace ladders {
 
-/// Sum and largest value of f over a range, in FP64.
 struct Totals {
   double sum = 0, largest = 0;
 

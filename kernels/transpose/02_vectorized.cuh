@@ -82,7 +82,6 @@ struct Squares {
     }
   }
 
-  // Stores the transposed tile.
   template <class Inside>
   static __device__ __forceinline__ void store(Inside, const Vector<T>* tile, T* __restrict__ out,
                                                int rows, int columns, int row0, int column0) {

@@ -48,7 +48,6 @@ struct Box {
   }
 };
 
-// Each warp has its own box and barrier.
 template <class T>
 __global__ void __launch_bounds__(32 * Box<T>::kWarps)
     bulk_copies(const __grid_constant__ TensorMap in, const __grid_constant__ TensorMap out,
