@@ -198,7 +198,6 @@ struct Ladder {
 std::vector<Rung> by_axis(const std::string& axis, const std::vector<int64_t>& values,
                           std::vector<std::vector<Rung>> instantiations);
 
-/// `rungs`, followed by `more`.
 std::vector<Rung> joined(std::vector<Rung> rungs, std::vector<Rung> more);
 
 /// Throws std::invalid_argument if its steps form no tree, or files cannot hold its texts.
@@ -236,7 +235,6 @@ std::vector<std::string> meant_for(const Ladder& ladder, const Rung& rung);
 /// Why a row cannot run on this device, or empty.
 std::string skip_reason(const Row& row, const Device& device);
 
-/// The work of one launch of a row.
 Work work(const Row& row, const Device& device);
 
 }  // namespace ladders

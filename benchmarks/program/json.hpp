@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: MIT
-//
-// As much of a JSON writer as the result files need.
 #pragma once
 
 #include <cstdio>

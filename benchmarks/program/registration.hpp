@@ -15,7 +15,6 @@ struct Timed {
   std::exception_ptr failure;
 };
 
-/// The outcome of a whole run.
 struct Outcome {
   int measured = 0, skipped = 0, failed = 0;  ///< rows
   std::map<std::string, Details> details;     ///< by row

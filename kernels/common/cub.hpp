@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: MIT
-//
-// Scratch memory for peers that call CUB.
 #pragma once
 
 #include "model/ladder.hpp"

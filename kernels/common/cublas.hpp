@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: MIT
-//
-// For peers that call cuBLAS.
 #pragma once
 
 #include <cublas_v2.h>
@@ -11,7 +9,6 @@
 
 namespace ladders {
 
-/// Throws CudaError, with the name of the call, unless `status` is success.
 inline void check(cublasStatus_t status, const char* what) {
   if (status != CUBLAS_STATUS_SUCCESS)
     throw CudaError(std::string(what) + ": " + cublasGetStatusString(status));

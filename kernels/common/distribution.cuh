@@ -16,7 +16,6 @@ inline const Axis kDistributionAxis = {
     .labels = {"uniform", "constant", "zipf", "zipf_1_5", "sorted", "strided", "out_of_range"},
     .facet = true};
 
-/// Whether the case has one of these distributions.
 inline bool distributed_as(const Case& c, std::initializer_list<Distribution> any) {
   return std::ranges::find(any, c["distribution"]) != any.end();
 }

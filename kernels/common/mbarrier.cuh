@@ -114,14 +114,12 @@ __device__ __forceinline__ void store_to_block(T* to, T value, MBarrier& barrier
       : "memory");
 }
 
-/// This block's number in its cluster.
 __device__ __forceinline__ int cluster_rank() {
   uint32_t rank = 0;
   asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
   return static_cast<int>(rank);
 }
 
-/// For all threads of the cluster's blocks.
 __device__ __forceinline__ void synchronize_cluster() {
   asm volatile("barrier.cluster.arrive.aligned;\nbarrier.cluster.wait.aligned;" ::: "memory");
 }
