@@ -1,6 +1,5 @@
-# build_info.hpp: what a result file says of the build that made it, one for each of the two
-# programs, whose compilers differ. This file defines the targets that write it at every build; run
-# by them as a script, it looks up the commit and changes the header only if need be.
+# build_info.hpp: what a result file says of the build that made it, one per program. This file
+# defines the targets that write it at every build; as their script, it looks up the commit.
 if(CMAKE_SCRIPT_MODE_FILE)
   set(dirty unknown)
   if(COMMIT STREQUAL "")

@@ -31,8 +31,7 @@ if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION)  # unknown to CMake 3.25.1
   set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION -std=c++20)
   set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION -std=c++20)
 endif()
-# Kernels in headers are inline, so that tests can include them too; nvcc says that it ignores that
-# (20050), and makes their host functions weak, as wanted.
+# nvcc says that it ignores the `inline` of kernels (20050), by which tests can include them too.
 set(LADDERS_CUDA_OPTIONS --extended-lambda -lineinfo -diag-suppress=20050)
 find_package(CUDAToolkit 12.6 REQUIRED)
 

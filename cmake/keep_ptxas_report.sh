@@ -1,6 +1,5 @@
 #!/bin/sh
-# Runs nvcc, as its compiler launcher, and moves what ptxas reports of each kernel (-Xptxas -v) from
-# the build's messages to a file beside the object.
+# Runs nvcc and keeps what ptxas reports of each kernel (-Xptxas -v) in a file beside the object.
 for argument; do
   [ "$last" != -o ] || object=$argument
   last=$argument

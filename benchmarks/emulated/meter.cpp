@@ -5,10 +5,8 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <map>
 
 #include "emulator/report.hpp"
-#include "model/cuda_check.hpp"
 #include "program/json.hpp"
 
 namespace ladders {
@@ -34,11 +32,11 @@ std::string json_of(const Line& line, const std::string& row) {
                  {"space", quoted(std::string(name(line.space)))},
                  {"operation", quoted(std::string(name(line.operation)))},
                  {"bytes", number(line.bytes)},
-                 {"requests", number(double(t.requests))},
-                 {"lanes", number(double(t.lanes))},
-                 {"transactions", number(double(t.transactions))},
-                 {"ideal", number(double(t.ideal))},
-                 {"worst", number(double(t.worst))},
+                 {"requests", number(t.requests)},
+                 {"lanes", number(t.lanes)},
+                 {"transactions", number(t.transactions)},
+                 {"ideal", number(t.ideal)},
+                 {"worst", number(t.worst)},
                  {"worst_request", array(line.worst, [](int64_t offset) {
                     return offset < 0 ? "null" : std::to_string(offset);
                   })}});
@@ -67,6 +65,11 @@ std::map<std::string, double> counters_of(const Report& report) {
       {"barriers", double(report.barriers)},
       {"cluster_barriers", double(report.cluster_barriers)},
       {"warp_operations", double(report.warp_operations)}};
+  const auto add = [&counters](const std::string& kind, const std::string& unit, const Traffic& t) {
+    counters[kind + "requests"] = double(t.requests);
+    counters[kind + unit] = double(t.transactions);
+    counters[kind + unit + "_per_request"] = double(t.transactions) / double(t.requests);
+  };
   double& global_bytes = counters["global_bytes"];
   Traffic distributed;
   for (const Operation operation : {Operation::load, Operation::store, Operation::atomic}) {
@@ -74,11 +77,8 @@ std::map<std::string, double> counters_of(const Report& report) {
       const Traffic t = report.total(space, operation);
       if (t.requests == 0) continue;
       const std::string kind = std::string(name(space)) + "_" + std::string(name(operation)) + "_";
-      const std::string what = kind + transactions(space);
-      counters[kind + "requests"] = double(t.requests);
-      counters[what] = double(t.transactions);
-      counters[what + "_ideal"] = double(t.ideal);
-      counters[what + "_per_request"] = double(t.transactions) / double(t.requests);
+      add(kind, transactions(space), t);
+      counters[kind + transactions(space) + "_ideal"] = double(t.ideal);
       if (operation == Operation::atomic)
         counters[kind + "serialised"] = double(t.serialised) / double(t.requests);
       if (space == Space::global) global_bytes += double(t.bytes);
@@ -86,10 +86,7 @@ std::map<std::string, double> counters_of(const Report& report) {
     distributed += report.total(Space::distributed, operation);
   }
   if (distributed.requests > 0) {
-    counters["distributed_requests"] = double(distributed.requests);
-    counters["distributed_sectors"] = double(distributed.transactions);
-    counters["distributed_sectors_per_request"] =
-        double(distributed.transactions) / double(distributed.requests);
+    add("distributed_", "sectors", distributed);
     counters["distributed_accesses"] = double(distributed.lanes);
     counters["distributed_bytes"] = double(distributed.bytes);
   }
@@ -98,7 +95,6 @@ std::map<std::string, double> counters_of(const Report& report) {
   return counters;
 }
 
-// The resources of one block.
 struct Block {
   int threads, registers;
   size_t shared_bytes;
@@ -108,35 +104,28 @@ struct Block {
   }
 };
 
-std::string point(const emulator::Gpu& gpu, const char* axis, double value, const Block& block) {
-  const auto limits = block.limits(gpu);
-  const int blocks = limits.blocks_per_sm();
-  return object({{axis, number(value)},
-                 {"blocks", number(blocks)},
-                 {"occupancy", number(double(blocks) * block.threads / gpu.threads_per_sm)},
-                 {"limiter", quoted(std::string(limits.limiter()))}});
-}
-
 // The occupancy of a row's kernel with other blocks and with other shared memory.
 std::string occupancy_json(const emulator::Gpu& gpu, const Subject& subject, const Block& block) {
-  std::vector<int> threads;
-  for (int t = 32; t <= 1024; t += 32) threads.push_back(t);
-  std::vector<size_t> shared;
+  const auto point = [&gpu](const char* axis, double value, const Block& other) {
+    const auto limits = other.limits(gpu);
+    const int blocks = limits.blocks_per_sm();
+    return object({{axis, number(value)},
+                   {"blocks", number(blocks)},
+                   {"occupancy", number(double(blocks) * other.threads / gpu.threads_per_sm)},
+                   {"limiter", quoted(std::string(limits.limiter()))}});
+  };
+  std::vector<std::string> by_block, by_shared;
+  for (int t = 32; t <= 1024; t += 32)
+    by_block.push_back(point("threads", t, {t, block.registers, block.shared_bytes}));
   for (size_t bytes = 0; bytes <= gpu.shared_bytes_per_block; bytes += 1024)
-    shared.push_back(bytes);
-  const auto with_threads = [&](int t) {
-    return point(gpu, "threads", t, {t, block.registers, block.shared_bytes});
-  };
-  const auto with_shared = [&](size_t bytes) {
-    return point(gpu, "bytes", double(bytes), {block.threads, block.registers, bytes});
-  };
+    by_shared.push_back(point("bytes", double(bytes), {block.threads, block.registers, bytes}));
   return object({{"row", quoted(subject.row)},
                  {"registers", number(block.registers)},
-                 {"static_shared_bytes", number(double(subject.occupancy->static_shared_bytes))},
+                 {"static_shared_bytes", number(subject.occupancy->static_shared_bytes)},
                  {"block_threads", number(block.threads)},
-                 {"dynamic_shared_bytes", number(double(subject.plan->shared_bytes))},
-                 {"by_block", array(threads, with_threads)},
-                 {"by_shared", array(shared, with_shared)}});
+                 {"dynamic_shared_bytes", number(subject.plan->shared_bytes)},
+                 {"by_block", array(by_block, std::identity{})},
+                 {"by_shared", array(by_shared, std::identity{})}});
 }
 
 class Counter : public Meter {
@@ -173,10 +162,7 @@ class Counter : public Meter {
     return result;
   }
 
-  double launch_seconds() override { return 0; }
-  double small_kernel_seconds(int) override { return 0; }
   std::string hardware_counters() override { return "none: nothing is measured here"; }
-  std::map<std::string, double> count(const Subject&, const Sampling&) override { return {}; }
 };
 
 }  // namespace

@@ -3,13 +3,9 @@
 
 #include <cuda_runtime.h>
 
-#include <algorithm>
-#include <chrono>
 #include <cmath>
-#include <cstring>
-#include <iterator>
-#include <optional>
 
+#include "measure/sampling.hpp"
 #include "model/cuda_check.hpp"
 
 #ifdef LADDERS_CUPTI
@@ -26,7 +22,7 @@ namespace ladders {
 namespace {
 
 // Without compute capabilities, a name is valid on 8.0, 8.6, 8.9, 9.0, 10.0 and 12.0.
-constexpr Metric kMetrics[] = {
+const Metric kMetrics[] = {
     {"sm_cycles", "sm__cycles_active.sum"},
     {"warp_cycles", "sm__warps_active.sum"},
     {"scheduler_cycles", "smsp__cycles_active.sum"},
@@ -64,8 +60,7 @@ constexpr Metric kMetrics[] = {
     {"global_atomic_sectors", "l1tex__t_sectors_pipe_lsu_mem_global_op_atom.sum"},
     {"global_atomic_sectors", "l1tex__t_sectors_pipe_lsu_mem_global_op_red.sum"},
 
-    // Everything in the pipe: also asynchronous copies and operands of wgmma, which have no
-    // requests below, shuffles, and requests without active lanes.
+    // Also asynchronous copies, operands of wgmma, shuffles, and requests without active lanes.
     {"shared_wavefronts", "l1tex__data_pipe_lsu_wavefronts_mem_shared.sum"},
     {"shared_load_requests", "smsp__inst_executed_op_shared_ld_pred_on_any.sum"},
     {"shared_load_wavefronts", "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum"},
@@ -77,20 +72,6 @@ constexpr Metric kMetrics[] = {
     {"shared_atomic_wavefronts", "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_atom.sum"},
     {"shared_atomic_conflicts", "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_atom.sum"},
 
-    // Warp cycles by stall reason.
-    {"stall_long_scoreboard", "smsp__warps_issue_stalled_long_scoreboard.sum"},
-    {"stall_short_scoreboard", "smsp__warps_issue_stalled_short_scoreboard.sum"},
-    {"stall_barrier", "smsp__warps_issue_stalled_barrier.sum"},
-    {"stall_membar", "smsp__warps_issue_stalled_membar.sum"},
-    {"stall_mio_throttle", "smsp__warps_issue_stalled_mio_throttle.sum"},
-    {"stall_lg_throttle", "smsp__warps_issue_stalled_lg_throttle.sum"},
-    {"stall_math_pipe_throttle", "smsp__warps_issue_stalled_math_pipe_throttle.sum"},
-    {"stall_wait", "smsp__warps_issue_stalled_wait.sum"},
-    {"stall_not_selected", "smsp__warps_issue_stalled_not_selected.sum"},
-    {"stall_drain", "smsp__warps_issue_stalled_drain.sum"},
-    {"stall_no_instruction", "smsp__warps_issue_stalled_no_instruction.sum"},
-    {"stall_branch_resolving", "smsp__warps_issue_stalled_branch_resolving.sum"},
-    {"stall_dispatch_stall", "smsp__warps_issue_stalled_dispatch_stall.sum"},
     {"stall_imc_miss", "smsp__warps_issue_stalled_imc_miss.sum", 0, 99},
     {"stall_gmma", "smsp__warps_issue_stalled_gmma.sum", 90, 90},
 
@@ -105,13 +86,20 @@ constexpr Metric kMetrics[] = {
     {"bulk_copy_bytes", "l1tex__m_xbar2l1tex_read_bytes_pipe_tma.sum", 90},
 };
 
+// Of warp cycles, besides those above.
+constexpr const char* kStallReasons[] = {
+    "long_scoreboard", "short_scoreboard",   "barrier",       "membar",       "mio_throttle",
+    "lg_throttle",     "math_pipe_throttle", "wait",          "not_selected", "drain",
+    "no_instruction",  "branch_resolving",   "dispatch_stall"};
+
 }  // namespace
 
 std::vector<Metric> metrics(int compute_capability) {
   std::vector<Metric> found;
-  std::ranges::copy_if(kMetrics, std::back_inserter(found), [&](const Metric& m) {
-    return m.from <= compute_capability && compute_capability <= m.to;
-  });
+  for (const Metric& m : kMetrics)
+    if (m.from <= compute_capability && compute_capability <= m.to) found.push_back(m);
+  for (const std::string reason : kStallReasons)
+    found.push_back({"stall_" + reason, "smsp__warps_issue_stalled_" + reason + ".sum"});
   return found;
 }
 
@@ -128,20 +116,17 @@ std::map<std::string, double> row_counters(const std::map<std::string, double>& 
   };
   for (const char* name :
        {"l1_bytes", "l1_wavefronts", "dram_read_bytes", "dram_write_bytes", "warp_instructions",
-        "bulk_copy_bytes", "distributed_requests", "distributed_sectors",
-        "distributed_atomic_sectors", "shared_wavefronts", "shared_load_conflicts",
-        "shared_store_conflicts", "shared_atomic_conflicts"})
+        "bulk_copy_bytes", "distributed_atomic_sectors", "shared_wavefronts",
+        "shared_load_conflicts", "shared_store_conflicts", "shared_atomic_conflicts"})
     report(name, term(name));
   for (const std::string access : {"shared_load", "shared_store", "shared_atomic", "global_load",
-                                   "global_store", "global_atomic"}) {
+                                   "global_store", "global_atomic", "distributed"}) {
     const std::string requests = access + "_requests";
     const std::string transactions = access + (access[0] == 's' ? "_wavefronts" : "_sectors");
     report(requests, term(requests));
     report(transactions, term(transactions));
     report(transactions + "_per_request", term(transactions) / term(requests));
   }
-  report("distributed_sectors_per_request",
-         term("distributed_sectors") / term("distributed_requests"));
   constexpr int kSectorBytes = 32;
   report("dram_bytes", term("dram_read_bytes") + term("dram_write_bytes"));
   report("l2_bytes", kSectorBytes * term("l2_sectors"));
@@ -162,15 +147,6 @@ std::map<std::string, double> row_counters(const std::map<std::string, double>& 
   return row;
 }
 
-std::vector<std::string> row_counter_names() {
-  std::map<std::string, double> terms;
-  for (const Metric& metric : kMetrics) terms[metric.term] = 1;
-  std::vector<std::string> names;
-  for (const auto& [name, value] : row_counters(terms, {.threads_per_sm = 32}))
-    names.push_back(name);
-  return names;
-}
-
 #ifdef LADDERS_CUPTI
 
 std::string why_not(int cupti_result) {
@@ -188,32 +164,27 @@ std::string why_not(int cupti_result) {
     case CUPTI_ERROR_NOT_SUPPORTED:
     case CUPTI_ERROR_INVALID_DEVICE:
       return "CUPTI does not know how to count on this GPU: try a newer CUDA Toolkit";
-    default: {
+    default:
       const char* text = nullptr;
       cuptiGetResultString(status, &text);
       return std::string("CUPTI says ") + (text ? text : "nothing more");
-    }
   }
 }
 
 namespace {
 
-// CUPTI's functions take a struct that begins with its own size and receives the results. These
-// return it; `call` checks the status, `attempt` does not.
+// CUPTI's functions take a struct that begins with its own size and receives the results.
+enum How { must, may };  // succeed
 template <class P>
-P call(CUptiResult (*function)(P*), const char* name, P parameters) {
+P call(How how, CUptiResult (*function)(P*), const char* name, P parameters) {
   const CUptiResult status = function(&parameters);
-  if (status != CUPTI_SUCCESS) throw NoCounters(std::string(name) + ": " + why_not(status));
-  return parameters;
-}
-template <class P>
-P attempt(CUptiResult (*function)(P*), const char*, P parameters) {
-  function(&parameters);
+  if (how == must && status != CUPTI_SUCCESS)
+    throw NoCounters(std::string(name) + ": " + why_not(status));
   return parameters;
 }
 #define CUPTI(how, function, type, ...) \
-  how(function, #function,              \
-      type##_Params{.structSize = type##_Params_STRUCT_SIZE, .pPriv = nullptr, __VA_ARGS__})
+  call(how, function, #function,        \
+       type##_Params{.structSize = type##_Params_STRUCT_SIZE, .pPriv = nullptr, __VA_ARGS__})
 #define HOST(how, name, ...)                                                              \
   CUPTI(how, cuptiProfilerHost##name, CUpti_Profiler_Host_##name, .pHostObject = object_, \
         __VA_ARGS__)
@@ -221,38 +192,37 @@ P attempt(CUptiResult (*function)(P*), const char*, P parameters) {
   CUPTI(how, cuptiRangeProfiler##name, CUpti_RangeProfiler_##name, \
         .pRangeProfilerObject = object_, __VA_ARGS__)
 
-// Metrics of a chip that are counted together: the half of CUPTI that needs no GPU. A host object
-// accumulates the metrics requested of it, so each serves one group.
+// Metrics of a chip that are counted together. A host object accumulates those requested of it.
 class Group {
  public:
   explicit Group(const std::string& chip) {
-    object_ = CUPTI(call, cuptiProfilerHostInitialize, CUpti_Profiler_Host_Initialize,
+    object_ = CUPTI(must, cuptiProfilerHostInitialize, CUpti_Profiler_Host_Initialize,
                     .profilerType = CUPTI_PROFILER_TYPE_RANGE_PROFILER, .pChipName = chip.c_str())
                   .pHostObject;
   }
   Group(const Group&) = delete;
-  ~Group() { HOST(attempt, Deinitialize); }
+  ~Group() { HOST(may, Deinitialize); }
 
   // CUPTI's description of a metric; empty if it does not know it.
-  std::string description(const char* metric) const {
-    const auto found = HOST(attempt, GetMetricProperties, .pMetricName = metric);
+  std::string description(const Metric& metric) const {
+    const auto found = HOST(may, GetMetricProperties, .pMetricName = metric.name.c_str());
     return found.pDescription ? found.pDescription : "";
   }
 
   // Selects those of the metrics that CUPTI knows.
   void select(std::vector<Metric> metrics) {
     wanted = std::move(metrics);
-    std::erase_if(wanted, [this](const Metric& m) { return description(m.name).empty(); });
-    for (const Metric& metric : wanted) names.push_back(metric.name);
-    HOST(call, ConfigAddMetrics, .ppMetricNames = names.data(), .numMetrics = names.size());
-    configuration.resize(HOST(call, GetConfigImageSize).configImageSize);
-    HOST(call, GetConfigImage, .configImageSize = configuration.size(),
+    std::erase_if(wanted, [this](const Metric& m) { return description(m).empty(); });
+    for (const Metric& metric : wanted) names.push_back(metric.name.c_str());
+    HOST(must, ConfigAddMetrics, .ppMetricNames = names.data(), .numMetrics = names.size());
+    configuration.resize(HOST(must, GetConfigImageSize).configImageSize);
+    HOST(must, GetConfigImage, .configImageSize = configuration.size(),
          .pConfigImage = configuration.data());
   }
 
   std::vector<double> values(const std::vector<uint8_t>& counted) {
     std::vector<double> result(names.size());
-    HOST(call, EvaluateToGpuValues, .pCounterDataImage = counted.data(),
+    HOST(must, EvaluateToGpuValues, .pCounterDataImage = counted.data(),
          .counterDataImageSize = counted.size(), .rangeIndex = 0, .ppMetricNames = names.data(),
          .numMetrics = names.size(), .pMetricValues = result.data());
     return result;
@@ -267,7 +237,7 @@ class Group {
 };
 
 std::string chip_of(const Device& device) {
-  return CUPTI(call, cuptiDeviceGetChipName, CUpti_Device_GetChipName,
+  return CUPTI(must, cuptiDeviceGetChipName, CUpti_Device_GetChipName,
                .deviceIndex = static_cast<size_t>(device.index))
       .pChipName;
 }
@@ -286,153 +256,133 @@ CUcontext current_context() {
   return context;
 }
 
-// Keeps the GPU in its counting state, which may slow other work. Entering and leaving that state
-// takes longer than counting.
+// Keeps the GPU in its counting state: entering and leaving it takes longer than counting.
 class Range {
  public:
-  Range() {
-    object_ =
-        CUPTI(call, cuptiRangeProfilerEnable, CUpti_RangeProfiler_Enable, .ctx = current_context())
-            .pRangeProfilerObject;
-  }
+  explicit Range(Group& counted)
+      : group(counted),
+        object_(CUPTI(must, cuptiRangeProfilerEnable, CUpti_RangeProfiler_Enable,
+                      .ctx = current_context())
+                    .pRangeProfilerObject) {}
   Range(const Range&) = delete;
   ~Range() {
     if (counting_) {  // it ends in an exception
-      RANGE(attempt, PopRange);
-      RANGE(attempt, Stop);
+      RANGE(may, PopRange);
+      RANGE(may, Stop);
     }
-    RANGE(attempt, Disable);
+    RANGE(may, Disable);
   }
 
   // The counter data of one range, pass by pass.
-  std::vector<uint8_t> count(Group& group, const std::function<void()>& prepare,
-                             const std::function<void()>& launch) {
+  std::vector<uint8_t> count(const Action& prepare, const Action& launch) {
     const auto size =
-        RANGE(call, GetCounterDataSize, .pMetricNames = group.names.data(),
+        RANGE(must, GetCounterDataSize, .pMetricNames = group.names.data(),
               .numMetrics = group.names.size(), .maxNumOfRanges = 1, .maxNumRangeTreeNodes = 1);
     std::vector<uint8_t> image(size.counterDataSize);
-    CUPTI(call, cuptiRangeProfilerCounterDataImageInitialize,
+    CUPTI(must, cuptiRangeProfilerCounterDataImageInitialize,
           CUpti_RangeProfiler_CounterDataImage_Initialize, .pRangeProfilerObject = object_,
           .counterDataSize = image.size(), .pCounterData = image.data());
-    RANGE(call, SetConfig, .configSize = group.configuration.size(),
+    RANGE(must, SetConfig, .configSize = group.configuration.size(),
           .pConfig = group.configuration.data(), .counterDataImageSize = image.size(),
           .pCounterDataImage = image.data(), .range = CUPTI_UserRange,
           .replayMode = CUPTI_UserReplay, .maxRangesPerPass = 1, .numNestingLevels = 1,
           .minNestingLevel = 1, .passIndex = 0, .targetNestingLevel = 1);
-    bool all_passes = false;
-    while (!all_passes) {
-      RANGE(call, Start);
+    for (bool all_passes = false; !all_passes;) {
+      RANGE(must, Start);
       counting_ = true;
       prepare();
       check(cudaDeviceSynchronize(), "what precedes a counted launch");
-      RANGE(call, PushRange, .pRangeName = "launch");
+      RANGE(must, PushRange, .pRangeName = "launch");
       launch();
       check(cudaDeviceSynchronize(), "counted launch");
-      RANGE(call, PopRange);
-      all_passes = RANGE(call, Stop).isAllPassSubmitted;
+      RANGE(must, PopRange);
+      all_passes = RANGE(must, Stop).isAllPassSubmitted;
       counting_ = false;
     }
-    if (RANGE(call, DecodeData).numOfRangeDropped > 0)
+    if (RANGE(must, DecodeData).numOfRangeDropped > 0)
       throw NoCounters("CUPTI dropped what it had counted");
     return image;
   }
 
+  Group& group;
+
  private:
-  CUpti_RangeProfiler_Object* object_ = nullptr;
+  CUpti_RangeProfiler_Object* const object_;
   bool counting_ = false;
+};
+
+class Cupti : public HardwareCounters {
+ public:
+  explicit Cupti(const Device& device)
+      : gpu_(device), all_(chip_of(device)), by_hardware_(chip_of(device)) {
+    all_.select(metrics(device.compute_capability));
+    // The others are counted by instructions inserted into kernels.
+    std::vector<Metric> metrics = all_.wanted;
+    std::erase_if(metrics, [](const Metric& m) { return m.name.find("__sass_") != m.name.npos; });
+    by_hardware_.select(metrics);
+    count([] {}, [] {});  // whether it is allowed
+  }
+
+  std::string description() const override {
+    std::vector<uint8_t> configuration = all_.configuration;
+    const auto passes =
+        CUPTI(must, cuptiProfilerHostGetNumOfPasses, CUpti_Profiler_Host_GetNumOfPasses,
+              .configImageSize = configuration.size(), .pConfigImage = configuration.data());
+    uint32_t version = 0;
+    cuptiGetVersion(&version);
+    return "CUPTI " + std::to_string(version / 10000) + '.' +
+           std::to_string(version % 10000 / 100) + ", " + std::to_string(passes.numOfPasses) +
+           " passes";
+  }
+
+  std::map<std::string, double> count(const Action& prepare, const Action& launch) override {
+    const auto start = std::chrono::steady_clock::now();
+    launch();
+    check(cudaDeviceSynchronize(), "a launch before those that are counted");
+    // Inserted instructions are slow.
+    Group& group = seconds_since(start) > 0.1 ? by_hardware_ : all_;
+    std::unique_ptr<Range> range = std::move(range_);  // and back, unless counting fails
+    if (range && &range->group != &group) range.reset();
+    if (!range) range = std::make_unique<Range>(group);
+    const std::vector<uint8_t> counted = range->count(prepare, launch);
+    range_ = std::move(range);
+    const std::vector<double> values = group.values(counted);
+    std::map<std::string, double> terms;
+    for (size_t i = 0; i < values.size(); ++i)
+      if (std::isfinite(values[i])) terms[group.wanted[i].term] += values[i];
+    return row_counters(terms, gpu_);
+  }
+
+ private:
+  Device gpu_;
+  Group all_, by_hardware_;
+  // Renewed for another group: after counting by software, a range takes one more pass for any.
+  std::unique_ptr<Range> range_;
 };
 
 }  // namespace
 
-struct HardwareCounters::Session {
-  explicit Session(const Device& device)
-      : gpu(device), all(chip_of(device)), by_hardware(chip_of(device)) {
-    all.select(metrics(device.compute_capability));
-    // The others are counted by instructions inserted into kernels.
-    std::vector<Metric> metrics = all.wanted;
-    std::erase_if(metrics, [](const Metric& m) { return std::strstr(m.name, "__sass_"); });
-    by_hardware.select(metrics);
-  }
-
-  Device gpu;
-  Group all, by_hardware;
-  // Kept until counting fails or the group changes: after counting by software, a range would take
-  // one more pass for any configuration.
-  std::optional<Range> range;
-  const Group* of_range = nullptr;
-};
-
-HardwareCounters::HardwareCounters(const Device& device) {
-  CUPTI(call, cuptiProfilerInitialize, CUpti_Profiler_Initialize);
-  session_ = std::make_unique<Session>(device);
-  count([] {}, [] {});  // whether it is allowed
-}
-
-HardwareCounters::~HardwareCounters() = default;
-
-std::string HardwareCounters::description() const {
-  std::vector<uint8_t>& configuration = session_->all.configuration;
-  const auto passes =
-      CUPTI(call, cuptiProfilerHostGetNumOfPasses, CUpti_Profiler_Host_GetNumOfPasses,
-            .configImageSize = configuration.size(), .pConfigImage = configuration.data());
-  uint32_t version = 0;
-  cuptiGetVersion(&version);
-  return "CUPTI " + std::to_string(version / 10000) + '.' + std::to_string(version % 10000 / 100) +
-         ", " + std::to_string(passes.numOfPasses) + " passes";
-}
-
-std::map<std::string, double> HardwareCounters::count(const std::function<void()>& prepare,
-                                                      const std::function<void()>& launch) {
-  auto& [gpu, all, by_hardware, range, of_range] = *session_;
-  const auto start = std::chrono::steady_clock::now();
-  launch();
-  check(cudaDeviceSynchronize(), "a launch before those that are counted");
-  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
-  Group& group = seconds.count() > 0.1 ? by_hardware : all;  // inserted instructions are slow
-  if (of_range != &group) range.reset();
-  if (!range) range.emplace();
-  of_range = &group;
-  std::vector<uint8_t> counted;
-  try {
-    counted = range->count(group, prepare, launch);
-  } catch (...) {
-    range.reset();
-    throw;
-  }
-  const std::vector<double> values = group.values(counted);
-  std::map<std::string, double> terms;
-  for (size_t i = 0; i < values.size(); ++i)
-    if (std::isfinite(values[i])) terms[group.wanted[i].term] += values[i];
-  return row_counters(terms, gpu);
+std::unique_ptr<HardwareCounters> hardware_counters(const Device& device) {
+  CUPTI(must, cuptiProfilerInitialize, CUpti_Profiler_Initialize);
+  return std::make_unique<Cupti>(device);
 }
 
 std::vector<std::string> unknown_metrics(const std::string& chip, int compute_capability) {
   const Group group(chip);
   std::vector<std::string> unknown;
   for (const Metric& metric : metrics(compute_capability)) {
-    const std::string description = group.description(metric.name);
-    if (description.empty() || description.find("DEPRECATED") != std::string::npos)
-      unknown.push_back(metric.name);
+    const std::string text = group.description(metric);
+    if (text.empty() || text.find("DEPRECATED") != text.npos) unknown.push_back(metric.name);
   }
   return unknown;
 }
 
 #else
 
-namespace {
-const char* const kNoCupti =
+constexpr char kNoCupti[] =
     "this build has no CUPTI: install cuda-cupti-dev of the CUDA Toolkit, 12.6 or later, and build "
     "again";
-}  // namespace
-
-struct HardwareCounters::Session {};
-HardwareCounters::HardwareCounters(const Device&) { throw NoCounters(kNoCupti); }
-HardwareCounters::~HardwareCounters() = default;
-std::string HardwareCounters::description() const { return {}; }
-std::map<std::string, double> HardwareCounters::count(const std::function<void()>&,
-                                                      const std::function<void()>&) {
-  return {};
-}
+std::unique_ptr<HardwareCounters> hardware_counters(const Device&) { throw NoCounters(kNoCupti); }
 std::vector<std::string> unknown_metrics(const std::string&, int) { throw NoCounters(kNoCupti); }
 std::string why_not(int) { throw NoCounters(kNoCupti); }
 

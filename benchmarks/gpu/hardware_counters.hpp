@@ -19,51 +19,41 @@ struct NoCounters : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// A term of a row's counters, and CUPTI's name for it, over the whole GPU and all that a row
-/// launches. Several names of one term are added up.
+/// A term of a row's counters, and CUPTI's name for it. Several names of one term are added up.
 struct Metric {
-  const char* term;
-  const char* name;
+  std::string term, name;
   int from = 0, to = 999;  ///< compute capabilities that have the name, 90 for 9.0
 };
 
-/// The metrics of GPUs with this compute capability.
 std::vector<Metric> metrics(int compute_capability);
 
 /// A row's counters from its terms. Those that are undefined (a ratio to 0, say) are left out.
 std::map<std::string, double> row_counters(const std::map<std::string, double>& terms,
                                            const Device& device);
 
-/// Every name that row_counters() may return.
-std::vector<std::string> row_counter_names();
-
-/// The names of metrics() that CUPTI does not know for a chip ("GH100"), or will drop. Needs no
-/// GPU. Throws NoCounters in a build without CUPTI.
+/// The names of metrics() that CUPTI does not know for a chip ("GH100"), or will drop. Throws
+/// NoCounters without CUPTI, but needs no GPU.
 std::vector<std::string> unknown_metrics(const std::string& chip, int compute_capability);
 
-/// What a CUptiResult means for the user and what to do about it, in one line. Throws NoCounters in
-/// a build without CUPTI.
+/// What a CUptiResult means for the user, in one line. Throws NoCounters without CUPTI.
 std::string why_not(int cupti_result);
+
+using Action = std::function<void()>;
 
 /// Counts on the current device, in its current context.
 class HardwareCounters {
  public:
-  /// Throws NoCounters if nothing can be counted: no CUPTI in this build, no permission, a virtual
-  /// GPU, another profiler.
-  explicit HardwareCounters(const Device& device);
-  ~HardwareCounters();
+  virtual ~HardwareCounters() = default;
 
   /// "CUPTI 13.0, 10 passes", for the results.
-  std::string description() const;
+  virtual std::string description() const = 0;
 
-  /// Counts everything that `launch` enqueues, on any stream, as a whole. It takes several passes:
-  /// each calls `prepare` and `launch`, and counts only `launch`. Throws CudaError.
-  std::map<std::string, double> count(const std::function<void()>& prepare,
-                                      const std::function<void()>& launch);
-
- private:
-  struct Session;
-  std::unique_ptr<Session> session_;
+  /// Counts all that `launch` enqueues, in several passes: each calls `prepare`, which is not
+  /// counted, and `launch`. Throws CudaError.
+  virtual std::map<std::string, double> count(const Action& prepare, const Action& launch) = 0;
 };
+
+/// Throws NoCounters: no CUPTI in this build, no permission, a virtual GPU, another profiler.
+std::unique_ptr<HardwareCounters> hardware_counters(const Device& device);
 
 }  // namespace ladders

@@ -7,14 +7,9 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
-#include <optional>
-#include <stdexcept>
-#include <utility>
-#include <vector>
 
 #include "gpu/hardware_counters.hpp"
 #include "measure/meter.hpp"
@@ -23,11 +18,9 @@
 namespace ladders {
 namespace {
 
-// Every fourth kernel of a stream starts late on an H200, by up to 0.7 us. With one flush per
-// launch it is always a flush or every other launch. So a sample of a short row is the mean of 16
-// launches. Four of them, with their flushes and one more kernel, are 4 m + 1 kernels for some m,
-// so each group of four starts one position later and each kernel takes each position equally
-// often.
+// Every fourth kernel of a stream starts late on an H200, by up to 0.7 us: with a flush per launch,
+// always a flush or every other launch. So a sample of a short row is the mean of 16 launches, and
+// after each four of them one more kernel lets all take each position equally often.
 constexpr int kTurn = 4;
 constexpr double kShort = 200e-6, kLong = 10e-3;  // seconds
 
@@ -50,9 +43,8 @@ __global__ void read_ticks(Tick* ticks, unsigned count) {
 
 __global__ void nothing() {}
 
-// A kernel with as many instructions as those of short rows, run by one block of kSummed threads.
-// There is one instance per launch of a sample, since each is some 10 ns faster or slower in one
-// context than in another, probably because of its address.
+// As many instructions as in short rows, run by one block of kSummed threads. One instance per
+// launch of a sample, since each is some 10 ns faster or slower in one context than in another.
 constexpr unsigned kSummed = 1024;
 template <int>
 __global__ void sum_in_one_block(const uint4* from, unsigned* to) {
@@ -74,8 +66,8 @@ struct Handshake {
 };
 
 // Reads twice the L2 capacity, which leaves clean lines and nothing of the problem. The first block
-// waits until the host has queued what is timed, but at most 0.2 ms: a launch that blocks the host
-// must not block it for ever. Host time may then be part of the sample.
+// waits until the host has queued what is timed, but at most 0.2 ms, for launches that block the
+// host: their samples may then include host time.
 __global__ void read_all(const uint4* data, size_t count, unsigned* sink,
                          [[maybe_unused]] volatile Handshake* handshake,
                          [[maybe_unused]] unsigned flush) {
@@ -143,10 +135,10 @@ std::string kernel_name(const void* kernel) {
   return name;
 }
 
-// Times launches with events, without the host's launch latency: everything between two events is
-// queued (cold launches one by one, warm ones as a CUDA graph) while the preceding kernel flushes
-// the L2 or only waits. No more is queued at a time, since launches are slower in a longer queue.
-// Everything runs on the default stream: using a second one slows later launches on both.
+// Times launches with events, without the host's launch latency: all between two events is queued
+// (cold launches one by one, warm ones as a CUDA graph) while the kernel before flushes the L2 or
+// only waits. No more is queued, since launches are slower in a longer queue, and all is on the
+// default stream: using a second one slows later launches on both.
 class Sampler : public Meter {
  public:
   explicit Sampler(const Device& device)
@@ -184,8 +176,7 @@ class Sampler : public Meter {
   }
 
   double launch_seconds() override {
-    const auto launch = [this](cudaStream_t stream) {
-      const auto grid = static_cast<unsigned>(device_.sms);
+    const auto launch = [grid = static_cast<unsigned>(device_.sms)](cudaStream_t stream) {
       ladders::launch({.grid = grid, .block = 256}, stream, nothing);
     };
     return quantile(sample(launch, {.exactly = 128}).seconds, 0.5);
@@ -212,7 +203,7 @@ class Sampler : public Meter {
 
   std::string hardware_counters() override {
     try {
-      if (!counters_) counters_ = std::make_unique<HardwareCounters>(device_);
+      if (!counters_) counters_ = ladders::hardware_counters(device_);
       return counters_->description();
     } catch (const NoCounters& reason) {
       return std::string("none: ") + reason.what();
@@ -223,9 +214,9 @@ class Sampler : public Meter {
   std::map<std::string, double> count(const Subject& subject, const Sampling& sampling) override {
     if (!counters_ && hardware_counters().starts_with("none")) return {};
     try {
-      const std::function<void()> launch = [&] { subject.launch(nullptr); };
-      const auto flush = [this] { let_end(flushes_ + 1), start_flush(true); };
-      return counters_->count(sampling.cold ? std::function<void()>(flush) : launch, launch);
+      const Action launch = [&] { subject.launch(nullptr); };
+      const Action flush = [this] { let_end(flushes_ + 1), start_flush(true); };
+      return counters_->count(sampling.cold ? flush : launch, launch);
     } catch (const NoCounters& reason) {
       std::fprintf(stderr, "%s: no counters: %s\n", subject.row.c_str(), reason.what());
       return {};
@@ -236,9 +227,9 @@ class Sampler : public Meter {
   Samples sample(const Launch& launch, const Sampling& sampling) {
     const auto start = std::chrono::steady_clock::now();
     Samples result;
-    const std::function<void()> once = [&] { launch(nullptr); };
+    const Action once = [&] { launch(nullptr); };
     // Adds a sample: the mean of `rounds` times `launches`, which one call of `enqueue` queues.
-    const auto take = [&](const std::function<void()>& enqueue, int rounds, int launches) {
+    const auto take = [&](const Action& enqueue, int rounds, int launches) {
       double nanoseconds = 0;
       bool late = false;
       for (int i = 0; i < rounds; ++i) {
@@ -268,9 +259,9 @@ class Sampler : public Meter {
     } else if (estimate < kShort) {
       rounds = kTurn * kTurn;
     }
-    const std::function<void()> enqueue = graph ? [&] { graph->replay(); } : once;
-    // A power limit needs some 100 ms to settle; before, the clock depends on the previous row. So
-    // a row with a lower clock than others is sampled for half a second, if it may be.
+    const Action enqueue = graph ? [&] { graph->replay(); } : once;
+    // A power limit needs some 100 ms to settle: after others, a row with a lower clock is sampled
+    // for half a second, if it may be.
     const auto limited = [&] {
       read_clocks(after_);
       result.sm_clock_hz = clock_between();
@@ -294,7 +285,7 @@ class Sampler : public Meter {
     double nanoseconds, with_flush;
     bool late;  // the flush did not wait until all was queued
   };
-  Timing time(const std::function<void()>& enqueue, bool cold) {
+  Timing time(const Action& enqueue, bool cold) {
     check(cudaEventRecord(flush_start_, nullptr), "cudaEventRecord");
     start_flush(cold);
     check(cudaEventRecord(start_, nullptr), "cudaEventRecord");
@@ -312,9 +303,9 @@ class Sampler : public Meter {
             .late = std::atomic_ref(handshake_->gave_up) == flushes_};
   }
 
-  // Flushes only if `cold`, but waits for let_end() in any case. The first SM of a grid depends on
-  // the grids before it, and so does the speed of rows that send data between blocks. So successive
-  // flushes differ in their number of blocks.
+  // Flushes only if `cold`, but waits for let_end() in any case. The first SM of a grid, and so the
+  // speed of rows that send data between blocks, depends on the grids before it: flushes differ in
+  // their number of blocks.
   void start_flush(bool cold) {
     const unsigned blocks = 4 * device_.sms + ++flushes_ % 13;
     ladders::launch({.grid = blocks, .block = 512}, nullptr, read_all,
@@ -330,10 +321,8 @@ class Sampler : public Meter {
   }
 
   double clock_between() const {
-    std::vector<Tick> before(before_.size()), after(after_.size());
-    check(cudaMemcpy(before.data(), before_.data(), before_.bytes(), cudaMemcpyDeviceToHost),
-          "clock");
-    check(cudaMemcpy(after.data(), after_.data(), after_.bytes(), cudaMemcpyDeviceToHost), "clock");
+    const auto before = to_host(before_.data(), before_.size());
+    const auto after = to_host(after_.data(), after_.size());
     std::vector<double> hz;
     for (size_t i = 0; i < before.size(); ++i)
       if (before[i].nanoseconds != 0 && after[i].nanoseconds > before[i].nanoseconds)

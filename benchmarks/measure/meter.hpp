@@ -1,20 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
-// What differs between the two programs: ladder_bench times rows on a GPU (sampler.cu),
-// ladder_bench_emulated counts what they do on an emulated one (emulated/meter.cpp). Each links its
-// own definition of everything declared here.
+// What differs between the two programs, each of which links its own definitions: ladder_bench
+// times rows on a GPU (sampler.cu), ladder_bench_emulated counts what they do on an emulated one.
 #pragma once
 
-#include <cuda_runtime.h>
-
-#include <functional>
-#include <map>
-#include <memory>
-#include <optional>
-#include <string>
-
-#include "measure/sampling.hpp"
-#include "model/ladder.hpp"
 #include "program/options.hpp"
 
 namespace ladders {
@@ -22,7 +11,6 @@ namespace ladders {
 /// Enqueues a launch of a row.
 using Launch = std::function<void(cudaStream_t)>;
 
-/// A row ready to be measured.
 struct Subject {
   std::string row;  ///< its name
   Implementation implementation;
@@ -40,24 +28,21 @@ class Meter {
   virtual Samples sample(const Subject& subject, const Sampling& sampling) = 0;
 
   /// The cold time of an empty kernel, in seconds. 0 where nothing is timed.
-  virtual double launch_seconds() = 0;
+  virtual double launch_seconds() { return 0; }
 
-  /// The cold time of a one-block sum, in seconds: the median of `samples`, each over several
-  /// kernels. It distinguishes CUDA contexts, since in some all short kernels are slower.
-  virtual double small_kernel_seconds(int samples) = 0;
+  /// The same of a one-block sum, the median of `samples`: it distinguishes CUDA contexts.
+  virtual double small_kernel_seconds(int /*samples*/) { return 0; }
 
-  /// How this meter reads hardware counters, or why it cannot: for the results. It may attach a
-  /// profiler, which can slow later samples.
+  /// How this meter reads hardware counters, or why it cannot. A profiler may slow later samples.
   virtual std::string hardware_counters() = 0;
 
-  /// Hardware counters of launches of `subject`; empty without any. Throws CudaError.
-  virtual std::map<std::string, double> count(const Subject& subject, const Sampling& sampling) = 0;
+  /// Hardware counters of launches of the subject; empty without any. Throws CudaError.
+  virtual std::map<std::string, double> count(const Subject&, const Sampling&) { return {}; }
 };
 
 std::unique_ptr<Meter> make_meter(const Device& device);
 
-/// The origin of registers and spills: compiler and commit of the table, or empty if the GPU's own
-/// runtime gives them.
+/// Compiler and commit of the table of registers; empty if the GPU's own runtime gives them.
 std::string registers_from();
 
 /// Applies the command line to the process, before a device is opened. Throws UsageError.

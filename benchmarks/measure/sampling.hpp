@@ -9,8 +9,7 @@
 
 namespace ladders {
 
-/// When to stop sampling, and the state of the caches. With the defaults a thousand rows take two
-/// minutes on an H200.
+/// When to stop sampling, and the state of the caches.
 struct Sampling {
   bool cold = true;                 ///< L2 holds nothing of the problem before a launch
   double device_seconds = 0.02;     ///< of all launches together, at least
@@ -44,29 +43,27 @@ struct Samples {
 };
 
 /// Order statistics with linear interpolation; `fraction` in 0..1, `values` not empty. Ties are
-/// spread over the step they were rounded to, as in grouped data: events tick every 32 ns on
-/// Hopper, 0.5 % of the shortest kernels, and a median may not jump by that.
+/// spread over the step they were rounded to, as in grouped data: a median may not jump by a tick
+/// of the events, 0.5 % of the shortest kernels on Hopper.
 double quantile(std::vector<double> values, double fraction);
 
-/// The relative standard error of the median: a quarter of its 95 % confidence interval, which lies
-/// between the order statistics n / 2 - sqrt(n) and n / 2 + sqrt(n). Robust to outliers, and large
-/// where the median lies between two modes.
+/// The relative standard error of the median: a quarter of its 95 % confidence interval, from order
+/// statistic n / 2 - sqrt(n) to n / 2 + sqrt(n). Large where the median lies between two modes.
 double median_noise(std::vector<double> values);
 
 /// Whether these `seconds` suffice, each the mean of `launches`, all taken in `wall` seconds.
 bool enough(const std::vector<double>& seconds, int launches, const Sampling& sampling,
             double wall);
 
-/// Whether to measure in the last CUDA context of those `seen`, given the time of small kernels in
-/// each. It should be the `wanted` time or, if that is 0 or not among the first 32, the 25th
-/// percentile of at least 12: fast, but common enough for other processes to find too. The
-/// tolerance grows with their number.
+/// Whether to measure in the last of the CUDA contexts in which small kernels took the times
+/// `seen`: the `wanted` time or, if that is 0 or not among the first 32, the 25th percentile of at
+/// least 12, which is fast, but common enough for other processes to find too. Tolerance grows with
+/// their number.
 bool will_do(const std::vector<double>& seen, double wanted);
 
 /// Samples work on the CPU with the host's clock; `work` returns when it is done.
 Samples sample_host(const std::function<void()>& work, const Sampling& sampling);
 
-/// Host seconds since `start`.
 double seconds_since(std::chrono::steady_clock::time_point start);
 
 }  // namespace ladders

@@ -3,14 +3,9 @@
 
 #include <algorithm>
 #include <bit>
-#include <chrono>
 #include <cmath>
 #include <cstdio>
-#include <iterator>
 #include <sstream>
-#include <stdexcept>
-
-#include "model/cuda_check.hpp"
 
 namespace ladders {
 namespace {
@@ -47,7 +42,6 @@ void prepare(Problem& problem, const Implementation& implementation, std::option
   if (implementation.fill) implementation.fill(problem);
 }
 
-// Compares the present output.
 Verdict judge(const Row& row, const Implementation& implementation, Problem& problem) {
   const Verdict verdict = implementation.check ? implementation.check(problem) : problem.compare();
   if (!verdict.wrong.empty()) throw std::runtime_error("wrong result: " + verdict.wrong);
@@ -76,9 +70,8 @@ std::unique_ptr<Study> Study::open(int index, const Sampling& sampling) {
       return will_do(seen, sampling.small_kernel_seconds);
     };
     seen.push_back(0);
-    if (suits(128) && suits(512))
-      return study;  // of many contexts, a short look passes some by luck
-    if (seen.size() == 64) return study;
+    // Of many contexts, a short look passes some by luck.
+    if ((suits(128) && suits(512)) || seen.size() == 64) return study;
     study.reset();
     check(cudaDeviceReset(), "cudaDeviceReset");
   }
@@ -86,28 +79,23 @@ std::unique_ptr<Study> Study::open(int index, const Sampling& sampling) {
 
 Study::Kept& Study::kept(const Row& row, size_t problems) {
   const std::string name = row.ladder->name + "/" + row.shape.name();
-  const auto found = std::ranges::find(kept_, name, &Kept::name);
-  if (found == kept_.end())
-    kept_.push_front({.name = name});
-  else
-    kept_.splice(kept_.begin(), kept_, found);
+  auto found = std::ranges::find(kept_, name, &Kept::name);
+  if (found == kept_.end()) found = kept_.insert(found, {.name = name});
+  kept_.splice(kept_.begin(), kept_, found);
   Kept& kept = kept_.front();
   const auto free_memory = [] {
     size_t free = 0, total = 0;
     check(cudaMemGetInfo(&free, &total), "cudaMemGetInfo");
-    return std::pair(free, total);
+    return free;
   };
   // A full device is no failure while older problems can be released.
   while (kept.problems.size() < problems) try {
-      auto [free, total] = free_memory();
-      while (kept_.size() > 1 && free < total / 2) {
-        kept_.pop_back();
-        free = free_memory().first;
-      }
+      while (kept_.size() > 1 && free_memory() < device_.memory_bytes / 2) kept_.pop_back();
+      const size_t free = free_memory();
       const AddTime timed(spent_.filling);
       kept.problems.push_back(row.ladder->problem(row.shape, device_));
       check(cudaDeviceSynchronize(), "inputs");
-      kept.bytes = std::max(kept.bytes, free - std::min(free, free_memory().first));
+      kept.bytes = std::max(kept.bytes, free - std::min(free, free_memory()));
     } catch (const CudaError&) {
       if (kept_.size() > 1)
         kept_.resize(1);
@@ -220,15 +208,14 @@ double Study::speed(const Row& row, const Measurement& measurement, Quantity qua
 std::vector<Row> Study::rows_of(const Ceiling& ceiling, const Row& row) const {
   std::vector<Row> found;
   for (const Ladder& ladder : catalogue()) {
-    if (!ceiling.rung.starts_with(ladder.name + "/")) continue;
     const bool own = &ladder == row.ladder;
-    std::vector<Row> candidates = rows(ladder, Shapes::measured);
-    if (own) std::ranges::move(rows(ladder, Shapes::small), std::back_inserter(candidates));
-    for (const Row& candidate : candidates)
-      if (ladder.name + "/" + candidate.rung->name == ceiling.rung &&
-          (!own || candidate.shape.name() == row.shape.name()) &&
-          skip_reason(candidate, device_).empty())
-        found.push_back(candidate);
+    if (!ceiling.rung.starts_with(ladder.name + "/")) continue;
+    for (const Shapes shapes : {Shapes::measured, Shapes::small})
+      for (const Row& candidate : rows(ladder, shapes))
+        if (ladder.name + "/" + candidate.rung->name == ceiling.rung &&
+            (own ? candidate.shape.name() == row.shape.name() : shapes == Shapes::measured) &&
+            skip_reason(candidate, device_).empty())
+          found.push_back(candidate);
   }
   return found;
 }

@@ -2,27 +2,18 @@
 #pragma once
 
 #include <list>
-#include <map>
-#include <memory>
-#include <optional>
-#include <string>
-#include <vector>
 
 #include "measure/meter.hpp"
-#include "model/device.hpp"
-#include "model/ladder.hpp"
 
 namespace ladders {
 
-/// The result of one row.
 struct Measurement {
   Samples samples;
   Verdict verdict;
   std::optional<LaunchPlan> plan;      ///< none for library calls and host code
   std::optional<Occupancy> occupancy;  ///< likewise
   std::string chosen;                  ///< by a choice: the name of the rung
-  /// The lowest of the row's ceilings, in its ladder's quantity per second. Empty if it has none,
-  /// or one cannot be measured or is not to be.
+  /// The lowest of the row's ceilings that could be measured, in its ladder's quantity per second.
   std::optional<double> ceiling;
 };
 
@@ -35,17 +26,16 @@ struct Spent {
 };
 
 /// Measures rows on one device, by the program's meter. Each is verified before its first sample,
-/// and the output of its last launch again, to find kernels that are not idempotent. Problems are
-/// kept while memory allows, so that one serves all rungs of a case. Launches of small ones rotate
-/// over several equal problems, since the speed of a short row depends on where its buffers lie.
+/// and after the last, to find kernels that are not idempotent. Problems are kept while memory
+/// allows, so that one serves all rungs of a case. Launches rotate over several equal problems
+/// where these are small, since the speed of a short row depends on where its buffers lie.
 class Study {
  public:
   Study(const Device& device, const Sampling& sampling);
 
-  /// A study of device `index` in a CUDA context whose short kernels are as fast as will_do() asks:
-  /// a kernel can be slower in one context than in another for as long as they live, whatever the
-  /// number of samples. Contexts are recreated at most 64 times, and not at all where nothing is
-  /// timed. Call this before anything else holds device memory. Throws CudaError.
+  /// A study of device `index` in a CUDA context whose short kernels are as fast as will_do() asks,
+  /// since in some all are slower. Contexts are recreated at most 64 times, and not at all where
+  /// nothing is timed. Call this before anything else holds device memory. Throws CudaError.
   static std::unique_ptr<Study> open(int index, const Sampling& sampling);
 
   const Device& device() const { return device_; }
@@ -57,12 +47,10 @@ class Study {
   double small_kernel_seconds() const { return small_kernel_seconds_; }
   std::string hardware_counters() { return meter_->hardware_counters(); }
 
-  /// Throws DoesNotFit when the device is too small for the row, std::runtime_error when the row
-  /// is wrong or fails to run.
+  /// Throws DoesNotFit when the device is too small, std::runtime_error when the row is wrong.
   Measurement measure(const Row& row);
 
-  /// Hardware counters of another run of the row; throws as measure(). Later times may differ,
-  /// since the profiler takes device memory and stays attached.
+  /// Hardware counters of another run of the row, which may slow later rows; throws as measure().
   std::map<std::string, double> count(const Row& row);
 
   /// Runs the row once on each input and compares; throws as measure().

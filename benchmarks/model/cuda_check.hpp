@@ -3,15 +3,14 @@
 
 #include <cuda_runtime.h>
 
-#include <cstddef>
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 namespace ladders {
 
-/// Whether this is ladder_bench_emulated, which counts on an emulated GPU, or ladder_bench, which
-/// times on a real one. Each program's meter defines it.
+/// Whether this is ladder_bench_emulated or ladder_bench, each of which defines it.
 extern const bool kEmulated;
 
 /// A CUDA or library call that failed; what() names the call and the reason.
@@ -31,14 +30,12 @@ inline void check(cudaError_t status, const char* what) {
   throw CudaError(std::string(what) + ": " + cudaGetErrorString(status));
 }
 
-/// Buffers are allocated in multiples of this many bytes. On a GPU it is a page: the offset within
-/// a page decides which L2 slices serve a buffer, so small buffers in one page have unstable
-/// speeds. It is 1 on the emulator and in tests, so that the first byte beyond the end is out of
-/// bounds.
+/// Buffers are allocated in multiples of this. On a GPU it is a page: the offset within a page
+/// decides which L2 slices serve a buffer, so small buffers in one page have unstable speeds. On
+/// the emulator and in tests it is 1, so that the first byte beyond the end is out of bounds.
 inline size_t allocation_granularity = kEmulated ? 1 : size_t{2} << 20;
 
-/// Device memory for `count` elements of T, freed with its owner. Contents are undefined. Throws
-/// DoesNotFit when there is not enough.
+/// Device memory for `count` elements of T, undefined at first. Throws DoesNotFit.
 template <class T>
 class DeviceBuffer {
  public:
@@ -67,5 +64,13 @@ class DeviceBuffer {
   std::unique_ptr<T, Free> data_;
   size_t count_ = 0;
 };
+
+template <class T>
+std::vector<T> to_host(const T* data, size_t count) {
+  std::vector<T> host(count);
+  if (count > 0)
+    check(cudaMemcpy(host.data(), data, count * sizeof(T), cudaMemcpyDeviceToHost), "copy to host");
+  return host;
+}
 
 }  // namespace ladders

@@ -3,8 +3,6 @@
 
 #include <cstdio>
 
-#include "model/cuda_check.hpp"
-#include "model/ladder.hpp"
 #include "model/launch.hpp"
 
 namespace ladders {
@@ -19,10 +17,10 @@ double clock_hz(cudaDeviceAttr name, int device) {
 std::string format_uuid(const cudaUUID_t& uuid) {
   std::string text = "GPU-";
   for (size_t i = 0; i < sizeof(uuid.bytes); ++i) {
+    const bool new_group = i == 4 || i == 6 || i == 8 || i == 10;
     char digits[4];
     std::snprintf(digits, sizeof(digits), "%02x", static_cast<unsigned char>(uuid.bytes[i]));
-    if (i == 4 || i == 6 || i == 8 || i == 10) text += '-';
-    text += digits;
+    text += (new_group ? "-" : "") + std::string(digits);
   }
   return text;
 }
@@ -34,10 +32,8 @@ std::array<int, 9> clusters_on(const Device& device) {
   std::array<int, 9> clusters = {0, device.sms};
   if (device.compute_capability < 90) return clusters;
   for (const unsigned blocks : {2, 3, 4, 6, 8}) try {
-      const LaunchPlan plan{.grid = blocks,
-                            .block = 128,
-                            .shared_bytes = device.shared_bytes_per_block,
-                            .cluster = blocks};
+      const LaunchPlan plan{
+          .block = 128, .shared_bytes = device.shared_bytes_per_block, .cluster = blocks};
       clusters[blocks] =
           occupancy(reinterpret_cast<const void*>(fill_an_sm), plan, device).resident_clusters;
     } catch (const DoesNotFit&) {  // none of that size
@@ -90,8 +86,8 @@ Occupancy occupancy(const void* kernel, const LaunchPlan& plan, const Device& de
         "cudaOccupancyMaxActiveBlocksPerMultiprocessor");
   double resident_blocks = double(result.blocks_per_sm) * device.sms;
   if (plan.cluster > 1 && result.blocks_per_sm > 0) {
-    LaunchPlan one = plan;  // whose grid may be empty, which the question does not take
-    one.grid = plan.cluster;
+    LaunchPlan one = plan;
+    one.grid = plan.cluster;  // the plan's may be empty, which the question does not take
     const LaunchConfig config(one, nullptr);
     const cudaError_t status =
         cudaOccupancyMaxActiveClusters(&result.resident_clusters, kernel, config.get());

@@ -33,7 +33,6 @@ struct Device {
   static Device open(int index);
 };
 
-/// How a kernel occupies a device with a launch plan.
 struct Occupancy {
   int registers = 0;  ///< per thread
   size_t static_shared_bytes = 0;
@@ -48,8 +47,7 @@ struct Occupancy {
 /// cluster size that the plan asks for. Throws DoesNotFit if no block of the plan can run.
 Occupancy occupancy(const void* kernel, const LaunchPlan& plan, const Device& device);
 
-/// `plan` with a grid of as many blocks (in whole clusters) as are resident at once. Throws
-/// DoesNotFit if there are none.
+/// `plan` with as many blocks, in whole clusters, as are resident at once. Throws DoesNotFit.
 LaunchPlan fill_device(LaunchPlan plan, const void* kernel, const Device& device);
 
 }  // namespace ladders

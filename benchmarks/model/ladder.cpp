@@ -2,10 +2,7 @@
 #include "model/ladder.hpp"
 
 #include <algorithm>
-#include <iterator>
 #include <regex>
-#include <stdexcept>
-#include <utility>
 
 #include "model/catalogue.hpp"
 
@@ -67,7 +64,7 @@ std::vector<Rung> by_axis(const std::string& axis, const std::vector<int64_t>& v
 }
 
 std::vector<Rung> joined(std::vector<Rung> rungs, std::vector<Rung> more) {
-  std::ranges::move(more, std::back_inserter(rungs));
+  rungs.insert(rungs.end(), more.begin(), more.end());
   return rungs;
 }
 
@@ -79,10 +76,10 @@ void check_ladder(const Ladder& ladder) {
       if (refused) throw std::invalid_argument(ladder.name + "/" + rung.name + ": " + why);
     };
     refuse_if(!std::regex_match(rung.name, words), "the name of a rung is lower_case_words");
-    refuse_if(!std::regex_match(rung.idea, ascii),
-              "an idea is one sentence of ASCII, 140 characters at most");
+    const std::string sentence = " is one sentence of ASCII, 140 characters at most";
+    refuse_if(!std::regex_match(rung.idea, ascii), "an idea" + sentence);
     refuse_if(!rung.shows.empty() && !std::regex_match(rung.shows, ascii),
-              "what a rung shows is one sentence of ASCII, 140 characters at most");
+              "what a rung shows" + sentence);
     refuse_if(find_rung(ladder, rung.name) != &rung, "two rungs have this name");
     const bool in_tree = rung.role == Role::step && ladder.factors.empty();
     if (!rung.builds_on.empty()) {

@@ -1,31 +1,25 @@
 // SPDX-License-Identifier: MIT
 //
-// The ladder as data. Each kernels/<ladder>/ladder.cu ends in one table of rungs; registration,
-// launch, occupancy, tests, JSON context, plots and README tables all read that table.
+// The ladder as data: the table of rungs at the end of each kernels/<ladder>/ladder.cu, which
+// registration, launch, occupancy, tests, JSON context, plots and README tables all read.
 #pragma once
-
-#include <cuda_runtime.h>
 
 #include <cstdint>
 #include <functional>
 #include <map>
-#include <memory>
 #include <optional>
-#include <string>
 #include <string_view>
-#include <vector>
 
 #include "model/cuda_check.hpp"
 #include "model/device.hpp"
 
 namespace ladders {
 
-/// One dimension of a ladder's cases. With labels a value is an index into them, and names print
-/// the label. A facet splits plots instead of running along them.
+/// One dimension of a ladder's cases.
 struct Axis {
   std::string name;
-  std::vector<std::string> labels = {};
-  bool facet = false;
+  std::vector<std::string> labels = {};  ///< of the values 0, 1 and so on, for the names of cases
+  bool facet = false;                    ///< splits plots instead of running along them
 };
 
 /// The values of a ladder's axes, in their order.
@@ -65,14 +59,12 @@ struct Work {
   double bytes() const { return bytes_read + bytes_written; }
 };
 
-/// The outcome of a verification. A row passes if nothing is wrong and both errors are within the
-/// limit (a NaN is not).
+/// A row passes if nothing is wrong and both errors are within the limit (a NaN is not).
 struct Verdict {
   double relative_error = 0;  ///< in Ladder::error_unit, 0 for exact results
   double worst_error = 0;     ///< of the worst element, relative to its own scale
-  /// A library's errors on the same inputs, if one is compared.
+  /// A library's errors on the same inputs, if one is compared, and the largest ratio to them.
   std::optional<double> library_relative_error = {}, library_worst_error = {};
-  /// The largest ratio of either error to the library's, over all inputs.
   std::optional<double> error_over_library = {};
   std::string wrong = {};  ///< what is wrong, with the first wrong element; empty if nothing
 };
@@ -83,7 +75,6 @@ class Problem {
   explicit Problem(const Device& device) : device_(device) {}
   virtual ~Problem() = default;
 
-  /// The GPU that the buffers are on.
   const Device& device() const { return device_; }
 
   struct Memory {
@@ -97,18 +88,14 @@ class Problem {
   virtual int inputs() const { return 1; }
   /// Prepares input 0, 1, ... for a launch; the output has been poisoned.
   virtual void prepare(int /*input*/) {}
-  /// Compares every element of the output with an exact or FP64 reference for the input prepared
-  /// last. Not needed where each rung has its own check.
+  /// Compares every element of the output with an exact or FP64 reference for this input.
   virtual Verdict compare();
 
   /// Fills the output with 0xFF: NaN as floating point, -1 as integer.
   virtual void poison();
 
-  /// Scratch memory for a library call, which asks for its size at the first call.
-  struct Workspace {
-    DeviceBuffer<char> memory;
-    bool sized = false;  ///< asking again would be timed
-  } workspace;
+  /// Of a library call, which tells its size at the first call: asking again would be timed.
+  std::optional<DeviceBuffer<char>> workspace;
 
  private:
   Device device_;
@@ -129,12 +116,10 @@ struct Implementation {
   std::string chosen = {};  ///< of a choice: the name of the rung whose kernel this is
 };
 
-/// What a rung is in its ladder: a step of the climb, a choice of a step for each shape, another
-/// library's implementation, or a measured limit.
+/// A step of the climb, a choice of a step for each shape, a library, or a measured limit.
 enum class Role { step, choice, peer, ceiling };
 
-/// A limit of a rung: the best row of "ladder/rung", or its row of the same case if it belongs to
-/// the same ladder.
+/// A limit of a rung: the best row of "ladder/rung", or in its own ladder that of the same case.
 struct Ceiling {
   std::string rung;
   double products = 1;          ///< its operations per operation of the limited rung
@@ -191,8 +176,7 @@ struct Ladder {
   std::string name, title;
   Quantity quantity;    ///< the speed is this per second
   std::string ceiling;  ///< "ladder/rung" that percent_of_ceiling refers to
-  /// A ceiling in the other quantity. A row is compared with the lower of both, converted by its
-  /// arithmetic intensity.
+  /// In the other quantity, converted by a row's arithmetic intensity: the lower of both counts.
   std::string other_ceiling = {};
   std::string input;       ///< the distribution of the inputs
   std::string error_unit;  ///< what relative_error is relative to; "exact" where it must be 0
@@ -209,32 +193,29 @@ struct Ladder {
   std::vector<Rung> rungs;
 };
 
-/// The same rungs instantiated for several values of an axis: the i-th list serves values[i]. All
-/// but the implementations, or what chooses them, is taken from the first list.
+/// The same rungs for several values of an axis: implementations, or what chooses them, are those
+/// of the i-th list at values[i]; all else is the first list's.
 std::vector<Rung> by_axis(const std::string& axis, const std::vector<int64_t>& values,
                           std::vector<std::vector<Rung>> instantiations);
 
-/// `rungs`, followed by `more`.
 std::vector<Rung> joined(std::vector<Rung> rungs, std::vector<Rung> more);
 
-/// Throws std::invalid_argument, in one line, where files, tables and plots cannot hold the texts
-/// of a ladder, or its steps form no tree.
+/// Throws std::invalid_argument if its steps form no tree, or files cannot hold its texts.
 void check_ladder(const Ladder& ladder);
 
-/// The rung of that name; null if there is none.
+/// Null if there is none.
 const Rung* find_rung(const Ladder& ladder, std::string_view name);
 
 /// The rung, its parent and so on, to the first rung of its ladder.
 std::vector<const Rung*> path_to_root(const Ladder& ladder, const Rung& rung);
 
-/// The ceilings of a rung's rows, the lowest of which counts. None for another precision, nor for a
-/// choice, which has those of the rung that it chooses.
+/// The ceilings of a rung's rows, the lowest of which counts. None for another precision; a choice
+/// has those of the rung that it chooses.
 std::vector<Ceiling> ceilings_of(const Ladder& ladder, const Rung& rung);
 
 /// Every ladder, in the order of tables and plots.
 const std::vector<Ladder>& catalogue();
 
-/// One benchmark: a rung on a case.
 struct Row {
   const Ladder* ladder;
   const Rung* rung;
@@ -244,7 +225,7 @@ struct Row {
   std::string name() const;
 };
 
-/// The rows of a ladder, case by case, so that rungs of one case run after one another.
+/// Case by case, so that rungs of one case run after one another.
 enum class Shapes { measured, small, tested };
 std::vector<Row> rows(const Ladder& ladder, Shapes shapes);
 
@@ -254,7 +235,6 @@ std::vector<std::string> meant_for(const Ladder& ladder, const Rung& rung);
 /// Why a row cannot run on this device, or empty.
 std::string skip_reason(const Row& row, const Device& device);
 
-/// The work of one launch of a row.
 Work work(const Row& row, const Device& device);
 
 }  // namespace ladders

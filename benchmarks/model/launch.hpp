@@ -1,13 +1,9 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <cuda_runtime.h>
-
 #include <tuple>
 #include <type_traits>
-#include <utility>
 
-#include "model/cuda_check.hpp"
 #include "model/ladder.hpp"
 
 /// What only a GPU can run: compiled by nvcc, `{}` on the emulator.
@@ -32,12 +28,8 @@ struct Start {
 class LaunchConfig {
  public:
   LaunchConfig(const LaunchPlan& plan, cudaStream_t stream,
-               [[maybe_unused]] const Start& start = {}) {
-    config_.gridDim = plan.grid;
-    config_.blockDim = plan.block;
-    config_.dynamicSmemBytes = plan.shared_bytes;
-    config_.stream = stream;
-    config_.attrs = attributes_;
+               [[maybe_unused]] const Start& start = {})
+      : config_{plan.grid, plan.block, plan.shared_bytes, stream, attributes_, 0} {
     if (plan.cluster > 1) {
       auto& cluster = add(cudaLaunchAttributeClusterDimension).clusterDim;
       cluster.x = plan.cluster, cluster.y = cluster.z = 1;
@@ -59,12 +51,11 @@ class LaunchConfig {
     return attribute.val;
   }
 
-  cudaLaunchConfig_t config_{};
+  cudaLaunchConfig_t config_;
   cudaLaunchAttribute attributes_[3]{};
 };
 
-/// Allows `kernel` what the plan asks for beyond the defaults: dynamic shared memory above 48 KiB,
-/// clusters of more than 8 blocks. Throws DoesNotFit where the device has less.
+/// Allows `kernel` what the plan asks for beyond the defaults. Throws DoesNotFit.
 inline void allow(const void* kernel, const LaunchPlan& plan) {
   const auto set = [kernel](cudaFuncAttribute attribute, size_t value, const char* what) {
     if (cudaFuncSetAttribute(kernel, attribute, static_cast<int>(value)) == cudaSuccess) return;

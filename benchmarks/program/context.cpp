@@ -4,13 +4,10 @@
 #include <benchmark/benchmark.h>
 
 #include <cmath>
-#include <cstdio>
 #include <fstream>
-#include <iterator>
 #include <regex>
 
 #include "build_info.hpp"
-#include "model/cuda_check.hpp"
 #include "program/json.hpp"
 
 namespace ladders {
@@ -38,11 +35,8 @@ std::string to_json(const Ladder& ladder, const Ceiling& ceiling) {
 
 std::string to_json(const Ladder& ladder, const Rung& rung) {
   static const char* const kRoles[] = {"step", "choice", "peer", "ceiling"};
-  std::string factors;
-  for (const auto& [factor, level] : rung.factors) {
-    factors += factors.empty() ? '{' : ',';
-    factors += quoted(factor) + ':' + quoted(level);
-  }
+  std::vector<std::pair<std::string, std::string>> factors;
+  for (const auto& [factor, level] : rung.factors) factors.emplace_back(factor, quoted(level));
   return object(
       {{"name", quoted(rung.name)},
        {"idea", quoted(rung.idea)},
@@ -52,7 +46,7 @@ std::string to_json(const Ladder& ladder, const Rung& rung) {
        {"precision", text(rung.precision)},
        {"target", text(rung.target)},
        {"by_name_only", flag(rung.by_name_only)},
-       {"factors", factors.empty() ? "" : factors + '}'},
+       {"factors", factors.empty() ? "" : object(factors)},
        {"meant_for", list(meant_for(ladder, rung), quoted)},
        {"ceilings",
         list(ceilings_of(ladder, rung), [&](const Ceiling& c) { return to_json(ladder, c); })},
@@ -89,13 +83,12 @@ std::string driver_version() {
                                                                            : "unknown";
 }
 
-std::string cuda_version(int version) {
-  return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
-}
-
 std::string capability(const Device& device) {
   return std::to_string(device.compute_capability / 10) + "." +
          std::to_string(device.compute_capability % 10);
+}
+std::string cuda_version(int version) {
+  return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
 }
 
 }  // namespace

@@ -3,7 +3,8 @@
 
 #include <cstdio>
 #include <ostream>
-#include <utility>
+
+#include "model/cuda_check.hpp"
 
 namespace ladders {
 namespace {
@@ -29,23 +30,23 @@ class Console : public benchmark::BenchmarkReporter {
 
   void ReportRuns(const std::vector<Run>& runs) override {
     std::vector<Run> brief = runs;
-    for (Run& run : brief)
-      std::erase_if(run.counters, [](const auto& counter) {
-        return counter.first != "flops_per_second" && counter.first != "bytes_per_second" &&
-               counter.first != "percent_of_ceiling";
-      });
+    for (Run& run : brief) std::erase_if(run.counters, is_detail);
     console_->ReportRuns(brief);
   }
 
  private:
+  static bool is_detail(const std::pair<const std::string, benchmark::Counter>& counter) {
+    const std::string& name = counter.first;
+    return name != "flops_per_second" && name != "bytes_per_second" && name != "percent_of_ceiling";
+  }
+
   std::ostream nowhere_{nullptr};
   benchmark::BenchmarkReporter* console_ = benchmark::CreateDefaultDisplayReporter();
 };
 
 class CountingConsole : public benchmark::BenchmarkReporter {
  public:
-  explicit CountingConsole(std::function<std::string(const std::string&)> text_of)
-      : text_of_(std::move(text_of)) {}
+  explicit CountingConsole(TextOf text_of) : text_of_(std::move(text_of)) {}
 
   bool ReportContext(const Context& context) override {
     width_ = static_cast<int>(context.name_field_width);
@@ -85,19 +86,15 @@ class CountingConsole : public benchmark::BenchmarkReporter {
   }
 
  private:
-  std::function<std::string(const std::string&)> text_of_;
+  TextOf text_of_;
   int width_ = 0;
 };
 
 }  // namespace
 
-std::unique_ptr<benchmark::BenchmarkReporter> console_reporter() {
+std::unique_ptr<benchmark::BenchmarkReporter> console_reporter(TextOf text_of) {
+  if (kEmulated) return std::make_unique<CountingConsole>(std::move(text_of));
   return std::make_unique<Console>();
-}
-
-std::unique_ptr<benchmark::BenchmarkReporter> counting_console_reporter(
-    std::function<std::string(const std::string& row)> text_of) {
-  return std::make_unique<CountingConsole>(std::move(text_of));
 }
 
 }  // namespace ladders

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: MIT
 //
 // What is added to Google Benchmark, in its versions from 1.7 on: two consoles, and skipped rows.
-// Since 1.8.0 it distinguishes these from failed ones, and wants a unit after --benchmark_min_time;
-// before, they are failed rows whose error begins with "skipped: ".
+// Before 1.8.0 these are failed rows whose error begins with "skipped: ", and --benchmark_min_time
+// has no unit.
 #pragma once
 
 #include <benchmark/benchmark.h>
 
 #include <functional>
 #include <memory>
-#include <string>
 
 namespace ladders {
 
@@ -22,8 +21,7 @@ inline const char* one_entry_flag() {
                                          : "--benchmark_min_time=1e-9";
 }
 
-/// Gives the library one iteration of this time. Study has chosen the samples already, and the
-/// library aborts where repetitions differ in their iterations (even of a failed row).
+/// One iteration of this time: the library aborts where repetitions differ in their iterations.
 inline void run_once(benchmark::State& state, double seconds) {
   for (auto _ : state) state.SetIterationTime(seconds);
 }
@@ -38,13 +36,10 @@ void skip(State& state, const std::string& reason) {
     state.SkipWithError(("skipped: " + reason).c_str());
 }
 
-/// Prints a line per row with its speed and its percent of the ceiling. (The library would print
-/// all counters, and the whole context with the ladders in it.)
-std::unique_ptr<benchmark::BenchmarkReporter> console_reporter();
-
-/// Prints counted rows: transactions per request and occupancy, no time. `text_of` returns what to
-/// print below the row of a name.
-std::unique_ptr<benchmark::BenchmarkReporter> counting_console_reporter(
-    std::function<std::string(const std::string& row)> text_of);
+/// Of timed rows it prints the speed and the percent of the ceiling. (The library would print all
+/// counters, and the whole context with the ladders in it.) Of counted rows it prints transactions
+/// per request, occupancy, and below the row of a name what `text_of` returns.
+using TextOf = std::function<std::string(const std::string& row)>;
+std::unique_ptr<benchmark::BenchmarkReporter> console_reporter(TextOf text_of);
 
 }  // namespace ladders

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: MIT
-//
-// As much of a JSON writer as the result files need.
 #pragma once
 
 #include <cstdio>
-#include <initializer_list>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace ladders {
 
@@ -39,7 +37,7 @@ std::string array(const Range& range, F element) {
 }
 
 /// An object of the members whose JSON is not empty.
-inline std::string object(std::initializer_list<std::pair<const char*, std::string>> members) {
+inline std::string object(const std::vector<std::pair<std::string, std::string>>& members) {
   std::string result = "{";
   for (const auto& [name, json] : members) {
     if (json.empty()) continue;

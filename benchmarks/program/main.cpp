@@ -1,16 +1,11 @@
 // SPDX-License-Identifier: MIT
-#include <chrono>
 #include <cstdio>
-#include <exception>
 #include <filesystem>
 #include <fstream>
-#include <memory>
-#include <vector>
 
 #include "program/context.hpp"
 #include "program/google_benchmark.hpp"
 #include "program/json.hpp"
-#include "program/options.hpp"
 #include "program/registration.hpp"
 
 namespace {
@@ -26,8 +21,7 @@ std::ofstream open(const std::string& flag, const std::string& file) {
   return out;
 }
 
-/// Gives a file its name if it is complete. The library does not notice a full disk, so look for
-/// the closing brace.
+/// Names a complete file. The library does not notice a full disk: look for the closing brace.
 void publish(const std::string& name, bool written = true) {
   std::ifstream file(partial(name), std::ios::ate | std::ios::binary);
   char end = 0;
@@ -65,8 +59,7 @@ void print_spent(const Spent& spent, int rows, double wall) {
                counting * percent, rest * percent);
 }
 
-/// Returns the exit status, which unlike Google Benchmark's is not 0 for failed rows and for
-/// filters that match nothing.
+/// The exit status: unlike Google Benchmark's not 0 for failed rows and filters without a match.
 int run(Options& options) {
   const auto start = std::chrono::steady_clock::now();
   std::vector<char*> argv;
@@ -79,8 +72,7 @@ int run(Options& options) {
   configure(options);
   Outcome outcome;
   std::unique_ptr<Study> study;
-  register_rows(
-      options, [&]() -> Study& { return *study; }, outcome);
+  register_rows(options, [&]() -> Study& { return *study; }, outcome);
   if (options.list) return benchmark::RunSpecifiedBenchmarks() > 0 ? 0 : 2;
   open("--benchmark_out", options.result_file);
   std::ofstream details = open("--details_out", options.details_file);
@@ -93,11 +85,9 @@ int run(Options& options) {
   if (console) std::fprintf(stderr, "%s\n", describe(study->device()).c_str());
 
   std::unique_ptr<benchmark::BenchmarkReporter> screen;  // null: the library's own
-  if (console && kEmulated)
-    screen = counting_console_reporter(
+  if (console)
+    screen = console_reporter(
         [&](const std::string& row) { return options.per_line ? outcome.details[row].text : ""; });
-  else if (console)
-    screen = console_reporter();
   const auto run_rows = [&](benchmark::BenchmarkReporter* reporter) {
     const size_t matched = benchmark::RunSpecifiedBenchmarks(reporter);
     if (matched > 0 && !options.result_file.empty()) publish(options.result_file);

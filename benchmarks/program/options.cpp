@@ -1,15 +1,11 @@
 // SPDX-License-Identifier: MIT
 #include "program/options.hpp"
 
-#include <benchmark/benchmark.h>
-
 #include <algorithm>
 #include <charconv>
-#include <cstdio>
 #include <cstdlib>
-#include <functional>
 #include <limits>
-#include <utility>
+#include <regex>
 
 #include "program/google_benchmark.hpp"
 
@@ -38,16 +34,6 @@ struct Value {
     return value;
   }
 
-  template <class T>
-  T one_of(const std::vector<std::pair<std::string, T>>& values) const {
-    std::string names;
-    for (const auto& [value_name, value] : values) {
-      if (text == value_name) return value;
-      names += (names.empty() ? "" : " or ") + value_name;
-    }
-    refuse("not " + names);
-  }
-
   // The library's CSV writer aborts where one row lacks a counter that another has.
   const std::string& not_csv() const {
     if (text == "csv") refuse("write JSON, and let `ladder table --format csv` read it");
@@ -65,8 +51,7 @@ void set_min_time(Sampling& sampling, Value value) {
     throw UsageError(value.name + "=0x: no samples");
 }
 
-// Who has a flag: ladder_bench, ladder_bench_emulated, or both; or the library, which sees it too
-// unless it is `taken`.
+// The program that has a flag; or the library, which sees it too unless it is `taken`.
 enum class Whose { both, timing, counting, library, taken };
 
 // A flag: parsed, checked and explained by its row.
@@ -85,10 +70,7 @@ const std::vector<Flag>& flags() {
       {"cases", "full|small",
        "the shapes that GPUs are measured at, or those that an emulator\nmanages too (" +
            std::string(kEmulated ? "small" : "full") + ")",
-       both,
-       [](O& o, V& v) {
-         o.cases = v.one_of<Shapes>({{"full", Shapes::measured}, {"small", Shapes::small}});
-       }},
+       both, [](O& o, V& v) { o.cases = v.text == "full" ? Shapes::measured : Shapes::small; }},
       {"gpu", "NAME",
        "the GPU to emulate (h200): t4, a100, a10, rtx3090, l4, l40s,\nrtx4090, h100, h200, b200, "
        "rtx5090",
@@ -101,19 +83,13 @@ const std::vector<Flag>& flags() {
        [](O& o, V& v) { o.check = v.on(); }},
       {"order", "forward|reverse|random",
        "the order of threads where CUDA leaves it open (forward)", counting,
-       [](O& o, V& v) {
-         o.order = v.one_of<std::string>(
-             {{"forward", "forward"}, {"reverse", "reverse"}, {"random", "random"}});
-       }},
+       [](O& o, V& v) { o.order = v.text; }},
       {"workers", "N", "host threads (0: one per core)", counting,
        [](O& o, V& v) { o.workers = v.number<int>(); }},
       {"device", "N", "the GPU to measure (0)", both,
        [](O& o, V& v) { o.device = v.number<int>(); }},
       {"cache", "cold|warm", "L2 flushed before each launch, or launches back to back (cold)",
-       timing,
-       [](O& o, V& v) {
-         o.sampling.cold = v.one_of<bool>({{"cold", true}, {"warm", false}});
-       }},
+       timing, [](O& o, V& v) { o.sampling.cold = v.text == "cold"; }},
       {"noise", "X", "relative standard error of the median to reach (0.001)", timing,
        [](O& o, V& v) { o.sampling.noise = v.number<double>(); }},
       {"wall_limit", "SECONDS",
@@ -170,7 +146,11 @@ Options parse(int argc, char** argv) {
     const std::string text = equals == std::string::npos ? "" : argument.substr(equals + 1);
     const bool on = flag->values.empty() && equals == std::string::npos;
     if (text.empty() && !on) throw UsageError(argument + " needs a value: " + name + "=...");
-    flag->set(options, {name, on ? "true" : text});
+    const Value value{name, on ? "true" : text};
+    const std::string& choices = flag->values;
+    if (choices.find('|') != choices.npos && !std::regex_match(text, std::regex(choices)))
+      value.refuse("not " + std::regex_replace(choices, std::regex("[|]"), " or "));
+    flag->set(options, value);
     if (flag->whose == Whose::library) pass.push_back(argument);
   }
   Sampling& sampling = options.sampling;
@@ -195,20 +175,20 @@ void print_help() {
     std::printf("%s\n", shown.c_str());
   }
   if (!kEmulated)
-    std::printf(
-        "\n"
-        "--benchmark_min_time is the time on the device to sample a row for at least (0.02s),\n"
-        "or <N>x for N samples, each the mean of 16 launches where a row is short.\n"
-        "\n"
-        "%s in the environment: look for a CUDA context in which\n"
-        "small kernels take so long, as they did in another process\n"
-        "(small_kernel_nanoseconds in its results).\n",
-        kSmallKernelVariable);
-  std::printf(
-      "\n"
-      "Rows are named ladder/rung/axis:value/..., so filters read like\n"
-      "--benchmark_filter='^sgemm/.*/n:4096/'. Google Benchmark's flags:\n"
-      "\n");
+    std::printf(R"(
+--benchmark_min_time is the time on the device to sample a row for at least (0.02s),
+or <N>x for N samples, each the mean of 16 launches where a row is short.
+
+%s in the environment: look for a CUDA context in which
+small kernels take so long, as they did in another process
+(small_kernel_nanoseconds in its results).
+)",
+                kSmallKernelVariable);
+  std::printf(R"(
+Rows are named ladder/rung/axis:value/..., so filters read like
+--benchmark_filter='^sgemm/.*/n:4096/'. Google Benchmark's flags:
+
+)");
   benchmark::PrintDefaultHelp();
 }
 

@@ -1,11 +1,6 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <optional>
-#include <stdexcept>
-#include <string>
-#include <vector>
-
 #include "measure/sampling.hpp"
 #include "model/ladder.hpp"
 
@@ -18,7 +13,6 @@ struct UsageError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// The program's own flags, and what Google Benchmark is given.
 struct Options {
   int device = 0;
   Sampling sampling;
@@ -39,11 +33,9 @@ struct Options {
 /// The name of a result file until it is complete.
 inline std::string partial(const std::string& file) { return file + ".partial"; }
 
-/// Takes the program's own flags out of argv and adapts those that the library must see
-/// differently. Throws UsageError for invalid values.
+/// Keeps the program's own flags and adapts some of the library's. Throws UsageError.
 Options parse(int argc, char** argv);
 
-/// Prints the help of the program and of the library to stdout.
 void print_help();
 
 }  // namespace ladders

@@ -2,10 +2,7 @@
 #include "program/registration.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
-#include <exception>
-#include <string>
 
 #include "program/google_benchmark.hpp"
 
@@ -48,12 +45,11 @@ void set_counters(benchmark::UserCounters& counters, const Row& row, const Study
   for (const auto& [name, value] : m.samples.counters) counters[name] = value;
   counters["relative_error"] = m.verdict.relative_error;
   if (m.verdict.worst_error > 0) counters["worst_error"] = m.verdict.worst_error;
-  const auto set_known = [&](const char* name, std::optional<double> value) {
-    if (value) counters[name] = *value;
-  };
-  set_known("library_relative_error", m.verdict.library_relative_error);
-  set_known("library_worst_error", m.verdict.library_worst_error);
-  set_known("error_over_library", m.verdict.error_over_library);
+  if (m.verdict.library_relative_error) {
+    counters["library_relative_error"] = *m.verdict.library_relative_error;
+    counters["library_worst_error"] = *m.verdict.library_worst_error;
+  }
+  if (m.verdict.error_over_library) counters["error_over_library"] = *m.verdict.error_over_library;
   for (const auto& [name, value] : row.rung->predictions) counters[name] = value;
   if (!m.plan) return;
   const auto& [grid, block, shared_bytes, cluster] = *m.plan;
@@ -105,10 +101,7 @@ void run(benchmark::State& state, const Row& row, Study& study, const Options& o
     std::string reason = skip_reason(row, study.device());
     if (reason.empty() && profile && !row.rung->at(row.point, study.device()).kernel)
       reason = "launches no kernel of its own to profile";
-    if (!reason.empty()) {
-      ++outcome.skipped;
-      return skip(state, reason);
-    }
+    if (!reason.empty()) throw DoesNotFit(reason);
     Timed timed = measure(row, study, outcome);
     Measurement& m = timed.measurement;
     ++outcome.measured;

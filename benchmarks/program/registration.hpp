@@ -3,12 +3,8 @@
 
 #include <deque>
 #include <exception>
-#include <functional>
-#include <map>
-#include <string>
 
 #include "measure/study.hpp"
-#include "program/options.hpp"
 
 namespace ladders {
 
@@ -19,19 +15,16 @@ struct Timed {
   std::exception_ptr failure;
 };
 
-/// The outcome of a whole run.
 struct Outcome {
   int measured = 0, skipped = 0, failed = 0;  ///< rows
   std::map<std::string, Details> details;     ///< by row
-  /// With hardware counters the library runs all rows twice: all are timed before the first is
-  /// counted, since a profiler changes the times after it.
+  /// With hardware counters all rows are timed before the first is counted: a profiler slows rows.
   enum { whole, timing, counting } pass = whole;
   std::map<std::string, std::deque<Timed>> timed;  ///< by row, one for each repetition
 };
 
-/// Registers the catalogue's rows that `options` ask for with Google Benchmark. `study` is called
-/// when a row runs, so that listing needs no GPU; running rows updates `outcome`. All must outlive
-/// the run. Throws as check_ladder().
+/// Registers the rows that `options` ask for with Google Benchmark. `study` is called when a row
+/// runs, so that listing needs no GPU. All must outlive the run. Throws as check_ladder().
 void register_rows(const Options& options, const std::function<Study&()>& study, Outcome& outcome);
 
 }  // namespace ladders

@@ -1,25 +1,20 @@
 // SPDX-License-Identifier: MIT
-//
-// Scratch memory for peers that call CUB.
 #pragma once
 
 #include "model/ladder.hpp"
 
 namespace ladders {
 
-/// Calls `call(memory, bytes)` with the problem's scratch memory, whose size CUB reports in a first
-/// call; like a program that calls it often, it keeps the memory. Throws CudaError.
+/// Calls `call(memory, bytes)` with the problem's scratch memory, whose size CUB reports first.
 template <class Call>
 void with_workspace(Problem& problem, const char* what, Call call) {
-  auto& [memory, sized] = problem.workspace;
-  if (!sized) {
+  if (!problem.workspace) {
     size_t bytes = 0;
     check(call(nullptr, bytes), what);
-    memory = DeviceBuffer<char>(bytes);
-    sized = true;
+    problem.workspace.emplace(bytes);
   }
-  size_t bytes = memory.bytes();
-  check(call(memory.data(), bytes), what);
+  size_t bytes = problem.workspace->bytes();
+  check(call(problem.workspace->data(), bytes), what);
 }
 
 }  // namespace ladders

@@ -3,20 +3,9 @@
 
 #include <cuda_runtime.h>
 
-#ifndef __CUDACC__
-/// Emulated: a function whose accesses are not counted as the kernel's.
-#ifdef __clang__
-#define LADDERS_NOT_COUNTED \
-  __attribute__((noinline, no_sanitize("thread"), no_sanitize("coverage")))
-#else
-#define LADDERS_NOT_COUNTED __attribute__((noinline, no_sanitize("thread"), no_sanitize_coverage))
-#endif
-#endif
-
 namespace ladders {
 
-/// The block's dynamic shared memory, of the size in the launch plan. 128-byte alignment makes bulk
-/// copies fast.
+/// The block's dynamic shared memory. 128-byte alignment makes bulk copies fast.
 template <class T>
 __device__ __forceinline__ T* dynamic_shared() {
 #ifdef __CUDACC__
@@ -27,9 +16,8 @@ __device__ __forceinline__ T* dynamic_shared() {
 #endif
 }
 
-/// The same shared address, from a shuffle of the whole warp: the compiler keeps it in a register.
-/// It recomputes an address that it knows at each use, and on Hopper waits for the block's cluster
-/// rank.
+/// The same shared address, from a shuffle of the whole warp, so that the compiler keeps it in a
+/// register: it recomputes one that it knows, and on Hopper waits for the block's cluster rank.
 template <class T>
 __device__ __forceinline__ T* kept(T* shared) {
 #if __CUDA_ARCH__ >= 900

@@ -3,13 +3,10 @@
 // Keys of a histogram or indices of a table: integers below a bound, from several distributions.
 #pragma once
 
-#include <algorithm>
 #include <cmath>
 #include <initializer_list>
-#include <vector>
 
 #include "common/inputs.cuh"
-#include "model/ladder.hpp"
 
 namespace ladders {
 
@@ -19,14 +16,13 @@ inline const Axis kDistributionAxis = {
     .labels = {"uniform", "constant", "zipf", "zipf_1_5", "sorted", "strided", "out_of_range"},
     .facet = true};
 
-/// Whether the case has one of these distributions.
 inline bool distributed_as(const Case& c, std::initializer_list<Distribution> any) {
   return std::ranges::find(any, c["distribution"]) != any.end();
 }
 
-// Key i. Zipf's law with exponent s: the probability of bin b is proportional to 1 / (b + 1)^s; a
-// uniform number is searched in the cumulative sums. Strided keys are 32 apart, so that the bins of
-// a warp lie in one bank, and each pass over the bins starts one bin later.
+// Key i. By Zipf's law with exponent s, the probability of bin b is proportional to 1 / (b + 1)^s.
+// Strided keys are 32 apart, so that the bins of a warp lie in one bank, and each pass over the
+// bins starts one bin later.
 struct Key {
   Distribution distribution;
   size_t count;
@@ -35,23 +31,12 @@ struct Key {
 
   __device__ int operator()(size_t i) const {
     const double unit = random_unit(i);
-    switch (distribution) {
-      case constant:
-        return bins / 2;
-      case sorted:
-        return static_cast<int>(static_cast<double>(i) * bins / count);
-      case out_of_range:
-        return static_cast<int>((2 * unit - 0.5) * bins);
-      case strided:
-        return static_cast<int>((i * 32 % bins + i * 32 / bins) % bins);
-      case zipf:
-      case zipf_1_5:
-        return search(unit * cumulative[bins - 1]);
-      default:
-        return static_cast<int>(unit * bins);
-    }
-  }
-  __device__ int search(double target) const {
+    if (distribution == constant) return bins / 2;
+    if (distribution == sorted) return static_cast<int>(static_cast<double>(i) * bins / count);
+    if (distribution == out_of_range) return static_cast<int>((2 * unit - 0.5) * bins);
+    if (distribution == strided) return static_cast<int>((i * 32 % bins + i * 32 / bins) % bins);
+    if (distribution == uniform) return static_cast<int>(unit * bins);
+    const double target = unit * cumulative[bins - 1];  // of Zipf's law
     int low = 0, high = bins - 1;
     while (low < high) {
       const int middle = (low + high) / 2;

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
 // How the blocks of one launch signal each other: one thread stores a word in global memory, and
-// others poll it in the L2. A word that holds both a value and a flag can be relaxed: it is there
-// as a whole or not at all. Whoever acquires a released word also sees what was written before it.
+// others poll it. A word that holds both a value and a flag can be relaxed: it is there as a whole
+// or not at all. Whoever acquires a released word also sees what was written before it.
 #pragma once
-
-#include <cuda_runtime.h>
 
 #include <type_traits>
 
@@ -86,21 +84,25 @@ __device__ __forceinline__ unsigned load_acquire(const unsigned* word) {
 #endif
 }
 
-/// Fetches what will be stored to or loaded from later: its line may not be in the L2, nor its page
-/// in the TLB.
+/// Of what is accessed later: its line may not be in the L2, nor its page in the TLB.
 __device__ __forceinline__ void prefetch([[maybe_unused]] const void* p) {
 #ifdef __CUDACC__
   asm volatile("prefetch.global.L2 [%0];" ::"l"(p));
 #endif
 }
 
-/// Called before each load that polls. A GPU does nothing. The emulator waits until the 4 bytes at
-/// `flag` are `last`, their final value, since the number of polls is chance and not to be counted.
-/// After a million polls in vain it returns: the emulator then reports that the word never comes.
+/// Called before each load that polls. The emulator waits until the 4 bytes at `flag` are `last`,
+/// their final value, since the number of polls is chance and not to be counted. After a million
+/// polls in vain it returns, to report that the word never comes.
 #ifdef __CUDACC__
 __device__ __forceinline__ void wait_uncounted(const void*, unsigned) {}
 #else
-LADDERS_NOT_COUNTED inline void wait_uncounted(const void* flag, unsigned last) {
+#ifdef __clang__
+__attribute__((noinline, no_sanitize("thread", "coverage")))
+#else
+__attribute__((noinline, no_sanitize("thread"), no_sanitize_coverage))
+#endif
+inline void wait_uncounted(const void* flag, unsigned last) {
   static thread_local int in_vain = 0;
   for (; __atomic_load_n(static_cast<const unsigned*>(flag), __ATOMIC_ACQUIRE) != last;
        sched_yield())

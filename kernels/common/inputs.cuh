@@ -5,8 +5,6 @@
 #pragma once
 
 #include <algorithm>
-#include <cstddef>
-#include <cstdint>
 
 #include "model/launch.hpp"
 

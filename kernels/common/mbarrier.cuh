@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Barriers in shared memory, which count the arrivals of threads and of copies. Those that count
-// bytes, and what blocks of a cluster tell each other by them, are Hopper's: they need compute
-// capability 9.0, the others 8.0.
+// Barriers in shared memory, which count the arrivals of threads and of copies, from compute
+// capability 8.0 on; to count bytes and arrivals from other blocks of a cluster they need 9.0.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -18,7 +17,7 @@ __device__ __forceinline__ uint32_t shared_address(const void* p) {
 
 #define LADDERS_SHARED(p) "r"(shared_address(p))
 
-/// A barrier in shared memory that waits for arrivals and for bytes; its phases alternate.
+/// It waits for arrivals and for bytes; its phases alternate.
 struct MBarrier {
   uint64_t state;
 };
@@ -55,86 +54,72 @@ __device__ __forceinline__ void arrive_expecting(MBarrier& barrier, int bytes) {
 #define LADDERS_WAIT "test_wait"
 #endif
 
+#define LADDERS_WAIT_BY(instruction)                    \
+  asm volatile(                                         \
+      "{ .reg .pred done;\n"                            \
+      "again: mbarrier." instruction                    \
+      " done, [%0], %1;\n"                              \
+      "@!done bra again; }" ::LADDERS_SHARED(&barrier), \
+      "r"(parity)                                       \
+      : "memory")
+
 /// Until the phase of this parity is over.
 __device__ __forceinline__ void wait(MBarrier& barrier, uint32_t parity) {
-  asm volatile(
-      "{\n"
-      ".reg .pred done;\n"
-      "again: mbarrier." LADDERS_WAIT
-      ".parity.shared.b64 done, [%0], %1;\n"
-      "@!done bra again;\n"
-      "}" ::LADDERS_SHARED(&barrier),
-      "r"(parity)
-      : "memory");
+  LADDERS_WAIT_BY(LADDERS_WAIT ".parity.shared.b64");
 }
 
-/// The same in a loop that the compiler sees: it moves what comes next between the first look and
-/// the branch.
+/// The same where other blocks of the cluster store what this thread then reads.
+__device__ __forceinline__ void wait_for_cluster(MBarrier& barrier, uint32_t parity) {
+  LADDERS_WAIT_BY("try_wait.parity.acquire.cluster.shared::cta.b64");
+}
+
+/// As wait(), in a loop that the compiler sees: it moves later code before the branch.
 __device__ __forceinline__ void poll(MBarrier& barrier, uint32_t parity) {
   uint32_t done;
   do {
     asm volatile(
-        "{\n"
-        ".reg .pred done;\n"
+        "{ .reg .pred done;\n"
         "mbarrier." LADDERS_WAIT
         ".parity.shared.b64 done, [%1], %2;\n"
-        "selp.u32 %0, 1, 0, done;\n"
-        "}"
+        "selp.u32 %0, 1, 0, done; }"
         : "=r"(done)
         : LADDERS_SHARED(&barrier), "r"(parity)
         : "memory");
   } while (!done);
 }
 #undef LADDERS_WAIT
-
-/// As wait(), where other blocks of the cluster store what this thread then reads.
-__device__ __forceinline__ void wait_for_cluster(MBarrier& barrier, uint32_t parity) {
-  asm volatile(
-      "{\n"
-      ".reg .pred done;\n"
-      "again: mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 done, [%0], %1;\n"
-      "@!done bra again;\n"
-      "}" ::LADDERS_SHARED(&barrier),
-      "r"(parity)
-      : "memory");
-}
+#undef LADDERS_WAIT_BY
 
 /// Arrives at the barrier that is `barrier` in another block of the cluster.
 __device__ __forceinline__ void arrive_at_block(MBarrier& barrier, int block) {
   asm volatile(
-      "{\n"
-      ".reg .b32 there;\n"
+      "{ .reg .b32 there;\n"
       "mapa.shared::cluster.u32 there, %0, %1;\n"
-      "mbarrier.arrive.shared::cluster.b64 _, [there];\n"
-      "}" ::LADDERS_SHARED(&barrier),
+      "mbarrier.arrive.shared::cluster.b64 _, [there]; }" ::LADDERS_SHARED(&barrier),
       "r"(block)
       : "memory");
 }
 
-/// Stores 8 bytes to what is `to` in a block of the cluster, where they arrive at the barrier that
-/// is `barrier` there.
+/// Stores 8 bytes to `to` in a block of the cluster, which arrive at `barrier` there.
 template <class T>
 __device__ __forceinline__ void store_to_block(T* to, T value, MBarrier& barrier, int block) {
   static_assert(sizeof(T) == 8);
   asm volatile(
-      "{\n"
-      ".reg .b32 there, counted;\n"
+      "{ .reg .b32 there, counted;\n"
       "mapa.shared::cluster.u32 there, %0, %3;\n"
       "mapa.shared::cluster.u32 counted, %1, %3;\n"
-      "st.async.shared::cluster.mbarrier::complete_tx::bytes.b64 [there], %2, [counted];\n"
-      "}" ::LADDERS_SHARED(to),
+      "st.async.shared::cluster.mbarrier::complete_tx::bytes.b64 [there], %2, [counted]; }" ::
+          LADDERS_SHARED(to),
       LADDERS_SHARED(&barrier), "l"(__builtin_bit_cast(uint64_t, value)), "r"(block)
       : "memory");
 }
 
-/// This block's number in its cluster.
 __device__ __forceinline__ int cluster_rank() {
   uint32_t rank = 0;
   asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
   return static_cast<int>(rank);
 }
 
-/// For all threads of the cluster's blocks.
 __device__ __forceinline__ void synchronize_cluster() {
   asm volatile("barrier.cluster.arrive.aligned;\nbarrier.cluster.wait.aligned;" ::: "memory");
 }

@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// A ring of stages in shared memory, which some warps fill and others read. Two barriers per stage
-// are all that they wait for, so neither waits for more than one stage.
+// A ring of stages in shared memory, which some warps fill and others read.
 #pragma once
-
-#include <cstdint>
 
 #include "common/device.cuh"
 #include "common/mbarrier.cuh"
@@ -22,8 +19,7 @@ struct Turn {
   }
 };
 
-/// The barriers: a stage is full once all who fill it, and the bytes they expect, have arrived, and
-/// empty once all who read it have.
+/// A stage is full once all fillers and their bytes have arrived, and empty once all readers have.
 template <int stages>
 struct Ring {
   MBarrier *full, *empty;

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: MIT
 //
-// Hopper's tensor memory accelerator: one thread asks for a whole tile, hardware works out the
+// Hopper's tensor memory accelerator: one thread asks for a whole tile; hardware works out the
 // addresses, fills in zeros beyond the edge, and counts the bytes that have come in an mbarrier.
 #pragma once
 
 #include <cuda.h>
-
-#include <cstdint>
 
 #include "common/mbarrier.cuh"
 #include "model/cuda_check.hpp"
@@ -15,9 +13,9 @@ namespace ladders {
 
 using TensorMap = CUtensorMap;
 
-/// A row-major matrix of FP32 (or FP16) to be copied in boxes of box_rows x box_columns, whose rows
-/// are at most 128 bytes where `swizzle` is 128 (or 64 where it is 64): then 16-byte chunks of a
-/// row are XORed with its number, as hardware does it. Rows must start on 16 bytes.
+/// A row-major matrix of FP32 or FP16, copied in boxes of box_rows x box_columns. Where `swizzle`
+/// is 128 or 64, rows of a box are at most so many bytes, and their 16-byte chunks are XORed with
+/// the row's number. Rows must start on 16 bytes.
 struct TensorBoxes {
   const void* data;
   int element_bytes;
@@ -79,28 +77,25 @@ __device__ __forceinline__ void copy_in(void* to, const void* from, unsigned byt
       : "memory");
 }
 
-/// The same of what is read once: it is first to leave the L2. (Not good beside stores: an H200
-/// copies 4 % less.)
+/// The same of what is read once: it is first to leave the L2. (Not good beside stores.)
 __device__ __forceinline__ void copy_once(void* to, const void* from, unsigned bytes,
                                           MBarrier& barrier) {
   asm volatile(
-      "{\n"
-      ".reg .b64 policy;\n"
+      "{ .reg .b64 policy;\n"
       "createpolicy.fractional.L2::evict_first.b64 policy, 1.0;\n"
       "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint"
-      " [%0], [%1], %2, [%3], policy;\n"
-      "}" ::LADDERS_SHARED(to),
+      " [%0], [%1], %2, [%3], policy; }" ::LADDERS_SHARED(to),
       "l"(from), "r"(bytes), LADDERS_SHARED(&barrier)
       : "memory");
 }
 
-/// After reads and writes of shared memory, the thread's own or those it has been told of, for
-/// later copies and wgmma to come after them.
+/// Later copies and wgmma come after reads and writes of shared memory, the thread's own or those
+/// that it has been told of.
 __device__ __forceinline__ void show_to_copies() {
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
 
-/// After what this thread has written or has been told of, in any memory, for copies it starts.
+/// The same of any memory.
 __device__ __forceinline__ void show_to_all_copies() {
   asm volatile("fence.proxy.async;" ::: "memory");
 }
@@ -114,7 +109,7 @@ __device__ __forceinline__ void copy_out(void* to, const void* from, unsigned by
       : "memory");
 }
 
-/// Until the copies that this thread started to global memory have read all that they copy.
+/// Until this thread's copies to global memory have read all that they copy.
 __device__ __forceinline__ void wait_until_read() {
   asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");
 }
@@ -134,8 +129,7 @@ __device__ __forceinline__ void copy_box(void* to, const TensorMap& map, int row
       : "memory");
 }
 
-/// Starts the copy of a box from shared memory to this row and column. Parts of it that lie outside
-/// of the matrix go nowhere.
+/// Starts the copy of a box to this row and column. Parts outside of the matrix go nowhere.
 __device__ __forceinline__ void copy_box_out(const TensorMap& map, int row, int column,
                                              const void* from) {
   asm volatile(
@@ -145,8 +139,8 @@ __device__ __forceinline__ void copy_box_out(const TensorMap& map, int row, int 
       : "memory");
 }
 
-/// Starts the copy of the box that begins in this matrix, row and column, to the same place in all
-/// blocks of the cluster whose bit is set in `blocks`; the bytes count at each one's own barrier.
+/// Starts the copy of the box that begins in this matrix, row and column to the blocks of the
+/// cluster whose bit is set in `blocks`; the bytes count at each one's own barrier.
 __device__ __forceinline__ void copy_box_to_blocks(void* to, const TensorMap& map, int matrix,
                                                    int row, int column, MBarrier& barrier,
                                                    unsigned blocks) {

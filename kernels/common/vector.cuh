@@ -21,12 +21,9 @@ __device__ __forceinline__ unsigned sum_of(uint4 v) { return v.x + v.y + v.z + v
 /// Consecutive words: a store of equal ones would first copy them to consecutive registers.
 template <class V>
 __device__ __forceinline__ V numbered(unsigned first) {
-  if constexpr (sizeof(V) == 4)
-    return first;
-  else if constexpr (sizeof(V) == 8)
-    return {first, first + 1};
-  else
-    return {first, first + 1, first + 2, first + 3};
+  if constexpr (sizeof(V) == 4) return first;
+  if constexpr (sizeof(V) == 8) return {first, first + 1};
+  if constexpr (sizeof(V) == 16) return {first, first + 1, first + 2, first + 3};
 }
 
 /// sum_of(numbered<Vector<bytes>>(first)).
@@ -43,11 +40,9 @@ __device__ __forceinline__ V load_once(const V* p) {
 #if __CUDA_ARCH__ >= 800
   uint4 v;
   asm volatile(
-      "{\n"
-      ".reg .b64 policy;\n"
+      "{ .reg .b64 policy;\n"
       "createpolicy.fractional.L2::evict_first.b64 policy, 1.0;\n"
-      "ld.global.nc.L1::no_allocate.L2::cache_hint.v4.b32 {%0, %1, %2, %3}, [%4], policy;\n"
-      "}"
+      "ld.global.nc.L1::no_allocate.L2::cache_hint.v4.b32 {%0, %1, %2, %3}, [%4], policy; }"
       : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
       : "l"(p));
   return __builtin_bit_cast(V, v);

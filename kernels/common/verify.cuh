@@ -3,30 +3,15 @@
 // Verification on the device, of every element.
 #pragma once
 
-#include <algorithm>
 #include <cmath>
-#include <cstddef>
 #include <iomanip>
 #include <sstream>
-#include <string>
-#include <vector>
 
 #include "common/device.cuh"
 #include "common/inputs.cuh"
-#include "model/launch.hpp"
 
 namespace ladders {
 
-/// A copy of `count` elements of device memory.
-template <class T>
-std::vector<T> to_host(const T* data, size_t count) {
-  std::vector<T> host(count);
-  if (count > 0)
-    check(cudaMemcpy(host.data(), data, count * sizeof(T), cudaMemcpyDeviceToHost), "copy to host");
-  return host;
-}
-
-/// Sum and largest value of f over a range, in FP64.
 struct Totals {
   double sum = 0, largest = 0;
 
@@ -60,8 +45,7 @@ inline __global__ void fold_again(unsigned n, const Totals* parts, Totals* parti
 }  // namespace detail
 
 /// Sum and largest of f(i) >= 0 for i in [0, n), where f is a device function of size_t to double;
-/// a NaN counts as infinity. Parts are folded in order, without atomics: the result is
-/// deterministic.
+/// a NaN counts as infinity. Without atomics, the result is deterministic.
 template <class F>
 Totals fold(size_t n, F f) {
   constexpr unsigned kBlocks = 1024, kThreads = 256;

@@ -8,8 +8,8 @@
 namespace ladders::roof {
 // ---- DRAM -------------------------------------------------------------------------------------
 // A block takes tiles of neighbouring vectors, kFlight per thread, all loaded before the first is
-// used. With one block per tile the accesses in flight stay close together, since hardware starts
-// blocks in order; resident blocks save their launch.
+// used. One block per tile keeps the accesses in flight close together; resident blocks save their
+// launch.
 
 template <int kBytes, int kFlight>
 __global__ void dram_copy(const unsigned* __restrict__ in, size_t words,
@@ -76,14 +76,14 @@ Implementation of_vectors(const Case& c, Make make) {
   });
 }
 
+inline auto in_and_out(Roof& r) { return std::tuple(r.in(), r.words, r.out.data()); }
+
 inline Verdict check_copy(const Roof& roof) {
   return {.wrong = first_difference("word", roof.out.data(), roof.words, Bits{})};
 }
 inline Implementation dram_copy_at(const Case& c, const Device&) {
   return of_vectors(c, [](auto width, auto flight) {
-    return verified(
-        dram_copy<width(), flight()>, tiles,
-        [](Roof& r) { return std::tuple(r.in(), r.words, r.out.data()); }, check_copy);
+    return verified(dram_copy<width(), flight()>, tiles, in_and_out, check_copy);
   });
 }
 inline Implementation memcpy_of_all() {
@@ -101,20 +101,16 @@ inline Verdict check_write(const Roof& roof) {
 }
 inline Implementation dram_write_at(const Case& c, const Device&) {
   return of_vectors(c, [](auto width, auto flight) {
-    return verified(
-        dram_write<width(), flight()>, tiles,
-        [](Roof& r) { return std::tuple(r.words, r.out.data()); }, check_write);
+    const auto arguments = [](Roof& r) { return std::tuple(r.words, r.out.data()); };
+    return verified(dram_write<width(), flight()>, tiles, arguments, check_write);
   });
 }
 
-inline Verdict check_read(const Roof& roof) {
-  return compare_sum(roof, roof.launched / 32, sum_modulo(roof.words, Bits{}));
-}
 inline Implementation dram_read_at(const Case& c, const Device&) {
   return of_vectors(c, [](auto width, auto flight) {
-    return verified(
-        dram_read<width(), flight()>, tiles,
-        [](Roof& r) { return std::tuple(r.in(), r.words, r.out.data()); }, check_read);
+    return verified(dram_read<width(), flight()>, tiles, in_and_out, [](const Roof& r) {
+      return compare_sum(r, r.launched / 32, sum_modulo(r.words, Bits{}));
+    });
   });
 }
 
@@ -147,23 +143,20 @@ constexpr size_t kL2TileWords = size_t{4} * kL2Flight * kL2Block;
 inline Implementation l2_read_at(const Case& c, const Device&) {
   const size_t words = c["mebibytes"] * kMiB / 4, tiles = words / kL2TileWords;
   const int repetitions = iterations(c, 16);
-  return verified(
-      l2_read, blocks_per_sm<kL2Block>,
-      [=](Roof& r) {
-        return std::tuple(r.in(), static_cast<unsigned>(tiles), repetitions, r.out.data());
-      },
-      [=](const Roof& r) {  // some tiles are read once more than the others
-        const size_t reads = r.launched / kL2Block * repetitions;
-        return compare_sum(r, r.launched / 32,
-                           static_cast<uint32_t>(reads / tiles) * sum_modulo(words, Bits{}) +
-                               sum_modulo(reads % tiles * kL2TileWords, Bits{}));
-      });
+  const auto arguments = [=](Roof& r) {
+    return std::tuple(r.in(), static_cast<unsigned>(tiles), repetitions, r.out.data());
+  };
+  return verified(l2_read, blocks_per_sm<kL2Block>, arguments, [=](const Roof& r) {
+    const size_t reads = r.launched / kL2Block * repetitions;  // some tiles are read once more
+    return compare_sum(r, r.launched / 32,
+                       static_cast<uint32_t>(reads / tiles) * sum_modulo(words, Bits{}) +
+                           sum_modulo(reads % tiles * kL2TileWords, Bits{}));
+  });
 }
 
 // ---- Shared memory ----------------------------------------------------------------------------
 
-// Each warp loads 32 neighbouring vectors repeatedly: 128 bytes per wavefront. With four loads per
-// iteration the start and the end take a thousandth of the time.
+// Each warp loads 32 neighbouring vectors repeatedly: 128 bytes per wavefront.
 constexpr int kSharedLoads = 4;
 template <int kBytes>
 __global__ void shared_memory(unsigned* out, int loads) {
@@ -179,18 +172,14 @@ __global__ void shared_memory(unsigned* out, int loads) {
 
 inline Implementation shared_memory_at(const Case& c, const Device&) {
   return pick<4, 8, 16>(c["bytes"], [loads = kSharedLoads * iterations(c)](auto width) {
-    return verified(
-        shared_memory<width()>, blocks_per_sm<>,
-        [=](Roof& r) { return std::tuple(r.out.data(), loads); },
-        [=](const Roof& r) {
-          return compare<unsigned>(
-              r, r.launched, [=](size_t i) { return loads * numbered_sum<width()>(i % kBlock); });
-        });
+    return verified(shared_memory<width()>, blocks_per_sm<>, out_and(loads), [=](const Roof& r) {
+      return compare<unsigned>(r, r.launched,
+                               [=](size_t i) { return loads * numbered_sum<width()>(i % kBlock); });
+    });
   });
 }
 
-// Each block loads from the others of its cluster in turn, over the SM-to-SM network. All clusters
-// share the rounds, whatever their number.
+// Each block loads from the others of its cluster in turn. All clusters share the rounds.
 constexpr int kRemoteFlight = 4;
 template <int kBytes>
 __global__ void distributed_shared_memory(unsigned* out, unsigned rounds) {
@@ -220,30 +209,23 @@ __global__ void distributed_shared_memory(unsigned* out, unsigned rounds) {
 
 inline Implementation distributed_at(const Case& c, const Device& device) {
   const auto cluster = static_cast<unsigned>(c["cluster"]);
-  const unsigned rounds = cluster_rounds(c, device, 16);
+  const unsigned rounds = cluster_rounds(c, device, 16), others = cluster - 1;
   return pick<4, 16>(c["bytes"], [=](auto width) {
-    return verified(
-        distributed_shared_memory<width()>,
-        [=](const Case&, const Device& device, const void* kernel) {
-          return fill_device({.block = kBlock,
-                              .shared_bytes = size_t{width()} * kRemoteFlight * kBlock,
-                              .cluster = cluster},
-                             kernel, device);
-        },
-        [=](Roof& r) { return std::tuple(r.out.data(), rounds); },
-        [=](const Roof& r) {
-          const unsigned clusters = r.launched / kBlock / cluster, others = cluster - 1;
-          return compare<unsigned>(r, r.launched, [=](size_t i) {
-            const unsigned thread = i % kBlock, rank = i / kBlock % cluster;
-            const unsigned mine = ceil_div(rounds - unsigned(i / kBlock / cluster), clusters);
-            unsigned sum = 0;
-            for (unsigned k = 0; k < others; ++k)  // the k-th block after this one
-              for (int j = 0; j < kRemoteFlight; ++j)
-                sum += (mine / others + (k < mine % others)) *
-                       numbered_sum<width()>(((rank + 1 + k) % cluster + j) * kBlock + thread);
-            return sum;
-          });
-        });
+    const auto check = [=](const Roof& r) {
+      const unsigned clusters = r.launched / kBlock / cluster;
+      return compare<unsigned>(r, r.launched, [=](size_t i) {
+        const unsigned thread = i % kBlock, rank = i / kBlock % cluster;
+        const unsigned mine = ceil_div(rounds - unsigned(i / kBlock / cluster), clusters);
+        unsigned sum = 0;
+        for (unsigned k = 0; k < others; ++k)  // the k-th block after this one
+          for (int j = 0; j < kRemoteFlight; ++j)
+            sum += (mine / others + (k < mine % others)) *
+                   numbered_sum<width()>(((rank + 1 + k) % cluster + j) * kBlock + thread);
+        return sum;
+      });
+    };
+    const auto plan = clusters(size_t{width()} * kRemoteFlight * kBlock);
+    return verified(distributed_shared_memory<width()>, plan, out_and(rounds), check);
   });
 }
 

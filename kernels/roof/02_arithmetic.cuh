@@ -3,8 +3,6 @@
 // How fast FP32 numbers are multiplied and added.
 #pragma once
 
-#include <cmath>
-
 #include "roof/problem.cuh"
 
 namespace ladders::roof {
@@ -29,21 +27,17 @@ __global__ void fma(float* out, int iterations, float a, float b) {
 
 inline Implementation fma_at(const Case& c, const Device&) {
   return pick<8, 16>(c["chains"], [n = iterations(c)](auto chains) {
-    return verified(
-        fma<chains()>, blocks_per_sm<>,
-        [=](Roof& r) {
-          return std::tuple(reinterpret_cast<float*>(r.out.data()), n, kFactor, kTerm);
-        },
-        [=](const Roof& r) {
-          std::vector<float> sums(kBlock);
-          for (unsigned thread = 0; thread < kBlock; ++thread)
-            for (unsigned chain = 0; chain < chains(); ++chain) {
-              float x = static_cast<float>(thread + chain);
-              for (int i = 0; i < n; ++i) x = std::fma(x, kFactor, kTerm);
-              sums[thread] += x;
-            }
-          return compare<float>(r, r.launched, [&](size_t i) { return sums[i % kBlock]; });
-        });
+    const auto check = [=](const Roof& r) {
+      std::vector<float> sums(kBlock);
+      for (unsigned thread = 0; thread < kBlock; ++thread)
+        for (unsigned chain = 0; chain < chains(); ++chain) {
+          float x = static_cast<float>(thread + chain);
+          for (int i = 0; i < n; ++i) x = std::fma(x, kFactor, kTerm);
+          sums[thread] += x;
+        }
+      return compare<float>(r, r.launched, [&](size_t i) { return sums[i % kBlock]; });
+    };
+    return verified(fma<chains()>, blocks_per_sm<>, out_and<float>(n, kFactor, kTerm), check);
   });
 }
 

@@ -119,26 +119,22 @@ inline int tensor_pairs(const Case& c) { return 4 * iterations(c, 8); }
 template <class Type>
 Implementation tensor_at(const Case& c, const Device&) {
   const bool by_group = c["instruction"] == wgmma;
-  return verified(
-      by_group ? tensor_by_group<Type> : tensor_by_warp<Type>,
-      [](const Case&, const Device& device, const void*) {
-        return LaunchPlan{.grid = static_cast<unsigned>(2 * device.sms), .block = kTensorBlock};
-      },
-      [pairs = tensor_pairs(c)](Roof& r) {
-        return std::tuple(reinterpret_cast<float*>(r.out.data()), pairs);
-      },
-      [by_group](const Roof& r) {
-        return compare<float>(r, r.launched * kTensorOutputs, [by_group](size_t i) {
-          const int output = static_cast<int>(i % kTensorOutputs);
-          const int thread = static_cast<int>(i / kTensorOutputs % kTensorBlock);
-          const int row =
-              (by_group ? thread / 32 % 4 * 16 : 0) + thread % 32 / 4 + output / 2 % 2 * 8;
-          const int column = output / 4 * 8 + thread % 4 * 2 + output % 2;
-          int sum = 0;
-          for (int k = 0; k < Type::kDepth; ++k) sum += a_at<Type>(row, k) * b_at<Type>(k, column);
-          return static_cast<float>(sum);
-        });
-      });
+  const auto two_per_sm = [](const Case&, const Device& device, const void*) {
+    return LaunchPlan{.grid = static_cast<unsigned>(2 * device.sms), .block = kTensorBlock};
+  };
+  const auto expected = [by_group](size_t i) {
+    const int output = static_cast<int>(i % kTensorOutputs);
+    const int thread = static_cast<int>(i / kTensorOutputs % kTensorBlock);
+    const int row = (by_group ? thread / 32 % 4 * 16 : 0) + thread % 32 / 4 + output / 2 % 2 * 8;
+    const int column = output / 4 * 8 + thread % 4 * 2 + output % 2;
+    int sum = 0;
+    for (int k = 0; k < Type::kDepth; ++k) sum += a_at<Type>(row, k) * b_at<Type>(k, column);
+    return static_cast<float>(sum);
+  };
+  return verified(by_group ? tensor_by_group<Type> : tensor_by_warp<Type>, two_per_sm,
+                  out_and<float>(tensor_pairs(c)), [=](const Roof& r) {
+                    return compare<float>(r, r.launched * kTensorOutputs, expected);
+                  });
 }
 
 template <class Type>

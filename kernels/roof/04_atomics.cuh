@@ -2,10 +2,10 @@
 //
 // The rate of additions to words in shared and in global memory.
 //
-// A mask that is known at run time makes the addresses: one word, neighbouring words, or scattered
-// ones. The compiler would sum additions to a known address in the warp first. An increment of
-// shared memory whose result is not used has an instruction of its own, which counts the lanes of
-// each address first: an addend not known to be 1 shows what other additions cost.
+// A mask known at run time makes the addresses, since the compiler would sum additions to a known
+// one in the warp first. An increment of shared memory whose result is not used has an instruction
+// of its own, which counts the lanes of each address first: an addend not known to be 1 shows what
+// other additions cost.
 #pragma once
 
 #include "roof/problem.cuh"
@@ -48,8 +48,8 @@ inline __global__ void global_atomics(unsigned* words, int iterations, unsigned 
   }
 }
 
-// Blocks add to words of the others in their cluster, over the SM-to-SM network: a warp to
-// neighbouring words of each block in turn, or each lane anywhere. All clusters share the rounds.
+// Blocks add to the others in their cluster: a warp to neighbouring words of each block in turn,
+// or each lane anywhere. All clusters share the rounds.
 inline __global__ void distributed_atomics(unsigned* out, unsigned rounds, bool anywhere) {
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900  // clusters
   __shared__ unsigned words[kSharedWords];
@@ -101,15 +101,11 @@ inline Rung to_shared(std::string name, std::string idea, bool increment, Patter
     return threads(c, device) * kAddresses * rounds(c);
   };
   return additions(name, idea, kBlocksSweep, count, [=](const Case& c, size_t all) {
-    return verified(
-        increment ? shared_atomics<true> : shared_atomics<false>, blocks_per_sm<>,
-        [=](Roof& r) {
-          const unsigned mask = pattern == same ? 0 : kSharedWords - 1;
-          return std::tuple(r.out.data(), rounds(c), mask, kAddend);
-        },
-        [=](const Roof& r) {
-          return compare_sum(r, r.launched, uint32_t(all * (increment ? 1 : kAddend)));
-        });
+    const unsigned mask = pattern == same ? 0 : kSharedWords - 1;
+    const uint32_t sum = all * (increment ? 1 : kAddend);
+    return verified(increment ? shared_atomics<true> : shared_atomics<false>, blocks_per_sm<>,
+                    out_and(rounds(c), mask, kAddend),
+                    [=](const Roof& r) { return compare_sum(r, r.launched, sum); });
   });
 }
 
@@ -118,16 +114,11 @@ inline Rung to_cluster(std::string name, std::string idea, Pattern pattern) {
     return double(c["cluster"]) * kBlock * kAddresses * cluster_rounds(c, device, 128);
   };
   Rung rung = additions(name, idea, kClusterSweep, count, [=](const Case& c, size_t all) {
-    return verified(
-        distributed_atomics,
-        [](const Case& c, const Device& device, const void* kernel) {
-          return fill_device({.block = kBlock, .cluster = unsigned(c["cluster"])}, kernel, device);
-        },
-        [=](Roof& r) {
-          const unsigned rounds = cluster_rounds(c, r.device(), 128);
-          return std::tuple(r.out.data(), rounds, pattern == scattered);
-        },
-        [=](const Roof& r) { return compare_sum(r, r.launched, uint32_t(all)); });
+    const auto arguments = [=](Roof& r) {
+      return std::tuple(r.out.data(), cluster_rounds(c, r.device(), 128), pattern == scattered);
+    };
+    return verified(distributed_atomics, clusters(), arguments,
+                    [=](const Roof& r) { return compare_sum(r, r.launched, uint32_t(all)); });
   });
   rung.compute_capability = 90;
   return rung;
@@ -141,12 +132,10 @@ inline Rung to_global(std::string name, std::string idea, Pattern pattern) {
   };
   return additions(name, idea, kBlocksSweep, count, [=](const Case& c, size_t all) {
     const unsigned mask = pattern == same ? 0 : kSpreadMask;
-    Implementation result = verified(
-        global_atomics, blocks_per_sm<>,
-        [=](Roof& r) { return std::tuple(r.out.data(), rounds(c), mask, pattern == scattered); },
-        [=](const Roof& r) {  // each word was poisoned with -1
-          return compare_sum(r, size_t{mask} + 1, uint32_t(all - mask - 1));
-        });
+    const uint32_t sum = all - mask - 1;  // each word was poisoned with -1
+    Implementation result =
+        verified(global_atomics, blocks_per_sm<>, out_and(rounds(c), mask, pattern == scattered),
+                 [=](const Roof& r) { return compare_sum(r, size_t{mask} + 1, sum); });
     result.adds = true;
     return result;
   });

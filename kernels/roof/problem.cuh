@@ -5,16 +5,8 @@
 
 #include <cooperative_groups.h>
 
-#include <algorithm>
-#include <string>
-#include <tuple>
-#include <vector>
-
-#include "common/device.cuh"
-#include "common/inputs.cuh"
 #include "common/vector.cuh"
 #include "common/verify.cuh"
-#include "model/launch.hpp"
 
 namespace ladders::roof {
 struct Bits {
@@ -75,6 +67,12 @@ Implementation verified(void (*kernel)(Parameters...), Plan plan, Arguments argu
   return result;
 }
 
+// The arguments of a kernel: the output as an array of T, then `values`.
+template <class T = unsigned, class... Values>
+auto out_and(Values... values) {
+  return [=](Roof& roof) { return std::tuple(reinterpret_cast<T*>(roof.out.data()), values...); };
+}
+
 // Compares the first `count` values of the output with expected(i) on the host.
 template <class T, class F>
 Verdict compare(const Roof& roof, size_t count, F expected) {
@@ -132,6 +130,15 @@ LaunchPlan blocks_per_sm(const Case& c, const Device& device, const void*) {
 }
 inline double threads(const Case& c, const Device& device) {
   return double(c["blocks"]) * device.sms * kBlock;
+}
+
+// As many clusters as the device holds.
+inline auto clusters(size_t shared_bytes = 0) {
+  return [=](const Case& c, const Device& device, const void* kernel) {
+    const auto cluster = static_cast<unsigned>(c["cluster"]);
+    return fill_device({.block = kBlock, .shared_bytes = shared_bytes, .cluster = cluster}, kernel,
+                       device);
+  };
 }
 
 // Rounds of accesses to other blocks, of all clusters together.

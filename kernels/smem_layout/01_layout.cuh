@@ -10,15 +10,14 @@
 #include <set>
 
 namespace ladders::smem_layout {
-// The vector that each thread accesses: its own one along rows or columns, or a warp accesses one
-// word, two words in different banks, or two in one bank.
+// Each thread accesses its own vector, along rows or columns; or a warp accesses one word, two
+// words in different banks, or two in one bank.
 enum Order { row, column, one_word, two_banks, one_bank };
 
 // Instead of padding: the column is XORed with the row, as TMA swizzles boxes of 128-byte rows.
 constexpr int swizzled = -1;
 
-// A row of the tile is 128 bytes, one word per bank, and then `pad` spare vectors. A thread stores
-// and loads one vector of `bytes` at once; there are as many as threads.
+// A row is 128 bytes and `pad` spare vectors. Each thread stores and loads a vector of `bytes`.
 template <int height, int pad, Order write_order, Order read_order, int bytes = 4>
 struct Layout {
   static constexpr int kWarp = 32, kBanks = 32;
@@ -36,49 +35,45 @@ struct Layout {
   }
   // The vector that thread i of the block touches.
   __host__ __device__ static constexpr int vector(Order order, int i) {
-    switch (order) {
-      case row:
-        return at(i / kColumns, i % kColumns);
-      case column:
-        return at(i % height, i / height);
-      case one_word:
-        return at(i / kWarp, 0);
-      case two_banks:
-        return at(i / kWarp, i % 2);
-      default:
-        return at((i / kWarp + i % 2) % height, 0);
-    }
+    if (order == row) return at(i / kColumns, i % kColumns);
+    if (order == column) return at(i % height, i / height);
+    if (order == one_word) return at(i / kWarp, 0);
+    if (order == two_banks) return at(i / kWarp, i % 2);
+    return at((i / kWarp + i % 2) % height, 0);
   }
 
   // Wavefronts of a request: for each 128 bytes of lanes (half a warp with 8 bytes each, a quarter
   // with 16), the number of different words in the busiest bank.
   static int wavefronts(Order order) {
-    int worst = 0;
-    for (int warp = 0; warp < kThreads; warp += kWarp) {
+    return of_the_worst_warp([order](int warp) {
       int sum = 0;
-      for (int lanes = 0; lanes < kWarp; lanes += kColumns) {
+      for (int lanes = warp; lanes < warp + kWarp; lanes += kColumns) {
         std::array<std::set<int>, kBanks> asked;
         for (int lane = lanes; lane < lanes + kColumns; ++lane)
           for (int i = 0; i < kWords; ++i) {
-            const int word = vector(order, warp + lane) * kWords + i;
+            const int word = vector(order, lane) * kWords + i;
             asked[word % kBanks].insert(word);
           }
         sum += static_cast<int>(std::ranges::max(asked, {}, &std::set<int>::size).size());
       }
-      worst = std::max(worst, sum);
-    }
-    return worst;
+      return sum;
+    });
   }
 
   // Different pieces of `size` bytes that a request touches.
   static int pieces(Order order, int size) {
-    int worst = 0;
-    for (int warp = 0; warp < kThreads; warp += kWarp) {
+    return of_the_worst_warp([=](int warp) {
       std::set<int> touched;
-      for (int lane = 0; lane < kWarp; ++lane)
-        touched.insert(vector(order, warp + lane) * bytes / size);
-      worst = std::max(worst, static_cast<int>(touched.size()));
-    }
+      for (int i = warp; i < warp + kWarp; ++i) touched.insert(vector(order, i) * bytes / size);
+      return static_cast<int>(touched.size());
+    });
+  }
+
+ private:
+  template <class F>
+  static int of_the_worst_warp(F count) {
+    int worst = 0;
+    for (int warp = 0; warp < kThreads; warp += kWarp) worst = std::max(worst, count(warp));
     return worst;
   }
 };

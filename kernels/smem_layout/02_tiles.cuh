@@ -11,13 +11,13 @@
 namespace ladders::smem_layout {
 
 // A store that the compiler may not drop: see load_again().
-template <int bytes>
-__device__ __forceinline__ void store_again(unsigned* to, Vector<bytes> v) {
+template <class V>
+__device__ __forceinline__ void store_again(V* to, V v) {
 #ifdef __CUDA_ARCH__
   const auto p = static_cast<unsigned>(__cvta_generic_to_shared(to));
-  if constexpr (bytes == 4)
+  if constexpr (sizeof(V) == 4)
     asm volatile("st.volatile.shared.u32 [%0], %1;" ::"r"(p), "r"(v) : "memory");
-  else if constexpr (bytes == 8)
+  else if constexpr (sizeof(V) == 8)
     asm volatile("st.volatile.shared.v2.u32 [%0], {%1, %2};" ::"r"(p), "r"(v.x), "r"(v.y)
                  : "memory");
   else
@@ -25,11 +25,17 @@ __device__ __forceinline__ void store_again(unsigned* to, Vector<bytes> v) {
                  "r"(v.z), "r"(v.w)
                  : "memory");
 #else
-  *reinterpret_cast<Vector<bytes>*>(to) = v;
+  *to = v;
   asm volatile("" ::: "memory");
 #endif
 }
 
+// This thread's vector in a tile, and what it writes there.
+template <class Layout>
+__device__ __forceinline__ auto* my_vector(unsigned* tile, Order order) {
+  return reinterpret_cast<Vector<Layout::kBytes>*>(tile + Layout::kWords *
+                                                              Layout::vector(order, threadIdx.x));
+}
 template <class Layout>
 __device__ __forceinline__ auto my_words() {
   return numbered<Vector<Layout::kBytes>>(Layout::kWords *
@@ -38,19 +44,16 @@ __device__ __forceinline__ auto my_words() {
 
 template <class Layout>
 __device__ __forceinline__ void exercise(unsigned* tile, unsigned* out, int repetitions) {
-  constexpr int kWords = Layout::kWords;
-  const unsigned i = threadIdx.x;
   const auto mine = my_words<Layout>();
-  unsigned* to = tile + kWords * Layout::vector(Layout::kWrite, i);
+  auto* to = my_vector<Layout>(tile, Layout::kWrite);
 #pragma unroll(Layout::kUnroll)
-  for (int r = 0; r < requests<Layout>(repetitions); ++r) store_again<Layout::kBytes>(to, mine);
+  for (int r = 0; r < requests<Layout>(repetitions); ++r) store_again(to, mine);
   __syncthreads();
-  const auto* from = reinterpret_cast<const Vector<Layout::kBytes>*>(
-      tile + kWords * Layout::vector(Layout::kRead, i));
+  const auto* from = my_vector<Layout>(tile, Layout::kRead);
   unsigned sum = 0;
 #pragma unroll(Layout::kUnroll)
   for (int r = 0; r < requests<Layout>(repetitions); ++r) sum += sum_of(load_again(from));
-  out[blockIdx.x * Layout::kThreads + i] = sum;
+  out[blockIdx.x * Layout::kThreads + threadIdx.x] = sum;
 }
 
 template <class Layout>
@@ -70,19 +73,16 @@ __global__ void remote_tile(unsigned* out, int repetitions) {
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900  // clusters
   __shared__ __align__(128) unsigned tile[Layout::kTile];
   const auto cluster = cooperative_groups::this_cluster();
-  const unsigned i = threadIdx.x;
-  store_again<Layout::kBytes>(tile + Layout::kWords * Layout::vector(Layout::kWrite, i),
-                              my_words<Layout>());
+  store_again(my_vector<Layout>(tile, Layout::kWrite), my_words<Layout>());
   cluster.sync();
-  const auto* from = reinterpret_cast<const Vector<Layout::kBytes>*>(
-      cluster.map_shared_rank(tile, cluster.block_rank() ^ 1) +
-      Layout::kWords * Layout::vector(Layout::kRead, i));
+  unsigned* theirs = cluster.map_shared_rank(tile, cluster.block_rank() ^ 1);
+  const auto* from = my_vector<Layout>(theirs, Layout::kRead);
   unsigned sum = 0;
 #pragma unroll(Layout::kUnroll)
   for (int r = 0; r < requests<Layout>(repetitions); ++r)
     sum += sum_of(load_again_from_cluster(from));
   cluster.sync();  // no block may end while its memory is read
-  out[blockIdx.x * Layout::kThreads + i] = sum;
+  out[blockIdx.x * Layout::kThreads + threadIdx.x] = sum;
 #endif
 }
 

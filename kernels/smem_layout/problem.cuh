@@ -3,11 +3,6 @@
 // What every rung computes, and how it is verified.
 #pragma once
 
-#include <string>
-#include <tuple>
-#include <vector>
-
-#include "common/device.cuh"
 #include "common/vector.cuh"
 #include "common/verify.cuh"
 #include "smem_layout/01_layout.cuh"

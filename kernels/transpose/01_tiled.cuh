@@ -18,8 +18,7 @@ __global__ void naive_coalesced_reads(T* __restrict__ out, const T* __restrict__
     if (column < columns) out[at(column, row, rows)] = in[at(row, column, columns)];
 }
 
-// Lanes along output rows: the loads are strided, and the next warps find their sectors in L1 and
-// L2. Strided stores must be merged in L2.
+// Lanes along output rows: the next warps find the sectors of strided loads in L1 and L2.
 template <class T>
 __global__ void naive_coalesced_writes(T* __restrict__ out, const T* __restrict__ in, int rows,
                                        int columns) {
@@ -28,9 +27,8 @@ __global__ void naive_coalesced_writes(T* __restrict__ out, const T* __restrict_
     if (row < rows) out[at(column, row, rows)] = in[at(row, column, columns)];
 }
 
-// A tile in shared memory is transposed, so both sides are coalesced: 4 sectors each. With Pad = 0
-// a column of 4-byte elements lies in one bank and takes 32 wavefronts; with a spare column
-// (Pad = 1) each row is shifted by one bank, and a column takes one.
+// Both sides are coalesced, 4 sectors each. With Pad = 0 a column of 4-byte elements lies in one
+// bank: 32 wavefronts. With Pad = 1 each row is shifted by one bank, and a column takes one.
 template <class T, int Pad>
 __global__ void tiled(T* __restrict__ out, const T* __restrict__ in, int rows, int columns) {
   __shared__ T tile[kTile][kTile + Pad];

@@ -3,13 +3,11 @@
 // 16 bytes per access on both sides, the order of tiles, and the same in place.
 #pragma once
 
-#include <type_traits>
-
 #include "transpose/problem.cuh"
 
 namespace ladders::transpose {
-// The order of tiles by block number: row by row, or down bands that are two tiles wide. Concurrent
-// blocks of a band write long pieces of the same output rows, and read two tiles of each input row.
+// The order of tiles by block number: row by row, or down bands two tiles wide, in which concurrent
+// blocks write long pieces of the same output rows, and read two tiles of each input row.
 enum class Order { rows, bands };
 struct Tile {
   int x, y;  // along the columns and the rows of the input
@@ -37,10 +35,10 @@ union Vector {
   T elements[16 / sizeof(T)];
 };
 
-// A tile of 16 x 16 or 8 x 8 squares, one per thread. A square has one vector in each row and as
-// many rows as a vector has elements: it is transposed in registers. Vectors of the transposed tile
-// are XORed with the square's column: eight lanes that access neighbouring vectors, or vectors one
-// square apart, use eight groups of four banks.
+// A tile of 16 x 16 or 8 x 8 squares, one per thread, which transposes it in registers: one vector
+// in each row, and as many rows as a vector has elements. Vectors of the transposed tile are XORed
+// with the square's column: eight lanes that access neighbouring vectors, or vectors one square
+// apart, use eight groups of four banks.
 template <class T, int across = 16>
 struct Squares {
   static constexpr int kVector = 16 / sizeof(T), kAcross = across;
@@ -58,13 +56,13 @@ struct Squares {
   }
 
   // The square of this thread, zeros outside of the matrix. Small tiles are for matrices that the
-  // L2 can hold: the input is evicted first, and the output stays.
-  template <bool inside>
-  static __device__ __forceinline__ void load(Square& square, const T* __restrict__ in, int rows,
-                                              int columns, int row0, int column0) {
+  // L2 can hold: their input is evicted first.
+  template <class Inside>
+  static __device__ __forceinline__ void load(Inside, Square& square, const T* __restrict__ in,
+                                              int rows, int columns, int row0, int column0) {
     const int row = row0 + int(threadIdx.x) / kAcross * kVector;
     const int column = column0 + int(threadIdx.x) % kAcross * kVector;
-    const bool there = inside || (row < rows && column < columns);
+    const bool there = Inside::value || (row < rows && column < columns);
     const T* from = in + at(row, column, columns);
 #pragma unroll
     for (int i = 0; i < kVector; ++i) {
@@ -84,10 +82,9 @@ struct Squares {
     }
   }
 
-  // Stores the transposed tile.
-  template <bool inside>
-  static __device__ __forceinline__ void store(const Vector<T>* tile, T* __restrict__ out, int rows,
-                                               int columns, int row0, int column0) {
+  template <class Inside>
+  static __device__ __forceinline__ void store(Inside, const Vector<T>* tile, T* __restrict__ out,
+                                               int rows, int columns, int row0, int column0) {
     const int column = row0 + int(threadIdx.x) % kAcross * kVector;
     const int first = threadIdx.x / kAcross;
     uint4 vectors[kVector];
@@ -97,7 +94,7 @@ struct Squares {
 #pragma unroll
     for (int i = 0; i < kVector; ++i) {
       const int row = column0 + first + i * kAcross;
-      if (inside || (row < columns && column < rows))
+      if (Inside::value || (row < columns && column < rows))
         *reinterpret_cast<uint4*>(out + at(row, column, rows)) = vectors[i];
     }
   }
@@ -114,18 +111,17 @@ __global__ void __launch_bounds__(Squares<T, across>::kThreads)
   if (column0 >= columns) return;  // in a partial band
   const auto move = [&](auto inside) {
     typename S::Square square;
-    S::template load<decltype(inside)::value>(square, in, rows, columns, row0, column0);
+    S::load(inside, square, in, rows, columns, row0, column0);
     __syncwarp();  // keeps all loads before the first use
     S::turn(turned, square);
     __syncthreads();
-    S::template store<decltype(inside)::value>(turned, out, rows, columns, row0, column0);
+    S::store(inside, turned, out, rows, columns, row0, column0);
   };
   S::inside(rows, columns, row0, column0) ? move(std::true_type{}) : move(std::false_type{});
 }
 
 // In place: one block per pair of mirrored tiles. The upper triangle of n x n tiles with its
-// diagonal is folded into a rectangle of n x (n + 1) / 2; an even n is rounded up to the next odd
-// one.
+// diagonal is folded into a rectangle of n x (n + 1) / 2, where n is rounded up to an odd number.
 __host__ __device__ constexpr int mirrored_pairs(int tiles) {
   return (tiles | 1) * ((tiles | 1) + 1) / 2;
 }
@@ -143,14 +139,14 @@ __global__ void __launch_bounds__(Squares<T>::kThreads) vectorized_in_place(T* d
   const int row0 = y * S::kSide, column0 = x * S::kSide;
   const auto swap = [&](auto inside) {
     typename S::Square above, below;
-    S::template load<decltype(inside)::value>(above, data, n, n, row0, column0);
-    S::template load<decltype(inside)::value>(below, data, n, n, column0, row0);
+    S::load(inside, above, data, n, n, row0, column0);
+    S::load(inside, below, data, n, n, column0, row0);
     __syncwarp();
     S::turn(upper, above);
     S::turn(lower, below);
     __syncthreads();  // both are read before either is written
-    S::template store<decltype(inside)::value>(upper, data, n, n, row0, column0);
-    if (x != y) S::template store<decltype(inside)::value>(lower, data, n, n, column0, row0);
+    S::store(inside, upper, data, n, n, row0, column0);
+    if (x != y) S::store(inside, lower, data, n, n, column0, row0);
   };
   S::inside(n, n, row0, column0) ? swap(std::true_type{}) : swap(std::false_type{});
 }
@@ -195,8 +191,7 @@ inline std::string unaligned(const Case& c, const Device&) {
   return aligned(c) ? "" : "needs rows that start on 16 bytes, on both sides";
 }
 
-// Not idempotent: it is verified once on what fill() left; timed launches restore each other's
-// input.
+// Verified once on what fill() left; timed launches restore each other's input.
 template <class T>
 Implementation in_place_at(const Case& c, const Device&) {
   using P = Transpose<T>;

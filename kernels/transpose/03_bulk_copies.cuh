@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// The tensor memory accelerator loads and stores swizzled boxes and clips them at the edges; each
-// warp transposes its own box in shared memory.
+// TMA loads and stores swizzled boxes and clips them at the edges; warps transpose them.
 #pragma once
 
 #include "common/tma.cuh"
@@ -27,8 +26,7 @@ struct Box {
     return column * static_cast<int>(sizeof(T)) / 4;
   }
 
-  // Two squares per lane. Eight neighbouring lanes load different columns of squares and store
-  // different rows of them: no conflicts.
+  // Two squares per lane. Eight neighbours load different columns and store different rows.
   static __device__ __forceinline__ void turn(Vector<T>* box) {
     const int x = threadIdx.x % kAcross, quarter = threadIdx.x % 32 / kAcross;
     Vector<T> squares[2][kVector];
@@ -50,7 +48,6 @@ struct Box {
   }
 };
 
-// Each warp has its own box and barrier.
 template <class T>
 __global__ void __launch_bounds__(32 * Box<T>::kWarps)
     bulk_copies(const __grid_constant__ TensorMap in, const __grid_constant__ TensorMap out,

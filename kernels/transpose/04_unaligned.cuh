@@ -3,15 +3,12 @@
 // Unaligned rows: caches keep the rest of a partly loaded sector, but stores must fill sectors.
 #pragma once
 
-#include <type_traits>
-
 #include "transpose/02_vectorized.cuh"
 
 namespace ladders::transpose {
 // A tile's part of each output row is shifted left to a sector boundary: except at the ends of
-// rows, stores fill whole sectors, and no two blocks write to one. The tile reads a halo of almost
-// a sector of rows, which its neighbour reads too. Narrow tiles are for matrices of one tile per
-// row.
+// rows, no two blocks write to one sector. So the tile reads a halo of almost a sector of rows,
+// which its neighbour reads too. Narrow tiles are for matrices of one tile per row.
 template <class T, int columns_a_tile>
 struct Shifted {
   static constexpr Order kOrder = columns_a_tile == 32 ? Order::rows : Order::bands;
@@ -91,8 +88,7 @@ __global__ void __launch_bounds__(256)
   }
 }
 
-// Few rows: 128 columns of all rows are one piece of the output, which is always aligned to 16
-// bytes. Each thread gathers one column.
+// Few rows: 128 columns are one piece of the output, aligned to 16 bytes; a thread gathers one.
 constexpr int kThinColumns = 128, kThinRows = 32;
 
 // Where element i of the piece lies: columns of odd length have no conflicts without padding.

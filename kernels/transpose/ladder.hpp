@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <vector>
-
 #include "model/ladder.hpp"
 
 namespace ladders::transpose {

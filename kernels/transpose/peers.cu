@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
 // cuBLAS can transpose.
-#include "model/launch.hpp"
 #include "transpose/ladder.hpp"
 #include "transpose/problem.cuh"
 #ifdef __CUDACC__

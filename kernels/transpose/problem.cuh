@@ -3,18 +3,10 @@
 // What every rung computes, and how it is verified.
 #pragma once
 
-#include <algorithm>
-#include <string>
-#include <tuple>
-
-#include "common/device.cuh"
-#include "common/inputs.cuh"
 #include "common/verify.cuh"
-#include "model/launch.hpp"
 
 namespace ladders::transpose {
-// Elements are unsigned integers, but those of cuBLAS are floating point: it keeps the bits of
-// small integers that are stored as floats.
+// cuBLAS transposes floating-point numbers: it keeps small integers that are stored as these.
 template <class T>
 struct Element {
   __device__ T operator()(size_t i) const {
