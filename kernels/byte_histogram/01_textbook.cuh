@@ -11,9 +11,7 @@ constexpr int kThreads = 1024, kWarps = kThreads / 32;
 
 inline __global__ void bytes_global(const Byte* __restrict__ keys, size_t count,
                                     unsigned* __restrict__ bins) {
-  const size_t stride = size_t{gridDim.x} * blockDim.x;
-  for (size_t i = blockIdx.x * size_t{blockDim.x} + threadIdx.x; i < count; i += stride)
-    atomicAdd(&bins[keys[i]], 1u);
+  for_all_in_grid(count, [&](size_t i) { atomicAdd(&bins[keys[i]], 1u); });
 }
 
 // One histogram per block, in shared memory, merged at the end.
@@ -35,9 +33,7 @@ inline __global__ void bytes_shared(const Byte* __restrict__ keys, size_t count,
                                     unsigned* __restrict__ bins) {
   __shared__ unsigned counters[kByteBins];
   OneCopy mine(counters);
-  const size_t stride = size_t{gridDim.x} * blockDim.x;
-  for (size_t i = blockIdx.x * size_t{blockDim.x} + threadIdx.x; i < count; i += stride)
-    mine.add(keys[i]);
+  for_all_in_grid(count, [&](size_t i) { mine.add(keys[i]); });
   mine.merge_into(bins);
 }
 
@@ -67,13 +63,12 @@ inline __global__ void bytes_vectorized(const Byte* __restrict__ keys, size_t co
   __shared__ unsigned counters[kByteBins];
   OneCopy mine(counters);
   const Vectors vectors(keys, count);
-  const size_t stride = size_t{gridDim.x} * blockDim.x;
-  for (size_t i = blockIdx.x * size_t{blockDim.x} + threadIdx.x; i < vectors.count; i += stride) {
+  for_all_in_grid(vectors.count, [&](size_t i) {
     const uint4 v = vectors.first[i];
     for (const unsigned word : {v.x, v.y, v.z, v.w})
 #pragma unroll
       for (int byte = 0; byte < 4; ++byte) mine.add(static_cast<Byte>(word >> 8 * byte));
-  }
+  });
   count_loose(keys, count, vectors, [&](Byte key) { mine.add(key); });
   mine.merge_into(bins);
 }

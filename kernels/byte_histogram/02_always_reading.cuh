@@ -4,9 +4,6 @@
 // instruction per address, and one launch.
 #pragma once
 
-#include <algorithm>
-#include <tuple>
-
 #include "byte_histogram/01_textbook.cuh"
 #include "common/flags.cuh"
 #include "common/vector.cuh"
@@ -85,9 +82,7 @@ inline __global__ void __launch_bounds__(kThreads)
     lane_copies(const Byte* __restrict__ keys, size_t count, unsigned* __restrict__ bins) {
   Copies<32> copies;
   const Vectors vectors(keys, count);
-  const size_t stride = size_t{gridDim.x} * blockDim.x;
-  for (size_t i = blockIdx.x * size_t{blockDim.x} + threadIdx.x; i < vectors.count; i += stride)
-    copies.add_vector(vectors.first[i]);
+  for_all_in_grid(vectors.count, [&](size_t i) { copies.add_vector(vectors.first[i]); });
   count_loose(keys, count, vectors, [&](Byte key) { copies.add(key); });
   copies.merge_into(bins);
 }

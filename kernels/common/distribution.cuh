@@ -13,7 +13,7 @@
 
 namespace ladders {
 
-enum Distribution { uniform, constant, zipf, zipf_1_5, sorted, strided, out_of_range };
+enum Distribution { uniform, constant, zipf, zipf_1_5, sorted, strided, out_of_range, few };
 inline const Axis kDistributionAxis = {
     .name = "distribution",
     .labels = {"uniform", "constant", "zipf", "zipf_1_5", "sorted", "strided", "out_of_range"},
@@ -26,7 +26,7 @@ inline bool distributed_as(const Case& c, std::initializer_list<Distribution> an
 
 // Key i. Zipf's law with exponent s: the probability of bin b is proportional to 1 / (b + 1)^s; a
 // uniform number is searched in the cumulative sums. Strided keys are 32 apart, so that the bins of
-// a warp lie in one bank, and each pass over the bins starts one bin later.
+// a warp lie in one bank, and each pass over the bins starts one bin later. Few keys are four.
 struct Key {
   Distribution distribution;
   size_t count;
@@ -44,6 +44,8 @@ struct Key {
         return static_cast<int>((2 * unit - 0.5) * bins);
       case strided:
         return static_cast<int>((i * 32 % bins + i * 32 / bins) % bins);
+      case few:
+        return bins / 3 * static_cast<int>(unit * 4);
       case zipf:
       case zipf_1_5:
         return search(unit * cumulative[bins - 1]);
@@ -65,7 +67,8 @@ struct Key {
 };
 
 // Fills a device array with keys below `bins`.
-inline void generate_keys(int* keys, size_t count, int bins, Distribution distribution) {
+template <class T>
+void generate_keys(T* keys, size_t count, int bins, Distribution distribution) {
   std::vector<double> cumulative(bins);
   const double exponent = distribution == zipf_1_5 ? 1.5 : 1;
   double sum = 0;

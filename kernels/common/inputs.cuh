@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "common/device.cuh"
 #include "model/launch.hpp"
 
 namespace ladders {
@@ -34,9 +35,7 @@ namespace detail {
 
 template <class T, class F>
 __global__ void generate(T* out, size_t n, F value) {
-  const size_t stride = size_t{gridDim.x} * blockDim.x;
-  for (size_t i = blockIdx.x * size_t{blockDim.x} + threadIdx.x; i < n; i += stride)
-    out[i] = value(i);
+  for_all_in_grid(n, [&](size_t i) { out[i] = value(i); });
 }
 
 }  // namespace detail
@@ -46,6 +45,14 @@ template <class T, class F>
 void generate(T* out, size_t n, F value) {
   const auto blocks = static_cast<unsigned>(std::min<size_t>((n + 255) / 256, 2048));
   launch({.grid = blocks, .block = 256}, nullptr, detail::generate<T, F>, out, n, value);
+}
+
+/// Device memory for `count` elements, all of them zero.
+template <class T>
+DeviceBuffer<T> zeros(size_t count) {
+  DeviceBuffer<T> buffer(count);
+  check(cudaMemset(buffer.data(), 0, buffer.bytes()), "cudaMemset");
+  return buffer;
 }
 
 }  // namespace ladders
