@@ -1,25 +1,26 @@
 // SPDX-License-Identifier: MIT
 //
-// Scratch memory for peers that call CUB.
+// Peers that call CUB.
 #pragma once
 
-#include "model/ladder.hpp"
+#include "model/launch.hpp"
 
 namespace ladders {
 
-/// Calls `call(memory, bytes)` with the problem's scratch memory, whose size CUB reports in a first
-/// call; like a program that calls it often, it keeps the memory. Throws CudaError.
-template <class Call>
-void with_workspace(Problem& problem, const char* what, Call call) {
-  auto& [memory, sized] = problem.workspace;
-  if (!sized) {
-    size_t bytes = 0;
-    check(call(nullptr, bytes), what);
-    memory = DeviceBuffer<char>(bytes);
-    sized = true;
-  }
-  size_t bytes = memory.bytes();
-  check(call(memory.data(), bytes), what);
+/// The implementation that calls CUB: `call(P&, memory, bytes, cudaStream_t)`. A first call asks how
+/// much memory CUB needs; like a program that calls it often, the problem keeps that.
+template <class P, class Call>
+Implementation calls_cub(Call call) {
+  return library<P>([call](P& problem, cudaStream_t stream) {
+    auto& [memory, sized] = problem.workspace;
+    size_t bytes = memory.bytes();
+    if (!sized) {
+      check(call(problem, nullptr, bytes, stream), "CUB");
+      memory = DeviceBuffer<char>(bytes);
+      sized = true;
+    }
+    check(call(problem, memory.data(), bytes, stream), "CUB");
+  });
 }
 
 }  // namespace ladders

@@ -1,15 +1,11 @@
 // SPDX-License-Identifier: MIT
 //
 // A library that reduces, and one core of the CPU, for scale.
-#include <type_traits>
-
-#include "model/launch.hpp"
+#include "common/cub.hpp"
 #include "reduction/ladder.hpp"
 #include "reduction/problem.cuh"
 #ifdef __CUDACC__
 #include <cub/device/device_reduce.cuh>
-
-#include "common/cub.hpp"
 #endif
 
 namespace ladders::reduction {
@@ -33,19 +29,18 @@ struct Plus {
   }
 };
 
-template <class Op>
-void cub_reduce(Reduction<Op>& problem, cudaStream_t stream) {
-  const auto [in, count, result] = problem.arguments();
-  with_workspace(problem, "cub::DeviceReduce", [&](void* memory, size_t& bytes) {
-    if constexpr (std::is_same_v<Op, Sum>)
-      return cub::DeviceReduce::Sum(memory, bytes, in, result, count, stream);
-    else
-      return cub::DeviceReduce::TransformReduce(memory, bytes, in, result, count, Plus{}, Map<Op>{},
-                                                Result<Op>{}, stream);
-  });
-}
 Implementation cub_at(const Case& c, const Device&) {
-  return of_operation(c, []<class Op>(Op) { return library<Reduction<Op>>(cub_reduce<Op>); });
+  return of_operation(c, []<class Op>(Op) {
+    return calls_cub<Reduction<Op>>(
+        [](Reduction<Op>& problem, void* memory, size_t& bytes, cudaStream_t stream) {
+          const auto [in, count, result] = problem.arguments();
+          if constexpr (std::is_same_v<Op, Sum>)
+            return cub::DeviceReduce::Sum(memory, bytes, in, result, count, stream);
+          else
+            return cub::DeviceReduce::TransformReduce(memory, bytes, in, result, count, Plus{},
+                                                      Map<Op>{}, Result<Op>{}, stream);
+        });
+  });
 }
 #endif
 
