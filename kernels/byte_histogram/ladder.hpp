@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <cstdint>
-#include <vector>
-
 #include "model/ladder.hpp"
 
 namespace ladders::byte_histogram {
@@ -12,9 +9,8 @@ namespace ladders::byte_histogram {
 std::vector<Rung> peers();
 
 /// Measured on an H200. Two loads per thread spread fewer keys over more warps.
-struct Tuning {
+inline constexpr struct Tuning {
   int64_t four_loads_from = 1 << 24;  ///< keys
-};
-inline constexpr Tuning kTuning;
+} kTuning;
 
 }  // namespace ladders::byte_histogram

@@ -7,8 +7,8 @@
 
 namespace ladders {
 
-/// The implementation that calls CUB: `call(P&, memory, bytes, cudaStream_t)`. A first call asks how
-/// much memory CUB needs; like a program that calls it often, the problem keeps that.
+/// The implementation that calls CUB: `call(P&, memory, bytes, cudaStream_t)`. A first call asks
+/// how much memory CUB needs; like a program that calls it often, the problem keeps that.
 template <class P, class Call>
 Implementation calls_cub(Call call) {
   return library<P>([call](P& problem, cudaStream_t stream) {

@@ -3,8 +3,6 @@
 // One load per FMA, from global or shared memory, unless a thread has several outputs in a column.
 #pragma once
 
-#include <cstdint>
-
 #include "convolution/problem.cuh"
 
 namespace ladders::convolution {

@@ -4,11 +4,6 @@
 // contributes to: it reads each pixel once, for all its products.
 #pragma once
 
-#include <algorithm>
-#include <cstdint>
-#include <string>
-#include <tuple>
-
 #include "convolution/01_tiles.cuh"
 
 namespace ladders::convolution {

@@ -3,15 +3,7 @@
 // What every rung computes, and the reference.
 #pragma once
 
-#include <algorithm>
-#include <cmath>
-#include <tuple>
-#include <vector>
-
-#include "common/device.cuh"
-#include "common/inputs.cuh"
 #include "common/verify.cuh"
-#include "model/launch.hpp"
 
 namespace ladders::convolution {
 // The weights, row by row. As a kernel's parameter they lie in the constant bank: an FMA reads them

@@ -24,10 +24,7 @@ std::vector<Rung> peers() {
                [](const Case& c, const Device&) {
                  return distributed_as(c, {out_of_range}) ? "CUB drops keys out of range" : "";
                },
-           .measured =
-               [](const Case& c) {
-                 return distributed_as(c, {uniform, constant, zipf});
-               }}};
+           .measured = [](const Case& c) { return distributed_as(c, {uniform, constant, zipf}); }}};
 }
 
 }  // namespace ladders::histogram

@@ -5,9 +5,6 @@
 
 #include <cooperative_groups.h>
 
-#include <cstdint>
-#include <string>
-
 #include "lookup/problem.cuh"
 
 namespace ladders::lookup {

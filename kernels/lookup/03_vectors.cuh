@@ -3,9 +3,6 @@
 // Four lookups at a time, in vectors of 16 bytes, wherever the table is.
 #pragma once
 
-#include <algorithm>
-#include <cstdint>
-
 #include "common/vector.cuh"
 #include "lookup/01_elements.cuh"
 #include "lookup/02_tables.cuh"

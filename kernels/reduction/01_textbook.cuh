@@ -3,9 +3,6 @@
 // The textbook's steps: an atomic per element, trees, shuffles, strides, vectors.
 #pragma once
 
-#include <algorithm>
-
-#include "common/device.cuh"
 #include "common/sums.cuh"
 #include "reduction/problem.cuh"
 

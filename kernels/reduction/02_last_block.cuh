@@ -8,9 +8,6 @@
 // floats, in a tree; all other sums are FP64.
 #pragma once
 
-#include <algorithm>
-#include <tuple>
-
 #include "common/vector.cuh"
 #include "reduction/01_textbook.cuh"
 

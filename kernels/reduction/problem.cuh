@@ -3,15 +3,8 @@
 // What is summed, its inputs, and the reference.
 #pragma once
 
-#include <algorithm>
 #include <optional>
-#include <string>
-#include <tuple>
-#include <type_traits>
-#include <vector>
 
-#include "common/device.cuh"
-#include "common/inputs.cuh"
 #include "common/verify.cuh"
 
 namespace ladders::reduction {
@@ -96,10 +89,7 @@ class Reduction : public Problem {
  public:
   static constexpr bool kExact = std::is_integral_v<Value<Op>>;
 
-  Reduction(const Case& c, const Device& device)
-      : Problem(device), in_(c["elements"]), result_(1), slots_(kMostSlots), ticket_(1) {
-    check(cudaMemset(slots_.data(), 0, slots_.bytes()), "slots");
-    check(cudaMemset(ticket_.data(), 0, ticket_.bytes()), "ticket");
+  Reduction(const Case& c, const Device& device) : Problem(device), in_(c["elements"]), result_(1) {
     prepare(1);
   }
   Memory output() const override { return {result_.data(), result_.bytes()}; }
@@ -176,8 +166,8 @@ class Reduction : public Problem {
  private:
   DeviceBuffer<Value<Op>> in_;
   DeviceBuffer<Result<Op>> result_;
-  DeviceBuffer<Slot<Op>> slots_;
-  DeviceBuffer<unsigned> ticket_;
+  DeviceBuffer<Slot<Op>> slots_ = zeros<Slot<Op>>(kMostSlots);
+  DeviceBuffer<unsigned> ticket_ = zeros<unsigned>(1);
   std::vector<Value<Op>> host_;
   std::optional<Result<Op>> on_host_;
   bool exact_ = false;  // whether the input is the exact one

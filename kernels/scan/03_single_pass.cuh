@@ -9,11 +9,7 @@
 // not strictly safe (NVIDIA/cub, issue 245). Drawing tiles from an atomic counter would be safe.
 #pragma once
 
-#include <algorithm>
-#include <tuple>
-
 #include "common/flags.cuh"
-#include "common/sums.cuh"
 #include "scan/02_register_tiles.cuh"
 
 namespace ladders::scan {

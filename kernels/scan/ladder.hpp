@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <cstdint>
-#include <vector>
-
 #include "model/ladder.hpp"
 
 namespace ladders::scan {
@@ -13,10 +10,9 @@ std::vector<Rung> peers();
 
 /// Numbers of elements, measured on an H200 from 2^16 to 2^28. Small tiles keep more SMs busy; a
 /// ring needs many tiles per block to stay full.
-struct Tuning {
+inline constexpr struct Tuning {
   int64_t small_tiles_up_to = 1 << 18;
   int64_t bulk_ring_from = 1 << 24;
-};
-inline constexpr Tuning kTuning;
+} kTuning;
 
 }  // namespace ladders::scan

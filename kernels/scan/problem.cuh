@@ -3,14 +3,6 @@
 // What is scanned, its inputs, the reference, and the words that blocks exchange.
 #pragma once
 
-#include <string>
-#include <tuple>
-#include <type_traits>
-#include <utility>
-#include <vector>
-
-#include "common/device.cuh"
-#include "common/inputs.cuh"
 #include "common/verify.cuh"
 
 namespace ladders::scan {
@@ -60,10 +52,7 @@ class Scan : public Problem {
         in_(c["elements"]),
         out_(in_.size()),
         sums_(2 * tiles() + 1),
-        words_(2 * tiles()),
-        counters_(2) {
-    check(cudaMemset(words_.data(), 0, words_.bytes()), "words");
-    check(cudaMemset(counters_.data(), 0, counters_.bytes()), "counters");
+        words_(zeros<Word>(2 * tiles())) {
     prepare(1);
   }
   Memory output() const override { return {out_.data(), out_.bytes()}; }
@@ -143,7 +132,7 @@ class Scan : public Problem {
 
   DeviceBuffer<Value<Type>> in_, out_, sums_, scratch_;
   DeviceBuffer<Word> words_;
-  DeviceBuffer<unsigned> counters_;
+  DeviceBuffer<unsigned> counters_ = zeros<unsigned>(2);
   bool exact_ = false;  // whether the input is the exact one
 };
 
