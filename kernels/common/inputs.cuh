@@ -26,6 +26,11 @@ __host__ __device__ inline float random_float(uint64_t i, uint64_t seed = 0) {
   return static_cast<float>(random_bits(i, seed) >> 8) * 0x1p-23f - 1.0f;
 }
 
+/// Odd multiples of 1/128 in [-1, 1): their sums fit the 24 bits of a float, in any order.
+__host__ __device__ inline float random_fraction(uint64_t i) {
+  return static_cast<float>(2 * static_cast<int>(random_bits(i, 1) >> 25) - 127) / 128;
+}
+
 /// Uniform in [0, 1), 32 random bits.
 __host__ __device__ inline double random_unit(uint64_t i, uint64_t seed = 0) {
   return random_bits(i, seed) * 0x1p-32;

@@ -26,6 +26,18 @@ std::vector<T> to_host(const T* data, size_t count) {
   return host;
 }
 
+/// A sum, and that of absolute values, which bounds its rounding errors.
+template <class T>
+struct SumAndMagnitude {
+  T sum;
+  double magnitude;
+
+  __host__ __device__ void add(const SumAndMagnitude& other) {
+    sum += other.sum;
+    magnitude += other.magnitude;
+  }
+};
+
 /// Sum and largest value of f over a range, in FP64.
 struct Totals {
   double sum = 0, largest = 0;

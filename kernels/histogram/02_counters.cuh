@@ -4,8 +4,6 @@
 #pragma once
 
 #include <bit>
-#include <cstddef>
-#include <cstdint>
 
 #include "common/device.cuh"
 #include "model/device.hpp"
@@ -24,6 +22,9 @@ struct Counters {
   static __device__ __forceinline__ unsigned byte_of(unsigned bin) {
     const unsigned at = bin << 2, row = at >> kLogFields & ~0x7Fu;
     return row | ((at ^ hash(row)) & 0x7Cu);
+  }
+  static __device__ __forceinline__ unsigned* word_of(unsigned char* counters, unsigned bin) {
+    return reinterpret_cast<unsigned*>(counters + byte_of(bin));
   }
   static __device__ __forceinline__ unsigned shift_of(unsigned bin) {
     return bits == 32 ? 0 : (bin >> 5 & (kFields - 1)) * bits;
@@ -129,9 +130,8 @@ __device__ __attribute__((noinline)) void overflow(unsigned bin, unsigned old) {
   credit(bin, kWrapped);
   const unsigned first = C::shift_of(bin) + bits;
   if (first == 32) return;  // the carry left the word
-  auto* word = reinterpret_cast<unsigned*>(dynamic_shared<unsigned char>() + kCountersAt<bits> +
-                                           C::byte_of(bin));
-  const unsigned before = atomicSub(word, 1u << first);
+  auto* counters = dynamic_shared<unsigned char>() + kCountersAt<bits>;
+  const unsigned before = atomicSub(C::word_of(counters, bin), 1u << first);
   unsigned next = bin + 32;
   for (unsigned shift = first; (old >> shift & C::kFull) == C::kFull; next += 32) {
     credit(next, kWrapped);  // the carry wrapped this field too

@@ -5,8 +5,6 @@
 
 #include <cooperative_groups.h>
 
-#include <cstdint>
-
 #include "histogram/02_counters.cuh"
 
 namespace ladders::histogram {
@@ -72,7 +70,7 @@ __device__ __attribute__((noinline)) void total_overflow(unsigned bin, unsigned 
 // Adds one to each of four counters that is `on`, bit by bit: a bit that was set carries to the
 // next, the last one to the total. A flip disturbs no other counter of the word, and counter plus
 // total is exact whichever thread's flip comes first.
-template <int bits>
+template <int bits, bool spread>
   requires(bits < 8)
 __device__ __forceinline__ void count_four(const ClusterTotals& totals, unsigned char* counters,
                                            const unsigned (&bin)[4], const bool (&on)[4]) {
@@ -82,7 +80,7 @@ __device__ __forceinline__ void count_four(const ClusterTotals& totals, unsigned
   bool carry[4];
 #pragma unroll
   for (int j = 0; j < 4; ++j) {
-    word[j] = reinterpret_cast<unsigned*>(counters + C::byte_of(bin[j]));
+    word[j] = C::word_of(counters, bin[j]);
     bit[j] = 1u << C::shift_of(bin[j]);
     carry[j] = on[j];
   }

@@ -4,14 +4,8 @@
 // shared memory, and loads always in flight.
 #pragma once
 
-#include <algorithm>
-#include <cstdint>
-#include <string>
-#include <tuple>
-
 #include "common/dependent_launch.cuh"
 #include "histogram/01_atomics.cuh"
-#include "histogram/02_counters.cuh"
 #include "histogram/03_carries.cuh"
 
 namespace ladders::histogram {
@@ -59,16 +53,21 @@ __device__ __forceinline__ unsigned clamped(int key, int bin_count) {
 #endif
 }
 
-// Whole words: no result is needed, so the hardware combines lanes that hit the same word.
-template <bool spread>
-__device__ __forceinline__ void count_key(unsigned char* counters, unsigned bin) {
-  atomicAdd(reinterpret_cast<unsigned*>(counters + Counters<32, spread>::byte_of(bin)), 1u);
+// Counts those of four keys that are `on`. In whole words no result is needed, so the hardware
+// combines lanes that hit the same word.
+template <int bits, bool spread>
+  requires(bits == 32)
+__device__ __forceinline__ void count_four(const ClusterTotals&, unsigned char* counters,
+                                           const unsigned (&bin)[4], const bool (&on)[4]) {
+#pragma unroll
+  for (int j = 0; j < 4; ++j)
+    if (on[j]) atomicAdd(Counters<bits, spread>::word_of(counters, bin[j]), 1u);
 }
 
 // Narrow counters: the old word shows whether the field was full. Four keys at a time overlap their
-// latencies; only keys that are `on` count.
-template <int bits>
-  requires(bits >= 8)
+// latencies.
+template <int bits, bool spread>
+  requires(bits >= 8 && bits < 32)
 __device__ __forceinline__ void count_four(const ClusterTotals&, unsigned char* counters,
                                            const unsigned (&bin)[4], const bool (&on)[4]) {
   using C = Counters<bits>;
@@ -80,7 +79,7 @@ __device__ __forceinline__ void count_four(const ClusterTotals&, unsigned char* 
     asm("" : "+r"(one));  // keeps the product below: a shift would go to the busier pipe
 #endif
     full[j] = one * C::kFull;
-    old[j] = add_if(on[j], reinterpret_cast<unsigned*>(counters + C::byte_of(bin[j])), one);
+    old[j] = add_if(on[j], C::word_of(counters, bin[j]), one);
   }
   handle_full<overflow<bits>>(full, bin, old);
 }
@@ -120,18 +119,10 @@ __device__ __forceinline__ void count_vector(const Counting& c, unsigned first, 
   for (int j = 0; j < 4; ++j) {
     on[j] = !hot_now || key[j] != hot.key;
     if (!on[j]) ++hot.count;
-    bin[j] = clamped(key[j], c.bin_count);
-    if (ranged) {
-      bin[j] -= first;
-      on[j] = on[j] && bin[j] < unsigned(c.range);
-    }
+    bin[j] = clamped(key[j], c.bin_count) - first;
+    if (ranged) on[j] = on[j] && bin[j] < unsigned(c.range);
   }
-  if constexpr (bits == 32) {
-#pragma unroll
-    for (int j = 0; j < 4; ++j) count_key<spread>(counters, bin[j]);
-  } else {
-    count_four<bits>(c.totals, counters, bin, on);
-  }
+  count_four<bits, spread>(c.totals, counters, bin, on);
 }
 
 // Counts this block's keys, which `members` blocks share, in counters of `bits` bits; if `ranged`,
@@ -192,35 +183,32 @@ __device__ __forceinline__ void count_all(const Counting& c, unsigned member, un
       }
       active = same >= hot.kEnough;
     }
-    if (hot_keys && active) {
+    const auto count_loaded = [&]<bool hot_now>(std::bool_constant<hot_now>) {
 #pragma unroll
       for (int j = 0; j < kLoads; ++j) {
         const int4 v = loaded[j];
         if (more) loaded[j] = load_past_l1(from + 32 * j);
-        if (j > 0 && lanes_with(v.x, hot.key) < hot.kEnough) {  // a run of equal keys is over
+        if (hot_now && j > 0 && lanes_with(v.x, hot.key) < hot.kEnough) {  // a run is over
           const int next = __shfl_sync(~0u, v.x, 31);
           const bool mine = !ranged || clamped(next, c.bin_count) - first < unsigned(c.range);
           if (lanes_with(v.x, next) >= hot.kRun && mine) hot.become(next, c, first);
         }
-        count_vector<bits, spread, ranged, true>(c, first, hot, counters, v);
+        count_vector<bits, spread, ranged, hot_now>(c, first, hot, counters, v);
       }
-    } else {
-#pragma unroll
-      for (int j = 0; j < kLoads; ++j) {
-        const int4 v = loaded[j];
-        if (more) loaded[j] = load_past_l1(from + 32 * j);
-        count_vector<bits, spread, ranged, false>(c, first, hot, counters, v);
-      }
-    }
+    };
+    if (hot_keys && active)
+      count_loaded(std::true_type{});
+    else
+      count_loaded(std::false_type{});
   }
   if (member == 0)  // counts the keys after the last whole chunk
     for (size_t i = size_t{chunks} * kChunk + threadIdx.x; i < c.count; i += kThreads) {
       const unsigned bin = clamped(c.keys[i], c.bin_count) - first;
       if constexpr (bits == 32)
-        count_key<spread>(counters, bin);
+        atomicAdd(Counters<bits, spread>::word_of(counters, bin), 1u);
       else
-        count_four<bits>(c.totals, counters, {bin, bin, bin, bin},
-                         {!ranged || bin < unsigned(c.range), false, false, false});
+        count_four<bits, spread>(c.totals, counters, {bin, bin, bin, bin},
+                                 {!ranged || bin < unsigned(c.range), false, false, false});
     }
   if constexpr (hot_keys) hot.flush(c, first);
   __syncthreads();

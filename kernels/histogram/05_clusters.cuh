@@ -4,11 +4,6 @@
 // another block is several times as fast as atomics on them.
 #pragma once
 
-#include <cooperative_groups.h>
-
-#include <algorithm>
-#include <cstdint>
-
 #include "histogram/04_counting.cuh"
 
 namespace ladders::histogram {

@@ -103,6 +103,11 @@ __global__ void grid_stride(const Value<Op>* __restrict__ in, size_t count, Resu
   add_block(sum, result);
 }
 
+template <class Op>
+__device__ __forceinline__ auto sum_of_four(const typename Op::Vector& v) {
+  return (Op::map(v.x) + Op::map(v.y)) + (Op::map(v.z) + Op::map(v.w));
+}
+
 // 16 bytes per load and four loads in flight, each with its own accumulator: enough bytes in flight
 // to cover the latency of DRAM.
 template <class Op, class Accumulator>
@@ -119,9 +124,7 @@ __device__ __forceinline__ Accumulator strided_sum(const Value<Op>* __restrict__
 #pragma unroll
     for (int j = 0; j < kFlight; ++j) loaded[j] = wide[i + j * stride];
 #pragma unroll
-    for (int j = 0; j < kFlight; ++j)
-      sums[j] += (Op::map(loaded[j].x) + Op::map(loaded[j].y)) +
-                 (Op::map(loaded[j].z) + Op::map(loaded[j].w));
+    for (int j = 0; j < kFlight; ++j) sums[j] += sum_of_four<Op>(loaded[j]);
   }
   for (; i < vectors; i += stride) {
     const Vector v = wide[i];

@@ -89,10 +89,6 @@ __device__ __forceinline__ Wide<Op> odd_element(const Value<Op>* in, size_t coun
   return blockIdx.x == 0 && i < count ? Op::map(in[i]) : 0;
 }
 
-template <class Op>
-__device__ __forceinline__ auto sum_of_four(const typename Op::Vector& v) {
-  return (Op::map(v.x) + Op::map(v.y)) + (Op::map(v.z) + Op::map(v.w));
-}
 // A tree, as within a vector.
 template <class Op, int kFlight>
 __device__ __forceinline__ Wide<Op> sum_of_flight(const typename Op::Vector (&v)[kFlight]) {

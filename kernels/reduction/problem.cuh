@@ -3,8 +3,6 @@
 // What is summed, its inputs, and the reference.
 #pragma once
 
-#include <optional>
-
 #include "common/verify.cuh"
 
 namespace ladders::reduction {
@@ -19,9 +17,7 @@ struct SumOfSquares {
   using Result = unsigned long long;
   using Wide = unsigned long long;
   // Sign-extended first: the square of an int needs 63 bits.
-  __host__ __device__ static Result map(int x) {
-    return static_cast<Result>(static_cast<long long>(x) * x);
-  }
+  __host__ __device__ static Result map(int x) { return Result(int64_t{x} * x); }
   __device__ static int random(size_t i) { return static_cast<int>(random_bits(i)); }
   __device__ static int exact(size_t i, size_t) { return static_cast<int>(i % 10); }
 };
@@ -40,10 +36,7 @@ struct Sum : Floats {
   __host__ __device__ static T map(T x) {
     return x;
   }
-  // Odd multiples of 1/128 around zero: partial sums fit the 24 bits of a float.
-  __device__ static float exact(size_t i, size_t) {
-    return static_cast<float>(2 * static_cast<int>(random_bits(i, 1) >> 25) - 127) / 128;
-  }
+  __device__ static float exact(size_t i, size_t) { return random_fraction(i); }
 };
 
 // This sum grows.
@@ -128,10 +121,7 @@ class Reduction : public Problem {
     }
   }
 
-  struct Sums {
-    Wide<Op> sum;
-    double magnitude;  // the sum of absolute values
-  };
+  using Sums = SumAndMagnitude<Wide<Op>>;
   /// The reference: partial sums, which the host adds up.
   Sums expectation() const {
     DeviceBuffer<Sums> parts(std::min<size_t>(in_.size(), 1 << 17));
@@ -142,16 +132,12 @@ class Reduction : public Problem {
                Sums mine{};
                for (size_t i = first; i < count; i += step) {
                  const auto term = Op::map(static_cast<Exact>(in[i]));
-                 mine.sum += term;
-                 mine.magnitude += fabs(static_cast<double>(term));
+                 mine.add({term, fabs(static_cast<double>(term))});
                }
                return mine;
              });
     Sums total{};
-    for (const Sums& part : to_host(parts.data(), parts.size())) {
-      total.sum += part.sum;
-      total.magnitude += part.magnitude;
-    }
+    for (const Sums& part : to_host(parts.data(), parts.size())) total.add(part);
     return total;
   }
 

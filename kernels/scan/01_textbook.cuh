@@ -28,10 +28,13 @@ LaunchPlan block_per_tile(const Case& c, const Device&, const void*) {
   return tiles_of<tile, threads>(c["elements"]);
 }
 
-// Several launches, `run(problem, stream)`; `kernel` stands for all.
+// Several launches, `run(in, count, out, scratch, stream)`; `kernel` stands for all.
 template <class Type, size_t tile, unsigned threads, class Kernel, class Run>
 Implementation several(Kernel* kernel, Run run) {
-  Implementation all = library<Scan<Type>>(run);
+  Implementation all = library<Scan<Type>>([run](Scan<Type>& p, cudaStream_t stream) {
+    const auto [in, count, out] = p.arguments();
+    run(in, count, out, p.scratch(), stream);
+  });
   all.kernel = reinterpret_cast<const void*>(kernel);
   all.plan = block_per_tile<tile, threads>;
   return all;
@@ -41,20 +44,17 @@ template <class Type>
 Implementation hillis_steele() {
   using T = Value<Type>;
   constexpr auto step = hillis_steele_step<T>;
-  return several<Type, kStepThreads, kStepThreads>(step, [](Scan<Type>& p, cudaStream_t stream) {
-    const auto [in, count, out] = p.arguments();
-    int steps = 1;
-    while (size_t{1} << steps < count) ++steps;
-    // Two arrays in turn, so that the last step writes the output.
-    T* const targets[] = {out, steps > 1 ? p.scratch() : out};
-    const T* from = in;
-    for (int done = 0; done < steps; ++done) {
-      T* const to = targets[(steps - 1 - done) % 2];
-      launch(tiles_of<kStepThreads, kStepThreads>(count), stream, step, from, count, to,
-             size_t{1} << done);
-      from = to;
-    }
-  });
+  return several<Type, kStepThreads, kStepThreads>(
+      step, [](const T* in, size_t count, T* out, T* scratch, cudaStream_t stream) {
+        int steps = 1;
+        while (size_t{1} << steps < count) ++steps;
+        for (int done = 0; done < steps; ++done) {
+          T* const to = (steps - done) % 2 == 0 ? scratch : out;  // the last step writes the output
+          launch(tiles_of<kStepThreads, kStepThreads>(count), stream, step, in, count, to,
+                 size_t{1} << done);
+          in = to;
+        }
+      });
 }
 
 // ---- Tiles of 1024 ------------------------------------------------------------------------------
@@ -157,10 +157,7 @@ void scan_then_add(const T* in, size_t count, T* out, T* sums, cudaStream_t stre
 }
 template <class Type, unsigned threads, auto scan>
 Implementation scanned_then_added() {
-  return several<Type, kTile, threads>(scan, [](Scan<Type>& p, cudaStream_t stream) {
-    const auto [in, count, out] = p.arguments();
-    scan_then_add<Value<Type>, threads, scan>(in, count, out, p.sums(), stream);
-  });
+  return several<Type, kTile, threads>(scan, scan_then_add<Value<Type>, threads, scan>);
 }
 
 // ---- Sums first ---------------------------------------------------------------------------------
@@ -195,10 +192,7 @@ void sums_first(const T* in, size_t count, T* out, T* sums, cudaStream_t stream)
 }
 template <class Type, size_t tile, unsigned threads, auto sum, auto scan>
 Implementation summed_first() {
-  return several<Type, tile, threads>(scan, [](Scan<Type>& p, cudaStream_t stream) {
-    const auto [in, count, out] = p.arguments();
-    sums_first<Value<Type>, tile, threads, sum, scan>(in, count, out, p.sums(), stream);
-  });
+  return several<Type, tile, threads>(scan, sums_first<Value<Type>, tile, threads, sum, scan>);
 }
 
 }  // namespace ladders::scan

@@ -6,9 +6,8 @@
 #include "common/verify.cuh"
 
 namespace ladders::scan {
-// random() is the input that is timed: any bits, summed modulo 2^32, or floats in [-1, 1). exact()
-// of floats are odd multiples of 1/128 around zero, whose sums fit 24 bits and are the same in any
-// order, so that one element lost or counted twice shows.
+// random() is the input that is timed: any bits, summed modulo 2^32, or floats in [-1, 1). Sums of
+// exact() are the same in any order, so that one element lost or counted twice shows.
 struct Ints {
   static constexpr int kLabel = 0;  // on the axis `type`
   using Value = unsigned;
@@ -23,9 +22,7 @@ struct Floats {
   using Vector = float4;
   using Wide = double;
   __device__ static float random(size_t i) { return random_float(i); }
-  __device__ static float exact(size_t i) {
-    return static_cast<float>(2 * static_cast<int>(random_bits(i, 1) >> 25) - 127) / 128;
-  }
+  __device__ static float exact(size_t i) { return random_fraction(i); }
 };
 
 template <class Type>
@@ -51,21 +48,16 @@ class Scan : public Problem {
       : Problem(device),
         in_(c["elements"]),
         out_(in_.size()),
-        sums_(2 * tiles() + 1),
+        scratch_(std::max(in_.size(), 2 * tiles() + 1)),
         words_(zeros<Word>(2 * tiles())) {
     prepare(1);
   }
   Memory output() const override { return {out_.data(), out_.bytes()}; }
   auto arguments() const { return std::tuple(in_.data(), in_.size(), out_.data()); }
-  /// The sums of tiles, then those of tiles of sums.
-  Value<Type>* sums() const { return sums_.data(); }
+  /// Room for as many elements again, or for the sums of tiles, then those of tiles of sums.
+  Value<Type>* scratch() const { return scratch_.data(); }
   Exchange exchange() const {
     return {words_.data(), words_.data() + tiles(), counters_.data(), counters_.data() + 1};
-  }
-  /// Room for as many elements again.
-  Value<Type>* scratch() {
-    if (scratch_.size() != in_.size()) scratch_ = DeviceBuffer<Value<Type>>(in_.size());
-    return scratch_.data();
   }
 
   int inputs() const override { return 2; }
@@ -76,17 +68,10 @@ class Scan : public Problem {
     });
   }
 
-  struct Sums {
-    typename Type::Wide sum;
-    double magnitude;  // the sum of absolute values
-    __host__ __device__ void add(const Sums& other) {
-      sum += other.sum;
-      magnitude += other.magnitude;
-    }
-  };
   // The reference adds up chunks, then their sums on the host, then the elements of each chunk. For
   // floats the error is that of the worst element, relative to the magnitudes that it sums.
   Verdict compare() override {
+    using Sums = SumAndMagnitude<typename Type::Wide>;
     constexpr size_t kChunk = 1024;
     const size_t count = in_.size(), chunks = ceil_div(count, kChunk);
     DeviceBuffer<Sums> sums(chunks);
@@ -130,7 +115,7 @@ class Scan : public Problem {
  private:
   size_t tiles() const { return ceil_div(in_.size(), kLeastTile); }
 
-  DeviceBuffer<Value<Type>> in_, out_, sums_, scratch_;
+  DeviceBuffer<Value<Type>> in_, out_, scratch_;
   DeviceBuffer<Word> words_;
   DeviceBuffer<unsigned> counters_ = zeros<unsigned>(2);
   bool exact_ = false;  // whether the input is the exact one
