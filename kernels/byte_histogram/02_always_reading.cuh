@@ -9,8 +9,6 @@
 #include "common/vector.cuh"
 
 namespace ladders::byte_histogram {
-// ---- Copies of the counters ---------------------------------------------------------------------
-
 // One copy per lane, in the lane's bank: every increment of a warp is one wavefront, whatever the
 // keys. With 64 copies, 32 each for even and odd warps, bins are 256 bytes apart and start on 64
 // KiB: the key is the second byte of its counter's address, so one permutation of bytes replaces
@@ -81,13 +79,8 @@ struct Copies {
 inline __global__ void __launch_bounds__(kThreads)
     lane_copies(const Byte* __restrict__ keys, size_t count, unsigned* __restrict__ bins) {
   Copies<32> copies;
-  const Vectors vectors(keys, count);
-  for_all_in_grid(vectors.count, [&](size_t i) { copies.add_vector(vectors.first[i]); });
-  count_loose(keys, count, vectors, [&](Byte key) { copies.add(key); });
-  copies.merge_into(bins);
+  count_vectors(keys, count, bins, copies);
 }
-
-// ---- One launch ---------------------------------------------------------------------------------
 
 // The first block to arrive zeroes the bins; the others poll that only after they have counted. No
 // block waits for one that has not started. The last block to leave resets the meeting for the next
@@ -113,8 +106,6 @@ __device__ __forceinline__ void wait_for_zeros(const Meeting* meeting) {
 __device__ __forceinline__ void reset_if_last(Meeting* meeting, unsigned left) {
   if (threadIdx.x == 0 && left == 2 * gridDim.x - 1) meeting->blocks = meeting->zeroed = 0;
 }
-
-// ---- Always reading -----------------------------------------------------------------------------
 
 // A warp takes `loads` vectors per lane at a time: they are in flight while the vectors before are
 // counted, and the first ones while the counters are zeroed.
@@ -154,7 +145,7 @@ __global__ void __launch_bounds__(kThreads, 1)
   if (blockIdx.x == gridDim.x - 1)  // the rest, less than a chunk
     for (size_t i = size_t{chunks} * kVectors + threadIdx.x; i < vectors.count; i += kThreads)
       counters.add_vector(vectors.first[i]);
-  count_loose(keys, count, vectors, [&](Byte key) { counters.add(key); });
+  count_loose(keys, count, vectors, counters);
 
   unsigned left = 0;
   if constexpr (zeroes) {
@@ -172,7 +163,7 @@ Implementation reading() {
       always_reading<loads, copies, zeroes>,
       [](const Case& c, const Device& device, const void*) {
         const int64_t chunks = ceil_div<int64_t>(c["keys"], loads * 512);
-        return LaunchPlan{.grid = static_cast<unsigned>(std::clamp<int64_t>(chunks, 1, device.sms)),
+        return LaunchPlan{.grid = unsigned(std::clamp<int64_t>(chunks, 1, device.sms)),
                           .block = kThreads,
                           .shared_bytes = Copies<copies>::kRoom};
       },

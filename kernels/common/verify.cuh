@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstddef>
 #include <iomanip>
+#include <numeric>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -29,12 +30,15 @@ std::vector<T> to_host(const T* data, size_t count) {
 /// A sum, and that of absolute values, which bounds its rounding errors.
 template <class T>
 struct SumAndMagnitude {
-  T sum;
-  double magnitude;
+  T sum{};
+  double magnitude = 0;
 
-  __host__ __device__ void add(const SumAndMagnitude& other) {
-    sum += other.sum;
-    magnitude += other.magnitude;
+  __device__ void add(T term) {
+    sum += term;
+    magnitude += fabs(static_cast<double>(term));
+  }
+  SumAndMagnitude operator+(const SumAndMagnitude& other) const {
+    return {sum + other.sum, magnitude + other.magnitude};
   }
 };
 

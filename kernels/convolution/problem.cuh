@@ -16,22 +16,16 @@ struct Filter {
 __host__ __device__ constexpr int reach(int side) { return side / 2; }
 
 // A pixel's sum in FP64, and the sum of the magnitudes of its products.
-struct Expected {
-  double sum, magnitude;
-};
+using Expected = SumAndMagnitude<double>;
 struct Reference {
   const float *image, *weights;
   int rows, columns, side;
   __device__ Expected operator()(size_t i) const {
     const int row = int(i / columns) - reach(side), column = int(i % columns) - reach(side);
-    Expected result{};
+    Expected result;
     for (int y = max(0, -row); y < min(side, rows - row); ++y)
-      for (int x = max(0, -column); x < min(side, columns - column); ++x) {
-        const double product =
-            double(weights[y * side + x]) * image[size_t(row + y) * columns + column + x];
-        result.sum += product;
-        result.magnitude += fabs(product);
-      }
+      for (int x = max(0, -column); x < min(side, columns - column); ++x)
+        result.add(double(weights[y * side + x]) * image[size_t(row + y) * columns + column + x]);
     return result;
   }
 };

@@ -14,8 +14,8 @@ __device__ Result<Op> load(const Value<Op>* in, size_t i, size_t count) {
   return i < count ? Op::map(in[i]) : 0;
 }
 
-// One atomic per thread, all on one address: the L2 performs them one after the other. (For 32-bit
-// integers the compiler would add up each warp first; for 64 bits and floats it does not.)
+// One atomic per thread, all on one address: the L2 performs them one after the other. (Only of
+// 32-bit integers would the compiler add up each warp first.)
 template <class Op>
 __global__ void global_atomic(const Value<Op>* __restrict__ in, size_t count, Result<Op>* result) {
   const size_t i = blockIdx.x * size_t{kThreads} + threadIdx.x;
@@ -92,8 +92,8 @@ __global__ void warp_shuffle(const Value<Op>* __restrict__ in, size_t count, Res
   add_block(load<Op>(in, i, count) + load<Op>(in, i + kThreads, count), result);
 }
 
-// Only resident blocks, which stride over the whole input: one fold and one atomic for each of them
-// instead of one per 512 elements.
+// Only resident blocks, which stride over the input: a fold and an atomic for each, not for 512
+// elements.
 template <class Op>
 __global__ void grid_stride(const Value<Op>* __restrict__ in, size_t count, Result<Op>* result) {
   Result<Op> sum{};
@@ -142,8 +142,8 @@ __global__ void vectorized(const Value<Op>* __restrict__ in, size_t count, Resul
 // Each thread has `per_thread` elements. Without elements there are no blocks.
 template <int per_thread, size_t shared_bytes = 0>
 LaunchPlan elements_per_thread(const Case& c, const Device&, const void*) {
-  const auto blocks = ceil_div<int64_t>(c["elements"], int64_t{kThreads} * per_thread);
-  return {.grid = static_cast<unsigned>(blocks), .block = kThreads, .shared_bytes = shared_bytes};
+  const auto blocks = unsigned(ceil_div<int64_t>(c["elements"], kThreads * per_thread));
+  return {.grid = blocks, .block = kThreads, .shared_bytes = shared_bytes};
 }
 
 // The resident blocks, or fewer if threads would have less than `per_thread` elements each.

@@ -1,18 +1,14 @@
 // SPDX-License-Identifier: MIT
 //
 // One launch without atomics on the result: each block stores its sum, and the last block adds
-// these up in the order of the blocks. So sums of floats have the same bits in every run. No memory
-// must be zeroed before: each launch resets what the next one uses.
-//
-// These sums are more exact than FP32: only the elements that a thread has in flight are added as
-// floats, in a tree; all other sums are FP64.
+// these up in order, so sums of floats have the same bits in every run. Each launch resets what the
+// next one uses. Only what a thread has in flight is added as floats, in a tree; all else in FP64.
 #pragma once
 
 #include "common/vector.cuh"
 #include "reduction/01_textbook.cuh"
 
 namespace ladders::reduction {
-
 // The last block to finish adds up the sums of all.
 template <int kThreads, class Op>
 __device__ __forceinline__ void finish_last(Wide<Op> sum, Slot<Op>* slots, unsigned* ticket,
@@ -54,8 +50,6 @@ Implementation with_last_block() {
       });
 }
 
-// ---- Equal shares -------------------------------------------------------------------------------
-
 // Each block takes one tile per round, next to those of its neighbours. The rest is cut into one
 // chunk per block, at most a tile. So shares differ by 128 bytes at most, and what is in flight
 // lies close together in memory.
@@ -68,7 +62,7 @@ inline Division divide(size_t count, size_t tile, unsigned blocks) {
   const size_t left = vectors - rounds * tile * blocks;
   return {.vectors = vectors,
           .chunk = ceil_div<size_t>(ceil_div<size_t>(left, blocks), 8) * 8,
-          .rounds = static_cast<unsigned>(rounds),
+          .rounds = unsigned(rounds),
           .blocks = blocks};
 }
 
@@ -152,9 +146,8 @@ inline auto even_blocks(LaunchPlan plan, Blocks blocks) {
                                         : fill_device(plan, kernel, device).grid.x;
     const auto loads = ceil_div<int64_t>(c["elements"] / 4, int64_t{plan.block.x} * blocks.each);
     const int64_t rounds = blocks.whole ? std::max<int64_t>(ceil_div<int64_t>(loads, most), 1) : 1;
-    filled.grid =
-        static_cast<unsigned>(std::clamp<int64_t>(ceil_div<int64_t>(loads, rounds), 1, most));
-    filled.grid.x = ceil_div(filled.grid.x, plan.cluster) * plan.cluster;
+    const auto grid = unsigned(std::clamp<int64_t>(ceil_div(loads, rounds), 1, most));
+    filled.grid = ceil_div(grid, plan.cluster) * plan.cluster;
     return filled;
   };
 }

@@ -8,7 +8,6 @@
 #include "reduction/02_last_block.cuh"
 
 namespace ladders::reduction {
-
 // Each block prefetches the slots that it will store to or poll, before it loads its share.
 template <int kThreads, class Op>
 __device__ __forceinline__ void prefetch_slots(const Slot<Op>* slots, unsigned index,
@@ -22,9 +21,9 @@ __device__ __forceinline__ void prefetch_slots(const Slot<Op>* slots, unsigned i
 }
 
 // The last of `count` blocks polls the sums of the others, two per thread. No other block waits, so
-// blocks may start in any order, as long as two can be resident. Each lane polls until its own
-// words are there or, by a vote, until those of its warp are: divergent polling notices the last
-// one late. `sum` is that of thread 0.
+// blocks may start in any order, if two can be resident. Lanes poll until their own words are there
+// or, by a vote, those of the warp: divergent polling notices the last one late. `sum` is that of
+// thread 0.
 template <int kThreads, bool kVote, class Op>
 __device__ __forceinline__ void finish_flagged(Wide<Op> sum, unsigned index, unsigned count,
                                                Slot<Op>* slots, Result<Op>* result) {

@@ -11,7 +11,6 @@
 #include "reduction/03_flags.cuh"
 
 namespace ladders::reduction {
-
 constexpr unsigned kCluster = 8;
 
 // Every warp stores its sum to the first block of its cluster, where an mbarrier counts the bytes:

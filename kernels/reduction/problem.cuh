@@ -7,10 +7,8 @@
 
 namespace ladders::reduction {
 // An operation maps each element before all are added. From last_block on, rungs add vectors in the
-// type that map() returns, and everything else as Wide.
-//
-// random() is the input that is timed: any bits, or floats in [-1, 1). The sum of exact() is the
-// same in any order of summation, so that one element lost or counted twice shows.
+// type that map() returns, and everything else as Wide. random() is the input that is timed; the
+// sum of exact() is the same in any order, so that one element lost or counted twice shows.
 struct SumOfSquares {
   using Value = int;
   using Vector = int4;
@@ -106,8 +104,8 @@ class Reduction : public Problem {
 
   Result<Op> result() const { return on_host_ ? *on_host_ : to_host(result_.data(), 1).front(); }
 
-  // For floats the error is relative to the sum of magnitudes, which bounds rounding errors: a sum
-  // near zero has a large error relative to itself in any order of summation.
+  // For floats the error is relative to the sum of magnitudes: a sum near zero has a large error
+  // relative to itself in any order.
   Verdict compare() override {
     const auto [expected, magnitude] = expectation();
     const Result<Op> result = this->result();
@@ -129,16 +127,13 @@ class Reduction : public Problem {
              [in = in_.data(), count = in_.size(), step = parts.size()] __device__(size_t first) {
                // Exact: the square of an int, or that of a float in FP64.
                using Exact = std::conditional_t<kExact, int, double>;
-               Sums mine{};
-               for (size_t i = first; i < count; i += step) {
-                 const auto term = Op::map(static_cast<Exact>(in[i]));
-                 mine.add({term, fabs(static_cast<double>(term))});
-               }
+               Sums mine;
+               for (size_t i = first; i < count; i += step)
+                 mine.add(Op::map(static_cast<Exact>(in[i])));
                return mine;
              });
-    Sums total{};
-    for (const Sums& part : to_host(parts.data(), parts.size())) total.add(part);
-    return total;
+    const std::vector<Sums> sums = to_host(parts.data(), parts.size());
+    return std::accumulate(sums.begin(), sums.end(), Sums{});
   }
 
   // The serial rung: its input is copied once, its result stays on the host.

@@ -76,17 +76,12 @@ class Scan : public Problem {
     const size_t count = in_.size(), chunks = ceil_div(count, kChunk);
     DeviceBuffer<Sums> sums(chunks);
     generate(sums.data(), chunks, [=, in = in_.data()] __device__(size_t chunk) {
-      Sums total{};
-      for (size_t i = chunk * kChunk; i < min(count, (chunk + 1) * kChunk); ++i)
-        total.add({in[i], fabs(static_cast<double>(in[i]))});
+      Sums total;
+      for (size_t i = chunk * kChunk; i < min(count, (chunk + 1) * kChunk); ++i) total.add(in[i]);
       return total;
     });
     std::vector<Sums> before = to_host(sums.data(), chunks);
-    Sums total{};
-    for (Sums& sum : before) {
-      const Sums chunk = std::exchange(sum, total);
-      total.add(chunk);
-    }
+    std::exclusive_scan(before.begin(), before.end(), before.begin(), Sums{});
     if (chunks > 0)
       check(cudaMemcpy(sums.data(), before.data(), sums.bytes(), cudaMemcpyHostToDevice),
             "sums of chunks");
@@ -96,7 +91,7 @@ class Scan : public Problem {
       Sums sum = sums[chunk];
       double worst = 0;
       for (size_t i = chunk * kChunk; i < min(count, (chunk + 1) * kChunk); ++i) {
-        sum.add({in[i], fabs(static_cast<double>(in[i]))});
+        sum.add(in[i]);
         if (exact && out[i] != static_cast<Value<Type>>(sum.sum))
           return static_cast<double>(count - i);
         if (exact) continue;
