@@ -9,10 +9,9 @@
 #include "common/vector.cuh"
 
 namespace ladders::byte_histogram {
-// One copy per lane, in the lane's bank: every increment of a warp is one wavefront, whatever the
-// keys. With 64 copies, 32 each for even and odd warps, bins are 256 bytes apart and start on 64
-// KiB: the key is the second byte of its counter's address, so one permutation of bytes replaces
-// extracting, scaling and adding.
+// One copy per lane, in the lane's bank: every increment of a warp is one wavefront. With 64
+// copies, half for odd warps, bins are 256 bytes apart and start on 64 KiB: the key is the second
+// byte of its counter's address, which takes one permutation of bytes.
 template <int copies>
 struct Copies {
   static_assert(copies == 32 || copies == 64);
@@ -82,9 +81,9 @@ inline __global__ void __launch_bounds__(kThreads)
   count_vectors(keys, count, bins, copies);
 }
 
-// The first block to arrive zeroes the bins; the others poll that only after they have counted. No
-// block waits for one that has not started. The last block to leave resets the meeting for the next
-// launch; its atomic is in flight while bins are merged.
+// The first block to arrive zeroes the bins; others wait for that after they have counted, so none
+// waits for one that has not started. The last to leave resets the meeting for the next launch; its
+// atomic is in flight while bins are merged.
 __device__ __forceinline__ unsigned come_or_leave(Meeting* meeting) {
   return threadIdx.x == 0 ? atomicAdd(&meeting->blocks, 1u) : 0;
 }
@@ -123,8 +122,7 @@ __global__ void __launch_bounds__(kThreads, 1)
 #pragma unroll
     for (int j = 0; j < loads; ++j) loaded[j] = load_once(from + 32 * j);
   }
-  unsigned came = 0;
-  if constexpr (zeroes) came = come_or_leave(meeting);
+  const unsigned came = zeroes ? come_or_leave(meeting) : 0;
   Copies<copies> counters;
   if constexpr (zeroes) zero_if_first(meeting, came, bins);
 
@@ -147,11 +145,8 @@ __global__ void __launch_bounds__(kThreads, 1)
       counters.add_vector(vectors.first[i]);
   count_loose(keys, count, vectors, counters);
 
-  unsigned left = 0;
-  if constexpr (zeroes) {
-    wait_for_zeros(meeting);
-    left = come_or_leave(meeting);
-  }
+  if constexpr (zeroes) wait_for_zeros(meeting);
+  const unsigned left = zeroes ? come_or_leave(meeting) : 0;
   counters.merge_into(bins);
   if constexpr (zeroes) reset_if_last(meeting, left);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Kernels that read at the speed of DRAM: one block of 1024 threads per SM, counters in all of its
-// shared memory, and loads always in flight.
+// Kernels that read at the speed of DRAM: one block per SM, counters in all of its shared memory,
+// and loads always in flight.
 #pragma once
 
 #include "common/dependent_launch.cuh"
@@ -53,7 +53,7 @@ __device__ __forceinline__ unsigned clamped(int key, int bin_count) {
 #endif
 }
 
-// Counts those of four keys that are `on`. In whole words no result is needed, so the hardware
+// Counts those of four keys that are `on`. In whole words no result is needed: the hardware
 // combines lanes that hit the same word.
 template <int bits, bool spread>
   requires(bits == 32)
@@ -64,8 +64,7 @@ __device__ __forceinline__ void count_four(const ClusterTotals&, unsigned char* 
     if (on[j]) atomicAdd(Counters<bits, spread>::word_of(counters, bin[j]), 1u);
 }
 
-// Narrow counters: the old word shows whether the field was full. Four keys at a time overlap their
-// latencies.
+// In narrow counters the old word shows whether the field was full; four latencies overlap.
 template <int bits, bool spread>
   requires(bits >= 8 && bits < 32)
 __device__ __forceinline__ void count_four(const ClusterTotals&, unsigned char* counters,
@@ -85,7 +84,7 @@ __device__ __forceinline__ void count_four(const ClusterTotals&, unsigned char* 
 }
 
 // A frequent key of a warp, counted in registers: additions to one word of shared memory serialize,
-// and narrow counters would overflow all the time.
+// and a narrow counter would overflow all the time.
 struct HotKey {
   static constexpr int kEnough = 3;    // equal keys in a sample of 32 that make and keep a key hot
   static constexpr int kBetterBy = 2;  // how many more another key needs to replace it
@@ -125,8 +124,8 @@ __device__ __forceinline__ void count_vector(const Counting& c, unsigned first, 
   count_four<bits, spread>(c.totals, counters, bin, on);
 }
 
-// Counts this block's keys, which `members` blocks share, in counters of `bits` bits; if `ranged`,
-// only those in the range of bins that starts at `first`. Ends with a barrier.
+// Counts the block's keys, one share of `members`, in counters of `bits` bits; if `ranged`, only in
+// the range of bins that starts at `first`. Ends with a barrier.
 template <int bits, bool spread, bool hot_keys, bool ranged>
 __device__ __forceinline__ void count_all(const Counting& c, unsigned member, unsigned members,
                                           unsigned first) {
@@ -222,9 +221,8 @@ __device__ __forceinline__ void write_credits() {
       atomicAdd(overflows->credits + overflows->bin_plus_1[i] - 1, overflows->sum[i]);
 }
 
-// Counts in counters of `bits` bits; if `ranged`, each group of blocks has a range of the bins.
-// Blocks then store their counters for add_rows, or add them to the output, each starting
-// elsewhere.
+// If `ranged`, each group of blocks has a range of the bins. In the end blocks store their counters
+// for add_rows, or add them to the output, each starting elsewhere.
 template <int bits, bool spread, bool writes_down, bool hot_keys = false, bool ranged = false>
 __global__ void __launch_bounds__(kThreads, 1) count_keys(const Counting c) {
   static_assert(bits == 32 || writes_down);
@@ -306,8 +304,8 @@ template <int bits>
 Counting counting(Histogram& problem, const LaunchPlan& plan) {
   const auto [keys, count, bins, bin_count] = problem.arguments();
   Counting c = {.keys = keys, .count = count, .bins = bins, .bin_count = bin_count};
-  c.words = static_cast<unsigned>((plan.shared_bytes - kCountersAt<bits>) / 4);
-  c.range = static_cast<int>(c.words) * Counters<bits>::kFields;
+  c.words = unsigned((plan.shared_bytes - kCountersAt<bits>) / 4);
+  c.range = int(c.words) * Counters<bits>::kFields;
   c.groups = ceil_div(bin_count, c.range);
   return c;
 }
@@ -320,8 +318,7 @@ Implementation merged_by_atomics() {
                            });
 }
 
-// Counting starts early, while another kernel zeroes the output. `counting(problem, plan)` makes
-// the argument of the counting kernel.
+// Counting starts early, while another kernel zeroes the output; `counting` makes its argument.
 template <class Plan, class Of>
 Implementation zeroed_meanwhile(void (*count)(Counting), Plan plan, Of counting) {
   return {.kernel = reinterpret_cast<const void*>(count),
