@@ -9,7 +9,6 @@
 #endif
 
 namespace ladders::byte_histogram {
-
 std::vector<Rung> peers() {
   return {{.name = "cub",
            .idea = "cub::DeviceHistogram::HistogramEven on samples of 8 bits.",

@@ -30,8 +30,8 @@ struct Reference {
   }
 };
 
-// Pixels and weights in [-1, 1), or integers up to 8 of either sign: their sums are exact in any
-// order, so that a single missing product shows.
+// Pixels and weights in [-1, 1), or, for a missing product to show, integers up to 8 of either
+// sign, whose sums are exact in any order.
 __host__ __device__ inline float input_value(size_t i, uint64_t seed, bool exact) {
   const float value = random_float(i, seed);
   return exact ? rintf(8 * value) : value;

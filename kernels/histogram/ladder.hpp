@@ -4,7 +4,6 @@
 #include "model/ladder.hpp"
 
 namespace ladders::histogram {
-
 /// The libraries in peers.cu.
 std::vector<Rung> peers();
 

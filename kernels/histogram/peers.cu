@@ -9,7 +9,6 @@
 #endif
 
 namespace ladders::histogram {
-
 std::vector<Rung> peers() {
   return {{.name = "cub",
            .idea = "cub::DeviceHistogram::HistogramEven.",

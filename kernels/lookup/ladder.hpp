@@ -4,7 +4,6 @@
 #include "model/ladder.hpp"
 
 namespace ladders::lookup {
-
 /// The libraries in peers.cu.
 std::vector<Rung> peers();
 

@@ -22,9 +22,9 @@ __global__ void global_atomic(const Value<Op>* __restrict__ in, size_t count, Re
   if (i < count) atomicAdd(result, Op::map(in[i]));
 }
 
-// A tree in shared memory, one atomic per block. Neighbours pair up, so half of the lanes of every
-// warp idle at the first level, three quarters at the second. If `strided`, the first threads add
-// the pairs, and whole warps retire; but lanes access words 2, 4, 8 ... apart, and banks conflict.
+// A tree in shared memory, one atomic per block. Neighbours pair up, so half of a warp's lanes idle
+// at the first level, three quarters at the second. If `strided`, the first threads add the pairs,
+// and whole warps retire; but lanes access words 2, 4, 8 ... apart, and banks conflict.
 template <class Op, bool strided>
 __global__ void interleaved(const Value<Op>* __restrict__ in, size_t count, Result<Op>* result) {
   __shared__ Result<Op> sums[kThreads];
@@ -38,8 +38,7 @@ __global__ void interleaved(const Value<Op>* __restrict__ in, size_t count, Resu
   if (threadIdx.x == 0) atomicAdd(result, sums[0]);
 }
 
-// Sequential addressing, in the next three kernels: the upper half is added to the lower. There are
-// no conflicts, and no divergence until one warp is left.
+// Adds the upper half to the lower: no conflicts, and no divergence until one warp is left.
 template <class T>
 __device__ __forceinline__ void fold_block(T* sums, T own, T* result) {
   sums[threadIdx.x] = own;
@@ -84,16 +83,14 @@ __device__ __forceinline__ void add_block(T sum, T* result) {
   }
 }
 
-// Shuffles instead of the tree: one barrier instead of nine. Blocks end sooner, so the atomics of
-// many blocks queue up.
+// One barrier instead of nine. Blocks end sooner, so the atomics of many queue up.
 template <class Op>
 __global__ void warp_shuffle(const Value<Op>* __restrict__ in, size_t count, Result<Op>* result) {
   const size_t i = blockIdx.x * size_t{2 * kThreads} + threadIdx.x;
   add_block(load<Op>(in, i, count) + load<Op>(in, i + kThreads, count), result);
 }
 
-// Only resident blocks, which stride over the input: a fold and an atomic for each, not for 512
-// elements.
+// Only resident blocks: a fold and an atomic for each of them, not for 512 elements.
 template <class Op>
 __global__ void grid_stride(const Value<Op>* __restrict__ in, size_t count, Result<Op>* result) {
   Result<Op> sum{};
@@ -108,8 +105,7 @@ __device__ __forceinline__ auto sum_of_four(const typename Op::Vector& v) {
   return (Op::map(v.x) + Op::map(v.y)) + (Op::map(v.z) + Op::map(v.w));
 }
 
-// 16 bytes per load and four loads in flight, each with its own accumulator: enough bytes in flight
-// to cover the latency of DRAM.
+// 16 bytes per load and four loads in flight cover the latency of DRAM.
 template <class Op, class Accumulator>
 __device__ __forceinline__ Accumulator strided_sum(const Value<Op>* __restrict__ in, size_t count) {
   constexpr int kFlight = 4;

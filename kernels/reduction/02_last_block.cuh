@@ -50,9 +50,8 @@ Implementation with_last_block() {
       });
 }
 
-// Each block takes one tile per round, next to those of its neighbours. The rest is cut into one
-// chunk per block, at most a tile. So shares differ by 128 bytes at most, and what is in flight
-// lies close together in memory.
+// Each block takes one tile per round, next to those of its neighbours, and a chunk of the rest. So
+// shares differ by 128 bytes at most, and what is in flight lies close together in memory.
 struct Division {
   size_t vectors, chunk;  // in vectors of four elements
   unsigned rounds, blocks;
@@ -60,10 +59,8 @@ struct Division {
 inline Division divide(size_t count, size_t tile, unsigned blocks) {
   const size_t vectors = count / 4, rounds = vectors / (tile * blocks);
   const size_t left = vectors - rounds * tile * blocks;
-  return {.vectors = vectors,
-          .chunk = ceil_div<size_t>(ceil_div<size_t>(left, blocks), 8) * 8,
-          .rounds = unsigned(rounds),
-          .blocks = blocks};
+  const size_t chunk = ceil_div<size_t>(ceil_div<size_t>(left, blocks), 8) * 8;
+  return {vectors, chunk, unsigned(rounds), blocks};
 }
 
 // The block's chunk, after its tiles.

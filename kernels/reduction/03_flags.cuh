@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // Each block stores its sum and a flag as one word of 16 bytes: no fence, no atomic. Few elements
-// take a single block, which stores the result itself.
+// take a single block.
 #pragma once
 
 #include "common/flags.cuh"
@@ -85,8 +85,7 @@ Implementation flagged_with(Blocks blocks) {
                                flag_arguments<Op, threads * flight>);
 }
 
-// Few elements: one block, with all its loads in flight at once. Its code is short, since cold
-// instruction fetches go to DRAM.
+// One block, with all its loads in flight. Its code is short: cold fetches of it go to DRAM.
 constexpr int kFewInFlight = 4;
 constexpr int64_t most_of_one_block(int threads) { return int64_t{4} * kFewInFlight * threads; }
 constexpr int64_t kMostOfOneBlock = most_of_one_block(1024);
@@ -119,7 +118,7 @@ Implementation in_one_block() {
       [](const Case&, const Device&, const void*) { return LaunchPlan{.block = threads}; },
       [](Reduction<Op>& p) {
         const auto [in, count, result] = p.arguments();
-        return std::tuple(in, static_cast<unsigned>(count), result);
+        return std::tuple(in, unsigned(count), result);
       });
 }
 template <class Op>

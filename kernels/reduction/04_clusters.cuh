@@ -14,7 +14,7 @@ namespace ladders::reduction {
 constexpr unsigned kCluster = 8;
 
 // Every warp stores its sum to the first block of its cluster, where an mbarrier counts the bytes:
-// only that block waits. Several clusters then continue as blocks do above.
+// only that block waits. Clusters then go on as blocks do.
 template <class Op, int kThreads, int kFlight>
 __global__ void __launch_bounds__(kThreads)
     cluster_fold(const Value<Op>* __restrict__ in, size_t count, Division division, Slot<Op>* slots,

@@ -4,7 +4,6 @@
 #include "model/ladder.hpp"
 
 namespace ladders::reduction {
-
 /// The library and the CPU in peers.cu.
 std::vector<Rung> peers();
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// The textbook's steps: blocks do not communicate. What a block needs from earlier tiles comes from
-// the launch before.
+// The textbook's steps: what a block needs from earlier tiles comes from the launch before.
 #pragma once
 
 #include "common/sums.cuh"
@@ -21,7 +20,7 @@ __global__ void hillis_steele_step(const T* __restrict__ in, size_t count, T* __
 // One block per tile. Without elements there are no blocks.
 template <size_t tile, unsigned threads>
 LaunchPlan tiles_of(size_t count) {
-  return {.grid = static_cast<unsigned>(ceil_div(count, tile)), .block = threads};
+  return {.grid = unsigned(ceil_div(count, tile)), .block = threads};
 }
 template <size_t tile, unsigned threads>
 LaunchPlan block_per_tile(const Case& c, const Device&, const void*) {
@@ -60,7 +59,6 @@ Implementation hillis_steele() {
 // ---- Tiles of 1024 ------------------------------------------------------------------------------
 // A block scans its tile and stores the tile's sum; these sums are scanned in the same way; then
 // each tile is read again to add the sum of all tiles before it.
-
 constexpr int kTile = 1024;
 
 template <class T>
@@ -68,9 +66,9 @@ __device__ __forceinline__ T load(const T* in, size_t i, size_t count) {
   return i < count ? in[i] : T{};
 }
 
-// Blelloch, 1990: up a tree of sums, and down again with the sum of all elements to the left. Each
-// thread takes two elements. Strides that are powers of two conflict in banks, unless `padded`: one
-// spare word after every 32 shifts the next row by a bank.
+// Blelloch, 1990: up a tree of sums, and down again with the sum of all elements to the left. A
+// thread takes two. Strides that are powers of two conflict in banks, unless `padded`: a spare word
+// after every 32 shifts the next row by a bank.
 template <class T, bool padded>
 __global__ void blelloch(const T* in, size_t count, T* out, T* sums) {
   constexpr unsigned kThreads = kTile / 2;
@@ -161,9 +159,8 @@ Implementation scanned_then_added() {
 }
 
 // ---- Sums first ---------------------------------------------------------------------------------
-// Three passes over the elements instead of four: the first launch only adds up tiles, the last one
-// scans and writes.
-
+// Three passes over the elements, not four: the first only adds up tiles, the last scans and
+// writes.
 template <class T>
 __global__ void sum_tiles(const T* in, size_t count, T* sums) {
   __shared__ T warps[32];

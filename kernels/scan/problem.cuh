@@ -28,8 +28,8 @@ struct Floats {
 template <class Type>
 using Value = typename Type::Value;
 
-// A block of a single pass publishes 64 bits: a sum, and a tag that says what it is the sum of, and
-// in which launch. So a word needs neither fences nor zeroing.
+// A block of a single pass publishes 64 bits: a sum, and a tag that says of what and in which
+// launch. So a word needs neither fences nor zeroing.
 using Word = unsigned long long;
 struct Exchange {
   Word* words;      // one per tile

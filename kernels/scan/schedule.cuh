@@ -8,7 +8,6 @@
 #include "common/device.cuh"
 
 namespace ladders::scan {
-
 // A block's number gives its first tiles, one per stage; for each later tile it takes a ticket,
 // once it has room: a tile that waits in a block delays the prefixes of all later tiles.
 struct Schedule {
@@ -19,8 +18,8 @@ struct Schedule {
 inline Schedule make_schedule(size_t elements, size_t largest_tile, unsigned blocks,
                               unsigned stages) {
   if (blocks == 0) return {};
-  const size_t rounds = ceil_div(elements, largest_tile * blocks);
   constexpr size_t kLine = 32;  // elements
+  const size_t rounds = ceil_div(elements, largest_tile * blocks);
   const size_t tile = ceil_div(ceil_div(elements, rounds * blocks), kLine) * kLine;
   const auto tiles = static_cast<unsigned>(ceil_div(elements, tile));
   // One ticket per tile, and one for each block that finds no more tiles.
