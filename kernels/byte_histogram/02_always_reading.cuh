@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Kernels that read bytes at the rate of DRAM: no bank conflicts, loads always in flight, one
-// instruction per address, and one launch.
+// Bytes at the rate of DRAM: no bank conflicts, always loading, an instruction per address.
 #pragma once
 
 #include "byte_histogram/01_textbook.cuh"
@@ -82,8 +81,7 @@ inline __global__ void __launch_bounds__(kThreads)
 }
 
 // The first block to arrive zeroes the bins; others wait for that after they have counted, so none
-// waits for one that has not started. The last to leave resets the meeting for the next launch; its
-// atomic is in flight while bins are merged.
+// waits for one that has not started. The last to leave resets the meeting for the next launch.
 __device__ __forceinline__ unsigned come_or_leave(Meeting* meeting) {
   return threadIdx.x == 0 ? atomicAdd(&meeting->blocks, 1u) : 0;
 }
@@ -158,9 +156,8 @@ Implementation reading() {
       always_reading<loads, copies, zeroes>,
       [](const Case& c, const Device& device, const void*) {
         const int64_t chunks = ceil_div<int64_t>(c["keys"], loads * 512);
-        return LaunchPlan{.grid = unsigned(std::clamp<int64_t>(chunks, 1, device.sms)),
-                          .block = kThreads,
-                          .shared_bytes = Copies<copies>::kRoom};
+        const auto blocks = unsigned(std::clamp<int64_t>(chunks, 1, device.sms));
+        return LaunchPlan{blocks, kThreads, Copies<copies>::kRoom};
       },
       [](ByteHistogram& p) { return std::tuple_cat(p.arguments(), std::tuple(p.meeting())); });
 }

@@ -13,7 +13,7 @@ std::vector<Rung> peers() {
   return {{.name = "cub",
            .idea = "cub::DeviceHistogram::HistogramEven on samples of 8 bits.",
            .implementation = LADDERS_GPU_ONLY(calls_cub<ByteHistogram>(
-               [](ByteHistogram& problem, void* memory, size_t& bytes, cudaStream_t stream) {
+               [](auto& problem, void* memory, size_t& bytes, auto stream) {
                  const auto [keys, count, bins] = problem.arguments();
                  return cub::DeviceHistogram::HistogramEven(
                      memory, bytes, keys, bins, kByteBins + 1, 0, kByteBins, count, stream);

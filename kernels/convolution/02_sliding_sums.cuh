@@ -148,8 +148,7 @@ struct Strips {
   static constexpr int kBlocks = side == 3 ? 8 : side == 5 || side == 9 ? 6 : side == 15 ? 4 : 5;
 };
 
-// Loads `count` pixels on either side of a thread's own, from the i-th on. Rows are aligned, so a
-// vector never crosses the edge of the image.
+// Loads `count` pixels on either side, from the i-th on; rows are aligned: none crosses the edge.
 template <int count, int side>
 __device__ __forceinline__ void load_beside(Window<side>& window, const float* own, int i,
                                             int column, int columns) {

@@ -30,8 +30,7 @@ struct Reference {
   }
 };
 
-// Pixels and weights in [-1, 1), or, for a missing product to show, integers up to 8 of either
-// sign, whose sums are exact in any order.
+// In [-1, 1), or integers up to 8 of either sign, whose sums are exact: a missing product shows.
 __host__ __device__ inline float input_value(size_t i, uint64_t seed, bool exact) {
   const float value = random_float(i, seed);
   return exact ? rintf(8 * value) : value;
@@ -68,10 +67,9 @@ class Convolution : public Problem {
     for (size_t i = 0; i < weights.size(); ++i) weights[i] = input_value(i, 2, exact_);
     set_filter(weights);
   }
-  void set_image(const std::vector<float>& pixels) {
+  void set_image(const std::vector<float>& image) {
     exact_ = false;
-    check(cudaMemcpy(image_.data(), pixels.data(), image_.bytes(), cudaMemcpyHostToDevice),
-          "image");
+    check(cudaMemcpy(image_.data(), image.data(), image_.bytes(), cudaMemcpyHostToDevice), "image");
     expect();
   }
   void set_filter(const std::vector<float>& weights) {

@@ -36,8 +36,7 @@ __device__ __forceinline__ void sync_cluster() {
 }
 
 // add_if() on the same word of another block of the cluster.
-__device__ __forceinline__ unsigned add_there_if(bool on, unsigned* word, unsigned block,
-                                                 unsigned n) {
+__device__ __forceinline__ unsigned add_there_if(bool on, unsigned* word, int block, unsigned n) {
   unsigned old = 0;
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
   asm volatile(

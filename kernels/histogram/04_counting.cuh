@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Kernels that read at the speed of DRAM: one block per SM, counters in all of its shared memory,
-// and loads always in flight.
+// Reading at the speed of DRAM: one block per SM, with all its shared memory, always loading.
 #pragma once
 
 #include "common/dependent_launch.cuh"
@@ -53,8 +52,7 @@ __device__ __forceinline__ unsigned clamped(int key, int bin_count) {
 #endif
 }
 
-// Counts those of four keys that are `on`. In whole words no result is needed: the hardware
-// combines lanes that hit the same word.
+// Counts those of four keys that are `on`. Hardware combines lanes that hit the same whole word.
 template <int bits, bool spread>
   requires(bits == 32)
 __device__ __forceinline__ void count_four(const ClusterTotals&, unsigned char* counters,
@@ -83,8 +81,7 @@ __device__ __forceinline__ void count_four(const ClusterTotals&, unsigned char* 
   handle_full<overflow<bits>>(full, bin, old);
 }
 
-// A frequent key of a warp, counted in registers: additions to one word of shared memory serialize,
-// and a narrow counter would overflow all the time.
+// A frequent key of a warp, counted in registers: in shared memory it would serialize and overflow.
 struct HotKey {
   static constexpr int kEnough = 3;    // equal keys in a sample of 32 that make and keep a key hot
   static constexpr int kBetterBy = 2;  // how many more another key needs to replace it
@@ -312,10 +309,9 @@ Counting counting(Histogram& problem, const LaunchPlan& plan) {
 
 template <bool spread>
 Implementation merged_by_atomics() {
-  return kernel<Histogram>(count_keys<32, spread, false>, one_block_per_sm<32>,
-                           [](Histogram& problem, const LaunchPlan& plan) {
-                             return std::tuple(counting<32>(problem, plan));
-                           });
+  return kernel<Histogram>(
+      count_keys<32, spread, false>, one_block_per_sm<32>,
+      [](Histogram& p, const LaunchPlan& plan) { return std::tuple(counting<32>(p, plan)); });
 }
 
 // Counting starts early, while another kernel zeroes the output; `counting` makes its argument.

@@ -7,8 +7,7 @@
 #include "histogram/04_counting.cuh"
 
 namespace ladders::histogram {
-// Adds the cluster's counters and totals to the output. Each block sums a share of the words, each
-// cluster starts elsewhere.
+// Adds the cluster's counters and totals to the output. Each block sums a share of the words.
 template <int bits>
 __device__ __forceinline__ void add_cluster_to_output(const Counting& c) {
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
@@ -91,8 +90,7 @@ size_t bytes_in_clusters(const Case& c) {
   return counter_bytes<bits>(c["bins"]) + 2 * totals<bits>(c["bins"], c["cluster"]).part;
 }
 
-// One block per SM where clusters fit, but no cluster without a chunk for every warp. The case says
-// their size unless it is given.
+// One block per SM where clusters fit, but no cluster without a chunk for every warp.
 template <int bits, int64_t blocks>
 LaunchPlan clusters_of_counters(const Case& point, const Device& device, const void* kernel) {
   const Case c = blocks == 0 ? point : point.with({"cluster"}, blocks);

@@ -12,8 +12,8 @@ namespace ladders::histogram {
 std::vector<Rung> peers() {
   return {{.name = "cub",
            .idea = "cub::DeviceHistogram::HistogramEven.",
-           .implementation = LADDERS_GPU_ONLY(calls_cub<Histogram>(
-               [](Histogram& problem, void* memory, size_t& bytes, cudaStream_t stream) {
+           .implementation = LADDERS_GPU_ONLY(
+               calls_cub<Histogram>([](auto& problem, void* memory, size_t& bytes, auto stream) {
                  const auto [keys, count, bins, bin_count] = problem.arguments();
                  return cub::DeviceHistogram::HistogramEven(
                      memory, bytes, keys, bins, bin_count + 1, 0, bin_count, count, stream);

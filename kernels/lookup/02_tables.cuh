@@ -33,8 +33,7 @@ __device__ __forceinline__ void stage(unsigned* words, unsigned count, Read read
   }
 }
 
-// Swizzling XORs the lane with digits of the row: entries 32, 64, ... or 1024 apart lie in
-// different banks.
+// Swizzling XORs the lane with the row: entries 32, 64, ... or 1024 apart lie in different banks.
 template <bool kSwizzled>
 struct InSharedMemory {
   unsigned* words;
@@ -76,8 +75,7 @@ struct NoCluster {
 __device__ inline NoCluster this_cluster() { return {}; }
 #endif
 
-// In the shared memory of a cluster. Its blocks take turns at runs of 8 entries, since skewed
-// indices favour neighbours.
+// Blocks of a cluster take turns at runs of 8 entries, since skewed indices favour neighbours.
 template <unsigned kBlocks>
 struct InCluster {
   static constexpr unsigned kRun = 8;

@@ -40,8 +40,7 @@ __device__ __forceinline__ void look_up_rest(const Table& table, const Lookups& 
   if (i < l.count) l.out[i] = value;
 }
 
-// For tables that need no staging. Small blocks, which are scheduled in order, keep the accesses in
-// flight close together in memory.
+// For tables that need no staging. Small blocks keep accesses in flight close together in memory.
 constexpr unsigned kTileThreads = 128;
 
 template <class Table>

@@ -74,8 +74,7 @@ __device__ __forceinline__ Chunk chunk_of(const Division& d, size_t tile) {
 
 // The elements after the last whole vector go to the first block.
 template <class Op>
-__device__ __forceinline__ Wide<Op> odd_element(const Value<Op>* in, size_t count,
-                                                const Division& d) {
+__device__ __forceinline__ Wide<Op> odd_one(const Value<Op>* in, size_t count, const Division& d) {
   const size_t i = 4 * d.vectors + threadIdx.x;
   return blockIdx.x == 0 && i < count ? Op::map(in[i]) : 0;
 }
@@ -95,12 +94,11 @@ __device__ __forceinline__ Wide<Op> sum_of_flight(const typename Op::Vector (&v)
 
 // A thread's part of the block's share, with kFlight loads in flight.
 template <class Op, int kThreads, int kFlight>
-__device__ __forceinline__ Wide<Op> share_sum(const Value<Op>* in, size_t count,
-                                              const Division& d) {
+__device__ __forceinline__ Wide<Op> part_sum(const Value<Op>* in, size_t count, const Division& d) {
   using Vector = typename Op::Vector;
   constexpr size_t kTile = size_t{kThreads} * kFlight;
   const auto* wide = reinterpret_cast<const Vector*>(in);
-  Wide<Op> sum = odd_element<Op>(in, count, d);
+  Wide<Op> sum = odd_one<Op>(in, count, d);
   const Vector* mine = wide + blockIdx.x * kTile + threadIdx.x;
   for (unsigned round = 0; round < d.rounds; ++round, mine += d.blocks * kTile) {
     Vector v[kFlight];
@@ -124,7 +122,7 @@ template <class Op, int kThreads, int kFlight>
 __global__ void __launch_bounds__(kThreads)
     in_flight(const Value<Op>* __restrict__ in, size_t count, Division division, Slot<Op>* slots,
               unsigned* ticket, Result<Op>* result) {
-  const auto sum = share_sum<Op, kThreads, kFlight>(in, count, division);
+  const auto sum = part_sum<Op, kThreads, kFlight>(in, count, division);
   finish_last<kThreads, Op>(sum_of_block<kThreads>(sum), slots, ticket, result);
 }
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Each block stores its sum and a flag as one word of 16 bytes: no fence, no atomic. Few elements
-// take a single block.
+// Each block stores its sum and a flag as one word of 16 bytes: no fence, no atomic.
 #pragma once
 
 #include "common/flags.cuh"
@@ -22,8 +21,7 @@ __device__ __forceinline__ void prefetch_slots(const Slot<Op>* slots, unsigned i
 
 // The last of `count` blocks polls the sums of the others, two per thread. No other block waits, so
 // blocks may start in any order, if two can be resident. Lanes poll until their own words are there
-// or, by a vote, those of the warp: divergent polling notices the last one late. `sum` is that of
-// thread 0.
+// or, by a vote, those of the warp: divergent polling notices the last one late.
 template <int kThreads, bool kVote, class Op>
 __device__ __forceinline__ void finish_flagged(Wide<Op> sum, unsigned index, unsigned count,
                                                Slot<Op>* slots, Result<Op>* result) {
@@ -67,7 +65,7 @@ __global__ void __launch_bounds__(kThreads)
     flagged(const Value<Op>* __restrict__ in, size_t count, Division division, Slot<Op>* slots,
             Result<Op>* result) {
   prefetch_slots<kThreads>(slots, blockIdx.x, gridDim.x, result);
-  const auto sum = sum_of_block<kThreads>(share_sum<Op, kThreads, kFlight>(in, count, division));
+  const auto sum = sum_of_block<kThreads>(part_sum<Op, kThreads, kFlight>(in, count, division));
   finish_flagged<kThreads, kVote, Op>(sum, blockIdx.x, gridDim.x, slots, result);
 }
 

@@ -38,7 +38,7 @@ __global__ void __launch_bounds__(kThreads)
   cluster.sync();
 #endif
   if (rank == 0) prefetch_slots<kThreads>(slots, index, clusters, result);
-  Wide<Op> sum = sum_in_lane_0(share_sum<Op, kThreads, kFlight>(in, count, division));
+  Wide<Op> sum = sum_in_lane_0(part_sum<Op, kThreads, kFlight>(in, count, division));
   Wide<Op>* mine = &sums[rank * kWarps + threadIdx.x / 32];
 #ifdef __CUDACC__
   asm volatile("barrier.cluster.wait;" ::: "memory");

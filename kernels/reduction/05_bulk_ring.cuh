@@ -38,7 +38,7 @@ __global__ void __launch_bounds__(kThreads, 1)
     for (unsigned piece = 0; piece < stages && piece < pieces; ++piece) fetch(piece, piece);
   }
   prefetch_slots<kThreads>(slots, blockIdx.x, gridDim.x, result);
-  Wide<Op> sum = odd_element<Op>(in, count, division);
+  Wide<Op> sum = odd_one<Op>(in, count, division);
   __syncthreads();
   int stage = 0, before = 0;
   uint32_t parity = 0, parity_before = 0;

@@ -9,14 +9,6 @@
 #endif
 
 namespace ladders::reduction {
-namespace {
-
-Implementation serial_at(const Case& c, const Device&) {
-  return of_operation(c, []<class Op>(Op) {
-    return on_host<Reduction<Op>>([](Reduction<Op>& problem) { problem.sum_on_host(); });
-  });
-}
-
 #ifdef __CUDACC__
 template <class Op>
 struct Map {
@@ -29,22 +21,18 @@ struct Plus {
   }
 };
 
-Implementation cub_at(const Case& c, const Device&) {
-  return of_operation(c, []<class Op>(Op) {
-    return calls_cub<Reduction<Op>>(
-        [](Reduction<Op>& problem, void* memory, size_t& bytes, cudaStream_t stream) {
-          const auto [in, count, result] = problem.arguments();
-          if constexpr (std::is_same_v<Op, Sum>)
-            return cub::DeviceReduce::Sum(memory, bytes, in, result, count, stream);
-          else
-            return cub::DeviceReduce::TransformReduce(memory, bytes, in, result, count, Plus{},
-                                                      Map<Op>{}, Result<Op>{}, stream);
-        });
+template <class Op>
+Implementation cub_reduce() {
+  return calls_cub<Reduction<Op>>([](auto& problem, void* memory, size_t& bytes, auto stream) {
+    const auto [in, count, result] = problem.arguments();
+    if constexpr (std::is_same_v<Op, Sum>)
+      return cub::DeviceReduce::Sum(memory, bytes, in, result, count, stream);
+    else
+      return cub::DeviceReduce::TransformReduce(memory, bytes, in, result, count, Plus{}, Map<Op>{},
+                                                Result<Op>{}, stream);
   });
 }
 #endif
-
-}  // namespace
 
 std::vector<Rung> peers() {
   return {{.name = "serial_cpu",
@@ -56,11 +44,18 @@ std::vector<Rung> peers() {
                  return c["operation"] != 2 &&
                         (c["elements"] == 1 << 20 || c["elements"] == 1 << 28);
                },
-           .choose = serial_at},
+           .choose =
+               [](const Case& c, const Device&) {
+                 return of_operation(c, []<class Op>(Op) {
+                   return on_host<Reduction<Op>>([](auto& problem) { problem.sum_on_host(); });
+                 });
+               }},
           {.name = "cub",
            .idea = "cub::DeviceReduce: Sum, or TransformReduce for the squares.",
            .role = Role::peer,
-           .choose = LADDERS_GPU_ONLY(cub_at)}};
+           .choose = LADDERS_GPU_ONLY([](const Case& c, const Device&) {
+             return of_operation(c, []<class Op>(Op) { return cub_reduce<Op>(); });
+           })}};
 }
 
 }  // namespace ladders::reduction

@@ -104,8 +104,7 @@ class Reduction : public Problem {
 
   Result<Op> result() const { return on_host_ ? *on_host_ : to_host(result_.data(), 1).front(); }
 
-  // For floats the error is relative to the sum of magnitudes: a sum near zero has a large error
-  // relative to itself in any order.
+  // Relative to the sum of magnitudes: a sum near zero has a large error relative to itself.
   Verdict compare() override {
     const auto [expected, magnitude] = expectation();
     const Result<Op> result = this->result();

@@ -66,9 +66,8 @@ __device__ __forceinline__ T load(const T* in, size_t i, size_t count) {
   return i < count ? in[i] : T{};
 }
 
-// Blelloch, 1990: up a tree of sums, and down again with the sum of all elements to the left. A
-// thread takes two. Strides that are powers of two conflict in banks, unless `padded`: a spare word
-// after every 32 shifts the next row by a bank.
+// Blelloch, 1990: up a tree of sums, and down again with the sum of all elements to the left.
+// Strides that are powers of two conflict in banks, unless a spare word follows every 32.
 template <class T, bool padded>
 __global__ void blelloch(const T* in, size_t count, T* out, T* sums) {
   constexpr unsigned kThreads = kTile / 2;
@@ -159,8 +158,7 @@ Implementation scanned_then_added() {
 }
 
 // ---- Sums first ---------------------------------------------------------------------------------
-// Three passes over the elements, not four: the first only adds up tiles, the last scans and
-// writes.
+// Three passes over the elements, not four: the first adds up tiles, the last scans and writes.
 template <class T>
 __global__ void sum_tiles(const T* in, size_t count, T* sums) {
   __shared__ T warps[32];

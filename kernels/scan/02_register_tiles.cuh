@@ -77,8 +77,8 @@ struct Tile {
     for (int j = 0; j < kVectors; ++j) add(v[j], warp == 0 ? before[j] : left + before[j]);
   }
 
-  // Scans each vector; `before` becomes the sum to its left in the warp. Returns the sum of the
-  // warp. Both include `rows`.
+  // Scans each vector; `before` is the sum to its left in the warp. Both it and the sum of the
+  // warp, which is returned, include `rows`.
   __device__ __forceinline__ T scan_rows(T (&before)[kVectors], T rows) {
 #pragma unroll
     for (int j = 0; j < kVectors; ++j) {

@@ -3,10 +3,9 @@
 // One launch reads and writes every element once. A block keeps its tile in registers until it
 // knows the sum of all tiles before, from words that other blocks publish.
 //
-// So blocks wait for blocks of lower numbers. If these did not start first the kernel could hang:
-// GPUs do start them in order, but CUDA does not guarantee it. CUB's look-back relies on it, too,
-// and its maintainers call it not strictly safe (NVIDIA/cub, issue 245). Tiles drawn from an atomic
-// counter would be safe.
+// So blocks wait for blocks of lower numbers, and would hang if these could not start. GPUs start
+// blocks in order, but CUDA does not guarantee it: CUB's look-back relies on it, too, and is called
+// not strictly safe (NVIDIA/cub, issue 245). Tiles drawn from an atomic counter would be safe.
 #pragma once
 
 #include "common/flags.cuh"
@@ -61,9 +60,8 @@ struct Chain {
   }
 };
 
-// Merrill and Garland, 2016: a block publishes its tile's own sum at once. A warp polls the 32
-// tiles before, adds their sums back to the nearest that knows that of all before, and goes on with
-// the 32 before those if none does.
+// Merrill and Garland, 2016: a block publishes its tile's own sum at once. A warp polls 32 tiles,
+// adds their sums back to the nearest that knows that of all before, and if none does goes on.
 struct LookBack {
   static constexpr unsigned kPolled = 32;
   template <int kThreads, class T>

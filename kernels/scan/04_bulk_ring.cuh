@@ -200,8 +200,7 @@ Implementation in_a_ring() {
       bulk_ring<Type, kRingThreads, kRingVectors, kRingStages>,
       [](const Case& c, const Device& device, const void* kernel) {
         constexpr unsigned kBlock = kRingThreads + 32 * (kRingStages + 2);
-        LaunchPlan plan =
-            fill_device({.block = kBlock, .shared_bytes = kRingBytes}, kernel, device);
+        auto plan = fill_device({.block = kBlock, .shared_bytes = kRingBytes}, kernel, device);
         plan.grid.x = std::min<size_t>(plan.grid.x, ceil_div<size_t>(c["elements"], kLeastTile));
         return plan;
       },

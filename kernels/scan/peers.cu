@@ -12,8 +12,8 @@ namespace ladders::scan {
 #ifdef __CUDACC__
 template <class Type>
 Implementation inclusive_sum() {
-  return calls_cub<Scan<Type>>([](Scan<Type>& p, void* memory, size_t& bytes, cudaStream_t stream) {
-    const auto [in, count, out] = p.arguments();
+  return calls_cub<Scan<Type>>([](auto& problem, void* memory, size_t& bytes, auto stream) {
+    const auto [in, count, out] = problem.arguments();
     return cub::DeviceScan::InclusiveSum(memory, bytes, in, out, count, stream);
   });
 }
