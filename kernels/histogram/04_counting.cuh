@@ -52,33 +52,26 @@ __device__ __forceinline__ unsigned clamped(int key, int bin_count) {
 #endif
 }
 
-// Counts those of four keys that are `on`. Hardware combines lanes that hit the same whole word.
+// Counts those of four keys that are `on`. Hardware combines lanes that hit the same whole word. In
+// narrow counters the old word shows whether the field was full; four latencies overlap.
 template <int bits, bool spread>
-  requires(bits == 32)
+  requires(bits >= 8)
 __device__ __forceinline__ void count_four(const ClusterTotals&, unsigned char* counters,
                                            const unsigned (&bin)[4], const bool (&on)[4]) {
-#pragma unroll
-  for (int j = 0; j < 4; ++j)
-    if (on[j]) atomicAdd(Counters<bits, spread>::word_of(counters, bin[j]), 1u);
-}
-
-// In narrow counters the old word shows whether the field was full; four latencies overlap.
-template <int bits, bool spread>
-  requires(bits >= 8 && bits < 32)
-__device__ __forceinline__ void count_four(const ClusterTotals&, unsigned char* counters,
-                                           const unsigned (&bin)[4], const bool (&on)[4]) {
-  using C = Counters<bits>;
+  using C = Counters<bits, spread>;
   unsigned full[4], old[4];
 #pragma unroll
   for (int j = 0; j < 4; ++j) {
-    unsigned one = 1u << C::shift_of(bin[j]);
-#ifdef __CUDACC__
-    asm("" : "+r"(one));  // keeps the product below: a shift would go to the busier pipe
-#endif
-    full[j] = one * C::kFull;
-    old[j] = add_if(on[j], C::word_of(counters, bin[j]), one);
+    if constexpr (bits == 32) {
+      if (on[j]) atomicAdd(C::word_of(counters, bin[j]), 1u);
+    } else {
+      unsigned one = 1u << C::shift_of(bin[j]);
+      asm("" : "+r"(one));  // keeps the product below: a shift would go to the busier pipe
+      full[j] = one * C::kFull;
+      old[j] = add_if(on[j], C::word_of(counters, bin[j]), one);
+    }
   }
-  handle_full<overflow<bits>>(full, bin, old);
+  if constexpr (bits < 32) handle_full<overflow<bits>>(full, bin, old);
 }
 
 // A frequent key of a warp, counted in registers: in shared memory it would serialize and overflow.

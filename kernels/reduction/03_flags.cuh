@@ -85,8 +85,7 @@ Implementation flagged_with(Blocks blocks) {
 
 // One block, with all its loads in flight. Its code is short: cold fetches of it go to DRAM.
 constexpr int kFewInFlight = 4;
-constexpr int64_t most_of_one_block(int threads) { return int64_t{4} * kFewInFlight * threads; }
-constexpr int64_t kMostOfOneBlock = most_of_one_block(1024);
+constexpr int64_t kMostOfOneBlock = 4 * kFewInFlight * 1024;
 
 template <class Op, int kThreads, int kFlight>
 __global__ void __launch_bounds__(kThreads)
@@ -121,8 +120,7 @@ Implementation in_one_block() {
 }
 template <class Op>
 Implementation one_block_at(const Case& c, const Device&) {
-  return c["elements"] <= most_of_one_block(256) ? in_one_block<Op, 256>()
-                                                 : in_one_block<Op, 1024>();
+  return c["elements"] > kMostOfOneBlock / 4 ? in_one_block<Op, 1024>() : in_one_block<Op, 256>();
 }
 
 }  // namespace ladders::reduction
