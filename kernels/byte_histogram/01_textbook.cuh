@@ -54,16 +54,14 @@ struct Vectors {
 };
 
 // Threads of the first block take one loose key each.
-template <class Counters>
 __device__ __forceinline__ void count_loose(const Byte* keys, size_t all, const Vectors& vectors,
-                                            Counters& counters) {
+                                            auto& counters) {
   const size_t i = threadIdx.x + (threadIdx.x < vectors.keys_before ? 0 : 16 * vectors.count);
   if (blockIdx.x == 0 && i < all && threadIdx.x < 32) counters.add(keys[i]);
 }
 
-template <class Counters>
 __device__ __forceinline__ void count_vectors(const Byte* __restrict__ keys, size_t count,
-                                              unsigned* __restrict__ bins, Counters& counters) {
+                                              unsigned* __restrict__ bins, auto& counters) {
   const Vectors vectors(keys, count);
   for_all_in_grid(vectors.count, [&](size_t i) { counters.add_vector(vectors.first[i]); });
   count_loose(keys, count, vectors, counters);

@@ -35,8 +35,7 @@ struct Copies {
 #endif
     auto* quads = reinterpret_cast<uint4*>(counters);
 #pragma unroll
-    for (unsigned i = 0; i < kBytes / 16; i += kThreads)
-      quads[i + threadIdx.x] = make_uint4(0, 0, 0, 0);
+    for (unsigned i = 0; i < kBytes / 16; i += kThreads) quads[i + threadIdx.x] = {};
     __syncthreads();
   }
   __device__ __forceinline__ void add(Byte key) { atomicAdd(own + key * copies, 1u); }
@@ -89,7 +88,7 @@ __device__ __forceinline__ void zero_if_first(Meeting* meeting, unsigned came, u
   if (threadIdx.x >= 32 || __shfl_sync(~0u, came, 0) != 0) return;
   auto* quads = reinterpret_cast<uint4*>(bins);
 #pragma unroll
-  for (int i = 0; i < kByteBins / 4; i += 32) quads[i + threadIdx.x] = make_uint4(0, 0, 0, 0);
+  for (int i = 0; i < kByteBins / 4; i += 32) quads[i + threadIdx.x] = {};
   __syncwarp();
   if (threadIdx.x == 0) store_release(&meeting->zeroed, 1);
   __syncwarp();

@@ -308,8 +308,7 @@ Implementation merged_by_atomics() {
 }
 
 // Counting starts early, while another kernel zeroes the output; `counting` makes its argument.
-template <class Plan, class Of>
-Implementation zeroed_meanwhile(void (*count)(Counting), Plan plan, Of counting) {
+inline Implementation zeroed_meanwhile(void (*count)(Counting), auto plan, auto counting) {
   return {.kernel = reinterpret_cast<const void*>(count),
           .plan = plan,
           .launch = [=](const LaunchPlan& plan, Problem& problem, cudaStream_t stream) {

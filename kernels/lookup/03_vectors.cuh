@@ -8,8 +8,7 @@
 #include "lookup/02_tables.cuh"
 
 namespace ladders::lookup {
-template <class Table>
-__device__ __forceinline__ uint4 look_up(const Table& table, int4 index) {
+__device__ __forceinline__ uint4 look_up(const auto& table, int4 index) {
   return {table[index.x], table[index.y], table[index.z], table[index.w]};
 }
 
@@ -32,8 +31,7 @@ struct Vectors {
 };
 
 // One warp does the last lookups, which fill no vector.
-template <class Table>
-__device__ __forceinline__ void look_up_rest(const Table& table, const Lookups& l) {
+__device__ __forceinline__ void look_up_rest(const auto& table, const Lookups& l) {
   if (blockIdx.x != 0 || threadIdx.x >= 32) return;
   const size_t i = l.count / 4 * 4 + threadIdx.x;
   const unsigned value = table[i < l.count ? l.index[i] : 0];

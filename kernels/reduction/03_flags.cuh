@@ -8,9 +8,9 @@
 
 namespace ladders::reduction {
 // Each block prefetches the slots that it will store to or poll, before it loads its share.
-template <int kThreads, class Op>
-__device__ __forceinline__ void prefetch_slots(const Slot<Op>* slots, unsigned index,
-                                               unsigned count, const void* result) {
+template <int kThreads>
+__device__ __forceinline__ void prefetch_slots(const auto* slots, unsigned index, unsigned count,
+                                               const void* result) {
   if (index + 1 == count) {
     for (unsigned i = threadIdx.x; i + 1 < count; i += kThreads) prefetch(slots + i);
     if (threadIdx.x == 0) prefetch(result);

@@ -15,10 +15,7 @@ struct Map {
   __host__ __device__ auto operator()(Value<Op> x) const { return Op::map(x); }
 };
 struct Plus {
-  template <class T>
-  __host__ __device__ T operator()(T a, T b) const {
-    return a + b;
-  }
+  __host__ __device__ auto operator()(auto a, auto b) const { return a + b; }
 };
 
 template <class Op>

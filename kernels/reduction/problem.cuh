@@ -30,19 +30,13 @@ struct Floats {
 
 // The sum of random floats stays near zero: FP32 accumulators remain precise.
 struct Sum : Floats {
-  template <class T>
-  __host__ __device__ static T map(T x) {
-    return x;
-  }
+  __host__ __device__ static auto map(auto x) { return x; }
   __device__ static float exact(size_t i, size_t) { return random_fraction(i); }
 };
 
 // This sum grows.
 struct SumOfSquaresOfFloats : Floats {
-  template <class T>
-  __host__ __device__ static T map(T x) {
-    return x * x;
-  }
+  __host__ __device__ static auto map(auto x) { return x * x; }
   // Ones and twos of either sign, and as many zeros as keep the sum below 2^24.
   __device__ static float exact(size_t i, size_t count) {
     constexpr size_t kMost = 1 << 22;

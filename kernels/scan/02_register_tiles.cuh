@@ -61,8 +61,7 @@ struct Tile {
   }
 
   // All threads call `at_barrier` before the only barrier.
-  template <class F>
-  __device__ __forceinline__ void scan(F at_barrier) {
+  __device__ __forceinline__ void scan(auto at_barrier) {
     __shared__ T warps[kWarps];
     const unsigned warp = threadIdx.x / 32, lane = threadIdx.x % 32;
     T before[kVectors];

@@ -14,9 +14,8 @@ namespace ladders::scan {
 // - Each stage has a reducer, a warp that publishes the sum of a tile and waits for its prefix, the
 //   sum of all tiles before.
 // - The consumers scan the tile in place, starting from its prefix.
-// - One warp of the grid adds up all published sums, always in the same order: if every block
-// polled
-//   all of them, the few lines of the L2 that hold them would be the limit.
+// - One warp of the grid adds up the published sums, always in the same order: if all blocks polled
+//   them, the few lines of the L2 that hold them would be the limit.
 
 // That warp handles 32 tiles at a time, and polls eight times as many. It publishes a prefix even
 // if the tile's own sum is missing: the block that waits for the prefix may hold that tile.
