@@ -3,16 +3,11 @@
 // Keys of a histogram or indices of a table: integers below a bound, from several distributions.
 #pragma once
 
-#include <algorithm>
 #include <cmath>
-#include <initializer_list>
-#include <vector>
 
 #include "common/inputs.cuh"
-#include "model/ladder.hpp"
 
 namespace ladders {
-
 enum Distribution { uniform, constant, zipf, zipf_1_5, sorted, strided, out_of_range, few };
 inline const Axis kDistributionAxis = {
     .name = "distribution",
