@@ -6,14 +6,11 @@
 #include "byte_histogram/problem.cuh"
 
 namespace ladders::byte_histogram {
-
 constexpr int kThreads = 1024, kWarps = kThreads / 32;
 
 inline __global__ void bytes_global(const Byte* __restrict__ keys, size_t count,
                                     unsigned* __restrict__ bins) {
-  const size_t stride = size_t{gridDim.x} * blockDim.x;
-  for (size_t i = blockIdx.x * size_t{blockDim.x} + threadIdx.x; i < count; i += stride)
-    atomicAdd(&bins[keys[i]], 1u);
+  for_all_in_grid(count, [&](size_t i) { atomicAdd(&bins[keys[i]], 1u); });
 }
 
 // One histogram per block, in shared memory, merged at the end.
@@ -24,6 +21,11 @@ struct OneCopy {
     __syncthreads();
   }
   __device__ void add(Byte key) { atomicAdd(&counters[key], 1u); }
+  __device__ void add_vector(const uint4& v) {
+    for (const unsigned word : {v.x, v.y, v.z, v.w})
+#pragma unroll
+      for (int byte = 0; byte < 4; ++byte) add(static_cast<Byte>(word >> 8 * byte));
+  }
   __device__ void merge_into(unsigned* bins) {
     __syncthreads();
     for (unsigned b = threadIdx.x; b < kByteBins; b += blockDim.x)
@@ -35,9 +37,7 @@ inline __global__ void bytes_shared(const Byte* __restrict__ keys, size_t count,
                                     unsigned* __restrict__ bins) {
   __shared__ unsigned counters[kByteBins];
   OneCopy mine(counters);
-  const size_t stride = size_t{gridDim.x} * blockDim.x;
-  for (size_t i = blockIdx.x * size_t{blockDim.x} + threadIdx.x; i < count; i += stride)
-    mine.add(keys[i]);
+  for_all_in_grid(count, [&](size_t i) { mine.add(keys[i]); });
   mine.merge_into(bins);
 }
 
@@ -54,11 +54,18 @@ struct Vectors {
 };
 
 // Threads of the first block take one loose key each.
-template <class Add>
 __device__ __forceinline__ void count_loose(const Byte* keys, size_t all, const Vectors& vectors,
-                                            Add add) {
+                                            auto& counters) {
   const size_t i = threadIdx.x + (threadIdx.x < vectors.keys_before ? 0 : 16 * vectors.count);
-  if (blockIdx.x == 0 && i < all && threadIdx.x < 32) add(keys[i]);
+  if (blockIdx.x == 0 && i < all && threadIdx.x < 32) counters.add(keys[i]);
+}
+
+__device__ __forceinline__ void count_vectors(const Byte* __restrict__ keys, size_t count,
+                                              unsigned* __restrict__ bins, auto& counters) {
+  const Vectors vectors(keys, count);
+  for_all_in_grid(vectors.count, [&](size_t i) { counters.add_vector(vectors.first[i]); });
+  count_loose(keys, count, vectors, counters);
+  counters.merge_into(bins);
 }
 
 // 16 keys per load: with one byte per lane a request of a warp is a single sector.
@@ -66,16 +73,7 @@ inline __global__ void bytes_vectorized(const Byte* __restrict__ keys, size_t co
                                         unsigned* __restrict__ bins) {
   __shared__ unsigned counters[kByteBins];
   OneCopy mine(counters);
-  const Vectors vectors(keys, count);
-  const size_t stride = size_t{gridDim.x} * blockDim.x;
-  for (size_t i = blockIdx.x * size_t{blockDim.x} + threadIdx.x; i < vectors.count; i += stride) {
-    const uint4 v = vectors.first[i];
-    for (const unsigned word : {v.x, v.y, v.z, v.w})
-#pragma unroll
-      for (int byte = 0; byte < 4; ++byte) mine.add(static_cast<Byte>(word >> 8 * byte));
-  }
-  count_loose(keys, count, vectors, [&](Byte key) { mine.add(key); });
-  mine.merge_into(bins);
+  count_vectors(keys, count, bins, mine);
 }
 
 template <size_t shared_bytes = 0>

@@ -1,23 +1,16 @@
 // SPDX-License-Identifier: MIT
 //
-// Kernels that read bytes at the rate of DRAM: no bank conflicts, loads always in flight, one
-// instruction per address, and one launch.
+// Bytes at the rate of DRAM: no bank conflicts, always loading, an instruction per address.
 #pragma once
-
-#include <algorithm>
-#include <tuple>
 
 #include "byte_histogram/01_textbook.cuh"
 #include "common/flags.cuh"
 #include "common/vector.cuh"
 
 namespace ladders::byte_histogram {
-// ---- Copies of the counters ---------------------------------------------------------------------
-
-// One copy per lane, in the lane's bank: every increment of a warp is one wavefront, whatever the
-// keys. With 64 copies, 32 each for even and odd warps, bins are 256 bytes apart and start on 64
-// KiB: the key is the second byte of its counter's address, so one permutation of bytes replaces
-// extracting, scaling and adding.
+// One copy per lane, in the lane's bank: every increment of a warp is one wavefront. With 64
+// copies, half for odd warps, bins are 256 bytes apart and start on 64 KiB: the key is the second
+// byte of its counter's address, which takes one permutation of bytes.
 template <int copies>
 struct Copies {
   static_assert(copies == 32 || copies == 64);
@@ -42,8 +35,7 @@ struct Copies {
 #endif
     auto* quads = reinterpret_cast<uint4*>(counters);
 #pragma unroll
-    for (unsigned i = 0; i < kBytes / 16; i += kThreads)
-      quads[i + threadIdx.x] = make_uint4(0, 0, 0, 0);
+    for (unsigned i = 0; i < kBytes / 16; i += kThreads) quads[i + threadIdx.x] = {};
     __syncthreads();
   }
   __device__ __forceinline__ void add(Byte key) { atomicAdd(own + key * copies, 1u); }
@@ -84,19 +76,11 @@ struct Copies {
 inline __global__ void __launch_bounds__(kThreads)
     lane_copies(const Byte* __restrict__ keys, size_t count, unsigned* __restrict__ bins) {
   Copies<32> copies;
-  const Vectors vectors(keys, count);
-  const size_t stride = size_t{gridDim.x} * blockDim.x;
-  for (size_t i = blockIdx.x * size_t{blockDim.x} + threadIdx.x; i < vectors.count; i += stride)
-    copies.add_vector(vectors.first[i]);
-  count_loose(keys, count, vectors, [&](Byte key) { copies.add(key); });
-  copies.merge_into(bins);
+  count_vectors(keys, count, bins, copies);
 }
 
-// ---- One launch ---------------------------------------------------------------------------------
-
-// The first block to arrive zeroes the bins; the others poll that only after they have counted. No
-// block waits for one that has not started. The last block to leave resets the meeting for the next
-// launch; its atomic is in flight while bins are merged.
+// The first block to arrive zeroes the bins; others wait for that after they have counted, so none
+// waits for one that has not started. The last to leave resets the meeting for the next launch.
 __device__ __forceinline__ unsigned come_or_leave(Meeting* meeting) {
   return threadIdx.x == 0 ? atomicAdd(&meeting->blocks, 1u) : 0;
 }
@@ -104,7 +88,7 @@ __device__ __forceinline__ void zero_if_first(Meeting* meeting, unsigned came, u
   if (threadIdx.x >= 32 || __shfl_sync(~0u, came, 0) != 0) return;
   auto* quads = reinterpret_cast<uint4*>(bins);
 #pragma unroll
-  for (int i = 0; i < kByteBins / 4; i += 32) quads[i + threadIdx.x] = make_uint4(0, 0, 0, 0);
+  for (int i = 0; i < kByteBins / 4; i += 32) quads[i + threadIdx.x] = {};
   __syncwarp();
   if (threadIdx.x == 0) store_release(&meeting->zeroed, 1);
   __syncwarp();
@@ -118,8 +102,6 @@ __device__ __forceinline__ void wait_for_zeros(const Meeting* meeting) {
 __device__ __forceinline__ void reset_if_last(Meeting* meeting, unsigned left) {
   if (threadIdx.x == 0 && left == 2 * gridDim.x - 1) meeting->blocks = meeting->zeroed = 0;
 }
-
-// ---- Always reading -----------------------------------------------------------------------------
 
 // A warp takes `loads` vectors per lane at a time: they are in flight while the vectors before are
 // counted, and the first ones while the counters are zeroed.
@@ -137,8 +119,7 @@ __global__ void __launch_bounds__(kThreads, 1)
 #pragma unroll
     for (int j = 0; j < loads; ++j) loaded[j] = load_once(from + 32 * j);
   }
-  unsigned came = 0;
-  if constexpr (zeroes) came = come_or_leave(meeting);
+  const unsigned came = zeroes ? come_or_leave(meeting) : 0;
   Copies<copies> counters;
   if constexpr (zeroes) zero_if_first(meeting, came, bins);
 
@@ -159,13 +140,10 @@ __global__ void __launch_bounds__(kThreads, 1)
   if (blockIdx.x == gridDim.x - 1)  // the rest, less than a chunk
     for (size_t i = size_t{chunks} * kVectors + threadIdx.x; i < vectors.count; i += kThreads)
       counters.add_vector(vectors.first[i]);
-  count_loose(keys, count, vectors, [&](Byte key) { counters.add(key); });
+  count_loose(keys, count, vectors, counters);
 
-  unsigned left = 0;
-  if constexpr (zeroes) {
-    wait_for_zeros(meeting);
-    left = come_or_leave(meeting);
-  }
+  if constexpr (zeroes) wait_for_zeros(meeting);
+  const unsigned left = zeroes ? come_or_leave(meeting) : 0;
   counters.merge_into(bins);
   if constexpr (zeroes) reset_if_last(meeting, left);
 }
@@ -177,9 +155,8 @@ Implementation reading() {
       always_reading<loads, copies, zeroes>,
       [](const Case& c, const Device& device, const void*) {
         const int64_t chunks = ceil_div<int64_t>(c["keys"], loads * 512);
-        return LaunchPlan{.grid = static_cast<unsigned>(std::clamp<int64_t>(chunks, 1, device.sms)),
-                          .block = kThreads,
-                          .shared_bytes = Copies<copies>::kRoom};
+        const auto blocks = unsigned(std::clamp<int64_t>(chunks, 1, device.sms));
+        return LaunchPlan{blocks, kThreads, Copies<copies>::kRoom};
       },
       [](ByteHistogram& p) { return std::tuple_cat(p.arguments(), std::tuple(p.meeting())); });
 }

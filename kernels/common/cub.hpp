@@ -1,20 +1,25 @@
 // SPDX-License-Identifier: MIT
+//
+// Peers that call CUB.
 #pragma once
 
-#include "model/ladder.hpp"
+#include "model/launch.hpp"
 
 namespace ladders {
 
-/// Calls `call(memory, bytes)` with the problem's scratch memory, whose size CUB reports first.
-template <class Call>
-void with_workspace(Problem& problem, const char* what, Call call) {
-  if (!problem.workspace) {
-    size_t bytes = 0;
-    check(call(nullptr, bytes), what);
-    problem.workspace.emplace(bytes);
-  }
-  size_t bytes = problem.workspace->bytes();
-  check(call(problem.workspace->data(), bytes), what);
+/// The implementation that calls CUB: `call(P&, memory, bytes, cudaStream_t)`. A first call asks
+/// how much memory CUB needs; like a program that calls it often, the problem keeps that.
+template <class P, class Call>
+Implementation calls_cub(Call call) {
+  return library<P>([call](P& problem, cudaStream_t stream) {
+    auto& memory = problem.workspace;
+    size_t bytes = memory ? memory->bytes() : 0;
+    if (!memory) {
+      check(call(problem, nullptr, bytes, stream), "CUB");
+      memory.emplace(bytes);
+    }
+    check(call(problem, memory->data(), bytes, stream), "CUB");
+  });
 }
 
 }  // namespace ladders

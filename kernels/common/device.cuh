@@ -38,6 +38,13 @@ __device__ __forceinline__ unsigned sum_of_warp(unsigned n) {
 #endif
 }
 
+/// act(i) for all i below `count`, each in one thread of the grid.
+template <class Act>
+__device__ __forceinline__ void for_all_in_grid(size_t count, Act act) {
+  const size_t stride = size_t{gridDim.x} * blockDim.x;
+  for (size_t i = blockIdx.x * size_t{blockDim.x} + threadIdx.x; i < count; i += stride) act(i);
+}
+
 template <class T>
 __host__ __device__ constexpr T ceil_div(T a, T b) {
   return (a + b - 1) / b;

@@ -9,8 +9,7 @@
 #include "common/inputs.cuh"
 
 namespace ladders {
-
-enum Distribution { uniform, constant, zipf, zipf_1_5, sorted, strided, out_of_range };
+enum Distribution { uniform, constant, zipf, zipf_1_5, sorted, strided, out_of_range, few };
 inline const Axis kDistributionAxis = {
     .name = "distribution",
     .labels = {"uniform", "constant", "zipf", "zipf_1_5", "sorted", "strided", "out_of_range"},
@@ -22,7 +21,7 @@ inline bool distributed_as(const Case& c, std::initializer_list<Distribution> an
 
 // Key i. By Zipf's law with exponent s, the probability of bin b is proportional to 1 / (b + 1)^s.
 // Strided keys are 32 apart, so that the bins of a warp lie in one bank, and each pass over the
-// bins starts one bin later.
+// bins starts one bin later. Few keys are four.
 struct Key {
   Distribution distribution;
   size_t count;
@@ -35,6 +34,7 @@ struct Key {
     if (distribution == sorted) return static_cast<int>(static_cast<double>(i) * bins / count);
     if (distribution == out_of_range) return static_cast<int>((2 * unit - 0.5) * bins);
     if (distribution == strided) return static_cast<int>((i * 32 % bins + i * 32 / bins) % bins);
+    if (distribution == few) return bins / 3 * static_cast<int>(unit * 4);
     if (distribution == uniform) return static_cast<int>(unit * bins);
     const double target = unit * cumulative[bins - 1];  // of Zipf's law
     int low = 0, high = bins - 1;
@@ -50,7 +50,8 @@ struct Key {
 };
 
 // Fills a device array with keys below `bins`.
-inline void generate_keys(int* keys, size_t count, int bins, Distribution distribution) {
+template <class T>
+void generate_keys(T* keys, size_t count, int bins, Distribution distribution) {
   std::vector<double> cumulative(bins);
   const double exponent = distribution == zipf_1_5 ? 1.5 : 1;
   double sum = 0;

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "common/device.cuh"
 #include "model/launch.hpp"
 
 namespace ladders {
@@ -23,6 +24,11 @@ __host__ __device__ inline float random_float(uint64_t i, uint64_t seed = 0) {
   return static_cast<float>(random_bits(i, seed) >> 8) * 0x1p-23f - 1.0f;
 }
 
+/// Odd multiples of 1/128 in [-1, 1): their sums fit the 24 bits of a float, in any order.
+__host__ __device__ inline float random_fraction(uint64_t i) {
+  return static_cast<float>(2 * static_cast<int>(random_bits(i, 1) >> 25) - 127) / 128;
+}
+
 /// Uniform in [0, 1), 32 random bits.
 __host__ __device__ inline double random_unit(uint64_t i, uint64_t seed = 0) {
   return random_bits(i, seed) * 0x1p-32;
@@ -32,9 +38,7 @@ namespace detail {
 
 template <class T, class F>
 __global__ void generate(T* out, size_t n, F value) {
-  const size_t stride = size_t{gridDim.x} * blockDim.x;
-  for (size_t i = blockIdx.x * size_t{blockDim.x} + threadIdx.x; i < n; i += stride)
-    out[i] = value(i);
+  for_all_in_grid(n, [&](size_t i) { out[i] = value(i); });
 }
 
 }  // namespace detail
@@ -44,6 +48,14 @@ template <class T, class F>
 void generate(T* out, size_t n, F value) {
   const auto blocks = static_cast<unsigned>(std::min<size_t>((n + 255) / 256, 2048));
   launch({.grid = blocks, .block = 256}, nullptr, detail::generate<T, F>, out, n, value);
+}
+
+/// Device memory for `count` elements, all of them zero.
+template <class T>
+DeviceBuffer<T> zeros(size_t count) {
+  DeviceBuffer<T> buffer(count);
+  check(cudaMemset(buffer.data(), 0, buffer.bytes()), "cudaMemset");
+  return buffer;
 }
 
 }  // namespace ladders

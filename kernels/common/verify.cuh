@@ -5,12 +5,28 @@
 
 #include <cmath>
 #include <iomanip>
+#include <numeric>
 #include <sstream>
 
 #include "common/device.cuh"
 #include "common/inputs.cuh"
 
 namespace ladders {
+
+/// A sum, and that of absolute values, which bounds its rounding errors.
+template <class T>
+struct SumAndMagnitude {
+  T sum{};
+  double magnitude = 0;
+
+  __device__ void add(T term) {
+    sum += term;
+    magnitude += fabs(static_cast<double>(term));
+  }
+  SumAndMagnitude operator+(const SumAndMagnitude& other) const {
+    return {sum + other.sum, magnitude + other.magnitude};
+  }
+};
 
 struct Totals {
   double sum = 0, largest = 0;

@@ -3,8 +3,6 @@
 // One load per FMA, from global or shared memory, unless a thread has several outputs in a column.
 #pragma once
 
-#include <cstdint>
-
 #include "convolution/problem.cuh"
 
 namespace ladders::convolution {
@@ -44,7 +42,7 @@ __global__ void constant_filter(const float* __restrict__ image,
 }
 
 // Copies the tile that starts at row0 and column0, with zeros outside of the image.
-template <int height, int width, int threads>
+template <int threads, int height, int width>
 __device__ __forceinline__ void load_tile(float (&tile)[height][width],
                                           const float* __restrict__ image, int row0, int column0,
                                           int rows, int columns) {
@@ -56,8 +54,8 @@ __device__ __forceinline__ void load_tile(float (&tile)[height][width],
       tile[y][x] = pixel(image, row0 + y, column0 + x, rows, columns);
 }
 
-// A tile with a border as wide as the filter reaches, zeros included: no comparisons. But each FMA
-// of a warp needs a wavefront, and an SM does one wavefront and four FMAs per clock.
+// A tile with a border as wide as the filter reaches: no comparisons. But each FMA of a warp needs
+// a wavefront, and an SM does one wavefront and four FMAs per clock.
 constexpr int kHaloSide = 32, kHaloThreads = kHaloSide * kHaloSide;
 template <int side>
 __global__ void __launch_bounds__(kHaloThreads)
@@ -66,8 +64,7 @@ __global__ void __launch_bounds__(kHaloThreads)
   constexpr int kSide = kHaloSide + side - 1;
   __shared__ float tile[kSide][kSide];
   const int row0 = blockIdx.y * kHaloSide, column0 = blockIdx.x * kHaloSide;
-  load_tile<kSide, kSide, kHaloThreads>(tile, image, row0 - reach(side), column0 - reach(side),
-                                        rows, columns);
+  load_tile<kHaloThreads>(tile, image, row0 - reach(side), column0 - reach(side), rows, columns);
   __syncthreads();
   const int row = row0 + threadIdx.y, column = column0 + threadIdx.x;
   float sum = 0;
@@ -91,8 +88,7 @@ __global__ void __launch_bounds__(Columns::kThreads)
   using C = Columns;
   __shared__ float tile[C::kRows + side - 1][kWarp + side - 1];
   const int row0 = blockIdx.y * C::kRows, column0 = blockIdx.x * kWarp;
-  load_tile<C::kRows + side - 1, kWarp + side - 1, C::kThreads>(
-      tile, image, row0 - reach(side), column0 - reach(side), rows, columns);
+  load_tile<C::kThreads>(tile, image, row0 - reach(side), column0 - reach(side), rows, columns);
   __syncthreads();
   const int own0 = threadIdx.y * C::kOwn;
   float sums[C::kOwn] = {};
@@ -114,9 +110,8 @@ __global__ void __launch_bounds__(Columns::kThreads)
 
 template <int64_t rows, int64_t columns, unsigned x = columns, unsigned y = rows>
 LaunchPlan blocks_of(const Case& c, const Device&, const void*) {
-  return {
-      .grid = dim3(unsigned(ceil_div(c["columns"], columns)), unsigned(ceil_div(c["rows"], rows))),
-      .block = dim3(x, y)};
+  const auto across = unsigned(ceil_div(c["columns"], columns));
+  return {.grid = dim3(across, unsigned(ceil_div(c["rows"], rows))), .block = dim3(x, y)};
 }
 
 }  // namespace ladders::convolution

@@ -4,25 +4,17 @@
 // contributes to: it reads each pixel once, for all its products.
 #pragma once
 
-#include <algorithm>
-#include <cstdint>
-#include <string>
-#include <tuple>
-
 #include "convolution/01_tiles.cuh"
 
 namespace ladders::convolution {
 constexpr int kOwn = 4;                // neighbouring outputs per thread: 16 bytes
 constexpr int kAcross = kOwn * kWarp;  // and per warp
 
-// The pixels of a row that a thread's outputs need.
+// The pixels of a row that a thread's outputs need, and those of two rows.
 template <int side>
 struct Window {
-  static constexpr int kPixels = kOwn + side - 1;
-  float pixels[kPixels];
+  float pixels[kOwn + side - 1];
 };
-
-// Two rows of the image, one below the other.
 template <int side>
 struct Pair {
   Window<side> upper, lower;
@@ -30,7 +22,7 @@ struct Pair {
 
 // Adds the products of two rows of the image. Sum i is of the output row whose filter row i meets
 // the lower of them, and row i - 1 the upper. Sum i - 2 becomes sum i with the first FMA, which may
-// write to another register than it reads. Only sums [begin, end) are in the strip: others are
+// write to another register than it reads. Sums outside of [begin, end) are not in the strip and
 // skipped, three rows of the filter at a time; the branches also limit how many weights are live.
 template <int side>
 __device__ __forceinline__ void add_rows(float (&sums)[side + 1][kOwn], const Pair<side>& pair,
@@ -112,7 +104,7 @@ __device__ __forceinline__ void copy_pixels(float* to, const float* from) {
 // A window in shared memory, aligned to 16 bytes.
 template <int side>
 __device__ __forceinline__ Window<side> shared_window(const float* from) {
-  constexpr int kPixels = Window<side>::kPixels;
+  constexpr int kPixels = kOwn + side - 1;
   Window<side> window;
 #pragma unroll
   for (int i = 0; i + 4 <= kPixels; i += 4) copy_pixels<4>(&window.pixels[i], &from[i]);
@@ -133,8 +125,7 @@ __global__ void __launch_bounds__(SumsTile::kThreads, side == 15 ? 4 : 5)
   constexpr int kHeight = T::kHeight + side - 1;
   __shared__ __align__(16) float tile[kHeight][kPitch];
   const int row0 = blockIdx.y * T::kHeight, column0 = blockIdx.x * kAcross;
-  load_tile<kHeight, kPitch, T::kThreads>(tile, image, row0 - reach(side), column0 - reach(side),
-                                          rows, columns);
+  load_tile<T::kThreads>(tile, image, row0 - reach(side), column0 - reach(side), rows, columns);
   __syncthreads();
   const int lane = threadIdx.x % kWarp, warp = threadIdx.x / kWarp;
   const int first = row0 + warp * T::kRows, column = column0 + lane * kOwn;
@@ -157,8 +148,7 @@ struct Strips {
   static constexpr int kBlocks = side == 3 ? 8 : side == 5 || side == 9 ? 6 : side == 15 ? 4 : 5;
 };
 
-// Loads `count` pixels on either side of a thread's own, from the i-th on. Rows are aligned, so a
-// vector never crosses the edge of the image.
+// Loads `count` pixels on either side, from the i-th on; rows are aligned: none crosses the edge.
 template <int count, int side>
 __device__ __forceinline__ void load_beside(Window<side>& window, const float* own, int i,
                                             int column, int columns) {
@@ -167,8 +157,8 @@ __device__ __forceinline__ void load_beside(Window<side>& window, const float* o
   if (column + kOwn + i < columns) copy_pixels<count>(to + kOwn + i, own + kOwn + i);
 }
 
-// A row's window from global memory, zeros outside of the image: a thread's own pixels, and on
-// either side vectors of 4, 2 and 1 as far as the filter reaches.
+// A row's window from global memory: a thread's own pixels, and on either side vectors of 4, 2 and
+// 1 as far as the filter reaches; zeros outside of the image.
 template <int side>
 __device__ __forceinline__ Window<side> global_window(const float* __restrict__ image, int row,
                                                       int column, int rows, int columns) {
@@ -214,8 +204,8 @@ LaunchPlan in_strips(const Case& c, const Device& device, const void* kernel) {
   using S = Strips<side>;
   constexpr int64_t kWaves = side < 9 ? 4 : 1, kShortest = 8;
   const int64_t rows = c["rows"], across = ceil_div<int64_t>(c["columns"], S::kColumns);
-  if (rows == 0 || across == 0) return {.grid = 0, .block = S::kThreads};
-  LaunchPlan plan = {.block = S::kThreads};
+  LaunchPlan plan = {.grid = 0, .block = S::kThreads};
+  if (rows == 0 || across == 0) return plan;
   const int64_t blocks = kWaves * fill_device(plan, kernel, device).grid.x;
   const int64_t strip = std::max(ceil_div(rows, std::max<int64_t>(blocks / across, 1)), kShortest);
   plan.grid = dim3(unsigned(across), unsigned(ceil_div(rows, strip)));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Tiles so small that the hardware schedules them in the order of memory, as in a copy. A thread's
-// few rows are fully unrolled, and blocks inside of the image have code without edge checks.
+// Tiles so small that the hardware schedules them in the order of memory, as in a copy. Rows are
+// unrolled, and blocks inside of the image have code without edge checks.
 #pragma once
 
 #include "convolution/02_sliding_sums.cuh"

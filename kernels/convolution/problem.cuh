@@ -3,15 +3,7 @@
 // What every rung computes, and the reference.
 #pragma once
 
-#include <algorithm>
-#include <cmath>
-#include <tuple>
-#include <vector>
-
-#include "common/device.cuh"
-#include "common/inputs.cuh"
 #include "common/verify.cuh"
-#include "model/launch.hpp"
 
 namespace ladders::convolution {
 // The weights, row by row. As a kernel's parameter they lie in the constant bank: an FMA reads them
@@ -24,28 +16,21 @@ struct Filter {
 __host__ __device__ constexpr int reach(int side) { return side / 2; }
 
 // A pixel's sum in FP64, and the sum of the magnitudes of its products.
-struct Expected {
-  double sum, magnitude;
-};
+using Expected = SumAndMagnitude<double>;
 struct Reference {
   const float *image, *weights;
   int rows, columns, side;
   __device__ Expected operator()(size_t i) const {
     const int row = int(i / columns) - reach(side), column = int(i % columns) - reach(side);
-    Expected result{};
+    Expected result;
     for (int y = max(0, -row); y < min(side, rows - row); ++y)
-      for (int x = max(0, -column); x < min(side, columns - column); ++x) {
-        const double product =
-            double(weights[y * side + x]) * image[size_t(row + y) * columns + column + x];
-        result.sum += product;
-        result.magnitude += fabs(product);
-      }
+      for (int x = max(0, -column); x < min(side, columns - column); ++x)
+        result.add(double(weights[y * side + x]) * image[size_t(row + y) * columns + column + x]);
     return result;
   }
 };
 
-// Pixels and weights in [-1, 1), or integers up to 8 of either sign: their sums are exact in any
-// order, so that a single missing product shows.
+// In [-1, 1), or integers up to 8 of either sign, whose sums are exact: a missing product shows.
 __host__ __device__ inline float input_value(size_t i, uint64_t seed, bool exact) {
   const float value = random_float(i, seed);
   return exact ? rintf(8 * value) : value;
@@ -82,10 +67,9 @@ class Convolution : public Problem {
     for (size_t i = 0; i < weights.size(); ++i) weights[i] = input_value(i, 2, exact_);
     set_filter(weights);
   }
-  void set_image(const std::vector<float>& pixels) {
+  void set_image(const std::vector<float>& image) {
     exact_ = false;
-    check(cudaMemcpy(image_.data(), pixels.data(), image_.bytes(), cudaMemcpyHostToDevice),
-          "image");
+    check(cudaMemcpy(image_.data(), image.data(), image_.bytes(), cudaMemcpyHostToDevice), "image");
     expect();
   }
   void set_filter(const std::vector<float>& weights) {

@@ -5,37 +5,28 @@
 
 #include <cooperative_groups.h>
 
-#include <string>
-
-#include "common/device.cuh"
 #include "histogram/problem.cuh"
 
 namespace ladders::histogram {
 // One atomic in L2 per key. Equal keys queue up at one address.
 inline __global__ void global(const int* __restrict__ keys, size_t count,
                               unsigned* __restrict__ bins, int bin_count) {
-  const size_t stride = size_t{gridDim.x} * blockDim.x;
-  for (size_t i = blockIdx.x * size_t{blockDim.x} + threadIdx.x; i < count; i += stride)
-    atomicAdd(&bins[bin_of(keys[i], bin_count)], 1u);
+  for_all_in_grid(count, [&](size_t i) { atomicAdd(&bins[bin_of(keys[i], bin_count)], 1u); });
 }
 
-// One histogram per block in shared memory, merged at the end: global atomics fall from one per key
-// to one per bin and block.
+// One histogram per block, merged at the end: global atomics fall to one per bin and block.
 inline __global__ void shared(const int* __restrict__ keys, size_t count,
                               unsigned* __restrict__ bins, int bin_count) {
   auto* mine = dynamic_shared<unsigned>();
   for (int b = threadIdx.x; b < bin_count; b += blockDim.x) mine[b] = 0;
   __syncthreads();
-  const size_t stride = size_t{gridDim.x} * blockDim.x;
-  for (size_t i = blockIdx.x * size_t{blockDim.x} + threadIdx.x; i < count; i += stride)
-    atomicAdd(&mine[bin_of(keys[i], bin_count)], 1u);
+  for_all_in_grid(count, [&](size_t i) { atomicAdd(&mine[bin_of(keys[i], bin_count)], 1u); });
   __syncthreads();
   for (int b = threadIdx.x; b < bin_count; b += blockDim.x)
     if (mine[b] != 0) atomicAdd(&bins[b], mine[b]);
 }
 
-// One histogram per cluster: each block holds a part of the bins, and most increments cross the
-// SM-to-SM network.
+// One histogram per cluster: each block has a part of the bins, most increments cross the network.
 inline __global__ void distributed(const int* __restrict__ keys, size_t count,
                                    unsigned* __restrict__ bins, int bin_count) {
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900  // clusters exist from 9.0 on
@@ -44,11 +35,10 @@ inline __global__ void distributed(const int* __restrict__ keys, size_t count,
   auto* mine = dynamic_shared<unsigned>();
   for (int b = threadIdx.x; b < part; b += blockDim.x) mine[b] = 0;
   cluster.sync();
-  const size_t stride = size_t{gridDim.x} * blockDim.x;
-  for (size_t i = blockIdx.x * size_t{blockDim.x} + threadIdx.x; i < count; i += stride) {
+  for_all_in_grid(count, [&](size_t i) {
     const int bin = bin_of(keys[i], bin_count);
     atomicAdd(cluster.map_shared_rank(mine, bin / part) + bin % part, 1u);
-  }
+  });
   cluster.sync();
   const int first = static_cast<int>(cluster.block_rank()) * part;
   for (int b = threadIdx.x; b < part && first + b < bin_count; b += blockDim.x)
@@ -56,20 +46,19 @@ inline __global__ void distributed(const int* __restrict__ keys, size_t count,
 #endif
 }
 
+inline size_t part_bytes(const Case& c) { return 4 * ceil_div(c["bins"], c["cluster"]); }
+
+// As many blocks as are resident.
 inline LaunchPlan resident(const Case&, const Device& device, const void* kernel) {
   return fill_device({.block = kThreads}, kernel, device);
 }
-
 inline LaunchPlan resident_with_bins(const Case& c, const Device& d, const void* kernel) {
   return fill_device({.block = kThreads, .shared_bytes = sizeof(unsigned) * c["bins"]}, kernel, d);
 }
-
-inline size_t part_bytes(const Case& c) { return 4 * ceil_div(c["bins"], c["cluster"]); }
-
-inline LaunchPlan resident_clusters(const Case& c, const Device& device, const void* kernel) {
-  const auto cluster = unsigned(c["cluster"]);
-  return fill_device({.block = kThreads, .shared_bytes = part_bytes(c), .cluster = cluster}, kernel,
-                     device);
+inline LaunchPlan resident_clusters(const Case& c, const Device& d, const void* kernel) {
+  LaunchPlan plan = {.block = kThreads, .shared_bytes = part_bytes(c)};
+  plan.cluster = unsigned(c["cluster"]);
+  return fill_device(plan, kernel, d);
 }
 
 inline std::string too_large(size_t bytes, const Device& device) {

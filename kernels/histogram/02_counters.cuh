@@ -4,8 +4,6 @@
 #pragma once
 
 #include <bit>
-#include <cstddef>
-#include <cstdint>
 
 #include "common/device.cuh"
 #include "model/device.hpp"
@@ -13,7 +11,7 @@
 namespace ladders::histogram {
 // Counters of 32, 16, 8 or fewer bits, packed into words. Neighbouring bins lie in neighbouring
 // words, 32 to a row of all banks: bin = (row, field of the word, lane). If spread, the lane is
-// XORed with a hash of the row, so that bins 32 or 1024 apart rarely share a bank.
+// XORed with a hash of the row: bins 32 or 1024 apart rarely share a bank.
 template <int bits, bool spread = true>
 struct Counters {
   static constexpr int kFields = 32 / bits, kLogFields = std::countr_zero(unsigned{kFields});
@@ -24,6 +22,9 @@ struct Counters {
   static __device__ __forceinline__ unsigned byte_of(unsigned bin) {
     const unsigned at = bin << 2, row = at >> kLogFields & ~0x7Fu;
     return row | ((at ^ hash(row)) & 0x7Cu);
+  }
+  static __device__ __forceinline__ unsigned* word_of(unsigned char* counters, unsigned bin) {
+    return reinterpret_cast<unsigned*>(counters + byte_of(bin));
   }
   static __device__ __forceinline__ unsigned shift_of(unsigned bin) {
     return bits == 32 ? 0 : (bin >> 5 & (kFields - 1)) * bits;
@@ -39,8 +40,7 @@ struct Counters {
   }
 };
 
-// The sums of a word's fields over up to 257 blocks: two 16-bit sums per register for narrow
-// fields.
+// The sums of a word's fields over up to 257 blocks; of narrow fields, two to a register.
 template <int bits>
 struct FieldSums {
   static constexpr int kSums = bits == 32 ? 1 : bits == 16 ? 2 : 16 / bits;
@@ -58,8 +58,7 @@ struct FieldSums {
   }
 };
 
-// What has overflowed narrow counters: the first bins of a block to overflow are credited here,
-// the others in global memory.
+// What has overflowed narrow counters: of the first bins to overflow; of others in global memory.
 struct Overflows {
   static constexpr unsigned kSlots = 256;
   unsigned bin_plus_1[kSlots];  // 0 in a free slot
@@ -83,8 +82,7 @@ unsigned counter_bytes(int64_t bins) {
   return kCountersAt<bits> + unsigned(ceil_div<int64_t>(bins, Counters<bits>::kBinsARow) * 128);
 }
 
-// Atomics on shared memory if `on`, predicated where compilers would branch. They return the old
-// word, or 0.
+// Atomics if `on`, predicated where compilers would branch. They return the old word, or 0.
 #ifdef __CUDACC__
 #define LADDERS_ATOMIC_IF(instruction, emulated)                                              \
   unsigned old = 0;                                                                           \
@@ -118,10 +116,9 @@ __device__ __forceinline__ void credit(unsigned bin, unsigned n) {
     atomicAdd(overflows->credits + bin, n);
 }
 
-// The counter of `bin` was full in `old`, the word before the increment, and has wrapped: credits
-// what it held, and takes back the carry into the next field. The old words show which other fields
-// wrapped, so counter plus credit is exact whatever other threads do. Inlining would cost
-// registers.
+// The counter of `bin` was full in `old`, the word before, and has wrapped: credits what it held,
+// and takes back the carry into the next field. The old words show which other fields wrapped, so
+// counter plus credit is exact whatever other threads do. Inlining would cost registers.
 template <int bits>
 __device__ __attribute__((noinline)) void overflow(unsigned bin, unsigned old) {
   using C = Counters<bits>;
@@ -129,9 +126,8 @@ __device__ __attribute__((noinline)) void overflow(unsigned bin, unsigned old) {
   credit(bin, kWrapped);
   const unsigned first = C::shift_of(bin) + bits;
   if (first == 32) return;  // the carry left the word
-  auto* word = reinterpret_cast<unsigned*>(dynamic_shared<unsigned char>() + kCountersAt<bits> +
-                                           C::byte_of(bin));
-  const unsigned before = atomicSub(word, 1u << first);
+  auto* counters = dynamic_shared<unsigned char>() + kCountersAt<bits>;
+  const unsigned before = atomicSub(C::word_of(counters, bin), 1u << first);
   unsigned next = bin + 32;
   for (unsigned shift = first; (old >> shift & C::kFull) == C::kFull; next += 32) {
     credit(next, kWrapped);  // the carry wrapped this field too
@@ -146,8 +142,7 @@ __device__ __attribute__((noinline)) void overflow(unsigned bin, unsigned old) {
   }
 }
 
-// Handles those of four increments that found their counter full: `full` holds the bits of a full
-// counter, `old` the words before.
+// For increments that found their counter full: `full` holds its bits, `old` the words before.
 template <void (*wrapped)(unsigned bin, unsigned old)>
 __device__ __forceinline__ void handle_full(unsigned (&full)[4], const unsigned (&bin)[4],
                                             const unsigned (&old)[4]) {

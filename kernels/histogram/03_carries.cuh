@@ -5,14 +5,11 @@
 
 #include <cooperative_groups.h>
 
-#include <cstdint>
-
 #include "histogram/02_counters.cuh"
 
 namespace ladders::histogram {
 // A cluster's totals: 16 bits per bin, in units of what a private counter holds before it wraps.
-// Bins are dealt to the blocks in groups of 8, a sector of the output: frequent bins are often
-// neighbours.
+// Blocks get bins in groups of 8, a sector of the output: frequent bins are often neighbours.
 struct ClusterTotals {
   static constexpr unsigned kGroup = 8;
 
@@ -39,8 +36,7 @@ __device__ __forceinline__ void sync_cluster() {
 }
 
 // add_if() on the same word of another block of the cluster.
-__device__ __forceinline__ unsigned add_there_if(bool on, unsigned* word, unsigned block,
-                                                 unsigned n) {
+__device__ __forceinline__ unsigned add_there_if(bool on, unsigned* word, int block, unsigned n) {
   unsigned old = 0;
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
   asm volatile(
@@ -57,9 +53,8 @@ __device__ __forceinline__ unsigned add_there_if(bool on, unsigned* word, unsign
   return old;
 }
 
-// The total of `bin` was full in `old`, the word before the addition, and has wrapped: credits what
-// it held, and corrects the bin in the upper half, which got the carry. The sum is exact whatever
-// other threads do.
+// The total of `bin` was full in `old`, the word before, and has wrapped: credits what it held, and
+// corrects the bin in the upper half, which got the carry; exact whatever other threads do.
 template <int bits>
 __device__ __attribute__((noinline)) void total_overflow(unsigned bin, unsigned old) {
   constexpr unsigned kUnit = 1u << bits;
@@ -69,10 +64,9 @@ __device__ __attribute__((noinline)) void total_overflow(unsigned bin, unsigned 
   if (old == ~0u) credit(bin + 1, kUnit << 16);  // the carry wrapped it
 }
 
-// Adds one to each of four counters that is `on`, bit by bit: a bit that was set carries to the
-// next, the last one to the total. A flip disturbs no other counter of the word, and counter plus
-// total is exact whichever thread's flip comes first.
-template <int bits>
+// Counts bit by bit: a bit that was set carries to the next, the last one to the total. A flip
+// disturbs no other counter, and counter plus total is exact whichever thread's flip comes first.
+template <int bits, bool spread>
   requires(bits < 8)
 __device__ __forceinline__ void count_four(const ClusterTotals& totals, unsigned char* counters,
                                            const unsigned (&bin)[4], const bool (&on)[4]) {
@@ -82,7 +76,7 @@ __device__ __forceinline__ void count_four(const ClusterTotals& totals, unsigned
   bool carry[4];
 #pragma unroll
   for (int j = 0; j < 4; ++j) {
-    word[j] = reinterpret_cast<unsigned*>(counters + C::byte_of(bin[j]));
+    word[j] = C::word_of(counters, bin[j]);
     bit[j] = 1u << C::shift_of(bin[j]);
     carry[j] = on[j];
   }

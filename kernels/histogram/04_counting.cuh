@@ -1,17 +1,10 @@
 // SPDX-License-Identifier: MIT
 //
-// Kernels that read at the speed of DRAM: one block of 1024 threads per SM, counters in all of its
-// shared memory, and loads always in flight.
+// Reading at the speed of DRAM: one block per SM, with all its shared memory, always loading.
 #pragma once
-
-#include <algorithm>
-#include <cstdint>
-#include <string>
-#include <tuple>
 
 #include "common/dependent_launch.cuh"
 #include "histogram/01_atomics.cuh"
-#include "histogram/02_counters.cuh"
 #include "histogram/03_carries.cuh"
 
 namespace ladders::histogram {
@@ -59,34 +52,29 @@ __device__ __forceinline__ unsigned clamped(int key, int bin_count) {
 #endif
 }
 
-// Whole words: no result is needed, so the hardware combines lanes that hit the same word.
-template <bool spread>
-__device__ __forceinline__ void count_key(unsigned char* counters, unsigned bin) {
-  atomicAdd(reinterpret_cast<unsigned*>(counters + Counters<32, spread>::byte_of(bin)), 1u);
-}
-
-// Narrow counters: the old word shows whether the field was full. Four keys at a time overlap their
-// latencies; only keys that are `on` count.
-template <int bits>
+// Counts those of four keys that are `on`. Hardware combines lanes that hit the same whole word. In
+// narrow counters the old word shows whether the field was full; four latencies overlap.
+template <int bits, bool spread>
   requires(bits >= 8)
 __device__ __forceinline__ void count_four(const ClusterTotals&, unsigned char* counters,
                                            const unsigned (&bin)[4], const bool (&on)[4]) {
-  using C = Counters<bits>;
+  using C = Counters<bits, spread>;
   unsigned full[4], old[4];
 #pragma unroll
   for (int j = 0; j < 4; ++j) {
-    unsigned one = 1u << C::shift_of(bin[j]);
-#ifdef __CUDACC__
-    asm("" : "+r"(one));  // keeps the product below: a shift would go to the busier pipe
-#endif
-    full[j] = one * C::kFull;
-    old[j] = add_if(on[j], reinterpret_cast<unsigned*>(counters + C::byte_of(bin[j])), one);
+    if constexpr (bits == 32) {
+      if (on[j]) atomicAdd(C::word_of(counters, bin[j]), 1u);
+    } else {
+      unsigned one = 1u << C::shift_of(bin[j]);
+      asm("" : "+r"(one));  // keeps the product below: a shift would go to the busier pipe
+      full[j] = one * C::kFull;
+      old[j] = add_if(on[j], C::word_of(counters, bin[j]), one);
+    }
   }
-  handle_full<overflow<bits>>(full, bin, old);
+  if constexpr (bits < 32) handle_full<overflow<bits>>(full, bin, old);
 }
 
-// A frequent key of a warp, counted in registers: additions to one word of shared memory serialize,
-// and narrow counters would overflow all the time.
+// A frequent key of a warp, counted in registers: in shared memory it would serialize and overflow.
 struct HotKey {
   static constexpr int kEnough = 3;    // equal keys in a sample of 32 that make and keep a key hot
   static constexpr int kBetterBy = 2;  // how many more another key needs to replace it
@@ -120,22 +108,14 @@ __device__ __forceinline__ void count_vector(const Counting& c, unsigned first, 
   for (int j = 0; j < 4; ++j) {
     on[j] = !hot_now || key[j] != hot.key;
     if (!on[j]) ++hot.count;
-    bin[j] = clamped(key[j], c.bin_count);
-    if (ranged) {
-      bin[j] -= first;
-      on[j] = on[j] && bin[j] < unsigned(c.range);
-    }
+    bin[j] = clamped(key[j], c.bin_count) - first;
+    if (ranged) on[j] = on[j] && bin[j] < unsigned(c.range);
   }
-  if constexpr (bits == 32) {
-#pragma unroll
-    for (int j = 0; j < 4; ++j) count_key<spread>(counters, bin[j]);
-  } else {
-    count_four<bits>(c.totals, counters, bin, on);
-  }
+  count_four<bits, spread>(c.totals, counters, bin, on);
 }
 
-// Counts this block's keys, which `members` blocks share, in counters of `bits` bits; if `ranged`,
-// only those in the range of bins that starts at `first`. Ends with a barrier.
+// Counts the block's keys, one share of `members`, in counters of `bits` bits; if `ranged`, only in
+// the range of bins that starts at `first`. Ends with a barrier.
 template <int bits, bool spread, bool hot_keys, bool ranged>
 __device__ __forceinline__ void count_all(const Counting& c, unsigned member, unsigned members,
                                           unsigned first) {
@@ -192,35 +172,32 @@ __device__ __forceinline__ void count_all(const Counting& c, unsigned member, un
       }
       active = same >= hot.kEnough;
     }
-    if (hot_keys && active) {
+    const auto count_loaded = [&]<bool hot_now>(std::bool_constant<hot_now>) {
 #pragma unroll
       for (int j = 0; j < kLoads; ++j) {
         const int4 v = loaded[j];
         if (more) loaded[j] = load_past_l1(from + 32 * j);
-        if (j > 0 && lanes_with(v.x, hot.key) < hot.kEnough) {  // a run of equal keys is over
+        if (hot_now && j > 0 && lanes_with(v.x, hot.key) < hot.kEnough) {  // a run is over
           const int next = __shfl_sync(~0u, v.x, 31);
           const bool mine = !ranged || clamped(next, c.bin_count) - first < unsigned(c.range);
           if (lanes_with(v.x, next) >= hot.kRun && mine) hot.become(next, c, first);
         }
-        count_vector<bits, spread, ranged, true>(c, first, hot, counters, v);
+        count_vector<bits, spread, ranged, hot_now>(c, first, hot, counters, v);
       }
-    } else {
-#pragma unroll
-      for (int j = 0; j < kLoads; ++j) {
-        const int4 v = loaded[j];
-        if (more) loaded[j] = load_past_l1(from + 32 * j);
-        count_vector<bits, spread, ranged, false>(c, first, hot, counters, v);
-      }
-    }
+    };
+    if (hot_keys && active)
+      count_loaded(std::true_type{});
+    else
+      count_loaded(std::false_type{});
   }
   if (member == 0)  // counts the keys after the last whole chunk
     for (size_t i = size_t{chunks} * kChunk + threadIdx.x; i < c.count; i += kThreads) {
       const unsigned bin = clamped(c.keys[i], c.bin_count) - first;
       if constexpr (bits == 32)
-        count_key<spread>(counters, bin);
+        atomicAdd(Counters<bits, spread>::word_of(counters, bin), 1u);
       else
-        count_four<bits>(c.totals, counters, {bin, bin, bin, bin},
-                         {!ranged || bin < unsigned(c.range), false, false, false});
+        count_four<bits, spread>(c.totals, counters, {bin, bin, bin, bin},
+                                 {!ranged || bin < unsigned(c.range), false, false, false});
     }
   if constexpr (hot_keys) hot.flush(c, first);
   __syncthreads();
@@ -234,9 +211,8 @@ __device__ __forceinline__ void write_credits() {
       atomicAdd(overflows->credits + overflows->bin_plus_1[i] - 1, overflows->sum[i]);
 }
 
-// Counts in counters of `bits` bits; if `ranged`, each group of blocks has a range of the bins.
-// Blocks then store their counters for add_rows, or add them to the output, each starting
-// elsewhere.
+// If `ranged`, each group of blocks has a range of the bins. In the end blocks store their counters
+// for add_rows, or add them to the output, each starting elsewhere.
 template <int bits, bool spread, bool writes_down, bool hot_keys = false, bool ranged = false>
 __global__ void __launch_bounds__(kThreads, 1) count_keys(const Counting c) {
   static_assert(bits == 32 || writes_down);
@@ -318,24 +294,21 @@ template <int bits>
 Counting counting(Histogram& problem, const LaunchPlan& plan) {
   const auto [keys, count, bins, bin_count] = problem.arguments();
   Counting c = {.keys = keys, .count = count, .bins = bins, .bin_count = bin_count};
-  c.words = static_cast<unsigned>((plan.shared_bytes - kCountersAt<bits>) / 4);
-  c.range = static_cast<int>(c.words) * Counters<bits>::kFields;
+  c.words = unsigned((plan.shared_bytes - kCountersAt<bits>) / 4);
+  c.range = int(c.words) * Counters<bits>::kFields;
   c.groups = ceil_div(bin_count, c.range);
   return c;
 }
 
 template <bool spread>
 Implementation merged_by_atomics() {
-  return kernel<Histogram>(count_keys<32, spread, false>, one_block_per_sm<32>,
-                           [](Histogram& problem, const LaunchPlan& plan) {
-                             return std::tuple(counting<32>(problem, plan));
-                           });
+  return kernel<Histogram>(
+      count_keys<32, spread, false>, one_block_per_sm<32>,
+      [](Histogram& p, const LaunchPlan& plan) { return std::tuple(counting<32>(p, plan)); });
 }
 
-// Counting starts early, while another kernel zeroes the output. `counting(problem, plan)` makes
-// the argument of the counting kernel.
-template <class Plan, class Of>
-Implementation zeroed_meanwhile(void (*count)(Counting), Plan plan, Of counting) {
+// Counting starts early, while another kernel zeroes the output; `counting` makes its argument.
+inline Implementation zeroed_meanwhile(void (*count)(Counting), auto plan, auto counting) {
   return {.kernel = reinterpret_cast<const void*>(count),
           .plan = plan,
           .launch = [=](const LaunchPlan& plan, Problem& problem, cudaStream_t stream) {

@@ -4,16 +4,10 @@
 // another block is several times as fast as atomics on them.
 #pragma once
 
-#include <cooperative_groups.h>
-
-#include <algorithm>
-#include <cstdint>
-
 #include "histogram/04_counting.cuh"
 
 namespace ladders::histogram {
-// Adds the cluster's counters and totals to the output. Each block sums a share of the words over
-// all blocks; each cluster starts elsewhere.
+// Adds the cluster's counters and totals to the output. Each block sums a share of the words.
 template <int bits>
 __device__ __forceinline__ void add_cluster_to_output(const Counting& c) {
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
@@ -97,7 +91,6 @@ size_t bytes_in_clusters(const Case& c) {
 }
 
 // One block per SM where clusters fit, but no cluster without a chunk for every warp.
-// The case has an axis `cluster` unless their size is given.
 template <int bits, int64_t blocks>
 LaunchPlan clusters_of_counters(const Case& point, const Device& device, const void* kernel) {
   const Case c = blocks == 0 ? point : point.with({"cluster"}, blocks);

@@ -1,21 +1,16 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <cstdint>
-#include <vector>
-
 #include "model/ladder.hpp"
 
 namespace ladders::histogram {
-
 /// The libraries in peers.cu.
 std::vector<Rung> peers();
 
 /// Where merging counters in pairs of blocks is faster than atomics from each, measured on an H200.
-struct Tuning {
+inline constexpr struct Tuning {
   int64_t merge_in_pairs_from_bins = 32768;
   int64_t merge_in_pairs_up_to_keys = 1 << 26;
-};
-inline constexpr Tuning kTuning;
+} kTuning;
 
 }  // namespace ladders::histogram

@@ -1,35 +1,23 @@
 // SPDX-License-Identifier: MIT
 //
-// Libraries that count keys.
+// A library that counts keys.
+#include "common/cub.hpp"
 #include "histogram/ladder.hpp"
 #include "histogram/problem.cuh"
-#include "model/launch.hpp"
 #ifdef __CUDACC__
 #include <cub/device/device_histogram.cuh>
-
-#include "common/cub.hpp"
 #endif
 
 namespace ladders::histogram {
-
-#ifdef __CUDACC__
-namespace {
-
-void even(Histogram& problem, cudaStream_t stream) {
-  const auto [keys, count, bins, bin_count] = problem.arguments();
-  with_workspace(problem, "cub::DeviceHistogram::HistogramEven", [&](void* memory, size_t& bytes) {
-    return cub::DeviceHistogram::HistogramEven(memory, bytes, keys, bins, bin_count + 1, 0,
-                                               bin_count, count, stream);
-  });
-}
-
-}  // namespace
-#endif
-
 std::vector<Rung> peers() {
   return {{.name = "cub",
            .idea = "cub::DeviceHistogram::HistogramEven.",
-           .implementation = LADDERS_GPU_ONLY(library<Histogram>(even)),
+           .implementation = LADDERS_GPU_ONLY(
+               calls_cub<Histogram>([](auto& problem, void* memory, size_t& bytes, auto stream) {
+                 const auto [keys, count, bins, bin_count] = problem.arguments();
+                 return cub::DeviceHistogram::HistogramEven(
+                     memory, bytes, keys, bins, bin_count + 1, 0, bin_count, count, stream);
+               })),
            .role = Role::peer,
            .skip =
                [](const Case& c, const Device&) {

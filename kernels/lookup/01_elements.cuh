@@ -3,10 +3,7 @@
 // One lookup per thread, with the table wherever the caches hold it.
 #pragma once
 
-#include <cstdint>
-
 #include "lookup/problem.cuh"
-#include "model/launch.hpp"
 
 namespace ladders::lookup {
 // Indices, table and values all go through the L1 and the L2.

@@ -5,9 +5,6 @@
 
 #include <cooperative_groups.h>
 
-#include <cstdint>
-#include <string>
-
 #include "lookup/problem.cuh"
 
 namespace ladders::lookup {
@@ -19,10 +16,11 @@ struct InCaches {
   __device__ __forceinline__ unsigned operator[](unsigned i) const { return __ldg(table + i); }
 };
 
-// words[place(i)] = read(i) for all i below `count`, with eight loads per thread in flight: the 56
-// of a table that fills shared memory would take as long as 2^24 lookups one after the other.
-template <class Read, class Place>
-__device__ __forceinline__ void stage(unsigned* words, unsigned count, Read read, Place place) {
+// words[place(i)] = read(i) for all i below `count`, with eight loads per thread in flight: one
+// after the other, those of a table that fills shared memory would take as long as 2^24 lookups.
+__device__ constexpr unsigned unmoved(unsigned i) { return i; }
+template <unsigned (*place)(unsigned) = unmoved, class Read>
+__device__ __forceinline__ void stage(unsigned* words, unsigned count, Read read) {
   constexpr unsigned kLoads = 8;
   for (unsigned first = threadIdx.x; first < count; first += kLoads * kThreads) {
     unsigned value[kLoads] = {};
@@ -35,8 +33,7 @@ __device__ __forceinline__ void stage(unsigned* words, unsigned count, Read read
   }
 }
 
-// 32 entries are a row of all banks. Swizzling XORs the lane with digits of the row, so that
-// entries 32, 64, ... or 1024 apart lie in different banks.
+// Swizzling XORs the lane with the row: entries 32, 64, ... or 1024 apart lie in different banks.
 template <bool kSwizzled>
 struct InSharedMemory {
   unsigned* words;
@@ -46,14 +43,13 @@ struct InSharedMemory {
     return kSwizzled ? entry ^ ((entry >> 5 ^ entry >> 10) & 31) : entry;
   }
   __device__ explicit InSharedMemory(const Lookups& l) : words(dynamic_shared<unsigned>()) {
-    stage(words, l.entries, [&](unsigned entry) { return __ldg(l.table + entry); }, place);
+    stage<place>(words, l.entries, [&](unsigned entry) { return __ldg(l.table + entry); });
     __syncthreads();
   }
   __device__ __forceinline__ unsigned operator[](unsigned i) const { return words[place(i)]; }
 };
 
-// Each lane reads its own copy of an entry; copies lie next to each other. With 32 copies the bank
-// is the lane's number, whatever the entry.
+// Lanes read their own copies, which lie next to each other: 32 are each in the lane's bank.
 template <unsigned kCopies>
 struct InCopies {
   const unsigned* own;  // the lane's copy of entry 0
@@ -61,9 +57,7 @@ struct InCopies {
   __host__ __device__ static constexpr unsigned words_of(unsigned n) { return n * kCopies; }
   __device__ explicit InCopies(const Lookups& l) {
     auto* words = dynamic_shared<unsigned>();
-    stage(
-        words, words_of(l.entries), [&](unsigned i) { return __ldg(l.table + i / kCopies); },
-        [](unsigned i) { return i; });
+    stage(words, words_of(l.entries), [&](unsigned i) { return __ldg(l.table + i / kCopies); });
     __syncthreads();
     own = words + threadIdx.x % kCopies;
   }
@@ -81,8 +75,7 @@ struct NoCluster {
 __device__ inline NoCluster this_cluster() { return {}; }
 #endif
 
-// In the shared memory of a cluster. Its blocks take turns at runs of 8 entries, so that skewed
-// indices, which favour neighbours, do not all hit one block.
+// Blocks of a cluster take turns at runs of 8 entries, since skewed indices favour neighbours.
 template <unsigned kBlocks>
 struct InCluster {
   static constexpr unsigned kRun = 8;
@@ -93,11 +86,10 @@ struct InCluster {
   }
   __device__ explicit InCluster(const Lookups& l) : words(dynamic_shared<unsigned>()) {
     const unsigned rank = this_cluster().block_rank();
-    const auto read = [&](unsigned i) {
+    stage(words, words_of(l.entries), [&](unsigned i) {
       const unsigned entry = (i / kRun * kBlocks + rank) * kRun + i % kRun;
       return entry < l.entries ? __ldg(l.table + entry) : 0;
-    };
-    stage(words, words_of(l.entries), read, [](unsigned i) { return i; });
+    });
     this_cluster().sync();
   }
   __device__ __forceinline__ unsigned operator[](unsigned entry) const {
@@ -129,8 +121,8 @@ inline int64_t room(const Device& device) {
 }
 
 inline std::string at_most(int64_t fitting, const Case& c) {
-  return c["entries"] <= fitting ? ""
-                                 : "does not fit: " + std::to_string(fitting) + " entries at most";
+  if (c["entries"] <= fitting) return "";
+  return "does not fit: " + std::to_string(fitting) + " entries at most";
 }
 
 template <int64_t blocks>

@@ -3,16 +3,12 @@
 // Four lookups at a time, in vectors of 16 bytes, wherever the table is.
 #pragma once
 
-#include <algorithm>
-#include <cstdint>
-
 #include "common/vector.cuh"
 #include "lookup/01_elements.cuh"
 #include "lookup/02_tables.cuh"
 
 namespace ladders::lookup {
-template <class Table>
-__device__ __forceinline__ uint4 look_up(const Table& table, int4 index) {
+__device__ __forceinline__ uint4 look_up(const auto& table, int4 index) {
   return {table[index.x], table[index.y], table[index.z], table[index.w]};
 }
 
@@ -35,16 +31,14 @@ struct Vectors {
 };
 
 // One warp does the last lookups, which fill no vector.
-template <class Table>
-__device__ __forceinline__ void look_up_rest(const Table& table, const Lookups& l) {
+__device__ __forceinline__ void look_up_rest(const auto& table, const Lookups& l) {
   if (blockIdx.x != 0 || threadIdx.x >= 32) return;
   const size_t i = l.count / 4 * 4 + threadIdx.x;
   const unsigned value = table[i < l.count ? l.index[i] : 0];
   if (i < l.count) l.out[i] = value;
 }
 
-// One block per tile, for tables that need no staging. Small blocks keep the accesses in flight
-// close together in memory, as the hardware schedules blocks in order.
+// For tables that need no staging. Small blocks keep accesses in flight close together in memory.
 constexpr unsigned kTileThreads = 128;
 
 template <class Table>
@@ -64,7 +58,7 @@ Implementation in_tiles() {
 constexpr unsigned kVectors = 4, kTile = kThreads * kVectors;
 
 // One resident block per SM stages the table once and does many tiles: every n-th, or, if dynamic,
-// the next free one. Blocks draw tickets one tile ahead; the last ticket of a block finds no tile.
+// the next free one. Blocks draw tickets one tile ahead.
 template <class Table, bool kDynamic>
 __global__ void __launch_bounds__(kThreads, 1) look_up_tiles(const Lookups l) {
   __shared__ unsigned next[2];
@@ -102,10 +96,9 @@ template <class Table, bool dynamic = true, unsigned cluster = 1>
 Implementation staged() {
   return kernel<Lookup>(
       look_up_tiles<Table, dynamic>, [](const Case& c, const Device& device, const void* kernel) {
-        const auto words = Table::words_of(unsigned(c["entries"]));
-        LaunchPlan plan = fill_device(
-            {.block = kThreads, .shared_bytes = sizeof(unsigned) * words, .cluster = cluster},
-            kernel, device);
+        const size_t words = Table::words_of(unsigned(c["entries"]));
+        LaunchPlan plan = {.block = kThreads, .shared_bytes = 4 * words, .cluster = cluster};
+        plan = fill_device(plan, kernel, device);
         const int64_t enough = ceil_div<int64_t>(c["lookups"], 4 * kTile * cluster) * cluster;
         const unsigned one_per_sm = std::max(unsigned(device.sms) / cluster, 1u) * cluster;
         plan.grid.x = unsigned(std::min<int64_t>({plan.grid.x, one_per_sm, enough}));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// The table in constant memory. Each source file that includes this has a table of its own.
+// The table in constant memory: one for each source file that includes this.
 #pragma once
 
 #include "lookup/03_vectors.cuh"
@@ -21,11 +21,10 @@ inline Implementation in_constant_memory() {
     const Lookups l = static_cast<Lookup&>(problem).lookups();
     const size_t bytes = l.entries * sizeof(unsigned);
 #ifdef __CUDACC__
-    check(cudaMemcpyToSymbolAsync(constant_table, l.table, bytes, 0, cudaMemcpyDeviceToDevice,
-                                  stream),
-          "cudaMemcpyToSymbolAsync");
+    const auto kind = cudaMemcpyDeviceToDevice;
+    check(cudaMemcpyToSymbolAsync(constant_table, l.table, bytes, 0, kind, stream), "copy table");
 #else
-    check(cudaMemcpyToSymbol(constant_table, l.table, bytes), "cudaMemcpyToSymbol");
+    check(cudaMemcpyToSymbol(constant_table, l.table, bytes), "copy table");
 #endif
     launch(plan, problem, stream);
   };

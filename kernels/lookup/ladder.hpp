@@ -1,23 +1,18 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <cstdint>
-#include <vector>
-
 #include "model/ladder.hpp"
 
 namespace ladders::lookup {
-
 /// The libraries in peers.cu.
 std::vector<Rung> peers();
 
 /// Where staging a table in shared memory pays, as measured on an H200.
-struct Tuning {
+inline constexpr struct Tuning {
   int64_t small_table = 256;  ///< entries, up to which the L1 is fast whatever the indices
   int64_t l1_table = 16384;   ///< entries that the L1 keeps
   int64_t worth_staging_l1_table = 1 << 24;  ///< lookups
   int64_t worth_staging_per_entry = 64;      ///< lookups in larger tables
-};
-inline constexpr Tuning kTuning;
+} kTuning;
 
 }  // namespace ladders::lookup

@@ -11,7 +11,6 @@
 #endif
 
 namespace ladders::lookup {
-
 #ifdef __CUDACC__
 namespace {
 

@@ -3,9 +3,6 @@
 // The table, the indices, and the reference.
 #pragma once
 
-#include <tuple>
-
-#include "common/device.cuh"
 #include "common/distribution.cuh"
 #include "common/verify.cuh"
 
@@ -22,29 +19,24 @@ struct Lookups {
 class Lookup : public Problem {
  public:
   Lookup(const Case& c, const Device& device)
-      : Problem(device),
-        index_(c["lookups"]),
-        table_(c["entries"]),
-        out_(c["lookups"]),
-        ticket_(1) {
-    check(cudaMemset(ticket_.data(), 0, ticket_.bytes()), "ticket");
-    generate_keys(index_.data(), index_.size(), static_cast<int>(table_.size()),
-                  static_cast<Distribution>(c["distribution"]));
+      : Problem(device), index_(c["lookups"]), table_(c["entries"]), out_(c["lookups"]) {
+    generate_keys(index_.data(), index_.size(), int(table_.size()),
+                  Distribution(c["distribution"]));
     prepare(0);
   }
   Memory output() const override { return {out_.data(), out_.bytes()}; }
   auto arguments() const { return std::tuple(lookups()); }
   Lookups lookups() const {
-    return {index_.data(), index_.size(), table_.data(), static_cast<unsigned>(table_.size()),
-            out_.data(),   ticket_.data()};
+    return {index_.data(),           index_.size(), table_.data(),
+            unsigned(table_.size()), out_.data(),   ticket_.data()};
   }
 
   // Two tables: a rung that keeps what an earlier launch staged gives wrong values.
   int inputs() const override { return 2; }
   void prepare(int input) override {
-    generate(table_.data(), table_.size(),
-             [seed = 2 - input] __device__(size_t entry) { return random_bits(entry, seed); });
     seed_ = 2 - input;
+    generate(table_.data(), table_.size(),
+             [seed = seed_] __device__(size_t entry) { return random_bits(entry, seed); });
   }
 
   Verdict compare() override {
@@ -56,7 +48,7 @@ class Lookup : public Problem {
 
  private:
   DeviceBuffer<int> index_;
-  DeviceBuffer<unsigned> table_, out_, ticket_;
+  DeviceBuffer<unsigned> table_, out_, ticket_ = zeros<unsigned>(1);
   int seed_ = 0;
 };
 

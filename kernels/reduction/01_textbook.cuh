@@ -3,9 +3,6 @@
 // The textbook's steps: an atomic per element, trees, shuffles, strides, vectors.
 #pragma once
 
-#include <algorithm>
-
-#include "common/device.cuh"
 #include "common/sums.cuh"
 #include "reduction/problem.cuh"
 
@@ -17,17 +14,17 @@ __device__ Result<Op> load(const Value<Op>* in, size_t i, size_t count) {
   return i < count ? Op::map(in[i]) : 0;
 }
 
-// One atomic per thread, all on one address: the L2 performs them one after the other. (For 32-bit
-// integers the compiler would add up each warp first; for 64 bits and floats it does not.)
+// One atomic per thread, all on one address: the L2 performs them one after the other. (Only of
+// 32-bit integers would the compiler add up each warp first.)
 template <class Op>
 __global__ void global_atomic(const Value<Op>* __restrict__ in, size_t count, Result<Op>* result) {
   const size_t i = blockIdx.x * size_t{kThreads} + threadIdx.x;
   if (i < count) atomicAdd(result, Op::map(in[i]));
 }
 
-// A tree in shared memory, one atomic per block. Neighbours pair up, so half of the lanes of every
-// warp idle at the first level, three quarters at the second. If `strided`, the first threads add
-// the pairs, and whole warps retire; but lanes access words 2, 4, 8 ... apart, and banks conflict.
+// A tree in shared memory, one atomic per block. Neighbours pair up, so half of a warp's lanes idle
+// at the first level, three quarters at the second. If `strided`, the first threads add the pairs,
+// and whole warps retire; but lanes access words 2, 4, 8 ... apart, and banks conflict.
 template <class Op, bool strided>
 __global__ void interleaved(const Value<Op>* __restrict__ in, size_t count, Result<Op>* result) {
   __shared__ Result<Op> sums[kThreads];
@@ -41,8 +38,7 @@ __global__ void interleaved(const Value<Op>* __restrict__ in, size_t count, Resu
   if (threadIdx.x == 0) atomicAdd(result, sums[0]);
 }
 
-// Sequential addressing, in the next three kernels: the upper half is added to the lower. There are
-// no conflicts, and no divergence until one warp is left.
+// Adds the upper half to the lower: no conflicts, and no divergence until one warp is left.
 template <class T>
 __device__ __forceinline__ void fold_block(T* sums, T own, T* result) {
   sums[threadIdx.x] = own;
@@ -87,16 +83,14 @@ __device__ __forceinline__ void add_block(T sum, T* result) {
   }
 }
 
-// Shuffles instead of the tree: one barrier instead of nine. Blocks end sooner, so the atomics of
-// many blocks queue up.
+// One barrier instead of nine. Blocks end sooner, so the atomics of many queue up.
 template <class Op>
 __global__ void warp_shuffle(const Value<Op>* __restrict__ in, size_t count, Result<Op>* result) {
   const size_t i = blockIdx.x * size_t{2 * kThreads} + threadIdx.x;
   add_block(load<Op>(in, i, count) + load<Op>(in, i + kThreads, count), result);
 }
 
-// Only resident blocks, which stride over the whole input: one fold and one atomic for each of them
-// instead of one per 512 elements.
+// Only resident blocks: a fold and an atomic for each of them, not for 512 elements.
 template <class Op>
 __global__ void grid_stride(const Value<Op>* __restrict__ in, size_t count, Result<Op>* result) {
   Result<Op> sum{};
@@ -106,8 +100,12 @@ __global__ void grid_stride(const Value<Op>* __restrict__ in, size_t count, Resu
   add_block(sum, result);
 }
 
-// 16 bytes per load and four loads in flight, each with its own accumulator: enough bytes in flight
-// to cover the latency of DRAM.
+template <class Op>
+__device__ __forceinline__ auto sum_of_four(const typename Op::Vector& v) {
+  return (Op::map(v.x) + Op::map(v.y)) + (Op::map(v.z) + Op::map(v.w));
+}
+
+// 16 bytes per load and four loads in flight cover the latency of DRAM.
 template <class Op, class Accumulator>
 __device__ __forceinline__ Accumulator strided_sum(const Value<Op>* __restrict__ in, size_t count) {
   constexpr int kFlight = 4;
@@ -122,9 +120,7 @@ __device__ __forceinline__ Accumulator strided_sum(const Value<Op>* __restrict__
 #pragma unroll
     for (int j = 0; j < kFlight; ++j) loaded[j] = wide[i + j * stride];
 #pragma unroll
-    for (int j = 0; j < kFlight; ++j)
-      sums[j] += (Op::map(loaded[j].x) + Op::map(loaded[j].y)) +
-                 (Op::map(loaded[j].z) + Op::map(loaded[j].w));
+    for (int j = 0; j < kFlight; ++j) sums[j] += sum_of_four<Op>(loaded[j]);
   }
   for (; i < vectors; i += stride) {
     const Vector v = wide[i];
@@ -142,8 +138,8 @@ __global__ void vectorized(const Value<Op>* __restrict__ in, size_t count, Resul
 // Each thread has `per_thread` elements. Without elements there are no blocks.
 template <int per_thread, size_t shared_bytes = 0>
 LaunchPlan elements_per_thread(const Case& c, const Device&, const void*) {
-  const auto blocks = ceil_div<int64_t>(c["elements"], int64_t{kThreads} * per_thread);
-  return {.grid = static_cast<unsigned>(blocks), .block = kThreads, .shared_bytes = shared_bytes};
+  const auto blocks = unsigned(ceil_div<int64_t>(c["elements"], kThreads * per_thread));
+  return {.grid = blocks, .block = kThreads, .shared_bytes = shared_bytes};
 }
 
 // The resident blocks, or fewer if threads would have less than `per_thread` elements each.

@@ -1,21 +1,14 @@
 // SPDX-License-Identifier: MIT
 //
 // One launch without atomics on the result: each block stores its sum, and the last block adds
-// these up in the order of the blocks. So sums of floats have the same bits in every run. No memory
-// must be zeroed before: each launch resets what the next one uses.
-//
-// These sums are more exact than FP32: only the elements that a thread has in flight are added as
-// floats, in a tree; all other sums are FP64.
+// these up in order, so sums of floats have the same bits in every run. Each launch resets what the
+// next one uses. Only what a thread has in flight is added as floats, in a tree; all else in FP64.
 #pragma once
-
-#include <algorithm>
-#include <tuple>
 
 #include "common/vector.cuh"
 #include "reduction/01_textbook.cuh"
 
 namespace ladders::reduction {
-
 // The last block to finish adds up the sums of all.
 template <int kThreads, class Op>
 __device__ __forceinline__ void finish_last(Wide<Op> sum, Slot<Op>* slots, unsigned* ticket,
@@ -57,11 +50,8 @@ Implementation with_last_block() {
       });
 }
 
-// ---- Equal shares -------------------------------------------------------------------------------
-
-// Each block takes one tile per round, next to those of its neighbours. The rest is cut into one
-// chunk per block, at most a tile. So shares differ by 128 bytes at most, and what is in flight
-// lies close together in memory.
+// Each block takes one tile per round, next to those of its neighbours, and a chunk of the rest. So
+// shares differ by 128 bytes at most, and what is in flight lies close together in memory.
 struct Division {
   size_t vectors, chunk;  // in vectors of four elements
   unsigned rounds, blocks;
@@ -69,10 +59,8 @@ struct Division {
 inline Division divide(size_t count, size_t tile, unsigned blocks) {
   const size_t vectors = count / 4, rounds = vectors / (tile * blocks);
   const size_t left = vectors - rounds * tile * blocks;
-  return {.vectors = vectors,
-          .chunk = ceil_div<size_t>(ceil_div<size_t>(left, blocks), 8) * 8,
-          .rounds = static_cast<unsigned>(rounds),
-          .blocks = blocks};
+  const size_t chunk = ceil_div<size_t>(ceil_div<size_t>(left, blocks), 8) * 8;
+  return {vectors, chunk, unsigned(rounds), blocks};
 }
 
 // The block's chunk, after its tiles.
@@ -86,16 +74,11 @@ __device__ __forceinline__ Chunk chunk_of(const Division& d, size_t tile) {
 
 // The elements after the last whole vector go to the first block.
 template <class Op>
-__device__ __forceinline__ Wide<Op> odd_element(const Value<Op>* in, size_t count,
-                                                const Division& d) {
+__device__ __forceinline__ Wide<Op> odd_one(const Value<Op>* in, size_t count, const Division& d) {
   const size_t i = 4 * d.vectors + threadIdx.x;
   return blockIdx.x == 0 && i < count ? Op::map(in[i]) : 0;
 }
 
-template <class Op>
-__device__ __forceinline__ auto sum_of_four(const typename Op::Vector& v) {
-  return (Op::map(v.x) + Op::map(v.y)) + (Op::map(v.z) + Op::map(v.w));
-}
 // A tree, as within a vector.
 template <class Op, int kFlight>
 __device__ __forceinline__ Wide<Op> sum_of_flight(const typename Op::Vector (&v)[kFlight]) {
@@ -111,12 +94,11 @@ __device__ __forceinline__ Wide<Op> sum_of_flight(const typename Op::Vector (&v)
 
 // A thread's part of the block's share, with kFlight loads in flight.
 template <class Op, int kThreads, int kFlight>
-__device__ __forceinline__ Wide<Op> share_sum(const Value<Op>* in, size_t count,
-                                              const Division& d) {
+__device__ __forceinline__ Wide<Op> part_sum(const Value<Op>* in, size_t count, const Division& d) {
   using Vector = typename Op::Vector;
   constexpr size_t kTile = size_t{kThreads} * kFlight;
   const auto* wide = reinterpret_cast<const Vector*>(in);
-  Wide<Op> sum = odd_element<Op>(in, count, d);
+  Wide<Op> sum = odd_one<Op>(in, count, d);
   const Vector* mine = wide + blockIdx.x * kTile + threadIdx.x;
   for (unsigned round = 0; round < d.rounds; ++round, mine += d.blocks * kTile) {
     Vector v[kFlight];
@@ -140,7 +122,7 @@ template <class Op, int kThreads, int kFlight>
 __global__ void __launch_bounds__(kThreads)
     in_flight(const Value<Op>* __restrict__ in, size_t count, Division division, Slot<Op>* slots,
               unsigned* ticket, Result<Op>* result) {
-  const auto sum = share_sum<Op, kThreads, kFlight>(in, count, division);
+  const auto sum = part_sum<Op, kThreads, kFlight>(in, count, division);
   finish_last<kThreads, Op>(sum_of_block<kThreads>(sum), slots, ticket, result);
 }
 
@@ -159,9 +141,8 @@ inline auto even_blocks(LaunchPlan plan, Blocks blocks) {
                                         : fill_device(plan, kernel, device).grid.x;
     const auto loads = ceil_div<int64_t>(c["elements"] / 4, int64_t{plan.block.x} * blocks.each);
     const int64_t rounds = blocks.whole ? std::max<int64_t>(ceil_div<int64_t>(loads, most), 1) : 1;
-    filled.grid =
-        static_cast<unsigned>(std::clamp<int64_t>(ceil_div<int64_t>(loads, rounds), 1, most));
-    filled.grid.x = ceil_div(filled.grid.x, plan.cluster) * plan.cluster;
+    const auto grid = unsigned(std::clamp<int64_t>(ceil_div(loads, rounds), 1, most));
+    filled.grid = ceil_div(grid, plan.cluster) * plan.cluster;
     return filled;
   };
 }

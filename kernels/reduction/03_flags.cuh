@@ -1,18 +1,16 @@
 // SPDX-License-Identifier: MIT
 //
-// Each block stores its sum and a flag as one word of 16 bytes: no fence, no atomic. Few elements
-// take a single block, which stores the result itself.
+// Each block stores its sum and a flag as one word of 16 bytes: no fence, no atomic.
 #pragma once
 
 #include "common/flags.cuh"
 #include "reduction/02_last_block.cuh"
 
 namespace ladders::reduction {
-
 // Each block prefetches the slots that it will store to or poll, before it loads its share.
-template <int kThreads, class Op>
-__device__ __forceinline__ void prefetch_slots(const Slot<Op>* slots, unsigned index,
-                                               unsigned count, const void* result) {
+template <int kThreads>
+__device__ __forceinline__ void prefetch_slots(const auto* slots, unsigned index, unsigned count,
+                                               const void* result) {
   if (index + 1 == count) {
     for (unsigned i = threadIdx.x; i + 1 < count; i += kThreads) prefetch(slots + i);
     if (threadIdx.x == 0) prefetch(result);
@@ -22,9 +20,8 @@ __device__ __forceinline__ void prefetch_slots(const Slot<Op>* slots, unsigned i
 }
 
 // The last of `count` blocks polls the sums of the others, two per thread. No other block waits, so
-// blocks may start in any order, as long as two can be resident. Each lane polls until its own
-// words are there or, by a vote, until those of its warp are: divergent polling notices the last
-// one late. `sum` is that of thread 0.
+// blocks may start in any order, if two can be resident. Lanes poll until their own words are there
+// or, by a vote, those of the warp: divergent polling notices the last one late.
 template <int kThreads, bool kVote, class Op>
 __device__ __forceinline__ void finish_flagged(Wide<Op> sum, unsigned index, unsigned count,
                                                Slot<Op>* slots, Result<Op>* result) {
@@ -68,7 +65,7 @@ __global__ void __launch_bounds__(kThreads)
     flagged(const Value<Op>* __restrict__ in, size_t count, Division division, Slot<Op>* slots,
             Result<Op>* result) {
   prefetch_slots<kThreads>(slots, blockIdx.x, gridDim.x, result);
-  const auto sum = sum_of_block<kThreads>(share_sum<Op, kThreads, kFlight>(in, count, division));
+  const auto sum = sum_of_block<kThreads>(part_sum<Op, kThreads, kFlight>(in, count, division));
   finish_flagged<kThreads, kVote, Op>(sum, blockIdx.x, gridDim.x, slots, result);
 }
 
@@ -86,11 +83,9 @@ Implementation flagged_with(Blocks blocks) {
                                flag_arguments<Op, threads * flight>);
 }
 
-// Few elements: one block, with all its loads in flight at once. Its code is short, since cold
-// instruction fetches go to DRAM.
+// One block, with all its loads in flight. Its code is short: cold fetches of it go to DRAM.
 constexpr int kFewInFlight = 4;
-constexpr int64_t most_of_one_block(int threads) { return int64_t{4} * kFewInFlight * threads; }
-constexpr int64_t kMostOfOneBlock = most_of_one_block(1024);
+constexpr int64_t kMostOfOneBlock = 4 * kFewInFlight * 1024;
 
 template <class Op, int kThreads, int kFlight>
 __global__ void __launch_bounds__(kThreads)
@@ -120,13 +115,12 @@ Implementation in_one_block() {
       [](const Case&, const Device&, const void*) { return LaunchPlan{.block = threads}; },
       [](Reduction<Op>& p) {
         const auto [in, count, result] = p.arguments();
-        return std::tuple(in, static_cast<unsigned>(count), result);
+        return std::tuple(in, unsigned(count), result);
       });
 }
 template <class Op>
 Implementation one_block_at(const Case& c, const Device&) {
-  return c["elements"] <= most_of_one_block(256) ? in_one_block<Op, 256>()
-                                                 : in_one_block<Op, 1024>();
+  return c["elements"] > kMostOfOneBlock / 4 ? in_one_block<Op, 1024>() : in_one_block<Op, 256>();
 }
 
 }  // namespace ladders::reduction

@@ -11,11 +11,10 @@
 #include "reduction/03_flags.cuh"
 
 namespace ladders::reduction {
-
 constexpr unsigned kCluster = 8;
 
 // Every warp stores its sum to the first block of its cluster, where an mbarrier counts the bytes:
-// only that block waits. Several clusters then continue as blocks do above.
+// only that block waits. Clusters then go on as blocks do.
 template <class Op, int kThreads, int kFlight>
 __global__ void __launch_bounds__(kThreads)
     cluster_fold(const Value<Op>* __restrict__ in, size_t count, Division division, Slot<Op>* slots,
@@ -39,7 +38,7 @@ __global__ void __launch_bounds__(kThreads)
   cluster.sync();
 #endif
   if (rank == 0) prefetch_slots<kThreads>(slots, index, clusters, result);
-  Wide<Op> sum = sum_in_lane_0(share_sum<Op, kThreads, kFlight>(in, count, division));
+  Wide<Op> sum = sum_in_lane_0(part_sum<Op, kThreads, kFlight>(in, count, division));
   Wide<Op>* mine = &sums[rank * kWarps + threadIdx.x / 32];
 #ifdef __CUDACC__
   asm volatile("barrier.cluster.wait;" ::: "memory");

@@ -3,6 +3,7 @@
 // Bulk copies: bytes in flight take shared memory instead of registers.
 #pragma once
 
+#include "common/ring.cuh"
 #include "common/tma.cuh"
 #include "reduction/03_flags.cuh"
 
@@ -32,15 +33,12 @@ __global__ void __launch_bounds__(kThreads, 1)
     copy_once(ring + stage * kTile, wide + from, bytes, full[stage]);
   };
   if (threadIdx.x == 0) {
-    for (int s = 0; s < stages; ++s) {
-      initialize(full[s], 1);
-      initialize(empty[s], kThreads);
-    }
+    Ring<stages>{full, empty}.initialize(1, kThreads);
     publish_barriers();
     for (unsigned piece = 0; piece < stages && piece < pieces; ++piece) fetch(piece, piece);
   }
   prefetch_slots<kThreads>(slots, blockIdx.x, gridDim.x, result);
-  Wide<Op> sum = odd_element<Op>(in, count, division);
+  Wide<Op> sum = odd_one<Op>(in, count, division);
   __syncthreads();
   int stage = 0, before = 0;
   uint32_t parity = 0, parity_before = 0;

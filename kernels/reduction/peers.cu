@@ -1,42 +1,27 @@
 // SPDX-License-Identifier: MIT
 //
 // A library that reduces, and one core of the CPU, for scale.
-#include <type_traits>
-
-#include "model/launch.hpp"
+#include "common/cub.hpp"
 #include "reduction/ladder.hpp"
 #include "reduction/problem.cuh"
 #ifdef __CUDACC__
 #include <cub/device/device_reduce.cuh>
-
-#include "common/cub.hpp"
 #endif
 
 namespace ladders::reduction {
-namespace {
-
-Implementation serial_at(const Case& c, const Device&) {
-  return of_operation(c, []<class Op>(Op) {
-    return on_host<Reduction<Op>>([](Reduction<Op>& problem) { problem.sum_on_host(); });
-  });
-}
-
 #ifdef __CUDACC__
 template <class Op>
 struct Map {
   __host__ __device__ auto operator()(Value<Op> x) const { return Op::map(x); }
 };
 struct Plus {
-  template <class T>
-  __host__ __device__ T operator()(T a, T b) const {
-    return a + b;
-  }
+  __host__ __device__ auto operator()(auto a, auto b) const { return a + b; }
 };
 
 template <class Op>
-void cub_reduce(Reduction<Op>& problem, cudaStream_t stream) {
-  const auto [in, count, result] = problem.arguments();
-  with_workspace(problem, "cub::DeviceReduce", [&](void* memory, size_t& bytes) {
+Implementation cub_reduce() {
+  return calls_cub<Reduction<Op>>([](auto& problem, void* memory, size_t& bytes, auto stream) {
+    const auto [in, count, result] = problem.arguments();
     if constexpr (std::is_same_v<Op, Sum>)
       return cub::DeviceReduce::Sum(memory, bytes, in, result, count, stream);
     else
@@ -44,12 +29,7 @@ void cub_reduce(Reduction<Op>& problem, cudaStream_t stream) {
                                                 Result<Op>{}, stream);
   });
 }
-Implementation cub_at(const Case& c, const Device&) {
-  return of_operation(c, []<class Op>(Op) { return library<Reduction<Op>>(cub_reduce<Op>); });
-}
 #endif
-
-}  // namespace
 
 std::vector<Rung> peers() {
   return {{.name = "serial_cpu",
@@ -61,11 +41,18 @@ std::vector<Rung> peers() {
                  return c["operation"] != 2 &&
                         (c["elements"] == 1 << 20 || c["elements"] == 1 << 28);
                },
-           .choose = serial_at},
+           .choose =
+               [](const Case& c, const Device&) {
+                 return of_operation(c, []<class Op>(Op) {
+                   return on_host<Reduction<Op>>([](auto& problem) { problem.sum_on_host(); });
+                 });
+               }},
           {.name = "cub",
            .idea = "cub::DeviceReduce: Sum, or TransformReduce for the squares.",
            .role = Role::peer,
-           .choose = LADDERS_GPU_ONLY(cub_at)}};
+           .choose = LADDERS_GPU_ONLY([](const Case& c, const Device&) {
+             return of_operation(c, []<class Op>(Op) { return cub_reduce<Op>(); });
+           })}};
 }
 
 }  // namespace ladders::reduction

@@ -3,32 +3,19 @@
 // What is summed, its inputs, and the reference.
 #pragma once
 
-#include <algorithm>
-#include <optional>
-#include <string>
-#include <tuple>
-#include <type_traits>
-#include <vector>
-
-#include "common/device.cuh"
-#include "common/inputs.cuh"
 #include "common/verify.cuh"
 
 namespace ladders::reduction {
 // An operation maps each element before all are added. From last_block on, rungs add vectors in the
-// type that map() returns, and everything else as Wide.
-//
-// random() is the input that is timed: any bits, or floats in [-1, 1). The sum of exact() is the
-// same in any order of summation, so that one element lost or counted twice shows.
+// type that map() returns, and everything else as Wide. random() is the input that is timed; the
+// sum of exact() is the same in any order, so that one element lost or counted twice shows.
 struct SumOfSquares {
   using Value = int;
   using Vector = int4;
   using Result = unsigned long long;
   using Wide = unsigned long long;
   // Sign-extended first: the square of an int needs 63 bits.
-  __host__ __device__ static Result map(int x) {
-    return static_cast<Result>(static_cast<long long>(x) * x);
-  }
+  __host__ __device__ static Result map(int x) { return Result(int64_t{x} * x); }
   __device__ static int random(size_t i) { return static_cast<int>(random_bits(i)); }
   __device__ static int exact(size_t i, size_t) { return static_cast<int>(i % 10); }
 };
@@ -43,22 +30,13 @@ struct Floats {
 
 // The sum of random floats stays near zero: FP32 accumulators remain precise.
 struct Sum : Floats {
-  template <class T>
-  __host__ __device__ static T map(T x) {
-    return x;
-  }
-  // Odd multiples of 1/128 around zero: partial sums fit the 24 bits of a float.
-  __device__ static float exact(size_t i, size_t) {
-    return static_cast<float>(2 * static_cast<int>(random_bits(i, 1) >> 25) - 127) / 128;
-  }
+  __host__ __device__ static auto map(auto x) { return x; }
+  __device__ static float exact(size_t i, size_t) { return random_fraction(i); }
 };
 
 // This sum grows.
 struct SumOfSquaresOfFloats : Floats {
-  template <class T>
-  __host__ __device__ static T map(T x) {
-    return x * x;
-  }
+  __host__ __device__ static auto map(auto x) { return x * x; }
   // Ones and twos of either sign, and as many zeros as keep the sum below 2^24.
   __device__ static float exact(size_t i, size_t count) {
     constexpr size_t kMost = 1 << 22;
@@ -96,10 +74,7 @@ class Reduction : public Problem {
  public:
   static constexpr bool kExact = std::is_integral_v<Value<Op>>;
 
-  Reduction(const Case& c, const Device& device)
-      : Problem(device), in_(c["elements"]), result_(1), slots_(kMostSlots), ticket_(1) {
-    check(cudaMemset(slots_.data(), 0, slots_.bytes()), "slots");
-    check(cudaMemset(ticket_.data(), 0, ticket_.bytes()), "ticket");
+  Reduction(const Case& c, const Device& device) : Problem(device), in_(c["elements"]), result_(1) {
     prepare(1);
   }
   Memory output() const override { return {result_.data(), result_.bytes()}; }
@@ -123,8 +98,7 @@ class Reduction : public Problem {
 
   Result<Op> result() const { return on_host_ ? *on_host_ : to_host(result_.data(), 1).front(); }
 
-  // For floats the error is relative to the sum of magnitudes, which bounds rounding errors: a sum
-  // near zero has a large error relative to itself in any order of summation.
+  // Relative to the sum of magnitudes: a sum near zero has a large error relative to itself.
   Verdict compare() override {
     const auto [expected, magnitude] = expectation();
     const Result<Op> result = this->result();
@@ -138,10 +112,7 @@ class Reduction : public Problem {
     }
   }
 
-  struct Sums {
-    Wide<Op> sum;
-    double magnitude;  // the sum of absolute values
-  };
+  using Sums = SumAndMagnitude<Wide<Op>>;
   /// The reference: partial sums, which the host adds up.
   Sums expectation() const {
     DeviceBuffer<Sums> parts(std::min<size_t>(in_.size(), 1 << 17));
@@ -149,20 +120,13 @@ class Reduction : public Problem {
              [in = in_.data(), count = in_.size(), step = parts.size()] __device__(size_t first) {
                // Exact: the square of an int, or that of a float in FP64.
                using Exact = std::conditional_t<kExact, int, double>;
-               Sums mine{};
-               for (size_t i = first; i < count; i += step) {
-                 const auto term = Op::map(static_cast<Exact>(in[i]));
-                 mine.sum += term;
-                 mine.magnitude += fabs(static_cast<double>(term));
-               }
+               Sums mine;
+               for (size_t i = first; i < count; i += step)
+                 mine.add(Op::map(static_cast<Exact>(in[i])));
                return mine;
              });
-    Sums total{};
-    for (const Sums& part : to_host(parts.data(), parts.size())) {
-      total.sum += part.sum;
-      total.magnitude += part.magnitude;
-    }
-    return total;
+    const std::vector<Sums> sums = to_host(parts.data(), parts.size());
+    return std::accumulate(sums.begin(), sums.end(), Sums{});
   }
 
   // The serial rung: its input is copied once, its result stays on the host.
@@ -176,8 +140,8 @@ class Reduction : public Problem {
  private:
   DeviceBuffer<Value<Op>> in_;
   DeviceBuffer<Result<Op>> result_;
-  DeviceBuffer<Slot<Op>> slots_;
-  DeviceBuffer<unsigned> ticket_;
+  DeviceBuffer<Slot<Op>> slots_ = zeros<Slot<Op>>(kMostSlots);
+  DeviceBuffer<unsigned> ticket_ = zeros<unsigned>(1);
   std::vector<Value<Op>> host_;
   std::optional<Result<Op>> on_host_;
   bool exact_ = false;  // whether the input is the exact one

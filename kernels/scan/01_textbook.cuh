@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// The textbook's steps: blocks do not communicate. What a block needs from earlier tiles comes from
-// the launch before.
+// The textbook's steps: what a block needs from earlier tiles comes from the launch before.
 #pragma once
 
 #include "common/sums.cuh"
@@ -21,17 +20,21 @@ __global__ void hillis_steele_step(const T* __restrict__ in, size_t count, T* __
 // One block per tile. Without elements there are no blocks.
 template <size_t tile, unsigned threads>
 LaunchPlan tiles_of(size_t count) {
-  return {.grid = static_cast<unsigned>(ceil_div(count, tile)), .block = threads};
+  return {.grid = unsigned(ceil_div(count, tile)), .block = threads};
 }
 template <size_t tile, unsigned threads>
 LaunchPlan block_per_tile(const Case& c, const Device&, const void*) {
   return tiles_of<tile, threads>(c["elements"]);
 }
 
-// Several launches, `run(problem, stream)`; `kernel` stands for all.
+// Several launches, `run(in, count, out, scratch, stream)`; `kernel` stands for all. The scratch
+// memory is for sums of tiles, or for all elements.
 template <class Type, size_t tile, unsigned threads, class Kernel, class Run>
-Implementation several(Kernel* kernel, Run run) {
-  Implementation all = library<Scan<Type>>(run);
+Implementation several(Kernel* kernel, Run run, bool of_elements = false) {
+  Implementation all = library<Scan<Type>>([=](Scan<Type>& p, cudaStream_t stream) {
+    const auto [in, count, out] = p.arguments();
+    run(in, count, out, p.scratch(of_elements ? count : 0), stream);
+  });
   all.kernel = reinterpret_cast<const void*>(kernel);
   all.plan = block_per_tile<tile, threads>;
   return all;
@@ -41,26 +44,24 @@ template <class Type>
 Implementation hillis_steele() {
   using T = Value<Type>;
   constexpr auto step = hillis_steele_step<T>;
-  return several<Type, kStepThreads, kStepThreads>(step, [](Scan<Type>& p, cudaStream_t stream) {
-    const auto [in, count, out] = p.arguments();
-    int steps = 1;
-    while (size_t{1} << steps < count) ++steps;
-    // Two arrays in turn, so that the last step writes the output.
-    T* const targets[] = {out, steps > 1 ? p.scratch() : out};
-    const T* from = in;
-    for (int done = 0; done < steps; ++done) {
-      T* const to = targets[(steps - 1 - done) % 2];
-      launch(tiles_of<kStepThreads, kStepThreads>(count), stream, step, from, count, to,
-             size_t{1} << done);
-      from = to;
-    }
-  });
+  return several<Type, kStepThreads, kStepThreads>(
+      step,
+      [](const T* in, size_t count, T* out, T* scratch, cudaStream_t stream) {
+        int steps = 1;
+        while (size_t{1} << steps < count) ++steps;
+        for (int done = 0; done < steps; ++done) {
+          T* const to = (steps - done) % 2 == 0 ? scratch : out;  // the last step writes the output
+          launch(tiles_of<kStepThreads, kStepThreads>(count), stream, step, in, count, to,
+                 size_t{1} << done);
+          in = to;
+        }
+      },
+      true);
 }
 
 // ---- Tiles of 1024 ------------------------------------------------------------------------------
 // A block scans its tile and stores the tile's sum; these sums are scanned in the same way; then
 // each tile is read again to add the sum of all tiles before it.
-
 constexpr int kTile = 1024;
 
 template <class T>
@@ -68,9 +69,8 @@ __device__ __forceinline__ T load(const T* in, size_t i, size_t count) {
   return i < count ? in[i] : T{};
 }
 
-// Blelloch, 1990: up a tree of sums, and down again with the sum of all elements to the left. Each
-// thread takes two elements. Strides that are powers of two conflict in banks, unless `padded`: one
-// spare word after every 32 shifts the next row by a bank.
+// Blelloch, 1990: up a tree of sums, and down again with the sum of all elements to the left.
+// Strides that are powers of two conflict in banks, unless a spare word follows every 32.
 template <class T, bool padded>
 __global__ void blelloch(const T* in, size_t count, T* out, T* sums) {
   constexpr unsigned kThreads = kTile / 2;
@@ -157,16 +157,11 @@ void scan_then_add(const T* in, size_t count, T* out, T* sums, cudaStream_t stre
 }
 template <class Type, unsigned threads, auto scan>
 Implementation scanned_then_added() {
-  return several<Type, kTile, threads>(scan, [](Scan<Type>& p, cudaStream_t stream) {
-    const auto [in, count, out] = p.arguments();
-    scan_then_add<Value<Type>, threads, scan>(in, count, out, p.sums(), stream);
-  });
+  return several<Type, kTile, threads>(scan, scan_then_add<Value<Type>, threads, scan>);
 }
 
 // ---- Sums first ---------------------------------------------------------------------------------
-// Three passes over the elements instead of four: the first launch only adds up tiles, the last one
-// scans and writes.
-
+// Three passes over the elements, not four: the first adds up tiles, the last scans and writes.
 template <class T>
 __global__ void sum_tiles(const T* in, size_t count, T* sums) {
   __shared__ T warps[32];
@@ -195,10 +190,7 @@ void sums_first(const T* in, size_t count, T* out, T* sums, cudaStream_t stream)
 }
 template <class Type, size_t tile, unsigned threads, auto sum, auto scan>
 Implementation summed_first() {
-  return several<Type, tile, threads>(scan, [](Scan<Type>& p, cudaStream_t stream) {
-    const auto [in, count, out] = p.arguments();
-    sums_first<Value<Type>, tile, threads, sum, scan>(in, count, out, p.sums(), stream);
-  });
+  return several<Type, tile, threads>(scan, sums_first<Value<Type>, tile, threads, sum, scan>);
 }
 
 }  // namespace ladders::scan

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Tiles in registers: vectors of 16 bytes, all loads in flight at once, and only the sums of warps
-// in shared memory. Lanes load, scan and store neighbouring vectors, row by row, so no element
-// moves through shared memory, as it would if each thread took neighbouring elements.
+// Tiles in registers: vectors of 16 bytes, all loads in flight at once. Lanes load, scan and store
+// neighbouring vectors, row by row, so only sums of warps move through shared memory.
 #pragma once
 
 #include "scan/01_textbook.cuh"
@@ -61,10 +60,8 @@ struct Tile {
     }
   }
 
-  // Scans vectors, the lanes of a row, the rows of a warp, and the warps. All threads call
-  // `at_barrier` before the only barrier.
-  template <class F>
-  __device__ __forceinline__ void scan(F at_barrier) {
+  // All threads call `at_barrier` before the only barrier.
+  __device__ __forceinline__ void scan(auto at_barrier) {
     __shared__ T warps[kWarps];
     const unsigned warp = threadIdx.x / 32, lane = threadIdx.x % 32;
     T before[kVectors];
@@ -79,8 +76,8 @@ struct Tile {
     for (int j = 0; j < kVectors; ++j) add(v[j], warp == 0 ? before[j] : left + before[j]);
   }
 
-  // Scans each vector; `before` becomes the sum to its left in the warp, plus `rows`. Returns the
-  // sum of the warp, plus `rows`.
+  // Scans each vector; `before` is the sum to its left in the warp. Both it and the sum of the
+  // warp, which is returned, include `rows`.
   __device__ __forceinline__ T scan_rows(T (&before)[kVectors], T rows) {
 #pragma unroll
     for (int j = 0; j < kVectors; ++j) {

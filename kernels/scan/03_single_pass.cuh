@@ -3,24 +3,17 @@
 // One launch reads and writes every element once. A block keeps its tile in registers until it
 // knows the sum of all tiles before, from words that other blocks publish.
 //
-// So a block waits for blocks of lower numbers. CUDA does not guarantee that these start first: if
-// waiting blocks filled the GPU before, the kernel would hang. In practice GPUs start the blocks of
-// a one-dimensional grid in order. CUB's look-back relies on it, too, and its maintainers call it
-// not strictly safe (NVIDIA/cub, issue 245). Drawing tiles from an atomic counter would be safe.
+// So blocks wait for blocks of lower numbers, and would hang if these could not start. GPUs start
+// blocks in order, but CUDA does not guarantee it: CUB's look-back relies on it, too, and is called
+// not strictly safe (NVIDIA/cub, issue 245). Tiles drawn from an atomic counter would be safe.
 #pragma once
 
-#include <algorithm>
-#include <tuple>
-
 #include "common/flags.cuh"
-#include "common/sums.cuh"
 #include "scan/02_register_tiles.cuh"
 
 namespace ladders::scan {
 // ---- Words --------------------------------------------------------------------------------------
-// A tag belongs to one launch, so words of earlier launches are not mistaken for new ones, and need
-// no clearing.
-
+// A tag belongs to one launch: nobody mistakes words of earlier ones, which need no clearing.
 enum Tag : unsigned { of_tile, of_all_before };  // the sum of one tile, or of all up to it
 __device__ __forceinline__ unsigned tagged(unsigned epoch, Tag tag) { return 2 * epoch + 2 + tag; }
 
@@ -67,9 +60,8 @@ struct Chain {
   }
 };
 
-// Merrill and Garland, 2016: a block publishes its tile's own sum at once. A warp polls the 32
-// tiles before, adds their sums back to the nearest that knows the sum of all before, and continues
-// with the 32 before those if none does.
+// Merrill and Garland, 2016: a block publishes its tile's own sum at once. A warp polls 32 tiles,
+// adds their sums back to the nearest that knows that of all before, and if none does goes on.
 struct LookBack {
   static constexpr unsigned kPolled = 32;
   template <int kThreads, class T>
@@ -101,9 +93,8 @@ struct LookBack {
   }
 };
 
-// A group has as many tiles as a block has threads. One thread waits for each earlier tile of the
-// group, and one for the sum of all groups before: a single round of polls, however many blocks are
-// in flight. Sums are always added in the same order.
+// A group has as many tiles as a block has threads. A thread waits for each earlier tile of the
+// group, one for the sum of all groups before: a single round of polls, and always the same order.
 struct Groups {
   static constexpr unsigned kPolled = 1024;
   template <int kThreads, class T>
@@ -122,8 +113,6 @@ struct Groups {
     return part;
   }
 };
-
-// ---- The kernel ---------------------------------------------------------------------------------
 
 // 1536 threads per SM, or 1024 if each has more than four vectors in flight.
 constexpr int blocks_per_sm(int threads, int vectors) {

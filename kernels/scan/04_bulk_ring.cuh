@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // Copies that overlap with everything else: resident blocks take tiles in the order of memory, each
-// when it has room (a dynamic tile scheduler, since SMs are not equally fast), and bulk copies move
-// tiles to a ring in shared memory and back.
+// when it has room, and bulk copies move them to a ring in shared memory and back.
 #pragma once
 
 #include "common/tma.cuh"
@@ -15,12 +14,11 @@ namespace ladders::scan {
 // - Each stage has a reducer, a warp that publishes the sum of a tile and waits for its prefix, the
 //   sum of all tiles before.
 // - The consumers scan the tile in place, starting from its prefix.
-// - One warp of the grid adds up all published sums: if every block polled all of them, the few
-//   lines of the L2 that hold them would be the limit.
+// - One warp of the grid adds up the published sums, always in the same order: if all blocks polled
+//   them, the few lines of the L2 that hold them would be the limit.
 
-// That warp handles 32 tiles at a time, and polls eight times as many. It publishes a prefix once
-// all sums before are there, even if the tile's own is not: the block that waits for the prefix may
-// hold the tile whose sum is missing. Sums are always added in the same order.
+// That warp handles 32 tiles at a time, and polls eight times as many. It publishes a prefix even
+// if the tile's own sum is missing: the block that waits for the prefix may hold that tile.
 template <class T>
 __device__ __forceinline__ void publish_prefixes(unsigned tiles, const Exchange& x, unsigned tag) {
   constexpr int kPolled = 8;
@@ -71,8 +69,7 @@ __global__ void __launch_bounds__(kThreads + 32 * (stages + 2), 1)
   const auto part_of = [&](unsigned tile) {
     const size_t first = size_t{tile} * schedule.tile_elements;
     const size_t left = first < count ? count - first : 0;
-    const unsigned elements =
-        left < schedule.tile_elements ? static_cast<unsigned>(left) : schedule.tile_elements;
+    const unsigned most = schedule.tile_elements, elements = left < most ? unsigned(left) : most;
     return Part{first, elements / 4, elements % 4};
   };
 
@@ -201,11 +198,9 @@ Implementation in_a_ring() {
   return kernel<Scan<Type>>(
       bulk_ring<Type, kRingThreads, kRingVectors, kRingStages>,
       [](const Case& c, const Device& device, const void* kernel) {
-        LaunchPlan plan = fill_device(
-            {.block = kRingThreads + 32 * (kRingStages + 2), .shared_bytes = kRingBytes}, kernel,
-            device);
-        const auto tiles = static_cast<unsigned>(ceil_div<size_t>(c["elements"], kLeastTile));
-        plan.grid.x = std::min(plan.grid.x, tiles);
+        constexpr unsigned kBlock = kRingThreads + 32 * (kRingStages + 2);
+        auto plan = fill_device({.block = kBlock, .shared_bytes = kRingBytes}, kernel, device);
+        plan.grid.x = std::min<size_t>(plan.grid.x, ceil_div<size_t>(c["elements"], kLeastTile));
         return plan;
       },
       [](Scan<Type>& p, const LaunchPlan& plan) {

@@ -1,22 +1,17 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <cstdint>
-#include <vector>
-
 #include "model/ladder.hpp"
 
 namespace ladders::scan {
-
 /// The library in peers.cu.
 std::vector<Rung> peers();
 
 /// Numbers of elements, measured on an H200 from 2^16 to 2^28. Small tiles keep more SMs busy; a
 /// ring needs many tiles per block to stay full.
-struct Tuning {
+inline constexpr struct Tuning {
   int64_t small_tiles_up_to = 1 << 18;
   int64_t bulk_ring_from = 1 << 24;
-};
-inline constexpr Tuning kTuning;
+} kTuning;
 
 }  // namespace ladders::scan

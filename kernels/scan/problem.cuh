@@ -3,20 +3,11 @@
 // What is scanned, its inputs, the reference, and the words that blocks exchange.
 #pragma once
 
-#include <string>
-#include <tuple>
-#include <type_traits>
-#include <utility>
-#include <vector>
-
-#include "common/device.cuh"
-#include "common/inputs.cuh"
 #include "common/verify.cuh"
 
 namespace ladders::scan {
-// random() is the input that is timed: any bits, summed modulo 2^32, or floats in [-1, 1). exact()
-// of floats are odd multiples of 1/128 around zero, whose sums fit 24 bits and are the same in any
-// order, so that one element lost or counted twice shows.
+// random() is the input that is timed: any bits, summed modulo 2^32, or floats in [-1, 1). Sums of
+// exact() are the same in any order, so that one element lost or counted twice shows.
 struct Ints {
   static constexpr int kLabel = 0;  // on the axis `type`
   using Value = unsigned;
@@ -31,16 +22,14 @@ struct Floats {
   using Vector = float4;
   using Wide = double;
   __device__ static float random(size_t i) { return random_float(i); }
-  __device__ static float exact(size_t i) {
-    return static_cast<float>(2 * static_cast<int>(random_bits(i, 1) >> 25) - 127) / 128;
-  }
+  __device__ static float exact(size_t i) { return random_fraction(i); }
 };
 
 template <class Type>
 using Value = typename Type::Value;
 
-// A block of a single pass publishes 64 bits: a sum, and a tag that says what it is the sum of, and
-// in which launch. So a word needs neither fences nor zeroing.
+// A block of a single pass publishes 64 bits: a sum, and a tag that says of what and in which
+// launch. So a word needs neither fences nor zeroing.
 using Word = unsigned long long;
 struct Exchange {
   Word* words;      // one per tile
@@ -59,24 +48,19 @@ class Scan : public Problem {
       : Problem(device),
         in_(c["elements"]),
         out_(in_.size()),
-        sums_(2 * tiles() + 1),
-        words_(2 * tiles()),
-        counters_(2) {
-    check(cudaMemset(words_.data(), 0, words_.bytes()), "words");
-    check(cudaMemset(counters_.data(), 0, counters_.bytes()), "counters");
+        scratch_(2 * tiles() + 1),
+        words_(zeros<Word>(2 * tiles())) {
     prepare(1);
   }
   Memory output() const override { return {out_.data(), out_.bytes()}; }
   auto arguments() const { return std::tuple(in_.data(), in_.size(), out_.data()); }
-  /// The sums of tiles, then those of tiles of sums.
-  Value<Type>* sums() const { return sums_.data(); }
+  /// Room for the sums of tiles, then those of tiles of sums; or for `elements`.
+  Value<Type>* scratch(size_t elements = 0) {
+    if (scratch_.size() < elements) scratch_ = DeviceBuffer<Value<Type>>(elements);
+    return scratch_.data();
+  }
   Exchange exchange() const {
     return {words_.data(), words_.data() + tiles(), counters_.data(), counters_.data() + 1};
-  }
-  /// Room for as many elements again.
-  Value<Type>* scratch() {
-    if (scratch_.size() != in_.size()) scratch_ = DeviceBuffer<Value<Type>>(in_.size());
-    return scratch_.data();
   }
 
   int inputs() const override { return 2; }
@@ -87,32 +71,20 @@ class Scan : public Problem {
     });
   }
 
-  struct Sums {
-    typename Type::Wide sum;
-    double magnitude;  // the sum of absolute values
-    __host__ __device__ void add(const Sums& other) {
-      sum += other.sum;
-      magnitude += other.magnitude;
-    }
-  };
   // The reference adds up chunks, then their sums on the host, then the elements of each chunk. For
   // floats the error is that of the worst element, relative to the magnitudes that it sums.
   Verdict compare() override {
+    using Sums = SumAndMagnitude<typename Type::Wide>;
     constexpr size_t kChunk = 1024;
     const size_t count = in_.size(), chunks = ceil_div(count, kChunk);
     DeviceBuffer<Sums> sums(chunks);
     generate(sums.data(), chunks, [=, in = in_.data()] __device__(size_t chunk) {
-      Sums total{};
-      for (size_t i = chunk * kChunk; i < min(count, (chunk + 1) * kChunk); ++i)
-        total.add({in[i], fabs(static_cast<double>(in[i]))});
+      Sums total;
+      for (size_t i = chunk * kChunk; i < min(count, (chunk + 1) * kChunk); ++i) total.add(in[i]);
       return total;
     });
     std::vector<Sums> before = to_host(sums.data(), chunks);
-    Sums total{};
-    for (Sums& sum : before) {
-      const Sums chunk = std::exchange(sum, total);
-      total.add(chunk);
-    }
+    std::exclusive_scan(before.begin(), before.end(), before.begin(), Sums{});
     if (chunks > 0)
       check(cudaMemcpy(sums.data(), before.data(), sums.bytes(), cudaMemcpyHostToDevice),
             "sums of chunks");
@@ -122,7 +94,7 @@ class Scan : public Problem {
       Sums sum = sums[chunk];
       double worst = 0;
       for (size_t i = chunk * kChunk; i < min(count, (chunk + 1) * kChunk); ++i) {
-        sum.add({in[i], fabs(static_cast<double>(in[i]))});
+        sum.add(in[i]);
         if (exact && out[i] != static_cast<Value<Type>>(sum.sum))
           return static_cast<double>(count - i);
         if (exact) continue;
@@ -141,9 +113,9 @@ class Scan : public Problem {
  private:
   size_t tiles() const { return ceil_div(in_.size(), kLeastTile); }
 
-  DeviceBuffer<Value<Type>> in_, out_, sums_, scratch_;
+  DeviceBuffer<Value<Type>> in_, out_, scratch_;
   DeviceBuffer<Word> words_;
-  DeviceBuffer<unsigned> counters_;
+  DeviceBuffer<unsigned> counters_ = zeros<unsigned>(2);
   bool exact_ = false;  // whether the input is the exact one
 };
 

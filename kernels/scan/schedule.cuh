@@ -4,12 +4,10 @@
 #pragma once
 
 #include <algorithm>
-#include <cstddef>
 
 #include "common/device.cuh"
 
 namespace ladders::scan {
-
 // A block's number gives its first tiles, one per stage; for each later tile it takes a ticket,
 // once it has room: a tile that waits in a block delays the prefixes of all later tiles.
 struct Schedule {
@@ -17,13 +15,12 @@ struct Schedule {
   unsigned tile_elements;  // of all but the last
   unsigned last_ticket;    // after it the counter is zero again, for the next launch
 };
-inline Schedule make_schedule(size_t elements, size_t largest_tile, unsigned blocks,
-                              unsigned stages) {
+inline Schedule make_schedule(size_t count, size_t largest_tile, unsigned blocks, unsigned stages) {
   if (blocks == 0) return {};
-  const size_t rounds = ceil_div(elements, largest_tile * blocks);
   constexpr size_t kLine = 32;  // elements
-  const size_t tile = ceil_div(ceil_div(elements, rounds * blocks), kLine) * kLine;
-  const auto tiles = static_cast<unsigned>(ceil_div(elements, tile));
+  const size_t rounds = ceil_div(count, largest_tile * blocks);
+  const size_t tile = ceil_div(ceil_div(count, rounds * blocks), kLine) * kLine;
+  const auto tiles = static_cast<unsigned>(ceil_div(count, tile));
   // One ticket per tile, and one for each block that finds no more tiles.
   const unsigned by_ticket = tiles > stages * blocks ? tiles - stages * blocks : 0;
   const unsigned takers = std::min(blocks, tiles - std::min(tiles, (stages - 1) * blocks));
