@@ -172,7 +172,7 @@ TEST(Catalogue, EveryRungCanBeLaunchedAndVerified) {
   for (const Ladder& ladder : catalogue())
     for (const Row& row : rows(ladder, Shapes::tested)) {
       const Implementation implementation = row.rung->at(row.point, kH200);
-      const bool needs_gpu = row.rung->role == Role::peer || !row.rung->hardware_only.empty();
+      const bool needs_gpu = row.rung->role == Role::peer || !row.rung->needs.hardware_only.empty();
       if (kEmulated && needs_gpu && !implementation.launch) continue;
       EXPECT_TRUE(implementation.launch) << row.name();
       EXPECT_EQ(implementation.kernel != nullptr, bool(implementation.plan)) << row.name();
@@ -185,7 +185,7 @@ TEST(Catalogue, SmallCasesAreSmall) {
   const Device device{.compute_capability = 90, .sms = 132, .threads_per_sm = 2048};
   for (const Ladder& ladder : catalogue())
     for (const Row& row : rows(ladder, Shapes::small)) {
-      if (!row.rung->hardware_only.empty()) continue;
+      if (!row.rung->needs.hardware_only.empty()) continue;
       EXPECT_LE(work(row, device).bytes(), 40e6) << row.name();
       EXPECT_LE(work(row, device).flops, 100e6) << row.name();
     }
@@ -195,7 +195,7 @@ TEST(Catalogue, WorkIsAlgorithmic) {
   const Device device;
   for (const Ladder& ladder : catalogue())
     for (const Row& row : rows(ladder, Shapes::measured)) {
-      if (kEmulated && !row.rung->hardware_only.empty()) continue;
+      if (kEmulated && !row.rung->needs.hardware_only.empty()) continue;
       const Work done = work(row, device);
       if (ladder.name == "sgemm") {
         const double m = row.point["m"], n = row.point["n"], k = row.point["k"];

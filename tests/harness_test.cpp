@@ -71,7 +71,7 @@ TEST(Rows, AreSkippedWithAReason) {
                 .measured = {{1}, {2}},
                 .rungs = {{.name = "a",
                            .implementation = {.kernel = &kernel},
-                           .compute_capability = 90,
+                           .needs = kClusters,
                            .skip = [](const Case& c, const Device&) {
                              return c["n"] > 1 ? "too large" : "";
                            }}}};
@@ -83,13 +83,12 @@ TEST(Rows, AreSkippedWithAReason) {
 
 TEST(Rows, AreSkippedWhereNothingCanEmulateThem) {
   const int kernel = 0;
-  Ladder ladder{
-      .name = "l",
-      .axes = {{"n"}},
-      .measured = {{1}},
-      .rungs = {{.name = "library"},
-                {.name = "cpu", .implementation = {.on_host = true}},
-                {.name = "tma", .implementation = {.kernel = &kernel}, .hardware_only = "TMA"}}};
+  Ladder ladder{.name = "l",
+                .axes = {{"n"}},
+                .measured = {{1}},
+                .rungs = {{.name = "library"},
+                          {.name = "cpu", .implementation = {.on_host = true}},
+                          {.name = "tma", .implementation = {.kernel = &kernel}, .needs = kTma}}};
   std::vector<std::string> reasons;
   for (const Row& row : rows(ladder, Shapes::measured)) reasons.push_back(skip_reason(row, {}));
   EXPECT_EQ(reasons, kEmulated

@@ -124,7 +124,7 @@ std::map<const void*, Kernel> kernels(const Device& device) {
   for (const Ladder& ladder : catalogue())
     for (const Row& row : rows(ladder, Shapes::tested)) {
       const void* kernel = row.rung->at(row.point, device).kernel;
-      if (kernel == nullptr || row.rung->compute_capability > device.compute_capability) continue;
+      if (!kernel || row.rung->needs.compute_capability > device.compute_capability) continue;
       const bool clusters = std::ranges::any_of(
           row.rung->sweeps, [](const Sweep& sweep) { return sweep.axis.name == "cluster"; });
       result[kernel] = {ladder.name + "/" + row.rung->name, clusters};

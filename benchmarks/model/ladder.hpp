@@ -133,6 +133,14 @@ struct Sweep {
   std::vector<int64_t> small = {};  ///< as measured, if empty
 };
 
+/// What not every GPU has.
+struct Feature {
+  int compute_capability = 0;      ///< the least that has it, 90 for 9.0
+  std::string hardware_only = {};  ///< its name, if no emulator has it: rows are skipped there
+};
+inline const Feature kClusters{90}, kTma{90, "TMA"}, kTensorCores{80, "tensor cores"},
+    kWgmma{90, "wgmma"};
+
 /// A row of the table: one idea, one kernel.
 struct Rung {
   std::string name;
@@ -148,8 +156,7 @@ struct Rung {
   bool zero_output = false;        ///< each launch zeroes the output first, which is timed
   std::vector<Sweep> sweeps = {};  ///< every combination of their values is a row
   std::string target = {};         ///< the counter that the idea should change, if any
-  int compute_capability = 0;      ///< the least needed, 90 for 9.0
-  std::string hardware_only = {};  ///< why no emulator can run it ("TMA"); rows are skipped there
+  Feature needs = {};              ///< what the GPU must have
   /// Why a case cannot run, or empty: its row is skipped for that reason.
   std::function<std::string(const Case&, const Device&)> skip = {};
   /// The measured shapes that have a row of this rung; all, if empty.

@@ -80,6 +80,8 @@ std::vector<Rung> steps() {
   };
 }
 
+Shape shape(int64_t keys, int64_t distribution) { return {keys, distribution}; }
+
 }  // namespace
 
 Ladder ladder() {
@@ -100,16 +102,10 @@ Ladder ladder() {
                 .facet = true}},
       .measured = measured,
       .small = {{1 << 20, bytes_uniform}, {1 << 20, bytes_constant}, {1 << 20, bytes_zipf}},
-      .tested = {{0, bytes_uniform},
-                 {1, bytes_constant},
-                 {15, bytes_uniform},
-                 {17, bytes_few},
-                 {4095, bytes_sorted},
-                 {16384, bytes_uniform},
-                 {100003, bytes_zipf},
-                 {(1 << 18) + 511, bytes_constant},
-                 {(1 << 19) + 8177, bytes_sorted},
-                 {1 << 20, bytes_few}},
+      .tested = {shape(0, bytes_uniform), shape(1, bytes_constant), shape(15, bytes_uniform),
+                 shape(17, bytes_few), shape(4095, bytes_sorted), shape(16384, bytes_uniform),
+                 shape(100003, bytes_zipf), shape((1 << 18) + 511, bytes_constant),
+                 shape((1 << 19) + 8177, bytes_sorted), shape(1 << 20, bytes_few)},
       .headline = {kMost, bytes_uniform},
       .small_headline = {1 << 20, bytes_uniform},
       .work =

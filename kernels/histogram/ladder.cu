@@ -79,7 +79,7 @@ std::vector<Rung> rungs() {
        .zero_output = true,
        .sweeps = {{{"cluster"}, {1, 2, 4, 8, 16}, {1, 2, 3, 8, 16}}},
        .target = "distributed_requests",
-       .compute_capability = 90,
+       .needs = kClusters,
        .skip = [](const Case& c, const Device& d) { return too_large(part_bytes(c), d); },
        .measured = in_clusters_at},
       {.name = "in_flight",
@@ -138,7 +138,7 @@ std::vector<Rung> rungs() {
        .shows = "Merging in clusters gains 9 % with 2^24 keys in 57344 bins, nothing with 2^28.",
        .sweeps = {{{"cluster"}, {1, 2, 4, 8, 16}, {2, 3, 16}}},
        .target = "global_atomic_requests",
-       .compute_capability = 90,
+       .needs = kClusters,
        .skip = too_many<8>,
        .measured = [](const Case& c) { return in_clusters_at(c) && fit_narrow(c); },
        .choose = merged_in_clusters_at},
@@ -148,7 +148,7 @@ std::vector<Rung> rungs() {
        .shows = "Faster than ranges where keys are few or all equal, slower where many and spread.",
        .sweeps = {{{"cluster"}, {1, 2, 4, 8, 16}, {2, 3, 16}}},
        .target = "distributed_requests",
-       .compute_capability = 90,
+       .needs = kClusters,
        .skip = [](const Case& c, const Device& d) { return too_large(bytes_in_clusters<1>(c), d); },
        .measured = [](const Case& c) { return in_clusters_at(c) && !fit_narrow(c); },
        .choose = carried_at},
@@ -158,6 +158,8 @@ std::vector<Rung> rungs() {
        .choose = robust},
   };
 }
+
+Shape shape(int64_t bins, int64_t keys, Distribution d) { return {bins, keys, d}; }
 
 }  // namespace
 
@@ -182,22 +184,14 @@ Ladder ladder() {
       .axes = {{"bins"}, {"keys"}, kDistributionAxis},
       .measured = measured,
       .small = small,
-      .tested = {{1, 1000, uniform},
-                 {32, 0, uniform},
-                 {33, 1, uniform},
-                 {256, 100003, zipf},
-                 {257, 65537, sorted},
-                 {1000, 99991, out_of_range},
-                 {4099, 50021, constant},
-                 {16411, 1 << 18, zipf},
-                 {57344, 1 << 18, uniform},
-                 {57345, 40000, strided},
-                 {65537, 1 << 18, uniform},
-                 {114689, (1 << 18) + 511, constant},
-                 {131073, 1 << 18, zipf_1_5},
-                 {458752, 1 << 19, sorted},
-                 {458753, 1 << 18, zipf},
-                 {650001, 1 << 17, uniform}},
+      .tested = {shape(1, 1000, uniform), shape(32, 0, uniform), shape(33, 1, uniform),
+                 shape(256, 100003, zipf), shape(257, 65537, sorted),
+                 shape(1000, 99991, out_of_range), shape(4099, 50021, constant),
+                 shape(16411, 1 << 18, zipf), shape(57344, 1 << 18, uniform),
+                 shape(57345, 40000, strided), shape(65537, 1 << 18, uniform),
+                 shape(114689, (1 << 18) + 511, constant), shape(131073, 1 << 18, zipf_1_5),
+                 shape(458752, 1 << 19, sorted), shape(458753, 1 << 18, zipf),
+                 shape(650001, 1 << 17, uniform)},
       .headline = {256, 1 << 28, uniform},
       .small_headline = {256, 1 << 20, uniform},
       .work =

@@ -122,7 +122,7 @@ std::vector<Rung> rungs() {
        .builds_on = "dynamic_tiles",
        .shows = "The network gives a third of a sector per clock: even random L2 reads are faster.",
        .target = "distributed_requests",
-       .compute_capability = 90,
+       .needs = kClusters,
        .skip = too_large_for<16>,
        .measured = of({{uniform, {458752}}, {zipf, {458752}}}),
        .choose = in_clusters},

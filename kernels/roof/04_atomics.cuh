@@ -120,7 +120,7 @@ inline Rung to_cluster(std::string name, std::string idea, Pattern pattern) {
     return verified(distributed_atomics, clusters(), arguments,
                     [=](const Roof& r) { return compare_sum(r, r.launched, uint32_t(all)); });
   });
-  rung.compute_capability = 90;
+  rung.needs = kClusters;
   return rung;
 }
 

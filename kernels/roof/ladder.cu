@@ -25,8 +25,7 @@ Rung on_tensor_cores(std::string precision, std::string idea, decltype(Rung::cho
   return {.name = precision,
           .idea = std::move(idea),
           .sweeps = {kInstructionSweep},
-          .compute_capability = 80,
-          .hardware_only = "tensor cores, in PTX",
+          .needs = kTensorCores,
           .skip = LADDERS_GPU_ONLY(no_wgmma),
           .precision = precision,
           .choose = std::move(choose),
@@ -76,7 +75,7 @@ std::vector<Rung> rungs() {
       {.name = "distributed_shared_memory",
        .idea = "Each block loads from the other blocks of its cluster in turn.",
        .sweeps = {kClusterSweep, {{"bytes"}, {4, 16}, {4, 16}, {4}}},
-       .compute_capability = 90,
+       .needs = kClusters,
        .choose = distributed_at,
        .work =
            [](const Case& c, const Device& device) {

@@ -43,7 +43,7 @@ Rung rung(std::string name, std::string idea, std::string target = kLoads) {
                   {"memory", kMemory[where]}}};
   if constexpr (where == in_neighbour) {
     rung.target = "distributed_sectors_per_request";
-    rung.compute_capability = 90;
+    rung.needs = kClusters;
     rung.ceiling = Ceiling{.rung = "roof/distributed_shared_memory"};
     rung.predictions = {
         {"predicted_distributed_sectors_per_request", Layout::pieces(Layout::kRead, 32)}};

@@ -57,7 +57,7 @@ std::vector<Named> kernel_rungs() {
   std::vector<Named> result;
   for (const Ladder& ladder : catalogue())
     for (const Rung& rung : ladder.rungs) {
-      if (!rung.hardware_only.empty()) continue;
+      if (!rung.needs.hardware_only.empty()) continue;
       const Row row = [&] {
         for (const Row& candidate : rows(ladder, Shapes::tested))
           if (candidate.rung == &rung) return candidate;
@@ -198,7 +198,7 @@ TEST(Emulated, ARungWithoutItsBoundsTestIsReported) {
                             R"(_bounds_test.* at counted_rungs_test\.cpp:\d+, block .* thread )");
   for (const Ladder& ladder : catalogue()) {
     Rung wrong = ladder.rungs.at(0);
-    wrong.hardware_only = {};
+    wrong.needs.hardware_only = {};
     wrong.choose = [](const Case&, const Device&) {
       return Implementation{.launch = [](const LaunchPlan&, Problem& problem, cudaStream_t stream) {
         const auto [data, bytes] = problem.output();

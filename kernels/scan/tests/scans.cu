@@ -206,7 +206,7 @@ TEST(Gpu, FloatScansAreTheSameInEveryRun) {
     for (const Rung& rung : ladder.rungs) {
       if (rung.role == Role::peer || rung.name == "lookback" || rung.name == "fastest") continue;
       if (rung.compute_capability > device.compute_capability) continue;
-      if (kEmulated && !rung.hardware_only.empty()) continue;
+      if (kEmulated && !rung.needs.hardware_only.empty()) continue;
       const Implementation how = rung.at(c, device);
       const auto first = scanned(problem, how, c);
       EXPECT_LE(problem.compare().relative_error, ladder.error_limit) << rung.name;

@@ -60,13 +60,13 @@ TEST(SgemmPlans, FitGpusWithLessSharedMemory) {
 TEST(SgemmPlans, LeaveOutWhatIsHoppersAlone) {
   const Ladder all = ladder();
   for (const Rung& rung : all.rungs) {
-    if (rung.role == Role::peer || (kEmulated && !rung.hardware_only.empty())) continue;
+    if (rung.role == Role::peer || (kEmulated && !rung.needs.hardware_only.empty())) continue;
     SCOPED_TRACE(rung.name);
     const Case shape(all.axes, all.headline);
     EXPECT_EQ(skip_reason({&all, &rung, shape, shape}, kA100).empty(),
-              rung.compute_capability <= 80);
+              rung.needs.compute_capability <= 80);
     EXPECT_EQ(skip_reason({&all, &rung, shape, shape}, kRtx4090).empty(),
-              rung.compute_capability <= 80);
+              rung.needs.compute_capability <= 80);
   }
 }
 
