@@ -127,53 +127,70 @@ __device__ __forceinline__ void split(float x, uint32_t& hi, uint32_t& lo) {
   lo = __float_as_uint(x - __uint_as_float(hi & 0xffffe000));
 }
 
-// How elements are split, and the products of 16 of k added: a chunk of four of A's row is for lane
-// t what PTX has as k = t and t + 4 in two instructions, and a chunk of B's row is for lane g what
-// PTX has as column g of four. Tensor cores cut sums off instead of rounding them: so small terms
-// come first, and from here on FP32 additions go on.
+// The parts of A and of B in each of the six products: small terms come first, as tensor cores cut
+// sums off instead of rounding them.
+struct Factors {
+  int a, b;
+};
+
+// How elements are split: the upper parts for the first instruction and for the second, then the
+// lower ones. `b` is where a lane's first of four rows is, with four columns.
 struct TwoOfTf32 {
-  template <class Tiles>
-  static __device__ __forceinline__ void add_group(
-      float (&sums)[Tiles::kWarpRows / 16][Tiles::kWarpColumns / 8][4], const float* a,
-      const float* b) {
-    constexpr int kTilesX = Tiles::kWarpColumns / 8;
-    uint32_t b_hi[2][kTilesX][2], b_lo[2][kTilesX][2];
+  using Type = Tf32;
+  static constexpr int kParts = 4;
+  static __device__ constexpr Factors product(int i) {
+    return {i < 2 ? 2 + i : i % 2, i / 2 == 1 ? i : i % 2};
+  }
+
+  static __device__ __forceinline__ void split_a(float4 v, int h, uint32_t (&parts)[kParts][4]) {
+    split(v.x, parts[0][h], parts[2][h]), split(v.y, parts[0][h + 2], parts[2][h + 2]);
+    split(v.z, parts[1][h], parts[3][h]), split(v.w, parts[1][h + 2], parts[3][h + 2]);
+  }
+  static __device__ __forceinline__ void split_b(const float* b, int pitch,
+                                                 uint32_t (*parts)[kParts][2]) {
 #pragma unroll
-    for (int x = 0; x < kTilesX; x += 4)
+    for (int i = 0; i < 4; ++i) {
+      alignas(16) float row[4];
+      four(row) = four(b + i * pitch);
 #pragma unroll
-      for (int i = 0; i < 4; ++i) {
-        const float4 v = *reinterpret_cast<const float4*>(b + i * Tiles::kColumns + 8 * x);
-        const float values[] = {v.x, v.y, v.z, v.w};
-#pragma unroll
-        for (int j = 0; j < 4; ++j)
-          split(values[j], b_hi[i / 2][x + j][i % 2], b_lo[i / 2][x + j][i % 2]);
-      }
-#pragma unroll
-    for (int y = 0; y < Tiles::kWarpRows / 16; ++y) {
-      uint32_t a_hi[2][4], a_lo[2][4];
-#pragma unroll
-      for (int h = 0; h < 2; ++h) {
-        const float4 v = *reinterpret_cast<const float4*>(a + (16 * y + 8 * h) * Tiles::kDepth);
-        split(v.x, a_hi[0][h], a_lo[0][h]), split(v.y, a_hi[0][h + 2], a_lo[0][h + 2]);
-        split(v.z, a_hi[1][h], a_lo[1][h]), split(v.w, a_hi[1][h + 2], a_lo[1][h + 2]);
-      }
-#pragma unroll
-      for (int x = 0; x < kTilesX; x += 4) {
-        float d[4][4] = {};
-#pragma unroll
-        for (int i = 0; i < 6; ++i)
-#pragma unroll
-          for (int j = 0; j < 4; ++j)
-            multiply_warp<Tf32>(d[j], i < 2 ? a_lo[i % 2] : a_hi[i % 2],
-                                i / 2 == 1 ? b_lo[i % 2][x + j] : b_hi[i % 2][x + j]);
-#pragma unroll
-        for (int j = 0; j < 4; ++j)
-#pragma unroll
-          for (int e = 0; e < 4; ++e) sums[y][x + j][e] += d[j][e];
-      }
+      for (int j = 0; j < 4; ++j) split(row[j], parts[j][i / 2][i % 2], parts[j][2 + i / 2][i % 2]);
     }
   }
 };
+
+// Adds the products of 16 of k: a chunk of four of A's row is for lane t what PTX has as k = t and
+// t + 4 in two instructions of TF32 (2 t, 2 t + 1, 2 t + 8 and 2 t + 9 in one of BF16), and a chunk
+// of B's row is for lane g what PTX has as column g of four.
+template <class Tiles, class Parts>
+__device__ __forceinline__ void add_group(
+    float (&sums)[Tiles::kWarpRows / 16][Tiles::kWarpColumns / 8][4], const float* a,
+    const float* b) {
+  constexpr int kTilesX = Tiles::kWarpColumns / 8;
+  uint32_t b_parts[kTilesX][Parts::kParts][2];
+#pragma unroll
+  for (int x = 0; x < kTilesX; x += 4) Parts::split_b(b + 8 * x, Tiles::kColumns, &b_parts[x]);
+#pragma unroll
+  for (int y = 0; y < Tiles::kWarpRows / 16; ++y) {
+    uint32_t a_parts[Parts::kParts][4];
+#pragma unroll
+    for (int h = 0; h < 2; ++h)
+      Parts::split_a(four(a + (16 * y + 8 * h) * Tiles::kDepth), h, a_parts);
+#pragma unroll
+    for (int x = 0; x < kTilesX; x += 4) {
+      float d[4][4] = {};
+#pragma unroll
+      for (int i = 0; i < 6; ++i)
+#pragma unroll
+        for (int j = 0; j < 4; ++j)
+          multiply_warp<typename Parts::Type>(d[j], a_parts[Parts::product(i).a],
+                                              b_parts[x + j][Parts::product(i).b]);
+#pragma unroll
+      for (int j = 0; j < 4; ++j)
+#pragma unroll
+        for (int e = 0; e < 4; ++e) sums[y][x + j][e] += d[j][e];
+    }
+  }
+}
 
 // The product of a row and a column as FP32 has it, infinities and NaNs included.
 __device__ __forceinline__ float plain_product(const AlignedGemm& p, int row, int column) {
@@ -287,7 +304,7 @@ __global__ void __launch_bounds__(Tiles::kThreads, Tiles::kBlocks)
     for (int i = 0; i < kFours; ++i) loaded[i] = totals[totals_at + i];
 #pragma unroll
     for (int i = 0; i < kFours; ++i) {
-      float (&sum)[4] = sums[i / kTilesX][i % kTilesX];
+      float(&sum)[4] = sums[i / kTilesX][i % kTilesX];
       sum[0] += loaded[i].x, sum[1] += loaded[i].y, sum[2] += loaded[i].z, sum[3] += loaded[i].w;
     }
   };
@@ -304,8 +321,7 @@ __global__ void __launch_bounds__(Tiles::kThreads, Tiles::kBlocks)
 #pragma unroll
     for (int u = 0; u < Tiles::kGroups; ++u)
       if (left > 16 * u)
-        Parts::template add_group<Tiles>(sums, stage + (a_at ^ 16 * u),
-                                         stage + b_at + 16 * u * kColumns);
+        add_group<Tiles, Parts>(sums, stage + (a_at ^ 16 * u), stage + b_at + 16 * u * kColumns);
     __syncwarp();
     if (threadIdx.x % 32 == 0) arrive(empty[turn.stage]);
     left -= kDepth;
@@ -314,7 +330,7 @@ __global__ void __launch_bounds__(Tiles::kThreads, Tiles::kBlocks)
       add_totals();
 #pragma unroll
       for (int i = 0; i < kFours; ++i) {
-        float (&sum)[4] = sums[i / kTilesX][i % kTilesX];
+        float(&sum)[4] = sums[i / kTilesX][i % kTilesX];
         totals[totals_at + i] = {sum[0], sum[1], sum[2], sum[3]};
         sum[0] = sum[1] = sum[2] = sum[3] = 0;
       }

@@ -70,54 +70,28 @@ __device__ __forceinline__ void split_in_three(float x, float y, uint32_t& high,
 #undef LADDERS_ROUND
 }
 
-// Adds the products of 16 of k: a chunk of four of A's row is for lane t what PTX has as k = 2 t,
-// 2 t + 1, 2 t + 8 and 2 t + 9, and a chunk of B's row is for lane g what PTX has as column g of
-// four instructions. Small terms come first, as in 09_tf32x3.cuh; three of the nine products,
-// at most 2^-24 of the whole, are left out.
+// How elements are split. Three of the nine products, at most 2^-24 of the whole, are left out.
 struct ThreeOfBf16 {
-  template <class Tiles>
-  static __device__ __forceinline__ void add_group(
-      float (&sums)[Tiles::kWarpRows / 16][Tiles::kWarpColumns / 8][4], const float* a,
-      const float* b) {
-    constexpr int kTilesX = Tiles::kWarpColumns / 8;
-    uint32_t b_parts[3][kTilesX][2];
+  using Type = Bf16;
+  static constexpr int kParts = 3;
+  static __device__ constexpr Factors product(int i) {
+    constexpr Factors kProducts[] = {{1, 1}, {2, 0}, {0, 2}, {1, 0}, {0, 1}, {0, 0}};
+    return kProducts[i];
+  }
+
+  static __device__ __forceinline__ void split_a(float4 v, int h, uint32_t (&parts)[kParts][4]) {
+    split_in_three(v.x, v.y, parts[0][h], parts[1][h], parts[2][h]);
+    split_in_three(v.z, v.w, parts[0][h + 2], parts[1][h + 2], parts[2][h + 2]);
+  }
+  static __device__ __forceinline__ void split_b(const float* b, int pitch,
+                                                 uint32_t (*parts)[kParts][2]) {
 #pragma unroll
-    for (int x = 0; x < kTilesX; x += 4)
+    for (int i = 0; i < 2; ++i) {
+      alignas(16) float x[4], y[4];
+      four(x) = four(b + 2 * i * pitch), four(y) = four(b + (2 * i + 1) * pitch);
 #pragma unroll
-      for (int i = 0; i < 2; ++i) {
-        const auto row = [&](int k) {
-          return *reinterpret_cast<const float4*>(b + k * Tiles::kColumns + 8 * x);
-        };
-        const float4 u = row(2 * i), v = row(2 * i + 1);
-        const float upper[] = {u.x, u.y, u.z, u.w}, lower[] = {v.x, v.y, v.z, v.w};
-#pragma unroll
-        for (int j = 0; j < 4; ++j)
-          split_in_three(upper[j], lower[j], b_parts[0][x + j][i], b_parts[1][x + j][i],
-                         b_parts[2][x + j][i]);
-      }
-#pragma unroll
-    for (int y = 0; y < Tiles::kWarpRows / 16; ++y) {
-      uint32_t a_parts[3][4];
-#pragma unroll
-      for (int h = 0; h < 2; ++h) {
-        const float4 v = *reinterpret_cast<const float4*>(a + (16 * y + 8 * h) * Tiles::kDepth);
-        split_in_three(v.x, v.y, a_parts[0][h], a_parts[1][h], a_parts[2][h]);
-        split_in_three(v.z, v.w, a_parts[0][h + 2], a_parts[1][h + 2], a_parts[2][h + 2]);
-      }
-#pragma unroll
-      for (int x = 0; x < kTilesX; x += 4) {
-        float d[4][4] = {};
-        constexpr int kOfA[] = {1, 2, 0, 1, 0, 0}, kOfB[] = {1, 0, 2, 0, 1, 0};
-#pragma unroll
-        for (int i = 0; i < 6; ++i)
-#pragma unroll
-          for (int j = 0; j < 4; ++j)
-            multiply_warp<Bf16>(d[j], a_parts[kOfA[i]], b_parts[kOfB[i]][x + j]);
-#pragma unroll
-        for (int j = 0; j < 4; ++j)
-#pragma unroll
-          for (int e = 0; e < 4; ++e) sums[y][x + j][e] += d[j][e];
-      }
+      for (int j = 0; j < 4; ++j)
+        split_in_three(x[j], y[j], parts[j][0][i], parts[j][1][i], parts[j][2][i]);
     }
   }
 };
@@ -181,7 +155,7 @@ __global__ void __launch_bounds__(ShortTiles::kThreads, 1)
       poll(full[pass * T::kSlabs + slab], 0);
       __syncwarp();
       if (pass + 1 < T::kPasses) copy_b(pass + 1, slab);
-      ThreeOfBf16::add_group<T>(sums, a + slab * kSlab, b + slab * kSlab * T::kColumns);
+      add_group<T, ThreeOfBf16>(sums, a + slab * kSlab, b + slab * kSlab * T::kColumns);
     }
 
     bool finite = true;

@@ -15,6 +15,12 @@ __device__ __forceinline__ float at(const float* matrix, int row, int column, in
   return row < rows && column < columns ? matrix[size_t(row) * columns + column] : 0;
 }
 
+// Four neighbours that start on 16 bytes.
+__device__ __forceinline__ float4& four(float* p) { return *reinterpret_cast<float4*>(p); }
+__device__ __forceinline__ const float4& four(const float* p) {
+  return *reinterpret_cast<const float4*>(p);
+}
+
 // Four neighbours of a row in one 16-byte load where they are all inside and aligned, else one by
 // one. The branch is the same for a whole warp but at the edges.
 __device__ __forceinline__ float4 four(const float* matrix, int row, int column, int rows,
