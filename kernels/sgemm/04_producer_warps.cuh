@@ -108,7 +108,7 @@ struct Producer {
     // four cover 64 bytes of a row of A.
     const int row = warp % (kRows / 32) * 32 + lane % 8 * 4;
     const int depth = warp / (kRows / 32) * 16 + lane / 8 * 4;
-    float block[kBlocks][4][4];
+    alignas(16) float block[kBlocks][4][4];
     a.begin(row0 + row, k0 + depth, k - k0);
     a.template load<kDepth, kApart>(block, depth);
 #pragma unroll 1
@@ -122,10 +122,9 @@ struct Producer {
       }
 #pragma unroll
       for (int i = 0; i < kBlocks; ++i) {
-        float4* to = reinterpret_cast<float4*>(&a_tile[(depth + i * kApart) * kRows + row]);
+        float* to = &a_tile[(depth + i * kApart) * kRows + row];
 #pragma unroll
-        for (int x = 0; x < 4; ++x)
-          to[x * kRows / 4] = {block[i][x][0], block[i][x][1], block[i][x][2], block[i][x][3]};
+        for (int x = 0; x < 4; ++x) four(to + x * kRows) = four(block[i][x]);
       }
       fill();
       if (step + 1 < steps) a.template load<kDepth, kApart>(block, depth);
@@ -153,11 +152,9 @@ struct Consumer {
 
   __device__ __forceinline__ void load(int to, const float* from_a, const float* from_b) {
 #pragma unroll
-    for (int j = 0; j < 16; j += 4)
-      *reinterpret_cast<float4*>(&y[to][j]) = *reinterpret_cast<const float4*>(from_b + 4 * j);
+    for (int j = 0; j < 16; j += 4) four(&y[to][j]) = four(from_b + 4 * j);
 #pragma unroll
-    for (int r = 0; r < 8; r += 4)
-      *reinterpret_cast<float4*>(&x[to][r]) = *reinterpret_cast<const float4*>(from_a + 8 * r);
+    for (int r = 0; r < 8; r += 4) four(&x[to][r]) = four(from_a + 8 * r);
   }
   __device__ __forceinline__ void start() {
     wait(ring.full[turn.stage], turn.parity);
@@ -227,8 +224,8 @@ struct Destination {
   template <bool plain>
   __device__ __forceinline__ void store(int below, int right, const float4& s) const {
     if constexpr (plain)
-      *reinterpret_cast<float4*>(&matrix[size_t(row + below) * columns + column + right]) = {
-          alpha * s.x, alpha * s.y, alpha * s.z, alpha * s.w};
+      four(&matrix[size_t(row + below) * columns + column + right]) = {alpha * s.x, alpha * s.y,
+                                                                       alpha * s.z, alpha * s.w};
     else
       store_four(matrix, row + below, column + right, rows, columns, alpha, &s.x, beta);
   }
@@ -275,8 +272,7 @@ struct WarpTile {
         if (known == r)
 #pragma unroll
           for (int j = 0; j < 16; j += 4)
-            *reinterpret_cast<float4*>(&way_out[y * 64 + ((x + j) ^ y) * 4]) =
-                swapped(&sums[known][j]);
+            four(&way_out[y * 64 + ((x + j) ^ y) * 4]) = swapped(&sums[known][j]);
       __syncwarp();
 #pragma unroll
       for (int i = 0; i < 8; i += 2) {
@@ -292,9 +288,8 @@ struct WarpTile {
 // One block per SM, which takes every gridDim.x-th tile.
 template <class Tiles>
 __global__ void __launch_bounds__(Tiles::kThreads, 1)
-    producer_warps(const float* __restrict__ a, const __grid_constant__ TensorMap b_map,
-                   float* __restrict__ c, int m, int n, int k, float alpha, float beta,
-                   Raster raster) {
+    producer_warps(Input a, const __grid_constant__ TensorMap b_map, Output c, int m, int n, int k,
+                   float alpha, float beta, Raster raster) {
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
   constexpr int kRows = Tiles::kRows, kColumns = Tiles::kColumns;
   __shared__ MBarrier barriers[2 * Tiles::kStages];
@@ -302,7 +297,7 @@ __global__ void __launch_bounds__(Tiles::kThreads, 1)
   float* stages = kept(swizzled_shared<float>());
   ring.start(Tiles::kFillers, Tiles::kReaders);
   const int steps = ceil_div(k, Tiles::kDepth), grid = gridDim.x;
-  const int tiles = (raster.tiles() - int(blockIdx.x) + grid - 1) / grid;
+  const int tiles = ceil_div(raster.tiles() - int(blockIdx.x), grid);
   if (threadIdx.x >= Tiles::kConsumers) {
     shrink_to<Tiles::kProducerRegisters>();
     Producer<Tiles> producer{stages, ring};
@@ -327,8 +322,7 @@ __global__ void __launch_bounds__(Tiles::kThreads, 1)
 }
 
 // A copy whose rows are `pitch` floats apart, a multiple of 4, and filled up with zeros.
-inline __global__ void pad_rows(const float* __restrict__ from, float* __restrict__ to, int rows,
-                                int columns, int pitch) {
+inline __global__ void pad_rows(Input from, Output to, int rows, int columns, int pitch) {
   const size_t quads = size_t(rows) * (pitch / 4), stride = size_t{gridDim.x} * blockDim.x;
   for (size_t i = blockIdx.x * size_t{blockDim.x} + threadIdx.x; i < quads; i += stride)
     reinterpret_cast<float4*>(to)[i] =
@@ -350,8 +344,10 @@ TensorMap map_of_b(Sgemm& p, const float* b, int k, int n, cudaStream_t stream) 
 
 // How kernels that producers feed are launched: producer_warps, stream_k, split_k. `more(problem,
 // plan)` gives a tuple of the arguments that only this kernel has.
-template <class Tiles, class... Parameters, class Plan, class More>
-Implementation fed(void (*function)(Parameters...), Plan plan, const Start& start, More more) {
+constexpr auto kNoMore = [](Sgemm&, const LaunchPlan&) { return std::tuple(); };
+template <class Tiles, class... Parameters, class Plan, class More = decltype(kNoMore)>
+Implementation fed(void (*function)(Parameters...), Plan plan, const Start& start = {},
+                   More more = {}) {
   return {.kernel = reinterpret_cast<const void*>(function),
           .plan = plan,
           .launch = [=](const LaunchPlan& plan, Problem& problem, cudaStream_t stream) {
@@ -363,7 +359,6 @@ Implementation fed(void (*function)(Parameters...), Plan plan, const Start& star
                        std::tuple_cat(all, more(p, plan)));
           }};
 }
-constexpr auto kNoMore = [](Sgemm&, const LaunchPlan&) { return std::tuple(); };
 
 // As many blocks as tiles, each shared by `shares` of them, but no more than SMs.
 template <class Tiles>
@@ -378,11 +373,9 @@ using FedLarge = FedTiles<FedShape{.rows = 128, .columns = 256, .producer_regist
 
 inline Implementation fed_by_producers() {
   return fed<FedLarge>(
-      producer_warps<FedLarge>,
-      [](const Case& c, const Device& device, const void*) {
+      producer_warps<FedLarge>, [](const Case& c, const Device& device, const void*) {
         return persistent_plan<FedLarge>(raster_of<FedLarge>(c["m"], c["n"]).tiles(), 1, device);
-      },
-      {}, kNoMore);
+      });
 }
 inline std::string no_producers(const Case& c, const Device& device) {
   if (c["m"] * c["n"] * c["k"] == 0) return "TMA takes no empty matrices";

@@ -189,9 +189,8 @@ struct OneProduct {
 
 template <class Tiles>
 __global__ void __launch_bounds__(Tiles::kThreads, 1)
-    stream_k(const float* __restrict__ a, const __grid_constant__ TensorMap b_map,
-             float* __restrict__ c, int m, int n, int k, float alpha, float beta, Raster raster,
-             Handover<Tiles> handover) {
+    stream_k(Input a, const __grid_constant__ TensorMap b_map, Output c, int m, int n, int k,
+             float alpha, float beta, Raster raster, Handover<Tiles> handover) {
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
   const OneProduct<Tiles> product{a, b_map, c, m, n, k, alpha, beta, raster};
   multiply_shares<Tiles>(product, ceil_div(k, Tiles::kDepth), handover);

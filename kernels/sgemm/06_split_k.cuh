@@ -19,9 +19,7 @@ __device__ __forceinline__ void add_up_slices(float* sums, const Destination& to
   const auto cluster = cooperative_groups::this_cluster();
   const int part = cluster.block_rank(), parts = cluster.num_blocks();
   const int rows = Tiles::kRows / parts;  // of each block of the cluster
-  const auto quad = [&](int row, int i) {
-    return reinterpret_cast<float4*>(&sums[row * kPitch + i * 4]);
-  };
+  const auto quad = [&](int row, int i) { return &four(&sums[row * kPitch + i * 4]); };
   const auto of_slices = [&](int row, int i) {
     float4 sum = *quad(row, i);
 #pragma unroll
@@ -53,8 +51,8 @@ __device__ __forceinline__ void add_up_slices(float* sums, const Destination& to
 // shared memory, always in the same order.
 template <class Tiles>
 __global__ void __launch_bounds__(Tiles::kThreads, 1)
-    split_k(const float* __restrict__ a, const __grid_constant__ TensorMap b_map,
-            float* __restrict__ c, int m, int n, int k, float alpha, float beta, Raster raster) {
+    split_k(Input a, const __grid_constant__ TensorMap b_map, Output c, int m, int n, int k,
+            float alpha, float beta, Raster raster) {
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
   constexpr int kRows = Tiles::kRows, kColumns = Tiles::kColumns, kDepth = Tiles::kDepth;
   constexpr int kPitch = kColumns + 4, kSliceDepth = kDepth / Tiles::kSlices;
@@ -94,8 +92,7 @@ __global__ void __launch_bounds__(Tiles::kThreads, 1)
     for (int r = 0; r < 8; ++r)
 #pragma unroll
       for (int j = 0; j < 16; j += 4)
-        *reinterpret_cast<float4*>(&own[(r / 4 * 32 + r % 4) * kPitch + 4 * j]) =
-            swapped(&sums[r][j]);
+        four(&own[(r / 4 * 32 + r % 4) * kPitch + 4 * j]) = swapped(&sums[r][j]);
   }
   __syncthreads();
   const Destination to{c, tile.row * kRows, tile.column * kColumns, m, n, alpha, beta};
@@ -121,11 +118,10 @@ SplitTiles split_tiles(const Case& c, const Device& device, unsigned parts, doub
                         .block = Tiles::kThreads,
                         .shared_bytes = sizeof(float) * Tiles::kStages * Tiles::kWords,
                         .cluster = parts};
-  return {fed<Tiles>(
-              split_k<Tiles>, [plan](const Case&, const Device&, const void*) { return plan; }, {},
-              kNoMore),
-          step_time * ceil_div<int64_t>(blocks, device.sms) * Tiles::kRows * Tiles::kColumns *
-              (steps * Tiles::kDepth + kTuning.split_k_start)};
+  return {
+      fed<Tiles>(split_k<Tiles>, [plan](const Case&, const Device&, const void*) { return plan; }),
+      step_time * ceil_div<int64_t>(blocks, device.sms) * Tiles::kRows * Tiles::kColumns *
+          (steps * Tiles::kDepth + kTuning.split_k_start)};
 }
 
 inline Implementation split_k_at(const Case& c, const Device& device) {

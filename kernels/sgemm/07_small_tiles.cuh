@@ -83,10 +83,8 @@ __global__ void __launch_bounds__(SmallTiles::kThreads, SmallTiles::kBlocks) sma
         alignas(16) float from_a[8], from_b[8];
 #pragma unroll
         for (int r = 0; r < 8; r += 4) {
-          *reinterpret_cast<float4*>(&from_a[r]) =
-              *reinterpret_cast<const float4*>(&a[i * T::kPitch + 8 * r]);
-          *reinterpret_cast<float4*>(&from_b[r]) =
-              *reinterpret_cast<const float4*>(&b[i * T::kColumns + 4 * r]);
+          four(&from_a[r]) = four(&a[i * T::kPitch + 8 * r]);
+          four(&from_b[r]) = four(&b[i * T::kColumns + 4 * r]);
         }
 #pragma unroll
         for (int r = 0; r < 8; ++r)
@@ -105,8 +103,7 @@ __global__ void __launch_bounds__(SmallTiles::kThreads, SmallTiles::kBlocks) sma
   for (int r = 0; r < 8; ++r)
 #pragma unroll
     for (int j = 0; j < 8; j += 4)
-      *reinterpret_cast<float4*>(&way_out[(r / 4 * 32 + 4 * y + r % 4) * 32 + ((x + j) ^ y) * 4]) =
-          swapped(&sums[r][j]);
+      four(&way_out[(r / 4 * 32 + 4 * y + r % 4) * 32 + ((x + j) ^ y) * 4]) = swapped(&sums[r][j]);
   __syncwarp();
 #pragma unroll 2
   for (int row = lane / 8; row < T::kRows; row += 4) {

@@ -41,8 +41,7 @@ __device__ __forceinline__ float4 sum(const float4& x, const float4& y, float fa
 
 // B's part in each product, one below the other. A thread a quad of each quarter.
 inline __global__ void __launch_bounds__(256)
-    add_quarters(const float* __restrict__ b, float4* __restrict__ operands, int k, int n,
-                 Halves half) {
+    add_quarters(Input b, float4* __restrict__ operands, int k, int n, Halves half) {
   let_next_kernel_start();
   const int columns = half.n / 4, quads = half.k * columns;
   for (int i = blockIdx.x * 256 + threadIdx.x; i < quads; i += gridDim.x * 256) {
@@ -59,8 +58,8 @@ inline __global__ void __launch_bounds__(256)
 
 // C's quarters of the products, which are alpha times theirs already.
 inline __global__ void __launch_bounds__(256)
-    add_products(const float4* __restrict__ products, float* __restrict__ c, int m, int n,
-                 float beta, Halves half) {
+    add_products(const float4* __restrict__ products, Output c, int m, int n, float beta,
+                 Halves half) {
   wait_for_kernel_before();
   const int columns = half.n / 4, quads = half.m * columns;
   for (int i = blockIdx.x * 256 + threadIdx.x; i < quads; i += gridDim.x * 256) {
@@ -156,9 +155,8 @@ struct HalfProducts {
 
 template <class Tiles, bool whole>
 __global__ void __launch_bounds__(Tiles::kThreads, 1)
-    strassen(const float* __restrict__ a, const __grid_constant__ TensorMap operands,
-             float* __restrict__ products, int m, int k, float alpha, float beta, Halves half,
-             Raster raster, Handover<Tiles> handover) {
+    strassen(Input a, const __grid_constant__ TensorMap operands, Output products, int m, int k,
+             float alpha, float beta, Halves half, Raster raster, Handover<Tiles> handover) {
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
   let_next_kernel_start();
   wait_for_kernel_before();

@@ -304,7 +304,7 @@ __global__ void __launch_bounds__(Tiles::kThreads, Tiles::kBlocks)
     for (int i = 0; i < kFours; ++i) loaded[i] = totals[totals_at + i];
 #pragma unroll
     for (int i = 0; i < kFours; ++i) {
-      float(&sum)[4] = sums[i / kTilesX][i % kTilesX];
+      float (&sum)[4] = sums[i / kTilesX][i % kTilesX];
       sum[0] += loaded[i].x, sum[1] += loaded[i].y, sum[2] += loaded[i].z, sum[3] += loaded[i].w;
     }
   };
@@ -330,7 +330,7 @@ __global__ void __launch_bounds__(Tiles::kThreads, Tiles::kBlocks)
       add_totals();
 #pragma unroll
       for (int i = 0; i < kFours; ++i) {
-        float(&sum)[4] = sums[i / kTilesX][i % kTilesX];
+        float (&sum)[4] = sums[i / kTilesX][i % kTilesX];
         totals[totals_at + i] = {sum[0], sum[1], sum[2], sum[3]};
         sum[0] = sum[1] = sum[2] = sum[3] = 0;
       }

@@ -9,6 +9,10 @@
 
 namespace ladders::sgemm {
 
+// What kernels read, and what they write: nothing else points there.
+using Input = const float* __restrict__;
+using Output = float* __restrict__;
+
 // An element, or 0 beyond the edge: what a tile is filled up with.
 __device__ __forceinline__ float at(const float* matrix, int row, int column, int rows,
                                     int columns) {

@@ -18,6 +18,7 @@
 #include "model/ladder.hpp"
 #include "model/launch.hpp"
 #include "sgemm/ladder.hpp"
+#include "sgemm/matrices.cuh"
 #include "sgemm/sgemm.hpp"
 
 namespace ladders::sgemm {
@@ -25,8 +26,7 @@ namespace ladders::sgemm {
 // every gridDim.x-th tile.
 constexpr int kReferenceSide = 64;
 inline __global__ void __launch_bounds__(256)
-    reference(const float* __restrict__ a, const float* __restrict__ b, double* __restrict__ ab,
-              int m, int n, int k) {
+    reference(Input a, Input b, double* __restrict__ ab, int m, int n, int k) {
   constexpr int kSide = kReferenceSide, kDepth = 16, kApart = 16, kOwn = kSide / kApart;
   __shared__ double a_tile[kDepth][kSide + 1], b_tile[kDepth][kSide];
   const int x = threadIdx.x % kApart, y = threadIdx.x / kApart;
@@ -248,5 +248,11 @@ class Sgemm : public Problem {
   std::map<int, Verdict> library_;  // of each input
   std::shared_ptr<Fp16x3Workspace> fp16x3_workspace_;
 };
+
+// A grid of one block for each tile of C.
+inline dim3 tiles(const Case& c, int rows, int columns) {
+  return dim3(static_cast<unsigned>(ceil_div<int64_t>(c["n"], columns)),
+              static_cast<unsigned>(ceil_div<int64_t>(c["m"], rows)));
+}
 
 }  // namespace ladders::sgemm
