@@ -3,7 +3,6 @@
 // From one output per thread to 8 x 8 in registers: the rungs of the textbooks.
 #pragma once
 
-#include "sgemm/matrices.cuh"
 #include "sgemm/problem.cuh"
 
 namespace ladders::sgemm {

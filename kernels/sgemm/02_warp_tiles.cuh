@@ -7,7 +7,6 @@
 #include <cuda_pipeline.h>
 
 #include "common/raster.cuh"
-#include "sgemm/matrices.cuh"
 #include "sgemm/problem.cuh"
 
 namespace ladders::sgemm {

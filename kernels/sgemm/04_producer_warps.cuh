@@ -11,9 +11,6 @@
 // swapped.
 #pragma once
 
-#include <tuple>
-
-#include "common/device.cuh"
 #include "common/warpgroups.cuh"
 #include "sgemm/03_bulk_copies.cuh"
 

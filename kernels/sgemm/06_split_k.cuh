@@ -5,9 +5,6 @@
 
 #include <cooperative_groups.h>
 
-#include <algorithm>
-#include <functional>
-
 #include "sgemm/04_producer_warps.cuh"
 
 namespace ladders::sgemm {

@@ -18,9 +18,7 @@
 
 #include <algorithm>
 #include <cfloat>
-#include <cstdint>
 
-#include "common/device.cuh"
 #include "common/ring.cuh"
 #include "common/tensor_cores.cuh"
 #include "sgemm/matrices.cuh"

@@ -6,7 +6,6 @@
 
 #include <cuda_fp16.h>
 
-#include <cstdint>
 #include <cuda/atomic>
 
 #include "common/dependent_launch.cuh"
@@ -92,9 +91,12 @@ __device__ __forceinline__ float4 load_last(const float* row, int at, int column
 constexpr int kSplitThreads = 256, kSplitBlocks = 4;
 constexpr int kSlab = 64, kStrip = 128, kWarps = kSplitThreads / 32, kHeld = kSlab / kWarps;
 
-struct SplitPlan {
+// The parts of both matrices, and the powers of rows of A and columns of B.
+struct SplitParts {
   __half *a_high, *a_low, *b_high, *b_low;
   int *row_powers, *column_powers;
+};
+struct SplitPlan : SplitParts {
   int64_t a_pitch;  // from row to row
   // All zero before and after.
   unsigned *ticket, *largest, *found, *split;  // one; a column; a strip, two

@@ -3,11 +3,6 @@
 // The second kernel of fp16x3: three products of the parts by wgmma, fed by TMA.
 #pragma once
 
-#include <cmath>
-#include <cstdint>
-
-#include "common/dependent_launch.cuh"
-#include "common/device.cuh"
 #include "common/raster.cuh"
 #include "common/ring.cuh"
 #include "common/tensor_cores.cuh"

@@ -1,11 +1,6 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <cuda_runtime.h>
-
-#include <vector>
-
-#include "model/ladder.hpp"
 #include "sgemm/sgemm.hpp"
 
 namespace ladders::sgemm {

@@ -13,6 +13,11 @@ namespace ladders::sgemm {
 using Input = const float* __restrict__;
 using Output = float* __restrict__;
 
+// Whether all rows start on 16 bytes, and these columns are fours.
+inline bool in_fours(const float* matrix, int64_t pitch, int columns = 0) {
+  return reinterpret_cast<uintptr_t>(matrix) % 16 == 0 && pitch % 4 == 0 && columns % 4 == 0;
+}
+
 // An element, or 0 beyond the edge: what a tile is filled up with.
 __device__ __forceinline__ float at(const float* matrix, int row, int column, int rows,
                                     int columns) {

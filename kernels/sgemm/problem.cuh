@@ -3,23 +3,9 @@
 // What every rung of sgemm computes, and the reference that it is held against.
 #pragma once
 
-#include <algorithm>
-#include <cmath>
-#include <map>
-#include <memory>
-#include <optional>
-#include <tuple>
-#include <utility>
-#include <vector>
-
-#include "common/device.cuh"
-#include "common/inputs.cuh"
 #include "common/verify.cuh"
-#include "model/ladder.hpp"
-#include "model/launch.hpp"
 #include "sgemm/ladder.hpp"
 #include "sgemm/matrices.cuh"
-#include "sgemm/sgemm.hpp"
 
 namespace ladders::sgemm {
 // The reference, in FP64: tiles of 64 x 64 in shared memory, 4 x 4 outputs a thread. A block takes

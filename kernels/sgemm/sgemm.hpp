@@ -4,12 +4,6 @@
 // and however far their rows are apart, multiplied to FP32's accuracy. Row major throughout.
 #pragma once
 
-#include <cuda_runtime.h>
-
-#include <cstdint>
-#include <memory>
-
-#include "model/device.hpp"
 #include "model/launch.hpp"
 
 namespace ladders::sgemm {

@@ -4,11 +4,8 @@
 #ifdef __CUDACC__
 #include <algorithm>
 #include <cmath>
-#include <iterator>
 #include <limits>
 
-#include "model/cuda_check.hpp"
-#include "sgemm/09_tf32x3.cuh"
 #include "sgemm/10_bf16x6.cuh"
 #include "sgemm/ladder.hpp"
 
@@ -112,14 +109,11 @@ LaunchPlan plan_of(const Choice& choice, int m, int n) {
           .cluster = static_cast<unsigned>(parts)};
 }
 
-bool wide(const float* matrix, int64_t pitch, int columns = 0) {
-  return reinterpret_cast<uintptr_t>(matrix) % 16 == 0 && pitch % 4 == 0 && columns % 4 == 0;
-}
-
 AlignedGemm product_of(const Gemm& gemm) {
   AlignedGemm p{gemm};
   if (p.k <= 0 || p.alpha == 0) p.k = 0, p.alpha = 0;  // neither A nor B counts
-  p.wide_a = wide(p.a, p.lda, p.k), p.wide_b = wide(p.b, p.ldb, p.n), p.wide_c = wide(p.c, p.ldc);
+  p.wide_a = in_fours(p.a, p.lda, p.k), p.wide_b = in_fours(p.b, p.ldb, p.n),
+  p.wide_c = in_fours(p.c, p.ldc);
   return p;
 }
 
