@@ -6,7 +6,7 @@
 #include "sgemm/problem.cuh"
 
 namespace ladders::sgemm {
-// One output per thread, lanes down a column of C: each load of A and each store touches 32 rows.
+// One output per thread, lanes down a column of C: each access to A and C touches 32 rows.
 inline __global__ void naive_uncoalesced(Input a, Input b, Output c, int m, int n, int k,
                                          float alpha, float beta) {
   const int row = blockIdx.x * blockDim.x + threadIdx.x;
@@ -17,8 +17,7 @@ inline __global__ void naive_uncoalesced(Input a, Input b, Output c, int m, int 
   update(c[size_t(row) * n + column], alpha * sum, beta);
 }
 
-// The same with lanes along a row of C: A is a broadcast, B and C four sectors. x and y changed
-// places, nothing else.
+// x and y change places: lanes along a row of C. A is a broadcast, B and C four sectors.
 inline __global__ void naive(Input a, Input b, Output c, int m, int n, int k, float alpha,
                              float beta) {
   const int row = blockIdx.y * blockDim.y + threadIdx.y;
@@ -29,8 +28,8 @@ inline __global__ void naive(Input a, Input b, Output c, int m, int n, int k, fl
   update(c[size_t(row) * n + column], alpha * sum, beta);
 }
 
-// A block loads a 32 x 32 tile of A and of B into shared memory once and uses each element 32
-// times. Global traffic falls by 32; two words of shared memory remain to be read for each FMA.
+// A block loads a 32 x 32 tile of A and B once and uses each element 32 times. Two words of shared
+// memory remain to be read for each FMA.
 inline __global__ void tiled(Input a, Input b, Output c, int m, int n, int k, float alpha,
                              float beta) {
   constexpr int kTile = 32;
@@ -49,8 +48,8 @@ inline __global__ void tiled(Input a, Input b, Output c, int m, int n, int k, fl
   if (row < m && column < n) update(c[size_t(row) * n + column], alpha * sum, beta);
 }
 
-// A thread owns eight outputs of one column: the element of B stays in a register for all eight,
-// so a step of k reads 9 words for 8 FMAs instead of 16.
+// A thread owns eight outputs of a column, for which an element of B stays in a register: a step of
+// k reads 9 words for 8 FMAs instead of 16.
 inline __global__ void register_tile_1d(Input a, Input b, Output c, int m, int n, int k,
                                         float alpha, float beta) {
   constexpr int kSide = 64, kDepth = 8, kRows = 8;  // 512 threads: 64 columns x 8 groups of rows
@@ -116,11 +115,10 @@ inline __global__ void __launch_bounds__(256, 2)
     }
 }
 
-// 16-byte accesses throughout: the same words in fewer load instructions (the compiler had merged
-// those of A along k already, not those of B). The tile of A is stored transposed, so that a
-// thread's rows are neighbours too; four spare columns halve the conflicts of these stores (4-way
-// to 2-way). Rows and columns are owned in two groups of four, 64 apart, so that the loads have
-// none.
+// 16-byte accesses: the same words in fewer instructions (the compiler had merged those of A, not
+// of B). A's tile is transposed, so that a thread's rows are neighbours too; four spare columns
+// halve the conflicts of its stores. Rows and columns are owned in two groups of four, 64 apart: so
+// loads have none.
 inline __global__ void __launch_bounds__(256, 2)
     vectorized(Input a, Input b, Output c, int m, int n, int k, float alpha, float beta) {
   constexpr int kSide = 128, kDepth = 16, kOwn = 8, kHalf = kSide / 2;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// 8 x 16 outputs a thread, as many as its registers hold, and how to keep such a thread fed: each
-// instruction but an FFMA, and each clock without one, is what these rungs have left to lose.
+// 8 x 16 outputs a thread, as many as its registers hold, and how to keep such a thread fed.
 #pragma once
 
 #include <cuda_pipeline.h>
@@ -10,8 +9,8 @@
 #include "sgemm/problem.cuh"
 
 namespace ladders::sgemm {
-// A warp has 64 x 64 outputs, a block `rows` x `columns` of them, which its warps divide up. In
-// shared memory a stage holds kDepth of k: `rows` rows of A, then kDepth rows of B.
+// A warp has 64 x 64 outputs, a block `rows` x `columns`. A stage in shared memory holds kDepth of
+// k: rows of A, then rows of B.
 template <int rows, int columns>
 struct WarpTiles {
   static constexpr int kRows = rows, kColumns = columns, kDepth = 32;
@@ -19,14 +18,14 @@ struct WarpTiles {
   static constexpr int kWords = kDepth * (rows + columns);
 };
 
-// Rows of A are 32 words, all banks, so 16-byte chunks of a row are moved by XOR with the row: at
-// any chunk, eight neighbouring rows cover all banks.
+// A row of A fills all 32 banks. Its 16-byte chunks are XORed with the row: so at any chunk, eight
+// neighbouring rows cover all banks.
 __device__ __forceinline__ int swizzled(int row, int chunk) {
   return row * 32 + ((chunk ^ (row % 8)) * 4);
 }
 
-// The lanes of a warp are 8 x 4. Hardware takes 16-byte loads in quarters of a warp and joins
-// quarters where the lanes of each pair read the same: so a quarter is 2 rows by 4 columns.
+// The lanes of a warp are 8 x 4, a quarter of it 2 x 4: hardware takes 16-byte loads in quarters,
+// and joins those where pairs of lanes read the same.
 __device__ __forceinline__ int2 corner() {
   const int lane = threadIdx.x % 32;
   return {(lane & 1) | ((lane >> 1) & 2), ((lane >> 1) & 1) | ((lane >> 2) & 6)};
@@ -45,8 +44,8 @@ __device__ __forceinline__ float4 swapped(const float* quad) {
   return {quad[1], quad[0], quad[3], quad[2]};
 }
 
-// Adds the products of a stage: from 24 words, 128 FMAs. A is read four of k at a time,
-// so that both operands come in 16-byte loads without A being transposed.
+// Adds the products of a stage: from 24 words, 128 FMAs. A is read four of k at a time, in 16-byte
+// loads without being transposed.
 template <class Tiles>
 __device__ __forceinline__ void multiply(float (&sums)[8][16], const float* stage,
                                          Raster::Place mine) {
@@ -90,8 +89,7 @@ __device__ __forceinline__ void store_thread_tile(float* c, const float (&sums)[
       store_four(c, row + 8 * r, column + 4 * j, m, n, alpha, &sums[r][j], beta);
 }
 
-// The loads are those of `vectorized`, and so is waiting for them: with one block per SM there is
-// nothing else to do meanwhile.
+// Loads as `vectorized` does, and waits for them: the only block of an SM has nothing else to do.
 template <class Tiles>
 __global__ void __launch_bounds__(Tiles::kThreads, 1)
     warp_tile(Input a, Input b, Output c, int m, int n, int k, float alpha, float beta) {
@@ -143,9 +141,8 @@ __device__ __forceinline__ void copy_rows(const float* matrix, int row, int colu
   }
 }
 
-// The next tiles come while this one is worked on: copies from global to shared memory that pass by
-// the registers, a ring of stages, and one barrier a stage instead of two. Rows that are not
-// 16-byte aligned are copied word by word.
+// The next tiles come while this one is worked on: a ring of stages, filled past the registers, and
+// one barrier a stage instead of two. Rows that are not 16-byte aligned are copied word by word.
 template <class Tiles, int stages, int bytes>
 __global__ void __launch_bounds__(Tiles::kThreads, 1)
     async_copies(Input a, Input b, Output c, int m, int n, int k, float alpha, float beta) {
@@ -206,7 +203,7 @@ Implementation async_copies_in(const Case& c) {
       aligned(c) ? async_copies<LargeTiles, stages, 16> : async_copies<LargeTiles, stages, 4>,
       one_block_per_warped_tile<LargeTiles, stages>);
 }
-// As many stages as a block has room for, at most four: three on an A100, two on an RTX 4090.
+// As many stages as there is room for, at most four: three on an A100, two on an RTX 4090.
 inline Implementation async_copies_at(const Case& c, const Device& device) {
   const size_t room = device.shared_bytes_per_block / (LargeTiles::kWords * sizeof(float));
   if (room >= 4) return async_copies_in<4>(c);

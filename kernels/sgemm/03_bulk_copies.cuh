@@ -8,10 +8,8 @@
 #include "sgemm/02_warp_tiles.cuh"
 
 namespace ladders::sgemm {
-// A ring of stages that one thread keeps full. A warp that has read a stage arrives at its `empty`;
-// the bytes of the next copies into it arrive at `full`. Blocks take every gridDim.x-th tile, so as
-// many blocks as tiles, or as many as there are SMs: then the copies for a block's next tile are
-// under way while it stores the last.
+// A ring of stages that one thread keeps full. Blocks take every gridDim.x-th tile; with no more of
+// them than SMs, the copies for a block's next tile are under way while it stores the last.
 template <class Tiles, int stages>
 __global__ void __launch_bounds__(Tiles::kThreads, 1)
     bulk_copies(const __grid_constant__ TensorMap a_map, const __grid_constant__ TensorMap b_map,

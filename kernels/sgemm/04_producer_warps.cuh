@@ -2,13 +2,12 @@
 //
 // The last clocks without an FMA: warps that do nothing but load, and the banks of registers.
 //
-// A scheduler's registers are in two banks, the even and the odd ones, and each gives one operand a
-// clock. (Measured on an H200: an FFMA that reads two of a bank, or three in all, takes two
-// clocks.) An FFMA has three operands. So one must be that of the FFMA before, which is still at
-// hand, and the other two of different banks: along a row of outputs A's operand stays, and each
-// sum must be in the other bank than its operand of B. Operands come in 16-byte loads, which take
-// four registers in order; and sums, asked for by their own 16-byte stores, with neighbours
-// swapped.
+// A scheduler's registers are in two banks, even and odd, and each gives one operand a clock: an
+// FFMA that reads two of a bank, or three in all, takes two clocks (measured on an H200). Of its
+// three operands, one must be that of the FFMA before, still at hand, and the others of different
+// banks. So A's operand stays along a row of outputs, and each sum is in the other bank than its
+// operand of B: operands come in 16-byte loads, four registers in order; sums are asked for by
+// their own 16-byte stores, with neighbours swapped.
 #pragma once
 
 #include "common/warpgroups.cuh"
@@ -17,8 +16,8 @@
 namespace ladders::sgemm {
 constexpr int kProducers = 128;  // threads: a warpgroup, which can hand its registers over
 
-// A block of `rows` x `columns` outputs, 64 x 64 a warp and slice of each stage's depth, and
-// another warpgroup that feeds them. A stage is A's tile, transposed, and B's.
+// A block of `rows` x `columns` outputs, 64 x 64 a warp and slice of each stage's depth, and a
+// warpgroup that feeds them. A stage is A's tile, transposed, and B's.
 struct FedShape {
   int rows, columns;
   int slices = 1, depth = 32, stages = 4;
@@ -32,8 +31,7 @@ struct FedTiles {
   static constexpr int kConsumers = 32 * kWarps * kSlices, kThreads = kConsumers + kProducers;
   static constexpr int kWords = kDepth * (kRows + kColumns);
   static_assert(kThreads == 384);
-  // These are launched with 168 registers each. Consumers need more for their sums, so two
-  // warpgroups of them share what the producers give.
+  // Launched with 168 registers each: consumers need more, and share what the producers give.
   static constexpr int kProducerRegisters = shape.producer_registers;
   static constexpr int kConsumerRegisters = (3 * 168 - kProducerRegisters) / 2;
 
@@ -42,22 +40,22 @@ struct FedTiles {
   using Barriers = Ring<kStages>;
 };
 
-// The rows of A that a thread of the producers loads, as words: what they save is the moves of the
-// transpose. Blocks of 4 x 4 are [of k][of rows].
+// The rows of A that a producer loads, as words: that saves the moves of the transpose. Blocks of
+// 4 x 4 are [of k][of rows].
 struct Rows {
   const float* a;
   int m, k;
   const float* from[4];
   int left;
 
-  // From this row of A, which may be beyond it, and this of k on; the stage has `left` of k.
+  // From this row of A, which may be beyond it, and this of k on.
   __device__ __forceinline__ void begin(int row, int column, int columns_left) {
 #pragma unroll
     for (int j = 0; j < 4; ++j)  // rows beyond A are read as its last: nothing is stored of theirs
       from[j] = a + size_t(min(row + j, m - 1)) * k + column;
     left = columns_left;
   }
-  // Blocks `apart` of k, and on to the next stage. `depth` is where the first is in this one.
+  // Blocks `apart` of k, the first at `depth` in this stage, and on to the next stage.
   template <int stage_depth, int apart, int blocks>
   __device__ __forceinline__ void load(float (&block)[blocks][4][4], int depth) {
     if (left >= stage_depth) {
@@ -84,7 +82,7 @@ struct Boxes {
 };
 
 // Keeps the ring full: B by TMA, A by way of registers, where blocks of 4 x 4 are transposed, so
-// that consumers load four of a column at once. A's rows may start anywhere, B's start on 16 bytes.
+// that consumers load four of a column at once. A's rows may start anywhere, B's on 16 bytes.
 template <class Tiles>
 struct Producer {
   static constexpr int kRows = Tiles::kRows, kColumns = Tiles::kColumns, kDepth = Tiles::kDepth;
@@ -101,8 +99,7 @@ struct Producer {
   __device__ __forceinline__ void produce(Operand& a, int row0, int k0, int k, const Boxes& b,
                                           int steps) {
     const int thread = threadIdx.x - Tiles::kConsumers, lane = thread % 32, warp = thread / 32;
-    // Eight lanes are neighbours in a row of the transpose, so that their stores meet no conflict;
-    // four cover 64 bytes of a row of A.
+    // Eight lanes are neighbours in a row of the transpose: so their stores meet no conflict.
     const int row = warp % (kRows / 32) * 32 + lane % 8 * 4;
     const int depth = warp / (kRows / 32) * 16 + lane / 8 * 4;
     alignas(16) float block[kBlocks][4][4];
@@ -134,8 +131,8 @@ struct Producer {
 };
 
 // Takes stages and adds their products to a thread's sums: quads of rows at 4 y and 32 + 4 y, of
-// columns at 4 x, 16 + 4 x, ... One of k at a time, whose operands are loaded while those
-// before are multiplied, across stages and tiles too. Row `first` comes first: see multiply().
+// columns at 4 x, 16 + 4 x, ... Operands of the next k are loaded while those before are
+// multiplied, across stages and tiles too.
 template <class Tiles, int first>
 struct Consumer {
   static constexpr int kDepth = Tiles::kDepth / Tiles::kSlices;
@@ -162,8 +159,8 @@ struct Consumer {
     turn.next();
   }
   // Rows are walked there and back, so that at the turn B's operand stays. (Which row is first, and
-  // how often the loop is unrolled, makes no difference but to the compiler's choice of registers.
-  // Of 160 ways measured on an H200 these are among the quickest, 5 % from the slowest.)
+  // how often the loop is unrolled, only changes the compiler's choice of registers: of 160 ways
+  // these are among the quickest, 5 % from the slowest.)
   __device__ __forceinline__ void multiply(float (&sums)[8][16], int from) {
 #pragma unroll
     for (int r = 0; r < 8; ++r)
@@ -173,9 +170,9 @@ struct Consumer {
         sums[row][column] += x[from][row] * y[from][column];
       }
   }
-  // `last` where no stages come after these: then the last load brings what is not used, which
-  // takes less than to leave it out. A stage is free once what was loaded of it has been used:
-  // TMA's copies into it do not queue up behind loads, as stores do.
+  // `last` where no stages come after these: then the last load brings what is not used, which is
+  // quicker than to leave it out. A stage is free once what was loaded of it has been used: TMA's
+  // copies into it do not queue up behind loads, as stores do.
   __device__ __forceinline__ void consume(float (&sums)[8][16], int steps, bool last) {
     const float *from_a = a + turn.stage * Tiles::kWords, *from_b = b + turn.stage * Tiles::kWords;
     for (int step = 0; step < steps; ++step) {
@@ -204,15 +201,14 @@ struct Consumer {
   }
 };
 
-// Where a tile of sums goes: alpha times them plus beta times what is there, from this row and
-// column of a row-major matrix on.
+// Where a tile of sums goes, times alpha and plus beta times what is there.
 struct Destination {
   float* matrix;
   int row, column, rows, columns;
   float alpha, beta;
 
-  // Whether a tile is inside, its rows start on 16 bytes, and nothing is to be read. That is worth
-  // code of its own: what a block runs once, it waits for from DRAM, 16 bytes an instruction.
+  // Whether a tile is inside, its rows start on 16 bytes, and nothing is to be read. That gets code
+  // of its own: what a block runs once comes from DRAM, 16 bytes an instruction.
   template <class Tiles>
   __device__ __forceinline__ bool plain() const {
     return beta == 0 && columns % 4 == 0 && row + Tiles::kRows <= rows &&
@@ -228,8 +224,8 @@ struct Destination {
   }
 };
 
-// The 64 x 64 outputs of a consumer's warp: where they begin in their block's tile, and shared
-// memory past the ring for eight rows of them.
+// The 64 x 64 outputs of a consumer's warp: where they are in the block's tile, and shared memory
+// past the ring for eight rows of them.
 template <class Tiles>
 struct WarpTile {
   int row, column;
@@ -326,8 +322,7 @@ inline __global__ void pad_rows(Input from, Output to, int rows, int columns, in
         four(from, i / (pitch / 4), i % (pitch / 4) * 4, rows, columns);
 }
 
-// The map of B in boxes of these tiles: of itself or, if its rows do not start on 16 bytes, of such
-// a copy.
+// The map of B or, if its rows do not start on 16 bytes, of such a copy.
 template <class Tiles>
 TensorMap map_of_b(Sgemm& p, const float* b, int k, int n, cudaStream_t stream) {
   const int pitch = ceil_div(n, 4) * 4;
@@ -339,8 +334,8 @@ TensorMap map_of_b(Sgemm& p, const float* b, int k, int n, cudaStream_t stream) 
   return tensor_map({b, 4, k, n, Tiles::kDepth, Tiles::kColumns, 0, 4 * int64_t{pitch}});
 }
 
-// How kernels that producers feed are launched: producer_warps, stream_k, split_k. `more(problem,
-// plan)` gives a tuple of the arguments that only this kernel has.
+// How producer_warps, stream_k and split_k are launched. `more(problem, plan)` gives a tuple of the
+// arguments that only this kernel has.
 constexpr auto kNoMore = [](Sgemm&, const LaunchPlan&) { return std::tuple(); };
 template <class Tiles, class... Parameters, class Plan, class More = decltype(kNoMore)>
 Implementation fed(void (*function)(Parameters...), Plan plan, const Start& start = {},

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// No wave that is not whole: blocks share out the tiles that would make one by steps of k, and hand
-// their sums of parts over to one another.
+// All waves are whole: blocks share the tiles that would not make one by steps of k, and hand their
+// sums over to one another.
 #pragma once
 
 #include <cuda/atomic>
@@ -16,7 +16,7 @@ struct Part {
 };
 
 // What a block has to do: an equal share of the steps of the tiles that make no whole wave, and of
-// those of a wave more if there is one, and then whole tiles. So all blocks end together.
+// one wave more if there is one, then whole tiles. So all blocks end together.
 class Share {
  public:
   __device__ Share(int tiles, int steps) : tiles_(tiles), steps_(steps) {
@@ -44,7 +44,7 @@ class Share {
     next_ += steps;
     return {tile, first, steps};
   }
-  // So many of the next blocks have the rest of the tile that this one has a beginning of.
+  // So many of the next blocks have the rest of the tile that this one begins.
   __device__ int followers() const { return followers_; }
 
  private:
@@ -52,10 +52,10 @@ class Share {
 };
 
 // Where a block leaves its sums of a tile that begins in a block before. It comes to them first,
-// and that block to the tile's beginning after all else that it shares: so they are there when they
-// are wanted, and come by the ring, like operands, while the last steps are multiplied. They are
-// added in the same order always. A count of the warps that have left theirs is 0 between launches,
-// which must not overlap. All blocks must run at once.
+// and that block to the tile's beginning last: so they are there when they are wanted, and come by
+// the ring, like operands, while the last steps are multiplied, always in the same order. A count
+// of the warps that have left theirs is 0 between launches, which must not overlap. All blocks run
+// at once.
 template <class Tiles>
 struct Handover {
   static constexpr int kQuads = 32, kAtOnce = 8;  // of a thread; of those, in a stage
@@ -120,8 +120,8 @@ struct Handover {
   }
 };
 
-// `products` says how many tiles there are, feeds a producer with parts of them, and knows where
-// their sums go. Every tile has as many steps.
+// `products` says how many tiles there are, of `steps` steps each, feeds a producer with parts of
+// them, and knows where their sums go.
 template <class Tiles, class Products>
 __device__ __forceinline__ void multiply_shares(const Products& products, int steps,
                                                 const Handover<Tiles>& handover) {
@@ -148,8 +148,7 @@ __device__ __forceinline__ void multiply_shares(const Products& products, int st
   while (share.more()) {
     const Part part = share.next();
     float sums[8][16] = {};
-    // After a beginning, a hand-over comes by the ring: nothing may be read of it too early, though
-    // what is read then is not used.
+    // After a beginning, a hand-over comes by the ring: it may not be read too early, used or not.
     consumer.consume(sums, part.steps, !part.is_beginning(steps) && !share.more());
     if (part.first > 0) {
       handover.leave(sums);
@@ -203,7 +202,7 @@ Handover<Tiles> handover_of(Sgemm& p, size_t blocks) {
   return {reinterpret_cast<float4*>(sums), counts};
 }
 
-// Into how many parts a tile may be cut, each of so many steps that it pays.
+// Into how many parts, long enough to pay, a tile may be cut.
 inline int64_t most_shares(int64_t k) { return std::max<int64_t>(1, k / kTuning.least_share); }
 
 inline Implementation fed_in_shares() {

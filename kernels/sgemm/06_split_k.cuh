@@ -8,8 +8,7 @@
 #include "sgemm/04_producer_warps.cuh"
 
 namespace ladders::sgemm {
-// Adds up the sums that a tile's slices and, in a cluster, its blocks have in shared memory, and
-// stores them.
+// Adds up and stores the sums of a tile's slices and, in a cluster, of its blocks.
 template <class Tiles, bool plain>
 __device__ __forceinline__ void add_up_slices(float* sums, const Destination& to) {
   constexpr int kPitch = Tiles::kColumns + 4, kQuads = Tiles::kColumns / 4;
@@ -43,9 +42,8 @@ __device__ __forceinline__ void add_up_slices(float* sums, const Destination& to
   if (parts > 1) cluster.sync();  // no block may go while another reads of it
 }
 
-// A product too small for a large tile an SM: the warps of a block share a small one, each with a
-// slice of every stage, and so do the blocks of a cluster, each with a part of k. The sums meet in
-// shared memory, always in the same order.
+// Where large tiles would leave SMs idle: the warps of a block share a small one, each with a slice
+// of every stage, and the blocks of a cluster share k. Sums are added in the same order always.
 template <class Tiles>
 __global__ void __launch_bounds__(Tiles::kThreads, 1)
     split_k(Input a, const __grid_constant__ TensorMap b_map, Output c, int m, int n, int k,
@@ -100,8 +98,7 @@ __global__ void __launch_bounds__(Tiles::kThreads, 1)
 #endif
 }
 
-// One choice of tiles, and how long it takes: the blocks of a wave end together, and each takes a
-// while to begin and to end.
+// A choice of tiles, and how long it takes: the blocks of a wave end together.
 struct SplitTiles {
   Implementation implementation;
   double time;

@@ -8,12 +8,11 @@
 //   M3 = A11 (B12 - B22)            M7 = (A12 - A22) (B21 + B22)  C21 = M2 + M4
 //   M4 = A22 (B21 - B11)                                          C22 = M1 - M2 + M3 + M6
 //
-// The price is additions, which are n^2: those of A cost little, as the producers make them on the
-// way to shared memory; those of B are a kernel before, and those of C one after. And errors: each
-// output has a part in sums with other rows and columns. They stay small beside the norms of the
-// whole matrices, but not beside those of a row and a column where rows or columns are scaled
-// against each other, and what is not finite spreads to the other half's rows and columns. So it
-// takes no part in what is offered as the fastest product of FP32's accuracy.
+// The price is n^2 additions: of A by the producers, on the way to shared memory, of B in a kernel
+// before, of C in one after. And errors: each output has a part in sums with other rows and
+// columns. They are small beside the norms of the matrices, but not beside those of a row and a
+// column where these are scaled against each other; and what is not finite spreads. So `fastest`
+// never takes it.
 #pragma once
 
 #include "common/dependent_launch.cuh"
@@ -22,9 +21,8 @@
 namespace ladders::sgemm {
 constexpr int kHalfProducts = 7;
 
-// The upper left quarters are as large as the products, the others may be smaller, as if filled up
-// with zeros: in k by whole steps, in n by whole quads, so that quarters start on 16 bytes where
-// rows do.
+// The upper left quarters are as large as the products; the others may be smaller, as if filled up
+// with zeros: k to whole steps, n to whole quads, so that quarters start on 16 bytes where rows do.
 struct Halves {
   int m, n, k;
 
@@ -77,8 +75,8 @@ inline __global__ void __launch_bounds__(256)
 }
 
 // Rows of a quarter of A, plus or minus those of another if `factor` is not 0. Rows that A lacks
-// are read as its last: what stands for them cancels, as it is the same in all products. Columns
-// that it lacks are 0, as A may end there; halves of `whole` steps lack none.
+// are read as its last: that cancels, as it is the same in all products. Columns that it lacks are
+// 0; halves of `whole` steps lack none.
 template <bool whole>
 struct RowsOfTwo {
   const float* a;

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: MIT
 //
-// FP32 by three TF32 products on tensor cores (or six of BF16: 10_bf16x6.cuh), in one kernel
-// without a pass over the matrices before it: for small and skinny products, which such a pass, or
-// a tile of 128 x 128 an SM, would cost most. Needs sm_80, and sm_90 for blocks that share a tile.
+// FP32 by three TF32 products on tensor cores (or six of BF16: 10_bf16x6.cuh) in one kernel: for
+// small and skinny products, where a pass before it or 128 x 128 tiles cost most. Needs sm_80, and
+// sm_90 for blocks that share a tile.
 //
-// x = hi + lo, where hi is x rounded to TF32 and lo the rest, 12 bits and a sign of its own, of
-// which tensor cores take 11. So an operand is off by up to 2^-23 of itself, without a bias; lo *
-// lo, left out, is below 2^-22 of the product.
-// * TF32 has the range of FP32, so no scaling: from 2^-113 on up x is as exact as said, below that
-//   off by up to 2^-136, as tensor cores do not see the 13 lowest bits of a denormal number either.
-// * Infinities, NaNs and numbers that round up to infinity make lo NaN, and so all sums that they
-//   have a part in. A sum that is not finite is therefore computed again in plain FP32, with the
-//   result that it has there. That is slow, and as nothing is asked of others, free for them.
+// x = hi + lo, where hi is x rounded to TF32 and lo the rest, 12 bits and a sign, of which tensor
+// cores take 11. So an operand is off by up to 2^-23 of itself, without a bias; lo * lo, left out,
+// is below 2^-22 of the product.
+// * TF32 has the range of FP32: no scaling. Below 2^-113 x is off by up to 2^-136, as tensor cores
+// do
+//   not see the 13 lowest bits of a denormal number either.
+// * Infinities, NaNs and numbers that round up to infinity make lo NaN, and so their sums. A sum
+// that
+//   is not finite is computed again in plain FP32: slow, but free for all others.
 #pragma once
 
 #include <cooperative_groups.h>
@@ -25,15 +26,15 @@
 #include "sgemm/sgemm.hpp"
 
 namespace ladders::sgemm {
-// A product, and whether all rows of its matrices start on 16 bytes and, those of A and B, are
+// A product, and whether rows of its matrices start on 16 bytes and, those of A and B, are
 // multiples of it.
 struct AlignedGemm : Gemm {
   bool wide_a, wide_b, wide_c;
 };
 
-// A block has `rows` x `columns` outputs, a warp warp_rows x warp_columns of them and, of each
-// stage, a slice of the depth: `groups` times 16, as one group is what is summed up by tensor cores
-// alone. `blocks` is how many of them an SM must have registers for.
+// A block has `rows` x `columns` outputs, a warp warp_rows x warp_columns of them and a slice of
+// each stage's depth: `groups` times 16, which tensor cores sum up alone. `blocks` are to fit on an
+// SM.
 struct StagedShape {
   int rows, columns, warp_rows = 64, warp_columns = 32;
   int slices = 2, groups = 2, stages = 4, blocks = 1;
@@ -53,13 +54,13 @@ struct StagedTiles {
   static constexpr int kSums = kSlices * kRows * kPitch;
   static constexpr int kShared = 4 * std::max(kStages * kWords, kSums);
   static_assert(kDepth >= 32 && kRows % 32 == 0 && kWarpRows % 16 == 0 && kWarpColumns % 32 == 0);
-  // Whether these are for GPUs whose SMs have 164 KiB of shared memory or 100, Hopper's 228.
+  // Whether these are for SMs with 164 KiB of shared memory or 100, not for Hopper's 228.
   static constexpr bool kForLessShared = kBlocks * (kShared + 1024) <= 164 * 1024;
 };
 
-// Where the words of a stage are, so that the 16-byte loads of a fragment meet no bank twice: eight
-// lanes load at a time, the chunks 4 u + t of rows 2 i and 2 i + 1 of A, and chunks 2 i and 2 i + 1
-// of rows 4 t + j of B, where t is 0 to 3.
+// Where the words of a stage are: the 16-byte loads of a fragment meet no bank twice. Eight lanes
+// at a time load chunks 4 u + t of rows 2 i and 2 i + 1 of A, and chunks 2 i and 2 i + 1 of rows 4
+// t + j of B.
 template <int depth>
 __device__ __forceinline__ int place_a(int row, int column) {
   return row * depth + (column ^ row % 2 * 16);
@@ -89,10 +90,9 @@ __device__ __forceinline__ void copy_words(uint32_t to, const float* from, bool 
 #undef LADDERS_COPY
 }
 
-// A warp starts the copy of a box of a matrix of rows x columns to where the stage has place(row,
-// column), and fills what lies beyond the matrix with 0. Chunks are of 4 words where they all lie
-// inside or outside and are aligned, else of 1; that loop is short, so that the one that counts
-// stays in the instruction cache.
+// A warp starts the copy of a box of a matrix to where the stage has place(row, column); what lies
+// beyond the matrix becomes 0. Chunks are of 4 words where they are aligned and all inside or
+// outside, else of 1, in a short loop, so that the one that counts stays in the instruction cache.
 template <int box_rows, int box_columns, int words, class Place>
 __device__ __forceinline__ void copy_box(const float* matrix, int64_t pitch, int row0, int column0,
                                          int rows, int columns, Place place) {
@@ -117,22 +117,22 @@ __device__ __forceinline__ void copy_box(const float* matrix, int64_t pitch, int
   }
 }
 
-// Tensor cores look at the upper 19 bits alone. So `hi` is rounded by this addition, and lo needs
-// no rounding, as its sign is as often that of x as not. lo is NaN where x is not finite, also for
-// the NaNs whose hi wraps round to zero.
+// Tensor cores look at the upper 19 bits alone: this addition rounds hi, and lo needs no rounding,
+// as its sign is as often that of x as not. lo is NaN where x is not finite, even where hi wraps to
+// 0.
 __device__ __forceinline__ void split(float x, uint32_t& hi, uint32_t& lo) {
   hi = __float_as_uint(x) + 0x1000;
   lo = __float_as_uint(x - __uint_as_float(hi & 0xffffe000));
 }
 
-// The parts of A and of B in each of the six products: small terms come first, as tensor cores cut
-// sums off instead of rounding them.
+// Which parts of A and of B a product is of.
 struct Factors {
   int a, b;
 };
 
-// How elements are split: the upper parts for the first instruction and for the second, then the
-// lower ones. `b` is where a lane's first of four rows is, with four columns.
+// How elements are split, and the six products: small terms first, as tensor cores cut sums off
+// instead of rounding them. Parts are the upper ones for the first instruction and for the second,
+// then the lower ones.
 struct TwoOfTf32 {
   using Type = Tf32;
   static constexpr int kParts = 4;
@@ -156,9 +156,9 @@ struct TwoOfTf32 {
   }
 };
 
-// Adds the products of 16 of k: a chunk of four of A's row is for lane t what PTX has as k = t and
-// t + 4 in two instructions of TF32 (2 t, 2 t + 1, 2 t + 8 and 2 t + 9 in one of BF16), and a chunk
-// of B's row is for lane g what PTX has as column g of four.
+// Adds the products of 16 of k. A chunk of four of A's row is for lane t what PTX has as k = t and
+// t + 4 in two instructions of TF32 (2 t, 2 t + 1, 2 t + 8 and 2 t + 9 in one of BF16), a chunk of
+// B's row for lane g what PTX has as column g of four.
 template <class Tiles, class Parts>
 __device__ __forceinline__ void add_group(
     float (&sums)[Tiles::kWarpRows / 16][Tiles::kWarpColumns / 8][4], const float* a,
@@ -219,10 +219,9 @@ __device__ __forceinline__ void store_four_finite(const AlignedGemm& p, int row,
   }
 }
 
-// The warps keep a ring of stages full and tell by arrivals what has come and what they have read,
-// so that no barrier makes them wait for one another. The warps of a block share its tile, and
-// where slices are more than one, each stage's depth; the blocks of a cluster, `parts` of them,
-// share k. The sums meet in shared memory, always in the same order.
+// Warps keep a ring of stages full and tell by arrivals what has come and what they have read: no
+// barrier makes them wait for one another. The warps of a block share its tile and, in slices, each
+// stage's depth; the `parts` blocks of a cluster share k. Sums are added in the same order always.
 template <class Tiles, class Parts>
 __global__ void __launch_bounds__(Tiles::kThreads, Tiles::kBlocks)
     split_products(const __grid_constant__ AlignedGemm p, int parts, int tiles_x) {
@@ -289,8 +288,8 @@ __global__ void __launch_bounds__(Tiles::kThreads, Tiles::kBlocks)
   constexpr int kTilesY = Tiles::kWarpRows / 16, kTilesX = Tiles::kWarpColumns / 8;
   constexpr int kFours = kTilesY * kTilesX;
   float sums[kTilesY][kTilesX][4] = {};
-  // Long sums are rounded less often in two levels: those of 1024 terms are added to totals, which
-  // are out of the way, in local memory, as the compiler does not see where.
+  // Long sums are rounded less often in two levels: those of 1024 terms are added to totals, in
+  // local memory, as the compiler does not see where.
   float4 totals[kFours];
   int totals_at = 0;
   asm volatile("" : "+r"(totals_at));

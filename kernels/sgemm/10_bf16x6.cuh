@@ -1,26 +1,23 @@
 // SPDX-License-Identifier: MIT
 //
 // FP32 by six BF16 products on tensor cores: how elements are split, for the kernel of
-// 09_tf32x3.cuh, and a kernel for a k so short that all of it fits into shared memory: no ring,
-// and so nothing to wait for but that operands come. Sums of few terms have hardly been rounded in
-// FP32, so it takes more than two TF32 numbers for each element to keep up: three BF16 numbers hold
-// one exactly, 24 bits, and six products take as long as three of TF32, as an instruction has twice
-// the terms. What else counts where k is short are the ends: operands and code come from DRAM, and
-// most of the traffic is the way out.
+// 09_tf32x3.cuh, and a kernel for a k so short that all of it fits into shared memory, without a
+// ring. Sums of few terms are hardly rounded in FP32, so two TF32 numbers an element are not
+// enough: three BF16 numbers hold one exactly, and six products take as long as three of TF32.
+// Where k is short the ends count: operands and code come from DRAM, and most traffic is the way
+// out.
 // * Sums go out from registers. The columns of B are dealt to lanes so that a store of a warp has
 //   64 neighbouring bytes of each of eight rows.
-// * A block's tile is multiplied in passes, so that those of a warp's sums that are done are on
-//   their way out while others are worked out.
-// * Infinities, NaNs and numbers that round up to infinity make the lowest part NaN. As with TF32,
-//   a sum that is not finite is computed again in plain FP32. Below 2^-110 elements are off by up
-//   to 2^-134, as the lowest bits of their parts are below all of BF16.
+// * A tile is multiplied in passes: sums go out while others are worked out.
+// * What is not finite makes the lowest part NaN; such sums are computed again, as with TF32. Below
+//   2^-110 elements are off by up to 2^-134, as their lowest bits are below all of BF16.
 #pragma once
 
 #include "sgemm/09_tf32x3.cuh"
 
 namespace ladders::sgemm {
-// A block, one an SM, has kRows x kColumns outputs, half of the columns in each pass, a warp
-// kWarpRows x kWarpColumns of these. k comes in slabs and is at most kDepth.
+// A block, one an SM, has kRows x kColumns outputs, half of the columns in each pass. k comes in
+// slabs and is at most kDepth.
 struct ShortTiles {
   static constexpr int kRows = 128, kColumns = 192, kWarpRows = 32, kWarpColumns = 32;
   static constexpr int kPasses = 2, kPassColumns = kColumns / kPasses;
@@ -31,15 +28,14 @@ struct ShortTiles {
   static_assert(kDepth % 32 == 16);  // two rows of A take half of the banks each
 };
 
-// Where shared memory has a word of B: the eight lanes that load at a time have chunks i and i + 4
-// of 32 words of rows 4 t + j, where t is 0 to 3.
+// Where shared memory has a word of B: eight lanes at a time load chunks i and i + 4 of 32 words of
+// rows 4 t + j.
 template <int columns>
 __device__ __forceinline__ int place_short_b(int row, int column) {
   return row * columns + (column ^ row / 4 % 4 * 4);
 }
 
-// All threads start the copy of a box of a matrix of end_row x end_column to place(row, column),
-// `words` at a time, and fill what lies beyond with 0.
+// All threads start the copy of a box to place(row, column); what lies beyond becomes 0.
 template <int rows, int columns, int words, int threads, class Place>
 __device__ __forceinline__ void copy_together(const float* matrix, int64_t pitch, int row0,
                                               int column0, int end_row, int end_column,
@@ -57,8 +53,8 @@ __device__ __forceinline__ void copy_together(const float* matrix, int64_t pitch
   }
 }
 
-// x and y as sums of three BF16 numbers each, those of x in the lower halves. Each is what is left,
-// rounded, so that its sign is as often that of x as not: what is left out has no bias.
+// x and y as sums of three BF16 numbers each, x in the lower halves. Each is the rest, rounded: so
+// what is left out has either sign, and no bias.
 __device__ __forceinline__ void split_in_three(float x, float y, uint32_t& high, uint32_t& middle,
                                                uint32_t& low) {
 #define LADDERS_ROUND(pair) asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(y), "f"(x))
@@ -96,15 +92,14 @@ struct ThreeOfBf16 {
   }
 };
 
-// As one store, which compilers split up where the four are not next to each other in registers.
+// One store, which compilers split up where the four are not neighbours in registers.
 __device__ __forceinline__ void store_whole(float* to, float4 v) {
   asm volatile("st.global.v4.f32 [%0], {%1, %2, %3, %4};" ::"l"(to), "f"(v.x), "f"(v.y), "f"(v.z),
                "f"(v.w)
                : "memory");
 }
 
-// Rows of A and of B are copied so many words at a time: 4 where they start on 16 bytes and are a
-// multiple of it, else 1; C is stored so where, besides, beta is 0.
+// Rows of A and B are copied so many words at a time: 4 where AlignedGemm says so, else 1.
 template <int a_words, int b_words>
 __global__ void __launch_bounds__(ShortTiles::kThreads, 1)
     bf16_products(const __grid_constant__ AlignedGemm p) {

@@ -12,16 +12,15 @@
 #include "sgemm/matrices.cuh"
 
 namespace ladders::sgemm {
-// Multiplying: tiles of 128 x 192 outputs by two warp groups, 64 rows each, from a ring of stages
-// that a third one keeps full. The two blocks of a cluster have tiles one below the other, and each
-// fetches half of B for both.
+// Tiles of 128 x 192 outputs by two warp groups, 64 rows each, from a ring of stages that a third
+// one keeps full. The two blocks of a cluster have tiles one below the other, and each fetches half
+// of B for both.
 constexpr int kRows = 128, kColumns = 192, kDepth = 32, kStages = 5, kCluster = 2;
 constexpr int kOutputs = 64 * kColumns / 128;  // a thread
 constexpr int kConsumers = 256, kMultiplyThreads = kConsumers + 128;
 constexpr int kABytes = kRows * kDepth * 2, kBBytes = kColumns * kDepth * 2;
 constexpr int kStageBytes = 2 * (kABytes + kBBytes), kRingBytes = kStages * kStageBytes;
-// Tensor cores cut off the lower bits of sums as they add to them: so after this many stages the
-// sums are added up in FP32, and begin anew.
+// Tensor cores cut off the lower bits of sums: so after this many stages FP32 adds them up.
 constexpr int kPromoteEvery = 2;
 // Launched with 168 registers a thread: consumers need more for their sums.
 constexpr int kProducerRegisters = 40, kConsumerRegisters = (3 * 168 - kProducerRegisters) / 2;
@@ -38,8 +37,8 @@ __device__ __forceinline__ uint64_t descriptor(const void* tile, int leading, in
 __device__ __forceinline__ uint64_t rows_of_k(const void* tile) {
   return descriptor(tile, 16, 8 * 2 * kDepth, 2);
 }
-// B in chunks: the lower 16 k, then the upper, of each three chunks of 16 rows of 128 bytes. From
-// chunk to chunk, and from 8 k to the next.
+// B in chunks: the lower 16 k, then the upper, of each three chunks. Strides are from chunk to
+// chunk and from 8 k to the next.
 constexpr int kChunkBytes = 16 * 2 * kChunk;
 __device__ __forceinline__ uint64_t chunks_of_columns(const void* tile) {
   return descriptor(tile, kChunkBytes, 8 * 2 * kChunk, 1);
@@ -89,7 +88,7 @@ __device__ __forceinline__ float times_power_of_two(float x, int e) {
 }
 
 // What the products that are not finite add up to, for all lanes of a warp: infinity or NaN. The
-// others cannot change it, unless one overflows in FP32, which is why they are left out.
+// others cannot change it, but could overflow in FP32.
 __device__ __forceinline__ float sum_not_finite(const float* a, const float* b, int64_t ldb,
                                                 int k) {
   const int lane = threadIdx.x % 32;
@@ -125,7 +124,7 @@ __device__ __forceinline__ void store_not_finite(const Gemm& g, const int* row_p
 }
 
 // A warp's 16 rows: lane 4 r + t has columns 2 t and 2 t + 1 of every eight in rows r and r + 8.
-// The first part of k meets C as it was, another what that has made of it.
+// Only the first part of k meets C as it was.
 __device__ __forceinline__ void store_fragments(const Gemm& g, bool first_part,
                                                 const float (&sums)[kOutputs],
                                                 const int* row_powers, const int* column_powers,
@@ -165,8 +164,7 @@ __device__ __forceinline__ void store_fragments(const Gemm& g, bool first_part,
     store_not_finite(g, row_powers, column_powers, first_row, first_column);
 }
 
-// The two blocks of a cluster have a pair of tiles, one below the other: where that of block `rank`
-// is.
+// Where the tile of block `rank` is, of a pair one below the other.
 struct Origin {
   int row, column;  // of outputs
 };
@@ -201,14 +199,13 @@ __device__ __forceinline__ void add_stages(float (&sums)[kOutputs], float (&some
                                            const Ring<kStages>& ring, Turn<kStages>& turn,
                                            const unsigned char* stages) {
   constexpr int kNext16 = kBBytes / 2 >> 4;  // k, in B
-  // Not a remainder, which tensor cores would wait for: that took 7 to 19 % more time.
+  // Not a remainder, which tensor cores would wait for: 7 to 19 % more time.
   const auto stage_of = [first = turn.stage](int j) {
     return first + j < kStages ? first + j : first + j - kStages;
   };
   const auto a_of = [&](int stage) { return stages + stage * kStageBytes + group * (kABytes / 2); };
   const auto b_of = [&](int stage) { return stages + stage * kStageBytes + 2 * kABytes; };
-  // The small terms of all these stages come first: so sums are cut off at their full size as few
-  // times as there are large ones.
+  // The small terms of all these stages come first: so few sums are cut off at their full size.
 #pragma unroll
   for (int j = 0; j < kPromoteEvery; ++j)
     if (step + j < end) {

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
 // FP32 products by tensor cores. A row of A (a column of B) times a power of two lies within FP16's
-// range, and there x = high + low in two FP16 numbers to 22 bits, so that
+// range, where x = high + low in two FP16 numbers to 22 bits, so that
 //   A B = A_high B_low + A_low B_high + A_high B_high
-// to about FP32's accuracy: three FP16 products, each at 15 times the throughput of FP32. One
-// kernel splits A and B, another multiplies.
+// to about FP32's accuracy. One kernel splits A and B, another multiplies.
 #ifdef __CUDACC__
 #include <algorithm>
 
@@ -38,8 +37,7 @@ size_t counters(int64_t n) { return kTicketWords + (kStrip + 2) * ceil_div<int64
 
 }  // namespace
 
-/// The counters of the splitting kernel are apart: they are zero before each product, and again
-/// after, whatever its size.
+/// The counters of the splitting kernel are apart: zero before and after each product of any size.
 class Fp16x3Workspace {
  public:
   Fp16x3Workspace(int m, int n, int k) : parts_(layout(m, n, k).end), counters_(counters(n)) {
@@ -85,9 +83,9 @@ void start_splitting(const Gemm& g, const SplitParts& parts, unsigned* zeros, co
          stream, split_operands, plan, g);
 }
 
-// One sum after the other of all of k rounds often, and cuBLAS, where outputs are few beside k,
-// adds up parts of it. On wide inputs some elements show that, so there it is parts here, too: to
-// C, whose traffic is little then.
+// cuBLAS, where outputs are few beside k, adds up parts of it: one long sum rounds more often. On
+// wide inputs some elements show that, so there it is parts here, too, added to C, whose traffic is
+// little then.
 int steps_a_part(int m, int n, int k) {
   const bool long_k = double(k) * k > kTuning.fp16x3_parts_above_aspect * double(m) * n;
   const int parts = long_k ? std::clamp(k / kTuning.fp16x3_part, 1, kTuning.fp16x3_parts) : 1;

@@ -8,8 +8,8 @@
 #include "sgemm/matrices.cuh"
 
 namespace ladders::sgemm {
-// The reference, in FP64: tiles of 64 x 64 in shared memory, 4 x 4 outputs a thread. A block takes
-// every gridDim.x-th tile.
+// The reference, in FP64: tiles of 64 x 64, 4 x 4 outputs a thread. A block takes every
+// gridDim.x-th.
 constexpr int kReferenceSide = 64;
 inline __global__ void __launch_bounds__(256)
     reference(Input a, Input b, double* __restrict__ ab, int m, int n, int k) {
@@ -88,8 +88,7 @@ struct Norm {
 
 class Sgemm : public Problem {
  public:
-  /// Kinds of input of which each takes no more than this share of the device's memory stay side by
-  /// side, others take turns.
+  /// Kinds of input stay side by side if each takes no more than this share of the device's memory.
   Sgemm(const Case& c, const Device& device, double share = 1.0 / 32)
       : Problem(device),
         share_(share),
@@ -111,8 +110,7 @@ class Sgemm : public Problem {
   /// Empty until a rung that needs it is launched for the first time, which is not timed.
   std::shared_ptr<Fp16x3Workspace>& fp16x3_workspace() { return fp16x3_workspace_; }
 
-  /// For copies and what kernels leave to others, made when it is first asked for, which is not
-  /// timed.
+  /// For copies and what kernels leave to others; made at the first launch, which is not timed.
   float* room_for_copy(size_t elements) {
     if (copy_.size() < elements) copy_ = DeviceBuffer<float>(elements);
     return copy_.data();
@@ -128,8 +126,8 @@ class Sgemm : public Problem {
     return {sums_.data(), counts_.data()};
   }
 
-  // With beta, the C that was there counts; without, it must not even be read: it is NaN. The
-  // last is the one that is left and timed.
+  // With beta, the C that was there counts; without, it is NaN and must not be read. The last is
+  // timed.
   int inputs() const override { return static_cast<int>(settings().size()); }
   void prepare(int input) override {
     const auto [kind, alpha, beta] = settings()[input];

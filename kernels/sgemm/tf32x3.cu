@@ -68,8 +68,7 @@ constexpr Variant kVariants[] = {
     variant<Parts, with_stages(k128x128, 3)>(&Tuning::clocks_128x128),
 };
 
-// The variant and its number of blocks a tile that a model has as the fastest: time in clocks of an
-// SM that has the most blocks.
+// The variant and its blocks a tile that a model has as the fastest: in clocks of the busiest SM.
 struct Choice {
   const Variant* variant;
   int parts;
@@ -132,8 +131,7 @@ void staged(const AlignedGemm& p, const Device& device, cudaStream_t stream) {
          ceil_div(p.n, choice.variant->columns));
 }
 
-// Whether all of k is to be in shared memory at once: where it fits, and tiles are enough for all
-// SMs.
+// Whether all of k is to be in shared memory at once: it fits, and tiles are enough for all SMs.
 bool is_short(int m, int n, int k, const Device& device) {
   const int side = kTuning.short_k_side;
   return m <= 1 << 22 && m >= side && n >= side && double(m) * n >= kTuning.short_k_outputs &&
