@@ -75,12 +75,6 @@ struct Rows {
   }
 };
 
-// Where B's part of the first stage is.
-struct Boxes {
-  const TensorMap& map;
-  int row, column;
-};
-
 // Keeps the ring full: B by TMA, A by way of registers, where blocks of 4 x 4 are transposed, so
 // that consumers load four of a column at once. A's rows may start anywhere, B's on 16 bytes.
 template <class Tiles>
@@ -94,9 +88,10 @@ struct Producer {
   typename Tiles::Barriers ring;
   Turn<Tiles::kStages> turn{.parity = 1};
 
-  // The stages of a tile from k0 on, of k.
+  // The stages of a tile from k0 on, of k; B's are boxes from this row and column on.
   template <class Operand>
-  __device__ __forceinline__ void produce(Operand& a, int row0, int k0, int k, const Boxes& b,
+  __device__ __forceinline__ void produce(Operand& a, int row0, int k0, int k,
+                                          const TensorMap& b_map, int b_row, int b_column,
                                           int steps) {
     const int thread = threadIdx.x - Tiles::kConsumers, lane = thread % 32, warp = thread / 32;
     // Eight lanes are neighbours in a row of the transpose: so their stores meet no conflict.
@@ -112,7 +107,7 @@ struct Producer {
       wait(ring.empty[s], turn.parity);
       if (thread == 0) {
         arrive_expecting(ring.full[s], kDepth * kColumns * 4);
-        copy_box(a_tile + kRows * kDepth, b.map, b.row + step * kDepth, b.column, ring.full[s]);
+        copy_box(a_tile + kRows * kDepth, b_map, b_row + step * kDepth, b_column, ring.full[s]);
       }
 #pragma unroll
       for (int i = 0; i < kBlocks; ++i) {
@@ -297,7 +292,7 @@ __global__ void __launch_bounds__(Tiles::kThreads, 1)
     Rows rows{a, m, k};
     for (int t = 0; t < tiles; ++t) {
       const auto tile = raster.place(blockIdx.x + t * grid);
-      producer.produce(rows, tile.row * kRows, 0, k, {b_map, 0, tile.column * kColumns}, steps);
+      producer.produce(rows, tile.row * kRows, 0, k, b_map, 0, tile.column * kColumns, steps);
     }
     return;
   }

@@ -177,8 +177,8 @@ struct OneProduct {
     const auto tile = raster.place(part.tile);
     const int k0 = part.first * Tiles::kDepth;
     Rows rows{a, m, k};
-    producer.produce(rows, tile.row * Tiles::kRows, k0, k,
-                     {b_map, k0, tile.column * Tiles::kColumns}, part.steps);
+    producer.produce(rows, tile.row * Tiles::kRows, k0, k, b_map, k0, tile.column * Tiles::kColumns,
+                     part.steps);
   }
   __device__ __forceinline__ Destination destination(int number) const {
     const auto tile = raster.place(number);

@@ -66,8 +66,8 @@ __global__ void __launch_bounds__(Tiles::kThreads, 1)
     shrink_to<Tiles::kProducerRegisters>();
     Producer<Tiles> producer{stages, ring};
     Rows rows{a, m, k};
-    producer.produce(rows, tile.row * kRows, first * kDepth, k,
-                     {b_map, first * kDepth, tile.column * kColumns}, steps);
+    producer.produce(rows, tile.row * kRows, first * kDepth, k, b_map, first * kDepth,
+                     tile.column * kColumns, steps);
   } else {
     grow_to<Tiles::kConsumerRegisters>();
     constexpr int kWarpsX = kColumns / 64;

@@ -25,10 +25,6 @@ constexpr int kHalfProducts = 7;
 // with zeros: k to whole steps, n to whole quads, so that quarters start on 16 bytes where rows do.
 struct Halves {
   int m, n, k;
-
-  __host__ __device__ static Halves of(int m, int n, int k, int depth) {
-    return {ceil_div(m, 2), ceil_div(n, 8) * 4, ceil_div(k, 2 * depth) * depth};
-  }
   size_t operands() const { return size_t{kHalfProducts} * k * n; }  // of B
   size_t products() const { return size_t{kHalfProducts} * m * n; }
 };
@@ -135,8 +131,8 @@ struct HalfProducts {
     const int p = part.tile / raster.tiles(), k0 = part.first * Tiles::kDepth;
     const auto tile = raster.place(part.tile % raster.tiles());
     RowsOfTwo<whole> rows{a, m, k, half, kFirst[p], kSecond[p], kFactor[p]};
-    producer.produce(rows, tile.row * Tiles::kRows, k0, half.k,
-                     {operands, p * half.k + k0, tile.column * Tiles::kColumns}, part.steps);
+    producer.produce(rows, tile.row * Tiles::kRows, k0, half.k, operands, p * half.k + k0,
+                     tile.column * Tiles::kColumns, part.steps);
   }
   __device__ __forceinline__ Destination destination(int number) const {
     const int p = number / raster.tiles();
@@ -166,9 +162,10 @@ __global__ void __launch_bounds__(Tiles::kThreads, 1)
 inline Implementation strassen_at(const Case& c, const Device&) {
   using Tiles =
       FedTiles<FedShape{.rows = 128, .columns = 256}>;  // its producers load twice as much
-  const auto half = Halves::of(c["m"], c["n"], c["k"], Tiles::kDepth);
+  const int m = c["m"], n = c["n"], k = c["k"], depth = Tiles::kDepth;
+  const Halves half{ceil_div(m, 2), ceil_div(n, 8) * 4, ceil_div(k, 2 * depth) * depth};
   const Raster one = raster_of<Tiles>(half.m, half.n);
-  const auto function = 2 * half.k == c["k"] ? strassen<Tiles, true> : strassen<Tiles, false>;
+  const auto function = 2 * half.k == k ? strassen<Tiles, true> : strassen<Tiles, false>;
   return {.kernel = reinterpret_cast<const void*>(function),
           .plan =
               [=](const Case&, const Device& device, const void*) {

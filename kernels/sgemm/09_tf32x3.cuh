@@ -209,8 +209,7 @@ __device__ __forceinline__ void store_four_finite(const AlignedGemm& p, int row,
     if (!(fabsf(sums[i]) <= FLT_MAX) && column + i < p.n)
       sums[i] = plain_product(p, row, column + i);
   if (p.beta == 0 && p.wide_c && column + 3 < p.n) {
-    *reinterpret_cast<float4*>(out) = {p.alpha * sums[0], p.alpha * sums[1], p.alpha * sums[2],
-                                       p.alpha * sums[3]};
+    four(out) = {p.alpha * sums[0], p.alpha * sums[1], p.alpha * sums[2], p.alpha * sums[3]};
   } else {
 #pragma unroll
     for (int i = 0; i < 4; ++i)
@@ -345,15 +344,13 @@ __global__ void __launch_bounds__(Tiles::kThreads, Tiles::kBlocks)
 #pragma unroll
       for (int h = 0; h < 2; ++h) {
         const int e = y % 2 * 2 + h;
-        const auto& four = sums[y / 2];
-        *reinterpret_cast<float4*>(&own[8 * y * kPitch + 8 * x + 4 * h]) = {
-            four[x][e], four[x + 1][e], four[x + 2][e], four[x + 3][e]};
+        const auto& of_row = sums[y / 2];
+        four(&own[8 * y * kPitch + 8 * x + 4 * h]) = {of_row[x][e], of_row[x + 1][e],
+                                                      of_row[x + 2][e], of_row[x + 3][e]};
       }
   __syncthreads();
   constexpr int kChunks = kRows * kColumns / 4, kARow = kColumns / 4;
-  const auto chunk = [&](int i) {
-    return reinterpret_cast<float4*>(&ring[i / kARow * kPitch + i % kARow * 4]);
-  };
+  const auto chunk = [&](int i) { return &four(&ring[i / kARow * kPitch + i % kARow * 4]); };
   const auto add_slices = [&](int i) {
     float4 sum = *chunk(i);
 #pragma unroll

@@ -165,10 +165,7 @@ __device__ __forceinline__ void store_fragments(const Gemm& g, bool first_part,
 }
 
 // Where the tile of block `rank` is, of a pair one below the other.
-struct Origin {
-  int row, column;  // of outputs
-};
-__device__ __forceinline__ Origin origin_of(const Raster& pairs, int pair, int rank) {
+__device__ __forceinline__ Raster::Place origin_of(const Raster& pairs, int pair, int rank) {
   const auto [row, column] = pairs.place(pair);
   return {.row = (row * kCluster + rank) * kRows, .column = column * kColumns};
 }
@@ -177,7 +174,7 @@ __device__ __forceinline__ Origin origin_of(const Raster& pairs, int pair, int r
 struct PartMaps {
   const TensorMap &a_high, &a_low, &b_high, &b_low;
 };
-__device__ __forceinline__ void copy_stage(const PartMaps& maps, const Origin& origin, int k0,
+__device__ __forceinline__ void copy_stage(const PartMaps& maps, Raster::Place origin, int k0,
                                            int rank, MBarrier* all_full, unsigned char* stages,
                                            int s) {
   unsigned char* stage = stages + s * kStageBytes;
@@ -267,7 +264,7 @@ inline __global__ void __launch_bounds__(kMultiplyThreads, 1)
       int s = 0;
       uint32_t parity = 1;  // all stages are free
       for (int pair = first_pair; pair < pairs; pair += clusters) {
-        const Origin origin = origin_of(raster, pair, rank);
+        const auto origin = origin_of(raster, pair, rank);
         for (int step = 0; step < steps; ++step) {
           const int k0 = step * kDepth;
           wait(empty[s], parity);

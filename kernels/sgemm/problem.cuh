@@ -25,10 +25,8 @@ inline __global__ void __launch_bounds__(256)
       for (int i = threadIdx.x; i < kSide * kDepth; i += 256) {
         const int a_row = row0 + i / kDepth, a_column = k0 + i % kDepth;
         const int b_row = k0 + i / kSide, b_column = column0 + i % kSide;
-        a_tile[i % kDepth][i / kDepth] =
-            a_row < m && a_column < k ? a[size_t(a_row) * k + a_column] : 0;
-        b_tile[i / kSide][i % kSide] =
-            b_row < k && b_column < n ? b[size_t(b_row) * n + b_column] : 0;
+        a_tile[i % kDepth][i / kDepth] = at(a, a_row, a_column, m, k);
+        b_tile[i / kSide][i % kSide] = at(b, b_row, b_column, k, n);
       }
       __syncthreads();
 #pragma unroll
@@ -169,19 +167,14 @@ class Sgemm : public Problem {
     const double *ab = product(), *rows = drawn_->row_norms.data(),
                  *columns = drawn_->column_norms.data();
     const size_t n = n_;
-    const auto added = [=] __device__(size_t i) {
-      return beta == 0 ? 0 : beta * random_float(i, 3);
-    };
-    const auto expected = [=] __device__(size_t i) { return alpha * ab[i] + added(i); };
-    const Totals size =
-        fold(c_.size(), [=] __device__(size_t i) { return expected(i) * expected(i); });
-    const Totals error = fold(c_.size(), [=] __device__(size_t i) {
-      return (c[i] - expected(i)) * (c[i] - expected(i));
-    });
+    const auto added = [=] __device__(size_t i) { return beta ? beta * random_float(i, 3) : 0; };
+    const auto exact = [=] __device__(size_t i) { return alpha * ab[i] + added(i); };
+    const auto off = [=] __device__(size_t i) { return c[i] - exact(i); };
+    const Totals size = fold(c_.size(), [=] __device__(size_t i) { return exact(i) * exact(i); });
+    const Totals error = fold(c_.size(), [=] __device__(size_t i) { return off(i) * off(i); });
     const Totals scaled = fold(c_.size(), [=] __device__(size_t i) {
-      const double difference = fabs(c[i] - expected(i));
       const double scale = fabs(alpha) * rows[i / n] * columns[i % n] + fabs(added(i));
-      return difference == 0 ? 0 : difference / scale;
+      return off(i) == 0 ? 0 : fabs(off(i)) / scale;
     });
     return {.relative_error = error.sum == 0 ? 0 : std::sqrt(error.sum / size.sum),
             .worst_error = scaled.largest};
