@@ -101,14 +101,12 @@ inline __global__ void __launch_bounds__(256, 2)
       }
 #pragma unroll
       for (int r = 0; r < kOwn; ++r)
-#pragma unroll
         for (int s = 0; s < kOwn; ++s) sums[r][s] += a_values[r] * b_values[s];
     }
     __syncthreads();
   }
 #pragma unroll
   for (int r = 0; r < kOwn; ++r)
-#pragma unroll
     for (int s = 0; s < kOwn; ++s) {
       const int row = row0 + y + r * kApart, column = column0 + x + s * kApart;
       if (row < m && column < n) update(c[size_t(row) * n + column], alpha * sums[r][s], beta);
@@ -149,14 +147,12 @@ inline __global__ void __launch_bounds__(256, 2)
       }
 #pragma unroll
       for (int r = 0; r < kOwn; ++r)
-#pragma unroll
         for (int s = 0; s < kOwn; ++s) sums[r][s] += a_values[r] * b_values[s];
     }
     __syncthreads();
   }
 #pragma unroll
   for (int r = 0; r < kOwn; ++r)
-#pragma unroll
     for (int half = 0; half < 2; ++half) {
       const int row = row0 + y + r % 4 + r / 4 * kHalf, column = column0 + x + half * kHalf;
       store_four(c, row, column, m, n, alpha, &sums[r][4 * half], beta);

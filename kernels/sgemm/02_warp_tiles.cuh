@@ -69,7 +69,6 @@ __device__ __forceinline__ void multiply(float (&sums)[8][16], const float* stag
           four(&b[j]) = four(b_row + (4 * u + i) * Tiles::kColumns + 4 * j);
 #pragma unroll
         for (int r = 0; r < 8; ++r)
-#pragma unroll
           for (int j = 0; j < 16; ++j) sums[r][j] += a[r][i] * b[j];
       }
     }
@@ -84,7 +83,6 @@ __device__ __forceinline__ void store_thread_tile(float* c, const float (&sums)[
                                                   float beta) {
 #pragma unroll
   for (int r = 0; r < 8; ++r)
-#pragma unroll
     for (int j = 0; j < 16; j += 4)
       store_four(c, row + 8 * r, column + 4 * j, m, n, alpha, &sums[r][j], beta);
 }

@@ -159,7 +159,6 @@ struct Consumer {
   __device__ __forceinline__ void multiply(float (&sums)[8][16], int from) {
 #pragma unroll
     for (int r = 0; r < 8; ++r)
-#pragma unroll
       for (int j = 0; j < 16; ++j) {
         const int row = r ^ first, column = ((r % 2 ? 15 - j : j) + 4) % 16;
         sums[row][column] += x[from][row] * y[from][column];

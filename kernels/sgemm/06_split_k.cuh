@@ -85,7 +85,6 @@ __global__ void __launch_bounds__(Tiles::kThreads, 1)
     float* own = stages + slice * kRows * kPitch + row * kPitch + column;
 #pragma unroll
     for (int r = 0; r < 8; ++r)
-#pragma unroll
       for (int j = 0; j < 16; j += 4)
         four(&own[(r / 4 * 32 + r % 4) * kPitch + 4 * j]) = swapped(&sums[r][j]);
   }

@@ -87,7 +87,6 @@ __global__ void __launch_bounds__(SmallTiles::kThreads, SmallTiles::kBlocks) sma
         }
 #pragma unroll
         for (int r = 0; r < 8; ++r)
-#pragma unroll
           for (int j = 0; j < 8; ++j) {
             const int column = r % 2 ? 7 - j : j;
             sums[r][column] += from_a[r] * from_b[column];
@@ -100,7 +99,6 @@ __global__ void __launch_bounds__(SmallTiles::kThreads, SmallTiles::kBlocks) sma
   float* way_out = a_tile + warp * T::kRows * 32;
 #pragma unroll
   for (int r = 0; r < 8; ++r)
-#pragma unroll
     for (int j = 0; j < 8; j += 4)
       four(&way_out[(r / 4 * 32 + 4 * y + r % 4) * 32 + ((x + j) ^ y) * 4]) = swapped(&sums[r][j]);
   __syncwarp();

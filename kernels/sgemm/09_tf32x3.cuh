@@ -178,13 +178,11 @@ __device__ __forceinline__ void add_group(
       float d[4][4] = {};
 #pragma unroll
       for (int i = 0; i < 6; ++i)
-#pragma unroll
         for (int j = 0; j < 4; ++j)
           multiply_warp<typename Parts::Type>(d[j], a_parts[Parts::product(i).a],
                                               b_parts[x + j][Parts::product(i).b]);
 #pragma unroll
       for (int j = 0; j < 4; ++j)
-#pragma unroll
         for (int e = 0; e < 4; ++e) sums[y][x + j][e] += d[j][e];
     }
   }
@@ -339,9 +337,7 @@ __global__ void __launch_bounds__(Tiles::kThreads, Tiles::kBlocks)
   float* own = ring + (slice * kRows + my_row + g) * kPitch + my_column + 8 * t;
 #pragma unroll
   for (int y = 0; y < Tiles::kWarpRows / 8; ++y)
-#pragma unroll
     for (int x = 0; x < Tiles::kWarpColumns / 8; x += 4)
-#pragma unroll
       for (int h = 0; h < 2; ++h) {
         const int e = y % 2 * 2 + h;
         const auto& of_row = sums[y / 2];

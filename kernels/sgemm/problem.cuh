@@ -39,14 +39,12 @@ inline __global__ void __launch_bounds__(256)
         }
 #pragma unroll
         for (int r = 0; r < kOwn; ++r)
-#pragma unroll
           for (int s = 0; s < kOwn; ++s) sums[r][s] += a_values[r] * b_values[s];
       }
       __syncthreads();
     }
 #pragma unroll
     for (int r = 0; r < kOwn; ++r)
-#pragma unroll
       for (int s = 0; s < kOwn; ++s) {
         const int row = row0 + y + r * kApart, column = column0 + x + s * kApart;
         if (row < m && column < n) ab[size_t(row) * n + column] = sums[r][s];
