@@ -65,7 +65,6 @@ inline __global__ void register_tile_1d(Input a, Input b, Output c, int m, int n
 #pragma unroll
     for (int i = 0; i < kDepth; ++i) {
       const float b_value = b_tile[i][x];
-#pragma unroll
       for (int r = 0; r < kRows; ++r) sums[r] += a_tile[y * kRows + r][i] * b_value;
     }
     __syncthreads();
@@ -94,12 +93,10 @@ inline __global__ void __launch_bounds__(256, 2)
 #pragma unroll
     for (int i = 0; i < kDepth; ++i) {
       float a_values[kOwn], b_values[kOwn];
-#pragma unroll
       for (int j = 0; j < kOwn; ++j) {
         a_values[j] = a_tile[y + j * kApart][i];
         b_values[j] = b_tile[i][x + j * kApart];
       }
-#pragma unroll
       for (int r = 0; r < kOwn; ++r)
         for (int s = 0; s < kOwn; ++s) sums[r][s] += a_values[r] * b_values[s];
     }
@@ -140,12 +137,10 @@ inline __global__ void __launch_bounds__(256, 2)
 #pragma unroll
     for (int i = 0; i < kDepth; ++i) {
       alignas(16) float a_values[kOwn], b_values[kOwn];
-#pragma unroll
       for (int half = 0; half < 2; ++half) {
         four(&a_values[4 * half]) = four(&a_tile[i][y + half * kHalf]);
         four(&b_values[4 * half]) = four(&b_tile[i][x + half * kHalf]);
       }
-#pragma unroll
       for (int r = 0; r < kOwn; ++r)
         for (int s = 0; s < kOwn; ++s) sums[r][s] += a_values[r] * b_values[s];
     }

@@ -58,16 +58,12 @@ __device__ __forceinline__ void multiply(float (&sums)[8][16], const float* stag
 #pragma unroll
     for (int u = 0; u < kUnrolled; ++u) {
       alignas(16) float a[8][4];
-#pragma unroll
       for (int r = 0; r < 8; ++r)
         four(a[r]) = four(a_rows + (column ^ 4 * u) + r * 8 * Tiles::kDepth);
-#pragma unroll
       for (int i = 0; i < 4; ++i) {
         alignas(16) float b[16];
-#pragma unroll
         for (int j = 0; j < 16; j += 4)
           four(&b[j]) = four(b_row + (4 * u + i) * Tiles::kColumns + 4 * j);
-#pragma unroll
         for (int r = 0; r < 8; ++r)
           for (int j = 0; j < 16; ++j) sums[r][j] += a[r][i] * b[j];
       }

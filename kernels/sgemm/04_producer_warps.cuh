@@ -112,7 +112,6 @@ struct Producer {
 #pragma unroll
       for (int i = 0; i < kBlocks; ++i) {
         float* to = &a_tile[(depth + i * kApart) * kRows + row];
-#pragma unroll
         for (int x = 0; x < 4; ++x) four(to + x * kRows) = four(block[i][x]);
       }
       fill();
@@ -257,7 +256,6 @@ struct WarpTile {
 #pragma unroll
       for (int known = 0; known < 8; ++known)
         if (known == r)
-#pragma unroll
           for (int j = 0; j < 16; j += 4)
             four(&way_out[y * 64 + ((x + j) ^ y) * 4]) = swapped(&sums[known][j]);
       __syncwarp();

@@ -108,7 +108,6 @@ struct Handover {
       wait(from.ring.full[from.turn.stage], from.turn.parity);
       const float4* more =
           reinterpret_cast<const float4*>(stages + from.turn.stage * Tiles::kWords) + threadIdx.x;
-#pragma unroll
       for (int j = 0; j < kAtOnce; ++j) {
         const float4 quad = more[j * Tiles::kConsumers];
         float* to = &sums[(i + j) / 4][(i + j) % 4 * 4];

@@ -55,14 +55,11 @@ __global__ void __launch_bounds__(SmallTiles::kThreads, SmallTiles::kBlocks) sma
     if (k0 > 0) __syncthreads();  // all are done with what comes to be overwritten
 #pragma unroll
     for (int slab = 0; slab < T::kSlabs; ++slab) {
-#pragma unroll
       for (int i = slab * T::kSlab; i < (slab + 1) * T::kSlab; i += 8)
         if (i + a_k < depth)
-#pragma unroll
           for (int j = 0; j < kCopied; ++j)
             __pipeline_memcpy_async(&a_tile[(i + a_k) * T::kPitch + a_row + j * kRowsApart],
                                     a_from[j] + i, 4);
-#pragma unroll
       for (int i = slab * T::kSlab; i < (slab + 1) * T::kSlab; i += kTogether) {
         if (i + b_k < depth)
           __pipeline_memcpy_async(&b_tile[(i + b_k) * T::kColumns + b_column], b_from, bytes);

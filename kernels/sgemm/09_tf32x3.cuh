@@ -106,7 +106,6 @@ __device__ __forceinline__ void copy_box(const float* matrix, int64_t pitch, int
     const int left = columns > column0 + column + x ? rows - row0 - row : 0;
 #pragma unroll 1
     for (int y = 0; y < box_rows; y += kUnrolled)
-#pragma unroll
       for (int i = 0; i < kUnrolled; i += kApart) {
         const uint32_t to = words == 4  // places repeat themselves after 16 rows
                                 ? place(row + i, column + x) + 4 * y * box_columns
@@ -150,7 +149,6 @@ struct TwoOfTf32 {
     for (int i = 0; i < 4; ++i) {
       alignas(16) float row[4];
       four(row) = four(b + i * pitch);
-#pragma unroll
       for (int j = 0; j < 4; ++j) split(row[j], parts[j][i / 2][i % 2], parts[j][2 + i / 2][i % 2]);
     }
   }
@@ -170,18 +168,14 @@ __device__ __forceinline__ void add_group(
 #pragma unroll
   for (int y = 0; y < Tiles::kWarpRows / 16; ++y) {
     uint32_t a_parts[Parts::kParts][4];
-#pragma unroll
     for (int h = 0; h < 2; ++h)
       Parts::split_a(four(a + (16 * y + 8 * h) * Tiles::kDepth), h, a_parts);
-#pragma unroll
     for (int x = 0; x < kTilesX; x += 4) {
       float d[4][4] = {};
-#pragma unroll
       for (int i = 0; i < 6; ++i)
         for (int j = 0; j < 4; ++j)
           multiply_warp<typename Parts::Type>(d[j], a_parts[Parts::product(i).a],
                                               b_parts[x + j][Parts::product(i).b]);
-#pragma unroll
       for (int j = 0; j < 4; ++j)
         for (int e = 0; e < 4; ++e) sums[y][x + j][e] += d[j][e];
     }

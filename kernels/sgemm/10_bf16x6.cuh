@@ -85,7 +85,6 @@ struct ThreeOfBf16 {
     for (int i = 0; i < 2; ++i) {
       alignas(16) float x[4], y[4];
       four(x) = four(b + 2 * i * pitch), four(y) = four(b + (2 * i + 1) * pitch);
-#pragma unroll
       for (int j = 0; j < 4; ++j)
         split_in_three(x[j], y[j], parts[j][0][i], parts[j][1][i], parts[j][2][i]);
     }
@@ -177,7 +176,6 @@ __global__ void __launch_bounds__(ShortTiles::kThreads, 1)
 #pragma unroll
       for (int y = 0; y < 2 * kTilesY; ++y) {
         const auto& four = sums[y / 2];
-#pragma unroll
         for (int h = 0; h < 2; ++h) {
           const int e = y % 2 * 2 + h;
           const float4 chunk = {four[0][e], four[1][e], four[2][e], four[3][e]};

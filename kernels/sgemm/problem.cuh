@@ -32,12 +32,10 @@ inline __global__ void __launch_bounds__(256)
 #pragma unroll
       for (int i = 0; i < kDepth; ++i) {
         double a_values[kOwn], b_values[kOwn];
-#pragma unroll
         for (int j = 0; j < kOwn; ++j) {
           a_values[j] = a_tile[i][y + j * kApart];
           b_values[j] = b_tile[i][x + j * kApart];
         }
-#pragma unroll
         for (int r = 0; r < kOwn; ++r)
           for (int s = 0; s < kOwn; ++s) sums[r][s] += a_values[r] * b_values[s];
       }
