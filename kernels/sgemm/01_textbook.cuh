@@ -110,10 +110,9 @@ inline __global__ void __launch_bounds__(256, 2)
     }
 }
 
-// 16-byte accesses: the same words in fewer instructions (the compiler had merged those of A, not
-// of B). A's tile is transposed, so that a thread's rows are neighbours too; four spare columns
-// halve the conflicts of its stores. Rows and columns are owned in two groups of four, 64 apart: so
-// loads have none.
+// 16-byte accesses: the same words in fewer instructions. A's tile is transposed, so that a
+// thread's rows are neighbours too; four spare columns halve the conflicts of its stores. Rows and
+// columns are owned in two groups of four, 64 apart: so loads have none.
 inline __global__ void __launch_bounds__(256, 2)
     vectorized(Input a, Input b, Output c, int m, int n, int k, float alpha, float beta) {
   constexpr int kSide = 128, kDepth = 16, kOwn = 8, kHalf = kSide / 2;

@@ -9,8 +9,7 @@
 #include "sgemm/problem.cuh"
 
 namespace ladders::sgemm {
-// A warp has 64 x 64 outputs, a block `rows` x `columns`. A stage in shared memory holds kDepth of
-// k: rows of A, then rows of B.
+// A warp has 64 x 64 outputs. A stage in shared memory is kDepth of k: rows of A, then rows of B.
 template <int rows, int columns>
 struct WarpTiles {
   static constexpr int kRows = rows, kColumns = columns, kDepth = 32;
@@ -18,8 +17,7 @@ struct WarpTiles {
   static constexpr int kWords = kDepth * (rows + columns);
 };
 
-// A row of A fills all 32 banks. Its 16-byte chunks are XORed with the row: so at any chunk, eight
-// neighbouring rows cover all banks.
+// Chunks of A's rows of 32 words, XORed with the row: eight neighbours at a chunk cover all banks.
 __device__ __forceinline__ int swizzled(int row, int chunk) {
   return row * 32 + ((chunk ^ (row % 8)) * 4);
 }
@@ -44,8 +42,7 @@ __device__ __forceinline__ float4 swapped(const float* quad) {
   return {quad[1], quad[0], quad[3], quad[2]};
 }
 
-// Adds the products of a stage: from 24 words, 128 FMAs. A is read four of k at a time, in 16-byte
-// loads without being transposed.
+// From 24 words of a stage, 128 FMAs. A is read four of k at a time, and so need not be transposed.
 template <class Tiles>
 __device__ __forceinline__ void multiply(float (&sums)[8][16], const float* stage,
                                          Raster::Place mine) {

@@ -2,11 +2,10 @@
 //
 // The last clocks without an FMA: warps that do nothing but load, and the banks of registers.
 //
-// A scheduler's registers are in two banks, even and odd, and each gives one operand a clock: an
-// FFMA that reads two of a bank, or three in all, takes two clocks (measured on an H200). Of its
-// three operands, one must be that of the FFMA before, still at hand, and the others of different
-// banks. So A's operand stays along a row of outputs, and each sum is in the other bank than its
-// operand of B: operands come in 16-byte loads, four registers in order; sums are asked for by
+// A scheduler's registers are in two banks, even and odd, and each gives one operand a clock. So of
+// an FFMA's three operands, one must be that of the FFMA before, still at hand, and the others of
+// different banks: A's stays along a row of outputs, and each sum is in the other bank than its
+// operand of B. Operands come in 16-byte loads, four registers in order; sums are asked for by
 // their own 16-byte stores, with neighbours swapped.
 #pragma once
 
@@ -124,9 +123,8 @@ struct Producer {
   }
 };
 
-// Takes stages and adds their products to a thread's sums: quads of rows at 4 y and 32 + 4 y, of
-// columns at 4 x, 16 + 4 x, ... Operands of the next k are loaded while those before are
-// multiplied, across stages and tiles too.
+// Adds the products of stages to a thread's sums: quads of rows at 4 y and 32 + 4 y, of columns at
+// 4 x, 16 + 4 x, ... Operands of the next k, also of the next tile's, are loaded meanwhile.
 template <class Tiles, int first>
 struct Consumer {
   static constexpr int kDepth = Tiles::kDepth / Tiles::kSlices;
@@ -152,9 +150,8 @@ struct Consumer {
     arrive(ring.empty[turn.stage]);
     turn.next();
   }
-  // Rows are walked there and back, so that at the turn B's operand stays. (Which row is first, and
-  // how often the loop is unrolled, only changes the compiler's choice of registers: of 160 ways
-  // these are among the quickest, 5 % from the slowest.)
+  // Rows are walked there and back, so that at the turn B's operand stays. (Which is first, and how
+  // often the loop is unrolled, only changes the compiler's choice of registers.)
   __device__ __forceinline__ void multiply(float (&sums)[8][16], int from) {
 #pragma unroll
     for (int r = 0; r < 8; ++r)
@@ -163,9 +160,8 @@ struct Consumer {
         sums[row][column] += x[from][row] * y[from][column];
       }
   }
-  // `last` where no stages come after these: then the last load brings what is not used, which is
-  // quicker than to leave it out. A stage is free once what was loaded of it has been used: TMA's
-  // copies into it do not queue up behind loads, as stores do.
+  // `last` where no stages come after these: the last load is not used, but quicker than a branch.
+  // A stage is free once it is used: copies into it do not queue up behind loads, as stores do.
   __device__ __forceinline__ void consume(float (&sums)[8][16], int steps, bool last) {
     const float *from_a = a + turn.stage * Tiles::kWords, *from_b = b + turn.stage * Tiles::kWords;
     for (int step = 0; step < steps; ++step) {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// All waves are whole: blocks share the tiles that would not make one by steps of k, and hand their
-// sums over to one another.
+// All waves are whole: blocks share what tiles are left by steps of k, and hand their sums over.
 #pragma once
 
 #include <cuda/atomic>
@@ -52,10 +51,9 @@ class Share {
 };
 
 // Where a block leaves its sums of a tile that begins in a block before. It comes to them first,
-// and that block to the tile's beginning last: so they are there when they are wanted, and come by
-// the ring, like operands, while the last steps are multiplied, always in the same order. A count
-// of the warps that have left theirs is 0 between launches, which must not overlap. All blocks run
-// at once.
+// and that block to the tile's beginning last: so they are there when wanted, and come by the ring,
+// like operands, always in the same order. The count of warps that have left theirs is 0 between
+// launches, which must not overlap. All blocks run at once.
 template <class Tiles>
 struct Handover {
   static constexpr int kQuads = 32, kAtOnce = 8;  // of a thread; of those, in a stage
@@ -119,8 +117,7 @@ struct Handover {
   }
 };
 
-// `products` says how many tiles there are, of `steps` steps each, feeds a producer with parts of
-// them, and knows where their sums go.
+// `products` counts the tiles, of `steps` each, has parts of them produced, and says where sums go.
 template <class Tiles, class Products>
 __device__ __forceinline__ void multiply_shares(const Products& products, int steps,
                                                 const Handover<Tiles>& handover) {

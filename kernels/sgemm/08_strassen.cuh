@@ -9,10 +9,9 @@
 //   M4 = A22 (B21 - B11)                                          C22 = M1 - M2 + M3 + M6
 //
 // The price is n^2 additions: of A by the producers, on the way to shared memory, of B in a kernel
-// before, of C in one after. And errors: each output has a part in sums with other rows and
-// columns. They are small beside the norms of the matrices, but not beside those of a row and a
-// column where these are scaled against each other; and what is not finite spreads. So `fastest`
-// never takes it.
+// before, of C in one after. And errors, as outputs have parts in sums with other rows and columns:
+// small beside the norms of the matrices, but not beside those of a row and a column where these
+// are scaled against each other. What is not finite spreads. So `fastest` never takes it.
 #pragma once
 
 #include "common/dependent_launch.cuh"
@@ -70,9 +69,8 @@ inline __global__ void __launch_bounds__(256)
   }
 }
 
-// Rows of a quarter of A, plus or minus those of another if `factor` is not 0. Rows that A lacks
-// are read as its last: that cancels, as it is the same in all products. Columns that it lacks are
-// 0; halves of `whole` steps lack none.
+// Rows of a quarter of A, plus or minus those of another if `factor` is not 0. Rows beyond A are
+// its last again, which cancels. Columns beyond it are 0; halves of `whole` steps lack none.
 template <bool whole>
 struct RowsOfTwo {
   const float* a;

@@ -1,18 +1,13 @@
 // SPDX-License-Identifier: MIT
 //
 // FP32 by three TF32 products on tensor cores (or six of BF16: 10_bf16x6.cuh) in one kernel: for
-// small and skinny products, where a pass before it or 128 x 128 tiles cost most. Needs sm_80, and
-// sm_90 for blocks that share a tile.
+// small and skinny products. Needs sm_80, and sm_90 for blocks that share a tile.
 //
 // x = hi + lo, where hi is x rounded to TF32 and lo the rest, 12 bits and a sign, of which tensor
 // cores take 11. So an operand is off by up to 2^-23 of itself, without a bias; lo * lo, left out,
-// is below 2^-22 of the product.
-// * TF32 has the range of FP32: no scaling. Below 2^-113 x is off by up to 2^-136, as tensor cores
-// do
-//   not see the 13 lowest bits of a denormal number either.
-// * Infinities, NaNs and numbers that round up to infinity make lo NaN, and so their sums. A sum
-// that
-//   is not finite is computed again in plain FP32: slow, but free for all others.
+// is below 2^-22 of the product. No scaling, but below 2^-113 numbers are off by up to 2^-136:
+// tensor cores do not see the 13 lowest bits of a denormal one. Infinities, NaNs and what rounds up
+// to infinity make lo NaN, and so their sums, which are computed again in FP32.
 #pragma once
 
 #include <cooperative_groups.h>
@@ -26,15 +21,13 @@
 #include "sgemm/sgemm.hpp"
 
 namespace ladders::sgemm {
-// A product, and whether rows of its matrices start on 16 bytes and, those of A and B, are
-// multiples of it.
+// A product, and whether rows start on 16 bytes and, those of A and B, are multiples of it.
 struct AlignedGemm : Gemm {
   bool wide_a, wide_b, wide_c;
 };
 
-// A block has `rows` x `columns` outputs, a warp warp_rows x warp_columns of them and a slice of
-// each stage's depth: `groups` times 16, which tensor cores sum up alone. `blocks` are to fit on an
-// SM.
+// A warp has warp_rows x warp_columns outputs of a block, and a slice of each stage's depth:
+// `groups` times 16, which tensor cores sum up alone. `blocks` are to fit on an SM.
 struct StagedShape {
   int rows, columns, warp_rows = 64, warp_columns = 32;
   int slices = 2, groups = 2, stages = 4, blocks = 1;
@@ -58,9 +51,8 @@ struct StagedTiles {
   static constexpr bool kForLessShared = kBlocks * (kShared + 1024) <= 164 * 1024;
 };
 
-// Where the words of a stage are: the 16-byte loads of a fragment meet no bank twice. Eight lanes
-// at a time load chunks 4 u + t of rows 2 i and 2 i + 1 of A, and chunks 2 i and 2 i + 1 of rows 4
-// t + j of B.
+// Where the words of a stage are: eight lanes at a time load chunks 4 u + t of rows 2 i and 2 i + 1
+// of A, chunks 2 i and 2 i + 1 of rows 4 t + j of B, and meet no bank twice.
 template <int depth>
 __device__ __forceinline__ int place_a(int row, int column) {
   return row * depth + (column ^ row % 2 * 16);
@@ -116,9 +108,8 @@ __device__ __forceinline__ void copy_box(const float* matrix, int64_t pitch, int
   }
 }
 
-// Tensor cores look at the upper 19 bits alone: this addition rounds hi, and lo needs no rounding,
-// as its sign is as often that of x as not. lo is NaN where x is not finite, even where hi wraps to
-// 0.
+// Tensor cores see the upper 19 bits alone: this addition rounds hi. lo needs no rounding, as it
+// has either sign. It is NaN where x is not finite, even where hi wraps to 0.
 __device__ __forceinline__ void split(float x, uint32_t& hi, uint32_t& lo) {
   hi = __float_as_uint(x) + 0x1000;
   lo = __float_as_uint(x - __uint_as_float(hi & 0xffffe000));
@@ -129,9 +120,8 @@ struct Factors {
   int a, b;
 };
 
-// How elements are split, and the six products: small terms first, as tensor cores cut sums off
-// instead of rounding them. Parts are the upper ones for the first instruction and for the second,
-// then the lower ones.
+// How elements are split, and the six products, small terms first: tensor cores cut sums off. Parts
+// are the upper ones for the first instruction and for the second, then the lower ones.
 struct TwoOfTf32 {
   using Type = Tf32;
   static constexpr int kParts = 4;
@@ -279,8 +269,8 @@ __global__ void __launch_bounds__(Tiles::kThreads, Tiles::kBlocks)
   constexpr int kTilesY = Tiles::kWarpRows / 16, kTilesX = Tiles::kWarpColumns / 8;
   constexpr int kFours = kTilesY * kTilesX;
   float sums[kTilesY][kTilesX][4] = {};
-  // Long sums are rounded less often in two levels: those of 1024 terms are added to totals, in
-  // local memory, as the compiler does not see where.
+  // Sums of 1024 terms are added to totals, so rounded less often; these are in local memory, as
+  // the compiler does not see where.
   float4 totals[kFours];
   int totals_at = 0;
   asm volatile("" : "+r"(totals_at));

@@ -1,23 +1,20 @@
 // SPDX-License-Identifier: MIT
 //
 // FP32 by six BF16 products on tensor cores: how elements are split, for the kernel of
-// 09_tf32x3.cuh, and a kernel for a k so short that all of it fits into shared memory, without a
-// ring. Sums of few terms are hardly rounded in FP32, so two TF32 numbers an element are not
-// enough: three BF16 numbers hold one exactly, and six products take as long as three of TF32.
-// Where k is short the ends count: operands and code come from DRAM, and most traffic is the way
-// out.
+// 09_tf32x3.cuh, and a kernel for a k so short that all of it fits into shared memory. Sums of few
+// terms are hardly rounded in FP32, so two TF32 numbers an element are not enough: three BF16
+// numbers hold one exactly, and six products take as long as three of TF32. Where k is short the
+// ends count: operands and code come from DRAM, and most traffic is the way out.
 // * Sums go out from registers. The columns of B are dealt to lanes so that a store of a warp has
 //   64 neighbouring bytes of each of eight rows.
 // * A tile is multiplied in passes: sums go out while others are worked out.
-// * What is not finite makes the lowest part NaN; such sums are computed again, as with TF32. Below
-//   2^-110 elements are off by up to 2^-134, as their lowest bits are below all of BF16.
+// * What is not finite is as with TF32. Below 2^-110 elements are off by up to 2^-134.
 #pragma once
 
 #include "sgemm/09_tf32x3.cuh"
 
 namespace ladders::sgemm {
-// A block, one an SM, has kRows x kColumns outputs, half of the columns in each pass. k comes in
-// slabs and is at most kDepth.
+// A block, one an SM, has half of its columns in each pass. k comes in slabs, at most kDepth.
 struct ShortTiles {
   static constexpr int kRows = 128, kColumns = 192, kWarpRows = 32, kWarpColumns = 32;
   static constexpr int kPasses = 2, kPassColumns = kColumns / kPasses;

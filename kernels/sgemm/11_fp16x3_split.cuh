@@ -16,8 +16,7 @@ namespace ladders::sgemm {
 // and tensor cores transpose what they read.
 constexpr int kChunk = 64;
 
-// Instead of the power of a row that has an element that is not finite. Two powers add up to more
-// than half of it if either is that.
+// The power where an element is not finite. Two add up to more than half of it if either is that.
 constexpr int kNotFinite = 1 << 20;
 
 __host__ __device__ inline bool finite(int power) { return power < kNotFinite / 2; }
@@ -80,10 +79,10 @@ __device__ __forceinline__ float4 load_last(const float* row, int at, int column
     return load_four<false>(row, at, columns);
 }
 
-// B is split in slabs of 64 rows by strips of 128 columns, 32 KB: first all slabs of a strip are
-// searched for the largest of its columns. The second time they come from L2, as strips are taken
-// in panels of about 8 MB, one searched while another is split. Rows of A are held in registers
-// meanwhile. Blocks draw tickets for these tasks: so what a task waits for has always been begun.
+// B is split in slabs of 64 rows by strips of 128 columns: first all slabs of a strip are searched
+// for the largest of its columns. Then they come from L2, as strips are taken in panels of about 8
+// MB, one searched while another is split. Rows of A are held in registers. Blocks draw tickets for
+// these tasks: so what a task waits for has always been begun.
 constexpr int kSplitThreads = 256, kSplitBlocks = 4;
 constexpr int kSlab = 64, kStrip = 128, kWarps = kSplitThreads / 32, kHeld = kSlab / kWarps;
 

@@ -12,9 +12,8 @@
 #include "sgemm/matrices.cuh"
 
 namespace ladders::sgemm {
-// Tiles of 128 x 192 outputs by two warp groups, 64 rows each, from a ring of stages that a third
-// one keeps full. The two blocks of a cluster have tiles one below the other, and each fetches half
-// of B for both.
+// Tiles of 128 x 192 outputs by two warp groups, from a ring of stages that a third one keeps full.
+// The blocks of a cluster have tiles one below the other, and each fetches half of B for both.
 constexpr int kRows = 128, kColumns = 192, kDepth = 32, kStages = 5, kCluster = 2;
 constexpr int kOutputs = 64 * kColumns / 128;  // a thread
 constexpr int kConsumers = 256, kMultiplyThreads = kConsumers + 128;
@@ -189,8 +188,7 @@ __device__ __forceinline__ void copy_stage(const PartMaps& maps, Raster::Place o
   copy_box_to_blocks(half + kBBytes, maps.b_low, chunk, b_row, 0, full, kBoth);
 }
 
-// Adds the products of kPromoteEvery stages, or of those up to step `end`, to the sums of a thread
-// of this group; `some` is for those of these stages alone.
+// Adds the products of kPromoteEvery stages, or up to `end`: `some` are the sums of these alone.
 __device__ __forceinline__ void add_stages(float (&sums)[kOutputs], float (&some)[kOutputs],
                                            int group, int thread, int step, int end,
                                            const Ring<kStages>& ring, Turn<kStages>& turn,

@@ -35,33 +35,6 @@ Layout layout(int64_t m, int64_t n, int64_t k, const void* begin = nullptr) {
 constexpr int kTicketWords = 32;  // what follows is aligned
 size_t counters(int64_t n) { return kTicketWords + (kStrip + 2) * ceil_div<int64_t>(n, kStrip); }
 
-}  // namespace
-
-/// The counters of the splitting kernel are apart: zero before and after each product of any size.
-class Fp16x3Workspace {
- public:
-  Fp16x3Workspace(int m, int n, int k) : parts_(layout(m, n, k).end), counters_(counters(n)) {
-    check(cudaMemset(counters_.data(), 0, counters_.bytes()), "cudaMemset");
-    check(cudaDeviceSynchronize(), "cudaMemset");
-  }
-  SplitParts parts_of(const Gemm& g) const {
-    if (layout(g.m, g.n, g.k).end > parts_.bytes() || counters(g.n) > counters_.size())
-      throw CudaError("the workspace of fp16x3 is too small");
-    return layout(g.m, g.n, g.k, parts_.data()).parts;
-  }
-  unsigned* zeros() const { return counters_.data(); }
-
- private:
-  DeviceBuffer<unsigned char> parts_;
-  DeviceBuffer<unsigned> counters_;
-};
-
-std::shared_ptr<Fp16x3Workspace> make_fp16x3_workspace(int m, int n, int k) {
-  return std::make_shared<Fp16x3Workspace>(m, n, k);
-}
-
-namespace {
-
 void start_splitting(const Gemm& g, const SplitParts& parts, unsigned* zeros, const Device& device,
                      cudaStream_t stream) {
   SplitPlan plan{parts};
@@ -83,9 +56,8 @@ void start_splitting(const Gemm& g, const SplitParts& parts, unsigned* zeros, co
          stream, split_operands, plan, g);
 }
 
-// cuBLAS, where outputs are few beside k, adds up parts of it: one long sum rounds more often. On
-// wide inputs some elements show that, so there it is parts here, too, added to C, whose traffic is
-// little then.
+// One long sum rounds more often than cuBLAS, which adds up parts of k where outputs are few beside
+// it. So there parts are added up here, too: in C, whose traffic is little then.
 int steps_a_part(int m, int n, int k) {
   const bool long_k = double(k) * k > kTuning.fp16x3_parts_above_aspect * double(m) * n;
   const int parts = long_k ? std::clamp(k / kTuning.fp16x3_part, 1, kTuning.fp16x3_parts) : 1;
@@ -124,6 +96,29 @@ void multiply_parts(const Gemm& g, const SplitParts& parts, const Device& device
 }
 
 }  // namespace
+
+/// The counters of the splitting kernel are apart: zero before and after each product of any size.
+class Fp16x3Workspace {
+ public:
+  Fp16x3Workspace(int m, int n, int k) : parts_(layout(m, n, k).end), counters_(counters(n)) {
+    check(cudaMemset(counters_.data(), 0, counters_.bytes()), "cudaMemset");
+    check(cudaDeviceSynchronize(), "cudaMemset");
+  }
+  SplitParts parts_of(const Gemm& g) const {
+    if (layout(g.m, g.n, g.k).end > parts_.bytes() || counters(g.n) > counters_.size())
+      throw CudaError("the workspace of fp16x3 is too small");
+    return layout(g.m, g.n, g.k, parts_.data()).parts;
+  }
+  unsigned* zeros() const { return counters_.data(); }
+
+ private:
+  DeviceBuffer<unsigned char> parts_;
+  DeviceBuffer<unsigned> counters_;
+};
+
+std::shared_ptr<Fp16x3Workspace> make_fp16x3_workspace(int m, int n, int k) {
+  return std::make_shared<Fp16x3Workspace>(m, n, k);
+}
 
 KernelLaunch fp16x3_launch(int m, int n, const Device& device) {
   return {reinterpret_cast<const void*>(fp16_products), multiply_plan(m, n, device)};

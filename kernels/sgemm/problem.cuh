@@ -8,8 +8,7 @@
 #include "sgemm/matrices.cuh"
 
 namespace ladders::sgemm {
-// The reference, in FP64: tiles of 64 x 64, 4 x 4 outputs a thread. A block takes every
-// gridDim.x-th.
+// The reference, in FP64, 4 x 4 outputs a thread. A block takes every gridDim.x-th tile.
 constexpr int kReferenceSide = 64;
 inline __global__ void __launch_bounds__(256)
     reference(Input a, Input b, double* __restrict__ ab, int m, int n, int k) {
@@ -120,8 +119,7 @@ class Sgemm : public Problem {
     return {sums_.data(), counts_.data()};
   }
 
-  // With beta, the C that was there counts; without, it is NaN and must not be read. The last is
-  // timed.
+  // Without beta, C is NaN and must not be read. The last input is timed.
   int inputs() const override { return static_cast<int>(settings().size()); }
   void prepare(int input) override {
     const auto [kind, alpha, beta] = settings()[input];

@@ -111,7 +111,7 @@ LaunchPlan plan_of(const Choice& choice, int m, int n) {
 AlignedGemm product_of(const Gemm& gemm) {
   AlignedGemm p{gemm};
   if (p.k <= 0 || p.alpha == 0) p.k = 0, p.alpha = 0;  // neither A nor B counts
-  p.wide_a = in_fours(p.a, p.lda, p.k), p.wide_b = in_fours(p.b, p.ldb, p.n),
+  p.wide_a = in_fours(p.a, p.lda, p.k), p.wide_b = in_fours(p.b, p.ldb, p.n);
   p.wide_c = in_fours(p.c, p.ldc);
   return p;
 }
