@@ -225,7 +225,7 @@ __global__ void __launch_bounds__(Tiles::kThreads, Tiles::kBlocks)
   const int row0 = tile / tiles_x * kRows, column0 = tile % tiles_x * kColumns;
   const int all = ceil_div(p.k, kDepth), first = int64_t(all) * part / parts;
   const int steps = int64_t(all) * (part + 1) / parts - first;
-  const uint32_t ring_address = static_cast<uint32_t>(__cvta_generic_to_shared(ring));
+  const uint32_t ring_address = shared_address(ring);
   // The warps take turns at the copies: of each stage, half of A or B is a job for one of them.
   const int warp = threadIdx.x / 32;
   const auto start_copies = [&](int step, int s) {

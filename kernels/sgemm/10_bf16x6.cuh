@@ -112,8 +112,8 @@ __global__ void __launch_bounds__(ShortTiles::kThreads, 1)
   const int row0 = blockIdx.y * T::kRows, column0 = blockIdx.x * T::kColumns;
   const int slabs = ceil_div(p.k, kSlab);
   const auto copy_b = [&](int pass, int slab) {
-    const uint32_t to = static_cast<uint32_t>(__cvta_generic_to_shared(b_tile)) +
-                        4 * (slab * kSlab * T::kColumns + pass * T::kPassColumns);
+    const uint32_t to =
+        shared_address(b_tile) + 4 * (slab * kSlab * T::kColumns + pass * T::kPassColumns);
     const auto place = [&](int row, int column) {
       return to + 4 * place_short_b<T::kColumns>(row, column);
     };
@@ -123,7 +123,7 @@ __global__ void __launch_bounds__(ShortTiles::kThreads, 1)
   };
 #pragma unroll 1  // code that is run once is best short: it comes from DRAM
   for (int slab = 0; slab < slabs; ++slab) {
-    const uint32_t to = static_cast<uint32_t>(__cvta_generic_to_shared(a_tile)) + 4 * slab * kSlab;
+    const uint32_t to = shared_address(a_tile) + 4 * slab * kSlab;
     const auto place = [&](int row, int column) { return to + 4 * (row * T::kDepth + column); };
     copy_together<T::kRows, kSlab, a_words, T::kThreads>(p.a, p.lda, row0, slab * kSlab, p.m, p.k,
                                                          place);
@@ -149,9 +149,10 @@ __global__ void __launch_bounds__(ShortTiles::kThreads, 1)
       add_group<T, ThreeOfBf16>(sums, a + slab * kSlab, b + slab * kSlab * T::kColumns);
     }
 
+    const auto sum = [&](int i) -> float& { return sums[i / 16][i / 4 % 4][i % 4]; };
     bool finite = true;
 #pragma unroll
-    for (int i = 0; i < kSums; ++i) finite &= fabsf(sums[i / 16][i / 4 % 4][i % 4]) <= FLT_MAX;
+    for (int i = 0; i < kSums; ++i) finite &= fabsf(sum(i)) <= FLT_MAX;
     const auto row_of = [&](int i) { return row + i / 16 * 16 + i % 4 / 2 * 8; };
     const auto column_of = [&](int i) { return column + i % 2 * 16 + i / 4 % 4; };
     if (!finite) {
@@ -160,22 +161,20 @@ __global__ void __launch_bounds__(ShortTiles::kThreads, 1)
         if (row_of(i) >= p.m || column_of(i) >= p.n) continue;
         const float again = plain_product(p, row_of(i), column_of(i));
 #pragma unroll
-        for (int j = 0; j < kSums; ++j) {
-          float& sum = sums[j / 16][j / 4 % 4][j % 4];
-          if (j == i && !(fabsf(sum) <= FLT_MAX)) sum = again;
-        }
+        for (int j = 0; j < kSums; ++j)
+          if (j == i && !(fabsf(sum(j)) <= FLT_MAX)) sum(j) = again;
       }
     }
 #pragma unroll
-    for (int i = 0; i < kSums; ++i) sums[i / 16][i / 4 % 4][i % 4] *= p.alpha;
+    for (int i = 0; i < kSums; ++i) sum(i) *= p.alpha;
     if (p.wide_c && p.n % 4 == 0 && p.beta == 0) {
       float* out = p.c + row * p.ldc + column;
 #pragma unroll
       for (int y = 0; y < 2 * kTilesY; ++y) {
-        const auto& four = sums[y / 2];
         for (int h = 0; h < 2; ++h) {
           const int e = y % 2 * 2 + h;
-          const float4 chunk = {four[0][e], four[1][e], four[2][e], four[3][e]};
+          const float (&of_row)[4][4] = sums[y / 2];
+          const float4 chunk = {of_row[0][e], of_row[1][e], of_row[2][e], of_row[3][e]};
           if (row + 8 * y < p.m && column + 16 * h < p.n) store_whole(out + 16 * h, chunk);
         }
         out += 8 * p.ldc;
@@ -183,10 +182,8 @@ __global__ void __launch_bounds__(ShortTiles::kThreads, 1)
     } else {
 #pragma unroll
       for (int i = 0; i < kSums; ++i)
-        if (row_of(i) < p.m && column_of(i) < p.n) {
-          const float product = sums[i / 16][i / 4 % 4][i % 4];
-          update(p.c[row_of(i) * p.ldc + column_of(i)], product, p.beta);
-        }
+        if (row_of(i) < p.m && column_of(i) < p.n)
+          update(p.c[row_of(i) * p.ldc + column_of(i)], sum(i), p.beta);
     }
     b += T::kPassColumns, column += T::kPassColumns;
   }
