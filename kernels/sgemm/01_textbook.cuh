@@ -160,7 +160,6 @@ LaunchPlan one_thread_per_output(const Case& c, const Device&, const void*) {
   return {.grid = x_is_row ? dim3(grid.y, grid.x) : grid, .block = dim3(32, 32)};
 }
 
-// One block per square tile of C.
 template <int side, int threads>
 LaunchPlan one_block_per_tile(const Case& c, const Device&, const void*) {
   return {.grid = tiles(c, side, side), .block = threads};

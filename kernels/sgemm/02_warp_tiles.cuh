@@ -70,7 +70,6 @@ __device__ __forceinline__ void multiply(float (&sums)[8][16], const float* stag
   }
 }
 
-// The outputs of a thread, from their first row and column on.
 __device__ __forceinline__ void store_thread_tile(float* c, const float (&sums)[8][16], int row,
                                                   int column, int m, int n, float alpha,
                                                   float beta) {
@@ -175,7 +174,6 @@ __global__ void __launch_bounds__(Tiles::kThreads, 1)
   store_thread_tile(c, sums, row0 + mine.row, column0 + mine.column, m, n, alpha, beta);
 }
 
-// One block per tile of C, with `stages` of them in dynamic shared memory.
 template <class Tiles, int stages = 0>
 LaunchPlan one_block_per_warped_tile(const Case& c, const Device&, const void*) {
   return {.grid = tiles(c, Tiles::kRows, Tiles::kColumns),

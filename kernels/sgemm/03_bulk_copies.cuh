@@ -65,7 +65,6 @@ Raster raster_of(int64_t m, int64_t n) {
           .band = 8};
 }
 
-// One block per tile, or as many as there are SMs.
 template <bool persistent>
 Implementation by_bulk_copies() {
   using Tiles = LargeTiles;

@@ -8,9 +8,8 @@
 #include "sgemm/04_producer_warps.cuh"
 
 namespace ladders::sgemm {
-// Some steps of a tile.
 struct Part {
-  int tile, first, steps;
+  int tile, first, steps;  // the first step and how many
   __device__ bool is_beginning(int all) const { return first == 0 && steps < all; }
 };
 

@@ -57,9 +57,9 @@ template <int depth>
 __device__ __forceinline__ int place_a(int row, int column) {
   return row * depth + (column ^ row % 2 * 16);
 }
-template <int columns>
+template <int columns, int apart = 8>
 __device__ __forceinline__ int place_b(int row, int column) {
-  return row * columns + (column ^ row / 4 % 4 * 8);
+  return row * columns + (column ^ row / 4 % 4 * apart);
 }
 
 // Starts the copy of 1 or 4 words into shared memory, or fills them with 0.
@@ -115,9 +115,8 @@ __device__ __forceinline__ void split(float x, uint32_t& hi, uint32_t& lo) {
   lo = __float_as_uint(x - __uint_as_float(hi & 0xffffe000));
 }
 
-// Which parts of A and of B a product is of.
 struct Factors {
-  int a, b;
+  int a, b;  // numbers of parts
 };
 
 // How elements are split, and the six products, small terms first: tensor cores cut sums off. Parts

@@ -25,13 +25,6 @@ struct ShortTiles {
   static_assert(kDepth % 32 == 16);  // two rows of A take half of the banks each
 };
 
-// Where shared memory has a word of B: eight lanes at a time load chunks i and i + 4 of 32 words of
-// rows 4 t + j.
-template <int columns>
-__device__ __forceinline__ int place_short_b(int row, int column) {
-  return row * columns + (column ^ row / 4 % 4 * 4);
-}
-
 // All threads start the copy of a box to place(row, column); what lies beyond becomes 0.
 template <int rows, int columns, int words, int threads, class Place>
 __device__ __forceinline__ void copy_together(const float* matrix, int64_t pitch, int row0,
@@ -115,7 +108,7 @@ __global__ void __launch_bounds__(ShortTiles::kThreads, 1)
     const uint32_t to =
         shared_address(b_tile) + 4 * (slab * kSlab * T::kColumns + pass * T::kPassColumns);
     const auto place = [&](int row, int column) {
-      return to + 4 * place_short_b<T::kColumns>(row, column);
+      return to + 4 * place_b<T::kColumns, 4>(row, column);
     };
     copy_together<kSlab, T::kPassColumns, b_words, T::kThreads>(
         p.b, p.ldb, slab * kSlab, column0 + pass * T::kPassColumns, p.k, p.n, place);
@@ -135,7 +128,7 @@ __global__ void __launch_bounds__(ShortTiles::kThreads, 1)
   const int my_column = warp % T::kWarpsX * T::kWarpColumns;
   const float* a = a_tile + (my_row + g) * T::kDepth + 4 * t;
   // Lane g loads chunk g / 2 or, if odd, 4 + g / 2: so lane t has sums of chunks t and 4 + t.
-  const float* b = b_tile + place_short_b<T::kColumns>(4 * t, my_column + 4 * (g / 2 + g % 2 * 4));
+  const float* b = b_tile + place_b<T::kColumns, 4>(4 * t, my_column + 4 * (g / 2 + g % 2 * 4));
   const int row = row0 + my_row + g;
   int column = column0 + my_column + 4 * t;
 #pragma unroll 1

@@ -210,7 +210,6 @@ __device__ __forceinline__ void add_stages(float (&sums)[kOutputs], float (&some
       const uint64_t high_b = chunks_of_columns(b), low_b = chunks_of_columns(b + kBBytes);
       pin(some);
       wgmma_fence();
-#pragma unroll
       for (int q = 0; q < kDepth / 16; ++q) {
         multiply_add(some, high_a + 2 * q, low_b + kNext16 * q, j + q > 0);
         multiply_add(some, low_a + 2 * q, high_b + kNext16 * q, true);
@@ -225,7 +224,6 @@ __device__ __forceinline__ void add_stages(float (&sums)[kOutputs], float (&some
       const uint64_t high_b = chunks_of_columns(b_of(stage_of(j)));
       pin(some);
       wgmma_fence();
-#pragma unroll
       for (int q = 0; q < kDepth / 16; ++q)
         multiply_add(some, high_a + 2 * q, high_b + kNext16 * q, true);
       wgmma_commit();

@@ -10,8 +10,7 @@ std::vector<Rung> peers();
 /// The same product by it, in FP32 throughout: its errors are what others are held against.
 void library_product(const Gemm& gemm, cudaStream_t stream);
 
-/// Where one kernel takes over from another, and what models of their time go by, as measured on an
-/// H200.
+/// Where one kernel takes over from another, and models of their time, as measured on an H200.
 struct Tuning {
   // A sum of few terms is hardly rounded in FP32, and less exact of two TF32 or FP16 numbers each:
   // bf16x6 serves below the first k, and up to the second for C with fewer elements than the third.

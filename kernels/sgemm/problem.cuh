@@ -140,7 +140,6 @@ class Sgemm : public Problem {
     input_ = input;
   }
 
-  // The errors, and the library's own on the same input.
   Verdict compare() override {
     Verdict verdict = errors();
     if (const auto library = library_.find(input_); library != library_.end()) {
@@ -186,7 +185,6 @@ class Sgemm : public Problem {
     return {updating, {Kind::normal, 1, 0}, {Kind::wide, 1, 0}, timed};
   }
 
-  // Matrices, their product and the norms of the rows of A and columns of B.
   struct Drawn {
     DeviceBuffer<float> a, b;
     DeviceBuffer<double> ab, row_norms, column_norms;
