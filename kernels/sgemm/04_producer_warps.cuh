@@ -223,9 +223,8 @@ struct WarpTile {
   static __device__ __forceinline__ WarpTile mine(float* stages) {
     constexpr int kWarpsX = Tiles::kColumns / 64;
     const int warp = threadIdx.x / 32;
-    return {.row = warp / kWarpsX * 64,
-            .column = warp % kWarpsX * 64,
-            .way_out = stages + Tiles::kStages * Tiles::kWords + warp * 8 * 64};
+    return {warp / kWarpsX * 64, warp % kWarpsX * 64,
+            stages + Tiles::kStages * Tiles::kWords + warp * 8 * 64};
   }
   template <int first>
   __device__ __forceinline__ Consumer<Tiles, first> consumer(

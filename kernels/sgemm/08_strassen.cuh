@@ -135,13 +135,8 @@ struct HalfProducts {
   __device__ __forceinline__ Destination destination(int number) const {
     const int p = number / raster.tiles();
     const auto tile = raster.place(number % raster.tiles());
-    return {products,
-            p * half.m + tile.row * Tiles::kRows,
-            tile.column * Tiles::kColumns,
-            (p + 1) * half.m,
-            half.n,
-            alpha,
-            beta};
+    const int row = p * half.m + tile.row * Tiles::kRows, column = tile.column * Tiles::kColumns;
+    return {products, row, column, (p + 1) * half.m, half.n, alpha, beta};
   }
 };
 
@@ -158,34 +153,29 @@ __global__ void __launch_bounds__(Tiles::kThreads, 1)
 }
 
 inline Implementation strassen_at(const Case& c, const Device&) {
-  using Tiles =
-      FedTiles<FedShape{.rows = 128, .columns = 256}>;  // its producers load twice as much
+  using Tiles = FedTiles<FedShape{.rows = 128, .columns = 256}>;  // producers load twice as much
   const int m = c["m"], n = c["n"], k = c["k"], depth = Tiles::kDepth;
   const Halves half{ceil_div(m, 2), ceil_div(n, 8) * 4, ceil_div(k, 2 * depth) * depth};
   const Raster one = raster_of<Tiles>(half.m, half.n);
   const auto function = 2 * half.k == k ? strassen<Tiles, true> : strassen<Tiles, false>;
-  return {.kernel = reinterpret_cast<const void*>(function),
-          .plan =
-              [=](const Case&, const Device& device, const void*) {
-                return persistent_plan<Tiles>(kHalfProducts * one.tiles(), most_shares(half.k),
-                                              device);
-              },
-          .launch =
-              [=](const LaunchPlan& plan, Problem& problem, cudaStream_t stream) {
-                auto& p = static_cast<Sgemm&>(problem);
-                const auto [a, b, c, m, n, k, alpha, beta] = p.arguments();
-                float* operands = p.room_for_copy(half.operands() + half.products());
-                float* products = operands + half.operands();
-                const LaunchPlan simple{.grid = 1024, .block = 256};
-                launch(simple, stream, add_quarters, b, reinterpret_cast<float4*>(operands), k, n,
-                       half);
-                const TensorMap map = tensor_map({operands, 4, int64_t{kHalfProducts} * half.k,
-                                                  half.n, Tiles::kDepth, Tiles::kColumns, 0});
-                launch(plan, {.early = true, .together = true}, stream, function, a, map, products,
-                       m, k, alpha, 0.0f, half, one, handover_of<Tiles>(p, plan.grid.x));
-                launch(simple, {.early = true}, stream, add_products,
-                       reinterpret_cast<const float4*>(products), c, m, n, beta, half);
-              }};
+  const auto plan = [=](const Case&, const Device& device, const void*) {
+    return persistent_plan<Tiles>(kHalfProducts * one.tiles(), most_shares(half.k), device);
+  };
+  const auto enqueue = [=](const LaunchPlan& plan, Problem& problem, cudaStream_t stream) {
+    auto& p = static_cast<Sgemm&>(problem);
+    const auto [a, b, c, m, n, k, alpha, beta] = p.arguments();
+    float* operands = p.room_for_copy(half.operands() + half.products());
+    float* products = operands + half.operands();
+    const LaunchPlan simple{.grid = 1024, .block = 256};
+    launch(simple, stream, add_quarters, b, reinterpret_cast<float4*>(operands), k, n, half);
+    const TensorMap map = tensor_map(
+        {operands, 4, int64_t{kHalfProducts} * half.k, half.n, Tiles::kDepth, Tiles::kColumns, 0});
+    launch(plan, {.early = true, .together = true}, stream, function, a, map, products, m, k, alpha,
+           0.0f, half, one, handover_of<Tiles>(p, plan.grid.x));
+    launch(simple, {.early = true}, stream, add_products, reinterpret_cast<const float4*>(products),
+           c, m, n, beta, half);
+  };
+  return {.kernel = reinterpret_cast<const void*>(function), .plan = plan, .launch = enqueue};
 }
 // Differences of large sums are then too far from exact beside an output's own row and column.
 inline std::string not_for_strassen(const Case& c, const Device& device) {

@@ -57,7 +57,7 @@ template <int depth>
 __device__ __forceinline__ int place_a(int row, int column) {
   return row * depth + (column ^ row % 2 * 16);
 }
-template <int columns, int apart = 8>
+template <int columns, int apart = 8>  // 4: chunks i and i + 4 of 32 words
 __device__ __forceinline__ int place_b(int row, int column) {
   return row * columns + (column ^ row / 4 % 4 * apart);
 }

@@ -72,11 +72,11 @@ constexpr Variant kVariants[] = {
 struct Choice {
   const Variant* variant;
   int parts;
+  double clocks = std::numeric_limits<double>::max();
 };
 template <class Parts>
 Choice choose(int m, int n, int k, const Device& device) {
   Choice best{&kVariants<Parts>[0], 1};
-  double least = std::numeric_limits<double>::max();
   for (const Variant& v : kVariants<Parts>)
     for (int parts = 1; parts < std::ssize(device.clusters_at_once); ++parts) {
       const int clusters = device.clusters_at_once[parts], blocks = v.blocks_on_an_sm(device);
@@ -92,13 +92,13 @@ Choice choose(int m, int n, int k, const Device& device) {
           parts > 1 ? kTuning.clocks_of_meeting + others / kTuning.bytes_per_clock : 0;
       const double clocks =
           most * a_block * kTuning.*v.clocks + rounds * (kTuning.clocks_once + meeting);
-      if (clocks < least) least = clocks, best = {&v, parts};
+      if (clocks < best.clocks) best = {&v, parts, clocks};
     }
   return best;
 }
 
 LaunchPlan plan_of(const Choice& choice, int m, int n) {
-  const auto& [v, parts] = choice;
+  const auto& [v, parts, clocks] = choice;
   const int64_t tiles = int64_t{ceil_div(m, v->rows)} * ceil_div(n, v->columns);
   if (parts * tiles > std::numeric_limits<int>::max())
     throw DoesNotFit("too many tiles for a grid");
