@@ -321,22 +321,17 @@ TensorMap map_of_b(Sgemm& p, const float* b, int k, int n, cudaStream_t stream) 
   return tensor_map({b, 4, k, n, Tiles::kDepth, Tiles::kColumns, 0, 4 * int64_t{pitch}});
 }
 
-// How producer_warps, stream_k and split_k are launched. `more(problem, plan)` gives a tuple of the
-// arguments that only this kernel has.
-constexpr auto kNoMore = [](Sgemm&, const LaunchPlan&) { return std::tuple(); };
-template <class Tiles, class... Parameters, class Plan, class More = decltype(kNoMore)>
-Implementation fed(void (*function)(Parameters...), Plan plan, const Start& start = {},
-                   More more = {}) {
-  return {.kernel = reinterpret_cast<const void*>(function),
-          .plan = plan,
-          .launch = [=](const LaunchPlan& plan, Problem& problem, cudaStream_t stream) {
-            auto& p = static_cast<Sgemm&>(problem);
-            const auto [a, b, c, m, n, k, alpha, beta] = p.arguments();
-            const std::tuple all(a, map_of_b<Tiles>(p, b, k, n, stream), c, m, n, k, alpha, beta,
-                                 raster_of<Tiles>(m, n));
-            std::apply([&](auto... values) { launch(plan, start, stream, function, values...); },
-                       std::tuple_cat(all, more(p, plan)));
-          }};
+// How producer_warps, stream_k and split_k are launched. What only one of these takes is what
+// `more(problem, plan)` returns.
+template <class Tiles, class... Parameters, class Plan, class... More>
+Implementation fed(void (*function)(Parameters...), Plan plan, Start start = {}, More... more) {
+  const auto enqueue = [=](const LaunchPlan& plan, Problem& problem, cudaStream_t stream) {
+    auto& p = static_cast<Sgemm&>(problem);
+    const auto [a, b, c, m, n, k, alpha, beta] = p.arguments();
+    launch(plan, start, stream, function, a, map_of_b<Tiles>(p, b, k, n, stream), c, m, n, k, alpha,
+           beta, raster_of<Tiles>(m, n), more(p, plan)...);
+  };
+  return {.kernel = reinterpret_cast<const void*>(function), .plan = plan, .launch = enqueue};
 }
 
 // As many blocks as tiles, each shared by `shares` of them, but no more than SMs.

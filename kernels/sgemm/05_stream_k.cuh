@@ -209,9 +209,7 @@ inline Implementation fed_in_shares() {
                                       device);
       },
       {.together = true},
-      [](Sgemm& p, const LaunchPlan& plan) {
-        return std::tuple(handover_of<Tiles>(p, plan.grid.x));
-      });
+      [](Sgemm& p, const LaunchPlan& plan) { return handover_of<Tiles>(p, plan.grid.x); });
 }
 
 }  // namespace ladders::sgemm
