@@ -323,9 +323,9 @@ __global__ void __launch_bounds__(Tiles::kThreads, Tiles::kBlocks)
     for (int x = 0; x < Tiles::kWarpColumns / 8; x += 4)
       for (int h = 0; h < 2; ++h) {
         const int e = y % 2 * 2 + h;
-        const auto& of_row = sums[y / 2];
-        four(&own[8 * y * kPitch + 8 * x + 4 * h]) = {of_row[x][e], of_row[x + 1][e],
-                                                      of_row[x + 2][e], of_row[x + 3][e]};
+        const auto& four = sums[y / 2];
+        *reinterpret_cast<float4*>(&own[8 * y * kPitch + 8 * x + 4 * h]) = {
+            four[x][e], four[x + 1][e], four[x + 2][e], four[x + 3][e]};
       }
   __syncthreads();
   constexpr int kChunks = kRows * kColumns / 4, kARow = kColumns / 4;
