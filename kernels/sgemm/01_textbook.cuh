@@ -3,14 +3,12 @@
 // From one output per thread to 8 x 8 in registers: the rungs of the textbooks.
 #pragma once
 
-#include "sgemm/matrices.cuh"
 #include "sgemm/problem.cuh"
 
 namespace ladders::sgemm {
-// One output per thread, lanes down a column of C: each load of A and each store touches 32 rows.
-inline __global__ void naive_uncoalesced(const float* __restrict__ a, const float* __restrict__ b,
-                                         float* __restrict__ c, int m, int n, int k, float alpha,
-                                         float beta) {
+// One output per thread, lanes down a column of C: each access to A and C touches 32 rows.
+inline __global__ void naive_uncoalesced(Input a, Input b, Output c, int m, int n, int k,
+                                         float alpha, float beta) {
   const int row = blockIdx.x * blockDim.x + threadIdx.x;
   const int column = blockIdx.y * blockDim.y + threadIdx.y;
   if (row >= m || column >= n) return;
@@ -19,10 +17,9 @@ inline __global__ void naive_uncoalesced(const float* __restrict__ a, const floa
   update(c[size_t(row) * n + column], alpha * sum, beta);
 }
 
-// The same with lanes along a row of C: A is a broadcast, B and C four sectors. x and y changed
-// places, nothing else.
-inline __global__ void naive(const float* __restrict__ a, const float* __restrict__ b,
-                             float* __restrict__ c, int m, int n, int k, float alpha, float beta) {
+// x and y change places: lanes along a row of C. A is a broadcast, B and C four sectors.
+inline __global__ void naive(Input a, Input b, Output c, int m, int n, int k, float alpha,
+                             float beta) {
   const int row = blockIdx.y * blockDim.y + threadIdx.y;
   const int column = blockIdx.x * blockDim.x + threadIdx.x;
   if (row >= m || column >= n) return;
@@ -31,10 +28,10 @@ inline __global__ void naive(const float* __restrict__ a, const float* __restric
   update(c[size_t(row) * n + column], alpha * sum, beta);
 }
 
-// A block loads a 32 x 32 tile of A and of B into shared memory once and uses each element 32
-// times. Global traffic falls by 32; two words of shared memory remain to be read for each FMA.
-inline __global__ void tiled(const float* __restrict__ a, const float* __restrict__ b,
-                             float* __restrict__ c, int m, int n, int k, float alpha, float beta) {
+// A block loads a 32 x 32 tile of A and B once and uses each element 32 times. Two words of shared
+// memory remain to be read for each FMA.
+inline __global__ void tiled(Input a, Input b, Output c, int m, int n, int k, float alpha,
+                             float beta) {
   constexpr int kTile = 32;
   __shared__ float a_tile[kTile][kTile], b_tile[kTile][kTile];
   const int x = threadIdx.x, y = threadIdx.y;
@@ -51,11 +48,10 @@ inline __global__ void tiled(const float* __restrict__ a, const float* __restric
   if (row < m && column < n) update(c[size_t(row) * n + column], alpha * sum, beta);
 }
 
-// A thread owns eight outputs of one column: the element of B stays in a register for all eight,
-// so a step of k reads 9 words for 8 FMAs instead of 16.
-inline __global__ void register_tile_1d(const float* __restrict__ a, const float* __restrict__ b,
-                                        float* __restrict__ c, int m, int n, int k, float alpha,
-                                        float beta) {
+// A thread owns eight outputs of a column, for which an element of B stays in a register: a step of
+// k reads 9 words for 8 FMAs instead of 16.
+inline __global__ void register_tile_1d(Input a, Input b, Output c, int m, int n, int k,
+                                        float alpha, float beta) {
   constexpr int kSide = 64, kDepth = 8, kRows = 8;  // 512 threads: 64 columns x 8 groups of rows
   __shared__ float a_tile[kSide][kDepth], b_tile[kDepth][kSide];
   const int x = threadIdx.x % kSide, y = threadIdx.x / kSide;
@@ -69,7 +65,6 @@ inline __global__ void register_tile_1d(const float* __restrict__ a, const float
 #pragma unroll
     for (int i = 0; i < kDepth; ++i) {
       const float b_value = b_tile[i][x];
-#pragma unroll
       for (int r = 0; r < kRows; ++r) sums[r] += a_tile[y * kRows + r][i] * b_value;
     }
     __syncthreads();
@@ -83,8 +78,7 @@ inline __global__ void register_tile_1d(const float* __restrict__ a, const float
 // A thread owns 8 x 8 outputs: 16 words read feed 64 FMAs. Its rows and columns lie 16 apart, so
 // that at each of them the 16 lanes of a half warp read neighbouring banks.
 inline __global__ void __launch_bounds__(256, 2)
-    register_tile_2d(const float* __restrict__ a, const float* __restrict__ b,
-                     float* __restrict__ c, int m, int n, int k, float alpha, float beta) {
+    register_tile_2d(Input a, Input b, Output c, int m, int n, int k, float alpha, float beta) {
   constexpr int kSide = 128, kDepth = 8, kOwn = 8, kApart = kSide / kOwn;
   __shared__ float a_tile[kSide][kDepth], b_tile[kDepth][kSide];
   const int x = threadIdx.x % kApart, y = threadIdx.x / kApart;
@@ -99,35 +93,28 @@ inline __global__ void __launch_bounds__(256, 2)
 #pragma unroll
     for (int i = 0; i < kDepth; ++i) {
       float a_values[kOwn], b_values[kOwn];
-#pragma unroll
       for (int j = 0; j < kOwn; ++j) {
         a_values[j] = a_tile[y + j * kApart][i];
         b_values[j] = b_tile[i][x + j * kApart];
       }
-#pragma unroll
       for (int r = 0; r < kOwn; ++r)
-#pragma unroll
         for (int s = 0; s < kOwn; ++s) sums[r][s] += a_values[r] * b_values[s];
     }
     __syncthreads();
   }
 #pragma unroll
   for (int r = 0; r < kOwn; ++r)
-#pragma unroll
     for (int s = 0; s < kOwn; ++s) {
       const int row = row0 + y + r * kApart, column = column0 + x + s * kApart;
       if (row < m && column < n) update(c[size_t(row) * n + column], alpha * sums[r][s], beta);
     }
 }
 
-// 16-byte accesses throughout: the same words in fewer load instructions (the compiler had merged
-// those of A along k already, not those of B). The tile of A is stored transposed, so that a
-// thread's rows are neighbours too; four spare columns halve the conflicts of these stores (4-way
-// to 2-way). Rows and columns are owned in two groups of four, 64 apart, so that the loads have
-// none.
+// 16-byte accesses: the same words in fewer instructions. A's tile is transposed, so that a
+// thread's rows are neighbours too; four spare columns halve the conflicts of its stores. Rows and
+// columns are owned in two groups of four, 64 apart: so loads have none.
 inline __global__ void __launch_bounds__(256, 2)
-    vectorized(const float* __restrict__ a, const float* __restrict__ b, float* __restrict__ c,
-               int m, int n, int k, float alpha, float beta) {
+    vectorized(Input a, Input b, Output c, int m, int n, int k, float alpha, float beta) {
   constexpr int kSide = 128, kDepth = 16, kOwn = 8, kHalf = kSide / 2;
   __shared__ __align__(16) float a_tile[kDepth][kSide + 4];
   __shared__ __align__(16) float b_tile[kDepth][kSide];
@@ -143,30 +130,23 @@ inline __global__ void __launch_bounds__(256, 2)
       a_tile[a_column + 1][a_row] = a_four.y;
       a_tile[a_column + 2][a_row] = a_four.z;
       a_tile[a_column + 3][a_row] = a_four.w;
-      *reinterpret_cast<float4*>(&b_tile[i / kSide][i % kSide]) =
-          four(b, k0 + i / kSide, column0 + i % kSide, k, n);
+      four(&b_tile[i / kSide][i % kSide]) = four(b, k0 + i / kSide, column0 + i % kSide, k, n);
     }
     __syncthreads();
 #pragma unroll
     for (int i = 0; i < kDepth; ++i) {
       alignas(16) float a_values[kOwn], b_values[kOwn];
-#pragma unroll
       for (int half = 0; half < 2; ++half) {
-        *reinterpret_cast<float4*>(&a_values[4 * half]) =
-            *reinterpret_cast<const float4*>(&a_tile[i][y + half * kHalf]);
-        *reinterpret_cast<float4*>(&b_values[4 * half]) =
-            *reinterpret_cast<const float4*>(&b_tile[i][x + half * kHalf]);
+        four(&a_values[4 * half]) = four(&a_tile[i][y + half * kHalf]);
+        four(&b_values[4 * half]) = four(&b_tile[i][x + half * kHalf]);
       }
-#pragma unroll
       for (int r = 0; r < kOwn; ++r)
-#pragma unroll
         for (int s = 0; s < kOwn; ++s) sums[r][s] += a_values[r] * b_values[s];
     }
     __syncthreads();
   }
 #pragma unroll
   for (int r = 0; r < kOwn; ++r)
-#pragma unroll
     for (int half = 0; half < 2; ++half) {
       const int row = row0 + y + r % 4 + r / 4 * kHalf, column = column0 + x + half * kHalf;
       store_four(c, row, column, m, n, alpha, &sums[r][4 * half], beta);
@@ -176,17 +156,13 @@ inline __global__ void __launch_bounds__(256, 2)
 // One thread per output, in blocks of 32 x 32; `x_is_row` where the lanes go down the rows.
 template <bool x_is_row>
 LaunchPlan one_thread_per_output(const Case& c, const Device&, const void*) {
-  const auto x = static_cast<unsigned>(ceil_div<int64_t>(c[x_is_row ? "m" : "n"], 32));
-  const auto y = static_cast<unsigned>(ceil_div<int64_t>(c[x_is_row ? "n" : "m"], 32));
-  return {.grid = dim3(x, y), .block = dim3(32, 32)};
+  const dim3 grid = tiles(c, 32, 32);
+  return {.grid = x_is_row ? dim3(grid.y, grid.x) : grid, .block = dim3(32, 32)};
 }
 
-// One block per square tile of C.
 template <int side, int threads>
 LaunchPlan one_block_per_tile(const Case& c, const Device&, const void*) {
-  return {.grid = dim3(static_cast<unsigned>(ceil_div<int64_t>(c["n"], side)),
-                       static_cast<unsigned>(ceil_div<int64_t>(c["m"], side))),
-          .block = threads};
+  return {.grid = tiles(c, side, side), .block = threads};
 }
 
 }  // namespace ladders::sgemm

@@ -1,19 +1,15 @@
 // SPDX-License-Identifier: MIT
 //
-// 8 x 16 outputs a thread, as many as its registers hold, and how to keep such a thread fed: each
-// instruction but an FFMA, and each clock without one, is what these rungs have left to lose.
+// 8 x 16 outputs a thread, as many as its registers hold, and how to keep such a thread fed.
 #pragma once
 
 #include <cuda_pipeline.h>
 
-#include <type_traits>
-
-#include "sgemm/matrices.cuh"
+#include "common/raster.cuh"
 #include "sgemm/problem.cuh"
 
 namespace ladders::sgemm {
-// A warp has 64 x 64 outputs, a block `rows` x `columns` of them, which its warps divide up. In
-// shared memory a stage holds kDepth of k: `rows` rows of A, then kDepth rows of B.
+// A warp has 64 x 64 outputs. A stage in shared memory is kDepth of k: rows of A, then rows of B.
 template <int rows, int columns>
 struct WarpTiles {
   static constexpr int kRows = rows, kColumns = columns, kDepth = 32;
@@ -21,28 +17,21 @@ struct WarpTiles {
   static constexpr int kWords = kDepth * (rows + columns);
 };
 
-// Rows of A are 32 words, all banks, so 16-byte chunks of a row are moved by XOR with the row: at
-// any chunk, eight neighbouring rows cover all banks.
+// Chunks of A's rows of 32 words, XORed with the row: eight neighbours at a chunk cover all banks.
 __device__ __forceinline__ int swizzled(int row, int chunk) {
   return row * 32 + ((chunk ^ (row % 8)) * 4);
 }
 
-// The lanes of a warp are 8 x 4. Hardware takes 16-byte loads in quarters of a warp and joins
-// quarters where the lanes of each pair read the same: so a quarter is 2 rows by 4 columns.
-struct Corner {
-  int x, y;
-};
-__device__ __forceinline__ Corner corner() {
+// The lanes of a warp are 8 x 4, a quarter of it 2 x 4: hardware takes 16-byte loads in quarters,
+// and joins those where pairs of lanes read the same.
+__device__ __forceinline__ int2 corner() {
   const int lane = threadIdx.x % 32;
-  return {.x = (lane & 1) | ((lane >> 1) & 2), .y = ((lane >> 1) & 1) | ((lane >> 2) & 6)};
+  return {(lane & 1) | ((lane >> 1) & 2), ((lane >> 1) & 1) | ((lane >> 2) & 6)};
 }
 
 // The outputs of a thread: rows `row`, row + 8, ..., and four columns at `column`, column + 16, ...
-struct Outputs {
-  int row, column;
-};
 template <class Tiles>
-__device__ __forceinline__ Outputs my_outputs() {
+__device__ __forceinline__ Raster::Place my_outputs() {
   constexpr int kWarpsX = Tiles::kColumns / 64;
   const int warp = threadIdx.x / 32;
   const auto [x, y] = corner();
@@ -53,10 +42,10 @@ __device__ __forceinline__ float4 swapped(const float* quad) {
   return {quad[1], quad[0], quad[3], quad[2]};
 }
 
-// Adds the products of a stage: from 24 words, 128 FMAs. A is read four of k at a time,
-// so that both operands come in 16-byte loads without A being transposed.
+// From 24 words of a stage, 128 FMAs. A is read four of k at a time, and so need not be transposed.
 template <class Tiles>
-__device__ __forceinline__ void multiply(float (&sums)[8][16], const float* stage, Outputs mine) {
+__device__ __forceinline__ void multiply(float (&sums)[8][16], const float* stage,
+                                         Raster::Place mine) {
   constexpr int kChunks = Tiles::kDepth / 4, kUnrolled = 2;
   const float* a_rows = stage + mine.row * Tiles::kDepth;
   const float* b_row = stage + Tiles::kRows * Tiles::kDepth + mine.column;
@@ -66,20 +55,13 @@ __device__ __forceinline__ void multiply(float (&sums)[8][16], const float* stag
 #pragma unroll
     for (int u = 0; u < kUnrolled; ++u) {
       alignas(16) float a[8][4];
-#pragma unroll
       for (int r = 0; r < 8; ++r)
-        *reinterpret_cast<float4*>(a[r]) =
-            *reinterpret_cast<const float4*>(a_rows + (column ^ 4 * u) + r * 8 * Tiles::kDepth);
-#pragma unroll
+        four(a[r]) = four(a_rows + (column ^ 4 * u) + r * 8 * Tiles::kDepth);
       for (int i = 0; i < 4; ++i) {
         alignas(16) float b[16];
-#pragma unroll
         for (int j = 0; j < 16; j += 4)
-          *reinterpret_cast<float4*>(&b[j]) =
-              *reinterpret_cast<const float4*>(b_row + (4 * u + i) * Tiles::kColumns + 4 * j);
-#pragma unroll
+          four(&b[j]) = four(b_row + (4 * u + i) * Tiles::kColumns + 4 * j);
         for (int r = 0; r < 8; ++r)
-#pragma unroll
           for (int j = 0; j < 16; ++j) sums[r][j] += a[r][i] * b[j];
       }
     }
@@ -88,41 +70,35 @@ __device__ __forceinline__ void multiply(float (&sums)[8][16], const float* stag
   }
 }
 
-// The outputs of a thread, from their first row and column on.
 __device__ __forceinline__ void store_thread_tile(float* c, const float (&sums)[8][16], int row,
                                                   int column, int m, int n, float alpha,
                                                   float beta) {
 #pragma unroll
   for (int r = 0; r < 8; ++r)
-#pragma unroll
     for (int j = 0; j < 16; j += 4)
       store_four(c, row + 8 * r, column + 4 * j, m, n, alpha, &sums[r][j], beta);
 }
 
-// The loads are those of `vectorized`, and so is waiting for them: with one block per SM there is
-// nothing else to do meanwhile.
+// Loads as `vectorized` does, and waits for them: the only block of an SM has nothing else to do.
 template <class Tiles>
 __global__ void __launch_bounds__(Tiles::kThreads, 1)
-    warp_tile(const float* __restrict__ a, const float* __restrict__ b, float* __restrict__ c,
-              int m, int n, int k, float alpha, float beta) {
+    warp_tile(Input a, Input b, Output c, int m, int n, int k, float alpha, float beta) {
   constexpr int kRows = Tiles::kRows, kColumns = Tiles::kColumns, kDepth = Tiles::kDepth;
   __shared__ __align__(16) float stage[Tiles::kWords];
   float *a_tile = stage, *b_tile = stage + kRows * kDepth;
   const int row0 = blockIdx.y * kRows, column0 = blockIdx.x * kColumns;
-  const Outputs mine = my_outputs<Tiles>();
+  const auto mine = my_outputs<Tiles>();
   float sums[8][16] = {};
   for (int k0 = 0; k0 < k; k0 += kDepth) {
 #pragma unroll
     for (int i = threadIdx.x; i < kRows * kDepth / 4; i += Tiles::kThreads) {
       const int row = i / (kDepth / 4), chunk = i % (kDepth / 4);
-      *reinterpret_cast<float4*>(&a_tile[swizzled(row, chunk)]) =
-          four(a, row0 + row, k0 + 4 * chunk, m, k);
+      four(&a_tile[swizzled(row, chunk)]) = four(a, row0 + row, k0 + 4 * chunk, m, k);
     }
 #pragma unroll
     for (int i = threadIdx.x; i < kDepth * kColumns / 4; i += Tiles::kThreads) {
       const int row = i / (kColumns / 4), column = i % (kColumns / 4) * 4;
-      *reinterpret_cast<float4*>(&b_tile[row * kColumns + column]) =
-          four(b, k0 + row, column0 + column, k, n);
+      four(&b_tile[row * kColumns + column]) = four(b, k0 + row, column0 + column, k, n);
     }
     __syncthreads();
     multiply<Tiles>(sums, stage, mine);
@@ -139,14 +115,27 @@ __device__ __forceinline__ void copy_edge(float* to, const float* matrix, int ro
   __pipeline_memcpy_async(to, inside > 0 ? &matrix[size_t(row) * columns + column] : matrix, bytes,
                           bytes - inside);
 }
+// That of every kApart-th row of a box, `within` the box's row from this one on, to place(row).
+template <int box_rows, int kApart, int bytes, class Place>
+__device__ __forceinline__ void copy_rows(const float* matrix, int row, int column, int within,
+                                          int rows, int columns, bool whole, Place place) {
+  const float* from = &matrix[size_t(row) * columns + column + within];
+#pragma unroll
+  for (int i = 0; i < box_rows; i += kApart) {
+    if (whole) {
+      __pipeline_memcpy_async(place(i), from, bytes);
+      from += size_t(kApart) * columns;
+    } else {
+      copy_edge<bytes>(place(i), matrix, row + i, column + within, rows, columns);
+    }
+  }
+}
 
-// The next tiles come while this one is worked on: copies from global to shared memory that pass by
-// the registers, a ring of stages, and one barrier a stage instead of two. Rows that are not
-// 16-byte aligned are copied word by word.
+// The next tiles come while this one is worked on: a ring of stages, filled past the registers, and
+// one barrier a stage instead of two. Rows that are not 16-byte aligned are copied word by word.
 template <class Tiles, int stages, int bytes>
 __global__ void __launch_bounds__(Tiles::kThreads, 1)
-    async_copies(const float* __restrict__ a, const float* __restrict__ b, float* __restrict__ c,
-                 int m, int n, int k, float alpha, float beta) {
+    async_copies(Input a, Input b, Output c, int m, int n, int k, float alpha, float beta) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
   if constexpr (stages < 4) return;  // Hopper has room for four: see async_copies_at()
 #endif
@@ -162,35 +151,18 @@ __global__ void __launch_bounds__(Tiles::kThreads, 1)
     float* b_tile = a_tile + kRows * kDepth;
     const int k0 = step * kDepth;
     const bool whole = row0 + kRows <= m && column0 + kColumns <= n && k0 + kDepth <= k;
-    const float* from = &a[size_t(row0 + a_row) * k + k0 + a_column];
-    constexpr int kApartA = Tiles::kThreads / kA, kApartB = Tiles::kThreads / kB;
-#pragma unroll
-    for (int i = 0; i < kRows; i += kApartA) {
-      float* to = &a_tile[swizzled(a_row + i, a_column / 4) + a_column % 4];
-      if (whole) {
-        __pipeline_memcpy_async(to, from, bytes);
-        from += size_t(kApartA) * k;
-      } else {
-        copy_edge<bytes>(to, a, row0 + a_row + i, k0 + a_column, m, k);
-      }
-    }
-    from = &b[size_t(k0 + b_row) * n + column0 + b_column];
-#pragma unroll
-    for (int i = 0; i < kDepth; i += kApartB) {
-      float* to = &b_tile[(b_row + i) * kColumns + b_column];
-      if (whole) {
-        __pipeline_memcpy_async(to, from, bytes);
-        from += size_t(kApartB) * n;
-      } else {
-        copy_edge<bytes>(to, b, k0 + b_row + i, column0 + b_column, k, n);
-      }
-    }
+    copy_rows<kRows, Tiles::kThreads / kA, bytes>(
+        a, row0 + a_row, k0, a_column, m, k, whole,
+        [&](int row) { return &a_tile[swizzled(a_row + row, a_column / 4) + a_column % 4]; });
+    copy_rows<kDepth, Tiles::kThreads / kB, bytes>(
+        b, k0 + b_row, column0, b_column, k, n, whole,
+        [&](int row) { return &b_tile[(b_row + row) * kColumns + b_column]; });
   };
   for (int step = 0; step < stages - 1; ++step) {
     if (step < steps) start_copies(step);
     __pipeline_commit();
   }
-  const Outputs mine = my_outputs<Tiles>();
+  const auto mine = my_outputs<Tiles>();
   float sums[8][16] = {};
   for (int step = 0; step < steps; ++step) {
     __pipeline_wait_prior(stages - 2);
@@ -202,11 +174,9 @@ __global__ void __launch_bounds__(Tiles::kThreads, 1)
   store_thread_tile(c, sums, row0 + mine.row, column0 + mine.column, m, n, alpha, beta);
 }
 
-// One block per tile of C, with `stages` of them in dynamic shared memory.
 template <class Tiles, int stages = 0>
 LaunchPlan one_block_per_warped_tile(const Case& c, const Device&, const void*) {
-  return {.grid = dim3(static_cast<unsigned>(ceil_div<int64_t>(c["n"], Tiles::kColumns)),
-                       static_cast<unsigned>(ceil_div<int64_t>(c["m"], Tiles::kRows))),
+  return {.grid = tiles(c, Tiles::kRows, Tiles::kColumns),
           .block = Tiles::kThreads,
           .shared_bytes = stages * Tiles::kWords * sizeof(float)};
 }
@@ -216,17 +186,17 @@ using LargeTiles = WarpTiles<128, 256>;
 // Whether rows of A, B and C start on 16 bytes.
 inline bool aligned(const Case& c) { return c["n"] % 4 == 0 && c["k"] % 4 == 0; }
 
-// As many stages as a block has room for, at most four: three on an A100, two on an RTX 4090.
+template <int stages>
+Implementation async_copies_in(const Case& c) {
+  return kernel<Sgemm>(
+      aligned(c) ? async_copies<LargeTiles, stages, 16> : async_copies<LargeTiles, stages, 4>,
+      one_block_per_warped_tile<LargeTiles, stages>);
+}
+// As many stages as there is room for, at most four: three on an A100, two on an RTX 4090.
 inline Implementation async_copies_at(const Case& c, const Device& device) {
-  const auto with_stages = [&]<int stages>(std::integral_constant<int, stages>) {
-    const auto function =
-        aligned(c) ? async_copies<LargeTiles, stages, 16> : async_copies<LargeTiles, stages, 4>;
-    return kernel<Sgemm>(function, one_block_per_warped_tile<LargeTiles, stages>);
-  };
   const size_t room = device.shared_bytes_per_block / (LargeTiles::kWords * sizeof(float));
-  if (room >= 4) return with_stages(std::integral_constant<int, 4>{});
-  if (room == 3) return with_stages(std::integral_constant<int, 3>{});
-  return with_stages(std::integral_constant<int, 2>{});
+  if (room >= 4) return async_copies_in<4>(c);
+  return room == 3 ? async_copies_in<3>(c) : async_copies_in<2>(c);
 }
 
 }  // namespace ladders::sgemm

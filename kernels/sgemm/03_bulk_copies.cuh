@@ -3,21 +3,17 @@
 // The same arithmetic, fed by the tensor memory accelerator: no issue slot is spent on loading.
 #pragma once
 
-#include "common/raster.cuh"
 #include "common/ring.cuh"
 #include "common/tma.cuh"
 #include "sgemm/02_warp_tiles.cuh"
 
 namespace ladders::sgemm {
-// A ring of stages that one thread keeps full. A warp that has read a stage arrives at its `empty`;
-// the bytes of the next copies into it arrive at `full`. Blocks take every gridDim.x-th tile, so as
-// many blocks as tiles, or as many as there are SMs: then the copies for a block's next tile are
-// under way while it stores the last.
+// A ring of stages that one thread keeps full. Blocks take every gridDim.x-th tile; with no more of
+// them than SMs, the copies for a block's next tile are under way while it stores the last.
 template <class Tiles, int stages>
 __global__ void __launch_bounds__(Tiles::kThreads, 1)
     bulk_copies(const __grid_constant__ TensorMap a_map, const __grid_constant__ TensorMap b_map,
-                float* __restrict__ c, int m, int n, int k, float alpha, float beta,
-                Raster raster) {
+                Output c, int m, int n, int k, float alpha, float beta, Raster raster) {
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
   constexpr int kRows = Tiles::kRows, kColumns = Tiles::kColumns, kDepth = Tiles::kDepth;
   constexpr int kLag = 2;  // stages that are read while none is waited for to be free
@@ -25,7 +21,7 @@ __global__ void __launch_bounds__(Tiles::kThreads, 1)
   float* ring = swizzled_shared<float>();
   Ring<stages>{full, empty}.start(1, Tiles::kThreads / 32);
   const int steps = ceil_div(k, kDepth), grid = gridDim.x;
-  const int tiles = (raster.tiles() - int(blockIdx.x) + grid - 1) / grid, total = tiles * steps;
+  const int tiles = ceil_div(raster.tiles() - int(blockIdx.x), grid), total = tiles * steps;
   const auto start_copies = [&](int step) {
     const int s = step % stages, k0 = step % steps * kDepth;
     const auto tile = raster.place(blockIdx.x + step / steps * grid);
@@ -36,15 +32,14 @@ __global__ void __launch_bounds__(Tiles::kThreads, 1)
   };
   if (threadIdx.x == 0)
     for (int step = 0; step < min(stages - kLag, total); ++step) start_copies(step);
-  const Outputs mine = my_outputs<Tiles>();
+  const auto mine = my_outputs<Tiles>();
   int step = 0, s = 0;
   uint32_t parity = 0;  // of the stage's phase
   for (int t = 0; t < tiles; ++t) {
     float sums[8][16] = {};
     for (const int last = step + steps; step < last; ++step) {
       if (threadIdx.x == 0) {
-        const int next = step + stages - kLag;
-        if (next < total) {
+        if (const int next = step + stages - kLag; next < total) {
           if (next >= stages) wait(empty[next % stages], (next / stages - 1) % 2);
           start_copies(next);
         }
@@ -70,7 +65,6 @@ Raster raster_of(int64_t m, int64_t n) {
           .band = 8};
 }
 
-// One block per tile, or as many as there are SMs.
 template <bool persistent>
 Implementation by_bulk_copies() {
   using Tiles = LargeTiles;

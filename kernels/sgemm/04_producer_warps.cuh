@@ -2,26 +2,21 @@
 //
 // The last clocks without an FMA: warps that do nothing but load, and the banks of registers.
 //
-// A scheduler's registers are in two banks, the even and the odd ones, and each gives one operand a
-// clock. (Measured on an H200: an FFMA that reads two of a bank, or three in all, takes two
-// clocks.) An FFMA has three operands. So one must be that of the FFMA before, which is still at
-// hand, and the other two of different banks: along a row of outputs A's operand stays, and each
-// sum must be in the other bank than its operand of B. Operands come in 16-byte loads, which take
-// four registers in order; and sums, asked for by their own 16-byte stores, with neighbours
-// swapped.
+// A scheduler's registers are in two banks, even and odd, and each gives one operand a clock. So of
+// an FFMA's three operands, one must be that of the FFMA before, still at hand, and the others of
+// different banks: A's stays along a row of outputs, and each sum is in the other bank than its
+// operand of B. Operands come in 16-byte loads, four registers in order; sums are asked for by
+// their own 16-byte stores, with neighbours swapped.
 #pragma once
 
-#include <tuple>
-
-#include "common/device.cuh"
 #include "common/warpgroups.cuh"
 #include "sgemm/03_bulk_copies.cuh"
 
 namespace ladders::sgemm {
 constexpr int kProducers = 128;  // threads: a warpgroup, which can hand its registers over
 
-// A block of `rows` x `columns` outputs, 64 x 64 a warp and slice of each stage's depth, and
-// another warpgroup that feeds them. A stage is A's tile, transposed, and B's.
+// A block of `rows` x `columns` outputs, 64 x 64 a warp and slice of each stage's depth, and a
+// warpgroup that feeds them. A stage is A's tile, transposed, and B's.
 struct FedShape {
   int rows, columns;
   int slices = 1, depth = 32, stages = 4;
@@ -35,8 +30,7 @@ struct FedTiles {
   static constexpr int kConsumers = 32 * kWarps * kSlices, kThreads = kConsumers + kProducers;
   static constexpr int kWords = kDepth * (kRows + kColumns);
   static_assert(kThreads == 384);
-  // These are launched with 168 registers each. Consumers need more for their sums, so two
-  // warpgroups of them share what the producers give.
+  // Launched with 168 registers each: consumers need more, and share what the producers give.
   static constexpr int kProducerRegisters = shape.producer_registers;
   static constexpr int kConsumerRegisters = (3 * 168 - kProducerRegisters) / 2;
 
@@ -45,22 +39,22 @@ struct FedTiles {
   using Barriers = Ring<kStages>;
 };
 
-// The rows of A that a thread of the producers loads, as words: what they save is the moves of the
-// transpose. Blocks of 4 x 4 are [of k][of rows].
+// The rows of A that a producer loads, as words: that saves the moves of the transpose. Blocks of
+// 4 x 4 are [of k][of rows].
 struct Rows {
   const float* a;
   int m, k;
   const float* from[4];
   int left;
 
-  // From this row of A, which may be beyond it, and this of k on; the stage has `left` of k.
+  // From this row of A, which may be beyond it, and this of k on.
   __device__ __forceinline__ void begin(int row, int column, int columns_left) {
 #pragma unroll
     for (int j = 0; j < 4; ++j)  // rows beyond A are read as its last: nothing is stored of theirs
       from[j] = a + size_t(min(row + j, m - 1)) * k + column;
     left = columns_left;
   }
-  // Blocks `apart` of k, and on to the next stage. `depth` is where the first is in this one.
+  // Blocks `apart` of k, the first at `depth` in this stage, and on to the next stage.
   template <int stage_depth, int apart, int blocks>
   __device__ __forceinline__ void load(float (&block)[blocks][4][4], int depth) {
     if (left >= stage_depth) {
@@ -80,14 +74,8 @@ struct Rows {
   }
 };
 
-// Where B's part of the first stage is.
-struct Boxes {
-  const TensorMap& map;
-  int row, column;
-};
-
 // Keeps the ring full: B by TMA, A by way of registers, where blocks of 4 x 4 are transposed, so
-// that consumers load four of a column at once. A's rows may start anywhere, B's start on 16 bytes.
+// that consumers load four of a column at once. A's rows may start anywhere, B's on 16 bytes.
 template <class Tiles>
 struct Producer {
   static constexpr int kRows = Tiles::kRows, kColumns = Tiles::kColumns, kDepth = Tiles::kDepth;
@@ -99,16 +87,16 @@ struct Producer {
   typename Tiles::Barriers ring;
   Turn<Tiles::kStages> turn{.parity = 1};
 
-  // The stages of a tile from k0 on, of k.
+  // The stages of a tile from k0 on, of k; B's are boxes from this row and column on.
   template <class Operand>
-  __device__ __forceinline__ void produce(Operand& a, int row0, int k0, int k, const Boxes& b,
+  __device__ __forceinline__ void produce(Operand& a, int row0, int k0, int k,
+                                          const TensorMap& b_map, int b_row, int b_column,
                                           int steps) {
     const int thread = threadIdx.x - Tiles::kConsumers, lane = thread % 32, warp = thread / 32;
-    // Eight lanes are neighbours in a row of the transpose, so that their stores meet no conflict;
-    // four cover 64 bytes of a row of A.
+    // Eight lanes are neighbours in a row of the transpose: so their stores meet no conflict.
     const int row = warp % (kRows / 32) * 32 + lane % 8 * 4;
     const int depth = warp / (kRows / 32) * 16 + lane / 8 * 4;
-    float block[kBlocks][4][4];
+    alignas(16) float block[kBlocks][4][4];
     a.begin(row0 + row, k0 + depth, k - k0);
     a.template load<kDepth, kApart>(block, depth);
 #pragma unroll 1
@@ -118,14 +106,12 @@ struct Producer {
       wait(ring.empty[s], turn.parity);
       if (thread == 0) {
         arrive_expecting(ring.full[s], kDepth * kColumns * 4);
-        copy_box(a_tile + kRows * kDepth, b.map, b.row + step * kDepth, b.column, ring.full[s]);
+        copy_box(a_tile + kRows * kDepth, b_map, b_row + step * kDepth, b_column, ring.full[s]);
       }
 #pragma unroll
       for (int i = 0; i < kBlocks; ++i) {
-        float4* to = reinterpret_cast<float4*>(&a_tile[(depth + i * kApart) * kRows + row]);
-#pragma unroll
-        for (int x = 0; x < 4; ++x)
-          to[x * kRows / 4] = {block[i][x][0], block[i][x][1], block[i][x][2], block[i][x][3]};
+        float* to = &a_tile[(depth + i * kApart) * kRows + row];
+        for (int x = 0; x < 4; ++x) four(to + x * kRows) = four(block[i][x]);
       }
       fill();
       if (step + 1 < steps) a.template load<kDepth, kApart>(block, depth);
@@ -137,9 +123,8 @@ struct Producer {
   }
 };
 
-// Takes stages and adds their products to a thread's sums: quads of rows at 4 y and 32 + 4 y, of
-// columns at 4 x, 16 + 4 x, ... One of k at a time, whose operands are loaded while those
-// before are multiplied, across stages and tiles too. Row `first` comes first: see multiply().
+// Adds the products of stages to a thread's sums: quads of rows at 4 y and 32 + 4 y, of columns at
+// 4 x, 16 + 4 x, ... Operands of the next k, also of the next tile's, are loaded meanwhile.
 template <class Tiles, int first>
 struct Consumer {
   static constexpr int kDepth = Tiles::kDepth / Tiles::kSlices;
@@ -153,11 +138,9 @@ struct Consumer {
 
   __device__ __forceinline__ void load(int to, const float* from_a, const float* from_b) {
 #pragma unroll
-    for (int j = 0; j < 16; j += 4)
-      *reinterpret_cast<float4*>(&y[to][j]) = *reinterpret_cast<const float4*>(from_b + 4 * j);
+    for (int j = 0; j < 16; j += 4) four(&y[to][j]) = four(from_b + 4 * j);
 #pragma unroll
-    for (int r = 0; r < 8; r += 4)
-      *reinterpret_cast<float4*>(&x[to][r]) = *reinterpret_cast<const float4*>(from_a + 8 * r);
+    for (int r = 0; r < 8; r += 4) four(&x[to][r]) = four(from_a + 8 * r);
   }
   __device__ __forceinline__ void start() {
     wait(ring.full[turn.stage], turn.parity);
@@ -167,21 +150,18 @@ struct Consumer {
     arrive(ring.empty[turn.stage]);
     turn.next();
   }
-  // Rows are walked there and back, so that at the turn B's operand stays. (Which row is first, and
-  // how often the loop is unrolled, makes no difference but to the compiler's choice of registers.
-  // Of 160 ways measured on an H200 these are among the quickest, 5 % from the slowest.)
+  // Rows are walked there and back, so that at the turn B's operand stays. (Which is first, and how
+  // often the loop is unrolled, only changes the compiler's choice of registers.)
   __device__ __forceinline__ void multiply(float (&sums)[8][16], int from) {
 #pragma unroll
     for (int r = 0; r < 8; ++r)
-#pragma unroll
       for (int j = 0; j < 16; ++j) {
         const int row = r ^ first, column = ((r % 2 ? 15 - j : j) + 4) % 16;
         sums[row][column] += x[from][row] * y[from][column];
       }
   }
-  // `last` where no stages come after these: then the last load brings what is not used, which
-  // takes less than to leave it out. A stage is free once what was loaded of it has been used:
-  // TMA's copies into it do not queue up behind loads, as stores do.
+  // `last` where no stages come after these: the last load is not used, but quicker than a branch.
+  // A stage is free once it is used: copies into it do not queue up behind loads, as stores do.
   __device__ __forceinline__ void consume(float (&sums)[8][16], int steps, bool last) {
     const float *from_a = a + turn.stage * Tiles::kWords, *from_b = b + turn.stage * Tiles::kWords;
     for (int step = 0; step < steps; ++step) {
@@ -210,15 +190,14 @@ struct Consumer {
   }
 };
 
-// Where a tile of sums goes: alpha times them plus beta times what is there, from this row and
-// column of a row-major matrix on.
+// Where a tile of sums goes, times alpha and plus beta times what is there.
 struct Destination {
   float* matrix;
   int row, column, rows, columns;
   float alpha, beta;
 
-  // Whether a tile is inside, its rows start on 16 bytes, and nothing is to be read. That is worth
-  // code of its own: what a block runs once, it waits for from DRAM, 16 bytes an instruction.
+  // Whether a tile is inside, its rows start on 16 bytes, and nothing is to be read. That gets code
+  // of its own: what a block runs once comes from DRAM, 16 bytes an instruction.
   template <class Tiles>
   __device__ __forceinline__ bool plain() const {
     return beta == 0 && columns % 4 == 0 && row + Tiles::kRows <= rows &&
@@ -227,15 +206,15 @@ struct Destination {
   template <bool plain>
   __device__ __forceinline__ void store(int below, int right, const float4& s) const {
     if constexpr (plain)
-      *reinterpret_cast<float4*>(&matrix[size_t(row + below) * columns + column + right]) = {
-          alpha * s.x, alpha * s.y, alpha * s.z, alpha * s.w};
+      four(&matrix[size_t(row + below) * columns + column + right]) = {alpha * s.x, alpha * s.y,
+                                                                       alpha * s.z, alpha * s.w};
     else
       store_four(matrix, row + below, column + right, rows, columns, alpha, &s.x, beta);
   }
 };
 
-// The 64 x 64 outputs of a consumer's warp: where they begin in their block's tile, and shared
-// memory past the ring for eight rows of them.
+// The 64 x 64 outputs of a consumer's warp: where they are in the block's tile, and shared memory
+// past the ring for eight rows of them.
 template <class Tiles>
 struct WarpTile {
   int row, column;
@@ -244,9 +223,8 @@ struct WarpTile {
   static __device__ __forceinline__ WarpTile mine(float* stages) {
     constexpr int kWarpsX = Tiles::kColumns / 64;
     const int warp = threadIdx.x / 32;
-    return {.row = warp / kWarpsX * 64,
-            .column = warp % kWarpsX * 64,
-            .way_out = stages + Tiles::kStages * Tiles::kWords + warp * 8 * 64};
+    return {warp / kWarpsX * 64, warp % kWarpsX * 64,
+            stages + Tiles::kStages * Tiles::kWords + warp * 8 * 64};
   }
   template <int first>
   __device__ __forceinline__ Consumer<Tiles, first> consumer(
@@ -273,10 +251,8 @@ struct WarpTile {
 #pragma unroll
       for (int known = 0; known < 8; ++known)
         if (known == r)
-#pragma unroll
           for (int j = 0; j < 16; j += 4)
-            *reinterpret_cast<float4*>(&way_out[y * 64 + ((x + j) ^ y) * 4]) =
-                swapped(&sums[known][j]);
+            four(&way_out[y * 64 + ((x + j) ^ y) * 4]) = swapped(&sums[known][j]);
       __syncwarp();
 #pragma unroll
       for (int i = 0; i < 8; i += 2) {
@@ -292,9 +268,8 @@ struct WarpTile {
 // One block per SM, which takes every gridDim.x-th tile.
 template <class Tiles>
 __global__ void __launch_bounds__(Tiles::kThreads, 1)
-    producer_warps(const float* __restrict__ a, const __grid_constant__ TensorMap b_map,
-                   float* __restrict__ c, int m, int n, int k, float alpha, float beta,
-                   Raster raster) {
+    producer_warps(Input a, const __grid_constant__ TensorMap b_map, Output c, int m, int n, int k,
+                   float alpha, float beta, Raster raster) {
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
   constexpr int kRows = Tiles::kRows, kColumns = Tiles::kColumns;
   __shared__ MBarrier barriers[2 * Tiles::kStages];
@@ -302,14 +277,14 @@ __global__ void __launch_bounds__(Tiles::kThreads, 1)
   float* stages = kept(swizzled_shared<float>());
   ring.start(Tiles::kFillers, Tiles::kReaders);
   const int steps = ceil_div(k, Tiles::kDepth), grid = gridDim.x;
-  const int tiles = (raster.tiles() - int(blockIdx.x) + grid - 1) / grid;
+  const int tiles = ceil_div(raster.tiles() - int(blockIdx.x), grid);
   if (threadIdx.x >= Tiles::kConsumers) {
     shrink_to<Tiles::kProducerRegisters>();
     Producer<Tiles> producer{stages, ring};
     Rows rows{a, m, k};
     for (int t = 0; t < tiles; ++t) {
       const auto tile = raster.place(blockIdx.x + t * grid);
-      producer.produce(rows, tile.row * kRows, 0, k, {b_map, 0, tile.column * kColumns}, steps);
+      producer.produce(rows, tile.row * kRows, 0, k, b_map, 0, tile.column * kColumns, steps);
     }
     return;
   }
@@ -327,16 +302,14 @@ __global__ void __launch_bounds__(Tiles::kThreads, 1)
 }
 
 // A copy whose rows are `pitch` floats apart, a multiple of 4, and filled up with zeros.
-inline __global__ void pad_rows(const float* __restrict__ from, float* __restrict__ to, int rows,
-                                int columns, int pitch) {
+inline __global__ void pad_rows(Input from, Output to, int rows, int columns, int pitch) {
   const size_t quads = size_t(rows) * (pitch / 4), stride = size_t{gridDim.x} * blockDim.x;
   for (size_t i = blockIdx.x * size_t{blockDim.x} + threadIdx.x; i < quads; i += stride)
     reinterpret_cast<float4*>(to)[i] =
         four(from, i / (pitch / 4), i % (pitch / 4) * 4, rows, columns);
 }
 
-// The map of B in boxes of these tiles: of itself or, if its rows do not start on 16 bytes, of such
-// a copy.
+// The map of B or, if its rows do not start on 16 bytes, of such a copy.
 template <class Tiles>
 TensorMap map_of_b(Sgemm& p, const float* b, int k, int n, cudaStream_t stream) {
   const int pitch = ceil_div(n, 4) * 4;
@@ -348,22 +321,18 @@ TensorMap map_of_b(Sgemm& p, const float* b, int k, int n, cudaStream_t stream) 
   return tensor_map({b, 4, k, n, Tiles::kDepth, Tiles::kColumns, 0, 4 * int64_t{pitch}});
 }
 
-// How kernels that producers feed are launched: producer_warps, stream_k, split_k. `more(problem,
-// plan)` gives a tuple of the arguments that only this kernel has.
-template <class Tiles, class... Parameters, class Plan, class More>
-Implementation fed(void (*function)(Parameters...), Plan plan, const Start& start, More more) {
-  return {.kernel = reinterpret_cast<const void*>(function),
-          .plan = plan,
-          .launch = [=](const LaunchPlan& plan, Problem& problem, cudaStream_t stream) {
-            auto& p = static_cast<Sgemm&>(problem);
-            const auto [a, b, c, m, n, k, alpha, beta] = p.arguments();
-            const std::tuple all(a, map_of_b<Tiles>(p, b, k, n, stream), c, m, n, k, alpha, beta,
-                                 raster_of<Tiles>(m, n));
-            std::apply([&](auto... values) { launch(plan, start, stream, function, values...); },
-                       std::tuple_cat(all, more(p, plan)));
-          }};
+// How producer_warps, stream_k and split_k are launched. What only one of these takes is what
+// `more(problem, plan)` returns.
+template <class Tiles, class... Parameters, class Plan, class... More>
+Implementation fed(void (*function)(Parameters...), Plan plan, Start start = {}, More... more) {
+  const auto enqueue = [=](const LaunchPlan& plan, Problem& problem, cudaStream_t stream) {
+    auto& p = static_cast<Sgemm&>(problem);
+    const auto [a, b, c, m, n, k, alpha, beta] = p.arguments();
+    launch(plan, start, stream, function, a, map_of_b<Tiles>(p, b, k, n, stream), c, m, n, k, alpha,
+           beta, raster_of<Tiles>(m, n), more(p, plan)...);
+  };
+  return {.kernel = reinterpret_cast<const void*>(function), .plan = plan, .launch = enqueue};
 }
-constexpr auto kNoMore = [](Sgemm&, const LaunchPlan&) { return std::tuple(); };
 
 // As many blocks as tiles, each shared by `shares` of them, but no more than SMs.
 template <class Tiles>
@@ -378,11 +347,9 @@ using FedLarge = FedTiles<FedShape{.rows = 128, .columns = 256, .producer_regist
 
 inline Implementation fed_by_producers() {
   return fed<FedLarge>(
-      producer_warps<FedLarge>,
-      [](const Case& c, const Device& device, const void*) {
+      producer_warps<FedLarge>, [](const Case& c, const Device& device, const void*) {
         return persistent_plan<FedLarge>(raster_of<FedLarge>(c["m"], c["n"]).tiles(), 1, device);
-      },
-      {}, kNoMore);
+      });
 }
 inline std::string no_producers(const Case& c, const Device& device) {
   if (c["m"] * c["n"] * c["k"] == 0) return "TMA takes no empty matrices";

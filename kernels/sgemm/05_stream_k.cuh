@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// No wave that is not whole: blocks share out the tiles that would make one by steps of k, and hand
-// their sums of parts over to one another.
+// All waves are whole: blocks share what tiles are left by steps of k, and hand their sums over.
 #pragma once
 
 #include <cuda/atomic>
@@ -9,14 +8,13 @@
 #include "sgemm/04_producer_warps.cuh"
 
 namespace ladders::sgemm {
-// Some steps of a tile.
 struct Part {
-  int tile, first, steps;
+  int tile, first, steps;  // the first step and how many
   __device__ bool is_beginning(int all) const { return first == 0 && steps < all; }
 };
 
 // What a block has to do: an equal share of the steps of the tiles that make no whole wave, and of
-// those of a wave more if there is one, and then whole tiles. So all blocks end together.
+// one wave more if there is one, then whole tiles. So all blocks end together.
 class Share {
  public:
   __device__ Share(int tiles, int steps) : tiles_(tiles), steps_(steps) {
@@ -44,7 +42,7 @@ class Share {
     next_ += steps;
     return {tile, first, steps};
   }
-  // So many of the next blocks have the rest of the tile that this one has a beginning of.
+  // So many of the next blocks have the rest of the tile that this one begins.
   __device__ int followers() const { return followers_; }
 
  private:
@@ -52,10 +50,9 @@ class Share {
 };
 
 // Where a block leaves its sums of a tile that begins in a block before. It comes to them first,
-// and that block to the tile's beginning after all else that it shares: so they are there when they
-// are wanted, and come by the ring, like operands, while the last steps are multiplied. They are
-// added in the same order always. A count of the warps that have left theirs is 0 between launches,
-// which must not overlap. All blocks must run at once.
+// and that block to the tile's beginning last: so they are there when wanted, and come by the ring,
+// like operands, always in the same order. The count of warps that have left theirs is 0 between
+// launches, which must not overlap. All blocks run at once.
 template <class Tiles>
 struct Handover {
   static constexpr int kQuads = 32, kAtOnce = 8;  // of a thread; of those, in a stage
@@ -108,7 +105,6 @@ struct Handover {
       wait(from.ring.full[from.turn.stage], from.turn.parity);
       const float4* more =
           reinterpret_cast<const float4*>(stages + from.turn.stage * Tiles::kWords) + threadIdx.x;
-#pragma unroll
       for (int j = 0; j < kAtOnce; ++j) {
         const float4 quad = more[j * Tiles::kConsumers];
         float* to = &sums[(i + j) / 4][(i + j) % 4 * 4];
@@ -120,8 +116,7 @@ struct Handover {
   }
 };
 
-// `products` says how many tiles there are, feeds a producer with parts of them, and knows where
-// their sums go. Every tile has as many steps.
+// `products` counts the tiles, of `steps` each, has parts of them produced, and says where sums go.
 template <class Tiles, class Products>
 __device__ __forceinline__ void multiply_shares(const Products& products, int steps,
                                                 const Handover<Tiles>& handover) {
@@ -148,8 +143,7 @@ __device__ __forceinline__ void multiply_shares(const Products& products, int st
   while (share.more()) {
     const Part part = share.next();
     float sums[8][16] = {};
-    // After a beginning, a hand-over comes by the ring: nothing may be read of it too early, though
-    // what is read then is not used.
+    // After a beginning, a hand-over comes by the ring: it may not be read too early, used or not.
     consumer.consume(sums, part.steps, !part.is_beginning(steps) && !share.more());
     if (part.first > 0) {
       handover.leave(sums);
@@ -178,8 +172,8 @@ struct OneProduct {
     const auto tile = raster.place(part.tile);
     const int k0 = part.first * Tiles::kDepth;
     Rows rows{a, m, k};
-    producer.produce(rows, tile.row * Tiles::kRows, k0, k,
-                     {b_map, k0, tile.column * Tiles::kColumns}, part.steps);
+    producer.produce(rows, tile.row * Tiles::kRows, k0, k, b_map, k0, tile.column * Tiles::kColumns,
+                     part.steps);
   }
   __device__ __forceinline__ Destination destination(int number) const {
     const auto tile = raster.place(number);
@@ -189,9 +183,8 @@ struct OneProduct {
 
 template <class Tiles>
 __global__ void __launch_bounds__(Tiles::kThreads, 1)
-    stream_k(const float* __restrict__ a, const __grid_constant__ TensorMap b_map,
-             float* __restrict__ c, int m, int n, int k, float alpha, float beta, Raster raster,
-             Handover<Tiles> handover) {
+    stream_k(Input a, const __grid_constant__ TensorMap b_map, Output c, int m, int n, int k,
+             float alpha, float beta, Raster raster, Handover<Tiles> handover) {
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
   const OneProduct<Tiles> product{a, b_map, c, m, n, k, alpha, beta, raster};
   multiply_shares<Tiles>(product, ceil_div(k, Tiles::kDepth), handover);
@@ -204,7 +197,7 @@ Handover<Tiles> handover_of(Sgemm& p, size_t blocks) {
   return {reinterpret_cast<float4*>(sums), counts};
 }
 
-// Into how many parts a tile may be cut, each of so many steps that it pays.
+// Into how many parts, long enough to pay, a tile may be cut.
 inline int64_t most_shares(int64_t k) { return std::max<int64_t>(1, k / kTuning.least_share); }
 
 inline Implementation fed_in_shares() {
@@ -216,9 +209,7 @@ inline Implementation fed_in_shares() {
                                       device);
       },
       {.together = true},
-      [](Sgemm& p, const LaunchPlan& plan) {
-        return std::tuple(handover_of<Tiles>(p, plan.grid.x));
-      });
+      [](Sgemm& p, const LaunchPlan& plan) { return handover_of<Tiles>(p, plan.grid.x); });
 }
 
 }  // namespace ladders::sgemm

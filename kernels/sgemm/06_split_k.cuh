@@ -5,23 +5,17 @@
 
 #include <cooperative_groups.h>
 
-#include <algorithm>
-#include <functional>
-
 #include "sgemm/04_producer_warps.cuh"
 
 namespace ladders::sgemm {
-// Adds up the sums that a tile's slices and, in a cluster, its blocks have in shared memory, and
-// stores them.
+// Adds up and stores the sums of a tile's slices and, in a cluster, of its blocks.
 template <class Tiles, bool plain>
 __device__ __forceinline__ void add_up_slices(float* sums, const Destination& to) {
   constexpr int kPitch = Tiles::kColumns + 4, kQuads = Tiles::kColumns / 4;
   const auto cluster = cooperative_groups::this_cluster();
   const int part = cluster.block_rank(), parts = cluster.num_blocks();
   const int rows = Tiles::kRows / parts;  // of each block of the cluster
-  const auto quad = [&](int row, int i) {
-    return reinterpret_cast<float4*>(&sums[row * kPitch + i * 4]);
-  };
+  const auto quad = [&](int row, int i) { return &four(&sums[row * kPitch + i * 4]); };
   const auto of_slices = [&](int row, int i) {
     float4 sum = *quad(row, i);
 #pragma unroll
@@ -48,13 +42,12 @@ __device__ __forceinline__ void add_up_slices(float* sums, const Destination& to
   if (parts > 1) cluster.sync();  // no block may go while another reads of it
 }
 
-// A product too small for a large tile an SM: the warps of a block share a small one, each with a
-// slice of every stage, and so do the blocks of a cluster, each with a part of k. The sums meet in
-// shared memory, always in the same order.
+// Where large tiles would leave SMs idle: the warps of a block share a small one, each with a slice
+// of every stage, and the blocks of a cluster share k. Sums are added in the same order always.
 template <class Tiles>
 __global__ void __launch_bounds__(Tiles::kThreads, 1)
-    split_k(const float* __restrict__ a, const __grid_constant__ TensorMap b_map,
-            float* __restrict__ c, int m, int n, int k, float alpha, float beta, Raster raster) {
+    split_k(Input a, const __grid_constant__ TensorMap b_map, Output c, int m, int n, int k,
+            float alpha, float beta, Raster raster) {
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
   constexpr int kRows = Tiles::kRows, kColumns = Tiles::kColumns, kDepth = Tiles::kDepth;
   constexpr int kPitch = kColumns + 4, kSliceDepth = kDepth / Tiles::kSlices;
@@ -73,8 +66,8 @@ __global__ void __launch_bounds__(Tiles::kThreads, 1)
     shrink_to<Tiles::kProducerRegisters>();
     Producer<Tiles> producer{stages, ring};
     Rows rows{a, m, k};
-    producer.produce(rows, tile.row * kRows, first * kDepth, k,
-                     {b_map, first * kDepth, tile.column * kColumns}, steps);
+    producer.produce(rows, tile.row * kRows, first * kDepth, k, b_map, first * kDepth,
+                     tile.column * kColumns, steps);
   } else {
     grow_to<Tiles::kConsumerRegisters>();
     constexpr int kWarpsX = kColumns / 64;
@@ -92,10 +85,8 @@ __global__ void __launch_bounds__(Tiles::kThreads, 1)
     float* own = stages + slice * kRows * kPitch + row * kPitch + column;
 #pragma unroll
     for (int r = 0; r < 8; ++r)
-#pragma unroll
       for (int j = 0; j < 16; j += 4)
-        *reinterpret_cast<float4*>(&own[(r / 4 * 32 + r % 4) * kPitch + 4 * j]) =
-            swapped(&sums[r][j]);
+        four(&own[(r / 4 * 32 + r % 4) * kPitch + 4 * j]) = swapped(&sums[r][j]);
   }
   __syncthreads();
   const Destination to{c, tile.row * kRows, tile.column * kColumns, m, n, alpha, beta};
@@ -106,8 +97,7 @@ __global__ void __launch_bounds__(Tiles::kThreads, 1)
 #endif
 }
 
-// One choice of tiles, and how long it takes: the blocks of a wave end together, and each takes a
-// while to begin and to end.
+// A choice of tiles, and how long it takes: the blocks of a wave end together.
 struct SplitTiles {
   Implementation implementation;
   double time;
@@ -121,11 +111,10 @@ SplitTiles split_tiles(const Case& c, const Device& device, unsigned parts, doub
                         .block = Tiles::kThreads,
                         .shared_bytes = sizeof(float) * Tiles::kStages * Tiles::kWords,
                         .cluster = parts};
-  return {fed<Tiles>(
-              split_k<Tiles>, [plan](const Case&, const Device&, const void*) { return plan; }, {},
-              kNoMore),
-          step_time * ceil_div<int64_t>(blocks, device.sms) * Tiles::kRows * Tiles::kColumns *
-              (steps * Tiles::kDepth + kTuning.split_k_start)};
+  return {
+      fed<Tiles>(split_k<Tiles>, [plan](const Case&, const Device&, const void*) { return plan; }),
+      step_time * ceil_div<int64_t>(blocks, device.sms) * Tiles::kRows * Tiles::kColumns *
+          (steps * Tiles::kDepth + kTuning.split_k_start)};
 }
 
 inline Implementation split_k_at(const Case& c, const Device& device) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Where k is so short that a ring of stages would hardly begin: small tiles, several blocks an SM,
-// and while one waits for its operands or stores its sums, the FMAs of others fill the time.
+// Where k is too short for a ring of stages: small tiles, several blocks an SM. While one waits for
+// operands or stores its sums, others multiply.
 #pragma once
 
 #include <cuda_pipeline.h>
@@ -9,8 +9,8 @@
 #include "sgemm/02_warp_tiles.cuh"
 
 namespace ladders::sgemm {
-// 64 x 128 outputs a block, 64 x 32 a warp, 8 x 8 a thread; up to 80 of k come at once, in slabs of
-// 16, and three blocks fit on an SM of Hopper.
+// 64 x 128 outputs a block, 64 x 32 a warp, 8 x 8 a thread. Up to 80 of k come at once, in slabs;
+// three blocks fit on an SM of Hopper.
 struct SmallTiles {
   static constexpr int kRows = 64, kColumns = 128, kDepth = 80, kSlab = 16, kSlabs = kDepth / kSlab;
   static constexpr int kWarps = kColumns / 32, kThreads = 32 * kWarps, kBlocks = 3;
@@ -18,8 +18,8 @@ struct SmallTiles {
   static constexpr int kWords = kDepth * (kPitch + kColumns);
 };
 
-// Until the copies of this slab and of those before are there. (Code that is run once is best
-// short: it comes from DRAM. So there is one loop over slabs, and hardware wants a constant.)
+// Until the copies of this slab and of those before are there. (One loop over slabs is short code,
+// which is run once and comes from DRAM; but hardware wants a constant.)
 template <int slabs>
 __device__ __forceinline__ void wait_for_slab(int slab) {
 #pragma unroll
@@ -27,9 +27,8 @@ __device__ __forceinline__ void wait_for_slab(int slab) {
     if (slab == s) __pipeline_wait_prior(slabs - 1 - s);
 }
 
-// A thread's rows are four at 4 y and at 32 + 4 y, its columns at 4 x and 16 + 4 x. B is copied in
-// and C stored `bytes` at a time, 16 where their rows start on 16 bytes, else 4. Beyond the edges
-// the last row or column is read again, whose sums are not stored.
+// A thread's rows are four at 4 y and 32 + 4 y, its columns at 4 x and 16 + 4 x. B and C are copied
+// `bytes` at a time. Beyond the edges the last row or column is read again and not stored.
 template <int bytes>
 __global__ void __launch_bounds__(SmallTiles::kThreads, SmallTiles::kBlocks) small_tiles(Gemm g) {
   using T = SmallTiles;
@@ -56,14 +55,11 @@ __global__ void __launch_bounds__(SmallTiles::kThreads, SmallTiles::kBlocks) sma
     if (k0 > 0) __syncthreads();  // all are done with what comes to be overwritten
 #pragma unroll
     for (int slab = 0; slab < T::kSlabs; ++slab) {
-#pragma unroll
       for (int i = slab * T::kSlab; i < (slab + 1) * T::kSlab; i += 8)
         if (i + a_k < depth)
-#pragma unroll
           for (int j = 0; j < kCopied; ++j)
             __pipeline_memcpy_async(&a_tile[(i + a_k) * T::kPitch + a_row + j * kRowsApart],
                                     a_from[j] + i, 4);
-#pragma unroll
       for (int i = slab * T::kSlab; i < (slab + 1) * T::kSlab; i += kTogether) {
         if (i + b_k < depth)
           __pipeline_memcpy_async(&b_tile[(i + b_k) * T::kColumns + b_column], b_from, bytes);
@@ -83,14 +79,11 @@ __global__ void __launch_bounds__(SmallTiles::kThreads, SmallTiles::kBlocks) sma
         alignas(16) float from_a[8], from_b[8];
 #pragma unroll
         for (int r = 0; r < 8; r += 4) {
-          *reinterpret_cast<float4*>(&from_a[r]) =
-              *reinterpret_cast<const float4*>(&a[i * T::kPitch + 8 * r]);
-          *reinterpret_cast<float4*>(&from_b[r]) =
-              *reinterpret_cast<const float4*>(&b[i * T::kColumns + 4 * r]);
+          four(&from_a[r]) = four(&a[i * T::kPitch + 8 * r]);
+          four(&from_b[r]) = four(&b[i * T::kColumns + 4 * r]);
         }
 #pragma unroll
         for (int r = 0; r < 8; ++r)
-#pragma unroll
           for (int j = 0; j < 8; ++j) {
             const int column = r % 2 ? 7 - j : j;
             sums[r][column] += from_a[r] * from_b[column];
@@ -103,10 +96,8 @@ __global__ void __launch_bounds__(SmallTiles::kThreads, SmallTiles::kBlocks) sma
   float* way_out = a_tile + warp * T::kRows * 32;
 #pragma unroll
   for (int r = 0; r < 8; ++r)
-#pragma unroll
     for (int j = 0; j < 8; j += 4)
-      *reinterpret_cast<float4*>(&way_out[(r / 4 * 32 + 4 * y + r % 4) * 32 + ((x + j) ^ y) * 4]) =
-          swapped(&sums[r][j]);
+      four(&way_out[(r / 4 * 32 + 4 * y + r % 4) * 32 + ((x + j) ^ y) * 4]) = swapped(&sums[r][j]);
   __syncwarp();
 #pragma unroll 2
   for (int row = lane / 8; row < T::kRows; row += 4) {

@@ -8,12 +8,10 @@
 //   M3 = A11 (B12 - B22)            M7 = (A12 - A22) (B21 + B22)  C21 = M2 + M4
 //   M4 = A22 (B21 - B11)                                          C22 = M1 - M2 + M3 + M6
 //
-// The price is additions, which are n^2: those of A cost little, as the producers make them on the
-// way to shared memory; those of B are a kernel before, and those of C one after. And errors: each
-// output has a part in sums with other rows and columns. They stay small beside the norms of the
-// whole matrices, but not beside those of a row and a column where rows or columns are scaled
-// against each other, and what is not finite spreads to the other half's rows and columns. So it
-// takes no part in what is offered as the fastest product of FP32's accuracy.
+// The price is n^2 additions: of A by the producers, on the way to shared memory, of B in a kernel
+// before, of C in one after. And errors, as outputs have parts in sums with other rows and columns:
+// small beside the norms of the matrices, but not beside those of a row and a column where these
+// are scaled against each other. What is not finite spreads. So `fastest` never takes it.
 #pragma once
 
 #include "common/dependent_launch.cuh"
@@ -22,15 +20,10 @@
 namespace ladders::sgemm {
 constexpr int kHalfProducts = 7;
 
-// The upper left quarters are as large as the products, the others may be smaller, as if filled up
-// with zeros: in k by whole steps, in n by whole quads, so that quarters start on 16 bytes where
-// rows do.
+// The upper left quarters are as large as the products; the others may be smaller, as if filled up
+// with zeros: k to whole steps, n to whole quads, so that quarters start on 16 bytes where rows do.
 struct Halves {
   int m, n, k;
-
-  __host__ __device__ static Halves of(int m, int n, int k, int depth) {
-    return {ceil_div(m, 2), ceil_div(n, 8) * 4, ceil_div(k, 2 * depth) * depth};
-  }
   size_t operands() const { return size_t{kHalfProducts} * k * n; }  // of B
   size_t products() const { return size_t{kHalfProducts} * m * n; }
 };
@@ -41,8 +34,7 @@ __device__ __forceinline__ float4 sum(const float4& x, const float4& y, float fa
 
 // B's part in each product, one below the other. A thread a quad of each quarter.
 inline __global__ void __launch_bounds__(256)
-    add_quarters(const float* __restrict__ b, float4* __restrict__ operands, int k, int n,
-                 Halves half) {
+    add_quarters(Input b, float4* __restrict__ operands, int k, int n, Halves half) {
   let_next_kernel_start();
   const int columns = half.n / 4, quads = half.k * columns;
   for (int i = blockIdx.x * 256 + threadIdx.x; i < quads; i += gridDim.x * 256) {
@@ -59,8 +51,8 @@ inline __global__ void __launch_bounds__(256)
 
 // C's quarters of the products, which are alpha times theirs already.
 inline __global__ void __launch_bounds__(256)
-    add_products(const float4* __restrict__ products, float* __restrict__ c, int m, int n,
-                 float beta, Halves half) {
+    add_products(const float4* __restrict__ products, Output c, int m, int n, float beta,
+                 Halves half) {
   wait_for_kernel_before();
   const int columns = half.n / 4, quads = half.m * columns;
   for (int i = blockIdx.x * 256 + threadIdx.x; i < quads; i += gridDim.x * 256) {
@@ -77,9 +69,8 @@ inline __global__ void __launch_bounds__(256)
   }
 }
 
-// Rows of a quarter of A, plus or minus those of another if `factor` is not 0. Rows that A lacks
-// are read as its last: what stands for them cancels, as it is the same in all products. Columns
-// that it lacks are 0, as A may end there; halves of `whole` steps lack none.
+// Rows of a quarter of A, plus or minus those of another if `factor` is not 0. Rows beyond A are
+// its last again, which cancels. Columns beyond it are 0; halves of `whole` steps lack none.
 template <bool whole>
 struct RowsOfTwo {
   const float* a;
@@ -138,27 +129,21 @@ struct HalfProducts {
     const int p = part.tile / raster.tiles(), k0 = part.first * Tiles::kDepth;
     const auto tile = raster.place(part.tile % raster.tiles());
     RowsOfTwo<whole> rows{a, m, k, half, kFirst[p], kSecond[p], kFactor[p]};
-    producer.produce(rows, tile.row * Tiles::kRows, k0, half.k,
-                     {operands, p * half.k + k0, tile.column * Tiles::kColumns}, part.steps);
+    producer.produce(rows, tile.row * Tiles::kRows, k0, half.k, operands, p * half.k + k0,
+                     tile.column * Tiles::kColumns, part.steps);
   }
   __device__ __forceinline__ Destination destination(int number) const {
     const int p = number / raster.tiles();
     const auto tile = raster.place(number % raster.tiles());
-    return {products,
-            p * half.m + tile.row * Tiles::kRows,
-            tile.column * Tiles::kColumns,
-            (p + 1) * half.m,
-            half.n,
-            alpha,
-            beta};
+    const int row = p * half.m + tile.row * Tiles::kRows, column = tile.column * Tiles::kColumns;
+    return {products, row, column, (p + 1) * half.m, half.n, alpha, beta};
   }
 };
 
 template <class Tiles, bool whole>
 __global__ void __launch_bounds__(Tiles::kThreads, 1)
-    strassen(const float* __restrict__ a, const __grid_constant__ TensorMap operands,
-             float* __restrict__ products, int m, int k, float alpha, float beta, Halves half,
-             Raster raster, Handover<Tiles> handover) {
+    strassen(Input a, const __grid_constant__ TensorMap operands, Output products, int m, int k,
+             float alpha, float beta, Halves half, Raster raster, Handover<Tiles> handover) {
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
   let_next_kernel_start();
   wait_for_kernel_before();
@@ -168,33 +153,29 @@ __global__ void __launch_bounds__(Tiles::kThreads, 1)
 }
 
 inline Implementation strassen_at(const Case& c, const Device&) {
-  using Tiles =
-      FedTiles<FedShape{.rows = 128, .columns = 256}>;  // its producers load twice as much
-  const auto half = Halves::of(c["m"], c["n"], c["k"], Tiles::kDepth);
+  using Tiles = FedTiles<FedShape{.rows = 128, .columns = 256}>;  // producers load twice as much
+  const int m = c["m"], n = c["n"], k = c["k"], depth = Tiles::kDepth;
+  const Halves half{ceil_div(m, 2), ceil_div(n, 8) * 4, ceil_div(k, 2 * depth) * depth};
   const Raster one = raster_of<Tiles>(half.m, half.n);
-  const auto function = 2 * half.k == c["k"] ? strassen<Tiles, true> : strassen<Tiles, false>;
-  return {.kernel = reinterpret_cast<const void*>(function),
-          .plan =
-              [=](const Case&, const Device& device, const void*) {
-                return persistent_plan<Tiles>(kHalfProducts * one.tiles(), most_shares(half.k),
-                                              device);
-              },
-          .launch =
-              [=](const LaunchPlan& plan, Problem& problem, cudaStream_t stream) {
-                auto& p = static_cast<Sgemm&>(problem);
-                const auto [a, b, c, m, n, k, alpha, beta] = p.arguments();
-                float* operands = p.room_for_copy(half.operands() + half.products());
-                float* products = operands + half.operands();
-                const LaunchPlan simple{.grid = 1024, .block = 256};
-                launch(simple, stream, add_quarters, b, reinterpret_cast<float4*>(operands), k, n,
-                       half);
-                const TensorMap map = tensor_map({operands, 4, int64_t{kHalfProducts} * half.k,
-                                                  half.n, Tiles::kDepth, Tiles::kColumns, 0});
-                launch(plan, {.early = true, .together = true}, stream, function, a, map, products,
-                       m, k, alpha, 0.0f, half, one, handover_of<Tiles>(p, plan.grid.x));
-                launch(simple, {.early = true}, stream, add_products,
-                       reinterpret_cast<const float4*>(products), c, m, n, beta, half);
-              }};
+  const auto function = 2 * half.k == k ? strassen<Tiles, true> : strassen<Tiles, false>;
+  const auto plan = [=](const Case&, const Device& device, const void*) {
+    return persistent_plan<Tiles>(kHalfProducts * one.tiles(), most_shares(half.k), device);
+  };
+  const auto enqueue = [=](const LaunchPlan& plan, Problem& problem, cudaStream_t stream) {
+    auto& p = static_cast<Sgemm&>(problem);
+    const auto [a, b, c, m, n, k, alpha, beta] = p.arguments();
+    float* operands = p.room_for_copy(half.operands() + half.products());
+    float* products = operands + half.operands();
+    const LaunchPlan simple{.grid = 1024, .block = 256};
+    launch(simple, stream, add_quarters, b, reinterpret_cast<float4*>(operands), k, n, half);
+    const TensorMap map = tensor_map(
+        {operands, 4, int64_t{kHalfProducts} * half.k, half.n, Tiles::kDepth, Tiles::kColumns, 0});
+    launch(plan, {.early = true, .together = true}, stream, function, a, map, products, m, k, alpha,
+           0.0f, half, one, handover_of<Tiles>(p, plan.grid.x));
+    launch(simple, {.early = true}, stream, add_products, reinterpret_cast<const float4*>(products),
+           c, m, n, beta, half);
+  };
+  return {.kernel = reinterpret_cast<const void*>(function), .plan = plan, .launch = enqueue};
 }
 // Differences of large sums are then too far from exact beside an output's own row and column.
 inline std::string not_for_strassen(const Case& c, const Device& device) {

@@ -1,41 +1,33 @@
 // SPDX-License-Identifier: MIT
 //
-// FP32 by three TF32 products on tensor cores (or six of BF16: 10_bf16x6.cuh), in one kernel
-// without a pass over the matrices before it: for small and skinny products, which such a pass, or
-// a tile of 128 x 128 an SM, would cost most. Needs sm_80, and sm_90 for blocks that share a tile.
+// FP32 by three TF32 products on tensor cores (or six of BF16: 10_bf16x6.cuh) in one kernel: for
+// small and skinny products. Needs sm_80, and sm_90 for blocks that share a tile.
 //
-// x = hi + lo, where hi is x rounded to TF32 and lo the rest, 12 bits and a sign of its own, of
-// which tensor cores take 11. So an operand is off by up to 2^-23 of itself, without a bias; lo *
-// lo, left out, is below 2^-22 of the product.
-// * TF32 has the range of FP32, so no scaling: from 2^-113 on up x is as exact as said, below that
-//   off by up to 2^-136, as tensor cores do not see the 13 lowest bits of a denormal number either.
-// * Infinities, NaNs and numbers that round up to infinity make lo NaN, and so all sums that they
-//   have a part in. A sum that is not finite is therefore computed again in plain FP32, with the
-//   result that it has there. That is slow, and as nothing is asked of others, free for them.
+// x = hi + lo, where hi is x rounded to TF32 and lo the rest, 12 bits and a sign, of which tensor
+// cores take 11. So an operand is off by up to 2^-23 of itself, without a bias; lo * lo, left out,
+// is below 2^-22 of the product. No scaling, but below 2^-113 numbers are off by up to 2^-136:
+// tensor cores do not see the 13 lowest bits of a denormal one. Infinities, NaNs and what rounds up
+// to infinity make lo NaN, and so their sums, which are computed again in FP32.
 #pragma once
 
 #include <cooperative_groups.h>
 
 #include <algorithm>
 #include <cfloat>
-#include <cstdint>
 
-#include "common/device.cuh"
 #include "common/ring.cuh"
 #include "common/tensor_cores.cuh"
 #include "sgemm/matrices.cuh"
 #include "sgemm/sgemm.hpp"
 
 namespace ladders::sgemm {
-// A product, and whether all rows of its matrices start on 16 bytes and, those of A and B, are
-// multiples of it.
+// A product, and whether rows start on 16 bytes and, those of A and B, are multiples of it.
 struct AlignedGemm : Gemm {
   bool wide_a, wide_b, wide_c;
 };
 
-// A block has `rows` x `columns` outputs, a warp warp_rows x warp_columns of them and, of each
-// stage, a slice of the depth: `groups` times 16, as one group is what is summed up by tensor cores
-// alone. `blocks` is how many of them an SM must have registers for.
+// A warp has warp_rows x warp_columns outputs of a block, and a slice of each stage's depth:
+// `groups` times 16, which tensor cores sum up alone. `blocks` are to fit on an SM.
 struct StagedShape {
   int rows, columns, warp_rows = 64, warp_columns = 32;
   int slices = 2, groups = 2, stages = 4, blocks = 1;
@@ -55,20 +47,19 @@ struct StagedTiles {
   static constexpr int kSums = kSlices * kRows * kPitch;
   static constexpr int kShared = 4 * std::max(kStages * kWords, kSums);
   static_assert(kDepth >= 32 && kRows % 32 == 0 && kWarpRows % 16 == 0 && kWarpColumns % 32 == 0);
-  // Whether these are for GPUs whose SMs have 164 KiB of shared memory or 100, Hopper's 228.
+  // Whether these are for SMs with 164 KiB of shared memory or 100, not for Hopper's 228.
   static constexpr bool kForLessShared = kBlocks * (kShared + 1024) <= 164 * 1024;
 };
 
-// Where the words of a stage are, so that the 16-byte loads of a fragment meet no bank twice: eight
-// lanes load at a time, the chunks 4 u + t of rows 2 i and 2 i + 1 of A, and chunks 2 i and 2 i + 1
-// of rows 4 t + j of B, where t is 0 to 3.
+// Where the words of a stage are: eight lanes at a time load chunks 4 u + t of rows 2 i and 2 i + 1
+// of A, chunks 2 i and 2 i + 1 of rows 4 t + j of B, and meet no bank twice.
 template <int depth>
 __device__ __forceinline__ int place_a(int row, int column) {
   return row * depth + (column ^ row % 2 * 16);
 }
-template <int columns>
+template <int columns, int apart = 8>  // 4: chunks i and i + 4 of 32 words
 __device__ __forceinline__ int place_b(int row, int column) {
-  return row * columns + (column ^ row / 4 % 4 * 8);
+  return row * columns + (column ^ row / 4 % 4 * apart);
 }
 
 // Starts the copy of 1 or 4 words into shared memory, or fills them with 0.
@@ -91,10 +82,9 @@ __device__ __forceinline__ void copy_words(uint32_t to, const float* from, bool 
 #undef LADDERS_COPY
 }
 
-// A warp starts the copy of a box of a matrix of rows x columns to where the stage has place(row,
-// column), and fills what lies beyond the matrix with 0. Chunks are of 4 words where they all lie
-// inside or outside and are aligned, else of 1; that loop is short, so that the one that counts
-// stays in the instruction cache.
+// A warp starts the copy of a box of a matrix to where the stage has place(row, column); what lies
+// beyond the matrix becomes 0. Chunks are of 4 words where they are aligned and all inside or
+// outside, else of 1, in a short loop, so that the one that counts stays in the instruction cache.
 template <int box_rows, int box_columns, int words, class Place>
 __device__ __forceinline__ void copy_box(const float* matrix, int64_t pitch, int row0, int column0,
                                          int rows, int columns, Place place) {
@@ -108,7 +98,6 @@ __device__ __forceinline__ void copy_box(const float* matrix, int64_t pitch, int
     const int left = columns > column0 + column + x ? rows - row0 - row : 0;
 #pragma unroll 1
     for (int y = 0; y < box_rows; y += kUnrolled)
-#pragma unroll
       for (int i = 0; i < kUnrolled; i += kApart) {
         const uint32_t to = words == 4  // places repeat themselves after 16 rows
                                 ? place(row + i, column + x) + 4 * y * box_columns
@@ -119,61 +108,68 @@ __device__ __forceinline__ void copy_box(const float* matrix, int64_t pitch, int
   }
 }
 
-// Tensor cores look at the upper 19 bits alone. So `hi` is rounded by this addition, and lo needs
-// no rounding, as its sign is as often that of x as not. lo is NaN where x is not finite, also for
-// the NaNs whose hi wraps round to zero.
+// Tensor cores see the upper 19 bits alone: this addition rounds hi. lo needs no rounding, as it
+// has either sign. It is NaN where x is not finite, even where hi wraps to 0.
 __device__ __forceinline__ void split(float x, uint32_t& hi, uint32_t& lo) {
   hi = __float_as_uint(x) + 0x1000;
   lo = __float_as_uint(x - __uint_as_float(hi & 0xffffe000));
 }
 
-// How elements are split, and the products of 16 of k added: a chunk of four of A's row is for lane
-// t what PTX has as k = t and t + 4 in two instructions, and a chunk of B's row is for lane g what
-// PTX has as column g of four. Tensor cores cut sums off instead of rounding them: so small terms
-// come first, and from here on FP32 additions go on.
+struct Factors {
+  int a, b;  // numbers of parts
+};
+
+// How elements are split, and the six products, small terms first: tensor cores cut sums off. Parts
+// are the upper ones for the first instruction and for the second, then the lower ones.
 struct TwoOfTf32 {
-  template <class Tiles>
-  static __device__ __forceinline__ void add_group(
-      float (&sums)[Tiles::kWarpRows / 16][Tiles::kWarpColumns / 8][4], const float* a,
-      const float* b) {
-    constexpr int kTilesX = Tiles::kWarpColumns / 8;
-    uint32_t b_hi[2][kTilesX][2], b_lo[2][kTilesX][2];
+  using Type = Tf32;
+  static constexpr int kParts = 4;
+  static __device__ constexpr Factors product(int i) {
+    return {i < 2 ? 2 + i : i % 2, i / 2 == 1 ? i : i % 2};
+  }
+
+  static __device__ __forceinline__ void split_a(float4 v, int h, uint32_t (&parts)[kParts][4]) {
+    split(v.x, parts[0][h], parts[2][h]), split(v.y, parts[0][h + 2], parts[2][h + 2]);
+    split(v.z, parts[1][h], parts[3][h]), split(v.w, parts[1][h + 2], parts[3][h + 2]);
+  }
+  static __device__ __forceinline__ void split_b(const float* b, int pitch,
+                                                 uint32_t (*parts)[kParts][2]) {
 #pragma unroll
-    for (int x = 0; x < kTilesX; x += 4)
-#pragma unroll
-      for (int i = 0; i < 4; ++i) {
-        const float4 v = *reinterpret_cast<const float4*>(b + i * Tiles::kColumns + 8 * x);
-        const float values[] = {v.x, v.y, v.z, v.w};
-#pragma unroll
-        for (int j = 0; j < 4; ++j)
-          split(values[j], b_hi[i / 2][x + j][i % 2], b_lo[i / 2][x + j][i % 2]);
-      }
-#pragma unroll
-    for (int y = 0; y < Tiles::kWarpRows / 16; ++y) {
-      uint32_t a_hi[2][4], a_lo[2][4];
-#pragma unroll
-      for (int h = 0; h < 2; ++h) {
-        const float4 v = *reinterpret_cast<const float4*>(a + (16 * y + 8 * h) * Tiles::kDepth);
-        split(v.x, a_hi[0][h], a_lo[0][h]), split(v.y, a_hi[0][h + 2], a_lo[0][h + 2]);
-        split(v.z, a_hi[1][h], a_lo[1][h]), split(v.w, a_hi[1][h + 2], a_lo[1][h + 2]);
-      }
-#pragma unroll
-      for (int x = 0; x < kTilesX; x += 4) {
-        float d[4][4] = {};
-#pragma unroll
-        for (int i = 0; i < 6; ++i)
-#pragma unroll
-          for (int j = 0; j < 4; ++j)
-            multiply_warp<Tf32>(d[j], i < 2 ? a_lo[i % 2] : a_hi[i % 2],
-                                i / 2 == 1 ? b_lo[i % 2][x + j] : b_hi[i % 2][x + j]);
-#pragma unroll
-        for (int j = 0; j < 4; ++j)
-#pragma unroll
-          for (int e = 0; e < 4; ++e) sums[y][x + j][e] += d[j][e];
-      }
+    for (int i = 0; i < 4; ++i) {
+      alignas(16) float row[4];
+      four(row) = four(b + i * pitch);
+      for (int j = 0; j < 4; ++j) split(row[j], parts[j][i / 2][i % 2], parts[j][2 + i / 2][i % 2]);
     }
   }
 };
+
+// Adds the products of 16 of k. A chunk of four of A's row is for lane t what PTX has as k = t and
+// t + 4 in two instructions of TF32 (2 t, 2 t + 1, 2 t + 8 and 2 t + 9 in one of BF16), a chunk of
+// B's row for lane g what PTX has as column g of four.
+template <class Tiles, class Parts>
+__device__ __forceinline__ void add_group(
+    float (&sums)[Tiles::kWarpRows / 16][Tiles::kWarpColumns / 8][4], const float* a,
+    const float* b) {
+  constexpr int kTilesX = Tiles::kWarpColumns / 8;
+  uint32_t b_parts[kTilesX][Parts::kParts][2];
+#pragma unroll
+  for (int x = 0; x < kTilesX; x += 4) Parts::split_b(b + 8 * x, Tiles::kColumns, &b_parts[x]);
+#pragma unroll
+  for (int y = 0; y < Tiles::kWarpRows / 16; ++y) {
+    uint32_t a_parts[Parts::kParts][4];
+    for (int h = 0; h < 2; ++h)
+      Parts::split_a(four(a + (16 * y + 8 * h) * Tiles::kDepth), h, a_parts);
+    for (int x = 0; x < kTilesX; x += 4) {
+      float d[4][4] = {};
+      for (int i = 0; i < 6; ++i)
+        for (int j = 0; j < 4; ++j)
+          multiply_warp<typename Parts::Type>(d[j], a_parts[Parts::product(i).a],
+                                              b_parts[x + j][Parts::product(i).b]);
+      for (int j = 0; j < 4; ++j)
+        for (int e = 0; e < 4; ++e) sums[y][x + j][e] += d[j][e];
+    }
+  }
+}
 
 // The product of a row and a column as FP32 has it, infinities and NaNs included.
 __device__ __forceinline__ float plain_product(const AlignedGemm& p, int row, int column) {
@@ -194,8 +190,7 @@ __device__ __forceinline__ void store_four_finite(const AlignedGemm& p, int row,
     if (!(fabsf(sums[i]) <= FLT_MAX) && column + i < p.n)
       sums[i] = plain_product(p, row, column + i);
   if (p.beta == 0 && p.wide_c && column + 3 < p.n) {
-    *reinterpret_cast<float4*>(out) = {p.alpha * sums[0], p.alpha * sums[1], p.alpha * sums[2],
-                                       p.alpha * sums[3]};
+    four(out) = {p.alpha * sums[0], p.alpha * sums[1], p.alpha * sums[2], p.alpha * sums[3]};
   } else {
 #pragma unroll
     for (int i = 0; i < 4; ++i)
@@ -204,10 +199,9 @@ __device__ __forceinline__ void store_four_finite(const AlignedGemm& p, int row,
   }
 }
 
-// The warps keep a ring of stages full and tell by arrivals what has come and what they have read,
-// so that no barrier makes them wait for one another. The warps of a block share its tile, and
-// where slices are more than one, each stage's depth; the blocks of a cluster, `parts` of them,
-// share k. The sums meet in shared memory, always in the same order.
+// Warps keep a ring of stages full and tell by arrivals what has come and what they have read: no
+// barrier makes them wait for one another. The warps of a block share its tile and, in slices, each
+// stage's depth; the `parts` blocks of a cluster share k. Sums are added in the same order always.
 template <class Tiles, class Parts>
 __global__ void __launch_bounds__(Tiles::kThreads, Tiles::kBlocks)
     split_products(const __grid_constant__ AlignedGemm p, int parts, int tiles_x) {
@@ -230,7 +224,7 @@ __global__ void __launch_bounds__(Tiles::kThreads, Tiles::kBlocks)
   const int row0 = tile / tiles_x * kRows, column0 = tile % tiles_x * kColumns;
   const int all = ceil_div(p.k, kDepth), first = int64_t(all) * part / parts;
   const int steps = int64_t(all) * (part + 1) / parts - first;
-  const uint32_t ring_address = static_cast<uint32_t>(__cvta_generic_to_shared(ring));
+  const uint32_t ring_address = shared_address(ring);
   // The warps take turns at the copies: of each stage, half of A or B is a job for one of them.
   const int warp = threadIdx.x / 32;
   const auto start_copies = [&](int step, int s) {
@@ -274,8 +268,8 @@ __global__ void __launch_bounds__(Tiles::kThreads, Tiles::kBlocks)
   constexpr int kTilesY = Tiles::kWarpRows / 16, kTilesX = Tiles::kWarpColumns / 8;
   constexpr int kFours = kTilesY * kTilesX;
   float sums[kTilesY][kTilesX][4] = {};
-  // Long sums are rounded less often in two levels: those of 1024 terms are added to totals, which
-  // are out of the way, in local memory, as the compiler does not see where.
+  // Sums of 1024 terms are added to totals, so rounded less often; these are in local memory, as
+  // the compiler does not see where.
   float4 totals[kFours];
   int totals_at = 0;
   asm volatile("" : "+r"(totals_at));
@@ -304,8 +298,7 @@ __global__ void __launch_bounds__(Tiles::kThreads, Tiles::kBlocks)
 #pragma unroll
     for (int u = 0; u < Tiles::kGroups; ++u)
       if (left > 16 * u)
-        Parts::template add_group<Tiles>(sums, stage + (a_at ^ 16 * u),
-                                         stage + b_at + 16 * u * kColumns);
+        add_group<Tiles, Parts>(sums, stage + (a_at ^ 16 * u), stage + b_at + 16 * u * kColumns);
     __syncwarp();
     if (threadIdx.x % 32 == 0) arrive(empty[turn.stage]);
     left -= kDepth;
@@ -327,9 +320,7 @@ __global__ void __launch_bounds__(Tiles::kThreads, Tiles::kBlocks)
   float* own = ring + (slice * kRows + my_row + g) * kPitch + my_column + 8 * t;
 #pragma unroll
   for (int y = 0; y < Tiles::kWarpRows / 8; ++y)
-#pragma unroll
     for (int x = 0; x < Tiles::kWarpColumns / 8; x += 4)
-#pragma unroll
       for (int h = 0; h < 2; ++h) {
         const int e = y % 2 * 2 + h;
         const auto& four = sums[y / 2];
@@ -338,9 +329,7 @@ __global__ void __launch_bounds__(Tiles::kThreads, Tiles::kBlocks)
       }
   __syncthreads();
   constexpr int kChunks = kRows * kColumns / 4, kARow = kColumns / 4;
-  const auto chunk = [&](int i) {
-    return reinterpret_cast<float4*>(&ring[i / kARow * kPitch + i % kARow * 4]);
-  };
+  const auto chunk = [&](int i) { return &four(&ring[i / kARow * kPitch + i % kARow * 4]); };
   const auto add_slices = [&](int i) {
     float4 sum = *chunk(i);
 #pragma unroll

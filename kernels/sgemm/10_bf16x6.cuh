@@ -1,26 +1,20 @@
 // SPDX-License-Identifier: MIT
 //
 // FP32 by six BF16 products on tensor cores: how elements are split, for the kernel of
-// 09_tf32x3.cuh, and a kernel for a k so short that all of it fits into shared memory: no ring,
-// and so nothing to wait for but that operands come. Sums of few terms have hardly been rounded in
-// FP32, so it takes more than two TF32 numbers for each element to keep up: three BF16 numbers hold
-// one exactly, 24 bits, and six products take as long as three of TF32, as an instruction has twice
-// the terms. What else counts where k is short are the ends: operands and code come from DRAM, and
-// most of the traffic is the way out.
+// 09_tf32x3.cuh, and a kernel for a k so short that all of it fits into shared memory. Sums of few
+// terms are hardly rounded in FP32, so two TF32 numbers an element are not enough: three BF16
+// numbers hold one exactly, and six products take as long as three of TF32. Where k is short the
+// ends count: operands and code come from DRAM, and most traffic is the way out.
 // * Sums go out from registers. The columns of B are dealt to lanes so that a store of a warp has
 //   64 neighbouring bytes of each of eight rows.
-// * A block's tile is multiplied in passes, so that those of a warp's sums that are done are on
-//   their way out while others are worked out.
-// * Infinities, NaNs and numbers that round up to infinity make the lowest part NaN. As with TF32,
-//   a sum that is not finite is computed again in plain FP32. Below 2^-110 elements are off by up
-//   to 2^-134, as the lowest bits of their parts are below all of BF16.
+// * A tile is multiplied in passes: sums go out while others are worked out.
+// * What is not finite is as with TF32. Below 2^-110 elements are off by up to 2^-134.
 #pragma once
 
 #include "sgemm/09_tf32x3.cuh"
 
 namespace ladders::sgemm {
-// A block, one an SM, has kRows x kColumns outputs, half of the columns in each pass, a warp
-// kWarpRows x kWarpColumns of these. k comes in slabs and is at most kDepth.
+// A block, one an SM, has half of its columns in each pass. k comes in slabs, at most kDepth.
 struct ShortTiles {
   static constexpr int kRows = 128, kColumns = 192, kWarpRows = 32, kWarpColumns = 32;
   static constexpr int kPasses = 2, kPassColumns = kColumns / kPasses;
@@ -31,15 +25,7 @@ struct ShortTiles {
   static_assert(kDepth % 32 == 16);  // two rows of A take half of the banks each
 };
 
-// Where shared memory has a word of B: the eight lanes that load at a time have chunks i and i + 4
-// of 32 words of rows 4 t + j, where t is 0 to 3.
-template <int columns>
-__device__ __forceinline__ int place_short_b(int row, int column) {
-  return row * columns + (column ^ row / 4 % 4 * 4);
-}
-
-// All threads start the copy of a box of a matrix of end_row x end_column to place(row, column),
-// `words` at a time, and fill what lies beyond with 0.
+// All threads start the copy of a box to place(row, column); what lies beyond becomes 0.
 template <int rows, int columns, int words, int threads, class Place>
 __device__ __forceinline__ void copy_together(const float* matrix, int64_t pitch, int row0,
                                               int column0, int end_row, int end_column,
@@ -57,8 +43,8 @@ __device__ __forceinline__ void copy_together(const float* matrix, int64_t pitch
   }
 }
 
-// x and y as sums of three BF16 numbers each, those of x in the lower halves. Each is what is left,
-// rounded, so that its sign is as often that of x as not: what is left out has no bias.
+// x and y as sums of three BF16 numbers each, x in the lower halves. Each is the rest, rounded: so
+// what is left out has either sign, and no bias.
 __device__ __forceinline__ void split_in_three(float x, float y, uint32_t& high, uint32_t& middle,
                                                uint32_t& low) {
 #define LADDERS_ROUND(pair) asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(y), "f"(x))
@@ -70,67 +56,39 @@ __device__ __forceinline__ void split_in_three(float x, float y, uint32_t& high,
 #undef LADDERS_ROUND
 }
 
-// Adds the products of 16 of k: a chunk of four of A's row is for lane t what PTX has as k = 2 t,
-// 2 t + 1, 2 t + 8 and 2 t + 9, and a chunk of B's row is for lane g what PTX has as column g of
-// four instructions. Small terms come first, as in 09_tf32x3.cuh; three of the nine products,
-// at most 2^-24 of the whole, are left out.
+// How elements are split. Three of the nine products, at most 2^-24 of the whole, are left out.
 struct ThreeOfBf16 {
-  template <class Tiles>
-  static __device__ __forceinline__ void add_group(
-      float (&sums)[Tiles::kWarpRows / 16][Tiles::kWarpColumns / 8][4], const float* a,
-      const float* b) {
-    constexpr int kTilesX = Tiles::kWarpColumns / 8;
-    uint32_t b_parts[3][kTilesX][2];
+  using Type = Bf16;
+  static constexpr int kParts = 3;
+  static __device__ constexpr Factors product(int i) {
+    constexpr Factors kProducts[] = {{1, 1}, {2, 0}, {0, 2}, {1, 0}, {0, 1}, {0, 0}};
+    return kProducts[i];
+  }
+
+  static __device__ __forceinline__ void split_a(float4 v, int h, uint32_t (&parts)[kParts][4]) {
+    split_in_three(v.x, v.y, parts[0][h], parts[1][h], parts[2][h]);
+    split_in_three(v.z, v.w, parts[0][h + 2], parts[1][h + 2], parts[2][h + 2]);
+  }
+  static __device__ __forceinline__ void split_b(const float* b, int pitch,
+                                                 uint32_t (*parts)[kParts][2]) {
 #pragma unroll
-    for (int x = 0; x < kTilesX; x += 4)
-#pragma unroll
-      for (int i = 0; i < 2; ++i) {
-        const auto row = [&](int k) {
-          return *reinterpret_cast<const float4*>(b + k * Tiles::kColumns + 8 * x);
-        };
-        const float4 u = row(2 * i), v = row(2 * i + 1);
-        const float upper[] = {u.x, u.y, u.z, u.w}, lower[] = {v.x, v.y, v.z, v.w};
-#pragma unroll
-        for (int j = 0; j < 4; ++j)
-          split_in_three(upper[j], lower[j], b_parts[0][x + j][i], b_parts[1][x + j][i],
-                         b_parts[2][x + j][i]);
-      }
-#pragma unroll
-    for (int y = 0; y < Tiles::kWarpRows / 16; ++y) {
-      uint32_t a_parts[3][4];
-#pragma unroll
-      for (int h = 0; h < 2; ++h) {
-        const float4 v = *reinterpret_cast<const float4*>(a + (16 * y + 8 * h) * Tiles::kDepth);
-        split_in_three(v.x, v.y, a_parts[0][h], a_parts[1][h], a_parts[2][h]);
-        split_in_three(v.z, v.w, a_parts[0][h + 2], a_parts[1][h + 2], a_parts[2][h + 2]);
-      }
-#pragma unroll
-      for (int x = 0; x < kTilesX; x += 4) {
-        float d[4][4] = {};
-        constexpr int kOfA[] = {1, 2, 0, 1, 0, 0}, kOfB[] = {1, 0, 2, 0, 1, 0};
-#pragma unroll
-        for (int i = 0; i < 6; ++i)
-#pragma unroll
-          for (int j = 0; j < 4; ++j)
-            multiply_warp<Bf16>(d[j], a_parts[kOfA[i]], b_parts[kOfB[i]][x + j]);
-#pragma unroll
-        for (int j = 0; j < 4; ++j)
-#pragma unroll
-          for (int e = 0; e < 4; ++e) sums[y][x + j][e] += d[j][e];
-      }
+    for (int i = 0; i < 2; ++i) {
+      alignas(16) float x[4], y[4];
+      four(x) = four(b + 2 * i * pitch), four(y) = four(b + (2 * i + 1) * pitch);
+      for (int j = 0; j < 4; ++j)
+        split_in_three(x[j], y[j], parts[j][0][i], parts[j][1][i], parts[j][2][i]);
     }
   }
 };
 
-// As one store, which compilers split up where the four are not next to each other in registers.
+// One store, which compilers split up where the four are not neighbours in registers.
 __device__ __forceinline__ void store_whole(float* to, float4 v) {
   asm volatile("st.global.v4.f32 [%0], {%1, %2, %3, %4};" ::"l"(to), "f"(v.x), "f"(v.y), "f"(v.z),
                "f"(v.w)
                : "memory");
 }
 
-// Rows of A and of B are copied so many words at a time: 4 where they start on 16 bytes and are a
-// multiple of it, else 1; C is stored so where, besides, beta is 0.
+// Rows of A and B are copied so many words at a time: 4 where AlignedGemm says so, else 1.
 template <int a_words, int b_words>
 __global__ void __launch_bounds__(ShortTiles::kThreads, 1)
     bf16_products(const __grid_constant__ AlignedGemm p) {
@@ -147,10 +105,10 @@ __global__ void __launch_bounds__(ShortTiles::kThreads, 1)
   const int row0 = blockIdx.y * T::kRows, column0 = blockIdx.x * T::kColumns;
   const int slabs = ceil_div(p.k, kSlab);
   const auto copy_b = [&](int pass, int slab) {
-    const uint32_t to = static_cast<uint32_t>(__cvta_generic_to_shared(b_tile)) +
-                        4 * (slab * kSlab * T::kColumns + pass * T::kPassColumns);
+    const uint32_t to =
+        shared_address(b_tile) + 4 * (slab * kSlab * T::kColumns + pass * T::kPassColumns);
     const auto place = [&](int row, int column) {
-      return to + 4 * place_short_b<T::kColumns>(row, column);
+      return to + 4 * place_b<T::kColumns, 4>(row, column);
     };
     copy_together<kSlab, T::kPassColumns, b_words, T::kThreads>(
         p.b, p.ldb, slab * kSlab, column0 + pass * T::kPassColumns, p.k, p.n, place);
@@ -158,7 +116,7 @@ __global__ void __launch_bounds__(ShortTiles::kThreads, 1)
   };
 #pragma unroll 1  // code that is run once is best short: it comes from DRAM
   for (int slab = 0; slab < slabs; ++slab) {
-    const uint32_t to = static_cast<uint32_t>(__cvta_generic_to_shared(a_tile)) + 4 * slab * kSlab;
+    const uint32_t to = shared_address(a_tile) + 4 * slab * kSlab;
     const auto place = [&](int row, int column) { return to + 4 * (row * T::kDepth + column); };
     copy_together<T::kRows, kSlab, a_words, T::kThreads>(p.a, p.lda, row0, slab * kSlab, p.m, p.k,
                                                          place);
@@ -170,7 +128,7 @@ __global__ void __launch_bounds__(ShortTiles::kThreads, 1)
   const int my_column = warp % T::kWarpsX * T::kWarpColumns;
   const float* a = a_tile + (my_row + g) * T::kDepth + 4 * t;
   // Lane g loads chunk g / 2 or, if odd, 4 + g / 2: so lane t has sums of chunks t and 4 + t.
-  const float* b = b_tile + place_short_b<T::kColumns>(4 * t, my_column + 4 * (g / 2 + g % 2 * 4));
+  const float* b = b_tile + place_b<T::kColumns, 4>(4 * t, my_column + 4 * (g / 2 + g % 2 * 4));
   const int row = row0 + my_row + g;
   int column = column0 + my_column + 4 * t;
 #pragma unroll 1
@@ -181,12 +139,13 @@ __global__ void __launch_bounds__(ShortTiles::kThreads, 1)
       poll(full[pass * T::kSlabs + slab], 0);
       __syncwarp();
       if (pass + 1 < T::kPasses) copy_b(pass + 1, slab);
-      ThreeOfBf16::add_group<T>(sums, a + slab * kSlab, b + slab * kSlab * T::kColumns);
+      add_group<T, ThreeOfBf16>(sums, a + slab * kSlab, b + slab * kSlab * T::kColumns);
     }
 
+    const auto sum = [&](int i) -> float& { return sums[i / 16][i / 4 % 4][i % 4]; };
     bool finite = true;
 #pragma unroll
-    for (int i = 0; i < kSums; ++i) finite &= fabsf(sums[i / 16][i / 4 % 4][i % 4]) <= FLT_MAX;
+    for (int i = 0; i < kSums; ++i) finite &= fabsf(sum(i)) <= FLT_MAX;
     const auto row_of = [&](int i) { return row + i / 16 * 16 + i % 4 / 2 * 8; };
     const auto column_of = [&](int i) { return column + i % 2 * 16 + i / 4 % 4; };
     if (!finite) {
@@ -195,23 +154,20 @@ __global__ void __launch_bounds__(ShortTiles::kThreads, 1)
         if (row_of(i) >= p.m || column_of(i) >= p.n) continue;
         const float again = plain_product(p, row_of(i), column_of(i));
 #pragma unroll
-        for (int j = 0; j < kSums; ++j) {
-          float& sum = sums[j / 16][j / 4 % 4][j % 4];
-          if (j == i && !(fabsf(sum) <= FLT_MAX)) sum = again;
-        }
+        for (int j = 0; j < kSums; ++j)
+          if (j == i && !(fabsf(sum(j)) <= FLT_MAX)) sum(j) = again;
       }
     }
 #pragma unroll
-    for (int i = 0; i < kSums; ++i) sums[i / 16][i / 4 % 4][i % 4] *= p.alpha;
+    for (int i = 0; i < kSums; ++i) sum(i) *= p.alpha;
     if (p.wide_c && p.n % 4 == 0 && p.beta == 0) {
       float* out = p.c + row * p.ldc + column;
 #pragma unroll
       for (int y = 0; y < 2 * kTilesY; ++y) {
-        const auto& four = sums[y / 2];
-#pragma unroll
         for (int h = 0; h < 2; ++h) {
           const int e = y % 2 * 2 + h;
-          const float4 chunk = {four[0][e], four[1][e], four[2][e], four[3][e]};
+          const float (&of_row)[4][4] = sums[y / 2];
+          const float4 chunk = {of_row[0][e], of_row[1][e], of_row[2][e], of_row[3][e]};
           if (row + 8 * y < p.m && column + 16 * h < p.n) store_whole(out + 16 * h, chunk);
         }
         out += 8 * p.ldc;
@@ -219,10 +175,8 @@ __global__ void __launch_bounds__(ShortTiles::kThreads, 1)
     } else {
 #pragma unroll
       for (int i = 0; i < kSums; ++i)
-        if (row_of(i) < p.m && column_of(i) < p.n) {
-          const float product = sums[i / 16][i / 4 % 4][i % 4];
-          update(p.c[row_of(i) * p.ldc + column_of(i)], product, p.beta);
-        }
+        if (row_of(i) < p.m && column_of(i) < p.n)
+          update(p.c[row_of(i) * p.ldc + column_of(i)], sum(i), p.beta);
     }
     b += T::kPassColumns, column += T::kPassColumns;
   }

@@ -6,20 +6,17 @@
 
 #include <cuda_fp16.h>
 
-#include <cstdint>
 #include <cuda/atomic>
 
 #include "common/dependent_launch.cuh"
 #include "sgemm/sgemm.hpp"
 
 namespace ladders::sgemm {
-// B's parts lie in memory in chunks: matrices of k rows of 64 columns (128 bytes), one after the
-// other, so that splitting is streaming; tensor cores transpose what they read.
+// B's parts are in chunks, matrices of k rows of 64 columns, 128 bytes: so splitting is streaming,
+// and tensor cores transpose what they read.
 constexpr int kChunk = 64;
 
-// The power by which a sum of products of a row must be multiplied in the end, or this, where the
-// row has an element that is not finite. Two powers add up to more than half of it if either is
-// that.
+// The power where an element is not finite. Two add up to more than half of it if either is that.
 constexpr int kNotFinite = 1 << 20;
 
 __host__ __device__ inline bool finite(int power) { return power < kNotFinite / 2; }
@@ -41,8 +38,7 @@ __device__ __forceinline__ int power_of(unsigned largest) {
   return (e > 0 ? e - 126 : 32 - __clz(largest) - 149) - 15;
 }
 
-// 2^-power, as two factors where one would be too large for FP32. Exact unless the product is too
-// small for FP16 anyway.
+// 2^-power, as two factors where one would be too large for FP32. Exact unless too small for FP16.
 struct Scale {
   float first, second;
   __device__ __forceinline__ float operator()(float x) const { return x * first * second; }
@@ -64,8 +60,7 @@ __device__ __forceinline__ Parts parts_of(float x, float y, float z, float w) {
                   bits(__floats2half2_rn(z - high_zw.x, w - high_zw.y))}};
 }
 
-// Four elements of a row; zeros past its end. kQuads: rows start on 16 bytes and have a multiple of
-// four elements.
+// Four elements of a row; zeros past its end. kQuads: rows are aligned multiples of four.
 template <bool kQuads>
 __device__ __forceinline__ float4 load_four(const float* row, int at, int columns) {
   if constexpr (kQuads) {
@@ -84,17 +79,19 @@ __device__ __forceinline__ float4 load_last(const float* row, int at, int column
     return load_four<false>(row, at, columns);
 }
 
-// Splitting. B is dealt with in slabs of 64 rows by strips of 128 columns, 32 KB: first each is
-// searched for the largest of its columns; once all slabs of a strip have been, they are split. The
-// second time they come from L2, as strips are taken in panels of about 8 MB, the search in one
-// going on beside the splitting of another. Rows of A are held in registers meanwhile. Blocks draw
-// tickets for these tasks, so that what a task waits for has always been begun.
+// B is split in slabs of 64 rows by strips of 128 columns: first all slabs of a strip are searched
+// for the largest of its columns. Then they come from L2, as strips are taken in panels of about 8
+// MB, one searched while another is split. Rows of A are held in registers. Blocks draw tickets for
+// these tasks: so what a task waits for has always been begun.
 constexpr int kSplitThreads = 256, kSplitBlocks = 4;
 constexpr int kSlab = 64, kStrip = 128, kWarps = kSplitThreads / 32, kHeld = kSlab / kWarps;
 
-struct SplitPlan {
+// The parts of both matrices, and the powers of rows of A and columns of B.
+struct SplitParts {
   __half *a_high, *a_low, *b_high, *b_low;
   int *row_powers, *column_powers;
+};
+struct SplitPlan : SplitParts {
   int64_t a_pitch;  // from row to row
   // All zero before and after.
   unsigned *ticket, *largest, *found, *split;  // one; a column; a strip, two

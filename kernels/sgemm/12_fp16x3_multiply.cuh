@@ -3,11 +3,6 @@
 // The second kernel of fp16x3: three products of the parts by wgmma, fed by TMA.
 #pragma once
 
-#include <cmath>
-#include <cstdint>
-
-#include "common/dependent_launch.cuh"
-#include "common/device.cuh"
 #include "common/raster.cuh"
 #include "common/ring.cuh"
 #include "common/tensor_cores.cuh"
@@ -17,16 +12,14 @@
 #include "sgemm/matrices.cuh"
 
 namespace ladders::sgemm {
-// Multiplying: tiles of 128 x 192 outputs by two warp groups, 64 rows each, from a ring of stages
-// that a third one keeps full. The two blocks of a cluster have tiles one below the other, and each
-// fetches half of B for both.
+// Tiles of 128 x 192 outputs by two warp groups, from a ring of stages that a third one keeps full.
+// The blocks of a cluster have tiles one below the other, and each fetches half of B for both.
 constexpr int kRows = 128, kColumns = 192, kDepth = 32, kStages = 5, kCluster = 2;
 constexpr int kOutputs = 64 * kColumns / 128;  // a thread
 constexpr int kConsumers = 256, kMultiplyThreads = kConsumers + 128;
 constexpr int kABytes = kRows * kDepth * 2, kBBytes = kColumns * kDepth * 2;
 constexpr int kStageBytes = 2 * (kABytes + kBBytes), kRingBytes = kStages * kStageBytes;
-// Tensor cores cut off the lower bits of sums as they add to them: so after this many stages the
-// sums are added up in FP32, and begin anew.
+// Tensor cores cut off the lower bits of sums: so after this many stages FP32 adds them up.
 constexpr int kPromoteEvery = 2;
 // Launched with 168 registers a thread: consumers need more for their sums.
 constexpr int kProducerRegisters = 40, kConsumerRegisters = (3 * 168 - kProducerRegisters) / 2;
@@ -43,8 +36,8 @@ __device__ __forceinline__ uint64_t descriptor(const void* tile, int leading, in
 __device__ __forceinline__ uint64_t rows_of_k(const void* tile) {
   return descriptor(tile, 16, 8 * 2 * kDepth, 2);
 }
-// B in chunks: the lower 16 k, then the upper, of each three chunks of 16 rows of 128 bytes. From
-// chunk to chunk, and from 8 k to the next.
+// B in chunks: the lower 16 k, then the upper, of each three chunks. Strides are from chunk to
+// chunk and from 8 k to the next.
 constexpr int kChunkBytes = 16 * 2 * kChunk;
 __device__ __forceinline__ uint64_t chunks_of_columns(const void* tile) {
   return descriptor(tile, kChunkBytes, 8 * 2 * kChunk, 1);
@@ -94,7 +87,7 @@ __device__ __forceinline__ float times_power_of_two(float x, int e) {
 }
 
 // What the products that are not finite add up to, for all lanes of a warp: infinity or NaN. The
-// others cannot change it, unless one overflows in FP32, which is why they are left out.
+// others cannot change it, but could overflow in FP32.
 __device__ __forceinline__ float sum_not_finite(const float* a, const float* b, int64_t ldb,
                                                 int k) {
   const int lane = threadIdx.x % 32;
@@ -130,7 +123,7 @@ __device__ __forceinline__ void store_not_finite(const Gemm& g, const int* row_p
 }
 
 // A warp's 16 rows: lane 4 r + t has columns 2 t and 2 t + 1 of every eight in rows r and r + 8.
-// The first part of k meets C as it was, another what that has made of it.
+// Only the first part of k meets C as it was.
 __device__ __forceinline__ void store_fragments(const Gemm& g, bool first_part,
                                                 const float (&sums)[kOutputs],
                                                 const int* row_powers, const int* column_powers,
@@ -170,12 +163,8 @@ __device__ __forceinline__ void store_fragments(const Gemm& g, bool first_part,
     store_not_finite(g, row_powers, column_powers, first_row, first_column);
 }
 
-// The two blocks of a cluster have a pair of tiles, one below the other: where that of block `rank`
-// is.
-struct Origin {
-  int row, column;  // of outputs
-};
-__device__ __forceinline__ Origin origin_of(const Raster& pairs, int pair, int rank) {
+// Where the tile of block `rank` is, of a pair one below the other.
+__device__ __forceinline__ Raster::Place origin_of(const Raster& pairs, int pair, int rank) {
   const auto [row, column] = pairs.place(pair);
   return {.row = (row * kCluster + rank) * kRows, .column = column * kColumns};
 }
@@ -184,7 +173,7 @@ __device__ __forceinline__ Origin origin_of(const Raster& pairs, int pair, int r
 struct PartMaps {
   const TensorMap &a_high, &a_low, &b_high, &b_low;
 };
-__device__ __forceinline__ void copy_stage(const PartMaps& maps, const Origin& origin, int k0,
+__device__ __forceinline__ void copy_stage(const PartMaps& maps, Raster::Place origin, int k0,
                                            int rank, MBarrier* all_full, unsigned char* stages,
                                            int s) {
   unsigned char* stage = stages + s * kStageBytes;
@@ -199,21 +188,19 @@ __device__ __forceinline__ void copy_stage(const PartMaps& maps, const Origin& o
   copy_box_to_blocks(half + kBBytes, maps.b_low, chunk, b_row, 0, full, kBoth);
 }
 
-// Adds the products of kPromoteEvery stages, or of those up to step `end`, to the sums of a thread
-// of this group; `some` is for those of these stages alone.
+// Adds the products of kPromoteEvery stages, or up to `end`: `some` are the sums of these alone.
 __device__ __forceinline__ void add_stages(float (&sums)[kOutputs], float (&some)[kOutputs],
                                            int group, int thread, int step, int end,
                                            const Ring<kStages>& ring, Turn<kStages>& turn,
                                            const unsigned char* stages) {
   constexpr int kNext16 = kBBytes / 2 >> 4;  // k, in B
-  // Not a remainder, which tensor cores would wait for: that took 7 to 19 % more time.
+  // Not a remainder, which tensor cores would wait for: 7 to 19 % more time.
   const auto stage_of = [first = turn.stage](int j) {
     return first + j < kStages ? first + j : first + j - kStages;
   };
   const auto a_of = [&](int stage) { return stages + stage * kStageBytes + group * (kABytes / 2); };
   const auto b_of = [&](int stage) { return stages + stage * kStageBytes + 2 * kABytes; };
-  // The small terms of all these stages come first: so sums are cut off at their full size as few
-  // times as there are large ones.
+  // The small terms of all these stages come first: so few sums are cut off at their full size.
 #pragma unroll
   for (int j = 0; j < kPromoteEvery; ++j)
     if (step + j < end) {
@@ -223,7 +210,6 @@ __device__ __forceinline__ void add_stages(float (&sums)[kOutputs], float (&some
       const uint64_t high_b = chunks_of_columns(b), low_b = chunks_of_columns(b + kBBytes);
       pin(some);
       wgmma_fence();
-#pragma unroll
       for (int q = 0; q < kDepth / 16; ++q) {
         multiply_add(some, high_a + 2 * q, low_b + kNext16 * q, j + q > 0);
         multiply_add(some, low_a + 2 * q, high_b + kNext16 * q, true);
@@ -238,7 +224,6 @@ __device__ __forceinline__ void add_stages(float (&sums)[kOutputs], float (&some
       const uint64_t high_b = chunks_of_columns(b_of(stage_of(j)));
       pin(some);
       wgmma_fence();
-#pragma unroll
       for (int q = 0; q < kDepth / 16; ++q)
         multiply_add(some, high_a + 2 * q, high_b + kNext16 * q, true);
       wgmma_commit();
@@ -275,7 +260,7 @@ inline __global__ void __launch_bounds__(kMultiplyThreads, 1)
       int s = 0;
       uint32_t parity = 1;  // all stages are free
       for (int pair = first_pair; pair < pairs; pair += clusters) {
-        const Origin origin = origin_of(raster, pair, rank);
+        const auto origin = origin_of(raster, pair, rank);
         for (int step = 0; step < steps; ++step) {
           const int k0 = step * kDepth;
           wait(empty[s], parity);

@@ -1,11 +1,6 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <cuda_runtime.h>
-
-#include <vector>
-
-#include "model/ladder.hpp"
 #include "sgemm/sgemm.hpp"
 
 namespace ladders::sgemm {
@@ -15,19 +10,16 @@ std::vector<Rung> peers();
 /// The same product by it, in FP32 throughout: its errors are what others are held against.
 void library_product(const Gemm& gemm, cudaStream_t stream);
 
-/// Where one kernel takes over from another, and what models of their time go by, as measured on an
-/// H200.
+/// Where one kernel takes over from another, and models of their time, as measured on an H200.
 struct Tuning {
-  // A sum of few terms is hardly rounded in FP32, and two TF32 or FP16 numbers per term are less
-  // exact than that: bf16x6 is used below the first k, and up to the second for C with fewer
-  // elements than the third. (For small C cuBLAS seems to sum parts of k, which is more exact.)
+  // A sum of few terms is hardly rounded in FP32, and less exact of two TF32 or FP16 numbers each:
+  // bf16x6 serves below the first k, and up to the second for C with fewer elements than the third.
   int exact_parts_below_k = 256;
   int exact_parts_up_to_k = 4096;
   double exact_parts_below_outputs = 0x1p20;
 
-  // fp16x3: splitting takes a pass over A and B before it pays, from 1200 cubed on. And its tiles
-  // are large: 1024 x 1024 outputs are 128 tiles of tf32x3, one for nearly each SM, and up to there
-  // that is quicker whatever k is.
+  // fp16x3: splitting pays from 1200 cubed on. And its tiles are large: up to 1024 x 1024 outputs,
+  // 128 tiles of tf32x3, that is quicker whatever k is.
   int fp16x3_side = 512;
   double fp16x3_outputs = 0x1p20 * 1.2, fp16x3_products = 0x1p30 * 1.5;
   int64_t fp16x3_panel_bytes = 8 << 20;  ///< of B: searched, and split before it leaves the L2
@@ -39,17 +31,16 @@ struct Tuning {
   int short_k_side = 256;
   double short_k_outputs = 0x1p20;
 
-  // The model by which tf32x3 and bf16x6 choose tiles and shares of k. Clocks of a tensor core for
-  // one m16n8k8, everything in the loop included, by tile and by warps that share a stage's depth
-  // (slices) or stages twice as deep; once for the blocks that are on an SM together, to fill the
-  // ring and to store; to meet in a cluster; and bytes per clock from its other blocks.
+  // The model by which tf32x3 and bf16x6 choose tiles and shares of k: clocks of a tensor core for
+  // one m16n8k8, by tile and by slices of a stage's depth or stages twice as deep; once for the
+  // blocks on an SM together, to begin and to store; to meet in a cluster; bytes a clock in one.
   double clocks_64x64 = 8.8, clocks_64x64_deep = 8.4, clocks_64x64_sliced = 8.1;
   double clocks_128x64 = 8.1, clocks_128x64_sliced = 7.7, clocks_64x128_sliced = 7.7;
   double clocks_128x128 = 7.6;
   double clocks_once = 2000, clocks_of_meeting = 1000, bytes_per_clock = 16;
 
-  // The model by which split_k chooses tiles, measured at 1024, 2048 and 128 x 8192 x 8192: time
-  // per output and step of k, and the steps that a block takes to begin and to end.
+  // The model by which split_k chooses tiles: time per output and step of k, and the steps that a
+  // block takes to begin and to end.
   double split_k_128x128 = 1.08, split_k_64x128 = 1.12, split_k_64x64 = 1.25;
   int split_k_start = 128;
 

@@ -9,14 +9,29 @@
 
 namespace ladders::sgemm {
 
+// What kernels read, and what they write: nothing else points there.
+using Input = const float* __restrict__;
+using Output = float* __restrict__;
+
+// Whether all rows start on 16 bytes, and these columns are fours.
+inline bool in_fours(const float* matrix, int64_t pitch, int columns = 0) {
+  return reinterpret_cast<uintptr_t>(matrix) % 16 == 0 && pitch % 4 == 0 && columns % 4 == 0;
+}
+
 // An element, or 0 beyond the edge: what a tile is filled up with.
 __device__ __forceinline__ float at(const float* matrix, int row, int column, int rows,
                                     int columns) {
   return row < rows && column < columns ? matrix[size_t(row) * columns + column] : 0;
 }
 
-// Four neighbours of a row in one 16-byte load where they are all inside and aligned, else one by
-// one. The branch is the same for a whole warp but at the edges.
+// Four neighbours that start on 16 bytes.
+__device__ __forceinline__ float4& four(float* p) { return *reinterpret_cast<float4*>(p); }
+__device__ __forceinline__ const float4& four(const float* p) {
+  return *reinterpret_cast<const float4*>(p);
+}
+
+// Four neighbours of a row: one load where they are all inside and aligned, else one by one. The
+// branch is the same for a whole warp but at the edges.
 __device__ __forceinline__ float4 four(const float* matrix, int row, int column, int rows,
                                        int columns) {
   if (row < rows && column + 3 < columns && columns % 4 == 0)
@@ -29,14 +44,13 @@ __device__ __forceinline__ void add(float4& to, const float4& more) {
   to.x += more.x, to.y += more.y, to.z += more.z, to.w += more.w;
 }
 
-// An element of C gets its product, alpha included. C may hold anything when beta is 0, so it is
-// not read then.
+// An element of C gets its product, alpha included. Where beta is 0 it may be NaN and is not read.
 __device__ __forceinline__ void update(float& c, float product, float beta) {
   c = beta == 0 ? product : product + beta * c;
 }
 
 // Four neighbours of a row of C, whose rows are `pitch` apart, get alpha times these sums: in one
-// 16-byte store where they are all inside and need not be read, if rows start on 16 bytes (`wide`).
+// store where they are all inside and need not be read, if rows start on 16 bytes (`wide`).
 __device__ __forceinline__ void store_four(float* c, int64_t pitch, bool wide, int row, int column,
                                            int m, int n, float alpha, const float* sums,
                                            float beta) {

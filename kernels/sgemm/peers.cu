@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
 // The library that multiplies.
-#include "model/launch.hpp"
-#include "sgemm/ladder.hpp"
 #include "sgemm/problem.cuh"
 #ifdef __CUDACC__
 #include "common/cublas.hpp"

@@ -3,30 +3,15 @@
 // What every rung of sgemm computes, and the reference that it is held against.
 #pragma once
 
-#include <algorithm>
-#include <cmath>
-#include <map>
-#include <memory>
-#include <optional>
-#include <tuple>
-#include <utility>
-#include <vector>
-
-#include "common/device.cuh"
-#include "common/inputs.cuh"
 #include "common/verify.cuh"
-#include "model/ladder.hpp"
-#include "model/launch.hpp"
 #include "sgemm/ladder.hpp"
-#include "sgemm/sgemm.hpp"
+#include "sgemm/matrices.cuh"
 
 namespace ladders::sgemm {
-// The reference, in FP64: tiles of 64 x 64 in shared memory, 4 x 4 outputs a thread. A block takes
-// every gridDim.x-th tile.
+// The reference, in FP64, 4 x 4 outputs a thread. A block takes every gridDim.x-th tile.
 constexpr int kReferenceSide = 64;
 inline __global__ void __launch_bounds__(256)
-    reference(const float* __restrict__ a, const float* __restrict__ b, double* __restrict__ ab,
-              int m, int n, int k) {
+    reference(Input a, Input b, double* __restrict__ ab, int m, int n, int k) {
   constexpr int kSide = kReferenceSide, kDepth = 16, kApart = 16, kOwn = kSide / kApart;
   __shared__ double a_tile[kDepth][kSide + 1], b_tile[kDepth][kSide];
   const int x = threadIdx.x % kApart, y = threadIdx.x / kApart;
@@ -39,30 +24,24 @@ inline __global__ void __launch_bounds__(256)
       for (int i = threadIdx.x; i < kSide * kDepth; i += 256) {
         const int a_row = row0 + i / kDepth, a_column = k0 + i % kDepth;
         const int b_row = k0 + i / kSide, b_column = column0 + i % kSide;
-        a_tile[i % kDepth][i / kDepth] =
-            a_row < m && a_column < k ? a[size_t(a_row) * k + a_column] : 0;
-        b_tile[i / kSide][i % kSide] =
-            b_row < k && b_column < n ? b[size_t(b_row) * n + b_column] : 0;
+        a_tile[i % kDepth][i / kDepth] = at(a, a_row, a_column, m, k);
+        b_tile[i / kSide][i % kSide] = at(b, b_row, b_column, k, n);
       }
       __syncthreads();
 #pragma unroll
       for (int i = 0; i < kDepth; ++i) {
         double a_values[kOwn], b_values[kOwn];
-#pragma unroll
         for (int j = 0; j < kOwn; ++j) {
           a_values[j] = a_tile[i][y + j * kApart];
           b_values[j] = b_tile[i][x + j * kApart];
         }
-#pragma unroll
         for (int r = 0; r < kOwn; ++r)
-#pragma unroll
           for (int s = 0; s < kOwn; ++s) sums[r][s] += a_values[r] * b_values[s];
       }
       __syncthreads();
     }
 #pragma unroll
     for (int r = 0; r < kOwn; ++r)
-#pragma unroll
       for (int s = 0; s < kOwn; ++s) {
         const int row = row0 + y + r * kApart, column = column0 + x + s * kApart;
         if (row < m && column < n) ab[size_t(row) * n + column] = sums[r][s];
@@ -102,8 +81,7 @@ struct Norm {
 
 class Sgemm : public Problem {
  public:
-  /// Kinds of input of which each takes no more than this share of the device's memory stay side by
-  /// side, others take turns.
+  /// Kinds of input stay side by side if each takes no more than this share of the device's memory.
   Sgemm(const Case& c, const Device& device, double share = 1.0 / 32)
       : Problem(device),
         share_(share),
@@ -125,8 +103,7 @@ class Sgemm : public Problem {
   /// Empty until a rung that needs it is launched for the first time, which is not timed.
   std::shared_ptr<Fp16x3Workspace>& fp16x3_workspace() { return fp16x3_workspace_; }
 
-  /// For copies and what kernels leave to others, made when it is first asked for, which is not
-  /// timed.
+  /// For copies and what kernels leave to others; made at the first launch, which is not timed.
   float* room_for_copy(size_t elements) {
     if (copy_.size() < elements) copy_ = DeviceBuffer<float>(elements);
     return copy_.data();
@@ -142,8 +119,7 @@ class Sgemm : public Problem {
     return {sums_.data(), counts_.data()};
   }
 
-  // With beta, the C that was there counts; without, it must not even be read: it is NaN. The
-  // last is the one that is left and timed.
+  // Without beta, C is NaN and must not be read. The last input is timed.
   int inputs() const override { return static_cast<int>(settings().size()); }
   void prepare(int input) override {
     const auto [kind, alpha, beta] = settings()[input];
@@ -164,7 +140,6 @@ class Sgemm : public Problem {
     input_ = input;
   }
 
-  // The errors, and the library's own on the same input.
   Verdict compare() override {
     Verdict verdict = errors();
     if (const auto library = library_.find(input_); library != library_.end()) {
@@ -185,19 +160,14 @@ class Sgemm : public Problem {
     const double *ab = product(), *rows = drawn_->row_norms.data(),
                  *columns = drawn_->column_norms.data();
     const size_t n = n_;
-    const auto added = [=] __device__(size_t i) {
-      return beta == 0 ? 0 : beta * random_float(i, 3);
-    };
-    const auto expected = [=] __device__(size_t i) { return alpha * ab[i] + added(i); };
-    const Totals size =
-        fold(c_.size(), [=] __device__(size_t i) { return expected(i) * expected(i); });
-    const Totals error = fold(c_.size(), [=] __device__(size_t i) {
-      return (c[i] - expected(i)) * (c[i] - expected(i));
-    });
+    const auto added = [=] __device__(size_t i) { return beta ? beta * random_float(i, 3) : 0; };
+    const auto exact = [=] __device__(size_t i) { return alpha * ab[i] + added(i); };
+    const auto off = [=] __device__(size_t i) { return c[i] - exact(i); };
+    const Totals size = fold(c_.size(), [=] __device__(size_t i) { return exact(i) * exact(i); });
+    const Totals error = fold(c_.size(), [=] __device__(size_t i) { return off(i) * off(i); });
     const Totals scaled = fold(c_.size(), [=] __device__(size_t i) {
-      const double difference = fabs(c[i] - expected(i));
       const double scale = fabs(alpha) * rows[i / n] * columns[i % n] + fabs(added(i));
-      return difference == 0 ? 0 : difference / scale;
+      return off(i) == 0 ? 0 : fabs(off(i)) / scale;
     });
     return {.relative_error = error.sum == 0 ? 0 : std::sqrt(error.sum / size.sum),
             .worst_error = scaled.largest};
@@ -215,7 +185,6 @@ class Sgemm : public Problem {
     return {updating, {Kind::normal, 1, 0}, {Kind::wide, 1, 0}, timed};
   }
 
-  // Matrices, their product and the norms of the rows of A and columns of B.
   struct Drawn {
     DeviceBuffer<float> a, b;
     DeviceBuffer<double> ab, row_norms, column_norms;
@@ -248,5 +217,11 @@ class Sgemm : public Problem {
   std::map<int, Verdict> library_;  // of each input
   std::shared_ptr<Fp16x3Workspace> fp16x3_workspace_;
 };
+
+// A grid of one block for each tile of C.
+inline dim3 tiles(const Case& c, int rows, int columns) {
+  return dim3(static_cast<unsigned>(ceil_div<int64_t>(c["n"], columns)),
+              static_cast<unsigned>(ceil_div<int64_t>(c["m"], rows)));
+}
 
 }  // namespace ladders::sgemm

@@ -4,12 +4,6 @@
 // and however far their rows are apart, multiplied to FP32's accuracy. Row major throughout.
 #pragma once
 
-#include <cuda_runtime.h>
-
-#include <cstdint>
-#include <memory>
-
-#include "model/device.hpp"
 #include "model/launch.hpp"
 
 namespace ladders::sgemm {
@@ -34,9 +28,8 @@ struct KernelLaunch {
 };
 
 /// Three TF32 products in one kernel. Needs compute capability 8.0. Elements are off by up to 2^-23
-/// of themselves down to 2^-113, and below that by up to 2^-136. Sums that are not finite are
-/// computed again in FP32. Two runs on one GPU give the same bits; on another k may be split
-/// otherwise. Does not synchronise; throws CudaError.
+/// of themselves, below 2^-113 by up to 2^-136. Sums that are not finite are computed again in
+/// FP32. Two runs on one GPU give the same bits. Does not synchronise; throws CudaError.
 void tf32x3(const Gemm& gemm, const Device& device, cudaStream_t stream);
 KernelLaunch tf32x3_launch(int m, int n, int k, const Device& device);
 
@@ -50,24 +43,21 @@ class Fp16x3Workspace;
 std::shared_ptr<Fp16x3Workspace> make_fp16x3_workspace(int m, int n, int k);
 
 /// Three FP16 products of matrices that a first kernel has scaled and split. Needs Hopper. Elements
-/// are off by up to 2^-23 of themselves or 2^-39 of the largest of their row of A or column of B,
-/// of whatever size; sums overflow only if that of A B does, or, where k is long beside m and n and
-/// parts of it are added up in C, beta C and some of them. Outputs whose row or column is not all
-/// finite are infinite or NaN as in exact arithmetic. Two runs give the same bits. Does not
-/// synchronise; throws CudaError.
+/// are off by up to 2^-23 of themselves or 2^-39 of the largest of their row of A or column of B.
+/// Sums overflow only if that of A B does, or, where k is long beside m and n, beta C and a part of
+/// it. Outputs whose row or column is not all finite are infinite or NaN as in exact arithmetic.
+/// Two runs give the same bits. Does not synchronise; throws CudaError.
 void fp16x3(const Gemm& gemm, const Device& device, Fp16x3Workspace& workspace,
             cudaStream_t stream);
 KernelLaunch fp16x3_launch(int m, int n, const Device& device);
 
-/// Which of these is the fastest for this product that is as exact as an FP32 library, as measured
-/// on an H200. (Not everywhere is it the fastest, and on some wide inputs its worst element errs
-/// more: see docs/splitting.md.)
+/// Which of these is the fastest that is as exact as an FP32 library, as measured on an H200. (On
+/// some wide inputs its worst element errs more: see docs/splitting.md.)
 enum class Scheme { tf32x3, bf16x6, fp16x3 };
 Scheme scheme_for(int m, int n, int k, const Device& device);
 
 /// The product by that. The workspace, empty at first, is made when it is needed, which allocates
-/// and synchronises, and may be used again for products that are no larger, one at a time: two
-/// streams need two.
+/// and synchronises, and serves products that are no larger, one at a time.
 void multiply(const Gemm& gemm, const Device& device, std::shared_ptr<Fp16x3Workspace>& workspace,
               cudaStream_t stream);
 

@@ -4,11 +4,8 @@
 #ifdef __CUDACC__
 #include <algorithm>
 #include <cmath>
-#include <iterator>
 #include <limits>
 
-#include "model/cuda_check.hpp"
-#include "sgemm/09_tf32x3.cuh"
 #include "sgemm/10_bf16x6.cuh"
 #include "sgemm/ladder.hpp"
 
@@ -71,16 +68,15 @@ constexpr Variant kVariants[] = {
     variant<Parts, with_stages(k128x128, 3)>(&Tuning::clocks_128x128),
 };
 
-// The variant and its number of blocks a tile that a model has as the fastest: time in clocks of an
-// SM that has the most blocks.
+// The variant and its blocks a tile that a model has as the fastest: in clocks of the busiest SM.
 struct Choice {
   const Variant* variant;
   int parts;
+  double clocks = std::numeric_limits<double>::max();
 };
 template <class Parts>
 Choice choose(int m, int n, int k, const Device& device) {
   Choice best{&kVariants<Parts>[0], 1};
-  double least = std::numeric_limits<double>::max();
   for (const Variant& v : kVariants<Parts>)
     for (int parts = 1; parts < std::ssize(device.clusters_at_once); ++parts) {
       const int clusters = device.clusters_at_once[parts], blocks = v.blocks_on_an_sm(device);
@@ -96,13 +92,13 @@ Choice choose(int m, int n, int k, const Device& device) {
           parts > 1 ? kTuning.clocks_of_meeting + others / kTuning.bytes_per_clock : 0;
       const double clocks =
           most * a_block * kTuning.*v.clocks + rounds * (kTuning.clocks_once + meeting);
-      if (clocks < least) least = clocks, best = {&v, parts};
+      if (clocks < best.clocks) best = {&v, parts, clocks};
     }
   return best;
 }
 
 LaunchPlan plan_of(const Choice& choice, int m, int n) {
-  const auto& [v, parts] = choice;
+  const auto& [v, parts, clocks] = choice;
   const int64_t tiles = int64_t{ceil_div(m, v->rows)} * ceil_div(n, v->columns);
   if (parts * tiles > std::numeric_limits<int>::max())
     throw DoesNotFit("too many tiles for a grid");
@@ -112,14 +108,11 @@ LaunchPlan plan_of(const Choice& choice, int m, int n) {
           .cluster = static_cast<unsigned>(parts)};
 }
 
-bool wide(const float* matrix, int64_t pitch, int columns = 0) {
-  return reinterpret_cast<uintptr_t>(matrix) % 16 == 0 && pitch % 4 == 0 && columns % 4 == 0;
-}
-
 AlignedGemm product_of(const Gemm& gemm) {
   AlignedGemm p{gemm};
   if (p.k <= 0 || p.alpha == 0) p.k = 0, p.alpha = 0;  // neither A nor B counts
-  p.wide_a = wide(p.a, p.lda, p.k), p.wide_b = wide(p.b, p.ldb, p.n), p.wide_c = wide(p.c, p.ldc);
+  p.wide_a = in_fours(p.a, p.lda, p.k), p.wide_b = in_fours(p.b, p.ldb, p.n);
+  p.wide_c = in_fours(p.c, p.ldc);
   return p;
 }
 
@@ -138,8 +131,7 @@ void staged(const AlignedGemm& p, const Device& device, cudaStream_t stream) {
          ceil_div(p.n, choice.variant->columns));
 }
 
-// Whether all of k is to be in shared memory at once: where it fits, and tiles are enough for all
-// SMs.
+// Whether all of k is to be in shared memory at once: it fits, and tiles are enough for all SMs.
 bool is_short(int m, int n, int k, const Device& device) {
   const int side = kTuning.short_k_side;
   return m <= 1 << 22 && m >= side && n >= side && double(m) * n >= kTuning.short_k_outputs &&
