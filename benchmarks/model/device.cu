@@ -17,10 +17,10 @@ double clock_hz(cudaDeviceAttr name, int device) {
 std::string format_uuid(const cudaUUID_t& uuid) {
   std::string text = "GPU-";
   for (size_t i = 0; i < sizeof(uuid.bytes); ++i) {
-    const bool new_group = i == 4 || i == 6 || i == 8 || i == 10;
+    if (i == 4 || i == 6 || i == 8 || i == 10) text += '-';
     char digits[4];
     std::snprintf(digits, sizeof(digits), "%02x", static_cast<unsigned char>(uuid.bytes[i]));
-    text += (new_group ? "-" : "") + std::string(digits);
+    text += digits;
   }
   return text;
 }

@@ -160,7 +160,7 @@ TEST(Reduction, GridsFitTheirSlots) {
     for (int64_t count = 0; count <= int64_t{1} << 31; count = std::max<int64_t>(1, 2 * count))
       for (const Rung& rung : single_pass()) {
         const Case c = elements(count, operation);
-        if (device.compute_capability < rung.compute_capability) continue;
+        if (device.compute_capability < rung.needs.compute_capability) continue;
         if (rung.skip && !rung.skip(c, device).empty()) continue;
         const Implementation implementation = rung.at(c, device);
         if (!implementation.plan) continue;  // only hardware can run it

@@ -205,7 +205,7 @@ TEST(Gpu, FloatScansAreTheSameInEveryRun) {
     Scan<Floats> problem(c, device);
     for (const Rung& rung : ladder.rungs) {
       if (rung.role == Role::peer || rung.name == "lookback" || rung.name == "fastest") continue;
-      if (rung.compute_capability > device.compute_capability) continue;
+      if (rung.needs.compute_capability > device.compute_capability) continue;
       if (kEmulated && !rung.needs.hardware_only.empty()) continue;
       const Implementation how = rung.at(c, device);
       const auto first = scanned(problem, how, c);
