@@ -60,7 +60,7 @@ Device Device::open(int index) {
                    .sms = properties.multiProcessorCount,
                    .threads_per_sm = properties.maxThreadsPerMultiProcessor,
                    .memory_bytes = properties.totalGlobalMem,
-                   .l2_bytes = static_cast<size_t>(properties.l2CacheSize),
+                   .l2_bytes = size_t(properties.l2CacheSize),
                    .shared_bytes_per_block = properties.sharedMemPerBlockOptin,
                    .shared_bytes_per_sm = properties.sharedMemPerMultiprocessor,
                    .sm_clock_hz = clock_hz(cudaDevAttrClockRate, index),
@@ -77,7 +77,7 @@ Occupancy occupancy(const void* kernel, const LaunchPlan& plan, const Device& de
   allow(kernel, plan);
   cudaFuncAttributes attributes{};
   check(cudaFuncGetAttributes(&attributes, kernel), "cudaFuncGetAttributes");
-  const int threads = static_cast<int>(plan.block.x * plan.block.y * plan.block.z);
+  const int threads = int(plan.block.x * plan.block.y * plan.block.z);
   Occupancy result{.registers = attributes.numRegs,
                    .static_shared_bytes = attributes.sharedSizeBytes,
                    .local_bytes = attributes.localSizeBytes};
@@ -110,7 +110,7 @@ LaunchPlan fill_device(LaunchPlan plan, const void* kernel, const Device& device
   plan.grid = plan.cluster;  // a legal grid to ask about
   const Occupancy o = occupancy(kernel, plan, device);
   plan.grid = plan.cluster > 1 ? o.resident_clusters * plan.cluster
-                               : static_cast<unsigned>(o.blocks_per_sm * device.sms);
+                               : unsigned(o.blocks_per_sm * device.sms);
   return plan;
 }
 

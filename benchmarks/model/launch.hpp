@@ -58,7 +58,7 @@ class LaunchConfig {
 /// Allows `kernel` what the plan asks for beyond the defaults. Throws DoesNotFit.
 inline void allow(const void* kernel, const LaunchPlan& plan) {
   const auto set = [kernel](cudaFuncAttribute attribute, size_t value, const char* what) {
-    if (cudaFuncSetAttribute(kernel, attribute, static_cast<int>(value)) == cudaSuccess) return;
+    if (cudaFuncSetAttribute(kernel, attribute, int(value)) == cudaSuccess) return;
     cudaGetLastError();
     throw DoesNotFit(std::string("the device does not allow ") + what);
   };

@@ -25,12 +25,12 @@ struct Copies {
 
   __device__ __forceinline__ Copies() : counters(dynamic_shared<unsigned>()) {
 #ifdef __CUDACC__
-    const auto start = static_cast<unsigned>(__cvta_generic_to_shared(counters));
+    const auto start = unsigned(__cvta_generic_to_shared(counters));
     if (kPermuted) counters += (-start & (kBytes - 1)) / sizeof(unsigned);
 #endif
     own = counters + threadIdx.x % copies;
 #ifdef __CUDACC__
-    address = static_cast<unsigned>(__cvta_generic_to_shared(own));
+    address = unsigned(__cvta_generic_to_shared(own));
     asm("" : "+r"(address));  // or the compiler computes it for each vector
 #endif
     auto* quads = reinterpret_cast<uint4*>(counters);
@@ -111,7 +111,7 @@ __global__ void __launch_bounds__(kThreads, 1)
   constexpr unsigned kVectors = loads * 32;
   const unsigned warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   const Vectors vectors(keys, count);
-  const auto chunks = static_cast<unsigned>(vectors.count / kVectors), step = gridDim.x * kWarps;
+  const auto chunks = unsigned(vectors.count / kVectors), step = gridDim.x * kWarps;
   unsigned chunk = warp * gridDim.x + blockIdx.x;
   uint4 loaded[loads] = {};
   if (chunk < chunks) {

@@ -21,7 +21,7 @@ __device__ __forceinline__ T* dynamic_shared() {
 template <class T>
 __device__ __forceinline__ T* kept(T* shared) {
 #if __CUDA_ARCH__ >= 900
-  const auto address = static_cast<unsigned>(__cvta_generic_to_shared(shared));
+  const auto address = unsigned(__cvta_generic_to_shared(shared));
   return static_cast<T*>(__cvta_shared_to_generic(__shfl_sync(~0u, address, 0)));
 #else
   return shared;

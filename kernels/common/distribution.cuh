@@ -31,11 +31,11 @@ struct Key {
   __device__ int operator()(size_t i) const {
     const double unit = random_unit(i);
     if (distribution == constant) return bins / 2;
-    if (distribution == sorted) return static_cast<int>(static_cast<double>(i) * bins / count);
-    if (distribution == out_of_range) return static_cast<int>((2 * unit - 0.5) * bins);
-    if (distribution == strided) return static_cast<int>((i * 32 % bins + i * 32 / bins) % bins);
-    if (distribution == few) return bins / 3 * static_cast<int>(unit * 4);
-    if (distribution == uniform) return static_cast<int>(unit * bins);
+    if (distribution == sorted) return int(double(i) * bins / count);
+    if (distribution == out_of_range) return int((2 * unit - 0.5) * bins);
+    if (distribution == strided) return int((i * 32 % bins + i * 32 / bins) % bins);
+    if (distribution == few) return bins / 3 * int(unit * 4);
+    if (distribution == uniform) return int(unit * bins);
     const double target = unit * cumulative[bins - 1];  // of Zipf's law
     int low = 0, high = bins - 1;
     while (low < high) {

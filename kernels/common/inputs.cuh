@@ -16,17 +16,17 @@ __host__ __device__ inline uint32_t random_bits(uint64_t i, uint64_t seed = 0) {
   uint64_t z = (i + 1) * 0x9E3779B97F4A7C15u + seed * 0xD1B54A32D192ED03u;
   z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
   z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
-  return static_cast<uint32_t>((z ^ (z >> 31)) >> 32);
+  return uint32_t((z ^ (z >> 31)) >> 32);
 }
 
 /// Uniform in [-1, 1), 24 random bits.
 __host__ __device__ inline float random_float(uint64_t i, uint64_t seed = 0) {
-  return static_cast<float>(random_bits(i, seed) >> 8) * 0x1p-23f - 1.0f;
+  return float(random_bits(i, seed) >> 8) * 0x1p-23f - 1.0f;
 }
 
 /// Odd multiples of 1/128 in [-1, 1): their sums fit the 24 bits of a float, in any order.
 __host__ __device__ inline float random_fraction(uint64_t i) {
-  return static_cast<float>(2 * static_cast<int>(random_bits(i, 1) >> 25) - 127) / 128;
+  return float(2 * int(random_bits(i, 1) >> 25) - 127) / 128;
 }
 
 /// Uniform in [0, 1), 32 random bits.
@@ -46,7 +46,7 @@ __global__ void generate(T* out, size_t n, F value) {
 /// out[i] = value(i) for i in [0, n), on the device; `value` is a device function of size_t.
 template <class T, class F>
 void generate(T* out, size_t n, F value) {
-  const auto blocks = static_cast<unsigned>(std::min<size_t>((n + 255) / 256, 2048));
+  const auto blocks = unsigned(std::min<size_t>((n + 255) / 256, 2048));
   launch({.grid = blocks, .block = 256}, nullptr, detail::generate<T, F>, out, n, value);
 }
 

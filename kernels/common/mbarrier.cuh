@@ -12,7 +12,7 @@ namespace ladders {
 
 /// The address in shared memory, as PTX takes it.
 __device__ __forceinline__ uint32_t shared_address(const void* p) {
-  return static_cast<uint32_t>(__cvta_generic_to_shared(p));
+  return uint32_t(__cvta_generic_to_shared(p));
 }
 
 #define LADDERS_SHARED(p) "r"(shared_address(p))
@@ -117,7 +117,7 @@ __device__ __forceinline__ void store_to_block(T* to, T value, MBarrier& barrier
 __device__ __forceinline__ int cluster_rank() {
   uint32_t rank = 0;
   asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
-  return static_cast<int>(rank);
+  return int(rank);
 }
 
 __device__ __forceinline__ void synchronize_cluster() {

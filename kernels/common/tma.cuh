@@ -147,8 +147,7 @@ __device__ __forceinline__ void copy_box_to_blocks(void* to, const TensorMap& ma
   asm volatile(
       "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes"
       ".multicast::cluster [%0], [%1, {%3, %4, %5}], [%2], %6;" ::LADDERS_SHARED(to),
-      "l"(&map), LADDERS_SHARED(&barrier), "r"(column), "r"(row), "r"(matrix),
-      "h"(static_cast<uint16_t>(blocks))
+      "l"(&map), LADDERS_SHARED(&barrier), "r"(column), "r"(row), "r"(matrix), "h"(uint16_t(blocks))
       : "memory");
 }
 

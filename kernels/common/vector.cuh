@@ -75,7 +75,7 @@ __device__ __forceinline__ V load_once(const V* p) {
 /// Loads from the block's own shared memory again.
 template <class V>
 __device__ __forceinline__ V load_again(const V* p) {
-  LADDERS_LOAD_AGAIN(".shared", static_cast<unsigned>(__cvta_generic_to_shared(p)), "r")
+  LADDERS_LOAD_AGAIN(".shared", unsigned(__cvta_generic_to_shared(p)), "r")
 }
 
 /// The same from anywhere in the cluster.

@@ -21,7 +21,7 @@ struct SumAndMagnitude {
 
   __device__ void add(T term) {
     sum += term;
-    magnitude += fabs(static_cast<double>(term));
+    magnitude += fabs(double(term));
   }
   SumAndMagnitude operator+(const SumAndMagnitude& other) const {
     return {sum + other.sum, magnitude + other.magnitude};
@@ -66,8 +66,7 @@ template <class F>
 Totals fold(size_t n, F f) {
   constexpr unsigned kBlocks = 1024, kThreads = 256;
   if (n == 0) return {};
-  const auto blocks =
-      static_cast<unsigned>(std::min<size_t>(ceil_div<size_t>(n, kThreads), kBlocks));
+  const auto blocks = unsigned(std::min<size_t>(ceil_div<size_t>(n, kThreads), kBlocks));
   DeviceBuffer<Totals> partial(size_t{blocks} * kThreads), last(kThreads);
   launch({.grid = blocks, .block = kThreads}, nullptr, detail::fold<F>, n, f, partial.data());
   launch({.grid = 1, .block = kThreads}, nullptr, detail::fold_again, blocks * kThreads,
@@ -85,14 +84,13 @@ std::string first_difference(const std::string& what, const T* values, size_t n,
                              size_t columns = 0) {
   // The largest n - i has the least i; exact in FP64 up to 2^53 elements.
   const double largest = fold(n, [=] __device__(size_t i) {
-                           return values[i] == expected(i) ? 0.0 : static_cast<double>(n - i);
+                           return values[i] == expected(i) ? 0.0 : double(n - i);
                          }).largest;
   if (largest == 0) return {};
-  const size_t first = n - static_cast<size_t>(largest);
+  const size_t first = n - size_t(largest);
   DeviceBuffer<double> both(2);
-  generate(both.data(), 2, [=] __device__(size_t i) {
-    return static_cast<double>(i == 0 ? values[first] : expected(first));
-  });
+  generate(both.data(), 2,
+           [=] __device__(size_t i) { return double(i == 0 ? values[first] : expected(first)); });
   const std::vector<double> shown = to_host(both.data(), 2);
   std::ostringstream text;
   text << what << ' ';

@@ -217,7 +217,7 @@ Implementation strips_from_l1() {
   return kernel<Convolution>(from_l1<side>, in_strips<side>,
                              [](Convolution& problem, const LaunchPlan& plan) {
                                const auto [image, filter, out, rows, columns] = problem.arguments();
-                               const int strip = ceil_div(rows, static_cast<int>(plan.grid.y));
+                               const int strip = ceil_div(rows, int(plan.grid.y));
                                return std::tuple(image, filter, out, rows, columns, strip);
                              });
 }

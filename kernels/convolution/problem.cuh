@@ -109,7 +109,7 @@ class Convolution : public Problem {
 
 // A pixel's index, beyond 2^31 in the largest images.
 __device__ __forceinline__ size_t at(int row, int column, int columns) {
-  return static_cast<size_t>(row) * columns + column;
+  return size_t(row) * columns + column;
 }
 
 // A pixel, or zero outside of the image.

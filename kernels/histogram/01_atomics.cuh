@@ -40,7 +40,7 @@ inline __global__ void distributed(const int* __restrict__ keys, size_t count,
     atomicAdd(cluster.map_shared_rank(mine, bin / part) + bin % part, 1u);
   });
   cluster.sync();
-  const int first = static_cast<int>(cluster.block_rank()) * part;
+  const int first = int(cluster.block_rank()) * part;
   for (int b = threadIdx.x; b < part && first + b < bin_count; b += blockDim.x)
     if (mine[b] != 0) atomicAdd(&bins[first + b], mine[b]);
 #endif

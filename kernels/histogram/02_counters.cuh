@@ -84,14 +84,14 @@ unsigned counter_bytes(int64_t bins) {
 
 // Atomics if `on`, predicated where compilers would branch. They return the old word, or 0.
 #ifdef __CUDACC__
-#define LADDERS_ATOMIC_IF(instruction, emulated)                                              \
-  unsigned old = 0;                                                                           \
-  asm volatile(                                                                               \
-      "{ .reg .pred on; setp.ne.u32 on, %3, 0;\n"                                             \
-      "@on atom.shared::cta." instruction " %0, [%1], %2; }"                                  \
-      : "+r"(old)                                                                             \
-      : "r"(static_cast<unsigned>(__cvta_generic_to_shared(word))), "r"(n), "r"(unsigned{on}) \
-      : "memory");                                                                            \
+#define LADDERS_ATOMIC_IF(instruction, emulated)                                 \
+  unsigned old = 0;                                                              \
+  asm volatile(                                                                  \
+      "{ .reg .pred on; setp.ne.u32 on, %3, 0;\n"                                \
+      "@on atom.shared::cta." instruction " %0, [%1], %2; }"                     \
+      : "+r"(old)                                                                \
+      : "r"(unsigned(__cvta_generic_to_shared(word))), "r"(n), "r"(unsigned{on}) \
+      : "memory");                                                               \
   return old
 #else
 #define LADDERS_ATOMIC_IF(instruction, emulated) return on ? emulated(word, n) : 0

@@ -44,8 +44,7 @@ __device__ __forceinline__ unsigned add_there_if(bool on, unsigned* word, int bl
       "mapa.shared::cluster.u32 there, %1, %2;\n"
       "@on atom.shared::cluster.add.u32 %0, [there], %3; }"
       : "+r"(old)
-      : "r"(static_cast<unsigned>(__cvta_generic_to_shared(word))), "r"(block), "r"(n),
-        "r"(unsigned{on})
+      : "r"(unsigned(__cvta_generic_to_shared(word))), "r"(block), "r"(n), "r"(unsigned{on})
       : "memory");
 #elif !defined(__CUDACC__)
   if (on) old = atomicAdd(cooperative_groups::this_cluster().map_shared_rank(word, block), n);

@@ -46,9 +46,9 @@ __device__ __forceinline__ int4 load_past_l1(const int4* p) {
 // bin_of() in one instruction.
 __device__ __forceinline__ unsigned clamped(int key, int bin_count) {
 #ifdef __CUDACC__
-  return static_cast<unsigned>(__vimin_s32_relu(key, bin_count - 1));
+  return unsigned(__vimin_s32_relu(key, bin_count - 1));
 #else
-  return static_cast<unsigned>(bin_of(key, bin_count));
+  return unsigned(bin_of(key, bin_count));
 #endif
 }
 
@@ -232,7 +232,7 @@ __global__ void __launch_bounds__(kThreads, 1) count_keys(const Counting c) {
   } else {
     wait_for_kernel_before();  // it may still be zeroing the output
     const auto* words = reinterpret_cast<const unsigned*>(counters);
-    const unsigned start = static_cast<unsigned>(size_t{member} * c.words / members) & ~31u;
+    const unsigned start = unsigned(size_t{member} * c.words / members) & ~31u;
     for (unsigned i = threadIdx.x; i < c.words; i += kThreads) {
       const unsigned word = i + start < c.words ? i + start : i + start - c.words;
       const unsigned bin = Counters<32, spread>::bin_of_field(word, 0);

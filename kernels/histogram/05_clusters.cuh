@@ -16,7 +16,7 @@ __device__ __forceinline__ void add_cluster_to_output(const Counting& c) {
   const unsigned share = ceil_div(c.words / 32, blocks) * 32, from = min(rank * share, c.words);
   const unsigned words = min(share, c.words - from);
   const unsigned start =
-      static_cast<unsigned>(size_t{blockIdx.x / blocks} * words / (gridDim.x / blocks)) & ~31u;
+      unsigned(size_t{blockIdx.x / blocks} * words / (gridDim.x / blocks)) & ~31u;
   auto* memory = dynamic_shared<unsigned char>();
   auto* counters = reinterpret_cast<unsigned*>(memory + kCountersAt<bits>);
   constexpr int kTogether = bits == 32 ? 4 : bits < 8 ? 1 : 2;
@@ -94,7 +94,7 @@ size_t bytes_in_clusters(const Case& c) {
 template <int bits, int64_t blocks>
 LaunchPlan clusters_of_counters(const Case& point, const Device& device, const void* kernel) {
   const Case c = blocks == 0 ? point : point.with({"cluster"}, blocks);
-  const auto cluster = static_cast<unsigned>(c["cluster"]);
+  const auto cluster = unsigned(c["cluster"]);
   LaunchPlan plan = fill_device(
       {.block = kThreads, .shared_bytes = bytes_in_clusters<bits>(c), .cluster = cluster}, kernel,
       device);

@@ -111,7 +111,7 @@ struct InRegisters {
     mine = lane < l.entries ? __ldg(l.table + lane) : 0;
   }
   __device__ __forceinline__ unsigned operator[](unsigned entry) const {
-    return __shfl_sync(0xFFFFFFFF, mine, static_cast<int>(entry));
+    return __shfl_sync(0xFFFFFFFF, mine, int(entry));
   }
 };
 

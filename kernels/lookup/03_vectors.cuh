@@ -63,7 +63,7 @@ template <class Table, bool kDynamic>
 __global__ void __launch_bounds__(kThreads, 1) look_up_tiles(const Lookups l) {
   __shared__ unsigned next[2];
   const Vectors vectors(l);
-  const auto tiles = static_cast<unsigned>(ceil_div<size_t>(vectors.count, kTile));
+  const auto tiles = unsigned(ceil_div<size_t>(vectors.count, kTile));
   const auto take = [&] { return gridDim.x + atomicInc(l.ticket, gridDim.x + tiles - 1); };
   if (kDynamic && threadIdx.x == 0) next[0] = take();
   const Table table(l);

@@ -23,7 +23,7 @@ __global__ void __launch_bounds__(kThreads, 1)
   auto* ring = kept(dynamic_shared<Vector>());
   const auto* wide = reinterpret_cast<const Vector*>(in);
   const auto [first, end] = chunk_of(division, kTile);
-  const unsigned left = first < end ? static_cast<unsigned>(end - first) : 0;
+  const unsigned left = first < end ? unsigned(end - first) : 0;
   const unsigned rounds = division.rounds, pieces = rounds + (left > 0);
   const auto fetch = [&](unsigned piece, int stage) {
     const bool tile = piece < rounds;

@@ -16,8 +16,8 @@ struct SumOfSquares {
   using Wide = unsigned long long;
   // Sign-extended first: the square of an int needs 63 bits.
   __host__ __device__ static Result map(int x) { return Result(int64_t{x} * x); }
-  __device__ static int random(size_t i) { return static_cast<int>(random_bits(i)); }
-  __device__ static int exact(size_t i, size_t) { return static_cast<int>(i % 10); }
+  __device__ static int random(size_t i) { return int(random_bits(i)); }
+  __device__ static int exact(size_t i, size_t) { return int(i % 10); }
 };
 
 struct Floats {
@@ -42,7 +42,7 @@ struct SumOfSquaresOfFloats : Floats {
     constexpr size_t kMost = 1 << 22;
     const uint32_t bits = random_bits(i, 1);
     const bool zero = random_bits(i, 2) % ceil_div(count, kMost) != 0;
-    return zero ? 0 : static_cast<float>(1 + bits % 2) * (bits & 2 ? -1.f : 1.f);
+    return zero ? 0 : float(1 + bits % 2) * (bits & 2 ? -1.f : 1.f);
   }
 };
 

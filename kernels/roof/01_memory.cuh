@@ -37,8 +37,7 @@ __global__ void dram_write(size_t words, unsigned* out) {
     const size_t i = first + threadIdx.x;
 #pragma unroll
     for (int j = 0; j < kFlight; ++j)
-      to[i + j * blockDim.x] =
-          numbered<V>(static_cast<unsigned>((i + j * blockDim.x) * (kBytes / 4)));
+      to[i + j * blockDim.x] = numbered<V>(unsigned((i + j * blockDim.x) * (kBytes / 4)));
   }
 }
 
@@ -62,10 +61,10 @@ __global__ void dram_read(const unsigned* __restrict__ in, size_t words, unsigne
 }
 
 inline LaunchPlan tiles(const Case& c, const Device& device, const void*) {
-  const auto block = static_cast<unsigned>(c["threads"]);
+  const auto block = unsigned(c["threads"]);
   const double tile = double(c["bytes"]) * double(c["in_flight"]) * block;
   const double grid = c["grid"] == resident ? threads(device) / block : bytes(c) / tile;
-  return {.grid = static_cast<unsigned>(grid), .block = block};
+  return {.grid = unsigned(grid), .block = block};
 }
 
 // `make` of the template arguments of a DRAM kernel.
@@ -97,7 +96,7 @@ inline Implementation memcpy_of_all() {
 
 inline Verdict check_write(const Roof& roof) {
   return {.wrong = first_difference("word", roof.out.data(), roof.words,
-                                    [] __device__(size_t i) { return static_cast<unsigned>(i); })};
+                                    [] __device__(size_t i) { return unsigned(i); })};
 }
 inline Implementation dram_write_at(const Case& c, const Device&) {
   return of_vectors(c, [](auto width, auto flight) {
@@ -144,12 +143,12 @@ inline Implementation l2_read_at(const Case& c, const Device&) {
   const size_t words = c["mebibytes"] * kMiB / 4, tiles = words / kL2TileWords;
   const int repetitions = iterations(c, 16);
   const auto arguments = [=](Roof& r) {
-    return std::tuple(r.in(), static_cast<unsigned>(tiles), repetitions, r.out.data());
+    return std::tuple(r.in(), unsigned(tiles), repetitions, r.out.data());
   };
   return verified(l2_read, blocks_per_sm<kL2Block>, arguments, [=](const Roof& r) {
     const size_t reads = r.launched / kL2Block * repetitions;  // some tiles are read once more
     return compare_sum(r, r.launched / 32,
-                       static_cast<uint32_t>(reads / tiles) * sum_modulo(words, Bits{}) +
+                       uint32_t(reads / tiles) * sum_modulo(words, Bits{}) +
                            sum_modulo(reads % tiles * kL2TileWords, Bits{}));
   });
 }
@@ -208,7 +207,7 @@ __global__ void distributed_shared_memory(unsigned* out, unsigned rounds) {
 }
 
 inline Implementation distributed_at(const Case& c, const Device& device) {
-  const auto cluster = static_cast<unsigned>(c["cluster"]);
+  const auto cluster = unsigned(c["cluster"]);
   const unsigned rounds = cluster_rounds(c, device, 16), others = cluster - 1;
   return pick<4, 16>(c["bytes"], [=](auto width) {
     const auto check = [=](const Roof& r) {

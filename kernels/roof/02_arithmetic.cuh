@@ -14,7 +14,7 @@ template <int kChains>
 __global__ void fma(float* out, int iterations, float a, float b) {
   float x[kChains];
 #pragma unroll
-  for (int c = 0; c < kChains; ++c) x[c] = static_cast<float>(threadIdx.x + c);
+  for (int c = 0; c < kChains; ++c) x[c] = float(threadIdx.x + c);
 #pragma unroll 8
   for (int i = 0; i < iterations; ++i)
 #pragma unroll
@@ -31,7 +31,7 @@ inline Implementation fma_at(const Case& c, const Device&) {
       std::vector<float> sums(kBlock);
       for (unsigned thread = 0; thread < kBlock; ++thread)
         for (unsigned chain = 0; chain < chains(); ++chain) {
-          float x = static_cast<float>(thread + chain);
+          float x = float(thread + chain);
           for (int i = 0; i < n; ++i) x = std::fma(x, kFactor, kTerm);
           sums[thread] += x;
         }

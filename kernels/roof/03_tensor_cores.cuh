@@ -13,7 +13,7 @@ namespace ladders::roof {
 template <class Type>
 __host__ __device__ int operand(unsigned i) {
   constexpr int kBits = Type::kBytes == 2 ? 7 : 9;
-  return static_cast<int>(random_bits(i) >> (31 - kBits)) - (1 << kBits);
+  return int(random_bits(i) >> (31 - kBits)) - (1 << kBits);
 }
 template <class Type>
 __host__ __device__ int a_at(int row, int k) {
@@ -28,10 +28,9 @@ __host__ __device__ int b_at(int k, int column) {
 template <class Type, class At>
 __device__ uint32_t fragment(int k, At at) {
   if constexpr (Type::kBytes == 4)
-    return encode<Type>(static_cast<float>(at(k)));
+    return encode<Type>(float(at(k)));
   else
-    return encode<Type>(static_cast<float>(at(2 * k))) |
-           encode<Type>(static_cast<float>(at(2 * k + 1))) << 16;
+    return encode<Type>(float(at(2 * k))) | encode<Type>(float(at(2 * k + 1))) << 16;
 }
 template <class Type>
 __device__ void load_a(uint32_t (&a)[4], int first_row) {
@@ -120,16 +119,16 @@ template <class Type>
 Implementation tensor_at(const Case& c, const Device&) {
   const bool by_group = c["instruction"] == wgmma;
   const auto two_per_sm = [](const Case&, const Device& device, const void*) {
-    return LaunchPlan{.grid = static_cast<unsigned>(2 * device.sms), .block = kTensorBlock};
+    return LaunchPlan{.grid = unsigned(2 * device.sms), .block = kTensorBlock};
   };
   const auto expected = [by_group](size_t i) {
-    const int output = static_cast<int>(i % kTensorOutputs);
-    const int thread = static_cast<int>(i / kTensorOutputs % kTensorBlock);
+    const int output = int(i % kTensorOutputs);
+    const int thread = int(i / kTensorOutputs % kTensorBlock);
     const int row = (by_group ? thread / 32 % 4 * 16 : 0) + thread % 32 / 4 + output / 2 % 2 * 8;
     const int column = output / 4 * 8 + thread % 4 * 2 + output % 2;
     int sum = 0;
     for (int k = 0; k < Type::kDepth; ++k) sum += a_at<Type>(row, k) * b_at<Type>(k, column);
-    return static_cast<float>(sum);
+    return float(sum);
   };
   return verified(by_group ? tensor_by_group<Type> : tensor_by_warp<Type>, two_per_sm,
                   out_and<float>(tensor_pairs(c)), [=](const Roof& r) {

@@ -82,10 +82,8 @@ Rung additions(std::string name, std::string idea, Sweep sweep, Count count, Mak
   return {.name = std::move(name),
           .idea = std::move(idea),
           .sweeps = {std::move(sweep)},
-          .choose =
-              [=](const Case& c, const Device& device) {
-                return make(c, static_cast<size_t>(count(c, device)));
-              },
+          .choose = [=](const Case& c,
+                        const Device& device) { return make(c, size_t(count(c, device))); },
           .work =
               [=](const Case& c, const Device& device) {
                 const double atomics = count(c, device);

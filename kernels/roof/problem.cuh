@@ -20,7 +20,7 @@ constexpr unsigned kBlock = 1024;
 // loops divide by `part`.
 inline double bytes(const Case& c) { return double(c["size"]) * kMiB; }
 inline int iterations(const Case& c, int part = 1) {
-  return std::max(1, static_cast<int>(2 * c["size"]) / part);
+  return std::max(1, int(2 * c["size"]) / part);
 }
 inline double threads(const Device& device) { return double(device.sms) * device.threads_per_sm; }
 
@@ -90,9 +90,9 @@ uint32_t sum_modulo(size_t n, Value value) {
   uint64_t sum = 0;
   for (const int shift : {0, 16}) {
     const auto half = [=] __device__(size_t i) { return double(value(i) >> shift & 0xFFFF); };
-    sum += static_cast<uint64_t>(fold(n, half).sum) << shift;
+    sum += uint64_t(fold(n, half).sum) << shift;
   }
-  return static_cast<uint32_t>(sum);
+  return uint32_t(sum);
 }
 
 // Compares the sum of the first `count` words of the output.
@@ -126,7 +126,7 @@ inline const Sweep kInstructionSweep = {
 
 template <unsigned kThreads = kBlock>
 LaunchPlan blocks_per_sm(const Case& c, const Device& device, const void*) {
-  return {.grid = static_cast<unsigned>(c["blocks"] * device.sms), .block = kThreads};
+  return {.grid = unsigned(c["blocks"] * device.sms), .block = kThreads};
 }
 inline double threads(const Case& c, const Device& device) {
   return double(c["blocks"]) * device.sms * kBlock;
@@ -135,7 +135,7 @@ inline double threads(const Case& c, const Device& device) {
 // As many clusters as the device holds.
 inline auto clusters(size_t shared_bytes = 0) {
   return [=](const Case& c, const Device& device, const void* kernel) {
-    const auto cluster = static_cast<unsigned>(c["cluster"]);
+    const auto cluster = unsigned(c["cluster"]);
     return fill_device({.block = kBlock, .shared_bytes = shared_bytes, .cluster = cluster}, kernel,
                        device);
   };
@@ -143,7 +143,7 @@ inline auto clusters(size_t shared_bytes = 0) {
 
 // Rounds of accesses to other blocks, of all clusters together.
 inline unsigned cluster_rounds(const Case& c, const Device& device, int part) {
-  return std::max(1u, static_cast<unsigned>(2 * device.sms / c["cluster"])) * iterations(c, part);
+  return std::max(1u, unsigned(2 * device.sms / c["cluster"])) * iterations(c, part);
 }
 
 }  // namespace ladders::roof

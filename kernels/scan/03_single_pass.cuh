@@ -23,9 +23,9 @@ __device__ __forceinline__ Word pack(T sum, unsigned tag) {
 }
 template <class T>
 __device__ __forceinline__ T sum_in(Word word) {
-  return __builtin_bit_cast(T, static_cast<unsigned>(word));
+  return __builtin_bit_cast(T, unsigned(word));
 }
-__device__ __forceinline__ unsigned tag_of(Word word) { return static_cast<unsigned>(word >> 32); }
+__device__ __forceinline__ unsigned tag_of(Word word) { return unsigned(word >> 32); }
 
 // `last` is the final tag of the word.
 __device__ __forceinline__ Word poll(const Word* word, unsigned last) {

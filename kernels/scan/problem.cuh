@@ -14,7 +14,7 @@ struct Ints {
   using Vector = uint4;
   using Wide = unsigned long long;
   __device__ static unsigned random(size_t i) { return random_bits(i); }
-  __device__ static unsigned exact(size_t i) { return static_cast<unsigned>(i % 10); }
+  __device__ static unsigned exact(size_t i) { return unsigned(i % 10); }
 };
 struct Floats {
   static constexpr int kLabel = 1;
@@ -95,10 +95,9 @@ class Scan : public Problem {
       double worst = 0;
       for (size_t i = chunk * kChunk; i < min(count, (chunk + 1) * kChunk); ++i) {
         sum.add(in[i]);
-        if (exact && out[i] != static_cast<Value<Type>>(sum.sum))
-          return static_cast<double>(count - i);
+        if (exact && out[i] != static_cast<Value<Type>>(sum.sum)) return double(count - i);
         if (exact) continue;
-        const double off = fabs(static_cast<double>(out[i]) - static_cast<double>(sum.sum));
+        const double off = fabs(double(out[i]) - double(sum.sum));
         const double error = off == 0 ? 0 : off / sum.magnitude;
         if (!(error <= worst)) worst = isnan(error) ? INFINITY : error;
       }
@@ -107,7 +106,7 @@ class Scan : public Problem {
     const double largest = fold(chunks, walk).largest;
     if (!kExact && !exact_) return {.relative_error = largest, .worst_error = largest};
     if (largest == 0) return {};
-    return {.wrong = "sum up to element " + std::to_string(count - static_cast<size_t>(largest))};
+    return {.wrong = "sum up to element " + std::to_string(count - size_t(largest))};
   }
 
  private:

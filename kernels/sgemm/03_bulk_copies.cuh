@@ -60,8 +60,8 @@ __global__ void __launch_bounds__(Tiles::kThreads, 1)
 
 template <class Tiles>
 Raster raster_of(int64_t m, int64_t n) {
-  return {.rows = static_cast<int>(ceil_div<int64_t>(m, Tiles::kRows)),
-          .columns = static_cast<int>(ceil_div<int64_t>(n, Tiles::kColumns)),
+  return {.rows = int(ceil_div<int64_t>(m, Tiles::kRows)),
+          .columns = int(ceil_div<int64_t>(n, Tiles::kColumns)),
           .band = 8};
 }
 
@@ -73,10 +73,9 @@ Implementation by_bulk_copies() {
       bulk_copies<Tiles, kStages>,
       [](const Case& c, const Device& device, const void*) {
         const unsigned tiles = raster_of<Tiles>(c["m"], c["n"]).tiles();
-        return LaunchPlan{
-            .grid = persistent ? std::min(tiles, static_cast<unsigned>(device.sms)) : tiles,
-            .block = Tiles::kThreads,
-            .shared_bytes = kStages * Tiles::kWords * sizeof(float)};
+        return LaunchPlan{.grid = persistent ? std::min(tiles, unsigned(device.sms)) : tiles,
+                          .block = Tiles::kThreads,
+                          .shared_bytes = kStages * Tiles::kWords * sizeof(float)};
       },
       [](Sgemm& p) {
         const auto [a, b, c, m, n, k, alpha, beta] = p.arguments();

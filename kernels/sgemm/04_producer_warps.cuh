@@ -338,7 +338,7 @@ Implementation fed(void (*function)(Parameters...), Plan plan, Start start = {},
 template <class Tiles>
 LaunchPlan persistent_plan(int64_t tiles, int64_t shares, const Device& device) {
   return {
-      .grid = static_cast<unsigned>(std::min<int64_t>(tiles * shares, device.sms)),
+      .grid = unsigned(std::min<int64_t>(tiles * shares, device.sms)),
       .block = Tiles::kThreads,
       .shared_bytes = sizeof(float) * (Tiles::kStages * Tiles::kWords + Tiles::kWarps * 8 * 64)};
 }

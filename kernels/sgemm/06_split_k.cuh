@@ -107,7 +107,7 @@ SplitTiles split_tiles(const Case& c, const Device& device, unsigned parts, doub
   using Tiles = FedTiles<shape>;
   const int64_t blocks = int64_t{raster_of<Tiles>(c["m"], c["n"]).tiles()} * parts;
   const int64_t steps = ceil_div<int64_t>(ceil_div<int64_t>(c["k"], Tiles::kDepth), parts);
-  const LaunchPlan plan{.grid = static_cast<unsigned>(blocks),
+  const LaunchPlan plan{.grid = unsigned(blocks),
                         .block = Tiles::kThreads,
                         .shared_bytes = sizeof(float) * Tiles::kStages * Tiles::kWords,
                         .cluster = parts};

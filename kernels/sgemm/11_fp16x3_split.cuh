@@ -187,8 +187,7 @@ __device__ __forceinline__ void split_columns(const SplitPlan& plan, const Gemm&
   draw();
   if (threadIdx.x < 32) {  // a warp that looks as one is quicker than one lane with naps
     const cuda::atomic_ref<unsigned, cuda::thread_scope_device> found(plan.found[strip]);
-    while (!__all_sync(
-        ~0u, found.load(cuda::memory_order_acquire) == static_cast<unsigned>(plan.slabs))) {
+    while (!__all_sync(~0u, found.load(cuda::memory_order_acquire) == unsigned(plan.slabs))) {
     }
   }
   __syncthreads();
@@ -277,7 +276,7 @@ inline __global__ void __launch_bounds__(kSplitThreads, kSplitBlocks)
       if (search) {
         Count(plan.found[strip]).fetch_add(1, cuda::memory_order_release);
       } else if (Count(plan.split[strip]).fetch_add(1, cuda::memory_order_acq_rel) + 1 ==
-                 static_cast<unsigned>(plan.slabs)) {  // the strip's last: zeros for the next time
+                 unsigned(plan.slabs)) {  // the strip's last: zeros for the next time
         plan.found[strip] = plan.split[strip] = 0;
         for (int i = 0; i < kStrip; i += 4)
           *reinterpret_cast<uint4*>(&plan.largest[strip * kStrip + i]) = {};

@@ -28,9 +28,8 @@ constexpr int kProducerRegisters = 40, kConsumerRegisters = (3 * 168 - kProducer
 // bytes, and the swizzle: 1 for 128 bytes, 2 for 64.
 __device__ __forceinline__ uint64_t descriptor(const void* tile, int leading, int stride,
                                                uint64_t swizzle) {
-  return static_cast<uint64_t>((__cvta_generic_to_shared(tile) & 0x3ffff) >> 4) |
-         static_cast<uint64_t>(leading >> 4) << 16 | static_cast<uint64_t>(stride >> 4) << 32 |
-         swizzle << 62;
+  return uint64_t((__cvta_generic_to_shared(tile) & 0x3ffff) >> 4) | uint64_t(leading >> 4) << 16 |
+         uint64_t(stride >> 4) << 32 | swizzle << 62;
 }
 // Rows of 32 k, 64 bytes: a stride for 8 rows; the other is not used.
 __device__ __forceinline__ uint64_t rows_of_k(const void* tile) {
@@ -63,7 +62,7 @@ __device__ __forceinline__ void multiply_add(float (&d)[kOutputs], uint64_t a, u
       : LADDERS_F8(0), LADDERS_F8(8), LADDERS_F8(16), LADDERS_F8(24), LADDERS_F8(32),
         LADDERS_F8(40), LADDERS_F8(48), LADDERS_F8(56), LADDERS_F8(64), LADDERS_F8(72),
         LADDERS_F8(80), LADDERS_F8(88)
-      : "l"(a), "l"(b), "r"(static_cast<int>(add)));
+      : "l"(a), "l"(b), "r"(int(add)));
 #undef LADDERS_F8
 #undef LADDERS_TEN
 #endif

@@ -41,7 +41,7 @@ void start_splitting(const Gemm& g, const SplitParts& parts, unsigned* zeros, co
   plan.a_pitch = round_up(g.k, 8);
   plan.slabs = ceil_div(g.k, kSlab), plan.strips = ceil_div(g.n, kStrip);
   const int64_t strips = kTuning.fp16x3_panel_bytes / (int64_t{kStrip} * 4 * g.k);
-  plan.panel = static_cast<int>(std::clamp<int64_t>(strips, 1, plan.strips));
+  plan.panel = int(std::clamp<int64_t>(strips, 1, plan.strips));
   plan.panels = ceil_div(plan.strips, plan.panel);
   plan.panel = ceil_div(plan.strips, plan.panels);  // all about as wide
   plan.ticket = zeros;
@@ -51,9 +51,9 @@ void start_splitting(const Gemm& g, const SplitParts& parts, unsigned* zeros, co
   plan.team = g.k <= held ? 1 : g.k <= 4 * held ? 4 : kWarps;
   plan.a_tasks = ceil_div(g.m, kWarps / plan.team);
   plan.a_quads = in_fours(g.a, g.lda, g.k), plan.b_quads = in_fours(g.b, g.ldb, g.n);
-  launch({.grid = static_cast<unsigned>(std::min(kSplitBlocks * device.sms, plan.tasks())),
-          .block = kSplitThreads},
-         stream, split_operands, plan, g);
+  launch(
+      {.grid = unsigned(std::min(kSplitBlocks * device.sms, plan.tasks())), .block = kSplitThreads},
+      stream, split_operands, plan, g);
 }
 
 // One long sum rounds more often than cuBLAS, which adds up parts of k where outputs are few beside
@@ -72,7 +72,7 @@ Raster pairs_of(int m, int n) {
 
 LaunchPlan multiply_plan(int m, int n, const Device& device) {
   const int pairs = std::clamp(pairs_of(m, n).tiles(), 1, std::max(1, device.sms / kCluster));
-  return {.grid = static_cast<unsigned>(kCluster * pairs),
+  return {.grid = unsigned(kCluster * pairs),
           .block = kMultiplyThreads,
           .shared_bytes = kRingBytes,
           .cluster = kCluster};
@@ -128,7 +128,7 @@ void fp16x3(const Gemm& g, const Device& device, Fp16x3Workspace& workspace, cud
   if (g.m <= 0 || g.n <= 0) return;
   if (g.k <= 0 || g.alpha == 0) {
     const int64_t blocks = std::min<int64_t>(ceil_div<int64_t>(int64_t{g.m} * g.n, 256), 4096);
-    launch({.grid = static_cast<unsigned>(blocks), .block = 256}, stream, scale_outputs, g);
+    launch({.grid = unsigned(blocks), .block = 256}, stream, scale_outputs, g);
     return;
   }
   const SplitParts parts = workspace.parts_of(g);

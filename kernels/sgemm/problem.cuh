@@ -59,7 +59,7 @@ struct Random {
     if (kind == Kind::uniform) return x;
     const uint64_t other = seed + 100;
     if (kind == Kind::wide) return (random_bits(i, other) % 2 ? 1.0f : -1.0f) * exp2f(20 * x);
-    const float y = 1 - static_cast<float>(random_bits(i, other) >> 8) * 0x1p-24f;  // in (0, 1]
+    const float y = 1 - float(random_bits(i, other) >> 8) * 0x1p-24f;  // in (0, 1]
     return sqrtf(-2 * logf(y)) * cosf(3.14159265f * x);
   }
 };
@@ -85,9 +85,9 @@ class Sgemm : public Problem {
   Sgemm(const Case& c, const Device& device, double share = 1.0 / 32)
       : Problem(device),
         share_(share),
-        m_(static_cast<int>(c["m"])),
-        n_(static_cast<int>(c["n"])),
-        k_(static_cast<int>(c["k"])),
+        m_(int(c["m"])),
+        n_(int(c["n"])),
+        k_(int(c["k"])),
         c_(c["m"] * c["n"]),
         drawn_(&draw(Kind::uniform)) {}
   Memory output() const override { return {c_.data(), c_.bytes()}; }
@@ -120,7 +120,7 @@ class Sgemm : public Problem {
   }
 
   // Without beta, C is NaN and must not be read. The last input is timed.
-  int inputs() const override { return static_cast<int>(settings().size()); }
+  int inputs() const override { return int(settings().size()); }
   void prepare(int input) override {
     const auto [kind, alpha, beta] = settings()[input];
     drawn_ = &draw(kind);
@@ -201,8 +201,8 @@ class Sgemm : public Problem {
     generate(d.row_norms.data(), m, Norm{d.a.data(), k, 1, k_});
     generate(d.column_norms.data(), n, Norm{d.b.data(), 1, n, k_});
     const size_t tiles = ceil_div<size_t>(m, kReferenceSide) * ceil_div<size_t>(n, kReferenceSide);
-    launch({.grid = static_cast<unsigned>(std::min<size_t>(tiles, 1 << 16)), .block = 256}, nullptr,
-           reference, d.a.data(), d.b.data(), d.ab.data(), m_, n_, k_);
+    launch({.grid = unsigned(std::min<size_t>(tiles, 1 << 16)), .block = 256}, nullptr, reference,
+           d.a.data(), d.b.data(), d.ab.data(), m_, n_, k_);
     return all_drawn_.emplace(kind, std::move(d)).first->second;
   }
 
@@ -220,8 +220,8 @@ class Sgemm : public Problem {
 
 // A grid of one block for each tile of C.
 inline dim3 tiles(const Case& c, int rows, int columns) {
-  return dim3(static_cast<unsigned>(ceil_div<int64_t>(c["n"], columns)),
-              static_cast<unsigned>(ceil_div<int64_t>(c["m"], rows)));
+  return dim3(unsigned(ceil_div<int64_t>(c["n"], columns)),
+              unsigned(ceil_div<int64_t>(c["m"], rows)));
 }
 
 }  // namespace ladders::sgemm

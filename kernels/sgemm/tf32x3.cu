@@ -102,10 +102,10 @@ LaunchPlan plan_of(const Choice& choice, int m, int n) {
   const int64_t tiles = int64_t{ceil_div(m, v->rows)} * ceil_div(n, v->columns);
   if (parts * tiles > std::numeric_limits<int>::max())
     throw DoesNotFit("too many tiles for a grid");
-  return {.grid = static_cast<unsigned>(parts * tiles),
-          .block = static_cast<unsigned>(v->threads),
+  return {.grid = unsigned(parts * tiles),
+          .block = unsigned(v->threads),
           .shared_bytes = v->shared_bytes,
-          .cluster = static_cast<unsigned>(parts)};
+          .cluster = unsigned(parts)};
 }
 
 AlignedGemm product_of(const Gemm& gemm) {

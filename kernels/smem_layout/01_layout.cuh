@@ -54,7 +54,7 @@ struct Layout {
             const int word = vector(order, lane) * kWords + i;
             asked[word % kBanks].insert(word);
           }
-        sum += static_cast<int>(std::ranges::max(asked, {}, &std::set<int>::size).size());
+        sum += int(std::ranges::max(asked, {}, &std::set<int>::size).size());
       }
       return sum;
     });
@@ -65,7 +65,7 @@ struct Layout {
     return of_the_worst_warp([=](int warp) {
       std::set<int> touched;
       for (int i = warp; i < warp + kWarp; ++i) touched.insert(vector(order, i) * bytes / size);
-      return static_cast<int>(touched.size());
+      return int(touched.size());
     });
   }
 

@@ -14,7 +14,7 @@ namespace ladders::smem_layout {
 template <class V>
 __device__ __forceinline__ void store_again(V* to, V v) {
 #ifdef __CUDA_ARCH__
-  const auto p = static_cast<unsigned>(__cvta_generic_to_shared(to));
+  const auto p = unsigned(__cvta_generic_to_shared(to));
   if constexpr (sizeof(V) == 4)
     asm volatile("st.volatile.shared.u32 [%0], %1;" ::"r"(p), "r"(v) : "memory");
   else if constexpr (sizeof(V) == 8)
@@ -96,7 +96,7 @@ Implementation on_tile() {
     if constexpr (where == in_neighbour) return remote_tile<Layout>;
   };
   const auto plan = [](const Case&, const Device& device, const void*) {
-    return LaunchPlan{.grid = static_cast<unsigned>(threads_on(device) / Layout::kThreads),
+    return LaunchPlan{.grid = unsigned(threads_on(device) / Layout::kThreads),
                       .block = Layout::kThreads,
                       .shared_bytes = where == at_launch ? Layout::kTile * sizeof(unsigned) : 0,
                       .cluster = where == in_neighbour ? 2 : 1};

@@ -23,9 +23,7 @@ inline int threads_on(const Device& device) {
 class Tiles : public Problem {
  public:
   Tiles(const Case& c, const Device& device)
-      : Problem(device),
-        repetitions_(static_cast<int>(c["repetitions"])),
-        out_(threads_on(device)) {}
+      : Problem(device), repetitions_(int(c["repetitions"])), out_(threads_on(device)) {}
   Memory output() const override { return {out_.data(), out_.bytes()}; }
   auto arguments() const { return std::tuple(out_.data(), repetitions_); }
 

@@ -26,7 +26,7 @@ __device__ __forceinline__ Tile my_tile(int tiles_x, int tiles_y) {
 template <Order order>
 LaunchPlan tiles_in_order(int64_t tiles_x, int64_t tiles_y, unsigned threads) {
   const int64_t x = order == Order::rows ? tiles_x : kBand * ceil_div<int64_t>(tiles_x, kBand);
-  return {.grid = static_cast<unsigned>(x * tiles_y), .block = threads};
+  return {.grid = unsigned(x * tiles_y), .block = threads};
 }
 
 template <class T>
@@ -200,8 +200,8 @@ Implementation in_place_at(const Case& c, const Device&) {
   Implementation result = kernel<P>(
       vectors ? vectorized_in_place<T> : elements_in_place<T>,
       [vectors](const Case& c, const Device&, const void*) {
-        const int tiles = static_cast<int>(ceil_div<int64_t>(c["rows"], vectors ? S::kSide : 32));
-        return LaunchPlan{.grid = static_cast<unsigned>(mirrored_pairs(tiles)),
+        const int tiles = int(ceil_div<int64_t>(c["rows"], vectors ? S::kSide : 32));
+        return LaunchPlan{.grid = unsigned(mirrored_pairs(tiles)),
                           .block = S::kThreads,
                           .shared_bytes = vectors ? 2 * S::kVectors * sizeof(Vector<T>) : 0};
       },

@@ -22,9 +22,7 @@ struct Box {
   static TensorMap map(const T* data, int64_t rows, int64_t columns) {
     return tensor_map({data, 4, rows, columns * int64_t{sizeof(T)} / 4, kSide, kAcross * 4, 128});
   }
-  __host__ __device__ static constexpr int word(int column) {
-    return column * static_cast<int>(sizeof(T)) / 4;
-  }
+  __host__ __device__ static constexpr int word(int column) { return column * int(sizeof(T)) / 4; }
 
   // Two squares per lane. Eight neighbours load different columns and store different rows.
   static __device__ __forceinline__ void turn(Vector<T>* box) {

@@ -11,8 +11,8 @@ template <class T>
 struct Element {
   __device__ T operator()(size_t i) const {
     const uint32_t bits = random_bits(i);
-    if constexpr (sizeof(T) == 4) return __float_as_uint(static_cast<float>(bits >> 8));
-    if constexpr (sizeof(T) == 8) return __double_as_longlong(static_cast<double>(bits));
+    if constexpr (sizeof(T) == 4) return __float_as_uint(float(bits >> 8));
+    if constexpr (sizeof(T) == 8) return __double_as_longlong(double(bits));
     return static_cast<T>(bits);
   }
 };
@@ -22,8 +22,8 @@ class Transpose : public Problem {
  public:
   Transpose(const Case& shape, const Device& device)
       : Problem(device),
-        rows_(static_cast<int>(shape["rows"])),
-        columns_(static_cast<int>(shape["columns"])),
+        rows_(int(shape["rows"])),
+        columns_(int(shape["columns"])),
         in_(shape["rows"] * shape["columns"]),
         out_(in_.size()) {
     generate(in_.data(), in_.size(), Element<T>{});
@@ -55,7 +55,7 @@ class Transpose : public Problem {
 
 // The index in a row-major matrix: beyond 2^31 in the larger cases.
 __device__ __forceinline__ size_t at(int row, int column, int columns) {
-  return static_cast<size_t>(row) * columns + column;
+  return size_t(row) * columns + column;
 }
 
 }  // namespace ladders::transpose
