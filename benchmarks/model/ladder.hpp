@@ -200,6 +200,12 @@ struct Ladder {
   std::vector<Rung> rungs;
 };
 
+/// A ladder's `problem`, if that is a P at all cases.
+template <class P>
+std::unique_ptr<Problem> problem_of(const Case& c, const Device& device) {
+  return std::make_unique<P>(c, device);
+}
+
 /// The same rungs for several values of an axis: implementations, or what chooses them, are those
 /// of the i-th list at values[i]; all else is the first list's.
 std::vector<Rung> by_axis(const std::string& axis, const std::vector<int64_t>& values,

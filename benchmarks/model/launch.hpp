@@ -83,23 +83,28 @@ void launch(const LaunchPlan& plan, cudaStream_t stream, void (*kernel)(Paramete
   launch(plan, Start{}, stream, kernel, std::forward<Arguments>(arguments)...);
 }
 
-/// The implementation that launches `kernel` on problems of type P. `arguments(P&)` or
-/// `arguments(P&, plan)` returns the tuple of its arguments.
-template <class P, class Plan, class Arguments, class... Parameters>
-Implementation kernel(void (*kernel)(Parameters...), Plan plan, Arguments arguments,
-                      Start start = {}) {
+/// The implementation of what `enqueue(P&, plan, stream)` launches on problems of type P: several
+/// kernels, for all of which `kernel` and its plan stand.
+template <class P, class Kernel, class Plan, class Enqueue>
+Implementation launches(Kernel* kernel, Plan plan, Enqueue enqueue) {
   return {.kernel = reinterpret_cast<const void*>(kernel),
           .plan = plan,
           .launch = [=](const LaunchPlan& plan, Problem& problem, cudaStream_t stream) {
-            auto& data = static_cast<P&>(problem);
-            const auto run = [&](auto... values) {
-              launch(plan, start, stream, kernel, values...);
-            };
-            if constexpr (std::is_invocable_v<Arguments, P&, const LaunchPlan&>)
-              std::apply(run, arguments(data, plan));
-            else
-              std::apply(run, arguments(data));
+            enqueue(static_cast<P&>(problem), plan, stream);
           }};
+}
+
+/// That of one kernel. `arguments(P&)` or `arguments(P&, plan)` returns the tuple of its arguments.
+template <class P, class Plan, class Arguments, class... Parameters>
+Implementation kernel(void (*kernel)(Parameters...), Plan plan, Arguments arguments,
+                      Start start = {}) {
+  return launches<P>(kernel, plan, [=](P& problem, const LaunchPlan& plan, cudaStream_t stream) {
+    const auto run = [&](auto... values) { launch(plan, start, stream, kernel, values...); };
+    if constexpr (std::is_invocable_v<Arguments, P&, const LaunchPlan&>)
+      std::apply(run, arguments(problem, plan));
+    else
+      std::apply(run, arguments(problem));
+  });
 }
 
 /// The same with P::arguments(), which all rungs of the ladder share.
@@ -129,14 +134,6 @@ Implementation checked(Implementation implementation, Verdict (*check)(const P&)
     return check(static_cast<const P&>(problem));
   };
   return implementation;
-}
-
-/// The implementation that runs on the CPU: `call(P&)` returns when it is done.
-template <class P, class Call>
-Implementation on_host(Call call) {
-  return {.launch = [call](const LaunchPlan&, Problem& problem,
-                           cudaStream_t) { call(static_cast<P&>(problem)); },
-          .on_host = true};
 }
 
 }  // namespace ladders

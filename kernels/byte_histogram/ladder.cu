@@ -113,8 +113,7 @@ Ladder ladder() {
             return Work{.bytes_read = double(c["keys"]),
                         .bytes_written = sizeof(unsigned) * kByteBins};
           },
-      .problem = [](const Case& c,
-                    const Device& device) { return std::make_unique<ByteHistogram>(c, device); },
+      .problem = problem_of<ByteHistogram>,
       .rungs = joined(steps(), peers()),
   };
 }

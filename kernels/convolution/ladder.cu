@@ -132,7 +132,7 @@ Ladder ladder() {
             const double n = c["rows"] * c["columns"], side = c["filter"];
             return Work{.flops = 2 * side * side * n, .bytes_read = 4 * n, .bytes_written = 4 * n};
           },
-      .problem = [](const Case& c, const Device& d) { return std::make_unique<Convolution>(c, d); },
+      .problem = problem_of<Convolution>,
       .rungs = by_axis("filter", {3, 5, 7, 9, 11, 15},
                        {rungs<3>(), rungs<5>(), rungs<7>(), rungs<9>(), rungs<11>(), rungs<15>()}),
   };

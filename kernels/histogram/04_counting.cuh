@@ -309,14 +309,12 @@ Implementation merged_by_atomics() {
 
 // Counting starts early, while another kernel zeroes the output; `counting` makes its argument.
 inline Implementation zeroed_meanwhile(void (*count)(Counting), auto plan, auto counting) {
-  return {.kernel = reinterpret_cast<const void*>(count),
-          .plan = plan,
-          .launch = [=](const LaunchPlan& plan, Problem& problem, cudaStream_t stream) {
-            const Counting c = counting(static_cast<Histogram&>(problem), plan);
-            const auto blocks = unsigned(ceil_div(c.bin_count, kThreads));
-            launch({.grid = blocks, .block = kThreads}, stream, zero_bins, c.bins, c.bin_count);
-            launch(plan, {.early = problem.device().compute_capability >= 90}, stream, count, c);
-          }};
+  return launches<Histogram>(count, plan, [=](Histogram& p, const LaunchPlan& plan, auto stream) {
+    const Counting c = counting(p, plan);
+    const auto blocks = unsigned(ceil_div(c.bin_count, kThreads));
+    launch({.grid = blocks, .block = kThreads}, stream, zero_bins, c.bins, c.bin_count);
+    launch(plan, {.early = p.device().compute_capability >= 90}, stream, count, c);
+  });
 }
 
 inline Implementation zeroed_and_merged() {
@@ -327,18 +325,16 @@ inline Implementation zeroed_and_merged() {
 template <int bits, bool hot_keys = false, bool ranged = false>
 Implementation written_down() {
   const auto count = count_keys<bits, true, true, hot_keys, ranged>;
-  return {.kernel = reinterpret_cast<const void*>(count),
-          .plan = one_block_per_sm<bits, ranged>,
-          .launch = [count](const LaunchPlan& plan, Problem& problem, cudaStream_t stream) {
-            auto& histogram = static_cast<Histogram&>(problem);
-            Counting c = counting<bits>(histogram, plan);
-            c.rows = histogram.room_for_counters(size_t{plan.grid.x} * c.words);
-            c.credits = histogram.credits();
-            launch(plan, stream, count, c);
-            launch({.grid = c.groups * c.words / 32, .block = 32 * kAdders},
-                   {.early = problem.device().compute_capability >= 90}, stream, add_rows<bits>, c,
-                   plan.grid.x);
-          }};
+  return launches<Histogram>(count, one_block_per_sm<bits, ranged>,
+                             [count](Histogram& p, const LaunchPlan& plan, cudaStream_t stream) {
+                               Counting c = counting<bits>(p, plan);
+                               c.rows = p.room_for_counters(size_t{plan.grid.x} * c.words);
+                               c.credits = p.credits();
+                               launch(plan, stream, count, c);
+                               launch({.grid = c.groups * c.words / 32, .block = 32 * kAdders},
+                                      {.early = p.device().compute_capability >= 90}, stream,
+                                      add_rows<bits>, c, plan.grid.x);
+                             });
 }
 
 // 16 bits where they fit, else 8: wider counters overflow less.

@@ -198,7 +198,7 @@ Ladder ladder() {
           [](const Case& c, const Device&) {
             return Work{.bytes_read = 4. * c["keys"], .bytes_written = 4. * c["bins"]};
           },
-      .problem = [](const Case& c, const Device& d) { return std::make_unique<Histogram>(c, d); },
+      .problem = problem_of<Histogram>,
       .rungs = joined(rungs(), peers()),
   };
 }

@@ -171,7 +171,7 @@ Ladder ladder() {
             const double lookups = c["lookups"], entries = c["entries"];
             return Work{.bytes_read = 4 * (lookups + entries), .bytes_written = 4 * lookups};
           },
-      .problem = [](const Case& c, const Device& d) { return std::make_unique<Lookup>(c, d); },
+      .problem = problem_of<Lookup>,
       .rungs = joined(rungs(), peers()),
   };
 }

@@ -122,10 +122,7 @@ __device__ __forceinline__ Accumulator strided_sum(const Value<Op>* __restrict__
 #pragma unroll
     for (int j = 0; j < kFlight; ++j) sums[j] += sum_of_four<Op>(loaded[j]);
   }
-  for (; i < vectors; i += stride) {
-    const Vector v = wide[i];
-    sums[0] += (Op::map(v.x) + Op::map(v.y)) + (Op::map(v.z) + Op::map(v.w));
-  }
+  for (; i < vectors; i += stride) sums[0] += sum_of_four<Op>(wide[i]);
   if (first < count % 4) sums[1] += Op::map(in[4 * vectors + first]);
   return (sums[0] + sums[1]) + (sums[2] + sums[3]);
 }

@@ -214,9 +214,8 @@ Ladder ladder() {
           },
       .problem =
           [](const Case& c, const Device& device) {
-            return of_operation(c, [&]<class Op>(Op) -> std::unique_ptr<Problem> {
-              return std::make_unique<Reduction<Op>>(c, device);
-            });
+            return of_operation(c,
+                                [&]<class Op>(Op) { return problem_of<Reduction<Op>>(c, device); });
           },
       .rungs = joined(by_axis("operation", {0, 1, 2},
                               {rungs<SumOfSquares>(), rungs<Sum>(), rungs<SumOfSquaresOfFloats>()}),

@@ -44,7 +44,10 @@ std::vector<Rung> peers() {
            .choose =
                [](const Case& c, const Device&) {
                  return of_operation(c, []<class Op>(Op) {
-                   return on_host<Reduction<Op>>([](auto& problem) { problem.sum_on_host(); });
+                   Implementation serial = library<Reduction<Op>>(
+                       [](auto& problem, cudaStream_t) { problem.sum_on_host(); });
+                   serial.on_host = true;
+                   return serial;
                  });
                }},
           {.name = "cub",

@@ -129,8 +129,7 @@ Ladder ladder() {
       .tested = {{2}, {8}},
       .headline = {4096},
       .small_headline = {2},
-      .problem = [](const Case& c,
-                    const Device& device) { return std::make_unique<Roof>(c, device); },
+      .problem = problem_of<Roof>,
       .rungs = rungs(),
   };
 }

@@ -31,13 +31,11 @@ LaunchPlan block_per_tile(const Case& c, const Device&, const void*) {
 // memory is for sums of tiles, or for all elements.
 template <class Type, size_t tile, unsigned threads, class Kernel, class Run>
 Implementation several(Kernel* kernel, Run run, bool of_elements = false) {
-  Implementation all = library<Scan<Type>>([=](Scan<Type>& p, cudaStream_t stream) {
-    const auto [in, count, out] = p.arguments();
-    run(in, count, out, p.scratch(of_elements ? count : 0), stream);
-  });
-  all.kernel = reinterpret_cast<const void*>(kernel);
-  all.plan = block_per_tile<tile, threads>;
-  return all;
+  return launches<Scan<Type>>(kernel, block_per_tile<tile, threads>,
+                              [=](Scan<Type>& p, const LaunchPlan&, cudaStream_t stream) {
+                                const auto [in, count, out] = p.arguments();
+                                run(in, count, out, p.scratch(of_elements ? count : 0), stream);
+                              });
 }
 
 template <class Type>

@@ -136,10 +136,10 @@ Ladder ladder() {
                         .bytes_read = 4 * elements,
                         .bytes_written = 4 * elements};
           },
-      .problem = [](const Case& c, const Device& device) -> std::unique_ptr<Problem> {
-        if (c["type"] == 0) return std::make_unique<Scan<Ints>>(c, device);
-        return std::make_unique<Scan<Floats>>(c, device);
-      },
+      .problem =
+          [](const Case& c, const Device& d) {
+            return c["type"] == 0 ? problem_of<Scan<Ints>>(c, d) : problem_of<Scan<Floats>>(c, d);
+          },
       .rungs = joined(by_axis("type", {0, 1}, {rungs<Ints>(), rungs<Floats>()}), peers()),
   };
 }

@@ -325,13 +325,11 @@ TensorMap map_of_b(Sgemm& p, const float* b, int k, int n, cudaStream_t stream) 
 // `more(problem, plan)` returns.
 template <class Tiles, class... Parameters, class Plan, class... More>
 Implementation fed(void (*function)(Parameters...), Plan plan, Start start = {}, More... more) {
-  const auto enqueue = [=](const LaunchPlan& plan, Problem& problem, cudaStream_t stream) {
-    auto& p = static_cast<Sgemm&>(problem);
+  return launches<Sgemm>(function, plan, [=](Sgemm& p, const LaunchPlan& plan, auto stream) {
     const auto [a, b, c, m, n, k, alpha, beta] = p.arguments();
     launch(plan, start, stream, function, a, map_of_b<Tiles>(p, b, k, n, stream), c, m, n, k, alpha,
            beta, raster_of<Tiles>(m, n), more(p, plan)...);
-  };
-  return {.kernel = reinterpret_cast<const void*>(function), .plan = plan, .launch = enqueue};
+  });
 }
 
 // As many blocks as tiles, each shared by `shares` of them, but no more than SMs.

@@ -161,8 +161,7 @@ inline Implementation strassen_at(const Case& c, const Device&) {
   const auto plan = [=](const Case&, const Device& device, const void*) {
     return persistent_plan<Tiles>(kHalfProducts * one.tiles(), most_shares(half.k), device);
   };
-  const auto enqueue = [=](const LaunchPlan& plan, Problem& problem, cudaStream_t stream) {
-    auto& p = static_cast<Sgemm&>(problem);
+  return launches<Sgemm>(function, plan, [=](Sgemm& p, const LaunchPlan& plan, auto stream) {
     const auto [a, b, c, m, n, k, alpha, beta] = p.arguments();
     float* operands = p.room_for_copy(half.operands() + half.products());
     float* products = operands + half.operands();
@@ -174,8 +173,7 @@ inline Implementation strassen_at(const Case& c, const Device&) {
            0.0f, half, one, handover_of<Tiles>(p, plan.grid.x));
     launch(simple, {.early = true}, stream, add_products, reinterpret_cast<const float4*>(products),
            c, m, n, beta, half);
-  };
-  return {.kernel = reinterpret_cast<const void*>(function), .plan = plan, .launch = enqueue};
+  });
 }
 // Differences of large sums are then too far from exact beside an output's own row and column.
 inline std::string not_for_strassen(const Case& c, const Device& device) {

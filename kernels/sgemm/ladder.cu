@@ -63,13 +63,12 @@ void multiply(const Gemm& g, const Device& device, std::shared_ptr<Fp16x3Workspa
 namespace {
 
 #ifdef __CUDACC__
-// `call(problem, stream)` enqueues what `launch` is the most of.
+// `call(problem, stream)` enqueues what `most` is the most of.
 template <class Call>
-Implementation mostly(const KernelLaunch& launch, Call call) {
-  return {.kernel = launch.kernel,
-          .plan = [=](const Case&, const Device&, const void*) { return launch.plan; },
-          .launch = [=](const LaunchPlan&, Problem& problem,
-                        cudaStream_t stream) { call(static_cast<Sgemm&>(problem), stream); }};
+Implementation mostly(const KernelLaunch& most, Call call) {
+  return launches<Sgemm>(
+      most.kernel, [=](const Case&, const Device&, const void*) { return most.plan; },
+      [=](Sgemm& p, const LaunchPlan&, cudaStream_t stream) { call(p, stream); });
 }
 
 Implementation tf32x3_at(const Case& c, const Device& device) {
@@ -305,8 +304,7 @@ Ladder ladder() {
                         .bytes_read = 4 * (m * k + k * n),
                         .bytes_written = 4 * m * n};
           },
-      .problem = [](const Case& c,
-                    const Device& device) { return std::make_unique<Sgemm>(c, device); },
+      .problem = problem_of<Sgemm>,
       .rungs = joined(steps(), peers()),
   };
 }

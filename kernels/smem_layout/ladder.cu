@@ -155,8 +155,7 @@ Ladder ladder() {
             const double bytes = 4. * threads_on(device) * double(c["repetitions"]);
             return Work{.bytes_read = bytes, .bytes_written = bytes};
           },
-      .problem = [](const Case& c,
-                    const Device& device) { return std::make_unique<Tiles>(c, device); },
+      .problem = problem_of<Tiles>,
       .rungs = rungs(),
   };
 }

@@ -173,11 +173,12 @@ Ladder ladder() {
       .small_headline = shape(1024, 1024),
       .work = [](const Case& c,
                  const Device&) { return Work{.bytes_read = bytes(c), .bytes_written = bytes(c)}; },
-      .problem = [](const Case& c, const Device& device) -> std::unique_ptr<Problem> {
-        if (c["element"] == 2) return std::make_unique<Transpose<uint16_t>>(c, device);
-        if (c["element"] == 4) return std::make_unique<Transpose<uint32_t>>(c, device);
-        return std::make_unique<Transpose<uint64_t>>(c, device);
-      },
+      .problem =
+          [](const Case& c, const Device& device) {
+            return (c["element"] == 2   ? problem_of<Transpose<uint16_t>>
+                    : c["element"] == 4 ? problem_of<Transpose<uint32_t>>
+                                        : problem_of<Transpose<uint64_t>>)(c, device);
+          },
       .rungs = joined(
           by_axis("element", {2, 4, 8}, {rungs<uint16_t>(), rungs<uint32_t>(), rungs<uint64_t>()}),
           peers()),
