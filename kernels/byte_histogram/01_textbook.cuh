@@ -13,7 +13,6 @@ inline __global__ void bytes_global(const Byte* __restrict__ keys, size_t count,
   for_all_in_grid(count, [&](size_t i) { atomicAdd(&bins[keys[i]], 1u); });
 }
 
-// One histogram per block, in shared memory, merged at the end.
 struct OneCopy {
   unsigned* counters;
   __device__ OneCopy(unsigned* counters) : counters(counters) {
@@ -53,7 +52,6 @@ struct Vectors {
   }
 };
 
-// Threads of the first block take one loose key each.
 __device__ __forceinline__ void count_loose(const Byte* keys, size_t all, const Vectors& vectors,
                                             auto& counters) {
   const size_t i = threadIdx.x + (threadIdx.x < vectors.keys_before ? 0 : 16 * vectors.count);
@@ -68,7 +66,6 @@ __device__ __forceinline__ void count_vectors(const Byte* __restrict__ keys, siz
   counters.merge_into(bins);
 }
 
-// 16 keys per load: with one byte per lane a request of a warp is a single sector.
 inline __global__ void bytes_vectorized(const Byte* __restrict__ keys, size_t count,
                                         unsigned* __restrict__ bins) {
   __shared__ unsigned counters[kByteBins];

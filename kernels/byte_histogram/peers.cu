@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: MIT
-//
-// A library that counts bytes.
 #include "byte_histogram/ladder.hpp"
 #include "byte_histogram/problem.cuh"
 #include "common/cub.hpp"

@@ -7,7 +7,6 @@
 #include "common/verify.cuh"
 
 namespace ladders {
-
 /// Keys outside count in the first and the last bin.
 __host__ __device__ inline int bin_of(int key, int bins) {
   return key < 0 ? 0 : key >= bins ? bins - 1 : key;

@@ -6,7 +6,6 @@
 #include "model/launch.hpp"
 
 namespace ladders {
-
 /// The implementation that calls CUB: `call(P&, memory, bytes, cudaStream_t)`. A first call asks
 /// how much memory CUB needs; like a program that calls it often, the problem keeps that.
 template <class P, class Call>

@@ -8,7 +8,6 @@
 #include "model/cuda_check.hpp"
 
 namespace ladders {
-
 inline void check(cublasStatus_t status, const char* what) {
   if (status != CUBLAS_STATUS_SUCCESS)
     throw CudaError(std::string(what) + ": " + cublasGetStatusString(status));

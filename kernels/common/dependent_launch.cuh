@@ -7,7 +7,6 @@
 #include <cuda_runtime.h>
 
 namespace ladders {
-
 /// Lets the next kernel of the stream start, if it was launched early.
 __device__ __forceinline__ void let_next_kernel_start() {
 #if __CUDA_ARCH__ >= 900

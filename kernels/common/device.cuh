@@ -4,7 +4,6 @@
 #include <cuda_runtime.h>
 
 namespace ladders {
-
 /// The block's dynamic shared memory. 128-byte alignment makes bulk copies fast.
 template <class T>
 __device__ __forceinline__ T* dynamic_shared() {

@@ -13,7 +13,6 @@
 #endif
 
 namespace ladders {
-
 __device__ __forceinline__ void store_relaxed(unsigned long long* word, unsigned long long value) {
 #ifdef __CUDACC__
   asm volatile("st.relaxed.gpu.global.b64 [%0], %1;" ::"l"(word), "l"(value) : "memory");

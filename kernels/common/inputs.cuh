@@ -10,7 +10,6 @@
 #include "model/launch.hpp"
 
 namespace ladders {
-
 /// 32 well-mixed bits for index i of stream `seed` (splitmix64's finalizer, Steele et al. 2014).
 __host__ __device__ inline uint32_t random_bits(uint64_t i, uint64_t seed = 0) {
   uint64_t z = (i + 1) * 0x9E3779B97F4A7C15u + seed * 0xD1B54A32D192ED03u;

@@ -9,7 +9,6 @@
 #include <cstdint>
 
 namespace ladders {
-
 /// The address in shared memory, as PTX takes it.
 __device__ __forceinline__ uint32_t shared_address(const void* p) {
   return uint32_t(__cvta_generic_to_shared(p));

@@ -7,7 +7,6 @@
 #include "common/mbarrier.cuh"
 
 namespace ladders {
-
 /// The next stage of a ring, and the parity of the phase that its barrier is in.
 template <int stages>
 struct Turn {

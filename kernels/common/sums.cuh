@@ -6,7 +6,6 @@
 #include <cuda_runtime.h>
 
 namespace ladders {
-
 /// The sum of the first `lanes` lanes, a power of two, in lane 0. All lanes call it.
 template <int lanes = 32, class T>
 __device__ __forceinline__ T sum_in_lane_0(T sum) {

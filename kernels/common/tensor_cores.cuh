@@ -8,7 +8,6 @@
 #include "common/warpgroups.cuh"
 
 namespace ladders {
-
 /// Element types of the operands; sums are FP32. kDepth is the k of one instruction, 32 bytes.
 struct Bf16 {
   static constexpr int kDepth = 16, kBytes = 2;

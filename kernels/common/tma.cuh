@@ -10,7 +10,6 @@
 #include "model/cuda_check.hpp"
 
 namespace ladders {
-
 using TensorMap = CUtensorMap;
 
 /// A row-major matrix of FP32 or FP16, copied in boxes of box_rows x box_columns. Where `swizzle`

@@ -8,7 +8,6 @@
 #include <type_traits>
 
 namespace ladders {
-
 /// A vector of 4, 8 or 16 bytes.
 template <int bytes>
 using Vector =

@@ -12,7 +12,6 @@
 #include "common/inputs.cuh"
 
 namespace ladders {
-
 /// A sum, and that of absolute values, which bounds its rounding errors.
 template <class T>
 struct SumAndMagnitude {

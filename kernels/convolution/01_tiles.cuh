@@ -8,7 +8,6 @@
 namespace ladders::convolution {
 constexpr int kWarp = 32;
 
-// One pixel per thread. Each product costs two loads and four comparisons with the edges.
 constexpr int kGlobalRows = 8;
 inline __global__ void global(const float* __restrict__ image, const float* __restrict__ weights,
                               int side, float* __restrict__ out, int rows, int columns) {
@@ -23,7 +22,6 @@ inline __global__ void global(const float* __restrict__ image, const float* __re
   out[at(row, column, columns)] = sum;
 }
 
-// The side is a constant: no loops, and each weight has an address in the constant bank.
 template <int side>
 __global__ void constant_filter(const float* __restrict__ image,
                                 const __grid_constant__ Filter filter, float* __restrict__ out,

@@ -8,13 +8,11 @@
 #include "histogram/problem.cuh"
 
 namespace ladders::histogram {
-// One atomic in L2 per key. Equal keys queue up at one address.
 inline __global__ void global(const int* __restrict__ keys, size_t count,
                               unsigned* __restrict__ bins, int bin_count) {
   for_all_in_grid(count, [&](size_t i) { atomicAdd(&bins[bin_of(keys[i], bin_count)], 1u); });
 }
 
-// One histogram per block, merged at the end: global atomics fall to one per bin and block.
 inline __global__ void shared(const int* __restrict__ keys, size_t count,
                               unsigned* __restrict__ bins, int bin_count) {
   auto* mine = dynamic_shared<unsigned>();
@@ -26,7 +24,6 @@ inline __global__ void shared(const int* __restrict__ keys, size_t count,
     if (mine[b] != 0) atomicAdd(&bins[b], mine[b]);
 }
 
-// One histogram per cluster: each block has a part of the bins, most increments cross the network.
 inline __global__ void distributed(const int* __restrict__ keys, size_t count,
                                    unsigned* __restrict__ bins, int bin_count) {
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900  // clusters exist from 9.0 on
@@ -48,7 +45,6 @@ inline __global__ void distributed(const int* __restrict__ keys, size_t count,
 
 inline size_t part_bytes(const Case& c) { return 4 * ceil_div(c["bins"], c["cluster"]); }
 
-// As many blocks as are resident.
 inline LaunchPlan resident(const Case&, const Device& device, const void* kernel) {
   return fill_device({.block = kThreads}, kernel, device);
 }

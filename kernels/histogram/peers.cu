@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: MIT
-//
-// A library that counts keys.
 #include "common/cub.hpp"
 #include "histogram/ladder.hpp"
 #include "histogram/problem.cuh"

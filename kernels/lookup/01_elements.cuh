@@ -6,13 +6,11 @@
 #include "lookup/problem.cuh"
 
 namespace ladders::lookup {
-// Indices, table and values all go through the L1 and the L2.
 inline __global__ void global(const Lookups l) {
   const size_t i = blockIdx.x * size_t{blockDim.x} + threadIdx.x;
   if (i < l.count) l.out[i] = l.table[l.index[i]];
 }
 
-// Indices and values are used once: the caches evict them first, so that the table stays.
 inline __global__ void streamed(const Lookups l) {
   const size_t i = blockIdx.x * size_t{blockDim.x} + threadIdx.x;
   if (i < l.count) __stcs(l.out + i, __ldg(l.table + __ldcs(l.index + i)));

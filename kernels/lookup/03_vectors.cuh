@@ -106,7 +106,6 @@ Implementation staged() {
       });
 }
 
-// As many copies as fit.
 inline Implementation in_copies(const Case& c, const Device& device) {
   const int64_t copies = room(device) / c["entries"];
   if (copies >= 32) return staged<InCopies<32>>();

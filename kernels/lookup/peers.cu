@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: MIT
-//
-// Libraries that look up.
 #include "lookup/ladder.hpp"
 #include "lookup/problem.cuh"
 #include "model/launch.hpp"

@@ -63,7 +63,6 @@ __global__ void sequential_dynamic(const Value<Op>* __restrict__ in, size_t coun
   fold_block(sums, load<Op>(in, blockIdx.x * size_t{kThreads} + threadIdx.x, count), result);
 }
 
-// Each thread adds its first pair as it loads: half the blocks, trees and atomics.
 template <class Op>
 __global__ void first_add_on_load(const Value<Op>* __restrict__ in, size_t count,
                                   Result<Op>* result) {
@@ -90,7 +89,6 @@ __global__ void warp_shuffle(const Value<Op>* __restrict__ in, size_t count, Res
   add_block(load<Op>(in, i, count) + load<Op>(in, i + kThreads, count), result);
 }
 
-// Only resident blocks: a fold and an atomic for each of them, not for 512 elements.
 template <class Op>
 __global__ void grid_stride(const Value<Op>* __restrict__ in, size_t count, Result<Op>* result) {
   Result<Op> sum{};
@@ -105,7 +103,6 @@ __device__ __forceinline__ auto sum_of_four(const typename Op::Vector& v) {
   return (Op::map(v.x) + Op::map(v.y)) + (Op::map(v.z) + Op::map(v.w));
 }
 
-// 16 bytes per load and four loads in flight cover the latency of DRAM.
 template <class Op, class Accumulator>
 __device__ __forceinline__ Accumulator strided_sum(const Value<Op>* __restrict__ in, size_t count) {
   constexpr int kFlight = 4;
@@ -122,7 +119,10 @@ __device__ __forceinline__ Accumulator strided_sum(const Value<Op>* __restrict__
 #pragma unroll
     for (int j = 0; j < kFlight; ++j) sums[j] += sum_of_four<Op>(loaded[j]);
   }
-  for (; i < vectors; i += stride) sums[0] += sum_of_four<Op>(wide[i]);
+  for (; i < vectors; i += stride) {
+    const Vector v = wide[i];
+    sums[0] += sum_of_four<Op>(v);
+  }
   if (first < count % 4) sums[1] += Op::map(in[4 * vectors + first]);
   return (sums[0] + sums[1]) + (sums[2] + sums[3]);
 }

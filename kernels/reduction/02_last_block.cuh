@@ -9,7 +9,6 @@
 #include "reduction/01_textbook.cuh"
 
 namespace ladders::reduction {
-// The last block to finish adds up the sums of all.
 template <int kThreads, class Op>
 __device__ __forceinline__ void finish_last(Wide<Op> sum, Slot<Op>* slots, unsigned* ticket,
                                             Result<Op>* result) {

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: MIT
-//
-// A library that reduces, and one core of the CPU, for scale.
 #include "common/cub.hpp"
 #include "reduction/ladder.hpp"
 #include "reduction/problem.cuh"

@@ -154,8 +154,6 @@ inline Implementation l2_read_at(const Case& c, const Device&) {
 }
 
 // ---- Shared memory ----------------------------------------------------------------------------
-
-// Each warp loads 32 neighbouring vectors repeatedly: 128 bytes per wavefront.
 constexpr int kSharedLoads = 4;
 template <int kBytes>
 __global__ void shared_memory(unsigned* out, int loads) {
@@ -178,7 +176,6 @@ inline Implementation shared_memory_at(const Case& c, const Device&) {
   });
 }
 
-// Each block loads from the others of its cluster in turn. All clusters share the rounds.
 constexpr int kRemoteFlight = 4;
 template <int kBytes>
 __global__ void distributed_shared_memory(unsigned* out, unsigned rounds) {

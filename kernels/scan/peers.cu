@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: MIT
-//
-// A library that scans.
 #include "common/cub.hpp"
 #include "scan/ladder.hpp"
 #include "scan/problem.cuh"

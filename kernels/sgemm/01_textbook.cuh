@@ -6,7 +6,6 @@
 #include "sgemm/problem.cuh"
 
 namespace ladders::sgemm {
-// One output per thread, lanes down a column of C: each access to A and C touches 32 rows.
 inline __global__ void naive_uncoalesced(Input a, Input b, Output c, int m, int n, int k,
                                          float alpha, float beta) {
   const int row = blockIdx.x * blockDim.x + threadIdx.x;
@@ -17,7 +16,6 @@ inline __global__ void naive_uncoalesced(Input a, Input b, Output c, int m, int 
   update(c[size_t(row) * n + column], alpha * sum, beta);
 }
 
-// x and y change places: lanes along a row of C. A is a broadcast, B and C four sectors.
 inline __global__ void naive(Input a, Input b, Output c, int m, int n, int k, float alpha,
                              float beta) {
   const int row = blockIdx.y * blockDim.y + threadIdx.y;
@@ -28,8 +26,7 @@ inline __global__ void naive(Input a, Input b, Output c, int m, int n, int k, fl
   update(c[size_t(row) * n + column], alpha * sum, beta);
 }
 
-// A block loads a 32 x 32 tile of A and B once and uses each element 32 times. Two words of shared
-// memory remain to be read for each FMA.
+// Two words of shared memory remain to be read for each FMA.
 inline __global__ void tiled(Input a, Input b, Output c, int m, int n, int k, float alpha,
                              float beta) {
   constexpr int kTile = 32;

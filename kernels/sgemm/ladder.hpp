@@ -4,7 +4,6 @@
 #include "sgemm/sgemm.hpp"
 
 namespace ladders::sgemm {
-
 /// The library in peers.cu.
 std::vector<Rung> peers();
 /// The same product by it, in FP32 throughout: its errors are what others are held against.

@@ -8,7 +8,6 @@
 #include <cstdint>
 
 namespace ladders::sgemm {
-
 // What kernels read, and what they write: nothing else points there.
 using Input = const float* __restrict__;
 using Output = float* __restrict__;

@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: MIT
-//
-// The library that multiplies.
 #include "sgemm/problem.cuh"
 #ifdef __CUDACC__
 #include "common/cublas.hpp"
 #endif
 
 namespace ladders::sgemm {
-
 #ifdef __CUDACC__
 namespace {
 

@@ -7,7 +7,6 @@
 #include "model/launch.hpp"
 
 namespace ladders::sgemm {
-
 /// C = alpha A B + beta C: A of m x k, B of k x n, C of m x n; rows are lda, ldb, ldc floats apart
 /// (at least k, n and n). C is not read if beta is 0, nor A and B if alpha is.
 struct Gemm {

@@ -9,7 +9,6 @@
 #include "smem_layout/problem.cuh"
 
 namespace ladders::smem_layout {
-
 // A store that the compiler may not drop: see load_again().
 template <class V>
 __device__ __forceinline__ void store_again(V* to, V v) {

@@ -8,7 +8,6 @@
 #include "smem_layout/01_layout.cuh"
 
 namespace ladders::smem_layout {
-
 // `repetitions` counts words: vectors move the same bytes in fewer requests.
 template <class Layout>
 __host__ __device__ constexpr int requests(int repetitions) {

@@ -6,10 +6,8 @@
 #include "transpose/problem.cuh"
 
 namespace ladders::transpose {
-
 constexpr int kTile = 32;  // side of the tile, and lanes of a warp
 
-// One element per thread, lanes along input rows: 4 sectors per load, 32 per store.
 template <class T>
 __global__ void naive_coalesced_reads(T* __restrict__ out, const T* __restrict__ in, int rows,
                                       int columns) {
@@ -55,7 +53,6 @@ struct Swizzled {
   __device__ static int at(int row, int column) { return row * kStride + (column ^ row); }
 };
 
-// 32 x 8 threads, four elements each: fewer threads per barrier, four loads in flight per thread.
 template <class T, class Layout>
 __global__ void coarsened(T* __restrict__ out, const T* __restrict__ in, int rows, int columns) {
   constexpr int kStep = 8;

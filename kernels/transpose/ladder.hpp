@@ -4,7 +4,6 @@
 #include "model/ladder.hpp"
 
 namespace ladders::transpose {
-
 /// The library in peers.cu.
 std::vector<Rung> peers();
 

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: MIT
-//
-// cuBLAS can transpose.
 #include "transpose/ladder.hpp"
 #include "transpose/problem.cuh"
 #ifdef __CUDACC__
@@ -8,7 +6,6 @@
 #endif
 
 namespace ladders::transpose {
-
 #ifdef __CUDACC__
 namespace {
 
