@@ -44,6 +44,11 @@ __device__ __forceinline__ void for_all_in_grid(size_t count, Act act) {
   for (size_t i = blockIdx.x * size_t{blockDim.x} + threadIdx.x; i < count; i += stride) act(i);
 }
 
+/// The index of an element of a row-major matrix: beyond 2^31 in large ones.
+__device__ __forceinline__ size_t at(int row, int column, int columns) {
+  return size_t(row) * columns + column;
+}
+
 template <class T>
 __host__ __device__ constexpr T ceil_div(T a, T b) {
   return (a + b - 1) / b;

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <cmath>
-#include <initializer_list>
 
 #include "common/inputs.cuh"
 

@@ -8,7 +8,6 @@
 #include <numeric>
 #include <sstream>
 
-#include "common/device.cuh"
 #include "common/inputs.cuh"
 
 namespace ladders {

@@ -107,11 +107,6 @@ class Convolution : public Problem {
   DeviceBuffer<Expected> expected_;
 };
 
-// A pixel's index, beyond 2^31 in the largest images.
-__device__ __forceinline__ size_t at(int row, int column, int columns) {
-  return size_t(row) * columns + column;
-}
-
 // A pixel, or zero outside of the image.
 __device__ __forceinline__ float pixel(const float* __restrict__ image, int row, int column,
                                        int rows, int columns) {

@@ -17,8 +17,6 @@
 
 #include "lookup/ladder.hpp"
 
-#include <functional>
-#include <map>
 #include <set>
 
 #include "lookup/01_elements.cuh"

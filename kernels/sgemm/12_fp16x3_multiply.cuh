@@ -7,7 +7,6 @@
 #include "common/ring.cuh"
 #include "common/tensor_cores.cuh"
 #include "common/tma.cuh"
-#include "common/warpgroups.cuh"
 #include "sgemm/11_fp16x3_split.cuh"
 #include "sgemm/matrices.cuh"
 

@@ -41,27 +41,6 @@ bool is_large(int m, int n, int k) {
          double(m) * n >= kTuning.fp16x3_outputs && double(m) * n * k >= kTuning.fp16x3_products;
 }
 
-}  // namespace
-
-Scheme scheme_for(int m, int n, int k, const Device& device) {
-  if (needs_exact_parts(m, n, k)) return Scheme::bf16x6;
-  const bool has_wgmma = kBuiltForHopper && device.compute_capability == 90;
-  return has_wgmma && is_large(m, n, k) ? Scheme::fp16x3 : Scheme::tf32x3;
-}
-
-#ifdef __CUDACC__
-void multiply(const Gemm& g, const Device& device, std::shared_ptr<Fp16x3Workspace>& workspace,
-              cudaStream_t stream) {
-  const Scheme scheme = scheme_for(g.m, g.n, g.k, device);
-  if (scheme == Scheme::bf16x6) return bf16x6(g, device, stream);
-  if (g.alpha == 0 || scheme == Scheme::tf32x3) return tf32x3(g, device, stream);
-  if (!workspace) workspace = make_fp16x3_workspace(g.m, g.n, g.k);
-  fp16x3(g, device, *workspace, stream);
-}
-#endif
-
-namespace {
-
 #ifdef __CUDACC__
 // `call(problem, stream)` enqueues what `most` is the most of.
 template <class Call>
@@ -91,15 +70,10 @@ Implementation fp16x3_at(const Case& c, const Device& device) {
 }
 
 Implementation fastest_at(const Case& c, const Device& device) {
-  switch (scheme_for(c["m"], c["n"], c["k"], device)) {
-    case Scheme::tf32x3:
-      return chosen("tf32x3", tf32x3_at(c, device));
-    case Scheme::bf16x6:
-      return chosen("bf16x6", bf16x6_at(c, device));
-    case Scheme::fp16x3:
-      return chosen("fp16x3", fp16x3_at(c, device));
-  }
-  return {};
+  const Scheme scheme = scheme_for(c["m"], c["n"], c["k"], device);
+  if (scheme == Scheme::tf32x3) return chosen("tf32x3", tf32x3_at(c, device));
+  if (scheme == Scheme::bf16x6) return chosen("bf16x6", bf16x6_at(c, device));
+  return chosen("fp16x3", fp16x3_at(c, device));
 }
 #endif
 
@@ -274,6 +248,23 @@ std::vector<Rung> steps() {
 Shape shape(int64_t m, int64_t n, int64_t k) { return {m, n, k}; }
 
 }  // namespace
+
+Scheme scheme_for(int m, int n, int k, const Device& device) {
+  if (needs_exact_parts(m, n, k)) return Scheme::bf16x6;
+  const bool has_wgmma = kBuiltForHopper && device.compute_capability == 90;
+  return has_wgmma && is_large(m, n, k) ? Scheme::fp16x3 : Scheme::tf32x3;
+}
+
+#ifdef __CUDACC__
+void multiply(const Gemm& g, const Device& device, std::shared_ptr<Fp16x3Workspace>& workspace,
+              cudaStream_t stream) {
+  const Scheme scheme = scheme_for(g.m, g.n, g.k, device);
+  if (scheme == Scheme::bf16x6) return bf16x6(g, device, stream);
+  if (g.alpha == 0 || scheme == Scheme::tf32x3) return tf32x3(g, device, stream);
+  if (!workspace) workspace = make_fp16x3_workspace(g.m, g.n, g.k);
+  fp16x3(g, device, *workspace, stream);
+}
+#endif
 
 Ladder ladder() {
   return {

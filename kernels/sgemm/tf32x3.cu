@@ -2,7 +2,6 @@
 //
 // tf32x3 and bf16x6 for callers: which tiles, and into how many parts k is cut.
 #ifdef __CUDACC__
-#include <algorithm>
 #include <cmath>
 #include <limits>
 

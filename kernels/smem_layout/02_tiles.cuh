@@ -5,7 +5,6 @@
 
 #include <cooperative_groups.h>
 
-#include "model/launch.hpp"
 #include "smem_layout/problem.cuh"
 
 namespace ladders::smem_layout {

@@ -53,9 +53,4 @@ class Transpose : public Problem {
   DeviceBuffer<T> in_, out_;
 };
 
-// The index in a row-major matrix: beyond 2^31 in the larger cases.
-__device__ __forceinline__ size_t at(int row, int column, int columns) {
-  return size_t(row) * columns + column;
-}
-
 }  // namespace ladders::transpose
