@@ -26,6 +26,6 @@ inline cublasHandle_t cublas_handle(cudaStream_t stream, cublasMath_t mode) {
 }
 
 /// A leading dimension: cuBLAS refuses 0, even for an empty matrix.
-inline int leading(int extent) { return std::max(extent, 1); }
+inline int leading(int64_t extent) { return int(std::max<int64_t>(extent, 1)); }
 
 }  // namespace ladders

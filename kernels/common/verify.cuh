@@ -39,14 +39,13 @@ namespace detail {
 
 template <class F>
 __global__ void fold(size_t n, F f, Totals* partial) {
-  const size_t first = blockIdx.x * size_t{blockDim.x} + threadIdx.x;
   Totals mine;
-  for (size_t i = first; i < n; i += size_t{gridDim.x} * blockDim.x) {
+  for_all_in_grid(n, [&](size_t i) {
     const double value = f(i);
     mine.sum += value;
     if (!(value <= mine.largest)) mine.largest = isnan(value) ? INFINITY : value;
-  }
-  partial[first] = mine;
+  });
+  partial[blockIdx.x * size_t{blockDim.x} + threadIdx.x] = mine;
 }
 
 // One block: faster than a copy of all parts to the host.
@@ -64,7 +63,7 @@ template <class F>
 Totals fold(size_t n, F f) {
   constexpr unsigned kBlocks = 1024, kThreads = 256;
   if (n == 0) return {};
-  const auto blocks = unsigned(std::min<size_t>(ceil_div<size_t>(n, kThreads), kBlocks));
+  const auto blocks = unsigned(std::min<size_t>(ceil_div(n, kThreads), kBlocks));
   DeviceBuffer<Totals> partial(size_t{blocks} * kThreads), last(kThreads);
   launch({.grid = blocks, .block = kThreads}, nullptr, detail::fold<F>, n, f, partial.data());
   launch({.grid = 1, .block = kThreads}, nullptr, detail::fold_again, blocks * kThreads,

@@ -10,7 +10,6 @@ namespace ladders::roof {
 // A block takes tiles of neighbouring vectors, kFlight per thread, all loaded before the first is
 // used. One block per tile keeps the accesses in flight close together; resident blocks save their
 // launch.
-
 template <int kBytes, int kFlight>
 __global__ void dram_copy(const unsigned* __restrict__ in, size_t words,
                           unsigned* __restrict__ out) {
@@ -116,7 +115,6 @@ inline Implementation dram_read_at(const Case& c, const Device&) {
 // ---- L2 ---------------------------------------------------------------------------------------
 // Each block steps through the working set by the number of blocks: the network would merge loads
 // of one tile by two blocks at the same time.
-
 constexpr int kL2Flight = 8;
 constexpr unsigned kL2Block = 128;
 inline __global__ void l2_read(const unsigned* __restrict__ in, unsigned tiles, int repetitions,

@@ -10,9 +10,8 @@ namespace {
 
 // cuBLAS is column major: a row-major matrix is its transpose there, with the same memory.
 void by_cublas(const Gemm& g, cublasMath_t mode, cudaStream_t stream) {
-  const auto pitch = [](int64_t elements) { return leading(int(elements)); };
   check(cublasSgemm(cublas_handle(stream, mode), CUBLAS_OP_N, CUBLAS_OP_N, g.n, g.m, g.k, &g.alpha,
-                    g.b, pitch(g.ldb), g.a, pitch(g.lda), &g.beta, g.c, pitch(g.ldc)),
+                    g.b, leading(g.ldb), g.a, leading(g.lda), &g.beta, g.c, leading(g.ldc)),
         "cublasSgemm");
 }
 
