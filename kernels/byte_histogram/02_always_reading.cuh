@@ -154,7 +154,7 @@ Implementation reading() {
   return kernel<ByteHistogram>(
       always_reading<loads, copies, zeroes>,
       [](const Case& c, const Device& device, const void*) {
-        const int64_t chunks = ceil_div<int64_t>(c["keys"], loads * 512);
+        const int64_t chunks = ceil_div(c["keys"], loads * 512);
         const auto blocks = unsigned(std::clamp<int64_t>(chunks, 1, device.sms));
         return LaunchPlan{blocks, kThreads, Copies<copies>::kRoom};
       },

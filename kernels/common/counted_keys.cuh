@@ -25,7 +25,7 @@ class CountedKeys : public Problem {
   CountedKeys(const Device& device, size_t count, int bins, Distribution distribution)
       : Problem(device), keys_(count), bins_(bins), expected_(zeros<unsigned long long>(bins)) {
     generate_keys(keys_.data(), count, bins, distribution);
-    const auto blocks = unsigned(std::min<size_t>(ceil_div<size_t>(count, 256), 1024));
+    const auto blocks = unsigned(std::min<size_t>(ceil_div(count, 256), 1024));
     launch({.grid = blocks, .block = 256}, nullptr, count_in_64_bits<Key>, keys_.data(), count,
            expected_.data(), bins);
   }

@@ -3,6 +3,8 @@
 
 #include <cuda_runtime.h>
 
+#include <type_traits>
+
 namespace ladders {
 /// The block's dynamic shared memory. 128-byte alignment makes bulk copies fast.
 template <class T>
@@ -49,9 +51,9 @@ __device__ __forceinline__ size_t at(int row, int column, int columns) {
   return size_t(row) * columns + column;
 }
 
-template <class T>
-__host__ __device__ constexpr T ceil_div(T a, T b) {
-  return (a + b - 1) / b;
+template <class A, class B, class T = std::common_type_t<A, B>>
+__host__ __device__ constexpr T ceil_div(A a, B b) {
+  return (T(a) + T(b) - 1) / T(b);
 }
 
 }  // namespace ladders

@@ -5,8 +5,6 @@
 // or not at all. Whoever acquires a released word also sees what was written before it.
 #pragma once
 
-#include <type_traits>
-
 #include "common/device.cuh"
 #ifndef __CUDACC__
 #include <sched.h>

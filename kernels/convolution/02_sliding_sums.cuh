@@ -203,7 +203,7 @@ template <int side>
 LaunchPlan in_strips(const Case& c, const Device& device, const void* kernel) {
   using S = Strips<side>;
   constexpr int64_t kWaves = side < 9 ? 4 : 1, kShortest = 8;
-  const int64_t rows = c["rows"], across = ceil_div<int64_t>(c["columns"], S::kColumns);
+  const int64_t rows = c["rows"], across = ceil_div(c["columns"], S::kColumns);
   LaunchPlan plan = {.grid = 0, .block = S::kThreads};
   if (rows == 0 || across == 0) return plan;
   const int64_t blocks = kWaves * fill_device(plan, kernel, device).grid.x;

@@ -28,7 +28,7 @@ inline __global__ void distributed(const int* __restrict__ keys, size_t count,
                                    unsigned* __restrict__ bins, int bin_count) {
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900  // clusters exist from 9.0 on
   const auto cluster = cooperative_groups::this_cluster();
-  const int part = ceil_div<int>(bin_count, cluster.num_blocks());
+  const int part = ceil_div(bin_count, int(cluster.num_blocks()));
   auto* mine = dynamic_shared<unsigned>();
   for (int b = threadIdx.x; b < part; b += blockDim.x) mine[b] = 0;
   cluster.sync();

@@ -79,7 +79,7 @@ int64_t fitting(const Device& device) {
 }
 template <int bits>
 unsigned counter_bytes(int64_t bins) {
-  return kCountersAt<bits> + unsigned(ceil_div<int64_t>(bins, Counters<bits>::kBinsARow) * 128);
+  return kCountersAt<bits> + unsigned(ceil_div(bins, Counters<bits>::kBinsARow) * 128);
 }
 
 // Atomics if `on`, predicated where compilers would branch. They return the old word, or 0.

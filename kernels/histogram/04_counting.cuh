@@ -284,7 +284,7 @@ LaunchPlan one_block_per_sm(const Case& c, const Device& device, const void*) {
   const int64_t rows = ceil_div(ceil_div(bins, parts), kBinsARow);
   const int64_t groups = ceil_div(bins, rows * kBinsARow);
   const int64_t most = std::clamp<int64_t>(device.sms / groups, 1, kMostRows);
-  const int64_t enough = ceil_div<int64_t>(c["keys"], kWarps * kChunk);
+  const int64_t enough = ceil_div(c["keys"], kWarps * kChunk);
   return {.grid = unsigned(std::clamp<int64_t>(enough, 1, most) * groups),
           .block = kThreads,
           .shared_bytes = counter_bytes<bits>(rows * kBinsARow)};

@@ -98,7 +98,7 @@ LaunchPlan clusters_of_counters(const Case& point, const Device& device, const v
   LaunchPlan plan = fill_device(
       {.block = kThreads, .shared_bytes = bytes_in_clusters<bits>(c), .cluster = cluster}, kernel,
       device);
-  const int64_t enough = ceil_div<int64_t>(c["keys"], int64_t{kWarps} * kChunk * cluster);
+  const int64_t enough = ceil_div(c["keys"], int64_t{kWarps} * kChunk * cluster);
   plan.grid.x = std::min<unsigned>(plan.grid.x, std::max<int64_t>(enough, 1) * cluster);
   return plan;
 }

@@ -18,7 +18,7 @@ inline __global__ void streamed(const Lookups l) {
 
 template <unsigned threads, unsigned lookups = threads>
 LaunchPlan one_block_per_tile(const Case& c, const Device&, const void*) {
-  return {.grid = unsigned(ceil_div<int64_t>(c["lookups"], lookups)), .block = threads};
+  return {.grid = unsigned(ceil_div(c["lookups"], lookups)), .block = threads};
 }
 
 }  // namespace ladders::lookup

@@ -63,7 +63,7 @@ template <class Table, bool kDynamic>
 __global__ void __launch_bounds__(kThreads, 1) look_up_tiles(const Lookups l) {
   __shared__ unsigned next[2];
   const Vectors vectors(l);
-  const auto tiles = unsigned(ceil_div<size_t>(vectors.count, kTile));
+  const auto tiles = unsigned(ceil_div(vectors.count, kTile));
   const auto take = [&] { return gridDim.x + atomicInc(l.ticket, gridDim.x + tiles - 1); };
   if (kDynamic && threadIdx.x == 0) next[0] = take();
   const Table table(l);
@@ -99,7 +99,7 @@ Implementation staged() {
         const size_t words = Table::words_of(unsigned(c["entries"]));
         LaunchPlan plan = {.block = kThreads, .shared_bytes = 4 * words, .cluster = cluster};
         plan = fill_device(plan, kernel, device);
-        const int64_t enough = ceil_div<int64_t>(c["lookups"], 4 * kTile * cluster) * cluster;
+        const int64_t enough = ceil_div(c["lookups"], 4 * kTile * cluster) * cluster;
         const unsigned one_per_sm = std::max(unsigned(device.sms) / cluster, 1u) * cluster;
         plan.grid.x = unsigned(std::min<int64_t>({plan.grid.x, one_per_sm, enough}));
         return plan;
@@ -117,7 +117,7 @@ inline Implementation in_copies(const Case& c, const Device& device) {
 
 // As few blocks as have room: more lookups stay in their own block.
 inline Implementation in_clusters(const Case& c, const Device& device) {
-  const int64_t blocks = ceil_div<int64_t>(c["entries"], room(device));
+  const int64_t blocks = ceil_div(c["entries"], room(device));
   if (blocks <= 2) return staged<InCluster<2>, true, 2>();
   if (blocks <= 4) return staged<InCluster<4>, true, 4>();
   if (blocks <= 8) return staged<InCluster<8>, true, 8>();

@@ -135,7 +135,7 @@ __global__ void vectorized(const Value<Op>* __restrict__ in, size_t count, Resul
 // Each thread has `per_thread` elements. Without elements there are no blocks.
 template <int per_thread, size_t shared_bytes = 0>
 LaunchPlan elements_per_thread(const Case& c, const Device&, const void*) {
-  const auto blocks = unsigned(ceil_div<int64_t>(c["elements"], kThreads * per_thread));
+  const auto blocks = unsigned(ceil_div(c["elements"], kThreads * per_thread));
   return {.grid = blocks, .block = kThreads, .shared_bytes = shared_bytes};
 }
 

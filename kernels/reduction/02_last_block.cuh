@@ -58,7 +58,7 @@ struct Division {
 inline Division divide(size_t count, size_t tile, unsigned blocks) {
   const size_t vectors = count / 4, rounds = vectors / (tile * blocks);
   const size_t left = vectors - rounds * tile * blocks;
-  const size_t chunk = ceil_div<size_t>(ceil_div<size_t>(left, blocks), 8) * 8;
+  const size_t chunk = ceil_div(ceil_div(left, blocks), 8) * 8;
   return {vectors, chunk, unsigned(rounds), blocks};
 }
 
@@ -138,8 +138,8 @@ inline auto even_blocks(LaunchPlan plan, Blocks blocks) {
     LaunchPlan filled = plan;
     const unsigned most = blocks.per_sm ? std::min(blocks.per_sm * device.sms, kMostSlots)
                                         : fill_device(plan, kernel, device).grid.x;
-    const auto loads = ceil_div<int64_t>(c["elements"] / 4, int64_t{plan.block.x} * blocks.each);
-    const int64_t rounds = blocks.whole ? std::max<int64_t>(ceil_div<int64_t>(loads, most), 1) : 1;
+    const auto loads = ceil_div(c["elements"] / 4, int64_t{plan.block.x} * blocks.each);
+    const int64_t rounds = blocks.whole ? std::max<int64_t>(ceil_div(loads, most), 1) : 1;
     const auto grid = unsigned(std::clamp<int64_t>(ceil_div(loads, rounds), 1, most));
     filled.grid = ceil_div(grid, plan.cluster) * plan.cluster;
     return filled;

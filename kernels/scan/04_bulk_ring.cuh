@@ -200,7 +200,7 @@ Implementation in_a_ring() {
       [](const Case& c, const Device& device, const void* kernel) {
         constexpr unsigned kBlock = kRingThreads + 32 * (kRingStages + 2);
         auto plan = fill_device({.block = kBlock, .shared_bytes = kRingBytes}, kernel, device);
-        plan.grid.x = std::min<size_t>(plan.grid.x, ceil_div<size_t>(c["elements"], kLeastTile));
+        plan.grid.x = std::min<size_t>(plan.grid.x, ceil_div(c["elements"], kLeastTile));
         return plan;
       },
       [](Scan<Type>& p, const LaunchPlan& plan) {

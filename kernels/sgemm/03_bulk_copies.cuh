@@ -60,8 +60,8 @@ __global__ void __launch_bounds__(Tiles::kThreads, 1)
 
 template <class Tiles>
 Raster raster_of(int64_t m, int64_t n) {
-  return {.rows = int(ceil_div<int64_t>(m, Tiles::kRows)),
-          .columns = int(ceil_div<int64_t>(n, Tiles::kColumns)),
+  return {.rows = int(ceil_div(m, Tiles::kRows)),
+          .columns = int(ceil_div(n, Tiles::kColumns)),
           .band = 8};
 }
 

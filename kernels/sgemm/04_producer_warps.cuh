@@ -303,10 +303,10 @@ __global__ void __launch_bounds__(Tiles::kThreads, 1)
 
 // A copy whose rows are `pitch` floats apart, a multiple of 4, and filled up with zeros.
 inline __global__ void pad_rows(Input from, Output to, int rows, int columns, int pitch) {
-  const size_t quads = size_t(rows) * (pitch / 4), stride = size_t{gridDim.x} * blockDim.x;
-  for (size_t i = blockIdx.x * size_t{blockDim.x} + threadIdx.x; i < quads; i += stride)
-    reinterpret_cast<float4*>(to)[i] =
-        four(from, i / (pitch / 4), i % (pitch / 4) * 4, rows, columns);
+  const int quads = pitch / 4;
+  for_all_in_grid(size_t(rows) * quads, [&](size_t i) {
+    reinterpret_cast<float4*>(to)[i] = four(from, i / quads, i % quads * 4, rows, columns);
+  });
 }
 
 // The map of B or, if its rows do not start on 16 bytes, of such a copy.

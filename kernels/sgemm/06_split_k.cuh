@@ -106,14 +106,14 @@ template <FedShape shape>
 SplitTiles split_tiles(const Case& c, const Device& device, unsigned parts, double step_time) {
   using Tiles = FedTiles<shape>;
   const int64_t blocks = int64_t{raster_of<Tiles>(c["m"], c["n"]).tiles()} * parts;
-  const int64_t steps = ceil_div<int64_t>(ceil_div<int64_t>(c["k"], Tiles::kDepth), parts);
+  const int64_t steps = ceil_div(ceil_div(c["k"], Tiles::kDepth), parts);
   const LaunchPlan plan{.grid = unsigned(blocks),
                         .block = Tiles::kThreads,
                         .shared_bytes = sizeof(float) * Tiles::kStages * Tiles::kWords,
                         .cluster = parts};
   return {
       fed<Tiles>(split_k<Tiles>, [plan](const Case&, const Device&, const void*) { return plan; }),
-      step_time * ceil_div<int64_t>(blocks, device.sms) * Tiles::kRows * Tiles::kColumns *
+      step_time * ceil_div(blocks, device.sms) * Tiles::kRows * Tiles::kColumns *
           (steps * Tiles::kDepth + kTuning.split_k_start)};
 }
 

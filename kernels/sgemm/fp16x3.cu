@@ -33,7 +33,7 @@ Layout layout(int64_t m, int64_t n, int64_t k, const void* begin = nullptr) {
   return l;
 }
 constexpr int kTicketWords = 32;  // what follows is aligned
-size_t counters(int64_t n) { return kTicketWords + (kStrip + 2) * ceil_div<int64_t>(n, kStrip); }
+size_t counters(int64_t n) { return kTicketWords + (kStrip + 2) * ceil_div(n, kStrip); }
 
 void start_splitting(const Gemm& g, const SplitParts& parts, unsigned* zeros, const Device& device,
                      cudaStream_t stream) {
@@ -127,7 +127,7 @@ KernelLaunch fp16x3_launch(int m, int n, const Device& device) {
 void fp16x3(const Gemm& g, const Device& device, Fp16x3Workspace& workspace, cudaStream_t stream) {
   if (g.m <= 0 || g.n <= 0) return;
   if (g.k <= 0 || g.alpha == 0) {
-    const int64_t blocks = std::min<int64_t>(ceil_div<int64_t>(int64_t{g.m} * g.n, 256), 4096);
+    const int64_t blocks = std::min<int64_t>(ceil_div(int64_t{g.m} * g.n, 256), 4096);
     launch({.grid = unsigned(blocks), .block = 256}, stream, scale_outputs, g);
     return;
   }

@@ -200,7 +200,7 @@ class Sgemm : public Problem {
     generate(d.b.data(), d.b.size(), Random{kind, 2});
     generate(d.row_norms.data(), m, Norm{d.a.data(), k, 1, k_});
     generate(d.column_norms.data(), n, Norm{d.b.data(), 1, n, k_});
-    const size_t tiles = ceil_div<size_t>(m, kReferenceSide) * ceil_div<size_t>(n, kReferenceSide);
+    const size_t tiles = ceil_div(m, kReferenceSide) * ceil_div(n, kReferenceSide);
     launch({.grid = unsigned(std::min<size_t>(tiles, 1 << 16)), .block = 256}, nullptr, reference,
            d.a.data(), d.b.data(), d.ab.data(), m_, n_, k_);
     return all_drawn_.emplace(kind, std::move(d)).first->second;
@@ -220,8 +220,7 @@ class Sgemm : public Problem {
 
 // A grid of one block for each tile of C.
 inline dim3 tiles(const Case& c, int rows, int columns) {
-  return dim3(unsigned(ceil_div<int64_t>(c["n"], columns)),
-              unsigned(ceil_div<int64_t>(c["m"], rows)));
+  return dim3(unsigned(ceil_div(c["n"], columns)), unsigned(ceil_div(c["m"], rows)));
 }
 
 }  // namespace ladders::sgemm

@@ -80,8 +80,8 @@ __global__ void coarsened(T* __restrict__ out, const T* __restrict__ in, int row
 // One block per tile along axes x and y; gridDim.y is at most 65535, so blocks also loop along y.
 inline auto tiles(const char* x, const char* y, unsigned threads_y = kTile) {
   return [=](const Case& c, const Device&, const void*) {
-    const auto blocks_y = std::min<int64_t>(ceil_div<int64_t>(c[y], kTile), 65535);
-    return LaunchPlan{.grid = dim3(unsigned(ceil_div<int64_t>(c[x], kTile)), unsigned(blocks_y)),
+    const auto blocks_y = std::min<int64_t>(ceil_div(c[y], kTile), 65535);
+    return LaunchPlan{.grid = dim3(unsigned(ceil_div(c[x], kTile)), unsigned(blocks_y)),
                       .block = dim3(kTile, threads_y)};
   };
 }

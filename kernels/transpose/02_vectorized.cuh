@@ -25,7 +25,7 @@ __device__ __forceinline__ Tile my_tile(int tiles_x, int tiles_y) {
 // Partial bands have a block too many per row of tiles.
 template <Order order>
 LaunchPlan tiles_in_order(int64_t tiles_x, int64_t tiles_y, unsigned threads) {
-  const int64_t x = order == Order::rows ? tiles_x : kBand * ceil_div<int64_t>(tiles_x, kBand);
+  const int64_t x = order == Order::rows ? tiles_x : kBand * ceil_div(tiles_x, kBand);
   return {.grid = unsigned(x * tiles_y), .block = threads};
 }
 
@@ -179,8 +179,8 @@ Implementation vectorized_in() {
   return kernel<Transpose<T>>(
       vectorized<T, order, across>, [](const Case& c, const Device&, const void*) {
         using S = Squares<T, across>;
-        return tiles_in_order<order>(ceil_div<int64_t>(c["columns"], S::kSide),
-                                     ceil_div<int64_t>(c["rows"], S::kSide), S::kThreads);
+        return tiles_in_order<order>(ceil_div(c["columns"], S::kSide),
+                                     ceil_div(c["rows"], S::kSide), S::kThreads);
       });
 }
 
@@ -200,7 +200,7 @@ Implementation in_place_at(const Case& c, const Device&) {
   Implementation result = kernel<P>(
       vectors ? vectorized_in_place<T> : elements_in_place<T>,
       [vectors](const Case& c, const Device&, const void*) {
-        const int tiles = int(ceil_div<int64_t>(c["rows"], vectors ? S::kSide : 32));
+        const int tiles = int(ceil_div(c["rows"], vectors ? S::kSide : 32));
         return LaunchPlan{.grid = unsigned(mirrored_pairs(tiles)),
                           .block = S::kThreads,
                           .shared_bytes = vectors ? 2 * S::kVectors * sizeof(Vector<T>) : 0};

@@ -84,9 +84,9 @@ Implementation boxes() {
   return kernel<Transpose<T>>(
       bulk_copies<T>,
       [](const Case& c, const Device&, const void*) {
-        LaunchPlan plan = tiles_in_order<Order::bands>(
-            ceil_div<int64_t>(c["columns"], B::kTileSide),
-            ceil_div<int64_t>(c["rows"], B::kTileSide), 32 * B::kWarps);
+        LaunchPlan plan =
+            tiles_in_order<Order::bands>(ceil_div(c["columns"], B::kTileSide),
+                                         ceil_div(c["rows"], B::kTileSide), 32 * B::kWarps);
         plan.shared_bytes = B::kWarps * B::kBytes;
         return plan;
       },

@@ -18,10 +18,10 @@ struct Shifted {
   static constexpr int kPitch = kColumns + (sizeof(T) == 2 ? 2 : 1);  // an odd number of words
 
   __host__ __device__ static int tiles_x(int64_t columns) {
-    return int(ceil_div<int64_t>(columns, kColumns));
+    return int(ceil_div(columns, kColumns));
   }
   __host__ __device__ static int tiles_y(int64_t rows) {
-    return int(ceil_div<int64_t>(rows + kHalo, kRows));
+    return int(ceil_div(rows + kHalo, kRows));
   }
 };
 
@@ -141,7 +141,7 @@ Implementation shifted_at(const Case& c, const Device&) {
 
 inline LaunchPlan pieces(const Case& c, const Device&, const void*) {
   const int64_t elements = kThinColumns * c["rows"];
-  return {.grid = unsigned(ceil_div<int64_t>(c["columns"], kThinColumns)),
+  return {.grid = unsigned(ceil_div(c["columns"], kThinColumns)),
           .block = kThinColumns,
           .shared_bytes = size_t(c["element"] * (elements + elements / 32))};
 }
