@@ -67,22 +67,14 @@ __device__ void multiply_warp_group(float (&d)[64], const uint32_t (&a)[4], uint
 #endif
 }
 
-__device__ inline void wgmma_fence() {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
-  asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+#define LADDERS_WGMMA(instruction) asm volatile("wgmma." instruction ";" ::: "memory")
+#else
+#define LADDERS_WGMMA(instruction)
 #endif
-}
-
-__device__ inline void wgmma_commit() {
-#ifdef __CUDA_ARCH_FEAT_SM90_ALL
-  asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
-#endif
-}
-
-__device__ inline void wgmma_wait() {
-#ifdef __CUDA_ARCH_FEAT_SM90_ALL
-  asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
-#endif
-}
+__device__ inline void wgmma_fence() { LADDERS_WGMMA("fence.sync.aligned"); }
+__device__ inline void wgmma_commit() { LADDERS_WGMMA("commit_group.sync.aligned"); }
+__device__ inline void wgmma_wait() { LADDERS_WGMMA("wait_group.sync.aligned 0"); }
+#undef LADDERS_WGMMA
 
 }  // namespace ladders

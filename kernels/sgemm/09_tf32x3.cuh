@@ -65,15 +65,11 @@ __device__ __forceinline__ int place_b(int row, int column) {
 // Starts the copy of 1 or 4 words into shared memory, or fills them with 0.
 template <int words>
 __device__ __forceinline__ void copy_words(uint32_t to, const float* from, bool inside) {
-#define LADDERS_COPY(copy, bytes)            \
-  asm volatile(                              \
-      "{\n"                                  \
-      ".reg .pred outside;\n"                \
-      "setp.eq.u32 outside, %2, 0;\n"        \
-      "cp.async." copy " [%0], [%1], " bytes \
-      ", outside;\n"                         \
-      "}" ::"r"(to),                         \
-      "l"(from), "r"(uint32_t{inside})       \
+#define LADDERS_COPY(copy, bytes)                                      \
+  asm volatile(                                                        \
+      "{ .reg .pred outside; setp.eq.u32 outside, %2, 0;\n"            \
+      "cp.async." copy " [%0], [%1], " bytes ", outside; }" ::"r"(to), \
+      "l"(from), "r"(uint32_t{inside})                                 \
       : "memory")
   if constexpr (words == 4)
     LADDERS_COPY("cg.shared.global.L2::128B", "16");
