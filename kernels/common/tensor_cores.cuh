@@ -40,30 +40,32 @@ __device__ void multiply_warp(float (&d)[4], const uint32_t (&a)[4], const uint3
 #endif
 }
 
+/// What wgmma's PTX lists: operands %10 t to %10 t + 9, and eight sums of d from the i-th on.
+#define LADDERS_TEN(t) \
+  "%" #t "0,%" #t "1,%" #t "2,%" #t "3,%" #t "4,%" #t "5,%" #t "6,%" #t "7,%" #t "8,%" #t "9,"
+#define LADDERS_F8(i)                                                                         \
+  "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3]), "+f"(d[i + 4]), "+f"(d[i + 5]), \
+      "+f"(d[i + 6]), "+f"(d[i + 7])
+
 /// D[64 x 128] += kSign A[64 x k] B[k x 128] by the four warps of a group: between wgmma_fence()
 /// and wgmma_commit(), done after wgmma_wait(). Warp w has rows 16 w and on, as above; B is in
 /// shared memory as `descriptor` says.
 template <class Type, int kSign>
 __device__ void multiply_warp_group(float (&d)[64], const uint32_t (&a)[4], uint64_t descriptor) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
-#define LADDERS_F8(i)                                                                         \
-  "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3]), "+f"(d[i + 4]), "+f"(d[i + 5]), \
-      "+f"(d[i + 6]), "+f"(d[i + 7])
-#define LADDERS_WGMMA(shape_and_types, transposed)                                             \
-  asm volatile("wgmma.mma_async.sync.aligned." shape_and_types                                 \
-               " {%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,%16,%17,%18,%19,%20,"  \
-               "%21,%22,%23,%24,%25,%26,%27,%28,%29,%30,%31,%32,%33,%34,%35,%36,%37,%38,%39,"  \
-               "%40,%41,%42,%43,%44,%45,%46,%47,%48,%49,%50,%51,%52,%53,%54,%55,%56,%57,%58,"  \
-               "%59,%60,%61,%62,%63}, {%64,%65,%66,%67}, %68, 1, %69, 1" transposed ";"        \
-               : LADDERS_F8(0), LADDERS_F8(8), LADDERS_F8(16), LADDERS_F8(24), LADDERS_F8(32), \
-                 LADDERS_F8(40), LADDERS_F8(48), LADDERS_F8(56)                                \
+#define LADDERS_WGMMA(shape_and_types, transposed)                                                 \
+  asm volatile("wgmma.mma_async.sync.aligned." shape_and_types                                     \
+               " {" LADDERS_TEN() LADDERS_TEN(1) LADDERS_TEN(2) LADDERS_TEN(3) LADDERS_TEN(4)      \
+                   LADDERS_TEN(5) "%60,%61,%62,%63}, {%64,%65,%66,%67}, %68, 1, %69, 1" transposed \
+                                  ";"                                                              \
+               : LADDERS_F8(0), LADDERS_F8(8), LADDERS_F8(16), LADDERS_F8(24), LADDERS_F8(32),     \
+                 LADDERS_F8(40), LADDERS_F8(48), LADDERS_F8(56)                                    \
                : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(descriptor), "n"(kSign))
   if constexpr (Type::kDepth == 16)
     LADDERS_WGMMA("m64n128k16.f32.bf16.bf16", ", 0");
   else
     LADDERS_WGMMA("m64n128k8.f32.tf32.tf32", "");
 #undef LADDERS_WGMMA
-#undef LADDERS_F8
 #endif
 }
 

@@ -45,25 +45,15 @@ __device__ __forceinline__ uint64_t chunks_of_columns(const void* tile) {
 __device__ __forceinline__ void multiply_add(float (&d)[kOutputs], uint64_t a, uint64_t b,
                                              bool add) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
-#define LADDERS_TEN(t) \
-  "%" #t "0,%" #t "1,%" #t "2,%" #t "3,%" #t "4,%" #t "5,%" #t "6,%" #t "7,%" #t "8,%" #t "9,"
-#define LADDERS_F8(i)                                                                         \
-  "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3]), "+f"(d[i + 4]), "+f"(d[i + 5]), \
-      "+f"(d[i + 6]), "+f"(d[i + 7])
   asm volatile(
-      "{\n"
-      ".reg .pred add;\n"
-      "setp.ne.b32 add, %98, 0;\n"
+      "{ .reg .pred add; setp.ne.b32 add, %98, 0;\n"
       "wgmma.mma_async.sync.aligned.m64n192k16.f32.f16.f16 {" LADDERS_TEN() LADDERS_TEN(1)
           LADDERS_TEN(2) LADDERS_TEN(3) LADDERS_TEN(4) LADDERS_TEN(5) LADDERS_TEN(6) LADDERS_TEN(7)
-              LADDERS_TEN(8) "%90,%91,%92,%93,%94,%95}, %96, %97, add, 1, 1, 0, 1;\n"
-      "}"
+              LADDERS_TEN(8) "%90,%91,%92,%93,%94,%95}, %96, %97, add, 1, 1, 0, 1; }"
       : LADDERS_F8(0), LADDERS_F8(8), LADDERS_F8(16), LADDERS_F8(24), LADDERS_F8(32),
         LADDERS_F8(40), LADDERS_F8(48), LADDERS_F8(56), LADDERS_F8(64), LADDERS_F8(72),
         LADDERS_F8(80), LADDERS_F8(88)
       : "l"(a), "l"(b), "r"(int(add)));
-#undef LADDERS_F8
-#undef LADDERS_TEN
 #endif
 }
 
