@@ -278,9 +278,15 @@ def committed() -> list[tuple[str, Results, Ladder]]:
     return [pytest.param(*each, id=f"{each[0]}-{each[2].name}") for each in found]
 
 
-def lower_clock(row: Any, other: Any) -> bool:
-    """Whether only the first was measured at a throttled clock, so that nothing follows."""
-    return row.throttled > 0 and not other.throttled > 0
+def slower(study: Study, row: Any, other: Any) -> bool:
+    """Whether `row` is slower than `other` by more than is level, and than the noise of both.
+
+    Nothing follows from a row whose clock alone was throttled.
+    """
+    if row.throttled > 0 and not other.throttled > 0:
+        return False
+    noise = sum(getattr(each, "median_noise", 0) for each in (row, other))
+    return study.speed(row) * (1 + 2 * noise) < LEVEL * study.speed(other)
 
 
 def behind(study: Study) -> list[str]:
@@ -293,8 +299,8 @@ def behind(study: Study) -> list[str]:
         and not rung.shows
         and (not rung.meant_for or case in rung.meant_for)
         and (row := study.ok(rung, case))
-        and study.gain(row) < LEVEL
-        and not lower_clock(row, study.parent(row))
+        and (parent := study.parent(row))
+        and slower(study, row, parent)
     ]
 
 
@@ -314,9 +320,7 @@ def poor_choices(study: Study) -> list[str]:
             ]
             best = max(rows, key=study.speed, default=None)
             row = study.ok(choice, case)
-            if row and best and lower_clock(row, best):
-                continue
-            if row and best and study.speed(row) < LEVEL * study.speed(best):
+            if row and best and slower(study, row, best):
                 share = study.speed(row) / study.speed(best)
                 found.append(f"{row.name}: {share:.3f}x {best.rung}, chose {row.chosen}")
     return found
