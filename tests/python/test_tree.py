@@ -285,7 +285,8 @@ def slower(study: Study, row: Any, other: Any) -> bool:
     """
     if row.throttled > 0 and not other.throttled > 0:
         return False
-    noise = sum(getattr(each, "median_noise", 0) for each in (row, other))
+    noises = [getattr(each, "median_noise", math.nan) for each in (row, other)]
+    noise = sum(each for each in noises if each > 0)
     return study.speed(row) * (1 + 2 * noise) < LEVEL * study.speed(other)
 
 
