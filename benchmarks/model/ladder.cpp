@@ -172,7 +172,8 @@ std::string skip_reason(const Row& row, const Device& device) {
   if (device.compute_capability < needed)
     return "needs compute capability " + std::to_string(needed / 10) + "." +
            std::to_string(needed % 10);
-  if (kEmulated && !row.rung->needs.hardware_only.empty()) return row.rung->needs.hardware_only;
+  if (kEmulated && !row.rung->needs.hardware_only.empty())
+    return std::string(row.rung->needs.hardware_only);
   const std::string reason = row.rung->skip ? row.rung->skip(row.point, device) : "";
   if (!kEmulated || !reason.empty()) return reason;
   const Implementation implementation = row.rung->at(row.point, device);

@@ -135,10 +135,10 @@ struct Sweep {
 
 /// What not every GPU has.
 struct Feature {
-  int compute_capability = 0;      ///< the least that has it, 90 for 9.0
-  std::string hardware_only = {};  ///< its name, if no emulator has it: rows are skipped there
+  int compute_capability = 0;           ///< the least that has it, 90 for 9.0
+  std::string_view hardware_only = {};  ///< its name, if no emulator has it: rows are skipped there
 };
-inline const Feature kClusters{90}, kTma{90, "TMA"}, kTensorCores{80, "tensor cores"},
+inline constexpr Feature kClusters{90}, kTma{90, "TMA"}, kTensorCores{80, "tensor cores"},
     kWgmma{90, "wgmma"};
 
 /// A row of the table: one idea, one kernel.
