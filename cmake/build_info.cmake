@@ -5,7 +5,7 @@ if(CMAKE_SCRIPT_MODE_FILE)
   if(COMMIT STREQUAL "")
     execute_process(COMMAND git -C ${SOURCE} rev-parse --short=12 HEAD
       OUTPUT_VARIABLE COMMIT OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
-    execute_process(COMMAND git -C ${SOURCE} status --porcelain -- kernels benchmarks cmake CMakeLists.txt
+    execute_process(COMMAND git -C ${SOURCE} status --porcelain -- kernels benchmarks cmake emulator CMakeLists.txt
       OUTPUT_VARIABLE changes ERROR_QUIET)
     if(COMMIT STREQUAL "")
       set(COMMIT unknown)

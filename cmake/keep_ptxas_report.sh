@@ -6,7 +6,7 @@ for argument; do
 done
 "$@" 2>"$object.messages"
 status=$?
-about_kernels='^ptxas info|bytes stack frame'
+about_kernels='Compiling entry function|Function properties|Used [0-9]+ registers|bytes (stack frame|gmem)|Compile time'
 grep -E "$about_kernels" "$object.messages" >"$object.ptxas"
 grep -vE "$about_kernels" "$object.messages" >&2
 rm "$object.messages"

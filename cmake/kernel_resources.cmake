@@ -23,7 +23,7 @@ foreach(report IN LISTS REPORTS)
         set(shared ${CMAKE_MATCH_1})
       endif()
       # Compilers name kernels that take lambdas or have internal linkage each in its own way.
-      if(NOT symbol MATCHES "^_ZN7ladders6detail|_GLOBAL__N__|^_ZN7ladders[0-9]*__nv_static|UlT?[a-z]*E")
+      if(symbol MATCHES "^_ZN7ladders" AND NOT symbol MATCHES "^_ZN7ladders6detail|_GLOBAL__N__|^_ZN7ladders[0-9]*__nv_static|UlT?[a-z]*E")
         list(APPEND rows ${symbol},${architecture},${registers},${shared},${local},${spilled})
       endif()
       set(symbol)

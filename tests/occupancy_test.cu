@@ -206,6 +206,20 @@ TEST(Occupancy, ClustersAreTheRuntimesOnHopper) {
   }
 }
 
+TEST(Occupancy, ClustersThatFillSmsAreAllAtOnceOnADevice) {
+  NEED_GPU();
+  const Device device = Device::open(0);
+  const auto& clusters = device.clusters_at_once;
+  EXPECT_EQ(clusters[0], 0);
+  EXPECT_EQ(clusters[1], device.sms);
+  for (int blocks = 2; blocks < std::ssize(clusters); ++blocks) {
+    const bool used = blocks <= 4 || blocks % 2 == 0;
+    if (device.compute_capability >= 90 && device.sms >= 16 && used)
+      EXPECT_GT(clusters[blocks], 0) << blocks;
+    EXPECT_LE(blocks * clusters[blocks], used ? device.sms : 0) << blocks;
+  }
+}
+
 TEST(KernelResources, AreWhatTheRuntimeSays) {
   NEED_GPU();
   for (const auto& [kernel, about] : kernels(Device::open(0))) {

@@ -171,7 +171,9 @@ const bool kEmulated = true;
 
 std::unique_ptr<Meter> make_meter(const Device&) { return std::make_unique<Counter>(); }
 
-std::string registers_from() { return std::string(emulator::resources_origin()); }
+std::string registers_from() {
+  return std::string(emulator::resources_origin(emulator::options().gpu->compute_capability));
+}
 
 void configure(const Options& options) {
   using emulator::Order;

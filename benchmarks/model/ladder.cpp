@@ -94,6 +94,7 @@ void check_ladder(const Ladder& ladder) {
                 "names no rung that it builds on, and is not the first step");
     }
     first_step &= !in_tree;
+    refuse_if(rung.meant_for && meant_for(ladder, rung).empty(), "is meant for no measured shape");
     refuse_if(rung.role == Role::step && rung.factors.size() != ladder.factors.size(),
               "needs a level of each factor of the experiment");
     for (const auto& [factor, level] : rung.factors)
@@ -173,7 +174,7 @@ std::string skip_reason(const Row& row, const Device& device) {
     return "needs compute capability " + std::to_string(needed / 10) + "." +
            std::to_string(needed % 10);
   if (kEmulated && !row.rung->needs.hardware_only.empty())
-    return std::string(row.rung->needs.hardware_only);
+    return "needs " + std::string(row.rung->needs.hardware_only) + ": not emulated";
   const std::string reason = row.rung->skip ? row.rung->skip(row.point, device) : "";
   if (!kEmulated || !reason.empty()) return reason;
   const Implementation implementation = row.rung->at(row.point, device);

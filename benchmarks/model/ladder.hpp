@@ -94,8 +94,8 @@ class Problem {
   /// Fills the output with 0xFF: NaN as floating point, -1 as integer.
   virtual void poison();
 
-  /// Of a library call, which tells its size at the first call: asking again would be timed.
-  std::optional<DeviceBuffer<char>> workspace;
+  /// Of library calls, which tell their sizes at their first: asking again would be timed.
+  std::map<const void*, DeviceBuffer<char>> workspaces;
 
  private:
   Device device_;

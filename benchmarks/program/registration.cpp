@@ -109,8 +109,10 @@ void run(benchmark::State& state, const Row& row, Study& study, const Options& o
     run_once(state, kEmulated ? m.samples.host_seconds : quantile(m.samples.seconds, 0.5));
     set_counters(state.counters, row, study, m);
     if (!kEmulated) state.counters["wall_seconds"] = timed.wall_seconds;
-    if (!m.chosen.empty()) state.SetLabel("chosen:" + m.chosen);
-    if (!row.rung->precision.empty()) state.SetLabel(row.rung->precision);
+    if (!m.chosen.empty())
+      state.SetLabel("chosen:" + m.chosen);
+    else if (!row.rung->precision.empty())
+      state.SetLabel(row.rung->precision);
     // The console reporter prints the text itself; other formats own stdout.
     if (options.per_line && options.format != "console")
       std::fprintf(stderr, "%s\n%s", row.name().c_str(), m.samples.details.text.c_str());

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+#include <algorithm>
 #include <charconv>
 #include <fstream>
 #include <sstream>
@@ -23,6 +24,14 @@ class Table {
       else if (line.starts_with("_Z"))
         add(line);
     }
+  }
+
+  Table(const Table&) = delete;  // rows view the text
+
+  // Whether it has kernels of GPUs of this generation.
+  bool covers(int compute_capability) const {
+    return std::ranges::any_of(
+        rows_, [=](const Row& row) { return row.architecture / 10 == compute_capability / 10; });
   }
 
   // Code runs on later minor versions of the major version that it was compiled for.
@@ -67,30 +76,27 @@ class Table {
   std::vector<Row> rows_;
 };
 
-// The kernels compiled in this build tree. Read at run time, so that building an emulated program
-// takes no nvcc.
-const Table& built() {
-  static const Table table = [] {
-    std::ostringstream text;
-    if (std::ifstream file(KERNEL_RESOURCES_CSV); file) text << file.rdbuf();
-    return Table(text.str());
-  }();
-  return table;
+std::string built_here() {
+  std::ostringstream text;
+  if (std::ifstream file(KERNEL_RESOURCES_CSV); file) text << file.rdbuf();
+  return text.str();
 }
-const Table& committed() {
-  static const Table table(kTable);
-  return table;
+
+// That of this build tree, if nvcc made it for such GPUs, or the committed one. Read at run time,
+// so that building an emulated program takes no nvcc.
+const Table& table_for(int compute_capability) {
+  static const Table built(built_here()), committed(kTable);
+  return built.covers(compute_capability) ? built : committed;
 }
 
 }  // namespace
 
 std::optional<KernelResources> resources(std::string_view symbol, int compute_capability) {
-  const auto found = built().find(symbol, compute_capability);
-  return found ? found : committed().find(symbol, compute_capability);
+  return table_for(compute_capability).find(symbol, compute_capability);
 }
 
-std::string_view resources_origin() {
-  return built().origin.empty() ? committed().origin : built().origin;
+std::string_view resources_origin(int compute_capability) {
+  return table_for(compute_capability).origin;
 }
 
 }  // namespace emulator

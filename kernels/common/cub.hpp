@@ -11,13 +11,15 @@ namespace ladders {
 template <class P, class Call>
 Implementation calls_cub(Call call) {
   return library<P>([call](P& problem, cudaStream_t stream) {
-    auto& memory = problem.workspace;
-    size_t bytes = memory ? memory->bytes() : 0;
-    if (!memory) {
+    static const char this_call = 0;
+    const auto [found, is_new] = problem.workspaces.try_emplace(&this_call);
+    auto& memory = found->second;
+    size_t bytes = memory.bytes();
+    if (is_new) {
       check(call(problem, nullptr, bytes, stream), "CUB");
-      memory.emplace(bytes);
+      memory = DeviceBuffer<char>(bytes);
     }
-    check(call(problem, memory->data(), bytes, stream), "CUB");
+    check(call(problem, memory.data(), bytes, stream), "CUB");
   });
 }
 

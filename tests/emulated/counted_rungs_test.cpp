@@ -47,6 +47,24 @@ struct Settings {
   ~Settings() { emulator::options() = {.gpu = &small_gpu()}; }
 };
 
+// What shrinks its stages where shared memory is less than Hopper's still runs there, by the
+// registers that ptxas reported for that architecture.
+TEST(EmulatedOccupancy, OfAsyncCopiesOnSmallerGpus) {
+  const Ladder& sgemm = *std::ranges::find(catalogue(), "sgemm", &Ladder::name);
+  const Case headline(sgemm.axes, sgemm.headline);
+  for (const char* name : {"a100", "rtx4090", "h200"}) {
+    SCOPED_TRACE(name);
+    emulator::options() = {.gpu = emulator::find_gpu(name)};
+    const Device device = Device::open(0);
+    const Implementation rung = find_rung(sgemm, "async_copies")->at(headline, device);
+    const Occupancy found =
+        occupancy(rung.kernel, rung.plan(headline, device, rung.kernel), device);
+    EXPECT_GT(found.registers, 0);
+    EXPECT_EQ(found.blocks_per_sm, 1);
+  }
+  emulator::options() = {.gpu = &small_gpu()};
+}
+
 Study& study() {
   emulator::options().gpu = &small_gpu();
   static Study study(Device::open(0), {});
