@@ -72,7 +72,7 @@ std::vector<Rung> rungs() {
        .idea = "A 32x32 shared tile coalesces both sides, but its columns lie in one bank.",
        .implementation = kernel<P>(tiled<T, 0>, tiles("columns", "rows")),
        .builds_on = "naive_coalesced_reads",
-       .target = "global_load_sectors_per_request"},
+       .target = "global_store_sectors_per_request"},
       {.name = "padded",
        .idea = "A spare column shifts each row of the tile by one bank: no conflicts.",
        .implementation = kernel<P>(tiled<T, 1>, tiles("columns", "rows")),

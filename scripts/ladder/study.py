@@ -101,10 +101,11 @@ class Study:
     def climb(self) -> list[Rung]:
         """The rungs as a figure lists them: first ceilings, then the path to the best step.
 
-        That path goes up from its root; what stands on none of it follows in the file's order.
+        That path goes up from its root; what stands on none of it follows in the file's order, as
+        all do where no tree is known.
         """
         best = self.best_step(self.headline)
-        path = self.ladder.path(best.rung)[::-1] if best else ()
+        path = self.ladder.path(best.rung)[::-1] if best and self.ladder.is_tree else ()
         first = [rung for rung in self.rungs if rung.role == "ceiling"]
         first += [rung for rung in path if rung in self.rungs]
         return [*first, *(rung for rung in self.rungs if rung not in first)]

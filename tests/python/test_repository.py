@@ -60,7 +60,7 @@ def test_lines_in_the_documents_are_where_the_results_have_them():
         (f"{line['file']}:{line['line']}", line["space"], line["operation"], str(line["requests"]))
         for line in details["lines"]
     }
-    pattern = r"^(\w+\.cu:\d+) +(global|shared) +(\w+) +\d+ B +(\d+) requests"
+    pattern = r"^(\w+\.cuh?:\d+) +(global|shared) +(\w+) +\d+ B +(\d+) requests"
     text = (ROOT / "docs/emulator.md").read_text(encoding="utf-8")
     shown = re.findall(pattern, text, re.MULTILINE)
     assert shown
