@@ -72,8 +72,9 @@ const std::vector<Flag>& flags() {
            std::string(kEmulated ? "small" : "full") + ")",
        both, [](O& o, V& v) { o.cases = v.text == "full" ? Shapes::measured : Shapes::small; }},
       {"gpu", "NAME",
-       "the GPU to emulate (h200), like a100 or rtx4090; a wrong name\nlists them all", counting,
-       [](O& o, V& v) { o.gpu = v.text; }},
+       "the GPU to emulate (h200): t4, a100, a10, rtx3090, l4, l40s,\nrtx4090, h100, h200, b200, "
+       "rtx5090",
+       counting, [](O& o, V& v) { o.gpu = v.text; }},
       {"per_line", "", "print the requests of each source line after each row", counting,
        [](O& o, V& v) { o.per_line = v.on(); }},
       {"details_out", "FILE", "the same and occupancy curves as JSON", counting,
