@@ -75,6 +75,9 @@ TEST(Catalogue, StepsMakeATree) {
   EXPECT_EQ(refused({first, {.name = "a"}}),
             "l/a: names no rung that it builds on, and is not the first step");
   EXPECT_EQ(refused({first, first}), "l/first: two rungs have this name");
+  const Rung aimless{
+      .name = "a", .builds_on = "first", .meant_for = [](const Case&) { return false; }};
+  EXPECT_EQ(refused({first, aimless}), "l/a: is meant for no measured shape");
   EXPECT_EQ(refused({first, {.name = "a", .role = Role::peer, .builds_on = "first"}}),
             "l/a: only a step of a ladder builds on another");
   EXPECT_EQ(refused({{.name = "roof", .role = Role::ceiling}, {.name = "a", .builds_on = "roof"}}),

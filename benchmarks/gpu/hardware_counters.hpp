@@ -25,6 +25,7 @@ struct Metric {
   int from = 0, to = 999;  ///< compute capabilities that have the name, 90 for 9.0
 };
 
+/// The metrics of GPUs with this compute capability, 90 for 9.0.
 std::vector<Metric> metrics(int compute_capability);
 
 /// A row's counters from its terms. Those that are undefined (a ratio to 0, say) are left out.

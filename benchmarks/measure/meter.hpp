@@ -11,6 +11,7 @@ namespace ladders {
 /// Enqueues a launch of a row.
 using Launch = std::function<void(cudaStream_t)>;
 
+/// A row, ready to be launched.
 struct Subject {
   std::string row;  ///< its name
   Implementation implementation;

@@ -7,6 +7,7 @@
 
 namespace ladders {
 
+/// The result of one row.
 struct Measurement {
   Samples samples;
   Verdict verdict;

@@ -65,6 +65,7 @@ class DeviceBuffer {
   size_t count_ = 0;
 };
 
+/// A copy of `count` elements of device memory. Throws CudaError.
 template <class T>
 std::vector<T> to_host(const T* data, size_t count) {
   std::vector<T> host(count);

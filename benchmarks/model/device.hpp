@@ -33,6 +33,7 @@ struct Device {
   static Device open(int index);
 };
 
+/// How a kernel occupies a device with a launch plan.
 struct Occupancy {
   int registers = 0;  ///< per thread
   size_t static_shared_bytes = 0;

@@ -211,12 +211,13 @@ std::unique_ptr<Problem> problem_of(const Case& c, const Device& device) {
 std::vector<Rung> by_axis(const std::string& axis, const std::vector<int64_t>& values,
                           std::vector<std::vector<Rung>> instantiations);
 
+/// `rungs`, followed by `more`.
 std::vector<Rung> joined(std::vector<Rung> rungs, std::vector<Rung> more);
 
 /// Throws std::invalid_argument if its steps form no tree, or files cannot hold its texts.
 void check_ladder(const Ladder& ladder);
 
-/// Null if there is none.
+/// The rung of that name; null if there is none.
 const Rung* find_rung(const Ladder& ladder, std::string_view name);
 
 /// The rung, its parent and so on, to the first rung of its ladder.
@@ -229,6 +230,7 @@ std::vector<Ceiling> ceilings_of(const Ladder& ladder, const Rung& rung);
 /// Every ladder, in the order of tables and plots.
 const std::vector<Ladder>& catalogue();
 
+/// One benchmark: a rung at a case.
 struct Row {
   const Ladder* ladder;
   const Rung* rung;
@@ -238,7 +240,7 @@ struct Row {
   std::string name() const;
 };
 
-/// Case by case, so that rungs of one case run after one another.
+/// The rows of a ladder, case by case, so that rungs of one case run after one another.
 enum class Shapes { measured, small, tested };
 std::vector<Row> rows(const Ladder& ladder, Shapes shapes);
 
@@ -248,6 +250,7 @@ std::vector<std::string> meant_for(const Ladder& ladder, const Rung& rung);
 /// Why a row cannot run on this device, or empty.
 std::string skip_reason(const Row& row, const Device& device);
 
+/// The work of one launch of a row.
 Work work(const Row& row, const Device& device);
 
 }  // namespace ladders

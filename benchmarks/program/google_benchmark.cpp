@@ -77,7 +77,7 @@ class CountingConsole : public benchmark::BenchmarkReporter {
           found != run.counters.end())
         std::printf("  %8.1f%%", 100 * double(found->second));
       else if (run.counters.contains("grid_blocks"))
-        std::printf("  registers unknown: no nvcc");
+        std::printf("  registers unknown: not compiled by nvcc");
       std::printf("\n");
     }
     if (!runs.empty() && runs.front().run_type == Run::RT_Iteration)

@@ -13,6 +13,7 @@ struct UsageError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+/// The program's own flags, and what Google Benchmark is given.
 struct Options {
   int device = 0;
   Sampling sampling;
@@ -36,6 +37,7 @@ inline std::string partial(const std::string& file) { return file + ".partial"; 
 /// Keeps the program's own flags and adapts some of the library's. Throws UsageError.
 Options parse(int argc, char** argv);
 
+/// Prints the flags of the program and of the library to stdout.
 void print_help();
 
 }  // namespace ladders

@@ -15,6 +15,7 @@ struct Timed {
   std::exception_ptr failure;
 };
 
+/// What became of all rows of a run.
 struct Outcome {
   int measured = 0, skipped = 0, failed = 0;  ///< rows
   std::map<std::string, Details> details;     ///< by row

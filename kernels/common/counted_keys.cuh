@@ -19,6 +19,7 @@ __global__ void count_in_64_bits(const Key* keys, size_t count, unsigned long lo
   for_all_in_grid(count, [&](size_t i) { atomicAdd(&bins[bin_of(keys[i], bin_count)], 1ull); });
 }
 
+/// `count` keys of a distribution, and `bins` counters of 32 bits. Throws DoesNotFit.
 template <class Key>
 class CountedKeys : public Problem {
  public:

@@ -8,6 +8,7 @@
 #include "model/cuda_check.hpp"
 
 namespace ladders {
+/// Throws CudaError, with the name of the call, unless `status` is success.
 inline void check(cublasStatus_t status, const char* what) {
   if (status != CUBLAS_STATUS_SUCCESS)
     throw CudaError(std::string(what) + ": " + cublasGetStatusString(status));
