@@ -97,6 +97,12 @@ bool has_outputs(const Case& c) {
   return c["m"] * c["n"] >= least;
 }
 
+// Where Strassen's seven products gain: half a side must not end just beyond a tile.
+bool halves_fill_tiles(const Case& c) {
+  const int64_t beyond = (c["m"] + 1) / 2 % 128;
+  return c["k"] >= 2048 && has_outputs<1 << 22>(c) && (beyond == 0 || beyond >= 64);
+}
+
 std::vector<Rung> steps() {
   using P = Sgemm;
   const auto slow = slow_from<500'000'000'000>, slower = slow_from<5'000'000'000'000>;
@@ -201,7 +207,7 @@ std::vector<Rung> steps() {
       {.name = "strassen",
        .idea = "Seven products of half the size instead of eight, for additions and error.",
        .builds_on = "stream_k",
-       .meant_for = [](const Case& c) { return c["k"] >= 2048 && has_outputs<1 << 22>(c); },
+       .meant_for = halves_fill_tiles,
        .shows = "A gain from 2048 on, unless halves end just beyond a tile (4097). Errors grow.",
        .by_name_only = true,
        .target = "fp32_operations",
@@ -212,7 +218,8 @@ std::vector<Rung> steps() {
       {.name = "tf32x3",
        .idea = "Tensor cores: pairs of TF32 numbers, three products each, k split over blocks.",
        .builds_on = "split_k",
-       .meant_for = [](const Case& c) { return !needs_exact_parts(c["m"], c["n"], c["k"]); },
+       .meant_for =
+           [](const Case& c) { return aligned(c) && !needs_exact_parts(c["m"], c["n"], c["k"]); },
        .shows = "Long sums are as exact as FP32's; unaligned rows (4097) are copied word by word.",
        .target = "tensor_utilisation",
        .needs = kTensorCores,
@@ -221,8 +228,8 @@ std::vector<Rung> steps() {
       {.name = "bf16x6",
        .idea = "Three exact parts in BF16, six products: no larger error where terms are few.",
        .builds_on = "tf32x3",
-       .meant_for = [](const Case& c) { return needs_exact_parts(c["m"], c["n"], c["k"]); },
-       .shows = "Exact for few terms; three parts take a little longer to split than two (512).",
+       .meant_for = [](const Case& c) { return c["k"] < kTuning.exact_parts_below_k; },
+       .shows = "Exact where TF32's pairs are not; that takes a little longer from k = 512 on.",
        .target = "tensor_utilisation",
        .needs = kTensorCores,
        .measured = but_the_largest,
