@@ -26,11 +26,20 @@ struct TensorBoxes {
   int box_matrices = 1;
 };
 
-/// The block's dynamic shared memory as T, aligned as swizzled boxes must be.
+// The compiler aligns dynamic shared memory as declared, but to 16 bytes for a debugger (nvcc -G).
+#ifdef __CUDACC_DEBUG__
+inline constexpr size_t kRoomToAlign = 1024 - 16;
+#else
+inline constexpr size_t kRoomToAlign = 0;
+#endif
+
+/// The block's dynamic shared memory as T, aligned as swizzled boxes must be. A launch plan adds
+/// kRoomToAlign to its bytes.
 template <class T>
 __device__ __forceinline__ T* swizzled_shared() {
   extern __shared__ __align__(1024) unsigned char swizzled[];
-  return reinterpret_cast<T*>(swizzled);
+  if constexpr (kRoomToAlign == 0) return reinterpret_cast<T*>(swizzled);
+  return reinterpret_cast<T*>((reinterpret_cast<uintptr_t>(swizzled) + 1023) / 1024 * 1024);
 }
 
 /// The map that hardware needs for copies of such boxes. Throws CudaError.

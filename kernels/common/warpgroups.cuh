@@ -13,20 +13,26 @@ inline constexpr bool kBuiltForHopper = true;
 inline constexpr bool kBuiltForHopper = false;
 #endif
 
+// Code for a debugger (nvcc -G) keeps to no limit of registers between the two, so it keeps its
+// own.
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL) && !defined(__CUDACC_DEBUG__)
+#define LADDERS_HAND_OVER(instruction) \
+  asm volatile("setmaxnreg." instruction ".sync.aligned.u32 %0;" ::"n"(kRegisters))
+#else
+#define LADDERS_HAND_OVER(instruction)
+#endif
+
 /// All warps of a warpgroup give up what they have above this many registers per thread.
 template <int kRegisters>
 __device__ __forceinline__ void shrink_to() {
-#ifdef __CUDA_ARCH_FEAT_SM90_ALL
-  asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(kRegisters));
-#endif
+  LADDERS_HAND_OVER("dec");
 }
 
 /// All warps of a warpgroup wait until they have this many.
 template <int kRegisters>
 __device__ __forceinline__ void grow_to() {
-#ifdef __CUDA_ARCH_FEAT_SM90_ALL
-  asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kRegisters));
-#endif
+  LADDERS_HAND_OVER("inc");
 }
+#undef LADDERS_HAND_OVER
 
 }  // namespace ladders

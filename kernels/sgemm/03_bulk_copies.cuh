@@ -75,7 +75,7 @@ Implementation by_bulk_copies() {
         const unsigned tiles = raster_of<Tiles>(c["m"], c["n"]).tiles();
         return LaunchPlan{.grid = persistent ? std::min(tiles, unsigned(device.sms)) : tiles,
                           .block = Tiles::kThreads,
-                          .shared_bytes = kStages * Tiles::kWords * sizeof(float)};
+                          .shared_bytes = kStages * Tiles::kWords * sizeof(float) + kRoomToAlign};
       },
       [](Sgemm& p) {
         const auto [a, b, c, m, n, k, alpha, beta] = p.arguments();

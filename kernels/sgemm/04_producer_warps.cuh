@@ -338,7 +338,8 @@ LaunchPlan persistent_plan(int64_t tiles, int64_t shares, const Device& device) 
   return {
       .grid = unsigned(std::min<int64_t>(tiles * shares, device.sms)),
       .block = Tiles::kThreads,
-      .shared_bytes = sizeof(float) * (Tiles::kStages * Tiles::kWords + Tiles::kWarps * 8 * 64)};
+      .shared_bytes =
+          sizeof(float) * (Tiles::kStages * Tiles::kWords + Tiles::kWarps * 8 * 64) + kRoomToAlign};
 }
 
 using FedLarge = FedTiles<FedShape{.rows = 128, .columns = 256, .producer_registers = 72}>;

@@ -107,10 +107,11 @@ SplitTiles split_tiles(const Case& c, const Device& device, unsigned parts, doub
   using Tiles = FedTiles<shape>;
   const int64_t blocks = int64_t{raster_of<Tiles>(c["m"], c["n"]).tiles()} * parts;
   const int64_t steps = ceil_div(ceil_div(c["k"], Tiles::kDepth), parts);
-  const LaunchPlan plan{.grid = unsigned(blocks),
-                        .block = Tiles::kThreads,
-                        .shared_bytes = sizeof(float) * Tiles::kStages * Tiles::kWords,
-                        .cluster = parts};
+  const LaunchPlan plan{
+      .grid = unsigned(blocks),
+      .block = Tiles::kThreads,
+      .shared_bytes = sizeof(float) * Tiles::kStages * Tiles::kWords + kRoomToAlign,
+      .cluster = parts};
   return {
       fed<Tiles>(split_k<Tiles>, [plan](const Case&, const Device&, const void*) { return plan; }),
       step_time * ceil_div(blocks, device.sms) * Tiles::kRows * Tiles::kColumns *

@@ -74,7 +74,7 @@ LaunchPlan multiply_plan(int m, int n, const Device& device) {
   const int pairs = std::clamp(pairs_of(m, n).tiles(), 1, std::max(1, device.sms / kCluster));
   return {.grid = unsigned(kCluster * pairs),
           .block = kMultiplyThreads,
-          .shared_bytes = kRingBytes,
+          .shared_bytes = kRingBytes + kRoomToAlign,
           .cluster = kCluster};
 }
 

@@ -87,7 +87,7 @@ Implementation boxes() {
         LaunchPlan plan =
             tiles_in_order<Order::bands>(ceil_div(c["columns"], B::kTileSide),
                                          ceil_div(c["rows"], B::kTileSide), 32 * B::kWarps);
-        plan.shared_bytes = B::kWarps * B::kBytes;
+        plan.shared_bytes = B::kWarps * B::kBytes + kRoomToAlign;
         return plan;
       },
       [](Transpose<T>& problem) {
