@@ -297,7 +297,8 @@ def behind(study: Study) -> list[str]:
         for rung in study.rungs
         for case in study.cases
         if rung.is_step
-        and (case in rung.meant_for if rung.meant_for else not rung.shows)
+        and not rung.shows
+        and (not rung.meant_for or case in rung.meant_for)
         and (row := study.ok(rung, case))
         and (parent := study.parent(row))
         and slower(study, row, parent)
