@@ -6,11 +6,19 @@
 #pragma once
 
 #include "common/device.cuh"
-#ifndef __CUDACC__
+#ifdef __CUDACC__
+#include <cuda/atomic>
+#else
 #include <sched.h>
 #endif
 
 namespace ladders {
+#ifdef __CUDACC__
+/// A word of global memory as the count of what blocks have done: released by those who raise it,
+/// acquired by those who wait for it.
+using Count = cuda::atomic_ref<unsigned, cuda::thread_scope_device>;
+#endif
+
 __device__ __forceinline__ void store_relaxed(unsigned long long* word, unsigned long long value) {
 #ifdef __CUDACC__
   asm volatile("st.relaxed.gpu.global.b64 [%0], %1;" ::"l"(word), "l"(value) : "memory");

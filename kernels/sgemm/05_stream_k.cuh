@@ -3,8 +3,7 @@
 // All waves are whole: blocks share what tiles are left by steps of k, and hand their sums over.
 #pragma once
 
-#include <cuda/atomic>
-
+#include "common/flags.cuh"
 #include "sgemm/04_producer_warps.cuh"
 
 namespace ladders::sgemm {
@@ -62,7 +61,6 @@ struct Handover {
   float4* quads;  // a tile a block
   unsigned* there;
 
-  using Count = cuda::atomic_ref<unsigned, cuda::thread_scope_device>;
   __device__ float4* quads_of(int block) const {
     return quads + size_t(block) * kQuads * Tiles::kConsumers;
   }

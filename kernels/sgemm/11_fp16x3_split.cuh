@@ -6,9 +6,8 @@
 
 #include <cuda_fp16.h>
 
-#include <cuda/atomic>
-
 #include "common/dependent_launch.cuh"
+#include "common/flags.cuh"
 #include "sgemm/sgemm.hpp"
 
 namespace ladders::sgemm {
@@ -186,7 +185,7 @@ __device__ __forceinline__ void split_columns(const SplitPlan& plan, const Gemm&
                                 row + i * kWarps < g.k ? g.n : 0);
   draw();
   if (threadIdx.x < 32) {  // a warp that looks as one is quicker than one lane with naps
-    const cuda::atomic_ref<unsigned, cuda::thread_scope_device> found(plan.found[strip]);
+    const Count found(plan.found[strip]);
     while (!__all_sync(~0u, found.load(cuda::memory_order_acquire) == unsigned(plan.slabs))) {
     }
   }
@@ -272,7 +271,6 @@ inline __global__ void __launch_bounds__(kSplitThreads, kSplitBlocks)
     __syncthreads();
     // The others go on meanwhile.
     if (threadIdx.x == 0 && columns) {
-      using Count = cuda::atomic_ref<unsigned, cuda::thread_scope_device>;
       if (search) {
         Count(plan.found[strip]).fetch_add(1, cuda::memory_order_release);
       } else if (Count(plan.split[strip]).fetch_add(1, cuda::memory_order_acq_rel) + 1 ==
