@@ -13,7 +13,7 @@ import sys
 
 import ladder
 import pandas as pd
-from ladder.errors import LadderError
+from ladder.model.errors import LadderError
 
 
 def best_rungs(rows: pd.DataFrame) -> pd.DataFrame:

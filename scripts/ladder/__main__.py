@@ -4,14 +4,14 @@
 import gc
 import sys
 
-from ladder import errors
+from ladder.model import errors
 
 
 def main() -> int:
     """Run the command line; loading it already may lack a package, or be interrupted."""
     gc.set_threshold(200_000)  # rows and figures are many objects that stay: seldom search them
     try:
-        from ladder import cli
+        from ladder.commands import cli
 
         return cli.main()
     except ModuleNotFoundError as error:

@@ -32,10 +32,10 @@ from pathlib import Path
 import reframe as rfm
 import reframe.utility.sanity as sn
 import reframe.utility.typecheck as typ
-from ladder import files
-from ladder.errors import LadderError
-from ladder.results import Results, load_results
-from ladder.study import Study, own_quantity, own_speed, studies
+from ladder.analysis.study import Study, own_quantity, own_speed, studies
+from ladder.io import files
+from ladder.io.results import Results, load_results
+from ladder.model.errors import LadderError
 from reframe.core.builtins import (
     fixture,
     parameter,

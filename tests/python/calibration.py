@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from ladder.interval import Process
-from ladder.noise import floor_of
-from ladder.verdicts import Rules, Side, judge, together
+from ladder.stats.interval import Process
+from ladder.stats.noise import floor_of
+from ladder.stats.verdicts import Rules, Side, judge, together
 
 # Three processes of one binary each, on two H200.
 RECORDED = {

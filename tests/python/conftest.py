@@ -59,9 +59,9 @@ def ladder() -> Callable[..., subprocess.CompletedProcess[str]]:
 @pytest.fixture
 def draw(monkeypatch, tmp_path):
     """Draw a document and return its figures by name, with what was warned of."""
-    from ladder import plots  # loads matplotlib, which most tests do without
-    from ladder.plots import style
-    from ladder.results import load_results
+    from ladder.io.results import load_results
+    from ladder.report import plots  # loads matplotlib, which most tests do without
+    from ladder.report.plots import style
 
     def drawn(document: dict) -> tuple[dict, list[str]]:
         figures = {}

@@ -298,13 +298,13 @@ def write(folder: Path, *, with_details: bool = True) -> Path:
 
 def write_counters(folder: Path, scale: dict[str, float] | None = None) -> Path:
     """Write a profile, its rows and what `ladder counters` makes of them; return the last."""
-    from ladder import counters
+    from ladder.io import ncu
 
     folder.mkdir(parents=True, exist_ok=True)
     for name, text in zip(("ncu.csv", "rows.txt"), profile(scale), strict=True):
         (folder / name).write_text(text, encoding="utf-8")
     like = suite.write(folder / "like.tmp", document())
-    made = counters.convert(folder / "ncu.csv", folder / "rows.txt", like, "2025.3")
+    made = ncu.convert(folder / "ncu.csv", folder / "rows.txt", like, "2025.3")
     (folder / "counters.json").write_text(made, encoding="utf-8")
     like.unlink()
     return folder / "counters.json"

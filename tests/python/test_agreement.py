@@ -5,9 +5,10 @@ import ladder as package
 import limited
 import pytest
 import suite
-from ladder import counted, prediction
-from ladder.cli import main
-from ladder.results import load_results
+from ladder.analysis import prediction
+from ladder.commands.cli import main
+from ladder.io.results import load_results
+from ladder.report import counter_tables
 from test_table import table_rows
 
 PROFILE = {  # metric: (unit, value as ncu prints it)
@@ -149,8 +150,8 @@ def test_the_table_says_what_was_left_out(tmp_path):
         ("a", "stall_wait", 0.01, 0.04, 1.0),
         ("b", "stall_wait", 0.3, 0.3, 1e-6),
     ]
-    pairs = [counted.Agreement(*figure) for figure in figures]
-    text = counted.agreement(results, pairs)
+    pairs = [counter_tables.Agreement(*figure) for figure in figures]
+    text = counter_tables.agreement(results, pairs)
     told = text.partition("Nsight Compute. ")[2].partition("\n")[0]
     assert told == (
         "1 of 3 rows that both counted are compared, by 1 of 5 figures. "
@@ -186,8 +187,10 @@ def test_what_one_side_alone_saw_disagrees(agreement):
 def test_rows_with_next_to_nothing_are_left_out(tmp_path):
     (results,) = load_results(suite.write(tmp_path / "study.json", limited.document()))
     figures = {"much": (1e9, 1e9), "little": (3e6, 2e6), "less": (9e4, 4e3)}
-    pairs = [counted.Agreement(row, "dram_bytes", *both, 1.0) for row, both in figures.items()]
-    cells = table_rows(counted.agreement(results, pairs))["`dram_bytes`"]
+    pairs = [
+        counter_tables.Agreement(row, "dram_bytes", *both, 1.0) for row, both in figures.items()
+    ]
+    cells = table_rows(counter_tables.agreement(results, pairs))["`dram_bytes`"]
     assert cells[1:] == ["2", "50%", "+50.0% in `little`"]
 
 
@@ -205,8 +208,8 @@ def test_kernels_that_changed_since_the_profile_are_not_compared(
     profiled = limited.row("kernel", warp_instructions=1e6, dram_bytes=1e9)
     profile = limited.document(profiled, roofs=[], git_commit=commit, counters="Nsight")
     found += load_results(suite.write(tmp_path / "profile.json", profile))
-    pairs = counted.compare(found[0], prediction.counterpart(found[0], found))
-    text = counted.agreement(found[0], pairs)
+    pairs = counter_tables.compare(found[0], prediction.counterpart(found[0], found))
+    text = counter_tables.agreement(found[0], pairs)
     why = f"figures of rows that run other instructions since the profile's commit ({len(pairs)})"
     assert (why in text) != compared
     assert ("`dram_bytes`" in table_rows(text)) == compared

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import suite
 from conftest import ROOT
-from ladder.cli import main
+from ladder.commands.cli import main
 
 GOOD = json.dumps({"context": {}, "benchmarks": [{"name": "a", "real_time": 1.0}]})
 ROW = '{"name": "a", "real_time": 1.0, "time_unit": "ns"}'
@@ -283,7 +283,7 @@ def test_a_missing_package_is_told_in_a_line(ladder, whole, tmp_path, missing, a
 
 
 def test_the_entry_point_tells_of_a_missing_package_too(whole, capsys, monkeypatch):
-    for missing in ("ladder.trend", "ruptures"):
+    for missing in ("ladder.stats.trend", "ruptures"):
         monkeypatch.delitem(sys.modules, missing, raising=False)
     monkeypatch.setitem(sys.modules, "ruptures", None)
     assert main(["trend", str(whole)]) == 2

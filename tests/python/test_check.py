@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 import suite
-from ladder.cli import main
+from ladder.commands.cli import main
 from test_compare import FAILED, SKIPPED, document, timed
 
 ROOT = Path(__file__).parents[2]

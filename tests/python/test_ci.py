@@ -13,7 +13,7 @@ from xml.etree import ElementTree
 import pytest
 import suite
 from conftest import ROOT
-from ladder.cli import main
+from ladder.commands.cli import main
 from test_compare import FAILED, document, timed
 
 FAKE = Path(__file__).with_name("fake_bench.py")

@@ -7,10 +7,10 @@ from collections.abc import Callable
 
 import pytest
 import suite
-from ladder import plots
-from ladder.plots import clusters, style
-from ladder.results import load_results
-from ladder.study import studies
+from ladder.analysis.study import studies
+from ladder.io.results import load_results
+from ladder.report import plots
+from ladder.report.plots import clusters, style
 from matplotlib.colors import to_rgb
 from matplotlib.patches import Rectangle
 

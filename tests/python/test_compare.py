@@ -5,7 +5,7 @@ import json
 
 import pytest
 import suite
-from ladder.cli import main
+from ladder.commands.cli import main
 
 
 def document(rows: dict[str, dict | float], **context: str) -> dict:

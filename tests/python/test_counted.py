@@ -4,7 +4,7 @@
 import limited
 import pytest
 import suite
-from ladder.cli import main
+from ladder.commands.cli import main
 from test_table import MARKED, table_rows
 
 CONFLICTS = {"shared_load_wavefronts": 140e6, "shared_load_requests": 4.4e6}

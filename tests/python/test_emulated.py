@@ -8,7 +8,7 @@ import emulated
 import ladder as package
 import pytest
 import suite
-from ladder.cli import main
+from ladder.commands.cli import main
 from test_table import table_rows
 
 

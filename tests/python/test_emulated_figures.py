@@ -8,11 +8,11 @@ import matplotlib.image
 import numpy as np
 import pytest
 import suite
-from ladder import plots
-from ladder.cli import main
-from ladder.plots import banks, style
-from ladder.plots.transactions import START
-from ladder.results import load_results
+from ladder.commands.cli import main
+from ladder.io.results import load_results
+from ladder.report import plots
+from ladder.report.plots import banks, style
+from ladder.report.plots.transactions import START
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 STEMS = """transpose-transactions transpose-occupancy transpose-banks smem_layout-transactions
@@ -159,9 +159,9 @@ def test_wide_accesses_cover_their_words():
 
 
 def package_line(entry):
-    from ladder import details
+    from ladder.io import emulator_details
 
-    return details._line(json.loads(json.dumps(entry), parse_int=float))
+    return emulator_details._line(json.loads(json.dumps(entry), parse_int=float))
 
 
 def test_occupancy_bars_are_as_high_as_told_and_mark_the_launch(figures, emulated_folder):

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import suite
 from figure import colour, markers, only, overlaps, texts
-from ladder.plots import quantities, slopes, style
+from ladder.report.plots import quantities, slopes, style
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_hex
 

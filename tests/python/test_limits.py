@@ -6,8 +6,8 @@ import math
 import limited
 import pytest
 import suite
-from ladder.limits import COUNTS_FROM, Limits
-from ladder.results import load_results
+from ladder.analysis.limits import COUNTS_FROM, Limits
+from ladder.io.results import load_results
 
 
 @pytest.fixture

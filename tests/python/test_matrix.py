@@ -7,7 +7,7 @@ import json
 
 import pytest
 import suite
-from ladder.cli import main
+from ladder.commands.cli import main
 
 LADDER = {
     "name": "scan",

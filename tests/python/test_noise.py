@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 import suite
 from conftest import ROOT
-from ladder import noise
-from ladder.cli import main
+from ladder.commands.cli import main
+from ladder.stats import noise
 from test_compare import document, timed
 
 # Rows of three processes, in us: an even one, one that a process saw 4 % slower, a late failure.

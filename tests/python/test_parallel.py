@@ -5,9 +5,9 @@ import os
 import signal
 
 import pytest
-from ladder.cli import main
-from ladder.errors import LadderError
-from ladder.plots import parallel
+from ladder.commands.cli import main
+from ladder.model.errors import LadderError
+from ladder.report.plots import parallel
 
 
 @pytest.fixture(autouse=True)

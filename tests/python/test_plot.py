@@ -9,11 +9,11 @@ import matplotlib.image
 import numpy as np
 import pytest
 import suite
-from ladder import plots
-from ladder.cli import main
-from ladder.plots import gpus, style
-from ladder.results import load_results
-from ladder.study import studies
+from ladder.analysis.study import studies
+from ladder.commands.cli import main
+from ladder.io.results import load_results
+from ladder.report import plots
+from ladder.report.plots import gpus, style
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 STEMS = """transpose-climb transpose-light transpose-peers sgemm-climb sgemm-peers sgemm-roofline

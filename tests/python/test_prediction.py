@@ -6,11 +6,11 @@ import json
 import emulated
 import ladder as package
 import pytest
-from ladder import plots
-from ladder.cli import main
-from ladder.counters import base_name
-from ladder.plots import style
-from ladder.results import load_results
+from ladder.commands.cli import main
+from ladder.io.ncu import base_name
+from ladder.io.results import load_results
+from ladder.report import plots
+from ladder.report.plots import style
 from test_table import table_rows
 
 

@@ -6,7 +6,7 @@ from xml.etree import ElementTree as Xml
 
 import pytest
 import suite
-from ladder.cli import main
+from ladder.commands.cli import main
 from test_compare import FAILED, SKIPPED, document, timed
 
 

@@ -9,7 +9,7 @@ import json
 from pathlib import Path
 
 import pytest
-from ladder import run_process
+from ladder.measure import process
 
 ROOT = Path(__file__).parents[2]
 WRITTEN = sorted((ROOT / "results").glob("*/study.json"))
@@ -56,7 +56,7 @@ def test_other_readers_take_the_program_s_files(file):
 
 
 def test_they_take_rows_that_a_run_had_to_write_itself():
-    check_row(strict(json.dumps(run_process.error_row("sgemm/tiled/n:8", "killed by SIGSEGV"))))
+    check_row(strict(json.dumps(process.error_row("sgemm/tiled/n:8", "killed by SIGSEGV"))))
 
 
 def test_a_reader_would_refuse_what_is_none():

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 import suite
-from ladder.cli import main
+from ladder.commands.cli import main
 
 ROOT = Path(__file__).parents[2]
 SCRIPTS = ROOT / "scripts/reframe"

@@ -10,10 +10,10 @@ from xml.etree import ElementTree
 import pytest
 import suite
 from conftest import ROOT
-from ladder import changes, summary
-from ladder.cli import main
-from ladder.html.source import Sources
-from ladder.results import load_results
+from ladder.commands.cli import main
+from ladder.io.results import load_results
+from ladder.report import comparison_text, summary
+from ladder.report.html.source import Sources
 from test_compare import FAILED, SKIPPED, document, timed
 
 VOID = {"meta", "link", "input", "br", "path", "use", "rect"}
@@ -268,7 +268,7 @@ def test_a_comparison_is_told_first_and_ends_as_compare_does(report):
     block = page.block("changes")
     verdicts = [row["cells"][0][0] for row in block["rows"]]
     assert verdicts == ["SLOWER", "ERROR", "MISSING", "FASTER", "SAME"]
-    slower = dict(zip(changes.HEADER, block["rows"][0]["cells"], strict=True))
+    slower = dict(zip(comparison_text.HEADER, block["rows"][0]["cells"], strict=True))
     assert (slower["ratio"], slower["interval"]) == (["0.833", 0.83333], "0.826–0.841")
     assert "changes" in page.routes()
 

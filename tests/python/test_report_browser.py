@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 import suite
-from ladder.cli import main
+from ladder.commands.cli import main
 from test_report import ATTACKS, hostile
 
 playwright = pytest.importorskip("playwright.sync_api", reason="no Python package playwright")

@@ -10,8 +10,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from ladder.cli import main
-from ladder.results import load_results
+from ladder.commands.cli import main
+from ladder.io.results import load_results
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]

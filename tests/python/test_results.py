@@ -8,8 +8,8 @@ import ladder as package
 import pandas as pd
 import pytest
 import suite
-from ladder.results import load_results
-from ladder.study import studies
+from ladder.analysis.study import studies
+from ladder.io.results import load_results
 
 DIALECTS = ["v1_7_1.json", "v1_8_3.json", "v1_9_1.json"]
 NAIVE = "scan/naive/n:4096/kind:sum/manual_time"

@@ -8,12 +8,13 @@ from dataclasses import astuple
 import limited
 import pytest
 import suite
-from ladder import limits, plots, roofs
-from ladder.cli import main
-from ladder.plots import style
-from ladder.plots.style import ALARM
-from ladder.results import load_results
-from ladder.study import own_speed
+from ladder.analysis import limits, roofs
+from ladder.analysis.study import own_speed
+from ladder.commands.cli import main
+from ladder.io.results import load_results
+from ladder.report import plots
+from ladder.report.plots import style
+from ladder.report.plots.style import ALARM
 from matplotlib.colors import to_hex
 
 BRIEF, AT = "transpose/vectorised/rows:1024/columns:1024/element:4/", 101.2

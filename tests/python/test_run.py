@@ -14,10 +14,10 @@ from pathlib import Path
 
 import pytest
 from conftest import ROOT
-from ladder import processes, run_process
-from ladder.catalogue import parse
-from ladder.ceilings import PERCENT, Ceilings
-from ladder.cli import main
+from ladder.commands.cli import main
+from ladder.measure import process, processes
+from ladder.model.catalogue import parse
+from ladder.model.ceilings import PERCENT, Ceilings
 
 FAKE = Path(__file__).with_name("fake_bench.py")
 EMULATED = ROOT / "build/default/benchmarks/emulated/ladder_bench_emulated"
@@ -209,7 +209,7 @@ def test_fewer_processes_give_the_same(fake, out, tmp_path, split, starts):
 
 
 def test_rows_whose_names_are_too_much_for_a_process_go_to_several(fake, out, monkeypatch):
-    monkeypatch.setattr(run_process, "_LONGEST_FILTER", 300)
+    monkeypatch.setattr(process, "_LONGEST_FILTER", 300)
     assert run(fake, out, "--split", "none") == 0
     assert len(fake.starts) == 3
     filters = [re.search("--benchmark_filter=([^ ]*)", start)[1] for start in fake.starts]
@@ -220,15 +220,15 @@ def test_rows_whose_names_are_too_much_for_a_process_go_to_several(fake, out, mo
 def test_a_whole_study_is_told_of_in_filters_that_libstdc_takes():
     document = json.loads((ROOT / "results/nvidia-h200/study.json").read_text())
     names = [row["run_name"] for row in document["benchmarks"]]
-    cut = list(run_process.batches(names))
+    cut = list(process.batches(names))
     assert [name for batch in cut for name in batch] == names
-    lengths = [len(run_process.filter_of(batch)) for batch in cut]
+    lengths = [len(process.filter_of(batch)) for batch in cut]
     assert 40_000 < max(lengths) < 50_000
 
 
 def test_a_filter_escapes_what_posix_knows_as_special_alone():
     # libstdc++ refuses any other escape.
-    assert run_process.filter_of(["a[1]{2}", "b.c|d"]) == r"^(a\[1]\{2}|b\.c\|d)$"
+    assert process.filter_of(["a[1]{2}", "b.c|d"]) == r"^(a\[1]\{2}|b\.c\|d)$"
 
 
 def test_a_ceiling_is_the_median_of_its_repetitions(fake, tmp_path):

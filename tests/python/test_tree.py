@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 import suite
-from ladder.catalogue import Ladder, parse
-from ladder.ceilings import PERCENT, Ceilings
-from ladder.cli import main
-from ladder.results import Results, load_results
-from ladder.study import Study, studies
+from ladder.analysis.study import Study, studies
+from ladder.commands.cli import main
+from ladder.io.results import Results, load_results
+from ladder.model.catalogue import Ladder, parse
+from ladder.model.ceilings import PERCENT, Ceilings
 
 ROOT = Path(__file__).resolve().parents[2]
 ROOFS = {"read": 4e12, "bf16": 9e14}

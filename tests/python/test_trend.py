@@ -10,10 +10,10 @@ import calibration
 import numpy as np
 import pytest
 import suite
-from ladder import trend
-from ladder.cli import main
-from ladder.interval import Process
-from ladder.verdicts import Rules, Side
+from ladder.commands.cli import main
+from ladder.stats import trend
+from ladder.stats.interval import Process
+from ladder.stats.verdicts import Rules, Side
 from test_compare import SKIPPED, document, timed
 
 ROWS, RUNS = 200, 20

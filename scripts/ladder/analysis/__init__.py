@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: MIT
+"""What results mean: speeds, gains, roofs, limits, histories."""

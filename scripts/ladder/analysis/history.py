@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: MIT
+"""Puts results of several commits in order: the history of one GPU, a point a commit."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+
+from ladder.io.results import Results
+from ladder.model.errors import LadderError
+
+UNDATED = datetime.min.replace(tzinfo=UTC)
+
+
+@dataclass(frozen=True)
+class Run:
+    """What was measured at one commit, each process a Results; a file without commit is a run."""
+
+    label: str  # short commit, or the file's name
+    commit: str  # as the file has it
+    processes: tuple[Results, ...]
+
+    @property
+    def date(self) -> datetime:
+        """When it was measured first: an old commit that runs again stays where it was."""
+        return min(map(dated, self.processes))
+
+
+@dataclass(frozen=True)
+class History:
+    """The runs of one GPU, cache mode and build type, oldest first."""
+
+    title: str
+    gpu: str
+    runs: list[Run]
+    notes: list[str] = field(default_factory=list)
+
+
+def dated(results: Results) -> datetime:
+    """Return when a file was measured; `UNDATED`, long ago, where it does not tell."""
+    try:
+        date = datetime.fromisoformat(str(results.context.get("date", "")))
+    except ValueError:
+        return UNDATED
+    return date if date.tzinfo else date.replace(tzinfo=UTC)
+
+
+def histories(results: Sequence[Results], repository: Path | None = None) -> list[History]:
+    """Order processes (`load_processes`) by date, or as the commits follow in `repository`.
+
+    Raises LadderError where git cannot tell.
+    """
+    grouped: dict[tuple[str, ...], dict[str, list[Results]]] = {}
+    for result in results:
+        runs = grouped.setdefault(_machine(result), {})
+        commit = str(result.context.get("git_commit", ""))
+        key = f"{commit} {result.commit}" if commit else _file(result)
+        runs.setdefault(key, []).append(result)
+    order = _log(repository) if repository else []
+    found = []
+    for machine, runs in grouped.items():
+        made = [
+            Run(
+                processes[0].commit or Path(_file(processes[0])).stem,
+                str(processes[0].context.get("git_commit", "")),
+                tuple(processes),
+            )
+            for processes in runs.values()
+        ]
+        found.append(_ordered(machine, sorted(made, key=lambda run: run.date), order))
+    return found
+
+
+def _machine(result: Results) -> tuple[str, ...]:
+    """Tell what makes times comparable: the GPU, else the host, and how it was measured."""
+    host = f"host {result.context.get('host_name', 'unknown')}"
+    cache = f"{result.cache_mode} cache" if result.cache_mode else ""
+    if result.source != "timed":
+        cache = str(result.context.get("counters", "emulated on a CPU"))
+    return result.gpu or host, cache, result.build_type
+
+
+def _file(result: Results) -> str:
+    return str(result.rows["file"].iloc[0])
+
+
+def _ordered(machine: tuple[str, ...], runs: list[Run], order: list[str]) -> History:
+    """Put `runs`, which are in order of date, in that of the log if it has them all."""
+    notes = []
+    if order:
+        places = {run.commit: _place(run.commit, order) for run in runs}
+        if lost := [run.label for run in runs if places[run.commit] < 0]:
+            told = f"{lost[0]} is" if len(lost) == 1 else f"{lost[0]} and {len(lost) - 1} more are"
+            notes.append(f"ordered by date: {told} not in the repository")
+        else:
+            runs = sorted(runs, key=lambda run: (places[run.commit], "dirty" in run.label))
+    boards = {r.context.get("gpu_uuid") for run in runs for r in run.processes} - {None}
+    if len(boards) > 1:
+        notes.append(f"measured on {len(boards)} boards, which may differ")
+    title = ", ".join(part for part in machine if part)
+    return History(title, runs[0].processes[0].gpu, runs, notes)
+
+
+def _place(commit: str, order: list[str]) -> int:
+    """Return where a commit, which files may shorten, is in the log; -1 where it is not."""
+    return next((i for i, known in enumerate(order) if commit and known.startswith(commit)), -1)
+
+
+def _log(repository: Path) -> list[str]:
+    """Return all commits of a repository, parents first."""
+    command = ["git", "-C", str(repository), "rev-list", "--topo-order", "--reverse", "--all"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+    except OSError as error:
+        raise LadderError(f"git: {error.strerror}") from error
+    except subprocess.CalledProcessError as error:
+        told = error.stderr.strip().splitlines() or ["git rev-list failed"]
+        raise LadderError(f"{repository}: {told[0]}") from error
+    return done.stdout.split()

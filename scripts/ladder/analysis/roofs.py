@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: MIT
+"""The limits of a GPU: measured by the ladder of roofs, and as its datasheet states them."""
+
+from __future__ import annotations
+
+import math
+import tomllib
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, fields
+from functools import cache
+from pathlib import Path
+
+from ladder.analysis.study import ABOVE_ROOF_PERCENT, Row, own_speed, studies
+from ladder.io.results import Results
+from ladder.model import units
+
+_DATASHEETS = Path(__file__).with_name("datasheet.toml")
+
+# Which figure of a datasheet is the peak of a roof; the others have none.
+_PEAKS = dict.fromkeys(("memcpy", "dram_copy", "dram_read", "dram_write"), "dram_bytes_per_second")
+_PEAKS |= {"fma": "fp32", "tf32": "tf32", "bf16": "bf16"}
+_FULL_CLOCK = 0.97  # of the highest; a clock below it was held back
+SLOW_MARK = "†"  # of a speed measured below the full clock
+SLOW_CLOCK = "as under a power limit"
+LATE_MARK = "‡"  # of a speed whose samples may hold time of the host
+MARKS = {
+    SLOW_MARK: "the clock was throttled",
+    LATE_MARK: "in some samples the GPU may have waited for the host",
+}
+
+
+@dataclass(frozen=True)
+class Datasheet:
+    """What its maker says a GPU can do at most: bytes/s, and FLOP/s without sparsity."""
+
+    dram_bytes_per_second: float
+    fp32: float
+    tf32: float
+    bf16: float
+    source: str
+
+    def peak(self, roof: str) -> float:
+        """Peak of a roof by its rung's name, in bytes/s or FLOP/s; NaN where there is none."""
+        return getattr(self, _PEAKS[roof]) if roof in _PEAKS else math.nan
+
+
+@cache
+def _datasheets() -> dict[str, Datasheet]:
+    names = [field.name for field in fields(Datasheet)]
+    tables = tomllib.loads(_DATASHEETS.read_text(encoding="utf-8"))
+    return {gpu: Datasheet(*(table[n] for n in names)) for gpu, table in tables.items()}
+
+
+def datasheet(gpu: str) -> Datasheet | None:
+    """Return the datasheet of a GPU by the driver's name for it; None of one not in the table."""
+    return _datasheets().get(gpu)
+
+
+def measured(results: Results) -> dict[str, Row]:
+    """Return the best row of each roof by its rung's name: the fastest in its own quantity.
+
+    Empty where no ladder of roofs was measured. Rows that a filter left out count too.
+    """
+    ladders = {ladder.name for ladder in results.ladders if ladder.is_roof}
+    best: dict[str, Row] = {}
+    for row in results.ceilings:
+        if row.ladder not in ladders or not own_speed(row) > 0:
+            continue
+        if row.rung not in best or own_speed(row) > own_speed(best[row.rung]):
+            best[row.rung] = row
+    return best
+
+
+def clocks(results: Results, rows: Iterable[Row]) -> str:
+    """Say how slow clocks were, as `1805 to 1806 MHz of 1980`; empty where they were not."""
+    found = [row.sm_clock_hz / 1e6 for row in rows if below_clock(results, row)]
+    span = dict.fromkeys(f"{clock:.0f}" for clock in (min(found), max(found))) if found else {}
+    return f"{' to '.join(span)} MHz of {_top_clock(results) / 1e6:.0f}" if found else ""
+
+
+def below_clock(results: Results, row: Row) -> bool:
+    """Whether a row ran below the clock that the GPU can have, as its limit of power makes it."""
+    return row.sm_clock_hz < _FULL_CLOCK * _top_clock(results)
+
+
+def _top_clock(results: Results) -> float:
+    return units.parse(results.context.get("sm_clock_max_hz"))
+
+
+def marks(row: Row) -> str:
+    """Return the signs that stand after a row's speed."""
+    return SLOW_MARK * (row.throttled > 0) + LATE_MARK * (row.late_samples > 0)
+
+
+def explained(rows: Iterable[Row]) -> dict[str, str]:
+    """Say what the signs after the speeds of rows mean, by the sign."""
+    used = "".join(map(marks, rows))
+    return {mark: told for mark, told in MARKS.items() if mark in used}
+
+
+def percent_of_peak(results: Results, row: Row) -> float:
+    """Percent of the datasheet's peak that a roof's row reaches; NaN where no peak is known."""
+    sheet = datasheet(results.gpu)
+    return 100 * own_speed(row) / sheet.peak(row.rung) if sheet else math.nan
+
+
+def problems(results: Results, ladders: Collection[str]) -> list[str]:
+    """Name the rows of these ladders that beat their ceiling, and roofs above their datasheet.
+
+    Either is a fault of the accounting, or of a GPU that ran above its boost clock.
+    """
+    found = [
+        f"{row.name}: {study.percent(row):.1f}% of its ceiling "
+        + study.spell_ceiling(row).replace("`", "")
+        for study in studies(results)
+        if study.ladder.name in ladders
+        for row in study.rows
+        if row.status == "ok" and study.above_roof(row)
+    ]
+    for row in measured(results).values():
+        percent = percent_of_peak(results, row)
+        if row.ladder in ladders and percent > ABOVE_ROOF_PERCENT:
+            found.append(f"{row.name}: {percent:.1f}% of the datasheet's peak")
+    return found

@@ -1,0 +1,381 @@
+# SPDX-License-Identifier: MIT
+"""One ladder as one GPU measured it: the questions that tables and plots ask."""
+
+from __future__ import annotations
+
+import math
+from functools import cached_property
+from typing import Any
+
+from ladder.io.results import Results
+from ladder.model import ceilings, units
+from ladder.model.catalogue import Ceiling, Ladder, Rung
+
+# A roof is itself measured, so a row counts as above it only beyond the roof's own noise.
+ABOVE_ROOF_PERCENT = 101.0
+
+# One of less than ten launches is mostly launch, whose time differs by a few percent of the whole.
+SHORT_LAUNCHES, ABOVE_SHORT_PERCENT = 10, 105.0
+
+# What was predicted of shared memory, and the slow-down against the fastest step.
+PREDICTION = ("wavefronts, load / store", "slow-down, predicted", "slow-down, measured")
+
+Row = Any  # a named tuple of one DataFrame row
+
+
+class Study:
+    """The rows of `ladder` within `results`."""
+
+    def __init__(self, results: Results, ladder: Ladder) -> None:
+        self.results = results
+        self.ladder = ladder
+        self.rows: list[Row] = [row for row in results.tuples if row.ladder == ladder.name]
+        self.best: dict[tuple[str, str], Row] = {}  # by (rung, case): the best of a sweep
+        for row in self.rows:
+            key = (row.rung, row.case)
+            if key not in self.best or self._rank(row) > self._rank(self.best[key]):
+                self.best[key] = row
+
+    def _rank(self, row: Row) -> tuple[bool, float]:
+        speed = own_speed(row) if self.ladder.is_roof else self.speed(row)
+        return row.status == "ok", 0.0 if math.isnan(speed) else speed
+
+    @cached_property
+    def cases(self) -> list[str]:
+        """Every case measured: the series of sizes rising, then other shapes as the file has them.
+
+        The file's order is that of the rung with most cases.
+        """
+        by_rung: dict[str, dict[str, None]] = {}
+        for row in self.rows:
+            by_rung.setdefault(row.rung, {})[row.case] = None
+        fullest_first = sorted(by_rung.values(), key=len, reverse=True)
+        found = dict.fromkeys(case for cases in fullest_first for case in cases)
+        return sorted(found, key=lambda case: (not self.in_series(case), self._size(case)))
+
+    @cached_property
+    def rungs(self) -> list[Rung]:
+        """The rungs that have rows, in climbing order."""
+        present = {row.rung for row in self.rows}
+        return [rung for rung in self.ladder.rungs if rung.name in present]
+
+    @cached_property
+    def headline(self) -> str:
+        """The ladder's headline case, or the case most rungs ran when that one is absent."""
+        ran = {case: sum(self.ok(r, case) is not None for r in self.rungs) for case in self.cases}
+        return self.ladder.headline if ran.get(self.ladder.headline) else max(ran, key=ran.get)
+
+    @cached_property
+    def counted(self) -> list[Row]:
+        """The rows that count FLOPs and bytes, and so have a place on a roofline."""
+        return [
+            row for row in self.rows if row.flops_per_second > 0 and row.arithmetic_intensity > 0
+        ]
+
+    def ok(self, rung: Rung, case: str) -> Row | None:
+        """Return the measurement of a rung at a case, or None where there is no speed."""
+        row = self.measured(rung, case)
+        return row if row and self.speed(row) > 0 else None
+
+    def measured(self, rung: Rung, case: str) -> Row | None:
+        """Return the measurement of a rung at a case, in whatever quantity it counts."""
+        row = self.best.get((rung.name, case))
+        return row if row and row.status == "ok" else None
+
+    def lead(self, rung: Rung) -> Row | None:
+        """Return the measurement at the headline, else at the case where the rung is fastest."""
+        measured = [row for case in self.cases if (row := self.measured(rung, case))]
+        return self.measured(rung, self.headline) or max(measured, key=self._rank, default=None)
+
+    def speed(self, row: Row) -> float:
+        """Speed in FLOP/s or bytes/s; NaN where the row counts neither."""
+        return getattr(row, self.ladder.rate)
+
+    @cached_property
+    def unit(self) -> tuple[float, str]:
+        """(divisor, unit) that suits the headline's speeds in the ladder's own precision."""
+        found = [self.ok(rung, self.headline) for rung in self.rungs if not rung.precision]
+        return units.rate_unit(self.ladder.quantity, [self.speed(row) for row in found if row])
+
+    @cached_property
+    def climb(self) -> list[Rung]:
+        """The rungs as a figure lists them: first ceilings, then the path to the best step.
+
+        That path goes up from its root; what stands on none of it follows in the file's order, as
+        all do where no tree is known.
+        """
+        best = self.best_step(self.headline)
+        path = self.ladder.path(best.rung)[::-1] if best and self.ladder.is_tree else ()
+        first = [rung for rung in self.rungs if rung.role == "ceiling"]
+        first += [rung for rung in path if rung in self.rungs]
+        return [*first, *(rung for rung in self.rungs if rung not in first)]
+
+    def parent(self, row: Row) -> Row | None:
+        """Return the measurement, at the same case, of the rung that a row's rung builds on."""
+        rung = self.ladder.rung(row.rung)
+        parent = rung and self.ladder.rung(rung.builds_on)
+        return self.measured(parent, row.case) if parent else None
+
+    def gain(self, row: Row) -> float:
+        """Return the speed over that of the parent; NaN where there is none at the case."""
+        parent = self.parent(row)
+        return self.speed(row) / self.speed(parent) if parent else math.nan
+
+    def to_parent(self, row: Row) -> str:
+        """Write the gain as `2.41× name`, with the parent's name; empty where there is none."""
+        gain = self.gain(row)
+        return f"{units.number(gain)}× {self.parent(row).rung}" if gain == gain else ""
+
+    def ceilings_of(self, row: Row) -> tuple[Ceiling, ...]:
+        """Return the ceilings of a row's rung, or of the one that a choice ran there."""
+        rung = self.ladder.rung(row.chosen or row.rung)
+        return rung.ceilings if rung else ()
+
+    def _lowest_ceiling(self, row: Row) -> tuple[float, Row] | None:
+        """Return the ceiling of a row, in the ladder's quantity, and the row that was it."""
+        quantity = self.ladder.quantity
+        best = {each: self._best_of(each, row.case) for each in self.ceilings_of(row)}
+
+        def speed(ceiling: Ceiling) -> float:
+            column = ceilings.rate(ceiling, quantity)
+            return getattr(best[ceiling], column) if best[ceiling] else math.nan
+
+        found = ceilings.lowest(best, quantity, row.arithmetic_intensity, speed)
+        return (found[0], best[found[1]]) if found else None
+
+    def _best_of(self, ceiling: Ceiling, case: str) -> Row | None:
+        """Return the best row of a ceiling: at `case` where it is of the same ladder."""
+        column = ceilings.rate(ceiling, self.ladder.quantity)
+        own = ceilings.at_own_case(ceiling, self.ladder)
+        found = (
+            row
+            for row in self.results.ceilings
+            if f"{row.ladder}/{row.rung}" == ceiling.rung
+            and (row.case == case or not own)
+            and getattr(row, column) > 0
+        )
+        return max(found, key=lambda row: getattr(row, column), default=None)
+
+    def ceiling_of(self, row: Row) -> float:
+        """Return the speed of a row's ceiling; NaN where it was not measured."""
+        if found := self._lowest_ceiling(row):
+            return found[0]
+        return (
+            100 * self.speed(row) / row.percent_of_ceiling if row.percent_of_ceiling else math.nan
+        )
+
+    def ceiling(self, case: str) -> float:
+        """Return the ceiling at `case` of the rungs that have the ladder's; NaN if not measured."""
+        rows = (self.ok(rung, case) for rung in self.rungs)
+        found = (self.ceiling_of(row) for row in rows if row and not self.has_own_ceiling(row))
+        return next((speed for speed in found if speed > 0), math.nan)
+
+    def short_ceiling(self, row: Row) -> bool:
+        """Whether the ceiling of a row took less than `SHORT_LAUNCHES` launches of a kernel."""
+        launch = units.parse(self.results.context.get("launch_nanoseconds")) * 1e-9
+        found = self._lowest_ceiling(row)
+        return found is not None and found[1].seconds < SHORT_LAUNCHES * launch
+
+    def percent(self, row: Row) -> float:
+        """Percent of the row's ceiling; NaN where it has none, or none was measured."""
+        if not math.isnan(row.percent_of_ceiling):
+            return row.percent_of_ceiling
+        return 100 * self.speed(row) / self.ceiling_of(row)
+
+    def has_own_ceiling(self, row: Row) -> bool:
+        """Whether a row's ceilings are others than those that its ladder names."""
+        found = {(each.rung, each.products) for each in self.ceilings_of(row)}
+        named = {self.ladder.ceiling, self.ladder.other_ceiling} - {""}
+        return bool(found) and found != {(name, 1) for name in named}
+
+    def own_ceilings(self) -> str:
+        """Say which rungs have a ceiling of their own, or how many; empty where none has."""
+        leads = ((rung, self.lead(rung)) for rung in self.rungs)
+        own = [rung.name for rung, row in leads if row and self.has_own_ceiling(row)]
+        names = ", ".join(own) if len(own) <= 3 else f"{len(own)} rungs"
+        return f" ({names}: of their own)" if own else ""
+
+    def spell_ceiling(self, row: Row) -> str:
+        """Name the ceilings of a row, and how many operations make one; empty of an unknown one."""
+        return " or ".join(
+            f"`{each.rung}`" + (f" / {each.products:g}" if each.products != 1 else "")
+            for each in self.ceilings_of(row)
+        )
+
+    def above_roof(self, row: Row) -> bool:
+        """Whether a row beats its ceiling, which is a fault of the accounting.
+
+        A ceiling itself does not: that it was measured twice says how well it repeats.
+        """
+        if row.role == "ceiling" or not self.percent(row) > ABOVE_ROOF_PERCENT:
+            return False
+        return self.percent(row) > ABOVE_SHORT_PERCENT or not self.short_ceiling(row)
+
+    def peer(self, precision: str, case: str) -> Row | None:
+        """Return the fastest peer of that precision at `case`."""
+        found = [
+            self.ok(r, case) for r in self.rungs if r.role == "peer" and r.precision == precision
+        ]
+        return max(filter(None, found), key=self.speed, default=None)
+
+    def to_peer(self, row: Row) -> str:
+        """Write the ratio to the best peer of the row's precision, as `0.71× name`."""
+        peer = self.peer(row.precision, row.case)
+        if not peer or row.role == "ceiling" or peer.rung == row.rung:
+            return ""
+        return f"{units.ratio(self.speed(row) / self.speed(peer))} {peer.rung}"
+
+    def best_step(self, case: str) -> Row | None:
+        """Return the fastest step in the ladder's own precision at `case`."""
+        found = [self.ok(r, case) for r in self.rungs if r.is_step]
+        return max(filter(None, found), key=self.speed, default=None)
+
+    def predicted(self, row: Row) -> float:
+        """Speed that the fastest step would have with this row's predicted wavefronts.
+
+        In FLOP/s or bytes/s; NaN where none were predicted.
+        """
+        best = self.best_step(row.case)
+        return (
+            self.speed(best) * _predicted_share(row) / _predicted_share(best) if best else math.nan
+        )
+
+    def prediction(self, row: Row) -> tuple[str, str, str]:
+        """Write the cells under `PREDICTION`; empty where nothing was predicted."""
+        if math.isnan(predicted := self.predicted(row)):
+            return "", "", ""
+        fastest = self.speed(self.best_step(row.case))
+        counts = f"{row.predicted_load_wavefronts:g} / {row.predicted_store_wavefronts:g}"
+        return counts, *(f"{units.number(fastest / s)}×" for s in (predicted, self.speed(row)))
+
+    def facet(self, case: str) -> str:
+        """Return the part of a case that names its small multiple, as `axis:value`."""
+        facets = {axis.name for axis in self.ladder.axes if axis.facet}
+        return "/".join(s for s in case.split("/") if s.partition(":")[0] in facets)
+
+    @cached_property
+    def facets(self) -> dict[str, list[str]]:
+        """Cases by facet, both in the file's order."""
+        split: dict[str, list[str]] = {}
+        for case in self.cases:
+            split.setdefault(self.facet(case), []).append(case)
+        return split
+
+    @cached_property
+    def shape_axes(self) -> list[str]:
+        """Names of the axes that make the x axis: no facets, and none that never varies."""
+        plain = [axis.name for axis in self.ladder.axes if not axis.facet]
+        values = [_values(row.case) for row in self.rows]
+        return [name for name in plain if len({v.get(name) for v in values}) > 1] or plain
+
+    def _shape(self, case: str) -> list[str]:
+        return [_values(case).get(name, "") for name in self.shape_axes]
+
+    def in_series(self, case: str) -> bool:
+        """Whether all axes of a shape agree, so that it is one of a series of sizes."""
+        return len(set(self._shape(case))) <= 1
+
+    def in_line(self, case: str) -> bool:
+        """Whether a line through the series goes through this shape.
+
+        It does through whole multiples of a smallest size that is a power of two: an odd size
+        between them is as much of another kind as a rectangle, and a line would swing to it and
+        back.
+        """
+        powers = self._smallest & (self._smallest - 1) == 0
+        return self.in_series(case) and not (powers and self._size(case) % self._smallest)
+
+    @cached_property
+    def _smallest(self) -> int:
+        return min(filter(None, map(self._size, self.cases)), default=1)
+
+    def _size(self, case: str) -> int:
+        shape = self._shape(case)
+        return int(shape[0]) if self.in_series(case) and shape and shape[0].isdecimal() else 0
+
+    def label(self, case: str) -> str:
+        """Write a shape compactly: `4096` where all its axes agree, else `1000×3000×77`."""
+        values = self._shape(case)
+        if self._powers:
+            values = [units.power_of_two(v) for v in values]
+        return "×".join(values[:1] if self.in_series(case) else values)
+
+    def spell(self, case: str) -> str:
+        """Write a whole case for a title: `bins 256, keys 2²⁸` or `m = n = k = 4096`."""
+        axes, label, values = self.shape_axes, self.label(case), _values(case)
+        sign = " × " if "×" in label else " = "
+        shape = f"{axes[0]} {label}" if len(axes) == 1 else f"{sign.join(axes)} = {label}"
+        rest = {name: value for name, value in values.items() if name not in axes}
+        others = [f"{name} {units.power_of_two(value)}" for name, value in rest.items()]
+        return ", ".join([*([shape] if axes else []), *others]).replace("_", " ")
+
+    @cached_property
+    def _powers(self) -> bool:
+        """Whether every shape is made of powers of two and the longest is long to write."""
+        values = {value for row in self.rows for value in self._shape(row.case)}
+        written = {units.power_of_two(value) for value in values}
+        return not written & values and max(map(len, values), default=0) > 6
+
+
+def studies(results: Results) -> list[Study]:
+    """Return the ladders that have rows, in the file's order."""
+    measured = set(results.rows["ladder"])
+    return [Study(results, ladder) for ladder in results.ladders if ladder.name in measured]
+
+
+def describe(results: Results) -> str:
+    """Say in one line what measured: GPU, cache mode and commit, as far as the file tells."""
+    cache = f"{results.cache_mode} cache" if results.cache_mode else ""
+    if results.source != "timed":
+        cache = str(results.context.get("counters", "emulated on a CPU"))
+    commit = f"commit {results.commit}" if results.commit else ""
+    host = "" if results.gpu else f"host {results.context.get('host_name', 'unknown')}"
+    return ", ".join(filter(None, (results.gpu, host, cache, commit)))
+
+
+def facet_title(facet: str) -> str:
+    """Write `distribution:uniform` as `distribution uniform`."""
+    return facet.replace("/", ", ").replace(":", " ").replace("_", " ")
+
+
+def name_of(rung: Rung, row: Row | None) -> str:
+    """Name a rung, with the values of its own axes that were its best, or the step it chose."""
+    values = values_of(rung, row) if row else ""
+    return f"{rung.name} ({values})" if values else rung.name
+
+
+def values_of(rung: Rung, row: Row) -> str:
+    """Spell a row's values of its rung's own axes, `cluster 2`, or the step that a choice ran."""
+    sweep = f"{rung.sweep} {row.sweep}" if row.sweep and len(rung.sweeps) == 1 else row.sweep
+    return sweep or row.chosen
+
+
+def own_quantity(row: Row) -> str:
+    """What a roof counts: "atomics", "flops" or else "bytes"."""
+    return next((q for q in ("atomics", "flops") if getattr(row, f"{q}_per_second") > 0), "bytes")
+
+
+def own_speed(row: Row) -> float:
+    """Speed of a roof in its own quantity, as atomics/s, FLOP/s or bytes/s; NaN without any.
+
+    Of `l2_read` only what came through L2, where that was counted: neighbours that ask for the same
+    at once are answered once, before their requests reach L2.
+    """
+    if row.rung == "l2_read" and row.l2_bytes > 0:
+        return row.l2_bytes / row.seconds
+    return getattr(row, f"{own_quantity(row)}_per_second")
+
+
+def _predicted_share(row: Row) -> float:
+    """What is predicted to pass in one shared-memory wavefront; NaN when not given.
+
+    In bytes; or in requests, all of which move the same bytes where bytes are not given.
+    """
+    if row.predicted_bytes_per_wavefront > 0:
+        return row.predicted_bytes_per_wavefront
+    return 1 / (row.predicted_load_wavefronts + row.predicted_store_wavefronts)
+
+
+def _values(case: str) -> dict[str, str]:
+    """Split `axis:value/...`."""
+    return dict(segment.split(":", 1) for segment in case.split("/") if segment)

@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: MIT
+"""Arguments that several commands take, the types of their values, and the results they name."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from ladder.model.errors import LadderError
+
+if TYPE_CHECKING:
+    from ladder.io.results import Results
+
+EXIT_CODES = """\
+exit codes:
+  0  done, and no regression        3  a results file cannot be read
+  1  compare, gate, check, and      4  compare, gate, check: rows missing or newly failing
+     trend --fail: a regression        noise: not every process came to its end
+     predict: an unexplained row       run: rows are missing, as when interrupted
+     run: rows failed
+  2  wrong usage, nothing to do     5  results that must not be set side by side
+                                  130  interrupted (noise and run: 4)
+report --base and collect end as compare does, once the report is written.
+"""
+
+
+def add_results(parser: argparse.ArgumentParser) -> None:
+    """Add RESULTS and --filter."""
+    parser.add_argument(
+        "results", nargs="+", metavar="RESULTS", help="results files, or directories of *.json"
+    )
+    add_filter(parser)
+
+
+def add_filter(parser: argparse.ArgumentParser) -> None:
+    """Add --filter."""
+    parser.add_argument(
+        "--filter", type=regex, metavar="REGEX", help="only rows whose name this is found in"
+    )
+
+
+def add_timeout(parser: argparse.ArgumentParser) -> None:
+    """Add --timeout."""
+    parser.add_argument(
+        "--timeout",
+        type=_seconds,
+        default=300.0,
+        metavar="SECONDS",
+        help="end a process that has no new row for so long; default: 300",
+    )
+
+
+def selected(options: argparse.Namespace) -> list[Results]:
+    """Load RESULTS, less the rows that --filter does not want. Raises LadderError for no row."""
+    from ladder.io.results import load_results  # pandas takes a while to load
+
+    results = load_results(options.results)
+    if options.filter:
+        results = [result.keep(options.filter) for result in results]
+    if not (found := [result for result in results if len(result.rows)]):
+        raise LadderError(f"--filter {options.filter.pattern}: no row matches")
+    return found
+
+
+def regex(text: str) -> re.Pattern[str]:
+    """Read a regular expression."""
+    try:
+        return re.compile(text)
+    except re.error as error:
+        raise argparse.ArgumentTypeError(f"'{text}' is no regular expression: {error}") from error
+
+
+def whole(least: int) -> Callable[[str], int]:
+    """Return what reads a whole number, `least` or more."""
+
+    def read(text: str) -> int:
+        if not text.isdecimal() or int(text) < least:
+            raise argparse.ArgumentTypeError(f"'{text}' is not a whole number of {least} or more")
+        return int(text)
+
+    return read
+
+
+def _seconds(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value < float("inf"):
+        raise argparse.ArgumentTypeError(f"'{text}' is not a time above zero")
+    return value
+
+
+def note(message: str) -> None:
+    """Say on stderr what is no failure."""
+    print(f"ladder: note: {message}", file=sys.stderr)

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: MIT
+"""The command `ladder collect`."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ladder.commands import arguments, compare
+from ladder.model.errors import LadderError
+
+if TYPE_CHECKING:  # scipy takes a while to load
+    from ladder.report.collected import Outcome
+
+DESCRIPTION = """\
+Compares base and head of each GPU in DIR/bench-<gpu>-<commit>, which holds what 'ladder run --base'
+left and the file exit_code with how that ended. Writes OUT/summary.md, under 1 MB, OUT/junit.xml,
+and where there are results OUT/report.html and OUT/plots. A GPU that is expected and has no results
+is MISSING, which is lost coverage, whatever --allow-lost says of rows. The exit code is that of
+gate, of the GPU that fares worst: 3, 5, 1, 4, 2, 0 in this order.
+"""
+EPILOG = arguments.EXIT_CODES
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add its options."""
+    parser.add_argument("folder", type=Path, metavar="DIR", help="of downloaded artifacts")
+    parser.add_argument(
+        "--expect",
+        type=_gpus,
+        default=[],
+        metavar="GPU,...",
+        help="those that must have reported, named as their folders are",
+    )
+    parser.add_argument("-o", "--output", type=Path, required=True, metavar="OUT")
+    arguments.add_filter(parser)
+    compare.add_rules(parser.add_argument_group("as compare has them"))
+
+
+def run(options: argparse.Namespace) -> int:
+    """Compare, write the files; return the exit code."""
+    from ladder.io import files
+    from ladder.report import collected, html, junit, plots, summary
+
+    rules = compare.rules_of(options)
+    outcomes = collected.judge(
+        options.folder, options.expect, rules, options.noise, force=options.force
+    )
+    code = collected.overall(outcome.code for outcome in outcomes)
+    comparison = collected.merged(outcomes, rules)
+    results = [result for outcome in outcomes for result in outcome.head]
+    top = _top(collected.in_words(code), outcomes)
+    rest = summary.markdown(results, comparison, summary.LIMIT - len(top.encode()))
+    content = {
+        "summary.md": (top + rest).encode(errors="backslashreplace"),
+        "junit.xml": junit.of_comparison(comparison),
+    }
+    if results:
+        content["report.html"] = html.write(results, comparison, None)
+    try:
+        options.output.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise LadderError(f"{options.output}: {error.strerror}") from error
+    for name, text in content.items():
+        files.write(options.output / name, text)
+    for outcome in outcomes:
+        print(f"{outcome.gpu}: {outcome.verdict}: {outcome.told}")
+    sys.stdout.flush()
+    try:  # last: the figures are the least of it, and foreign benchmarks have none
+        if results:
+            plots.draw(results, options.output / "plots", ["svg"], _note)
+    except LadderError as error:
+        _note(str(error))
+    return code
+
+
+def _top(word: str, outcomes: list[Outcome]) -> str:
+    """Write what came of each GPU in Markdown."""
+    from ladder.report import summary
+
+    rows = [(outcome.gpu, outcome.verdict, outcome.told) for outcome in outcomes]
+    return summary.table(f"Benchmarks: {word}", ("GPU", "verdict", "found"), rows)
+
+
+def _note(message: str) -> None:
+    print(f"ladder: note: {message}", file=sys.stderr)
+
+
+def _gpus(text: str) -> list[str]:
+    """Read names that a folder, and so an artifact, can have."""
+    names = [name for part in text.split(",") if (name := part.strip())]
+    for name in names:
+        if not re.fullmatch(r"[\w.-]+", name, re.ASCII):
+            raise argparse.ArgumentTypeError(f"'{name}' is no name of a GPU: [A-Za-z0-9_.-]+")
+    return list(dict.fromkeys(names))

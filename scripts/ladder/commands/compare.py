@@ -1,0 +1,202 @@
+# SPDX-License-Identifier: MIT
+"""The commands `ladder compare` and `ladder gate`."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ladder.commands import arguments
+from ladder.model.errors import LadderError
+
+if TYPE_CHECKING:  # scipy takes a while to load
+    from ladder.stats.compare import Comparison
+    from ladder.stats.verdicts import Rules
+
+USAGE = """\
+%(prog)s [OPTIONS] BASE HEAD
+       %(prog)s [OPTIONS] --base RESULTS... --head RESULTS..."""
+EPILOG = (
+    """\
+Each file is one process; files of one program on a side are compared as its processes, whose
+differences make the interval. FASTER and SLOWER want all of the confidence interval of the ratio
+beyond the threshold and the row's own noise, SAME wants it within the threshold; NOISY is neither.
+CLOCK: the time moved no further than the SM clock. What is not known of noise is supposed: with
+one process a side, runs differ by 0.5% and 0.2 us, and however many there are, changes count beyond
+0.1 us only; 'ladder noise' of five processes tells of each row what it is. Of many rows some are
+off by chance: FASTER and SLOWER that so many rows explain (Benjamini-Hochberg) are NOISY. Uneven
+rows escape that: recorded noise of 925 equal rows fails 37% of runs with one process a side, at
+most 11% with three, 1% with five. Run several a side, with --noise.
+
+"""
+    + arguments.EXIT_CODES
+)
+
+
+def add_shared(parser: argparse.ArgumentParser) -> None:
+    """Add the options that compare and gate share."""
+    option = parser.add_argument
+    option("results", nargs="*", metavar="BASE HEAD", help="results files or directories")
+    option("--base", nargs="+", default=[], metavar="RESULTS", help="any number of them")
+    option("--head", nargs="+", default=[], metavar="RESULTS", help="any number of them")
+    option(
+        "--metric",
+        default="real_time",
+        metavar="NAME",
+        help="cpu_time or a counter of the rows; default: real_time",
+    )
+    option("--better", choices=["less", "more"], help="where the metric's name does not tell")
+    arguments.add_filter(parser)
+    option(
+        "--map",
+        type=_map,
+        action="append",
+        default=[],
+        metavar="'A=>B'",
+        help="compare rows of BASE that begin with A, as sgemm/tiled, with those of HEAD that "
+        "begin with B and go on alike; may be repeated, and BASE be HEAD",
+    )
+    add_rules(parser)
+    option("--junit", type=Path, metavar="FILE", help="write JUnit XML, a test case a row")
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add its options."""
+    add_shared(parser)
+    parser.add_argument("--format", choices=["text", "markdown", "json"], default="text")
+    parser.add_argument(
+        "--all", action="store_true", help="list also the rows that did not change, as json does"
+    )
+
+
+def add_rules(parser: argparse._ActionsContainer) -> None:
+    """Add what decides between verdicts."""
+    option = parser.add_argument
+    option(
+        "--threshold",
+        type=_threshold,
+        default=0.01,
+        metavar="FRACTION",
+        help="relative change that counts; default: 0.01",
+    )
+    option(
+        "--confidence",
+        type=_confidence,
+        default=0.95,
+        metavar="FRACTION",
+        help="of the intervals; default: 0.95",
+    )
+    option(
+        "--noise",
+        type=Path,
+        metavar="FILE",
+        help="what 'ladder noise' wrote: how each row differs from process to process",
+    )
+    option("--force", action="store_true", help="compare what is incomparable")
+    option(
+        "--allow",
+        type=arguments.regex,
+        metavar="REGEX",
+        help="rows that may be slower or lost: counted",
+    )
+    option("--allow-lost", action="store_true", help="any row may be missing or newly failing")
+
+
+def rules_of(options: argparse.Namespace) -> Rules:
+    """Return what `add_rules` and --filter ask for, of times."""
+    from ladder.stats.verdicts import Rules
+
+    return Rules(
+        options.threshold,
+        options.confidence,
+        pattern=options.filter,
+        allow=options.allow,
+        allow_lost=options.allow_lost,
+    )
+
+
+def run(options: argparse.Namespace) -> int:
+    """Compare, write all that changed; return the exit code."""
+    from ladder.report import comparison_text
+
+    comparison = _compared(options)
+    if options.format == "text" and sys.stdout.isatty():
+        comparison_text.terminal(comparison, every=options.all)
+    elif options.format == "json":
+        sys.stdout.write(comparison_text.to_json(comparison))
+    else:
+        write = {"text": comparison_text.text, "markdown": comparison_text.markdown}[options.format]
+        sys.stdout.write(write(comparison, every=options.all))
+    return comparison.exit_code
+
+
+def gate(options: argparse.Namespace) -> int:
+    """Compare, write the outcome in a line; return the exit code."""
+    from ladder.report import comparison_text
+
+    comparison = _compared(options)
+    print(comparison_text.line(comparison))
+    return comparison.exit_code
+
+
+def _compared(options: argparse.Namespace) -> Comparison:
+    from ladder.io import files
+    from ladder.report import junit
+    from ladder.stats.sides import compared
+    from ladder.stats.verdicts import Rules
+
+    rules = Rules(
+        options.threshold,
+        options.confidence,
+        options.metric,
+        options.better,
+        options.filter,
+        options.map,
+        options.allow,
+        options.allow_lost,
+    )
+    comparison = compared(*_sides(options), rules, options.noise, force=options.force)
+    if options.junit:
+        files.write(options.junit, junit.of_comparison(comparison))
+    return comparison
+
+
+def _sides(options: argparse.Namespace) -> list[list[str]]:
+    """Return the paths of base and head, given in either form."""
+    named = [options.base, options.head]
+    if options.results and not any(named) and len(options.results) == 2:
+        return [[path] for path in options.results]
+    if not options.results and all(named):
+        return named
+    raise LadderError("either BASE and HEAD, or --base RESULTS... and --head RESULTS...")
+
+
+def _map(text: str) -> tuple[str, str]:
+    left, arrow, right = (part.strip(" /") for part in text.partition("=>"))
+    if not (left and arrow and right):
+        raise argparse.ArgumentTypeError(f"'{text}' is not A=>B, the beginnings of two rows' names")
+    return left, right
+
+
+def _threshold(text: str) -> float:
+    value = _float(text)
+    if not (math.isfinite(value) and value >= 0):
+        raise argparse.ArgumentTypeError(f"'{text}' is not a fraction of zero or more")
+    return value
+
+
+def _confidence(text: str) -> float:
+    value = _float(text)
+    if not 0.5 <= value < 1:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a fraction of a half or more, below 1")
+    return value
+
+
+def _float(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return math.nan

@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: MIT
+"""The command `ladder run`."""
+
+from __future__ import annotations
+
+import argparse
+import fcntl
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from ladder.commands import arguments
+from ladder.measure import devices, processes, runner
+from ladder.measure.progress import Progress
+from ladder.measure.results_file import RunFile
+from ladder.measure.runner import SPLITS, Job, Program
+from ladder.model import errors
+from ladder.model.errors import LadderError, LostError
+
+USAGE = "%(prog)s [-h] -o PATH [options] PROGRAM [-- FLAGS...]"
+DESCRIPTION = """\
+Runs each rung of a benchmark program in a process of its own. Where one crashes, hangs or leaves
+CUDA in error, the row under way is recorded as failed and the next ones are measured in a fresh
+process. The results file is whole at any moment; --resume goes on with it.
+"""
+EPILOG = arguments.EXIT_CODES
+
+_TAKEN = {
+    "--benchmark_out": "there is --output for it",
+    "--benchmark_filter": "there is --filter for it",
+    "--benchmark_list_tests": "measures nothing",
+    "--details_out": "goes with one process alone",
+}
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run what the options say; return the exit code."""
+    gpus = _check(options)
+    try:
+        with processes.terminable():
+            programs = _programs(options)
+            with _alone(options.output):
+                return _measure([_rounds(options, programs, gpu) for gpu in gpus], options)
+    except KeyboardInterrupt as error:
+        raise LostError("interrupted before the first row") from error
+
+
+def _measure(devices: list[list[list[Job]]], options: argparse.Namespace) -> int:
+    """Measure the rounds of each device in turn, and say what came of it."""
+    jobs = [job for rounds in devices for jobs in rounds for job in jobs]
+    progress = Progress(sum(len(job.todo) for job in jobs))
+    code = errors.OK
+    try:
+        for rounds in devices:
+            runner.run(rounds, options.split, options.timeout, progress)
+        progress.end()
+    except KeyboardInterrupt:
+        progress.say("interrupted: --resume goes on from here")
+        code = errors.LOST_COVERAGE
+    except LadderError:
+        progress.end()
+        if any(job.file.rows for job in jobs):
+            _summary(jobs)
+        raise
+    return max(code, _summary(jobs))
+
+
+def _check(options: argparse.Namespace) -> list[devices.Gpu | None]:
+    """Refuse flags that do not go together; return the GPUs to measure, None for the program's."""
+    taken = _TAKEN | ({"--device": "--devices names it"} if options.devices else {})
+    for flag in options.flags:
+        for name, why in taken.items():
+            if flag.startswith(name):
+                raise LadderError(f"{flag}: {why}")
+    if options.retry_failed and not options.resume:
+        raise LadderError("--retry-failed goes with --resume")
+    several = options.devices or options.base or options.processes > 1
+    if several and options.output.suffix == ".json":
+        raise LadderError(f"{options.output}: several results: name a directory")
+    return devices.select(options.devices) if options.devices else [None]
+
+
+def _programs(options: argparse.Namespace) -> dict[str, Program]:
+    paths = (
+        {"base": options.base, "head": options.program} if options.base else {"": options.program}
+    )
+    pattern = options.filter or "."
+    return {
+        side: Program.find(path, options.flags, pattern, options.timeout)
+        for side, path in paths.items()
+    }
+
+
+def _rounds(
+    options: argparse.Namespace, programs: dict[str, Program], gpu: devices.Gpu | None
+) -> list[list[Job]]:
+    """Return the jobs on a GPU, of each round those to be run in turn."""
+    numbers = [str(n + 1) for n in range(options.processes)] if options.processes > 1 else [""]
+    return [
+        [_job(options, program, gpu, [side, number]) for side, program in programs.items()]
+        for number in numbers
+    ]
+
+
+def _job(
+    options: argparse.Namespace, program: Program, gpu: devices.Gpu | None, parts: list[str]
+) -> Job:
+    named = [part for part in [gpu.slug if gpu else "", *parts] if part]
+    path = options.output
+    if path.suffix != ".json":
+        path = path.joinpath(*named[:-1], f"{named[-1] if named else 'study'}.json")
+    file = RunFile(path, program.flags, program.full, program.small)
+    if options.resume:
+        file.resume(counting=program.counting)
+    elif path.exists():
+        raise LadderError(f"{path}: exists already: --resume goes on with it")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise LadderError(f"{path.parent}: {error.strerror}") from error
+    todo = file.missing(program.rows, or_failed=options.retry_failed)
+    label = f" ({' '.join(named)})" if named else ""
+    return Job(program, file, todo, gpu.environment if gpu else {}, label)
+
+
+def _summary(jobs: list[Job]) -> int:
+    """Say what each file holds; return the exit code."""
+    code = errors.OK
+    for job in jobs:
+        rows, failed = job.program.rows, len(job.failed)
+        missing = sum(name not in job.file.rows for name in rows)
+        told = f"{len(rows) - missing} of {len(rows)} rows"
+        if failed:
+            told += f", {failed} of them failed"
+            code = max(code, errors.FAILED)
+        if missing:
+            code = errors.LOST_COVERAGE
+        print(f"ladder: {job.file.path}: {told}", file=sys.stderr)
+    return code
+
+
+@contextmanager
+def _alone(output: Path) -> Iterator[None]:
+    """Keep other runs out of the directory of the results for as long as this one lasts."""
+    folder = output.parent if output.suffix == ".json" else output
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    except OSError as error:
+        raise LadderError(f"{folder}: {error.strerror}") from error
+    try:
+        with suppress(OSError):  # a file system without locks
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError as error:
+                raise LadderError(f"{folder}: another run is writing there") from error
+        yield
+    finally:
+        os.close(handle)
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add its options."""
+    parser.add_argument("program", type=Path, metavar="PROGRAM", help="ladder_bench")
+    parser.add_argument(
+        "-o",
+        "--output",
+        type=Path,
+        required=True,
+        metavar="PATH",
+        help="FILE.json; or a directory for study.json, or for [GPU/](base|head)[/N].json",
+    )
+    parser.add_argument("--filter", metavar="REGEX", help="only rows that --benchmark_filter finds")
+    parser.add_argument(
+        "--base", type=Path, metavar="BIN", help="measure this program too, in turn with PROGRAM"
+    )
+    parser.add_argument(
+        "--processes",
+        type=arguments.whole(1),
+        default=1,
+        metavar="N",
+        help="results of each; default: 1",
+    )
+    parser.add_argument(
+        "--devices", metavar="all|0,1", help="measure these GPUs, as nvidia-smi numbers them"
+    )
+    arguments.add_timeout(parser)
+    parser.add_argument(
+        "--split",
+        choices=list(SPLITS),
+        default="rung",
+        help="what a fresh process is started for, beside failures; default: rung",
+    )
+    parser.add_argument("--resume", action="store_true", help="measure what the results lack")
+    parser.add_argument("--retry-failed", action="store_true", help="and what failed in them")

@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: MIT
+"""The command `ladder table`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from ladder.commands.arguments import add_results, note, selected
+from ladder.model import errors
+from ladder.model.errors import LadderError
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add its options."""
+    add_results(parser)
+    parser.add_argument("--format", choices=["markdown", "csv", "json"], default="markdown")
+    parser.add_argument(
+        "--ladder", metavar="NAME", help="this table alone: a ladder, 'overview' or 'counters'"
+    )
+    parser.add_argument(
+        "--path",
+        metavar="LADDER/RUNG",
+        help="instead: the rungs that this one builds on, from the first up, with their speeds at "
+        "the headline and the gain of each step; of a choice, those of what it chose",
+    )
+    parser.add_argument(
+        "--update",
+        type=Path,
+        metavar="FILE",
+        help="replace the tables between '<!-- ladder:table NAME -->' and '<!-- ladder:end -->'",
+    )
+
+
+def run(options: argparse.Namespace) -> int:
+    """Write tables; return the exit code."""
+    from ladder.analysis import limits
+    from ladder.analysis.study import describe
+    from ladder.report import table
+
+    if options.update and options.format != "markdown":
+        raise LadderError(f"--update writes Markdown, not --format {options.format}")
+    if options.path and (options.update or options.ladder or options.format != "markdown"):
+        raise LadderError("--path writes Markdown of its own, without --update, --ladder, --format")
+    results = selected(options)
+    shown, text = [options.ladder], ""
+    if options.path:
+        shown, text = [options.path.partition("/")[0]], table.path(results, options.path)
+    elif options.update:
+        shown = table.update(options.update, results, options.ladder)
+    elif options.format == "markdown":
+        text = table.markdown(results, options.ladder)
+    else:
+        text = table.tidy(results, options.format, options.ladder)
+    sys.stdout.write(text)
+    sys.stdout.flush()
+    for result in results:  # once the tables are written: an error comes alone
+        if result.source == "timed":
+            for problem in limits.problems(result, table.ladders(result, shown)):
+                note(f"{describe(result)}: {problem}")
+    return errors.OK

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: MIT
+"""Runs benchmark programs, so that a failure costs a row and no more."""

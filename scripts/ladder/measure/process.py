@@ -1,0 +1,304 @@
+# SPDX-License-Identifier: MIT
+"""One process of a benchmark program: what it writes row by row, and why it ended."""
+
+from __future__ import annotations
+
+import codecs
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from ladder.measure import processes
+from ladder.model import units
+from ladder.model.ceilings import Entries
+from ladder.model.errors import LadderError
+
+_LOOK = 0.2  # seconds between two looks at what a process has written
+_LONGEST_FILTER = 50_000  # characters; libstdc++ takes 100 000, an argument of Linux 128 KiB
+_ROWS = re.compile(r'"benchmarks":\s*\[')
+_BETWEEN = re.compile(r"[\s,]*")
+SMALL_KERNEL = "small_kernel_nanoseconds"  # in the context: how long it took
+_SMALL_KERNEL_VARIABLE = "LADDER_SMALL_KERNEL_NANOSECONDS"
+
+
+def failure(entries: Entries) -> str:
+    """Return why a row failed, or empty."""
+    failed = (e for e in entries if e.get("error_occurred") and not _skipped(e))
+    return next((str(e.get("error_message") or "no reason given") for e in failed), "")
+
+
+def _skipped(entry: dict[str, Any]) -> bool:
+    """Return whether a row did not apply; libbenchmark 1.7.1 writes it as an error of that name."""
+    message = str(entry.get("error_message", ""))
+    return bool(entry.get("skipped")) or message.startswith("skipped: ")
+
+
+def error_row(name: str, reason: str) -> dict[str, Any]:
+    """Return the row that stands for one that never came, as the library writes failed ones."""
+    return {
+        "name": name,
+        "family_index": 0,
+        "per_family_instance_index": 0,
+        "run_name": name,
+        "run_type": "iteration",
+        "repetitions": 1,
+        "repetition_index": 0,
+        "threads": 1,
+        "error_occurred": True,
+        "error_message": reason,
+        "iterations": 0,
+        "real_time": 0.0,
+        "cpu_time": 0.0,
+        "time_unit": "us",
+    }
+
+
+class _Stream:
+    """The rows in a results file that grows."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self.context: dict[str, Any] | None = None
+        self.rows: dict[str, Entries] = {}
+        self.file = file
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self._json = json.JSONDecoder(strict=False)  # 1.7.1 leaves control characters as they are
+        self._text = ""
+
+    def read(self) -> bool:
+        """Take in what is new; return whether anything whole came."""
+        if not (new := self.file.read()):
+            return False
+        self._text += self._decoder.decode(new)
+        try:
+            return self._parse()
+        except (ValueError, RecursionError):  # not yet whole, or no JSON at all
+            return False
+
+    def _parse(self) -> bool:
+        came = False
+        if self.context is None:
+            if not (start := _ROWS.search(self._text)):
+                return False
+            document = self._json.decode(self._text[: start.end()] + "]}")
+            if not isinstance(document.get("context"), dict):
+                return False
+            self.context, self._text = document["context"], self._text[start.end() :]
+            came = True
+        while True:
+            at = _BETWEEN.match(self._text).end()
+            try:
+                row, end = self._json.raw_decode(self._text, at)
+            except ValueError:
+                return came
+            if not isinstance(row, dict):
+                return came
+            self._text, came = self._text[end:], True
+            self.rows.setdefault(str(row.get("run_name", row.get("name"))), []).append(row)
+
+    def last_failed(self) -> list[str]:
+        """Return the names of the rows that failed and were followed by none that was measured."""
+        failed: list[str] = []
+        for name, entries in self.rows.items():
+            if failure(entries):
+                failed.append(name)
+            elif not any(map(_skipped, entries)):
+                failed = []
+        return failed
+
+
+class Output:
+    """What a process has written so far: `file`, and `file`.partial before that is whole.
+
+    Where hardware counts too, all rows are timed, and written, before any is counted: the file then
+    comes twice.
+    """
+
+    def __init__(self, file: Path, *, counting: bool = False) -> None:
+        self.files = [file, file.with_name(file.name + ".partial")]
+        self._counting = counting
+        self._streams: dict[int, _Stream] = {}  # by the number of the file, which may be renamed
+
+    def read(self) -> bool:
+        """Take in what is new; return whether anything whole came."""
+        for path in self.files:
+            with suppress(FileNotFoundError):
+                if path.stat().st_ino not in self._streams:
+                    # Stays open: what is written of it can be read when it is gone.
+                    file = path.open("rb")
+                    self._streams[os.fstat(file.fileno()).st_ino] = _Stream(file)
+        return sum(stream.read() for stream in self._streams.values()) > 0  # all of them
+
+    def close(self) -> None:
+        """Let go of the files."""
+        for stream in self._streams.values():
+            stream.file.close()
+
+    def remove(self) -> None:
+        """Let go of the files and remove them."""
+        self.close()
+        for path in self.files:
+            path.unlink(missing_ok=True)
+
+    @property
+    def context(self) -> dict[str, Any] | None:
+        """The context, none while there is none; of the pass that counts once that has begun."""
+        found = [stream.context for stream in self._passes() if stream.context is not None]
+        return found[-1] if found else None
+
+    def rows(self) -> dict[str, Entries]:
+        """Return by name the rows that stand, in the order that they came in.
+
+        Of those that failed with none measured since, the first alone: an error of CUDA may stay
+        with its process.
+        """
+        found: dict[str, Entries] = {}
+        for stream in self._passes():
+            found |= stream.rows
+            for name in stream.last_failed()[1:]:
+                del found[name]
+        return found
+
+    @property
+    def broken(self) -> bool:
+        """Whether the last rows failed, so that what came after them may be no fault of its own."""
+        return any(stream.last_failed() for stream in self._passes()[-1:])
+
+    def uncounted(self) -> set[str]:
+        """Return the names of rows that were timed, and are yet to be counted by the hardware."""
+        timed: set[str] = set()
+        for stream in self._passes():
+            timed = timed - set(stream.rows) if self._counted(stream) else timed | set(stream.rows)
+        return timed & set(self.rows())
+
+    def _passes(self) -> list[_Stream]:
+        return sorted(self._streams.values(), key=self._counted)
+
+    def _counted(self, stream: _Stream) -> bool:
+        return not self._counting or "hardware_counters" in (stream.context or {})
+
+
+def alike(context: Mapping[str, Any]) -> dict[str, str]:
+    """Return the environment in which ladder_bench looks for a CUDA context as quick as there.
+
+    Processes differ by up to 4 % in how long small kernels take, each as long as it lives. The time
+    in the first, in its results' context, is for the others to meet. Other programs take no notice.
+    """
+    known = 0 < units.parse(context.get(SMALL_KERNEL)) < float("inf")
+    if not known or _SMALL_KERNEL_VARIABLE in os.environ:
+        return {}
+    return {_SMALL_KERNEL_VARIABLE: str(context[SMALL_KERNEL])}
+
+
+def attend(
+    command: Sequence[str],
+    output: Output,
+    timeout: float,
+    came: Callable[[], None],
+    environment: Mapping[str, str],
+    told: str = "",
+) -> tuple[int | None, str]:
+    """Run a command to its end; call `came` whenever its output grew. Return exit code and reason.
+
+    The reason is for where that end was too early. `told` is said once it has started. A process
+    that writes nothing for `timeout` seconds is ended, and its code is None. Raises LadderError
+    where it cannot be started, LostError where it cannot be ended.
+    """
+    try:
+        with (
+            tempfile.TemporaryFile() as errors,
+            processes.started(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=errors,
+                env={**os.environ, **environment},
+            ) as process,
+        ):
+            if told:
+                print(told, file=sys.stderr, flush=True)
+            last = time.monotonic()
+            while not _ended(process):
+                if output.read():
+                    last = time.monotonic()
+                    came()
+                elif time.monotonic() - last > timeout:
+                    return None, f"no result within {timeout:g} s"
+            return process.returncode, _reason(process.returncode, errors)
+    except OSError as error:
+        raise LadderError(f"{command[0]}: {error.strerror}") from error
+
+
+def _ended(process: subprocess.Popen) -> bool:
+    try:
+        process.wait(_LOOK)
+    except subprocess.TimeoutExpired:
+        return False
+    return True
+
+
+def _reason(code: int, errors: BinaryIO) -> str:
+    errors.seek(0)
+    said = last_line(errors.read())
+    if code == 0:
+        return "ended without a result"
+    if code < 0:
+        told = f"killed by {signal.Signals(-code).name}"
+        return f"{told}: {said}" if said and code == -signal.SIGABRT else told
+    return said or f"ended with exit code {code}"
+
+
+def last_line(text: bytes) -> str:
+    """Return the last line that says anything, cut to a length for a message."""
+    lines = text.decode("utf-8", "replace").split("\n")
+    return next((line.strip()[:300] for line in reversed(lines) if line.strip()), "")
+
+
+def listed(command: Sequence[str], timeout: float) -> list[str]:
+    """Return the names of a program's rows. Raises LadderError with what the program says."""
+    try:
+        done = subprocess.run(
+            [*command, "--benchmark_list_tests"],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            check=False,
+            timeout=timeout,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise LadderError(f"{command[0]}: does not list its rows within {timeout:g} s") from error
+    except OSError as error:
+        raise LadderError(f"{command[0]}: {error.strerror}") from error
+    if done.returncode:
+        said = last_line(done.stderr) or f"ended with exit code {done.returncode}"
+        raise LadderError(f"{command[0]}: {said}")
+    return list(dict.fromkeys(done.stdout.decode("utf-8", "replace").split("\n")[:-1]))
+
+
+def filter_of(names: Iterable[str]) -> str:
+    """Return the --benchmark_filter that these rows alone match."""
+    # POSIX's extended regular expressions know fewer escapes than re.escape() makes: no \] or \}.
+    plain = (re.sub(r"[\\.^$*+?()\[{|]", r"\\\g<0>", name) for name in names)
+    return f"^({'|'.join(plain)})$"
+
+
+def batches(names: Iterable[str]) -> Iterator[list[str]]:
+    """Cut rows into lists whose filters a program can take."""
+    batch: list[str] = []
+    length = 0
+    for name in names:
+        more = len(filter_of([name]))  # a little more than it adds
+        if batch and length + more > _LONGEST_FILTER:
+            yield batch
+            batch, length = [], 0
+        batch.append(name)
+        length += more
+    if batch:
+        yield batch

@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: MIT
+"""The results file of a run in many processes: whole at any moment, and gone on with later."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from ladder.io import files
+from ladder.measure.process import SMALL_KERNEL, Output, error_row, failure
+from ladder.model import catalogue, units
+from ladder.model.ceilings import Ceilings, Entries
+from ladder.model.errors import IncomparableError, LadderError, LostError, ResultError
+
+_FLAGS, _UNCOUNTED = "run_flags", "run_uncounted"  # what the context tells of the run itself
+_SMALL_KERNELS = f"run_{SMALL_KERNEL}"  # of all processes, the smallest and the largest
+_SAME = (
+    "emulated gpu_name gpu_uuid modelled_gpu git_commit git_dirty build_type cache_mode cases"
+).split()
+_BETWEEN_WRITES = 10.0  # seconds
+
+
+class RunFile:
+    """The rows that were measured so far, in the order of the program's."""
+
+    def __init__(
+        self, path: Path, flags: Sequence[str], full: Sequence[str], small: Sequence[str]
+    ) -> None:
+        self.path = path
+        self.context: dict[str, Any] = {}
+        self.rows: dict[str, Entries] = {}
+        self.uncounted: set[str] = set()  # timed, but not counted by the hardware as was asked for
+        self.ceilings = Ceilings([], [])
+        self._flags = " ".join(flags)
+        self._known = full, small
+        self._place = {name: place for place, name in enumerate([*full, *small])}
+        self._written = -_BETWEEN_WRITES
+
+    @property
+    def scratch(self) -> Path:
+        """Where the processes write."""
+        return self.path.with_name(self.path.name + ".now")
+
+    def resume(self, *, counting: bool) -> None:
+        """Take in what an earlier run left, if any.
+
+        Raises ResultError where it cannot be read, IncomparableError where its flags were others.
+        """
+        if not self.path.exists():
+            return
+        files.read(self.path)  # raises what is wrong with it
+        document = json.loads(files.read_text(self.path), strict=False)
+        context = document["context"]
+        self.uncounted = set(context.pop(_UNCOUNTED, "").split())
+        flags = context.get(_FLAGS, "unknown")
+        if flags != self._flags:
+            raise IncomparableError(
+                f"{self.path}: different flags: {flags or 'none'} there, {self._flags or 'none'} "
+                "now"
+            )
+        self._admit(context)
+        for row in document["benchmarks"]:
+            self.rows.setdefault(row.get("run_name", row.get("name")), []).append(row)
+        output = Output(self.scratch, counting=counting)  # of a run that could not end in order
+        if output.read():
+            self.take(output)
+            self.write()
+        output.remove()
+
+    def take(self, output: Output) -> None:
+        """Take over the rows of a process that stand.
+
+        Raises IncomparableError where it is of another GPU or program than those before.
+        """
+        if output.context is None:
+            return
+        self._admit(output.context)
+        rows = output.rows()
+        self.rows |= rows
+        self.uncounted = self.uncounted - set(rows) | output.uncounted()
+
+    def fail(self, name: str, reason: str) -> None:
+        """Note why a row has no result; one that was timed stays."""
+        if name not in self.uncounted:
+            self.rows[name] = [error_row(name, reason)]
+
+    def missing(self, names: Iterable[str], *, or_failed: bool = False) -> list[str]:
+        """Return which of these rows are yet to be measured."""
+        return [
+            name
+            for name in names
+            if name not in self.rows
+            or name in self.uncounted
+            or (or_failed and failure(self.rows[name]))
+        ]
+
+    def write_if_due(self) -> None:
+        """Write the file if its last state is of some time ago."""
+        if time.monotonic() - self._written >= _BETWEEN_WRITES:
+            self.write()
+
+    def write(self) -> None:
+        """Write the file, whole or not at all. Raises LostError where there is no room for it."""
+        if not self.rows:
+            return
+        names = sorted(self.rows, key=lambda name: self._place.get(name, len(self._place)))
+        rows = {name: self.rows[name] for name in names}
+        self.ceilings.fill(rows)
+        for place, name in enumerate(names):  # to the program each row is a family
+            for entry in rows[name]:
+                entry["family_index"] = place
+        context = self.context
+        if self.uncounted:
+            context = context | {_UNCOUNTED: " ".join(sorted(self.uncounted))}
+        document = {"context": context, "benchmarks": [row for name in names for row in rows[name]]}
+        text = json.dumps(document, indent=2, ensure_ascii=False) + "\n"
+        try:
+            files.write(self.path, text.encode("utf-8", "replace"))
+        except LadderError as error:
+            raise LostError(f"{error}; what was there stays, --resume goes on from it") from error
+        self._written = time.monotonic()
+
+    def _admit(self, context: dict[str, Any]) -> None:
+        if not self.context:
+            try:
+                ladders = catalogue.parse(context.get("ladders") or "[]")
+            except ValueError as error:
+                raise ResultError(f"{self.path}: {error}") from error
+            self.ceilings = Ceilings(ladders, *self._known)
+            context = context | {_FLAGS: self._flags}
+        for key in _SAME if self.context else ():
+            there, now = (str(c.get(key, "unknown")) for c in (self.context, context))
+            if there != now:
+                raise IncomparableError(f"{self.path}: different {key}: {there} there, {now} now")
+        times = _small_kernels(self.context) + _small_kernels(context)
+        self.context = context | self.context  # only counting tells what counts
+        if times:
+            self.context[_SMALL_KERNELS] = f"{min(times):g} {max(times):g}"
+
+
+def _small_kernels(context: dict[str, Any]) -> list[float]:
+    """Return the times of the small kernels in ns; of a run the smallest and the largest."""
+    told = context.get(_SMALL_KERNELS, context.get(SMALL_KERNEL, ""))
+    return [each for each in map(units.parse, str(told).split()) if 0 < each < float("inf")]

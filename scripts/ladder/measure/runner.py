@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: MIT
+"""Runs a benchmark program rung by rung in fresh processes, so that a failure costs its row."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from ladder.measure.process import Output, alike, attend, batches, failure, filter_of, listed
+from ladder.measure.progress import Progress
+from ladder.measure.results_file import RunFile
+from ladder.model import errors
+from ladder.model.errors import LadderError, LostError, ResultError
+
+SPLITS = {"rung": 2, "ladder": 1, "none": 0}  # parts of a row's name that a process is for
+_STARTS = 3  # processes in turn that may end before they come to a row
+_COUNTING = re.compile(r"--hardware_counters(?!=(false|0|no|off)$)")
+_NO_CEILINGS = "--ceilings=false"
+_FULL_DISK = ("is the disk full?", "SIGXFSZ")  # no fault of a row
+
+
+@dataclass(frozen=True)
+class Program:
+    """A benchmark program, the flags it is given, and its rows."""
+
+    path: str
+    flags: list[str]
+    rows: list[str]  # those to be measured
+    full: list[str]  # all of them, as GPUs are measured
+    small: list[str]  # all of the small cases
+    ceilings_apart: bool  # whether it can leave out what other rows tell
+
+    @classmethod
+    def find(cls, path: Path, flags: Sequence[str], pattern: str, timeout: float) -> Program:
+        """Ask a program for its rows. Raises LadderError where it cannot say or none matches."""
+        command = [str(path.resolve()), *flags]
+        rows = listed([*command, f"--benchmark_filter={pattern}"], timeout)
+        if not rows:
+            raise LadderError(f"{path}: no row matches --filter {pattern}")
+        told = _help(command[0], timeout)
+        if "--cases=" in told:
+            full, small = (listed([*command, f"--cases={c}"], timeout) for c in ("full", "small"))
+        else:
+            full, small = listed(command, timeout), []
+        return cls(command[0], list(flags), rows, full, small, "--ceilings=" in told)
+
+    @property
+    def counting(self) -> bool:
+        """Whether each row is to be counted by the hardware too."""
+        return any(_COUNTING.match(flag) for flag in self.flags)
+
+
+def _help(program: str, timeout: float) -> str:
+    try:
+        done = subprocess.run(
+            [program, "--help"], capture_output=True, check=False, timeout=timeout
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return done.stdout.decode("utf-8", "replace")
+
+
+@dataclass(frozen=True)
+class Job:
+    """The rows of a program that go into one file."""
+
+    program: Program
+    file: RunFile
+    todo: list[str]
+    environment: Mapping[str, str]
+    label: str = ""  # tells it from the other jobs of the run
+
+    def parts(self, split: str) -> dict[str, list[str]]:
+        """Return the rows to be measured by what they have a process for."""
+        found: dict[str, list[str]] = {}
+        for name in self.todo:
+            found.setdefault("/".join(name.split("/")[: SPLITS[split]]), []).append(name)
+        return found
+
+    @property
+    def failed(self) -> list[str]:
+        """The rows that have no result, or were to be counted and could only be timed."""
+        rows, uncounted = self.file.rows, self.file.uncounted
+        return [n for n in self.program.rows if n in rows and (n in uncounted or failure(rows[n]))]
+
+
+def run(rounds: Iterable[Sequence[Job]], split: str, timeout: float, progress: Progress) -> None:
+    """Measure all jobs: those of a round in turn, part by part, and in every other round backwards.
+
+    Raises LadderError where it is no use to go on. What was measured by then is in the files.
+    """
+    settings: dict[str, str] = {}
+    for number, jobs in enumerate(rounds):
+        parts = [(job, job.parts(split)) for job in (jobs[::-1] if number % 2 else jobs)]
+        for part in dict.fromkeys(part for _, found in parts for part in found):
+            for job, found in parts:
+                if part in found:
+                    progress.show(0, f"{part or job.program.path}{job.label}")
+                    known = filter(None, (alike(other.file.context) for other in jobs))
+                    settings = settings or next(known, {})
+                    ready = replace(job, environment={**settings, **job.environment})
+                    measure(ready, found[part], timeout, progress)
+
+
+def measure(job: Job, names: Sequence[str], timeout: float, progress: Progress) -> None:
+    """Measure rows in as few processes as can be told of them."""
+    for batch in batches(names):
+        _measure(job, batch, timeout, progress)
+
+
+def _measure(job: Job, names: Sequence[str], timeout: float, progress: Progress) -> None:
+    """Measure rows in one process, and in a fresh one what is left where that ends early."""
+    left, starts = list(names), 0
+    while left:
+        output = Output(job.file.scratch, counting=job.program.counting)
+        code, reason = _attend(job, left, output, timeout, progress)
+        if output.context is None:
+            starts += 1
+            _check_start(job, code, reason, starts)
+            continue
+        before, starts = left, 0
+        standing, timed = output.rows(), output.uncounted()
+        left = [name for name in left if name not in standing or name in timed]
+        for name in before:
+            if name not in left and (why := failure(standing[name])):
+                progress.say(f"{name}: {why}")
+        if left and (left == before or not output.broken):
+            if any(sign in reason for sign in _FULL_DISK):
+                raise LostError(f"{job.program.path}: {reason}")
+            # All are timed before the first is counted.
+            under_way = next((name for name in left if name not in timed), left[0])
+            left.remove(under_way)
+            job.file.fail(under_way, reason)
+            job.file.write()
+            progress.say(f"{under_way}: {reason}")
+        progress.done += len(before) - len(left)
+
+
+def _attend(
+    job: Job, names: list[str], output: Output, timeout: float, progress: Progress
+) -> tuple[int | None, str]:
+    """Run a process for these rows, and put what comes into the file."""
+    file, program = job.file, job.program
+    for name in names:  # a failure of before gives way
+        if name in file.rows and failure(file.rows[name]):
+            del file.rows[name]
+    command = [program.path, *program.flags, f"--benchmark_out={file.scratch}"]
+    command.append(f"--benchmark_filter={filter_of(names)}")
+    # Each process would measure the ceilings of its rows anew.
+    elsewhere = {ceiling for name in names for ceiling in file.ceilings.rows(name)}
+    if program.ceilings_apart and elsewhere and elsewhere <= {*program.rows, *file.rows}:
+        command.append(_NO_CEILINGS)
+
+    def came() -> None:
+        file.take(output)
+        file.write_if_due()
+        rows = output.rows()
+        now = next(reversed(rows), names[0])
+        progress.show(len(rows) - len(output.uncounted()), f"{now}{job.label}")
+
+    output.remove()
+    try:
+        return attend(command, output, timeout, came, job.environment)
+    finally:
+        output.read()
+        try:
+            file.take(output)
+            file.write()
+        except LostError:  # the rows stay where they are
+            output.close()
+            raise
+        except LadderError:
+            output.remove()
+            raise
+        output.remove()
+
+
+def _check_start(job: Job, code: int | None, reason: str, starts: int) -> None:
+    """Raise where a process that came to no row tells that others would not either."""
+    program = job.program.path
+    if code == errors.USAGE:
+        raise LadderError(f"{program}: {reason}")
+    if code == 0:
+        raise ResultError(f"{program}: ended well, but left no results that can be read")
+    if starts == _STARTS:
+        raise LostError(f"{program}: {reason}, {starts} times in turn before the first row")

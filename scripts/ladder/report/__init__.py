@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: MIT
+"""What people read: tables, comparisons, pages, figures, JUnit."""

@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: MIT
+"""Writes a comparison as text, Markdown or JSON.
+
+Text and Markdown list the rows that changed, or `every` row; the summary counts all.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+from dataclasses import asdict
+
+from rich import markup
+from rich.console import Console
+from rich.table import Table
+
+from ladder.analysis.emulated_study import bare
+from ladder.model import units
+from ladder.report.markdown import escape, markdown_row
+from ladder.stats import interval, metrics
+from ladder.stats.compare import Comparison
+from ladder.stats.verdicts import Change
+
+_COLOURS = {
+    "FASTER": "green",
+    "SLOWER": "red",
+    "MISSING": "red",
+    "ERROR": "red",
+    "NOISY": "yellow",
+    "CLOCK": "yellow",
+}
+_GRAVITY = ("SLOWER", "ERROR", "MISSING", "CLOCK", "NOISY", "NEW", "FASTER", "SKIPPED", "SAME")
+_TEXT = ("verdict", "benchmark", "why")
+HEADER = ("verdict", "benchmark", "base", "head", "ratio", "interval", "why")
+_SAME_FILES = "base and head are the same files"
+_OUTCOMES = ("pass", "regression", "", "", "lost coverage", "incomparable")  # by exit code
+
+
+def terminal(comparison: Comparison, *, every: bool = False) -> None:
+    """Print a coloured table and the summary."""
+    console = Console(highlight=False)
+    table = Table(box=None, header_style="bold")
+    for header in HEADER:
+        table.add_column(header, overflow="fold")
+    for row in _cells(comparison, every=every):
+        colour = _COLOURS.get(row[0], "default")
+        table.add_row(f"[{colour}]{row[0]}[/]", *map(markup.escape, row[1:]))
+    if table.rows:
+        console.print(table)
+    for remark in remarks(comparison):
+        console.print(remark, markup=False)
+
+
+def text(comparison: Comparison, *, every: bool = False) -> str:
+    """Write one plain line a benchmark, then the summary."""
+    lines = [HEADER, *_cells(comparison, every=every)]
+    widths = [max(len(line[i]) for line in lines) for i in range(len(HEADER))]
+    table = [
+        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
+        for line in lines
+    ]
+    return "\n".join([*(table if len(lines) > 1 else []), *remarks(comparison)]) + "\n"
+
+
+def markdown(comparison: Comparison, *, every: bool = False) -> str:
+    """Write the summary first, as a CI page shows it, then the table."""
+    lines = [f"- {escape(line)}" for line in remarks(comparison)]
+    if rows := _cells(comparison, every=every):
+        kinds = [":--" if title in _TEXT else "--:" for title in HEADER]
+        lines += ["", markdown_row(HEADER), markdown_row(kinds)]
+        lines += [markdown_row(map(escape, row)) for row in rows]
+    return "\n".join(lines) + "\n"
+
+
+def to_json(comparison: Comparison) -> str:
+    """Write everything for other programs; what is not known, or infinite, is null."""
+    document = asdict(comparison) | {"exit_code": comparison.exit_code}
+    document["changes"] = [
+        {k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in change.items()}
+        for change in document["changes"]
+    ]
+    return json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def line(comparison: Comparison) -> str:
+    """Write the outcome and what it rests on in one line."""
+    outcome = _OUTCOMES[comparison.exit_code]
+    if comparison.refused:
+        return f"{outcome}: {'; '.join(comparison.differences)}"
+    forced = ", compared by force" if comparison.differences else ""
+    same = f", {_SAME_FILES}" if comparison.same_files else ""
+    return f"{outcome}: {_outcome(comparison)}{forced}{same}"
+
+
+def gravity(change: Change) -> tuple[int, float]:
+    """Sort key: regressions first, and of one verdict what changed most."""
+    off = abs(math.log(change.ratio)) if change.ratio > 0 else 0.0
+    return _GRAVITY.index(change.verdict), -off
+
+
+def shown(comparison: Comparison) -> list[Change]:
+    """Return what changed: all but the rows that show no change, be it proved or not."""
+    most = 1 + comparison.threshold
+
+    def near(change: Change) -> bool:
+        return change.verdict == "NOISY" and 1 / most <= change.ratio <= most
+
+    return [change for change in comparison.changes if not (change.unchanged or near(change))]
+
+
+def cells(comparison: Comparison, change: Change) -> tuple[str, ...]:
+    """Return what there is to say of a row, under `HEADER`."""
+    several = len(comparison.gpus) > 1
+    timed = comparison.metric == metrics.TIME  # then rows that one side lacks have one too
+    what = "seconds" if timed else "value"
+    told = units.duration if metrics.is_time(comparison.metric) else units.count
+    values = (told(getattr(change, f"{side}_{what}")) for side in ("base", "head"))
+    name = f"{change.gpu}: " * several + bare(change.name)
+    ratio = "" if math.isnan(change.ratio) else f"{change.ratio:.3f}"
+    span = "" if math.isnan(change.low) else f"{change.low:.3f}–{change.high:.3f}"
+    reason = ", ".join(filter(None, ("allowed" * change.allowed, change.reason)))
+    return (change.verdict, name, *values, ratio, span, reason)
+
+
+def counts(comparison: Comparison) -> str:
+    """Say how many rows have which verdict, the gravest first: `2 SLOWER, 31 SAME`."""
+    found = Counter(change.verdict for change in comparison.changes)
+    return ", ".join(f"{found[verdict]} {verdict}" for verdict in _GRAVITY if found[verdict])
+
+
+def _cells(comparison: Comparison, *, every: bool) -> list[tuple[str, ...]]:
+    listed = comparison.changes if every else sorted(shown(comparison), key=gravity)
+    return [cells(comparison, change) for change in listed]
+
+
+def remarks(comparison: Comparison) -> list[str]:
+    """Say what there is to say of all rows together."""
+    verb = "refused (--force compares anyway)" if comparison.refused else "compared by force"
+    lines = [f"{verb}: {difference}" for difference in comparison.differences]
+    lines += [f"note: {note}" for note in comparison.notes]
+    if comparison.same_files:
+        lines.append(f"note: {_SAME_FILES}: nothing changed, and NOISY rows tell of noise alone")
+    if comparison.refused:
+        return lines
+    return [*lines, *_supposed(comparison), _outcome(comparison)]
+
+
+def _supposed(comparison: Comparison) -> list[str]:
+    """Say what was supposed of noise where it shows: with one process on a side."""
+    judged = any(change.low < change.high for change in comparison.changes)
+    if not judged or min(comparison.processes) > 1 or comparison.noise_measured:
+        return []
+    told = f"runs are supposed to differ by {100 * interval.FLOOR:g}%"
+    if metrics.follows_time(comparison.metric):
+        told += f" and {units.duration(interval.LAUNCH_SECONDS)}"
+    return [f"note: one process a side: {told} ('ladder noise' measures it)"]
+
+
+def _outcome(comparison: Comparison) -> str:
+    """Say what was found, and what it rests on."""
+    told = counts(comparison)
+    if allowed := sum(change.allowed for change in comparison.changes):
+        told += f"; {allowed} of them allowed"
+    what = "" if comparison.metric == metrics.TIME else f"{comparison.metric}, "
+    most = max(comparison.processes)
+    if comparison.processes != (most, most):
+        runs = "{} and {} processes".format(*comparison.processes)
+    else:
+        runs = f"{most} process{'es' * (most > 1)} a side"
+    rest = f"threshold {100 * comparison.threshold:g}%, {100 * comparison.confidence:g}% intervals"
+    return f"{told} ({what}{rest}, {runs})"

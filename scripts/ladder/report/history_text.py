@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: MIT
+"""Histories of rows as text, Markdown or JSON."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import asdict
+
+from ladder.analysis.history import UNDATED
+from ladder.model import units
+from ladder.report.markdown import aligned, escape, table
+from ladder.stats import metrics, trend
+
+_BLOCKS = "▁▂▃▄▅▆▇█"
+_LEAST_SPAN = 0.05  # of logs: a sparkline of noise alone stays flat
+
+
+def text(found) -> str:
+    """Write a line a row: its ends, its sparkline (up is better) and its change points."""
+    return "\n".join(_block(one, aligned, "", str) for one in found)
+
+
+def markdown(found) -> str:
+    """Write the same as Markdown tables."""
+    return "\n".join(_block(one, table, "- ", escape) for one in found)
+
+
+def to_json(found) -> str:
+    """Write a list of histories; what was not measured is null, times are in seconds."""
+    document = [
+        {
+            "title": one.history.title,
+            "metric": one.metric,
+            "better": "more" if one.more else "less",
+            "notes": _notes(one),
+            "runs": [
+                {
+                    "label": r.label,
+                    "commit": r.commit,
+                    "date": None if r.date == UNDATED else r.date.isoformat(),
+                }
+                for r in one.history.runs
+            ],
+            "rows": [asdict(track) | {"slower": track.slower} for track in one.tracks],
+        }
+        for one in found
+    ]
+    return json.dumps(_null(document), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _null(value):
+    if isinstance(value, dict):
+        return {key: _null(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_null(inner) for inner in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _block(one, table, bullet: str, told) -> str:
+    runs = one.history.runs
+    first, last = runs[0].label, runs[-1].label
+    lines = [_line(one, track) for track in one.tracks]
+    count = f"{len(runs)} run{'s' * (len(runs) > 1)}"
+    title = f"{one.history.title}: {one.metric} in {count}, from {first} to {last}."
+    changed = sum(bool(track.shifts) for track in one.tracks)
+    slower = sum(track.slower for track in one.tracks)
+    rows = f"{len(lines)} row{'s' * (len(lines) > 1)}"
+    summary = f"{rows}, {changed} changed, {slower} slower since their last change"
+    notes = [f"{bullet}{told(note)}" for note in (*_notes(one), summary)]
+    return "\n".join([told(title), "", table(lines), "", *notes]) + "\n"
+
+
+def _line(one, track) -> dict[str, str]:
+    told = units.duration if metrics.is_time(one.metric) else units.count
+    known = [value for value in track.values if value == value]
+    notes = [_shift(one, shift) for shift in track.shifts]
+    if track.outliers:
+        notes.append(f"outliers: {', '.join(one.history.runs[i].label for i in track.outliers)}")
+    if len(known) < trend.LEAST_RUNS <= len(track.values):
+        notes.append(f"in {len(known)} runs alone: neighbours compared")
+    if track.status != "ok":
+        reason = f": {track.reason}" if track.reason else ""
+        notes.append(f"newest run: {track.status}{reason}")
+    return {
+        "benchmark": track.name,
+        "first": told(known[0]),
+        "last": told(known[-1]),
+        "ratio": _ratio(one, track),
+        "history": sparkline(track.values, more=one.more),
+        "note": ", ".join(notes),
+    }
+
+
+def _ratio(one, track) -> str:
+    """Write how much better the last segment is than the first: above 1."""
+    if not track.shifts:
+        return ""
+    first, last = track.levels[0], track.levels[-1]
+    better, worse = (last, first) if one.more else (first, last)
+    return f"{better / worse:.3f}" if worse else ""
+
+
+def _shift(one, shift) -> str:
+    reason = f" ({shift.reason})" if shift.reason else ""
+    return f"{shift.verdict} {shift.ratio:.3f} at {one.history.runs[shift.at].label}{reason}"
+
+
+def _notes(one) -> list[str]:
+    notes = [f"note: {note}" for note in one.history.notes]
+    if len(one.history.runs) < trend.LEAST_RUNS:
+        few = f"fewer than {trend.LEAST_RUNS} runs"
+        notes.append(f"note: {few}: neighbours compared, as 'ladder compare' does")
+    return notes
+
+
+def sparkline(values, *, more: bool) -> str:
+    """Draw values as blocks, the best highest; a run without one is a dot."""
+    known = [math.log(value) for value in values if value > 0]
+    if not known:
+        return ""
+    low, high = min(known), max(known)
+    widened = max(high - low, _LEAST_SPAN)
+    low -= (widened - (high - low)) / 2
+    drawn = []
+    for value in values:
+        place = (math.log(value) - low) / widened if value > 0 else math.nan
+        place = place if more else 1 - place
+        top = len(_BLOCKS) - 1
+        drawn.append(_BLOCKS[min(top, int(place * len(_BLOCKS)))] if place == place else "·")
+    return "".join(drawn)

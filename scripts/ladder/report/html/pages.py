@@ -1,0 +1,257 @@
+# SPDX-License-Identifier: MIT
+"""What the pages of one GPU say: its ladders, and each of their rungs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ladder.analysis import roofs
+from ladder.analysis.emulated_study import Tally, tallies
+from ladder.analysis.limits import COUNTS_FROM, Limiter, Limits
+from ladder.analysis.study import Row, Study, name_of, own_quantity, own_speed, studies, values_of
+from ladder.io.results import COUNTERS, Results
+from ladder.model import units
+from ladder.model.catalogue import Rung
+from ladder.report import markdown, speed_tables
+from ladder.report.html.rows import route
+from ladder.report.html.source import Excerpt, Sources
+
+_GROUPS = {  # of a rung's counters, in this order; the first that fits
+    "Time and speed": r"_seconds$|_hz$|_per_second$|samples$|^throttled$|percent_of_ceiling",
+    "Waits, of the warps' cycles": r"^stall_",
+    "Launch": r"^registers|(shared|spilled)_bytes$|^block|^grid|^waves|cluster|occup",
+    "Accuracy": r"error$",
+    "Predicted": r"^predicted_",
+    "Traffic": r"bytes|sectors|requests|wavefronts|conflicts|accesses|intensity",
+    "Work": r"",
+}
+_FRACTION = re.compile(r"_occupancy$|_utilisation$|^stall_")
+_CONTEXT = {  # what the first screen tells of a GPU, and where it stands
+    "Commit": "git_commit",
+    "Driver": "driver_version",
+    "CUDA": "runtime_version",
+    "SM clock": "sm_clock_max_hz",
+    "Memory clock": "memory_clock_max_hz",
+    "Cache": "cache_mode",
+    "Counters": "hardware_counters",
+    "Measured": "date",
+    "Host": "host_name",
+}
+_PLOTS = {
+    "climb": ("Climb", "The speed of each rung at the headline case, and below over shapes."),
+    "peers": ("Beside the library", "How many times as fast as the fastest library."),
+    "light": ("Share of the limits", "Percent of the ceiling, and of each limit that counts."),
+    "roofline": (
+        "Roofline",
+        "FLOP a byte across, speed up. Points say what they are, and lead to their rung.",
+    ),
+    "instructions": ("Instruction roofline", "Warp instructions a transaction across."),
+    "why": ("Why", "The target counter of each idea, and what its change gained."),
+    "occupancy": ("Occupancy", "The share of an SM's warps that are there."),
+    "clusters": ("Clusters", "Speed in clusters of blocks over the fastest without."),
+    "transactions": ("Transactions", "Wavefronts or sectors a request; the mark is the fewest."),
+    "banks": ("Banks", "The worst request, before padding and after it."),
+    "roofs": ("Roofs", "The best row of each roof beside the datasheet."),
+    "overview": ("Overview", "How far each ladder climbs."),
+    "prediction": ("Prediction", "Emulated over measured, a dot a case."),
+    "compare": ("GPUs side by side", "The same rungs on each GPU."),
+}
+
+
+@dataclass(frozen=True)
+class Plot:
+    """A plot of a page."""
+
+    title: str
+    caption: str
+    svg: str
+
+
+@dataclass(frozen=True)
+class RungPage:
+    """One rung at its ladder's headline case, or else at the case where it is fastest."""
+
+    name: str
+    route: str
+    role: str
+    idea: str
+    case: str
+    facts: list[tuple[str, str]]  # what, how much
+    line: dict[str, str]  # of the ladder's table, at the headline
+    shares: list[tuple[str, str, float, bool]]  # limit, share, its width of 100, is the limiter
+    counters: list[tuple[str, list[tuple[str, str]]]]  # group, its names and values
+    excerpt: Excerpt | None
+
+
+@dataclass
+class LadderPage:
+    """One ladder."""
+
+    name: str
+    title: str
+    route: str
+    about: str
+    best: dict[str, str] | None  # its line of the overview
+    rungs: list[RungPage]
+    signs: dict[str, str]  # what those after speeds mean
+    plots: list[Plot] = field(default_factory=list)
+
+
+def found(results: Results) -> list[Study]:
+    """Return the ladders: their speeds where they were timed, else what was counted."""
+    return studies(results) if results.source == "timed" else list(tallies(results))
+
+
+def plot(stem: str, svg: str) -> Plot:
+    """Give a plot its title by the end of its stem."""
+    kind = stem.rpartition("-")[2]
+    return Plot(*_PLOTS.get(kind, (kind, "")), svg)
+
+
+def context(results: Results) -> list[tuple[str, str]]:
+    """Say what was measured on what, and how: a name and a value each."""
+    told = []
+    for title, key in _CONTEXT.items():
+        value = str(results.context.get(key, ""))
+        if key == "git_commit":
+            value = results.commit
+        elif key.endswith("_hz"):
+            hz = units.parse(value)
+            value = f"{hz / 1e6:.0f} MHz" if hz > 0 else ""
+        elif key == "date":
+            value = value.replace("T", " ")[:16]
+        if value:
+            told.append((title, value))
+    return told
+
+
+def ladder(study: Study, limits: Limits, sources: Sources | None) -> LadderPage:
+    """Return the page of a ladder, without its plots."""
+    name = study.ladder.name
+    about = f"Headline: {study.spell(study.headline)}." if study.spell(study.headline) else ""
+    if study.ladder.ceiling:
+        about += f" Ceiling: `{study.ladder.ceilings}`."
+    rungs = [_rung(study, rung, limits, sources) for rung in study.rungs]
+    best = None if isinstance(study, Tally) else speed_tables.best(study, limits)
+    signs = roofs.explained(row for row in study.rows if row.status == "ok")
+    return LadderPage(name, study.ladder.title, route(name), about, best, rungs, signs)
+
+
+def _rung(study: Study, rung: Rung, limits: Limits, sources: Sources | None) -> RungPage:
+    row = study.lead(rung)
+    line = speed_tables.factors(study, rung)
+    line |= dict.fromkeys(("speed", speed_tables.GAIN, "% of ceiling", "× peer", "limited by"), "")
+    limiter = limits.limiter(row) if row else None
+    facts: list[tuple[str, str]] = []
+    if row:
+        facts += _speeds(study, row, limiter).items()
+        facts.append(("chose" if row.chosen else "best at", values_of(rung, row)))
+        facts.append(("time", units.duration(row.seconds)))
+        facts += markdown.resources(row).items()
+    if row and row.case == study.headline:
+        line |= _speeds(study, row, limiter)
+    else:
+        headline = study.best.get((rung.name, study.headline))
+        why = f"{headline.status}: {headline.reason}" if headline else "not measured"
+        line["limited by"] = why if headline else ""
+        facts.insert(0, ("headline", f"{study.spell(study.headline)}: {why}".lstrip(": ")))
+    facts += [("path", _path(study, rung)), ("shows", rung.shows)]
+    case = study.spell(row.case) if row else ""
+    return RungPage(
+        name=rung.name,
+        route=route(study.ladder.name, rung.name),
+        role=", ".join(filter(None, (rung.role, rung.precision))),
+        idea=rung.idea,
+        case=f"At {case}" if case else "Measured" if row else "Not measured",
+        facts=[(what, value) for what, value in facts if value],
+        line=line,
+        shares=_shares(limits.shares(row), limiter) if row else [],
+        counters=_counters(row) if row else [],
+        excerpt=sources.excerpt(study.ladder.name, rung.name) if sources else None,
+    )
+
+
+def _path(study: Study, rung: Rung) -> str:
+    """Write the rungs that one builds on, from the root up to itself; empty of a root."""
+    path = study.ladder.path(rung.name)
+    return " → ".join(f"`{each.name}`" for each in reversed(path)) if rung.builds_on else ""
+
+
+def _speeds(study: Study, row: Row, limiter: Limiter | None) -> dict[str, str]:
+    roof = study.ladder.is_roof
+    speed = own_speed(row) if roof else study.speed(row)
+    quantity = own_quantity(row) if roof else study.ladder.quantity
+    signs = roofs.marks(row) if speed > 0 else ""
+    return {
+        "speed": units.rate(quantity, speed) + signs,
+        speed_tables.GAIN: study.to_parent(row) if speed > 0 else "",
+        "% of ceiling": speed_tables.of_ceiling(study, row),
+        "× peer": study.to_peer(row) if speed > 0 else "",
+        "limited by": str(limiter) if limiter else "",
+    }
+
+
+def _shares(
+    shares: Mapping[str, float], limiter: Limiter | None
+) -> list[tuple[str, str, float, bool]]:
+    ordered = sorted(shares.items(), key=lambda item: -item[1])
+    return [
+        (
+            name,
+            units.percent(100 * share),
+            round(100 * min(share, 1.0), 1),
+            limiter is not None and limiter.name == name,
+        )
+        for name, share in ordered
+        if name in COUNTS_FROM and share >= 0.005
+    ]
+
+
+def _counters(row: Row) -> list[tuple[str, list[tuple[str, str]]]]:
+    groups: dict[str, list[tuple[str, str]]] = {group: [] for group in _GROUPS}
+    for name in dict.fromkeys(COUNTERS):
+        if (value := getattr(row, name)) == value:
+            group = next(g for g, pattern in _GROUPS.items() if re.search(pattern, name))
+            groups[group].append((name, _counter(name, value)))
+    return [(group, entries) for group, entries in groups.items() if entries]
+
+
+def _counter(name: str, value: float) -> str:
+    quantity = name.removesuffix("_per_second")
+    if quantity != name and quantity in ("bytes", "flops", "atomics"):
+        return units.rate(quantity, value)
+    if name.endswith("_seconds"):
+        return units.duration(value)
+    if name.endswith("_hz"):
+        return f"{value / 1e6:.0f} MHz"
+    if name.startswith("percent"):
+        return units.percent(value)
+    if name.endswith("error"):
+        return f"{value:.2g}"
+    return units.percent(100 * value) if _FRACTION.search(name) else units.count(value)
+
+
+def columns(lines: Iterable[Mapping[str, str]]) -> list[str]:
+    """Return the columns of a table that are not empty throughout."""
+    lines = list(lines)
+    return [key for key in (lines[0] if lines else {}) if any(line[key] for line in lines)]
+
+
+def points(study: Study, limits: Limits, suffix: str) -> dict[str, tuple[str, str]]:
+    """Return where the rows of a ladder lead to and what they are, by their names."""
+    told: dict[str, tuple[str, str]] = {}
+    for row in study.counted:
+        limiter = limits.limiter(row)
+        parts: list[Any] = [
+            name_of(study.ladder.rung(row.rung), row),
+            study.spell(row.case),
+            units.rate("flops", row.flops_per_second),
+            f"{units.number(row.arithmetic_intensity)} FLOP/byte",
+            limiter and f"limited by {limiter}",
+        ]
+        link = "#" + route(row.ladder, row.rung) + suffix
+        told[row.name] = (link, " · ".join(str(part) for part in parts if part))
+    return told

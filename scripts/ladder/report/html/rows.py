@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: MIT
+"""Tables that the page's script draws: rows of cells that sort by more than they show."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+from urllib.parse import quote
+
+from ladder.analysis import roofs
+from ladder.analysis.emulated_study import bare
+from ladder.analysis.limits import Limits
+from ladder.analysis.study import Row, Study, name_of, own_quantity, own_speed
+from ladder.io.results import Results
+from ladder.model import units
+from ladder.report import comparison_text, markdown
+from ladder.stats.compare import Comparison
+from ladder.stats.verdicts import Change
+
+_COLUMNS = (  # title, and whether it is a number
+    ("ladder", False),
+    ("rung", False),
+    ("case", False),
+    ("speed", True),
+    ("time", True),
+    ("% of ceiling", True),
+    ("× peer", True),
+    ("limited by", False),
+    ("occupancy", True),
+    ("registers", True),
+    ("error", True),
+    ("status", False),
+)
+_CHANGES = tuple((title, title in ("base", "head", "ratio")) for title in comparison_text.HEADER)
+
+
+def route(*names: str) -> str:
+    """Return the fragment of a ladder's or a rung's page, less the GPU."""
+    return "/" + "/".join(quote(name, safe="") for name in names)
+
+
+def block(columns: tuple[tuple[str, bool], ...], rows: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return what the script reads: columns; of each row its name, its rung's route, its cells.
+
+    A cell is a text; or a text and the number that it is sorted by; or null where it is empty. A
+    row of no known ladder has no route.
+    """
+    return {"columns": columns, "rows": rows}
+
+
+def of_results(results: Results, found: list[Study], limits: Limits) -> dict[str, Any]:
+    """Return all rows, those of no known ladder last."""
+    rows = [_row(study, row, limits) for study in found for row in study.rows]
+    rows += [_foreign(row) for row in results.tuples if row.ladder == ""]
+    return block(_COLUMNS, rows)
+
+
+def of_comparison(comparison: Comparison) -> dict[str, Any]:
+    """Return all changes in time, the gravest first."""
+    ordered = sorted(comparison.changes, key=comparison_text.gravity)
+    return block(_CHANGES, [_change(comparison, change) for change in ordered])
+
+
+def _row(study: Study, row: Row, limits: Limits) -> dict[str, Any]:
+    roof = study.ladder.is_roof
+    speed = own_speed(row) if roof else study.speed(row)
+    quantity = own_quantity(row) if roof else study.ladder.quantity
+    peer = study.peer(row.precision, row.case) if speed > 0 else None
+    limiter = limits.limiter(row) if row.status == "ok" else None
+    percent = study.percent(row)
+    return {
+        "name": bare(row.name),
+        "link": route(row.ladder, row.rung),
+        "bad": row.status == "error",
+        "cells": [
+            study.ladder.title,
+            name_of(study.ladder.rung(row.rung), row),
+            study.spell(row.case),
+            _cell(units.rate(quantity, speed) + roofs.marks(row), speed),
+            _cell(units.duration(row.seconds), row.seconds),
+            _cell(units.percent(percent), percent),
+            _cell(study.to_peer(row), speed / study.speed(peer)) if peer else None,
+            str(limiter) if limiter else None,
+            *_resources(row),
+            _status(row),
+        ],
+    }
+
+
+def _foreign(row: Row) -> dict[str, Any]:
+    time = _cell(units.duration(row.seconds), row.seconds)
+    speeds = [None, time, None, None, None]
+    return {
+        "name": row.name,
+        "link": "",
+        "bad": row.status == "error",
+        "cells": [None, row.name, row.label, *speeds, *_resources(row), _status(row)],
+    }
+
+
+def _resources(row: Row) -> list[Any]:
+    registers, _, theoretical = markdown.resources(row).values()
+    achieved = units.percent(100 * row.achieved_occupancy)
+    occupancy = f"{achieved} of {theoretical}" if achieved and theoretical else theoretical
+    share = row.achieved_occupancy if achieved else row.theoretical_occupancy
+    error = f"{row.relative_error:.2g}" if row.relative_error >= 0 else ""
+    return [
+        _cell(occupancy or achieved, share),
+        _cell(registers, row.registers),
+        _cell(error, row.relative_error),
+    ]
+
+
+def _status(row: Row) -> str:
+    """Say what became of a row: why it failed, or what the signs after its speed mean."""
+    told = ", ".join(filter(None, (row.reason, *roofs.explained([row]).values())))
+    return f"{row.status}: {told}" if told else row.status
+
+
+def _change(comparison: Comparison, change: Change) -> dict[str, Any]:
+    verdict, name, base, head, ratio, span, why = comparison_text.cells(comparison, change)
+    return {
+        "name": name,
+        "link": "",
+        "bad": change.fails,
+        "cells": [
+            [verdict, comparison_text.gravity(change)[0]],
+            name,
+            _cell(base, change.base_seconds),
+            _cell(head, change.head_seconds),
+            _cell(ratio, change.ratio),
+            span or None,
+            why,
+        ],
+    }
+
+
+def _cell(text: str, value: float) -> list[Any] | None:
+    return [text, float(f"{value:.5g}")] if text and math.isfinite(value) else text or None

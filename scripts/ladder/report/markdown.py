@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: MIT
+"""Parts of the tables: Markdown of lines, and cells that several tables have."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable
+
+from ladder.analysis.emulated_study import per_request
+from ladder.analysis.study import Row
+from ladder.io.results import OPERATIONS
+from ladder.model import units
+
+RESOURCES = ("registers", "shared", "occupancy")
+LIMITED_BY, OCCUPANCY_LIMITED_BY = "limited by", "occupancy limited by"  # of speed, of warps
+TRIPLE = " / ".join(OPERATIONS)  # what the cells of `triple` are
+_TEXT = {"rung", "idea", "ladder", "case", "best rung", "best at", "benchmark", "note", "counter"}
+_TEXT |= {LIMITED_BY, OCCUPANCY_LIMITED_BY, "why not", "waits for", "largest difference"}
+_MARKUP = re.compile(r"[\\`*\[\]<>|~&#]")
+
+
+def table(lines: list[dict[str, str]]) -> str:
+    """Write a Markdown table, less the columns that are empty throughout."""
+    if not lines:
+        return "No measurements."
+    columns = [c for c in lines[0] if any(line[c] for line in lines)]
+    rows = [columns, [":--" if c in _TEXT else "--:" for c in columns]]
+    rows += [[line[c].replace("|", "\\|").replace("\n", " ") for c in columns] for line in lines]
+    return "\n".join(map(markdown_row, rows))
+
+
+def markdown_row(texts: Iterable[str]) -> str:
+    """Write a row of a Markdown table."""
+    return f"| {' | '.join(texts)} |"
+
+
+def escape(text: str) -> str:
+    """Escape what Markdown or HTML would take for markup, in one line."""
+    return _MARKUP.sub(r"\\\g<0>", " ".join(text.split()))
+
+
+def aligned(lines: list[dict[str, str]]) -> str:
+    """Write the same as plain text, its columns padded."""
+    columns = [c for c in lines[0] if any(line[c] for line in lines)]
+    table = [columns, *([line[c] for c in columns] for line in lines)]
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    return "\n".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in table
+    )
+
+
+def triple(row: Row, space: str) -> str:
+    """Write transactions a request by `TRIPLE`; a dash where there are none."""
+    values = [per_request(row, space, operation) for operation in OPERATIONS]
+    cells = [units.count(value) or "–" for value in values]
+    return " / ".join(cells) if any(value == value for value in values) else ""
+
+
+def resources(row: Row) -> dict[str, str]:
+    """Write what a kernel takes, under `RESOURCES`."""
+    known = [b for b in (row.static_shared_bytes, row.dynamic_shared_bytes) if b == b]
+    registers = f"{row.registers:.0f}" if row.registers >= 0 else ""
+    shared = units.kibibytes(sum(known) if known else math.nan)
+    occupancy = units.percent(100 * row.theoretical_occupancy)
+    return dict(zip(RESOURCES, (registers, shared, occupancy), strict=True))

@@ -1,0 +1,299 @@
+# SPDX-License-Identifier: MIT
+"""Rungs by GPUs: speed, percent of each GPU's own roof, and which rung wins where."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+
+import pandas as pd
+
+from ladder.analysis import roofs
+from ladder.analysis.history import dated
+from ladder.analysis.study import Study, own_quantity, own_speed, studies, values_of
+from ladder.io.results import Results
+from ladder.model import units
+from ladder.model.catalogue import Rung
+from ladder.model.errors import IncomparableError, LadderError
+from ladder.report.markdown import aligned, escape, table
+
+TIE = 0.01  # speeds within this of the best are told beside it
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One rung on one GPU at one case; NaN is what is not known."""
+
+    ladder: str
+    case: str
+    rung: str
+    role: str
+    gpu: str
+    commit: str
+    status: str  # ok, skipped, error, "not run" or "no speed"
+    reason: str = ""
+    quantity: str = ""  # bytes, flops or atomics, of which `speed` is a second's
+    speed: float = math.nan
+    percent_of_ceiling: float = math.nan  # of a roof of the same GPU
+    speedup: float = math.nan  # over the naive rung on the same GPU
+    best: bool = False  # fastest step of that GPU
+    throttled: bool = False
+    sweep: str = ""  # values of the rung's own axes that were its best, or the step it chose
+    late: bool = False  # whether samples may hold time of the host
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """One ladder at one case: cells by rung, in climbing order, then by GPU."""
+
+    study: Study  # that spells the case
+    case: str
+    naive: str  # the rung that speed-ups are over; empty where none was measured
+    columns: dict[str, str]  # commit by GPU
+    rows: dict[str, list[Cell]]
+    notes: list[str]
+
+
+def matrices(
+    results: Sequence[Results], ladder: str | None = None, case: re.Pattern[str] | None = None
+) -> Iterator[Matrix]:
+    """Return the ladders of timed results, each at its headline or at the cases asked for.
+
+    Raises:
+        IncomparableError: cold and warm results together.
+        LadderError: nothing is left to show.
+    """
+    timed = [result for result in results if result.source == "timed"]
+    found: dict[str, list[Study]] = {}
+    for study in (study for result in timed for study in studies(result)):
+        found.setdefault(study.ladder.name, []).append(study)
+    if not found:
+        raise LadderError("no timed results that list their ladders")
+    shown = [study.results for several in found.values() for study in several]
+    if len(modes := sorted({result.cache_mode or "unknown" for result in shown})) > 1:
+        raise IncomparableError(f"cache modes {' and '.join(modes)} do not belong in one table")
+    if ladder and ladder not in found:
+        raise LadderError(f"no ladder '{ladder}'; there are: {', '.join(found)}")
+    gpus = list(dict.fromkeys(result.gpu for result in shown))
+    none = True
+    for several in [found[ladder]] if ladder else found.values():
+        studied, notes = _newest(several, gpus)
+        present = [study for study in studied.values() if study]
+        cases = dict.fromkeys(study.headline for study in present)
+        if case:
+            cases = dict.fromkeys(c for s in present for c in s.cases if case.search(c))
+        for at in cases:
+            none = False
+            yield _matrix(studied, at, notes)
+    if none and case:
+        raise LadderError(f"--case {case.pattern}: no case matches")
+
+
+def _newest(found: list[Study], gpus: Sequence[str]) -> tuple[dict[str, Study | None], list[str]]:
+    """Return the newest study of each GPU, None where it has none, and say what is left out."""
+    newest: dict[str, Study | None] = dict.fromkeys(gpus)
+    notes = []
+    for gpu in gpus:
+        own = sorted(
+            (s for s in found if s.results.gpu == gpu), key=lambda s: dated(s.results), reverse=True
+        )
+        if own:
+            newest[gpu] = own[0]
+        if len(own) > 1:
+            older = ", ".join(_dated(study) for study in own[1:])
+            notes.append(f"{_name(gpu)}: {_dated(own[0])}, the newest; not {older}")
+    return newest, notes
+
+
+def _dated(study: Study) -> str:
+    date = str(study.results.context.get("date", "an unknown date"))[:10]
+    return f"commit {study.results.commit or 'unknown'} of {date}"
+
+
+def _matrix(studied: dict[str, Study | None], case: str, notes: list[str]) -> Matrix:
+    present = {gpu: study for gpu, study in studied.items() if study}
+    listed: dict[str, Rung] = {}
+    for study in present.values():
+        for rung in study.ladder.rungs:
+            if (rung.name, case) in study.best:
+                listed.setdefault(rung.name, rung)
+    # As their ladder lists them: a GPU that lacks a rung must not put it last.
+    fullest = max(present.values(), key=lambda study: len(study.ladder.rungs))
+    order = [rung.name for rung in fullest.ladder.rungs]
+    names = sorted(listed, key=lambda name: order.index(name) if name in order else len(order))
+    naive = next(
+        (name for name in names for s in present.values() if _is_kernel(s, listed[name], case)), ""
+    )
+    rows = {
+        name: [
+            _cell((fullest.ladder.name, case, name, listed[name].role, gpu), study, naive)
+            for gpu, study in studied.items()
+        ]
+        for name in names
+    }
+    columns = {gpu: study.results.commit if study else "" for gpu, study in studied.items()}
+    first = next(study for study in present.values() if case in study.cases)
+    return Matrix(first, case, naive, columns, rows, notes)
+
+
+def _is_kernel(study: Study, rung: Rung, case: str) -> bool:
+    """Whether a rung is a step that this GPU ran: what runs on the host has no grid.
+
+    None of an experiment is one.
+    """
+    row = study.ok(rung, case)
+    return bool(row) and rung.is_step and not study.ladder.factors and row.grid_blocks > 0
+
+
+def _cell(place: tuple[str, str, str, str, str], study: Study | None, naive: str) -> Cell:
+    """Fill the cell at (ladder, case, rung, role, gpu)."""
+    _, case, name, _, _ = place
+    row = study.best.get((name, case)) if study else None
+    if row is None:
+        return Cell(*place, study.results.commit if study else "", "not run")
+    own, place = study.ladder.rung(name), (*place, study.results.commit)
+    quantity, speed = study.ladder.quantity, study.speed(row)
+    if study.ladder.is_roof:
+        quantity, speed = own_quantity(row), own_speed(row)
+    if row.status != "ok" or not speed > 0:
+        return Cell(*place, "no speed" if row.status == "ok" else row.status, row.reason)
+    best, base = study.best_step(case), study.best.get((naive, case))
+    compares = base is not None and base.status == "ok" and not own.precision
+    return Cell(
+        *place,
+        "ok",
+        "",
+        quantity,
+        speed,
+        math.nan if study.ladder.is_roof else study.percent(row),
+        speed / study.speed(base) if compares else math.nan,
+        best is not None and best.rung == name,
+        row.throttled > 0,
+        values_of(own, row),
+        row.late_samples > 0,
+    )
+
+
+def text(found: list[Matrix]) -> str:
+    """Write aligned tables; the best step of a GPU has a star."""
+    return "\n".join(_block(matrix, aligned, "* {}".format, str) for matrix in found)
+
+
+def markdown(found: list[Matrix]) -> str:
+    """Write Markdown tables; the best step of a GPU is bold."""
+    return "\n".join(_block(m, table, "**{}**".format, escape) for m in found)
+
+
+def to_csv(found: list[Matrix]) -> str:
+    """Write a line a rung, case and GPU; columns as `Cell` has them."""
+    records = [asdict(cell) for m in found for row in m.rows.values() for cell in row]
+    return pd.DataFrame(records).to_csv(index=False, lineterminator="\n")
+
+
+def to_json(found: list[Matrix]) -> str:
+    """Write a list of ladders with their cells; what is not known is null."""
+    document = [
+        {
+            "ladder": m.study.ladder.name,
+            "case": m.case,
+            "naive": m.naive,
+            "gpus": m.columns,
+            "notes": [*_best(m), *_reasons(m), *m.notes],
+            "cells": [
+                {k: None if v != v else v for k, v in asdict(cell).items()}
+                for row in m.rows.values()
+                for cell in row
+            ],
+        }
+        for m in found
+    ]
+    return json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _block(matrix: Matrix, table, mark, told) -> str:
+    """Write the title, what a cell is, the table and what is to be said of it."""
+    ladder = matrix.study.ladder
+    speeds = [c.speed for row in matrix.rows.values() for c in row if c.status == "ok"]
+    divisor, unit = (1.0, "") if ladder.is_roof else units.rate_unit(ladder.quantity, speeds)
+    about = [f"Speed in {unit}"] if unit else ["Speed"]
+    if any(c.percent_of_ceiling == c.percent_of_ceiling for r in matrix.rows.values() for c in r):
+        about.append(
+            f"percent of each GPU's own {ladder.ceilings or 'roof'}{matrix.study.own_ceilings()}"
+        )
+    if matrix.naive:
+        about.append(f"× each GPU's own {matrix.naive}")
+    spelled = matrix.study.spell(matrix.case)
+    title = ", ".join(filter(None, (ladder.title, spelled and f"at {spelled}")))
+    lines = []
+    for name, row in matrix.rows.items():
+        role = f" ({row[0].role})" if row[0].role != "step" else ""
+        line = {"rung": name + role}
+        for cell in row:
+            written = _written(cell, divisor, unit)
+            line[_column(cell.gpu, matrix)] = mark(written) if cell.best else written
+        lines.append(line)
+    notes = [f"- {told(note)}" for note in (*_best(matrix), *_reasons(matrix), *matrix.notes)]
+    body = [
+        told(f"{title}. {', '.join(about)}."),
+        "",
+        table(lines),
+        *([""] if notes else []),
+        *notes,
+    ]
+    return "\n".join(body) + "\n"
+
+
+def _column(gpu: str, matrix: Matrix) -> str:
+    commit = matrix.columns[gpu]
+    return f"{_name(gpu)} ({commit})" if commit else _name(gpu)
+
+
+def _name(gpu: str) -> str:
+    return gpu or "unknown GPU"
+
+
+def _written(cell: Cell, divisor: float, unit: str) -> str:
+    if cell.status != "ok":
+        return "failed" if cell.status == "error" else cell.status
+    speed = units.number(cell.speed / divisor) if unit else units.rate(cell.quantity, cell.speed)
+    speedup = f"{units.number(cell.speedup)}×" if cell.speedup == cell.speedup else ""
+    parts = (speed + _signs(cell), units.percent(cell.percent_of_ceiling), speedup, cell.sweep)
+    return " · ".join(filter(None, parts))
+
+
+def _best(matrix: Matrix) -> list[str]:
+    """Name the best step on each GPU, and those that are as good as it."""
+    told = []
+    for gpu in matrix.columns:
+        column = [c for row in matrix.rows.values() for c in row if c.gpu == gpu]
+        if best := next((cell for cell in column if cell.best), None):
+            near = [c.rung for c in column if _ties(c, best, matrix)]
+            ties = f" ({', '.join(near)} within {TIE:.0%})" if near else ""
+            told.append(f"on {_name(gpu)}: {best.rung}{ties}")
+    return [f"best {'; '.join(told)}"] if told else []
+
+
+def _ties(cell: Cell, best: Cell, matrix: Matrix) -> bool:
+    rung = matrix.study.ladder.rung(cell.rung)
+    plain = cell.role == "step" and not (rung and rung.precision) and not cell.best
+    return plain and cell.speed >= (1 - TIE) * best.speed
+
+
+def _reasons(matrix: Matrix) -> list[str]:
+    """Say why cells have no speed, and what signs mean."""
+    rows = matrix.rows.values()
+    told = [
+        f"{_name(c.gpu)}: {c.rung} {'failed' if c.status == 'error' else c.status}: {c.reason}"
+        for row in rows
+        for c in row
+        if c.reason
+    ]
+    signs = "".join(_signs(cell) for row in rows for cell in row)
+    return told + [f"{mark}: {why}" for mark, why in roofs.MARKS.items() if mark in signs]
+
+
+def _signs(cell: Cell) -> str:
+    return roofs.SLOW_MARK * cell.throttled + roofs.LATE_MARK * cell.late

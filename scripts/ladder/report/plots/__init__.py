@@ -1,0 +1,234 @@
+# SPDX-License-Identifier: MIT
+"""Figures of results. The same files give the same bytes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TypeVar
+
+from ladder.analysis import limits, prediction
+from ladder.analysis.emulated_study import tallies
+from ladder.analysis.study import Study, describe, studies
+from ladder.io import emulator_details, files
+from ladder.io.results import Results
+from ladder.model.errors import IncomparableError, LadderError
+from ladder.report.plots import (
+    achieved,
+    agreement,
+    banks,
+    ceilings,
+    climb,
+    clusters,
+    gpus,
+    instructions,
+    light,
+    occupancy,
+    overview,
+    parallel,
+    peers,
+    roofline,
+    style,
+    transactions,
+    why,
+)
+
+_FOREIGN = "the file's context does not list their ladder"
+
+
+T = TypeVar("T")
+_Makers = dict[str, Callable[[], style.Figure]]  # by the stem of a figure's file
+
+
+def draw(
+    results: list[Results], directory: Path, formats: Sequence[str], warn: Callable[[str], None]
+) -> list[Path]:
+    """Draw every figure of `results` into `directory` and return the files written.
+
+    What `make` makes; what cannot be drawn is said through `warn`, once all else is written: an
+    error comes alone. Raises LadderError, also when nothing can be written.
+    """
+
+    def save(stem: str, figure: style.Figure) -> list[Path]:
+        return style.save(figure, directory, stem, formats)
+
+    notes: list[str] = []
+    written = make(results, save, notes.append)
+    for note in notes:
+        warn(note)
+    return [path for paths in written.values() for path in paths]
+
+
+@style.look()
+def make(
+    results: list[Results], finish: Callable[[str, style.Figure], T], warn: Callable[[str], None]
+) -> dict[str, T]:
+    """Make every figure of `results`; return what `finish` makes of each, by the stem of its file.
+
+    Timed results give figures of speed, emulated ones those of requests. One GPU's figures have no
+    directory in their stems; those of several have one each, and the comparison of GPUs stands
+    beside them. Emulated figures beside others have a directory of their own. What cannot be drawn
+    is said through `warn`. `finish` runs in another process, and what it returns is pickled. Raises
+    IncomparableError for warm and cold results together, LadderError when nothing can be drawn.
+    """
+    timed = [r for r in results if r.source == "timed"]
+    emulated = [r for r in results if r.source == "emulated"]
+    if not (timed or emulated):
+        raise LadderError("hardware counters alone make no plot: give the emulated results too")
+    notes: list[str] = []
+    makers = _timed(timed, notes.append, alone=not emulated) if timed else {}
+    makers |= _emulated(emulated, results, notes.append, alone=not timed)
+    finished = _finished(makers, finish, notes.append)
+    if not finished:
+        raise LadderError(": ".join(["nothing to plot", *notes[:1]]))
+    for note in notes:
+        warn(note)
+    return finished
+
+
+@style.look()
+def make_compared(results: list[Results], finish: Callable[[str, style.Figure], T]) -> dict[str, T]:
+    """Make, as `make` does, the figures alone that set GPUs side by side.
+
+    The results are timed, all in one cache mode.
+    """
+    return _finished(_compared(results), finish, lambda _: None)
+
+
+def _finished(
+    makers: _Makers, finish: Callable[[str, style.Figure], T], warn: Callable[[str], None]
+) -> dict[str, T]:
+    """Draw and finish what can be drawn, and say what cannot."""
+
+    def job(stem: str, make: Callable[[], style.Figure]) -> tuple[T | None, str]:
+        try:
+            return finish(stem, make()), ""
+        except style.NothingToDrawError as error:
+            return None, f"{stem} not drawn: {error}"
+
+    outcomes = parallel.run([partial(job, *maker) for maker in makers.items()])
+    finished = {}
+    for stem, (found, problem) in zip(makers, outcomes, strict=True):
+        if problem:
+            warn(problem)
+        else:
+            finished[stem] = found
+    return finished
+
+
+def _timed(results: list[Results], warn: Callable[[str], None], *, alone: bool) -> _Makers:
+    if len(modes := sorted({r.cache_mode or "unknown" for r in results})) > 1:
+        raise IncomparableError(f"cache modes {' and '.join(modes)} do not belong in one plot")
+    makers: _Makers = {}
+    drawable = [r for r in results if studies(r)]
+    if not drawable and alone:
+        raise LadderError(f"{results[0].rows['file'].iloc[0]}: nothing to plot: {_FOREIGN}")
+    names = style.distinct_names(drawable)
+    for result, name in zip(drawable, names, strict=True):
+        folder = f"{_slug(name)}/" if len(drawable) > 1 else ""
+        for problem in _problems(result):
+            warn(problem)
+        makers |= {folder + stem: maker for stem, maker in _figures(result).items()}
+    makers |= _compared(drawable)
+    for result in results:
+        if (foreign := result.rows[result.rows["ladder"] == ""]).size:
+            warn(f"{foreign['file'].iloc[0]}: {len(foreign)} rows not plotted: {_FOREIGN}")
+    return makers
+
+
+def _compared(results: list[Results]) -> _Makers:
+    """What sets GPUs side by side, one figure a ladder that several have."""
+    by_ladder: dict[str, list[tuple[str, Study]]] = {}
+    for result, name in zip(results, style.distinct_names(results), strict=True):
+        for study in studies(result):
+            by_ladder.setdefault(study.ladder.name, []).append((name, study))
+    return {
+        f"{ladder}-compare": partial(gpus.draw, found)
+        for ladder, found in by_ladder.items()
+        if len(found) > 1 and not found[0][1].ladder.is_roof
+    }
+
+
+def _emulated(
+    emulated: list[Results], results: list[Results], warn: Callable[[str], None], *, alone: bool
+) -> _Makers:
+    found: _Makers = {}
+    for result, name in zip(emulated, _emulated_names(emulated), strict=True):
+        own = not alone or len(emulated) > 1
+        folder = f"emulated-{_slug(name)}/" if own else ""
+        for row in result.rows[result.rows["status"] == "error"].itertuples():
+            warn(f"{describe(result)}: {row.name}: error: {row.reason}")
+        beside = emulator_details.load(result)
+        if beside is None:
+            warn(
+                f"{result.rows['file'].iloc[0]}: occupancy and banks not drawn: "
+                f"no {files.DETAILS} beside it"
+            )
+        makers: _Makers = {}
+        for tally in tallies(result):
+            ladder = tally.ladder.name
+            makers[f"{ladder}-transactions"] = partial(transactions.draw, tally)
+            if moved := why.counted_steps(tally):
+                makers[f"{ladder}-why"] = partial(why.draw, tally, moved)
+            if beside:
+                if curves := occupancy.chosen(tally, beside):
+                    makers[f"{ladder}-occupancy"] = partial(occupancy.draw, tally, curves)
+                if pair := banks.chosen(tally, beside):
+                    makers[f"{ladder}-banks"] = partial(banks.draw, tally, *pair)
+        if measured := prediction.counterpart(result, results):
+            makers["prediction"] = partial(agreement.draw, result, measured)
+        found |= {folder + stem: maker for stem, maker in makers.items()}
+    return found
+
+
+def _emulated_names(emulated: list[Results]) -> list[str]:
+    """Name each as the emulator's --gpu, as scripts/study does; more where two are of one GPU."""
+    models = [str(result.context.get("modelled_gpu", "")) for result in emulated]
+    names = [name.removeprefix("NVIDIA ") for name in style.distinct_names(emulated)]
+    return [
+        model if model and models.count(model) == 1 else name
+        for model, name in zip(models, names, strict=True)
+    ]
+
+
+def _figures(result: Results) -> _Makers:
+    """What draws each figure of one GPU, by file stem."""
+    found = studies(result)
+    figures: _Makers = {}
+    for study in found:
+        name = study.ladder.name
+        if study.ladder.is_roof:  # the lines of every other figure
+            if roofs := ceilings.roofs_of(study):
+                figures["roofs"] = partial(ceilings.draw, study, roofs)
+            continue
+        if not study.ladder.factors:  # an experiment climbs nowhere
+            figures[f"{name}-climb"] = partial(climb.draw, study)
+        if beside := peers.facets(study):
+            figures[f"{name}-peers"] = partial(peers.draw, study, beside)
+        if study.counted:
+            figures[f"{name}-roofline"] = partial(roofline.draw, study)
+        shares = light.shares(study)
+        if shares or not (study.counted or len(study.cases) == 1):
+            figures[f"{name}-light"] = partial(light.draw, study, shares)
+        if rows := achieved.rows(study):
+            figures[f"{name}-occupancy"] = partial(achieved.draw, study, rows)
+        if cases := clusters.chosen(study):
+            figures[f"{name}-clusters"] = partial(clusters.draw, study, cases)
+        if points := instructions.points(study):
+            figures[f"{name}-instructions"] = partial(instructions.draw, study, points)
+        if steps := why.steps(study):
+            figures[f"{name}-why"] = partial(why.draw, study, steps)
+    return figures | {"overview": partial(overview.draw, result, found)}
+
+
+def _problems(result: Results) -> list[str]:
+    """Name the rows that failed, and those above a limit."""
+    rows = result.rows[result.rows["status"] == "error"]
+    found = [f"{row.name}: error: {row.reason}" for row in rows.itertuples()]
+    return [f"{describe(result)}: {problem}" for problem in [*found, *limits.problems(result)]]
+
+
+def _slug(name: str) -> str:
+    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")

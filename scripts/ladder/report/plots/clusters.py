@@ -1,0 +1,312 @@
+# SPDX-License-Identifier: MIT
+"""Where clusters of blocks win and where they lose: the best rung with them over that without."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.colors import to_rgb
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+
+from ladder.analysis import roofs
+from ladder.analysis.study import Row, Study, describe
+from ladder.model import units
+from ladder.report.plots import quantities, style
+
+AXIS = "cluster"  # the axis of a rung's own that is the number of blocks a cluster
+_ROW, _COLUMN, _TITLE, _BETWEEN = 0.33, 0.72, 0.22, 0.5  # inches; columns are at least that wide
+_TOP, _NOTE, _BOTTOM, _RIGHT = 1.35, 0.17, 0.35, 0.2
+_BOX, _BOX_HEIGHT = 0.5, 0.15  # inches, of a colour of the key
+_NAME = 6.5  # points, of what stands below a number
+_STEPS = (1.01, 1.1, 1.25, 2.0)  # where colours change; `ladder compare` calls no less a change
+_SHADES = (0.18, 0.38, 0.62, 0.95)  # of the full colour after each step
+_NEAR = 1.015  # so close to the first step it takes a third decimal to tell the side
+_FASTER, _SLOWER, _BASE, _INK = "#0072b2", "#d55e00", "#eeeeee", "#333333"
+_LUMINANCE = (0.2126, 0.7152, 0.0722)
+_HATCH = {"facecolor": "white", "edgecolor": style.FAINT, "hatch": "////"}
+_THROTTLED = roofs.SLOW_MARK
+
+
+@dataclass
+class Case:
+    """The fastest rows of one case, by blocks a cluster."""
+
+    without: Row | None = None
+    best: dict[int, Row] = field(default_factory=dict)
+    why_not: dict[int, str] = field(default_factory=dict)  # of sizes that were tried
+
+    @property
+    def tried(self) -> bool:
+        """Whether any rung was to run it in clusters."""
+        return bool(self.best or self.why_not)
+
+
+@dataclass(frozen=True)
+class Panel:
+    """The cases that differ in nothing but the axis that goes across."""
+
+    facet: str
+    others: str  # values of the remaining axes, as `axis:value/...`
+    columns: dict[str, Case]  # by what is written below them
+
+
+@dataclass(frozen=True)
+class Map:
+    """The cases that were run in clusters."""
+
+    axis: str  # what goes across
+    sizes: list[int]
+    panels: list[Panel]
+    untried: int  # cases that no rung was to run in clusters
+
+    @property
+    def cases(self) -> list[Case]:
+        """The cases of all panels."""
+        return [case for panel in self.panels for case in panel.columns.values()]
+
+
+def chosen(study: Study) -> Map | None:
+    """Return what there is to draw; None where no rung has the axis, or nothing ran in clusters."""
+    if not any(AXIS in rung.sweeps for rung in study.rungs):
+        return None
+    cases = _cases(study)
+    sizes = {size for case in cases.values() for size in case.best}
+    if not sizes:
+        return None
+    sizes |= {size for case in cases.values() for size in case.why_not}
+    tried = {name: cases[name] for name in study.cases if name in cases and cases[name].tried}
+    return Map(_across(study, tried), sorted(sizes), _panels(study, tried), len(cases) - len(tried))
+
+
+def _cases(study: Study) -> dict[str, Case]:
+    """Sort the rows of the ladder's own precision into cases, and pick the fastest of each size."""
+    cases: dict[str, Case] = {}
+    for row in study.rows:
+        size = cluster_size(row)
+        if row.precision or row.role == "ceiling" or size is None:
+            continue
+        case = cases.setdefault(row.case, Case())
+        if row.status == "ok" and study.speed(row) > 0:
+            best = case.without if size == 1 else case.best.get(size)
+            if best is None or study.speed(row) > study.speed(best):
+                if size == 1:
+                    case.without = row
+                else:
+                    case.best[size] = row
+        elif size > 1:
+            case.why_not.setdefault(size, _why_not(row))
+    return cases
+
+
+def cluster_size(row: Row) -> int | None:
+    """Blocks a cluster: as launched, else as the row's name says, else 1; None if that is no size.
+
+    A cluster of one block is as good as none: it has no other block's shared memory to go to.
+    """
+    size = quantities.counter(row, "cluster_size")
+    if not size >= 1:
+        named = [s.partition(":")[2] for s in row.name.split("/") if s.startswith(f"{AXIS}:")]
+        size = units.parse(named[0]) if named else 1.0
+    return int(size) if size >= 1 and size % 1 == 0 else None
+
+
+def _why_not(row: Row) -> str:
+    """Say in a few words why a row has no speed: what its reason begins with."""
+    if row.status == "skipped":
+        return row.reason.partition(":")[0]
+    return "failed" if row.status == "error" else "no speed"
+
+
+def _across(study: Study, names: Iterable[str]) -> str:
+    """Name the axis that goes across: the first that varies, or all where shapes are a series."""
+    if len(study.shape_axes) > 1 and any(map(study.in_series, names)):
+        return " × ".join(study.shape_axes)
+    values = {axis: {_values(name).get(axis) for name in names} for axis in study.shape_axes}
+    varying = [axis for axis, found in values.items() if len(found) > 1]
+    return next(iter([*varying, *study.shape_axes]), "")
+
+
+def _panels(study: Study, cases: dict[str, Case]) -> list[Panel]:
+    """Split cases by facet and by the axes that do not go across, in the order that they come."""
+    across = _across(study, cases)
+    facets = {axis.name for axis in study.ladder.axes if axis.facet}
+    found: dict[tuple[str, str], dict[str, Case]] = {}
+    for name, case in cases.items():
+        values = _values(name)
+        rest = [a for a in values if a not in facets and a not in across.split(" × ")]
+        others = "/".join(f"{axis}:{values[axis]}" for axis in rest)
+        alone = across in values and len(study.shape_axes) > 1
+        label = values[across] if alone else study.label(name)
+        found.setdefault((study.facet(name), others), {})[label] = case
+    return [Panel(*key, dict(sorted(c.items(), key=_order))) for key, c in found.items()]
+
+
+def _order(column: tuple[str, Case]) -> tuple[bool, int]:
+    """Sort numbers, and leave what is none behind them as it was."""
+    label = column[0]
+    return not label.isdecimal(), int(label) if label.isdecimal() else 0
+
+
+def _values(case: str) -> dict[str, str]:
+    return dict(segment.split(":", 1) for segment in case.split("/") if segment)
+
+
+def colour(ratio: float) -> tuple[float, ...]:
+    """Colour of a ratio: white where both are level, blue above that and orange below."""
+    steps = sum(max(ratio, 1 / ratio) >= step for step in _STEPS)
+    return _shade(_FASTER if ratio > 1 else _SLOWER, steps)
+
+
+def _shade(full: str, steps: int) -> tuple[float, ...]:
+    share = (0.0, *_SHADES)[steps]
+    return tuple(1 - share * (1 - part) for part in to_rgb(full))
+
+
+def draw(study: Study, found: Map) -> Figure:
+    """Draw a row of panels a facet, and beside each other those of the remaining axes."""
+    if not any(case.without and case.best for case in found.cases):
+        raise style.NothingToDrawError("no case ran both in clusters and without")
+    panels = {(panel.facet, panel.others): panel for panel in found.panels}
+    facets = list(dict.fromkeys(facet for facet, _ in panels))
+    columns: dict[str, int] = {}  # of the panels below each other
+    for panel in found.panels:
+        columns[panel.others] = max(columns.get(panel.others, 0), len(panel.columns))
+    rows = ["no cluster", *(f"cluster {size}" for size in found.sizes)]
+    left = 0.35 + style.widest([*rows, found.axis], style.SMALL)
+    beside = left + _BETWEEN * (len(columns) - 1) + _RIGHT
+    titles = [style.text_width(_title(f, o), style.NORMAL + 1) / columns[o] for f, o in panels]
+    labels = style.widest([x for p in found.panels for x in p.columns], style.SMALL) + 0.1
+    room = (style.PAGE - beside) / sum(columns.values())
+    column = max(_COLUMN, labels, room, *titles)
+    notes = _notes(found)
+    top, body = _TOP + _NOTE * len(notes), _ROW * len(rows)
+    each = _TITLE + body + _BETWEEN
+    width = beside + column * sum(columns.values())
+    height = top + each * len(facets) - _BETWEEN + _BOTTOM
+    about = f"{describe(study.results)}: the fastest rung in clusters over the fastest without"
+    figure = style.page(width, height, f"{study.ladder.title}: clusters", about)
+    _key(figure)
+    for i, note in enumerate(notes):
+        place = 0.2 / width, 1 - (_TOP - 0.05 + _NOTE * i) / height
+        figure.text(*place, note, size=style.SMALL, color=style.GREY)
+    for i, facet in enumerate(facets):
+        at, bottom = left, height - top - each * (i + 1) + _BETWEEN
+        for others, most in columns.items():
+            axes = style.panel(figure, at, bottom, column * most, body)
+            axes.set(xlim=(-0.5, most - 0.5), ylim=(len(rows) - 0.5, -0.5), xticks=[])
+            axes.set_yticks(range(len(rows)), rows if at == left else [])
+            axes.spines[:].set_visible(False)
+            axes.tick_params(length=0)
+            panel = panels.get((facet, others))
+            title = {"loc": "left", "size": style.NORMAL, "weight": "bold"}
+            ink = "black" if panel else style.GREY
+            axes.set_title(_title(facet, others), color=ink, **title)
+            place = {"coordinates": "axes fraction", "va": "top"}
+            if panel:
+                axes.set_xticks(range(len(panel.columns)), list(panel.columns))
+                _cells(axes, study, found.sizes, panel, column)
+            else:
+                style.note(axes, "not run in clusters", (0, 1), (0, -4), **place)
+            if at == left:
+                style.note(axes, found.axis, (0, 0), (-4, -4), ha="right", color="black", **place)
+            at += column * most + _BETWEEN
+    return figure
+
+
+def _title(facet: str, others: str) -> str:
+    values = _values(f"{facet}/{others}")
+    told = [f"{axis} {units.power_of_two(value)}" for axis, value in values.items()]
+    return ", ".join(told).replace("_", " ")
+
+
+def _cells(axes: Axes, study: Study, sizes: list[int], panel: Panel, width: float) -> None:
+    """Draw the cells of a panel, whose columns are `width` inches wide."""
+    for x, case in enumerate(panel.columns.values()):
+        base = case.without
+        texts = (_speed(study, base), _name(base)) if base else ("", "not run")
+        _cell(axes, (x, 0), {"facecolor": _BASE} if base else _HATCH, texts, width)
+        for y, size in enumerate(sizes, 1):
+            row = case.best.get(size)
+            look, texts = _HATCH, ("", case.why_not.get(size, "not run"))
+            if row and base:
+                ratio = study.speed(row) / study.speed(base)
+                look = {"facecolor": colour(ratio)}
+                mark = _THROTTLED if row.throttled > 0 or base.throttled > 0 else ""
+                texts = _times(ratio) + mark, _name(row)
+            elif row:  # nothing to hold it against
+                look, texts = {"facecolor": _BASE}, (_speed(study, row), _name(row))
+            _cell(axes, (x, y), look, texts, width)
+
+
+def _speed(study: Study, row: Row) -> str:
+    divisor, unit = study.unit
+    return f"{units.number(study.speed(row) / divisor)} {unit}"
+
+
+def _times(ratio: float) -> str:
+    near = 1 / _NEAR < ratio < _NEAR
+    return f"{ratio:.3f}×" if near else quantities.times(ratio)
+
+
+def _name(row: Row) -> str:
+    """Name the rung that ran, and the one block that its cluster has where it could have more."""
+    name = row.chosen or row.rung
+    return f"{name} (1)" if row.sweep and cluster_size(row) == 1 else name
+
+
+def _cell(
+    axes: Axes, at: tuple[float, float], look: dict, texts: tuple[str, str], width: float
+) -> None:
+    """Draw one cell with a number in it, if there is one, and smaller words below that."""
+    (x, y), (number, words) = at, texts
+    axes.add_artist(Rectangle((x - 0.48, y - 0.46), 0.96, 0.92, linewidth=0, **look))
+    light = np.dot(to_rgb(look["facecolor"]), _LUMINANCE) > 0.5
+    place = {"ha": "center", "va": "center_baseline"}
+    if number:
+        ink = "black" if light else "white"
+        style.note(axes, number, at, (0, 4), color=ink, size=style.NORMAL, **place)
+    box = {"facecolor": "white", "edgecolor": "none", "pad": 1} if look is _HATCH else None
+    words = style.fit(words, 0.92 * width, _NAME)
+    ink = style.GREY if look is _HATCH else _INK if light else "white"
+    down = -6 if number else 0
+    style.note(axes, words, at, (0, down), color=ink, size=_NAME, bbox=box, **place)
+
+
+def _key(figure: Figure) -> None:
+    """Draw what the colours stand for, below the titles of the page."""
+    _, height = figure.get_size_inches()
+    ratios = [*(1 / step for step in reversed(_STEPS)), *_STEPS]
+    shades = [_shade(_SLOWER, n) for n in range(len(_STEPS), 0, -1)]
+    shades += [_shade(_FASTER, n) for n in range(len(_STEPS) + 1)]
+    left = 0.3 + style.text_width("clusters slower")
+    axes = style.panel(figure, left, height - 0.92, _BOX * len(shades), _BOX_HEIGHT)
+    axes.set(xlim=(0, len(shades)), ylim=(0, 1), yticks=[])
+    axes.set_xticks(range(1, len(shades)), [f"{ratio:.2f}×" for ratio in ratios])
+    axes.tick_params(length=0, pad=2)
+    axes.spines[:].set_visible(False)
+    for x, shade in enumerate(shades):
+        look = {"facecolor": shade, "edgecolor": style.FAINT, "linewidth": 0.5}
+        axes.add_artist(Rectangle((x, 0), 1, 1, **look))
+    place = {"coordinates": "axes fraction", "va": "center_baseline", "size": style.NORMAL}
+    for text, x, offset, side in (("slower", 0, -6, "right"), ("faster", 1, 6, "left")):
+        look = {"color": "black", "ha": side}
+        style.note(axes, f"clusters {text}", (x, 0.5), (offset, 0), **look, **place)
+
+
+def _notes(found: Map) -> list[str]:
+    """Say in a line or two what stands in the cells, and what in none."""
+    base = "Grey: the fastest rung without clusters, and its speed."
+    ratios = "Below a ratio: the fastest rung in clusters of that size."
+    told = []
+    if any(case.without and case.without.sweep for case in found.cases):
+        told.append("(1): a cluster of one block, which is none.")
+    rows = [row for case in found.cases for row in (case.without, *case.best.values()) if row]
+    if any(row.throttled > 0 for row in rows):
+        told.append(f"{_THROTTLED}: the clock was throttled.")
+    if found.untried:
+        told.append(f"Not shown: {found.untried} other cases, which no rung ran in clusters.")
+    return [f"{base} {ratios}", *([" ".join(told)] if told else [])]

@@ -1,0 +1,341 @@
+# SPDX-License-Identifier: MIT
+"""The look of all figures, laid out in inches, and what makes their bytes repeatable."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import cache
+from io import BytesIO
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+import matplotlib.style
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.axis import Axis
+from matplotlib.collections import LineCollection, PolyCollection
+from matplotlib.colors import to_rgb
+from matplotlib.figure import Figure
+from matplotlib.font_manager import FontProperties
+from matplotlib.markers import TICKDOWN, TICKLEFT
+from matplotlib.path import Path as Outline
+from matplotlib.patheffects import withStroke
+from matplotlib.textpath import TextPath, text_to_path
+from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+
+from ladder.io.results import Results
+from ladder.model.catalogue import Ladder, Rung
+from ladder.model.errors import LadderError
+
+PAGE = 10.0  # inches; a README shows this width with text of a readable size
+SMALL, NORMAL, LARGE = 8.0, 9.0, 13.0  # points
+_GAP = 0.25  # inches between text columns
+_LINE = 1.25  # height of a line of text over its size
+GREY, FAINT, PEER, ALARM = "#555555", "#d0d0d0", "#d55e00", "#cc0000"
+GPU_COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00")
+_FONT = FontProperties(family="DejaVu Sans", size=1)  # that text is measured in
+_RC = {
+    "font.family": "DejaVu Sans",
+    "font.size": NORMAL,
+    "text.parse_math": False,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.axisbelow": True,
+    "axes.titley": 1.0,  # no ticks are above axes: to look for some costs a twentieth of a figure
+    "hatch.linewidth": 0.6,
+    "xtick.labelsize": SMALL,
+    "ytick.labelsize": SMALL,
+    "savefig.dpi": 120,
+    "svg.fonttype": "path",
+}
+
+
+class NothingToDrawError(Exception):
+    """The results lack what a figure needs; the message says what."""
+
+
+@contextmanager
+def look() -> Iterator[None]:
+    """Apply the suite's look, whatever the user's own matplotlib settings are."""
+    with matplotlib.style.context(["default", _RC]):
+        yield
+
+
+def save(figure: Figure, directory: Path, stem: str, formats: Sequence[str]) -> list[Path]:
+    """Write a figure in each format, with nothing in it of the time or the machine."""
+    paths = []
+    for form in formats:
+        path = directory / f"{stem}.{form}"
+        metadata = {"Date": None, "Creator": None} if form == "svg" else {"Software": None}
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with mpl.rc_context({"svg.hashsalt": stem}):
+                figure.savefig(path, metadata=metadata)
+        except OSError as error:
+            raise LadderError(f"{error.filename or path}: {error.strerror}") from error
+        paths.append(path)
+    return paths
+
+
+def svg(figure: Figure, salt: str) -> bytes:
+    """Return a figure as SVG whose text is text, for where it can be searched and read aloud.
+
+    `salt` keeps names in one figure from being those in another on the same page.
+    """
+    content = BytesIO()
+    with mpl.rc_context({"svg.hashsalt": salt, "svg.fonttype": "none"}):
+        figure.savefig(content, format="svg", metadata={"Date": None, "Creator": None})
+    return content.getvalue()
+
+
+def page(width: float, height: float, title: str, subtitle: str) -> Figure:
+    """Return an empty figure of that many inches, titled at the top left."""
+    figure = Figure(figsize=(width, height))
+    figure.text(0.2 / width, 1 - 0.32 / height, title, size=LARGE, weight="bold")
+    room = width - 0.4
+    size = NORMAL * room / max(room, 1.04 * text_width(subtitle))  # in a PNG letters are wider
+    figure.text(0.2 / width, 1 - 0.54 / height, subtitle, size=size, color=GREY)
+    return figure
+
+
+def panel(figure: Figure, left: float, bottom: float, width: float, height: float) -> Axes:
+    """Add axes at a place given in inches."""
+    total_width, total_height = figure.get_size_inches()
+    return figure.add_axes(
+        (left / total_width, bottom / total_height, width / total_width, height / total_height)
+    )
+
+
+def legend(figure: Figure, entries: Sequence[tuple[str, tuple | str]], last: str = "") -> None:
+    """Write coloured squares with their names below a page's titles, and `last` after them."""
+    width, height = figure.get_size_inches()
+    texts = [*(f"■ {name}" for name, _ in entries), last]
+    colours = [*(colour for _, colour in entries), None]
+    for text, colour, (left, down) in zip(texts, colours, _places(texts, width), strict=True):
+        place = left / width, 1 - (0.82 + down) / height
+        if text:
+            figure.text(*place, text)
+        if colour is not None:
+            figure.text(*place, "■", color=colour)
+
+
+def legend_height(names: Sequence[str], width: float) -> float:
+    """Inches that a legend takes beyond its first line on a page of `width` inches."""
+    return _places([f"■ {name}" for name in names], width)[-1][1]
+
+
+def _places(texts: Sequence[str], width: float) -> list[tuple[float, float]]:
+    """Put texts in lines of a page: inches from its left, and down from the first line."""
+    left, down, places = 0.2, 0.0, []
+    for text in texts:
+        if left > 0.2 and left + text_width(text) > width - 0.2:
+            left, down = 0.2, down + 1.4 * NORMAL / 72
+        places.append((left, down))
+        left += 0.35 + text_width(text)
+    return places
+
+
+@cache
+def text_width(text: str, size: float = NORMAL) -> float:
+    """Width in inches of the ink of a line of text."""
+    if not (text := text.strip()):
+        return 0.0
+    # The way of the pen less what is blank at its ends: all outlines would take four times as long.
+    way, _, _ = text_to_path.get_text_width_height_descent(text, _FONT, False)
+    return float(size * (way - _blank(text[0])[0] - _blank(text[-1])[1])) / 72
+
+
+@cache
+def _blank(character: str) -> tuple[float, float]:
+    """What is blank left and right of a character's ink, of a size of 1."""
+    path = TextPath((0, 0), character, prop=_FONT)
+    # Glyphs have a point of their outline where they are widest: no need to solve its curves.
+    ink = path.vertices[path.codes != Outline.CLOSEPOLY, 0]
+    way, _, _ = text_to_path.get_text_width_height_descent(character, _FONT, False)
+    return ink.min(), way - ink.max()
+
+
+def widest(texts: Sequence[str], size: float = NORMAL) -> float:
+    """Width in inches of the longest of several lines."""
+    return max((text_width(text, size) for text in texts), default=0.0)
+
+
+def fit(text: str, width: float, size: float = NORMAL) -> str:
+    """Shorten a line to `width` inches."""
+    short = text
+    while len(short) > 1 and text_width(short, size) > width:
+        short = short[:-2].rstrip() + "…"
+    return short
+
+
+def columns_width(columns: dict[str, list[str]]) -> float:
+    """Inches that text columns take."""
+    return sum(_GAP + widest([*header.split(", "), *cells]) for header, cells in columns.items())
+
+
+def text_columns(axes: Axes, columns: dict[str, list[str]], right: float) -> None:
+    """Write right-aligned columns beside axes of `right` inches: a cell at y = 0, 1, 2...
+
+    A comma in a header breaks its line.
+    """
+    width = right
+    for header, cells in columns.items():
+        right += columns_width({header: cells})
+        at = right / width
+        place = {"coordinates": "axes fraction", "ha": "right", "size": NORMAL}
+        note(axes, header.replace(", ", "\n"), (at, 1), (0, 4), **place)
+        for y, cell in enumerate(cells):
+            place["coordinates"] = ("axes fraction", "data")
+            note(axes, cell, (at, y), va="center_baseline", color="black", **place)
+
+
+def spread(wanted: Sequence[float], gap: float, low: float, high: float) -> np.ndarray:
+    """Move positions as little as possible so that all lie `gap` apart within [low, high].
+
+    This is isotonic regression of the positions less their ranks times the gap.
+    """
+    order = np.argsort(wanted, kind="stable")
+    gap = min(gap, (high - low) / max(len(order) - 1, 1))
+    ranks = gap * np.arange(len(order))
+    pools: list[list[float]] = []
+    for value in np.asarray(wanted, dtype=float)[order] - ranks:
+        pools.append([value])
+        while len(pools) > 1 and np.mean(pools[-2]) >= np.mean(pools[-1]):
+            pools[-2:] = [pools[-2] + pools[-1]]
+    level = np.concatenate([np.full(len(pool), np.mean(pool)) for pool in pools] or [[]])
+    placed = np.empty(len(order))
+    placed[order] = np.clip(level, low, max(low, high - ranks[-1] if len(ranks) else low)) + ranks
+    return placed
+
+
+def category_ticks(axes: Axes, labels: Sequence[str], width: float) -> None:
+    """Label x = 0, 1, 2... on axes of `width` inches, turned or thinned where they would touch."""
+    need = max((text_width(a + b, SMALL) / 2 for a, b in pairwise(labels)), default=0.0) + 0.07
+    room = width / len(labels)
+    turned = need > room and len(labels) <= 12
+    shown = range(0, len(labels), 1 if turned else max(1, math.ceil(need / room)))
+    angle = math.degrees(math.asin(min(1.0, _LINE * SMALL / 72 / room)))
+    turn = {"rotation": max(30.0, angle), "ha": "right", "rotation_mode": "anchor"}
+    axes.set_xticks(shown, [labels[i] for i in shown], **(turn if turned else {}))
+
+
+def log_ticks(axis: Axis) -> None:
+    """Label a logarithmic axis plainly, at 1, 2 and 5 of each decade when it spans few.
+
+    The ticks between are markers of one line: a tick of its own takes forty times as long.
+    """
+    low, high = axis.get_view_interval()
+    axis.set_major_locator(LogLocator(subs=(1, 2, 5) if high / low < 200 else (1,)))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.12g}"))
+    between = [value for value in axis.get_minorticklocs() if low <= value <= high]
+    axis.set_minor_locator(NullLocator())
+    edge = [0] * len(between)
+    look = {"linestyle": "none", "color": "black", "markersize": 2, "markeredgewidth": 0.6}
+    look |= {"zorder": 0.5, "clip_on": False}
+    axes = axis.axes
+    if axis is axes.xaxis:
+        axes.plot(between, edge, marker=TICKDOWN, transform=axes.get_xaxis_transform(), **look)
+    else:
+        axes.plot(edge, between, marker=TICKLEFT, transform=axes.get_yaxis_transform(), **look)
+
+
+def colours(ladder: Ladder) -> dict[str, tuple | str]:
+    """Colour of each rung: ours darken in their order, peers are orange, ceilings grey."""
+    steps = [rung.name for rung in ladder.rungs if rung.is_ours]
+    shades = mpl.colormaps["viridis"](np.linspace(0.72, 0.0, len(steps)))
+    found = dict(zip(steps, map(tuple, shades), strict=True))
+    return {r.name: found.get(r.name, PEER if r.role == "peer" else GREY) for r in ladder.rungs}
+
+
+def dark(colour: tuple | str) -> tuple[float, ...]:
+    """Darken a colour for text, so that the names of pale lines are legible."""
+    return tuple(0.75 * part for part in to_rgb(colour))
+
+
+def bar_style(rung: Rung, colour: tuple | str | list) -> dict:
+    """Bars of a colour, or of one each: ours filled, peers hatched, ceilings hollow."""
+    if rung.is_ours:
+        return {"facecolor": colour}
+    hatch = "////" if rung.role == "peer" else None
+    return {"facecolor": "white", "edgecolor": colour, "hatch": hatch}
+
+
+def boxes(axes: Axes, places: Sequence[tuple[float, float, float, float]], **look: Any) -> None:
+    """Draw (left, bottom, width, height) each, on axes that are scaled already.
+
+    As one collection, of which a box takes a seventh of the time that a patch takes.
+    """
+    left, bottom, width, height = np.transpose(places)
+    x = np.stack([left, left + width, left + width, left], axis=1)
+    y = np.stack([bottom, bottom, bottom + height, bottom + height], axis=1)
+    drawn = PolyCollection(np.stack([x, y], axis=2), joinstyle="miter", **look)
+    axes.add_collection(drawn, autolim=False)
+
+
+def break_bar(axes: Axes, x: float, y: float) -> None:
+    """Mark a bar that is cut short, as it would leave the scale to itself."""
+    box = {"facecolor": "white", "edgecolor": "none", "pad": 1}
+    axes.text(x, y, "//", va="center", ha="center", weight="bold", size=12, bbox=box)
+
+
+def line_style(rung: Rung) -> str:
+    """Lines: ours solid, peers dashed, ceilings dotted."""
+    return {"peer": "--", "ceiling": ":"}.get(rung.role, "-")
+
+
+def distinct_names(results: Sequence[Results]) -> list[str]:
+    """Name results by GPU, and by what else tells them apart when GPUs are equal."""
+    names = [r.gpu or "unknown GPU" for r in results]
+    for extra in ([r.commit for r in results], [str(i + 1) for i in range(len(results))]):
+        if len(set(names)) < len(names):
+            names = [
+                f"{n} {e}" if names.count(n) > 1 else n for n, e in zip(names, extra, strict=True)
+            ]
+    return names
+
+
+def note(
+    axes: Axes,
+    text: str,
+    at: tuple[float, float],
+    offset: tuple[float, float] = (0, 0),
+    *,
+    coordinates: str | tuple[str, str] = "data",
+    **options: Any,
+) -> None:
+    """Write small grey text `offset` points from a place."""
+    # To look whether a place is within the axes takes a third of the time, and all are.
+    options = {"size": SMALL, "color": GREY, "annotation_clip": False} | options
+    axes.annotate(text, at, offset, xycoords=coordinates, textcoords="offset points", **options)
+
+
+def halo() -> list[withStroke]:
+    """Path effects that keep text legible where it crosses a line."""
+    return [withStroke(linewidth=2.5, foreground="white")]
+
+
+def label_ends(
+    axes: Axes, ends: Sequence[tuple[float, float, str, tuple | str]], width: float, height: float
+) -> None:
+    """Name lines (x, y, text, colour) right of log-scaled axes of that size in inches."""
+    end = 1 + 0.15 / width
+    low, high = np.log(axes.get_ylim())
+    wanted = [(np.log(y) - low) / (high - low) for _, y, _, _ in ends]
+    gap = _LINE * SMALL / 72 / height
+    size = 72 * np.array([width, height])
+    inside = axes.transData - axes.transAxes
+    lines = []
+    for (x, y, text, colour), at in zip(ends, spread(wanted, gap, 0.0, 1.0), strict=True):
+        look = {"coordinates": "axes fraction", "va": "center", "color": dark(colour)}
+        note(axes, text, (end, at), **look)
+        name, point = size * (end, at), size * inside.transform((x, y))
+        way = point - name
+        lines.append([name - 2 * way / way[0], point - 2 * way / np.hypot(*way)])  # clear of both
+    if lines:
+        look = {"linewidth": 0.5, "alpha": 0.6, "zorder": 3, "transform": axes.transAxes}
+        look |= {"colors": [colour for *_, colour in ends], "clip_on": False}
+        axes.add_collection(LineCollection(np.array(lines) / size, **look), autolim=False)

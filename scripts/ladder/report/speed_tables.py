@@ -1,0 +1,228 @@
+# SPDX-License-Identifier: MIT
+"""Tables of timed results: how fast each rung is, against what, and what limits it."""
+
+from __future__ import annotations
+
+from ladder.analysis import roofs
+from ladder.analysis.limits import Limits
+from ladder.analysis.study import (
+    PREDICTION,
+    Row,
+    Study,
+    describe,
+    own_quantity,
+    own_speed,
+    studies,
+    values_of,
+)
+from ladder.io.results import Results
+from ladder.model import units
+from ladder.model.catalogue import Rung
+from ladder.report import counter_tables, markdown
+
+_MAX_SHAPES = 6
+_THROTTLED = roofs.SLOW_MARK
+_TO_PEER, _PEAK, _BEST_AT = "× peer", "of the datasheet", "best at"
+GAIN = "× parent"
+
+
+def ladder(study: Study, limits: Limits) -> str:
+    """Write one ladder: its rungs at up to six shapes, and more of them at the headline.
+
+    Results with hardware counters say what limits a rung instead of what it takes; that is in the
+    table of counters then.
+    """
+    headline = study.headline
+    cases = _pick(study.facets[study.facet(headline)], headline)
+    percent = f"% of `{study.ladder.ceilings}`"
+    divisor, unit = study.unit
+    with_counters = counter_tables.has_counters(study)
+    table = []
+    for rung in study.rungs:
+        row = study.ok(rung, headline)
+        measured = study.measured(rung, headline)
+        about = ", ".join(filter(None, (rung.role.replace("step", ""), rung.precision)))
+        line = {"rung": f"`{rung.name}`" + (f" ({about})" if about else ""), "idea": rung.idea}
+        line |= factors(study, rung)
+        for case in cases:
+            line[study.label(case) if len(study.cases) > 1 else "speed"] = _cell(
+                study, study.best.get((rung.name, case)), divisor
+            )
+        line |= _roof(study, rung, measured)
+        line[GAIN] = study.to_parent(row) if row else ""
+        line[percent] = _percent(study, row) if row else ""
+        line[_TO_PEER] = study.to_peer(row) if row else ""
+        predicted = study.prediction(row) if row else ("", "", "")
+        line |= zip(PREDICTION, predicted, strict=True)
+        limiter = limits.limiter(measured) if measured else None
+        line[markdown.LIMITED_BY] = str(limiter) if limiter else ""
+        line |= dict.fromkeys(markdown.RESOURCES, "")
+        if measured and not with_counters:
+            line |= markdown.resources(measured)
+        table.append(line)
+    notes = [f"{study.ladder.title}: {describe(study.results)}."]
+    if not study.ladder.is_roof:
+        notes.append(f"Speed in {unit}.")
+    groups = {
+        "gain": (GAIN,),
+        "percent": (percent,),
+        "ratio": (_TO_PEER,),
+        "limit": (markdown.LIMITED_BY,),
+        "resources": markdown.RESOURCES,
+    }
+    shown = [n for n, columns in groups.items() if any(line[c] for line in table for c in columns)]
+    if shown and study.spell(headline):
+        names = " and ".join(filter(None, (", ".join(shown[:-1]), shown[-1])))
+        notes.append(f"{names.capitalize()} at {study.spell(headline)}.")
+    if any(line[PREDICTION[0]] for line in table):
+        notes.append("Slow-down against the fastest step.")
+    told = [f"the best {sweep}" for sweep in sorted({r.sweep for r in study.rungs if r.sweep})]
+    told += ["what was chosen"] * any(row.chosen for row in study.rows)
+    if told and not study.ladder.is_roof:
+        notes.append(f"In parentheses: {', '.join(told)}.")
+    return "\n\n".join(filter(None, (" ".join(notes), markdown.table(table), _footnotes(study))))
+
+
+def factors(study: Study, rung: Rung) -> dict[str, str]:
+    """Return the cells of an experiment's factors; none of a ladder."""
+    return {name.replace("_", " "): rung.factors.get(name, "") for name in study.ladder.factors}
+
+
+def path(study: Study, name: str) -> str:
+    """Write how a rung came about, a line a rung from the root up: speeds at the headline, gains.
+
+    Of a choice it is the path of the step that it ran there. Raises ValueError for no such rung.
+    """
+    rung, *_ = study.ladder.path(name)
+    row = study.measured(rung, study.headline)
+    chosen = row.chosen if row else ""
+    table = []
+    for step in reversed(study.ladder.path(chosen or name)):
+        row = study.best.get((step.name, study.headline))
+        ok = study.ok(step, study.headline)
+        table.append(
+            {
+                "rung": f"`{step.name}`",
+                "idea": step.idea,
+                "speed": _rate(study, row) if row else "not measured",
+                GAIN: study.to_parent(ok) if ok else "",
+                "% of ceiling": of_ceiling(study, ok) if ok else "",
+                "shows": step.shows,
+            }
+        )
+    about = f"{study.ladder.title}: {describe(study.results)}. The path to `{name}`"
+    about += f", which chose `{chosen}`" if chosen else ""
+    at = f", at {study.spell(study.headline)}" if study.spell(study.headline) else ""
+    return f"{about}{at}.\n\n{markdown.table(table)}"
+
+
+def of_ceiling(study: Study, row: Row) -> str:
+    """Write the percent of a row's ceiling and which that is; empty where none was measured."""
+    percent = units.percent(study.percent(row))
+    return " of ".join(filter(None, (percent, study.spell_ceiling(row)))) if percent else ""
+
+
+def _percent(study: Study, row: Row) -> str:
+    """Write the percent of the row's ceiling, and of which where it is not its ladder's."""
+    own = study.has_own_ceiling(row)
+    return of_ceiling(study, row) if own else units.percent(study.percent(row))
+
+
+def overview(results: Results, limits: Limits) -> str:
+    """Write the best rung of each ladder."""
+    found = studies(results)
+    lines = [line for study in found if (line := best(study, limits))]
+    rows = [row for study in found if (row := study.best_step(study.headline))]
+    notes = "\n".join(f"- {mark} {told}" for mark, told in roofs.explained(rows).items())
+    return "\n\n".join(filter(None, (f"{describe(results)}.", markdown.table(lines), notes)))
+
+
+def best(study: Study, limits: Limits) -> dict[str, str] | None:
+    """Return the line of the overview that is a ladder's, or None where no step has a speed."""
+    row = study.best_step(study.headline)
+    if row is None:
+        return None
+    limiter = limits.limiter(row)
+    return {
+        "ladder": study.ladder.title,
+        "case": study.spell(study.headline),
+        "best rung": f"`{row.rung}`" + (f" ({row.sweep})" if row.sweep else ""),
+        "speed": _rate(study, row),
+        "% of ceiling": of_ceiling(study, row),
+        _TO_PEER: study.to_peer(row),
+        markdown.LIMITED_BY: str(limiter) if limiter else "",
+    }
+
+
+def _rate(study: Study, row: Row) -> str:
+    """Write a speed with its unit and signs, or why there is none."""
+    if row.status != "ok":
+        return row.status
+    return units.rate(study.ladder.quantity, study.speed(row)) + roofs.marks(row)
+
+
+def _cell(study: Study, row: Row | None, divisor: float) -> str:
+    if row is None or row.status != "ok":
+        return row.status if row else ""
+    signs = roofs.marks(row)
+    if _slow_roof(study, row) and _THROTTLED not in signs:
+        signs = _THROTTLED + signs
+    if study.ladder.is_roof:  # roofs differ in quantity and by decades, so each has its own unit
+        return units.rate(own_quantity(row), own_speed(row)) + signs
+    told = row.sweep or row.chosen
+    return units.number(study.speed(row) / divisor) + signs + (f" ({told})" if told else "")
+
+
+def _roof(study: Study, rung: Rung, row: Row | None) -> dict[str, str]:
+    """Say where in its sweep a roof was fastest, and how much of the datasheet's peak that is."""
+    found = {_BEST_AT: "", _PEAK: ""}
+    sheet = roofs.datasheet(study.results.gpu)
+    if not (row and study.ladder.is_roof and any(rung.sweeps for rung in study.ladder.rungs)):
+        return found
+    if row.sweep:
+        found[_BEST_AT] = values_of(rung, row)
+    if sheet and (peak := sheet.peak(rung.name)) > 0:
+        percent = units.percent(roofs.percent_of_peak(study.results, row))
+        found[_PEAK] = f"{percent} of {units.rate(own_quantity(row), peak)}"
+    return found
+
+
+def _footnotes(study: Study) -> str:
+    """Say why cases have no speed and what signs mean, one line a rung and reason."""
+    found: dict[str, list[str]] = {}
+    if slow := [row for row in study.best.values() if _slow_roof(study, row)]:
+        names = ", ".join(f"`{name}`" for name in dict.fromkeys(row.rung for row in slow))
+        clocks = roofs.clocks(study.results, slow)
+        found[f"{_THROTTLED} {names}: at {clocks}, {roofs.SLOW_CLOCK}"] = []
+    for (name, case), row in study.best.items():
+        told = []
+        if row.status != "ok":
+            told = [f"`{name}` {row.status}{': ' + row.reason if row.reason else ''}"]
+        for mark, why in roofs.explained([row]).items():
+            if row.status == "ok" and not (mark == _THROTTLED and _slow_roof(study, row)):
+                told.append(f"{mark} `{name}`: {why}")
+        for note in told:
+            found.setdefault(note, []).append(study.spell(case))
+    return "\n".join(
+        f"- {note}" + (f" ({_several(cases)})" if any(cases) else "")
+        for note, cases in found.items()
+    )
+
+
+def _slow_roof(study: Study, row: Row) -> bool:
+    return study.ladder.is_roof and roofs.below_clock(study.results, row)
+
+
+def _several(cases: list[str]) -> str:
+    return "; ".join(cases) if len(cases) <= 3 else f"{cases[0]} and {len(cases) - 1} more"
+
+
+def _pick(cases: list[str], headline: str) -> list[str]:
+    """Thin the shapes evenly to what a table can show, keeping the headline."""
+    if len(cases) <= _MAX_SHAPES + 2:  # a few more are better than some left out
+        return cases
+    step = (len(cases) - 1) / (_MAX_SHAPES - 1)
+    picked = {round(i * step) for i in range(_MAX_SHAPES)}
+    at = cases.index(headline)
+    picked = picked - {min(picked, key=lambda i: abs(i - at))} | {at}
+    return [cases[i] for i in sorted(picked)]

@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: MIT
+"""A summary in Markdown, for a page that takes so much and no more, as GitHub's job summary."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+import pandas as pd
+
+from ladder.analysis.emulated_study import bare
+from ladder.analysis.limits import Limits
+from ladder.analysis.study import describe, studies
+from ladder.io.results import Results
+from ladder.model import units
+from ladder.report import comparison_text, speed_tables
+from ladder.report.markdown import escape, markdown_row
+from ladder.stats.compare import Comparison
+from ladder.stats.verdicts import Change
+
+LIMIT = 1_000_000  # bytes; GitHub refuses a summary above 1 MiB
+_REMARK = 100  # bytes at most, of a line that says what is left out
+
+
+@dataclass(frozen=True)
+class _Table:
+    title: str
+    columns: tuple[str, ...] = ()
+    rows: list[tuple[str, ...]] = field(default_factory=list)
+    remarks: list[str] = field(default_factory=list)
+
+
+def markdown(
+    results: list[Results], comparison: Comparison | None = None, limit: int = LIMIT
+) -> str:
+    """Write overview and changes first, then failed rows and all rows, in `limit` bytes at most.
+
+    Where a table is cut, or left out, the last line of it says how many rows are missing.
+    """
+    tables = [_overview(result) for result in results]
+    if comparison:
+        tables += _changes(comparison)
+    tables += [table for result in results for table in _rows(result)]
+    lines: list[str] = []
+    room = limit - _REMARK  # for the last line
+    missing = 0
+    for table in tables:
+        written, left_out = _fit(table, room)
+        lines += written
+        room -= sum(map(_size, written))
+        missing += left_out if not written else 0
+    if missing:
+        lines.append(f"{missing} rows of further tables are left out.")
+    return "\n".join(lines) + "\n"
+
+
+def table(title: str, columns: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+    """Write one table, to stand before the others."""
+    return "\n".join(_fit(_Table(title, columns, rows), LIMIT)[0]) + "\n"
+
+
+def _fit(table: _Table, room: int) -> tuple[list[str], int]:
+    """Return the lines of a table that there is room for, in bytes, and how many rows are not."""
+    lines = [f"### {escape(table.title)}", "", *map(escape, table.remarks)]
+    if table.rows:
+        lines += ["", markdown_row(table.columns), markdown_row(":--" for _ in table.columns)]
+    room -= sum(map(_size, lines)) + _REMARK
+    if room < 0:
+        return [], len(table.rows)
+    for i, row in enumerate(table.rows):
+        line = markdown_row(map(escape, row))
+        room -= _size(line)
+        if room < 0:
+            left_out = len(table.rows) - i
+            return [*lines, "", f"{left_out} more rows are left out.", ""], left_out
+        lines.append(line)
+    return [*lines, ""], 0
+
+
+def _overview(result: Results) -> _Table:
+    limits = Limits(result)
+    lines = [line for study in studies(result) if (line := speed_tables.best(study, limits))]
+    columns = tuple(lines[0]) if lines else ()
+    rows = [tuple(line[c].replace("`", "") for c in columns) for line in lines]
+    counted = Counter(result.rows["status"])
+    told = ", ".join(f"{n} {status}" for status, n in counted.items())
+    return _Table(describe(result), columns, rows, [f"{len(result.rows)} rows: {told}."])
+
+
+def _changes(comparison: Comparison) -> list[_Table]:
+    """What changed, the gravest first, then what base measured and head does not."""
+    told = comparison_text.counts(comparison) or "nothing compared"
+    against = _of_changes(f"Against base: {told}", comparison, comparison_text.shown(comparison))
+    lost = _of_changes(f"Lost: {len(comparison.lost)} rows", comparison, comparison.lost)
+    against.remarks.extend(f"{remark}." for remark in comparison_text.remarks(comparison))
+    return [against, lost] if lost.rows else [against]
+
+
+def _of_changes(title: str, comparison: Comparison, found: list[Change]) -> _Table:
+    rows = [
+        comparison_text.cells(comparison, change)
+        for change in sorted(found, key=comparison_text.gravity)
+    ]
+    return _Table(title, comparison_text.HEADER, rows)
+
+
+def _rows(result: Results) -> list[_Table]:
+    """The rows that failed, then those of each ladder, then those of none."""
+    failed = result.rows[result.rows["status"] == "error"]
+    tables = [_of_rows(f"Failed: {describe(result)}", failed)]
+    for ladder, rows in result.rows.groupby("ladder", sort=False):
+        title = next((la.title for la in result.ladders if la.name == ladder), "Other benchmarks")
+        tables.append(_of_rows(f"{title}: {describe(result)}", rows))
+    return [table for table in tables if table.rows]
+
+
+def _of_rows(title: str, frame: pd.DataFrame) -> _Table:
+    rows = [
+        (
+            bare(row.name),
+            units.duration(row.seconds),
+            units.percent(row.percent_of_ceiling),
+            f"{row.status}: {row.reason}" if row.reason else row.status,
+        )
+        for row in frame.itertuples(index=False)
+    ]
+    return _Table(title, ("benchmark", "time", "% of ceiling", "status"), rows)
+
+
+def _size(line: str) -> int:
+    return len(line.encode(errors="backslashreplace")) + 1

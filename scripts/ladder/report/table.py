@@ -1,0 +1,281 @@
+# SPDX-License-Identifier: MIT
+"""Tables of results: Markdown for reading, CSV and JSON for other programs."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections import defaultdict
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import pandas as pd
+
+from ladder.analysis import prediction
+from ladder.analysis.emulated_study import Tally, bare, limiter, per_request, tallies
+from ladder.analysis.limits import Limits
+from ladder.analysis.prediction import Predictions
+from ladder.analysis.study import Row, describe, name_of, studies
+from ladder.io import files
+from ladder.io.results import SPACES, Results
+from ladder.model import units
+from ladder.model.errors import LadderError
+from ladder.report import counter_tables, speed_tables
+from ladder.report.markdown import OCCUPANCY_LIMITED_BY, TRIPLE, resources, table, triple
+
+# All ladders' tables; one ladder's is "transactions/LADDER", "counters/LADDER".
+TRANSACTIONS, COUNTERS = "transactions", "counters"
+_MARKER = re.compile(
+    r"(?P<open><!-- ladder:table (?P<name>\S+) -->)(?P<body>.*?)(?P<close><!-- ladder:end -->)",
+    re.DOTALL,
+)
+
+
+def markdown(results: list[Results], ladder: str | None = None) -> str:
+    """Write one table a ladder, for each of `results`, or that of one name.
+
+    Names are those of the markers, and of a ladder also for its transactions.
+    """
+    tables = _tables(results)
+    if ladder is None:
+        wanted = [name for name in tables if name not in (TRANSACTIONS, COUNTERS)]  # but the parts
+    else:
+        wanted = [name for name in (ladder, f"{TRANSACTIONS}/{ladder}") if name in tables]
+    blocks = [write() for name in wanted for write in tables[name]]
+    if ladder in (None, ""):
+        foreign = [r for r in results if r.source == "timed" and (r.rows["ladder"] == "").any()]
+        blocks += map(_foreign, foreign)
+    if not blocks:
+        raise LadderError(_unknown(ladder, results))
+    return "\n\n".join(blocks) + "\n"
+
+
+def tidy(results: list[Results], form: str, ladder: str | None = None) -> str:
+    """Write one row a measurement as `csv` or `json`; columns as `ladder.load` documents them.
+
+    Beside these `gain`: the speed over that of the rung that a row's own builds on.
+    """
+    rows = pd.concat([_with_gain(r) for r in results], ignore_index=True)
+    if ladder is not None and (rows := rows[rows["ladder"] == ladder]).empty:
+        there = dict.fromkeys(s.ladder.name for r in results for s in studies(r))
+        raise LadderError(f"no ladder '{ladder}'; there are: {', '.join(there)}")
+    rows = rows.dropna(axis="columns", how="all").convert_dtypes()
+    if form == "csv":
+        return rows.to_csv(index=False, lineterminator="\n")
+    records = rows.astype(object).where(rows.notna(), None).to_dict("records")
+    return json.dumps(records, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _with_gain(results: Results) -> pd.DataFrame:
+    found = {row.name: study.gain(row) for study in studies(results) for row in study.rows}
+    gains = results.rows["name"].map(found).astype(float)
+    return results.rows.assign(gain=gains if results.source == "timed" else math.nan)
+
+
+def path(results: list[Results], name: str) -> str:
+    """Write how `name`, a "ladder/rung", came about: a table for each of `results` that has it.
+
+    Raises LadderError where no timed results do.
+    """
+    ladder, _, rung = name.partition("/")
+    found = [s for r in results if r.source == "timed" for s in studies(r)]
+    found = [s for s in found if s.ladder.name == ladder and s.ladder.rung(rung)]
+    if not found:
+        raise LadderError(f"--path {name}: no timed results of such a ladder/rung")
+    return "\n\n".join(speed_tables.path(study, rung) for study in found) + "\n"
+
+
+def ladders(results: Results, names: list[str | None]) -> set[str]:
+    """Return the ladders of `results` that tables of these names show; None stands for all."""
+    present = set(results.rows["ladder"])
+    if {None, "", "overview", COUNTERS} & set(names):
+        return present
+    return present & {name.rpartition("/")[2] for name in names if name}
+
+
+def update(
+    path: Path,
+    results: list[Results],
+    ladder: str | None = None,
+    differences: Path | None = None,
+) -> list[str]:
+    """Replace the tables between the markers of a Markdown file in place; return their names.
+
+    A table goes between `<!-- ladder:table NAME -->` and `<!-- ladder:end -->`. Raises
+    LadderError when the file cannot be used, has no marker or names a table not in `results`.
+    `differences` is the file of reasons for the table `prediction`.
+    """
+    try:
+        with path.open(encoding="utf-8", newline="") as file:
+            text = file.read()
+    except (OSError, UnicodeDecodeError) as error:
+        raise LadderError(f"{path}: {getattr(error, 'strerror', None) or 'not text'}") from error
+    found = [m["name"] for m in _MARKER.finditer(text)]
+    if not found or len(found) != text.count("<!-- ladder:table "):
+        raise LadderError(f"{path}: no pair of <!-- ladder:table NAME --> and <!-- ladder:end -->")
+    wanted = [name for name in found if ladder in (None, name)]
+    if not wanted:
+        raise LadderError(f"{path}: {ladder}: the file has no such marker")
+    tables = _tables(results, differences)
+    if missing := sorted(set(wanted) - set(tables)):
+        raise LadderError(f"{path}: {_unknown(missing[0], results)}")
+    newline = "\r\n" if "\r\n" in text else "\n"
+
+    def fill(match: re.Match[str]) -> str:
+        if match["name"] not in wanted:
+            return match[0]
+        body = "\n\n".join(write() for write in tables[match["name"]]).replace("\n", newline)
+        return match["open"] + newline + body + newline + match["close"]
+
+    filled = _MARKER.sub(fill, text)
+    if filled != text:
+        files.write(path, filled.encode(errors="backslashreplace"))
+    return wanted
+
+
+def _tables(
+    results: list[Results], differences: Path | None = None
+) -> dict[str, list[Callable[[], str]]]:
+    """What writes each name's tables: of speed from timed results, of requests from emulated."""
+    tables: dict[str, list[Callable[[], str]]] = defaultdict(list)
+    for result in results:
+        if result.source == "timed" and (found := studies(result)):
+            limits = Limits(result)
+            tables["overview"].append(partial(speed_tables.overview, result, limits))
+            for study in found:
+                tables[study.ladder.name].append(partial(speed_tables.ladder, study, limits))
+            if pairs := counter_tables.compare(result, prediction.counterpart(result, results)):
+                tables[f"{COUNTERS}_agreement"].append(
+                    partial(counter_tables.agreement, result, pairs)
+                )
+            for study in filter(counter_tables.has_counters, found):
+                for name in (COUNTERS, f"{COUNTERS}/{study.ladder.name}"):
+                    tables[name].append(partial(counter_tables.table, study, limits))
+    for result in results:
+        if result.source == "emulated":
+            measured = prediction.counterpart(result, results)
+            for tally in tallies(result):
+                write = partial(_transactions, tally)
+                tables[TRANSACTIONS].append(write)
+                tables[f"{TRANSACTIONS}/{tally.ladder.name}"].append(write)
+                if tally.predicts:
+                    name = f"{tally.ladder.name}_experiment"
+                    tables[name].append(partial(_experiment, tally, measured))
+            if measured:
+                write = partial(_predicted, result, measured, differences)
+                tables["prediction"].append(write)
+    return tables
+
+
+def _unknown(name: str | None, results: list[Results]) -> str:
+    """Say that no table has this name, and why where results hold no speeds."""
+    there = f"there are: {', '.join(_tables(results)) or 'none'}"
+    sources = {r.source for r in results}
+    reasons = [r.hardware_counters for r in results if r.hardware_counters.startswith("none")]
+    if name and name.partition("/")[0] == COUNTERS and "timed" in sources:
+        return f"no table '{name}': {(reasons or ['no row carries counters'])[0]}; {there}"
+    if sources == {"counters"}:
+        return "hardware counters alone make no table: give the emulated results beside them"
+    if sources and "timed" not in sources:
+        return f"no table '{name}' from emulated results, whose times are no speeds; {there}"
+    return f"no ladder '{name}'; {there}"
+
+
+def predicted(predictions: Predictions, title: str) -> str:
+    """Write emulated beside measured totals, a line a rung, and below it how many agree.
+
+    Of several cases the one that is furthest off is shown.
+    """
+    lines = []
+    for rung, rows in predictions.rungs.items():
+        line = {"rung": f"`{rung}`", "cases": str(len(rows))}
+        pairs = {space: prediction.worst(rows, space) for space in SPACES}
+        for space, unit in SPACES.items():
+            pair = pairs[space]
+            figures = (
+                (units.count(pair.emulated), units.count(pair.measured), f"{pair.ratio:.3f}")
+                if pair
+                else ("", "", "")
+            )
+            for what, cell in zip(("emulated", "measured", "ratio"), figures, strict=True):
+                line[f"{space} {unit}, {what}"] = cell
+        agree = all(row.agrees for row in rows)
+        line["within 1 %"] = ("yes" if agree else "no") if any(pairs.values()) else ""
+        line["why not"] = "" if agree else rows[0].reason or "unexplained"
+        lines.append(line)
+    notes = "\n".join(f"- {line}" for line in predictions.summary())
+    return f"{title}\n\n{table(lines)}\n\n{notes}"
+
+
+def _predicted(emulated: Results, measured: dict[str, Row], differences: Path | None) -> str:
+    title = f"{describe(emulated)}, and the GPU's own counters."
+    return predicted(prediction.predict(emulated, measured, differences), title)
+
+
+def _transactions(tally: Tally) -> str:
+    lines = []
+    for rung, row in tally.shown:
+        distributed = row.distributed_accesses
+        moved = row.global_bytes / row.compulsory_bytes if row.compulsory_bytes else math.nan
+        lines.append(
+            {
+                "rung": f"`{name_of(rung, row)}`",
+                "idea": rung.idea,
+                **{
+                    f"{space} {unit} a request, {TRIPLE}": triple(row, space)
+                    for space, unit in SPACES.items()
+                },
+                "global bytes asked for / touched": units.count(moved),
+                "distributed accesses": units.count(distributed) if distributed > 0 else "",
+                "active lanes": units.count(row.active_lanes),
+                "barriers": units.count(row.barriers),
+                **resources(row),
+                OCCUPANCY_LIMITED_BY: limiter(row, tally.sms),
+            }
+        )
+    about = f"{tally.title}: {describe(tally.results)}, {tally.spell(tally.headline)}."
+    return "\n\n".join(filter(None, (about, table(lines), _missing(tally))))
+
+
+def _missing(tally: Tally) -> str:
+    """Say why rungs were not counted, one line a rung."""
+    rows = [tally.best.get((rung.name, tally.headline)) for rung in tally.rungs]
+    return "\n".join(
+        f"- `{row.rung}` {row.status}{': ' + row.reason if row.reason else ''}"
+        for row in rows
+        if row and row.status != "ok"
+    )
+
+
+def _experiment(tally: Tally, measured: dict[str, Row]) -> str:
+    lines = []
+    for rung, row in tally.shown:
+        line = {"rung": f"`{rung.name}`", "idea": rung.idea}
+        other = measured.get(bare(row.name))
+        for operation in ("load", "store"):
+            found = {
+                "predicted": getattr(row, f"predicted_{operation}_wavefronts"),
+                "emulated": per_request(row, "shared", operation),
+                "measured": per_request(other, "shared", operation) if other else math.nan,
+            }
+            for what, value in found.items():
+                line[f"{operation}, {what}"] = units.count(value)
+        lines.append(line)
+    about = f"{tally.title}, wavefronts a request: {describe(tally.results)}."
+    return f"{about}\n\n{table(lines)}"
+
+
+def _foreign(results: Results) -> str:
+    rows = results.rows[results.rows["ladder"] == ""]
+    lines = [
+        {
+            "benchmark": f"`{row.name}`",
+            "time": units.duration(row.seconds),
+            "repetitions": str(row.repetitions),
+            "note": f"{row.status}: {row.reason}" if row.reason else row.label,
+        }
+        for row in rows.itertuples(index=False)
+    ]
+    return f"{describe(results)}.\n\n{table(lines)}"

@@ -1,0 +1,193 @@
+# SPDX-License-Identifier: MIT
+"""Compares two runs row by row: ratios of medians with their intervals, and verdicts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from statistics import median
+from typing import NamedTuple
+
+from ladder.io.results import WORST_FIRST, Results
+from ladder.model import errors
+from ladder.model.errors import LadderError
+from ladder.stats import comparable, metrics
+from ladder.stats.interval import Process
+from ladder.stats.noise import Floor
+from ladder.stats.verdicts import Change, Rules, Side, judge, together, unpaired
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """All changes, what forbids comparing (`differences`) and what else differs (`notes`)."""
+
+    threshold: float
+    differences: list[str]
+    notes: list[str]
+    refused: bool
+    changes: list[Change] = field(default_factory=list)
+    metric: str = metrics.TIME
+    confidence: float = 0.95
+    processes: tuple[int, int] = (1, 1)  # most of one row, in base and head
+    noise_measured: bool = False  # how processes differ is known, not supposed
+    same_files: bool = False  # base and head hold the same, and no --map says why
+
+    @cached_property
+    def gpus(self) -> set[str]:
+        """Those of the rows that were compared."""
+        return {change.gpu for change in self.changes}
+
+    @property
+    def lost(self) -> list[Change]:
+        """Return what base measured and head does not."""
+        return [change for change in self.changes if change.lost]
+
+    @property
+    def exit_code(self) -> int:
+        """Refusal comes before a regression, and that before lost coverage."""
+        if self.refused:
+            return errors.INCOMPARABLE
+        failed = [change for change in self.changes if change.fails]
+        if any(change.verdict == "SLOWER" for change in failed):
+            return errors.REGRESSION
+        return errors.LOST_COVERAGE if failed else errors.OK
+
+
+class _Row(NamedTuple):
+    """What is asked of a row of Results."""
+
+    name: str
+    status: str
+    reason: str
+    seconds: float
+    sm_clock_hz: float
+    throttled: float
+
+
+def compare(
+    base: list[Results],
+    head: list[Results],
+    threshold: float = 0.01,
+    *,
+    force: bool = False,
+    floors: Mapping[str, Floor] | None = None,
+    rules: Rules | None = None,
+) -> Comparison:
+    """Compare the rows of two runs that have the same GPU and name.
+
+    Results of one program on one side are its processes (`load_processes`). `floors` are what
+    `ladder noise` measured, by row name. `rules`, where given, has the threshold too. Incomparable
+    runs give no changes unless `force`.
+
+    Raises:
+        LadderError: no row is left to compare, or nothing tells which way the metric is better.
+    """
+    rules = rules or Rules(threshold)
+    more = metrics.more_is_better(rules.metric, rules.better)
+    if rules.pattern and not rules.maps:
+        base, head = ([r.keep(rules.pattern) for r in side] for side in (base, head))
+    differences = comparable.differences(base, head, rules.metric)
+    refused = bool(differences) and not force
+    before, after = (gather(side, rules, at) for at, side in enumerate((base, head)))
+    counts = tuple(max([1, *(len(s.processes) for s in x.values())]) for x in (before, after))
+    comparison = Comparison(
+        rules.threshold,
+        differences,
+        comparable.notes(base, head),
+        refused,
+        metric=rules.metric,
+        confidence=rules.confidence,
+        processes=counts,
+        noise_measured=bool(floors),
+        same_files=not rules.maps and comparable.same_files(base, head),
+    )
+    if refused:
+        return comparison
+    _check(before, after, rules)
+    gpus = [dict.fromkeys(gpu for gpu, _ in rows) for rows in (before, after)]
+    if len(gpus[0]) == len(gpus[1]) == 1 and gpus[0] != gpus[1]:  # forced: match by name alone
+        (gpu,) = gpus[0]
+        after = {(gpu, name): row for (_, name), row in after.items()}
+    pairs = {
+        key: (row, after[key])
+        for key, row in before.items()
+        if key in after and row.status == after[key].status == "ok"
+    }
+    exact = metrics.is_exact(rules.metric)
+    exact |= all(result.source == "emulated" for result in [*base, *head])
+    judged = together(judge(pairs, rules, floors, more=more, exact=exact), rules.confidence)
+    for key in dict.fromkeys([*before, *after]):
+        change = judged.get(key) or unpaired(*key, before.get(key), after.get(key))
+        if change.fails and _allows(rules, change):
+            change = replace(change, allowed=True)
+        comparison.changes.append(change)
+    return comparison
+
+
+def _allows(rules: Rules, change: Change) -> bool:
+    known = rules.allow and rules.allow.search(change.name)
+    return bool(known) or (rules.allow_lost and change.lost)
+
+
+def gather(results: list[Results], rules: Rules, at: int) -> dict[tuple[str, str], Side]:
+    """Put together, by GPU and name, what the processes of a side measured."""
+    found: dict[tuple[str, str], list[tuple[_Row, Process | None]]] = {}
+    for result in results:
+        columns = (result.rows[column].tolist() for column in _Row._fields)
+        for row in map(_Row, *columns):
+            for shown in _shown(row.name, rules, at):
+                process = metrics.process(result.written[row.name], rules.metric)
+                found.setdefault((result.gpu, shown), []).append((row, process))
+    return {key: _side(measured, rules.metric) for key, measured in found.items()}
+
+
+def _shown(name: str, rules: Rules, at: int) -> Iterator[str]:
+    """Give the names that a row of base (`at` 0) or head (1) is compared under, if any."""
+    shown = [name]
+    if rules.maps:
+        shown = [
+            "=>".join(pair) + name.removeprefix(pair[at])
+            for pair in rules.maps
+            if f"{name}/".startswith(f"{pair[at]}/")
+        ]
+    for candidate in shown:
+        if not rules.pattern or rules.pattern.search(candidate):
+            yield candidate
+
+
+def _side(measured: list[tuple[_Row, Process | None]], metric: str) -> Side:
+    """Fold processes: the worst status of any is the row's."""
+    rows = [row for row, _ in measured]
+    worst = min(rows, key=lambda row: WORST_FIRST.index(row.status))
+    processes = tuple(process for _, process in measured if process)
+    status, reason = worst.status, worst.reason
+    if status == "ok" and not processes:
+        status, reason = "skipped", f"no {metric}"
+    return Side(
+        rows[0].name,
+        status,
+        reason,
+        _median([row.seconds for row in rows]),
+        _median([row.sm_clock_hz for row in rows]),
+        any(row.throttled == 1 for row in rows),
+        processes if status == "ok" else (),
+    )
+
+
+def _median(values: list[float]) -> float:
+    return math.nan if any(map(math.isnan, values)) else median(values)
+
+
+def _check(before: Mapping, after: Mapping, rules: Rules) -> None:
+    """Refuse options that leave nothing to compare."""
+    if not before and not after and rules.pattern:
+        raise LadderError(f"--filter {rules.pattern.pattern}: no row matches")
+    for left, right in rules.maps:
+        for side, title, prefix in ((before, "base", left), (after, "head", right)):
+            if not any(name.startswith(f"{left}=>{right}") for _, name in side):
+                raise LadderError(f"--map {left}=>{right}: no row of {title} begins with {prefix}")
+    found = any(side.processes for rows in (before, after) for side in rows.values())
+    if not found and rules.metric != metrics.TIME:
+        raise LadderError(f"--metric {rules.metric}: no row has it")

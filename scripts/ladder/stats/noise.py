@@ -1,0 +1,214 @@
+# SPDX-License-Identifier: MIT
+"""How far the rows of one program differ from process to process: each row's noise floor."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Iterable, Sequence
+from contextlib import closing
+from dataclasses import asdict, dataclass
+from os import PathLike
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from ladder.analysis.study import describe
+from ladder.io import files
+from ladder.io.results import Results, load_results
+from ladder.measure import processes
+from ladder.measure.process import SMALL_KERNEL, Output, alike, attend
+from ladder.model import units
+from ladder.model.errors import IncomparableError, LadderError, LostError, ResultError
+
+_LIMITS = (0.005, 0.01)  # that the summary counts rows within
+_NOISY, _NOISIEST = 0.03, 10  # beyond which rows are counted too, and how many at least are named
+_ALIKE = 0.01  # what the small kernels of processes agree within
+_SAME = ("gpu_name", "gpu_uuid", "git_commit", "git_dirty", "cache_mode", "build_type")
+
+
+@dataclass(frozen=True)
+class Floor:
+    """The medians of one row in several processes."""
+
+    floor: float  # largest distance from the median of them all, as a fraction of it
+    spread: float  # the slowest over the fastest, less one
+    seconds: float  # the median of them all
+    processes: int
+    medians: tuple[float, ...] = ()  # of each process, in seconds; older files lack them
+    clocks: tuple[float, ...] = ()  # of the SMs meanwhile, in Hz; host code has none
+
+
+@dataclass(frozen=True)
+class Noise:
+    """Whose noise it is, and the floor of each row by its name."""
+
+    context: dict[str, Any]
+    title: str  # GPU, cache mode and commit in one line
+    rows: dict[str, Floor]
+    single: list[str]  # rows that one process alone measured
+
+
+def run(
+    program: Path, count: int, flags: Sequence[str], folder: Path, timeout: float
+) -> list[Path]:
+    """Run `program` in fresh processes, one after the other; return the results that came whole.
+
+    Each writes NUMBER.json into `folder`, and is ended where it has no new row for `timeout`
+    seconds. A process that leaves no file ends the series, as SIGINT and SIGTERM do, which also end
+    the process at work. Raises LadderError where none can be started, IncomparableError where the
+    program times nothing.
+    """
+    found: list[Path] = []
+    settings: dict[str, str] = {}
+    try:
+        with processes.terminable():
+            for number in range(1, count + 1):
+                path = folder / f"{number}.json"
+                command = [str(program.resolve()), *flags, f"--benchmark_out={path}"]
+                told = f"ladder: process {number} of {count}"
+                with closing(Output(path)) as output:
+                    _, reason = attend(command, output, timeout, lambda: None, settings, told)
+                    output.read()
+                    context = output.context or {}
+                    settings = settings or alike(context)
+                if context.get("emulated") == "true":
+                    path.unlink(missing_ok=True)
+                    raise IncomparableError(f"{program}: an emulator has no times to compare")
+                if not path.exists():
+                    print(f"ladder: it left no results: {reason}", file=sys.stderr)
+                    break
+                found.append(path)
+    except KeyboardInterrupt:
+        print("ladder: interrupted", file=sys.stderr)
+    except LostError as error:  # a process that cannot be ended costs no other's results
+        print(f"ladder: {error}", file=sys.stderr)
+    return found
+
+
+def noise(paths: Iterable[str | PathLike[str]], pattern: re.Pattern[str] | None = None) -> Noise:
+    """Compare results files of one program on one GPU, each of a process of its own.
+
+    With `pattern`, only of rows whose name it is found in.
+
+    Raises:
+        IncomparableError: they are of different GPUs, commits, cache modes or builds, or not timed.
+        LadderError: there are fewer than two, or no row is in two of them.
+    """
+    paths = list(paths)
+    runs = {path: _only(path) for path in files.find(paths)}
+    if len(runs) < 2 and len(paths) > 1:
+        raise LadderError(f"{paths[0]}: the same file twice")
+    if len(runs) < 2:
+        raise LadderError("noise is what differs between results: it takes two files or more")
+    first, *others = runs
+    for key in _SAME:
+        for other in others:
+            values = [str(runs[path].context.get(key, "unknown")) for path in (first, other)]
+            if values[0] != values[1]:
+                raise IncomparableError(
+                    f"different {key}: {values[0]} in {first}, {values[1]} in {other}"
+                )
+    seconds: dict[str, list[float]] = {}
+    clocks: dict[str, list[float]] = {}
+    for result in runs.values():
+        rows = (result.keep(pattern) if pattern else result).rows
+        for row in rows[rows["status"] == "ok"].itertuples(index=False):
+            seconds.setdefault(row.name, []).append(row.seconds)
+            clocks.setdefault(row.name, []).append(row.sm_clock_hz)
+    floors = {
+        name: floor_of(times, clocks[name]) for name, times in seconds.items() if len(times) > 1
+    }
+    if not floors:
+        raise LadderError("no row was measured in two of the results")
+    context = {key: runs[first].context[key] for key in _SAME if key in runs[first].context}
+    context["processes"] = len(runs)
+    times = [units.parse(result.context.get(SMALL_KERNEL)) for result in runs.values()]
+    if all(0 < time < float("inf") for time in times):
+        context[SMALL_KERNEL] = times
+    single = [name for name, times in seconds.items() if len(times) == 1]
+    return Noise(context, describe(runs[first]), floors, single)
+
+
+def _only(path: Path) -> Results:
+    (result,) = load_results(path)
+    if result.source != "timed":
+        raise IncomparableError(f"{path}: holds no times to compare")
+    return result
+
+
+def floor_of(times: list[float], clocks: Sequence[float] = ()) -> Floor:
+    """Return the floor of a row from its median time in each process, in seconds.
+
+    And its SM clock, in Hz, which is left out unless all are known.
+    """
+    middle = median(times)
+    floor = max(abs(time / middle - 1) for time in times)
+    known = tuple(clocks) if all(clock > 0 for clock in clocks) else ()
+    return Floor(floor, max(times) / min(times) - 1, middle, len(times), tuple(times), known)
+
+
+def to_json(found: Noise) -> str:
+    """Write what `read` reads: the context, and each row as `Floor` has it by its name."""
+    rows = {name: asdict(floor) for name, floor in found.rows.items()}
+    document = {"context": found.context, "rows": rows}
+    return json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def read(path: Path) -> tuple[dict[str, Any], dict[str, Floor]]:
+    """Return the context, and the floor of each row by its name. Raises ResultError."""
+    document = files.read_json(path)
+    try:
+        context = dict(document["context"])
+        kinds = {"floor": float, "spread": float, "seconds": float, "processes": int}
+        floors = {
+            str(name): Floor(
+                **{key: kind(row[key]) for key, kind in kinds.items()},
+                **{key: tuple(map(float, row.get(key, ()))) for key in ("medians", "clocks")},
+            )
+            for name, row in document["rows"].items()
+        }
+    except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:
+        raise ResultError(f"{path}: not what 'ladder noise' writes") from error
+    for name, floor in floors.items():
+        if not (0 <= floor.spread < float("inf") and floor.processes >= 2):
+            raise ResultError(f"{path}: {name}: no spread of two processes or more")
+    return context, floors
+
+
+def summary(found: Noise) -> str:
+    """Say which share of the rows is how quiet, and name the others and what their clocks did.
+
+    By distance from the median, and by what processes differ by: of two processes twice as much.
+    Before that, how long small kernels took in each process, where their results tell.
+    """
+    rows = found.rows.values()
+    lines = [f"{found.title}: {len(rows)} rows in {found.context['processes']} processes."]
+    if times := found.context.get(SMALL_KERNEL):
+        lines.append(_small_kernels(times))
+    for what, off in (
+        ("of their median", [row.floor for row in rows]),
+        ("of each other", [row.spread for row in rows]),
+    ):
+        for limit in _LIMITS:
+            count = sum(value <= limit for value in off)
+            lines.append(f"within {limit:.1%} {what}: {count} ({count / len(rows):.1%})")
+        lines.append(f"not within {_NOISY:.1%} {what}: {sum(value > _NOISY for value in off)}")
+    if found.single:
+        lines.append(f"in one process alone, and left out: {len(found.single)}")
+    noisiest = sorted(found.rows.items(), key=lambda item: -item[1].floor)
+    shown = max(_NOISIEST, sum(row.floor > _LIMITS[0] for row in rows))
+    lines.append("floor   spread  time     clock     noisiest rows")
+    for name, row in noisiest[:shown]:
+        time = units.duration(row.seconds)
+        off = f"{max(row.clocks) / min(row.clocks) - 1:.2%}" if row.clocks else "–"
+        lines.append(f"{row.floor:<6.2%}  {row.spread:<6.2%}  {time:<7}  {off:<8}  {name}")
+    return "\n".join(lines) + "\n"
+
+
+def _small_kernels(nanoseconds: Sequence[float]) -> str:
+    *most, last = (units.duration(time * 1e-9) for time in nanoseconds)
+    line = f"small kernels took {', '.join(most)} and {last} in them"
+    alike = max(nanoseconds) <= (1 + _ALIKE) * min(nanoseconds)
+    return line if alike else f"{line}, so rows of a few microseconds differ too"

@@ -1,0 +1,277 @@
+# SPDX-License-Identifier: MIT
+"""Expected values of rows with their bounds: read, held against results, and made from them."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from ladder.analysis.emulated_study import bare
+from ladder.analysis.study import describe
+from ladder.io import files
+from ladder.io.results import Results
+from ladder.model.errors import (
+    LOST_COVERAGE,
+    OK,
+    REGRESSION,
+    IncomparableError,
+    LadderError,
+    ResultError,
+)
+from ladder.stats import metrics
+from ladder.stats.noise import Floor
+
+METRIC = "percent_of_ceiling"  # a ratio to a roof of the same process: the same on another board
+BOUND = 0.05  # where no noise is known
+LEAST_BOUND, SPREADS = 0.02, 2  # where it is: so many times what processes were apart
+_KEYS = {
+    "gpu": str,
+    "cache_mode": str,
+    "row": str,
+    "metric": str,
+    "value": float,
+    "lower": float,
+    "upper": float,
+    "better": str,
+    "expected_failure": str,
+}
+
+
+@dataclass(frozen=True)
+class Reference:
+    """What is expected of the rows that a pattern names, on the GPUs that another does.
+
+    `low` and `high` are in the metric's own unit, infinite where there is no bound.
+    """
+
+    gpu: re.Pattern[str]
+    cache_mode: str  # empty for any
+    row: re.Pattern[str]
+    metric: str
+    value: float
+    low: float
+    high: float
+    more: bool  # is better
+    expected_failure: str = ""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One row held against one reference."""
+
+    verdict: str  # OK LOW HIGH MISSING ERROR XFAIL XPASS
+    reference: Reference
+    name: str  # the row's, or the pattern that no row matches
+    where: str  # what measured
+    value: float = math.nan
+    reason: str = ""
+
+    @property
+    def exit_code(self) -> int:
+        """What it alone makes of the exit code."""
+        if self.verdict in ("LOW", "HIGH"):
+            return OK if (self.verdict == "HIGH") == self.reference.more else REGRESSION
+        return LOST_COVERAGE if self.verdict in ("MISSING", "ERROR") else OK
+
+
+def read(path: Path) -> list[Reference]:
+    """Read a references file. Raises ResultError saying what is wrong with it."""
+    try:
+        entries = tomllib.loads(files.read_text(path)).get("reference")
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise ResultError(f"{path}: not TOML: {error}") from error
+    if not isinstance(entries, list) or not entries:
+        raise ResultError(f"{path}: holds no [[reference]]")
+    found = []
+    for number, entry in enumerate(entries, 1):
+        try:
+            found.append(_reference(entry))
+        except (LadderError, ValueError) as error:
+            raise ResultError(f"{path}: reference {number}: {error}") from error
+    return found
+
+
+def _reference(entry: Any) -> Reference:
+    if not isinstance(entry, dict):
+        raise ValueError("not a table")
+    if unknown := [key for key in entry if key not in _KEYS]:
+        raise ValueError(f"unknown key '{unknown[0]}'")
+    if lacking := [key for key in ("row", "value") if key not in entry]:
+        raise ValueError(f"no '{lacking[0]}'")
+    for key, given in entry.items():
+        number = _KEYS[key] is float
+        if not isinstance(given, (int, float) if number else str) or isinstance(given, bool):
+            raise ValueError(f"{key} is not a {'number' if number else 'text'}")
+        if number and not math.isfinite(given):
+            raise ValueError(f"{key} is not finite")
+    lower, upper = entry.get("lower", -math.inf), entry.get("upper", math.inf)
+    if not lower <= 0 <= upper:
+        raise ValueError("lower is a fraction of zero or less, upper of zero or more")
+    if entry.get("better") not in (None, "less", "more"):
+        raise ValueError("better is 'less' or 'more'")
+    metric, value = entry.get("metric", METRIC), float(entry["value"])
+    try:
+        more = metrics.more_is_better(metric, entry.get("better"))
+    except LadderError as error:
+        told = f'is less or more of {metric} better? (better = "less" or "more")'
+        raise ValueError(told) from error
+    return Reference(
+        _pattern("gpu", entry.get("gpu", ".*")),
+        entry.get("cache_mode", ""),
+        _pattern("row", entry["row"]),
+        metric,
+        value,
+        value + lower * abs(value) if math.isfinite(lower) else lower,
+        value + upper * abs(value) if math.isfinite(upper) else upper,
+        more,
+        entry.get("expected_failure", ""),
+    )
+
+
+def _pattern(key: str, text: str) -> re.Pattern[str]:
+    try:
+        return re.compile(text)
+    except re.error as error:
+        raise ValueError(f"{key} '{text}' is no regular expression: {error}") from error
+
+
+def check(results: Sequence[Results], references: Sequence[Reference]) -> tuple[list[Finding], int]:
+    """Hold each reference against what its GPUs measured; count those of other GPUs.
+
+    Raises LadderError where all of them are.
+    """
+    found: list[Finding] = []
+    others = 0
+    for reference in references:
+        own = [r for r in results if _is_of(reference, r)]
+        findings = [finding for result in own for finding in _findings(reference, result)]
+        if own and not findings:
+            where, name = describe(own[0]), reference.row.pattern
+            findings = [Finding("MISSING", reference, name, where, reason="no such row")]
+        found += findings
+        others += not own
+    if not found:
+        there = " or ".join(dict.fromkeys(map(describe, results)))
+        raise LadderError(f"no reference is of {there}")
+    return found, others
+
+
+def _is_of(reference: Reference, result: Results) -> bool:
+    modes = (reference.cache_mode or result.cache_mode, result.cache_mode)
+    return bool(reference.gpu.fullmatch(result.gpu)) and modes[0] == modes[1]
+
+
+def _findings(reference: Reference, result: Results) -> list[Finding]:
+    rows = result.rows
+    return [
+        _finding(reference, result, name, status, reason)
+        for name, status, reason in zip(rows["name"], rows["status"], rows["reason"], strict=True)
+        if reference.row.fullmatch(bare(name))
+    ]
+
+
+def _finding(reference: Reference, result: Results, name: str, status: str, reason: str) -> Finding:
+    value = value_of(result, name, reference.metric) if status == "ok" else math.nan
+    verdict = "LOW" if value < reference.low else "HIGH" if value > reference.high else "OK"
+    if status != "ok":
+        verdict, reason = "ERROR" if status == "error" else "MISSING", f"{status}: {reason}"
+    elif math.isnan(value):
+        verdict, reason = "MISSING", f"no {reference.metric}"
+    finding = Finding(verdict, reference, bare(name), describe(result), value, reason)
+    if reference.expected_failure:
+        if finding.exit_code != LOST_COVERAGE:  # what was not measured is not what was expected
+            met = finding.exit_code == OK
+            verdict, reason = ("XPASS", "no longer fails") if met else ("XFAIL", reason)
+        reason = ", ".join(filter(None, (reason, reference.expected_failure)))
+    elif verdict in ("LOW", "HIGH") and finding.exit_code == OK:
+        reason = "better than expected: update the reference"
+    return Finding(verdict, reference, finding.name, finding.where, value, reason)
+
+
+def value_of(result: Results, name: str, metric: str) -> float:
+    """Return the median of a row's metric, a time in seconds; NaN where it has none."""
+    process = metrics.process(result.written[name], metric)
+    return median(process.samples) if process else math.nan
+
+
+def exit_code(findings: Sequence[Finding]) -> int:
+    """Return that of the worst finding: a regression comes before lost coverage."""
+    codes = {finding.exit_code for finding in findings}
+    return REGRESSION if REGRESSION in codes else max(codes)
+
+
+def to_toml(
+    results: Sequence[Results],
+    wanted: Sequence[str],
+    floors: Mapping[str, Floor] | None = None,
+    chosen: str = "",
+) -> str:
+    """Write a reference for each row that has one of the metrics; `floors` make their bounds.
+
+    `chosen` is the pattern that rows were chosen by, which the file says.
+
+    Raises:
+        IncomparableError: a row is there twice, of several commits or boards.
+        LadderError: no row has such a metric, or nothing tells which way it is better.
+    """
+    for metric in wanted:
+        metrics.more_is_better(metric)
+    lines: dict[tuple[str, ...], str] = {}
+    for result in results:
+        rows = result.rows[result.rows["status"] == "ok"]
+        pairs = zip(rows["name"], rows["role"], strict=True)
+        for (name, role), metric in itertools.product(pairs, wanted):
+            value = value_of(result, name, metric)
+            trivial = role == "ceiling" and metric == METRIC  # 100 % of itself
+            if trivial or not math.isfinite(value):
+                continue
+            key = (result.gpu, result.cache_mode, name, metric)
+            if key in lines:
+                raise IncomparableError(f"{name}: measured twice: several commits or boards")
+            floor = (floors or {}).get(name)
+            lines[key] = _entry(key, value, _bound(floor, metric))
+    if not lines:
+        raise LadderError(f"no row has {' or '.join(wanted)}")
+    sources = "; ".join(map(describe, results))
+    head = [f"# Expected of {sources}, as 'ladder check --write' has it."]
+    head += [f"# --filter '{chosen}'"] * bool(chosen)
+    return "\n".join([*(line.translate(_CONTROLS) for line in head), "", *lines.values()])
+
+
+_CONTROLS = dict.fromkeys([*range(32), 127])
+
+
+def _bound(floor: Floor | None, metric: str) -> float:
+    if metrics.is_exact(metric):
+        return 0.0
+    if not floor or not metrics.follows_time(metric):
+        return BOUND
+    return max(LEAST_BOUND, math.ceil(round(SPREADS * floor.spread * 1000, 6)) / 1000)
+
+
+def _entry(key: tuple[str, ...], value: float, bound: float) -> str:
+    gpu, cache_mode, name, metric = key
+    given = {
+        "gpu": _escaped(gpu),
+        "cache_mode": cache_mode,
+        "row": _escaped(bare(name)),
+        "metric": "" if metric == METRIC else metric,
+    }
+    lines = [f"{k} = {json.dumps(v, ensure_ascii=False)}" for k, v in given.items() if v]
+    # Five digits are enough to read, but a bound of 0 leaves no room for what they drop.
+    lines.append(f"value = {float(f'{value:.5g}') if bound else value!r}")
+    lines += [f"lower = {-bound!r}", f"upper = {bound!r}"]
+    return "\n".join(["[[reference]]", *lines]) + "\n"
+
+
+def _escaped(text: str) -> str:
+    """Return a pattern of `text` alone; unlike re.escape it leaves blanks and dashes legible."""
+    return re.sub(r"[\\.^$*+?{}\[\]|()]", r"\\\g<0>", text)

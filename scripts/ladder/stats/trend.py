@@ -1,0 +1,257 @@
+# SPDX-License-Identifier: MIT
+"""Where the history of a row changes: change points by PELT, each judged as compare judges."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache
+from itertools import pairwise
+from statistics import median
+
+import numpy as np
+import ruptures
+from scipy.special import ndtri
+from scipy.stats import truncnorm
+
+from ladder.analysis.history import History
+from ladder.io.results import WORST_FIRST
+from ladder.stats import compare, interval, metrics
+from ladder.stats.noise import Floor
+from ladder.stats.verdicts import Change, Rules, Side, judge, noise_of, together
+
+LEAST_RUNS = 5  # below which neighbours are compared
+PENALTY = 6  # times the variance of a row and the log of its number of runs
+_OUTLIER = 4  # standard deviations
+_LEAST_SEGMENT = 2  # runs: one alone that differs is an outlier
+
+
+@dataclass(frozen=True)
+class Shift:
+    """A change point: from run `at` on, the row is `ratio` times as good (above 1 is better)."""
+
+    at: int  # index of a run
+    verdict: str  # FASTER, SLOWER, or CLOCK where the SM clock explains it
+    ratio: float
+    low: float  # confidence interval
+    high: float
+    reason: str = ""
+    chance: float = math.nan  # p-value of no change
+
+
+@dataclass(frozen=True)
+class Track:
+    """The history of a row: a value a run, NaN where it was not measured."""
+
+    name: str
+    values: tuple[float, ...]  # of the metric, a time in seconds
+    shifts: tuple[Shift, ...] = ()
+    levels: tuple[float, ...] = ()  # median of each segment, one more than there are shifts
+    outliers: tuple[int, ...] = ()  # runs that differ from both neighbours
+    method: str = ""  # "PELT", or "neighbours" where there are few runs
+    status: str = "ok"  # of the newest run: ok, skipped, error or missing
+    reason: str = ""
+
+    @property
+    def slower(self) -> bool:
+        """Whether the newest segment is worse than the one before."""
+        return bool(self.shifts) and self.shifts[-1].verdict == "SLOWER"
+
+
+@dataclass(frozen=True)
+class Trend:
+    """One history and its rows."""
+
+    history: History
+    metric: str
+    more: bool  # is better
+    tracks: list[Track] = field(default_factory=list)
+
+
+def trend(history: History, rules: Rules, floors: Mapping[str, Floor] | None = None) -> Trend:
+    """Find the change points of all rows.
+
+    `rules` are those of a comparison; `floors` are what `ladder noise` measured, by row name.
+    Raises LadderError where nothing tells which way the metric is better.
+    """
+    more = metrics.more_is_better(rules.metric, rules.better)
+    gathered = [
+        {name: side for (_, name), side in compare.gather(list(run.processes), rules, 0).items()}
+        for run in history.runs
+    ]
+    names = dict.fromkeys(name for sides in gathered for name in sides)
+    emulated = all(r.source == "emulated" for run in history.runs for r in run.processes)
+    exact = emulated or metrics.is_exact(rules.metric)
+    tracks = [
+        follow(
+            name,
+            [sides.get(name) for sides in gathered],
+            rules,
+            floors,
+            more=more,
+            exact=exact,
+        )
+        for name in names
+    ]
+    kept = [track for track in tracks if any(map(math.isfinite, track.values))]
+    for at in range(1, len(history.runs)):
+        kept = _together(kept, at, rules.confidence)
+    return Trend(history, rules.metric, more, kept)
+
+
+def _together(tracks: list[Track], at: int, confidence: float) -> list[Track]:
+    """Drop those changes between neighbours at a run that may be chance among so many rows."""
+    measured = [t for t in tracks if t.method == "neighbours" and math.isfinite(t.values[at])]
+    found = {("", t.name): Change("", t.name, "SAME", chance=1.0) for t in measured}
+    for track in measured:
+        for shift in track.shifts:
+            if shift.at == at:
+                change = Change("", track.name, shift.verdict, chance=shift.chance)
+                found["", track.name] = change
+    judged = together(found, confidence)
+    dropped = {name for (_, name), change in judged.items() if change.verdict == "NOISY"}
+    return [_without(track, at) if track.name in dropped else track for track in tracks]
+
+
+def _without(track: Track, at: int) -> Track:
+    shifts = tuple(shift for shift in track.shifts if shift.at != at)
+    return replace(track, shifts=shifts, levels=_levels(track.values, [s.at for s in shifts]))
+
+
+def _levels(values: Sequence[float], starts: Sequence[int]) -> tuple[float, ...]:
+    """Return the median of each segment; the first begins at 0, the others at `starts`."""
+    segments = pairwise([0, *starts, len(values)])
+    return tuple(median(v for v in values[a:b] if math.isfinite(v)) for a, b in segments)
+
+
+def follow(
+    name: str,
+    sides: list[Side | None],
+    rules: Rules,
+    floors: Mapping[str, Floor] | None = None,
+    *,
+    more: bool = False,
+    exact: bool = False,
+) -> Track:
+    """Find the change points of one row from what each run measured of it, oldest first.
+
+    `more` of the metric is better, and `exact` ones differ between no two runs of one program.
+    """
+    newest = sides[-1]
+    status = newest.status if newest else "missing"
+    at = [i for i, side in enumerate(sides) if side and side.processes]
+    values = [math.nan] * len(sides)
+    for i in at:
+        values[i] = median(median(process.samples) for process in sides[i].processes)
+    track = Track(name, tuple(values), status=status, reason=newest.reason if newest else "")
+    if not at:
+        return track
+    points = [sides[i] for i in at]
+    positive = all(sample > 0 for p in points for q in p.processes for sample in q.samples)
+    if exact or len(at) < LEAST_RUNS or not positive:
+        least = rules.threshold if exact else 0.0  # what is exact has no noise to judge by
+        steps = pairwise(values[i] for i in at)
+        bounds = [i for i, step in enumerate(steps, 1) if _differ(*step, least)]
+        method, outliers = "neighbours", []
+    else:
+        spread = noise_of(points[0], points[-1], rules.metric, floors)[0]
+        method, (bounds, outliers) = "PELT", change_points([values[i] for i in at], spread)
+    bounds, changes = _judged(points, bounds, rules, floors, more=more, exact=exact)
+    shifts = [
+        Shift(at[bound], c.verdict, c.ratio, c.low, c.high, c.reason, c.chance)
+        for bound, c in zip(bounds, changes, strict=True)
+    ]
+    return replace(
+        track,
+        shifts=tuple(shifts),
+        levels=_levels(values, [shift.at for shift in shifts]),
+        outliers=tuple(at[i] for i in outliers),
+        method=method,
+    )
+
+
+def _differ(first: float, second: float, threshold: float) -> bool:
+    return abs(second - first) > threshold * min(abs(first), abs(second))
+
+
+def change_points(values: Sequence[float], spread: interval.Spread) -> tuple[list[int], list[int]]:
+    """Return where segments of `values`, all above 0, begin, and which of them are outliers.
+
+    PELT with the squared distance of logs from their segment's mean as cost, and a penalty of
+    `PENALTY` x log of the number of values x variance. The variance is that of the shorter nine
+    tenths of the steps from value to value, put together with what is known of the row beforehand
+    (`spread`).
+    """
+    logs = np.log(values)
+    count = len(logs)
+    kept = count - 1 - max(1, count // 10)  # changes are among the longest steps
+    steps = np.sort(np.abs(np.diff(logs)))[:kept]
+    seen = np.mean(steps**2) / 2 / _share(kept / (count - 1))
+    freedom = count / 3  # that steps, which share their values, leave
+    variance = spread.deviation**2 * spread.freedom + seen * freedom
+    variance /= spread.freedom + freedom
+    # An outlier has its neighbours on one side; the first and the last have the same three.
+    places = np.clip(np.arange(count), 1, count - 2)
+    middle = np.median([logs[places - 1], logs[places], logs[places + 1]], axis=0)
+    off = np.abs(logs - middle) > _OUTLIER * math.sqrt(variance)
+    cleaned = np.where(off, middle, logs)
+    search = ruptures.KernelCPD(kernel="linear", min_size=_LEAST_SEGMENT).fit(cleaned[:, None])
+    found = search.predict(pen=PENALTY * math.log(count) * variance)
+    return found[:-1], np.flatnonzero(off).tolist()
+
+
+@cache
+def _share(kept: float) -> float:
+    """Return what is left of a normal variance when only that share is kept, around the middle."""
+    bound = ndtri((1 + kept) / 2)
+    return float(truncnorm.var(-bound, bound))
+
+
+def _judged(
+    points: list[Side],
+    bounds: list[int],
+    rules: Rules,
+    floors: Mapping[str, Floor] | None,
+    *,
+    more: bool,
+    exact: bool,
+) -> tuple[list[int], list[Change]]:
+    """Drop the least of the change points that compare does not call a change, one by one.
+
+    Only the two beside a point that was dropped are judged anew.
+    """
+    judged: dict[tuple[int, int, int], Change] = {}  # by the runs where two segments begin and end
+    while bounds:
+        ends = [0, *bounds, len(points)]
+        spans = list(zip(ends, ends[1:], ends[2:], strict=False))
+        pairs = {
+            ("", str(i)): (_folded(points[a:b]), _folded(points[b:c]))
+            for i, (a, b, c) in enumerate(spans)
+            if (a, b, c) not in judged
+        }
+        found = judge(pairs, rules, floors, more=more, exact=exact)
+        judged |= {spans[int(i)]: change for (_, i), change in found.items()}
+        changes = [judged[span] for span in spans]
+        weak = [
+            (abs(math.log(change.ratio)) if 0 < change.ratio < math.inf else 0.0, i)
+            for i, change in enumerate(changes)
+            if change.verdict not in ("FASTER", "SLOWER", "CLOCK")
+        ]
+        if not weak:
+            return bounds, changes
+        del bounds[min(weak)[1]]
+    return [], []
+
+
+def _folded(sides: Sequence[Side]) -> Side:
+    """Put together the runs of a segment: all their processes."""
+    return Side(
+        sides[0].name,
+        min((side.status for side in sides), key=WORST_FIRST.index),
+        "",
+        median(side.seconds for side in sides),
+        median(side.clock for side in sides),
+        any(side.throttled for side in sides),
+        tuple(process for side in sides for process in side.processes),
+    )

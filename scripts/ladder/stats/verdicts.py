@@ -1,0 +1,225 @@
+# SPDX-License-Identifier: MIT
+"""Judges rows that were measured on two sides: FASTER, SLOWER, SAME, or why that cannot be told."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from statistics import median
+
+from ladder.model import units
+from ladder.stats import interval, metrics
+from ladder.stats.interval import Pair, Process, Spread
+from ladder.stats.noise import Floor
+
+_EXACT = Spread(0.0, 1)
+_Key = tuple[str, str]  # GPU and name
+
+
+@dataclass(frozen=True)
+class Change:
+    """One benchmark in two runs; `ratio` is how much better head is: above 1 when faster.
+
+    `low` and `high` are the confidence interval of the ratio. Values are of the metric, in its own
+    unit; a time in seconds.
+    """
+
+    gpu: str
+    name: str
+    verdict: str  # FASTER SLOWER SAME NOISY CLOCK NEW MISSING ERROR SKIPPED
+    base_seconds: float = math.nan
+    head_seconds: float = math.nan
+    ratio: float = math.nan
+    reason: str = ""
+    lost: bool = False  # base has it, head no longer measures it
+    unchanged: bool = False  # SAME, or skipped in both
+    low: float = math.nan
+    high: float = math.nan
+    base_value: float = math.nan
+    head_value: float = math.nan
+    chance: float = math.nan  # p-value of no change beyond the limit; NaN without interval
+    allowed: bool = False  # a known exception: counted, but no failure
+
+    @property
+    def fails(self) -> bool:
+        """Whether the exit code is to tell of it."""
+        return (self.verdict == "SLOWER" or self.lost) and not self.allowed
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What the user asks for. `maps` are pairs of leading segments of names, of base and head."""
+
+    threshold: float = 0.01  # relative change that counts
+    confidence: float = 0.95
+    metric: str = metrics.TIME
+    better: str | None = None  # "less" or "more", where the metric's name does not tell
+    pattern: re.Pattern[str] | None = None  # rows to compare
+    maps: Sequence[tuple[str, str]] = ()
+    allow: re.Pattern[str] | None = None  # rows that may be slower or lost
+    allow_lost: bool = False
+
+
+@dataclass(frozen=True)
+class Side:
+    """A row as all processes of a side measured it."""
+
+    name: str  # its own, before any map
+    status: str
+    reason: str
+    seconds: float
+    clock: float
+    throttled: bool
+    processes: tuple[Process, ...]
+
+
+def unpaired(gpu: str, name: str, base: Side | None, head: Side | None) -> Change:
+    """Judge a row that one side, or neither, has a figure of."""
+    if base is None:
+        return Change(gpu, name, "NEW", head_seconds=head.seconds, reason=head.reason)
+    if head is None:
+        return Change(gpu, name, "MISSING", base_seconds=base.seconds, lost=True)
+    # An old fault that is fixed counts as new; one that stays keeps its name.
+    verdict = head.status.upper() if head.status != "ok" else "NEW"
+    reason = head.reason or f"was {base.status} in base: {base.reason}"
+    lost = base.status == "ok" or (head.status, base.status) == ("error", "skipped")
+    both = head.status == base.status == "skipped"
+    times = base.seconds, head.seconds
+    return Change(gpu, name, verdict, *times, reason=reason, lost=lost, unchanged=both)
+
+
+def judge(
+    pairs: Mapping[tuple[str, str], tuple[Side, Side]],
+    rules: Rules,
+    floors: Mapping[str, Floor] | None,
+    *,
+    more: bool = False,
+    exact: bool = False,
+) -> dict[tuple[str, str], Change]:
+    """Judge the rows that both sides have figures of.
+
+    `more` of the metric is better, and `exact` ones differ between no two runs of one program.
+    """
+    known = {
+        key: (_EXACT, 0.0) if exact else noise_of(*sides, rules.metric, floors)
+        for key, sides in pairs.items()
+    }
+    plain, found = {}, {}
+    for key, sides in pairs.items():
+        first, second = reversed(sides) if more else sides
+        if all(sample > 0 for side in sides for p in side.processes for sample in p.samples):
+            plain[key] = Pair(first.processes, second.processes, known[key][0])
+        else:  # no ratio of medians to speak of
+            found[key] = _with_zero(*key, *sides, rules.threshold, more=more)
+    limits = {key: max(rules.threshold, known[key][1]) for key in plain}
+    intervals = interval.intervals(list(plain.values()), rules.confidence, [*limits.values()])
+    for key, (ratio, low, high, chance) in zip(plain, intervals.tolist(), strict=True):
+        base, head = pairs[key]
+        limit = limits[key]
+        verdict, reason = _verdict(ratio, low, high, base, head, limit, rules)
+        values = [interval.middle(side.processes) for side in (base, head)]
+        times = values if rules.metric == metrics.TIME else (base.seconds, head.seconds)
+        same = verdict == "SAME"
+        span = (low, high, *values, chance)
+        found[key] = Change(*key, verdict, *times, ratio, reason, False, same, *span)
+    return found
+
+
+def together(found: Mapping[_Key, Change], confidence: float) -> dict[_Key, Change]:
+    """Call those rows NOISY whose change may be chance among so many rows.
+
+    Benjamini-Hochberg: of the FASTER and SLOWER that stay, as many as 1 - `confidence` are wrong on
+    average; of rows that are all equal, that is how often any is called different. A single row
+    keeps its verdict.
+    """
+    # Counters with zeros have no interval and no chance: they keep their verdict.
+    tested = {key: change for key, change in found.items() if not math.isnan(change.chance)}
+    called = {k: c.chance for k, c in tested.items() if c.verdict in ("FASTER", "SLOWER")}
+    least = 0.0  # chance that a row must not exceed
+    for rank, chance in enumerate(sorted(called.values()), 1):
+        share = (1 - confidence) * rank / len(tested)
+        share += 1e-9  # as rounded as a single row's interval
+        least = share if chance <= share else least
+    reason = f"may be chance among {len(tested)} rows"
+    judged = dict(found)
+    for key, chance in called.items():
+        if chance > least:
+            judged[key] = replace(found[key], verdict="NOISY", reason=reason)
+    return judged
+
+
+def noise_of(
+    base: Side, head: Side, metric: str, floors: Mapping[str, Floor] | None
+) -> tuple[Spread, float]:
+    """Return how processes of a row differ, and the least change of it that counts."""
+    if not metrics.follows_time(metric):
+        return interval.default_spread(math.inf), 0.0
+    measured = [floor for side in (base, head) if (floor := (floors or {}).get(side.name))]
+    if measured:
+        floor = max(measured, key=lambda floor: floor.spread)
+        return interval.measured_spread(floor.spread, floor.processes), floor.spread
+    seconds = min(base.seconds, head.seconds)
+    # Launches come in modes, which the medians of a few processes jump between, however many.
+    return interval.default_spread(seconds), interval.launch_share(seconds) / 2
+
+
+def _verdict(
+    ratio: float, low: float, high: float, base: Side, head: Side, limit: float, rules: Rules
+) -> tuple[str, str]:
+    """Return a verdict and why; the whole interval decides."""
+    if 1 / (1 + rules.threshold) <= low and high <= 1 + rules.threshold:
+        return "SAME", ""
+    if low <= 1 + limit and high >= 1 / (1 + limit):
+        if not _within(ratio, rules.threshold) and _within(ratio, limit):
+            return "NOISY", f"within the noise of this row, {limit:.1%}"
+        return "NOISY", _few(base, head)
+    if metrics.follows_time(rules.metric):
+        clocks = head.clock / base.clock if base.clock > 0 < head.clock else math.nan
+        corrected = ratio / clocks
+        throttled = base.throttled or head.throttled
+        unknown = throttled and math.isnan(corrected)
+        # Under a power limit the clock that was sampled is not quite the one that the time was of.
+        left = abs(math.log(corrected)) if corrected > 0 else math.inf
+        mostly = throttled and left <= abs(math.log(ratio)) / 3
+        if unknown or mostly or _between(ratio, clocks, limit):
+            mhz = [units.number(side.clock / 1e6) or "unknown" for side in (base, head)]
+            return "CLOCK", f"SM clock in MHz: {mhz[0]} in base, {mhz[1]} in head"
+    return "FASTER" if ratio > 1 else "SLOWER", ""
+
+
+def _between(ratio: float, clocks: float, limit: float) -> bool:
+    """Whether a change is no more than the clock's: memory-bound rows follow it in part."""
+    return min(1.0, clocks) / (1 + limit) <= ratio <= max(1.0, clocks) * (1 + limit)
+
+
+def _few(base: Side, head: Side) -> str:
+    """Say what keeps an interval wide that more runs would make narrower."""
+    sides = base.processes, head.processes
+    if min(map(len, sides)) > 1:
+        return ""
+    alone = all(len(p.samples) == 1 and not p.noise for side in sides for p in side)
+    return "one number a side" if alone else "one process a side"
+
+
+def _within(ratio: float, threshold: float) -> bool:
+    """Symmetric, so that swapping base and head swaps FASTER and SLOWER; false for NaN."""
+    return 1 / (1 + threshold) <= ratio <= 1 + threshold
+
+
+def _with_zero(
+    gpu: str, name: str, base: Side, head: Side, threshold: float, *, more: bool
+) -> Change:
+    """Judge counters that are 0 somewhere by the threshold alone."""
+    values = [median(s for p in side.processes for s in p.samples) for side in (base, head)]
+    times = base.seconds, head.seconds
+    told = {"base_value": values[0], "head_value": values[1]}
+    if min(values) < 0:
+        return Change(gpu, name, "NOISY", *times, reason="below zero: no ratio", **told)
+    first, second = reversed(values) if more else values
+    ratio = first / second if second else 1.0 if not first else math.inf
+    verdict = "SAME" if _within(ratio, threshold) else "FASTER" if ratio > 1 else "SLOWER"
+    reason = "" if verdict == "SAME" else "holds zeros: judged by the threshold alone"
+    same = verdict == "SAME"
+    return Change(gpu, name, verdict, *times, ratio, reason, unchanged=same, **told)
