@@ -171,8 +171,9 @@ const bool kEmulated = true;
 
 std::unique_ptr<Meter> make_meter(const Device&) { return std::make_unique<Counter>(); }
 
-std::string registers_from() {
-  return std::string(emulator::resources_origin(emulator::options().gpu->compute_capability));
+std::vector<std::pair<const char*, std::string>> origins() {
+  const int capability = emulator::options().gpu->compute_capability;
+  return {{"registers_from", std::string(emulator::resources_origin(capability))}};
 }
 
 void configure(const Options& options) {

@@ -10,7 +10,9 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <cub/version.cuh>
 
+#include "common/cublas.hpp"
 #include "gpu/hardware_counters.hpp"
 #include "measure/meter.hpp"
 #include "model/launch.hpp"
@@ -346,7 +348,21 @@ class Sampler : public Meter {
 
 const bool kEmulated = false;
 
-std::string registers_from() { return {}; }
+std::vector<std::pair<const char*, std::string>> origins() {
+  const auto dotted = [](auto... numbers) {
+    std::string text;
+    ((text += (text.empty() ? "" : ".") + std::to_string(numbers)), ...);
+    return text;
+  };
+  const auto cublas = [](libraryPropertyType property) {
+    int number = 0;
+    check(cublasGetProperty(property, &number), "cublasGetProperty");
+    return number;
+  };
+  return {
+      {"cublas_version", dotted(cublas(MAJOR_VERSION), cublas(MINOR_VERSION), cublas(PATCH_LEVEL))},
+      {"cub_version", dotted(CUB_MAJOR_VERSION, CUB_MINOR_VERSION, CUB_SUBMINOR_VERSION)}};
+}
 
 void configure(const Options&) {}
 

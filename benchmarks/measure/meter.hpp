@@ -43,8 +43,9 @@ class Meter {
 
 std::unique_ptr<Meter> make_meter(const Device& device);
 
-/// Compiler and commit of the table of registers; empty if the GPU's own runtime gives them.
-std::string registers_from();
+/// What results depend on beside the sources, by its key in the context: the versions of libraries,
+/// or the compiler and commit of the table of registers.
+std::vector<std::pair<const char*, std::string>> origins();
 
 /// Applies the command line to the process, before a device is opened. Throws UsageError.
 void configure(const Options& options);

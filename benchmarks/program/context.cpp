@@ -3,8 +3,10 @@
 
 #include <benchmark/benchmark.h>
 
+#include <algorithm>
 #include <cmath>
 #include <fstream>
+#include <iterator>
 #include <regex>
 
 #include "build_info.hpp"
@@ -126,7 +128,6 @@ void add_context(Study& study, const Options& options) {
   };
   if (kEmulated) {
     entries.emplace_back("modelled_gpu", options.gpu);
-    entries.emplace_back("registers_from", registers_from());
   } else {
     int driver = 0, runtime = 0;
     check(cudaDriverGetVersion(&driver), "cudaDriverGetVersion");
@@ -143,6 +144,7 @@ void add_context(Study& study, const Options& options) {
          {"small_kernel_nanoseconds", number(std::round(1e9 * study.small_kernel_seconds()))},
          {"cache_mode", study.sampling().cold ? "cold" : "warm"}});
   }
+  std::ranges::copy(origins(), std::back_inserter(entries));
   for (const auto& [key, value] : entries) benchmark::AddCustomContext(key, value);
 }
 
