@@ -63,7 +63,7 @@ VERDICTS = {  # fields of the row, keys of the reference, verdict, exit code
     "no longer low at all": (rated(99), KNOWN, "XPASS", 0),
     "below zero": (
         rated(1, drift_percent=-90.0),
-        {"metric": "drift_percent", "value": -90},
+        {"metric": "drift_percent", "value": -90, "better": "more"},
         "OK",
         0,
     ),
