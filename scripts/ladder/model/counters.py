@@ -57,7 +57,7 @@ class Counter:
     """What is known of a counter, so that nobody need guess it from the name."""
 
     name: str
-    unit: str  # "s", "B", "B/s", "FLOP/s", "1/s", "Hz", "%", "" for plain numbers and fractions
+    unit: str  # "s", "B", "B/s", "FLOP/s", "1/s", "Hz", "%", "share" of 1, "" of plain numbers
     kind: str  # one of KINDS
     better: str  # LESS, MORE or ASK
     group: str  # one of GROUPS
@@ -111,7 +111,7 @@ def _own() -> list[Counter]:
         ("waves", "", ASK, "waves of blocks"),
         ("cluster_size", "", ASK, "blocks a cluster"),
         ("resident_clusters", "", ASK, "clusters that the GPU holds"),
-        ("theoretical_occupancy", "", MORE, "occupancy that the launch allows"),
+        ("theoretical_occupancy", "share", MORE, "occupancy that the launch allows"),
         ("occupancy_limit_blocks", "", MORE, "blocks an SM, as slots for blocks allow"),
         ("occupancy_limit_warps", "", MORE, "blocks an SM, as slots for warps allow"),
         ("occupancy_limit_registers", "", MORE, "blocks an SM, as registers allow"),
@@ -171,32 +171,44 @@ def _own() -> list[Counter]:
             if space == "shared":
                 traffic.append((f"{stem}_conflicts", "", COUNT, LESS, f"conflicts {about}"))
     work = [
-        ("active_lanes", COUNT, MORE, "active lanes of 32"),
-        ("predicated_on_lanes", COUNT, MORE, "lanes of 32 that are not predicated off"),
-        ("barriers", COUNT, LESS, "block barriers"),
-        ("cluster_barriers", COUNT, LESS, "cluster barriers"),
-        ("fp32_operations", COUNT, ASK, "FP32 operations"),
-        ("warp_instructions", COUNT, LESS, "warp instructions"),
-        ("warp_operations", COUNT, LESS, "operations of warps"),
-        ("shared_atomic_serialised", COUNT, LESS, "turns of a shared atomic"),
-        ("global_atomic_serialised", COUNT, LESS, "turns of a global atomic"),
-        ("achieved_occupancy", MEASUREMENT, MORE, "resident warps over the SM's limit"),
-        ("issue_utilisation", MEASUREMENT, MORE, "cycles in which a scheduler issued"),
-        ("tensor_utilisation", MEASUREMENT, MORE, "cycles in which the tensor pipe worked"),
-        ("l2_atomic_utilisation", MEASUREMENT, MORE, "cycles of the busiest L2 atomic unit"),
+        ("active_lanes", "", COUNT, MORE, "active lanes of 32"),
+        ("predicated_on_lanes", "", COUNT, MORE, "lanes of 32 that are not predicated off"),
+        ("barriers", "", COUNT, LESS, "block barriers"),
+        ("cluster_barriers", "", COUNT, LESS, "cluster barriers"),
+        ("fp32_operations", "", COUNT, ASK, "FP32 operations"),
+        ("warp_instructions", "", COUNT, LESS, "warp instructions"),
+        ("warp_operations", "", COUNT, LESS, "operations of warps"),
+        ("shared_atomic_serialised", "", COUNT, LESS, "turns of a shared atomic"),
+        ("global_atomic_serialised", "", COUNT, LESS, "turns of a global atomic"),
+        ("achieved_occupancy", "share", MEASUREMENT, MORE, "resident warps over the SM's limit"),
+        ("issue_utilisation", "share", MEASUREMENT, MORE, "cycles in which a scheduler issued"),
+        (
+            "tensor_utilisation",
+            "share",
+            MEASUREMENT,
+            MORE,
+            "cycles in which the tensor pipe worked",
+        ),
+        (
+            "l2_atomic_utilisation",
+            "share",
+            MEASUREMENT,
+            MORE,
+            "cycles of the busiest L2 atomic unit",
+        ),
     ]
     on_launch = "achieved_occupancy"  # beside the theoretical one
     return [
         *(Counter(n, u, MEASUREMENT, b, SPEED, t) for n, u, b, t in times),
         *(
-            Counter(f"stall_{n}", "", MEASUREMENT, LESS, WAITS, t.removeprefix("for "))
+            Counter(f"stall_{n}", "share", MEASUREMENT, LESS, WAITS, t.removeprefix("for "))
             for n, t in _STALLS.items()
         ),
         *(Counter(n, u, PROPERTY, b, LAUNCH, t) for n, u, b, t in launch),
         *(Counter(n, "", MEASUREMENT, b, ACCURACY, t) for n, b, t in accuracy),
         *(Counter(n, u, PROPERTY, b, PREDICTED, t) for n, u, b, t in predicted),
         *(Counter(n, u, k, b, TRAFFIC, t) for n, u, k, b, t in traffic),
-        *(Counter(n, "", k, b, LAUNCH if n == on_launch else WORK, t) for n, k, b, t in work),
+        *(Counter(n, u, k, b, LAUNCH if n == on_launch else WORK, t) for n, u, k, b, t in work),
     ]
 
 
