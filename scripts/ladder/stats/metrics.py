@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ladder.io.results import SECONDS
@@ -44,7 +44,7 @@ def follows_time(metric: str) -> bool:
     return counters.follows_time(metric)
 
 
-def process(written: list[Mapping[str, Any]], metric: str) -> Process | None:
+def process(written: Sequence[Mapping[str, Any]], metric: str) -> Process | None:
     """Return what one process measured of a row, `written` as in its file.
 
     Repetitions are its samples. A row of a single one may tell its error itself: `median_noise`, or
@@ -87,7 +87,7 @@ def _noise(row: Mapping[str, Any], metric: str) -> float:
     return noise if 0 < noise < math.inf else 0.0
 
 
-def _aggregated(written: list[Mapping[str, Any]], metric: str) -> Process | None:
+def _aggregated(written: Sequence[Mapping[str, Any]], metric: str) -> Process | None:
     found = {row.get("aggregate_name"): row for row in written}
     if "median" not in found or (value := _value(found["median"], metric)) is None:
         return None
