@@ -132,6 +132,11 @@ class Results:
         return bool(self.hardware_counters) and not self.hardware_counters.startswith("none")
 
     @property
+    def program(self) -> str:
+        """The file name of the program that measured, or empty."""
+        return re.split(r"[\\/]", str(self.context.get("executable", "")))[-1]
+
+    @property
     def build_type(self) -> str:
         """How the measuring program was built; the library's own build type for other suites."""
         return str(self.context.get("build_type") or self.context.get("library_build_type", ""))

@@ -13,6 +13,7 @@ from ladder.analysis.study import Row, Study, describe, name_of
 from ladder.io.results import COUNTERS, SPACES, Results
 from ladder.model import units
 from ladder.report import markdown
+from ladder.report.markdown import code, escape
 
 TOLERANCE = 0.02  # of Nsight Compute's figure
 _FRACTIONS = ("_occupancy", "_utilisation", "stall_")
@@ -64,8 +65,8 @@ def table(study: Study, limits: Limits) -> str:
     for rung in study.rungs:
         row = study.measured(rung, study.headline)
         if row and limits.shares(row):
-            lines.append({"rung": f"`{name_of(rung, row)}`"} | _line(row))
-    about = f"{study.ladder.title}: {describe(study.results)}"
+            lines.append({"rung": code(name_of(rung, row))} | _line(row))
+    about = f"{study.ladder.title}: {escape(describe(study.results))}"
     with_what = f"{study.results.hardware_counters}, one launch at {study.spell(study.headline)}"
     return f"{about}; {with_what}.\n\n{markdown.table(lines)}"
 
@@ -140,10 +141,10 @@ def agreement(results: Results, pairs: list[Agreement]) -> str:
                 "counter": f"`{counter}`",
                 "rows": str(len(rows)),
                 f"within {TOLERANCE:.0%}": f"{agree / len(rows):.0%}",
-                "largest difference": f"{off} in `{worst.row}`" if worst.difference else "",
+                "largest difference": f"{off} in {code(worst.row)}" if worst.difference else "",
             }
         )
-    about = f"{describe(results)}: {results.hardware_counters} beside Nsight Compute."
+    about = f"{escape(describe(results))}: {results.hardware_counters} beside Nsight Compute."
     there = {pair.row for pair in pairs}
     compared = {pair.row for rows in kept.values() for pair in rows}
     told = f"{len(compared)} of {len(there)} rows that both counted are compared"
