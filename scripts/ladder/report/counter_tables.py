@@ -11,12 +11,11 @@ from ladder.analysis.emulated_study import bare
 from ladder.analysis.limits import Limits, longest_stall
 from ladder.analysis.study import Row, Study, describe, name_of
 from ladder.io.results import COUNTERS, SPACES, Results
-from ladder.model import units
+from ladder.model import counters, units
 from ladder.report import markdown
 from ladder.report.markdown import code, escape
 
 TOLERANCE = 0.02  # of Nsight Compute's figure
-_FRACTIONS = ("_occupancy", "_utilisation", "stall_")
 _SMALL = 0.05  # of a fraction; below it two runs differ by as much
 _LEAST = 0.001  # of a counter's largest value; where there is less, profilers count themselves
 _SHORTEST = 20e-6  # seconds; of less the start and the end of a launch are most
@@ -51,7 +50,7 @@ class Agreement:
 
 
 def _is_fraction(counter: str) -> bool:
-    return any(part in counter for part in _FRACTIONS)
+    return counters.OWN[counter].unit == "share"
 
 
 def has_counters(study: Study) -> bool:
