@@ -2,14 +2,17 @@
 """The registry of counters: what it knows of ours, and what it tells of foreign names, or asks."""
 
 import json
+import re
 from dataclasses import asdict
+from pathlib import Path
 
 import pytest
 from ladder.commands.cli import main
-from ladder.io.results import COUNTERS
+from ladder.io.results import COLUMNS, COUNTERS, load_results
 from ladder.model import counters
 from ladder.stats import metrics
 
+ROOT = Path(__file__).parents[2]
 MORE = """GFLOPS gflops TFLOP/s FLOPS GB/s MB/s KiB/s MBps GB_s ops/s Mops rows/s 1/s items_per_sec
     items_per_second bytesPerSec edges_per_second qps IPC instructions_per_cycle speedup bw
     bandwidth_gb throughput cache_hits hit_rate cpu_utilization""".split()
@@ -52,6 +55,16 @@ def test_each_counter_of_ours_is_known_with_all_that_is_asked_of_it():
         assert counter.unit.endswith("/s") == counter.name.endswith("_per_second")
         assert metrics.is_exact(counter.name) == (counter.kind == "property")
     assert counters.OWN["error_over_library"].group == counters.ACCURACY
+
+
+def test_what_the_committed_results_carry_and_rungs_aim_at_is_known():
+    told = [path.read_text(encoding="utf-8") for path in ROOT.glob("kernels/*/ladder.cu")]
+    found = {target for text in told for target in re.findall(r'\.target = "(\w+)"', text)}
+    for path in ROOT.glob("results/*/study.json"):
+        columns = set(load_results(path)[0].rows.columns) - set(COLUMNS)
+        found |= {column for column in columns if not column.startswith("axis_")}
+    assert found <= set(counters.OWN)
+    assert "dram_bytes" in found
 
 
 def test_a_registry_is_read_as_a_file_would_carry_it():
