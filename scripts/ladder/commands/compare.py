@@ -38,6 +38,22 @@ most 11% with three, 1% with five. Run several a side, with --noise.
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Add its options."""
+    _add_shared(parser)
+    parser.add_argument("--format", choices=["text", "markdown", "json"], default="text")
+    told = parser.add_mutually_exclusive_group()
+    told.add_argument(
+        "--all", action="store_true", help="list also the rows that did not change, as json does"
+    )
+    told.add_argument("--quiet", action="store_true", help="the outcome alone, in a line of text")
+
+
+def add_quiet(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `ladder gate`, which is `compare --quiet`."""
+    _add_shared(parser)
+    parser.set_defaults(quiet=True)
+
+
+def _add_shared(parser: argparse.ArgumentParser) -> None:
     option = parser.add_argument
     option("results", nargs="*", metavar="BASE HEAD", help="results files or directories")
     option("--base", nargs="+", default=[], metavar="RESULTS", help="any number of them")
@@ -61,18 +77,6 @@ def add(parser: argparse.ArgumentParser) -> None:
     )
     add_rules(parser)
     option("--junit", type=Path, metavar="FILE", help="write JUnit XML, a test case a row")
-    option("--format", choices=["text", "markdown", "json"], default="text")
-    told = parser.add_mutually_exclusive_group()
-    told.add_argument(
-        "--all", action="store_true", help="list also the rows that did not change, as json does"
-    )
-    told.add_argument("--quiet", action="store_true", help="the outcome alone, in a line of text")
-
-
-def add_quiet(parser: argparse.ArgumentParser) -> None:
-    """Add the options of `ladder gate`, which is `compare --quiet`."""
-    add(parser)
-    parser.set_defaults(quiet=True)
 
 
 def add_rules(parser: argparse._ActionsContainer) -> None:
