@@ -225,7 +225,7 @@ def test_a_rung_that_failed_to_verify_is_reported(tmp_path, capsys):
     document["benchmarks"][0] |= {"error_occurred": True, "error_message": "wrong at [7]"}
     file = suite.write(tmp_path / "study.json", document)
     assert main(["table", str(file), "--ladder", "transpose"]) == 0
-    assert "- `naive` error: wrong at [7]" in capsys.readouterr().out
+    assert r"- `naive` error: wrong at \[7\]" in capsys.readouterr().out
     assert main(["plot", str(file), "--output", str(tmp_path / "out")]) == 0
     assert "transpose/naive" in capsys.readouterr().err
 

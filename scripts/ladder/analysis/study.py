@@ -324,13 +324,17 @@ def studies(results: Results) -> list[Study]:
 
 
 def describe(results: Results) -> str:
-    """Say in one line what measured: GPU, cache mode and commit, as far as the file tells."""
+    """Say in one line what measured: GPU, cache mode and commit, as far as the file tells.
+
+    Of host code it is the program and the host.
+    """
     cache = f"{results.cache_mode} cache" if results.cache_mode else ""
     if results.source != "timed":
         cache = str(results.context.get("counters", "emulated on a CPU"))
     commit = f"commit {results.commit}" if results.commit else ""
     host = "" if results.gpu else f"host {results.context.get('host_name', 'unknown')}"
-    return ", ".join(filter(None, (results.gpu, host, cache, commit)))
+    program = "" if results.gpu else results.program
+    return ", ".join(filter(None, (results.gpu, program, host, cache, commit)))
 
 
 def facet_title(facet: str) -> str:

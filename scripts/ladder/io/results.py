@@ -37,6 +37,9 @@ _LIBRARY_FIELDS = frozenset(
     "rms".split()
 )
 
+# What makes two files of host code one program on one kind of machine.
+HOST_PROGRAM = ("executable", "library_build_type", "num_cpus", "caches")
+
 # What warps asked of memory, as an emulator or a profiler counts it: wavefronts or sectors.
 SPACES = {"shared": "wavefronts", "global": "sectors"}
 OPERATIONS = ("load", "store", "atomic")
@@ -129,6 +132,11 @@ class Results:
         return bool(self.hardware_counters) and not self.hardware_counters.startswith("none")
 
     @property
+    def program(self) -> str:
+        """The file name of the program that measured, or empty."""
+        return re.split(r"[\\/]", str(self.context.get("executable", "")))[-1]
+
+    @property
     def build_type(self) -> str:
         """How the measuring program was built; the library's own build type for other suites."""
         return str(self.context.get("build_type") or self.context.get("library_build_type", ""))
@@ -181,10 +189,15 @@ def load_processes(paths: Iterable[str | PathLike[str]]) -> list[Results]:
 
 
 def identity(context: dict[str, Any]) -> tuple:
-    """Tell which program on which machine a file is of: equal where files may be merged."""
+    """Tell which program on which machine a file is of: equal where files may be merged.
+
+    Of host code these are the executable, how the library was built, the number of CPUs and their
+    caches. The host's name is none of it, since each container has another; nor is the clock,
+    which is measured anew each time.
+    """
     keys = ["gpu_name", "gpu_uuid", "git_commit", "git_dirty", "cache_mode", "build_type"]
     if "gpu_name" not in context:
-        keys += ["host_name", "executable", "library_build_type"]
+        keys += HOST_PROGRAM
     return _source(context), *(str(context.get(key, "")) for key in [*keys, "counters"])
 
 

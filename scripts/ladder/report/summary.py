@@ -115,7 +115,7 @@ def _rows(result: Results) -> list[_Table]:
 
 
 def _of_rows(title: str, frame: pd.DataFrame) -> _Table:
-    rows = [
+    rows: list[tuple[str, ...]] = [
         (
             bare(row.name),
             units.duration(row.seconds),
