@@ -11,7 +11,7 @@
 
 #include "byte_histogram/01_textbook.cuh"
 #include "byte_histogram/02_always_reading.cuh"
-#include "model/catalogue.hpp"
+#include "model/ladder.hpp"
 
 namespace ladders::byte_histogram {
 namespace {

@@ -15,7 +15,7 @@
 #include "convolution/01_tiles.cuh"
 #include "convolution/02_sliding_sums.cuh"
 #include "convolution/03_small_tiles.cuh"
-#include "model/catalogue.hpp"
+#include "model/ladder.hpp"
 
 namespace ladders::convolution {
 namespace {

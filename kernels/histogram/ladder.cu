@@ -16,7 +16,7 @@
 #include "histogram/01_atomics.cuh"
 #include "histogram/04_counting.cuh"
 #include "histogram/05_clusters.cuh"
-#include "model/catalogue.hpp"
+#include "model/ladder.hpp"
 
 namespace ladders::histogram {
 namespace {

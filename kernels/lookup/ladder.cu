@@ -23,7 +23,7 @@
 #include "lookup/02_tables.cuh"
 #include "lookup/03_vectors.cuh"
 #include "lookup/04_constant_memory.cuh"
-#include "model/catalogue.hpp"
+#include "model/ladder.hpp"
 
 namespace ladders::lookup {
 namespace {

@@ -13,7 +13,7 @@
 
 #include "reduction/ladder.hpp"
 
-#include "model/catalogue.hpp"
+#include "model/ladder.hpp"
 #include "reduction/01_textbook.cuh"
 #include "reduction/02_last_block.cuh"
 #include "reduction/03_flags.cuh"

@@ -4,7 +4,7 @@
 // kernel reaches the peak of a datasheet. The best width of loads, the best number in flight and
 // the best number of blocks differ between GPUs and roofs: each roof is the best of a sweep.
 
-#include "model/catalogue.hpp"
+#include "model/ladder.hpp"
 #include "roof/01_memory.cuh"
 #include "roof/02_arithmetic.cuh"
 #ifdef __CUDACC__

@@ -11,7 +11,7 @@
 
 #include "scan/ladder.hpp"
 
-#include "model/catalogue.hpp"
+#include "model/ladder.hpp"
 #include "scan/01_textbook.cuh"
 #include "scan/02_register_tiles.cuh"
 #include "scan/03_single_pass.cuh"

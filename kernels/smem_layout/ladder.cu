@@ -15,7 +15,7 @@
 // Repetition hides launch and DRAM. The functions that index the tile (01_layout.cuh) also make the
 // predictions in each row.
 
-#include "model/catalogue.hpp"
+#include "model/ladder.hpp"
 #include "smem_layout/02_tiles.cuh"
 
 namespace ladders::smem_layout {

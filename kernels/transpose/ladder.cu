@@ -11,7 +11,7 @@
 
 #include "transpose/ladder.hpp"
 
-#include "model/catalogue.hpp"
+#include "model/ladder.hpp"
 #include "transpose/01_tiled.cuh"
 #include "transpose/02_vectorized.cuh"
 #ifdef __CUDACC__
