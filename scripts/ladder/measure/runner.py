@@ -172,7 +172,7 @@ def _attend(
         file.take(output)
         file.write_if_due()
         rows = output.rows()
-        now = next(reversed(rows), names[0])
+        now = next(reversed(rows), names[0]).removesuffix("/manual_time")
         done = program.passes * len(rows) - len(output.uncounted())
         progress.show(done, f"{now}{job.label}")
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -31,9 +30,8 @@ _COUNTED = "grid_blocks"  # what each row has of which the emulator ran a kernel
 class Details:
     """What emulated processes write beside their rows, once they end well; of all of them."""
 
-    def __init__(self, path: Path, names: Iterable[str]) -> None:
+    def __init__(self, path: Path) -> None:
         self.path = path
-        self._place = {_bare(name): place for place, name in enumerate(names)}
         self._entries: dict[str, dict[str, list[Any]]] = {}  # by row, and what it is of
         self._written = time.monotonic()
 
@@ -62,10 +60,10 @@ class Details:
 
     def write(self) -> None:
         """Write all of it, as the program does. Raises LostError where there is no room for it."""
-        rows = sorted(self._entries, key=lambda row: self._place.get(row, len(self._place)))
         parts = []
         for kind in ("lines", "occupancy"):
-            entries = [entry for row in rows for entry in self._entries[row].get(kind, [])]
+            rows = sorted(self._entries.items())
+            entries = [entry for _, found in rows for entry in found.get(kind, [])]
             lines = ",\n".join(json.dumps(e, separators=(",", ":")) for e in entries)
             parts.append(f'"{kind}":[\n{lines}]')
         try:
@@ -96,8 +94,7 @@ class Measurement:
         self.file = RunFile(unfinished, program.flags, program.full, program.small)
         self.details: Details | None = None
         if emulated:
-            path = folder / (files.DETAILS + _UNFINISHED)
-            self.details = Details(path, [*program.full, *program.small])
+            self.details = Details(folder / (files.DETAILS + _UNFINISHED))
 
     @property
     def interrupted(self) -> bool:

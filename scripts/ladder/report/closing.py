@@ -15,8 +15,10 @@ from ladder.io.results import SPACES, Results
 from ladder.report import speed_tables
 from ladder.report.markdown import LIMITED_BY, TRIPLE, resources, triple
 
+_MOST_RUNGS = 18
 _WIDTH = 120  # where there is no terminal
-_TEXT = {"ladder", "case", "rung", "best rung", LIMITED_BY}
+_NAMES = {"ladder", "rung", "best rung"}
+_TEXT = _NAMES | {"case", LIMITED_BY}
 
 
 def timed(results: Results) -> None:
@@ -27,9 +29,9 @@ def timed(results: Results) -> None:
 
 
 def emulated(results: Results, measured: list[Results], *, checked: bool) -> None:
-    """Print the rungs of a ladder; of several how many rows each has, and what GPUs measured."""
+    """Print the rungs of a short ladder; else each ladder's rows, and what GPUs measured of it."""
     found = tallies(results)
-    if len(found) == 1:
+    if len(found) == 1 and len(found[0].shown) <= _MOST_RUNGS:
         _print(f"{found[0].title}: {describe(results)}, {_at(found[0])}.", _rungs(found[0]))
         for gpu in measured:
             for title, told in _best(gpu).items():
@@ -45,7 +47,8 @@ def emulated(results: Results, measured: list[Results], *, checked: bool) -> Non
                     "skipped": str(status.count("skipped") or ""),
                     "failed": str(status.count("error") or ""),
                 }
-        _print(f"{describe(results)}. On GPUs: the best rung, measured earlier.", lines, measured)
+        beside = " Of GPUs: the best rung, measured earlier." if measured else ""
+        _print(f"{describe(results)}.{beside}", lines, measured)
     status = list(results.rows["status"])
     how = "verified, counted, and checked for races and accesses out of bounds"
     print(
@@ -95,11 +98,14 @@ def _print(
     """Print lines as a table; those by ladder with a column more for each of `measured`."""
     rows = lines if isinstance(lines, list) else _with(lines, measured or [])
     table = Table(box=None, header_style="bold", pad_edge=False)
-    columns = [c for c in rows[0] if any(row[c] for row in rows)] if rows else []
+    if not rows:
+        return
+    columns = [c for c in rows[0] if any(row[c] for row in rows)]
     for column in columns:
-        table.add_column(column, justify="left" if column in _TEXT else "right", no_wrap=True)
+        justify = "left" if column in _TEXT else "right"
+        table.add_column(column, justify=justify, no_wrap=column in _NAMES)
     for row in rows:
-        table.add_row(*(row[c].replace("`", "") for c in columns))
+        table.add_row(*(row[column].replace("`", "") for column in columns))
     # Where no terminal reads it nothing is cut: it may be searched.
     console = Console(highlight=False, markup=False, width=None if sys.stdout.isatty() else _WIDTH)
     console.print(title, soft_wrap=True)
