@@ -239,7 +239,7 @@ def test_without_a_gpu_measurements_are_drawn(fake, output, smi, capsys):
     said = capsys.readouterr()
     assert said.err.startswith("no GPU: counting on an emulated GPU instead\n")
     assert "nothing was emulated: " in said.err
-    assert "Transpose  padded, " in said.out
+    assert "\nTranspose  padded 1769 GB/s 43%\n" in said.out
     assert (output / "plots/nvidia-h200/transpose-climb.svg").exists()
     # Where that was asked for, they do not stand in for it.
     assert run(fake, output, "--emulate", "--filter", "^transpose/padded/") == 2
@@ -320,7 +320,7 @@ def test_emulated_details_are_those_of_one_process(tmp_path, monkeypatch, capsys
 
 SETUP = r"""
 setup_python() { python=PYTHON; }
-has_nvcc() { true; }
+has_nvcc() { [ ! -e no-nvcc ]; }
 configure() { [ ! -e broken ]; }
 has_cuda_build() { true; }
 compile() {
@@ -333,7 +333,8 @@ compile() {
 """
 
 
-def test_the_script_builds_and_measures_from_anywhere(tmp_path, smi):
+@pytest.mark.usefixtures("smi")
+def test_the_script_builds_and_measures_from_anywhere(tmp_path):
     """With a stand-in for the build, in paths with spaces."""
     tree, elsewhere = tmp_path / "a tree", tmp_path / "else where"
     elsewhere.mkdir()
@@ -358,5 +359,7 @@ def test_the_script_builds_and_measures_from_anywhere(tmp_path, smi):
     broken = script("--output", "my study")
     assert broken.returncode == 1
     assert broken.stderr == "ladder: the build cannot be set up, see above\n"
+    (tree / "no-nvcc").touch()
+    told = "no nvcc (CUDA Toolkit 12.6 or later): counting on an emulated GPU instead\n"
+    assert script("--output", "my study").stderr == told + broken.stderr
     assert not (elsewhere / "study").exists()
-    assert smi.exists()

@@ -183,7 +183,7 @@ def _measure(plan: _Plan, measurement: Measurement, options: argparse.Namespace)
     except BaseException:
         progress.end()
         if measurement.file.rows:
-            _say(f"{len(measurement.file.rows)} rows are kept in {path}: --resume goes on with it")
+            _say(f"{measurement.kept} rows are kept in {path}: --resume goes on with it")
         raise
     progress.end()
     if not measurement.file.rows:

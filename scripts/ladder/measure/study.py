@@ -148,6 +148,11 @@ class Measurement:
                 self.details.write()
 
     @property
+    def kept(self) -> int:
+        """How many rows need not be measured again."""
+        return len(self.file.rows) - len(self.details.lost(self.file) if self.details else [])
+
+    @property
     def counted(self) -> bool:
         """Whether the emulator ran any row."""
         return any(counted(self.file, name) for name in self.file.rows)

@@ -44,7 +44,6 @@ def emulated(results: Results, measured: list[Results], *, checked: bool) -> Non
                 lines[ladder.title] = {
                     "ladder": ladder.title,
                     "counted": str(status.count("ok")),
-                    "skipped": str(status.count("skipped") or ""),
                     "failed": str(status.count("error") or ""),
                 }
         beside = " Of GPUs: the best rung, measured earlier." if measured else ""
@@ -83,7 +82,7 @@ def _best(results: Results) -> dict[str, str]:
     limits = Limits(results)
     found = [line for study in studies(results) if (line := speed_tables.best(study, limits))]
     return {
-        line["ladder"]: ", ".join(
+        line["ladder"]: " ".join(
             filter(None, (line["best rung"], line["speed"], line["% of ceiling"].split(" ")[0]))
         ).replace("`", "")
         for line in found
@@ -102,8 +101,11 @@ def _print(
         return
     columns = [c for c in rows[0] if any(row[c] for row in rows)]
     for column in columns:
-        justify = "left" if column in _TEXT else "right"
-        table.add_column(column, justify=justify, no_wrap=column in _NAMES)
+        table.add_column(
+            column,
+            justify="left" if column in _TEXT else "right",
+            no_wrap=column in _NAMES,
+        )
     for row in rows:
         table.add_row(*(row[column].replace("`", "") for column in columns))
     # Where no terminal reads it nothing is cut: it may be searched.
