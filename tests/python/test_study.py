@@ -43,6 +43,12 @@ def fake(tmp_path, smi) -> Fake:  # noqa: ARG001
 
 
 @pytest.fixture
+def undrawn(monkeypatch) -> None:
+    """Figures take a second each."""
+    monkeypatch.setattr(study, "_draw", lambda *_: None)
+
+
+@pytest.fixture
 def output(tmp_path) -> Path:
     return tmp_path / "an output"
 
@@ -87,6 +93,7 @@ def test_a_study_measures_and_draws(fake, output, file, capsys):
     assert len((said.out + said.err).splitlines()) <= 30
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_a_crash_costs_one_row(fake, output, file, capsys):
     fake.plan({TILED[1]: "crash"})
     assert run(fake, output) == 1
@@ -98,6 +105,7 @@ def test_a_crash_costs_one_row(fake, output, file, capsys):
     assert said.endswith("1 row failed: see above\n")
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_of_many_failures_a_few_are_said(fake, output, file, capsys):
     fake.plan(dict.fromkeys(fake.listed(), "wrong"))
     assert run(fake, output) == 1
@@ -122,6 +130,7 @@ def test_earlier_results_are_kept_and_their_plots_are_not(fake, output, file, ca
     assert not (plots / "mul-climb.svg").exists()
 
 
+@pytest.mark.usefixtures("undrawn")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_an_interrupted_study_is_gone_on_with(fake, output, file, number, capsys):
     assert run(fake, output, "--filter", "^turn/") == 0
@@ -153,6 +162,7 @@ def test_an_interrupted_study_is_gone_on_with(fake, output, file, number, capsys
     assert [path.read_bytes() for path in file.parent.glob("*.old")] == [before]
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_an_interrupted_study_that_is_not_gone_on_with_is_kept(fake, output, file, capsys):
     fake.plan({TILED[1]: "wait"})
     with started(fake, output) as process:
@@ -168,12 +178,14 @@ def test_an_interrupted_study_that_is_not_gone_on_with_is_kept(fake, output, fil
     assert told in capsys.readouterr().err
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_counters_come_with_the_roofs(fake, output, file):
     assert run(fake, output, "--hardware-counters", "--filter", "^mul/tiled/") == 0
     assert list(rows_of(file)) == fake.listed("^(roof|mul/tiled)/")
     assert all(row["dram_bytes"] == 7 for row in rows_of(file).values())
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_flags_are_passed_on(fake, output):
     assert run(fake, output, "--filter", "^turn/", "--", "--noise=0.1", "--cases=full") == 0
     assert all("--noise=0.1 --cases=full" in start for start in fake.starts)
@@ -211,6 +223,7 @@ def test_where_nothing_can_be_written_nothing_is_measured(fake, tmp_path, capsys
     assert not fake.starts
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_a_program_that_comes_to_no_row_leaves_earlier_results(fake, output, file):
     assert run(fake, output, "--filter", "^turn/") == 0
     before = file.read_bytes()
