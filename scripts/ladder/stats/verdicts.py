@@ -41,6 +41,8 @@ class Change:
     head_value: float = math.nan
     chance: float = math.nan  # p-value of no change beyond the limit; NaN without interval
     allowed: bool = False  # a known exception: counted, but no failure
+    host: bool = False  # a CPU ran it
+    warm_up: float = math.nan  # the first repetition over the others, where it is far from them
 
     @property
     def fails(self) -> bool:
@@ -73,6 +75,7 @@ class Side:
     clock: float
     throttled: bool
     processes: tuple[Process, ...]
+    host: bool = False  # a CPU ran it: nothing was launched
 
 
 def unpaired(gpu: str, name: str, base: Side | None, head: Side | None) -> Change:
@@ -122,8 +125,9 @@ def judge(
         values = [interval.middle(side.processes) for side in (base, head)]
         times = values if rules.metric == metrics.TIME else (base.seconds, head.seconds)
         same = verdict == "SAME"
-        span = (low, high, *values, chance)
-        found[key] = Change(*key, verdict, *times, ratio, reason, False, same, *span)
+        told = Change(*key, verdict, *times, ratio, reason, False, same, low, high, *values, chance)
+        warm = math.nan if exact else _warm_up(base, head)
+        found[key] = replace(told, host=base.host and head.host, warm_up=warm)
     return found
 
 
@@ -154,12 +158,15 @@ def noise_of(
     base: Side, head: Side, metric: str, floors: Mapping[str, Floor] | None
 ) -> tuple[Spread, float]:
     """Return how processes of a row differ, and the least change of it that counts."""
-    if not metrics.follows_time(metric):
+    host = base.host and head.host
+    if not (metrics.follows_time(metric) or (host and metrics.is_time(metric))):
         return interval.default_spread(math.inf), 0.0
     measured = [floor for side in (base, head) if (floor := (floors or {}).get(side.name))]
     if measured:
         floor = max(measured, key=lambda floor: floor.spread)
         return interval.measured_spread(floor.spread, floor.processes), floor.spread
+    if host:
+        return interval.host_spread(), 0.0
     seconds = min(base.seconds, head.seconds)
     # Launches come in modes, which the medians of a few processes jump between, however many.
     return interval.default_spread(seconds), interval.launch_share(seconds) / 2
@@ -175,6 +182,8 @@ def _verdict(
         if not _within(ratio, rules.threshold) and _within(ratio, limit):
             return "NOISY", f"within the noise of this row, {limit:.1%}"
         return "NOISY", _few(base, head)
+    if not interval.apart(base.processes, head.processes, rules.confidence):
+        return "NOISY", "processes of the two sides overlap"
     if metrics.follows_time(rules.metric):
         clocks = head.clock / base.clock if base.clock > 0 < head.clock else math.nan
         corrected = ratio / clocks
@@ -187,6 +196,13 @@ def _verdict(
             mhz = [units.number(side.clock / 1e6) or "unknown" for side in (base, head)]
             return "CLOCK", f"SM clock in MHz: {mhz[0]} in base, {mhz[1]} in head"
     return "FASTER" if ratio > 1 else "SLOWER", ""
+
+
+def _warm_up(base: Side, head: Side) -> float:
+    """Return the first repetition over the others of a row, NaN where it is not far from them."""
+    found = [interval.warm_up(side.processes) for side in (base, head)]
+    far = [times for times in found if not math.isnan(times)]
+    return max(far, key=lambda times: abs(math.log(times)), default=math.nan)
 
 
 def _between(ratio: float, clocks: float, limit: float) -> bool:
