@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from statistics import median
 
@@ -122,11 +122,11 @@ class Pair:
 class _Sides:
     """What the two sides of n pairs tell, in logs: arrays of shape (n, 2)."""
 
-    middle: _Array
     count: _Array  # processes
+    middle: _Array
     squares: _Array  # of the processes' medians, about their mean
     scale: _Array  # variance of the samples of a lone process
-    size: _Array  # their number; 1 where a lone process has but one, or the side has several
+    size: _Array  # their number; 0 where the side has several processes
     noise: _Array  # variance of a lone process' median, as its file tells
 
 
@@ -153,12 +153,12 @@ def intervals(
         (sides.count - 1).sum(axis=1),
         2,
     )
-    told = np.where(sides.size > 1, _HALF_FREEDOM * (sides.size // 2), 0.0)
+    seen = np.where(sides.size > 1, _HALF_FREEDOM * (sides.size // 2), 0.0)
     samples = _pooled(
         np.array([s.samples for s in known]),
         np.full(len(known), SAMPLES_FREEDOM),
-        (told * sides.scale).sum(axis=1),
-        told.sum(axis=1),
+        (seen * sides.scale).sum(axis=1),
+        seen.sum(axis=1),
         3,
     )
     shares = of_median(sides.count).sum(axis=1)
@@ -167,11 +167,10 @@ def intervals(
 
     def half(tail: float | _Array) -> _Array:
         """Return half the width of intervals that leave out that much at either end."""
-        return np.sqrt(
-            stdtrit(processes[1], tail) ** 2 * processes[0] * shares
-            + stdtrit(samples[1], tail) ** 2 * samples[0] * within
-            + ndtri(tail) ** 2 * noise
-        )
+        of_processes: _Array = stdtrit(processes[1], tail) ** 2 * processes[0] * shares
+        of_samples: _Array = stdtrit(samples[1], tail) ** 2 * samples[0] * within
+        told: _Array = ndtri(tail) ** 2 * noise
+        return np.asarray(np.sqrt(of_processes + of_samples + told))
 
     ratio = sides.middle[:, 0] - sides.middle[:, 1]
     beyond = np.abs(ratio) - np.log1p(np.zeros(len(pairs)) if limits is None else limits)
@@ -215,7 +214,8 @@ def deviation(logs: _Array) -> _Array:
     else:  # towards the quartiles' range; an odd number has a longer half
         half *= (1 + 0.76 * count**-0.48 + count % 2 * 2 / count) / 1.349
     span = (ordered[:, -1] - ordered[:, 0]) / _RANGES[min(count, 10) - 2]
-    return np.maximum(half, np.minimum(span, _MODES))
+    found: _Array = np.maximum(half, np.minimum(span, _MODES))
+    return found
 
 
 def _chances(half: Callable[[_Array], _Array], beyond: _Array) -> _Array:
@@ -225,7 +225,8 @@ def _chances(half: Callable[[_Array], _Array], beyond: _Array) -> _Array:
         middle = (low + high) / 2
         wide = half(np.exp(middle)) > beyond
         low, high = np.where(wide, middle, low), np.where(wide, high, middle)
-    return 2 * np.exp(high)
+    chances: _Array = 2 * np.exp(high)
+    return chances
 
 
 def middle(side: Sequence[Process]) -> float:
@@ -269,11 +270,11 @@ def warm_up(side: Sequence[Process]) -> float:
     return median(found) if 2 * len(found) > len(side) else math.nan
 
 
-def _grouped(keys: Iterable[Hashable]) -> Iterable[tuple[int, list[int]]]:
-    """Give each key with the places where it stands."""
+def _grouped(numbers: Iterable[int]) -> Iterable[tuple[int, list[int]]]:
+    """Give each number with the places where it stands."""
     places: dict[int, list[int]] = defaultdict(list)
-    for place, key in enumerate(keys):
-        places[key].append(place)
+    for place, number in enumerate(numbers):
+        places[number].append(place)
     return places.items()
 
 
@@ -286,16 +287,15 @@ def _sides(sides: Sequence[tuple[Process, ...]]) -> _Sides:
         medians[at] = np.median(logs, axis=1)
         if size > 1:
             scales[at] = deviation(logs) ** 2
-    ends = np.cumsum([len(side) for side in sides], dtype=int)
-    middle, squares = np.empty(len(sides)), np.empty(len(sides))
-    scale, size, noise = np.zeros(len(sides)), np.ones(len(sides)), np.zeros(len(sides))
+    counts = np.array([len(side) for side in sides], dtype=float)
+    found = [np.zeros(len(sides)) for _ in range(5)]
+    middles, squares, scale, sizes, noise = found
+    ends = np.cumsum(counts).astype(int)
     for count, at in _grouped(map(len, sides)):
-        found = medians[ends[at][:, None] - count + np.arange(count)]
-        middle[at] = np.median(found, axis=1)
-        squares[at] = found.var(axis=1) * count
+        values = medians[ends[at][:, None] - count + np.arange(count)]
+        middles[at], squares[at] = np.median(values, axis=1), values.var(axis=1) * count
         if count == 1:
             scale[at] = scales[ends[at] - 1]
-            size[at] = [len(sides[i][0].samples) for i in at]
+            sizes[at] = [len(sides[i][0].samples) for i in at]
             noise[at] = [sides[i][0].noise ** 2 for i in at]
-    counts = np.array([len(side) for side in sides], dtype=float)
-    return _Sides(*(a.reshape(-1, 2) for a in (middle, counts, squares, scale, size, noise)))
+    return _Sides(*(array.reshape(-1, 2) for array in (counts, *found)))

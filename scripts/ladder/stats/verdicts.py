@@ -80,10 +80,11 @@ class Side:
 
 def unpaired(gpu: str, name: str, base: Side | None, head: Side | None) -> Change:
     """Judge a row that one side, or neither, has a figure of."""
+    if head is None:
+        seconds = base.seconds if base else math.nan
+        return Change(gpu, name, "MISSING", base_seconds=seconds, lost=True)
     if base is None:
         return Change(gpu, name, "NEW", head_seconds=head.seconds, reason=head.reason)
-    if head is None:
-        return Change(gpu, name, "MISSING", base_seconds=base.seconds, lost=True)
     # An old fault that is fixed counts as new; one that stays keeps its name.
     verdict = head.status.upper() if head.status != "ok" else "NEW"
     reason = head.reason or f"was {base.status} in base: {base.reason}"
@@ -123,11 +124,23 @@ def judge(
         limit = limits[key]
         verdict, reason = _verdict(ratio, low, high, base, head, limit, rules)
         values = [interval.middle(side.processes) for side in (base, head)]
-        times = values if rules.metric == metrics.TIME else (base.seconds, head.seconds)
-        same = verdict == "SAME"
-        told = Change(*key, verdict, *times, ratio, reason, False, same, low, high, *values, chance)
-        warm = math.nan if exact else _warm_up(base, head)
-        found[key] = replace(told, host=base.host and head.host, warm_up=warm)
+        times = values if rules.metric == metrics.TIME else [base.seconds, head.seconds]
+        found[key] = Change(
+            *key,
+            verdict,
+            base_seconds=times[0],
+            head_seconds=times[1],
+            ratio=ratio,
+            reason=reason,
+            unchanged=verdict == "SAME",
+            low=low,
+            high=high,
+            base_value=values[0],
+            head_value=values[1],
+            chance=chance,
+            host=base.host and head.host,
+            warm_up=math.nan if exact else _warm_up(base, head),
+        )
     return found
 
 
@@ -229,13 +242,22 @@ def _with_zero(
 ) -> Change:
     """Judge counters that are 0 somewhere by the threshold alone."""
     values = [median(s for p in side.processes for s in p.samples) for side in (base, head)]
-    times = base.seconds, head.seconds
-    told = {"base_value": values[0], "head_value": values[1]}
-    if min(values) < 0:
-        return Change(gpu, name, "NOISY", *times, reason="below zero: no ratio", **told)
     first, second = reversed(values) if more else values
     ratio = first / second if second else 1.0 if not first else math.inf
     verdict = "SAME" if _within(ratio, threshold) else "FASTER" if ratio > 1 else "SLOWER"
     reason = "" if verdict == "SAME" else "holds zeros: judged by the threshold alone"
-    same = verdict == "SAME"
-    return Change(gpu, name, verdict, *times, ratio, reason, unchanged=same, **told)
+    if min(values) < 0:
+        verdict, ratio, reason = "NOISY", math.nan, "below zero: no ratio"
+    return Change(
+        gpu,
+        name,
+        verdict,
+        base.seconds,
+        head.seconds,
+        ratio,
+        reason,
+        unchanged=verdict == "SAME",
+        base_value=values[0],
+        head_value=values[1],
+        host=base.host and head.host,
+    )
