@@ -150,3 +150,16 @@ def test_the_deviation_of_normal_samples_is_right_on_average(count):
     drawn = np.random.default_rng(1).standard_normal((20_000, count))
     found = interval.deviation(drawn)  # far beyond what counts as a second mode
     assert np.mean(found**2) == pytest.approx(1, rel=0.05)
+
+
+@pytest.mark.parametrize("count", [3, 4, 5, 10, 20])
+def test_a_lone_process_is_judged_by_its_samples_at_the_confidence_promised(count):
+    """With nothing supposed, equal ones that scatter widely are called different as often as said.
+
+    Not of three samples: they are given more freedom than they have, else they could tell nothing.
+    """
+    drawn = np.exp(np.random.default_rng(2).standard_normal((6000, 2, count))).tolist()
+    nothing = interval.Spread(1e-9, 1)
+    pairs = [Pair(*((Process(tuple(side)),) for side in row), nothing) for row in drawn]
+    _, low, high, _ = interval.intervals(pairs).T
+    assert np.mean((low > 1) | (high < 1)) <= (0.12 if count == 3 else 0.065)

@@ -80,11 +80,11 @@ class Side:
 
 def unpaired(gpu: str, name: str, base: Side | None, head: Side | None) -> Change:
     """Judge a row that one side, or neither, has a figure of."""
-    if head is None:
-        seconds = base.seconds if base else math.nan
-        return Change(gpu, name, "MISSING", base_seconds=seconds, lost=True)
     if base is None:
+        assert head is not None
         return Change(gpu, name, "NEW", head_seconds=head.seconds, reason=head.reason)
+    if head is None:
+        return Change(gpu, name, "MISSING", base_seconds=base.seconds, lost=True)
     # An old fault that is fixed counts as new; one that stays keeps its name.
     verdict = head.status.upper() if head.status != "ok" else "NEW"
     reason = head.reason or f"was {base.status} in base: {base.reason}"
