@@ -57,7 +57,7 @@ def test_a_doubling_is_found_behind_a_warm_up(capsys, base, head):
         assert main(["compare", "--base", *base, "--head", *head, *options]) == 1
         (note,) = [line for line in capsys.readouterr().out.splitlines() if "warm-up" in line]
         assert note.startswith(f"{begin}warm-up: the first repetition")
-        assert "Load 10 times" in note
+        assert "10 times in BM_Load;" in note
     assert main(["compare", "--base", *base, "--head", *head, "--format", "json"]) == 1
     (change,) = json.loads(capsys.readouterr().out)["changes"]
     assert change["warm_up"] == pytest.approx(10, rel=0.01)

@@ -181,10 +181,10 @@ def _warm_ups(comparison: Comparison) -> list[str]:
     if not warm:
         return []
     warm.sort(key=lambda change: -abs(math.log(change.warm_up)))
-    rows = [f"{bare(change.name)} {change.warm_up:.3g} times" for change in warm[:_NAMED]]
+    rows = [f"{change.warm_up:.3g} times in {bare(change.name)}" for change in warm[:_NAMED]]
     more = f" and {len(warm) - _NAMED} more" if len(warm) > _NAMED else ""
     return [
-        f"note: warm-up: the first repetition took {', '.join(rows)}{more} what the others did; "
+        f"note: warm-up: the first repetition was far from the others, {', '.join(rows)}{more}; "
         "medians leave it out ('--benchmark_min_warmup_time=1' avoids it)"
     ]
 
