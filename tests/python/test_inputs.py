@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from ladder.commands.cli import main
 from ladder.io import files
-from ladder.io.results import load_results
+from ladder.io.results import load
 from ladder.model.errors import ResultError
 
 INPUTS = Path(__file__).parent / "data/inputs"
@@ -118,8 +118,7 @@ def test_stdin_serves_a_side_of_a_comparison(ladder, tmp_path):
 
 
 def rows_of(path: Path) -> dict[str, dict]:
-    (result,) = load_results(path)
-    return {row["name"]: row for row in result.rows.to_dict("records")}
+    return {row["name"]: row for row in load(path).to_dict("records")}
 
 
 def test_the_csv_holds_what_the_json_of_the_same_run_does():
@@ -198,10 +197,17 @@ def test_runs_appended_to_one_csv_are_repetitions(tmp_path):
     assert rows_of(put(tmp_path, "a.csv", one + one))["a"]["repetitions"] == 2
 
 
+def test_a_counter_may_have_the_name_of_a_column(tmp_path):
+    head = HEAD.replace("\n", ',"iterations","x"\n')
+    (row,) = files.read(put(tmp_path, "a.csv", head + '"a",7,1,1,ms,,,,,,9,\n'))["benchmarks"]
+    assert (row["iterations"], row["user_iterations"]) == (7, 9)
+    assert "x" not in row
+
+
 BROKEN_CSV = {
     "no column of times": (HEAD.replace("real_time,", ""), "no column 'real_time' in its CSV"),
     "no column of names": (HEAD.removeprefix("name,"), "not Google Benchmark's CSV: no header"),
-    "a column twice": (HEAD.replace("label", "real_time"), "two columns 'real_time'"),
+    "a column twice": (HEAD.replace("\n", ',"x","x"\n'), "two columns 'x' in its CSV"),
     "another program's": ("a,b\n1,2\n", "not Google Benchmark's CSV: no header"),
     "a header alone": (HEAD, "holds no benchmark rows"),
     "cut off in a row": (HEAD + '"a",1,2', "line 2: truncated or broken: 3 columns, not 10"),
@@ -227,11 +233,14 @@ def test_a_broken_csv_is_told_in_a_line(tmp_path, capsys, content, why):
 
 
 def test_nvbench_s_states_are_rows():
-    (result,) = load_results(INPUTS / "nvbench.json")
-    assert (result.gpu, result.cache_mode) == ("NVIDIA H200", "cold")
-    assert result.context["executable"] == "./cub.bench.reduce.sum.base"
-    assert result.context["nvbench_time"] == "nv/cold/time/gpu/mean"
-    rows = {row["name"]: row for row in result.rows.to_dict("records")}
+    assert files.read(INPUTS / "nvbench.json")["context"] == {
+        "executable": "./cub.bench.reduce.sum.base",
+        "nvbench_version": "0.1.0",
+        "nvbench_time": "nv/cold/time/gpu/mean",
+        "gpu_name": "NVIDIA H200",
+        "cache_mode": "cold",
+    }
+    rows = rows_of(INPUTS / "nvbench.json")
     assert list(rows) == [
         "base/T{ct}:F32/Elements{io}:65536",
         "base/T{ct}:F32/Elements{io}:268435456",
@@ -293,8 +302,8 @@ def test_other_times_of_nvbench_stand_in_for_cold_ones(tmp_path):
         document = files.read(put(tmp_path, "a.json", suite_of(state({tag: 3e-6}))))
         assert document["benchmarks"][0]["real_time"] == pytest.approx(3.0)
         assert document["context"].get("cache_mode") == mode
-    (row,) = load_results(put(tmp_path, "a.json", suite_of(state({}))))[0].tuples
-    assert (row.status, row.reason) == ("error", "NVBench recorded no time")
+    row = rows_of(put(tmp_path, "a.json", suite_of(state({}))))["b"]
+    assert (row["status"], row["reason"]) == ("error", "NVBench recorded no time")
 
 
 def test_each_device_of_nvbench_has_rows_of_its_own(tmp_path):
@@ -312,6 +321,13 @@ def test_nvbench_s_first_form_is_read(tmp_path):
     old = {"device": 0, "axis_values": axes, "summaries": {f"{GPU}mean": {"values": values}}}
     row = only(tmp_path, suite_of(old, devices=[{"id": 0, "name": "V100"}]))
     assert (row["name"], row["real_time"]) == ("b/Size:4096", pytest.approx(5.0))
+
+
+def test_a_summary_of_the_program_s_own_takes_no_field_s_place(tmp_path):
+    times = {f"{GPU}mean": 2e-6, "nv/cold/sample_size": 25, "iterations": 3, "x": "much"}
+    row = only(tmp_path, suite_of(state(times)))
+    assert (row["iterations"], row["user_iterations"]) == (25, 3)
+    assert "x" not in row
 
 
 BROKEN_NVBENCH = {
@@ -383,10 +399,10 @@ def test_a_damaged_file_in_a_directory_is_an_error(tmp_path):
     put(tmp_path, "a.json", TEXT)
     cut = put(tmp_path, "b.json.gz", gzip.compress(TEXT.encode())[:-5])
     with pytest.raises(ResultError, match="truncated"):
-        load_results(tmp_path)
+        load(tmp_path)
     cut.write_bytes(TEXT[:-5].encode())
     with pytest.raises(ResultError, match="truncated"):
-        load_results(tmp_path)
+        load(tmp_path)
 
 
 def test_packed_files_in_a_directory_are_found(tmp_path):

@@ -44,11 +44,9 @@ def document(text: str) -> dict[str, Any]:
     header = _HEADER.search(text)
     if not header:
         raise ValueError("not Google Benchmark's CSV: no header 'name,iterations,real_time,...'")
-    names = next(csv.reader([header.group().rstrip("\r")]))
+    names = _told_apart(next(csv.reader([header.group().rstrip("\r")])))
     if missing := [name for name in _NEEDED if name not in names]:
         raise ValueError(f"no column '{missing[0]}' in its CSV")
-    if twice := [name for name, count in Counter(names).items() if count > 1]:
-        raise ValueError(f"two columns '{twice[0]}' in its CSV")
     above = text.count("\n", 0, header.start()) + 1  # lines up to the header
     rows = []
     for number, line in enumerate(text[header.end() :].split("\n")[1:], start=above + 1):
@@ -61,6 +59,19 @@ def document(text: str) -> dict[str, Any]:
     return {"context": _context(text[: header.start()]), "benchmarks": rows}
 
 
+def _told_apart(names: list[str]) -> list[str]:
+    """Name a counter `user_NAME` that is called as one of the library's columns before it."""
+    found: list[str] = []
+    for name in names:
+        if name in found and name in (*_TEXTS, *_NUMBERS):
+            found.append(f"user_{name}")
+        elif name in found:
+            raise ValueError(f"two columns '{name}' in its CSV")
+        else:
+            found.append(name)
+    return found
+
+
 def _cells(line: str, names: list[str]) -> dict[str, str] | None:
     """Return the cells of a row by their columns, or None of a line that is no row."""
     if not line.strip():
@@ -70,7 +81,7 @@ def _cells(line: str, names: list[str]) -> dict[str, str] | None:
         values = next(csv.reader([line], strict=quoted))
     except csv.Error as error:
         raise ValueError(f"truncated or broken: {error}") from None
-    if values == names:  # of another run, appended
+    if values[0] == "name" and _HEADER.match(line):  # of another run, appended
         return None
     cells = dict(zip(names, values, strict=False))
     if not quoted and not _is_number(cells.get("iterations", "-")):

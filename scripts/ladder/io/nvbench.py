@@ -27,6 +27,11 @@ _COUNTERS = {  # ours: theirs
     "dram_utilisation": "nv/cold/bw/global/utilization",
     "sm_clock_hz": "nv/cold/sm_clock_rate/mean",
 }
+_FIELDS = frozenset(  # of Google Benchmark's rows: no counter can have such a name
+    "name run_name run_type repetitions repetition_index threads family_index iterations real_time "
+    "cpu_time time_unit label aggregate_name error_occurred error_message skipped skip_message "
+    "per_family_instance_index aggregate_unit cpu_coefficient real_coefficient big_o rms".split()
+)
 _OF_MEDIAN = math.sqrt(math.pi / 2)  # standard error of the median over the mean's, where normal
 
 
@@ -98,7 +103,11 @@ def _row(name: str, state: dict[str, Any]) -> tuple[dict[str, Any], str]:
     if not time:
         return row | {"error_occurred": True, "error_message": "NVBench recorded no time"}, ""
     place, _, kind = time.rpartition("/")
-    counters = {tag: value for tag, value in values.items() if not tag.startswith("nv/")}
+    counters = {
+        f"user_{tag}" if tag in _FIELDS else tag: value
+        for tag, value in values.items()
+        if not tag.startswith("nv/")
+    }
     counters |= {ours: values[tag] for ours, tag in _COUNTERS.items() if tag in values}
     counters |= _noise(values, place, kind)
     row = counters | row
