@@ -80,6 +80,10 @@ BROKEN_FORMS = {
     "half a character": (TEXT.encode("utf-16")[:-1], "not a text file"),
     "no text": (b"\x89PNG\r\n\x1a\n\xff", "not a text file"),
     "text before, cut off": (f"hi\n{TEXT[:-9]}", "truncated or not JSON: "),
+    "text between, cut off": (
+        f"hi\n{TEXT[:-9]}".replace(",\n", ",\nhm\n"),
+        "truncated or not JSON: ",
+    ),
     "two of them": (TEXT + "\n" + TEXT, "two results, one after the other: each needs a file"),
     "text within a line": (TEXT.replace('"name"', 'x "name"'), "truncated or not JSON: "),
     "only the word": ('say "benchmarks": [1 and "context": {', "truncated or not JSON: "),
@@ -375,6 +379,12 @@ def test_what_is_foreign_in_a_directory_stops_nothing(capsys):
         f"ladder: note: {CASES}/mixed_dir/compile_commands.json: holds no results, left out",
         f"ladder: note: {CASES}/mixed_dir/nothing_matched.json: empty, left out",
     ]
+
+
+def test_a_note_is_told_once_by_a_command(capsys):
+    for _ in range(2):
+        assert main(["compare", str(CASES / "mixed_dir"), str(CASES / "mixed_dir")]) == 0
+        assert capsys.readouterr().err.count("left out") == 2
 
 
 @pytest.mark.parametrize("name", ["compile_commands.json", "nothing_matched.json"])
