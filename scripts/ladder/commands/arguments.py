@@ -13,6 +13,7 @@ from ladder.model.errors import LadderError
 if TYPE_CHECKING:
     from ladder.io.results import Results
 
+RESULTS = "results files, '-' for stdin, or directories of *.json; docs/inputs.md has the formats"
 EXIT_CODES = """\
 exit codes:
   0  done, and no regression        3  a results file cannot be read
@@ -24,8 +25,6 @@ exit codes:
                                   130  interrupted (noise and run: 4)
 report --base and collect end as compare does, once the report is written.
 """
-
-RESULTS = "results files, '-' for stdin, or directories of *.json; docs/inputs.md has the formats"
 
 
 def add_results(parser: argparse.ArgumentParser) -> None:
