@@ -87,7 +87,10 @@ BROKEN_FORMS = {
     "two of them": (TEXT + "\n" + TEXT, "two results, one after the other: each needs a file"),
     "text within a line": (TEXT.replace('"name"', 'x "name"'), "truncated or not JSON: "),
     "only the word": ('say "benchmarks": [1 and "context": {', "truncated or not JSON: "),
-    "a key twice after text": (f"hi\n{TEXT}".replace('"name"', '"name": 1, "name"'), "duplicate"),
+    "a key twice after text": (
+        f"hi\n{TEXT}".replace('"name"', '"x": 1, "x": 2, "name"'),
+        "duplicate",
+    ),
 }
 
 
@@ -212,6 +215,10 @@ BROKEN_CSV = {
     "no column of times": (HEAD.replace("real_time,", ""), "no column 'real_time' in its CSV"),
     "no column of names": (HEAD.removeprefix("name,"), "not Google Benchmark's CSV: no header"),
     "a column twice": (HEAD.replace("\n", ',"x","x"\n'), "two columns 'x' in its CSV"),
+    "a line break in the header": (
+        HEAD.replace("label", "la\rbel"),
+        "truncated or broken: new-line",
+    ),
     "another program's": ("a,b\n1,2\n", "not Google Benchmark's CSV: no header"),
     "a header alone": (HEAD, "holds no benchmark rows"),
     "cut off in a row": (HEAD + '"a",1,2', "line 2: truncated or broken: 3 columns, not 10"),

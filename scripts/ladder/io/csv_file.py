@@ -44,7 +44,7 @@ def document(text: str) -> dict[str, Any]:
     header = _HEADER.search(text)
     if not header:
         raise ValueError("not Google Benchmark's CSV: no header 'name,iterations,real_time,...'")
-    names = _told_apart(next(csv.reader([header.group().rstrip("\r")])))
+    names = _told_apart(_split(header.group().rstrip("\r")))
     if missing := [name for name in _NEEDED if name not in names]:
         raise ValueError(f"no column '{missing[0]}' in its CSV")
     above = text.count("\n", 0, header.start()) + 1  # lines up to the header
@@ -53,10 +53,17 @@ def document(text: str) -> dict[str, Any]:
         try:
             if cells := _cells(line.rstrip("\r"), names):
                 rows.append(_row(cells))
-        except (csv.Error, ValueError) as error:
+        except ValueError as error:
             raise ValueError(f"line {number}: {error}") from None
     _mark_aggregates(rows)
     return {"context": _context(text[: header.start()]), "benchmarks": rows}
+
+
+def _split(line: str, *, strict: bool = False) -> list[str]:
+    try:
+        return next(csv.reader([line], strict=strict))
+    except csv.Error as error:
+        raise ValueError(f"truncated or broken: {error}") from None
 
 
 def _told_apart(names: list[str]) -> list[str]:
@@ -77,10 +84,7 @@ def _cells(line: str, names: list[str]) -> dict[str, str] | None:
     if not line.strip():
         return None
     quoted = line.startswith('"')
-    try:
-        values = next(csv.reader([line], strict=quoted))
-    except csv.Error as error:
-        raise ValueError(f"truncated or broken: {error}") from None
+    values = _split(line, strict=quoted)
     if values[0] == "name" and _HEADER.match(line):  # of another run, appended
         return None
     cells = dict(zip(names, values, strict=False))
