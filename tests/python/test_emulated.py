@@ -215,9 +215,9 @@ def test_details_alone_are_no_result(tmp_path, capsys):
     emulated.write(tmp_path)
     (tmp_path / "study.json").unlink()
     assert main(["table", str(tmp_path)]) == 3
-    assert capsys.readouterr().err == f"ladder: {tmp_path}: no *.json below this directory\n"
+    assert capsys.readouterr().err == f"ladder: {tmp_path}: no results below this directory\n"
     assert main(["table", str(tmp_path / "details.json")]) == 3
-    assert "not a Google Benchmark result" in capsys.readouterr().err
+    assert "details.json: details of emulated results" in capsys.readouterr().err
 
 
 def test_a_rung_that_failed_to_verify_is_reported(tmp_path, capsys):
