@@ -25,11 +25,11 @@ Each file is one process; files of one program on a side are compared as its pro
 differences make the interval. FASTER and SLOWER want all of the confidence interval of the ratio
 beyond the threshold and the row's own noise, SAME wants it within the threshold; NOISY is neither.
 CLOCK: the time moved no further than the SM clock. What is not known of noise is supposed: with
-one process a side, runs differ by 0.5% and 0.2 us, and however many there are, changes count beyond
-0.1 us only; 'ladder noise' of five processes tells of each row what it is. Of many rows some are
-off by chance: FASTER and SLOWER that so many rows explain (Benjamini-Hochberg) are NOISY. Uneven
-rows escape that: recorded noise of 925 equal rows fails 37% of runs with one process a side, at
-most 11% with three, 1% with five. Run several a side, with --noise.
+one process a side, runs on a GPU differ by 0.5% and 0.2 us, those on a CPU by 13%; and however many
+there are, changes on a GPU count beyond 0.1 us only. 'ladder noise' of five processes measures it.
+Of many rows some are off by chance: FASTER and SLOWER that so many rows explain (Benjamini-Hochberg)
+are NOISY. Uneven rows escape that: recorded noise of 925 equal rows fails 35% of runs with one
+process a side, 2% with three, none with five. Run several a side, with --noise.
 
 """
     + arguments.EXIT_CODES

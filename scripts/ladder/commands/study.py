@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ladder.commands import arguments
+from ladder.io.notes import note
 from ladder.measure import build, devices, processes
 from ladder.measure.progress import Progress
 from ladder.measure.results_file import alone
@@ -285,10 +286,10 @@ def _draw(results: list[Results], folder: Path) -> None:
         for path in folder.glob(f"*.{form}"):
             if path not in drawn:
                 path.unlink()
-    for note in notes[:_NOTES]:
-        arguments.note(note)
+    for told in notes[:_NOTES]:
+        note(told)
     if len(notes) > _NOTES:
-        arguments.note(f"and {len(notes) - _NOTES} more, which `ladder plot` tells")
+        note(f"and {len(notes) - _NOTES} more, which `ladder plot` tells")
 
 
 def _writable(folder: Path) -> None:
