@@ -27,9 +27,9 @@ beyond the threshold and the row's own noise, SAME wants it within the threshold
 CLOCK: the time moved no further than the SM clock. What is not known of noise is supposed: with
 one process a side, runs on a GPU differ by 0.5% and 0.2 us, those on a CPU by 13%; and however many
 there are, changes on a GPU count beyond 0.1 us only. 'ladder noise' of five processes measures it.
-Of many rows some are off by chance: FASTER and SLOWER that so many rows explain (Benjamini-Hochberg)
-are NOISY. Uneven rows escape that: recorded noise of 925 equal rows fails 35% of runs with one
-process a side, 2% with three, none with five. Run several a side, with --noise.
+Of many rows some are off by chance: FASTER and SLOWER that so many rows explain are NOISY
+(Benjamini-Hochberg). Uneven rows escape that: recorded noise of 925 equal rows fails 35% of runs
+with one process a side, 2% with three, none with five. Run several a side, with --noise.
 
 """
     + arguments.EXIT_CODES
