@@ -215,7 +215,9 @@ def test_files_of_other_suites_are_runs_of_their_host(tmp_path, data, capsys):
         suite.write(tmp_path / f"night-{i}.json", foreign)
     assert main(["trend", str(tmp_path), "--row", "big"]) == 0
     out = capsys.readouterr().out
-    assert out.startswith("host builder, release: real_time in 6 runs, from night-5 to night-0.\n")
+    assert out.startswith(
+        "host builder, g.py, release: real_time in 6 runs, from night-5 to night-0.\n"
+    )
     assert out.endswith("3 rows, 0 changed, 0 slower since their last change\n")
 
 

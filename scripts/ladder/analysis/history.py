@@ -57,37 +57,40 @@ def histories(results: Sequence[Results], repository: Path | None = None) -> lis
     for result in results:
         runs = grouped.setdefault(_machine(result), {})
         commit = str(result.context.get("git_commit", ""))
-        key = f"{commit} {result.commit}" if commit else _file(result)
+        key = f"{commit} {result.commit}" if commit else result.file
         runs.setdefault(key, []).append(result)
     order = _log(repository) if repository else []
     found = []
-    for machine, runs in grouped.items():
+    for runs in grouped.values():
         made = [
             Run(
-                processes[0].commit or Path(_file(processes[0])).stem,
+                processes[0].commit or Path(processes[0].file).stem,
                 str(processes[0].context.get("git_commit", "")),
                 tuple(processes),
             )
             for processes in runs.values()
         ]
-        found.append(_ordered(machine, sorted(made, key=lambda run: run.date), order))
+        found.append(_ordered(sorted(made, key=lambda run: run.date), order))
     return found
 
 
 def _machine(result: Results) -> tuple[str, ...]:
-    """Tell what makes times comparable: the GPU, else the host, and how it was measured."""
-    host = f"host {result.context.get('host_name', 'unknown')}"
-    cache = f"{result.cache_mode} cache" if result.cache_mode else ""
+    """Tell what makes times comparable: the GPU, else the program and its CPUs; and how it ran.
+
+    A host's name is none of it, since each container has another.
+    """
+    cpus = (str(result.context.get(key, "")) for key in ("num_cpus", "caches"))
+    machine = (result.gpu,) if result.gpu else (result.executable, *cpus)
+    return *machine, _mode(result), result.build_type
+
+
+def _mode(result: Results) -> str:
     if result.source != "timed":
-        cache = str(result.context.get("counters", "emulated on a CPU"))
-    return result.gpu or host, cache, result.build_type
+        return str(result.context.get("counters", "emulated on a CPU"))
+    return f"{result.cache_mode} cache" if result.cache_mode else ""
 
 
-def _file(result: Results) -> str:
-    return str(result.rows["file"].iloc[0])
-
-
-def _ordered(machine: tuple[str, ...], runs: list[Run], order: list[str]) -> History:
+def _ordered(runs: list[Run], order: list[str]) -> History:
     """Put `runs`, which are in order of date, in that of the log if it has them all."""
     notes = []
     if order:
@@ -100,8 +103,13 @@ def _ordered(machine: tuple[str, ...], runs: list[Run], order: list[str]) -> His
     boards = {r.context.get("gpu_uuid") for run in runs for r in run.processes} - {None}
     if len(boards) > 1:
         notes.append(f"measured on {len(boards)} boards, which may differ")
-    title = ", ".join(part for part in machine if part)
-    return History(title, runs[0].processes[0].gpu, runs, notes)
+    first = runs[0].processes[0]
+    hosts = {str(r.context.get("host_name", "unknown")) for run in runs for r in run.processes}
+    where = f"host {min(hosts)}" if len(hosts) == 1 else f"{len(hosts)} hosts"
+    if not first.gpu and len(hosts) > 1:
+        notes.append(f"measured on {len(hosts)} hosts, which may differ")
+    parts = (first.gpu or f"{where}, {first.executable}", _mode(first), first.build_type)
+    return History(", ".join(filter(None, parts)), first.gpu, runs, notes)
 
 
 def _place(commit: str, order: list[str]) -> int:

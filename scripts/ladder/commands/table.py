@@ -7,9 +7,12 @@ import argparse
 import sys
 from pathlib import Path
 
+from ladder.commands import arguments
 from ladder.commands.arguments import add_results, note, selected
 from ladder.model import errors
 from ladder.model.errors import LadderError
+
+DESCRIPTION = arguments.RUNS
 
 
 def add(parser: argparse.ArgumentParser) -> None:

@@ -14,6 +14,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from ladder.io import library_fields
 from ladder.model.errors import LadderError, ResultError
 from ladder.model.text import legible
 
@@ -128,10 +129,7 @@ def read_json(path: Path) -> Any:
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     entries = dict(pairs)
-    if len(entries) < len(pairs):
-        keys = [key for key, _ in pairs]
-        raise ValueError(f"duplicate key '{next(key for key in keys if keys.count(key) > 1)}'")
-    return entries
+    return entries if len(entries) == len(pairs) else library_fields.told_apart(pairs)
 
 
 def _legible_and_unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

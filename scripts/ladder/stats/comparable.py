@@ -62,20 +62,15 @@ def _repeated(results: list[Results]) -> list[str]:
     programs: dict[tuple[str, str], set[tuple]] = defaultdict(set)
     for result in results:
         program = identity(result.context)
-        for name in result.rows["name"]:
-            programs[result.gpu, name].add(program)
+        for row in result.rows:
+            programs[result.gpu, row.name].add(program)
     return [name for (_, name), found in programs.items() if len(found) > 1]
 
 
 def _units(base: list[Results], head: list[Results]) -> list[str]:
     """Say which rows changed their time unit: the benchmark itself was redefined."""
     sides: list[dict[tuple[str, str], str]] = [
-        {
-            (r.gpu, name): unit
-            for r in side
-            for name, unit in zip(r.rows["name"], r.rows["time_unit"], strict=True)
-        }
-        for side in (base, head)
+        {(r.gpu, row.name): row.time_unit for r in side for row in r.rows} for side in (base, head)
     ]
     before, after = sides
     changed = [

@@ -170,11 +170,10 @@ def _is_of(reference: Reference, result: Results) -> bool:
 
 
 def _findings(reference: Reference, result: Results) -> list[Finding]:
-    rows = result.rows
     return [
-        _finding(reference, result, name, status, reason)
-        for name, status, reason in zip(rows["name"], rows["status"], rows["reason"], strict=True)
-        if reference.row.fullmatch(bare(name))
+        _finding(reference, result, row.name, row.status, row.reason)
+        for row in result.rows
+        if reference.row.fullmatch(bare(row.name))
     ]
 
 
@@ -226,8 +225,7 @@ def to_toml(
         metrics.more_is_better(metric)
     lines: dict[tuple[str, ...], str] = {}
     for result in results:
-        rows = result.rows[result.rows["status"] == "ok"]
-        pairs = zip(rows["name"], rows["role"], strict=True)
+        pairs = [(row.name, row.role) for row in result.with_status("ok")]
         for (name, role), metric in itertools.product(pairs, wanted):
             value = value_of(result, name, metric)
             trivial = role == "ceiling" and metric == METRIC  # 100 % of itself
