@@ -48,9 +48,9 @@ def decimal(amount: float) -> str:
     return f"{text} {prefix}"
 
 
-def counter(row: Row, name: str) -> float:
+def counter(row: Row | None, name: str) -> float:
     """Value of a row's counter; NaN where the row, or the whole file, has none."""
-    return row.counter(name)
+    return row.counter(name) if row else math.nan
 
 
 def counted(row: Row) -> bool:
