@@ -215,6 +215,12 @@ def test_a_history_is_not_one_run(data, capsys):
     ]
 
 
+def test_a_report_names_each_run_of_a_history(data, tmp_path):
+    assert main(["report", str(data / "cases/history"), "-o", str(tmp_path)]) == 0
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert all(f"<h1>bench same{i}" in page for i in range(8))
+
+
 def test_loading_a_history_keeps_its_runs(data):
     rows = package.load(data / "cases/history")
     insert = rows[rows["name"] == "BM_Insert"]
