@@ -129,7 +129,7 @@ def test_files_of_one_gpu_and_commit_are_merged(tmp_path):
     assert len(load_results(tmp_path)) == 2
 
 
-def test_other_suites_of_two_hosts_stay_apart(data, tmp_path):
+def test_files_that_do_not_tell_their_commit_stay_apart(data, tmp_path):
     document = json.loads((data / "foreign.json").read_text())
     for host in "ab":
         document["context"]["host_name"] = host

@@ -216,9 +216,57 @@ def test_files_of_other_suites_are_runs_of_their_host(tmp_path, data, capsys):
     assert main(["trend", str(tmp_path), "--row", "big"]) == 0
     out = capsys.readouterr().out
     assert out.startswith(
-        "host builder, g.py, release: real_time in 6 runs, from night-5 to night-0.\n"
+        "g.py, host builder, release: real_time in 6 runs, from night-5 to night-0.\n"
     )
     assert out.endswith("3 rows, 0 changed, 0 slower since their last change\n")
+
+
+def test_containers_of_one_program_make_one_history(data, capsys):
+    files = map(str, sorted((data / "cases/containers").glob("trend*.json")))
+    assert main(["trend", *files, "--format", "json"]) == 0
+    (found,) = json.loads(capsys.readouterr().out)
+    assert found["title"] == "bench, 8 hosts, release"
+    assert found["notes"] == ["note: measured on 8 hosts of one kind, which may differ"]
+    assert [run["label"] for run in found["runs"]] == [f"trend{i}" for i in range(8)]
+
+
+def test_programs_and_machines_of_other_suites_have_histories_of_their_own(tmp_path, capsys):
+    made = document({"x": 1.0})
+    host = {"host_name": "a", "executable": "b/bench", "num_cpus": 8, "library_build_type": "debug"}
+    changes = ({}, {"num_cpus": 96}, {"executable": "c/bench"}, {"executable": "b/other"})
+    for i, change in enumerate(changes):
+        for run in range(2):
+            day = {"date": f"2026-01-0{run + 1}T00:00:00+00:00"}
+            made["context"] = host | change | day
+            suite.write(tmp_path / f"{i}{run}.json", made)
+    assert main(["trend", str(tmp_path), "--format", "json"]) == 0
+    titles = [found["title"] for found in json.loads(capsys.readouterr().out)]
+    assert titles == [
+        "bench, host a, debug, b/bench, 8 CPUs",
+        "bench, host a, debug, b/bench, 96 CPUs",
+        "bench, host a, debug, c/bench, 8 CPUs",
+        "other, host a, debug",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("dates", "labels"),
+    [
+        (["2026-01-01T10:00:00Z", "2026-01-02T10:00:00Z"], ["2026-01-01", "2026-01-02"]),
+        (
+            ["2026-01-01T10:00:00Z", "2026-01-01T11:00:00Z", "2026-01-02T10:00:00Z"],
+            ["2026-01-01 10:00", "2026-01-01 11:00", "2026-01-02"],
+        ),
+        (["2026-01-01T10:00:00Z"] * 2, ["{}/0/bench.json", "{}/1/bench.json"]),
+        (["", ""], ["{}/0/bench.json", "{}/1/bench.json"]),
+    ],
+)
+def test_runs_without_a_commit_have_labels_of_their_own(tmp_path, told, dates, labels):
+    for i, date in enumerate(dates):
+        (tmp_path / str(i)).mkdir()
+        suite.write(tmp_path / str(i) / "bench.json", document({"x": 1.0}, date=date))
+    (found,) = told()[1]
+    assert [run["label"] for run in found["runs"]] == [label.format(tmp_path) for label in labels]
 
 
 def test_the_plot_is_the_same_every_time(tmp_path):

@@ -4,12 +4,13 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from ladder.io.results import Results
+from ladder.io.results import HOST_PROGRAM, Results
 from ladder.model.errors import LadderError
 
 UNDATED = datetime.min.replace(tzinfo=UTC)
@@ -19,7 +20,7 @@ UNDATED = datetime.min.replace(tzinfo=UTC)
 class Run:
     """What was measured at one commit, each process a Results; a file without commit is a run."""
 
-    label: str  # short commit, or the file's name
+    label: str  # short commit, or the file's name; where several have that, its date or its path
     commit: str  # as the file has it
     processes: tuple[Results, ...]
 
@@ -57,37 +58,81 @@ def histories(results: Sequence[Results], repository: Path | None = None) -> lis
     for result in results:
         runs = grouped.setdefault(_machine(result), {})
         commit = str(result.context.get("git_commit", ""))
-        key = f"{commit} {result.commit}" if commit else result.file
+        key = f"{commit} {result.commit}" if commit else _file(result)
         runs.setdefault(key, []).append(result)
     order = _log(repository) if repository else []
     found = []
     for runs in grouped.values():
+        labels = _labels([processes[0] for processes in runs.values()])
         made = [
-            Run(
-                processes[0].commit or Path(processes[0].file).stem,
-                str(processes[0].context.get("git_commit", "")),
-                tuple(processes),
-            )
-            for processes in runs.values()
+            Run(label, str(processes[0].context.get("git_commit", "")), tuple(processes))
+            for label, processes in zip(labels, runs.values(), strict=True)
         ]
-        found.append(_ordered(sorted(made, key=lambda run: run.date), order))
-    return found
+        ordered = _ordered(sorted(made, key=lambda run: run.date), order)
+        found.append(replace(ordered, title=_title(ordered)))
+    titles = Counter(history.title for history in found)
+    return [
+        replace(one, title=f"{one.title}, {_details(one)}") if titles[one.title] > 1 else one
+        for one in found
+    ]
+
+
+def _labels(results: Sequence[Results]) -> list[str]:
+    """Name runs, no two alike: by commit or file name, then by day, minute and path."""
+    ways: list[Callable[[Results], str]] = [
+        lambda result: "" if dated(result) == UNDATED else f"{dated(result):%Y-%m-%d}",
+        lambda result: "" if dated(result) == UNDATED else f"{dated(result):%Y-%m-%d %H:%M}",
+        _file,
+    ]
+    labels = [result.commit or Path(_file(result)).stem for result in results]
+    for way in ways:
+        counts = Counter(labels)
+        labels = [
+            (way(result) or label) if counts[label] > 1 and not result.commit else label
+            for label, result in zip(labels, results, strict=True)
+        ]
+    return labels
 
 
 def _machine(result: Results) -> tuple[str, ...]:
-    """Tell what makes times comparable: the GPU, else the program and its CPUs; and how it ran.
+    """Tell what makes times comparable: the GPU, else program and CPUs, and how it was measured.
 
-    A host's name is none of it, since each container has another.
+    The host's name is none of it: each container has another.
     """
-    cpus = (str(result.context.get(key, "")) for key in ("num_cpus", "caches"))
-    machine = (result.gpu,) if result.gpu else (result.executable, *cpus)
-    return *machine, _mode(result), result.build_type
+    context = result.context
+    host = () if result.gpu else tuple(str(context.get(key, "")) for key in HOST_PROGRAM)
+    return result.gpu, _cache(result), result.build_type, *host
 
 
-def _mode(result: Results) -> str:
+def _cache(result: Results) -> str:
     if result.source != "timed":
         return str(result.context.get("counters", "emulated on a CPU"))
     return f"{result.cache_mode} cache" if result.cache_mode else ""
+
+
+def _title(history: History) -> str:
+    """Say of what machine and program a history is, in a line."""
+    result = history.runs[0].processes[0]
+    where = [result.gpu] if result.gpu else [result.program, _hosts(history)]
+    return ", ".join(filter(None, (*where, _cache(result), result.build_type)))
+
+
+def _hosts(history: History) -> str:
+    hosts = {
+        str(r.context.get("host_name", "unknown")) for run in history.runs for r in run.processes
+    }
+    return f"host {min(hosts)}" if len(hosts) == 1 else f"{len(hosts)} hosts"
+
+
+def _details(history: History) -> str:
+    """Say what tells apart histories of programs and hosts of the same name."""
+    context = history.runs[0].processes[0].context
+    cpus = f"{context['num_cpus']:g} CPUs" if isinstance(context.get("num_cpus"), float) else ""
+    return ", ".join(filter(None, (str(context.get("executable", "")), cpus)))
+
+
+def _file(result: Results) -> str:
+    return result.file
 
 
 def _ordered(runs: list[Run], order: list[str]) -> History:
@@ -103,13 +148,10 @@ def _ordered(runs: list[Run], order: list[str]) -> History:
     boards = {r.context.get("gpu_uuid") for run in runs for r in run.processes} - {None}
     if len(boards) > 1:
         notes.append(f"measured on {len(boards)} boards, which may differ")
-    first = runs[0].processes[0]
-    hosts = {str(r.context.get("host_name", "unknown")) for run in runs for r in run.processes}
-    where = f"host {min(hosts)}" if len(hosts) == 1 else f"{len(hosts)} hosts"
-    if not first.gpu and len(hosts) > 1:
-        notes.append(f"measured on {len(hosts)} hosts, which may differ")
-    parts = (first.gpu or f"{where}, {first.executable}", _mode(first), first.build_type)
-    return History(", ".join(filter(None, parts)), first.gpu, runs, notes)
+    hosts = {r.context.get("host_name") for run in runs for r in run.processes if not r.gpu}
+    if len(hosts) > 1:
+        notes.append(f"measured on {len(hosts)} hosts of one kind, which may differ")
+    return History("", runs[0].processes[0].gpu, runs, notes)
 
 
 def _place(commit: str, order: list[str]) -> int:

@@ -331,7 +331,7 @@ def studies(results: Results) -> list[Study]:
 def describe(results: Results) -> str:
     """Say in one line what measured: GPU, cache mode and commit, as far as the file tells.
 
-    Of host code the host and the program, and without a commit the file, which is then a run.
+    Of host code it is the program and the host, and without a commit the file, which is a run.
     """
     cache = f"{results.cache_mode} cache" if results.cache_mode else ""
     if results.source != "timed":
@@ -341,7 +341,7 @@ def describe(results: Results) -> str:
         return ", ".join(filter(None, (results.gpu, cache, commit)))
     host = f"host {results.context.get('host_name', 'unknown')}"
     run = commit or Path(results.file).name
-    return ", ".join(filter(None, (host, results.executable, cache, run)))
+    return ", ".join(filter(None, (results.program, host, cache, run)))
 
 
 def facet_title(facet: str) -> str:

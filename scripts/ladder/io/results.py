@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cache
 from os import PathLike
-from pathlib import Path, PureWindowsPath
+from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +31,9 @@ _DIVISOR = re.compile(r"_per_second$|^percent_of_ceiling$|^arithmetic_int|^predi
 _SPEED = re.compile(
     r"_per_second$|_seconds$|^(percent_of_ceiling|sm_clock_hz|throttled|late_samples)$"
 )
+
+# What makes two files of host code one program on one kind of machine.
+HOST_PROGRAM = ("executable", "library_build_type", "num_cpus", "caches")
 
 Written = dict[str, list[dict[str, Any]]]  # rows as the files have them, by name
 Paths = str | PathLike[str] | Iterable[str | PathLike[str]]
@@ -55,11 +58,6 @@ class Results:
     def file(self) -> str:
         """The file of the first row; empty where a filter left none."""
         return self.rows[0].file if self.rows else ""
-
-    @property
-    def executable(self) -> str:
-        """The program's name without its folders; empty where the file does not tell."""
-        return PureWindowsPath(str(self.context.get("executable", ""))).name
 
     @property
     def gpu(self) -> str:
@@ -88,6 +86,11 @@ class Results:
         return bool(self.hardware_counters) and not self.hardware_counters.startswith("none")
 
     @property
+    def program(self) -> str:
+        """The file name of the program that measured, or empty."""
+        return re.split(r"[\\/]", str(self.context.get("executable", "")))[-1]
+
+    @property
     def build_type(self) -> str:
         """How the measuring program was built; the library's own build type for other suites."""
         return str(self.context.get("build_type") or self.context.get("library_build_type", ""))
@@ -104,9 +107,9 @@ class Results:
 def load(paths: Paths) -> pd.DataFrame:
     """Read files, or every *.json below directories, as tidy rows: one a benchmark of a run.
 
-    Files of one commit (`git_commit` in their context), of the same GPU or host, build and cache
-    mode are one run: a benchmark that is in several of them was repeated. A file that does not tell
-    its commit is a run of its own, since nothing says whether it measured the same as another.
+    Files of one commit (`git_commit` in their context), of the same GPU or kind of host, build
+    and cache mode are one run: a benchmark that is in several of them was repeated. A file that
+    does not tell its commit is a run of its own: nothing says that it measured the same as others.
 
     Columns: `file`; `source` ("timed", "emulated", or hardware "counters": only timed rows have
     seconds and speeds); `gpu`, `gpu_uuid`, `commit`, `cache_mode`, `build_type`, `executable` (the
@@ -169,10 +172,15 @@ def load_processes(paths: Iterable[str | PathLike[str]]) -> list[Results]:
 
 
 def identity(context: dict[str, Any]) -> tuple[str, ...]:
-    """Tell which program on which machine a file is of: equal where files may be merged."""
+    """Tell which program on which machine a file is of: equal where files may be merged.
+
+    Of host code these are the executable, how the library was built, the number of CPUs and their
+    caches. The host's name is none of it, since each container has another; nor is the clock,
+    which is measured anew each time.
+    """
     keys = ["gpu_name", "gpu_uuid", "git_commit", "git_dirty", "cache_mode", "build_type"]
     if "gpu_name" not in context:
-        keys += ["host_name", "executable", "library_build_type"]
+        keys += HOST_PROGRAM
     return _source(context), *(str(context.get(key, "")) for key in [*keys, "counters"])
 
 
@@ -222,7 +230,7 @@ def _merge(documents: list[tuple[Path, dict[str, Any]]]) -> Results:
         "commit": results.commit,
         "cache_mode": results.cache_mode,
         "build_type": results.build_type,
-        "executable": results.executable,
+        "executable": results.program,
     }
     for name, entries in written.items():
         # Means, deviations and fits (BigO, RMS) are no measurements: only a median stands in.

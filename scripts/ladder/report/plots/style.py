@@ -27,6 +27,7 @@ from matplotlib.patheffects import withStroke
 from matplotlib.textpath import TextPath, text_to_path
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
+from ladder.analysis.study import describe
 from ladder.io.results import Results
 from ladder.model.catalogue import Ladder, Rung
 from ladder.model.errors import LadderError
@@ -288,10 +289,9 @@ def line_style(rung: Rung) -> str:
 
 
 def distinct_names(results: Sequence[Results]) -> list[str]:
-    """Name results by GPU or program, and by what else tells them apart when these are equal."""
-    names = [r.gpu or r.executable or "unknown GPU" for r in results]
-    runs = [r.commit or Path(r.file).stem for r in results]
-    for extra in (runs, [str(i + 1) for i in range(len(results))]):
+    """Name results by GPU, and by what else tells them apart when GPUs are equal."""
+    names = [r.gpu or describe(r) for r in results]
+    for extra in ([r.commit for r in results], [str(i + 1) for i in range(len(results))]):
         if len(set(names)) < len(names):
             names = [
                 f"{n} {e}" if names.count(n) > 1 else n for n, e in zip(names, extra, strict=True)
