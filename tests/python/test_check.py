@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import suite
 from ladder.commands.cli import main
+from ladder.io.results import load_results
 from test_compare import FAILED, SKIPPED, document, timed
 
 ROOT = Path(__file__).parents[2]
@@ -63,7 +64,7 @@ VERDICTS = {  # fields of the row, keys of the reference, verdict, exit code
     "no longer low at all": (rated(99), KNOWN, "XPASS", 0),
     "below zero": (
         rated(1, drift_percent=-90.0),
-        {"metric": "drift_percent", "value": -90},
+        {"metric": "drift_percent", "value": -90, "better": "more"},
         "OK",
         0,
     ),
@@ -241,6 +242,44 @@ def test_other_suites_are_checked_too(data, tmp_path, capsys):
     assert "OK       sort/big/8  cpu_time 276 ns, expected 276 ns (262 ns to 289 ns)\n" in (
         capsys.readouterr().out
     )
+
+
+DIALECTS = ["v1_7_1", "v1_8_3", "v1_9_1", "foreign", "aggregates_only", "cases/manual_and_plain"]
+DIALECTS += ["cases/label_markup", "cases/unit_base", "cases/removed_base"]
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_what_is_written_of_a_dialect_passes_row_by_row(data, tmp_path, capsys, dialect):
+    results, file = str(data / f"{dialect}.json"), tmp_path / "r.toml"
+    (loaded,) = load_results(results)
+    measured = (loaded.rows["status"] == "ok").sum()
+    assert main(["check", results, "--write", str(file), "--metric", "real_time"]) == 0
+    capsys.readouterr()
+    assert main(["check", results, "--references", str(file)]) == 0
+    assert capsys.readouterr().out == f"{measured} OK of {measured} references\n"
+
+
+@pytest.mark.parametrize("name", ["BM_scan/1024", "BM_scan/1024/manual_time"])
+def test_of_rows_that_differ_in_their_clock_the_one_that_was_meant_is_checked(
+    data, tmp_path, capsys, name
+):
+    results, file = str(data / "cases/manual_and_plain.json"), str(tmp_path / "r.toml")
+    write = ["--write", file, "--metric", "real_time", "--filter", f"^{name}$"]
+    assert main(["check", results, *write]) == 0
+    capsys.readouterr()
+    assert main(["check", results, "--references", file, "--all"]) == 0
+    line, _ = capsys.readouterr().out.splitlines()
+    assert line.split()[:2] == ["OK", name]
+
+
+def test_a_name_with_a_control_character_is_written_and_read(tmp_path, capsys):
+    document_ = document({"a/\x7fb\n": 1.0})
+    del document_["context"]["gpu_name"]
+    results = str(suite.write(tmp_path / "x.json", document_))
+    file = str(tmp_path / "r.toml")
+    assert main(["check", results, "--write", file, "--metric", "real_time"]) == 0
+    assert main(["check", results, "--references", file]) == 0
+    assert "1 OK of 1 references" in capsys.readouterr().out
 
 
 def test_emulated_results_hold_no_times(tmp_path, capsys):

@@ -135,14 +135,113 @@ def test_what_is_incomparable_is_refused_unless_forced(compared, told, context):
     assert report["differences"][0].startswith(told)
 
 
-def test_changed_time_units_are_refused_and_converted_by_force(compared):
-    base = document({"x": 100.0})
-    head = document({"x": {"real_time": 100000.0, "time_unit": "ns"}})
-    code, report = compared(base, head)
-    assert code == 5
-    assert "x (us in base, ns in head)" in report["differences"][0]
-    code, report = compared(base, head, "--force")
-    assert report["changes"][0]["verdict"] == "SAME"
+def test_changed_time_units_are_converted_and_told(data, capsys):
+    files = [str(data / "cases" / f"unit_{side}.json") for side in ("base", "head")]
+    assert main(["compare", *files, "--format", "json"]) == 1
+    report = json.loads(capsys.readouterr().out)
+    verdicts = {change["name"]: change["verdict"] for change in report["changes"]}
+    assert verdicts == {"BM_A": "SLOWER", "BM_B": "SAME"}
+    told = "different time units, converted: BM_B (s in base, ms in head)"
+    assert (report["differences"], report["notes"]) == ([], [told])
+
+
+def test_what_was_never_measured_is_not_lost_when_it_goes(data, tmp_path, capsys):
+    files = [str(data / "cases" / f"removed_{side}.json") for side in ("base", "head")]
+    xml = tmp_path / "junit.xml"
+    assert main(["compare", *files, "--format", "json", "--junit", str(xml)]) == 0
+    changes = {c["name"]: c for c in json.loads(capsys.readouterr().out)["changes"]}
+    for name, reason in (
+        ("BM_NeedsGpu", "never measured: skipped: no device"),
+        ("BM_Broken", "never measured: error: no input file"),
+    ):
+        change = changes[name]
+        assert (change["verdict"], change["lost"], change["reason"]) == ("MISSING", False, reason)
+    assert 'tests="3" failures="0" errors="0" skipped="2"' in xml.read_text()
+
+
+def test_containers_of_one_program_are_its_processes(data, capsys):
+    folder = data / "cases/containers"
+    sides = [sorted(map(str, folder.glob(f"{side}*"))) for side in ("base", "head")]
+    command = ["compare", "--base", *sides[0], "--head", *sides[1], "--format", "json"]
+    assert main(command) == 1
+    report = json.loads(capsys.readouterr().out)
+    assert (report["differences"], report["processes"]) == ([], [3, 3])
+    assert [change["verdict"] for change in report["changes"]] == ["SLOWER", "SLOWER"]
+    mean = report["geometric_mean"]
+    assert mean == {"ratio": pytest.approx(1 / 1.1, rel=1e-3), "rows": 2}
+
+
+def host(rows: dict[str, dict | float], **context) -> dict:
+    """As `document`, of host code, which has no GPU."""
+    made = document(rows)
+    made["context"] = {"executable": "./bench", "num_cpus": 8, "mhz_per_cpu": 3000} | context
+    return made
+
+
+@pytest.mark.parametrize(
+    ("base", "head", "notes"),
+    [
+        ({}, {"mhz_per_cpu": 3100}, []),
+        ({"host_name": "a"}, {"host_name": "b"}, ["host_name: a in base, b in head"]),
+        (
+            {"caches": [{"size": 1}]},
+            {"num_cpus": 4, "mhz_per_cpu": 2000, "caches": [{"size": 2}]},
+            [
+                "different machines: num_cpus 8 in base, 4 in head; other caches; "
+                "mhz_per_cpu 3000 in base, 2000 in head"
+            ],
+        ),
+        (
+            {"cpu_scaling_enabled": True},
+            {"cpu_scaling_enabled": True},
+            ["CPU scaling was on in base and head: times follow the CPU's clock"],
+        ),
+        (
+            {"library_build_type": "debug"},
+            {"library_build_type": "debug"},
+            ["Google Benchmark was built for debugging in base and head: its own time counts too"],
+        ),
+        (
+            {"cublas_version": "13.0", "cub_version": "3.0"},
+            {"cublas_version": "13.1", "cub_version": "3.0"},
+            ["cublas_version: 13.0 in base, 13.1 in head"],
+        ),
+    ],
+)
+def test_what_makes_times_of_host_code_differ_is_noted(compared, base, head, notes):
+    code, report = compared(host({"x": 100.0}, **base), host({"x": 100.0}, **head))
+    assert (code, report["notes"], report["differences"]) == (0, notes, [])
+
+
+def test_processes_of_other_machines_are_no_processes_of_one_program(tmp_path, capsys):
+    for i, cpus in enumerate((8, 96)):
+        suite.write(tmp_path / f"{i}.json", host({"x": 100.0}, num_cpus=cpus))
+    assert main(["compare", str(tmp_path), str(tmp_path)]) == 5
+    assert "1 rows more than once: several programs, " in capsys.readouterr().out
+
+
+def test_the_geometric_mean_is_of_all_rows_in_time_that_both_measured(compared):
+    base = {"a": timed(100), "b": timed(100), "c": timed(100, 0.5), "gone": timed(9), "d": FAILED}
+    head = {"a": timed(50), "b": timed(200), "c": timed(110, 0.5), "new": timed(9), "d": FAILED}
+    head["b"]["registers"] = base["b"]["registers"] = 8.0
+    _, report = compared(document(base), document(head), "--allow", "b")
+    assert [c["verdict"] for c in report["changes"][:3]] == ["FASTER", "SLOWER", "NOISY"]
+    assert report["geometric_mean"] == {"ratio": pytest.approx((1 / 1.1) ** (1 / 3)), "rows": 3}
+    _, report = compared(document(base), document(head), "--metric", "registers")
+    assert report["geometric_mean"] is None
+    _, report = compared(document({"a": timed(1)}), document({"a": timed(1)}))
+    assert report["geometric_mean"] is None
+
+
+def test_gate_is_compare_quiet(tmp_path, capsys):
+    made = (document({"x": 100.0}), document({"x": 200.0}))
+    files = [str(suite.write(tmp_path / f"{i}.json", d)) for i, d in enumerate(made)]
+    told = []
+    for command in (["gate"], ["compare", "--quiet"]):
+        assert main([*command, *files]) == 1
+        told.append(capsys.readouterr().out)
+    assert told[0] == told[1]
+    assert told[0].startswith("regression: 1 SLOWER (")
 
 
 def test_a_gpu_that_did_not_report_is_missing(tmp_path, capsys):
@@ -264,12 +363,13 @@ def test_only_changes_are_listed_unless_all_are_wanted(tmp_path, capsys):
     summary = f"1 SLOWER, 3 SKIPPED, 1 SAME ({TERMS}, 1 process a side)"
     for options, names in (([], ["slow", "gone", "bad"]), (["--all"], list(base))):
         assert main(["compare", *files, *options]) == 1
-        header, *rows, note, last = capsys.readouterr().out.splitlines()
+        header, *rows, note, mean, last = capsys.readouterr().out.splitlines()
         assert header.startswith("verdict")
         assert ([row.split()[1] for row in rows], note, last) == (names, SUPPOSED, summary)
+        assert mean == "geometric mean of 2 ratios: 0.953"
         assert main(["compare", *files, *options, "--format", "markdown"]) == 1
-        first, second, *table = capsys.readouterr().out.splitlines()
-        assert (first, second) == (f"- {SUPPOSED}", f"- {summary}")
+        first, second, third, *table = capsys.readouterr().out.splitlines()
+        assert (first, second, third) == (f"- {SUPPOSED}", f"- {mean}", f"- {summary}")
         assert [row.split(" | ")[1] for row in table[3:]] == names
     assert main(["compare", *files, "--format", "json"]) == 1
     assert len(json.loads(capsys.readouterr().out)["changes"]) == len(base)
@@ -291,7 +391,7 @@ def test_a_whole_suite_does_not_change_against_itself(whole, capsys):
     summary = f"167 NOISY, 25 SKIPPED, 348 SAME ({TERMS}, 1 process a side)"
     same = "base and head are the same files"
     told = f"note: {same}: nothing changed, and NOISY rows tell of noise alone"
-    assert out == [told, SUPPOSED, summary]
+    assert out == [told, SUPPOSED, "geometric mean of 515 ratios: 1.000", summary]
     short = sum(row["real_time"] < 40 for row in suite.rows() if "skipped" not in row)
     assert short == 167
     assert main(["gate", str(whole), str(whole)]) == 0

@@ -129,12 +129,17 @@ def test_files_of_one_gpu_and_commit_are_merged(tmp_path):
     assert len(load_results(tmp_path)) == 2
 
 
-def test_files_that_do_not_tell_their_commit_stay_apart(data, tmp_path):
+def test_other_suites_of_two_machines_stay_apart_but_not_of_two_containers(data, tmp_path):
     document = json.loads((data / "foreign.json").read_text())
+    document["context"]["git_commit"] = "abc"  # without a commit each is a run of its own
     for host in "ab":
         document["context"]["host_name"] = host
         suite.write(tmp_path / f"{host}.json", document)
-    assert len(load_results(tmp_path)) == 2
+    assert len(load_results(tmp_path)) == 1
+    for key, value in (("num_cpus", 96), ("caches", [{"size": 1}]), ("executable", "./other")):
+        document["context"][key] = value
+        suite.write(tmp_path / f"{key}.json", document)
+    assert len(load_results(tmp_path)) == 4
 
 
 def test_a_file_named_twice_is_read_once(data):

@@ -7,6 +7,7 @@ import argparse
 import math
 import sys
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,7 +27,7 @@ A reference is, in TOML:
   [[reference]]
   gpu = "NVIDIA H200"        # regular expression of the whole name; left out: any
   cache_mode = "cold"        # left out: any
-  row = "transpose/tiled/rows:8192/columns:8192/element:4"    # likewise, less /manual_time
+  row = "transpose/tiled/rows:8192/columns:8192/element:4"    # likewise, or less /manual_time
   metric = "dram_bytes"      # left out: percent_of_ceiling; times are in seconds
   value = 1.08e9
   lower = -0.03              # relative; either bound may be left out
@@ -111,7 +112,7 @@ def _check(options: argparse.Namespace, results: list[Results]) -> int:
     return references.exit_code(found)
 
 
-def _value(metric: str):
+def _value(metric: str) -> Callable[[float], str]:
     """Return what writes a value of `metric`; what is no number is empty."""
     from ladder.stats import metrics
 

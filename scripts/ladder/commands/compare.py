@@ -36,8 +36,24 @@ most 11% with three, 1% with five. Run several a side, with --noise.
 )
 
 
-def add_shared(parser: argparse.ArgumentParser) -> None:
-    """Add the options that compare and gate share."""
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add its options."""
+    _add_shared(parser)
+    parser.add_argument("--format", choices=["text", "markdown", "json"], default="text")
+    told = parser.add_mutually_exclusive_group()
+    told.add_argument(
+        "--all", action="store_true", help="list also the rows that did not change, as json does"
+    )
+    told.add_argument("--quiet", action="store_true", help="the outcome alone, in a line of text")
+
+
+def add_quiet(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `ladder gate`, which is `compare --quiet`."""
+    _add_shared(parser)
+    parser.set_defaults(quiet=True)
+
+
+def _add_shared(parser: argparse.ArgumentParser) -> None:
     option = parser.add_argument
     option("results", nargs="*", metavar="BASE HEAD", help="results files or directories")
     option("--base", nargs="+", default=[], metavar="RESULTS", help="any number of them")
@@ -61,15 +77,6 @@ def add_shared(parser: argparse.ArgumentParser) -> None:
     )
     add_rules(parser)
     option("--junit", type=Path, metavar="FILE", help="write JUnit XML, a test case a row")
-
-
-def add(parser: argparse.ArgumentParser) -> None:
-    """Add its options."""
-    add_shared(parser)
-    parser.add_argument("--format", choices=["text", "markdown", "json"], default="text")
-    parser.add_argument(
-        "--all", action="store_true", help="list also the rows that did not change, as json does"
-    )
 
 
 def add_rules(parser: argparse._ActionsContainer) -> None:
@@ -119,26 +126,19 @@ def rules_of(options: argparse.Namespace) -> Rules:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Compare, write all that changed; return the exit code."""
+    """Compare, write all that changed, or the outcome in a line; return the exit code."""
     from ladder.report import comparison_text
 
     comparison = _compared(options)
-    if options.format == "text" and sys.stdout.isatty():
+    if options.quiet:
+        print(comparison_text.line(comparison))
+    elif options.format == "text" and sys.stdout.isatty():
         comparison_text.terminal(comparison, every=options.all)
     elif options.format == "json":
         sys.stdout.write(comparison_text.to_json(comparison))
     else:
         write = {"text": comparison_text.text, "markdown": comparison_text.markdown}[options.format]
         sys.stdout.write(write(comparison, every=options.all))
-    return comparison.exit_code
-
-
-def gate(options: argparse.Namespace) -> int:
-    """Compare, write the outcome in a line; return the exit code."""
-    from ladder.report import comparison_text
-
-    comparison = _compared(options)
-    print(comparison_text.line(comparison))
     return comparison.exit_code
 
 
@@ -158,19 +158,20 @@ def _compared(options: argparse.Namespace) -> Comparison:
         options.allow,
         options.allow_lost,
     )
-    comparison = compared(*_sides(options), rules, options.noise, force=options.force)
+    base, head = _sides(options)
+    comparison = compared(base, head, rules, options.noise, force=options.force)
     if options.junit:
         files.write(options.junit, junit.of_comparison(comparison))
     return comparison
 
 
-def _sides(options: argparse.Namespace) -> list[list[str]]:
+def _sides(options: argparse.Namespace) -> tuple[list[str], list[str]]:
     """Return the paths of base and head, given in either form."""
-    named = [options.base, options.head]
-    if options.results and not any(named) and len(options.results) == 2:
-        return [[path] for path in options.results]
-    if not options.results and all(named):
-        return named
+    base, head = options.base, options.head
+    if len(options.results) == 2 and not (base or head):
+        return options.results[:1], options.results[1:]
+    if base and head and not options.results:
+        return base, head
     raise LadderError("either BASE and HEAD, or --base RESULTS... and --head RESULTS...")
 
 

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""The command `ladder gate`: compare, in a line."""
+"""The command `ladder gate`: `compare --quiet`."""
 
-from ladder.commands.compare import EPILOG, USAGE
-from ladder.commands.compare import add_shared as add
-from ladder.commands.compare import gate as run
+from ladder.commands.compare import EPILOG, USAGE, run
+from ladder.commands.compare import add_quiet as add
 
 __all__ = ["EPILOG", "USAGE", "add", "run"]

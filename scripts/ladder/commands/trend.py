@@ -11,12 +11,13 @@ from ladder.commands.arguments import regex
 from ladder.model.errors import OK, REGRESSION, LadderError
 
 EPILOG = """\
-Each commit is a point: the median of its files' medians. Files of one GPU (else one host), cache
-mode and build type make one history. Change points are found by PELT with the squared distance of
-logarithms from their segment's mean as cost, and a penalty of 6 x ln(runs) x the row's variance;
-those stay whose two segments 'ladder compare' would call FASTER, SLOWER or CLOCK. A run that
-differs from both its neighbours is an outlier, so a change shows once a second run has it. With
-fewer than 5 runs neighbours are compared instead.
+Each commit is a point: the median of its files' medians; so is each file that names none. Files of
+one GPU, cache mode and build type make one history; of host code those of one executable, number of
+CPUs, caches and library build, whatever the host's name. Change points are found by PELT with the
+squared distance of logarithms from their segment's mean as cost, and a penalty of 6 x ln(runs) x
+the row's variance; those stay whose two segments 'ladder compare' would call FASTER, SLOWER or
+CLOCK. A run that differs from both its neighbours is an outlier, so a change shows once a second
+run has it. With fewer than 5 runs neighbours are compared instead.
 
 exit codes:
   0  done                           2  wrong usage, nothing to show

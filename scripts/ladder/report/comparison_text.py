@@ -75,7 +75,9 @@ def markdown(comparison: Comparison, *, every: bool = False) -> str:
 
 def to_json(comparison: Comparison) -> str:
     """Write everything for other programs; what is not known, or infinite, is null."""
+    mean = comparison.geometric_mean
     document = asdict(comparison) | {"exit_code": comparison.exit_code}
+    document["geometric_mean"] = mean and mean._asdict()
     document["changes"] = [
         {k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in change.items()}
         for change in document["changes"]
@@ -143,7 +145,12 @@ def remarks(comparison: Comparison) -> list[str]:
         lines.append(f"note: {_SAME_FILES}: nothing changed, and NOISY rows tell of noise alone")
     if comparison.refused:
         return lines
-    return [*lines, *_supposed(comparison), _outcome(comparison)]
+    return [*lines, *_supposed(comparison), *_mean(comparison), _outcome(comparison)]
+
+
+def _mean(comparison: Comparison) -> list[str]:
+    mean = comparison.geometric_mean
+    return [f"geometric mean of {mean.rows} ratios: {mean.ratio:.3f}"] if mean else []
 
 
 def _supposed(comparison: Comparison) -> list[str]:

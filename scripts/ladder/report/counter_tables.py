@@ -11,12 +11,12 @@ from ladder.analysis.emulated_study import bare
 from ladder.analysis.limits import Limits, longest_stall
 from ladder.analysis.study import Study, describe, name_of
 from ladder.io.results import Results
-from ladder.model import units
+from ladder.model import counters, units
 from ladder.model.rows import COUNTERS, SPACES, Row
 from ladder.report import markdown
+from ladder.report.markdown import code, escape
 
 TOLERANCE = 0.02  # of Nsight Compute's figure
-_FRACTIONS = ("_occupancy", "_utilisation", "stall_")
 _SMALL = 0.05  # of a fraction; below it two runs differ by as much
 _LEAST = 0.001  # of a counter's largest value; where there is less, profilers count themselves
 _SHORTEST = 20e-6  # seconds; of less the start and the end of a launch are most
@@ -51,7 +51,7 @@ class Agreement:
 
 
 def _is_fraction(counter: str) -> bool:
-    return any(part in counter for part in _FRACTIONS)
+    return counters.OWN[counter].unit == "share"
 
 
 def has_counters(study: Study) -> bool:
@@ -65,8 +65,8 @@ def table(study: Study, limits: Limits) -> str:
     for rung in study.rungs:
         row = study.measured(rung, study.headline)
         if row and limits.shares(row):
-            lines.append({"rung": f"`{name_of(rung, row)}`"} | _line(row))
-    about = f"{study.ladder.title}: {describe(study.results)}"
+            lines.append({"rung": code(name_of(rung, row))} | _line(row))
+    about = f"{study.ladder.title}: {escape(describe(study.results))}"
     with_what = f"{study.results.hardware_counters}, one launch at {study.spell(study.headline)}"
     return f"{about}; {with_what}.\n\n{markdown.table(lines)}"
 
@@ -141,10 +141,10 @@ def agreement(results: Results, pairs: list[Agreement]) -> str:
                 "counter": f"`{counter}`",
                 "rows": str(len(rows)),
                 f"within {TOLERANCE:.0%}": f"{agree / len(rows):.0%}",
-                "largest difference": f"{off} in `{worst.row}`" if worst.difference else "",
+                "largest difference": f"{off} in {code(worst.row)}" if worst.difference else "",
             }
         )
-    about = f"{describe(results)}: {results.hardware_counters} beside Nsight Compute."
+    about = f"{escape(describe(results))}: {results.hardware_counters} beside Nsight Compute."
     there = {pair.row for pair in pairs}
     compared = {pair.row for rows in kept.values() for pair in rows}
     told = f"{len(compared)} of {len(there)} rows that both counted are compared"

@@ -60,7 +60,8 @@ def _null(value):
 def _block(one, table, bullet: str, told) -> str:
     runs = one.history.runs
     first, last = runs[0].label, runs[-1].label
-    lines = [_line(one, track) for track in one.tracks]
+    told_lines = (_line(one, track) for track in one.tracks)
+    lines = [{title: told(cell) for title, cell in line.items()} for line in told_lines]
     count = f"{len(runs)} run{'s' * (len(runs) > 1)}"
     title = f"{one.history.title}: {one.metric} in {count}, from {first} to {last}."
     changed = sum(bool(track.shifts) for track in one.tracks)

@@ -12,14 +12,16 @@ from ladder.model.text import legible
 from ladder.stats.compare import Comparison
 from ladder.stats.verdicts import Change
 
+_NEITHER = ("NOISY", "CLOCK", "SKIPPED", "ERROR", "MISSING")  # where they are no failures
 _OUTCOMES = {"failure": "failures", "error": "errors", "skipped": "skipped"}
 
 
 def of_comparison(comparison: Comparison) -> bytes:
     """Write a test case a row: failed where the exit code tells of it, passed if SAME or better.
 
-    What shows neither (NOISY, CLOCK, SKIPPED, an ERROR of old, what is allowed) is skipped, with
-    the reason. Runs that were refused are one case in error. Times are those of head, in seconds.
+    What shows neither is skipped, with the reason: NOISY, CLOCK, SKIPPED, an ERROR of old, what is
+    allowed, and what was never measured and is gone. Runs that were refused are one case in error.
+    Times are those of head, in seconds.
     """
     suite = Xml.Element("testsuite", name="ladder compare")
     if comparison.refused:
@@ -29,7 +31,7 @@ def of_comparison(comparison: Comparison) -> bytes:
         case = _case(suite, change.gpu, change.name, change.head_seconds)
         if change.fails:
             _add(case, "failure", change.verdict, _told(change))
-        elif change.allowed or change.verdict in ("NOISY", "CLOCK", "SKIPPED", "ERROR"):
+        elif change.allowed or change.verdict in _NEITHER:
             _add(case, "skipped", change.verdict, _told(change))
     return _document(suite)
 
@@ -72,4 +74,5 @@ def _document(suite: Xml.Element) -> bytes:
     for outcome, plural in _OUTCOMES.items():
         suite.set(plural, str(len(suite.findall(f"testcase/{outcome}"))))
     Xml.indent(suite)
-    return Xml.tostring(suite, encoding="utf-8", xml_declaration=True) + b"\n"
+    text: bytes = Xml.tostring(suite, encoding="utf-8", xml_declaration=True)
+    return text + b"\n"

@@ -16,22 +16,37 @@ LIMITED_BY, OCCUPANCY_LIMITED_BY = "limited by", "occupancy limited by"  # of sp
 TRIPLE = " / ".join(OPERATIONS)  # what the cells of `triple` are
 _TEXT = {"rung", "idea", "ladder", "case", "best rung", "best at", "benchmark", "note", "counter"}
 _TEXT |= {LIMITED_BY, OCCUPANCY_LIMITED_BY, "why not", "waits for", "largest difference"}
-_MARKUP = re.compile(r"[\\`*\[\]<>|~&#]")
+# Of underscores those between letters are no markup.
+_MARKUP = re.compile(r"[\\`*\[\]<>|~&#$]|(?<![^\W_])_|_(?![^\W_])")
+_PIPE = re.compile(r"\\.|\|")  # or what is escaped already
 
 
 def table(lines: list[dict[str, str]]) -> str:
-    """Write a Markdown table, less the columns that are empty throughout."""
+    """Write a Markdown table, less the columns that are empty throughout.
+
+    Cells are Markdown: what a file says goes through `escape` or `code` first.
+    """
     if not lines:
         return "No measurements."
     columns = [c for c in lines[0] if any(line[c] for line in lines)]
     rows = [columns, [":--" if c in _TEXT else "--:" for c in columns]]
-    rows += [[line[c].replace("|", "\\|").replace("\n", " ") for c in columns] for line in lines]
+    rows += [[_PIPE.sub(_escaped, line[c]).replace("\n", " ") for c in columns] for line in lines]
     return "\n".join(map(markdown_row, rows))
 
 
 def markdown_row(texts: Iterable[str]) -> str:
     """Write a row of a Markdown table."""
     return f"| {' | '.join(texts)} |"
+
+
+def _escaped(match: re.Match[str]) -> str:
+    return r"\|" if match[0] == "|" else match[0]
+
+
+def code(text: str) -> str:
+    """Write a name as code, in one line, whatever it holds."""
+    line = " ".join(text.split())
+    return f"<code>{escape(line)}</code>" if re.search(r"[`|\\]", line) else f"`{line}`"
 
 
 def escape(text: str) -> str:
@@ -42,7 +57,7 @@ def escape(text: str) -> str:
 def aligned(lines: list[dict[str, str]]) -> str:
     """Write the same as plain text, its columns padded."""
     columns = [c for c in lines[0] if any(line[c] for line in lines)]
-    table = [columns, *([line[c] for c in columns] for line in lines)]
+    table = [columns, *([" ".join(line[c].split()) for c in columns] for line in lines)]
     widths = [max(map(len, column)) for column in zip(*table, strict=True)]
     return "\n".join(
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()

@@ -230,10 +230,10 @@ def _block(matrix: Matrix, table, mark, told) -> str:
     lines = []
     for name, row in matrix.rows.items():
         role = f" ({row[0].role})" if row[0].role != "step" else ""
-        line = {"rung": name + role}
+        line = {"rung": told(name + role)}
         for cell in row:
-            written = _written(cell, divisor, unit)
-            line[_column(cell.gpu, matrix)] = mark(written) if cell.best else written
+            written = told(_written(cell, divisor, unit))
+            line[told(_column(cell.gpu, matrix))] = mark(written) if cell.best else written
         lines.append(line)
     notes = [f"- {told(note)}" for note in (*_best(matrix), *_reasons(matrix), *matrix.notes)]
     body = [
@@ -252,7 +252,7 @@ def _column(gpu: str, matrix: Matrix) -> str:
 
 
 def _name(gpu: str) -> str:
-    return gpu or "unknown GPU"
+    return gpu or "host"
 
 
 def _written(cell: Cell, divisor: float, unit: str) -> str:

@@ -19,6 +19,7 @@ from ladder.model import units
 from ladder.model.catalogue import Rung
 from ladder.model.rows import Row
 from ladder.report import counter_tables, markdown
+from ladder.report.markdown import code, escape
 
 _MAX_SHAPES = 6
 _THROTTLED = roofs.SLOW_MARK
@@ -42,7 +43,10 @@ def ladder(study: Study, limits: Limits) -> str:
         row = study.ok(rung, headline)
         measured = study.measured(rung, headline)
         about = ", ".join(filter(None, (rung.role.replace("step", ""), rung.precision)))
-        line = {"rung": f"`{rung.name}`" + (f" ({about})" if about else ""), "idea": rung.idea}
+        line = {
+            "rung": code(rung.name) + (f" ({about})" if about else ""),
+            "idea": rung.idea,
+        }
         line |= factors(study, rung)
         for case in cases:
             line[study.label(case) if len(study.cases) > 1 else "speed"] = _cell(
@@ -60,7 +64,7 @@ def ladder(study: Study, limits: Limits) -> str:
         if measured and not with_counters:
             line |= markdown.resources(measured)
         table.append(line)
-    notes = [f"{study.ladder.title}: {describe(study.results)}."]
+    notes = [f"{study.ladder.title}: {escape(describe(study.results))}."]
     if not study.ladder.is_roof:
         notes.append(f"Speed in {unit}.")
     groups = {
@@ -102,7 +106,7 @@ def path(study: Study, name: str) -> str:
         ok = study.ok(step, study.headline)
         table.append(
             {
-                "rung": f"`{step.name}`",
+                "rung": code(step.name),
                 "idea": step.idea,
                 "speed": _rate(study, row) if row else "not measured",
                 GAIN: study.to_parent(ok) if ok else "",
@@ -110,7 +114,7 @@ def path(study: Study, name: str) -> str:
                 "shows": step.shows,
             }
         )
-    about = f"{study.ladder.title}: {describe(study.results)}. The path to `{name}`"
+    about = f"{study.ladder.title}: {escape(describe(study.results))}. The path to `{name}`"
     about += f", which chose `{chosen}`" if chosen else ""
     at = f", at {study.spell(study.headline)}" if study.spell(study.headline) else ""
     return f"{about}{at}.\n\n{markdown.table(table)}"
@@ -134,7 +138,9 @@ def overview(results: Results, limits: Limits) -> str:
     lines = [line for study in found if (line := best(study, limits))]
     rows = [row for study in found if (row := study.best_step(study.headline))]
     notes = "\n".join(f"- {mark} {told}" for mark, told in roofs.explained(rows).items())
-    return "\n\n".join(filter(None, (f"{describe(results)}.", markdown.table(lines), notes)))
+    return "\n\n".join(
+        filter(None, (f"{escape(describe(results))}.", markdown.table(lines), notes))
+    )
 
 
 def best(study: Study, limits: Limits) -> dict[str, str] | None:
@@ -191,16 +197,17 @@ def _footnotes(study: Study) -> str:
     """Say why cases have no speed and what signs mean, one line a rung and reason."""
     found: dict[str, list[str]] = {}
     if slow := [row for row in study.best.values() if _slow_roof(study, row)]:
-        names = ", ".join(f"`{name}`" for name in dict.fromkeys(row.rung for row in slow))
+        names = ", ".join(code(name) for name in dict.fromkeys(row.rung for row in slow))
         clocks = roofs.clocks(study.results, slow)
         found[f"{_THROTTLED} {names}: at {clocks}, {roofs.SLOW_CLOCK}"] = []
     for (name, case), row in study.best.items():
         told = []
         if row.status != "ok":
-            told = [f"`{name}` {row.status}{': ' + row.reason if row.reason else ''}"]
+            why = f": {escape(row.reason)}" if row.reason else ""
+            told = [f"{code(name)} {row.status}{why}"]
         for mark, why in roofs.explained([row]).items():
             if row.status == "ok" and not (mark == _THROTTLED and _slow_roof(study, row)):
-                told.append(f"{mark} `{name}`: {why}")
+                told.append(f"{mark} {code(name)}: {why}")
         for note in told:
             found.setdefault(note, []).append(study.spell(case))
     return "\n".join(

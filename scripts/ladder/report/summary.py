@@ -116,7 +116,7 @@ def _rows(result: Results) -> list[_Table]:
 
 
 def _of_rows(title: str, found: list[Row]) -> _Table:
-    rows = [
+    rows: list[tuple[str, ...]] = [
         (
             bare(row.name),
             units.duration(row.seconds),

@@ -22,7 +22,15 @@ from ladder.model import units
 from ladder.model.errors import LadderError
 from ladder.model.rows import SPACES, Row
 from ladder.report import counter_tables, speed_tables
-from ladder.report.markdown import OCCUPANCY_LIMITED_BY, TRIPLE, resources, table, triple
+from ladder.report.markdown import (
+    OCCUPANCY_LIMITED_BY,
+    TRIPLE,
+    code,
+    escape,
+    resources,
+    table,
+    triple,
+)
 
 # All ladders' tables; one ladder's is "transactions/LADDER", "counters/LADDER".
 TRANSACTIONS, COUNTERS = "transactions", "counters"
@@ -189,7 +197,7 @@ def predicted(predictions: Predictions, title: str) -> str:
     """
     lines = []
     for rung, rows in predictions.rungs.items():
-        line = {"rung": f"`{rung}`", "cases": str(len(rows))}
+        line = {"rung": code(rung), "cases": str(len(rows))}
         pairs = {space: prediction.worst(rows, space) for space in SPACES}
         for space, unit in SPACES.items():
             pair = pairs[space]
@@ -202,14 +210,14 @@ def predicted(predictions: Predictions, title: str) -> str:
                 line[f"{space} {unit}, {what}"] = cell
         agree = all(row.agrees for row in rows)
         line["within 1 %"] = ("yes" if agree else "no") if any(pairs.values()) else ""
-        line["why not"] = "" if agree else rows[0].reason or "unexplained"
+        line["why not"] = "" if agree else escape(rows[0].reason) or "unexplained"
         lines.append(line)
     notes = "\n".join(f"- {line}" for line in predictions.summary())
     return f"{title}\n\n{table(lines)}\n\n{notes}"
 
 
 def _predicted(emulated: Results, measured: dict[str, Row], differences: Path | None) -> str:
-    title = f"{describe(emulated)}, and the GPU's own counters."
+    title = f"{escape(describe(emulated))}, and the GPU's own counters."
     return predicted(prediction.predict(emulated, measured, differences), title)
 
 
@@ -220,7 +228,7 @@ def _transactions(tally: Tally) -> str:
         moved = row.global_bytes / row.compulsory_bytes if row.compulsory_bytes else math.nan
         lines.append(
             {
-                "rung": f"`{name_of(rung, row)}`",
+                "rung": code(name_of(rung, row)),
                 "idea": rung.idea,
                 **{
                     f"{space} {unit} a request, {TRIPLE}": triple(row, space)
@@ -234,7 +242,7 @@ def _transactions(tally: Tally) -> str:
                 OCCUPANCY_LIMITED_BY: limiter(row, tally.sms),
             }
         )
-    about = f"{tally.title}: {describe(tally.results)}, {tally.spell(tally.headline)}."
+    about = f"{tally.title}: {escape(describe(tally.results))}, {tally.spell(tally.headline)}."
     return "\n\n".join(filter(None, (about, table(lines), _missing(tally))))
 
 
@@ -242,7 +250,7 @@ def _missing(tally: Tally) -> str:
     """Say why rungs were not counted, one line a rung."""
     rows = [tally.best.get((rung.name, tally.headline)) for rung in tally.rungs]
     return "\n".join(
-        f"- `{row.rung}` {row.status}{': ' + row.reason if row.reason else ''}"
+        f"- {code(row.rung)} {row.status}{': ' + escape(row.reason) if row.reason else ''}"
         for row in rows
         if row and row.status != "ok"
     )
@@ -251,7 +259,7 @@ def _missing(tally: Tally) -> str:
 def _experiment(tally: Tally, measured: dict[str, Row]) -> str:
     lines = []
     for rung, row in tally.shown:
-        line = {"rung": f"`{rung.name}`", "idea": rung.idea}
+        line = {"rung": code(rung.name), "idea": rung.idea}
         other = measured.get(bare(row.name))
         for operation in ("load", "store"):
             found = {
@@ -262,19 +270,19 @@ def _experiment(tally: Tally, measured: dict[str, Row]) -> str:
             for what, value in found.items():
                 line[f"{operation}, {what}"] = units.count(value)
         lines.append(line)
-    about = f"{tally.title}, wavefronts a request: {describe(tally.results)}."
+    about = f"{tally.title}, wavefronts a request: {escape(describe(tally.results))}."
     return f"{about}\n\n{table(lines)}"
 
 
 def _foreign(results: Results) -> str:
     lines = [
         {
-            "benchmark": f"`{row.name}`",
+            "benchmark": code(row.name),
             "time": units.duration(row.seconds),
             "repetitions": str(row.repetitions),
-            "note": f"{row.status}: {row.reason}" if row.reason else row.label,
+            "note": escape(f"{row.status}: {row.reason}" if row.reason else row.label),
         }
         for row in results.rows
         if not row.ladder
     ]
-    return f"{describe(results)}.\n\n{table(lines)}"
+    return f"{escape(describe(results))}.\n\n{table(lines)}"

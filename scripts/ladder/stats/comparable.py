@@ -4,62 +4,108 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import Any
 
 from ladder.io.results import Results, identity
+from ladder.model import units
 from ladder.stats.metrics import is_time
 
 # Context that may explain a change but does not forbid comparing.
-_NOTED = ("gpu_uuid", "driver_version", "runtime_version", "compiler", "cuda_flags", "host_name")
+_NOTED = (
+    "gpu_uuid",
+    "driver_version",
+    "runtime_version",
+    "cublas_version",
+    "cub_version",
+    "compiler",
+    "cuda_flags",
+    "host_name",
+)
+_MACHINE = ("num_cpus", "caches")  # of host code; its clock, which is measured, besides
+_CLOCK, _CLOCKS_DIFFER = "mhz_per_cpu", 0.05
+_MOST_LISTED = 3
+
+Side = list[Results]
 
 
-def differences(base: list[Results], head: list[Results], metric: str) -> list[str]:
+def differences(base: Side, head: Side) -> list[str]:
     """Say what forbids comparing."""
     found = []
     gpus = {r.gpu for r in base}, {r.gpu for r in head}
     if not gpus[0] & gpus[1]:
-        found.append(f"different GPUs: {_list(gpus[0])} in base, {_list(gpus[1])} in head")
+        found.append(f"different GPUs: {_sides(*gpus)}")
     for title in ("source", "cache mode", "build type"):
-        values = [{getattr(r, title.replace(" ", "_")) for r in side} for side in (base, head)]
+        key = title.replace(" ", "_")
+        values = [{str(getattr(r, key)) for r in side} for side in (base, head)]
         if len(values[0] | values[1]) > 1:
-            found.append(
-                f"different {title}s: {_list(values[0])} in base, {_list(values[1])} in head"
-            )
-    inputs = [
-        {str(r.context.get("input_distribution", "")) for r in s} - {""} for s in (base, head)
-    ]
+            found.append(f"different {title}s: {_sides(*values)}")
+    inputs = [_values(side, "input_distribution") - {""} for side in (base, head)]
     if all(inputs) and len(inputs[0] | inputs[1]) > 1:  # older files do not tell
-        found.append(f"different inputs: {_list(inputs[0])} in base, {_list(inputs[1])} in head")
+        found.append(f"different inputs: {_sides(*inputs)}")
     found += [
-        f"{title} holds {twice[0]} of {len(twice)} rows more than once: several commits or boards"
+        f"{title} holds {twice[0]} of {len(twice)} rows more than once: several programs, commits, "
+        "boards or machines"
         for title, side in (("base", base), ("head", head))
         if (twice := _repeated(side))
     ]
+    return found
+
+
+def notes(base: Side, head: Side, metric: str) -> list[str]:
+    """Say what else differs, what was converted, and what made times of host code unsteady."""
+    values = {key: (_values(base, key), _values(head, key)) for key in _NOTED}
+    differing = {key: sides for key, sides in values.items() if sides[0] != sides[1]}
+    if {r.with_counters for r in base} != {r.with_counters for r in head}:
+        told = [{r.hardware_counters or "none" for r in side} for side in (base, head)]
+        differing["hardware_counters"] = told[0], told[1]
+    found = [f"{key}: {_sides(*sides)}" for key, sides in differing.items()]
+    boards = differing.get("gpu_uuid")
+    if boards and "" not in boards[0] | boards[1]:
+        found.append("different boards: they differ by more than runs on one of them")
+    host = [[r for r in side if not r.gpu and r.source == "timed"] for side in (base, head)]
+    if all(host):
+        found += [*_machines(*host), *_unsteady(*host)]
     return found + (_units(base, head) if is_time(metric) else [])
 
 
-def notes(base: list[Results], head: list[Results]) -> list[str]:
-    """Say what else differs."""
-    values = [(k, *({str(r.context.get(k, "")) for r in s} for s in (base, head))) for k in _NOTED]
-    differing = [(key, b, h) for key, b, h in values if b != h]
-    if {r.with_counters for r in base} != {r.with_counters for r in head}:
-        told = ({r.hardware_counters or "none" for r in side} for side in (base, head))
-        differing.append(("hardware_counters", *told))
-    told = [f"{key}: {_list(b)} in base, {_list(h)} in head" for key, b, h in differing]
-    if any(key == "gpu_uuid" and "" not in b | h for key, b, h in differing):
-        told.append("different boards: they differ by more than runs on one of them")
-    return told
+def _machines(base: Side, head: Side) -> list[str]:
+    """Say how the CPUs differ that host code ran on; the host's name alone is no machine."""
+    told = []
+    for key in _MACHINE:
+        values = _values(base, key), _values(head, key)
+        if values[0] != values[1] and all(values):
+            told.append("other caches" if key == "caches" else f"{key} {_sides(*values)}")
+    clocks = [[units.parse(r.context.get(_CLOCK)) for r in side] for side in (base, head)]
+    known = [clock for side in clocks for clock in side if clock > 0]
+    if known and max(known) > (1 + _CLOCKS_DIFFER) * min(known):
+        told.append(f"{_CLOCK} {_sides(_values(base, _CLOCK), _values(head, _CLOCK))}")
+    return [f"different machines: {'; '.join(told)}"] if told else []
 
 
-def same_files(base: list[Results], head: list[Results]) -> bool:
+def _unsteady(base: Side, head: Side) -> list[str]:
+    """Say which sides ran with a clock that CPU scaling moves, or with a debug library."""
+
+    def where(applies: Callable[[dict[str, Any]], bool]) -> str:
+        sides = {"base": base, "head": head}
+        return " and ".join(t for t, side in sides.items() if any(applies(r.context) for r in side))
+
+    scaled = where(lambda c: str(c.get("cpu_scaling_enabled")).lower() == "true")
+    debug = where(lambda c: str(c.get("library_build_type")).lower() == "debug")
+    told = [f"CPU scaling was on in {scaled}: times follow the CPU's clock"] * bool(scaled)
+    library = f"Google Benchmark was built for debugging in {debug}: its own time counts too"
+    return told + [library] * bool(debug)
+
+
+def same_files(base: Side, head: Side) -> bool:
     """Whether each file of either side is one of the other, which is hardly meant."""
     sides = [[(r.context, r.written) for r in side] for side in (base, head)]
     return all(file in other for side, other in (sides, sides[::-1]) for file in side)
 
 
-def _repeated(results: list[Results]) -> list[str]:
+def _repeated(results: Side) -> list[str]:
     """Name the rows of a side that files hold which are not processes of one program."""
-    programs: dict[tuple[str, str], set[tuple]] = defaultdict(set)
+    programs: dict[tuple[str, str], set[tuple[Any, ...]]] = defaultdict(set)
     for result in results:
         program = identity(result.context)
         for row in result.rows:
@@ -67,20 +113,37 @@ def _repeated(results: list[Results]) -> list[str]:
     return [name for (_, name), found in programs.items() if len(found) > 1]
 
 
-def _units(base: list[Results], head: list[Results]) -> list[str]:
-    """Say which rows changed their time unit: the benchmark itself was redefined."""
-    sides: list[dict[tuple[str, str], str]] = [
-        {(r.gpu, row.name): row.time_unit for r in side for row in r.rows} for side in (base, head)
-    ]
-    before, after = sides
+def _units(base: Side, head: Side) -> list[str]:
+    """Say which rows changed their time unit."""
+    before, after = (
+        {key: unit for r in side for key, unit in _written(r)} for side in (base, head)
+    )
     changed = [
         f"{name} ({unit} in base, {after[gpu, name]} in head)"
         for (gpu, name), unit in before.items()
         if after.get((gpu, name), unit) != unit
     ]
     more = f" and {len(changed) - 1} more" if len(changed) > 1 else ""
-    return [f"different time units: {changed[0]}{more}"] if changed else []
+    return [f"different time units, converted: {changed[0]}{more}"] if changed else []
+
+
+def _written(result: Results) -> Iterable[tuple[tuple[str, str], str]]:
+    """Give the time unit of each row that was measured, by GPU and name."""
+    for row in result.with_status("ok"):
+        yield (result.gpu, row.name), row.time_unit
+
+
+def _values(side: Side, key: str) -> set[str]:
+    values = [r.context.get(key, "") for r in side]
+    return {f"{v:g}" if isinstance(v, float) else str(v) for v in values}
+
+
+def _sides(base: Iterable[str], head: Iterable[str]) -> str:
+    return f"{_list(base)} in base, {_list(head)} in head"
 
 
 def _list(values: Iterable[str]) -> str:
-    return " and ".join(sorted(value or "unknown" for value in values))
+    told = sorted(value or "unknown" for value in values)
+    if len(told) > _MOST_LISTED:
+        return f"{told[0]} and {len(told) - 1} more"
+    return " and ".join(told)

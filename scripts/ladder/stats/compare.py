@@ -7,7 +7,8 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from statistics import median
+from statistics import fmean, median
+from typing import NamedTuple
 
 from ladder.io.results import WORST_FIRST, Results
 from ladder.model import errors
@@ -17,6 +18,8 @@ from ladder.stats import comparable, metrics
 from ladder.stats.interval import Process
 from ladder.stats.noise import Floor
 from ladder.stats.verdicts import Change, Rules, Side, judge, together, unpaired
+
+_Sides = Mapping[tuple[str, str], Side]  # by GPU and name
 
 
 @dataclass(frozen=True)
@@ -45,6 +48,18 @@ class Comparison:
         return [change for change in self.changes if change.lost]
 
     @property
+    def geometric_mean(self) -> Mean | None:
+        """Return the mean change of all rows in time or speed that both sides measured.
+
+        Those that are NOISY or allowed count like the rest: a mean of what stands out alone would
+        tell of luck. None for other metrics, and of fewer than two rows.
+        """
+        if not (metrics.is_time(self.metric) or metrics.follows_time(self.metric)):
+            return None
+        logs = [math.log(c.ratio) for c in self.changes if 0 < c.ratio < math.inf]
+        return Mean(math.exp(fmean(logs)), len(logs)) if len(logs) > 1 else None
+
+    @property
     def exit_code(self) -> int:
         """Refusal comes before a regression, and that before lost coverage."""
         if self.refused:
@@ -53,6 +68,13 @@ class Comparison:
         if any(change.verdict == "SLOWER" for change in failed):
             return errors.REGRESSION
         return errors.LOST_COVERAGE if failed else errors.OK
+
+
+class Mean(NamedTuple):
+    """The geometric mean of the ratios of so many rows; above 1 where head is better."""
+
+    ratio: float
+    rows: int
 
 
 def compare(
@@ -77,18 +99,18 @@ def compare(
     more = metrics.more_is_better(rules.metric, rules.better)
     if rules.pattern and not rules.maps:
         base, head = ([r.keep(rules.pattern) for r in side] for side in (base, head))
-    differences = comparable.differences(base, head, rules.metric)
+    differences = comparable.differences(base, head)
     refused = bool(differences) and not force
     before, after = (gather(side, rules, at) for at, side in enumerate((base, head)))
-    counts = tuple(max([1, *(len(s.processes) for s in x.values())]) for x in (before, after))
+    counts = [max([1, *(len(s.processes) for s in x.values())]) for x in (before, after)]
     comparison = Comparison(
         rules.threshold,
         differences,
-        comparable.notes(base, head),
+        comparable.notes(base, head, rules.metric),
         refused,
         metric=rules.metric,
         confidence=rules.confidence,
-        processes=counts,
+        processes=(counts[0], counts[1]),
         noise_measured=bool(floors),
         same_files=not rules.maps and comparable.same_files(base, head),
     )
@@ -168,7 +190,7 @@ def _median(values: list[float]) -> float:
     return math.nan if any(map(math.isnan, values)) else median(values)
 
 
-def _check(before: Mapping, after: Mapping, rules: Rules) -> None:
+def _check(before: _Sides, after: _Sides, rules: Rules) -> None:
     """Refuse options that leave nothing to compare."""
     if not before and not after and rules.pattern:
         raise LadderError(f"--filter {rules.pattern.pattern}: no row matches")

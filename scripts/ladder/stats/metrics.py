@@ -4,33 +4,16 @@
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ladder.io.results import SECONDS
+from ladder.model import counters
 from ladder.model.errors import LadderError
 from ladder.stats.interval import Process
 
 TIME = "real_time"
 _TIMES = (TIME, "cpu_time")
-
-# What is better, by the first of these that is found in a counter's name, whatever its case.
-_DIRECTIONS = (
-    ("less", r"^stall_|(miss|error|conflict)(_rate|_ratio)$"),
-    ("more", r"(_per_second|_per_wavefront|_lanes|_hz|hits|speed|rate|throughput|bandwidth)$"),
-    ("more", r"(occupancy|utili[sz]ation|efficiency)$|percent"),
-    ("less", r"(time|seconds|latency|bytes|registers|errors?|noise|cycles|misses|throttled)$"),
-    ("less", r"(conflicts|wavefronts|requests|sectors|accesses|instructions|barriers)$"),
-    ("less", r"(_ideal|_per_request)$|^late_samples$"),
-)
-
-# Properties of the program, not measurements: no two runs of one binary differ in them.
-_EXACT = re.compile(
-    r"^(registers|spilled_bytes|\w+_shared_bytes|grid_blocks|block_threads|blocks_per_sm|waves|"
-    r"cluster_size|resident_clusters|theoretical_occupancy|arithmetic_intensity|predicted_\w+)$"
-)
-_OF_TIME = re.compile(r"_per_second$|^(real_time|median_seconds|percent_of_ceiling)$")
 
 # The standard error of the median of n draws, over their deviation and over their quartile range.
 _OF_DEVIATION, _OF_QUARTILES = 1.2533, 0.9291
@@ -41,17 +24,14 @@ def more_is_better(metric: str, told: str | None = None) -> bool:
 
     Raises LadderError where neither tells.
     """
-    if told:
-        return told == "more"
-    for way, pattern in _DIRECTIONS:
-        if re.search(pattern, metric, re.IGNORECASE):
-            return way == "more"
+    if way := told or counters.better(metric):
+        return way == counters.MORE
     raise LadderError(f"--metric {metric}: is less or more of it better? (--better less|more)")
 
 
 def is_exact(metric: str) -> bool:
     """Whether two runs of one program never differ in it."""
-    return bool(_EXACT.search(metric))
+    return counters.is_exact(metric)
 
 
 def is_time(metric: str) -> bool:
@@ -61,10 +41,10 @@ def is_time(metric: str) -> bool:
 
 def follows_time(metric: str) -> bool:
     """Whether it is the GPU's time or a speed, which launches and the SM clock move."""
-    return bool(_OF_TIME.search(metric))
+    return counters.follows_time(metric)
 
 
-def process(written: list[Mapping[str, Any]], metric: str) -> Process | None:
+def process(written: Sequence[Mapping[str, Any]], metric: str) -> Process | None:
     """Return what one process measured of a row, `written` as in its file.
 
     Repetitions are its samples. A row of a single one may tell its error itself: `median_noise`, or
@@ -107,7 +87,7 @@ def _noise(row: Mapping[str, Any], metric: str) -> float:
     return noise if 0 < noise < math.inf else 0.0
 
 
-def _aggregated(written: list[Mapping[str, Any]], metric: str) -> Process | None:
+def _aggregated(written: Sequence[Mapping[str, Any]], metric: str) -> Process | None:
     found = {row.get("aggregate_name"): row for row in written}
     if "median" not in found or (value := _value(found["median"], metric)) is None:
         return None

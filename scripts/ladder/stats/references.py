@@ -107,9 +107,9 @@ def _reference(entry: Any) -> Reference:
     if lacking := [key for key in ("row", "value") if key not in entry]:
         raise ValueError(f"no '{lacking[0]}'")
     for key, given in entry.items():
-        number = _KEYS[key] is float
-        if not isinstance(given, (int, float) if number else str) or isinstance(given, bool):
-            raise ValueError(f"{key} is not a {'number' if number else 'text'}")
+        number = isinstance(given, int | float) and not isinstance(given, bool)
+        if not (number if _KEYS[key] is float else isinstance(given, str)):
+            raise ValueError(f"{key} is not a {'number' if _KEYS[key] is float else 'text'}")
         if number and not math.isfinite(given):
             raise ValueError(f"{key} is not finite")
     lower, upper = entry.get("lower", -math.inf), entry.get("upper", math.inf)
@@ -170,21 +170,33 @@ def _is_of(reference: Reference, result: Results) -> bool:
 
 
 def _findings(reference: Reference, result: Results) -> list[Finding]:
+    shorts = _short_names(result)
     return [
-        _finding(reference, result, row.name, row.status, row.reason)
+        _finding(reference, result, row.name, row.status, row.reason, shorts[row.name])
         for row in result.rows
-        if reference.row.fullmatch(bare(row.name))
+        if reference.row.fullmatch(shorts[row.name]) or reference.row.fullmatch(row.name)
     ]
 
 
-def _finding(reference: Reference, result: Results, name: str, status: str, reason: str) -> Finding:
+def _short_names(result: Results) -> dict[str, str]:
+    """Return what each row is called without /manual_time, unless another row has that name.
+
+    Of all rows of the files, also where `result` was filtered.
+    """
+    names = result.written
+    return {name: name if (short := bare(name)) in names else short for name in names}
+
+
+def _finding(
+    reference: Reference, result: Results, name: str, status: str, reason: str, shown: str
+) -> Finding:
     value = value_of(result, name, reference.metric) if status == "ok" else math.nan
     verdict = "LOW" if value < reference.low else "HIGH" if value > reference.high else "OK"
     if status != "ok":
         verdict, reason = "ERROR" if status == "error" else "MISSING", f"{status}: {reason}"
     elif math.isnan(value):
         verdict, reason = "MISSING", f"no {reference.metric}"
-    finding = Finding(verdict, reference, bare(name), describe(result), value, reason)
+    finding = Finding(verdict, reference, shown, describe(result), value, reason)
     if reference.expected_failure:
         if finding.exit_code != LOST_COVERAGE:  # what was not measured is not what was expected
             met = finding.exit_code == OK
@@ -225,13 +237,16 @@ def to_toml(
         metrics.more_is_better(metric)
     lines: dict[tuple[str, ...], str] = {}
     for result in results:
-        pairs = [(row.name, row.role) for row in result.with_status("ok")]
-        for (name, role), metric in itertools.product(pairs, wanted):
+        shorts = _short_names(result)
+        triples = [(row.name, row.ladder, row.role) for row in result.with_status("ok")]
+        for (name, ladder, role), metric in itertools.product(triples, wanted):
             value = value_of(result, name, metric)
             trivial = role == "ceiling" and metric == METRIC  # 100 % of itself
             if trivial or not math.isfinite(value):
                 continue
-            key = (result.gpu, result.cache_mode, name, metric)
+            # A foreign suite may have a row of the short name tomorrow.
+            shown = shorts[name] if ladder else name
+            key = (result.gpu, result.cache_mode, shown, metric)
             if key in lines:
                 raise IncomparableError(f"{name}: measured twice: several commits or boards")
             floor = (floors or {}).get(name)
@@ -260,14 +275,19 @@ def _entry(key: tuple[str, ...], value: float, bound: float) -> str:
     given = {
         "gpu": _escaped(gpu),
         "cache_mode": cache_mode,
-        "row": _escaped(bare(name)),
+        "row": _escaped(name),
         "metric": "" if metric == METRIC else metric,
     }
-    lines = [f"{k} = {json.dumps(v, ensure_ascii=False)}" for k, v in given.items() if v]
+    lines = [f"{key} = {_quoted(text)}" for key, text in given.items() if text]
     # Five digits are enough to read, but a bound of 0 leaves no room for what they drop.
     lines.append(f"value = {float(f'{value:.5g}') if bound else value!r}")
     lines += [f"lower = {-bound!r}", f"upper = {bound!r}"]
     return "\n".join(["[[reference]]", *lines]) + "\n"
+
+
+def _quoted(text: str) -> str:
+    """Return a basic string of TOML, which is one of JSON but that DEL is written as a number."""
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", r"\u007f")
 
 
 def _escaped(text: str) -> str:

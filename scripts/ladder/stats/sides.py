@@ -23,9 +23,9 @@ def compared(
     """
     timed = metrics.is_time(rules.metric) or metrics.follows_time(rules.metric)
     loaded = [load_processes(paths) for paths in (base, head)]
-    sides = _of_one_source(loaded, [base, head], timed=timed)
-    floors = read_floors(noise, [result for side in sides for result in side]) if noise else None
-    return compare(*sides, force=force, floors=floors, rules=rules)
+    before, after = _of_one_source(loaded, [base, head], timed=timed)
+    floors = read_floors(noise, [*before, *after]) if noise else None
+    return compare(before, after, force=force, floors=floors, rules=rules)
 
 
 def _of_one_source(

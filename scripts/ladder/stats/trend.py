@@ -140,20 +140,21 @@ def follow(
     """
     newest = sides[-1]
     status = newest.status if newest else "missing"
-    at = [i for i, side in enumerate(sides) if side and side.processes]
+    measured = {i: side for i, side in enumerate(sides) if side and side.processes}
+    at, points = list(measured), list(measured.values())
     values = [math.nan] * len(sides)
-    for i in at:
-        values[i] = median(median(process.samples) for process in sides[i].processes)
+    for i, side in measured.items():
+        values[i] = median(median(process.samples) for process in side.processes)
     track = Track(name, tuple(values), status=status, reason=newest.reason if newest else "")
     if not at:
         return track
-    points = [sides[i] for i in at]
     positive = all(sample > 0 for p in points for q in p.processes for sample in q.samples)
+    outliers: list[int] = []
     if exact or len(at) < LEAST_RUNS or not positive:
         least = rules.threshold if exact else 0.0  # what is exact has no noise to judge by
         steps = pairwise(values[i] for i in at)
         bounds = [i for i, step in enumerate(steps, 1) if _differ(*step, least)]
-        method, outliers = "neighbours", []
+        method = "neighbours"
     else:
         spread = noise_of(points[0], points[-1], rules.metric, floors)[0]
         method, (bounds, outliers) = "PELT", change_points([values[i] for i in at], spread)

@@ -80,7 +80,8 @@ def unpaired(gpu: str, name: str, base: Side | None, head: Side | None) -> Chang
     if base is None:
         return Change(gpu, name, "NEW", head_seconds=head.seconds, reason=head.reason)
     if head is None:
-        return Change(gpu, name, "MISSING", base_seconds=base.seconds, lost=True)
+        never = "" if base.status == "ok" else f"never measured: {base.status}: {base.reason}"
+        return Change(gpu, name, "MISSING", base.seconds, reason=never, lost=not never)
     # An old fault that is fixed counts as new; one that stays keeps its name.
     verdict = head.status.upper() if head.status != "ok" else "NEW"
     reason = head.reason or f"was {base.status} in base: {base.reason}"

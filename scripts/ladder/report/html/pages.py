@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,23 +12,13 @@ from ladder.analysis.emulated_study import Tally, tallies
 from ladder.analysis.limits import COUNTS_FROM, Limiter, Limits
 from ladder.analysis.study import Study, name_of, own_quantity, own_speed, studies, values_of
 from ladder.io.results import Results
-from ladder.model import units
+from ladder.model import counters, units
 from ladder.model.catalogue import Rung
 from ladder.model.rows import COUNTERS, Row
 from ladder.report import markdown, speed_tables
 from ladder.report.html.rows import route
 from ladder.report.html.source import Excerpt, Sources
 
-_GROUPS = {  # of a rung's counters, in this order; the first that fits
-    "Time and speed": r"_seconds$|_hz$|_per_second$|samples$|^throttled$|percent_of_ceiling",
-    "Waits, of the warps' cycles": r"^stall_",
-    "Launch": r"^registers|(shared|spilled)_bytes$|^block|^grid|^waves|cluster|occup",
-    "Accuracy": r"error$",
-    "Predicted": r"^predicted_",
-    "Traffic": r"bytes|sectors|requests|wavefronts|conflicts|accesses|intensity",
-    "Work": r"",
-}
-_FRACTION = re.compile(r"_occupancy$|_utilisation$|^stall_")
 _CONTEXT = {  # what the first screen tells of a GPU, and where it stands
     "Commit": "git_commit",
     "Driver": "driver_version",
@@ -212,27 +201,27 @@ def _shares(
 
 
 def _counters(row: Row) -> list[tuple[str, list[tuple[str, str]]]]:
-    groups: dict[str, list[tuple[str, str]]] = {group: [] for group in _GROUPS}
+    groups: dict[str, list[tuple[str, str]]] = {group: [] for group in counters.GROUPS}
     for name in dict.fromkeys(COUNTERS):
         if (value := row.counter(name)) == value:
-            group = next(g for g, pattern in _GROUPS.items() if re.search(pattern, name))
-            groups[group].append((name, _counter(name, value)))
+            known = counters.OWN[name]
+            groups[known.group].append((name, _counter(known, value)))
     return [(group, entries) for group, entries in groups.items() if entries]
 
 
-def _counter(name: str, value: float) -> str:
-    quantity = name.removesuffix("_per_second")
-    if quantity != name and quantity in ("bytes", "flops", "atomics"):
+def _counter(counter: counters.Counter, value: float) -> str:
+    quantity, second, _ = counter.name.partition("_per_second")
+    if second:
         return units.rate(quantity, value)
-    if name.endswith("_seconds"):
+    if counter.unit == "s":
         return units.duration(value)
-    if name.endswith("_hz"):
+    if counter.unit == "Hz":
         return f"{value / 1e6:.0f} MHz"
-    if name.startswith("percent"):
+    if counter.unit == "%":
         return units.percent(value)
-    if name.endswith("error"):
+    if counter.group == counters.ACCURACY:
         return f"{value:.2g}"
-    return units.percent(100 * value) if _FRACTION.search(name) else units.count(value)
+    return units.percent(100 * value) if counter.unit == "share" else units.count(value)
 
 
 def columns(lines: Iterable[Mapping[str, str]]) -> list[str]:

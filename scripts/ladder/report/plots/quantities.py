@@ -1,16 +1,15 @@
 # SPDX-License-Identifier: MIT
-"""Hardware counters as a reader wants them: in words, and with the unit that their name tells."""
+"""Hardware counters as a reader wants them: in words, and with their unit."""
 
 from __future__ import annotations
 
 import math
 
-from ladder.model import units
+from ladder.model import counters, units
 from ladder.model.rows import Row
 
 SECTOR, WAVEFRONT = 32, 128  # bytes of a sector, and of a wavefront that serves every bank
 _DECIMAL = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
-_FRACTIONS = ("_occupancy", "_utilisation")
 
 
 def words(counter: str) -> str:
@@ -24,12 +23,13 @@ def value(counter: str, amount: float) -> str:
     """Write a counter's value; NaN is empty."""
     if math.isnan(amount):
         return ""
-    if counter.endswith(_FRACTIONS) or counter.startswith("stall_"):
+    known = counters.OWN.get(counter)
+    unit = known.unit if known else ""
+    if unit == "share":
         return units.percent(100 * amount)
-    if counter in ("static_shared_bytes", "dynamic_shared_bytes"):
-        return units.kibibytes(amount)
-    if counter.endswith("_bytes"):
-        return decimal(amount) + "B"
+    if known and unit == "B":
+        of_launch = known.kind == counters.PROPERTY
+        return units.kibibytes(amount) if of_launch else decimal(amount) + "B"
     if counter.endswith("_per_request"):
         return units.count(amount)
     return decimal(amount).rstrip()
