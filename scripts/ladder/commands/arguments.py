@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import argparse
 import re
-import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -14,6 +13,7 @@ from ladder.model.errors import LadderError
 if TYPE_CHECKING:
     from ladder.io.results import Results
 
+RESULTS = "results files, '-' for stdin, or directories of *.json; docs/inputs.md has the formats"
 EXIT_CODES = """\
 exit codes:
   0  done, and no regression        3  a results file cannot be read
@@ -36,9 +36,7 @@ those of several families in one file NAME#1, NAME#2.
 
 def add_results(parser: argparse.ArgumentParser) -> None:
     """Add RESULTS and --filter."""
-    parser.add_argument(
-        "results", nargs="+", metavar="RESULTS", help="results files, or directories of *.json"
-    )
+    parser.add_argument("results", nargs="+", metavar="RESULTS", help=RESULTS)
     add_filter(parser)
 
 
@@ -99,8 +97,3 @@ def _seconds(text: str) -> float:
     if not 0 < value < float("inf"):
         raise argparse.ArgumentTypeError(f"'{text}' is not a time above zero")
     return value
-
-
-def note(message: str) -> None:
-    """Say on stderr what is no failure."""
-    print(f"ladder: note: {message}", file=sys.stderr)

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from ladder.commands.arguments import EXIT_CODES
+from ladder.io import notes
 from ladder.model import errors
 from ladder.model.errors import LadderError
 
@@ -36,6 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code."""
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     flags: list[str] = []
+    notes.begin()
     if arguments[:1] in (["noise"], ["run"]) and "--" in arguments:
         at = arguments.index("--")
         arguments, flags = arguments[:at], arguments[at + 1 :]

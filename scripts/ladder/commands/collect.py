@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ladder.commands import arguments, compare
+from ladder.io.notes import note
 from ladder.model.errors import LadderError
 
 if TYPE_CHECKING:  # scipy takes a while to load
@@ -71,9 +72,9 @@ def run(options: argparse.Namespace) -> int:
     sys.stdout.flush()
     try:  # last: the figures are the least of it, and foreign benchmarks have none
         if results:
-            plots.draw(results, options.output / "plots", ["svg"], _note)
+            plots.draw(results, options.output / "plots", ["svg"], note)
     except LadderError as error:
-        _note(str(error))
+        note(str(error))
     return code
 
 
@@ -83,10 +84,6 @@ def _top(word: str, outcomes: list[Outcome]) -> str:
 
     rows = [(outcome.gpu, outcome.verdict, outcome.told) for outcome in outcomes]
     return summary.table(f"Benchmarks: {word}", ("GPU", "verdict", "found"), rows)
-
-
-def _note(message: str) -> None:
-    print(f"ladder: note: {message}", file=sys.stderr)
 
 
 def _gpus(text: str) -> list[str]:

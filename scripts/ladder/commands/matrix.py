@@ -6,15 +6,14 @@ from __future__ import annotations
 import argparse
 import sys
 
-from ladder.commands.arguments import regex
+from ladder.commands.arguments import RESULTS, regex
+from ladder.io.notes import note
 from ladder.model.errors import OK
 
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Add its options."""
-    parser.add_argument(
-        "results", nargs="+", metavar="RESULTS", help="results files, or directories of *.json"
-    )
+    parser.add_argument("results", nargs="+", metavar="RESULTS", help=RESULTS)
     parser.add_argument("--ladder", metavar="NAME", help="this ladder alone")
     parser.add_argument(
         "--case",
@@ -32,7 +31,7 @@ def run(options: argparse.Namespace) -> int:
 
     results = load_results(options.results)
     for gpu in {result.gpu for result in results if result.source == "emulated"}:
-        print(f"ladder: note: {gpu}, emulated: holds no speeds, left out", file=sys.stderr)
+        note(f"{gpu}, emulated: holds no speeds, left out")
     found = list(matrix.matrices(results, options.ladder, options.case))
     forms = {
         "text": matrix.text,

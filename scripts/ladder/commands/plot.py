@@ -6,7 +6,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from ladder.commands.arguments import add_results, note, selected
+from ladder.commands.arguments import add_results, selected
+from ladder.io.notes import note
 from ladder.model import errors
 
 

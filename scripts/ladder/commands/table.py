@@ -8,7 +8,8 @@ import sys
 from pathlib import Path
 
 from ladder.commands import arguments
-from ladder.commands.arguments import add_results, note, selected
+from ladder.commands.arguments import add_results, selected
+from ladder.io.notes import note
 from ladder.model import errors
 from ladder.model.errors import LadderError
 

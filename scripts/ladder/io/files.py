@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Finds results files and reads the JSON that each version of Google Benchmark writes."""
+"""Finds results files and reads each dialect of them into one form, Google Benchmark's JSON."""
 
 from __future__ import annotations
 
@@ -7,45 +7,122 @@ import json
 import os
 import re
 import shutil
+import sys
 import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
+from functools import lru_cache
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
-from ladder.io import library_fields
+from ladder.io import csv_file, library_fields, nvbench
+from ladder.io.notes import note
+from ladder.io.text_forms import decoded, results_in
 from ladder.model.errors import LadderError, ResultError
 from ladder.model.text import legible
 
 _ESCAPE = re.compile(r"\\[bfu]")  # what may be illegible in the JSON of ASCII
+_OBJECT = re.compile(r"\s*\{")
+_ROWS = re.compile(r'"benchmarks"\s*:\s*\[\s*[^\s\]]')  # one at least
+_OURS = re.compile(r'"context"\s*:\s*\{|"states"\s*:')  # other programs have "benchmarks" too
 
+STDIN = "-"
 # What stands beside results and is none itself: of an emulated one its details, of several noise.
 DETAILS, NOISE = "details.json", "noise.json"
+_BESIDE = (
+    (
+        re.compile(r'^\s*\{\s*"lines"\s*:\s*\['),
+        "details of emulated results, which are found beside these by name: give those alone",
+    ),
+    (
+        re.compile(r'"rows"\s*:\s*\{(?=[^{}]*\{[^{}]*"floor"\s*:)'),
+        "what 'ladder noise' wrote, no results: give it to compare, check or trend as --noise",
+    ),
+)
 
 
 def find(paths: Iterable[str | PathLike[str]]) -> list[Path]:
-    """List the files, and every *.json below the directories, each once and in order.
+    """List the files, and every *.json and *.json.gz below the directories, each once and in order.
 
-    Files named `DETAILS` or `NOISE` are left out of directories. Raises ResultError for a directory
-    without any file.
+    `-` is stdin. What stands beside results is left out of directories, and so is, with a note,
+    what holds none: files of other programs, and empty ones. A cut off or damaged file is not.
+
+    Raises ResultError for a directory without any results, and where nothing is left of the files.
     """
     found: dict[Path, Path] = {}
+    beside = []
     for path in map(Path, paths):
-        inside = [path]
         if path.is_dir():
-            aside = (DETAILS, NOISE)
-            inside = sorted(p for p in path.rglob("*.json") if p.is_file() and p.name not in aside)
-        if not inside:
-            raise ResultError(f"{path}: no *.json below this directory")
+            inside = _below(path)
+        elif path.is_file() and (kind := _beside(_peeked(path))):
+            beside.append(f"{path}: {kind}")
+            continue
+        else:
+            inside = [path]
         for file in inside:
             found.setdefault(file.resolve(), file)
+    if beside and not found:
+        raise ResultError(beside[0])
+    for told in beside:
+        note(told)
     return list(found.values())
 
 
+def _below(folder: Path) -> list[Path]:
+    """List the results below a directory; tell of the files that hold none."""
+    files = sorted(p for end in ("", ".gz") for p in folder.rglob(f"*.json{end}") if p.is_file())
+    if not files:
+        raise ResultError(f"{folder}: no *.json below this directory")
+    results, foreign = [], []
+    for path in files:
+        text = _peeked(path)
+        if text is None or _holds_results(text):
+            results.append(path)
+        elif not _beside(text):
+            foreign.append(f"{path}: {'holds no results' if text.strip() else 'empty'}, left out")
+    for told in foreign:
+        note(told)
+    if not results:
+        raise ResultError(f"{folder}: no results below this directory")
+    return results
+
+
+def _peeked(path: Path) -> str | None:
+    """Return a file's text, or None where reading it will tell what is wrong."""
+    try:
+        return read_text(path)
+    except ResultError:
+        return None
+
+
+def _holds_results(text: str) -> bool:
+    """Whether a text looks like results; it may be broken all the same."""
+    return bool(_ROWS.search(text) and _OURS.search(text))
+
+
+def _beside(text: str | None) -> str:
+    """Say of what stands beside results what it is and what takes it; empty of everything else."""
+    if text is None or _holds_results(text):
+        return ""
+    return next((told for pattern, told in _BESIDE if pattern.search(text)), "")
+
+
 def read(path: Path) -> dict[str, Any]:
-    """Return a results file's JSON. Raises ResultError saying what is wrong with it."""
-    document = read_json(path)
+    """Return the context and rows of a results file as Google Benchmark's JSON has them.
+
+    It may be that JSON, with what the program printed around it, Google Benchmark's CSV, or
+    NVBench's JSON. Raises ResultError saying what is wrong with it.
+    """
+    text = _filled(path)
+    if ".csv" in path.suffixes or (not _OBJECT.match(text) and csv_file.found(text)):
+        with _named(path):
+            document = csv_file.document(text)
+    else:
+        document = _parsed(path, text, printed=True)
+    if nvbench.found(document):
+        with _named(path):
+            document = nvbench.converted(document)
     shape = {"context": dict, "benchmarks": list}
     if not isinstance(document, dict) or any(
         not isinstance(document.get(key), kind) for key, kind in shape.items()
@@ -62,14 +139,27 @@ def read(path: Path) -> dict[str, Any]:
     return document
 
 
-def read_text(path: Path) -> str:
-    """Return a file's text. Raises ResultError."""
+@contextmanager
+def _named(path: Path) -> Iterator[None]:
     try:
-        return path.read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise ResultError(f"{path}: not a text file") from error
+        yield
+    except ValueError as error:
+        raise ResultError(f"{path}: {error}") from error
+
+
+def read_text(path: Path) -> str:
+    """Return a file's text, `-` being stdin, unpacked and decoded. Raises ResultError."""
+    try:
+        data = _stdin(sys.stdin) if str(path) == STDIN else path.read_bytes()
     except OSError as error:
         raise ResultError(f"{path}: {error.strerror}") from error
+    with _named(path):
+        return decoded(data)
+
+
+@lru_cache(maxsize=1)  # it can be read but once, and some commands read their results twice
+def _stdin(stream: TextIO) -> bytes:
+    return stream.buffer.read()
 
 
 def write(path: Path, content: bytes) -> None:
@@ -104,20 +194,32 @@ def kept_unless_done(output: Path) -> Iterator[Path]:
 
 def read_json(path: Path) -> Any:
     """Return any JSON, its integers as floats. Raises ResultError saying what is wrong with it."""
+    return _parsed(path, _filled(path), printed=False)
+
+
+def _filled(path: Path) -> str:
     text = read_text(path)
     if not text.strip():
         raise ResultError(f"{path}: empty (did the benchmark filter match nothing?)")
+    return text
+
+
+def _parsed(path: Path, text: str, *, printed: bool) -> Any:
+    """Parse JSON; `printed` looks for results among what a program printed. Raises ResultError."""
     try:
         if text.isascii() and not _ESCAPE.search(text):  # legible, as it is JSON
             with suppress(json.JSONDecodeError):
                 return json.loads(text, parse_int=float, object_pairs_hook=_unique)
         # 1.7.1 writes control characters unescaped, and NaN and Infinity bare, which Python reads.
-        return json.loads(
-            text,
-            strict=False,
-            parse_int=float,
-            object_pairs_hook=_legible_and_unique,
+        decoder = json.JSONDecoder(
+            strict=False, parse_int=float, object_pairs_hook=_legible_and_unique
         )
+        try:
+            return decoder.decode(text)
+        except json.JSONDecodeError:
+            if not (printed and _holds_results(text)):
+                raise
+            return results_in(text, decoder.raw_decode)
     except json.JSONDecodeError as error:
         what = error.msg.removesuffix(" at")  # "Unterminated string starting at"
         raise ResultError(

@@ -138,7 +138,13 @@ def _launches(path: Path) -> list[dict[str, str]]:
         raise ResultError(f"{path}: not what 'ncu --csv --page raw' prints: no column 'ID'")
     launches: list[dict[str, str]] = []
     units: dict[str, str] = {}
-    for line in reader:
+    try:
+        read = list(reader)
+    except csv.Error as error:
+        raise ResultError(f"{path}: {error}") from error
+    for number, line in enumerate(read, start=1):
+        if None in line:  # where DictReader keeps the cells past the columns
+            raise ResultError(f"{path}: line {number} below the columns has too many cells")
         if line["ID"].strip():
             scaled = {metric: f"{line[metric]} {unit}" for metric, unit in units.items()}
             launches.append(line | scaled)

@@ -1,0 +1,20 @@
+# SPDX-License-Identifier: MIT
+"""What is told beside the results: the one way that notes take to stderr."""
+
+from __future__ import annotations
+
+import sys
+
+_told: set[str] = set()
+
+
+def note(message: str) -> None:
+    """Say on stderr what is no failure; once, where a command comes by it several times."""
+    if message not in _told:
+        _told.add(message)
+        print(f"ladder: note: {message}", file=sys.stderr)
+
+
+def begin() -> None:
+    """Forget what was told: another command begins."""
+    _told.clear()
