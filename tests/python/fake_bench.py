@@ -4,7 +4,7 @@
 Of that plan, `rows` maps names to what happens there (see `happen`), `context` overrides what the
 file says of the machine, and `start` is what happens before the first row. A process adds its flags
 to FOLDER/starts and the names of its rows to FOLDER/rows, as they begin. To be started often, it
-does without pathlib.
+does without pathlib. With `counted` rows are as the emulator counts them.
 """
 
 import json
@@ -150,6 +150,9 @@ def result(place, name, at, *, counted):
     row |= {key: value for key, value in rates if value}
     if "--ceilings=false" not in flags and (percent := percent_of_ceiling(of, rung, n)):
         row["percent_of_ceiling"] = percent
+    if "counted" in plan:  # as the emulator does
+        row["grid_blocks"] = 1.0
+        details.append({"row": name.removesuffix("/manual_time")})
     return row | ({"dram_bytes": 7.0} if counted else {})
 
 
@@ -180,6 +183,7 @@ values = dict(flag.partition("=")[::2] for flag in flags)
 with open(f"{folder}/plan.json") as file:
     plan = json.load(file)
 broken: list[str] = []
+details: list[dict[str, str]] = []  # of each row
 if "--help" in flags:
     print("  --cases=full|small" + "  --ceilings=false" * plan.get("ceilings", True))
     sys.exit(0)
@@ -218,3 +222,6 @@ if counting:
     happen("between")
     context["hardware_counters"] = "fake"
     write(out, context, chosen, counted=True, record=False)
+if "--details_out" in values:
+    with open(values["--details_out"], "w") as file:
+        json.dump({"lines": details, "occupancy": details}, file)

@@ -17,6 +17,7 @@ from ladder.model.errors import LadderError
 
 # In the order of --help. Each is a module here: what it takes, and `run`, which imports the rest.
 COMMANDS = {
+    "study": "build, measure this machine's GPU or count on an emulated one, and draw it",
     "run": "measure, so that a crash or a hang costs its row alone",
     "plot": "draw the figures of each ladder and an overview",
     "table": "write tables, or update those in a README",
@@ -38,7 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     flags: list[str] = []
     notes.begin()
-    if arguments[:1] in (["noise"], ["run"]) and "--" in arguments:
+    if arguments[:1] in (["noise"], ["run"], ["study"]) and "--" in arguments:
         at = arguments.index("--")
         arguments, flags = arguments[:at], arguments[at + 1 :]
     options = _parser(arguments).parse_args(arguments, argparse.Namespace(flags=flags))

@@ -4,17 +4,13 @@
 from __future__ import annotations
 
 import argparse
-import fcntl
-import os
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from ladder.commands import arguments
 from ladder.measure import devices, processes, runner
 from ladder.measure.progress import Progress
-from ladder.measure.results_file import RunFile
+from ladder.measure.results_file import RunFile, alone
 from ladder.measure.runner import SPLITS, Job, Program
 from ladder.model import errors
 from ladder.model.errors import LadderError, LostError
@@ -27,6 +23,8 @@ process. The results file is whole at any moment; --resume goes on with it.
 """
 EPILOG = arguments.EXIT_CODES
 
+_TO_COMPARE = 3  # processes a side
+
 _TAKEN = {
     "--benchmark_out": "there is --output for it",
     "--benchmark_filter": "there is --filter for it",
@@ -37,11 +35,14 @@ _TAKEN = {
 
 def run(options: argparse.Namespace) -> int:
     """Run what the options say; return the exit code."""
+    if options.processes is None:
+        options.processes = _TO_COMPARE if options.base else 1
     gpus = _check(options)
     try:
         with processes.terminable():
             programs = _programs(options)
-            with _alone(options.output):
+            folder = options.output
+            with alone(folder.parent if folder.suffix == ".json" else folder):
                 return _measure([_rounds(options, programs, gpu) for gpu in gpus], options)
     except KeyboardInterrupt as error:
         raise LostError("interrupted before the first row") from error
@@ -50,7 +51,7 @@ def run(options: argparse.Namespace) -> int:
 def _measure(devices: list[list[list[Job]]], options: argparse.Namespace) -> int:
     """Measure the rounds of each device in turn, and say what came of it."""
     jobs = [job for rounds in devices for jobs in rounds for job in jobs]
-    progress = Progress(sum(len(job.todo) for job in jobs))
+    progress = Progress(sum(job.program.passes * len(job.todo) for job in jobs))
     code = errors.OK
     try:
         for rounds in devices:
@@ -79,7 +80,7 @@ def _check(options: argparse.Namespace) -> list[devices.Gpu | None]:
     several = options.devices or options.base or options.processes > 1
     if several and options.output.suffix == ".json":
         raise LadderError(f"{options.output}: several results: name a directory")
-    return devices.select(options.devices) if options.devices else [None]
+    return [*devices.select(options.devices)] if options.devices else [None]
 
 
 def _programs(options: argparse.Namespace) -> dict[str, Program]:
@@ -141,26 +142,6 @@ def _summary(jobs: list[Job]) -> int:
     return code
 
 
-@contextmanager
-def _alone(output: Path) -> Iterator[None]:
-    """Keep other runs out of the directory of the results for as long as this one lasts."""
-    folder = output.parent if output.suffix == ".json" else output
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    except OSError as error:
-        raise LadderError(f"{folder}: {error.strerror}") from error
-    try:
-        with suppress(OSError):  # a file system without locks
-            try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError as error:
-                raise LadderError(f"{folder}: another run is writing there") from error
-        yield
-    finally:
-        os.close(handle)
-
-
 def add(parser: argparse.ArgumentParser) -> None:
     """Add its options."""
     parser.add_argument("program", type=Path, metavar="PROGRAM", help="ladder_bench")
@@ -179,9 +160,9 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--processes",
         type=arguments.whole(1),
-        default=1,
         metavar="N",
-        help="results of each; default: 1",
+        help=f"results of each; default: 1, and with --base {_TO_COMPARE}: to compare two programs "
+        "it must be known how processes of one differ",
     )
     parser.add_argument(
         "--devices", metavar="all|0,1", help="measure these GPUs, as nvidia-smi numbers them"

@@ -94,7 +94,8 @@ class _Stream:
             self.context, self._text = document["context"], self._text[start.end() :]
             came = True
         while True:
-            at = _BETWEEN.match(self._text).end()
+            between = _BETWEEN.match(self._text)
+            at = between.end() if between else 0
             try:
                 row, end = self._json.raw_decode(self._text, at)
             except ValueError:
@@ -237,7 +238,7 @@ def attend(
         raise LadderError(f"{command[0]}: {error.strerror}") from error
 
 
-def _ended(process: subprocess.Popen) -> bool:
+def _ended(process: subprocess.Popen[bytes]) -> bool:
     try:
         process.wait(_LOOK)
     except subprocess.TimeoutExpired:
@@ -263,7 +264,10 @@ def last_line(text: bytes) -> str:
 
 
 def listed(command: Sequence[str], timeout: float) -> list[str]:
-    """Return the names of a program's rows. Raises LadderError with what the program says."""
+    """Return the names of a program's rows, none where a filter among its flags finds none.
+
+    Raises LadderError with what the program says.
+    """
     try:
         done = subprocess.run(
             [*command, "--benchmark_list_tests"],
@@ -278,6 +282,8 @@ def listed(command: Sequence[str], timeout: float) -> list[str]:
         raise LadderError(f"{command[0]}: {error.strerror}") from error
     if done.returncode:
         said = last_line(done.stderr) or f"ended with exit code {done.returncode}"
+        if said.startswith("Failed to match"):  # as the library says
+            return []
         raise LadderError(f"{command[0]}: {said}")
     return list(dict.fromkeys(done.stdout.decode("utf-8", "replace").split("\n")[:-1]))
 

@@ -24,21 +24,30 @@ def end_with_parent() -> None:
 
 
 @contextmanager
-def terminable() -> Iterator[None]:
-    """Let SIGTERM, and the SIGHUP of a closed terminal, interrupt as SIGINT does."""
+def terminable() -> Iterator[list[int]]:
+    """Let SIGTERM, and the SIGHUP of a closed terminal, interrupt as SIGINT does.
+
+    The list given has the numbers of those that came.
+    """
+    came: list[int] = []
+
+    def interrupt(number: int, _: object) -> None:
+        came.append(number)
+        raise KeyboardInterrupt
+
     before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
     for number, handler in before.items():
         if handler != signal.SIG_IGN:  # as under nohup
-            signal.signal(number, signal.default_int_handler)
+            signal.signal(number, interrupt)
     try:
-        yield
+        yield came
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
 
 
 @contextmanager
-def started(command: Sequence[str], **options: Any) -> Iterator[subprocess.Popen]:
+def started(command: Sequence[str], **options: Any) -> Iterator[subprocess.Popen[bytes]]:
     """Start a command in a process group of its own; what of it still runs ends with the block.
 
     It ends too where this process is killed. Raises OSError where it cannot be started, LostError
@@ -60,14 +69,14 @@ def started(command: Sequence[str], **options: Any) -> Iterator[subprocess.Popen
                 with suppress(subprocess.TimeoutExpired):
                     process.wait(_PATIENCE)
         finally:
-            _kill(process)
+            _kill(process, command[0])
 
 
-def _kill(process: subprocess.Popen) -> None:
+def _kill(process: subprocess.Popen[bytes], name: str) -> None:
     """Kill a process and what it started, which may outlive it. Raises LostError."""
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
     try:
         process.wait(_PATIENCE)
     except subprocess.TimeoutExpired as error:
-        raise LostError(f"{process.args[0]}: process {process.pid} cannot be ended") from error
+        raise LostError(f"{name}: process {process.pid} cannot be ended") from error

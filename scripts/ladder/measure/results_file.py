@@ -3,9 +3,12 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
+import os
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -145,3 +148,25 @@ def _small_kernels(context: dict[str, Any]) -> list[float]:
     """Return the times of the small kernels in ns; of a run the smallest and the largest."""
     told = context.get(_SMALL_KERNELS, context.get(SMALL_KERNEL, ""))
     return [each for each in map(units.parse, str(told).split()) if 0 < each < float("inf")]
+
+
+@contextmanager
+def alone(folder: Path) -> Iterator[None]:
+    """Make a folder of results, and keep other runs out of it for as long as the block lasts.
+
+    Raises LadderError where it cannot be made, or another run is there.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    except OSError as error:
+        raise LadderError(f"{folder}: {error.strerror}") from error
+    try:
+        with suppress(OSError):  # a file system without locks
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError as error:
+                raise LadderError(f"{folder}: another run is writing there") from error
+        yield
+    finally:
+        os.close(handle)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 import subprocess
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -22,6 +22,10 @@ _NO_CEILINGS = "--ceilings=false"
 _FULL_DISK = ("is the disk full?", "SIGXFSZ")  # no fault of a row
 
 
+class NoRowError(LadderError):
+    """A filter that finds no row."""
+
+
 @dataclass(frozen=True)
 class Program:
     """A benchmark program, the flags it is given, and its rows."""
@@ -35,11 +39,14 @@ class Program:
 
     @classmethod
     def find(cls, path: Path, flags: Sequence[str], pattern: str, timeout: float) -> Program:
-        """Ask a program for its rows. Raises LadderError where it cannot say or none matches."""
+        """Ask a program for its rows.
+
+        Raises LadderError where it cannot say which it has, NoRowError where none matches.
+        """
         command = [str(path.resolve()), *flags]
         rows = listed([*command, f"--benchmark_filter={pattern}"], timeout)
         if not rows:
-            raise LadderError(f"{path}: no row matches --filter {pattern}")
+            raise NoRowError(f"{path}: no row matches --filter {pattern}")
         told = _help(command[0], timeout)
         if "--cases=" in told:
             full, small = (listed([*command, f"--cases={c}"], timeout) for c in ("full", "small"))
@@ -51,6 +58,11 @@ class Program:
     def counting(self) -> bool:
         """Whether each row is to be counted by the hardware too."""
         return any(_COUNTING.match(flag) for flag in self.flags)
+
+    @property
+    def passes(self) -> int:
+        """How often each row is run: all are timed before the first is counted."""
+        return 2 if self.counting else 1
 
 
 def _help(program: str, timeout: float) -> str:
@@ -72,6 +84,8 @@ class Job:
     todo: list[str]
     environment: Mapping[str, str]
     label: str = ""  # tells it from the other jobs of the run
+    more_flags: Sequence[str] = ()  # that the results need not tell
+    ended: Callable[[], None] = lambda: None  # called when a process has ended
 
     def parts(self, split: str) -> dict[str, list[str]]:
         """Return the rows to be measured by what they have a process for."""
@@ -126,7 +140,7 @@ def _measure(job: Job, names: Sequence[str], timeout: float, progress: Progress)
         left = [name for name in left if name not in standing or name in timed]
         for name in before:
             if name not in left and (why := failure(standing[name])):
-                progress.say(f"{name}: {why}")
+                progress.fail(name, why)
         if left and (left == before or not output.broken):
             if any(sign in reason for sign in _FULL_DISK):
                 raise LostError(f"{job.program.path}: {reason}")
@@ -135,8 +149,8 @@ def _measure(job: Job, names: Sequence[str], timeout: float, progress: Progress)
             left.remove(under_way)
             job.file.fail(under_way, reason)
             job.file.write()
-            progress.say(f"{under_way}: {reason}")
-        progress.done += len(before) - len(left)
+            progress.fail(under_way, reason)
+        progress.done += job.program.passes * (len(before) - len(left))
 
 
 def _attend(
@@ -147,7 +161,7 @@ def _attend(
     for name in names:  # a failure of before gives way
         if name in file.rows and failure(file.rows[name]):
             del file.rows[name]
-    command = [program.path, *program.flags, f"--benchmark_out={file.scratch}"]
+    command = [program.path, *program.flags, *job.more_flags, f"--benchmark_out={file.scratch}"]
     command.append(f"--benchmark_filter={filter_of(names)}")
     # Each process would measure the ceilings of its rows anew.
     elsewhere = {ceiling for name in names for ceiling in file.ceilings.rows(name)}
@@ -158,8 +172,9 @@ def _attend(
         file.take(output)
         file.write_if_due()
         rows = output.rows()
-        now = next(reversed(rows), names[0])
-        progress.show(len(rows) - len(output.uncounted()), f"{now}{job.label}")
+        now = next(reversed(rows), names[0]).removesuffix("/manual_time")
+        done = program.passes * len(rows) - len(output.uncounted())
+        progress.show(done, f"{now}{job.label}")
 
     output.remove()
     try:
@@ -176,6 +191,7 @@ def _attend(
             output.remove()
             raise
         output.remove()
+        job.ended()
 
 
 def _check_start(job: Job, code: int | None, reason: str, starts: int) -> None:

@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: MIT
+"""What a study prints at its end: tables that fit a screen, of what the files have at length."""
+
+from __future__ import annotations
+
+import sys
+
+from rich.console import Console
+from rich.table import Table
+
+from ladder.analysis.emulated_study import Tally, tallies
+from ladder.analysis.limits import Limits
+from ladder.analysis.study import describe, name_of, studies
+from ladder.io.results import SPACES, Results
+from ladder.report import speed_tables
+from ladder.report.markdown import LIMITED_BY, TRIPLE, resources, triple
+
+_MOST_RUNGS = 18
+_WIDTH = 120  # where there is no terminal
+_NAMES = {"ladder", "rung", "best rung"}
+_TEXT = _NAMES | {"case", LIMITED_BY}
+
+
+def timed(results: Results) -> None:
+    """Print the best rung of each ladder."""
+    limits = Limits(results)
+    lines = [line for study in studies(results) if (line := speed_tables.best(study, limits))]
+    _print(f"{describe(results)}.", lines)
+
+
+def emulated(results: Results, measured: list[Results], *, checked: bool) -> None:
+    """Print the rungs of a short ladder; else each ladder's rows, and what GPUs measured of it."""
+    found = tallies(results)
+    if len(found) == 1 and len(found[0].shown) <= _MOST_RUNGS:
+        _print(f"{found[0].title}: {describe(results)}, {_at(found[0])}.", _rungs(found[0]))
+        for gpu in measured:
+            for title, told in _best(gpu).items():
+                print(f"{title}, measured on {gpu.gpu}: {told}")
+    else:
+        lines: dict[str, dict[str, str]] = {}
+        for ladder in results.ladders:
+            status = list(results.rows["status"][results.rows["ladder"] == ladder.name])
+            if status:
+                lines[ladder.title] = {
+                    "ladder": ladder.title,
+                    "counted": str(status.count("ok")),
+                    "failed": str(status.count("error") or ""),
+                }
+        beside = " Of GPUs: the best rung, measured earlier." if measured else ""
+        _print(f"{describe(results)}.{beside}", lines, measured)
+    status = list(results.rows["status"])
+    how = "verified, counted, and checked for races and accesses out of bounds"
+    print(
+        f"Rows {how if checked else 'verified and counted'}: {status.count('ok')}, "
+        f"failed: {status.count('error')}, skipped: {status.count('skipped')}."
+    )
+
+
+def measured_earlier(measured: list[Results]) -> None:
+    """Print the best rung that each GPU measured of each ladder."""
+    _print("The best rung, measured earlier.", {}, measured)
+
+
+def _at(tally: Tally) -> str:
+    return tally.spell(tally.headline)
+
+
+def _rungs(tally: Tally) -> list[dict[str, str]]:
+    return [
+        {
+            "rung": name_of(rung, row),
+            **{f"{space} {unit}, {TRIPLE}": triple(row, space) for space, unit in SPACES.items()},
+            "distributed": f"{row.distributed_accesses:.0f}" * (row.distributed_accesses > 0),
+            "occupancy": resources(row)["occupancy"],
+        }
+        for rung, row in tally.shown
+    ]
+
+
+def _best(results: Results) -> dict[str, str]:
+    """Return the best rung of each ladder, by title."""
+    limits = Limits(results)
+    found = [line for study in studies(results) if (line := speed_tables.best(study, limits))]
+    return {
+        line["ladder"]: " ".join(
+            filter(None, (line["best rung"], line["speed"], line["% of ceiling"].split(" ")[0]))
+        ).replace("`", "")
+        for line in found
+    }
+
+
+def _print(
+    title: str,
+    lines: list[dict[str, str]] | dict[str, dict[str, str]],
+    measured: list[Results] | None = None,
+) -> None:
+    """Print lines as a table; those by ladder with a column more for each of `measured`."""
+    rows = lines if isinstance(lines, list) else _with(lines, measured or [])
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    if not rows:
+        return
+    columns = [c for c in rows[0] if any(row[c] for row in rows)]
+    for column in columns:
+        table.add_column(
+            column,
+            justify="left" if column in _TEXT else "right",
+            no_wrap=column in _NAMES,
+        )
+    for row in rows:
+        table.add_row(*(row[column].replace("`", "") for column in columns))
+    # Where no terminal reads it nothing is cut: it may be searched.
+    console = Console(highlight=False, markup=False, width=None if sys.stdout.isatty() else _WIDTH)
+    console.print(title, soft_wrap=True)
+    console.print(table)
+
+
+def _with(lines: dict[str, dict[str, str]], measured: list[Results]) -> list[dict[str, str]]:
+    best = {results.gpu: _best(results) for results in measured}
+    titles = dict.fromkeys([*lines, *(title for found in best.values() for title in found)])
+    empty = dict.fromkeys(next(iter(lines.values()), {}), "")
+    return [
+        empty
+        | {"ladder": title}
+        | lines.get(title, {})
+        | {gpu: found.get(title, "") for gpu, found in best.items()}
+        for title in titles
+    ]
