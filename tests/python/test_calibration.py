@@ -4,6 +4,7 @@
 LADDERS_CALIBRATION=full draws thirty times as many rows.
 """
 
+import itertools
 import math
 import os
 
@@ -12,6 +13,9 @@ import pytest
 
 FULL = os.environ.get("LADDERS_CALIBRATION") == "full"
 ROWS = 10_000 if FULL else 300
+SHAPES = list(itertools.product(calibration.REPETITIONS, calibration.PROCESSES))
+if not FULL:  # the fewest of each, and all of the other
+    SHAPES = [shape for shape in SHAPES if shape[0] == 3 or shape == (5, 1)]
 
 
 def slack(rate: float) -> float:
@@ -24,6 +28,26 @@ def test_equal_programs_are_rarely_called_different(model):
     for processes in (1, 2, 3, 5):
         counts = calibration.verdicts(calibration.MODELS[model], processes, 0.0, ROWS)
         assert calibration.called(counts) <= 0.05 + slack(0.05), processes
+
+
+@pytest.mark.parametrize("name", calibration.FIELDS)
+def test_verdicts_hold_for_few_repetitions(name):
+    """Equal programs are rarely called different, half as long again always slower."""
+    for repetitions, processes in SHAPES:
+        equal = calibration.field(name, repetitions, processes, 0.0, ROWS)
+        assert equal["ladder"] <= 0.05 + slack(0.05), (repetitions, processes)
+        half = calibration.field(name, repetitions, processes, 0.5, ROWS)
+        assert half["ladder"] <= 0.01 + slack(0.01), (repetitions, processes)
+        if processes > 1 and name in calibration.FINE:
+            fine = calibration.field(name, repetitions, processes, 0.03, ROWS)
+            assert fine["ladder"] <= 0.05 + slack(0.05), (repetitions, processes)
+
+
+def test_other_methods_miss_a_doubling_behind_a_warm_up():
+    """Three repetitions, the first slow: what the methods beside ours are there to show."""
+    missed = calibration.field("first slow", 3, 1, 1.0, ROWS, others=True)
+    assert missed["ladder"] <= 0.01 + slack(0.01)
+    assert all(missed[other] > 0.2 for other in calibration.OTHERS)
 
 
 @pytest.mark.parametrize("model", calibration.CHANGED)

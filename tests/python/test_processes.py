@@ -111,7 +111,7 @@ def test_repetitions_are_samples_of_their_process(compared):
             | {"real_time": us, "repetitions": len(times), "repetition_index": i}
             for i, us in enumerate(times)
         ]
-        return [{"context": {}, "benchmarks": rows}]
+        return [{"context": {"gpu_name": "NVIDIA H200"}, "benchmarks": rows}]
 
     for times, verdict in (
         ((100, 100.1, 99.9, 100, 100.1), "SLOWER"),
@@ -131,7 +131,7 @@ def test_aggregates_alone_have_their_deviation(compared):
             common | {"name": f"x_{n}", "aggregate_name": n, "real_time": v}
             for n, v in values.items()
         ]
-        return [{"context": {}, "benchmarks": rows}]
+        return [{"context": {"gpu_name": "NVIDIA H200"}, "benchmarks": rows}]
 
     assert only(compared(aggregates(100, 0.1), aggregates(103, 0.1))[1])["verdict"] == "SLOWER"
     assert only(compared(aggregates(100, 9.0), aggregates(103, 9.0))[1])["verdict"] == "NOISY"
@@ -266,7 +266,7 @@ def test_the_gate_refuses_what_is_incomparable(files, capsys):
     told = "incomparable: different cache modes: cold in base, warm in head\n"
     assert capsys.readouterr().out == told
     assert main(["gate", *paths, "--force"]) == 0
-    assert capsys.readouterr().out.endswith(", compared by force\n")
+    assert ", compared by force" in capsys.readouterr().out
 
 
 def test_other_inputs_are_incomparable(files, capsys):

@@ -33,6 +33,8 @@ _COLOURS = {
 _GRAVITY = ("SLOWER", "ERROR", "MISSING", "CLOCK", "NOISY", "NEW", "FASTER", "SKIPPED", "SAME")
 _TEXT = ("verdict", "benchmark", "why")
 HEADER = ("verdict", "benchmark", "base", "head", "ratio", "interval", "why")
+_NAMED = 3  # rows with a warm-up
+_SEVERAL = "'ladder run --base OLD --processes 3 -o DIR NEW', or more files a side"
 _SAME_FILES = "base and head are the same files"
 _OUTCOMES = ("pass", "regression", "", "", "lost coverage", "incomparable")  # by exit code
 
@@ -92,7 +94,10 @@ def line(comparison: Comparison) -> str:
         return f"{outcome}: {'; '.join(comparison.differences)}"
     forced = ", compared by force" if comparison.differences else ""
     same = f", {_SAME_FILES}" if comparison.same_files else ""
-    return f"{outcome}: {_outcome(comparison)}{forced}{same}"
+    few = ""
+    if _rests_on_suppositions(comparison):
+        few = f"; one process a side rests on suppositions, several do not: {_SEVERAL}"
+    return f"{outcome}: {_outcome(comparison)}{forced}{same}{few}"
 
 
 def gravity(change: Change) -> tuple[int, float]:
@@ -145,7 +150,8 @@ def remarks(comparison: Comparison) -> list[str]:
         lines.append(f"note: {_SAME_FILES}: nothing changed, and NOISY rows tell of noise alone")
     if comparison.refused:
         return lines
-    return [*lines, *_supposed(comparison), *_mean(comparison), _outcome(comparison)]
+    told = [*_warm_ups(comparison), *_supposed(comparison), *_mean(comparison)]
+    return [*lines, *told, _outcome(comparison)]
 
 
 def _mean(comparison: Comparison) -> list[str]:
@@ -153,15 +159,42 @@ def _mean(comparison: Comparison) -> list[str]:
     return [f"geometric mean of {mean.rows} ratios: {mean.ratio:.3f}"] if mean else []
 
 
+def _rests_on_suppositions(comparison: Comparison) -> bool:
+    """Whether a side of a row has one process alone, and nothing told how processes differ."""
+    judged = any(change.low < change.high for change in comparison.changes)
+    return judged and min(comparison.processes) == 1 and not comparison.noise_measured
+
+
 def _supposed(comparison: Comparison) -> list[str]:
     """Say what was supposed of noise where it shows: with one process on a side."""
-    judged = any(change.low < change.high for change in comparison.changes)
-    if not judged or min(comparison.processes) > 1 or comparison.noise_measured:
+    if not _rests_on_suppositions(comparison):
         return []
-    told = f"runs are supposed to differ by {100 * interval.FLOOR:g}%"
-    if metrics.follows_time(comparison.metric):
-        told += f" and {units.duration(interval.LAUNCH_SECONDS)}"
-    return [f"note: one process a side: {told} ('ladder noise' measures it)"]
+    hosts = {change.host for change in comparison.changes if change.low < change.high}
+    told = []
+    if False in hosts:
+        timed = metrics.follows_time(comparison.metric)
+        launches = f" and {units.duration(interval.LAUNCH_SECONDS)}" if timed else ""
+        told.append(f"{100 * interval.FLOOR:g}%{launches}")
+    if True in hosts:
+        told.append(f"{100 * interval.HOST_FLOOR:g}%{' on a CPU' if told else ''}")
+    return [
+        f"note: one process a side: runs are supposed to differ by {' or '.join(told)}; "
+        f"several show it: {_SEVERAL}"
+    ]
+
+
+def _warm_ups(comparison: Comparison) -> list[str]:
+    """Say which rows begin with a repetition that is far from the others."""
+    warm = [change for change in comparison.changes if not math.isnan(change.warm_up)]
+    if not warm:
+        return []
+    warm.sort(key=lambda change: -abs(math.log(change.warm_up)))
+    rows = [f"{bare(change.name)} {change.warm_up:.3g} times" for change in warm[:_NAMED]]
+    more = f" and {len(warm) - _NAMED} more" if len(warm) > _NAMED else ""
+    return [
+        f"note: warm-up: the first repetition took {', '.join(rows)}{more} what the others did; "
+        "medians leave it out ('--benchmark_min_warmup_time=1' avoids it)"
+    ]
 
 
 def _outcome(comparison: Comparison) -> str:

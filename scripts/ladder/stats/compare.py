@@ -150,7 +150,15 @@ def gather(results: list[Results], rules: Rules, at: int) -> dict[tuple[str, str
             for shown in _shown(row.name, rules, at):
                 process = metrics.process(result.written[row.name], rules.metric)
                 found.setdefault((result.gpu, shown), []).append((row, process))
-    return {key: _side(measured, rules.metric) for key, measured in found.items()}
+    return {
+        key: _side(measured, rules.metric, host=not key[0] or _on_host(measured[0][0].name))
+        for key, measured in found.items()
+    }
+
+
+def _on_host(name: str) -> bool:
+    """Whether a rung of a GPU's file is one that the CPU runs: `ladder/NAME_cpu/...`."""
+    return "/" in name and name.split("/")[1].endswith("_cpu")
 
 
 def _shown(name: str, rules: Rules, at: int) -> Iterator[str]:
@@ -167,7 +175,7 @@ def _shown(name: str, rules: Rules, at: int) -> Iterator[str]:
             yield candidate
 
 
-def _side(measured: list[tuple[Row, Process | None]], metric: str) -> Side:
+def _side(measured: list[tuple[Row, Process | None]], metric: str, *, host: bool) -> Side:
     """Fold processes: the worst status of any is the row's."""
     rows = [row for row, _ in measured]
     worst = min(rows, key=lambda row: WORST_FIRST.index(row.status))
@@ -183,6 +191,7 @@ def _side(measured: list[tuple[Row, Process | None]], metric: str) -> Side:
         _median([row.sm_clock_hz for row in rows]),
         any(row.throttled == 1 for row in rows),
         processes if status == "ok" else (),
+        host,
     )
 
 

@@ -5,28 +5,53 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from statistics import median
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import ndtri, stdtrit
 
-_RESAMPLES = 400  # a standard error needs far fewer than a percentile
-_CHUNK = 2_000_000  # numbers held at once
+_Array = NDArray[np.float64]
 _LEAST_TAIL = math.log(1e-15)  # smaller chances are told as this one
-_SEED = 20260101  # the same files give the same intervals
 
 # What is supposed of how processes differ where it was not measured: half of what the interval of
 # one process a side spans at 95 %, and the freedom that has. As seen on two H200 (`ladder noise`):
-# kernels take longer in one process than in another, and perhaps by where their buffers are. Rows
-# of nanoseconds, which are no launches, are not supposed to be worse than launches of 5 us.
+# kernels take longer in one process than in another, and perhaps by where their buffers are.
 FLOOR, LAUNCH_SECONDS, MOST_OF_LAUNCH, FREEDOM = 0.005, 0.2e-6, 0.04, 6
+
+# The same of rows that a CPU ran, whatever their length: where code and data lie, and neighbours on
+# the machine, move them by so much. Several processes show their own spread: then hardly anything
+# is supposed.
+HOST_FLOOR, HOST_DEVIATION = 0.13, 0.0035
+
+# By how much the samples of a process scatter: weighs little, but three samples alone tell so
+# little that no interval of theirs would be of use.
+SAMPLES, HOST_SAMPLES, SAMPLES_FREEDOM = 0.002, 0.02, 4
+
+# As much of samples off the shortest half counts as their scatter: there may be a second mode. What
+# scatters more by all its samples than by their half has outliers.
+_MODES = 0.02
+
+_WARM_UP = 1.2  # times the others: a first repetition that is far from them
+
+# What was observed to be so many times what was supposed shows that this was wrong for that row.
+_REFUTED = 5
 
 _FLOOR_QUANTILE = math.sqrt(2) * float(stdtrit(FREEDOM, 0.975))
 
 # Of the range of n normal draws over their standard deviation; past those, ranges say little more.
 _RANGES = (1.128, 1.693, 2.059, 2.326, 2.534, 2.704, 2.847, 2.970, 3.078)
+
+# Variance of the median of n standard normal draws, from 1 on; further on (pi / 2) / (n + 0.57).
+_MEDIANS = (1.0, 0.5, 0.4487, 0.2982, 0.2868, 0.2147, 0.2104, 0.1682, 0.1661, 0.1383)
+
+# Deviation of normal draws, from 2 on, over the length of the shortest half of them, such that its
+# square is right on average; that square has 0.83 degrees of freedom for every two draws, by which
+# Student's t is right at 95 and 99 %. From 300 000 draws: tests/python/calibration.py --halves.
+_HALVES = (0.707, 1.702, 0.875, 1.340, 0.915, 1.196, 0.921, 1.114, 0.916)
+_HALF_FREEDOM = 0.83
 
 
 @dataclass(frozen=True)
@@ -42,10 +67,16 @@ class Process:
 
 @dataclass(frozen=True)
 class Spread:
-    """How processes differ, as known beforehand: a relative standard deviation and its freedom."""
+    """How processes differ, as known beforehand: a relative standard deviation and its freedom.
+
+    `alone` is the deviation that is supposed where neither side has a second process; `samples` is
+    that of the samples within a process.
+    """
 
     deviation: float
     freedom: float
+    alone: float = 0.0  # 0: as `deviation` says
+    samples: float = 0.0
 
 
 def launch_share(seconds: float) -> float:
@@ -54,21 +85,28 @@ def launch_share(seconds: float) -> float:
 
 
 def default_spread(seconds: float) -> Spread:
-    """Return what is supposed of a row of that length where nobody measured it."""
-    return Spread((FLOOR + launch_share(seconds)) / _FLOOR_QUANTILE, FREEDOM)
+    """Return what is supposed of a row of that length, on a GPU, where nobody measured it."""
+    return Spread((FLOOR + launch_share(seconds)) / _FLOOR_QUANTILE, FREEDOM, samples=SAMPLES)
 
 
-def measured_spread(spread: float, processes: int) -> Spread:
+def host_spread() -> Spread:
+    """Return what is supposed of a row that a CPU ran, where nobody measured it."""
+    alone = HOST_FLOOR / _FLOOR_QUANTILE
+    return Spread(HOST_DEVIATION, FREEDOM, alone, HOST_SAMPLES)
+
+
+def measured_spread(spread: float, processes: int, supposed: Spread | None = None) -> Spread:
     """Return what `processes` of two or more tell that were up to `spread` apart.
 
-    They are added to what is supposed of long rows: three alone have so little freedom that among a
-    thousand rows no change would be beyond chance. A row noisier than both together stays so.
+    They are added to what is `supposed`, of long rows on a GPU where left out: three alone have so
+    little freedom that among a thousand rows no change would be beyond chance. A row noisier than
+    both together stays so.
     """
-    supposed = default_spread(math.inf)
+    supposed = supposed or default_spread(math.inf)
     deviation, own = math.log1p(spread) / _RANGES[min(processes, 10) - 2], processes - 1
     freedom = own + supposed.freedom
     both = (own * deviation**2 + supposed.freedom * supposed.deviation**2) / freedom
-    return Spread(max(deviation, math.sqrt(both)), freedom)
+    return Spread(max(deviation, math.sqrt(both)), freedom, samples=supposed.samples)
 
 
 @dataclass(frozen=True)
@@ -80,52 +118,115 @@ class Pair:
     spread: Spread
 
 
+@dataclass(frozen=True)
+class _Sides:
+    """What the two sides of n pairs tell, in logs: arrays of shape (n, 2)."""
+
+    count: _Array  # processes
+    middle: _Array
+    squares: _Array  # of the processes' medians, about their mean
+    scale: _Array  # variance of the samples of a lone process
+    size: _Array  # their number; 0 where the side has several processes
+    noise: _Array  # variance of a lone process' median, as its file tells
+
+
 def intervals(
     pairs: Sequence[Pair], confidence: float = 0.95, limits: Sequence[float] | None = None
-) -> np.ndarray:
+) -> _Array:
     """Return (ratio of base's median over head's, low, high, chance) of each pair: shape (n, 4).
 
     `chance` is the p-value of a ratio within that pair's limit (`limits`, a fraction, 0 where left
     out): the interval ends at the limit where the confidence is 1 less it.
 
-    A side's median is that of its processes' medians. How uncertain it is tells a bootstrap that
-    draws processes, and samples in each. Percentiles of so few processes would be far too narrow:
-    the bootstrap gives a variance alone, of both sides together, to which `spread` adds what is
-    known beforehand, and Student's t with the freedom of all of it makes the interval.
+    A side's median is that of its processes' medians. Its error is of two parts: how processes
+    differ, by the variance of their medians, and how the samples of a lone process scatter, by the
+    shortest half of them, which no minority of slow ones moves. Each part is put together with what
+    `spread` says beforehand, and Student's t with the freedom of both makes the interval.
     """
-    sides = [side for pair in pairs for side in (pair.base, pair.head)]
-    middle, variance = _medians(sides)
-    middle, variance = middle.reshape(-1, 2), variance.reshape(-1, 2)
-    counts = np.array([len(side) for side in sides], dtype=float).reshape(-1, 2)
-    known = np.array([(p.spread.deviation, p.spread.freedom) for p in pairs]).reshape(-1, 2)
+    sides = _sides([side for pair in pairs for side in (pair.base, pair.head)])
+    known = [pair.spread for pair in pairs]
+    several = (sides.count > 1).any(axis=1)
+    processes = _pooled(
+        np.where(several, [s.deviation for s in known], [s.alone or s.deviation for s in known]),
+        np.array([s.freedom for s in known]),
+        sides.squares.sum(axis=1),
+        (sides.count - 1).sum(axis=1),
+        2,
+    )
+    seen = np.where(sides.size > 1, _HALF_FREEDOM * (sides.size // 2), 0.0)
+    samples = _pooled(
+        np.array([s.samples for s in known]),
+        np.full(len(known), SAMPLES_FREEDOM),
+        (seen * sides.scale).sum(axis=1),
+        seen.sum(axis=1),
+        3,
+    )
+    shares = of_median(sides.count).sum(axis=1)
+    within = np.where(sides.size > 1, of_median(sides.size), 0.0).sum(axis=1)
+    noise = sides.noise.sum(axis=1)
 
-    share = (math.pi / 2) / (counts + math.pi / 2 - 1)  # of one process' variance in the median
-    seen = counts - 1  # freedom; one process shows its samples' noise and nothing of others
-    freedom = known[:, 1] + seen.sum(axis=1)
-    between = known[:, 0] ** 2 * known[:, 1] + (seen * variance / share).sum(axis=1)
-    between /= np.maximum(freedom, 1)
-    within = np.where(counts == 1, variance, 0.0).sum(axis=1)
-    errors = np.sqrt(between * share.sum(axis=1)), np.sqrt(within)
-
-    def half(tail: float | np.ndarray) -> np.ndarray:
+    def half(tail: float | _Array) -> _Array:
         """Return half the width of intervals that leave out that much at either end."""
-        return np.hypot(stdtrit(np.maximum(freedom, 1), tail) * errors[0], ndtri(tail) * errors[1])
+        of_processes: _Array = stdtrit(processes[1], tail) ** 2 * processes[0] * shares
+        of_samples: _Array = stdtrit(samples[1], tail) ** 2 * samples[0] * within
+        told: _Array = ndtri(tail) ** 2 * noise
+        return np.asarray(np.sqrt(of_processes + of_samples + told))
 
-    ratio = middle[:, 0] - middle[:, 1]
+    ratio = sides.middle[:, 0] - sides.middle[:, 1]
     beyond = np.abs(ratio) - np.log1p(np.zeros(len(pairs)) if limits is None else limits)
     ends = ratio + half((1 - confidence) / 2) * np.array([[0], [-1], [1]])
     with np.errstate(over="ignore"):  # absurd figures end in absurd intervals
         return np.column_stack([*np.exp(ends), _chances(half, beyond)])
 
 
-def _chances(half: Callable[[np.ndarray], np.ndarray], beyond: np.ndarray) -> np.ndarray:
+def _pooled(
+    deviation: _Array, freedom: _Array, squares: _Array, seen: _Array, least: int
+) -> tuple[_Array, _Array]:
+    """Return the variance, and its freedom, that a supposed one and observed squares make together.
+
+    What is observed stands alone where it refutes what is supposed.
+    """
+    both = np.maximum(seen + freedom, 1)
+    pooled = (freedom * deviation**2 + squares) / both
+    own = squares / np.maximum(seen, 1e-9)
+    refuted = own > (_REFUTED * deviation) ** 2
+    # A single degree of freedom would say that nothing can be told, however large the change.
+    return np.where(refuted, own, pooled), np.where(refuted, np.maximum(seen, least), both)
+
+
+def of_median(count: _Array) -> _Array:
+    """Return the variance of the median of so many standard normal draws."""
+    table = np.array([math.nan, *_MEDIANS])
+    small = table[np.minimum(count, len(_MEDIANS)).astype(int)]
+    return np.where(count <= len(_MEDIANS), small, math.pi / 2 / (count + math.pi / 2 - 1))
+
+
+def deviation(logs: _Array) -> _Array:
+    """Return the standard deviation of samples, (rows, two samples or more), but for outliers.
+
+    By their shortest half, as of normal samples; by all of them up to `_MODES`.
+    """
+    ordered = np.sort(logs, axis=1)
+    count, kept = logs.shape[1], logs.shape[1] // 2 + 1
+    half = (ordered[:, kept - 1 :] - ordered[:, : count - kept + 1]).min(axis=1)
+    if count - 2 < len(_HALVES):
+        half *= _HALVES[count - 2]
+    else:  # towards the quartiles' range; an odd number has a longer half
+        half *= (1 + 0.76 * count**-0.48 + count % 2 * 2 / count) / 1.349
+    span = (ordered[:, -1] - ordered[:, 0]) / _RANGES[min(count, 10) - 2]
+    found: _Array = np.maximum(half, np.minimum(span, _MODES))
+    return found
+
+
+def _chances(half: Callable[[_Array], _Array], beyond: _Array) -> _Array:
     """Return both tails of the intervals that are half as wide as `beyond`, by bisection."""
     low, high = np.full(len(beyond), _LEAST_TAIL), np.full(len(beyond), math.log(0.5))
-    for _ in range(50):
+    for _ in range(30):
         middle = (low + high) / 2
         wide = half(np.exp(middle)) > beyond
         low, high = np.where(wide, middle, low), np.where(wide, high, middle)
-    return 2 * np.exp(high)
+    chances: _Array = 2 * np.exp(high)
+    return chances
 
 
 def middle(side: Sequence[Process]) -> float:
@@ -135,48 +236,66 @@ def middle(side: Sequence[Process]) -> float:
     return math.exp(median(median(map(math.log, process.samples)) for process in side))
 
 
-def _medians(sides: Sequence[tuple[Process, ...]]) -> tuple[np.ndarray, np.ndarray]:
-    """Return the log of each side's median and its variance, sides of one shape together."""
-    shapes: dict[tuple[int, ...], list[int]] = defaultdict(list)
-    for index, side in enumerate(sides):
-        shapes[tuple(len(process.samples) for process in side)].append(index)
-    middle, variance = np.empty(len(sides)), np.empty(len(sides))
-    for shape, at in shapes.items():
-        step = max(1, _CHUNK // (_RESAMPLES * sum(shape)))
-        for part in (at[i : i + step] for i in range(0, len(at), step)):
-            values = [
-                np.log([sides[i][process].samples for i in part]) for process in range(len(shape))
-            ]
-            noise = np.array([[process.noise for process in sides[i]] for i in part])
-            middle[part] = np.median([np.median(v, axis=1) for v in values], axis=0)
-            variance[part] = _variance(values, noise)
-    return middle, variance
+def apart(base: Sequence[Process], head: Sequence[Process], confidence: float) -> bool:
+    """Whether the ranks of the processes' medians tell the sides apart: Mann and Whitney's U test.
 
-
-def _variance(values: list[np.ndarray], noise: np.ndarray) -> np.ndarray:
-    """Return the variance of the median of processes' medians, of each row.
-
-    `values` are (rows, samples) of each process, `noise` is (rows, processes).
-    What resampling few takes off a variance is put back, and few samples of a lone process are
-    given the tails that Student gives them.
+    With the normal approximation; of so few processes that it never could, all of one side have to
+    be beyond all of the other. Student's t supposes one hump and errs where a row has two modes.
     """
-    count = len(values)
-    if count == 1 and values[0].shape[1] == 1:
-        return noise[:, 0] ** 2
-    draw = np.random.default_rng(_SEED)
-    drawn = np.stack([_redrawn(v, noise[:, i], draw) for i, v in enumerate(values)], axis=2)
-    if count == 1:
-        size = values[0].shape[1]
-        tails = stdtrit(size - 1, 0.975) / stdtrit(np.inf, 0.975)
-        return drawn[:, :, 0].var(axis=1) * size / (size - 1) * tails**2
-    chosen = draw.integers(count, size=(_RESAMPLES, count))
-    drawn = drawn[:, np.arange(_RESAMPLES)[:, None], chosen]
-    return np.median(drawn, axis=2).var(axis=1) * count / (count - 1)
+    first, second = ([median(p.samples) for p in side] for side in (base, head))
+    pairs = len(first) * len(second)
+    above = sum((a > b) + (a == b) / 2 for a in first for b in second)
+    error = math.sqrt(pairs * (len(first) + len(second) + 1) / 12)
+    least = 0.5 - float(ndtri((1 - confidence) / 2)) * error
+    return abs(above - pairs / 2) >= min(least, pairs / 2)
 
 
-def _redrawn(values: np.ndarray, noise: np.ndarray, draw: np.random.Generator) -> np.ndarray:
-    """Return the median of samples drawn anew, so often: (rows, resamples)."""
-    size = values.shape[1]
-    if size == 1:
-        return values + noise[:, None] * draw.standard_normal(_RESAMPLES)
-    return np.median(values[:, draw.integers(size, size=(_RESAMPLES, size))], axis=2)
+def warm_up(side: Sequence[Process]) -> float:
+    """Return the median of processes' first repetition over the median of the others.
+
+    NaN unless in most processes it is by a fifth and five deviations away from the others, of which
+    there are two or more.
+    """
+    found = []
+    for process in side:
+        first, *others = process.samples
+        if len(others) < 2:
+            continue
+        low, high = min(others), max(others)
+        if low / _WARM_UP < first < _WARM_UP * high:
+            continue  # as a rule, and quick
+        far = abs(math.log(first / median(others)))
+        if far > max(math.log(_WARM_UP), 5 * float(deviation(np.log([others]))[0])):
+            found.append(first / median(others))
+    return median(found) if 2 * len(found) > len(side) else math.nan
+
+
+def _grouped(numbers: Iterable[int]) -> Iterable[tuple[int, list[int]]]:
+    """Give each number with the places where it stands."""
+    places: dict[int, list[int]] = defaultdict(list)
+    for place, number in enumerate(numbers):
+        places[number].append(place)
+    return places.items()
+
+
+def _sides(sides: Sequence[tuple[Process, ...]]) -> _Sides:
+    """Return what the processes of each side tell, those of one number together."""
+    processes = [process for side in sides for process in side]
+    medians, scales = np.empty(len(processes)), np.zeros(len(processes))
+    for size, at in _grouped(len(process.samples) for process in processes):
+        logs = np.log([processes[i].samples for i in at])
+        medians[at] = np.median(logs, axis=1)
+        if size > 1:
+            scales[at] = deviation(logs) ** 2
+    counts = np.array([len(side) for side in sides], dtype=float)
+    found = [np.zeros(len(sides)) for _ in range(5)]
+    middles, squares, scale, sizes, noise = found
+    ends = np.cumsum(counts).astype(int)
+    for count, at in _grouped(map(len, sides)):
+        values = medians[ends[at][:, None] - count + np.arange(count)]
+        middles[at], squares[at] = np.median(values, axis=1), values.var(axis=1) * count
+        if count == 1:
+            scale[at] = scales[ends[at] - 1]
+            sizes[at] = [len(sides[i][0].samples) for i in at]
+            noise[at] = [sides[i][0].noise ** 2 for i in at]
+    return _Sides(*(array.reshape(-1, 2) for array in (counts, *found)))

@@ -160,11 +160,14 @@ def read(path: Path) -> tuple[dict[str, Any], dict[str, Floor]]:
     document = files.read_json(path)
     try:
         context = dict(document["context"])
-        kinds = {"floor": float, "spread": float, "seconds": float, "processes": int}
         floors = {
             str(name): Floor(
-                **{key: kind(row[key]) for key, kind in kinds.items()},
-                **{key: tuple(map(float, row.get(key, ()))) for key in ("medians", "clocks")},
+                float(row["floor"]),
+                float(row["spread"]),
+                float(row["seconds"]),
+                int(row["processes"]),
+                tuple(map(float, row.get("medians", ()))),
+                tuple(map(float, row.get("clocks", ()))),
             )
             for name, row in document["rows"].items()
         }
@@ -186,14 +189,14 @@ def summary(found: Noise) -> str:
     lines = [f"{found.title}: {len(rows)} rows in {found.context['processes']} processes."]
     if times := found.context.get(SMALL_KERNEL):
         lines.append(_small_kernels(times))
-    for what, off in (
+    for what, apart in (
         ("of their median", [row.floor for row in rows]),
         ("of each other", [row.spread for row in rows]),
     ):
         for limit in _LIMITS:
-            count = sum(value <= limit for value in off)
+            count = sum(value <= limit for value in apart)
             lines.append(f"within {limit:.1%} {what}: {count} ({count / len(rows):.1%})")
-        lines.append(f"not within {_NOISY:.1%} {what}: {sum(value > _NOISY for value in off)}")
+        lines.append(f"not within {_NOISY:.1%} {what}: {sum(value > _NOISY for value in apart)}")
     if found.single:
         lines.append(f"in one process alone, and left out: {len(found.single)}")
     noisiest = sorted(found.rows.items(), key=lambda item: -item[1].floor)

@@ -255,4 +255,5 @@ def _folded(sides: Sequence[Side]) -> Side:
         median(side.clock for side in sides),
         any(side.throttled for side in sides),
         tuple(process for side in sides for process in side.processes),
+        all(side.host for side in sides),
     )

@@ -41,6 +41,8 @@ class Change:
     head_value: float = math.nan
     chance: float = math.nan  # p-value of no change beyond the limit; NaN without interval
     allowed: bool = False  # a known exception: counted, but no failure
+    host: bool = False  # a CPU ran it
+    warm_up: float = math.nan  # the first repetition over the others, where it is far from them
 
     @property
     def fails(self) -> bool:
@@ -73,11 +75,13 @@ class Side:
     clock: float
     throttled: bool
     processes: tuple[Process, ...]
+    host: bool = False  # a CPU ran it: nothing was launched
 
 
 def unpaired(gpu: str, name: str, base: Side | None, head: Side | None) -> Change:
     """Judge a row that one side, or neither, has a figure of."""
     if base is None:
+        assert head is not None
         return Change(gpu, name, "NEW", head_seconds=head.seconds, reason=head.reason)
     if head is None:
         never = "" if base.status == "ok" else f"never measured: {base.status}: {base.reason}"
@@ -121,10 +125,23 @@ def judge(
         limit = limits[key]
         verdict, reason = _verdict(ratio, low, high, base, head, limit, rules)
         values = [interval.middle(side.processes) for side in (base, head)]
-        times = values if rules.metric == metrics.TIME else (base.seconds, head.seconds)
-        same = verdict == "SAME"
-        span = (low, high, *values, chance)
-        found[key] = Change(*key, verdict, *times, ratio, reason, False, same, *span)
+        times = values if rules.metric == metrics.TIME else [base.seconds, head.seconds]
+        found[key] = Change(
+            *key,
+            verdict,
+            base_seconds=times[0],
+            head_seconds=times[1],
+            ratio=ratio,
+            reason=reason,
+            unchanged=verdict == "SAME",
+            low=low,
+            high=high,
+            base_value=values[0],
+            head_value=values[1],
+            chance=chance,
+            host=base.host and head.host,
+            warm_up=math.nan if exact else _warm_up(base, head),
+        )
     return found
 
 
@@ -155,12 +172,15 @@ def noise_of(
     base: Side, head: Side, metric: str, floors: Mapping[str, Floor] | None
 ) -> tuple[Spread, float]:
     """Return how processes of a row differ, and the least change of it that counts."""
-    if not metrics.follows_time(metric):
+    host = base.host and head.host
+    if not (metrics.follows_time(metric) or (host and metrics.is_time(metric))):
         return interval.default_spread(math.inf), 0.0
     measured = [floor for side in (base, head) if (floor := (floors or {}).get(side.name))]
     if measured:
         floor = max(measured, key=lambda floor: floor.spread)
         return interval.measured_spread(floor.spread, floor.processes), floor.spread
+    if host:
+        return interval.host_spread(), 0.0
     seconds = min(base.seconds, head.seconds)
     # Launches come in modes, which the medians of a few processes jump between, however many.
     return interval.default_spread(seconds), interval.launch_share(seconds) / 2
@@ -176,6 +196,8 @@ def _verdict(
         if not _within(ratio, rules.threshold) and _within(ratio, limit):
             return "NOISY", f"within the noise of this row, {limit:.1%}"
         return "NOISY", _few(base, head)
+    if not interval.apart(base.processes, head.processes, rules.confidence):
+        return "NOISY", "processes of the two sides overlap"
     if metrics.follows_time(rules.metric):
         clocks = head.clock / base.clock if base.clock > 0 < head.clock else math.nan
         corrected = ratio / clocks
@@ -188,6 +210,13 @@ def _verdict(
             mhz = [units.number(side.clock / 1e6) or "unknown" for side in (base, head)]
             return "CLOCK", f"SM clock in MHz: {mhz[0]} in base, {mhz[1]} in head"
     return "FASTER" if ratio > 1 else "SLOWER", ""
+
+
+def _warm_up(base: Side, head: Side) -> float:
+    """Return the first repetition over the others of a row, NaN where it is not far from them."""
+    found = [interval.warm_up(side.processes) for side in (base, head)]
+    far = [times for times in found if not math.isnan(times)]
+    return max(far, key=lambda times: abs(math.log(times)), default=math.nan)
 
 
 def _between(ratio: float, clocks: float, limit: float) -> bool:
@@ -214,13 +243,22 @@ def _with_zero(
 ) -> Change:
     """Judge counters that are 0 somewhere by the threshold alone."""
     values = [median(s for p in side.processes for s in p.samples) for side in (base, head)]
-    times = base.seconds, head.seconds
-    told = {"base_value": values[0], "head_value": values[1]}
-    if min(values) < 0:
-        return Change(gpu, name, "NOISY", *times, reason="below zero: no ratio", **told)
     first, second = reversed(values) if more else values
     ratio = first / second if second else 1.0 if not first else math.inf
     verdict = "SAME" if _within(ratio, threshold) else "FASTER" if ratio > 1 else "SLOWER"
     reason = "" if verdict == "SAME" else "holds zeros: judged by the threshold alone"
-    same = verdict == "SAME"
-    return Change(gpu, name, verdict, *times, ratio, reason, unchanged=same, **told)
+    if min(values) < 0:
+        verdict, ratio, reason = "NOISY", math.nan, "below zero: no ratio"
+    return Change(
+        gpu,
+        name,
+        verdict,
+        base.seconds,
+        head.seconds,
+        ratio,
+        reason,
+        unchanged=verdict == "SAME",
+        base_value=values[0],
+        head_value=values[1],
+        host=base.host and head.host,
+    )
