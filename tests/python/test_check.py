@@ -105,7 +105,7 @@ def test_patterns_name_whole_rows_and_gpus(checked):
 def test_references_of_other_gpus_alone_check_nothing(checked):
     code, lines = checked({"a/b": rated(90)}, reference(gpu="NVIDIA L4"))
     assert code == 2
-    assert lines == ["ladder: no reference is of NVIDIA H200, cold cache"]
+    assert lines == ["ladder: no reference is of NVIDIA H200, cold cache, results.json"]
 
 
 BROKEN = {

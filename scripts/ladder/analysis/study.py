@@ -331,17 +331,15 @@ def studies(results: Results) -> list[Study]:
 def describe(results: Results) -> str:
     """Say in one line what measured: GPU, cache mode and commit, as far as the file tells.
 
-    Of host code it is the program and the host, and without a commit the file, which is a run.
+    Of host code it is the program and the host; without a commit the file, which is then a run.
     """
     cache = f"{results.cache_mode} cache" if results.cache_mode else ""
     if results.source != "timed":
         cache = str(results.context.get("counters", "emulated on a CPU"))
     commit = f"commit {results.commit}" if results.commit else ""
-    if results.gpu:
-        return ", ".join(filter(None, (results.gpu, cache, commit)))
     host = f"host {results.context.get('host_name', 'unknown')}"
-    run = commit or Path(results.file).name
-    return ", ".join(filter(None, (results.program, host, cache, run)))
+    where = (results.gpu,) if results.gpu else (results.program, host)
+    return ", ".join(filter(None, (*where, cache, commit or Path(results.file).name)))
 
 
 def facet_title(facet: str) -> str:
