@@ -176,7 +176,7 @@ def test_a_slower_one_of_two_programs_is_found(data, capsys):
     assert main(["compare", *sides]) == 1
     out = capsys.readouterr().out
     assert "SLOWER   bench_vector:BM_Insert  100 us  200 us" in out
-    assert "1 SLOWER, 3 SAME" in out
+    assert out.count("SLOWER   ") == 1
 
 
 def test_what_one_program_alone_has_keeps_its_name(tmp_path):
