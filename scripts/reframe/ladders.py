@@ -183,20 +183,20 @@ class LadderTest(rfm.RunOnlyRegressionTest):
                 f"{self.results}; {last_line(Path(self.stagedir, self.stderr.evaluate()))}"
             )
         rows = self.results.rows
-        failed = [f"{r.name}: {r.reason}" for r in rows[rows["status"] == "error"].itertuples()]
+        failed = [f"{row.name}: {row.reason}" for row in self.results.with_status("error")]
         more = f" and {len(failed) - 3} more" if len(failed) > 3 else ""
         if failed:
             raise SanityError(
                 f"{len(failed)} of {len(rows)} rows failed: {'; '.join(failed[:3])}{more}"
             )
-        return sn.assert_true((rows["status"] == "ok").any(), "every row was skipped")
+        return sn.assert_true(self.results.with_status("ok"), "every row was skipped")
 
     @run_before("performance")
     def take_figures(self):
         """Report the best rung at the headline; hold it against the partition's reference."""
         if isinstance(self.results, LadderError):  # of a dry run, or with --skip-sanity-check
             return
-        found = {"rows": ((self.results.rows["status"] == "ok").sum(), "rows")}
+        found = {"rows": (len(self.results.with_status("ok")), "rows")}
         wanted = {}
         for study in studies(self.results) if self.results.source == "timed" else ():
             found |= figures(study, study.headline)

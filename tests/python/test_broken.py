@@ -267,7 +267,7 @@ def test_absurd_figures_end_in_no_traceback(tmp_path, whole, capsys, key, value)
 @pytest.mark.parametrize(
     ("missing", "arguments"),
     [
-        ("pandas", ["table"]),
+        ("pandas", ["table", "--format", "csv"]),
         ("matplotlib", ["plot"]),
         ("scipy", ["gate", "x"]),
         ("ruptures", ["trend"]),

@@ -106,7 +106,7 @@ def test_patterns_name_whole_rows_and_gpus(checked):
 def test_references_of_other_gpus_alone_check_nothing(checked):
     code, lines = checked({"a/b": rated(90)}, reference(gpu="NVIDIA L4"))
     assert code == 2
-    assert lines == ["ladder: no reference is of NVIDIA H200, cold cache"]
+    assert lines == ["ladder: no reference is of NVIDIA H200, cold cache, results.json"]
 
 
 BROKEN = {
@@ -252,7 +252,7 @@ DIALECTS += ["cases/label_markup", "cases/unit_base", "cases/removed_base"]
 def test_what_is_written_of_a_dialect_passes_row_by_row(data, tmp_path, capsys, dialect):
     results, file = str(data / f"{dialect}.json"), tmp_path / "r.toml"
     (loaded,) = load_results(results)
-    measured = (loaded.rows["status"] == "ok").sum()
+    measured = len(loaded.with_status("ok"))
     assert main(["check", results, "--write", str(file), "--metric", "real_time"]) == 0
     capsys.readouterr()
     assert main(["check", results, "--references", str(file)]) == 0

@@ -260,7 +260,7 @@ def test_a_size_that_is_none_is_on_neither_side(tmp_path, counter, value, size):
         row["cluster_size"] = counter
     document["benchmarks"] = [row]
     (results,) = load_results(suite.write(tmp_path / "a.json", document))
-    (measured,) = results.rows.itertuples()
+    (measured,) = results.rows
     assert clusters.cluster_size(measured) == size
 
 

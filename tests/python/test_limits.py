@@ -18,7 +18,7 @@ def judge(tmp_path):
         (results,) = load_results(
             suite.write(tmp_path / "a.json", limited.document(*rows, **options))
         )
-        found = results.rows[results.rows["ladder"] == "work"].itertuples(index=False)
+        found = [row for row in results.rows if row.ladder == "work"]
         return Limits(results), {row.rung: row for row in found}
 
     return read

@@ -124,13 +124,14 @@ def test_files_of_one_gpu_and_commit_are_merged(tmp_path):
         part = {**document, "benchmarks": document["benchmarks"][i::2]}
         suite.write(tmp_path / f"{i}.json", part)
     (merged,) = load_results(tmp_path)
-    assert set(merged.rows["name"]) == {row["name"] for row in document["benchmarks"]}
+    assert {row.name for row in merged.rows} == {row["name"] for row in document["benchmarks"]}
     suite.write(tmp_path / "2.json", suite.document(gpu_uuid="another board"))
     assert len(load_results(tmp_path)) == 2
 
 
 def test_other_suites_of_two_machines_stay_apart_but_not_of_two_containers(data, tmp_path):
     document = json.loads((data / "foreign.json").read_text())
+    document["context"]["git_commit"] = "abc"  # without a commit each is a run of its own
     for host in "ab":
         document["context"]["host_name"] = host
         suite.write(tmp_path / f"{host}.json", document)
@@ -176,8 +177,8 @@ def test_the_values_of_several_axes_of_a_rung_are_spelled_with_their_names(tmp_p
         with_roof(sweeps, "bytes:4/in_flight:1", "bytes:16/in_flight:4"),
     )
     (results,) = load_results(file)
-    assert list(results.rows["sweep"]) == ["bytes 4, in_flight 1", "bytes 16, in_flight 4"]
-    assert set(results.rows["case"]) == {"size:8"}
+    assert [row.sweep for row in results.rows] == ["bytes 4, in_flight 1", "bytes 16, in_flight 4"]
+    assert {row.case for row in results.rows} == {"size:8"}
     (rung,) = results.ladders[0].rungs
     assert (rung.sweeps, rung.target) == (("bytes", "in_flight"), "dram_bytes")
 
@@ -185,7 +186,7 @@ def test_the_values_of_several_axes_of_a_rung_are_spelled_with_their_names(tmp_p
 def test_one_axis_of_a_rung_needs_no_name(tmp_path):
     document = with_roof({"sweeps": ["cluster"]}, "cluster:2", "cluster:4")
     (results,) = load_results(suite.write(tmp_path / "a.json", document))
-    assert list(results.rows["sweep"]) == ["2", "4"]
+    assert [row.sweep for row in results.rows] == ["2", "4"]
     assert results.ladders[0].rungs[0].sweep == "cluster"
 
 
@@ -233,6 +234,6 @@ def test_hardware_counters_stand_beside_the_times(tmp_path):
     (results,) = load_results(file)
     assert results.source == "timed"
     assert results.hardware_counters == "CUPTI 13.0, 9 passes"
-    (read,) = results.rows.itertuples()
+    (read,) = results.rows
     assert (read.dram_bytes, read.stall_barrier) == (5e3, 0.25)
     assert math.isnan(read.l2_atomic_utilisation)

@@ -6,10 +6,11 @@ from __future__ import annotations
 import math
 from functools import cached_property
 
-from ladder.analysis.study import Row, Study
-from ladder.io.results import OPERATIONS, SPACES, Results
+from ladder.analysis.study import Study
+from ladder.io.results import Results
 from ladder.model import units
 from ladder.model.catalogue import Rung
+from ladder.model.rows import OPERATIONS, SPACES, Row
 
 _LIMITS = {
     "occupancy_limit_blocks": "blocks",
@@ -40,7 +41,7 @@ class Tally(Study):
             case: sum(self.measured(r, case) is not None for r in self.rungs) for case in self.cases
         }
         named = (self.ladder.small_headline, self.ladder.headline)
-        return next((case for case in named if ran.get(case)), max(ran, key=ran.get))
+        return next((case for case in named if ran.get(case)), max(ran, key=ran.__getitem__))
 
     @cached_property
     def shown(self) -> list[tuple[Rung, Row]]:
@@ -69,25 +70,25 @@ class Tally(Study):
 
 def tallies(results: Results) -> list[Tally]:
     """Return the ladders with counted rows, in the file's order."""
-    present = set(results.rows["ladder"])
+    present = {row.ladder for row in results.rows}
     found = [Tally(results, ladder) for ladder in results.ladders if ladder.name in present]
     return [tally for tally in found if tally.shown]
 
 
 def per_request(row: Row, space: str, operation: str) -> float:
     """Transactions a request: wavefronts of shared memory, sectors of global; NaN without any."""
-    return getattr(row, f"{space}_{operation}_{SPACES[space]}_per_request")
+    return row.counter(f"{space}_{operation}_{SPACES[space]}_per_request")
 
 
 def ideal(row: Row, space: str, operation: str) -> float:
     """Fewest transactions that a request for as many bytes could take; NaN without any."""
-    requests = getattr(row, f"{space}_{operation}_requests")
-    return getattr(row, f"{space}_{operation}_{SPACES[space]}_ideal") / (requests or math.nan)
+    requests = row.counter(f"{space}_{operation}_requests")
+    return row.counter(f"{space}_{operation}_{SPACES[space]}_ideal") / (requests or math.nan)
 
 
 def total(row: Row, space: str, operations: tuple[str, ...] = OPERATIONS) -> float:
     """Transactions of all requests of these kinds, where what is not recorded counts as none."""
-    values = [getattr(row, f"{space}_{operation}_{SPACES[space]}") for operation in operations]
+    values = [row.counter(f"{space}_{operation}_{SPACES[space]}") for operation in operations]
     return sum(value for value in values if value == value)
 
 
@@ -99,7 +100,7 @@ def limiter(row: Row, sms: float) -> str:
     """
     if row.theoretical_occupancy >= 1:
         return ""
-    limits = {name: getattr(row, key) for key, name in _LIMITS.items()}
+    limits = {name: row.counter(key) for key, name in _LIMITS.items()}
     least = min((v for v in limits.values() if v == v), default=math.nan)
     if row.cluster_size > 1 and row.resident_clusters * row.cluster_size < least * sms:
         return "clusters"

@@ -132,7 +132,7 @@ def _details(history: History) -> str:
 
 
 def _file(result: Results) -> str:
-    return str(result.rows["file"].iloc[0])
+    return result.file
 
 
 def _ordered(runs: list[Run], order: list[str]) -> History:

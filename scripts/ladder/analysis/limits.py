@@ -48,9 +48,10 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from ladder.analysis import roofs
-from ladder.analysis.study import Row, own_speed
-from ladder.io.results import OPERATIONS, Results
+from ladder.analysis.study import own_speed
+from ladder.io.results import Results
 from ladder.model import units
+from ladder.model.rows import OPERATIONS, Row
 
 LAUNCH, LATENCY, UNKNOWN, _SLOTS = "launch", "latency", "no known limit", "issue slots"
 COUNTS_FROM = {  # least share that makes a limiter
@@ -144,7 +145,7 @@ class Limits:
         """
         if not (row.seconds > 0 and row.issue_utilisation >= 0):
             return {}
-        shared = sum(getattr(row, f"shared_{op}_wavefronts") for op in OPERATIONS)
+        shared = sum(row.counter(f"shared_{op}_wavefronts") for op in OPERATIONS)
         if row.shared_wavefronts >= 0:
             shared = row.shared_wavefronts
         requests = row.global_load_requests + row.global_store_requests
@@ -218,11 +219,11 @@ def problems(results: Results, ladders: Collection[str] | None = None) -> list[s
 
     Of `ladders` alone, by their names; by default of all that have rows.
     """
-    names = set(results.rows["ladder"] if ladders is None else ladders)
+    names = {row.ladder for row in results.rows} if ladders is None else set(ladders)
     limits = Limits(results)
     return roofs.problems(results, names) + [
         f"{row.name}: {', '.join(found)} of its limit"
-        for row in results.tuples
+        for row in results.rows
         if row.ladder in names and row.status == "ok" and (found := limits.impossible(row))
     ]
 
@@ -232,7 +233,7 @@ def longest_stall(row: Row) -> tuple[str, float]:
 
     Nothing is said where more of their cycles went into what was not counted.
     """
-    found = {what: share for name, what in _STALLS.items() if (share := getattr(row, name)) > 0}
+    found = {what: share for name, what in _STALLS.items() if (share := row.counter(name)) > 0}
     stall, share = max(found.items(), key=lambda item: item[1], default=("", math.nan))
     rest = 1 - sum(found.values()) - max(row.stall_not_selected, 0.0)
     return (stall, share) if share >= rest else ("", math.nan)

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ladder.analysis.emulated_study import bare, total
-from ladder.analysis.study import Row
 from ladder.io import files
-from ladder.io.results import OPERATIONS, SPACES, Results
+from ladder.io.results import Results
 from ladder.model import errors
 from ladder.model.errors import IncomparableError, LadderError, ResultError
+from ladder.model.rows import OPERATIONS, SPACES, Row
 
 TOLERANCE = 0.01  # of the hardware's figure
 REASONS = "differences.toml"  # beside the results' directories: "ladder/rung" = "one line"
@@ -122,11 +122,11 @@ def counterpart(emulated: Results, results: list[Results]) -> dict[str, Row]:
     Empty where none are of that GPU; a profile that does not name its GPU may be. A row of several
     profiles is that of the profile with most of the rows asked for.
     """
-    names = set(map(bare, emulated.rows["name"]))
+    names = {bare(row.name) for row in emulated.rows}
     profiles = [r for r in results if r.source == "counters" and r.gpu in ("", emulated.gpu)]
-    profiles.sort(key=lambda profile: len(names & set(map(bare, profile.rows["name"]))))
+    profiles.sort(key=lambda profile: len(names & {bare(row.name) for row in profile.rows}))
     return {
-        bare(row.name): row for profile in profiles for row in profile.tuples if row.status == "ok"
+        bare(row.name): row for profile in profiles for row in profile.rows if row.status == "ok"
     }
 
 
@@ -148,7 +148,7 @@ def predict(
     """
     rows, alone = [], []
     reasons = _reasons(differences or _beside(measured))
-    for row in emulated.tuples:
+    for row in emulated.rows:
         if row.status != "ok" or not row.grid_blocks > 0:
             continue
         if not (other := measured.get(bare(row.name))):
@@ -171,7 +171,7 @@ def _pair(emulated: Row, measured: Row, space: str) -> Pair:
     counted = tuple(
         operation
         for operation in OPERATIONS
-        if not math.isnan(getattr(measured, f"{space}_{operation}_{SPACES[space]}"))
+        if not math.isnan(measured.counter(f"{space}_{operation}_{SPACES[space]}"))
     )
     if not counted:
         return Pair(math.nan, math.nan)

@@ -10,9 +10,10 @@ from dataclasses import dataclass, fields
 from functools import cache
 from pathlib import Path
 
-from ladder.analysis.study import ABOVE_ROOF_PERCENT, Row, own_speed, studies
+from ladder.analysis.study import ABOVE_ROOF_PERCENT, own_speed, studies
 from ladder.io.results import Results
 from ladder.model import units
+from ladder.model.rows import Row
 
 _DATASHEETS = Path(__file__).with_name("datasheet.toml")
 

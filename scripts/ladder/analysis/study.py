@@ -5,11 +5,12 @@ from __future__ import annotations
 
 import math
 from functools import cached_property
-from typing import Any
+from pathlib import Path
 
 from ladder.io.results import Results
 from ladder.model import ceilings, units
 from ladder.model.catalogue import Ceiling, Ladder, Rung
+from ladder.model.rows import Row
 
 # A roof is itself measured, so a row counts as above it only beyond the roof's own noise.
 ABOVE_ROOF_PERCENT = 101.0
@@ -20,8 +21,6 @@ SHORT_LAUNCHES, ABOVE_SHORT_PERCENT = 10, 105.0
 # What was predicted of shared memory, and the slow-down against the fastest step.
 PREDICTION = ("wavefronts, load / store", "slow-down, predicted", "slow-down, measured")
 
-Row = Any  # a named tuple of one DataFrame row
-
 
 class Study:
     """The rows of `ladder` within `results`."""
@@ -29,7 +28,7 @@ class Study:
     def __init__(self, results: Results, ladder: Ladder) -> None:
         self.results = results
         self.ladder = ladder
-        self.rows: list[Row] = [row for row in results.tuples if row.ladder == ladder.name]
+        self.rows: list[Row] = [row for row in results.rows if row.ladder == ladder.name]
         self.best: dict[tuple[str, str], Row] = {}  # by (rung, case): the best of a sweep
         for row in self.rows:
             key = (row.rung, row.case)
@@ -63,7 +62,9 @@ class Study:
     def headline(self) -> str:
         """The ladder's headline case, or the case most rungs ran when that one is absent."""
         ran = {case: sum(self.ok(r, case) is not None for r in self.rungs) for case in self.cases}
-        return self.ladder.headline if ran.get(self.ladder.headline) else max(ran, key=ran.get)
+        return (
+            self.ladder.headline if ran.get(self.ladder.headline) else max(ran, key=ran.__getitem__)
+        )
 
     @cached_property
     def counted(self) -> list[Row]:
@@ -89,7 +90,7 @@ class Study:
 
     def speed(self, row: Row) -> float:
         """Speed in FLOP/s or bytes/s; NaN where the row counts neither."""
-        return getattr(row, self.ladder.rate)
+        return row.counter(self.ladder.rate)
 
     @cached_property
     def unit(self) -> tuple[float, str]:
@@ -123,8 +124,8 @@ class Study:
 
     def to_parent(self, row: Row) -> str:
         """Write the gain as `2.41× name`, with the parent's name; empty where there is none."""
-        gain = self.gain(row)
-        return f"{units.number(gain)}× {self.parent(row).rung}" if gain == gain else ""
+        gain, parent = self.gain(row), self.parent(row)
+        return f"{units.number(gain)}× {parent.rung}" if parent and gain == gain else ""
 
     def ceilings_of(self, row: Row) -> tuple[Ceiling, ...]:
         """Return the ceilings of a row's rung, or of the one that a choice ran there."""
@@ -138,10 +139,12 @@ class Study:
 
         def speed(ceiling: Ceiling) -> float:
             column = ceilings.rate(ceiling, quantity)
-            return getattr(best[ceiling], column) if best[ceiling] else math.nan
+            return row.counter(column) if (row := best[ceiling]) else math.nan
 
-        found = ceilings.lowest(best, quantity, row.arithmetic_intensity, speed)
-        return (found[0], best[found[1]]) if found else None
+        if not (found := ceilings.lowest(best, quantity, row.arithmetic_intensity, speed)):
+            return None
+        was = best[found[1]]
+        return (found[0], was) if was else None
 
     def _best_of(self, ceiling: Ceiling, case: str) -> Row | None:
         """Return the best row of a ceiling: at `case` where it is of the same ladder."""
@@ -152,9 +155,9 @@ class Study:
             for row in self.results.ceilings
             if f"{row.ladder}/{row.rung}" == ceiling.rung
             and (row.case == case or not own)
-            and getattr(row, column) > 0
+            and row.counter(column) > 0
         )
-        return max(found, key=lambda row: getattr(row, column), default=None)
+        return max(found, key=lambda row: row.counter(column), default=None)
 
     def ceiling_of(self, row: Row) -> float:
         """Return the speed of a row's ceiling; NaN where it was not measured."""
@@ -242,11 +245,13 @@ class Study:
 
     def prediction(self, row: Row) -> tuple[str, str, str]:
         """Write the cells under `PREDICTION`; empty where nothing was predicted."""
-        if math.isnan(predicted := self.predicted(row)):
+        best = self.best_step(row.case)
+        if best is None or math.isnan(predicted := self.predicted(row)):
             return "", "", ""
-        fastest = self.speed(self.best_step(row.case))
+        fastest = self.speed(best)
         counts = f"{row.predicted_load_wavefronts:g} / {row.predicted_store_wavefronts:g}"
-        return counts, *(f"{units.number(fastest / s)}×" for s in (predicted, self.speed(row)))
+        slower = [f"{units.number(fastest / s)}×" for s in (predicted, self.speed(row))]
+        return counts, slower[0], slower[1]
 
     def facet(self, case: str) -> str:
         """Return the part of a case that names its small multiple, as `axis:value`."""
@@ -319,22 +324,22 @@ class Study:
 
 def studies(results: Results) -> list[Study]:
     """Return the ladders that have rows, in the file's order."""
-    measured = set(results.rows["ladder"])
+    measured = {row.ladder for row in results.rows}
     return [Study(results, ladder) for ladder in results.ladders if ladder.name in measured]
 
 
 def describe(results: Results) -> str:
     """Say in one line what measured: GPU, cache mode and commit, as far as the file tells.
 
-    Of host code it is the program and the host.
+    Of host code it is the program and the host; without a commit the file, which is then a run.
     """
     cache = f"{results.cache_mode} cache" if results.cache_mode else ""
     if results.source != "timed":
         cache = str(results.context.get("counters", "emulated on a CPU"))
     commit = f"commit {results.commit}" if results.commit else ""
-    host = "" if results.gpu else f"host {results.context.get('host_name', 'unknown')}"
-    program = "" if results.gpu else results.program
-    return ", ".join(filter(None, (results.gpu, program, host, cache, commit)))
+    host = f"host {results.context.get('host_name', 'unknown')}"
+    where = (results.gpu,) if results.gpu else (results.program, host)
+    return ", ".join(filter(None, (*where, cache, commit or Path(results.file).name)))
 
 
 def facet_title(facet: str) -> str:
@@ -356,7 +361,7 @@ def values_of(rung: Rung, row: Row) -> str:
 
 def own_quantity(row: Row) -> str:
     """What a roof counts: "atomics", "flops" or else "bytes"."""
-    return next((q for q in ("atomics", "flops") if getattr(row, f"{q}_per_second") > 0), "bytes")
+    return next((q for q in ("atomics", "flops") if row.counter(f"{q}_per_second") > 0), "bytes")
 
 
 def own_speed(row: Row) -> float:
@@ -367,7 +372,7 @@ def own_speed(row: Row) -> float:
     """
     if row.rung == "l2_read" and row.l2_bytes > 0:
         return row.l2_bytes / row.seconds
-    return getattr(row, f"{own_quantity(row)}_per_second")
+    return row.counter(f"{own_quantity(row)}_per_second")
 
 
 def _predicted_share(row: Row) -> float:

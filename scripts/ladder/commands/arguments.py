@@ -26,6 +26,13 @@ exit codes:
 report --base and collect end as compare does, once the report is written.
 """
 
+RUNS = """\
+Files of one commit (git_commit in their context), of the same GPU or kind of host, build and cache
+mode are one run, and a row that is in several of them was repeated. A file that does not tell its
+commit is a run of its own. Rows of one name that several programs have are called PROGRAM:NAME, and
+those of several families in one file NAME#1, NAME#2.
+"""
+
 
 def add_results(parser: argparse.ArgumentParser) -> None:
     """Add RESULTS and --filter."""

@@ -15,7 +15,7 @@ Write DIR/report.html, which needs no other file and no network; DIR/summary.md,
 job's summary; and DIR/junit.xml, a test case a row. With --base all three tell what changed, and
 the exit code is that of compare, once they are written.
 """
-EPILOG = arguments.EXIT_CODES
+EPILOG = f"{arguments.RUNS}\n{arguments.EXIT_CODES}"
 
 
 def add(parser: argparse.ArgumentParser) -> None:

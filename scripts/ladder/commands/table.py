@@ -7,10 +7,13 @@ import argparse
 import sys
 from pathlib import Path
 
+from ladder.commands import arguments
 from ladder.commands.arguments import add_results, selected
 from ladder.io.notes import note
 from ladder.model import errors
 from ladder.model.errors import LadderError
+
+DESCRIPTION = arguments.RUNS
 
 
 def add(parser: argparse.ArgumentParser) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from ladder.io import files
 from ladder.io.results import Results
@@ -53,6 +53,9 @@ class Curves:
     by_shared: tuple[Point, ...]
 
 
+_Made = TypeVar("_Made", Line, Point, Curves)
+
+
 @dataclass(frozen=True)
 class Details:
     """All of one results file."""
@@ -63,7 +66,7 @@ class Details:
 
 def load(results: Results) -> Details | None:
     """Read what stands beside these results, or None where nothing does. Raises ResultError."""
-    folders = dict.fromkeys(Path(file).parent for file in results.rows["file"])
+    folders = dict.fromkeys(Path(row.file).parent for row in results.rows)
     found = [_read(path) for f in folders if (path := f / files.DETAILS).exists()]
     if not found:
         return None
@@ -75,7 +78,7 @@ def load(results: Results) -> Details | None:
 
 def _read(path: Path) -> Details:
     document = files.read_json(path)
-    made: dict[str, list] = {}
+    made: dict[str, list[Any]] = {}
     for key, make in (("lines", _line), ("occupancy", _curves)):
         entries = document.get(key) if isinstance(document, dict) else None
         if not isinstance(entries, list):
@@ -113,7 +116,7 @@ def _curves(entry: dict[str, Any]) -> Curves:
     return _make(Curves, entry, **curves)
 
 
-def _make(kind: type, entry: dict[str, Any], **given: Any) -> Any:
+def _make(kind: type[_Made], entry: dict[str, Any], **given: Any) -> _Made:
     """Build a dataclass from an entry that may hold more than is asked for here."""
     made = kind(**{f.name: entry[f.name] for f in fields(kind) if f.name not in given}, **given)
     for field in fields(kind):

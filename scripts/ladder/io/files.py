@@ -16,7 +16,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, TextIO
 
-from ladder.io import csv_file, nvbench
+from ladder.io import csv_file, library_fields, nvbench
 from ladder.io.notes import note
 from ladder.io.text_forms import decoded, results_in
 from ladder.model.errors import LadderError, ResultError
@@ -231,10 +231,7 @@ def _parsed(path: Path, text: str, *, printed: bool) -> Any:
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     entries = dict(pairs)
-    if len(entries) < len(pairs):
-        keys = [key for key, _ in pairs]
-        raise ValueError(f"duplicate key '{next(key for key in keys if keys.count(key) > 1)}'")
-    return entries
+    return entries if len(entries) == len(pairs) else library_fields.told_apart(pairs)
 
 
 def _legible_and_unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from ladder.io import files
-from ladder.io.results import STALLS
 from ladder.model.errors import ResultError
+from ladder.model.rows import STALLS
 
 _OPERATIONS = {"load": ("ld",), "store": ("st",), "atomic": ("atom", "red")}
 _METRICS = {  # counter: metrics whose sum it is, as far as the profile has them
@@ -136,7 +136,8 @@ def _launches(path: Path) -> list[dict[str, str]]:
     reader = csv.DictReader(lines, restval="")
     if "ID" not in (reader.fieldnames or []):
         raise ResultError(f"{path}: not what 'ncu --csv --page raw' prints: no column 'ID'")
-    launches, units = [], {}
+    launches: list[dict[str, str]] = []
+    units: dict[str, str] = {}
     try:
         read = list(reader)
     except csv.Error as error:
@@ -168,11 +169,11 @@ def _counters(launch: dict[str, str]) -> dict[str, float]:
         over, under = (_value(launch, metric) for metric in metrics)
         if over is not None and under:
             found.setdefault(counter, over / under)
-    cycles = [_value(launch, metric) for metric in _ATOMIC_CYCLES + _WORKED]
-    if None not in cycles and all(cycles[1:]):
+    cycles = [v for m in _ATOMIC_CYCLES + _WORKED if (v := _value(launch, m)) is not None]
+    if len(cycles) == 4 and all(cycles[1:]):
         found["l2_atomic_utilisation"] = cycles[0] / cycles[1] * cycles[3] / cycles[2]
-    executed = {metric: _value(launch, metric) for metric in _FP32}
-    if None not in executed.values():
+    executed = {m: count for m in _FP32 if (count := _value(launch, m)) is not None}
+    if len(executed) == len(_FP32):
         found["fp32_operations"] = sum(_FP32[metric] * count for metric, count in executed.items())
     if "dram_read_bytes" in found and "dram_write_bytes" in found:
         found["dram_bytes"] = found["dram_read_bytes"] + found["dram_write_bytes"]

@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any
+from typing import Any, TypeVar
 
 from ladder.model.text import legible
 
@@ -143,6 +143,9 @@ class Ladder:
         return tuple(found)
 
 
+_Made = TypeVar("_Made", Ceiling, Rung, Axis, Ladder)
+
+
 def parse(text: str) -> tuple[Ladder, ...]:
     """Read the `ladders` string of a file's context. Raises ValueError naming what is wrong."""
     try:
@@ -190,7 +193,7 @@ def _names(entry: dict[str, Any], key: str) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _make(kind: type, entry: dict[str, Any], **given: Any) -> Any:
+def _make(kind: type[_Made], entry: dict[str, Any], **given: Any) -> _Made:
     """Build a dataclass from the keys it knows: a newer file may carry more."""
     made = kind(**({f.name: entry[f.name] for f in fields(kind) if f.name in entry} | given))
     for known in fields(kind):

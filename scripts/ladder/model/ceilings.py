@@ -102,7 +102,7 @@ class Ceilings:
     def _find(self, name: str) -> tuple[Ladder | None, Rung | None]:
         ladder_name, _, rest = name.partition("/")
         ladder = self._ladders.get(ladder_name)
-        return ladder, ladder and ladder.rung(rest.split("/")[0])
+        return ladder, ladder.rung(rest.split("/")[0]) if ladder else None
 
     def _ceiling(
         self, ladder: Ladder, rung: Rung, name: str, rows: Mapping[str, Entries]
@@ -134,7 +134,8 @@ class Ceilings:
 def _typical(entries: Entries, column: str) -> float:
     """Return the median of the repetitions, or the first aggregate where they are not there."""
     repetitions = [e for e in entries if e.get("run_type") != "aggregate"] or entries[:1]
-    return median([e[column] for e in repetitions if e.get(column)] or [0.0])
+    found: list[float] = [e[column] for e in repetitions if e.get(column)]
+    return median(found or [0.0])
 
 
 def _by_rung(names: Iterable[str]) -> dict[str, list[str]]:

@@ -150,13 +150,8 @@ def remarks(comparison: Comparison) -> list[str]:
         lines.append(f"note: {_SAME_FILES}: nothing changed, and NOISY rows tell of noise alone")
     if comparison.refused:
         return lines
-    return [
-        *lines,
-        *_warm_ups(comparison),
-        *_supposed(comparison),
-        *_mean(comparison),
-        _outcome(comparison),
-    ]
+    told = [*_warm_ups(comparison), *_supposed(comparison), *_mean(comparison)]
+    return [*lines, *told, _outcome(comparison)]
 
 
 def _mean(comparison: Comparison) -> list[str]:

@@ -9,9 +9,10 @@ from dataclasses import dataclass
 
 from ladder.analysis.emulated_study import bare
 from ladder.analysis.limits import Limits, longest_stall
-from ladder.analysis.study import Row, Study, describe, name_of
-from ladder.io.results import COUNTERS, SPACES, Results
+from ladder.analysis.study import Study, describe, name_of
+from ladder.io.results import Results
 from ladder.model import counters, units
+from ladder.model.rows import COUNTERS, SPACES, Row
 from ladder.report import markdown
 from ladder.report.markdown import code, escape
 
@@ -101,10 +102,10 @@ def compare(results: Results, measured: dict[str, Row]) -> list[Agreement]:
     """Pair each counter of each row with that of `measured`, the rows by bare name."""
     return [
         Agreement(bare(row.name), counter, ours, theirs, row.seconds, _changed(row, other))
-        for row in results.tuples
+        for row in results.rows
         if row.issue_utilisation >= 0 and (other := measured.get(bare(row.name)))
         for counter in COUNTERS
-        if (ours := getattr(row, counter)) >= 0 and (theirs := getattr(other, counter)) >= 0
+        if (ours := row.counter(counter)) >= 0 and (theirs := other.counter(counter)) >= 0
     ]
 
 

@@ -40,7 +40,7 @@ def of_results(results: Iterable[Results]) -> bytes:
     """Write a test case a row: in error where it failed, skipped where it was; times in seconds."""
     suite = Xml.Element("testsuite", name="ladder")
     for result in results:
-        for row in result.tuples:
+        for row in result.rows:
             case = _case(suite, result.gpu, row.name, row.seconds)
             if row.status != "ok":
                 outcome = "skipped" if row.status == "skipped" else "error"

@@ -8,9 +8,8 @@ import re
 from collections.abc import Iterable
 
 from ladder.analysis.emulated_study import per_request
-from ladder.analysis.study import Row
-from ladder.io.results import OPERATIONS
 from ladder.model import units
+from ladder.model.rows import OPERATIONS, Row
 
 RESOURCES = ("registers", "shared", "occupancy")
 LIMITED_BY, OCCUPANCY_LIMITED_BY = "limited by", "occupancy limited by"  # of speed, of warps

@@ -7,7 +7,6 @@ from ladder.analysis import roofs
 from ladder.analysis.limits import Limits
 from ladder.analysis.study import (
     PREDICTION,
-    Row,
     Study,
     describe,
     own_quantity,
@@ -18,6 +17,7 @@ from ladder.analysis.study import (
 from ladder.io.results import Results
 from ladder.model import units
 from ladder.model.catalogue import Rung
+from ladder.model.rows import Row
 from ladder.report import counter_tables, markdown
 from ladder.report.markdown import code, escape
 

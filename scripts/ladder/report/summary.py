@@ -6,13 +6,12 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
-import pandas as pd
-
 from ladder.analysis.emulated_study import bare
 from ladder.analysis.limits import Limits
 from ladder.analysis.study import describe, studies
 from ladder.io.results import Results
 from ladder.model import units
+from ladder.model.rows import Row
 from ladder.report import comparison_text, speed_tables
 from ladder.report.markdown import escape, markdown_row
 from ladder.stats.compare import Comparison
@@ -82,7 +81,7 @@ def _overview(result: Results) -> _Table:
     lines = [line for study in studies(result) if (line := speed_tables.best(study, limits))]
     columns = tuple(lines[0]) if lines else ()
     rows = [tuple(line[c].replace("`", "") for c in columns) for line in lines]
-    counted = Counter(result.rows["status"])
+    counted = Counter(row.status for row in result.rows)
     told = ", ".join(f"{n} {status}" for status, n in counted.items())
     return _Table(describe(result), columns, rows, [f"{len(result.rows)} rows: {told}."])
 
@@ -106,15 +105,17 @@ def _of_changes(title: str, comparison: Comparison, found: list[Change]) -> _Tab
 
 def _rows(result: Results) -> list[_Table]:
     """The rows that failed, then those of each ladder, then those of none."""
-    failed = result.rows[result.rows["status"] == "error"]
-    tables = [_of_rows(f"Failed: {describe(result)}", failed)]
-    for ladder, rows in result.rows.groupby("ladder", sort=False):
+    tables = [_of_rows(f"Failed: {describe(result)}", result.with_status("error"))]
+    by_ladder: dict[str, list[Row]] = {}
+    for row in result.rows:
+        by_ladder.setdefault(row.ladder, []).append(row)
+    for ladder, rows in by_ladder.items():
         title = next((la.title for la in result.ladders if la.name == ladder), "Other benchmarks")
         tables.append(_of_rows(f"{title}: {describe(result)}", rows))
     return [table for table in tables if table.rows]
 
 
-def _of_rows(title: str, frame: pd.DataFrame) -> _Table:
+def _of_rows(title: str, found: list[Row]) -> _Table:
     rows: list[tuple[str, ...]] = [
         (
             bare(row.name),
@@ -122,7 +123,7 @@ def _of_rows(title: str, frame: pd.DataFrame) -> _Table:
             units.percent(row.percent_of_ceiling),
             f"{row.status}: {row.reason}" if row.reason else row.status,
         )
-        for row in frame.itertuples(index=False)
+        for row in found
     ]
     return _Table(title, ("benchmark", "time", "% of ceiling", "status"), rows)
 

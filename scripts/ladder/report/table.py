@@ -11,17 +11,16 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-import pandas as pd
-
 from ladder.analysis import prediction
 from ladder.analysis.emulated_study import Tally, bare, limiter, per_request, tallies
 from ladder.analysis.limits import Limits
 from ladder.analysis.prediction import Predictions
-from ladder.analysis.study import Row, describe, name_of, studies
+from ladder.analysis.study import describe, name_of, studies
 from ladder.io import files
-from ladder.io.results import SPACES, Results
+from ladder.io.results import Results, frame
 from ladder.model import units
 from ladder.model.errors import LadderError
+from ladder.model.rows import SPACES, Row
 from ladder.report import counter_tables, speed_tables
 from ladder.report.markdown import (
     OCCUPANCY_LIMITED_BY,
@@ -53,7 +52,9 @@ def markdown(results: list[Results], ladder: str | None = None) -> str:
         wanted = [name for name in (ladder, f"{TRANSACTIONS}/{ladder}") if name in tables]
     blocks = [write() for name in wanted for write in tables[name]]
     if ladder in (None, ""):
-        foreign = [r for r in results if r.source == "timed" and (r.rows["ladder"] == "").any()]
+        foreign = [
+            r for r in results if r.source == "timed" and any(not row.ladder for row in r.rows)
+        ]
         blocks += map(_foreign, foreign)
     if not blocks:
         raise LadderError(_unknown(ladder, results))
@@ -65,21 +66,19 @@ def tidy(results: list[Results], form: str, ladder: str | None = None) -> str:
 
     Beside these `gain`: the speed over that of the rung that a row's own builds on.
     """
-    rows = pd.concat([_with_gain(r) for r in results], ignore_index=True)
-    if ladder is not None and (rows := rows[rows["ladder"] == ladder]).empty:
-        there = dict.fromkeys(s.ladder.name for r in results for s in studies(r))
+    found = [s for r in results for s in studies(r)]
+    gains = {row: s.gain(row) for s in found if s.results.source == "timed" for row in s.rows}
+    rows = [row for r in results for row in r.rows if ladder in (None, row.ladder)]
+    if not rows:
+        there = dict.fromkeys(study.ladder.name for study in found)
         raise LadderError(f"no ladder '{ladder}'; there are: {', '.join(there)}")
-    rows = rows.dropna(axis="columns", how="all").convert_dtypes()
+    tidied = frame(rows).rename(columns={"gain": "user_gain"})
+    tidied["gain"] = [gains.get(row, math.nan) for row in rows]
+    tidied = tidied.dropna(axis="columns", how="all").convert_dtypes()
     if form == "csv":
-        return rows.to_csv(index=False, lineterminator="\n")
-    records = rows.astype(object).where(rows.notna(), None).to_dict("records")
+        return tidied.to_csv(index=False, lineterminator="\n")
+    records = tidied.astype(object).where(tidied.notna(), None).to_dict("records")
     return json.dumps(records, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
-
-
-def _with_gain(results: Results) -> pd.DataFrame:
-    found = {row.name: study.gain(row) for study in studies(results) for row in study.rows}
-    gains = results.rows["name"].map(found).astype(float)
-    return results.rows.assign(gain=gains if results.source == "timed" else math.nan)
 
 
 def path(results: list[Results], name: str) -> str:
@@ -97,7 +96,7 @@ def path(results: list[Results], name: str) -> str:
 
 def ladders(results: Results, names: list[str | None]) -> set[str]:
     """Return the ladders of `results` that tables of these names show; None stands for all."""
-    present = set(results.rows["ladder"])
+    present = {row.ladder for row in results.rows}
     if {None, "", "overview", COUNTERS} & set(names):
         return present
     return present & {name.rpartition("/")[2] for name in names if name}
@@ -264,7 +263,7 @@ def _experiment(tally: Tally, measured: dict[str, Row]) -> str:
         other = measured.get(bare(row.name))
         for operation in ("load", "store"):
             found = {
-                "predicted": getattr(row, f"predicted_{operation}_wavefronts"),
+                "predicted": row.counter(f"predicted_{operation}_wavefronts"),
                 "emulated": per_request(row, "shared", operation),
                 "measured": per_request(other, "shared", operation) if other else math.nan,
             }
@@ -276,7 +275,6 @@ def _experiment(tally: Tally, measured: dict[str, Row]) -> str:
 
 
 def _foreign(results: Results) -> str:
-    rows = results.rows[results.rows["ladder"] == ""]
     lines = [
         {
             "benchmark": code(row.name),
@@ -284,6 +282,7 @@ def _foreign(results: Results) -> str:
             "repetitions": str(row.repetitions),
             "note": escape(f"{row.status}: {row.reason}" if row.reason else row.label),
         }
-        for row in rows.itertuples(index=False)
+        for row in results.rows
+        if not row.ladder
     ]
     return f"{escape(describe(results))}.\n\n{table(lines)}"

@@ -108,8 +108,8 @@ def _repeated(results: Side) -> list[str]:
     programs: dict[tuple[str, str], set[tuple[Any, ...]]] = defaultdict(set)
     for result in results:
         program = identity(result.context)
-        for name in result.rows["name"]:
-            programs[result.gpu, name].add(program)
+        for row in result.rows:
+            programs[result.gpu, row.name].add(program)
     return [name for (_, name), found in programs.items() if len(found) > 1]
 
 
@@ -129,9 +129,8 @@ def _units(base: Side, head: Side) -> list[str]:
 
 def _written(result: Results) -> Iterable[tuple[tuple[str, str], str]]:
     """Give the time unit of each row that was measured, by GPU and name."""
-    rows = result.rows[result.rows["status"] == "ok"]
-    for name, unit in zip(rows["name"], rows["time_unit"], strict=True):
-        yield (result.gpu, name), unit
+    for row in result.with_status("ok"):
+        yield (result.gpu, row.name), row.time_unit
 
 
 def _values(side: Side, key: str) -> set[str]:

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from ladder.io.results import WORST_FIRST, Results
 from ladder.model import errors
 from ladder.model.errors import LadderError
+from ladder.model.rows import Row
 from ladder.stats import comparable, metrics
 from ladder.stats.interval import Process
 from ladder.stats.noise import Floor
@@ -74,17 +75,6 @@ class Mean(NamedTuple):
 
     ratio: float
     rows: int
-
-
-class _Row(NamedTuple):
-    """What is asked of a row of Results."""
-
-    name: str
-    status: str
-    reason: str
-    seconds: float
-    sm_clock_hz: float
-    throttled: float
 
 
 def compare(
@@ -154,10 +144,9 @@ def _allows(rules: Rules, change: Change) -> bool:
 
 def gather(results: list[Results], rules: Rules, at: int) -> dict[tuple[str, str], Side]:
     """Put together, by GPU and name, what the processes of a side measured."""
-    found: dict[tuple[str, str], list[tuple[_Row, Process | None]]] = {}
+    found: dict[tuple[str, str], list[tuple[Row, Process | None]]] = {}
     for result in results:
-        columns = (result.rows[column].tolist() for column in _Row._fields)
-        for row in map(_Row, *columns):
+        for row in result.rows:
             for shown in _shown(row.name, rules, at):
                 process = metrics.process(result.written[row.name], rules.metric)
                 found.setdefault((result.gpu, shown), []).append((row, process))
@@ -186,7 +175,7 @@ def _shown(name: str, rules: Rules, at: int) -> Iterator[str]:
             yield candidate
 
 
-def _side(measured: list[tuple[_Row, Process | None]], metric: str, *, host: bool) -> Side:
+def _side(measured: list[tuple[Row, Process | None]], metric: str, *, host: bool) -> Side:
     """Fold processes: the worst status of any is the row's."""
     rows = [row for row, _ in measured]
     worst = min(rows, key=lambda row: WORST_FIRST.index(row.status))

@@ -113,8 +113,7 @@ def noise(paths: Iterable[str | PathLike[str]], pattern: re.Pattern[str] | None 
     seconds: dict[str, list[float]] = {}
     clocks: dict[str, list[float]] = {}
     for result in runs.values():
-        rows = (result.keep(pattern) if pattern else result).rows
-        for row in rows[rows["status"] == "ok"].itertuples(index=False):
+        for row in (result.keep(pattern) if pattern else result).with_status("ok"):
             seconds.setdefault(row.name, []).append(row.seconds)
             clocks.setdefault(row.name, []).append(row.sm_clock_hz)
     floors = {

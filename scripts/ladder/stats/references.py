@@ -170,11 +170,11 @@ def _is_of(reference: Reference, result: Results) -> bool:
 
 
 def _findings(reference: Reference, result: Results) -> list[Finding]:
-    rows, shorts = result.rows, _short_names(result)
+    shorts = _short_names(result)
     return [
-        _finding(reference, result, name, status, reason, shorts[name])
-        for name, status, reason in zip(rows["name"], rows["status"], rows["reason"], strict=True)
-        if reference.row.fullmatch(shorts[name]) or reference.row.fullmatch(name)
+        _finding(reference, result, row.name, row.status, row.reason, shorts[row.name])
+        for row in result.rows
+        if reference.row.fullmatch(shorts[row.name]) or reference.row.fullmatch(row.name)
     ]
 
 
@@ -238,8 +238,7 @@ def to_toml(
     lines: dict[tuple[str, ...], str] = {}
     for result in results:
         shorts = _short_names(result)
-        rows = result.rows[result.rows["status"] == "ok"]
-        triples = zip(rows["name"], rows["ladder"], rows["role"], strict=True)
+        triples = [(row.name, row.ladder, row.role) for row in result.with_status("ok")]
         for (name, ladder, role), metric in itertools.product(triples, wanted):
             value = value_of(result, name, metric)
             trivial = role == "ceiling" and metric == METRIC  # 100 % of itself

@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import re
 import textwrap
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -130,8 +131,8 @@ def _run(
     for stem, svg in _figures([result, *counters], inline, notes).items():
         page = page_of(stem)
         (page.plots if page else own).append(pages.plot(stem, Markup(svg)))
-    counted = result.rows["status"].value_counts()
-    told = ", ".join(f"{count} {status}" for status, count in counted.items())
+    counted = Counter(row.status for row in result.rows)
+    told = ", ".join(f"{count} {status}" for status, count in counted.most_common())
     if result.source != "timed":
         name += f", {result.context.get('counters', 'emulated')}"
     return Run(

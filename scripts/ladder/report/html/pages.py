@@ -10,10 +10,11 @@ from typing import Any
 from ladder.analysis import roofs
 from ladder.analysis.emulated_study import Tally, tallies
 from ladder.analysis.limits import COUNTS_FROM, Limiter, Limits
-from ladder.analysis.study import Row, Study, name_of, own_quantity, own_speed, studies, values_of
-from ladder.io.results import COUNTERS, Results
+from ladder.analysis.study import Study, name_of, own_quantity, own_speed, studies, values_of
+from ladder.io.results import Results
 from ladder.model import counters, units
 from ladder.model.catalogue import Rung
+from ladder.model.rows import COUNTERS, Row
 from ladder.report import markdown, speed_tables
 from ladder.report.html.rows import route
 from ladder.report.html.source import Excerpt, Sources
@@ -202,7 +203,7 @@ def _shares(
 def _counters(row: Row) -> list[tuple[str, list[tuple[str, str]]]]:
     groups: dict[str, list[tuple[str, str]]] = {group: [] for group in counters.GROUPS}
     for name in dict.fromkeys(COUNTERS):
-        if (value := getattr(row, name)) == value:
+        if (value := row.counter(name)) == value:
             known = counters.OWN[name]
             groups[known.group].append((name, _counter(known, value)))
     return [(group, entries) for group, entries in groups.items() if entries]

@@ -10,9 +10,10 @@ from urllib.parse import quote
 from ladder.analysis import roofs
 from ladder.analysis.emulated_study import bare
 from ladder.analysis.limits import Limits
-from ladder.analysis.study import Row, Study, name_of, own_quantity, own_speed
+from ladder.analysis.study import Study, name_of, own_quantity, own_speed
 from ladder.io.results import Results
 from ladder.model import units
+from ladder.model.rows import Row
 from ladder.report import comparison_text, markdown
 from ladder.stats.compare import Comparison
 from ladder.stats.verdicts import Change
@@ -51,7 +52,7 @@ def block(columns: tuple[tuple[str, bool], ...], rows: list[dict[str, Any]]) -> 
 def of_results(results: Results, found: list[Study], limits: Limits) -> dict[str, Any]:
     """Return all rows, those of no known ladder last."""
     rows = [_row(study, row, limits) for study in found for row in study.rows]
-    rows += [_foreign(row) for row in results.tuples if row.ladder == ""]
+    rows += [_foreign(row) for row in results.rows if row.ladder == ""]
     return block(_COLUMNS, rows)
 
 

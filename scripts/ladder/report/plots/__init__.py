@@ -124,7 +124,7 @@ def _timed(results: list[Results], warn: Callable[[str], None], *, alone: bool) 
     makers: _Makers = {}
     drawable = [r for r in results if studies(r)]
     if not drawable and alone:
-        raise LadderError(f"{results[0].rows['file'].iloc[0]}: nothing to plot: {_FOREIGN}")
+        raise LadderError(f"{results[0].file}: nothing to plot: {_FOREIGN}")
     names = style.distinct_names(drawable)
     for result, name in zip(drawable, names, strict=True):
         folder = f"{_slug(name)}/" if len(drawable) > 1 else ""
@@ -133,8 +133,8 @@ def _timed(results: list[Results], warn: Callable[[str], None], *, alone: bool) 
         makers |= {folder + stem: maker for stem, maker in _figures(result).items()}
     makers |= _compared(drawable)
     for result in results:
-        if (foreign := result.rows[result.rows["ladder"] == ""]).size:
-            warn(f"{foreign['file'].iloc[0]}: {len(foreign)} rows not plotted: {_FOREIGN}")
+        if foreign := [row for row in result.rows if not row.ladder]:
+            warn(f"{foreign[0].file}: {len(foreign)} rows not plotted: {_FOREIGN}")
     return makers
 
 
@@ -158,14 +158,11 @@ def _emulated(
     for result, name in zip(emulated, _emulated_names(emulated), strict=True):
         own = not alone or len(emulated) > 1
         folder = f"emulated-{_slug(name)}/" if own else ""
-        for row in result.rows[result.rows["status"] == "error"].itertuples():
+        for row in result.with_status("error"):
             warn(f"{describe(result)}: {row.name}: error: {row.reason}")
         beside = emulator_details.load(result)
         if beside is None:
-            warn(
-                f"{result.rows['file'].iloc[0]}: occupancy and banks not drawn: "
-                f"no {files.DETAILS} beside it"
-            )
+            warn(f"{result.file}: occupancy and banks not drawn: no {files.DETAILS} beside it")
         makers: _Makers = {}
         for tally in tallies(result):
             ladder = tally.ladder.name
@@ -225,8 +222,7 @@ def _figures(result: Results) -> _Makers:
 
 def _problems(result: Results) -> list[str]:
     """Name the rows that failed, and those above a limit."""
-    rows = result.rows[result.rows["status"] == "error"]
-    found = [f"{row.name}: error: {row.reason}" for row in rows.itertuples()]
+    found = [f"{row.name}: error: {row.reason}" for row in result.with_status("error")]
     return [f"{describe(result)}: {problem}" for problem in [*found, *limits.problems(result)]]
 
 

@@ -7,9 +7,10 @@ import math
 
 from matplotlib.figure import Figure
 
-from ladder.analysis.study import Row, Study, describe, name_of
+from ladder.analysis.study import Study, describe, name_of
 from ladder.model import units
 from ladder.model.catalogue import Rung
+from ladder.model.rows import Row
 from ladder.report.plots import quantities, style
 
 _BAR, _LEAST_WIDTH, _TOP, _BOTTOM = 0.32, 2.4, 1.35, 0.6  # inches

@@ -11,9 +11,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from ladder.analysis import roofs
-from ladder.analysis.study import Row, Study, describe, own_speed, values_of
+from ladder.analysis.study import Study, describe, own_speed, values_of
 from ladder.model import units
 from ladder.model.catalogue import Rung
+from ladder.model.rows import Row
 from ladder.report.plots import quantities, style
 
 _BAR, _LEAST_WIDTH, _TOP, _HEADER, _FOOT = 0.28, 2.4, 0.85, 0.4, 0.45  # inches

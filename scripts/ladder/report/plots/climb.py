@@ -9,9 +9,10 @@ from collections.abc import Callable
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from ladder.analysis.study import Row, Study, describe, name_of
+from ladder.analysis.study import Study, describe, name_of
 from ladder.model import units
 from ladder.model.catalogue import Rung
+from ladder.model.rows import Row
 from ladder.report.plots import lines, style
 
 _BAR, _LEAST_WIDTH = 0.32, 2.4  # inches

@@ -13,8 +13,9 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from ladder.analysis import roofs
-from ladder.analysis.study import Row, Study, describe
+from ladder.analysis.study import Study, describe
 from ladder.model import units
+from ladder.model.rows import Row
 from ladder.report.plots import quantities, style
 
 AXIS = "cluster"  # the axis of a rung's own that is the number of blocks a cluster

@@ -9,8 +9,9 @@ from collections.abc import Callable
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from ladder.analysis.study import Row, Study
+from ladder.analysis.study import Study
 from ladder.model import units
+from ladder.model.rows import Row
 from ladder.report.plots import style
 
 _BAR, _GAP, _RIGHT, _LEAST_WIDTH = 0.24, 0.9, 0.7, 2.0  # inches

@@ -15,7 +15,6 @@ from ladder.analysis.study import (
     ABOVE_ROOF_PERCENT,
     ABOVE_SHORT_PERCENT,
     SHORT_LAUNCHES,
-    Row,
     Study,
     describe,
     facet_title,
@@ -23,6 +22,7 @@ from ladder.analysis.study import (
 )
 from ladder.model import units
 from ladder.model.catalogue import Rung
+from ladder.model.rows import Row
 from ladder.report.plots import style
 
 _STRIP, _HEIGHT, _CASE = 0.7, 0.5, 0.25  # inches: a rung, its strip, a case's least width

@@ -10,8 +10,9 @@ from dataclasses import dataclass, field
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from ladder.analysis.study import Row, Study, facet_title
+from ladder.analysis.study import Study, facet_title
 from ladder.model.catalogue import Rung
+from ladder.model.rows import Row
 from ladder.report.plots import style
 
 _AXIS, _BARE = 0.75, 0.3  # inches left of axes with and without a scale of their own

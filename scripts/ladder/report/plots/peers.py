@@ -7,7 +7,8 @@ import math
 
 from matplotlib.figure import Figure
 
-from ladder.analysis.study import Row, Study, describe
+from ladder.analysis.study import Study, describe
+from ladder.model.rows import Row
 from ladder.report.plots import lines, style
 
 _LEAST = 0.5  # times the library's speed

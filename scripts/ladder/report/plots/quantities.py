@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import math
 
-from ladder.analysis.study import Row
 from ladder.model import counters, units
+from ladder.model.rows import Row
 
 SECTOR, WAVEFRONT = 32, 128  # bytes of a sector, and of a wavefront that serves every bank
 _DECIMAL = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
@@ -48,10 +48,9 @@ def decimal(amount: float) -> str:
     return f"{text} {prefix}"
 
 
-def counter(row: Row, name: str) -> float:
+def counter(row: Row | None, name: str) -> float:
     """Value of a row's counter; NaN where the row, or the whole file, has none."""
-    amount = getattr(row, name, math.nan)
-    return float(amount) if isinstance(amount, int | float) else math.nan
+    return row.counter(name) if row else math.nan
 
 
 def counted(row: Row) -> bool:

@@ -11,8 +11,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from ladder.analysis import roofs
-from ladder.analysis.study import Row, Study, describe, own_speed
+from ladder.analysis.study import Study, describe, own_speed
 from ladder.model import units
+from ladder.model.rows import Row
 from ladder.report.plots import quantities, slopes, style
 
 _LEFT, _HEIGHT, _LEAST_WIDTH = 0.75, 4.6, 4.0  # inches, of the axes

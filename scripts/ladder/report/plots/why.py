@@ -12,9 +12,10 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from ladder.analysis.emulated_study import Tally
-from ladder.analysis.study import Row, Study, describe, name_of, values_of
+from ladder.analysis.study import Study, describe, name_of, values_of
 from ladder.model import units
 from ladder.model.catalogue import Rung
+from ladder.model.rows import Row
 from ladder.report.plots import quantities, style
 
 _TOP, _ROW, _BOTTOM = 1.15, 0.76, 0.15  # inches, from the top down

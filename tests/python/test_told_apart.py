@@ -1,0 +1,236 @@
+# SPDX-License-Identifier: MIT
+"""What has one name and is not the same: counters, families, programs, and runs of a history."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import ladder as package
+import pytest
+import suite
+from ladder.commands.cli import main
+from ladder.io.results import load_processes, load_results
+from ladder.model.rows import COUNTERS, Row
+
+FOREIGN = {"host_name": "ci", "executable": "./bench", "library_build_type": "release"}
+
+
+def entry(name: str = "BM", time: float = 1.0, **more) -> dict:
+    """A row as Google Benchmark writes it."""
+    fixed = {"name": name, "run_name": name, "run_type": "iteration", "iterations": 10}
+    return fixed | {"real_time": time, "cpu_time": time, "time_unit": "us"} | more
+
+
+def write(path, *rows, **context):
+    return suite.write(path, {"context": FOREIGN | context, "benchmarks": list(rows)})
+
+
+def only(path, *rows) -> Row:
+    (results,) = load_results(write(path / "a.json", *rows))
+    (row,) = results.rows
+    return row
+
+
+def times(results) -> dict[str, float]:
+    """Microseconds by name."""
+    return {row.name: round(1e6 * row.seconds, 6) for r in results for row in r.rows}
+
+
+# Rows
+
+
+def test_a_row_has_every_known_counter_and_no_other(tmp_path):
+    row = only(tmp_path, entry(dram_bytes=5.0, mine=2.0))
+    assert (row.dram_bytes, row.counter("mine"), row.repetitions) == (5.0, 2.0, 1)
+    assert all(math.isnan(getattr(row, name)) for name in COUNTERS if name != "dram_bytes")
+    assert math.isnan(row.counter("never"))
+    with pytest.raises(AttributeError, match="'mine'"):
+        _ = row.mine
+
+
+def test_results_load_without_pandas(tmp_path, ladder):
+    """As on a machine that only compares: a module of that name stands in for its lack."""
+    (tmp_path / "pandas.py").write_text("raise ModuleNotFoundError(name='pandas')\n")
+    file = write(tmp_path / "a.json", entry())
+    done = ladder("table", file, cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "`BM`" in done.stdout
+
+
+# Counters with the names of Google Benchmark's own fields
+
+
+def test_the_librarys_fields_come_first_and_a_counter_is_kept_beside_them(data):
+    (results,) = load_results(data / "cases/counter_named_iterations.json")
+    row, other = results.rows
+    assert (row.seconds, other.seconds) == pytest.approx((250e-6, 1e-6))
+    assert row.counters == {"user_iterations": 17, "user_threads": 8}
+    assert results.written[row.name][0]["iterations"] == 100  # the library's own
+
+
+@pytest.mark.parametrize("key", ["run_name", "repetitions", "real_time", "time_unit", "name"])
+def test_a_counter_may_have_the_name_of_any_field(tmp_path, key):
+    text = json.dumps({"context": FOREIGN, "benchmarks": [entry(repetitions=1) | {"last": 2.0}]})
+    (tmp_path / "a.json").write_text(text.replace('"last"', f'"{key}"'))
+    (results,) = load_results(tmp_path)
+    assert times([results]) == {"BM": 1.0}
+    assert results.rows[0].counters == {f"user_{key}": 2.0}
+
+
+@pytest.mark.parametrize(
+    ("last", "label", "counters"),
+    [
+        ('"label": 2.0, "label": "told"', "told", {"user_label": 2.0}),  # the label comes last
+        ('"label": 2.0', "", {"label": 2.0}),
+        ('"label": "told"', "told", {}),
+        ('"skipped": 2.0, "error_occurred": 1.0', "", {"skipped": 2.0, "error_occurred": 1.0}),
+        ('"rms": 2.0', "", {"rms": 2.0}),
+    ],
+)
+def test_what_only_some_rows_have_is_told_from_a_counter_by_its_type(
+    tmp_path, last, label, counters
+):
+    text = json.dumps({"context": FOREIGN, "benchmarks": [entry() | {"last": 0}]})
+    (tmp_path / "a.json").write_text(text.replace('"last": 0', last))
+    (results,) = load_results(tmp_path)
+    (row,) = results.rows
+    assert (row.status, row.label, row.counters) == ("ok", label, counters)
+
+
+def test_added_context_may_have_the_name_of_the_librarys(tmp_path):
+    text = json.dumps({"context": FOREIGN | {"last": "mine"}, "benchmarks": [entry()]})
+    (tmp_path / "a.json").write_text(text.replace('"last"', '"host_name"'))
+    (results,) = load_results(tmp_path)
+    assert (results.context["host_name"], results.context["user_host_name"]) == ("ci", "mine")
+
+
+def test_a_counter_with_the_name_of_a_column_is_another_column(tmp_path, capsys):
+    file = write(tmp_path / "a.json", entry(seconds=7.0, status=8.0, gain=9.0))
+    rows = package.load(file)
+    assert rows.loc[0, ["seconds", "status"]].tolist() == [1e-6, "ok"]
+    assert rows.loc[0, ["user_seconds", "user_status", "gain"]].tolist() == [7, 8, 9]
+    assert main(["table", str(file), "--format", "json"]) == 0
+    (row,) = json.loads(capsys.readouterr().out)
+    assert (row["seconds"], row["user_gain"]) == (1e-6, 9)
+
+
+def test_a_rate_of_nothing_is_a_rate(tmp_path):
+    row = only(tmp_path, entry(items_per_second=0.0, bytes_per_second=1e-12))
+    assert row.counters == {"items_per_second": 0.0, "bytes_per_second": 1e-12}
+
+
+def test_a_file_of_aggregates_tells_how_many_repetitions_they_are_of(data):
+    (row,) = package.load(data / "aggregates_only.json").itertuples()
+    written = json.loads((data / "aggregates_only.json").read_text())["benchmarks"]
+    assert row.repetitions == written[0]["repetitions"] == 3
+
+
+# Families
+
+
+def test_families_of_one_name_are_different_rows(data):
+    base, head = (load_results(data / f"cases/same_name_{side}.json") for side in ("base", "head"))
+    assert times(base) == {"BM_Sort/8#1": 10, "BM_Sort/8#2": 1000}
+    assert times(head) == {"BM_Sort/8#1": 20, "BM_Sort/8#2": 1000}
+
+
+def test_a_slower_one_of_two_families_is_found(data, capsys):
+    files = [str(data / f"cases/same_name_{side}.json") for side in ("base", "head")]
+    assert main(["compare", *files]) == 1
+    assert "SLOWER   BM_Sort/8#1" in capsys.readouterr().out
+
+
+def test_repetitions_of_families_stay_theirs_in_any_order(tmp_path):
+    made = [
+        entry("x", time, family_index=family, per_family_instance_index=0)
+        for time, family in ((9.0, 1), (1.0, 0), (3.0, 0), (7.0, 1), (5.0, 2))
+    ]
+    (results,) = load_results(write(tmp_path / "a.json", *made))
+    assert times([results]) == {"x#1": 2, "x#2": 8, "x#3": 5}
+
+
+def test_rows_of_a_ladder_may_come_from_processes_that_number_them_anew(tmp_path):
+    made = suite.document()
+    row = made["benchmarks"][0]
+    made["benchmarks"] = [row | {"family_index": family} for family in (0, 3)]
+    (results,) = load_results(suite.write(tmp_path / "a.json", made))
+    assert [(found.name, found.repetitions) for found in results.rows] == [(row["run_name"], 2)]
+
+
+# Programs
+
+
+def test_equal_names_of_two_programs_are_different_rows(data):
+    for read in (load_results, lambda folder: load_processes([folder])):
+        assert times(read(data / "cases/two_programs_base")) == {
+            "bench_list:BM_Insert": 700,
+            "bench_list:BM_Erase": 90,
+            "bench_vector:BM_Insert": 100,
+            "bench_vector:BM_Erase": 50,
+        }
+
+
+def test_a_slower_one_of_two_programs_is_found(data, capsys):
+    sides = [str(data / f"cases/two_programs_{side}") for side in ("base", "head")]
+    assert main(["compare", *sides]) == 1
+    out = capsys.readouterr().out
+    assert "SLOWER   bench_vector:BM_Insert  100 us  200 us" in out
+    assert out.count("SLOWER   ") == 1
+
+
+def test_what_one_program_alone_has_keeps_its_name(tmp_path):
+    write(tmp_path / "a.json", entry("both"), entry("a"), executable="/x/one")
+    write(tmp_path / "b.json", entry("both"), entry("b"), executable=r"C:\y\two.exe")
+    write(tmp_path / "c.json", entry("both"), entry("c"), executable="/elsewhere/one")
+    results = load_results(tmp_path)
+    assert set(times(results)) == {"one:both", "two.exe:both", "a", "b", "c"}
+
+
+def test_histories_of_two_programs_stay_apart(data, capsys):
+    folders = [str(data / f"cases/two_programs_{side}") for side in ("base", "head")]
+    assert main(["trend", *folders]) == 0
+    out = capsys.readouterr().out
+    titles = [line for line in out.splitlines() if "real_time in 2 runs" in line]
+    assert [title.partition(",")[0] for title in titles] == ["bench_list", "bench_vector"]
+
+
+# Runs
+
+
+def test_a_history_is_not_one_run(data, capsys):
+    folder = str(data / "cases/history")
+    assert main(["table", folder]) == 0
+    out = capsys.readouterr().out
+    told = [line for line in out.splitlines() if "BM_Insert" in line or "host" in line]
+    assert told == [
+        line
+        for i in range(8)
+        for line in (
+            f"bench, host ci, same{i}.json.",
+            f"| `BM_Insert` | {'100' if i < 4 else '130'} us | 1 |",
+        )
+    ]
+
+
+def test_a_report_names_each_run_of_a_history(data, tmp_path):
+    assert main(["report", str(data / "cases/history"), "-o", str(tmp_path)]) == 0
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert all(f"<h1>bench, host ci, same{i}.json" in page for i in range(8))
+
+
+def test_loading_a_history_keeps_its_runs(data):
+    rows = package.load(data / "cases/history")
+    insert = rows[rows["name"] == "BM_Insert"]
+    assert insert["seconds"].tolist() == pytest.approx([100e-6] * 4 + [130e-6] * 4)
+    assert insert["repetitions"].tolist() == [1] * 8
+    assert insert["executable"].unique().tolist() == ["bench"]
+
+
+def test_processes_of_one_commit_are_one_run(tmp_path):
+    for i in range(3):
+        write(
+            tmp_path / f"{i}.json", entry(time=1.0 + i), git_commit="abc", date=f"2026-01-0{i + 1}"
+        )
+    (results,) = load_results(tmp_path)
+    assert [(row.repetitions, row.seconds) for row in results.rows] == [(3, pytest.approx(2e-6))]
