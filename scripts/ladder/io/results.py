@@ -140,6 +140,7 @@ def load(paths: Paths) -> pd.DataFrame:
 
 def frame(rows: Iterable[Row]) -> pd.DataFrame:
     """Return rows as the table that `load` documents."""
+    import numpy as np
     import pandas as pd
 
     rows = list(rows)
@@ -147,10 +148,14 @@ def frame(rows: Iterable[Row]) -> pd.DataFrame:
     axes = dict.fromkeys(axis for row in rows for axis in row.axes)
     columns: dict[str, list[Any]] = {name: [getattr(row, name) for row in rows] for name in names}
     columns |= {f"axis_{axis}": [row.axes.get(axis, "") for row in rows] for axis in axes}
-    for name in dict.fromkeys([*COUNTERS, *(name for row in rows for name in row.counters)]):
-        own = f"user_{name}" if name in columns else name
-        columns[own] = [row.counter(name) for row in rows]
-    return pd.DataFrame(columns)
+    counters = dict.fromkeys([*COUNTERS, *(name for row in rows for name in row.counters)])
+    values = np.empty((len(counters), len(rows)))  # in one piece, as pandas keeps them
+    for i, counter in enumerate(counters):
+        values[i] = [row.counter(counter) for row in rows]
+    own = [f"user_{name}" if name in columns else name for name in counters]
+    return pd.concat(
+        [pd.DataFrame(columns), pd.DataFrame(values.T, columns=own, copy=False)], axis=1
+    )
 
 
 def load_results(paths: Paths) -> list[Results]:
