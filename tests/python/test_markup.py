@@ -87,7 +87,7 @@ def test_the_summary_shows_all_names_and_reasons(marked, tmp_path):
 
 def test_titles_of_host_code_name_program_and_host(marked, capsys):
     assert main(["table", marked]) == 0
-    assert capsys.readouterr().out.startswith("\\*bench\\*, host a\\|b.\n")
+    assert capsys.readouterr().out.startswith("\\*bench\\*, host a\\|b, x.json.\n")
 
 
 def test_labels_and_reasons_of_a_foreign_file(data, capsys):
@@ -98,4 +98,4 @@ def test_labels_and_reasons_of_a_foreign_file(data, capsys):
 
 def test_names_of_results_without_a_gpu_tell_the_host(data):
     results = load_results(data / "cases/label_markup.json")
-    assert style.distinct_names(results) == ["bench, host ci"]
+    assert style.distinct_names(results) == ["bench, host ci, label_markup.json"]

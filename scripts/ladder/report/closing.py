@@ -11,7 +11,8 @@ from rich.table import Table
 from ladder.analysis.emulated_study import Tally, tallies
 from ladder.analysis.limits import Limits
 from ladder.analysis.study import describe, name_of, studies
-from ladder.io.results import SPACES, Results
+from ladder.io.results import Results
+from ladder.model.rows import SPACES
 from ladder.report import speed_tables
 from ladder.report.markdown import LIMITED_BY, TRIPLE, resources, triple
 
@@ -39,7 +40,7 @@ def emulated(results: Results, measured: list[Results], *, checked: bool) -> Non
     else:
         lines: dict[str, dict[str, str]] = {}
         for ladder in results.ladders:
-            status = list(results.rows["status"][results.rows["ladder"] == ladder.name])
+            status = [row.status for row in results.rows if row.ladder == ladder.name]
             if status:
                 lines[ladder.title] = {
                     "ladder": ladder.title,
@@ -48,7 +49,7 @@ def emulated(results: Results, measured: list[Results], *, checked: bool) -> Non
                 }
         beside = " Of GPUs: the best rung, measured earlier." if measured else ""
         _print(f"{describe(results)}.{beside}", lines, measured)
-    status = list(results.rows["status"])
+    status = [row.status for row in results.rows]
     how = "verified, counted, and checked for races and accesses out of bounds"
     print(
         f"Rows {how if checked else 'verified and counted'}: {status.count('ok')}, "
