@@ -44,7 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         arguments, flags = arguments[:at], arguments[at + 1 :]
     options = _parser(arguments).parse_args(arguments, argparse.Namespace(flags=flags))
     try:
-        code = options.run(options)
+        code: int = options.run(options)
         sys.stdout.flush()
     except LadderError as error:
         print(f"ladder: {error}", file=sys.stderr)
@@ -67,7 +67,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 class _Parser(argparse.ArgumentParser):
     """Tells what is wrong with its arguments in one line, like every other error."""
 
-    def parse_known_args(self, args=None, namespace=None):
+    def parse_known_args(  # type: ignore[override]
+        self, args: Sequence[str], namespace: argparse.Namespace
+    ) -> tuple[argparse.Namespace, list[str]]:
         """Refuse what is unknown here, where the command is known whose help tells more."""
         found, unknown = super().parse_known_args(args, namespace)
         if unknown:

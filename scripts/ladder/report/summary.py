@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from ladder.analysis.emulated_study import bare
@@ -53,9 +54,9 @@ def markdown(
     return "\n".join(lines) + "\n"
 
 
-def table(title: str, columns: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+def table(title: str, columns: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
     """Write one table, to stand before the others."""
-    return "\n".join(_fit(_Table(title, columns, rows), LIMIT)[0]) + "\n"
+    return "\n".join(_fit(_Table(title, columns, list(rows)), LIMIT)[0]) + "\n"
 
 
 def _fit(table: _Table, room: int) -> tuple[list[str], int]:
