@@ -44,7 +44,7 @@ bool takes_seconds(const Row& row) {
       implementation.plan(row.point, study().device(), implementation.kernel);
   return double(grid.x) * grid.y * grid.z * block.x * block.y * block.z > 4e6;
 }
-// Each rung is verified there once, and no more.
+// An emulator verifies such a row once, and no more.
 bool once_is_enough(const Row& row) { return kEmulated && takes_seconds(row); }
 
 class EveryRung : public testing::TestWithParam<Named> {};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // The meter of ladder_bench: times on a GPU.
+#include <cublas_v2.h>
 #include <cuda_profiler_api.h>
 #include <cxxabi.h>
 
@@ -12,7 +13,6 @@
 #include <cstdlib>
 #include <cub/version.cuh>
 
-#include "common/cublas.hpp"
 #include "gpu/hardware_counters.hpp"
 #include "measure/meter.hpp"
 #include "model/launch.hpp"
@@ -356,7 +356,8 @@ std::vector<std::pair<const char*, std::string>> origins() {
   };
   const auto cublas = [](libraryPropertyType property) {
     int number = 0;
-    check(cublasGetProperty(property, &number), "cublasGetProperty");
+    if (cublasGetProperty(property, &number) != CUBLAS_STATUS_SUCCESS)
+      throw CudaError("cublasGetProperty");
     return number;
   };
   return {

@@ -240,8 +240,10 @@ struct Row {
   std::string name() const;
 };
 
-/// The rows of a ladder, case by case, so that rungs of one case run after one another.
+/// Which shapes of a ladder: those that GPUs are measured at, that an emulator manages, or awkward.
 enum class Shapes { measured, small, tested };
+
+/// The rows of a ladder, case by case, so that rungs of one case run after one another.
 std::vector<Row> rows(const Ladder& ladder, Shapes shapes);
 
 /// The names of the measured cases that a rung is meant for; empty if that is all.

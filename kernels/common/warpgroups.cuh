@@ -13,8 +13,7 @@ inline constexpr bool kBuiltForHopper = true;
 inline constexpr bool kBuiltForHopper = false;
 #endif
 
-// Code for a debugger (nvcc -G) keeps to no limit of registers between the two, so it keeps its
-// own.
+// Code for a debugger (nvcc -G) ignores these limits, so there all warps keep their registers.
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL) && !defined(__CUDACC_DEBUG__)
 #define LADDERS_HAND_OVER(instruction) \
   asm volatile("setmaxnreg." instruction ".sync.aligned.u32 %0;" ::"n"(kRegisters))

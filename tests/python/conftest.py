@@ -74,3 +74,18 @@ def draw(monkeypatch, tmp_path):
         return figures, said
 
     return drawn
+
+
+@pytest.fixture
+def on_path(tmp_path, monkeypatch):
+    """Put a program first on the PATH: a stand-in with this name and this script."""
+
+    def make(name: str, script: str) -> Path:
+        path = tmp_path / "bin" / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(script)
+        path.chmod(0o755)
+        monkeypatch.setenv("PATH", f"{path.parent}:{os.environ['PATH']}")
+        return path
+
+    return make

@@ -498,13 +498,9 @@ echo "2, GPU-c, NVIDIA A100-SXM4-80GB"
 
 
 @pytest.fixture
-def smi(tmp_path, monkeypatch) -> Path:
+def smi(on_path, monkeypatch) -> Path:
     """A stand-in for nvidia-smi."""
-    path = tmp_path / "bin" / "nvidia-smi"
-    path.parent.mkdir()
-    path.write_text(SMI)
-    path.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{path.parent}:{os.environ['PATH']}")
+    path = on_path("nvidia-smi", SMI)
     for name in ("CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER"):
         monkeypatch.delenv(name, raising=False)
     return path

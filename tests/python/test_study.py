@@ -27,14 +27,9 @@ SMI = '#!/bin/sh\n[ ! -e "$0.none" ] || exit 9\necho "0, GPU-a, NVIDIA H200"\n'
 
 
 @pytest.fixture
-def smi(tmp_path, monkeypatch) -> Path:
+def smi(on_path) -> Path:
     """A stand-in for nvidia-smi; a file beside it says that there is no GPU."""
-    path = tmp_path / "bin" / "nvidia-smi"
-    path.parent.mkdir()
-    path.write_text(SMI)
-    path.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{path.parent}:{os.environ['PATH']}")
-    return path
+    return on_path("nvidia-smi", SMI)
 
 
 @pytest.fixture

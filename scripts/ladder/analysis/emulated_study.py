@@ -10,7 +10,8 @@ from ladder.analysis.study import Study
 from ladder.io.results import Results
 from ladder.model import units
 from ladder.model.catalogue import Rung
-from ladder.model.rows import OPERATIONS, SPACES, Row
+from ladder.model.counters import OPERATIONS, SPACES
+from ladder.model.rows import Row
 
 _LIMITS = {
     "occupancy_limit_blocks": "blocks",
@@ -105,8 +106,3 @@ def limiter(row: Row, sms: float) -> str:
     if row.cluster_size > 1 and row.resident_clusters * row.cluster_size < least * sms:
         return "clusters"
     return ", ".join(name for name, value in limits.items() if value == least)
-
-
-def bare(name: str) -> str:
-    """Return a row's name without what Google Benchmark adds, as details and profiles have it."""
-    return name.removesuffix("/manual_time")

@@ -51,7 +51,8 @@ from ladder.analysis import roofs
 from ladder.analysis.study import own_speed
 from ladder.io.results import Results
 from ladder.model import units
-from ladder.model.rows import OPERATIONS, Row
+from ladder.model.counters import OPERATIONS
+from ladder.model.rows import Row
 
 LAUNCH, LATENCY, UNKNOWN, _SLOTS = "launch", "latency", "no known limit", "issue slots"
 COUNTS_FROM = {  # least share that makes a limiter

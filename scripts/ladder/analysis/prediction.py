@@ -8,12 +8,13 @@ import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 
-from ladder.analysis.emulated_study import bare, total
+from ladder.analysis.emulated_study import total
 from ladder.io import files
 from ladder.io.results import Results
 from ladder.model import errors
+from ladder.model.counters import OPERATIONS, SPACES
 from ladder.model.errors import IncomparableError, LadderError, ResultError
-from ladder.model.rows import OPERATIONS, SPACES, Row
+from ladder.model.rows import Row, bare
 
 TOLERANCE = 0.01  # of the hardware's figure
 REASONS = "differences.toml"  # beside the results' directories: "ladder/rung" = "one line"

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from ladder.model.errors import LadderError
@@ -56,6 +56,17 @@ def add_timeout(parser: argparse.ArgumentParser) -> None:
         metavar="SECONDS",
         help="end a process that has no new row for so long; default: 300",
     )
+
+
+def refuse(flags: Iterable[str], taken: Mapping[str, str]) -> None:
+    """Refuse the flags for the program that begin with one that is `taken`, saying why.
+
+    Raises LadderError.
+    """
+    for flag in flags:
+        for name, why in taken.items():
+            if flag.startswith(name):
+                raise LadderError(f"{flag}: {why}")
 
 
 def selected(options: argparse.Namespace) -> list[Results]:

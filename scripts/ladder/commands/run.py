@@ -71,10 +71,7 @@ def _measure(devices: list[list[list[Job]]], options: argparse.Namespace) -> int
 def _check(options: argparse.Namespace) -> list[devices.Gpu | None]:
     """Refuse flags that do not go together; return the GPUs to measure, None for the program's."""
     taken = _TAKEN | ({"--device": "--devices names it"} if options.devices else {})
-    for flag in options.flags:
-        for name, why in taken.items():
-            if flag.startswith(name):
-                raise LadderError(f"{flag}: {why}")
+    arguments.refuse(options.flags, taken)
     if options.retry_failed and not options.resume:
         raise LadderError("--retry-failed goes with --resume")
     several = options.devices or options.base or options.processes > 1

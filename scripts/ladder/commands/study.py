@@ -80,10 +80,7 @@ class _Plan:
 
 def run(options: argparse.Namespace) -> int:
     """Measure and draw; return the exit code."""
-    for flag in options.flags:
-        for name, why in _TAKEN.items():
-            if flag.startswith(name):
-                raise LadderError(f"{flag}: {why}")
+    arguments.refuse(options.flags, _TAKEN)
     if options.retry_failed and not options.resume:
         raise LadderError("--retry-failed goes with --resume")
     output = options.output.absolute()

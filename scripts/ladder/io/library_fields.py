@@ -19,6 +19,7 @@ _SOME = frozenset(
     "aggregate_name aggregate_unit label error_occurred error_message skipped skip_message "
     "cpu_coefficient real_coefficient big_o rms".split()
 )
+FIELDS = ROW | _SOME
 _CONTEXT = frozenset(
     "date host_name executable num_cpus mhz_per_cpu cpu_scaling_enabled aslr_enabled caches "
     "load_avg library_version library_build_type json_schema_version".split()
@@ -31,7 +32,7 @@ def told_apart(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     The program's own is found as `user_KEY`. Raises ValueError for a key that is not the library's.
     """
     found: dict[str, Any] = {}
-    fields = ROW | _SOME if any(key == "name" for key, _ in pairs) else _CONTEXT
+    fields = FIELDS if any(key == "name" for key, _ in pairs) else _CONTEXT
     for key, value in pairs:
         if key not in found:
             found[key] = value

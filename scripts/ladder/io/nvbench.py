@@ -12,6 +12,8 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
+from ladder.io import library_fields
+
 # The time of a state: what was measured with the L2 flushed, else launches in a row, else the
 # host's. By their median where NVBench has it, else by their mean.
 _TIMES = tuple(
@@ -27,11 +29,6 @@ _COUNTERS = {  # ours: theirs
     "dram_utilisation": "nv/cold/bw/global/utilization",
     "sm_clock_hz": "nv/cold/sm_clock_rate/mean",
 }
-_FIELDS = frozenset(  # of Google Benchmark's rows: no counter can have such a name
-    "name run_name run_type repetitions repetition_index threads family_index iterations real_time "
-    "cpu_time time_unit label aggregate_name error_occurred error_message skipped skip_message "
-    "per_family_instance_index aggregate_unit cpu_coefficient real_coefficient big_o rms".split()
-)
 _OF_MEDIAN = math.sqrt(math.pi / 2)  # standard error of the median over the mean's, where normal
 
 
@@ -104,7 +101,7 @@ def _row(name: str, state: dict[str, Any]) -> tuple[dict[str, Any], str]:
         return row | {"error_occurred": True, "error_message": "NVBench recorded no time"}, ""
     place, _, kind = time.rpartition("/")
     counters = {
-        f"user_{tag}" if tag in _FIELDS else tag: value
+        f"user_{tag}" if tag in library_fields.FIELDS else tag: value
         for tag, value in values.items()
         if not tag.startswith("nv/")
     }

@@ -20,6 +20,7 @@ from ladder.measure.progress import Progress
 from ladder.measure.results_file import RunFile
 from ladder.measure.runner import Job, Program
 from ladder.model.errors import LadderError, LostError
+from ladder.model.rows import bare
 
 RESULTS = "study.json"
 _UNFINISHED = ".unfinished"
@@ -55,7 +56,7 @@ class Details:
     def lost(self, file: RunFile) -> list[str]:
         """Return the counted rows of a file that are not here: their process ended early."""
         return [
-            name for name in file.rows if counted(file, name) and _bare(name) not in self._entries
+            name for name in file.rows if counted(file, name) and bare(name) not in self._entries
         ]
 
     def write(self) -> None:
@@ -198,8 +199,3 @@ def _keep(results: Path, details: Path) -> Path:
     if details.exists():
         details.replace(results.with_name(f"details-{date}.json.old"))
     return kept
-
-
-def _bare(name: str) -> str:
-    """Return a row's name as details have it."""
-    return name.removesuffix("/manual_time")

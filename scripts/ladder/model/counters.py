@@ -2,7 +2,7 @@
 """The registry of counters: of each its unit, its kind, which way it is better, group and title.
 
 Of our own counters it knows each by name. A foreign name is judged by a few patterns, which tell a
-direction or leave it to the user. Nothing else in the package reads a meaning out of a name.
+direction or leave it to the user.
 """
 
 from __future__ import annotations
@@ -32,8 +32,11 @@ WORK = "Work"
 GROUPS = (SPEED, WAITS, LAUNCH, ACCURACY, PREDICTED, TRAFFIC, WORK)
 
 # What warps asked of memory, as an emulator or a profiler counts it: wavefronts or sectors.
-_SPACES = {"shared": "wavefronts", "global": "sectors"}
-_STALLS = {
+SPACES = {"shared": "wavefronts", "global": "sectors"}
+OPERATIONS = ("load", "store", "atomic")
+
+# Why a warp did not issue, after `stall_`: it waited ...
+STALLS = {
     "long_scoreboard": "for global, local or texture memory",
     "short_scoreboard": "for shared memory or a special function",
     "barrier": "for other warps at a barrier",
@@ -158,8 +161,8 @@ def _own() -> list[Counter]:
         ("distributed_accesses", "", COUNT, LESS, "lanes that reach another block's memory"),
         ("shared_wavefronts", "", COUNT, LESS, "all wavefronts of the shared-memory pipe"),
     ]
-    for space, unit in _SPACES.items():
-        for operation in ("load", "store", "atomic"):
+    for space, unit in SPACES.items():
+        for operation in OPERATIONS:
             stem = f"{space}_{operation}"
             about = f"of {space} {operation}s"
             traffic += [
@@ -202,7 +205,7 @@ def _own() -> list[Counter]:
         *(Counter(n, u, MEASUREMENT, b, SPEED, t) for n, u, b, t in times),
         *(
             Counter(f"stall_{n}", "share", MEASUREMENT, LESS, WAITS, t.removeprefix("for "))
-            for n, t in _STALLS.items()
+            for n, t in STALLS.items()
         ),
         *(Counter(n, u, PROPERTY, b, LAUNCH, t) for n, u, b, t in launch),
         *(Counter(n, "", MEASUREMENT, b, ACCURACY, t) for n, b, t in accuracy),

@@ -7,17 +7,10 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-# What warps asked of memory, as an emulator or a profiler counts it: wavefronts or sectors.
-SPACES = {"shared": "wavefronts", "global": "sectors"}
-OPERATIONS = ("load", "store", "atomic")
+from ladder.model import counters
+from ladder.model.counters import OPERATIONS, SPACES
 
-# Why a warp did not issue: shares of the cycles that warps were resident.
-STALLS = (
-    "stall_long_scoreboard stall_short_scoreboard stall_barrier stall_membar stall_mio_throttle "
-    "stall_lg_throttle stall_math_pipe_throttle stall_wait stall_not_selected stall_drain "
-    "stall_no_instruction stall_branch_resolving stall_dispatch_stall stall_imc_miss "
-    "stall_gmma".split()
-)
+STALLS = [f"stall_{name}" for name in counters.STALLS]
 
 # Those that any row may be asked for; what was not recorded is NaN.
 COUNTERS = (
@@ -46,6 +39,11 @@ COUNTERS = (
 ]
 COUNTERS += STALLS
 _KNOWN = frozenset(COUNTERS)
+
+
+def bare(name: str) -> str:
+    """Return a row's name without what Google Benchmark adds, as details and profiles have it."""
+    return name.removesuffix("/manual_time")
 
 
 @dataclass(slots=True, eq=False)

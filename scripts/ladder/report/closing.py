@@ -12,7 +12,7 @@ from ladder.analysis.emulated_study import Tally, tallies
 from ladder.analysis.limits import Limits
 from ladder.analysis.study import describe, name_of, studies
 from ladder.io.results import Results
-from ladder.model.rows import SPACES
+from ladder.model.counters import SPACES
 from ladder.report import speed_tables
 from ladder.report.markdown import LIMITED_BY, TRIPLE, resources, triple
 

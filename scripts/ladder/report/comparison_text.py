@@ -15,8 +15,8 @@ from rich import markup
 from rich.console import Console
 from rich.table import Table
 
-from ladder.analysis.emulated_study import bare
 from ladder.model import units
+from ladder.model.rows import bare
 from ladder.report.markdown import escape, markdown_row
 from ladder.stats import interval, metrics
 from ladder.stats.compare import Comparison

@@ -7,12 +7,12 @@ import math
 from collections import Counter
 from dataclasses import dataclass
 
-from ladder.analysis.emulated_study import bare
 from ladder.analysis.limits import Limits, longest_stall
 from ladder.analysis.study import Study, describe, name_of
 from ladder.io.results import Results
 from ladder.model import counters, units
-from ladder.model.rows import COUNTERS, SPACES, Row
+from ladder.model.counters import SPACES
+from ladder.model.rows import COUNTERS, Row, bare
 from ladder.report import markdown
 from ladder.report.markdown import code, escape
 

@@ -9,7 +9,8 @@ from collections.abc import Iterable
 
 from ladder.analysis.emulated_study import per_request
 from ladder.model import units
-from ladder.model.rows import OPERATIONS, Row
+from ladder.model.counters import OPERATIONS
+from ladder.model.rows import Row
 
 RESOURCES = ("registers", "shared", "occupancy")
 LIMITED_BY, OCCUPANCY_LIMITED_BY = "limited by", "occupancy limited by"  # of speed, of warps

@@ -7,12 +7,11 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from ladder.analysis.emulated_study import bare
 from ladder.analysis.limits import Limits
 from ladder.analysis.study import describe, studies
 from ladder.io.results import Results
 from ladder.model import units
-from ladder.model.rows import Row
+from ladder.model.rows import Row, bare
 from ladder.report import comparison_text, speed_tables
 from ladder.report.markdown import escape, markdown_row
 from ladder.stats.compare import Comparison

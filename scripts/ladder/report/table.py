@@ -12,15 +12,16 @@ from functools import partial
 from pathlib import Path
 
 from ladder.analysis import prediction
-from ladder.analysis.emulated_study import Tally, bare, limiter, per_request, tallies
+from ladder.analysis.emulated_study import Tally, limiter, per_request, tallies
 from ladder.analysis.limits import Limits
 from ladder.analysis.prediction import Predictions
 from ladder.analysis.study import describe, name_of, studies
 from ladder.io import files
 from ladder.io.results import Results, frame
 from ladder.model import units
+from ladder.model.counters import SPACES
 from ladder.model.errors import LadderError
-from ladder.model.rows import SPACES, Row
+from ladder.model.rows import Row, bare
 from ladder.report import counter_tables, speed_tables
 from ladder.report.markdown import (
     OCCUPANCY_LIMITED_BY,

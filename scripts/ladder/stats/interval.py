@@ -95,14 +95,12 @@ def host_spread() -> Spread:
     return Spread(HOST_DEVIATION, FREEDOM, alone, HOST_SAMPLES)
 
 
-def measured_spread(spread: float, processes: int, supposed: Spread | None = None) -> Spread:
+def measured_spread(spread: float, processes: int, supposed: Spread) -> Spread:
     """Return what `processes` of two or more tell that were up to `spread` apart.
 
-    They are added to what is `supposed`, of long rows on a GPU where left out: three alone have so
-    little freedom that among a thousand rows no change would be beyond chance. A row noisier than
-    both together stays so.
+    They are added to what is `supposed`: three alone have so little freedom that among a thousand
+    rows no change would be beyond chance. A row noisier than both together stays so.
     """
-    supposed = supposed or default_spread(math.inf)
     deviation, own = math.log1p(spread) / _RANGES[min(processes, 10) - 2], processes - 1
     freedom = own + supposed.freedom
     both = (own * deviation**2 + supposed.freedom * supposed.deviation**2) / freedom

@@ -14,7 +14,6 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from ladder.analysis.emulated_study import bare
 from ladder.analysis.study import describe
 from ladder.io import files
 from ladder.io.results import Results
@@ -26,6 +25,7 @@ from ladder.model.errors import (
     LadderError,
     ResultError,
 )
+from ladder.model.rows import bare
 from ladder.stats import metrics
 from ladder.stats.noise import Floor
 

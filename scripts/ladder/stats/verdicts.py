@@ -178,7 +178,8 @@ def noise_of(
     measured = [floor for side in (base, head) if (floor := (floors or {}).get(side.name))]
     if measured:
         floor = max(measured, key=lambda floor: floor.spread)
-        return interval.measured_spread(floor.spread, floor.processes), floor.spread
+        supposed = interval.host_spread() if host else interval.default_spread(math.inf)
+        return interval.measured_spread(floor.spread, floor.processes, supposed), floor.spread
     if host:
         return interval.host_spread(), 0.0
     seconds = min(base.seconds, head.seconds)

@@ -8,12 +8,11 @@ from typing import Any
 from urllib.parse import quote
 
 from ladder.analysis import roofs
-from ladder.analysis.emulated_study import bare
 from ladder.analysis.limits import Limits
 from ladder.analysis.study import Study, name_of, own_quantity, own_speed
 from ladder.io.results import Results
 from ladder.model import units
-from ladder.model.rows import Row
+from ladder.model.rows import Row, bare
 from ladder.report import comparison_text, markdown
 from ladder.stats.compare import Comparison
 from ladder.stats.verdicts import Change

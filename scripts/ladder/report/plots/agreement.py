@@ -9,7 +9,8 @@ from matplotlib.figure import Figure
 from ladder.analysis.prediction import TOLERANCE, Prediction, predict, worst
 from ladder.analysis.study import describe
 from ladder.io.results import Results
-from ladder.model.rows import SPACES, Row
+from ladder.model.counters import SPACES
+from ladder.model.rows import Row
 from ladder.report.plots import style
 
 _ROW, _TOP, _BOTTOM, _NUMBERS, _RIGHT = 0.19, 1.2, 0.65, 0.95, 0.1  # inches

@@ -10,10 +10,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from ladder.analysis.emulated_study import Tally, bare
+from ladder.analysis.emulated_study import Tally
 from ladder.analysis.study import describe
 from ladder.io.emulator_details import LANES, Details, Line
 from ladder.model.catalogue import Rung
+from ladder.model.rows import bare
 from ladder.report.plots import style
 
 BANKS, WORD = 32, 4  # a bank gives one word of 4 bytes a wavefront

@@ -16,7 +16,8 @@ from ladder.analysis import roofs
 from ladder.analysis.study import Study, describe, name_of
 from ladder.model import units
 from ladder.model.catalogue import Rung
-from ladder.model.rows import OPERATIONS, SPACES, Row
+from ladder.model.counters import OPERATIONS, SPACES
+from ladder.model.rows import Row
 from ladder.report.plots import quantities, roofline, slopes, style
 
 _LEFT, _HEIGHT, _LEAST_WIDTH = 0.75, 3.7, 4.0  # inches, of the roofline

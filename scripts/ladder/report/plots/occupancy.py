@@ -11,10 +11,11 @@ from itertools import pairwise
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from ladder.analysis.emulated_study import Tally, bare
+from ladder.analysis.emulated_study import Tally
 from ladder.analysis.study import describe, name_of
 from ladder.io.emulator_details import Curves, Details, Point
 from ladder.model import units
+from ladder.model.rows import bare
 from ladder.report.plots import style
 
 _TITLE, _PANEL, _TICKS = 0.5, 0.85, 0.4  # inches of one kernel, from the top down

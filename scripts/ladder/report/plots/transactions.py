@@ -11,7 +11,8 @@ from matplotlib.figure import Figure
 from ladder.analysis.emulated_study import Tally, ideal, per_request
 from ladder.analysis.study import describe, name_of
 from ladder.model import units
-from ladder.model.rows import OPERATIONS, SPACES, Row
+from ladder.model.counters import OPERATIONS, SPACES
+from ladder.model.rows import Row
 from ladder.report.plots import style
 
 _BAR, _GAP, _RIGHT, _BETWEEN = 0.15, 0.14, 0.5, 0.75  # inches
