@@ -199,10 +199,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--minutes", type=float, default=10)
     parser.add_argument("--examples", type=int, default=500, help="of a dialect in each round")
+    parser.add_argument("--dialect", choices=DIALECTS, help="this one alone")
     options = parser.parse_args()
     end, tried, start = time.monotonic() + 60 * options.minutes, 0, int(time.time())
     while time.monotonic() < end:
-        for dialect in DIALECTS:
+        for dialect in [options.dialect] if options.dialect else DIALECTS:
             run(dialect, options.examples, start)
             tried += options.examples
         start += 1

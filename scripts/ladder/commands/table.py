@@ -19,7 +19,7 @@ DESCRIPTION = arguments.RUNS
 def add(parser: argparse.ArgumentParser) -> None:
     """Add its options."""
     add_results(parser)
-    parser.add_argument("--format", choices=["markdown", "csv", "json"], default="markdown")
+    parser.add_argument("--format", choices=["markdown", "text", "csv", "json"], default="markdown")
     parser.add_argument(
         "--ladder", metavar="NAME", help="this table alone: a ladder, 'overview' or 'counters'"
     )
@@ -42,6 +42,7 @@ def run(options: argparse.Namespace) -> int:
     from ladder.analysis import limits
     from ladder.analysis.study import describe
     from ladder.report import table
+    from ladder.report.markdown import plain
 
     if options.update and options.format != "markdown":
         raise LadderError(f"--update writes Markdown, not --format {options.format}")
@@ -53,8 +54,9 @@ def run(options: argparse.Namespace) -> int:
         shown, text = [options.path.partition("/")[0]], table.path(results, options.path)
     elif options.update:
         shown = table.update(options.update, results, options.ladder)
-    elif options.format == "markdown":
+    elif options.format in ("markdown", "text"):
         text = table.markdown(results, options.ladder)
+        text = plain(text) if options.format == "text" else text
     else:
         text = table.tidy(results, options.format, options.ladder)
     sys.stdout.write(text)

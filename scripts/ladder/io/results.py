@@ -120,7 +120,9 @@ def load(paths: Paths) -> pd.DataFrame:
     and one `axis_<name>` column an axis; `role` and `precision` of the rung; `chosen`, the step
     that a rung of the role "choice" ran; `status` ("ok", "skipped", "error") and
     its `reason`; `label`; `time_unit` as written; `repetitions`; `seconds`, the median time of
-    one run. Then the counters under their own names, in the unit the name ends in:
+    one run, and `cpu_seconds`, Google Benchmark's cpu_time, likewise, both in seconds whatever the
+    unit; `threads` that ran it at once; `iterations` of its loop, which aggregates alone do not
+    tell. Then the counters under their own names, in the unit the name ends in:
     `*_per_second` in bytes/s, FLOP/s or atomics/s, `*_seconds`, `*_bytes`, `*_hz`;
     `arithmetic_intensity` in FLOP/byte, `percent_of_ceiling` in percent, `*_occupancy`,
     `*_utilisation` and `stall_*` (of the cycles that warps were resident) as fractions;
@@ -295,6 +297,7 @@ def _measure(row: Row, entries: list[dict[str, Any]], *, of_ladder: bool) -> Non
     row.label = label if isinstance(label, str) else ""
     row.time_unit = units[0]
     row.repetitions = sum(map(_repetitions, entries))
+    row.threads = _typical(entries, "threads", least=1)
     if row.status != "ok":
         return
     counters = _folded([_counters(entry, of_ladder=of_ladder) for entry in entries])
@@ -304,9 +307,33 @@ def _measure(row: Row, entries: list[dict[str, Any]], *, of_ladder: bool) -> Non
         if not _LEAST_SECONDS <= row.seconds <= _MOST_SECONDS:
             row.status, row.reason, row.seconds = "error", _NO_TIME, math.nan
             return
+        scales = [SECONDS[unit] for unit in units]
+        row.cpu_seconds = _typical(entries, "cpu_time", scales)
+        # The iterations of an aggregate are the repetitions that it was made of.
+        row.iterations = _typical(
+            [entry for entry in entries if entry.get("run_type") != "aggregate"], "iterations"
+        )
     else:
         counters = {key: value for key, value in counters.items() if not _SPEED.search(key)}
     row.counters = counters
+
+
+def _typical(
+    entries: list[dict[str, Any]],
+    key: str,
+    scales: Iterable[float] | None = None,
+    least: float = 0,
+) -> float:
+    """Return the median of one of the library's own numbers, each times its scale.
+
+    NaN where no entry has it; what is below `least` was not recorded.
+    """
+    found = [
+        value * scale
+        for entry, scale in zip(entries, scales or [1.0] * len(entries), strict=False)
+        if isinstance(value := entry.get(key), float) and least <= value < math.inf
+    ]
+    return median(found) if found else math.nan
 
 
 def _repetitions(entry: dict[str, Any]) -> int:

@@ -76,6 +76,9 @@ class Row:
     time_unit: str = "ns"  # as written; `seconds` is in seconds
     repetitions: int = 1
     seconds: float = math.nan  # median time of one run
+    cpu_seconds: float = math.nan  # likewise of the CPU, as Google Benchmark's cpu_time
+    threads: float = math.nan  # that ran it at once
+    iterations: float = math.nan  # of the loop, median of the repetitions
     axes: Mapping[str, str] = field(default_factory=dict)  # value by axis
     counters: Mapping[str, float] = field(default_factory=dict)  # in the unit the name ends in
 

@@ -35,6 +35,7 @@ from ladder.report.markdown import (
 
 # All ladders' tables; one ladder's is "transactions/LADDER", "counters/LADDER".
 TRANSACTIONS, COUNTERS = "transactions", "counters"
+_RATES = (("bytes_per_second", "bytes", "B/s"), ("items_per_second", "items", "items/s"))
 _MARKER = re.compile(
     r"(?P<open><!-- ladder:table (?P<name>\S+) -->)(?P<body>.*?)(?P<close><!-- ladder:end -->)",
     re.DOTALL,
@@ -280,7 +281,11 @@ def _foreign(results: Results) -> str:
         {
             "benchmark": code(row.name),
             "time": units.duration(row.seconds),
+            "CPU time": units.duration(row.cpu_seconds),
+            "iterations": units.whole(row.iterations),
+            "threads": units.whole(row.threads),
             "repetitions": str(row.repetitions),
+            **{title: units.scaled(row.counter(name), unit) for name, title, unit in _RATES},
             "note": escape(f"{row.status}: {row.reason}" if row.reason else row.label),
         }
         for row in results.rows
