@@ -203,14 +203,9 @@ def test_a_history_is_not_one_run(data, capsys):
     assert main(["table", folder]) == 0
     out = capsys.readouterr().out
     told = [line for line in out.splitlines() if "BM_Insert" in line or "host" in line]
-    assert told == [
-        line
-        for i in range(8)
-        for line in (
-            f"bench, host ci, same{i}.json.",
-            f"| `BM_Insert` | {'100' if i < 4 else '130'} us | 1 |",
-        )
-    ]
+    assert told[::2] == [f"bench, host ci, same{i}.json." for i in range(8)]
+    times = [line.split(" | ")[1] for line in told[1::2]]
+    assert times == ["100 us"] * 4 + ["130 us"] * 4
 
 
 def test_a_report_names_each_run_of_a_history(data, tmp_path):

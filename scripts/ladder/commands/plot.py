@@ -18,6 +18,13 @@ def add(parser: argparse.ArgumentParser) -> None:
         "-o", "--output", type=Path, default=Path("plots"), metavar="DIR", help="default: plots"
     )
     parser.add_argument(
+        "--metric",
+        default="real_time",
+        metavar="NAME",
+        help="of rows of no ladder, over their arguments: cpu_time, or a counter as "
+        "bytes_per_second; default: real_time",
+    )
+    parser.add_argument(
         "--format", type=_formats, default=["svg"], metavar="svg,png", help="default: svg"
     )
 
@@ -27,7 +34,7 @@ def run(options: argparse.Namespace) -> int:
     from ladder.report import plots  # matplotlib takes a second to load
 
     results = selected(options)
-    for path in plots.draw(results, options.output, options.format, note):
+    for path in plots.draw(results, options.output, options.format, note, options.metric):
         print(path)
     return errors.OK
 

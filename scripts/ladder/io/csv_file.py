@@ -128,10 +128,20 @@ def _row(cells: dict[str, str]) -> dict[str, Any]:
         kind = next((kind for kind in ("BigO", "RMS") if name.endswith(f"_{kind}")), None)
         if not kind:
             raise ValueError(f"no iterations of {name}")
-        row |= _aggregate(name, kind)
+        row |= _aggregate(name, kind) | _fit(kind, unit, row)
     elif lacking := [key for key in _NUMBERS if key not in row]:
         raise ValueError(f"no {lacking[0]} of {name}")
     return row
+
+
+def _fit(kind: str, unit: str, row: dict[str, Any]) -> dict[str, Any]:
+    """Return the fields of a fit as the JSON has them; its times are in the unit of its rows."""
+    times = row.pop("real_time", None), row.pop("cpu_time", None)
+    if kind == "RMS":
+        found = {"rms": times[1]}
+    else:
+        found = {"big_o": unit, "real_coefficient": times[0], "cpu_coefficient": times[1]}
+    return {key: value for key, value in found.items() if value is not None}
 
 
 def _mark_aggregates(rows: list[dict[str, Any]]) -> None:

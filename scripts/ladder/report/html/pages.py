@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ladder.analysis import roofs
+from ladder.analysis import families, roofs
 from ladder.analysis.emulated_study import Tally, tallies
 from ladder.analysis.limits import COUNTS_FROM, Limiter, Limits
 from ladder.analysis.study import Study, name_of, own_quantity, own_speed, studies, values_of
@@ -15,7 +15,7 @@ from ladder.io.results import Results
 from ladder.model import counters, units
 from ladder.model.catalogue import Rung
 from ladder.model.rows import COUNTERS, Row
-from ladder.report import markdown, speed_tables
+from ladder.report import markdown, plots, speed_tables, sweep_tables
 from ladder.report.html.rows import route
 from ladder.report.html.source import Excerpt, Sources
 
@@ -49,6 +49,7 @@ _PLOTS = {
     "prediction": ("Prediction", "Emulated over measured, a dot a case."),
     "compare": ("GPUs side by side", "The same rungs on each GPU."),
 }
+_OVER = "A line a family. Dashed is what Google Benchmark fitted, where the file has it."
 
 
 @dataclass(frozen=True)
@@ -58,6 +59,15 @@ class Plot:
     title: str
     caption: str
     svg: str
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of a page, in plain text; the first column names its lines."""
+
+    title: str
+    columns: list[str]
+    lines: list[dict[str, str]]
 
 
 @dataclass(frozen=True)
@@ -95,8 +105,20 @@ def found(results: Results) -> list[Study]:
     return studies(results) if results.source == "timed" else list(tallies(results))
 
 
+def sweeps(results: Results) -> list[Table]:
+    """Return the tables of what belongs to no ladder, over its arguments."""
+    tables = []
+    for sweep in families.sweeps(results):
+        if lines := sweep_tables.lines(sweep):
+            title = "; ".join([sweep_tables.title(sweep), *sweep_tables.notes(sweep)])
+            tables.append(Table(title[:1].upper() + title[1:], columns(lines), lines))
+    return tables
+
+
 def plot(stem: str, svg: str) -> Plot:
-    """Give a plot its title by the end of its stem."""
+    """Give a plot its title by the end of its stem, or by its beginning if over an argument."""
+    if stem.startswith(plots.OVER):
+        return Plot(f"Over {stem.removeprefix(plots.OVER)}", _OVER, svg)
     kind = stem.rpartition("-")[2]
     return Plot(*_PLOTS.get(kind, (kind, "")), svg)
 
