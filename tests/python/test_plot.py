@@ -431,3 +431,21 @@ def test_crowded_labels_still_stay_within_bounds():
     placed = style.spread([0.5] * 50, 0.1, 0.0, 1.0)
     assert placed.min() == pytest.approx(0.0)
     assert placed.max() == pytest.approx(1.0)
+
+
+def test_figures_go_beside_the_results_unless_a_place_is_named(data, tmp_path, monkeypatch, capsys):
+    """Never into plots/ below the current directory, which may hold committed ones."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "some").mkdir()
+    file = tmp_path / "some" / "foreign.json"
+    file.write_bytes((data / "foreign.json").read_bytes())
+    for given, place in (
+        ("some/foreign.json", "some/foreign-plots"),
+        ("some", "some-plots"),
+        (str(file), str(tmp_path / "some/foreign-plots")),
+    ):
+        assert main(["plot", given]) == 0
+        assert capsys.readouterr().out == f"{place}/over-argument.svg\n"
+    assert main(["plot", "-"]) == 2
+    assert "-o" in capsys.readouterr().err
+    assert {path.name for path in tmp_path.iterdir()} == {"some", "some-plots"}

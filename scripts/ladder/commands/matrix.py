@@ -6,7 +6,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from ladder.commands.arguments import RESULTS, regex
+from ladder.commands.arguments import RESULTS, add_one_run, loaded, regex
 from ladder.io.notes import note
 from ladder.model.errors import OK, IncomparableError, LadderError
 
@@ -18,6 +18,7 @@ Rows of no ladder, as those of any Google Benchmark suite, are set beside each o
 def add(parser: argparse.ArgumentParser) -> None:
     """Add its options."""
     parser.add_argument("results", nargs="+", metavar="RESULTS", help=RESULTS)
+    add_one_run(parser)
     parser.add_argument("--ladder", metavar="NAME", help="this ladder alone")
     parser.add_argument(
         "--case",
@@ -32,10 +33,9 @@ def add(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Write the matrix; return the exit code."""
     from ladder.analysis.study import studies
-    from ladder.io.results import load_results
     from ladder.report import machines, matrix
 
-    results = load_results(options.results)
+    results = loaded(options)
     for gpu in {result.gpu for result in results if result.source == "emulated"}:
         note(f"{gpu}, emulated: holds no speeds, left out")
     others = None if options.ladder else machines.machines(results, options.case)

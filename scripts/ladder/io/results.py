@@ -32,7 +32,8 @@ _SPEED = re.compile(
     r"_per_second$|_seconds$|^(percent_of_ceiling|sm_clock_hz|throttled|late_samples)$"
 )
 
-# What makes two files of host code one program on one kind of machine.
+# What makes two files of host code one program on one kind of machine. Of the executable it is
+# the file's name: each checkout has it in another folder.
 HOST_PROGRAM = ("executable", "library_build_type", "num_cpus", "caches")
 
 Written = dict[str, list[dict[str, Any]]]  # rows as the files have them, by name
@@ -48,6 +49,7 @@ class Results:
     rows: list[Row]
     ceilings: list[Row]  # rows that measured limits, also when `rows` was filtered
     written: Written = field(default_factory=dict, repr=False)  # repetitions and aggregates
+    files: int = 1  # that it was merged from
 
     @property
     def source(self) -> str:
@@ -88,7 +90,7 @@ class Results:
     @property
     def program(self) -> str:
         """The file name of the program that measured, or empty."""
-        return re.split(r"[\\/]", str(self.context.get("executable", "")))[-1]
+        return _file_name(self.context)
 
     @property
     def build_type(self) -> str:
@@ -104,12 +106,13 @@ class Results:
         return [row for row in self.rows if row.status == status]
 
 
-def load(paths: Paths) -> pd.DataFrame:
+def load(paths: Paths, *, one_run: bool = False) -> pd.DataFrame:
     """Read files, or every *.json below directories, as tidy rows: one a benchmark of a run.
 
     Files of one commit (`git_commit` in their context), of the same GPU or kind of host, build
     and cache mode are one run: a benchmark that is in several of them was repeated. A file that
     does not tell its commit is a run of its own: nothing says that it measured the same as others.
+    With `one_run` such files are processes of one run too, where all else is the same.
 
     Columns: `file`; `source` ("timed", "emulated", or hardware "counters": only timed rows have
     seconds and speeds); `gpu`, `gpu_uuid`, `commit`, `cache_mode`, `build_type`, `executable` (the
@@ -137,7 +140,7 @@ def load(paths: Paths) -> pd.DataFrame:
     Raises:
         ResultError: a file is missing, unreadable or not a Google Benchmark result.
     """
-    return frame(row for results in load_results(paths) for row in results.rows)
+    return frame(row for r in load_results(paths, one_run=one_run) for row in r.rows)
 
 
 def frame(rows: Iterable[Row]) -> pd.DataFrame:
@@ -160,35 +163,111 @@ def frame(rows: Iterable[Row]) -> pd.DataFrame:
     )
 
 
-def load_results(paths: Paths) -> list[Results]:
+def load_results(paths: Paths, *, one_run: bool = False) -> list[Results]:
     """Read as `load` does, a Results for each run, source, and mode of its cache."""
+    found = files.find([paths] if isinstance(paths, str | PathLike) else paths)
+    documents = [(path, files.read(path)) for path in found]
+    programs = _programs((d["context"], _names(d)) for _, d in documents)
     runs: dict[tuple[str, ...], list[tuple[Path, dict[str, Any]]]] = {}
-    for path in files.find([paths] if isinstance(paths, str | PathLike) else paths):
-        document = files.read(path)
-        run = identity(document["context"])
-        if not document["context"].get("git_commit"):
+    for path, document in documents:
+        context = document["context"]
+        run = (*identity(context), programs.get(_executable(context), ""))
+        if not context.get("git_commit") and not one_run:
             run += (str(path),)
         runs.setdefault(run, []).append((path, document))
-    return _programs_told_apart([_merge(documents) for documents in runs.values()])
+    del documents  # a large file is merged with no second one in memory
+    merged = [_merge(runs.pop(run)) for run in list(runs)]
+    _programs_told_apart([merged], programs)
+    return merged
 
 
 def load_processes(paths: Iterable[str | PathLike[str]]) -> list[Results]:
     """Read as `load_results` does, but each file, which is one process, as a Results of its own."""
-    read = [_merge([(path, files.read(path))]) for path in files.find(paths)]
-    return _programs_told_apart(read)
+    return load_sides(paths)[0]
+
+
+def load_sides(*sides: Iterable[str | PathLike[str]]) -> list[list[Results]]:
+    """Read sides of a comparison as `load_processes` does.
+
+    Rows that several programs have on any side are called `program:name` on every one of them.
+    """
+    found = [[_merge([(path, files.read(path))]) for path in files.find(paths)] for paths in sides]
+    programs = _programs((r.context, {row.name for row in r.rows}) for side in found for r in side)
+    _programs_told_apart(found, programs)
+    return found
 
 
 def identity(context: dict[str, Any]) -> tuple[str, ...]:
     """Tell which program on which machine a file is of: equal where files may be merged.
 
-    Of host code these are the executable, how the library was built, the number of CPUs and their
-    caches. The host's name is none of it, since each container has another; nor is the clock,
-    which is measured anew each time.
+    Of host code these are the file name of the executable, how the library was built, the number of
+    CPUs and their caches. The host's name is none of it, since each container has another; nor is
+    the clock, which is measured anew each time.
     """
     keys = ["gpu_name", "gpu_uuid", "git_commit", "git_dirty", "cache_mode", "build_type"]
-    if "gpu_name" not in context:
-        keys += HOST_PROGRAM
-    return _source(context), *(str(context.get(key, "")) for key in [*keys, "counters"])
+    own = [str(context.get(key, "")) for key in [*keys, "counters"]]
+    return _source(context), *own, *(host_program(context) if "gpu_name" not in context else ())
+
+
+def host_program(context: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return what `HOST_PROGRAM` names, of the executable the file's name."""
+    told = {**context, "executable": _file_name(context)}
+    return tuple(str(told.get(key, "")) for key in HOST_PROGRAM)
+
+
+def _file_name(context: Mapping[str, Any]) -> str:
+    return _folders(_executable(context))[-1]
+
+
+def _executable(context: Mapping[str, Any]) -> str:
+    return str(context.get("executable", ""))
+
+
+def _folders(path: str) -> list[str]:
+    return re.split(r"[\\/]", path)
+
+
+def _names(document: dict[str, Any]) -> set[str]:
+    return {row["run_name"] for row in document["benchmarks"]}
+
+
+def _programs(found: Iterable[tuple[Mapping[str, Any], set[str]]]) -> dict[str, str]:
+    """Name the programs whose executables have the same file name, and which are not the same.
+
+    `found` are the contexts of files with the names of their rows. One program in two checkouts has
+    the same rows, or a filter's choice of them; two programs have less than half in common. Each
+    such executable gets the end of its path that tells it apart; one that is alone is not named.
+    """
+    by_file: dict[str, dict[str, set[str]]] = {}
+    for context, names in found:
+        by_path = by_file.setdefault(_file_name(context), {})
+        by_path.setdefault(_executable(context), set()).update(names)
+    told: dict[str, str] = {}
+    for by_path in by_file.values():
+        groups: list[tuple[list[str], set[str]]] = []
+        for path, names in by_path.items():
+            for members, known in groups:
+                if 2 * len(names & known) >= min(len(names), len(known)):
+                    members.append(path)
+                    known |= names
+                    break
+            else:
+                groups.append(([path], set(names)))
+        if len(groups) < 2:
+            continue
+        for members, _ in groups:
+            others = [p for group, _ in groups for p in group if group is not members]
+            told |= dict.fromkeys(members, _distinct_end(members[0], others))
+    return told
+
+
+def _distinct_end(path: str, others: list[str]) -> str:
+    """Return the shortest end of a path, in whole folders, that none of the others has."""
+    folders, theirs = _folders(path), [_folders(other) for other in others]
+    for count in range(2, len(folders) + 1):
+        if all(other[-count:] != folders[-count:] for other in theirs):
+            return "/".join(folders[-count:])
+    return path
 
 
 def _source(context: dict[str, Any]) -> str:
@@ -197,21 +276,24 @@ def _source(context: dict[str, Any]) -> str:
     return "emulated" if str(context.get("emulated")).lower() == "true" else "timed"
 
 
-def _programs_told_apart(results: list[Results]) -> list[Results]:
-    """Put the executable before the names that rows of several have: they are different rows."""
-    programs: dict[str, set[str]] = {}
-    for result in results:
+def _programs_told_apart(sides: Iterable[list[Results]], programs: Mapping[str, str]) -> None:
+    """Put the program before the names that rows of several on a side have: they differ."""
+    shared: set[str] = set()
+    for side in sides:
+        found: dict[str, set[str]] = {}
+        for result in side:
+            program = programs.get(_executable(result.context), result.program)
+            for row in result.rows:
+                if not row.ladder:
+                    found.setdefault(row.name, set()).add(program)
+        shared |= {name for name, several in found.items() if len(several) > 1}
+    for result in (result for side in sides for result in side) if shared else ():
+        program = programs.get(_executable(result.context), result.program)
         for row in result.rows:
-            if not row.ladder:
-                programs.setdefault(row.name, set()).add(row.executable)
-    shared = {name for name, found in programs.items() if len(found) > 1}
-    for result in results if shared else ():
-        for row in result.rows:
-            if row.name in shared and not row.ladder and row.executable:
+            if row.name in shared and not row.ladder and program:
                 written = result.written.pop(row.name)
-                row.name = f"{row.executable}:{row.name}"
+                row.name = f"{program}:{row.name}"
                 result.written[row.name] = written
-    return results
 
 
 def _merge(documents: list[tuple[Path, dict[str, Any]]]) -> Results:
@@ -229,7 +311,8 @@ def _merge(documents: list[tuple[Path, dict[str, Any]]]) -> Results:
             origins.setdefault(name, path)
             written.setdefault(name, []).append(entry)
 
-    results = Results(documents[0][1]["context"], tuple(ladders.values()), [], [], written)
+    context = documents[0][1]["context"]
+    results = Results(context, tuple(ladders.values()), [], [], written, len(documents))
     common: dict[str, Any] = {
         "source": results.source,
         "gpu": results.gpu,

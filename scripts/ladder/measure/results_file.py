@@ -54,10 +54,9 @@ class RunFile:
         """
         if not self.path.exists():
             return
-        files.read(self.path)  # raises what is wrong with it
-        document = json.loads(files.read_text(self.path), strict=False)
+        document = self._own()
         context = document["context"]
-        self.uncounted = set(context.pop(_UNCOUNTED, "").split())
+        self.uncounted = set(str(context.pop(_UNCOUNTED, "")).split())
         flags = context.get(_FLAGS, "unknown")
         if flags != self._flags:
             raise IncomparableError(
@@ -72,6 +71,18 @@ class RunFile:
             self.take(output)
             self.write()
         output.remove()
+
+    def _own(self) -> dict[str, Any]:
+        """Read the file with the numbers as they stand. Raises ResultError where it is no run's."""
+        files.read(self.path)  # raises what is wrong with it
+        try:
+            document: dict[str, Any] = json.loads(files.read_text(self.path), strict=False)
+            if isinstance(document["context"], dict) and isinstance(document["benchmarks"], list):
+                return document
+        except (ValueError, KeyError, TypeError):
+            pass  # a file that is read in another way, as NVBench's or one with text around it
+        told = "not a file that 'ladder run' wrote: give another as --output"
+        raise ResultError(f"{self.path}: {told}")
 
     def take(self, output: Output) -> None:
         """Take over the rows of a process that stand.
