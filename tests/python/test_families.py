@@ -81,11 +81,28 @@ def test_a_family_is_shown_over_the_argument_with_most_values(tmp_path):
     rows = [row(f"BM_a/n:{n}/k:{k}/threads:{t}") for n in (1, 2, 3) for k in (1, 2) for t in (1, 8)]
     rows += [row(f"BM_t/threads:{t}") for t in (1, 2, 4)]
     first, second = sweeps(tmp_path, rows)
-    assert (first.argument, [*first.labels]) == ("n", [1, 2, 3])
+    assert (first.title, [*first.labels]) == ("n", [1, 2, 3])
     assert [line.name for line in first.lines] == [
         f"BM_a/k:{k}/threads:{t}" for k in (1, 2) for t in (1, 8)
     ]
-    assert (second.argument, [*second.labels.values()]) == ("threads", ["1", "2", "4"])
+    assert (second.title, [*second.labels.values()]) == ("threads", ["1", "2", "4"])
+
+
+def test_arguments_that_go_together_are_one(tmp_path):
+    rows = [row(f"BM_square/{n}/{n}/{n}/{flag}") for n in (64, 128) for flag in (0, 1)]
+    rows += [row(f"BM_half/rows:{2 * n}/columns:{n}") for n in (64, 128)]
+    first, second = sweeps(tmp_path, rows)
+    assert first.title == "argument 1 = argument 2 = argument 3"
+    assert [*first.labels.values()] == ["64", "128"]
+    assert [line.name for line in first.lines] == [f"BM_square/*/*/*/{flag}" for flag in (0, 1)]
+    assert (second.title, [*second.labels.values()]) == ("rows, columns", ["128, 64", "256, 128"])
+    assert [line.name for line in second.lines] == ["BM_half"]
+
+
+def test_of_as_many_values_the_wider_range_is_the_axis(tmp_path):
+    rows = [row(f"BM_a/flag:{flag}/size:{size}") for flag in (0, 1) for size in (256, 1024)]
+    (sweep,) = sweeps(tmp_path, rows)
+    assert sweep.title == "size"
 
 
 def test_families_stand_together_where_they_have_the_same_sizes(tmp_path):
@@ -142,7 +159,7 @@ def test_the_drawn_fit_is_the_curve_that_the_file_names(tmp_path, curve, of):
 def test_a_fit_of_another_argument_chooses_the_axis(tmp_path):
     rows = [row(f"BM_a/k:{k}/n:{n}", 2.0 * n) for k in (1, 2, 3) for n in (8, 64)]
     (sweep,) = sweeps(tmp_path, [*rows, *fit("BM_a", 2, "N")])
-    assert (sweep.argument, sweep.fits["BM_a"].argument) == ("n", "n")
+    assert (sweep.title, sweep.fits["BM_a"].argument) == ("n", "n")
 
 
 def test_no_fit_is_made_up(tmp_path, capsys):

@@ -55,12 +55,17 @@ class Name:
         own = set(self.places.values())
         return "/".join(s for i, s in enumerate(self.segments) if i not in own) + self.number
 
-    def without(self, argument: str) -> str:
-        """Return the name without one argument, a star in its place where others have no name."""
-        unnamed = sum(name.startswith(f"{UNNAMED} ") for name in self.values)
-        star = ["*"] if argument.startswith(f"{UNNAMED} ") and unnamed else []
-        at = self.places[argument]
-        return "/".join([*self.segments[:at], *star, *self.segments[at + 1 :]]) + self.number
+    def without(self, arguments: Iterable[str]) -> str:
+        """Return the name without some arguments, a star for one that only its place tells."""
+        left_out = {self.places[argument]: argument for argument in arguments}
+        kept = (
+            "*" if left_out[i].startswith(f"{UNNAMED} ") else ""
+            for i, segment in enumerate(self.segments)
+            if i in left_out
+        )
+        stars = dict(zip(sorted(left_out), kept, strict=True))
+        found = (stars.get(i, segment) for i, segment in enumerate(self.segments))
+        return "/".join(filter(None, found)) + self.number
 
 
 @dataclass(frozen=True)
@@ -103,12 +108,22 @@ class Line:
 
 @dataclass(frozen=True)
 class Sweep:
-    """Families over one argument that they share, at some of the same values."""
+    """Families over an argument that they share, at some of the same values.
 
-    argument: str
+    Arguments that go together, as the three sides of a square product, are one: the first of
+    `arguments` is what lies along the axis.
+    """
+
+    arguments: tuple[str, ...]
     labels: dict[float, str]  # of all values, rising, as the names spell them
     lines: list[Line]
     fits: dict[str, Fit] = field(default_factory=dict)  # by family
+
+    @property
+    def title(self) -> str:
+        """The argument's name; of several that go together `m = n` or `m, n`."""
+        equal = not any(", " in label for label in self.labels.values())
+        return (" = " if equal else ", ").join(self.arguments)
 
 
 def spell(name: str) -> Name:
@@ -151,13 +166,14 @@ def sweeps(results: Results) -> list[Sweep]:
     found: list[Sweep] = []
     for (family, arguments), members in by_family.items():
         fit = fits.get(family)
-        argument = _argument([name for name, _ in members], arguments, fit)
+        names = [name for name, _ in members]
+        argument = _argument(names, arguments, fit)
         if not argument:
             continue
-        labels = {float(n.values[argument]): n.values[argument] for n, _ in members}
-        lines = _lines(family, argument, members)
-        own = {family: fit} if fit else {}
-        _put(found, Sweep(argument, labels, lines, own))
+        together = _together(names, argument)
+        labels = {float(name.values[argument]): _label(name, together) for name in names}
+        lines = _lines(family, together, members)
+        _put(found, Sweep(together, labels, lines, {family: fit} if fit else {}))
     return found
 
 
@@ -185,20 +201,38 @@ def _split(name: str) -> list[str]:
 
 def _argument(names: list[Name], arguments: Iterable[str], fit: Fit | None) -> str:
     """Return the argument that a family is shown over; empty where none varies as a number."""
-    found: dict[str, int] = {}
+    found: dict[str, tuple[bool, int, float]] = {}
     for argument in arguments:
-        values = {name.values[argument] for name in names}
-        if all(map(_NUMBER.fullmatch, values)) and len({*map(float, values)}) > 1:
-            found[argument] = len(values)
+        texts = {name.values[argument] for name in names}
+        if not all(map(_NUMBER.fullmatch, texts)) or len(values := {*map(float, texts)}) < 2:
+            continue
+        span = max(values) / min(values) if min(values) > 0 else 1.0  # a flag spans nothing
+        found[argument] = argument != THREADS, len(values), span
     if fit and fit.argument in found:
         return fit.argument
-    return max(found, key=lambda name: (name != THREADS, found[name]), default="")
+    return max(found, key=found.__getitem__, default="")
 
 
-def _lines(family: str, argument: str, members: list[tuple[Name, Row]]) -> list[Line]:
+def _together(names: list[Name], argument: str) -> tuple[str, ...]:
+    """Return the argument, and those that have another value wherever it has, and only there."""
+    found = [argument]
+    for other in names[0].values:
+        pairs = {(name.values[argument], name.values[other]) for name in names}
+        sides = [{pair[at] for pair in pairs} for at in (0, 1)]
+        if other != argument and len(pairs) == len(sides[0]) == len(sides[1]):
+            found.append(other)
+    return tuple(found)
+
+
+def _label(name: Name, arguments: tuple[str, ...]) -> str:
+    """Write the values of arguments that go together: one if they are equal."""
+    return ", ".join(dict.fromkeys(name.values[argument] for argument in arguments))
+
+
+def _lines(family: str, together: tuple[str, ...], members: list[tuple[Name, Row]]) -> list[Line]:
     points: dict[str, dict[float, Row]] = {}
     for name, row in members:
-        points.setdefault(name.without(argument), {})[float(name.values[argument])] = row
+        points.setdefault(name.without(together), {})[float(name.values[together[0]])] = row
     return [Line(name, family, dict(sorted(own.items()))) for name, own in points.items()]
 
 
@@ -207,7 +241,7 @@ def _put(found: list[Sweep], sweep: Sweep) -> None:
     for each in found:
         common = len(each.labels.keys() & sweep.labels.keys())
         least = min(len(each.labels), len(sweep.labels))
-        if each.argument == sweep.argument and 2 * common >= least:
+        if each.arguments == sweep.arguments and 2 * common >= least:
             labels = sorted((each.labels | sweep.labels).items())
             each.labels.clear()
             each.labels.update(labels)
@@ -215,7 +249,7 @@ def _put(found: list[Sweep], sweep: Sweep) -> None:
             each.fits.update(sweep.fits)
             return
     labels = sorted(sweep.labels.items())
-    found.append(Sweep(sweep.argument, dict(labels), sweep.lines, sweep.fits))
+    found.append(Sweep(sweep.arguments, dict(labels), sweep.lines, sweep.fits))
 
 
 def _fits(results: Results, families: set[str]) -> dict[str, Fit]:

@@ -18,6 +18,7 @@ from ladder.model import catalogue, ceilings
 from ladder.model.catalogue import Ladder
 from ladder.model.errors import ResultError
 from ladder.model.rows import COUNTERS, Row
+from ladder.model.text import in_line
 
 if TYPE_CHECKING:  # takes a while to load, and only tables want it
     import pandas as pd
@@ -463,7 +464,8 @@ def _folded(repetitions: list[dict[str, float]]) -> dict[str, float]:
 def _status(entry: dict[str, Any], *, timed: bool) -> tuple[str, str]:
     """Return (status, reason); 1.7.1 knows only errors, so a skip is told by its message."""
     told = (entry.get("skip_message"), entry.get("error_message"))
-    message = next((text for text in told if text and isinstance(text, str)), "no reason given")
+    message = next((in_line(text) for text in told if text and isinstance(text, str)), "")
+    message = message or "no reason given"
     if entry.get("skipped") is True or message.startswith("skipped: "):  # a number is a counter
         return "skipped", message.removeprefix("skipped: ")
     if entry.get("error_occurred") is True:

@@ -76,7 +76,9 @@ def duration(seconds: float) -> str:
     if seconds != seconds:
         return ""
     factor, unit = next((t for t in _TIMES if seconds >= t[0]), _TIMES[-1])
-    return f"{number(seconds / factor)} {unit}"
+    told = number(seconds / factor)
+    # Of many threads an iteration's time may be far below a nanosecond.
+    return f"{told if seconds == 0 or seconds >= 1e-10 else f'{seconds / factor:.3g}'} {unit}"
 
 
 def kibibytes(size: float) -> str:

@@ -123,11 +123,16 @@ def cells(comparison: Comparison, change: Change) -> tuple[str, ...]:
     what = "seconds" if timed else "value"
     told = units.duration if metrics.is_time(comparison.metric) else units.count
     values = (told(getattr(change, f"{side}_{what}")) for side in ("base", "head"))
-    name = f"{change.gpu}: " * several + bare(change.name)
+    name = f"{change.gpu}: " * several + _name(change)
     ratio = "" if math.isnan(change.ratio) else f"{change.ratio:.3f}"
     span = "" if math.isnan(change.low) else f"{change.low:.3f}–{change.high:.3f}"
     reason = ", ".join(filter(None, ("allowed" * change.allowed, change.reason)))
     return (change.verdict, name, *values, ratio, span, reason)
+
+
+def _name(change: Change) -> str:
+    """Name a row; of a suite without GPU as its file does, which may have it in both ways."""
+    return bare(change.name) if change.gpu else change.name
 
 
 def counts(comparison: Comparison) -> str:
@@ -189,7 +194,7 @@ def _warm_ups(comparison: Comparison) -> list[str]:
     if not warm:
         return []
     warm.sort(key=lambda change: -abs(math.log(change.warm_up)))
-    rows = [f"{change.warm_up:.3g} times in {bare(change.name)}" for change in warm[:_NAMED]]
+    rows = [f"{change.warm_up:.3g} times in {_name(change)}" for change in warm[:_NAMED]]
     more = f" and {len(warm) - _NAMED} more" if len(warm) > _NAMED else ""
     return [
         f"note: warm-up: the first repetition was far from the others, {', '.join(rows)}{more}; "

@@ -132,7 +132,7 @@ def _rows(result: Results) -> list[_Table]:
 def _of_rows(title: str, found: list[Row]) -> _Table:
     rows: list[tuple[str, ...]] = [
         (
-            bare(row.name),
+            bare(row.name) if row.ladder else row.name,
             units.duration(row.seconds),
             units.duration(row.cpu_seconds) if not row.ladder else "",
             units.percent(row.percent_of_ceiling),

@@ -39,7 +39,7 @@ def spell(metric: str, number: float) -> str:
 def title(sweep: Sweep, metric: str = TIME) -> str:
     """Say what the table, or the figure, is of."""
     what = {TIME: "time", CPU_TIME: "CPU time"}.get(metric, metric)
-    return f"{what} over {'the ' * (sweep.argument == UNNAMED)}{sweep.argument}"
+    return f"{what} over {'the ' * (sweep.title == UNNAMED)}{sweep.title}"
 
 
 def has(sweep: Sweep, metric: str) -> bool:

@@ -175,7 +175,7 @@ def _swept(
     if found and not have:
         warn(f"{result.file}: no row over an argument has {metric}")
     for sweep in have[:_MOST_SWEEPS]:
-        stem = f"{OVER}{_slug(sweep.argument) or 'argument'}"
+        stem = f"{OVER}{_slug(sweep.title) or 'argument'}"
         count = sum(bool(re.fullmatch(rf"{re.escape(stem)}(?:-\d+)?", each)) for each in makers)
         stem += f"-{count + 1}" if count else ""
         makers[stem] = partial(arguments.draw, result, sweep, metric)

@@ -12,14 +12,14 @@ from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
-from ladder.analysis.families import Fit, Line, Sweep
+from ladder.analysis.families import UNNAMED, Fit, Line, Sweep
 from ladder.analysis.study import describe
 from ladder.io.results import Results
 from ladder.report import sweep_tables
 from ladder.report.plots import style
 
 _LEFT, _WIDTH, _HEIGHT, _TOP, _BOTTOM, _BETWEEN = 0.85, 5.2, 2.7, 0.85, 0.6, 0.5  # inches
-_NAMES, _NAME_WIDTH, _INDENT = 6.3, 3.5, 0.3  # inches: where names begin, and how wide they are
+_NAMES, _NAME_WIDTH, _INDENT = 6.3, 3.2, 0.3  # inches: where names begin, and how wide they are
 _LINE, _GAP = 1.3 * style.SMALL / 72, 0.05  # inches of a line of text, and between names
 _MOST_LINES, _MOST_PANELS, _NAME_LINES = 8, 6, 3
 _DECADE = 16  # an axis that spans so much is logarithmic
@@ -44,7 +44,9 @@ def draw(results: Results, sweep: Sweep, metric: str = sweep_tables.TIME) -> Fig
     heights = [max(_HEIGHT, sum(len(text) * _LINE + _GAP for text in each)) for each in named]
     height = _TOP + sum(heights) + _BETWEEN * (len(panels) - 1) + _BOTTOM
     about = describe(results)
-    about += f"; dashed: Google Benchmark's fit of N = {sweep.argument}" * any(
+    first = sweep.arguments[0]
+    what = f"the {first}" if first == UNNAMED else first
+    about += f"; dashed: Google Benchmark's fit, N is {what}" * any(
         _drawn(sweep, line, metric) for panel in panels for line in panel
     )
     about += f"; {left_out} more lines are not drawn" * bool(left_out)
@@ -60,7 +62,7 @@ def draw(results: Results, sweep: Sweep, metric: str = sweep_tables.TIME) -> Fig
         _names(axes, texts, tall)
         _ticks(axes.xaxis, [*sweep.labels], [*sweep.labels.values()])
         top -= tall + _BETWEEN
-    axes.set_xlabel(sweep.argument)
+    axes.set_xlabel(sweep.title)
     return figure
 
 
@@ -76,7 +78,7 @@ def _drawn(sweep: Sweep, line: Line, metric: str) -> Fit | None:
     if metric not in (sweep_tables.TIME, sweep_tables.CPU_TIME):
         return None
     fit = sweep.fits.get(line.family)
-    return fit if fit and (fit.argument == sweep.argument or fit.curve == "(1)") else None
+    return fit if fit and (fit.argument == sweep.arguments[0] or fit.curve == "(1)") else None
 
 
 def _scale(axes: Axes, points: Sequence[tuple[float, float]], metric: str) -> None:
@@ -99,6 +101,8 @@ def _scale(axes: Axes, points: Sequence[tuple[float, float]], metric: str) -> No
 
 def _short(metric: str, value: float) -> str:
     """Write a tick: a round value with its unit."""
+    if value == 0:
+        return "0"
     return re.sub(r"(\.\d*?)0+(?= |$)", r"\1", sweep_tables.spell(metric, value)).replace(". ", " ")
 
 
