@@ -99,7 +99,7 @@ def _machine(result: Results) -> tuple[str, ...]:
 
     The host's name is none of it: each container has another.
     """
-    host = () if result.gpu else host_program(result.context)
+    host = () if result.gpu else (result.program, *host_program(result.context))
     return result.gpu, _cache(result), result.build_type, *host
 
 

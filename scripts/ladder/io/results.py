@@ -51,6 +51,7 @@ class Results:
     ceilings: list[Row]  # rows that measured limits, also when `rows` was filtered
     written: Written = field(default_factory=dict, repr=False)  # repetitions and aggregates
     files: int = 1  # that it was merged from
+    named: str = ""  # the program with its folder, where another of its file name is beside it
 
     @property
     def source(self) -> str:
@@ -90,8 +91,8 @@ class Results:
 
     @property
     def program(self) -> str:
-        """The file name of the program that measured, or empty."""
-        return _file_name(self.context)
+        """The program that measured: its file name, with its folder where that is of several."""
+        return self.named or _file_name(self.context)
 
     @property
     def build_type(self) -> str:
@@ -178,8 +179,7 @@ def load_results(paths: Paths, *, one_run: bool = False) -> list[Results]:
         runs.setdefault(run, []).append((path, document))
     del documents  # a large file is merged with no second one in memory
     merged = [_merge(runs.pop(run)) for run in list(runs)]
-    _programs_told_apart([merged], programs)
-    return merged
+    return _programs_told_apart([merged], programs)[0]
 
 
 def load_processes(paths: Iterable[str | PathLike[str]]) -> list[Results]:
@@ -194,8 +194,7 @@ def load_sides(*sides: Iterable[str | PathLike[str]]) -> list[list[Results]]:
     """
     found = [[_merge([(path, files.read(path))]) for path in files.find(paths)] for paths in sides]
     programs = _programs((r.context, {row.name for row in r.rows}) for side in found for r in side)
-    _programs_told_apart(found, programs)
-    return found
+    return _programs_told_apart(found, programs)
 
 
 def identity(context: dict[str, Any]) -> tuple[str, ...]:
@@ -277,24 +276,32 @@ def _source(context: dict[str, Any]) -> str:
     return "emulated" if str(context.get("emulated")).lower() == "true" else "timed"
 
 
-def _programs_told_apart(sides: Iterable[list[Results]], programs: Mapping[str, str]) -> None:
-    """Put the program before the names that rows of several on a side have: they differ."""
+def _programs_told_apart(
+    sides: Iterable[list[Results]], programs: Mapping[str, str]
+) -> list[list[Results]]:
+    """Put the program before the names that rows of several on a side have: they differ.
+
+    `programs` are those that their file names do not tell apart, as `_programs` names them.
+    """
+    named = [
+        [replace(result, named=programs.get(_executable(result.context), "")) for result in side]
+        for side in sides
+    ]
     shared: set[str] = set()
-    for side in sides:
+    for side in named:
         found: dict[str, set[str]] = {}
         for result in side:
-            program = programs.get(_executable(result.context), result.program)
             for row in result.rows:
                 if not row.ladder:
-                    found.setdefault(row.name, set()).add(program)
+                    found.setdefault(row.name, set()).add(result.program)
         shared |= {name for name, several in found.items() if len(several) > 1}
-    for result in (result for side in sides for result in side) if shared else ():
-        program = programs.get(_executable(result.context), result.program)
+    for result in (result for side in named for result in side) if shared else ():
         for row in result.rows:
-            if row.name in shared and not row.ladder and program:
+            if row.name in shared and not row.ladder and result.program:
                 written = result.written.pop(row.name)
-                row.name = f"{program}:{row.name}"
+                row.name = f"{result.program}:{row.name}"
                 result.written[row.name] = written
+    return named
 
 
 def _merge(documents: list[tuple[Path, dict[str, Any]]]) -> Results:
