@@ -361,7 +361,9 @@ def _times(entries: Iterable[Mapping[str, Any]]) -> list[float]:
         kind = entry.get("aggregate_name", "") if entry.get("run_type") == "aggregate" else ""
         time, unit = entry.get("real_time"), entry.get("time_unit", "ns")
         failed = entry.get("error_occurred") is True or entry.get("skipped") is True
-        if kind in kinds and isinstance(time, float) and unit in SECONDS and not failed:
+        if not (isinstance(kind, str) and isinstance(unit, str)) or failed:
+            continue
+        if kind in kinds and isinstance(time, float) and unit in SECONDS:
             kinds[kind].append(time * SECONDS[unit])
     return kinds[""] or kinds["mean"]
 
