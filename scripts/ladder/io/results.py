@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 import re
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cache
@@ -25,6 +26,10 @@ if TYPE_CHECKING:  # takes a while to load, and only tables want it
 
 SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
 WORST_FIRST = ("error", "skipped", "ok")
+# What tells where in its file a row stands.
+_OF_FILE = frozenset(
+    "name run_name family_index per_family_instance_index repetition_index".split()
+)
 _NO_TIME = "no time was recorded"
 _LEAST_SECONDS, _MOST_SECONDS = 1e-15, 1e9  # of a time that can be one
 # What a ladder's figures are divided by, so that it is never 0.
@@ -307,17 +312,20 @@ def _programs_told_apart(
 def _merge(documents: list[tuple[Path, dict[str, Any]]]) -> Results:
     """Fold the files of one run: a benchmark found twice counts as repeated."""
     ladders: dict[str, Ladder] = {}
-    origins: dict[str, Path] = {}  # where a name was found first
+    origins: dict[str, str] = {}  # where a name was found first
     written: Written = {}
     for path, document in documents:
+        file = str(path)
         try:
             for ladder in catalogue.parse(document["context"].get("ladders") or "[]"):
                 ladders.setdefault(ladder.name, ladder)
         except ValueError as error:
             raise ResultError(f"{path}: {error}") from error
-        for name, entry in _families_told_apart(document["benchmarks"], ladders):
-            origins.setdefault(name, path)
-            written.setdefault(name, []).append(entry)
+        entries = document["benchmarks"]
+        for i, (name, entry) in enumerate(_families_told_apart(entries, ladders)):
+            origins.setdefault(name, file)
+            written.setdefault(name, []).append(_slim(entry))
+            entries[i] = None  # a large file is not in memory twice
 
     context = documents[0][1]["context"]
     results = Results(context, tuple(ladders.values()), [], [], written, len(documents))
@@ -336,7 +344,7 @@ def _merge(documents: list[tuple[Path, dict[str, Any]]]) -> Results:
         used = used or [entry for entry in entries if entry.get("aggregate_name") == "median"]
         if not used:
             continue
-        row = Row(str(origins[name]), name=name, **common)
+        row = Row(origins[name], name=name, **common)
         try:
             _measure(row, used, of_ladder=name.partition("/")[0] in ladders)
             _spell(row, ladders)
@@ -349,6 +357,17 @@ def _merge(documents: list[tuple[Path, dict[str, Any]]]) -> Results:
     return results
 
 
+def _slim(entry: dict[str, Any]) -> dict[str, Any]:
+    """Return what is asked of a row: many rows with all that the library writes are large."""
+    found = {key: value for key, value in entry.items() if key not in _OF_FILE}
+    if found.get("run_type") == "iteration":  # as those are that do not tell
+        del found["run_type"]
+        found.pop("repetitions", None)  # of an aggregate it counts
+    if isinstance(unit := found.get("time_unit"), str):
+        found["time_unit"] = sys.intern(unit)
+    return found
+
+
 def _families_told_apart(
     entries: list[dict[str, Any]], ladders: Mapping[str, Ladder]
 ) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -357,13 +376,16 @@ def _families_told_apart(
     They end in `#1`, `#2` in the order of `family_index`, which is of one process alone: a filter
     moves it. Rows of known ladders, whose names are unique, may come from several processes.
     """
-    families: dict[str, set[float]] = {}
+    first: dict[str, float] = {}
+    several: dict[str, set[float]] = {}  # of names that several families have
     for entry in entries:
-        families.setdefault(entry["run_name"], set()).add(_family(entry))
+        name, family = entry["run_name"], _family(entry)
+        if first.setdefault(name, family) != family:
+            several.setdefault(name, {first[name]}).add(family)
     for entry in entries:
         name = entry["run_name"]
-        if len(families[name]) > 1 and name.partition("/")[0] not in ladders:
-            yield f"{name}#{sorted(families[name]).index(_family(entry)) + 1}", entry
+        if name in several and name.partition("/")[0] not in ladders:
+            yield f"{name}#{sorted(several[name]).index(_family(entry)) + 1}", entry
         else:
             yield name, entry
 
