@@ -77,7 +77,8 @@ def tidy(results: list[Results], form: str, ladder: str | None = None) -> str:
     tidied["gain"] = [gains.get(row, math.nan) for row in rows]
     tidied = tidied.dropna(axis="columns", how="all").convert_dtypes()
     if form == "csv":
-        return tidied.to_csv(index=False, lineterminator="\n")
+        written: str = tidied.to_csv(index=False, lineterminator="\n")
+        return written
     records = tidied.astype(object).where(tidied.notna(), None).to_dict("records")
     return json.dumps(records, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
