@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Noise floors: of a program run in turn, of results that exist, and in a comparison."""
 
+import itertools
 import json
 import os
 import signal
@@ -10,11 +11,13 @@ import sys
 import time
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import suite
 from conftest import ROOT
 from ladder.commands.cli import main
+from ladder.measure import process
 from ladder.stats import noise
 from test_compare import document, timed
 
@@ -239,11 +242,15 @@ def test_an_emulator_is_refused_after_one_process(program, tmp_path, capsys):
     assert not any(tmp_path.glob("noise.json*"))
 
 
-def test_a_process_that_hangs_ends_the_series(program, tmp_path, capsys):
-    path, output = program(2, patience=60), tmp_path / "noise.json"
-    assert main(["noise", str(path), "--timeout", "1", "-o", str(output)]) == 4
+def test_a_process_that_hangs_ends_the_series(program, tmp_path, capsys, monkeypatch):
+    path, output = program(2, patience=600), tmp_path / "noise.json"
+    moments = itertools.count(0.0, 100.0)
+    waiting = path.parent / "waiting"
+    now = SimpleNamespace(monotonic=lambda: next(moments) if waiting.exists() else 0.0)
+    monkeypatch.setattr(process, "time", now)
+    assert main(["noise", str(path), "--timeout", "60", "-o", str(output)]) == 4
     assert json.loads(output.read_text())["rows"]["quiet"]["processes"] == 2
-    assert "ladder: it left no results: no result within 1 s\n" in capsys.readouterr().err
+    assert "ladder: it left no results: no result within 60 s\n" in capsys.readouterr().err
 
 
 def test_one_process_makes_no_noise_but_is_kept(program, tmp_path):
@@ -273,7 +280,7 @@ def test_a_signal_keeps_what_was_measured_and_ends_the_program(program, tmp_path
             assert time.monotonic() < started + 50
             time.sleep(0.05)
         process.send_signal(number)
-        _, said = process.communicate(timeout=30)
+        _, said = process.communicate(timeout=60)
     assert process.returncode == 4
     assert "Traceback" not in said
     assert "ladder: 2 of 5 processes came to their end, kept in " in said
