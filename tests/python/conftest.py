@@ -50,7 +50,7 @@ def ladder() -> Callable[..., subprocess.CompletedProcess[str]]:
     def run(*arguments: str | Path, **options) -> subprocess.CompletedProcess[str]:
         environment = os.environ | {"PYTHONPATH": str(ROOT / "scripts"), "PYTHONUTF8": "1"}
         command = [sys.executable, "-m", "ladder", *map(str, arguments)]
-        options = {"capture_output": True, "text": True, "timeout": 60} | options
+        options = {"capture_output": True, "text": True, "timeout": 300} | options
         return subprocess.run(command, env=environment, check=False, **options)
 
     return run

@@ -86,6 +86,7 @@ BROKEN = {  # (what to break, how, what is said)
     "no csv": ("ncu.csv", lambda _: "==ERROR== no permission\n", "no column 'ID'"),
     "empty": ("ncu.csv", lambda _: "", "no column 'ID'"),
     "text for a number": ("ncu.csv", lambda t: t.replace('"1,048,576"', '"many"'), "is 'many'"),
+    "a cell without an end": ("ncu.csv", lambda t: t + '"' + "9" * 200_000, "field larger than"),
     "negative": ("ncu.csv", lambda t: t.replace('"1,048,576"', '"-4"'), "is '-4'"),
     "binary": ("ncu.csv", lambda _: "\udcff", "not a text file"),
 }

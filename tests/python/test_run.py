@@ -356,7 +356,7 @@ def started(fake: Fake, out: Path, *more: str, **options) -> subprocess.Popen:
     environment = os.environ | {"PYTHONPATH": str(ROOT / "scripts")}
     pipes = {"stderr": subprocess.PIPE, "text": True}
     process = subprocess.Popen(command, env=environment, **pipes, **options)
-    until = time.monotonic() + 50
+    until = time.monotonic() + 300
     while not (fake.folder / "waiting").exists():
         assert process.poll() is None
         assert time.monotonic() < until
