@@ -302,7 +302,7 @@ def test_a_signal_keeps_what_was_measured_and_ends_the_program(program, tmp_path
             assert time.monotonic() < started + 300
             time.sleep(0.05)
         process.send_signal(number)
-        _, said = process.communicate(timeout=60)
+        _, said = process.communicate(timeout=300)
     assert process.returncode == 4
     assert "Traceback" not in said
     assert "ladder: 2 of 5 processes came to their end, kept in " in said
