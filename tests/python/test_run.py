@@ -397,7 +397,7 @@ def test_what_was_measured_when_a_run_is_ended_is_kept(fake, out, number):
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_that_comes_while_a_row_is_read_costs_it_not(fake, out, monkeypatch, number):
+def test_a_signal_that_comes_while_a_row_is_read_costs_none(fake, out, monkeypatch, number):
     parse = process._Stream._parse
 
     def interrupted(stream):
