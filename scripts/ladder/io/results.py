@@ -15,8 +15,9 @@ from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from ladder.io import files, library_fields
-from ladder.model import catalogue, ceilings
+from ladder.model import catalogue, ceilings, counters
 from ladder.model.catalogue import Ladder
+from ladder.model.counters import Counter
 from ladder.model.errors import ResultError
 from ladder.model.rows import COUNTERS, Row
 from ladder.model.text import in_line
@@ -57,6 +58,7 @@ class Results:
     written: Written = field(default_factory=dict, repr=False)  # repetitions and aggregates
     files: int = 1  # that it was merged from
     named: str = ""  # the program with its folder, where another of its file name is beside it
+    registry: Mapping[str, Counter] = field(default_factory=lambda: counters.OWN, repr=False)
 
     @property
     def source(self) -> str:
@@ -187,6 +189,14 @@ def load_results(paths: Paths, *, one_run: bool = False) -> list[Results]:
     return _programs_told_apart([merged], programs)[0]
 
 
+def registry_of(results: Iterable[Results]) -> Mapping[str, Counter]:
+    """Return what all of these results say of their counters, the last first."""
+    found: dict[str, Counter] = {}
+    for result in results:
+        found |= result.registry
+    return found or counters.OWN
+
+
 def load_processes(paths: Iterable[str | PathLike[str]]) -> list[Results]:
     """Read as `load_results` does, but each file, which is one process, as a Results of its own."""
     return load_sides(paths)[0]
@@ -314,9 +324,11 @@ def _merge(documents: list[tuple[Path, dict[str, Any]]]) -> Results:
     ladders: dict[str, Ladder] = {}
     origins: dict[str, str] = {}  # where a name was found first
     written: Written = {}
+    registry = dict(counters.OWN)
     for path, document in documents:
         file = str(path)
         try:
+            registry |= counters.of_file(str(document["context"].get(counters.CONTEXT, "")))
             for ladder in catalogue.parse(document["context"].get("ladders") or "[]"):
                 ladders.setdefault(ladder.name, ladder)
         except ValueError as error:
@@ -327,8 +339,8 @@ def _merge(documents: list[tuple[Path, dict[str, Any]]]) -> Results:
             written.setdefault(name, []).append(_slim(entry))
             entries[i] = None  # a large file is not in memory twice
 
-    context = documents[0][1]["context"]
-    results = Results(context, tuple(ladders.values()), [], [], written, len(documents))
+    context, known = documents[0][1]["context"], tuple(ladders.values())
+    results = Results(context, known, [], [], written, len(documents), registry=registry)
     common: dict[str, Any] = {
         "source": results.source,
         "gpu": results.gpu,

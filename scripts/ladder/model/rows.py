@@ -8,10 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ladder.model import counters
-from ladder.model.counters import OPERATIONS, SPACES
-
-STALLS = [f"stall_{name}" for name in counters.STALLS]
+from ladder.model.counters import OPERATIONS, SPACES, STALLS
 
 # Those that any row may be asked for; what was not recorded is NaN.
 COUNTERS = (

@@ -9,6 +9,8 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
+from matplotlib.figure import Figure
+
 from ladder.analysis import families, limits, prediction
 from ladder.analysis.emulated_study import tallies
 from ladder.analysis.study import Study, describe, studies
@@ -45,7 +47,7 @@ _MOST_SWEEPS = 12  # figures of one file over an argument
 OVER = "over-"  # how the stems of figures over an argument begin
 
 T = TypeVar("T")
-_Makers = dict[str, Callable[[], style.Figure]]  # by the stem of a figure's file
+_Makers = dict[str, Callable[[], Figure]]  # by the stem of a figure's file
 
 
 def draw(
@@ -61,7 +63,7 @@ def draw(
     error comes alone. Raises LadderError, also when nothing can be written.
     """
 
-    def save(stem: str, figure: style.Figure) -> list[Path]:
+    def save(stem: str, figure: Figure) -> list[Path]:
         return style.save(figure, directory, stem, formats)
 
     notes: list[str] = []
@@ -74,7 +76,7 @@ def draw(
 @style.look()
 def make(
     results: list[Results],
-    finish: Callable[[str, style.Figure], T],
+    finish: Callable[[str, Figure], T],
     warn: Callable[[str], None],
     metric: str = sweep_tables.TIME,
 ) -> dict[str, T]:
@@ -103,7 +105,7 @@ def make(
 
 
 @style.look()
-def make_compared(results: list[Results], finish: Callable[[str, style.Figure], T]) -> dict[str, T]:
+def make_compared(results: list[Results], finish: Callable[[str, Figure], T]) -> dict[str, T]:
     """Make, as `make` does, the figures alone that set GPUs side by side.
 
     The results are timed, all in one cache mode.
@@ -112,11 +114,11 @@ def make_compared(results: list[Results], finish: Callable[[str, style.Figure], 
 
 
 def _finished(
-    makers: _Makers, finish: Callable[[str, style.Figure], T], warn: Callable[[str], None]
+    makers: _Makers, finish: Callable[[str, Figure], T], warn: Callable[[str], None]
 ) -> dict[str, T]:
     """Draw and finish what can be drawn, and say what cannot."""
 
-    def job(stem: str, make: Callable[[], style.Figure]) -> tuple[T | None, str]:
+    def job(stem: str, make: Callable[[], Figure]) -> tuple[T | None, str]:
         try:
             return finish(stem, make()), ""
         except style.NothingToDrawError as error:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
@@ -116,7 +117,12 @@ def _panel(
     drawn: set[str] = set()
     for i, line in enumerate(panel):
         x, y = zip(*points[line.name], strict=True)
-        look = {"color": _COLOURS[i], "marker": _MARKERS[i], "markersize": 4, "linewidth": 1.3}
+        look: dict[str, Any] = {
+            "color": _COLOURS[i],
+            "marker": _MARKERS[i],
+            "markersize": 4,
+            "linewidth": 1.3,
+        }
         axes.plot(x, y, **look)
         if (fit := _drawn(sweep, line, metric)) and line.family not in drawn:
             drawn.add(line.family)
@@ -179,7 +185,11 @@ def _names(axes: Axes, texts: Sequence[Sequence[str]], height: float) -> None:
     for i, lines in enumerate(texts):
         for j, text in enumerate(lines):
             at = 1 - (down + (j + 0.5) * _LINE) / height
-            place = {"coordinates": "axes fraction", "va": "center", "color": "black"}
+            place: dict[str, Any] = {
+                "coordinates": "axes fraction",
+                "va": "center",
+                "color": "black",
+            }
             style.note(axes, text, ((_NAMES + _INDENT - _LEFT) / _WIDTH, at), **place)
             if j == 0:
                 ends = [(_NAMES + x - _LEFT) / _WIDTH for x in (0.0, _INDENT / 2.4, _INDENT / 1.2)]
