@@ -694,6 +694,7 @@ def test_the_emulated_program_counts_the_same_in_many_processes(tmp_path):
         '{"context": {}, "benchmarks": [{"name": "a", "real_time": 1}]}'.encode("utf-16"),
         gzip.compress(b'{"context": {}, "benchmarks": [{"name": "a", "real_time": 1}]}'),
     ],
+    ids=["text before", "other program", "word", "csv", "nvbench", "utf-16", "gzip"],
 )
 def test_resume_refuses_in_a_line_what_no_run_wrote(fake, out, capsys, content):
     out.parent.mkdir(exist_ok=True)
