@@ -321,6 +321,17 @@ def test_two_programs_of_one_file_name_are_told_apart_by_their_folders(tmp_path,
     assert "MISSING" not in out
 
 
+def test_a_ladders_program_in_several_folders_is_one_run(tmp_path):
+    """As jobs of a cluster measure a ladder each, in a folder each."""
+    whole = suite.document()
+    for ladder in ("sgemm", "transpose"):
+        rows = [row for row in whole["benchmarks"] if row["name"].startswith(f"{ladder}/")]
+        context = whole["context"] | {"executable": f"/stage/{ladder}/ladder_bench"}
+        suite.write(tmp_path / f"{ladder}.json", {"context": context, "benchmarks": rows})
+    (results,) = load_results(tmp_path)
+    assert {row.ladder for row in results.rows} == {"sgemm", "transpose"}
+
+
 def test_a_row_that_two_programs_have_on_one_side_only_is_compared(tmp_path, capsys):
     for side, programs in (("base", ("sort", "search")), ("head", ("sort",))):
         folder = tmp_path / side

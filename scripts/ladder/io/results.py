@@ -247,7 +247,7 @@ def _names(document: dict[str, Any]) -> set[str]:
 
 
 def _programs(found: Iterable[tuple[Mapping[str, Any], set[str]]]) -> dict[str, str]:
-    """Name the programs whose executables have the same file name, and which are not the same.
+    """Name the programs of host code that share an executable's file name and are not the same.
 
     `found` are the contexts of files with the names of their rows. One program in two checkouts has
     the same rows, or a filter's choice of them; two programs have less than half in common. Each
@@ -255,6 +255,8 @@ def _programs(found: Iterable[tuple[Mapping[str, Any], set[str]]]) -> dict[str, 
     """
     by_file: dict[str, dict[str, set[str]]] = {}
     for context, names in found:
+        if "gpu_name" in context or "ladders" in context:  # known by GPU and commit
+            continue
         by_path = by_file.setdefault(_file_name(context), {})
         by_path.setdefault(_executable(context), set()).update(names)
     told: dict[str, str] = {}

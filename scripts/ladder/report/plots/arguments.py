@@ -159,7 +159,7 @@ def _named(panel: Sequence[Line], sweep: Sweep, metric: str) -> list[list[str]]:
 
 
 def _wrapped(text: str) -> list[str]:
-    """Break a name behind its marks where it is too wide; what is too much is left out."""
+    """Break a name behind its marks where it is too wide; of too much the middle is left out."""
     lines = [""]
     for piece in _PIECE.findall(text):
         while piece:
@@ -175,7 +175,7 @@ def _wrapped(text: str) -> list[str]:
                 lines[-1], piece = piece[:fits], piece[fits:]
             lines.append("")
     if len(lines) > _NAME_LINES:
-        lines = [*lines[: _NAME_LINES - 1], style.fit(lines[_NAME_LINES - 1] + "…", _NAME_WIDTH)]
+        lines = [f"{lines[0]}…", *lines[1 - _NAME_LINES :]]
     return [line for line in lines if line]
 
 
