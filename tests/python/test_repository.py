@@ -50,6 +50,15 @@ def test_tables_are_of_the_results(document, tmp_path):
     assert Path(copy).read_text(encoding="utf-8") == text, "scripts/ci/plots"
 
 
+def test_the_site_of_the_documents_has_no_broken_link():
+    pytest.importorskip("material", reason="mkdocs-material is not installed")
+    done = subprocess.run(
+        ["scripts/ci/site"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert (ROOT / "build/site/html/docs/ladders/transpose/index.html").exists()
+
+
 def test_the_readme_is_short():
     assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) < 200
 
