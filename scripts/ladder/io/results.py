@@ -48,6 +48,7 @@ class Results:
     rows: list[Row]
     ceilings: list[Row]  # rows that measured limits, also when `rows` was filtered
     written: Written = field(default_factory=dict, repr=False)  # repetitions and aggregates
+    files: tuple[Path, ...] = ()  # all that it was merged from
 
     @property
     def source(self) -> str:
@@ -227,7 +228,8 @@ def _merge(documents: list[tuple[Path, dict[str, Any]]]) -> Results:
             origins.setdefault(name, path)
             written.setdefault(name, []).append(entry)
 
-    results = Results(documents[0][1]["context"], tuple(ladders.values()), [], [], written)
+    merged = documents[0][1]["context"], tuple(ladders.values())
+    results = Results(*merged, [], [], written, tuple(path for path, _ in documents))
     common: dict[str, Any] = {
         "source": results.source,
         "gpu": results.gpu,
