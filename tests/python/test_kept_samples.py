@@ -131,6 +131,6 @@ def test_what_is_no_sample_is_told_with_its_line(tmp_path, line):
 def test_samples_are_no_results(fake, out, capsys):
     assert run(fake, out, *ROWS, "--samples") == 0
     assert main(["table", str(out.parent)]) == 0  # a directory is read as without them
-    assert "samples" not in capsys.readouterr().err
+    assert "jsonl" not in capsys.readouterr().err
     assert main(["table", str(out.with_name("study.samples.jsonl"))]) == 3
     assert "samples of results" in capsys.readouterr().err
