@@ -1,5 +1,6 @@
-# build_info.hpp: what a result file says of the build that made it, one per program. This file
-# defines the targets that write it at every build; as their script, it looks up the commit.
+# build_info.hpp: what a result file says of the build that made it, one per program, and of its
+# counters. This file defines the targets that write it at every build; as their script, it looks up
+# the commit.
 if(CMAKE_SCRIPT_MODE_FILE)
   set(dirty unknown)
   if(COMMIT STREQUAL "")
@@ -15,6 +16,7 @@ if(CMAKE_SCRIPT_MODE_FILE)
       set(dirty true)
     endif()
   endif()
+  file(READ ${SOURCE}/scripts/ladder/model/counters.csv counters)
   file(CONFIGURE OUTPUT ${OUT} @ONLY CONTENT [[
 #pragma once
 namespace ladders {
@@ -23,6 +25,7 @@ inline constexpr char kGitDirty[] = "@dirty@";
 inline constexpr char kCompiler[] = R"(@COMPILER@)";
 inline constexpr char kCudaFlags[] = R"(@FLAGS@)";
 inline constexpr char kBuildType[] = "@TYPE@";
+inline constexpr char kCounters[] = R"(@counters@)";
 }  // namespace ladders
 ]])
   return()

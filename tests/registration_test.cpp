@@ -6,6 +6,8 @@
 #include <benchmark/benchmark.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
+#include <regex>
 #include <string>
 #include <vector>
 
@@ -36,6 +38,8 @@ TEST(Registration, RowsAreTimedInTheFirstPassAndCountedInTheSecond) {
   benchmark::Initialize(&argc, argv.data());
   Study study(Device::open(0), {.exactly = 3});
   Outcome outcome;
+  const std::string samples = testing::TempDir() + "samples.jsonl";
+  outcome.samples.open(samples);
   register_rows(options, [&]() -> Study& { return study; }, outcome);
   const std::string rows = "^smem_layout/(row_row|column_row)/";
   Keep timed, counted;
@@ -52,6 +56,12 @@ TEST(Registration, RowsAreTimedInTheFirstPassAndCountedInTheSecond) {
     EXPECT_EQ(timed.runs[i].run_name.str(), counted.runs[i].run_name.str());
     EXPECT_EQ(timed.runs[i].real_accumulated_time, counted.runs[i].real_accumulated_time);
   }
+  std::ifstream file(samples);
+  std::string line, lines;
+  while (std::getline(file, line)) lines += std::regex_replace(line, std::regex("[0-9.]+"), "1");
+  const std::string of_three = R"(/side:1","nanoseconds":[1,1,1]})";
+  EXPECT_EQ(lines, R"({"name":"smem_layout/row_row)" + of_three +
+                       R"({"name":"smem_layout/column_row)" + of_three);
   EXPECT_EQ(outcome.measured, 4);
   EXPECT_EQ(outcome.failed, 0);
 }

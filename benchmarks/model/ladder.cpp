@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <regex>
+#include <set>
 
 #include "model/catalogue.hpp"
 
@@ -100,6 +101,28 @@ void check_ladder(const Ladder& ladder) {
     for (const auto& [factor, level] : rung.factors)
       refuse_if(std::ranges::find(ladder.factors, factor) == ladder.factors.end(),
                 factor + " is no factor of the experiment");
+  }
+}
+
+void check_catalogue(const std::vector<Ladder>& ladders) {
+  std::set<std::string> ceilings;
+  for (const Ladder& ladder : ladders)
+    for (const Rung& rung : ladder.rungs)
+      if (rung.role == Role::ceiling) ceilings.insert(ladder.name + "/" + rung.name);
+  for (const Ladder& ladder : ladders) {
+    check_ladder(ladder);
+    const auto refuse_if = [&](bool refused, const std::string& why) {
+      if (refused) throw std::invalid_argument(ladder.name + ": " + why);
+    };
+    const auto lacks = [](const std::vector<Shape>& shapes, const Shape& shape) {
+      return std::ranges::find(shapes, shape) == shapes.end();
+    };
+    refuse_if(lacks(ladder.measured, ladder.headline), "the headline is no measured shape");
+    refuse_if(lacks(ladder.small, ladder.small_headline), "the small headline is no small shape");
+    for (const Rung& rung : ladder.rungs)
+      for (const Ceiling& ceiling : ceilings_of(ladder, rung))
+        refuse_if(!ceilings.contains(ceiling.rung),
+                  rung.name + " has the ceiling " + ceiling.rung + ", which is none");
   }
 }
 

@@ -217,6 +217,10 @@ std::vector<Rung> joined(std::vector<Rung> rungs, std::vector<Rung> more);
 /// Throws std::invalid_argument if its steps form no tree, or files cannot hold its texts.
 void check_ladder(const Ladder& ladder);
 
+/// Throws std::invalid_argument if a ladder is wrong or names a shape or a ceiling that is not
+/// there.
+void check_catalogue(const std::vector<Ladder>& ladders);
+
 /// The rung of that name; null if there is none.
 const Rung* find_rung(const Ladder& ladder, std::string_view name);
 

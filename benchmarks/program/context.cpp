@@ -125,6 +125,7 @@ void add_context(Study& study, const Options& options) {
       {"cases", options.cases == Shapes::small ? "small" : "full"},
       {"input_distribution", "each ladder's own, in \"ladders\""},
       {"ladders", to_json(catalogue())},
+      {"counter_registry", kCounters},
   };
   if (kEmulated) {
     entries.emplace_back("modelled_gpu", options.gpu);

@@ -21,6 +21,19 @@ std::ofstream open(const std::string& flag, const std::string& file) {
   return out;
 }
 
+/// Opens a file to append lines to; a process that was killed may have left half a line.
+std::ofstream append_to(const std::string& flag, const std::string& file) {
+  std::ofstream out;
+  if (file.empty()) return out;
+  char last = '\n';
+  if (std::ifstream before(file, std::ios::ate | std::ios::binary); before.tellg() > 0)
+    before.seekg(-1, std::ios::end).get(last);
+  out.open(file, std::ios::app);
+  if (last != '\n') out << '\n';
+  if (!out) throw UsageError(flag + "=" + file + ": cannot be written");
+  return out;
+}
+
 /// Names a complete file. The library does not notice a full disk: look for the closing brace.
 void publish(const std::string& name, bool written = true) {
   std::ifstream file(partial(name), std::ios::ate | std::ios::binary);
@@ -79,6 +92,7 @@ int run(Options& options) {
   if (options.device >= Device::count())
     throw UsageError("no CUDA device " + std::to_string(options.device) + " (there are " +
                      std::to_string(Device::count()) + ")");
+  outcome.samples = append_to("--samples_out", options.samples_file);
   study = Study::open(options.device, options.sampling);
   add_context(*study, options);
   const bool console = options.format == "console";
@@ -105,6 +119,8 @@ int run(Options& options) {
   }
   if (run_rows(screen.get()) == 0) return 2;
   const double wall = seconds_since(start);
+  if (outcome.samples.is_open() && !outcome.samples.flush())
+    throw std::runtime_error(options.samples_file + " could not be written: is the disk full?");
   if (details.is_open()) {
     write_details(outcome, details);
     publish(options.details_file, details.good());

@@ -100,6 +100,8 @@ const std::vector<Flag>& flags() {
        timing, [](O& o, V& v) { o.sampling.ceilings = v.on(); }},
       {"hardware_counters", "", "count each row once more, after its samples, by CUPTI", timing,
        [](O& o, V& v) { o.sampling.hardware_counters = v.on(); }},
+      {"samples_out", "FILE", "append the samples of each row, in ns, as a line of JSON", timing,
+       [](O& o, V& v) { o.samples_file = v.text; }},
       {"profile", "",
        "no times: verify each kernel's row, then launch it once between\ncudaProfilerStart and "
        "cudaProfilerStop",

@@ -25,6 +25,7 @@ struct Options {
   bool check = false;                ///< the emulator looks for races and the like
   bool per_line = false;             ///< print figures of each source line
   std::string details_file;          ///< --details_out, if any
+  std::string samples_file;          ///< --samples_out, if any
   bool list = false;                 ///< names only, no GPU needed
   std::string format = "console";    ///< or json
   std::string result_file;           ///< --benchmark_out, if any

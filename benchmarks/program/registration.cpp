@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "program/google_benchmark.hpp"
+#include "program/json.hpp"
 
 namespace ladders {
 namespace {
@@ -67,6 +68,17 @@ void set_counters(benchmark::UserCounters& counters, const Row& row, const Study
   if (cluster > 1) counters["resident_clusters"] = m.occupancy->resident_clusters;
 }
 
+// At once, since the process may not live to its end.
+void write_samples(const Row& row, const std::vector<double>& seconds, std::ofstream& out) {
+  const auto nanoseconds = [](double s) {
+    char text[32];
+    std::snprintf(text, sizeof(text), "%.6g", 1e9 * s);
+    return std::string(text);
+  };
+  out << object({{"name", quoted(row.name())}, {"nanoseconds", array(seconds, nanoseconds)}})
+      << std::endl;
+}
+
 // The row's result in this pass, or in the one before.
 Timed measure(const Row& row, Study& study, Outcome& outcome) {
   const auto start = std::chrono::steady_clock::now();
@@ -90,6 +102,8 @@ Timed measure(const Row& row, Study& study, Outcome& outcome) {
   }
   now.wall_seconds += seconds_since(start);
   if (outcome.pass == Outcome::timing) timed.push_back(now);
+  if (outcome.pass != Outcome::counting && outcome.samples.is_open() && !now.failure)
+    write_samples(row, now.measurement.samples.seconds, outcome.samples);
   if (now.failure) std::rethrow_exception(now.failure);
   return now;
 }
@@ -130,15 +144,14 @@ void run(benchmark::State& state, const Row& row, Study& study, const Options& o
 }  // namespace
 
 void register_rows(const Options& options, const std::function<Study&()>& study, Outcome& outcome) {
-  for (const Ladder& ladder : catalogue()) {
-    check_ladder(ladder);
+  check_catalogue(catalogue());
+  for (const Ladder& ladder : catalogue())
     for (const Row& row : rows(ladder, options.cases)) {
       const auto function = [row, study, &options, &outcome](benchmark::State& state) {
         run(state, row, study(), options, outcome);
       };
       benchmark::RegisterBenchmark(row.name().c_str(), function)->UseManualTime();
     }
-  }
 }
 
 }  // namespace ladders

@@ -3,6 +3,7 @@
 
 #include <deque>
 #include <exception>
+#include <fstream>
 
 #include "measure/study.hpp"
 
@@ -19,13 +20,14 @@ struct Timed {
 struct Outcome {
   int measured = 0, skipped = 0, failed = 0;  ///< rows
   std::map<std::string, Details> details;     ///< by row
+  std::ofstream samples;                      ///< a line for each repetition, if open
   /// With hardware counters all rows are timed before the first is counted: a profiler slows rows.
   enum { whole, timing, counting } pass = whole;
   std::map<std::string, std::deque<Timed>> timed;  ///< by row, one for each repetition
 };
 
 /// Registers the rows that `options` ask for with Google Benchmark. `study` is called when a row
-/// runs, so that listing needs no GPU. All must outlive the run. Throws as check_ladder().
+/// runs, so that listing needs no GPU. All must outlive the run. Throws as check_catalogue().
 void register_rows(const Options& options, const std::function<Study&()>& study, Outcome& outcome);
 
 }  // namespace ladders

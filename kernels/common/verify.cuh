@@ -85,17 +85,17 @@ std::string first_difference(const std::string& what, const T* values, size_t n,
                          }).largest;
   if (largest == 0) return {};
   const size_t first = n - size_t(largest);
-  DeviceBuffer<double> both(2);
+  DeviceBuffer<T> both(2);
   generate(both.data(), 2,
-           [=] __device__(size_t i) { return double(i == 0 ? values[first] : expected(first)); });
-  const std::vector<double> shown = to_host(both.data(), 2);
+           [=] __device__(size_t i) { return i == 0 ? values[first] : T(expected(first)); });
+  const std::vector<T> shown = to_host(both.data(), 2);
   std::ostringstream text;
   text << what << ' ';
   if (columns > 0)
     text << '(' << first / columns << ", " << first % columns << ')';
   else
     text << first;
-  text << ": " << std::setprecision(17) << shown[0] << " instead of " << shown[1];
+  text << ": " << std::setprecision(17) << +shown[0] << " instead of " << +shown[1];
   return text.str();
 }
 

@@ -4,6 +4,7 @@
 // when it has room, and bulk copies move them to a ring in shared memory and back.
 #pragma once
 
+#include "common/ring.cuh"
 #include "common/tma.cuh"
 #include "scan/03_single_pass.cuh"
 #include "scan/schedule.cuh"
@@ -74,9 +75,8 @@ __global__ void __launch_bounds__(kThreads + 32 * (stages + 2), 1)
   };
 
   if (threadIdx.x == 0) {
-    for (MBarrier& barrier : full) initialize(barrier, 1);
+    Ring<stages>{full, scanned}.initialize(1, kThreads);
     for (MBarrier& barrier : prefix_ready) initialize(barrier, 32);
-    for (MBarrier& barrier : scanned) initialize(barrier, kThreads);
     publish_barriers();
   }
   const unsigned epoch = *x.epoch, tag = tagged(epoch, of_tile);

@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: MIT
 """The registry of counters: what it knows of ours, and what it tells of foreign names, or asks."""
 
-import json
 import re
-from dataclasses import asdict
 from pathlib import Path
 
 import pytest
+import suite
 from ladder.commands.cli import main
 from ladder.io.results import load_results
 from ladder.model import counters
@@ -32,7 +31,7 @@ ASKED = """percent fpr_percentage overhead_percent hit% items/real_time Bytes/Cp
     [(n, b) for b, names in (("more", MORE), ("less", LESS), ("", ASKED)) for n in names],
 )
 def test_foreign_names_tell_a_direction_or_ask(name, better):
-    assert counters.known(name) is None or name == "items_per_second"
+    assert name not in counters.OWN or name == "items_per_second"
     assert counters.better(name) == better
 
 
@@ -55,7 +54,6 @@ def test_each_counter_of_ours_is_known_with_all_that_is_asked_of_it():
             assert counter.unit == "B"
         assert counter.unit.endswith("/s") == counter.name.endswith("_per_second")
         assert metrics.is_exact(counter.name) == (counter.kind == "property")
-    assert counters.OWN["error_over_library"].group == counters.ACCURACY
 
 
 def test_what_the_committed_results_carry_and_rungs_aim_at_is_known():
@@ -68,33 +66,47 @@ def test_what_the_committed_results_carry_and_rungs_aim_at_is_known():
     assert "dram_bytes" in found
 
 
-def test_a_registry_is_read_as_a_file_would_carry_it():
-    entry = asdict(counters.Counter("x", "B", "count", "less", "Traffic", "bytes"))
-    found = counters.parse(json.dumps([entry | {"since": 3}]))
-    assert asdict(found["x"]) == entry
-    assert counters.better("x", found) == "less"
-    assert counters.better("x") == ""
+HEADER = "name,unit,kind,better,group,title"
+
+
+def test_the_programs_write_the_same_registry_into_their_results():
+    cmake = (ROOT / "cmake/build_info.cmake").read_text(encoding="utf-8")
+    assert "scripts/ladder/model/counters.csv" in cmake
+    context = ROOT / "benchmarks/program/context.cpp"
+    assert f'"{counters.CONTEXT}", kCounters' in context.read_text(encoding="utf-8")
+
+
+def suite_of(tmp_path, title, steadiness, registry):
+    row = {"name": "x", "run_name": "x", "run_type": "iteration", "real_time": 1.0}
+    row |= {"cpu_time": 1.0, "time_unit": "us", "iterations": 1, "steadiness": steadiness}
+    context = {"date": title} | ({counters.CONTEXT: registry} if registry else {})
+    return str(suite.write(tmp_path / f"{title}.json", {"context": context, "benchmarks": [row]}))
+
+
+def test_a_file_says_which_way_its_own_counters_are_better(tmp_path, capsys):
+    registry = f"since,{HEADER}\n3,steadiness,,property,more,Launch,how steady it is\n"
+    files = [suite_of(tmp_path, side, value, registry) for side, value in (("a", 8.0), ("b", 4.0))]
+    assert main(["compare", *files, "--metric", "steadiness"]) == 1
+    assert "SLOWER" in capsys.readouterr().out
+    files = [suite_of(tmp_path, side, 1.0, "") for side in ("c", "d")]
+    assert main(["compare", *files, "--metric", "steadiness"]) == 2
+    assert "is less or more of it better?" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("lines", "told"),
     [
-        ("3", "context 'counters': "),
-        ("[3]", "context 'counters': "),
-        ('[{"name": "x"}]', "context 'counters': 'unit'"),
-        (
-            '[{"name":"x","unit":"","kind":"k","better":"","group":"Work","title":""}]',
-            "kind 'k' of counter x is not known",
-        ),
-        (
-            '[{"name":"x","unit":1,"kind":"count","better":"","group":"Work","title":""}]',
-            "context 'counters': x is not of texts",
-        ),
+        ("3", "counter None has no name"),
+        ("name\nx", "counter x has no unit"),
+        (f"{HEADER}\nx,,k,,Work,", "kind 'k' of counter x is not known"),
+        (f"{HEADER}\nx,,count,up,Work,", "better 'up' of counter x is not known"),
+        (f'{HEADER}\nx,,count,,Work,"', "unexpected end of data"),
     ],
 )
-def test_a_broken_registry_is_told_of(text, told):
-    with pytest.raises(ValueError, match=told):
-        counters.parse(text)
+def test_a_broken_registry_is_told_of(tmp_path, capsys, lines, told):
+    file = suite_of(tmp_path, "a", 1.0, lines if "\n" in lines else f"what\n{lines}")
+    assert main(["table", file]) == 3
+    assert capsys.readouterr().err == f"ladder: {file}: context 'counter_registry': {told}\n"
 
 
 @pytest.mark.parametrize("metric", ["overhead_percent", "fpr_percentage"])

@@ -1,6 +1,5 @@
 """The benchmark program as a user runs it: exit codes, formats, result files."""
 
-import csv
 import json
 import os
 import resource
@@ -48,6 +47,7 @@ def test_help_has_the_programs_and_the_librarys_flags():
     [
         ["--bogus"],
         ["--cache=lukewarm"],
+        ["--benchmark_format=csv"],
         ["--device=99"],
         ["--device=first"],
         ["--benchmark_min_time=soon"],
@@ -100,12 +100,17 @@ def test_repetitions_are_aggregated(tmp_path, extra):
 
 
 @needs_gpu
-def test_csv_has_a_column_for_every_counter():
-    done = run(*QUICK, "--benchmark_format=csv")
-    assert done.returncode == 0, done.stderr
-    text = done.stdout[done.stdout.index("name,") :]
-    rows = list(csv.DictReader(text.splitlines()))
-    assert {"registers", "percent_of_ceiling", "throttled"} <= set(rows[0])
+def test_samples_are_kept_a_line_a_repetition(tmp_path):
+    kept = tmp_path / "kept.jsonl"
+    kept.write_text('{"name":"half a li')
+    assert run(*QUICK, "--benchmark_repetitions=2", f"--samples_out={kept}").returncode == 0
+    torn, *lines = kept.read_text().splitlines()
+    assert torn == '{"name":"half a li'
+    rows = [json.loads(line) for line in lines]
+    assert all(len(row["nanoseconds"]) == 3 and min(row["nanoseconds"]) > 0 for row in rows)
+    names = [row["name"] for row in rows]
+    assert any(name.startswith("roof/fma") for name in names)
+    assert all(names.count(name) == 2 for name in names)
 
 
 @needs_gpu

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from ladder.io import files
+from ladder.model.counters import STALLS
 from ladder.model.errors import ResultError
-from ladder.model.rows import STALLS
 
 _OPERATIONS = {"load": ("ld",), "store": ("st",), "atomic": ("atom", "red")}
 _METRICS = {  # counter: metrics whose sum it is, as far as the profile has them

@@ -14,8 +14,9 @@ from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from ladder.io import files, library_fields
-from ladder.model import catalogue, ceilings
+from ladder.model import catalogue, ceilings, counters
 from ladder.model.catalogue import Ladder
+from ladder.model.counters import Counter
 from ladder.model.errors import ResultError
 from ladder.model.rows import COUNTERS, Row
 
@@ -48,6 +49,7 @@ class Results:
     rows: list[Row]
     ceilings: list[Row]  # rows that measured limits, also when `rows` was filtered
     written: Written = field(default_factory=dict, repr=False)  # repetitions and aggregates
+    registry: Mapping[str, Counter] = field(default_factory=lambda: counters.OWN, repr=False)
     files: tuple[Path, ...] = ()  # all that it was merged from
 
     @property
@@ -171,6 +173,14 @@ def load_results(paths: Paths) -> list[Results]:
     return _programs_told_apart([_merge(documents) for documents in runs.values()])
 
 
+def registry_of(results: Iterable[Results]) -> Mapping[str, Counter]:
+    """Return what all of these results say of their counters, the last first."""
+    found: dict[str, Counter] = {}
+    for result in results:
+        found |= result.registry
+    return found or counters.OWN
+
+
 def load_processes(paths: Iterable[str | PathLike[str]]) -> list[Results]:
     """Read as `load_results` does, but each file, which is one process, as a Results of its own."""
     read = [_merge([(path, files.read(path))]) for path in files.find(paths)]
@@ -218,8 +228,10 @@ def _merge(documents: list[tuple[Path, dict[str, Any]]]) -> Results:
     ladders: dict[str, Ladder] = {}
     origins: dict[str, Path] = {}  # where a name was found first
     written: Written = {}
+    registry = dict(counters.OWN)
     for path, document in documents:
         try:
+            registry |= counters.of_file(str(document["context"].get(counters.CONTEXT, "")))
             for ladder in catalogue.parse(document["context"].get("ladders") or "[]"):
                 ladders.setdefault(ladder.name, ladder)
         except ValueError as error:
@@ -228,8 +240,9 @@ def _merge(documents: list[tuple[Path, dict[str, Any]]]) -> Results:
             origins.setdefault(name, path)
             written.setdefault(name, []).append(entry)
 
-    merged = documents[0][1]["context"], tuple(ladders.values())
-    results = Results(*merged, [], [], written, tuple(path for path, _ in documents))
+    context, known = documents[0][1]["context"], tuple(ladders.values())
+    read = tuple(path for path, _ in documents)
+    results = Results(context, known, [], [], written, registry, read)
     common: dict[str, Any] = {
         "source": results.source,
         "gpu": results.gpu,

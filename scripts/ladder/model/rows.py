@@ -7,10 +7,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from ladder.model import counters
-from ladder.model.counters import OPERATIONS, SPACES
-
-STALLS = [f"stall_{name}" for name in counters.STALLS]
+from ladder.model.counters import OPERATIONS, SPACES, STALLS
 
 # Those that any row may be asked for; what was not recorded is NaN.
 COUNTERS = (

@@ -210,7 +210,7 @@ def _supposed(comparison: Comparison) -> list[str]:
     hosts = {change.host for change in comparison.changes if change.low < change.high}
     told = []
     if False in hosts:
-        timed = metrics.follows_time(comparison.metric)
+        timed = comparison.follows_time
         launches = f" and {units.duration(interval.LAUNCH_SECONDS)}" if timed else ""
         told.append(f"{100 * interval.FLOOR:g}%{launches}")
     if True in hosts:

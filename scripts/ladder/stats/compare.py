@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ladder.io import samples
-from ladder.io.results import WORST_FIRST, Results
+from ladder.io.results import WORST_FIRST, Results, registry_of
 from ladder.model import errors
 from ladder.model.errors import LadderError
 from ladder.model.rows import Row, bare
@@ -37,6 +37,7 @@ class Comparison:
     refused: bool
     changes: list[Change] = field(default_factory=list)
     metric: str = metrics.TIME
+    follows_time: bool = True  # the metric is a time on the GPU or a speed
     confidence: float = 0.95
     processes: tuple[int, int] = (1, 1)  # most of one row, in base and head
     noise_measured: bool = False  # how processes differ is known, not supposed
@@ -59,7 +60,7 @@ class Comparison:
         Those that are NOISY or allowed count like the rest: a mean of what stands out alone would
         tell of luck. None for other metrics, and of fewer than two rows.
         """
-        if not (metrics.is_time(self.metric) or metrics.follows_time(self.metric)):
+        if not (metrics.is_time(self.metric) or self.follows_time):
             return None
         logs = [math.log(c.ratio) for c in self.changes if 0 < c.ratio < math.inf]
         return Mean(math.exp(fmean(logs)), len(logs)) if len(logs) > 1 else None
@@ -100,10 +101,10 @@ def compare(
     Raises:
         LadderError: no row is left to compare, or nothing tells which way the metric is better.
     """
-    rules = rules or Rules(threshold)
+    rules = replace(rules or Rules(threshold), known=registry_of([*base, *head]))
     if rules.distribution and rules.metric != metrics.TIME:
         raise LadderError(f"--distribution: there are samples of {metrics.TIME} alone")
-    more = metrics.more_is_better(rules.metric, rules.better)
+    more = metrics.more_is_better(rules.metric, rules.better, rules.known)
     if rules.pattern and not rules.maps:
         base, head = ([r.keep(rules.pattern) for r in side] for side in (base, head))
     differences = comparable.differences(base, head)
@@ -116,6 +117,7 @@ def compare(
         comparable.notes(base, head, rules.metric),
         refused,
         metric=rules.metric,
+        follows_time=metrics.follows_time(rules.metric, rules.known),
         confidence=rules.confidence,
         processes=(counts[0], counts[1]),
         noise_measured=bool(floors),
@@ -135,7 +137,7 @@ def compare(
         for key, row in before.items()
         if key in after and row.status == after[key].status == "ok"
     }
-    exact = metrics.is_exact(rules.metric)
+    exact = metrics.is_exact(rules.metric, rules.known)
     exact |= all(result.source == "emulated" for result in [*base, *head])
     judged = together(judge(pairs, rules, floors, more=more, exact=exact), rules.confidence)
     for key in dict.fromkeys([*before, *after]):
@@ -184,7 +186,7 @@ def gather(results: list[Results], rules: Rules, at: int) -> dict[tuple[str, str
         beside = samples.beside(result) if rules.distribution else {}
         for row in result.rows:
             for shown in _shown(row.name, rules, at):
-                process = metrics.process(result.written[row.name], rules.metric)
+                process = metrics.process(result.written[row.name], rules.metric, rules.known)
                 found.setdefault((result.gpu, shown), []).append((row, process))
                 sampled.setdefault((result.gpu, shown), []).extend(beside.get(bare(row.name), []))
     sides = {

@@ -19,19 +19,22 @@ _TIMES = (TIME, "cpu_time")
 _OF_DEVIATION, _OF_QUARTILES = 1.2533, 0.9291
 
 
-def more_is_better(metric: str, told: str | None = None) -> bool:
+Registry = Mapping[str, counters.Counter]  # what is known of counters, by name
+
+
+def more_is_better(metric: str, told: str | None = None, known: Registry = counters.OWN) -> bool:
     """Say which way `metric` is better; `told` is "less" or "more" where the user says.
 
     Raises LadderError where neither tells.
     """
-    if way := told or counters.better(metric):
+    if way := told or counters.better(metric, known):
         return way == counters.MORE
     raise LadderError(f"--metric {metric}: is less or more of it better? (--better less|more)")
 
 
-def is_exact(metric: str) -> bool:
+def is_exact(metric: str, known: Registry = counters.OWN) -> bool:
     """Whether two runs of one program never differ in it."""
-    return counters.is_exact(metric)
+    return counters.is_exact(metric, known)
 
 
 def is_time(metric: str) -> bool:
@@ -39,12 +42,14 @@ def is_time(metric: str) -> bool:
     return metric in _TIMES
 
 
-def follows_time(metric: str) -> bool:
+def follows_time(metric: str, known: Registry = counters.OWN) -> bool:
     """Whether it is the GPU's time or a speed, which launches and the SM clock move."""
-    return counters.follows_time(metric)
+    return counters.follows_time(metric, known)
 
 
-def process(written: Sequence[Mapping[str, Any]], metric: str) -> Process | None:
+def process(
+    written: Sequence[Mapping[str, Any]], metric: str, known: Registry = counters.OWN
+) -> Process | None:
     """Return what one process measured of a row, `written` as in its file.
 
     Repetitions are its samples. A row of a single one may tell its error itself: `median_noise`, or
@@ -57,7 +62,7 @@ def process(written: Sequence[Mapping[str, Any]], metric: str) -> Process | None
     samples = tuple(v for row in rows if (v := _value(row, metric)) is not None)
     if not samples:
         return None
-    return Process(samples, _noise(rows[0], metric) if len(samples) == 1 else 0.0)
+    return Process(samples, _noise(rows[0], metric, known) if len(samples) == 1 else 0.0)
 
 
 def _value(row: Mapping[str, Any], metric: str) -> float | None:
@@ -71,9 +76,9 @@ def _value(row: Mapping[str, Any], metric: str) -> float | None:
     return None
 
 
-def _noise(row: Mapping[str, Any], metric: str) -> float:
+def _noise(row: Mapping[str, Any], metric: str, known: Registry) -> float:
     """Return the relative standard error of a row's median time; 0 where nothing tells it."""
-    if not follows_time(metric):
+    if not follows_time(metric, known):
         return 0.0
     noise = _value(row, "median_noise")
     if noise is None:

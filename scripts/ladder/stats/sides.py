@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from ladder.io.results import Results, load_processes
+from ladder.io.results import Results, load_processes, registry_of
 from ladder.model.errors import IncomparableError
 from ladder.stats import metrics, noise
 from ladder.stats.compare import Comparison, compare
@@ -21,8 +21,9 @@ def compared(
 
     `noise` is what 'ladder noise' wrote. Raises LadderError.
     """
-    timed = metrics.is_time(rules.metric) or metrics.follows_time(rules.metric)
     loaded = [load_processes(paths) for paths in (base, head)]
+    known = registry_of(result for side in loaded for result in side)
+    timed = metrics.is_time(rules.metric) or metrics.follows_time(rules.metric, known)
     before, after = _of_one_source(loaded, [base, head], timed=timed)
     floors = read_floors(noise, [*before, *after]) if noise else None
     return compare(before, after, force=force, floors=floors, rules=rules)

@@ -16,7 +16,7 @@ from scipy.special import ndtri
 from scipy.stats import truncnorm
 
 from ladder.analysis.history import History
-from ladder.io.results import WORST_FIRST
+from ladder.io.results import WORST_FIRST, registry_of
 from ladder.stats import compare, interval, metrics
 from ladder.stats.noise import Floor
 from ladder.stats.verdicts import Change, Rules, Side, judge, noise_of, together
@@ -75,14 +75,16 @@ def trend(history: History, rules: Rules, floors: Mapping[str, Floor] | None = N
     `rules` are those of a comparison; `floors` are what `ladder noise` measured, by row name.
     Raises LadderError where nothing tells which way the metric is better.
     """
-    more = metrics.more_is_better(rules.metric, rules.better)
+    processes = [process for run in history.runs for process in run.processes]
+    rules = replace(rules, known=registry_of(processes))
+    more = metrics.more_is_better(rules.metric, rules.better, rules.known)
     gathered = [
         {name: side for (_, name), side in compare.gather(list(run.processes), rules, 0).items()}
         for run in history.runs
     ]
     names = dict.fromkeys(name for sides in gathered for name in sides)
-    emulated = all(r.source == "emulated" for run in history.runs for r in run.processes)
-    exact = emulated or metrics.is_exact(rules.metric)
+    emulated = all(process.source == "emulated" for process in processes)
+    exact = emulated or metrics.is_exact(rules.metric, rules.known)
     tracks = [
         follow(
             name,
@@ -156,7 +158,7 @@ def follow(
         bounds = [i for i, step in enumerate(steps, 1) if _differ(*step, least)]
         method = "neighbours"
     else:
-        spread = noise_of(points[0], points[-1], rules.metric, floors)[0]
+        spread = noise_of(points[0], points[-1], rules, floors)[0]
         method, (bounds, outliers) = "PELT", change_points([values[i] for i in at], spread)
     bounds, changes = _judged(points, bounds, rules, floors, more=more, exact=exact)
     shifts = [

@@ -6,13 +6,13 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from statistics import median
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ladder.model import units
+from ladder.model import counters, units
 from ladder.stats import interval, metrics
 from ladder.stats.distribution import Distribution
 from ladder.stats.interval import Pair, Process, Spread
@@ -68,6 +68,7 @@ class Rules:
     allow: re.Pattern[str] | None = None  # rows that may be slower or lost
     allow_lost: bool = False
     distribution: bool = False  # set the samples beside each other too
+    known: metrics.Registry = field(default_factory=lambda: counters.OWN)
 
 
 @dataclass(frozen=True)
@@ -115,7 +116,7 @@ def judge(
     `more` of the metric is better, and `exact` ones differ between no two runs of one program.
     """
     known = {
-        key: (_EXACT, 0.0) if exact else noise_of(*sides, rules.metric, floors)
+        key: (_EXACT, 0.0) if exact else noise_of(*sides, rules, floors)
         for key, sides in pairs.items()
     }
     plain, found = {}, {}
@@ -176,11 +177,12 @@ def together(found: Mapping[_Key, Change], confidence: float) -> dict[_Key, Chan
 
 
 def noise_of(
-    base: Side, head: Side, metric: str, floors: Mapping[str, Floor] | None
+    base: Side, head: Side, rules: Rules, floors: Mapping[str, Floor] | None
 ) -> tuple[Spread, float]:
     """Return how processes of a row differ, and the least change of it that counts."""
     host = base.host and head.host
-    if not (metrics.follows_time(metric) or (host and metrics.is_time(metric))):
+    speed = metrics.follows_time(rules.metric, rules.known)
+    if not (speed or (host and metrics.is_time(rules.metric))):
         return interval.default_spread(math.inf), 0.0
     measured = [floor for side in (base, head) if (floor := (floors or {}).get(side.name))]
     if measured:
@@ -206,7 +208,7 @@ def _verdict(
         return "NOISY", _few(base, head)
     if not interval.apart(base.processes, head.processes, rules.confidence):
         return "NOISY", "processes of the two sides overlap"
-    if metrics.follows_time(rules.metric):
+    if metrics.follows_time(rules.metric, rules.known):
         clocks = head.clock / base.clock if base.clock > 0 < head.clock else math.nan
         corrected = ratio / clocks
         throttled = base.throttled or head.throttled

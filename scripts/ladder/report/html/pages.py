@@ -160,7 +160,7 @@ def _rung(study: Study, rung: Rung, limits: Limits, sources: Sources | None) -> 
         facts=[(what, value) for what, value in facts if value],
         line=line,
         shares=_shares(limits.shares(row), limiter) if row else [],
-        counters=_counters(row) if row else [],
+        counters=_counters(row, study.results.registry) if row else [],
         excerpt=sources.excerpt(study.ladder.name, rung.name) if sources else None,
     )
 
@@ -201,12 +201,15 @@ def _shares(
     ]
 
 
-def _counters(row: Row) -> list[tuple[str, list[tuple[str, str]]]]:
+def _counters(
+    row: Row, known: Mapping[str, counters.Counter]
+) -> list[tuple[str, list[tuple[str, str]]]]:
     groups: dict[str, list[tuple[str, str]]] = {group: [] for group in counters.GROUPS}
-    for name in dict.fromkeys(COUNTERS):
+    files_own = [name for name in row.counters if name in known and name not in counters.OWN]
+    for name in dict.fromkeys([*COUNTERS, *files_own]):
         if (value := row.counter(name)) == value:
-            known = counters.OWN[name]
-            groups[known.group].append((name, _counter(known, value)))
+            told = _counter(known[name], value)
+            groups.setdefault(known[name].group, []).append((name, told))
     return [(group, entries) for group, entries in groups.items() if entries]
 
 
@@ -220,7 +223,7 @@ def _counter(counter: counters.Counter, value: float) -> str:
         return f"{value / 1e6:.0f} MHz"
     if counter.unit == "%":
         return units.percent(value)
-    if counter.group == counters.ACCURACY:
+    if counter.group == "Accuracy":
         return f"{value:.2g}"
     return units.percent(100 * value) if counter.unit == "share" else units.count(value)
 
