@@ -50,7 +50,7 @@ def ladder() -> Callable[..., subprocess.CompletedProcess[str]]:
     def run(*arguments: str | Path, **options) -> subprocess.CompletedProcess[str]:
         environment = os.environ | {"PYTHONPATH": str(ROOT / "scripts"), "PYTHONUTF8": "1"}
         command = [sys.executable, "-m", "ladder", *map(str, arguments)]
-        options = {"capture_output": True, "text": True, "timeout": 60} | options
+        options = {"capture_output": True, "text": True, "timeout": 300} | options
         return subprocess.run(command, env=environment, check=False, **options)
 
     return run
@@ -58,19 +58,29 @@ def ladder() -> Callable[..., subprocess.CompletedProcess[str]]:
 
 @pytest.fixture
 def draw(monkeypatch, tmp_path):
-    """Draw a document and return its figures by name, with what was warned of."""
+    """Draw a document, or files, and return the figures by name, with what was warned of.
+
+    Of named figures only those are drawn: to draw all takes most of a test's time.
+    """
     from ladder.io.results import load_results
     from ladder.report import plots  # loads matplotlib, which most tests do without
     from ladder.report.plots import style
 
-    def drawn(document: dict) -> tuple[dict, list[str]]:
+    finished = plots._finished
+
+    def drawn(what: dict | Path | list[Path], *names: str) -> tuple[dict, list[str]]:
         figures = {}
-        monkeypatch.setattr(style, "save", lambda f, _, stem, __: figures.update({stem: f}) or [])
         said: list[str] = []
-        file = suite.write(tmp_path / "a.json", document)
+
+        def named(makers: dict, *more) -> dict:
+            return finished({n: m for n, m in makers.items() if not names or n in names}, *more)
+
+        monkeypatch.setattr(plots, "_finished", named)
+        monkeypatch.setattr(style, "save", lambda f, _, stem, __: figures.update({stem: f}) or [])
+        files = suite.write(tmp_path / "a.json", what) if isinstance(what, dict) else what
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            plots.draw(load_results(file), tmp_path, ["svg"], said.append)
+            plots.draw(load_results(files), tmp_path, ["svg"], said.append)
         return figures, said
 
     return drawn

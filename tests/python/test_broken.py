@@ -307,5 +307,5 @@ def test_an_interrupt_ends_in_a_line(tmp_path, command):
     )
     with process, pipe.open("w"):  # opens once the other end does
         process.send_signal(signal.SIGINT)
-        told = process.communicate(timeout=60)
+        told = process.communicate(timeout=300)
     assert (process.returncode, *told) == (130, "", "ladder: interrupted\n")

@@ -242,7 +242,7 @@ def run(command: list[str | Path], folder: Path, **environment: str):
         env=kept | environment,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
         check=False,
     )
 

@@ -9,8 +9,7 @@ import pytest
 import suite
 from ladder.analysis.study import studies
 from ladder.io.results import load_results
-from ladder.report import plots
-from ladder.report.plots import clusters, style
+from ladder.report.plots import clusters
 from matplotlib.colors import to_rgb
 from matplotlib.patches import Rectangle
 
@@ -49,31 +48,16 @@ def doubled(document: dict, old: str, new: str) -> dict:
 
 
 @pytest.fixture
-def figures(monkeypatch, tmp_path):
-    """Draw a document and return all its figures by name, with the warnings."""
-
-    def draw(document: dict) -> tuple[dict, list[str]]:
-        made: dict = {}
-        monkeypatch.setattr(style, "save", lambda f, _, stem, __: made.update({stem: f}) or [])
-        warnings: list[str] = []
-        file = suite.write(tmp_path / "a.json", document)
-        plots.draw(load_results(file), tmp_path, ["svg"], warnings.append)
-        return made, warnings
-
-    return draw
-
-
-@pytest.fixture
-def panels(figures):
+def panels(draw):
     """Draw a document's map and return its panels by title."""
 
-    def draw(document: dict) -> dict:
-        made, _ = figures(document)
+    def drawn(document: dict) -> dict:
+        made, _ = draw(document, "histogram-clusters")
         return {
             a.get_title("left"): a for a in made["histogram-clusters"].axes if a.get_title("left")
         }
 
-    return draw
+    return drawn
 
 
 def cells(axes) -> dict[tuple[int, str], tuple[list[str], tuple]]:
@@ -176,8 +160,8 @@ def test_a_size_that_only_other_cases_ran_at_was_not_run(panels):
         lambda name: "/cluster:" not in name or ("/bins:458752/" in name and ":2/" in name),
     ],
 )
-def test_nothing_is_drawn_where_nothing_ran_in_clusters(figures, keep):
-    made, warnings = figures(histogram(keep))
+def test_nothing_is_drawn_where_nothing_ran_in_clusters(draw, keep):
+    made, warnings = draw(histogram(keep))
     assert "histogram-climb" in made
     assert not [stem for stem in made if "clusters" in stem]
     assert warnings == []
@@ -189,8 +173,8 @@ def test_a_ladder_without_the_axis_has_no_map(whole):
     assert drawn == ["histogram"]
 
 
-def test_clusters_alone_are_not_drawn_and_it_is_said(figures):
-    made, warnings = figures(histogram(lambda name: "/cluster:" in name))
+def test_clusters_alone_are_not_drawn_and_it_is_said(draw):
+    made, warnings = draw(histogram(lambda name: "/cluster:" in name))
     assert "histogram-clusters" not in made
     why = "no case ran both in clusters and without"
     assert f"histogram-clusters not drawn: {why}" in warnings
@@ -206,7 +190,7 @@ def test_a_case_without_the_other_side_shows_its_speed(panels):
     assert found[at, "cluster 2"][0] == ["655 GB/s", "distributed"]
 
 
-def test_a_cluster_of_one_block_is_none(panels, figures):
+def test_a_cluster_of_one_block_is_none(panels, draw):
     document = one_case()
     row = in_clusters(document, 16)
     for key in ("name", "run_name"):
@@ -216,7 +200,7 @@ def test_a_cluster_of_one_block_is_none(panels, figures):
     assert found[0, "no cluster"][0] == ["400 GB/s", "distributed (1)"]
     assert found[0, "cluster 2"][0] == ["1.64×", "distributed"]
     assert (0, "cluster 16") not in found
-    made, _ = figures(document)
+    made, _ = draw(document, "histogram-clusters")
     assert any(
         "(1): a cluster of one block" in t.get_text() for t in made["histogram-clusters"].texts
     )
@@ -279,11 +263,11 @@ def test_peers_count_and_other_precisions_and_ceilings_do_not(panels):
 
 
 @pytest.mark.parametrize("slow", ["global", "distributed"])
-def test_ratios_of_a_throttled_clock_are_marked(figures, slow):
+def test_ratios_of_a_throttled_clock_are_marked(draw, slow):
     document = one_case()
     row = in_clusters(document, 2) if slow == "distributed" else row_of(document, slow)
     row["throttled"] = 1.0
-    made, _ = figures(document)
+    made, _ = draw(document, "histogram-clusters")
     figure = made["histogram-clusters"]
     texts = [t.get_text() for axes in figure.axes for t in axes.texts]
     assert "1.78×†" in texts
@@ -300,8 +284,10 @@ def test_near_level_a_third_decimal_tells_the_side(panels):
     assert found[0, "cluster 4"] == (["0.994×", "distributed"], to_rgb("white"))
 
 
-def test_cases_that_no_rung_tried_in_clusters_are_counted(figures):
-    made, _ = figures(histogram(lambda name: "/cluster:" not in name or "uniform" in name))
+def test_cases_that_no_rung_tried_in_clusters_are_counted(draw):
+    made, _ = draw(
+        histogram(lambda name: "/cluster:" not in name or "uniform" in name), "histogram-clusters"
+    )
     (note,) = [
         t.get_text() for t in made["histogram-clusters"].texts if "Not shown" in t.get_text()
     ]
@@ -310,7 +296,7 @@ def test_cases_that_no_rung_tried_in_clusters_are_counted(figures):
     assert [title for title in titles if title] == ["distribution uniform, keys 2²⁸"]
 
 
-def test_square_shapes_of_any_ladder_go_across_whole(figures):
+def test_square_shapes_of_any_ladder_go_across_whole(draw):
     document = suite.document()
     catalogue = json.loads(document["context"]["ladders"])
     (ladder,) = [entry for entry in catalogue if entry["name"] == "sgemm"]
@@ -322,7 +308,7 @@ def test_square_shapes_of_any_ladder_go_across_whole(figures):
         document["benchmarks"].append(
             suite.row(case, 55e12, 2.0 * n**3, 2.0 * n**3, bytes=12.0 * n**2)
         )
-    made, _ = figures(document)
+    made, _ = draw(document, "sgemm-clusters")
     (_, axes) = made["sgemm-clusters"].axes
     assert axes.get_title("left") == ""
     assert [t.get_text() for t in axes.get_xticklabels()] == ["4096", "8192"]

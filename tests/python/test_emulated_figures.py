@@ -9,28 +9,12 @@ import numpy as np
 import pytest
 import suite
 from ladder.commands.cli import main
-from ladder.io.results import load_results
-from ladder.report import plots
-from ladder.report.plots import banks, style
+from ladder.report.plots import banks
 from ladder.report.plots.transactions import START
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 STEMS = """transpose-transactions transpose-occupancy transpose-banks smem_layout-transactions
 smem_layout-occupancy smem_layout-banks histogram-transactions histogram-occupancy""".split()
-
-
-@pytest.fixture
-def figures(monkeypatch, tmp_path):
-    """Draw results and return the figures by stem, and the warnings."""
-
-    def draw(*paths):
-        made = {}
-        monkeypatch.setattr(style, "save", lambda f, _, stem, __: made.update({stem: f}) or [])
-        warnings: list[str] = []
-        plots.draw(load_results(paths), tmp_path, ["svg"], warnings.append)
-        return made, warnings
-
-    return draw
 
 
 def test_figures_are_complete_repeatable_and_within_their_margins(
@@ -55,8 +39,8 @@ def ends(axes) -> list[float]:
     return [bar.get_x() + bar.get_width() for bar in bars]
 
 
-def test_bars_end_at_the_transactions_and_ticks_at_the_ideal(figures, emulated_folder):
-    made, warnings = figures(emulated_folder)
+def test_bars_end_at_the_transactions_and_ticks_at_the_ideal(draw, emulated_folder):
+    made, warnings = draw(emulated_folder)
     assert warnings == []
     shared, sectors = made["transpose-transactions"].axes
     assert ends(shared) == pytest.approx([32, 1, 1, 1])  # tiled: load, store; padded
@@ -69,7 +53,7 @@ def test_bars_end_at_the_transactions_and_ticks_at_the_ideal(figures, emulated_f
     assert [label.get_text() for label in shared.get_yticklabels()] == ["naive", "tiled", "padded"]
 
 
-def test_what_an_idea_moved_is_drawn_without_speeds(figures, tmp_path):
+def test_what_an_idea_moved_is_drawn_without_speeds(draw, tmp_path):
     document = emulated.document()
     ladders = json.loads(document["context"]["ladders"])
     (transpose,) = (ladder for ladder in ladders if ladder["name"] == "transpose")
@@ -77,7 +61,7 @@ def test_what_an_idea_moved_is_drawn_without_speeds(figures, tmp_path):
         if rung["name"] == "padded":
             rung["target"] = "shared_load_wavefronts_per_request"
     document["context"]["ladders"] = json.dumps(ladders)
-    made, _ = figures(suite.write(tmp_path / "a.json", document))
+    made, _ = draw(suite.write(tmp_path / "a.json", document))
     (moved,) = made["transpose-why"].axes
     texts = [text.get_text() for text in moved.texts]
     assert "32 → 1" in texts
@@ -86,13 +70,17 @@ def test_what_an_idea_moved_is_drawn_without_speeds(figures, tmp_path):
     assert "histogram-why" not in made  # none of its ideas names a counter
 
 
-def test_distributed_shared_memory_has_a_panel_of_its_own(figures, tmp_path):
+def test_distributed_shared_memory_has_a_panel_of_its_own(draw, tmp_path):
     """What other blocks hold is no request of a block's own shared memory."""
     document = emulated.document()
     for row in document["benchmarks"]:
         if row.get("distributed_requests", 0) > 0:
             row["distributed_sectors"] = 11.0 * row["distributed_requests"]
-    made, _ = figures(suite.write(tmp_path / "study.json", document))
+    made, _ = draw(
+        suite.write(tmp_path / "study.json", document),
+        "histogram-transactions",
+        "transpose-transactions",
+    )
     shared, _, distributed = made["histogram-transactions"].axes
     assert ends(shared) == pytest.approx([2.5, 2.5, 2.5])
     (bar,) = distributed.patches
@@ -106,11 +94,11 @@ def test_distributed_shared_memory_has_a_panel_of_its_own(figures, tmp_path):
 
 
 def test_ratios_that_differ_stand_right_of_the_dots_and_arrows_beyond_the_axes(
-    figures, emulated_folder, tmp_path
+    draw, emulated_folder, tmp_path
 ):
     scale = {"transpose/tiled": 9.0, "smem_layout/row_row": 0.8, "histogram/distributed": 0.2}
     file = emulated.write_counters(tmp_path / "nvidia-h200", scale)
-    made, _ = figures(emulated_folder, file)
+    made, _ = draw([emulated_folder, file], "prediction")
     shared, _ = made["prediction"].axes
     names = [label.get_text() for label in shared.get_yticklabels()]
     shapes = {names[int(line.get_ydata()[0])]: line for line in shared.lines}
@@ -134,9 +122,10 @@ def test_ratios_that_differ_stand_right_of_the_dots_and_arrows_beyond_the_axes(
     assert any("beyond the axes" in text.get_text() for text in made["prediction"].texts)
 
 
-def test_a_conflict_fills_one_bank_and_padding_spreads_it(figures, emulated_folder):
-    made, _ = figures(emulated_folder)
-    for stem in ("transpose-banks", "smem_layout-banks"):
+def test_a_conflict_fills_one_bank_and_padding_spreads_it(draw, emulated_folder):
+    stems = "transpose-banks", "smem_layout-banks"
+    made, _ = draw(emulated_folder, *stems)
+    for stem in stems:
         before, heights, after, spread = made[stem].axes
         cells = [(cell.get_x(), cell.get_y()) for cell in before.patches]
         assert sorted(cells) == [(0, row) for row in range(32)]
@@ -164,8 +153,8 @@ def package_line(entry):
     return emulator_details._line(json.loads(json.dumps(entry), parse_int=float))
 
 
-def test_occupancy_bars_are_as_high_as_told_and_mark_the_launch(figures, emulated_folder):
-    made, _ = figures(emulated_folder)
+def test_occupancy_bars_are_as_high_as_told_and_mark_the_launch(draw, emulated_folder):
+    made, _ = draw(emulated_folder, "transpose-occupancy")
     by_block, by_shared = made["transpose-occupancy"].axes[2:4]  # tiled
     told = next(c for c in emulated.details()["occupancy"] if "/tiled/" in c["row"])
     for axes, key, size in ((by_block, "by_block", "threads"), (by_shared, "by_shared", "bytes")):
@@ -181,7 +170,7 @@ def test_occupancy_bars_are_as_high_as_told_and_mark_the_launch(figures, emulate
     assert [line.get_xydata().tolist() for line in by_shared.lines] == [[[4096.0, 100.0]]]
 
 
-def test_kernels_share_panels_that_are_alike_and_tell_what_they_take(figures, tmp_path):
+def test_kernels_share_panels_that_are_alike_and_tell_what_they_take(draw, tmp_path):
     emulated.write(tmp_path)
     details = emulated.details()
     take = {curves["row"].split("/")[1]: curves for curves in details["occupancy"][::-1]}
@@ -189,7 +178,7 @@ def test_kernels_share_panels_that_are_alike_and_tell_what_they_take(figures, tm
     take["row_column_padded"]["static_shared_bytes"] = 4224
     take["column_column"]["static_shared_bytes"] = 5120  # the next bar
     (tmp_path / "details.json").write_text(json.dumps(details))
-    made, _ = figures(tmp_path)
+    made, _ = draw(tmp_path, "smem_layout-occupancy")
     axes = made["smem_layout-occupancy"].axes[::2]
     assert [tuple(text.get_text() for text in panel.texts) for panel in axes] == [
         (
@@ -200,7 +189,7 @@ def test_kernels_share_panels_that_are_alike_and_tell_what_they_take(figures, tm
     ]
 
 
-def test_a_launch_in_clusters_is_marked_at_its_own_occupancy(figures, tmp_path):
+def test_a_launch_in_clusters_is_marked_at_its_own_occupancy(draw, tmp_path):
     document = emulated.document()
     for row in document["benchmarks"]:
         if row["name"].startswith("smem_layout/row_column/"):
@@ -209,7 +198,7 @@ def test_a_launch_in_clusters_is_marked_at_its_own_occupancy(figures, tmp_path):
             row.pop("theoretical_occupancy", None)  # then the curve tells it
     emulated.write(tmp_path)
     suite.write(tmp_path / "study.json", document)
-    made, _ = figures(tmp_path)
+    made, _ = draw(tmp_path, "smem_layout-occupancy")
     axes = made["smem_layout-occupancy"].axes
     told = {panel.texts[0].get_text(): panel.texts[1].get_text() for panel in axes[::2]}
     assert told["row_column"].endswith("94% in its clusters, 100% without")
@@ -228,7 +217,7 @@ def test_without_details_the_rest_is_drawn(tmp_path, capsys):
     assert names == {stem for stem in STEMS if stem.endswith("-transactions")}
 
 
-def test_a_title_calls_nothing_measured(tmp_path, capsys, figures):
+def test_a_title_calls_nothing_measured(tmp_path, capsys, draw):
     document = emulated.document()
     ladders = json.loads(document["context"]["ladders"])
     ladders[0]["title"] = "Measured roofs"
@@ -237,7 +226,7 @@ def test_a_title_calls_nothing_measured(tmp_path, capsys, figures):
     suite.write(tmp_path / "details.json", emulated.details())
     assert main(["table", str(file), "--ladder", "transpose"]) == 0
     assert capsys.readouterr().out.startswith("Kernels of the roofs: NVIDIA H200, emulated")
-    made, _ = figures(file)
+    made, _ = draw(file)
     for kind in ("transactions", "occupancy", "banks"):
         titles = [text.get_text() for text in made[f"transpose-{kind}"].texts]
         assert any(title.startswith("Kernels of the roofs: ") for title in titles)

@@ -272,6 +272,6 @@ def test_an_interrupted_run_leaves_the_earlier_result(tmp_path):
         while "/manual_time" not in program.stdout.readline():
             time.sleep(0.01)
         program.send_signal(signal.SIGINT)
-        program.communicate(timeout=60)
+        program.communicate(timeout=300)
     assert program.returncode != 0
     assert out.read_text() == details.read_text() == "before"

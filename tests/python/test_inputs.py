@@ -199,6 +199,13 @@ def test_a_skipped_row_is_no_error(tmp_path):
     assert rows["b"]["seconds"] == 1e-3
 
 
+def test_words_in_the_column_of_a_counter_are_no_counter(tmp_path):
+    head = HEAD.replace("\n", ',"x"\n')
+    (row,) = files.read(put(tmp_path, "a.csv", head + '"a",7,1,1,ms,9,,,,,many\n'))["benchmarks"]
+    assert "x" not in row
+    assert row["bytes_per_second"] == 9
+
+
 def test_runs_appended_to_one_csv_are_repetitions(tmp_path):
     one = HEAD + '"a",1,1,1,ms,,,,,\n'
     assert rows_of(put(tmp_path, "a.csv", one + one))["a"]["repetitions"] == 2

@@ -28,10 +28,13 @@ TRANSPOSE = "rows:8192/columns:8192/element:4"
 
 @pytest.fixture(scope="module")
 def drawn(ladder, tmp_path_factory):
-    """Every figure of the whole file, drawn by two processes."""
+    """Every figure of the whole file, drawn by two processes; by the second as SVG alone."""
     file = suite.write(tmp_path_factory.mktemp("counted") / "h200.json", insight.document())
     directories = [tmp_path_factory.mktemp(name) for name in ("first", "second")]
-    runs = [ladder("plot", file, "--output", d, "--format", "svg,png") for d in directories]
+    runs = [
+        ladder("plot", file, "--output", directory, "--format", forms)
+        for directory, forms in zip(directories, ("svg,png", "svg"), strict=True)
+    ]
     return directories, runs
 
 
@@ -44,8 +47,16 @@ def test_counters_add_figures_and_take_none(drawn):
 
 def test_the_same_counters_give_the_same_bytes(drawn):
     (first, second), _ = drawn
-    for path in first.iterdir():
-        assert path.read_bytes() == (second / path.name).read_bytes(), path.name
+    assert len(list(second.iterdir())) == len(PLAIN + ADDED)
+    for path in second.iterdir():
+        assert path.read_bytes() == (first / path.name).read_bytes(), path.name
+
+
+def test_svg_tells_nothing_of_when_or_where(drawn):
+    (directory, _), _ = drawn
+    for path in directory.glob("*.svg"):
+        text = path.read_text(encoding="utf-8")
+        assert not re.search(r"<dc:date>|matplotlib v|/tmp/", text, re.IGNORECASE), path.name
 
 
 def test_figures_with_counters_keep_their_margins(drawn):
@@ -76,8 +87,9 @@ def test_names_do_not_collide(draw, length):
                         if row[key].startswith(start):
                             row[key] = becomes + row[key].removeprefix(start)
         document["context"]["ladders"] = json.dumps(ladders)
-    figures, _ = draw(document)
-    for stem in [*ADDED, "roofs", "sgemm-roofline", "reduction-roofline", "transpose-light"]:
+    stems = [*ADDED, "roofs", "sgemm-roofline", "reduction-roofline", "transpose-light"]
+    figures, _ = draw(document, *stems)
+    for stem in stems:
         assert overlaps(figures[stem]) == [], stem
 
 
@@ -115,8 +127,6 @@ def without(document: dict, counters: tuple[str, ...] | list[str], value: float 
 
 
 def written(figures: dict) -> str:
-    for figure in figures.values():
-        figure.draw(FigureCanvasAgg(figure).get_renderer())
     return "\n".join(t for figure in figures.values() for axes in figure.axes for t in texts(axes))
 
 
@@ -124,6 +134,8 @@ def written(figures: dict) -> str:
 def test_counters_may_be_nothing(draw, value):
     document = only(insight.document(), "transpose", "sgemm", "smem_layout")
     figures, _ = draw(without(document, insight.COUNTERS, value))
+    for figure in figures.values():
+        figure.draw(FigureCanvasAgg(figure).get_renderer())
     assert not re.search(r"\b(nan|inf)\b", written(figures))
 
 
@@ -144,7 +156,7 @@ def test_any_counter_may_be_missing(draw, counter):
 
 
 def test_a_roofline_has_a_hollow_marker_at_the_bytes_moved(draw):
-    figures, _ = draw(only(insight.document(), "sgemm"))
+    figures, _ = draw(only(insight.document(), "sgemm"), "sgemm-roofline")
     (axes,) = figures["sgemm-roofline"].axes
     filled, hollow = (markers(axes, "o", hollow=h) for h in (False, True))
     work = 2.0 * 4096**3
@@ -167,7 +179,7 @@ def test_operands_of_tensor_cores_are_moved_through_shared_memory(draw):
     document = only(insight.document(), "sgemm")
     row = insight.row(document, "sgemm/tiled/m:4096/n:4096")
     row |= {"tensor_utilisation": 0.6, "shared_wavefronts": 1e9}
-    figures, _ = draw(document)
+    figures, _ = draw(document, "sgemm-roofline")
     (axes,) = figures["sgemm-roofline"].axes
     at = markers(axes, "s", hollow=True)[colour("sgemm", "tiled")]
     assert at[0] == pytest.approx(2.0 * 4096**3 / 128e9)
@@ -185,7 +197,7 @@ def lines(axes, *, dashed: bool) -> list[tuple]:
 
 
 def test_roofs_are_solid_where_measured_and_dashed_where_promised(draw):
-    figures, _ = draw(only(insight.document(), "sgemm"))
+    figures, _ = draw(only(insight.document(), "sgemm"), "sgemm-roofline")
     (axes,) = figures["sgemm-roofline"].axes
     solid, dashed = (lines(axes, dashed=d) for d in (False, True))
     slopes_of = {round(y / x, 4) for ends in solid for x, y in ends[:1] if ends[0][1] < ends[1][1]}
@@ -204,7 +216,7 @@ def test_a_rung_of_several_products_has_the_roof_over_so_many(draw):
     (rung,) = [rung for rung in sgemm["rungs"] if rung["name"] == "coalesced"]
     rung["ceilings"] = [{"rung": "roof/bf16", "products": 3}]
     document["context"]["ladders"] = json.dumps(ladders)
-    figures, _ = draw(document)
+    figures, _ = draw(document, "sgemm-roofline")
     (axes,) = figures["sgemm-roofline"].axes
     (text,) = [text for text in texts(axes) if text.startswith("bf16 / 3 ")]
     flats = {ends[0][1] for ends in lines(axes, dashed=False) if ends[0][1] == ends[1][1]}
@@ -224,7 +236,7 @@ def test_a_choice_is_named_with_what_it_chose_and_has_the_roof_of_that(draw):
         for row in document["benchmarks"]
         if "/coalesced/" not in row["name"]
     ]
-    figures, _ = draw(document)
+    figures, _ = draw(document, "sgemm-climb", "sgemm-roofline", "sgemm-why")
     (axes,) = figures["sgemm-roofline"].axes
     assert any(text.startswith("pipelined (coalesced)") for text in texts(axes))
     assert any(text.startswith("bf16 / 3 ") for text in texts(axes))
@@ -241,7 +253,7 @@ def test_roofs_that_would_lie_on_each_other_are_drawn_as_one(draw):
         (rung,) = [rung for rung in sgemm["rungs"] if rung["name"] == name]
         rung["ceilings"] = [{"rung": ceiling, "products": products}]
     document["context"]["ladders"] = json.dumps(ladders)
-    figures, _ = draw(document)
+    figures, _ = draw(document, "sgemm-roofline")
     (axes,) = figures["sgemm-roofline"].axes
     (text,) = [text for text in texts(axes) if "bf16 / 6" in text or "tf32 / 3" in text]
     assert "bf16 / 6" in text
@@ -257,7 +269,7 @@ def test_where_the_headline_counts_no_flops_the_last_case_with_most_rungs_is_nam
         for row in document["benchmarks"]
         if "/elements:268435456/operation:sum/" not in row["name"] or "/cub/" in row["name"]
     ]
-    figures, _ = draw(document)
+    figures, _ = draw(document, "reduction-roofline")
     told = " ".join(texts(figures["reduction-roofline"]))
     assert "Named points: elements 2²⁷, operation sum;" in told
 
@@ -267,14 +279,14 @@ def test_a_ladder_that_writes_much_stands_under_the_copy(draw):
     for row in document["benchmarks"]:
         if row["name"].startswith("sgemm/"):
             row["dram_write_bytes"] = row["dram_read_bytes"] = row["dram_bytes"] / 2
-    figures, _ = draw(document)
+    figures, _ = draw(document, "sgemm-roofline")
     (axes,) = figures["sgemm-roofline"].axes
     assert "memcpy (DRAM) 4270 of 4800 GB/s" in texts(axes)  # the better of two copies
     assert not any("dram_" in text for text in texts(axes))
 
 
 def test_a_gpu_without_a_datasheet_has_no_dashes(draw):
-    figures, _ = draw(only(insight.document(gpu_name="NVIDIA Z1"), "sgemm"))
+    figures, _ = draw(only(insight.document(gpu_name="NVIDIA Z1"), "sgemm"), "sgemm-roofline")
     (axes,) = figures["sgemm-roofline"].axes
     assert lines(axes, dashed=True) == []
     assert "fma 65.0 TFLOP/s" in texts(axes)
@@ -312,7 +324,7 @@ def test_names_of_slopes_keep_clear_of_points(right):
 
 
 def test_bars_are_as_long_as_the_shares(draw):
-    figures, _ = draw(only(insight.document(), "transpose"))
+    figures, _ = draw(only(insight.document(), "transpose"), "transpose-light")
     panels = {axes.texts[0].get_text(): axes for axes in figures["transpose-light"].axes[:7]}
     assert list(panels)[:5] == ["speed", "DRAM", "L2", "L1", "shared\nmemory"]
     names = [label.get_text() for label in panels["speed"].get_yticklabels()]
@@ -334,7 +346,7 @@ def test_bars_are_as_long_as_the_shares(draw):
 
 
 def test_the_limiter_is_named_and_stands_out(draw):
-    figures, _ = draw(only(insight.document(), "transpose"))
+    figures, _ = draw(only(insight.document(), "transpose"), "transpose-light")
     panels = {axes.texts[0].get_text(): axes for axes in figures["transpose-light"].axes[:6]}
     names = [label.get_text() for label in panels["speed"].get_yticklabels()]
     tile = names.index("tile")
@@ -351,7 +363,7 @@ def test_red_is_over_a_threshold_that_the_figure_states(draw):
     document = only(insight.document(), "transpose")
     for rung, percent in (("padded", 100.9), ("vectorised", 101.1)):
         insight.row(document, f"transpose/{rung}/{TRANSPOSE}")["percent_of_ceiling"] = percent
-    figures, said = draw(document)
+    figures, said = draw(document, "transpose-light")
     made = figures["transpose-light"]
     told = [text.get_text() for text in made.texts]
     assert [text for text in told if text.startswith("Percent") and "Red: over 101%" in text]
@@ -374,23 +386,23 @@ def test_red_is_over_a_threshold_that_the_figure_states(draw):
 
 
 def test_without_red_the_figure_says_nothing_of_it(draw):
-    figures, _ = draw(only(insight.document(), "transpose"))
+    figures, _ = draw(only(insight.document(), "transpose"), "transpose-light")
     assert not any("Red" in text.get_text() for text in figures["transpose-light"].texts)
 
 
 def test_a_dash_among_the_shares_is_explained(draw):
     document = only(insight.document(), "transpose")
-    figures, _ = draw(document)
+    figures, _ = draw(document, "transpose-light")
     assert "–: not known" not in [text.get_text() for text in figures["transpose-light"].texts]
     del insight.row(document, f"transpose/padded/{TRANSPOSE}")["dram_bytes"]
-    figures, _ = draw(document)
+    figures, _ = draw(document, "transpose-light")
     assert "–: not known" in [text.get_text() for text in figures["transpose-light"].texts]
 
 
 def test_a_share_above_its_limit_is_red(draw):
     document = only(insight.document(), "transpose")
     insight.row(document, f"transpose/padded/{TRANSPOSE}")["dram_bytes"] *= 10
-    figures, _ = draw(document)
+    figures, _ = draw(document, "transpose-light")
     panels = {axes.texts[0].get_text(): axes for axes in figures["transpose-light"].axes[:6]}
     names = [label.get_text() for label in panels["speed"].get_yticklabels()]
     red = [
@@ -403,7 +415,9 @@ def test_a_share_above_its_limit_is_red(draw):
 
 
 def test_a_limit_that_no_rung_uses_has_no_column(draw):
-    figures, _ = draw(only(insight.document(), "transpose", "sgemm"))
+    figures, _ = draw(
+        only(insight.document(), "transpose", "sgemm"), "sgemm-light", "transpose-light"
+    )
     heads = [axes.texts[0].get_text() for axes in figures["transpose-light"].axes[:7]]
     assert "tensor\ncores" not in heads
     assert "FP32" in [axes.texts[0].get_text() for axes in figures["sgemm-light"].axes]
@@ -413,7 +427,7 @@ def test_a_limit_that_no_rung_uses_has_no_column(draw):
 
 
 def test_instructions_stand_by_their_rate_and_transactions(draw):
-    figures, _ = draw(only(insight.document(), "transpose"))
+    figures, _ = draw(only(insight.document(), "transpose"), "transpose-instructions")
     upper, lower = figures["transpose-instructions"].axes
     row = insight.row(insight.document(), f"transpose/naive/{TRANSPOSE}")
     count, seconds = row["warp_instructions"], row["median_seconds"]
@@ -428,7 +442,7 @@ def test_instructions_stand_by_their_rate_and_transactions(draw):
 
 
 def test_the_ceiling_is_what_the_roofs_issued_and_slopes_are_transactions(draw):
-    figures, _ = draw(only(insight.document(), "transpose"))
+    figures, _ = draw(only(insight.document(), "transpose"), "transpose-instructions")
     upper, _ = figures["transpose-instructions"].axes
     solid = lines(upper, dashed=False)
     assert [round(e[0][1]) for e in solid if e[0][1] == e[1][1]] == [1040]
@@ -445,7 +459,7 @@ def test_rungs_under_another_memory_are_left_out_of_instructions_and_named(draw)
     for rung in (third, second, last):
         rung["ceilings"] = [{"rung": "roof/distributed_shared_memory"}]
     document["context"]["ladders"] = json.dumps(ladders)
-    figures, _ = draw(document)
+    figures, _ = draw(document, "smem_layout-instructions")
     figure = figures["smem_layout-instructions"]
     told = f"of another kind: {third['name']}, {second['name']} and 1 more"
     assert any(text.endswith(told) for text in texts(figure))
@@ -453,8 +467,9 @@ def test_rungs_under_another_memory_are_left_out_of_instructions_and_named(draw)
 
 
 def test_names_of_roofs_hold_no_marker_that_reads_as_a_point(draw):
-    figures, _ = draw(only(insight.document(), "transpose", "sgemm"))
-    for stem in ("transpose-instructions", "sgemm-roofline"):
+    stems = "transpose-instructions", "sgemm-roofline"
+    figures, _ = draw(only(insight.document(), "transpose", "sgemm"), *stems)
+    for stem in stems:
         named = [text for text in figures[stem].axes[0].texts if text.get_rotation()]
         assert len(named) == 3
         assert not any(re.search("[○●△□]", text.get_text()) for text in named)
@@ -463,7 +478,7 @@ def test_names_of_roofs_hold_no_marker_that_reads_as_a_point(draw):
 
 
 def test_loads_and_stores_stand_at_the_walls_of_their_pattern(draw):
-    figures, _ = draw(only(insight.document(), "transpose"))
+    figures, _ = draw(only(insight.document(), "transpose"), "transpose-instructions")
     _, lower = figures["transpose-instructions"].axes
     walls = {float(line.get_xdata()[0]) for line in lower.lines if line.get_linestyle() == ":"}
     assert walls == {1.0, 1 / 4, 1 / 32}
@@ -474,7 +489,7 @@ def test_loads_and_stores_stand_at_the_walls_of_their_pattern(draw):
 
 
 def test_a_ladder_of_shared_memory_counts_wavefronts(draw):
-    figures, _ = draw(only(insight.document(), "smem_layout"))
+    figures, _ = draw(only(insight.document(), "smem_layout"), "smem_layout-instructions")
     upper, lower = figures["smem_layout-instructions"].axes
     walls = {float(line.get_xdata()[0]) for line in lower.lines if line.get_linestyle() == ":"}
     assert walls == {1.0, 1 / 32}
@@ -486,15 +501,15 @@ def test_a_ladder_of_shared_memory_counts_wavefronts(draw):
 
 
 def test_a_case_that_counts_flops_has_no_instruction_roofline(draw):
-    figures, _ = draw(only(insight.document(), "sgemm"))
-    assert "sgemm-instructions" not in figures
+    figures, _ = draw(only(insight.document(), "sgemm"), "sgemm-occupancy", "sgemm-instructions")
+    assert list(figures) == ["sgemm-occupancy"]
 
 
 # Occupancy.
 
 
 def test_occupancy_sets_the_achieved_beside_the_possible(draw):
-    figures, _ = draw(only(insight.document(), "transpose"))
+    figures, _ = draw(only(insight.document(), "transpose"), "transpose-occupancy")
     (axes,) = figures["transpose-occupancy"].axes
     assert {round(bar.get_width(), 6) for bar in axes.patches} == {60.0}
     marks = [line for line in axes.lines if line.get_linewidth() == 2.5]
@@ -508,7 +523,7 @@ def test_a_library_has_no_theoretical_occupancy(draw):
     for row in document["benchmarks"]:
         if row["name"].startswith("transpose/cublas/"):
             row.pop("theoretical_occupancy", None)
-    figures, _ = draw(document)
+    figures, _ = draw(document, "transpose-occupancy")
     (axes,) = figures["transpose-occupancy"].axes
     marks = [line for line in axes.lines if line.get_linewidth() == 2.5]
     assert len(marks) == len(axes.patches) - 1
@@ -520,7 +535,7 @@ def test_a_library_has_no_theoretical_occupancy(draw):
 def test_a_row_that_moves_more_than_its_roof_is_reported(draw):
     document = only(insight.document(), "transpose")
     insight.row(document, f"transpose/padded/{TRANSPOSE}")["dram_bytes"] *= 10
-    _, said = draw(document)
+    _, said = draw(document, "transpose-light")
     assert [text for text in said if "transpose/padded/" in text and "DRAM" in text]
 
 

@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: MIT
 """Noise floors: of a program run in turn, of results that exist, and in a comparison."""
 
+import itertools
 import json
+import math
 import os
+import re
 import signal
 import stat
 import subprocess
@@ -10,11 +13,13 @@ import sys
 import time
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import suite
 from conftest import ROOT
 from ladder.commands.cli import main
+from ladder.measure import process, processes
 from ladder.stats import noise
 from test_compare import document, timed
 
@@ -66,6 +71,12 @@ def program(tmp_path):
         return path
 
     return make
+
+
+def flying(waiting: Path) -> SimpleNamespace:
+    """A clock that stands until a file is there, and then goes on by 1000 s at each look."""
+    moments = itertools.count(0.0, 1000.0)
+    return SimpleNamespace(monotonic=lambda: next(moments) if waiting.exists() else 0.0)
 
 
 def check_floors(path: Path) -> None:
@@ -239,11 +250,29 @@ def test_an_emulator_is_refused_after_one_process(program, tmp_path, capsys):
     assert not any(tmp_path.glob("noise.json*"))
 
 
-def test_a_process_that_hangs_ends_the_series(program, tmp_path, capsys):
-    path, output = program(2, patience=60), tmp_path / "noise.json"
-    assert main(["noise", str(path), "--timeout", "1", "-o", str(output)]) == 4
+def test_a_process_that_hangs_ends_the_series(program, tmp_path, capsys, monkeypatch):
+    path, output = program(2, patience=600), tmp_path / "noise.json"
+    monkeypatch.setattr(process, "time", flying(path.parent / "waiting"))
+    assert main(["noise", str(path), "--timeout", "60", "-o", str(output)]) == 4
     assert json.loads(output.read_text())["rows"]["quiet"]["processes"] == 2
-    assert "ladder: it left no results: no result within 1 s\n" in capsys.readouterr().err
+    assert "ladder: it left no results: no result within 60 s\n" in capsys.readouterr().err
+
+
+def test_a_process_that_cannot_be_ended_costs_no_other(program, tmp_path, capsys, monkeypatch):
+    path, output = program(2, patience=600), tmp_path / "noise.json"
+    monkeypatch.setattr(processes, "_PATIENCE", 0.1)
+    monkeypatch.setattr(os, "killpg", lambda *_: None)  # as when it is stuck in a driver
+    monkeypatch.setattr(process, "time", flying(path.parent / "waiting"))
+    assert main(["noise", str(path), "-o", str(output)]) == 4
+    said = capsys.readouterr().err
+    os.kill(int(re.search(r"process (\d+) cannot be ended\n", said)[1]), signal.SIGKILL)
+    assert json.loads(output.read_text())["rows"]["quiet"]["processes"] == 2
+
+
+def test_a_folder_that_cannot_be_written_is_told_in_a_line(program, tmp_path, capsys):
+    output = tmp_path / "none" / "noise.json"
+    assert main(["noise", str(program(2)), "-o", str(output)]) == 2
+    assert capsys.readouterr().err == f"ladder: {output.parent}: No such file or directory\n"
 
 
 def test_one_process_makes_no_noise_but_is_kept(program, tmp_path):
@@ -270,10 +299,10 @@ def test_a_signal_keeps_what_was_measured_and_ends_the_program(program, tmp_path
     ) as process:
         while not (path.parent / "waiting").exists():
             assert process.poll() is None
-            assert time.monotonic() < started + 50
+            assert time.monotonic() < started + 300
             time.sleep(0.05)
         process.send_signal(number)
-        _, said = process.communicate(timeout=30)
+        _, said = process.communicate(timeout=300)
     assert process.returncode == 4
     assert "Traceback" not in said
     assert "ladder: 2 of 5 processes came to their end, kept in " in said
@@ -364,9 +393,22 @@ def test_a_file_that_is_no_noise_is_named(runs, tmp_path, capsys, text):
     assert capsys.readouterr().err.startswith(f"ladder: {file}: ")
 
 
-@pytest.mark.parametrize("spread", ["-1", "NaN", "Infinity", '"wide"'])
-def test_a_spread_that_is_no_fraction_is_refused(runs, tmp_path, capsys, spread):
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"spread": -1}, "quiet: no spread of two processes or more"),
+        ({"spread": math.nan}, "quiet: no spread of two processes or more"),
+        ({"spread": math.inf}, "quiet: no spread of two processes or more"),
+        ({"spread": "wide"}, "not what 'ladder noise' writes"),
+        ({"processes": 1}, "quiet: no spread of two processes or more"),
+    ],
+)
+def test_a_spread_that_is_no_fraction_is_refused(runs, tmp_path, capsys, changes, told):
     file = tmp_path / "noise.json"
-    file.write_text('{"context": {}, "rows": {"x": {"spread": %s}}}' % spread)  # noqa: UP031
+    assert main(["noise", "--from", *runs, "-o", str(file)]) == 0
+    document = json.loads(file.read_text())
+    document["rows"]["quiet"] |= changes
+    file.write_text(json.dumps(document))
+    capsys.readouterr()
     assert main(["compare", runs[0], runs[1], "--noise", str(file)]) == 3
-    assert capsys.readouterr().err.startswith(f"ladder: {file}: ")
+    assert capsys.readouterr().err == f"ladder: {file}: {told}\n"

@@ -8,9 +8,6 @@ import ladder as package
 import pytest
 from ladder.commands.cli import main
 from ladder.io.ncu import base_name
-from ladder.io.results import load_results
-from ladder.report import plots
-from ladder.report.plots import style
 from test_table import table_rows
 
 
@@ -89,6 +86,7 @@ BROKEN = {  # (what to break, how, what is said)
     "no csv": ("ncu.csv", lambda _: "==ERROR== no permission\n", "no column 'ID'"),
     "empty": ("ncu.csv", lambda _: "", "no column 'ID'"),
     "text for a number": ("ncu.csv", lambda t: t.replace('"1,048,576"', '"many"'), "is 'many'"),
+    "a cell without an end": ("ncu.csv", lambda t: t + '"' + "9" * 200_000, "field larger than"),
     "negative": ("ncu.csv", lambda t: t.replace('"1,048,576"', '"-4"'), "is '-4'"),
     "binary": ("ncu.csv", lambda _: "\udcff", "not a text file"),
 }
@@ -210,12 +208,11 @@ def test_counters_alone_show_nothing(files, tmp_path, capsys, command):
     assert err.count("\n") == 1
 
 
-def test_dots_stand_at_the_ratio_and_what_differs_is_labelled(files, tmp_path, monkeypatch):
+def test_dots_stand_at_the_ratio_and_what_differs_is_labelled(files, draw):
     study, counters = files
     emulated.write_counters(counters.parent, {"transpose/tiled": 0.8})
-    made = {}
-    monkeypatch.setattr(style, "save", lambda f, _, stem, __: made.update({stem: f}) or [])
-    plots.draw(load_results([study, counters]), tmp_path, ["svg"], pytest.fail)
+    made, said = draw([study, counters], "prediction")
+    assert said == []
     shared, sectors = made["prediction"].axes
     names = [label.get_text() for label in shared.get_yticklabels()]
     dots = {names[int(line.get_ydata()[0])]: line.get_xdata()[0] for line in shared.lines}

@@ -137,6 +137,18 @@ def test_aggregates_alone_have_their_deviation(compared):
     assert only(compared(aggregates(100, 9.0), aggregates(103, 9.0))[1])["verdict"] == "NOISY"
 
 
+def test_a_counter_that_aggregates_lack_is_told(data, capsys):
+    path = str(data / "aggregates_only.json")
+    assert main(["compare", path, path, "--metric", "dram_bytes"]) == 2
+    assert capsys.readouterr().err == "ladder: --metric dram_bytes: no row has it\n"
+
+
+def test_of_many_hosts_one_is_named(compared):
+    nodes = [document({"x": timed(100)}, host_name=f"node{i}") for i in range(5)]
+    _, report = compared(nodes, [document({"x": timed(100)}, host_name="other")])
+    assert "host_name: node0 and 4 more in base, other in head" in report["notes"]
+
+
 def counted(**counters: float) -> list[dict]:
     return [document({"x": timed(100) | counters, "plain": timed(100)})]
 
@@ -217,6 +229,12 @@ def test_rungs_are_compared_case_by_case_also_within_a_file(files, capsys):
     options = ["--map", "sgemm/a=>sgemm/b", "--filter", "n:1"]
     assert main(["gate", path, path, *options]) == 0
     assert capsys.readouterr().out.startswith("pass: 1 FASTER (")
+
+
+def test_a_filter_that_finds_nothing_is_told(files, capsys):
+    (path,) = files(document(LADDER))
+    assert main(["compare", path, path, "--filter", "fft"]) == 2
+    assert capsys.readouterr().err == "ladder: --filter fft: no row matches\n"
 
 
 def test_a_map_that_fits_nothing_is_told(files, capsys):

@@ -85,7 +85,7 @@ def reframe(folder: Path, *arguments: str, partitions: list | None = None):
         env=environment,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         check=False,
     )
 

@@ -12,8 +12,6 @@ from ladder.analysis import limits, roofs
 from ladder.analysis.study import own_speed
 from ladder.commands.cli import main
 from ladder.io.results import load_results
-from ladder.report import plots
-from ladder.report.plots import style
 from ladder.report.plots.style import ALARM
 from matplotlib.colors import to_hex
 
@@ -139,15 +137,12 @@ def test_the_roof_of_l2_is_what_came_through_it(tmp_path):
     ],
 )
 def test_a_few_percent_above_a_ceiling_that_is_mostly_launch_are_no_fault(
-    tmp_path, monkeypatch, changes, reported
+    tmp_path, draw, changes, reported
 ):
-    results = read(tmp_path, above_a_brief_ceiling(**changes))
-    found = limits.problems(results)
+    document = above_a_brief_ceiling(**changes)
+    found = limits.problems(read(tmp_path, document))
     assert any(BRIEF in told for told in found) == reported
-    made = {}
-    monkeypatch.setattr(style, "save", lambda f, _, stem, __: made.update({stem: f}) or [])
-    plots.draw([results], tmp_path, ["svg"], lambda _: None)
-    light = made["transpose-light"]
+    light = draw(document, "transpose-light")[0]["transpose-light"]
     drawn = [c for axes in light.axes for bars in axes.collections for c in bars.get_facecolors()]
     red = [colour for colour in drawn if to_hex(colour) == ALARM]
     assert len(red) == reported

@@ -12,7 +12,7 @@ def panels(figure) -> dict:
 
 
 def test_roofs_are_bars_of_the_best_with_their_sweep_and_the_datasheet(draw):
-    figures, _ = draw(insight.document())
+    figures, _ = draw(insight.document(), "roofs")
     found = panels(figures["roofs"])
     dram = found["DRAM"]
     names = [label.get_text() for label in dram.get_yticklabels()]
@@ -29,7 +29,7 @@ def test_roofs_are_bars_of_the_best_with_their_sweep_and_the_datasheet(draw):
 
 
 def test_roofs_far_apart_are_on_a_logarithmic_scale_that_says_so(draw):
-    figures, _ = draw(insight.document())
+    figures, _ = draw(insight.document(), "roofs")
     atomics = panels(figures["roofs"])["atomics"]
     assert atomics.get_xscale() == "log"
     assert atomics.get_xlabel() == "G atomics/s, logarithmic"
@@ -38,7 +38,7 @@ def test_roofs_far_apart_are_on_a_logarithmic_scale_that_says_so(draw):
 
 
 def test_roofs_along_an_axis_are_lines(draw):
-    figures, _ = draw(insight.document())
+    figures, _ = draw(insight.document(), "roofs")
     found = panels(figures["roofs"])
     line = found["l2_read"].lines[0]
     assert list(line.get_xdata()) == [16, 32, 64, 128]
@@ -53,7 +53,7 @@ def test_the_roof_of_l2_is_set_beside_what_l2_gave(draw):
     for row in document["benchmarks"]:
         if row["name"].startswith("roof/l2_read/"):
             row["l2_bytes"] = row["bytes_per_second"] * row["median_seconds"] * 0.8
-    figures, _ = draw(document)
+    figures, _ = draw(document, "roofs")
     found = panels(figures["roofs"])
     given, read, *_ = found["l2_read"].lines
     assert list(given.get_xdata()) == list(read.get_xdata())
@@ -67,7 +67,7 @@ def test_the_bar_of_l2_is_what_came_through_it(draw):
         if row["name"].startswith("roof/l2_read/"):
             part = 0.6 if "mebibytes:16" in row["name"] else 0.9  # the fastest has most from L1
             row["l2_bytes"] = row["bytes_per_second"] * row["median_seconds"] * part
-    figures, _ = draw(document)
+    figures, _ = draw(document, "roofs")
     chip = panels(figures["roofs"])["memory on the chip"]
     assert chip.patches[0].get_width() == pytest.approx(8.45 * 0.875 * 0.9)
     assert {"6.65 TB/s", "mebibytes 32"} <= set(texts(chip))
@@ -77,7 +77,7 @@ def test_roofs_below_the_full_clock_are_marked(draw):
     document = insight.document(sm_clock_max_hz="1980000000")
     for row in document["benchmarks"]:
         row["sm_clock_hz"] = 1.806e9 if "/tf32/" in row["name"] else 1.98e9
-    made = draw(document)[0]["roofs"]
+    made = draw(document, "roofs")[0]["roofs"]
     assert {"400 TFLOP/s†", "800 TFLOP/s"} <= set(texts(panels(made)["arithmetic"]))
     told = "† at 1806 MHz of 1980, as under a power limit"
     assert told in [text.get_text() for text in made.texts]
@@ -85,7 +85,7 @@ def test_roofs_below_the_full_clock_are_marked(draw):
 
 
 def test_roofs_of_an_old_file_have_no_sweep(draw):
-    figures, _ = draw(suite.document())
+    figures, _ = draw(suite.document(), "roofs")
     found = panels(figures["roofs"])
     assert list(found) == ["DRAM", "memory on the chip", "arithmetic"]
     assert [len(axes.patches) for axes in found.values()] == [2, 1, 1]
@@ -98,7 +98,7 @@ def test_a_sweep_is_one_roof_in_every_other_figure(draw):
     document = insight.document()
     best = insight.row(document, "roof/dram_read/size:2048/bytes:16/unroll:4")
     best |= {"error_occurred": True, "error_message": "wrong"}
-    figures, _ = draw(document)
+    figures, _ = draw(document, "reduction-climb", "overview")
     climb = texts(figures["reduction-climb"].axes[0])
     assert "roof/dram_read 3972" in climb  # 0.875 of 4540
     assert not any(

@@ -297,8 +297,7 @@ def behind(study: Study) -> list[str]:
         for rung in study.rungs
         for case in study.cases
         if rung.is_step
-        and not rung.shows
-        and (not rung.meant_for or case in rung.meant_for)
+        and (case in rung.meant_for if rung.meant_for else not rung.shows)
         and (row := study.ok(rung, case))
         and (parent := study.parent(row))
         and slower(study, row, parent)

@@ -83,6 +83,10 @@ class Study:
         row = self.best.get((rung.name, case))
         return row if row and row.status == "ok" else None
 
+    def rung(self, row: Row) -> Rung:
+        """Return the rung that a row is of: none is read whose ladder does not list it."""
+        return next(rung for rung in self.ladder.rungs if rung.name == row.rung)
+
     def lead(self, rung: Rung) -> Row | None:
         """Return the measurement at the headline, else at the case where the rung is fastest."""
         measured = [row for case in self.cases if (row := self.measured(rung, case))]
@@ -113,8 +117,7 @@ class Study:
 
     def parent(self, row: Row) -> Row | None:
         """Return the measurement, at the same case, of the rung that a row's rung builds on."""
-        rung = self.ladder.rung(row.rung)
-        parent = rung and self.ladder.rung(rung.builds_on)
+        parent = self.ladder.rung(self.rung(row).builds_on)
         return self.measured(parent, row.case) if parent else None
 
     def gain(self, row: Row) -> float:

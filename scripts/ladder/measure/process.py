@@ -228,11 +228,12 @@ def attend(
                 print(told, file=sys.stderr, flush=True)
             last = time.monotonic()
             while not _ended(process):
-                if output.read():
-                    last = time.monotonic()
-                    came()
-                elif time.monotonic() - last > timeout:
-                    return None, f"no result within {timeout:g} s"
+                with processes.undisturbed():  # what is read but not kept is lost
+                    if output.read():
+                        last = time.monotonic()
+                        came()
+                    elif time.monotonic() - last > timeout:
+                        return None, f"no result within {timeout:g} s"
             return process.returncode, _reason(process.returncode, errors)
     except OSError as error:
         raise LadderError(f"{command[0]}: {error.strerror}") from error

@@ -15,6 +15,7 @@ from ladder.model.errors import LostError
 
 _PATIENCE = 5.0  # seconds that a process has to end once asked, and once killed
 _SET_PARENT_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG of prctl(2)
+_INTERRUPTING = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
 _LIBC = ctypes.CDLL(None)  # loaded here: little can be done safely between fork and exec
 
 
@@ -44,6 +45,17 @@ def terminable() -> Iterator[list[int]]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+@contextmanager
+def undisturbed() -> Iterator[None]:
+    """Put off signals that interrupt until the block is done: it is of no use half done."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+    try:
+        signal.pthread_sigmask(signal.SIG_BLOCK, _INTERRUPTING)
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 @contextmanager

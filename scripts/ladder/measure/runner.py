@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from ladder.measure import processes
 from ladder.measure.process import Output, alike, attend, batches, failure, filter_of, listed
 from ladder.measure.progress import Progress
 from ladder.measure.results_file import RunFile
@@ -192,18 +193,24 @@ def _attend(
     try:
         return attend(command, output, timeout, came, job.environment)
     finally:
-        output.read()
-        try:
-            file.take(output)
-            file.write()
-        except LostError:  # the rows stay where they are
-            output.close()
-            raise
-        except LadderError:
-            output.remove()
-            raise
+        with processes.undisturbed():
+            _keep(file, output)
+            job.ended()
+
+
+def _keep(file: RunFile, output: Output) -> None:
+    """Put all that a process has written into the file."""
+    output.read()
+    try:
+        file.take(output)
+        file.write()
+    except LostError:  # the rows stay where they are
+        output.close()
+        raise
+    except LadderError:
         output.remove()
-        job.ended()
+        raise
+    output.remove()
 
 
 def _check_start(job: Job, code: int | None, reason: str, starts: int) -> None:

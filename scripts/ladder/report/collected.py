@@ -93,6 +93,10 @@ def merged(outcomes: Sequence[Outcome], rules: Rules) -> Comparison:
             verdict = "MISSING" if lost else "ERROR"
             reason = outcome.gap or outcome.told
             found.append(Change(outcome.gpu, "(all rows)", verdict, reason=reason, lost=True))
+
+    def most(side: int) -> int:
+        return max([1, *(c.processes[side] for c in made.values())])
+
     return Comparison(
         rules.threshold,
         [f"{gpu}: {told}" for gpu, c in made.items() for told in c.differences],
@@ -100,7 +104,7 @@ def merged(outcomes: Sequence[Outcome], rules: Rules) -> Comparison:
         refused=False,
         changes=found,
         confidence=rules.confidence,
-        processes=tuple(max([1, *(c.processes[at] for c in made.values())]) for at in (0, 1)),
+        processes=(most(0), most(1)),
         noise_measured=bool(made) and all(c.noise_measured for c in made.values()),
     )
 

@@ -5,28 +5,31 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
+from typing import Any
 
 from ladder.analysis.history import UNDATED
 from ladder.model import units
 from ladder.report.markdown import aligned, escape, table
 from ladder.stats import metrics, trend
+from ladder.stats.trend import Shift, Track, Trend
 
 _BLOCKS = "▁▂▃▄▅▆▇█"
 _LEAST_SPAN = 0.05  # of logs: a sparkline of noise alone stays flat
 
 
-def text(found) -> str:
+def text(found: Sequence[Trend]) -> str:
     """Write a line a row: its ends, its sparkline (up is better) and its change points."""
     return "\n".join(_block(one, aligned, "", str) for one in found)
 
 
-def markdown(found) -> str:
+def markdown(found: Sequence[Trend]) -> str:
     """Write the same as Markdown tables."""
     return "\n".join(_block(one, table, "- ", escape) for one in found)
 
 
-def to_json(found) -> str:
+def to_json(found: Sequence[Trend]) -> str:
     """Write a list of histories; what was not measured is null, times are in seconds."""
     document = [
         {
@@ -49,7 +52,7 @@ def to_json(found) -> str:
     return json.dumps(_null(document), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def _null(value):
+def _null(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _null(inner) for key, inner in value.items()}
     if isinstance(value, list | tuple):
@@ -57,7 +60,12 @@ def _null(value):
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def _block(one, table, bullet: str, told) -> str:
+def _block(
+    one: Trend,
+    table: Callable[[list[dict[str, str]]], str],
+    bullet: str,
+    told: Callable[[str], str],
+) -> str:
     runs = one.history.runs
     first, last = runs[0].label, runs[-1].label
     told_lines = (_line(one, track) for track in one.tracks)
@@ -72,7 +80,7 @@ def _block(one, table, bullet: str, told) -> str:
     return "\n".join([told(title), "", table(lines), "", *notes]) + "\n"
 
 
-def _line(one, track) -> dict[str, str]:
+def _line(one: Trend, track: Track) -> dict[str, str]:
     told = units.duration if metrics.is_time(one.metric) else units.count
     known = [value for value in track.values if value == value]
     notes = [_shift(one, shift) for shift in track.shifts]
@@ -93,7 +101,7 @@ def _line(one, track) -> dict[str, str]:
     }
 
 
-def _ratio(one, track) -> str:
+def _ratio(one: Trend, track: Track) -> str:
     """Write how much better the last segment is than the first: above 1."""
     if not track.shifts:
         return ""
@@ -102,12 +110,12 @@ def _ratio(one, track) -> str:
     return f"{better / worse:.3f}" if worse else ""
 
 
-def _shift(one, shift) -> str:
+def _shift(one: Trend, shift: Shift) -> str:
     reason = f" ({shift.reason})" if shift.reason else ""
     return f"{shift.verdict} {shift.ratio:.3f} at {one.history.runs[shift.at].label}{reason}"
 
 
-def _notes(one) -> list[str]:
+def _notes(one: Trend) -> list[str]:
     notes = [f"note: {note}" for note in one.history.notes]
     if len(one.history.runs) < trend.LEAST_RUNS:
         few = f"fewer than {trend.LEAST_RUNS} runs"
@@ -115,7 +123,7 @@ def _notes(one) -> list[str]:
     return notes
 
 
-def sparkline(values, *, more: bool) -> str:
+def sparkline(values: Sequence[float], *, more: bool) -> str:
     """Draw values as blocks, the best highest; a run without one is a dot."""
     known = [math.log(value) for value in values if value > 0]
     if not known:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 
 import pandas as pd
@@ -145,31 +145,35 @@ def _is_kernel(study: Study, rung: Rung, case: str) -> bool:
     None of an experiment is one.
     """
     row = study.ok(rung, case)
-    return bool(row) and rung.is_step and not study.ladder.factors and row.grid_blocks > 0
+    return bool(row and rung.is_step and not study.ladder.factors and row.grid_blocks > 0)
 
 
 def _cell(place: tuple[str, str, str, str, str], study: Study | None, naive: str) -> Cell:
     """Fill the cell at (ladder, case, rung, role, gpu)."""
     _, case, name, _, _ = place
-    row = study.best.get((name, case)) if study else None
-    if row is None:
-        return Cell(*place, study.results.commit if study else "", "not run")
-    own, place = study.ladder.rung(name), (*place, study.results.commit)
+    if study is None:
+        return Cell(*place, "", "not run")
+    commit = study.results.commit
+    if (row := study.best.get((name, case))) is None:
+        return Cell(*place, commit, "not run")
+    own = study.rung(row)
     quantity, speed = study.ladder.quantity, study.speed(row)
     if study.ladder.is_roof:
         quantity, speed = own_quantity(row), own_speed(row)
     if row.status != "ok" or not speed > 0:
-        return Cell(*place, "no speed" if row.status == "ok" else row.status, row.reason)
+        status = "no speed" if row.status == "ok" else row.status
+        return Cell(*place, commit, status, row.reason)
     best, base = study.best_step(case), study.best.get((naive, case))
-    compares = base is not None and base.status == "ok" and not own.precision
+    compared = base if base and base.status == "ok" and not own.precision else None
     return Cell(
         *place,
+        commit,
         "ok",
         "",
         quantity,
         speed,
         math.nan if study.ladder.is_roof else study.percent(row),
-        speed / study.speed(base) if compares else math.nan,
+        speed / study.speed(compared) if compared else math.nan,
         best is not None and best.rung == name,
         row.throttled > 0,
         values_of(own, row),
@@ -190,7 +194,8 @@ def markdown(found: list[Matrix]) -> str:
 def to_csv(found: list[Matrix]) -> str:
     """Write a line a rung, case and GPU; columns as `Cell` has them."""
     records = [asdict(cell) for m in found for row in m.rows.values() for cell in row]
-    return pd.DataFrame(records).to_csv(index=False, lineterminator="\n")
+    written: str = pd.DataFrame(records).to_csv(index=False, lineterminator="\n")
+    return written
 
 
 def to_json(found: list[Matrix]) -> str:
@@ -213,7 +218,12 @@ def to_json(found: list[Matrix]) -> str:
     return json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def _block(matrix: Matrix, table, mark, told) -> str:
+def _block(
+    matrix: Matrix,
+    table: Callable[[list[dict[str, str]]], str],
+    mark: Callable[[str], str],
+    told: Callable[[str], str],
+) -> str:
     """Write the title, what a cell is, the table and what is to be said of it."""
     ladder = matrix.study.ladder
     speeds = [c.speed for row in matrix.rows.values() for c in row if c.status == "ok"]

@@ -15,7 +15,7 @@ from ladder.analysis import prediction
 from ladder.analysis.emulated_study import Tally, limiter, per_request, tallies
 from ladder.analysis.limits import Limits
 from ladder.analysis.prediction import Predictions
-from ladder.analysis.study import describe, name_of, studies
+from ladder.analysis.study import Study, describe, name_of, studies
 from ladder.io import files
 from ladder.io.results import Results, frame
 from ladder.model import units
@@ -35,6 +35,7 @@ from ladder.report.markdown import (
 
 # All ladders' tables; one ladder's is "transactions/LADDER", "counters/LADDER".
 TRANSACTIONS, COUNTERS = "transactions", "counters"
+TREE, CLIMB = "tree", "climb"
 _MARKER = re.compile(
     r"(?P<open><!-- ladder:table (?P<name>\S+) -->)(?P<body>.*?)(?P<close><!-- ladder:end -->)",
     re.DOTALL,
@@ -48,7 +49,9 @@ def markdown(results: list[Results], ladder: str | None = None) -> str:
     """
     tables = _tables(results)
     if ladder is None:
+        apart = (TREE, CLIMB)  # for documents alone
         wanted = [name for name in tables if name not in (TRANSACTIONS, COUNTERS)]  # but the parts
+        wanted = [name for name in wanted if name.partition("/")[0] not in apart]
     else:
         wanted = [name for name in (ladder, f"{TRANSACTIONS}/{ladder}") if name in tables]
     blocks = [write() for name in wanted for write in tables[name]]
@@ -77,7 +80,8 @@ def tidy(results: list[Results], form: str, ladder: str | None = None) -> str:
     tidied["gain"] = [gains.get(row, math.nan) for row in rows]
     tidied = tidied.dropna(axis="columns", how="all").convert_dtypes()
     if form == "csv":
-        return tidied.to_csv(index=False, lineterminator="\n")
+        written: str = tidied.to_csv(index=False, lineterminator="\n")
+        return written
     records = tidied.astype(object).where(tidied.notna(), None).to_dict("records")
     return json.dumps(records, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
@@ -154,6 +158,9 @@ def _tables(
             tables["overview"].append(partial(speed_tables.overview, result, limits))
             for study in found:
                 tables[study.ladder.name].append(partial(speed_tables.ladder, study, limits))
+                if study.ladder.is_tree:
+                    tables[f"{TREE}/{study.ladder.name}"].append(partial(_tree, study))
+                    tables[f"{CLIMB}/{study.ladder.name}"].append(partial(_climb, study, limits))
             if pairs := counter_tables.compare(result, prediction.counterpart(result, results)):
                 tables[f"{COUNTERS}_agreement"].append(
                     partial(counter_tables.agreement, result, pairs)
@@ -175,6 +182,18 @@ def _tables(
                 write = partial(_predicted, result, measured, differences)
                 tables["prediction"].append(write)
     return tables
+
+
+def _tree(study: Study) -> str:
+    from ladder.report import tree  # with the figures' libraries, which take a while to load
+
+    return tree.mermaid(study)
+
+
+def _climb(study: Study, limits: Limits) -> str:
+    from ladder.report import tree
+
+    return tree.climb(study, limits)
 
 
 def _unknown(name: str | None, results: list[Results]) -> str:

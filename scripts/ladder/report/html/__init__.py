@@ -11,9 +11,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
+from matplotlib.figure import Figure
 
 from ladder.analysis import roofs
 from ladder.analysis.limits import Limits
@@ -68,7 +70,7 @@ def write(
     made = parallel.run(jobs)
     runs = made[::2]
     blocks = {f"rows-{run.number}": block for run, block in zip(runs, made[1::2], strict=True)}
-    worse: list[dict] = []
+    worse: list[dict[str, Any]] = []
     if comparison:
         block = rows.of_comparison(comparison)
         worse = [row for row in block["rows"] if row["bad"]]
@@ -124,13 +126,14 @@ def _run(
     def page_of(stem: str) -> pages.LadderPage | None:
         return by_stem.get(stem) or by_stem.get(stem.rpartition("-")[0])
 
-    def inline(stem: str, figure: style.Figure) -> str:
-        title = page.title if (page := page_of(stem)) else name
+    def inline(stem: str, figure: Figure) -> str:
+        home = page_of(stem)
+        title = home.title if home else name
         return figures.inline(figure, f"{number}-{stem}", f"{title}: {stem}", points)
 
     for stem, svg in _figures([result, *counters], inline, notes).items():
-        page = page_of(stem)
-        (page.plots if page else own).append(pages.plot(stem, Markup(svg)))
+        home = page_of(stem)
+        (home.plots if home else own).append(pages.plot(stem, Markup(svg)))
     counted = Counter(row.status for row in result.rows)
     told = ", ".join(f"{count} {status}" for status, count in counted.most_common())
     if result.source != "timed":
@@ -155,7 +158,7 @@ def _rows(result: Results, found: list[Study], limits: Limits) -> str:
 
 
 def _figures(
-    results: list[Results], inline: Callable[[str, style.Figure], str], notes: list[str]
+    results: list[Results], inline: Callable[[str, Figure], str], notes: list[str]
 ) -> dict[str, str]:
     try:
         return plots.make(results, inline, notes.append)
@@ -170,7 +173,7 @@ def _side_by_side(results: list[Results]) -> list[pages.Plot]:
     if len(timed) < 2 or len({r.cache_mode for r in timed}) > 1:
         return []
 
-    def inline(stem: str, figure: style.Figure) -> str:
+    def inline(stem: str, figure: Figure) -> str:
         return figures.inline(figure, stem, stem, {})
 
     drawn = plots.make_compared(timed, inline)
@@ -193,7 +196,7 @@ def _asset(name: str) -> Markup:
     return Markup((_HERE / name).read_text(encoding="utf-8"))
 
 
-def _json(block: dict) -> Markup:
+def _json(block: dict[str, Any]) -> Markup:
     """Write JSON that cannot end the element it stands in."""
     text = json.dumps(block, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     for character in "<>&\u2028\u2029":

@@ -7,6 +7,8 @@ import re
 from collections.abc import Mapping
 from xml.etree import ElementTree
 
+from matplotlib.figure import Figure
+
 from ladder.report.plots import style
 
 _SVG, _LINK = "{http://www.w3.org/2000/svg}", "{http://www.w3.org/1999/xlink}href"
@@ -17,7 +19,7 @@ _EMPTY = re.compile(r"^\s+$")
 
 
 def inline(
-    figure: style.Figure,
+    figure: Figure,
     salt: str,
     title: str,
     points: Mapping[str, tuple[str, str]],

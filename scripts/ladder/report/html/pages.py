@@ -240,7 +240,7 @@ def points(study: Study, limits: Limits, suffix: str) -> dict[str, tuple[str, st
     for row in study.counted:
         limiter = limits.limiter(row)
         parts: list[Any] = [
-            name_of(study.ladder.rung(row.rung), row),
+            name_of(study.rung(row), row),
             study.spell(row.case),
             units.rate("flops", row.flops_per_second),
             f"{units.number(row.arithmetic_intensity)} FLOP/byte",

@@ -74,7 +74,7 @@ def _row(study: Study, row: Row, limits: Limits) -> dict[str, Any]:
         "bad": row.status == "error",
         "cells": [
             study.ladder.title,
-            name_of(study.ladder.rung(row.rung), row),
+            name_of(study.rung(row), row),
             study.spell(row.case),
             _cell(units.rate(quantity, speed) + roofs.marks(row), speed),
             _cell(units.duration(row.seconds), row.seconds),
@@ -135,5 +135,5 @@ def _change(comparison: Comparison, change: Change) -> dict[str, Any]:
     }
 
 
-def _cell(text: str, value: float) -> list[Any] | None:
+def _cell(text: str, value: float) -> list[str | float] | str | None:
     return [text, float(f"{value:.5g}")] if text and math.isfinite(value) else text or None

@@ -9,6 +9,8 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
+from matplotlib.figure import Figure
+
 from ladder.analysis import limits, prediction
 from ladder.analysis.emulated_study import tallies
 from ladder.analysis.study import describe, studies
@@ -41,7 +43,7 @@ _FOREIGN = "the file's context does not list their ladder"
 
 
 T = TypeVar("T")
-_Makers = dict[str, Callable[[], style.Figure]]  # by the stem of a figure's file
+_Makers = dict[str, Callable[[], Figure]]  # by the stem of a figure's file
 
 
 def draw(
@@ -53,7 +55,7 @@ def draw(
     error comes alone. Raises LadderError, also when nothing can be written.
     """
 
-    def save(stem: str, figure: style.Figure) -> list[Path]:
+    def save(stem: str, figure: Figure) -> list[Path]:
         return style.save(figure, directory, stem, formats)
 
     notes: list[str] = []
@@ -65,7 +67,7 @@ def draw(
 
 @style.look()
 def make(
-    results: list[Results], finish: Callable[[str, style.Figure], T], warn: Callable[[str], None]
+    results: list[Results], finish: Callable[[str, Figure], T], warn: Callable[[str], None]
 ) -> dict[str, T]:
     """Make every figure of `results`; return what `finish` makes of each, by the stem of its file.
 
@@ -91,7 +93,7 @@ def make(
 
 
 @style.look()
-def make_compared(results: list[Results], finish: Callable[[str, style.Figure], T]) -> dict[str, T]:
+def make_compared(results: list[Results], finish: Callable[[str, Figure], T]) -> dict[str, T]:
     """Make, as `make` does, the figures alone that set GPUs side by side.
 
     The results are timed, all in one cache mode.
@@ -100,11 +102,11 @@ def make_compared(results: list[Results], finish: Callable[[str, style.Figure], 
 
 
 def _finished(
-    makers: _Makers, finish: Callable[[str, style.Figure], T], warn: Callable[[str], None]
+    makers: _Makers, finish: Callable[[str, Figure], T], warn: Callable[[str], None]
 ) -> dict[str, T]:
     """Draw and finish what can be drawn, and say what cannot."""
 
-    def job(stem: str, make: Callable[[], style.Figure]) -> tuple[T | None, str]:
+    def job(stem: str, make: Callable[[], Figure]) -> tuple[T | None, str]:
         try:
             return finish(stem, make()), ""
         except style.NothingToDrawError as error:

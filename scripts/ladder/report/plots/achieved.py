@@ -49,7 +49,7 @@ def draw(study: Study, found: list[tuple[Rung, Row]]) -> Figure:
         axes.barh(y, _achieved(row), height=0.62, **style.bar_style(rung, colours[rung.name]))
         if not math.isnan(possible := _theoretical(row)):
             ends = [y - 0.42, y + 0.42]
-            look = {"color": "black", "linewidth": 2.5, "solid_capstyle": "butt"}
+            look: style.Look = {"color": "black", "linewidth": 2.5, "solid_capstyle": "butt"}
             axes.plot([possible] * 2, ends, clip_on=False, **look)
     axes.set(
         xlim=(0, 100),

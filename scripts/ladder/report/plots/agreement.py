@@ -57,11 +57,14 @@ def _dots(axes: Axes, rungs: list[list[Prediction]], space: str) -> None:
         for pair in (row.pairs[space] for row in rows if row.pairs[space].known):
             at = min(max(pair.ratio, 1 / _REACH), _REACH)  # beyond it only the number tells
             shape = "o" if at == pair.ratio else "<" if at < 1 else ">"
-            look = {"color": _AGREES if pair.agrees else style.ALARM, "markeredgewidth": 0}
+            look: style.Look = {
+                "color": _AGREES if pair.agrees else style.ALARM,
+                "markeredgewidth": 0,
+            }
             axes.plot(at, y, shape, markersize=5, clip_on=False, **look)
         if not furthest.agrees:
             text = f"{furthest.ratio:.3g}" if furthest.measured else "only emulated"
-            place = {"coordinates": ("axes fraction", "data"), "va": "center"}
+            place: style.Look = {"coordinates": ("axes fraction", "data"), "va": "center"}
             style.note(axes, text, (1, y), (7, 0), color=style.ALARM, **place)
     axes.set(xscale="log", xlim=(1 / _REACH, _REACH), ylim=(len(rungs) - 0.5, -0.5))
     ticks = (0.5, 0.75, 1, 1.33, 2)

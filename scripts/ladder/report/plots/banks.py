@@ -76,7 +76,11 @@ def draw(tally: Tally, *requests: tuple[str, Line]) -> Figure:
         cells = style.panel(figure, left, height - _TOP - own, side, own)
         _cells(cells, words[i], listed[i])
         count = f"{line.worst:.0f} wavefront{'s' if line.worst != 1 else ''}"
-        look = {"coordinates": "axes fraction", "color": "black", "size": style.NORMAL + 1}
+        look: style.Look = {
+            "coordinates": "axes fraction",
+            "color": "black",
+            "size": style.NORMAL + 1,
+        }
         style.note(cells, f"{name}: {count}", (0, 1), (0, 18), weight="bold", **look)
         where = f"the worst {line.operation} of {line.file}:{line.line:.0f}"
         style.note(cells, where, (0, 1), (0, 5), coordinates="axes fraction")
@@ -117,7 +121,7 @@ def _cells(axes: Axes, words: dict[int, int], rows: list[int]) -> None:
         x, y = word % BANKS, places[word // BANKS]
         axes.add_patch(Rectangle((x, y), 1, 1, facecolor=shades(lane / (LANES - 1)), linewidth=0))
         colour = "white" if lane < 0.6 * LANES else "black"
-        middle = {"ha": "center", "va": "center_baseline"}
+        middle: style.Look = {"ha": "center", "va": "center_baseline"}
         axes.text(x + 0.5, y + 0.55, str(lane), size=5.5, color=colour, **middle)
     axes.set(xlim=(0, BANKS), ylim=(len(rows), 0), xticks=[])
     shown = range(0, len(rows), 8 if len(rows) > 8 else 1)

@@ -126,8 +126,9 @@ def draw(study: Study, found: list[Roof]) -> Figure:
         top -= _HEADER + body + _FOOT
     each = (width - _LEFT - 0.3 - _BETWEEN * (_ABREAST - 1)) / _ABREAST
     for i, (roof, axis) in enumerate(panels):
-        row, column = divmod(i, _ABREAST)
-        start, bottom = _LEFT + column * (each + _BETWEEN), below - (row + 1) * down + _PANEL_FOOT
+        line, across = divmod(i, _ABREAST)
+        start = _LEFT + across * (each + _BETWEEN)
+        bottom = below - (line + 1) * down + _PANEL_FOOT
         _line(style.panel(figure, start, bottom, each, _PANEL), study, roof, axis)
     return figure
 
@@ -143,7 +144,7 @@ def _cells(study: Study, roof: Roof) -> list[str]:
 
 def _column(axes: Axes, header: str, column: list[str], at: float) -> None:
     """Write a column of text that ends `at` times the width of the axes."""
-    look = {"ha": "right", "size": style.NORMAL}
+    look: style.Look = {"ha": "right", "size": style.NORMAL}
     style.note(axes, header, (at, 1), (0, 4), coordinates="axes fraction", **look)
     look |= {"coordinates": ("axes fraction", "data"), "va": "center_baseline", "color": "black"}
     for y, cell in enumerate(column):
@@ -163,7 +164,11 @@ def _bars(axes: Axes, group: list[Roof]) -> None:
         axes.barh(y, speed - start, left=start, height=0.68, color=_BAR_COLOUR)
         dots = [roof.speed(row) for row in roof.rows]
         if len(dots) > 1:
-            look = {"markerfacecolor": "white", "markeredgecolor": "black", "markersize": 3.5}
+            look: style.Look = {
+                "markerfacecolor": "white",
+                "markeredgecolor": "black",
+                "markersize": 3.5,
+            }
             axes.plot(dots, [y] * len(dots), "o", markeredgewidth=0.6, clip_on=False, **look)
         if roof.peak > 0:
             ends = [y - 0.44, y + 0.44]
@@ -188,7 +193,7 @@ def _line(axes: Axes, study: Study, roof: Roof, axis: str) -> None:
     axes.plot(shown, speeds, "o-", color=style.GPU_COLOURS[0], markersize=4)
     asked = [roof.asked(row) for row in found.values()]
     if asked != speeds:
-        hollow = {"markerfacecolor": "white", "markersize": 4, "linewidth": 1}
+        hollow: style.Look = {"markerfacecolor": "white", "markersize": 4, "linewidth": 1}
         axes.plot(shown, asked, "o--", color=style.PEER, **hollow)
         key = "● what came through L2, ○ what the kernel read"
         style.note(axes, key, (1, 1), (0, 6), coordinates="axes fraction", ha="right")

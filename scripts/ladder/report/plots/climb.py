@@ -94,9 +94,13 @@ def _bars(axes: Axes, study: Study, names: list[str], width: float) -> None:
         if study.above_roof(row):
             box = {"facecolor": style.ALARM, "edgecolor": "none", "pad": 2}
             inside = speed > 0.4 * limit
-            look = {"ha": "right" if inside else "left", "va": "center", "color": "white"}
-            place = (min(speed, limit), y), (-4 if inside else 4, 0)
-            style.note(axes, "above roof", *place, bbox=box, **look)
+            look: style.Look = {
+                "ha": "right" if inside else "left",
+                "va": "center",
+                "color": "white",
+            }
+            end = (min(speed, limit), y), (-4 if inside else 4, 0)
+            style.note(axes, "above roof", *end, bbox=box, **look)
     if not math.isnan(ceiling):
         axes.axvline(ceiling, color=style.GREY, linewidth=1.2)
         label = f"{study.ladder.ceilings} {units.number(ceiling)}"

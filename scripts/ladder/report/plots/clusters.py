@@ -28,7 +28,7 @@ _SHADES = (0.18, 0.38, 0.62, 0.95)  # of the full colour after each step
 _NEAR = 1.015  # so close to the first step it takes a third decimal to tell the side
 _FASTER, _SLOWER, _BASE, _INK = "#0072b2", "#d55e00", "#eeeeee", "#333333"
 _LUMINANCE = (0.2126, 0.7152, 0.0722)
-_HATCH = {"facecolor": "white", "edgecolor": style.FAINT, "hatch": "////"}
+_HATCH: style.Look = {"facecolor": "white", "edgecolor": style.FAINT, "hatch": "////"}
 _THROTTLED = roofs.SLOW_MARK
 
 
@@ -192,8 +192,8 @@ def draw(study: Study, found: Map) -> Figure:
     figure = style.page(width, height, f"{study.ladder.title}: clusters", about)
     _key(figure)
     for i, note in enumerate(notes):
-        place = 0.2 / width, 1 - (_TOP - 0.05 + _NOTE * i) / height
-        figure.text(*place, note, size=style.SMALL, color=style.GREY)
+        start = 0.2 / width, 1 - (_TOP - 0.05 + _NOTE * i) / height
+        figure.text(*start, note, size=style.SMALL, color=style.GREY)
     for i, facet in enumerate(facets):
         at, bottom = left, height - top - each * (i + 1) + _BETWEEN
         for others, most in columns.items():
@@ -202,14 +202,14 @@ def draw(study: Study, found: Map) -> Figure:
             axes.set_yticks(range(len(rows)), rows if at == left else [])
             axes.spines[:].set_visible(False)
             axes.tick_params(length=0)
-            panel = panels.get((facet, others))
-            title = {"loc": "left", "size": style.NORMAL, "weight": "bold"}
-            ink = "black" if panel else style.GREY
+            own = panels.get((facet, others))
+            title: style.Look = {"loc": "left", "size": style.NORMAL, "weight": "bold"}
+            ink = "black" if own else style.GREY
             axes.set_title(_title(facet, others), color=ink, **title)
             place = {"coordinates": "axes fraction", "va": "top"}
-            if panel:
-                axes.set_xticks(range(len(panel.columns)), list(panel.columns))
-                _cells(axes, study, found.sizes, panel, column)
+            if own:
+                axes.set_xticks(range(len(own.columns)), list(own.columns))
+                _cells(axes, study, found.sizes, own, column)
             else:
                 style.note(axes, "not run in clusters", (0, 1), (0, -4), **place)
             if at == left:
@@ -260,7 +260,7 @@ def _name(row: Row) -> str:
 
 
 def _cell(
-    axes: Axes, at: tuple[float, float], look: dict, texts: tuple[str, str], width: float
+    axes: Axes, at: tuple[float, float], look: style.Look, texts: tuple[str, str], width: float
 ) -> None:
     """Draw one cell with a number in it, if there is one, and smaller words below that."""
     (x, y), (number, words) = at, texts
@@ -290,9 +290,13 @@ def _key(figure: Figure) -> None:
     axes.tick_params(length=0, pad=2)
     axes.spines[:].set_visible(False)
     for x, shade in enumerate(shades):
-        look = {"facecolor": shade, "edgecolor": style.FAINT, "linewidth": 0.5}
+        look: style.Look = {"facecolor": shade, "edgecolor": style.FAINT, "linewidth": 0.5}
         axes.add_artist(Rectangle((x, 0), 1, 1, **look))
-    place = {"coordinates": "axes fraction", "va": "center_baseline", "size": style.NORMAL}
+    place: style.Look = {
+        "coordinates": "axes fraction",
+        "va": "center_baseline",
+        "size": style.NORMAL,
+    }
     for text, x, offset, side in (("slower", 0, -6, "right"), ("faster", 1, 6, "left")):
         look = {"color": "black", "ha": side}
         style.note(axes, f"clusters {text}", (x, 0.5), (offset, 0), **look, **place)

@@ -134,7 +134,7 @@ def draw(study: Study, found: list[Point]) -> Figure:
         figure.text(0.2 / page, 1 - 0.74 / height, text, color=style.GREY)
     upper = style.panel(figure, _LEFT, height - top - _HEIGHT, width, _HEIGHT)
     lower = style.panel(figure, _LEFT, _BOTTOM, width, body)
-    titles = {"loc": "left", "size": style.NORMAL, "weight": "bold"}
+    titles: style.Look = {"loc": "left", "size": style.NORMAL, "weight": "bold"}
     upper.set_title(_asked(found, space), pad=8, **titles)
     lower.set_title(_told(found, space), pad=18, **titles)
     _limits(upper, lower, found, space, memory, issue)
@@ -143,7 +143,7 @@ def draw(study: Study, found: list[Point]) -> Figure:
     for wall in _WALLS[space]:
         upper.axvline(1 / wall, color=style.FAINT, linewidth=1, linestyle=":", zorder=0)
         lower.axvline(1 / wall, color=style.GREY, linewidth=1.2, linestyle=":", zorder=0)
-        place = {"coordinates": ("data", "axes fraction"), "ha": "center"}
+        place: style.Look = {"coordinates": ("data", "axes fraction"), "ha": "center"}
         style.note(lower, _WALLS[space][wall], (1 / wall, 1), (0, 4), **place)
     spans = [(min(at), max(at), p.rate) for p in found if (at := p.intensities().values())]
     slopes.draw(upper, (width, _HEIGHT), memory, issue, spans)
@@ -241,11 +241,11 @@ def _all_instructions(
         )
         first, *further = at
         for level in further:
-            hollow = {"markerfacecolor": "white", "markeredgecolor": colour}
+            hollow: style.Look = {"markerfacecolor": "white", "markeredgecolor": colour}
             shape = roofline.LEVELS[level]
             axes.plot(at[level], point.rate, shape, markersize=8, markeredgewidth=1.2, **hollow)
         marker = "D" if point.rung.role == "peer" else "o"
-        look = {"markersize": 5.5, "markeredgewidth": 0, "zorder": 4}
+        look: style.Look = {"markersize": 5.5, "markeredgewidth": 0, "zorder": 4}
         axes.plot(at[first], point.rate, marker, color=colour, **look)
         ends.append((max(at.values()), point.rate, name, colour))
     style.label_ends(axes, ends, width, _HEIGHT)
@@ -257,9 +257,13 @@ def _accesses(axes: Axes, study: Study, found: list[Point], names: list[str], sp
         colour = colours[point.rung.name]
         for operation, x in point.accesses(space).items():
             marker, _, offset = _MARKERS[operation]
-            look = {"markersize": 5.5, "markerfacecolor": "white", "markeredgecolor": colour}
+            look: style.Look = {
+                "markersize": 5.5,
+                "markerfacecolor": "white",
+                "markeredgecolor": colour,
+            }
             axes.plot(x, y + offset, marker, markeredgewidth=1.2, **look)
-        place = {"coordinates": ("axes fraction", "data"), "va": "center"}
+        place: style.Look = {"coordinates": ("axes fraction", "data"), "va": "center"}
         style.note(axes, name, (1, y), (72 * 0.15, 0), color=style.dark(colour), **place)
     axes.set_yticks(range(len(found)), [""] * len(found))
     axes.tick_params(axis="y", length=0)

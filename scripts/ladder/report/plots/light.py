@@ -140,8 +140,8 @@ def _shares(
     each = (right - left) / (1 + len(columns))
     width, height = each - _NUMBER, _BAR * len(found)
     names = [name_of(share.rung, share.row) for share in found]
-    beside = {"coordinates": ("axes fraction", "data"), "va": "center"}
-    header = {"coordinates": "axes fraction", "color": "black", "size": style.NORMAL}
+    beside: style.Look = {"coordinates": ("axes fraction", "data"), "va": "center"}
+    header: style.Look = {"coordinates": "axes fraction", "color": "black", "size": style.NORMAL}
     for i, column in enumerate(["", *columns]):
         axes = style.panel(figure, left + i * each, top - height, width, height)
         axes.set(xlim=(0, 100), ylim=(len(found) - 0.5, -0.5), xticks=[], yticks=[])
@@ -196,16 +196,20 @@ def _strips(
         axes.spines["left"].set_visible(False)
         for rung, foot in zip(rungs, feet, strict=True):
             _strip(axes, study, rung, cases, foot)
-        across = {"transform": axes.get_yaxis_transform(), "clip_on": False}
+        across: style.Look = {"transform": axes.get_yaxis_transform(), "clip_on": False}
         axes.hlines(feet[:-1], 0, 1, color="black", linewidth=0.8, zorder=2.5, **across)
         lines = [foot + _HEIGHT for foot in feet]
         axes.hlines(lines, 0, 1, color=style.GREY, linewidth=0.6, **across)
-        title = {"loc": "left", "size": style.NORMAL, "weight": "bold", "pad": 8}
+        title: style.Look = {"loc": "left", "size": style.NORMAL, "weight": "bold", "pad": 8}
         axes.set_title(facet_title(facet), **title)
         style.category_ticks(axes, [study.label(case) for case in cases], width)
         if facet == next(iter(widths)):
             axes.set_xlabel(" × ".join(study.shape_axes), loc="left")
-            beside = {"coordinates": ("axes fraction", "data"), "ha": "right", "va": "center"}
+            beside: style.Look = {
+                "coordinates": ("axes fraction", "data"),
+                "ha": "right",
+                "va": "center",
+            }
             beside |= {"size": style.NORMAL, "color": "black"}
             for rung, foot in zip(rungs, feet, strict=True):
                 style.note(axes, rung.name, (0, foot + _HEIGHT / 2), (-6, 0), **beside)
@@ -255,12 +259,11 @@ def _strip(axes: Axes, study: Study, rung: Rung, cases: list[str], foot: float) 
     """Draw the strip of a rung, `foot` inches up."""
     own = style.colours(study.ladder)[rung.name]
     bars: list[tuple[float, float, float, float]] = []
-    colours: list[tuple | str] = []
+    colours: list[style.Colour] = []
     unknown: list[int] = []
     for x, case in enumerate(cases):
         row = study.ok(rung, case)
-        value = study.percent(row) if row else math.nan
-        if value != value:
+        if not row or math.isnan(value := study.percent(row)):
             unknown.append(x)
             continue
         near = _LINE <= value < 110  # whether it is red hangs on the decimal
@@ -268,7 +271,7 @@ def _strip(axes: Axes, study: Study, rung: Rung, cases: list[str], foot: float) 
         top = _HEIGHT * min(value, 100) / 100
         bars.append((x - 0.36, foot, 0.72, top))
         colours.append(style.ALARM if study.above_roof(row) else own)
-        look = {"ha": "center", "size": 6.5}
+        look: style.Look = {"ha": "center", "size": 6.5}
         if value <= 70:
             style.note(axes, text, (x, foot + top), (0, 2), **look)
         elif rung.is_ours:
@@ -278,5 +281,5 @@ def _strip(axes: Axes, study: Study, rung: Rung, cases: list[str], foot: float) 
             style.note(axes, text, (x, foot + top), (0, -10), bbox=box, **look)
     if bars:
         style.boxes(axes, bars, label=rung.name, **style.bar_style(rung, colours))
-    dash = {"markersize": 2.6, "markeredgewidth": 0.5, "color": style.GREY}
+    dash: style.Look = {"markersize": 2.6, "markeredgewidth": 0.5, "color": style.GREY}
     axes.plot(unknown, [foot + _DASH] * len(unknown), "_", **dash)

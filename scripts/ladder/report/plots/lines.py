@@ -103,7 +103,7 @@ def _draw(axes: Axes, study: Study, measure: Measure, panel: Panel) -> None:
     colours = style.colours(study.ladder)
     cases = sorted(panel.cases, key=study.in_line, reverse=True)
     series = sum(map(study.in_line, cases))  # they come first, and only they are joined
-    ends: list[tuple[float, float, str, tuple | str]] = []
+    ends: list[tuple[float, float, str, style.Colour]] = []
     sweeps = {rung: _sweep(study, rung, measure, cases[:series]) for rung in study.rungs}
     for rung, sweep in sweeps.items():
         colour = colours[rung.name]
@@ -112,7 +112,11 @@ def _draw(axes: Axes, study: Study, measure: Measure, panel: Panel) -> None:
         measured = [(x, value) for x, value in enumerate(values) if value == value]
         if not measured:
             continue
-        look = {"color": colour, "marker": "D" if rung.role == "peer" else "o", "markersize": 3}
+        look: style.Look = {
+            "color": colour,
+            "marker": "D" if rung.role == "peer" else "o",
+            "markersize": 3,
+        }
         axes.plot(values[:series], style.line_style(rung), linewidth=1.5, **look)
         axes.plot(range(series, len(cases)), values[series:], linestyle="none", **look)
         ends.append((*measured[-1], _line_name(rung), colour))
@@ -141,13 +145,15 @@ def _draw(axes: Axes, study: Study, measure: Measure, panel: Panel) -> None:
     style.label_ends(axes, ends, panel.width, _HEIGHT)
 
 
-def _name_sweep(axes: Axes, found: dict[str, list[tuple[int, float]]], colour: tuple | str) -> None:
+def _name_sweep(
+    axes: Axes, found: dict[str, list[tuple[int, float]]], colour: style.Colour
+) -> None:
     """Write each value left of its line, on axes that are scaled."""
     up = axes.transData + axes.transAxes.inverted()
     wanted = [up.transform(points[0])[1] for points in found.values()]
     places = style.spread(wanted, _SWEEP / 72 / _HEIGHT, 0.0, 1.0)
     for (value, points), y in zip(found.items(), places, strict=True):
-        look = {"coordinates": ("data", "axes fraction"), "color": style.dark(colour)}
+        look: style.Look = {"coordinates": ("data", "axes fraction"), "color": style.dark(colour)}
         look |= {"ha": "right", "va": "center", "size": _SWEEP}
         style.note(axes, value, (points[0][0], y), (-4, 0), **look)
 

@@ -40,7 +40,7 @@ class Kernels:
 def chosen(tally: Tally, details: Details) -> list[Kernels]:
     """Return the headline's kernels, in one where their panels are alike."""
     by_row = {bare(curves.row): curves for curves in details.occupancy}
-    found: dict[tuple, Kernels] = {}
+    found: dict[tuple[object, ...], Kernels] = {}
     for rung, row in tally.shown:
         if curves := by_row.get(bare(row.name)):
             percent = 100 * row.theoretical_occupancy
@@ -76,7 +76,7 @@ def draw(tally: Tally, found: list[Kernels]) -> Figure:
         _curve(by_shared, curves.by_shared, _shared(curves), kernels.percent)
         kib = range(0, int(max((p.size for p in curves.by_shared), default=0)) + 1, 32 * 1024)
         by_shared.set_xticks(kib, [f"{size // 1024}" for size in kib])
-        look = {"coordinates": "axes fraction", "size": style.NORMAL}
+        look: style.Look = {"coordinates": "axes fraction", "size": style.NORMAL}
         told = _several(kernels.names, style.PAGE - _LEFT - _RIGHT)
         style.note(by_block, told, (0, 1), (0, 21), **look, color="black", weight="bold")
         style.note(by_block, _resources(kernels), (0, 1), (0, 8), **look)
@@ -131,7 +131,7 @@ def _curve(axes: Axes, points: Sequence[Point], own: float, percent: float) -> N
             point.occupancy,
             point.limiter,
         ):
-            look = {"color": _COLOURS.get(point.limiter, style.FAINT), "linewidth": 0}
+            look: style.Look = {"color": _COLOURS.get(point.limiter, style.FAINT), "linewidth": 0}
             width = edges[i] - edges[start]
             axes.bar(edges[start], 100 * point.occupancy, width=width, align="edge", **look)
             start = i

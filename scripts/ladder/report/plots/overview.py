@@ -12,6 +12,7 @@ from ladder.analysis.study import Study, describe, name_of
 from ladder.io.results import Results
 from ladder.model import units
 from ladder.model.catalogue import Rung
+from ladder.model.rows import Row
 from ladder.report.plots import style
 
 _TOP, _HEADER, _BAR, _GAP = 0.75, 0.65, 0.2, 0.2  # inches, from the top down
@@ -20,7 +21,8 @@ _PERCENT = 0.85  # inches right of the bars
 
 def draw(results: Results, found: list[Study]) -> Figure:
     """Draw a bar a rung at each ladder's headline case, the ladders in two columns."""
-    chosen = [s for s in found if (row := s.best_step(s.headline)) and s.percent(row) > 0]
+    best = {s: row for s in found if (row := s.best_step(s.headline)) and s.percent(row) > 0}
+    chosen = list(best)
     if not chosen:
         raise style.NothingToDrawError("no ladder has a step with percent_of_ceiling")
     columns = _balance(chosen)
@@ -35,7 +37,7 @@ def draw(results: Results, found: list[Study]) -> Figure:
     for i, column in enumerate(columns):
         top = height - _TOP
         for study in column:
-            _panel(figure, i * share, top, left, share - left - _PERCENT, study)
+            _panel(figure, i * share, top, left, share - left - _PERCENT, study, best[study])
             top -= _height([study])
     return figure
 
@@ -63,9 +65,11 @@ def _height(column: list[Study]) -> float:
     return sum(_HEADER + _BAR * len(_rungs(study)) + _GAP for study in column)
 
 
-def _panel(figure: Figure, x: float, top: float, left: float, width: float, study: Study) -> None:
+def _panel(
+    figure: Figure, x: float, top: float, left: float, width: float, study: Study, best: Row
+) -> None:
     """Draw one ladder: its header from `x` and below `top`, its bars `left` inches further in."""
-    rungs, names, best = _rungs(study), _names(study), study.best_step(study.headline)
+    rungs, names = _rungs(study), _names(study)
     rows = [study.ok(rung, study.headline) for rung in rungs]
     percents = [study.percent(row) if row else math.nan for row in rows]
     height = _BAR * len(rungs)
@@ -80,18 +84,18 @@ def _panel(figure: Figure, x: float, top: float, left: float, width: float, stud
     axes.spines["bottom"].set_visible(False)
     axes.set_yticks(range(len(names)), names, size=style.SMALL)
     axes.tick_params(axis="y", length=0)
-    axes.get_yticklabels()[[rung.name for rung in rungs].index(best.rung)].set_weight("bold")
-    told = [
+    axes.get_yticklabels()[[rung.name for rung in rungs].index(best.rung)].set_fontweight("bold")
+    shares = [
         units.percent(percent) + "*" * bool(row and study.has_own_ceiling(row)) or "–"
         for percent, row in zip(percents, rows, strict=True)
     ]
-    style.text_columns(axes, {"": told}, width)
+    style.text_columns(axes, {"": shares}, width)
 
     quantity = study.ladder.quantity
     speeds = units.rate(quantity, study.speed(best)), study.to_peer(best)
-    header = {"coordinates": "axes fraction"}
+    header: style.Look = {"coordinates": "axes fraction"}
     start = 72 * (0.2 - left)  # points right of the bars
-    bold = {"size": style.NORMAL, "color": "black", "weight": "bold"}
+    bold: style.Look = {"size": style.NORMAL, "color": "black", "weight": "bold"}
     style.note(axes, study.ladder.title, (0, 1), (start, 31), **header, **bold)
     style.note(axes, study.spell(study.headline), (0, 1), (start, 18), **header)
     told = f"{best.rung} {', '.join(filter(None, speeds))}"

@@ -40,7 +40,7 @@ def draw(study: Study, chosen: dict[str, list[str]]) -> Figure:
     found = [ratio(row) for row in study.rows if row.status == "ok" and row.case in cases]
     highest = max(value for value in found if value == value)
     log = highest > _LINEAR
-    peers = {study.peer("", case).rung for case in cases}
+    peers = {peer.rung for case in cases if (peer := study.peer("", case))}
     label = f"× {peers.pop()}" if len(peers) == 1 else "× the fastest library"
     limits = _LEAST, highest * 1.1 if log else highest + 0.05
     measure = lines.Measure(ratio, label, limits, log)

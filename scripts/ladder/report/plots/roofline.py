@@ -227,11 +227,11 @@ def _draw_points(
         named = any(row is other for other in shown)
         colour = colours[row.rung]
         marker = "D" if row.role == "peer" else "o"
-        look = {"markersize": 5.5 if named else 3, "alpha": 1 if named else 0.25}
+        look: style.Look = {"markersize": 5.5 if named else 3, "alpha": 1 if named else 0.25}
         if named and (found := moved[row.rung]):
             axes.plot(_span(row, found)[:2], [y, y], color=colour, linewidth=0.7, zorder=2)
             for level, at in found.items():
-                hollow = {"markerfacecolor": "white", "markeredgecolor": colour}
+                hollow: style.Look = {"markerfacecolor": "white", "markeredgecolor": colour}
                 shape = {"DRAM": marker}.get(level, LEVELS[level])
                 axes.plot(at, y, shape, markersize=8, markeredgewidth=1.2, zorder=3, **hollow)
         look |= {"label": row.name}  # by which a page finds the point

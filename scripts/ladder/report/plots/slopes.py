@@ -44,8 +44,8 @@ def draw(
     (x0, x1), (_, y1) = axes.get_xlim(), axes.get_ylim()
     top = max((roof.measured for roof in flats), default=y1)
     place = _Place(axes, size)
-    solid = {"color": style.GREY, "linewidth": 1.2}
-    dashed = {"color": style.GREY, "linewidth": 0.9, "linestyle": (0, (4, 3))}
+    solid: style.Look = {"color": style.GREY, "linewidth": 1.2}
+    dashed: style.Look = {"color": style.GREY, "linewidth": 0.9, "linestyle": (0, (4, 3))}
     steepest = max((roof.measured for roof in slopes), default=math.inf)
     lowest = min(slopes, key=lambda roof: roof.measured, default=None)
     for roof in slopes:

@@ -26,6 +26,8 @@ from matplotlib.path import Path as Outline
 from matplotlib.patheffects import withStroke
 from matplotlib.textpath import TextPath, text_to_path
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+from matplotlib.typing import ColorType
+from numpy.typing import NDArray
 
 from ladder.analysis.study import describe
 from ladder.io.results import Results
@@ -38,6 +40,8 @@ _GAP = 0.25  # inches between text columns
 _LINE = 1.25  # height of a line of text over its size
 GREY, FAINT, PEER, ALARM = "#555555", "#d0d0d0", "#d55e00", "#cc0000"
 GPU_COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00")
+Colour = ColorType
+Look = dict[str, Any]  # options of matplotlib's
 _FONT = FontProperties(family="DejaVu Sans", size=1)  # that text is measured in
 _RC = {
     "font.family": "DejaVu Sans",
@@ -111,7 +115,7 @@ def panel(figure: Figure, left: float, bottom: float, width: float, height: floa
     )
 
 
-def legend(figure: Figure, entries: Sequence[tuple[str, tuple | str]], last: str = "") -> None:
+def legend(figure: Figure, entries: Sequence[tuple[str, Colour]], last: str = "") -> None:
     """Write coloured squares with their names below a page's titles, and `last` after them."""
     width, height = figure.get_size_inches()
     texts = [*(f"■ {name}" for name, _ in entries), last]
@@ -187,14 +191,14 @@ def text_columns(axes: Axes, columns: dict[str, list[str]], right: float) -> Non
     for header, cells in columns.items():
         right += columns_width({header: cells})
         at = right / width
-        place = {"coordinates": "axes fraction", "ha": "right", "size": NORMAL}
+        place: Look = {"coordinates": "axes fraction", "ha": "right", "size": NORMAL}
         note(axes, header.replace(", ", "\n"), (at, 1), (0, 4), **place)
         for y, cell in enumerate(cells):
             place["coordinates"] = ("axes fraction", "data")
             note(axes, cell, (at, y), va="center_baseline", color="black", **place)
 
 
-def spread(wanted: Sequence[float], gap: float, low: float, high: float) -> np.ndarray:
+def spread(wanted: Sequence[float], gap: float, low: float, high: float) -> NDArray[np.float64]:
     """Move positions as little as possible so that all lie `gap` apart within [low, high].
 
     This is isotonic regression of the positions less their ranks times the gap.
@@ -207,7 +211,7 @@ def spread(wanted: Sequence[float], gap: float, low: float, high: float) -> np.n
         pools.append([value])
         while len(pools) > 1 and np.mean(pools[-2]) >= np.mean(pools[-1]):
             pools[-2:] = [pools[-2] + pools[-1]]
-    level = np.concatenate([np.full(len(pool), np.mean(pool)) for pool in pools] or [[]])
+    level = np.concatenate([np.full(len(pool), np.mean(pool)) for pool in pools] or [np.empty(0)])
     placed = np.empty(len(order))
     placed[order] = np.clip(level, low, max(low, high - ranks[-1] if len(ranks) else low)) + ranks
     return placed
@@ -220,7 +224,7 @@ def category_ticks(axes: Axes, labels: Sequence[str], width: float) -> None:
     turned = need > room and len(labels) <= 12
     shown = range(0, len(labels), 1 if turned else max(1, math.ceil(need / room)))
     angle = math.degrees(math.asin(min(1.0, _LINE * SMALL / 72 / room)))
-    turn = {"rotation": max(30.0, angle), "ha": "right", "rotation_mode": "anchor"}
+    turn: Look = {"rotation": max(30.0, angle), "ha": "right", "rotation_mode": "anchor"}
     axes.set_xticks(shown, [labels[i] for i in shown], **(turn if turned else {}))
 
 
@@ -235,7 +239,7 @@ def log_ticks(axis: Axis) -> None:
     between = [value for value in axis.get_minorticklocs() if low <= value <= high]
     axis.set_minor_locator(NullLocator())
     edge = [0] * len(between)
-    look = {"linestyle": "none", "color": "black", "markersize": 2, "markeredgewidth": 0.6}
+    look: Look = {"linestyle": "none", "color": "black", "markersize": 2, "markeredgewidth": 0.6}
     look |= {"zorder": 0.5, "clip_on": False}
     axes = axis.axes
     if axis is axes.xaxis:
@@ -244,7 +248,7 @@ def log_ticks(axis: Axis) -> None:
         axes.plot(edge, between, marker=TICKLEFT, transform=axes.get_yaxis_transform(), **look)
 
 
-def colours(ladder: Ladder) -> dict[str, tuple | str]:
+def colours(ladder: Ladder) -> dict[str, Colour]:
     """Colour of each rung: ours darken in their order, peers are orange, ceilings grey."""
     steps = [rung.name for rung in ladder.rungs if rung.is_ours]
     shades = mpl.colormaps["viridis"](np.linspace(0.72, 0.0, len(steps)))
@@ -252,12 +256,12 @@ def colours(ladder: Ladder) -> dict[str, tuple | str]:
     return {r.name: found.get(r.name, PEER if r.role == "peer" else GREY) for r in ladder.rungs}
 
 
-def dark(colour: tuple | str) -> tuple[float, ...]:
+def dark(colour: Colour) -> tuple[float, ...]:
     """Darken a colour for text, so that the names of pale lines are legible."""
     return tuple(0.75 * part for part in to_rgb(colour))
 
 
-def bar_style(rung: Rung, colour: tuple | str | list) -> dict:
+def bar_style(rung: Rung, colour: Colour | list[Colour]) -> Look:
     """Bars of a colour, or of one each: ours filled, peers hatched, ceilings hollow."""
     if rung.is_ours:
         return {"facecolor": colour}
@@ -273,7 +277,8 @@ def boxes(axes: Axes, places: Sequence[tuple[float, float, float, float]], **loo
     left, bottom, width, height = np.transpose(places)
     x = np.stack([left, left + width, left + width, left], axis=1)
     y = np.stack([bottom, bottom, bottom + height, bottom + height], axis=1)
-    drawn = PolyCollection(np.stack([x, y], axis=2), joinstyle="miter", **look)
+    corners: Any = np.stack([x, y], axis=2)  # stays an array, which is drawn faster than a list
+    drawn = PolyCollection(corners, joinstyle="miter", **look)
     axes.add_collection(drawn, autolim=False)
 
 
@@ -310,8 +315,8 @@ def note(
 ) -> None:
     """Write small grey text `offset` points from a place."""
     # To look whether a place is within the axes takes a third of the time, and all are.
-    options = {"size": SMALL, "color": GREY, "annotation_clip": False} | options
-    axes.annotate(text, at, offset, xycoords=coordinates, textcoords="offset points", **options)
+    look: Look = {"size": SMALL, "color": GREY, "annotation_clip": False, **options}
+    axes.annotate(text, at, offset, xycoords=coordinates, textcoords="offset points", **look)
 
 
 def halo() -> list[withStroke]:
@@ -320,7 +325,7 @@ def halo() -> list[withStroke]:
 
 
 def label_ends(
-    axes: Axes, ends: Sequence[tuple[float, float, str, tuple | str]], width: float, height: float
+    axes: Axes, ends: Sequence[tuple[float, float, str, Colour]], width: float, height: float
 ) -> None:
     """Name lines (x, y, text, colour) right of log-scaled axes of that size in inches."""
     end = 1 + 0.15 / width
@@ -331,7 +336,7 @@ def label_ends(
     inside = axes.transData - axes.transAxes
     lines = []
     for (x, y, text, colour), at in zip(ends, spread(wanted, gap, 0.0, 1.0), strict=True):
-        look = {"coordinates": "axes fraction", "va": "center", "color": dark(colour)}
+        look: Look = {"coordinates": "axes fraction", "va": "center", "color": dark(colour)}
         note(axes, text, (end, at), **look)
         name, point = size * (end, at), size * inside.transform((x, y))
         way = point - name

@@ -63,7 +63,7 @@ def _panel(axes: Axes, track: Track) -> None:
         colour = _COLOURS[shift.verdict]
         axes.axvline(shift.at - 0.5, color=colour, linewidth=1)
         text = f"{shift.verdict} {shift.ratio:.3f}"
-        place = {"coordinates": ("data", "axes fraction"), "color": colour, "va": "top"}
+        place: style.Look = {"coordinates": ("data", "axes fraction"), "color": colour, "va": "top"}
         style.note(axes, text, (shift.at - 0.5, 1), (3, 0), path_effects=style.halo(), **place)
     known = [value for value in values if abs(value) < _ABSURD] or [100.0]
     middle = (max(known) + min(known)) / 2

@@ -151,7 +151,7 @@ def draw(study: Study, found: list[Step]) -> Figure:
     _ideas(moved, study, found, text)
     _targets(moved, study, found)
     if timed:
-        _speeds(panels[1], study, found)
+        _speeds(panels[1], study, found, width - right - _LEFT)
     return figure
 
 
@@ -170,8 +170,8 @@ def _ideas(axes: Axes, study: Study, found: list[Step], width: float) -> None:
     colours = style.colours(study.ladder)
     for y, step in enumerate(found):
         start = -72 * (width + _GAP)
-        place = {"coordinates": ("axes fraction", "data"), "va": "top"}
-        bold = {
+        place: style.Look = {"coordinates": ("axes fraction", "data"), "va": "top"}
+        bold: style.Look = {
             "size": style.NORMAL,
             "weight": "bold",
             "color": style.dark(colours[step.rung.name]),
@@ -202,8 +202,8 @@ def _targets(axes: Axes, study: Study, found: list[Step]) -> None:
     """Draw each counter before and after on a scale of its own, from zero to the larger."""
     colours = style.colours(study.ladder)
     axes.set_xlim(0, 1)
-    header = {"size": style.NORMAL, "weight": "bold", "color": "black"}
-    at = {"coordinates": "axes fraction"}
+    header: style.Look = {"size": style.NORMAL, "weight": "bold", "color": "black"}
+    at: style.Look = {"coordinates": "axes fraction"}
     style.note(axes, "target counter", (0, 1), (0, 7), **at, **header)
     for y, step in enumerate(found):
         if not step.rung.target:
@@ -221,22 +221,25 @@ def _targets(axes: Axes, study: Study, found: list[Step]) -> None:
         style.note(axes, step.numbers, (1, y + 0.14), (12, 0), va="center", **header)
 
 
-def _speeds(axes: Axes, study: Study, found: list[Step]) -> None:
-    """Draw each speed before and after, all on one scale, and the gain."""
+def _speeds(axes: Axes, study: Study, found: list[Step], room: float) -> None:
+    """Draw each speed before and after, all on one scale, and the gain.
+
+    There are `room` inches for text from the left of the axes.
+    """
     divisor, unit = study.unit
     colours = style.colours(study.ladder)
     ceiling = study.ceiling(study.headline) / divisor
     speeds = [study.speed(step.row) / divisor for step in found]
     limit = max([*speeds, *([] if math.isnan(ceiling) else [ceiling])])
     axes.set_xlim(0, limit)
-    bold = {"size": style.NORMAL, "weight": "bold", "color": "black"}
-    at = {"coordinates": "axes fraction"}
+    bold: style.Look = {"size": style.NORMAL, "weight": "bold", "color": "black"}
+    at: style.Look = {"coordinates": "axes fraction"}
     style.note(axes, f"speed, {unit}", (0, 1), (0, 7), **at, **bold)
     right = 72 * (_SPEED + 0.1), 72 * (_SPEED + _GAIN + 0.1)
     style.note(axes, "gain", (1, 1), (right[1], 7), ha="right", **at, **bold)
     if not math.isnan(ceiling):
         axes.axvline(ceiling, color=style.GREY, linewidth=1.0)
-        where = {"coordinates": ("data", "axes fraction"), "ha": "center"}
+        where: style.Look = {"coordinates": ("data", "axes fraction"), "ha": "center"}
         beside = (1, 7) if ceiling == limit else (0, -11)  # clear of the heading
         style.note(axes, units.number(ceiling), (ceiling, beside[0]), (0, beside[1]), **where)
     for y, (step, speed) in enumerate(zip(found, speeds, strict=True)):
@@ -248,11 +251,10 @@ def _speeds(axes: Axes, study: Study, found: list[Step]) -> None:
             highest = units.number(study.speed(step.best) / divisor)
             told = f"at {shown} (best: {best}, {highest} {unit})"
         if told:
-            room = axes.figure.get_size_inches()[0] * (1 - axes.get_position().x0) - _LEFT
             box = {"facecolor": "white", "edgecolor": "none", "pad": 1}  # over the ceiling's line
             told = style.fit(told, room, style.SMALL)
             style.note(axes, told, (0, y), (0, 10), color="black", bbox=box)
-        look = {"coordinates": ("axes fraction", "data"), "ha": "right", "va": "center"}
+        look: style.Look = {"coordinates": ("axes fraction", "data"), "ha": "right", "va": "center"}
         look |= {"size": style.NORMAL, "color": "black"}
         style.note(axes, units.number(speed), (1, y + 0.14), (right[0], 0), **look)
         if before > 0:
@@ -263,13 +265,13 @@ def _speeds(axes: Axes, study: Study, found: list[Step]) -> None:
             )
 
 
-def _arrow(axes: Axes, y: float, before: float, after: float, colour: tuple | str) -> None:
+def _arrow(axes: Axes, y: float, before: float, after: float, colour: style.Colour) -> None:
     """Draw a line from zero, where the parent stood and where this rung stands."""
     axes.plot([0, axes.get_xlim()[1]], [y, y], color=style.FAINT, linewidth=1, zorder=1)
     axes.plot([0, 0], [y - 0.09, y + 0.09], color=style.GREY, linewidth=1, zorder=1)
-    look = {"markersize": 7, "clip_on": False}
+    look: style.Look = {"markersize": 7, "clip_on": False}
     if not math.isnan(before):
         axes.plot([before, after], [y, y], color=colour, linewidth=2.5, zorder=2)
-        hollow = {"markerfacecolor": "white", "markeredgecolor": style.GREY}
+        hollow: style.Look = {"markerfacecolor": "white", "markeredgecolor": style.GREY}
         axes.plot(before, y, "o", **look, **hollow, zorder=3)
     axes.plot(after, y, "o", color=colour, markeredgewidth=0, **look, zorder=4)
