@@ -304,8 +304,7 @@ class Study:
     def label(self, case: str) -> str:
         """Write a shape compactly: `4096` where all its axes agree, else `1000×3000×77`."""
         values = self._shape(case)
-        if self._powers:
-            values = [units.power_of_two(v) for v in values]
+        values = [units.power_of_two(v) if self._powers or len(v) > 6 else v for v in values]
         return "×".join(values[:1] if self.in_series(case) else values)
 
     def spell(self, case: str) -> str:
@@ -342,7 +341,7 @@ def describe(results: Results) -> str:
     commit = f"commit {results.commit}" if results.commit else ""
     host = f"host {results.context.get('host_name', 'unknown')}"
     where = (results.gpu,) if results.gpu else (results.program, host)
-    more = f" and {results.files - 1} more" * (results.files > 1)
+    more = f" and {len(results.files) - 1} more" * (len(results.files) > 1)
     return ", ".join(filter(None, (*where, cache, commit or Path(results.file).name + more)))
 
 

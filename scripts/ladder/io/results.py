@@ -56,9 +56,9 @@ class Results:
     rows: list[Row]
     ceilings: list[Row]  # rows that measured limits, also when `rows` was filtered
     written: Written = field(default_factory=dict, repr=False)  # repetitions and aggregates
-    files: int = 1  # that it was merged from
-    named: str = ""  # the program with its folder, where another of its file name is beside it
     registry: Mapping[str, Counter] = field(default_factory=lambda: counters.OWN, repr=False)
+    files: tuple[Path, ...] = ()  # all that it was merged from
+    named: str = ""  # the program with its folder, where another of its file name is beside it
 
     @property
     def source(self) -> str:
@@ -342,7 +342,8 @@ def _merge(documents: list[tuple[Path, dict[str, Any]]]) -> Results:
             entries[i] = None  # a large file is not in memory twice
 
     context, known = documents[0][1]["context"], tuple(ladders.values())
-    results = Results(context, known, [], [], written, len(documents), registry=registry)
+    read = tuple(path for path, _ in documents)
+    results = Results(context, known, [], [], written, registry, read)
     common: dict[str, Any] = {
         "source": results.source,
         "gpu": results.gpu,

@@ -38,7 +38,7 @@ TRANSACTIONS, COUNTERS = "transactions", "counters"
 # Of rows of no ladder: families over an argument, and all of them.
 ARGUMENTS, BENCHMARKS = "arguments", "benchmarks"
 _RATES = (("bytes_per_second", "bytes", "B/s"), ("items_per_second", "items", "items/s"))
-TREE, CLIMB = "tree", "climb"
+TREE, CLIMB, CHOICES = "tree", "climb", "choices"
 _MARKER = re.compile(
     r"(?P<open><!-- ladder:table (?P<name>\S+) -->)(?P<body>.*?)(?P<close><!-- ladder:end -->)",
     re.DOTALL,
@@ -55,7 +55,7 @@ def markdown(
     """
     tables = _tables(results, metric=metric)
     if ladder is None:
-        apart = (TREE, CLIMB)  # for documents alone
+        apart = (TREE, CLIMB, CHOICES)  # for documents alone
         wanted = [name for name in tables if name not in (TRANSACTIONS, COUNTERS)]  # but the parts
         wanted = [name for name in wanted if name.partition("/")[0] not in apart]
     elif ladder == "":
@@ -159,6 +159,8 @@ def _tables(
         if result.source == "timed" and (found := studies(result)):
             limits = Limits(result)
             tables["overview"].append(partial(speed_tables.overview, result, limits))
+            if any(row.chosen for row in result.rows):
+                tables[CHOICES].append(partial(speed_tables.choices, result))
             for study in found:
                 tables[study.ladder.name].append(partial(speed_tables.ladder, study, limits))
                 if study.ladder.is_tree:

@@ -13,9 +13,10 @@ from matplotlib.figure import Figure
 
 from ladder.analysis import families, limits, prediction
 from ladder.analysis.emulated_study import tallies
-from ladder.analysis.study import Study, describe, studies
+from ladder.analysis.study import describe, studies
 from ladder.io import emulator_details, files
 from ladder.io.results import Results
+from ladder.io.samples import beside as samples_of
 from ladder.model.errors import IncomparableError, LadderError
 from ladder.report import sweep_tables
 from ladder.report.plots import (
@@ -34,6 +35,7 @@ from ladder.report.plots import (
     parallel,
     peers,
     roofline,
+    samples,
     style,
     transactions,
     why,
@@ -187,16 +189,25 @@ def _swept(
 
 
 def _compared(results: list[Results]) -> _Makers:
-    """What sets GPUs side by side, one figure a ladder that several have."""
-    by_ladder: dict[str, list[tuple[str, Study]]] = {}
+    """What sets GPUs, or runs, side by side: figures of each ladder that several have."""
+    if len(results) < 2:
+        return {}
+    by_ladder: dict[str, list[samples.Side]] = {}
     for result, name in zip(results, style.distinct_names(results), strict=True):
+        kept = samples_of(result)
         for study in studies(result):
-            by_ladder.setdefault(study.ladder.name, []).append((name, study))
-    return {
-        f"{ladder}-compare": partial(gpus.draw, found)
-        for ladder, found in by_ladder.items()
-        if len(found) > 1 and not found[0][1].ladder.is_roof
-    }
+            by_ladder.setdefault(study.ladder.name, []).append(samples.Side(name, study, kept))
+    figures: _Makers = {}
+    for ladder, found in by_ladder.items():
+        if len(found) > 1 and not found[0].study.ladder.is_roof:
+            pairs = [(side.label, side.study) for side in found]
+            figures[f"{ladder}-compare"] = partial(gpus.draw, pairs)
+        sampled = [side for side in found if samples.chosen(side)]
+        if len(sampled) > 1:
+            figures[f"{ladder}-samples"] = partial(
+                samples.draw, sampled, samples.chosen(sampled[0])
+            )
+    return figures
 
 
 def _emulated(
@@ -241,9 +252,13 @@ def _emulated_names(emulated: list[Results]) -> list[str]:
 def _figures(result: Results) -> _Makers:
     """What draws each figure of one GPU, by file stem."""
     found = studies(result)
+    kept = samples_of(result)
     figures: _Makers = {}
     for study in found:
         name = study.ladder.name
+        side = samples.Side(name, study, kept)
+        if sampled := samples.chosen(side):
+            figures[f"{name}-samples"] = partial(samples.draw, [side], sampled)
         if study.ladder.is_roof:  # the lines of every other figure
             if roofs := ceilings.roofs_of(study):
                 figures["roofs"] = partial(ceilings.draw, study, roofs)
