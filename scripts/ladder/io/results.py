@@ -456,10 +456,12 @@ def _typical(
 
     NaN where no entry has it; what is below `least` was not recorded.
     """
+    values = [entry.get(key) for entry in entries]
+    pairs = zip(values, scales, strict=False) if scales else ((value, 1) for value in values)
     found = [
-        value * scale
-        for entry, scale in zip(entries, scales or [1.0] * len(entries), strict=False)
-        if isinstance(value := entry.get(key), float) and least <= value < math.inf
+        value if scale == 1 else value * scale  # a number as it stands takes no memory again
+        for value, scale in pairs
+        if isinstance(value, float) and least <= value < math.inf
     ]
     return median(found) if found else math.nan
 
