@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -83,6 +84,8 @@ class RungPage:
     facts: list[tuple[str, str]]  # what, how much
     line: dict[str, str]  # of the ladder's table, at the headline
     shares: list[tuple[str, str, float, bool]]  # limit, share, its width of 100, is the limiter
+    parent: str  # the name of the one it builds on, if that was measured at the case
+    changes: list[tuple[str, str, str, bool]]  # counter, the parent's, its own, is the target
     counters: list[tuple[str, list[tuple[str, str]]]]  # group, its names and values
     excerpt: Excerpt | None
 
@@ -182,6 +185,8 @@ def _rung(study: Study, rung: Rung, limits: Limits, sources: Sources | None) -> 
         facts=[(what, value) for what, value in facts if value],
         line=line,
         shares=_shares(limits.shares(row), limiter) if row else [],
+        parent=rung.builds_on,
+        changes=_changes(row, study.parent(row), rung.target, study) if row else [],
         counters=_counters(row, study.results.registry) if row else [],
         excerpt=sources.excerpt(study.ladder.name, rung.name) if sources else None,
     )
@@ -220,6 +225,43 @@ def _shares(
         )
         for name, share in ordered
         if name in COUNTS_FROM and share >= 0.005
+    ]
+
+
+_LEAST_CHANGE, _LEAST_SHARE, _MOST_CHANGES = 1.1, 0.05, 10
+
+
+def _changes(
+    row: Row, parent: Row | None, target: str, study: Study
+) -> list[tuple[str, str, str, bool]]:
+    """Return the counters that an idea changed most, its target first.
+
+    Shares of less than `_LEAST_SHARE` on both sides are left out: they change by chance.
+    """
+    if not parent:
+        return []
+    known = study.results.registry
+    about = {counters.OWN[name].group for name in ("warp_instructions", "dram_bytes", "registers")}
+    about.add(counters.OWN[counters.STALLS[0]].group)
+    found: dict[str, float] = {}
+    for name in COUNTERS:
+        before, after = parent.counter(name), row.counter(name)
+        if math.isnan(before) or math.isnan(after) or known[name].group not in about:
+            continue
+        least, most = sorted((before, after))
+        small = known[name].unit == "share" and most < _LEAST_SHARE
+        ratio = most / least if least > 0 else math.inf if most > 0 else 1.0
+        if name == target or (ratio >= _LEAST_CHANGE and not small):
+            found[name] = ratio
+    names = sorted(found, key=lambda name: (name != target, -found[name]))[:_MOST_CHANGES]
+    return [
+        (
+            name,
+            _counter(known[name], parent.counter(name)),
+            _counter(known[name], row.counter(name)),
+            name == target,
+        )
+        for name in names
     ]
 
 
