@@ -129,8 +129,7 @@ class RunFile:
         context = self.context
         if self.uncounted:
             context = context | {_UNCOUNTED: " ".join(sorted(self.uncounted))}
-        document = {"context": context, "benchmarks": [row for name in names for row in rows[name]]}
-        text = json.dumps(document, indent=2, ensure_ascii=False) + "\n"
+        text = _document(context, [row for name in names for row in rows[name]])
         try:
             files.write(self.path, text.encode("utf-8", "replace"))
         except LadderError as error:
@@ -153,6 +152,13 @@ class RunFile:
         self.context = context | self.context  # only counting tells what counts
         if times:
             self.context[_SMALL_KERNELS] = f"{min(times):g} {max(times):g}"
+
+
+def _document(context: dict[str, Any], rows: list[dict[str, Any]]) -> str:
+    """Write JSON with a row on a line: small, and what changed can be seen in a diff."""
+    lines = (json.dumps(row, separators=(",", ":"), ensure_ascii=False) for row in rows)
+    head = json.dumps(context, indent=2, ensure_ascii=False)
+    return f'{{"context": {head},\n"benchmarks": [\n' + ",\n".join(lines) + "\n]}\n"
 
 
 def _small_kernels(context: dict[str, Any]) -> list[float]:
