@@ -120,9 +120,7 @@ Ladder ladder() {
   return {
       .name = "roof",
       .title = "Measured roofs",
-      .quantity = Quantity::bytes,
       .input = "random bits",
-      .error_unit = "exact",
       .axes = {{"size"}},
       .measured = {{4096}},
       .small = {{2}},

@@ -14,7 +14,6 @@
 #include "sgemm/ladder.hpp"
 
 #include "common/warpgroups.cuh"
-#include "model/ladder.hpp"
 #include "sgemm/01_textbook.cuh"
 #include "sgemm/02_warp_tiles.cuh"
 #ifdef __CUDACC__

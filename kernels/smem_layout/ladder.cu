@@ -132,10 +132,8 @@ Ladder ladder() {
   return {
       .name = "smem_layout",
       .title = "Shared-memory layout",
-      .quantity = Quantity::bytes,
       .ceiling = "roof/shared_memory",
       .input = "thread numbers",
-      .error_unit = "exact",
       .axes = {{"repetitions"}},
       .factors = {"written", "read", "padding", "bytes", "threads", "memory"},
       .measured = {{8192}},
