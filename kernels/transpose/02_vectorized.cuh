@@ -109,15 +109,14 @@ __global__ void __launch_bounds__(Squares<T, across>::kThreads)
   const auto [x, y] = my_tile<order>(ceil_div(columns, S::kSide), ceil_div(rows, S::kSide));
   const int row0 = y * S::kSide, column0 = x * S::kSide;
   if (column0 >= columns) return;  // in a partial band
-  const auto move = [&](auto inside) {
+  by_case(S::inside(rows, columns, row0, column0), [&](auto inside) {
     typename S::Square square;
     S::load(inside, square, in, rows, columns, row0, column0);
     __syncwarp();  // keeps all loads before the first use
     S::turn(turned, square);
     __syncthreads();
     S::store(inside, turned, out, rows, columns, row0, column0);
-  };
-  S::inside(rows, columns, row0, column0) ? move(std::true_type{}) : move(std::false_type{});
+  });
 }
 
 // In place: one block per pair of mirrored tiles. The upper triangle of n x n tiles with its
@@ -137,7 +136,7 @@ __global__ void __launch_bounds__(Squares<T>::kThreads) vectorized_in_place(T* d
   Vector<T>* lower = upper + S::kVectors;
   const auto [x, y] = upper_of_my_pair(ceil_div(n, S::kSide));
   const int row0 = y * S::kSide, column0 = x * S::kSide;
-  const auto swap = [&](auto inside) {
+  by_case(S::inside(n, n, row0, column0), [&](auto inside) {
     typename S::Square above, below;
     S::load(inside, above, data, n, n, row0, column0);
     S::load(inside, below, data, n, n, column0, row0);
@@ -147,8 +146,7 @@ __global__ void __launch_bounds__(Squares<T>::kThreads) vectorized_in_place(T* d
     __syncthreads();  // both are read before either is written
     S::store(inside, upper, data, n, n, row0, column0);
     if (x != y) S::store(inside, lower, data, n, n, column0, row0);
-  };
-  S::inside(n, n, row0, column0) ? swap(std::true_type{}) : swap(std::false_type{});
+  });
 }
 
 // The same with single elements, for unaligned rows: 32 x 8 threads as in `coarsened`.
