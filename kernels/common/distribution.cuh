@@ -28,7 +28,7 @@ struct Key {
   const double* cumulative;
 
   __device__ int operator()(size_t i) const {
-    const double unit = random_unit(i);
+    const double unit = random_bits(i) * 0x1p-32;  // in [0, 1)
     if (distribution == constant) return bins / 2;
     if (distribution == sorted) return int(double(i) * bins / count);
     if (distribution == out_of_range) return int((2 * unit - 0.5) * bins);

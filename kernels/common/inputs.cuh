@@ -28,11 +28,6 @@ __host__ __device__ inline float random_fraction(uint64_t i) {
   return float(2 * int(random_bits(i, 1) >> 25) - 127) / 128;
 }
 
-/// Uniform in [0, 1), 32 random bits.
-__host__ __device__ inline double random_unit(uint64_t i, uint64_t seed = 0) {
-  return random_bits(i, seed) * 0x1p-32;
-}
-
 namespace detail {
 
 template <class T, class F>
