@@ -72,8 +72,7 @@ __global__ void __launch_bounds__(kThreads)
 // The arguments of all kernels with flags.
 template <class Op, size_t tile>
 auto flag_arguments(Reduction<Op>& p, const LaunchPlan& plan) {
-  const auto [in, count, result] = p.arguments();
-  return std::tuple(in, count, divide(count, tile, plan.grid.x), p.slots(), result);
+  return p.arguments(divide(p.count(), tile, plan.grid.x), p.slots());
 }
 
 template <class Op, int threads, int flight, bool vote = true>
