@@ -24,7 +24,7 @@ Rung on_tensor_cores(std::string precision, std::string idea, decltype(Rung::cho
                      decltype(Rung::work) work) {
   return {.name = precision,
           .idea = std::move(idea),
-          .sweeps = {kInstructionSweep},
+          .sweeps = {{{"instruction", {"mma", "wgmma"}}, {mma, wgmma}, {mma, wgmma}}},
           .needs = kTensorCores,
           .skip = LADDERS_GPU_ONLY(no_wgmma),
           .precision = precision,

@@ -121,8 +121,6 @@ inline const std::vector<Sweep> kDramSweeps = {
 inline const Sweep kBlocksSweep = {{"blocks"}, {1, 2}, {1, 2}, {1}};
 inline const Sweep kClusterSweep = {{"cluster"}, {2, 4, 8, 16}, {2, 3, 16}, {2, 8}};
 enum Instruction { mma, wgmma };  // of one warp, of a group of four
-inline const Sweep kInstructionSweep = {
-    {"instruction", {"mma", "wgmma"}}, {mma, wgmma}, {mma, wgmma}};
 
 template <unsigned kThreads = kBlock>
 LaunchPlan blocks_per_sm(const Case& c, const Device& device, const void*) {

@@ -121,9 +121,6 @@ __global__ void __launch_bounds__(Squares<T, across>::kThreads)
 
 // In place: one block per pair of mirrored tiles. The upper triangle of n x n tiles with its
 // diagonal is folded into a rectangle of n x (n + 1) / 2, where n is rounded up to an odd number.
-__host__ __device__ constexpr int mirrored_pairs(int tiles) {
-  return (tiles | 1) * ((tiles | 1) + 1) / 2;
-}
 __device__ __forceinline__ Tile upper_of_my_pair(int tiles) {
   const unsigned n = tiles | 1, high = (n + 1) / 2, x = blockIdx.x / high, y = blockIdx.x % high;
   return x >= y ? Tile{int(x), int(y)} : Tile{int(n - 1 - x), int(n - y)};
@@ -198,8 +195,8 @@ Implementation in_place_at(const Case& c, const Device&) {
   Implementation result = kernel<P>(
       vectors ? vectorized_in_place<T> : elements_in_place<T>,
       [vectors](const Case& c, const Device&, const void*) {
-        const int tiles = int(ceil_div(c["rows"], vectors ? S::kSide : 32));
-        return LaunchPlan{.grid = unsigned(mirrored_pairs(tiles)),
+        const int n = int(ceil_div(c["rows"], vectors ? S::kSide : 32)) | 1;
+        return LaunchPlan{.grid = unsigned(n * (n + 1) / 2),
                           .block = S::kThreads,
                           .shared_bytes = vectors ? 2 * S::kVectors * sizeof(Vector<T>) : 0};
       },
