@@ -56,7 +56,7 @@ std::vector<Rung> rungs() {
   return {
       {.name = "copy",
        .idea = "The same bytes copied with cudaMemcpy: the limit of any transpose.",
-       .implementation = checked(library<P>(copy<T>), P::check_copy),
+       .implementation = checked<P>(library<P>(copy<T>), P::check_copy),
        .role = Role::ceiling},
       {.name = "naive_coalesced_reads",
        .idea = "One element per thread: loads fill sectors, stores touch 32.",
