@@ -71,6 +71,14 @@ class DeviceBuffer {
   size_t count_ = 0;
 };
 
+/// Device memory for `count` elements, all of them zero. Throws DoesNotFit.
+template <class T>
+DeviceBuffer<T> zeros(size_t count) {
+  DeviceBuffer<T> buffer(count);
+  check(cudaMemset(buffer.data(), 0, buffer.bytes()), "cudaMemset");
+  return buffer;
+}
+
 /// A copy of `count` elements of device memory. Throws CudaError.
 template <class T>
 std::vector<T> to_host(const T* data, size_t count) {

@@ -44,12 +44,4 @@ void generate(T* out, size_t n, F value) {
   launch({.grid = blocks, .block = 256}, nullptr, detail::generate<T, F>, out, n, value);
 }
 
-/// Device memory for `count` elements, all of them zero.
-template <class T>
-DeviceBuffer<T> zeros(size_t count) {
-  DeviceBuffer<T> buffer(count);
-  check(cudaMemset(buffer.data(), 0, buffer.bytes()), "cudaMemset");
-  return buffer;
-}
-
 }  // namespace ladders
