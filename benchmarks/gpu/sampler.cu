@@ -347,11 +347,6 @@ class Sampler : public Meter {
 const bool kEmulated = false;
 
 std::vector<std::pair<const char*, std::string>> origins() {
-  const auto dotted = [](auto... numbers) {
-    std::string text;
-    ((text += (text.empty() ? "" : ".") + std::to_string(numbers)), ...);
-    return text;
-  };
   const auto cublas = [](libraryPropertyType property) {
     int number = 0;
     if (cublasGetProperty(property, &number) != CUBLAS_STATUS_SUCCESS)
