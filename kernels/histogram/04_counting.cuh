@@ -318,17 +318,16 @@ inline Implementation zeroed_and_merged() {
 // Two kernels: one stores the counters of each block, the other sums them.
 template <int bits, bool hot_keys = false, bool ranged = false>
 Implementation written_down() {
-  const auto count = count_keys<bits, true, true, hot_keys, ranged>;
-  return launches<Histogram>(count, one_block_per_sm<bits, ranged>,
-                             [count](Histogram& p, const LaunchPlan& plan, cudaStream_t stream) {
-                               Counting c = counting<bits>(p, plan);
-                               c.rows = p.room_for_counters(size_t{plan.grid.x} * c.words);
-                               c.credits = p.credits();
-                               launch(plan, stream, count, c);
-                               launch({.grid = c.groups * c.words / 32, .block = 32 * kAdders},
-                                      {.early = p.device().compute_capability >= 90}, stream,
-                                      add_rows<bits>, c, plan.grid.x);
-                             });
+  constexpr auto count = count_keys<bits, true, true, hot_keys, ranged>;
+  const auto plan = one_block_per_sm<bits, ranged>;
+  return launches<Histogram>(count, plan, [](Histogram& p, const LaunchPlan& plan, auto stream) {
+    Counting c = counting<bits>(p, plan);
+    c.rows = p.room_for_counters(size_t{plan.grid.x} * c.words);
+    c.credits = p.credits();
+    launch(plan, stream, count, c);
+    launch({.grid = c.groups * c.words / 32, .block = 32 * kAdders},
+           {.early = p.device().compute_capability >= 90}, stream, add_rows<bits>, c, plan.grid.x);
+  });
 }
 
 // 16 bits where they fit, else 8: wider counters overflow less.
