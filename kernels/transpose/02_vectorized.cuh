@@ -9,13 +9,11 @@ namespace ladders::transpose {
 // The order of tiles by block number: row by row, or down bands two tiles wide, in which concurrent
 // blocks write long pieces of the same output rows, and read two tiles of each input row.
 enum class Order { rows, bands };
-struct Tile {
-  int x, y;  // along the columns and the rows of the input
-};
 constexpr int kBand = 2;
 
+// The block's tile along the columns and the rows of the input.
 template <Order order>
-__device__ __forceinline__ Tile my_tile(int tiles_x, int tiles_y) {
+__device__ __forceinline__ int2 my_tile(int tiles_x, int tiles_y) {
   const unsigned block = blockIdx.x;
   if (order == Order::rows) return {int(block % tiles_x), int(block / tiles_x)};
   const unsigned within = block % (kBand * tiles_y), band = block / (kBand * tiles_y);
@@ -121,9 +119,9 @@ __global__ void __launch_bounds__(Squares<T, across>::kThreads)
 
 // In place: one block per pair of mirrored tiles. The upper triangle of n x n tiles with its
 // diagonal is folded into a rectangle of n x (n + 1) / 2, where n is rounded up to an odd number.
-__device__ __forceinline__ Tile upper_of_my_pair(int tiles) {
+__device__ __forceinline__ int2 upper_of_my_pair(int tiles) {
   const unsigned n = tiles | 1, high = (n + 1) / 2, x = blockIdx.x / high, y = blockIdx.x % high;
-  return x >= y ? Tile{int(x), int(y)} : Tile{int(n - 1 - x), int(n - y)};
+  return x >= y ? int2{int(x), int(y)} : int2{int(n - 1 - x), int(n - y)};
 }
 
 template <class T>
