@@ -57,7 +57,7 @@ std::vector<Rung> rungs() {
   return {
       {.name = "global",
        .idea = "One atomic in L2 per key: equal keys queue up at one address.",
-       .implementation = kernel<P>(global, resident),
+       .implementation = kernel<P>(global, resident<>),
        .zero_output = true,
        .target = "global_atomic_requests",
        .measured = on_skew_at_some},

@@ -6,8 +6,6 @@
 #include "common/counted_keys.cuh"
 
 namespace ladders::histogram {
-constexpr int kThreads = 1024, kWarps = kThreads / 32;  // per block
-
 class Histogram : public CountedKeys<int> {
  public:
   Histogram(const Case& c, const Device& device)
