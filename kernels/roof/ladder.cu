@@ -59,18 +59,16 @@ std::vector<Rung> rungs() {
                   {{"blocks"}, {4, 8}, {4}, {4}}},
        .choose = l2_read_at,
        .work =
-           [](const Case& c, const Device& device) {
-             return Work{.bytes_read = 4. * kL2TileWords * double(c["blocks"]) * device.sms *
-                                       iterations(c, 16)};
+           [](const Case& c, const Device& d) {
+             return Work{.bytes_read = 4. * kL2TileWords * c["blocks"] * d.sms * iterations(c, 16)};
            }},
       {.name = "shared_memory",
        .idea = "Each warp loads 32 neighbouring vectors: 128 bytes per wavefront.",
        .sweeps = {{{"bytes"}, {4, 8, 16}, {4, 8, 16}, {4}}, kBlocksSweep},
        .choose = shared_memory_at,
        .work =
-           [](const Case& c, const Device& device) {
-             return Work{.bytes_read = double(c["bytes"]) * threads(c, device) * kSharedLoads *
-                                       iterations(c)};
+           [](const Case& c, const Device& d) {
+             return Work{.bytes_read = c["bytes"] * threads(c, d) * kSharedLoads * iterations(c)};
            }},
       {.name = "distributed_shared_memory",
        .idea = "Each block loads from the other blocks of its cluster in turn.",
