@@ -9,6 +9,11 @@ namespace ladders {
 
 struct LaunchPlan;
 
+/// A version of these numbers: "12.6".
+std::string dotted(auto first, auto... others) {
+  return (std::to_string(first) + ... + ("." + std::to_string(others)));
+}
+
 /// The measured GPU, as the CUDA runtime describes it.
 struct Device {
   int index = 0;

@@ -4,8 +4,7 @@
 #include "sgemm/sgemm.hpp"
 
 namespace ladders::sgemm {
-/// The library in peers.cu.
-std::vector<Rung> peers();
+std::vector<Rung> peers();  ///< the library in peers.cu
 /// The same product by it, in FP32 throughout: its errors are what others are held against.
 void library_product(const Gemm& gemm, cudaStream_t stream);
 
