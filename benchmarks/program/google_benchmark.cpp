@@ -49,7 +49,7 @@ class CountingConsole : public benchmark::BenchmarkReporter {
 
   bool ReportContext(const Context& context) override {
     width_ = static_cast<int>(context.name_field_width);
-    std::printf("%-*s  wavefronts a request     sectors a request\n", width_, "");
+    std::printf("%-*s    wavefronts/request       sectors/request\n", width_, "");
     std::printf("%-*s    load  store atomic    load  store atomic  occupancy\n", width_, "row");
     return true;
   }

@@ -103,7 +103,7 @@ struct SplitPlan : SplitParts {
   __host__ __device__ int tasks() const { return 2 * panels * panel_tasks() + a_tasks; }
 };
 
-// A task: `team` warps a row.
+// A task: `team` warps per row.
 template <bool kQuads, class Draw>
 __device__ __forceinline__ void split_rows(const SplitPlan& plan, const Gemm& g, int task,
                                            unsigned* warp_largest, Draw draw) {
@@ -184,7 +184,7 @@ __device__ __forceinline__ void split_columns(const SplitPlan& plan, const Gemm&
     held[i] = load_last<kQuads>(g.b + (row + i * kWarps) * g.ldb, column,
                                 row + i * kWarps < g.k ? g.n : 0);
   draw();
-  if (threadIdx.x < 32) {  // a warp that looks as one is quicker than one lane with naps
+  if (threadIdx.x < 32) {  // a warp that polls as one is faster than a lane that sleeps
     const Count found(plan.found[strip]);
     while (!__all_sync(~0u, found.load(cuda::memory_order_acquire) == unsigned(plan.slabs))) {
     }

@@ -20,7 +20,7 @@ constexpr int kABytes = kRows * kDepth * 2, kBBytes = kColumns * kDepth * 2;
 constexpr int kStageBytes = 2 * (kABytes + kBBytes), kRingBytes = kStages * kStageBytes;
 // Tensor cores cut off the lower bits of sums: so after this many stages FP32 adds them up.
 constexpr int kPromoteEvery = 2;
-// Launched with 168 registers a thread: consumers need more for their sums.
+// Launched with 168 registers per thread: consumers need more for their sums.
 constexpr int kProducerRegisters = 40, kConsumerRegisters = (3 * 168 - kProducerRegisters) / 2;
 
 // Where tiles of operands are in shared memory, for wgmma: address, two strides, all in units of 16

@@ -8,7 +8,7 @@
 #include "sgemm/matrices.cuh"
 
 namespace ladders::sgemm {
-// The reference, in FP64, 4 x 4 outputs a thread. A block takes every gridDim.x-th tile.
+// The reference, in FP64, 4 x 4 outputs per thread. A block takes every gridDim.x-th tile.
 constexpr int kReferenceSide = 64;
 inline __global__ void __launch_bounds__(256)
     reference(Input a, Input b, double* __restrict__ ab, int m, int n, int k) {
