@@ -11,7 +11,9 @@ struct LaunchPlan;
 
 /// A version of these numbers: "12.6".
 std::string dotted(auto first, auto... others) {
-  return (std::to_string(first) + ... + ("." + std::to_string(others)));
+  std::string text = std::to_string(first);
+  ((text += '.', text += std::to_string(others)), ...);
+  return text;
 }
 
 /// The measured GPU, as the CUDA runtime describes it.
