@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 
 from ladder.analysis import limits, prediction
 from ladder.analysis.emulated_study import tallies
-from ladder.analysis.study import Study, describe, studies
+from ladder.analysis.study import describe, studies
 from ladder.io import emulator_details, files
 from ladder.io.results import Results
 from ladder.model.errors import IncomparableError, LadderError
@@ -24,17 +24,16 @@ from ladder.report.plots import (
     ceilings,
     climb,
     clusters,
-    gpus,
     instructions,
     light,
     occupancy,
     overview,
     parallel,
-    peers,
     roofline,
     style,
     transactions,
     why,
+    wins,
 )
 
 _FOREIGN = "the file's context does not list their ladder"
@@ -141,16 +140,10 @@ def _timed(results: list[Results], warn: Callable[[str], None], *, alone: bool) 
 
 
 def _compared(results: list[Results]) -> _Makers:
-    """What sets GPUs side by side, one figure a ladder that several have."""
-    by_ladder: dict[str, list[tuple[str, Study]]] = {}
-    for result, name in zip(results, style.distinct_names(results), strict=True):
-        for study in studies(result):
-            by_ladder.setdefault(study.ladder.name, []).append((name, study))
-    return {
-        f"{ladder}-compare": partial(gpus.draw, found)
-        for ladder, found in by_ladder.items()
-        if len(found) > 1 and not found[0][1].ladder.is_roof
-    }
+    """What sets GPUs side by side."""
+    names = style.distinct_names(results)
+    found = [(name, studies(result)) for name, result in zip(names, results, strict=True)]
+    return {"gpus": partial(overview.compare, found)} if len(found) > 1 else {}
 
 
 def _emulated(
@@ -204,12 +197,13 @@ def _figures(result: Results) -> _Makers:
             continue
         if not study.ladder.factors:  # an experiment climbs nowhere
             figures[f"{name}-climb"] = partial(climb.draw, study)
-        if beside := peers.facets(study):
-            figures[f"{name}-peers"] = partial(peers.draw, study, beside)
+        if won := wins.chosen(study):
+            figures[f"{name}-wins"] = partial(wins.draw, study, won)
+            if won.peer:
+                figures[f"{name}-peers"] = partial(wins.beside, study, won)
         if study.counted:
             figures[f"{name}-roofline"] = partial(roofline.draw, study)
-        shares = light.shares(study)
-        if shares or not (study.counted or len(study.cases) == 1):
+        if shares := light.shares(study):
             figures[f"{name}-light"] = partial(light.draw, study, shares)
         if rows := achieved.rows(study):
             figures[f"{name}-occupancy"] = partial(achieved.draw, study, rows)

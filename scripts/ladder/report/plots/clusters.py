@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -17,6 +16,7 @@ from ladder.analysis.study import Study, describe
 from ladder.model import units
 from ladder.model.rows import Row
 from ladder.report.plots import quantities, style
+from ladder.report.plots.cases import Group, across, grouped, spelled
 
 AXIS = "cluster"  # the axis of a rung's own that is the number of blocks a cluster
 _ROW, _COLUMN, _TITLE, _BETWEEN = 0.33, 0.72, 0.22, 0.5  # inches; columns are at least that wide
@@ -48,10 +48,9 @@ class Case:
 
 @dataclass(frozen=True)
 class Panel:
-    """The cases that differ in nothing but the axis that goes across."""
+    """A group of cases that stand beside each other."""
 
-    facet: str
-    others: str  # values of the remaining axes, as `axis:value/...`
+    group: Group
     columns: dict[str, Case]  # by what is written below them
 
 
@@ -80,7 +79,11 @@ def chosen(study: Study) -> Map | None:
         return None
     sizes |= {size for case in cases.values() for size in case.why_not}
     tried = {name: cases[name] for name in study.cases if name in cases and cases[name].tried}
-    return Map(_across(study, tried), sorted(sizes), _panels(study, tried), len(cases) - len(tried))
+    panels = [
+        Panel(group, {label: tried[case] for label, case in group.cases.items()})
+        for group in grouped(study, list(tried))
+    ]
+    return Map(across(study, tried), sorted(sizes), panels, len(cases) - len(tried))
 
 
 def _cases(study: Study) -> dict[str, Case]:
@@ -122,40 +125,6 @@ def _why_not(row: Row) -> str:
     return "failed" if row.status == "error" else "no speed"
 
 
-def _across(study: Study, names: Iterable[str]) -> str:
-    """Name the axis that goes across: the first that varies, or all where shapes are a series."""
-    if len(study.shape_axes) > 1 and any(map(study.in_series, names)):
-        return " × ".join(study.shape_axes)
-    values = {axis: {_values(name).get(axis) for name in names} for axis in study.shape_axes}
-    varying = [axis for axis, found in values.items() if len(found) > 1]
-    return next(iter([*varying, *study.shape_axes]), "")
-
-
-def _panels(study: Study, cases: dict[str, Case]) -> list[Panel]:
-    """Split cases by facet and by the axes that do not go across, in the order that they come."""
-    across = _across(study, cases)
-    facets = {axis.name for axis in study.ladder.axes if axis.facet}
-    found: dict[tuple[str, str], dict[str, Case]] = {}
-    for name, case in cases.items():
-        values = _values(name)
-        rest = [a for a in values if a not in facets and a not in across.split(" × ")]
-        others = "/".join(f"{axis}:{values[axis]}" for axis in rest)
-        alone = across in values and len(study.shape_axes) > 1
-        label = values[across] if alone else study.label(name)
-        found.setdefault((study.facet(name), others), {})[label] = case
-    return [Panel(*key, dict(sorted(c.items(), key=_order))) for key, c in found.items()]
-
-
-def _order(column: tuple[str, Case]) -> tuple[bool, int]:
-    """Sort numbers, and leave what is none behind them as it was."""
-    label = column[0]
-    return not label.isdecimal(), int(label) if label.isdecimal() else 0
-
-
-def _values(case: str) -> dict[str, str]:
-    return dict(segment.split(":", 1) for segment in case.split("/") if segment)
-
-
 def colour(ratio: float) -> tuple[float, ...]:
     """Colour of a ratio: white where both are level, blue above that and orange below."""
     steps = sum(max(ratio, 1 / ratio) >= step for step in _STEPS)
@@ -171,15 +140,19 @@ def draw(study: Study, found: Map) -> Figure:
     """Draw a row of panels a facet, and beside each other those of the remaining axes."""
     if not any(case.without and case.best for case in found.cases):
         raise style.NothingToDrawError("no case ran both in clusters and without")
-    panels = {(panel.facet, panel.others): panel for panel in found.panels}
+    panels = {(panel.group.facet, panel.group.others): panel for panel in found.panels}
     facets = list(dict.fromkeys(facet for facet, _ in panels))
     columns: dict[str, int] = {}  # of the panels below each other
     for panel in found.panels:
-        columns[panel.others] = max(columns.get(panel.others, 0), len(panel.columns))
+        others = panel.group.others
+        columns[others] = max(columns.get(others, 0), len(panel.columns))
     rows = ["no cluster", *(f"cluster {size}" for size in found.sizes)]
     left = 0.35 + style.widest([*rows, found.axis], style.SMALL)
     beside = left + _BETWEEN * (len(columns) - 1) + _RIGHT
-    titles = [style.text_width(_title(f, o), style.NORMAL + 1) / columns[o] for f, o in panels]
+    titles = [
+        style.text_width(panel.group.title, style.NORMAL + 1) / columns[others]
+        for (_, others), panel in panels.items()
+    ]
     labels = style.widest([x for p in found.panels for x in p.columns], style.SMALL) + 0.1
     room = (style.PAGE - beside) / sum(columns.values())
     column = max(_COLUMN, labels, room, *titles)
@@ -205,7 +178,7 @@ def draw(study: Study, found: Map) -> Figure:
             own = panels.get((facet, others))
             title: style.Look = {"loc": "left", "size": style.NORMAL, "weight": "bold"}
             ink = "black" if own else style.GREY
-            axes.set_title(_title(facet, others), color=ink, **title)
+            axes.set_title(spelled(f"{facet}/{others}"), color=ink, **title)
             place = {"coordinates": "axes fraction", "va": "top"}
             if own:
                 axes.set_xticks(range(len(own.columns)), list(own.columns))
@@ -216,12 +189,6 @@ def draw(study: Study, found: Map) -> Figure:
                 style.note(axes, found.axis, (0, 0), (-4, -4), ha="right", color="black", **place)
             at += column * most + _BETWEEN
     return figure
-
-
-def _title(facet: str, others: str) -> str:
-    values = _values(f"{facet}/{others}")
-    told = [f"{axis} {units.power_of_two(value)}" for axis, value in values.items()]
-    return ", ".join(told).replace("_", " ")
 
 
 def _cells(axes: Axes, study: Study, sizes: list[int], panel: Panel, width: float) -> None:

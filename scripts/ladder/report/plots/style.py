@@ -34,12 +34,13 @@ from ladder.io.results import Results
 from ladder.model.catalogue import Ladder, Rung
 from ladder.model.errors import LadderError
 
-PAGE = 10.0  # inches; a README shows this width with text of a readable size
+PAGE = 8.0  # inches; a page shows this width with all its text of a readable size
 SMALL, NORMAL, LARGE = 8.0, 9.0, 13.0  # points
 _GAP = 0.25  # inches between text columns
 _LINE = 1.25  # height of a line of text over its size
 GREY, FAINT, PEER, ALARM = "#555555", "#d0d0d0", "#d55e00", "#cc0000"
-GPU_COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00")
+OURS, PALE = "#0072b2", "#bcdcf0"
+GPU_COLOURS = (OURS, "#e69f00", "#009e73", "#cc79a7", "#56b4e9", PEER)  # told apart by anyone
 Colour = ColorType
 Look = dict[str, Any]  # options of matplotlib's
 _FONT = FontProperties(family="DejaVu Sans", size=1)  # that text is measured in
@@ -97,13 +98,17 @@ def svg(figure: Figure, salt: str) -> bytes:
     return content.getvalue()
 
 
-def page(width: float, height: float, title: str, subtitle: str) -> Figure:
-    """Return an empty figure of that many inches, titled at the top left."""
+def page(width: float, height: float, title: str, subtitle: str, source: str = "") -> Figure:
+    """Return an empty figure of that many inches, titled at the top left.
+
+    `source`, what was measured and where, stands at the foot.
+    """
     figure = Figure(figsize=(width, height))
     figure.text(0.2 / width, 1 - 0.32 / height, title, size=LARGE, weight="bold")
     room = width - 0.4
     size = NORMAL * room / max(room, 1.04 * text_width(subtitle))  # in a PNG letters are wider
-    figure.text(0.2 / width, 1 - 0.54 / height, subtitle, size=size, color=GREY)
+    figure.text(0.2 / width, 1 - 0.54 / height, subtitle, size=max(size, SMALL), color=GREY)
+    figure.text(0.2 / width, 0.1 / height, source, size=SMALL, color=GREY)
     return figure
 
 
