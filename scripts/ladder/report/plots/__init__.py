@@ -24,6 +24,7 @@ from ladder.report.plots import (
     ceilings,
     climb,
     clusters,
+    factors,
     instructions,
     light,
     occupancy,
@@ -197,6 +198,8 @@ def _figures(result: Results) -> _Makers:
             continue
         if not study.ladder.factors:  # an experiment climbs nowhere
             figures[f"{name}-climb"] = partial(climb.draw, study)
+        elif matrix := factors.cells(study):
+            figures[f"{name}-matrix"] = partial(factors.draw, study, matrix)
         if won := wins.chosen(study):
             figures[f"{name}-wins"] = partial(wins.draw, study, won)
             if won.peer:

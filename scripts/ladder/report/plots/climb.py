@@ -107,8 +107,8 @@ def _bars(axes: Axes, study: Study, rows: Sequence[Row], places: Sequence[float]
         axes.axvline(ceiling, color="black", linewidth=1.2)
         label = f"limit: {study.ladder.ceilings} {units.number(ceiling)}"
         side = "right" if ceiling > 0.5 * axes.get_xlim()[1] else "left"
-        place = {"coordinates": ("data", "axes fraction"), "ha": side, "color": "black"}
-        style.note(axes, label, (ceiling, 1), (0, 4), **place)
+        place: style.Look = {"coordinates": ("data", "axes fraction"), "color": "black"}
+        style.note(axes, label, (ceiling, 1), (0, 4), ha=side, **place)
 
 
 def _write(

@@ -152,9 +152,9 @@ def _draw(
     height = _TOP + body + _BOTTOM
     figure = style.page(width, height, title, subtitle, source)
     at = 0.2
-    for text, colour in key:
-        figure.text(at / width, 1 - 0.84 / height, text, color=colour, size=_KEY)
-        at += 0.35 + style.text_width(text, _KEY)
+    for sign, colour in key:
+        figure.text(at / width, 1 - 0.84 / height, sign, color=colour, size=_KEY)
+        at += 0.35 + style.text_width(sign, _KEY)
     axes = style.panel(figure, left, _BOTTOM, width - left - sum(widths) - 0.2, body)
     found = [dot.percent for line in lines for dot in line.dots if dot.percent == dot.percent]
     axes.set(xlim=(-4, max(101.0, *found)), ylim=(len(lines) - 0.5, -0.5), yticks=[])

@@ -67,9 +67,9 @@ def chosen(study: Study) -> Map | None:
     shown = [case for case in study.cases if any(case == other for _, other in rows)]
     if len(shown) < 2 or len(names) < 2:
         return None
-    peers = [row for case in shown if (row := study.peer("", case))]
-    rows |= {("", row.case): row for row in peers}
-    told = {row.rung for row in peers}
+    peers = [peer for case in shown if (peer := study.peer("", case))]
+    rows |= {("", peer.case): peer for peer in peers}
+    told = {peer.rung for peer in peers}
     listed = [rung.name for rung in study.ladder.rungs if rung.name in names]
     return Map(
         {name: name in own for name in sorted(listed, key=own.__contains__)},
