@@ -20,6 +20,13 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--format", type=_formats, default=["svg"], metavar="svg,png", help="default: svg"
     )
+    parser.add_argument(
+        "--only",
+        nargs="+",
+        default=["*"],
+        metavar="FIGURE",
+        help="only these, by path in DIR without ending, as 'nvidia-h100/*-climb'; default: all",
+    )
 
 
 def run(options: argparse.Namespace) -> int:
@@ -27,7 +34,7 @@ def run(options: argparse.Namespace) -> int:
     from ladder.report import plots  # matplotlib takes a second to load
 
     results = selected(options)
-    for path in plots.draw(results, options.output, options.format, note):
+    for path in plots.draw(results, options.output, options.format, note, options.only):
         print(path)
     return errors.OK
 

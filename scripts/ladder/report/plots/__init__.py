@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -45,11 +46,15 @@ _Makers = dict[str, Callable[[], Figure]]  # by the stem of a figure's file
 
 
 def draw(
-    results: list[Results], directory: Path, formats: Sequence[str], warn: Callable[[str], None]
+    results: list[Results],
+    directory: Path,
+    formats: Sequence[str],
+    warn: Callable[[str], None],
+    only: Sequence[str] = ("*",),
 ) -> list[Path]:
     """Draw every figure of `results` into `directory` and return the files written.
 
-    What `make` makes; what cannot be drawn is said through `warn`, once all else is written: an
+    What `make` makes, of it those whose stems match a pattern of `only`; what cannot be drawn is said through `warn`, once all else is written: an
     error comes alone. Raises LadderError, also when nothing can be written.
     """
 
@@ -57,7 +62,7 @@ def draw(
         return style.save(figure, directory, stem, formats)
 
     notes: list[str] = []
-    written = make(results, save, notes.append)
+    written = make(results, save, notes.append, only)
     for note in notes:
         warn(note)
     return [path for paths in written.values() for path in paths]
@@ -65,7 +70,10 @@ def draw(
 
 @style.look()
 def make(
-    results: list[Results], finish: Callable[[str, Figure], T], warn: Callable[[str], None]
+    results: list[Results],
+    finish: Callable[[str, Figure], T],
+    warn: Callable[[str], None],
+    only: Sequence[str] = ("*",),
 ) -> dict[str, T]:
     """Make every figure of `results`; return what `finish` makes of each, by the stem of its file.
 
@@ -82,6 +90,7 @@ def make(
     notes: list[str] = []
     makers = _timed(timed, notes.append, alone=not emulated) if timed else {}
     makers |= _emulated(emulated, results, notes.append, alone=not timed)
+    makers = {s: m for s, m in makers.items() if any(fnmatchcase(s, each) for each in only)}
     finished = _finished(makers, finish, notes.append)
     if not finished:
         raise LadderError(": ".join(["nothing to plot", *notes[:1]]))

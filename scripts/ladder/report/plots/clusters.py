@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -19,10 +20,10 @@ from ladder.report.plots import quantities, style
 from ladder.report.plots.cases import Group, across, grouped, spelled
 
 AXIS = "cluster"  # the axis of a rung's own that is the number of blocks a cluster
-_ROW, _COLUMN, _TITLE, _BETWEEN = 0.33, 0.72, 0.22, 0.5  # inches; columns are at least that wide
-_TOP, _NOTE, _BOTTOM, _RIGHT = 1.35, 0.17, 0.35, 0.2
+_ROW, _COLUMN, _TITLE, _BETWEEN = 0.42, 0.72, 0.22, 0.45  # inches; columns are at least that wide
+_LINE = 9.5  # points from a line in a cell to the next
+_TOP, _NOTE, _BOTTOM, _RIGHT = 1.35, 0.17, 0.55, 0.2
 _BOX, _BOX_HEIGHT = 0.5, 0.15  # inches, of a colour of the key
-_NAME = 6.5  # points, of what stands below a number
 _STEPS = (1.01, 1.1, 1.25, 2.0)  # where colours change; `ladder compare` calls no less a change
 _SHADES = (0.18, 0.38, 0.62, 0.95)  # of the full colour after each step
 _NEAR = 1.015  # so close to the first step it takes a third decimal to tell the side
@@ -67,6 +68,12 @@ class Map:
     def cases(self) -> list[Case]:
         """The cases of all panels."""
         return [case for panel in self.panels for case in panel.columns.values()]
+
+    @property
+    def usual(self) -> str:
+        """The rung that is most often the fastest in clusters."""
+        rows = [row for case in self.cases for row in case.best.values()]
+        return Counter(row.chosen or row.rung for row in rows).most_common(1)[0][0]
 
 
 def chosen(study: Study) -> Map | None:
@@ -161,8 +168,9 @@ def draw(study: Study, found: Map) -> Figure:
     each = _TITLE + body + _BETWEEN
     width = beside + column * sum(columns.values())
     height = top + each * len(facets) - _BETWEEN + _BOTTOM
-    about = f"{describe(study.results)}: the fastest rung in clusters over the fastest without"
-    figure = style.page(width, height, f"{study.ladder.title}: clusters", about)
+    about = "Speed of the fastest rung in clusters of blocks, as times that of the fastest without"
+    heading = f"{study.ladder.title}: clusters"
+    figure = style.page(width, height, heading, about, describe(study.results))
     _key(figure)
     for i, note in enumerate(notes):
         start = 0.2 / width, 1 - (_TOP - 0.05 + _NOTE * i) / height
@@ -182,7 +190,7 @@ def draw(study: Study, found: Map) -> Figure:
             place = {"coordinates": "axes fraction", "va": "top"}
             if own:
                 axes.set_xticks(range(len(own.columns)), list(own.columns))
-                _cells(axes, study, found.sizes, own, column)
+                _cells(axes, study, found, own, column)
             else:
                 style.note(axes, "not run in clusters", (0, 1), (0, -4), **place)
             if at == left:
@@ -191,22 +199,24 @@ def draw(study: Study, found: Map) -> Figure:
     return figure
 
 
-def _cells(axes: Axes, study: Study, sizes: list[int], panel: Panel, width: float) -> None:
+def _cells(axes: Axes, study: Study, found: Map, panel: Panel, width: float) -> None:
     """Draw the cells of a panel, whose columns are `width` inches wide."""
+    usual = found.usual
     for x, case in enumerate(panel.columns.values()):
         base = case.without
-        texts = (_speed(study, base), _name(base)) if base else ("", "not run")
+        texts = ("", _name(base)) if base else ("", "not run")
         _cell(axes, (x, 0), {"facecolor": _BASE} if base else _HATCH, texts, width)
-        for y, size in enumerate(sizes, 1):
+        for y, size in enumerate(found.sizes, 1):
             row = case.best.get(size)
             look, texts = _HATCH, ("", case.why_not.get(size, "not run"))
             if row and base:
                 ratio = study.speed(row) / study.speed(base)
                 look = {"facecolor": colour(ratio)}
                 mark = _THROTTLED if row.throttled > 0 or base.throttled > 0 else ""
-                texts = _times(ratio) + mark, _name(row)
+                name = row.chosen or row.rung
+                texts = _times(ratio) + mark, name if name != usual else ""
             elif row:  # nothing to hold it against
-                look, texts = {"facecolor": _BASE}, (_speed(study, row), _name(row))
+                look, texts = {"facecolor": _BASE}, (_speed(study, row), "")
             _cell(axes, (x, y), look, texts, width)
 
 
@@ -229,19 +239,29 @@ def _name(row: Row) -> str:
 def _cell(
     axes: Axes, at: tuple[float, float], look: style.Look, texts: tuple[str, str], width: float
 ) -> None:
-    """Draw one cell with a number in it, if there is one, and smaller words below that."""
+    """Draw one cell with a number in it, if there is one, and words below that."""
     (x, y), (number, words) = at, texts
     axes.add_artist(Rectangle((x - 0.48, y - 0.46), 0.96, 0.92, linewidth=0, **look))
     light = np.dot(to_rgb(look["facecolor"]), _LUMINANCE) > 0.5
-    place = {"ha": "center", "va": "center_baseline"}
+    lines = [words] if style.text_width(words, style.SMALL) < 0.96 * width else _halves(words)
+    lines = [style.fit(line, 0.96 * width, style.SMALL) for line in lines if line]
+    up = (_LINE * len(lines) + (_LINE if number else 0)) / 2 - _LINE / 2
+    place: style.Look = {"ha": "center", "va": "center_baseline"}
     if number:
         ink = "black" if light else "white"
-        style.note(axes, number, at, (0, 4), color=ink, size=style.NORMAL, **place)
-    box = {"facecolor": "white", "edgecolor": "none", "pad": 1} if look is _HATCH else None
-    words = style.fit(words, 0.92 * width, _NAME)
-    ink = style.GREY if look is _HATCH else _INK if light else "white"
-    down = -6 if number else 0
-    style.note(axes, words, at, (0, down), color=ink, size=_NAME, bbox=box, **place)
+        style.note(axes, number, at, (0, up), color=ink, size=style.NORMAL, **place)
+        up -= _LINE
+    for line in lines:
+        box = {"facecolor": "white", "edgecolor": "none", "pad": 1} if look is _HATCH else None
+        ink = style.GREY if look is _HATCH else _INK if light else "white"
+        style.note(axes, line, at, (0, up), color=ink, bbox=box, **place)
+        up -= _LINE
+
+
+def _halves(name: str) -> list[str]:
+    """Break a name at its first underscore."""
+    first, stroke, rest = name.partition("_")
+    return [first + stroke, rest]
 
 
 def _key(figure: Figure) -> None:
@@ -271,8 +291,8 @@ def _key(figure: Figure) -> None:
 
 def _notes(found: Map) -> list[str]:
     """Say in a line or two what stands in the cells, and what in none."""
-    base = "Grey: the fastest rung without clusters, and its speed."
-    ratios = "Below a ratio: the fastest rung in clusters of that size."
+    base = "Grey: the fastest rung without clusters."
+    ratios = f"In clusters: {found.usual} where no other is named."
     told = []
     if any(case.without and case.without.sweep for case in found.cases):
         told.append("(1): a cluster of one block, which is none.")

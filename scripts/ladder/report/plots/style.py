@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
@@ -81,10 +82,18 @@ def save(figure: Figure, directory: Path, stem: str, formats: Sequence[str]) -> 
             path.parent.mkdir(parents=True, exist_ok=True)
             with mpl.rc_context({"svg.hashsalt": stem}):
                 figure.savefig(path, metadata=metadata)
+            if form == "svg":
+                path.write_text(_short(path.read_text(encoding="utf-8")), encoding="utf-8")
         except OSError as error:
             raise LadderError(f"{error.filename or path}: {error.strerror}") from error
         paths.append(path)
     return paths
+
+
+def _short(text: str) -> str:
+    """Leave out what makes an SVG long: indents, and the font in the name of every letter."""
+    text = re.sub(r"\n +", "\n", text)
+    return text.replace("#DejaVuSans-", "#").replace('id="DejaVuSans-', 'id="')
 
 
 def svg(figure: Figure, salt: str) -> bytes:
