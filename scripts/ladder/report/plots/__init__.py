@@ -54,8 +54,9 @@ def draw(
 ) -> list[Path]:
     """Draw every figure of `results` into `directory` and return the files written.
 
-    What `make` makes, of it those whose stems match a pattern of `only`; what cannot be drawn is said through `warn`, once all else is written: an
-    error comes alone. Raises LadderError, also when nothing can be written.
+    What `make` makes, of it those whose stems match a pattern of `only`; what cannot be drawn is
+    said through `warn`, once all else is written: an error comes alone. Raises LadderError, also
+    when nothing can be written.
     """
 
     def save(stem: str, figure: Figure) -> list[Path]:
