@@ -84,7 +84,7 @@ def test_a_study_measures_and_draws(fake, output, file, capsys):
     said = capsys.readouterr()
     assert "measuring 24 rows on nvidia-h200\n" in said.err
     assert said.err.endswith(f"results: {file}\nplots: {plots}\n")
-    assert said.out.startswith("NVIDIA H200, cold cache, commit abc.\nladder ")
+    assert said.out.startswith("NVIDIA H200, cold cache, commit abc.")
     assert len((said.out + said.err).splitlines()) <= 30
 
 

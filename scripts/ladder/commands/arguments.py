@@ -58,6 +58,16 @@ def add_timeout(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_samples(parser: argparse.ArgumentParser) -> None:
+    """Add --samples."""
+    parser.add_argument(
+        "--samples",
+        action="store_true",
+        help="keep the samples of all rows too, beside each results file as NAME.samples.jsonl: "
+        "for 'ladder compare --distribution' and the figures of 'ladder plot'",
+    )
+
+
 def refuse(flags: Iterable[str], taken: Mapping[str, str]) -> None:
     """Refuse the flags for the program that begin with one that is `taken`, saying why.
 

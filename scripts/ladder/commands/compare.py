@@ -40,6 +40,13 @@ def add(parser: argparse.ArgumentParser) -> None:
     """Add its options."""
     _add_shared(parser)
     parser.add_argument("--format", choices=["text", "markdown", "json"], default="text")
+    parser.add_argument(
+        "--distribution",
+        action="store_true",
+        help="tell of the rows listed, and of those whose shape differs, the ratio at the 10th, "
+        "50th and 90th percentile of their samples ('ladder run --samples'; else repetitions), how "
+        "far apart the shapes are (Kolmogorov-Smirnov), and of two modes; verdicts stay",
+    )
     told = parser.add_mutually_exclusive_group()
     told.add_argument(
         "--all", action="store_true", help="list also the rows that did not change, as json does"
@@ -50,7 +57,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 def add_quiet(parser: argparse.ArgumentParser) -> None:
     """Add the options of `ladder gate`, which is `compare --quiet`."""
     _add_shared(parser)
-    parser.set_defaults(quiet=True)
+    parser.set_defaults(quiet=True, distribution=False)
 
 
 def _add_shared(parser: argparse.ArgumentParser) -> None:
@@ -129,6 +136,8 @@ def run(options: argparse.Namespace) -> int:
     """Compare, write all that changed, or the outcome in a line; return the exit code."""
     from ladder.report import comparison_text
 
+    if options.quiet and options.distribution:
+        raise LadderError("--distribution is not told in the line of --quiet")
     comparison = _compared(options)
     if options.quiet:
         print(comparison_text.line(comparison))
@@ -157,6 +166,7 @@ def _compared(options: argparse.Namespace) -> Comparison:
         options.map,
         options.allow,
         options.allow_lost,
+        options.distribution,
     )
     base, head = _sides(options)
     comparison = compared(base, head, rules, options.noise, force=options.force)

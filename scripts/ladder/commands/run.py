@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 from ladder.commands import arguments
+from ladder.io import files
 from ladder.measure import devices, processes, runner
 from ladder.measure.progress import Progress
 from ladder.measure.results_file import RunFile, alone
@@ -30,6 +31,7 @@ _TAKEN = {
     "--benchmark_filter": "there is --filter for it",
     "--benchmark_list_tests": "measures nothing",
     "--details_out": "goes with one process alone",
+    "--samples_out": "there is --samples for it",
 }
 
 
@@ -110,17 +112,20 @@ def _job(
     if path.suffix != ".json":
         path = path.joinpath(*named[:-1], f"{named[-1] if named else 'study'}.json")
     file = RunFile(path, program.flags, program.full, program.small)
+    samples = files.samples_beside(path)
     if options.resume:
         file.resume(counting=program.counting)
-    elif path.exists():
-        raise LadderError(f"{path}: exists already: --resume goes on with it")
+    elif found := [each for each in (path, samples) if each.exists()]:
+        raise LadderError(f"{found[0]}: exists already: --resume goes on with it")
+    # What is measured again must not be told by the samples of before.
+    flags = program.samples_to(samples) if options.samples or samples.exists() else []
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise LadderError(f"{path.parent}: {error.strerror}") from error
     todo = file.missing(program.rows, or_failed=options.retry_failed)
     label = f" ({' '.join(named)})" if named else ""
-    return Job(program, file, todo, gpu.environment if gpu else {}, label)
+    return Job(program, file, todo, gpu.environment if gpu else {}, label, flags)
 
 
 def _summary(jobs: list[Job]) -> int:
@@ -171,5 +176,6 @@ def add(parser: argparse.ArgumentParser) -> None:
         default="rung",
         help="what a fresh process is started for, beside failures; default: rung",
     )
+    arguments.add_samples(parser)
     parser.add_argument("--resume", action="store_true", help="measure what the results lack")
     parser.add_argument("--retry-failed", action="store_true", help="and what failed in them")

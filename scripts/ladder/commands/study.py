@@ -47,6 +47,7 @@ _ROOT = Path(__file__).resolve().parents[3]
 _TAKEN = {
     "--benchmark_out": "results go to --output",
     "--details_out": "results go to --output",
+    "--samples_out": "there is --samples for it",
     "--benchmark_filter": "there is --filter for it",
     "--benchmark_list_tests": "measures nothing",
     "--per_line": "goes with rows that are not shown here, see docs/emulator.md",
@@ -116,8 +117,12 @@ def _plan(options: argparse.Namespace, output: Path) -> _Plan:
         if options.hardware_counters:
             pattern, flags = f"({pattern})|{_ROOFS}", [_COUNTERS, *flags]
         return _Plan(output, found, pattern, flags, "ladder_bench", emulate=False, asked=False)
-    if options.hardware_counters:
-        _say("--hardware-counters: an emulated GPU has none")
+    for flag, asked_for in (
+        ("hardware-counters", options.hardware_counters),
+        ("samples", options.samples),
+    ):
+        if asked_for:
+            _say(f"--{flag}: an emulated GPU has none")
     gpu = options.gpu or "h200"
     named = [flag.removeprefix("--gpu=") for flag in flags if flag.startswith("--gpu=")]
     return _Plan(
@@ -148,7 +153,8 @@ def _study(plan: _Plan, options: argparse.Namespace) -> int:
         return errors.OK
     _writable(plan.folder)
     with alone(plan.folder):
-        measurement = Measurement(plan.folder, program, emulated=plan.emulate)
+        sampled = options.samples and not plan.emulate
+        measurement = Measurement(plan.folder, program, emulated=plan.emulate, sampled=sampled)
         failed = _measure(plan, measurement, options)
         if plan.emulate:
             _show_emulated(plan, measurement, measured)
@@ -338,6 +344,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         "says why it is as fast as it is and takes longer than the timing (needs CUPTI, "
         "permission, and the rows of the roof ladder, which the filter then adds to)",
     )
+    arguments.add_samples(parser)
     parser.add_argument(
         "--emulate",
         action="store_true",

@@ -39,7 +39,17 @@ _BESIDE = (
         re.compile(r'"rows"\s*:\s*\{(?=[^{}]*\{[^{}]*"floor"\s*:)'),
         "what 'ladder noise' wrote, no results: give it to compare, check or trend as --noise",
     ),
+    (
+        re.compile(r'^\s*\{\s*"name"\s*:\s*"[^"]*"\s*,\s*"nanoseconds"\s*:\s*\['),
+        "samples of results, which are found beside these by name: give those alone",
+    ),
 )
+
+
+def samples_beside(results: Path) -> Path:
+    """Return where the samples of a results file are, if any: `study.samples.jsonl`."""
+    stem, dot, rest = results.name.removesuffix(".gz").rpartition(".json")
+    return results.with_name(f"{stem if dot else rest}.samples.jsonl{rest if dot else ''}")
 
 
 def find(paths: Iterable[str | PathLike[str]]) -> list[Path]:

@@ -50,6 +50,7 @@ class Results:
     ceilings: list[Row]  # rows that measured limits, also when `rows` was filtered
     written: Written = field(default_factory=dict, repr=False)  # repetitions and aggregates
     registry: Mapping[str, Counter] = field(default_factory=lambda: counters.OWN, repr=False)
+    files: tuple[Path, ...] = ()  # all that it was merged from
 
     @property
     def source(self) -> str:
@@ -240,7 +241,8 @@ def _merge(documents: list[tuple[Path, dict[str, Any]]]) -> Results:
             written.setdefault(name, []).append(entry)
 
     context, known = documents[0][1]["context"], tuple(ladders.values())
-    results = Results(context, known, [], [], written, registry)
+    read = tuple(path for path, _ in documents)
+    results = Results(context, known, [], [], written, registry, read)
     common: dict[str, Any] = {
         "source": results.source,
         "gpu": results.gpu,

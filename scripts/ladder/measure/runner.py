@@ -20,6 +20,7 @@ SPLITS = {"rung": 2, "ladder": 1, "none": 0}  # parts of a row's name that a pro
 _STARTS = 3  # processes in turn that may end before they come to a row
 _COUNTING = re.compile(r"--hardware_counters(?!=(false|0|no|off)$)")
 _NO_CEILINGS = "--ceilings=false"
+_SAMPLES = "--samples_out="
 _FULL_DISK = ("is the disk full?", "SIGXFSZ")  # no fault of a row
 
 
@@ -37,6 +38,7 @@ class Program:
     full: list[str]  # all of them, as GPUs are measured
     small: list[str]  # all of the small cases
     ceilings_apart: bool  # whether it can leave out what other rows tell
+    keeps_samples: bool
 
     @classmethod
     def find(cls, path: Path, flags: Sequence[str], pattern: str, timeout: float) -> Program:
@@ -53,7 +55,17 @@ class Program:
             full, small = (listed([*command, f"--cases={c}"], timeout) for c in ("full", "small"))
         else:
             full, small = listed(command, timeout), []
-        return cls(command[0], list(flags), rows, full, small, "--ceilings=" in told)
+        known = [flag in told for flag in ("--ceilings=", _SAMPLES)]
+        return cls(command[0], list(flags), rows, full, small, *known)
+
+    def samples_to(self, path: Path) -> list[str]:
+        """Return the flags that make it append its samples to a file, of which that makes one.
+
+        Raises LadderError where it knows none.
+        """
+        if not self.keeps_samples:
+            raise LadderError(f"{self.path}: knows no {_SAMPLES[:-1]}, which --samples needs")
+        return [f"{_SAMPLES}{path}"]
 
     @property
     def counting(self) -> bool:

@@ -88,7 +88,9 @@ class Details:
 class Measurement:
     """What a program measures into a folder of results."""
 
-    def __init__(self, folder: Path, program: Program, *, emulated: bool) -> None:
+    def __init__(
+        self, folder: Path, program: Program, *, emulated: bool, sampled: bool = False
+    ) -> None:
         unfinished = folder / (RESULTS + _UNFINISHED)
         self.path = folder / RESULTS
         self.program = program
@@ -96,25 +98,32 @@ class Measurement:
         self.details: Details | None = None
         if emulated:
             self.details = Details(folder / (files.DETAILS + _UNFINISHED))
+        self.samples = files.samples_beside(unfinished)
+        self._sampled = program.samples_to(self.samples) if sampled else []
 
     @property
     def interrupted(self) -> bool:
         """Whether there is anything to resume."""
-        return self.file.path.exists() or self.file.scratch.exists()
+        return any(path.exists() for path in (self.file.path, self.file.scratch, self.samples))
 
     def set_aside(self) -> Path | None:
         """Keep what an interrupted study left under its date; return where, if there was any."""
         Output(self.file.scratch).remove()
         if not self.file.path.exists():
+            self.samples.unlink(missing_ok=True)
             return None
-        return _keep(self.file.path, self.file.path.with_name(files.DETAILS + _UNFINISHED))
+        details = self.file.path.with_name(files.DETAILS + _UNFINISHED)
+        return _keep(self.file.path, details, self.samples)
 
     def resume(self) -> None:
         """Take in what an interrupted study left.
 
         Raises ResultError where it cannot be read, IncomparableError where its flags were others.
+        What has samples goes on with them.
         """
         self.file.resume(counting=self.program.counting)
+        if self.samples.exists():
+            self._sampled = self.program.samples_to(self.samples)
         if self.details:
             self.details.resume()
 
@@ -122,7 +131,7 @@ class Measurement:
         """Return what is yet to be measured."""
         names = self.file.missing(self.program.rows, or_failed=retry_failed)
         if not self.details:
-            return Job(self.program, self.file, names, {})
+            return Job(self.program, self.file, names, {}, more_flags=self._sampled)
         lost = {*self.details.lost(self.file), *names}
         return Job(
             self.program,
@@ -170,10 +179,13 @@ class Measurement:
         kept = None
         details = self.path.with_name(files.DETAILS)
         try:
+            samples = files.samples_beside(self.path)
             if self.path.exists():
-                kept = _keep(self.path, details)
+                kept = _keep(self.path, details, samples)
             if self.details:
                 self.details.path.replace(details)
+            if self.samples.exists():
+                self.samples.replace(samples)
             self.file.path.replace(self.path)
         except OSError as error:
             raise LostError(f"{error.filename}: {error.strerror}") from error
@@ -191,11 +203,15 @@ def counted(file: RunFile, name: str) -> bool:
     return any(_COUNTED in entry for entry in file.rows[name])
 
 
-def _keep(results: Path, details: Path) -> Path:
-    """Rename results and their details after the date of the former."""
+def _keep(results: Path, *beside: Path) -> Path:
+    """Rename results, and what stands beside them, after the date of the former."""
     date = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(results.stat().st_mtime))
-    kept = results.with_name(f"study-{date}.json.old")
-    results.replace(kept)
-    if details.exists():
-        details.replace(results.with_name(f"details-{date}.json.old"))
-    return kept
+
+    def kept(path: Path) -> Path:
+        stem, _, rest = path.name.removesuffix(_UNFINISHED).partition(".")
+        return path.with_name(f"{stem}-{date}.{rest}.old")
+
+    for path in (results, *beside):
+        if path.exists():
+            path.replace(kept(path))
+    return kept(results)

@@ -49,11 +49,16 @@ def percent(value: float) -> str:
     return "" if value != value else f"{value:.{0 if abs(value) >= 9.95 else 1}f}%"
 
 
+def time_unit(seconds: float) -> tuple[float, str]:
+    """Return (seconds in the unit, unit) that keeps a time at one or more."""
+    return next((unit for unit in _TIMES if seconds >= unit[0]), _TIMES[-1])
+
+
 def duration(seconds: float) -> str:
     """Write a time in the unit that keeps it at one or more; NaN is empty."""
     if seconds != seconds:
         return ""
-    factor, unit = next((t for t in _TIMES if seconds >= t[0]), _TIMES[-1])
+    factor, unit = time_unit(seconds)
     return f"{number(seconds / factor)} {unit}"
 
 

@@ -23,10 +23,13 @@ _TEXT = _NAMES | {"case", LIMITED_BY}
 
 
 def timed(results: Results) -> None:
-    """Print the best rung of each ladder."""
+    """Print the best rung of each ladder at its headline, a line each."""
     limits = Limits(results)
     lines = [line for study in studies(results) if (line := speed_tables.best(study, limits))]
-    _print(f"{describe(results)}.", lines)
+    for line in lines:
+        del line["case"]
+        line["% of ceiling"] = line["% of ceiling"].partition(" ")[0]
+    _print(f"{describe(results)}. Each at its headline, which `ladder table` names:", lines)
 
 
 def emulated(results: Results, measured: list[Results], *, checked: bool) -> None:

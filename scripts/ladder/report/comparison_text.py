@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Writes a comparison as text, Markdown or JSON.
 
-Text and Markdown list the rows that changed, or `every` row; the summary counts all.
+Text and Markdown list the rows that changed, or `every` row; the summary counts all. A second table
+has their distributions where these were asked for, and of rows whose shape differs too.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import asdict
 
 from rich import markup
@@ -20,6 +22,7 @@ from ladder.model.rows import bare
 from ladder.report.markdown import escape, markdown_row
 from ladder.stats import interval, metrics
 from ladder.stats.compare import Comparison
+from ladder.stats.distribution import Distribution, Mode
 from ladder.stats.verdicts import Change
 
 _COLOURS = {
@@ -31,8 +34,9 @@ _COLOURS = {
     "CLOCK": "yellow",
 }
 _GRAVITY = ("SLOWER", "ERROR", "MISSING", "CLOCK", "NOISY", "NEW", "FASTER", "SKIPPED", "SAME")
-_TEXT = ("verdict", "benchmark", "why")
+_TEXT = ("verdict", "benchmark", "why", "shapes")
 HEADER = ("verdict", "benchmark", "base", "head", "ratio", "interval", "why")
+_DISTRIBUTION = ("benchmark", "base / head", "p10", "p50", "p90", "KS", "shapes")
 _NAMED = 3  # rows with a warm-up
 _SEVERAL = "'ladder run --base OLD --processes 3 -o DIR NEW', or more files a side"
 _SAME_FILES = "base and head are the same files"
@@ -42,13 +46,13 @@ _OUTCOMES = ("pass", "regression", "", "", "lost coverage", "incomparable")  # b
 def terminal(comparison: Comparison, *, every: bool = False) -> None:
     """Print a coloured table and the summary."""
     console = Console(highlight=False)
-    table = Table(box=None, header_style="bold")
-    for header in HEADER:
-        table.add_column(header, overflow="fold")
-    for row in _cells(comparison, every=every):
-        colour = _COLOURS.get(row[0], "default")
-        table.add_row(f"[{colour}]{row[0]}[/]", *map(markup.escape, row[1:]))
-    if table.rows:
+    for header, rows in _tables(comparison, every=every):
+        table = Table(box=None, header_style="bold")
+        for title in header:
+            table.add_column(title, overflow="fold")
+        for row in rows:
+            colour = _COLOURS.get(row[0], "default") if header is HEADER else "default"
+            table.add_row(f"[{colour}]{markup.escape(row[0])}[/]", *map(markup.escape, row[1:]))
         console.print(table)
     for remark in remarks(comparison):
         console.print(remark, markup=False)
@@ -56,21 +60,24 @@ def terminal(comparison: Comparison, *, every: bool = False) -> None:
 
 def text(comparison: Comparison, *, every: bool = False) -> str:
     """Write one plain line a benchmark, then the summary."""
-    lines = [HEADER, *_cells(comparison, every=every)]
-    widths = [max(len(line[i]) for line in lines) for i in range(len(HEADER))]
-    table = [
-        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
-        for line in lines
-    ]
-    return "\n".join([*(table if len(lines) > 1 else []), *remarks(comparison)]) + "\n"
+    written: list[str] = []
+    for header, rows in _tables(comparison, every=every):
+        written += [""] * bool(written)
+        lines = [header, *rows]
+        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+        written += [
+            "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
+            for line in lines
+        ]
+    return "\n".join([*written, *remarks(comparison)]) + "\n"
 
 
 def markdown(comparison: Comparison, *, every: bool = False) -> str:
     """Write the summary first, as a CI page shows it, then the table."""
     lines = [f"- {escape(line)}" for line in remarks(comparison)]
-    if rows := _cells(comparison, every=every):
-        kinds = [":--" if title in _TEXT else "--:" for title in HEADER]
-        lines += ["", markdown_row(HEADER), markdown_row(kinds)]
+    for header, rows in _tables(comparison, every=every):
+        kinds = [":--" if title in _TEXT else "--:" for title in header]
+        lines += ["", markdown_row(header), markdown_row(kinds)]
         lines += [markdown_row(map(escape, row)) for row in rows]
     return "\n".join(lines) + "\n"
 
@@ -118,16 +125,14 @@ def shown(comparison: Comparison) -> list[Change]:
 
 def cells(comparison: Comparison, change: Change) -> tuple[str, ...]:
     """Return what there is to say of a row, under `HEADER`."""
-    several = len(comparison.gpus) > 1
     timed = comparison.metric == metrics.TIME  # then rows that one side lacks have one too
     what = "seconds" if timed else "value"
     told = units.duration if metrics.is_time(comparison.metric) else units.count
     values = (told(getattr(change, f"{side}_{what}")) for side in ("base", "head"))
-    name = f"{change.gpu}: " * several + bare(change.name)
     ratio = "" if math.isnan(change.ratio) else f"{change.ratio:.3f}"
     span = "" if math.isnan(change.low) else f"{change.low:.3f}–{change.high:.3f}"
     reason = ", ".join(filter(None, ("allowed" * change.allowed, change.reason)))
-    return (change.verdict, name, *values, ratio, span, reason)
+    return (change.verdict, _name(comparison, change), *values, ratio, span, reason)
 
 
 def counts(comparison: Comparison) -> str:
@@ -136,9 +141,42 @@ def counts(comparison: Comparison) -> str:
     return ", ".join(f"{found[verdict]} {verdict}" for verdict in _GRAVITY if found[verdict])
 
 
-def _cells(comparison: Comparison, *, every: bool) -> list[tuple[str, ...]]:
+def _tables(
+    comparison: Comparison, *, every: bool
+) -> list[tuple[tuple[str, ...], list[tuple[str, ...]]]]:
+    """Return header and rows of each table that has any."""
     listed = comparison.changes if every else sorted(shown(comparison), key=gravity)
-    return [cells(comparison, change) for change in listed]
+    differ = [c for c in comparison.changes if c.distribution and c.distribution.differ]
+    told = {(change.gpu, change.name): change for change in [*listed, *differ]}.values()
+    pairs = [(_name(comparison, change), change.distribution) for change in told]
+    tables = (
+        (HEADER, [cells(comparison, change) for change in listed]),
+        (_DISTRIBUTION, [_distribution(name, found) for name, found in pairs if found]),
+    )
+    return [(header, rows) for header, rows in tables if rows]
+
+
+def _name(comparison: Comparison, change: Change) -> str:
+    return f"{change.gpu}: " * (len(comparison.gpus) > 1) + bare(change.name)
+
+
+def _distribution(name: str, found: Distribution) -> tuple[str, ...]:
+    """Return what there is to say of how a row is distributed, under `_DISTRIBUTION`."""
+    shape = {None: "too few to tell", True: "differ", False: "alike"}[found.differ]
+    sides = (("base", found.base_modes), ("head", found.head_modes))
+    modes = [f"{side} {_modes(modes)}" for side, modes in sides if modes]
+    return (
+        name,
+        f"{found.base_count} / {found.head_count} {found.of}",
+        *(f"{ratio:.3f}" for ratio in (found.p10, found.p50, found.p90)),
+        f"{found.kolmogorov_smirnov:.2f}",
+        "; ".join([shape, *modes]),
+    )
+
+
+def _modes(modes: Sequence[Mode]) -> str:
+    parts = [f"{100 * mode.share:.0f}% at {units.duration(mode.seconds)}" for mode in modes]
+    return f"in two modes: {', '.join(parts)}"
 
 
 def remarks(comparison: Comparison) -> list[str]:

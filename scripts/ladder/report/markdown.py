@@ -16,7 +16,7 @@ RESOURCES = ("registers", "shared", "occupancy")
 LIMITED_BY, OCCUPANCY_LIMITED_BY = "limited by", "occupancy limited by"  # of speed, of warps
 TRIPLE = " / ".join(OPERATIONS)  # what the cells of `triple` are
 _TEXT = {"rung", "idea", "ladder", "case", "best rung", "best at", "benchmark", "note", "counter"}
-_TEXT |= {"its parent was limited by", "what it changed"}
+_TEXT |= {"use", "where", "its parent was limited by", "what it changed"}
 _TEXT |= {LIMITED_BY, OCCUPANCY_LIMITED_BY, "why not", "waits for", "largest difference"}
 # Of underscores those between letters are no markup.
 _MARKUP = re.compile(r"[\\`*\[\]<>|~&#$]|(?<![^\W_])_|_(?![^\W_])")

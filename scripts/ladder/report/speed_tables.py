@@ -143,6 +143,43 @@ def overview(results: Results, limits: Limits) -> str:
     )
 
 
+def choices(results: Results) -> str:
+    """Write which step each choice took at the shapes of the headline's facet, a line a step."""
+    lines = []
+    for study in studies(results):
+        cases = study.facets[study.facet(study.headline)]
+        for rung in (rung for rung in study.rungs if rung.role == "choice"):
+            taken: dict[str, list[Row]] = {}
+            for row in filter(None, (study.ok(rung, case) for case in cases)):
+                taken.setdefault(row.chosen, []).append(row)
+            lines += [
+                {
+                    "ladder": study.ladder.title,
+                    "use": code(step),
+                    "where": _listed([study.label(row.case) for row in rows]),
+                    _TO_PEER: _range_to_peer(study, rows),
+                }
+                for step, rows in taken.items()
+            ]
+    keys = dict.fromkeys(key for line in lines for key in line)
+    table = [{key: line.get(key, "") for key in keys} for line in lines]
+    return f"{escape(describe(results))}.\n\n{markdown.table(table)}"
+
+
+def _listed(shapes: list[str]) -> str:
+    return ", ".join(shapes) if len(shapes) <= 4 else f"{shapes[0]}, {shapes[1]}, ... {shapes[-1]}"
+
+
+def _range_to_peer(study: Study, rows: list[Row]) -> str:
+    """Write the smallest and the largest speed over that of the fastest peer."""
+    peers = [(row, study.peer(row.precision, row.case)) for row in rows]
+    found = sorted(study.speed(row) / study.speed(peer) for row, peer in peers if peer)
+    if not found:
+        return ""
+    ends = dict.fromkeys(units.ratio(ratio) for ratio in (found[0], found[-1]))
+    return " to ".join(ends)
+
+
 def best(study: Study, limits: Limits) -> dict[str, str] | None:
     """Return the line of the overview that is a ladder's, or None where no step has a speed."""
     row = study.best_step(study.headline)

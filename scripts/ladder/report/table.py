@@ -35,7 +35,7 @@ from ladder.report.markdown import (
 
 # All ladders' tables; one ladder's is "transactions/LADDER", "counters/LADDER".
 TRANSACTIONS, COUNTERS = "transactions", "counters"
-TREE, CLIMB = "tree", "climb"
+TREE, CLIMB, CHOICES = "tree", "climb", "choices"
 _MARKER = re.compile(
     r"(?P<open><!-- ladder:table (?P<name>\S+) -->)(?P<body>.*?)(?P<close><!-- ladder:end -->)",
     re.DOTALL,
@@ -49,7 +49,7 @@ def markdown(results: list[Results], ladder: str | None = None) -> str:
     """
     tables = _tables(results)
     if ladder is None:
-        apart = (TREE, CLIMB)  # for documents alone
+        apart = (TREE, CLIMB, CHOICES)  # for documents alone
         wanted = [name for name in tables if name not in (TRANSACTIONS, COUNTERS)]  # but the parts
         wanted = [name for name in wanted if name.partition("/")[0] not in apart]
     else:
@@ -156,6 +156,8 @@ def _tables(
         if result.source == "timed" and (found := studies(result)):
             limits = Limits(result)
             tables["overview"].append(partial(speed_tables.overview, result, limits))
+            if any(row.chosen for row in result.rows):
+                tables[CHOICES].append(partial(speed_tables.choices, result))
             for study in found:
                 tables[study.ladder.name].append(partial(speed_tables.ladder, study, limits))
                 if study.ladder.is_tree:

@@ -10,11 +10,16 @@ from functools import cached_property
 from statistics import fmean, median
 from typing import NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
+from ladder.io import samples
 from ladder.io.results import WORST_FIRST, Results, registry_of
 from ladder.model import errors
 from ladder.model.errors import LadderError
-from ladder.model.rows import Row
-from ladder.stats import comparable, metrics
+from ladder.model.rows import Row, bare
+from ladder.stats import comparable, distribution, metrics
+from ladder.stats.distribution import Distribution
 from ladder.stats.interval import Process
 from ladder.stats.noise import Floor
 from ladder.stats.verdicts import Change, Rules, Side, judge, together, unpaired
@@ -97,6 +102,8 @@ def compare(
         LadderError: no row is left to compare, or nothing tells which way the metric is better.
     """
     rules = replace(rules or Rules(threshold), known=registry_of([*base, *head]))
+    if rules.distribution and rules.metric != metrics.TIME:
+        raise LadderError(f"--distribution: there are samples of {metrics.TIME} alone")
     more = metrics.more_is_better(rules.metric, rules.better, rules.known)
     if rules.pattern and not rules.maps:
         base, head = ([r.keep(rules.pattern) for r in side] for side in (base, head))
@@ -119,6 +126,8 @@ def compare(
     if refused:
         return comparison
     _check(before, after, rules)
+    if rules.distribution:
+        comparison.notes.extend(_unsampled(before, after))
     gpus = [dict.fromkeys(gpu for gpu, _ in rows) for rows in (before, after)]
     if len(gpus[0]) == len(gpus[1]) == 1 and gpus[0] != gpus[1]:  # forced: match by name alone
         (gpu,) = gpus[0]
@@ -135,6 +144,8 @@ def compare(
         change = judged.get(key) or unpaired(*key, before.get(key), after.get(key))
         if change.fails and _allows(rules, change):
             change = replace(change, allowed=True)
+        if rules.distribution and key in pairs:
+            change = replace(change, distribution=_distribution(*pairs[key], rules.threshold))
         comparison.changes.append(change)
     return comparison
 
@@ -144,18 +155,45 @@ def _allows(rules: Rules, change: Change) -> bool:
     return bool(known) or (rules.allow_lost and change.lost)
 
 
+def _unsampled(before: _Sides, after: _Sides) -> Iterator[str]:
+    """Say which side has rows whose repetitions stand in for samples."""
+    for title, rows in (("base", before), ("head", after)):
+        measured = [side for side in rows.values() if side.processes]
+        if lacking := sum(not side.samples for side in measured):
+            yield (
+                f"{title} has no samples of {lacking} of {len(measured)} rows ('ladder run "
+                "--samples' keeps them): repetitions are compared, where there are three"
+            )
+
+
+def _distribution(base: Side, head: Side, threshold: float) -> Distribution | None:
+    """Compare the samples of a row, else its repetitions; None of too few."""
+    of = "samples" if base.samples and head.samples else "repetitions"
+    before, after = (
+        np.concatenate(side.samples if of == "samples" else [p.samples for p in side.processes])
+        for side in (base, head)
+    )
+    if min(len(before), len(after)) < distribution.LEAST:
+        return None
+    return distribution.compared(of, before, after, threshold)
+
+
 def gather(results: list[Results], rules: Rules, at: int) -> dict[tuple[str, str], Side]:
     """Put together, by GPU and name, what the processes of a side measured."""
     found: dict[tuple[str, str], list[tuple[Row, Process | None]]] = {}
+    sampled: dict[tuple[str, str], list[NDArray[np.float64]]] = {}
     for result in results:
+        beside = samples.beside(result) if rules.distribution else {}
         for row in result.rows:
             for shown in _shown(row.name, rules, at):
                 process = metrics.process(result.written[row.name], rules.metric, rules.known)
                 found.setdefault((result.gpu, shown), []).append((row, process))
-    return {
+                sampled.setdefault((result.gpu, shown), []).extend(beside.get(bare(row.name), []))
+    sides = {
         key: _side(measured, rules.metric, host=not key[0] or _on_host(measured[0][0].name))
         for key, measured in found.items()
     }
+    return {key: replace(side, samples=tuple(sampled[key])) for key, side in sides.items()}
 
 
 def _on_host(name: str) -> bool:

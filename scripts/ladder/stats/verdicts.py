@@ -9,8 +9,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import median
 
+import numpy as np
+from numpy.typing import NDArray
+
 from ladder.model import counters, units
 from ladder.stats import interval, metrics
+from ladder.stats.distribution import Distribution
 from ladder.stats.interval import Pair, Process, Spread
 from ladder.stats.noise import Floor
 
@@ -43,6 +47,7 @@ class Change:
     allowed: bool = False  # a known exception: counted, but no failure
     host: bool = False  # a CPU ran it
     warm_up: float = math.nan  # the first repetition over the others, where it is far from them
+    distribution: Distribution | None = None  # where it was asked for and is known
 
     @property
     def fails(self) -> bool:
@@ -62,6 +67,7 @@ class Rules:
     maps: Sequence[tuple[str, str]] = ()
     allow: re.Pattern[str] | None = None  # rows that may be slower or lost
     allow_lost: bool = False
+    distribution: bool = False  # set the samples beside each other too
     known: metrics.Registry = field(default_factory=lambda: counters.OWN)
 
 
@@ -77,6 +83,7 @@ class Side:
     throttled: bool
     processes: tuple[Process, ...]
     host: bool = False  # a CPU ran it: nothing was launched
+    samples: tuple[NDArray[np.float64], ...] = ()  # a repetition each, in seconds, if asked for
 
 
 def unpaired(gpu: str, name: str, base: Side | None, head: Side | None) -> Change:

@@ -44,6 +44,7 @@ _PLOTS = {
     "clusters": ("Clusters", "Speed in clusters of blocks over the fastest without."),
     "transactions": ("Transactions", "Wavefronts or sectors a request; the mark is the fewest."),
     "banks": ("Banks", "The worst request, before padding and after it."),
+    "samples": ("Samples", "In the order taken, and how they are distributed."),
     "roofs": ("Roofs", "The best row of each roof beside the datasheet."),
     "overview": ("Overview", "How far each ladder climbs."),
     "prediction": ("Prediction", "Emulated over measured, a dot a case."),

@@ -17,6 +17,7 @@ from ladder.analysis.emulated_study import tallies
 from ladder.analysis.study import describe, studies
 from ladder.io import emulator_details, files
 from ladder.io.results import Results
+from ladder.io.samples import beside as samples_of
 from ladder.model.errors import IncomparableError, LadderError
 from ladder.report.plots import (
     achieved,
@@ -32,6 +33,7 @@ from ladder.report.plots import (
     overview,
     parallel,
     roofline,
+    samples,
     style,
     transactions,
     why,
@@ -151,10 +153,24 @@ def _timed(results: list[Results], warn: Callable[[str], None], *, alone: bool) 
 
 
 def _compared(results: list[Results]) -> _Makers:
-    """What sets GPUs side by side."""
+    """What sets GPUs, or runs, side by side: the best of all ladders, and samples of each."""
+    if len(results) < 2:
+        return {}
     names = style.distinct_names(results)
-    found = [(name, studies(result)) for name, result in zip(names, results, strict=True)]
-    return {"gpus": partial(overview.compare, found)} if len(found) > 1 else {}
+    found = {name: studies(result) for name, result in zip(names, results, strict=True)}
+    figures: _Makers = {"gpus": partial(overview.compare, list(found.items()))}
+    by_ladder: dict[str, list[samples.Side]] = {}
+    for result, (name, own) in zip(results, found.items(), strict=True):
+        kept = samples_of(result)
+        for study in own:
+            by_ladder.setdefault(study.ladder.name, []).append(samples.Side(name, study, kept))
+    for ladder, sides in by_ladder.items():
+        sampled = [side for side in sides if samples.chosen(side)]
+        if len(sampled) > 1:
+            figures[f"{ladder}-samples"] = partial(
+                samples.draw, sampled, samples.chosen(sampled[0])
+            )
+    return figures
 
 
 def _emulated(
@@ -199,9 +215,13 @@ def _emulated_names(emulated: list[Results]) -> list[str]:
 def _figures(result: Results) -> _Makers:
     """What draws each figure of one GPU, by file stem."""
     found = studies(result)
+    kept = samples_of(result)
     figures: _Makers = {}
     for study in found:
         name = study.ladder.name
+        side = samples.Side(name, study, kept)
+        if sampled := samples.chosen(side):
+            figures[f"{name}-samples"] = partial(samples.draw, [side], sampled)
         if study.ladder.is_roof:  # the lines of every other figure
             if roofs := ceilings.roofs_of(study):
                 figures["roofs"] = partial(ceilings.draw, study, roofs)
