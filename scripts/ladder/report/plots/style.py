@@ -38,6 +38,7 @@ from ladder.model.errors import LadderError
 PAGE = 8.0  # inches; a page shows this width with all its text of a readable size
 SMALL, NORMAL, LARGE = 8.0, 9.0, 13.0  # points
 _GAP = 0.25  # inches between text columns
+_SQUARE = 0.15  # inches from a legend's square to its name
 _LINE = 1.25  # height of a line of text over its size
 GREY, FAINT, PEER, ALARM = "#555555", "#d0d0d0", "#d55e00", "#cc0000"
 OURS, PALE = "#0072b2", "#bcdcf0"
@@ -135,11 +136,12 @@ def legend(figure: Figure, entries: Sequence[tuple[str, Colour]], last: str = ""
     texts = [*(f"■ {name}" for name, _ in entries), last]
     colours = [*(colour for _, colour in entries), None]
     for text, colour, (left, down) in zip(texts, colours, _places(texts, width), strict=True):
-        place = left / width, 1 - (0.82 + down) / height
-        if text:
-            figure.text(*place, text)
+        y = 1 - (0.82 + down) / height
         if colour is not None:
-            figure.text(*place, "■", color=colour)
+            figure.text(left / width, y, text[0], color=colour)
+            left, text = left + _SQUARE, text[2:]
+        if text:
+            figure.text(left / width, y, text)
 
 
 def legend_height(names: Sequence[str], width: float) -> float:
