@@ -36,9 +36,8 @@ def across(study: Study, cases: Iterable[str]) -> str:
     return next(iter([*varying, *study.shape_axes]), "")
 
 
-def grouped(study: Study, cases: list[str]) -> list[Group]:
+def grouped(study: Study, cases: list[str], axis: str) -> list[Group]:
     """Split cases by facet and by the axes that do not go across, in the order that they come."""
-    axis = across(study, cases)
     facets = {axis.name for axis in study.ladder.axes if axis.facet}
     found: dict[tuple[str, str], dict[str, str]] = {}
     for case in cases:

@@ -86,11 +86,12 @@ def chosen(study: Study) -> Map | None:
         return None
     sizes |= {size for case in cases.values() for size in case.why_not}
     tried = {name: cases[name] for name in study.cases if name in cases and cases[name].tried}
+    axis = across(study, tried)
     panels = [
         Panel(group, {label: tried[case] for label, case in group.cases.items()})
-        for group in grouped(study, list(tried))
+        for group in grouped(study, list(tried), axis)
     ]
-    return Map(across(study, tried), sorted(sizes), panels, len(cases) - len(tried))
+    return Map(axis, sorted(sizes), panels, len(cases) - len(tried))
 
 
 def _cases(study: Study) -> dict[str, Case]:

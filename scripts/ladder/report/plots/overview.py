@@ -17,7 +17,7 @@ from ladder.model.rows import Row
 from ladder.report.plots import cases, style
 
 _ROW, _TOP, _BOTTOM, _LEAST_WIDTH, _GAP = 0.46, 1.15, 0.8, 2.4, 0.25  # inches
-_KEY = 10.0  # points
+_BOLD = 1.17  # width of bold text over that of plain
 _MARKERS, _SIGNS = "osD^vP", "●■◆▲▼✚"
 
 
@@ -51,7 +51,8 @@ def draw(results: Results, found: Sequence[Study]) -> Figure:
         "How far each ladder climbs",
         "Speed as percent of the limit that was measured on the same GPU",
         describe(results),
-        [("○ first rung", style.GREY), ("● best rung", style.OURS), ("◇ library", style.PEER)],
+        [("first rung", style.GREY), ("best rung", style.OURS), ("library", style.PEER)],
+        "○●◇",
         ("best rung", "× library"),
     )
 
@@ -88,7 +89,8 @@ def compare(found: list[tuple[str, list[Study]]]) -> Figure:
         f"The best rung of each ladder on {len(found)} GPUs",
         "Speed as percent of the limit that was measured on the same GPU",
         "; ".join(describe(studies[0].results) for _, studies in found if studies),
-        [(f"{_SIGNS[i % len(_SIGNS)]} {name}", _colour(i)) for i, name in enumerate(names)],
+        [(name, _colour(i)) for i, name in enumerate(names)],
+        "".join(_SIGNS[i % len(_SIGNS)] for i in range(len(names))),
         tuple(names),
     )
 
@@ -136,25 +138,25 @@ def _draw(
     subtitle: str,
     source: str,
     key: list[tuple[str, str]],
+    signs: str,
     headers: tuple[str, ...],
 ) -> Figure:
     left = 0.35 + max(
-        1.15 * style.widest([line.title for line in lines]),  # in bold
+        _BOLD * style.widest([line.title for line in lines]),
         style.widest([line.about for line in lines], style.SMALL),
     )
     columns = [
-        [header, *(part for line in lines for part in line.cells[i].split("\n"))]
-        for i, header in enumerate(headers)
+        [part for line in lines for part in line.cells[i].split("\n")] for i in range(len(headers))
     ]
-    widths = [_GAP + style.widest(column) for column in columns]
+    widths = [
+        _GAP + max(_BOLD * style.text_width(header), style.widest(column))
+        for header, column in zip(headers, columns, strict=True)
+    ]
     width = max(style.PAGE, left + _LEAST_WIDTH + sum(widths) + 0.2)
     body = _ROW * len(lines)
-    height = _TOP + body + _BOTTOM
+    height = _TOP + style.legend_height([name for name, _ in key], width) + body + _BOTTOM
     figure = style.page(width, height, title, subtitle, source)
-    at = 0.2
-    for sign, colour in key:
-        figure.text(at / width, 1 - 0.84 / height, sign, color=colour, size=_KEY)
-        at += 0.35 + style.text_width(sign, _KEY)
+    style.legend(figure, key, signs=signs)
     axes = style.panel(figure, left, _BOTTOM, width - left - sum(widths) - 0.2, body)
     found = [dot.percent for line in lines for dot in line.dots if dot.percent == dot.percent]
     axes.set(xlim=(-4, max(101.0, *found)), ylim=(len(lines) - 0.5, -0.5), yticks=[])

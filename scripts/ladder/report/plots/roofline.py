@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
@@ -20,6 +20,7 @@ from ladder.report.plots import quantities, slopes, style
 
 _LEFT, _HEIGHT = 0.75, 4.0  # inches, of the axes
 _BETWEEN = 3  # rungs named between the ends of the path
+_APART = 1.1  # between two roofs that are drawn as two
 _SIZE = 10.0  # points, of names
 _ONE_WAY = 0.1  # share of writes in the traffic of DRAM up to which its roof is that of reads
 LEVELS = {"DRAM": "o", "L2": "^", "shared memory": "s"}  # markers, hollow
@@ -70,6 +71,7 @@ def _arithmetic(study: Study, measured: dict[str, Row], shown: list[Row]) -> lis
     """
     rows = [row for row in measured.values() if row.flops_per_second > 0 and not row.precision]
     found = [_roof(study, row, "") for row in rows]
+    shares: list[Roof] = []
     others = {
         (ceiling.rung.split("/")[-1], ceiling.products): None
         for row in shown
@@ -79,10 +81,20 @@ def _arithmetic(study: Study, measured: dict[str, Row], shown: list[Row]) -> lis
     for name, products in others:
         if name in measured:
             roof = _roof(study, measured[name], "")
-            found.append(
-                Roof(f"{name} / {products:g}", roof.speed / products, roof.peak / products)
-            )
-    return found
+            parts = roof.speed / products, roof.peak / products
+            shares.append(Roof(f"{name} / {products:g}", *parts))
+    return found + _joined(shares)
+
+
+def _joined(found: list[Roof]) -> list[Roof]:
+    """Draw roofs as one, the highest, whose lines and labels would lie on each other."""
+    joined: list[Roof] = []
+    for roof in sorted(found, key=lambda roof: -roof.speed):
+        if joined and roof.speed > joined[-1].speed / _APART:
+            joined[-1] = replace(joined[-1], name=f"{joined[-1].name}, {roof.name}")
+        else:
+            joined.append(roof)
+    return joined
 
 
 def _roof(study: Study, row: Row, level: str) -> Roof:

@@ -130,10 +130,16 @@ def panel(figure: Figure, left: float, bottom: float, width: float, height: floa
     )
 
 
-def legend(figure: Figure, entries: Sequence[tuple[str, Colour]], last: str = "") -> None:
-    """Write coloured squares with their names below a page's titles, and `last` after them."""
+def legend(
+    figure: Figure, entries: Sequence[tuple[str, Colour]], last: str = "", signs: str = ""
+) -> None:
+    """Write coloured squares, or other signs, with their names below a page's titles.
+
+    `last` comes after them.
+    """
     width, height = figure.get_size_inches()
-    texts = [*(f"■ {name}" for name, _ in entries), last]
+    signs = signs or "■" * len(entries)
+    texts = [*(f"{sign} {name}" for sign, (name, _) in zip(signs, entries, strict=True)), last]
     colours = [*(colour for _, colour in entries), None]
     for text, colour, (left, down) in zip(texts, colours, _places(texts, width), strict=True):
         y = 1 - (0.82 + down) / height

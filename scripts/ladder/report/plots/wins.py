@@ -97,12 +97,13 @@ def _cover(speeds: Mapping[tuple[str, str], float]) -> set[str]:
 
 def _groups(study: Study, shown: list[str]) -> list[Group]:
     """Group cases; shapes that are not one of the series of sizes stand apart."""
+    axis = cases.across(study, shown)
     sizes = [case for case in shown if study.in_line(case)]
     odd = [case for case in shown if case not in sizes]
     if not sizes:
-        return cases.grouped(study, odd)
-    apart = [replace(group, odd=True) for group in cases.grouped(study, odd)]
-    return cases.grouped(study, sizes) + apart
+        return cases.grouped(study, odd, axis)
+    apart = [replace(group, odd=True) for group in cases.grouped(study, odd, axis)]
+    return cases.grouped(study, sizes, axis) + apart
 
 
 @dataclass(frozen=True)
@@ -155,7 +156,10 @@ def _tables(study: Study, found: Map, measure: _Measure) -> Figure:
     names = [*found.rungs, *([found.peer] if found.peer else [])]
     left = 0.35 + style.widest(names)
     room = style.PAGE - left - 0.2
-    column = min(_COLUMNS, key=lambda column: len(_lines(found.groups, column, room)))
+    most = max(len(group.cases) for group in found.groups)
+    fit = [column for column in _COLUMNS if column * most <= room] or _COLUMNS[-1:]
+    column = min(fit, key=lambda column: len(_lines(found.groups, column, room)))
+    width = max(style.PAGE, left + column * most + 0.2)
     lines = _lines(found.groups, column, room)
     body = _ROW * len(names)
     feet = [_foot(line, column) for line in lines]
@@ -164,7 +168,7 @@ def _tables(study: Study, found: Map, measure: _Measure) -> Figure:
     across = cases.words(" × ".join(study.shape_axes))
     about = f"{measure.about} by {across}. Blue: the fastest; pale: within 2% of it{green}"
     title = f"{study.ladder.title}: {measure.title}"
-    figure = style.page(style.PAGE, height, title, about, describe(study.results))
+    figure = style.page(width, height, title, about, describe(study.results))
     top = height - _TOP
     for line, foot in zip(lines, feet, strict=True):
         at = left
