@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Speed of light: percent of the measured ceiling, and of each limit that the counters know."""
+"""What limits each rung: percent of the ceiling, and of each limit that the counters know."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def draw(study: Study, found: Sequence[Share]) -> Figure:
     height = _TOP + _HEADER + _BAR * len(found) + _BOTTOM
     own = study.own_ceilings()
     about = f"Percent of {study.ladder.ceilings}{own} and of each limit{_at(study)}"
-    title = f"{study.ladder.title}: speed of light"
+    title = f"{study.ladder.title}: what limits each rung"
     figure = style.page(width, height, title, about, describe(study.results))
     figure.text(0.2 / width, 1 - 0.74 / height, _signs(study, found, columns), color=style.GREY)
     _shares(figure, height - _TOP - _HEADER, left, width - right, study, found, columns)

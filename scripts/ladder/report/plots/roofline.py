@@ -106,7 +106,8 @@ def intensity(row: Row, level: str) -> float:
     """FLOP a byte that a row moved at a level of memory; of the algorithm where none is named."""
     if not level:
         return row.arithmetic_intensity
-    return row.flops_per_second * row.seconds / quantities.level_bytes(row)[level]
+    moved = quantities.level_bytes(row)[level]
+    return row.flops_per_second * row.seconds / moved if moved > 0 else math.nan
 
 
 def draw(study: Study) -> Figure:

@@ -130,7 +130,7 @@ def draw(study: Study, found: list[Step]) -> Figure:
     left_out = [step.rung.name for step in found if step not in shown]
     about = f"From each parent to its rung{_at(study)}"
     source = describe(study.results) + (
-        f". Without a counter: {', '.join(left_out)}" if left_out else ""
+        f". No counter to compare: {', '.join(left_out)}" if left_out else ""
     )
     title = f"{study.ladder.title}: what each idea changed" + ", and what it gained" * timed
     figure = style.page(width, height, title, about, style.fit(source, width - 0.4, style.SMALL))
