@@ -219,7 +219,7 @@ def _draw_points(
         look: style.Look = {"marker": "o", "color": style.OURS if row in path else style.GREY}
         if row.role == "peer":
             look = {"marker": "D", "color": style.PEER}
-        look["markersize"] = 6.5 if row in named else 3
+        look |= {"markersize": 6.5, "alpha": 1} if row in named else {"markersize": 3}
         # By its label a page finds the point.
         axes.plot(x, y, linestyle="none", label=row.name, zorder=4, **look)
         if study.above_roof(row):
