@@ -3,7 +3,7 @@
 
     PYTHONPATH=scripts .venv/bin/python docs/example.py [RESULTS...]
 
-One row a benchmark. Times are in seconds, rates a second, occupancy and utilisation from 0 to 1;
+One row per benchmark. Times are in seconds, rates a second, occupancy and utilisation from 0 to 1;
 `help(ladder.load)` has every column. In a notebook the functions below are cells.
 """
 
@@ -32,7 +32,7 @@ def over_peer(rows: pd.DataFrame) -> pd.Series:
 
 
 def most_conflicts(rows: pd.DataFrame, count: int = 5) -> pd.DataFrame:
-    """Return the transposes whose loads from shared memory take most wavefronts a request."""
+    """Return the transposes whose loads from shared memory take most wavefronts per request."""
     counter = "shared_load_wavefronts_per_request"
     found = rows[rows["ladder"] == "transpose"].nlargest(count, counter)
     return found[["rung", "case", counter, "bytes_per_second"]]

@@ -186,7 +186,7 @@ bool Block::circling(std::span<const Lane> lanes) const {
   });
 }
 
-// When all threads that do not wait go round in circles, in every block that runs, nothing will
+// When all threads that do not wait spin, in every block that runs, it is a livelock: nothing will
 // ever change.
 void Block::check_progress() {
   const std::uint64_t progress = launch_->progress;

@@ -45,7 +45,7 @@ struct Launch {
   /// Goes up whenever a thread changes memory, arrives or exits: what others wait for.
   std::atomic<std::uint64_t> progress{1};
   std::mutex mutex;
-  std::uint64_t circling_since = 0;  ///< progress when the last block began to go round in circles
+  std::uint64_t circling_since = 0;  ///< progress when the last block began to spin
   int circling = 0;                  ///< blocks that have since
   std::string fault;                 ///< the first; empty if memory ran out
   Counts counts;

@@ -27,8 +27,8 @@ class Cluster {
   /// At the barrier. Returns when all blocks have come or exited, and whether none has exited.
   bool arrive(unsigned rank);
   void exit(unsigned rank);
-  /// The block goes round in circles, and will until the launch's progress is another: the other
-  /// blocks get a turn, and it returns when its own has come again. False if they all do the same.
+  /// The block only spins, and will until the progress of the launch changes: the other
+  /// blocks run, and it returns when its turn has come again. False if all of them spin.
   bool let_others_run(unsigned rank, std::uint64_t progress);
   bool running(unsigned rank) const { return !members_[rank].exited; }
   /// Whether there has been a barrier, so that all blocks have surely started.

@@ -47,10 +47,10 @@ constexpr Gpu blackwell(Gpu card) { return since_ampere(card, 100, 2048, 32, 228
 constexpr Gpu blackwell_12_0(Gpu card) { return since_ampere(card, 120, 1536, 24, 100 * KiB, 8); }
 
 // Products are named as the driver names them. SMs, L2, memory and boost clock are from NVIDIA's
-// whitepapers and data sheets; where the driver says something else, from the driver (marked *).
+// whitepapers and datasheets; where the driver says something else, from the driver (marked *).
 // Drivers keep a few percent of the memory to themselves.
 constexpr Gpu kGpus[] = {
-    // Turing whitepaper (TU104) and T4 data sheet.
+    // Turing whitepaper (TU104) and T4 datasheet.
     turing({.name = "t4",
             .product = "Tesla T4",
             .sms = 40,
@@ -64,7 +64,7 @@ constexpr Gpu kGpus[] = {
             .l2_bytes = 40 * MiB,
             .memory_bytes = 80 * GiB,
             .sm_clock_hz = 1410e6}),
-    // A10 data sheet, GA102 whitepaper.
+    // A10 datasheet, GA102 whitepaper.
     ampere_8_6({.name = "a10",
                 .product = "NVIDIA A10",
                 .sms = 72,
@@ -78,14 +78,14 @@ constexpr Gpu kGpus[] = {
                 .l2_bytes = 6 * MiB,
                 .memory_bytes = 24 * GiB,
                 .sm_clock_hz = 1695e6}),
-    // L4 data sheet, Ada whitepaper (AD104).
+    // L4 datasheet, Ada whitepaper (AD104).
     ada({.name = "l4",
          .product = "NVIDIA L4",
          .sms = 58,
          .l2_bytes = 48 * MiB,
          .memory_bytes = 24 * GiB,
          .sm_clock_hz = 2040e6}),
-    // L40S data sheet, Ada whitepaper (AD102).
+    // L40S datasheet, Ada whitepaper (AD102).
     ada({.name = "l40s",
          .product = "NVIDIA L40S",
          .sms = 142,
@@ -113,7 +113,7 @@ constexpr Gpu kGpus[] = {
             .l2_bytes = 60 * MiB,
             .memory_bytes = 150109880320,
             .sm_clock_hz = 1980e6}),
-    // SMs*, L2*, memory*; Blackwell data sheet (HGX B200).
+    // SMs*, L2*, memory*; Blackwell datasheet (HGX B200).
     blackwell({.name = "b200",
                .product = "NVIDIA B200",
                .sms = 148,

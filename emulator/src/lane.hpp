@@ -87,7 +87,7 @@ struct Lane {
   int argument = 0, width = 32;
   std::uint64_t value = 0;  ///< given to the warp function, and its answer
 
-  // Whether it goes round in circles: its stack, looked at from time to time, is held against what
+  // Whether it spins: its stack, looked at from time to time, is compared with what
   // it was at one of the looks before.
   std::uint64_t reference = 0, seen_progress = 0;
   unsigned looks = 0, next_reference = 1;

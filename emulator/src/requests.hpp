@@ -27,7 +27,7 @@ struct Cost {
   unsigned transactions, ideal;
 };
 
-/// Wavefronts of shared memory: 32 banks, each of which gives one 4-byte word a wavefront, to all
+/// Wavefronts of shared memory: 32 banks, each of which gives one 4-byte word per wavefront, to all
 /// lanes that want it. 8-byte accesses are served by half warps and 16-byte ones by quarter warps;
 /// lanes that read the same address in pairs count as one. Increments of a word by several lanes
 /// are one, too; lanes of other atomics on it take turns. `ideal` is without bank conflicts.

@@ -33,7 +33,7 @@ CATALOGUE = [
         "rungs": [
             rung("naive", "Stores stride down columns."),
             rung("tiled", "A 32x32 tile in shared memory."),
-            rung("padded", "A spare column."),
+            rung("padded", "A spare column.", target="shared_load_wavefronts_per_request"),
             rung("cublas", "cublasSgeam.", "peer"),
         ],
     },

@@ -22,8 +22,10 @@ sys.path[:0] = [str(HERE.parents[1] / "scripts"), str(HERE)]
 
 from hypothesis import HealthCheck, given, seed, settings  # noqa: E402
 from hypothesis import strategies as st  # noqa: E402
+from ladder.analysis import families  # noqa: E402
 from ladder.io import emulator_details, ncu, results  # noqa: E402
 from ladder.model.errors import LadderError  # noqa: E402
+from ladder.report import sweep_tables  # noqa: E402
 from ladder.stats import noise  # noqa: E402
 
 INPUTS = HERE / "data/inputs"
@@ -66,6 +68,40 @@ DETAILS = {
 FLOOR = {"floor": 0.01, "spread": 0.02, "seconds": 1e-6, "processes": 3, "medians": [1e-6, 2e-6]}
 NOISE = {"context": {"gpu_name": "H200"}, "rows": {"a/b": FLOOR, "c": FLOOR}}
 
+
+def _row(name: str, **more: Any) -> dict[str, Any]:
+    return {"name": name, "run_name": name, "real_time": 2, "cpu_time": 1, "time_unit": "us"} | more
+
+
+def _fit(name: str, **more: Any) -> dict[str, Any]:
+    return {"name": "", "run_name": name, "run_type": "aggregate", "time_unit": "ns"} | more
+
+
+FITS = {
+    "context": {"executable": "/a/b"},
+    "benchmarks": [
+        *(_row(f"f/n:{n}/n:3/threads:2", threads=2, iterations=9) for n in (8, 64)),
+        *(
+            _row(f"g/{n}", run_type="aggregate", aggregate_name=k)
+            for n in (8, 64)
+            for k in ("mean", "median")
+        ),
+        _fit(
+            "f/threads:2", aggregate_name="BigO", big_o="N", real_coefficient=2, cpu_coefficient=1
+        ),
+        _fit("f/threads:2", aggregate_name="RMS", rms=0.5),
+        _fit("g", aggregate_name="BigO", big_o="lgN", real_coefficient=2),
+    ],
+}
+
+
+def _over_arguments(path: Path) -> None:
+    for result in results.load_results(path):
+        for sweep in families.sweeps(result):
+            for metric in ("real_time", "cpu_time", "threads"):
+                sweep_tables.table(result, sweep, metric)
+
+
 # Each dialect: a valid file of it, its name, and what reads it.
 Reader = Callable[[Path], object]
 DIALECTS: dict[str, tuple[bytes, str, Reader]] = {
@@ -81,6 +117,7 @@ DIALECTS: dict[str, tuple[bytes, str, Reader]] = {
     "csv": ((INPUTS / "printed_1_7_1.csv").read_bytes(), "a.csv", results.load),
     "csv with context": ((INPUTS / "v1_7_1.csv").read_bytes(), "a.txt", results.load),
     "nvbench": ((INPUTS / "nvbench.json").read_bytes(), "a.json", results.load),
+    "fits": (json.dumps(FITS).encode(), "a.json", _over_arguments),
     "noise": (json.dumps(NOISE).encode(), "noise.json", noise.read),
     "details": (json.dumps(DETAILS).encode(), "a.json", _details),
     "ncu": (PROFILE.encode(), "profile.csv", _ncu),
@@ -199,10 +236,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--minutes", type=float, default=10)
     parser.add_argument("--examples", type=int, default=500, help="of a dialect in each round")
+    parser.add_argument("--dialect", choices=DIALECTS, help="this one alone")
     options = parser.parse_args()
     end, tried, start = time.monotonic() + 60 * options.minutes, 0, int(time.time())
     while time.monotonic() < end:
-        for dialect in DIALECTS:
+        for dialect in [options.dialect] if options.dialect else DIALECTS:
             run(dialect, options.examples, start)
             tried += options.examples
         start += 1

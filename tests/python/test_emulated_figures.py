@@ -2,6 +2,7 @@
 """Figures of emulated results: requests, banks and occupancy."""
 
 import json
+import re
 
 import emulated
 import matplotlib.image
@@ -13,8 +14,9 @@ from ladder.report.plots import banks
 from ladder.report.plots.transactions import START
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
-STEMS = """transpose-transactions transpose-occupancy transpose-banks smem_layout-transactions
-smem_layout-occupancy smem_layout-banks histogram-transactions histogram-occupancy""".split()
+STEMS = """transpose-transactions transpose-why transpose-occupancy transpose-banks
+smem_layout-transactions smem_layout-occupancy smem_layout-banks
+histogram-transactions histogram-occupancy""".split()
 
 
 def test_figures_are_complete_repeatable_and_within_their_margins(
@@ -122,6 +124,24 @@ def test_ratios_that_differ_stand_right_of_the_dots_and_arrows_beyond_the_axes(
     assert any("beyond the axes" in text.get_text() for text in made["prediction"].texts)
 
 
+def test_the_catalogue_tells_which_rung_is_padded(draw, tmp_path):
+    """Whatever its name: by its target, or by the factor of an experiment."""
+    names = {"padded": "moved", "row_column_padded": "sheared"}
+
+    def renamed(text: str) -> str:
+        for old, new in names.items():
+            text = re.sub(rf'(?<=[/"]){old}(?=[/"\\])', new, text)
+        return text
+
+    document, details = emulated.document(), emulated.details()
+    file = suite.write(tmp_path / "study.json", json.loads(renamed(json.dumps(document))))
+    suite.write(tmp_path / "details.json", json.loads(renamed(json.dumps(details))))
+    made, _ = draw(file, "transpose-banks", "smem_layout-banks")
+    for stem, name in (("transpose-banks", "moved"), ("smem_layout-banks", "sheared")):
+        texts = [text.get_text() for axes in made[stem].axes for text in axes.texts]
+        assert any(text.startswith(f"{name}: 1 wavefront") for text in texts)
+
+
 def test_a_conflict_fills_one_bank_and_padding_spreads_it(draw, emulated_folder):
     stems = "transpose-banks", "smem_layout-banks"
     made, _ = draw(emulated_folder, *stems)
@@ -214,7 +234,7 @@ def test_without_details_the_rest_is_drawn(tmp_path, capsys):
     told = "occupancy and banks not drawn: no details.json beside it"
     assert capsys.readouterr().err == f"ladder: note: {file}: {told}\n"
     names = {path.stem for path in (tmp_path / "out").iterdir()}
-    assert names == {stem for stem in STEMS if stem.endswith("-transactions")}
+    assert names == {stem for stem in STEMS if stem.endswith(("-transactions", "-why"))}
 
 
 def test_a_title_calls_nothing_measured(tmp_path, capsys, draw):

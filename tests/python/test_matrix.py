@@ -4,6 +4,7 @@
 import csv
 import io
 import json
+from pathlib import Path
 
 import pytest
 import suite
@@ -133,9 +134,9 @@ def test_what_leaves_nothing_is_told_in_a_line(gpus, data, capsys, arguments, co
     assert err.startswith(f"ladder: {told}")
 
 
-def test_files_of_other_suites_alone_are_refused(data, capsys):
-    assert main(["matrix", str(data / "foreign.json")]) == 2
-    assert capsys.readouterr().err == "ladder: no timed results that list their ladders\n"
+def test_files_of_other_suites_have_no_ladder(data, capsys):
+    assert main(["matrix", str(data / "foreign.json"), "--ladder", "sort"]) == 2
+    assert "no ladder 'sort'" in capsys.readouterr().err
 
 
 def test_a_whole_suite_on_one_gpu_says_which_rung_wins(whole, capsys):
@@ -151,3 +152,51 @@ def test_notes_are_escaped_in_markdown_alone(tmp_path, capsys):
     for form, told in (("markdown", r"wrong \<b\>\*"), ("text", "wrong <b>*")):
         assert main(["matrix", file, "--format", form]) == 0
         assert f"cub failed: {told}\n" in capsys.readouterr().out
+
+
+def host(tmp_path, name: str, times: dict[str, float], **context) -> Path:
+    rows = [
+        {"name": row, "run_name": row, "real_time": time, "cpu_time": time, "time_unit": "us"}
+        | ({} if time else {"error_occurred": True, "error_message": "no luck"})
+        for row, time in times.items()
+    ]
+    about = {"executable": "./bench", "host_name": name} | context
+    return suite.write(tmp_path / f"{name}.json", {"context": about, "benchmarks": rows})
+
+
+def test_rows_of_any_suite_are_set_beside_each_other_by_machine(tmp_path, capsys):
+    one = host(tmp_path, "one", {"BM_a/8": 8.0, "BM_b": 1.0, "BM_c": 0})
+    two = host(tmp_path, "two", {"BM_a/8": 2.0, "BM_b": 1.5})
+    assert main(["matrix", str(one), str(two)]) == 0
+    told = {line.split()[0]: line for line in capsys.readouterr().out.splitlines() if line}
+    assert told["BM_a/8"].split()[1:] == ["8.00", "us", "*", "2.00", "us", "·", "4.00×"]
+    assert "* 1.00 us" in told["BM_b"]
+    assert "0.667×" in told["BM_b"]
+    assert "failed" in told["BM_c"]
+    assert "not run" in told["BM_c"]
+    assert main(["matrix", str(one), str(two), "--format", "csv", "--case", "BM_a"]) == 0
+    rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
+    assert [(r["gpu"], float(r["seconds"]), float(r["over_first"])) for r in rows] == [
+        ("host one", pytest.approx(8e-6), 1.0),
+        ("host two", pytest.approx(2e-6), pytest.approx(4.0)),
+    ]
+    assert main(["matrix", str(one), str(two), "--format", "json"]) == 0
+    (found,) = json.loads(capsys.readouterr().out)
+    assert [cell["fastest"] for cell in found["cells"][:2]] == [False, True]
+
+
+def test_of_a_machine_the_newest_run_counts(tmp_path, capsys):
+    old = host(tmp_path, "a", {"BM_a": 8.0}, date="2026-01-01T00:00:00+00:00", host_name="ci")
+    new = host(tmp_path, "b", {"BM_a": 2.0}, date="2026-01-02T00:00:00+00:00", host_name="ci")
+    assert main(["matrix", str(new), str(old), "--format", "markdown"]) == 0
+    out = capsys.readouterr().out
+    assert "2.00 us" in out
+    assert "8.00 us" not in out
+    assert "2026-01-01" in out
+
+
+def test_ladders_and_rows_of_none_are_in_one_matrix(whole, tmp_path, capsys):
+    assert main(["matrix", str(whole), str(host(tmp_path, "one", {"BM_a": 8.0}))]) == 0
+    out = capsys.readouterr().out
+    assert "SGEMM" in out
+    assert "BM_a" in out

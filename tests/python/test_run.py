@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Runs in many processes: what a failure costs, what is kept of it, and what is gone on with."""
 
+import gzip
 import json
 import os
 import re
@@ -679,3 +680,27 @@ def test_the_emulated_program_counts_the_same_in_many_processes(tmp_path):
         for file in (out, whole)
     )
     assert split == one
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b'hello\n{"context": {}, "benchmarks": [{"name": "a", "real_time": 1}]}',
+        b'{"context": {"executable": "x"}, "benchmarks": [{"name": "a", "real_time": 1}]}',
+        b'{"context": {"run_uncounted": 3}, "benchmarks": [{"name": "a", "real_time": 1}]}',
+        b"name,iterations,real_time,cpu_time,time_unit,bytes_per_second,items_per_second,label,"
+        b'error_occurred,error_message\n"a",1,1,1,ns,,,,,\n',
+        (Path(__file__).parent / "data/inputs/nvbench.json").read_bytes(),
+        '{"context": {}, "benchmarks": [{"name": "a", "real_time": 1}]}'.encode("utf-16"),
+        gzip.compress(b'{"context": {}, "benchmarks": [{"name": "a", "real_time": 1}]}'),
+    ],
+    ids=["text before", "other program", "word", "csv", "nvbench", "utf-16", "gzip"],
+)
+def test_resume_refuses_in_a_line_what_no_run_wrote(fake, out, capsys, content):
+    out.parent.mkdir(exist_ok=True)
+    out.write_bytes(content)
+    assert run(fake, out, "--resume") in (3, 5)
+    err = capsys.readouterr().err
+    assert str(out) in err
+    assert err.count("\n") == 1
+    assert out.read_bytes() == content

@@ -213,3 +213,45 @@ def test_update_without_usable_markers_changes_nothing(whole, tmp_path, capsys, 
     assert main(["table", str(whole), "--update", str(readme)]) == 2
     assert capsys.readouterr().err.startswith(f"ladder: {readme}: ")
     assert readme.read_text() == text
+
+
+def test_host_rows_tell_cpu_time_threads_and_iterations(tmp_path, capsys):
+    """As medians, and in seconds whatever the unit; of aggregates the loop's are not known."""
+    rows = [
+        {"name": "BM_a/threads:8", "real_time": time, "cpu_time": 3 * time, "time_unit": "us"}
+        | {"threads": 8, "iterations": 1200 * time, "items_per_second": 2.5e6}
+        for time in (2, 1, 3)
+    ]
+    aggregate = {"run_type": "aggregate", "aggregate_name": "median", "run_name": "BM_b"}
+    rows.append(
+        {"name": "BM_b_median", "real_time": 5, "cpu_time": 4, "time_unit": "ns", "iterations": 3}
+        | aggregate
+    )
+    file = suite.write(tmp_path / "a.json", {"context": {}, "benchmarks": rows})
+    assert main(["table", str(file), "--format", "csv"]) == 0
+    first, second = csv.DictReader(io.StringIO(capsys.readouterr().out))
+    assert (float(first["cpu_seconds"]), first["threads"], first["iterations"]) == (
+        6e-6,
+        "8",
+        "2400",
+    )
+    assert (float(second["cpu_seconds"]), second["iterations"]) == (4e-9, "")
+    for form, name in (("markdown", "`BM_a/threads:8`"), ("text", "BM_a/threads:8")):
+        assert main(["table", str(file), "--format", form]) == 0
+        cells = [
+            [cell.strip() for cell in line.strip("|").replace(" | ", "  ").split("  ")]
+            for line in capsys.readouterr().out.splitlines()
+        ]
+        assert any({"CPU time", "iterations", "threads"} <= {*line} for line in cells)
+        (line,) = [line for line in cells if name in line]
+        assert {"2.00 us", "6.00 us", "2,400", "8", "2.50 M items/s"} <= {*line}
+
+
+def test_text_has_the_tables_without_markup(tmp_path, capsys):
+    name = r"BM_a<std::pair<int, char>>|x\y*z`/8"
+    row = {"name": name, "real_time": 1, "cpu_time": 1, "time_unit": "ns", "label": "a_b *c* <d>"}
+    file = suite.write(tmp_path / "a.json", {"context": {}, "benchmarks": [row]})
+    assert main(["table", str(file), "--format", "text"]) == 0
+    line = capsys.readouterr().out.splitlines()[-1]
+    assert line.startswith(name)
+    assert line.endswith("a_b *c* <d>")

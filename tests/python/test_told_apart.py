@@ -203,14 +203,9 @@ def test_a_history_is_not_one_run(data, capsys):
     assert main(["table", folder]) == 0
     out = capsys.readouterr().out
     told = [line for line in out.splitlines() if "BM_Insert" in line or "host" in line]
-    assert told == [
-        line
-        for i in range(8)
-        for line in (
-            f"bench, host ci, same{i}.json.",
-            f"| `BM_Insert` | {'100' if i < 4 else '130'} us | 1 |",
-        )
-    ]
+    assert told[::2] == [f"bench, host ci, same{i}.json." for i in range(8)]
+    times = [line.split(" | ")[1] for line in told[1::2]]
+    assert times == ["100 us"] * 4 + ["130 us"] * 4
 
 
 def test_a_report_names_each_run_of_a_history(data, tmp_path):
@@ -234,3 +229,127 @@ def test_processes_of_one_commit_are_one_run(tmp_path):
         )
     (results,) = load_results(tmp_path)
     assert [(row.repetitions, row.seconds) for row in results.rows] == [(3, pytest.approx(2e-6))]
+
+
+# Runs that do not tell their commit
+
+
+@pytest.fixture
+def three(tmp_path):
+    """Three processes of one program whose file names no commit."""
+    for i in range(3):
+        write(tmp_path / f"{i}.json", entry("BM_a/8", time=1.0 + i))
+    return tmp_path
+
+
+def test_files_without_commit_are_one_run_where_the_user_says_so(three, capsys):
+    (results,) = load_results(three, one_run=True)
+    assert [(row.repetitions, row.seconds) for row in results.rows] == [(3, pytest.approx(2e-6))]
+    assert package.load(three, one_run=True)["repetitions"].tolist() == [3]
+    for command in ("table", "matrix"):
+        assert main([command, str(three), "--one-run"]) == 0
+        out, err = capsys.readouterr()
+        assert ("2.00 us" in out, "3.00 us" in out, err) == (True, False, "")
+
+
+def test_files_without_commit_that_may_be_one_run_are_told_of(three, capsys):
+    assert main(["table", str(three)]) == 0
+    out, err = capsys.readouterr()
+    assert all(time in out for time in ("1.00 us", "2.00 us", "3.00 us"))
+    assert "3 files" in err
+    assert "--one-run" in err
+    assert err.count("\n") == 1
+    write(three / "0.json", entry("BM_a/8"), git_commit="abc")
+    write(three / "1.json", entry("BM_a/8"), executable="other")
+    assert main(["table", str(three)]) == 0
+    assert capsys.readouterr().err == ""
+
+
+def test_files_of_other_builds_and_machines_are_not_one_run(three):
+    write(three / "1.json", entry("BM_a/8"), library_build_type="debug")
+    write(three / "2.json", entry("BM_a/8"), num_cpus=64)
+    assert len(load_results(three, one_run=True)) == 3
+
+
+def test_references_of_files_without_commit(three, capsys):
+    out = three / "made.toml"
+    wanted = ["check", str(three), "--write", str(out), "--metric", "real_time"]
+    assert main(wanted) == 5
+    assert "--one-run" in capsys.readouterr().err.splitlines()[-1]
+    assert main([*wanted, "--one-run"]) == 0
+    assert "value = 2e-06" in out.read_text()
+    assert main(["check", str(three), "--one-run", "--references", str(out)]) == 0
+    assert main(["check", str(three), "--write", str(three / "x.toml"), "--one-run"]) == 2
+    assert "--metric real_time" in capsys.readouterr().err
+
+
+# Executables
+
+
+def test_one_program_built_in_two_checkouts_is_one(tmp_path, capsys):
+    rows = [entry("BM_a"), entry("BM_b")]
+    paths = [
+        write(tmp_path / f"{i}.json", *rows, executable=f"/{folder}/build/bench")
+        for i, folder in enumerate("abc")
+    ]
+    base, head = map(str, paths[:2]), map(str, paths[2:])
+    assert main(["compare", "--base", *base, "--head", *head]) == 0
+    assert "2 and 1 processes" in capsys.readouterr().out
+    assert main(["trend", *map(str, paths)]) == 0
+    assert "in 3 runs" in capsys.readouterr().out
+    for path in paths:
+        content = json.loads(path.read_text())
+        content["context"]["git_commit"] = "abc"
+        suite.write(path, content)
+    (results,) = load_results(paths)
+    assert [row.repetitions for row in results.rows] == [3, 3]
+
+
+def test_two_programs_of_one_file_name_are_told_apart_by_their_folders(tmp_path, capsys):
+    """Where less than half of their rows have the same name."""
+    for side in "ab":
+        folder = tmp_path / side
+        folder.mkdir()
+        for program, time in (("sort", 1.0), ("search", 5.0)):
+            rows = [entry("BM_empty", time), *(entry(f"BM_{program}/{i}") for i in range(3))]
+            write(folder / f"{program}.json", *rows, executable=f"/{side}/build/{program}/bench")
+    found = times(load_processes([tmp_path / "a"]))
+    assert (found["sort/bench:BM_empty"], found["search/bench:BM_empty"]) == (1.0, 5.0)
+    assert main(["compare", str(tmp_path / "a"), str(tmp_path / "b"), "--all"]) == 0
+    out = capsys.readouterr().out
+    assert "sort/bench:BM_empty" in out
+    assert "MISSING" not in out
+
+
+def test_a_ladders_program_in_several_folders_is_one_run(tmp_path):
+    """As jobs of a cluster measure a ladder each, in a folder each."""
+    whole = suite.document()
+    for ladder in ("sgemm", "transpose"):
+        rows = [row for row in whole["benchmarks"] if row["name"].startswith(f"{ladder}/")]
+        context = whole["context"] | {"executable": f"/stage/{ladder}/ladder_bench"}
+        suite.write(tmp_path / f"{ladder}.json", {"context": context, "benchmarks": rows})
+    (results,) = load_results(tmp_path)
+    assert {row.ladder for row in results.rows} == {"sgemm", "transpose"}
+
+
+def test_a_row_that_two_programs_have_on_one_side_only_is_compared(tmp_path, capsys):
+    for side, programs in (("base", ("sort", "search")), ("head", ("sort",))):
+        folder = tmp_path / side
+        folder.mkdir()
+        for program in programs:
+            write(folder / f"{program}.json", entry("BM_copy"), executable=f"./{program}")
+    sides = [str(tmp_path / side) for side in ("base", "head")]
+    for base, head in (sides, sides[::-1]):
+        main(["compare", base, head, "--all", "--format", "json"])
+        changes = json.loads(capsys.readouterr().out)["changes"]
+        verdicts = {change["name"]: change["verdict"] for change in changes}
+        lacking = "MISSING" if base == sides[0] else "NEW"
+        assert verdicts == {"sort:BM_copy": "NOISY", "search:BM_copy": lacking}
+
+
+def test_programs_of_two_names_are_compared_row_by_row(tmp_path, capsys):
+    """One a side, as before and after a renaming."""
+    old = write(tmp_path / "a.json", entry("BM_copy"), executable="./old")
+    new = write(tmp_path / "b.json", entry("BM_copy"), executable="./new")
+    assert main(["compare", str(old), str(new), "--all"]) == 0
+    assert "MISSING" not in capsys.readouterr().out

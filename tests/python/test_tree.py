@@ -181,7 +181,9 @@ def test_the_report_tells_paths_gains_choices_and_signs(tmp_path):
     made = document()
     for row in made["benchmarks"]:
         if row["name"].startswith("mul/ring/"):
-            row["late_samples"] = 1.0
+            row |= {"late_samples": 1.0, "warp_instructions": 1e6, "stall_drain": 0.02}
+        elif row["name"].startswith("mul/tiled/"):
+            row |= {"warp_instructions": 2e6, "stall_drain": 0.01}
     file = suite.write(tmp_path / "a.json", made)
     assert main(["report", str(file), "-o", str(tmp_path / "report")]) == 0
     page = (tmp_path / "report/report.html").read_text(encoding="utf-8")
@@ -192,6 +194,8 @@ def test_the_report_tells_paths_gains_choices_and_signs(tmp_path):
 
     assert "path naive → tiled → ring shows What a ring costs." in told("/ring")
     assert "9.50 TFLOP/s‡ × parent 0.950× tiled" in told("/ring")
+    assert "counter tiled ring warp_instructions 2,000,000 1,000,000 Source" in told("/ring")
+    assert "What it changed" not in told("/naive")
     assert "chose split" in told("/fastest")
     assert "16% of roof/bf16 / 3 or roof/read" in told("/fastest")
     assert "‡ in some samples the GPU may have waited for the host" in told("")

@@ -231,10 +231,10 @@ def test_containers_of_one_program_make_one_history(data, capsys):
 
 
 def test_programs_and_machines_of_other_suites_have_histories_of_their_own(tmp_path, capsys):
-    made = document({"x": 1.0})
     host = {"host_name": "a", "executable": "b/bench", "num_cpus": 8, "library_build_type": "debug"}
     changes = ({}, {"num_cpus": 96}, {"executable": "c/bench"}, {"executable": "b/other"})
     for i, change in enumerate(changes):
+        made = document({"y" if change.get("executable") == "c/bench" else "x": 1.0})
         for run in range(2):
             day = {"date": f"2026-01-0{run + 1}T00:00:00+00:00"}
             made["context"] = host | change | day
@@ -242,9 +242,9 @@ def test_programs_and_machines_of_other_suites_have_histories_of_their_own(tmp_p
     assert main(["trend", str(tmp_path), "--format", "json"]) == 0
     titles = [found["title"] for found in json.loads(capsys.readouterr().out)]
     assert titles == [
-        "bench, host a, debug, b/bench, 8 CPUs",
-        "bench, host a, debug, b/bench, 96 CPUs",
-        "bench, host a, debug, c/bench, 8 CPUs",
+        "b/bench, host a, debug, b/bench, 8 CPUs",
+        "b/bench, host a, debug, b/bench, 96 CPUs",
+        "c/bench, host a, debug",
         "other, host a, debug",
     ]
 

@@ -44,7 +44,7 @@ std::optional<KernelResources> resources(std::string_view symbol, int compute_ca
 /// Which compiler reported them, and of which commit's kernels: "nvcc 13.0.88, commit 1a2b3c".
 std::string_view resources_origin(int compute_capability);
 
-/// How many blocks an SM can hold, limit by limit: 0 by the limit that one block exceeds, INT_MAX
+/// How many blocks per SM can hold, limit by limit: 0 by the limit that one block exceeds, INT_MAX
 /// by what a block needs none of.
 struct OccupancyLimits {
   int blocks = 0;     ///< by the number of blocks

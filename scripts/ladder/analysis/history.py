@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from ladder.io.results import HOST_PROGRAM, Results
+from ladder.io.results import Results, host_program
 from ladder.model.errors import LadderError
 
 UNDATED = datetime.min.replace(tzinfo=UTC)
@@ -99,8 +99,7 @@ def _machine(result: Results) -> tuple[str, ...]:
 
     The host's name is none of it: each container has another.
     """
-    context = result.context
-    host = () if result.gpu else tuple(str(context.get(key, "")) for key in HOST_PROGRAM)
+    host = () if result.gpu else (result.program, *host_program(result.context))
     return result.gpu, _cache(result), result.build_type, *host
 
 

@@ -356,7 +356,8 @@ def describe(results: Results) -> str:
     commit = f"commit {results.commit}" if results.commit else ""
     host = f"host {results.context.get('host_name', 'unknown')}"
     where = (results.gpu,) if results.gpu else (results.program, host)
-    return ", ".join(filter(None, (*where, cache, commit or Path(results.file).name)))
+    more = f" and {len(results.files) - 1} more" * (len(results.files) > 1)
+    return ", ".join(filter(None, (*where, cache, commit or Path(results.file).name + more)))
 
 
 def facet_title(facet: str) -> str:

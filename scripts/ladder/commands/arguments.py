@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
+from ladder.io.notes import note
 from ladder.model.errors import LadderError
 
 if TYPE_CHECKING:
@@ -29,15 +30,43 @@ report --base and collect end as compare does, once the report is written.
 RUNS = """\
 Files of one commit (git_commit in their context), of the same GPU or kind of host, build and cache
 mode are one run, and a row that is in several of them was repeated. A file that does not tell its
-commit is a run of its own. Rows of one name that several programs have are called PROGRAM:NAME, and
-those of several families in one file NAME#1, NAME#2.
+commit is a run of its own, unless --one-run takes all such as processes of one. Rows of one name
+that several programs have are called PROGRAM:NAME, and those of several families in one file
+NAME#1, NAME#2.
 """
 
 
 def add_results(parser: argparse.ArgumentParser) -> None:
-    """Add RESULTS and --filter."""
+    """Add RESULTS, --filter and --one-run."""
     parser.add_argument("results", nargs="+", metavar="RESULTS", help=RESULTS)
     add_filter(parser)
+    add_one_run(parser)
+
+
+def add_one_run(parser: argparse.ArgumentParser) -> None:
+    """Add --one-run."""
+    parser.add_argument(
+        "--one-run",
+        action="store_true",
+        help="files that do not tell their commit are processes of one run, where program, machine "
+        "and build are the same",
+    )
+
+
+def loaded(options: argparse.Namespace) -> list[Results]:
+    """Load RESULTS; say how such as may be one run are taken for one. Raises ResultError."""
+    from ladder.io.results import identity, load_results  # pandas takes a while to load
+
+    results = load_results(options.results, one_run=options.one_run)
+    alike: dict[tuple[str, ...], list[Results]] = {}
+    for result in results:
+        if not result.commit:
+            alike.setdefault(identity(result.context), []).append(result)
+    for several in alike.values():
+        if len(several) > 1:
+            told = f"{several[0].program or several[0].file}: {len(several)} files do not tell"
+            note(f"{told} their commit, so each is a run of its own; --one-run makes them one")
+    return results
 
 
 def add_filter(parser: argparse.ArgumentParser) -> None:
@@ -81,9 +110,7 @@ def refuse(flags: Iterable[str], taken: Mapping[str, str]) -> None:
 
 def selected(options: argparse.Namespace) -> list[Results]:
     """Load RESULTS, less the rows that --filter does not want. Raises LadderError for no row."""
-    from ladder.io.results import load_results  # pandas takes a while to load
-
-    results = load_results(options.results)
+    results = loaded(options)
     if options.filter:
         results = [result.keep(options.filter) for result in results]
     if not (found := [result for result in results if len(result.rows)]):

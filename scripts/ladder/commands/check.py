@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ladder.commands.arguments import add_filter
+from ladder.commands.arguments import add_filter, add_one_run, loaded
 from ladder.model import units
 from ladder.model.errors import OK, IncomparableError, LadderError
 
@@ -19,8 +19,9 @@ if TYPE_CHECKING:
     from ladder.io.results import Results
 
 USAGE = """\
-%(prog)s [-h] [--all] --references FILE RESULTS...
-       %(prog)s [-h] [--filter REGEX] [--metric NAME]... [--noise FILE] --write FILE RESULTS..."""
+%(prog)s [-h] [--all] [--one-run] --references FILE RESULTS...
+       %(prog)s [-h] [--one-run] [--filter REGEX] [--metric NAME]... [--noise FILE]
+                    --write FILE RESULTS..."""
 EPILOG = """\
 A reference is, in TOML:
 
@@ -50,6 +51,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     either.add_argument("--references", type=Path, metavar="FILE", help="what is expected")
     either.add_argument("--write", type=Path, metavar="FILE", help="make a new one of RESULTS")
     add_filter(parser)
+    add_one_run(parser)
     option("--all", action="store_true", help="list also the rows that are within their bounds")
     option(
         "--metric",
@@ -73,9 +75,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _timed(options: argparse.Namespace) -> list[Results]:
-    from ladder.io.results import load_results
-
-    results = [r for r in load_results(options.results) if r.source == "timed"]
+    results = [r for r in loaded(options) if r.source == "timed"]
     if not results:
         raise IncomparableError(f"{options.results[0]}: holds no times to check")
     if options.filter:

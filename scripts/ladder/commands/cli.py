@@ -14,6 +14,7 @@ from ladder.commands.arguments import EXIT_CODES
 from ladder.io import notes
 from ladder.model import errors
 from ladder.model.errors import LadderError
+from ladder.model.text import in_line
 
 # In the order of --help. Each is a module here: what it takes, and `run`, which imports the rest.
 COMMANDS = {
@@ -47,7 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         code: int = options.run(options)
         sys.stdout.flush()
     except LadderError as error:
-        print(f"ladder: {error}", file=sys.stderr)
+        print(f"ladder: {in_line(str(error))}", file=sys.stderr)
         return error.exit_code
     except ModuleNotFoundError as error:
         return errors.lacking(error)

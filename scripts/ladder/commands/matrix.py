@@ -6,38 +6,54 @@ from __future__ import annotations
 import argparse
 import sys
 
-from ladder.commands.arguments import RESULTS, regex
+from ladder.commands.arguments import RESULTS, add_one_run, loaded, regex
 from ladder.io.notes import note
-from ladder.model.errors import OK
+from ladder.model.errors import OK, IncomparableError, LadderError
+
+DESCRIPTION = """\
+Rows of no ladder, as those of any Google Benchmark suite, are set beside each other by machine.
+"""
 
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Add its options."""
     parser.add_argument("results", nargs="+", metavar="RESULTS", help=RESULTS)
+    add_one_run(parser)
     parser.add_argument("--ladder", metavar="NAME", help="this ladder alone")
     parser.add_argument(
         "--case",
         type=regex,
         metavar="REGEX",
-        help="cases that this is found in, as '/element:4$'; default: each ladder's headline",
+        help="cases that this is found in, as '/element:4$', and rows of no ladder; default: each "
+        "ladder's headline, and all rows of none",
     )
     parser.add_argument("--format", choices=["text", "markdown", "csv", "json"], default="text")
 
 
 def run(options: argparse.Namespace) -> int:
     """Write the matrix; return the exit code."""
-    from ladder.io.results import load_results
-    from ladder.report import matrix
+    from ladder.analysis.study import studies
+    from ladder.report import machines, matrix
 
-    results = load_results(options.results)
+    results = loaded(options)
     for gpu in {result.gpu for result in results if result.source == "emulated"}:
         note(f"{gpu}, emulated: holds no speeds, left out")
-    found = list(matrix.matrices(results, options.ladder, options.case))
+    others = None if options.ladder else machines.machines(results, options.case)
+    listed = any(study for r in results if r.source == "timed" for study in studies(r))
+    found = []
+    if listed or not others:
+        try:
+            found = list(matrix.matrices(results, options.ladder, options.case))
+        except IncomparableError:
+            raise
+        except LadderError:
+            if not others:  # the case may be of a benchmark alone
+                raise
     forms = {
         "text": matrix.text,
         "markdown": matrix.markdown,
         "csv": matrix.to_csv,
         "json": matrix.to_json,
     }
-    sys.stdout.write(forms[options.format](found))
+    sys.stdout.write(forms[options.format](found, others))
     return OK

@@ -7,15 +7,28 @@ import argparse
 from pathlib import Path
 
 from ladder.commands.arguments import add_results, selected
+from ladder.io import files
 from ladder.io.notes import note
 from ladder.model import errors
+from ladder.model.errors import LadderError
 
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Add its options."""
     add_results(parser)
     parser.add_argument(
-        "-o", "--output", type=Path, default=Path("plots"), metavar="DIR", help="default: plots"
+        "-o",
+        "--output",
+        type=Path,
+        metavar="DIR",
+        help="default: beside the first of RESULTS, as NAME-plots; must be given for stdin",
+    )
+    parser.add_argument(
+        "--metric",
+        default="real_time",
+        metavar="NAME",
+        help="of rows of no ladder, over their arguments: cpu_time, or a counter as "
+        "bytes_per_second; default: real_time",
     )
     parser.add_argument(
         "--format", type=_formats, default=["svg"], metavar="svg,png", help="default: svg"
@@ -33,10 +46,22 @@ def run(options: argparse.Namespace) -> int:
     """Draw the figures; return the exit code."""
     from ladder.report import plots  # matplotlib takes a second to load
 
+    output = options.output or _beside(options.results[0])
     results = selected(options)
-    for path in plots.draw(results, options.output, options.format, note, options.only):
+    for path in plots.draw(results, output, options.format, note, options.metric, options.only):
         print(path)
     return errors.OK
+
+
+def _beside(results: str) -> Path:
+    """Return where figures go that nobody named a place for. Raises LadderError for stdin."""
+    if results == files.STDIN:
+        raise LadderError("where are the figures of stdin to go? (-o DIR)")
+    path = Path(results)
+    path = path if path.name else path.resolve()  # '.', '..'
+    name = path.name.removesuffix(".gz")
+    stem = name if path.is_dir() else name.removesuffix(".json").removesuffix(".csv")
+    return path.with_name(f"{stem}-plots")
 
 
 def _formats(text: str) -> list[str]:

@@ -40,7 +40,6 @@ def add(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Write the files; return the exit code."""
     from ladder.io import files
-    from ladder.io.results import load_results
     from ladder.report import html, junit, summary
     from ladder.report.plots import parallel
     from ladder.stats.sides import compared
@@ -57,7 +56,7 @@ def run(options: argparse.Namespace) -> int:
         comparison = compared(
             options.base, options.results, asked, options.noise, force=options.force
         )
-        results = load_results(options.results)
+        results = arguments.loaded(options)
         if options.filter:  # all rows, where it finds some in base alone
             kept = [result.keep(options.filter) for result in results]
             results = [result for result in kept if len(result.rows)] or results

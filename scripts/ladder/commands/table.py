@@ -19,9 +19,18 @@ DESCRIPTION = arguments.RUNS
 def add(parser: argparse.ArgumentParser) -> None:
     """Add its options."""
     add_results(parser)
-    parser.add_argument("--format", choices=["markdown", "csv", "json"], default="markdown")
+    parser.add_argument("--format", choices=["markdown", "text", "csv", "json"], default="markdown")
     parser.add_argument(
-        "--ladder", metavar="NAME", help="this table alone: a ladder, 'overview' or 'counters'"
+        "--ladder",
+        metavar="NAME",
+        help="this table alone: a ladder, 'overview' or 'counters'; of rows of no ladder "
+        "'arguments', families over an argument, or 'benchmarks', all of them",
+    )
+    parser.add_argument(
+        "--metric",
+        metavar="NAME",
+        help="of the tables over an argument: cpu_time, or a counter as bytes_per_second; default: "
+        "real_time",
     )
     parser.add_argument(
         "--path",
@@ -42,19 +51,25 @@ def run(options: argparse.Namespace) -> int:
     from ladder.analysis import limits
     from ladder.analysis.study import describe
     from ladder.report import table
+    from ladder.report.markdown import plain
 
     if options.update and options.format != "markdown":
         raise LadderError(f"--update writes Markdown, not --format {options.format}")
     if options.path and (options.update or options.ladder or options.format != "markdown"):
         raise LadderError("--path writes Markdown of its own, without --update, --ladder, --format")
+    if options.metric and (options.path or options.update or options.format in ("csv", "json")):
+        raise LadderError("--metric is of the tables over an argument, in Markdown or text")
     results = selected(options)
+    if options.metric and all(row.ladder for result in results for row in result.rows):
+        raise LadderError("--metric is of rows of no ladder: these results have none")
     shown, text = [options.ladder], ""
     if options.path:
         shown, text = [options.path.partition("/")[0]], table.path(results, options.path)
     elif options.update:
         shown = table.update(options.update, results, options.ladder)
-    elif options.format == "markdown":
-        text = table.markdown(results, options.ladder)
+    elif options.format in ("markdown", "text"):
+        text = table.markdown(results, options.ladder, options.metric or "real_time")
+        text = plain(text) if options.format == "text" else text
     else:
         text = table.tidy(results, options.format, options.ladder)
     sys.stdout.write(text)

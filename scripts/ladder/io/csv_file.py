@@ -16,7 +16,7 @@ from typing import Any
 _NUMBERS = ("iterations", "real_time", "cpu_time")
 _NEEDED = ("name", *_NUMBERS)  # since 2014; time_unit was added later, ns was meant before
 _TEXTS = ("name", "time_unit", "label", "error_occurred", "error_message")
-_LAST = "error_message"
+_FAILED, _LAST = "error_occurred", "error_message"
 _HEADER = re.compile(
     r'^"?name"?,(?=[^\n]*\b(?:iterations|real_time|cpu_time|time_unit)\b)[^\n]*$', re.MULTILINE
 )
@@ -45,7 +45,8 @@ def document(text: str) -> dict[str, Any]:
     if not header:
         raise ValueError("not Google Benchmark's CSV: no header 'name,iterations,real_time,...'")
     names = _told_apart(_split(header.group().rstrip("\r")))
-    if missing := [name for name in _NEEDED if name not in names]:
+    needed = (*_NEEDED, _FAILED) if _LAST in names else _NEEDED
+    if missing := [name for name in needed if name not in names]:
         raise ValueError(f"no column '{missing[0]}' in its CSV")
     above = text.count("\n", 0, header.start()) + 1  # lines up to the header
     rows = []
@@ -107,13 +108,13 @@ def _is_number(text: str) -> bool:
 def _row(cells: dict[str, str]) -> dict[str, Any]:
     name, unit = cells["name"], cells.get("time_unit", "")
     row: dict[str, Any] = {"name": name, "run_name": name, "run_type": "iteration"}
-    fitted = not cells["iterations"]  # BigO, whose unit is its function, or RMS
+    fitted = not cells.get("iterations")  # BigO, whose unit is its function, or RMS
     if unit and not fitted:
         row["time_unit"] = unit
     if cells.get("label"):
         row["label"] = cells["label"]
     if message := cells.get(_LAST):
-        failed = cells["error_occurred"] == "true"
+        failed = cells.get(_FAILED) == "true"
         row |= {"error_occurred": True} if failed else {"skipped": True}
         return row | {"error_message" if failed else "skip_message": message}
     for key, text in cells.items():
@@ -128,10 +129,20 @@ def _row(cells: dict[str, str]) -> dict[str, Any]:
         kind = next((kind for kind in ("BigO", "RMS") if name.endswith(f"_{kind}")), None)
         if not kind:
             raise ValueError(f"no iterations of {name}")
-        row |= _aggregate(name, kind)
+        row |= _aggregate(name, kind) | _fit(kind, unit, row)
     elif lacking := [key for key in _NUMBERS if key not in row]:
         raise ValueError(f"no {lacking[0]} of {name}")
     return row
+
+
+def _fit(kind: str, unit: str, row: dict[str, Any]) -> dict[str, Any]:
+    """Return the fields of a fit as the JSON has them; its times are in the unit of its rows."""
+    times = row.pop("real_time", None), row.pop("cpu_time", None)
+    if kind == "RMS":
+        found = {"rms": times[1]}
+    else:
+        found = {"big_o": unit, "real_coefficient": times[0], "cpu_coefficient": times[1]}
+    return {key: value for key, value in found.items() if value is not None}
 
 
 def _mark_aggregates(rows: list[dict[str, Any]]) -> None:

@@ -67,7 +67,8 @@ class Details:
 def load(results: Results) -> Details | None:
     """Read what stands beside these results, or None where nothing does. Raises ResultError."""
     folders = dict.fromkeys(Path(row.file).parent for row in results.rows)
-    found = [_read(path) for f in folders if (path := f / files.DETAILS).exists()]
+    names = (files.DETAILS, f"{files.DETAILS}.gz")
+    found = [_read(path) for f in folders for name in names if (path := f / name).exists()]
     if not found:
         return None
     return Details(

@@ -89,7 +89,7 @@ def _below(folder: Path) -> list[Path]:
         text = _peeked(path)
         if text is None or _holds_results(text):
             results.append(path)
-        elif path.name not in (DETAILS, NOISE) and not _beside(text):
+        elif path.name.removesuffix(".gz") not in (DETAILS, NOISE) and not _beside(text):
             foreign.append(f"{path}: {'holds no results' if text.strip() else 'empty'}, left out")
     for told in foreign:
         note(told)

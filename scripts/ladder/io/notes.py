@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import sys
 
+from ladder.model.text import in_line
+
 _told: set[str] = set()
 
 
@@ -12,7 +14,7 @@ def note(message: str) -> None:
     """Say on stderr what is no failure; once, where a command comes by it several times."""
     if message not in _told:
         _told.add(message)
-        print(f"ladder: note: {message}", file=sys.stderr)
+        print(f"ladder: note: {in_line(message)}", file=sys.stderr)
 
 
 def begin() -> None:

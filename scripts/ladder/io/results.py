@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 import re
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cache
@@ -19,12 +20,17 @@ from ladder.model.catalogue import Ladder
 from ladder.model.counters import Counter
 from ladder.model.errors import ResultError
 from ladder.model.rows import COUNTERS, Row
+from ladder.model.text import in_line
 
 if TYPE_CHECKING:  # takes a while to load, and only tables want it
     import pandas as pd
 
 SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
 WORST_FIRST = ("error", "skipped", "ok")
+# What tells where in its file a row stands.
+_OF_FILE = frozenset(
+    "name run_name family_index per_family_instance_index repetition_index".split()
+)
 _NO_TIME = "no time was recorded"
 _LEAST_SECONDS, _MOST_SECONDS = 1e-15, 1e9  # of a time that can be one
 # What a ladder's figures are divided by, so that it is never 0.
@@ -33,7 +39,8 @@ _SPEED = re.compile(
     r"_per_second$|_seconds$|^(percent_of_ceiling|sm_clock_hz|throttled|late_samples)$"
 )
 
-# What makes two files of host code one program on one kind of machine.
+# What makes two files of host code one program on one kind of machine. Of the executable it is
+# the file's name: each checkout has it in another folder.
 HOST_PROGRAM = ("executable", "library_build_type", "num_cpus", "caches")
 
 Written = dict[str, list[dict[str, Any]]]  # rows as the files have them, by name
@@ -51,6 +58,7 @@ class Results:
     written: Written = field(default_factory=dict, repr=False)  # repetitions and aggregates
     registry: Mapping[str, Counter] = field(default_factory=lambda: counters.OWN, repr=False)
     files: tuple[Path, ...] = ()  # all that it was merged from
+    named: str = ""  # the program with its folder, where another of its file name is beside it
 
     @property
     def source(self) -> str:
@@ -90,8 +98,8 @@ class Results:
 
     @property
     def program(self) -> str:
-        """The file name of the program that measured, or empty."""
-        return re.split(r"[\\/]", str(self.context.get("executable", "")))[-1]
+        """The program that measured: its file name, with its folder where that is of several."""
+        return self.named or _file_name(self.context)
 
     @property
     def build_type(self) -> str:
@@ -107,12 +115,13 @@ class Results:
         return [row for row in self.rows if row.status == status]
 
 
-def load(paths: Paths) -> pd.DataFrame:
+def load(paths: Paths, *, one_run: bool = False) -> pd.DataFrame:
     """Read files, or every *.json below directories, as tidy rows: one a benchmark of a run.
 
     Files of one commit (`git_commit` in their context), of the same GPU or kind of host, build
     and cache mode are one run: a benchmark that is in several of them was repeated. A file that
     does not tell its commit is a run of its own: nothing says that it measured the same as others.
+    With `one_run` such files are processes of one run too, where all else is the same.
 
     Columns: `file`; `source` ("timed", "emulated", or hardware "counters": only timed rows have
     seconds and speeds); `gpu`, `gpu_uuid`, `commit`, `cache_mode`, `build_type`, `executable` (the
@@ -123,7 +132,9 @@ def load(paths: Paths) -> pd.DataFrame:
     and one `axis_<name>` column an axis; `role` and `precision` of the rung; `chosen`, the step
     that a rung of the role "choice" ran; `status` ("ok", "skipped", "error") and
     its `reason`; `label`; `time_unit` as written; `repetitions`; `seconds`, the median time of
-    one run. Then the counters under their own names, in the unit the name ends in:
+    one run, and `cpu_seconds`, Google Benchmark's cpu_time, likewise, both in seconds whatever the
+    unit; `threads` that ran it at once; `iterations` of its loop, which aggregates alone do not
+    tell. Then the counters under their own names, in the unit the name ends in:
     `*_per_second` in bytes/s, FLOP/s or atomics/s, `*_seconds`, `*_bytes`, `*_hz`;
     `arithmetic_intensity` in FLOP/byte, `percent_of_ceiling` in percent, `*_occupancy`,
     `*_utilisation` and `stall_*` (of the cycles that warps were resident) as fractions;
@@ -138,7 +149,7 @@ def load(paths: Paths) -> pd.DataFrame:
     Raises:
         ResultError: a file is missing, unreadable or not a Google Benchmark result.
     """
-    return frame(row for results in load_results(paths) for row in results.rows)
+    return frame(row for r in load_results(paths, one_run=one_run) for row in r.rows)
 
 
 def frame(rows: Iterable[Row]) -> pd.DataFrame:
@@ -161,16 +172,21 @@ def frame(rows: Iterable[Row]) -> pd.DataFrame:
     )
 
 
-def load_results(paths: Paths) -> list[Results]:
+def load_results(paths: Paths, *, one_run: bool = False) -> list[Results]:
     """Read as `load` does, a Results for each run, source, and mode of its cache."""
+    found = files.find([paths] if isinstance(paths, str | PathLike) else paths)
+    documents = [(path, files.read(path)) for path in found]
+    programs = _programs((d["context"], _names(d)) for _, d in documents)
     runs: dict[tuple[str, ...], list[tuple[Path, dict[str, Any]]]] = {}
-    for path in files.find([paths] if isinstance(paths, str | PathLike) else paths):
-        document = files.read(path)
-        run = identity(document["context"])
-        if not document["context"].get("git_commit"):
+    for path, document in documents:
+        context = document["context"]
+        run = (*identity(context), programs.get(_executable(context), ""))
+        if not context.get("git_commit") and not one_run:
             run += (str(path),)
         runs.setdefault(run, []).append((path, document))
-    return _programs_told_apart([_merge(documents) for documents in runs.values()])
+    del documents  # a large file is merged with no second one in memory
+    merged = [_merge(runs.pop(run)) for run in list(runs)]
+    return _programs_told_apart([merged], programs)[0]
 
 
 def registry_of(results: Iterable[Results]) -> Mapping[str, Counter]:
@@ -183,21 +199,92 @@ def registry_of(results: Iterable[Results]) -> Mapping[str, Counter]:
 
 def load_processes(paths: Iterable[str | PathLike[str]]) -> list[Results]:
     """Read as `load_results` does, but each file, which is one process, as a Results of its own."""
-    read = [_merge([(path, files.read(path))]) for path in files.find(paths)]
-    return _programs_told_apart(read)
+    return load_sides(paths)[0]
+
+
+def load_sides(*sides: Iterable[str | PathLike[str]]) -> list[list[Results]]:
+    """Read sides of a comparison as `load_processes` does.
+
+    Rows that several programs have on any side are called `program:name` on every one of them.
+    """
+    found = [[_merge([(path, files.read(path))]) for path in files.find(paths)] for paths in sides]
+    programs = _programs((r.context, {row.name for row in r.rows}) for side in found for r in side)
+    return _programs_told_apart(found, programs)
 
 
 def identity(context: dict[str, Any]) -> tuple[str, ...]:
     """Tell which program on which machine a file is of: equal where files may be merged.
 
-    Of host code these are the executable, how the library was built, the number of CPUs and their
-    caches. The host's name is none of it, since each container has another; nor is the clock,
-    which is measured anew each time.
+    Of host code these are the file name of the executable, how the library was built, the number of
+    CPUs and their caches. The host's name is none of it, since each container has another; nor is
+    the clock, which is measured anew each time.
     """
     keys = ["gpu_name", "gpu_uuid", "git_commit", "git_dirty", "cache_mode", "build_type"]
-    if "gpu_name" not in context:
-        keys += HOST_PROGRAM
-    return _source(context), *(str(context.get(key, "")) for key in [*keys, "counters"])
+    own = [str(context.get(key, "")) for key in [*keys, "counters"]]
+    return _source(context), *own, *(host_program(context) if "gpu_name" not in context else ())
+
+
+def host_program(context: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return what `HOST_PROGRAM` names, of the executable the file's name."""
+    told = {**context, "executable": _file_name(context)}
+    return tuple(str(told.get(key, "")) for key in HOST_PROGRAM)
+
+
+def _file_name(context: Mapping[str, Any]) -> str:
+    return _folders(_executable(context))[-1]
+
+
+def _executable(context: Mapping[str, Any]) -> str:
+    return str(context.get("executable", ""))
+
+
+def _folders(path: str) -> list[str]:
+    return re.split(r"[\\/]", path)
+
+
+def _names(document: dict[str, Any]) -> set[str]:
+    return {row["run_name"] for row in document["benchmarks"]}
+
+
+def _programs(found: Iterable[tuple[Mapping[str, Any], set[str]]]) -> dict[str, str]:
+    """Name the programs of host code that share an executable's file name and are not the same.
+
+    `found` are the contexts of files with the names of their rows. One program in two checkouts has
+    the same rows, or a filter's choice of them; two programs have less than half in common. Each
+    such executable gets the end of its path that tells it apart; one that is alone is not named.
+    """
+    by_file: dict[str, dict[str, set[str]]] = {}
+    for context, names in found:
+        if "gpu_name" in context or "ladders" in context:  # known by GPU and commit
+            continue
+        by_path = by_file.setdefault(_file_name(context), {})
+        by_path.setdefault(_executable(context), set()).update(names)
+    told: dict[str, str] = {}
+    for by_path in by_file.values():
+        groups: list[tuple[list[str], set[str]]] = []
+        for path, names in by_path.items():
+            for members, known in groups:
+                if 2 * len(names & known) >= min(len(names), len(known)):
+                    members.append(path)
+                    known |= names
+                    break
+            else:
+                groups.append(([path], set(names)))
+        if len(groups) < 2:
+            continue
+        for members, _ in groups:
+            others = [p for group, _ in groups for p in group if group is not members]
+            told |= dict.fromkeys(members, _distinct_end(members[0], others))
+    return told
+
+
+def _distinct_end(path: str, others: list[str]) -> str:
+    """Return the shortest end of a path, in whole folders, that none of the others has."""
+    folders, theirs = _folders(path), [_folders(other) for other in others]
+    for count in range(2, len(folders) + 1):
+        if all(other[-count:] != folders[-count:] for other in theirs):
+            return "/".join(folders[-count:])
+    return path
 
 
 def _source(context: dict[str, Any]) -> str:
@@ -206,39 +293,53 @@ def _source(context: dict[str, Any]) -> str:
     return "emulated" if str(context.get("emulated")).lower() == "true" else "timed"
 
 
-def _programs_told_apart(results: list[Results]) -> list[Results]:
-    """Put the executable before the names that rows of several have: they are different rows."""
-    programs: dict[str, set[str]] = {}
-    for result in results:
+def _programs_told_apart(
+    sides: Iterable[list[Results]], programs: Mapping[str, str]
+) -> list[list[Results]]:
+    """Put the program before the names that rows of several on a side have: they differ.
+
+    `programs` are those that their file names do not tell apart, as `_programs` names them.
+    """
+    named = [
+        [replace(result, named=programs.get(_executable(result.context), "")) for result in side]
+        for side in sides
+    ]
+    shared: set[str] = set()
+    for side in named:
+        found: dict[str, set[str]] = {}
+        for result in side:
+            for row in result.rows:
+                if not row.ladder:
+                    found.setdefault(row.name, set()).add(result.program)
+        shared |= {name for name, several in found.items() if len(several) > 1}
+    for result in (result for side in named for result in side) if shared else ():
         for row in result.rows:
-            if not row.ladder:
-                programs.setdefault(row.name, set()).add(row.executable)
-    shared = {name for name, found in programs.items() if len(found) > 1}
-    for result in results if shared else ():
-        for row in result.rows:
-            if row.name in shared and not row.ladder and row.executable:
+            if row.name in shared and not row.ladder and result.program:
                 written = result.written.pop(row.name)
-                row.name = f"{row.executable}:{row.name}"
+                row.name = f"{result.program}:{row.name}"
                 result.written[row.name] = written
-    return results
+    return named
 
 
 def _merge(documents: list[tuple[Path, dict[str, Any]]]) -> Results:
     """Fold the files of one run: a benchmark found twice counts as repeated."""
     ladders: dict[str, Ladder] = {}
-    origins: dict[str, Path] = {}  # where a name was found first
+    origins: dict[str, str] = {}  # where a name was found first
     written: Written = {}
     registry = dict(counters.OWN)
     for path, document in documents:
+        file = str(path)
         try:
             registry |= counters.of_file(str(document["context"].get(counters.CONTEXT, "")))
             for ladder in catalogue.parse(document["context"].get("ladders") or "[]"):
                 ladders.setdefault(ladder.name, ladder)
         except ValueError as error:
             raise ResultError(f"{path}: {error}") from error
-        for name, entry in _families_told_apart(document["benchmarks"], ladders):
-            origins.setdefault(name, path)
-            written.setdefault(name, []).append(entry)
+        entries = document["benchmarks"]
+        for i, (name, entry) in enumerate(_families_told_apart(entries, ladders)):
+            origins.setdefault(name, file)
+            written.setdefault(name, []).append(_slim(entry))
+            entries[i] = None  # a large file is not in memory twice
 
     context, known = documents[0][1]["context"], tuple(ladders.values())
     read = tuple(path for path, _ in documents)
@@ -258,7 +359,7 @@ def _merge(documents: list[tuple[Path, dict[str, Any]]]) -> Results:
         used = used or [entry for entry in entries if entry.get("aggregate_name") == "median"]
         if not used:
             continue
-        row = Row(str(origins[name]), name=name, **common)
+        row = Row(origins[name], name=name, **common)
         try:
             _measure(row, used, of_ladder=name.partition("/")[0] in ladders)
             _spell(row, ladders)
@@ -271,6 +372,17 @@ def _merge(documents: list[tuple[Path, dict[str, Any]]]) -> Results:
     return results
 
 
+def _slim(entry: dict[str, Any]) -> dict[str, Any]:
+    """Return what is asked of a row: many rows with all that the library writes are large."""
+    found = {key: value for key, value in entry.items() if key not in _OF_FILE}
+    if found.get("run_type") == "iteration":  # as those are that do not tell
+        del found["run_type"]
+        found.pop("repetitions", None)  # of an aggregate it counts
+    if isinstance(unit := found.get("time_unit"), str):
+        found["time_unit"] = sys.intern(unit)
+    return found
+
+
 def _families_told_apart(
     entries: list[dict[str, Any]], ladders: Mapping[str, Ladder]
 ) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -279,13 +391,16 @@ def _families_told_apart(
     They end in `#1`, `#2` in the order of `family_index`, which is of one process alone: a filter
     moves it. Rows of known ladders, whose names are unique, may come from several processes.
     """
-    families: dict[str, set[float]] = {}
+    first: dict[str, float] = {}
+    several: dict[str, set[float]] = {}  # of names that several families have
     for entry in entries:
-        families.setdefault(entry["run_name"], set()).add(_family(entry))
+        name, family = entry["run_name"], _family(entry)
+        if first.setdefault(name, family) != family:
+            several.setdefault(name, {first[name]}).add(family)
     for entry in entries:
         name = entry["run_name"]
-        if len(families[name]) > 1 and name.partition("/")[0] not in ladders:
-            yield f"{name}#{sorted(families[name]).index(_family(entry)) + 1}", entry
+        if name in several and name.partition("/")[0] not in ladders:
+            yield f"{name}#{sorted(several[name]).index(_family(entry)) + 1}", entry
         else:
             yield name, entry
 
@@ -310,6 +425,7 @@ def _measure(row: Row, entries: list[dict[str, Any]], *, of_ladder: bool) -> Non
     row.label = label if isinstance(label, str) else ""
     row.time_unit = units[0]
     row.repetitions = sum(map(_repetitions, entries))
+    row.threads = _typical(entries, "threads", least=1)
     if row.status != "ok":
         return
     counters = _folded([_counters(entry, of_ladder=of_ladder) for entry in entries])
@@ -319,9 +435,35 @@ def _measure(row: Row, entries: list[dict[str, Any]], *, of_ladder: bool) -> Non
         if not _LEAST_SECONDS <= row.seconds <= _MOST_SECONDS:
             row.status, row.reason, row.seconds = "error", _NO_TIME, math.nan
             return
+        scales = [SECONDS[unit] for unit in units]
+        row.cpu_seconds = _typical(entries, "cpu_time", scales)
+        # The iterations of an aggregate are the repetitions that it was made of.
+        row.iterations = _typical(
+            [entry for entry in entries if entry.get("run_type") != "aggregate"], "iterations"
+        )
     else:
         counters = {key: value for key, value in counters.items() if not _SPEED.search(key)}
     row.counters = counters
+
+
+def _typical(
+    entries: list[dict[str, Any]],
+    key: str,
+    scales: Iterable[float] | None = None,
+    least: float = 0,
+) -> float:
+    """Return the median of one of the library's own numbers, each times its scale.
+
+    NaN where no entry has it; what is below `least` was not recorded.
+    """
+    values = [entry.get(key) for entry in entries]
+    pairs = zip(values, scales, strict=False) if scales else ((value, 1) for value in values)
+    found = [
+        value if scale == 1 else value * scale  # a number as it stands takes no memory again
+        for value, scale in pairs
+        if isinstance(value, float) and least <= value < math.inf
+    ]
+    return median(found) if found else math.nan
 
 
 def _repetitions(entry: dict[str, Any]) -> int:
@@ -368,7 +510,8 @@ def _folded(repetitions: list[dict[str, float]]) -> dict[str, float]:
 def _status(entry: dict[str, Any], *, timed: bool) -> tuple[str, str]:
     """Return (status, reason); 1.7.1 knows only errors, so a skip is told by its message."""
     told = (entry.get("skip_message"), entry.get("error_message"))
-    message = next((text for text in told if text and isinstance(text, str)), "no reason given")
+    message = next((in_line(text) for text in told if text and isinstance(text, str)), "")
+    message = message or "no reason given"
     if entry.get("skipped") is True or message.startswith("skipped: "):  # a number is a counter
         return "skipped", message.removeprefix("skipped: ")
     if entry.get("error_occurred") is True:

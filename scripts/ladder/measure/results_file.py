@@ -54,10 +54,9 @@ class RunFile:
         """
         if not self.path.exists():
             return
-        files.read(self.path)  # raises what is wrong with it
-        document = json.loads(files.read_text(self.path), strict=False)
+        document = self._own()
         context = document["context"]
-        self.uncounted = set(context.pop(_UNCOUNTED, "").split())
+        self.uncounted = set(str(context.pop(_UNCOUNTED, "")).split())
         flags = context.get(_FLAGS, "unknown")
         if flags != self._flags:
             raise IncomparableError(
@@ -72,6 +71,18 @@ class RunFile:
             self.take(output)
             self.write()
         output.remove()
+
+    def _own(self) -> dict[str, Any]:
+        """Read the file with the numbers as they stand. Raises ResultError where it is no run's."""
+        files.read(self.path)  # raises what is wrong with it
+        try:
+            document: dict[str, Any] = json.loads(files.read_text(self.path), strict=False)
+            if isinstance(document["context"], dict) and isinstance(document["benchmarks"], list):
+                return document
+        except (ValueError, KeyError, TypeError):
+            pass  # a file that is read in another way, as NVBench's or one with text around it
+        told = "not a file that 'ladder run' wrote: give another as --output"
+        raise ResultError(f"{self.path}: {told}")
 
     def take(self, output: Output) -> None:
         """Take over the rows of a process that stand.
@@ -118,8 +129,7 @@ class RunFile:
         context = self.context
         if self.uncounted:
             context = context | {_UNCOUNTED: " ".join(sorted(self.uncounted))}
-        document = {"context": context, "benchmarks": [row for name in names for row in rows[name]]}
-        text = json.dumps(document, indent=2, ensure_ascii=False) + "\n"
+        text = _document(context, [row for name in names for row in rows[name]])
         try:
             files.write(self.path, text.encode("utf-8", "replace"))
         except LadderError as error:
@@ -142,6 +152,13 @@ class RunFile:
         self.context = context | self.context  # only counting tells what counts
         if times:
             self.context[_SMALL_KERNELS] = f"{min(times):g} {max(times):g}"
+
+
+def _document(context: dict[str, Any], rows: list[dict[str, Any]]) -> str:
+    """Write JSON with a row on a line: small, and what changed can be seen in a diff."""
+    lines = (json.dumps(row, separators=(",", ":"), ensure_ascii=False) for row in rows)
+    head = json.dumps(context, indent=2, ensure_ascii=False)
+    return f'{{"context": {head},\n"benchmarks": [\n' + ",\n".join(lines) + "\n]}\n"
 
 
 def _small_kernels(context: dict[str, Any]) -> list[float]:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from ladder.model.counters import OPERATIONS, SPACES, STALLS
 
@@ -36,6 +37,7 @@ COUNTERS = (
 ]
 COUNTERS += STALLS
 _KNOWN = frozenset(COUNTERS)
+_NONE: Mapping[str, Any] = {}  # of all rows that have none
 
 
 def bare(name: str) -> str:
@@ -73,8 +75,13 @@ class Row:
     time_unit: str = "ns"  # as written; `seconds` is in seconds
     repetitions: int = 1
     seconds: float = math.nan  # median time of one run
-    axes: Mapping[str, str] = field(default_factory=dict)  # value by axis
-    counters: Mapping[str, float] = field(default_factory=dict)  # in the unit the name ends in
+    cpu_seconds: float = math.nan  # likewise of the CPU, as Google Benchmark's cpu_time
+    threads: float = math.nan  # that ran it at once
+    iterations: float = math.nan  # of the loop, median of the repetitions
+    axes: Mapping[str, str] = field(default_factory=lambda: _NONE)  # value by axis
+    counters: Mapping[str, float] = field(
+        default_factory=lambda: _NONE
+    )  # in the unit the name ends in
 
     def __getattr__(self, name: str) -> float:
         """Return a counter. Raises AttributeError for what is none of `COUNTERS`."""

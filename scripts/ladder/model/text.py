@@ -16,3 +16,8 @@ def legible(text: str) -> str:
     Neither fonts nor XML have them, and the latter no file can hold.
     """
     return text if text.isprintable() else _ILLEGIBLE.sub("\ufffd", text)
+
+
+def in_line(text: str) -> str:
+    """Put a text of several lines, as an error of a program may be, in one."""
+    return " ".join(part for line in text.splitlines() if (part := line.strip()))

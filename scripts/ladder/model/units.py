@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable
 
 _UNITS = {  # (least speed, divisor, unit); memory speeds are compared in GB/s up to 10 TB/s
@@ -12,6 +13,7 @@ _UNITS = {  # (least speed, divisor, unit); memory speeds are compared in GB/s u
     "atomics": ((1e9, 1e9, "G atomics/s"), (0.0, 1e6, "M atomics/s")),
 }
 _TIMES = ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns"))
+_PREFIXES = {"": 1.0, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15}
 _SUPERSCRIPTS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
@@ -44,6 +46,26 @@ def count(value: float) -> str:
     return f"{value:.3g}" if abs(value) < 999.5 else f"{value:,.0f}"
 
 
+def whole(value: float) -> str:
+    """Write a count that is a whole number, in groups; NaN is empty."""
+    return "" if value != value else f"{value:,.0f}"
+
+
+def scaled(value: float, unit: str) -> str:
+    """Write any quantity with a decimal prefix, as `12.5 MB/s`; NaN is empty.
+
+    A blank stands before a unit that is a word: `3.10 k items/s`. What is below one, or beyond
+    every prefix, has none.
+    """
+    if value != value:
+        return ""
+    prefix = next((p for p in reversed(_PREFIXES) if abs(value) >= 0.9995 * _PREFIXES[p]), "")
+    if abs(value) >= 1e18 or abs(value) < 0.9995:
+        return f"{value:.3g} {unit}".rstrip()
+    apart = " " if prefix and re.match("[a-z]", unit) else ""
+    return f"{number(value / _PREFIXES[prefix])} {prefix}{apart}{unit}".rstrip()
+
+
 def percent(value: float) -> str:
     """Write percent as a whole number, with one digit below ten; NaN is empty."""
     return "" if value != value else f"{value:.{0 if abs(value) >= 9.95 else 1}f}%"
@@ -59,7 +81,9 @@ def duration(seconds: float) -> str:
     if seconds != seconds:
         return ""
     factor, unit = time_unit(seconds)
-    return f"{number(seconds / factor)} {unit}"
+    told = number(seconds / factor)
+    # Of many threads an iteration's time may be far below a nanosecond.
+    return f"{told if seconds == 0 or seconds >= 1e-10 else f'{seconds / factor:.3g}'} {unit}"
 
 
 def kibibytes(size: float) -> str:

@@ -157,7 +157,13 @@ def _tables(
 
 
 def _name(comparison: Comparison, change: Change) -> str:
-    return f"{change.gpu}: " * (len(comparison.gpus) > 1) + bare(change.name)
+    """Name a row, with its GPU where there are several."""
+    return f"{change.gpu}: " * (len(comparison.gpus) > 1) + _in_full(change)
+
+
+def _in_full(change: Change) -> str:
+    """Name a row; of a suite without GPU as its file does, which may have it in both ways."""
+    return bare(change.name) if change.gpu else change.name
 
 
 def _distribution(name: str, found: Distribution) -> tuple[str, ...]:
@@ -227,7 +233,7 @@ def _warm_ups(comparison: Comparison) -> list[str]:
     if not warm:
         return []
     warm.sort(key=lambda change: -abs(math.log(change.warm_up)))
-    rows = [f"{change.warm_up:.3g} times in {bare(change.name)}" for change in warm[:_NAMED]]
+    rows = [f"{change.warm_up:.3g} times in {_in_full(change)}" for change in warm[:_NAMED]]
     more = f" and {len(warm) - _NAMED} more" if len(warm) > _NAMED else ""
     return [
         f"note: warm-up: the first repetition was far from the others, {', '.join(rows)}{more}; "

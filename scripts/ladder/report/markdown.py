@@ -20,6 +20,9 @@ _TEXT |= {"use", "where", "its parent was limited by", "what it changed"}
 _TEXT |= {LIMITED_BY, OCCUPANCY_LIMITED_BY, "why not", "waits for", "largest difference"}
 # Of underscores those between letters are no markup.
 _MARKUP = re.compile(r"[\\`*\[\]<>|~&#$]|(?<![^\W_])_|_(?![^\W_])")
+_CODE = re.compile(r"<code>(.*?)</code>|(?<!\\)`([^`]*)`")
+_ESCAPED = re.compile(r"\\([\\`*\[\]<>|~&#$_])")
+_CELL = re.compile(r"(?:\\.|[^\\|])+")  # of a row of a table
 _PIPE = re.compile(r"\\.|\|")  # or what is escaped already
 
 
@@ -65,6 +68,45 @@ def aligned(lines: list[dict[str, str]]) -> str:
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
         for row in table
     )
+
+
+def plain(markdown: str) -> str:
+    """Write Markdown of this package as plain text: tables aligned, nothing escaped.
+
+    Columns of numbers are aligned to the right, as Markdown has them.
+    """
+    lines: list[str] = []
+    block: list[list[str]] = []
+    for line in [*markdown.split("\n"), ""]:
+        if line.startswith("| ") and line.endswith(" |"):
+            block.append([cell.strip() for cell in _CELL.findall(line)])
+            continue
+        lines += _columns(block)
+        block = []
+        lines.append(_unescaped(line))
+    return "\n".join(lines[:-1])
+
+
+def _columns(block: list[list[str]]) -> list[str]:
+    if not block:
+        return []
+    head, kinds, *body = block
+    cells = [[_unescaped(cell) for cell in row] for row in [head, *body]]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    right = [kind == "--:" for kind in kinds]
+    return [
+        "  ".join(
+            cell.rjust(width) if number else cell.ljust(width)
+            for cell, width, number in zip(row, widths, right, strict=True)
+        ).rstrip()
+        for row in cells
+    ]
+
+
+def _unescaped(text: str) -> str:
+    """Take the markup of `code` and `escape` off."""
+    text = _CODE.sub(lambda match: match[1] if match[1] is not None else match[2], text)
+    return _ESCAPED.sub(r"\1", text)
 
 
 def triple(row: Row, space: str) -> str:

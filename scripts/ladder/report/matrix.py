@@ -8,6 +8,7 @@ import math
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
+from typing import Any
 
 import pandas as pd
 
@@ -18,6 +19,8 @@ from ladder.io.results import Results
 from ladder.model import units
 from ladder.model.catalogue import Rung
 from ladder.model.errors import IncomparableError, LadderError
+from ladder.report import machines
+from ladder.report.machines import Machines
 from ladder.report.markdown import aligned, escape, table
 
 TIE = 0.01  # speeds within this of the best are told beside it
@@ -71,7 +74,9 @@ def matrices(
     for study in (study for result in timed for study in studies(result)):
         found.setdefault(study.ladder.name, []).append(study)
     if not found:
-        raise LadderError("no timed results that list their ladders")
+        if ladder:
+            raise LadderError(f"no ladder '{ladder}': no timed results list any")
+        raise LadderError("no timed results of ladders, or of rows that match")
     shown = [study.results for several in found.values() for study in several]
     if len(modes := sorted({result.cache_mode or "unknown" for result in shown})) > 1:
         raise IncomparableError(f"cache modes {' and '.join(modes)} do not belong in one table")
@@ -181,25 +186,29 @@ def _cell(place: tuple[str, str, str, str, str], study: Study | None, naive: str
     )
 
 
-def text(found: list[Matrix]) -> str:
+def text(found: list[Matrix], others: Machines | None = None) -> str:
     """Write aligned tables; the best step of a GPU has a star."""
-    return "\n".join(_block(matrix, aligned, "* {}".format, str) for matrix in found)
+    return _blocks(found, others, aligned, "* {}".format, str)
 
 
-def markdown(found: list[Matrix]) -> str:
+def markdown(found: list[Matrix], others: Machines | None = None) -> str:
     """Write Markdown tables; the best step of a GPU is bold."""
-    return "\n".join(_block(m, table, "**{}**".format, escape) for m in found)
+    return _blocks(found, others, table, "**{}**".format, escape)
 
 
-def to_csv(found: list[Matrix]) -> str:
-    """Write a line a rung, case and GPU; columns as `Cell` has them."""
+def to_csv(found: list[Matrix], others: Machines | None = None) -> str:
+    """Write a line a rung, case and GPU; columns as `Cell` has them.
+
+    Rows of no ladder have the columns of `machines.records`.
+    """
     records = [asdict(cell) for m in found for row in m.rows.values() for cell in row]
+    records += machines.records(others) if others else []
     written: str = pd.DataFrame(records).to_csv(index=False, lineterminator="\n")
     return written
 
 
-def to_json(found: list[Matrix]) -> str:
-    """Write a list of ladders with their cells; what is not known is null."""
+def to_json(found: list[Matrix], others: Machines | None = None) -> str:
+    """Write a list of ladders with their cells, rows of none last; what is not known is null."""
     document = [
         {
             "ladder": m.study.ladder.name,
@@ -207,15 +216,31 @@ def to_json(found: list[Matrix]) -> str:
             "naive": m.naive,
             "gpus": m.columns,
             "notes": [*_best(m), *_reasons(m), *m.notes],
-            "cells": [
-                {k: None if v != v else v for k, v in asdict(cell).items()}
-                for row in m.rows.values()
-                for cell in row
-            ],
+            "cells": _null([asdict(cell) for row in m.rows.values() for cell in row]),
         }
         for m in found
     ]
+    if others:
+        cells = _null(machines.records(others))
+        own = {"ladder": "", "gpus": others.columns, "notes": others.notes, "cells": cells}
+        document.append(own)
     return json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _null(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [{k: None if v != v else v for k, v in record.items()} for record in records]
+
+
+def _blocks(
+    found: list[Matrix],
+    others: Machines | None,
+    table: Callable[[list[dict[str, str]]], str],
+    mark: Callable[[str], str],
+    told: Callable[[str], str],
+) -> str:
+    blocks = [_block(matrix, table, mark, told) for matrix in found]
+    blocks += [machines.block(others, table, mark, told)] if others else []
+    return "\n".join(blocks)
 
 
 def _block(

@@ -7,12 +7,13 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from ladder.analysis import families
 from ladder.analysis.limits import Limits
 from ladder.analysis.study import describe, studies
 from ladder.io.results import Results
 from ladder.model import units
 from ladder.model.rows import Row, bare
-from ladder.report import comparison_text, speed_tables
+from ladder.report import comparison_text, speed_tables, sweep_tables
 from ladder.report.markdown import escape, markdown_row
 from ladder.stats.compare import Comparison
 from ladder.stats.verdicts import Change
@@ -39,7 +40,7 @@ def markdown(
     tables = [_overview(result) for result in results]
     if comparison:
         tables += _changes(comparison)
-    tables += [table for result in results for table in _rows(result)]
+    tables += [table for result in results for table in (*_swept(result), *_rows(result))]
     lines: list[str] = []
     room = limit - _REMARK  # for the last line
     missing = 0
@@ -103,6 +104,19 @@ def _of_changes(title: str, comparison: Comparison, found: list[Change]) -> _Tab
     return _Table(title, comparison_text.HEADER, rows)
 
 
+def _swept(result: Results) -> list[_Table]:
+    """Families of no ladder over their arguments."""
+    tables = []
+    for sweep in families.sweeps(result):
+        if not (lines := sweep_tables.lines(sweep)):
+            continue
+        columns = [column for column in lines[0] if any(line[column] for line in lines)]
+        rows = [tuple(line[column] for column in columns) for line in lines]
+        title = f"{describe(result)}: {sweep_tables.title(sweep)}"
+        tables.append(_Table("; ".join([title, *sweep_tables.notes(sweep)]), tuple(columns), rows))
+    return tables
+
+
 def _rows(result: Results) -> list[_Table]:
     """The rows that failed, then those of each ladder, then those of none."""
     tables = [_of_rows(f"Failed: {describe(result)}", result.with_status("error"))]
@@ -118,14 +132,18 @@ def _rows(result: Results) -> list[_Table]:
 def _of_rows(title: str, found: list[Row]) -> _Table:
     rows: list[tuple[str, ...]] = [
         (
-            bare(row.name),
+            bare(row.name) if row.ladder else row.name,
             units.duration(row.seconds),
+            units.duration(row.cpu_seconds) if not row.ladder else "",
             units.percent(row.percent_of_ceiling),
             f"{row.status}: {row.reason}" if row.reason else row.status,
         )
         for row in found
     ]
-    return _Table(title, ("benchmark", "time", "% of ceiling", "status"), rows)
+    columns = ("benchmark", "time", "CPU time", "% of ceiling", "status")
+    empty = [i in (2, 3) and not any(row[i] for row in rows) for i in range(len(columns))]
+    rows = [tuple(cell for cell, no in zip(row, empty, strict=True) if not no) for row in rows]
+    return _Table(title, tuple(c for c, no in zip(columns, empty, strict=True) if not no), rows)
 
 
 def _size(line: str) -> int:

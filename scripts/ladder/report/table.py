@@ -11,7 +11,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from ladder.analysis import prediction
+from ladder.analysis import families, prediction
 from ladder.analysis.emulated_study import Tally, limiter, per_request, tallies
 from ladder.analysis.limits import Limits
 from ladder.analysis.prediction import Predictions
@@ -22,7 +22,7 @@ from ladder.model import units
 from ladder.model.counters import SPACES
 from ladder.model.errors import LadderError
 from ladder.model.rows import Row, bare
-from ladder.report import counter_tables, speed_tables
+from ladder.report import counter_tables, speed_tables, sweep_tables
 from ladder.report.markdown import (
     OCCUPANCY_LIMITED_BY,
     TRIPLE,
@@ -35,6 +35,9 @@ from ladder.report.markdown import (
 
 # All ladders' tables; one ladder's is "transactions/LADDER", "counters/LADDER".
 TRANSACTIONS, COUNTERS = "transactions", "counters"
+# Of rows of no ladder: families over an argument, and all of them.
+ARGUMENTS, BENCHMARKS = "arguments", "benchmarks"
+_RATES = (("bytes_per_second", "bytes", "B/s"), ("items_per_second", "items", "items/s"))
 TREE, CLIMB, CHOICES = "tree", "climb", "choices"
 _MARKER = re.compile(
     r"(?P<open><!-- ladder:table (?P<name>\S+) -->)(?P<body>.*?)(?P<close><!-- ladder:end -->)",
@@ -42,24 +45,24 @@ _MARKER = re.compile(
 )
 
 
-def markdown(results: list[Results], ladder: str | None = None) -> str:
+def markdown(
+    results: list[Results], ladder: str | None = None, metric: str = sweep_tables.TIME
+) -> str:
     """Write one table a ladder, for each of `results`, or that of one name.
 
-    Names are those of the markers, and of a ladder also for its transactions.
+    Names are those of the markers, and of a ladder also for its transactions. Rows of no ladder
+    come last: over their arguments, in `metric`, and in a table of all.
     """
-    tables = _tables(results)
+    tables = _tables(results, metric=metric)
     if ladder is None:
         apart = (TREE, CLIMB, CHOICES)  # for documents alone
         wanted = [name for name in tables if name not in (TRANSACTIONS, COUNTERS)]  # but the parts
         wanted = [name for name in wanted if name.partition("/")[0] not in apart]
+    elif ladder == "":
+        wanted = [name for name in (ARGUMENTS, BENCHMARKS) if name in tables]
     else:
         wanted = [name for name in (ladder, f"{TRANSACTIONS}/{ladder}") if name in tables]
     blocks = [write() for name in wanted for write in tables[name]]
-    if ladder in (None, ""):
-        foreign = [
-            r for r in results if r.source == "timed" and any(not row.ladder for row in r.rows)
-        ]
-        blocks += map(_foreign, foreign)
     if not blocks:
         raise LadderError(_unknown(ladder, results))
     return "\n\n".join(blocks) + "\n"
@@ -148,7 +151,7 @@ def update(
 
 
 def _tables(
-    results: list[Results], differences: Path | None = None
+    results: list[Results], differences: Path | None = None, metric: str = sweep_tables.TIME
 ) -> dict[str, list[Callable[[], str]]]:
     """What writes each name's tables: of speed from timed results, of requests from emulated."""
     tables: dict[str, list[Callable[[], str]]] = defaultdict(list)
@@ -183,6 +186,16 @@ def _tables(
             if measured:
                 write = partial(_predicted, result, measured, differences)
                 tables["prediction"].append(write)
+    foreign = [r for r in results if r.source == "timed" and any(not row.ladder for row in r.rows)]
+    for result in foreign:
+        for sweep in families.sweeps(result):
+            if metric == sweep_tables.TIME or sweep_tables.has(sweep, metric):
+                write = partial(sweep_tables.table, result, sweep, metric)
+                tables[ARGUMENTS].append(write)
+    if foreign and metric != sweep_tables.TIME and ARGUMENTS not in tables:
+        raise LadderError(f"--metric {metric}: no rows over an argument have it")
+    for result in foreign:
+        tables[BENCHMARKS].append(partial(_foreign, result))
     return tables
 
 
@@ -301,7 +314,11 @@ def _foreign(results: Results) -> str:
         {
             "benchmark": code(row.name),
             "time": units.duration(row.seconds),
+            "CPU time": units.duration(row.cpu_seconds),
+            "iterations": units.whole(row.iterations),
+            "threads": units.whole(row.threads),
             "repetitions": str(row.repetitions),
+            **{title: units.scaled(row.counter(name), unit) for name, title, unit in _RATES},
             "note": escape(f"{row.status}: {row.reason}" if row.reason else row.label),
         }
         for row in results.rows

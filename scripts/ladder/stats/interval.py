@@ -54,7 +54,7 @@ _HALVES = (0.707, 1.702, 0.875, 1.340, 0.915, 1.196, 0.921, 1.114, 0.916)
 _HALF_FREEDOM = 0.83
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Process:
     """What one process measured of a row: samples above 0, in any unit.
 
@@ -65,7 +65,7 @@ class Process:
     noise: float = 0.0
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Spread:
     """How processes differ, as known beforehand: a relative standard deviation and its freedom.
 
@@ -107,7 +107,7 @@ def measured_spread(spread: float, processes: int, supposed: Spread) -> Spread:
     return Spread(max(deviation, math.sqrt(both)), freedom, samples=supposed.samples)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Pair:
     """One row on both sides, a process or more each, and how processes of it differ."""
 

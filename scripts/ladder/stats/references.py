@@ -16,7 +16,7 @@ from typing import Any
 
 from ladder.analysis.study import describe
 from ladder.io import files
-from ladder.io.results import Results
+from ladder.io.results import Results, identity
 from ladder.model.errors import (
     LOST_COVERAGE,
     OK,
@@ -248,15 +248,23 @@ def to_toml(
             shown = shorts[name] if ladder else name
             key = (result.gpu, result.cache_mode, shown, metric)
             if key in lines:
-                raise IncomparableError(f"{name}: measured twice: several commits or boards")
+                raise IncomparableError(f"{name}: measured twice: {_why_twice(results)}")
             floor = (floors or {}).get(name)
             lines[key] = _entry(key, value, _bound(floor, metric))
     if not lines:
-        raise LadderError(f"no row has {' or '.join(wanted)}")
+        hint = " (--metric real_time, or another that they have)" * (METRIC in wanted)
+        raise LadderError(f"no row has {' or '.join(wanted)}{hint}")
     sources = "; ".join(map(describe, results))
     head = [f"# Expected of {sources}, as 'ladder check --write' has it."]
     head += [f"# --filter '{chosen}'"] * bool(chosen)
     return "\n".join([*(line.translate(_CONTROLS) for line in head), "", *lines.values()])
+
+
+def _why_twice(results: Sequence[Results]) -> str:
+    kinds = [identity(result.context) for result in results if not result.commit]
+    if len(kinds) > len({*kinds}):
+        return "files that do not tell their commit (--one-run: they are processes of one program)"
+    return "several commits or boards, machines or builds"
 
 
 _CONTROLS = dict.fromkeys([*range(32), 127])

@@ -6,12 +6,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from ladder.io.results import Results, load_processes, registry_of
+from ladder.io.results import Results, load_sides, registry_of
 from ladder.model.errors import IncomparableError
 from ladder.stats import metrics, noise
 from ladder.stats.compare import Comparison, compare
 from ladder.stats.noise import Floor
 from ladder.stats.verdicts import Rules
+
+_COUNTS = "as --metric shared_load_wavefronts or --metric global_load_sectors"
 
 
 def compared(
@@ -21,7 +23,7 @@ def compared(
 
     `noise` is what 'ladder noise' wrote. Raises LadderError.
     """
-    loaded = [load_processes(paths) for paths in (base, head)]
+    loaded = load_sides(base, head)
     known = registry_of(result for side in loaded for result in side)
     timed = metrics.is_time(rules.metric) or metrics.follows_time(rules.metric, known)
     before, after = _of_one_source(loaded, [base, head], timed=timed)
@@ -40,7 +42,8 @@ def _of_one_source(
     for paths, found in zip(sides, sources, strict=True):
         if timed and "timed" not in found:
             what = "emulated" if "emulated" in found else "hardware counters"
-            raise IncomparableError(f"{paths[0]}: {what}: holds no speeds to compare")
+            told = f"{what}: holds no speeds to compare; its counts are, {_COUNTS}"
+            raise IncomparableError(f"{paths[0]}: {told}")
     common = sources[0] & sources[1]
     kept = next((source for source in ("timed", "counters", "emulated") if source in common), None)
     return [[r for r in side if kept in (None, r.source)] for side in loaded]

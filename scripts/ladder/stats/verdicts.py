@@ -22,7 +22,7 @@ _EXACT = Spread(0.0, 1)
 _Key = tuple[str, str]  # GPU and name
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Change:
     """One benchmark in two runs; `ratio` is how much better head is: above 1 when faster.
 
@@ -71,7 +71,7 @@ class Rules:
     known: metrics.Registry = field(default_factory=lambda: counters.OWN)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Side:
     """A row as all processes of a side measured it."""
 

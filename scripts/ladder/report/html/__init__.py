@@ -44,6 +44,7 @@ class Run:
     counts: str
     ladders: list[pages.LadderPage]
     signs: dict[str, str]  # what those after the speeds of the best rungs mean
+    sweeps: list[pages.Table]  # of rows of no ladder
     plots: list[pages.Plot]
     notes: list[str]
     source: str  # what is to be said of the kernels' source
@@ -147,6 +148,7 @@ def _run(
         counts=f"{len(result.rows)} rows: {told}",
         ladders=ladders,
         signs=roofs.explained(filter(None, (s.best_step(s.headline) for s in found))),
+        sweeps=pages.sweeps(result),
         plots=own,
         notes=notes,
         source=_source(sources, result),

@@ -3,11 +3,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ladder.analysis import roofs
+from ladder.analysis import families, roofs
 from ladder.analysis.emulated_study import Tally, tallies
 from ladder.analysis.limits import COUNTS_FROM, Limiter, Limits
 from ladder.analysis.study import Study, name_of, own_quantity, own_speed, studies, values_of
@@ -15,7 +16,7 @@ from ladder.io.results import Results
 from ladder.model import counters, units
 from ladder.model.catalogue import Rung
 from ladder.model.rows import COUNTERS, Row
-from ladder.report import markdown, speed_tables
+from ladder.report import markdown, plots, speed_tables, sweep_tables
 from ladder.report.html.rows import route
 from ladder.report.html.source import Excerpt, Sources
 
@@ -52,6 +53,7 @@ _PLOTS = {
     "prediction": ("Prediction", "Emulated over measured, a dot a case."),
     "gpus": ("GPUs side by side", "The best rung of each ladder on each GPU."),
 }
+_OVER = "A line a family. Dashed is what Google Benchmark fitted, where the file has it."
 
 
 @dataclass(frozen=True)
@@ -61,6 +63,15 @@ class Plot:
     title: str
     caption: str
     svg: str
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of a page, in plain text; the first column names its lines."""
+
+    title: str
+    columns: list[str]
+    lines: list[dict[str, str]]
 
 
 @dataclass(frozen=True)
@@ -75,6 +86,8 @@ class RungPage:
     facts: list[tuple[str, str]]  # what, how much
     line: dict[str, str]  # of the ladder's table, at the headline
     shares: list[tuple[str, str, float, bool]]  # limit, share, its width of 100, is the limiter
+    parent: str  # the name of the one it builds on, if that was measured at the case
+    changes: list[tuple[str, str, str, bool]]  # counter, the parent's, its own, is the target
     counters: list[tuple[str, list[tuple[str, str]]]]  # group, its names and values
     excerpt: Excerpt | None
 
@@ -98,8 +111,20 @@ def found(results: Results) -> list[Study]:
     return studies(results) if results.source == "timed" else list(tallies(results))
 
 
+def sweeps(results: Results) -> list[Table]:
+    """Return the tables of what belongs to no ladder, over its arguments."""
+    tables = []
+    for sweep in families.sweeps(results):
+        if lines := sweep_tables.lines(sweep):
+            title = "; ".join([sweep_tables.title(sweep), *sweep_tables.notes(sweep)])
+            tables.append(Table(title[:1].upper() + title[1:], columns(lines), lines))
+    return tables
+
+
 def plot(stem: str, svg: str) -> Plot:
-    """Give a plot its title by the end of its stem."""
+    """Give a plot its title by the end of its stem, or by its beginning if over an argument."""
+    if stem.startswith(plots.OVER):
+        return Plot(f"Over {stem.removeprefix(plots.OVER)}", _OVER, svg)
     kind = stem.rpartition("-")[2]
     return Plot(*_PLOTS.get(kind, (kind, "")), svg)
 
@@ -162,6 +187,8 @@ def _rung(study: Study, rung: Rung, limits: Limits, sources: Sources | None) -> 
         facts=[(what, value) for what, value in facts if value],
         line=line,
         shares=_shares(limits.shares(row), limiter) if row else [],
+        parent=rung.builds_on,
+        changes=_changes(row, study.parent(row), rung.target, study) if row else [],
         counters=_counters(row, study.results.registry) if row else [],
         excerpt=sources.excerpt(study.ladder.name, rung.name) if sources else None,
     )
@@ -200,6 +227,43 @@ def _shares(
         )
         for name, share in ordered
         if name in COUNTS_FROM and share >= 0.005
+    ]
+
+
+_LEAST_CHANGE, _LEAST_SHARE, _MOST_CHANGES = 1.1, 0.05, 10
+
+
+def _changes(
+    row: Row, parent: Row | None, target: str, study: Study
+) -> list[tuple[str, str, str, bool]]:
+    """Return the counters that an idea changed most, its target first.
+
+    Shares of less than `_LEAST_SHARE` on both sides are left out: they change by chance.
+    """
+    if not parent:
+        return []
+    known = study.results.registry
+    about = {counters.OWN[name].group for name in ("warp_instructions", "dram_bytes", "registers")}
+    about.add(counters.OWN[counters.STALLS[0]].group)
+    found: dict[str, float] = {}
+    for name in COUNTERS:
+        before, after = parent.counter(name), row.counter(name)
+        if math.isnan(before) or math.isnan(after) or known[name].group not in about:
+            continue
+        least, most = sorted((before, after))
+        small = known[name].unit == "share" and most < _LEAST_SHARE
+        ratio = most / least if least > 0 else math.inf if most > 0 else 1.0
+        if name == target or (ratio >= _LEAST_CHANGE and not small):
+            found[name] = ratio
+    names = sorted(found, key=lambda name: (name != target, -found[name]))[:_MOST_CHANGES]
+    return [
+        (
+            name,
+            _counter(known[name], parent.counter(name)),
+            _counter(known[name], row.counter(name)),
+            name == target,
+        )
+        for name in names
     ]
 
 

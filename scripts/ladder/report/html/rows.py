@@ -23,6 +23,9 @@ _COLUMNS = (  # title, and whether it is a number
     ("case", False),
     ("speed", True),
     ("time", True),
+    ("CPU time", True),
+    ("iterations", True),
+    ("threads", True),
     ("% of ceiling", True),
     ("× peer", True),
     ("limited by", False),
@@ -31,6 +34,7 @@ _COLUMNS = (  # title, and whether it is a number
     ("error", True),
     ("status", False),
 )
+_RATES = (("bytes_per_second", "B/s"), ("items_per_second", "items/s"))  # the first is the speed
 _CHANGES = tuple((title, title in ("base", "head", "ratio")) for title in comparison_text.HEADER)
 
 
@@ -78,6 +82,7 @@ def _row(study: Study, row: Row, limits: Limits) -> dict[str, Any]:
             study.spell(row.case),
             _cell(units.rate(quantity, speed) + roofs.marks(row), speed),
             _cell(units.duration(row.seconds), row.seconds),
+            *[None] * 3,  # of the host
             _cell(units.percent(percent), percent),
             _cell(study.to_peer(row), speed / study.speed(peer)) if peer else None,
             str(limiter) if limiter else None,
@@ -88,8 +93,13 @@ def _row(study: Study, row: Row, limits: Limits) -> dict[str, Any]:
 
 
 def _foreign(row: Row) -> dict[str, Any]:
-    time = _cell(units.duration(row.seconds), row.seconds)
-    speeds = [None, time, None, None, None]
+    times = [_cell(units.duration(seconds), seconds) for seconds in (row.seconds, row.cpu_seconds)]
+    counts = [_cell(units.whole(count), count) for count in (row.iterations, row.threads)]
+    rate = next((r for r in _RATES if row.counter(r[0]) == row.counter(r[0])), None)
+    speed = (
+        _cell(units.scaled(row.counter(rate[0]), rate[1]), row.counter(rate[0])) if rate else None
+    )
+    speeds = [speed, *times, *counts, None, None, None]
     return {
         "name": row.name,
         "link": "",

@@ -12,16 +12,18 @@ from typing import TypeVar
 
 from matplotlib.figure import Figure
 
-from ladder.analysis import limits, prediction
+from ladder.analysis import families, limits, prediction
 from ladder.analysis.emulated_study import tallies
 from ladder.analysis.study import describe, studies
 from ladder.io import emulator_details, files
 from ladder.io.results import Results
 from ladder.io.samples import beside as samples_of
 from ladder.model.errors import IncomparableError, LadderError
+from ladder.report import sweep_tables
 from ladder.report.plots import (
     achieved,
     agreement,
+    arguments,
     banks,
     ceilings,
     climb,
@@ -40,8 +42,12 @@ from ladder.report.plots import (
     wins,
 )
 
-_FOREIGN = "the file's context does not list their ladder"
+_NO_LADDER = "its context lists no ladder, which climbs, rooflines and the other figures are of"
+_NO_ARGUMENT = "no argument of theirs varies"
+_MOST_SWEEPS = 12  # figures of one file over an argument
 
+
+OVER = "over-"  # how the stems of figures over an argument begin
 
 T = TypeVar("T")
 _Makers = dict[str, Callable[[], Figure]]  # by the stem of a figure's file
@@ -52,6 +58,7 @@ def draw(
     directory: Path,
     formats: Sequence[str],
     warn: Callable[[str], None],
+    metric: str = sweep_tables.TIME,
     only: Sequence[str] = ("*",),
 ) -> list[Path]:
     """Draw every figure of `results` into `directory` and return the files written.
@@ -65,7 +72,7 @@ def draw(
         return style.save(figure, directory, stem, formats)
 
     notes: list[str] = []
-    written = make(results, save, notes.append, only)
+    written = make(results, save, notes.append, metric, only)
     for note in notes:
         warn(note)
     return [path for paths in written.values() for path in paths]
@@ -76,22 +83,24 @@ def make(
     results: list[Results],
     finish: Callable[[str, Figure], T],
     warn: Callable[[str], None],
+    metric: str = sweep_tables.TIME,
     only: Sequence[str] = ("*",),
 ) -> dict[str, T]:
     """Make every figure of `results`; return what `finish` makes of each, by the stem of its file.
 
     Timed results give figures of speed, emulated ones those of requests. One GPU's figures have no
     directory in their stems; those of several have one each, and the comparison of GPUs stands
-    beside them. Emulated figures beside others have a directory of their own. What cannot be drawn
-    is said through `warn`. `finish` runs in another process, and what it returns is pickled. Raises
-    IncomparableError for warm and cold results together, LadderError when nothing can be drawn.
+    beside them. Emulated figures beside others have a directory of their own. Rows of no ladder are
+    drawn over their arguments, in `metric`. What cannot be drawn is said through `warn`. `finish`
+    runs in another process, and what it returns is pickled. Raises IncomparableError for warm and
+    cold results together, LadderError when nothing can be drawn.
     """
     timed = [r for r in results if r.source == "timed"]
     emulated = [r for r in results if r.source == "emulated"]
     if not (timed or emulated):
         raise LadderError("hardware counters alone make no plot: give the emulated results too")
     notes: list[str] = []
-    makers = _timed(timed, notes.append, alone=not emulated) if timed else {}
+    makers = _timed(timed, notes.append, metric, alone=not emulated) if timed else {}
     makers |= _emulated(emulated, results, notes.append, alone=not timed)
     makers = {s: m for s, m in makers.items() if any(fnmatchcase(s, each) for each in only)}
     finished = _finished(makers, finish, notes.append)
@@ -132,23 +141,55 @@ def _finished(
     return finished
 
 
-def _timed(results: list[Results], warn: Callable[[str], None], *, alone: bool) -> _Makers:
-    if len(modes := sorted({r.cache_mode or "unknown" for r in results})) > 1:
-        raise IncomparableError(f"cache modes {' and '.join(modes)} do not belong in one plot")
-    makers: _Makers = {}
+def _timed(
+    results: list[Results], warn: Callable[[str], None], metric: str, *, alone: bool
+) -> _Makers:
+    swept = {id(result): families.sweeps(result) for result in results}
     drawable = [r for r in results if studies(r)]
-    if not drawable and alone:
-        raise LadderError(f"{results[0].file}: nothing to plot: {_FOREIGN}")
-    names = style.distinct_names(drawable)
-    for result, name in zip(drawable, names, strict=True):
-        folder = f"{_slug(name)}/" if len(drawable) > 1 else ""
+    if len(modes := sorted({r.cache_mode or "unknown" for r in drawable})) > 1:
+        raise IncomparableError(f"cache modes {' and '.join(modes)} do not belong in one plot")
+    every = [sweep for found in swept.values() for sweep in found]
+    if metric != sweep_tables.TIME and not any(sweep_tables.has(s, metric) for s in every):
+        raise LadderError(f"--metric {metric}: no row over an argument has it")
+    shown = [r for r in results if studies(r) or swept[id(r)]]
+    if not shown and alone:
+        told = f"{_NO_ARGUMENT}; {_NO_LADDER}"
+        raise LadderError(f"{results[0].file}: nothing to plot: {told}")
+    for result in results:
+        foreign = [row for row in result.rows if not row.ladder]
+        if foreign and not studies(result):
+            warn(f"{foreign[0].file}: {_NO_LADDER}")
+        if rest := families.left_out(result, swept[id(result)]):
+            names = rest[0].name + f" and {len(rest) - 1} more" * (len(rest) > 1)
+            warn(f"{foreign[0].file}: not plotted: {names}: {_NO_ARGUMENT}")
+    makers: _Makers = {}
+    for result, name in zip(shown, style.distinct_names(shown), strict=True):
+        folder = f"{_slug(name)}/" if len(shown) > 1 else ""
         for problem in _problems(result):
             warn(problem)
-        makers |= {folder + stem: maker for stem, maker in _figures(result).items()}
+        if studies(result):
+            makers |= {folder + stem: maker for stem, maker in _figures(result).items()}
+        over = _swept(result, swept[id(result)], warn, metric)
+        makers |= {folder + stem: maker for stem, maker in over.items()}
     makers |= _compared(drawable)
-    for result in results:
-        if foreign := [row for row in result.rows if not row.ladder]:
-            warn(f"{foreign[0].file}: {len(foreign)} rows not plotted: {_FOREIGN}")
+    return makers
+
+
+def _swept(
+    result: Results, found: list[families.Sweep], warn: Callable[[str], None], metric: str
+) -> _Makers:
+    """What draws each argument's figure, by file stem; of the same name they are numbered."""
+    makers: _Makers = {}
+    have = [sweep for sweep in found if sweep_tables.has(sweep, metric)]
+    if found and not have:
+        warn(f"{result.file}: no row over an argument has {metric}")
+    for sweep in have[:_MOST_SWEEPS]:
+        stem = f"{OVER}{_slug(sweep.title) or 'argument'}"
+        count = sum(bool(re.fullmatch(rf"{re.escape(stem)}(?:-\d+)?", each)) for each in makers)
+        stem += f"-{count + 1}" if count else ""
+        makers[stem] = partial(arguments.draw, result, sweep, metric)
+    if len(have) > _MOST_SWEEPS:
+        warn(f"{result.file}: {len(have) - _MOST_SWEEPS} more groups of families are not drawn")
     return makers
 
 

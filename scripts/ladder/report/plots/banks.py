@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 
 import matplotlib as mpl
@@ -21,13 +22,19 @@ BANKS, WORD = 32, 4  # a bank gives one word of 4 bytes a wavefront
 _CELL, _GAP, _LEFT, _TOP, _BOTTOM = 0.135, 0.7, 0.65, 1.2, 0.55  # inches
 _COUNTS, _BETWEEN = 0.7, 0.45  # of the bars below, and between them and the cells
 _MOST_ROWS = 40
+_PADDING, _NO_PADDING = "padding", "0"  # the factor of an experiment, and what has none
+_OF_BANKS = re.compile(
+    r"shared_(load|store)_(wavefronts|conflicts)"
+)  # counters that padding changes
 
 
 def chosen(tally: Tally, details: Details) -> tuple[tuple[str, Line], tuple[str, Line]] | None:
     """Return (rung, request) before padding and after it, or None if no rung is a padded one.
 
-    `x_padded` comes after `x`, and plain `padded` after the rung that it builds on. The request is
-    that which takes most transactions before, and the worst of the same operation after.
+    The catalogue tells which those are: of an experiment rungs that differ in the factor `padding`
+    alone; else a rung whose target is the wavefronts or conflicts of loads or stores, after the one
+    that it builds on, if it leaves no conflict. The request is that which takes most transactions
+    before, and the worst of the same operation after.
     """
     rungs = [rung for rung, _ in tally.shown]
     rows = {rung.name: bare(row.name) for rung, row in tally.shown}
@@ -37,14 +44,21 @@ def chosen(tally: Tally, details: Details) -> tuple[tuple[str, Line], tuple[str,
             continue
         worst = _worst(details, rows[before.name], None)
         other = worst and _worst(details, rows[after.name], worst.operation)
-        if worst and other and worst.worst > other.worst:
+        if not (worst and other and worst.worst > other.worst):
+            continue
+        if after.factors or other.worst <= max(1, other.bytes / WORD):
             return (before.name, worst), (after.name, other)
     return None
 
 
 def _unpadded(after: Rung, rungs: list[Rung]) -> Rung | None:
-    name = after.builds_on if after.name == "padded" else after.name.removesuffix("_padded")
-    return next((r for r in rungs if r.name == name and r is not after), None)
+    """Return the rung that `after` is without its padding; None of one that has none."""
+    if _PADDING in after.factors:
+        plain = {**after.factors, _PADDING: _NO_PADDING}
+        return next((r for r in rungs if r.factors == plain and r is not after), None)
+    if not _OF_BANKS.match(after.target):
+        return None
+    return next((r for r in rungs if r.name == after.builds_on), None)
 
 
 def _worst(details: Details, row: str, operation: str | None) -> Line | None:

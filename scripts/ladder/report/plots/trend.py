@@ -59,14 +59,16 @@ def _panel(axes: Axes, track: Track) -> None:
     ends = [0, *(shift.at for shift in track.shifts), len(values)]
     for start, end, level in zip(ends, ends[1:], track.levels, strict=False):
         axes.plot([start - 0.4, end - 0.6], [100 * level / base] * 2, color="black", linewidth=1.2)
-    for shift in track.shifts:
-        colour = _COLOURS[shift.verdict]
-        axes.axvline(shift.at - 0.5, color=colour, linewidth=1)
-        text = f"{shift.verdict} {shift.ratio:.3f}"
-        place: style.Look = {"coordinates": ("data", "axes fraction"), "color": colour, "va": "top"}
-        style.note(axes, text, (shift.at - 0.5, 1), (3, 0), path_effects=style.halo(), **place)
     known = [value for value in values if abs(value) < _ABSURD] or [100.0]
     middle = (max(known) + min(known)) / 2
     reach = max(0.65 * (max(known) - min(known)), 2.5)  # percent: noise alone stays flat
+    for shift, level in zip(track.shifts, track.levels[1:], strict=False):
+        colour = _COLOURS[shift.verdict]
+        axes.axvline(shift.at - 0.5, color=colour, linewidth=1)
+        text = f"{shift.verdict} {shift.ratio:.3f}"
+        low = 100 * level / base > middle  # clear of the line that begins there
+        place = {"coordinates": ("data", "axes fraction"), "va": "bottom" if low else "top"}
+        at = shift.at - 0.5, 0.0 if low else 1.0
+        style.note(axes, text, at, (3, 0), color=colour, path_effects=style.halo(), **place)
     axes.set_ylim(middle - reach, middle + reach)
     axes.grid(axis="y", color=style.FAINT, linewidth=0.5)
