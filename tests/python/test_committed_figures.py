@@ -24,7 +24,7 @@ def looked_at():
         return overlaps(figure), beyond(figure), smallest(figure) * min(1.0, 9 / width)
 
     results = load_results([str(ROOT / "results")])
-    return plots.make(results, finish, lambda _: None, NAMED)
+    return plots.make(results, finish, lambda _: None, only=NAMED)
 
 
 def test_the_committed_figures_are_those_that_are_named():

@@ -29,7 +29,7 @@ _QUANTITIES = {  # a roof's own quantity is the first of these that it has: divi
     "bytes_per_second": (1e12, "TB/s"),
 }
 _GROUPS = ("DRAM", "memory on the chip", "arithmetic", "atomics")
-_PANELS = {"mebibytes": "working set, MiB", "cluster": "blocks a cluster"}
+_PANELS = {"mebibytes": "working set, MiB", "cluster": "blocks per cluster"}
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from ladder.model.rows import Row
 from ladder.report.plots import quantities, style
 from ladder.report.plots.cases import Group, across, grouped, spelled
 
-AXIS = "cluster"  # the axis of a rung's own that is the number of blocks a cluster
+AXIS = "cluster"  # the axis of a rung's own that is the number of blocks per cluster
 _ROW, _COLUMN, _TITLE, _BETWEEN = 0.42, 0.72, 0.22, 0.45  # inches; columns are at least that wide
 _LINE = 9.5  # points from a line in a cell to the next
 _TOP, _NOTE, _BOTTOM, _RIGHT = 1.35, 0.17, 0.55, 0.2
@@ -35,7 +35,7 @@ _THROTTLED = roofs.SLOW_MARK
 
 @dataclass
 class Case:
-    """The fastest rows of one case, by blocks a cluster."""
+    """The fastest rows of one case, by blocks per cluster."""
 
     without: Row | None = None
     best: dict[int, Row] = field(default_factory=dict)
@@ -115,7 +115,7 @@ def _cases(study: Study) -> dict[str, Case]:
 
 
 def cluster_size(row: Row) -> int | None:
-    """Blocks a cluster: as launched, else as the row's name says, else 1; None if that is no size.
+    """Blocks per cluster: as launched, as the row's name says, else 1; None if that is no size.
 
     A cluster of one block is as good as none: it has no other block's shared memory to go to.
     """

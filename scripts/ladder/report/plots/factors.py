@@ -43,7 +43,7 @@ def _key(rung: Rung, factors: _Key) -> _Key:
 
 
 def draw(study: Study, found: dict[tuple[_Key, _Key], Row]) -> Figure:
-    """Draw a cell a rung, the bluer the faster."""
+    """Draw a cell per rung, the bluer the faster."""
     if all(math.isnan(study.percent(row)) for row in found.values()):
         raise style.NothingToDrawError("no row has percent_of_ceiling")
     split = _split(study)

@@ -108,7 +108,7 @@ def _climbed(study: Study) -> list[_Line]:
     if not study.has_own_ceiling(best):
         return [_line(study, study.ladder.title, about, best, study.path[0])]
     rows = [row for rung in study.rungs if rung.is_step and (row := study.ok(rung, study.headline))]
-    plain = [row for row in rows if not study.has_own_ceiling(row)]
+    plain = [r for r in rows if not study.has_own_ceiling(r) and study.percent(r) > 0]
     limit = f"its own limit: {study.spell_ceiling(best)}".replace("`", "")
     own = _line(study, "", limit, best, None)
     if not plain:

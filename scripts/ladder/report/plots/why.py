@@ -111,7 +111,7 @@ def _elsewhere(study: Study, rung: Rung) -> Step | None:
 
 
 def draw(study: Study, found: list[Step]) -> Figure:
-    """Draw a row a step that names a counter: an arrow from the parent to it, and one of speeds.
+    """Draw a row per step that names a counter: an arrow from the parent to it, and one of speeds.
 
     All counters are on one scale, as times the parent's. Emulated steps have no speed.
     """

@@ -152,7 +152,7 @@ def _draw(study: Study, found: Map, measure: _Measure) -> Figure:
 
 
 def _tables(study: Study, found: Map, measure: _Measure) -> Figure:
-    """Draw a panel a group: a row a rung, a column a case."""
+    """Draw a panel per group, with a row per rung and a column per case."""
     names = [*found.rungs, *([found.peer] if found.peer else [])]
     left = 0.35 + style.widest(names)
     room = style.PAGE - left - 0.2
@@ -237,7 +237,7 @@ def _table(axes: Axes, study: Study, found: Map, group: Group, measure: _Measure
 
 
 def _strips(study: Study, found: Map, measure: _Measure) -> Figure:
-    """Draw a strip a group, a column a case: what the winner has, and below it the library."""
+    """Draw a strip per group, a column per case: the winner, and below it the library."""
     usual = next(g.others for g in found.groups if study.headline in g.cases.values())
     titles = [_strip_title(group, usual) for group in found.groups]
     labels = sorted({label for group in found.groups for label in group.cases}, key=_size)
