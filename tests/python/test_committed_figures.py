@@ -41,6 +41,15 @@ def test_texts_touch_neither_each_other_nor_the_edge(looked_at, stem):
     assert size >= LANES.get(stem, LEAST) * (1.0 if stem not in LANES else 9 / 10.3)
 
 
+def test_no_figure_of_the_study_has_texts_that_touch():
+    def finish(_stem, figure):
+        return overlaps(figure) + beyond(figure)
+
+    results = load_results([str(ROOT / "results/nvidia-h100-80gb-hbm3")])
+    found = plots.make(results, finish, lambda _: None)
+    assert {stem: told for stem, told in found.items() if told} == {}
+
+
 @pytest.mark.parametrize("stem", NAMED)
 def test_files_are_small(stem):
     assert (ROOT / f"plots/{stem}.svg").stat().st_size < (200e3 if stem in LETTERS else 120e3)
