@@ -59,7 +59,8 @@ TEST(Registration, RowsAreTimedInTheFirstPassAndCountedInTheSecond) {
   std::ifstream file(samples);
   std::string line, lines;
   while (std::getline(file, line)) lines += std::regex_replace(line, std::regex("[0-9.]+"), "1");
-  const std::string of_three = R"(/repetitions:1","nanoseconds":[1,1,1]})";
+  const std::string times = kEmulated ? "" : "1,1,1";  // an emulator takes none
+  const std::string of_three = R"(/repetitions:1","nanoseconds":[)" + times + "]}";
   EXPECT_EQ(lines, R"({"name":"smem_layout/row_row)" + of_three +
                        R"({"name":"smem_layout/column_row)" + of_three);
   EXPECT_EQ(outcome.measured, 4);

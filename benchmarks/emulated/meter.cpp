@@ -95,34 +95,26 @@ std::map<std::string, double> counters_of(const Report& report) {
   return counters;
 }
 
-struct Block {
-  int threads, registers;
-  size_t shared_bytes;
-
-  auto limits(const emulator::Gpu& gpu) const {
-    return emulator::occupancy_limits(gpu, threads, registers, shared_bytes);
-  }
-};
-
 // The occupancy of a row's kernel with other blocks and with other shared memory.
-std::string occupancy_json(const emulator::Gpu& gpu, const Subject& subject, const Block& block) {
-  const auto point = [&gpu](const char* axis, double value, const Block& other) {
-    const auto limits = other.limits(gpu);
+std::string occupancy_json(const emulator::Gpu& gpu, const Subject& subject, int threads,
+                           size_t shared_bytes) {
+  const int registers = subject.occupancy->registers;
+  const auto point = [&](const char* axis, double value, int threads, size_t shared_bytes) {
+    const auto limits = emulator::occupancy_limits(gpu, threads, registers, shared_bytes);
     const int blocks = limits.blocks_per_sm();
     return object({{axis, number(value)},
                    {"blocks", number(blocks)},
-                   {"occupancy", number(double(blocks) * other.threads / gpu.threads_per_sm)},
+                   {"occupancy", number(double(blocks) * threads / gpu.threads_per_sm)},
                    {"limiter", quoted(std::string(limits.limiter()))}});
   };
   std::vector<std::string> by_block, by_shared;
-  for (int t = 32; t <= 1024; t += 32)
-    by_block.push_back(point("threads", t, {t, block.registers, block.shared_bytes}));
+  for (int t = 32; t <= 1024; t += 32) by_block.push_back(point("threads", t, t, shared_bytes));
   for (size_t bytes = 0; bytes <= gpu.shared_bytes_per_block; bytes += 1024)
-    by_shared.push_back(point("bytes", double(bytes), {block.threads, block.registers, bytes}));
+    by_shared.push_back(point("bytes", double(bytes), threads, bytes));
   return object({{"row", quoted(subject.row)},
-                 {"registers", number(block.registers)},
+                 {"registers", number(registers)},
                  {"static_shared_bytes", number(subject.occupancy->static_shared_bytes)},
-                 {"block_threads", number(block.threads)},
+                 {"block_threads", number(threads)},
                  {"dynamic_shared_bytes", number(subject.plan->shared_bytes)},
                  {"by_block", array(by_block, std::identity{})},
                  {"by_shared", array(by_shared, std::identity{})}});
@@ -146,19 +138,18 @@ class Counter : public Meter {
       result.details.text += text_of(line);
       result.details.lines.push_back(json_of(line, subject.row));
     }
-    if (subject.occupancy->registers == 0)
-      return result;  // not known: nvcc has not seen the kernel
+    const auto& plan = *subject.plan;
+    const auto& occupancy = *subject.occupancy;
+    if (occupancy.registers == 0) return result;  // not known: nvcc has not seen the kernel
     const emulator::Gpu& gpu = *emulator::options().gpu;
-    const dim3 threads = subject.plan->block;
-    const Block block = {static_cast<int>(threads.x * threads.y * threads.z),
-                         subject.occupancy->registers,
-                         subject.occupancy->static_shared_bytes + subject.plan->shared_bytes};
-    const auto limits = block.limits(gpu);
+    const auto threads = static_cast<int>(plan.block.x * plan.block.y * plan.block.z);
+    const size_t shared_bytes = occupancy.static_shared_bytes + plan.shared_bytes;
+    const auto limits = emulator::occupancy_limits(gpu, threads, occupancy.registers, shared_bytes);
     result.counters.insert({{"occupancy_limit_blocks", limits.blocks},
                             {"occupancy_limit_warps", limits.warps},
                             {"occupancy_limit_registers", limits.registers},
                             {"occupancy_limit_shared", limits.shared}});
-    result.details.occupancy = occupancy_json(gpu, subject, block);
+    result.details.occupancy = occupancy_json(gpu, subject, threads, shared_bytes);
     return result;
   }
 

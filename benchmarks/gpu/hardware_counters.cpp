@@ -330,9 +330,8 @@ class Cupti : public HardwareCounters {
               .configImageSize = configuration.size(), .pConfigImage = configuration.data());
     uint32_t version = 0;
     cuptiGetVersion(&version);
-    return "CUPTI " + std::to_string(version / 10000) + '.' +
-           std::to_string(version % 10000 / 100) + ", " + std::to_string(passes.numOfPasses) +
-           " passes";
+    return "CUPTI " + dotted(version / 10000, version % 10000 / 100) + ", " +
+           std::to_string(passes.numOfPasses) + " passes";
   }
 
   std::map<std::string, double> count(const Action& prepare, const Action& launch) override {

@@ -145,13 +145,12 @@ class Sampler : public Meter {
  public:
   explicit Sampler(const Device& device)
       : device_(device),
-        flush_(std::max<size_t>(2 * device.l2_bytes, 1 << 20) / sizeof(unsigned)),
+        flush_(zeros<unsigned>(std::max<size_t>(2 * device.l2_bytes, 1 << 20) / sizeof(unsigned))),
         before_(device.sms),
         after_(device.sms) {
     check(cudaStreamCreateWithFlags(&capturing_, cudaStreamNonBlocking), "cudaStreamCreate");
     for (cudaEvent_t* event : {&flush_start_, &start_, &end_})
       check(cudaEventCreate(event), "cudaEventCreate");
-    check(cudaMemset(flush_.data(), 0, flush_.bytes()), "cudaMemset");
     check(cudaMallocHost(&handshake_, sizeof *handshake_), "cudaMallocHost");
     *handshake_ = {};
   }
@@ -189,9 +188,8 @@ class Sampler : public Meter {
       return std::array{sum_in_one_block<i>...};
     }(std::make_integer_sequence<int, kTurn * kTurn>{});
     constexpr size_t kTables = 4096;  // 64 MB, since the address matters too
-    DeviceBuffer<uint4> from(kTables * kSummed);
-    DeviceBuffer<unsigned> to(kTables);
-    check(cudaMemset(from.data(), 0, from.bytes()), "cudaMemset");
+    const auto from = zeros<uint4>(kTables * kSummed);
+    const DeviceBuffer<unsigned> to(kTables);
     size_t table = 0, kernel = 0;
     const auto launch = [&](cudaStream_t stream) {
       table = (table + 1597) % kTables;
@@ -349,11 +347,6 @@ class Sampler : public Meter {
 const bool kEmulated = false;
 
 std::vector<std::pair<const char*, std::string>> origins() {
-  const auto dotted = [](auto... numbers) {
-    std::string text;
-    ((text += (text.empty() ? "" : ".") + std::to_string(numbers)), ...);
-    return text;
-  };
   const auto cublas = [](libraryPropertyType property) {
     int number = 0;
     if (cublasGetProperty(property, &number) != CUBLAS_STATUS_SUCCESS)

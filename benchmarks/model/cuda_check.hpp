@@ -57,6 +57,12 @@ class DeviceBuffer {
   size_t size() const { return count_; }
   size_t bytes() const { return count_ * sizeof(T); }
 
+  /// Its memory or, if that is for fewer than `count` elements, new memory. Throws DoesNotFit.
+  T* room_for(size_t count) {
+    if (count_ < count) *this = DeviceBuffer(count);
+    return data();
+  }
+
  private:
   struct Free {
     void operator()(T* memory) const { cudaFree(memory); }
@@ -64,6 +70,14 @@ class DeviceBuffer {
   std::unique_ptr<T, Free> data_;
   size_t count_ = 0;
 };
+
+/// Device memory for `count` elements, all of them zero. Throws DoesNotFit.
+template <class T>
+DeviceBuffer<T> zeros(size_t count) {
+  DeviceBuffer<T> buffer(count);
+  check(cudaMemset(buffer.data(), 0, buffer.bytes()), "cudaMemset");
+  return buffer;
+}
 
 /// A copy of `count` elements of device memory. Throws CudaError.
 template <class T>

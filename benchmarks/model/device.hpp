@@ -9,6 +9,13 @@ namespace ladders {
 
 struct LaunchPlan;
 
+/// A version of these numbers: "12.6".
+std::string dotted(auto first, auto... others) {
+  std::string text = std::to_string(first);
+  ((text += '.', text += std::to_string(others)), ...);
+  return text;
+}
+
 /// The measured GPU, as the CUDA runtime describes it.
 struct Device {
   int index = 0;

@@ -194,8 +194,7 @@ std::vector<std::string> meant_for(const Ladder& ladder, const Rung& rung) {
 std::string skip_reason(const Row& row, const Device& device) {
   const int needed = row.rung->needs.compute_capability;
   if (device.compute_capability < needed)
-    return "needs compute capability " + std::to_string(needed / 10) + "." +
-           std::to_string(needed % 10);
+    return "needs compute capability " + dotted(needed / 10, needed % 10);
   if (kEmulated && !row.rung->needs.hardware_only.empty())
     return "needs " + std::string(row.rung->needs.hardware_only) + ": not emulated";
   const std::string reason = row.rung->skip ? row.rung->skip(row.point, device) : "";

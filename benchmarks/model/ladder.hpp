@@ -181,12 +181,12 @@ enum class Quantity { flops, bytes };
 /// One problem, climbed from the naive kernel up. Its steps form a tree.
 struct Ladder {
   std::string name, title;
-  Quantity quantity;    ///< the speed is this per second
-  std::string ceiling;  ///< "ladder/rung" that percent_of_ceiling refers to
+  Quantity quantity = Quantity::bytes;  ///< the speed is this per second
+  std::string ceiling;                  ///< "ladder/rung" that percent_of_ceiling refers to
   /// In the other quantity, converted by a row's arithmetic intensity: the lower of both counts.
   std::string other_ceiling = {};
-  std::string input;       ///< the distribution of the inputs
-  std::string error_unit;  ///< what relative_error is relative to; "exact" where it must be 0
+  std::string input;                 ///< the distribution of the inputs
+  std::string error_unit = "exact";  ///< what relative_error is relative to, if it need not be 0
   double error_limit = 0;
   std::vector<Axis> axes;
   /// Makes it an experiment: its steps are combinations of these factors, with no parents.

@@ -127,9 +127,9 @@ inline Implementation chosen(std::string rung, Implementation implementation) {
   return implementation;
 }
 
-/// `implementation`, verified by `check` instead of its problem's own comparison.
-template <class P>
-Implementation checked(Implementation implementation, Verdict (*check)(const P&)) {
+/// `implementation`, verified by `check(const P&)` instead of its problem's own comparison.
+template <class P, class Check>
+Implementation checked(Implementation implementation, Check check) {
   implementation.check = [check](const Problem& problem) {
     return check(static_cast<const P&>(problem));
   };

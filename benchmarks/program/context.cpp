@@ -86,12 +86,9 @@ std::string driver_version() {
 }
 
 std::string capability(const Device& device) {
-  return std::to_string(device.compute_capability / 10) + "." +
-         std::to_string(device.compute_capability % 10);
+  return dotted(device.compute_capability / 10, device.compute_capability % 10);
 }
-std::string cuda_version(int version) {
-  return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
-}
+std::string cuda_version(int version) { return dotted(version / 1000, version % 1000 / 10); }
 
 }  // namespace
 

@@ -3,6 +3,7 @@
 
 #include <cstdio>
 #include <ostream>
+#include <regex>
 
 #include "model/cuda_check.hpp"
 
@@ -29,17 +30,15 @@ class Console : public benchmark::BenchmarkReporter {
   }
 
   void ReportRuns(const std::vector<Run>& runs) override {
+    static const std::regex shown("(flops|bytes)_per_second|percent_of_ceiling");
     std::vector<Run> brief = runs;
-    for (Run& run : brief) std::erase_if(run.counters, is_detail);
+    for (Run& run : brief)
+      std::erase_if(run.counters,
+                    [](const auto& counter) { return !std::regex_match(counter.first, shown); });
     console_->ReportRuns(brief);
   }
 
  private:
-  static bool is_detail(const std::pair<const std::string, benchmark::Counter>& counter) {
-    const std::string& name = counter.first;
-    return name != "flops_per_second" && name != "bytes_per_second" && name != "percent_of_ceiling";
-  }
-
   std::ostream nowhere_{nullptr};
   benchmark::BenchmarkReporter* console_ = benchmark::CreateDefaultDisplayReporter();
 };
@@ -50,7 +49,7 @@ class CountingConsole : public benchmark::BenchmarkReporter {
 
   bool ReportContext(const Context& context) override {
     width_ = static_cast<int>(context.name_field_width);
-    std::printf("%-*s  wavefronts a request     sectors a request\n", width_, "");
+    std::printf("%-*s    wavefronts/request       sectors/request\n", width_, "");
     std::printf("%-*s    load  store atomic    load  store atomic  occupancy\n", width_, "row");
     return true;
   }

@@ -16,10 +16,8 @@ template <class State>
 constexpr bool kTellsSkipped = requires(State& state) { state.SkipWithMessage(""); };
 
 /// Makes the library run a row once: Study decides how long to sample.
-inline const char* one_entry_flag() {
-  return kTellsSkipped<benchmark::State> ? "--benchmark_min_time=1e-9s"
-                                         : "--benchmark_min_time=1e-9";
-}
+constexpr const char* kOneEntryFlag =
+    kTellsSkipped<benchmark::State> ? "--benchmark_min_time=1e-9s" : "--benchmark_min_time=1e-9";
 
 /// One iteration of this time: the library aborts where repetitions differ in their iterations.
 inline void run_once(benchmark::State& state, double seconds) {

@@ -8,9 +8,9 @@
 
 namespace ladders {
 
-inline std::string number(double value) {
+inline std::string number(double value, int digits = 15) {
   char text[32];
-  std::snprintf(text, sizeof(text), "%.15g", value);
+  std::snprintf(text, sizeof(text), "%.*g", digits, value);
   return text;
 }
 

@@ -12,23 +12,15 @@ namespace {
 
 using namespace ladders;
 
-/// Opens the partial file of an output that was asked for by `flag`.
-std::ofstream open(const std::string& flag, const std::string& file) {
-  std::ofstream out;
-  if (file.empty()) return out;
-  out.open(partial(file));
-  if (!out) throw UsageError(flag + "=" + file + ": cannot be written");
-  return out;
-}
-
-/// Opens a file to append lines to; a process that was killed may have left half a line.
-std::ofstream append_to(const std::string& flag, const std::string& file) {
+/// Opens an output that was asked for by `flag`: its partial file, or itself to append lines to; a
+/// process that was killed may have left half a line.
+std::ofstream open(const std::string& flag, const std::string& file, bool append = false) {
   std::ofstream out;
   if (file.empty()) return out;
   char last = '\n';
-  if (std::ifstream before(file, std::ios::ate | std::ios::binary); before.tellg() > 0)
+  if (std::ifstream before(file, std::ios::ate | std::ios::binary); append && before.tellg() > 0)
     before.seekg(-1, std::ios::end).get(last);
-  out.open(file, std::ios::app);
+  append ? out.open(file, std::ios::app) : out.open(partial(file));
   if (last != '\n') out << '\n';
   if (!out) throw UsageError(flag + "=" + file + ": cannot be written");
   return out;
@@ -92,7 +84,7 @@ int run(Options& options) {
   if (options.device >= Device::count())
     throw UsageError("no CUDA device " + std::to_string(options.device) + " (there are " +
                      std::to_string(Device::count()) + ")");
-  outcome.samples = append_to("--samples_out", options.samples_file);
+  outcome.samples = open("--samples_out", options.samples_file, true);
   study = Study::open(options.device, options.sampling);
   add_context(*study, options);
   const bool console = options.format == "console";

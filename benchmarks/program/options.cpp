@@ -158,7 +158,7 @@ Options parse(int argc, char** argv) {
   Sampling& sampling = options.sampling;
   sampling.wall_seconds =
       options.wall_limit.value_or(std::max(sampling.wall_seconds, 10 * sampling.device_seconds));
-  if (!options.list) pass.emplace_back(one_entry_flag());
+  if (!options.list) pass.emplace_back(kOneEntryFlag);
   if (!options.result_file.empty())
     pass.push_back("--benchmark_out=" + partial(options.result_file));
   return options;

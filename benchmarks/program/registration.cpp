@@ -70,11 +70,7 @@ void set_counters(benchmark::UserCounters& counters, const Row& row, const Study
 
 // At once, since the process may not live to its end.
 void write_samples(const Row& row, const std::vector<double>& seconds, std::ofstream& out) {
-  const auto nanoseconds = [](double s) {
-    char text[32];
-    std::snprintf(text, sizeof(text), "%.6g", 1e9 * s);
-    return std::string(text);
-  };
+  const auto nanoseconds = [](double s) { return number(1e9 * s, 6); };
   out << object({{"name", quoted(row.name())}, {"nanoseconds", array(seconds, nanoseconds)}})
       << std::endl;
 }

@@ -6,8 +6,6 @@
 #include "byte_histogram/problem.cuh"
 
 namespace ladders::byte_histogram {
-constexpr int kThreads = 1024, kWarps = kThreads / 32;
-
 inline __global__ void bytes_global(const Byte* __restrict__ keys, size_t count,
                                     unsigned* __restrict__ bins) {
   for_all_in_grid(count, [&](size_t i) { atomicAdd(&bins[keys[i]], 1u); });
@@ -71,11 +69,6 @@ inline __global__ void bytes_vectorized(const Byte* __restrict__ keys, size_t co
   __shared__ unsigned counters[kByteBins];
   OneCopy mine(counters);
   count_vectors(keys, count, bins, mine);
-}
-
-template <size_t shared_bytes = 0>
-LaunchPlan resident(const Case&, const Device& device, const void* kernel) {
-  return fill_device({.block = kThreads, .shared_bytes = shared_bytes}, kernel, device);
 }
 
 }  // namespace ladders::byte_histogram

@@ -11,7 +11,6 @@
 
 #include "byte_histogram/01_textbook.cuh"
 #include "byte_histogram/02_always_reading.cuh"
-#include "model/ladder.hpp"
 
 namespace ladders::byte_histogram {
 namespace {
@@ -92,10 +91,8 @@ Ladder ladder() {
   return {
       .name = "byte_histogram",
       .title = "Histogram of bytes",
-      .quantity = Quantity::bytes,
       .ceiling = "roof/dram_read",
       .input = "as the distribution says; zipf has exponent 1, few keys are 0, 85, 170 and 255",
-      .error_unit = "exact",
       .axes = {{"keys"},
                {.name = "distribution",
                 .labels = {"uniform", "constant", "zipf", "sorted", "few"},

@@ -4,8 +4,7 @@
 #include "model/ladder.hpp"
 
 namespace ladders::byte_histogram {
-/// The library in peers.cu.
-std::vector<Rung> peers();
+std::vector<Rung> peers();  ///< the library in peers.cu
 
 /// Measured on an H200. Two loads per thread spread fewer keys over more warps.
 inline constexpr struct Tuning {

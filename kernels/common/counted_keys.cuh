@@ -1,12 +1,20 @@
 // SPDX-License-Identifier: MIT
 //
-// The problem of a histogram: its keys, its bins, and the reference.
+// The problem of a histogram: its keys, its bins, and the reference; and the blocks that count.
 #pragma once
 
 #include "common/distribution.cuh"
 #include "common/verify.cuh"
 
 namespace ladders {
+constexpr int kThreads = 1024, kWarps = kThreads / 32;  // per block
+
+/// As many blocks as are resident.
+template <size_t shared_bytes = 0>
+LaunchPlan resident(const Case&, const Device& device, const void* kernel) {
+  return fill_device({.block = kThreads, .shared_bytes = shared_bytes}, kernel, device);
+}
+
 /// Keys outside count in the first and the last bin.
 __host__ __device__ inline int bin_of(int key, int bins) {
   return key < 0 ? 0 : key >= bins ? bins - 1 : key;

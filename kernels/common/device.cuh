@@ -46,6 +46,12 @@ __device__ __forceinline__ void for_all_in_grid(size_t count, Act act) {
   for (size_t i = blockIdx.x * size_t{blockDim.x} + threadIdx.x; i < count; i += stride) act(i);
 }
 
+/// act(std::true_type{}) or act(std::false_type{}): code of its own for either.
+template <class Act>
+__device__ __forceinline__ void by_case(bool condition, Act act) {
+  condition ? act(std::true_type{}) : act(std::false_type{});
+}
+
 /// The index of an element of a row-major matrix: beyond 2^31 in large ones.
 __device__ __forceinline__ size_t at(int row, int column, int columns) {
   return size_t(row) * columns + column;

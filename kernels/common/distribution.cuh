@@ -18,37 +18,9 @@ inline bool distributed_as(const Case& c, std::initializer_list<Distribution> an
   return std::ranges::find(any, c["distribution"]) != any.end();
 }
 
-// Key i. By Zipf's law with exponent s, the probability of bin b is proportional to 1 / (b + 1)^s.
-// Strided keys are 32 apart, so that the bins of a warp lie in one bank, and each pass over the
-// bins starts one bin later. Few keys are four.
-struct Key {
-  Distribution distribution;
-  size_t count;
-  int bins;
-  const double* cumulative;
-
-  __device__ int operator()(size_t i) const {
-    const double unit = random_unit(i);
-    if (distribution == constant) return bins / 2;
-    if (distribution == sorted) return int(double(i) * bins / count);
-    if (distribution == out_of_range) return int((2 * unit - 0.5) * bins);
-    if (distribution == strided) return int((i * 32 % bins + i * 32 / bins) % bins);
-    if (distribution == few) return bins / 3 * int(unit * 4);
-    if (distribution == uniform) return int(unit * bins);
-    const double target = unit * cumulative[bins - 1];  // of Zipf's law
-    int low = 0, high = bins - 1;
-    while (low < high) {
-      const int middle = (low + high) / 2;
-      if (cumulative[middle] < target)
-        low = middle + 1;
-      else
-        high = middle;
-    }
-    return low;
-  }
-};
-
-// Fills a device array with keys below `bins`.
+// Fills a device array with keys below `bins`. By Zipf's law with exponent s, the probability of
+// bin b is proportional to 1 / (b + 1)^s. Strided keys are 32 apart, so that the bins of a warp lie
+// in one bank, and each pass over the bins starts one bin later. Few keys are four.
 template <class T>
 void generate_keys(T* keys, size_t count, int bins, Distribution distribution) {
   std::vector<double> cumulative(bins);
@@ -58,7 +30,27 @@ void generate_keys(T* keys, size_t count, int bins, Distribution distribution) {
   DeviceBuffer<double> on_device(cumulative.size());
   check(cudaMemcpy(on_device.data(), cumulative.data(), on_device.bytes(), cudaMemcpyHostToDevice),
         "cudaMemcpy");
-  generate(keys, count, Key{distribution, count, bins, on_device.data()});
+  const double* sums = on_device.data();
+  const auto key = [distribution, count, bins, sums] __device__(size_t i) -> int {
+    const double unit = random_bits(i) * 0x1p-32;  // in [0, 1)
+    if (distribution == constant) return bins / 2;
+    if (distribution == sorted) return int(double(i) * bins / count);
+    if (distribution == out_of_range) return int((2 * unit - 0.5) * bins);
+    if (distribution == strided) return int((i * 32 % bins + i * 32 / bins) % bins);
+    if (distribution == few) return bins / 3 * int(unit * 4);
+    if (distribution == uniform) return int(unit * bins);
+    const double target = unit * sums[bins - 1];  // of Zipf's law
+    int low = 0, high = bins - 1;
+    while (low < high) {
+      const int middle = (low + high) / 2;
+      if (sums[middle] < target)
+        low = middle + 1;
+      else
+        high = middle;
+    }
+    return low;
+  };
+  generate(keys, count, key);
   check(cudaDeviceSynchronize(), "keys");  // before the cumulative sums are freed
 }
 

@@ -28,11 +28,6 @@ __host__ __device__ inline float random_fraction(uint64_t i) {
   return float(2 * int(random_bits(i, 1) >> 25) - 127) / 128;
 }
 
-/// Uniform in [0, 1), 32 random bits.
-__host__ __device__ inline double random_unit(uint64_t i, uint64_t seed = 0) {
-  return random_bits(i, seed) * 0x1p-32;
-}
-
 namespace detail {
 
 template <class T, class F>
@@ -47,14 +42,6 @@ template <class T, class F>
 void generate(T* out, size_t n, F value) {
   const auto blocks = unsigned(std::min<size_t>((n + 255) / 256, 2048));
   launch({.grid = blocks, .block = 256}, nullptr, detail::generate<T, F>, out, n, value);
-}
-
-/// Device memory for `count` elements, all of them zero.
-template <class T>
-DeviceBuffer<T> zeros(size_t count) {
-  DeviceBuffer<T> buffer(count);
-  check(cudaMemset(buffer.data(), 0, buffer.bytes()), "cudaMemset");
-  return buffer;
 }
 
 }  // namespace ladders

@@ -85,7 +85,7 @@ __device__ __forceinline__ void copy_in(void* to, const void* from, unsigned byt
       : "memory");
 }
 
-/// The same of what is read once: it is first to leave the L2. (Not good beside stores.)
+/// The same of what is read once: it is first to leave the L2. (Slow together with stores.)
 __device__ __forceinline__ void copy_once(void* to, const void* from, unsigned bytes,
                                           MBarrier& barrier) {
   asm volatile(

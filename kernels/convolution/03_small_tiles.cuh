@@ -64,10 +64,9 @@ __global__ void __launch_bounds__(SmallTile<side, own>::kThreads, 1)
   const int column = column0 + threadIdx.x * own;
   const bool inside = row0 >= reach(side) && row0 + T::kRows + reach(side) <= rows &&
                       column0 >= T::kBeside && column0 + T::kColumns + T::kBeside <= columns;
-  if (inside)
-    convolve<side, own, true>(image, filter, out, rows, columns, row0, column);
-  else
-    convolve<side, own, false>(image, filter, out, rows, columns, row0, column);
+  by_case(inside, [&](auto inside) {
+    convolve<side, own, inside.value>(image, filter, out, rows, columns, row0, column);
+  });
 }
 
 template <int side, int own>

@@ -45,16 +45,13 @@ inline __global__ void distributed(const int* __restrict__ keys, size_t count,
 
 inline size_t part_bytes(const Case& c) { return 4 * ceil_div(c["bins"], c["cluster"]); }
 
-inline LaunchPlan resident(const Case&, const Device& device, const void* kernel) {
-  return fill_device({.block = kThreads}, kernel, device);
-}
 inline LaunchPlan resident_with_bins(const Case& c, const Device& d, const void* kernel) {
   return fill_device({.block = kThreads, .shared_bytes = sizeof(unsigned) * c["bins"]}, kernel, d);
 }
 inline LaunchPlan resident_clusters(const Case& c, const Device& d, const void* kernel) {
-  LaunchPlan plan = {.block = kThreads, .shared_bytes = part_bytes(c)};
-  plan.cluster = unsigned(c["cluster"]);
-  return fill_device(plan, kernel, d);
+  const auto blocks = unsigned(c["cluster"]);
+  return fill_device({.block = kThreads, .shared_bytes = part_bytes(c), .cluster = blocks}, kernel,
+                     d);
 }
 
 inline std::string too_large(size_t bytes, const Device& device) {

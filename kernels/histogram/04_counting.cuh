@@ -98,22 +98,6 @@ __device__ __forceinline__ int lanes_with(int key, int wanted) {
   return __popc(__ballot_sync(~0u, key == wanted));
 }
 
-template <int bits, bool spread, bool ranged, bool hot_now>
-__device__ __forceinline__ void count_vector(const Counting& c, unsigned first, HotKey& hot,
-                                             unsigned char* counters, int4 v) {
-  const int key[4] = {v.x, v.y, v.z, v.w};
-  unsigned bin[4];
-  bool on[4];
-#pragma unroll
-  for (int j = 0; j < 4; ++j) {
-    on[j] = !hot_now || key[j] != hot.key;
-    if (!on[j]) ++hot.count;
-    bin[j] = clamped(key[j], c.bin_count) - first;
-    if (ranged) on[j] = on[j] && bin[j] < unsigned(c.range);
-  }
-  count_four<bits, spread>(c.totals, counters, bin, on);
-}
-
 // Counts the block's keys, one share of `members`, in counters of `bits` bits; if `ranged`, only in
 // the range of bins that starts at `first`. Ends with a barrier.
 template <int bits, bool spread, bool hot_keys, bool ranged>
@@ -182,7 +166,17 @@ __device__ __forceinline__ void count_all(const Counting& c, unsigned member, un
           const bool mine = !ranged || clamped(next, c.bin_count) - first < unsigned(c.range);
           if (lanes_with(v.x, next) >= hot.kRun && mine) hot.become(next, c, first);
         }
-        count_vector<bits, spread, ranged, hot_now>(c, first, hot, counters, v);
+        const int key[] = {v.x, v.y, v.z, v.w};
+        unsigned bin[4];
+        bool on[4];
+#pragma unroll
+        for (int k = 0; k < 4; ++k) {
+          on[k] = !hot_now || key[k] != hot.key;
+          if (!on[k]) ++hot.count;
+          bin[k] = clamped(key[k], c.bin_count) - first;
+          if (ranged) on[k] = on[k] && bin[k] < unsigned(c.range);
+        }
+        count_four<bits, spread>(c.totals, counters, bin, on);
       }
     };
     if (hot_keys && active)
@@ -324,17 +318,16 @@ inline Implementation zeroed_and_merged() {
 // Two kernels: one stores the counters of each block, the other sums them.
 template <int bits, bool hot_keys = false, bool ranged = false>
 Implementation written_down() {
-  const auto count = count_keys<bits, true, true, hot_keys, ranged>;
-  return launches<Histogram>(count, one_block_per_sm<bits, ranged>,
-                             [count](Histogram& p, const LaunchPlan& plan, cudaStream_t stream) {
-                               Counting c = counting<bits>(p, plan);
-                               c.rows = p.room_for_counters(size_t{plan.grid.x} * c.words);
-                               c.credits = p.credits();
-                               launch(plan, stream, count, c);
-                               launch({.grid = c.groups * c.words / 32, .block = 32 * kAdders},
-                                      {.early = p.device().compute_capability >= 90}, stream,
-                                      add_rows<bits>, c, plan.grid.x);
-                             });
+  constexpr auto count = count_keys<bits, true, true, hot_keys, ranged>;
+  const auto plan = one_block_per_sm<bits, ranged>;
+  return launches<Histogram>(count, plan, [](Histogram& p, const LaunchPlan& plan, auto stream) {
+    Counting c = counting<bits>(p, plan);
+    c.rows = p.room_for_counters(size_t{plan.grid.x} * c.words);
+    c.credits = p.credits();
+    launch(plan, stream, count, c);
+    launch({.grid = c.groups * c.words / 32, .block = 32 * kAdders},
+           {.early = p.device().compute_capability >= 90}, stream, add_rows<bits>, c, plan.grid.x);
+  });
 }
 
 // 16 bits where they fit, else 8: wider counters overflow less.

@@ -16,7 +16,6 @@
 #include "histogram/01_atomics.cuh"
 #include "histogram/04_counting.cuh"
 #include "histogram/05_clusters.cuh"
-#include "model/ladder.hpp"
 
 namespace ladders::histogram {
 namespace {
@@ -58,7 +57,7 @@ std::vector<Rung> rungs() {
   return {
       {.name = "global",
        .idea = "One atomic in L2 per key: equal keys queue up at one address.",
-       .implementation = kernel<P>(global, resident),
+       .implementation = kernel<P>(global, resident<>),
        .zero_output = true,
        .target = "global_atomic_requests",
        .measured = on_skew_at_some},
@@ -177,10 +176,8 @@ Ladder ladder() {
   return {
       .name = "histogram",
       .title = "Histogram",
-      .quantity = Quantity::bytes,
       .ceiling = "roof/dram_read",
       .input = "as the distribution says; zipf has exponent 1, strided keys are 32 apart",
-      .error_unit = "exact",
       .axes = {{"bins"}, {"keys"}, kDistributionAxis},
       .measured = measured,
       .small = small,

@@ -4,8 +4,7 @@
 #include "model/ladder.hpp"
 
 namespace ladders::histogram {
-/// The libraries in peers.cu.
-std::vector<Rung> peers();
+std::vector<Rung> peers();  ///< the library in peers.cu
 
 /// Where merging counters in pairs of blocks is faster than atomics from each, measured on an H200.
 inline constexpr struct Tuning {

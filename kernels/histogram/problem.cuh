@@ -6,8 +6,6 @@
 #include "common/counted_keys.cuh"
 
 namespace ladders::histogram {
-constexpr int kThreads = 1024, kWarps = kThreads / 32;  // per block
-
 class Histogram : public CountedKeys<int> {
  public:
   Histogram(const Case& c, const Device& device)
@@ -18,10 +16,7 @@ class Histogram : public CountedKeys<int> {
   }
 
   // Room for the counters that blocks store, and one word per bin that is zero between launches.
-  unsigned* room_for_counters(size_t words) {
-    if (counters_.size() < words) counters_ = DeviceBuffer<unsigned>(words);
-    return counters_.data();
-  }
+  unsigned* room_for_counters(size_t words) { return counters_.room_for(words); }
   unsigned* credits() { return credits_.data(); }
 
  private:

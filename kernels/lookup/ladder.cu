@@ -23,7 +23,6 @@
 #include "lookup/02_tables.cuh"
 #include "lookup/03_vectors.cuh"
 #include "lookup/04_constant_memory.cuh"
-#include "model/ladder.hpp"
 
 namespace ladders::lookup {
 namespace {
@@ -147,10 +146,8 @@ Ladder ladder() {
   return {
       .name = "lookup",
       .title = "Table lookup",
-      .quantity = Quantity::bytes,
       .ceiling = "roof/dram_copy",
       .input = "random 32-bit values; zipf has exponent 1, strided indices are 32 apart",
-      .error_unit = "exact",
       .axes = {{"entries"}, {"lookups"}, kDistributionAxis},
       .measured = measured,
       .small = small,

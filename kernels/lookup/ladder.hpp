@@ -4,8 +4,7 @@
 #include "model/ladder.hpp"
 
 namespace ladders::lookup {
-/// The libraries in peers.cu.
-std::vector<Rung> peers();
+std::vector<Rung> peers();  ///< the library in peers.cu
 
 /// Where staging a table in shared memory pays, as measured on an H200.
 inline constexpr struct Tuning {

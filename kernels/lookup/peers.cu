@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "lookup/ladder.hpp"
 #include "lookup/problem.cuh"
-#include "model/launch.hpp"
 #ifdef __CUDACC__
 #include <thrust/gather.h>
 #include <thrust/system/cuda/execution_policy.h>

@@ -43,10 +43,7 @@ Implementation with_last_block() {
         plan.grid.x = std::clamp(plan.grid.x, 1u, kMostSlots);  // one block stores a zero
         return plan;
       },
-      [](Reduction<Op>& p) {
-        const auto [in, count, result] = p.arguments();
-        return std::tuple(in, count, p.slots(), p.ticket(), result);
-      });
+      [](Reduction<Op>& p) { return p.arguments(p.slots(), p.ticket()); });
 }
 
 // Each block takes one tile per round, next to those of its neighbours, and a chunk of the rest. So
@@ -151,9 +148,8 @@ Implementation in_flight_with(Blocks blocks) {
   return kernel<Reduction<Op>>(
       in_flight<Op, threads, flight>, even_blocks({.block = threads}, blocks),
       [](Reduction<Op>& p, const LaunchPlan& plan) {
-        const auto [in, count, result] = p.arguments();
-        return std::tuple(in, count, divide(count, threads * flight, plan.grid.x), p.slots(),
-                          p.ticket(), result);
+        const Division division = divide(p.count(), threads * flight, plan.grid.x);
+        return p.arguments(division, p.slots(), p.ticket());
       });
 }
 

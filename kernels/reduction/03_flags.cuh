@@ -72,8 +72,7 @@ __global__ void __launch_bounds__(kThreads)
 // The arguments of all kernels with flags.
 template <class Op, size_t tile>
 auto flag_arguments(Reduction<Op>& p, const LaunchPlan& plan) {
-  const auto [in, count, result] = p.arguments();
-  return std::tuple(in, count, divide(count, tile, plan.grid.x), p.slots(), result);
+  return p.arguments(divide(p.count(), tile, plan.grid.x), p.slots());
 }
 
 template <class Op, int threads, int flight, bool vote = true>
@@ -112,11 +111,7 @@ template <class Op, int threads>
 Implementation in_one_block() {
   return kernel<Reduction<Op>>(
       one_block<Op, threads, kFewInFlight>,
-      [](const Case&, const Device&, const void*) { return LaunchPlan{.block = threads}; },
-      [](Reduction<Op>& p) {
-        const auto [in, count, result] = p.arguments();
-        return std::tuple(in, unsigned(count), result);
-      });
+      [](const Case&, const Device&, const void*) { return LaunchPlan{.block = threads}; });
 }
 template <class Op>
 Implementation one_block_at(const Case& c, const Device&) {

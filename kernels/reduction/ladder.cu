@@ -13,7 +13,6 @@
 
 #include "reduction/ladder.hpp"
 
-#include "model/ladder.hpp"
 #include "reduction/01_textbook.cuh"
 #include "reduction/02_last_block.cuh"
 #include "reduction/03_flags.cuh"
@@ -183,7 +182,6 @@ Ladder ladder() {
   return {
       .name = "reduction",
       .title = "Reduction",
-      .quantity = Quantity::bytes,
       .ceiling = "roof/dram_read",
       .input = "sum_of_squares: random 32-bit ints; of floats: uniform in [-1, 1)",
       .error_unit = "sum of magnitudes",

@@ -4,8 +4,7 @@
 #include "model/ladder.hpp"
 
 namespace ladders::reduction {
-/// The library and the CPU in peers.cu.
-std::vector<Rung> peers();
+std::vector<Rung> peers();  ///< the library and the CPU in peers.cu
 
 /// Numbers of elements, measured on an H200 from 2^12 to 2^30 with a cold L2. Squares of ints take
 /// twice the registers.

@@ -78,7 +78,11 @@ class Reduction : public Problem {
     prepare(1);
   }
   Memory output() const override { return {result_.data(), result_.bytes()}; }
-  auto arguments() const { return std::tuple(in_.data(), in_.size(), result_.data()); }
+  /// With what a kernel takes `besides`, before the result.
+  auto arguments(auto... besides) const {
+    return std::tuple(in_.data(), in_.size(), besides..., result_.data());
+  }
+  size_t count() const { return in_.size(); }
   /// Flags and ticket are zero before and after each launch.
   Slot<Op>* slots() const { return slots_.data(); }
   unsigned* ticket() const { return ticket_.data(); }

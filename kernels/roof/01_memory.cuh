@@ -85,12 +85,12 @@ inline Implementation dram_copy_at(const Case& c, const Device&) {
   });
 }
 inline Implementation memcpy_of_all() {
-  return checked(library<Roof>([](Roof& roof, cudaStream_t stream) {
-                   check(cudaMemcpyAsync(roof.out.data(), roof.in(), 4 * roof.words,
-                                         cudaMemcpyDeviceToDevice, stream),
-                         "cudaMemcpyAsync");
-                 }),
-                 check_copy);
+  const auto copy = [](Roof& roof, cudaStream_t stream) {
+    const size_t bytes = 4 * roof.words;
+    check(cudaMemcpyAsync(roof.out.data(), roof.in(), bytes, cudaMemcpyDeviceToDevice, stream),
+          "cudaMemcpyAsync");
+  };
+  return checked<Roof>(library<Roof>(copy), check_copy);
 }
 
 inline Verdict check_write(const Roof& roof) {

@@ -24,7 +24,7 @@ Rung on_tensor_cores(std::string precision, std::string idea, decltype(Rung::cho
                      decltype(Rung::work) work) {
   return {.name = precision,
           .idea = std::move(idea),
-          .sweeps = {kInstructionSweep},
+          .sweeps = {{{"instruction", {"mma", "wgmma"}}, {mma, wgmma}, {mma, wgmma}}},
           .needs = kTensorCores,
           .skip = LADDERS_GPU_ONLY(no_wgmma),
           .precision = precision,
@@ -59,18 +59,16 @@ std::vector<Rung> rungs() {
                   {{"blocks"}, {4, 8}, {4}, {4}}},
        .choose = l2_read_at,
        .work =
-           [](const Case& c, const Device& device) {
-             return Work{.bytes_read = 4. * kL2TileWords * double(c["blocks"]) * device.sms *
-                                       iterations(c, 16)};
+           [](const Case& c, const Device& d) {
+             return Work{.bytes_read = 4. * kL2TileWords * c["blocks"] * d.sms * iterations(c, 16)};
            }},
       {.name = "shared_memory",
        .idea = "Each warp loads 32 neighbouring vectors: 128 bytes per wavefront.",
        .sweeps = {{{"bytes"}, {4, 8, 16}, {4, 8, 16}, {4}}, kBlocksSweep},
        .choose = shared_memory_at,
        .work =
-           [](const Case& c, const Device& device) {
-             return Work{.bytes_read = double(c["bytes"]) * threads(c, device) * kSharedLoads *
-                                       iterations(c)};
+           [](const Case& c, const Device& d) {
+             return Work{.bytes_read = c["bytes"] * threads(c, d) * kSharedLoads * iterations(c)};
            }},
       {.name = "distributed_shared_memory",
        .idea = "Each block loads from the other blocks of its cluster in turn.",
@@ -120,9 +118,7 @@ Ladder ladder() {
   return {
       .name = "roof",
       .title = "Measured roofs",
-      .quantity = Quantity::bytes,
       .input = "random bits",
-      .error_unit = "exact",
       .axes = {{"size"}},
       .measured = {{4096}},
       .small = {{2}},

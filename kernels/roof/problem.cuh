@@ -55,16 +55,13 @@ class Roof : public Problem {
 template <class... Parameters, class Plan, class Arguments, class Check>
 Implementation verified(void (*kernel)(Parameters...), Plan plan, Arguments arguments,
                         Check check) {
-  Implementation result =
-      ladders::kernel<Roof>(kernel, plan, [=](Roof& roof, const LaunchPlan& plan) {
-        roof.launched = size_t{plan.grid.x} * plan.block.x;
-        return arguments(roof);
-      });
-  result.check = [=](const Problem& problem) {
-    const auto& roof = static_cast<const Roof&>(problem);
-    return roof.launched > 0 ? check(roof) : Verdict{.wrong = "nothing was launched"};
+  const auto counted = [=](Roof& roof, const LaunchPlan& plan) {
+    roof.launched = size_t{plan.grid.x} * plan.block.x;
+    return arguments(roof);
   };
-  return result;
+  return checked<Roof>(ladders::kernel<Roof>(kernel, plan, counted), [=](const Roof& roof) {
+    return roof.launched > 0 ? check(roof) : Verdict{.wrong = "nothing was launched"};
+  });
 }
 
 // The arguments of a kernel: the output as an array of T, then `values`.
@@ -121,8 +118,6 @@ inline const std::vector<Sweep> kDramSweeps = {
 inline const Sweep kBlocksSweep = {{"blocks"}, {1, 2}, {1, 2}, {1}};
 inline const Sweep kClusterSweep = {{"cluster"}, {2, 4, 8, 16}, {2, 3, 16}, {2, 8}};
 enum Instruction { mma, wgmma };  // of one warp, of a group of four
-inline const Sweep kInstructionSweep = {
-    {"instruction", {"mma", "wgmma"}}, {mma, wgmma}, {mma, wgmma}};
 
 template <unsigned kThreads = kBlock>
 LaunchPlan blocks_per_sm(const Case& c, const Device& device, const void*) {

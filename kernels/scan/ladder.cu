@@ -11,7 +11,6 @@
 
 #include "scan/ladder.hpp"
 
-#include "model/ladder.hpp"
 #include "scan/01_textbook.cuh"
 #include "scan/02_register_tiles.cuh"
 #include "scan/03_single_pass.cuh"
@@ -115,7 +114,6 @@ Ladder ladder() {
   return {
       .name = "scan",
       .title = "Inclusive scan",
-      .quantity = Quantity::bytes,
       .ceiling = "roof/dram_copy",
       .input = "int: random 32 bits, sums modulo 2^32; float: uniform in [-1, 1)",
       .error_unit = "sum of magnitudes up to the element",

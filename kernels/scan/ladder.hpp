@@ -4,8 +4,7 @@
 #include "model/ladder.hpp"
 
 namespace ladders::scan {
-/// The library in peers.cu.
-std::vector<Rung> peers();
+std::vector<Rung> peers();  ///< the library in peers.cu
 
 /// Numbers of elements, measured on an H200 from 2^16 to 2^28. Small tiles keep more SMs busy; a
 /// ring needs many tiles per block to stay full.

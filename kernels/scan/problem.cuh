@@ -55,10 +55,7 @@ class Scan : public Problem {
   Memory output() const override { return {out_.data(), out_.bytes()}; }
   auto arguments() const { return std::tuple(in_.data(), in_.size(), out_.data()); }
   /// Room for the sums of tiles, then those of tiles of sums; or for `elements`.
-  Value<Type>* scratch(size_t elements = 0) {
-    if (scratch_.size() < elements) scratch_ = DeviceBuffer<Value<Type>>(elements);
-    return scratch_.data();
-  }
+  Value<Type>* scratch(size_t elements = 0) { return scratch_.room_for(elements); }
   Exchange exchange() const {
     return {words_.data(), words_.data() + tiles(), counters_.data(), counters_.data() + 1};
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// 8 x 16 outputs a thread, as many as its registers hold, and how to keep such a thread fed.
+// 8 x 16 outputs per thread, as many as its registers hold, and how to keep such a thread fed.
 #pragma once
 
 #include <cuda_pipeline.h>
@@ -140,7 +140,7 @@ __global__ void __launch_bounds__(Tiles::kThreads, 1)
   if constexpr (stages < 4) return;  // Hopper has room for four: see async_copies_at()
 #endif
   constexpr int kRows = Tiles::kRows, kColumns = Tiles::kColumns, kDepth = Tiles::kDepth;
-  constexpr int kWords = bytes / 4, kA = kDepth / kWords, kB = kColumns / kWords;  // copies a row
+  constexpr int kWords = bytes / 4, kA = kDepth / kWords, kB = kColumns / kWords;  // copies per row
   float* ring = dynamic_shared<float>();
   const int row0 = blockIdx.y * kRows, column0 = blockIdx.x * kColumns;
   const int a_row = threadIdx.x / kA, a_column = threadIdx.x % kA * kWords;

@@ -234,34 +234,26 @@ struct WarpTile {
   }
   // By way of shared memory, so that whole rows of the sums are stored.
   __device__ __forceinline__ void store(const float (&sums)[8][16], const Destination& to) const {
-    if (to.plain<Tiles>())
-      store_rows<true>(sums, to);
-    else
-      store_rows<false>(sums, to);
-  }
-
- private:
-  template <bool plain>
-  __device__ __forceinline__ void store_rows(const float (&sums)[8][16],
-                                             const Destination& to) const {
     const int lane = threadIdx.x % 32;
     const auto [x, y] = corner();
+    by_case(to.plain<Tiles>(), [&](auto plain) {
 #pragma unroll 1
-    for (int r = 0; r < 8; ++r) {
+      for (int r = 0; r < 8; ++r) {
 #pragma unroll
-      for (int known = 0; known < 8; ++known)
-        if (known == r)
-          for (int j = 0; j < 16; j += 4)
-            four(&way_out[y * 64 + ((x + j) ^ y) * 4]) = swapped(&sums[known][j]);
-      __syncwarp();
+        for (int known = 0; known < 8; ++known)
+          if (known == r)
+            for (int j = 0; j < 16; j += 4)
+              four(&way_out[y * 64 + ((x + j) ^ y) * 4]) = swapped(&sums[known][j]);
+        __syncwarp();
 #pragma unroll
-      for (int i = 0; i < 8; i += 2) {
-        const int from = i + lane / 16, quad = lane % 16;
-        to.store<plain>(row + r / 4 * 32 + 4 * from + r % 4, column + 4 * quad,
-                        swapped(&way_out[from * 64 + (quad ^ from) * 4]));
+        for (int i = 0; i < 8; i += 2) {
+          const int from = i + lane / 16, quad = lane % 16;
+          to.store<plain.value>(row + r / 4 * 32 + 4 * from + r % 4, column + 4 * quad,
+                                swapped(&way_out[from * 64 + (quad ^ from) * 4]));
+        }
+        __syncwarp();
       }
-      __syncwarp();
-    }
+    });
   }
 };
 

@@ -58,7 +58,7 @@ struct Handover {
   static constexpr int kStageQuads = kAtOnce * Tiles::kConsumers;
   static_assert(4 * kStageQuads <= Tiles::kWords);
 
-  float4* quads;  // a tile a block
+  float4* quads;  // one tile per block
   unsigned* there;
 
   __device__ float4* quads_of(int block) const {

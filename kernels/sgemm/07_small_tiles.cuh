@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Where k is too short for a ring of stages: small tiles, several blocks an SM. While one waits for
-// operands or stores its sums, others multiply.
+// Where k is too short for a ring of stages: small tiles, several blocks per SM. While one waits
+// for operands or stores its sums, others multiply.
 #pragma once
 
 #include <cuda_pipeline.h>
@@ -9,8 +9,8 @@
 #include "sgemm/02_warp_tiles.cuh"
 
 namespace ladders::sgemm {
-// 64 x 128 outputs a block, 64 x 32 a warp, 8 x 8 a thread. Up to 80 of k come at once, in slabs;
-// three blocks fit on an SM of Hopper.
+// 64 x 128 outputs per block, 64 x 32 per warp, 8 x 8 per thread. Up to 80 of k come at once, in
+// slabs; three blocks fit on an SM of Hopper.
 struct SmallTiles {
   static constexpr int kRows = 64, kColumns = 128, kDepth = 80, kSlab = 16, kSlabs = kDepth / kSlab;
   static constexpr int kWarps = kColumns / 32, kThreads = 32 * kWarps, kBlocks = 3;

@@ -10,7 +10,7 @@
 //
 // The price is n^2 additions: of A by the producers, on the way to shared memory, of B in a kernel
 // before, of C in one after. And errors, as outputs have parts in sums with other rows and columns:
-// small beside the norms of the matrices, but not beside those of a row and a column where these
+// small relative to the norms of the matrices, but not to those of a row and a column where these
 // are scaled against each other. What is not finite spreads. So `fastest` never takes it.
 #pragma once
 
@@ -175,7 +175,7 @@ inline Implementation strassen_at(const Case& c, const Device&) {
            c, m, n, beta, half);
   });
 }
-// Differences of large sums are then too far from exact beside an output's own row and column.
+// Differences of large sums are then too far from exact relative to an output's own row and column.
 inline std::string not_for_strassen(const Case& c, const Device& device) {
   return c["k"] < 128 ? "exact enough only where many terms count, from k = 128 on"
                       : no_producers(c, device);

@@ -103,7 +103,7 @@ struct SplitPlan : SplitParts {
   __host__ __device__ int tasks() const { return 2 * panels * panel_tasks() + a_tasks; }
 };
 
-// A task: `team` warps a row.
+// A task: `team` warps per row.
 template <bool kQuads, class Draw>
 __device__ __forceinline__ void split_rows(const SplitPlan& plan, const Gemm& g, int task,
                                            unsigned* warp_largest, Draw draw) {
@@ -184,7 +184,7 @@ __device__ __forceinline__ void split_columns(const SplitPlan& plan, const Gemm&
     held[i] = load_last<kQuads>(g.b + (row + i * kWarps) * g.ldb, column,
                                 row + i * kWarps < g.k ? g.n : 0);
   draw();
-  if (threadIdx.x < 32) {  // a warp that looks as one is quicker than one lane with naps
+  if (threadIdx.x < 32) {  // a warp that polls as one is faster than a lane that sleeps
     const Count found(plan.found[strip]);
     while (!__all_sync(~0u, found.load(cuda::memory_order_acquire) == unsigned(plan.slabs))) {
     }
@@ -196,16 +196,13 @@ __device__ __forceinline__ void split_columns(const SplitPlan& plan, const Gemm&
   if (slab == 0 && warp == 0) *reinterpret_cast<int4*>(plan.column_powers + column) = powers;
   const Scale x = scale_down(powers.x), y = scale_down(powers.y), z = scale_down(powers.z),
               w = scale_down(powers.w);
-  const auto parts_at = [&](int i) {
-    return parts_of(x(held[i].x), y(held[i].y), z(held[i].z), w(held[i].w));
-  };
   if (column < (g.n + kChunk - 1) / kChunk * kChunk) {
     const int64_t chunk = int64_t(column / kChunk) * g.k;
 #pragma unroll
     for (int i = 0; i < kHeld; ++i) {
       if (row + i * kWarps >= g.k) break;
       const int64_t at = (chunk + row + i * kWarps) * kChunk + column % kChunk;
-      const Parts parts = parts_at(i);
+      const Parts parts = parts_of(x(held[i].x), y(held[i].y), z(held[i].z), w(held[i].w));
       __stcs(reinterpret_cast<uint2*>(plan.b_high + at), parts.high);
       __stcs(reinterpret_cast<uint2*>(plan.b_low + at), parts.low);
     }

@@ -20,7 +20,7 @@ constexpr int kABytes = kRows * kDepth * 2, kBBytes = kColumns * kDepth * 2;
 constexpr int kStageBytes = 2 * (kABytes + kBBytes), kRingBytes = kStages * kStageBytes;
 // Tensor cores cut off the lower bits of sums: so after this many stages FP32 adds them up.
 constexpr int kPromoteEvery = 2;
-// Launched with 168 registers a thread: consumers need more for their sums.
+// Launched with 168 registers per thread: consumers need more for their sums.
 constexpr int kProducerRegisters = 40, kConsumerRegisters = (3 * 168 - kProducerRegisters) / 2;
 
 // Where tiles of operands are in shared memory, for wgmma: address, two strides, all in units of 16
@@ -157,25 +157,6 @@ __device__ __forceinline__ Raster::Place origin_of(const Raster& pairs, int pair
   return {.row = (row * kCluster + rank) * kRows, .column = column * kColumns};
 }
 
-// Starts the copies to a stage: this block's rows of A, and half of B for both.
-struct PartMaps {
-  const TensorMap &a_high, &a_low, &b_high, &b_low;
-};
-__device__ __forceinline__ void copy_stage(const PartMaps& maps, Raster::Place origin, int k0,
-                                           int rank, MBarrier* all_full, unsigned char* stages,
-                                           int s) {
-  unsigned char* stage = stages + s * kStageBytes;
-  MBarrier& full = all_full[s];
-  arrive_expecting(full, kStageBytes);
-  copy_box(stage, maps.a_high, origin.row, k0, full);
-  copy_box(stage + kABytes, maps.a_low, origin.row, k0, full);
-  unsigned char* half = stage + 2 * kABytes + rank * (kBBytes / kCluster);
-  constexpr unsigned kBoth = (1 << kCluster) - 1;
-  const int chunk = origin.column / kChunk, b_row = k0 + rank * (kDepth / kCluster);
-  copy_box_to_blocks(half, maps.b_high, chunk, b_row, 0, full, kBoth);
-  copy_box_to_blocks(half + kBBytes, maps.b_low, chunk, b_row, 0, full, kBoth);
-}
-
 // Adds the products of kPromoteEvery stages, or up to `end`: `some` are the sums of these alone.
 __device__ __forceinline__ void add_stages(float (&sums)[kOutputs], float (&some)[kOutputs],
                                            int group, int thread, int step, int end,
@@ -252,7 +233,16 @@ inline __global__ void __launch_bounds__(kMultiplyThreads, 1)
         for (int step = 0; step < steps; ++step) {
           const int k0 = step * kDepth;
           wait(empty[s], parity);
-          copy_stage({a_high, a_low, b_high, b_low}, origin, k0, rank, full, stages, s);
+          // This block's rows of A, and half of B for both.
+          unsigned char* stage = stages + s * kStageBytes;
+          arrive_expecting(full[s], kStageBytes);
+          copy_box(stage, a_high, origin.row, k0, full[s]);
+          copy_box(stage + kABytes, a_low, origin.row, k0, full[s]);
+          unsigned char* half = stage + 2 * kABytes + rank * (kBBytes / kCluster);
+          constexpr unsigned kBoth = (1 << kCluster) - 1;
+          const int chunk = origin.column / kChunk, b_row = k0 + rank * (kDepth / kCluster);
+          copy_box_to_blocks(half, b_high, chunk, b_row, 0, full[s], kBoth);
+          copy_box_to_blocks(half + kBBytes, b_low, chunk, b_row, 0, full[s], kBoth);
           if (++s == kStages) s = 0, parity ^= 1;
         }
       }

@@ -56,8 +56,8 @@ void start_splitting(const Gemm& g, const SplitParts& parts, unsigned* zeros, co
       stream, split_operands, plan, g);
 }
 
-// One long sum rounds more often than cuBLAS, which adds up parts of k where outputs are few beside
-// it. So there parts are added up here, too: in C, whose traffic is little then.
+// One long sum rounds more often than cuBLAS, which adds up parts of k where outputs are few
+// relative to it. So there parts are added up here, too: in C, whose traffic is little then.
 int steps_a_part(int m, int n, int k) {
   const bool long_k = double(k) * k > kTuning.fp16x3_parts_above_aspect * double(m) * n;
   const int parts = long_k ? std::clamp(k / kTuning.fp16x3_part, 1, kTuning.fp16x3_parts) : 1;

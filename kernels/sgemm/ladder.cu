@@ -14,7 +14,6 @@
 #include "sgemm/ladder.hpp"
 
 #include "common/warpgroups.cuh"
-#include "model/ladder.hpp"
 #include "sgemm/01_textbook.cuh"
 #include "sgemm/02_warp_tiles.cuh"
 #ifdef __CUDACC__
@@ -50,15 +49,13 @@ Implementation mostly(const KernelLaunch& most, Call call) {
       [=](Sgemm& p, const LaunchPlan&, cudaStream_t stream) { call(p, stream); });
 }
 
-Implementation tf32x3_at(const Case& c, const Device& device) {
-  return mostly(tf32x3_launch(c["m"], c["n"], c["k"], device),
-                [](Sgemm& p, cudaStream_t stream) { tf32x3(p.gemm(), p.device(), stream); });
+template <auto launch_of, auto product>
+Implementation in_one_kernel(const Case& c, const Device& device) {
+  return mostly(launch_of(c["m"], c["n"], c["k"], device),
+                [](Sgemm& p, cudaStream_t stream) { product(p.gemm(), p.device(), stream); });
 }
-
-Implementation bf16x6_at(const Case& c, const Device& device) {
-  return mostly(bf16x6_launch(c["m"], c["n"], c["k"], device),
-                [](Sgemm& p, cudaStream_t stream) { bf16x6(p.gemm(), p.device(), stream); });
-}
+constexpr auto tf32x3_at = in_one_kernel<tf32x3_launch, tf32x3>;
+constexpr auto bf16x6_at = in_one_kernel<bf16x6_launch, bf16x6>;
 
 Implementation fp16x3_at(const Case& c, const Device& device) {
   return mostly(fp16x3_launch(c["m"], c["n"], device), [](Sgemm& p, cudaStream_t stream) {
@@ -105,57 +102,49 @@ bool halves_fill_tiles(const Case& c) {
 
 std::vector<Rung> steps() {
   using P = Sgemm;
-  const auto slow = slow_from<500'000'000'000>, slower = slow_from<5'000'000'000'000>;
-  return {
+  std::vector<Rung> all = {
       {.name = "naive_uncoalesced",
        .idea = "One output per thread, lanes down a column of C: each access touches 32 rows.",
        .implementation = kernel<P>(naive_uncoalesced, one_thread_per_output<true>),
-       .skip = slow},
+       .skip = slow_from<500'000'000'000>},
       {.name = "naive",
        .idea = "Lanes along a row of C: loads of B and stores are coalesced, A is a broadcast.",
        .implementation = kernel<P>(naive, one_thread_per_output<false>),
        .builds_on = "naive_uncoalesced",
-       .target = "global_load_sectors_per_request",
-       .skip = slower},
+       .target = "global_load_sectors_per_request"},
       {.name = "tiled",
        .idea = "32x32 tiles in shared memory: each element loaded is used 32 times.",
        .implementation = kernel<P>(tiled, one_thread_per_output<false>),
        .builds_on = "naive",
-       .target = "global_load_requests",
-       .skip = slower},
+       .target = "global_load_requests"},
       {.name = "register_tile_1d",
        .idea = "Eight outputs of a column per thread: a register of B serves eight FMAs.",
        .implementation = kernel<P>(register_tile_1d, one_block_per_tile<64, 512>),
        .builds_on = "tiled",
        .meant_for = has_outputs<1 << 20>,
-       .target = "shared_load_requests",
-       .skip = slower},
+       .target = "shared_load_requests"},
       {.name = "register_tile_2d",
        .idea = "8x8 outputs per thread: 16 words of shared memory feed 64 FMAs.",
        .implementation = kernel<P>(register_tile_2d, one_block_per_tile<128, 256>),
        .builds_on = "register_tile_1d",
        .meant_for = has_outputs<1 << 21>,
-       .target = "shared_load_requests",
-       .skip = slower},
+       .target = "shared_load_requests"},
       {.name = "vectorized",
        .idea = "16-byte loads, A transposed in its tile: the same words in fewer instructions.",
        .implementation = kernel<P>(vectorized, one_block_per_tile<128, 256>),
        .builds_on = "register_tile_2d",
-       .target = "shared_load_requests",
-       .skip = slower},
+       .target = "shared_load_requests"},
       {.name = "warp_tile",
        .idea = "8x16 outputs per thread: 24 words feed 128 FMAs, and no load has conflicts.",
        .implementation = kernel<P>(warp_tile<LargeTiles>, one_block_per_warped_tile<LargeTiles>),
        .builds_on = "vectorized",
        .shows = "Fewer loads per FMA gain nothing while the SM's only block waits for its tiles.",
-       .target = "shared_load_requests",
-       .skip = slower},
+       .target = "shared_load_requests"},
       {.name = "async_copies",
        .idea = "Asynchronous copies fill a ring of stages ahead: no warp waits for its loads.",
        .builds_on = "warp_tile",
        .meant_for = aligned,
        .target = "stall_long_scoreboard",
-       .skip = slower,
        .choose = async_copies_at},
       {.name = "bulk_copies",
        .idea = "The TMA fills the ring: one thread requests tiles, no warp computes addresses.",
@@ -202,7 +191,6 @@ std::vector<Rung> steps() {
        .idea = "64x128 tiles for a short k: three blocks per SM hide each other's waits.",
        .builds_on = "async_copies",
        .target = "issue_utilisation",
-       .skip = slower,
        .choose = small_tiles_at},
       {.name = "strassen",
        .idea = "Seven products of half the size instead of eight, for additions and error.",
@@ -250,6 +238,9 @@ std::vector<Rung> steps() {
        .needs = kTensorCores,
        .choose = LADDERS_GPU_ONLY(fastest_at)},
   };
+  for (Rung& rung : all)  // those for any GPU
+    if (rung.needs.compute_capability == 0 && !rung.skip) rung.skip = slow_from<5'000'000'000'000>;
+  return all;
 }
 
 Shape shape(int64_t m, int64_t n, int64_t k) { return {m, n, k}; }

@@ -4,8 +4,7 @@
 #include "sgemm/sgemm.hpp"
 
 namespace ladders::sgemm {
-/// The library in peers.cu.
-std::vector<Rung> peers();
+std::vector<Rung> peers();  ///< the library in peers.cu
 /// The same product by it, in FP32 throughout: its errors are what others are held against.
 void library_product(const Gemm& gemm, cudaStream_t stream);
 
@@ -32,7 +31,7 @@ struct Tuning {
 
   // The model by which tf32x3 and bf16x6 choose tiles and shares of k: clocks of a tensor core for
   // one m16n8k8, by tile and by slices of a stage's depth or stages twice as deep; once for the
-  // blocks on an SM together, to begin and to store; to meet in a cluster; bytes a clock in one.
+  // blocks on an SM together, to begin and to store; to meet in a cluster; bytes per clock in one.
   double clocks_64x64 = 8.8, clocks_64x64_deep = 8.4, clocks_64x64_sliced = 8.1;
   double clocks_128x64 = 8.1, clocks_128x64_sliced = 7.7, clocks_64x128_sliced = 7.7;
   double clocks_128x128 = 7.6;

@@ -8,7 +8,7 @@
 #include "sgemm/matrices.cuh"
 
 namespace ladders::sgemm {
-// The reference, in FP64, 4 x 4 outputs a thread. A block takes every gridDim.x-th tile.
+// The reference, in FP64, 4 x 4 outputs per thread. A block takes every gridDim.x-th tile.
 constexpr int kReferenceSide = 64;
 inline __global__ void __launch_bounds__(256)
     reference(Input a, Input b, double* __restrict__ ab, int m, int n, int k) {
@@ -104,19 +104,12 @@ class Sgemm : public Problem {
   std::shared_ptr<Fp16x3Workspace>& fp16x3_workspace() { return fp16x3_workspace_; }
 
   /// For copies and what kernels leave to others; made at the first launch, which is not timed.
-  float* room_for_copy(size_t elements) {
-    if (copy_.size() < elements) copy_ = DeviceBuffer<float>(elements);
-    return copy_.data();
-  }
+  float* room_for_copy(size_t elements) { return copy_.room_for(elements); }
 
   /// For sums that blocks leave to others, and for counts, which are 0 between launches.
   std::pair<float*, unsigned*> room_for_handover(size_t sums, size_t counts) {
-    if (sums_.size() < sums || counts_.size() < counts) {
-      sums_ = DeviceBuffer<float>(sums);
-      counts_ = DeviceBuffer<unsigned>(counts);
-      check(cudaMemset(counts_.data(), 0, counts_.bytes()), "cudaMemset");
-    }
-    return {sums_.data(), counts_.data()};
+    if (counts_.size() < counts) counts_ = zeros<unsigned>(counts);
+    return {sums_.room_for(sums), counts_.data()};
   }
 
   // Without beta, C is NaN and must not be read. The last input is timed.

@@ -43,9 +43,9 @@ std::shared_ptr<Fp16x3Workspace> make_fp16x3_workspace(int m, int n, int k);
 
 /// Three FP16 products of matrices that a first kernel has scaled and split. Needs Hopper. Elements
 /// are off by up to 2^-23 of themselves or 2^-39 of the largest of their row of A or column of B.
-/// Sums overflow only if that of A B does, or, where k is long beside m and n, beta C and a part of
-/// it. Outputs whose row or column is not all finite are infinite or NaN as in exact arithmetic.
-/// Two runs give the same bits. Does not synchronise; throws CudaError.
+/// Sums overflow only if that of A B does, or, where k is long relative to m and n, beta C and a
+/// part of it. Outputs whose row or column is not all finite are infinite or NaN as in exact
+/// arithmetic. Two runs give the same bits. Does not synchronise; throws CudaError.
 void fp16x3(const Gemm& gemm, const Device& device, Fp16x3Workspace& workspace,
             cudaStream_t stream);
 KernelLaunch fp16x3_launch(int m, int n, const Device& device);

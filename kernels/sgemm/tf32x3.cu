@@ -67,7 +67,7 @@ constexpr Variant kVariants[] = {
     variant<Parts, with_stages(k128x128, 3)>(&Tuning::clocks_128x128),
 };
 
-// The variant and its blocks a tile that a model has as the fastest: in clocks of the busiest SM.
+// The variant and its blocks per tile that a model has as the fastest: in clocks of the busiest SM.
 struct Choice {
   const Variant* variant;
   int parts;

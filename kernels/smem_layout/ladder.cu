@@ -51,8 +51,7 @@ Rung rung(std::string name, std::string idea, std::string target = kLoads) {
       return Work{.bytes_read = 4 * words * L::pieces(L::kRead, L::kBytes)};
     };
   } else {
-    const int stores = L::wavefronts(L::kWrite);
-    const int loads = L::wavefronts(L::kRead);
+    const int stores = L::wavefronts(L::kWrite), loads = L::wavefronts(L::kRead);
     // Mean register traffic of a wavefront: 128 without conflicts.
     const double mean = 2. * L::kWarp * L::kWords * sizeof(unsigned) / (stores + loads);
     rung.predictions = {{"predicted_store_wavefronts", stores},
@@ -132,10 +131,8 @@ Ladder ladder() {
   return {
       .name = "smem_layout",
       .title = "Shared-memory layout",
-      .quantity = Quantity::bytes,
       .ceiling = "roof/shared_memory",
       .input = "thread numbers",
-      .error_unit = "exact",
       .axes = {{"repetitions"}},
       .factors = {"written", "read", "padding", "bytes", "threads", "memory"},
       .measured = {{8192}},

@@ -9,13 +9,11 @@ namespace ladders::transpose {
 // The order of tiles by block number: row by row, or down bands two tiles wide, in which concurrent
 // blocks write long pieces of the same output rows, and read two tiles of each input row.
 enum class Order { rows, bands };
-struct Tile {
-  int x, y;  // along the columns and the rows of the input
-};
 constexpr int kBand = 2;
 
+// The block's tile along the columns and the rows of the input.
 template <Order order>
-__device__ __forceinline__ Tile my_tile(int tiles_x, int tiles_y) {
+__device__ __forceinline__ int2 my_tile(int tiles_x, int tiles_y) {
   const unsigned block = blockIdx.x;
   if (order == Order::rows) return {int(block % tiles_x), int(block / tiles_x)};
   const unsigned within = block % (kBand * tiles_y), band = block / (kBand * tiles_y);
@@ -109,25 +107,21 @@ __global__ void __launch_bounds__(Squares<T, across>::kThreads)
   const auto [x, y] = my_tile<order>(ceil_div(columns, S::kSide), ceil_div(rows, S::kSide));
   const int row0 = y * S::kSide, column0 = x * S::kSide;
   if (column0 >= columns) return;  // in a partial band
-  const auto move = [&](auto inside) {
+  by_case(S::inside(rows, columns, row0, column0), [&](auto inside) {
     typename S::Square square;
     S::load(inside, square, in, rows, columns, row0, column0);
     __syncwarp();  // keeps all loads before the first use
     S::turn(turned, square);
     __syncthreads();
     S::store(inside, turned, out, rows, columns, row0, column0);
-  };
-  S::inside(rows, columns, row0, column0) ? move(std::true_type{}) : move(std::false_type{});
+  });
 }
 
 // In place: one block per pair of mirrored tiles. The upper triangle of n x n tiles with its
 // diagonal is folded into a rectangle of n x (n + 1) / 2, where n is rounded up to an odd number.
-__host__ __device__ constexpr int mirrored_pairs(int tiles) {
-  return (tiles | 1) * ((tiles | 1) + 1) / 2;
-}
-__device__ __forceinline__ Tile upper_of_my_pair(int tiles) {
+__device__ __forceinline__ int2 upper_of_my_pair(int tiles) {
   const unsigned n = tiles | 1, high = (n + 1) / 2, x = blockIdx.x / high, y = blockIdx.x % high;
-  return x >= y ? Tile{int(x), int(y)} : Tile{int(n - 1 - x), int(n - y)};
+  return x >= y ? int2{int(x), int(y)} : int2{int(n - 1 - x), int(n - y)};
 }
 
 template <class T>
@@ -137,7 +131,7 @@ __global__ void __launch_bounds__(Squares<T>::kThreads) vectorized_in_place(T* d
   Vector<T>* lower = upper + S::kVectors;
   const auto [x, y] = upper_of_my_pair(ceil_div(n, S::kSide));
   const int row0 = y * S::kSide, column0 = x * S::kSide;
-  const auto swap = [&](auto inside) {
+  by_case(S::inside(n, n, row0, column0), [&](auto inside) {
     typename S::Square above, below;
     S::load(inside, above, data, n, n, row0, column0);
     S::load(inside, below, data, n, n, column0, row0);
@@ -147,8 +141,7 @@ __global__ void __launch_bounds__(Squares<T>::kThreads) vectorized_in_place(T* d
     __syncthreads();  // both are read before either is written
     S::store(inside, upper, data, n, n, row0, column0);
     if (x != y) S::store(inside, lower, data, n, n, column0, row0);
-  };
-  S::inside(n, n, row0, column0) ? swap(std::true_type{}) : swap(std::false_type{});
+  });
 }
 
 // The same with single elements, for unaligned rows: 32 x 8 threads as in `coarsened`.
@@ -200,8 +193,8 @@ Implementation in_place_at(const Case& c, const Device&) {
   Implementation result = kernel<P>(
       vectors ? vectorized_in_place<T> : elements_in_place<T>,
       [vectors](const Case& c, const Device&, const void*) {
-        const int tiles = int(ceil_div(c["rows"], vectors ? S::kSide : 32));
-        return LaunchPlan{.grid = unsigned(mirrored_pairs(tiles)),
+        const int n = int(ceil_div(c["rows"], vectors ? S::kSide : 32)) | 1;
+        return LaunchPlan{.grid = unsigned(n * (n + 1) / 2),
                           .block = S::kThreads,
                           .shared_bytes = vectors ? 2 * S::kVectors * sizeof(Vector<T>) : 0};
       },

@@ -11,7 +11,6 @@
 
 #include "transpose/ladder.hpp"
 
-#include "model/ladder.hpp"
 #include "transpose/01_tiled.cuh"
 #include "transpose/02_vectorized.cuh"
 #ifdef __CUDACC__
@@ -57,7 +56,7 @@ std::vector<Rung> rungs() {
   return {
       {.name = "copy",
        .idea = "The same bytes copied with cudaMemcpy: the limit of any transpose.",
-       .implementation = checked(library<P>(copy<T>), P::check_copy),
+       .implementation = checked<P>(library<P>(copy<T>), P::check_copy),
        .role = Role::ceiling},
       {.name = "naive_coalesced_reads",
        .idea = "One element per thread: loads fill sectors, stores touch 32.",
@@ -150,10 +149,8 @@ Ladder ladder() {
   return {
       .name = "transpose",
       .title = "Matrix transpose",
-      .quantity = Quantity::bytes,
       .ceiling = "transpose/copy",
       .input = "random bits",
-      .error_unit = "exact",
       .axes = {{"rows"}, {"columns"}, {.name = "element", .facet = true}},
       .measured = {shape(1024, 1024), shape(2048, 2048), shape(4096, 4096), shape(8192, 8192),
                    shape(8224, 8224),  // not a power of two: no camping on memory channels

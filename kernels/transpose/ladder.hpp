@@ -4,8 +4,7 @@
 #include "model/ladder.hpp"
 
 namespace ladders::transpose {
-/// The library in peers.cu.
-std::vector<Rung> peers();
+std::vector<Rung> peers();  ///< the library in peers.cu
 
 /// Crossovers, measured on the GPU that they are named after.
 struct Tuning {

@@ -116,7 +116,7 @@ MODELS = {
     "two modes, 5 measured before": Model(modes(0.5), SHORT, measured=5),
     "long, 2 %, 5 measured before": Model(normal(0.02), measured=5),
 }
-# What ladder's verdicts are promised for: 3, 5 and 10 repetitions of 1, 3 and 5 processes a side.
+# What ladder's verdicts are promised for: 3, 5 and 10 repetitions of 1, 3 and 5 processes per side.
 REPETITIONS, PROCESSES = (3, 5, 10), (1, 3, 5)
 # Rows of 100 ns in 40 processes on two shared cores of an EPYC: their medians scattered by 3 % (by
 # the median absolute deviation), repetitions by 2 %, but for one process in five that was slowed as
@@ -220,7 +220,7 @@ def samples(
 
 
 def verdicts(model: Model, processes: int, change: float, rows: int, seed: int = 1) -> Counter:
-    """Count the verdicts on `rows` pairs of so many processes a side, head slower by `change`."""
+    """Count the verdicts on `rows` pairs of so many processes per side, head slower by `change`."""
     rng = np.random.default_rng(seed)
     return judged(model, samples(model, processes, change, rows, rng), rng)
 

@@ -14,7 +14,7 @@ from suite import axes, rung
 
 BANKS = 32
 SHAPE = "rows:1024/columns:1024/element:4"
-LAYOUTS = {  # rung: (words a row, along rows when stored, along rows when loaded)
+LAYOUTS = {  # rung: (words per row, along rows when stored, along rows when loaded)
     "row_row": (32, True, True),
     "column_column": (32, False, False),
     "row_column": (32, True, False),

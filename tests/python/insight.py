@@ -30,7 +30,7 @@ ROOFS = {  # rung: (column, best speed, precision, sweeps); the last value of ea
     "global_atomics_spread": ("atomics", 8.4e11, "", {"blocks": (1, 2)}),
     "global_atomics_scattered": ("atomics", 1.04e11, "", {"blocks": (1, 2)}),
 }
-ISSUED = 1.04e12  # warp instructions a second of the roof of arithmetic
+ISSUED = 1.04e12  # warp instructions per second of the roof of arithmetic
 TARGETS = {
     "transpose/tile": "global_store_sectors_per_request",
     "transpose/padded": "shared_load_wavefronts_per_request",
@@ -43,7 +43,7 @@ TARGETS = {
     "reduction/grid_stride": "achieved_occupancy",
     "histogram/shared": "global_atomic_requests",
 }
-# What single rungs have instead of what `_counters` makes up: sectors or wavefronts a request.
+# What single rungs have instead of what `_counters` makes up: sectors or wavefronts per request.
 PER_REQUEST = {
     "transpose/naive": {"global_load": 4.0, "global_store": 32.0},
     "transpose/tile": {"global_load": 4.0, "global_store": 4.0, "shared_load": 32.0},

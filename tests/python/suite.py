@@ -80,7 +80,7 @@ CATALOGUE = [
         "headline": "m:4096/n:4096/k:4096",
         "ceiling": "roof/fma",
         "rungs": [
-            rung("naive", "One output a thread, reads uncoalesced."),
+            rung("naive", "One output per thread, reads uncoalesced."),
             rung("coalesced", "Consecutive threads take consecutive columns."),
             rung("tiled", "A 32x32 tile of each operand in shared memory."),
             rung("register_tile", "Each thread computes 8x8 outputs from registers."),
@@ -99,9 +99,9 @@ CATALOGUE = [
         "ceiling": "roof/dram_read",
         "rungs": [
             rung("global_atomic", "One global atomic an element."),
-            rung("shared_tree", "A tree in shared memory, one atomic a block."),
+            rung("shared_tree", "A tree in shared memory, one atomic per block."),
             rung("warp_shuffle", "The last five steps stay in registers."),
-            rung("grid_stride", "A grid of the GPU's size, many elements a thread."),
+            rung("grid_stride", "A grid of the GPU's size, many elements per thread."),
             rung("vectorised", "Eight independent float4 loads in flight."),
             rung("cub", "cub::DeviceReduce.", "peer"),
         ],
@@ -114,7 +114,7 @@ CATALOGUE = [
         "headline": "bins:256/keys:268435456/distribution:uniform",
         "ceiling": "roof/dram_read",
         "rungs": [
-            rung("global", "One global atomic a key."),
+            rung("global", "One global atomic per key."),
             rung("shared", "One private copy of the bins a block, merged at the end."),
             rung("distributed", "Bins split over a cluster's shared memories.", sweeps=["cluster"]),
             rung("cub", "cub::DeviceHistogram.", "peer"),

@@ -214,7 +214,7 @@ def test_processes_and_the_noise_of_each_gpu_are_taken_up(artifacts, collected, 
     (noise / "h200.json").unlink()
     code, said, _ = collected("--noise", str(noise))
     assert code == 0
-    assert "2 processes a side)" in said["h200"]
+    assert "2 processes per side)" in said["h200"]
 
 
 @pytest.mark.parametrize("names", ["a b", "../x", "h200,a/b", '["h200"]'])

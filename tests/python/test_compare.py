@@ -40,8 +40,8 @@ def compared(tmp_path, capsys):
 
 TERMS = "threshold 1%, 95% intervals"
 SUPPOSED = (
-    "note: one process a side: runs are supposed to differ by 0.5% and 200 ns; several show it: "
-    "'ladder run --base OLD --processes 3 -o DIR NEW', or more files a side"
+    "note: one process per side: runs are assumed to differ by 0.5% and 200 ns; several show it: "
+    "'ladder run --base OLD --processes 3 -o DIR NEW', or more files per side"
 )
 SKIPPED = {"skipped": True, "skip_message": "no cluster"}
 FAILED = {"error_occurred": True, "error_message": "wrong"}
@@ -140,7 +140,7 @@ def test_changed_time_units_are_converted_and_told(data, capsys):
     assert main(["compare", *files, "--format", "json"]) == 1
     report = json.loads(capsys.readouterr().out)
     verdicts = {change["name"]: change["verdict"] for change in report["changes"]}
-    assert verdicts == {"BM_A": "SLOWER", "BM_B": "NOISY"}  # one process a side
+    assert verdicts == {"BM_A": "SLOWER", "BM_B": "NOISY"}  # one process per side
     told = "different time units, converted: BM_B (s in base, ms in head)"
     assert (report["differences"], report["notes"]) == ([], [told])
 
@@ -337,7 +337,7 @@ def test_other_suites_compare(data, capsys):
     file = str(data / "foreign.json")
     assert main(["compare", file, file]) == 0
     out = capsys.readouterr().out
-    assert out.endswith("1 ERROR, 4 NOISY (threshold 1%, 95% intervals, 1 process a side)\n")
+    assert out.endswith("1 ERROR, 4 NOISY (threshold 1%, 95% intervals, 1 process per side)\n")
 
 
 def test_only_changes_are_listed_unless_all_are_wanted(tmp_path, capsys):
@@ -360,7 +360,7 @@ def test_only_changes_are_listed_unless_all_are_wanted(tmp_path, capsys):
         for i, rows in enumerate((base, head))
     ]
     # What is listed alone begins with the worst.
-    summary = f"1 SLOWER, 3 SKIPPED, 1 SAME ({TERMS}, 1 process a side)"
+    summary = f"1 SLOWER, 3 SKIPPED, 1 SAME ({TERMS}, 1 process per side)"
     for options, names in (([], ["slow", "gone", "bad"]), (["--all"], list(base))):
         assert main(["compare", *files, *options]) == 1
         header, *rows, note, mean, last = capsys.readouterr().out.splitlines()
@@ -380,7 +380,7 @@ def test_the_report_comes_before_the_exit_as_a_process(ladder, whole, tmp_path):
     done = ladder("compare", whole, slower, "--format", "markdown", "--filter", "^sgemm/")
     assert done.returncode == 1
     assert done.stderr == ""
-    assert f"- 48 SLOWER ({TERMS}, 1 process a side)\n" in done.stdout
+    assert f"- 48 SLOWER ({TERMS}, 1 process per side)\n" in done.stdout
     assert "| SLOWER | sgemm/tiled/m:4096/n:4096/k:4096 |" in done.stdout
 
 
@@ -388,7 +388,7 @@ def test_a_whole_suite_does_not_change_against_itself(whole, capsys):
     """Of short rows one process cannot even tell that."""
     assert main(["compare", str(whole), str(whole)]) == 0
     out = capsys.readouterr().out.splitlines()
-    summary = f"167 NOISY, 25 SKIPPED, 348 SAME ({TERMS}, 1 process a side)"
+    summary = f"167 NOISY, 25 SKIPPED, 348 SAME ({TERMS}, 1 process per side)"
     same = "base and head are the same files"
     told = f"note: {same}: nothing changed, and NOISY rows tell of noise alone"
     assert out == [told, SUPPOSED, "geometric mean of 515 ratios: 1.000", summary]
@@ -396,7 +396,7 @@ def test_a_whole_suite_does_not_change_against_itself(whole, capsys):
     assert short == 167
     assert main(["gate", str(whole), str(whole)]) == 0
     line = capsys.readouterr().out
-    assert line.startswith(f"pass: {summary}, {same}; one process a side rests on suppositions")
+    assert line.startswith(f"pass: {summary}, {same}; one process per side rests on suppositions")
     assert "'ladder run --base OLD --processes 3 -o DIR NEW'" in line
 
 

@@ -68,8 +68,8 @@ def test_the_table_tells_transactions_and_limits(emulated_folder, capsys):
     out = capsys.readouterr().out
     rows = table_rows(out)
     told = dict(zip(rows["rung"], rows["`tiled`"], strict=True))
-    assert told["shared wavefronts a request, load / store / atomic"] == "32 / 1 / –"
-    assert told["global sectors a request, load / store / atomic"] == "4 / 4 / –"
+    assert told["shared wavefronts per request, load / store / atomic"] == "32 / 1 / –"
+    assert told["global sectors per request, load / store / atomic"] == "4 / 4 / –"
     assert not any("limited by" in column for column in told)  # nothing does: all warps fit
     assert (told["registers"], told["shared"], told["occupancy"]) == ("32", "4.00 KiB", "100%")
     assert rows["`padded`"][2] == "1 / 1 / –"
@@ -84,7 +84,7 @@ def test_each_value_of_a_sweep_has_its_line(emulated_folder, capsys):
     rows = table_rows(capsys.readouterr().out)
     told = dict(zip(rows["rung"], rows["`distributed (cluster 2)`"], strict=True))
     assert told["distributed accesses"] == "524,288"
-    assert told["shared wavefronts a request, load / store / atomic"] == "– / – / 2.5"
+    assert told["shared wavefronts per request, load / store / atomic"] == "– / – / 2.5"
 
 
 @pytest.mark.parametrize(
@@ -280,4 +280,4 @@ def test_counts_are_written_in_one_way(tmp_path, capsys):
     told = told_of(capsys.readouterr().out, "shared")
     assert told["global bytes asked for / touched"] == "8,448"
     assert told["barriers"] == "1,081,344"
-    assert told["global sectors a request, load / store / atomic"] == "1,000 / – / 4"
+    assert told["global sectors per request, load / store / atomic"] == "1,000 / – / 4"

@@ -473,7 +473,7 @@ def test_a_ladder_of_shared_memory_counts_wavefronts(draw):
     assert markers(lower, ">", hollow=True)[at][0] == pytest.approx(1 / 16)
     (slope,) = [e for e in lines(upper, dashed=False) if e[0][1] < e[1][1]]
     assert slope[0][1] / slope[0][0] == pytest.approx(33.2e12 / 128e9)
-    assert lower.get_xlabel() == "warp instructions a wavefront"
+    assert lower.get_xlabel() == "warp instructions per wavefront"
 
 
 def test_a_case_that_counts_flops_has_no_instruction_roofline(draw):

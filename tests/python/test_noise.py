@@ -373,7 +373,11 @@ def test_a_change_counts_only_beyond_the_noise_of_its_row(compared):
     assert compared("noisy", 10, 14) == (1, "SLOWER", "")
     assert compared("quiet", 10, 10.3) == (1, "SLOWER", "")  # though it is short
     assert compared("quiet", 10, 10.02) == (0, "SAME", "")
-    assert compared("quiet", 10, 10.1) == (0, "NOISY", "one process a side")  # the threshold stays
+    assert compared("quiet", 10, 10.1) == (
+        0,
+        "NOISY",
+        "one process per side",
+    )  # the threshold stays
     assert compared("new", 10, 10.3)[1] == "NOISY"  # of unknown noise, and short
     assert compared("new", 100, 103) == (1, "SLOWER", "")
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Comparisons of several processes a side, of any counter, of rungs; the gate and JUnit."""
+"""Comparisons of several processes per side, of any counter, of rungs; the gate and JUnit."""
 
 import json
 from xml.etree import ElementTree as Xml
@@ -66,7 +66,7 @@ def test_more_processes_make_the_interval_narrower(compared):
 
 
 def test_short_rows_need_more_than_a_mode_of_launches(compared):
-    """One process a side; three of each tell what one cannot."""
+    """One process per side; three of each tell what one cannot."""
     assert only(compared(runs(6.0), runs(6.24))[1])["verdict"] == "NOISY"
     assert only(compared(runs(6.0), runs(6.7))[1])["verdict"] == "SLOWER"
     few = only(compared(runs(6, 6.01, 6), runs(6.4, 6.4, 6.41))[1])
@@ -251,7 +251,7 @@ def test_a_map_that_fits_nothing_is_told(files, capsys):
 MIXED = {"slow": timed(100), "gone": timed(100), "bad": timed(100), "old": FAILED, "no": SKIPPED}
 HEAD = MIXED | {"slow": timed(120), "bad": FAILED, "new": timed(1)}
 del HEAD["gone"]
-TERMS = "threshold 1%, 95% intervals, 1 process a side"
+TERMS = "threshold 1%, 95% intervals, 1 process per side"
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ FULL, WOBBLE = 200.0, (0, 2, -1, 1, -2, 0, 1, -1, 2, 0)  # us, and thousandths o
 
 
 def write(folder, runs: list[dict], order: list[int] | None = None, **context: str) -> None:
-    """Write a file a run, a day apart; files are named by `order`, commits 000..., 111..."""
+    """Write a file per run, a day apart; files are named by `order`, commits 000..., 111..."""
     for i, rows in enumerate(runs):
         name = (order or range(len(runs)))[i]
         dated = {"git_commit": f"{i:x}" * 12, "date": f"2026-01-{i + 1:02d}T00:00:00+00:00"}

@@ -9,7 +9,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 _COUNTED = (
-    "wavefronts?|sectors?|requests?|bytes|words?|loads?|stores?|elements?|outputs?|registers?|"
+    "wavefronts?|sectors?|requests?|bytes|words?|elements?|outputs?|registers?|"
     "blocks?|threads?|warps?|atomics?|instructions|keys|tiles?|stages?|copies|pixels?|"
     "process(?:es)?|files?|rows?|launch(?:es)?|columns?|bars?|lines?|rungs?|figures?|tables?|"
     "lookups?|additions|steps?|pages?|cases?"

@@ -54,7 +54,7 @@ from ladder.model import units
 from ladder.model.counters import OPERATIONS
 from ladder.model.rows import Row
 
-LAUNCH, LATENCY, UNKNOWN, _SLOTS = "launch", "latency", "no known limit", "issue slots"
+LAUNCH, LATENCY, UNKNOWN, _SLOTS = "launch", "latency", "unexplained", "issue slots"
 COUNTS_FROM = {  # least share that makes a limiter
     "DRAM": 0.7,
     "L2": 0.7,

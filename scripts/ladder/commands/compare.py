@@ -24,12 +24,12 @@ EPILOG = (
 Each file is one process; files of one program on a side are compared as its processes, whose
 differences make the interval. FASTER and SLOWER want all of the confidence interval of the ratio
 beyond the threshold and the row's own noise, SAME wants it within the threshold; NOISY is neither.
-CLOCK: the time moved no further than the SM clock. What is not known of noise is supposed: with
-one process a side, runs on a GPU differ by 0.5% and 0.2 us, those on a CPU by 13%; and however many
-there are, changes on a GPU count beyond 0.1 us only. 'ladder noise' of five processes measures it.
+CLOCK: the time moved no further than the SM clock. What is not known of noise is assumed: with
+one process per side, runs on a GPU differ by 0.5% and 0.2 us, those on a CPU by 13%; and however
+many there are, changes on a GPU count beyond 0.1 us only. 'ladder noise' measures it.
 Of many rows some are off by chance: FASTER and SLOWER that so many rows explain are NOISY
 (Benjamini-Hochberg). Uneven rows escape that: recorded noise of 925 equal rows fails 35% of runs
-with one process a side, 2% with three, none with five. Run several a side, with --noise.
+with one process per side, 2% with three, none with five. Run several a side, with --noise.
 
 """
     + arguments.EXIT_CODES
@@ -83,7 +83,7 @@ def _add_shared(parser: argparse.ArgumentParser) -> None:
         "begin with B and go on alike; may be repeated, and BASE be HEAD",
     )
     add_rules(parser)
-    option("--junit", type=Path, metavar="FILE", help="write JUnit XML, a test case a row")
+    option("--junit", type=Path, metavar="FILE", help="write JUnit XML, a test case per row")
 
 
 def add_rules(parser: argparse._ActionsContainer) -> None:

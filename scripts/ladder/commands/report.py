@@ -12,7 +12,7 @@ from ladder.model.errors import LadderError
 
 DESCRIPTION = """\
 Write DIR/report.html, which needs no other file and no network; DIR/summary.md, under 1 MB, for a
-job's summary; and DIR/junit.xml, a test case a row. With --base all three tell what changed, and
+job's summary; and DIR/junit.xml, a test case per row. With --base all three tell what changed, and
 the exit code is that of compare, once they are written.
 """
 EPILOG = f"{arguments.RUNS}\n{arguments.EXIT_CODES}"

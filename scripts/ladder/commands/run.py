@@ -24,7 +24,7 @@ process. The results file is whole at any moment; --resume goes on with it.
 """
 EPILOG = arguments.EXIT_CODES
 
-_TO_COMPARE = 3  # processes a side
+_TO_COMPARE = 3  # processes per side
 
 _TAKEN = {
     "--benchmark_out": "there is --output for it",

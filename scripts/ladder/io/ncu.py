@@ -76,7 +76,7 @@ def convert(profile: Path, rows: Path, like: Path | None, version: str) -> str:
     """Write as Google Benchmark JSON what `ncu --csv --page raw` printed.
 
     Args:
-        profile: the output of ncu, one launch a line.
+        profile: the output of ncu, one launch per line.
         rows: a line for each launch, in the same order: row name, tab, kernel name.
         like: a results file with the same rows; its context tells GPU, commit and ladders.
         version: of Nsight Compute.

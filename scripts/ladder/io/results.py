@@ -27,7 +27,7 @@ if TYPE_CHECKING:  # takes a while to load, and only tables want it
 
 SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
 WORST_FIRST = ("error", "skipped", "ok")
-# What tells where in its file a row stands.
+# What tells where in its file per row stands.
 _OF_FILE = frozenset(
     "name run_name family_index per_family_instance_index repetition_index".split()
 )

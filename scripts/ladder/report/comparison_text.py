@@ -38,7 +38,7 @@ _TEXT = ("verdict", "benchmark", "why", "shapes")
 HEADER = ("verdict", "benchmark", "base", "head", "ratio", "interval", "why")
 _DISTRIBUTION = ("benchmark", "base / head", "p10", "p50", "p90", "KS", "shapes")
 _NAMED = 3  # rows with a warm-up
-_SEVERAL = "'ladder run --base OLD --processes 3 -o DIR NEW', or more files a side"
+_SEVERAL = "'ladder run --base OLD --processes 3 -o DIR NEW', or more files per side"
 _SAME_FILES = "base and head are the same files"
 _OUTCOMES = ("pass", "regression", "", "", "lost coverage", "incomparable")  # by exit code
 
@@ -59,7 +59,7 @@ def terminal(comparison: Comparison, *, every: bool = False) -> None:
 
 
 def text(comparison: Comparison, *, every: bool = False) -> str:
-    """Write one plain line a benchmark, then the summary."""
+    """Write one plain line per benchmark, then the summary."""
     written: list[str] = []
     for header, rows in _tables(comparison, every=every):
         written += [""] * bool(written)
@@ -102,8 +102,8 @@ def line(comparison: Comparison) -> str:
     forced = ", compared by force" if comparison.differences else ""
     same = f", {_SAME_FILES}" if comparison.same_files else ""
     few = ""
-    if _rests_on_suppositions(comparison):
-        few = f"; one process a side rests on suppositions, several do not: {_SEVERAL}"
+    if _rests_on_assumptions(comparison):
+        few = f"; one process per side rests on suppositions, several do not: {_SEVERAL}"
     return f"{outcome}: {_outcome(comparison)}{forced}{same}{few}"
 
 
@@ -194,7 +194,7 @@ def remarks(comparison: Comparison) -> list[str]:
         lines.append(f"note: {_SAME_FILES}: nothing changed, and NOISY rows tell of noise alone")
     if comparison.refused:
         return lines
-    told = [*_warm_ups(comparison), *_supposed(comparison), *_mean(comparison)]
+    told = [*_warm_ups(comparison), *_assumed(comparison), *_mean(comparison)]
     return [*lines, *told, _outcome(comparison)]
 
 
@@ -203,15 +203,15 @@ def _mean(comparison: Comparison) -> list[str]:
     return [f"geometric mean of {mean.rows} ratios: {mean.ratio:.3f}"] if mean else []
 
 
-def _rests_on_suppositions(comparison: Comparison) -> bool:
+def _rests_on_assumptions(comparison: Comparison) -> bool:
     """Whether a side of a row has one process alone, and nothing told how processes differ."""
     judged = any(change.low < change.high for change in comparison.changes)
     return judged and min(comparison.processes) == 1 and not comparison.noise_measured
 
 
-def _supposed(comparison: Comparison) -> list[str]:
-    """Say what was supposed of noise where it shows: with one process on a side."""
-    if not _rests_on_suppositions(comparison):
+def _assumed(comparison: Comparison) -> list[str]:
+    """Say what was assumed of noise where it shows: with one process on a side."""
+    if not _rests_on_assumptions(comparison):
         return []
     hosts = {change.host for change in comparison.changes if change.low < change.high}
     told = []
@@ -222,7 +222,7 @@ def _supposed(comparison: Comparison) -> list[str]:
     if True in hosts:
         told.append(f"{100 * interval.HOST_FLOOR:g}%{' on a CPU' if told else ''}")
     return [
-        f"note: one process a side: runs are supposed to differ by {' or '.join(told)}; "
+        f"note: one process per side: runs are assumed to differ by {' or '.join(told)}; "
         f"several show it: {_SEVERAL}"
     ]
 
@@ -251,6 +251,6 @@ def _outcome(comparison: Comparison) -> str:
     if comparison.processes != (most, most):
         runs = "{} and {} processes".format(*comparison.processes)
     else:
-        runs = f"{most} process{'es' * (most > 1)} a side"
+        runs = f"{most} process{'es' * (most > 1)} per side"
     rest = f"threshold {100 * comparison.threshold:g}%, {100 * comparison.confidence:g}% intervals"
     return f"{told} ({what}{rest}, {runs})"

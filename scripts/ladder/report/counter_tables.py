@@ -79,7 +79,7 @@ def _line(row: Row) -> dict[str, str]:
         "DRAM, × algorithm": _times(row, row.dram_bytes),
         "L2, × algorithm": _times(row, row.l2_bytes),
         **{
-            f"{space} {unit} a request, {markdown.TRIPLE}": markdown.triple(row, space)
+            f"{space} {unit} per request, {markdown.TRIPLE}": markdown.triple(row, space)
             for space, unit in SPACES.items()
         },
         "active lanes": units.count(row.active_lanes),

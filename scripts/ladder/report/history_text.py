@@ -20,7 +20,7 @@ _LEAST_SPAN = 0.05  # of logs: a sparkline of noise alone stays flat
 
 
 def text(found: Sequence[Trend]) -> str:
-    """Write a line a row: its ends, its sparkline (up is better) and its change points."""
+    """Write a line per row: its ends, its sparkline (up is better) and its change points."""
     return "\n".join(_block(one, aligned, "", str) for one in found)
 
 

@@ -17,7 +17,7 @@ _OUTCOMES = {"failure": "failures", "error": "errors", "skipped": "skipped"}
 
 
 def of_comparison(comparison: Comparison) -> bytes:
-    """Write a test case a row: failed where the exit code tells of it, passed if SAME or better.
+    """Write a test case per row: failed where the exit code tells of it, passed if SAME or better.
 
     What shows neither is skipped, with the reason: NOISY, CLOCK, SKIPPED, an ERROR of old, what is
     allowed, and what was never measured and is gone. Runs that were refused are one case in error.
@@ -37,7 +37,7 @@ def of_comparison(comparison: Comparison) -> bytes:
 
 
 def of_results(results: Iterable[Results]) -> bytes:
-    """Write a test case a row: in error where it failed, skipped where it was; times in seconds."""
+    """Write a test case per row: in error where it failed, skipped where so; times in s."""
     suite = Xml.Element("testsuite", name="ladder")
     for result in results:
         for row in result.rows:

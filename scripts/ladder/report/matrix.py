@@ -197,7 +197,7 @@ def markdown(found: list[Matrix], others: Machines | None = None) -> str:
 
 
 def to_csv(found: list[Matrix], others: Machines | None = None) -> str:
-    """Write a line a rung, case and GPU; columns as `Cell` has them.
+    """Write a line per rung, case and GPU; columns as `Cell` has them.
 
     Rows of no ladder have the columns of `machines.records`.
     """

@@ -93,7 +93,7 @@ def factors(study: Study, rung: Rung) -> dict[str, str]:
 
 
 def path(study: Study, name: str) -> str:
-    """Write how a rung came about, a line a rung from the root up: speeds at the headline, gains.
+    """Write how a rung came about, a line per rung from the root up: speeds at the headline, gains.
 
     Of a choice it is the path of the step that it ran there. Raises ValueError for no such rung.
     """
@@ -144,7 +144,7 @@ def overview(results: Results, limits: Limits) -> str:
 
 
 def choices(results: Results) -> str:
-    """Write which step each choice took at the shapes of the headline's facet, a line a step."""
+    """Write which step each choice took at the shapes of the headline's facet, a line per step."""
     lines = []
     for study in studies(results):
         cases = study.facets[study.facet(study.headline)]
@@ -231,7 +231,7 @@ def _roof(study: Study, rung: Rung, row: Row | None) -> dict[str, str]:
 
 
 def _footnotes(study: Study) -> str:
-    """Say why cases have no speed and what signs mean, one line a rung and reason."""
+    """Say why cases have no speed and what signs mean, one line per rung and reason."""
     found: dict[str, list[str]] = {}
     if slow := [row for row in study.best.values() if _slow_roof(study, row)]:
         names = ", ".join(code(name) for name in dict.fromkeys(row.rung for row in slow))

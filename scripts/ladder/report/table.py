@@ -48,7 +48,7 @@ _MARKER = re.compile(
 def markdown(
     results: list[Results], ladder: str | None = None, metric: str = sweep_tables.TIME
 ) -> str:
-    """Write one table a ladder, for each of `results`, or that of one name.
+    """Write one table per ladder, for each of `results`, or that of one name.
 
     Names are those of the markers, and of a ladder also for its transactions. Rows of no ladder
     come last: over their arguments, in `metric`, and in a table of all.
@@ -226,7 +226,7 @@ def _unknown(name: str | None, results: list[Results]) -> str:
 
 
 def predicted(predictions: Predictions, title: str) -> str:
-    """Write emulated beside measured totals, a line a rung, and below it how many agree.
+    """Write emulated beside measured totals, a line per rung, and below it how many agree.
 
     Of several cases the one that is furthest off is shown.
     """
@@ -266,7 +266,7 @@ def _transactions(tally: Tally) -> str:
                 "rung": code(name_of(rung, row)),
                 "idea": rung.idea,
                 **{
-                    f"{space} {unit} a request, {TRIPLE}": triple(row, space)
+                    f"{space} {unit} per request, {TRIPLE}": triple(row, space)
                     for space, unit in SPACES.items()
                 },
                 "global bytes asked for / touched": units.count(moved),
@@ -282,7 +282,7 @@ def _transactions(tally: Tally) -> str:
 
 
 def _missing(tally: Tally) -> str:
-    """Say why rungs were not counted, one line a rung."""
+    """Say why rungs were not counted, one line per rung."""
     rows = [tally.best.get((rung.name, tally.headline)) for rung in tally.rungs]
     return "\n".join(
         f"- {code(row.rung)} {row.status}{': ' + escape(row.reason) if row.reason else ''}"
@@ -305,7 +305,7 @@ def _experiment(tally: Tally, measured: dict[str, Row]) -> str:
             for what, value in found.items():
                 line[f"{operation}, {what}"] = units.count(value)
         lines.append(line)
-    about = f"{tally.title}, wavefronts a request: {escape(describe(tally.results))}."
+    about = f"{tally.title}, wavefronts per request: {escape(describe(tally.results))}."
     return f"{about}\n\n{table(lines)}"
 
 

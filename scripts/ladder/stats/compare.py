@@ -40,7 +40,7 @@ class Comparison:
     follows_time: bool = True  # the metric is a time on the GPU or a speed
     confidence: float = 0.95
     processes: tuple[int, int] = (1, 1)  # most of one row, in base and head
-    noise_measured: bool = False  # how processes differ is known, not supposed
+    noise_measured: bool = False  # how processes differ is known, not assumed
     same_files: bool = False  # base and head hold the same, and no --map says why
 
     @cached_property

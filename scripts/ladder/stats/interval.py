@@ -16,14 +16,15 @@ from scipy.special import ndtri, stdtrit
 _Array = NDArray[np.float64]
 _LEAST_TAIL = math.log(1e-15)  # smaller chances are told as this one
 
-# What is supposed of how processes differ where it was not measured: half of what the interval of
-# one process a side spans at 95 %, and the freedom that has. As seen on two H200 (`ladder noise`):
-# kernels take longer in one process than in another, and perhaps by where their buffers are.
+# What is assumed of how processes differ where it was not measured: half of what the interval of
+# one process per side spans at 95 %, and the freedom that has. As seen on two H200 by
+# `ladder noise`: kernels take longer in one process than in another, and perhaps by where their
+# buffers are.
 FLOOR, LAUNCH_SECONDS, MOST_OF_LAUNCH, FREEDOM = 0.005, 0.2e-6, 0.04, 6
 
 # The same of rows that a CPU ran, whatever their length: where code and data lie, and neighbours on
 # the machine, move them by so much. Several processes show their own spread: then hardly anything
-# is supposed.
+# is assumed.
 HOST_FLOOR, HOST_DEVIATION = 0.13, 0.0035
 
 # By how much the samples of a process scatter: weighs little, but three samples alone tell so
@@ -36,7 +37,7 @@ _MODES = 0.02
 
 _WARM_UP = 1.2  # times the others: a first repetition that is far from them
 
-# What was observed to be so many times what was supposed shows that this was wrong for that row.
+# What was observed to be so many times what was assumed shows that this was wrong for that row.
 _REFUTED = 5
 
 _FLOOR_QUANTILE = math.sqrt(2) * float(stdtrit(FREEDOM, 0.975))
@@ -69,7 +70,7 @@ class Process:
 class Spread:
     """How processes differ, as known beforehand: a relative standard deviation and its freedom.
 
-    `alone` is the deviation that is supposed where neither side has a second process; `samples` is
+    `alone` is the deviation that is assumed where neither side has a second process; `samples` is
     that of the samples within a process.
     """
 
@@ -85,26 +86,26 @@ def launch_share(seconds: float) -> float:
 
 
 def default_spread(seconds: float) -> Spread:
-    """Return what is supposed of a row of that length, on a GPU, where nobody measured it."""
+    """Return what is assumed of a row of that length, on a GPU, where nobody measured it."""
     return Spread((FLOOR + launch_share(seconds)) / _FLOOR_QUANTILE, FREEDOM, samples=SAMPLES)
 
 
 def host_spread() -> Spread:
-    """Return what is supposed of a row that a CPU ran, where nobody measured it."""
+    """Return what is assumed of a row that a CPU ran, where nobody measured it."""
     alone = HOST_FLOOR / _FLOOR_QUANTILE
     return Spread(HOST_DEVIATION, FREEDOM, alone, HOST_SAMPLES)
 
 
-def measured_spread(spread: float, processes: int, supposed: Spread) -> Spread:
+def measured_spread(spread: float, processes: int, prior: Spread) -> Spread:
     """Return what `processes` of two or more tell that were up to `spread` apart.
 
-    They are added to what is `supposed`: three alone have so little freedom that among a thousand
+    They are added to the `prior`: three alone have so little freedom that among a thousand
     rows no change would be beyond chance. A row noisier than both together stays so.
     """
     deviation, own = math.log1p(spread) / _RANGES[min(processes, 10) - 2], processes - 1
-    freedom = own + supposed.freedom
-    both = (own * deviation**2 + supposed.freedom * supposed.deviation**2) / freedom
-    return Spread(max(deviation, math.sqrt(both)), freedom, samples=supposed.samples)
+    freedom = own + prior.freedom
+    both = (own * deviation**2 + prior.freedom * prior.deviation**2) / freedom
+    return Spread(max(deviation, math.sqrt(both)), freedom, samples=prior.samples)
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,9 +181,9 @@ def intervals(
 def _pooled(
     deviation: _Array, freedom: _Array, squares: _Array, seen: _Array, least: int
 ) -> tuple[_Array, _Array]:
-    """Return the variance, and its freedom, that a supposed one and observed squares make together.
+    """Return the variance, and its freedom, that a prior one and observed squares make together.
 
-    What is observed stands alone where it refutes what is supposed.
+    What is observed stands alone where it refutes what is assumed.
     """
     both = np.maximum(seen + freedom, 1)
     pooled = (freedom * deviation**2 + squares) / both

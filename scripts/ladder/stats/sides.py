@@ -19,7 +19,7 @@ _COUNTS = "as --metric shared_load_wavefronts or --metric global_load_sectors"
 def compared(
     base: Sequence[str], head: Sequence[str], rules: Rules, noise: Path | None, *, force: bool
 ) -> Comparison:
-    """Compare the results in files or directories, each file a process.
+    """Compare the results in files or directories, each file per process.
 
     `noise` is what 'ladder noise' wrote. Raises LadderError.
     """

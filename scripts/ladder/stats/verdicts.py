@@ -187,8 +187,8 @@ def noise_of(
     measured = [floor for side in (base, head) if (floor := (floors or {}).get(side.name))]
     if measured:
         floor = max(measured, key=lambda floor: floor.spread)
-        supposed = interval.host_spread() if host else interval.default_spread(math.inf)
-        return interval.measured_spread(floor.spread, floor.processes, supposed), floor.spread
+        prior = interval.host_spread() if host else interval.default_spread(math.inf)
+        return interval.measured_spread(floor.spread, floor.processes, prior), floor.spread
     if host:
         return interval.host_spread(), 0.0
     seconds = min(base.seconds, head.seconds)
@@ -240,7 +240,7 @@ def _few(base: Side, head: Side) -> str:
     if min(map(len, sides)) > 1:
         return ""
     alone = all(len(p.samples) == 1 and not p.noise for side in sides for p in side)
-    return "one number a side" if alone else "one process a side"
+    return "one number a side" if alone else "one process per side"
 
 
 def _within(ratio: float, threshold: float) -> bool:

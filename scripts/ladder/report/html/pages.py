@@ -45,7 +45,7 @@ _PLOTS = {
     "why": ("Why", "The target counter of each idea, and what its change gained."),
     "occupancy": ("Occupancy", "The share of an SM's warps that are there."),
     "clusters": ("Clusters", "Speed in clusters of blocks over the fastest without."),
-    "transactions": ("Transactions", "Wavefronts or sectors a request; the mark is the fewest."),
+    "transactions": ("Transactions", "Wavefronts or sectors per request; the mark is the fewest."),
     "banks": ("Banks", "The worst request, before padding and after it."),
     "samples": ("Samples", "In the order taken, and how they are distributed."),
     "roofs": ("Roofs", "The best row of each roof beside the datasheet."),
