@@ -20,7 +20,7 @@ from ladder.report.plots import quantities, style
 from ladder.report.plots.cases import Group, across, grouped, spelled
 
 AXIS = "cluster"  # the axis of a rung's own that is the number of blocks per cluster
-_ROW, _COLUMN, _TITLE, _BETWEEN = 0.42, 0.72, 0.22, 0.45  # inches; columns are at least that wide
+_ROW, _COLUMN, _TITLE, _BETWEEN = 0.47, 0.72, 0.22, 0.45  # inches; columns are at least that wide
 _LINE = 9.5  # points from a line in a cell to the next
 _TOP, _NOTE, _BOTTOM, _RIGHT = 1.35, 0.17, 0.55, 0.2
 _BOX, _BOX_HEIGHT = 0.5, 0.15  # inches, of a colour of the key
