@@ -44,20 +44,28 @@ def colour(ladder: str, rung: str) -> str:
     return to_hex(shades[steps.index(rung)])
 
 
-def overlaps(figure) -> list[tuple[str, str]]:
-    """Pairs of level texts that touch."""
+def _drawn(figure) -> list[tuple[Text, object]]:
+    """The texts that are seen, and their boxes in pixels."""
     renderer = FigureCanvasAgg(figure).get_renderer()
     figure.draw(renderer)
     found = list(figure.texts)
     for axes in figure.axes:
-        found += [*axes.texts, axes.title, axes.xaxis.label, axes._left_title]
+        found += [*axes.texts, axes.title, axes._left_title]
         for axis in (axes.xaxis, axes.yaxis):
+            found.append(axis.label)
             low, high = sorted(axis.get_view_interval())
             ticks = [tick for tick in axis.get_major_ticks() if low <= tick.get_loc() <= high]
-            found += [tick.label1 for tick in ticks]  # others are not drawn
-    level = [t for t in found if t.get_text().strip() and t.get_visible() and not t.get_rotation()]
-    boxes = [(t.get_text(), Text.get_window_extent(t, renderer)) for t in level]  # without arrows
-    inside = [(text, b) for text, b in boxes if b.width and figure.bbox.overlaps(b)]
+            labels = [label for tick in ticks for label in (tick.label1, tick.label2)]
+            found += [label for label in labels if label.get_visible()]  # others are not drawn
+    shown = [t for t in found if t.get_text().strip() and t.get_visible()]
+    boxes = [(t, Text.get_window_extent(t, renderer)) for t in shown]  # without arrows
+    return [(text, box) for text, box in boxes if box.width]
+
+
+def overlaps(figure) -> list[tuple[str, str]]:
+    """Pairs of level texts that touch."""
+    level = [(t.get_text(), box) for t, box in _drawn(figure) if not t.get_rotation()]
+    inside = [(text, box) for text, box in level if figure.bbox.overlaps(box)]
     return [
         (a, b)
         for i, (a, one) in enumerate(inside)
@@ -65,3 +73,18 @@ def overlaps(figure) -> list[tuple[str, str]]:
         if one.x0 + 1 < other.x1 and other.x0 + 1 < one.x1
         if one.y0 + 1 < other.y1 and other.y0 + 1 < one.y1
     ]
+
+
+def beyond(figure) -> list[str]:
+    """Texts that are not whole within the figure."""
+    edge = figure.bbox
+    return [
+        text.get_text()
+        for text, box in _drawn(figure)
+        if box.x0 < edge.x0 or box.x1 > edge.x1 or box.y0 < edge.y0 or box.y1 > edge.y1
+    ]
+
+
+def smallest(figure) -> float:
+    """The size of the smallest text, in points."""
+    return min(text.get_size() for text, _ in _drawn(figure))

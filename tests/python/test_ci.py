@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 from xml.etree import ElementTree
 
+import emulated
 import pytest
 import suite
 from conftest import ROOT
@@ -388,25 +389,27 @@ def test_the_action_for_other_repositories(tmp_path, head, threshold, code, verd
 def test_plots_tells_what_is_not_of_the_results(repository):
     content = suite.document()
     rows = [row for row in content["benchmarks"] if row["name"].startswith("transpose/naive")]
-    for folder in ("results", "plots"):
-        (repository / folder / "nvidia-h200").mkdir(parents=True)
-    suite.write(repository / "results/nvidia-h200/study.json", content | {"benchmarks": rows})
+    for folder in ("nvidia-h100-80gb-hbm3", "emulated-h200"):
+        (repository / "results" / folder).mkdir(parents=True)
+    emulated.write(repository / "results/emulated-h200")
+    committed = repository / "plots"
+    committed.mkdir()
+    suite.write(
+        repository / "results/nvidia-h100-80gb-hbm3/study.json", content | {"benchmarks": rows}
+    )
     (repository / "README.md").write_text("<!-- ladder:table transpose -->\n<!-- ladder:end -->\n")
-    committed = repository / "plots/nvidia-h200"
-    for name in ("overview.svg", "stale.svg", "stale.png"):
+    (committed / "figures.txt").write_text("overview\ntranspose-climb\n")
+    for name in ("overview.svg", "stale.svg"):
         (committed / name).write_text("old")
     script, new = repository / "scripts/ci/plots", repository / "build/new"
     done = run([script, new], repository)
     assert done.returncode == 1
-    assert re.search(
-        r"^Files plots/nvidia-h200/overview.svg and .* differ$", done.stdout, re.MULTILINE
-    )
-    assert "Only in plots/nvidia-h200: stale.svg\n" in done.stdout
-    assert f"Only in {new}/plots/nvidia-h200: " in done.stdout
+    assert re.search(r"^Files plots/overview.svg and .* differ$", done.stdout, re.MULTILINE)
+    assert "Only in plots: stale.svg\n" in done.stdout
+    assert f"Only in {new}/plots: transpose-climb.svg\n" in done.stdout
     assert "+| `naive` |" in done.stdout
-    assert "stale.png" not in done.stdout
     (committed / "stale.svg").unlink()
-    shutil.copytree(new / "plots", repository / "plots", dirs_exist_ok=True)
+    shutil.copytree(new / "plots", committed, dirs_exist_ok=True)
     shutil.copy(new / "README.md", repository)
     done = run([script, new], repository)
     assert (done.returncode, done.stdout) == (0, ""), done.stderr

@@ -66,7 +66,8 @@ def cells(axes) -> dict[tuple[int, str], tuple[list[str], tuple]]:
     found = {}
     for box in (patch for patch in axes.patches if isinstance(patch, Rectangle)):
         x, y = round(box.get_x() + box.get_width() / 2), round(box.get_y() + box.get_height() / 2)
-        words = [t.get_text() for t in axes.texts if t.xy == (x, y) and t.xycoords == "data"]
+        lines = [t.get_text() for t in axes.texts if t.xy == (x, y) and t.xycoords == "data"]
+        words = "\n".join(lines).replace("_\n", "_").split("\n")  # long names are broken
         found[x, rows[y]] = words, box.get_facecolor()[:3]
     return found
 
@@ -91,14 +92,13 @@ def test_every_ratio_is_of_the_best_on_either_side(panels, distribution):
         }
         base, name = max((s, n) for n, s in speeds.items() if not n.isdigit())
         words, _ = found[x, "no cluster"]
-        assert float(words[0].removesuffix(" GB/s")) == pytest.approx(base, abs=0.6)
-        assert words[1] == name
+        assert words == [name]
         for size in SIZES:
             words, colour = found[x, f"cluster {size}"]
             if speed := speeds.get(str(size)):
                 ratio = float(words[0].removesuffix("×"))
                 assert ratio == pytest.approx(speed / base, abs=0.005)
-                assert words[1] == "distributed"
+                assert len(words) == 1  # `distributed`, as nearly everywhere
                 assert colour == pytest.approx(clusters.colour(speed / base))
             else:
                 assert words[0].startswith("the bins do")
@@ -138,7 +138,7 @@ def test_gaps_say_why(panels):
     assert found[0, "cluster 2"][0] == ["no speed"]
     assert found[0, "cluster 4"][0] == ["failed"]
     assert (0, "cluster 8") not in found
-    assert found[0, "cluster 16"][0] == ["0.77×", "distributed"]
+    assert found[0, "cluster 16"][0] == ["0.77×"]
     row = suite.skipped(f"histogram/distributed/{CASE}/cluster:8", "does not fit: 262144 bytes")
     document["benchmarks"].append(row)
     found = cells(panels(document)["distribution uniform, keys 2²⁸"])
@@ -187,7 +187,7 @@ def test_a_case_without_the_other_side_shows_its_speed(panels):
     found = cells(panels(document)["distribution uniform, keys 2²⁸"])
     at = suite.BINS.index(65536)
     assert found[at, "no cluster"][0] == ["not run"]
-    assert found[at, "cluster 2"][0] == ["655 GB/s", "distributed"]
+    assert found[at, "cluster 2"][0] == ["655 GB/s"]
 
 
 def test_a_cluster_of_one_block_is_none(panels, draw):
@@ -197,8 +197,8 @@ def test_a_cluster_of_one_block_is_none(panels, draw):
         row[key] = row[key].replace("cluster:16", "cluster:1")
     row["bytes_per_second"] = 400e9
     found = cells(panels(document)["distribution uniform, keys 2²⁸"])
-    assert found[0, "no cluster"][0] == ["400 GB/s", "distributed (1)"]
-    assert found[0, "cluster 2"][0] == ["1.64×", "distributed"]
+    assert found[0, "no cluster"][0] == ["distributed (1)"]
+    assert found[0, "cluster 2"][0] == ["1.64×"]
     assert (0, "cluster 16") not in found
     made, _ = draw(document, "histogram-clusters")
     assert any(
@@ -212,7 +212,7 @@ def test_the_launch_tells_what_the_name_does_not(panels):
     row_of(document, "global")["cluster_size"] = 8.0
     in_clusters(document, 2)["cluster_size"] = 1.0
     found = cells(panels(document)["distribution uniform, keys 2²⁸"])
-    assert found[0, "no cluster"][0] == ["655 GB/s", "distributed (1)"]
+    assert found[0, "no cluster"][0] == ["distributed (1)"]
     assert found[0, "cluster 8"][0] == ["0.56×", "global"]
     assert (0, "cluster 2") not in found
 
@@ -258,8 +258,8 @@ def test_peers_count_and_other_precisions_and_ceilings_do_not(panels):
     document["context"]["ladders"] = json.dumps(catalogue)
     row_of(document, "cub")["bytes_per_second"] = 1000e9
     found = cells(panels(document)["distribution uniform, keys 2²⁸"])
-    assert found[0, "no cluster"][0] == ["1000 GB/s", "cub"]
-    assert found[0, "cluster 2"][0] == ["0.66×", "distributed"]
+    assert found[0, "no cluster"][0] == ["cub"]
+    assert found[0, "cluster 2"][0] == ["0.66×"]
 
 
 @pytest.mark.parametrize("slow", ["global", "distributed"])
@@ -281,7 +281,7 @@ def test_near_level_a_third_decimal_tells_the_side(panels):
     in_clusters(document, 4)["bytes_per_second"] = 367e9 * 0.994
     found = cells(panels(document)["distribution uniform, keys 2²⁸"])
     assert found[0, "cluster 2"][0][0] == "1.012×"
-    assert found[0, "cluster 4"] == (["0.994×", "distributed"], to_rgb("white"))
+    assert found[0, "cluster 4"] == (["0.994×"], to_rgb("white"))
 
 
 def test_cases_that_no_rung_tried_in_clusters_are_counted(draw):
@@ -312,4 +312,4 @@ def test_square_shapes_of_any_ladder_go_across_whole(draw):
     (_, axes) = made["sgemm-clusters"].axes
     assert axes.get_title("left") == ""
     assert [t.get_text() for t in axes.get_xticklabels()] == ["4096", "8192"]
-    assert cells(axes)[0, "cluster 4"][0] == ["1.07×", "shared_operands"]
+    assert cells(axes)[0, "cluster 4"][0] == ["1.07×"]

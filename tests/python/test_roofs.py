@@ -12,8 +12,6 @@ from ladder.analysis import limits, roofs
 from ladder.analysis.study import own_speed
 from ladder.commands.cli import main
 from ladder.io.results import load_results
-from ladder.report.plots.style import ALARM
-from matplotlib.colors import to_hex
 
 BRIEF, AT = "transpose/vectorised/rows:1024/columns:1024/element:4/", 101.2
 
@@ -137,19 +135,11 @@ def test_the_roof_of_l2_is_what_came_through_it(tmp_path):
     ],
 )
 def test_a_few_percent_above_a_ceiling_that_is_mostly_launch_are_no_fault(
-    tmp_path, draw, changes, reported
+    tmp_path, changes, reported
 ):
     document = above_a_brief_ceiling(**changes)
     found = limits.problems(read(tmp_path, document))
     assert any(BRIEF in told for told in found) == reported
-    light = draw(document, "transpose-light")[0]["transpose-light"]
-    drawn = [c for axes in light.axes for bars in axes.collections for c in bars.get_facecolors()]
-    red = [colour for colour in drawn if to_hex(colour) == ALARM]
-    assert len(red) == reported
-    told = " ".join(text.get_text() for text in light.texts)
-    assert ("Red: over 101% of its ceiling" in told) == reported
-    short = " (105% of one shorter than 10 launches)"
-    assert (short in told) == (changes == {"percent": 105.1})
 
 
 @pytest.mark.parametrize(

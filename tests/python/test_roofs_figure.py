@@ -23,7 +23,7 @@ def test_roofs_are_bars_of_the_best_with_their_sweep_and_the_datasheet(draw):
     assert sweeps[1] == pytest.approx([4.54 * part for part in (0.625, 0.75, 0.875, 1.0)])
     dashed = [float(line.get_xdata()[0]) for line in dram.lines if line.get_linestyle() == "--"]
     assert dashed == pytest.approx([4.8] * 4)
-    assert {"4.54 TB/s", "95%", "bytes 16, unroll 4"} <= set(texts(dram))
+    assert {"4.54 TB/s", "95%"} <= set(texts(dram))
     assert [b.get_width() for b in found["arithmetic"].patches] == pytest.approx([65, 400, 800])
     assert found["DRAM"].get_xlim()[0] == 0
 
@@ -58,7 +58,7 @@ def test_the_roof_of_l2_is_set_beside_what_l2_gave(draw):
     given, read, *_ = found["l2_read"].lines
     assert list(given.get_xdata()) == list(read.get_xdata())
     assert list(given.get_ydata()) == pytest.approx([0.8 * y for y in read.get_ydata()])
-    assert "● what came through L2, ○ what the kernel read" in texts(found["l2_read"])
+    assert "● what came through L2\n○ what the kernel read" in texts(found["l2_read"])
 
 
 def test_the_bar_of_l2_is_what_came_through_it(draw):
@@ -70,7 +70,7 @@ def test_the_bar_of_l2_is_what_came_through_it(draw):
     figures, _ = draw(document, "roofs")
     chip = panels(figures["roofs"])["memory on the chip"]
     assert chip.patches[0].get_width() == pytest.approx(8.45 * 0.875 * 0.9)
-    assert {"6.65 TB/s", "mebibytes 32"} <= set(texts(chip))
+    assert "6.65 TB/s" in texts(chip)
 
 
 def test_roofs_below_the_full_clock_are_marked(draw):
@@ -89,8 +89,7 @@ def test_roofs_of_an_old_file_have_no_sweep(draw):
     found = panels(figures["roofs"])
     assert list(found) == ["DRAM", "memory on the chip", "arithmetic"]
     assert [len(axes.patches) for axes in found.values()] == [2, 1, 1]
-    (subtitle,) = [t.get_text() for t in figures["roofs"].texts if "H200" in t.get_text()]
-    assert "sweep" not in subtitle
+    assert not any("sweep" in text.get_text() for text in figures["roofs"].texts)
 
 
 def test_a_sweep_is_one_roof_in_every_other_figure(draw):
@@ -100,7 +99,7 @@ def test_a_sweep_is_one_roof_in_every_other_figure(draw):
     best |= {"error_occurred": True, "error_message": "wrong"}
     figures, _ = draw(document, "reduction-climb", "overview")
     climb = texts(figures["reduction-climb"].axes[0])
-    assert "roof/dram_read 3972" in climb  # 0.875 of 4540
+    assert "limit: roof/dram_read 3972" in climb  # 0.875 of 4540
     assert not any(
         "unroll" in text
         for f in ("reduction-climb", "overview")

@@ -103,16 +103,31 @@ class Study:
         return units.rate_unit(self.ladder.quantity, [self.speed(row) for row in found if row])
 
     @cached_property
-    def climb(self) -> list[Rung]:
-        """The rungs as a figure lists them: first ceilings, then the path to the best step.
+    def path(self) -> list[Row]:
+        """What the rungs up to the best step measured at the headline, from the root of its path.
 
-        That path goes up from its root; what stands on none of it follows in the file's order, as
-        all do where no tree is known.
+        Where no tree is known it is the steps that were faster than all that are listed before.
         """
         best = self.best_step(self.headline)
-        path = self.ladder.path(best.rung)[::-1] if best and self.ladder.is_tree else ()
+        if best and self.ladder.is_tree:
+            rungs = self.ladder.path(best.rung)[::-1]
+            return [row for rung in rungs if (row := self.ok(rung, self.headline))]
+        faster: list[Row] = []
+        for rung in self.rungs:
+            row = self.ok(rung, self.headline) if rung.is_step else None
+            if row and (not faster or self.speed(row) > self.speed(faster[-1])):
+                faster.append(row)
+        return faster
+
+    @cached_property
+    def climb(self) -> list[Rung]:
+        """The rungs as a list of all has them: first ceilings, then the path to the best step.
+
+        What stands on none of it follows in the file's order, as all do where no tree is known.
+        """
         first = [rung for rung in self.rungs if rung.role == "ceiling"]
-        first += [rung for rung in path if rung in self.rungs]
+        if self.ladder.is_tree:
+            first += [self.rung(row) for row in self.path]
         return [*first, *(rung for rung in self.rungs if rung not in first)]
 
     def parent(self, row: Row) -> Row | None:

@@ -33,6 +33,13 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--format", type=_formats, default=["svg"], metavar="svg,png", help="default: svg"
     )
+    parser.add_argument(
+        "--only",
+        nargs="+",
+        default=["*"],
+        metavar="FIGURE",
+        help="only these, by path in DIR without ending, as 'nvidia-h100/*-climb'; default: all",
+    )
 
 
 def run(options: argparse.Namespace) -> int:
@@ -41,7 +48,7 @@ def run(options: argparse.Namespace) -> int:
 
     output = options.output or _beside(options.results[0])
     results = selected(options)
-    for path in plots.draw(results, output, options.format, note, options.metric):
+    for path in plots.draw(results, output, options.format, note, options.metric, options.only):
         print(path)
     return errors.OK
 

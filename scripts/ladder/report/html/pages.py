@@ -32,12 +32,14 @@ _CONTEXT = {  # what the first screen tells of a GPU, and where it stands
     "Host": "host_name",
 }
 _PLOTS = {
-    "climb": ("Climb", "The speed of each rung at the headline case, and below over shapes."),
+    "climb": ("Climb", "The path to the best rung, and what each gained on its parent."),
+    "wins": ("Wins", "Which rung is the fastest at which shape, in percent of the limit."),
     "peers": ("Beside the library", "How many times as fast as the fastest library."),
     "light": ("Share of the limits", "Percent of the ceiling, and of each limit that counts."),
+    "matrix": ("Matrix", "Percent of the limit by the factors of the experiment."),
     "roofline": (
         "Roofline",
-        "FLOP a byte across, speed up. Points say what they are, and lead to their rung.",
+        "FLOP per byte across, speed up. Points say what they are, and lead to their rung.",
     ),
     "instructions": ("Instruction roofline", "Warp instructions a transaction across."),
     "why": ("Why", "The target counter of each idea, and what its change gained."),
@@ -49,7 +51,7 @@ _PLOTS = {
     "roofs": ("Roofs", "The best row of each roof beside the datasheet."),
     "overview": ("Overview", "How far each ladder climbs."),
     "prediction": ("Prediction", "Emulated over measured, a dot a case."),
-    "compare": ("GPUs side by side", "The same rungs on each GPU."),
+    "gpus": ("GPUs side by side", "The best rung of each ladder on each GPU."),
 }
 _OVER = "A line a family. Dashed is what Google Benchmark fitted, where the file has it."
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -27,18 +28,18 @@ from ladder.report.plots import (
     ceilings,
     climb,
     clusters,
-    gpus,
+    factors,
     instructions,
     light,
     occupancy,
     overview,
     parallel,
-    peers,
     roofline,
     samples,
     style,
     transactions,
     why,
+    wins,
 )
 
 _NO_LADDER = "its context lists no ladder, which climbs, rooflines and the other figures are of"
@@ -58,18 +59,20 @@ def draw(
     formats: Sequence[str],
     warn: Callable[[str], None],
     metric: str = sweep_tables.TIME,
+    only: Sequence[str] = ("*",),
 ) -> list[Path]:
     """Draw every figure of `results` into `directory` and return the files written.
 
-    What `make` makes; what cannot be drawn is said through `warn`, once all else is written: an
-    error comes alone. Raises LadderError, also when nothing can be written.
+    What `make` makes, of it those whose stems match a pattern of `only`; what cannot be drawn is
+    said through `warn`, once all else is written: an error comes alone. Raises LadderError, also
+    when nothing can be written.
     """
 
     def save(stem: str, figure: Figure) -> list[Path]:
         return style.save(figure, directory, stem, formats)
 
     notes: list[str] = []
-    written = make(results, save, notes.append, metric)
+    written = make(results, save, notes.append, metric, only)
     for note in notes:
         warn(note)
     return [path for paths in written.values() for path in paths]
@@ -81,6 +84,7 @@ def make(
     finish: Callable[[str, Figure], T],
     warn: Callable[[str], None],
     metric: str = sweep_tables.TIME,
+    only: Sequence[str] = ("*",),
 ) -> dict[str, T]:
     """Make every figure of `results`; return what `finish` makes of each, by the stem of its file.
 
@@ -98,6 +102,7 @@ def make(
     notes: list[str] = []
     makers = _timed(timed, notes.append, metric, alone=not emulated) if timed else {}
     makers |= _emulated(emulated, results, notes.append, alone=not timed)
+    makers = {s: m for s, m in makers.items() if any(fnmatchcase(s, each) for each in only)}
     finished = _finished(makers, finish, notes.append)
     if not finished:
         raise LadderError(": ".join(["nothing to plot", *notes[:1]]))
@@ -189,20 +194,19 @@ def _swept(
 
 
 def _compared(results: list[Results]) -> _Makers:
-    """What sets GPUs, or runs, side by side: figures of each ladder that several have."""
+    """What sets GPUs, or runs, side by side: the best of all ladders, and samples of each."""
     if len(results) < 2:
         return {}
+    names = style.distinct_names(results)
+    found = {name: studies(result) for name, result in zip(names, results, strict=True)}
+    figures: _Makers = {"gpus": partial(overview.compare, list(found.items()))}
     by_ladder: dict[str, list[samples.Side]] = {}
-    for result, name in zip(results, style.distinct_names(results), strict=True):
+    for result, (name, own) in zip(results, found.items(), strict=True):
         kept = samples_of(result)
-        for study in studies(result):
+        for study in own:
             by_ladder.setdefault(study.ladder.name, []).append(samples.Side(name, study, kept))
-    figures: _Makers = {}
-    for ladder, found in by_ladder.items():
-        if len(found) > 1 and not found[0].study.ladder.is_roof:
-            pairs = [(side.label, side.study) for side in found]
-            figures[f"{ladder}-compare"] = partial(gpus.draw, pairs)
-        sampled = [side for side in found if samples.chosen(side)]
+    for ladder, sides in by_ladder.items():
+        sampled = [side for side in sides if samples.chosen(side)]
         if len(sampled) > 1:
             figures[f"{ladder}-samples"] = partial(
                 samples.draw, sampled, samples.chosen(sampled[0])
@@ -265,12 +269,15 @@ def _figures(result: Results) -> _Makers:
             continue
         if not study.ladder.factors:  # an experiment climbs nowhere
             figures[f"{name}-climb"] = partial(climb.draw, study)
-        if beside := peers.facets(study):
-            figures[f"{name}-peers"] = partial(peers.draw, study, beside)
+        elif matrix := factors.cells(study):
+            figures[f"{name}-matrix"] = partial(factors.draw, study, matrix)
+        if won := wins.chosen(study):
+            figures[f"{name}-wins"] = partial(wins.draw, study, won)
+            if won.peer:
+                figures[f"{name}-peers"] = partial(wins.beside, study, won)
         if study.counted:
             figures[f"{name}-roofline"] = partial(roofline.draw, study)
-        shares = light.shares(study)
-        if shares or not (study.counted or len(study.cases) == 1):
+        if shares := light.shares(study):
             figures[f"{name}-light"] = partial(light.draw, study, shares)
         if rows := achieved.rows(study):
             figures[f"{name}-occupancy"] = partial(achieved.draw, study, rows)

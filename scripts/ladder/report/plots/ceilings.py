@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from ladder.analysis import roofs
-from ladder.analysis.study import Study, describe, own_speed, values_of
+from ladder.analysis.study import Study, describe, own_speed
 from ladder.model import units
 from ladder.model.catalogue import Rung
 from ladder.model.rows import Row
@@ -20,6 +20,7 @@ from ladder.report.plots import quantities, style
 _BAR, _LEAST_WIDTH, _TOP, _HEADER, _FOOT = 0.28, 2.4, 0.85, 0.4, 0.45  # inches
 _PANEL, _PANEL_TOP, _PANEL_FOOT, _LEFT, _BETWEEN = 1.9, 0.55, 0.6, 0.75, 0.85
 _ABREAST = 2  # panels
+_SOURCE = 0.25  # inches at the foot
 _WIDE_SPAN = 30  # highest over lowest from which bars on a linear scale are too short to compare
 _BAR_COLOUR = "#56b4e9"
 _QUANTITIES = {  # a roof's own quantity is the first of these that it has: divisor, unit
@@ -28,7 +29,7 @@ _QUANTITIES = {  # a roof's own quantity is the first of these that it has: divi
     "bytes_per_second": (1e12, "TB/s"),
 }
 _GROUPS = ("DRAM", "memory on the chip", "arithmetic", "atomics")
-_PANELS = {"mebibytes": "working set, MiB", "cluster": "blocks a cluster"}
+_PANELS = {"mebibytes": "working set, MiB", "cluster": "blocks per cluster"}
 
 
 @dataclass(frozen=True)
@@ -92,7 +93,7 @@ def draw(study: Study, found: list[Roof]) -> Figure:
     names = [roof.rung.name for roof in found]
     cells = {roof.rung.name: _cells(study, roof) for roof in found}
     left = 0.35 + style.widest(names)
-    headers = ("speed", "of datasheet", "best at")
+    headers = ("speed", "of datasheet")
     wide = {header: [row[i] for row in cells.values()] for i, header in enumerate(headers)}
     wide = {header: column for header, column in wide.items() if any(column)}
     right = 0.2 + style.columns_width(wide)
@@ -100,15 +101,15 @@ def draw(study: Study, found: list[Roof]) -> Figure:
     width = max(style.PAGE, left + _LEAST_WIDTH + right)
     bars = sum(_HEADER + _BAR * len(group) + _FOOT for group in groups)
     down = _PANEL_TOP + _PANEL + _PANEL_FOOT
-    below = math.ceil(len(panels) / _ABREAST) * down
+    below = math.ceil(len(panels) / _ABREAST) * down + _SOURCE
     height = _TOP + bars + below
     told = ["Bar: the best"]
     if any(len(roof.rows) > 1 for roof in found):
         told.append("○ the rows of its sweep")
     if any(roof.peak > 0 for roof in found):
         told.append("┊ the datasheet")
-    about = f"{describe(study.results)}. {', '.join(told)}"
-    figure = style.page(width, height, study.ladder.title, about)
+    about = ", ".join(told)
+    figure = style.page(width, height, study.ladder.title, about, describe(study.results))
     if clocks := roofs.clocks(study.results, [roof.best for roof in found]):
         style.legend(figure, [], f"{roofs.SLOW_MARK} at {clocks}, {roofs.SLOW_CLOCK}")
     top = height - _TOP
@@ -139,7 +140,7 @@ def _cells(study: Study, roof: Roof) -> list[str]:
     speed = roof.speed(roof.best)
     percent = units.percent(100 * speed / roof.peak) if roof.peak > 0 else ""
     mark = roofs.SLOW_MARK if roofs.below_clock(study.results, roof.best) else ""
-    return [f"{units.number(speed)} {unit}{mark}", percent, values_of(roof.rung, roof.best)]
+    return [f"{units.number(speed)} {unit}{mark}", percent]
 
 
 def _column(axes: Axes, header: str, column: list[str], at: float) -> None:
@@ -195,8 +196,8 @@ def _line(axes: Axes, study: Study, roof: Roof, axis: str) -> None:
     if asked != speeds:
         hollow: style.Look = {"markerfacecolor": "white", "markersize": 4, "linewidth": 1}
         axes.plot(shown, asked, "o--", color=style.PEER, **hollow)
-        key = "● what came through L2, ○ what the kernel read"
-        style.note(axes, key, (1, 1), (0, 6), coordinates="axes fraction", ha="right")
+        key = "● what came through L2\n○ what the kernel read"
+        style.note(axes, key, (0, 0), (6, 6), coordinates="axes fraction")
     axes.set(xscale="log", ylim=(0, 1.15 * max(*speeds, *asked)))
     axes.set_xticks(shown, [f"{value:.0f}" for value in shown])
     axes.set_xticks([], minor=True)

@@ -1,69 +1,73 @@
 # SPDX-License-Identifier: MIT
-"""The climb: every rung at the headline case, and below it over all shapes."""
+"""The climb: the path from the first rung to the best, and what each rung gained on its parent."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Sequence
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from ladder.analysis.study import Study, describe, name_of
 from ladder.model import units
-from ladder.model.catalogue import Rung
 from ladder.model.rows import Row
-from ladder.report.plots import lines, style
+from ladder.report.plots import cases, quantities, style
 
-_BAR, _LEAST_WIDTH = 0.32, 2.4  # inches
-_TOP, _BOTTOM = 1.25, 0.7
+_BAR, _LEAST_WIDTH = 0.34, 2.4  # inches
+_TOP, _BOTTOM, _APART = 1.35, 0.8, 0.25  # _APART: bars, between the path and the library
+_BASE, _LOST = "#c4c4c4", "#e69f00"
+_NAME = 10.0  # points
+_NONE = 0.005  # of a gain that is none
 
 
 def draw(study: Study) -> Figure:
-    """Draw bars of all rungs at the headline case, and below them lines over the shapes.
+    """Draw a bar for each rung of the path to the best: grey up to its parent's speed.
 
-    First come the rungs of the path to the best step; each names its parent beside its gain.
+    Blue is what it gained, orange what it lost. Below the path is the fastest library.
     """
-    if not any(study.ok(rung, case) for rung in study.rungs for case in study.cases):
-        raise style.NothingToDrawError(f"no row has {study.ladder.rate}")
-    columns = _columns(study)
-    names = [name_of(rung, study.ok(rung, study.headline)) for rung in study.climb]
-    left = 0.35 + style.widest(names)
+    if not study.path:
+        raise style.NothingToDrawError(f"no step has {study.ladder.rate} at its headline")
+    peer = study.peer("", study.headline)
+    rows = [*study.path, *([peer] if peer else [])]
+    names = [name_of(study.rung(row), row) for row in rows]
+    columns = _columns(study, rows)
+    left = 0.35 + 1.1 * style.widest(names, _NAME)
     right = style.columns_width(columns) + 0.2
-    several = len(study.cases) > 1
-    least = lines.least_width(study) if several else 0.0
-    width = max(style.PAGE, least, left + _LEAST_WIDTH + right)
-    bars_width, bars_height = width - left - right, _BAR * len(study.rungs)
-    rows = lines.rows(study, width, study.facets) if several else []
-    speed = lines.speed(study)
-
-    height = _TOP + bars_height + _BOTTOM + lines.height(study) * len(rows)
-    figure = style.page(width, height, f"{study.ladder.title}: the climb", describe(study.results))
-    top = height - _TOP - bars_height
-    bars = style.panel(figure, left, top, bars_width, bars_height)
-    _bars(bars, study, names, bars_width)
-    style.text_columns(bars, columns, bars_width)
-    top -= _BOTTOM
-    for row in rows:
-        lines.draw(figure, top, study, speed, row)
-        top -= lines.height(study)
+    width = max(style.PAGE, left + _LEAST_WIDTH + right)
+    body = _BAR * (len(rows) + _APART * bool(peer))
+    height = _TOP + body + _BOTTOM
+    figure = style.page(width, height, *_titles(study), describe(study.results))
+    axes = style.panel(figure, left, _BOTTOM, width - left - right, body)
+    places = [y + _APART * (row is peer) for y, row in enumerate(rows)]
+    key: list[tuple[str, style.Colour]] = [("as fast as its parent", _BASE), ("gained", style.OURS)]
+    if any(study.gain(row) < 1 - _NONE for row in study.path):
+        key.append(("lost", _LOST))
+    style.legend(figure, [*key, *([("library", style.PEER)] if peer else [])])
+    _bars(axes, study, rows, places)
+    axes.set_ylim(places[-1] + 0.5, -0.5)
+    axes.set_yticks(places, names, size=_NAME)
+    axes.tick_params(axis="y", length=0)
+    axes.get_yticklabels()[len(study.path) - 1].set_fontweight("bold")
+    _write(axes, columns, places, width - left - right)
     return figure
 
 
-def _columns(study: Study) -> dict[str, list[str]]:
+def _titles(study: Study) -> tuple[str, str]:
+    gain = study.speed(study.path[-1]) / study.speed(study.path[0])
+    title = f"{study.ladder.title}: {units.number(gain)} times the first rung's speed"
+    at = cases.headline(study)
+    return title, f"Speed of the rungs on the path to the fastest, at {at}" if at else ""
+
+
+def _columns(study: Study, rows: Sequence[Row]) -> dict[str, list[str]]:
     """Texts right of the bars, by header."""
-    rows = [study.ok(rung, study.headline) for rung in study.climb]
     divisor, unit = study.unit
-
-    def cells(write: Callable[[Row], str]) -> list[str]:
-        return [write(row) if row else "" for row in rows]
-
-    own = any(study.has_own_ceiling(row) for row in rows if row)
+    own = any(study.has_own_ceiling(row) for row in rows)
     columns = {
-        unit: cells(lambda row: units.number(study.speed(row) / divisor)),
-        "of ceiling" + ", * its own" * own: cells(lambda row: _percent(study, row)),
-        "to parent": cells(study.to_parent),
-        "to best peer": cells(study.to_peer),
+        unit: [units.number(study.speed(row) / divisor) for row in rows],
+        "of limit" + ", * its own" * own: [_percent(study, row) for row in rows],
+        "gain on, parent": [_gain(study, row) for row in rows],
     }
     return {header: cells for header, cells in columns.items() if any(cells)}
 
@@ -73,50 +77,51 @@ def _percent(study: Study, row: Row) -> str:
     return percent + "*" * bool(percent and study.has_own_ceiling(row))
 
 
-def _bars(axes: Axes, study: Study, names: list[str], width: float) -> None:
+def _gain(study: Study, row: Row) -> str:
+    gain = study.gain(row)
+    return quantities.times(gain) if gain == gain else ""
+
+
+def _bars(axes: Axes, study: Study, rows: Sequence[Row], places: Sequence[float]) -> None:
     divisor, unit = study.unit
-    colours = style.colours(study.ladder)
     ceiling = study.ceiling(study.headline) / divisor
-    found = {rung: study.ok(rung, study.headline) for rung in study.climb}
-    own = [study.speed(row) / divisor for rung, row in found.items() if row and not rung.precision]
-    other = [study.speed(row) / divisor for row in found.values() if row]
-    limit = 1.04 * max([*own, *([] if math.isnan(ceiling) else [ceiling])] or other or [1.0])
-    for y, (rung, row) in enumerate(found.items()):
-        if not row:
-            text = style.fit(_why_empty(study, rung), width - 0.1, style.SMALL)
-            box = {"facecolor": "white", "edgecolor": "none", "pad": 1}
-            style.note(axes, text, (0, y), (3, 0), va="center", style="italic", bbox=box)
+    speeds = [study.speed(row) / divisor for row in rows]
+    axes.set(xlim=(0, 1.02 * max([*speeds, *([] if math.isnan(ceiling) else [ceiling])])))
+    axes.set_xlabel(unit)
+    look: style.Look = {"height": 0.72}
+    for y, row, speed in zip(places, rows, speeds, strict=True):
+        if row.role == "peer":
+            hatched: style.Look = {"edgecolor": style.PEER, "facecolor": "white", "hatch": "////"}
+            axes.barh(y, speed, **hatched, **look)
             continue
-        speed = study.speed(row) / divisor
-        axes.barh(y, min(speed, limit), height=0.68, **style.bar_style(rung, colours[rung.name]))
-        if speed > limit:  # another precision, far beyond this ladder's scale
-            style.break_bar(axes, 0.85 * limit, y)
-        if study.above_roof(row):
-            box = {"facecolor": style.ALARM, "edgecolor": "none", "pad": 2}
-            inside = speed > 0.4 * limit
-            look: style.Look = {
-                "ha": "right" if inside else "left",
-                "va": "center",
-                "color": "white",
-            }
-            end = (min(speed, limit), y), (-4 if inside else 4, 0)
-            style.note(axes, "above roof", *end, bbox=box, **look)
+        parent = study.parent(row)
+        before = study.speed(parent) / divisor if parent else math.nan
+        kept = speed if math.isnan(before) else min(before, speed)
+        axes.barh(y, kept, color=_BASE, **look)
+        if speed > before * (1 + _NONE):
+            axes.barh(y, speed - before, left=before, color=style.OURS, **look)
+        elif speed < before * (1 - _NONE):
+            lost: style.Look = {"edgecolor": _LOST, "facecolor": "white", "linestyle": ":"}
+            axes.barh(y, before - speed, left=speed, linewidth=1.2, **lost, **look)
     if not math.isnan(ceiling):
-        axes.axvline(ceiling, color=style.GREY, linewidth=1.2)
-        label = f"{study.ladder.ceilings} {units.number(ceiling)}"
-        right = ceiling > 0.5 * limit
-        place = {"coordinates": ("data", "axes fraction"), "ha": "right" if right else "left"}
-        style.note(axes, label, (ceiling, 1), (3 if right else -3, 4), **place)
-    axes.set(xlim=(0, limit), ylim=(len(names) - 0.5, -0.5), xlabel=unit)
-    if study.headline:
-        title = f"at {study.spell(study.headline)}"
-        axes.set_title(title, loc="left", size=style.NORMAL, pad=18, weight="bold")
-    axes.set_yticks(range(len(names)), names, size=style.NORMAL)
-    axes.tick_params(axis="y", length=0)
+        axes.axvline(ceiling, color="black", linewidth=1.2)
+        label = f"limit: {study.ladder.ceilings} {units.number(ceiling)}"
+        side = "right" if ceiling > 0.5 * axes.get_xlim()[1] else "left"
+        place: style.Look = {"coordinates": ("data", "axes fraction"), "color": "black"}
+        style.note(axes, label, (ceiling, 1), (0, 4), ha=side, **place)
 
 
-def _why_empty(study: Study, rung: Rung) -> str:
-    row = study.best.get((rung.name, study.headline))
-    if row is None:
-        return "not measured at this shape"
-    return f"{row.status}: {row.reason}" if row.reason else "no rate recorded"
+def _write(
+    axes: Axes, columns: dict[str, list[str]], places: Sequence[float], width: float
+) -> None:
+    """Write the columns beside the bars; a comma in a header breaks its line."""
+    right = width
+    look: style.Look = {"ha": "right", "size": style.NORMAL}
+    for header, cells in columns.items():
+        right += style.columns_width({header: cells})
+        at = right / width
+        over = header.replace(", ", "\n")
+        style.note(axes, over, (at, 1), (0, 4), coordinates="axes fraction", **look)
+        for y, cell in zip(places, cells, strict=True):
+            beside: style.Look = {"coordinates": ("axes fraction", "data"), "color": "black"}
+            style.note(axes, cell, (at, y), va="center_baseline", **beside, **look)

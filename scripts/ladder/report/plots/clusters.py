@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -17,12 +17,13 @@ from ladder.analysis.study import Study, describe
 from ladder.model import units
 from ladder.model.rows import Row
 from ladder.report.plots import quantities, style
+from ladder.report.plots.cases import Group, across, grouped, spelled
 
-AXIS = "cluster"  # the axis of a rung's own that is the number of blocks a cluster
-_ROW, _COLUMN, _TITLE, _BETWEEN = 0.33, 0.72, 0.22, 0.5  # inches; columns are at least that wide
-_TOP, _NOTE, _BOTTOM, _RIGHT = 1.35, 0.17, 0.35, 0.2
+AXIS = "cluster"  # the axis of a rung's own that is the number of blocks per cluster
+_ROW, _COLUMN, _TITLE, _BETWEEN = 0.47, 0.72, 0.22, 0.45  # inches; columns are at least that wide
+_LINE = 9.5  # points from a line in a cell to the next
+_TOP, _NOTE, _BOTTOM, _RIGHT = 1.35, 0.17, 0.55, 0.2
 _BOX, _BOX_HEIGHT = 0.5, 0.15  # inches, of a colour of the key
-_NAME = 6.5  # points, of what stands below a number
 _STEPS = (1.01, 1.1, 1.25, 2.0)  # where colours change; `ladder compare` calls no less a change
 _SHADES = (0.18, 0.38, 0.62, 0.95)  # of the full colour after each step
 _NEAR = 1.015  # so close to the first step it takes a third decimal to tell the side
@@ -34,7 +35,7 @@ _THROTTLED = roofs.SLOW_MARK
 
 @dataclass
 class Case:
-    """The fastest rows of one case, by blocks a cluster."""
+    """The fastest rows of one case, by blocks per cluster."""
 
     without: Row | None = None
     best: dict[int, Row] = field(default_factory=dict)
@@ -48,10 +49,9 @@ class Case:
 
 @dataclass(frozen=True)
 class Panel:
-    """The cases that differ in nothing but the axis that goes across."""
+    """A group of cases that stand beside each other."""
 
-    facet: str
-    others: str  # values of the remaining axes, as `axis:value/...`
+    group: Group
     columns: dict[str, Case]  # by what is written below them
 
 
@@ -69,6 +69,12 @@ class Map:
         """The cases of all panels."""
         return [case for panel in self.panels for case in panel.columns.values()]
 
+    @property
+    def usual(self) -> str:
+        """The rung that is most often the fastest in clusters."""
+        rows = [row for case in self.cases for row in case.best.values()]
+        return Counter(row.chosen or row.rung for row in rows).most_common(1)[0][0]
+
 
 def chosen(study: Study) -> Map | None:
     """Return what there is to draw; None where no rung has the axis, or nothing ran in clusters."""
@@ -80,7 +86,12 @@ def chosen(study: Study) -> Map | None:
         return None
     sizes |= {size for case in cases.values() for size in case.why_not}
     tried = {name: cases[name] for name in study.cases if name in cases and cases[name].tried}
-    return Map(_across(study, tried), sorted(sizes), _panels(study, tried), len(cases) - len(tried))
+    axis = across(study, tried)
+    panels = [
+        Panel(group, {label: tried[case] for label, case in group.cases.items()})
+        for group in grouped(study, list(tried), axis)
+    ]
+    return Map(axis, sorted(sizes), panels, len(cases) - len(tried))
 
 
 def _cases(study: Study) -> dict[str, Case]:
@@ -104,7 +115,7 @@ def _cases(study: Study) -> dict[str, Case]:
 
 
 def cluster_size(row: Row) -> int | None:
-    """Blocks a cluster: as launched, else as the row's name says, else 1; None if that is no size.
+    """Blocks per cluster: as launched, as the row's name says, else 1; None if that is no size.
 
     A cluster of one block is as good as none: it has no other block's shared memory to go to.
     """
@@ -122,40 +133,6 @@ def _why_not(row: Row) -> str:
     return "failed" if row.status == "error" else "no speed"
 
 
-def _across(study: Study, names: Iterable[str]) -> str:
-    """Name the axis that goes across: the first that varies, or all where shapes are a series."""
-    if len(study.shape_axes) > 1 and any(map(study.in_series, names)):
-        return " × ".join(study.shape_axes)
-    values = {axis: {_values(name).get(axis) for name in names} for axis in study.shape_axes}
-    varying = [axis for axis, found in values.items() if len(found) > 1]
-    return next(iter([*varying, *study.shape_axes]), "")
-
-
-def _panels(study: Study, cases: dict[str, Case]) -> list[Panel]:
-    """Split cases by facet and by the axes that do not go across, in the order that they come."""
-    across = _across(study, cases)
-    facets = {axis.name for axis in study.ladder.axes if axis.facet}
-    found: dict[tuple[str, str], dict[str, Case]] = {}
-    for name, case in cases.items():
-        values = _values(name)
-        rest = [a for a in values if a not in facets and a not in across.split(" × ")]
-        others = "/".join(f"{axis}:{values[axis]}" for axis in rest)
-        alone = across in values and len(study.shape_axes) > 1
-        label = values[across] if alone else study.label(name)
-        found.setdefault((study.facet(name), others), {})[label] = case
-    return [Panel(*key, dict(sorted(c.items(), key=_order))) for key, c in found.items()]
-
-
-def _order(column: tuple[str, Case]) -> tuple[bool, int]:
-    """Sort numbers, and leave what is none behind them as it was."""
-    label = column[0]
-    return not label.isdecimal(), int(label) if label.isdecimal() else 0
-
-
-def _values(case: str) -> dict[str, str]:
-    return dict(segment.split(":", 1) for segment in case.split("/") if segment)
-
-
 def colour(ratio: float) -> tuple[float, ...]:
     """Colour of a ratio: white where both are level, blue above that and orange below."""
     steps = sum(max(ratio, 1 / ratio) >= step for step in _STEPS)
@@ -171,15 +148,19 @@ def draw(study: Study, found: Map) -> Figure:
     """Draw a row of panels a facet, and beside each other those of the remaining axes."""
     if not any(case.without and case.best for case in found.cases):
         raise style.NothingToDrawError("no case ran both in clusters and without")
-    panels = {(panel.facet, panel.others): panel for panel in found.panels}
+    panels = {(panel.group.facet, panel.group.others): panel for panel in found.panels}
     facets = list(dict.fromkeys(facet for facet, _ in panels))
     columns: dict[str, int] = {}  # of the panels below each other
     for panel in found.panels:
-        columns[panel.others] = max(columns.get(panel.others, 0), len(panel.columns))
+        others = panel.group.others
+        columns[others] = max(columns.get(others, 0), len(panel.columns))
     rows = ["no cluster", *(f"cluster {size}" for size in found.sizes)]
     left = 0.35 + style.widest([*rows, found.axis], style.SMALL)
     beside = left + _BETWEEN * (len(columns) - 1) + _RIGHT
-    titles = [style.text_width(_title(f, o), style.NORMAL + 1) / columns[o] for f, o in panels]
+    titles = [
+        style.text_width(panel.group.title, style.NORMAL + 1) / columns[others]
+        for (_, others), panel in panels.items()
+    ]
     labels = style.widest([x for p in found.panels for x in p.columns], style.SMALL) + 0.1
     room = (style.PAGE - beside) / sum(columns.values())
     column = max(_COLUMN, labels, room, *titles)
@@ -188,8 +169,9 @@ def draw(study: Study, found: Map) -> Figure:
     each = _TITLE + body + _BETWEEN
     width = beside + column * sum(columns.values())
     height = top + each * len(facets) - _BETWEEN + _BOTTOM
-    about = f"{describe(study.results)}: the fastest rung in clusters over the fastest without"
-    figure = style.page(width, height, f"{study.ladder.title}: clusters", about)
+    about = "Speed of the fastest rung in clusters of blocks, as times that of the fastest without"
+    heading = f"{study.ladder.title}: clusters"
+    figure = style.page(width, height, heading, about, describe(study.results))
     _key(figure)
     for i, note in enumerate(notes):
         start = 0.2 / width, 1 - (_TOP - 0.05 + _NOTE * i) / height
@@ -205,11 +187,11 @@ def draw(study: Study, found: Map) -> Figure:
             own = panels.get((facet, others))
             title: style.Look = {"loc": "left", "size": style.NORMAL, "weight": "bold"}
             ink = "black" if own else style.GREY
-            axes.set_title(_title(facet, others), color=ink, **title)
+            axes.set_title(spelled(f"{facet}/{others}"), color=ink, **title)
             place = {"coordinates": "axes fraction", "va": "top"}
             if own:
                 axes.set_xticks(range(len(own.columns)), list(own.columns))
-                _cells(axes, study, found.sizes, own, column)
+                _cells(axes, study, found, own, column)
             else:
                 style.note(axes, "not run in clusters", (0, 1), (0, -4), **place)
             if at == left:
@@ -218,28 +200,24 @@ def draw(study: Study, found: Map) -> Figure:
     return figure
 
 
-def _title(facet: str, others: str) -> str:
-    values = _values(f"{facet}/{others}")
-    told = [f"{axis} {units.power_of_two(value)}" for axis, value in values.items()]
-    return ", ".join(told).replace("_", " ")
-
-
-def _cells(axes: Axes, study: Study, sizes: list[int], panel: Panel, width: float) -> None:
+def _cells(axes: Axes, study: Study, found: Map, panel: Panel, width: float) -> None:
     """Draw the cells of a panel, whose columns are `width` inches wide."""
+    usual = found.usual
     for x, case in enumerate(panel.columns.values()):
         base = case.without
-        texts = (_speed(study, base), _name(base)) if base else ("", "not run")
+        texts = ("", _name(base)) if base else ("", "not run")
         _cell(axes, (x, 0), {"facecolor": _BASE} if base else _HATCH, texts, width)
-        for y, size in enumerate(sizes, 1):
+        for y, size in enumerate(found.sizes, 1):
             row = case.best.get(size)
             look, texts = _HATCH, ("", case.why_not.get(size, "not run"))
             if row and base:
                 ratio = study.speed(row) / study.speed(base)
                 look = {"facecolor": colour(ratio)}
                 mark = _THROTTLED if row.throttled > 0 or base.throttled > 0 else ""
-                texts = _times(ratio) + mark, _name(row)
+                name = row.chosen or row.rung
+                texts = _times(ratio) + mark, name if name != usual else ""
             elif row:  # nothing to hold it against
-                look, texts = {"facecolor": _BASE}, (_speed(study, row), _name(row))
+                look, texts = {"facecolor": _BASE}, (_speed(study, row), "")
             _cell(axes, (x, y), look, texts, width)
 
 
@@ -262,19 +240,29 @@ def _name(row: Row) -> str:
 def _cell(
     axes: Axes, at: tuple[float, float], look: style.Look, texts: tuple[str, str], width: float
 ) -> None:
-    """Draw one cell with a number in it, if there is one, and smaller words below that."""
+    """Draw one cell with a number in it, if there is one, and words below that."""
     (x, y), (number, words) = at, texts
     axes.add_artist(Rectangle((x - 0.48, y - 0.46), 0.96, 0.92, linewidth=0, **look))
     light = np.dot(to_rgb(look["facecolor"]), _LUMINANCE) > 0.5
-    place = {"ha": "center", "va": "center_baseline"}
+    lines = [words] if style.text_width(words, style.SMALL) < 0.96 * width else _halves(words)
+    lines = [style.fit(line, 0.96 * width, style.SMALL) for line in lines if line]
+    up = (_LINE * len(lines) + (_LINE if number else 0)) / 2 - _LINE / 2
+    place: style.Look = {"ha": "center", "va": "center_baseline"}
     if number:
         ink = "black" if light else "white"
-        style.note(axes, number, at, (0, 4), color=ink, size=style.NORMAL, **place)
-    box = {"facecolor": "white", "edgecolor": "none", "pad": 1} if look is _HATCH else None
-    words = style.fit(words, 0.92 * width, _NAME)
-    ink = style.GREY if look is _HATCH else _INK if light else "white"
-    down = -6 if number else 0
-    style.note(axes, words, at, (0, down), color=ink, size=_NAME, bbox=box, **place)
+        style.note(axes, number, at, (0, up), color=ink, size=style.NORMAL, **place)
+        up -= _LINE
+    for line in lines:
+        box = {"facecolor": "white", "edgecolor": "none", "pad": 1} if look is _HATCH else None
+        ink = style.GREY if look is _HATCH else _INK if light else "white"
+        style.note(axes, line, at, (0, up), color=ink, bbox=box, **place)
+        up -= _LINE
+
+
+def _halves(name: str) -> list[str]:
+    """Break a name at its first underscore."""
+    first, stroke, rest = name.partition("_")
+    return [first + stroke, rest]
 
 
 def _key(figure: Figure) -> None:
@@ -304,8 +292,8 @@ def _key(figure: Figure) -> None:
 
 def _notes(found: Map) -> list[str]:
     """Say in a line or two what stands in the cells, and what in none."""
-    base = "Grey: the fastest rung without clusters, and its speed."
-    ratios = "Below a ratio: the fastest rung in clusters of that size."
+    base = "Grey: the fastest rung without clusters."
+    ratios = f"In clusters: {found.usual} where no other is named."
     told = []
     if any(case.without and case.without.sweep for case in found.cases):
         told.append("(1): a cluster of one block, which is none.")

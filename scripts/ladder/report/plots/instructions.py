@@ -20,8 +20,9 @@ from ladder.model.counters import OPERATIONS, SPACES
 from ladder.model.rows import Row
 from ladder.report.plots import quantities, roofline, slopes, style
 
+_PAGE = 9.0  # inches: names of walls stand beside each other
 _LEFT, _HEIGHT, _LEAST_WIDTH = 0.75, 3.7, 4.0  # inches, of the roofline
-_TOP, _LINE, _BETWEEN, _ROW, _BOTTOM = 1.1, 0.2, 0.75, 0.28, 0.6
+_TOP, _LINE, _BETWEEN, _ROW, _BOTTOM = 1.1, 0.2, 0.75, 0.28, 0.8
 _WALLS = {  # what one instruction of a warp asks for, in transactions
     "global": {1: "broadcast", 4: "unit stride", 32: "full scatter"},
     "shared": {1: "no conflicts", 32: "one bank"},
@@ -112,7 +113,7 @@ def draw(study: Study, found: list[Point]) -> Figure:
     unit = SPACES[space].removesuffix("s")
     names = [name_of(point.rung, point.row) for point in found]
     labels = 0.4 + style.widest(names, style.SMALL)
-    width = max(style.PAGE - _LEFT - labels, _LEAST_WIDTH)
+    width = max(_PAGE - _LEFT - labels, _LEAST_WIDTH)
     body = _ROW * len(found)
     shown = {point.rung.name for point in found}
     others = [rung.name for rung, _ in _counted(study) if rung.name not in shown]
@@ -124,7 +125,8 @@ def draw(study: Study, found: list[Point]) -> Figure:
         _LEFT + width + labels,
         height,
         f"{study.ladder.title}: instruction roofline",
-        f"{describe(study.results)}, at {study.spell(study.headline)}{dashed}",
+        f"At {study.spell(study.headline)}{dashed}",
+        describe(study.results),
     )
     if others:
         page = _LEFT + width + labels

@@ -1,110 +1,194 @@
 # SPDX-License-Identifier: MIT
-"""All ladders in one figure: every rung by how much of its ceiling it reaches."""
+"""All ladders in one figure, a row of dots each: percent of the limit, on one axis."""
 
 from __future__ import annotations
 
 import math
-from itertools import product
+from collections.abc import Sequence
+from dataclasses import dataclass
 
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from ladder.analysis.study import Study, describe, name_of
+from ladder.analysis.study import Study, describe
 from ladder.io.results import Results
 from ladder.model import units
-from ladder.model.catalogue import Rung
 from ladder.model.rows import Row
-from ladder.report.plots import style
+from ladder.report.plots import cases, style
 
-_TOP, _HEADER, _BAR, _GAP = 0.75, 0.65, 0.2, 0.2  # inches, from the top down
-_PERCENT = 0.85  # inches right of the bars
+_ROW, _TOP, _BOTTOM, _LEAST_WIDTH, _GAP = 0.46, 1.15, 0.8, 2.4, 0.25  # inches
+_BOLD = 1.17  # width of bold text over that of plain
+_MARKERS, _SIGNS = "osD^vP", "●■◆▲▼✚"
 
 
-def draw(results: Results, found: list[Study]) -> Figure:
-    """Draw a bar a rung at each ladder's headline case, the ladders in two columns."""
-    best = {s: row for s in found if (row := s.best_step(s.headline)) and s.percent(row) > 0}
-    chosen = list(best)
-    if not chosen:
+@dataclass(frozen=True)
+class _Dot:
+    """A percent of the limit, and its marker; `up` rows apart from others that may be as high."""
+
+    percent: float
+    look: style.Look
+    up: float = 0.0
+    text: str = ""
+
+
+@dataclass(frozen=True)
+class _Line:
+    """A row of the figure: what a ladder reaches of one limit, and what is written beside it."""
+
+    title: str
+    about: str
+    dots: list[_Dot]
+    cells: tuple[str, ...]  # of two lines at most
+
+
+def draw(results: Results, found: Sequence[Study]) -> Figure:
+    """Draw the first rung, the best and the fastest library of each ladder at its headline."""
+    lines = [line for study in found if not study.ladder.factors for line in _climbed(study)]
+    if not lines:
         raise style.NothingToDrawError("no ladder has a step with percent_of_ceiling")
-    columns = _balance(chosen)
-    height = _TOP + max(map(_height, columns)) + 0.1
-    own = any(study.own_ceilings() for study in chosen)
-    what = f"percent of each ladder's measured ceiling{', * of its own' * own}; hatched: libraries"
-    title = "How far each ladder climbs", f"{describe(results)}: {what}"
-    figure = style.page(style.PAGE, height, *title)
-    names = [name for study in chosen for name in _names(study)]
-    left = 0.3 + style.widest(names, style.SMALL)
-    share = style.PAGE / len(columns)
-    for i, column in enumerate(columns):
-        top = height - _TOP
-        for study in column:
-            _panel(figure, i * share, top, left, share - left - _PERCENT, study, best[study])
-            top -= _height([study])
+    return _draw(
+        lines,
+        "How far each ladder climbs",
+        "Speed as percent of the limit that was measured on the same GPU",
+        describe(results),
+        [("first rung", style.GREY), ("best rung", style.OURS), ("library", style.PEER)],
+        "○●◇",
+        ("best rung", "× library"),
+    )
+
+
+def compare(found: list[tuple[str, list[Study]]]) -> Figure:
+    """Draw the best rung of each ladder on each GPU, of (name, studies) pairs."""
+    names = [name.removeprefix("NVIDIA ") for name, _ in found]
+    by_ladder: dict[str, dict[int, Study]] = {}
+    for i, (_, studies) in enumerate(found):
+        for study in studies:
+            by_ladder.setdefault(study.ladder.name, {})[i] = study
+    lines = []
+    for several in by_ladder.values():
+        best = {i: row for i, study in several.items() if (row := study.best_step(study.headline))}
+        percents = {i: several[i].percent(row) for i, row in best.items()}
+        experiment = any(study.ladder.factors for study in several.values())
+        if len(several) < 2 or experiment or not any(p > 0 for p in percents.values()):
+            continue
+        dots, cells = [], []
+        for i in range(len(found)):
+            look = {"marker": _MARKERS[i % len(_MARKERS)], "color": _colour(i), "markersize": 6.5}
+            apart = 0.24 * (i / (len(found) - 1) - 0.5)
+            dots.append(_Dot(percents.get(i, math.nan), look, apart))
+            cells.append("–")
+            if row := best.get(i):
+                speed = units.rate(several[i].ladder.quantity, several[i].speed(row))
+                cells[i] = f"{units.percent(percents[i])}, {speed}"
+        first = next(iter(several.values()))
+        lines.append(_Line(first.ladder.title, cases.headline(first), dots, tuple(cells)))
+    if not lines:
+        raise style.NothingToDrawError("no ladder that several have has percent_of_ceiling")
+    return _draw(
+        lines,
+        f"The best rung of each ladder on {len(found)} GPUs",
+        "Speed as percent of the limit that was measured on the same GPU",
+        "; ".join(describe(studies[0].results) for _, studies in found if studies),
+        [(name, _colour(i)) for i, name in enumerate(names)],
+        "".join(_SIGNS[i % len(_SIGNS)] for i in range(len(names))),
+        tuple(names),
+    )
+
+
+def _colour(i: int) -> str:
+    return style.GPU_COLOURS[i % len(style.GPU_COLOURS)]
+
+
+def _climbed(study: Study) -> list[_Line]:
+    """Return the row of a ladder, and another where the best has a limit of its own."""
+    best = study.best_step(study.headline)
+    if not best or not study.percent(best) > 0:
+        return []
+    about = cases.headline(study)
+    if not study.has_own_ceiling(best):
+        return [_line(study, study.ladder.title, about, best, study.path[0])]
+    rows = [row for rung in study.rungs if rung.is_step and (row := study.ok(rung, study.headline))]
+    plain = [r for r in rows if not study.has_own_ceiling(r) and study.percent(r) > 0]
+    limit = f"its own limit: {study.spell_ceiling(best)}".replace("`", "")
+    own = _line(study, "", limit, best, None)
+    if not plain:
+        return [own]
+    fastest = max(plain, key=study.speed)
+    return [_line(study, study.ladder.title, about, fastest, study.path[0]), own]
+
+
+def _line(study: Study, title: str, about: str, best: Row, first: Row | None) -> _Line:
+    dots: list[_Dot] = []
+    hollow: style.Look = {"markerfacecolor": "white", "markeredgewidth": 1.6, "markersize": 7}
+    if first and first is not best:
+        percent = study.percent(first)
+        look: style.Look = {"marker": "o", "color": style.GREY, **hollow}
+        dots.append(_Dot(percent, look, text=units.percent(percent)))
+    dots.append(_Dot(study.percent(best), {"marker": "o", "color": style.OURS, "markersize": 9}))
+    if first and (peer := study.peer("", study.headline)):
+        dots.append(_Dot(study.percent(peer), {"marker": "D", "color": style.PEER, **hollow}))
+    speed = units.rate(study.ladder.quantity, study.speed(best))
+    told = f"{best.rung}\n{units.percent(study.percent(best))}, {speed}"
+    return _Line(title, about, dots, (told, study.to_peer(best).replace(" ", "\n", 1)))
+
+
+def _draw(
+    lines: list[_Line],
+    title: str,
+    subtitle: str,
+    source: str,
+    key: list[tuple[str, str]],
+    signs: str,
+    headers: tuple[str, ...],
+) -> Figure:
+    left = 0.35 + max(
+        _BOLD * style.widest([line.title for line in lines]),
+        style.widest([line.about for line in lines], style.SMALL),
+    )
+    columns = [
+        [part for line in lines for part in line.cells[i].split("\n")] for i in range(len(headers))
+    ]
+    widths = [
+        _GAP + max(_BOLD * style.text_width(header), style.widest(column))
+        for header, column in zip(headers, columns, strict=True)
+    ]
+    width = max(style.PAGE, left + _LEAST_WIDTH + sum(widths) + 0.2)
+    body = _ROW * len(lines)
+    height = _TOP + style.legend_height([name for name, _ in key], width) + body + _BOTTOM
+    figure = style.page(width, height, title, subtitle, source)
+    style.legend(figure, key, signs=signs)
+    axes = style.panel(figure, left, _BOTTOM, width - left - sum(widths) - 0.2, body)
+    found = [dot.percent for line in lines for dot in line.dots if dot.percent == dot.percent]
+    axes.set(xlim=(-4, max(101.0, *found)), ylim=(len(lines) - 0.5, -0.5), yticks=[])
+    for y, line in enumerate(lines):
+        _row(axes, y, line)
+    axes.axvline(100, color="black", linewidth=1.2, zorder=1)
+    axes.set_xticks(range(0, 101, 25))
+    axes.set_xlabel("percent of the limit")
+    axes.spines["left"].set_visible(False)
+    end = 72 * _GAP
+    text: style.Look = {"size": style.NORMAL, "color": "black"}
+    for i, header in enumerate(headers):
+        over: style.Look = {"coordinates": "axes fraction", "weight": "bold"}
+        style.note(axes, header, (1, 1), (end, 4), **text, **over)
+        for y, line in enumerate(lines):
+            beside: style.Look = {"coordinates": ("axes fraction", "data"), "va": "center"}
+            style.note(axes, line.cells[i], (1, y), (end, 0), **text, **beside)
+        end += 72 * widths[i]
     return figure
 
 
-def _balance(chosen: list[Study]) -> list[list[Study]]:
-    """Split ladders into two columns, as equal in height as can be; one ladder into one."""
-    splits = (
-        [[s for s, put in zip(chosen, places, strict=True) if put == i] for i in (0, 1)]
-        for places in product((0, 1), repeat=len(chosen))
-    )
-    return [c for c in min(splits, key=lambda columns: max(map(_height, columns))) if c]
-
-
-def _rungs(study: Study) -> list[Rung]:
-    """Return the rungs in the ladder's own precision."""
-    return [rung for rung in study.rungs if rung.role != "ceiling" and not rung.precision]
-
-
-def _names(study: Study) -> list[str]:
-    return [name_of(rung, study.ok(rung, study.headline)) for rung in _rungs(study)]
-
-
-def _height(column: list[Study]) -> float:
-    """Inches that ladders take above each other."""
-    return sum(_HEADER + _BAR * len(_rungs(study)) + _GAP for study in column)
-
-
-def _panel(
-    figure: Figure, x: float, top: float, left: float, width: float, study: Study, best: Row
-) -> None:
-    """Draw one ladder: its header from `x` and below `top`, its bars `left` inches further in."""
-    rungs, names = _rungs(study), _names(study)
-    rows = [study.ok(rung, study.headline) for rung in rungs]
-    percents = [study.percent(row) if row else math.nan for row in rows]
-    height = _BAR * len(rungs)
-    axes = style.panel(figure, x + left, top - _HEADER - height, width, height)
-    colours = style.colours(study.ladder)
-    for y, (rung, percent) in enumerate(zip(rungs, percents, strict=True)):
-        if percent == percent:
-            axes.barh(y, percent, height=0.76, **style.bar_style(rung, colours[rung.name]))
-    axes.axvline(100, color=style.GREY, linewidth=1.2)
-    limit = max(100.0, *(percent for percent in percents if percent == percent))
-    axes.set(xlim=(0, limit), ylim=(len(rungs) - 0.5, -0.5), xticks=[])
-    axes.spines["bottom"].set_visible(False)
-    axes.set_yticks(range(len(names)), names, size=style.SMALL)
-    axes.tick_params(axis="y", length=0)
-    axes.get_yticklabels()[[rung.name for rung in rungs].index(best.rung)].set_fontweight("bold")
-    shares = [
-        units.percent(percent) + "*" * bool(row and study.has_own_ceiling(row)) or "–"
-        for percent, row in zip(percents, rows, strict=True)
-    ]
-    style.text_columns(axes, {"": shares}, width)
-
-    quantity = study.ladder.quantity
-    speeds = units.rate(quantity, study.speed(best)), study.to_peer(best)
-    header: style.Look = {"coordinates": "axes fraction"}
-    start = 72 * (0.2 - left)  # points right of the bars
+def _row(axes: Axes, y: int, line: _Line) -> None:
+    """Draw the dots of one row, joined, and what it is of left of them."""
+    known = [dot.percent for dot in line.dots if dot.percent == dot.percent]
+    axes.axhline(y, color=style.FAINT, linewidth=0.6, zorder=0)
+    if not any(dot.up for dot in line.dots):
+        axes.plot([min(known), max(known)], [y, y], color=style.GREY, linewidth=1.2, zorder=1)
+    for dot in line.dots:
+        axes.plot(dot.percent, y + dot.up, linestyle="none", clip_on=False, zorder=3, **dot.look)
+        style.note(axes, dot.text, (dot.percent, y), (0, 7), ha="center")
+    left: style.Look = {"coordinates": ("axes fraction", "data"), "ha": "right"}
     bold: style.Look = {"size": style.NORMAL, "color": "black", "weight": "bold"}
-    style.note(axes, study.ladder.title, (0, 1), (start, 31), **header, **bold)
-    style.note(axes, study.spell(study.headline), (0, 1), (start, 18), **header)
-    told = f"{best.rung} {', '.join(filter(None, speeds))}"
-    ceiling = f"{study.ladder.ceilings} {units.rate(quantity, study.ceiling(study.headline))}"
-    # Right of the line where bars reach far beyond it, else left.
-    beyond = width * (1 - 100 / limit) > style.text_width(ceiling, style.SMALL)
-    room = left + width * 100 / limit - 0.3 if beyond else left + width - 0.3
-    room -= 0 if beyond else style.text_width(ceiling, style.SMALL)
-    told = style.fit(told, room, style.SMALL)
-    style.note(axes, told, (0, 1), (start, 6), **header, color="black")
-    at = {"coordinates": ("data", "axes fraction"), "ha": "left" if beyond else "right"}
-    style.note(axes, ceiling, (100, 1), (-2 if beyond else 2, 6), **at)
+    style.note(axes, line.title, (0, y), (-8, 1), **left, **bold)
+    alone: style.Look = {"va": "top" if line.title else "center"}
+    style.note(axes, line.about, (0, y), (-8, -2 if line.title else 0), **left, **alone)

@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: MIT
-"""Where each rung stands under the roofs: by algorithmic bytes, and by those that moved."""
+"""Where the rungs of the path to the best stand under the roofs, by the bytes that moved."""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -16,13 +18,13 @@ from ladder.model import units
 from ladder.model.rows import Row
 from ladder.report.plots import quantities, slopes, style
 
-_LEFT, _HEIGHT, _LEAST_WIDTH = 0.75, 4.6, 4.0  # inches, of the axes
-_ONE_WAY = 0.1  # share of writes in the traffic of DRAM up to which its roof is that of reads
-LEVELS = {"DRAM": "o", "L2": "^", "shared memory": "s"}  # marker of measured bytes, hollow
+_LEFT, _HEIGHT = 0.75, 4.0  # inches, of the axes
+_BETWEEN = 3  # rungs named between the ends of the path
 _APART = 1.1  # between two roofs that are drawn as two
-_LEAST = 0.01  # of the algorithmic bytes, under which a level tells nothing
+_SIZE = 10.0  # points, of names
+_ONE_WAY = 0.1  # share of writes in the traffic of DRAM up to which its roof is that of reads
+LEVELS = {"DRAM": "o", "L2": "^", "shared memory": "s"}  # markers, hollow
 _TERA = 1e12
-_HEADER = "× algorithmic bytes\nmoved through DRAM"
 GLYPHS = {"DRAM": "○", "L2": "△", "shared memory": "□"}
 
 
@@ -63,22 +65,20 @@ def _writes(study: Study) -> bool:
 
 
 def _arithmetic(study: Study, measured: dict[str, Row], shown: list[Row]) -> list[Roof]:
-    """Return the roofs of the precisions that rungs of the ladder have.
+    """Return the roof of the ladder's own precision, and those that rows shown have instead.
 
-    And where a rung that is shown takes several operations of another precision for one of its
-    own, that roof over so many.
+    A roof of which a rung takes several operations for one of its own is that many times as low.
     """
-    used = {"", *(row.precision for row in study.counted)}
-    rows = [row for row in measured.values() if row.flops_per_second > 0 and row.precision in used]
+    rows = [row for row in measured.values() if row.flops_per_second > 0 and not row.precision]
     found = [_roof(study, row, "") for row in rows]
-    several = {
+    shares: list[Roof] = []
+    others = {
         (ceiling.rung.split("/")[-1], ceiling.products): None
         for row in shown
         for ceiling in study.ceilings_of(row)
         if ceiling.products > 1
     }
-    shares: list[Roof] = []
-    for name, products in several:
+    for name, products in others:
         if name in measured:
             roof = _roof(study, measured[name], "")
             parts = roof.speed / products, roof.peak / products
@@ -102,144 +102,144 @@ def _roof(study: Study, row: Row, level: str) -> Roof:
     return Roof(row.rung, own_speed(row), sheet.peak(row.rung) if sheet else math.nan, level)
 
 
-def intensities(row: Row) -> dict[str, float]:
-    """FLOP a byte that a row moved, by level of memory; only levels that moved any to speak of."""
-    flops = row.flops_per_second * row.seconds
-    moved = quantities.level_bytes(row)
-    least = _LEAST * flops / row.arithmetic_intensity
-    return {level: flops / moved[level] for level in LEVELS if moved[level] > least}
-
-
-def amplification(row: Row) -> float:
-    """Bytes of DRAM that a row moved over those that its algorithm needs; NaN if not counted."""
-    return row.arithmetic_intensity / intensities(row).get("DRAM", math.nan)
+def intensity(row: Row, level: str) -> float:
+    """FLOP a byte that a row moved at a level of memory; of the algorithm where none is named."""
+    if not level:
+        return row.arithmetic_intensity
+    moved = quantities.level_bytes(row)[level]
+    return row.flops_per_second * row.seconds / moved if moved > 0 else math.nan
 
 
 def draw(study: Study) -> Figure:
-    """Draw every measurement by arithmetic intensity, those of one case named.
+    """Draw rungs by the bytes that they moved, the path to the best as a line, a few of them named.
 
-    That is the headline, or where that counts no FLOPs the last of the cases with most rungs. Named
-    points that the hardware counted have a hollow marker for the bytes moved at each level.
+    They are of the headline, or where that counts no FLOPs of the last case with most rungs.
     """
     measured = roofs.measured(study.results)
-    best = [row for row in study.counted if row is study.best.get((row.rung, row.case))]
+    best = [
+        row
+        for row in study.counted
+        if row is study.best.get((row.rung, row.case)) and not row.precision
+    ]
+    if not best:
+        raise style.NothingToDrawError("no row of the ladder's own precision counts FLOPs")
     rungs = Counter(row.case for row in best)
     last = max(reversed(study.cases), key=lambda case: rungs[case])
     case = study.headline if rungs[study.headline] else last
-    shown = [row for row in best if row.case == case]
-    memory, arithmetic = memory_roofs(study, measured), _arithmetic(study, measured, shown)
+    shown = [row for row in best if row.case == case and study.rung(row).role != "choice"]
+    level = "L2" if study.ladder.quantity == "flops" else "DRAM"
+    if any(math.isnan(intensity(row, level)) for row in shown):
+        level = ""
+    path = _path(study, shown)
+    named = _named(study, path, shown)
+    memory = [roof for roof in memory_roofs(study, measured) if roof.level == (level or "DRAM")]
+    arithmetic = _arithmetic(study, measured, named)
     if not memory or not arithmetic:
         raise style.NothingToDrawError("the results hold no measured memory and arithmetic roofs")
-    moved = {row.rung: intensities(row) for row in shown}
-    levels = [level for level in LEVELS if any(level in found for found in moved.values())]
-    names = {row.rung: _label(row) for row in shown}
-    header = _HEADER.split("\n") if "DRAM" in levels else []
-    labels = 0.4 + style.widest([*names.values(), *header], style.SMALL)
-    width = max(style.PAGE - _LEFT - labels, _LEAST_WIDTH)
-    height = _HEIGHT + 1.95  # the header of the names clears the key
-    figure = style.page(
-        _LEFT + width + labels,
-        height,
-        f"{study.ladder.title}: roofline",
-        f"{describe(study.results)}. Named points: {study.spell(case)}; pale points: other cases.",
-    )
-    key = 0.2 / (_LEFT + width + labels), 1 - 0.74 / height
-    figure.text(*key, _key(levels, [*memory, *arithmetic]), color=style.GREY)
-    axes = style.panel(figure, _LEFT, 0.65, width, _HEIGHT)
-    _limits(axes, study, memory, arithmetic, moved)
+    height = _HEIGHT + 1.75
+    about = f"The path to the fastest rung, at {study.spell(case)}. {_key([*memory, *arithmetic])}."
+    title = f"{study.ladder.title}: roofline"
+    figure = style.page(style.PAGE, height, title, about, describe(study.results))
+    width = style.PAGE - _LEFT - 0.25
+    axes = style.panel(figure, _LEFT, 0.9, width, _HEIGHT)
+    points = {row.rung: (intensity(row, level), row.flops_per_second / _TERA) for row in shown}
+    _limits(axes, memory, arithmetic, list(points.values()))
+    bytes_ = f"moved through {level}" if level else "of the algorithm"
+    axes.set(xlabel=f"FLOP per byte {bytes_}", ylabel="TFLOP/s")
     slopes.draw(
         axes,
         (width, _HEIGHT),
         [_drawn(roof, "bytes") for roof in memory],
         [_drawn(roof, "flops") for roof in arithmetic],
-        [_span(row, moved[row.rung]) for row in shown],
+        [(x, x, y) for x, y in points.values()],
     )
-    _draw_points(axes, study, shown, moved)
-    colours = style.colours(study.ladder)
-    ends = [
-        (r.arithmetic_intensity, r.flops_per_second / _TERA, names[r.rung], colours[r.rung])
-        for r in shown
-    ]
-    style.label_ends(axes, ends, width, _HEIGHT)
-    if header:
-        look = {"coordinates": "axes fraction", "va": "bottom"}
-        style.note(axes, _HEADER, (1 + 0.15 / width, 1), (0, 8), **look)
+    joined = [points[row.rung] for row in path if row in named]
+    _draw_points(axes, study, shown, points, named=named, path=path)
+    for start, end in pairwise(joined):
+        arrow: style.Look = {"arrowstyle": "-|>", "color": style.OURS, "linewidth": 1.4}
+        arrow |= {"shrinkA": 4, "shrinkB": 4}
+        axes.annotate("", end, start, arrowprops=arrow, annotation_clip=False)
+    _name(axes, named, points)
     return figure
 
 
-def _key(levels: list[str], drawn: list[Roof]) -> str:
-    """Say what the markers and the lines are."""
-    lines = "── measured" + (", ╌╌ datasheet" if any(roof.peak > 0 for roof in drawn) else "")
-    if not levels:
-        return f"Roofs: {lines}"
-    moved = ", ".join(f"{GLYPHS[level]} {level}" for level in levels)
-    return f"● algorithmic bytes; bytes moved: {moved}; roofs: {lines}"
+def _path(study: Study, shown: list[Row]) -> list[Row]:
+    """The rows that lead to the fastest step of those shown, from the root up."""
+    steps = {row.rung: row for row in shown if study.rung(row).is_step}
+    if not steps or not study.ladder.is_tree:
+        return []
+    best = max(steps.values(), key=study.speed)
+    rungs = study.ladder.path(best.rung)[::-1]
+    return [steps[rung.name] for rung in rungs if rung.name in steps]
+
+
+def _named(study: Study, path: list[Row], shown: list[Row]) -> list[Row]:
+    """The ends of the path, the rungs between that gained most, and the fastest library."""
+    peers = [row for row in shown if row.role == "peer"]
+    between = sorted(path[1:-1], key=study.gain, reverse=True)[:_BETWEEN]
+    others = path or sorted(shown, key=study.speed)
+    return [*dict.fromkeys([others[0], *between, others[-1]]), *sorted(peers, key=study.speed)[-1:]]
+
+
+def _key(drawn: list[Roof]) -> str:
+    """Say what the lines are."""
+    peaks = any(roof.peak > 0 for roof in drawn)
+    return "Limits: ── measured" + (", ╌╌ datasheet" if peaks else "")
 
 
 def _limits(
-    axes: Axes,
-    study: Study,
-    memory: list[Roof],
-    arithmetic: list[Roof],
-    moved: dict[str, dict[str, float]],
+    axes: Axes, memory: list[Roof], arithmetic: list[Roof], points: list[tuple[float, float]]
 ) -> None:
     """Scale the axes: every point and the ridges of the measured roofs are in sight."""
     flat = max(roof.speed for roof in arithmetic)
     ridges = [flat / roof.speed for roof in memory]
-    points = [row.arithmetic_intensity for row in study.counted]
-    points += [x for found in moved.values() for x in found.values()]
-    speeds = [row.flops_per_second / _TERA for row in study.counted]
-    highest = max(*speeds, *(max(roof.speed, _known(roof.peak)) / _TERA for roof in arithmetic))
-    axes.set(
-        xscale="log", xlim=(min(min(ridges) / 20, min(points) / 1.6), 3 * max(*ridges, *points))
-    )
-    axes.set(yscale="log", ylim=(min(speeds) / 2, 2 * highest))
-    axes.set(xlabel="arithmetic intensity, FLOP/byte", ylabel="TFLOP/s")
+    xs, ys = zip(*points, strict=True)
+    highest = max(*ys, *(max(roof.speed, _known(roof.peak)) / _TERA for roof in arithmetic))
+    axes.set(xscale="log", xlim=(min(*ridges, *xs) / 5, 8 * max(*ridges, *xs)))
+    axes.set(yscale="log", ylim=(min(ys) / 2, 2 * highest))
     style.log_ticks(axes.xaxis)
     style.log_ticks(axes.yaxis)
-    axes.grid(color=style.FAINT, linewidth=0.5)
 
 
 def _known(peak: float) -> float:
     return peak if peak > 0 else 0.0
 
 
-def _label(row: Row) -> str:
-    """Name a row by its rung, with how many times its algorithmic bytes went through DRAM."""
-    told = row.precision or row.chosen
-    name = row.rung + (f" ({told})" if told else "")
-    times = amplification(row)
-    return name if math.isnan(times) else f"{name}  {quantities.times(times)}"
-
-
-def _span(row: Row, found: dict[str, float]) -> tuple[float, float, float]:
-    """From the least to the most intensity of a row, at its speed."""
-    ends = [row.arithmetic_intensity, *found.values()]
-    return min(ends), max(ends), row.flops_per_second / _TERA
-
-
 def _draw_points(
-    axes: Axes, study: Study, shown: list[Row], moved: dict[str, dict[str, float]]
+    axes: Axes,
+    study: Study,
+    shown: list[Row],
+    points: dict[str, tuple[float, float]],
+    *,
+    named: list[Row],
+    path: list[Row],
 ) -> None:
-    colours = style.colours(study.ladder)
-    for row in study.counted:
-        x, y = row.arithmetic_intensity, row.flops_per_second / _TERA
-        named = any(row is other for other in shown)
-        colour = colours[row.rung]
-        marker = "D" if row.role == "peer" else "o"
-        look: style.Look = {"markersize": 5.5 if named else 3, "alpha": 1 if named else 0.25}
-        if named and (found := moved[row.rung]):
-            axes.plot(_span(row, found)[:2], [y, y], color=colour, linewidth=0.7, zorder=2)
-            for level, at in found.items():
-                hollow: style.Look = {"markerfacecolor": "white", "markeredgecolor": colour}
-                shape = {"DRAM": marker}.get(level, LEVELS[level])
-                axes.plot(at, y, shape, markersize=8, markeredgewidth=1.2, zorder=3, **hollow)
-        look |= {"label": row.name}  # by which a page finds the point
-        axes.plot(x, y, marker, color=colour, markeredgewidth=0, zorder=4 if named else 1, **look)
+    for row in shown:
+        x, y = points[row.rung]
+        look: style.Look = {"marker": "o", "color": style.OURS if row in path else style.GREY}
+        if row.role == "peer":
+            look = {"marker": "D", "color": style.PEER}
+        look |= {"markersize": 6.5, "alpha": 1} if row in named else {"markersize": 3}
+        # By its label a page finds the point.
+        axes.plot(x, y, linestyle="none", label=row.name, zorder=4, **look)
         if study.above_roof(row):
             axes.plot(x, y, "o", markersize=11, markerfacecolor="none", color=style.ALARM)
             text = f"{row.rung}: above its roof"
             style.note(axes, text, (x, y), (-7, 4), ha="right", color=style.ALARM)
+
+
+def _name(axes: Axes, named: list[Row], points: dict[str, tuple[float, float]]) -> None:
+    """Write names right of their points and a little below, further where names would touch."""
+    low, high = np.log(axes.get_ylim())
+    wanted = [(np.log(points[row.rung][1]) - low) / (high - low) for row in named]
+    gap = 1.3 * _SIZE / 72 / _HEIGHT
+    for row, y in zip(named, style.spread(wanted, gap, 0.0, 1.0), strict=True):
+        look: style.Look = {"coordinates": ("data", "axes fraction"), "va": "center"}
+        look["size"] = _SIZE
+        look |= {"color": style.PEER if row.role == "peer" else "black"}
+        divisor, unit = units.rate_unit("flops", [row.flops_per_second])
+        told = f"{row.rung}  {units.number(row.flops_per_second / divisor)} {unit}"
+        style.note(axes, told, (points[row.rung][0], y), (9, -3), **look)
 
 
 def _drawn(roof: Roof, quantity: str) -> slopes.Roof:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
@@ -34,12 +35,14 @@ from ladder.io.results import Results
 from ladder.model.catalogue import Ladder, Rung
 from ladder.model.errors import LadderError
 
-PAGE = 10.0  # inches; a README shows this width with text of a readable size
+PAGE = 8.0  # inches; a page shows this width with all its text of a readable size
 SMALL, NORMAL, LARGE = 8.0, 9.0, 13.0  # points
 _GAP = 0.25  # inches between text columns
+_SQUARE = 0.15  # inches from a legend's square to its name
 _LINE = 1.25  # height of a line of text over its size
 GREY, FAINT, PEER, ALARM = "#555555", "#d0d0d0", "#d55e00", "#cc0000"
-GPU_COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00")
+OURS, PALE = "#0072b2", "#bcdcf0"
+GPU_COLOURS = (OURS, "#e69f00", "#009e73", "#cc79a7", "#56b4e9", PEER)  # told apart by anyone
 Colour = ColorType
 Look = dict[str, Any]  # options of matplotlib's
 _FONT = FontProperties(family="DejaVu Sans", size=1)  # that text is measured in
@@ -80,10 +83,18 @@ def save(figure: Figure, directory: Path, stem: str, formats: Sequence[str]) -> 
             path.parent.mkdir(parents=True, exist_ok=True)
             with mpl.rc_context({"svg.hashsalt": stem}):
                 figure.savefig(path, metadata=metadata)
+            if form == "svg":
+                path.write_text(_short(path.read_text(encoding="utf-8")), encoding="utf-8")
         except OSError as error:
             raise LadderError(f"{error.filename or path}: {error.strerror}") from error
         paths.append(path)
     return paths
+
+
+def _short(text: str) -> str:
+    """Leave out what makes an SVG long: indents, and the font in the name of every letter."""
+    text = re.sub(r"\n +", "\n", text)
+    return text.replace("#DejaVuSans-", "#").replace('id="DejaVuSans-', 'id="')
 
 
 def svg(figure: Figure, salt: str) -> bytes:
@@ -97,13 +108,17 @@ def svg(figure: Figure, salt: str) -> bytes:
     return content.getvalue()
 
 
-def page(width: float, height: float, title: str, subtitle: str) -> Figure:
-    """Return an empty figure of that many inches, titled at the top left."""
+def page(width: float, height: float, title: str, subtitle: str, source: str = "") -> Figure:
+    """Return an empty figure of that many inches, titled at the top left.
+
+    `source`, what was measured and where, stands at the foot.
+    """
     figure = Figure(figsize=(width, height))
     figure.text(0.2 / width, 1 - 0.32 / height, title, size=LARGE, weight="bold")
     room = width - 0.4
     size = NORMAL * room / max(room, 1.04 * text_width(subtitle))  # in a PNG letters are wider
-    figure.text(0.2 / width, 1 - 0.54 / height, subtitle, size=size, color=GREY)
+    figure.text(0.2 / width, 1 - 0.54 / height, subtitle, size=max(size, SMALL), color=GREY)
+    figure.text(0.2 / width, 0.1 / height, source, size=SMALL, color=GREY)
     return figure
 
 
@@ -115,17 +130,24 @@ def panel(figure: Figure, left: float, bottom: float, width: float, height: floa
     )
 
 
-def legend(figure: Figure, entries: Sequence[tuple[str, Colour]], last: str = "") -> None:
-    """Write coloured squares with their names below a page's titles, and `last` after them."""
+def legend(
+    figure: Figure, entries: Sequence[tuple[str, Colour]], last: str = "", signs: str = ""
+) -> None:
+    """Write coloured squares, or other signs, with their names below a page's titles.
+
+    `last` comes after them.
+    """
     width, height = figure.get_size_inches()
-    texts = [*(f"■ {name}" for name, _ in entries), last]
+    signs = signs or "■" * len(entries)
+    texts = [*(f"{sign} {name}" for sign, (name, _) in zip(signs, entries, strict=True)), last]
     colours = [*(colour for _, colour in entries), None]
     for text, colour, (left, down) in zip(texts, colours, _places(texts, width), strict=True):
-        place = left / width, 1 - (0.82 + down) / height
-        if text:
-            figure.text(*place, text)
+        y = 1 - (0.82 + down) / height
         if colour is not None:
-            figure.text(*place, "■", color=colour)
+            figure.text(left / width, y, text[0], color=colour)
+            left, text = left + _SQUARE, text[2:]
+        if text:
+            figure.text(left / width, y, text)
 
 
 def legend_height(names: Sequence[str], width: float) -> float:

@@ -4,27 +4,24 @@
 from __future__ import annotations
 
 import math
-import textwrap
 from dataclasses import dataclass
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 
 from ladder.analysis.emulated_study import Tally
 from ladder.analysis.study import Study, describe, name_of, values_of
-from ladder.model import units
 from ladder.model.catalogue import Rung
 from ladder.model.rows import Row
-from ladder.report.plots import quantities, style
+from ladder.report.plots import cases, quantities, style
 
-_TOP, _ROW, _BOTTOM = 1.15, 0.76, 0.15  # inches, from the top down
-_LEFT, _TEXT, _GAP, _TRACK = 0.2, 2.9, 0.25, 1.7  # inches, from left to right
-_SPEED, _GAIN, _LEAST_TRACK = 0.5, 0.65, 1.6
-_IDEA, _LINES, _LETTERS = 7.5, 3, 60  # points, lines of them, letters that a line holds at most
+_TOP, _ROW, _BOTTOM = 1.1, 0.44, 0.75  # inches, from the top down
+_LEFT, _GAP, _TRACK, _GAIN, _RIGHT = 0.2, 0.25, 1.1, 0.55, 0.2  # inches, from left to right
 _BOLD = 1.17  # width of bold text over that of plain
-_APART = 0.25  # inches between a rung's name and its parent's
 _UNMOVED = 0.02  # of a gain that is none
+_SHORT = 0.03  # of an axis, less than which is no arrow
+_TICKS, _MOST = 5, 100.0  # ticks, and times the parent's: what changed by more leaves the axis
+_LOST = "#e69f00"
 
 
 @dataclass(frozen=True)
@@ -114,164 +111,140 @@ def _elsewhere(study: Study, rung: Rung) -> Step | None:
 
 
 def draw(study: Study, found: list[Step]) -> Figure:
-    """Draw a row a step: its idea, the counter before and after it, the speed before and after.
+    """Draw a row per step that names a counter: an arrow from the parent to it, and one of speeds.
 
-    Emulated steps have no speed.
+    All counters are on one scale, as times the parent's. Emulated steps have no speed.
     """
     timed = not isinstance(study, Tally)
-    text = max(_TEXT, *(_named(step) for step in found))
-    numbers = 0.2 + _BOLD * style.widest([step.numbers for step in found])
-    room = style.PAGE - (_LEFT + text + _GAP + numbers + _GAP + 0.3)
-    track = _TRACK if timed else max(_TRACK, room)
-    right = _LEFT + text + _GAP + track + numbers + _GAP
-    ends = _SPEED + _GAIN + 0.3
-    width = max(style.PAGE, right + (_LEAST_TRACK + ends if timed else 0.3))
-    body = _ROW * len(found)
+    shown = [step for step in found if step.parent and not math.isnan(step.before + step.after)]
+    if not shown:
+        raise style.NothingToDrawError("no counter was counted of a rung and of its parent")
+    names = _GAP + max(_named(study, step) for step in shown)
+    counters = _GAP + max(_counted(step) for step in shown)
+    body = _ROW * len(shown)
+    room = style.PAGE - _LEFT - names - counters - _RIGHT
+    track = (room - _GAP - _GAIN) / 2 if timed else room
+    width = style.PAGE + 2 * max(0.0, _TRACK - track)
+    track = max(track, _TRACK)
     height = _TOP + body + _BOTTOM
-    ceiling = f", │ {study.ladder.ceilings}" if timed and study.ceiling(study.headline) > 0 else ""
-    figure = style.page(
-        width,
-        height,
-        f"{study.ladder.title}: what each idea changed" + (", and what it bought" if timed else ""),
-        f"{describe(study.results)}, at {study.spell(study.headline)}. "
-        f"○ the rung that it builds on, ● this one{ceiling}",
+    left_out = [step.rung.name for step in found if step not in shown]
+    about = f"From each parent to its rung{_at(study)}"
+    source = describe(study.results) + (
+        f". No counter to compare: {', '.join(left_out)}" if left_out else ""
     )
-    moved = style.panel(figure, _LEFT + text + _GAP, _BOTTOM, track, body)
+    title = f"{study.ladder.title}: what each idea changed" + ", and what it gained" * timed
+    figure = style.page(width, height, title, about, style.fit(source, width - 0.4, style.SMALL))
+    left = _LEFT + names + counters
+    moved = style.panel(figure, left, _BOTTOM, track, body)
     panels = [moved]
     if timed:
-        panels.append(style.panel(figure, right, _BOTTOM, width - right - ends, body))
+        panels.append(style.panel(figure, left + track + _GAP, _BOTTOM, track, body))
     for axes in panels:
-        axes.set(ylim=(len(found) - 0.5, -0.5), xticks=[], yticks=[])
-        for spine in axes.spines.values():
-            spine.set_visible(False)
-    for y in range(len(found) + 1):
-        across = [_LEFT / width, 1 - _LEFT / width]
-        at = (_BOTTOM + _ROW * y) / height
-        figure.add_artist(Line2D(across, [at, at], color=style.FAINT, linewidth=0.6))
-    _ideas(moved, study, found, text)
-    _targets(moved, study, found)
+        axes.set(ylim=(len(shown) - 0.5, -0.5), yticks=[])
+        axes.spines["left"].set_visible(False)
+        for y in range(len(shown)):
+            axes.axhline(y, color=style.FAINT, linewidth=0.6, zorder=0)
+    _write(moved, study, shown, counters, names)
+    _ratios(moved, shown)
     if timed:
-        _speeds(panels[1], study, found, width - right - _LEFT)
+        _speeds(panels[1], study, shown)
     return figure
 
 
-def _named(step: Step) -> float:
-    """Inches that the name of a rung takes, with that of its parent beside it."""
+def _at(study: Study) -> str:
+    return f", at {cases.headline(study)}" if study.headline else ""
+
+
+def _named(study: Study, step: Step) -> float:
+    """Inches that the name of a rung takes, or what stands below it."""
     name = _BOLD * style.text_width(name_of(step.rung, step.row))
-    return name + _APART + style.text_width(_after(step.rung), style.SMALL)
+    return max(name, style.text_width(_below(study, step), style.SMALL))
 
 
-def _after(rung: Rung) -> str:
-    return f"on {rung.builds_on}" if rung.builds_on else ""
+def _below(study: Study, step: Step) -> str:
+    """Say what a rung builds on, and where its row is not the one that other figures show."""
+    told = f"on {step.rung.builds_on}"
+    if step.row.case != study.headline:
+        told += f", at {study.label(step.row.case)}"
+    return told + (f" (best: {values_of(step.rung, step.best)})" if step.best else "")
 
 
-def _ideas(axes: Axes, study: Study, found: list[Step], width: float) -> None:
-    """Write each rung's name, its parent and its idea left of the axes."""
-    colours = style.colours(study.ladder)
-    for y, step in enumerate(found):
-        start = -72 * (width + _GAP)
-        place: style.Look = {"coordinates": ("axes fraction", "data"), "va": "top"}
-        bold: style.Look = {
-            "size": style.NORMAL,
-            "weight": "bold",
-            "color": style.dark(colours[step.rung.name]),
-        }
-        style.note(axes, name_of(step.rung, step.row), (0, y - 0.5), (start, -6), **place, **bold)
-        right = {"ha": "right"} | place
-        style.note(axes, _after(step.rung), (0, y - 0.5), (-72 * _GAP, -7), **right)
-        told = "\n".join(_wrapped(step.rung.idea))
-        style.note(axes, told, (0, y - 0.5), (start, -20), **place, size=_IDEA, linespacing=1.15)
+def _counted(step: Step) -> float:
+    words = style.text_width(quantities.words(step.rung.target), style.SMALL)
+    return max(words, _BOLD * style.text_width(step.numbers))
 
 
-def _wrapped(idea: str) -> list[str]:
-    """Break an idea into the lines that its column holds."""
-    letters = min(len(idea), _LETTERS)
-    while letters > 10:
-        lines = textwrap.wrap(idea, letters)
-        if all(style.text_width(line, _IDEA) <= _TEXT for line in lines):
-            break
-        letters -= 1
-    else:
-        return []
-    if len(lines) > _LINES:
-        lines[_LINES - 1 :] = [style.fit(" ".join(lines[_LINES - 1 :]), _TEXT, _IDEA)]
-    return lines
-
-
-def _targets(axes: Axes, study: Study, found: list[Step]) -> None:
-    """Draw each counter before and after on a scale of its own, from zero to the larger."""
-    colours = style.colours(study.ladder)
-    axes.set_xlim(0, 1)
-    header: style.Look = {"size": style.NORMAL, "weight": "bold", "color": "black"}
-    at: style.Look = {"coordinates": "axes fraction"}
-    style.note(axes, "target counter", (0, 1), (0, 7), **at, **header)
-    for y, step in enumerate(found):
-        if not step.rung.target:
-            why = "no counter named" if step.rung.builds_on else "a first rung"
-            style.note(axes, why, (0, y), va="center", style="italic")
-            continue
-        before, after = step.before, step.after
-        most = max((v for v in (before, after) if not math.isnan(v)), default=0.0)
-        style.note(axes, quantities.words(step.rung.target), (0, y), (0, 10), color="black")
-        if math.isnan(after):
-            style.note(axes, "not counted", (0, y), (0, -6), va="center", style="italic")
-            continue
-        scale = most or 1.0
-        _arrow(axes, y + 0.14, before / scale, after / scale, colours[step.rung.name])
-        style.note(axes, step.numbers, (1, y + 0.14), (12, 0), va="center", **header)
-
-
-def _speeds(axes: Axes, study: Study, found: list[Step], room: float) -> None:
-    """Draw each speed before and after, all on one scale, and the gain.
-
-    There are `room` inches for text from the left of the axes.
-    """
-    divisor, unit = study.unit
-    colours = style.colours(study.ladder)
-    ceiling = study.ceiling(study.headline) / divisor
-    speeds = [study.speed(step.row) / divisor for step in found]
-    limit = max([*speeds, *([] if math.isnan(ceiling) else [ceiling])])
-    axes.set_xlim(0, limit)
+def _write(axes: Axes, study: Study, shown: list[Step], counters: float, names: float) -> None:
+    """Write each rung and its parent, and its counter in words and numbers, left of the axes."""
+    place: style.Look = {"coordinates": ("axes fraction", "data")}
     bold: style.Look = {"size": style.NORMAL, "weight": "bold", "color": "black"}
-    at: style.Look = {"coordinates": "axes fraction"}
-    style.note(axes, f"speed, {unit}", (0, 1), (0, 7), **at, **bold)
-    right = 72 * (_SPEED + 0.1), 72 * (_SPEED + _GAIN + 0.1)
-    style.note(axes, "gain", (1, 1), (right[1], 7), ha="right", **at, **bold)
+    for y, step in enumerate(shown):
+        start = -72 * (counters + names)
+        style.note(axes, name_of(step.rung, step.row), (0, y), (start, 2), **place, **bold)
+        style.note(axes, _below(study, step), (0, y), (start, -10), **place)
+        start = -72 * counters
+        style.note(axes, step.numbers, (0, y), (start, 2), **place, **bold)
+        style.note(axes, quantities.words(step.rung.target), (0, y), (start, -10), **place)
+
+
+def _ratios(axes: Axes, shown: list[Step]) -> None:
+    """Draw counters as times the parent's."""
+    ratios = [step.after / step.before if step.before else math.inf for step in shown]
+    ratios = [
+        1.0 if step.after == step.before else r for step, r in zip(shown, ratios, strict=True)
+    ]
+    known = [ratio for ratio in ratios if 0 < ratio < math.inf]
+    low = max(min([0.45, *known]) / 1.3, 1 / _MOST)
+    high = min(max([2.2, *known]) * 1.3, _MOST)
+    axes.set(xscale="log", xlim=(low, high))
+    step = next(s for s in (2, 4, 10) if math.log(high / low, s) < _TICKS)
+    first, last = (math.ceil(math.log(low, step)), math.floor(math.log(high, step)))
+    ticks = [step**power for power in range(first, last + 1)]
+    axes.set_xticks(ticks, [f"{tick:g}" if tick >= 1 else f"1/{1 / tick:g}" for tick in ticks])
+    axes.set_xticks([], minor=True)
+    axes.axvline(1, color=style.GREY, linewidth=1, zorder=1)
+    _header(axes, "counter,\ntimes the parent's")
+    for y, ratio in enumerate(ratios):
+        _arrow(axes, y, 1.0, min(max(ratio, low), high), style.GREY)
+
+
+def _speeds(axes: Axes, study: Study, shown: list[Step]) -> None:
+    """Draw speeds on one scale, and write the gains."""
+    divisor, unit = study.unit
+    ceiling = study.ceiling(study.headline) / divisor
+    ends = [
+        (study.speed(step.parent) / divisor, study.speed(step.row) / divisor)
+        for step in shown
+        if step.parent
+    ]
+    found = [speed for pair in [*ends, (ceiling, ceiling)] for speed in pair]
+    axes.set_xlim(0, 1.03 * max(speed for speed in found if speed == speed))
     if not math.isnan(ceiling):
-        axes.axvline(ceiling, color=style.GREY, linewidth=1.0)
-        where: style.Look = {"coordinates": ("data", "axes fraction"), "ha": "center"}
-        beside = (1, 7) if ceiling == limit else (0, -11)  # clear of the heading
-        style.note(axes, units.number(ceiling), (ceiling, beside[0]), (0, beside[1]), **where)
-    for y, (step, speed) in enumerate(zip(found, speeds, strict=True)):
-        before = study.speed(step.parent) / divisor if step.parent else math.nan
-        _arrow(axes, y + 0.14, before, speed, colours[step.rung.name])
-        told = f"at {study.spell(step.row.case)}" if step.row.case != study.headline else ""
-        if step.best:
-            shown, best = (values_of(step.rung, row) for row in (step.row, step.best))
-            highest = units.number(study.speed(step.best) / divisor)
-            told = f"at {shown} (best: {best}, {highest} {unit})"
-        if told:
-            box = {"facecolor": "white", "edgecolor": "none", "pad": 1}  # over the ceiling's line
-            told = style.fit(told, room, style.SMALL)
-            style.note(axes, told, (0, y), (0, 10), color="black", bbox=box)
-        look: style.Look = {"coordinates": ("axes fraction", "data"), "ha": "right", "va": "center"}
-        look |= {"size": style.NORMAL, "color": "black"}
-        style.note(axes, units.number(speed), (1, y + 0.14), (right[0], 0), **look)
-        if before > 0:
-            gain = speed / before
-            weight = "bold" if gain > 1 + _UNMOVED else "normal"
-            style.note(
-                axes, quantities.times(gain), (1, y + 0.14), (right[1], 0), weight=weight, **look
-            )
+        axes.axvline(ceiling, color="black", linewidth=1.2, zorder=1)
+    _header(axes, f"speed, {unit}")
+    bold: style.Look = {"size": style.NORMAL, "color": "black", "ha": "right"}
+    right = 72 * _GAIN
+    style.note(axes, "gain", (1, 1), (right, 6), coordinates="axes fraction", **bold)
+    for y, (before, after) in enumerate(ends):
+        gain = after / before
+        lost = gain < 1 - _UNMOVED
+        _arrow(axes, y, before, after, _LOST if lost else style.OURS)
+        look = bold | {"weight": "bold" if gain > 1 + _UNMOVED else "normal", "va": "center"}
+        place: style.Look = {"coordinates": ("axes fraction", "data")}
+        style.note(axes, quantities.times(gain), (1, y), (right, 0), **place, **look)
+
+
+def _header(axes: Axes, text: str) -> None:
+    look: style.Look = {"size": style.NORMAL, "color": "black"}
+    style.note(axes, text, (0, 1), (0, 6), coordinates="axes fraction", **look)
 
 
 def _arrow(axes: Axes, y: float, before: float, after: float, colour: style.Colour) -> None:
-    """Draw a line from zero, where the parent stood and where this rung stands."""
-    axes.plot([0, axes.get_xlim()[1]], [y, y], color=style.FAINT, linewidth=1, zorder=1)
-    axes.plot([0, 0], [y - 0.09, y + 0.09], color=style.GREY, linewidth=1, zorder=1)
-    look: style.Look = {"markersize": 7, "clip_on": False}
-    if not math.isnan(before):
-        axes.plot([before, after], [y, y], color=colour, linewidth=2.5, zorder=2)
-        hollow: style.Look = {"markerfacecolor": "white", "markeredgecolor": style.GREY}
-        axes.plot(before, y, "o", **look, **hollow, zorder=3)
-    axes.plot(after, y, "o", color=colour, markeredgewidth=0, **look, zorder=4)
+    """Draw an arrow from one value to another; a dot where they are as good as the same."""
+    ends = axes.transAxes.inverted().transform(axes.transData.transform([(before, y), (after, y)]))
+    if abs(ends[1, 0] - ends[0, 0]) < _SHORT:
+        axes.plot(after, y, "o", color=colour, markersize=6, clip_on=False, zorder=3)
+        return
+    look: style.Look = {"arrowstyle": "-|>", "color": colour, "linewidth": 2.2}
+    look |= {"shrinkA": 0, "shrinkB": 0, "mutation_scale": 13}
+    axes.annotate("", (after, y), (before, y), arrowprops=look, annotation_clip=False)

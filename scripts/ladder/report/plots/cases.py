@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: MIT
+"""The cases of a ladder as figures name them, and which of them stand beside each other."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from ladder.analysis.study import Study
+from ladder.model import units
+
+
+@dataclass(frozen=True)
+class Group:
+    """Cases that differ in nothing but the axis that goes across."""
+
+    facet: str
+    others: str  # values of the remaining axes, as `axis:value/...`
+    cases: dict[str, str]  # by what is written at each, numbers rising
+    odd: bool = False  # shapes beside a series of sizes
+
+    @property
+    def title(self) -> str:
+        """Name what all its cases have."""
+        told = spelled(f"{self.facet}/{self.others}")
+        return ", ".join(filter(None, (told, "other shapes" * self.odd)))
+
+
+def across(study: Study, cases: Iterable[str]) -> str:
+    """Name the axis that goes across: the first that varies, or all where shapes are a series."""
+    if len(study.shape_axes) > 1 and any(map(study.in_series, cases)):
+        return " × ".join(study.shape_axes)
+    found = {axis: {values(case).get(axis) for case in cases} for axis in study.shape_axes}
+    varying = [axis for axis, several in found.items() if len(several) > 1]
+    return next(iter([*varying, *study.shape_axes]), "")
+
+
+def grouped(study: Study, cases: list[str], axis: str) -> list[Group]:
+    """Split cases by facet and by the axes that do not go across, in the order that they come."""
+    facets = {axis.name for axis in study.ladder.axes if axis.facet}
+    found: dict[tuple[str, str], dict[str, str]] = {}
+    for case in cases:
+        own = values(case)
+        rest = [a for a in own if a not in facets and a not in axis.split(" × ")]
+        others = "/".join(f"{a}:{own[a]}" for a in rest)
+        alone = axis in own and len(study.shape_axes) > 1
+        label = own[axis] if alone else study.label(case)
+        found.setdefault((study.facet(case), others), {})[label] = case
+    return [Group(*key, dict(sorted(group.items(), key=_order))) for key, group in found.items()]
+
+
+def _order(column: tuple[str, str]) -> tuple[bool, int]:
+    """Sort numbers, and leave what is none behind them as it was."""
+    label = column[0]
+    return not label.isdecimal(), int(label) if label.isdecimal() else 0
+
+
+def values(case: str) -> dict[str, str]:
+    """Split `axis:value/...`."""
+    return dict(segment.split(":", 1) for segment in case.split("/") if segment)
+
+
+def spelled(case: str) -> str:
+    """Write values for a title: `keys 2²⁸, distribution uniform`."""
+    told = [f"{axis} {units.power_of_two(value)}" for axis, value in values(case).items()]
+    return words(", ".join(told))
+
+
+def words(text: str) -> str:
+    """Write a name as words, and as `1.5` what a name has as `1_5`."""
+    return re.sub(r"(?<=\d)_(?=\d)", ".", text).replace("_", " ")
+
+
+def headline(study: Study) -> str:
+    """Write the headline for a title, a size that is all axes' own once."""
+    case = study.headline
+    return study.spell(case) if study.in_series(case) else spelled(case)
+
+
+def short(label: str) -> str:
+    """Write a number of five digits or more in thousands."""
+    return f"{int(label) / 1000:.0f}k" if label.isdecimal() and len(label) > 4 else label
