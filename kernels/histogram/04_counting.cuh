@@ -318,9 +318,10 @@ inline Implementation zeroed_and_merged() {
 // Two kernels: one stores the counters of each block, the other sums them.
 template <int bits, bool hot_keys = false, bool ranged = false>
 Implementation written_down() {
-  constexpr auto count = count_keys<bits, true, true, hot_keys, ranged>;
+  // Captured: nvcc gives each file a kernel of its own, and its memory is allowed to one of them.
+  const auto count = count_keys<bits, true, true, hot_keys, ranged>;
   const auto plan = one_block_per_sm<bits, ranged>;
-  return launches<Histogram>(count, plan, [](Histogram& p, const LaunchPlan& plan, auto stream) {
+  return launches<Histogram>(count, plan, [=](Histogram& p, const LaunchPlan& plan, auto stream) {
     Counting c = counting<bits>(p, plan);
     c.rows = p.room_for_counters(size_t{plan.grid.x} * c.words);
     c.credits = p.credits();
