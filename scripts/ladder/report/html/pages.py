@@ -41,7 +41,7 @@ _PLOTS = {
         "Roofline",
         "FLOP per byte across, speed up. Points say what they are, and lead to their rung.",
     ),
-    "instructions": ("Instruction roofline", "Warp instructions a transaction across."),
+    "instructions": ("Instruction roofline", "Warp instructions per transaction across."),
     "why": ("Why", "The target counter of each idea, and what its change gained."),
     "occupancy": ("Occupancy", "The share of an SM's warps that are there."),
     "clusters": ("Clusters", "Speed in clusters of blocks over the fastest without."),

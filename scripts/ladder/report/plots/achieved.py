@@ -31,7 +31,7 @@ def _theoretical(row: Row) -> float:
 
 
 def draw(study: Study, found: list[tuple[Rung, Row]]) -> Figure:
-    """Draw a bar a rung as long as was achieved, and on it a mark at what is possible."""
+    """Draw a bar per rung as long as was achieved, and on it a mark at what is possible."""
     columns = _columns([row for _, row in found])
     names = [name_of(rung, row) for rung, row in found]
     left = 0.35 + style.widest(names)

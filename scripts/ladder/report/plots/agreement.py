@@ -19,7 +19,7 @@ _AGREES = "#0072b2"
 
 
 def draw(emulated: Results, measured: dict[str, Row]) -> Figure:
-    """Draw a line a rung with a dot for each case at the ratio of the two."""
+    """Draw a line per rung with a dot for each case at the ratio of the two."""
     rungs = predict(emulated, measured).rungs
     rungs = {n: rows for n, rows in rungs.items() if any(worst(rows, space) for space in SPACES)}
     if not rungs:

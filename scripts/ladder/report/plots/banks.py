@@ -18,7 +18,7 @@ from ladder.model.catalogue import Rung
 from ladder.model.rows import bare
 from ladder.report.plots import style
 
-BANKS, WORD = 32, 4  # a bank gives one word of 4 bytes a wavefront
+BANKS, WORD = 32, 4  # a bank gives one word of 4 bytes per wavefront
 _CELL, _GAP, _LEFT, _TOP, _BOTTOM = 0.135, 0.7, 0.65, 1.2, 0.55  # inches
 _COUNTS, _BETWEEN = 0.7, 0.45  # of the bars below, and between them and the cells
 _MOST_ROWS = 40

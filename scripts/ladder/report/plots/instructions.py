@@ -49,11 +49,11 @@ class Point:
 
     @property
     def rate(self) -> float:
-        """Warp instructions a second, in GIPS."""
+        """Warp instructions per second, in GIPS."""
         return self.instructions / self.row.seconds / _GIGA
 
     def intensities(self) -> dict[str, float]:
-        """Warp instructions a transaction, by level of memory."""
+        """Warp instructions per transaction, by level of memory."""
         return {level: self.instructions / n for level, n in self.transactions.items()}
 
     def accesses(self, space: str) -> dict[str, float]:
@@ -140,8 +140,8 @@ def draw(study: Study, found: list[Point]) -> Figure:
     upper.set_title(_asked(found, space), pad=8, **titles)
     lower.set_title(_told(found, space), pad=18, **titles)
     _limits(upper, lower, found, space, memory, issue)
-    upper.set_ylabel("GIPS: 10⁹ warp instructions a second")
-    lower.set_xlabel(f"warp instructions a {unit}")
+    upper.set_ylabel("GIPS: 10⁹ warp instructions per second")
+    lower.set_xlabel(f"warp instructions per {unit}")
     for wall in _WALLS[space]:
         upper.axvline(1 / wall, color=style.FAINT, linewidth=1, linestyle=":", zorder=0)
         lower.axvline(1 / wall, color=style.GREY, linewidth=1.2, linestyle=":", zorder=0)
@@ -180,7 +180,7 @@ def _roofs(
     for roof in roofline.memory_roofs(study, measured):
         level = roof.level
         if space == "global" and level == "shared memory":
-            level = "L1"  # the same array: 128 bytes a clock
+            level = "L1"  # the same array: 128 bytes per clock
         if any(level in point.transactions for point in found):
             scale = size * _GIGA
             text = roof.told(level, scale, "GTXN/s")

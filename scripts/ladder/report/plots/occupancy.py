@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""How many warps an SM holds, by block size and by shared memory, and what the limit is."""
+"""How many warps that an SM holds, by block size and by shared memory, and what the limit is."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Kernels:
 
     names: list[str]
     curves: list[Curves]  # of blocks without clusters
-    percent: float  # of the warps an SM holds, as launched, clusters and all
+    percent: float  # of the warps that an SM holds, as launched, clusters and all
 
 
 def chosen(tally: Tally, details: Details) -> list[Kernels]:
@@ -59,7 +59,7 @@ def draw(tally: Tally, found: list[Kernels]) -> Figure:
     height = _TOP + each * len(found) + _BOTTOM
     width = (style.PAGE - _LEFT - _BETWEEN - _RIGHT) / 2
     title = f"{tally.title}: occupancy"
-    about = f"{describe(tally.results)}: percent of the warps an SM holds, by what limits them"
+    about = f"{describe(tally.results)}: percent of the warps that an SM holds, by what limits them"
     figure = style.page(style.PAGE, height, title, about)
     all_curves = [kernels.curves[0] for kernels in found]
     limits = [p.limiter for c in all_curves for p in (*c.by_block, *c.by_shared)]
@@ -81,7 +81,7 @@ def draw(tally: Tally, found: list[Kernels]) -> Figure:
         style.note(by_block, told, (0, 1), (0, 21), **look, color="black", weight="bold")
         style.note(by_block, _resources(kernels), (0, 1), (0, 8), **look)
         top -= each
-    by_block.set_xlabel("threads a block")
+    by_block.set_xlabel("threads per block")
     by_shared.set_xlabel("KiB of shared memory a block")
     return figure
 

@@ -24,7 +24,7 @@ _COLOURS = dict(zip((*OPERATIONS, _ALL), ("#0072b2", "#e69f00", "#cc79a7", "#888
 
 
 def draw(tally: Tally) -> Figure:
-    """Draw a group of bars a rung, and on each bar the fewest transactions it could take."""
+    """Draw a group of bars per rung, and on each bar the fewest transactions it could take."""
     used = {
         space: [o for o in _COLOURS if any(_each(r, space, o) > 0 for _, r in tally.shown)]
         for space in _UNITS
