@@ -318,7 +318,7 @@ inline Implementation zeroed_and_merged() {
 // Two kernels: one stores the counters of each block, the other sums them.
 template <int bits, bool hot_keys = false, bool ranged = false>
 Implementation written_down() {
-  // Captured: nvcc gives each file a kernel of its own, and its memory is allowed to one of them.
+  // Captured: each file has its own kernel by this name, and only one is allowed its memory.
   const auto count = count_keys<bits, true, true, hot_keys, ranged>;
   const auto plan = one_block_per_sm<bits, ranged>;
   return launches<Histogram>(count, plan, [=](Histogram& p, const LaunchPlan& plan, auto stream) {
