@@ -68,6 +68,8 @@ def started(fake: Fake, output: Path, *more: str) -> Iterator[subprocess.Popen[s
         stderr=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         text=True,
+        # As from a terminal, where nohup runs these tests too.
+        preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),
     ) as process:
         while not (fake.folder / "waiting").exists() and process.poll() is None:
             time.sleep(0.02)
