@@ -111,7 +111,8 @@ std::vector<Rung> rungs() {
        .idea = "TMA loads and stores swizzled boxes; each warp transposes its own.",
        .implementation = LADDERS_GPU_ONLY(boxes<T>()),
        .builds_on = "banded",
-       .shows = "A quarter of the instructions, but no more speed: DRAM is the limit.",
+       .shows =
+           "As few instructions as with 16-byte accesses, and no more speed: DRAM is the limit.",
        .target = "warp_instructions",
        .needs = kTma,
        .skip = LADDERS_GPU_ONLY(no_boxes)},

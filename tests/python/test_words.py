@@ -11,7 +11,7 @@ ROOT = Path(__file__).parents[2]
 _COUNTED = (
     "wavefronts?|sectors?|requests?|bytes|words?|elements?|outputs?|registers?|"
     "blocks?|threads?|warps?|atomics?|instructions|keys|tiles?|stages?|copies|pixels?|"
-    "process(?:es)?|files?|rows?|launch(?:es)?|columns?|bars?|lines?|rungs?|figures?|tables?|"
+    "process(?:es)?|files?|rows?|columns?|bars?|lines?|rungs?|figures?|tables?|"
     "lookups?|additions|steps?|pages?|cases?"
 )
 _EACH = (
