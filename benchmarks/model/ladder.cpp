@@ -204,6 +204,11 @@ std::string skip_reason(const Row& row, const Device& device) {
   return "";
 }
 
+double memory(const Ladder& ladder, const Case& shape, const Device& device) {
+  if (ladder.memory) return ladder.memory(shape);
+  return ladder.work ? ladder.work(shape, device).bytes() : 0;
+}
+
 Work work(const Row& row, const Device& device) {
   return (row.rung->work ? row.rung->work : row.ladder->work)(row.point, device);
 }

@@ -20,6 +20,8 @@ struct Axis {
   std::string name;
   std::vector<std::string> labels = {};  ///< of the values 0, 1 and so on, for the names of cases
   bool facet = false;                    ///< splits plots instead of running along them
+  int64_t least = 0, most = 1 << 30;     ///< what it takes ...
+  std::vector<int64_t> only = {};        ///< ... or the only values, if any
 };
 
 /// The values of a ladder's axes, in their order.
@@ -197,6 +199,8 @@ struct Ladder {
   Shape headline, small_headline;
   std::function<Work(const Case&, const Device&)> work;
   std::function<std::unique_ptr<Problem>(const Case&, const Device&)> problem;
+  /// Bytes of device memory that a problem and its verification take, if more than its work's.
+  std::function<double(const Case&)> memory = {};
   std::vector<Rung> rungs;
 };
 
@@ -255,6 +259,9 @@ std::vector<std::string> meant_for(const Ladder& ladder, const Rung& rung);
 
 /// Why a row cannot run on this device, or empty.
 std::string skip_reason(const Row& row, const Device& device);
+
+/// Bytes of device memory that a problem takes, about.
+double memory(const Ladder& ladder, const Case& shape, const Device& device);
 
 /// The work of one launch of a row.
 Work work(const Row& row, const Device& device);

@@ -2,7 +2,9 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 
+#include "model/shapes.hpp"
 #include "program/context.hpp"
 #include "program/google_benchmark.hpp"
 #include "program/json.hpp"
@@ -48,6 +50,19 @@ void write_details(const Outcome& outcome, std::ofstream& out) {
   out.close();
 }
 
+/// Bytes; the emulator's device memory is the host's.
+size_t free_memory() {
+  if (!kEmulated) {
+    size_t free = 0, total = 0;
+    check(cudaMemGetInfo(&free, &total), "cudaMemGetInfo");
+    return free;
+  }
+  std::ifstream file("/proc/meminfo");
+  for (std::string name, kilobytes; file >> name >> kilobytes; file.ignore(80, '\n'))
+    if (name == "MemAvailable:") return std::stoull(kilobytes) << 10;
+  return std::numeric_limits<size_t>::max();
+}
+
 struct Silent : benchmark::BenchmarkReporter {
   bool ReportContext(const Context&) override { return true; }
   void ReportRuns(const std::vector<Run>&) override {}
@@ -72,6 +87,8 @@ int run(Options& options) {
   int argc = static_cast<int>(argv.size());
   benchmark::SetDefaultTimeUnit(benchmark::kMicrosecond);
   benchmark::Initialize(&argc, argv.data(), print_help);
+  // Results need not tell in which folder of whose machine it lies.
+  benchmark::BenchmarkReporter::Context::executable_name = program_name();
   if (benchmark::ReportUnrecognizedArguments(argc, argv.data())) return 2;
 
   configure(options);
@@ -86,6 +103,11 @@ int run(Options& options) {
                      std::to_string(Device::count()) + ")");
   outcome.samples = open("--samples_out", options.samples_file, true);
   study = Study::open(options.device, options.sampling);
+  if (!options.shapes.empty())
+    if (const std::string why =
+            too_large(options.ladders, options.cases, study->device(), free_memory());
+        !why.empty())
+      throw UsageError("--shape: " + why);
   add_context(*study, options);
   const bool console = options.format == "console";
   if (console) std::fprintf(stderr, "%s\n", describe(study->device()).c_str());

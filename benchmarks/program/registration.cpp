@@ -140,8 +140,7 @@ void run(benchmark::State& state, const Row& row, Study& study, const Options& o
 }  // namespace
 
 void register_rows(const Options& options, const std::function<Study&()>& study, Outcome& outcome) {
-  check_catalogue(catalogue());
-  for (const Ladder& ladder : catalogue())
+  for (const Ladder& ladder : options.ladders)
     for (const Row& row : rows(ladder, options.cases)) {
       const auto function = [row, study, &options, &outcome](benchmark::State& state) {
         run(state, row, study(), options, outcome);

@@ -93,7 +93,7 @@ Ladder ladder() {
       .title = "Histogram of bytes",
       .ceiling = "roof/dram_read",
       .input = "as the distribution says; zipf has exponent 1, few keys are 0, 85, 170 and 255",
-      .axes = {{"keys"},
+      .axes = {{.name = "keys", .most = int64_t{1} << 40},
                {.name = "distribution",
                 .labels = {"uniform", "constant", "zipf", "sorted", "few"},
                 .facet = true}},

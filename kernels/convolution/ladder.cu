@@ -98,11 +98,13 @@ std::vector<Rung> rungs() {
   };
 }
 
+const std::vector<int64_t> kFilters = {3, 5, 7, 9, 11, 15};
+
 }  // namespace
 
 Ladder ladder() {
   std::vector<Shape> measured;
-  for (const int64_t side : {3, 5, 7, 9, 11, 15}) measured.push_back({8192, 8192, side});
+  for (const int64_t side : kFilters) measured.push_back({8192, 8192, side});
   for (const int64_t side : {3, 15}) measured.push_back({4096, 4096, side});
   for (const int64_t side : {3, 15}) measured.push_back({1024, 1024, side});
   for (const int64_t side : {3, 7}) measured.push_back({4095, 4097, side});
@@ -116,7 +118,9 @@ Ladder ladder() {
       .input = "image and filter uniform in [-1, 1)",
       .error_unit = "sum of the magnitudes of a pixel's products",
       .error_limit = 1e-6,
-      .axes = {{.name = "rows", .facet = true}, {.name = "columns", .facet = true}, {"filter"}},
+      .axes = {{.name = "rows", .facet = true},
+               {.name = "columns", .facet = true},
+               {.name = "filter", .only = kFilters}},
       .measured = measured,
       .small = {{256, 256, 3}, {256, 256, 7}, {128, 128, 15}},
       // Images smaller than filters, unaligned rows, whole tiles and strips and one pixel more.
@@ -133,7 +137,8 @@ Ladder ladder() {
             return Work{.flops = 2 * side * side * n, .bytes_read = 4 * n, .bytes_written = 4 * n};
           },
       .problem = problem_of<Convolution>,
-      .rungs = by_axis("filter", {3, 5, 7, 9, 11, 15},
+      .memory = [](const Case& c) { return 24. * c["rows"] * c["columns"]; },
+      .rungs = by_axis("filter", kFilters,
                        {rungs<3>(), rungs<5>(), rungs<7>(), rungs<9>(), rungs<11>(), rungs<15>()}),
   };
 }

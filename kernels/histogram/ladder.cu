@@ -178,7 +178,9 @@ Ladder ladder() {
       .title = "Histogram",
       .ceiling = "roof/dram_read",
       .input = "as the distribution says; zipf has exponent 1, strided keys are 32 apart",
-      .axes = {{"bins"}, {"keys"}, kDistributionAxis},
+      .axes = {{.name = "bins", .least = 1},
+               {.name = "keys", .most = int64_t{1} << 40},
+               kDistributionAxis},
       .measured = measured,
       .small = small,
       .tested = {shape(1, 1000, uniform), shape(32, 0, uniform), shape(33, 1, uniform),
@@ -196,6 +198,7 @@ Ladder ladder() {
             return Work{.bytes_read = 4. * c["keys"], .bytes_written = 4. * c["bins"]};
           },
       .problem = problem_of<Histogram>,
+      .memory = [](const Case& c) { return 4. * c["keys"] + 16. * c["bins"]; },
       .rungs = joined(rungs(), peers()),
   };
 }

@@ -148,7 +148,9 @@ Ladder ladder() {
       .title = "Table lookup",
       .ceiling = "roof/dram_copy",
       .input = "random 32-bit values; zipf has exponent 1, strided indices are 32 apart",
-      .axes = {{"entries"}, {"lookups"}, kDistributionAxis},
+      .axes = {{.name = "entries", .least = 1},
+               {.name = "lookups", .most = int64_t{1} << 40},
+               kDistributionAxis},
       .measured = measured,
       .small = small,
       // Around vectors and tiles; tables that just fit each kind of memory, and just do not.

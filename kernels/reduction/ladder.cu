@@ -186,7 +186,7 @@ Ladder ladder() {
       .input = "sum_of_squares: random 32-bit ints; of floats: uniform in [-1, 1)",
       .error_unit = "sum of magnitudes",
       .error_limit = 1e-6,
-      .axes = {{"elements"},
+      .axes = {{.name = "elements", .most = int64_t{1} << 40},
                {.name = "operation",
                 .labels = {"sum_of_squares", "sum", "sum_of_squares_of_floats"},
                 .facet = true}},

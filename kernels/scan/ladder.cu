@@ -118,7 +118,8 @@ Ladder ladder() {
       .input = "int: random 32 bits, sums modulo 2^32; float: uniform in [-1, 1)",
       .error_unit = "sum of magnitudes up to the element",
       .error_limit = 1e-6,
-      .axes = {{"elements"}, {.name = "type", .labels = {"int", "float"}, .facet = true}},
+      .axes = {{.name = "elements", .most = int64_t{1} << 40},
+               {.name = "type", .labels = {"int", "float"}, .facet = true}},
       .measured = shapes({1 << 16, 1 << 20, 1 << 22, 1 << 24, 1 << 26, 1 << 28},
                          {1 << 20, 1 << 24, 1 << 28}),
       .small = shapes({1 << 16}, {1 << 16}),
@@ -138,6 +139,7 @@ Ladder ladder() {
           [](const Case& c, const Device& d) {
             return c["type"] == 0 ? problem_of<Scan<Ints>>(c, d) : problem_of<Scan<Floats>>(c, d);
           },
+      .memory = [](const Case& c) { return 12. * c["elements"]; },
       .rungs = joined(by_axis("type", {0, 1}, {rungs<Ints>(), rungs<Floats>()}), peers()),
   };
 }

@@ -273,7 +273,9 @@ Ladder ladder() {
       .input = "uniform in [-1, 1); verified with normal and with 2^-20 to 2^20 too",
       .error_unit = "norm of the FP64 reference",
       .error_limit = 1e-5,
-      .axes = {{"m"}, {"n"}, {"k"}},
+      .axes = {{.name = "m", .most = 1 << 20},
+               {.name = "n", .most = 1 << 20},
+               {.name = "k", .most = 1 << 20}},
       // The largest are last: they take the GPU to its power limit, and the clock has to recover.
       .measured = {shape(512, 512, 512), shape(1024, 1024, 1024), shape(2048, 2048, 2048),
                    shape(4096, 4096, 4096), shape(4095, 4095, 4095), shape(4097, 4097, 4097),
@@ -294,6 +296,12 @@ Ladder ladder() {
                         .bytes_written = 4 * m * n};
           },
       .problem = problem_of<Sgemm>,
+      // A and B in FP32 and in two parts of FP16; C, a copy of it and its reference in FP64.
+      .memory =
+          [](const Case& c) {
+            const double m = c["m"], n = c["n"], k = c["k"];
+            return 8 * (m * k + k * n) + 16 * m * n;
+          },
       .rungs = joined(steps(), peers()),
   };
 }
