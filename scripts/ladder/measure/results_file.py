@@ -131,7 +131,10 @@ class RunFile:
         context = self.context
         if self.uncounted:
             context = context | {_UNCOUNTED: " ".join(sorted(self.uncounted))}
-        text = _document(context, [row for name in names for row in rows[name]])
+        listed = [row for name in names for row in rows[name]]
+        if context.get("emulated") != "true":  # whose counts are compared digit by digit
+            listed = [_short(row) for row in listed]
+        text = files.by_row(context, "benchmarks", listed)
         try:
             files.write(self.path, text.encode("utf-8", "replace"))
         except LadderError as error:
@@ -154,15 +157,6 @@ class RunFile:
         self.context = context | self.context  # only counting tells what counts
         if times:
             self.context[_SMALL_KERNELS] = f"{min(times):g} {max(times):g}"
-
-
-def _document(context: dict[str, Any], rows: list[dict[str, Any]]) -> str:
-    """Write JSON with a row on a line: small, and what changed can be seen in a diff."""
-    if context.get("emulated") != "true":  # counts are compared digit by digit
-        rows = [_short(row) for row in rows]
-    lines = (json.dumps(row, separators=(",", ":"), ensure_ascii=False) for row in rows)
-    head = json.dumps(context, indent=2, ensure_ascii=False)
-    return f'{{"context": {head},\n"benchmarks": [\n' + ",\n".join(lines) + "\n]}\n"
 
 
 def _short(row: dict[str, Any]) -> dict[str, Any]:
