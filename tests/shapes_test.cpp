@@ -124,7 +124,7 @@ TEST(Shapes, LaddersKnowTheMemoryThatTheirProblemsTake) {
   for (const char* text :
        {"transpose:rows=columns=2000", "sgemm:m=n=1200,k=4", "reduction:elements=2^22",
         "scan:elements=2^22", "histogram:bins=500000,keys=2^22", "byte_histogram:keys=2^24",
-        "lookup:entries=lookups=2^21", "convolution:rows=columns=1000,filter=3", "roof:size=16"}) {
+        "lookup:entries=lookups=2^21", "convolution:rows=columns=1000,filter=3", "roof:size=256"}) {
     const std::vector<Ladder> ladders = at_shapes(catalogue(), {text}, Shapes::measured);
     const auto ladder =
         std::ranges::find_if(ladders, [](const Ladder& l) { return !l.measured.empty(); });

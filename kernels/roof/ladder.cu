@@ -126,7 +126,7 @@ Ladder ladder() {
       .headline = {4096},
       .small_headline = {2},
       .problem = problem_of<Roof>,
-      .memory = [](const Case& c) { return 2 * bytes(c); },
+      .memory = [](const Case& c) { return 2 * bytes(c) + 0x1p27; },  // of small ones the output
       .rungs = rungs(),
   };
 }
