@@ -38,6 +38,20 @@ std::string Case::name() const {
   return name;
 }
 
+std::vector<Shape> every(const std::vector<std::vector<int64_t>>& values) {
+  std::vector<Shape> shapes = {{}};
+  for (const std::vector<int64_t>& axis : values) {
+    std::vector<Shape> longer;
+    for (const Shape& shape : shapes)
+      for (const int64_t value : axis) {
+        longer.push_back(shape);
+        longer.back().push_back(value);
+      }
+    shapes = longer;
+  }
+  return shapes;
+}
+
 Verdict Problem::compare() {
   throw std::logic_error("neither the rung nor its problem can be verified");
 }

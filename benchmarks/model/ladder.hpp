@@ -46,6 +46,30 @@ class Case {
   std::vector<Entry> entries_;
 };
 
+/// Where one way to launch a choice takes over from another: at shapes whose size is at least
+/// `value`. Built in as measured on an H200; `ladder tune` measures it on other GPUs.
+struct Crossover {
+  std::string name;  ///< "reduction.bulk_ring_from"
+  double value;
+  std::function<double(const Case&, const Device&)> size;
+  std::vector<Shape> probes;  ///< shapes at which both ways are measured to find it
+
+  /// Its value on a device.
+  double on(const Device& device) const {
+    const auto tuned = device.crossovers.find(name);
+    return tuned == device.crossovers.end() ? value : tuned->second;
+  }
+  bool reached(const Case& c, const Device& device) const { return size(c, device) >= on(device); }
+};
+
+/// The size of a shape along an axis.
+inline auto along(std::string axis) {
+  return [axis](const Case& c, const Device&) { return double(c[axis]); };
+}
+
+/// The shapes that take each axis at each of its values.
+std::vector<Shape> every(const std::vector<std::vector<int64_t>>& values);
+
 /// How a kernel is launched; its occupancy is computed from the same plan.
 struct LaunchPlan {
   dim3 grid = 1, block = 1;
@@ -199,6 +223,7 @@ struct Ladder {
   Shape headline, small_headline;
   std::function<Work(const Case&, const Device&)> work;
   std::function<std::unique_ptr<Problem>(const Case&, const Device&)> problem;
+  std::vector<Crossover> crossovers = {};  ///< what its choices depend on
   /// Bytes of device memory that a problem and its verification take, if more than its work's.
   std::function<double(const Case&)> memory = {};
   std::vector<Rung> rungs;

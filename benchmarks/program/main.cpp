@@ -9,6 +9,7 @@
 #include "program/google_benchmark.hpp"
 #include "program/json.hpp"
 #include "program/registration.hpp"
+#include "program/tuning.hpp"
 
 namespace {
 
@@ -97,6 +98,8 @@ int run(Options& options) {
   register_rows(options, [&]() -> Study& { return *study; }, outcome);
   if (options.list) return benchmark::RunSpecifiedBenchmarks() > 0 ? 0 : 2;
   open("--benchmark_out", options.result_file);
+  Tuning tuning;
+  if (!options.tuning_file.empty()) tuning = read_tuning(options.tuning_file);
   std::ofstream details = open("--details_out", options.details_file);
   if (options.device >= Device::count())
     throw UsageError("no CUDA device " + std::to_string(options.device) + " (there are " +
@@ -108,6 +111,9 @@ int run(Options& options) {
             too_large(options.ladders, options.cases, study->device(), free_memory());
         !why.empty())
       throw UsageError("--shape: " + why);
+  if (options.tuning_file.empty()) tuning = tuning_of(study->device());
+  study->tune(tuning.values);
+  benchmark::AddCustomContext("tuning", tuning.source);
   add_context(*study, options);
   const bool console = options.format == "console";
   if (console) std::fprintf(stderr, "%s\n", describe(study->device()).c_str());

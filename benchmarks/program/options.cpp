@@ -9,6 +9,7 @@
 
 #include "model/shapes.hpp"
 #include "program/google_benchmark.hpp"
+#include "program/tuning.hpp"
 
 namespace ladders {
 namespace {
@@ -77,6 +78,12 @@ const std::vector<Flag>& flags() {
        "--shape=sgemm:m=n=k=1024..8192*2, or with a list of numbers\nor labels in place of the "
        "range; other axes are the headline's",
        both, [](O& o, V& v) { o.shapes.push_back(v.text); }},
+      {"tuning", "FILE",
+       "where choices change kernels, as `ladder tune` wrote it (that in\nresults/ of this GPU or "
+       "its architecture when this was built)",
+       both, [](O& o, V& v) { o.tuning_file = v.text; }},
+      {"tune", "", "measure both sides of all crossovers, as `ladder tune` does", timing,
+       [](O& o, V& v) { o.tune = v.on(); }},
       {"gpu", "NAME",
        "the GPU to emulate (h200): t4, a100, a10, rtx3090, l4, l40s,\nrtx4090, h100, h200, b200, "
        "rtx5090",
@@ -167,6 +174,7 @@ Options parse(int argc, char** argv) {
     } catch (const std::invalid_argument& error) {
       throw UsageError(std::string("--shape: ") + error.what());
     }
+  if (options.tune) options.ladders = both_sides(options.ladders);
   // The hardware's limits are shares of what the roofs reach.
   if (options.sampling.hardware_counters)
     for (Ladder& ladder : options.ladders)

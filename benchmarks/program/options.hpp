@@ -26,6 +26,8 @@ struct Options {
   int workers = 0;                            ///< host threads that emulate, 0: one per core
   bool check = false;                         ///< the emulator looks for races and the like
   bool per_line = false;                      ///< print figures of each source line
+  std::string tuning_file;                    ///< --tuning, if any
+  bool tune = false;                          ///< both sides of crossovers, and nothing else
   std::string details_file;                   ///< --details_out, if any
   std::string samples_file;                   ///< --samples_out, if any
   bool list = false;                          ///< names only, no GPU needed

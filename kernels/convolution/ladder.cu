@@ -20,15 +20,12 @@
 namespace ladders::convolution {
 namespace {
 
-bool has_many_pixels(const Case& c) {
-  return c["rows"] * c["columns"] >= kTuning.small_tiles_from_pixels;
-}
-
 template <int side>
 Implementation fastest(const Case& c, const Device& device) {
   constexpr int64_t kMostBlocks = 65535;  // in a grid's y
   const bool few_rows = c["rows"] <= kMostBlocks * SmallTile<side, 4>::kRows;
-  if (side <= kTuning.small_tiles_up_to_side && few_rows && (has_many_pixels(c) || !aligned(c)))
+  if (few_rows && !kStripsFrom.reached(c, device) &&
+      (kSmallTilesFrom.reached(c, device) || !aligned(c)))
     return chosen("small_tiles", in_small_tiles<side>(c, device));
   return aligned(c) ? chosen("from_l1", strips_from_l1<side>())
                     : chosen("sliding_sums", sums_over_tile<side>());
@@ -86,7 +83,8 @@ std::vector<Rung> rungs() {
       {.name = "small_tiles",
        .idea = "A few unrolled rows per thread in small tiles, without edge checks inside.",
        .builds_on = "from_l1",
-       .meant_for = [](const Case& c) { return c["filter"] <= 11 && has_many_pixels(c); },
+       .meant_for =
+           [](const Case& c) { return c["filter"] <= 11 && c["rows"] * c["columns"] >= 1 << 22; },
        .target = "warp_instructions",
        .measured = [](const Case& c) { return c["filter"] <= 11; },
        .choose = in_small_tiles<side>},
@@ -137,6 +135,7 @@ Ladder ladder() {
             return Work{.flops = 2 * side * side * n, .bytes_read = 4 * n, .bytes_written = 4 * n};
           },
       .problem = problem_of<Convolution>,
+      .crossovers = {kStripsFrom, kSmallTilesFrom},
       .memory = [](const Case& c) { return 24. * c["rows"] * c["columns"]; },
       .rungs = by_axis("filter", kFilters,
                        {rungs<3>(), rungs<5>(), rungs<7>(), rungs<9>(), rungs<11>(), rungs<15>()}),

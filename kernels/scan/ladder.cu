@@ -22,15 +22,14 @@ namespace ladders::scan {
 namespace {
 
 template <class Type>
-Implementation fastest_at(const Case& c, [[maybe_unused]] const Device& device) {
-  const int64_t elements = c["elements"];
+Implementation fastest_at(const Case& c, const Device& device) {
 #ifdef __CUDACC__
-  if (elements >= kTuning.bulk_ring_from && device.has_bulk_copies(kRingRoom))
+  if (kBulkRingFrom.reached(c, device) && device.has_bulk_copies(kRingRoom))
     return chosen("bulk_ring", in_a_ring<Type>());
 #endif
-  return chosen("lookback", elements <= kTuning.small_tiles_up_to
-                                ? in_one_pass<Type, 256, 2, LookBack>()
-                                : in_one_pass<Type, 512, 6, LookBack>());
+  return chosen("lookback", kLargeTilesFrom.reached(c, device)
+                                ? in_one_pass<Type, 512, 6, LookBack>()
+                                : in_one_pass<Type, 256, 2, LookBack>());
 }
 
 template <class Type>
@@ -139,6 +138,7 @@ Ladder ladder() {
           [](const Case& c, const Device& d) {
             return c["type"] == 0 ? problem_of<Scan<Ints>>(c, d) : problem_of<Scan<Floats>>(c, d);
           },
+      .crossovers = {kLargeTilesFrom, kBulkRingFrom},
       .memory = [](const Case& c) { return 12. * c["elements"]; },
       .rungs = joined(by_axis("type", {0, 1}, {rungs<Ints>(), rungs<Floats>()}), peers()),
   };
