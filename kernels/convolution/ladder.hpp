@@ -4,12 +4,15 @@
 #include "model/ladder.hpp"
 
 namespace ladders::convolution {
-/// Small tiles are faster than strips from the L1 where filters are small and pixels many.
+/// Small tiles are faster than strips from the L1 where filters are small, and there are enough
+/// products of pixels and weights.
 inline const Crossover kStripsFrom{"convolution.strips_from", 10, along("filter"),
-                                   every({{4096}, {4096}, {3, 5, 7, 9, 11, 15}})};
+                                   every({{4096, 8192}, {4096}, {3, 5, 7, 9, 11, 15}})};
 inline const Crossover kSmallTilesFrom{
-    "convolution.small_tiles_from", 1 << 22,
-    [](const Case& c, const Device&) { return double(c["rows"]) * double(c["columns"]); },
-    every({{512, 1024, 2048, 4096, 8192}, {2048}, {3, 7}})};
+    "convolution.small_tiles_from", 150e6,
+    [](const Case& c, const Device&) {
+      return double(c["rows"]) * double(c["columns"]) * double(c["filter"] * c["filter"]);
+    },
+    every({{512, 1024, 2048, 3072, 4096, 8192}, {2048}, {3, 5, 7, 9}})};
 
 }  // namespace ladders::convolution

@@ -19,11 +19,11 @@ inline std::vector<Shape> cubes(const std::vector<int64_t>& sides) {
 inline const Crossover kFp16x3FromProducts{
     "sgemm.fp16x3_from_products", 0x1p30 * 1.5,
     [](const Case& c, const Device&) { return double(c["m"]) * double(c["n"]) * double(c["k"]); },
-    every({{1536}, {1536}, {256, 384, 512, 768, 1024, 2048}})};
+    every({{1536}, {1536}, {256, 320, 384, 448, 512, 640, 768, 1024}})};
 inline const Crossover kFp16x3FromOutputs{
     "sgemm.fp16x3_from_outputs", 0x1p20 * 1.2,
     [](const Case& c, const Device&) { return double(c["m"]) * double(c["n"]); },
-    every({{768, 1024, 1152, 1280, 1536, 2048}, {1024}, {4096}})};
+    every({{768, 1024, 1088, 1152, 1216, 1280, 1408, 1536, 2048}, {1024}, {4096}})};
 
 /// Bounds of accuracy, and models of the kernels' time as measured on an H200.
 struct Tuning {
