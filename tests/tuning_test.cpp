@@ -65,6 +65,8 @@ TEST(Tuning, ABadFileIsToldInOneLine) {
 }
 
 TEST(Tuning, WhatWasBuiltInIsRead) {
+  EXPECT_EQ(tuning_of({.name = "NVIDIA H100 80GB HBM3", .compute_capability = 90}).source,
+            "NVIDIA H100 80GB HBM3");
   const Tuning unknown = tuning_of({.name = "A GPU", .compute_capability = 75});
   EXPECT_EQ(unknown.source, "built in, of NVIDIA H200");
   EXPECT_TRUE(unknown.values.empty());

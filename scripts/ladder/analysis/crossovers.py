@@ -35,9 +35,10 @@ class Probe:
 
 @dataclass(frozen=True)
 class Crossover:
-    """One crossover: "ladder.name", its value before, the best value, and what tells it."""
+    """One crossover: "ladder.name", the choice that it is of, its value before, the best value."""
 
     name: str
+    choice: str
     before: float
     value: float
     probes: tuple[Probe, ...]
@@ -55,10 +56,12 @@ def find(rows: Mapping[str, Sequence[Mapping[str, Any]]]) -> list[Crossover]:
     skipped are left out, and so is a crossover of which no probe is left.
     """
     sides: dict[tuple[str, str], dict[str, Mapping[str, Any]]] = {}
+    choices: dict[str, str] = {}
     for name, entries in rows.items():
-        ladder, _, *axes = name.removesuffix("/manual_time").split("/")
+        ladder, choice, *axes = name.removesuffix("/manual_time").split("/")
         crossover, _, side = axes[-1].partition(":")
         if side in _SIDES and (entries[0].get("median_seconds") or 0) > 0:
+            choices[f"{ladder}.{crossover}"] = choice
             sides.setdefault((f"{ladder}.{crossover}", "/".join(axes[:-1])), {})[side] = entries[0]
     probes: dict[str, list[Probe]] = {}
     before: dict[str, float] = {}
@@ -70,7 +73,7 @@ def find(rows: Mapping[str, Sequence[Mapping[str, Any]]]) -> list[Crossover]:
         probes.setdefault(name, []).append(Probe(case, below["crossover_size"], *seconds))
         before[name] = below["crossover_value"]
     return [
-        Crossover(name, before[name], best(of, before[name]), tuple(of))
+        Crossover(name, choices[name], before[name], best(of, before[name]), tuple(of))
         for name, of in probes.items()
     ]
 
