@@ -70,6 +70,8 @@ TEST(Tuning, WhatWasBuiltInIsRead) {
   const Tuning unknown = tuning_of({.name = "A GPU", .compute_capability = 75});
   EXPECT_EQ(unknown.source, "built in, of NVIDIA H200");
   EXPECT_TRUE(unknown.values.empty());
+  EXPECT_TRUE(tuning_of({.name = "NVIDIA H200", .compute_capability = 90}).values.empty());
+  EXPECT_FALSE(tuning_of({.name = "NVIDIA GH200 480GB", .compute_capability = 90}).values.empty());
 }
 
 TEST(Tuning, CrossoversAreOfTheirLaddersAndHaveProbesOnBothSides) {

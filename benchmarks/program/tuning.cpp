@@ -14,6 +14,8 @@
 namespace ladders {
 namespace {
 
+constexpr char kBuiltIn[] = "NVIDIA H200";  // that the crossovers' own values are of
+
 struct File {
   std::string gpu;
   int64_t compute_capability = 0;
@@ -66,11 +68,12 @@ Tuning read_tuning(const std::string& file) {
 }
 
 Tuning tuning_of(const Device& device) {
-  Tuning found{.source = "built in, of NVIDIA H200"};
+  Tuning found{.source = std::string("built in, of ") + kBuiltIn};
   for (const char* text : kTunings) {
     const File file = parse(text, "a tuning file in results/ when this was built");
     if (file.gpu == device.name) return file.tuning;
-    if (file.compute_capability / 10 == device.compute_capability / 10) found = file.tuning;
+    if (device.name != kBuiltIn && file.compute_capability / 10 == device.compute_capability / 10)
+      found = file.tuning;
   }
   return found;
 }
