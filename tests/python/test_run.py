@@ -10,6 +10,7 @@ import select
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from types import SimpleNamespace
@@ -59,7 +60,12 @@ class Fake:
     @property
     def waits(self) -> bool:
         """Whether one of its processes is in a row that waits for its file to be removed."""
-        return any(Path(f"/proc/{number}").exists() for number in self._lines("waiting"))
+        return any(Path(f"/proc/{number}").exists() for number in self.waiting)
+
+    @property
+    def waiting(self) -> list[str]:
+        """The numbers of the processes that came to such a row."""
+        return self._lines("waiting")
 
     def _lines(self, name: str) -> list[str]:
         path = self.folder / name
@@ -557,18 +563,54 @@ def smi(on_path, monkeypatch) -> Path:
         ("all", "GPU-c,0,GPU-a", ["nvidia-a100-sxm4-80gb", "nvidia-h200-0"]),
     ],
 )
-def test_each_gpu_has_a_file(fake, tmp_path, monkeypatch, devices, shown, files):
+@pytest.mark.parametrize("more", [(), ("--in-turn",)])
+def test_each_gpu_has_a_file(fake, tmp_path, monkeypatch, devices, shown, files, more):
     monkeypatch.setenv("CUDA_DEVICE_ORDER", "PCI_BUS_ID")
     if shown:
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", shown)
     out = tmp_path / "out"
-    assert run(fake, out, "--devices", devices, "--filter", "^turn/copy/") == 0
+    assert run(fake, out, "--devices", devices, "--filter", "^turn/copy/", *more) == 0
     assert sorted(path.stem for path in out.iterdir()) == sorted(files)
     uuids = dict(zip(["nvidia-h200-0", "nvidia-h200-1"], ["GPU-a", "GPU-b"], strict=True))
     wanted = [uuids.get(file, "GPU-c") for file in files]
-    assert [start.split()[0] for start in fake.starts] == [f"GPU={uuid}" for uuid in wanted]
+    starts = [start.split()[0] for start in fake.starts]
+    assert (starts if more else sorted(starts)) == [
+        f"GPU={uuid}" for uuid in (wanted if more else sorted(wanted))
+    ]
     for file, uuid in zip(files, wanted, strict=True):
         assert json.loads((out / f"{file}.json").read_text())["context"]["gpu_uuid"] == uuid
+
+
+@pytest.mark.usefixtures("smi")
+def test_gpus_are_measured_at_once(fake, tmp_path):
+    fake.plan({"mul/tensor/n:64/manual_time": "wait"})  # until both are there
+    waiting: list[str] = []
+
+    def release():
+        for _ in range(6000):
+            waiting[:] = fake.waiting
+            if len(waiting) == 2:
+                break
+            time.sleep(0.01)
+        (fake.folder / "waiting").unlink()
+
+    releasing = threading.Thread(target=release)
+    releasing.start()
+    assert run(fake, tmp_path / "out", "--devices", "0,1", "--filter", "^mul/tensor/") == 0
+    releasing.join()
+    assert len(waiting) == 2
+
+
+@pytest.mark.usefixtures("smi")
+def test_a_failure_of_one_gpu_is_that_of_the_run(fake, tmp_path, capfd):
+    fake.plan({"turn/copy/n:64/manual_time": "wrong"})
+    out = tmp_path / "out"
+    assert run(fake, out, "--devices", "0,1", "--filter", "^turn/copy/") == 1
+    assert len(list(out.iterdir())) == 2
+    assert capfd.readouterr().err.count("3 of 3 rows, 1 of them failed") == 2
+    fake.plan(start="usage")
+    assert run(fake, tmp_path / "other", "--devices", "0,1", "--filter", "^turn/copy/") == 2
+    assert capfd.readouterr().err.count("no CUDA device 0") == 2
 
 
 def test_numbers_of_cuda_are_taken_only_where_they_are_those_of_nvidia_smi(

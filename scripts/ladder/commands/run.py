@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import argparse
+import multiprocessing
+import os
 import sys
 from pathlib import Path
 
@@ -15,6 +17,7 @@ from ladder.measure.results_file import RunFile, alone
 from ladder.measure.runner import SPLITS, Job, Program
 from ladder.model import errors
 from ladder.model.errors import LadderError, LostError
+from ladder.model.text import in_line
 
 USAGE = "%(prog)s [-h] -o PATH [options] PROGRAM [-- FLAGS...]"
 DESCRIPTION = """\
@@ -45,9 +48,40 @@ def run(options: argparse.Namespace) -> int:
             programs = _programs(options)
             folder = options.output
             with alone(folder.parent if folder.suffix == ".json" else folder):
-                return _measure([_rounds(options, programs, gpu) for gpu in gpus], options)
+                rounds = [_rounds(options, programs, gpu) for gpu in gpus]
+                if len(gpus) > 1 and not options.in_turn:
+                    return _measure_at_once(rounds, options)
+                return _measure(rounds, options)
     except KeyboardInterrupt as error:
         raise LostError("interrupted before the first row") from error
+
+
+def _measure_at_once(devices: list[list[list[Job]]], options: argparse.Namespace) -> int:
+    """Measure the rounds of each device in a process of its own; return the gravest exit code."""
+    fork = multiprocessing.get_context("fork")
+    children = [fork.Process(target=_child, args=(rounds, options)) for rounds in devices]
+    for child in children:
+        child.start()
+    try:
+        for child in children:
+            child.join()
+    except KeyboardInterrupt:
+        for child in children:
+            child.terminate()  # it says what it has
+            child.join()
+    codes = [child.exitcode for child in children]
+    return max(code if code is not None and code >= 0 else errors.LOST_COVERAGE for code in codes)
+
+
+def _child(rounds: list[list[Job]], options: argparse.Namespace) -> None:
+    processes.end_with_parent()
+    os.environ["TERM"] = "dumb"  # bars of several processes would overwrite each other
+    try:
+        code = _measure([rounds], options)
+    except LadderError as error:
+        print(f"ladder: {in_line(str(error))}", file=sys.stderr)
+        code = error.exit_code
+    sys.exit(code)
 
 
 def _measure(devices: list[list[list[Job]]], options: argparse.Namespace) -> int:
@@ -170,7 +204,12 @@ def add(parser: argparse.ArgumentParser) -> None:
         "it must be known how processes of one differ",
     )
     parser.add_argument(
-        "--devices", metavar="all|0,1", help="measure these GPUs, as nvidia-smi numbers them"
+        "--devices",
+        metavar="all|0,1",
+        help="measure these GPUs, as nvidia-smi numbers them, all at once",
+    )
+    parser.add_argument(
+        "--in-turn", action="store_true", help="measure one of --devices after the other"
     )
     arguments.add_timeout(parser)
     parser.add_argument(
