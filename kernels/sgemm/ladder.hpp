@@ -5,19 +5,19 @@
 
 namespace ladders::sgemm {
 std::vector<Rung> peers();  ///< the library in peers.cu
-/// The same product by it, in FP32 throughout: its errors are what others are held against.
+/// The same product by the library, in FP32 throughout: errors are compared with its errors.
 void library_product(const Gemm& gemm, cudaStream_t stream);
 
 /// Where one kernel takes over from another, and models of their time, as measured on an H200.
 struct Tuning {
-  // A sum of few terms is hardly rounded in FP32, and less exact of two TF32 or FP16 numbers each:
-  // bf16x6 serves below the first k, and up to the second for C with fewer elements than the third.
+  // FP32 hardly rounds a sum of few terms, and pairs of TF32 or FP16 numbers are less accurate:
+  // bf16x6 serves below the first k, and up to the second if C has fewer elements than the third.
   int exact_parts_below_k = 256;
   int exact_parts_up_to_k = 4096;
   double exact_parts_below_outputs = 0x1p20;
 
-  // fp16x3: splitting pays from 1200 cubed on. And its tiles are large: up to 1024 x 1024 outputs,
-  // 128 tiles of tf32x3, that is quicker whatever k is.
+  // fp16x3: splitting pays from 1200 cubed on. Its tiles are large: up to 1024 x 1024 outputs, 128
+  // tiles of tf32x3, tf32x3 is faster for any k.
   int fp16x3_side = 512;
   double fp16x3_outputs = 0x1p20 * 1.2, fp16x3_products = 0x1p30 * 1.5;
   int64_t fp16x3_panel_bytes = 8 << 20;  ///< of B: searched, and split before it leaves the L2
@@ -25,13 +25,14 @@ struct Tuning {
   double fp16x3_parts_above_aspect = 4;  ///< k k / (m n) above which C adds up parts of k ...
   int fp16x3_part = 1024, fp16x3_parts = 8;  ///< ... of so many terms, and how many at most
 
-  // bf16x6 holds all of a short k in shared memory where tiles are enough for all SMs.
+  // bf16x6 holds all of a short k in shared memory if there are tiles for all SMs.
   int short_k_side = 256;
   double short_k_outputs = 0x1p20;
 
   // The model by which tf32x3 and bf16x6 choose tiles and shares of k: clocks of a tensor core for
-  // one m16n8k8, by tile and by slices of a stage's depth or stages twice as deep; once for the
-  // blocks on an SM together, to begin and to store; to meet in a cluster; bytes per clock in one.
+  // one m16n8k8, by tile and by slices of a stage's depth or stages twice as deep; clocks to begin
+  // and to store, once for the blocks of an SM; clocks to synchronize a cluster; its bytes per
+  // clock.
   double clocks_64x64 = 8.8, clocks_64x64_deep = 8.4, clocks_64x64_sliced = 8.1;
   double clocks_128x64 = 8.1, clocks_128x64_sliced = 7.7, clocks_64x128_sliced = 7.7;
   double clocks_128x128 = 7.6;
