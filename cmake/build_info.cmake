@@ -17,8 +17,15 @@ if(CMAKE_SCRIPT_MODE_FILE)
     endif()
   endif()
   file(READ ${SOURCE}/scripts/ladder/model/counters.csv counters)
+  file(GLOB files ${SOURCE}/results/*/tuning.toml)
+  set(tunings "")
+  foreach(file IN LISTS files)
+    file(READ ${file} text)
+    string(APPEND tunings "R\"toml(${text})toml\", ")
+  endforeach()
   file(CONFIGURE OUTPUT ${OUT} @ONLY CONTENT [[
 #pragma once
+#include <vector>
 namespace ladders {
 inline constexpr char kGitCommit[] = "@COMMIT@";
 inline constexpr char kGitDirty[] = "@dirty@";
@@ -26,6 +33,7 @@ inline constexpr char kCompiler[] = R"(@COMPILER@)";
 inline constexpr char kCudaFlags[] = R"(@FLAGS@)";
 inline constexpr char kBuildType[] = "@TYPE@";
 inline constexpr char kCounters[] = R"(@counters@)";
+inline const std::vector<const char*> kTunings = {@tunings@};
 }  // namespace ladders
 ]])
   return()

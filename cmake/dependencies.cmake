@@ -10,6 +10,15 @@ FetchContent_Declare(benchmark
   FIND_PACKAGE_ARGS 1.7.1)
 FetchContent_MakeAvailable(benchmark)
 
+FetchContent_Declare(tomlplusplus
+  URL https://github.com/marzer/tomlplusplus/archive/v3.0.1.tar.gz
+  URL_HASH SHA256=e05b2814b891e223d7546aa2408d6cba0628164a84ac453205c7743cb667b9cf
+  DOWNLOAD_EXTRACT_TIMESTAMP ON
+  FIND_PACKAGE_ARGS)
+FetchContent_MakeAvailable(tomlplusplus)
+# Its headers alone, so that programs need no library of it where they run.
+get_target_property(toml_include tomlplusplus::tomlplusplus INTERFACE_INCLUDE_DIRECTORIES)
+
 if(LADDERS_TESTS)
   FetchContent_Declare(GTest
     URL https://github.com/google/googletest/archive/refs/tags/v1.17.0.tar.gz

@@ -207,8 +207,9 @@ double Study::speed(const Row& row, const Measurement& measurement, Quantity qua
 // Small cases have the roofs of all others, except a ceiling at the row's own case.
 std::vector<Row> Study::rows_of(const Ceiling& ceiling, const Row& row) const {
   std::vector<Row> found;
-  for (const Ladder& ladder : catalogue()) {
-    const bool own = &ladder == row.ladder;
+  for (const Ladder& each : catalogue()) {
+    const bool own = each.name == row.ladder->name;
+    const Ladder& ladder = own ? *row.ladder : each;  // which may have other shapes
     if (!ceiling.rung.starts_with(ladder.name + "/")) continue;
     for (const Shapes shapes : {Shapes::measured, Shapes::small})
       for (const Row& candidate : rows(ladder, shapes))

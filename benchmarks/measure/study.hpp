@@ -40,6 +40,8 @@ class Study {
   static std::unique_ptr<Study> open(int index, const Sampling& sampling);
 
   const Device& device() const { return device_; }
+  /// Sets where choices change kernels.
+  void tune(const std::map<std::string, double>& crossovers) { device_.crossovers = crossovers; }
   const Sampling& sampling() const { return sampling_; }
   const Spent& spent() const { return spent_; }
   /// See Meter. 0 where nothing is timed.

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstddef>
+#include <map>
 #include <string>
 
 namespace ladders {
@@ -30,6 +31,7 @@ struct Device {
   /// an SM. The SMs of a cluster are neighbours, so some are left over.
   std::array<int, 9> clusters_at_once = {};
   double sm_clock_hz = 0, memory_clock_hz = 0;
+  std::map<std::string, double> crossovers = {};  ///< tuned for it, by "ladder.name"
 
   /// Whether kernels may use TMA with this much shared memory per block. Never on the emulator.
   bool has_bulk_copies(size_t shared_bytes = 0) const;

@@ -38,6 +38,20 @@ std::string Case::name() const {
   return name;
 }
 
+std::vector<Shape> every(const std::vector<std::vector<int64_t>>& values) {
+  std::vector<Shape> shapes = {{}};
+  for (const std::vector<int64_t>& axis : values) {
+    std::vector<Shape> longer;
+    for (const Shape& shape : shapes)
+      for (const int64_t value : axis) {
+        longer.push_back(shape);
+        longer.back().push_back(value);
+      }
+    shapes = longer;
+  }
+  return shapes;
+}
+
 Verdict Problem::compare() {
   throw std::logic_error("neither the rung nor its problem can be verified");
 }
@@ -202,6 +216,11 @@ std::string skip_reason(const Row& row, const Device& device) {
   const Implementation implementation = row.rung->at(row.point, device);
   if (!implementation.kernel && !implementation.on_host) return "a library call: needs a GPU";
   return "";
+}
+
+double memory(const Ladder& ladder, const Case& shape, const Device& device) {
+  if (ladder.memory) return ladder.memory(shape);
+  return ladder.work ? ladder.work(shape, device).bytes() : 0;
 }
 
 Work work(const Row& row, const Device& device) {

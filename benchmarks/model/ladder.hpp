@@ -20,6 +20,8 @@ struct Axis {
   std::string name;
   std::vector<std::string> labels = {};  ///< of the values 0, 1 and so on, for the names of cases
   bool facet = false;                    ///< splits plots instead of running along them
+  int64_t least = 0, most = 1 << 30;     ///< what it takes ...
+  std::vector<int64_t> only = {};        ///< ... or the only values, if any
 };
 
 /// The values of a ladder's axes, in their order.
@@ -43,6 +45,30 @@ class Case {
   };
   std::vector<Entry> entries_;
 };
+
+/// Where one way to launch a choice takes over from another: at shapes whose size is at least
+/// `value`. Built in as measured on an H200; `ladder tune` measures it on other GPUs.
+struct Crossover {
+  std::string name;  ///< "reduction.bulk_ring_from"
+  double value;
+  std::function<double(const Case&, const Device&)> size;
+  std::vector<Shape> probes;  ///< shapes at which both ways are measured to find it
+
+  /// Its value on a device.
+  double on(const Device& device) const {
+    const auto tuned = device.crossovers.find(name);
+    return tuned == device.crossovers.end() ? value : tuned->second;
+  }
+  bool reached(const Case& c, const Device& device) const { return size(c, device) >= on(device); }
+};
+
+/// The size of a shape along an axis.
+inline auto along(std::string axis) {
+  return [axis](const Case& c, const Device&) { return double(c[axis]); };
+}
+
+/// The shapes that take each axis at each of its values.
+std::vector<Shape> every(const std::vector<std::vector<int64_t>>& values);
 
 /// How a kernel is launched; its occupancy is computed from the same plan.
 struct LaunchPlan {
@@ -197,6 +223,9 @@ struct Ladder {
   Shape headline, small_headline;
   std::function<Work(const Case&, const Device&)> work;
   std::function<std::unique_ptr<Problem>(const Case&, const Device&)> problem;
+  std::vector<Crossover> crossovers = {};  ///< what its choices depend on
+  /// Bytes of device memory that a problem and its verification take, if more than its work's.
+  std::function<double(const Case&)> memory = {};
   std::vector<Rung> rungs;
 };
 
@@ -255,6 +284,9 @@ std::vector<std::string> meant_for(const Ladder& ladder, const Rung& rung);
 
 /// Why a row cannot run on this device, or empty.
 std::string skip_reason(const Row& row, const Device& device);
+
+/// Bytes of device memory that a problem takes, about.
+double memory(const Ladder& ladder, const Case& shape, const Device& device);
 
 /// The work of one launch of a row.
 Work work(const Row& row, const Device& device);

@@ -85,6 +85,13 @@ std::string driver_version() {
                                                                            : "unknown";
 }
 
+// Which shapes were asked for.
+std::string cases(const Options& options) {
+  std::string text = options.cases == Shapes::small ? "small" : "full";
+  for (const std::string& shape : options.shapes) text += " " + shape;
+  return text;
+}
+
 std::string capability(const Device& device) {
   return dotted(device.compute_capability / 10, device.compute_capability % 10);
 }
@@ -119,9 +126,9 @@ void add_context(Study& study, const Options& options) {
       {"build_type", kBuildType},
       {"git_commit", kGitCommit},
       {"git_dirty", kGitDirty},
-      {"cases", options.cases == Shapes::small ? "small" : "full"},
+      {"cases", cases(options)},
       {"input_distribution", "each ladder's own, in \"ladders\""},
-      {"ladders", to_json(catalogue())},
+      {"ladders", to_json(options.ladders)},
       {"counter_registry", kCounters},
   };
   if (kEmulated) {

@@ -2,11 +2,14 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 
+#include "model/shapes.hpp"
 #include "program/context.hpp"
 #include "program/google_benchmark.hpp"
 #include "program/json.hpp"
 #include "program/registration.hpp"
+#include "program/tuning.hpp"
 
 namespace {
 
@@ -48,6 +51,19 @@ void write_details(const Outcome& outcome, std::ofstream& out) {
   out.close();
 }
 
+/// Bytes; the emulator's device memory is the host's.
+size_t free_memory() {
+  if (!kEmulated) {
+    size_t free = 0, total = 0;
+    check(cudaMemGetInfo(&free, &total), "cudaMemGetInfo");
+    return free;
+  }
+  std::ifstream file("/proc/meminfo");
+  for (std::string name, kilobytes; file >> name >> kilobytes; file.ignore(80, '\n'))
+    if (name == "MemAvailable:") return std::stoull(kilobytes) << 10;
+  return std::numeric_limits<size_t>::max();
+}
+
 struct Silent : benchmark::BenchmarkReporter {
   bool ReportContext(const Context&) override { return true; }
   void ReportRuns(const std::vector<Run>&) override {}
@@ -72,6 +88,8 @@ int run(Options& options) {
   int argc = static_cast<int>(argv.size());
   benchmark::SetDefaultTimeUnit(benchmark::kMicrosecond);
   benchmark::Initialize(&argc, argv.data(), print_help);
+  // Results need not tell in which folder of whose machine it lies.
+  benchmark::BenchmarkReporter::Context::executable_name = program_name();
   if (benchmark::ReportUnrecognizedArguments(argc, argv.data())) return 2;
 
   configure(options);
@@ -80,12 +98,22 @@ int run(Options& options) {
   register_rows(options, [&]() -> Study& { return *study; }, outcome);
   if (options.list) return benchmark::RunSpecifiedBenchmarks() > 0 ? 0 : 2;
   open("--benchmark_out", options.result_file);
+  Tuning tuning;
+  if (!options.tuning_file.empty()) tuning = read_tuning(options.tuning_file);
   std::ofstream details = open("--details_out", options.details_file);
   if (options.device >= Device::count())
     throw UsageError("no CUDA device " + std::to_string(options.device) + " (there are " +
                      std::to_string(Device::count()) + ")");
   outcome.samples = open("--samples_out", options.samples_file, true);
   study = Study::open(options.device, options.sampling);
+  if (!options.shapes.empty())
+    if (const std::string why =
+            too_large(options.ladders, options.cases, study->device(), free_memory());
+        !why.empty())
+      throw UsageError("--shape: " + why);
+  if (options.tuning_file.empty()) tuning = tuning_of(study->device());
+  study->tune(tuning.values);
+  benchmark::AddCustomContext("tuning", tuning.source);
   add_context(*study, options);
   const bool console = options.format == "console";
   if (console) std::fprintf(stderr, "%s\n", describe(study->device()).c_str());

@@ -7,7 +7,9 @@
 #include <limits>
 #include <regex>
 
+#include "model/shapes.hpp"
 #include "program/google_benchmark.hpp"
+#include "program/tuning.hpp"
 
 namespace ladders {
 namespace {
@@ -71,6 +73,17 @@ const std::vector<Flag>& flags() {
        "the shapes that GPUs are measured at, or those that an emulator\nmanages too (" +
            std::string(kEmulated ? "small" : "full") + ")",
        both, [](O& o, V& v) { o.cases = v.text == "full" ? Shapes::measured : Shapes::small; }},
+      {"shape", "LADDER:AXIS=N,...",
+       "measure this ladder at these shapes, and only ladders that are so\nnamed: "
+       "--shape=sgemm:m=n=k=1024..8192*2, or with a list of numbers\nor labels in place of the "
+       "range; other axes are the headline's",
+       both, [](O& o, V& v) { o.shapes.push_back(v.text); }},
+      {"tuning", "FILE",
+       "where choices change kernels, as `ladder tune` wrote it (that in\nresults/ of this GPU or "
+       "its architecture when this was built)",
+       both, [](O& o, V& v) { o.tuning_file = v.text; }},
+      {"tune", "", "measure both sides of all crossovers, as `ladder tune` does", timing,
+       [](O& o, V& v) { o.tune = v.on(); }},
       {"gpu", "NAME",
        "the GPU to emulate (h200): t4, a100, a10, rtx3090, l4, l40s,\nrtx4090, h100, h200, b200, "
        "rtx5090",
@@ -155,6 +168,18 @@ Options parse(int argc, char** argv) {
     flag->set(options, value);
     if (flag->whose == Whose::library) pass.push_back(argument);
   }
+  check_catalogue(options.ladders);
+  if (!options.shapes.empty()) try {
+      options.ladders = at_shapes(catalogue(), options.shapes, options.cases);
+    } catch (const std::invalid_argument& error) {
+      throw UsageError(std::string("--shape: ") + error.what());
+    }
+  if (options.tune) options.ladders = both_sides(options.ladders);
+  // The hardware's limits are shares of what the roofs reach.
+  if (options.sampling.hardware_counters)
+    for (Ladder& ladder : options.ladders)
+      if (ladder.name == "roof" && ladder.measured.empty())
+        ladder = *std::ranges::find(catalogue(), "roof", &Ladder::name);
   Sampling& sampling = options.sampling;
   sampling.wall_seconds =
       options.wall_limit.value_or(std::max(sampling.wall_seconds, 10 * sampling.device_seconds));

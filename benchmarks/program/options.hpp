@@ -18,17 +18,21 @@ struct Options {
   int device = 0;
   Sampling sampling;
   Shapes cases = kEmulated ? Shapes::small : Shapes::measured;
-  std::string gpu = "h200";          ///< the GPU that is emulated
-  std::string order = "forward";     ///< of emulated threads: forward, reverse or random
-  std::optional<double> wall_limit;  ///< in seconds
-  int workers = 0;                   ///< host threads that emulate, 0: one per core
-  bool check = false;                ///< the emulator looks for races and the like
-  bool per_line = false;             ///< print figures of each source line
-  std::string details_file;          ///< --details_out, if any
-  std::string samples_file;          ///< --samples_out, if any
-  bool list = false;                 ///< names only, no GPU needed
-  std::string format = "console";    ///< or json
-  std::string result_file;           ///< --benchmark_out, if any
+  std::vector<std::string> shapes;            ///< --shape, in place of the ladders' own
+  std::vector<Ladder> ladders = catalogue();  ///< at the shapes that are asked for
+  std::string gpu = "h200";                   ///< the GPU that is emulated
+  std::string order = "forward";              ///< of emulated threads: forward, reverse or random
+  std::optional<double> wall_limit;           ///< in seconds
+  int workers = 0;                            ///< host threads that emulate, 0: one per core
+  bool check = false;                         ///< the emulator looks for races and the like
+  bool per_line = false;                      ///< print figures of each source line
+  std::string tuning_file;                    ///< --tuning, if any
+  bool tune = false;                          ///< both sides of crossovers, and nothing else
+  std::string details_file;                   ///< --details_out, if any
+  std::string samples_file;                   ///< --samples_out, if any
+  bool list = false;                          ///< names only, no GPU needed
+  std::string format = "console";             ///< or json
+  std::string result_file;                    ///< --benchmark_out, if any
   std::vector<std::string> benchmark_arguments;  ///< argv for the library
 };
 

@@ -6,6 +6,7 @@
 
 #include "program/google_benchmark.hpp"
 #include "program/json.hpp"
+#include "program/tuning.hpp"
 
 namespace ladders {
 namespace {
@@ -118,6 +119,11 @@ void run(benchmark::State& state, const Row& row, Study& study, const Options& o
     if (profile) return skip(state, "profiled, not timed");
     run_once(state, kEmulated ? m.samples.host_seconds : quantile(m.samples.seconds, 0.5));
     set_counters(state.counters, row, study, m);
+    if (options.tune) {
+      const Crossover& crossover = crossover_of(row);
+      state.counters["crossover_size"] = crossover.size(row.shape, study.device());
+      state.counters["crossover_value"] = crossover.on(study.device());
+    }
     if (!kEmulated) state.counters["wall_seconds"] = timed.wall_seconds;
     if (!m.chosen.empty())
       state.SetLabel("chosen:" + m.chosen);
@@ -140,8 +146,7 @@ void run(benchmark::State& state, const Row& row, Study& study, const Options& o
 }  // namespace
 
 void register_rows(const Options& options, const std::function<Study&()>& study, Outcome& outcome) {
-  check_catalogue(catalogue());
-  for (const Ladder& ladder : catalogue())
+  for (const Ladder& ladder : options.ladders)
     for (const Row& row : rows(ladder, options.cases)) {
       const auto function = [row, study, &options, &outcome](benchmark::State& state) {
         run(state, row, study(), options, outcome);

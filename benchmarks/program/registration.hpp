@@ -27,7 +27,7 @@ struct Outcome {
 };
 
 /// Registers the rows that `options` ask for with Google Benchmark. `study` is called when a row
-/// runs, so that listing needs no GPU. All must outlive the run. Throws as check_catalogue().
+/// runs, so that listing needs no GPU. All must outlive the run.
 void register_rows(const Options& options, const std::function<Study&()>& study, Outcome& outcome);
 
 }  // namespace ladders

@@ -18,8 +18,8 @@ namespace {
 Implementation fastest_at(const Case& c, const Device& device) {
   if (device.shared_bytes_per_block < Copies<64>::kRoom)
     return chosen("one_launch", reading<4, 32, true>());
-  return chosen("one_launch", c["keys"] < kTuning.four_loads_from ? reading<2, 64, true>()
-                                                                  : reading<4, 64, true>());
+  return chosen("one_launch", kFourLoadsFrom.reached(c, device) ? reading<4, 64, true>()
+                                                                : reading<2, 64, true>());
 }
 
 constexpr int64_t kMost = int64_t{1} << 30;
@@ -93,7 +93,7 @@ Ladder ladder() {
       .title = "Histogram of bytes",
       .ceiling = "roof/dram_read",
       .input = "as the distribution says; zipf has exponent 1, few keys are 0, 85, 170 and 255",
-      .axes = {{"keys"},
+      .axes = {{.name = "keys", .most = int64_t{1} << 40},
                {.name = "distribution",
                 .labels = {"uniform", "constant", "zipf", "sorted", "few"},
                 .facet = true}},
@@ -111,6 +111,7 @@ Ladder ladder() {
                         .bytes_written = sizeof(unsigned) * kByteBins};
           },
       .problem = problem_of<ByteHistogram>,
+      .crossovers = {kFourLoadsFrom},
       .rungs = joined(steps(), peers()),
   };
 }

@@ -6,9 +6,9 @@
 namespace ladders::byte_histogram {
 std::vector<Rung> peers();  ///< the library in peers.cu
 
-/// Measured on an H200. Two loads per thread spread fewer keys over more warps.
-inline constexpr struct Tuning {
-  int64_t four_loads_from = 1 << 24;  ///< keys
-} kTuning;
+/// Two loads per thread spread fewer keys over more warps.
+inline const Crossover kFourLoadsFrom{
+    "byte_histogram.four_loads_from", 1 << 24, along("keys"),
+    every({{1 << 20, 1 << 22, 1 << 23, 1 << 24, 1 << 25, 1 << 26, 1 << 28}, {0, 1}})};
 
 }  // namespace ladders::byte_histogram

@@ -27,6 +27,11 @@ __global__ void count_in_64_bits(const Key* keys, size_t count, unsigned long lo
   for_all_in_grid(count, [&](size_t i) { atomicAdd(&bins[bin_of(keys[i], bin_count)], 1ull); });
 }
 
+struct CountOf {
+  const unsigned long long* counts;
+  __device__ double operator()(size_t bin) const { return double(counts[bin]); }
+};
+
 /// `count` keys of a distribution, and `bins` counters of 32 bits. Throws DoesNotFit.
 template <class Key>
 class CountedKeys : public Problem {
@@ -37,6 +42,8 @@ class CountedKeys : public Problem {
     const auto blocks = unsigned(std::min<size_t>(ceil_div(count, 256), 1024));
     launch({.grid = blocks, .block = 256}, nullptr, count_in_64_bits<Key>, keys_.data(), count,
            expected_.data(), bins);
+    if (count > UINT_MAX && fold(size_t(bins), CountOf{expected()}).largest > UINT_MAX)
+      throw DoesNotFit("a bin counts more keys than 32 bits can");
   }
   Memory output() const override { return {bins_.data(), bins_.bytes()}; }
   auto arguments() const { return std::tuple(keys_.data(), keys_.size(), bins_.data()); }

@@ -20,15 +20,12 @@
 namespace ladders::convolution {
 namespace {
 
-bool has_many_pixels(const Case& c) {
-  return c["rows"] * c["columns"] >= kTuning.small_tiles_from_pixels;
-}
-
 template <int side>
 Implementation fastest(const Case& c, const Device& device) {
   constexpr int64_t kMostBlocks = 65535;  // in a grid's y
   const bool few_rows = c["rows"] <= kMostBlocks * SmallTile<side, 4>::kRows;
-  if (side <= kTuning.small_tiles_up_to_side && few_rows && (has_many_pixels(c) || !aligned(c)))
+  if (few_rows && !kStripsFrom.reached(c, device) &&
+      (kSmallTilesFrom.reached(c, device) || !aligned(c)))
     return chosen("small_tiles", in_small_tiles<side>(c, device));
   return aligned(c) ? chosen("from_l1", strips_from_l1<side>())
                     : chosen("sliding_sums", sums_over_tile<side>());
@@ -86,7 +83,8 @@ std::vector<Rung> rungs() {
       {.name = "small_tiles",
        .idea = "A few unrolled rows per thread in small tiles, without edge checks inside.",
        .builds_on = "from_l1",
-       .meant_for = [](const Case& c) { return c["filter"] <= 11 && has_many_pixels(c); },
+       .meant_for =
+           [](const Case& c) { return c["filter"] <= 11 && c["rows"] * c["columns"] >= 1 << 22; },
        .target = "warp_instructions",
        .measured = [](const Case& c) { return c["filter"] <= 11; },
        .choose = in_small_tiles<side>},
@@ -98,11 +96,13 @@ std::vector<Rung> rungs() {
   };
 }
 
+const std::vector<int64_t> kFilters = {3, 5, 7, 9, 11, 15};
+
 }  // namespace
 
 Ladder ladder() {
   std::vector<Shape> measured;
-  for (const int64_t side : {3, 5, 7, 9, 11, 15}) measured.push_back({8192, 8192, side});
+  for (const int64_t side : kFilters) measured.push_back({8192, 8192, side});
   for (const int64_t side : {3, 15}) measured.push_back({4096, 4096, side});
   for (const int64_t side : {3, 15}) measured.push_back({1024, 1024, side});
   for (const int64_t side : {3, 7}) measured.push_back({4095, 4097, side});
@@ -116,7 +116,9 @@ Ladder ladder() {
       .input = "image and filter uniform in [-1, 1)",
       .error_unit = "sum of the magnitudes of a pixel's products",
       .error_limit = 1e-6,
-      .axes = {{.name = "rows", .facet = true}, {.name = "columns", .facet = true}, {"filter"}},
+      .axes = {{.name = "rows", .facet = true},
+               {.name = "columns", .facet = true},
+               {.name = "filter", .only = kFilters}},
       .measured = measured,
       .small = {{256, 256, 3}, {256, 256, 7}, {128, 128, 15}},
       // Images smaller than filters, unaligned rows, whole tiles and strips and one pixel more.
@@ -133,7 +135,9 @@ Ladder ladder() {
             return Work{.flops = 2 * side * side * n, .bytes_read = 4 * n, .bytes_written = 4 * n};
           },
       .problem = problem_of<Convolution>,
-      .rungs = by_axis("filter", {3, 5, 7, 9, 11, 15},
+      .crossovers = {kStripsFrom, kSmallTilesFrom},
+      .memory = [](const Case& c) { return 24. * c["rows"] * c["columns"]; },
+      .rungs = by_axis("filter", kFilters,
                        {rungs<3>(), rungs<5>(), rungs<7>(), rungs<9>(), rungs<11>(), rungs<15>()}),
   };
 }

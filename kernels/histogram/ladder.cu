@@ -22,8 +22,8 @@ namespace {
 
 Implementation robust(const Case& c, const Device& device) {
   if (c["bins"] <= fitting<32>(device)) {
-    if (c["bins"] >= kTuning.merge_in_pairs_from_bins &&
-        c["keys"] <= kTuning.merge_in_pairs_up_to_keys && device.clusters_at_once[2] > 0)
+    if (kMergeInPairsFrom.reached(c, device) && !kMergeAloneFrom.reached(c, device) &&
+        device.clusters_at_once[2] > 0)
       return chosen("cluster_merge", in_clusters<32, false, 2>());
     return chosen("zeroed_meanwhile", zeroed_and_merged());
   }
@@ -178,7 +178,9 @@ Ladder ladder() {
       .title = "Histogram",
       .ceiling = "roof/dram_read",
       .input = "as the distribution says; zipf has exponent 1, strided keys are 32 apart",
-      .axes = {{"bins"}, {"keys"}, kDistributionAxis},
+      .axes = {{.name = "bins", .least = 1},
+               {.name = "keys", .most = int64_t{1} << 40},
+               kDistributionAxis},
       .measured = measured,
       .small = small,
       .tested = {shape(1, 1000, uniform), shape(32, 0, uniform), shape(33, 1, uniform),
@@ -196,6 +198,8 @@ Ladder ladder() {
             return Work{.bytes_read = 4. * c["keys"], .bytes_written = 4. * c["bins"]};
           },
       .problem = problem_of<Histogram>,
+      .crossovers = {kMergeInPairsFrom, kMergeAloneFrom},
+      .memory = [](const Case& c) { return 4. * c["keys"] + 16. * c["bins"]; },
       .rungs = joined(rungs(), peers()),
   };
 }

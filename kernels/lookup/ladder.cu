@@ -32,9 +32,9 @@ namespace {
 // there for random indices, but half as fast for strides, unless DRAM hides the few conflicts.
 Implementation robust(const Case& c, const Device& device) {
   const int64_t entries = c["entries"];
-  const int64_t worth = entries <= kTuning.l1_table ? kTuning.worth_staging_l1_table
-                                                    : kTuning.worth_staging_per_entry * entries;
-  if (entries > kTuning.small_table && entries <= room(device) && c["lookups"] >= worth)
+  const Crossover& enough =
+      entries <= kMostEntriesInL1 ? kStagedFromLookups : kStagedFromLookupsPerEntry;
+  if (entries <= room(device) && kStagedFrom.reached(c, device) && enough.reached(c, device))
     return chosen("swizzled", staged<InSharedMemory<true>>());
   return chosen("vectorized", in_tiles<InCaches>());
 }
@@ -148,7 +148,9 @@ Ladder ladder() {
       .title = "Table lookup",
       .ceiling = "roof/dram_copy",
       .input = "random 32-bit values; zipf has exponent 1, strided indices are 32 apart",
-      .axes = {{"entries"}, {"lookups"}, kDistributionAxis},
+      .axes = {{.name = "entries", .least = 1},
+               {.name = "lookups", .most = int64_t{1} << 40},
+               kDistributionAxis},
       .measured = measured,
       .small = small,
       // Around vectors and tiles; tables that just fit each kind of memory, and just do not.
@@ -167,6 +169,7 @@ Ladder ladder() {
             return Work{.bytes_read = 4 * (lookups + entries), .bytes_written = 4 * lookups};
           },
       .problem = problem_of<Lookup>,
+      .crossovers = {kStagedFrom, kStagedFromLookups, kStagedFromLookupsPerEntry},
       .rungs = joined(rungs(), peers()),
   };
 }

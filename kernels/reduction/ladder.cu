@@ -28,18 +28,16 @@ namespace {
 // with a few rounds; then the most bytes in flight.
 template <class Op>
 Implementation fastest_at(const Case& c, const Device& device) {
-  const int64_t elements = c["elements"];
   constexpr bool kInts = Reduction<Op>::kExact;
-  if (elements <= kMostOfOneBlock) return chosen("one_block", one_block_at<Op>(c, device));
+  if (c["elements"] <= kMostOfOneBlock) return chosen("one_block", one_block_at<Op>(c, device));
 #ifdef __CUDACC__
-  if (elements >= kTuning.bulk_ring_from && device.has_bulk_copies(kRingRoom))
+  if (kBulkRingFrom.reached(c, device) && device.has_bulk_copies(kRingRoom))
     return chosen("bulk_ring", in_a_ring<Op>());
 #endif
   const auto flagged = [&] {
-    if (elements <= kTuning.small_blocks_up_to)
+    if (!kLargerBlocksFrom.reached(c, device))
       return flagged_with<Op, 128, 8>({.each = 8, .per_sm = 4, .whole = true});
-    if (elements <=
-        (kInts ? kTuning.two_blocks_per_sm_up_to_of_ints : kTuning.two_blocks_per_sm_up_to))
+    if (!(kInts ? kMoreBlocksOfIntsFrom : kMoreBlocksFrom).reached(c, device))
       return flagged_with<Op, 256, 8>({.each = 8, .per_sm = 2, .whole = true});
     return kInts ? flagged_with<Op, 512, 4>({.each = 4, .per_sm = 2})
                  : flagged_with<Op, 256, 8>({.each = 8, .per_sm = 4, .whole = true});
@@ -186,7 +184,7 @@ Ladder ladder() {
       .input = "sum_of_squares: random 32-bit ints; of floats: uniform in [-1, 1)",
       .error_unit = "sum of magnitudes",
       .error_limit = 1e-6,
-      .axes = {{"elements"},
+      .axes = {{.name = "elements", .most = int64_t{1} << 40},
                {.name = "operation",
                 .labels = {"sum_of_squares", "sum", "sum_of_squares_of_floats"},
                 .facet = true}},
@@ -215,6 +213,7 @@ Ladder ladder() {
             return of_operation(c,
                                 [&]<class Op>(Op) { return problem_of<Reduction<Op>>(c, device); });
           },
+      .crossovers = {kLargerBlocksFrom, kMoreBlocksFrom, kMoreBlocksOfIntsFrom, kBulkRingFrom},
       .rungs = joined(by_axis("operation", {0, 1, 2},
                               {rungs<SumOfSquares>(), rungs<Sum>(), rungs<SumOfSquaresOfFloats>()}),
                       peers()),

@@ -6,12 +6,19 @@
 namespace ladders::reduction {
 std::vector<Rung> peers();  ///< the library and the CPU in peers.cu
 
-/// Numbers of elements, measured on an H200 from 2^12 to 2^30 with a cold L2. Squares of ints take
-/// twice the registers.
-inline constexpr struct Tuning {
-  int64_t small_blocks_up_to = 1 << 20;
-  int64_t two_blocks_per_sm_up_to = 1 << 23, two_blocks_per_sm_up_to_of_ints = 3 << 23;
-  int64_t bulk_ring_from = 1 << 26;
-} kTuning;
+/// Numbers of elements: from 128 threads per block and one round of loads to larger blocks, more
+/// of them per SM (squares of ints take twice the registers), and a ring of bulk copies.
+inline const Crossover kLargerBlocksFrom{
+    "reduction.larger_blocks_from", (1 << 20) + 1, along("elements"),
+    every({{1 << 17, 1 << 18, 1 << 19, 1 << 20, 1 << 21, 1 << 22}, {0, 1}})};
+inline const Crossover kMoreBlocksFrom{"reduction.more_blocks_from", (1 << 23) + 1,
+                                       along("elements"),
+                                       every({{1 << 21, 1 << 22, 1 << 23, 1 << 24, 1 << 25}, {1}})};
+inline const Crossover kMoreBlocksOfIntsFrom{
+    "reduction.more_blocks_of_ints_from", (3 << 23) + 1, along("elements"),
+    every({{1 << 22, 1 << 23, 1 << 24, 3 << 23, 1 << 25}, {0}})};
+inline const Crossover kBulkRingFrom{
+    "reduction.bulk_ring_from", 1 << 26, along("elements"),
+    every({{1 << 22, 1 << 24, 1 << 25, 1 << 26, 1 << 27, 1 << 28}, {0, 1}})};
 
 }  // namespace ladders::reduction

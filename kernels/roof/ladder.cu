@@ -119,13 +119,14 @@ Ladder ladder() {
       .name = "roof",
       .title = "Measured roofs",
       .input = "random bits",
-      .axes = {{"size"}},
+      .axes = {{.name = "size", .least = 2, .most = 1 << 16}},
       .measured = {{4096}},
       .small = {{2}},
       .tested = {{2}, {8}},
       .headline = {4096},
       .small_headline = {2},
       .problem = problem_of<Roof>,
+      .memory = [](const Case& c) { return 2 * bytes(c) + 0x1p27; },  // of small ones the output
       .rungs = rungs(),
   };
 }

@@ -22,15 +22,14 @@ namespace ladders::scan {
 namespace {
 
 template <class Type>
-Implementation fastest_at(const Case& c, [[maybe_unused]] const Device& device) {
-  const int64_t elements = c["elements"];
+Implementation fastest_at(const Case& c, const Device& device) {
 #ifdef __CUDACC__
-  if (elements >= kTuning.bulk_ring_from && device.has_bulk_copies(kRingRoom))
+  if (kBulkRingFrom.reached(c, device) && device.has_bulk_copies(kRingRoom))
     return chosen("bulk_ring", in_a_ring<Type>());
 #endif
-  return chosen("lookback", elements <= kTuning.small_tiles_up_to
-                                ? in_one_pass<Type, 256, 2, LookBack>()
-                                : in_one_pass<Type, 512, 6, LookBack>());
+  return chosen("lookback", kLargeTilesFrom.reached(c, device)
+                                ? in_one_pass<Type, 512, 6, LookBack>()
+                                : in_one_pass<Type, 256, 2, LookBack>());
 }
 
 template <class Type>
@@ -118,7 +117,8 @@ Ladder ladder() {
       .input = "int: random 32 bits, sums modulo 2^32; float: uniform in [-1, 1)",
       .error_unit = "sum of magnitudes up to the element",
       .error_limit = 1e-6,
-      .axes = {{"elements"}, {.name = "type", .labels = {"int", "float"}, .facet = true}},
+      .axes = {{.name = "elements", .most = int64_t{1} << 40},
+               {.name = "type", .labels = {"int", "float"}, .facet = true}},
       .measured = shapes({1 << 16, 1 << 20, 1 << 22, 1 << 24, 1 << 26, 1 << 28},
                          {1 << 20, 1 << 24, 1 << 28}),
       .small = shapes({1 << 16}, {1 << 16}),
@@ -138,6 +138,8 @@ Ladder ladder() {
           [](const Case& c, const Device& d) {
             return c["type"] == 0 ? problem_of<Scan<Ints>>(c, d) : problem_of<Scan<Floats>>(c, d);
           },
+      .crossovers = {kLargeTilesFrom, kBulkRingFrom},
+      .memory = [](const Case& c) { return 12. * c["elements"]; },
       .rungs = joined(by_axis("type", {0, 1}, {rungs<Ints>(), rungs<Floats>()}), peers()),
   };
 }

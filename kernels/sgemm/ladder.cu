@@ -35,9 +35,10 @@ bool needs_exact_parts(int m, int n, int k) {
          (k <= kTuning.exact_parts_up_to_k && double(m) * n < kTuning.exact_parts_below_outputs);
 }
 // Where the pass that splits A and B pays.
-bool is_large(int m, int n, int k) {
+bool is_large(int m, int n, int k, const Device& device) {
   return m >= kTuning.fp16x3_side && n >= kTuning.fp16x3_side &&
-         double(m) * n >= kTuning.fp16x3_outputs && double(m) * n * k >= kTuning.fp16x3_products;
+         double(m) * n >= kFp16x3FromOutputs.on(device) &&
+         double(m) * n * k >= kFp16x3FromProducts.on(device);
 }
 
 #ifdef __CUDACC__
@@ -226,7 +227,7 @@ std::vector<Rung> steps() {
       {.name = "fp16x3",
        .idea = "A first kernel scales and splits into pairs of FP16: twice the rate of TF32.",
        .builds_on = "tf32x3",
-       .meant_for = [](const Case& c) { return is_large(c["m"], c["n"], c["k"]); },
+       .meant_for = [](const Case& c) { return is_large(c["m"], c["n"], c["k"], {}); },
        .target = "tensor_utilisation",
        .needs = kWgmma,
        .skip = no_wgmma,
@@ -250,7 +251,7 @@ Shape shape(int64_t m, int64_t n, int64_t k) { return {m, n, k}; }
 Scheme scheme_for(int m, int n, int k, const Device& device) {
   if (needs_exact_parts(m, n, k)) return Scheme::bf16x6;
   const bool has_wgmma = kBuiltForHopper && device.compute_capability == 90;
-  return has_wgmma && is_large(m, n, k) ? Scheme::fp16x3 : Scheme::tf32x3;
+  return has_wgmma && is_large(m, n, k, device) ? Scheme::fp16x3 : Scheme::tf32x3;
 }
 
 #ifdef __CUDACC__
@@ -273,7 +274,9 @@ Ladder ladder() {
       .input = "uniform in [-1, 1); verified with normal and with 2^-20 to 2^20 too",
       .error_unit = "norm of the FP64 reference",
       .error_limit = 1e-5,
-      .axes = {{"m"}, {"n"}, {"k"}},
+      .axes = {{.name = "m", .most = 1 << 20},
+               {.name = "n", .most = 1 << 20},
+               {.name = "k", .most = 1 << 20}},
       // The largest are last: they take the GPU to its power limit, and the clock has to recover.
       .measured = {shape(512, 512, 512), shape(1024, 1024, 1024), shape(2048, 2048, 2048),
                    shape(4096, 4096, 4096), shape(4095, 4095, 4095), shape(4097, 4097, 4097),
@@ -294,6 +297,13 @@ Ladder ladder() {
                         .bytes_written = 4 * m * n};
           },
       .problem = problem_of<Sgemm>,
+      .crossovers = {kFp16x3FromProducts, kFp16x3FromOutputs},
+      // A and B in FP32 and in two parts of FP16; C, a copy of it and its reference in FP64.
+      .memory =
+          [](const Case& c) {
+            const double m = c["m"], n = c["n"], k = c["k"];
+            return 8 * (m * k + k * n) + 16 * m * n;
+          },
       .rungs = joined(steps(), peers()),
   };
 }

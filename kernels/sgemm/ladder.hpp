@@ -8,7 +8,24 @@ std::vector<Rung> peers();  ///< the library in peers.cu
 /// The same product by the library, in FP32 throughout: errors are compared with its errors.
 void library_product(const Gemm& gemm, cudaStream_t stream);
 
-/// Where one kernel takes over from another, and models of their time, as measured on an H200.
+inline std::vector<Shape> cubes(const std::vector<int64_t>& sides) {
+  std::vector<Shape> shapes;
+  for (const int64_t n : sides) shapes.push_back({n, n, n});
+  return shapes;
+}
+
+/// The splitting of fp16x3 pays if there are many products. Its tiles are large, so tf32x3 is faster
+/// for up to 128 of its own tiles, whatever k is.
+inline const Crossover kFp16x3FromProducts{
+    "sgemm.fp16x3_from_products", 0x1p30 * 1.5,
+    [](const Case& c, const Device&) { return double(c["m"]) * double(c["n"]) * double(c["k"]); },
+    every({{1536}, {1536}, {256, 320, 384, 448, 512, 640, 768, 1024}})};
+inline const Crossover kFp16x3FromOutputs{
+    "sgemm.fp16x3_from_outputs", 0x1p20 * 1.2,
+    [](const Case& c, const Device&) { return double(c["m"]) * double(c["n"]); },
+    every({{768, 1024, 1088, 1152, 1216, 1280, 1408, 1536, 2048}, {1024}, {4096}})};
+
+/// Bounds of accuracy, and models of the kernels' time as measured on an H200.
 struct Tuning {
   // FP32 hardly rounds a sum of few terms, and pairs of TF32 or FP16 numbers are less accurate:
   // bf16x6 serves below the first k, and up to the second if C has fewer elements than the third.
@@ -16,10 +33,7 @@ struct Tuning {
   int exact_parts_up_to_k = 4096;
   double exact_parts_below_outputs = 0x1p20;
 
-  // fp16x3: splitting pays from 1200 cubed on. Its tiles are large: up to 1024 x 1024 outputs, 128
-  // tiles of tf32x3, tf32x3 is faster for any k.
-  int fp16x3_side = 512;
-  double fp16x3_outputs = 0x1p20 * 1.2, fp16x3_products = 0x1p30 * 1.5;
+  int fp16x3_side = 512;                 ///< its tiles are large
   int64_t fp16x3_panel_bytes = 8 << 20;  ///< of B: searched, and split before it leaves the L2
   int64_t fp16x3_wide_band = 1 << 27;    ///< outputs from which bands of tiles are twice as high
   double fp16x3_parts_above_aspect = 4;  ///< k k / (m n) above which C adds up parts of k ...

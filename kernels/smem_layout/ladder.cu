@@ -133,7 +133,7 @@ Ladder ladder() {
       .title = "Shared-memory layout",
       .ceiling = "roof/shared_memory",
       .input = "thread numbers",
-      .axes = {{"repetitions"}},
+      .axes = {{.name = "repetitions", .least = 1, .most = 1 << 20}},
       .factors = {"written", "read", "padding", "bytes", "threads", "memory"},
       .measured = {{8192}},
       .small = {{16}},

@@ -40,12 +40,10 @@ Implementation swizzled() {
 template <class T>
 Implementation fastest_at(const Case& c, const Device& device) {
   if (c["rows"] <= kThinRows) return chosen("thin", kernel<Transpose<T>>(thin<T>, pieces));
-  const Tuning& measured = tuning(device);
-  if (c["columns"] <= measured.narrow_tiles_up_to || !aligned(c))
+  if (!kWideFrom.reached(c, device) || !aligned(c))
     return chosen("shifted", shifted_at<T>(c, device));
-  const double share = 2 * bytes(c) / double(device.l2_bytes);
-  if (sizeof(T) == 4 && share <= measured.swizzled_up_to) return chosen("swizzled", swizzled<T>());
-  if (share <= measured.small_tiles_up_to)  // bands gain nothing
+  if (sizeof(T) == 4 && !kVectorsFrom.reached(c, device)) return chosen("swizzled", swizzled<T>());
+  if (!kBandsFrom.reached(c, device))
     return chosen("small_tiles", vectorized_in<T, Order::rows, 8>());
   return chosen("banded", vectorized_in<T, Order::bands>());
 }
@@ -152,7 +150,7 @@ Ladder ladder() {
       .title = "Matrix transpose",
       .ceiling = "transpose/copy",
       .input = "random bits",
-      .axes = {{"rows"}, {"columns"}, {.name = "element", .facet = true}},
+      .axes = {{"rows"}, {"columns"}, {.name = "element", .facet = true, .only = {2, 4, 8}}},
       .measured = {shape(1024, 1024), shape(2048, 2048), shape(4096, 4096), shape(8192, 8192),
                    shape(8224, 8224),  // not a power of two: no camping on memory channels
                    shape(16384, 16384), shape(10000, 3000), shape(4095, 4097), shape(31, 1000003),
@@ -177,6 +175,7 @@ Ladder ladder() {
                     : c["element"] == 4 ? problem_of<Transpose<uint32_t>>
                                         : problem_of<Transpose<uint64_t>>)(c, device);
           },
+      .crossovers = {kWideFrom, kVectorsFrom, kBandsFrom},
       .rungs = joined(
           by_axis("element", {2, 4, 8}, {rungs<uint16_t>(), rungs<uint32_t>(), rungs<uint64_t>()}),
           peers()),

@@ -6,15 +6,26 @@
 namespace ladders::transpose {
 std::vector<Rung> peers();  ///< the library in peers.cu
 
-/// Crossovers, measured on the GPU that they are named after.
-struct Tuning {
-  double swizzled_up_to = 0;        ///< 4-byte elements: size of both matrices / size of the L2
-  double small_tiles_up_to = 0.95;  ///< likewise, of any elements
-  int narrow_tiles_up_to = 32;      ///< columns of matrices with unaligned rows
-};
-inline constexpr Tuning kH200, kH100{.swizzled_up_to = 0.7};
-inline const Tuning& tuning(const Device& device) {
-  return device.name.find("H100") == std::string::npos ? kH200 : kH100;
+/// The size of both matrices, relative to that of the L2.
+inline double share_of_l2(const Case& c, const Device& device) {
+  return 2. * double(c["rows"]) * double(c["columns"]) * double(c["element"]) /
+         double(device.l2_bytes);
 }
+inline std::vector<Shape> squares(const std::vector<int64_t>& sides,
+                                  const std::vector<int64_t>& elements) {
+  std::vector<Shape> shapes;
+  for (const Shape& s : every({sides, elements})) shapes.push_back({s[0], s[0], s[1]});
+  return shapes;
+}
+
+/// Columns: below, tiles are as narrow as the matrix.
+inline const Crossover kWideFrom{"transpose.wide_from", 33, along("columns"),
+                                 every({{1 << 18}, {8, 16, 24, 32, 40, 48, 64}, {4}})};
+/// As a share of the L2: 4-byte elements one by one, then vectors in small tiles, which balance a
+/// few, then bands of tiles.
+inline const Crossover kVectorsFrom{"transpose.vectors_from", 0, share_of_l2,
+                                    squares({512, 1024, 1536, 2048, 2560, 3072}, {4})};
+inline const Crossover kBandsFrom{"transpose.bands_from", 0.95, share_of_l2,
+                                  squares({1024, 2048, 2560, 3072, 4096, 6144}, {4, 8})};
 
 }  // namespace ladders::transpose

@@ -49,11 +49,17 @@ LADDERS = [
 SIZES = {"full": (64, 1024, 4096), "small": (2,)}
 
 
-def rows(cases):
+def rows(cases, shape=""):
+    """Of all ladders; with a shape as "mul:n=5" of that one alone, and of the roofs if counted."""
+    at = dict.fromkeys((of["name"] for of in LADDERS), SIZES[cases])
+    if shape:
+        ladder, n = shape.split(":n=")
+        roofs = {"roof": SIZES[cases]} if "--hardware_counters" in flags else {}
+        at = roofs | {ladder: (int(n),)}
     return {
         f"{of['name']}/{rung['name']}/n:{n}/manual_time": (of, rung, n)
         for of in LADDERS
-        for n in SIZES[cases]
+        for n in at.get(of["name"], ())
         for rung in of["rungs"]
     }
 
@@ -75,7 +81,11 @@ def percent_of_ceiling(of, rung, n):
         own = path.startswith(of["name"] + "/")
         found = [
             (name, at)
-            for name, at in {**rows("full"), **(rows("small") if own else {})}.items()
+            for name, at in {
+                **rows("full"),
+                **(rows("small") if own else {}),
+                **rows("full", values.get("--shape", "")),
+            }.items()
             if name.startswith(path + "/") and (not own or at[2] == n)
         ]
         for name, _ in found:
@@ -208,7 +218,7 @@ if "--bogus" in flags:
     print("fake: unknown flag --bogus", file=sys.stderr)
     sys.exit(2)
 pattern = re.compile(values.get("--benchmark_filter", "."))
-everything = rows(values.get("--cases", "full"))
+everything = rows(values.get("--cases", "full"), values.get("--shape", ""))
 chosen = {name: at for name, at in everything.items() if pattern.search(name)}
 if "--benchmark_list_tests" in flags:
     print("".join(name + "\n" for name in chosen), end="")

@@ -102,6 +102,8 @@ def test_rows_are_those_of_ladder_bench(cases):
         ["--ceilings=false"],
         ["--benchmark_min_time=soon"],
         ["--details_out=/nowhere/details.json"],
+        ["--shape=sgemm:m=q"],
+        ["--shape=sgemm:m=n=k=2^20"],
         ["--benchmark_list_tests", "--benchmark_filter=^nothing$"],
         ["--benchmark_filter=^nothing$"],
     ],

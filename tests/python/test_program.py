@@ -51,6 +51,7 @@ def test_help_has_the_programs_and_the_librarys_flags():
         ["--device=99"],
         ["--device=first"],
         ["--benchmark_min_time=soon"],
+        ["--shape=sgemm:m=q"],
         ["--benchmark_list_tests", "--benchmark_filter=^nothing$"],
     ],
 )

@@ -129,7 +129,11 @@ def test_a_run_in_many_processes_says_what_one_process_says(fake, out, tmp_path,
     )
     assert percents == pytest.approx(wanted)
     assert sum(percent > 0 for percent in percents) == 15
-    assert split["benchmarks"] == whole["benchmarks"]
+    for mine, its in zip(split["benchmarks"], whole["benchmarks"], strict=True):
+        assert mine == {  # the file of many has 9 digits
+            key: pytest.approx(value, rel=1e-8) if isinstance(value, float) else value
+            for key, value in its.items()
+        }
     check_nothing_else(out)
     assert capsys.readouterr().err.endswith(f"ladder: {out}: 24 of 24 rows\n")
     assert main(["table", str(out)]) == 0
@@ -163,7 +167,7 @@ def test_the_percent_of_measured_results_is_that_of_the_program():
         pytest.skip("the committed study lists no ceilings of its rungs")
     Ceilings(ladders, rows).fill(rows)
     for name, (entry,) in rows.items():
-        assert entry.get(PERCENT, 0) == pytest.approx(written[name] or 0, rel=1e-12)
+        assert entry.get(PERCENT, 0) == pytest.approx(written[name] or 0, rel=1e-8)
 
 
 @pytest.mark.usefixtures("_impatient")

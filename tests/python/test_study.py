@@ -184,6 +184,24 @@ def test_counters_come_with_the_roofs(fake, output, file):
 
 
 @pytest.mark.usefixtures("undrawn")
+@pytest.mark.parametrize("more", [[], ["--hardware-counters"]])
+def test_a_shape_of_the_users_takes_the_place_of_the_ladders_own(fake, output, file, more):
+    assert run(fake, output, "--shape", "mul:n=77", *more) == 0
+    found = rows_of(file)
+    ladders = {name.split("/")[0] for name in found}
+    assert ladders == ({"mul", "roof"} if more else {"mul"})
+    assert {name for name in found if name.startswith("mul/")} == {
+        f"mul/{rung}/n:77/manual_time" for rung in ("naive", "tiled", "split", "tensor")
+    }
+    # The share of the roofs, which have their own shapes, whether they are measured here or not.
+    assert all(
+        (row.get("percent_of_ceiling", 0) > 0) == ("tensor" not in name)
+        for name, row in found.items()
+        if name.startswith("mul/")
+    )
+
+
+@pytest.mark.usefixtures("undrawn")
 def test_flags_are_passed_on(fake, output):
     assert run(fake, output, "--filter", "^turn/", "--", "--noise=0.1", "--cases=full") == 0
     assert all("--noise=0.1 --cases=full" in start for start in fake.starts)

@@ -87,6 +87,23 @@ def add_timeout(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_shapes(parser: argparse.ArgumentParser) -> None:
+    """Add --shape, which the programs parse."""
+    parser.add_argument(
+        "--shape",
+        action="append",
+        default=[],
+        metavar="LADDER:AXIS=N,...",
+        help="measure a ladder at these shapes instead of its own, and only ladders that are so "
+        "named; may be repeated: sgemm:m=n=k=1024..8192*2 or histogram:bins=3,99,distribution=zipf",
+    )
+
+
+def shape_flags(options: argparse.Namespace) -> list[str]:
+    """Return the flags of the programs for the shapes that were asked for."""
+    return [f"--shape={shape}" for shape in options.shape]
+
+
 def add_samples(parser: argparse.ArgumentParser) -> None:
     """Add --samples."""
     parser.add_argument(

@@ -20,6 +20,7 @@ from ladder.model.text import in_line
 COMMANDS = {
     "study": "build, measure this machine's GPU or count on an emulated one, and draw it",
     "run": "measure, so that a crash or a hang costs its row alone",
+    "tune": "find where choices change kernels on this GPU",
     "plot": "draw the figures of each ladder and an overview",
     "table": "write tables, or update those in a README",
     "report": "one HTML file of everything, a summary in Markdown and JUnit XML",

@@ -88,7 +88,9 @@ def _programs(options: argparse.Namespace) -> dict[str, Program]:
     )
     pattern = options.filter or "."
     return {
-        side: Program.find(path, options.flags, pattern, options.timeout)
+        side: Program.find(
+            path, [*arguments.shape_flags(options), *options.flags], pattern, options.timeout
+        )
         for side, path in paths.items()
     }
 
@@ -156,6 +158,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         help="FILE.json; or a directory for study.json, or for [GPU/](base|head)[/N].json",
     )
     parser.add_argument("--filter", metavar="REGEX", help="only rows that --benchmark_filter finds")
+    arguments.add_shapes(parser)
     parser.add_argument(
         "--base", type=Path, metavar="BIN", help="measure this program too, in turn with PROGRAM"
     )

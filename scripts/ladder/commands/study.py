@@ -111,7 +111,7 @@ def _plan(options: argparse.Namespace, output: Path) -> _Plan:
         lacking = lacking or "no nvcc (CUDA Toolkit 12.6 or later)"
     if lacking and not asked:
         _say(f"{lacking}: counting on an emulated GPU instead")
-    flags = list(options.flags)
+    flags = [*arguments.shape_flags(options), *options.flags]
     if found and not (asked or lacking):
         pattern = options.filter
         if options.hardware_counters:
@@ -329,6 +329,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         metavar="REGEX",
         help="only rows that match, such as '^sgemm/' or '/n:4096/'",
     )
+    arguments.add_shapes(parser)
     parser.add_argument(
         "--output",
         type=Path,

@@ -9,7 +9,7 @@ import re
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import lru_cache
 from os import PathLike
@@ -170,6 +170,20 @@ def read_text(path: Path) -> str:
 @lru_cache(maxsize=1)  # it can be read but once, and some commands read their results twice
 def _stdin(stream: TextIO) -> bytes:
     return stream.buffer.read()
+
+
+def by_row(context: Mapping[str, Any], key: str, rows: Sequence[Any] | Mapping[str, Any]) -> str:
+    """Return JSON of a context and its rows, one per line: small, and its diffs can be read."""
+
+    def line(value: object) -> str:
+        return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+
+    if isinstance(rows, Mapping):
+        (begin, end), lines = "{}", [f"{line(name)}:{line(row)}" for name, row in rows.items()]
+    else:
+        (begin, end), lines = "[]", [line(row) for row in rows]
+    head, text = json.dumps(context, indent=2, ensure_ascii=False), ",\n".join(lines)
+    return f'{{"context": {head},\n"{key}": {begin}\n{text}\n{end}}}\n'
 
 
 def write(path: Path, content: bytes) -> None:

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import csv
-import json
 import math
 import re
 from pathlib import Path
@@ -106,8 +105,7 @@ def convert(profile: Path, rows: Path, like: Path | None, version: str) -> str:
             benchmarks[row] = _benchmark(row, _counters(launch))
         except ValueError as error:
             raise ResultError(f"{profile}: launch {i} ({row}): {error}") from error
-    document = {"context": context, "benchmarks": list(benchmarks.values())}
-    return json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    return files.by_row(context, "benchmarks", list(benchmarks.values()))
 
 
 def base_name(kernel: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import fcntl
 import json
+import math
 import os
 import time
 from collections.abc import Iterable, Iterator, Sequence
@@ -24,6 +25,7 @@ _SAME = (
     "emulated gpu_name gpu_uuid modelled_gpu git_commit git_dirty build_type cache_mode cases"
 ).split()
 _BETWEEN_WRITES = 10.0  # seconds
+_EXACT = 2.0**53  # integers that a float holds exactly
 
 
 class RunFile:
@@ -129,7 +131,10 @@ class RunFile:
         context = self.context
         if self.uncounted:
             context = context | {_UNCOUNTED: " ".join(sorted(self.uncounted))}
-        text = _document(context, [row for name in names for row in rows[name]])
+        listed = [row for name in names for row in rows[name]]
+        if context.get("emulated") != "true":  # whose counts are compared digit by digit
+            listed = [_short(row) for row in listed]
+        text = files.by_row(context, "benchmarks", listed)
         try:
             files.write(self.path, text.encode("utf-8", "replace"))
         except LadderError as error:
@@ -154,11 +159,17 @@ class RunFile:
             self.context[_SMALL_KERNELS] = f"{min(times):g} {max(times):g}"
 
 
-def _document(context: dict[str, Any], rows: list[dict[str, Any]]) -> str:
-    """Write JSON with a row on a line: small, and what changed can be seen in a diff."""
-    lines = (json.dumps(row, separators=(",", ":"), ensure_ascii=False) for row in rows)
-    head = json.dumps(context, indent=2, ensure_ascii=False)
-    return f'{{"context": {head},\n"benchmarks": [\n' + ",\n".join(lines) + "\n]}\n"
+def _short(row: dict[str, Any]) -> dict[str, Any]:
+    """Return a row with counts as integers and 9 digits of other numbers, finer than any timer."""
+
+    def short(value: object) -> object:
+        if not isinstance(value, float) or not math.isfinite(value):
+            return value
+        if value.is_integer() and abs(value) < _EXACT:
+            return int(value)
+        return float(f"{value:.9g}")
+
+    return {key: short(value) for key, value in row.items()}
 
 
 def _small_kernels(context: dict[str, Any]) -> list[float]:

@@ -21,6 +21,7 @@ _STARTS = 3  # processes in turn that may end before they come to a row
 _COUNTING = re.compile(r"--hardware_counters(?!=(false|0|no|off)$)")
 _NO_CEILINGS = "--ceilings=false"
 _SAMPLES = "--samples_out="
+_SHAPE = "--shape="
 _FULL_DISK = ("is the disk full?", "SIGXFSZ")  # no fault of a row
 
 
@@ -53,6 +54,9 @@ class Program:
         told = _help(command[0], timeout)
         if "--cases=" in told:
             full, small = (listed([*command, f"--cases={c}"], timeout) for c in ("full", "small"))
+            if any(flag.startswith(_SHAPE) for flag in flags):  # ceilings of other ladders
+                plain = [part for part in command if not part.startswith(_SHAPE)]
+                full = [*dict.fromkeys([*full, *listed([*plain, "--cases=full"], timeout)])]
         else:
             full, small = listed(command, timeout), []
         known = [flag in told for flag in ("--ceilings=", _SAMPLES)]

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import sys
 from collections.abc import Iterable, Sequence
@@ -151,8 +150,7 @@ def floor_of(times: list[float], clocks: Sequence[float] = ()) -> Floor:
 def to_json(found: Noise) -> str:
     """Write what `read` reads: the context, and each row as `Floor` has it by its name."""
     rows = {name: asdict(floor) for name, floor in found.rows.items()}
-    document = {"context": found.context, "rows": rows}
-    return json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    return files.by_row(found.context, "rows", rows)
 
 
 def read(path: Path) -> tuple[dict[str, Any], dict[str, Floor]]:

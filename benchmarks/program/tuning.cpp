@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: MIT
+#include "program/tuning.hpp"
+
+#include <toml++/toml.h>
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <sstream>
+
+#include "build_info.hpp"
+#include "program/options.hpp"
+
+namespace ladders {
+namespace {
+
+constexpr char kBuiltIn[] = "NVIDIA H200";  // that the crossovers' own values are of
+
+struct File {
+  std::string gpu;
+  int64_t compute_capability = 0;
+  Tuning tuning;
+};
+
+bool is_crossover(const std::string& name) {
+  return std::ranges::any_of(catalogue(), [&](const Ladder& ladder) {
+    return std::ranges::count(ladder.crossovers, name, &Crossover::name) > 0;
+  });
+}
+
+// A file as `ladder tune` writes it: the GPU, then a table of values per ladder.
+File parse(std::string_view text, const std::string& name) {
+  const auto refuse = [&](const std::string& why) { throw UsageError(name + ": " + why); };
+  toml::table table;
+  try {
+    table = toml::parse(text);
+  } catch (const toml::parse_error& error) {
+    std::ostringstream where;
+    where << "line " << error.source().begin.line << ": " << error.description();
+    refuse(where.str());
+  }
+  File file{.gpu = table["gpu"].value_or(std::string()),
+            .compute_capability = table["compute_capability"].value_or(int64_t{0})};
+  if (file.gpu.empty() || file.compute_capability <= 0)
+    refuse("names no gpu and compute_capability: not what `ladder tune` writes");
+  file.tuning.source = file.gpu;
+  for (const auto& [ladder, entries] : table) {
+    const toml::table* values = entries.as_table();
+    if (!values || ladder == "measured") continue;
+    for (const auto& [crossover, entry] : *values) {
+      const std::string full = std::string(ladder.str()) + "." + std::string(crossover.str());
+      if (!is_crossover(full)) refuse("there is no crossover " + full);
+      const auto value = entry.value<double>();
+      if (!value || !(*value >= 0)) refuse(full + " is no number from 0 on");
+      file.tuning.values[full] = *value;
+    }
+  }
+  return file;
+}
+
+}  // namespace
+
+Tuning read_tuning(const std::string& file) {
+  std::ifstream in(file, std::ios::binary);
+  if (!in) throw UsageError("--tuning=" + file + ": cannot be read");
+  const std::string text(std::istreambuf_iterator<char>(in), {});
+  return parse(text, "--tuning=" + file).tuning;
+}
+
+Tuning tuning_of(const Device& device) {
+  Tuning found{.source = std::string("built in, of ") + kBuiltIn};
+  for (const char* text : kTunings) {
+    const File file = parse(text, "a tuning file in results/ when this was built");
+    if (file.gpu == device.name) return file.tuning;
+    if (device.name != kBuiltIn && file.compute_capability / 10 == device.compute_capability / 10)
+      found = file.tuning;
+  }
+  return found;
+}
+
+std::vector<Ladder> both_sides(const std::vector<Ladder>& ladders) {
+  std::vector<Ladder> result = ladders;
+  for (Ladder& ladder : result) {
+    const std::vector<Rung> rungs = ladder.rungs;
+    ladder.measured.clear();
+    for (Rung& rung : ladder.rungs) rung.measured = [](const Case&) { return false; };
+    for (const Crossover& crossover : ladder.crossovers) {
+      const std::string name = crossover.name.substr(crossover.name.find('.') + 1);
+      for (const Shape& probe : crossover.probes)
+        if (!std::ranges::count(ladder.measured, probe)) ladder.measured.push_back(probe);
+      for (Rung rung : rungs) {
+        if (rung.role != Role::choice) continue;
+        rung.sweeps = {{{name, {"below", "above"}}, {0, 1}, {0, 1}}};
+        rung.measured = [axes = ladder.axes, probes = crossover.probes](const Case& c) {
+          return std::ranges::any_of(
+              probes, [&](const Shape& probe) { return Case(axes, probe).name() == c.name(); });
+        };
+        rung.choose = [choose = rung.choose, name, full = crossover.name](const Case& point,
+                                                                          const Device& device) {
+          Device tuned = device;
+          tuned.crossovers[full] = point[name] == 0 ? INFINITY : 0;
+          return choose(point, tuned);
+        };
+        ladder.rungs.push_back(rung);
+      }
+    }
+    if (!ladder.measured.empty()) ladder.headline = ladder.measured.front();
+    ladder.small = ladder.measured;
+  }
+  return result;
+}
+
+const Crossover& crossover_of(const Row& row) {
+  const std::string name = row.ladder->name + "." + row.rung->sweeps.front().axis.name;
+  return *std::ranges::find(row.ladder->crossovers, name, &Crossover::name);
+}
+
+}  // namespace ladders

@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: MIT
+"""Where choices change kernels: found from both ways measured, and written into a file."""
+
+from __future__ import annotations
+
+import json
+import math
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from ladder.model.errors import ResultError
+
+_SIDES = ("below", "above")
+_LEVEL = 0.003  # of the time: values that lose so little per probe are as good as the best
+
+
+@dataclass(frozen=True)
+class Probe:
+    """A shape that was measured both ways: its size as the crossover has it, and seconds."""
+
+    case: str
+    size: float
+    below: float
+    above: float
+
+    def loss(self, value: float) -> float:
+        """Return the logarithm of the time that a crossover there takes over the shorter one."""
+        taken = self.above if self.size >= value else self.below
+        return math.log(taken / min(self.below, self.above))
+
+
+@dataclass(frozen=True)
+class Crossover:
+    """One crossover: "ladder.name", the choice that it is of, its value before, the best value."""
+
+    name: str
+    choice: str
+    before: float
+    value: float
+    probes: tuple[Probe, ...]
+
+    def gain(self) -> float:
+        """Return by what share the probes are faster with the value than before, on average."""
+        saved = sum(p.loss(self.before) - p.loss(self.value) for p in self.probes)
+        return math.expm1(saved / len(self.probes))
+
+
+def find(rows: Mapping[str, Sequence[Mapping[str, Any]]]) -> list[Crossover]:
+    """Find the crossovers of rows that `ladder_bench --tune` measured, by name.
+
+    A row is "ladder/rung/case/NAME:below" or "...:above". Probes of which a side failed or was
+    skipped are left out, and so is a crossover of which no probe is left.
+    """
+    sides: dict[tuple[str, str], dict[str, Mapping[str, Any]]] = {}
+    choices: dict[str, str] = {}
+    for name, entries in rows.items():
+        ladder, choice, *axes = name.removesuffix("/manual_time").split("/")
+        crossover, _, side = axes[-1].partition(":")
+        if side in _SIDES and (entries[0].get("median_seconds") or 0) > 0:
+            choices[f"{ladder}.{crossover}"] = choice
+            sides.setdefault((f"{ladder}.{crossover}", "/".join(axes[:-1])), {})[side] = entries[0]
+    probes: dict[str, list[Probe]] = {}
+    before: dict[str, float] = {}
+    for (name, case), found in sides.items():
+        if len(found) < len(_SIDES):
+            continue
+        below, above = (found[side] for side in _SIDES)
+        seconds = below["median_seconds"], above["median_seconds"]
+        probes.setdefault(name, []).append(Probe(case, below["crossover_size"], *seconds))
+        before[name] = below["crossover_value"]
+    return [
+        Crossover(name, choices[name], before[name], best(of, before[name]), tuple(of))
+        for name, of in probes.items()
+    ]
+
+
+def best(probes: Sequence[Probe], before: float) -> float:
+    """Return the value that loses the least time; that of before where it is as good.
+
+    It lies between the sizes of two probes, or is 0 or infinite where one way is always better.
+    """
+    sizes = sorted({probe.size for probe in probes})
+    between = [math.sqrt(a * b) for a, b in pairwise(sizes)]
+    losses = {value: sum(p.loss(value) for p in probes) for value in [0.0, *between, math.inf]}
+    least = min(losses.values())
+    if sum(p.loss(before) for p in probes) <= least + _LEVEL * len(probes):
+        return before
+    value = min(losses, key=lambda value: losses[value])
+    return float(f"{value:.6g}")
+
+
+def held_out(crossovers: Iterable[Crossover], within: float) -> tuple[int, int]:
+    """Tune by every other probe, and count the other ones: within a share of the best, and all."""
+    good = count = 0
+    for crossover in crossovers:
+        ordered = sorted(crossover.probes, key=lambda probe: probe.size)
+        for known, unknown in ((ordered[::2], ordered[1::2]), (ordered[1::2], ordered[::2])):
+            if not known or not unknown:
+                continue
+            value = best(known, crossover.before)
+            good += sum(probe.loss(value) <= math.log1p(within) for probe in unknown)
+            count += len(unknown)
+    return good, count
+
+
+def read(path: Path) -> dict[str, dict[str, float]]:
+    """Return the values of a tuning file by ladder and name. Raises ResultError."""
+    try:
+        document = tomllib.loads(path.read_text())
+    except (OSError, ValueError) as error:
+        raise ResultError(f"{path}: {error}") from error
+    return {key: entry for key, entry in document.items() if isinstance(entry, dict)}
+
+
+def to_toml(
+    context: Mapping[str, Any], crossovers: Sequence[Crossover], others: Mapping[str, Any]
+) -> str:
+    """Write a tuning file; `others` are values of ladders that were not measured, by ladder."""
+    lines = [
+        "# Where choices change kernels on this GPU: `ladder tune` wrote it, and the programs are",
+        "# built with it. A choice takes the other way from the value on.",
+        f"gpu = {json.dumps(context['gpu_name'])}",
+        f"compute_capability = {str(context['compute_capability']).replace('.', '')}",
+        f"commit = {json.dumps(context.get('git_commit', ''))}",
+    ]
+    tables: dict[str, dict[str, float]] = {name: dict(of) for name, of in others.items()}
+    for crossover in crossovers:
+        ladder, _, name = crossover.name.partition(".")
+        tables.setdefault(ladder, {})[name] = crossover.value
+    for ladder, values in sorted(tables.items()):
+        lines += ["", f"[{ladder}]", *(f"{name} = {v:.15g}" for name, v in values.items())]
+    for crossover in crossovers:
+        for probe in crossover.probes:
+            lines += [
+                "",
+                "[[measured]]",
+                f"crossover = {json.dumps(crossover.name)}",
+                f"case = {json.dumps(probe.case)}",
+                f"size = {probe.size:.9g}",
+                f"below_us = {1e6 * probe.below:.6g}",
+                f"above_us = {1e6 * probe.above:.6g}",
+            ]
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: MIT
+"""The command `ladder tune`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from pathlib import Path
+
+from ladder.commands import arguments
+from ladder.io import files
+from ladder.measure import build, devices, processes, runner
+from ladder.measure.progress import Progress
+from ladder.measure.results_file import RunFile
+from ladder.measure.runner import Job, Program
+from ladder.model import errors
+from ladder.model.errors import LadderError, LostError
+
+DESCRIPTION = """\
+Measures on this GPU where `fastest` and `robust` change from one kernel to another, and writes
+results/<gpu>/tuning.toml. Programs that are built afterwards choose by it on this GPU, and on
+others of its architecture that have no file; --tuning=FILE gives them another one.
+"""
+EPILOG = arguments.EXIT_CODES
+
+_ROOT = Path(__file__).resolve().parents[3]
+_WITHIN = 0.03
+
+
+def run(options: argparse.Namespace) -> int:
+    """Measure both ways of each crossover and write where they meet; return the exit code."""
+    from ladder.analysis import crossovers
+
+    gpu = devices.first()
+    if not gpu and not options.program:
+        raise LadderError("no GPU to tune for")
+    output = options.output or _ROOT / "results" / (gpu or "") / "tuning.toml"
+    before = crossovers.read(output) if output.exists() else {}
+    path = options.program or build.build(_ROOT, "ladder_bench")
+    pattern = f"^({'|'.join(options.ladders) or '.*'})/"
+    flags = ["--tune", "--ceilings=false"]
+    with processes.terminable(), tempfile.TemporaryDirectory() as folder:
+        program = Program.find(path, flags, pattern, options.timeout)
+        file = RunFile(Path(folder) / "tune.json", flags, program.full, program.small)
+        job = Job(program, file, program.rows, {})
+        progress = Progress(len(program.rows))
+        try:
+            runner.run([[job]], "none", options.timeout, progress)
+        except KeyboardInterrupt as error:
+            raise LostError("interrupted: nothing is tuned") from error
+        finally:
+            progress.end()
+    found = crossovers.find(file.rows)
+    if not found:
+        raise LostError(f"{path}: no crossover could be measured")
+    tuned = {crossover.name.partition(".")[0] for crossover in found}
+    others = {ladder: values for ladder, values in before.items() if ladder not in tuned}
+    output.parent.mkdir(parents=True, exist_ok=True)
+    files.write(output, crossovers.to_toml(file.context, found, others).encode())
+    for each in found:
+        changed = "" if each.value == each.before else f", {each.gain():.1%} faster at its probes"
+        print(f"{each.name:42} {each.before:12.6g} -> {each.value:12.6g}{changed}")
+    promised = [each for each in found if each.choice == "fastest"]  # at each shape
+    good, count = crossovers.held_out(promised, _WITHIN)
+    print(
+        f"Tuned by half of the probes, `fastest` is within {_WITHIN:.0%} of the faster way at "
+        f"{good} of the other {count}."
+    )
+    print(f"ladder: {output}", file=sys.stderr)
+    return errors.FAILED if job.failed else errors.OK
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add its options."""
+    parser.add_argument("ladders", nargs="*", metavar="LADDER", help="these alone; default: all")
+    parser.add_argument(
+        "-o",
+        "--output",
+        type=Path,
+        metavar="FILE",
+        help="default: results/<gpu>/tuning.toml of this checkout; values of ladders that are not "
+        "measured stay",
+    )
+    parser.add_argument(
+        "--program", type=Path, metavar="PATH", help="measure with this one, and build none"
+    )
+    arguments.add_timeout(parser)

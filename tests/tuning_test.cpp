@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: MIT
+//
+// Choices by a tuning file: right with any, and a bad file is told in one line.
+#include "program/tuning.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <set>
+
+#include "gpu.hpp"
+#include "measure/study.hpp"
+#include "program/options.hpp"
+
+namespace ladders {
+namespace {
+
+// What is said of a file with this text, after its name.
+std::string complaint(const std::string& text) {
+  const std::string file = testing::TempDir() + "tuning.toml";
+  std::ofstream(file) << text;
+  try {
+    read_tuning(file);
+  } catch (const UsageError& error) {
+    const std::string said = error.what(), name = "--tuning=" + file + ": ";
+    EXPECT_EQ(said.rfind(name, 0), 0u) << said;
+    return said.substr(name.size());
+  }
+  return "";
+}
+
+const std::string kGpu = "gpu = 'NVIDIA T4'\ncompute_capability = 75\n";
+
+TEST(Tuning, IsReadFromAFile) {
+  const std::string file = testing::TempDir() + "tuning.toml";
+  std::ofstream(file) << kGpu << "[transpose]\nbands_from = 0.5\nvectors_from = inf\n"
+                      << "[reduction]\nbulk_ring_from = 7\n[[measured]]\nsize = 1\n";
+  const Tuning tuning = read_tuning(file);
+  EXPECT_EQ(tuning.source, "NVIDIA T4");
+  EXPECT_EQ(tuning.values.size(), 3u);
+  EXPECT_EQ(tuning.values.at("transpose.bands_from"), 0.5);
+  EXPECT_TRUE(std::isinf(tuning.values.at("transpose.vectors_from")));
+  EXPECT_EQ(tuning.values.at("reduction.bulk_ring_from"), 7);
+}
+
+TEST(Tuning, ABadFileIsToldInOneLine) {
+  EXPECT_EQ(complaint(kGpu), "");
+  const std::string none = "names no gpu and compute_capability: not what `ladder tune` writes";
+  EXPECT_EQ(complaint(""), none);
+  EXPECT_EQ(complaint("[transpose]\nbands_from = 1\n"), none);
+  EXPECT_EQ(complaint(kGpu + "[transpose]\nstripes_from = 1\n"),
+            "there is no crossover transpose.stripes_from");
+  const std::string number = "transpose.bands_from is no number from 0 on";
+  for (const char* value : {"-1", "nan", "-inf", "'1'", "[1]", "true"})
+    EXPECT_EQ(complaint(kGpu + "[transpose]\nbands_from = " + value + "\n"), number) << value;
+  for (const char* cut :
+       {"[transpo", "[transpose]\nbands_from =", "[transpose]\nbands_from = 1 2"}) {
+    const std::string said = complaint(kGpu + cut);
+    EXPECT_EQ(said.rfind("line ", 0), 0u) << said;
+    EXPECT_EQ(said.find('\n'), said.npos) << said;
+  }
+  EXPECT_THROW(read_tuning("/nowhere/tuning.toml"), UsageError);
+}
+
+TEST(Tuning, WhatWasBuiltInIsRead) {
+  EXPECT_EQ(tuning_of({.name = "NVIDIA H100 80GB HBM3", .compute_capability = 90}).source,
+            "NVIDIA H100 80GB HBM3");
+  const Tuning unknown = tuning_of({.name = "A GPU", .compute_capability = 75});
+  EXPECT_EQ(unknown.source, "built in, of NVIDIA H200");
+  EXPECT_TRUE(unknown.values.empty());
+  EXPECT_TRUE(tuning_of({.name = "NVIDIA H200", .compute_capability = 90}).values.empty());
+  EXPECT_FALSE(tuning_of({.name = "NVIDIA GH200 480GB", .compute_capability = 90}).values.empty());
+}
+
+TEST(Tuning, CrossoversAreOfTheirLaddersAndHaveProbesOnBothSides) {
+  for (const Ladder& ladder : catalogue()) {
+    std::set<std::string> names;
+    for (const Crossover& crossover : ladder.crossovers) {
+      EXPECT_EQ(crossover.name.rfind(ladder.name + ".", 0), 0u) << crossover.name;
+      EXPECT_TRUE(names.insert(crossover.name).second) << crossover.name;
+      std::set<double> sizes;
+      for (const Shape& probe : crossover.probes)
+        sizes.insert(crossover.size(Case(ladder.axes, probe), kH200));
+      EXPECT_GE(sizes.size(), 4u) << crossover.name;
+    }
+  }
+}
+
+TEST(Tuning, BothSidesOfCrossoversAreRowsOfTheChoices) {
+  std::set<std::string> names;
+  for (const std::vector<Ladder> ladders = both_sides(catalogue()); const Ladder& ladder : ladders)
+    for (const Row& row : rows(ladder, Shapes::measured)) {
+      EXPECT_EQ(row.rung->role, Role::choice);
+      EXPECT_TRUE(names.insert(row.name()).second) << row.name();
+      EXPECT_EQ(crossover_of(row).name, ladder.name + "." + row.rung->sweeps.front().axis.name);
+    }
+  for (const char* side : {"below", "above"})
+    EXPECT_EQ(
+        names.count(std::string("scan/fastest/elements:1048576/type:int/bulk_ring_from:") + side),
+        1u);
+}
+
+TEST(Tuning, ChoicesAreRightWithAnyValue) {
+  NEED_GPU();
+  Study study(Device::open(0), {});
+  const auto takes_seconds = [&](const Row& row) {
+    return kEmulated && work(row, study.device()).bytes() > 4e6;
+  };
+  for (const double value : {0., double(INFINITY)})
+    for (const Ladder& ladder : catalogue())
+      for (const Crossover& crossover : ladder.crossovers) {
+        study.tune({{crossover.name, value}});
+        for (const Row& row : rows(ladder, Shapes::tested)) {
+          if (row.rung->role != Role::choice || takes_seconds(row)) continue;
+          if (!skip_reason(row, study.device()).empty()) continue;
+          EXPECT_NO_THROW(study.verify(row))
+              << row.name() << " with " << crossover.name << '=' << value;
+        }
+      }
+}
+
+}  // namespace
+}  // namespace ladders
