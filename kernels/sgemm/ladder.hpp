@@ -14,8 +14,8 @@ inline std::vector<Shape> cubes(const std::vector<int64_t>& sides) {
   return shapes;
 }
 
-/// The splitting of fp16x3 pays if there are many products. Its tiles are large, so tf32x3 is faster
-/// for up to 128 of its own tiles, whatever k is.
+/// The splitting of fp16x3 pays if there are many products. Its tiles are large, so tf32x3 is
+/// faster up to 128 tiles of its own, whatever k is.
 inline const Crossover kFp16x3FromProducts{
     "sgemm.fp16x3_from_products", 0x1p30 * 1.5,
     [](const Case& c, const Device&) { return double(c["m"]) * double(c["n"]) * double(c["k"]); },
