@@ -99,7 +99,7 @@ def _line(entry: dict[str, Any]) -> Line:
     line = _make(Line, entry, worst_request=entry["worst_request"])
     lanes = line.worst_request
     if not isinstance(lanes, list) or len(lanes) != LANES:
-        raise ValueError(f"worst_request is no list of {LANES} lanes")
+        raise ValueError(f"worst_request is not a list of {LANES} lanes")
     if not all(at is None or (isinstance(at, float) and at >= 0) for at in lanes):
         raise ValueError("worst_request holds something else than bytes and null")
     return line

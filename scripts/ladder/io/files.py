@@ -33,15 +33,15 @@ DETAILS, NOISE = "details.json", "noise.json"
 _BESIDE = (
     (
         re.compile(r'^\s*\{\s*"lines"\s*:\s*\['),
-        "details of emulated results, which are found beside these by name: give those alone",
+        "details of emulated results, which are found next to these by name: name only the results",
     ),
     (
         re.compile(r'"rows"\s*:\s*\{(?=[^{}]*\{[^{}]*"floor"\s*:)'),
-        "what 'ladder noise' wrote, no results: give it to compare, check or trend as --noise",
+        "output of 'ladder noise', not results: pass it to compare, check or trend as --noise",
     ),
     (
         re.compile(r'^\s*\{\s*"name"\s*:\s*"[^"]*"\s*,\s*"nanoseconds"\s*:\s*\['),
-        "samples of results, which are found beside these by name: give those alone",
+        "samples of results, which are found next to these by name: name only the results",
     ),
 )
 
@@ -90,7 +90,7 @@ def _below(folder: Path) -> list[Path]:
         if text is None or _holds_results(text):
             results.append(path)
         elif path.name.removesuffix(".gz") not in (DETAILS, NOISE) and not _beside(text):
-            foreign.append(f"{path}: {'holds no results' if text.strip() else 'empty'}, left out")
+            foreign.append(f"{path}: {'has no results' if text.strip() else 'empty'}, left out")
     for told in foreign:
         note(told)
     if not results:
@@ -139,7 +139,7 @@ def read(path: Path) -> dict[str, Any]:
     ):
         raise ResultError(f"{path}: not a Google Benchmark result (no 'context' and 'benchmarks')")
     if not document["benchmarks"]:
-        raise ResultError(f"{path}: holds no benchmark rows")
+        raise ResultError(f"{path}: has no benchmark rows")
     for row in document["benchmarks"]:
         # Aggregates share the run_name of what they were made from; old files have only a name.
         if not isinstance(row, dict) or not isinstance(

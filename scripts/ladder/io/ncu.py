@@ -100,7 +100,7 @@ def convert(profile: Path, rows: Path, like: Path | None, version: str) -> str:
                 f"but {rows} says {base_name(kernel)} for {row}"
             )
         if row in benchmarks:
-            raise ResultError(f"{rows}: {row} stands there twice")
+            raise ResultError(f"{rows}: {row} appears twice")
         try:
             benchmarks[row] = _benchmark(row, _counters(launch))
         except ValueError as error:

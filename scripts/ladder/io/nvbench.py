@@ -168,7 +168,7 @@ def _entries(where: dict[str, Any], key: str, name: str) -> list[dict[str, Any]]
     """Return a list of objects; null stands for an empty one."""
     entries = where.get(key) or []
     if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
-        raise ValueError(f"not what NVBench writes: '{key}' of {name} is no list of objects")
+        raise ValueError(f"not what NVBench writes: '{key}' of {name} is not a list of objects")
     return entries
 
 

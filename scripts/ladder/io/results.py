@@ -367,7 +367,7 @@ def _merge(documents: list[tuple[Path, dict[str, Any]]]) -> Results:
             raise ResultError(f"{row.file}: {name}: {error}") from error
         results.rows.append(row)
     if not results.rows:
-        raise ResultError(f"{documents[0][0]}: holds no measurements, only derived rows")
+        raise ResultError(f"{documents[0][0]}: has no measurements, only derived rows")
     results.ceilings.extend(r for r in results.rows if (r.role, r.status) == ("ceiling", "ok"))
     return results
 

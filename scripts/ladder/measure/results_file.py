@@ -138,7 +138,7 @@ class RunFile:
         try:
             files.write(self.path, text.encode("utf-8", "replace"))
         except LadderError as error:
-            raise LostError(f"{error}; what was there stays, --resume goes on from it") from error
+            raise LostError(f"{error}; earlier results stay, --resume continues them") from error
         self._written = time.monotonic()
 
     def _admit(self, context: dict[str, Any]) -> None:

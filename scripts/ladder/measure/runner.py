@@ -68,7 +68,7 @@ class Program:
         Raises LadderError where it knows none.
         """
         if not self.keeps_samples:
-            raise LadderError(f"{self.path}: knows no {_SAMPLES[:-1]}, which --samples needs")
+            raise LadderError(f"{self.path}: has no flag {_SAMPLES[:-1]}, which --samples needs")
         return [f"{_SAMPLES}{path}"]
 
     @property
@@ -223,6 +223,6 @@ def _check_start(job: Job, code: int | None, reason: str, starts: int) -> None:
     if code == errors.USAGE:
         raise LadderError(f"{program}: {reason}")
     if code == 0:
-        raise ResultError(f"{program}: ended well, but left no results that can be read")
+        raise ResultError(f"{program}: exited with 0, but left no readable results")
     if starts == _STARTS:
         raise LostError(f"{program}: {reason}, {starts} times in turn before the first row")

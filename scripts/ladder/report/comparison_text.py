@@ -103,7 +103,7 @@ def line(comparison: Comparison) -> str:
     same = f", {_SAME_FILES}" if comparison.same_files else ""
     few = ""
     if _rests_on_assumptions(comparison):
-        few = f"; one process per side rests on suppositions, several do not: {_SEVERAL}"
+        few = f"; one process per side rests on assumptions, several do not: {_SEVERAL}"
     return f"{outcome}: {_outcome(comparison)}{forced}{same}{few}"
 
 

@@ -41,7 +41,7 @@ def differences(base: Side, head: Side) -> list[str]:
         if len(values[0] | values[1]) > 1:
             found.append(f"different {title}s: {_sides(*values)}")
     inputs = [_values(side, "input_distribution") - {""} for side in (base, head)]
-    if all(inputs) and len(inputs[0] | inputs[1]) > 1:  # older files do not tell
+    if all(inputs) and len(inputs[0] | inputs[1]) > 1:  # older files do not name
         found.append(f"different inputs: {_sides(*inputs)}")
     found += [
         f"{title} holds {twice[0]} of {len(twice)} rows more than once: several programs, commits, "

@@ -89,7 +89,7 @@ def read(path: Path) -> list[Reference]:
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise ResultError(f"{path}: not TOML: {error}") from error
     if not isinstance(entries, list) or not entries:
-        raise ResultError(f"{path}: holds no [[reference]]")
+        raise ResultError(f"{path}: has no [[reference]]")
     found = []
     for number, entry in enumerate(entries, 1):
         try:
@@ -140,7 +140,7 @@ def _pattern(key: str, text: str) -> re.Pattern[str]:
     try:
         return re.compile(text)
     except re.error as error:
-        raise ValueError(f"{key} '{text}' is no regular expression: {error}") from error
+        raise ValueError(f"{key} '{text}' is not a regular expression: {error}") from error
 
 
 def check(results: Sequence[Results], references: Sequence[Reference]) -> tuple[list[Finding], int]:
@@ -263,7 +263,7 @@ def to_toml(
 def _why_twice(results: Sequence[Results]) -> str:
     kinds = [identity(result.context) for result in results if not result.commit]
     if len(kinds) > len({*kinds}):
-        return "files that do not tell their commit (--one-run: they are processes of one program)"
+        return "files that do not name their commit (--one-run: they are processes of one program)"
     return "several commits or boards, machines or builds"
 
 

@@ -240,7 +240,7 @@ def _few(base: Side, head: Side) -> str:
     if min(map(len, sides)) > 1:
         return ""
     alone = all(len(p.samples) == 1 and not p.noise for side in sides for p in side)
-    return "one number a side" if alone else "one process per side"
+    return "one number per side" if alone else "one process per side"
 
 
 def _within(ratio: float, threshold: float) -> bool:
@@ -256,7 +256,7 @@ def _with_zero(
     first, second = reversed(values) if more else values
     ratio = first / second if second else 1.0 if not first else math.inf
     verdict = "SAME" if _within(ratio, threshold) else "FASTER" if ratio > 1 else "SLOWER"
-    reason = "" if verdict == "SAME" else "holds zeros: judged by the threshold alone"
+    reason = "" if verdict == "SAME" else "has zeros: judged by the threshold alone"
     if min(values) < 0:
         verdict, ratio, reason = "NOISY", math.nan, "below zero: no ratio"
     return Change(
