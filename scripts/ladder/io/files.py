@@ -80,7 +80,7 @@ def find(paths: Iterable[str | PathLike[str]]) -> list[Path]:
 
 
 def _below(folder: Path) -> list[Path]:
-    """List the results below a directory; tell of the files that hold none."""
+    """List the results below a directory; note the files that have none."""
     files = sorted(p for end in ("", ".gz") for p in folder.rglob(f"*.json{end}") if p.is_file())
     if not files:
         raise ResultError(f"{folder}: no *.json below this directory")
@@ -99,7 +99,7 @@ def _below(folder: Path) -> list[Path]:
 
 
 def _peeked(path: Path) -> str | None:
-    """Return a file's text, or None where reading it will tell what is wrong."""
+    """Return a file's text, or None if reading it later will say what is wrong."""
     try:
         return read_text(path)
     except ResultError:
@@ -107,12 +107,12 @@ def _peeked(path: Path) -> str | None:
 
 
 def _holds_results(text: str) -> bool:
-    """Whether a text looks like results; it may be broken all the same."""
+    """Whether a text looks like results, which may still be broken."""
     return bool(_ROWS.search(text) and _OURS.search(text))
 
 
 def _beside(text: str | None) -> str:
-    """Say of what stands beside results what it is and what takes it; empty of everything else."""
+    """Say what a file next to results is and which option takes it; empty for any other file."""
     if text is None or _holds_results(text):
         return ""
     return next((told for pattern, told in _BESIDE if pattern.search(text)), "")
@@ -187,7 +187,7 @@ def by_row(context: Mapping[str, Any], key: str, rows: Sequence[Any] | Mapping[s
 
 
 def write(path: Path, content: bytes) -> None:
-    """Write a file whole or not at all: a full disk or power cut must not cost what was there."""
+    """Write a file completely or not at all: a full disk must not destroy the old file."""
     new = path.with_name(path.name + ".new")
     try:
         with new.open("wb") as file:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Turns what Nsight Compute counted into a results file, under the names that other rows use."""
+"""Turns an Nsight Compute profile into a results file, with our names of counters."""
 
 from __future__ import annotations
 

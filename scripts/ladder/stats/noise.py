@@ -87,7 +87,7 @@ def run(
 
 
 def noise(paths: Iterable[str | PathLike[str]], pattern: re.Pattern[str] | None = None) -> Noise:
-    """Compare results files of one program on one GPU, each of a process of its own.
+    """Compare results files of one program on one GPU, one file per process.
 
     With `pattern`, only of rows whose name it is found in.
 

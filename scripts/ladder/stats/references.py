@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Expected values of rows with their bounds: read, held against results, and made from them."""
+"""Expected values of rows with their bounds: read, compared with results, and made from them."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Reference:
 
 @dataclass(frozen=True)
 class Finding:
-    """One row held against one reference."""
+    """One row compared with one reference."""
 
     verdict: str  # OK LOW HIGH MISSING ERROR XFAIL XPASS
     reference: Reference
@@ -76,7 +76,7 @@ class Finding:
 
     @property
     def exit_code(self) -> int:
-        """What it alone makes of the exit code."""
+        """The exit code of this finding alone."""
         if self.verdict in ("LOW", "HIGH"):
             return OK if (self.verdict == "HIGH") == self.reference.more else REGRESSION
         return LOST_COVERAGE if self.verdict in ("MISSING", "ERROR") else OK
@@ -144,7 +144,7 @@ def _pattern(key: str, text: str) -> re.Pattern[str]:
 
 
 def check(results: Sequence[Results], references: Sequence[Reference]) -> tuple[list[Finding], int]:
-    """Hold each reference against what its GPUs measured; count those of other GPUs.
+    """Compare each reference with what its GPUs measured; count those of other GPUs.
 
     Raises LadderError where all of them are.
     """
