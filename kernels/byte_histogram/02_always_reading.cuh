@@ -80,7 +80,7 @@ inline __global__ void __launch_bounds__(kThreads)
 }
 
 // The first block to arrive zeroes the bins; others wait for that after they have counted, so none
-// waits for one that has not started. The last to leave resets the meeting for the next launch.
+// waits for one that has not started. The last to leave resets the state for the next launch.
 __device__ __forceinline__ unsigned come_or_leave(Meeting* meeting) {
   return threadIdx.x == 0 ? atomicAdd(&meeting->blocks, 1u) : 0;
 }

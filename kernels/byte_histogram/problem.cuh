@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// The keys of the histogram of bytes, and how its blocks meet.
+// The keys of the histogram of bytes, and how its blocks synchronize.
 #pragma once
 
 #include "common/counted_keys.cuh"

@@ -34,7 +34,7 @@ __device__ __forceinline__ void arrive(MBarrier& barrier) {
   asm volatile("mbarrier.arrive.shared.b64 _, [%0];" ::LADDERS_SHARED(&barrier) : "memory");
 }
 
-/// Arrives once all asynchronous copies (cp.async) that this thread has started are there.
+/// Arrives once all asynchronous copies (cp.async) of this thread have completed.
 __device__ __forceinline__ void arrive_after_copies(MBarrier& barrier) {
   asm volatile("cp.async.mbarrier.arrive.noinc.shared.b64 [%0];" ::LADDERS_SHARED(&barrier)
                : "memory");
@@ -62,12 +62,12 @@ __device__ __forceinline__ void arrive_expecting(MBarrier& barrier, int bytes) {
       "r"(parity)                                       \
       : "memory")
 
-/// Until the phase of this parity is over.
+/// Waits until the phase of this parity is over.
 __device__ __forceinline__ void wait(MBarrier& barrier, uint32_t parity) {
   LADDERS_WAIT_BY(LADDERS_WAIT ".parity.shared.b64");
 }
 
-/// The same where other blocks of the cluster store what this thread then reads.
+/// The same if other blocks of the cluster store what this thread then reads.
 __device__ __forceinline__ void wait_for_cluster(MBarrier& barrier, uint32_t parity) {
   LADDERS_WAIT_BY("try_wait.parity.acquire.cluster.shared::cta.b64");
 }

@@ -5,7 +5,7 @@
 
 namespace ladders {
 /// The order in which the tiles of a matrix are taken: `band` rows of tiles at a time, downwards,
-/// then on to the right, so that tiles at work together share rows of A and columns of B in the L2.
+/// then on to the right, so that concurrent tiles share rows of A and columns of B in the L2.
 struct Raster {
   int rows, columns, band;  // of tiles
 

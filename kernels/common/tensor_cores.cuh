@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Matrix multiply-adds on tensor cores, in PTX, which alone reaches their full rate. For nvcc only.
+// Matrix multiply-adds on tensor cores, in PTX, since C++ does not reach their full rate. Needs
+// nvcc.
 #pragma once
 
 #include <cstdint>

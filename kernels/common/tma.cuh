@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Hopper's tensor memory accelerator: one thread asks for a whole tile; hardware works out the
-// addresses, fills in zeros beyond the edge, and counts the bytes that have come in an mbarrier.
+// Hopper's tensor memory accelerator: one thread requests a whole tile; hardware computes the
+// addresses, writes zeros beyond the edge, and counts the bytes that have arrived in an mbarrier.
 #pragma once
 
 #include <cuda.h>
@@ -20,8 +20,8 @@ struct TensorBoxes {
   int element_bytes;
   int64_t rows, columns;
   int box_rows, box_columns, swizzle;
-  int64_t row_bytes = 0;  ///< from one row to the next; 0 where they follow each other closely
-  /// Where not 0, so many such matrices one after the other, and boxes that reach over several.
+  int64_t row_bytes = 0;  ///< from one row to the next; 0 if rows are contiguous
+  /// If not 0: this many such matrices one after the other, with boxes that reach over several.
   int64_t matrices = 0;
   int box_matrices = 1;
 };
@@ -85,7 +85,7 @@ __device__ __forceinline__ void copy_in(void* to, const void* from, unsigned byt
       : "memory");
 }
 
-/// The same of what is read once: it is first to leave the L2. (Slow together with stores.)
+/// The same for data that is read once: the L2 evicts it first. (Slow together with stores.)
 __device__ __forceinline__ void copy_once(void* to, const void* from, unsigned bytes,
                                           MBarrier& barrier) {
   asm volatile(
@@ -97,13 +97,13 @@ __device__ __forceinline__ void copy_once(void* to, const void* from, unsigned b
       : "memory");
 }
 
-/// Later copies and wgmma come after reads and writes of shared memory, the thread's own or those
-/// that it has been told of.
+/// Orders later copies and wgmma after reads and writes of shared memory: the thread's own, and
+/// those that it has synchronized with.
 __device__ __forceinline__ void show_to_copies() {
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
 
-/// The same of any memory.
+/// The same for any memory.
 __device__ __forceinline__ void show_to_all_copies() {
   asm volatile("fence.proxy.async;" ::: "memory");
 }
@@ -117,12 +117,12 @@ __device__ __forceinline__ void copy_out(void* to, const void* from, unsigned by
       : "memory");
 }
 
-/// Until this thread's copies to global memory have read all that they copy.
+/// Waits until this thread's copies to global memory have read their source.
 __device__ __forceinline__ void wait_until_read() {
   asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");
 }
 
-/// Until they are complete.
+/// Waits until they are complete.
 __device__ __forceinline__ void wait_until_written() {
   asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
 }
@@ -137,7 +137,7 @@ __device__ __forceinline__ void copy_box(void* to, const TensorMap& map, int row
       : "memory");
 }
 
-/// Starts the copy of a box to this row and column. Parts outside of the matrix go nowhere.
+/// Starts the copy of a box to this row and column. Parts outside of the matrix are dropped.
 __device__ __forceinline__ void copy_box_out(const TensorMap& map, int row, int column,
                                              const void* from) {
   asm volatile(

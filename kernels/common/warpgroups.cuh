@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Registers that Hopper's warpgroups hand over: from the warps that copy to those that compute.
+// Registers that Hopper's warpgroups reallocate: from the warps that copy to those that compute.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -21,7 +21,7 @@ inline constexpr bool kBuiltForHopper = false;
 #define LADDERS_HAND_OVER(instruction)
 #endif
 
-/// All warps of a warpgroup give up what they have above this many registers per thread.
+/// All warps of a warpgroup release their registers above this many per thread.
 template <int kRegisters>
 __device__ __forceinline__ void shrink_to() {
   LADDERS_HAND_OVER("dec");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Reading at the speed of DRAM: one block per SM, with all its shared memory, always loading.
+// Counting at the speed of DRAM: one block per SM, with all its shared memory, always loading.
 #pragma once
 
 #include "common/dependent_launch.cuh"

@@ -82,7 +82,7 @@ Implementation flagged_with(Blocks blocks) {
                                flag_arguments<Op, threads * flight>);
 }
 
-// One block, with all its loads in flight. Its code is short: cold fetches of it go to DRAM.
+// One block, with all its loads in flight. Its code is short, since it is fetched from DRAM.
 constexpr int kFewInFlight = 4;
 constexpr int64_t kMostOfOneBlock = 4 * kFewInFlight * 1024;
 

@@ -9,7 +9,7 @@
 // few bytes in flight: latency x bandwidth is about 40 KB per SM.
 //
 // Up to some millions of elements latencies are the limit: of the launch, of one load from DRAM,
-// and of the way from the blocks' sums to the result.
+// and of the exchange of the blocks' sums.
 
 #include "reduction/ladder.hpp"
 

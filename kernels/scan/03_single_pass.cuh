@@ -13,7 +13,7 @@
 
 namespace ladders::scan {
 // ---- Words --------------------------------------------------------------------------------------
-// A tag belongs to one launch: nobody mistakes words of earlier ones, which need no clearing.
+// A tag belongs to one launch, so words of earlier launches need no clearing.
 enum Tag : unsigned { of_tile, of_all_before };  // the sum of one tile, or of all up to it
 __device__ __forceinline__ unsigned tagged(unsigned epoch, Tag tag) { return 2 * epoch + 2 + tag; }
 
@@ -44,7 +44,7 @@ __device__ __forceinline__ T wait_for(const Word* word, unsigned tag) {
 // ---- Three ways to the sum before ---------------------------------------------------------------
 // Each publishes the sum of its tile and returns, in all threads, the sum of all tiles before.
 
-// Each block waits for the sum of all before from its predecessor: one hop through the L2 per tile.
+// Each block waits for its predecessor's sum of all tiles so far: one exchange through L2 per tile.
 struct Chain {
   static constexpr unsigned kPolled = 1;  // words that a block polls, at most
   template <int kThreads, class T>
@@ -60,8 +60,9 @@ struct Chain {
   }
 };
 
-// Merrill and Garland, 2016: a block publishes its tile's own sum at once. A warp polls 32 tiles,
-// adds their sums back to the nearest that knows that of all before, and if none does goes on.
+// Merrill and Garland, 2016: a block publishes its tile's own sum at once. A warp polls the 32
+// tiles before, and adds up sums back to the nearest tile that knows the sum of all before it. If
+// none knows it, the warp goes 32 tiles further back.
 struct LookBack {
   static constexpr unsigned kPolled = 32;
   template <int kThreads, class T>

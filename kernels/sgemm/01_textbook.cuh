@@ -26,7 +26,7 @@ inline __global__ void naive(Input a, Input b, Output c, int m, int n, int k, fl
   update(c[size_t(row) * n + column], alpha * sum, beta);
 }
 
-// Two words of shared memory remain to be read for each FMA.
+// Each FMA still reads two words of shared memory.
 inline __global__ void tiled(Input a, Input b, Output c, int m, int n, int k, float alpha,
                              float beta) {
   constexpr int kTile = 32;
@@ -45,8 +45,8 @@ inline __global__ void tiled(Input a, Input b, Output c, int m, int n, int k, fl
   if (row < m && column < n) update(c[size_t(row) * n + column], alpha * sum, beta);
 }
 
-// A thread owns eight outputs of a column, for which an element of B stays in a register: a step of
-// k reads 9 words for 8 FMAs instead of 16.
+// A thread owns eight outputs of a column, which share an element of B in a register: a step of k
+// reads 9 words for 8 FMAs instead of 16.
 inline __global__ void register_tile_1d(Input a, Input b, Output c, int m, int n, int k,
                                         float alpha, float beta) {
   constexpr int kSide = 64, kDepth = 8, kRows = 8;  // 512 threads: 64 columns x 8 groups of rows
@@ -73,7 +73,7 @@ inline __global__ void register_tile_1d(Input a, Input b, Output c, int m, int n
 }
 
 // A thread owns 8 x 8 outputs: 16 words read feed 64 FMAs. Its rows and columns lie 16 apart, so
-// that at each of them the 16 lanes of a half warp read neighbouring banks.
+// that for each of them the 16 lanes of a half warp read neighbouring banks.
 inline __global__ void __launch_bounds__(256, 2)
     register_tile_2d(Input a, Input b, Output c, int m, int n, int k, float alpha, float beta) {
   constexpr int kSide = 128, kDepth = 8, kOwn = 8, kApart = kSide / kOwn;
@@ -108,8 +108,8 @@ inline __global__ void __launch_bounds__(256, 2)
 }
 
 // 16-byte accesses: the same words in fewer instructions. A's tile is transposed, so that a
-// thread's rows are neighbours too; four spare columns halve the conflicts of its stores. Rows and
-// columns are owned in two groups of four, 64 apart: so loads have none.
+// thread's rows are neighbours too; four spare columns halve the conflicts of its stores. A thread
+// owns its rows and columns in two groups of four, 64 apart, so that loads have no conflicts.
 inline __global__ void __launch_bounds__(256, 2)
     vectorized(Input a, Input b, Output c, int m, int n, int k, float alpha, float beta) {
   constexpr int kSide = 128, kDepth = 16, kOwn = 8, kHalf = kSide / 2;
@@ -150,7 +150,7 @@ inline __global__ void __launch_bounds__(256, 2)
     }
 }
 
-// One thread per output, in blocks of 32 x 32; `x_is_row` where the lanes go down the rows.
+// One thread per output, in blocks of 32 x 32. If `x_is_row`, lanes lie along a column of C.
 template <bool x_is_row>
 LaunchPlan one_thread_per_output(const Case& c, const Device&, const void*) {
   const dim3 grid = tiles(c, 32, 32);

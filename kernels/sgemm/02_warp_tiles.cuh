@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// 8 x 16 outputs per thread, as many as its registers hold, and how to keep such a thread fed.
+// 8 x 16 outputs per thread, as many as its registers hold, and how to load for such threads.
 #pragma once
 
 #include <cuda_pipeline.h>
@@ -17,13 +17,14 @@ struct WarpTiles {
   static constexpr int kWords = kDepth * (rows + columns);
 };
 
-// Chunks of A's rows of 32 words, XORed with the row: eight neighbours at a chunk cover all banks.
+// Chunks of A's rows of 32 words, XORed with the row: eight lanes that read one chunk of
+// neighbouring rows cover all banks.
 __device__ __forceinline__ int swizzled(int row, int chunk) {
   return row * 32 + ((chunk ^ (row % 8)) * 4);
 }
 
-// The lanes of a warp are 8 x 4, a quarter of it 2 x 4: hardware takes 16-byte loads in quarters,
-// and joins those where pairs of lanes read the same.
+// The lanes of a warp are 8 x 4, a quarter of it 2 x 4: hardware serves 16-byte loads per quarter
+// warp, and joins two quarters if pairs of lanes read the same.
 __device__ __forceinline__ int2 corner() {
   const int lane = threadIdx.x % 32;
   return {(lane & 1) | ((lane >> 1) & 2), ((lane >> 1) & 1) | ((lane >> 2) & 6)};
@@ -42,14 +43,15 @@ __device__ __forceinline__ float4 swapped(const float* quad) {
   return {quad[1], quad[0], quad[3], quad[2]};
 }
 
-// From 24 words of a stage, 128 FMAs. A is read four of k at a time, and so need not be transposed.
+// 128 FMAs from 24 words of a stage. A is read for four steps of k at a time, so it need not be
+// transposed.
 template <class Tiles>
 __device__ __forceinline__ void multiply(float (&sums)[8][16], const float* stage,
                                          Raster::Place mine) {
   constexpr int kChunks = Tiles::kDepth / 4, kUnrolled = 2;
   const float* a_rows = stage + mine.row * Tiles::kDepth;
   const float* b_row = stage + Tiles::kRows * Tiles::kDepth + mine.column;
-  int column = mine.row % 8 * 4;  // of A's chunk, which moves on by XOR
+  int column = mine.row % 8 * 4;  // of A's chunk, advanced by XOR
 #pragma unroll 1
   for (int chunk = 0; chunk < kChunks; chunk += kUnrolled) {
 #pragma unroll
@@ -79,7 +81,7 @@ __device__ __forceinline__ void store_thread_tile(float* c, const float (&sums)[
       store_four(c, row + 8 * r, column + 4 * j, m, n, alpha, &sums[r][j], beta);
 }
 
-// Loads as `vectorized` does, and waits for them: the only block of an SM has nothing else to do.
+// Loads as `vectorized` does, and waits for the loads: the SM's only block has nothing else to do.
 template <class Tiles>
 __global__ void __launch_bounds__(Tiles::kThreads, 1)
     warp_tile(Input a, Input b, Output c, int m, int n, int k, float alpha, float beta) {
@@ -107,7 +109,7 @@ __global__ void __launch_bounds__(Tiles::kThreads, 1)
   store_thread_tile(c, sums, row0 + mine.row, column0 + mine.column, m, n, alpha, beta);
 }
 
-// Starts the copy of `bytes` of a row into shared memory. What lies beyond the matrix becomes 0.
+// Starts the copy of `bytes` of a row to shared memory. Elements outside of the matrix become 0.
 template <int bytes>
 __device__ __forceinline__ void copy_edge(float* to, const float* matrix, int row, int column,
                                           int rows, int columns) {
@@ -115,7 +117,7 @@ __device__ __forceinline__ void copy_edge(float* to, const float* matrix, int ro
   __pipeline_memcpy_async(to, inside > 0 ? &matrix[size_t(row) * columns + column] : matrix, bytes,
                           bytes - inside);
 }
-// That of every kApart-th row of a box, `within` the box's row from this one on, to place(row).
+// Copies every kApart-th row of a box, from row `within` of the box on, to place(row).
 template <int box_rows, int kApart, int bytes, class Place>
 __device__ __forceinline__ void copy_rows(const float* matrix, int row, int column, int within,
                                           int rows, int columns, bool whole, Place place) {
@@ -131,8 +133,8 @@ __device__ __forceinline__ void copy_rows(const float* matrix, int row, int colu
   }
 }
 
-// The next tiles come while this one is worked on: a ring of stages, filled past the registers, and
-// one barrier a stage instead of two. Rows that are not 16-byte aligned are copied word by word.
+// The next tiles arrive while this one is used: a ring of stages, filled without passing through
+// registers, and one barrier instead of two per stage. Unaligned rows are copied word by word.
 template <class Tiles, int stages, int bytes>
 __global__ void __launch_bounds__(Tiles::kThreads, 1)
     async_copies(Input a, Input b, Output c, int m, int n, int k, float alpha, float beta) {
@@ -166,7 +168,7 @@ __global__ void __launch_bounds__(Tiles::kThreads, 1)
   float sums[8][16] = {};
   for (int step = 0; step < steps; ++step) {
     __pipeline_wait_prior(stages - 2);
-    __syncthreads();  // the step's tiles are there for all, and all are done with those before
+    __syncthreads();  // this step's tiles have arrived; nobody reads earlier ones
     if (step + stages - 1 < steps) start_copies(step + stages - 1);
     __pipeline_commit();
     multiply<Tiles>(sums, ring + step % stages * Tiles::kWords, mine);
@@ -192,7 +194,7 @@ Implementation async_copies_in(const Case& c) {
       aligned(c) ? async_copies<LargeTiles, stages, 16> : async_copies<LargeTiles, stages, 4>,
       one_block_per_warped_tile<LargeTiles, stages>);
 }
-// As many stages as there is room for, at most four: three on an A100, two on an RTX 4090.
+// As many stages as fit, at most four: three on an A100, two on an RTX 4090.
 inline Implementation async_copies_at(const Case& c, const Device& device) {
   const size_t room = device.shared_bytes_per_block / (LargeTiles::kWords * sizeof(float));
   if (room >= 4) return async_copies_in<4>(c);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// The same arithmetic, fed by the tensor memory accelerator: no issue slot is spent on loading.
+// The same arithmetic, but the tensor memory accelerator (TMA) loads: that takes no issue slots.
 #pragma once
 
 #include "common/ring.cuh"
@@ -8,15 +8,15 @@
 #include "sgemm/02_warp_tiles.cuh"
 
 namespace ladders::sgemm {
-// A ring of stages that one thread keeps full. Blocks take every gridDim.x-th tile; with no more of
-// them than SMs, the copies for a block's next tile are under way while it stores the last.
+// A ring of stages that one thread keeps full. Blocks take every gridDim.x-th tile. If there are no
+// more blocks than SMs, a block copies its next tile while it stores the last.
 template <class Tiles, int stages>
 __global__ void __launch_bounds__(Tiles::kThreads, 1)
     bulk_copies(const __grid_constant__ TensorMap a_map, const __grid_constant__ TensorMap b_map,
                 Output c, int m, int n, int k, float alpha, float beta, Raster raster) {
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
   constexpr int kRows = Tiles::kRows, kColumns = Tiles::kColumns, kDepth = Tiles::kDepth;
-  constexpr int kLag = 2;  // stages that are read while none is waited for to be free
+  constexpr int kLag = 2;  // steps from reading a stage to refilling it
   __shared__ MBarrier full[stages], empty[stages];
   float* ring = swizzled_shared<float>();
   Ring<stages>{full, empty}.start(1, Tiles::kThreads / 32);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
 //
-// The last clocks without an FMA: warps that do nothing but load, and the banks of registers.
+// The last cycles without an FMA: warps that only load, and conflict-free register banks.
 //
-// A scheduler's registers are in two banks, even and odd, and each gives one operand a clock. So of
-// an FFMA's three operands, one must be that of the FFMA before, still at hand, and the others of
-// different banks: A's stays along a row of outputs, and each sum is in the other bank than its
-// operand of B. Operands come in 16-byte loads, four registers in order; sums are asked for by
-// their own 16-byte stores, with neighbours swapped.
+// A scheduler's registers are in two banks, even and odd, and each gives one operand per clock. So
+// of an FFMA's three operands, one must be reused from the FFMA before, and the others must lie in
+// different banks: A's is reused along a row of outputs, and each sum is in the other bank than its
+// operand of B. 16-byte loads put operands in four registers in order; 16-byte stores with swapped
+// neighbours make the compiler place the sums.
 #pragma once
 
 #include "common/warpgroups.cuh"
@@ -15,8 +15,8 @@
 namespace ladders::sgemm {
 constexpr int kProducers = 128;  // threads: a warpgroup, which can hand its registers over
 
-// A block of `rows` x `columns` outputs, 64 x 64 a warp and slice of each stage's depth, and a
-// warpgroup that feeds them. A stage is A's tile, transposed, and B's.
+// A block of `rows` x `columns` outputs, 64 x 64 per warp and slice of each stage's depth, and a
+// warpgroup that loads for them. A stage is A's tile, transposed, and B's.
 struct FedShape {
   int rows, columns;
   int slices = 1, depth = 32, stages = 4;
@@ -26,11 +26,12 @@ template <FedShape shape>
 struct FedTiles {
   static constexpr int kRows = shape.rows, kColumns = shape.columns, kDepth = shape.depth;
   static constexpr int kSlices = shape.slices, kStages = shape.stages;
-  static constexpr int kWarps = kRows / 64 * (kColumns / 64);  // a slice
+  static constexpr int kWarps = kRows / 64 * (kColumns / 64);  // per slice
   static constexpr int kConsumers = 32 * kWarps * kSlices, kThreads = kConsumers + kProducers;
   static constexpr int kWords = kDepth * (kRows + kColumns);
   static_assert(kThreads == 384);
-  // Launched with 168 registers each: consumers need more, and share what the producers give.
+  // Launched with 168 registers per thread: consumers need more, and share what the producers
+  // release.
   static constexpr int kProducerRegisters = shape.producer_registers;
   static constexpr int kConsumerRegisters = (3 * 168 - kProducerRegisters) / 2;
 
@@ -39,22 +40,22 @@ struct FedTiles {
   using Barriers = Ring<kStages>;
 };
 
-// The rows of A that a producer loads, as words: that saves the moves of the transpose. Blocks of
-// 4 x 4 are [of k][of rows].
+// The rows of A that a producer loads, word by word: so the transpose needs no moves. Blocks of 4 x
+// 4 are indexed [k][row].
 struct Rows {
   const float* a;
   int m, k;
   const float* from[4];
   int left;
 
-  // From this row of A, which may be beyond it, and this of k on.
+  // Starts at this row of A, which may be beyond the last, and this column.
   __device__ __forceinline__ void begin(int row, int column, int columns_left) {
 #pragma unroll
-    for (int j = 0; j < 4; ++j)  // rows beyond A are read as its last: nothing is stored of theirs
+    for (int j = 0; j < 4; ++j)  // rows beyond A read its last one; their outputs are not stored
       from[j] = a + size_t(min(row + j, m - 1)) * k + column;
     left = columns_left;
   }
-  // Blocks `apart` of k, the first at `depth` in this stage, and on to the next stage.
+  // Loads blocks `apart` steps of k apart, the first at `depth` of this stage; moves on by a stage.
   template <int stage_depth, int apart, int blocks>
   __device__ __forceinline__ void load(float (&block)[blocks][4][4], int depth) {
     if (left >= stage_depth) {
@@ -74,26 +75,27 @@ struct Rows {
   }
 };
 
-// Keeps the ring full: B by TMA, A by way of registers, where blocks of 4 x 4 are transposed, so
-// that consumers load four of a column at once. A's rows may start anywhere, B's on 16 bytes.
+// Keeps the ring full: B by TMA, A through registers, where blocks of 4 x 4 are transposed, so that
+// consumers load four elements of a column at once. A's rows may be unaligned, B's start on 16
+// bytes.
 template <class Tiles>
 struct Producer {
   static constexpr int kRows = Tiles::kRows, kColumns = Tiles::kColumns, kDepth = Tiles::kDepth;
-  static constexpr int kBlocks = kRows * kDepth / 16 / kProducers;  // 4 x 4, a thread
-  static constexpr int kApart = 16 * kProducers / kRows;            // of k, between them
+  static constexpr int kBlocks = kRows * kDepth / 16 / kProducers;  // 4 x 4, per thread
+  static constexpr int kApart = 16 * kProducers / kRows;            // steps of k between them
   static_assert(kRows <= kProducers);
 
   float* stages;
   typename Tiles::Barriers ring;
   Turn<Tiles::kStages> turn{.parity = 1};
 
-  // The stages of a tile from k0 on, of k; B's are boxes from this row and column on.
+  // Fills the stages of a tile from k0 on; B's boxes start at this row and column.
   template <class Operand>
   __device__ __forceinline__ void produce(Operand& a, int row0, int k0, int k,
                                           const TensorMap& b_map, int b_row, int b_column,
                                           int steps) {
     const int thread = threadIdx.x - Tiles::kConsumers, lane = thread % 32, warp = thread / 32;
-    // Eight lanes are neighbours in a row of the transpose: so their stores meet no conflict.
+    // Eight lanes are neighbours in a row of the transpose, so their stores have no conflicts.
     const int row = warp % (kRows / 32) * 32 + lane % 8 * 4;
     const int depth = warp / (kRows / 32) * 16 + lane / 8 * 4;
     alignas(16) float block[kBlocks][4][4];
@@ -123,8 +125,8 @@ struct Producer {
   }
 };
 
-// Adds the products of stages to a thread's sums: quads of rows at 4 y and 32 + 4 y, of columns at
-// 4 x, 16 + 4 x, ... Operands of the next k, also of the next tile's, are loaded meanwhile.
+// Adds the products of stages to a thread's sums: four rows at 4 y and at 32 + 4 y, four columns at
+// 4 x, 16 + 4 x, ... Meanwhile it loads the operands of the next k, also of the next tile's first.
 template <class Tiles, int first>
 struct Consumer {
   static constexpr int kDepth = Tiles::kDepth / Tiles::kSlices;
@@ -150,8 +152,8 @@ struct Consumer {
     arrive(ring.empty[turn.stage]);
     turn.next();
   }
-  // Rows are walked there and back, so that at the turn B's operand stays. (Which is first, and how
-  // often the loop is unrolled, only changes the compiler's choice of registers.)
+  // Rows are taken in alternating directions, so that B's operand is reused at each change. (The
+  // first direction, and the unrolling, only change the compiler's choice of registers.)
   __device__ __forceinline__ void multiply(float (&sums)[8][16], int from) {
 #pragma unroll
     for (int r = 0; r < 8; ++r)
@@ -160,8 +162,8 @@ struct Consumer {
         sums[row][column] += x[from][row] * y[from][column];
       }
   }
-  // `last` where no stages come after these: the last load is not used, but quicker than a branch.
-  // A stage is free once it is used: copies into it do not queue up behind loads, as stores do.
+  // `last` if no stages follow: the last load is not used, but faster than a branch. A stage is
+  // released once it is used: copies into it do not queue behind loads, as stores do.
   __device__ __forceinline__ void consume(float (&sums)[8][16], int steps, bool last) {
     const float *from_a = a + turn.stage * Tiles::kWords, *from_b = b + turn.stage * Tiles::kWords;
     for (int step = 0; step < steps; ++step) {
@@ -190,14 +192,14 @@ struct Consumer {
   }
 };
 
-// Where a tile of sums goes, times alpha and plus beta times what is there.
+// Where a tile of sums is stored, times alpha plus beta times what is there.
 struct Destination {
   float* matrix;
   int row, column, rows, columns;
   float alpha, beta;
 
-  // Whether a tile is inside, its rows start on 16 bytes, and nothing is to be read. That gets code
-  // of its own: what a block runs once comes from DRAM, 16 bytes an instruction.
+  // Whether a tile is inside, its rows start on 16 bytes, and C is not read. This case has its own
+  // code, which is short: code that runs once is fetched from DRAM, 16 bytes per instruction.
   template <class Tiles>
   __device__ __forceinline__ bool plain() const {
     return beta == 0 && columns % 4 == 0 && row + Tiles::kRows <= rows &&
@@ -213,8 +215,8 @@ struct Destination {
   }
 };
 
-// The 64 x 64 outputs of a consumer's warp: where they are in the block's tile, and shared memory
-// past the ring for eight rows of them.
+// The 64 x 64 outputs of a consumer warp: their place in the block's tile, and shared memory behind
+// the ring for eight rows of them.
 template <class Tiles>
 struct WarpTile {
   int row, column;
@@ -232,7 +234,7 @@ struct WarpTile {
     const auto [x, y] = corner();
     return {stages + row + 4 * y, stages + Tiles::kRows * Tiles::kDepth + column + 4 * x, ring};
   }
-  // By way of shared memory, so that whole rows of the sums are stored.
+  // Through shared memory, so that whole rows of the sums are stored.
   __device__ __forceinline__ void store(const float (&sums)[8][16], const Destination& to) const {
     const int lane = threadIdx.x % 32;
     const auto [x, y] = corner();
@@ -293,7 +295,7 @@ __global__ void __launch_bounds__(Tiles::kThreads, 1)
 #endif
 }
 
-// A copy whose rows are `pitch` floats apart, a multiple of 4, and filled up with zeros.
+// A copy whose rows are `pitch` floats apart, a multiple of 4, padded with zeros.
 inline __global__ void pad_rows(Input from, Output to, int rows, int columns, int pitch) {
   const int quads = pitch / 4;
   for_all_in_grid(size_t(rows) * quads, [&](size_t i) {
@@ -301,7 +303,7 @@ inline __global__ void pad_rows(Input from, Output to, int rows, int columns, in
   });
 }
 
-// The map of B or, if its rows do not start on 16 bytes, of such a copy.
+// The map of B, or of such a copy if B's rows do not start on 16 bytes.
 template <class Tiles>
 TensorMap map_of_b(Sgemm& p, const float* b, int k, int n, cudaStream_t stream) {
   const int pitch = ceil_div(n, 4) * 4;
@@ -313,8 +315,8 @@ TensorMap map_of_b(Sgemm& p, const float* b, int k, int n, cudaStream_t stream) 
   return tensor_map({b, 4, k, n, Tiles::kDepth, Tiles::kColumns, 0, 4 * int64_t{pitch}});
 }
 
-// How producer_warps, stream_k and split_k are launched. What only one of these takes is what
-// `more(problem, plan)` returns.
+// How producer_warps, stream_k and split_k are launched. `more(problem, plan)` returns the
+// arguments that only one of them takes.
 template <class Tiles, class... Parameters, class Plan, class... More>
 Implementation fed(void (*function)(Parameters...), Plan plan, Start start = {}, More... more) {
   return launches<Sgemm>(function, plan, [=](Sgemm& p, const LaunchPlan& plan, auto stream) {
@@ -324,7 +326,7 @@ Implementation fed(void (*function)(Parameters...), Plan plan, Start start = {},
   });
 }
 
-// As many blocks as tiles, each shared by `shares` of them, but no more than SMs.
+// `shares` blocks per tile, but no more blocks than SMs.
 template <class Tiles>
 LaunchPlan persistent_plan(int64_t tiles, int64_t shares, const Device& device) {
   return {

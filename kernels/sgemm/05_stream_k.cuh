@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// All waves are whole: blocks share what tiles are left by steps of k, and hand their sums over.
+// No partial waves: blocks divide the remaining tiles along k, and hand over their sums.
 #pragma once
 
 #include "common/flags.cuh"
@@ -12,8 +12,8 @@ struct Part {
   __device__ bool is_beginning(int all) const { return first == 0 && steps < all; }
 };
 
-// What a block has to do: an equal share of the steps of the tiles that make no whole wave, and of
-// one wave more if there is one, then whole tiles. So all blocks end together.
+// The work of a block: an equal share of the steps of the tiles that do not fill a wave, and of one
+// full wave more if there is one; then whole tiles. So all blocks end together.
 class Share {
  public:
   __device__ Share(int tiles, int steps) : tiles_(tiles), steps_(steps) {
@@ -41,20 +41,20 @@ class Share {
     next_ += steps;
     return {tile, first, steps};
   }
-  // So many of the next blocks have the rest of the tile that this one begins.
+  // How many of the next blocks have the rest of the tile that this one begins.
   __device__ int followers() const { return followers_; }
 
  private:
   int tiles_, steps_, tile_, next_, end_, followers_ = 0;  // steps of shared tiles
 };
 
-// Where a block leaves its sums of a tile that begins in a block before. It comes to them first,
-// and that block to the tile's beginning last: so they are there when wanted, and come by the ring,
-// like operands, always in the same order. The count of warps that have left theirs is 0 between
-// launches, which must not overlap. All blocks run at once.
+// Where a block leaves its sums of a tile that begins in an earlier block. It computes them first,
+// and the earlier block computes the tile's beginning last: so they are there when needed. They
+// come through the ring, like operands, always in the same order. The count of warps that have left
+// theirs is 0 between launches, which must not overlap. All blocks run at once.
 template <class Tiles>
 struct Handover {
-  static constexpr int kQuads = 32, kAtOnce = 8;  // of a thread; of those, in a stage
+  static constexpr int kQuads = 32, kAtOnce = 8;  // per thread; of those, per stage
   static constexpr int kStageQuads = kAtOnce * Tiles::kConsumers;
   static_assert(4 * kStageQuads <= Tiles::kWords);
 
@@ -72,7 +72,7 @@ struct Handover {
     __syncwarp();
     if (threadIdx.x % 32 == 0) Count(there[blockIdx.x]).fetch_add(1, cuda::memory_order_release);
   }
-  // For the producers: what a block has left, to the ring.
+  // For the producers: copies the sums that a block has left to the ring.
   template <class Producer>
   __device__ void bring(Producer& to, int block) const {
     for (int i = 0; i < kQuads / kAtOnce; ++i) {
@@ -86,7 +86,7 @@ struct Handover {
           count.store(0, cuda::memory_order_relaxed);
           show_to_all_copies();
         } else {
-          show_to_copies();  // this one overwrites what other producers stored
+          show_to_copies();  // this copy overwrites what other producers stored
         }
         arrive_expecting(to.ring.full[s], kStageQuads * 16);
         copy_in(to.stages + s * Tiles::kWords, quads_of(block) + i * kStageQuads, kStageQuads * 16,
@@ -95,7 +95,7 @@ struct Handover {
       to.fill();
     }
   }
-  // For the consumers: adds that to theirs.
+  // For the consumers: adds them to their own.
   template <class Consumer>
   __device__ void take(float (&sums)[8][16], Consumer& from, const float* stages) const {
 #pragma unroll
@@ -114,7 +114,8 @@ struct Handover {
   }
 };
 
-// `products` counts the tiles, of `steps` each, has parts of them produced, and says where sums go.
+// `products` has the number of tiles, of `steps` each, produces parts of them, and says where sums
+// go.
 template <class Tiles, class Products>
 __device__ __forceinline__ void multiply_shares(const Products& products, int steps,
                                                 const Handover<Tiles>& handover) {
@@ -141,7 +142,8 @@ __device__ __forceinline__ void multiply_shares(const Products& products, int st
   while (share.more()) {
     const Part part = share.next();
     float sums[8][16] = {};
-    // After a beginning, a hand-over comes by the ring: it may not be read too early, used or not.
+    // After a tile's beginning, sums of others come through the ring: they must not be read too
+    // early, even if they are not used.
     consumer.consume(sums, part.steps, !part.is_beginning(steps) && !share.more());
     if (part.first > 0) {
       handover.leave(sums);
@@ -195,7 +197,7 @@ Handover<Tiles> handover_of(Sgemm& p, size_t blocks) {
   return {reinterpret_cast<float4*>(sums), counts};
 }
 
-// Into how many parts, long enough to pay, a tile may be cut.
+// How many parts a tile may be cut into, each long enough to pay.
 inline int64_t most_shares(int64_t k) { return std::max<int64_t>(1, k / kTuning.least_share); }
 
 inline Implementation fed_in_shares() {

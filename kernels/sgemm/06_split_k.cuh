@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Small tiles for products of few outputs, whose depth is shared out.
+// Small tiles for products with few outputs: warps and blocks share k.
 #pragma once
 
 #include <cooperative_groups.h>
@@ -39,11 +39,12 @@ __device__ __forceinline__ void add_up_slices(float* sums, const Destination& to
       add(sum, *cluster.map_shared_rank(quad(row, i % kQuads), rank));
     to.store<plain>(row, i % kQuads * 4, swapped(&sum.x));
   }
-  if (parts > 1) cluster.sync();  // no block may go while another reads of it
+  if (parts > 1) cluster.sync();  // no block may exit while another reads its memory
 }
 
-// Where large tiles would leave SMs idle: the warps of a block share a small one, each with a slice
-// of every stage, and the blocks of a cluster share k. Sums are added in the same order always.
+// For outputs that would leave SMs idle with large tiles: the warps of a block share a small tile,
+// each with a slice of every stage, and the blocks of a cluster share k. The order of additions is
+// fixed.
 template <class Tiles>
 __global__ void __launch_bounds__(Tiles::kThreads, 1)
     split_k(Input a, const __grid_constant__ TensorMap b_map, Output c, int m, int n, int k,
@@ -97,7 +98,7 @@ __global__ void __launch_bounds__(Tiles::kThreads, 1)
 #endif
 }
 
-// A choice of tiles, and how long it takes: the blocks of a wave end together.
+// A choice of tiles, and its modelled time: the blocks of a wave end together.
 struct SplitTiles {
   Implementation implementation;
   double time;

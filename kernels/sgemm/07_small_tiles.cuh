@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Where k is too short for a ring of stages: small tiles, several blocks per SM. While one waits
-// for operands or stores its sums, others multiply.
+// For a k too short for a ring of stages: small tiles, several blocks per SM. While one waits for
+// operands or stores its sums, others multiply.
 #pragma once
 
 #include <cuda_pipeline.h>
@@ -9,17 +9,17 @@
 #include "sgemm/02_warp_tiles.cuh"
 
 namespace ladders::sgemm {
-// 64 x 128 outputs per block, 64 x 32 per warp, 8 x 8 per thread. Up to 80 of k come at once, in
-// slabs; three blocks fit on an SM of Hopper.
+// 64 x 128 outputs per block, 64 x 32 per warp, 8 x 8 per thread. Up to 80 steps of k are loaded at
+// once, in slabs; three blocks fit on an SM of Hopper.
 struct SmallTiles {
   static constexpr int kRows = 64, kColumns = 128, kDepth = 80, kSlab = 16, kSlabs = kDepth / kSlab;
   static constexpr int kWarps = kColumns / 32, kThreads = 32 * kWarps, kBlocks = 3;
-  static constexpr int kPitch = kRows + 4;  // of A's tile, which is transposed on its way in
+  static constexpr int kPitch = kRows + 4;  // of A's tile, which is transposed when it is loaded
   static constexpr int kWords = kDepth * (kPitch + kColumns);
 };
 
-// Until the copies of this slab and of those before are there. (One loop over slabs is short code,
-// which is run once and comes from DRAM; but hardware wants a constant.)
+// Waits for the copies of this slab and of those before. (A loop over slabs keeps the code short,
+// which runs once and is fetched from DRAM; but the instruction takes a constant.)
 template <int slabs>
 __device__ __forceinline__ void wait_for_slab(int slab) {
 #pragma unroll
@@ -28,21 +28,22 @@ __device__ __forceinline__ void wait_for_slab(int slab) {
 }
 
 // A thread's rows are four at 4 y and 32 + 4 y, its columns at 4 x and 16 + 4 x. B and C are copied
-// `bytes` at a time. Beyond the edges the last row or column is read again and not stored.
+// `bytes` at a time. Beyond the edges the last row or column is read again, but not stored.
 template <int bytes>
 __global__ void __launch_bounds__(SmallTiles::kThreads, SmallTiles::kBlocks) small_tiles(Gemm g) {
   using T = SmallTiles;
   float *a_tile = dynamic_shared<float>(), *b_tile = a_tile + T::kDepth * T::kPitch;
   const int row0 = blockIdx.y * T::kRows, column0 = blockIdx.x * T::kColumns;
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-  // A warp copies 4 rows by 8 of k of A at once: other words of the transpose would share banks.
+  // A warp copies 4 rows by 8 columns of A at once: other shapes have bank conflicts in the
+  // transpose.
   constexpr int kRowsApart = 4 * T::kWarps, kCopied = T::kRows / kRowsApart;
   const int a_row = 4 * warp + lane / 8, a_k = lane % 8;
   const float* a_from[kCopied];
 #pragma unroll
   for (int j = 0; j < kCopied; ++j)
     a_from[j] = &g.a[min(row0 + a_row + j * kRowsApart, g.m - 1) * g.lda + a_k];
-  constexpr int kWords = bytes / 4, kCopies = T::kColumns / kWords;  // a row of B
+  constexpr int kWords = bytes / 4, kCopies = T::kColumns / kWords;  // per row of B
   constexpr int kTogether = T::kThreads / kCopies;                   // rows
   const int b_k = threadIdx.x / kCopies, b_column = threadIdx.x % kCopies * kWords;
   const float* b_from = &g.b[b_k * g.ldb + min(column0 + b_column, g.n - kWords)];
@@ -52,7 +53,7 @@ __global__ void __launch_bounds__(SmallTiles::kThreads, SmallTiles::kBlocks) sma
   float sums[8][8] = {};
   for (int k0 = 0; k0 < g.k; k0 += T::kDepth) {
     const int depth = min(T::kDepth, g.k - k0);
-    if (k0 > 0) __syncthreads();  // all are done with what comes to be overwritten
+    if (k0 > 0) __syncthreads();  // all have read what the copies overwrite
 #pragma unroll
     for (int slab = 0; slab < T::kSlabs; ++slab) {
       for (int i = slab * T::kSlab; i < (slab + 1) * T::kSlab; i += 8)
@@ -91,7 +92,7 @@ __global__ void __launch_bounds__(SmallTiles::kThreads, SmallTiles::kBlocks) sma
       }
     }
   }
-  // Out by way of shared memory: whole rows of the warp's outputs are stored.
+  // Sums go through shared memory, so that whole rows of the warp's outputs are stored.
   __syncthreads();
   float* way_out = a_tile + warp * T::kRows * 32;
 #pragma unroll

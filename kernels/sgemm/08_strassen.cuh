@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// Where every slot has its FMA, do fewer of them: Strassen's seven products of half the size for
-// eight (V. Strassen, Gaussian elimination is not optimal, Numerische Mathematik 13, 1969), once.
+// If every issue slot has its FMA, do fewer: one level of Strassen's seven products of half the
+// size instead of eight (V. Strassen, Gaussian elimination is not optimal, Numerische Mathematik
+// 13, 1969).
 //
 //   M1 = (A11 + A22) (B11 + B22)    M5 = (A11 + A12) B22          C11 = M1 + M4 - M5 + M7
 //   M2 = (A21 + A22) B11            M6 = (A21 - A11) (B11 + B12)  C12 = M3 + M5
@@ -9,9 +10,9 @@
 //   M4 = A22 (B21 - B11)                                          C22 = M1 - M2 + M3 + M6
 //
 // The price is n^2 additions: of A by the producers, on the way to shared memory, of B in a kernel
-// before, of C in one after. And errors, as outputs have parts in sums with other rows and columns:
-// small relative to the norms of the matrices, but not to those of a row and a column where these
-// are scaled against each other. What is not finite spreads. So `fastest` never takes it.
+// before, of C in one after. Errors are larger too, since outputs take part in sums with other rows
+// and columns: small relative to the norms of the matrices, but not to those of a row and a column
+// if these are scaled against each other. Infinities and NaNs spread. So `fastest` never takes it.
 #pragma once
 
 #include "common/dependent_launch.cuh"
@@ -20,8 +21,8 @@
 namespace ladders::sgemm {
 constexpr int kHalfProducts = 7;
 
-// The upper left quarters are as large as the products; the others may be smaller, as if filled up
-// with zeros: k to whole steps, n to whole quads, so that quarters start on 16 bytes where rows do.
+// The upper left quarters are as large as the products; the others may be smaller, as if padded
+// with zeros: k to whole steps, n to multiples of four, so that quarters are aligned if rows are.
 struct Halves {
   int m, n, k;
   size_t operands() const { return size_t{kHalfProducts} * k * n; }  // of B
@@ -32,7 +33,7 @@ __device__ __forceinline__ float4 sum(const float4& x, const float4& y, float fa
   return {x.x + factor * y.x, x.y + factor * y.y, x.z + factor * y.z, x.w + factor * y.w};
 }
 
-// B's part in each product, one below the other. A thread a quad of each quarter.
+// B's operand of each product, one below the other. A thread takes four columns of each quarter.
 inline __global__ void __launch_bounds__(256)
     add_quarters(Input b, float4* __restrict__ operands, int k, int n, Halves half) {
   let_next_kernel_start();
@@ -49,7 +50,7 @@ inline __global__ void __launch_bounds__(256)
   }
 }
 
-// C's quarters of the products, which are alpha times theirs already.
+// C's quarters from the products, which alpha has already multiplied.
 inline __global__ void __launch_bounds__(256)
     add_products(const float4* __restrict__ products, Output c, int m, int n, float beta,
                  Halves half) {
@@ -69,8 +70,8 @@ inline __global__ void __launch_bounds__(256)
   }
 }
 
-// Rows of a quarter of A, plus or minus those of another if `factor` is not 0. Rows beyond A are
-// its last again, which cancels. Columns beyond it are 0; halves of `whole` steps lack none.
+// Rows of a quarter of A, plus or minus those of another if `factor` is not 0. Rows beyond A repeat
+// its last, which cancels. Columns beyond it are 0; halves of `whole` steps have none.
 template <bool whole>
 struct RowsOfTwo {
   const float* a;
@@ -117,7 +118,7 @@ struct HalfProducts {
   const TensorMap& operands;
   float* products;
   int m, k;
-  float alpha, beta;  // beta is 0; a constant gets registers with twice as many bank conflicts
+  float alpha, beta;  // beta is 0; as a constant it would double the register bank conflicts
   Halves half;
   Raster raster;  // of one of them
 
@@ -175,7 +176,7 @@ inline Implementation strassen_at(const Case& c, const Device&) {
            c, m, n, beta, half);
   });
 }
-// Differences of large sums are then too far from exact relative to an output's own row and column.
+// Differences of large sums then err too much relative to an output's own row and column.
 inline std::string not_for_strassen(const Case& c, const Device& device) {
   return c["k"] < 128 ? "exact enough only where many terms count, from k = 128 on"
                       : no_producers(c, device);

@@ -4,9 +4,9 @@
 // small and skinny products. Needs sm_80, and sm_90 for blocks that share a tile.
 //
 // x = hi + lo, where hi is x rounded to TF32 and lo the rest, 12 bits and a sign, of which tensor
-// cores take 11. So an operand is off by up to 2^-23 of itself, without a bias; lo * lo, left out,
-// is below 2^-22 of the product. No scaling, but below 2^-113 numbers are off by up to 2^-136:
-// tensor cores do not see the 13 lowest bits of a denormal one. Infinities, NaNs and what rounds up
+// cores take 11. So an operand errs by up to 2^-23 of itself, without a bias; lo * lo, left out, is
+// below 2^-22 of the product. There is no scaling, but numbers below 2^-113 err by up to 2^-136:
+// tensor cores ignore the 13 lowest bits of a denormal number. Infinities, NaNs and what rounds up
 // to infinity make lo NaN, and so their sums, which are computed again in FP32.
 #pragma once
 
@@ -21,13 +21,14 @@
 #include "sgemm/sgemm.hpp"
 
 namespace ladders::sgemm {
-// A product, and whether rows start on 16 bytes and, those of A and B, are multiples of it.
+// A product, and whether rows start on 16 bytes, and for A and B also are multiples of 16 bytes
+// long.
 struct AlignedGemm : Gemm {
   bool wide_a, wide_b, wide_c;
 };
 
 // A warp has warp_rows x warp_columns outputs of a block, and a slice of each stage's depth:
-// `groups` times 16, which tensor cores sum up alone. `blocks` are to fit on an SM.
+// `groups` times 16, each summed by tensor cores alone. `blocks` should fit on an SM.
 struct StagedShape {
   int rows, columns, warp_rows = 64, warp_columns = 32;
   int slices = 2, groups = 2, stages = 4, blocks = 1;
@@ -40,19 +41,19 @@ struct StagedTiles {
   static constexpr int kStages = shape.stages, kBlocks = shape.blocks;
   static constexpr int kDepth = 16 * kGroups * kSlices;
   static constexpr int kWarpsX = kColumns / kWarpColumns;
-  static constexpr int kWarps = kRows / kWarpRows * kWarpsX;  // a slice
+  static constexpr int kWarps = kRows / kWarpRows * kWarpsX;  // per slice
   static constexpr int kThreads = 32 * kWarps * kSlices;
-  static constexpr int kWords = kDepth * (kRows + kColumns);  // a stage
-  static constexpr int kPitch = kColumns + 4;  // of sums: rows two apart by half of the banks
+  static constexpr int kWords = kDepth * (kRows + kColumns);  // per stage
+  static constexpr int kPitch = kColumns + 4;  // of sums: two rows are half of the banks apart
   static constexpr int kSums = kSlices * kRows * kPitch;
   static constexpr int kShared = 4 * std::max(kStages * kWords, kSums);
   static_assert(kDepth >= 32 && kRows % 32 == 0 && kWarpRows % 16 == 0 && kWarpColumns % 32 == 0);
-  // Whether these are for SMs with 164 KiB of shared memory or 100, not for Hopper's 228.
+  // Whether these tiles are for SMs with 164 or 100 KiB of shared memory, not for Hopper's 228.
   static constexpr bool kForLessShared = kBlocks * (kShared + 1024) <= 164 * 1024;
 };
 
 // Where the words of a stage are: eight lanes at a time load chunks 4 u + t of rows 2 i and 2 i + 1
-// of A, chunks 2 i and 2 i + 1 of rows 4 t + j of B, and meet no bank twice.
+// of A, or chunks 2 i and 2 i + 1 of rows 4 t + j of B, without bank conflicts.
 template <int depth>
 __device__ __forceinline__ int place_a(int row, int column) {
   return row * depth + (column ^ row % 2 * 16);
@@ -62,7 +63,7 @@ __device__ __forceinline__ int place_b(int row, int column) {
   return row * columns + (column ^ row / 4 % 4 * apart);
 }
 
-// Starts the copy of 1 or 4 words into shared memory, or fills them with 0.
+// Starts the copy of 1 or 4 words to shared memory, or fills them with 0.
 template <int words>
 __device__ __forceinline__ void copy_words(uint32_t to, const float* from, bool inside) {
 #define LADDERS_COPY(copy, bytes)                                      \
@@ -78,9 +79,9 @@ __device__ __forceinline__ void copy_words(uint32_t to, const float* from, bool 
 #undef LADDERS_COPY
 }
 
-// A warp starts the copy of a box of a matrix to where the stage has place(row, column); what lies
-// beyond the matrix becomes 0. Chunks are of 4 words where they are aligned and all inside or
-// outside, else of 1, in a short loop, so that the one that counts stays in the instruction cache.
+// A warp starts the copy of a box of a matrix to place(row, column) in the stage; elements outside
+// of the matrix become 0. Chunks have 4 words if they are aligned and all inside or outside; else
+// 1, in a short loop, so that the fast loop stays in the instruction cache.
 template <int box_rows, int box_columns, int words, class Place>
 __device__ __forceinline__ void copy_box(const float* matrix, int64_t pitch, int row0, int column0,
                                          int rows, int columns, Place place) {
@@ -95,7 +96,7 @@ __device__ __forceinline__ void copy_box(const float* matrix, int64_t pitch, int
 #pragma unroll 1
     for (int y = 0; y < box_rows; y += kUnrolled)
       for (int i = 0; i < kUnrolled; i += kApart) {
-        const uint32_t to = words == 4  // places repeat themselves after 16 rows
+        const uint32_t to = words == 4  // places repeat after 16 rows
                                 ? place(row + i, column + x) + 4 * y * box_columns
                                 : place(row + y + i, column + x);
         copy_words<words>(to, from, y + i < left);
@@ -104,7 +105,7 @@ __device__ __forceinline__ void copy_box(const float* matrix, int64_t pitch, int
   }
 }
 
-// Tensor cores see the upper 19 bits alone: this addition rounds hi. lo needs no rounding, as it
+// Tensor cores read the upper 19 bits only: this addition rounds hi. lo needs no rounding, as it
 // has either sign. It is NaN where x is not finite, even where hi wraps to 0.
 __device__ __forceinline__ void split(float x, uint32_t& hi, uint32_t& lo) {
   hi = __float_as_uint(x) + 0x1000;
@@ -115,8 +116,8 @@ struct Factors {
   int a, b;  // numbers of parts
 };
 
-// How elements are split, and the six products, small terms first: tensor cores cut sums off. Parts
-// are the upper ones for the first instruction and for the second, then the lower ones.
+// How elements are split, and the products, small terms first, since tensor cores truncate sums.
+// The upper parts for the first instruction and the second come first, then the lower ones.
 struct TwoOfTf32 {
   using Type = Tf32;
   static constexpr int kParts = 4;
@@ -139,9 +140,9 @@ struct TwoOfTf32 {
   }
 };
 
-// Adds the products of 16 of k. A chunk of four of A's row is for lane t what PTX has as k = t and
-// t + 4 in two instructions of TF32 (2 t, 2 t + 1, 2 t + 8 and 2 t + 9 in one of BF16), a chunk of
-// B's row for lane g what PTX has as column g of four.
+// Adds the products of 16 steps of k. Lane t's chunk of four elements of A's row stands for k = t
+// and t + 4 of two TF32 instructions in PTX (2 t, 2 t + 1, 2 t + 8, 2 t + 9 of one BF16
+// instruction); lane g's chunk of B's row stands for column g of four instructions.
 template <class Tiles, class Parts>
 __device__ __forceinline__ void add_group(
     float (&sums)[Tiles::kWarpRows / 16][Tiles::kWarpColumns / 8][4], const float* a,
@@ -167,7 +168,7 @@ __device__ __forceinline__ void add_group(
   }
 }
 
-// The product of a row and a column as FP32 has it, infinities and NaNs included.
+// The product of a row and a column in FP32, infinities and NaNs included.
 __device__ __forceinline__ float plain_product(const AlignedGemm& p, int row, int column) {
   float sum = 0;
 #pragma unroll 1
@@ -195,9 +196,9 @@ __device__ __forceinline__ void store_four_finite(const AlignedGemm& p, int row,
   }
 }
 
-// Warps keep a ring of stages full and tell by arrivals what has come and what they have read: no
-// barrier makes them wait for one another. The warps of a block share its tile and, in slices, each
-// stage's depth; the `parts` blocks of a cluster share k. Sums are added in the same order always.
+// Warps keep a ring of stages full; arrivals at mbarriers say what is loaded and what is read, so
+// no barrier makes all warps wait. The warps of a block share its tile and, in slices, each stage's
+// depth; the `parts` blocks of a cluster share k. The order of additions is fixed.
 template <class Tiles, class Parts>
 __global__ void __launch_bounds__(Tiles::kThreads, Tiles::kBlocks)
     split_products(const __grid_constant__ AlignedGemm p, int parts, int tiles_x) {
@@ -208,7 +209,7 @@ __global__ void __launch_bounds__(Tiles::kThreads, Tiles::kBlocks)
   constexpr int kRows = Tiles::kRows, kColumns = Tiles::kColumns, kDepth = Tiles::kDepth;
   constexpr int kStages = Tiles::kStages, kThreads = Tiles::kThreads, kPitch = Tiles::kPitch;
   constexpr int kTogether = 1024 / (16 * Tiles::kGroups);  // steps before sums are added to totals
-  constexpr int kLag = 2;  // steps after which a stage is filled again, for warps to drift apart
+  constexpr int kLag = 2;  // steps from reading to refilling a stage: warps may drift apart
   constexpr int kWarps = kThreads / 32, kJobs = 4;  // jobs: copies of half a stage's A or B
   static_assert(kStages > kLag && kWarps >= kJobs && (kWarps & (kWarps - 1)) == 0);
   __shared__ MBarrier barriers[2 * kStages];
@@ -259,13 +260,13 @@ __global__ void __launch_bounds__(Tiles::kThreads, Tiles::kBlocks)
   const int my_depth = slice * Tiles::kGroups * 16;
   int a_at = place_a<kDepth>(my_row + g, my_depth + 4 * t);
   int b_at = kRows * kDepth + place_b<kColumns>(my_depth + 4 * t, my_column + 4 * g);
-  if constexpr (Tiles::kGroups > 1)  // not to be worked out again at each step
+  if constexpr (Tiles::kGroups > 1)  // else computed again in each step
     asm volatile("" : "+r"(a_at), "+r"(b_at));
   constexpr int kTilesY = Tiles::kWarpRows / 16, kTilesX = Tiles::kWarpColumns / 8;
   constexpr int kFours = kTilesY * kTilesX;
   float sums[kTilesY][kTilesX][4] = {};
-  // Sums of 1024 terms are added to totals, so rounded less often; these are in local memory, as
-  // the compiler does not see where.
+  // Sums of 1024 terms are added to totals, which rounds less often. An index that the compiler
+  // cannot know keeps totals in local memory.
   float4 totals[kFours];
   int totals_at = 0;
   asm volatile("" : "+r"(totals_at));
@@ -352,7 +353,7 @@ __global__ void __launch_bounds__(Tiles::kThreads, Tiles::kBlocks)
     for (int rank = 0; rank < parts; ++rank) add(sum, *cluster.map_shared_rank(chunk(i), rank));
     store_four_finite(p, row0 + i / kARow, column0 + i % kARow * 4, sum);
   }
-  cluster.sync();  // no block may go while another reads of it
+  cluster.sync();  // no block may exit while another reads its memory
 #endif
 #endif
 }

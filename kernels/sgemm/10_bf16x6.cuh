@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: MIT
 //
 // FP32 by six BF16 products on tensor cores: how elements are split, for the kernel of
-// 09_tf32x3.cuh, and a kernel for a k so short that all of it fits into shared memory. Sums of few
-// terms are hardly rounded in FP32, so two TF32 numbers an element are not enough: three BF16
-// numbers hold one exactly, and six products take as long as three of TF32. Where k is short the
-// ends count: operands and code come from DRAM, and most traffic is the way out.
-// * Sums go out from registers. The columns of B are dealt to lanes so that a store of a warp has
-//   64 neighbouring bytes of each of eight rows.
-// * A tile is multiplied in passes: sums go out while others are worked out.
-// * What is not finite is as with TF32. Below 2^-110 elements are off by up to 2^-134.
+// 09_tf32x3.cuh, and a kernel for a k so short that all of it fits into shared memory. FP32 hardly
+// rounds sums of few terms, so two TF32 numbers per element are not accurate enough: three BF16
+// numbers hold an element exactly, and six products take as long as three of TF32. If k is short,
+// the start and the end count: operands and code come from DRAM, and most traffic is the output.
+// * Sums are stored from registers. Lanes take columns of B such that a store of a warp has 64
+//   neighbouring bytes of each of eight rows.
+// * A tile is multiplied in passes: sums are stored while others are computed.
+// * Infinities and NaNs are handled as with TF32. Below 2^-110 elements err by up to 2^-134.
 #pragma once
 
 #include "sgemm/09_tf32x3.cuh"
 
 namespace ladders::sgemm {
-// A block, one an SM, has half of its columns in each pass. k comes in slabs, at most kDepth.
+// A block, one per SM, has half of its columns in each pass. k is taken in slabs, at most kDepth.
 struct ShortTiles {
   static constexpr int kRows = 128, kColumns = 192, kWarpRows = 32, kWarpColumns = 32;
   static constexpr int kPasses = 2, kPassColumns = kColumns / kPasses;
@@ -25,7 +25,7 @@ struct ShortTiles {
   static_assert(kDepth % 32 == 16);  // two rows of A take half of the banks each
 };
 
-// All threads start the copy of a box to place(row, column); what lies beyond becomes 0.
+// All threads start the copy of a box to place(row, column); elements outside become 0.
 template <int rows, int columns, int words, int threads, class Place>
 __device__ __forceinline__ void copy_together(const float* matrix, int64_t pitch, int row0,
                                               int column0, int end_row, int end_column,
@@ -43,8 +43,8 @@ __device__ __forceinline__ void copy_together(const float* matrix, int64_t pitch
   }
 }
 
-// x and y as sums of three BF16 numbers each, x in the lower halves. Each is the rest, rounded: so
-// what is left out has either sign, and no bias.
+// x and y as sums of three BF16 numbers each, x in the lower halves. Each part is the rounded
+// rest, so what is left out has either sign and no bias.
 __device__ __forceinline__ void split_in_three(float x, float y, uint32_t& high, uint32_t& middle,
                                                uint32_t& low) {
 #define LADDERS_ROUND(pair) asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(y), "f"(x))
@@ -81,14 +81,14 @@ struct ThreeOfBf16 {
   }
 };
 
-// One store, which compilers split up where the four are not neighbours in registers.
+// One store: compilers split it if the four are not neighbours in registers.
 __device__ __forceinline__ void store_whole(float* to, float4 v) {
   asm volatile("st.global.v4.f32 [%0], {%1, %2, %3, %4};" ::"l"(to), "f"(v.x), "f"(v.y), "f"(v.z),
                "f"(v.w)
                : "memory");
 }
 
-// Rows of A and B are copied so many words at a time: 4 where AlignedGemm says so, else 1.
+// Rows of A and B are copied by this many words: 4 if AlignedGemm says so, else 1.
 template <int a_words, int b_words>
 __global__ void __launch_bounds__(ShortTiles::kThreads, 1)
     bf16_products(const __grid_constant__ AlignedGemm p) {
@@ -114,7 +114,7 @@ __global__ void __launch_bounds__(ShortTiles::kThreads, 1)
         p.b, p.ldb, slab * kSlab, column0 + pass * T::kPassColumns, p.k, p.n, place);
     arrive_after_copies(full[pass * T::kSlabs + slab]);
   };
-#pragma unroll 1  // code that is run once is best short: it comes from DRAM
+#pragma unroll 1  // code that runs once should be short: it comes from DRAM
   for (int slab = 0; slab < slabs; ++slab) {
     const uint32_t to = shared_address(a_tile) + 4 * slab * kSlab;
     const auto place = [&](int row, int column) { return to + 4 * (row * T::kDepth + column); };

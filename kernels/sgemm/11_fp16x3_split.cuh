@@ -11,11 +11,11 @@
 #include "sgemm/sgemm.hpp"
 
 namespace ladders::sgemm {
-// B's parts are in chunks, matrices of k rows of 64 columns, 128 bytes: so splitting is streaming,
-// and tensor cores transpose what they read.
+// B's parts are in chunks, matrices of k rows of 64 columns, 128 bytes: so the splitting kernel
+// streams, and tensor cores transpose what they read.
 constexpr int kChunk = 64;
 
-// The power where an element is not finite. Two add up to more than half of it if either is that.
+// The power if an element is not finite. The sum of two powers exceeds half of it if either is it.
 constexpr int kNotFinite = 1 << 20;
 
 __host__ __device__ inline bool finite(int power) { return power < kNotFinite / 2; }
@@ -69,7 +69,7 @@ __device__ __forceinline__ float4 load_four(const float* row, int at, int column
             at + 2 < columns ? __ldg(row + at + 2) : 0, at + 3 < columns ? __ldg(row + at + 3) : 0};
   }
 }
-// The same for what is not needed again.
+// The same for data that is not read again.
 template <bool kQuads>
 __device__ __forceinline__ float4 load_last(const float* row, int at, int columns) {
   if constexpr (kQuads)
@@ -78,10 +78,10 @@ __device__ __forceinline__ float4 load_last(const float* row, int at, int column
     return load_four<false>(row, at, columns);
 }
 
-// B is split in slabs of 64 rows by strips of 128 columns: first all slabs of a strip are searched
-// for the largest of its columns. Then they come from L2, as strips are taken in panels of about 8
-// MB, one searched while another is split. Rows of A are held in registers. Blocks draw tickets for
-// these tasks: so what a task waits for has always been begun.
+// B is split in slabs of 64 rows by strips of 128 columns. First all slabs of a strip are searched
+// for the largest elements of its columns. Then they are read again from L2, since strips are taken
+// in panels of about 8 MB, one searched while another is split. Rows of A stay in registers. Blocks
+// draw tickets for these tasks, so whatever a task waits for has already started.
 constexpr int kSplitThreads = 256, kSplitBlocks = 4;
 constexpr int kSlab = 64, kStrip = 128, kWarps = kSplitThreads / 32, kHeld = kSlab / kWarps;
 
@@ -93,8 +93,8 @@ struct SplitParts {
 struct SplitPlan : SplitParts {
   int64_t a_pitch;  // from row to row
   // All zero before and after.
-  unsigned *ticket, *largest, *found, *split;  // one; a column; a strip, two
-  int slabs, strips, panel, panels;            // panel: strips of one
+  unsigned *ticket, *largest, *found, *split;  // one; per column; each per strip
+  int slabs, strips, panel, panels;            // panel: strips per panel
   int team, a_tasks;                           // warps that share a row of A
   bool a_quads, b_quads;
 
@@ -142,7 +142,7 @@ __device__ __forceinline__ void split_rows(const SplitPlan& plan, const Gemm& g,
     store(load_four<kQuads>(a, at, columns), at);
 }
 
-// A warp has a row of the strip, every kWarps-th of the slab.
+// A warp takes every kWarps-th row of the slab.
 template <bool kQuads, class Draw>
 __device__ __forceinline__ void search_columns(const SplitPlan& plan, const Gemm& g, int slab,
                                                int strip, unsigned (*warp_largest)[kStrip],
@@ -222,11 +222,11 @@ inline __global__ void __launch_bounds__(kSplitThreads, kSplitBlocks)
   for (int turn = 0;; turn ^= 1) {
     const unsigned ticket = tickets[turn];
     if (ticket >= tasks) {
-      // Each block draws one ticket too many: with the last of all, none will be drawn any more.
+      // Each block draws one ticket too many: after the last of these, no more are drawn.
       if (threadIdx.x == 0 && ticket == tasks + gridDim.x - 1) *plan.ticket = 0;
       break;
     }
-    // Once a task's loads are under way: this waits for memory too.
+    // Called when a task's loads are in flight, since it waits for memory too.
     const auto draw = [&] {
       if (threadIdx.x == 0) tickets[turn ^ 1] = atomicAdd(plan.ticket, 1u);
     };
@@ -266,7 +266,7 @@ inline __global__ void __launch_bounds__(kSplitThreads, kSplitBlocks)
       draw();
     }
     __syncthreads();
-    // The others go on meanwhile.
+    // The other warps continue meanwhile.
     if (threadIdx.x == 0 && columns) {
       if (search) {
         Count(plan.found[strip]).fetch_add(1, cuda::memory_order_release);

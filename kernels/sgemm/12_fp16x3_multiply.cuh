@@ -11,20 +11,20 @@
 #include "sgemm/matrices.cuh"
 
 namespace ladders::sgemm {
-// Tiles of 128 x 192 outputs by two warp groups, from a ring of stages that a third one keeps full.
-// The blocks of a cluster have tiles one below the other, and each fetches half of B for both.
+// Tiles of 128 x 192 outputs by two warpgroups, from a ring of stages that a third one keeps full.
+// The two blocks of a cluster have tiles one below the other, and each loads half of B for both.
 constexpr int kRows = 128, kColumns = 192, kDepth = 32, kStages = 5, kCluster = 2;
-constexpr int kOutputs = 64 * kColumns / 128;  // a thread
+constexpr int kOutputs = 64 * kColumns / 128;  // per thread
 constexpr int kConsumers = 256, kMultiplyThreads = kConsumers + 128;
 constexpr int kABytes = kRows * kDepth * 2, kBBytes = kColumns * kDepth * 2;
 constexpr int kStageBytes = 2 * (kABytes + kBBytes), kRingBytes = kStages * kStageBytes;
-// Tensor cores cut off the lower bits of sums: so after this many stages FP32 adds them up.
+// Tensor cores truncate sums, so after this many stages FP32 units add them up.
 constexpr int kPromoteEvery = 2;
 // Launched with 168 registers per thread: consumers need more for their sums.
 constexpr int kProducerRegisters = 40, kConsumerRegisters = (3 * 168 - kProducerRegisters) / 2;
 
-// Where tiles of operands are in shared memory, for wgmma: address, two strides, all in units of 16
-// bytes, and the swizzle: 1 for 128 bytes, 2 for 64.
+// Describes to wgmma where operands are in shared memory: address and two strides in units of 16
+// bytes, and the swizzle, 1 for 128 bytes, 2 for 64.
 __device__ __forceinline__ uint64_t descriptor(const void* tile, int leading, int stride,
                                                uint64_t swizzle) {
   return uint64_t((__cvta_generic_to_shared(tile) & 0x3ffff) >> 4) | uint64_t(leading >> 4) << 16 |
@@ -34,14 +34,14 @@ __device__ __forceinline__ uint64_t descriptor(const void* tile, int leading, in
 __device__ __forceinline__ uint64_t rows_of_k(const void* tile) {
   return descriptor(tile, 16, 8 * 2 * kDepth, 2);
 }
-// B in chunks: the lower 16 k, then the upper, of each three chunks. Strides are from chunk to
-// chunk and from 8 k to the next.
+// B in chunks: the lower 16 rows of k of all three chunks, then the upper. Strides are from chunk
+// to chunk and from 8 rows of k to the next.
 constexpr int kChunkBytes = 16 * 2 * kChunk;
 __device__ __forceinline__ uint64_t chunks_of_columns(const void* tile) {
   return descriptor(tile, kChunkBytes, 8 * 2 * kChunk, 1);
 }
 
-// D[64 x 192] = A[64 x 16] B[16 x 192] by a warp group, plus what D was if `add`.
+// D[64 x 192] = A[64 x 16] B[16 x 192] by a warpgroup, plus the old D if `add`.
 __device__ __forceinline__ void multiply_add(float (&d)[kOutputs], uint64_t a, uint64_t b,
                                              bool add) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
@@ -57,13 +57,13 @@ __device__ __forceinline__ void multiply_add(float (&d)[kOutputs], uint64_t a, u
 #endif
 }
 
-// The sums are in use by wgmma until here, and from here on: nothing may be moved across.
+// wgmma uses the sums until here, and again from here on: the compiler may move nothing across.
 __device__ __forceinline__ void pin(float (&sums)[kOutputs]) {
 #pragma unroll
   for (int i = 0; i < kOutputs; ++i) asm volatile("" : "+f"(sums[i])::"memory");
 }
 
-// x 2^e for |e| <= 350. Overflows or underflows on the way only if the result does.
+// x 2^e for |e| <= 350. Intermediate results overflow or underflow only if the result does.
 __device__ __forceinline__ float times_power_of_two(float x, int e) {
   const int first = max(-126, min(e, 127));
   x *= power_of_two(first);
@@ -74,8 +74,8 @@ __device__ __forceinline__ float times_power_of_two(float x, int e) {
   return x;
 }
 
-// What the products that are not finite add up to, for all lanes of a warp: infinity or NaN. The
-// others cannot change it, but could overflow in FP32.
+// The sum of the products that are not finite, for all lanes of a warp: infinity or NaN. Finite
+// products cannot change it, but could overflow in FP32.
 __device__ __forceinline__ float sum_not_finite(const float* a, const float* b, int64_t ldb,
                                                 int k) {
   const int lane = threadIdx.x % 32;
@@ -87,13 +87,13 @@ __device__ __forceinline__ float sum_not_finite(const float* a, const float* b, 
         const float x = a[i], y = b[i * ldb];
         if (!isfinite(x) || !isfinite(y)) sum += x * y;
       }
-    if (__any_sync(~0u, isnan(sum))) return NAN;  // and so it stays
+    if (__any_sync(~0u, isnan(sum))) return NAN;  // and remains NaN
   }
   for (int other = 16; other > 0; other /= 2) sum += __shfl_xor_sync(~0u, sum, other);
   return sum;
 }
 
-// Those outputs of a warp's 16 rows whose row or column is not finite.
+// The outputs of a warp's 16 rows whose row or column is not finite.
 __device__ __forceinline__ void store_not_finite(const Gemm& g, const int* row_powers,
                                                  const int* column_powers, int first_row,
                                                  int first_column) {
@@ -151,25 +151,26 @@ __device__ __forceinline__ void store_fragments(const Gemm& g, bool first_part,
     store_not_finite(g, row_powers, column_powers, first_row, first_column);
 }
 
-// Where the tile of block `rank` is, of a pair one below the other.
+// The tile of block `rank` of a pair of tiles, one below the other.
 __device__ __forceinline__ Raster::Place origin_of(const Raster& pairs, int pair, int rank) {
   const auto [row, column] = pairs.place(pair);
   return {.row = (row * kCluster + rank) * kRows, .column = column * kColumns};
 }
 
-// Adds the products of kPromoteEvery stages, or up to `end`: `some` are the sums of these alone.
+// Adds the products of kPromoteEvery stages, or up to `end`; `some` holds the sums of these stages.
 __device__ __forceinline__ void add_stages(float (&sums)[kOutputs], float (&some)[kOutputs],
                                            int group, int thread, int step, int end,
                                            const Ring<kStages>& ring, Turn<kStages>& turn,
                                            const unsigned char* stages) {
   constexpr int kNext16 = kBBytes / 2 >> 4;  // k, in B
-  // Not a remainder, which tensor cores would wait for: 7 to 19 % more time.
+  // A remainder instead would make tensor cores wait: 7 to 19 % more time.
   const auto stage_of = [first = turn.stage](int j) {
     return first + j < kStages ? first + j : first + j - kStages;
   };
   const auto a_of = [&](int stage) { return stages + stage * kStageBytes + group * (kABytes / 2); };
   const auto b_of = [&](int stage) { return stages + stage * kStageBytes + 2 * kABytes; };
-  // The small terms of all these stages come first: so few sums are cut off at their full size.
+  // The small terms of all these stages come first, so that few sums are truncated at their full
+  // size.
 #pragma unroll
   for (int j = 0; j < kPromoteEvery; ++j)
     if (step + j < end) {
@@ -207,7 +208,7 @@ __device__ __forceinline__ void add_stages(float (&sums)[kOutputs], float (&some
   for (int i = 0; i < kOutputs; ++i) sums[i] += some[i];
 }
 
-// `steps_a_part`: so many stages make a part of k, whose sums are added to C.
+// `steps_a_part` stages make a part of k, whose sums are added to C.
 inline __global__ void __launch_bounds__(kMultiplyThreads, 1)
     fp16_products(const __grid_constant__ TensorMap a_high, const __grid_constant__ TensorMap a_low,
                   const __grid_constant__ TensorMap b_high, const __grid_constant__ TensorMap b_low,
@@ -265,11 +266,11 @@ inline __global__ void __launch_bounds__(kMultiplyThreads, 1)
     }
     __syncwarp();
   }
-  synchronize_cluster();  // no block may go while the other copies to it or arrives at it
+  synchronize_cluster();  // no block may exit while the other copies to it or arrives there
 #endif
 }
 
-// What remains if there are no products: C = beta C.
+// If there are no products: C = beta C.
 inline __global__ void scale_outputs(const __grid_constant__ Gemm g) {
   const int64_t stride = int64_t{gridDim.x} * blockDim.x, size = int64_t{g.m} * g.n;
   for (int64_t i = blockIdx.x * int64_t{blockDim.x} + threadIdx.x; i < size; i += stride)

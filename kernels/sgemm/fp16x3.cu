@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// FP32 products by tensor cores. A row of A (a column of B) times a power of two lies within FP16's
+// FP32 products on tensor cores. A row of A (a column of B) is scaled by a power of two to FP16's
 // range, where x = high + low in two FP16 numbers to 22 bits, so that
 //   A B = A_high B_low + A_low B_high + A_high B_high
 // to about FP32's accuracy. One kernel splits A and B, another multiplies.
@@ -56,8 +56,8 @@ void start_splitting(const Gemm& g, const SplitParts& parts, unsigned* zeros, co
       stream, split_operands, plan, g);
 }
 
-// One long sum rounds more often than cuBLAS, which adds up parts of k where outputs are few
-// relative to it. So there parts are added up here, too: in C, whose traffic is little then.
+// One long sum rounds more often than cuBLAS, which adds up parts of k if outputs are few relative
+// to k. So parts are added up here too: in C, since C is then small.
 int steps_a_part(int m, int n, int k) {
   const bool long_k = double(k) * k > kTuning.fp16x3_parts_above_aspect * double(m) * n;
   const int parts = long_k ? std::clamp(k / kTuning.fp16x3_part, 1, kTuning.fp16x3_parts) : 1;
@@ -97,7 +97,7 @@ void multiply_parts(const Gemm& g, const SplitParts& parts, const Device& device
 
 }  // namespace
 
-/// The counters of the splitting kernel are apart: zero before and after each product of any size.
+/// The splitting kernel's counters are separate: zero before and after a product of any size.
 class Fp16x3Workspace {
  public:
   Fp16x3Workspace(int m, int n, int k) : parts_(layout(m, n, k).end), counters_(counters(n)) {

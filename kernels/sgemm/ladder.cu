@@ -2,14 +2,14 @@
 //
 // SGEMM: C = alpha A B + beta C in FP32, row major, A of m x k, B of k x n, C of m x n.
 //
-// 2mnk operations on mk + kn + 2mn elements: compute bound as soon as each element loaded is used
-// often enough, and each rung uses it more often. From L2 once an operation (naive), once in 32
-// (shared tile), then from registers, where the FMA units take their operands: a thread that owns
-// x by y outputs loads x + y values for x * y FMAs. A scheduler issues one instruction a clock:
-// each one that is not an FMA is an FMA lost, and that is the distance to the roof.
+// 2mnk operations on mk + kn + 2mn elements: compute bound as soon as each loaded element is used
+// often enough, and each rung uses it more often. Elements come from L2 for each operation (naive),
+// for one in 32 (shared tile), then from registers, which hold the operands of FMAs: a thread that
+// owns x by y outputs loads x + y values for x * y FMAs. A scheduler issues one instruction per
+// clock: every instruction that is not an FMA costs one, and that is the distance to the roof.
 //
-// Above it are tensor cores. They multiply shorter numbers: two or three of those make up one of
-// FP32, and three or six of their products one to FP32's accuracy.
+// Tensor cores exceed that roof. They multiply shorter numbers: two or three of these replace an
+// FP32 number, and three or six of their products replace an FP32 product at the same accuracy.
 
 #include "sgemm/ladder.hpp"
 
@@ -34,7 +34,7 @@ bool needs_exact_parts(int m, int n, int k) {
   return k < kTuning.exact_parts_below_k ||
          (k <= kTuning.exact_parts_up_to_k && double(m) * n < kTuning.exact_parts_below_outputs);
 }
-// Where a pass over A and B pays.
+// Where the pass that splits A and B pays.
 bool is_large(int m, int n, int k, const Device& device) {
   return m >= kTuning.fp16x3_side && n >= kTuning.fp16x3_side &&
          double(m) * n >= kFp16x3FromOutputs.on(device) &&
@@ -42,7 +42,7 @@ bool is_large(int m, int n, int k, const Device& device) {
 }
 
 #ifdef __CUDACC__
-// `call(problem, stream)` enqueues what `most` is the most of.
+// `call(problem, stream)` enqueues the product; `most` is its longest kernel.
 template <class Call>
 Implementation mostly(const KernelLaunch& most, Call call) {
   return launches<Sgemm>(
@@ -87,7 +87,7 @@ std::string slow_from(const Case& c, const Device&) {
              : "";
 }
 
-// The largest product is there for the power that it draws, and for the rungs that lead there.
+// The largest product shows the power limit; only the rungs on the way to the fastest are measured.
 bool but_the_largest(const Case& c) { return c["m"] < 16384; }
 
 template <int64_t least>
@@ -239,7 +239,7 @@ std::vector<Rung> steps() {
        .needs = kTensorCores,
        .choose = LADDERS_GPU_ONLY(fastest_at)},
   };
-  for (Rung& rung : all)  // those for any GPU
+  for (Rung& rung : all)  // those that run on any GPU
     if (rung.needs.compute_capability == 0 && !rung.skip) rung.skip = slow_from<5'000'000'000'000>;
   return all;
 }

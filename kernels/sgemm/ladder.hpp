@@ -5,7 +5,7 @@
 
 namespace ladders::sgemm {
 std::vector<Rung> peers();  ///< the library in peers.cu
-/// The same product by it, in FP32 throughout: its errors are what others are held against.
+/// The same product by the library, in FP32 throughout: errors are compared with its errors.
 void library_product(const Gemm& gemm, cudaStream_t stream);
 
 inline std::vector<Shape> cubes(const std::vector<int64_t>& sides) {
@@ -14,8 +14,8 @@ inline std::vector<Shape> cubes(const std::vector<int64_t>& sides) {
   return shapes;
 }
 
-/// The splitting of fp16x3 pays where products are many; and its tiles are large, so that up to
-/// 128 tiles of tf32x3 are quicker whatever k is.
+/// The splitting of fp16x3 pays if there are many products. Its tiles are large, so tf32x3 is
+/// faster up to 128 tiles of its own, whatever k is.
 inline const Crossover kFp16x3FromProducts{
     "sgemm.fp16x3_from_products", 0x1p30 * 1.5,
     [](const Case& c, const Device&) { return double(c["m"]) * double(c["n"]) * double(c["k"]); },
@@ -27,8 +27,8 @@ inline const Crossover kFp16x3FromOutputs{
 
 /// Bounds of accuracy, and models of the kernels' time as measured on an H200.
 struct Tuning {
-  // A sum of few terms is hardly rounded in FP32, and less exact of two TF32 or FP16 numbers each:
-  // bf16x6 serves below the first k, and up to the second for C with fewer elements than the third.
+  // FP32 hardly rounds a sum of few terms, and pairs of TF32 or FP16 numbers are less accurate:
+  // bf16x6 serves below the first k, and up to the second if C has fewer elements than the third.
   int exact_parts_below_k = 256;
   int exact_parts_up_to_k = 4096;
   double exact_parts_below_outputs = 0x1p20;
@@ -39,13 +39,14 @@ struct Tuning {
   double fp16x3_parts_above_aspect = 4;  ///< k k / (m n) above which C adds up parts of k ...
   int fp16x3_part = 1024, fp16x3_parts = 8;  ///< ... of so many terms, and how many at most
 
-  // bf16x6 holds all of a short k in shared memory where tiles are enough for all SMs.
+  // bf16x6 holds all of a short k in shared memory if there are tiles for all SMs.
   int short_k_side = 256;
   double short_k_outputs = 0x1p20;
 
   // The model by which tf32x3 and bf16x6 choose tiles and shares of k: clocks of a tensor core for
-  // one m16n8k8, by tile and by slices of a stage's depth or stages twice as deep; once for the
-  // blocks on an SM together, to begin and to store; to meet in a cluster; bytes per clock in one.
+  // one m16n8k8, by tile and by slices of a stage's depth or stages twice as deep; clocks to begin
+  // and to store, once for the blocks of an SM; clocks to synchronize a cluster; its bytes per
+  // clock.
   double clocks_64x64 = 8.8, clocks_64x64_deep = 8.4, clocks_64x64_sliced = 8.1;
   double clocks_128x64 = 8.1, clocks_128x64_sliced = 7.7, clocks_64x128_sliced = 7.7;
   double clocks_128x128 = 7.6;

@@ -8,16 +8,16 @@
 #include <cstdint>
 
 namespace ladders::sgemm {
-// What kernels read, and what they write: nothing else points there.
+// What kernels read, and what they write: no other pointer leads there.
 using Input = const float* __restrict__;
 using Output = float* __restrict__;
 
-// Whether all rows start on 16 bytes, and these columns are fours.
+// Whether all rows start on 16 bytes, and these columns are multiples of four.
 inline bool in_fours(const float* matrix, int64_t pitch, int columns = 0) {
   return reinterpret_cast<uintptr_t>(matrix) % 16 == 0 && pitch % 4 == 0 && columns % 4 == 0;
 }
 
-// An element, or 0 beyond the edge: what a tile is filled up with.
+// An element, or 0 beyond the edge, which pads a tile.
 __device__ __forceinline__ float at(const float* matrix, int row, int column, int rows,
                                     int columns) {
   return row < rows && column < columns ? matrix[size_t(row) * columns + column] : 0;
@@ -29,8 +29,8 @@ __device__ __forceinline__ const float4& four(const float* p) {
   return *reinterpret_cast<const float4*>(p);
 }
 
-// Four neighbours of a row: one load where they are all inside and aligned, else one by one. The
-// branch is the same for a whole warp but at the edges.
+// Four neighbours of a row: one load if they are all inside and aligned, else one by one. Warps
+// diverge only at the edges.
 __device__ __forceinline__ float4 four(const float* matrix, int row, int column, int rows,
                                        int columns) {
   if (row < rows && column + 3 < columns && columns % 4 == 0)
@@ -43,13 +43,13 @@ __device__ __forceinline__ void add(float4& to, const float4& more) {
   to.x += more.x, to.y += more.y, to.z += more.z, to.w += more.w;
 }
 
-// An element of C gets its product, alpha included. Where beta is 0 it may be NaN and is not read.
+// An element of C gets its product, alpha included. If beta is 0 it may be NaN and is not read.
 __device__ __forceinline__ void update(float& c, float product, float beta) {
   c = beta == 0 ? product : product + beta * c;
 }
 
 // Four neighbours of a row of C, whose rows are `pitch` apart, get alpha times these sums: in one
-// store where they are all inside and need not be read, if rows start on 16 bytes (`wide`).
+// store if they are all inside, need not be read, and rows start on 16 bytes (`wide`).
 __device__ __forceinline__ void store_four(float* c, int64_t pitch, bool wide, int row, int column,
                                            int m, int n, float alpha, const float* sums,
                                            float beta) {

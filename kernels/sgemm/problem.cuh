@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// What every rung of sgemm computes, and the reference that it is held against.
+// What every rung of sgemm computes, and the reference for its verification.
 #pragma once
 
 #include "common/verify.cuh"
@@ -49,7 +49,7 @@ inline __global__ void __launch_bounds__(256)
   }
 }
 
-// What elements are drawn from. Wide: of either sign, from 2^-20 to 2^20 with all powers alike.
+// Distributions of the elements. Wide: either sign, 2^-20 to 2^20, all powers equally likely.
 enum class Kind { uniform, normal, wide };
 struct Random {
   Kind kind;
@@ -103,10 +103,10 @@ class Sgemm : public Problem {
   /// Empty until a rung that needs it is launched for the first time, which is not timed.
   std::shared_ptr<Fp16x3Workspace>& fp16x3_workspace() { return fp16x3_workspace_; }
 
-  /// For copies and what kernels leave to others; made at the first launch, which is not timed.
+  /// For copies, and for what kernels pass to others; made at the first launch, which is not timed.
   float* room_for_copy(size_t elements) { return copy_.room_for(elements); }
 
-  /// For sums that blocks leave to others, and for counts, which are 0 between launches.
+  /// For sums that blocks pass to others, and for counts, which are 0 between launches.
   std::pair<float*, unsigned*> room_for_handover(size_t sums, size_t counts) {
     if (counts_.size() < counts) counts_ = zeros<unsigned>(counts);
     return {sums_.room_for(sums), counts_.data()};
@@ -171,7 +171,7 @@ class Sgemm : public Problem {
     Kind kind;
     float alpha, beta;
   };
-  // With few terms it makes no difference what they are drawn from.
+  // With few terms the distribution makes no difference.
   std::vector<Setting> settings() const {
     const Setting updating{Kind::uniform, 1.25f, -0.5f}, timed{Kind::uniform, 1, 0};
     if (k_ < 4) return {updating, timed};

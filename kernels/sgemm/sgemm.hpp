@@ -20,20 +20,20 @@ struct Gemm {
   float alpha, beta;
 };
 
-/// The kernel that most of the time goes to, and how it is launched.
+/// The kernel that takes most of the time, and its launch.
 struct KernelLaunch {
   const void* kernel;
   LaunchPlan plan;
 };
 
-/// Three TF32 products in one kernel. Needs compute capability 8.0. Elements are off by up to 2^-23
-/// of themselves, below 2^-113 by up to 2^-136. Sums that are not finite are computed again in
-/// FP32. Two runs on one GPU give the same bits. Does not synchronise; throws CudaError.
+/// Three TF32 products in one kernel. Needs compute capability 8.0. Elements err by up to 2^-23 of
+/// themselves, below 2^-113 by up to 2^-136. Sums that are not finite are computed again in FP32.
+/// Two runs on one GPU give the same bits. Does not synchronise; throws CudaError.
 void tf32x3(const Gemm& gemm, const Device& device, cudaStream_t stream);
 KernelLaunch tf32x3_launch(int m, int n, int k, const Device& device);
 
-/// Six BF16 products, of three parts an element. Needs compute capability 8.0. Elements are exact
-/// down to 2^-110, and below that off by up to 2^-134; otherwise as tf32x3.
+/// Six BF16 products, of three parts per element. Needs compute capability 8.0. Elements are exact
+/// down to 2^-110, and below that err by up to 2^-134; otherwise as tf32x3.
 void bf16x6(const Gemm& gemm, const Device& device, cudaStream_t stream);
 KernelLaunch bf16x6_launch(int m, int n, int k, const Device& device);
 
@@ -42,21 +42,21 @@ class Fp16x3Workspace;
 std::shared_ptr<Fp16x3Workspace> make_fp16x3_workspace(int m, int n, int k);
 
 /// Three FP16 products of matrices that a first kernel has scaled and split. Needs Hopper. Elements
-/// are off by up to 2^-23 of themselves or 2^-39 of the largest of their row of A or column of B.
-/// Sums overflow only if that of A B does, or, where k is long relative to m and n, beta C and a
-/// part of it. Outputs whose row or column is not all finite are infinite or NaN as in exact
-/// arithmetic. Two runs give the same bits. Does not synchronise; throws CudaError.
+/// err by up to 2^-23 of themselves or 2^-39 of the largest of their row of A or column of B. Sums
+/// overflow only if that of A B does, or, where k is long relative to m and n, beta C and a part of
+/// it. Outputs whose row or column is not all finite are infinite or NaN as in exact arithmetic.
+/// Two runs give the same bits. Does not synchronise; throws CudaError.
 void fp16x3(const Gemm& gemm, const Device& device, Fp16x3Workspace& workspace,
             cudaStream_t stream);
 KernelLaunch fp16x3_launch(int m, int n, const Device& device);
 
-/// Which of these is the fastest that is as exact as an FP32 library, as measured on an H200. (On
-/// some wide inputs its worst element errs more: see docs/splitting.md.)
+/// Which of these is the fastest that is as accurate as an FP32 library, as measured on an H200.
+/// (On some wide inputs its worst element errs more: see docs/splitting.md.)
 enum class Scheme { tf32x3, bf16x6, fp16x3 };
 Scheme scheme_for(int m, int n, int k, const Device& device);
 
-/// The product by that. The workspace, empty at first, is made when it is needed, which allocates
-/// and synchronises, and serves products that are no larger, one at a time.
+/// The product by that scheme. The workspace is empty at first and made when it is needed, which
+/// allocates and synchronises. It serves products that are no larger, one at a time.
 void multiply(const Gemm& gemm, const Device& device, std::shared_ptr<Fp16x3Workspace>& workspace,
               cudaStream_t stream);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// tf32x3 and bf16x6 for callers: which tiles, and into how many parts k is cut.
+// tf32x3 and bf16x6 for callers: which tiles they use, and into how many parts they cut k.
 #ifdef __CUDACC__
 #include <cmath>
 #include <limits>
@@ -11,16 +11,16 @@
 namespace ladders::sgemm {
 namespace {
 
-// A configuration, and what the choice among them goes by.
+// A configuration, and what the choice depends on.
 struct Variant {
   int rows, columns, depth, threads;
   size_t shared_bytes, barrier_bytes;
-  int blocks;            // that an SM has registers for
-  bool for_less_shared;  // than Hopper's SMs have, whose binaries have no code for these
+  int blocks;            // as many as an SM has registers for
+  bool for_less_shared;  // than Hopper's SMs have; binaries for Hopper lack these
   double Tuning::* clocks;
   void (*kernel)(AlignedGemm, int parts, int tiles_x);
 
-  // That are on an SM together: 1 KiB of each is the system's.
+  // Blocks on an SM at once: the system takes 1 KiB for each.
   int blocks_on_an_sm(const Device& device) const {
     const size_t bytes = shared_bytes + barrier_bytes;
     if (bytes > device.shared_bytes_per_block) return 0;
@@ -59,7 +59,7 @@ constexpr Variant kVariants[] = {
     variant<Parts, k128x64Sliced>(&Tuning::clocks_128x64_sliced),
     variant<Parts, k64x128Sliced>(&Tuning::clocks_64x128_sliced),
     variant<Parts, k128x128>(&Tuning::clocks_128x128),
-    // As many blocks of fewer stages, for SMs of 164 KiB and of 100.
+    // As many blocks with fewer stages, for SMs with 164 and with 100 KiB.
     variant<Parts, with_stages(k64x64, 5)>(&Tuning::clocks_64x64),
     variant<Parts, with_stages(k64x64, 3)>(&Tuning::clocks_64x64),
     variant<Parts, with_stages(k128x64, 3)>(&Tuning::clocks_128x64),
@@ -67,7 +67,7 @@ constexpr Variant kVariants[] = {
     variant<Parts, with_stages(k128x128, 3)>(&Tuning::clocks_128x128),
 };
 
-// The variant and its blocks per tile that a model has as the fastest: in clocks of the busiest SM.
+// The variant and its blocks per tile that are fastest by a model, in clocks of the busiest SM.
 struct Choice {
   const Variant* variant;
   int parts;
@@ -130,7 +130,7 @@ void staged(const AlignedGemm& p, const Device& device, cudaStream_t stream) {
          ceil_div(p.n, choice.variant->columns));
 }
 
-// Whether all of k is to be in shared memory at once: it fits, and tiles are enough for all SMs.
+// Whether all of k should be in shared memory at once: it fits, and there are tiles for all SMs.
 bool is_short(int m, int n, int k, const Device& device) {
   const int side = kTuning.short_k_side;
   return m <= 1 << 22 && m >= side && n >= side && double(m) * n >= kTuning.short_k_outputs &&

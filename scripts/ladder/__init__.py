@@ -7,7 +7,7 @@ __all__ = ["ResultError", "load"]
 
 
 def __getattr__(name: str) -> Any:
-    """Import what it takes late, so that `python3 -m ladder` can say in a line what is missing."""
+    """Import late, so that `python3 -m ladder` can say in one line what is missing."""
     if name not in __all__:
         raise AttributeError(f"module 'ladder' has no attribute '{name}'")
     from ladder.io import results

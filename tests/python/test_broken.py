@@ -70,19 +70,19 @@ CASES = {
     ),
     "sweeps are no list": (
         with_rungs('{"name":"b","sweeps":"c"}'),
-        "sweeps of b is no list of names",
+        "sweeps of b is not a list of names",
     ),
     "parent that is not there": (
         with_rungs('{"name":"b","builds_on":"c"}'),
-        "a/b builds on 'c', which is no rung above it",
+        "a/b builds on 'c', which is not an earlier rung",
     ),
     "parent below": (
         with_rungs('{"name":"b","builds_on":"c"},{"name":"c","builds_on":"b"}'),
-        "a/b builds on 'c', which is no rung above it",
+        "a/b builds on 'c', which is not an earlier rung",
     ),
     "parent of itself": (
         with_rungs('{"name":"b","builds_on":"b"}'),
-        "a/b builds on 'b', which is no rung above it",
+        "a/b builds on 'b', which is not an earlier rung",
     ),
     "parent in an experiment": (
         with_rungs('{"name":"c"},{"name":"b","builds_on":"c"}', '"factors":["width"],'),
@@ -90,7 +90,7 @@ CASES = {
     ),
     "factors are no object": (
         with_rungs('{"name":"b","factors":["width"]}'),
-        "factors of b is no object of texts",
+        "factors of b is not an object of strings",
     ),
     "ceilings are no list": (with_rungs('{"name":"b","ceilings":"c/d"}'), "ceilings of b is no"),
     "ceiling of no products": (

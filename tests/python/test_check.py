@@ -110,9 +110,9 @@ def test_references_of_other_gpus_alone_check_nothing(checked):
 
 
 BROKEN = {
-    "empty": ("", "holds no [[reference]]"),
-    "no list": ("reference = 3", "holds no [[reference]]"),
-    "a single table": ("[reference]\nrow = 'a'\nvalue = 1", "holds no [[reference]]"),
+    "empty": ("", "has no [[reference]]"),
+    "no list": ("reference = 3", "has no [[reference]]"),
+    "a single table": ("[reference]\nrow = 'a'\nvalue = 1", "has no [[reference]]"),
     "list of numbers": ("reference = [3]", "reference 1: not a table"),
     "not TOML": ("[[reference", "not TOML: "),
     "misspelt": (reference() + reference(lowr=-0.1), "reference 2: unknown key 'lowr'"),
@@ -124,8 +124,8 @@ BROKEN = {
     "row of numbers": ("[[reference]]\nrow = 3\nvalue = 1", "row is not a text"),
     "positive lower": (reference(lower=0.03), "lower is a fraction of zero or less"),
     "negative upper": (reference(upper=-0.03), "upper of zero or more"),
-    "no regex": (reference("a("), "row 'a(' is no regular expression"),
-    "no gpu": (reference(gpu="*"), "gpu '*' is no regular expression"),
+    "no regex": (reference("a("), "row 'a(' is not a regular expression"),
+    "no gpu": (reference(gpu="*"), "gpu '*' is not a regular expression"),
     "which way": (reference(metric="x"), "is less or more of x better?"),
     "no way": (reference(better="up"), "better is 'less' or 'more'"),
 }
@@ -285,7 +285,7 @@ def test_a_name_with_a_control_character_is_written_and_read(tmp_path, capsys):
 def test_emulated_results_hold_no_times(tmp_path, capsys):
     file = suite.write(tmp_path / "e.json", document({"a/b": rated(90)}, emulated="true"))
     assert main(["check", str(file), "--write", str(tmp_path / "x")]) == 5
-    assert capsys.readouterr().err == f"ladder: {file}: holds no times to check\n"
+    assert capsys.readouterr().err == f"ladder: {file}: has no times to check\n"
 
 
 def test_the_committed_results_are_as_expected(capsys):

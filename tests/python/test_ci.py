@@ -222,7 +222,7 @@ def test_a_name_that_no_artifact_can_have_is_wrong_usage(names, tmp_path, capsys
     with pytest.raises(SystemExit) as stop:
         main(["collect", str(tmp_path), "--expect", names, "-o", str(tmp_path / "out")])
     assert stop.value.code == 2
-    assert "is no name of a GPU" in capsys.readouterr().err
+    assert "is not a name of a GPU" in capsys.readouterr().err
 
 
 # The scripts, in a repository of their own

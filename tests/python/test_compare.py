@@ -396,7 +396,7 @@ def test_a_whole_suite_does_not_change_against_itself(whole, capsys):
     assert short == 167
     assert main(["gate", str(whole), str(whole)]) == 0
     line = capsys.readouterr().out
-    assert line.startswith(f"pass: {summary}, {same}; one process per side rests on suppositions")
+    assert line.startswith(f"pass: {summary}, {same}; one process per side rests on assumptions")
     assert "'ladder run --base OLD --processes 3 -o DIR NEW'" in line
 
 

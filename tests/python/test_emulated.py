@@ -35,7 +35,7 @@ def test_emulated_results_are_never_compared(emulated_folder, whole, capsys, swa
         assert main(["compare", *(reversed(sides) if swap else sides), *options]) == 5
         out, err = capsys.readouterr()
         assert out == ""
-        assert err.startswith(f"ladder: {emulated_folder}: emulated: holds no speeds to compare")
+        assert err.startswith(f"ladder: {emulated_folder}: emulated: has no speeds to compare")
         assert "--metric shared_load_wavefronts" in err
 
 
@@ -176,7 +176,7 @@ BROKEN = {
     "no occupancy": ('{"lines": []}', "no list of 'occupancy'"),
     "line is text": ('{"lines": ["a"], "occupancy": []}', "lines[0]: "),
     "line lacks a row": (broken(lambda d: d["lines"][1].pop("row")), "lines[1]: no 'row'"),
-    "31 lanes": (broken(lambda d: d["lines"][0]["worst_request"].pop()), "no list of 32 lanes"),
+    "31 lanes": (broken(lambda d: d["lines"][0]["worst_request"].pop()), "not a list of 32 lanes"),
     "lane is text": (
         broken(lambda d: d["lines"][0]["worst_request"].__setitem__(3, "x")),
         "worst_request holds something else",

@@ -227,7 +227,7 @@ BROKEN_CSV = {
         "truncated or broken: new-line",
     ),
     "another program's": ("a,b\n1,2\n", "not Google Benchmark's CSV: no header"),
-    "a header alone": (HEAD, "holds no benchmark rows"),
+    "a header alone": (HEAD, "has no benchmark rows"),
     "cut off in a row": (HEAD + '"a",1,2', "line 2: truncated or broken: 3 columns, not 10"),
     "cut off in a name": (HEAD + '"a', "line 2: truncated or broken: unexpected end of data"),
     "a word for a time": (HEAD + '"a",1,x,1,us,,,,,', "line 2: real_time is 'x'"),
@@ -349,14 +349,14 @@ def test_a_summary_of_the_program_s_own_takes_no_field_s_place(tmp_path):
 
 
 BROKEN_NVBENCH = {
-    "no states": (suite_of(), "holds no benchmark rows"),
-    "states are null": (suite_of().replace("[]", "null"), "holds no benchmark rows"),
-    "states are text": (suite_of().replace("[]", '"x"'), "'states' of b is no list of objects"),
-    "a state is a number": (suite_of().replace("[]", "[1]"), "'states' of b is no list of"),
+    "no states": (suite_of(), "has no benchmark rows"),
+    "states are null": (suite_of().replace("[]", "null"), "has no benchmark rows"),
+    "states are text": (suite_of().replace("[]", '"x"'), "'states' of b is not a list of objects"),
+    "a state is a number": (suite_of().replace("[]", "[1]"), "'states' of b is not a list of"),
     "no name": (suite_of(state({})).replace('"b"', "3"), "a benchmark of NVBench without a name"),
     "summaries are text": (
         suite_of({"summaries": "x"}),
-        "not what NVBench writes: 'summaries' of b is no list of objects",
+        "not what NVBench writes: 'summaries' of b is not a list of objects",
     ),
     "the list of benchmarks": (
         json.dumps({"benchmarks": [{"name": "b", "axes": []}]}),
@@ -390,7 +390,7 @@ def test_what_is_foreign_in_a_directory_stops_nothing(capsys):
     out, err = capsys.readouterr()
     assert "| `BM_A` | 1.00 us |" in out
     assert err.splitlines() == [
-        f"ladder: note: {CASES}/mixed_dir/compile_commands.json: holds no results, left out",
+        f"ladder: note: {CASES}/mixed_dir/compile_commands.json: has no results, left out",
         f"ladder: note: {CASES}/mixed_dir/nothing_matched.json: empty, left out",
     ]
 

@@ -108,7 +108,7 @@ def test_existing_results_give_each_row_its_floor(runs, tmp_path, capsys):
         "within 0.5% of each other: 1 (50.0%)",
         "within 1.0% of each other: 1 (50.0%)",
         "not within 3.0% of each other: 1",
-        "in one process alone, and left out: 1",
+        "in one process only, and left out: 1",
         "floor   spread  time     clock     noisiest rows",
         "4.00%   4.00%   10.0 us  –         noisy",
         "0.10%   0.10%   10.0 us  –         quiet",
@@ -235,7 +235,7 @@ def test_what_was_measured_before_a_process_failed_is_kept(program, tmp_path, ca
     (kept,) = tmp_path.glob("noise.json.*")
     said = capsys.readouterr().err
     assert "ladder: it left no results: ended with exit code 3\n" in said
-    assert said.endswith(f"ladder: 2 of 4 processes came to their end, kept in {kept}\n")
+    assert said.endswith(f"ladder: 2 of 4 processes finished, kept in {kept}\n")
     again = tmp_path / "again.json"
     assert main(["noise", "--from", str(kept), "-o", str(again)]) == 0
     assert again.read_bytes() == output.read_bytes()
@@ -305,7 +305,7 @@ def test_a_signal_keeps_what_was_measured_and_ends_the_program(program, tmp_path
         _, said = process.communicate(timeout=300)
     assert process.returncode == 4
     assert "Traceback" not in said
-    assert "ladder: 2 of 5 processes came to their end, kept in " in said
+    assert "ladder: 2 of 5 processes finished, kept in " in said
     assert json.loads(output.read_text())["rows"]["noisy"]["processes"] == 2
 
 
@@ -315,7 +315,7 @@ def test_a_signal_keeps_what_was_measured_and_ends_the_program(program, tmp_path
         ({"gpu_name": "NVIDIA A100"}, "different gpu_name: NVIDIA H200 in {0}, NVIDIA A100 in {1}"),
         ({"git_commit": "def"}, "different git_commit: abc in {0}, def in {1}"),
         ({"cache_mode": "warm"}, "different cache_mode: cold in {0}, warm in {1}"),
-        ({"emulated": "true"}, "{1}: holds no times to compare"),
+        ({"emulated": "true"}, "{1}: has no times to compare"),
     ],
 )
 def test_what_is_not_the_same_program_is_refused(tmp_path, capsys, context, told):
@@ -332,12 +332,12 @@ def test_what_is_not_the_same_program_is_refused(tmp_path, capsys, context, told
 def test_wrong_usage_is_told_in_a_line(runs, program, tmp_path, capsys):
     path = str(program(0))
     for arguments, told in (
-        ([], "noise: either a program to run, or --from and its results"),
-        ([path, "--from", *runs], "noise: either a program to run, or --from and its results"),
-        (["--from", runs[0]], "noise is what differs between results: it takes two files or more"),
+        ([], "noise: name either a program to run, or --from and its results"),
+        ([path, "--from", *runs], "noise: name either a program to run, or --from and its results"),
+        (["--from", runs[0]], "noise is the difference between results: name two files or more"),
         (["--from", runs[0], runs[0]], f"ladder: {runs[0]}: the same file twice"),
         (["--from", *runs, "--filter", "once"], "no row was measured in two of the results"),
-        ([path, "--", "--benchmark_out=x"], "--benchmark_out=x: there are --output and --filter"),
+        ([path, "--", "--benchmark_out=x"], "--benchmark_out=x: use --output or --filter instead"),
         ([str(tmp_path / "none")], f"{tmp_path / 'none'}: No such file or directory"),
     ):
         assert main(["noise", "-o", str(tmp_path / "n.json"), *arguments]) == 2

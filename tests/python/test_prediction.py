@@ -81,7 +81,7 @@ BROKEN = {  # (what to break, how, what is said)
     "a row twice": (
         "rows.txt",
         lambda t: "".join([t.splitlines(keepends=True)[0].split("\t")[0] + "\n"] * 11),
-        "stands there twice",
+        "appears twice",
     ),
     "no csv": ("ncu.csv", lambda _: "==ERROR== no permission\n", "no column 'ID'"),
     "empty": ("ncu.csv", lambda _: "", "no column 'ID'"),

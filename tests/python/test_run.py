@@ -357,7 +357,7 @@ def test_results_that_exist_are_not_written_over(fake, out, capsys):
     before = out.read_bytes()
     capsys.readouterr()
     assert run(fake, out) == 2
-    assert capsys.readouterr().err == f"ladder: {out}: exists already: --resume goes on with it\n"
+    assert capsys.readouterr().err == f"ladder: {out}: exists already: --resume continues it\n"
     assert out.read_bytes() == before
 
 
@@ -394,7 +394,7 @@ def test_what_was_measured_when_a_run_is_ended_is_kept(fake, out, number):
     assert main(["table", str(out)]) == 0
     if number != signal.SIGKILL:
         assert process.returncode == 4
-        assert "interrupted: --resume goes on from here\n" in said
+        assert "interrupted: --resume continues from here\n" in said
         assert "4 of 6 rows" in said
         assert "Traceback" not in said
         assert sorted(rows_of(out)) == sorted(measured)
@@ -457,7 +457,7 @@ def test_a_full_disk_costs_nothing_that_was_there(fake, out, capsys):
         assert run(fake, out, "--filter", "^(turn|mul)/", "--resume") == 4
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-    assert f"ladder: {out}: File too large; what was there stays" in capsys.readouterr().err
+    assert f"ladder: {out}: File too large; earlier results stay" in capsys.readouterr().err
     assert out.read_bytes() == before
     began = len(fake.rows)
     assert run(fake, out, "--filter", "^(turn|mul)/", "--resume") == 0
@@ -476,8 +476,8 @@ def test_a_row_is_not_blamed_for_a_full_disk(fake, out, capsys):
 @pytest.mark.parametrize(
     ("plan", "code", "told"),
     [
-        ({"garbage": "no JSON"}, 3, "ended well, but left no results that can be read"),
-        ({"garbage": '{"context": 3, "benchmarks": [1]}'}, 3, "left no results that can be read"),
+        ({"garbage": "no JSON"}, 3, "exited with 0, but left no readable results"),
+        ({"garbage": '{"context": 3, "benchmarks": [1]}'}, 3, "left no readable results"),
         ({"context": {"ladders": "[3]"}}, 3, "context 'ladders'"),
         ({"start": "crash"}, 4, "killed by SIGSEGV, 3 times in turn before the first row"),
         ({"start": "usage"}, 2, "no CUDA device 0"),
@@ -497,11 +497,11 @@ def test_wrong_usage_is_told_in_a_line(fake, out, tmp_path, capsys):
     for arguments, told in (
         (["--filter", "^nothing$", path], f"{path}: no row matches --filter ^nothing$"),
         ([path, "--", "--bogus"], "fake: unknown flag --bogus"),
-        ([path, "--", "--benchmark_out=x"], "--benchmark_out=x: there is --output for it"),
-        ([path, "--", "--details_out=x"], "--details_out=x: goes with one process alone"),
+        ([path, "--", "--benchmark_out=x"], "--benchmark_out=x: use --output instead"),
+        ([path, "--", "--details_out=x"], "--details_out=x: needs a single process"),
         ([path, "--devices", "0", "--", "--device=1"], "--device=1: --devices names it"),
         ([path, "--processes", "2"], "several results: name a directory"),
-        ([path, "--retry-failed"], "--retry-failed goes with --resume"),
+        ([path, "--retry-failed"], "--retry-failed needs --resume"),
         ([str(tmp_path / "none")], f"{tmp_path / 'none'}: No such file or directory"),
         ([str(tmp_path)], f"{tmp_path}: Permission denied"),
         (["/bin/true"], "/bin/true: no row matches --filter ."),
@@ -618,8 +618,8 @@ def test_numbers_of_cuda_are_taken_only_where_they_are_those_of_nvidia_smi(
 ):
     folder = tmp_path / "out"
     for shown, told in (
-        ("0", "numbers of unlike GPUs need CUDA_DEVICE_ORDER=PCI_BUS_ID"),
-        ("MIG-a", "parts of a GPU (MIG) are not taken"),
+        ("0", "numbers of different GPUs need CUDA_DEVICE_ORDER=PCI_BUS_ID"),
+        ("MIG-a", "parts of a GPU (MIG) are not supported"),
     ):
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", shown)
         assert run(fake, folder, "--devices", "all") == 2

@@ -143,7 +143,7 @@ def test_an_interrupted_study_is_gone_on_with(fake, output, file, number, capsys
     done = list(rows_of(unfinished))
     assert done == fake.rows[began:-1]
     assert TILED[1] not in done
-    assert f"{len(done)} rows are kept in {unfinished}: --resume goes on with it\n" in said
+    assert f"{len(done)} rows are kept in {unfinished}: --resume continues it\n" in said
     assert file.read_bytes() == before
     assert {path.name for path in file.parent.iterdir()} == {file.name, unfinished.name}
     fake.plan()
@@ -172,7 +172,7 @@ def test_an_interrupted_study_that_is_not_gone_on_with_is_kept(fake, output, fil
     assert len(rows_of(file)) == 24
     (kept,) = file.parent.glob("*.old")
     assert kept.read_bytes() == before
-    told = f"an interrupted study is kept as {kept}; --resume would have gone on with it\n"
+    told = f"an interrupted study is kept as {kept}; --resume would have continued it\n"
     assert told in capsys.readouterr().err
 
 
@@ -210,11 +210,11 @@ def test_flags_are_passed_on(fake, output):
 @pytest.mark.parametrize(
     ("more", "code", "told"),
     [
-        (["--filter", "("], 2, "'(' is no regular expression"),
+        (["--filter", "("], 2, "'(' is not a regular expression"),
         (["--", "--benchmark_out=x"], 2, "--benchmark_out=x: results go to --output"),
         (["--", "--details_out=x"], 2, "--details_out=x: results go to --output"),
-        (["--", "--per_line"], 2, "--per_line: goes with rows that are not shown here"),
-        (["--retry-failed"], 2, "--retry-failed goes with --resume"),
+        (["--", "--per_line"], 2, "--per_line: needs ladder_bench_emulated itself"),
+        (["--retry-failed"], 2, "--retry-failed needs --resume"),
         (["--nonsense"], 2, "unrecognized arguments: --nonsense"),
         (["--filter", "^nothing/"], 2, "no row matches --filter ^nothing/"),
         (["--", "--bogus"], 2, "fake: unknown flag --bogus"),

@@ -283,7 +283,7 @@ def test_the_plot_is_the_same_every_time(tmp_path):
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        (["--row", "nine"], "no row whose name 'nine' is found in has a real_time"),
+        (["--row", "nine"], "no row whose name contains 'nine' has a real_time"),
         (["--metric", "l2_bytes"], "no row has a l2_bytes"),
         (["--metric", "fish"], "--metric fish: is less or more of it better?"),
     ],

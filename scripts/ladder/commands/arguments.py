@@ -19,20 +19,19 @@ EXIT_CODES = """\
 exit codes:
   0  done, and no regression        3  a results file cannot be read
   1  compare, gate, check, and      4  compare, gate, check: rows missing or newly failing
-     trend --fail: a regression        noise: not every process came to its end
+     trend --fail: a regression        noise: not every process finished
      predict: an unexplained row       run: rows are missing, as when interrupted
      run: rows failed
-  2  wrong usage, nothing to do     5  results that must not be set side by side
+  2  wrong usage, nothing to do     5  results that must not be compared
                                   130  interrupted (noise and run: 4)
-report --base and collect end as compare does, once the report is written.
+report --base and collect exit as compare does, once the report is written.
 """
 
 RUNS = """\
-Files of one commit (git_commit in their context), of the same GPU or kind of host, build and cache
-mode are one run, and a row that is in several of them was repeated. A file that does not tell its
-commit is a run of its own, unless --one-run takes all such as processes of one. Rows of one name
-that several programs have are called PROGRAM:NAME, and those of several families in one file
-NAME#1, NAME#2.
+Files of one commit (git_commit in their context), GPU or kind of host, build and cache mode are one
+run; a row in several of them was repeated. A file that does not name its commit is a run of its
+own, unless --one-run makes all such files processes of one run. Rows of the same name are called
+PROGRAM:NAME if several programs have them, and NAME#1, NAME#2 if several families of a file do.
 """
 
 
@@ -48,13 +47,13 @@ def add_one_run(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--one-run",
         action="store_true",
-        help="files that do not tell their commit are processes of one run, where program, machine "
+        help="files that do not name their commit are processes of one run, if program, machine "
         "and build are the same",
     )
 
 
 def loaded(options: argparse.Namespace) -> list[Results]:
-    """Load RESULTS; say how such as may be one run are taken for one. Raises ResultError."""
+    """Load RESULTS; note how files that may be one run become one. Raises ResultError."""
     from ladder.io.results import identity, load_results  # pandas takes a while to load
 
     results = load_results(options.results, one_run=options.one_run)
@@ -64,7 +63,7 @@ def loaded(options: argparse.Namespace) -> list[Results]:
             alike.setdefault(identity(result.context), []).append(result)
     for several in alike.values():
         if len(several) > 1:
-            told = f"{several[0].program or several[0].file}: {len(several)} files do not tell"
+            told = f"{several[0].program or several[0].file}: {len(several)} files do not name"
             note(f"{told} their commit, so each is a run of its own; --one-run makes them one")
     return results
 
@@ -72,7 +71,7 @@ def loaded(options: argparse.Namespace) -> list[Results]:
 def add_filter(parser: argparse.ArgumentParser) -> None:
     """Add --filter."""
     parser.add_argument(
-        "--filter", type=regex, metavar="REGEX", help="only rows whose name this is found in"
+        "--filter", type=regex, metavar="REGEX", help="only rows whose name contains a match"
     )
 
 
@@ -83,7 +82,7 @@ def add_timeout(parser: argparse.ArgumentParser) -> None:
         type=_seconds,
         default=300.0,
         metavar="SECONDS",
-        help="end a process that has no new row for so long; default: 300",
+        help="end a process that has no new row for this long; default: 300",
     )
 
 
@@ -109,7 +108,7 @@ def add_samples(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--samples",
         action="store_true",
-        help="keep the samples of all rows too, beside each results file as NAME.samples.jsonl: "
+        help="keep the samples of all rows too, next to each results file as NAME.samples.jsonl: "
         "for 'ladder compare --distribution' and the figures of 'ladder plot'",
     )
 
@@ -140,7 +139,9 @@ def regex(text: str) -> re.Pattern[str]:
     try:
         return re.compile(text)
     except re.error as error:
-        raise argparse.ArgumentTypeError(f"'{text}' is no regular expression: {error}") from error
+        raise argparse.ArgumentTypeError(
+            f"'{text}' is not a regular expression: {error}"
+        ) from error
 
 
 def whole(least: int) -> Callable[[str], int]:

@@ -23,17 +23,17 @@ USAGE = """\
        %(prog)s [-h] [--one-run] [--filter REGEX] [--metric NAME]... [--noise FILE]
                     --write FILE RESULTS..."""
 EPILOG = """\
-A reference is, in TOML:
+A reference in TOML:
 
   [[reference]]
-  gpu = "NVIDIA H200"        # regular expression of the whole name; left out: any
-  cache_mode = "cold"        # left out: any
-  row = "transpose/tiled/rows:8192/columns:8192/element:4"    # likewise, or less /manual_time
-  metric = "dram_bytes"      # left out: percent_of_ceiling; times are in seconds
+  gpu = "NVIDIA H200"        # regular expression of the whole name; default: any
+  cache_mode = "cold"        # default: any
+  row = "transpose/tiled/rows:8192/columns:8192/element:4"  # the same; /manual_time is optional
+  metric = "dram_bytes"      # default: percent_of_ceiling; times are in seconds
   value = 1.08e9
   lower = -0.03              # relative; either bound may be left out
   upper = 0.05
-  better = "less"            # where the metric's name does not tell
+  better = "less"            # if the metric's name does not say
   expected_failure = "why"   # XFAIL if worse than its bounds, XPASS if not; lost stays lost
 
 exit codes:
@@ -48,8 +48,8 @@ def add(parser: argparse.ArgumentParser) -> None:
     option = parser.add_argument
     option("results", nargs="+", metavar="RESULTS", help="results files, or directories of *.json")
     either = parser.add_mutually_exclusive_group(required=True)
-    either.add_argument("--references", type=Path, metavar="FILE", help="what is expected")
-    either.add_argument("--write", type=Path, metavar="FILE", help="make a new one of RESULTS")
+    either.add_argument("--references", type=Path, metavar="FILE", help="expected values")
+    either.add_argument("--write", type=Path, metavar="FILE", help="make such a file of RESULTS")
     add_filter(parser)
     add_one_run(parser)
     option("--all", action="store_true", help="list also the rows that are within their bounds")
@@ -57,13 +57,13 @@ def add(parser: argparse.ArgumentParser) -> None:
         "--metric",
         action="append",
         metavar="NAME",
-        help="to write; may be repeated; default: percent_of_ceiling",
+        help="metric to write; may be repeated; default: percent_of_ceiling",
     )
     option(
         "--noise",
         type=Path,
         metavar="FILE",
-        help="what 'ladder noise' wrote: bounds are twice the spread of a row, at least 2%%; "
+        help="output of 'ladder noise': bounds are twice the spread of a row, at least 2%%; "
         "without it 5%%",
     )
 
@@ -77,7 +77,7 @@ def run(options: argparse.Namespace) -> int:
 def _timed(options: argparse.Namespace) -> list[Results]:
     results = [r for r in loaded(options) if r.source == "timed"]
     if not results:
-        raise IncomparableError(f"{options.results[0]}: holds no times to check")
+        raise IncomparableError(f"{options.results[0]}: has no times to check")
     if options.filter:
         results = [r for r in (r.keep(options.filter) for r in results) if len(r.rows)]
     if not results:

@@ -18,20 +18,20 @@ from ladder.model.text import in_line
 
 # In the order of --help. Each is a module here: what it takes, and `run`, which imports the rest.
 COMMANDS = {
-    "study": "build, measure this machine's GPU or count on an emulated one, and draw it",
-    "run": "measure, so that a crash or a hang costs its row alone",
+    "study": "build, measure this machine's GPU or count on an emulated one, and draw figures",
+    "run": "measure; a crash or a hang costs one row only",
     "tune": "find where choices change kernels on this GPU",
     "plot": "draw the figures of each ladder and an overview",
     "table": "write tables, or update those in a README",
     "report": "one HTML file of everything, a summary in Markdown and JUnit XML",
-    "compare": "compare two runs; the exit code tells the outcome",
+    "compare": "compare two runs; the exit code says the outcome",
     "gate": "compare, in one line and an exit code",
     "collect": "compare what several GPUs measured, with one report of all, for CI",
     "noise": "how far the rows of one program differ from process to process",
     "matrix": "rungs by GPUs: speed, percent of each GPU's own roof, which rung wins where",
-    "check": "hold results against expected values; exit 1 where one is worse",
+    "check": "compare results with expected values; exit 1 if one is worse",
     "trend": "the history of rows over commits, with its change points",
-    "predict": "hold emulated counts against the hardware's",
+    "predict": "compare emulated counts with those of the hardware",
     "counters": "make a results file of a Nsight Compute profile",
 }
 

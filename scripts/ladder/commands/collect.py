@@ -17,28 +17,28 @@ if TYPE_CHECKING:  # scipy takes a while to load
     from ladder.report.collected import Outcome
 
 DESCRIPTION = """\
-Compares base and head of each GPU in DIR/bench-<gpu>-<commit>, which holds what 'ladder run --base'
-left and the file exit_code with how that ended. Writes OUT/summary.md, under 1 MB, OUT/junit.xml,
-and where there are results OUT/report.html and OUT/plots. A GPU that is expected and has no results
-is MISSING, which is lost coverage, whatever --allow-lost says of rows. The exit code is that of
-gate, of the GPU that fares worst: 3, 5, 1, 4, 2, 0 in this order.
+Compares base and head of each GPU in DIR/bench-<gpu>-<commit>, which has the output of 'ladder run
+--base' and the file exit_code with its exit code. Writes OUT/summary.md (under 1 MB) and
+OUT/junit.xml, and if there are results OUT/report.html and OUT/plots. A GPU that is expected and
+has no results is MISSING, which is lost coverage, even with --allow-lost. The exit code is that of
+gate for the worst GPU: 3, 5, 1, 4, 2, 0 in this order.
 """
 EPILOG = arguments.EXIT_CODES
 
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Add its options."""
-    parser.add_argument("folder", type=Path, metavar="DIR", help="of downloaded artifacts")
+    parser.add_argument("folder", type=Path, metavar="DIR", help="the downloaded artifacts")
     parser.add_argument(
         "--expect",
         type=_gpus,
         default=[],
         metavar="GPU,...",
-        help="those that must have reported, named as their folders are",
+        help="GPUs that must have reported, by the names of their folders",
     )
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="OUT")
     arguments.add_filter(parser)
-    compare.add_rules(parser.add_argument_group("as compare has them"))
+    compare.add_rules(parser.add_argument_group("as in compare"))
 
 
 def run(options: argparse.Namespace) -> int:
@@ -91,5 +91,5 @@ def _gpus(text: str) -> list[str]:
     names = [name for part in text.split(",") if (name := part.strip())]
     for name in names:
         if not re.fullmatch(r"[\w.-]+", name, re.ASCII):
-            raise argparse.ArgumentTypeError(f"'{name}' is no name of a GPU: [A-Za-z0-9_.-]+")
+            raise argparse.ArgumentTypeError(f"'{name}' is not a name of a GPU: [A-Za-z0-9_.-]+")
     return list(dict.fromkeys(names))

@@ -21,15 +21,15 @@ USAGE = """\
        %(prog)s [OPTIONS] --base RESULTS... --head RESULTS..."""
 EPILOG = (
     """\
-Each file is one process; files of one program on a side are compared as its processes, whose
-differences make the interval. FASTER and SLOWER want all of the confidence interval of the ratio
-beyond the threshold and the row's own noise, SAME wants it within the threshold; NOISY is neither.
-CLOCK: the time moved no further than the SM clock. What is not known of noise is assumed: with
-one process per side, runs on a GPU differ by 0.5% and 0.2 us, those on a CPU by 13%; and however
-many there are, changes on a GPU count beyond 0.1 us only. 'ladder noise' measures it.
-Of many rows some are off by chance: FASTER and SLOWER that so many rows explain are NOISY
-(Benjamini-Hochberg). Uneven rows escape that: recorded noise of 925 equal rows fails 35% of runs
-with one process per side, 2% with three, none with five. Run several a side, with --noise.
+Each file is one process; files of one program on a side are its processes, whose differences give
+the interval. FASTER and SLOWER: the whole confidence interval of the ratio is beyond the threshold
+and the row's own noise. SAME: it is within the threshold. NOISY: neither. CLOCK: the time changed
+no more than the SM clock. Noise that was not measured is assumed: with one process per side, runs
+on a GPU differ by 0.5% and 0.2 us, on a CPU by 13%; with any number, changes on a GPU count only
+beyond 0.1 us. 'ladder noise' measures it.
+Among many rows, FASTER and SLOWER that chance would explain are NOISY (Benjamini-Hochberg). Rows
+with long tails escape that: recorded noise of 925 equal rows fails 35% of runs with one process
+per side, 2% with three, none with five. Run several processes per side, with --noise.
 
 """
     + arguments.EXIT_CODES
@@ -43,15 +43,15 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--distribution",
         action="store_true",
-        help="tell of the rows listed, and of those whose shape differs, the ratio at the 10th, "
-        "50th and 90th percentile of their samples ('ladder run --samples'; else repetitions), how "
-        "far apart the shapes are (Kolmogorov-Smirnov), and of two modes; verdicts stay",
+        help="for the rows listed, and rows whose shape differs, show the ratio at the 10th, 50th "
+        "and 90th percentile of their samples ('ladder run --samples'; else repetitions), the "
+        "distance of the shapes (Kolmogorov-Smirnov), and two modes; verdicts stay the same",
     )
     told = parser.add_mutually_exclusive_group()
     told.add_argument(
         "--all", action="store_true", help="list also the rows that did not change, as json does"
     )
-    told.add_argument("--quiet", action="store_true", help="the outcome alone, in a line of text")
+    told.add_argument("--quiet", action="store_true", help="only the outcome, in one line of text")
 
 
 def add_quiet(parser: argparse.ArgumentParser) -> None:
@@ -71,7 +71,7 @@ def _add_shared(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help="cpu_time or a counter of the rows; default: real_time",
     )
-    option("--better", choices=["less", "more"], help="where the metric's name does not tell")
+    option("--better", choices=["less", "more"], help="if the metric's name does not say")
     arguments.add_filter(parser)
     option(
         "--map",
@@ -79,8 +79,8 @@ def _add_shared(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="'A=>B'",
-        help="compare rows of BASE that begin with A, as sgemm/tiled, with those of HEAD that "
-        "begin with B and go on alike; may be repeated, and BASE be HEAD",
+        help="compare rows of BASE that begin with A, such as sgemm/tiled, with rows of HEAD that "
+        "begin with B and end alike; may be repeated; BASE may be HEAD",
     )
     add_rules(parser)
     option("--junit", type=Path, metavar="FILE", help="write JUnit XML, a test case per row")
@@ -107,14 +107,14 @@ def add_rules(parser: argparse._ActionsContainer) -> None:
         "--noise",
         type=Path,
         metavar="FILE",
-        help="what 'ladder noise' wrote: how each row differs from process to process",
+        help="output of 'ladder noise': how each row differs from process to process",
     )
-    option("--force", action="store_true", help="compare what is incomparable")
+    option("--force", action="store_true", help="compare even if results are not comparable")
     option(
         "--allow",
         type=arguments.regex,
         metavar="REGEX",
-        help="rows that may be slower or lost: counted",
+        help="rows that may be slower or lost; they are counted",
     )
     option("--allow-lost", action="store_true", help="any row may be missing or newly failing")
 
@@ -137,7 +137,7 @@ def run(options: argparse.Namespace) -> int:
     from ladder.report import comparison_text
 
     if options.quiet and options.distribution:
-        raise LadderError("--distribution is not told in the line of --quiet")
+        raise LadderError("--quiet writes one line, which does not show --distribution")
     comparison = _compared(options)
     if options.quiet:
         print(comparison_text.line(comparison))

@@ -25,9 +25,9 @@ def add(parser: argparse.ArgumentParser) -> None:
         "--like",
         type=Path,
         metavar="RESULTS",
-        help="results file of the same rows, whose GPU, commit and ladders are taken over",
+        help="results file of the same rows; its GPU, commit and ladders are copied",
     )
-    parser.add_argument("--ncu", default="", metavar="VERSION", help="of Nsight Compute")
+    parser.add_argument("--ncu", default="", metavar="VERSION", help="version of Nsight Compute")
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="FILE")
 
 

@@ -11,7 +11,7 @@ from ladder.io.notes import note
 from ladder.model.errors import OK, IncomparableError, LadderError
 
 DESCRIPTION = """\
-Rows of no ladder, as those of any Google Benchmark suite, are set beside each other by machine.
+Rows without a ladder, such as those of any Google Benchmark suite, have a column for each machine.
 """
 
 
@@ -19,13 +19,13 @@ def add(parser: argparse.ArgumentParser) -> None:
     """Add its options."""
     parser.add_argument("results", nargs="+", metavar="RESULTS", help=RESULTS)
     add_one_run(parser)
-    parser.add_argument("--ladder", metavar="NAME", help="this ladder alone")
+    parser.add_argument("--ladder", metavar="NAME", help="only this ladder")
     parser.add_argument(
         "--case",
         type=regex,
         metavar="REGEX",
-        help="cases that this is found in, as '/element:4$', and rows of no ladder; default: each "
-        "ladder's headline, and all rows of none",
+        help="only cases, and rows without a ladder, whose name contains a match, such as "
+        "'/element:4$'; default: each ladder's headline, and all rows without a ladder",
     )
     parser.add_argument("--format", choices=["text", "markdown", "csv", "json"], default="text")
 
@@ -37,7 +37,7 @@ def run(options: argparse.Namespace) -> int:
 
     results = loaded(options)
     for gpu in {result.gpu for result in results if result.source == "emulated"}:
-        note(f"{gpu}, emulated: holds no speeds, left out")
+        note(f"{gpu}, emulated: left out, since it has no speeds")
     others = None if options.ladder else machines.machines(results, options.case)
     listed = any(study for r in results if r.source == "timed" for study in studies(r))
     found = []

@@ -27,7 +27,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         type=arguments.whole(2),
         default=5,
         metavar="N",
-        help="to run in turn; default: 5",
+        help="number of processes to run, one after the other; default: 5",
     )
     arguments.add_timeout(parser)
     parser.add_argument(
@@ -53,12 +53,12 @@ def run(options: argparse.Namespace) -> int:
     from ladder.stats import noise
 
     if bool(options.program) == bool(options.results):
-        raise LadderError("noise: either a program to run, or --from and its results")
+        raise LadderError("noise: name either a program to run, or --from and its results")
     if options.results:
         return _write(options.results, options.output, options.filter)
     taken = ("--benchmark_out", "--benchmark_filter")
     if given := [flag for flag in options.flags if flag.startswith(taken)]:
-        raise LadderError(f"{given[0]}: there are --output and --filter for it")
+        raise LadderError(f"{given[0]}: use --output or --filter instead")
     flags = [f"--benchmark_filter={options.filter.pattern}"] if options.filter else []
     with files.kept_unless_done(options.output) as folder:
         paths = noise.run(
@@ -71,7 +71,7 @@ def run(options: argparse.Namespace) -> int:
         if len(paths) > 1:
             _write(paths, options.output)
         if len(paths) < options.processes:
-            told = f"{len(paths)} of {options.processes} processes came to their end"
+            told = f"{len(paths)} of {options.processes} processes finished"
             raise LostError(f"{told}, kept in {folder}" if paths else told)
     return errors.OK
 

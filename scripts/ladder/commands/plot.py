@@ -21,13 +21,13 @@ def add(parser: argparse.ArgumentParser) -> None:
         "--output",
         type=Path,
         metavar="DIR",
-        help="default: beside the first of RESULTS, as NAME-plots; must be given for stdin",
+        help="default: NAME-plots next to the first of RESULTS; required for stdin",
     )
     parser.add_argument(
         "--metric",
         default="real_time",
         metavar="NAME",
-        help="of rows of no ladder, over their arguments: cpu_time, or a counter as "
+        help="for rows without a ladder, over their arguments: cpu_time, or a counter such as "
         "bytes_per_second; default: real_time",
     )
     parser.add_argument(
@@ -38,7 +38,8 @@ def add(parser: argparse.ArgumentParser) -> None:
         nargs="+",
         default=["*"],
         metavar="FIGURE",
-        help="only these, by path in DIR without ending, as 'nvidia-h100/*-climb'; default: all",
+        help="only these, by path in DIR without suffix, such as 'nvidia-h100/*-climb'; "
+        "default: all",
     )
 
 
@@ -56,7 +57,7 @@ def run(options: argparse.Namespace) -> int:
 def _beside(results: str) -> Path:
     """Return where figures go that nobody named a place for. Raises LadderError for stdin."""
     if results == files.STDIN:
-        raise LadderError("where are the figures of stdin to go? (-o DIR)")
+        raise LadderError("figures of stdin need a directory: -o DIR")
     path = Path(results)
     path = path if path.name else path.resolve()  # '.', '..'
     name = path.name.removesuffix(".gz")
@@ -67,5 +68,5 @@ def _beside(results: str) -> Path:
 def _formats(text: str) -> list[str]:
     formats = list(dict.fromkeys(text.split(",")))
     if unknown := set(formats) - {"svg", "png"}:
-        raise argparse.ArgumentTypeError(f"unknown format '{min(unknown)}'; there are svg and png")
+        raise argparse.ArgumentTypeError(f"unknown format '{min(unknown)}': use svg or png")
     return formats

@@ -13,13 +13,13 @@ from ladder.model.errors import LadderError
 def add(parser: argparse.ArgumentParser) -> None:
     """Add its options."""
     parser.add_argument("emulated", metavar="EMULATED", help="emulated results")
-    parser.add_argument("counters", metavar="COUNTERS", help="what 'ladder counters' wrote")
+    parser.add_argument("counters", metavar="COUNTERS", help="output of 'ladder counters'")
     parser.add_argument(
         "--differences",
         type=Path,
         metavar="FILE",
         help='TOML lines "ladder/rung" = "why it differs"; default: differences.toml in the '
-        "directory above that of COUNTERS, or in it",
+        "parent of the directory of COUNTERS, or in that directory",
     )
     parser.add_argument(
         "--update", type=Path, metavar="FILE", help="replace the table 'prediction' in a document"
@@ -27,7 +27,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Hold predictions against counters; return the exit code."""
+    """Compare predictions with counters; return the exit code."""
     from ladder.analysis import prediction
     from ladder.analysis.study import describe
     from ladder.io.results import load_results

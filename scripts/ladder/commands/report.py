@@ -11,9 +11,9 @@ from ladder.model import errors
 from ladder.model.errors import LadderError
 
 DESCRIPTION = """\
-Write DIR/report.html, which needs no other file and no network; DIR/summary.md, under 1 MB, for a
-job's summary; and DIR/junit.xml, a test case per row. With --base all three tell what changed, and
-the exit code is that of compare, once they are written.
+Writes DIR/report.html, which needs no other file and no network; DIR/summary.md, under 1 MB, for a
+job's summary; and DIR/junit.xml, a test case per row. With --base all three show what changed, and
+the exit code is that of compare.
 """
 EPILOG = f"{arguments.RUNS}\n{arguments.EXIT_CODES}"
 
@@ -26,15 +26,15 @@ def add(parser: argparse.ArgumentParser) -> None:
         "--source",
         type=Path,
         metavar="DIR",
-        help="checkout to show kernels of; default: that of this command, if it has kernels/",
+        help="checkout whose kernels are shown; default: that of this command, if it has kernels/",
     )
     parser.add_argument(
         "--base",
         nargs="+",
         metavar="RESULTS",
-        help="what to compare with: each file is one process, on either side",
+        help="results to compare with; each file is one process, on either side",
     )
-    compare.add_rules(parser.add_argument_group("with --base, as compare has them"))
+    compare.add_rules(parser.add_argument_group("with --base, as in compare"))
 
 
 def run(options: argparse.Namespace) -> int:
@@ -49,7 +49,7 @@ def run(options: argparse.Namespace) -> int:
     if not options.base and (
         options.noise or options.force or asked != Rules(pattern=options.filter)
     ):
-        raise LadderError("there is nothing to compare with: name it with --base")
+        raise LadderError("nothing to compare with: name it with --base")
     checkout = _checkout(options.source)
     comparison = None
     if options.base:

@@ -21,20 +21,20 @@ from ladder.model.text import in_line
 
 USAGE = "%(prog)s [-h] -o PATH [options] PROGRAM [-- FLAGS...]"
 DESCRIPTION = """\
-Runs each rung of a benchmark program in a process of its own. Where one crashes, hangs or leaves
-CUDA in error, the row under way is recorded as failed and the next ones are measured in a fresh
-process. The results file is whole at any moment; --resume goes on with it.
+Runs each rung of a benchmark program in a process of its own. If a row crashes, hangs or leaves
+CUDA in error, it is recorded as failed, and the next rows are measured in a fresh process. The
+results file is complete JSON at any moment; --resume continues it.
 """
 EPILOG = arguments.EXIT_CODES
 
 _TO_COMPARE = 3  # processes per side
 
 _TAKEN = {
-    "--benchmark_out": "there is --output for it",
-    "--benchmark_filter": "there is --filter for it",
+    "--benchmark_out": "use --output instead",
+    "--benchmark_filter": "use --filter instead",
     "--benchmark_list_tests": "measures nothing",
-    "--details_out": "goes with one process alone",
-    "--samples_out": "there is --samples for it",
+    "--details_out": "needs a single process",
+    "--samples_out": "use --samples instead",
 }
 
 
@@ -94,7 +94,7 @@ def _measure(devices: list[list[list[Job]]], options: argparse.Namespace) -> int
             runner.run(rounds, options.split, options.timeout, progress)
         progress.end()
     except KeyboardInterrupt:
-        progress.say("interrupted: --resume goes on from here")
+        progress.say("interrupted: --resume continues from here")
         code = errors.LOST_COVERAGE
     except LadderError:
         progress.end()
@@ -109,7 +109,7 @@ def _check(options: argparse.Namespace) -> list[devices.Gpu | None]:
     taken = _TAKEN | ({"--device": "--devices names it"} if options.devices else {})
     arguments.refuse(options.flags, taken)
     if options.retry_failed and not options.resume:
-        raise LadderError("--retry-failed goes with --resume")
+        raise LadderError("--retry-failed needs --resume")
     several = options.devices or options.base or options.processes > 1
     if several and options.output.suffix == ".json":
         raise LadderError(f"{options.output}: several results: name a directory")
@@ -152,7 +152,7 @@ def _job(
     if options.resume:
         file.resume(counting=program.counting)
     elif found := [each for each in (path, samples) if each.exists()]:
-        raise LadderError(f"{found[0]}: exists already: --resume goes on with it")
+        raise LadderError(f"{found[0]}: exists already: --resume continues it")
     # What is measured again must not be told by the samples of before.
     flags = program.samples_to(samples) if options.samples or samples.exists() else []
     try:
@@ -189,7 +189,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         type=Path,
         required=True,
         metavar="PATH",
-        help="FILE.json; or a directory for study.json, or for [GPU/](base|head)[/N].json",
+        help="FILE.json; or a directory, for study.json or for [GPU/](base|head)[/N].json",
     )
     parser.add_argument("--filter", metavar="REGEX", help="only rows that --benchmark_filter finds")
     arguments.add_shapes(parser)
@@ -200,8 +200,8 @@ def add(parser: argparse.ArgumentParser) -> None:
         "--processes",
         type=arguments.whole(1),
         metavar="N",
-        help=f"results of each; default: 1, and with --base {_TO_COMPARE}: to compare two programs "
-        "it must be known how processes of one differ",
+        help=f"processes of each program; default: 1, with --base {_TO_COMPARE}, since comparing "
+        "two programs needs the difference between processes of one",
     )
     parser.add_argument(
         "--devices",
@@ -216,8 +216,8 @@ def add(parser: argparse.ArgumentParser) -> None:
         "--split",
         choices=list(SPLITS),
         default="rung",
-        help="what a fresh process is started for, beside failures; default: rung",
+        help="start a fresh process for each of these, and after failures; default: rung",
     )
     arguments.add_samples(parser)
-    parser.add_argument("--resume", action="store_true", help="measure what the results lack")
-    parser.add_argument("--retry-failed", action="store_true", help="and what failed in them")
+    parser.add_argument("--resume", action="store_true", help="measure rows that the results lack")
+    parser.add_argument("--retry-failed", action="store_true", help="also measure rows that failed")

@@ -27,30 +27,30 @@ if TYPE_CHECKING:
 
 USAGE = "%(prog)s [-h] [options] [-- FLAGS...]"
 DESCRIPTION = """\
-Measures the ladders on this machine's GPU, or counts on an emulated one, and draws them. FLAGS are
-passed on to ladder_bench or ladder_bench_emulated, which are built first. <gpu> is the GPU's name,
-or emulated-NAME. Where it emulates, it also draws the measurements that the repository holds of the
-same ladders.
+Measures the ladders on this machine's GPU, or counts on an emulated one, and draws figures. FLAGS
+are passed on to ladder_bench or ladder_bench_emulated, which is built first. <gpu> is the GPU's
+name, or emulated-NAME. An emulated study also draws the repository's measurements of the same
+ladders.
 
-Results and plots take the place of earlier ones of the same <gpu>, even of more rows; earlier
+Results and plots replace earlier ones of the same <gpu>, even if those have more rows; earlier
 results are kept as *.json.old, from which `ladder plot` draws the plots again. A row that crashes
 is recorded as failed, and the rest is measured in a fresh process. What an interrupted study
-measured is kept as study.json.unfinished: --resume goes on with it.
+measured is kept as study.json.unfinished; --resume continues it.
 """
 EPILOG = """\
 exit codes: 0 done; 1 rows failed, or the programs cannot be built; 2 wrong usage, no such rows;
-  3 results cannot be read; 4 rows could not be measured; 5 --resume of other flags, program or GPU;
-  128 and the number of the signal that interrupted it
+  3 results cannot be read; 4 rows could not be measured; 5 --resume with other flags, program or
+  GPU; 128 plus the number of the signal that interrupted it
 """
 
 _ROOT = Path(__file__).resolve().parents[3]
 _TAKEN = {
     "--benchmark_out": "results go to --output",
     "--details_out": "results go to --output",
-    "--samples_out": "there is --samples for it",
-    "--benchmark_filter": "there is --filter for it",
+    "--samples_out": "use --samples instead",
+    "--benchmark_filter": "use --filter instead",
     "--benchmark_list_tests": "measures nothing",
-    "--per_line": "goes with rows that are not shown here, see docs/emulator.md",
+    "--per_line": "needs ladder_bench_emulated itself, see docs/emulator.md",
 }
 _COUNTERS = "--hardware_counters"
 _FAILURES, _NOTES, _REASONS = 5, 3, 3  # said at most
@@ -83,7 +83,7 @@ def run(options: argparse.Namespace) -> int:
     """Measure and draw; return the exit code."""
     arguments.refuse(options.flags, _TAKEN)
     if options.retry_failed and not options.resume:
-        raise LadderError("--retry-failed goes with --resume")
+        raise LadderError("--retry-failed needs --resume")
     output = options.output.absolute()
     _writable(output)
     with processes.terminable() as came:
@@ -172,7 +172,7 @@ def _measure(plan: _Plan, measurement: Measurement, options: argparse.Namespace)
     if options.resume:
         measurement.resume()
     elif measurement.interrupted and (kept := measurement.set_aside()):
-        _say(f"an interrupted study is kept as {kept}; --resume would have gone on with it")
+        _say(f"an interrupted study is kept as {kept}; --resume would have continued it")
     job = measurement.job(retry_failed=options.retry_failed)
     count = len(job.todo)
     gone = f", {len(measurement.program.rows) - count} are there" if options.resume else ""
@@ -187,7 +187,7 @@ def _measure(plan: _Plan, measurement: Measurement, options: argparse.Namespace)
     except BaseException:
         progress.end()
         if measurement.file.rows:
-            _say(f"{measurement.kept} rows are kept in {path}: --resume goes on with it")
+            _say(f"{measurement.kept} rows are kept in {path}: --resume continues it")
         raise
     progress.end()
     if not measurement.file.rows:
@@ -341,23 +341,25 @@ def add(parser: argparse.ArgumentParser) -> None:
         "--hardware-counters",
         "--hardware_counters",
         action="store_true",
-        help="once all rows are timed, run each again and let the GPU count what it does, which "
-        "says why it is as fast as it is and takes longer than the timing (needs CUPTI, "
-        "permission, and the rows of the roof ladder, which the filter then adds to)",
+        help="once all rows are timed, run each again and let the GPU count what it does; this "
+        "shows why a row is as fast as it is, and takes longer than the timing (needs CUPTI, "
+        "permission, and the roof ladder, which is added to the filter)",
     )
     arguments.add_samples(parser)
     parser.add_argument(
         "--emulate",
         action="store_true",
-        help="count what small cases do on a GPU that the CPU emulates; so it goes by itself where "
-        "there is no GPU or no nvcc",
+        help="count what small cases do on an emulated GPU; the default if there is no GPU or no "
+        "nvcc",
     )
     parser.add_argument("--gpu", metavar="NAME", help="the GPU to emulate; default: h200")
     parser.add_argument(
-        "--resume", action="store_true", help="go on with a study that was interrupted"
+        "--resume", action="store_true", help="continue a study that was interrupted"
     )
-    parser.add_argument("--retry-failed", action="store_true", help="and measure what failed in it")
+    parser.add_argument(
+        "--retry-failed", action="store_true", help="also measure what failed in it"
+    )
     arguments.add_timeout(parser)
     parser.add_argument(
-        "--program", type=Path, metavar="PATH", help="measure with this one, and build none"
+        "--program", type=Path, metavar="PATH", help="measure with this program, and build none"
     )

@@ -23,20 +23,20 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--ladder",
         metavar="NAME",
-        help="this table alone: a ladder, 'overview' or 'counters'; of rows of no ladder "
-        "'arguments', families over an argument, or 'benchmarks', all of them",
+        help="only this table: a ladder, 'overview' or 'counters'; for rows without a ladder "
+        "'arguments' (families over an argument) or 'benchmarks' (all rows)",
     )
     parser.add_argument(
         "--metric",
         metavar="NAME",
-        help="of the tables over an argument: cpu_time, or a counter as bytes_per_second; default: "
-        "real_time",
+        help="for tables over an argument: cpu_time, or a counter such as bytes_per_second; "
+        "default: real_time",
     )
     parser.add_argument(
         "--path",
         metavar="LADDER/RUNG",
-        help="instead: the rungs that this one builds on, from the first up, with their speeds at "
-        "the headline and the gain of each step; of a choice, those of what it chose",
+        help="instead: the rungs that this one builds on, from the first, with their speeds at the "
+        "headline and the gain of each step; for a choice, those of the rung that it chose",
     )
     parser.add_argument(
         "--update",
@@ -56,12 +56,12 @@ def run(options: argparse.Namespace) -> int:
     if options.update and options.format != "markdown":
         raise LadderError(f"--update writes Markdown, not --format {options.format}")
     if options.path and (options.update or options.ladder or options.format != "markdown"):
-        raise LadderError("--path writes Markdown of its own, without --update, --ladder, --format")
+        raise LadderError("--path does not go with --update, --ladder or --format")
     if options.metric and (options.path or options.update or options.format in ("csv", "json")):
-        raise LadderError("--metric is of the tables over an argument, in Markdown or text")
+        raise LadderError("--metric is for tables over an argument, in Markdown or text")
     results = selected(options)
     if options.metric and all(row.ladder for result in results for row in result.rows):
-        raise LadderError("--metric is of rows of no ladder: these results have none")
+        raise LadderError("--metric is for rows without a ladder: these results have none")
     shown, text = [options.ladder], ""
     if options.path:
         shown, text = [options.path.partition("/")[0]], table.path(results, options.path)

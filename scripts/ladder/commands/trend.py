@@ -11,13 +11,13 @@ from ladder.commands.arguments import regex
 from ladder.model.errors import OK, REGRESSION, LadderError
 
 EPILOG = """\
-Each commit is a point: the median of its files' medians; so is each file that names none. Files of
-one GPU, cache mode and build type make one history; of host code those of one executable, number of
-CPUs, caches and library build, whatever the host's name. Change points are found by PELT with the
-squared distance of logarithms from their segment's mean as cost, and a penalty of 6 x ln(runs) x
-the row's variance; those stay whose two segments 'ladder compare' would call FASTER, SLOWER or
-CLOCK. A run that differs from both its neighbours is an outlier, so a change shows once a second
-run has it. With fewer than 5 runs neighbours are compared instead.
+Each commit is a point, the median of its files' medians; a file that names no commit is a point of
+its own. Files of one GPU, cache mode and build type make one history; for host code, files of one
+executable, number of CPUs, caches and library build, whatever the host's name. PELT finds change
+points; the cost is the squared distance of logarithms from the mean of their segment, and the
+penalty 6 x ln(runs) x the row's variance. Change points remain if 'ladder compare' would call their
+two segments FASTER, SLOWER or CLOCK. A run that differs from both its neighbours is an outlier, so
+a change shows once a second run has it. With fewer than 5 runs, neighbours are compared instead.
 
 exit codes:
   0  done                           2  wrong usage, nothing to show
@@ -30,19 +30,24 @@ def add(parser: argparse.ArgumentParser) -> None:
     """Add its options."""
     option = parser.add_argument
     option("results", nargs="+", metavar="RESULTS", help="results files, or directories of *.json")
-    option("--row", type=regex, metavar="REGEX", help="only rows whose name this is found in")
-    option("--metric", default="real_time", metavar="NAME", help="or a counter; default: real_time")
-    option("--better", choices=["less", "more"], help="where the metric's name does not tell")
-    option("--noise", type=Path, metavar="FILE", help="what 'ladder noise' wrote")
+    option("--row", type=regex, metavar="REGEX", help="only rows whose name contains a match")
+    option(
+        "--metric",
+        default="real_time",
+        metavar="NAME",
+        help="a time or a counter; default: real_time",
+    )
+    option("--better", choices=["less", "more"], help="if the metric's name does not say")
+    option("--noise", type=Path, metavar="FILE", help="output of 'ladder noise'")
     option(
         "--repository",
         type=Path,
         metavar="DIR",
-        help="order commits as they follow in this git repository, not by the dates of the files",
+        help="order commits by this git repository, not by the dates of the files",
     )
     option("--format", choices=["text", "markdown", "json"], default="text")
-    option("--plot", type=_image, metavar="FILE", help="draw it, as .svg or .png")
-    option("--fail", action="store_true", help="exit 1 if the last change of a row is for slower")
+    option("--plot", type=_image, metavar="FILE", help="draw the histories, as .svg or .png")
+    option("--fail", action="store_true", help="exit 1 if a row's last change made it slower")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -63,7 +68,7 @@ def run(options: argparse.Namespace) -> int:
     found = [trend(h, rules, floors) for h in histories(results, options.repository)]
     found = [one for one in found if one.tracks]
     if not found:
-        row = f" whose name '{options.row.pattern}' is found in" if options.row else ""
+        row = f" whose name contains '{options.row.pattern}'" if options.row else ""
         raise LadderError(f"no row{row} has a {options.metric}")
     if options.plot:
         from ladder.report.plots import style

@@ -83,6 +83,6 @@ def add(parser: argparse.ArgumentParser) -> None:
         "measured stay",
     )
     parser.add_argument(
-        "--program", type=Path, metavar="PATH", help="measure with this one, and build none"
+        "--program", type=Path, metavar="PATH", help="measure with this program, and build none"
     )
     arguments.add_timeout(parser)

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: MIT
-"""Reads files and writes them: results, profiles, what emulators tell beside them."""
+"""Reads and writes files: results, profiles, details of emulated results."""

@@ -39,7 +39,7 @@ def document(text: str) -> dict[str, Any]:
     that a program printed between rows are left out.
 
     Raises:
-        ValueError: a column is missing, a line is cut off, or a number is none.
+        ValueError: a column is missing, a line is truncated, or a cell is not a number.
     """
     header = _HEADER.search(text)
     if not header:
@@ -68,7 +68,7 @@ def _split(line: str, *, strict: bool = False) -> list[str]:
 
 
 def _told_apart(names: list[str]) -> list[str]:
-    """Name a counter `user_NAME` that is called as one of the library's columns before it."""
+    """Rename a counter to `user_NAME` if a column of the library has its name."""
     found: list[str] = []
     for name in names:
         if name in found and name in (*_TEXTS, *_NUMBERS):
@@ -81,7 +81,7 @@ def _told_apart(names: list[str]) -> list[str]:
 
 
 def _cells(line: str, names: list[str]) -> dict[str, str] | None:
-    """Return the cells of a row by their columns, or None of a line that is no row."""
+    """Return the cells of a row by their columns, or None if the line is not a row."""
     if not line.strip():
         return None
     quoted = line.startswith('"')
@@ -146,10 +146,10 @@ def _fit(kind: str, unit: str, row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _mark_aggregates(rows: list[dict[str, Any]]) -> None:
-    """Tell aggregates from rows, which the CSV does not.
+    """Mark aggregates, which the CSV does not distinguish from rows.
 
-    Their names are a row's, an underscore and a word; they stand once beside as many rows as their
-    iterations say; or without these beside the other aggregates.
+    Their name is a row's name, an underscore and a word. There are as many rows of that name as
+    their iterations say; or there are none, but all of the usual aggregates.
     """
     count = Counter(row["name"] for row in rows)
     for row in rows:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Reads what stands beside an emulated result: requests by source line, and occupancy curves."""
+"""Reads the details of an emulated result: requests by source line, and occupancy curves."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Details:
 
 
 def load(results: Results) -> Details | None:
-    """Read what stands beside these results, or None where nothing does. Raises ResultError."""
+    """Read the details of these results; None if there are none. Raises ResultError."""
     folders = dict.fromkeys(Path(row.file).parent for row in results.rows)
     names = (files.DETAILS, f"{files.DETAILS}.gz")
     found = [_read(path) for f in folders for name in names if (path := f / name).exists()]
@@ -99,7 +99,7 @@ def _line(entry: dict[str, Any]) -> Line:
     line = _make(Line, entry, worst_request=entry["worst_request"])
     lanes = line.worst_request
     if not isinstance(lanes, list) or len(lanes) != LANES:
-        raise ValueError(f"worst_request is no list of {LANES} lanes")
+        raise ValueError(f"worst_request is not a list of {LANES} lanes")
     if not all(at is None or (isinstance(at, float) and at >= 0) for at in lanes):
         raise ValueError("worst_request holds something else than bytes and null")
     return line
@@ -118,7 +118,7 @@ def _curves(entry: dict[str, Any]) -> Curves:
 
 
 def _make(kind: type[_Made], entry: dict[str, Any], **given: Any) -> _Made:
-    """Build a dataclass from an entry that may hold more than is asked for here."""
+    """Build a dataclass from an entry that may have further keys."""
     made = kind(**{f.name: entry[f.name] for f in fields(kind) if f.name not in given}, **given)
     for field in fields(kind):
         wanted = {"str": str, "float": float}.get(str(field.type))

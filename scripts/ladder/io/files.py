@@ -33,15 +33,15 @@ DETAILS, NOISE = "details.json", "noise.json"
 _BESIDE = (
     (
         re.compile(r'^\s*\{\s*"lines"\s*:\s*\['),
-        "details of emulated results, which are found beside these by name: give those alone",
+        "details of emulated results, which are found next to these by name: name only the results",
     ),
     (
         re.compile(r'"rows"\s*:\s*\{(?=[^{}]*\{[^{}]*"floor"\s*:)'),
-        "what 'ladder noise' wrote, no results: give it to compare, check or trend as --noise",
+        "output of 'ladder noise', not results: pass it to compare, check or trend as --noise",
     ),
     (
         re.compile(r'^\s*\{\s*"name"\s*:\s*"[^"]*"\s*,\s*"nanoseconds"\s*:\s*\['),
-        "samples of results, which are found beside these by name: give those alone",
+        "samples of results, which are found next to these by name: name only the results",
     ),
 )
 
@@ -80,7 +80,7 @@ def find(paths: Iterable[str | PathLike[str]]) -> list[Path]:
 
 
 def _below(folder: Path) -> list[Path]:
-    """List the results below a directory; tell of the files that hold none."""
+    """List the results below a directory; note the files that have none."""
     files = sorted(p for end in ("", ".gz") for p in folder.rglob(f"*.json{end}") if p.is_file())
     if not files:
         raise ResultError(f"{folder}: no *.json below this directory")
@@ -90,7 +90,7 @@ def _below(folder: Path) -> list[Path]:
         if text is None or _holds_results(text):
             results.append(path)
         elif path.name.removesuffix(".gz") not in (DETAILS, NOISE) and not _beside(text):
-            foreign.append(f"{path}: {'holds no results' if text.strip() else 'empty'}, left out")
+            foreign.append(f"{path}: {'has no results' if text.strip() else 'empty'}, left out")
     for told in foreign:
         note(told)
     if not results:
@@ -99,7 +99,7 @@ def _below(folder: Path) -> list[Path]:
 
 
 def _peeked(path: Path) -> str | None:
-    """Return a file's text, or None where reading it will tell what is wrong."""
+    """Return a file's text, or None if reading it later will say what is wrong."""
     try:
         return read_text(path)
     except ResultError:
@@ -107,12 +107,12 @@ def _peeked(path: Path) -> str | None:
 
 
 def _holds_results(text: str) -> bool:
-    """Whether a text looks like results; it may be broken all the same."""
+    """Whether a text looks like results, which may still be broken."""
     return bool(_ROWS.search(text) and _OURS.search(text))
 
 
 def _beside(text: str | None) -> str:
-    """Say of what stands beside results what it is and what takes it; empty of everything else."""
+    """Say what a file next to results is and which option takes it; empty for any other file."""
     if text is None or _holds_results(text):
         return ""
     return next((told for pattern, told in _BESIDE if pattern.search(text)), "")
@@ -139,7 +139,7 @@ def read(path: Path) -> dict[str, Any]:
     ):
         raise ResultError(f"{path}: not a Google Benchmark result (no 'context' and 'benchmarks')")
     if not document["benchmarks"]:
-        raise ResultError(f"{path}: holds no benchmark rows")
+        raise ResultError(f"{path}: has no benchmark rows")
     for row in document["benchmarks"]:
         # Aggregates share the run_name of what they were made from; old files have only a name.
         if not isinstance(row, dict) or not isinstance(
@@ -187,7 +187,7 @@ def by_row(context: Mapping[str, Any], key: str, rows: Sequence[Any] | Mapping[s
 
 
 def write(path: Path, content: bytes) -> None:
-    """Write a file whole or not at all: a full disk or power cut must not cost what was there."""
+    """Write a file completely or not at all: a full disk must not destroy the old file."""
     new = path.with_name(path.name + ".new")
     try:
         with new.open("wb") as file:

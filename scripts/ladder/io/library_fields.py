@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Tells what Google Benchmark writes itself from a program's own counters of the same name.
+"""Distinguishes Google Benchmark's own fields from a program's counters of the same name.
 
 Its JSON reporter writes an object's own fields first, then the program's: counters in a row, added
 context in the context. So a key stands twice, and the first is the library's. Only a label comes
@@ -27,7 +27,7 @@ _CONTEXT = frozenset(
 
 
 def told_apart(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return the entries of a JSON object in which keys stand twice.
+    """Return the entries of a JSON object in which keys may appear twice.
 
     The program's own is found as `user_KEY`. Raises ValueError for a key that is not the library's.
     """

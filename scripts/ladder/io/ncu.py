@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Turns what Nsight Compute counted into a results file, under the names that other rows use."""
+"""Turns an Nsight Compute profile into a results file, with our names of counters."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def convert(profile: Path, rows: Path, like: Path | None, version: str) -> str:
                 f"but {rows} says {base_name(kernel)} for {row}"
             )
         if row in benchmarks:
-            raise ResultError(f"{rows}: {row} stands there twice")
+            raise ResultError(f"{rows}: {row} appears twice")
         try:
             benchmarks[row] = _benchmark(row, _counters(launch))
         except ValueError as error:

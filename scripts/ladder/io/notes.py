@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What is told beside the results: the one way that notes take to stderr."""
+"""Notes on stderr, which are no part of the results."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ _told: set[str] = set()
 
 
 def note(message: str) -> None:
-    """Say on stderr what is no failure; once, where a command comes by it several times."""
+    """Print a note that is no failure to stderr, once per command."""
     if message not in _told:
         _told.add(message)
         print(f"ladder: note: {in_line(message)}", file=sys.stderr)
 
 
 def begin() -> None:
-    """Forget what was told: another command begins."""
+    """Forget earlier notes: another command begins."""
     _told.clear()

@@ -78,7 +78,7 @@ def converted(document: dict[str, Any]) -> dict[str, Any]:
 
 
 def _states(document: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Go through the states of all benchmarks, each with its row's name."""
+    """Yield the states of all benchmarks, each with its row's name."""
     for benchmark in _entries(document, "benchmarks", "the file"):
         name = benchmark.get("name")
         if not isinstance(name, str):
@@ -116,7 +116,7 @@ def _row(name: str, state: dict[str, Any]) -> tuple[dict[str, Any], str]:
 
 
 def _noise(values: dict[str, float], place: str, kind: str) -> dict[str, float]:
-    """Return what tells how far off the time may be."""
+    """Return the counters that say how accurate the time is."""
     samples = next((v for tag in _SAMPLES if (v := values.get(tag, 0.0)) > 0), 0.0)
     if not place.startswith("nv/cold"):
         samples = values.get(f"{place.rpartition('/time')[0]}/sample_size", 0.0)
@@ -134,7 +134,7 @@ def _noise(values: dict[str, float], place: str, kind: str) -> dict[str, float]:
 
 
 def _values(state: dict[str, Any], name: str) -> Iterator[tuple[str, float]]:
-    """Go through the finite numbers among a state's summaries, by tag."""
+    """Yield the finite numbers among a state's summaries, by tag."""
     summaries = state.get("summaries")
     if isinstance(summaries, dict):  # before version 1.0.0
         summaries = [
@@ -165,15 +165,15 @@ def _spelled(value: Any) -> str:
 
 
 def _entries(where: dict[str, Any], key: str, name: str) -> list[dict[str, Any]]:
-    """Return a list of objects; null stands for an empty one."""
+    """Return a list of objects; null means an empty one."""
     entries = where.get(key) or []
     if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
-        raise ValueError(f"not what NVBench writes: '{key}' of {name} is no list of objects")
+        raise ValueError(f"not what NVBench writes: '{key}' of {name} is not a list of objects")
     return entries
 
 
 def _context(document: dict[str, Any]) -> dict[str, Any]:
-    """Tell which program it was, and by which NVBench."""
+    """Return the program and the version of NVBench."""
     meta = document.get("meta")
     meta = meta if isinstance(meta, dict) else {}
     context: dict[str, Any] = {}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Reads Google Benchmark JSON, of libbenchmark 1.7.1 to 1.9.x, into one row a measurement."""
+"""Reads Google Benchmark JSON, of libbenchmark 1.7.1 to 1.9.x, into a row per measurement."""
 
 from __future__ import annotations
 
@@ -88,12 +88,12 @@ class Results:
 
     @property
     def hardware_counters(self) -> str:
-        """What counted beside the times; "none: " and why not; or empty where nobody asked."""
+        """What counted; "none: " and why not; or empty if nobody asked."""
         return str(self.context.get("hardware_counters", ""))
 
     @property
     def with_counters(self) -> bool:
-        """Whether the hardware counted beside the times."""
+        """Whether hardware counters were read."""
         return bool(self.hardware_counters) and not self.hardware_counters.startswith("none")
 
     @property
@@ -107,21 +107,21 @@ class Results:
         return str(self.context.get("build_type") or self.context.get("library_build_type", ""))
 
     def keep(self, pattern: re.Pattern[str]) -> Results:
-        """Return these results with only the rows whose name `pattern` is found in."""
+        """Return these results with only the rows whose name contains a match of `pattern`."""
         return replace(self, rows=[row for row in self.rows if pattern.search(row.name)])
 
     def with_status(self, status: str) -> list[Row]:
-        """Return the rows that ended so: "ok", "skipped" or "error"."""
+        """Return the rows of a status: "ok", "skipped" or "error"."""
         return [row for row in self.rows if row.status == status]
 
 
 def load(paths: Paths, *, one_run: bool = False) -> pd.DataFrame:
-    """Read files, or every *.json below directories, as tidy rows: one a benchmark of a run.
+    """Read files, or every *.json below directories, as tidy rows: one per benchmark and run.
 
-    Files of one commit (`git_commit` in their context), of the same GPU or kind of host, build
-    and cache mode are one run: a benchmark that is in several of them was repeated. A file that
-    does not tell its commit is a run of its own: nothing says that it measured the same as others.
-    With `one_run` such files are processes of one run too, where all else is the same.
+    Files of one commit (`git_commit` in their context), of the same GPU or kind of host, build and
+    cache mode are one run: a benchmark that is in several of them was repeated. A file that does
+    not name its commit is a run of its own, since nothing says that it measured the same as others.
+    With `one_run` such files are processes of one run, if all else is the same.
 
     Columns: `file`; `source` ("timed", "emulated", or hardware "counters": only timed rows have
     seconds and speeds); `gpu`, `gpu_uuid`, `commit`, `cache_mode`, `build_type`, `executable` (the
@@ -129,7 +129,7 @@ def load(paths: Paths, *, one_run: bool = False) -> pd.DataFrame:
     the same it ends in `#1`, `#2`, in their order, and where several programs have it their name
     stands before it: `program:name`) and what it spells: `ladder`, `rung`, `case`
     ("axis:value/..."), `sweep` (the value of the rung's own axis, or "axis value, ..." of several)
-    and one `axis_<name>` column an axis; `role` and `precision` of the rung; `chosen`, the step
+    and one `axis_<name>` column per axis; `role` and `precision` of the rung; `chosen`, the step
     that a rung of the role "choice" ran; `status` ("ok", "skipped", "error") and
     its `reason`; `label`; `time_unit` as written; `repetitions`; `seconds`, the median time of
     one run, and `cpu_seconds`, Google Benchmark's cpu_time, likewise, both in seconds whatever the
@@ -190,7 +190,7 @@ def load_results(paths: Paths, *, one_run: bool = False) -> list[Results]:
 
 
 def registry_of(results: Iterable[Results]) -> Mapping[str, Counter]:
-    """Return what all of these results say of their counters, the last first."""
+    """Return the counters of all these results; later results take precedence."""
     found: dict[str, Counter] = {}
     for result in results:
         found |= result.registry
@@ -213,7 +213,7 @@ def load_sides(*sides: Iterable[str | PathLike[str]]) -> list[list[Results]]:
 
 
 def identity(context: dict[str, Any]) -> tuple[str, ...]:
-    """Tell which program on which machine a file is of: equal where files may be merged.
+    """Return what identifies program and machine of a file: equal if files may be merged.
 
     Of host code these are the file name of the executable, how the library was built, the number of
     CPUs and their caches. The host's name is none of it, since each container has another; nor is
@@ -279,7 +279,7 @@ def _programs(found: Iterable[tuple[Mapping[str, Any], set[str]]]) -> dict[str, 
 
 
 def _distinct_end(path: str, others: list[str]) -> str:
-    """Return the shortest end of a path, in whole folders, that none of the others has."""
+    """Return the shortest end of a path, in whole folders, that no other path has."""
     folders, theirs = _folders(path), [_folders(other) for other in others]
     for count in range(2, len(folders) + 1):
         if all(other[-count:] != folders[-count:] for other in theirs):
@@ -322,7 +322,7 @@ def _programs_told_apart(
 
 
 def _merge(documents: list[tuple[Path, dict[str, Any]]]) -> Results:
-    """Fold the files of one run: a benchmark found twice counts as repeated."""
+    """Merge the files of one run: a benchmark found twice counts as repeated."""
     ladders: dict[str, Ladder] = {}
     origins: dict[str, str] = {}  # where a name was found first
     written: Written = {}
@@ -367,13 +367,13 @@ def _merge(documents: list[tuple[Path, dict[str, Any]]]) -> Results:
             raise ResultError(f"{row.file}: {name}: {error}") from error
         results.rows.append(row)
     if not results.rows:
-        raise ResultError(f"{documents[0][0]}: holds no measurements, only derived rows")
+        raise ResultError(f"{documents[0][0]}: has no measurements, only derived rows")
     results.ceilings.extend(r for r in results.rows if (r.role, r.status) == ("ceiling", "ok"))
     return results
 
 
 def _slim(entry: dict[str, Any]) -> dict[str, Any]:
-    """Return what is asked of a row: many rows with all that the library writes are large."""
+    """Return only the fields that are used, since many rows with all fields are large."""
     found = {key: value for key, value in entry.items() if key not in _OF_FILE}
     if found.get("run_type") == "iteration":  # as those are that do not tell
         del found["run_type"]
@@ -411,7 +411,7 @@ def _family(entry: dict[str, Any]) -> float:
 
 
 def _measure(row: Row, entries: list[dict[str, Any]], *, of_ladder: bool) -> None:
-    """Fold repetitions; the worst status of any of them is the benchmark's.
+    """Merge repetitions; the worst status of any of them is the benchmark's.
 
     What rows that are not `timed` tell of time is that of an emulator or of a profiler: dropped.
     """
@@ -467,7 +467,7 @@ def _typical(
 
 
 def _repetitions(entry: dict[str, Any]) -> int:
-    """Return how many an entry stands for: an aggregate for all that it was made of."""
+    """Return how many repetitions an entry stands for: an aggregate stands for all of its own."""
     count = entry.get("repetitions") if entry.get("run_type") == "aggregate" else None
     return int(count) if isinstance(count, float) and 1 <= count < math.inf else 1
 
@@ -490,7 +490,7 @@ def _counters(entry: dict[str, Any], *, of_ladder: bool) -> dict[str, float]:
 
 @cache  # rows of a rung have the same keys
 def _counter_keys(keys: tuple[str, ...]) -> tuple[list[str], list[str]]:
-    """Return those that may be counters, and of these what others are divided by."""
+    """Return the keys that may be counters, and those among them that others are divided by."""
     counters = [key for key in keys if key not in library_fields.ROW]
     return counters, [key for key in counters if _DIVISOR.search(key)]
 
@@ -508,7 +508,7 @@ def _folded(repetitions: list[dict[str, float]]) -> dict[str, float]:
 
 
 def _status(entry: dict[str, Any], *, timed: bool) -> tuple[str, str]:
-    """Return (status, reason); 1.7.1 knows only errors, so a skip is told by its message."""
+    """Return (status, reason); 1.7.1 has only errors, so the message marks a skip."""
     told = (entry.get("skip_message"), entry.get("error_message"))
     message = next((in_line(text) for text in told if text and isinstance(text, str)), "")
     message = message or "no reason given"

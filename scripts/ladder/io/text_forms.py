@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Forms that a text may have on its way here: packed, in other encodings, with prints around it."""
+"""Forms of a text: packed, in other encodings, with a program's output around it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def decoded(data: bytes) -> str:
     which JSON and CSV have in ASCII (RFC 4627, section 3).
 
     Raises:
-        ValueError: it is cut off, damaged, or no text; the message says which.
+        ValueError: it is truncated, damaged, or no text; the message says which.
     """
     if data.startswith(_GZIP):
         try:

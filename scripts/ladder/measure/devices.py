@@ -76,10 +76,10 @@ def _visible(gpus: list[Gpu]) -> list[Gpu]:
     keys = [key.strip() for key in shown.split(",") if key.strip()]
     told = f"--devices: CUDA_VISIBLE_DEVICES={shown}"
     if any(key.startswith("MIG-") for key in keys):
-        raise LadderError(f"{told}: parts of a GPU (MIG) are not taken")
+        raise LadderError(f"{told}: parts of a GPU (MIG) are not supported")
     by_bus = os.environ.get("CUDA_DEVICE_ORDER") == "PCI_BUS_ID"  # else the fastest comes first
     if any(map(str.isdecimal, keys)) and not by_bus and len({gpu.name for gpu in gpus}) > 1:
-        raise LadderError(f"{told}: numbers of unlike GPUs need CUDA_DEVICE_ORDER=PCI_BUS_ID")
+        raise LadderError(f"{told}: numbers of different GPUs need CUDA_DEVICE_ORDER=PCI_BUS_ID")
     found = [g for k in keys for g in gpus if k == str(g.index) or g.uuid.startswith(k)]
     if not found:
         raise LadderError(f"{told} hides every GPU")

@@ -49,7 +49,7 @@ def terminable() -> Iterator[list[int]]:
 
 @contextmanager
 def undisturbed() -> Iterator[None]:
-    """Put off signals that interrupt until the block is done: it is of no use half done."""
+    """Delay interrupting signals until the block is done, which must not be left half done."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, ())
     try:
         signal.pthread_sigmask(signal.SIG_BLOCK, _INTERRUPTING)

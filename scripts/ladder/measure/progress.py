@@ -16,7 +16,7 @@ _BETWEEN_LINES = 30.0  # seconds, where lines stay
 
 
 class Progress:
-    """Counts rows, and tells from those done how long the others will take.
+    """Counts rows, and estimates how long the remaining ones will take.
 
     Of the failures that it is told, it says the first `failures`, all of them without a number.
     """
@@ -46,18 +46,18 @@ class Progress:
             print(", ".join(filter(None, (line, left))), file=sys.stderr, flush=True)
 
     def add(self, rows: int) -> None:
-        """Count more rows than were told before."""
+        """Count more rows."""
         self._rows += rows
         if self._bar:
             self._bar.update(self._task, total=self._rows)
 
     def say(self, line: str) -> None:
-        """Say what is to stay."""
+        """Print a line that stays."""
         self.end()
         print(f"ladder: {line}", file=sys.stderr, flush=True)
 
     def fail(self, name: str, reason: str) -> None:
-        """Say that a row failed, unless enough of that was said."""
+        """Print that a row failed, unless enough failures were printed."""
         if self._left_to_say is None:
             self.say(f"{name}: {reason}")
         elif self._left_to_say > 0:
@@ -65,7 +65,7 @@ class Progress:
             self.say(f"{name}: {reason}")
 
     def end(self) -> None:
-        """Take the bar away."""
+        """Remove the bar."""
         if self._bar:
             self._bar.stop()
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The results file of a run in many processes: whole at any moment, and gone on with later."""
+"""The results file of a run in many processes: complete at any moment, and resumable."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class RunFile:
         return self.path.with_name(self.path.name + ".now")
 
     def resume(self, *, counting: bool) -> None:
-        """Take in what an earlier run left, if any.
+        """Read what an earlier run left, if any.
 
         Raises ResultError where it cannot be read, IncomparableError where its flags were others.
         """
@@ -75,7 +75,7 @@ class RunFile:
         output.remove()
 
     def _own(self) -> dict[str, Any]:
-        """Read the file with the numbers as they stand. Raises ResultError where it is no run's."""
+        """Read the file with the numbers as written. Raises ResultError where it is no run's."""
         files.read(self.path)  # raises what is wrong with it
         try:
             document: dict[str, Any] = json.loads(files.read_text(self.path), strict=False)
@@ -114,12 +114,12 @@ class RunFile:
         ]
 
     def write_if_due(self) -> None:
-        """Write the file if its last state is of some time ago."""
+        """Write the file if it was not written recently."""
         if time.monotonic() - self._written >= _BETWEEN_WRITES:
             self.write()
 
     def write(self) -> None:
-        """Write the file, whole or not at all. Raises LostError where there is no room for it."""
+        """Write the file completely or not at all. Raises LostError if the disk is full."""
         if not self.rows:
             return
         names = sorted(self.rows, key=lambda name: self._place.get(name, len(self._place)))
@@ -138,7 +138,7 @@ class RunFile:
         try:
             files.write(self.path, text.encode("utf-8", "replace"))
         except LadderError as error:
-            raise LostError(f"{error}; what was there stays, --resume goes on from it") from error
+            raise LostError(f"{error}; earlier results stay, --resume continues them") from error
         self._written = time.monotonic()
 
     def _admit(self, context: dict[str, Any]) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Runs a benchmark program rung by rung in fresh processes, so that a failure costs its row."""
+"""Runs a benchmark program rung by rung in fresh processes, so that a failure costs one row."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _FULL_DISK = ("is the disk full?", "SIGXFSZ")  # no fault of a row
 
 
 class NoRowError(LadderError):
-    """A filter that finds no row."""
+    """A filter that matches no row."""
 
 
 @dataclass(frozen=True)
@@ -65,10 +65,10 @@ class Program:
     def samples_to(self, path: Path) -> list[str]:
         """Return the flags that make it append its samples to a file, of which that makes one.
 
-        Raises LadderError where it knows none.
+        Raises LadderError if it has no such flag.
         """
         if not self.keeps_samples:
-            raise LadderError(f"{self.path}: knows no {_SAMPLES[:-1]}, which --samples needs")
+            raise LadderError(f"{self.path}: has no flag {_SAMPLES[:-1]}, which --samples needs")
         return [f"{_SAMPLES}{path}"]
 
     @property
@@ -137,13 +137,13 @@ def run(rounds: Iterable[Sequence[Job]], split: str, timeout: float, progress: P
 
 
 def measure(job: Job, names: Sequence[str], timeout: float, progress: Progress) -> None:
-    """Measure rows in as few processes as can be told of them."""
+    """Measure rows in as few processes as their filters allow."""
     for batch in batches(names):
         _measure(job, batch, timeout, progress)
 
 
 def _measure(job: Job, names: Sequence[str], timeout: float, progress: Progress) -> None:
-    """Measure rows in one process, and in a fresh one what is left where that ends early."""
+    """Measure rows in one process; if that ends early, the rest in a fresh one."""
     left, starts = list(names), 0
     while left:
         output = Output(job.file.scratch, counting=job.program.counting)
@@ -218,11 +218,11 @@ def _keep(file: RunFile, output: Output) -> None:
 
 
 def _check_start(job: Job, code: int | None, reason: str, starts: int) -> None:
-    """Raise where a process that came to no row tells that others would not either."""
+    """Raise if a process without a row shows that others would fail too."""
     program = job.program.path
     if code == errors.USAGE:
         raise LadderError(f"{program}: {reason}")
     if code == 0:
-        raise ResultError(f"{program}: ended well, but left no results that can be read")
+        raise ResultError(f"{program}: exited with 0, but left no readable results")
     if starts == _STARTS:
         raise LostError(f"{program}: {reason}, {starts} times in turn before the first row")

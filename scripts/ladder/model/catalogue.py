@@ -100,8 +100,8 @@ class Ladder:
                 raise ValueError(f"{self.name}/{rung.name} of an experiment builds on another rung")
             if rung.builds_on and rung.builds_on not in above:
                 raise ValueError(
-                    f"{self.name}/{rung.name} builds on '{rung.builds_on}', which is no rung above "
-                    "it"
+                    f"{self.name}/{rung.name} builds on '{rung.builds_on}', which is not an "
+                    "earlier rung"
                 )
             above.add(rung.name)
 
@@ -172,7 +172,7 @@ def _legible(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 def _rung(entry: dict[str, Any]) -> Rung:
     factors = entry.get("factors", {})
     if not isinstance(factors, dict) or not all(isinstance(v, str) for v in factors.values()):
-        raise ValueError(f"factors of {entry.get('name')} is no object of texts")
+        raise ValueError(f"factors of {entry.get('name')} is not an object of strings")
     ceilings = entry.get("ceilings", [])
     if not isinstance(ceilings, list):
         raise ValueError(f"ceilings of {entry.get('name')} is no list")
@@ -189,7 +189,7 @@ def _rung(entry: dict[str, Any]) -> Rung:
 def _names(entry: dict[str, Any], key: str) -> tuple[str, ...]:
     names = entry.get(key, [])
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-        raise ValueError(f"{key} of {entry.get('name')} is no list of names")
+        raise ValueError(f"{key} of {entry.get('name')} is not a list of names")
     return tuple(names)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Puts together what several GPUs measured of two programs: an outcome a GPU, and one of all."""
+"""Combines what several GPUs measured of two programs: an outcome per GPU, and one of all."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _GRAVEST = list(_WORDS)
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of one GPU, named as its runner is; `code` is an exit code of gate."""
+    """The outcome of one GPU, by the name of its runner; `code` is an exit code of gate."""
 
     gpu: str
     code: int
@@ -71,7 +71,7 @@ def judge(
 
 
 def overall(codes: Iterable[int]) -> int:
-    """Return the gravest of the GPUs' exit codes."""
+    """Return the worst of the GPUs' exit codes."""
     return min(codes, key=_GRAVEST.index)
 
 
@@ -148,7 +148,7 @@ def _side(folder: Path, side: str) -> Path | None:
 
 
 def _gap(folder: Path) -> str:
-    """Say why the run may not have come to all rows; nothing if it has, even if some failed."""
+    """Say why the run may have missed rows; empty if it ran all, even if some failed."""
     path = folder / EXIT_CODE
     code = files.read_text(path).strip() if path.exists() else ""
     if code in (str(errors.OK), str(errors.FAILED)):

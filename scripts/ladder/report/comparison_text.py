@@ -83,7 +83,7 @@ def markdown(comparison: Comparison, *, every: bool = False) -> str:
 
 
 def to_json(comparison: Comparison) -> str:
-    """Write everything for other programs; what is not known, or infinite, is null."""
+    """Write everything for other programs; unknown and infinite numbers are null."""
     mean = comparison.geometric_mean
     document = asdict(comparison) | {"exit_code": comparison.exit_code}
     document["geometric_mean"] = mean and mean._asdict()
@@ -103,18 +103,18 @@ def line(comparison: Comparison) -> str:
     same = f", {_SAME_FILES}" if comparison.same_files else ""
     few = ""
     if _rests_on_assumptions(comparison):
-        few = f"; one process per side rests on suppositions, several do not: {_SEVERAL}"
+        few = f"; one process per side rests on assumptions, several do not: {_SEVERAL}"
     return f"{outcome}: {_outcome(comparison)}{forced}{same}{few}"
 
 
 def gravity(change: Change) -> tuple[int, float]:
-    """Sort key: regressions first, and of one verdict what changed most."""
+    """Sort key: regressions first, and within a verdict the largest changes."""
     off = abs(math.log(change.ratio)) if change.ratio > 0 else 0.0
     return _GRAVITY.index(change.verdict), -off
 
 
 def shown(comparison: Comparison) -> list[Change]:
-    """Return what changed: all but the rows that show no change, be it proved or not."""
+    """Return the rows that may have changed."""
     most = 1 + comparison.threshold
 
     def near(change: Change) -> bool:
@@ -124,7 +124,7 @@ def shown(comparison: Comparison) -> list[Change]:
 
 
 def cells(comparison: Comparison, change: Change) -> tuple[str, ...]:
-    """Return what there is to say of a row, under `HEADER`."""
+    """Return the cells of a row, under `HEADER`."""
     timed = comparison.metric == metrics.TIME  # then rows that one side lacks have one too
     what = "seconds" if timed else "value"
     told = units.duration if metrics.is_time(comparison.metric) else units.count
@@ -167,7 +167,7 @@ def _in_full(change: Change) -> str:
 
 
 def _distribution(name: str, found: Distribution) -> tuple[str, ...]:
-    """Return what there is to say of how a row is distributed, under `_DISTRIBUTION`."""
+    """Return the cells of a row's distribution, under `_DISTRIBUTION`."""
     shape = {None: "too few to tell", True: "differ", False: "alike"}[found.differ]
     sides = (("base", found.base_modes), ("head", found.head_modes))
     modes = [f"{side} {_modes(modes)}" for side, modes in sides if modes]
@@ -186,7 +186,7 @@ def _modes(modes: Sequence[Mode]) -> str:
 
 
 def remarks(comparison: Comparison) -> list[str]:
-    """Say what there is to say of all rows together."""
+    """Return the remarks on all rows together."""
     verb = "refused (--force compares anyway)" if comparison.refused else "compared by force"
     lines = [f"{verb}: {difference}" for difference in comparison.differences]
     lines += [f"note: {note}" for note in comparison.notes]
@@ -204,13 +204,13 @@ def _mean(comparison: Comparison) -> list[str]:
 
 
 def _rests_on_assumptions(comparison: Comparison) -> bool:
-    """Whether a side of a row has one process alone, and nothing told how processes differ."""
+    """Whether a side of a row has a single process, and no noise was measured."""
     judged = any(change.low < change.high for change in comparison.changes)
     return judged and min(comparison.processes) == 1 and not comparison.noise_measured
 
 
 def _assumed(comparison: Comparison) -> list[str]:
-    """Say what was assumed of noise where it shows: with one process on a side."""
+    """Say what noise was assumed, if a side has one process."""
     if not _rests_on_assumptions(comparison):
         return []
     hosts = {change.host for change in comparison.changes if change.low < change.high}

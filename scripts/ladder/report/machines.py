@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Rows of no ladder by machine: the time on each, beside that on the first, and which is least."""
+"""Rows without a ladder by machine: the time on each, its ratio to the first, and the fastest."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def block(
 
 
 def records(found: Machines) -> list[dict[str, Any]]:
-    """Return a record a benchmark and machine; what is not known is NaN."""
+    """Return a record per benchmark and machine; unknown numbers are NaN."""
     return [
         {
             "benchmark": name,

@@ -27,7 +27,7 @@ _PIPE = re.compile(r"\\.|\|")  # or what is escaped already
 
 
 def table(lines: list[dict[str, str]]) -> str:
-    """Write a Markdown table, less the columns that are empty throughout.
+    """Write a Markdown table without the columns that are empty.
 
     Cells are Markdown: what a file says goes through `escape` or `code` first.
     """
@@ -55,7 +55,7 @@ def code(text: str) -> str:
 
 
 def escape(text: str) -> str:
-    """Escape what Markdown or HTML would take for markup, in one line."""
+    """Escape markup of Markdown and HTML, in one line."""
     return _MARKUP.sub(r"\\\g<0>", " ".join(text.split()))
 
 
@@ -104,13 +104,13 @@ def _columns(block: list[list[str]]) -> list[str]:
 
 
 def _unescaped(text: str) -> str:
-    """Take the markup of `code` and `escape` off."""
+    """Remove the markup of `code` and `escape`."""
     text = _CODE.sub(lambda match: match[1] if match[1] is not None else match[2], text)
     return _ESCAPED.sub(r"\1", text)
 
 
 def triple(row: Row, space: str) -> str:
-    """Write transactions a request by `TRIPLE`; a dash where there are none."""
+    """Write transactions per request by `TRIPLE`; a dash where there are none."""
     values = [per_request(row, space, operation) for operation in OPERATIONS]
     cells = [units.count(value) or "–" for value in values]
     return " / ".join(cells) if any(value == value for value in values) else ""

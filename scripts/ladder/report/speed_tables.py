@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Tables of timed results: how fast each rung is, against what, and what limits it."""
+"""Tables of timed results: how fast each rung is, compared with what, and what limits it."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def factors(study: Study, rung: Rung) -> dict[str, str]:
 
 
 def path(study: Study, name: str) -> str:
-    """Write how a rung came about, a line per rung from the root up: speeds at the headline, gains.
+    """Write the rungs that one builds on, from the root: their speeds at the headline, and gains.
 
     Of a choice it is the path of the step that it ran there. Raises ValueError for no such rung.
     """

@@ -21,7 +21,7 @@ _SHORT = {"bytes": "B", "flops": "FLOP"}
 
 
 def value(row: Row, metric: str) -> float:
-    """Return a row's metric, a time in seconds; NaN where the row has it not."""
+    """Return a row's metric, a time in seconds; NaN if the row lacks it."""
     if metric in (TIME, CPU_TIME):
         return row.seconds if metric == TIME else row.cpu_seconds
     return row.counter(metric)

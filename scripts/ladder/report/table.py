@@ -69,7 +69,7 @@ def markdown(
 
 
 def tidy(results: list[Results], form: str, ladder: str | None = None) -> str:
-    """Write one row a measurement as `csv` or `json`; columns as `ladder.load` documents them.
+    """Write one row per measurement as `csv` or `json`; columns as `ladder.load` documents them.
 
     Beside these `gain`: the speed over that of the rung that a row's own builds on.
     """

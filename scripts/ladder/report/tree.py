@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The ideas of a ladder as a tree, and the way from its first rung to its best."""
+"""The ideas of a ladder as a tree, and the path from its first rung to its best."""
 
 from __future__ import annotations
 

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: MIT
-"""What can be said in spite of noise: intervals, verdicts, change points, references."""
+"""Statistics: intervals, verdicts, change points, references."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What forbids comparing two runs, and what else differs between them."""
+"""What makes two runs incomparable, and what else differs between them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Side = list[Results]
 
 
 def differences(base: Side, head: Side) -> list[str]:
-    """Say what forbids comparing."""
+    """List what makes the runs incomparable."""
     found = []
     gpus = {r.gpu for r in base}, {r.gpu for r in head}
     if not gpus[0] & gpus[1]:
@@ -41,7 +41,7 @@ def differences(base: Side, head: Side) -> list[str]:
         if len(values[0] | values[1]) > 1:
             found.append(f"different {title}s: {_sides(*values)}")
     inputs = [_values(side, "input_distribution") - {""} for side in (base, head)]
-    if all(inputs) and len(inputs[0] | inputs[1]) > 1:  # older files do not tell
+    if all(inputs) and len(inputs[0] | inputs[1]) > 1:  # older files do not name
         found.append(f"different inputs: {_sides(*inputs)}")
     found += [
         f"{title} holds {twice[0]} of {len(twice)} rows more than once: several programs, commits, "
@@ -70,7 +70,7 @@ def notes(base: Side, head: Side, metric: str) -> list[str]:
 
 
 def _machines(base: Side, head: Side) -> list[str]:
-    """Say how the CPUs differ that host code ran on; the host's name alone is no machine."""
+    """Say how the CPUs of host code differ; the host's name does not identify a machine."""
     told = []
     for key in _MACHINE:
         values = _values(base, key), _values(head, key)
@@ -98,13 +98,13 @@ def _unsteady(base: Side, head: Side) -> list[str]:
 
 
 def same_files(base: Side, head: Side) -> bool:
-    """Whether each file of either side is one of the other, which is hardly meant."""
+    """Whether both sides have the same files, which is hardly intended."""
     sides = [[(r.context, r.written) for r in side] for side in (base, head)]
     return all(file in other for side, other in (sides, sides[::-1]) for file in side)
 
 
 def _repeated(results: Side) -> list[str]:
-    """Name the rows of a side that files hold which are not processes of one program."""
+    """Name the rows of a side that several programs measured."""
     programs: dict[tuple[str, str], set[tuple[Any, ...]]] = defaultdict(set)
     for result in results:
         program = identity(result.context)

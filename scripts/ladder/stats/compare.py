@@ -29,7 +29,7 @@ _Sides = Mapping[tuple[str, str], Side]  # by GPU and name
 
 @dataclass(frozen=True)
 class Comparison:
-    """All changes, what forbids comparing (`differences`) and what else differs (`notes`)."""
+    """All changes, why runs are incomparable (`differences`), and other differences (`notes`)."""
 
     threshold: float
     differences: list[str]
@@ -57,8 +57,8 @@ class Comparison:
     def geometric_mean(self) -> Mean | None:
         """Return the mean change of all rows in time or speed that both sides measured.
 
-        Those that are NOISY or allowed count like the rest: a mean of what stands out alone would
-        tell of luck. None for other metrics, and of fewer than two rows.
+        NOISY and allowed rows count like the rest, since the mean of rows that stand out would be
+        biased. None for other metrics, and of fewer than two rows.
         """
         if not (metrics.is_time(self.metric) or self.follows_time):
             return None
@@ -167,7 +167,7 @@ def _unsampled(before: _Sides, after: _Sides) -> Iterator[str]:
 
 
 def _distribution(base: Side, head: Side, threshold: float) -> Distribution | None:
-    """Compare the samples of a row, else its repetitions; None of too few."""
+    """Compare the samples of a row, or else its repetitions; None if there are too few."""
     of = "samples" if base.samples and head.samples else "repetitions"
     before, after = (
         np.concatenate(side.samples if of == "samples" else [p.samples for p in side.processes])
@@ -179,7 +179,7 @@ def _distribution(base: Side, head: Side, threshold: float) -> Distribution | No
 
 
 def gather(results: list[Results], rules: Rules, at: int) -> dict[tuple[str, str], Side]:
-    """Put together, by GPU and name, what the processes of a side measured."""
+    """Collect what the processes of a side measured, by GPU and name."""
     found: dict[tuple[str, str], list[tuple[Row, Process | None]]] = {}
     sampled: dict[tuple[str, str], list[NDArray[np.float64]]] = {}
     for result in results:
@@ -202,7 +202,7 @@ def _on_host(name: str) -> bool:
 
 
 def _shown(name: str, rules: Rules, at: int) -> Iterator[str]:
-    """Give the names that a row of base (`at` 0) or head (1) is compared under, if any."""
+    """Yield the names under which a row of base (`at` 0) or head (1) is compared, if any."""
     shown = [name]
     if rules.maps:
         shown = [
@@ -216,7 +216,7 @@ def _shown(name: str, rules: Rules, at: int) -> Iterator[str]:
 
 
 def _side(measured: list[tuple[Row, Process | None]], metric: str, *, host: bool) -> Side:
-    """Fold processes: the worst status of any is the row's."""
+    """Merge processes: the worst status of any is the row's."""
     rows = [row for row, _ in measured]
     worst = min(rows, key=lambda row: WORST_FIRST.index(row.status))
     processes = tuple(process for _, process in measured if process)

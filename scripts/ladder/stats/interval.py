@@ -81,26 +81,26 @@ class Spread:
 
 
 def launch_share(seconds: float) -> float:
-    """Return the part of a row of that length by which launches of two processes may differ."""
+    """Return the fraction by which launches of two processes may differ in a row of that length."""
     return min(LAUNCH_SECONDS / seconds, MOST_OF_LAUNCH) if seconds > 0 else 0.0
 
 
 def default_spread(seconds: float) -> Spread:
-    """Return what is assumed of a row of that length, on a GPU, where nobody measured it."""
+    """Return the prior of a GPU's row of that length, where no noise was measured."""
     return Spread((FLOOR + launch_share(seconds)) / _FLOOR_QUANTILE, FREEDOM, samples=SAMPLES)
 
 
 def host_spread() -> Spread:
-    """Return what is assumed of a row that a CPU ran, where nobody measured it."""
+    """Return the prior of a row that a CPU ran, where no noise was measured."""
     alone = HOST_FLOOR / _FLOOR_QUANTILE
     return Spread(HOST_DEVIATION, FREEDOM, alone, HOST_SAMPLES)
 
 
 def measured_spread(spread: float, processes: int, prior: Spread) -> Spread:
-    """Return what `processes` of two or more tell that were up to `spread` apart.
+    """Return the prior from two or more `processes` that were up to `spread` apart.
 
-    They are added to the `prior`: three alone have so little freedom that among a thousand
-    rows no change would be beyond chance. A row noisier than both together stays so.
+    It is pooled with `prior`: three processes alone have so few degrees of freedom that among a
+    thousand rows no change would be beyond chance. Its deviation is at least the measured one.
     """
     deviation, own = math.log1p(spread) / _RANGES[min(processes, 10) - 2], processes - 1
     freedom = own + prior.freedom
@@ -119,7 +119,7 @@ class Pair:
 
 @dataclass(frozen=True)
 class _Sides:
-    """What the two sides of n pairs tell, in logs: arrays of shape (n, 2)."""
+    """The two sides of n pairs, in logs: arrays of shape (n, 2)."""
 
     count: _Array  # processes
     middle: _Array
@@ -165,7 +165,7 @@ def intervals(
     noise = sides.noise.sum(axis=1)
 
     def half(tail: float | _Array) -> _Array:
-        """Return half the width of intervals that leave out that much at either end."""
+        """Return half the width of intervals that leave out this probability at either end."""
         of_processes: _Array = stdtrit(processes[1], tail) ** 2 * processes[0] * shares
         of_samples: _Array = stdtrit(samples[1], tail) ** 2 * samples[0] * within
         told: _Array = ndtri(tail) ** 2 * noise
@@ -181,9 +181,9 @@ def intervals(
 def _pooled(
     deviation: _Array, freedom: _Array, squares: _Array, seen: _Array, least: int
 ) -> tuple[_Array, _Array]:
-    """Return the variance, and its freedom, that a prior one and observed squares make together.
+    """Return the variance, and its degrees of freedom, from a prior and observed squares.
 
-    What is observed stands alone where it refutes what is assumed.
+    The prior is dropped where the observed variance refutes it.
     """
     both = np.maximum(seen + freedom, 1)
     pooled = (freedom * deviation**2 + squares) / both
@@ -201,9 +201,9 @@ def of_median(count: _Array) -> _Array:
 
 
 def deviation(logs: _Array) -> _Array:
-    """Return the standard deviation of samples, (rows, two samples or more), but for outliers.
+    """Return the standard deviation of samples, (rows, two samples or more), without outliers.
 
-    By their shortest half, as of normal samples; by all of them up to `_MODES`.
+    From their shortest half, as of normal samples; from all of them up to `_MODES`.
     """
     ordered = np.sort(logs, axis=1)
     count, kept = logs.shape[1], logs.shape[1] // 2 + 1
@@ -270,7 +270,7 @@ def warm_up(side: Sequence[Process]) -> float:
 
 
 def _grouped(numbers: Iterable[int]) -> Iterable[tuple[int, list[int]]]:
-    """Give each number with the places where it stands."""
+    """Yield each number with its places."""
     places: dict[int, list[int]] = defaultdict(list)
     for place, number in enumerate(numbers):
         places[number].append(place)
@@ -278,7 +278,7 @@ def _grouped(numbers: Iterable[int]) -> Iterable[tuple[int, list[int]]]:
 
 
 def _sides(sides: Sequence[tuple[Process, ...]]) -> _Sides:
-    """Return what the processes of each side tell, those of one number together."""
+    """Return the values of each side's processes."""
     processes = [process for side in sides for process in side]
     medians, scales = np.empty(len(processes)), np.zeros(len(processes))
     for size, at in _grouped(len(process.samples) for process in processes):

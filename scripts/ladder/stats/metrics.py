@@ -50,7 +50,7 @@ def follows_time(metric: str, known: Registry = counters.OWN) -> bool:
 def process(
     written: Sequence[Mapping[str, Any]], metric: str, known: Registry = counters.OWN
 ) -> Process | None:
-    """Return what one process measured of a row, `written` as in its file.
+    """Return what one process measured of a row, whose entries in the file are `written`.
 
     Repetitions are its samples. A row of a single one may tell its error itself: `median_noise`, or
     quartiles and `samples`; a file of aggregates alone has a deviation. None where the row has no

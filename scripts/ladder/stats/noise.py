@@ -87,7 +87,7 @@ def run(
 
 
 def noise(paths: Iterable[str | PathLike[str]], pattern: re.Pattern[str] | None = None) -> Noise:
-    """Compare results files of one program on one GPU, each of a process of its own.
+    """Compare results files of one program on one GPU, one file per process.
 
     With `pattern`, only of rows whose name it is found in.
 
@@ -100,7 +100,7 @@ def noise(paths: Iterable[str | PathLike[str]], pattern: re.Pattern[str] | None 
     if len(runs) < 2 and len(paths) > 1:
         raise LadderError(f"{paths[0]}: the same file twice")
     if len(runs) < 2:
-        raise LadderError("noise is what differs between results: it takes two files or more")
+        raise LadderError("noise is the difference between results: name two files or more")
     first, *others = runs
     for key in _SAME:
         for other in others:
@@ -132,7 +132,7 @@ def noise(paths: Iterable[str | PathLike[str]], pattern: re.Pattern[str] | None 
 def _only(path: Path) -> Results:
     (result,) = load_results(path)
     if result.source != "timed":
-        raise IncomparableError(f"{path}: holds no times to compare")
+        raise IncomparableError(f"{path}: has no times to compare")
     return result
 
 
@@ -196,7 +196,7 @@ def summary(found: Noise) -> str:
             lines.append(f"within {limit:.1%} {what}: {count} ({count / len(rows):.1%})")
         lines.append(f"not within {_NOISY:.1%} {what}: {sum(value > _NOISY for value in apart)}")
     if found.single:
-        lines.append(f"in one process alone, and left out: {len(found.single)}")
+        lines.append(f"in one process only, and left out: {len(found.single)}")
     noisiest = sorted(found.rows.items(), key=lambda item: -item[1].floor)
     shown = max(_NOISIEST, sum(row.floor > _LIMITS[0] for row in rows))
     lines.append("floor   spread  time     clock     noisiest rows")

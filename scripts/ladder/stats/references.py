@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Expected values of rows with their bounds: read, held against results, and made from them."""
+"""Expected values of rows with their bounds: read, compared with results, and made from them."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Reference:
 
 @dataclass(frozen=True)
 class Finding:
-    """One row held against one reference."""
+    """One row compared with one reference."""
 
     verdict: str  # OK LOW HIGH MISSING ERROR XFAIL XPASS
     reference: Reference
@@ -76,7 +76,7 @@ class Finding:
 
     @property
     def exit_code(self) -> int:
-        """What it alone makes of the exit code."""
+        """The exit code of this finding alone."""
         if self.verdict in ("LOW", "HIGH"):
             return OK if (self.verdict == "HIGH") == self.reference.more else REGRESSION
         return LOST_COVERAGE if self.verdict in ("MISSING", "ERROR") else OK
@@ -89,7 +89,7 @@ def read(path: Path) -> list[Reference]:
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise ResultError(f"{path}: not TOML: {error}") from error
     if not isinstance(entries, list) or not entries:
-        raise ResultError(f"{path}: holds no [[reference]]")
+        raise ResultError(f"{path}: has no [[reference]]")
     found = []
     for number, entry in enumerate(entries, 1):
         try:
@@ -140,11 +140,11 @@ def _pattern(key: str, text: str) -> re.Pattern[str]:
     try:
         return re.compile(text)
     except re.error as error:
-        raise ValueError(f"{key} '{text}' is no regular expression: {error}") from error
+        raise ValueError(f"{key} '{text}' is not a regular expression: {error}") from error
 
 
 def check(results: Sequence[Results], references: Sequence[Reference]) -> tuple[list[Finding], int]:
-    """Hold each reference against what its GPUs measured; count those of other GPUs.
+    """Compare each reference with what its GPUs measured; count those of other GPUs.
 
     Raises LadderError where all of them are.
     """
@@ -263,7 +263,7 @@ def to_toml(
 def _why_twice(results: Sequence[Results]) -> str:
     kinds = [identity(result.context) for result in results if not result.commit]
     if len(kinds) > len({*kinds}):
-        return "files that do not tell their commit (--one-run: they are processes of one program)"
+        return "files that do not name their commit (--one-run: they are processes of one program)"
     return "several commits or boards, machines or builds"
 
 

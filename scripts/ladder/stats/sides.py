@@ -42,7 +42,7 @@ def _of_one_source(
     for paths, found in zip(sides, sources, strict=True):
         if timed and "timed" not in found:
             what = "emulated" if "emulated" in found else "hardware counters"
-            told = f"{what}: holds no speeds to compare; its counts are, {_COUNTS}"
+            told = f"{what}: has no speeds to compare; its counts are, {_COUNTS}"
             raise IncomparableError(f"{paths[0]}: {told}")
     common = sources[0] & sources[1]
     kept = next((source for source in ("timed", "counters", "emulated") if source in common), None)

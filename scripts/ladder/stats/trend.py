@@ -42,7 +42,7 @@ class Shift:
 
 @dataclass(frozen=True)
 class Track:
-    """The history of a row: a value a run, NaN where it was not measured."""
+    """The history of a row: a value per run, NaN where it was not measured."""
 
     name: str
     values: tuple[float, ...]  # of the metric, a time in seconds
@@ -103,7 +103,7 @@ def trend(history: History, rules: Rules, floors: Mapping[str, Floor] | None = N
 
 
 def _together(tracks: list[Track], at: int, confidence: float) -> list[Track]:
-    """Drop those changes between neighbours at a run that may be chance among so many rows."""
+    """Drop changes between neighbouring runs that may be chance among so many rows."""
     measured = [t for t in tracks if t.method == "neighbours" and math.isfinite(t.values[at])]
     found = {("", t.name): Change("", t.name, "SAME", chance=1.0) for t in measured}
     for track in measured:
@@ -248,7 +248,7 @@ def _judged(
 
 
 def _folded(sides: Sequence[Side]) -> Side:
-    """Put together the runs of a segment: all their processes."""
+    """Merge the runs of a segment: all their processes."""
     return Side(
         sides[0].name,
         min((side.status for side in sides), key=WORST_FIRST.index),

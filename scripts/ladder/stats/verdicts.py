@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Judges rows that were measured on two sides: FASTER, SLOWER, SAME, or why that cannot be told."""
+"""Judges rows that were measured on two sides: FASTER, SLOWER, SAME, or why neither."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Change:
 
     @property
     def fails(self) -> bool:
-        """Whether the exit code is to tell of it."""
+        """Whether it makes the exit code fail."""
         return (self.verdict == "SLOWER" or self.lost) and not self.allowed
 
 
@@ -87,7 +87,7 @@ class Side:
 
 
 def unpaired(gpu: str, name: str, base: Side | None, head: Side | None) -> Change:
-    """Judge a row that one side, or neither, has a figure of."""
+    """Judge a row that only one side, or neither, measured."""
     if base is None:
         assert head is not None
         return Change(gpu, name, "NEW", head_seconds=head.seconds, reason=head.reason)
@@ -111,7 +111,7 @@ def judge(
     more: bool = False,
     exact: bool = False,
 ) -> dict[tuple[str, str], Change]:
-    """Judge the rows that both sides have figures of.
+    """Judge the rows that both sides measured.
 
     `more` of the metric is better, and `exact` ones differ between no two runs of one program.
     """
@@ -235,12 +235,12 @@ def _between(ratio: float, clocks: float, limit: float) -> bool:
 
 
 def _few(base: Side, head: Side) -> str:
-    """Say what keeps an interval wide that more runs would make narrower."""
+    """Say why the interval is wide, if more runs would narrow it."""
     sides = base.processes, head.processes
     if min(map(len, sides)) > 1:
         return ""
     alone = all(len(p.samples) == 1 and not p.noise for side in sides for p in side)
-    return "one number a side" if alone else "one process per side"
+    return "one number per side" if alone else "one process per side"
 
 
 def _within(ratio: float, threshold: float) -> bool:
@@ -256,7 +256,7 @@ def _with_zero(
     first, second = reversed(values) if more else values
     ratio = first / second if second else 1.0 if not first else math.inf
     verdict = "SAME" if _within(ratio, threshold) else "FASTER" if ratio > 1 else "SLOWER"
-    reason = "" if verdict == "SAME" else "holds zeros: judged by the threshold alone"
+    reason = "" if verdict == "SAME" else "has zeros: judged by the threshold alone"
     if min(values) < 0:
         verdict, ratio, reason = "NOISY", math.nan, "below zero: no ratio"
     return Change(
