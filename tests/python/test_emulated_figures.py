@@ -11,12 +11,10 @@ import pytest
 import suite
 from ladder.commands.cli import main
 from ladder.report.plots import banks
-from ladder.report.plots.transactions import START
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
-STEMS = """transpose-transactions transpose-why transpose-occupancy transpose-banks
-smem_layout-transactions smem_layout-occupancy smem_layout-banks
-histogram-transactions histogram-occupancy""".split()
+STEMS = """transpose-why transpose-occupancy transpose-banks smem_layout-occupancy smem_layout-banks
+histogram-occupancy""".split()
 
 
 def test_figures_are_complete_repeatable_and_within_their_margins(
@@ -35,26 +33,6 @@ def test_figures_are_complete_repeatable_and_within_their_margins(
         assert not np.concatenate(edges).any(), f"{path.name} is clipped"
 
 
-def ends(axes) -> list[float]:
-    """Where horizontal bars end, in data units, from the top down."""
-    bars = sorted(axes.patches, key=lambda bar: bar.get_y())
-    return [bar.get_x() + bar.get_width() for bar in bars]
-
-
-def test_bars_end_at_the_transactions_and_ticks_at_the_ideal(draw, emulated_folder):
-    made, warnings = draw(emulated_folder)
-    assert warnings == []
-    shared, sectors = made["transpose-transactions"].axes
-    assert ends(shared) == pytest.approx([32, 1, 1, 1])  # tiled: load, store; padded
-    assert ends(sectors) == pytest.approx([4, 32, 4, 4, 4, 4])
-    assert {bar.get_x() for bar in shared.patches} == {START}
-    assert [line.get_xdata()[0] for line in shared.lines] == [1] * 4
-    assert [line.get_xdata()[0] for line in sectors.lines] == [4] * 6
-    rows = [round(bar.get_y() + bar.get_height() / 2) for bar in shared.patches]
-    assert rows == [1, 1, 2, 2]  # beside their names
-    assert [label.get_text() for label in shared.get_yticklabels()] == ["naive", "tiled", "padded"]
-
-
 def test_what_an_idea_moved_is_drawn_without_speeds(draw, tmp_path):
     document = emulated.document()
     ladders = json.loads(document["context"]["ladders"])
@@ -70,29 +48,6 @@ def test_what_an_idea_moved_is_drawn_without_speeds(draw, tmp_path):
     assert "gain" not in texts
     assert any("No counter to compare: " in text.get_text() for text in made["transpose-why"].texts)
     assert "histogram-why" not in made  # none of its ideas names a counter
-
-
-def test_distributed_shared_memory_has_a_panel_of_its_own(draw, tmp_path):
-    """What other blocks hold is no request of a block's own shared memory."""
-    document = emulated.document()
-    for row in document["benchmarks"]:
-        if row.get("distributed_requests", 0) > 0:
-            row["distributed_sectors"] = 11.0 * row["distributed_requests"]
-    made, _ = draw(
-        suite.write(tmp_path / "study.json", document),
-        "histogram-transactions",
-        "transpose-transactions",
-    )
-    shared, _, distributed = made["histogram-transactions"].axes
-    assert ends(shared) == pytest.approx([2.5, 2.5, 2.5])
-    (bar,) = distributed.patches
-    assert bar.get_x() + bar.get_width() == pytest.approx(11)
-    assert bar.get_y() + bar.get_height() / 2 == pytest.approx(2)  # distributed, cluster 2
-    assert [label.get_text() for label in shared.get_yticklabels()][2] == "distributed (cluster 2)"
-    assert distributed.lines[0:] == []  # no fewest is known
-    assert distributed.get_title("left") == "distributed shared memory:\nsectors a request"
-    assert "requests of any kind" in [t.get_text() for t in made["histogram-transactions"].texts]
-    assert len(made["transpose-transactions"].axes) == 2
 
 
 def test_ratios_that_differ_stand_right_of_the_dots_and_arrows_beyond_the_axes(
@@ -234,7 +189,7 @@ def test_without_details_the_rest_is_drawn(tmp_path, capsys):
     told = "occupancy and banks not drawn: no details.json beside it"
     assert capsys.readouterr().err == f"ladder: note: {file}: {told}\n"
     names = {path.stem for path in (tmp_path / "out").iterdir()}
-    assert names == {stem for stem in STEMS if stem.endswith(("-transactions", "-why"))}
+    assert names == {stem for stem in STEMS if stem.endswith("-why")}
 
 
 def test_a_title_calls_nothing_measured(tmp_path, capsys, draw):
@@ -247,7 +202,7 @@ def test_a_title_calls_nothing_measured(tmp_path, capsys, draw):
     assert main(["table", str(file), "--ladder", "transpose"]) == 0
     assert capsys.readouterr().out.startswith("Kernels of the roofs: NVIDIA H200, emulated")
     made, _ = draw(file)
-    for kind in ("transactions", "occupancy", "banks"):
+    for kind in ("occupancy", "banks"):
         titles = [text.get_text() for text in made[f"transpose-{kind}"].texts]
         assert any(title.startswith("Kernels of the roofs: ") for title in titles)
 
@@ -255,6 +210,7 @@ def test_a_title_calls_nothing_measured(tmp_path, capsys, draw):
 def test_figures_go_where_the_study_writes_them(emulated_folder, whole, tmp_path):
     document = emulated.document(gpu_name="NVIDIA GeForce RTX 4090", modelled_gpu="rtx4090")
     other = suite.write(tmp_path / "study.json", document)
+    suite.write(tmp_path / "details.json", emulated.details())
     output = tmp_path / "out"
     options = ["-o", str(output), "--filter", "^smem_layout/"]
     assert main(["plot", str(emulated_folder), str(other), str(whole), *options]) == 0

@@ -14,9 +14,8 @@ from ladder.commands.cli import main
 from ladder.io.results import load_results
 from ladder.report.plots import overview, style, wins
 
-STEMS = """transpose-climb sgemm-climb sgemm-wins sgemm-peers
-sgemm-roofline reduction-climb reduction-wins reduction-peers reduction-roofline histogram-climb
-histogram-wins histogram-peers histogram-clusters smem_layout-matrix overview
+STEMS = """transpose-climb sgemm-climb sgemm-wins sgemm-roofline reduction-climb reduction-wins
+reduction-roofline histogram-climb histogram-wins histogram-clusters smem_layout-matrix overview
 roofs""".split()
 
 
@@ -209,16 +208,6 @@ def test_of_many_distributions_there_is_a_strip_each(figure, monkeypatch):
     assert overlaps(made) == []
 
 
-def test_beside_the_library_the_same_rungs_are_times_its_speed(figure):
-    made, _ = figure(only(suite.document(), "sgemm"), "sgemm-peers")
-    times = [
-        own / peer
-        for own, peer in zip(suite.SGEMM["pipelined"], suite.SGEMM["cublas"], strict=True)
-    ]
-    assert cells(made.axes[0])["pipelined"] == [f"{value:.2f}" for value in times[:5]]
-    assert cells(made.axes[0])["cublas"] == ["1.00"] * 5
-
-
 def test_the_overview_has_first_best_and_library_of_every_ladder(figure):
     made, _ = figure(suite.document(), "overview")
     (axes,) = made.axes
@@ -241,7 +230,7 @@ def test_the_overview_has_first_best_and_library_of_every_ladder(figure):
     [
         (
             "^reduction/",
-            {"reduction-climb", "reduction-wins", "reduction-peers", "overview"},
+            {"reduction-climb", "reduction-wins", "overview"},
             "roof/dram_read 4658",
         ),
         ("^transpose/padded/", {"transpose-climb", "overview"}, "transpose/copy"),

@@ -18,7 +18,7 @@ import matplotlib.style
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
-from matplotlib.collections import LineCollection, PolyCollection
+from matplotlib.collections import PolyCollection
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
@@ -304,17 +304,6 @@ def boxes(axes: Axes, places: Sequence[tuple[float, float, float, float]], **loo
     axes.add_collection(drawn, autolim=False)
 
 
-def break_bar(axes: Axes, x: float, y: float) -> None:
-    """Mark a bar that is cut short, as it would leave the scale to itself."""
-    box = {"facecolor": "white", "edgecolor": "none", "pad": 1}
-    axes.text(x, y, "//", va="center", ha="center", weight="bold", size=12, bbox=box)
-
-
-def line_style(rung: Rung) -> str:
-    """Lines: ours solid, peers dashed, ceilings dotted."""
-    return {"peer": "--", "ceiling": ":"}.get(rung.role, "-")
-
-
 def distinct_names(results: Sequence[Results]) -> list[str]:
     """Name results by GPU, and by what else tells them apart when GPUs are equal."""
     names = [r.gpu or describe(r) for r in results]
@@ -344,26 +333,3 @@ def note(
 def halo() -> list[withStroke]:
     """Path effects that keep text legible where it crosses a line."""
     return [withStroke(linewidth=2.5, foreground="white")]
-
-
-def label_ends(
-    axes: Axes, ends: Sequence[tuple[float, float, str, Colour]], width: float, height: float
-) -> None:
-    """Name lines (x, y, text, colour) right of log-scaled axes of that size in inches."""
-    end = 1 + 0.15 / width
-    low, high = np.log(axes.get_ylim())
-    wanted = [(np.log(y) - low) / (high - low) for _, y, _, _ in ends]
-    gap = _LINE * SMALL / 72 / height
-    size = 72 * np.array([width, height])
-    inside = axes.transData - axes.transAxes
-    lines = []
-    for (x, y, text, colour), at in zip(ends, spread(wanted, gap, 0.0, 1.0), strict=True):
-        look: Look = {"coordinates": "axes fraction", "va": "center", "color": dark(colour)}
-        note(axes, text, (end, at), **look)
-        name, point = size * (end, at), size * inside.transform((x, y))
-        way = point - name
-        lines.append([name - 2 * way / way[0], point - 2 * way / np.hypot(*way)])  # clear of both
-    if lines:
-        look = {"linewidth": 0.5, "alpha": 0.6, "zorder": 3, "transform": axes.transAxes}
-        look |= {"colors": [colour for *_, colour in ends], "clip_on": False}
-        axes.add_collection(LineCollection(np.array(lines) / size, **look), autolim=False)
