@@ -97,20 +97,27 @@ def test_the_catalogue_tells_which_rung_is_padded(draw, tmp_path):
         assert any(text.startswith(f"{name}: 1 wavefront") for text in texts)
 
 
+def places(axes) -> list[tuple[float, float]]:
+    """Bank and row of each square."""
+    (squares,) = axes.collections
+    return sorted(tuple(np.floor(path.vertices.min(axis=0))) for path in squares.get_paths())
+
+
 def test_a_conflict_fills_one_bank_and_padding_spreads_it(draw, emulated_folder):
     stems = "transpose-banks", "smem_layout-banks"
     made, _ = draw(emulated_folder, *stems)
     for stem in stems:
         before, heights, after, spread = made[stem].axes
-        cells = [(cell.get_x(), cell.get_y()) for cell in before.patches]
-        assert sorted(cells) == [(0, row) for row in range(32)]
-        assert sorted(c.get_x() for c in after.patches) == list(range(32))
-        assert sorted(c.get_y() for c in after.patches) == list(range(32))
-        assert [text.get_text() for text in before.texts[:32]] == [str(i) for i in range(32)]
+        assert places(before) == [(0, row) for row in range(32)]
+        assert places(after) == [(bank, bank) for bank in range(32)]
         assert [bar.get_height() for bar in heights.patches] == [32]
         assert [bar.get_height() for bar in spread.patches] == [1] * 32
-        assert "32 wavefronts" in before.texts[-2].get_text()
-        assert "1 wavefront" in after.texts[-2].get_text()
+        told = [[text.get_text() for text in axes.texts] for axes in made[stem].axes]
+        assert told[0][:5] == ["lane 0", "lane 8", "lane 16", "lane 24", "lane 31"]
+        assert any("32 wavefronts" in text for text in told[0])
+        assert told[1] == ["32 words from one bank"]
+        assert any("1 wavefront" in text for text in told[2])
+        assert told[3] == ["1 word from each bank"]
 
 
 def test_wide_accesses_cover_their_words():

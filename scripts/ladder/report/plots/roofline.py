@@ -16,12 +16,11 @@ from ladder.analysis import roofs
 from ladder.analysis.study import Study, describe, own_speed
 from ladder.model import units
 from ladder.model.rows import Row
-from ladder.report.plots import quantities, style
+from ladder.report.plots import cases, quantities, style
 
-_LEFT, _HEIGHT = 0.75, 4.0  # inches, of the axes
+_LEFT, _HEIGHT = 0.7, 3.6  # inches, of the axes
 _BETWEEN = 3  # rungs named between the ends of the path
 _APART = 1.1  # between two roofs that are drawn as two
-_SIZE = 10.0  # points, of names
 _ONE_WAY = 0.1  # share of writes in the traffic of DRAM up to which its roof is that of reads
 _TERA = 1e12
 _BYTES = {"DRAM": "dram_bytes", "L2": "l2_bytes"}  # the counter of what a level moved
@@ -137,13 +136,17 @@ def draw(study: Study) -> Figure:
     if not (memory and arithmetic):
         raise style.NothingToDrawError("the results hold no measured memory and arithmetic roofs")
     height = _HEIGHT + 1.75
-    about = f"The path to the fastest rung, at {study.spell(case)}. {_key([memory, *arithmetic])}."
+    at = cases.whole(study, case)
+    about = f"The path to the fastest rung, at {at}. {_key([memory, *arithmetic])}."
     title = f"{study.ladder.title}: roofline"
     figure = style.page(style.PAGE, height, title, about, describe(study.results))
     width = style.PAGE - _LEFT - 0.25
     axes = style.panel(figure, _LEFT, 0.9, width, _HEIGHT)
     points = {row.rung: (_intensity(row, level), row.flops_per_second / _TERA) for row in shown}
-    _limits(axes, memory, arithmetic, list(points.values()))
+    names = style.widest([_label(row) for row in named]) + 0.2
+    slope = style.text_width(memory.told("bytes"), style.SMALL) + 0.3
+    shares = slope / width, names / width
+    _limits(axes, memory, arithmetic, list(points.values()), shares)
     bytes_ = f"moved through {level}" if level else "of the algorithm"
     axes.set(xlabel=f"FLOP per byte {bytes_}", ylabel="TFLOP/s")
     _slope(axes, width, memory, max(roof.speed for roof in arithmetic), [*points.values()])
@@ -184,13 +187,25 @@ def _key(drawn: list[Roof]) -> str:
 
 
 def _limits(
-    axes: Axes, memory: Roof, arithmetic: list[Roof], points: list[tuple[float, float]]
+    axes: Axes,
+    memory: Roof,
+    arithmetic: list[Roof],
+    points: list[tuple[float, float]],
+    names: tuple[float, float],
 ) -> None:
-    """Scale the axes: every point and the ridge of the measured roofs are in sight."""
+    """Scale the axes: every point, the ridge of the measured roofs and the names are in sight.
+
+    `names` are shares of the axes' width: of the slope's name, left of the ridge, and of those
+    right of the points.
+    """
     ridge = max(roof.speed for roof in arithmetic) / memory.speed
     xs, ys = zip(*points, strict=True)
     highest = max(*ys, *(roof.highest / _TERA for roof in arithmetic))
-    axes.set(xscale="log", xlim=(min(ridge, *xs) / 4, 8 * max(ridge, *xs)))
+    highest_x = math.log(max(ridge, *xs))
+    left, right = min(names[0], 0.35), 1 - min(names[1], 0.5)
+    low = (math.log(ridge) - highest_x * left / right) / (1 - left / right)
+    low = min(low, math.log(min(xs) / 2))
+    axes.set(xscale="log", xlim=(math.exp(low), math.exp(low + (highest_x - low) / right)))
     axes.set(yscale="log", ylim=(min(ys) / 2, 2 * highest))
     style.log_ticks(axes.xaxis)
     style.log_ticks(axes.yaxis)
@@ -214,7 +229,7 @@ def _flat(axes: Axes, roof: Roof, memory: Roof) -> None:
 def _slope(
     axes: Axes, width: float, roof: Roof, top: float, points: list[tuple[float, float]]
 ) -> None:
-    """Draw a roof of memory up to `top` FLOP/s, named above its line where no point is near."""
+    """Draw a roof of memory up to `top` FLOP/s, named above it, or below it if points are above."""
     (left, right), (low, high) = axes.get_xlim(), axes.get_ylim()
     for speed, look in _lines(roof):
         ends = np.array([left, min(right, top / speed)])
@@ -235,7 +250,9 @@ def _slope(
     end = left * math.exp((free or [length - 0.2])[0] * cos / across)
     look = {"ha": "right", "rotation": math.degrees(angle), "rotation_mode": "anchor"}
     look["path_effects"] = style.halo()
-    style.note(axes, text, (end, roof.highest * end / _TERA), (-4, 4), **look)
+    speed, offset = (roof.highest, (-4, 4)) if free else (roof.speed, (4, -4))
+    look["va"] = "bottom" if free else "top"
+    style.note(axes, text, (end, speed * end / _TERA), offset, **look)
 
 
 def _draw_points(
@@ -265,11 +282,14 @@ def _name(axes: Axes, named: list[Row], points: dict[str, tuple[float, float]]) 
     """Write names right of their points and a little below, further where names would touch."""
     low, high = np.log(axes.get_ylim())
     wanted = [(np.log(points[row.rung][1]) - low) / (high - low) for row in named]
-    gap = 1.3 * _SIZE / 72 / _HEIGHT
+    gap = 1.3 * style.NORMAL / 72 / _HEIGHT
     for row, y in zip(named, style.spread(wanted, gap, 0.0, 1.0), strict=True):
         look: style.Look = {"coordinates": ("data", "axes fraction"), "va": "center"}
-        look["size"] = _SIZE
+        look["size"] = style.NORMAL
         look |= {"color": style.PEER if row.role == "peer" else "black"}
-        divisor, unit = units.rate_unit("flops", [row.flops_per_second])
-        told = f"{row.rung}  {units.number(row.flops_per_second / divisor)} {unit}"
-        style.note(axes, told, (points[row.rung][0], y), (9, -3), **look)
+        style.note(axes, _label(row), (points[row.rung][0], y), (9, -3), **look)
+
+
+def _label(row: Row) -> str:
+    divisor, unit = units.rate_unit("flops", [row.flops_per_second])
+    return f"{row.rung}  {units.number(row.flops_per_second / divisor)} {unit}"

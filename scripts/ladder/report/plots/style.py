@@ -35,9 +35,11 @@ from ladder.io.results import Results
 from ladder.model.catalogue import Ladder, Rung
 from ladder.model.errors import LadderError
 
-PAGE = 8.0  # inches; a page shows this width with all its text of a readable size
-SMALL, NORMAL, LARGE = 8.0, 9.0, 13.0  # points
-_GAP = 0.25  # inches between text columns
+PAGE = 6.25  # inches: 600 pixels, of which a phone shows two thirds
+WIDE = 8.0  # inches, of figures that no page shows
+SMALL, NORMAL, LARGE = 9.0, 9.5, 12.5  # points: at two thirds still six
+BOLD = 1.17  # width of bold text over that of plain
+_GAP = 0.18  # inches between text columns
 _SQUARE = 0.15  # inches from a legend's square to its name
 _LINE = 1.25  # height of a line of text over its size
 GREY, FAINT, PEER, ALARM = "#555555", "#d0d0d0", "#d55e00", "#cc0000"
@@ -92,8 +94,9 @@ def save(figure: Figure, directory: Path, stem: str, formats: Sequence[str]) -> 
 
 
 def _short(text: str) -> str:
-    """Leave out what makes an SVG long: indents, and the font in the name of every letter."""
+    """Leave out what makes an SVG long: indents, and of every letter its font and decimals."""
     text = re.sub(r"\n +", "\n", text)
+    text = re.sub(r'" transform="translate\((\d+)(\.\d)?\d* 0\)"/>', r'" x="\1\2"/>', text)
     return text.replace("#DejaVuSans-", "#").replace('id="DejaVuSans-', 'id="')
 
 
@@ -114,8 +117,9 @@ def page(width: float, height: float, title: str, subtitle: str, source: str = "
     `source`, what was measured and where, stands at the foot.
     """
     figure = Figure(figsize=(width, height))
-    figure.text(0.2 / width, 1 - 0.32 / height, title, size=LARGE, weight="bold")
     room = width - 0.4
+    size = LARGE * room / max(room, BOLD * text_width(title, LARGE))
+    figure.text(0.2 / width, 1 - 0.32 / height, title, size=max(size, SMALL), weight="bold")
     size = NORMAL * room / max(room, 1.04 * text_width(subtitle))  # in a PNG letters are wider
     figure.text(0.2 / width, 1 - 0.54 / height, subtitle, size=max(size, SMALL), color=GREY)
     figure.text(0.2 / width, 0.1 / height, source, size=SMALL, color=GREY)
@@ -204,8 +208,10 @@ def columns_width(columns: dict[str, list[str]]) -> float:
     return sum(_GAP + widest([*header.split(", "), *cells]) for header, cells in columns.items())
 
 
-def text_columns(axes: Axes, columns: dict[str, list[str]], right: float) -> None:
-    """Write right-aligned columns beside axes of `right` inches: a cell at y = 0, 1, 2...
+def text_columns(
+    axes: Axes, columns: dict[str, list[str]], places: Sequence[float], right: float
+) -> None:
+    """Write right-aligned columns beside axes of `right` inches, a cell at each y of `places`.
 
     A comma in a header breaks its line.
     """
@@ -215,7 +221,7 @@ def text_columns(axes: Axes, columns: dict[str, list[str]], right: float) -> Non
         at = right / width
         place: Look = {"coordinates": "axes fraction", "ha": "right", "size": NORMAL}
         note(axes, header.replace(", ", "\n"), (at, 1), (0, 4), **place)
-        for y, cell in enumerate(cells):
+        for y, cell in zip(places, cells, strict=True):
             place["coordinates"] = ("axes fraction", "data")
             note(axes, cell, (at, y), va="center_baseline", color="black", **place)
 
@@ -281,6 +287,12 @@ def colours(ladder: Ladder) -> dict[str, Colour]:
 def dark(colour: Colour) -> tuple[float, ...]:
     """Darken a colour for text, so that the names of pale lines are legible."""
     return tuple(0.75 * part for part in to_rgb(colour))
+
+
+def tint(colour: Colour, share: float) -> Colour:
+    """Mix a share of a colour with white."""
+    red, green, blue = (1 - share * (1 - part) for part in to_rgb(colour))
+    return red, green, blue
 
 
 def bar_style(rung: Rung, colour: Colour | list[Colour]) -> Look:
