@@ -16,7 +16,7 @@ from ladder.model import units
 from ladder.model.rows import Row
 from ladder.report.plots import cases, style
 
-_ROW, _TOP, _BOTTOM, _LEFT, _GAP = 0.5, 1.2, 0.8, 0.2, 0.22  # inches
+_ROW, _TOP, _BOTTOM, _LEFT, _GAP = 0.5, 1.2, 0.8, 0.2, 0.2  # inches
 _DOWN, _UP = 0.22, 0.14  # of a row's height: its dots below its middle, its title above
 _MARKERS, _SIGNS = "osD^vP", "●■◆▲▼✚"
 
@@ -83,7 +83,7 @@ def compare(found: list[tuple[str, list[Study]]]) -> Figure:
         ";\n".join(describe(studies[0].results) for _, studies in found if studies),
         [(name, _colour(i)) for i, name in enumerate(names)],
         "".join(_SIGNS[i % len(_SIGNS)] for i in range(len(names))),
-        tuple(names),
+        tuple(name.replace(" ", "\n", 1) for name in names),
     )
 
 
@@ -161,10 +161,6 @@ def _draw(
     columns = [
         [part for line in lines for part in line.cells[i].split("\n")] for i in range(len(headers))
     ]
-    headers = tuple(
-        header.replace(" ", "\n", 1) if style.text_width(header) > style.widest(column) else header
-        for header, column in zip(headers, columns, strict=True)
-    )
     widths = [
         _GAP + max(style.BOLD * style.widest(header.split("\n")), style.widest(column))
         for header, column in zip(headers, columns, strict=True)

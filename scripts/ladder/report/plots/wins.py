@@ -127,10 +127,11 @@ def _told(percent: float) -> str:
 
 def _tables(study: Study, found: Map, told: _Told) -> Figure:
     """Draw a panel per group, with a row per rung and a column per case."""
-    names = [*found.rungs, *([found.peer] if found.peer else [])]
+    names = [rung + "*" * own for rung, own in found.rungs.items()]
+    names += [found.peer] if found.peer else []
     key = [("fastest", style.OURS), ("within 2% of it", style.PALE)]
     if any(found.rungs.values()):
-        key.append(("fastest with a limit of its own", _OWN))
+        key.append(("fastest with a limit of its own*", _OWN))
     across = cases.words(" × ".join(study.shape_axes))
     page = _page(study, f"Percent of {study.ladder.ceilings}, by {across}")
     return panels.draw(page, names, [_table(study, found, g, told) for g in found.groups], key)
@@ -193,7 +194,7 @@ def _strips(study: Study, found: Map, told: _Told) -> Figure:
             start = first - 0.47
             if last == len(labels) - 1:  # then there is room at the left alone
                 start = min(start, end - style.text_width(rung, style.SMALL) / column)
-            name = style.fit(rung, (end - start) * column, style.SMALL)
+            name = style.fit(rung, (end - start) * column + 0.01, style.SMALL)
             style.note(axes, name, (start, y - 0.24), color=colours[rung])
             end = start - 0.1
         above = named
