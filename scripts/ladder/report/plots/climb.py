@@ -16,7 +16,7 @@ from ladder.report.plots import cases, quantities, style
 
 _BAR, _LEAST_WIDTH = 0.31, 1.9  # inches
 _TOP, _BOTTOM, _APART = 1.35, 0.8, 0.25  # _APART: bars, between the path and the library
-_BASE, _LOST = "#c4c4c4", "#e69f00"
+_BASE = "#c4c4c4"
 _NONE = 0.005  # of a gain that is none
 
 
@@ -42,7 +42,7 @@ def draw(study: Study) -> Figure:
     places = [y + _APART * (row is peer) for y, row in enumerate(rows)]
     key: list[tuple[str, style.Colour]] = [("speed of the parent", _BASE), ("gained", style.OURS)]
     if any(study.gain(row) < 1 - _NONE for row in study.path):
-        key.append(("lost", _LOST))
+        key.append(("lost", style.LOST))
     style.legend(figure, [*key, *([("library", style.PEER)] if peer else [])])
     _bars(axes, study, rows, places)
     axes.set_ylim(places[-1] + 0.5, -0.5)
@@ -101,7 +101,7 @@ def _bars(axes: Axes, study: Study, rows: Sequence[Row], places: Sequence[float]
         if speed > before * (1 + _NONE):
             axes.barh(y, speed - before, left=before, color=style.OURS, **look)
         elif speed < before * (1 - _NONE):
-            lost: style.Look = {"edgecolor": _LOST, "facecolor": "white", "linestyle": ":"}
+            lost: style.Look = {"edgecolor": style.LOST, "facecolor": "white", "linestyle": ":"}
             axes.barh(y, before - speed, left=speed, linewidth=1.2, **lost, **look)
     if not math.isnan(ceiling):
         axes.axvline(ceiling, color="black", linewidth=1.2)

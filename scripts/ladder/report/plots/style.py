@@ -43,8 +43,8 @@ _GAP = 0.18  # inches between text columns
 _SQUARE = 0.15  # inches from a legend's square to its name
 _LINE = 1.25  # height of a line of text over its size
 GREY, FAINT, PEER, ALARM = "#555555", "#d0d0d0", "#d55e00", "#cc0000"
-OURS, PALE = "#0072b2", "#bcdcf0"
-GPU_COLOURS = (OURS, "#e69f00", "#009e73", "#cc79a7", "#56b4e9", PEER)  # told apart by anyone
+OURS, PALE, LOST = "#0072b2", "#bcdcf0", "#e69f00"
+GPU_COLOURS = (OURS, LOST, "#009e73", "#cc79a7", "#56b4e9", PEER)  # told apart by anyone
 Colour = ColorType
 Look = dict[str, Any]  # options of matplotlib's
 _FONT = FontProperties(family="DejaVu Sans", size=1)  # that text is measured in

@@ -19,9 +19,9 @@ _TOP, _ROW, _BOTTOM = 1.15, 0.6, 0.7  # inches, from the top down
 _LEFT, _GAP, _TRACK, _GAIN, _RIGHT = 0.2, 0.18, 0.85, 0.5, 0.2  # inches, from left to right
 _UNMOVED = 0.02  # of a gain that is none
 _SHORT = 0.03  # of an axis, less than which is no arrow
+_HEAD = 150.0  # size of a head over an arrow's share of an axis: short ones have small heads
 _SIZE, _SPACE = style.SMALL, 0.08  # points of grey text, and inches before it
 _TICKS, _MOST = 3, 100.0  # ticks, and times the parent's: what changed by more leaves the axis
-_LOST = "#e69f00"
 
 
 @dataclass(frozen=True)
@@ -229,7 +229,7 @@ def _speeds(axes: Axes, study: Study, shown: list[Step]) -> None:
     for y, (before, after) in enumerate(ends):
         gain = after / before
         lost = gain < 1 - _UNMOVED
-        _arrow(axes, y, before, after, _LOST if lost else style.OURS)
+        _arrow(axes, y, before, after, style.LOST if lost else style.OURS)
         look = bold | {"weight": "bold" if gain > 1 + _UNMOVED else "normal", "va": "center"}
         place: style.Look = {"coordinates": ("axes fraction", "data")}
         style.note(axes, quantities.times(gain), (1, y), (right, 0), **place, **look)
@@ -243,9 +243,10 @@ def _header(axes: Axes, text: str) -> None:
 def _arrow(axes: Axes, y: float, before: float, after: float, colour: style.Colour) -> None:
     """Draw an arrow from one value to another; a dot where they are as good as the same."""
     ends = axes.transAxes.inverted().transform(axes.transData.transform([(before, y), (after, y)]))
-    if abs(ends[1, 0] - ends[0, 0]) < _SHORT:
+    length = abs(ends[1, 0] - ends[0, 0])
+    if length < _SHORT:
         axes.plot(after, y, "o", color=colour, markersize=6, clip_on=False, zorder=3)
         return
     look: style.Look = {"arrowstyle": "-|>", "color": colour, "linewidth": 2.2}
-    look |= {"shrinkA": 0, "shrinkB": 0, "mutation_scale": 13}
+    look |= {"shrinkA": 0, "shrinkB": 0, "mutation_scale": min(13.0, _HEAD * length)}
     axes.annotate("", (after, y), (before, y), arrowprops=look, annotation_clip=False)
