@@ -219,7 +219,7 @@ def test_a_rung_of_several_products_has_the_roof_over_so_many(draw):
     document["context"]["ladders"] = json.dumps(ladders)
     figures, _ = draw(document, "sgemm-roofline")
     (axes,) = figures["sgemm-roofline"].axes
-    (text,) = [text for text in texts(axes) if text.startswith("bf16 / 3 ")]
+    (text,) = [text for text in texts(axes) if text.startswith("bf16 / 3: ")]
     flats = {ends[0][1] for ends in lines(axes, dashed=False) if ends[0][1] == ends[1][1]}
     assert f"{max(flats - {65.0}):.0f} of 330 TFLOP/s" in text
 
@@ -264,7 +264,7 @@ def test_a_ladder_of_bytes_stands_under_the_roof_of_its_traffic(draw):
             row["dram_write_bytes"] = row["dram_read_bytes"] = row["dram_bytes"] / 2
     figures, _ = draw(document, "reduction-roofline")
     (axes,) = figures["reduction-roofline"].axes
-    assert "memcpy 4270 of 4800 GB/s" in texts(axes)  # the better of two copies
+    assert "memcpy: 4270 of 4800 GB/s" in texts(axes)  # the better of two copies
     assert not any("dram_" in text for text in texts(axes))
 
 
@@ -272,7 +272,7 @@ def test_a_gpu_without_a_datasheet_has_no_dashes(draw):
     figures, _ = draw(only(insight.document(gpu_name="NVIDIA Z1"), "sgemm"), "sgemm-roofline")
     (axes,) = figures["sgemm-roofline"].axes
     assert lines(axes, dashed=True) == []
-    assert "fma 65.0 TFLOP/s" in texts(axes)
+    assert "fma: 65.0 TFLOP/s" in texts(axes)
 
 
 def test_the_name_of_a_slope_keeps_clear_of_points(draw):

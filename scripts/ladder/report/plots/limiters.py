@@ -61,7 +61,7 @@ def draw(study: Study, found: Sequence[Share]) -> Figure:
     left = 0.4 + style.widest(names)
     columns = _columns(found)
     right = style.widest([str(share.limiter) for share in found], style.SMALL) + 0.3
-    width = max(style.PAGE, left + (1 + len(columns)) * (_LEAST_BARS + _NUMBER) + right)
+    width = max(style.WIDE, left + (1 + len(columns)) * (_LEAST_BARS + _NUMBER) + right)
     height = _TOP + _HEADER + _BAR * len(found) + _BOTTOM
     own = study.own_ceilings()
     about = f"Percent of {study.ladder.ceilings}{own} and of each limit{_at(study)}"

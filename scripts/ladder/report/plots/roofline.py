@@ -39,7 +39,7 @@ class Roof:
         """Write name, speed and datasheet."""
         divisor, unit = units.rate_unit(quantity, [self.speed])
         peak = f" of {units.number(self.peak / divisor)}" if self.peak > 0 else ""
-        return f"{self.name} {units.number(self.speed / divisor)}{peak} {unit}"
+        return f"{self.name}: {units.number(self.speed / divisor)}{peak} {unit}"
 
     @property
     def highest(self) -> float:
@@ -144,7 +144,7 @@ def draw(study: Study) -> Figure:
     axes = style.panel(figure, _LEFT, 0.9, width, _HEIGHT)
     points = {row.rung: (_intensity(row, level), row.flops_per_second / _TERA) for row in shown}
     names = style.widest([_label(row) for row in named]) + 0.2
-    slope = style.text_width(memory.told("bytes"), style.SMALL) + 0.3
+    slope = style.text_width(memory.told("bytes"), style.SMALL) + 0.7
     shares = slope / width, names / width
     _limits(axes, memory, arithmetic, list(points.values()), shares)
     bytes_ = f"moved through {level}" if level else "of the algorithm"
@@ -202,9 +202,9 @@ def _limits(
     xs, ys = zip(*points, strict=True)
     highest = max(*ys, *(roof.highest / _TERA for roof in arithmetic))
     highest_x = math.log(max(ridge, *xs))
-    left, right = min(names[0], 0.35), 1 - min(names[1], 0.5)
+    left, right = min(names[0], 0.45), 1 - min(names[1], 0.5)
     low = (math.log(ridge) - highest_x * left / right) / (1 - left / right)
-    low = min(low, math.log(min(xs) / 2))
+    low = min(low, math.log(min(xs) / 3))
     axes.set(xscale="log", xlim=(math.exp(low), math.exp(low + (highest_x - low) / right)))
     axes.set(yscale="log", ylim=(min(ys) / 2, 2 * highest))
     style.log_ticks(axes.xaxis)
@@ -240,7 +240,7 @@ def _slope(
     cos, sin = math.cos(angle), math.sin(angle)
     start = up * math.log(roof.highest * left / _TERA / low)
     text = roof.told("bytes")
-    need = style.text_width(text, style.SMALL) + 2 * _CLEAR
+    need = style.text_width(text, style.SMALL) + _CLEAR
     length = across * math.log(min(right, top / roof.highest) / left) / cos
     beside = [(across * math.log(x / left), up * math.log(y / low) - start) for x, y in points]
     near = [x * cos + y * sin for x, y in beside if -0.05 < y * cos - x * sin < 2 * _CLEAR]
