@@ -18,13 +18,13 @@ from ladder.model import units
 from ladder.model.rows import Row
 from ladder.report.plots import cases, quantities, style
 
-_LEFT, _HEIGHT = 0.7, 3.6  # inches, of the axes
+_LEFT, _HEIGHT = 0.85, 3.6  # inches, of the axes
 _BETWEEN = 3  # rungs named between the ends of the path
 _APART = 1.1  # between two roofs that are drawn as two
 _ONE_WAY = 0.1  # share of writes in the traffic of DRAM up to which its roof is that of reads
 _TERA = 1e12
 _BYTES = {"DRAM": "dram_bytes", "L2": "l2_bytes"}  # the counter of what a level moved
-_CLEAR = 0.15  # inches between a name and the middle of a point
+_CLEAR = 0.1  # inches between a name and the middle of a point
 
 
 @dataclass(frozen=True)
@@ -202,7 +202,7 @@ def _limits(
     xs, ys = zip(*points, strict=True)
     highest = max(*ys, *(roof.highest / _TERA for roof in arithmetic))
     highest_x = math.log(max(ridge, *xs))
-    left, right = min(names[0], 0.45), 1 - min(names[1], 0.5)
+    left, right = min(names[0], 0.38), 1 - min(names[1], 0.5)
     low = (math.log(ridge) - highest_x * left / right) / (1 - left / right)
     low = min(low, math.log(min(xs) / 3))
     axes.set(xscale="log", xlim=(math.exp(low), math.exp(low + (highest_x - low) / right)))
@@ -245,9 +245,9 @@ def _slope(
     beside = [(across * math.log(x / left), up * math.log(y / low) - start) for x, y in points]
     near = [x * cos + y * sin for x, y in beside if -0.05 < y * cos - x * sin < 2 * _CLEAR]
     # The end of the name: as near to the ridge as no point is beside it.
-    places = [length - 0.2 - 0.05 * i for i in range(math.ceil(max(length - need, 0) / 0.05))]
+    places = [length - 0.12 - 0.05 * i for i in range(math.ceil(max(length - need, 0) / 0.05))]
     free = [end for end in places if not any(end - need < at < end + _CLEAR for at in near)]
-    end = left * math.exp((free or [length - 0.2])[0] * cos / across)
+    end = left * math.exp((free or [length - 0.12])[0] * cos / across)
     look = {"ha": "right", "rotation": math.degrees(angle), "rotation_mode": "anchor"}
     look["path_effects"] = style.halo()
     speed, offset = (roof.highest, (-4, 4)) if free else (roof.speed, (4, -4))
