@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What tests of figures share: what of `insight.document` to draw, and what is then seen."""
+"""What tests of figures share: what of a document to draw, and what is then seen."""
 
 import insight
 import matplotlib
@@ -19,21 +19,6 @@ def only(document: dict, *ladders: str) -> dict:
 
 def texts(axes) -> list[str]:
     return [text.get_text() for text in axes.texts if text.get_text()]
-
-
-def markers(axes, shape: str, *, hollow: bool) -> dict[str, tuple[float, float]]:
-    """Places of single markers of a shape, by the colour of their edge."""
-    return {
-        to_hex(line.get_markeredgecolor() if hollow else line.get_color()): (
-            float(line.get_xdata()[0]),
-            float(line.get_ydata()[0]),
-        )
-        for line in axes.lines
-        if line.get_marker() == shape
-        and len(line.get_xdata()) == 1
-        and (line.get_markerfacecolor() == "white") == hollow
-        and line.get_markersize() > 4
-    }
 
 
 def colour(ladder: str, rung: str) -> str:

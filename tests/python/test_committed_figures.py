@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
 """The committed figures: few, small, and legible where pages show them."""
 
+import colorsys
+import re
 from pathlib import Path
 
 import pytest
@@ -10,9 +12,7 @@ from ladder.report import plots
 
 ROOT = Path(__file__).parents[2]
 NAMED = (ROOT / "plots/figures.txt").read_text(encoding="utf-8").split()
-LEAST = 8.0  # points, of text in a figure shown 900 pixels wide
-LANES = {"emulated-h200/transpose-banks": 5.5}  # a number in each of 32 cells
-LETTERS = {"nvidia-h100-80gb-hbm3/histogram-clusters"}  # many cells make a long file
+LEAST = {900: 8.0, 400: 6.0}  # points of text, by the pixels that a README and a phone show
 
 
 def test_the_committed_figures_are_those_that_are_named():
@@ -22,10 +22,10 @@ def test_the_committed_figures_are_those_that_are_named():
 
 
 def test_texts_are_legible_and_touch_neither_each_other_nor_the_edge():
-    def finish(stem, figure):
-        size = smallest(figure) * min(1.0, 9 / figure.get_size_inches()[0])
-        least = LANES.get(stem, LEAST) * (1.0 if stem not in LANES else 9 / 10.3)
-        small = [f"text of {size:.1f} points"] if size < least else []
+    def finish(_stem, figure):
+        pixels = 96 * figure.get_size_inches()[0]
+        sizes = {width: smallest(figure) * min(1.0, width / pixels) for width in LEAST}
+        small = [f"{size:.1f} points at {at}" for at, size in sizes.items() if size < LEAST[at]]
         return overlaps(figure) + beyond(figure) + small
 
     results = load_results([str(ROOT / "results")])
@@ -46,7 +46,26 @@ def test_no_other_figure_of_two_ladders_has_texts_that_touch():
 
 @pytest.mark.parametrize("stem", NAMED)
 def test_files_are_small(stem):
-    assert (ROOT / f"plots/{stem}.svg").stat().st_size < (200e3 if stem in LETTERS else 120e3)
+    assert (ROOT / f"plots/{stem}.svg").stat().st_size < 100e3
+
+
+def hues(svg: str) -> set[int]:
+    """The colours of a figure by ten degrees of hue; shades of one are one, grey is none."""
+    found = set()
+    for colour in set(re.findall(r"#[0-9a-f]{6}\b", svg)):
+        red, green, blue = (int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5))
+        hue, saturation, _ = colorsys.rgb_to_hsv(red, green, blue)
+        if saturation > 0.05:
+            found.add(round(36 * hue) % 36)
+    return found
+
+
+@pytest.mark.parametrize("stem", NAMED)
+def test_there_are_few_colours_on_a_page_of_its_own(stem):
+    """White behind all of it keeps black text legible on a dark page."""
+    svg = (ROOT / f"plots/{stem}.svg").read_text(encoding="utf-8")
+    assert len(hues(svg)) <= 6
+    assert re.search(r'id="patch_1">\n<path [^>]*style="fill: #ffffff"', svg)
 
 
 def test_each_is_shown_on_a_page():

@@ -156,8 +156,8 @@ def test_speed_and_requests_stay_apart(whole, tmp_path, capsys):
     assert main(["plot", str(results), *options]) == 0
     capsys.readouterr()
     names = {str(path.relative_to(output)) for path in output.rglob("*.svg")}
-    own = {f"emulated-h200/smem_layout-{kind}.svg" for kind in ("transactions", "occupancy")}
-    own |= {"emulated-h200/smem_layout-banks.svg", "emulated-h200/prediction.svg"}
+    own = {f"emulated-h200/smem_layout-{kind}.svg" for kind in ("occupancy", "banks")}
+    own |= {"emulated-h200/prediction.svg"}
     assert names == own | {"smem_layout-matrix.svg", "roofs.svg"}
     assert main(["table", str(results), "--ladder", "overview"]) == 0
     assert capsys.readouterr().out.count("NVIDIA H200, ") == 1

@@ -11,12 +11,10 @@ import pytest
 import suite
 from ladder.commands.cli import main
 from ladder.report.plots import banks
-from ladder.report.plots.transactions import START
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
-STEMS = """transpose-transactions transpose-why transpose-occupancy transpose-banks
-smem_layout-transactions smem_layout-occupancy smem_layout-banks
-histogram-transactions histogram-occupancy""".split()
+STEMS = """transpose-why transpose-occupancy transpose-banks smem_layout-occupancy smem_layout-banks
+histogram-occupancy""".split()
 
 
 def test_figures_are_complete_repeatable_and_within_their_margins(
@@ -35,26 +33,6 @@ def test_figures_are_complete_repeatable_and_within_their_margins(
         assert not np.concatenate(edges).any(), f"{path.name} is clipped"
 
 
-def ends(axes) -> list[float]:
-    """Where horizontal bars end, in data units, from the top down."""
-    bars = sorted(axes.patches, key=lambda bar: bar.get_y())
-    return [bar.get_x() + bar.get_width() for bar in bars]
-
-
-def test_bars_end_at_the_transactions_and_ticks_at_the_ideal(draw, emulated_folder):
-    made, warnings = draw(emulated_folder)
-    assert warnings == []
-    shared, sectors = made["transpose-transactions"].axes
-    assert ends(shared) == pytest.approx([32, 1, 1, 1])  # tiled: load, store; padded
-    assert ends(sectors) == pytest.approx([4, 32, 4, 4, 4, 4])
-    assert {bar.get_x() for bar in shared.patches} == {START}
-    assert [line.get_xdata()[0] for line in shared.lines] == [1] * 4
-    assert [line.get_xdata()[0] for line in sectors.lines] == [4] * 6
-    rows = [round(bar.get_y() + bar.get_height() / 2) for bar in shared.patches]
-    assert rows == [1, 1, 2, 2]  # beside their names
-    assert [label.get_text() for label in shared.get_yticklabels()] == ["naive", "tiled", "padded"]
-
-
 def test_what_an_idea_moved_is_drawn_without_speeds(draw, tmp_path):
     document = emulated.document()
     ladders = json.loads(document["context"]["ladders"])
@@ -70,29 +48,6 @@ def test_what_an_idea_moved_is_drawn_without_speeds(draw, tmp_path):
     assert "gain" not in texts
     assert any("No counter to compare: " in text.get_text() for text in made["transpose-why"].texts)
     assert "histogram-why" not in made  # none of its ideas names a counter
-
-
-def test_distributed_shared_memory_has_a_panel_of_its_own(draw, tmp_path):
-    """What other blocks hold is no request of a block's own shared memory."""
-    document = emulated.document()
-    for row in document["benchmarks"]:
-        if row.get("distributed_requests", 0) > 0:
-            row["distributed_sectors"] = 11.0 * row["distributed_requests"]
-    made, _ = draw(
-        suite.write(tmp_path / "study.json", document),
-        "histogram-transactions",
-        "transpose-transactions",
-    )
-    shared, _, distributed = made["histogram-transactions"].axes
-    assert ends(shared) == pytest.approx([2.5, 2.5, 2.5])
-    (bar,) = distributed.patches
-    assert bar.get_x() + bar.get_width() == pytest.approx(11)
-    assert bar.get_y() + bar.get_height() / 2 == pytest.approx(2)  # distributed, cluster 2
-    assert [label.get_text() for label in shared.get_yticklabels()][2] == "distributed (cluster 2)"
-    assert distributed.lines[0:] == []  # no fewest is known
-    assert distributed.get_title("left") == "distributed shared memory:\nsectors a request"
-    assert "requests of any kind" in [t.get_text() for t in made["histogram-transactions"].texts]
-    assert len(made["transpose-transactions"].axes) == 2
 
 
 def test_ratios_that_differ_stand_right_of_the_dots_and_arrows_beyond_the_axes(
@@ -142,20 +97,27 @@ def test_the_catalogue_tells_which_rung_is_padded(draw, tmp_path):
         assert any(text.startswith(f"{name}: 1 wavefront") for text in texts)
 
 
+def places(axes) -> list[tuple[float, float]]:
+    """Bank and row of each square."""
+    (squares,) = axes.collections
+    return sorted(tuple(np.floor(path.vertices.min(axis=0))) for path in squares.get_paths())
+
+
 def test_a_conflict_fills_one_bank_and_padding_spreads_it(draw, emulated_folder):
     stems = "transpose-banks", "smem_layout-banks"
     made, _ = draw(emulated_folder, *stems)
     for stem in stems:
         before, heights, after, spread = made[stem].axes
-        cells = [(cell.get_x(), cell.get_y()) for cell in before.patches]
-        assert sorted(cells) == [(0, row) for row in range(32)]
-        assert sorted(c.get_x() for c in after.patches) == list(range(32))
-        assert sorted(c.get_y() for c in after.patches) == list(range(32))
-        assert [text.get_text() for text in before.texts[:32]] == [str(i) for i in range(32)]
+        assert places(before) == [(0, row) for row in range(32)]
+        assert places(after) == [(bank, bank) for bank in range(32)]
         assert [bar.get_height() for bar in heights.patches] == [32]
         assert [bar.get_height() for bar in spread.patches] == [1] * 32
-        assert "32 wavefronts" in before.texts[-2].get_text()
-        assert "1 wavefront" in after.texts[-2].get_text()
+        told = [[text.get_text() for text in axes.texts] for axes in made[stem].axes]
+        assert told[0][:5] == ["lane 0", "lane 8", "lane 16", "lane 24", "lane 31"]
+        assert any("32 wavefronts" in text for text in told[0])
+        assert told[1] == ["32 words from one bank"]
+        assert any("1 wavefront" in text for text in told[2])
+        assert told[3] == ["1 word from each bank"]
 
 
 def test_wide_accesses_cover_their_words():
@@ -234,7 +196,7 @@ def test_without_details_the_rest_is_drawn(tmp_path, capsys):
     told = "occupancy and banks not drawn: no details.json beside it"
     assert capsys.readouterr().err == f"ladder: note: {file}: {told}\n"
     names = {path.stem for path in (tmp_path / "out").iterdir()}
-    assert names == {stem for stem in STEMS if stem.endswith(("-transactions", "-why"))}
+    assert names == {stem for stem in STEMS if stem.endswith("-why")}
 
 
 def test_a_title_calls_nothing_measured(tmp_path, capsys, draw):
@@ -247,7 +209,7 @@ def test_a_title_calls_nothing_measured(tmp_path, capsys, draw):
     assert main(["table", str(file), "--ladder", "transpose"]) == 0
     assert capsys.readouterr().out.startswith("Kernels of the roofs: NVIDIA H200, emulated")
     made, _ = draw(file)
-    for kind in ("transactions", "occupancy", "banks"):
+    for kind in ("occupancy", "banks"):
         titles = [text.get_text() for text in made[f"transpose-{kind}"].texts]
         assert any(title.startswith("Kernels of the roofs: ") for title in titles)
 
@@ -255,6 +217,7 @@ def test_a_title_calls_nothing_measured(tmp_path, capsys, draw):
 def test_figures_go_where_the_study_writes_them(emulated_folder, whole, tmp_path):
     document = emulated.document(gpu_name="NVIDIA GeForce RTX 4090", modelled_gpu="rtx4090")
     other = suite.write(tmp_path / "study.json", document)
+    suite.write(tmp_path / "details.json", emulated.details())
     output = tmp_path / "out"
     options = ["-o", str(output), "--filter", "^smem_layout/"]
     assert main(["plot", str(emulated_folder), str(other), str(whole), *options]) == 0

@@ -343,7 +343,7 @@ def test_emulated_details_are_those_of_one_process(tmp_path, monkeypatch, capsys
     assert json.loads((folder / "details.json").read_text()) == json.loads(whole.read_text())
     plots = tmp_path / "study/plots/emulated-h200"
     assert (plots / "tables.md").read_text().startswith("Matrix transpose: NVIDIA H200")
-    assert (plots / "transpose-transactions.svg").exists()
+    assert (plots / "transpose-occupancy.svg").exists()
     assert "Rows verified and counted: " in capsys.readouterr().out
 
 

@@ -81,12 +81,6 @@ def per_request(row: Row, space: str, operation: str) -> float:
     return row.counter(f"{space}_{operation}_{SPACES[space]}_per_request")
 
 
-def ideal(row: Row, space: str, operation: str) -> float:
-    """Fewest transactions that a request for as many bytes could take; NaN without any."""
-    requests = row.counter(f"{space}_{operation}_requests")
-    return row.counter(f"{space}_{operation}_{SPACES[space]}_ideal") / (requests or math.nan)
-
-
 def total(row: Row, space: str, operations: tuple[str, ...] = OPERATIONS) -> float:
     """Transactions of all requests of these kinds, where what is not recorded counts as none."""
     values = [row.counter(f"{space}_{operation}_{SPACES[space]}") for operation in operations]

@@ -21,7 +21,6 @@ from ladder.io.samples import beside as samples_of
 from ladder.model.errors import IncomparableError, LadderError
 from ladder.report import sweep_tables
 from ladder.report.plots import (
-    achieved,
     agreement,
     arguments,
     banks,
@@ -29,15 +28,13 @@ from ladder.report.plots import (
     climb,
     clusters,
     factors,
-    instructions,
-    light,
+    limiters,
     occupancy,
     overview,
     parallel,
     roofline,
     samples,
     style,
-    transactions,
     why,
     wins,
 )
@@ -229,7 +226,6 @@ def _emulated(
         makers: _Makers = {}
         for tally in tallies(result):
             ladder = tally.ladder.name
-            makers[f"{ladder}-transactions"] = partial(transactions.draw, tally)
             if moved := why.counted_steps(tally):
                 makers[f"{ladder}-why"] = partial(why.draw, tally, moved)
             if beside:
@@ -273,18 +269,12 @@ def _figures(result: Results) -> _Makers:
             figures[f"{name}-matrix"] = partial(factors.draw, study, matrix)
         if won := wins.chosen(study):
             figures[f"{name}-wins"] = partial(wins.draw, study, won)
-            if won.peer:
-                figures[f"{name}-peers"] = partial(wins.beside, study, won)
         if study.counted:
             figures[f"{name}-roofline"] = partial(roofline.draw, study)
-        if shares := light.shares(study):
-            figures[f"{name}-light"] = partial(light.draw, study, shares)
-        if rows := achieved.rows(study):
-            figures[f"{name}-occupancy"] = partial(achieved.draw, study, rows)
+        if shares := limiters.shares(study):
+            figures[f"{name}-limits"] = partial(limiters.draw, study, shares)
         if cases := clusters.chosen(study):
             figures[f"{name}-clusters"] = partial(clusters.draw, study, cases)
-        if points := instructions.points(study):
-            figures[f"{name}-instructions"] = partial(instructions.draw, study, points)
         if steps := why.steps(study):
             figures[f"{name}-why"] = partial(why.draw, study, steps)
     return figures | {"overview": partial(overview.draw, result, found)}

@@ -26,7 +26,7 @@ def draw(emulated: Results, measured: dict[str, Row]) -> Figure:
         raise style.NothingToDrawError("the hardware counted no requests")
     names = list(rungs)
     left = 0.35 + style.widest(names, style.SMALL)
-    width = max(2.0, (style.PAGE - left - _RIGHT) / len(SPACES) - _NUMBERS)
+    width = max(2.0, (style.WIDE - left - _RIGHT) / len(SPACES) - _NUMBERS)
     body = _ROW * len(rungs)
     total = left + len(SPACES) * (width + _NUMBERS) + _RIGHT
     about = f"{describe(emulated)}, over the GPU's own counters; a dot for each case"

@@ -1,27 +1,27 @@
 # SPDX-License-Identifier: MIT
-"""One request on the 32 banks of shared memory: which lane wants which word, before and after."""
+"""One request on the 32 banks of shared memory: where its words are, before and after."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
 
-import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.patches import Rectangle
 
 from ladder.analysis.emulated_study import Tally
 from ladder.analysis.study import describe
-from ladder.io.emulator_details import LANES, Details, Line
+from ladder.io.emulator_details import Details, Line
 from ladder.model.catalogue import Rung
 from ladder.model.rows import bare
 from ladder.report.plots import style
 
 BANKS, WORD = 32, 4  # a bank gives one word of 4 bytes per wavefront
-_CELL, _GAP, _LEFT, _TOP, _BOTTOM = 0.135, 0.7, 0.65, 1.2, 0.55  # inches
-_COUNTS, _BETWEEN = 0.7, 0.45  # of the bars below, and between them and the cells
+_CELL, _GAP, _LEFT, _TOP, _BOTTOM = 0.083, 0.33, 0.25, 1.35, 0.85  # inches
+_COUNTS, _BETWEEN = 0.6, 0.25  # of the bars below, and between them and the cells
 _MOST_ROWS = 40
+_NAMED = (0, 8, 16, 24, 31)  # lanes
+_USED = style.OURS
 _PADDING, _NO_PADDING = "padding", "0"  # the factor of an experiment, and what has none
 _OF_BANKS = re.compile(
     r"shared_(load|store)_(wavefronts|conflicts)"
@@ -74,35 +74,29 @@ def _worst(details: Details, row: str, operation: str | None) -> Line | None:
 
 
 def draw(tally: Tally, *requests: tuple[str, Line]) -> Figure:
-    """Draw requests side by side: banks across, rows of 32 words down, a cell a word wanted."""
+    """Draw requests side by side: banks across, rows of 32 words down, a square a word wanted."""
     words = [_words(line) for _, line in requests]
     listed = [_listed(found) for found in words]
     side = BANKS * _CELL
     down = max(map(len, listed)) * _CELL
-    width = _LEFT + len(requests) * side + (len(requests) - 1) * _GAP + 0.3
+    width = max(style.PAGE, _LEFT + len(requests) * (side + _GAP))
     height = _TOP + down + _BETWEEN + _COUNTS + _BOTTOM
-    title = f"{tally.title}: one request on the 32 banks"
-    about = f"{describe(tally.results)}. A number is the lane that wants the word"
-    figure = style.page(width, height, title, about)
+    title = f"{tally.title}: one {requests[0][1].operation} of a warp on the 32 banks"
+    about = "A square is a word that a lane wants. Words of one bank take a wavefront each"
+    figure = style.page(width, height, title, about, describe(tally.results))
     for i, (name, line) in enumerate(requests):
         left = _LEFT + i * (side + _GAP)
         own = len(listed[i]) * _CELL
         cells = style.panel(figure, left, height - _TOP - own, side, own)
         _cells(cells, words[i], listed[i])
         count = f"{line.worst:.0f} wavefront{'s' if line.worst != 1 else ''}"
-        look: style.Look = {
-            "coordinates": "axes fraction",
-            "color": "black",
-            "size": style.NORMAL + 1,
-        }
-        style.note(cells, f"{name}: {count}", (0, 1), (0, 18), weight="bold", **look)
-        where = f"the worst {line.operation} of {line.file}:{line.line:.0f}"
-        style.note(cells, where, (0, 1), (0, 5), coordinates="axes fraction")
+        look: style.Look = {"coordinates": "axes fraction", "color": "black"}
+        heading = look | {"weight": "bold", "size": style.NORMAL + 1}
+        style.note(cells, f"{name}: {count}", (0, 1), (0, 21), **heading)
+        where = f"{line.file.rpartition('/')[2]}:{line.line:.0f}"
+        style.note(cells, where, (0, 1), (0, 7), coordinates="axes fraction")
         counts = style.panel(figure, left, _BOTTOM, side, _COUNTS)
         _bars(counts, words[i], max(len(found) for found in listed))
-        if i == 0:
-            cells.set_ylabel("bytes from the start of shared memory", size=style.SMALL)
-            counts.set_ylabel("words", size=style.SMALL)
     return figure
 
 
@@ -125,32 +119,35 @@ def _listed(words: dict[int, int]) -> list[int]:
 
 
 def _cells(axes: Axes, words: dict[int, int], rows: list[int]) -> None:
+    """Draw a square a word, and name a few lanes beside their first."""
     places = {row: y for y, row in enumerate(rows)}
-    for x in range(BANKS + 1):
+    at = {word: (word % BANKS, places[word // BANKS]) for word in sorted(words)}
+    axes.set(xlim=(0, BANKS), ylim=(len(rows), 0), xticks=[], yticks=[])
+    for x in range(0, BANKS + 1, 4):
         axes.axvline(x, color=style.FAINT, linewidth=0.4)
-    for y in range(len(rows) + 1):
+    for y in (0, len(rows)):
         axes.axhline(y, color=style.FAINT, linewidth=0.4)
-    shades = mpl.colormaps["viridis"]
-    for word, lane in words.items():
-        x, y = word % BANKS, places[word // BANKS]
-        axes.add_patch(Rectangle((x, y), 1, 1, facecolor=shades(lane / (LANES - 1)), linewidth=0))
-        colour = "white" if lane < 0.6 * LANES else "black"
-        middle: style.Look = {"ha": "center", "va": "center_baseline"}
-        axes.text(x + 0.5, y + 0.55, str(lane), size=5.5, color=colour, **middle)
-    axes.set(xlim=(0, BANKS), ylim=(len(rows), 0), xticks=[])
-    shown = range(0, len(rows), 8 if len(rows) > 8 else 1)
-    axes.set_yticks([y + 0.5 for y in shown], [str(rows[y] * BANKS * WORD) for y in shown])
-    axes.tick_params(axis="y", length=0)
-    for spine in axes.spines.values():
-        spine.set_visible(False)
+    style.boxes(axes, [(x + 0.05, y + 0.05, 0.9, 0.9) for x, y in at.values()], facecolor=_USED)
+    first = {lane: at[word] for word, lane in sorted(words.items(), reverse=True)}
+    for lane in _NAMED if len(rows) > 2 * len(_NAMED) else ():
+        if lane in first:
+            x, y = first[lane]
+            right = x < 0.7 * BANKS
+            place: style.Look = {"ha": "left" if right else "right", "va": "center"}
+            text = f"lane {lane}"
+            style.note(axes, text, (x + right, y + 0.5), (5 if right else -10, 0), **place)
+    axes.spines[:].set_visible(False)
 
 
 def _bars(axes: Axes, words: dict[int, int], limit: int) -> None:
     """Draw how many words each bank has to give: the most is the number of wavefronts."""
     counts = Counter(word % BANKS for word in words)
     for bank, count in counts.items():
-        axes.bar(bank + 0.5, count, width=0.8, color=style.ALARM if count > 1 else style.GREY)
+        axes.bar(bank + 0.5, count, width=0.8, color=style.PEER if count > 1 else style.GREY)
     bank, most = max(counts.items(), key=lambda item: item[1])
-    axes.set(xlim=(0, BANKS), ylim=(0, max(limit, most)), xlabel="bank")
-    axes.set_yticks([most])
-    axes.set_xticks([x + 0.5 for x in range(0, BANKS, 4)], map(str, range(0, BANKS, 4)))
+    axes.set(xlim=(0, BANKS), ylim=(0, max(limit, most)), xlabel="bank", yticks=[])
+    text = f"{most} word{'s' if most > 1 else ''} from {'each' if most == 1 else 'one'} bank"
+    right = bank < BANKS / 2 and most > 1
+    at = (bank + 1, most) if right else (0, most)
+    style.note(axes, text, at, (4, 0 if right else 4), va="top" if right else "bottom")
+    axes.set_xticks([x + 0.5 for x in range(0, BANKS, 8)], map(str, range(0, BANKS, 8)))

@@ -62,9 +62,14 @@ def values(case: str) -> dict[str, str]:
 
 
 def spelled(case: str) -> str:
-    """Write values for a title: `keys 2²⁸, distribution uniform`."""
-    told = [f"{axis} {units.power_of_two(value)}" for axis, value in values(case).items()]
+    """Write values for a title: `keys 2²⁸, uniform`."""
+    told = [_spelled(axis, value) for axis, value in values(case).items()]
     return words(", ".join(told))
+
+
+def _spelled(axis: str, value: str) -> str:
+    """Write a number with its axis; a word, as that of a distribution, says itself what it is."""
+    return f"{axis} {units.power_of_two(value)}" if value[:1].isdecimal() else value
 
 
 def words(text: str) -> str:
@@ -73,11 +78,21 @@ def words(text: str) -> str:
 
 
 def headline(study: Study) -> str:
-    """Write the headline for a title, a size that is all axes' own once."""
-    case = study.headline
-    return study.spell(case) if study.in_series(case) else spelled(case)
+    """Write the headline for a title."""
+    return whole(study, study.headline)
+
+
+def whole(study: Study, case: str) -> str:
+    """Write a case for a title, a size that is all axes' own once: `m = n = k = 4096`."""
+    axes = study.shape_axes
+    if len(axes) < 2 or not study.in_series(case):
+        return spelled(case)
+    rest = "/".join(f"{a}:{value}" for a, value in values(case).items() if a not in axes)
+    return ", ".join(filter(None, (" = ".join((*axes, study.label(case))), spelled(rest))))
 
 
 def short(label: str) -> str:
-    """Write a number of five digits or more in thousands."""
-    return f"{int(label) / 1000:.0f}k" if label.isdecimal() and len(label) > 4 else label
+    """Write a number in K of 1024 if it is a whole number of them."""
+    if label.isdecimal() and int(label) and int(label) % 1024 == 0:
+        return f"{int(label) // 1024}K"
+    return label

@@ -98,7 +98,7 @@ def draw(study: Study, found: list[Roof]) -> Figure:
     wide = {header: column for header, column in wide.items() if any(column)}
     right = 0.2 + style.columns_width(wide)
     panels = [(roof, axis) for roof in found for axis in _PANELS if roof.along(axis)]
-    width = max(style.PAGE, left + _LEAST_WIDTH + right)
+    width = max(style.WIDE, left + _LEAST_WIDTH + right)
     bars = sum(_HEADER + _BAR * len(group) + _FOOT for group in groups)
     down = _PANEL_TOP + _PANEL + _PANEL_FOOT
     below = math.ceil(len(panels) / _ABREAST) * down + _SOURCE

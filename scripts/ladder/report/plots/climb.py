@@ -14,10 +14,9 @@ from ladder.model import units
 from ladder.model.rows import Row
 from ladder.report.plots import cases, quantities, style
 
-_BAR, _LEAST_WIDTH = 0.34, 2.4  # inches
+_BAR, _LEAST_WIDTH = 0.31, 1.9  # inches
 _TOP, _BOTTOM, _APART = 1.35, 0.8, 0.25  # _APART: bars, between the path and the library
-_BASE, _LOST = "#c4c4c4", "#e69f00"
-_NAME = 10.0  # points
+_BASE = "#c4c4c4"
 _NONE = 0.005  # of a gain that is none
 
 
@@ -32,7 +31,8 @@ def draw(study: Study) -> Figure:
     rows = [*study.path, *([peer] if peer else [])]
     names = [name_of(study.rung(row), row) for row in rows]
     columns = _columns(study, rows)
-    left = 0.35 + 1.1 * style.widest(names, _NAME)
+    bold = style.BOLD * style.text_width(names[len(study.path) - 1])
+    left = 0.27 + max(style.widest(names), bold)
     right = style.columns_width(columns) + 0.2
     width = max(style.PAGE, left + _LEAST_WIDTH + right)
     body = _BAR * (len(rows) + _APART * bool(peer))
@@ -40,24 +40,24 @@ def draw(study: Study) -> Figure:
     figure = style.page(width, height, *_titles(study), describe(study.results))
     axes = style.panel(figure, left, _BOTTOM, width - left - right, body)
     places = [y + _APART * (row is peer) for y, row in enumerate(rows)]
-    key: list[tuple[str, style.Colour]] = [("as fast as its parent", _BASE), ("gained", style.OURS)]
+    key: list[tuple[str, style.Colour]] = [("speed of the parent", _BASE), ("gained", style.OURS)]
     if any(study.gain(row) < 1 - _NONE for row in study.path):
-        key.append(("lost", _LOST))
+        key.append(("lost", style.LOST))
     style.legend(figure, [*key, *([("library", style.PEER)] if peer else [])])
     _bars(axes, study, rows, places)
     axes.set_ylim(places[-1] + 0.5, -0.5)
-    axes.set_yticks(places, names, size=_NAME)
+    axes.set_yticks(places, names, size=style.NORMAL)
     axes.tick_params(axis="y", length=0)
     axes.get_yticklabels()[len(study.path) - 1].set_fontweight("bold")
-    _write(axes, columns, places, width - left - right)
+    style.text_columns(axes, columns, places, width - left - right)
     return figure
 
 
 def _titles(study: Study) -> tuple[str, str]:
     gain = study.speed(study.path[-1]) / study.speed(study.path[0])
-    title = f"{study.ladder.title}: {units.number(gain)} times the first rung's speed"
-    at = cases.headline(study)
-    return title, f"Speed of the rungs on the path to the fastest, at {at}" if at else ""
+    title = f"{study.ladder.title}: {units.number(gain)} times the first rung"
+    at = f", at {cases.headline(study)}" if study.headline else ""
+    return title, f"The path to the fastest rung{at}"
 
 
 def _columns(study: Study, rows: Sequence[Row]) -> dict[str, list[str]]:
@@ -101,7 +101,7 @@ def _bars(axes: Axes, study: Study, rows: Sequence[Row], places: Sequence[float]
         if speed > before * (1 + _NONE):
             axes.barh(y, speed - before, left=before, color=style.OURS, **look)
         elif speed < before * (1 - _NONE):
-            lost: style.Look = {"edgecolor": _LOST, "facecolor": "white", "linestyle": ":"}
+            lost: style.Look = {"edgecolor": style.LOST, "facecolor": "white", "linestyle": ":"}
             axes.barh(y, before - speed, left=speed, linewidth=1.2, **lost, **look)
     if not math.isnan(ceiling):
         axes.axvline(ceiling, color="black", linewidth=1.2)
@@ -109,19 +109,3 @@ def _bars(axes: Axes, study: Study, rows: Sequence[Row], places: Sequence[float]
         side = "right" if ceiling > 0.5 * axes.get_xlim()[1] else "left"
         place: style.Look = {"coordinates": ("data", "axes fraction"), "color": "black"}
         style.note(axes, label, (ceiling, 1), (0, 4), ha=side, **place)
-
-
-def _write(
-    axes: Axes, columns: dict[str, list[str]], places: Sequence[float], width: float
-) -> None:
-    """Write the columns beside the bars; a comma in a header breaks its line."""
-    right = width
-    look: style.Look = {"ha": "right", "size": style.NORMAL}
-    for header, cells in columns.items():
-        right += style.columns_width({header: cells})
-        at = right / width
-        over = header.replace(", ", "\n")
-        style.note(axes, over, (at, 1), (0, 4), coordinates="axes fraction", **look)
-        for y, cell in zip(places, cells, strict=True):
-            beside: style.Look = {"coordinates": ("axes fraction", "data"), "color": "black"}
-            style.note(axes, cell, (at, y), va="center_baseline", **beside, **look)

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import math
 
-from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 
 from ladder.analysis.study import Study, describe
@@ -14,8 +13,9 @@ from ladder.model.catalogue import Rung
 from ladder.model.rows import Row
 from ladder.report.plots import cases, style
 
-_ROW, _COLUMN, _GAP, _APART = 0.32, 0.6, 0.22, 0.1  # inches; _APART: groups of columns
-_TOP, _BOTTOM = 1.45, 0.45
+_ROW, _COLUMN, _GAP, _APART = 0.29, 0.36, 0.1, 0.07  # inches; _APART: groups of columns
+_TOP, _BOTTOM = 0.75, 0.4
+_LINE = 0.155  # of a line of the names of columns
 _Key = tuple[str, ...]
 
 
@@ -57,31 +57,38 @@ def draw(study: Study, found: dict[tuple[_Key, _Key], Row]) -> Figure:
         for rest in dict.fromkeys(a[1:] for a in acrosses)
     }
     texts = [[named[i], *(cases.words(down[i]) for down in downs)] for i in range(split)]
-    widths = [_GAP + style.widest(column) for column in texts]
+    widths = [
+        _GAP + max(style.widest(column), style.BOLD * style.text_width(column[0]))
+        for column in texts
+    ]
     left = 0.2 + sum(widths)
     heads = {
         rest: [
-            cases.words(f"{v} {n}" if v.isdecimal() else v)
+            word
             for v, n in zip(rest, named[split + 1 :], strict=True)
+            for word in cases.words(f"{v} {n}" if v.isdecimal() else v).split()
         ]
         for rest in groups
     }
+    above = max(map(len, heads.values())) * _LINE + 0.3
     spans = {
         rest: max(_COLUMN * len(group), style.widest(heads[rest], style.SMALL) + 0.05)
         for rest, group in groups.items()
     }
-    width = max(style.PAGE, left + sum(spans.values()) + _APART * len(groups) + 0.2)
+    width = max(style.PAGE, left + sum(spans.values()) + _APART * (len(groups) - 1) + 0.2)
     body = _ROW * len(downs)
-    height = _TOP + body + _BOTTOM
-    own = study.own_ceilings()
-    about = f"Percent of {study.ladder.ceilings}{own}"
-    figure = style.page(width, height, study.ladder.title, about, describe(study.results))
+    height = _TOP + above + body + _BOTTOM
+    rows = [row for row in found.values() if study.has_own_ceiling(row)]
+    own = dict.fromkeys(study.spell_ceiling(row).replace("`", "") for row in rows)
+    about = ", or of ".join([f"Percent of {study.ladder.ceilings}", *own])
+    title = f"{study.ladder.title}: speed by its factors"
+    figure = style.page(width, height, title, about, describe(study.results))
     at = left
     for rest, group in groups.items():
         axes = style.panel(figure, at, _BOTTOM, _COLUMN * len(group), body)
         axes.set(xlim=(-0.5, len(group) - 0.5), ylim=(len(downs) - 0.5, -0.5), yticks=[])
         axes.xaxis.tick_top()
-        axes.set_xticks(range(len(group)), [f"{across[0]} {named[split]}" for across in group])
+        axes.set_xticks(range(len(group)), [_short(across[0], named[split]) for across in group])
         axes.tick_params(length=0)
         axes.spines[:].set_visible(False)
         place: style.Look = {"coordinates": "axes fraction", "color": "black"}
@@ -91,7 +98,11 @@ def draw(study: Study, found: dict[tuple[_Key, _Key], Row]) -> Figure:
                 if row := found.get((down, across)):
                     share = study.percent(row) / 100
                     box = (x - 0.46, y - 0.44, 0.92, 0.88)
-                    style.boxes(axes, [box], facecolor=_shade(share))
+                    style.boxes(
+                        axes,
+                        [box],
+                        facecolor=style.tint(style.OURS, 0.06 + 0.94 * min(max(share, 0.0), 1.0)),
+                    )
                     ink: style.Look = {
                         "color": "white" if share > 0.5 else "black",
                         "size": style.NORMAL,
@@ -110,8 +121,6 @@ def draw(study: Study, found: dict[tuple[_Key, _Key], Row]) -> Figure:
     return figure
 
 
-def _shade(share: float) -> style.Colour:
-    """From nearly white to blue."""
-    pale = 0.94 * (1 - min(max(share, 0.0), 1.0))
-    red, green, blue = (part + pale * (1 - part) for part in to_rgb(style.OURS))
-    return red, green, blue
+def _short(value: str, factor: str) -> str:
+    """Write the value of a factor across: `16 B` of `bytes`."""
+    return f"{value} B" if factor == "bytes" else value

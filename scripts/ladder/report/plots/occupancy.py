@@ -57,10 +57,10 @@ def draw(tally: Tally, found: list[Kernels]) -> Figure:
     """Draw two panels for kernels that are alike; the dot is where they are launched."""
     each = _TITLE + _PANEL + _TICKS
     height = _TOP + each * len(found) + _BOTTOM
-    width = (style.PAGE - _LEFT - _BETWEEN - _RIGHT) / 2
+    width = (style.WIDE - _LEFT - _BETWEEN - _RIGHT) / 2
     title = f"{tally.title}: occupancy"
     about = f"{describe(tally.results)}: percent of the warps that an SM holds, by what limits them"
-    figure = style.page(style.PAGE, height, title, about)
+    figure = style.page(style.WIDE, height, title, about)
     all_curves = [kernels.curves[0] for kernels in found]
     limits = [p.limiter for c in all_curves for p in (*c.by_block, *c.by_shared)]
     used = [(name, colour) for name, colour in _COLOURS.items() if name in limits]
@@ -77,7 +77,7 @@ def draw(tally: Tally, found: list[Kernels]) -> Figure:
         kib = range(0, int(max((p.size for p in curves.by_shared), default=0)) + 1, 32 * 1024)
         by_shared.set_xticks(kib, [f"{size // 1024}" for size in kib])
         look: style.Look = {"coordinates": "axes fraction", "size": style.NORMAL}
-        told = _several(kernels.names, style.PAGE - _LEFT - _RIGHT)
+        told = _several(kernels.names, style.WIDE - _LEFT - _RIGHT)
         style.note(by_block, told, (0, 1), (0, 21), **look, color="black", weight="bold")
         style.note(by_block, _resources(kernels), (0, 1), (0, 8), **look)
         top -= each

@@ -16,19 +16,18 @@ from ladder.model import units
 from ladder.model.rows import Row
 from ladder.report.plots import cases, style
 
-_ROW, _TOP, _BOTTOM, _LEAST_WIDTH, _GAP = 0.46, 1.15, 0.8, 2.4, 0.25  # inches
-_BOLD = 1.17  # width of bold text over that of plain
+_ROW, _TOP, _BOTTOM, _LEFT, _GAP = 0.5, 1.2, 0.8, 0.2, 0.2  # inches
+_DOWN, _UP = 0.22, 0.14  # of a row's height: its dots below its middle, its title above
 _MARKERS, _SIGNS = "osD^vP", "●■◆▲▼✚"
 
 
 @dataclass(frozen=True)
 class _Dot:
-    """A percent of the limit, and its marker; `up` rows apart from others that may be as high."""
+    """A percent of the limit and its marker, `up` of a row from others that may be as high."""
 
     percent: float
     look: style.Look
     up: float = 0.0
-    text: str = ""
 
 
 @dataclass(frozen=True)
@@ -51,8 +50,13 @@ def draw(results: Results, found: Sequence[Study]) -> Figure:
         "How far each ladder climbs",
         "Speed as percent of the limit that was measured on the same GPU",
         describe(results),
-        [("first rung", style.GREY), ("best rung", style.OURS), ("library", style.PEER)],
-        "○●◇",
+        [
+            ("first rung", style.GREY),
+            ("best rung", style.OURS),
+            ("library", style.PEER),
+            ("limit", "black"),
+        ],
+        "○●◇┃",
         ("best rung", "× library"),
     )
 
@@ -63,35 +67,23 @@ def compare(found: list[tuple[str, list[Study]]]) -> Figure:
     by_ladder: dict[str, dict[int, Study]] = {}
     for i, (_, studies) in enumerate(found):
         for study in studies:
-            by_ladder.setdefault(study.ladder.name, {})[i] = study
+            if not study.ladder.factors:
+                by_ladder.setdefault(study.ladder.name, {})[i] = study
     lines = []
     for several in by_ladder.values():
         best = {i: row for i, study in several.items() if (row := study.best_step(study.headline))}
-        percents = {i: several[i].percent(row) for i, row in best.items()}
-        experiment = any(study.ladder.factors for study in several.values())
-        if len(several) < 2 or experiment or not any(p > 0 for p in percents.values()):
-            continue
-        dots, cells = [], []
-        for i in range(len(found)):
-            look = {"marker": _MARKERS[i % len(_MARKERS)], "color": _colour(i), "markersize": 6.5}
-            apart = 0.24 * (i / (len(found) - 1) - 0.5)
-            dots.append(_Dot(percents.get(i, math.nan), look, apart))
-            cells.append("–")
-            if row := best.get(i):
-                speed = units.rate(several[i].ladder.quantity, several[i].speed(row))
-                cells[i] = f"{units.percent(percents[i])}, {speed}"
-        first = next(iter(several.values()))
-        lines.append(_Line(first.ladder.title, cases.headline(first), dots, tuple(cells)))
+        if len(several) > 1 and any(several[i].percent(row) > 0 for i, row in best.items()):
+            lines.append(_compared(several, best, len(found)))
     if not lines:
         raise style.NothingToDrawError("no ladder that several have has percent_of_ceiling")
     return _draw(
         lines,
         f"The best rung of each ladder on {len(found)} GPUs",
-        "Speed as percent of the limit that was measured on the same GPU",
-        "; ".join(describe(studies[0].results) for _, studies in found if studies),
+        "Speed as percent of that rung's limit, measured on the same GPU",
+        ";\n".join(describe(studies[0].results) for _, studies in found if studies),
         [(name, _colour(i)) for i, name in enumerate(names)],
         "".join(_SIGNS[i % len(_SIGNS)] for i in range(len(names))),
-        tuple(names),
+        tuple(name.replace(" ", "\n", 1) for name in names),
     )
 
 
@@ -99,37 +91,62 @@ def _colour(i: int) -> str:
     return style.GPU_COLOURS[i % len(style.GPU_COLOURS)]
 
 
-def _climbed(study: Study) -> list[_Line]:
-    """Return the row of a ladder, and another where the best has a limit of its own."""
+def _compared(several: dict[int, Study], rows: dict[int, Row], count: int) -> _Line:
+    """Return the row of a ladder, of the best rung on each of `count` GPUs that has one."""
+    dots, cells = [], []
+    for i in range(count):
+        look: style.Look = {"marker": _MARKERS[i % len(_MARKERS)], "color": _colour(i)}
+        apart = 0.24 * (i / (count - 1) - 0.5)
+        percent = several[i].percent(rows[i]) if i in rows else math.nan
+        dots.append(_Dot(percent, look | {"markersize": 6.5}, apart))
+        cells.append("–")
+        if i in rows:
+            speed = units.rate(several[i].ladder.quantity, several[i].speed(rows[i]))
+            cells[i] = f"{units.percent(percent)}\n{speed}"
+    first = next(iter(several.values()))
+    return _Line(first.ladder.title, cases.headline(first), dots, tuple(cells))
+
+
+def _bests(study: Study) -> dict[bool, Row]:
+    """Return the fastest step under the ladder's limit, and under one of its own if it is faster.
+
+    By whether the limit is its own.
+    """
     best = study.best_step(study.headline)
     if not best or not study.percent(best) > 0:
-        return []
-    about = cases.headline(study)
+        return {}
     if not study.has_own_ceiling(best):
-        return [_line(study, study.ladder.title, about, best, study.path[0])]
+        return {False: best}
     rows = [row for rung in study.rungs if rung.is_step and (row := study.ok(rung, study.headline))]
     plain = [r for r in rows if not study.has_own_ceiling(r) and study.percent(r) > 0]
-    limit = f"its own limit: {study.spell_ceiling(best)}".replace("`", "")
-    own = _line(study, "", limit, best, None)
-    if not plain:
-        return [own]
-    fastest = max(plain, key=study.speed)
-    return [_line(study, study.ladder.title, about, fastest, study.path[0]), own]
+    return ({False: max(plain, key=study.speed)} if plain else {}) | {True: best}
+
+
+def _climbed(study: Study) -> list[_Line]:
+    """Return the row of a ladder, and another where the best has a limit of its own."""
+    lines = []
+    for own, row in _bests(study).items():
+        if own:
+            limit = f"with a limit of its own, {study.spell_ceiling(row)}".replace("`", "")
+            lines.append(_line(study, "", limit, row, None))
+        else:
+            title = study.ladder.title
+            lines.append(_line(study, title, cases.headline(study), row, study.path[0]))
+    return lines
 
 
 def _line(study: Study, title: str, about: str, best: Row, first: Row | None) -> _Line:
     dots: list[_Dot] = []
     hollow: style.Look = {"markerfacecolor": "white", "markeredgewidth": 1.6, "markersize": 7}
     if first and first is not best:
-        percent = study.percent(first)
         look: style.Look = {"marker": "o", "color": style.GREY, **hollow}
-        dots.append(_Dot(percent, look, text=units.percent(percent)))
+        dots.append(_Dot(study.percent(first), look))
     dots.append(_Dot(study.percent(best), {"marker": "o", "color": style.OURS, "markersize": 9}))
     if first and (peer := study.peer("", study.headline)):
         dots.append(_Dot(study.percent(peer), {"marker": "D", "color": style.PEER, **hollow}))
     speed = units.rate(study.ladder.quantity, study.speed(best))
     told = f"{best.rung}\n{units.percent(study.percent(best))}, {speed}"
-    return _Line(title, about, dots, (told, study.to_peer(best).replace(" ", "\n", 1)))
+    return _Line(title, about, dots, (told, study.to_peer(best).partition(" ")[0]))
 
 
 def _draw(
@@ -141,28 +158,27 @@ def _draw(
     signs: str,
     headers: tuple[str, ...],
 ) -> Figure:
-    left = 0.35 + max(
-        _BOLD * style.widest([line.title for line in lines]),
-        style.widest([line.about for line in lines], style.SMALL),
-    )
     columns = [
         [part for line in lines for part in line.cells[i].split("\n")] for i in range(len(headers))
     ]
     widths = [
-        _GAP + max(_BOLD * style.text_width(header), style.widest(column))
+        _GAP + max(style.BOLD * style.widest(header.split("\n")), style.widest(column))
         for header, column in zip(headers, columns, strict=True)
     ]
-    width = max(style.PAGE, left + _LEAST_WIDTH + sum(widths) + 0.2)
+    told = max(_title_width(line) for line in lines)
+    width = max(style.PAGE, _LEFT + told + sum(widths) + 0.2)
     body = _ROW * len(lines)
-    height = _TOP + style.legend_height([name for name, _ in key], width) + body + _BOTTOM
+    bottom = _BOTTOM + 0.17 * source.count("\n")
+    broken = 0.12 * any("\n" in header for header in headers)
+    more = style.legend_height([name for name, _ in key], width)
+    height = _TOP + broken + more + body + bottom
     figure = style.page(width, height, title, subtitle, source)
     style.legend(figure, key, signs=signs)
-    axes = style.panel(figure, left, _BOTTOM, width - left - sum(widths) - 0.2, body)
+    axes = style.panel(figure, _LEFT, bottom, width - _LEFT - sum(widths) - 0.2, body)
     found = [dot.percent for line in lines for dot in line.dots if dot.percent == dot.percent]
-    axes.set(xlim=(-4, max(101.0, *found)), ylim=(len(lines) - 0.5, -0.5), yticks=[])
+    axes.set(xlim=(-2, max(101.0, *found)), ylim=(len(lines) - 0.5, -0.5), yticks=[])
     for y, line in enumerate(lines):
         _row(axes, y, line)
-    axes.axvline(100, color="black", linewidth=1.2, zorder=1)
     axes.set_xticks(range(0, 101, 25))
     axes.set_xlabel("percent of the limit")
     axes.spines["left"].set_visible(False)
@@ -173,22 +189,29 @@ def _draw(
         style.note(axes, header, (1, 1), (end, 4), **text, **over)
         for y, line in enumerate(lines):
             beside: style.Look = {"coordinates": ("axes fraction", "data"), "va": "center"}
-            style.note(axes, line.cells[i], (1, y), (end, 0), **text, **beside)
+            style.note(axes, line.cells[i], (1, y + 0.04), (end, 0), **text, **beside)
         end += 72 * widths[i]
     return figure
 
 
+def _title_width(line: _Line) -> float:
+    """Inches of a row's title and of what is written after it."""
+    title = style.BOLD * style.text_width(line.title)
+    return title + (0.08 if title else 0.0) + style.text_width(line.about, style.SMALL)
+
+
 def _row(axes: Axes, y: int, line: _Line) -> None:
-    """Draw the dots of one row, joined, and what it is of left of them."""
+    """Draw the dots of one row, joined, and above them what it is of."""
     known = [dot.percent for dot in line.dots if dot.percent == dot.percent]
-    axes.axhline(y, color=style.FAINT, linewidth=0.6, zorder=0)
+    at = y + _DOWN
+    axes.plot([axes.get_xlim()[0], 100], [at, at], color=style.FAINT, linewidth=0.8, zorder=0)
+    axes.plot([100, 100], [at - 0.22, at + 0.22], color="black", linewidth=1.8, zorder=1)
     if not any(dot.up for dot in line.dots):
-        axes.plot([min(known), max(known)], [y, y], color=style.GREY, linewidth=1.2, zorder=1)
+        axes.plot([min(known), max(known)], [at, at], color=style.GREY, linewidth=1.2, zorder=1)
     for dot in line.dots:
-        axes.plot(dot.percent, y + dot.up, linestyle="none", clip_on=False, zorder=3, **dot.look)
-        style.note(axes, dot.text, (dot.percent, y), (0, 7), ha="center")
-    left: style.Look = {"coordinates": ("axes fraction", "data"), "ha": "right"}
+        axes.plot(dot.percent, at + dot.up, linestyle="none", clip_on=False, zorder=3, **dot.look)
+    place: style.Look = {"coordinates": ("axes fraction", "data"), "va": "baseline"}
     bold: style.Look = {"size": style.NORMAL, "color": "black", "weight": "bold"}
-    style.note(axes, line.title, (0, y), (-8, 1), **left, **bold)
-    alone: style.Look = {"va": "top" if line.title else "center"}
-    style.note(axes, line.about, (0, y), (-8, -2 if line.title else 0), **left, **alone)
+    title = style.BOLD * style.text_width(line.title)
+    style.note(axes, line.title, (0, y - _UP), **place, **bold)
+    style.note(axes, line.about, (0, y - _UP), (72 * title + 6 * bool(title), 0), **place)

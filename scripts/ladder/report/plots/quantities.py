@@ -8,7 +8,6 @@ import math
 from ladder.model import counters, units
 from ladder.model.rows import Row
 
-SECTOR, WAVEFRONT = 32, 128  # bytes of a sector, and of a wavefront that serves every bank
 _DECIMAL = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 
 
@@ -51,39 +50,3 @@ def decimal(amount: float) -> str:
 def counter(row: Row | None, name: str) -> float:
     """Value of a row's counter; NaN where the row, or the whole file, has none."""
     return row.counter(name) if row else math.nan
-
-
-def counted(row: Row) -> bool:
-    """Whether the hardware counted anything of a row."""
-    return counter(row, "warp_instructions") > 0
-
-
-def sectors(row: Row) -> float:
-    """Sectors of 32 bytes that a row's loads, stores and atomics of global memory asked for."""
-    return _sum(row, "global", "sectors")
-
-
-def wavefronts(row: Row) -> float:
-    """Wavefronts that a row's loads, stores and atomics of shared memory took."""
-    return _sum(row, "shared", "wavefronts")
-
-
-def _sum(row: Row, space: str, what: str) -> float:
-    """Sum over operations, of which those that were not counted are none; NaN if none was."""
-    found = [counter(row, f"{space}_{o}_{what}") for o in ("load", "store", "atomic")]
-    found = [amount for amount in found if not math.isnan(amount)]
-    return sum(found) if found else math.nan
-
-
-def level_bytes(row: Row) -> dict[str, float]:
-    """Bytes that a row moved at each level of memory, by the level's name; NaN if not counted."""
-    shared = wavefronts(row)
-    # No load counts operands of wgmma. (Up to 3 % of the pipe is moves that compilers put there.)
-    if counter(row, "tensor_utilisation") > 0.05:
-        everything = counter(row, "shared_wavefronts")
-        shared = shared if math.isnan(everything) else everything
-    return {
-        "DRAM": counter(row, "dram_bytes"),
-        "L2": counter(row, "l2_bytes"),
-        "shared memory": WAVEFRONT * shared,
-    }

@@ -16,16 +16,15 @@ from ladder.analysis import roofs
 from ladder.analysis.study import Study, describe, own_speed
 from ladder.model import units
 from ladder.model.rows import Row
-from ladder.report.plots import quantities, slopes, style
+from ladder.report.plots import cases, quantities, style
 
-_LEFT, _HEIGHT = 0.75, 4.0  # inches, of the axes
+_LEFT, _HEIGHT = 0.85, 3.6  # inches, of the axes
 _BETWEEN = 3  # rungs named between the ends of the path
 _APART = 1.1  # between two roofs that are drawn as two
-_SIZE = 10.0  # points, of names
 _ONE_WAY = 0.1  # share of writes in the traffic of DRAM up to which its roof is that of reads
-LEVELS = {"DRAM": "o", "L2": "^", "shared memory": "s"}  # markers, hollow
 _TERA = 1e12
-GLYPHS = {"DRAM": "○", "L2": "△", "shared memory": "□"}
+_BYTES = {"DRAM": "dram_bytes", "L2": "l2_bytes"}  # the counter of what a level moved
+_CLEAR = 0.1  # inches between a name and the middle of a point
 
 
 @dataclass(frozen=True)
@@ -35,26 +34,26 @@ class Roof:
     name: str
     speed: float  # bytes/s or FLOP/s
     peak: float
-    level: str = ""  # of memory; empty of arithmetic
 
-    def told(self, level: str, divisor: float, unit: str) -> str:
-        """Write name, speed and datasheet, with the level of memory where the name hides it."""
-        where = "" if level.lower().replace(" ", "_") in self.name else f" ({level})"
+    def told(self, quantity: str) -> str:
+        """Write name, speed and datasheet."""
+        divisor, unit = units.rate_unit(quantity, [self.speed])
         peak = f" of {units.number(self.peak / divisor)}" if self.peak > 0 else ""
-        return f"{self.name}{where} {units.number(self.speed / divisor)}{peak} {unit}"
+        return f"{self.name}: {units.number(self.speed / divisor)}{peak} {unit}"
+
+    @property
+    def highest(self) -> float:
+        """The higher of its two lines."""
+        return max(self.speed, self.peak) if self.peak > 0 else self.speed
 
 
-def memory_roofs(study: Study, measured: dict[str, Row]) -> list[Roof]:
-    """Return one roof a level of memory, of DRAM that which fits the ladder's traffic."""
+def _memory(study: Study, measured: dict[str, Row], level: str) -> Roof | None:
+    """Return the roof of a level of memory, of DRAM that which fits the ladder's traffic."""
     copies = [name for name in ("memcpy", "dram_copy") if name in measured]
     copies.sort(key=lambda name: -own_speed(measured[name]))
     fits = [*copies, "dram_read"] if _writes(study) else ["dram_read", *copies]
-    wanted = {"DRAM": fits, "L2": ["l2_read"], "shared memory": ["shared_memory"]}
-    chosen = {
-        level: next((name for name in names if name in measured), "")
-        for level, names in wanted.items()
-    }
-    return [_roof(study, measured[name], level) for level, name in chosen.items() if name]
+    names = ["l2_read"] if level == "L2" else fits
+    return next((_roof(study, measured[name]) for name in names if name in measured), None)
 
 
 def _writes(study: Study) -> bool:
@@ -70,7 +69,7 @@ def _arithmetic(study: Study, measured: dict[str, Row], shown: list[Row]) -> lis
     A roof of which a rung takes several operations for one of its own is that many times as low.
     """
     rows = [row for row in measured.values() if row.flops_per_second > 0 and not row.precision]
-    found = [_roof(study, row, "") for row in rows]
+    found = [_roof(study, row) for row in rows]
     shares: list[Roof] = []
     others = {
         (ceiling.rung.split("/")[-1], ceiling.products): None
@@ -80,7 +79,7 @@ def _arithmetic(study: Study, measured: dict[str, Row], shown: list[Row]) -> lis
     }
     for name, products in others:
         if name in measured:
-            roof = _roof(study, measured[name], "")
+            roof = _roof(study, measured[name])
             parts = roof.speed / products, roof.peak / products
             shares.append(Roof(f"{name} / {products:g}", *parts))
     return found + _joined(shares)
@@ -97,16 +96,16 @@ def _joined(found: list[Roof]) -> list[Roof]:
     return joined
 
 
-def _roof(study: Study, row: Row, level: str) -> Roof:
+def _roof(study: Study, row: Row) -> Roof:
     sheet = roofs.datasheet(study.results.gpu)
-    return Roof(row.rung, own_speed(row), sheet.peak(row.rung) if sheet else math.nan, level)
+    return Roof(row.rung, own_speed(row), sheet.peak(row.rung) if sheet else math.nan)
 
 
-def intensity(row: Row, level: str) -> float:
+def _intensity(row: Row, level: str) -> float:
     """FLOP a byte that a row moved at a level of memory; of the algorithm where none is named."""
     if not level:
         return row.arithmetic_intensity
-    moved = quantities.level_bytes(row)[level]
+    moved = quantities.counter(row, _BYTES[level])
     return row.flops_per_second * row.seconds / moved if moved > 0 else math.nan
 
 
@@ -128,31 +127,31 @@ def draw(study: Study) -> Figure:
     case = study.headline if rungs[study.headline] else last
     shown = [row for row in best if row.case == case and study.rung(row).role != "choice"]
     level = "L2" if study.ladder.quantity == "flops" else "DRAM"
-    if any(math.isnan(intensity(row, level)) for row in shown):
+    if any(math.isnan(_intensity(row, level)) for row in shown):
         level = ""
     path = _path(study, shown)
     named = _named(study, path, shown)
-    memory = [roof for roof in memory_roofs(study, measured) if roof.level == (level or "DRAM")]
+    memory = _memory(study, measured, level or "DRAM")
     arithmetic = _arithmetic(study, measured, named)
-    if not memory or not arithmetic:
+    if not (memory and arithmetic):
         raise style.NothingToDrawError("the results hold no measured memory and arithmetic roofs")
     height = _HEIGHT + 1.75
-    about = f"The path to the fastest rung, at {study.spell(case)}. {_key([*memory, *arithmetic])}."
+    at = cases.whole(study, case)
+    about = f"The path to the fastest rung, at {at}. {_key([memory, *arithmetic])}."
     title = f"{study.ladder.title}: roofline"
     figure = style.page(style.PAGE, height, title, about, describe(study.results))
     width = style.PAGE - _LEFT - 0.25
     axes = style.panel(figure, _LEFT, 0.9, width, _HEIGHT)
-    points = {row.rung: (intensity(row, level), row.flops_per_second / _TERA) for row in shown}
-    _limits(axes, memory, arithmetic, list(points.values()))
+    points = {row.rung: (_intensity(row, level), row.flops_per_second / _TERA) for row in shown}
+    names = style.widest([_label(row) for row in named]) + 0.2
+    slope = style.text_width(memory.told("bytes"), style.SMALL) + 0.7
+    shares = slope / width, names / width
+    _limits(axes, memory, arithmetic, list(points.values()), shares)
     bytes_ = f"moved through {level}" if level else "of the algorithm"
     axes.set(xlabel=f"FLOP per byte {bytes_}", ylabel="TFLOP/s")
-    slopes.draw(
-        axes,
-        (width, _HEIGHT),
-        [_drawn(roof, "bytes") for roof in memory],
-        [_drawn(roof, "flops") for roof in arithmetic],
-        [(x, x, y) for x, y in points.values()],
-    )
+    _slope(axes, width, memory, max(roof.speed for roof in arithmetic), [*points.values()])
+    for roof in arithmetic:
+        _flat(axes, roof, memory)
     joined = [points[row.rung] for row in path if row in named]
     _draw_points(axes, study, shown, points, named=named, path=path)
     for start, end in pairwise(joined):
@@ -188,21 +187,72 @@ def _key(drawn: list[Roof]) -> str:
 
 
 def _limits(
-    axes: Axes, memory: list[Roof], arithmetic: list[Roof], points: list[tuple[float, float]]
+    axes: Axes,
+    memory: Roof,
+    arithmetic: list[Roof],
+    points: list[tuple[float, float]],
+    names: tuple[float, float],
 ) -> None:
-    """Scale the axes: every point and the ridges of the measured roofs are in sight."""
-    flat = max(roof.speed for roof in arithmetic)
-    ridges = [flat / roof.speed for roof in memory]
+    """Scale the axes: every point, the ridge of the measured roofs and the names are in sight.
+
+    `names` are shares of the axes' width: of the slope's name, left of the ridge, and of those
+    right of the points.
+    """
+    ridge = max(roof.speed for roof in arithmetic) / memory.speed
     xs, ys = zip(*points, strict=True)
-    highest = max(*ys, *(max(roof.speed, _known(roof.peak)) / _TERA for roof in arithmetic))
-    axes.set(xscale="log", xlim=(min(*ridges, *xs) / 5, 8 * max(*ridges, *xs)))
+    highest = max(*ys, *(roof.highest / _TERA for roof in arithmetic))
+    highest_x = math.log(max(ridge, *xs))
+    left, right = min(names[0], 0.38), 1 - min(names[1], 0.5)
+    low = (math.log(ridge) - highest_x * left / right) / (1 - left / right)
+    low = min(low, math.log(min(xs) / 3))
+    axes.set(xscale="log", xlim=(math.exp(low), math.exp(low + (highest_x - low) / right)))
     axes.set(yscale="log", ylim=(min(ys) / 2, 2 * highest))
     style.log_ticks(axes.xaxis)
     style.log_ticks(axes.yaxis)
 
 
-def _known(peak: float) -> float:
-    return peak if peak > 0 else 0.0
+def _lines(roof: Roof) -> list[tuple[float, style.Look]]:
+    """A roof's speed and how its line looks: solid what was measured, dashed the datasheet."""
+    solid: style.Look = {"color": style.GREY, "linewidth": 1.2, "zorder": 2}
+    dashed = solid | {"linewidth": 0.9, "linestyle": (0, (4, 3))}
+    return [(roof.speed, solid), *([(roof.peak, dashed)] if roof.peak > 0 else [])]
+
+
+def _flat(axes: Axes, roof: Roof, memory: Roof) -> None:
+    """Draw a roof of arithmetic from the slope on, named above its right end."""
+    (left, right) = axes.get_xlim()
+    for speed, look in _lines(roof):
+        axes.plot([max(left, speed / memory.speed), right], [speed / _TERA] * 2, **look)
+    style.note(axes, roof.told("flops"), (right, roof.highest / _TERA), (-2, 3), ha="right")
+
+
+def _slope(
+    axes: Axes, width: float, roof: Roof, top: float, points: list[tuple[float, float]]
+) -> None:
+    """Draw a roof of memory up to `top` FLOP/s, named above it, or below it if points are above."""
+    (left, right), (low, high) = axes.get_xlim(), axes.get_ylim()
+    for speed, look in _lines(roof):
+        ends = np.array([left, min(right, top / speed)])
+        axes.plot(ends, speed * ends / _TERA, **look)
+    # All in inches from the left end of the line, along it and above it.
+    across, up = width / math.log(right / left), _HEIGHT / math.log(high / low)
+    angle = math.atan2(up, across)
+    cos, sin = math.cos(angle), math.sin(angle)
+    start = up * math.log(roof.highest * left / _TERA / low)
+    text = roof.told("bytes")
+    need = style.text_width(text, style.SMALL) + _CLEAR
+    length = across * math.log(min(right, top / roof.highest) / left) / cos
+    beside = [(across * math.log(x / left), up * math.log(y / low) - start) for x, y in points]
+    near = [x * cos + y * sin for x, y in beside if -0.05 < y * cos - x * sin < 2 * _CLEAR]
+    # The end of the name: as near to the ridge as no point is beside it.
+    places = [length - 0.12 - 0.05 * i for i in range(math.ceil(max(length - need, 0) / 0.05))]
+    free = [end for end in places if not any(end - need < at < end + _CLEAR for at in near)]
+    end = left * math.exp((free or [length - 0.12])[0] * cos / across)
+    look = {"ha": "right", "rotation": math.degrees(angle), "rotation_mode": "anchor"}
+    look["path_effects"] = style.halo()
+    speed, offset = (roof.highest, (-4, 4)) if free else (roof.speed, (4, -4))
+    look["va"] = "bottom" if free else "top"
+    style.note(axes, text, (end, speed * end / _TERA), offset, **look)
 
 
 def _draw_points(
@@ -232,17 +282,14 @@ def _name(axes: Axes, named: list[Row], points: dict[str, tuple[float, float]]) 
     """Write names right of their points and a little below, further where names would touch."""
     low, high = np.log(axes.get_ylim())
     wanted = [(np.log(points[row.rung][1]) - low) / (high - low) for row in named]
-    gap = 1.3 * _SIZE / 72 / _HEIGHT
+    gap = 1.3 * style.NORMAL / 72 / _HEIGHT
     for row, y in zip(named, style.spread(wanted, gap, 0.0, 1.0), strict=True):
         look: style.Look = {"coordinates": ("data", "axes fraction"), "va": "center"}
-        look["size"] = _SIZE
+        look["size"] = style.NORMAL
         look |= {"color": style.PEER if row.role == "peer" else "black"}
-        divisor, unit = units.rate_unit("flops", [row.flops_per_second])
-        told = f"{row.rung}  {units.number(row.flops_per_second / divisor)} {unit}"
-        style.note(axes, told, (points[row.rung][0], y), (9, -3), **look)
+        style.note(axes, _label(row), (points[row.rung][0], y), (9, -3), **look)
 
 
-def _drawn(roof: Roof, quantity: str) -> slopes.Roof:
-    """Scale a roof to the figure's TFLOP, named in its own unit."""
-    text = roof.told(roof.level, *units.rate_unit(quantity, [roof.speed]))
-    return slopes.Roof(text, roof.speed / _TERA, roof.peak / _TERA)
+def _label(row: Row) -> str:
+    divisor, unit = units.rate_unit("flops", [row.flops_per_second])
+    return f"{row.rung}  {units.number(row.flops_per_second / divisor)} {unit}"

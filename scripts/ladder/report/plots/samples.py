@@ -63,7 +63,7 @@ def draw(sides: Sequence[Side], rows: Sequence[Row]) -> Figure:
     study, several = sides[0].study, len(sides) > 1
     labels = [side.label for side in sides]
     pad = _NOTE if several else 0.0  # inches from what is said of a panel to the row's name
-    width, pitch = style.PAGE, _HEIGHT + _BETWEEN + pad
+    width, pitch = style.WIDE, _HEIGHT + _BETWEEN + pad
     height = _TOP + pitch * len(rows) - _BETWEEN + _BOTTOM + style.legend_height(labels, width)
     alike = len({row.case for row in rows}) == 1
     subtitle = _subtitle(sides, rows, study.spell(rows[0].case) if alike else "")

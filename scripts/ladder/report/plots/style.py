@@ -18,7 +18,7 @@ import matplotlib.style
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
-from matplotlib.collections import LineCollection, PolyCollection
+from matplotlib.collections import PolyCollection
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
@@ -35,14 +35,16 @@ from ladder.io.results import Results
 from ladder.model.catalogue import Ladder, Rung
 from ladder.model.errors import LadderError
 
-PAGE = 8.0  # inches; a page shows this width with all its text of a readable size
-SMALL, NORMAL, LARGE = 8.0, 9.0, 13.0  # points
-_GAP = 0.25  # inches between text columns
+PAGE = 6.25  # inches: 600 pixels, of which a phone shows two thirds
+WIDE = 8.0  # inches, of figures that no page shows
+SMALL, NORMAL, LARGE = 9.0, 9.5, 12.5  # points: at two thirds still six
+BOLD = 1.17  # width of bold text over that of plain
+_GAP = 0.18  # inches between text columns
 _SQUARE = 0.15  # inches from a legend's square to its name
 _LINE = 1.25  # height of a line of text over its size
 GREY, FAINT, PEER, ALARM = "#555555", "#d0d0d0", "#d55e00", "#cc0000"
-OURS, PALE = "#0072b2", "#bcdcf0"
-GPU_COLOURS = (OURS, "#e69f00", "#009e73", "#cc79a7", "#56b4e9", PEER)  # told apart by anyone
+OURS, PALE, LOST = "#0072b2", "#bcdcf0", "#e69f00"
+GPU_COLOURS = (OURS, LOST, "#009e73", "#cc79a7", "#56b4e9", PEER)  # told apart by anyone
 Colour = ColorType
 Look = dict[str, Any]  # options of matplotlib's
 _FONT = FontProperties(family="DejaVu Sans", size=1)  # that text is measured in
@@ -92,8 +94,9 @@ def save(figure: Figure, directory: Path, stem: str, formats: Sequence[str]) -> 
 
 
 def _short(text: str) -> str:
-    """Leave out what makes an SVG long: indents, and the font in the name of every letter."""
+    """Leave out what makes an SVG long: indents, and of every letter its font and decimals."""
     text = re.sub(r"\n +", "\n", text)
+    text = re.sub(r'" transform="translate\((\d+)(\.\d)?\d* 0\)"/>', r'" x="\1\2"/>', text)
     return text.replace("#DejaVuSans-", "#").replace('id="DejaVuSans-', 'id="')
 
 
@@ -114,8 +117,9 @@ def page(width: float, height: float, title: str, subtitle: str, source: str = "
     `source`, what was measured and where, stands at the foot.
     """
     figure = Figure(figsize=(width, height))
-    figure.text(0.2 / width, 1 - 0.32 / height, title, size=LARGE, weight="bold")
     room = width - 0.4
+    size = LARGE * room / max(room, BOLD * text_width(title, LARGE))
+    figure.text(0.2 / width, 1 - 0.32 / height, title, size=max(size, SMALL), weight="bold")
     size = NORMAL * room / max(room, 1.04 * text_width(subtitle))  # in a PNG letters are wider
     figure.text(0.2 / width, 1 - 0.54 / height, subtitle, size=max(size, SMALL), color=GREY)
     figure.text(0.2 / width, 0.1 / height, source, size=SMALL, color=GREY)
@@ -204,8 +208,10 @@ def columns_width(columns: dict[str, list[str]]) -> float:
     return sum(_GAP + widest([*header.split(", "), *cells]) for header, cells in columns.items())
 
 
-def text_columns(axes: Axes, columns: dict[str, list[str]], right: float) -> None:
-    """Write right-aligned columns beside axes of `right` inches: a cell at y = 0, 1, 2...
+def text_columns(
+    axes: Axes, columns: dict[str, list[str]], places: Sequence[float], right: float
+) -> None:
+    """Write right-aligned columns beside axes of `right` inches, a cell at each y of `places`.
 
     A comma in a header breaks its line.
     """
@@ -215,7 +221,7 @@ def text_columns(axes: Axes, columns: dict[str, list[str]], right: float) -> Non
         at = right / width
         place: Look = {"coordinates": "axes fraction", "ha": "right", "size": NORMAL}
         note(axes, header.replace(", ", "\n"), (at, 1), (0, 4), **place)
-        for y, cell in enumerate(cells):
+        for y, cell in zip(places, cells, strict=True):
             place["coordinates"] = ("axes fraction", "data")
             note(axes, cell, (at, y), va="center_baseline", color="black", **place)
 
@@ -283,6 +289,12 @@ def dark(colour: Colour) -> tuple[float, ...]:
     return tuple(0.75 * part for part in to_rgb(colour))
 
 
+def tint(colour: Colour, share: float) -> Colour:
+    """Mix a share of a colour with white."""
+    red, green, blue = (1 - share * (1 - part) for part in to_rgb(colour))
+    return red, green, blue
+
+
 def bar_style(rung: Rung, colour: Colour | list[Colour]) -> Look:
     """Bars of a colour, or of one each: ours filled, peers hatched, ceilings hollow."""
     if rung.is_ours:
@@ -302,17 +314,6 @@ def boxes(axes: Axes, places: Sequence[tuple[float, float, float, float]], **loo
     corners: Any = np.stack([x, y], axis=2)  # stays an array, which is drawn faster than a list
     drawn = PolyCollection(corners, joinstyle="miter", **look)
     axes.add_collection(drawn, autolim=False)
-
-
-def break_bar(axes: Axes, x: float, y: float) -> None:
-    """Mark a bar that is cut short, as it would leave the scale to itself."""
-    box = {"facecolor": "white", "edgecolor": "none", "pad": 1}
-    axes.text(x, y, "//", va="center", ha="center", weight="bold", size=12, bbox=box)
-
-
-def line_style(rung: Rung) -> str:
-    """Lines: ours solid, peers dashed, ceilings dotted."""
-    return {"peer": "--", "ceiling": ":"}.get(rung.role, "-")
 
 
 def distinct_names(results: Sequence[Results]) -> list[str]:
@@ -344,26 +345,3 @@ def note(
 def halo() -> list[withStroke]:
     """Path effects that keep text legible where it crosses a line."""
     return [withStroke(linewidth=2.5, foreground="white")]
-
-
-def label_ends(
-    axes: Axes, ends: Sequence[tuple[float, float, str, Colour]], width: float, height: float
-) -> None:
-    """Name lines (x, y, text, colour) right of log-scaled axes of that size in inches."""
-    end = 1 + 0.15 / width
-    low, high = np.log(axes.get_ylim())
-    wanted = [(np.log(y) - low) / (high - low) for _, y, _, _ in ends]
-    gap = _LINE * SMALL / 72 / height
-    size = 72 * np.array([width, height])
-    inside = axes.transData - axes.transAxes
-    lines = []
-    for (x, y, text, colour), at in zip(ends, spread(wanted, gap, 0.0, 1.0), strict=True):
-        look: Look = {"coordinates": "axes fraction", "va": "center", "color": dark(colour)}
-        note(axes, text, (end, at), **look)
-        name, point = size * (end, at), size * inside.transform((x, y))
-        way = point - name
-        lines.append([name - 2 * way / way[0], point - 2 * way / np.hypot(*way)])  # clear of both
-    if lines:
-        look = {"linewidth": 0.5, "alpha": 0.6, "zorder": 3, "transform": axes.transAxes}
-        look |= {"colors": [colour for *_, colour in ends], "clip_on": False}
-        axes.add_collection(LineCollection(np.array(lines) / size, **look), autolim=False)

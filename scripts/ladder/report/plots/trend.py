@@ -23,7 +23,7 @@ def draw(found: list[Trend]) -> Figure:
     rows = [(one, track) for one in found for track in one.tracks]
     chosen = sorted(rows, key=lambda pair: not pair[1].shifts)[:MOST]
     chosen.sort(key=lambda pair: found.index(pair[0]))
-    width, pitch = style.PAGE, _HEIGHT + _BETWEEN
+    width, pitch = style.WIDE, _HEIGHT + _BETWEEN
     titles = dict.fromkeys(id(one) for one, _ in chosen)
     height = _TOP + pitch * len(chosen) + _BOTTOM + 0.35 * (len(titles) - 1)
     first = chosen[0][0]

@@ -15,13 +15,13 @@ from ladder.model.catalogue import Rung
 from ladder.model.rows import Row
 from ladder.report.plots import cases, quantities, style
 
-_TOP, _ROW, _BOTTOM = 1.1, 0.44, 0.75  # inches, from the top down
-_LEFT, _GAP, _TRACK, _GAIN, _RIGHT = 0.2, 0.25, 1.1, 0.55, 0.2  # inches, from left to right
-_BOLD = 1.17  # width of bold text over that of plain
+_TOP, _ROW, _BOTTOM = 1.15, 0.6, 0.7  # inches, from the top down
+_LEFT, _GAP, _TRACK, _GAIN, _RIGHT = 0.2, 0.18, 0.85, 0.5, 0.2  # inches, from left to right
 _UNMOVED = 0.02  # of a gain that is none
 _SHORT = 0.03  # of an axis, less than which is no arrow
-_TICKS, _MOST = 5, 100.0  # ticks, and times the parent's: what changed by more leaves the axis
-_LOST = "#e69f00"
+_HEAD = 150.0  # size of a head over an arrow's share of an axis: short ones have small heads
+_SIZE, _SPACE = style.SMALL, 0.08  # points of grey text, and inches before it
+_TICKS, _MOST = 3, 100.0  # ticks, and times the parent's: what changed by more leaves the axis
 
 
 @dataclass(frozen=True)
@@ -119,32 +119,33 @@ def draw(study: Study, found: list[Step]) -> Figure:
     shown = [step for step in found if step.parent and not math.isnan(step.before + step.after)]
     if not shown:
         raise style.NothingToDrawError("no counter was counted of a rung and of its parent")
-    names = _GAP + max(_named(study, step) for step in shown)
-    counters = _GAP + max(_counted(step) for step in shown)
+    names = _GAP + max(_told(study, step) for step in shown)
     body = _ROW * len(shown)
-    room = style.PAGE - _LEFT - names - counters - _RIGHT
+    room = style.PAGE - _LEFT - names - _RIGHT
     track = (room - _GAP - _GAIN) / 2 if timed else room
     width = style.PAGE + 2 * max(0.0, _TRACK - track)
     track = max(track, _TRACK)
-    height = _TOP + body + _BOTTOM
     left_out = [step.rung.name for step in found if step not in shown]
+    bottom = _BOTTOM + (0.17 if left_out else 0.0)
+    height = _TOP + body + bottom
     about = f"From each parent to its rung{_at(study)}"
-    source = describe(study.results) + (
-        f". No counter to compare: {', '.join(left_out)}" if left_out else ""
-    )
-    title = f"{study.ladder.title}: what each idea changed" + ", and what it gained" * timed
-    figure = style.page(width, height, title, about, style.fit(source, width - 0.4, style.SMALL))
-    left = _LEFT + names + counters
-    moved = style.panel(figure, left, _BOTTOM, track, body)
+    source = describe(study.results)
+    if left_out:
+        names_out = f"No counter to compare: {', '.join(left_out)}"
+        source += "\n" + style.fit(names_out, width - 0.4, style.SMALL)
+    title = f"{study.ladder.title}: what each rung changed" + " and gained" * timed
+    figure = style.page(width, height, title, about, source)
+    left = _LEFT + names
+    moved = style.panel(figure, left, bottom, track, body)
     panels = [moved]
     if timed:
-        panels.append(style.panel(figure, left + track + _GAP, _BOTTOM, track, body))
+        panels.append(style.panel(figure, left + track + _GAP, bottom, track, body))
     for axes in panels:
         axes.set(ylim=(len(shown) - 0.5, -0.5), yticks=[])
         axes.spines["left"].set_visible(False)
         for y in range(len(shown)):
             axes.axhline(y, color=style.FAINT, linewidth=0.6, zorder=0)
-    _write(moved, study, shown, counters, names)
+    _write(moved, study, shown, names)
     _ratios(moved, shown)
     if timed:
         _speeds(panels[1], study, shown)
@@ -155,10 +156,11 @@ def _at(study: Study) -> str:
     return f", at {cases.headline(study)}" if study.headline else ""
 
 
-def _named(study: Study, step: Step) -> float:
-    """Inches that the name of a rung takes, or what stands below it."""
-    name = _BOLD * style.text_width(name_of(step.rung, step.row))
-    return max(name, style.text_width(_below(study, step), style.SMALL))
+def _told(study: Study, step: Step) -> float:
+    """Inches that the longest line takes of what is written of a step."""
+    name = style.BOLD * style.text_width(name_of(step.rung, step.row))
+    counted = style.BOLD * style.text_width(step.numbers) + style.text_width(_words(step), _SIZE)
+    return max(name, style.text_width(_below(study, step), _SIZE), counted + _SPACE)
 
 
 def _below(study: Study, step: Step) -> str:
@@ -169,22 +171,21 @@ def _below(study: Study, step: Step) -> str:
     return told + (f" (best: {values_of(step.rung, step.best)})" if step.best else "")
 
 
-def _counted(step: Step) -> float:
-    words = style.text_width(quantities.words(step.rung.target), style.SMALL)
-    return max(words, _BOLD * style.text_width(step.numbers))
+def _words(step: Step) -> str:
+    return quantities.words(step.rung.target)
 
 
-def _write(axes: Axes, study: Study, shown: list[Step], counters: float, names: float) -> None:
-    """Write each rung and its parent, and its counter in words and numbers, left of the axes."""
+def _write(axes: Axes, study: Study, shown: list[Step], names: float) -> None:
+    """Write left of the axes each rung, its parent, and the numbers of its counter."""
     place: style.Look = {"coordinates": ("axes fraction", "data")}
     bold: style.Look = {"size": style.NORMAL, "weight": "bold", "color": "black"}
+    start = -72 * names
     for y, step in enumerate(shown):
-        start = -72 * (counters + names)
-        style.note(axes, name_of(step.rung, step.row), (0, y), (start, 2), **place, **bold)
-        style.note(axes, _below(study, step), (0, y), (start, -10), **place)
-        start = -72 * counters
-        style.note(axes, step.numbers, (0, y), (start, 2), **place, **bold)
-        style.note(axes, quantities.words(step.rung.target), (0, y), (start, -10), **place)
+        style.note(axes, name_of(step.rung, step.row), (0, y), (start, 9), **place, **bold)
+        style.note(axes, _below(study, step), (0, y), (start, -3), **place)
+        style.note(axes, step.numbers, (0, y), (start, -15), **place, **bold)
+        after = style.BOLD * style.text_width(step.numbers) + _SPACE
+        style.note(axes, _words(step), (0, y), (start + 72 * after, -15), **place)
 
 
 def _ratios(axes: Axes, shown: list[Step]) -> None:
@@ -197,13 +198,13 @@ def _ratios(axes: Axes, shown: list[Step]) -> None:
     low = max(min([0.45, *known]) / 1.3, 1 / _MOST)
     high = min(max([2.2, *known]) * 1.3, _MOST)
     axes.set(xscale="log", xlim=(low, high))
-    step = next(s for s in (2, 4, 10) if math.log(high / low, s) < _TICKS)
+    step = next(s for s in (2, 4, 10, 100) if math.log(high / low, s) < _TICKS)
     first, last = (math.ceil(math.log(low, step)), math.floor(math.log(high, step)))
     ticks = [step**power for power in range(first, last + 1)]
     axes.set_xticks(ticks, [f"{tick:g}" if tick >= 1 else f"1/{1 / tick:g}" for tick in ticks])
     axes.set_xticks([], minor=True)
     axes.axvline(1, color=style.GREY, linewidth=1, zorder=1)
-    _header(axes, "counter,\ntimes the parent's")
+    _header(axes, "counter,\n× parent's")
     for y, ratio in enumerate(ratios):
         _arrow(axes, y, 1.0, min(max(ratio, low), high), style.GREY)
 
@@ -221,14 +222,14 @@ def _speeds(axes: Axes, study: Study, shown: list[Step]) -> None:
     axes.set_xlim(0, 1.03 * max(speed for speed in found if speed == speed))
     if not math.isnan(ceiling):
         axes.axvline(ceiling, color="black", linewidth=1.2, zorder=1)
-    _header(axes, f"speed, {unit}")
+    _header(axes, f"speed,\n{unit}")
     bold: style.Look = {"size": style.NORMAL, "color": "black", "ha": "right"}
     right = 72 * _GAIN
     style.note(axes, "gain", (1, 1), (right, 6), coordinates="axes fraction", **bold)
     for y, (before, after) in enumerate(ends):
         gain = after / before
         lost = gain < 1 - _UNMOVED
-        _arrow(axes, y, before, after, _LOST if lost else style.OURS)
+        _arrow(axes, y, before, after, style.LOST if lost else style.OURS)
         look = bold | {"weight": "bold" if gain > 1 + _UNMOVED else "normal", "va": "center"}
         place: style.Look = {"coordinates": ("axes fraction", "data")}
         style.note(axes, quantities.times(gain), (1, y), (right, 0), **place, **look)
@@ -242,9 +243,10 @@ def _header(axes: Axes, text: str) -> None:
 def _arrow(axes: Axes, y: float, before: float, after: float, colour: style.Colour) -> None:
     """Draw an arrow from one value to another; a dot where they are as good as the same."""
     ends = axes.transAxes.inverted().transform(axes.transData.transform([(before, y), (after, y)]))
-    if abs(ends[1, 0] - ends[0, 0]) < _SHORT:
+    length = abs(ends[1, 0] - ends[0, 0])
+    if length < _SHORT:
         axes.plot(after, y, "o", color=colour, markersize=6, clip_on=False, zorder=3)
         return
     look: style.Look = {"arrowstyle": "-|>", "color": colour, "linewidth": 2.2}
-    look |= {"shrinkA": 0, "shrinkB": 0, "mutation_scale": 13}
+    look |= {"shrinkA": 0, "shrinkB": 0, "mutation_scale": min(13.0, _HEAD * length)}
     axes.annotate("", (after, y), (before, y), arrowprops=look, annotation_clip=False)

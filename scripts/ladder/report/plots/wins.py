@@ -5,26 +5,25 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from ladder.analysis.study import Study, describe
 from ladder.model.rows import Row
-from ladder.report.plots import cases, style
+from ladder.report.plots import cases, panels, style
 from ladder.report.plots.cases import Group
 
 NEAR = 0.98  # of the fastest, from which a rung is as good as it
-_ROW, _TITLE, _FOOT, _BETWEEN = 0.25, 0.3, 0.3, 0.2  # inches
-_TOP, _BOTTOM, _COLUMNS = 0.8, 0.3, (0.62, 0.5, 0.44, 0.38, 0.34, 0.3)
-_STRIP, _BOX = 0.62, 0.4  # inches: a row of strips, and the coloured part of it
+_TOP, _BOTTOM = 0.75, 0.3  # inches
+_STRIP, _BOX = 0.62, 0.23  # inches: a row of strips, and the coloured part of it
 _FEW = 4  # panels, beyond which there are strips
 _REST = "#f0f0f0"
 _OWN = "#00785a"  # of rungs with a limit of their own
 _COLOURS = (style.OURS, _OWN, "#a8457f", "#8a6d00", "#404040", "#5b7fa6")
 _Boxes = dict[str, list[tuple[float, float, float, float]]]
+_Told = Mapping[tuple[str, str], str]  # percent by rung and case
 
 
 @dataclass(frozen=True)
@@ -106,178 +105,112 @@ def _groups(study: Study, shown: list[str]) -> list[Group]:
     return cases.grouped(study, sizes, axis) + apart
 
 
-@dataclass(frozen=True)
-class _Measure:
-    """What is written of each row, and how the figure calls it."""
-
-    title: str
-    about: str
-    of: Callable[[Row], float]
-    digits: int  # after the point, below ten
-
-    def write(self, row: Row) -> str:
-        """Write what is measured; NaN is empty."""
-        value = self.of(row)
-        return "" if math.isnan(value) else f"{value:.{0 if value >= 9.95 else self.digits}f}"
-
-
 def draw(study: Study, found: Map) -> Figure:
     """Draw percent of the limit by rung and case; of many facets by facet and case."""
-
-    def percent(row: Row) -> float:
-        # Of the ladder's ceiling, whatever the row's own is, so that a column can be compared.
-        value = 100 * study.speed(row) / study.ceiling(row.case)
-        return study.percent(row) if math.isnan(value) else value
-
-    if all(math.isnan(percent(row)) for row in found.rows.values()):
+    percents = {key: _percent(study, row) for key, row in found.rows.items()}
+    if all(math.isnan(percent) for percent in percents.values()):
         raise style.NothingToDrawError("no row has percent_of_ceiling")
-    about = f"Percent of {study.ladder.ceilings}"
-    return _draw(study, found, _Measure("which rung wins where", about, percent, 1))
-
-
-def beside(study: Study, found: Map) -> Figure:
-    """Draw the same rungs as times the speed of the fastest library."""
-
-    def times(row: Row) -> float:
-        peer = found.rows.get(("", row.case))
-        return study.speed(row) / study.speed(peer) if peer else math.nan
-
-    about = f"Times the speed of {found.peer}"
-    return _draw(study, found, _Measure("beside the library", about, times, 2))
-
-
-def _draw(study: Study, found: Map, measure: _Measure) -> Figure:
+    told = {key: _told(percent) for key, percent in percents.items()}
     many = len(found.groups) > _FEW
-    return (_strips if many else _tables)(study, found, measure)
+    return (_strips if many else _tables)(study, found, told)
 
 
-def _tables(study: Study, found: Map, measure: _Measure) -> Figure:
+def _percent(study: Study, row: Row) -> float:
+    """Of the ladder's limit, whatever the row's own is, so that a column can be compared."""
+    value = 100 * study.speed(row) / study.ceiling(row.case)
+    return study.percent(row) if math.isnan(value) else value
+
+
+def _told(percent: float) -> str:
+    return "" if math.isnan(percent) else f"{percent:.{0 if percent >= 9.95 else 1}f}"
+
+
+def _tables(study: Study, found: Map, told: _Told) -> Figure:
     """Draw a panel per group, with a row per rung and a column per case."""
-    names = [*found.rungs, *([found.peer] if found.peer else [])]
-    left = 0.35 + style.widest(names)
-    room = style.PAGE - left - 0.2
-    most = max(len(group.cases) for group in found.groups)
-    fit = [column for column in _COLUMNS if column * most <= room] or _COLUMNS[-1:]
-    column = min(fit, key=lambda column: len(_lines(found.groups, column, room)))
-    width = max(style.PAGE, left + column * most + 0.2)
-    lines = _lines(found.groups, column, room)
-    body = _ROW * len(names)
-    feet = [_foot(line, column) for line in lines]
-    height = _TOP + sum(_TITLE + body + foot for foot in feet) + _BOTTOM
-    green = "; green: of rungs with a limit of their own" * any(found.rungs.values())
+    names = [rung + "*" * own for rung, own in found.rungs.items()]
+    names += [found.peer] if found.peer else []
+    key = [("fastest", style.OURS), ("within 2% of it", style.PALE)]
+    if any(found.rungs.values()):
+        key.append(("fastest with a limit of its own*", _OWN))
     across = cases.words(" × ".join(study.shape_axes))
-    about = f"{measure.about} by {across}. Blue: the fastest; pale: within 2% of it{green}"
-    title = f"{study.ladder.title}: {measure.title}"
-    figure = style.page(width, height, title, about, describe(study.results))
-    top = height - _TOP
-    for line, foot in zip(lines, feet, strict=True):
-        at = left
-        for group in line:
-            axes = style.panel(figure, at, top - _TITLE - body, column * len(group.cases), body)
-            _table(axes, study, found, group, measure)
-            axes.set_yticks(range(len(names)), names if at == left else [], size=style.NORMAL)
-            _label(axes, list(group.cases), turned=foot > _FOOT)
-            axes.set_title(group.title, loc="left", size=style.NORMAL, weight="bold", pad=5)
-            at += _width(group, column) + _BETWEEN
-        top -= _TITLE + body + foot
-    return figure
+    page = _page(study, f"Percent of {study.ladder.ceilings}, by {across}")
+    return panels.draw(page, names, [_table(study, found, g, told) for g in found.groups], key)
 
 
-def _width(group: Group, column: float) -> float:
-    return max(column * len(group.cases), 1.15 * style.text_width(group.title))  # it is bold
+def _page(study: Study, about: str) -> tuple[str, str, str]:
+    return f"{study.ladder.title}: which rung wins where", about, describe(study.results)
 
 
-def _lines(groups: Sequence[Group], column: float, room: float) -> list[list[Group]]:
-    """Split groups into lines of panels beside each other."""
-    lines: list[list[Group]] = []
-    taken = math.inf
-    for group in groups:
-        taken += _BETWEEN + _width(group, column)
-        if taken > room:
-            lines.append([])
-            taken = _width(group, column)
-        lines[-1].append(group)
-    return lines
-
-
-def _foot(line: Sequence[Group], column: float) -> float:
-    """Inches that the labels of a line of panels take, turned where they would touch."""
-    widest = style.widest([x for group in line for x in group.cases], style.SMALL)
-    return _FOOT + (0.6 * widest if widest > column - 0.06 else 0.0)
-
-
-def _label(axes: Axes, labels: list[str], *, turned: bool) -> None:
-    turn: style.Look = {"rotation": 45, "ha": "right", "rotation_mode": "anchor"}
-    axes.set_xticks(range(len(labels)), labels, **(turn if turned else {}))
-    axes.tick_params(length=0)
-    axes.spines[:].set_visible(False)
-
-
-def _table(axes: Axes, study: Study, found: Map, group: Group, measure: _Measure) -> None:
+def _table(study: Study, found: Map, group: Group, told: _Told) -> panels.Panel:
     rungs = [*found.rungs, *([""] if found.peer else [])]
-    axes.set(xlim=(-0.5, len(group.cases) - 0.5), ylim=(len(rungs) - 0.5, -0.5))
-    boxes: _Boxes = {}
+    cells = {}
     for x, case in enumerate(group.cases.values()):
         best = {own: found.fastest(study, case, own=own) for own in (False, True)}
         for y, rung in enumerate(rungs):
             if not (row := found.rows.get((rung, case))):
                 continue
             own, speed = found.rungs.get(rung, False), study.speed(row)
-            shade, ink, weight = _REST, style.PEER if not rung else style.GREY, "normal"
+            fill, ink, bold = _REST, style.PEER if not rung else style.GREY, False
             if speed >= best[own] if rung else speed > max(best.values()):
-                shade = style.PEER if not rung else _OWN if own else style.OURS
-                ink, weight = "white", "bold"
+                fill = style.PEER if not rung else _OWN if own else style.OURS
+                ink, bold = "white", True
             elif rung and speed >= NEAR * best[own]:
-                shade, ink = style.PALE, "black"
-            boxes.setdefault(shade, []).append((x - 0.47, y - 0.46, 0.94, 0.92))
-            place: style.Look = {"ha": "center", "va": "center_baseline", "weight": weight}
-            style.note(axes, measure.write(row), (x, y), color=ink, **place)
-    for shade, places in boxes.items():
-        style.boxes(axes, places, facecolor=shade)
+                fill, ink = style.PALE, "black"
+            cells[x, y] = panels.Cell(told[rung, case], fill, ink, bold)
+    return panels.Panel(group.title, list(group.cases), cells)
 
 
-def _strips(study: Study, found: Map, measure: _Measure) -> Figure:
+def _strips(study: Study, found: Map, told: _Told) -> Figure:
     """Draw a strip per group, a column per case: the winner, and below it the library."""
     usual = next(g.others for g in found.groups if study.headline in g.cases.values())
     titles = [_strip_title(group, usual) for group in found.groups]
     labels = sorted({label for group in found.groups for label in group.cases}, key=_size)
     won = found.winners(study)
     used = [rung for rung in found.rungs if rung in won.values()]
-    key = [(rung, _COLOURS[i % len(_COLOURS)]) for i, rung in enumerate(used)]
-    peer = [(f"{found.peer}, below", style.PEER)] if found.peer else []
-    more = style.legend_height([name for name, _ in key + peer], style.PAGE)
-    left = 0.35 + style.widest(titles)
-    body, foot = _STRIP * len(titles), 0.5 + _BOTTOM
-    at = f" at {cases.spelled(usual)}" if usual else ""
-    about = f"{measure.about}{at}, in the colour of a rung that is the fastest or within 2% of it"
-    title = f"{study.ladder.title}: {measure.title}"
-    height = _TOP + 0.25 + more + body + foot
-    figure = style.page(style.PAGE, height, title, about, describe(study.results))
-    style.legend(figure, key + peer)
+    colours = {rung: _COLOURS[i % len(_COLOURS)] for i, rung in enumerate(used)}
+    key = [(f"{found.peer}, below", style.PEER)] if found.peer else []
+    left = 0.3 + style.widest(titles)
+    body, foot = _STRIP * len(titles), 0.55 + _BOTTOM
+    at = f", at {cases.spelled(usual)}" if usual else ""
+    about = f"Percent of {study.ladder.ceilings} by the fastest rung, or one within 2%{at}"
+    height = _TOP + 0.25 + body + foot
+    figure = style.page(style.PAGE, height, *_page(study, about))
+    style.legend(figure, key)
     width = style.PAGE - left - 0.2
     axes = style.panel(figure, left, foot, width, body)
     axes.set(xlim=(-0.5, len(labels) - 0.5), ylim=(len(titles) - 0.5, -0.5))
+    column = width / len(labels)
     boxes: _Boxes = {}
+    above: set[tuple[int, int, str]] = set()  # the runs of the strip above
     for y, group in enumerate(found.groups):
-        for run in _runs(group, labels, won):
-            (first, case), (last, _) = run[0], run[-1]
-            rung = won[case]
-            box = (first - 0.47, y - 0.42, last - first + 0.94, _BOX / _STRIP)
-            boxes.setdefault(dict(key)[rung], []).append(box)
-            white: style.Look = {"ha": "center", "va": "center_baseline", "color": "white"}
-            fits = style.text_width(rung, style.SMALL) < len(run) * width / len(labels)
-            style.note(axes, rung * fits, ((first + last) / 2, y - 0.26), **white)
-            for x, each in run:
-                told = measure.write(found.rows[rung, each])
-                style.note(axes, told, (x, y + 0.05), weight="bold", **white)
-                if row := found.rows.get(("", each)):
-                    ink = white | {"color": style.PEER}
-                    style.note(axes, measure.write(row), (x, y + 0.38), **ink)
+        runs = _runs(group, labels, won)
+        named = {(run[0][0], run[-1][0], won[run[0][1]]) for run in runs}
+        end = len(labels) - 0.5  # of the room of a name
+        for first, last, rung in sorted(named, reverse=True):
+            box = (first - 0.47, y - 0.2, last - first + 0.94, _BOX / _STRIP)
+            boxes.setdefault(colours[rung], []).append(box)
+            if (first, last, rung) in above:
+                continue
+            start = first - 0.47
+            if last == len(labels) - 1:  # then there is room at the left alone
+                start = min(start, end - style.text_width(rung, style.SMALL) / column)
+            name = style.fit(rung, (end - start) * column + 0.01, style.SMALL)
+            style.note(axes, name, (start, y - 0.24), color=colours[rung])
+            end = start - 0.1
+        above = named
+        for x, case in (place for run in runs for place in run):
+            middle: style.Look = {"ha": "center", "va": "center_baseline"}
+            number = middle | {"color": "white", "weight": "bold"}
+            style.note(axes, told[won[case], case], (x, y - 0.2 + _BOX / _STRIP / 2), **number)
+            if library := told.get(("", case), ""):
+                style.note(axes, library, (x, y + 0.34), color=style.PEER, **middle)
     for shade, where in boxes.items():
         style.boxes(axes, where, facecolor=shade)
     axes.set_yticks(range(len(titles)), titles, size=style.NORMAL)
-    _label(axes, [cases.short(label) for label in labels], turned=False)
-    axes.set_xlabel(cases.words(cases.across(study, list(won))))
+    panels.label_columns(axes, [cases.short(label) for label in labels], turned=False)
+    across = cases.words(cases.across(study, list(won)))
+    thousands = " (1K = 1024)" if any(cases.short(label) != label for label in labels) else ""
+    axes.set_xlabel(across + thousands)
     return figure
 
 

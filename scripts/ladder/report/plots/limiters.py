@@ -21,7 +21,7 @@ from ladder.analysis.study import (
 from ladder.model import units
 from ladder.model.catalogue import Rung
 from ladder.model.rows import Row
-from ladder.report.plots import style
+from ladder.report.plots import cases, style
 
 _TOP, _BOTTOM, _BAR, _HEADER = 1.1, 0.45, 0.3, 0.2  # inches, _BAR of a rung
 _LEAST_BARS, _NUMBER = 0.38, 0.46  # inches, of a limit's bars and of the numbers beside them
@@ -61,7 +61,7 @@ def draw(study: Study, found: Sequence[Share]) -> Figure:
     left = 0.4 + style.widest(names)
     columns = _columns(found)
     right = style.widest([str(share.limiter) for share in found], style.SMALL) + 0.3
-    width = max(style.PAGE, left + (1 + len(columns)) * (_LEAST_BARS + _NUMBER) + right)
+    width = max(style.WIDE, left + (1 + len(columns)) * (_LEAST_BARS + _NUMBER) + right)
     height = _TOP + _HEADER + _BAR * len(found) + _BOTTOM
     own = study.own_ceilings()
     about = f"Percent of {study.ladder.ceilings}{own} and of each limit{_at(study)}"
@@ -73,7 +73,7 @@ def draw(study: Study, found: Sequence[Share]) -> Figure:
 
 
 def _at(study: Study) -> str:
-    return f" at {study.spell(study.headline)}" if study.headline else ""
+    return f" at {cases.headline(study)}" if study.headline else ""
 
 
 def _columns(found: Sequence[Share]) -> list[str]:
