@@ -53,6 +53,14 @@ class Study {
   /// Throws DoesNotFit when the device is too small, std::runtime_error when the row is wrong.
   Measurement measure(const Row& row);
 
+  /// How the row would be launched, without a run; throws DoesNotFit.
+  Measurement plan(const Row& row) const {
+    const Subject planned = subject(row);
+    return {.plan = planned.plan,
+            .occupancy = planned.occupancy,
+            .chosen = planned.implementation.chosen};
+  }
+
   /// Hardware counters of another run of the row, which may slow later rows; throws as measure().
   std::map<std::string, double> count(const Row& row);
 

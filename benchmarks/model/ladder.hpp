@@ -163,9 +163,10 @@ struct Sweep {
 struct Feature {
   int compute_capability = 0;           ///< the least that has it, 90 for 9.0
   std::string_view hardware_only = {};  ///< its name, if no emulator has it: rows are skipped there
+  bool only_there = false;              ///< later generations have something else instead
 };
 inline constexpr Feature kClusters{90}, kTma{90, "TMA"}, kTensorCores{80, "tensor cores"},
-    kWgmma{90, "wgmma"};
+    kWgmma{90, "wgmma", true}, kSetmaxnreg{90, "setmaxnreg", true};
 
 /// A row of the table: one idea, one kernel.
 struct Rung {

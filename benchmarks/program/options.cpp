@@ -90,6 +90,8 @@ const std::vector<Flag>& flags() {
        counting, [](O& o, V& v) { o.gpu = v.text; }},
       {"per_line", "", "print the requests of each source line after each row", counting,
        [](O& o, V& v) { o.per_line = v.on(); }},
+      {"plans", "", "run nothing: grid, registers and occupancy of each row alone", counting,
+       [](O& o, V& v) { o.plans = v.on(); }},
       {"details_out", "FILE", "the same and occupancy curves as JSON", counting,
        [](O& o, V& v) { o.details_file = v.text; }},
       {"check", "", "look for races, unwritten memory, accesses out of bounds", counting,

@@ -24,6 +24,7 @@ struct Options {
   std::string order = "forward";              ///< of emulated threads: forward, reverse or random
   std::optional<double> wall_limit;           ///< in seconds
   int workers = 0;                            ///< host threads that emulate, 0: one per core
+  bool plans = false;                         ///< how rungs would be launched, without a run
   bool check = false;                         ///< the emulator looks for races and the like
   bool per_line = false;                      ///< print figures of each source line
   std::string tuning_file;                    ///< --tuning, if any

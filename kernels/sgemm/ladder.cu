@@ -75,8 +75,7 @@ Implementation fastest_at(const Case& c, const Device& device) {
 }
 #endif
 
-std::string no_wgmma(const Case&, const Device& device) {
-  if (device.compute_capability != 90) return "wgmma is Hopper's";
+std::string no_wgmma(const Case&, const Device&) {
   return kBuiltForHopper ? "" : "not built for architecture 90a";
 }
 
@@ -169,7 +168,7 @@ std::vector<Rung> steps() {
        .implementation = LADDERS_GPU_ONLY(fed_by_producers()),
        .builds_on = "persistent",
        .target = "stall_dispatch_stall",
-       .needs = kTma,
+       .needs = kSetmaxnreg,
        .skip = LADDERS_GPU_ONLY(no_producers)},
       {.name = "stream_k",
        .idea = "The last, partial wave of tiles is divided along k: all blocks end together.",
@@ -177,14 +176,14 @@ std::vector<Rung> steps() {
        .builds_on = "producer_warps",
        .meant_for = [](const Case& c) { return c["k"] >= kTuning.least_share; },
        .target = "issue_utilisation",
-       .needs = kTma,
+       .needs = kSetmaxnreg,
        .skip = LADDERS_GPU_ONLY(no_producers)},
       {.name = "split_k",
        .idea = "Small tiles for small outputs: warps and blocks of a cluster divide k.",
        .builds_on = "producer_warps",
        .meant_for = [](const Case& c) { return c["m"] * c["n"] <= 1 << 20; },
        .target = "issue_utilisation",
-       .needs = kTma,
+       .needs = kSetmaxnreg,
        .skip = LADDERS_GPU_ONLY(no_producers),
        .measured = but_the_largest,
        .choose = LADDERS_GPU_ONLY(split_k_at)},
@@ -200,7 +199,7 @@ std::vector<Rung> steps() {
        .shows = "A gain from 2048 on, unless halves end just beyond a tile (4097). Errors grow.",
        .by_name_only = true,
        .target = "fp32_operations",
-       .needs = kTma,
+       .needs = kSetmaxnreg,
        .skip = LADDERS_GPU_ONLY(not_for_strassen),
        .ceiling = Ceiling{.rung = "roof/fma", .products = 7.0 / 8},
        .choose = LADDERS_GPU_ONLY(strassen_at)},

@@ -5,12 +5,14 @@ import re
 import resource
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 
 import pytest
 
-BUILD = Path(__file__).parents[2] / "build/default"
+ROOT = Path(__file__).parents[2]
+BUILD = ROOT / "build/default"
 PROGRAM = BUILD / "benchmarks/emulated/ladder_bench_emulated"
 FOR_GPUS = BUILD / "ladder_bench"
 pytestmark = pytest.mark.skipif(not PROGRAM.exists(), reason="ladder_bench_emulated is not built")
@@ -135,6 +137,29 @@ def test_every_gpu_counts_conflicts_alike(gpu):
     if "blocks_per_sm" not in row:
         pytest.skip("no table of registers for this GPU and these kernels")
     assert row["blocks_per_sm"] == {"t4": 1, "rtx4090": 1}.get(gpu, 2)
+
+
+def test_the_page_of_gpus_is_of_these_rungs():
+    """Up to the figures, which are of the compiler that built the programs here."""
+    sys.path.insert(0, str(ROOT / "scripts/ci"))
+    import gpus
+
+    def without_figures(text: str) -> str:
+        return re.sub(r"\d+, \d+%", "n", text)
+
+    page = (ROOT / "docs/gpus.md").read_text()
+    between = page.partition(gpus.BEGIN)[2].partition(gpus.END)[0]
+    assert without_figures(between) == without_figures(gpus.tables(PROGRAM))
+
+
+def test_plans_run_nothing():
+    done = run("--plans", "--cases=full", "--gpu=t4", "--benchmark_format=json")
+    assert done.returncode == 0
+    rows = {row["name"]: row for row in json.loads(done.stdout)["benchmarks"]}
+    row = rows["sgemm/tiled/m:8192/n:8192/k:8192/manual_time"]
+    assert row["block_threads"] == 1024
+    assert row["theoretical_occupancy"] == 1
+    assert "global_load_requests" not in row
 
 
 def test_the_context_says_what_was_emulated(results):

@@ -1,0 +1,103 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Writes the tables of docs/gpus.md: which rungs run on GPUs of which architecture, and how.
+
+    scripts/ci/gpus.py PROGRAM DOCUMENT
+
+PROGRAM is ladder_bench_emulated. What stands between the markers of DOCUMENT is replaced.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+# One of each architecture, as the emulator knows them.
+GPUS = {
+    "t4": "T4, sm_75",
+    "a100": "A100, sm_80",
+    "rtx3090": "RTX 3090, sm_86",
+    "l40s": "L40S, sm_89",
+    "h100": "H100, sm_90",
+    "b200": "B200, sm_100",
+    "rtx5090": "RTX 5090, sm_120",
+}
+BEGIN, END = "<!-- gpus -->\n", "<!-- gpus:end -->\n"
+
+
+def tables(program: Path) -> str:
+    """Return the tables of all ladders whose steps are kernels of one problem, as Markdown."""
+    documents = {gpu: plans(program, gpu) for gpu in GPUS}
+    ladders = json.loads(documents["h100"]["context"]["ladders"])
+    lines: list[str] = []
+    for ladder in ladders:
+        steps = [rung["name"] for rung in ladder["rungs"] if rung["role"] == "step"]
+        if not steps or ladder.get("factors"):
+            continue
+        cells = {gpu: of_ladder(document, ladder) for gpu, document in documents.items()}
+        lines += [
+            f"## {ladder['title']}",
+            "",
+            f"At {ladder['headline'].replace('/', ', ')}.",
+            "",
+            "| rung | " + " | ".join(GPUS.values()) + " |",
+            "| :-- |" + " :-- |" * len(GPUS),
+        ]
+        for step in steps:
+            told = [cells[gpu].get(step, "") for gpu in GPUS]
+            lines.append(f"| `{step}` | " + " | ".join(told) + " |")
+        lines.append("")
+    return "\n".join(lines)
+
+
+def plans(program: Path, gpu: str) -> dict[str, Any]:
+    """Return how a GPU would launch each row, without a run."""
+    command = [program, "--plans", "--cases=full", f"--gpu={gpu}", "--benchmark_format=json"]
+    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    document: dict[str, Any] = json.loads(done.stdout)
+    return document
+
+
+def of_ladder(document: dict[str, Any], ladder: dict[str, Any]) -> dict[str, str]:
+    """Return the cell of each rung, at the headline or, where it does not run there, elsewhere."""
+    found: dict[str, tuple[bool, bool, str]] = {}
+    for row in document["benchmarks"]:
+        name, rung, *axes = row["name"].removesuffix("/manual_time").split("/")
+        at_headline = "/".join(axes).startswith(ladder["headline"])
+        this = ("registers" in row, at_headline, cell(row))
+        if name == ladder["name"] and (rung not in found or this[:2] > found[rung][:2]):
+            found[rung] = this
+    return {rung: told for rung, (_, _, told) in found.items()}
+
+
+def cell(row: dict[str, Any]) -> str:
+    """Return registers per thread and occupancy, or why a row does not run."""
+    if "registers" in row:
+        return f"{row['registers']:.0f}, {row['theoretical_occupancy']:.0%}"
+    why = str(row.get("error_message") or row.get("skip_message") or "")
+    why = why.removeprefix("skipped: ")
+    if "not emulated" in why:
+        return "compiles"
+    if why.startswith("needs compute capability "):
+        return "needs " + why.removeprefix("needs compute capability ")
+    if why.startswith("not ported"):
+        return "not ported"
+    if "shared memory" in why:
+        return "too little shared memory"
+    return why or "registers unknown"
+
+
+def main() -> int:
+    """Write the document."""
+    program, document = map(Path, sys.argv[1:])
+    before, _, rest = document.read_text().partition(BEGIN)
+    after = rest.partition(END)[2]
+    document.write_text(f"{before}{BEGIN}{tables(program)}{END}{after}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
