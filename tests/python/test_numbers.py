@@ -14,11 +14,13 @@ from pathlib import Path
 import pytest
 from ladder.analysis import roofs
 from ladder.analysis.study import own_speed, studies
+from ladder.io import files
 from ladder.io.results import Results, load_results
 from ladder.model.rows import Row, bare
 
 ROOT = Path(__file__).parents[2]
 PAGES = ["README.md", *sorted(f"docs/ladders/{p.name}" for p in (ROOT / "docs/ladders").iterdir())]
+PAGES += [f"docs/{name}.md" for name in ("counters", "emulator", "method", "splitting")]
 with (Path(__file__).parent / "data/numbers.csv").open(encoding="utf-8", newline="") as file:
     ENTRIES = list(csv.DictReader(file))
 
@@ -38,6 +40,7 @@ MEASURED = re.compile(
     rf"{NUMBER} ?(?:{UNIT})(?!\w)|factor of {NUMBER}|(?<![\w.^])\d+\.\d+|\btwice\b"
     r"|\b(?:half|third|quarter|eighth) (?:of|as)\b"
 )
+H100, H200 = "nvidia-h100-80gb-hbm3", "nvidia-h200"
 
 
 @cache
@@ -51,7 +54,7 @@ def running_text(page: str) -> str:
 
 
 @cache
-def results(name: str = "nvidia-h100-80gb-hbm3") -> Results:
+def results(name: str = H100) -> Results:
     (found,) = load_results(ROOT / f"results/{name}/study.json")
     return found
 
@@ -62,7 +65,7 @@ def rows(name: str) -> dict[str, Row]:
 
 
 @cache
-def row(name: str, of: str = "nvidia-h100-80gb-hbm3") -> Row:
+def row(name: str, of: str = H100) -> Row:
     """A row by its name; the last part may be left out where the ladder's headline has it."""
     if "/" not in name.partition("/")[2]:
         (study,) = (s for s in studies(results(of)) if s.ladder.name == name.partition("/")[0])
@@ -70,12 +73,12 @@ def row(name: str, of: str = "nvidia-h100-80gb-hbm3") -> Row:
     return rows(of)[name]
 
 
-def roof(name: str, of: str = "nvidia-h100-80gb-hbm3") -> float:
+def roof(name: str, of: str = H100) -> float:
     """A measured roof in bytes, FLOP or atomics a second."""
     return own_speed(roofs.measured(results(of))[name])
 
 
-def clocks(of: str = "nvidia-h100-80gb-hbm3") -> float:
+def clocks(of: str = H100) -> float:
     """Clocks per second of all SMs."""
     context = results(of).context
     return float(context["sms"]) * float(context["sm_clock_max_hz"])
@@ -86,6 +89,56 @@ def fastest(ladder: str, counter: str) -> list[float]:
     return [r.counter(counter) for r in results().rows if r.name.startswith(f"{ladder}/fastest/")]
 
 
+TREES = "interleaved_modulo interleaved_strided sequential first_add_on_load".split()
+
+
+def pipe(*counters: str) -> list[float]:
+    """Percent of the shared-memory roof that wavefronts of the reduction's trees use."""
+    most = roof("shared_memory", H200) / 128
+    found = [row(f"reduction/{tree}", H200) for tree in TREES]
+    return [100 * sum(map(r.counter, counters)) / r.seconds / most for r in found]
+
+
+def floors(least: float, most: float) -> tuple[float, float, float, float]:
+    """Of rows that take `least` to `most` seconds: how many, and how far processes were apart.
+
+    That is the percentages within 0.5 and 1 % of their median, and the number beyond 3 %.
+    """
+    noise = files.read_json(ROOT / f"results/{H200}/noise.json")["rows"].values()
+    found = [each["floor"] for each in noise if least <= each["seconds"] < most]
+    within = [100 * sum(floor <= limit for floor in found) / len(found) for limit in (5e-3, 1e-2)]
+    return len(found), *within, sum(floor > 0.03 for floor in found)
+
+
+@cache
+def profiled() -> dict[str, Row]:
+    """The rows that Nsight Compute counted."""
+    (found,) = load_results(sorted((ROOT / f"results/{H200}").glob("counters*.json")))
+    return {bare(row.name): row for row in found.rows}
+
+
+def apart(name: str, counter: str) -> float:
+    """Percent by which the program's counter is from Nsight Compute's."""
+    theirs = profiled()[name].counter(counter)
+    return 100 * abs(rows(H200)[name].counter(counter) - theirs) / theirs
+
+
+def more_writes(pattern: str) -> dict[str, float]:
+    """Bytes that Nsight Compute counts more, of rows that move more than the L2 holds."""
+    ours, size = rows(H200), float(results(H200).context["l2_bytes"])
+    return {
+        name: theirs.dram_write_bytes - ours[name].dram_write_bytes
+        for name, theirs in profiled().items()
+        if re.search(pattern, name) and name in ours and ours[name].dram_bytes > size
+    }
+
+
+def share_of_writes(pattern: str) -> list[float]:
+    """The same in percent of the bytes that Nsight Compute counts."""
+    found = more_writes(pattern).items()
+    return [100 * more / profiled()[name].dram_write_bytes for name, more in found]
+
+
 VALUES = {
     "row": row,
     "roof": roof,
@@ -94,7 +147,14 @@ VALUES = {
     "datasheet": roofs.datasheet,
     "max": max,
     "min": min,
-    "H200": "nvidia-h200",
+    "sorted": sorted,
+    "pipe": pipe,
+    "floors": floors,
+    "nsight": lambda name: profiled()[name],
+    "apart": apart,
+    "more_writes": lambda pattern: more_writes(pattern).values(),
+    "share_of_writes": share_of_writes,
+    "H200": H200,
 }
 
 
@@ -102,8 +162,8 @@ def rounded(value: float, shown: str) -> str:
     """A value with as many digits as the text shows."""
     if shown in WORDS:
         return shown if WORDS[shown] == round(value) else f"{value:.0f}"
-    if shown.endswith(" 000"):
-        return f"{round(value, -3):,.0f}".replace(",", " ")
+    if " " in shown:
+        return f"{round(value, -3 if shown.endswith(' 000') else 0):,.0f}".replace(",", " ")
     return f"{value:.{len(shown.partition('.')[2])}f}"
 
 
