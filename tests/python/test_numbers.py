@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: MIT
+"""Numbers in running text are those of the results: data/numbers.csv says which number is what.
+
+Its columns are the page; `text`, a fragment of the page that holds the number and nothing else in
+figures; and `value`, an expression over the functions of `VALUES`, with commas between several
+numbers of one fragment. Where a number is no result, `value` is empty and `source` says what it is.
+"""
+
+import csv
+import re
+from functools import cache
+from pathlib import Path
+
+import pytest
+from ladder.analysis import roofs
+from ladder.analysis.study import own_speed, studies
+from ladder.io import files
+from ladder.io.results import Results, load_results
+from ladder.model.rows import Row, bare
+
+ROOT = Path(__file__).parents[2]
+PAGES = ["README.md", *sorted(f"docs/ladders/{p.name}" for p in (ROOT / "docs/ladders").iterdir())]
+PAGES += [f"docs/{name}.md" for name in ("counters", "emulator", "method", "splitting")]
+with (Path(__file__).parent / "data/numbers.csv").open(encoding="utf-8", newline="") as file:
+    ENTRIES = list(csv.DictReader(file))
+
+WORDS = dict(
+    zip(
+        "one two three four five six seven eight nine ten sixteen".split(),
+        [*range(1, 11), 16],
+        strict=True,
+    )
+) | {"twice": 2, "half": 2, "third": 3, "quarter": 4, "eighth": 8}
+NUMBER = rf"(?<![\w.^/-])(?:\d+(?: \d{{3}})*(?:\.\d+)?(?![\d.]*\d)|(?:{'|'.join(WORDS)})\b)"
+UNIT = (
+    "[GT]B/s|TFLOP/s|%|percent|times|×|[num]?s|seconds?|[GM]Hz|cycles?|clocks?|wavefronts?"
+    "|sectors?|[KMG]i?B"
+)
+MEASURED = re.compile(
+    rf"{NUMBER} ?(?:{UNIT})(?!\w)|factor of {NUMBER}|(?<![\w.^])\d+\.\d+|\btwice\b"
+    r"|\b(?:half|third|quarter|eighth) (?:of|as)\b"
+)
+H100, H200 = "nvidia-h100-80gb-hbm3", "nvidia-h200"
+
+
+@cache
+def running_text(page: str) -> str:
+    """A page without generated tables, listings and the targets of links, on one line."""
+    text = (ROOT / page).read_text(encoding="utf-8")
+    text = re.sub(r"<!-- ladder:table.*?<!-- ladder:end -->", "", text, flags=re.DOTALL)
+    text = re.sub(r"```.*?```", "", text, flags=re.DOTALL)
+    text = re.sub(r"\]\([^)]*\)", "]", text)
+    return re.sub(r"\s+", " ", text)
+
+
+@cache
+def results(name: str = H100) -> Results:
+    (found,) = load_results(ROOT / f"results/{name}/study.json")
+    return found
+
+
+@cache
+def rows(name: str) -> dict[str, Row]:
+    return {bare(row.name): row for row in results(name).rows}
+
+
+@cache
+def row(name: str, of: str = H100) -> Row:
+    """A row by its name; the last part may be left out where the ladder's headline has it."""
+    if "/" not in name.partition("/")[2]:
+        (study,) = (s for s in studies(results(of)) if s.ladder.name == name.partition("/")[0])
+        name = f"{name}/{study.headline}"
+    return rows(of)[name]
+
+
+def roof(name: str, of: str = H100) -> float:
+    """A measured roof in bytes, FLOP or atomics a second."""
+    return own_speed(roofs.measured(results(of))[name])
+
+
+def clocks(of: str = H100) -> float:
+    """Clocks per second of all SMs."""
+    context = results(of).context
+    return float(context["sms"]) * float(context["sm_clock_max_hz"])
+
+
+def fastest(ladder: str, counter: str) -> list[float]:
+    """A counter of the rows of the rung `fastest`."""
+    return [r.counter(counter) for r in results().rows if r.name.startswith(f"{ladder}/fastest/")]
+
+
+TREES = "interleaved_modulo interleaved_strided sequential first_add_on_load".split()
+
+
+def pipe(*counters: str) -> list[float]:
+    """Percent of the shared-memory roof that wavefronts of the reduction's trees use."""
+    most = roof("shared_memory", H200) / 128
+    found = [row(f"reduction/{tree}", H200) for tree in TREES]
+    return [100 * sum(map(r.counter, counters)) / r.seconds / most for r in found]
+
+
+def floors(least: float, most: float) -> tuple[float, float, float, float]:
+    """Of rows that take `least` to `most` seconds: how many, and how far processes were apart.
+
+    That is the percentages within 0.5 and 1 % of their median, and the number beyond 3 %.
+    """
+    noise = files.read_json(ROOT / f"results/{H200}/noise.json")["rows"].values()
+    found = [each["floor"] for each in noise if least <= each["seconds"] < most]
+    within = [100 * sum(floor <= limit for floor in found) / len(found) for limit in (5e-3, 1e-2)]
+    return len(found), *within, sum(floor > 0.03 for floor in found)
+
+
+@cache
+def profiled() -> dict[str, Row]:
+    """The rows that Nsight Compute counted."""
+    (found,) = load_results(sorted((ROOT / f"results/{H200}").glob("counters*.json")))
+    return {bare(row.name): row for row in found.rows}
+
+
+def apart(name: str, counter: str) -> float:
+    """Percent by which the program's counter is from Nsight Compute's."""
+    theirs = profiled()[name].counter(counter)
+    return 100 * abs(rows(H200)[name].counter(counter) - theirs) / theirs
+
+
+def more_writes(pattern: str) -> dict[str, float]:
+    """Bytes that Nsight Compute counts more, of rows that move more than the L2 holds."""
+    ours, size = rows(H200), float(results(H200).context["l2_bytes"])
+    return {
+        name: theirs.dram_write_bytes - ours[name].dram_write_bytes
+        for name, theirs in profiled().items()
+        if re.search(pattern, name) and name in ours and ours[name].dram_bytes > size
+    }
+
+
+def share_of_writes(pattern: str) -> list[float]:
+    """The same in percent of the bytes that Nsight Compute counts."""
+    found = more_writes(pattern).items()
+    return [100 * more / profiled()[name].dram_write_bytes for name, more in found]
+
+
+VALUES = {
+    "row": row,
+    "roof": roof,
+    "clocks": clocks,
+    "fastest": fastest,
+    "datasheet": roofs.datasheet,
+    "max": max,
+    "min": min,
+    "sorted": sorted,
+    "pipe": pipe,
+    "floors": floors,
+    "nsight": lambda name: profiled()[name],
+    "apart": apart,
+    "more_writes": lambda pattern: more_writes(pattern).values(),
+    "share_of_writes": share_of_writes,
+    "H200": H200,
+}
+
+
+def rounded(value: float, shown: str) -> str:
+    """A value with as many digits as the text shows."""
+    if shown in WORDS:
+        return shown if WORDS[shown] == round(value) else f"{value:.0f}"
+    if " " in shown:
+        return f"{round(value, -3 if shown.endswith(' 000') else 0):,.0f}".replace(",", " ")
+    return f"{value:.{len(shown.partition('.')[2])}f}"
+
+
+@pytest.mark.parametrize("entry", ENTRIES, ids=lambda e: f"{Path(e['page']).stem}: {e['text']}")
+def test_a_number_is_that_of_the_results(entry):
+    page, text = entry["page"], entry["text"]
+    assert running_text(page).count(text) == 1, f"{page} does not have {text!r} once"
+    assert bool(entry["value"]) != bool(entry["source"])
+    if not entry["value"]:
+        return
+    values = eval(f"({entry['value']},)", {"__builtins__": {}, **VALUES})
+    shown = re.findall(NUMBER, text)
+    assert len(shown) == len(values), f"{page}: {text!r} has {shown}, and the results {values}"
+    found = [rounded(value, number) for value, number in zip(values, shown, strict=True)]
+    assert shown == found, f"{page}: {text!r} should have {found}: {values}"
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_no_number_goes_unchecked(page):
+    text = running_text(page)
+    for entry in ENTRIES:
+        if entry["page"] == page:
+            text = text.replace(entry["text"], "·")
+    left = [text[max(m.start() - 30, 0) : m.end() + 20] for m in MEASURED.finditer(text)]
+    assert not left, f"{page}: neither checked nor explained in data/numbers.csv: {left}"
