@@ -44,16 +44,19 @@ def climb(study: Study) -> Chart | None:
     case, speed and percent of the row's own ceiling. Speeds are in `unit`.
     """
     best = {key: row for key, row in study.best.items() if study.speed(row) > 0}
-    cases = [case for case in study.cases if any(case == key[1] for key in best)]
+    measured = {case for _, case in best}
+    cases = [case for case in study.cases if case in measured]
     if study.ladder.is_roof or len(cases) < 2:
         return None
     divisor, unit = study.unit
-    facets = [facet for facet in study.facets if any(study.facet(case) == facet for case in cases)]
+    facets = list(dict.fromkeys(map(study.facet, cases)))
     facets.sort(key=lambda facet: facet != study.facet(study.headline))
     axes = study.shape_axes
     agree = ", one number where all agree" if any(map(study.in_series, cases)) else ""
-    rungs = [rung for rung in study.rungs if any(rung.name == key[0] for key in best)]
+    shown = {name for name, _ in best}
+    rungs = [rung for rung in study.rungs if rung.name in shown]
     number = {rung.name: i for i, rung in enumerate(rungs)}
+    place = {case: i for i, case in enumerate(cases)}
     return {
         "title": study.ladder.title,
         "unit": unit,
@@ -81,7 +84,7 @@ def climb(study: Study) -> Chart | None:
         "points": [
             [
                 number[rung],
-                cases.index(case),
+                place[case],
                 _short(study.speed(row) / divisor),
                 _short(study.percent(row)),
             ]

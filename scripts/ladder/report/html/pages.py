@@ -38,7 +38,11 @@ _PLOTS = {
     "climb": ("Climb", "The path to the best rung, and what each gained on its parent."),
     "wins": ("Wins", "Which rung is the fastest at which shape, in percent of the limit."),
     "peers": ("Beside the library", "How many times as fast as the fastest library."),
-    "light": ("Share of the limits", "Percent of the ceiling, and of each limit that counts."),
+    "light": (
+        "Share of the limits",
+        "Percent of the ceiling, and of each limit; bold is the limiter. Every instruction takes "
+        "an issue slot, so a limit that is reached to four fifths of their share counts first.",
+    ),
     "matrix": ("Matrix", "Percent of the limit by the factors of the experiment."),
     "roofline": ("Roofline", "FLOP per byte across, speed up."),
     "instructions": ("Instruction roofline", "Warp instructions per transaction across."),
