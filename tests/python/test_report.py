@@ -17,7 +17,7 @@ from ladder.report import comparison_text, summary
 from ladder.report.html.source import Sources
 from test_compare import FAILED, SKIPPED, document, timed
 
-VOID = {"meta", "link", "input", "br", "path", "use", "rect"}
+VOID = {"meta", "link", "input", "br", "wbr", "path", "use", "rect"}
 ATTACKS = (
     "<script>alert(1)</script>",
     '"><img src=x onerror=alert(1)>',

@@ -201,7 +201,8 @@ def test_themes_and_gpus_can_be_chosen(page):
 
 def test_a_phone_has_no_scrolling_sideways(page):
     page.set_viewport_size({"width": 390, "height": 800})
-    for route in ("/", "/sgemm", "/sgemm/tiled", "/sgemm/cublas", "changes", "rows"):
+    chapter = "source/kernels/sgemm/01_textbook.cuh"
+    for route in ("/", "/sgemm", "/sgemm/tiled", "/sgemm/cublas", chapter, "changes", "rows"):
         visit(page, route)
         assert page.evaluate("document.documentElement.scrollWidth") <= 390, route
     for route in ("/", "/sgemm", "rows"):  # nor of a table, down to the speed

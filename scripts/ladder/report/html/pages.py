@@ -253,8 +253,8 @@ def _role(rung: Rung) -> str:
 
 def _rung(study: Study, rung: Rung, beside: Beside) -> RungPage:
     row = study.lead(rung)
-    line = speed_tables.factors(study, rung)
-    line |= dict.fromkeys(("speed", speed_tables.GAIN, "% of ceiling", "× peer", "limited by"), "")
+    line = {"speed": ""} | speed_tables.factors(study, rung)
+    line |= dict.fromkeys((speed_tables.GAIN, "% of ceiling", "× peer", "limited by"), "")
     limiter = beside.limits.limiter(row) if row else None
     facts: list[tuple[str, str]] = []
     if row:
