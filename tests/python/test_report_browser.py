@@ -214,7 +214,10 @@ def test_a_phone_has_no_scrolling_sideways(page):
 
 def test_attacks_run_nowhere(page, folder):
     page.goto((folder / "attack/report.html").as_uri() + "#rows")
-    assert page.locator(".rows:visible tbody tr").count() == 2 * len(ATTACKS)
+    assert page.locator(".rows:visible tbody tr").count() == 3 * len(ATTACKS)
     assert ATTACKS[0] in page.locator(".rows:visible tbody").inner_text()
     page.locator(".rows:visible tbody a").first.click()
     assert page.locator("section.page:visible .lede").inner_text() == ATTACKS[0]
+    if page.locator(".chart:visible").count():  # the library is there
+        page.locator(f".chart:visible path[aria-label^='{ATTACKS[0][:7]}']").first.hover()
+        assert ATTACKS[0].replace("/", "") in page.locator("#tip:visible").inner_text()

@@ -45,10 +45,10 @@ window.drawChart = (() => {
       description: own === null ? `${data.title}: speed of each rung over the shapes`
         : `${rungs[own][0]}: speed over the shapes`,
       layer: [
-        { data: { values: ceilings },
+        ...(ceilings.length ? [{ data: { values: ceilings },
           mark: { type: "rule", color: INK, strokeDash: [4, 3], strokeWidth: 1.5 },
           encoding: { x: { ...x, bandPosition: 0 }, x2: { field: "label", bandPosition: 1 },
-            y: y("ceiling"), description: { field: "told" } } },
+            y: y("ceiling"), description: { field: "told" } } }] : []),
         ...(values.some(value => value.line) ? [{ transform: [{ filter: "datum.line" }],
           mark: { type: "line", aria: false, strokeWidth: 1.6 },
           encoding: { x, y: y("speed"), color, opacity,
