@@ -27,6 +27,7 @@ constexpr int64_t kMost = int64_t{1} << 30;
 std::vector<Rung> steps() {
   using P = ByteHistogram;
   return {
+      // 01_textbook.cuh
       {.name = "global",
        .idea = "One atomic in L2 per key: all of them queue up at 32 sectors.",
        .implementation = kernel<P>(bytes_global, resident<>),
@@ -46,6 +47,7 @@ std::vector<Rung> steps() {
        .builds_on = "shared",
        .zero_output = true,
        .target = "global_load_sectors_per_request"},
+      // 02_always_reading.cuh
       {.name = "lane_copies",
        .idea = "Each lane has a copy of the bins in its own bank: no conflicts for any keys.",
        .implementation = kernel<P>(lane_copies, resident<Copies<32>::kRoom>),
@@ -72,6 +74,7 @@ std::vector<Rung> steps() {
        .idea = "The first block zeroes the output while all count: no memset before.",
        .implementation = reading<4, 64, true>(),
        .builds_on = "permuted"},
+      // ladder.cu
       {.name = "fastest",
        .idea = "Two loads per thread below 2^24 keys, else four; fewer copies if room is short.",
        .role = Role::choice,

@@ -42,6 +42,7 @@ template <int side>
 std::vector<Rung> rungs() {
   using P = Convolution;
   return {
+      // 01_tiles.cuh
       {.name = "global",
        .idea = "One pixel per thread: two loads and four edge checks for each product.",
        .implementation = kernel<P>(global, blocks_of<kGlobalRows, kWarp>,
@@ -67,6 +68,7 @@ std::vector<Rung> rungs() {
        .builds_on = "shared_halo",
        .target = "shared_load_requests",
        .measured = for_tiles},
+      // 02_sliding_sums.cuh
       {.name = "sliding_sums",
        .idea = "Threads go down four columns with sums for all outputs that still need products.",
        .implementation = sums_over_tile<side>(),
@@ -80,6 +82,7 @@ std::vector<Rung> rungs() {
        .target = "shared_wavefronts",
        .skip = unaligned,
        .measured = aligned},
+      // 03_small_tiles.cuh
       {.name = "small_tiles",
        .idea = "A few unrolled rows per thread in small tiles, without edge checks inside.",
        .builds_on = "from_l1",
@@ -88,6 +91,7 @@ std::vector<Rung> rungs() {
        .target = "warp_instructions",
        .measured = [](const Case& c) { return c["filter"] <= 11; },
        .choose = in_small_tiles<side>},
+      // ladder.cu
       {.name = "fastest",
        .idea =
            "Small tiles up to 9 x 9 except in small images; else strips, or tiles if unaligned.",

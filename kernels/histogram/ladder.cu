@@ -55,6 +55,7 @@ bool in_clusters_at(const Case& c) {
 std::vector<Rung> rungs() {
   using P = Histogram;
   return {
+      // 01_atomics.cuh
       {.name = "global",
        .idea = "One atomic in L2 per key: equal keys queue up at one address.",
        .implementation = kernel<P>(global, resident<>),
@@ -81,6 +82,7 @@ std::vector<Rung> rungs() {
        .needs = kClusters,
        .skip = [](const Case& c, const Device& d) { return too_large(part_bytes(c), d); },
        .measured = in_clusters_at},
+      // 02_counters.cuh, 04_counting.cuh
       {.name = "in_flight",
        .idea = "One block per SM, four 16-byte loads per thread always in flight.",
        .implementation = merged_by_atomics<false>(),
@@ -131,6 +133,7 @@ std::vector<Rung> rungs() {
        .implementation = written_down<8, true, true>(),
        .builds_on = "hot_key",
        .measured = [](const Case& c) { return on_three(c) && !fit_narrow(c); }},
+      // 05_clusters.cuh
       {.name = "cluster_merge",
        .idea = "The blocks of a cluster sum their counters over the network before L2.",
        .builds_on = "zeroed_meanwhile",
@@ -141,6 +144,7 @@ std::vector<Rung> rungs() {
        .skip = too_many<8>,
        .measured = [](const Case& c) { return in_clusters_at(c) && fit_narrow(c); },
        .choose = merged_in_clusters_at},
+      // 03_carries.cuh, 05_clusters.cuh
       {.name = "cluster_carries",
        .idea = "Blocks hold a few bits per bin; only carries cross the network to shared totals.",
        .builds_on = "cluster_merge",
@@ -151,6 +155,7 @@ std::vector<Rung> rungs() {
        .skip = [](const Case& c, const Device& d) { return too_large(bytes_in_clusters<1>(c), d); },
        .measured = [](const Case& c) { return in_clusters_at(c) && !fit_narrow(c); },
        .choose = carried_at},
+      // ladder.cu
       {.name = "robust",
        .idea = "Fast for all keys: the widest counters that fit, ranges where none do.",
        .role = Role::choice,

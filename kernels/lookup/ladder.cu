@@ -52,6 +52,7 @@ std::function<bool(const Case&)> of(std::map<int64_t, std::set<int64_t>> tables)
 
 std::vector<Rung> rungs() {
   return {
+      // 01_elements.cuh
       {.name = "global",
        .idea = "One lookup per thread, the table wherever the caches hold it.",
        .implementation = kernel<Lookup>(global, one_block_per_tile<256>),
@@ -62,11 +63,13 @@ std::vector<Rung> rungs() {
        .builds_on = "global",
        .target = "l2_read_bytes",
        .measured = of({{uniform, {4096, 57344, 458752}}})},
+      // 03_vectors.cuh
       {.name = "vectorized",
        .idea = "Four indices per 16-byte load, past the L1: a quarter of the loads and stores.",
        .implementation = in_tiles<InCaches>(),
        .builds_on = "streamed",
        .target = "global_load_requests"},
+      // 04_constant_memory.cuh
       {.name = "constant",
        .idea = "Constant memory gives a warp one word at a time, so its lanes must agree.",
        .implementation = in_constant_memory(),
@@ -76,6 +79,7 @@ std::vector<Rung> rungs() {
        .skip = [](const Case& c, const Device&) { return at_most(kConstants, c); },
        .measured =
            of({{uniform, {32, 4096}}, {constant, {4096}}, {sorted, {4096}}, {zipf, {4096}}})},
+      // 02_tables.cuh, 03_vectors.cuh
       {.name = "shared",
        .idea = "Resident blocks copy the table to shared memory: a word per lookup, not a sector.",
        .implementation = staged<InSharedMemory<false>, false>(),
@@ -123,6 +127,7 @@ std::vector<Rung> rungs() {
        .skip = too_large_for<16>,
        .measured = of({{uniform, {458752}}, {zipf, {458752}}}),
        .choose = in_clusters},
+      // ladder.cu
       {.name = "robust",
        .idea = "Swizzled shared memory where staging the table pays, else vectors and caches.",
        .role = Role::choice,

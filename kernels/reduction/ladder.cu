@@ -62,6 +62,7 @@ template <class Op>
 std::vector<Rung> rungs() {
   using P = Reduction<Op>;
   return {
+      // 01_textbook.cuh
       textbook({.name = "global_atomic",
                 .idea = "Every thread adds its element to one address: the atomics queue up in L2.",
                 .implementation = kernel<P>(global_atomic<Op>, elements_per_thread<1>),
@@ -116,6 +117,7 @@ std::vector<Rung> rungs() {
                 .builds_on = "grid_stride",
                 .meant_for = [](const Case& c) { return c["elements"] >= 1 << 20; },
                 .target = "global_load_sectors_per_request"}),
+      // 02_last_block.cuh
       {.name = "last_block",
        .idea = "The last block adds all sums in order: no zeroing, and reproducible floats.",
        .implementation = with_last_block<Op>(),
@@ -129,6 +131,7 @@ std::vector<Rung> rungs() {
        .meant_for = [](const Case& c) { return c["elements"] >= 1 << 22; },
        .target = "stall_long_scoreboard",
        .measured = of_integers_or_sums},
+      // 03_flags.cuh
       {.name = "flagged",
        .idea = "Sum and flag in one word, which the last block polls: no fence, no atomic.",
        .implementation = flagged_with<Op, 512, 4, false>(kResident),
@@ -151,6 +154,7 @@ std::vector<Rung> rungs() {
            },
        .measured = [](const Case& c) { return c["elements"] <= 1 << 14; },
        .choose = one_block_at<Op>},
+      // 04_clusters.cuh
       {.name = "cluster",
        .idea = "Warps send their sums to one block through distributed shared memory.",
        .implementation = clusters<Op>(),
@@ -159,6 +163,7 @@ std::vector<Rung> rungs() {
        .target = "distributed_bytes",
        .needs = kClusters,
        .measured = of_integers_or_sums},
+      // 05_bulk_ring.cuh
       {.name = "bulk_ring",
        .idea = "Bulk copies fill a ring of 192 KiB: bytes in flight take no registers.",
        .implementation = LADDERS_GPU_ONLY(in_a_ring<Op>()),
@@ -167,6 +172,7 @@ std::vector<Rung> rungs() {
        .target = "global_load_requests",
        .needs = kTma,
        .measured = of_integers_or_sums},
+      // ladder.cu
       {.name = "fastest",
        .idea = "The kernel and the grid that measured fastest for as many elements.",
        .role = Role::choice,

@@ -38,6 +38,7 @@ std::vector<Rung> rungs() {
        .idea = "cudaMemcpy from device to device, bytes read and written.",
        .implementation = memcpy_of_all(),
        .work = dram_work<true, true>},
+      // 01_memory.cuh
       {.name = "dram_copy",
        .idea = "A kernel's copy, bytes read and written.",
        .sweeps = kDramSweeps,
@@ -80,6 +81,7 @@ std::vector<Rung> rungs() {
              return Work{.bytes_read = double(c["bytes"]) * kRemoteFlight * kBlock *
                                        double(c["cluster"]) * cluster_rounds(c, device, 16)};
            }},
+      // 02_arithmetic.cuh
       {.name = "fma",
        .idea = "Independent chains of FP32 multiply-adds in each thread, no memory.",
        .sweeps = {{{"chains"}, {8, 16}, {8, 16}, {16}}, kBlocksSweep},
@@ -88,10 +90,12 @@ std::vector<Rung> rungs() {
            [](const Case& c, const Device& device) {
              return Work{.flops = 2. * double(c["chains"]) * threads(c, device) * iterations(c)};
            }},
+      // 03_tensor_cores.cuh
       on_tensor_cores("tf32", "TF32 matrix multiply-adds on tensor cores, operands on the SM.",
                       LADDERS_GPU_ONLY(tensor_at<Tf32>), LADDERS_GPU_ONLY(tensor_work<Tf32>)),
       on_tensor_cores("bf16", "BF16 matrix multiply-adds on tensor cores, operands on the SM.",
                       LADDERS_GPU_ONLY(tensor_at<Bf16>), LADDERS_GPU_ONLY(tensor_work<Bf16>)),
+      // 04_atomics.cuh
       to_shared("shared_increments_same", "Increments of one word in shared memory.", true, same),
       to_shared("shared_atomics_same", "Additions to one word in shared memory: lanes queue.",
                 false, same),

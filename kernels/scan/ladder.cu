@@ -36,6 +36,7 @@ template <class Type>
 std::vector<Rung> rungs() {
   using T = Value<Type>;
   return {
+      // 01_textbook.cuh
       {.name = "naive",
        .idea = "One launch per power of two adds the element so far before (Hillis, Steele).",
        .implementation = hillis_steele<Type>()},
@@ -60,6 +61,7 @@ std::vector<Rung> rungs() {
        .builds_on = "warp_shuffle",
        .shows = "Fewer bytes gain nothing while each thread has one load in flight.",
        .target = "global_store_sectors"},
+      // 02_register_tiles.cuh
       {.name = "vectorized",
        .idea = "Four 16-byte vectors per thread, scanned in registers row by row.",
        .implementation =
@@ -68,6 +70,7 @@ std::vector<Rung> rungs() {
        .builds_on = "sums_first",
        .meant_for = [](const Case& c) { return c["elements"] >= 1 << 20; },
        .target = "global_load_requests"},
+      // 03_single_pass.cuh
       {.name = "chained",
        .idea = "One launch: each block passes the sum of all before on to the next.",
        .implementation = in_one_pass<Type, 256, 4, Chain>(),
@@ -85,6 +88,7 @@ std::vector<Rung> rungs() {
        .implementation = in_one_pass<Type, 512, 6, Groups>(),
        .builds_on = "lookback",
        .shows = "Reproducible sums of floats cost a few percent."},
+      // 04_bulk_ring.cuh
       {.name = "bulk_ring",
        .idea = "Bulk copies keep a ring of tiles full in each resident block.",
        .implementation = LADDERS_GPU_ONLY(in_a_ring<Type>()),
@@ -92,6 +96,7 @@ std::vector<Rung> rungs() {
        .meant_for = [](const Case& c) { return c["elements"] >= 1 << 24; },
        .target = "stall_barrier",
        .needs = kTma},
+      // ladder.cu
       {.name = "fastest",
        .idea = "The kernel and the tile that measured fastest for as many elements.",
        .role = Role::choice,

@@ -103,6 +103,7 @@ bool halves_fill_tiles(const Case& c) {
 std::vector<Rung> steps() {
   using P = Sgemm;
   std::vector<Rung> all = {
+      // 01_textbook.cuh
       {.name = "naive_uncoalesced",
        .idea = "One output per thread, lanes down a column of C: each access touches 32 rows.",
        .implementation = kernel<P>(naive_uncoalesced, one_thread_per_output<true>),
@@ -134,6 +135,7 @@ std::vector<Rung> steps() {
        .implementation = kernel<P>(vectorized, one_block_per_tile<128, 256>),
        .builds_on = "register_tile_2d",
        .target = "shared_load_requests"},
+      // 02_warp_tiles.cuh
       {.name = "warp_tile",
        .idea = "8x16 outputs per thread: 24 words feed 128 FMAs, and no load has conflicts.",
        .implementation = kernel<P>(warp_tile<LargeTiles>, one_block_per_warped_tile<LargeTiles>),
@@ -146,6 +148,7 @@ std::vector<Rung> steps() {
        .meant_for = aligned,
        .target = "stall_long_scoreboard",
        .choose = async_copies_at},
+      // 03_bulk_copies.cuh
       {.name = "bulk_copies",
        .idea = "The TMA fills the ring: one thread requests tiles, no warp computes addresses.",
        .implementation = LADDERS_GPU_ONLY(by_bulk_copies<false>()),
@@ -163,6 +166,7 @@ std::vector<Rung> steps() {
        .needs = kTma,
        .skip = LADDERS_GPU_ONLY(no_maps),
        .measured = but_the_largest},
+      // 04_producer_warps.cuh
       {.name = "producer_warps",
        .idea = "Four warps only load, and transpose A: operands come in quads of registers.",
        .implementation = LADDERS_GPU_ONLY(fed_by_producers()),
@@ -170,6 +174,7 @@ std::vector<Rung> steps() {
        .target = "stall_dispatch_stall",
        .needs = kSetmaxnreg,
        .skip = LADDERS_GPU_ONLY(no_producers)},
+      // 05_stream_k.cuh
       {.name = "stream_k",
        .idea = "The last, partial wave of tiles is divided along k: all blocks end together.",
        .implementation = LADDERS_GPU_ONLY(fed_in_shares()),
@@ -178,6 +183,7 @@ std::vector<Rung> steps() {
        .target = "issue_utilisation",
        .needs = kSetmaxnreg,
        .skip = LADDERS_GPU_ONLY(no_producers)},
+      // 06_split_k.cuh
       {.name = "split_k",
        .idea = "Small tiles for small outputs: warps and blocks of a cluster divide k.",
        .builds_on = "producer_warps",
@@ -187,11 +193,13 @@ std::vector<Rung> steps() {
        .skip = LADDERS_GPU_ONLY(no_producers),
        .measured = but_the_largest,
        .choose = LADDERS_GPU_ONLY(split_k_at)},
+      // 07_small_tiles.cuh
       {.name = "small_tiles",
        .idea = "64x128 tiles for a short k: three blocks per SM hide each other's waits.",
        .builds_on = "async_copies",
        .target = "issue_utilisation",
        .choose = small_tiles_at},
+      // 08_strassen.cuh
       {.name = "strassen",
        .idea = "Seven products of half the size instead of eight, for additions and error.",
        .builds_on = "stream_k",
@@ -203,6 +211,7 @@ std::vector<Rung> steps() {
        .skip = LADDERS_GPU_ONLY(not_for_strassen),
        .ceiling = Ceiling{.rung = "roof/fma", .products = 7.0 / 8},
        .choose = LADDERS_GPU_ONLY(strassen_at)},
+      // 09_tf32x3.cuh
       {.name = "tf32x3",
        .idea = "Tensor cores: pairs of TF32 numbers, three products each, k split over blocks.",
        .builds_on = "split_k",
@@ -213,6 +222,7 @@ std::vector<Rung> steps() {
        .needs = kTensorCores,
        .ceiling = Ceiling{.rung = "roof/tf32", .products = 3},
        .choose = LADDERS_GPU_ONLY(tf32x3_at)},
+      // 10_bf16x6.cuh
       {.name = "bf16x6",
        .idea = "Three exact parts in BF16, six products: no larger error where terms are few.",
        .builds_on = "tf32x3",
@@ -223,6 +233,7 @@ std::vector<Rung> steps() {
        .measured = but_the_largest,
        .ceiling = Ceiling{.rung = "roof/bf16", .products = 6},
        .choose = LADDERS_GPU_ONLY(bf16x6_at)},
+      // 11_fp16x3_split.cuh, 12_fp16x3_multiply.cuh
       {.name = "fp16x3",
        .idea = "A first kernel scales and splits into pairs of FP16: twice the rate of TF32.",
        .builds_on = "tf32x3",
@@ -232,6 +243,7 @@ std::vector<Rung> steps() {
        .skip = no_wgmma,
        .ceiling = Ceiling{.rung = "roof/bf16", .products = 3},  // FP16 is as fast
        .choose = LADDERS_GPU_ONLY(fp16x3_at)},
+      // ladder.cu
       {.name = "fastest",
        .idea = "The fastest kernel that is as exact as FP32 for the shape, as measured.",
        .role = Role::choice,

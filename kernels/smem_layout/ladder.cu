@@ -63,6 +63,7 @@ Rung rung(std::string name, std::string idea, std::string target = kLoads) {
 
 std::vector<Rung> rungs() {
   return {
+      // 01_layout.cuh, 02_tiles.cuh
       rung<32, 0, row, row>("row_row", "Written and read along rows: no conflicts."),
       rung<32, 0, column, column>("column_column",
                                   "Written and read down columns: 32-way conflicts."),

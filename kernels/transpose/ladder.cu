@@ -56,6 +56,7 @@ std::vector<Rung> rungs() {
        .idea = "The same bytes copied with cudaMemcpy: the limit of any transpose.",
        .implementation = checked<P>(library<P>(copy<T>), P::check_copy),
        .role = Role::ceiling},
+      // 01_tiled.cuh
       {.name = "naive_coalesced_reads",
        .idea = "One element per thread: loads fill sectors, stores touch 32.",
        .implementation = kernel<P>(naive_coalesced_reads<T>, tiles("columns", "rows")),
@@ -86,6 +87,7 @@ std::vector<Rung> rungs() {
        .builds_on = "coarsened",
        .shows = "Swizzling is as fast as padding and needs no spare memory.",
        .target = "static_shared_bytes"},
+      // 02_vectorized.cuh
       {.name = "vectorized",
        .idea = "16 bytes per access: squares of vectors are transposed in registers.",
        .implementation = vectorized_in<T, Order::rows>(),
@@ -105,6 +107,7 @@ std::vector<Rung> rungs() {
        .implementation = vectorized_in<T, Order::bands>(),
        .builds_on = "vectorized",
        .skip = unaligned},
+      // 03_bulk_copies.cuh
       {.name = "bulk_copies",
        .idea = "TMA loads and stores swizzled boxes; each warp transposes its own.",
        .implementation = LADDERS_GPU_ONLY(boxes<T>()),
@@ -114,6 +117,7 @@ std::vector<Rung> rungs() {
        .target = "warp_instructions",
        .needs = kTma,
        .skip = LADDERS_GPU_ONLY(no_boxes)},
+      // 04_unaligned.cuh
       {.name = "shifted",
        .idea = "Unaligned rows: tiles shifted to sector boundaries, so stores fill sectors.",
        .builds_on = "coarsened",
@@ -126,6 +130,7 @@ std::vector<Rung> rungs() {
        .builds_on = "shifted",
        .target = "global_store_sectors_per_request",
        .skip = not_thin},
+      // 02_vectorized.cuh
       {.name = "in_place",
        .idea = "A square in place: each block swaps two mirrored tiles.",
        .builds_on = "vectorized",
@@ -133,6 +138,7 @@ std::vector<Rung> rungs() {
        .by_name_only = true,
        .skip = not_square,
        .choose = in_place_at<T>},
+      // ladder.cu
       {.name = "fastest",
        .idea = "The measured choice for the shape and the element.",
        .role = Role::choice,

@@ -3,6 +3,7 @@
 
 import json
 import re
+import sys
 from html.parser import HTMLParser
 from pathlib import Path
 from xml.etree import ElementTree
@@ -16,7 +17,7 @@ from ladder.report import comparison_text, summary
 from ladder.report.html.source import Sources
 from test_compare import FAILED, SKIPPED, document, timed
 
-VOID = {"meta", "link", "input", "br", "path", "use", "rect"}
+VOID = {"meta", "link", "input", "br", "wbr", "path", "use", "rect"}
 ATTACKS = (
     "<script>alert(1)</script>",
     '"><img src=x onerror=alert(1)>',
@@ -120,7 +121,8 @@ def hostile() -> dict:
         "ceiling": "",
         "rungs": [suite.rung(a.replace("/", ""), a) for a in ATTACKS],
     }
-    made = document({f"x<b>/{a.replace('/', '')}/n:1": timed(10) for a in ATTACKS})
+    names = [f"x<b>/{a.replace('/', '')}/n:{n}" for a in ATTACKS for n in (1, 2)]
+    made = document({name: timed(10) for name in names})
     for row in made["benchmarks"]:
         row["bytes_per_second"] = 1e12
     made["benchmarks"] += document({a: FAILED | {"error_message": a} for a in ATTACKS})[
@@ -138,6 +140,7 @@ def test_the_page_needs_no_other_file(page, transposed):
         link = attributes.get("href") or attributes.get("xlink:href") or "#"
         assert link.startswith(("#", "data:,")), link
     text = (transposed / "report.html").read_text(encoding="utf-8")
+    text = re.sub(r"<script.*?</script>", "", text, flags=re.DOTALL)
     assert "@import" not in text
     assert not re.search(r"url\((?!#)", text)
     assert sorted(path.name for path in transposed.iterdir()) == [
@@ -173,13 +176,98 @@ def test_what_is_there_for_keyboard_and_screen_reader(page):
         assert needed in style
 
 
-def test_points_of_a_roofline_say_what_they_are(page):
-    points = [a for a in page.all("a") if a.get("class") == "point"]
-    told = {a["aria-label"] for a in points}
-    assert "cublas · m = n = k = 4096 · 51.1 TFLOP/s · 683 FLOP/byte" in told
-    assert {"#/sgemm/naive", "#/sgemm/cublas"} <= {a["href"] for a in points}
-    by_tab = [a for a in points if "tabindex" not in a]
-    assert 0 < len(by_tab) <= len(suite.SGEMM)
+def test_a_report_without_the_chart_library_says_so(report, monkeypatch):
+    monkeypatch.setitem(sys.modules, "vl_convert", None)
+    content = suite.document()
+    content["benchmarks"] = [r for r in content["benchmarks"] if r["name"].startswith("sgemm/")]
+    code, folder, _ = report(content)
+    assert code == 0
+    page = Page(folder / "report.html")
+    assert any("vl-convert-python is not installed" in text for _, text in page.texts)
+    assert page.all("svg")
+    assert not [a for a in page.all("div") if a.get("class") == "chart"]
+    assert "charts-1" not in page.blocks
+
+
+def test_charts_have_the_speeds_of_the_rows(page):
+    pytest.importorskip("vl_convert", reason="no Python package vl-convert-python")
+    chart = page.block("charts-1")["/sgemm"]["climb"]
+    names = [name for name, *_ in chart["rungs"]]
+    assert names == [rung["name"] for rung in suite.CATALOGUE[1]["rungs"]]
+    assert chart["rungs"][names.index("tiled")] == ["tiled", "/sgemm/tiled", "step", "coalesced"]
+    labels = [label for label, *_ in chart["cases"]]
+    points = {(names[r], labels[c]): (speed, percent) for r, c, speed, percent in chart["points"]}
+    speed, percent = points["cublas", "4096"]
+    assert (chart["unit"], round(speed, 1), round(percent)) == ("TFLOP/s", 51.1, 80)
+    assert {names[i] for i in chart["named"]} >= {"naive", "pipelined"}
+    assert len(chart["named"]) == 5
+    assert any("Vega-Lite" in text and "BSD-3-Clause" in text for _, text in page.texts)
+
+
+def test_a_ladder_is_navigated_as_its_tree(transposed):
+    text = (transposed / "report.html").read_text(encoding="utf-8")
+    section = text[text.index('data-route="/sgemm">') :]
+    tree = re.search(r'<details class="tree".*?</details>', section, re.DOTALL)[0]
+    tree = re.sub(r"\s+", " ", tree)
+    inside = r'<li><a href="#/sgemm/naive">naive</a> <span>500 GFLOP/s</span> <ul> <li><a href="#'
+    assert inside + "/sgemm/coalesced" in tree
+    assert '<li class="best"><a href="#/sgemm/pipelined">' in tree
+    assert "cublas</a> <small>library</small>" in tree
+    assert tree.count("<ul>") == tree.count("</ul>") == 6
+
+
+def test_samples_that_were_kept_are_told(report, tmp_path):
+    content = suite.document()
+    wanted = ("sgemm/tiled/m:4096", "sgemm/naive/m:4096", "roof/")
+    content["benchmarks"] = [r for r in content["benchmarks"] if r["name"].startswith(wanted)]
+    name = next(r["name"] for r in content["benchmarks"] if r["name"].startswith("sgemm/tiled"))
+    entry = {"name": name, "nanoseconds": [1e6 + i for i in range(99)] + [9e6]}
+    (tmp_path / "0.samples.jsonl").write_text(json.dumps(entry) + "\n", encoding="utf-8")
+    code, folder, _ = report(content)
+    assert code == 0
+    page = Page(folder / "report.html")
+    told = [text for tag, text in page.texts if tag == "p" and "samples: p10" in text]
+    wanted = "100 samples: p10 1.000 ms, p50 1.000 ms, p90 1.000 ms"
+    assert told == [f"{wanted}; beyond the scale, and drawn at its end: 1."]
+    pytest.importorskip("vl_convert", reason="no Python package vl-convert-python")
+    chart = page.block("charts-1")["/sgemm/tiled"]["samples"]
+    assert sum(count for *_, count in chart["bins"]) == len(chart["taken"]) == 100
+
+
+def test_commits_of_one_gpu_are_a_history(report):
+    heads = []
+    for i, (commit, factor) in enumerate([("a" * 9, 1.0), ("b" * 9, 1.0), ("c" * 9, 0.5)]):
+        head = suite.document(factor, git_commit=commit, date=f"2026-01-0{i + 1}T00:00:00+00:00")
+        head["benchmarks"] = [
+            r for r in head["benchmarks"] if r["name"].startswith(("sgemm/tiled/", "roof/"))
+        ]
+        heads.append(head)
+    code, folder, _ = report(*heads[::-1])
+    assert code == 0
+    page = Page(folder / "report.html")
+    texts = [text for _, text in page.texts]
+    assert {a["data-run"] for a in page.all("section") if "data-run" in a} == {"1"}
+    assert "NVIDIA H200, cold cache, commit ccccccc" in texts
+    assert any("oldest: aaaaaaa, bbbbbbb, ccccccc" in text for text in texts)
+    assert sum(text.startswith("SLOWER 0.500 at ccccccc") for text in texts) == 10  # of each row
+    pytest.importorskip("vl_convert", reason="no Python package vl-convert-python")
+    track = page.block("charts-1")["/sgemm/tiled"]["track"]
+    assert [label for label, _ in track["runs"]] == ["aaaaaaa", "bbbbbbb", "ccccccc"]
+    assert [shift[1] for shift in track["shifts"]] == ["SLOWER"]
+
+
+def test_a_share_above_the_limiters_says_why_it_is_not_it(report):
+    code, folder, _ = report(
+        json.loads((ROOT / "results/nvidia-h200/study.json").read_text(encoding="utf-8")),
+        options=("--filter", "^(roof|sgemm/(producer_warps|stream_k))/"),
+    )
+    assert code == 0
+    text = (folder / "report.html").read_text(encoding="utf-8")
+    section = text[text.index('data-route="/sgemm/stream_k">') :]
+    shares = re.search(r'<table class="shares">.*?</table>', section, re.DOTALL)[0]
+    before, limiter, _ = shares.partition('<tr class="limiter">')
+    assert limiter
+    assert before.count('scope="row"') == before.count("<small>not the limiter: ") == 1
 
 
 def test_rows_of_a_page_are_those_of_the_results(page):
@@ -188,6 +276,8 @@ def test_rows_of_a_page_are_those_of_the_results(page):
     rows = {row["name"]: dict(zip(titles, row["cells"], strict=True)) for row in block["rows"]}
     found = rows["transpose/padded/rows:8192/columns:8192/element:4"]
     assert found["rung"] == "padded"
+    assert [row["link"].startswith("/roof/") for row in block["rows"]].index(True) > 0
+    assert block["rows"][-1]["link"].startswith("/roof/")
     assert found["speed"] == ["1769 GB/s", 1.769e12]
     assert found["% of ceiling"][0] == "43%"
     assert found["× peer"] == ["0.48× cublas", 0.47579]
@@ -199,10 +289,15 @@ def test_rows_of_a_page_are_those_of_the_results(page):
 def test_a_rung_has_its_idea_its_counters_and_its_source(page):
     texts = [text for _, text in page.texts]
     assert "One column of padding removes the bank conflicts." in texts
-    assert "static_shared_bytes" in texts
+    counters = page.block("counters-1")
+    at = [name for _, name in counters["names"]].index("static_shared_bytes")
+    assert counters["rungs"]["/transpose/padded"][at]
+    shown = {a["data-source"] for a in page.all("details") if "data-source" in a}
+    assert "kernels/transpose/01_tiled.cuh" in shown
+    assert {f"source/{file}" for file in shown} <= page.routes()
+    chapter = (ROOT / "kernels/transpose/01_tiled.cuh").read_text(encoding="utf-8")
     source = "".join(text for tag, text in page.texts if tag in ("pre", "i"))
-    assert "__global__ void tiled(" in source
-    assert "__global__ void naive_uncoalesced(" not in source  # the results have no such rung
+    assert "".join(chapter.split()) in "".join(source.split())
     assert any("the results are of 0123456" in text for text in texts)
 
 
@@ -244,7 +339,7 @@ def test_names_from_files_stay_text(report):
     assert len(page.all("img")) == 0
     assert not [a for _, a in page.elements for name in a if name.startswith("on")]
     kinds = [a.get("type") for a in page.all("script")]
-    assert sorted(map(str, kinds)) == ["None", "None", "application/json", "application/json"]
+    assert set(kinds) == {None, "application/json"}
     assert ATTACKS[0] in {row["name"] for row in page.block("rows-1")["rows"]}
     assert not [a for a in page.all("a") if "javascript" in (a["href"] or "").partition("%")[0]]
 
@@ -335,7 +430,12 @@ def test_results_of_another_suite_have_rows_and_say_why_no_plots(report):
     assert not page.all("svg")
     assert page.routes() == {"/", "rows"}
     assert any("lists no ladder" in text for _, text in page.texts)
-    assert [r["name"] for r in page.block("rows-1")["rows"]] == ["BM_copy/8", "BM_copy/9"]
+    block = page.block("rows-1")
+    assert [r["name"] for r in block["rows"]] == ["BM_copy/8", "BM_copy/9"]
+    shown = [
+        t for i, (t, _) in enumerate(block["columns"]) if any(r["cells"][i] for r in block["rows"])
+    ]
+    assert shown == ["benchmark", "time", "status"]
 
 
 def test_several_gpus_have_pages_each(report):
@@ -378,9 +478,10 @@ def test_emulated_results_have_what_was_counted(report):
     code, folder, _ = report(content)
     assert code == 0
     page = Page(folder / "report.html")
-    assert "shared_load_wavefronts_per_request" in [text for _, text in page.texts]
+    names = [name for _, name in page.block("counters-1")["names"]]
+    assert "shared_load_wavefronts_per_request" in names
     assert "/transpose/padded" in page.routes()
-    assert not page.block("rows-1")["rows"][0]["cells"][3]
+    assert not page.block("rows-1")["rows"][0]["cells"][1]
 
     code, folder, _ = report(content, document({"BM_copy": timed(10)}))
     assert code == 0
@@ -408,33 +509,39 @@ def test_a_small_limit_keeps_the_overview(whole):
 
 
 @pytest.mark.parametrize(
-    ("rung", "kernels"),
-    {
-        "padded": ["tiled"],
-        "vectorized": ["vectorized"],  # through a function that makes its plan
-        "in_place": ["vectorized_in_place", "elements_in_place"],  # by the shape
-        "cublas_geam": [],
-    }.items(),
+    ("ladder", "rung", "chapters"),
+    [
+        ("transpose", "padded", ["01_tiled.cuh"]),
+        ("transpose", "in_place", ["02_vectorized.cuh"]),
+        ("transpose", "fastest", ["ladder.cu"]),
+        ("transpose", "cublas_geam", ["peers.cu"]),
+        ("sgemm", "tf32x3", ["09_tf32x3.cuh"]),
+        ("sgemm", "fp16x3", ["11_fp16x3_split.cuh", "12_fp16x3_multiply.cuh"]),
+        ("smem_layout", "row_column_8_bytes", ["01_layout.cuh", "02_tiles.cuh"]),
+    ],
 )
-def test_a_rungs_kernels_are_found(rung, kernels):
-    found = Sources(ROOT).excerpt("transpose", rung)
-    assert f'.name = "{rung}"' in found.row.text
-    names = [re.search(r"__global__[^;{]*?(\w+)\(T\*", kernel.text)[1] for kernel in found.kernels]
-    assert names == kernels
-    for kernel in found.kernels:
-        assert (ROOT / kernel.file).read_text(encoding="utf-8").count(kernel.text) == 1
-        assert kernel.text.endswith("}")
-    assert bool(found.why) == (not kernels)
+def test_a_rung_belongs_to_chapters(ladder, rung, chapters):
+    place = Sources(ROOT).place(ladder, rung)
+    assert [Path(file).name for file in place.chapters] == chapters
+    file, _, line = place.row.partition(":")
+    found = (ROOT / file).read_text(encoding="utf-8").splitlines()[int(line) - 1]
+    assert f'"{rung}"' in found
 
 
-def test_every_row_of_the_tables_is_found():
+def test_every_step_is_in_a_chapter_and_every_chapter_has_one():
     emulated = load_results(ROOT / "results/emulated-h200/study.json")[0]
     sources = Sources(ROOT)
     for ladder in emulated.ladders:
+        named = set()
         for rung in ladder.rungs:
-            found = sources.excerpt(ladder.name, rung.name)
-            assert found.row, f"{ladder.name}/{rung.name}: {found.why}"
-            assert len(found.kernels) <= 5, f"{ladder.name}/{rung.name}"
+            place = sources.place(ladder.name, rung.name)
+            assert place.row, f"{ladder.name}/{rung.name}: {place.why}"
+            assert all(map(sources.text, place.files)), place
+            if rung.role == "step":
+                assert re.search(r"/\d\d_\w+\.cuh", place.chapters[0]), place
+            named |= {Path(file).name for file in place.chapters}
+        chapters = (ROOT / "kernels" / ladder.name).glob("[0-9]*.cuh")
+        assert {path.name for path in chapters} <= named
 
 
 @pytest.mark.parametrize(
@@ -447,19 +554,10 @@ def test_every_row_of_the_tables_is_found():
     ],
 )
 def test_what_is_not_found_is_said(ladder, rung, why):
-    found = Sources(ROOT).excerpt(ladder, rung)
+    found = Sources(ROOT).place(ladder, rung)
     assert why in found.why
     assert not found.row
-    assert not found.kernels
-
-
-def test_source_that_is_broken_ends(tmp_path):
-    (tmp_path / "kernels/x").mkdir(parents=True)
-    text = '{.name = "a", .implementation = kernel(f<\n// "\n__global__ void f( { (((\n'
-    (tmp_path / "kernels/x/ladder.cu").write_bytes(text.encode() + b"\xff")
-    found = Sources(tmp_path).excerpt("x", "a")
-    assert found.row
-    assert not found.kernels
+    assert not found.chapters
 
 
 @pytest.mark.parametrize(

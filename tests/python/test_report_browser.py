@@ -116,13 +116,66 @@ def test_tables_sort_by_keyboard_and_filter(page):
 
 
 def test_points_tell_what_they_are_and_lead_to_their_rung(page):
+    pytest.importorskip("vl_convert", reason="no Python package vl-convert-python")
     visit(page, "/sgemm")
-    point = page.locator("a.point:visible:not([tabindex])").first
-    point.focus()
-    assert "naive · m = n = k = 4096 · 500 GFLOP/s" in page.locator("#tip:visible").inner_text()
+    tip = page.locator("#tip:visible")
+    chart = page.locator(".chart:visible")
+    point = chart.locator('path[tabindex="0"]')  # one stop of the tab key
+    playwright.expect(point).to_have_count(1)
+    naive = chart.locator('path[aria-label^="naive at 4096"]')
+    naive.hover()
+    playwright.expect(tip).to_have_text("naive at 4096: 0.500 TFLOP/s, 0.785 % of its ceiling")
+    naive.focus()
+    page.keyboard.press("ArrowRight")
+    playwright.expect(tip).to_contain_text("naive at 8192: 0.500 TFLOP/s")
+    page.keyboard.press("ArrowUp")
+    playwright.expect(tip).to_contain_text("coalesced at 8192: 5.80 TFLOP/s")
+    page.keyboard.press("Escape")
+    tip.wait_for(state="hidden")
     page.keyboard.press("Enter")
-    page.wait_for_url("**#/sgemm/naive")
-    page.locator("#tip").wait_for(state="hidden")
+    shows(page, "coalesced")
+    own = page.locator(".chart:visible path[aria-label]")
+    assert {"coalesced", "naive", "pipelined", "cublas"} <= {
+        each.get_attribute("aria-label").split()[0] for each in own.all()
+    }
+    own.locator('xpath=self::*[starts-with(@aria-label, "naive at 512:")]').click()
+    shows(page, "naive")
+
+
+def test_the_tree_leads_from_rung_to_rung(page):
+    visit(page, "/sgemm/tiled")
+    tree = page.locator(".tree:visible")
+    playwright.expect(tree.locator("[aria-current=page]")).to_have_text("tiled")
+    playwright.expect(tree).to_contain_text("tiled 9.10 TFLOP/s")
+    tree.locator("a", has_text="register_tile").click()
+    shows(page, "register_tile")
+    playwright.expect(tree.locator("[aria-current=page]")).to_have_text("register_tile")
+
+
+def test_a_rungs_page_has_its_chapter_and_its_counters(page):
+    visit(page, "/sgemm/tiled")
+    chapter = page.locator("details[data-source]:visible")
+    playwright.expect(chapter).to_contain_text("__global__ void tiled(")
+    playwright.expect(page.locator(".counters:visible")).to_contain_text("static_shared_bytes")
+    page.locator("section.page:visible a", has_text="kernels/sgemm/ladder.cu").click()
+    shows(page, "kernels/sgemm/ladder.cu")
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1300, 400])
+def test_no_serious_violation_of_accessibility(page, theme, width):
+    axe = pytest.importorskip(
+        "axe_playwright_python.sync_playwright", reason="no Python package axe-playwright-python"
+    )
+    page.emulate_media(color_scheme=theme)
+    page.set_viewport_size({"width": width, "height": 900})
+    for route in ("/", "/sgemm", "/sgemm/tiled", "changes", "rows"):
+        visit(page, route)
+        if route.startswith("/sgemm"):
+            page.locator("section.page:visible .rows table").wait_for()
+        found = axe.Axe().run(page).response["violations"]
+        grave = [each["help"] for each in found if each["impact"] in ("serious", "critical")]
+        assert grave == [], route
 
 
 def test_themes_and_gpus_can_be_chosen(page):
@@ -148,14 +201,23 @@ def test_themes_and_gpus_can_be_chosen(page):
 
 def test_a_phone_has_no_scrolling_sideways(page):
     page.set_viewport_size({"width": 390, "height": 800})
-    for route in ("/", "/sgemm", "/sgemm/cublas", "changes", "rows"):
+    chapter = "source/kernels/sgemm/01_textbook.cuh"
+    for route in ("/", "/sgemm", "/sgemm/tiled", "/sgemm/cublas", chapter, "changes", "rows"):
         visit(page, route)
         assert page.evaluate("document.documentElement.scrollWidth") <= 390, route
+    for route in ("/", "/sgemm", "rows"):  # nor of a table, down to the speed
+        visit(page, route)
+        header = page.locator("section.page:visible th:visible", has_text="speed").first
+        box = header.bounding_box()
+        assert box["x"] + box["width"] <= 390, route
 
 
 def test_attacks_run_nowhere(page, folder):
     page.goto((folder / "attack/report.html").as_uri() + "#rows")
-    assert page.locator(".rows:visible tbody tr").count() == 2 * len(ATTACKS)
+    assert page.locator(".rows:visible tbody tr").count() == 3 * len(ATTACKS)
     assert ATTACKS[0] in page.locator(".rows:visible tbody").inner_text()
     page.locator(".rows:visible tbody a").first.click()
     assert page.locator("section.page:visible .lede").inner_text() == ATTACKS[0]
+    if page.locator(".chart:visible").count():  # the library is there
+        page.locator(f".chart:visible path[aria-label^='{ATTACKS[0][:7]}']").first.hover()
+        assert ATTACKS[0].replace("/", "") in page.locator("#tip:visible").inner_text()

@@ -54,7 +54,7 @@ from ladder.model import units
 from ladder.model.counters import OPERATIONS
 from ladder.model.rows import Row
 
-LAUNCH, LATENCY, UNKNOWN, _SLOTS = "launch", "latency", "unexplained", "issue slots"
+LAUNCH, LATENCY, UNKNOWN, SLOTS = "launch", "latency", "unexplained", "issue slots"
 COUNTS_FROM = {  # least share that makes a limiter
     "DRAM": 0.7,
     "L2": 0.7,
@@ -62,7 +62,7 @@ COUNTS_FROM = {  # least share that makes a limiter
     "shared memory": 0.5,
     "distributed shared memory": 0.7,
     "distributed atomics": 0.7,
-    _SLOTS: 0.5,
+    SLOTS: 0.5,
     "FP32": 0.5,
     "tensor cores": 0.5,
     "atomics": 0.7,
@@ -160,7 +160,7 @@ class Limits:
             "shared memory": shared * _WAVEFRONT_BYTES / data,
             "distributed shared memory": row.distributed_sectors * _SECTOR_BYTES / distributed,
             "distributed atomics": row.distributed_atomic_sectors / row.seconds / self._remote,
-            _SLOTS: row.issue_utilisation,
+            SLOTS: row.issue_utilisation,
             "FP32": _fp32_per_second(row) / self._roof("fma"),
             "tensor cores": row.tensor_utilisation,
             "atomics": _largest(
@@ -180,7 +180,7 @@ class Limits:
         counting = {name: s for name, s in shares.items() if s >= COUNTS_FROM[name]}
         if LAUNCH in counting:
             return Limiter(LAUNCH, counting[LAUNCH])
-        slots = counting.pop(_SLOTS, 0.0)
+        slots = counting.pop(SLOTS, 0.0)
         rivals = {name: s for name, s in counting.items() if s >= _YIELDS_TO * slots}
         if slots > 0:
             rivals |= {name: s for name, s in shares.items() if name in _OFF_SM and s > slots}
@@ -189,7 +189,7 @@ class Limits:
         if math.isnan(self._dram(row) + self._roof("l2_read") + self._roof("shared_memory")):
             return None
         if slots > 0:
-            return Limiter(_SLOTS, slots)
+            return Limiter(SLOTS, slots)
         stall, share = longest_stall(row)
         name = UNKNOWN if stall in _QUEUES else LATENCY
         return Limiter(name, share, stall, row.achieved_occupancy < _LOW_OCCUPANCY)

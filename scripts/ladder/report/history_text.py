@@ -68,8 +68,8 @@ def _block(
 ) -> str:
     runs = one.history.runs
     first, last = runs[0].label, runs[-1].label
-    told_lines = (_line(one, track) for track in one.tracks)
-    lines = [{title: told(cell) for title, cell in line.items()} for line in told_lines]
+    told_lines = (line(one, track) for track in one.tracks)
+    lines = [{title: told(cell) for title, cell in each.items()} for each in told_lines]
     count = f"{len(runs)} run{'s' * (len(runs) > 1)}"
     title = f"{one.history.title}: {one.metric} in {count}, from {first} to {last}."
     changed = sum(bool(track.shifts) for track in one.tracks)
@@ -80,7 +80,8 @@ def _block(
     return "\n".join([told(title), "", table(lines), "", *notes]) + "\n"
 
 
-def _line(one: Trend, track: Track) -> dict[str, str]:
+def line(one: Trend, track: Track) -> dict[str, str]:
+    """Return the cells of a row's history: its ends, its sparkline and its change points."""
     told = units.duration if metrics.is_time(one.metric) else units.count
     known = [value for value in track.values if value == value]
     notes = [_shift(one, shift) for shift in track.shifts]

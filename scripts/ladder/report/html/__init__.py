@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import re
-import textwrap
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,15 +17,19 @@ from markupsafe import Markup, escape
 from matplotlib.figure import Figure
 
 from ladder.analysis import roofs
+from ladder.analysis.history import histories
 from ladder.analysis.limits import Limits
 from ladder.analysis.study import Study, describe
-from ladder.io.results import Results
+from ladder.io.results import Results, load_processes
+from ladder.io.samples import beside as samples_of
 from ladder.model.errors import LadderError
 from ladder.report import comparison_text, plots
-from ladder.report.html import figures, pages, rows
+from ladder.report.html import charts, figures, pages, rows
 from ladder.report.html.source import Sources
 from ladder.report.plots import parallel, style
 from ladder.stats.compare import Comparison
+from ladder.stats.trend import Trend, trend
+from ladder.stats.verdicts import Rules
 
 _HERE = Path(__file__).parent
 _MOST_CHANGES = 8  # on the first screen
@@ -38,6 +41,7 @@ class Run:
 
     number: int  # from 1
     name: str
+    gpu: str  # empty of host code
     suffix: str  # of its links
     title: str
     facts: list[tuple[str, str]]
@@ -48,6 +52,7 @@ class Run:
     plots: list[pages.Plot]
     notes: list[str]
     source: str  # what is to be said of the kernels' source
+    history: str  # of which commits there is one
 
 
 def write(
@@ -60,17 +65,29 @@ def write(
     The source of kernels is that of the `checkout`; without one there is none in it.
     """
     results = sorted(results, key=lambda result: result.source != "timed")  # speeds come first
+    newest = _newest(results)
     sources = Sources(checkout) if checkout else None
-    names = style.distinct_names(results)
-    jobs: list[Callable[[], Run] | Callable[[], str]] = []
-    for number, (result, name) in enumerate(zip(results, names, strict=True), start=1):
-        found, limits = pages.found(result), Limits(result)
+    names = style.distinct_names([result for result, _ in newest])
+    studies = [pages.found(result) for result, _ in newest]
+    jobs: list[Callable[[], Any]] = [charts.library if any(studies) else lambda: ("", "")]
+    for number, ((result, one), found) in enumerate(zip(newest, studies, strict=True), start=1):
+        limits = Limits(result)
         counters = [r for r in results if r.source == "counters" and result.source == "emulated"]
-        jobs.append(partial(_run, number, name, result, counters, found, limits, sources))
+        beside = pages.Beside(limits, sources, samples_of(result), one)
+        jobs.append(partial(_run, number, names[number - 1], result, counters, found, beside))
         jobs.append(partial(_rows, result, found, limits))
-    made = parallel.run(jobs)
-    runs = made[::2]
-    blocks = {f"rows-{run.number}": block for run, block in zip(runs, made[1::2], strict=True)}
+    (library, versions), *made = parallel.run(jobs)
+    runs: list[Run] = made[::2]
+    shown = [_charts(run) for run in runs]
+    if not any(shown):
+        library = ""
+    side_by_side = _side_by_side([result for result, _ in newest])
+    styles = _share_styles(runs, side_by_side)
+    blocks: dict[str, Markup] = {}
+    for run, block, own in zip(runs, made[1::2], shown, strict=True):
+        blocks |= {f"rows-{run.number}": block, f"counters-{run.number}": _counters(run)}
+        if library:
+            blocks[f"charts-{run.number}"] = _json(own)
     worse: list[dict[str, Any]] = []
     if comparison:
         block = rows.of_comparison(comparison)
@@ -83,10 +100,11 @@ def write(
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"code": _code, "comments": _comments}
+    environment.filters |= {"code": _code, "comments": _comments, "breakable": _breakable}
     page = environment.get_template("report.html.j2").render(
         runs=runs,
-        side_by_side=_side_by_side(results),
+        side_by_side=side_by_side,
+        chapters=_chapters(runs, sources) if sources else {},
         comparison=comparison,
         counts=comparison_text.counts(comparison) if comparison else "",
         remarks=comparison_text.remarks(comparison) if comparison else [],
@@ -97,10 +115,35 @@ def write(
         worse=len(worse),
         blocks=blocks,
         columns=pages.columns,
-        style=_asset("report.css"),
+        style=_asset("report.css") + Markup(styles),
         script=_asset("report.js"),
+        charts=_asset("charts.js"),
+        library=Markup(library),
+        licence=_asset("vega-licence.txt"),
+        versions=versions,
+        charts_missing=any(shown) and not library,
+        megabytes=f"{len(library) / 1e6:.1f}",
     )
     return page.encode(errors="backslashreplace")
+
+
+def _newest(results: list[Results]) -> list[tuple[Results, Trend | None]]:
+    """Return the results that have pages, with the history of those that have one.
+
+    Of timed results of several commits that is the newest of each machine.
+    """
+    timed = [r for r in results if r.source == "timed" and r.commit]
+    trends: dict[int, Trend | None] = {}
+    for history in histories(timed):
+        ordered = [result for run in history.runs for result in run.processes]
+        trends |= dict.fromkeys(map(id, ordered[:-1]))
+        if len(history.runs) > 1:
+            files = [path for result in ordered for path in result.files]
+            readable = all(Path(path).is_file() for path in files)
+            (own,) = histories(load_processes(files)) if readable else (history,)
+            trends[id(ordered[-1])] = trend(own, Rules())
+    kept = [r for r in results if trends.get(id(r), r) is not None]
+    return [(result, trends.get(id(result))) for result in kept]
 
 
 def _run(
@@ -109,18 +152,14 @@ def _run(
     result: Results,
     counters: list[Results],
     found: list[Study],
-    limits: Limits,
-    sources: Sources | None,
+    beside: pages.Beside,
 ) -> Run:
     suffix = f"?gpu={number}" if number > 1 else ""
-    ladders = [pages.ladder(study, limits, sources) for study in found]
+    ladders = [pages.ladder(study, beside) for study in found]
     by_stem = {ladder.name: ladder for ladder in ladders}
     for study, page in zip(found, ladders, strict=True):
         if study.ladder.is_roof:
             by_stem.setdefault("roofs", page)
-    points: dict[str, tuple[str, str]] = {}
-    for study in found:
-        points |= pages.points(study, limits, suffix)
     notes: list[str] = []
     own: list[pages.Plot] = []
 
@@ -130,18 +169,20 @@ def _run(
     def inline(stem: str, figure: Figure) -> str:
         home = page_of(stem)
         title = home.title if home else name
-        return figures.inline(figure, f"{number}-{stem}", f"{title}: {stem}", points)
+        return figures.inline(figure, f"{number}-{stem}", f"{title}: {stem}")
 
     for stem, svg in _figures([result, *counters], inline, notes).items():
         home = page_of(stem)
-        (home.plots if home else own).append(pages.plot(stem, Markup(svg)))
+        (home.plots if home else own).append(pages.plot(stem, svg))
     counted = Counter(row.status for row in result.rows)
     told = ", ".join(f"{count} {status}" for status, count in counted.most_common())
     if result.source != "timed":
         name += f", {result.context.get('counters', 'emulated')}"
+    history = beside.trend.history.runs if beside.trend else []
     return Run(
         number=number,
         name=name,
+        gpu=result.gpu,
         suffix=suffix,
         title=describe(result),
         facts=pages.context(result),
@@ -151,8 +192,55 @@ def _run(
         sweeps=pages.sweeps(result),
         plots=own,
         notes=notes,
-        source=_source(sources, result),
+        source=_source(beside.sources, result),
+        history=", ".join(run.label for run in history),
     )
+
+
+def _share_styles(runs: list[Run], side_by_side: list[pages.Plot]) -> str:
+    """Give the elements of all figures classes instead of styles; return the rules."""
+    drawn = [*side_by_side]
+    for run in runs:
+        drawn += run.plots + [plot for ladder in run.ladders for plot in ladder.plots]
+    svgs, rules = figures.share_styles([plot.svg for plot in drawn])
+    for plot, svg in zip(drawn, svgs, strict=True):
+        plot.svg = Markup(svg)
+    return rules
+
+
+def _counters(run: Run) -> Markup:
+    """Write the counters of each rung: groups and names once, the values by the rung's route."""
+    own = {rung.route: rung.counters for page in run.ladders for rung in page.rungs}
+    names = dict.fromkeys(
+        (group, name)
+        for counters in own.values()
+        for group, entries in counters
+        for name, _ in entries
+    )
+    told = {
+        at: {(group, name): value for group, entries in counters for name, value in entries}
+        for at, counters in own.items()
+        if counters
+    }
+    values = {at: [each.get(name, "") for name in names] for at, each in told.items()}
+    return _json({"names": list(names), "rungs": values})
+
+
+def _charts(run: Run) -> dict[str, Any]:
+    """Return what the charts of a run's ladders and rungs draw, by their routes."""
+    found: dict[str, Any] = {page.route: {"climb": page.chart} for page in run.ladders}
+    for page in run.ladders:
+        for rung in page.rungs:
+            found[rung.route] = {"samples": rung.samples, "track": rung.track}
+    kept = {at: {name: one for name, one in each.items() if one} for at, each in found.items()}
+    return {route: each for route, each in kept.items() if each}
+
+
+def _chapters(runs: list[Run], sources: Sources) -> dict[str, str]:
+    """Return the text of every source file that a rung's page shows, by its name."""
+    places = [rung.place for run in runs for page in run.ladders for rung in page.rungs]
+    names = {name for place in places if place and place.row for name in place.files}
+    return {name: sources.text(name) for name in sorted(names)}
 
 
 def _rows(result: Results, found: list[Study], limits: Limits) -> str:
@@ -176,10 +264,10 @@ def _side_by_side(results: list[Results]) -> list[pages.Plot]:
         return []
 
     def inline(stem: str, figure: Figure) -> str:
-        return figures.inline(figure, stem, stem, {})
+        return figures.inline(figure, stem, stem)
 
     drawn = plots.make_compared(timed, inline)
-    return [pages.plot(stem, Markup(svg)) for stem, svg in drawn.items()]
+    return [pages.plot(stem, svg) for stem, svg in drawn.items()]
 
 
 def _source(sources: Sources | None, result: Results) -> str:
@@ -211,7 +299,11 @@ def _code(text: str) -> Markup:
     return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))
 
 
+def _breakable(name: str) -> Markup:
+    """Let a long name be broken after its underscores."""
+    return Markup(str(escape(name)).replace("_", "_<wbr>"))
+
+
 def _comments(text: str) -> Markup:
-    """Move a source to the left, and set its comments apart."""
-    text = textwrap.dedent(text)
+    """Set the comments of a source apart."""
     return Markup(re.sub(r"(//[^\n]*)", r"<i>\1</i>", str(escape(text))))

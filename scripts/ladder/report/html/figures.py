@@ -1,44 +1,41 @@
 # SPDX-License-Identifier: MIT
-"""The plots of a page: the SVG that matplotlib writes, made small and given links."""
+"""The plots of a page: the SVG that matplotlib writes, made small."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from xml.etree import ElementTree
 
 from matplotlib.figure import Figure
+from matplotlib.text import Text
 
 from ladder.report.plots import style
 
 _SVG, _LINK = "{http://www.w3.org/2000/svg}", "{http://www.w3.org/1999/xlink}href"
 _DIGITS = re.compile(r"-?\d+\.\d{3,}")
+_AROUND_LETTERS = re.compile(r"\s*([A-Za-z])\s*")
 _REFERENCE = re.compile(r"#([\w.-]+)")
 _FONT = re.compile(r"font-family: [^;]*;?")  # the page names it
+_NO_TURN = re.compile(r"rotate\(-?0 [^)]*\)")
+_STYLE = re.compile(r' style="([^"]*)"')
 _EMPTY = re.compile(r"^\s+$")
+_TITLES, _SOURCE = 27.0, 14.0  # points that a figure's title and source take
 
 
-def inline(
-    figure: Figure,
-    salt: str,
-    title: str,
-    points: Mapping[str, tuple[str, str]],
-) -> str:
+def inline(figure: Figure, salt: str, title: str) -> str:
     """Return a figure as SVG to stand within a page, its text as text, coordinates to 0.01 pt.
 
-    `salt` tells it from the page's other figures, `title` is its name for who cannot see it.
-    `points` are the link and the tip of rows by their names: lines that were labelled with one
-    become links.
+    `salt` tells it from the page's other figures, `title` is its name for who cannot see it. The
+    page says what the figure's own title and source do, so these are left out.
     """
-    links: dict[str, dict[str, str]] = {}
-    for axes in figure.axes:
-        for line in axes.lines:
-            if found := points.get(str(line.get_label())):
-                gid = f"point{len(links)}"
-                line.set_gid(gid)
-                links[gid] = {"href": found[0], "aria-label": found[1], "class": "point"}
-                if line.get_alpha() != 1:  # many: found with a pointer, not with the tab key
-                    links[gid]["tabindex"] = "-1"
+    page_title, _, source = figure.texts[:3]
+    page_title.set_visible(False)
+    source.set_visible(False)
+    halos = 0
+    for text in figure.findobj(Text):
+        if text.get_path_effects():  # would be drawn as outlines, each letter of them
+            text.set_path_effects([])
+            text.set_gid(f"halo{(halos := halos + 1)}")
     root = ElementTree.fromstring(style.svg(figure, salt))
     for extra in root.findall(f"{_SVG}metadata"):
         root.remove(extra)
@@ -46,22 +43,35 @@ def inline(
         for rules in definitions.findall(f"{_SVG}style"):
             definitions.remove(rules)
     for element in root.iter():
-        if link := links.get(element.get("id", "")):
-            element.tag = f"{_SVG}a"
-            element.attrib |= link
+        if re.fullmatch(r"halo\d+", element.get("id", "")):
+            element.attrib = {"class": "halo"}
         for key, value in list(element.attrib.items()):
             del element.attrib[key]
-            element.set("href" if key == _LINK else key, _short(key, value))
+            if short := _short(key, value):
+                element.set("href" if key == _LINK else key, short)
         element.text, element.tail = (
             None if _EMPTY.match(text or "") else text for text in (element.text, element.tail)
         )
     _drop_names(root)
-    width, height = root.get("viewBox", "").split()[2:]
-    root.attrib |= {"width": width, "height": height, "role": "img", "aria-label": title}
-    if links:
-        root.set("role", "group")
+    _drop_groups(root)
+    width, height = map(float, root.get("viewBox", "").split()[2:])
+    height -= _TITLES + (_SOURCE if source.get_text() else 0)
+    root.set("viewBox", f"0 {_TITLES:g} {width:g} {height:g}")
+    root.attrib |= {"width": f"{width:g}", "height": f"{height:g}"}
+    root.attrib |= {"role": "img", "aria-label": title}
     ElementTree.register_namespace("", _SVG[1:-1])
     return ElementTree.tostring(root, encoding="unicode", short_empty_elements=True)
+
+
+def share_styles(svgs: list[str]) -> tuple[list[str], str]:
+    """Return figures whose elements have classes instead of styles, and the rules of those."""
+    classes: dict[str, str] = {}
+
+    def named(match: re.Match[str]) -> str:
+        return f' class="{classes.setdefault(match[1], f"s{len(classes)}")}"'
+
+    shared = [_STYLE.sub(named, svg) for svg in svgs]
+    return shared, "".join(f".{name}{{{rules}}}" for rules, name in classes.items())
 
 
 def _short(key: str, value: str) -> str:
@@ -69,7 +79,9 @@ def _short(key: str, value: str) -> str:
         return _FONT.sub("", value).replace("; ", ";").replace(": ", ":")
     if key in ("d", "x", "y", "points", "transform"):
         rounded = _DIGITS.sub(lambda m: f"{float(m[0]):.2f}".rstrip("0").rstrip("."), value)
-        return re.sub(r"\s*\n\s*", "", rounded) if key == "d" else rounded
+        if key == "transform":
+            return _NO_TURN.sub("", rounded).strip()
+        return _AROUND_LETTERS.sub(r"\1", rounded) if key == "d" else rounded
     return value
 
 
@@ -84,3 +96,13 @@ def _drop_names(root: ElementTree.Element) -> None:
     for element in root.iter():
         if element.get("id") not in used:
             element.attrib.pop("id", None)
+
+
+def _drop_groups(parent: ElementTree.Element) -> None:
+    """Put what is in groups that say nothing in their places."""
+    kept: list[ElementTree.Element] = []
+    for child in parent:
+        _drop_groups(child)
+        bare = child.tag == f"{_SVG}g" and not child.attrib
+        kept += child if bare else [child]
+    parent[:] = kept

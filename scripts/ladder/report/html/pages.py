@@ -10,15 +10,18 @@ from typing import Any
 
 from ladder.analysis import families, roofs
 from ladder.analysis.emulated_study import Tally, tallies
-from ladder.analysis.limits import COUNTS_FROM, Limiter, Limits
-from ladder.analysis.study import Study, name_of, own_quantity, own_speed, studies, values_of
+from ladder.analysis.limits import COUNTS_FROM, LAUNCH, SLOTS, Limiter, Limits
+from ladder.analysis.study import Study, own_quantity, own_speed, studies, values_of
 from ladder.io.results import Results
+from ladder.io.samples import Samples
 from ladder.model import counters, units
 from ladder.model.catalogue import Rung
-from ladder.model.rows import COUNTERS, Row
-from ladder.report import markdown, plots, speed_tables, sweep_tables
+from ladder.model.rows import COUNTERS, Row, bare
+from ladder.report import history_text, markdown, plots, speed_tables, sweep_tables
+from ladder.report.html import charts
 from ladder.report.html.rows import route
-from ladder.report.html.source import Excerpt, Sources
+from ladder.report.html.source import Place, Sources
+from ladder.stats.trend import Trend
 
 _CONTEXT = {  # what the first screen tells of a GPU, and where it stands
     "Commit": "git_commit",
@@ -34,26 +37,27 @@ _CONTEXT = {  # what the first screen tells of a GPU, and where it stands
 _PLOTS = {
     "climb": ("Climb", "The path to the best rung, and what each gained on its parent."),
     "wins": ("Wins", "Which rung is the fastest at which shape, in percent of the limit."),
-    "limits": ("Limits", "Percent of the limit, and of every other limit that counts."),
-    "matrix": ("Matrix", "Percent of the limit by the factors of the experiment."),
-    "roofline": (
-        "Roofline",
-        "FLOP per byte across, speed up. Points say what they are, and lead to their rung.",
+    "limits": (
+        "Share of the limits",
+        "Percent of the ceiling, and of each limit; bold is the limiter. Every instruction takes "
+        "an issue slot, so a limit that is reached to four fifths of their share counts first.",
     ),
+    "matrix": ("Matrix", "Percent of the limit by the factors of the experiment."),
+    "roofline": ("Roofline", "FLOP per byte across, speed up."),
     "why": ("Why", "The target counter of each idea, and what its change gained."),
     "occupancy": ("Occupancy", "The share of an SM's warps that are there."),
     "clusters": ("Clusters", "Speed in clusters of blocks over the fastest without."),
     "banks": ("Banks", "The worst request, before padding and after it."),
     "samples": ("Samples", "In the order taken, and how they are distributed."),
     "roofs": ("Roofs", "The best row of each roof beside the datasheet."),
-    "overview": ("Overview", "How far each ladder climbs."),
+    "overview": ("Percent of the limit", "First and best rung of each ladder, and the library."),
     "prediction": ("Prediction", "Emulated over measured, a dot a case."),
     "gpus": ("GPUs side by side", "The best rung of each ladder on each GPU."),
 }
 _OVER = "A line a family. Dashed is what Google Benchmark fitted, where the file has it."
 
 
-@dataclass(frozen=True)
+@dataclass
 class Plot:
     """A plot of a page."""
 
@@ -72,6 +76,40 @@ class Table:
 
 
 @dataclass(frozen=True)
+class Node:
+    """A rung in the tree of its ladder, above those that build on it."""
+
+    name: str
+    route: str
+    speed: str
+    role: str  # empty of a step
+    best: bool
+    above: list[Node]
+
+
+@dataclass(frozen=True)
+class Share:
+    """How much of a limit a rung uses."""
+
+    limit: str
+    share: str
+    width: float  # of 100
+    is_limiter: bool
+    why: str  # it is not the limiter, though it is larger
+
+
+@dataclass(frozen=True)
+class Moved:
+    """A counter that an idea changed."""
+
+    counter: str
+    before: str
+    after: str
+    ratio: str
+    is_target: bool
+
+
+@dataclass(frozen=True)
 class RungPage:
     """One rung at its ladder's headline case, or else at the case where it is fastest."""
 
@@ -82,11 +120,15 @@ class RungPage:
     case: str
     facts: list[tuple[str, str]]  # what, how much
     line: dict[str, str]  # of the ladder's table, at the headline
-    shares: list[tuple[str, str, float, bool]]  # limit, share, its width of 100, is the limiter
-    parent: str  # the name of the one it builds on, if that was measured at the case
-    changes: list[tuple[str, str, str, bool]]  # counter, the parent's, its own, is the target
+    limiter: str
+    shares: list[Share]
+    parent: str  # the name of the one it builds on
+    changes: list[Moved]  # where that was measured at the case
     counters: list[tuple[str, list[tuple[str, str]]]]  # group, its names and values
-    excerpt: Excerpt | None
+    place: Place | None  # of its source
+    samples: dict[str, Any] | None  # at that case
+    history: list[dict[str, str]]  # a line for each of its rows
+    track: dict[str, Any] | None  # the history at that case
 
 
 @dataclass
@@ -99,6 +141,8 @@ class LadderPage:
     about: str
     best: dict[str, str] | None  # its line of the overview
     rungs: list[RungPage]
+    tree: list[Node]
+    chart: dict[str, Any] | None
     signs: dict[str, str]  # what those after speeds mean
     plots: list[Plot] = field(default_factory=list)
 
@@ -143,23 +187,72 @@ def context(results: Results) -> list[tuple[str, str]]:
     return told
 
 
-def ladder(study: Study, limits: Limits, sources: Sources | None) -> LadderPage:
+@dataclass(frozen=True)
+class Beside:
+    """What the pages of a run take from beside its results."""
+
+    limits: Limits
+    sources: Sources | None
+    samples: Samples
+    trend: Trend | None
+
+
+def ladder(study: Study, beside: Beside) -> LadderPage:
     """Return the page of a ladder, without its plots."""
     name = study.ladder.name
     about = f"Headline: {study.spell(study.headline)}." if study.spell(study.headline) else ""
     if study.ladder.ceiling:
         about += f" Ceiling: `{study.ladder.ceilings}`."
-    rungs = [_rung(study, rung, limits, sources) for rung in study.rungs]
-    best = None if isinstance(study, Tally) else speed_tables.best(study, limits)
-    signs = roofs.explained(row for row in study.rows if row.status == "ok")
-    return LadderPage(name, study.ladder.title, route(name), about, best, rungs, signs)
+    emulated = isinstance(study, Tally)
+    return LadderPage(
+        name=name,
+        title=study.ladder.title,
+        route=route(name),
+        about=about,
+        best=None if emulated else _best(study, beside.limits),
+        rungs=[_rung(study, rung, beside) for rung in study.rungs],
+        tree=_tree(study),
+        chart=None if emulated else charts.climb(study),
+        signs=roofs.explained(row for row in study.rows if row.status == "ok"),
+    )
 
 
-def _rung(study: Study, rung: Rung, limits: Limits, sources: Sources | None) -> RungPage:
+def _best(study: Study, limits: Limits) -> dict[str, str] | None:
+    """Return the line of the overview that is a ladder's, what a phone has room for first."""
+    line = speed_tables.best(study, limits)
+    first = ("ladder", "speed", "% of ceiling", "best rung")
+    return {key: line[key] for key in (*first, *line)} if line else None
+
+
+def _tree(study: Study) -> list[Node]:
+    """Return the roots of the tree: steps, then what builds on nothing and is built on by none."""
+    names = {rung.name for rung in study.rungs}
+    best = study.best_step(study.headline)
+
+    def node(rung: Rung) -> Node:
+        row = study.lead(rung)
+        speed = _speeds(study, row, None)["speed"] if row else "not measured"
+        if row and row.case != study.headline:
+            speed += f" at {study.label(row.case)}"
+        above = [node(each) for each in study.rungs if each.builds_on == rung.name]
+        is_best = best is not None and best.rung == rung.name
+        role = "" if rung.is_step else _role(rung)
+        return Node(rung.name, route(study.ladder.name, rung.name), speed, role, is_best, above)
+
+    roots = [rung for rung in study.rungs if rung.builds_on not in names]
+    return [node(rung) for rung in sorted(roots, key=lambda rung: not rung.is_step)]
+
+
+def _role(rung: Rung) -> str:
+    role = "library" if rung.role == "peer" else rung.role
+    return ", ".join(filter(None, (role, rung.precision)))
+
+
+def _rung(study: Study, rung: Rung, beside: Beside) -> RungPage:
     row = study.lead(rung)
-    line = speed_tables.factors(study, rung)
-    line |= dict.fromkeys(("speed", speed_tables.GAIN, "% of ceiling", "× peer", "limited by"), "")
-    limiter = limits.limiter(row) if row else None
+    line = {"speed": ""} | speed_tables.factors(study, rung)
+    line |= dict.fromkeys((speed_tables.GAIN, "% of ceiling", "× peer", "limited by"), "")
+    limiter = beside.limits.limiter(row) if row else None
     facts: list[tuple[str, str]] = []
     if row:
         facts += _speeds(study, row, limiter).items()
@@ -175,19 +268,34 @@ def _rung(study: Study, rung: Rung, limits: Limits, sources: Sources | None) -> 
         facts.insert(0, ("headline", f"{study.spell(study.headline)}: {why}".lstrip(": ")))
     facts += [("path", _path(study, rung)), ("shows", rung.shows)]
     case = study.spell(row.case) if row else ""
+    own = {each.name: each for each in study.rows if each.rung == rung.name}
+    tracks = [track for track in beside.trend.tracks if track.name in own] if beside.trend else []
+    lead = [track for track in tracks if row and track.name == row.name]
     return RungPage(
         name=rung.name,
         route=route(study.ladder.name, rung.name),
-        role=", ".join(filter(None, (rung.role, rung.precision))),
+        role=_role(rung),
         idea=rung.idea,
         case=f"At {case}" if case else "Measured" if row else "Not measured",
         facts=[(what, value) for what, value in facts if value],
         line=line,
-        shares=_shares(limits.shares(row), limiter) if row else [],
+        limiter=str(limiter) if limiter else "",
+        shares=_shares(beside.limits.shares(row), limiter) if row else [],
         parent=rung.builds_on,
         changes=_changes(row, study.parent(row), rung.target, study) if row else [],
         counters=_counters(row, study.results.registry) if row else [],
-        excerpt=sources.excerpt(study.ladder.name, rung.name) if sources else None,
+        place=beside.sources.place(study.ladder.name, rung.name) if beside.sources else None,
+        samples=charts.samples(beside.samples.get(bare(row.name), [])) if row else None,
+        history=[
+            {"case": study.spell(own[track.name].case), "sweep": own[track.name].sweep}
+            | history_text.line(beside.trend, track)
+            | {"benchmark": ""}  # which the others tell
+            for track in tracks
+            if beside.trend
+        ],
+        track=charts.track(beside.trend.history, lead[0], row, case)
+        if beside.trend and lead and row
+        else None,
     )
 
 
@@ -211,28 +319,40 @@ def _speeds(study: Study, row: Row, limiter: Limiter | None) -> dict[str, str]:
     }
 
 
-def _shares(
-    shares: Mapping[str, float], limiter: Limiter | None
-) -> list[tuple[str, str, float, bool]]:
-    ordered = sorted(shares.items(), key=lambda item: -item[1])
+def _shares(shares: Mapping[str, float], limiter: Limiter | None) -> list[Share]:
+    """Return the shares by size; those above the limiter's say why they are not it."""
+    own = shares.get(limiter.name, math.inf) if limiter else math.inf
     return [
-        (
+        Share(
             name,
             units.percent(100 * share),
             round(100 * min(share, 1.0), 1),
             limiter is not None and limiter.name == name,
+            _yields(name, share, limiter) if limiter and share > own else "",
         )
-        for name, share in ordered
+        for name, share in sorted(shares.items(), key=lambda item: -item[1])
         if name in COUNTS_FROM and share >= 0.005
     ]
+
+
+def _yields(name: str, share: float, limiter: Limiter) -> str:
+    """Say why a share is not the limiter though it is the larger."""
+    if share < COUNTS_FROM[name]:
+        return f"counts from {100 * COUNTS_FROM[name]:.0f}% on"
+    if limiter.name == LAUNCH:
+        return f"counts only where the launch takes less than {100 * COUNTS_FROM[LAUNCH]:.0f}%"
+    if name == SLOTS:
+        return (
+            "every instruction takes an issue slot, so a limit that is reached to four fifths "
+            f"of their share counts first: {limiter}"
+        )
+    return ""
 
 
 _LEAST_CHANGE, _LEAST_SHARE, _MOST_CHANGES = 1.1, 0.05, 10
 
 
-def _changes(
-    row: Row, parent: Row | None, target: str, study: Study
-) -> list[tuple[str, str, str, bool]]:
+def _changes(row: Row, parent: Row | None, target: str, study: Study) -> list[Moved]:
     """Return the counters that an idea changed most, its target first.
 
     Shares of less than `_LEAST_SHARE` on both sides are left out: they change by chance.
@@ -254,14 +374,20 @@ def _changes(
             found[name] = ratio
     names = sorted(found, key=lambda name: (name != target, -found[name]))[:_MOST_CHANGES]
     return [
-        (
+        Moved(
             name,
             _counter(known[name], parent.counter(name)),
             _counter(known[name], row.counter(name)),
+            _ratio(parent.counter(name), row.counter(name)),
             name == target,
         )
         for name in names
     ]
+
+
+def _ratio(before: float, after: float) -> str:
+    """Write how many times as much it has become; empty where it was or is nothing."""
+    return f"× {units.number(after / before)}" if before > 0 and after > 0 else ""
 
 
 def _counters(
@@ -295,20 +421,3 @@ def columns(lines: Iterable[Mapping[str, str]]) -> list[str]:
     """Return the columns of a table that are not empty throughout."""
     lines = list(lines)
     return [key for key in (lines[0] if lines else {}) if any(line[key] for line in lines)]
-
-
-def points(study: Study, limits: Limits, suffix: str) -> dict[str, tuple[str, str]]:
-    """Return where the rows of a ladder lead to and what they are, by their names."""
-    told: dict[str, tuple[str, str]] = {}
-    for row in study.counted:
-        limiter = limits.limiter(row)
-        parts: list[Any] = [
-            name_of(study.rung(row), row),
-            study.spell(row.case),
-            units.rate("flops", row.flops_per_second),
-            f"{units.number(row.arithmetic_intensity)} FLOP/byte",
-            limiter and f"limited by {limiter}",
-        ]
-        link = "#" + route(row.ladder, row.rung) + suffix
-        told[row.name] = (link, " · ".join(str(part) for part in parts if part))
-    return told

@@ -15,6 +15,9 @@
     return pages.find(p => p.dataset.route === path && (p.dataset.run || gpu) === gpu);
   }
 
+  const narrow = matchMedia("(max-width: 60rem)").matches;
+  for (const each of document.querySelectorAll(".tree")) each.open = !narrow;
+
   let shown = null;
   function show() {
     if (location.hash === "#main") return;
@@ -24,6 +27,10 @@
       if (other !== page) other.setAttribute("hidden", "until-found");
     page.removeAttribute("hidden");
     for (const box of page.querySelectorAll(".rows")) draw(box);
+    for (const box of page.querySelectorAll(".chart")) chart(box, gpu);
+    for (const box of page.querySelectorAll(".counters")) count(box);
+    for (const box of page.querySelectorAll(".tree-here")) tree(box, page);
+    for (const box of page.querySelectorAll("[data-source]")) source(box);
     for (const nav of document.querySelectorAll("header nav")) {
       nav.hidden = nav.dataset.run !== gpu;
       for (const link of nav.querySelectorAll("a")) {
@@ -35,8 +42,49 @@
     if (gpus) gpus.value = gpu;
     document.querySelector(".home").setAttribute("href", "#/" + (gpu === "1" ? "" : "?gpu=" + gpu));
     main.classList.add("routed");
+    tip.hidden = true;
     if (shown && shown !== page) { scrollTo(0, 0); main.focus({ preventScroll: true }); }
     shown = page;
+  }
+
+  function chart(box, gpu) {
+    if (box.firstChild) return;
+    const { ladder, rung, kind } = box.dataset, found = block("charts-" + gpu);
+    const data = found[kind === "climb" ? ladder : rung][kind];
+    const own = kind === "climb" && rung ? data.rungs.findIndex(one => one[1] === rung) : null;
+    drawChart(box, data, own, gpu === "1" ? "" : "?gpu=" + gpu);
+  }
+  function count(box) {
+    if (box.firstChild) return;
+    const { names, rungs } = block(box.dataset.block), told = rungs[box.dataset.rung];
+    const groups = new Map();
+    names.forEach(([group, name], i) => {
+      if (told[i] === "") return;
+      if (!groups.has(group)) groups.set(group, make("tbody"));
+      const line = make("tr");
+      line.append(make("th", name, { scope: "row" }), make("td", told[i]));
+      groups.get(group).append(line);
+    });
+    for (const [group, body] of groups) {
+      const table = make("table");
+      table.append(make("caption", group), body);
+      box.append(table);
+    }
+  }
+  // The tree of a rung's page is its ladder's, with the rung marked.
+  function tree(box, page) {
+    if (box.firstChild) return;
+    const copy = pageOf(box.dataset.ladder, page.dataset.run).querySelector(".tree").cloneNode(true);
+    const own = [...copy.querySelectorAll("a")]
+      .find(link => link.getAttribute("href").slice(1).split("?")[0] === page.dataset.route);
+    own?.setAttribute("aria-current", "page");
+    copy.open = !narrow;
+    box.append(copy);
+  }
+  function source(box) {
+    if (box.querySelector("pre")) return;
+    const page = pages.find(each => each.dataset.route === "source/" + box.dataset.source);
+    box.append(page.querySelector("pre").cloneNode(true));
   }
 
   // A table of a data block: rows of one ladder, or one rung, or all.
@@ -124,7 +172,7 @@
       const tr = make("tr", "", { title: row.name });
       if (row.bad) tr.className = "bad";
       for (const i of used) {
-        const linked = columns[i][0] === "rung" && row.link && !ofRung;
+        const linked = i === 0 && row.link && !ofRung;
         const td = make("td", linked ? "" : text(row.cells[i]));
         if (linked) td.append(make("a", text(row.cells[i]), { href: "#" + row.link + suffix }));
         if (columns[i][1]) td.className = "number";
@@ -137,14 +185,14 @@
     fill();
   }
 
-  // Tips of points: with the mouse, by keyboard and by touch.
+  // Tips of a chart's marks: with the mouse, by keyboard and by touch. A reader has their labels.
   const tip = document.getElementById("tip");
   function tell(event) {
-    const point = event.target.closest?.(".point");
-    tip.hidden = !point;
-    if (!point) return;
-    tip.textContent = point.getAttribute("aria-label");
-    const at = point.getBoundingClientRect();
+    const mark = event.target.closest?.(".chart path[aria-label], .chart line[aria-label]");
+    tip.hidden = !mark;
+    if (!mark) return;
+    tip.textContent = mark.getAttribute("aria-label");
+    const at = mark.getBoundingClientRect();
     const left = Math.min(at.left, innerWidth - tip.offsetWidth - 8);
     const top = at.top - tip.offsetHeight - 6;
     tip.style.left = Math.max(8, left) + "px";

@@ -17,12 +17,12 @@ from ladder.report import comparison_text, markdown
 from ladder.stats.compare import Comparison
 from ladder.stats.verdicts import Change
 
-_COLUMNS = (  # title, and whether it is a number
-    ("ladder", False),
-    ("rung", False),
-    ("case", False),
+_COLUMNS = (  # title, and whether it is a number; those of which no row has a cell are not shown
+    ("rung", False),  # or the benchmark of no ladder
     ("speed", True),
     ("time", True),
+    ("case", False),
+    ("ladder", False),
     ("CPU time", True),
     ("iterations", True),
     ("threads", True),
@@ -32,6 +32,7 @@ _COLUMNS = (  # title, and whether it is a number
     ("occupancy", True),
     ("registers", True),
     ("error", True),
+    ("label", False),
     ("status", False),
 )
 _RATES = (("bytes_per_second", "B/s"), ("items_per_second", "items/s"))  # the first is the speed
@@ -53,10 +54,12 @@ def block(columns: tuple[tuple[str, bool], ...], rows: list[dict[str, Any]]) -> 
 
 
 def of_results(results: Results, found: list[Study], limits: Limits) -> dict[str, Any]:
-    """Return all rows, those of no known ladder last."""
-    rows = [_row(study, row, limits) for study in found for row in study.rows]
-    rows += [_foreign(row) for row in results.rows if row.ladder == ""]
-    return block(_COLUMNS, rows)
+    """Return all rows: those of ladders, of roofs, and of no known ladder."""
+    ordered = sorted(found, key=lambda study: study.ladder.is_roof)
+    rows = [_row(study, row, limits) for study in ordered for row in study.rows]
+    foreign = [_foreign(row) for row in results.rows if row.ladder == ""]
+    first = ("benchmark", False) if foreign else _COLUMNS[0]
+    return block((first, *_COLUMNS[1:]), rows + foreign)
 
 
 def of_comparison(comparison: Comparison) -> dict[str, Any]:
@@ -77,16 +80,17 @@ def _row(study: Study, row: Row, limits: Limits) -> dict[str, Any]:
         "link": route(row.ladder, row.rung),
         "bad": row.status == "error",
         "cells": [
-            study.ladder.title,
             name_of(study.rung(row), row),
-            study.spell(row.case),
             _cell(units.rate(quantity, speed) + roofs.marks(row), speed),
             _cell(units.duration(row.seconds), row.seconds),
+            study.spell(row.case),
+            study.ladder.title,
             *[None] * 3,  # of the host
             _cell(units.percent(percent), percent),
             _cell(study.to_peer(row), speed / study.speed(peer)) if peer else None,
             str(limiter) if limiter else None,
             *_resources(row),
+            None,
             _status(row),
         ],
     }
@@ -99,12 +103,23 @@ def _foreign(row: Row) -> dict[str, Any]:
     speed = (
         _cell(units.scaled(row.counter(rate[0]), rate[1]), row.counter(rate[0])) if rate else None
     )
-    speeds = [speed, *times, *counts, None, None, None]
+    seconds, *cpu = times
     return {
         "name": row.name,
         "link": "",
         "bad": row.status == "error",
-        "cells": [None, row.name, row.label, *speeds, *_resources(row), _status(row)],
+        "cells": [
+            row.name,
+            speed,
+            seconds,
+            *[None] * 2,
+            *cpu,
+            *counts,
+            *[None] * 3,
+            *_resources(row),
+            row.label,
+            _status(row),
+        ],
     }
 
 
