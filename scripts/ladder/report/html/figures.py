@@ -57,7 +57,7 @@ def inline(figure: Figure, salt: str, title: str) -> str:
     width, height = map(float, root.get("viewBox", "").split()[2:])
     height -= _TITLES + (_SOURCE if source.get_text() else 0)
     root.set("viewBox", f"0 {_TITLES:g} {width:g} {height:g}")
-    root.attrib |= {"width": f"{width:g}", "height": f"{height:g}"}
+    root.attrib |= {"width": f"{width:g}pt", "height": f"{height:g}pt"}
     root.attrib |= {"role": "img", "aria-label": title}
     ElementTree.register_namespace("", _SVG[1:-1])
     return ElementTree.tostring(root, encoding="unicode", short_empty_elements=True)
