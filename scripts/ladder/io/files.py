@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
 import shutil
@@ -26,6 +27,8 @@ _ESCAPE = re.compile(r"\\[bfu]")  # what may be illegible in the JSON of ASCII
 _OBJECT = re.compile(r"\s*\{")
 _ROWS = re.compile(r'"benchmarks"\s*:\s*\[\s*[^\s\]]')  # one at least
 _OURS = re.compile(r'"context"\s*:\s*\{|"states"\s*:')  # other programs have "benchmarks" too
+
+_EXACT = 2.0**53  # integers that a float holds exactly
 
 STDIN = "-"
 # What stands beside results and is none itself: of an emulated one its details, of several noise.
@@ -170,6 +173,17 @@ def read_text(path: Path) -> str:
 @lru_cache(maxsize=1)  # it can be read but once, and some commands read their results twice
 def _stdin(stream: TextIO) -> bytes:
     return stream.buffer.read()
+
+
+def short(value: Any) -> Any:
+    """Return JSON with counts as integers and 9 digits of other numbers, finer than any timer."""
+    if isinstance(value, dict):
+        return {key: short(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [short(each) for each in value]
+    if not isinstance(value, float) or not math.isfinite(value):
+        return value
+    return int(value) if value.is_integer() and abs(value) < _EXACT else float(f"{value:.9g}")
 
 
 def by_row(context: Mapping[str, Any], key: str, rows: Sequence[Any] | Mapping[str, Any]) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import fcntl
 import json
-import math
 import os
 import time
 from collections.abc import Iterable, Iterator, Sequence
@@ -25,7 +24,6 @@ _SAME = (
     "emulated gpu_name gpu_uuid modelled_gpu git_commit git_dirty build_type cache_mode cases"
 ).split()
 _BETWEEN_WRITES = 10.0  # seconds
-_EXACT = 2.0**53  # integers that a float holds exactly
 
 
 class RunFile:
@@ -133,7 +131,7 @@ class RunFile:
             context = context | {_UNCOUNTED: " ".join(sorted(self.uncounted))}
         listed = [row for name in names for row in rows[name]]
         if context.get("emulated") != "true":  # whose counts are compared digit by digit
-            listed = [_short(row) for row in listed]
+            listed = [files.short(row) for row in listed]
         text = files.by_row(context, "benchmarks", listed)
         try:
             files.write(self.path, text.encode("utf-8", "replace"))
@@ -157,19 +155,6 @@ class RunFile:
         self.context = context | self.context  # only counting tells what counts
         if times:
             self.context[_SMALL_KERNELS] = f"{min(times):g} {max(times):g}"
-
-
-def _short(row: dict[str, Any]) -> dict[str, Any]:
-    """Return a row with counts as integers and 9 digits of other numbers, finer than any timer."""
-
-    def short(value: object) -> object:
-        if not isinstance(value, float) or not math.isfinite(value):
-            return value
-        if value.is_integer() and abs(value) < _EXACT:
-            return int(value)
-        return float(f"{value:.9g}")
-
-    return {key: short(value) for key, value in row.items()}
 
 
 def _small_kernels(context: dict[str, Any]) -> list[float]:

@@ -149,7 +149,7 @@ def floor_of(times: list[float], clocks: Sequence[float] = ()) -> Floor:
 
 def to_json(found: Noise) -> str:
     """Write what `read` reads: the context, and each row as `Floor` has it by its name."""
-    rows = {name: asdict(floor) for name, floor in found.rows.items()}
+    rows = {name: files.short(asdict(floor)) for name, floor in found.rows.items()}
     return files.by_row(found.context, "rows", rows)
 
 
