@@ -141,7 +141,7 @@ def test_every_gpu_counts_conflicts_alike(gpu):
 
 def test_the_page_of_gpus_is_of_these_rungs():
     """Up to the figures, which are of the compiler that built the programs here."""
-    sys.path.insert(0, str(ROOT / "scripts/ci"))
+    sys.path.insert(0, str(ROOT / "docs"))
     import gpus
 
     def without_figures(text: str) -> str:

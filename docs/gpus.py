@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Writes the tables of docs/gpus.md: which rungs run on GPUs of which architecture, and how.
 
-    scripts/ci/gpus.py PROGRAM DOCUMENT
+    docs/gpus.py PROGRAM DOCUMENT
 
 PROGRAM is ladder_bench_emulated. What stands between the markers of DOCUMENT is replaced.
 """
