@@ -161,8 +161,7 @@ def test_a_rungs_page_has_its_chapter_and_its_counters(page):
     shows(page, "kernels/sgemm/ladder.cu")
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize("width", [1300, 400])
+@pytest.mark.parametrize(("width", "theme"), [(1300, "dark"), (400, "light")])
 def test_no_serious_violation_of_accessibility(page, theme, width):
     axe = pytest.importorskip(
         "axe_playwright_python.sync_playwright", reason="no Python package axe-playwright-python"
