@@ -106,7 +106,7 @@ int run(Options& options) {
                      std::to_string(Device::count()) + ")");
   outcome.samples = open("--samples_out", options.samples_file, true);
   study = Study::open(options.device, options.sampling);
-  if (!options.shapes.empty())
+  if (!options.shapes.empty() && !options.plans)
     if (const std::string why =
             too_large(options.ladders, options.cases, study->device(), free_memory());
         !why.empty())

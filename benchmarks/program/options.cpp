@@ -176,6 +176,11 @@ Options parse(int argc, char** argv) {
     } catch (const std::invalid_argument& error) {
       throw UsageError(std::string("--shape: ") + error.what());
     }
+  if (options.tune && (options.cases == Shapes::small || !options.shapes.empty() ||
+                       options.sampling.hardware_counters))
+    throw UsageError(
+        "--tune has its own shapes and counts nothing: no --cases=small, --shape or "
+        "--hardware_counters with it");
   if (options.tune) options.ladders = both_sides(options.ladders);
   // The hardware's limits are shares of what the roofs reach.
   if (options.sampling.hardware_counters)

@@ -113,13 +113,18 @@ def read(path: Path) -> dict[str, dict[str, float]]:
         document = tomllib.loads(path.read_text())
     except (OSError, ValueError) as error:
         raise ResultError(f"{path}: {error}") from error
-    return {key: entry for key, entry in document.items() if isinstance(entry, dict)}
+    found = {key: entry for key, entry in document.items() if isinstance(entry, dict)}
+    for ladder, values in found.items():
+        for name, value in values.items():
+            if not isinstance(value, int | float):
+                raise ResultError(f"{path}: {ladder}.{name} is no number")
+    return found
 
 
 def to_toml(
     context: Mapping[str, Any], crossovers: Sequence[Crossover], others: Mapping[str, Any]
 ) -> str:
-    """Write a tuning file; `others` are values of ladders that were not measured, by ladder."""
+    """Write a tuning file; `others` are earlier values by ladder, kept where none was found."""
     lines = [
         "# Where choices change kernels on this GPU: `ladder tune` wrote it, and the programs are",
         "# built with it. A choice takes the other way from the value on.",

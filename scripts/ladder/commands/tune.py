@@ -32,17 +32,16 @@ def run(options: argparse.Namespace) -> int:
     """Measure both ways of each crossover and write where they meet; return the exit code."""
     from ladder.analysis import crossovers
 
-    gpu = devices.first()
-    if not gpu and not options.program:
+    if not devices.first() and not options.program:
         raise LadderError("no GPU to tune for")
-    output = options.output or _ROOT / "results" / (gpu or "") / "tuning.toml"
-    before = crossovers.read(output) if output.exists() else {}
+    if options.output and options.output.exists():
+        crossovers.read(options.output)  # refuses what cannot be added to
     path = options.program or build.build(_ROOT, "ladder_bench")
     pattern = f"^({'|'.join(options.ladders) or '.*'})/"
     flags = ["--tune", "--ceilings=false"]
-    with processes.terminable(), tempfile.TemporaryDirectory() as folder:
+    with processes.terminable(), tempfile.TemporaryDirectory() as scratch:
         program = Program.find(path, flags, pattern, options.timeout)
-        file = RunFile(Path(folder) / "tune.json", flags, program.full, program.small)
+        file = RunFile(Path(scratch) / "tune.json", flags, program.full, program.small)
         job = Job(program, file, program.rows, {})
         progress = Progress(len(program.rows))
         try:
@@ -54,19 +53,22 @@ def run(options: argparse.Namespace) -> int:
     found = crossovers.find(file.rows)
     if not found:
         raise LostError(f"{path}: no crossover could be measured")
-    tuned = {crossover.name.partition(".")[0] for crossover in found}
-    others = {ladder: values for ladder, values in before.items() if ladder not in tuned}
+    # CUDA's first GPU need not be that of nvidia-smi.
+    folder = _ROOT / "results" / devices.slug(str(file.context["gpu_name"]))
+    output = options.output or folder / "tuning.toml"
+    before = crossovers.read(output) if output.exists() else {}
     output.parent.mkdir(parents=True, exist_ok=True)
-    files.write(output, crossovers.to_toml(file.context, found, others).encode())
+    files.write(output, crossovers.to_toml(file.context, found, before).encode())
     for each in found:
         changed = "" if each.value == each.before else f", {each.gain():.1%} faster at its probes"
         print(f"{each.name:42} {each.before:12.6g} -> {each.value:12.6g}{changed}")
     promised = [each for each in found if each.choice == "fastest"]  # at each shape
     good, count = crossovers.held_out(promised, _WITHIN)
-    print(
-        f"Tuned by half of the probes, `fastest` is within {_WITHIN:.0%} of the faster way at "
-        f"{good} of the other {count}."
-    )
+    if count:
+        print(
+            f"Tuned by half of the probes, `fastest` is within {_WITHIN:.0%} of the faster way at "
+            f"{good} of the other {count}."
+        )
     print(f"ladder: {output}", file=sys.stderr)
     return errors.FAILED if job.failed else errors.OK
 

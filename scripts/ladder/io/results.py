@@ -219,7 +219,7 @@ def identity(context: dict[str, Any]) -> tuple[str, ...]:
     CPUs and their caches. The host's name is none of it, since each container has another; nor is
     the clock, which is measured anew each time.
     """
-    keys = ["gpu_name", "gpu_uuid", "git_commit", "git_dirty", "cache_mode", "build_type"]
+    keys = ["gpu_name", "gpu_uuid", "git_commit", "git_dirty", "cache_mode", "build_type", "tuning"]
     own = [str(context.get(key, "")) for key in [*keys, "counters"]]
     return _source(context), *own, *(host_program(context) if "gpu_name" not in context else ())
 

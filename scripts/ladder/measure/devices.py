@@ -44,12 +44,13 @@ def select(wanted: str) -> list[Gpu]:
 def first() -> str | None:
     """Return what results of the driver's first GPU are called, None where there is none."""
     try:
-        return _slug(_all()[0].name)
+        return slug(_all()[0].name)
     except LadderError:
         return None
 
 
-def _slug(name: str) -> str:
+def slug(name: str) -> str:
+    """Return what the results of a GPU of that name are called."""
     return re.sub("[^a-z0-9]+", "-", name.lower()).strip("-")
 
 
@@ -62,7 +63,7 @@ def _all() -> list[Gpu]:
     lines = [line.split(", ", 2) for line in done.stdout.splitlines()]
     if done.returncode or not lines or any(len(line) != 3 for line in lines):
         raise LadderError("--devices: nvidia-smi lists no GPU")
-    slugs = [_slug(name) for _, _, name in lines]
+    slugs = [slug(name) for _, _, name in lines]
     return [
         Gpu(int(index), name, uuid, f"{slug}-{index}" if slugs.count(slug) > 1 else slug)
         for (index, uuid, name), slug in zip(lines, slugs, strict=True)

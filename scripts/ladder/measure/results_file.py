@@ -21,7 +21,8 @@ from ladder.model.errors import IncomparableError, LadderError, LostError, Resul
 _FLAGS, _UNCOUNTED = "run_flags", "run_uncounted"  # what the context tells of the run itself
 _SMALL_KERNELS = f"run_{SMALL_KERNEL}"  # of all processes, the smallest and the largest
 _SAME = (
-    "emulated gpu_name gpu_uuid modelled_gpu git_commit git_dirty build_type cache_mode cases"
+    "emulated gpu_name gpu_uuid modelled_gpu git_commit git_dirty build_type cache_mode cases "
+    "tuning"
 ).split()
 _BETWEEN_WRITES = 10.0  # seconds
 
