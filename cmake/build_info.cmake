@@ -7,6 +7,7 @@ if(CMAKE_SCRIPT_MODE_FILE)
     execute_process(COMMAND git -C ${SOURCE} rev-parse --short=12 HEAD
       OUTPUT_VARIABLE COMMIT OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
     execute_process(COMMAND git -C ${SOURCE} status --porcelain -- kernels benchmarks cmake emulator CMakeLists.txt
+      ":(glob)results/*/tuning.toml"
       OUTPUT_VARIABLE changes ERROR_QUIET)
     if(COMMIT STREQUAL "")
       set(COMMIT unknown)
@@ -21,10 +22,12 @@ if(CMAKE_SCRIPT_MODE_FILE)
   set(tunings "")
   foreach(file IN LISTS files)
     file(READ ${file} text)
-    string(APPEND tunings "R\"toml(${text})toml\", ")
+    file(RELATIVE_PATH name ${SOURCE} ${file})
+    string(APPEND tunings "{\"${name}\", R\"toml(${text})toml\"}, ")
   endforeach()
   file(CONFIGURE OUTPUT ${OUT} @ONLY CONTENT [[
 #pragma once
+#include <utility>
 #include <vector>
 namespace ladders {
 inline constexpr char kGitCommit[] = "@COMMIT@";
@@ -33,7 +36,7 @@ inline constexpr char kCompiler[] = R"(@COMPILER@)";
 inline constexpr char kCudaFlags[] = R"(@FLAGS@)";
 inline constexpr char kBuildType[] = "@TYPE@";
 inline constexpr char kCounters[] = R"(@counters@)";
-inline const std::vector<const char*> kTunings = {@tunings@};
+inline const std::vector<std::pair<const char*, const char*>> kTunings = {@tunings@};
 }  // namespace ladders
 ]])
   return()

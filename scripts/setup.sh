@@ -122,7 +122,8 @@ configure() {
   # First with what is there. After that CMake starts afresh, since its cache may come from other
   # compilers or from where the checkout was before, and fetches the libraries that no package gave.
   if has_tools && run_cmake -DFETCHCONTENT_FULLY_DISCONNECTED=ON; then return; fi
-  need_packages cmake ninja-build g++ libbenchmark-dev libtomlplusplus-dev libgtest-dev || has_tools || return 1
+  need_packages cmake ninja-build g++ libbenchmark-dev libtomlplusplus-dev libgtest-dev ||
+    has_tools || return 1
   if run_cmake --fresh -DFETCHCONTENT_FULLY_DISCONNECTED=OFF; then return; fi
   grep -m 1 -A 5 'CMake Error' build/configure.log >&2 || true
   say "CMake cannot configure the build: see build/configure.log"

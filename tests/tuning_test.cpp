@@ -64,14 +64,26 @@ TEST(Tuning, ABadFileIsToldInOneLine) {
   EXPECT_THROW(read_tuning("/nowhere/tuning.toml"), UsageError);
 }
 
-TEST(Tuning, WhatWasBuiltInIsRead) {
-  EXPECT_EQ(tuning_of({.name = "NVIDIA H100 80GB HBM3", .compute_capability = 90}).source,
-            "NVIDIA H100 80GB HBM3");
-  const Tuning unknown = tuning_of({.name = "A GPU", .compute_capability = 75});
-  EXPECT_EQ(unknown.source, "built in, of NVIDIA H200");
-  EXPECT_TRUE(unknown.values.empty());
-  EXPECT_TRUE(tuning_of({.name = "NVIDIA H200", .compute_capability = 90}).values.empty());
-  EXPECT_FALSE(tuning_of({.name = "NVIDIA GH200 480GB", .compute_capability = 90}).values.empty());
+TEST(Tuning, AFileIsForItsGpuAndItsArchitecture) {
+  const TuningFiles files = {
+      {"a", "gpu = 'A'\ncompute_capability = 90\n[scan]\nbulk_ring_from = 1\n"},
+      {"b", "gpu = 'B'\ncompute_capability = 86\n[scan]\nbulk_ring_from = 2\n"}};
+  const auto of = [&](const std::string& gpu, int compute_capability) {
+    return tuning_of({.name = gpu, .compute_capability = compute_capability}, files);
+  };
+  EXPECT_EQ(of("A", 90).source, "A");
+  EXPECT_EQ(of("A", 90).values.at("scan.bulk_ring_from"), 1);
+  EXPECT_EQ(of("B", 86).source, "B");
+  EXPECT_EQ(of("C", 80).source, "B");
+  EXPECT_EQ(of("C", 90).source, "A");
+  for (const Tuning& none : {of("C", 75), of("NVIDIA H200", 90)}) {
+    EXPECT_EQ(none.source, "built in, of NVIDIA H200");
+    EXPECT_TRUE(none.values.empty());
+  }
+}
+
+TEST(Tuning, WhatWasBuiltInCanBeRead) {
+  EXPECT_NO_THROW(tuning_of({.name = "none of these", .compute_capability = 10}));
 }
 
 TEST(Tuning, CrossoversAreOfTheirLaddersAndHaveProbesOnBothSides) {

@@ -51,7 +51,8 @@ std::string range_of(const Axis& axis) {
 int64_t checked(const Axis& axis, int64_t value) {
   const bool in_range = axis.only.empty() ? axis.least <= value && value <= axis.most
                                           : std::ranges::count(axis.only, value) > 0;
-  if (!in_range) refuse(axis.name + "=" + std::to_string(value) + ": it takes " + range_of(axis));
+  if (!in_range)
+    refuse(axis.name + "=" + std::to_string(value) + ": " + axis.name + " takes " + range_of(axis));
   return value;
 }
 
@@ -59,7 +60,8 @@ int64_t checked(const Axis& axis, int64_t value) {
 std::vector<int64_t> values(const Axis& axis, const std::string& item) {
   if (!axis.labels.empty()) {
     const auto found = std::ranges::find(axis.labels, item);
-    if (found == axis.labels.end()) refuse(axis.name + "=" + item + ": it takes " + range_of(axis));
+    if (found == axis.labels.end())
+      refuse(axis.name + "=" + item + ": " + axis.name + " takes " + range_of(axis));
     return {found - axis.labels.begin()};
   }
   const size_t dots = item.find("..");
@@ -94,6 +96,7 @@ std::vector<Shape> parse(const Ladder& ladder, const std::string& text, const Sh
     const std::string item = names.back();
     names.pop_back();
     if (!names.empty()) choices.emplace_back();
+    if (item.empty()) refuse("a value is missing in '" + text + "'");
     if (choices.empty()) refuse("'" + part + "' names no axis, as m=4096 does");
     for (const std::string& name : names) {
       const auto axis = std::ranges::find(ladder.axes, name, &Axis::name);
@@ -159,7 +162,7 @@ std::string too_large(const std::vector<Ladder>& ladders, Shapes cases, const De
       const double needed = memory(ladder, point, device);
       if (needed <= double(bytes)) continue;
       char text[80];
-      std::snprintf(text, sizeof(text), " needs %.1f GB of memory, and %.1f GB are free",
+      std::snprintf(text, sizeof(text), " needs %.3g GB of memory, and %.3g GB are free",
                     needed * 1e-9, double(bytes) * 1e-9);
       return ladder.name + "/" + point.name() + text;
     }

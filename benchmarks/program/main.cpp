@@ -111,7 +111,8 @@ int run(Options& options) {
             too_large(options.ladders, options.cases, study->device(), free_memory());
         !why.empty())
       throw UsageError("--shape: " + why);
-  if (options.tuning_file.empty()) tuning = tuning_of(study->device());
+  // What is tuned does not depend on how it was tuned before.
+  if (options.tuning_file.empty() && !options.tune) tuning = tuning_of(study->device());
   study->tune(tuning.values);
   benchmark::AddCustomContext("tuning", tuning.source);
   add_context(*study, options);

@@ -79,8 +79,9 @@ const std::vector<Flag>& flags() {
        "range; other axes are the headline's",
        both, [](O& o, V& v) { o.shapes.push_back(v.text); }},
       {"tuning", "FILE",
-       "where choices change kernels, as `ladder tune` wrote it (that in\nresults/ of this GPU or "
-       "its architecture when this was built)",
+       "where choices change kernels, as `ladder tune` wrote it (default:\nthe built-in one of "
+       "this "
+       "GPU or its architecture)",
        both, [](O& o, V& v) { o.tuning_file = v.text; }},
       {"tune", "", "measure both sides of all crossovers, as `ladder tune` does", timing,
        [](O& o, V& v) { o.tune = v.on(); }},
@@ -90,8 +91,8 @@ const std::vector<Flag>& flags() {
        counting, [](O& o, V& v) { o.gpu = v.text; }},
       {"per_line", "", "print the requests of each source line after each row", counting,
        [](O& o, V& v) { o.per_line = v.on(); }},
-      {"plans", "", "run nothing: grid, registers and occupancy of each row alone", counting,
-       [](O& o, V& v) { o.plans = v.on(); }},
+      {"plans", "", "run nothing: occupancy of each row, and in JSON its grid and registers",
+       counting, [](O& o, V& v) { o.plans = v.on(); }},
       {"details_out", "FILE", "the same and occupancy curves as JSON", counting,
        [](O& o, V& v) { o.details_file = v.text; }},
       {"check", "", "look for races, unwritten memory, accesses out of bounds", counting,

@@ -42,10 +42,10 @@ void set_times(benchmark::UserCounters& counters, const Row& row, const Study& s
 }
 
 void set_counters(benchmark::UserCounters& counters, const Row& row, const Study& study,
-                  const Measurement& m) {
+                  const Measurement& m, bool verified) {
   if (!m.samples.seconds.empty()) set_times(counters, row, study, m);
   for (const auto& [name, value] : m.samples.counters) counters[name] = value;
-  counters["relative_error"] = m.verdict.relative_error;
+  if (verified) counters["relative_error"] = m.verdict.relative_error;
   if (m.verdict.worst_error > 0) counters["worst_error"] = m.verdict.worst_error;
   if (m.verdict.library_relative_error) {
     counters["library_relative_error"] = *m.verdict.library_relative_error;
@@ -124,7 +124,7 @@ void run(benchmark::State& state, const Row& row, Study& study, const Options& o
     ++outcome.measured;
     if (profile) return skip(state, "profiled, not timed");
     run_once(state, kEmulated ? m.samples.host_seconds : quantile(m.samples.seconds, 0.5));
-    set_counters(state.counters, row, study, m);
+    set_counters(state.counters, row, study, m, !options.plans);
     if (options.tune) {
       const Crossover& crossover = crossover_of(row);
       state.counters["crossover_size"] = crossover.size(row.shape, study.device());

@@ -67,10 +67,12 @@ Tuning read_tuning(const std::string& file) {
   return parse(text, "--tuning=" + file).tuning;
 }
 
-Tuning tuning_of(const Device& device) {
+Tuning tuning_of(const Device& device) { return tuning_of(device, kTunings); }
+
+Tuning tuning_of(const Device& device, const TuningFiles& files) {
   Tuning found{.source = std::string("built in, of ") + kBuiltIn};
-  for (const char* text : kTunings) {
-    const File file = parse(text, "a tuning file in results/ when this was built");
+  for (const auto& [name, text] : files) {
+    const File file = parse(text, std::string(name) + ", when this was built");
     if (file.gpu == device.name) return file.tuning;
     if (device.name != kBuiltIn && file.compute_capability / 10 == device.compute_capability / 10)
       found = file.tuning;

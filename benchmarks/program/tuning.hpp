@@ -11,19 +11,22 @@ struct Tuning {
   std::map<std::string, double> values;
 };
 
-/// That of a file which `ladder tune` wrote. Throws UsageError where it is none, or names
-/// crossovers that the ladders do not have.
+/// Reads a file that `ladder tune` wrote. Throws UsageError if it is none, or names crossovers that
+/// the ladders do not have.
 Tuning read_tuning(const std::string& file);
 
-/// Of those in results/ when the program was built: that of this GPU, else of one of the same
-/// architecture, else no values, which leaves those that are built in.
+/// The tuning for this GPU, of files by name and text: that of the GPU's name, else one of its
+/// architecture, else no values, which leaves those that are built in. Throws UsageError.
+using TuningFiles = std::vector<std::pair<const char*, const char*>>;
+Tuning tuning_of(const Device& device, const TuningFiles& files);
+/// The same, of the files in results/ when the program was built.
 Tuning tuning_of(const Device& device);
 
 /// The ladders with nothing but both sides of their crossovers: each choice at the probes of each,
 /// with the value below and above all shapes.
 std::vector<Ladder> both_sides(const std::vector<Ladder>& ladders);
 
-/// That of such a row.
+/// The crossover that a row of both_sides() measures.
 const Crossover& crossover_of(const Row& row);
 
 }  // namespace ladders

@@ -8,12 +8,6 @@ std::vector<Rung> peers();  ///< the library in peers.cu
 /// The same product by the library, in FP32 throughout: errors are compared with its errors.
 void library_product(const Gemm& gemm, cudaStream_t stream);
 
-inline std::vector<Shape> cubes(const std::vector<int64_t>& sides) {
-  std::vector<Shape> shapes;
-  for (const int64_t n : sides) shapes.push_back({n, n, n});
-  return shapes;
-}
-
 /// The splitting of fp16x3 pays if there are many products. Its tiles are large, so tf32x3 is
 /// faster up to 128 tiles of its own, whatever k is.
 inline const Crossover kFp16x3FromProducts{

@@ -129,5 +129,5 @@ def test_a_broken_file_is_told_before_anything_is_measured(program, tmp_path, ca
 def test_an_unknown_ladder_is_told(program, tmp_path, capsys):
     out = tmp_path / "tuning.toml"
     assert main(["tune", "nothing", "--program", str(program), "-o", str(out)]) == 2
-    assert "no row matches" in capsys.readouterr().err
+    assert "'nothing' has no crossover to tune: scan, sum have" in capsys.readouterr().err
     assert not out.exists()

@@ -6,6 +6,7 @@ from __future__ import annotations
 import argparse
 import multiprocessing
 import os
+import signal
 import sys
 from pathlib import Path
 
@@ -75,6 +76,7 @@ def _measure_at_once(devices: list[list[list[Job]]], options: argparse.Namespace
 
 def _child(rounds: list[list[Job]], options: argparse.Namespace) -> None:
     processes.end_with_parent()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # of a terminal; the parent passes it on once
     os.environ["TERM"] = "dumb"  # bars of several processes would overwrite each other
     try:
         code = _measure([rounds], options)
@@ -108,6 +110,8 @@ def _check(options: argparse.Namespace) -> list[devices.Gpu | None]:
     """Refuse flags that do not go together; return the GPUs to measure, None for the program's."""
     taken = _TAKEN | ({"--device": "--devices names it"} if options.devices else {})
     arguments.refuse(options.flags, taken)
+    if options.in_turn and not options.devices:
+        raise LadderError("--in-turn goes with --devices")
     if options.retry_failed and not options.resume:
         raise LadderError("--retry-failed needs --resume")
     several = options.devices or options.base or options.processes > 1

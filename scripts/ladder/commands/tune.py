@@ -6,6 +6,7 @@ from __future__ import annotations
 import argparse
 import sys
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 from ladder.commands import arguments
@@ -37,10 +38,15 @@ def run(options: argparse.Namespace) -> int:
     if options.output and options.output.exists():
         crossovers.read(options.output)  # refuses what cannot be added to
     path = options.program or build.build(_ROOT, "ladder_bench")
-    pattern = f"^({'|'.join(options.ladders) or '.*'})/"
     flags = ["--tune", "--ceilings=false"]
     with processes.terminable(), tempfile.TemporaryDirectory() as scratch:
-        program = Program.find(path, flags, pattern, options.timeout)
+        program = Program.find(path, flags, ".", options.timeout)
+        known = {name.split("/")[0] for name in program.rows}
+        if unknown := [name for name in options.ladders if name not in known]:
+            told = f"'{unknown[0]}' has no crossover to tune: {', '.join(sorted(known))} have"
+            raise LadderError(told)
+        wanted = options.ladders or known
+        program = replace(program, rows=[n for n in program.rows if n.split("/")[0] in wanted])
         file = RunFile(Path(scratch) / "tune.json", flags, program.full, program.small)
         job = Job(program, file, program.rows, {})
         progress = Progress(len(program.rows))

@@ -323,6 +323,8 @@ def _programs_told_apart(
 
 def _merge(documents: list[tuple[Path, dict[str, Any]]]) -> Results:
     """Merge the files of one run: a benchmark found twice counts as repeated."""
+    # With --shape a program's headlines are of those shapes ("cases": "full sgemm:m=77").
+    documents = sorted(documents, key=lambda found: " " in str(found[1]["context"].get("cases")))
     ladders: dict[str, Ladder] = {}
     origins: dict[str, str] = {}  # where a name was found first
     written: Written = {}

@@ -157,7 +157,7 @@ def _measure(job: Job, names: Sequence[str], timeout: float, progress: Progress)
         left = [name for name in left if name not in standing or name in timed]
         for name in before:
             if name not in left and (why := failure(standing[name])):
-                progress.fail(name, why)
+                progress.fail(f"{name}{job.label}", why)
         if left and (left == before or not output.broken):
             if any(sign in reason for sign in _FULL_DISK):
                 raise LostError(f"{job.program.path}: {reason}")
@@ -166,7 +166,7 @@ def _measure(job: Job, names: Sequence[str], timeout: float, progress: Progress)
             left.remove(under_way)
             job.file.fail(under_way, reason)
             job.file.write()
-            progress.fail(under_way, reason)
+            progress.fail(f"{under_way}{job.label}", reason)
         progress.done += job.program.passes * (len(before) - len(left))
 
 

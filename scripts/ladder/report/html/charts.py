@@ -128,9 +128,9 @@ def samples(repetitions: list[NDArray[np.float64]]) -> Chart | None:
     return {
         "told": told + ".",
         "unit": unit,
-        "taken": [[int(i) + 1, _short(inside[i])] for i in picked],
+        "taken": [[int(i) + 1, _short(inside[i], 8)] for i in picked],
         "bins": [
-            [_short(a), _short(b), int(count)]
+            [_short(a, 8), _short(b, 8), int(count)]
             for a, b, count in zip(edges, edges[1:], counts, strict=False)
         ],
     }
@@ -153,6 +153,6 @@ def track(history: History, found: Track, row: Row, case: str) -> Chart:
     }
 
 
-def _short(value: float) -> float | None:
-    """Round to five digits; None for what was not measured."""
-    return float(f"{value:.5g}") if np.isfinite(value) else None
+def _short(value: float, digits: int = 5) -> float | None:
+    """Round to so many digits (8 tell samples of one row apart); None for what was not measured."""
+    return float(f"{value:.{digits}g}") if np.isfinite(value) else None
