@@ -11,9 +11,10 @@ import sys
 from pathlib import Path
 
 import pytest
+import suite
 from ladder.commands.cli import main
 from ladder.io import files
-from ladder.io.results import load
+from ladder.io.results import load, load_results
 from ladder.model.errors import ResultError
 
 INPUTS = Path(__file__).parent / "data/inputs"
@@ -471,3 +472,18 @@ def test_a_csv_whose_header_lacks_a_column_says_which(tmp_path, capsys):
     file.write_text(f'{header}label,error_message\n"a",1,1,1,ns,,,,"no"\n')
     assert main(["table", str(file)]) == 3
     assert "'error_occurred'" in capsys.readouterr().err
+
+
+def test_a_file_of_other_shapes_leaves_the_headlines_of_a_study(tmp_path):
+    """With --shape a program's headlines are of those shapes; files come in any order."""
+    other = suite.document(cases="full transpose:rows=77")
+    ladders = json.loads(other["context"]["ladders"])
+    for ladder in ladders:
+        ladder["headline"] = "of another shape"
+    other["context"]["ladders"] = json.dumps(ladders)
+    wanted = {ladder["name"]: ladder["headline"] for ladder in suite.CATALOGUE}
+    for pair in ((suite.document(), other), (other, suite.document())):
+        for name, made in zip(("a.json", "b.json"), pair, strict=True):
+            (tmp_path / name).write_text(json.dumps(made))
+        (found,) = load_results([tmp_path])
+        assert {ladder.name: ladder.headline for ladder in found.ladders} == wanted
