@@ -163,7 +163,7 @@ struct Sweep {
 struct Feature {
   int compute_capability = 0;           ///< the least that has it, 90 for 9.0
   std::string_view hardware_only = {};  ///< its name, if no emulator has it: rows are skipped there
-  bool only_there = false;              ///< later generations have something else instead
+  bool only_there = false;              ///< the project compiles it for that generation alone
 };
 inline constexpr Feature kClusters{90}, kTma{90, "TMA"}, kTensorCores{80, "tensor cores"},
     kWgmma{90, "wgmma", true}, kSetmaxnreg{90, "setmaxnreg", true};
