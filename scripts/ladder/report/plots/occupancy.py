@@ -82,7 +82,7 @@ def draw(tally: Tally, found: list[Kernels]) -> Figure:
         style.note(by_block, _resources(kernels), (0, 1), (0, 8), **look)
         top -= each
     by_block.set_xlabel("threads per block")
-    by_shared.set_xlabel("KiB of shared memory a block")
+    by_shared.set_xlabel("KiB of shared memory per block")
     return figure
 
 
