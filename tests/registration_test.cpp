@@ -14,6 +14,7 @@
 #include "gpu.hpp"
 #include "measure/study.hpp"
 #include "program/options.hpp"
+#include "scratch.hpp"
 
 namespace ladders {
 namespace {
@@ -38,8 +39,8 @@ TEST(Registration, RowsAreTimedInTheFirstPassAndCountedInTheSecond) {
   benchmark::Initialize(&argc, argv.data());
   Study study(Device::open(0), {.exactly = 3});
   Outcome outcome;
-  const std::string samples = testing::TempDir() + "samples.jsonl";
-  outcome.samples.open(samples);
+  const ScratchFile samples("samples.jsonl");
+  outcome.samples.open(samples.path);
   register_rows(options, [&]() -> Study& { return study; }, outcome);
   const std::string rows = "^smem_layout/(row_row|column_row)/";
   Keep timed, counted;
@@ -56,7 +57,7 @@ TEST(Registration, RowsAreTimedInTheFirstPassAndCountedInTheSecond) {
     EXPECT_EQ(timed.runs[i].run_name.str(), counted.runs[i].run_name.str());
     EXPECT_EQ(timed.runs[i].real_accumulated_time, counted.runs[i].real_accumulated_time);
   }
-  std::ifstream file(samples);
+  std::ifstream file(samples.path);
   std::string line, lines;
   while (std::getline(file, line)) lines += std::regex_replace(line, std::regex("[0-9.]+"), "1");
   const std::string times = kEmulated ? "" : "1,1,1";  // an emulator takes none

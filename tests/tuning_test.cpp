@@ -13,13 +13,15 @@
 #include "gpu.hpp"
 #include "measure/study.hpp"
 #include "program/options.hpp"
+#include "scratch.hpp"
 
 namespace ladders {
 namespace {
 
 // What is said of a file with this text, after its name.
 std::string complaint(const std::string& text) {
-  const std::string file = testing::TempDir() + "tuning.toml";
+  const ScratchFile scratch("tuning.toml");
+  const std::string& file = scratch.path;
   std::ofstream(file) << text;
   try {
     read_tuning(file);
@@ -34,10 +36,10 @@ std::string complaint(const std::string& text) {
 const std::string kGpu = "gpu = 'NVIDIA T4'\ncompute_capability = 75\n";
 
 TEST(Tuning, IsReadFromAFile) {
-  const std::string file = testing::TempDir() + "tuning.toml";
-  std::ofstream(file) << kGpu << "[transpose]\nbands_from = 0.5\nvectors_from = inf\n"
-                      << "[reduction]\nbulk_ring_from = 7\n[[measured]]\nsize = 1\n";
-  const Tuning tuning = read_tuning(file);
+  const ScratchFile file("tuning.toml");
+  std::ofstream(file.path) << kGpu << "[transpose]\nbands_from = 0.5\nvectors_from = inf\n"
+                           << "[reduction]\nbulk_ring_from = 7\n[[measured]]\nsize = 1\n";
+  const Tuning tuning = read_tuning(file.path);
   EXPECT_EQ(tuning.source, "NVIDIA T4");
   EXPECT_EQ(tuning.values.size(), 3u);
   EXPECT_EQ(tuning.values.at("transpose.bands_from"), 0.5);

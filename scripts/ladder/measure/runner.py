@@ -52,7 +52,7 @@ class Program:
         if not rows:
             raise NoRowError(f"{path}: no row matches --filter {pattern}")
         told = _help(command[0], timeout)
-        if "--cases=" in told:
+        if "--cases=" in told and "--tune" not in flags:  # which has shapes of its own
             full, small = (listed([*command, f"--cases={c}"], timeout) for c in ("full", "small"))
             if any(flag.startswith(_SHAPE) for flag in flags):  # ceilings of other ladders
                 plain = [part for part in command if not part.startswith(_SHAPE)]
