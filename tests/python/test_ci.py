@@ -415,6 +415,22 @@ def test_plots_tells_what_is_not_of_the_results(repository):
     assert (done.returncode, done.stdout) == (0, ""), done.stderr
 
 
+def test_gpus_are_compared_by_their_results(repository, tmp_path):
+    content = suite.document()
+    rows = [row for row in content["benchmarks"] if row["name"].startswith("transpose/")]
+    for gpu in ("H100", "H200"):
+        folder = repository / f"results/nvidia-{gpu.lower()}"
+        folder.mkdir(parents=True)
+        context = content["context"] | {"gpu_name": f"NVIDIA {gpu}"}
+        suite.write(folder / "study.json", {"context": context, "benchmarks": rows})
+    new, summary = tmp_path / "new", tmp_path / "summary"
+    done = run([repository / "scripts/ci/gpus", new], repository, GITHUB_STEP_SUMMARY=str(summary))
+    assert done.returncode == 0, done.stderr
+    assert "| NVIDIA H100 | NVIDIA H200 |" in re.sub(r" \(\w+\)", "", summary.read_text())
+    assert "H200" in (new / "gpus.svg").read_text()
+    assert "NVIDIA H200" in (new / "report.html").read_text()
+
+
 # The workflows
 
 

@@ -8,12 +8,13 @@ numbers of one fragment. Where a number is no result, `value` is empty and `sour
 
 import csv
 import re
+import tomllib
 from functools import cache
 from pathlib import Path
 
 import pytest
 from ladder.analysis import roofs
-from ladder.analysis.study import own_speed, studies
+from ladder.analysis.study import Study, own_speed, studies
 from ladder.io import files
 from ladder.io.results import Results, load_results
 from ladder.model.rows import Row, bare
@@ -89,6 +90,57 @@ def fastest(ladder: str, counter: str) -> list[float]:
     return [r.counter(counter) for r in results().rows if r.name.startswith(f"{ladder}/fastest/")]
 
 
+@cache
+def by_ladder(of: str) -> dict[str, Study]:
+    """The ladders of a GPU's results."""
+    return {s.ladder.name: s for s in studies(results(of)) if s.ladder.name != "roof"}
+
+
+def best(ladder: str, of: str = H100) -> float:
+    """Speed of the best rung at a ladder's headline shape."""
+    study = by_ladder(of)[ladder]
+    return own_speed(study.best_step(study.headline))
+
+
+def faster(*ladders: str) -> list[float]:
+    """How many times as fast the best rungs of ladders are on the H200 as on the H100."""
+    return [best(ladder, H200) / best(ladder) for ladder in ladders]
+
+
+def changed_places() -> tuple[int, int]:
+    """At how many shapes the best rung of each GPU is more than 2 % slower on the other; of all."""
+    changed = of = 0
+    for name, study in by_ladder(H100).items():
+        other = by_ladder(H200)[name]
+        for case in set(study.cases) & set(other.cases):
+            pair = study.best_step(case), other.best_step(case)
+            if all(pair):
+                of += 1
+                there = rows(H200).get(bare(pair[0].name)), rows(H100).get(bare(pair[1].name))
+                changed += all(
+                    each and each.seconds > 1.02 * fastest.seconds
+                    for each, fastest in zip(there, reversed(pair), strict=True)
+                )
+    return changed, of
+
+
+def near_best(of: str, *, held_out: bool = False) -> tuple[int, int]:
+    """At how many shapes `fastest` is within 3 % of the best rung, and of how many.
+
+    With `held_out`, of those shapes that the crossovers were not found by.
+    """
+    tuning = tomllib.loads((ROOT / f"results/{of}/tuning.toml").read_text(encoding="utf-8"))
+    used = {(m["crossover"].partition(".")[0], m["case"]) for m in tuning["measured"]}
+    lost = [
+        row.seconds / study.best_step(row.case).seconds
+        for name, study in by_ladder(of).items()
+        for row in study.results.rows
+        if row.name.startswith(f"{name}/fastest/") and row.seconds == row.seconds
+        if not held_out or (name, row.case) not in used
+    ]
+    return sum(each <= 1.03 for each in lost), len(lost)
+
+
 TREES = "interleaved_modulo interleaved_strided sequential first_add_on_load".split()
 
 
@@ -145,15 +197,21 @@ VALUES = {
     "clocks": clocks,
     "fastest": fastest,
     "datasheet": roofs.datasheet,
+    "abs": abs,
     "max": max,
     "min": min,
     "sorted": sorted,
+    "best": best,
+    "faster": faster,
+    "changed_places": changed_places,
+    "near_best": near_best,
     "pipe": pipe,
     "floors": floors,
     "nsight": lambda name: profiled()[name],
     "apart": apart,
     "more_writes": lambda pattern: more_writes(pattern).values(),
     "share_of_writes": share_of_writes,
+    "H100": H100,
     "H200": H200,
 }
 
