@@ -77,7 +77,7 @@ _MOST_LAUNCH = 0.1  # of a roof's own time
 _IMPOSSIBLE = 1.05  # a share beyond it is a fault: counters and time are of two launches
 _LOW_OCCUPANCY = 0.5
 _TENSOR_CORES_IDLE = 0.05  # utilisation under which no products were theirs
-_STALLS = {  # what a warp waits for; a warp that is not selected could have gone on
+STALLS = {  # what a warp waits for; a warp that is not selected could have gone on
     "stall_long_scoreboard": "memory",
     "stall_short_scoreboard": "shared memory",
     "stall_barrier": "barriers",
@@ -93,7 +93,7 @@ _STALLS = {  # what a warp waits for; a warp that is not selected could have gon
     "stall_imc_miss": "constants",
     "stall_gmma": "tensor cores",
 }
-_QUEUES = {_STALLS[name] for name in ("stall_drain", "stall_lg_throttle", "stall_mio_throttle")}
+_QUEUES = {STALLS[name] for name in ("stall_drain", "stall_lg_throttle", "stall_mio_throttle")}
 
 
 @dataclass(frozen=True)
@@ -234,7 +234,7 @@ def longest_stall(row: Row) -> tuple[str, float]:
 
     Nothing is said where more of their cycles went into what was not counted.
     """
-    found = {what: share for name, what in _STALLS.items() if (share := row.counter(name)) > 0}
+    found = {what: share for name, what in STALLS.items() if (share := row.counter(name)) > 0}
     stall, share = max(found.items(), key=lambda item: item[1], default=("", math.nan))
     rest = 1 - sum(found.values()) - max(row.stall_not_selected, 0.0)
     return (stall, share) if share >= rest else ("", math.nan)

@@ -53,7 +53,7 @@ def climb(study: Study, limits: Limits) -> str:
         row = study.ok(rung, study.headline)
         step = told.get(rung.name)
         counter = ""
-        if step and rung.target:
+        if step and rung.target and step.changes:
             counter = f"{quantities.words(rung.target)}: {step.numbers}"
         lines.append(
             {

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 
+from ladder.analysis.limits import STALLS
 from ladder.model import counters, units
 from ladder.model.rows import Row
 
@@ -13,8 +14,8 @@ _DECIMAL = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 
 def words(counter: str) -> str:
     """Name a counter in words: `shared load wavefronts per request`."""
-    if counter.startswith("stall_"):
-        counter = f"warps stalled: {counter.removeprefix('stall_')}"
+    if counter in STALLS:
+        return f"warps wait for {STALLS[counter]}"
     return counter.replace("_", " ").replace("dram", "DRAM").replace("fp32", "FP32")
 
 

@@ -18,6 +18,7 @@ from ladder.report.plots import cases, quantities, style
 _TOP, _ROW, _BOTTOM = 1.15, 0.6, 0.7  # inches, from the top down
 _LEFT, _GAP, _TRACK, _GAIN, _RIGHT = 0.2, 0.18, 0.85, 0.5, 0.2  # inches, from left to right
 _UNMOVED = 0.02  # of a gain that is none
+_SAME = 0.02  # of a counter that two runs of one program may differ by
 _SHORT = 0.03  # of an axis, less than which is no arrow
 _HEAD = 150.0  # size of a head over an arrow's share of an axis: short ones have small heads
 _SIZE, _SPACE = style.SMALL, 0.08  # points of grey text, and inches before it
@@ -42,6 +43,11 @@ class Step:
     def before(self) -> float:
         """What the parent has of it."""
         return quantities.counter(self.parent, self.rung.target) if self.parent else math.nan
+
+    @property
+    def changes(self) -> bool:
+        """Whether the counter is another than the parent's, by more than two runs would differ."""
+        return not math.isclose(self.after, self.before, rel_tol=_SAME)
 
     @property
     def numbers(self) -> str:
