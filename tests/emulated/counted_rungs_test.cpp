@@ -76,6 +76,7 @@ std::vector<Named> kernel_rungs() {
   for (const Ladder& ladder : catalogue())
     for (const Rung& rung : ladder.rungs) {
       if (!rung.needs.hardware_only.empty()) continue;
+      if (rung.role == Role::choice) continue;  // a kernel of another rung
       const Row row = [&] {
         for (const Row& candidate : rows(ladder, Shapes::tested))
           if (candidate.rung == &rung) return candidate;
@@ -181,7 +182,9 @@ auto key(const emulator::Report& r) {
 }
 
 TEST_P(EveryKernel, CountsTheSameOnAnyNumberOfWorkers) {
+  int index = 0;
   for_each_row(kThreadsOnAnyWorkers, [&](const Row& row) {
+    if (index++ % 3 != 0) return;  // a third of the shapes: how threads share work is not of these
     const Implementation implementation = row.rung->at(row.point, study().device());
     const LaunchPlan plan = implementation.plan(row.point, study().device(), implementation.kernel);
     occupancy(implementation.kernel, plan, study().device());  // allows what the plan asks for
