@@ -12,8 +12,11 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cub/version.cuh>
+#include <numeric>
+#include <thread>
 
 #include "gpu/hardware_counters.hpp"
+#include "gpu/nvml.hpp"
 #include "measure/meter.hpp"
 #include "model/launch.hpp"
 
@@ -137,6 +140,35 @@ std::string kernel_name(const void* kernel) {
   return name;
 }
 
+// Whether the driver held the clock down, as often as it was asked.
+class ClockReasons {
+ public:
+  explicit ClockReasons(const Nvml* nvml) : nvml_(nvml) {}
+  // At most every 20 ms, since the host has other things to do.
+  void look() {
+    const auto now = std::chrono::steady_clock::now();
+    if (!nvml_ || now - looked_ < std::chrono::milliseconds(20)) return;
+    looked_ = now;
+    try {
+      const Nvml::Reasons found = nvml_->reasons();
+      power_ += found.power, heat_ += found.heat, other_ += found.other, ++looks_;
+    } catch (const NoNvml&) {
+      nvml_ = nullptr;
+    }
+  }
+  void add_to(std::map<std::string, double>& counters) const {
+    if (looks_ == 0) return;
+    counters["clock_held_by_power"] = double(power_) / looks_;
+    counters["clock_held_by_heat"] = double(heat_) / looks_;
+    counters["clock_held_by_others"] = double(other_) / looks_;
+  }
+
+ private:
+  const Nvml* nvml_;  // null: nothing is told
+  std::chrono::steady_clock::time_point looked_ = {};
+  int looks_ = 0, power_ = 0, heat_ = 0, other_ = 0;
+};
+
 // Times launches with events, without the host's launch latency: all between two events is queued
 // (cold launches one by one, warm ones as a CUDA graph) while the kernel before flushes the L2 or
 // only waits. No more is queued, since launches are slower in a longer queue, and all is on the
@@ -162,6 +194,7 @@ class Sampler : public Meter {
   }
 
   Samples sample(const Subject& subject, const Sampling& sampling) override {
+    look_for_persisting_lines();
     if (!sampling.profile) return sample(subject.launch, sampling);
     // Warm. Profilers know the launch by its kernel's name, the reader by its row's.
     subject.launch(nullptr);
@@ -201,6 +234,31 @@ class Sampler : public Meter {
     return quantile(sample(launch, {.exactly = samples}).seconds, 0.5);
   }
 
+  std::map<std::string, std::string> energy_source() override {
+    const Nvml* const nvml = this->nvml();
+    if (!nvml) return {{"energy_source", "none: " + no_nvml_}};
+    check(cudaDeviceSynchronize(), "before idling");
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));  // three of the driver's intervals
+    try {
+      idle_watts_ = nvml->watts();
+      return {{"energy_source", nvml->description()},
+              {"idle_watts", std::to_string(idle_watts_)},
+              {"watts_limit", std::to_string(nvml->watts_limit())}};
+    } catch (const NoNvml& reason) {
+      return {{"energy_source", std::string("none: ") + reason.what()}};
+    }
+  }
+
+  std::map<std::string, double> energy(const Subject& subject) override {
+    if (!nvml()) return {};
+    try {
+      return energy(subject, *nvml());
+    } catch (const NoNvml& reason) {
+      std::fprintf(stderr, "%s: no energy: %s\n", subject.row.c_str(), reason.what());
+      return {};
+    }
+  }
+
   std::string hardware_counters() override {
     try {
       if (!counters_) counters_ = ladders::hardware_counters(device_);
@@ -213,6 +271,7 @@ class Sampler : public Meter {
   // With the caches as for samples. A row without counters is better than none.
   std::map<std::string, double> count(const Subject& subject, const Sampling& sampling) override {
     if (!counters_ && hardware_counters().starts_with("none")) return {};
+    look_for_persisting_lines();
     try {
       const Action launch = [&] { subject.launch(nullptr); };
       const Action flush = [this] { let_end(flushes_ + 1), start_flush(true); };
@@ -224,6 +283,69 @@ class Sampler : public Meter {
   }
 
  private:
+  // Launches follow each other without a gap, and buffers rotate, so no flush is needed. The
+  // driver's counter moves in steps: energy and time are taken from one step to another.
+  std::map<std::string, double> energy(const Subject& subject, const Nvml& nvml) {
+    constexpr double kBatch = 10e-3, kLead = 0.25, kLeast = 0.4, kMost = 10;  // seconds
+    const double estimate = 1e-9 * time([&] { subject.launch(nullptr); }, false).nanoseconds;
+    const int launches = std::clamp(static_cast<int>(kBatch / std::max(estimate, 1e-6)), 1, 500);
+    Graph batch(capturing_, subject.launch, launches);
+    std::array<cudaEvent_t, 4> ends{};  // as many batches are queued, while the host reads
+    for (cudaEvent_t& end : ends) check(cudaEventCreate(&end), "cudaEventCreate");
+    struct Step {
+      std::chrono::steady_clock::time_point at;
+      double joules = 0;
+    };
+    std::optional<Step> first, last;
+    const auto seconds = [&] {
+      return std::chrono::duration<double>(last->at - first->at).count();
+    };
+    std::vector<double> watts, driver_clocks;
+    int64_t queued = 0, done = 0, timed_from = 0;
+    const auto start = std::chrono::steady_clock::now();
+    double before = nvml.joules();
+    while ((!last || seconds() < kLeast) && seconds_since(start) < kMost) {
+      while (queued - done < int64_t(ends.size())) {
+        batch.replay();
+        check(cudaEventRecord(ends[queued++ % ends.size()], nullptr), "cudaEventRecord");
+      }
+      const double joules = nvml.joules();
+      if (joules != before && seconds_since(start) > kLead) {
+        (first ? last : first) = {std::chrono::steady_clock::now(), joules};
+        if (!last) {
+          timed_from = queued;
+          check(cudaEventRecord(start_, nullptr), "cudaEventRecord");
+          read_clocks(before_);
+        }
+      }
+      before = joules;
+      if (first) {
+        watts.push_back(nvml.watts());
+        driver_clocks.push_back(nvml.sm_clock_hz());
+      }
+      while (done < queued && cudaEventQuery(ends[done % ends.size()]) == cudaSuccess) ++done;
+    }
+    read_clocks(after_);
+    check(cudaEventRecord(end_, nullptr), "cudaEventRecord");
+    check(cudaDeviceSynchronize(), "launches for the energy counter");
+    for (cudaEvent_t end : ends) cudaEventDestroy(end);
+    if (!last || queued == timed_from) return {};  // a counter that stands still
+    float milliseconds = 0;
+    check(cudaEventElapsedTime(&milliseconds, start_, end_), "cudaEventElapsedTime");
+    const double launch = 1e-3 * milliseconds / double((queued - timed_from) * launches);
+    const double power = (last->joules - first->joules) / seconds();
+    return {{"watts", power},
+            {"joules", power * launch},
+            {"idle_share", idle_watts_ / power},
+            {"power_over_energy",
+             std::accumulate(watts.begin(), watts.end(), 0.0) / double(watts.size()) / power},
+            {"energy_launch_seconds", launch},
+            {"energy_clock_hz", clock_between()},
+            {"driver_clock_hz", quantile(driver_clocks, 0.5)},
+            {"memory_clock_hz", nvml.memory_clock_hz()},
+            {"celsius", nvml.celsius()}};
+  }
+
   Samples sample(const Launch& launch, const Sampling& sampling) {
     const auto start = std::chrono::steady_clock::now();
     Samples result;
@@ -249,8 +371,6 @@ class Sampler : public Meter {
       while (seconds_since(start) < sampling.warmup_seconds);
       result = {};
     }  // else it is a sample like those that follow
-    const auto warm = std::chrono::steady_clock::now();
-
     std::optional<Graph> graph;
     int launches = 1, rounds = 1;
     if (!sampling.cold) {
@@ -260,24 +380,69 @@ class Sampler : public Meter {
       rounds = kTurn * kTurn;
     }
     const Action enqueue = graph ? [&] { graph->replay(); } : once;
-    // A power limit needs some 100 ms to settle: after others, a row with a lower clock is sampled
-    // for half a second, if it may be.
-    const auto limited = [&] {
+    const bool watched = sampling.exactly == 0;
+    const Nvml* const nvml = watched ? this->nvml() : nullptr;
+    const auto clock_during = [&](const Action& samples) {
+      read_clocks(before_);
+      samples();
       read_clocks(after_);
-      result.sm_clock_hz = clock_between();
-      fastest_clock_hz_ = std::max(fastest_clock_hz_, result.sm_clock_hz);
-      return sampling.exactly == 0 && seconds_since(warm) < std::min(sampling.wall_seconds, 0.5) &&
-             result.sm_clock_hz < 0.97 * fastest_clock_hz_;
+      return clock_between();
     };
-    read_clocks(before_);
-    do {
-      // enough() sorts all samples, so it is asked each time a tenth is added.
-      const size_t have = result.seconds.size();
-      const size_t goal = sampling.exactly > 0 ? sampling.exactly : have + have / 10 + 1;
-      while (result.seconds.size() < goal) take(enqueue, rounds, launches);
-    } while (!enough(result.seconds, rounds * launches, sampling, seconds_since(warm)) ||
-             limited());
+    const auto sample_all = [&](double least) {
+      reasons_ = ClockReasons(nvml);
+      const auto warm = std::chrono::steady_clock::now();
+      const double clock = clock_during([&] {
+        do {
+          // enough() sorts all samples, so it is asked each time a tenth is added.
+          const size_t have = result.seconds.size();
+          const size_t goal = sampling.exactly > 0 ? sampling.exactly : have + have / 10 + 1;
+          while (result.seconds.size() < goal) take(enqueue, rounds, launches);
+        } while (!enough(result.seconds, rounds * launches, sampling, seconds_since(warm)) ||
+                 seconds_since(warm) < least);
+      });
+      result.sm_clock_hz = clock;
+      reasons_.add_to(result.counters);
+      reasons_ = ClockReasons(nullptr);
+    };
+    sample_all(0);
+    fastest_clock_hz_ = std::max(fastest_clock_hz_, result.sm_clock_hz);
+    const bool limited = result.sm_clock_hz < 0.97 * fastest_clock_hz_;
+    if (!watched || !limited || sampling.settle_seconds <= 0) return result;
+    // A power limit lowers the clock within some 100 ms, so these samples do not count. The others
+    // begin when the clock of 0.1 s is that of the 0.1 s before. The limit's control then swings to
+    // and fro by up to 4 % in half a second, so they take as long as was waited for at most.
+    const auto settling = std::chrono::steady_clock::now();
+    for (double before = result.sm_clock_hz, change = 1;
+         change > 5e-3 && seconds_since(settling) < sampling.settle_seconds;) {
+      const double now = clock_during([&, from = std::chrono::steady_clock::now()] {
+        while (seconds_since(from) < 0.1) take(enqueue, rounds, launches);
+      });
+      change = std::abs(now / before - 1);
+      before = now;
+    }
+    result = {};
+    sample_all(sampling.settle_seconds);
     return result;
+  }
+
+  // A part of the L2 may be set aside for lines that persist, which would outlast a flush.
+  void look_for_persisting_lines() {
+    size_t bytes = 0;
+    persisting_ =
+        cudaDeviceGetLimit(&bytes, cudaLimitPersistingL2CacheSize) == cudaSuccess && bytes > 0;
+    cudaGetLastError();  // GPUs before Ampere know no such limit
+  }
+
+  // Null where there is none; the reason is in no_nvml_.
+  const Nvml* nvml() {
+    if (!nvml_ && no_nvml_.empty()) try {
+        char bus[32] = "";
+        check(cudaDeviceGetPCIBusId(bus, sizeof bus, device_.index), "cudaDeviceGetPCIBusId");
+        nvml_ = open_nvml(bus);
+      } catch (const NoNvml& reason) {
+        no_nvml_ = reason.what();
+      }
+    return nvml_.get();
   }
 
   // Device time of what is queued, in whole ns: ticks are coarse, and equal sums must tie.
@@ -292,6 +457,7 @@ class Sampler : public Meter {
     enqueue();
     check(cudaEventRecord(end_, nullptr), "cudaEventRecord");
     let_end(flushes_);
+    reasons_.look();  // while the GPU works: an idle one is held down by nothing
     check(cudaEventSynchronize(end_), "cudaEventSynchronize");
     const auto from = [&](cudaEvent_t event) {
       float milliseconds = 0;
@@ -307,6 +473,7 @@ class Sampler : public Meter {
   // speed of rows that send data between blocks, depends on the grids before it: flushes differ in
   // their number of blocks.
   void start_flush(bool cold) {
+    if (cold && persisting_) check(cudaCtxResetPersistingL2Cache(), "persisting L2 lines");
     const unsigned blocks = 4 * device_.sms + ++flushes_ % 13;
     ladders::launch({.grid = blocks, .block = 512}, nullptr, read_all,
                     reinterpret_cast<const uint4*>(flush_.data()),
@@ -339,6 +506,11 @@ class Sampler : public Meter {
   Handshake* handshake_ = nullptr;
   DeviceBuffer<Tick> before_, after_;  // by SM: counters of different SMs do not compare
   double fastest_clock_hz_ = 0;        // of all rows so far
+  std::unique_ptr<Nvml> nvml_;
+  std::string no_nvml_;  // why there is none
+  ClockReasons reasons_{nullptr};
+  double idle_watts_ = NAN;
+  bool persisting_ = false;  // whether lines of the L2 may persist
   std::unique_ptr<HardwareCounters> counters_;
 };
 

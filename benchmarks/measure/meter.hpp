@@ -34,6 +34,13 @@ class Meter {
   /// The same of a one-block sum, the median of `samples`: it distinguishes CUDA contexts.
   virtual double small_kernel_seconds(int /*samples*/) { return 0; }
 
+  /// How this meter reads power and energy, or why it cannot: entries of the context of results.
+  virtual std::map<std::string, std::string> energy_source() { return {}; }
+
+  /// What launches of the subject cost, back to back on rotating buffers, apart from the samples;
+  /// empty where that cannot be read. Throws CudaError.
+  virtual std::map<std::string, double> energy(const Subject&) { return {}; }
+
   /// How this meter reads hardware counters, or why it cannot. A profiler may slow later samples.
   virtual std::string hardware_counters() = 0;
 

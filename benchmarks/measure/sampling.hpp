@@ -16,10 +16,12 @@ struct Sampling {
   int least = 20;                   ///< samples, unless the wall limit comes first
   double noise = 0.001;             ///< relative standard error of the median to reach
   double wall_seconds = 0.5;        ///< stop by then, but with 5 samples at least
+  double settle_seconds = 2;        ///< to wait at most for a clock that is held down
   double warmup_seconds = 0;        ///< of launches before the first sample, at least one launch
   double small_kernel_seconds = 0;  ///< to reproduce another process's context (0: a fast one)
   int exactly = 0;                  ///< take this many samples, whatever the rest says (0: not set)
   bool profile = false;             ///< no samples: one launch, for an external profiler
+  bool energy = false;              ///< after all rows are timed, if the driver tells
   bool hardware_counters = false;   ///< count after all rows are timed, if the meter can
   bool ceilings = true;             ///< measure a row's ceilings too, for its percentage
 };
@@ -38,7 +40,7 @@ struct Samples {
   int late = 0;                  ///< samples that may include host time
   double sm_clock_hz = 0;        ///< meanwhile; 0 if it could not be read
   double host_seconds = 0;       ///< CPU time to emulate the launch
-  std::map<std::string, double> counters;
+  std::map<std::string, double> counters;  ///< also of the energy and the hardware
   Details details;
 };
 

@@ -161,28 +161,52 @@ Measurement Study::measure(const Row& row) {
   const bool known = verdicts_.contains(subject.row);
   if (!known) verdicts_[subject.row] = verify(row, subject, *problems.front());
   result.verdict = verdicts_[subject.row];
-  for (Problem* problem : problems) {
-    const bool has_input = !known && problem == problems.front();  // from its verification
-    prepare(*problem, implementation,
-            has_input ? std::nullopt : std::optional(problem->inputs() - 1));
-  }
-  if (problems.size() > 1)  // the first launch on each problem is not timed
-    for (size_t i = 0; i < problems.size(); ++i) subject.launch(nullptr);
+  prepare_all(problems, subject, !known);
   result.samples = implementation.on_host && !kEmulated
                        ? sample_host([&] { subject.launch(nullptr); }, sampling_)
                        : meter_->sample(subject, sampling_);
   spent_.measuring += result.samples.measuring_seconds;
+  judge_all(row, problems, subject);
+  if (row.rung->role == Role::ceiling) ceilings_.try_emplace(subject.row, result);
+  result.ceiling = ceiling(row, implementation);
+  return result;
+}
+
+// The first has its input already, where it was verified just before.
+void Study::prepare_all(const std::vector<Problem*>& problems, const Subject& subject,
+                        bool has_input) {
+  for (Problem* problem : problems)
+    prepare(*problem, subject.implementation,
+            has_input && problem == problems.front() ? std::nullopt
+                                                     : std::optional(problem->inputs() - 1));
+  if (problems.size() > 1)  // the first launch on each problem is not timed
+    for (size_t i = 0; i < problems.size(); ++i) subject.launch(nullptr);
+}
+
+void Study::judge_all(const Row& row, const std::vector<Problem*>& problems,
+                      const Subject& subject) {
   for (Problem* problem : problems) {
-    if (implementation.adds) {
+    if (subject.implementation.adds) {
       verify(row, subject, *problem);
       continue;
     }
     const AddTime timed(spent_.verifying);
-    judge(row, implementation, *problem);
+    judge(row, subject.implementation, *problem);
   }
-  if (row.rung->role == Role::ceiling) ceilings_.try_emplace(subject.row, result);
-  result.ceiling = ceiling(row, implementation);
-  return result;
+}
+
+std::map<std::string, double> Study::energy(const Row& row) {
+  Subject subject = this->subject(row);
+  if (subject.implementation.on_host) return {};
+  const std::vector<Problem*> problems = problems_to_time(row);
+  subject.launch = launcher(row, subject, problems);
+  prepare_all(problems, subject, false);
+  auto counters = [&] {
+    const AddTime timed(spent_.energy);
+    return meter_->energy(subject);
+  }();
+  judge_all(row, problems, subject);
+  return counters;
 }
 
 std::map<std::string, double> Study::count(const Row& row) {

@@ -23,6 +23,7 @@ struct Spent {
   double filling = 0;    ///< memory, inputs and references of new problems
   double verifying = 0;  ///< launches whose results are compared, and the comparisons
   double measuring = 0;  ///< device time of samples and L2 flushes
+  double energy = 0;     ///< launches for the driver's energy counter
   double counting = 0;   ///< launches for the hardware counters
 };
 
@@ -48,6 +49,7 @@ class Study {
   double launch_seconds() { return sampling_.profile ? 0 : meter_->launch_seconds(); }
   /// See Meter: what the context was chosen by. 0 where none was chosen.
   double small_kernel_seconds() const { return small_kernel_seconds_; }
+  std::map<std::string, std::string> energy_source() { return meter_->energy_source(); }
   std::string hardware_counters() { return meter_->hardware_counters(); }
 
   /// Throws DoesNotFit when the device is too small, std::runtime_error when the row is wrong.
@@ -60,6 +62,9 @@ class Study {
             .occupancy = planned.occupancy,
             .chosen = planned.implementation.chosen};
   }
+
+  /// Joules of a launch and what belongs to them, of another run of the row; throws as measure().
+  std::map<std::string, double> energy(const Row& row);
 
   /// Hardware counters of another run of the row, which may slow later rows; throws as measure().
   std::map<std::string, double> count(const Row& row);
@@ -82,6 +87,8 @@ class Study {
   std::optional<double> ceiling(const Row& row, const Implementation& implementation);
   Problem& problem(const Row& row) { return *kept(row, 1).problems.front(); }
   std::vector<Problem*> problems_to_time(const Row& row);
+  void prepare_all(const std::vector<Problem*>& problems, const Subject& subject, bool has_input);
+  void judge_all(const Row& row, const std::vector<Problem*>& problems, const Subject& subject);
   Kept& kept(const Row& row, size_t problems);
   Verdict verify(const Row& row, const Subject& subject, Problem& data);
 

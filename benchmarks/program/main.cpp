@@ -71,13 +71,14 @@ struct Silent : benchmark::BenchmarkReporter {
 
 /// The share of each activity in the time: the harness should cost little.
 void print_spent(const Spent& spent, int rows, double wall) {
-  const auto& [filling, verifying, measuring, counting] = spent;
-  const double percent = 100 / wall, rest = wall - filling - verifying - measuring - counting;
+  const auto& [filling, verifying, measuring, energy, counting] = spent;
+  const double percent = 100 / wall,
+               rest = wall - filling - verifying - measuring - energy - counting;
   std::fprintf(stderr,
                "%d rows in %.0f s: %.0f %% measuring, %.0f %% verifying, %.0f %% filling inputs, "
-               "%.0f %% hardware counters, %.0f %% the rest\n",
+               "%.0f %% energy, %.0f %% hardware counters, %.0f %% the rest\n",
                rows, wall, measuring * percent, verifying * percent, filling * percent,
-               counting * percent, rest * percent);
+               energy * percent, counting * percent, rest * percent);
 }
 
 /// The exit status: unlike Google Benchmark's not 0 for failed rows and filters without a match.
@@ -128,17 +129,29 @@ int run(Options& options) {
     if (matched > 0 && !options.result_file.empty()) publish(options.result_file);
     return matched;  // if none, the library has said so
   };
-  if (options.sampling.hardware_counters && !options.sampling.profile) {
-    // The times are published first, so that no failure of the profiler loses them.
-    Silent silent;
-    outcome.pass = Outcome::timing;
-    if (run_rows(console ? screen.get() : &silent) == 0) return 2;
+  std::vector<Outcome::Pass> passes = {Outcome::timing};
+  if (options.sampling.energy && !options.sampling.profile) passes.push_back(Outcome::energy);
+  if (options.sampling.hardware_counters && !options.sampling.profile)
+    passes.push_back(Outcome::counting);
+  Silent silent;
+  for (const Outcome::Pass pass : passes) {
+    outcome.pass = pass;
     outcome.measured = outcome.skipped = outcome.failed = 0;
-    outcome.pass = Outcome::counting;
-    benchmark::AddCustomContext("hardware_counters", study->hardware_counters());
-    if (console) std::fprintf(stderr, "All rows are timed; each runs again for its counters.\n");
+    const char* what = "";
+    if (pass == Outcome::energy) {
+      for (const auto& [name, value] : study->energy_source())
+        benchmark::AddCustomContext(name, value);
+      what = "energy";
+    } else if (pass == Outcome::counting) {
+      benchmark::AddCustomContext("hardware_counters", study->hardware_counters());
+      what = "counters";
+    }
+    if (console && *what)
+      std::fprintf(stderr, "All rows are timed; each runs again for its %s.\n", what);
+    // What is known is published before each pass, so that no failure of a later one loses it.
+    const bool last = pass == passes.back();
+    if (run_rows(console || last ? screen.get() : &silent) == 0) return 2;
   }
-  if (run_rows(screen.get()) == 0) return 2;
   const double wall = seconds_since(start);
   if (outcome.samples.is_open() && !outcome.samples.flush())
     throw std::runtime_error(options.samples_file + " could not be written: is the disk full?");

@@ -116,6 +116,13 @@ const std::vector<Flag>& flags() {
        timing, [](O& o, V& v) { o.sampling.ceilings = v.on(); }},
       {"hardware_counters", "", "count each row once more, after its samples, by CUPTI", timing,
        [](O& o, V& v) { o.sampling.hardware_counters = v.on(); }},
+      {"energy", "", "after that, joules and watts of each row (half a second each), by NVML",
+       timing, [](O& o, V& v) { o.sampling.energy = v.on(); }},
+      {"settle", "SECONDS",
+       "where the clock is held down, wait at most so long until it is steady,\nthen sample so "
+       "long "
+       "(2)",
+       timing, [](O& o, V& v) { o.sampling.settle_seconds = v.number<double>(); }},
       {"samples_out", "FILE", "append the samples of each row, in ns, as a line of JSON", timing,
        [](O& o, V& v) { o.samples_file = v.text; }},
       {"profile", "",

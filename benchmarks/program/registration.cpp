@@ -45,6 +45,11 @@ void set_counters(benchmark::UserCounters& counters, const Row& row, const Study
                   const Measurement& m, bool verified) {
   if (!m.samples.seconds.empty()) set_times(counters, row, study, m);
   for (const auto& [name, value] : m.samples.counters) counters[name] = value;
+  if (const auto joules = m.samples.counters.find("joules"); joules != m.samples.counters.end()) {
+    const Work done = work(row, study.device());
+    if (done.flops > 0) counters["flops_per_joule"] = done.flops / joules->second;
+    if (done.bytes() > 0) counters["bytes_per_joule"] = done.bytes() / joules->second;
+  }
   if (verified) counters["relative_error"] = m.verdict.relative_error;
   if (m.verdict.worst_error > 0) counters["worst_error"] = m.verdict.worst_error;
   if (m.verdict.library_relative_error) {
@@ -81,26 +86,28 @@ Timed measure(const Row& row, Study& study, Outcome& outcome) {
   const auto start = std::chrono::steady_clock::now();
   std::deque<Timed>& timed = outcome.timed[row.name()];
   Timed now;
-  if (outcome.pass == Outcome::counting) {
-    now = timed.front();
-    if (timed.size() > 1) timed.pop_front();
-    if (!now.failure) try {
-        now.measurement.samples.counters = study.count(row);
-      } catch (const std::exception& error) {  // the times are right
-        std::fprintf(stderr, "%s: no counters: %s\n", row.name().c_str(), error.what());
-        ++outcome.failed;
-      }
-  } else {
+  if (outcome.pass == Outcome::timing) {
     try {
       now.measurement = study.measure(row);
     } catch (...) {
       now.failure = std::current_exception();
     }
+    if (outcome.samples.is_open() && !now.failure)
+      write_samples(row, now.measurement.samples.seconds, outcome.samples);
+  } else {  // repetitions come in the same order in each pass
+    now = timed.front();
+    timed.pop_front();
+    const bool energy = outcome.pass == Outcome::energy;
+    if (!now.failure) try {
+        now.measurement.samples.counters.merge(energy ? study.energy(row) : study.count(row));
+      } catch (const std::exception& error) {  // the times are right
+        std::fprintf(stderr, "%s: no %s: %s\n", row.name().c_str(), energy ? "energy" : "counters",
+                     error.what());
+        ++outcome.failed;
+      }
   }
   now.wall_seconds += seconds_since(start);
-  if (outcome.pass == Outcome::timing) timed.push_back(now);
-  if (outcome.pass != Outcome::counting && outcome.samples.is_open() && !now.failure)
-    write_samples(row, now.measurement.samples.seconds, outcome.samples);
+  timed.push_back(now);
   if (now.failure) std::rethrow_exception(now.failure);
   return now;
 }

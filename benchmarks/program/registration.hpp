@@ -21,8 +21,9 @@ struct Outcome {
   int measured = 0, skipped = 0, failed = 0;  ///< rows
   std::map<std::string, Details> details;     ///< by row
   std::ofstream samples;                      ///< a line for each repetition, if open
-  /// With hardware counters all rows are timed before the first is counted: a profiler slows rows.
-  enum { whole, timing, counting } pass = whole;
+  /// All rows are timed before any runs for its energy, which heats the GPU, and all of those
+  /// before any is counted: a profiler slows rows.
+  enum Pass { timing, energy, counting } pass = timing;
   std::map<std::string, std::deque<Timed>> timed;  ///< by row, one for each repetition
 };
 

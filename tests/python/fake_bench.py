@@ -141,7 +141,7 @@ def happen(name):
     return broken[0] if broken else None
 
 
-def result(place, name, at, *, counted):
+def result(place, name, at, *, more):
     """Return a row as libbenchmark 1.7.1 writes it."""
     why = happen(name)
     of, rung, n = at
@@ -163,21 +163,21 @@ def result(place, name, at, *, counted):
     if "counted" in plan:  # as the emulator does
         row["grid_blocks"] = 1.0
         details.append({"row": name.removesuffix("/manual_time")})
-    return row | ({"dram_bytes": 7.0} if counted else {})
+    return row | more
 
 
-def write(out, context, chosen, *, counted, record):
-    """Write row by row what gets its name when it is whole."""
+def write(out, context, chosen, *, what="", more=None):
+    """Write row by row what gets its name when it is whole: a pass, of the times or of `what`."""
     with open(f"{out}.partial", "w") as file:
         file.write(json.dumps({"context": context, "benchmarks": []}, indent=2)[:-3])
         file.flush()
         for place, (name, at) in enumerate(chosen.items()):
-            if record:
+            if not what:
                 add("rows", name)
-            if counted and f"count {name}" in plan["rows"]:
-                plan["rows"][name] = plan["rows"][f"count {name}"]
-            row = result(place, name, at, counted=counted)
-            if record and "error_message" not in row:
+            elif f"{what} {name}" in plan["rows"]:
+                plan["rows"][name] = plan["rows"][f"{what} {name}"]
+            row = result(place, name, at, more=more or {})
+            if not what and "error_message" not in row:
                 sample(name)
             text = json.dumps(row, indent=2)
             file.write("," * (place > 0) + "\n" + text)
@@ -243,12 +243,15 @@ if "garbage" in plan:
     with open(out, "w") as file:
         file.write(plan["garbage"])
     sys.exit(0)
-counting = "--hardware_counters" in flags
-write(out, context, chosen, counted=False, record=True)
-if counting:
+write(out, context, chosen)
+more: dict[str, float] = {}
+if "--energy" in flags:
+    context["energy_source"], more = "fake", {"joules": 3.0}
+    write(out, context, chosen, what="energy", more=more)
+if "--hardware_counters" in flags:
     happen("between")
     context["hardware_counters"] = "fake"
-    write(out, context, chosen, counted=True, record=False)
+    write(out, context, chosen, what="count", more=more | {"dram_bytes": 7.0})
 if "--details_out" in values:
     with open(values["--details_out"], "w") as file:
         json.dump({"lines": details, "occupancy": details}, file)

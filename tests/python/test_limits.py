@@ -99,6 +99,25 @@ def test_a_kernel_of_two_launches_time_is_limited_by_the_launch(judge):
     assert str(limits.limiter(rows["kernel"])) == "launch 66%"
 
 
+HELD = {"clock_held_by_power": 1.0, "sm_clock_hz": 1.5e9, "watts": 679.0}
+
+
+@pytest.mark.parametrize(
+    ("counters", "told"),
+    [
+        (HELD, "power 97%"),
+        (HELD | {"tensor_utilisation": 0.9}, "power 97%"),
+        (HELD | {"clock_held_by_power": 0.4}, "latency (memory 60%)"),
+        (HELD | {"sm_clock_hz": 1.95e9}, "latency (memory 60%)"),  # told of a row before
+        ({name: HELD[name] for name in ("clock_held_by_power", "sm_clock_hz")}, "power"),
+    ],
+)
+def test_power_is_the_limit_where_the_driver_says_so(judge, counters, told):
+    context = {"sm_clock_max_hz": "1980000000", "watts_limit": "700"}
+    limits, rows = judge(limited.row("kernel", **counters), **context)
+    assert str(limits.limiter(rows["kernel"])) == told
+
+
 def test_shares_are_of_the_roof_that_fits(judge):
     limits, rows = judge(limited.row("kernel", shared_load_wavefronts=60e6, **reads(0.5)))
     shares = limits.shares(rows["kernel"])

@@ -658,7 +658,39 @@ def test_a_crash_while_counting_costs_no_times(fake, out, capsys):
     fake.plan()
     assert run(fake, out, "--resume", *COUNT) == 0
     assert all("dram_bytes" in row for row in rows_of(out).values())
-    assert "run_uncounted" not in json.loads(out.read_text())["context"]
+    assert "run_unfinished" not in json.loads(out.read_text())["context"]
+
+
+BOTH = (*COUNT, "--energy")
+
+
+@pytest.mark.parametrize("what", ["energy", "count"])
+def test_a_crash_in_any_pass_costs_what_that_row_lacks(fake, out, capsys, what):
+    fake.plan({f"{what} {TILED[1]}": "crash"})
+    assert run(fake, out, *BOTH) == 1
+    assert [("joules" in row, "dram_bytes" in row) for row in rows_of(out).values()] == [
+        (True, True),
+        (what == "count", False),
+        (True, True),
+    ]
+    assert all(row["real_time"] == 10 for row in rows_of(out).values())
+    assert f"ladder: {TILED[1]}: killed by SIGSEGV\n" in capsys.readouterr().err
+    fake.plan()
+    assert run(fake, out, "--resume", *BOTH) == 0
+    assert all("joules" in row and "dram_bytes" in row for row in rows_of(out).values())
+    assert json.loads(out.read_text())["context"]["energy_source"] == "fake"
+
+
+def test_an_interruption_before_any_row_is_through_keeps_the_times(fake, out):
+    fake.plan({f"energy {TILED[1]}": "wait"})
+    with started(fake, out, *BOTH) as process:
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=300)
+    assert process.returncode == 4
+    assert ["joules" in row for row in rows_of(out).values()] == [True, False, False]
+    fake.plan()
+    assert run(fake, out, "--resume", *BOTH) == 0
+    assert all("joules" in row and "dram_bytes" in row for row in rows_of(out).values())
 
 
 def test_a_program_that_never_comes_to_count_is_not_tried_for_ever(fake, out):
@@ -733,7 +765,7 @@ def test_the_emulated_program_counts_the_same_in_many_processes(tmp_path):
     [
         b'hello\n{"context": {}, "benchmarks": [{"name": "a", "real_time": 1}]}',
         b'{"context": {"executable": "x"}, "benchmarks": [{"name": "a", "real_time": 1}]}',
-        b'{"context": {"run_uncounted": 3}, "benchmarks": [{"name": "a", "real_time": 1}]}',
+        b'{"context": {"run_unfinished": 3}, "benchmarks": [{"name": "a", "real_time": 1}]}',
         b"name,iterations,real_time,cpu_time,time_unit,bytes_per_second,items_per_second,label,"
         b'error_occurred,error_message\n"a",1,1,1,ns,,,,,\n',
         (Path(__file__).parent / "data/inputs/nvbench.json").read_bytes(),

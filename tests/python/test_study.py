@@ -184,6 +184,13 @@ def test_counters_come_with_the_roofs(fake, output, file):
 
 
 @pytest.mark.usefixtures("undrawn")
+def test_energy_comes_with_the_times(fake, output, file):
+    assert run(fake, output, "--energy", "--filter", "^mul/tiled/") == 0
+    assert list(rows_of(file)) == fake.listed("^mul/tiled/")
+    assert all(row["joules"] == 3 for row in rows_of(file).values())
+
+
+@pytest.mark.usefixtures("undrawn")
 @pytest.mark.parametrize("more", [[], ["--hardware-counters"]])
 def test_a_shape_of_the_users_takes_the_place_of_the_ladders_own(fake, output, file, more):
     assert run(fake, output, "--shape", "mul:n=77", *more) == 0

@@ -96,6 +96,24 @@ def test_throttled_figures_are_marked_and_explained(tmp_path, capsys):
     assert out.count("†") == 3
 
 
+def test_work_per_joule_is_shown_where_it_was_read(tmp_path, whole, capsys):
+    document = suite.document()
+    for row in document["benchmarks"]:
+        if row["name"].startswith("sgemm/tiled/m:4096"):
+            row |= {"joules": 0.5, "flops_per_joule": 2.75e11, "bytes_per_joule": 4e8}
+        if row["name"].startswith("transpose/padded/rows:8192"):
+            row |= {"joules": 0.5, "bytes_per_joule": 6.3e9}
+    file = suite.write(tmp_path / "a.json", document)
+    for ladder, rung, told in (("sgemm", "tiled", "275 GFLOP"), ("transpose", "padded", "6.30 GB")):
+        assert main(["table", str(file), "--ladder", ladder]) == 0
+        out = capsys.readouterr().out
+        assert " per joule |" in out
+        assert told in table_rows(out)[f"`{rung}`"]
+        assert ", energy and resources at " in out
+    assert main(["table", str(whole), "--ladder", "sgemm"]) == 0
+    assert "joule" not in capsys.readouterr().out
+
+
 def test_a_best_rung_that_was_throttled_is_marked(tmp_path, capsys):
     document = suite.document()
     for row in document["benchmarks"]:

@@ -23,13 +23,16 @@ With t the median time of the row, and a roof the best row of that name in the s
   highest of any roof; all of the latter where it is higher: a slice does more on several words.
 - block launches: blocks / t over the highest of any roof.
 - launch: time of an empty kernel (`launch_nanoseconds`) over t.
+- power: power in launches back to back over the board's limit.
 
-The limiter is the launch where that is two fifths of the time. Else it is the largest share that
-counts. On the SM (L1, shared memory, issue slots, FP32, tensor cores) a share counts from one half:
-work comes in phases, and two phases of one block do not overlap. Beyond it (DRAM, L2, distributed
-shared memory, atomics there and in the L2, block launches) a share counts from 0.7: below that,
-more requests in flight would be faster yet. Every instruction takes an issue slot, so these yield
-to a limit on the SM that comes to four fifths of them, and to a larger share of any other.
+The limiter is power where the driver named a power limit in half of its readings, and the clock was
+lower by more than 3 %. Else it is the launch where that is two fifths of the time. Else it is the
+largest share that counts. On the SM (L1, shared memory, issue slots, FP32, tensor cores) a share
+counts from one half: work comes in phases, and two phases of one block do not overlap. Beyond it
+(DRAM, L2, distributed shared memory, atomics there and in the L2, block launches) a share counts
+from 0.7: below that, more requests in flight would be faster yet. Every instruction takes an issue
+slot, so these yield to a limit on the SM that comes to four fifths of them, and to a larger share
+of any other.
 Where no share counts the limiter is latency: warps wait, longest for the stall that is named with
 its share of their cycles, and below an occupancy of one half there were few of them. Where what
 they wait for is a queue that is full, something limits it that has no roof here, and it says so.
@@ -55,6 +58,7 @@ from ladder.model.counters import OPERATIONS
 from ladder.model.rows import Row
 
 LAUNCH, LATENCY, UNKNOWN, SLOTS = "launch", "latency", "unexplained", "issue slots"
+POWER = "power"
 COUNTS_FROM = {  # least share that makes a limiter
     "DRAM": 0.7,
     "L2": 0.7,
@@ -76,6 +80,7 @@ _ONE_WAY = 0.1  # largest share of the other direction in traffic that counts as
 _MOST_LAUNCH = 0.1  # of a roof's own time
 _IMPOSSIBLE = 1.05  # a share beyond it is a fault: counters and time are of two launches
 _LOW_OCCUPANCY = 0.5
+_HELD, _FULL_CLOCK = 0.5, 0.97  # of the driver's readings; of the SM clock's maximum
 _TENSOR_CORES_IDLE = 0.05  # utilisation under which no products were theirs
 STALLS = {  # what a warp waits for; a warp that is not selected could have gone on
     "stall_long_scoreboard": "memory",
@@ -104,7 +109,7 @@ class Limiter:
     how much of their cycles; both are empty and NaN where no stalls were counted.
     """
 
-    name: str  # a key of COUNTS_FROM, or LATENCY or UNKNOWN
+    name: str  # a key of COUNTS_FROM, or POWER, LATENCY or UNKNOWN
     share: float
     stall: str = ""
     few_warps: bool = False  # latency at an occupancy below one half
@@ -113,7 +118,7 @@ class Limiter:
         """Write it for a table: `DRAM 94%`, `latency at low occupancy (memory 57%)`."""
         share = units.percent(100 * self.share)
         if self.name not in (LATENCY, UNKNOWN):
-            return f"{self.name} {share}"
+            return f"{self.name} {share}" if self.share == self.share else self.name
         name = f"{self.name} at low occupancy" if self.few_warps else self.name
         return f"{name} ({self.stall} {share})" if self.stall else name
 
@@ -123,6 +128,8 @@ class Limits:
 
     def __init__(self, results: Results) -> None:
         self._launch = units.parse(results.context.get("launch_nanoseconds")) * 1e-9
+        self._watts = units.parse(results.context.get("watts_limit"))
+        self._clock = units.parse(results.context.get("sm_clock_max_hz"))
         self._roofs = {
             name: own_speed(row)
             for name, row in roofs.measured(results).items()
@@ -174,6 +181,8 @@ class Limits:
 
     def limiter(self, row: Row) -> Limiter | None:
         """Say what limits `row` by the rules above; None of a row without counters."""
+        if row.clock_held_by_power >= _HELD and row.sm_clock_hz < _FULL_CLOCK * self._clock:
+            return Limiter(POWER, row.watts / self._watts)
         shares = self.shares(row)
         if not shares:
             return None

@@ -154,7 +154,7 @@ def _job(
     file = RunFile(path, program.flags, program.full, program.small)
     samples = files.samples_beside(path)
     if options.resume:
-        file.resume(counting=program.counting)
+        file.resume(program.later)
     elif found := [each for each in (path, samples) if each.exists()]:
         raise LadderError(f"{found[0]}: exists already: --resume continues it")
     # What is measured again must not be told by the samples of before.

@@ -52,7 +52,7 @@ _TAKEN = {
     "--benchmark_list_tests": "measures nothing",
     "--per_line": "needs ladder_bench_emulated itself, see docs/emulator.md",
 }
-_COUNTERS = "--hardware_counters"
+_COUNTERS, _ENERGY = "--hardware_counters", "--energy"
 _FAILURES, _NOTES, _REASONS = 5, 3, 3  # said at most
 _ROOFS = "^roof/"  # what limits a row is a share of these
 _DRAWN = ("svg", "png")  # as this and earlier studies drew them
@@ -114,11 +114,14 @@ def _plan(options: argparse.Namespace, output: Path) -> _Plan:
     flags = [*arguments.shape_flags(options), *options.flags]
     if found and not (asked or lacking):
         pattern = options.filter
+        if options.energy:
+            flags = [_ENERGY, *flags]
         if options.hardware_counters:
             pattern, flags = f"({pattern})|{_ROOFS}", [_COUNTERS, *flags]
         return _Plan(output, found, pattern, flags, "ladder_bench", emulate=False, asked=False)
     for flag, asked_for in (
         ("hardware-counters", options.hardware_counters),
+        ("energy", options.energy),
         ("samples", options.samples),
     ):
         if asked_for:
@@ -344,6 +347,12 @@ def add(parser: argparse.ArgumentParser) -> None:
         help="once all rows are timed, run each again and let the GPU count what it does; this "
         "shows why a row is as fast as it is, and takes longer than the timing (needs CUPTI, "
         "permission, and the roof ladder, which is added to the filter)",
+    )
+    parser.add_argument(
+        "--energy",
+        action="store_true",
+        help="once all rows are timed, run each for half a second and read power and energy of the "
+        "board (needs NVML, which comes with the driver)",
     )
     arguments.add_samples(parser)
     parser.add_argument(

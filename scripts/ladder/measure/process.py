@@ -119,13 +119,13 @@ class _Stream:
 class Output:
     """What a process has written so far: `file`, and `file`.partial before that is whole.
 
-    Where hardware counts too, all rows are timed, and written, before any is counted: the file then
-    comes twice.
+    Where rows are run for their energy or counted too, all are timed, and written, before that: the
+    file then comes once for each pass. `passes` names what the context of each later one has.
     """
 
-    def __init__(self, file: Path, *, counting: bool = False) -> None:
+    def __init__(self, file: Path, passes: Sequence[str] = ()) -> None:
         self.files = [file, file.with_name(file.name + ".partial")]
-        self._counting = counting
+        self._later = passes
         self._streams: dict[int, _Stream] = {}  # by the number of the file, which may be renamed
 
     def read(self) -> bool:
@@ -151,7 +151,7 @@ class Output:
 
     @property
     def context(self) -> dict[str, Any] | None:
-        """The context, none while there is none; of the pass that counts once that has begun."""
+        """The context, none while there is none; of the last pass that has begun."""
         found = [stream.context for stream in self._passes() if stream.context is not None]
         return found[-1] if found else None
 
@@ -173,18 +173,29 @@ class Output:
         """Whether the last rows failed, so that what came after them may be no fault of its own."""
         return any(stream.last_failed() for stream in self._passes()[-1:])
 
-    def uncounted(self) -> set[str]:
-        """Return the names of rows that were timed, and are yet to be counted by the hardware."""
-        timed: set[str] = set()
+    def unfinished(self) -> set[str]:
+        """Return the names of rows that were timed, but are not through all passes yet."""
+        rows: set[str] = set()
         for stream in self._passes():
-            timed = timed - set(stream.rows) if self._counted(stream) else timed | set(stream.rows)
-        return timed & set(self.rows())
+            last = self._number(stream) == len(self._later)
+            rows = rows - set(stream.rows) if last else rows | set(stream.rows)
+        return rows & set(self.rows()) if self._later else set()
+
+    @property
+    def done(self) -> int:
+        """How many rows were run, in all passes together."""
+        return sum(len(stream.rows) for stream in self._streams.values())
+
+    def under_way(self, names: Sequence[str]) -> str:
+        """Return the row that a process was at when it ended: the first that its pass lacks."""
+        newest = self._passes()[-1].rows
+        return next((name for name in names if name not in newest), names[0])
 
     def _passes(self) -> list[_Stream]:
-        return sorted(self._streams.values(), key=self._counted)
+        return sorted(self._streams.values(), key=self._number)
 
-    def _counted(self, stream: _Stream) -> bool:
-        return not self._counting or "hardware_counters" in (stream.context or {})
+    def _number(self, stream: _Stream) -> int:
+        return sum(key in (stream.context or {}) for key in self._later)
 
 
 def alike(context: Mapping[str, Any]) -> dict[str, str]:

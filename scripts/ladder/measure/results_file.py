@@ -18,7 +18,7 @@ from ladder.model import catalogue, units
 from ladder.model.ceilings import Ceilings, Entries
 from ladder.model.errors import IncomparableError, LadderError, LostError, ResultError
 
-_FLAGS, _UNCOUNTED = "run_flags", "run_uncounted"  # what the context tells of the run itself
+_FLAGS, _UNFINISHED = "run_flags", "run_unfinished"  # what the context tells of the run itself
 _SMALL_KERNELS = f"run_{SMALL_KERNEL}"  # of all processes, the smallest and the largest
 _SAME = (
     "emulated gpu_name gpu_uuid modelled_gpu git_commit git_dirty build_type cache_mode cases "
@@ -36,7 +36,7 @@ class RunFile:
         self.path = path
         self.context: dict[str, Any] = {}
         self.rows: dict[str, Entries] = {}
-        self.uncounted: set[str] = set()  # timed, but not counted by the hardware as was asked for
+        self.unfinished: set[str] = set()  # timed, but not through all passes that were asked for
         self.ceilings = Ceilings([], [])
         self._flags = " ".join(flags)
         self._known = full, small
@@ -48,7 +48,7 @@ class RunFile:
         """Where the processes write."""
         return self.path.with_name(self.path.name + ".now")
 
-    def resume(self, *, counting: bool) -> None:
+    def resume(self, passes: Sequence[str]) -> None:
         """Read what an earlier run left, if any.
 
         Raises ResultError where it cannot be read, IncomparableError where its flags were others.
@@ -57,7 +57,7 @@ class RunFile:
             return
         document = self._own()
         context = document["context"]
-        self.uncounted = set(str(context.pop(_UNCOUNTED, "")).split())
+        self.unfinished = set(str(context.pop(_UNFINISHED, "")).split())
         flags = context.get(_FLAGS, "unknown")
         if flags != self._flags:
             raise IncomparableError(
@@ -67,7 +67,7 @@ class RunFile:
         self._admit(context)
         for row in document["benchmarks"]:
             self.rows.setdefault(row.get("run_name", row.get("name")), []).append(row)
-        output = Output(self.scratch, counting=counting)  # of a run that could not end in order
+        output = Output(self.scratch, passes)  # of a run that could not end in order
         if output.read():
             self.take(output)
             self.write()
@@ -95,11 +95,11 @@ class RunFile:
         self._admit(output.context)
         rows = output.rows()
         self.rows |= rows
-        self.uncounted = self.uncounted - set(rows) | output.uncounted()
+        self.unfinished = self.unfinished - set(rows) | output.unfinished()
 
     def fail(self, name: str, reason: str) -> None:
         """Note why a row has no result; one that was timed stays."""
-        if name not in self.uncounted:
+        if name not in self.unfinished:
             self.rows[name] = [error_row(name, reason)]
 
     def missing(self, names: Iterable[str], *, or_failed: bool = False) -> list[str]:
@@ -108,7 +108,7 @@ class RunFile:
             name
             for name in names
             if name not in self.rows
-            or name in self.uncounted
+            or name in self.unfinished
             or (or_failed and failure(self.rows[name]))
         ]
 
@@ -128,8 +128,8 @@ class RunFile:
             for entry in rows[name]:
                 entry["family_index"] = place
         context = self.context
-        if self.uncounted:
-            context = context | {_UNCOUNTED: " ".join(sorted(self.uncounted))}
+        if self.unfinished:
+            context = context | {_UNFINISHED: " ".join(sorted(self.unfinished))}
         listed = [row for name in names for row in rows[name]]
         if context.get("emulated") != "true":  # whose counts are compared digit by digit
             listed = [files.short(row) for row in listed]
@@ -153,7 +153,7 @@ class RunFile:
             if there != now:
                 raise IncomparableError(f"{self.path}: different {key}: {there} there, {now} now")
         times = _small_kernels(self.context) + _small_kernels(context)
-        self.context = context | self.context  # only counting tells what counts
+        self.context = context | self.context  # only a later pass tells what it reads
         if times:
             self.context[_SMALL_KERNELS] = f"{min(times):g} {max(times):g}"
 

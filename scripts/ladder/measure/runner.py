@@ -18,7 +18,10 @@ from ladder.model.errors import LadderError, LostError, ResultError
 
 SPLITS = {"rung": 2, "ladder": 1, "none": 0}  # parts of a row's name that a process is for
 _STARTS = 3  # processes in turn that may end before they come to a row
-_COUNTING = re.compile(r"--hardware_counters(?!=(false|0|no|off)$)")
+_PASSES = {  # after that of the times: a flag, and what it brings into the context
+    re.compile(r"--energy(?!=(false|0|no|off)$)"): "energy_source",
+    re.compile(r"--hardware_counters(?!=(false|0|no|off)$)"): "hardware_counters",
+}
 _NO_CEILINGS = "--ceilings=false"
 _SAMPLES = "--samples_out="
 _SHAPE = "--shape="
@@ -72,14 +75,14 @@ class Program:
         return [f"{_SAMPLES}{path}"]
 
     @property
-    def counting(self) -> bool:
-        """Whether each row is to be counted by the hardware too."""
-        return any(_COUNTING.match(flag) for flag in self.flags)
+    def later(self) -> list[str]:
+        """What the context tells of each pass after that of the times."""
+        return [key for flag, key in _PASSES.items() if any(map(flag.match, self.flags))]
 
     @property
     def passes(self) -> int:
-        """How often each row is run: all are timed before the first is counted."""
-        return 2 if self.counting else 1
+        """How often each row is run."""
+        return 1 + len(self.later)
 
 
 def _help(program: str, timeout: float) -> str:
@@ -113,9 +116,9 @@ class Job:
 
     @property
     def failed(self) -> list[str]:
-        """The rows that have no result, or were to be counted and could only be timed."""
-        rows, uncounted = self.file.rows, self.file.uncounted
-        return [n for n in self.program.rows if n in rows and (n in uncounted or failure(rows[n]))]
+        """The rows that have no result, or were to be counted, say, and could only be timed."""
+        rows, unfinished = self.file.rows, self.file.unfinished
+        return [n for n in self.program.rows if n in rows and (n in unfinished or failure(rows[n]))]
 
 
 def run(rounds: Iterable[Sequence[Job]], split: str, timeout: float, progress: Progress) -> None:
@@ -146,14 +149,14 @@ def _measure(job: Job, names: Sequence[str], timeout: float, progress: Progress)
     """Measure rows in one process; if that ends early, the rest in a fresh one."""
     left, starts = list(names), 0
     while left:
-        output = Output(job.file.scratch, counting=job.program.counting)
+        output = Output(job.file.scratch, job.program.later)
         code, reason = _attend(job, left, output, timeout, progress)
         if output.context is None:
             starts += 1
             _check_start(job, code, reason, starts)
             continue
         before, starts = left, 0
-        standing, timed = output.rows(), output.uncounted()
+        standing, timed = output.rows(), output.unfinished()
         left = [name for name in left if name not in standing or name in timed]
         for name in before:
             if name not in left and (why := failure(standing[name])):
@@ -161,8 +164,7 @@ def _measure(job: Job, names: Sequence[str], timeout: float, progress: Progress)
         if left and (left == before or not output.broken):
             if any(sign in reason for sign in _FULL_DISK):
                 raise LostError(f"{job.program.path}: {reason}")
-            # All are timed before the first is counted.
-            under_way = next((name for name in left if name not in timed), left[0])
+            under_way = output.under_way(left)
             left.remove(under_way)
             job.file.fail(under_way, reason)
             job.file.write()
@@ -190,8 +192,7 @@ def _attend(
         file.write_if_due()
         rows = output.rows()
         now = next(reversed(rows), names[0]).removesuffix("/manual_time")
-        done = program.passes * len(rows) - len(output.uncounted())
-        progress.show(done, f"{now}{job.label}")
+        progress.show(output.done, f"{now}{job.label}")
 
     output.remove()
     try:

@@ -121,7 +121,7 @@ class Measurement:
         Raises ResultError where it cannot be read, IncomparableError where its flags were others.
         What has samples goes on with them.
         """
-        self.file.resume(counting=self.program.counting)
+        self.file.resume(self.program.later)
         if self.samples.exists():
             self._sampled = self.program.samples_to(self.samples)
         if self.details:

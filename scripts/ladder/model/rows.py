@@ -28,7 +28,9 @@ COUNTERS = (
     "dram_write_bytes l2_bytes l2_read_bytes l2_write_bytes l1_bytes l1_wavefronts bulk_copy_bytes "
     "fp32_operations warp_instructions predicated_on_lanes issue_utilisation tensor_utilisation "
     "l2_atomic_utilisation shared_wavefronts shared_load_conflicts shared_store_conflicts "
-    "shared_atomic_conflicts".split()
+    "shared_atomic_conflicts clock_held_by_power clock_held_by_heat clock_held_by_others watts "
+    "joules flops_per_joule bytes_per_joule idle_share energy_clock_hz driver_clock_hz "
+    "celsius".split()
 ) + [
     f"{space}_{operation}_{what}"
     for space, unit in SPACES.items()

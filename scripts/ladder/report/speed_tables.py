@@ -24,7 +24,7 @@ from ladder.report.markdown import code, escape
 _MAX_SHAPES = 6
 _THROTTLED = roofs.SLOW_MARK
 _TO_PEER, _PEAK, _BEST_AT = "× peer", "of the datasheet", "best at"
-GAIN = "× parent"
+GAIN, _PER_JOULE = "× parent", "per joule"
 
 
 def ladder(study: Study, limits: Limits) -> str:
@@ -60,6 +60,7 @@ def ladder(study: Study, limits: Limits) -> str:
         line |= zip(PREDICTION, predicted, strict=True)
         limiter = limits.limiter(measured) if measured else None
         line[markdown.LIMITED_BY] = str(limiter) if limiter else ""
+        line[_PER_JOULE] = _per_joule(study, measured) if measured else ""
         line |= dict.fromkeys(markdown.RESOURCES, "")
         if measured and not with_counters:
             line |= markdown.resources(measured)
@@ -72,6 +73,7 @@ def ladder(study: Study, limits: Limits) -> str:
         "percent": (percent,),
         "ratio": (_TO_PEER,),
         "limit": (markdown.LIMITED_BY,),
+        "energy": (_PER_JOULE,),
         "resources": markdown.RESOURCES,
     }
     shown = [n for n, columns in groups.items() if any(line[c] for line in table for c in columns)]
@@ -124,6 +126,13 @@ def of_ceiling(study: Study, row: Row) -> str:
     """Write the percent of a row's ceiling and which that is; empty where none was measured."""
     percent = units.percent(study.percent(row))
     return " of ".join(filter(None, (percent, study.spell_ceiling(row)))) if percent else ""
+
+
+def _per_joule(study: Study, row: Row) -> str:
+    """Write the work that a joule does, in the ladder's quantity; empty where it was not read."""
+    if study.ladder.quantity == "flops":
+        return units.scaled(row.flops_per_joule, "FLOP")
+    return units.scaled(row.bytes_per_joule, "B")
 
 
 def _percent(study: Study, row: Row) -> str:

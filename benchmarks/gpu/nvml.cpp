@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: MIT
+#include "gpu/nvml.hpp"
+
+#include <dlfcn.h>
+
+namespace ladders {
+namespace {
+
+// Of nvml.h, which toolkits may come without. Its functions return 0 for success.
+using Handle = struct nvmlDevice_st*;
+enum { kGraphicsClock = 0, kSmClock = 1, kMemoryClock = 2, kGpuTemperature = 0 };
+enum { kInstantPower = 186 };  // NVML_FI_DEV_POWER_INSTANT, in mW
+struct FieldValue {
+  unsigned id, scope;
+  long long timestamp, latency;
+  int type, status;
+  union {
+    unsigned of_unsigned;
+    unsigned long long of_long;
+  } value;
+};
+enum : unsigned long long {  // nvmlClocksEventReason...
+  kSwPowerCap = 0x4,
+  kHwSlowdown = 0x8,
+  kSyncBoost = 0x10,
+  kSwThermal = 0x20,
+  kHwThermal = 0x40,
+  kHwPowerBrake = 0x80,
+  kApplicationClocks = 0x2,
+  kDisplayClock = 0x100,
+};
+
+class Library {
+ public:
+  Library() : library_(dlopen("libnvidia-ml.so.1", RTLD_NOW)) {
+    if (!library_) throw NoNvml("libnvidia-ml.so.1 cannot be loaded");
+    call("nvmlInit_v2");
+  }
+  Library(const Library&) = delete;
+  ~Library() {
+    if (!library_) return;
+    if (const auto shutdown = find<>("nvmlShutdown")) shutdown();
+    dlclose(library_);
+  }
+
+  /// Null where this driver has no function of that name.
+  template <class... Arguments>
+  auto find(const char* name) const -> int (*)(Arguments...) {
+    return reinterpret_cast<int (*)(Arguments...)>(dlsym(library_, name));
+  }
+
+  template <class... Arguments>
+  void call(const char* name, Arguments... arguments) const {
+    const auto function = find<Arguments...>(name);
+    if (!function) throw NoNvml(std::string("this driver has no ") + name);
+    const int status = function(arguments...);
+    if (status == 0) return;
+    const auto text = reinterpret_cast<const char* (*)(int)>(dlsym(library_, "nvmlErrorString"));
+    throw NoNvml(std::string(name) + ": " + (text ? text(status) : std::to_string(status)));
+  }
+
+ private:
+  void* library_;
+};
+
+class Readings : public Nvml {
+ public:
+  explicit Readings(const std::string& pci_bus_id) {
+    library_.call("nvmlDeviceGetHandleByPciBusId_v2", pci_bus_id.c_str(), &handle_);
+    unsigned mig = 0, pending = 0;
+    const auto mig_mode = library_.find<Handle, unsigned*, unsigned*>("nvmlDeviceGetMigMode");
+    if (mig_mode && mig_mode(handle_, &mig, &pending) == 0 && mig != 0)
+      throw NoNvml("the GPU is divided (MIG), and power is known of the whole alone");
+    char version[80] = "";
+    library_.call("nvmlSystemGetNVMLVersion", static_cast<char*>(version),
+                  unsigned{sizeof version});
+    version_ = version;
+    joules();  // throws where there is no such counter
+    watts();
+  }
+
+  std::string description() const override { return "NVML " + version_; }
+  double joules() const override {
+    return 1e-3 * double(read<unsigned long long>("nvmlDeviceGetTotalEnergyConsumption"));
+  }
+  double watts() const override {
+    FieldValue field{.id = kInstantPower};
+    library_.call("nvmlDeviceGetFieldValues", handle_, 1, &field);
+    // Before Hopper's drivers: averaged over a second on some GPUs.
+    return 1e-3 * (field.status == 0 ? field.value.of_unsigned
+                                     : read<unsigned>("nvmlDeviceGetPowerUsage"));
+  }
+  double watts_limit() const override {
+    return 1e-3 * read<unsigned>("nvmlDeviceGetEnforcedPowerLimit");
+  }
+  double celsius() const override {
+    return read<unsigned>("nvmlDeviceGetTemperature", int{kGpuTemperature});
+  }
+  double sm_clock_hz() const override { return clock_hz(kSmClock); }
+  double memory_clock_hz() const override { return clock_hz(kMemoryClock); }
+  Reasons reasons() const override {
+    const auto set = read<unsigned long long>("nvmlDeviceGetCurrentClocksThrottleReasons");
+    return {.power = (set & (kSwPowerCap | kHwPowerBrake)) != 0,
+            .heat = (set & (kSwThermal | kHwThermal)) != 0,
+            .other = (set & (kSyncBoost | kApplicationClocks | kDisplayClock)) != 0 ||
+                     // also set with the two of the hardware that are named
+                     ((set & kHwSlowdown) != 0 && (set & (kHwThermal | kHwPowerBrake)) == 0)};
+  }
+
+ private:
+  template <class Value, class... Arguments>
+  Value read(const char* function, Arguments... arguments) const {
+    Value value{};
+    library_.call(function, handle_, arguments..., &value);
+    return value;
+  }
+  double clock_hz(int which) const { return 1e6 * read<unsigned>("nvmlDeviceGetClockInfo", which); }
+
+  Library library_;
+  Handle handle_ = nullptr;
+  std::string version_;
+};
+
+}  // namespace
+
+std::unique_ptr<Nvml> open_nvml(const std::string& pci_bus_id) {
+  return std::make_unique<Readings>(pci_bus_id);
+}
+
+}  // namespace ladders

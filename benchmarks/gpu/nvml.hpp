@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: MIT
+//
+// What the driver's management library (NVML) knows of a GPU: power, energy, clocks. It is loaded
+// at run time, since it comes with the driver and not with the CUDA Toolkit.
+#pragma once
+
+#include <memory>
+#include <stdexcept>
+#include <string>
+
+namespace ladders {
+
+/// Nothing can be read; what() says in one line why.
+struct NoNvml : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+/// Readings of one GPU. Each throws NoNvml where the driver refuses it.
+class Nvml {
+ public:
+  virtual ~Nvml() = default;
+
+  /// "NVML 13.580.159.04", for the results.
+  virtual std::string description() const = 0;
+
+  /// Energy of the board since the driver was loaded. Hopper's counter moves every 100 ms, and a
+  /// call takes 3 ms.
+  virtual double joules() const = 0;
+  /// Power of the board, averaged over the driver's last interval (100 ms on Hopper).
+  virtual double watts() const = 0;
+  /// The power that the board may take.
+  virtual double watts_limit() const = 0;
+  virtual double celsius() const = 0;
+  virtual double sm_clock_hz() const = 0;
+  virtual double memory_clock_hz() const = 0;
+
+  /// Why the clock is lower than it could be at this moment.
+  struct Reasons {
+    bool power = false;  ///< a power limit: of the software, or a brake of the hardware
+    bool heat = false;   ///< a temperature limit, of the software or the hardware
+    bool other = false;  ///< a clock that a user or another GPU has set, an unnamed slowdown
+  };
+  virtual Reasons reasons() const = 0;
+};
+
+/// The GPU at an address of the PCI bus, as CUDA writes it. Throws NoNvml: no library, no such GPU,
+/// no permission, no counter of energy, or one of several parts of a GPU (MIG).
+std::unique_ptr<Nvml> open_nvml(const std::string& pci_bus_id);
+
+}  // namespace ladders
