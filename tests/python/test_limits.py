@@ -75,7 +75,7 @@ CASES = {  # counters that differ from an idle kernel's: what limits it
     "few warps": ({"achieved_occupancy": 0.24}, "latency at low occupancy (memory 60%)"),
     "stores": (
         {"stall_long_scoreboard": 0.2, "stall_drain": 0.59},
-        "unexplained (stores to drain 59%)",
+        "unexplained (stores to drain 59%; DRAM 12%, L2 9.2%)",
     ),
     "stalls that nobody counted": (
         {"stall_long_scoreboard": 0.3, "stall_barrier": 0.1, "stall_not_selected": 0.1},

@@ -35,7 +35,8 @@ slot, so these yield to a limit on the SM that comes to four fifths of them, and
 of any other.
 Where no share counts the limiter is latency: warps wait, longest for the stall that is named with
 its share of their cycles, and below an occupancy of one half there were few of them. Where what
-they wait for is a queue that is full, something limits it that has no roof here, and it says so.
+they wait for is a queue that is full, something limits it that has no roof here, and it says so,
+with the two limits that come closest.
 
 What this cannot see: limits with no roof (tags of L1, sectors written in part, atomics on floats,
 which L2 adds more slowly than integers, or on one address after the other). Counters are of
@@ -80,6 +81,7 @@ _ONE_WAY = 0.1  # largest share of the other direction in traffic that counts as
 _MOST_LAUNCH = 0.1  # of a roof's own time
 _IMPOSSIBLE = 1.05  # a share beyond it is a fault: counters and time are of two launches
 _LOW_OCCUPANCY = 0.5
+_CANDIDATES, _CANDIDATE = 2, 0.05
 _HELD, _FULL_CLOCK = 0.5, 0.97  # of the driver's readings; of the SM clock's maximum
 _TENSOR_CORES_IDLE = 0.05  # utilisation under which no products were theirs
 STALLS = {  # what a warp waits for; a warp that is not selected could have gone on
@@ -113,6 +115,7 @@ class Limiter:
     share: float
     stall: str = ""
     few_warps: bool = False  # latency at an occupancy below one half
+    candidates: str = ""  # of what is not known: the two limits that the row uses most
 
     def __str__(self) -> str:
         """Write it for a table: `DRAM 94%`, `latency at low occupancy (memory 57%)`."""
@@ -120,7 +123,9 @@ class Limiter:
         if self.name not in (LATENCY, UNKNOWN):
             return f"{self.name} {share}" if self.share == self.share else self.name
         name = f"{self.name} at low occupancy" if self.few_warps else self.name
-        return f"{name} ({self.stall} {share})" if self.stall else name
+        waits = f"{self.stall} {share}" if self.stall else ""
+        about = "; ".join(filter(None, (waits, self.candidates)))
+        return f"{name} ({about})" if about else name
 
 
 class Limits:
@@ -200,8 +205,16 @@ class Limits:
         if slots > 0:
             return Limiter(SLOTS, slots)
         stall, share = longest_stall(row)
-        name = UNKNOWN if stall in _QUEUES else LATENCY
-        return Limiter(name, share, stall, row.achieved_occupancy < _LOW_OCCUPANCY)
+        few_warps = row.achieved_occupancy < _LOW_OCCUPANCY
+        if stall not in _QUEUES:
+            return Limiter(LATENCY, share, stall, few_warps)
+        most = sorted(shares.items(), key=lambda item: item[1], reverse=True)
+        nearest = [
+            f"{name} {units.percent(100 * share_of_it)}"
+            for name, share_of_it in most
+            if name not in (LAUNCH, SLOTS) and share_of_it >= _CANDIDATE
+        ]
+        return Limiter(UNKNOWN, share, stall, few_warps, ", ".join(nearest[:_CANDIDATES]))
 
     def impossible(self, row: Row) -> list[str]:
         """Name the limits that `row` exceeds, which is a fault of the accounting."""
