@@ -337,7 +337,8 @@ def test_wrong_usage_is_told_in_a_line(runs, program, tmp_path, capsys):
         (["--from", runs[0]], "noise is the difference between results: name two files or more"),
         (["--from", runs[0], runs[0]], f"ladder: {runs[0]}: the same file twice"),
         (["--from", *runs, "--filter", "once"], "no row was measured in two of the results"),
-        ([path, "--", "--benchmark_out=x"], "--benchmark_out=x: use --output or --filter instead"),
+        ([path, "--", "--benchmark_out=x"], "--benchmark_out=x: use --output instead"),
+        ([path, "--", "--samples_out=x"], "--samples_out=x: what is compared are medians"),
         ([str(tmp_path / "none")], f"{tmp_path / 'none'}: No such file or directory"),
     ):
         assert main(["noise", "-o", str(tmp_path / "n.json"), *arguments]) == 2

@@ -19,6 +19,13 @@ USAGE = """\
        %(prog)s [-h] [--filter REGEX] [-o FILE] --from RESULTS..."""
 
 
+_TAKEN = {
+    "--benchmark_out": "use --output instead",
+    "--benchmark_filter": "use --filter instead",
+    "--samples_out": "what is compared are medians",
+}
+
+
 def add(parser: argparse.ArgumentParser) -> None:
     """Add its options."""
     parser.add_argument("program", nargs="?", type=Path, metavar="PROGRAM", help="ladder_bench")
@@ -56,9 +63,7 @@ def run(options: argparse.Namespace) -> int:
         raise LadderError("noise: name either a program to run, or --from and its results")
     if options.results:
         return _write(options.results, options.output, options.filter)
-    taken = ("--benchmark_out", "--benchmark_filter")
-    if given := [flag for flag in options.flags if flag.startswith(taken)]:
-        raise LadderError(f"{given[0]}: use --output or --filter instead")
+    arguments.refuse(options.flags, _TAKEN)
     flags = [f"--benchmark_filter={options.filter.pattern}"] if options.filter else []
     with files.kept_unless_done(options.output) as folder:
         paths = noise.run(
