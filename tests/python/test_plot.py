@@ -88,6 +88,28 @@ def test_the_climb_is_the_path_to_the_best_and_the_library(figure):
     assert {"51.3", "81%", "12.4×", "5.64×", "limit: roof/fma 63.7"} <= set(texts(made))
 
 
+def test_energy_is_drawn_over_speed_where_it_was_read(figure):
+    document = only(suite.document(), "sgemm")
+    document["context"]["watts_limit"] = "700"
+    for row in document["benchmarks"]:
+        if row["name"].startswith("sgemm/") and "/m:4096/" in row["name"]:
+            flops = row.get("flops_per_second", 0) * row["real_time"] * 1e-6
+            watts = 300 + 40 * (len(row["name"]) % 9)
+            joules = watts * row["real_time"] * 1e-6
+            row |= {"joules": joules, "watts": watts, "flops_per_joule": flops / joules}
+    made, _ = figure(document, "sgemm-energy")
+    assert {"700 W, the limit", "400 W"} <= set(texts(made))
+    assert made.axes[0].get_ylabel() == "pJ per FLOP"
+    points = {line.get_label(): line for line in made.axes[0].lines}
+    for row in document["benchmarks"]:
+        if row["name"] in points:
+            (x,), (y,) = points[row["name"]].get_data()
+            assert x * y == pytest.approx(row["watts"], rel=1e-6)  # TFLOP/s by pJ per FLOP
+    assert sum(name.startswith("sgemm/") for name in points) > 5
+    assert not overlaps(made)
+    assert not beyond(made)
+
+
 def test_bars_are_as_long_as_the_parent_and_what_was_gained(figure):
     made, _ = figure(only(suite.document(), "sgemm"), "sgemm-climb")
     (bars,) = made.axes

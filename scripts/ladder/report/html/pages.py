@@ -45,6 +45,7 @@ _PLOTS = {
     "matrix": ("Matrix", "Percent of the limit by the factors of the experiment."),
     "roofline": ("Roofline", "FLOP per byte across, speed up."),
     "why": ("Why", "The target counter of each idea, and what its change gained."),
+    "energy": ("Energy", "Energy per FLOP or byte up, speed across: lines of one power fall."),
     "occupancy": ("Occupancy", "The share of an SM's warps that are there."),
     "clusters": ("Clusters", "Speed in clusters of blocks over the fastest without."),
     "banks": ("Banks", "The worst request, before padding and after it."),

@@ -27,6 +27,7 @@ from ladder.report.plots import (
     ceilings,
     climb,
     clusters,
+    energy,
     factors,
     limiters,
     occupancy,
@@ -275,6 +276,8 @@ def _figures(result: Results) -> _Makers:
             figures[f"{name}-limits"] = partial(limiters.draw, study, shares)
         if cases := clusters.chosen(study):
             figures[f"{name}-clusters"] = partial(clusters.draw, study, cases)
+        if spent := energy.chosen(study):
+            figures[f"{name}-energy"] = partial(energy.draw, study, spent)
         if steps := why.steps(study):
             figures[f"{name}-why"] = partial(why.draw, study, steps)
     return figures | {"overview": partial(overview.draw, result, found)}
