@@ -237,14 +237,15 @@ class Sampler : public Meter {
   std::map<std::string, std::string> energy_source() override {
     const Nvml* const nvml = this->nvml();
     if (!nvml) return {{"energy_source", "none: " + no_nvml_}};
-    check(cudaDeviceSynchronize(), "before idling");
-    std::this_thread::sleep_for(std::chrono::milliseconds(300));  // three of the driver's intervals
     try {
+      check(cudaDeviceSynchronize(), "before idling");
+      std::this_thread::sleep_for(
+          std::chrono::milliseconds(300));  // three of the driver's intervals
       idle_watts_ = nvml->watts();
       return {{"energy_source", nvml->description()},
               {"idle_watts", std::to_string(idle_watts_)},
               {"watts_limit", std::to_string(nvml->watts_limit())}};
-    } catch (const NoNvml& reason) {
+    } catch (const std::exception& reason) {
       return {{"energy_source", std::string("none: ") + reason.what()}};
     }
   }
@@ -288,8 +289,10 @@ class Sampler : public Meter {
   std::map<std::string, double> energy(const Subject& subject, const Nvml& nvml) {
     constexpr double kBatch = 10e-3, kLead = 0.25, kLeast = 0.4, kMost = 10;  // seconds
     const double estimate = 1e-9 * time([&] { subject.launch(nullptr); }, false).nanoseconds;
-    const int launches = std::clamp(static_cast<int>(kBatch / std::max(estimate, 1e-6)), 1, 500);
+    int launches = std::clamp(static_cast<int>(kBatch / std::max(estimate, 1e-6)), 1, 496);
+    if (launches > 1) launches = (launches + 15) / 16 * 16;  // of at most sixteen buffers, all
     Graph batch(capturing_, subject.launch, launches);
+    const int replays = std::max(1, static_cast<int>(kBatch / (launches * estimate)));
     std::array<cudaEvent_t, 4> ends{};  // as many batches are queued, while the host reads
     for (cudaEvent_t& end : ends) check(cudaEventCreate(&end), "cudaEventCreate");
     struct Step {
@@ -304,9 +307,9 @@ class Sampler : public Meter {
     int64_t queued = 0, done = 0, timed_from = 0;
     const auto start = std::chrono::steady_clock::now();
     double before = nvml.joules();
-    while ((!last || seconds() < kLeast) && seconds_since(start) < kMost) {
+    while ((!last || seconds() < kLeast || queued == timed_from) && seconds_since(start) < kMost) {
       while (queued - done < int64_t(ends.size())) {
-        batch.replay();
+        for (int i = 0; i < replays; ++i) batch.replay();
         check(cudaEventRecord(ends[queued++ % ends.size()], nullptr), "cudaEventRecord");
       }
       const double joules = nvml.joules();
@@ -329,10 +332,10 @@ class Sampler : public Meter {
     check(cudaEventRecord(end_, nullptr), "cudaEventRecord");
     check(cudaDeviceSynchronize(), "launches for the energy counter");
     for (cudaEvent_t end : ends) cudaEventDestroy(end);
-    if (!last || queued == timed_from) return {};  // a counter that stands still
+    if (!last || queued == timed_from) throw NoNvml("the energy counter stands still");
     float milliseconds = 0;
     check(cudaEventElapsedTime(&milliseconds, start_, end_), "cudaEventElapsedTime");
-    const double launch = 1e-3 * milliseconds / double((queued - timed_from) * launches);
+    const double launch = 1e-3 * milliseconds / double((queued - timed_from) * replays * launches);
     const double power = (last->joules - first->joules) / seconds();
     return {{"watts", power},
             {"joules", power * launch},

@@ -161,6 +161,7 @@ int run(Options& options) {
   }
   if (outcome.measured > 0 && !kEmulated && !options.sampling.profile)
     print_spent(study->spent(), outcome.measured, wall);
+  outcome.failed += outcome.lacking;
   if (outcome.failed == 0) return 0;
   std::fprintf(stderr, "%s: %d of %d rows failed\n", program_name(), outcome.failed,
                outcome.failed + outcome.measured);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 
 #include "program/google_benchmark.hpp"
 #include "program/json.hpp"
@@ -103,7 +104,12 @@ Timed measure(const Row& row, Study& study, Outcome& outcome) {
       } catch (const std::exception& error) {  // the times are right
         std::fprintf(stderr, "%s: no %s: %s\n", row.name().c_str(), energy ? "energy" : "counters",
                      error.what());
-        ++outcome.failed;
+        ++outcome.lacking;
+        // What follows would fail too, and needs another process.
+        if (const cudaError_t error = cudaDeviceSynchronize(); error != cudaSuccess) {
+          std::fprintf(stderr, "the device is in error: %s\n", cudaGetErrorString(error));
+          std::_Exit(1);
+        }
       }
   }
   now.wall_seconds += seconds_since(start);

@@ -18,7 +18,8 @@ struct Timed {
 
 /// What became of all rows of a run.
 struct Outcome {
-  int measured = 0, skipped = 0, failed = 0;  ///< rows
+  int measured = 0, skipped = 0, failed = 0;  ///< rows, in this pass
+  int lacking = 0;                            ///< energies or counters, in all passes
   std::map<std::string, Details> details;     ///< by row
   std::ofstream samples;                      ///< a line for each repetition, if open
   /// All rows are timed before any runs for its energy, which heats the GPU, and all of those

@@ -178,7 +178,8 @@ class Output:
         rows: set[str] = set()
         for stream in self._passes():
             last = self._number(stream) == len(self._later)
-            rows = rows - set(stream.rows) if last else rows | set(stream.rows)
+            timed = {name for name, entries in stream.rows.items() if last or not failure(entries)}
+            rows = rows - timed if last else rows | timed
         return rows & set(self.rows()) if self._later else set()
 
     @property

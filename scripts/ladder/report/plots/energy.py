@@ -38,7 +38,7 @@ def draw(study: Study, rows: Sequence[Row]) -> Figure:
     width = max(style.PAGE, _LEFT + 3.0 + right)
     figure = style.page(width, _TOP + _HEIGHT + _BOTTOM, *_titles(study), describe(study.results))
     axes = style.panel(figure, _LEFT, _BOTTOM, width - _LEFT - right, _HEIGHT)
-    x = [study.speed(row) / divisor for row in rows]
+    x = [_work(study, row) / row.joules * row.watts / divisor for row in rows]
     y = [_PICO * row.joules / _work(study, row) for row in rows]
     axes.set(xscale="log", xlim=(min(x) / 1.5, 1.5 * max(x)), xlabel=unit)
     axes.set(yscale="log", ylim=(min(y) / 1.8, 1.8 * max(y)), ylabel=_unit(study))
