@@ -8,7 +8,7 @@ namespace {
 
 // Of nvml.h, which toolkits may come without. Its functions return 0 for success.
 using Handle = struct nvmlDevice_st*;
-enum { kGraphicsClock = 0, kSmClock = 1, kMemoryClock = 2, kGpuTemperature = 0 };
+enum { kSmClock = 1, kMemoryClock = 2, kGpuTemperature = 0 };
 enum { kInstantPower = 186 };  // NVML_FI_DEV_POWER_INSTANT, in mW
 struct FieldValue {
   unsigned id, scope;
@@ -32,21 +32,19 @@ enum : unsigned long long {  // nvmlClocksEventReason...
 
 class Library {
  public:
-  Library() : library_(dlopen("libnvidia-ml.so.1", RTLD_NOW)) {
+  Library() {
     if (!library_) throw NoNvml("libnvidia-ml.so.1 cannot be loaded");
     call("nvmlInit_v2");
   }
   Library(const Library&) = delete;
   ~Library() {
-    if (!library_) return;
     if (const auto shutdown = find<>("nvmlShutdown")) shutdown();
-    dlclose(library_);
   }
 
   /// Null where this driver has no function of that name.
   template <class... Arguments>
   auto find(const char* name) const -> int (*)(Arguments...) {
-    return reinterpret_cast<int (*)(Arguments...)>(dlsym(library_, name));
+    return reinterpret_cast<int (*)(Arguments...)>(dlsym(library_.get(), name));
   }
 
   template <class... Arguments>
@@ -55,12 +53,16 @@ class Library {
     if (!function) throw NoNvml(std::string("this driver has no ") + name);
     const int status = function(arguments...);
     if (status == 0) return;
-    const auto text = reinterpret_cast<const char* (*)(int)>(dlsym(library_, "nvmlErrorString"));
+    const auto text =
+        reinterpret_cast<const char* (*)(int)>(dlsym(library_.get(), "nvmlErrorString"));
     throw NoNvml(std::string(name) + ": " + (text ? text(status) : std::to_string(status)));
   }
 
  private:
-  void* library_;
+  struct Close {
+    void operator()(void* library) const { dlclose(library); }
+  };
+  std::unique_ptr<void, Close> library_{dlopen("libnvidia-ml.so.1", RTLD_NOW)};
 };
 
 class Readings : public Nvml {
@@ -86,7 +88,6 @@ class Readings : public Nvml {
   double watts() const override {
     FieldValue field{.id = kInstantPower};
     library_.call("nvmlDeviceGetFieldValues", handle_, 1, &field);
-    // Before Hopper's drivers: averaged over a second on some GPUs.
     return 1e-3 * (field.status == 0 ? field.value.of_unsigned
                                      : read<unsigned>("nvmlDeviceGetPowerUsage"));
   }

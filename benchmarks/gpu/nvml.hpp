@@ -26,7 +26,8 @@ class Nvml {
   /// Energy of the board since the driver was loaded. Hopper's counter moves every 100 ms, and a
   /// call takes 3 ms.
   virtual double joules() const = 0;
-  /// Power of the board, averaged over the driver's last interval (100 ms on Hopper).
+  /// Power of the board at the driver's last reading (every 100 ms on Hopper); where it tells only
+  /// an average over a second, that.
   virtual double watts() const = 0;
   /// The power that the board may take.
   virtual double watts_limit() const = 0;

@@ -12,6 +12,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cub/version.cuh>
+#include <deque>
 #include <numeric>
 #include <thread>
 
@@ -28,6 +29,10 @@ namespace {
 // after each four of them one more kernel lets all take each position equally often.
 constexpr int kTurn = 4;
 constexpr double kShort = 200e-6, kLong = 10e-3;  // seconds
+
+// The clock is held down below kFull of its highest, and steady if intervals differ by kSteady.
+constexpr double kFull = 0.97, kSteady = 5e-3, kInterval = 0.1;  // fractions, seconds
+constexpr std::chrono::milliseconds kIdle{300};  // three readings of Hopper's driver
 
 // One SM's clocks: the ratio of SM cycles to nanoseconds over an interval is its actual frequency.
 struct Tick {
@@ -99,6 +104,17 @@ __global__ void read_all(const uint4* data, size_t count, unsigned* sink,
   }
   if (sum == 0x5EED) *sink = sum;  // never: keeps the loads
 }
+
+class Event {
+ public:
+  Event() { check(cudaEventCreate(&event_), "cudaEventCreate"); }
+  Event(const Event&) = delete;
+  ~Event() { cudaEventDestroy(event_); }
+  cudaEvent_t get() const { return event_; }
+
+ private:
+  cudaEvent_t event_ = nullptr;
+};
 
 // Several launches in one graph, which the host replays with one call.
 class Graph {
@@ -181,14 +197,11 @@ class Sampler : public Meter {
         before_(device.sms),
         after_(device.sms) {
     check(cudaStreamCreateWithFlags(&capturing_, cudaStreamNonBlocking), "cudaStreamCreate");
-    for (cudaEvent_t* event : {&flush_start_, &start_, &end_})
-      check(cudaEventCreate(event), "cudaEventCreate");
     check(cudaMallocHost(&handshake_, sizeof *handshake_), "cudaMallocHost");
     *handshake_ = {};
   }
   Sampler(const Sampler&) = delete;
   ~Sampler() override {
-    for (cudaEvent_t event : {flush_start_, start_, end_}) cudaEventDestroy(event);
     cudaStreamDestroy(capturing_);
     cudaFreeHost(handshake_);
   }
@@ -237,27 +250,18 @@ class Sampler : public Meter {
   std::map<std::string, std::string> energy_source() override {
     const Nvml* const nvml = this->nvml();
     if (!nvml) return {{"energy_source", "none: " + no_nvml_}};
-    try {
-      check(cudaDeviceSynchronize(), "before idling");
-      std::this_thread::sleep_for(
-          std::chrono::milliseconds(300));  // three of the driver's intervals
-      idle_watts_ = nvml->watts();
-      return {{"energy_source", nvml->description()},
-              {"idle_watts", std::to_string(idle_watts_)},
-              {"watts_limit", std::to_string(nvml->watts_limit())}};
-    } catch (const std::exception& reason) {
-      return {{"energy_source", std::string("none: ") + reason.what()}};
-    }
+    std::map<std::string, std::string> told = {{"energy_source", nvml->description()}};
+    std::this_thread::sleep_for(kIdle);
+    if (const auto watts = reading([&] { return idle_watts_ = nvml->watts(); }))
+      told["idle_watts"] = std::to_string(*watts);
+    if (const auto watts = reading([&] { return nvml->watts_limit(); }))
+      told["watts_limit"] = std::to_string(*watts);
+    return told;
   }
 
   std::map<std::string, double> energy(const Subject& subject) override {
-    if (!nvml()) return {};
-    try {
-      return energy(subject, *nvml());
-    } catch (const NoNvml& reason) {
-      std::fprintf(stderr, "%s: no energy: %s\n", subject.row.c_str(), reason.what());
-      return {};
-    }
+    if (!nvml()) throw NoNvml(no_nvml_);
+    return energy(subject, *nvml());
   }
 
   std::string hardware_counters() override {
@@ -284,69 +288,85 @@ class Sampler : public Meter {
   }
 
  private:
-  // Launches follow each other without a gap, and buffers rotate, so no flush is needed. The
-  // driver's counter moves in steps: energy and time are taken from one step to another.
+  // Launches are queued ahead and buffers take turns, so no flush is needed. The driver's counter
+  // moves in steps: energy and time are taken from one step to another.
   std::map<std::string, double> energy(const Subject& subject, const Nvml& nvml) {
-    constexpr double kBatch = 10e-3, kLead = 0.25, kLeast = 0.4, kMost = 10;  // seconds
-    const double estimate = 1e-9 * time([&] { subject.launch(nullptr); }, false).nanoseconds;
-    int launches = std::clamp(static_cast<int>(kBatch / std::max(estimate, 1e-6)), 1, 496);
-    if (launches > 1) launches = (launches + 15) / 16 * 16;  // of at most sixteen buffers, all
-    Graph batch(capturing_, subject.launch, launches);
+    constexpr double kBatch = 10e-3, kLead = 0.25, kLeast = 0.4, kMost = 10, kLongLaunch = 0.1;
+    const double estimate =
+        std::max(1e-9 * time([&] { subject.launch(nullptr); }, false).nanoseconds, 1e-6);
+    // Whole turns of the buffers; a graph of more launches takes long to make.
+    const int turns = std::clamp(static_cast<int>(kBatch / (estimate * subject.buffers)), 1,
+                                 std::max(1, 500 / subject.buffers));
+    const int launches = turns * subject.buffers;
     const int replays = std::max(1, static_cast<int>(kBatch / (launches * estimate)));
-    std::array<cudaEvent_t, 4> ends{};  // as many batches are queued, while the host reads
-    for (cudaEvent_t& end : ends) check(cudaEventCreate(&end), "cudaEventCreate");
+    const size_t ahead = estimate < kLongLaunch ? 4 : 2;  // batches in the queue
+    Graph graph(capturing_, subject.launch, launches);
+    std::deque<Event> ends;  // of all batches
     struct Step {
       std::chrono::steady_clock::time_point at;
       double joules = 0;
+      size_t batches = 0;  // that had ended by then
     };
     std::optional<Step> first, last;
     const auto seconds = [&] {
       return std::chrono::duration<double>(last->at - first->at).count();
     };
+    const auto measured = [&] {
+      return last && seconds() >= kLeast && last->batches > first->batches;
+    };
     std::vector<double> watts, driver_clocks;
-    int64_t queued = 0, done = 0, timed_from = 0;
+    size_t done = 0;
     const auto start = std::chrono::steady_clock::now();
     double before = nvml.joules();
-    while ((!last || seconds() < kLeast || queued == timed_from) && seconds_since(start) < kMost) {
-      while (queued - done < int64_t(ends.size())) {
-        for (int i = 0; i < replays; ++i) batch.replay();
-        check(cudaEventRecord(ends[queued++ % ends.size()], nullptr), "cudaEventRecord");
+    while (!measured()) {
+      if (seconds_since(start) > kMost + 4 * estimate)
+        throw NoNvml("the driver's counter of energy stands still");
+      while (ends.size() < done + ahead) {
+        for (int i = 0; i < replays; ++i) graph.replay();
+        check(cudaEventRecord(ends.emplace_back().get(), nullptr), "cudaEventRecord");
       }
       const double joules = nvml.joules();
-      if (joules != before && seconds_since(start) > kLead) {
-        (first ? last : first) = {std::chrono::steady_clock::now(), joules};
-        if (!last) {
-          timed_from = queued;
-          check(cudaEventRecord(start_, nullptr), "cudaEventRecord");
-          read_clocks(before_);
-        }
+      while (done < ends.size() && cudaEventQuery(ends[done].get()) == cudaSuccess) ++done;
+      if (joules != before && done > 0 && seconds_since(start) > kLead) {
+        if (!first) read_clocks(before_);
+        (first ? last : first) = {std::chrono::steady_clock::now(), joules, done};
       }
       before = joules;
-      if (first) {
-        watts.push_back(nvml.watts());
-        driver_clocks.push_back(nvml.sm_clock_hz());
-      }
-      while (done < queued && cudaEventQuery(ends[done % ends.size()]) == cudaSuccess) ++done;
+      if (!first) continue;
+      if (const auto now = reading([&] { return nvml.watts(); })) watts.push_back(*now);
+      if (const auto now = reading([&] { return nvml.sm_clock_hz(); }))
+        driver_clocks.push_back(*now);
     }
     read_clocks(after_);
-    check(cudaEventRecord(end_, nullptr), "cudaEventRecord");
     check(cudaDeviceSynchronize(), "launches for the energy counter");
-    for (cudaEvent_t end : ends) cudaEventDestroy(end);
-    if (!last || queued == timed_from) throw NoNvml("the energy counter stands still");
     float milliseconds = 0;
-    check(cudaEventElapsedTime(&milliseconds, start_, end_), "cudaEventElapsedTime");
-    const double launch = 1e-3 * milliseconds / double((queued - timed_from) * replays * launches);
+    check(cudaEventElapsedTime(&milliseconds, ends[first->batches - 1].get(),
+                               ends[last->batches - 1].get()),
+          "cudaEventElapsedTime");
+    const double launch =
+        1e-3 * milliseconds / (double(last->batches - first->batches) * replays * launches);
     const double power = (last->joules - first->joules) / seconds();
-    return {{"watts", power},
-            {"joules", power * launch},
-            {"idle_share", idle_watts_ / power},
-            {"power_over_energy",
-             std::accumulate(watts.begin(), watts.end(), 0.0) / double(watts.size()) / power},
-            {"energy_launch_seconds", launch},
-            {"energy_clock_hz", clock_between()},
-            {"driver_clock_hz", quantile(driver_clocks, 0.5)},
-            {"memory_clock_hz", nvml.memory_clock_hz()},
-            {"celsius", nvml.celsius()}};
+    std::map<std::string, double> counters = {{"watts", power},
+                                              {"joules", power * launch},
+                                              {"energy_launch_seconds", launch},
+                                              {"energy_clock_hz", clock_between()}};
+    if (idle_watts_ > 0) counters["idle_share"] = idle_watts_ / power;
+    if (!watts.empty())
+      counters["power_over_energy"] =
+          std::accumulate(watts.begin(), watts.end(), 0.0) / double(watts.size()) / power;
+    if (!driver_clocks.empty()) counters["driver_clock_hz"] = quantile(driver_clocks, 0.5);
+    if (const auto hz = reading([&] { return nvml.memory_clock_hz(); }))
+      counters["memory_clock_hz"] = *hz;
+    if (const auto degrees = reading([&] { return nvml.celsius(); }))
+      counters["celsius"] = *degrees;
+    return counters;
+  }
+
+  // A reading of the driver that results can do without.
+  static std::optional<double> reading(const std::function<double()>& read) try {
+    return read();
+  } catch (const NoNvml&) {
+    return {};
   }
 
   Samples sample(const Launch& launch, const Sampling& sampling) {
@@ -409,21 +429,21 @@ class Sampler : public Meter {
     };
     sample_all(0);
     fastest_clock_hz_ = std::max(fastest_clock_hz_, result.sm_clock_hz);
-    const bool limited = result.sm_clock_hz < 0.97 * fastest_clock_hz_;
+    const bool limited = result.sm_clock_hz < kFull * fastest_clock_hz_;
     if (!watched || !limited || sampling.settle_seconds <= 0) return result;
-    // A power limit lowers the clock within some 100 ms, so these samples do not count. The others
-    // begin when the clock of 0.1 s is that of the 0.1 s before. The limit's control then swings to
-    // and fro by up to 4 % in half a second, so they take as long as was waited for at most.
+    // A power limit lowers the clock within half a second, and then moves it to and fro, so these
+    // samples do not count. The others begin when two intervals have the same clock, and take as
+    // long as was waited for at most, since half-second medians differ by up to 4 %.
     const auto settling = std::chrono::steady_clock::now();
-    for (double before = result.sm_clock_hz, change = 1;
-         change > 5e-3 && seconds_since(settling) < sampling.settle_seconds;) {
+    for (double before = NAN, change = NAN;
+         !(change <= kSteady) && seconds_since(settling) < sampling.settle_seconds;) {
       const double now = clock_during([&, from = std::chrono::steady_clock::now()] {
-        while (seconds_since(from) < 0.1) take(enqueue, rounds, launches);
+        while (seconds_since(from) < kInterval) take(enqueue, rounds, launches);
       });
       change = std::abs(now / before - 1);
       before = now;
     }
-    result = {};
+    result = {.measuring_seconds = result.measuring_seconds};
     sample_all(sampling.settle_seconds);
     return result;
   }
@@ -454,17 +474,17 @@ class Sampler : public Meter {
     bool late;  // the flush did not wait until all was queued
   };
   Timing time(const Action& enqueue, bool cold) {
-    check(cudaEventRecord(flush_start_, nullptr), "cudaEventRecord");
+    check(cudaEventRecord(flush_start_.get(), nullptr), "cudaEventRecord");
     start_flush(cold);
-    check(cudaEventRecord(start_, nullptr), "cudaEventRecord");
+    check(cudaEventRecord(start_.get(), nullptr), "cudaEventRecord");
     enqueue();
-    check(cudaEventRecord(end_, nullptr), "cudaEventRecord");
+    check(cudaEventRecord(end_.get(), nullptr), "cudaEventRecord");
     let_end(flushes_);
     reasons_.look();  // while the GPU works: an idle one is held down by nothing
-    check(cudaEventSynchronize(end_), "cudaEventSynchronize");
-    const auto from = [&](cudaEvent_t event) {
+    check(cudaEventSynchronize(end_.get()), "cudaEventSynchronize");
+    const auto from = [&](const Event& event) {
       float milliseconds = 0;
-      check(cudaEventElapsedTime(&milliseconds, event, end_), "cudaEventElapsedTime");
+      check(cudaEventElapsedTime(&milliseconds, event.get(), end_.get()), "cudaEventElapsedTime");
       return std::round(1e6 * milliseconds);
     };
     return {.nanoseconds = from(start_),
@@ -503,7 +523,7 @@ class Sampler : public Meter {
 
   Device device_;
   cudaStream_t capturing_ = nullptr;  // the default one cannot; nothing runs on it
-  cudaEvent_t flush_start_ = nullptr, start_ = nullptr, end_ = nullptr;
+  Event flush_start_, start_, end_;
   DeviceBuffer<unsigned> flush_;
   unsigned flushes_ = 0;  // so far
   Handshake* handshake_ = nullptr;

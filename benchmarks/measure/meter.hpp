@@ -18,6 +18,7 @@ struct Subject {
   std::optional<LaunchPlan> plan;      ///< none for library calls and host code
   std::optional<Occupancy> occupancy;  ///< likewise
   Launch launch;
+  int buffers = 1;  ///< that launches take in turn
 };
 
 /// Measures launches on one device.
@@ -37,8 +38,8 @@ class Meter {
   /// How this meter reads power and energy, or why it cannot: entries of the context of results.
   virtual std::map<std::string, std::string> energy_source() { return {}; }
 
-  /// What launches of the subject cost, back to back on rotating buffers, apart from the samples;
-  /// empty where that cannot be read. Throws CudaError.
+  /// Joules and watts of launches of the subject, back to back, apart from the samples: by the
+  /// names of docs/power.md. Throws CudaError, std::runtime_error where they cannot be read.
   virtual std::map<std::string, double> energy(const Subject&) { return {}; }
 
   /// How this meter reads hardware counters, or why it cannot. A profiler may slow later samples.

@@ -44,13 +44,13 @@ void prepare(Problem& problem, const Implementation& implementation, std::option
 
 Verdict judge(const Row& row, const Implementation& implementation, Problem& problem) {
   const Verdict verdict = implementation.check ? implementation.check(problem) : problem.compare();
-  if (!verdict.wrong.empty()) throw std::runtime_error("wrong result: " + verdict.wrong);
+  if (!verdict.wrong.empty()) throw WrongResult("wrong result: " + verdict.wrong);
   const double limit = std::max(row.rung->error_limit, row.ladder->error_limit);
   for (const double error : {verdict.relative_error, verdict.worst_error})
     if (!(error <= limit)) {
       std::ostringstream message;
       message << "wrong result: relative error " << error << ", limit " << limit;
-      throw std::runtime_error(message.str());
+      throw WrongResult(message.str());
     }
   return verdict;
 }
@@ -200,6 +200,7 @@ std::map<std::string, double> Study::energy(const Row& row) {
   if (subject.implementation.on_host) return {};
   const std::vector<Problem*> problems = problems_to_time(row);
   subject.launch = launcher(row, subject, problems);
+  subject.buffers = int(problems.size());
   prepare_all(problems, subject, false);
   auto counters = [&] {
     const AddTime timed(spent_.energy);

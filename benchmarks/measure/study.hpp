@@ -18,6 +18,11 @@ struct Measurement {
   std::optional<double> ceiling;
 };
 
+/// A row whose result is not the reference's.
+struct WrongResult : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
 /// The time of a study by activity, in seconds.
 struct Spent {
   double filling = 0;    ///< memory, inputs and references of new problems
@@ -52,7 +57,7 @@ class Study {
   std::map<std::string, std::string> energy_source() { return meter_->energy_source(); }
   std::string hardware_counters() { return meter_->hardware_counters(); }
 
-  /// Throws DoesNotFit when the device is too small, std::runtime_error when the row is wrong.
+  /// Throws DoesNotFit when the device is too small, WrongResult when the row is wrong.
   Measurement measure(const Row& row);
 
   /// How the row would be launched, without a run; throws DoesNotFit.

@@ -137,20 +137,26 @@ int run(Options& options) {
   for (const Outcome::Pass pass : passes) {
     outcome.pass = pass;
     outcome.measured = outcome.skipped = outcome.failed = 0;
-    const char* what = "";
-    if (pass == Outcome::energy) {
-      for (const auto& [name, value] : study->energy_source())
+    outcome.repeats = false;
+    if (pass != Outcome::timing) {
+      const auto from = pass == Outcome::energy
+                            ? study->energy_source()
+                            : std::map<std::string, std::string>{
+                                  {"hardware_counters", study->hardware_counters()}};
+      for (const auto& [name, value] : from) {
         benchmark::AddCustomContext(name, value);
-      what = "energy";
-    } else if (pass == Outcome::counting) {
-      benchmark::AddCustomContext("hardware_counters", study->hardware_counters());
-      what = "counters";
+        if (!value.starts_with("none")) continue;
+        outcome.repeats = true;
+        std::fprintf(stderr, "%s: %s\n", name.c_str(), value.c_str());
+      }
+      if (console && !outcome.repeats)
+        std::fprintf(stderr, "All rows are timed; each runs again for its %s.\n",
+                     pass == Outcome::energy ? "energy" : "counters");
     }
-    if (console && *what)
-      std::fprintf(stderr, "All rows are timed; each runs again for its %s.\n", what);
     // What is known is published before each pass, so that no failure of a later one loses it.
     const bool last = pass == passes.back();
     if (run_rows(console || last ? screen.get() : &silent) == 0) return 2;
+    outcome.look_at_device();
   }
   const double wall = seconds_since(start);
   if (outcome.samples.is_open() && !outcome.samples.flush())
@@ -161,10 +167,13 @@ int run(Options& options) {
   }
   if (outcome.measured > 0 && !kEmulated && !options.sampling.profile)
     print_spent(study->spent(), outcome.measured, wall);
-  outcome.failed += outcome.lacking;
-  if (outcome.failed == 0) return 0;
-  std::fprintf(stderr, "%s: %d of %d rows failed\n", program_name(), outcome.failed,
-               outcome.failed + outcome.measured);
+  const int failed = outcome.failed + int(outcome.lacking.size());
+  if (failed == 0) return 0;
+  std::string first;
+  if (!outcome.lacking.empty())
+    first = ": " + outcome.lacking.begin()->first + ": " + outcome.lacking.begin()->second;
+  std::fprintf(stderr, "%s: %d of %d rows failed%s\n", program_name(), failed,
+               outcome.failed + outcome.measured, first.c_str());
   return 1;
 }
 

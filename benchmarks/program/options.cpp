@@ -116,12 +116,11 @@ const std::vector<Flag>& flags() {
        timing, [](O& o, V& v) { o.sampling.ceilings = v.on(); }},
       {"hardware_counters", "", "count each row once more, after its samples, by CUPTI", timing,
        [](O& o, V& v) { o.sampling.hardware_counters = v.on(); }},
-      {"energy", "", "after that, joules and watts of each row (half a second each), by NVML",
+      {"energy", "", "after all rows are timed: joules and watts of each, by NVML (0.7 s per row)",
        timing, [](O& o, V& v) { o.sampling.energy = v.on(); }},
       {"settle", "SECONDS",
-       "where the clock is held down, wait at most so long until it is steady,\nthen sample so "
-       "long "
-       "(2)",
+       "where the clock is held down, wait at most so long until it is steady,\n"
+       "then sample so long (2, or --wall_limit if that is less)",
        timing, [](O& o, V& v) { o.sampling.settle_seconds = v.number<double>(); }},
       {"samples_out", "FILE", "append the samples of each row, in ns, as a line of JSON", timing,
        [](O& o, V& v) { o.samples_file = v.text; }},
@@ -185,10 +184,10 @@ Options parse(int argc, char** argv) {
       throw UsageError(std::string("--shape: ") + error.what());
     }
   if (options.tune && (options.cases == Shapes::small || !options.shapes.empty() ||
-                       options.sampling.hardware_counters))
+                       options.sampling.hardware_counters || options.sampling.energy))
     throw UsageError(
-        "--tune has its own shapes and counts nothing: no --cases=small, --shape or "
-        "--hardware_counters with it");
+        "--tune has its own shapes and only times them: no --cases=small, --shape, "
+        "--hardware_counters or --energy with it");
   if (options.tune) options.ladders = both_sides(options.ladders);
   // The hardware's limits are shares of what the roofs reach.
   if (options.sampling.hardware_counters)
@@ -198,6 +197,8 @@ Options parse(int argc, char** argv) {
   Sampling& sampling = options.sampling;
   sampling.wall_seconds =
       options.wall_limit.value_or(std::max(sampling.wall_seconds, 10 * sampling.device_seconds));
+  if (options.wall_limit)
+    sampling.settle_seconds = std::min(sampling.settle_seconds, *options.wall_limit);
   if (!options.list) pass.emplace_back(kOneEntryFlag);
   if (!options.result_file.empty())
     pass.push_back("--benchmark_out=" + partial(options.result_file));

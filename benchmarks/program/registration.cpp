@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <cstdlib>
 
 #include "program/google_benchmark.hpp"
 #include "program/json.hpp"
@@ -82,6 +81,28 @@ void write_samples(const Row& row, const std::vector<double>& seconds, std::ofst
       << std::endl;
 }
 
+// Adds energy or counters. Times stay where these cannot be read; a wrong result fails the row.
+void read_more(const Row& row, Study& study, Outcome& outcome, Timed& now) {
+  const bool energy = outcome.pass == Outcome::energy;
+  std::map<std::string, double>& counters = now.measurement.samples.counters;
+  if (!outcome.broken.empty()) {
+    outcome.lacking.try_emplace(row.name(), outcome.broken);
+    counters.try_emplace("incomplete", 2);
+    return;
+  }
+  try {
+    counters.merge(energy ? study.energy(row) : study.count(row));
+  } catch (const WrongResult&) {
+    now.failure = std::current_exception();
+  } catch (const std::exception& error) {
+    const std::string why = std::string(energy ? "no energy: " : "no counters: ") + error.what();
+    std::fprintf(stderr, "%s: %s\n", row.name().c_str(), why.c_str());
+    outcome.lacking.try_emplace(row.name(), why);
+    counters["incomplete"] = 1;
+  }
+  outcome.look_at_device();
+}
+
 // The row's result in this pass, or in the one before.
 Timed measure(const Row& row, Study& study, Outcome& outcome) {
   const auto start = std::chrono::steady_clock::now();
@@ -98,19 +119,7 @@ Timed measure(const Row& row, Study& study, Outcome& outcome) {
   } else {  // repetitions come in the same order in each pass
     now = timed.front();
     timed.pop_front();
-    const bool energy = outcome.pass == Outcome::energy;
-    if (!now.failure) try {
-        now.measurement.samples.counters.merge(energy ? study.energy(row) : study.count(row));
-      } catch (const std::exception& error) {  // the times are right
-        std::fprintf(stderr, "%s: no %s: %s\n", row.name().c_str(), energy ? "energy" : "counters",
-                     error.what());
-        ++outcome.lacking;
-        // What follows would fail too, and needs another process.
-        if (const cudaError_t error = cudaDeviceSynchronize(); error != cudaSuccess) {
-          std::fprintf(stderr, "the device is in error: %s\n", cudaGetErrorString(error));
-          std::_Exit(1);
-        }
-      }
+    if (!now.failure && !outcome.repeats) read_more(row, study, outcome, now);
   }
   now.wall_seconds += seconds_since(start);
   timed.push_back(now);
@@ -163,6 +172,11 @@ void run(benchmark::State& state, const Row& row, Study& study, const Options& o
 }
 
 }  // namespace
+
+void Outcome::look_at_device() {
+  if (const cudaError_t error = cudaDeviceSynchronize(); error != cudaSuccess)
+    broken = std::string("the device is in error: ") + cudaGetErrorString(error);
+}
 
 void register_rows(const Options& options, const std::function<Study&()>& study, Outcome& outcome) {
   for (const Ladder& ladder : options.ladders)

@@ -18,14 +18,19 @@ struct Timed {
 
 /// What became of all rows of a run.
 struct Outcome {
-  int measured = 0, skipped = 0, failed = 0;  ///< rows, in this pass
-  int lacking = 0;                            ///< energies or counters, in all passes
-  std::map<std::string, Details> details;     ///< by row
-  std::ofstream samples;                      ///< a line for each repetition, if open
+  int measured = 0, skipped = 0, failed = 0;   ///< rows, in this pass
+  std::map<std::string, std::string> lacking;  ///< rows without energy or counters, and why
+  std::string broken;                          ///< why nothing more can run on the device, if so
+  bool repeats = false;                    ///< this pass says again what is known, and runs nothing
+  std::map<std::string, Details> details;  ///< by row
+  std::ofstream samples;                   ///< a line for each repetition, if open
   /// All rows are timed before any runs for its energy, which heats the GPU, and all of those
   /// before any is counted: a profiler slows rows.
   enum Pass { timing, energy, counting } pass = timing;
   std::map<std::string, std::deque<Timed>> timed;  ///< by row, one for each repetition
+
+  /// Sets `broken` after an error that stays with the process.
+  void look_at_device();
 };
 
 /// Registers the rows that `options` ask for with Google Benchmark. `study` is called when a row

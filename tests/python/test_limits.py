@@ -128,7 +128,7 @@ def test_shares_are_of_the_roof_that_fits(judge):
 
 
 def test_a_row_without_counters_has_no_limiter(judge):
-    bare = suite.row("work/bare/n:8", 1e12, 1e9)
+    bare = suite.row("work/bare/n:8", 1e12, 1e9) | HELD
     failed = limited.row("failed") | {"error_occurred": True, "error_message": "wrong"}
     limits, rows = judge(bare, failed)
     for row in rows.values():

@@ -186,11 +186,11 @@ class Limits:
 
     def limiter(self, row: Row) -> Limiter | None:
         """Say what limits `row` by the rules above; None of a row without counters."""
-        if row.clock_held_by_power >= _HELD and row.sm_clock_hz < _FULL_CLOCK * self._clock:
-            return Limiter(POWER, row.watts / self._watts)
         shares = self.shares(row)
         if not shares:
             return None
+        if row.clock_held_by_power >= _HELD and row.sm_clock_hz < _FULL_CLOCK * self._clock:
+            return Limiter(POWER, row.watts / self._watts)
         counting = {name: s for name, s in shares.items() if s >= COUNTS_FROM[name]}
         if LAUNCH in counting:
             return Limiter(LAUNCH, counting[LAUNCH])

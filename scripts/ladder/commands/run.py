@@ -180,7 +180,8 @@ def _summary(jobs: list[Job]) -> int:
             code = max(code, errors.FAILED)
         if missing:
             code = errors.LOST_COVERAGE
-        print(f"ladder: {job.file.path}: {told}", file=sys.stderr)
+        for line in [*runner.not_read(job.file.context), told]:
+            print(f"ladder: {job.file.path}: {line}", file=sys.stderr)
     return code
 
 

@@ -29,6 +29,8 @@ _BETWEEN = re.compile(r"[\s,]*")
 SMALL_KERNEL = "small_kernel_nanoseconds"  # in the context: how long it took
 _SMALL_KERNEL_VARIABLE = "LADDER_SMALL_KERNEL_NANOSECONDS"
 
+_LEFT_OUT = 2  # of `incomplete`: 1 where it was tried
+
 
 def failure(entries: Entries) -> str:
     """Return why a row failed, or empty."""
@@ -40,6 +42,15 @@ def _skipped(entry: dict[str, Any]) -> bool:
     """Return whether a row did not apply; libbenchmark 1.7.1 writes it as an error of that name."""
     message = str(entry.get("error_message", ""))
     return bool(entry.get("skipped")) or message.startswith("skipped: ")
+
+
+def lacks(entries: Entries) -> bool:
+    """Whether a row was timed, but its energy or counters could not be read."""
+    return _incomplete(entries) > 0
+
+
+def _incomplete(entries: Entries) -> float:
+    return max((e.get("incomplete", 0) for e in entries), default=0)
 
 
 def error_row(name: str, reason: str) -> dict[str, Any]:
@@ -174,12 +185,18 @@ class Output:
         return any(stream.last_failed() for stream in self._passes()[-1:])
 
     def unfinished(self) -> set[str]:
-        """Return the names of rows that were timed, but are not through all passes yet."""
+        """Return the names of rows that were timed, but are not through all passes yet.
+
+        Those too that a pass left out, since a row before had left the device in error.
+        """
         rows: set[str] = set()
         for stream in self._passes():
             last = self._number(stream) == len(self._later)
-            timed = {name for name, entries in stream.rows.items() if last or not failure(entries)}
-            rows = rows - timed if last else rows | timed
+            for name, entries in stream.rows.items():
+                if failure(entries) or (last and _incomplete(entries) < _LEFT_OUT):
+                    rows.discard(name)
+                else:
+                    rows.add(name)
         return rows & set(self.rows()) if self._later else set()
 
     @property
@@ -187,10 +204,10 @@ class Output:
         """How many rows were run, in all passes together."""
         return sum(len(stream.rows) for stream in self._streams.values())
 
-    def under_way(self, names: Sequence[str]) -> str:
+    def under_way(self, names: Sequence[str]) -> str | None:
         """Return the row that a process was at when it ended: the first that its pass lacks."""
         newest = self._passes()[-1].rows
-        return next((name for name in names if name not in newest), names[0])
+        return next((name for name in names if name not in newest), None)
 
     def _passes(self) -> list[_Stream]:
         return sorted(self._streams.values(), key=self._number)

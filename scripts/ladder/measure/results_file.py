@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ladder.io import files
-from ladder.measure.process import SMALL_KERNEL, Output, error_row, failure
+from ladder.measure.process import SMALL_KERNEL, Output, error_row, failure, lacks
 from ladder.model import catalogue, units
 from ladder.model.ceilings import Ceilings, Entries
 from ladder.model.errors import IncomparableError, LadderError, LostError, ResultError
@@ -109,7 +109,7 @@ class RunFile:
             for name in names
             if name not in self.rows
             or name in self.unfinished
-            or (or_failed and failure(self.rows[name]))
+            or (or_failed and (failure(self.rows[name]) or lacks(self.rows[name])))
         ]
 
     def write_if_due(self) -> None:
@@ -153,9 +153,15 @@ class RunFile:
             if there != now:
                 raise IncomparableError(f"{self.path}: different {key}: {there} there, {now} now")
         times = _small_kernels(self.context) + _small_kernels(context)
-        self.context = context | self.context  # only a later pass tells what it reads
+        # Only a later pass tells what it reads; what one process could not read another may.
+        told = {key: value for key, value in self.context.items() if not _none(value)}
+        self.context = self.context | context | told
         if times:
             self.context[_SMALL_KERNELS] = f"{min(times):g} {max(times):g}"
+
+
+def _none(value: Any) -> bool:
+    return isinstance(value, str) and value.startswith("none: ")
 
 
 def _small_kernels(context: dict[str, Any]) -> list[float]:

@@ -8,9 +8,10 @@ import subprocess
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from ladder.measure import processes
-from ladder.measure.process import Output, alike, attend, batches, failure, filter_of, listed
+from ladder.measure.process import Output, alike, attend, batches, failure, filter_of, lacks, listed
 from ladder.measure.progress import Progress
 from ladder.measure.results_file import RunFile
 from ladder.model import errors
@@ -85,6 +86,13 @@ class Program:
         return 1 + len(self.later)
 
 
+def not_read(context: Mapping[str, Any]) -> list[str]:
+    """Say why a pass found nothing to read, from its results' context."""
+    sources = (str(context.get(key, "")) for key in _PASSES.values())
+    told = zip(("energy", "hardware counters"), sources, strict=True)
+    return [f"no {what}: {why[6:]}" for what, why in told if why.startswith("none: ")]
+
+
 def _help(program: str, timeout: float) -> str:
     try:
         done = subprocess.run(
@@ -118,7 +126,11 @@ class Job:
     def failed(self) -> list[str]:
         """The rows that have no result, or were to be counted, say, and could only be timed."""
         rows, unfinished = self.file.rows, self.file.unfinished
-        return [n for n in self.program.rows if n in rows and (n in unfinished or failure(rows[n]))]
+        return [
+            name
+            for name in self.program.rows
+            if name in rows and (name in unfinished or failure(rows[name]) or lacks(rows[name]))
+        ]
 
 
 def run(rounds: Iterable[Sequence[Job]], split: str, timeout: float, progress: Progress) -> None:
@@ -159,12 +171,19 @@ def _measure(job: Job, names: Sequence[str], timeout: float, progress: Progress)
         standing, timed = output.rows(), output.unfinished()
         left = [name for name in left if name not in standing or name in timed]
         for name in before:
-            if name not in left and (why := failure(standing[name])):
+            if name in left:
+                continue
+            if why := failure(standing[name]):
                 progress.fail(f"{name}{job.label}", why)
+            elif lacks(standing[name]):
+                why = reason.rpartition(f"{name.removesuffix('/manual_time')}: ")[2]
+                progress.fail(f"{name}{job.label}", f"timed, but incomplete: {why}")
         if left and (left == before or not output.broken):
             if any(sign in reason for sign in _FULL_DISK):
                 raise LostError(f"{job.program.path}: {reason}")
-            under_way = output.under_way(left)
+            under_way = output.under_way(left) or (left[0] if left == before else None)
+            if not under_way:
+                continue
             left.remove(under_way)
             job.file.fail(under_way, reason)
             job.file.write()
