@@ -8,6 +8,7 @@
 
 #define LADDERS(X)  \
   X(roof)           \
+  X(latency)        \
   X(transpose)      \
   X(sgemm)          \
   X(reduction)      \

@@ -81,7 +81,8 @@ struct LaunchPlan {
 struct Work {
   double flops = 0;
   double bytes_read = 0, bytes_written = 0;
-  double atomics = 0;  ///< only in a ladder of atomics
+  double atomics = 0;  ///< only of roofs of atomics
+  double loads = 0;    ///< each of which waits for the one before: only where latency is measured
   double bytes() const { return bytes_read + bytes_written; }
 };
 

@@ -150,8 +150,10 @@ int run(Options& options) {
         std::fprintf(stderr, "%s: %s\n", name.c_str(), value.c_str());
       }
       if (console && !outcome.repeats)
-        std::fprintf(stderr, "All rows are timed; each runs again for its %s.\n",
-                     pass == Outcome::energy ? "energy" : "counters");
+        std::fprintf(stderr, "All rows are timed; %s.\n",
+                     pass == Outcome::counting ? "each runs again for its counters"
+                     : options.energy_of_all   ? "each runs again for its energy"
+                                               : "those at the headline run again for energy");
     }
     // What is known is published before each pass, so that no failure of a later one loses it.
     const bool last = pass == passes.back();

@@ -116,8 +116,14 @@ const std::vector<Flag>& flags() {
        timing, [](O& o, V& v) { o.sampling.ceilings = v.on(); }},
       {"hardware_counters", "", "count each row once more, after its samples, by CUPTI", timing,
        [](O& o, V& v) { o.sampling.hardware_counters = v.on(); }},
-      {"energy", "", "after all rows are timed: joules and watts of each, by NVML (0.7 s per row)",
-       timing, [](O& o, V& v) { o.sampling.energy = v.on(); }},
+      {"energy", "headline|all",
+       "after all rows are timed: joules and watts of those at the headline\nshapes, or of all, "
+       "by NVML (1 s per row)",
+       timing,
+       [](O& o, V& v) {
+         o.sampling.energy = true;
+         o.energy_of_all = v.text == "all";
+       }},
       {"settle", "SECONDS",
        "where the clock is held down, wait at most so long until it is steady,\n"
        "then sample so long (2, or --wall_limit if that is less)",

@@ -29,6 +29,7 @@ struct Options {
   bool per_line = false;                      ///< print figures of each source line
   std::string tuning_file;                    ///< --tuning, if any
   bool tune = false;                          ///< both sides of crossovers, and nothing else
+  bool energy_of_all = false;                 ///< not only of rows at the headline shapes
   std::string details_file;                   ///< --details_out, if any
   std::string samples_file;                   ///< --samples_out, if any
   bool list = false;                          ///< names only, no GPU needed

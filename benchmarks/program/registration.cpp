@@ -23,6 +23,7 @@ void set_times(benchmark::UserCounters& counters, const Row& row, const Study& s
   rate("flops_per_second", done.flops);
   rate("bytes_per_second", done.bytes());
   rate("atomics_per_second", done.atomics);
+  rate("loads_per_second", done.loads);
   if (done.flops > 0 && done.bytes() > 0)
     counters["arithmetic_intensity"] = done.flops / done.bytes();
   if (m.ceiling)
@@ -37,6 +38,7 @@ void set_times(benchmark::UserCounters& counters, const Row& row, const Study& s
   counters["median_noise"] = median_noise(seconds);
   if (const double clock = m.samples.sm_clock_hz; clock > 0) {
     counters["sm_clock_hz"] = clock;
+    if (done.loads > 0) counters["cycles_per_load"] = quantile(seconds, 0.5) * clock / done.loads;
     if (clock < 0.9 * study.device().sm_clock_hz) counters["throttled"] = 1;
   }
 }
@@ -103,8 +105,16 @@ void read_more(const Row& row, Study& study, Outcome& outcome, Timed& now) {
   outcome.look_at_device();
 }
 
+// Whether the row has the shape that tables and figures show first.
+bool at_headline(const Row& row, const Options& options) {
+  const Ladder& ladder = *row.ladder;
+  const bool small = options.cases == Shapes::small;
+  return row.shape.name() ==
+         Case(ladder.axes, small ? ladder.small_headline : ladder.headline).name();
+}
+
 // The row's result in this pass, or in the one before.
-Timed measure(const Row& row, Study& study, Outcome& outcome) {
+Timed measure(const Row& row, Study& study, const Options& options, Outcome& outcome) {
   const auto start = std::chrono::steady_clock::now();
   std::deque<Timed>& timed = outcome.timed[row.name()];
   Timed now;
@@ -119,7 +129,9 @@ Timed measure(const Row& row, Study& study, Outcome& outcome) {
   } else {  // repetitions come in the same order in each pass
     now = timed.front();
     timed.pop_front();
-    if (!now.failure && !outcome.repeats) read_more(row, study, outcome, now);
+    const bool asked =
+        outcome.pass != Outcome::energy || options.energy_of_all || at_headline(row, options);
+    if (asked && !now.failure && !outcome.repeats) read_more(row, study, outcome, now);
   }
   now.wall_seconds += seconds_since(start);
   timed.push_back(now);
@@ -140,7 +152,7 @@ void run(benchmark::State& state, const Row& row, Study& study, const Options& o
       timed.measurement = study.plan(row);
       timed.measurement.samples.host_seconds = 1e-6;  // the library repeats what takes no time
     } else {
-      timed = measure(row, study, outcome);
+      timed = measure(row, study, options, outcome);
     }
     Measurement& m = timed.measurement;
     ++outcome.measured;

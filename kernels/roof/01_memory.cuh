@@ -113,42 +113,38 @@ inline Implementation dram_read_at(const Case& c, const Device&) {
 }
 
 // ---- L2 ---------------------------------------------------------------------------------------
-// Each block steps through the working set by the number of blocks: the network would merge loads
-// of one tile by two blocks at the same time.
-constexpr int kL2Flight = 8;
-constexpr unsigned kL2Block = 128;
-inline __global__ void l2_read(const unsigned* __restrict__ in, unsigned tiles, int repetitions,
-                               unsigned* sums) {
+// A block reads every tiles-th tile of the working set and leaves the others to its neighbours: the
+// network would merge loads of one tile by two blocks at the same time.
+constexpr unsigned kL2Loads = 32;  // per thread
+inline __global__ void l2_read(const unsigned* __restrict__ in, unsigned tiles, unsigned* sums) {
   const auto* from = reinterpret_cast<const uint4*>(in) + threadIdx.x;
-  const unsigned step = gridDim.x % tiles;
-  unsigned tile = blockIdx.x % tiles, sum = 0;
-  for (int r = 0; r < repetitions; ++r) {
-    const uint4* mine = from + size_t{tile} * kL2Flight * kL2Block;
-    uint4 v[kL2Flight];
+  const unsigned first = blockIdx.x % tiles;
+  unsigned sum = 0;
 #pragma unroll
-    for (int j = 0; j < kL2Flight; ++j) v[j] = __ldcg(mine + j * kL2Block);  // bypasses L1
-#pragma unroll
-    for (int j = 0; j < kL2Flight; ++j) sum += sum_of(v[j]);
-    tile += step;
-    if (tile >= tiles) tile -= tiles;
-  }
+  for (unsigned i = 0; i < kL2Loads; ++i)
+    sum += sum_of(__ldcg(from + (size_t{i} * tiles + first) * kBlock));  // bypasses L1
   sum = sum_of_warp(sum);
-  if (threadIdx.x % 32 == 0) sums[(blockIdx.x * kL2Block + threadIdx.x) / 32] = sum;
+  if (threadIdx.x % 32 == 0) sums[(blockIdx.x * kBlock + threadIdx.x) / 32] = sum;
 }
 
-constexpr size_t kL2TileWords = size_t{4} * kL2Flight * kL2Block;
+// Of a working set as many tiles as `kL2Loads` fit into it, and how often all blocks read them.
+inline unsigned l2_tiles(const Case& c) {
+  return unsigned(c["mebibytes"] * kMiB / (sizeof(uint4) * kBlock * kL2Loads));
+}
+inline unsigned l2_rounds(const Case& c) {
+  return std::max(1u, unsigned(5 * c["size"]) / l2_tiles(c));
+}
 inline Implementation l2_read_at(const Case& c, const Device&) {
-  const size_t words = c["mebibytes"] * kMiB / 4, tiles = words / kL2TileWords;
-  const int repetitions = iterations(c, 16);
-  const auto arguments = [=](Roof& r) {
-    return std::tuple(r.in(), unsigned(tiles), repetitions, r.out.data());
+  const auto plan = [](const Case& c, const Device&, const void*) {
+    return LaunchPlan{.grid = l2_tiles(c) * l2_rounds(c), .block = kBlock};
   };
-  return verified(l2_read, blocks_per_sm<kL2Block>, arguments, [=](const Roof& r) {
-    const size_t reads = r.launched / kL2Block * repetitions;  // some tiles are read once more
-    return compare_sum(r, r.launched / 32,
-                       uint32_t(reads / tiles) * sum_modulo(words, Bits{}) +
-                           sum_modulo(reads % tiles * kL2TileWords, Bits{}));
-  });
+  const auto arguments = [tiles = l2_tiles(c)](Roof& r) {
+    return std::tuple(r.in(), tiles, r.out.data());
+  };
+  const auto check = [words = c["mebibytes"] * kMiB / 4, rounds = l2_rounds(c)](const Roof& r) {
+    return compare_sum(r, r.launched / 32, rounds * sum_modulo(words, Bits{}));
+  };
+  return verified(l2_read, plan, arguments, check);
 }
 
 // ---- Shared memory ----------------------------------------------------------------------------

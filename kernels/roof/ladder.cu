@@ -55,13 +55,12 @@ std::vector<Rung> rungs() {
        .choose = dram_write_at,
        .work = dram_work<false, true>},
       {.name = "l2_read",
-       .idea = "A working set is loaded repeatedly, bypassing the L1.",
-       .sweeps = {{{"mebibytes"}, {8, 16, 24, 32, 40, 48, 56, 96}, {1, 2}, {2}},
-                  {{"blocks"}, {4, 8}, {4}, {4}}},
+       .idea = "A working set is loaded again and again, bypassing the L1.",
+       .sweeps = {{{"mebibytes"}, {8, 16, 24, 32, 40, 48, 56, 96}, {1, 2}, {1}}},
        .choose = l2_read_at,
        .work =
-           [](const Case& c, const Device& d) {
-             return Work{.bytes_read = 4. * kL2TileWords * c["blocks"] * d.sms * iterations(c, 16)};
+           [](const Case& c, const Device&) {
+             return Work{.bytes_read = double(c["mebibytes"]) * kMiB * l2_rounds(c)};
            }},
       {.name = "shared_memory",
        .idea = "Each warp loads 32 neighbouring vectors: 128 bytes per wavefront.",

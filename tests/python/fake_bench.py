@@ -263,7 +263,7 @@ if "garbage" in plan:
         file.write(plan["garbage"])
     sys.exit(0)
 write(out, context, chosen)
-if "--energy" in flags:
+if "--energy" in values:
     context["energy_source"] = source = plan.get("energy", "fake")
     write(out, context, chosen, "energy", **({} if source[:4] == "none" else {"joules": 3.0}))
 if "--hardware_counters" in flags:

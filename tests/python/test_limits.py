@@ -2,11 +2,14 @@
 """What limits a row: that an expert would agree, and what happens where counters are missing."""
 
 import math
+from pathlib import Path
 
 import limited
 import pytest
 import suite
+from ladder.analysis import roofs
 from ladder.analysis.limits import COUNTS_FROM, Limits
+from ladder.analysis.study import studies
 from ladder.io.results import load_results
 
 
@@ -91,6 +94,56 @@ CASES = {  # counters that differ from an idle kernel's: what limits it
 def test_an_expert_would_agree(judge, counters, told):
     limits, rows = judge(limited.row("kernel", **counters))
     assert str(limits.limiter(rows["kernel"])) == told
+
+
+ROOT = Path(__file__).parents[2]
+
+BY_CONSTRUCTION = {  # the roofs that start so: what alone can limit them
+    "dram_": {"DRAM"},
+    "memcpy": {"DRAM"},
+    "l2_": {"L2"},
+    "shared_": {"shared memory"},
+    "distributed_shared": {"distributed shared memory"},
+    "distributed_atomics": {"distributed atomics"},
+    "fma": {"FP32"},
+    "tf32": {"tensor cores", "power"},
+    "bf16": {"tensor cores", "power"},
+    "global_atomics": {"atomics"},
+}
+
+
+@pytest.mark.parametrize("gpu", ["nvidia-h100-80gb-hbm3", "nvidia-h200"])
+def test_rows_made_for_a_limit_are_limited_by_it(gpu):
+    (results,) = load_results([ROOT / "results" / gpu / "study.json"])
+    limits, wrong, known = Limits(results), [], 0
+    for name, row in roofs.measured(results).items():
+        of_latency = row.loads_per_second > 0
+        expected = (
+            {"latency"}
+            if of_latency
+            else next(names for start, names in BY_CONSTRUCTION.items() if name.startswith(start))
+        )
+        known += 1
+        if (limiter := limits.limiter(row)) is None or limiter.name not in expected:
+            wrong.append(f"{name}: {limiter}")
+    assert known >= 18
+    assert wrong == []
+
+
+@pytest.mark.parametrize("gpu", ["nvidia-h100-80gb-hbm3", "nvidia-h200"])
+def test_few_rows_stay_unexplained(gpu):
+    (results,) = load_results([ROOT / "results" / gpu / "study.json"])
+    limits = Limits(results)
+    headline = [
+        row
+        for study in studies(results)
+        for rung in study.rungs
+        if (row := study.measured(rung, study.headline))
+    ]
+    for rows in (headline, [row for row in results.rows if row.status == "ok"]):
+        found = [limiter.name for row in rows if (limiter := limits.limiter(row))]
+        assert len(found) > 140
+        assert found.count("unexplained") <= 0.05 * len(found)
 
 
 def test_a_kernel_of_two_launches_time_is_limited_by_the_launch(judge):

@@ -661,7 +661,7 @@ def test_a_crash_while_counting_costs_no_times(fake, out, capsys):
     assert "run_unfinished" not in json.loads(out.read_text())["context"]
 
 
-BOTH = (*COUNT, "--energy")
+BOTH = (*COUNT, "--energy=headline")
 
 
 @pytest.mark.parametrize("what", ["energy", "count"])

@@ -20,6 +20,13 @@ _DATASHEETS = Path(__file__).with_name("datasheet.toml")
 # Which figure of a datasheet is the peak of a roof; the others have none.
 _PEAKS = dict.fromkeys(("memcpy", "dram_copy", "dram_read", "dram_write"), "dram_bytes_per_second")
 _PEAKS |= {"fma": "fp32", "tf32": "tf32", "bf16": "bf16"}
+# The latency that bytes in flight must cover for a roof of loads.
+_LATENCIES = {
+    "dram_read": "global_dram",
+    "l2_read": "global_l2",
+    "shared_memory": "shared",
+    "distributed_shared_memory": "distributed",
+}
 _FULL_CLOCK = 0.97  # of the highest; a clock below it was held back
 SLOW_MARK = "†"  # of a speed measured below the full clock
 SLOW_CLOCK = "as under a power limit"
@@ -70,6 +77,16 @@ def measured(results: Results) -> dict[str, Row]:
         if row.rung not in best or own_speed(row) > own_speed(best[row.rung]):
             best[row.rung] = row
     return best
+
+
+def bytes_in_flight(results: Results, roof: str) -> float:
+    """Return the bytes that must be in flight to reach a roof of loads, of the whole GPU.
+
+    It is bandwidth times latency (Little 1961); NaN where either was not measured.
+    """
+    found = measured(results)
+    loads = found.get(roof), found.get(_LATENCIES.get(roof, ""))
+    return own_speed(loads[0]) / own_speed(loads[1]) if loads[0] and loads[1] else math.nan
 
 
 def clocks(results: Results, rows: Iterable[Row]) -> str:

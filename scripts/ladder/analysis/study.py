@@ -20,6 +20,7 @@ SHORT_LAUNCHES, ABOVE_SHORT_PERCENT = 10, 105.0
 
 # What was predicted of shared memory, and the slow-down against the fastest step.
 PREDICTION = ("wavefronts, load / store", "slow-down, predicted", "slow-down, measured")
+_KIBIBYTES = "kibibytes"  # an axis whose values are told as sizes of memory
 
 
 class Study:
@@ -319,6 +320,8 @@ class Study:
     def label(self, case: str) -> str:
         """Write a shape compactly: `4096` where all its axes agree, else `1000×3000×77`."""
         values = self._shape(case)
+        if self.shape_axes == [_KIBIBYTES]:
+            return units.memory(1024 * float(values[0]))
         values = [units.power_of_two(v) if self._powers or len(v) > 6 else v for v in values]
         return "×".join(values[:1] if self.in_series(case) else values)
 
@@ -327,6 +330,7 @@ class Study:
         axes, label, values = self.shape_axes, self.label(case), _values(case)
         sign = " × " if "×" in label else " = "
         shape = f"{axes[0]} {label}" if len(axes) == 1 else f"{sign.join(axes)} = {label}"
+        shape = label if axes == [_KIBIBYTES] else shape
         rest = {name: value for name, value in values.items() if name not in axes}
         others = [f"{name} {units.power_of_two(value)}" for name, value in rest.items()]
         return ", ".join([*([shape] if axes else []), *others]).replace("_", " ")
@@ -378,12 +382,13 @@ def values_of(rung: Rung, row: Row) -> str:
 
 
 def own_quantity(row: Row) -> str:
-    """What a roof counts: "atomics", "flops" or else "bytes"."""
-    return next((q for q in ("atomics", "flops") if row.counter(f"{q}_per_second") > 0), "bytes")
+    """What a roof counts: "loads", "atomics", "flops" or else "bytes"."""
+    own = ("loads", "atomics", "flops")
+    return next((q for q in own if row.counter(f"{q}_per_second") > 0), "bytes")
 
 
 def own_speed(row: Row) -> float:
-    """Speed of a roof in its own quantity, as atomics/s, FLOP/s or bytes/s; NaN without any.
+    """Return the speed of a roof in its own quantity per second; NaN without any.
 
     Of `l2_read` only what came through L2, where that was counted: neighbours that ask for the same
     at once are answered once, before their requests reach L2.

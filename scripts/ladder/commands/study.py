@@ -115,7 +115,7 @@ def _plan(options: argparse.Namespace, output: Path) -> _Plan:
     if found and not (asked or lacking):
         pattern = options.filter
         if options.energy:
-            flags = [_ENERGY, *flags]
+            flags = [f"{_ENERGY}={options.energy}", *flags]
         if options.hardware_counters:
             pattern, flags = f"({pattern})|{_ROOFS}", [_COUNTERS, *flags]
         return _Plan(output, found, pattern, flags, "ladder_bench", emulate=False, asked=False)
@@ -352,9 +352,12 @@ def add(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--energy",
-        action="store_true",
-        help="once all rows are timed, run each for half a second and read power and energy of the "
-        "board (needs NVML, which comes with the driver)",
+        nargs="?",
+        choices=("headline", "all"),
+        const="headline",
+        help="once all rows are timed, run each at the headline shape of its ladder, or all, for "
+        "half a second, and read power and energy of the board (needs NVML, which comes with the "
+        "driver)",
     )
     arguments.add_samples(parser)
     parser.add_argument(

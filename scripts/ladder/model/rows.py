@@ -30,7 +30,8 @@ COUNTERS = (
     "l2_atomic_utilisation shared_wavefronts shared_load_conflicts shared_store_conflicts "
     "shared_atomic_conflicts clock_held_by_power clock_held_by_heat clock_held_by_others watts "
     "joules flops_per_joule bytes_per_joule idle_share energy_clock_hz driver_clock_hz "
-    "celsius power_over_energy energy_launch_seconds memory_clock_hz".split()
+    "celsius power_over_energy energy_launch_seconds memory_clock_hz loads_per_second "
+    "cycles_per_load".split()
 ) + [
     f"{space}_{operation}_{what}"
     for space, unit in SPACES.items()

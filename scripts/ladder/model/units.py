@@ -24,7 +24,12 @@ def rate_unit(quantity: str, speeds: Iterable[float]) -> tuple[float, str]:
 
 
 def rate(quantity: str, speed: float) -> str:
-    """Write a speed given in FLOP/s or bytes/s, as `35.5 TFLOP/s`; NaN is empty."""
+    """Write a speed given per second, as `35.5 TFLOP/s`; NaN is empty.
+
+    Loads that wait for one another are told by the time of one, their latency.
+    """
+    if quantity == "loads":
+        return duration(1 / speed) if speed > 0 else ""
     divisor, unit = rate_unit(quantity, [speed])
     return f"{number(speed / divisor)} {unit}" if speed == speed else ""
 
@@ -91,6 +96,15 @@ def kibibytes(size: float) -> str:
     if size != size:
         return ""
     return f"{number(size / 1024)} KiB" if size >= 1024 else f"{size:.0f} B"
+
+
+def memory(size: float) -> str:
+    """Write the size of a memory with three digits: `256 KiB`, `4 GiB`; NaN is empty."""
+    if size != size:
+        return ""
+    prefixes = ((2.0**30, "GiB"), (2.0**20, "MiB"), (2.0**10, "KiB"))
+    divisor, unit = next((p for p in prefixes if size >= p[0]), (1.0, "B"))
+    return f"{size / divisor:.3g} {unit}"
 
 
 def power_of_two(value: str) -> str:

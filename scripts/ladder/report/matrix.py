@@ -38,7 +38,7 @@ class Cell:
     commit: str
     status: str  # ok, skipped, error, "not run" or "no speed"
     reason: str = ""
-    quantity: str = ""  # bytes, flops or atomics, of which `speed` is a second's
+    quantity: str = ""  # bytes, flops, atomics or loads, of which `speed` is a second's
     speed: float = math.nan
     percent_of_ceiling: float = math.nan  # of a roof of the same GPU
     speedup: float = math.nan  # over the naive rung on the same GPU

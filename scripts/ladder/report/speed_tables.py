@@ -24,6 +24,7 @@ from ladder.report.markdown import code, escape
 _MAX_SHAPES = 6
 _THROTTLED = roofs.SLOW_MARK
 _TO_PEER, _PEAK, _BEST_AT = "× peer", "of the datasheet", "best at"
+_LEAST, _IN_FLIGHT = "latency", "bytes in flight, per SM"
 GAIN, _PER_JOULE = "× parent", "per joule"
 
 
@@ -226,11 +227,17 @@ def _cell(study: Study, row: Row | None, divisor: float) -> str:
 
 
 def _roof(study: Study, rung: Rung, row: Row | None) -> dict[str, str]:
-    """Say where in its sweep a roof was fastest, and how much of the datasheet's peak that is."""
-    found = {_BEST_AT: "", _PEAK: ""}
+    """Say where in its sweep a roof was fastest, its part of the datasheet's peak, and more."""
+    found = {_LEAST: "", _BEST_AT: "", _PEAK: "", _IN_FLIGHT: ""}
     sheet = roofs.datasheet(study.results.gpu)
-    if not (row and study.ladder.is_roof and any(rung.sweeps for rung in study.ladder.rungs)):
+    best = roofs.measured(study.results).get(rung.name) if study.ladder.is_roof else None
+    if best and best.loads_per_second > 0:
+        cycles = f", {best.cycles_per_load:.0f} cycles" if best.cycles_per_load > 0 else ""
+        found[_LEAST] = units.rate(own_quantity(best), own_speed(best)) + cycles
+    if not (row and best and any(rung.sweeps for rung in study.ladder.rungs)):
         return found
+    sms = units.parse(study.results.context.get("sms"))
+    found[_IN_FLIGHT] = units.kibibytes(roofs.bytes_in_flight(study.results, rung.name) / sms)
     if row.sweep:
         found[_BEST_AT] = values_of(rung, row)
     if sheet and (peak := sheet.peak(rung.name)) > 0:

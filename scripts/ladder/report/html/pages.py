@@ -50,6 +50,7 @@ _PLOTS = {
     "clusters": ("Clusters", "Speed in clusters of blocks over the fastest without."),
     "banks": ("Banks", "The worst request, before padding and after it."),
     "samples": ("Samples", "In the order taken, and how they are distributed."),
+    "latency": ("Latency", "Time of a load over the bytes that are read, by memory."),
     "roofs": ("Roofs", "The best row of each roof beside the datasheet."),
     "overview": ("Percent of the limit", "First and best rung of each ladder, and the library."),
     "prediction": ("Prediction", "Emulated over measured, a dot a case."),

@@ -29,6 +29,7 @@ from ladder.report.plots import (
     clusters,
     energy,
     factors,
+    latency,
     limiters,
     occupancy,
     overview,
@@ -261,7 +262,9 @@ def _figures(result: Results) -> _Makers:
         if sampled := samples.chosen(side):
             figures[f"{name}-samples"] = partial(samples.draw, [side], sampled)
         if study.ladder.is_roof:  # the lines of every other figure
-            if roofs := ceilings.roofs_of(study):
+            if lines := latency.lines_of(study):
+                figures[name] = partial(latency.draw, study, lines)
+            elif roofs := ceilings.roofs_of(study):
                 figures["roofs"] = partial(ceilings.draw, study, roofs)
             continue
         if not study.ladder.factors:  # an experiment climbs nowhere
