@@ -22,7 +22,7 @@ from ladder.model.rows import Row, bare
 
 ROOT = Path(__file__).parents[2]
 PAGES = ["README.md", *sorted(f"docs/ladders/{p.name}" for p in (ROOT / "docs/ladders").iterdir())]
-PAGES += [f"docs/{name}.md" for name in ("counters", "emulator", "method", "splitting")]
+PAGES += [f"docs/{name}.md" for name in ("counters", "emulator", "method", "power", "splitting")]
 with (Path(__file__).parent / "data/numbers.csv").open(encoding="utf-8", newline="") as file:
     ENTRIES = list(csv.DictReader(file))
 
@@ -111,8 +111,10 @@ def faster(*ladders: str) -> list[float]:
 def changed_places() -> tuple[int, int]:
     """At how many shapes the best rung of each GPU is more than 2 % slower on the other; of all."""
     changed = of = 0
+    others = by_ladder(H200)
     for name, study in by_ladder(H100).items():
-        other = by_ladder(H200)[name]
+        if not (other := others.get(name)):
+            continue
         for case in set(study.cases) & set(other.cases):
             pair = study.best_step(case), other.best_step(case)
             if all(pair):
@@ -200,8 +202,23 @@ def share_of_writes(pattern: str) -> list[float]:
     return [100 * more / profiled()[name].dram_write_bytes for name, more in found]
 
 
+def agreeing(percent: float, of: str = H100) -> tuple[int, int]:
+    """At how many rows both of the driver's sources of power agree, and of how many."""
+    found = [r.power_over_energy for r in results(of).rows if r.power_over_energy > 0]
+    return sum(abs(ratio - 1) <= percent / 100 for ratio in found), len(found)
+
+
+def cost(*names: str, of: str = H100) -> list[float]:
+    """Picojoules of a byte, or of a FLOP, of roofs."""
+    found = [roofs.measured(results(of))[name] for name in names]
+    return [1e12 * r.joules / (own_speed(r) * r.seconds) for r in found]
+
+
 VALUES = {
     "row": row,
+    "agreeing": agreeing,
+    "cost": cost,
+    "watts": lambda: float(results().context["idle_watts"]),
     "roof": roof,
     "clocks": clocks,
     "fastest": fastest,

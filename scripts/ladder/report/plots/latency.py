@@ -71,7 +71,7 @@ def draw(study: Study, lines: list[Line]) -> Figure:
         axes.plot([*line.rows], y, marker=_MARKERS[i % len(_MARKERS)], color=colour, markersize=5)
         look: style.Look = {"coordinates": "axes fraction", "va": "center"}
         at = 1 + _LEADER / (width - _LEFT - right)
-        style.note(axes, text, (at, place), (4, 0), color="black", **look)
+        style.note(axes, text, (at, place), (8, 0), color="black", **look)
         dot: style.Look = {"transform": axes.transAxes, "clip_on": False, "markersize": 5}
         axes.plot([at], [place], _MARKERS[i % len(_MARKERS)], color=colour, **dot)
     if (l2 := units.parse(study.results.context.get("l2_bytes"))) > 0:
