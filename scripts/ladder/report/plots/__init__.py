@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 
 from ladder.analysis import families, limits, prediction
 from ladder.analysis.emulated_study import tallies
-from ladder.analysis.study import describe, studies
+from ladder.analysis.study import Study, describe, studies
 from ladder.io import emulator_details, files
 from ladder.io.results import Results
 from ladder.io.samples import beside as samples_of
@@ -143,19 +143,20 @@ def _timed(
     results: list[Results], warn: Callable[[str], None], metric: str, *, alone: bool
 ) -> _Makers:
     swept = {id(result): families.sweeps(result) for result in results}
-    drawable = [r for r in results if studies(r)]
+    own = {id(result): studies(result) for result in results}
+    drawable = [r for r in results if own[id(r)]]
     if len(modes := sorted({r.cache_mode or "unknown" for r in drawable})) > 1:
         raise IncomparableError(f"cache modes {' and '.join(modes)} do not belong in one plot")
     every = [sweep for found in swept.values() for sweep in found]
     if metric != sweep_tables.TIME and not any(sweep_tables.has(s, metric) for s in every):
         raise LadderError(f"--metric {metric}: no row over an argument has it")
-    shown = [r for r in results if studies(r) or swept[id(r)]]
+    shown = [r for r in results if own[id(r)] or swept[id(r)]]
     if not shown and alone:
         told = f"{_NO_ARGUMENT}; {_NO_LADDER}"
         raise LadderError(f"{results[0].file}: nothing to plot: {told}")
     for result in results:
         foreign = [row for row in result.rows if not row.ladder]
-        if foreign and not studies(result):
+        if foreign and not own[id(result)]:
             warn(f"{foreign[0].file}: {_NO_LADDER}")
         if rest := families.left_out(result, swept[id(result)]):
             names = rest[0].name + f" and {len(rest) - 1} more" * (len(rest) > 1)
@@ -165,8 +166,8 @@ def _timed(
         folder = f"{_slug(name)}/" if len(shown) > 1 else ""
         for problem in _problems(result):
             warn(problem)
-        if studies(result):
-            makers |= {folder + stem: maker for stem, maker in _figures(result).items()}
+        if found := own[id(result)]:
+            makers |= {folder + stem: made for stem, made in _figures(result, found).items()}
         over = _swept(result, swept[id(result)], warn, metric)
         makers |= {folder + stem: maker for stem, maker in over.items()}
     makers |= _compared(drawable)
@@ -250,9 +251,8 @@ def _emulated_names(emulated: list[Results]) -> list[str]:
     ]
 
 
-def _figures(result: Results) -> _Makers:
-    """What draws each figure of one GPU, by file stem."""
-    found = studies(result)
+def _figures(result: Results, found: list[Study]) -> _Makers:
+    """What draws each figure of one GPU, of whose ladders `found` are, by file stem."""
     kept = samples_of(result)
     figures: _Makers = {}
     for study in found:
