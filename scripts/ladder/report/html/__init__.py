@@ -171,9 +171,11 @@ def _run(
         title = home.title if home else name
         return figures.inline(figure, f"{number}-{stem}", f"{title}: {stem}")
 
-    for stem, svg in _figures([result, *counters], inline, notes).items():
+    drawn = _figures([result, *counters], inline, notes)
+    for stem, svg in drawn.items():
         home = page_of(stem)
-        (home.plots if home else own).append(pages.plot(stem, svg))
+        if not stem.startswith(plots.OVER):
+            (home.plots if home else own).append(pages.plot(stem, svg))
     counted = Counter(row.status for row in result.rows)
     told = ", ".join(f"{count} {status}" for status, count in counted.most_common())
     if result.source != "timed":
@@ -189,7 +191,7 @@ def _run(
         counts=f"{len(result.rows)} rows: {told}",
         ladders=ladders,
         signs=roofs.explained(filter(None, (s.best_step(s.headline) for s in found))),
-        sweeps=pages.sweeps(result),
+        sweeps=pages.sweeps(result, drawn),
         plots=own,
         notes=notes,
         source=_source(beside.sources, result),
@@ -202,6 +204,7 @@ def _share_styles(runs: list[Run], side_by_side: list[pages.Plot]) -> str:
     drawn = [*side_by_side]
     for run in runs:
         drawn += run.plots + [plot for ladder in run.ladders for plot in ladder.plots]
+        drawn += [table.plot for table in run.sweeps if table.plot]
     svgs, rules = figures.share_styles([plot.svg for plot in drawn])
     for plot, svg in zip(drawn, svgs, strict=True):
         plot.svg = Markup(svg)
@@ -253,7 +256,7 @@ def _figures(
     try:
         return plots.make(results, inline, notes.append)
     except LadderError as error:
-        notes.append(f"No plots: {error}")
+        notes.append(f"No figures: {error}")
         return {}
 
 

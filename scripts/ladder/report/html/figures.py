@@ -19,6 +19,7 @@ _FONT = re.compile(r"font-family: [^;]*;?")  # the page names it
 _NO_TURN = re.compile(r"rotate\(-?0 [^)]*\)")
 _STYLE = re.compile(r' style="([^"]*)"')
 _EMPTY = re.compile(r"^\s+$")
+_LEAST_SCALE = 0.6  # of a figure that is wider than a page, on a narrow screen
 _TITLES, _SOURCE = 27.0, 14.0  # points that a figure's title and source take
 
 
@@ -58,6 +59,8 @@ def inline(figure: Figure, salt: str, title: str) -> str:
     height -= _TITLES + (_SOURCE if source.get_text() else 0)
     root.set("viewBox", f"0 {_TITLES:g} {width:g} {height:g}")
     root.attrib |= {"width": f"{width:g}pt", "height": f"{height:g}pt"}
+    if width > 72 * style.PAGE:  # on a phone it scrolls sideways, or its text would be too small
+        root.attrib["style"] = f"min-width:{_LEAST_SCALE * width:.0f}pt"
     root.attrib |= {"role": "img", "aria-label": title}
     ElementTree.register_namespace("", _SVG[1:-1])
     return ElementTree.tostring(root, encoding="unicode", short_empty_elements=True)

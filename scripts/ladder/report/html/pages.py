@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -55,7 +56,9 @@ _PLOTS = {
     "prediction": ("Prediction", "Emulated over measured, a dot a case."),
     "gpus": ("GPUs side by side", "The best rung of each ladder on each GPU."),
 }
-_OVER = "A line a family. Dashed is what Google Benchmark fitted, where the file has it."
+
+
+_MOST_NAMED = 2  # families in a title
 
 
 @dataclass
@@ -74,6 +77,7 @@ class Table:
     title: str
     columns: list[str]
     lines: list[dict[str, str]]
+    plot: Plot | None = None  # of the same rows
 
 
 @dataclass(frozen=True)
@@ -153,20 +157,34 @@ def found(results: Results) -> list[Study]:
     return studies(results) if results.source == "timed" else list(tallies(results))
 
 
-def sweeps(results: Results) -> list[Table]:
-    """Return the tables of what belongs to no ladder, over its arguments."""
+def sweeps(results: Results, drawn: Mapping[str, str]) -> list[Table]:
+    """Return the tables of what belongs to no ladder, over its arguments.
+
+    Each has its plot, of those that are `drawn`: SVG by the stem of its file.
+    """
+    found = families.sweeps(results)
+    stems = {id(sweep): stem for stem, sweep in plots.over(found).items()}
+    titles = Counter(map(sweep_tables.title, found))
     tables = []
-    for sweep in families.sweeps(results):
+    for sweep in found:
         if lines := sweep_tables.lines(sweep):
-            title = "; ".join([sweep_tables.title(sweep), *sweep_tables.notes(sweep)])
-            tables.append(Table(title[:1].upper() + title[1:], columns(lines), lines))
+            title = sweep_tables.title(sweep)
+            about = [f"{title}: {_families(sweep)}" if titles[title] > 1 else title]
+            told = "; ".join(about + sweep_tables.notes(sweep))
+            svg = drawn.get(stems.get(id(sweep), ""))
+            own = Plot(told, "", svg) if svg else None
+            tables.append(Table(told[:1].upper() + told[1:], columns(lines), lines, own))
     return tables
 
 
+def _families(sweep: families.Sweep) -> str:
+    """Name the families of a sweep, or how many they are."""
+    names = list(dict.fromkeys(line.family for line in sweep.lines))
+    return ", ".join(names) if len(names) <= _MOST_NAMED else f"{len(names)} families"
+
+
 def plot(stem: str, svg: str) -> Plot:
-    """Give a plot its title by the end of its stem, or by its beginning if over an argument."""
-    if stem.startswith(plots.OVER):
-        return Plot(f"Over {stem.removeprefix(plots.OVER)}", _OVER, svg)
+    """Give a plot its title by the end of its stem."""
     kind = stem.rpartition("-")[2]
     return Plot(*_PLOTS.get(kind, (kind, "")), svg)
 

@@ -40,8 +40,8 @@ from ladder.report.plots import (
     wins,
 )
 
-_NO_LADDER = "its context lists no ladder, which climbs, rooflines and the other figures are of"
-_NO_ARGUMENT = "no argument of theirs varies"
+_NO_LADDER = "it lists no ladder, and the other figures are of ladders"
+_NO_ARGUMENT = "no argument varies"
 _MOST_SWEEPS = 12  # figures of one file over an argument
 
 
@@ -177,19 +177,26 @@ def _timed(
 def _swept(
     result: Results, found: list[families.Sweep], warn: Callable[[str], None], metric: str
 ) -> _Makers:
-    """What draws each argument's figure, by file stem; of the same name they are numbered."""
-    makers: _Makers = {}
+    """What draws each sweep's figure, by file stem; stems that would be the same are numbered."""
     have = [sweep for sweep in found if sweep_tables.has(sweep, metric)]
     if found and not have:
         warn(f"{result.file}: no row over an argument has {metric}")
-    for sweep in have[:_MOST_SWEEPS]:
-        stem = f"{OVER}{_slug(sweep.title) or 'argument'}"
-        count = sum(bool(re.fullmatch(rf"{re.escape(stem)}(?:-\d+)?", each)) for each in makers)
-        stem += f"-{count + 1}" if count else ""
-        makers[stem] = partial(arguments.draw, result, sweep, metric)
     if len(have) > _MOST_SWEEPS:
         warn(f"{result.file}: {len(have) - _MOST_SWEEPS} more groups of families are not drawn")
-    return makers
+    named = over(found, metric).items()
+    return {stem: partial(arguments.draw, result, sweep, metric) for stem, sweep in named}
+
+
+def over(
+    found: Sequence[families.Sweep], metric: str = sweep_tables.TIME
+) -> dict[str, families.Sweep]:
+    """Return the sweeps that are drawn in a metric, each by the stem of its figure's file."""
+    stems: dict[str, families.Sweep] = {}
+    for sweep in [sweep for sweep in found if sweep_tables.has(sweep, metric)][:_MOST_SWEEPS]:
+        stem = f"{OVER}{_slug(sweep.title) or 'argument'}"
+        count = sum(bool(re.fullmatch(rf"{re.escape(stem)}(?:-\d+)?", each)) for each in stems)
+        stems[stem + f"-{count + 1}" * bool(count)] = sweep
+    return stems
 
 
 def _compared(results: list[Results]) -> _Makers:
