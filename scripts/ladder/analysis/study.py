@@ -319,7 +319,7 @@ class Study:
 
     @cached_property
     def shape_axes(self) -> list[str]:
-        """Names of the axes that make the x axis: no facets, and none that never varies."""
+        """Names of the axes that make the x axis: those that vary and are no facets."""
         plain = [axis.name for axis in self.ladder.axes if not axis.facet]
         values = [_values(case) for case in {row.case for row in self.rows}]
         return [name for name in plain if len({v.get(name) for v in values}) > 1] or plain
@@ -329,15 +329,15 @@ class Study:
         return [_values(case).get(name, "") for name in self.shape_axes]
 
     def in_series(self, case: str) -> bool:
-        """Whether all axes of a shape agree, so that it is one of a series of sizes."""
+        """Whether all axes of a shape have one value, so that it is one of a series of sizes."""
         return len(set(self._shape(case))) <= 1
 
     def in_line(self, case: str) -> bool:
         """Whether a line through the series goes through this shape.
 
-        It does through whole multiples of a smallest size that is a power of two: an odd size
-        between them is as much of another kind as a rectangle, and a line would swing to it and
-        back.
+        Where the smallest size is a power of two, the line goes through its whole multiples only.
+        An odd size between them is another kind of shape, as a rectangle is: the line would swing
+        to it and back.
         """
         powers = self._smallest & (self._smallest - 1) == 0
         return self.in_series(case) and not (powers and self._size(case) % self._smallest)
@@ -384,7 +384,7 @@ def studies(results: Results) -> list[Study]:
 def describe(results: Results) -> str:
     """Say in one line what measured: GPU, cache mode and commit, as far as the file tells.
 
-    Of host code it is the program and the host; without a commit the file, which is then a run.
+    For host code, program and host stand in for the GPU. Without a commit the file's name is given.
     """
     cache = f"{results.cache_mode} cache" if results.cache_mode else ""
     if results.source != "timed":

@@ -60,9 +60,10 @@ def write(
     comparison: Comparison | None = None,
     checkout: Path | None = None,
 ) -> bytes:
-    """Return the report of `results`, and of the `comparison` whose head they are.
+    """Return the report as one HTML page, in UTF-8.
 
-    The source of kernels is that of the `checkout`; without one there is none in it.
+    `results` are the head of the `comparison`, if there is one. The report shows the kernels of the
+    `checkout`; without a checkout it shows none.
     """
     results = sorted(results, key=lambda result: result.source != "timed")  # speeds come first
     newest = _newest(results)
@@ -128,9 +129,9 @@ def write(
 
 
 def _newest(results: list[Results]) -> list[tuple[Results, Trend | None]]:
-    """Return the results that have pages, with the history of those that have one.
+    """Return the results that have pages, each with its history or None.
 
-    Of timed results of several commits that is the newest of each machine.
+    Of several commits that one machine timed, only the newest has pages.
     """
     timed = [r for r in results if r.source == "timed" and r.commit]
     trends: dict[int, Trend | None] = {}

@@ -24,10 +24,10 @@ _TITLES, _SOURCE = 27.0, 14.0  # points that a figure's title and source take
 
 
 def inline(figure: Figure, salt: str, title: str) -> str:
-    """Return a figure as SVG to stand within a page, its text as text, coordinates to 0.01 pt.
+    """Return a figure as SVG to stand within a page: text stays text, coordinates to 0.01 pt.
 
-    `salt` tells it from the page's other figures, `title` is its name for who cannot see it. The
-    page says what the figure's own title and source do, so these are left out.
+    `salt` makes its ids differ from those of the page's other figures. `title` is its name for
+    screen readers. The figure's own title and source are left out, since the page says the same.
     """
     page_title, _, source = figure.texts[:3]
     page_title.set_visible(False)
@@ -102,7 +102,7 @@ def _drop_names(root: ElementTree.Element) -> None:
 
 
 def _drop_groups(parent: ElementTree.Element) -> None:
-    """Put what is in groups that say nothing in their places."""
+    """Replace each group that has no attributes by what is in it."""
     kept: list[ElementTree.Element] = []
     for child in parent:
         _drop_groups(child)

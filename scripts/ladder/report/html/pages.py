@@ -40,20 +40,20 @@ _PLOTS = {
     "wins": ("Wins", "Which rung is the fastest at which shape, in percent of the limit."),
     "limits": (
         "Share of the limits",
-        "Percent of the ceiling, and of each limit; bold is the limiter. Every instruction takes "
-        "an issue slot, so a limit that is reached to four fifths of their share counts first.",
+        "Percent of the ceiling and of each limit; the limiter is bold. Every instruction takes an "
+        "issue slot, so a limit whose share is four fifths of theirs counts before them.",
     ),
     "matrix": ("Matrix", "Percent of the limit by the factors of the experiment."),
-    "roofline": ("Roofline", "FLOP per byte across, speed up."),
+    "roofline": ("Roofline", "Speed over FLOP per byte."),
     "why": ("Why", "The target counter of each idea, and what its change gained."),
-    "energy": ("Energy", "Energy per FLOP or byte up, speed across: lines of one power fall."),
-    "occupancy": ("Occupancy", "The share of an SM's warps that are there."),
-    "clusters": ("Clusters", "Speed in clusters of blocks over the fastest without."),
+    "energy": ("Energy", "Energy per FLOP or byte over speed. Falling lines: constant power."),
+    "occupancy": ("Occupancy", "The share of an SM's warps that are resident."),
+    "clusters": ("Clusters", "Best speed with clusters of blocks over best speed without."),
     "banks": ("Banks", "The worst request, before padding and after it."),
-    "samples": ("Samples", "In the order taken, and how they are distributed."),
+    "samples": ("Samples", "Samples in the order taken, and their distribution."),
     "roofs": ("Roofs", "The best row of each roof beside the datasheet."),
     "overview": ("Percent of the limit", "First and best rung of each ladder, and the library."),
-    "prediction": ("Prediction", "Emulated over measured, a dot a case."),
+    "prediction": ("Prediction", "Emulated over measured counts, a dot per case."),
     "gpus": ("GPUs side by side", "The best rung of each ladder on each GPU."),
 }
 
@@ -158,9 +158,9 @@ def found(results: Results) -> list[Study]:
 
 
 def sweeps(results: Results, drawn: Mapping[str, str]) -> list[Table]:
-    """Return the tables of what belongs to no ladder, over its arguments.
+    """Return the tables of rows of no ladder over their arguments, each with its plot.
 
-    Each has its plot, of those that are `drawn`: SVG by the stem of its file.
+    `drawn` has the plots, as SVG by the stem of the figure's file.
     """
     found = families.sweeps(results)
     stems = {id(sweep): stem for stem, sweep in plots.over(found).items()}
@@ -208,7 +208,7 @@ def context(results: Results) -> list[tuple[str, str]]:
 
 @dataclass(frozen=True)
 class Beside:
-    """What the pages of a run take from beside its results."""
+    """What the pages of a run show beside its results."""
 
     limits: Limits
     sources: Sources | None
@@ -362,8 +362,8 @@ def _yields(name: str, share: float, limiter: Limiter) -> str:
         return f"counts only where the launch takes less than {100 * COUNTS_FROM[LAUNCH]:.0f}%"
     if name == SLOTS:
         return (
-            "every instruction takes an issue slot, so a limit that is reached to four fifths "
-            f"of their share counts first: {limiter}"
+            "every instruction takes an issue slot, so a limit whose share is four fifths of "
+            f"theirs counts before them: {limiter}"
         )
     return ""
 

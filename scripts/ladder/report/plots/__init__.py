@@ -59,11 +59,11 @@ def draw(
     metric: str = sweep_tables.TIME,
     only: Sequence[str] = ("*",),
 ) -> list[Path]:
-    """Draw every figure of `results` into `directory` and return the files written.
+    """Draw the figures of `results` into `directory` and return the files written.
 
-    What `make` makes, of it those whose stems match a pattern of `only`; what cannot be drawn is
-    said through `warn`, once all else is written: an error comes alone. Raises LadderError, also
-    when nothing can be written.
+    They are those of `make` whose stems match a pattern of `only`. Once all files are written,
+    `warn` is told what could not be drawn. Raises LadderError, as `make` does and where a file
+    cannot be written; `warn` is not called then.
     """
 
     def save(stem: str, figure: Figure) -> list[Path]:
@@ -86,12 +86,15 @@ def make(
 ) -> dict[str, T]:
     """Make every figure of `results`; return what `finish` makes of each, by the stem of its file.
 
-    Timed results give figures of speed, emulated ones those of requests. One GPU's figures have no
-    directory in their stems; those of several have one each, and the comparison of GPUs stands
-    beside them. Emulated figures beside others have a directory of their own. Rows of no ladder are
-    drawn over their arguments, in `metric`. What cannot be drawn is said through `warn`. `finish`
-    runs in another process, and what it returns is pickled. Raises IncomparableError for warm and
-    cold results together, LadderError when nothing can be drawn.
+    Timed results give figures of speed, emulated results those of requests. Rows of no ladder are
+    drawn over their arguments, in `metric`. If there are several GPUs, each has a directory, which
+    its stems begin with, and the comparison of GPUs stands beside these. Emulated results have a
+    directory of their own if there are others. `warn` is told what cannot be drawn. `finish` runs
+    in another process, and what it returns is pickled.
+
+    Raises:
+        IncomparableError: warm and cold results together.
+        LadderError: nothing can be drawn.
     """
     timed = [r for r in results if r.source == "timed"]
     emulated = [r for r in results if r.source == "emulated"]
@@ -111,9 +114,9 @@ def make(
 
 @style.look()
 def make_compared(results: list[Results], finish: Callable[[str, Figure], T]) -> dict[str, T]:
-    """Make, as `make` does, the figures alone that set GPUs side by side.
+    """Make only the figures that compare GPUs; return them as `make` does.
 
-    The results are timed, all in one cache mode.
+    The results are timed, and all have the same cache mode.
     """
     return _finished(_compared(results), finish, lambda _: None)
 

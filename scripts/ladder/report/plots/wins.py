@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Which rung wins where: the fewest rungs of which one is near the fastest at every shape."""
+"""Which rung wins where: few rungs, of which one is near the fastest at every shape."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Map:
         return max((study.speed(row) for row in rows if row), default=0.0)
 
     def winners(self, study: Study) -> dict[str, str]:
-        """By case, of the rungs near the fastest that which is so at most cases."""
+        """Return each case's winner: of the rungs near the fastest, the one most often near."""
         ours = {key: study.speed(row) for key, row in self.rows.items() if key[0] in self.rungs}
         best = _fastest(ours)
         near: dict[str, list[str]] = {}
@@ -53,7 +53,7 @@ class Map:
 
 
 def chosen(study: Study) -> Map | None:
-    """Return what there is to draw; None of a single case, or where one rung wins everywhere."""
+    """Return what to draw; None if there is one case only, or one rung wins everywhere."""
     rows: dict[tuple[str, str], Row] = {}
     for row in study.best.values():
         rung = study.rung(row)
