@@ -9,7 +9,7 @@ from ladder.model import errors
 
 def main() -> int:
     """Run the command line; even loading it can lack a package or be interrupted."""
-    gc.set_threshold(200_000)  # rows and figures are many objects that stay: seldom search them
+    gc.set_threshold(1_000_000)  # rows and figures are many objects that stay: seldom search them
     try:
         from ladder.commands import cli
 

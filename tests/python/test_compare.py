@@ -40,8 +40,9 @@ def compared(tmp_path, capsys):
 
 TERMS = "threshold 1%, 95% intervals"
 SUPPOSED = (
-    "note: one process per side: runs are assumed to differ by 0.5% and 200 ns; several show it: "
-    "'ladder run --base OLD --processes 3 -o DIR NEW', or more files per side"
+    "note: one process per side: runs are assumed to differ by 0.5% and 200 ns; "
+    "several processes measure it: 'ladder run --base OLD --processes 3 -o DIR NEW', or more files "
+    "per side"
 )
 SKIPPED = {"skipped": True, "skip_message": "no cluster"}
 FAILED = {"error_occurred": True, "error_message": "wrong"}

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 import suite
+from figure import beyond
 from ladder.analysis import families
 from ladder.commands.cli import main
 from ladder.io.results import load_results
@@ -234,6 +235,7 @@ def test_figures_have_a_named_line_a_family_and_the_fit(draw, arguments):
     assert len(dashed) == 2  # the lambda's curve is not known
     last = dashed[0].get_xydata()[-1]
     assert last == pytest.approx([65536, 10.515882e-9 * 65536 * 16], rel=1e-4)
+    assert beyond(figure) == beyond(figures["over-size"]) == []  # names and fits beside them too
     assert any("lists no ladder" in note for note in said)
     assert any("BM_Counters/iterations:1000" in note for note in said)
 
@@ -268,5 +270,5 @@ def test_a_report_has_the_tables_and_the_figures(arguments, tmp_path):
     page = (tmp_path / "report.html").read_text()
     assert "Time over the argument" in page
     assert "10.5 ns × NlgN" in page
-    assert "Over argument" in page
+    assert page.count('aria-label="bench, host ci, arguments.json: over-') == 4
     assert "10.5 ns × NlgN" in (tmp_path / "summary.md").read_text()

@@ -248,7 +248,7 @@ def test_commits_of_one_gpu_are_a_history(report):
     texts = [text for _, text in page.texts]
     assert {a["data-run"] for a in page.all("section") if "data-run" in a} == {"1"}
     assert "NVIDIA H200, cold cache, commit ccccccc" in texts
-    assert any("oldest: aaaaaaa, bbbbbbb, ccccccc" in text for text in texts)
+    assert any("oldest first: aaaaaaa, bbbbbbb, ccccccc" in text for text in texts)
     assert sum(text.startswith("SLOWER 0.500 at ccccccc") for text in texts) == 10  # of each row
     pytest.importorskip("vl_convert", reason="no Python package vl-convert-python")
     track = page.block("charts-1")["/sgemm/tiled"]["track"]

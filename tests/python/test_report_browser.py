@@ -37,7 +37,16 @@ def folder(tmp_path_factory) -> Path:
     assert main(["report", *files, *base, "-o", str(folder / "gpus")]) == 1
     attack = suite.write(folder / "attack.json", hostile())
     assert main(["report", str(attack), "-o", str(folder / "attack")]) == 0
+    arguments = Path(__file__).parent / "data/suites/arguments.json"
+    assert main(["report", str(arguments), "-o", str(folder / "arguments")]) == 0
+    long = folder / "a_name_that_is_as_long_as_a_phone_is_wide"  # stands in a note: no figures
+    file = suite.write(long.with_suffix(".json"), single())
+    assert main(["report", str(file), "-o", str(long)]) == 0
     return folder
+
+
+def single() -> dict:
+    return {"context": {}, "benchmarks": [{"name": "a", "real_time": 1.0, "time_unit": "ns"}]}
 
 
 @pytest.fixture(scope="module")
@@ -209,6 +218,15 @@ def test_a_phone_has_no_scrolling_sideways(page):
         header = page.locator("section.page:visible th:visible", has_text="speed").first
         box = header.bounding_box()
         assert box["x"] + box["width"] <= 390, route
+
+
+@pytest.mark.parametrize("suite_of", ["arguments", "a_name_that_is_as_long_as_a_phone_is_wide"])
+def test_another_suite_fits_a_phone(page, folder, suite_of):
+    page.set_viewport_size({"width": 390, "height": 800})
+    page.goto((folder / suite_of / "report.html").as_uri())
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    visit(page, "rows")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
 
 
 def test_attacks_run_nowhere(page, folder):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Where choices change kernels: found from both ways measured, and written into a file."""
+"""Crossovers: the sizes at which a choice changes kernels, found from measurements of both."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _LEVEL = 0.003  # of the time: values that lose so little per probe are as good 
 
 @dataclass(frozen=True)
 class Probe:
-    """A shape that was measured both ways: its size as the crossover has it, and seconds."""
+    """A shape measured both ways: the crossover's size of it, and the seconds of each way."""
 
     case: str
     size: float
@@ -28,14 +28,14 @@ class Probe:
     above: float
 
     def loss(self, value: float) -> float:
-        """Return the logarithm of the time that a crossover there takes over the shorter one."""
+        """Return the log of the time with the crossover at `value` over the shorter time."""
         taken = self.above if self.size >= value else self.below
         return math.log(taken / min(self.below, self.above))
 
 
 @dataclass(frozen=True)
 class Crossover:
-    """One crossover: "ladder.name", the choice that it is of, its value before, the best value."""
+    """One crossover: its "ladder.name", its choice, its earlier value and its best value."""
 
     name: str
     choice: str
@@ -44,7 +44,7 @@ class Crossover:
     probes: tuple[Probe, ...]
 
     def gain(self) -> float:
-        """Return by what share the probes are faster with the value than before, on average."""
+        """Return how much faster the probes are than with the value before: a mean fraction."""
         saved = sum(p.loss(self.before) - p.loss(self.value) for p in self.probes)
         return math.expm1(saved / len(self.probes))
 
@@ -52,8 +52,8 @@ class Crossover:
 def find(rows: Mapping[str, Sequence[Mapping[str, Any]]]) -> list[Crossover]:
     """Find the crossovers of rows that `ladder_bench --tune` measured, by name.
 
-    A row is "ladder/rung/case/NAME:below" or "...:above". Probes of which a side failed or was
-    skipped are left out, and so is a crossover of which no probe is left.
+    A row is "ladder/rung/case/NAME:below" or "...:above". A probe is left out if one of its sides
+    failed or was skipped. A crossover is left out if no probe of it remains.
     """
     sides: dict[tuple[str, str], dict[str, Mapping[str, Any]]] = {}
     choices: dict[str, str] = {}
@@ -79,9 +79,10 @@ def find(rows: Mapping[str, Sequence[Mapping[str, Any]]]) -> list[Crossover]:
 
 
 def best(probes: Sequence[Probe], before: float) -> float:
-    """Return the value that loses the least time; that of before where it is as good.
+    """Return the value that loses the least time, or `before` if that is as good.
 
-    It lies between the sizes of two probes, or is 0 or infinite where one way is always better.
+    The value lies between the sizes of two probes. It is 0 or infinite where one way is always
+    better.
     """
     sizes = sorted({probe.size for probe in probes})
     between = [math.sqrt(a * b) for a, b in pairwise(sizes)]
@@ -94,7 +95,11 @@ def best(probes: Sequence[Probe], before: float) -> float:
 
 
 def held_out(crossovers: Iterable[Crossover], within: float) -> tuple[int, int]:
-    """Tune by every other probe, and count the other ones: within a share of the best, and all."""
+    """Tune on every other probe, and test on the rest.
+
+    Returns how many of the tested probes are within the fraction `within` of the best time, and how
+    many were tested.
+    """
     good = count = 0
     for crossover in crossovers:
         ordered = sorted(crossover.probes, key=lambda probe: probe.size)
@@ -108,7 +113,10 @@ def held_out(crossovers: Iterable[Crossover], within: float) -> tuple[int, int]:
 
 
 def read(path: Path) -> dict[str, dict[str, float]]:
-    """Return the values of a tuning file by ladder and name. Raises ResultError."""
+    """Return the values of a tuning file, by ladder and name.
+
+    Raises ResultError for a file that cannot be read, is no TOML, or has a value that is no number.
+    """
     try:
         document = tomllib.loads(path.read_text())
     except (OSError, ValueError) as error:
@@ -117,14 +125,14 @@ def read(path: Path) -> dict[str, dict[str, float]]:
     for ladder, values in found.items():
         for name, value in values.items():
             if not isinstance(value, int | float):
-                raise ResultError(f"{path}: {ladder}.{name} is no number")
+                raise ResultError(f"{path}: {ladder}.{name} is not a number")
     return found
 
 
 def to_toml(
     context: Mapping[str, Any], crossovers: Sequence[Crossover], others: Mapping[str, Any]
 ) -> str:
-    """Write a tuning file; `others` are earlier values by ladder, kept where none was found."""
+    """Return a tuning file's text. `others` are earlier values by ladder, kept if not found now."""
     lines = [
         "# Where choices change kernels on this GPU: `ladder tune` wrote it, and the programs are",
         "# built with it. A choice takes the other way from the value on.",

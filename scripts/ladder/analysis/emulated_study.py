@@ -26,7 +26,7 @@ class Tally(Study):
 
     @property
     def title(self) -> str:
-        """The ladder's title; of what is `Measured` elsewhere, here are only the kernels."""
+        """The ladder's title, where `Measured X` becomes `Kernels of the X`: none are timed."""
         _, measured, what = self.ladder.title.partition("Measured ")
         return f"Kernels of the {what}" if measured else self.ladder.title
 
@@ -56,7 +56,7 @@ class Tally(Study):
         ]
 
     def spell(self, case: str) -> str:
-        """Write a whole case for a title, axes that do not agree one by one."""
+        """Write a whole case for a title; axes with different values are listed one by one."""
         if self.in_series(case):
             return super().spell(case)
         pairs = (segment.split(":", 1) for segment in case.split("/"))
@@ -65,7 +65,7 @@ class Tally(Study):
 
     @property
     def predicts(self) -> bool:
-        """Whether rungs worked out their wavefronts from their indices."""
+        """Whether a rung predicts its wavefronts from its indices."""
         return any(row.predicted_load_wavefronts > 0 for _, row in self.shown)
 
 
@@ -77,21 +77,21 @@ def tallies(results: Results) -> list[Tally]:
 
 
 def per_request(row: Row, space: str, operation: str) -> float:
-    """Transactions a request: wavefronts of shared memory, sectors of global; NaN without any."""
+    """Return wavefronts (shared memory) or sectors (global) per request; NaN without requests."""
     return row.counter(f"{space}_{operation}_{SPACES[space]}_per_request")
 
 
 def total(row: Row, space: str, operations: tuple[str, ...] = OPERATIONS) -> float:
-    """Transactions of all requests of these kinds, where what is not recorded counts as none."""
+    """Return the transactions of these operations; one that was not recorded counts as 0."""
     values = [row.counter(f"{space}_{operation}_{SPACES[space]}") for operation in operations]
     return sum(value for value in values if value == value)
 
 
 def limiter(row: Row, sms: float) -> str:
-    """Name what keeps more warps from an SM, several where they agree; empty if all are there.
+    """Name what limits the warps of an SM: several names where limits agree, "" at full occupancy.
 
-    `sms` are the GPU's: clusters limit where fewer blocks are on all of them together than the
-    other limits would let be, for the SMs that a cluster needs are in groups of limited size.
+    `sms` is the number of SMs of the GPU. Clusters are the limit where the whole GPU holds fewer
+    blocks than the other limits allow: a cluster needs its SMs in one group, which is limited.
     """
     if row.theoretical_occupancy >= 1:
         return ""

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""Families of any Google Benchmark suite over an argument, and the library's own fits of them.
+"""Families of any Google Benchmark suite over an argument, and the fits that the library made.
 
-A row's name is a path: `BM_sort<int>/size:1024/real_time/threads:8`. Arguments are whole numbers
-without a name, and segments `name:value`; what else the library writes (`real_time`, `repeats:3`)
-belongs to the family, as does every segment that is neither.
+A row's name is a path: `BM_sort<int>/size:1024/real_time/threads:8`. A segment is an argument if it
+is a whole number or `name:value`. All other segments belong to the family, as does what the library
+itself adds (`real_time`, `repeats:3`).
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _CURVES: Mapping[str, Callable[[float], float]] = {
 
 @dataclass(frozen=True)
 class Name:
-    """A row's name in its parts. Of several unnamed arguments each has its place as a name."""
+    """A row's name in its parts. Several unnamed arguments are numbered: `argument 1`."""
 
     segments: tuple[str, ...]
     places: dict[str, int]  # segment by argument
@@ -70,10 +70,10 @@ class Name:
 
 @dataclass(frozen=True)
 class Fit:
-    """What Google Benchmark fitted to a family: `seconds`, of one run, times a curve of N.
+    """What Google Benchmark fitted to a family: `seconds` of one run, times a curve of N.
 
-    `argument` is the one that N is: the one from whose values the rows' times give the coefficient
-    that the file has. Empty where none does, or the curve is the program's own.
+    The file does not say what N is. `argument` is the one for which a fit of the rows' times gives
+    the file's coefficient. It is empty where no argument does, or the curve is the program's own.
     """
 
     curve: str  # as the file has it: "N", "NlgN", "(1)", "f(N)"
@@ -108,10 +108,10 @@ class Line:
 
 @dataclass(frozen=True)
 class Sweep:
-    """Families over an argument that they share, at some of the same values.
+    """Families over an argument that they share, with some of its values in common.
 
-    Arguments that go together, as the three sides of a square product, are one: the first of
-    `arguments` is what lies along the axis.
+    Arguments that change together, as the three sizes of a square matrix product, count as one: the
+    first of `arguments` lies along the axis.
     """
 
     arguments: tuple[str, ...]
@@ -151,10 +151,11 @@ def spell(name: str) -> Name:
 
 
 def sweeps(results: Results) -> list[Sweep]:
-    """Return the rows of no ladder over the arguments that vary, those without a time too.
+    """Return the rows of no ladder as sweeps over arguments that vary; failed rows too.
 
-    Of each family the argument is the one that its fit is over, else the one with most values; it
-    is a number. Families with the same argument, and half of the values, stand together.
+    A family is shown over the argument of its fit, or else the numeric one with most values.
+    Families with the same argument share a sweep if they have half of its values in common. The
+    result is empty for results that were not timed.
     """
     rows = [(spell(row.name), row) for row in results.rows if not row.ladder]
     if results.source != "timed" or not rows:
@@ -200,7 +201,7 @@ def _split(name: str) -> list[str]:
 
 
 def _argument(names: list[Name], arguments: Iterable[str], fit: Fit | None) -> str:
-    """Return the argument that a family is shown over; empty where none varies as a number."""
+    """Return the argument that a family is shown over; empty where no number varies."""
     found: dict[str, tuple[bool, int, float]] = {}
     for argument in arguments:
         texts = {name.values[argument] for name in names}
@@ -214,7 +215,7 @@ def _argument(names: list[Name], arguments: Iterable[str], fit: Fit | None) -> s
 
 
 def _together(names: list[Name], argument: str) -> tuple[str, ...]:
-    """Return the argument, and those that have another value wherever it has, and only there."""
+    """Return the argument, and those that change exactly where it changes."""
     found = [argument]
     for other in names[0].values:
         pairs = {(name.values[argument], name.values[other]) for name in names}
@@ -237,7 +238,7 @@ def _lines(family: str, together: tuple[str, ...], members: list[tuple[Name, Row
 
 
 def _put(found: list[Sweep], sweep: Sweep) -> None:
-    """Add a family's sweep to the one of the same argument that has half of the values, or anew."""
+    """Merge a sweep into one of the same argument with half of its values, or append it."""
     for each in found:
         common = len(each.labels.keys() & sweep.labels.keys())
         least = min(len(each.labels), len(sweep.labels))
@@ -284,7 +285,7 @@ def _fit(
     rms: list[dict[str, Any]],
     rows: Mapping[str, list[dict[str, Any]]],
 ) -> Fit | None:
-    """Put together the fits of one family, one a process; the curve is that of most of them."""
+    """Merge the fits of one family, one for each process; the most common curve counts."""
     curves = Counter(str(entry.get("big_o") or "") for entry in big_o)
     curve, _ = curves.most_common(1)[0]
     if not curve:
@@ -314,7 +315,10 @@ def _fit(
 
 
 def _scales(fits: list[dict[str, Any]], rows: Mapping[str, list[dict[str, Any]]]) -> list[float]:
-    """Return the seconds that coefficients may be in: as told, in CSV the default or the rows'."""
+    """Return the units, in seconds, that coefficients may have.
+
+    JSON names the unit. CSV does not: then it is nanoseconds, the default, or a unit of the rows.
+    """
     told = {str(unit) for entry in fits if (unit := entry.get("time_unit"))}
     if not told:
         told = {
@@ -327,7 +331,7 @@ def _scales(fits: list[dict[str, Any]], rows: Mapping[str, list[dict[str, Any]]]
 def _drawn_over(
     curve: str, coefficients: list[float], rows: Mapping[str, list[dict[str, Any]]]
 ) -> tuple[str, str]:
-    """Return the argument that N is, or why none is; the file does not tell N.
+    """Return which argument N is, or "" and the reason why none is.
 
     The library's fit is one of least squares over all repetitions: sum(t f(N)) / sum(f(N)^2).
     """
@@ -351,7 +355,7 @@ def _drawn_over(
     near = [a for a, value in told.items() if abs(value - wanted) <= _AGREES * abs(wanted)]
     if near:
         return near[0], ""
-    return "", "N is none of its arguments" if told else "its rows have no argument that is N"
+    return "", "N is none of its arguments" if told else "its rows have no argument that could be N"
 
 
 def _times(entries: Iterable[Mapping[str, Any]]) -> list[float]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Puts results of several commits in order: the history of one GPU, a point a commit."""
+"""Puts results of several commits in order: the history of one machine, a point per commit."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ UNDATED = datetime.min.replace(tzinfo=UTC)
 
 @dataclass(frozen=True)
 class Run:
-    """What was measured at one commit, each process a Results; a file without commit is a run."""
+    """What was measured at one commit, a Results per process; a file without a commit is a run."""
 
     label: str  # short commit, or the file's name; where several have that, its date or its path
     commit: str  # as the file has it
@@ -41,7 +41,7 @@ class History:
 
 
 def dated(results: Results) -> datetime:
-    """Return when a file was measured; `UNDATED`, long ago, where it does not tell."""
+    """Return when a file was measured; `UNDATED`, long ago, if the file has no date."""
     try:
         date = datetime.fromisoformat(str(results.context.get("date", "")))
     except ValueError:
@@ -50,9 +50,10 @@ def dated(results: Results) -> datetime:
 
 
 def histories(results: Sequence[Results], repository: Path | None = None) -> list[History]:
-    """Order processes (`load_processes`) by date, or as the commits follow in `repository`.
+    """Sort processes (`load_processes`) into histories, one for each machine, in order of time.
 
-    Raises LadderError where git cannot tell.
+    Runs are ordered by date, or by the log of the git `repository`. Raises LadderError where git
+    fails.
     """
     grouped: dict[tuple[str, ...], dict[str, list[Results]]] = {}
     for result in results:
@@ -95,9 +96,10 @@ def _labels(results: Sequence[Results]) -> list[str]:
 
 
 def _machine(result: Results) -> tuple[str, ...]:
-    """Tell what makes times comparable: the GPU, else program and CPUs, and how it was measured.
+    """Return what must be equal for times to be comparable.
 
-    The host's name is none of it: each container has another.
+    That is the GPU, or else the program and the CPUs; and how it was measured. The host's name does
+    not count, since each container has another.
     """
     host = () if result.gpu else (result.program, *host_program(result.context))
     return result.gpu, _cache(result), result.build_type, *host
@@ -110,7 +112,7 @@ def _cache(result: Results) -> str:
 
 
 def _title(history: History) -> str:
-    """Say of what machine and program a history is, in a line."""
+    """Name the machine and the program of a history, in one line."""
     result = history.runs[0].processes[0]
     where = [result.gpu] if result.gpu else [result.program, _hosts(history)]
     return ", ".join(filter(None, (*where, _cache(result), result.build_type)))
@@ -135,7 +137,7 @@ def _file(result: Results) -> str:
 
 
 def _ordered(runs: list[Run], order: list[str]) -> History:
-    """Put `runs`, which are in order of date, in that of the log if it has them all."""
+    """Order `runs` by the log if it has all their commits; else leave them in order of date."""
     notes = []
     if order:
         places = {run.commit: _place(run.commit, order) for run in runs}
@@ -154,7 +156,7 @@ def _ordered(runs: list[Run], order: list[str]) -> History:
 
 
 def _place(commit: str, order: list[str]) -> int:
-    """Return where a commit, which files may shorten, is in the log; -1 where it is not."""
+    """Return the place in the log of a commit, which may be shortened; -1 if it is not there."""
     return next((i for i, known in enumerate(order) if commit and known.startswith(commit)), -1)
 
 

@@ -1,48 +1,57 @@
 # SPDX-License-Identifier: MIT
 """What limits a row: the share of each limit that it uses, from its hardware counters.
 
-With t the median time of the row, and a roof the best row of that name in the same results:
+Below, t is the median time of the row. A roof is the best row of that name in the same results.
 
-- DRAM: bytes / t over the roof of the same mix: `dram_read` where under a tenth of the bytes is
-  written, `dram_write` where under a tenth is read, else the better of `memcpy` and `dram_copy`.
-- L2: bytes between L1 and L2 / t over the most of any `l2_read`, whose own loads do not all come so
-  far: neighbours ask for the same at once.
-- L1: 128 bytes for each wavefront of global memory / t over `shared_memory`, for L1 and shared
-  memory are one array. Where `l1_wavefronts` were not counted they are at least the requests, and
-  at least a 128th of the bytes; scattered requests take more than that.
-- shared memory: 128 bytes for each wavefront / t over `shared_memory`; those of asynchronous
-  copies, wgmma, shuffles and requests of no lane too where `shared_wavefronts` were counted.
-- distributed shared memory: 32 bytes a sector / t over `distributed_shared_memory`.
-- distributed atomics: sectors of atomics on another block's memory / t over the most of any roof.
-- issue slots: cycles in which a scheduler issued over those in which it had warps.
-- FP32: operations / t over `fma`. Where they were not counted, as of launches over 0.1 s, those of
-  the algorithm, unless tensor cores worked.
-- tensor cores: cycles in which they worked over those in which the SM did. mma.sync keeps them as
+- DRAM: bytes / t over the roof of the same mix. That is `dram_read` where under a tenth of the
+  bytes is written, `dram_write` where under a tenth is read, and else the better of `memcpy` and
+  `dram_copy`.
+- L2: bytes between L1 and L2 / t over the roof `l2_read`. Its speed is that of the bytes which came
+  through L2: requests of neighbouring SMs for the same data are merged before they reach it.
+- L1: 128 bytes for each wavefront of global memory / t over `shared_memory`, since L1 and shared
+  memory are one array. Where `l1_wavefronts` were not counted, a lower bound stands in: the
+  requests, or the bytes / 128 if that is more. Scattered requests take more than the bound.
+- shared memory: 128 bytes for each wavefront / t over `shared_memory`. Where `shared_wavefronts`
+  were counted, they include those of asynchronous copies, of wgmma, of shuffles and of requests
+  without an active lane.
+- distributed shared memory: 32 bytes for each sector / t over `distributed_shared_memory`.
+- distributed atomics: sectors of atomics on another block's memory / t, over the highest rate of
+  any roof.
+- issue slots: cycles in which a scheduler issued, over cycles in which it had warps.
+- FP32: operations / t over `fma`. Where operations were not counted, as in launches longer than
+  0.1 s, those of the algorithm stand in, unless tensor cores worked.
+- tensor cores: cycles in which they worked, over cycles in which the SM did. mma.sync keeps them as
   busy as wgmma does, at two thirds of its speed.
-- atomics: the larger of sectors / t and of the busiest L2 slice's utilisation, each over the
-  highest of any roof; all of the latter where it is higher: a slice does more on several words.
-- block launches: blocks / t over the highest of any roof.
-- launch: time of an empty kernel (`launch_nanoseconds`) over t.
-- power: power in launches back to back over the board's limit.
+- atomics: the larger of two shares. One is sectors / t over the highest rate of any roof; the other
+  is the utilisation of the busiest L2 slice over the highest of any roof, at most 1.
+- block launches: blocks / t over the highest rate of any roof.
+- launch: the time of an empty kernel (`launch_nanoseconds`) over t.
+- power: the power of launches back to back, over the board's limit.
 
-The limiter is power where the driver named a power limit in half of its readings, and the clock was
-lower by more than 3 %. Else it is the launch where that is two fifths of the time. Else it is the
-largest share that counts. On the SM (L1, shared memory, issue slots, FP32, tensor cores) a share
-counts from one half: work comes in phases, and two phases of one block do not overlap. Beyond it
-(DRAM, L2, distributed shared memory, atomics there and in the L2, block launches) a share counts
-from 0.7: below that, more requests in flight would be faster yet. Every instruction takes an issue
-slot, so these yield to a limit on the SM that comes to four fifths of them, and to a larger share
-of any other.
-Where no share counts the limiter is latency: warps wait, longest for the stall that is named with
-its share of their cycles, and below an occupancy of one half there were few of them. Where what
-they wait for is a queue that is full, something limits it that has no roof here, and it says so,
-with the two limits that come closest.
+The limiter is found by these rules, of which the first that applies counts:
 
-What this cannot see: limits with no roof (tags of L1, sectors written in part, atomics on floats,
-which L2 adds more slowly than integers, or on one address after the other). Counters are of
-another launch than the time, and of several kernels a sum: phases that differ are averaged. Roofs
-of which a launch is more than a tenth, as in the small cases, are none and give no share; and where
-the roofs of DRAM, L2 and shared memory were not measured, nothing is called issue slots or latency.
+1. Power, if the driver named a power limit in half of its readings and the clock was lower by more
+   than 3 %.
+2. The launch, if it takes two fifths of the time.
+3. The largest share that counts. A share on the SM (L1, shared memory, issue slots, FP32, tensor
+   cores) counts from one half: work comes in phases, and two phases of one block do not overlap. A
+   share off the SM (DRAM, L2, distributed shared memory, atomics there and in the L2, block
+   launches) counts from 0.7: below that, more requests in flight would still raise the speed. Every
+   instruction takes an issue slot. So issue slots yield to a limit on the SM that reaches four
+   fifths of their share, and to a larger share of any limit off the SM.
+4. Latency: warps wait. The longest stall is named, with its share of their cycles, and so is an
+   occupancy below one half. Where warps wait for a full queue, the limiter is called unexplained:
+   something without a roof here limits the row. The two largest shares are named then.
+
+What this cannot see:
+
+- Limits without a roof: tags of L1, sectors written in part, and atomics on floats (L2 adds them
+  more slowly than integers) or on one address after the other.
+- Phases that differ. Counters are of another launch than the time, and sums over the kernels of a
+  row.
+- Shares of small cases. A roof that is itself launch by more than a tenth is not used. Where the
+  roofs of DRAM, L2 and shared memory were not measured, no row is called limited by issue slots or
+  latency.
 """
 
 from __future__ import annotations
@@ -105,10 +114,10 @@ _QUEUES = {STALLS[name] for name in ("stall_drain", "stall_lg_throttle", "stall_
 
 @dataclass(frozen=True)
 class Limiter:
-    """What limits a row, and the share of it (0 to 1) that the row uses.
+    """What limits a row, and the share of that limit (0 to 1) that the row uses.
 
-    Of latency, and of a limit that is not known, `stall` says what warps wait for, and `share` for
-    how much of their cycles; both are empty and NaN where no stalls were counted.
+    For LATENCY and UNKNOWN, `stall` says what warps wait for, and `share` is the share of their
+    cycles that this wait takes. Where no stalls were counted, `stall` is empty and `share` is NaN.
     """
 
     name: str  # a key of COUNTS_FROM, or POWER, LATENCY or UNKNOWN
@@ -152,9 +161,10 @@ class Limits:
         self._blocks = _most(row.grid_blocks / row.seconds for row in dram)
 
     def shares(self, row: Row) -> dict[str, float]:
-        """Share of each limit that `row` uses, 0 to 1, by the names of COUNTS_FROM.
+        """Return the share of each limit that `row` uses, 0 to 1, by the names of COUNTS_FROM.
 
-        Limits of which a counter or the roof is missing are left out; {} without any counters.
+        A limit is left out where its counter or its roof is missing. The result is empty for a row
+        without hardware counters.
         """
         if not (row.seconds > 0 and row.issue_utilisation >= 0):
             return {}
@@ -185,7 +195,7 @@ class Limits:
         return {name: share for name, share in found.items() if share == share}
 
     def limiter(self, row: Row) -> Limiter | None:
-        """Say what limits `row` by the rules above; None of a row without counters."""
+        """Return what limits `row` by the rules above; None for a row without counters."""
         shares = self.shares(row)
         if not shares:
             return None
@@ -238,9 +248,9 @@ class Limits:
 
 
 def problems(results: Results, ladders: Collection[str] | None = None) -> list[str]:
-    """Name what is above a limit: rows, by speed or by counters, and roofs above a datasheet.
+    """Say which rows exceed a limit, by speed or by counters, and which roofs a datasheet.
 
-    Of `ladders` alone, by their names; by default of all that have rows.
+    Only the ladders named in `ladders` are searched; by default all that have rows.
     """
     names = {row.ladder for row in results.rows} if ladders is None else set(ladders)
     limits = Limits(results)
@@ -252,9 +262,9 @@ def problems(results: Results, ladders: Collection[str] | None = None) -> list[s
 
 
 def longest_stall(row: Row) -> tuple[str, float]:
-    """Say what warps waited for most, and for which share of their cycles; else "" and NaN.
+    """Return what warps waited for most, and the share of their cycles that it took.
 
-    Nothing is said where more of their cycles went into what was not counted.
+    It is "" and NaN where no stall was counted, or where stalls that were not counted took more.
     """
     found = {what: share for name, what in STALLS.items() if (share := row.counter(name)) > 0}
     stall, share = max(found.items(), key=lambda item: item[1], default=("", math.nan))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Holds what the emulator counted against what the hardware's counters said."""
+"""Compares what the emulator counted with what the hardware's counters say."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Pair:
 
     @property
     def known(self) -> bool:
-        """Whether there is anything to compare: neither side unknown, not both nothing."""
+        """Whether there is something to compare: both sides are known, and not both are 0."""
         return self.emulated + self.measured > 0
 
     @property
@@ -82,7 +82,7 @@ class Predictions:
         return found
 
     def summary(self) -> list[str]:
-        """Say in a line how many rungs agree in all their cases, and what else is to be known."""
+        """Say how many rungs agree in all their cases, and what to know of the others."""
         rungs = self.rungs.values()
         both = sum(all(row.agrees for row in rows) for rows in rungs)
         counts = [f"{both} of {len(rungs)} rungs are within {TOLERANCE:.0%} in every case"]
@@ -118,10 +118,10 @@ def worst(rows: list[Prediction], space: str) -> Pair | None:
 
 
 def counterpart(emulated: Results, results: list[Results]) -> dict[str, Row]:
-    """Return the hardware's rows for the GPU that was modelled or timed, by bare name.
+    """Return the hardware's rows of the GPU that was modelled or timed, by bare name.
 
-    Empty where none are of that GPU; a profile that does not name its GPU may be. A row of several
-    profiles is that of the profile with most of the rows asked for.
+    A profile that does not name its GPU counts as one of that GPU. Where several profiles have a
+    row, it is taken from the one with most of the rows asked for. Empty where no profile fits.
     """
     names = {bare(row.name) for row in emulated.rows}
     profiles = [r for r in results if r.source == "counters" and r.gpu in ("", emulated.gpu)]
@@ -132,7 +132,7 @@ def counterpart(emulated: Results, results: list[Results]) -> dict[str, Row]:
 
 
 def check_gpu(emulated: Results, counters: list[Results]) -> None:
-    """Raise IncomparableError where all counters are of other GPUs than the modelled one."""
+    """Raise IncomparableError if all counters are of other GPUs than the modelled one."""
     counted = {r.gpu for r in counters}
     if not counted & {"", emulated.gpu}:
         model, others = emulated.gpu or "an unknown GPU", " and ".join(sorted(counted))
@@ -144,8 +144,8 @@ def predict(
 ) -> Predictions:
     """Pair the rows of an emulated result with the hardware's.
 
-    `differences` names the file of reasons; without it, `REASONS` beside the directory of the
-    measured file, or in it, is taken where it exists. Raises LadderError when no row is in both.
+    `differences` is the file of reasons. By default it is `REASONS` beside the directory of the
+    measured file, or in it, if that exists. Raises LadderError when no row is in both.
     """
     rows, alone = [], []
     reasons = _reasons(differences or _beside(measured))

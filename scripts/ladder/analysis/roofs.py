@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The limits of a GPU: measured by the ladder of roofs, and as its datasheet states them."""
+"""The limits of a GPU: as the ladder of roofs measured them, and as its datasheet states them."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def _datasheets() -> dict[str, Datasheet]:
 
 
 def datasheet(gpu: str) -> Datasheet | None:
-    """Return the datasheet of a GPU by the driver's name for it; None of one not in the table."""
+    """Return the datasheet of a GPU, by the driver's name for it; None if it is not known."""
     return _datasheets().get(gpu)
 
 
@@ -90,14 +90,14 @@ def bytes_in_flight(results: Results, roof: str) -> float:
 
 
 def clocks(results: Results, rows: Iterable[Row]) -> str:
-    """Say how slow clocks were, as `1805 to 1806 MHz of 1980`; empty where they were not."""
+    """Write the clocks that were slow, as `1805 to 1806 MHz of 1980`; empty where none was."""
     found = [row.sm_clock_hz / 1e6 for row in rows if below_clock(results, row)]
     span = dict.fromkeys(f"{clock:.0f}" for clock in (min(found), max(found))) if found else {}
     return f"{' to '.join(span)} MHz of {_top_clock(results) / 1e6:.0f}" if found else ""
 
 
 def below_clock(results: Results, row: Row) -> bool:
-    """Whether a row ran below the clock that the GPU can have, as its limit of power makes it."""
+    """Whether a row ran below the GPU's highest clock, as it does under a power limit."""
     return row.sm_clock_hz < _FULL_CLOCK * _top_clock(results)
 
 
@@ -111,7 +111,7 @@ def marks(row: Row) -> str:
 
 
 def explained(rows: Iterable[Row]) -> dict[str, str]:
-    """Say what the signs after the speeds of rows mean, by the sign."""
+    """Return what each sign after the speeds of these rows means, by the sign."""
     used = "".join(map(marks, rows))
     return {mark: told for mark, told in MARKS.items() if mark in used}
 
@@ -123,9 +123,9 @@ def percent_of_peak(results: Results, row: Row) -> float:
 
 
 def problems(results: Results, ladders: Collection[str]) -> list[str]:
-    """Name the rows of these ladders that beat their ceiling, and roofs above their datasheet.
+    """Say which rows of these ladders beat their ceiling, and which roofs beat the datasheet.
 
-    Either is a fault of the accounting, or of a GPU that ran above its boost clock.
+    Either means that the accounting is wrong, or that the GPU ran above its boost clock.
     """
     found = [
         f"{row.name}: {study.percent(row):.1f}% of its ceiling "

@@ -4,8 +4,10 @@
 from __future__ import annotations
 
 import math
-from functools import cached_property
+from collections.abc import Callable, Mapping
+from functools import cache, cached_property, wraps
 from pathlib import Path
+from typing import TypeVar
 
 from ladder.io.results import Results
 from ladder.model import ceilings, units
@@ -21,6 +23,21 @@ SHORT_LAUNCHES, ABOVE_SHORT_PERCENT = 10, 105.0
 # What was predicted of shared memory, and the slow-down against the fastest step.
 PREDICTION = ("wavefronts, load / store", "slow-down, predicted", "slow-down, measured")
 _KIBIBYTES = "kibibytes"  # an axis whose values are told as sizes of memory
+
+_Told = TypeVar("_Told")
+
+
+def _by_case(method: Callable[[Study, str], _Told]) -> Callable[[Study, str], _Told]:
+    """Keep what a method returns for a case: thousands of rows may ask for it."""
+
+    @wraps(method)
+    def kept(self: Study, case: str) -> _Told:
+        known: dict[str, _Told] = self.__dict__.setdefault(f"_{method.__name__}_by_case", {})
+        if case not in known:
+            known[case] = method(self, case)
+        return known[case]
+
+    return kept
 
 
 class Study:
@@ -86,7 +103,11 @@ class Study:
 
     def rung(self, row: Row) -> Rung:
         """Return the rung that a row is of: none is read whose ladder does not list it."""
-        return next(rung for rung in self.ladder.rungs if rung.name == row.rung)
+        return self._by_name[row.rung]
+
+    @cached_property
+    def _by_name(self) -> dict[str, Rung]:
+        return {rung.name: rung for rung in self.ladder.rungs}
 
     def lead(self, rung: Rung) -> Row | None:
         """Return the measurement at the headline, else at the case where the rung is fastest."""
@@ -133,7 +154,7 @@ class Study:
 
     def parent(self, row: Row) -> Row | None:
         """Return the measurement, at the same case, of the rung that a row's rung builds on."""
-        parent = self.ladder.rung(self.rung(row).builds_on)
+        parent = self._by_name.get(self.rung(row).builds_on)
         return self.measured(parent, row.case) if parent else None
 
     def gain(self, row: Row) -> float:
@@ -148,7 +169,7 @@ class Study:
 
     def ceilings_of(self, row: Row) -> tuple[Ceiling, ...]:
         """Return the ceilings of a row's rung, or of the one that a choice ran there."""
-        rung = self.ladder.rung(row.chosen or row.rung)
+        rung = self._by_name.get(row.chosen or row.rung)
         return rung.ceilings if rung else ()
 
     def _lowest_ceiling(self, row: Row) -> tuple[float, Row] | None:
@@ -167,16 +188,25 @@ class Study:
 
     def _best_of(self, ceiling: Ceiling, case: str) -> Row | None:
         """Return the best row of a ceiling: at `case` where it is of the same ladder."""
-        column = ceilings.rate(ceiling, self.ladder.quantity)
+        if ceiling not in self._best_ceilings:
+            self._best_ceilings[ceiling] = self._best_by_case(ceiling)
         own = ceilings.at_own_case(ceiling, self.ladder)
-        found = (
-            row
-            for row in self.results.ceilings
-            if f"{row.ladder}/{row.rung}" == ceiling.rung
-            and (row.case == case or not own)
-            and row.counter(column) > 0
-        )
-        return max(found, key=lambda row: row.counter(column), default=None)
+        return self._best_ceilings[ceiling].get(case if own else None)
+
+    @cached_property
+    def _best_ceilings(self) -> dict[Ceiling, dict[str | None, Row]]:
+        return {}
+
+    def _best_by_case(self, ceiling: Ceiling) -> dict[str | None, Row]:
+        """Return the best row of a ceiling at each case, and that of all cases under None."""
+        column = ceilings.rate(ceiling, self.ladder.quantity)
+        best: dict[str | None, Row] = {}
+        for row in self.results.ceilings:
+            if f"{row.ladder}/{row.rung}" == ceiling.rung and row.counter(column) > 0:
+                for case in (row.case, None):
+                    if case not in best or row.counter(column) > best[case].counter(column):
+                        best[case] = row
+        return best
 
     def ceiling_of(self, row: Row) -> float:
         """Return the speed of a row's ceiling; NaN where it was not measured."""
@@ -186,6 +216,7 @@ class Study:
             100 * self.speed(row) / row.percent_of_ceiling if row.percent_of_ceiling else math.nan
         )
 
+    @_by_case
     def ceiling(self, case: str) -> float:
         """Return the ceiling at `case` of the rungs that have the ladder's; NaN if not measured."""
         rows = (self.ok(rung, case) for rung in self.rungs)
@@ -235,10 +266,12 @@ class Study:
 
     def peer(self, precision: str, case: str) -> Row | None:
         """Return the fastest peer of that precision at `case`."""
-        found = [
-            self.ok(r, case) for r in self.rungs if r.role == "peer" and r.precision == precision
-        ]
+        found = [self.ok(rung, case) for rung in self._peers if rung.precision == precision]
         return max(filter(None, found), key=self.speed, default=None)
+
+    @cached_property
+    def _peers(self) -> list[Rung]:
+        return [rung for rung in self.rungs if rung.role == "peer"]
 
     def to_peer(self, row: Row) -> str:
         """Write the ratio to the best peer of the row's precision, as `0.71× name`."""
@@ -287,24 +320,25 @@ class Study:
 
     @cached_property
     def shape_axes(self) -> list[str]:
-        """Names of the axes that make the x axis: no facets, and none that never varies."""
+        """Names of the axes that make the x axis: those that vary and are no facets."""
         plain = [axis.name for axis in self.ladder.axes if not axis.facet]
-        values = [_values(row.case) for row in self.rows]
+        values = [_values(case) for case in {row.case for row in self.rows}]
         return [name for name in plain if len({v.get(name) for v in values}) > 1] or plain
 
+    @_by_case
     def _shape(self, case: str) -> list[str]:
         return [_values(case).get(name, "") for name in self.shape_axes]
 
     def in_series(self, case: str) -> bool:
-        """Whether all axes of a shape agree, so that it is one of a series of sizes."""
+        """Whether all axes of a shape have one value, so that it is one of a series of sizes."""
         return len(set(self._shape(case))) <= 1
 
     def in_line(self, case: str) -> bool:
         """Whether a line through the series goes through this shape.
 
-        It does through whole multiples of a smallest size that is a power of two: an odd size
-        between them is as much of another kind as a rectangle, and a line would swing to it and
-        back.
+        Where the smallest size is a power of two, the line goes through its whole multiples only.
+        An odd size between them is another kind of shape, as a rectangle is: the line would swing
+        to it and back.
         """
         powers = self._smallest & (self._smallest - 1) == 0
         return self.in_series(case) and not (powers and self._size(case) % self._smallest)
@@ -317,6 +351,7 @@ class Study:
         shape = self._shape(case)
         return int(shape[0]) if self.in_series(case) and shape and shape[0].isdecimal() else 0
 
+    @_by_case
     def label(self, case: str) -> str:
         """Write a shape compactly: `4096` where all its axes agree, else `1000×3000×77`."""
         values = self._shape(case)
@@ -325,6 +360,7 @@ class Study:
         values = [units.power_of_two(v) if self._powers or len(v) > 6 else v for v in values]
         return "×".join(values[:1] if self.in_series(case) else values)
 
+    @_by_case
     def spell(self, case: str) -> str:
         """Write a whole case for a title: `bins 256, keys 2²⁸` or `m = n = k = 4096`."""
         axes, label, values = self.shape_axes, self.label(case), _values(case)
@@ -338,7 +374,7 @@ class Study:
     @cached_property
     def _powers(self) -> bool:
         """Whether every shape is made of powers of two and the longest is long to write."""
-        values = {value for row in self.rows for value in self._shape(row.case)}
+        values = {value for case in self.cases for value in self._shape(case)}
         written = {units.power_of_two(value) for value in values}
         return not written & values and max(map(len, values), default=0) > 6
 
@@ -352,7 +388,7 @@ def studies(results: Results) -> list[Study]:
 def describe(results: Results) -> str:
     """Say in one line what measured: GPU, cache mode and commit, as far as the file tells.
 
-    Of host code it is the program and the host; without a commit the file, which is then a run.
+    For host code, program and host stand in for the GPU. Without a commit the file's name is given.
     """
     cache = f"{results.cache_mode} cache" if results.cache_mode else ""
     if results.source != "timed":
@@ -408,6 +444,7 @@ def _predicted_share(row: Row) -> float:
     return 1 / (row.predicted_load_wavefronts + row.predicted_store_wavefronts)
 
 
-def _values(case: str) -> dict[str, str]:
+@cache
+def _values(case: str) -> Mapping[str, str]:
     """Split `axis:value/...`."""
     return dict(segment.split(":", 1) for segment in case.split("/") if segment)

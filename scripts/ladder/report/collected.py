@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Combines what several GPUs measured of two programs: an outcome per GPU, and one of all."""
+"""Combines comparisons of two programs on several GPUs: an outcome per GPU, and one for all."""
 
 from __future__ import annotations
 
@@ -54,12 +54,12 @@ def judge(
 ) -> list[Outcome]:
     """Compare base and head of each `bench-<gpu>-<commit>` in a folder.
 
-    Each of these holds `base.json` and `head.json`, or directories `base` and `head` with a file a
-    process, and `EXIT_CODE`. A GPU that is expected and has none is MISSING, and all of them are
-    where there is no folder. `noise` is a file, or a directory with one a GPU, `<gpu>.json`.
+    Each of these holds `EXIT_CODE`, and `base.json` and `head.json`, or the directories `base` and
+    `head` with a file per process. An expected GPU without results is MISSING. If the folder does
+    not exist, all are. `noise` is a file, or a directory with a file per GPU, `<gpu>.json`.
 
     Raises:
-        LadderError: nothing is expected, and nothing there.
+        LadderError: no GPU is expected, and none has results.
     """
     found: dict[str, list[Path]] = {gpu: [] for gpu in expected}
     for path in sorted(folder.glob("bench-*")):
@@ -81,9 +81,9 @@ def in_words(code: int) -> str:
 
 
 def merged(outcomes: Sequence[Outcome], rules: Rules) -> Comparison:
-    """Return one comparison of all GPUs, its changes told apart by the names of the runners.
+    """Return one comparison of all GPUs; the names of the runners tell its changes apart.
 
-    What could not be compared is a change of its own, lost.
+    A GPU that could not be compared is a change of its own, which counts as lost.
     """
     made = {outcome.gpu: c for outcome in outcomes if (c := outcome.comparison) and not c.refused}
     found = [replace(change, gpu=gpu) for gpu, c in made.items() for change in c.changes]

@@ -223,7 +223,7 @@ def _assumed(comparison: Comparison) -> list[str]:
         told.append(f"{100 * interval.HOST_FLOOR:g}%{' on a CPU' if told else ''}")
     return [
         f"note: one process per side: runs are assumed to differ by {' or '.join(told)}; "
-        f"several show it: {_SEVERAL}"
+        f"several processes measure it: {_SEVERAL}"
     ]
 
 

@@ -17,11 +17,12 @@ _OUTCOMES = {"failure": "failures", "error": "errors", "skipped": "skipped"}
 
 
 def of_comparison(comparison: Comparison) -> bytes:
-    """Write a test case per row: failed where the exit code tells of it, passed if SAME or better.
+    """Return JUnit XML with a test case per row; its times are those of head, in seconds.
 
-    What shows neither is skipped, with the reason: NOISY, CLOCK, SKIPPED, an ERROR of old, what is
-    allowed, and what was never measured and is gone. Runs that were refused are one case in error.
-    Times are those of head, in seconds.
+    A row that makes the exit code fail is a failure. A row that is SAME or better passes. Every
+    other row is skipped, with the reason: NOISY, CLOCK, SKIPPED, an ERROR that base has too, a row
+    that may be slower or lost, and one that is gone but was never measured. A comparison that was
+    refused is one case in error.
     """
     suite = Xml.Element("testsuite", name="ladder compare")
     if comparison.refused:
@@ -37,7 +38,7 @@ def of_comparison(comparison: Comparison) -> bytes:
 
 
 def of_results(results: Iterable[Results]) -> bytes:
-    """Write a test case per row: in error where it failed, skipped where so; times in s."""
+    """Return JUnit XML with a test case per row: passed, in error or skipped; times in seconds."""
     suite = Xml.Element("testsuite", name="ladder")
     for result in results:
         for row in result.rows:

@@ -32,16 +32,16 @@ class Machines:
         return self.seconds(name, next(iter(self.columns))) / self.seconds(name, machine)
 
     def is_fastest(self, name: str, machine: str) -> bool:
-        """Whether no machine takes less, of several."""
+        """Whether there are several machines and none of them takes less."""
         times = [self.seconds(name, each) for each in self.columns]
         known = [time for time in times if time == time]
         return len(known) > 1 and self.seconds(name, machine) == min(known)
 
 
 def machines(results: Sequence[Results], pattern: Any = None) -> Machines | None:
-    """Return the rows of no ladder whose name `pattern` is found in; None where there are none.
+    """Return the rows of no ladder whose name contains a match of `pattern`; None without any.
 
-    Of each program the newest run on a machine counts; older ones are named in a note.
+    The newest run of each program on a machine counts; a note names the older ones.
     """
     runs: dict[tuple[str, str], list[Results]] = {}
     for result in results:
@@ -77,7 +77,7 @@ def block(
     mark: Callable[[str], str],
     told: Callable[[str], str],
 ) -> str:
-    """Write what a cell is, the table, and what is to be said of it."""
+    """Write what the cells mean, the table, and its notes."""
     about = "Benchmarks of no ladder. Time"
     first, several = next(iter(found.columns)), len(found.columns) > 1
     if several:

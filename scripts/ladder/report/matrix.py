@@ -98,7 +98,7 @@ def matrices(
 
 
 def _newest(found: list[Study], gpus: Sequence[str]) -> tuple[dict[str, Study | None], list[str]]:
-    """Return the newest study of each GPU, None where it has none, and say what is left out."""
+    """Return the newest study of each GPU (None without any), and notes on those left out."""
     newest: dict[str, Study | None] = dict.fromkeys(gpus)
     notes = []
     for gpu in gpus:
@@ -145,9 +145,9 @@ def _matrix(studied: dict[str, Study | None], case: str, notes: list[str]) -> Ma
 
 
 def _is_kernel(study: Study, rung: Rung, case: str) -> bool:
-    """Whether a rung is a step that this GPU ran: what runs on the host has no grid.
+    """Whether a rung is a step that this GPU ran: rows of the host have no grid.
 
-    None of an experiment is one.
+    A rung of an experiment is no step.
     """
     row = study.ok(rung, case)
     return bool(row and rung.is_step and not study.ladder.factors and row.grid_blocks > 0)
@@ -208,7 +208,7 @@ def to_csv(found: list[Matrix], others: Machines | None = None) -> str:
 
 
 def to_json(found: list[Matrix], others: Machines | None = None) -> str:
-    """Write a list of ladders with their cells, rows of none last; what is not known is null."""
+    """Return JSON: a list of ladders with their cells, then rows of no ladder; unknown is null."""
     document = [
         {
             "ladder": m.study.ladder.name,
@@ -249,7 +249,7 @@ def _block(
     mark: Callable[[str], str],
     told: Callable[[str], str],
 ) -> str:
-    """Write the title, what a cell is, the table and what is to be said of it."""
+    """Write the title, what the cells mean, the table and its notes."""
     ladder = matrix.study.ladder
     speeds = [c.speed for row in matrix.rows.values() for c in row if c.status == "ok"]
     divisor, unit = (1.0, "") if ladder.is_roof else units.rate_unit(ladder.quantity, speeds)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A summary in Markdown, for a page that takes so much and no more, as GitHub's job summary."""
+"""A summary in Markdown for a page of limited size, such as GitHub's job summary."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ class _Table:
 def markdown(
     results: list[Results], comparison: Comparison | None = None, limit: int = LIMIT
 ) -> str:
-    """Write overview and changes first, then failed rows and all rows, in `limit` bytes at most.
+    """Return overview and changes, then failed rows, then all rows: `limit` bytes at most.
 
-    Where a table is cut, or left out, the last line of it says how many rows are missing.
+    If a table is cut or left out, a last line says how many of its rows are missing.
     """
     tables = [_overview(result) for result in results]
     if comparison:
@@ -60,7 +60,7 @@ def table(title: str, columns: tuple[str, ...], rows: Sequence[tuple[str, ...]])
 
 
 def _fit(table: _Table, room: int) -> tuple[list[str], int]:
-    """Return the lines of a table that there is room for, in bytes, and how many rows are not."""
+    """Return the lines of a table that fit into `room` bytes, and how many rows do not."""
     lines = [f"### {escape(table.title)}", "", *map(escape, table.remarks)]
     if table.rows:
         lines += ["", markdown_row(table.columns), markdown_row(":--" for _ in table.columns)]

@@ -50,9 +50,10 @@ def has(sweep: Sweep, metric: str) -> bool:
 
 
 def lines(sweep: Sweep, metric: str = TIME) -> list[dict[str, str]]:
-    """Return a line of plain text cells for each family, or each of its other arguments' values.
+    """Return a table's lines as plain text, by column: one for each line of the sweep.
 
-    The fit is the family's, so it stands in the first of its lines.
+    A fit is of a whole family, so it stands in the family's first line. Lines without the metric
+    are left out.
     """
     shown = _shown(sweep)
     told_of: set[str] = set()

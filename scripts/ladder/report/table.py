@@ -48,10 +48,10 @@ _MARKER = re.compile(
 def markdown(
     results: list[Results], ladder: str | None = None, metric: str = sweep_tables.TIME
 ) -> str:
-    """Write one table per ladder, for each of `results`, or that of one name.
+    """Return the tables of each of `results`: one per ladder, or only the one that is named.
 
-    Names are those of the markers, and of a ladder also for its transactions. Rows of no ladder
-    come last: over their arguments, in `metric`, and in a table of all.
+    Tables have the names that markers use; a ladder's name stands for its table of transactions
+    too. Rows of no ladder come last: over their arguments, in `metric`, and in a table of all.
     """
     tables = _tables(results, metric=metric)
     if ladder is None:
@@ -69,9 +69,9 @@ def markdown(
 
 
 def tidy(results: list[Results], form: str, ladder: str | None = None) -> str:
-    """Write one row per measurement as `csv` or `json`; columns as `ladder.load` documents them.
+    """Return one row per measurement as `csv` or `json`, in the columns of `ladder.load`.
 
-    Beside these `gain`: the speed over that of the rung that a row's own builds on.
+    One more column is `gain`: the speed over that of the parent, the rung that it builds on.
     """
     found = [s for r in results for s in studies(r)]
     gains = {row: s.gain(row) for s in found if s.results.source == "timed" for row in s.rows}
@@ -90,9 +90,9 @@ def tidy(results: list[Results], form: str, ladder: str | None = None) -> str:
 
 
 def path(results: list[Results], name: str) -> str:
-    """Write how `name`, a "ladder/rung", came about: a table for each of `results` that has it.
+    """Return the path to `name`, a "ladder/rung": a table for each of `results` that has it.
 
-    Raises LadderError where no timed results do.
+    Raises LadderError if no timed results have it.
     """
     ladder, _, rung = name.partition("/")
     found = [s for r in results if r.source == "timed" for s in studies(r)]
@@ -226,9 +226,9 @@ def _unknown(name: str | None, results: list[Results]) -> str:
 
 
 def predicted(predictions: Predictions, title: str) -> str:
-    """Write emulated beside measured totals, a line per rung, and below it how many agree.
+    """Return a table of emulated and measured totals, a line per rung, and how many agree.
 
-    Of several cases the one that is furthest off is shown.
+    Of several cases of a rung, the table shows the one that differs most.
     """
     lines = []
     for rung, rows in predictions.rungs.items():

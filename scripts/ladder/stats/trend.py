@@ -11,9 +11,7 @@ from itertools import pairwise
 from statistics import median
 
 import numpy as np
-import ruptures
 from scipy.special import ndtri
-from scipy.stats import truncnorm
 
 from ladder.analysis.history import History
 from ladder.io.results import WORST_FIRST, registry_of
@@ -60,6 +58,16 @@ class Track:
 
 
 @dataclass(frozen=True)
+class _Points:
+    """A row before its change points are judged."""
+
+    track: Track
+    at: list[int]  # the runs that measured it
+    points: list[Side]  # what they measured
+    bounds: list[int] = field(default_factory=list)  # of `points`, where it may have changed
+
+
+@dataclass(frozen=True)
 class Trend:
     """One history and its rows."""
 
@@ -85,17 +93,10 @@ def trend(history: History, rules: Rules, floors: Mapping[str, Floor] | None = N
     names = dict.fromkeys(name for sides in gathered for name in sides)
     emulated = all(process.source == "emulated" for process in processes)
     exact = emulated or metrics.is_exact(rules.metric, rules.known)
-    tracks = [
-        follow(
-            name,
-            [sides.get(name) for sides in gathered],
-            rules,
-            floors,
-            more=more,
-            exact=exact,
-        )
-        for name in names
+    points = [
+        _points(name, [of.get(name) for of in gathered], rules, floors, exact) for name in names
     ]
+    tracks = _followed(points, rules, floors, more=more, exact=exact)
     kept = [track for track in tracks if any(map(math.isfinite, track.values))]
     for at in range(1, len(history.runs)):
         kept = _together(kept, at, rules.confidence)
@@ -140,6 +141,18 @@ def follow(
 
     `more` of the metric is better, and `exact` ones differ between no two runs of one program.
     """
+    points = _points(name, sides, rules, floors, exact)
+    return _followed([points], rules, floors, more=more, exact=exact)[0]
+
+
+def _points(
+    name: str,
+    sides: Sequence[Side | None],
+    rules: Rules,
+    floors: Mapping[str, Floor] | None,
+    exact: bool,
+) -> _Points:
+    """Return what was measured of a row, and where it may have changed."""
     newest = sides[-1]
     status = newest.status if newest else "missing"
     measured = {i: side for i, side in enumerate(sides) if side and side.processes}
@@ -149,7 +162,7 @@ def follow(
         values[i] = median(median(process.samples) for process in side.processes)
     track = Track(name, tuple(values), status=status, reason=newest.reason if newest else "")
     if not at:
-        return track
+        return _Points(track, at, points)
     positive = all(sample > 0 for p in points for q in p.processes for sample in q.samples)
     outliers: list[int] = []
     if exact or len(at) < LEAST_RUNS or not positive:
@@ -160,18 +173,29 @@ def follow(
     else:
         spread = noise_of(points[0], points[-1], rules, floors)[0]
         method, (bounds, outliers) = "PELT", change_points([values[i] for i in at], spread)
-    bounds, changes = _judged(points, bounds, rules, floors, more=more, exact=exact)
-    shifts = [
-        Shift(at[bound], c.verdict, c.ratio, c.low, c.high, c.reason, c.chance)
-        for bound, c in zip(bounds, changes, strict=True)
-    ]
-    return replace(
-        track,
-        shifts=tuple(shifts),
-        levels=_levels(values, [shift.at for shift in shifts]),
-        outliers=tuple(at[i] for i in outliers),
-        method=method,
-    )
+    track = replace(track, outliers=tuple(at[i] for i in outliers), method=method)
+    return _Points(track, at, points, bounds)
+
+
+def _followed(
+    rows: Sequence[_Points],
+    rules: Rules,
+    floors: Mapping[str, Floor] | None,
+    *,
+    more: bool,
+    exact: bool,
+) -> list[Track]:
+    """Return the tracks of rows with the change points that compare calls changes."""
+    tracks = []
+    changes = _judged(rows, rules, floors, more=more, exact=exact)
+    for row, found in zip(rows, changes, strict=True):
+        shifts = [
+            Shift(row.at[bound], c.verdict, c.ratio, c.low, c.high, c.reason, c.chance)
+            for bound, c in found.items()
+        ]
+        levels = _levels(row.track.values, [shift.at for shift in shifts]) if row.at else ()
+        tracks.append(replace(row.track, shifts=tuple(shifts), levels=levels))
+    return tracks
 
 
 def _differ(first: float, second: float, threshold: float) -> bool:
@@ -186,6 +210,8 @@ def change_points(values: Sequence[float], spread: interval.Spread) -> tuple[lis
     tenths of the steps from value to value, put together with what is known of the row beforehand
     (`spread`).
     """
+    import ruptures  # takes a while to load
+
     logs = np.log(values)
     count = len(logs)
     kept = count - 1 - max(1, count // 10)  # changes are among the longest steps
@@ -207,44 +233,62 @@ def change_points(values: Sequence[float], spread: interval.Spread) -> tuple[lis
 @cache
 def _share(kept: float) -> float:
     """Return what is left of a normal variance when only that share is kept, around the middle."""
-    bound = ndtri((1 + kept) / 2)
-    return float(truncnorm.var(-bound, bound))
+    bound = float(ndtri((1 + kept) / 2))
+    density = math.exp(-(bound**2) / 2) / math.sqrt(2 * math.pi)
+    return 1 - 2 * bound * density / kept
 
 
 def _judged(
-    points: list[Side],
-    bounds: list[int],
+    rows: Sequence[_Points],
     rules: Rules,
     floors: Mapping[str, Floor] | None,
     *,
     more: bool,
     exact: bool,
-) -> tuple[list[int], list[Change]]:
-    """Drop the least of the change points that compare does not call a change, one by one.
+) -> list[dict[int, Change]]:
+    """Return of each row the change points that compare calls a change.
 
-    Only the two beside a point that was dropped are judged anew.
+    Of the others the least is dropped, and the two beside it are judged anew; and so on. All rows
+    are judged together: thousands at once take hardly longer than one.
     """
-    judged: dict[tuple[int, int, int], Change] = {}  # by the runs where two segments begin and end
-    while bounds:
-        ends = [0, *bounds, len(points)]
-        spans = list(zip(ends, ends[1:], ends[2:], strict=False))
+    kept = [list(row.bounds) for row in rows]
+    judged: list[dict[tuple[int, int, int], Change]] = [{} for _ in rows]  # by `_spans`
+    left = [n for n, bounds in enumerate(kept) if bounds]
+    while left:
+        asked = [(n, span) for n in left for span in _spans(rows[n], kept[n])]
+        asked = [(n, span) for n, span in asked if span not in judged[n]]
         pairs = {
-            ("", str(i)): (_folded(points[a:b]), _folded(points[b:c]))
-            for i, (a, b, c) in enumerate(spans)
-            if (a, b, c) not in judged
+            ("", str(i)): (_folded(rows[n].points[a:b]), _folded(rows[n].points[b:c]))
+            for i, (n, (a, b, c)) in enumerate(asked)
         }
-        found = judge(pairs, rules, floors, more=more, exact=exact)
-        judged |= {spans[int(i)]: change for (_, i), change in found.items()}
-        changes = [judged[span] for span in spans]
-        weak = [
-            (abs(math.log(change.ratio)) if 0 < change.ratio < math.inf else 0.0, i)
-            for i, change in enumerate(changes)
-            if change.verdict not in ("FASTER", "SLOWER", "CLOCK")
-        ]
-        if not weak:
-            return bounds, changes
+        for (_, i), change in judge(pairs, rules, floors, more=more, exact=exact).items():
+            n, span = asked[int(i)]
+            judged[n][span] = change
+        left = [n for n in left if _drop_weakest(kept[n], judged[n], rows[n])]
+    return [
+        {bound: changes[span] for bound, span in zip(bounds, _spans(row, bounds), strict=True)}
+        for row, bounds, changes in zip(rows, kept, judged, strict=True)
+    ]
+
+
+def _drop_weakest(
+    bounds: list[int], judged: Mapping[tuple[int, int, int], Change], row: _Points
+) -> bool:
+    """Drop the least change point that compare calls no change; say if others are to be judged."""
+    weak = [
+        (abs(math.log(change.ratio)) if 0 < change.ratio < math.inf else 0.0, i)
+        for i, change in enumerate(judged[span] for span in _spans(row, bounds))
+        if change.verdict not in ("FASTER", "SLOWER", "CLOCK")
+    ]
+    if weak:
         del bounds[min(weak)[1]]
-    return [], []
+    return bool(weak and bounds)
+
+
+def _spans(row: _Points, bounds: Sequence[int]) -> list[tuple[int, int, int]]:
+    """Return of each change point where the segments before and after it begin, and the end."""
+    ends = [0, *bounds, len(row.points)]
+    return list(zip(ends, ends[1:], ends[2:], strict=False))
 
 
 def _folded(sides: Sequence[Side]) -> Side:

@@ -60,9 +60,10 @@ def write(
     comparison: Comparison | None = None,
     checkout: Path | None = None,
 ) -> bytes:
-    """Return the report of `results`, and of the `comparison` whose head they are.
+    """Return the report as one HTML page, in UTF-8.
 
-    The source of kernels is that of the `checkout`; without one there is none in it.
+    `results` are the head of the `comparison`, if there is one. The report shows the kernels of the
+    `checkout`; without a checkout it shows none.
     """
     results = sorted(results, key=lambda result: result.source != "timed")  # speeds come first
     newest = _newest(results)
@@ -128,9 +129,9 @@ def write(
 
 
 def _newest(results: list[Results]) -> list[tuple[Results, Trend | None]]:
-    """Return the results that have pages, with the history of those that have one.
+    """Return the results that have pages, each with its history or None.
 
-    Of timed results of several commits that is the newest of each machine.
+    Of several commits that one machine timed, only the newest has pages.
     """
     timed = [r for r in results if r.source == "timed" and r.commit]
     trends: dict[int, Trend | None] = {}
@@ -171,9 +172,11 @@ def _run(
         title = home.title if home else name
         return figures.inline(figure, f"{number}-{stem}", f"{title}: {stem}")
 
-    for stem, svg in _figures([result, *counters], inline, notes).items():
+    drawn = _figures([result, *counters], inline, notes)
+    for stem, svg in drawn.items():
         home = page_of(stem)
-        (home.plots if home else own).append(pages.plot(stem, svg))
+        if not stem.startswith(plots.OVER):
+            (home.plots if home else own).append(pages.plot(stem, svg))
     counted = Counter(row.status for row in result.rows)
     told = ", ".join(f"{count} {status}" for status, count in counted.most_common())
     if result.source != "timed":
@@ -189,7 +192,7 @@ def _run(
         counts=f"{len(result.rows)} rows: {told}",
         ladders=ladders,
         signs=roofs.explained(filter(None, (s.best_step(s.headline) for s in found))),
-        sweeps=pages.sweeps(result),
+        sweeps=pages.sweeps(result, drawn),
         plots=own,
         notes=notes,
         source=_source(beside.sources, result),
@@ -202,6 +205,7 @@ def _share_styles(runs: list[Run], side_by_side: list[pages.Plot]) -> str:
     drawn = [*side_by_side]
     for run in runs:
         drawn += run.plots + [plot for ladder in run.ladders for plot in ladder.plots]
+        drawn += [table.plot for table in run.sweeps if table.plot]
     svgs, rules = figures.share_styles([plot.svg for plot in drawn])
     for plot, svg in zip(drawn, svgs, strict=True):
         plot.svg = Markup(svg)
@@ -253,7 +257,7 @@ def _figures(
     try:
         return plots.make(results, inline, notes.append)
     except LadderError as error:
-        notes.append(f"No plots: {error}")
+        notes.append(f"No figures: {error}")
         return {}
 
 

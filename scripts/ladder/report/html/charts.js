@@ -7,6 +7,11 @@ window.drawChart = (() => {
     gridColor: INK, gridOpacity: .12, titleFontWeight: "normal", labelFontSize: 11, titleFontSize: 12 };
   const CONFIG = { background: null, font: "system-ui, sans-serif", view: { stroke: null }, axis: AXIS,
     legend: { labelColor: INK, labelFontSize: 12, labelLimit: 220, symbolOpacity: 1 } };
+  // Below the x axis: as many labels as there is room for, evenly picked.
+  const across = (labels, width) => {
+    const every = Math.ceil(22 * labels.length / (width - 60));  // the y axis takes 60
+    return { labelAngle: -35, labelOverlap: false, values: labels.filter((_, at) => at % every === 0) };
+  };
   const number = value => value >= 99.95 ? value.toFixed(0) : value.toPrecision(3);
 
   // Speeds over the shapes of one facet: of a ladder, a few rungs in colour; of a rung, its own
@@ -30,9 +35,9 @@ window.drawChart = (() => {
       .map(one => ({ ...one, told: `ceiling at ${one.label}: ${number(one.ceiling)} ${data.unit}` }));
     const speeds = values.map(value => value.speed);
     const log = own === null && Math.max(...speeds) > 20 * Math.min(...speeds);
+    const labels = shown.map(one => one.label);
     const x = { field: "label", type: "nominal", title: data.axis,
-      scale: { type: "band", domain: shown.map(one => one.label) },
-      axis: { labelAngle: -35, labelOverlap: false } };
+      scale: { type: "band", domain: labels }, axis: across(labels, width) };
     const y = field => ({ field, type: "quantitative", title: data.unit,
       scale: log ? { type: "log" } : { zero: true }, axis: { format: "~r", tickCount: 6 } });
     const color = { field: "series", type: "nominal",
@@ -120,12 +125,13 @@ window.drawChart = (() => {
     };
   }
 
-  function track(data) {
+  function track(data, width) {
     const values = data.runs.filter(run => run[1] !== null)
       .map(([label, time]) => ({ label, time, told: `${label}: ${number(time)} ${data.unit}` }));
     const shifts = data.shifts.map(([label, verdict, told]) => ({ label, verdict, told }));
+    const labels = data.runs.map(run => run[0]);
     const x = { field: "label", type: "nominal", title: null,
-      scale: { type: "band", domain: data.runs.map(run => run[0]) }, axis: { labelAngle: -35 } };
+      scale: { type: "band", domain: labels }, axis: across(labels, width) };
     const y = { field: "time", type: "quantitative", title: `time, ${data.unit}`, scale: { zero: false } };
     const at = { ...x, bandPosition: 0 };
     return {
@@ -198,7 +204,7 @@ window.drawChart = (() => {
     box.append(host);
     function render() {
       const made = kind === "climb" ? climb(data, own, facet, width)
-        : kind === "samples" ? samples(data, width) : track(data);
+        : kind === "samples" ? samples(data, width) : track(data, width);
       const spec = { ...made, config: CONFIG, ...(kind === "samples" ? {} : { width, autosize: { type: "fit-x", contains: "padding" } }) };
       const options = { renderer: "svg", actions: false, tooltip: false, defaultStyle: false };
       vegaEmbed(host, spec, options).then(() => reach(host, suffix));

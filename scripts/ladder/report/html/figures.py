@@ -19,14 +19,15 @@ _FONT = re.compile(r"font-family: [^;]*;?")  # the page names it
 _NO_TURN = re.compile(r"rotate\(-?0 [^)]*\)")
 _STYLE = re.compile(r' style="([^"]*)"')
 _EMPTY = re.compile(r"^\s+$")
+_LEAST_SCALE = 0.6  # of a figure that is wider than a page, on a narrow screen
 _TITLES, _SOURCE = 27.0, 14.0  # points that a figure's title and source take
 
 
 def inline(figure: Figure, salt: str, title: str) -> str:
-    """Return a figure as SVG to stand within a page, its text as text, coordinates to 0.01 pt.
+    """Return a figure as SVG to stand within a page: text stays text, coordinates to 0.01 pt.
 
-    `salt` tells it from the page's other figures, `title` is its name for who cannot see it. The
-    page says what the figure's own title and source do, so these are left out.
+    `salt` makes its ids differ from those of the page's other figures. `title` is its name for
+    screen readers. The figure's own title and source are left out, since the page says the same.
     """
     page_title, _, source = figure.texts[:3]
     page_title.set_visible(False)
@@ -58,6 +59,8 @@ def inline(figure: Figure, salt: str, title: str) -> str:
     height -= _TITLES + (_SOURCE if source.get_text() else 0)
     root.set("viewBox", f"0 {_TITLES:g} {width:g} {height:g}")
     root.attrib |= {"width": f"{width:g}pt", "height": f"{height:g}pt"}
+    if width > 72 * style.PAGE:  # on a phone it scrolls sideways, or its text would be too small
+        root.attrib["style"] = f"min-width:{_LEAST_SCALE * width:.0f}pt"
     root.attrib |= {"role": "img", "aria-label": title}
     ElementTree.register_namespace("", _SVG[1:-1])
     return ElementTree.tostring(root, encoding="unicode", short_empty_elements=True)
@@ -99,7 +102,7 @@ def _drop_names(root: ElementTree.Element) -> None:
 
 
 def _drop_groups(parent: ElementTree.Element) -> None:
-    """Put what is in groups that say nothing in their places."""
+    """Replace each group that has no attributes by what is in it."""
     kept: list[ElementTree.Element] = []
     for child in parent:
         _drop_groups(child)

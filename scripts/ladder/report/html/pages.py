@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -39,24 +40,26 @@ _PLOTS = {
     "wins": ("Wins", "Which rung is the fastest at which shape, in percent of the limit."),
     "limits": (
         "Share of the limits",
-        "Percent of the ceiling, and of each limit; bold is the limiter. Every instruction takes "
-        "an issue slot, so a limit that is reached to four fifths of their share counts first.",
+        "Percent of the ceiling and of each limit; the limiter is bold. Every instruction takes an "
+        "issue slot, so a limit whose share is four fifths of theirs counts before them.",
     ),
     "matrix": ("Matrix", "Percent of the limit by the factors of the experiment."),
-    "roofline": ("Roofline", "FLOP per byte across, speed up."),
+    "roofline": ("Roofline", "Speed over FLOP per byte."),
     "why": ("Why", "The target counter of each idea, and what its change gained."),
-    "energy": ("Energy", "Energy per FLOP or byte up, speed across: lines of one power fall."),
-    "occupancy": ("Occupancy", "The share of an SM's warps that are there."),
-    "clusters": ("Clusters", "Speed in clusters of blocks over the fastest without."),
+    "energy": ("Energy", "Energy per FLOP or byte over speed. Falling lines: constant power."),
+    "occupancy": ("Occupancy", "The share of an SM's warps that are resident."),
+    "clusters": ("Clusters", "Best speed with clusters of blocks over best speed without."),
     "banks": ("Banks", "The worst request, before padding and after it."),
-    "samples": ("Samples", "In the order taken, and how they are distributed."),
+    "samples": ("Samples", "Samples in the order taken, and their distribution."),
     "latency": ("Latency", "Time of a load over the bytes that are read, by memory."),
     "roofs": ("Roofs", "The best row of each roof beside the datasheet."),
     "overview": ("Percent of the limit", "First and best rung of each ladder, and the library."),
-    "prediction": ("Prediction", "Emulated over measured, a dot a case."),
+    "prediction": ("Prediction", "Emulated over measured counts, a dot per case."),
     "gpus": ("GPUs side by side", "The best rung of each ladder on each GPU."),
 }
-_OVER = "A line a family. Dashed is what Google Benchmark fitted, where the file has it."
+
+
+_MOST_NAMED = 2  # families in a title
 
 
 @dataclass
@@ -75,6 +78,7 @@ class Table:
     title: str
     columns: list[str]
     lines: list[dict[str, str]]
+    plot: Plot | None = None  # of the same rows
 
 
 @dataclass(frozen=True)
@@ -154,20 +158,34 @@ def found(results: Results) -> list[Study]:
     return studies(results) if results.source == "timed" else list(tallies(results))
 
 
-def sweeps(results: Results) -> list[Table]:
-    """Return the tables of what belongs to no ladder, over its arguments."""
+def sweeps(results: Results, drawn: Mapping[str, str]) -> list[Table]:
+    """Return the tables of rows of no ladder over their arguments, each with its plot.
+
+    `drawn` has the plots, as SVG by the stem of the figure's file.
+    """
+    found = families.sweeps(results)
+    stems = {id(sweep): stem for stem, sweep in plots.over(found).items()}
+    titles = Counter(map(sweep_tables.title, found))
     tables = []
-    for sweep in families.sweeps(results):
+    for sweep in found:
         if lines := sweep_tables.lines(sweep):
-            title = "; ".join([sweep_tables.title(sweep), *sweep_tables.notes(sweep)])
-            tables.append(Table(title[:1].upper() + title[1:], columns(lines), lines))
+            title = sweep_tables.title(sweep)
+            about = [f"{title}: {_families(sweep)}" if titles[title] > 1 else title]
+            told = "; ".join(about + sweep_tables.notes(sweep))
+            svg = drawn.get(stems.get(id(sweep), ""))
+            own = Plot(told, "", svg) if svg else None
+            tables.append(Table(told[:1].upper() + told[1:], columns(lines), lines, own))
     return tables
 
 
+def _families(sweep: families.Sweep) -> str:
+    """Name the families of a sweep, or how many they are."""
+    names = list(dict.fromkeys(line.family for line in sweep.lines))
+    return ", ".join(names) if len(names) <= _MOST_NAMED else f"{len(names)} families"
+
+
 def plot(stem: str, svg: str) -> Plot:
-    """Give a plot its title by the end of its stem, or by its beginning if over an argument."""
-    if stem.startswith(plots.OVER):
-        return Plot(f"Over {stem.removeprefix(plots.OVER)}", _OVER, svg)
+    """Give a plot its title by the end of its stem."""
     kind = stem.rpartition("-")[2]
     return Plot(*_PLOTS.get(kind, (kind, "")), svg)
 
@@ -191,7 +209,7 @@ def context(results: Results) -> list[tuple[str, str]]:
 
 @dataclass(frozen=True)
 class Beside:
-    """What the pages of a run take from beside its results."""
+    """What the pages of a run show beside its results."""
 
     limits: Limits
     sources: Sources | None
@@ -345,8 +363,8 @@ def _yields(name: str, share: float, limiter: Limiter) -> str:
         return f"counts only where the launch takes less than {100 * COUNTS_FROM[LAUNCH]:.0f}%"
     if name == SLOTS:
         return (
-            "every instruction takes an issue slot, so a limit that is reached to four fifths "
-            f"of their share counts first: {limiter}"
+            "every instruction takes an issue slot, so a limit whose share is four fifths of "
+            f"theirs counts before them: {limiter}"
         )
     return ""
 

@@ -121,7 +121,7 @@
 
     const tools = make("div", "", { class: "tools" });
     const label = make("label", "Filter ");
-    const input = make("input", "", { type: "search", placeholder: "words that a row has" });
+    const input = make("input", "", { type: "search", placeholder: "words to find in a row" });
     label.append(input);
     const count = make("output", "", { "aria-live": "polite" });
     const more = make("button", "", { type: "button" });

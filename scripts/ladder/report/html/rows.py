@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Tables that the page's script draws: rows of cells that sort by more than they show."""
+"""Tables that the page's script draws. Numeric cells sort by the number behind their text."""
 
 from __future__ import annotations
 
@@ -45,10 +45,10 @@ def route(*names: str) -> str:
 
 
 def block(columns: tuple[tuple[str, bool], ...], rows: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return what the script reads: columns; of each row its name, its rung's route, its cells.
+    """Return what the script reads: the columns, and each row's name, route and cells.
 
-    A cell is a text; or a text and the number that it is sorted by; or null where it is empty. A
-    row of no known ladder has no route.
+    A cell is null if it is empty, else a text, or a text and the number that it is sorted by. The
+    route is that of the row's rung; it is empty for a row of no known ladder.
     """
     return {"columns": columns, "rows": rows}
 

@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 
 from ladder.analysis import families, limits, prediction
 from ladder.analysis.emulated_study import tallies
-from ladder.analysis.study import describe, studies
+from ladder.analysis.study import Study, describe, studies
 from ladder.io import emulator_details, files
 from ladder.io.results import Results
 from ladder.io.samples import beside as samples_of
@@ -41,8 +41,8 @@ from ladder.report.plots import (
     wins,
 )
 
-_NO_LADDER = "its context lists no ladder, which climbs, rooflines and the other figures are of"
-_NO_ARGUMENT = "no argument of theirs varies"
+_NO_LADDER = "it lists no ladder, and the other figures are of ladders"
+_NO_ARGUMENT = "no argument varies"
 _MOST_SWEEPS = 12  # figures of one file over an argument
 
 
@@ -60,11 +60,11 @@ def draw(
     metric: str = sweep_tables.TIME,
     only: Sequence[str] = ("*",),
 ) -> list[Path]:
-    """Draw every figure of `results` into `directory` and return the files written.
+    """Draw the figures of `results` into `directory` and return the files written.
 
-    What `make` makes, of it those whose stems match a pattern of `only`; what cannot be drawn is
-    said through `warn`, once all else is written: an error comes alone. Raises LadderError, also
-    when nothing can be written.
+    They are those of `make` whose stems match a pattern of `only`. Once all files are written,
+    `warn` is told what could not be drawn. Raises LadderError, as `make` does and where a file
+    cannot be written; `warn` is not called then.
     """
 
     def save(stem: str, figure: Figure) -> list[Path]:
@@ -87,12 +87,15 @@ def make(
 ) -> dict[str, T]:
     """Make every figure of `results`; return what `finish` makes of each, by the stem of its file.
 
-    Timed results give figures of speed, emulated ones those of requests. One GPU's figures have no
-    directory in their stems; those of several have one each, and the comparison of GPUs stands
-    beside them. Emulated figures beside others have a directory of their own. Rows of no ladder are
-    drawn over their arguments, in `metric`. What cannot be drawn is said through `warn`. `finish`
-    runs in another process, and what it returns is pickled. Raises IncomparableError for warm and
-    cold results together, LadderError when nothing can be drawn.
+    Timed results give figures of speed, emulated results those of requests. Rows of no ladder are
+    drawn over their arguments, in `metric`. If there are several GPUs, each has a directory, which
+    its stems begin with, and the comparison of GPUs stands beside these. Emulated results have a
+    directory of their own if there are others. `warn` is told what cannot be drawn. `finish` runs
+    in another process, and what it returns is pickled.
+
+    Raises:
+        IncomparableError: warm and cold results together.
+        LadderError: nothing can be drawn.
     """
     timed = [r for r in results if r.source == "timed"]
     emulated = [r for r in results if r.source == "emulated"]
@@ -112,9 +115,9 @@ def make(
 
 @style.look()
 def make_compared(results: list[Results], finish: Callable[[str, Figure], T]) -> dict[str, T]:
-    """Make, as `make` does, the figures alone that set GPUs side by side.
+    """Make only the figures that compare GPUs; return them as `make` does.
 
-    The results are timed, all in one cache mode.
+    The results are timed, and all have the same cache mode.
     """
     return _finished(_compared(results), finish, lambda _: None)
 
@@ -144,19 +147,20 @@ def _timed(
     results: list[Results], warn: Callable[[str], None], metric: str, *, alone: bool
 ) -> _Makers:
     swept = {id(result): families.sweeps(result) for result in results}
-    drawable = [r for r in results if studies(r)]
+    own = {id(result): studies(result) for result in results}
+    drawable = [r for r in results if own[id(r)]]
     if len(modes := sorted({r.cache_mode or "unknown" for r in drawable})) > 1:
         raise IncomparableError(f"cache modes {' and '.join(modes)} do not belong in one plot")
     every = [sweep for found in swept.values() for sweep in found]
     if metric != sweep_tables.TIME and not any(sweep_tables.has(s, metric) for s in every):
         raise LadderError(f"--metric {metric}: no row over an argument has it")
-    shown = [r for r in results if studies(r) or swept[id(r)]]
+    shown = [r for r in results if own[id(r)] or swept[id(r)]]
     if not shown and alone:
         told = f"{_NO_ARGUMENT}; {_NO_LADDER}"
         raise LadderError(f"{results[0].file}: nothing to plot: {told}")
     for result in results:
         foreign = [row for row in result.rows if not row.ladder]
-        if foreign and not studies(result):
+        if foreign and not own[id(result)]:
             warn(f"{foreign[0].file}: {_NO_LADDER}")
         if rest := families.left_out(result, swept[id(result)]):
             names = rest[0].name + f" and {len(rest) - 1} more" * (len(rest) > 1)
@@ -166,8 +170,8 @@ def _timed(
         folder = f"{_slug(name)}/" if len(shown) > 1 else ""
         for problem in _problems(result):
             warn(problem)
-        if studies(result):
-            makers |= {folder + stem: maker for stem, maker in _figures(result).items()}
+        if found := own[id(result)]:
+            makers |= {folder + stem: made for stem, made in _figures(result, found).items()}
         over = _swept(result, swept[id(result)], warn, metric)
         makers |= {folder + stem: maker for stem, maker in over.items()}
     makers |= _compared(drawable)
@@ -177,19 +181,26 @@ def _timed(
 def _swept(
     result: Results, found: list[families.Sweep], warn: Callable[[str], None], metric: str
 ) -> _Makers:
-    """What draws each argument's figure, by file stem; of the same name they are numbered."""
-    makers: _Makers = {}
+    """What draws each sweep's figure, by file stem; stems that would be the same are numbered."""
     have = [sweep for sweep in found if sweep_tables.has(sweep, metric)]
     if found and not have:
         warn(f"{result.file}: no row over an argument has {metric}")
-    for sweep in have[:_MOST_SWEEPS]:
-        stem = f"{OVER}{_slug(sweep.title) or 'argument'}"
-        count = sum(bool(re.fullmatch(rf"{re.escape(stem)}(?:-\d+)?", each)) for each in makers)
-        stem += f"-{count + 1}" if count else ""
-        makers[stem] = partial(arguments.draw, result, sweep, metric)
     if len(have) > _MOST_SWEEPS:
         warn(f"{result.file}: {len(have) - _MOST_SWEEPS} more groups of families are not drawn")
-    return makers
+    named = over(found, metric).items()
+    return {stem: partial(arguments.draw, result, sweep, metric) for stem, sweep in named}
+
+
+def over(
+    found: Sequence[families.Sweep], metric: str = sweep_tables.TIME
+) -> dict[str, families.Sweep]:
+    """Return the sweeps that are drawn in a metric, each by the stem of its figure's file."""
+    stems: dict[str, families.Sweep] = {}
+    for sweep in [sweep for sweep in found if sweep_tables.has(sweep, metric)][:_MOST_SWEEPS]:
+        stem = f"{OVER}{_slug(sweep.title) or 'argument'}"
+        count = sum(bool(re.fullmatch(rf"{re.escape(stem)}(?:-\d+)?", each)) for each in stems)
+        stems[stem + f"-{count + 1}" * bool(count)] = sweep
+    return stems
 
 
 def _compared(results: list[Results]) -> _Makers:
@@ -251,9 +262,8 @@ def _emulated_names(emulated: list[Results]) -> list[str]:
     ]
 
 
-def _figures(result: Results) -> _Makers:
-    """What draws each figure of one GPU, by file stem."""
-    found = studies(result)
+def _figures(result: Results, found: list[Study]) -> _Makers:
+    """What draws each figure of one GPU, of whose ladders `found` are, by file stem."""
     kept = samples_of(result)
     figures: _Makers = {}
     for study in found:

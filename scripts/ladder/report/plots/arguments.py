@@ -19,8 +19,8 @@ from ladder.io.results import Results
 from ladder.report import sweep_tables
 from ladder.report.plots import style
 
-_LEFT, _WIDTH, _HEIGHT, _TOP, _BOTTOM, _BETWEEN = 0.85, 5.2, 2.7, 0.85, 0.6, 0.5  # inches
-_NAMES, _NAME_WIDTH, _INDENT = 6.3, 3.2, 0.3  # inches: where names begin, and how wide they are
+_LEFT, _WIDTH, _HEIGHT, _TOP, _BOTTOM, _BETWEEN = 0.85, 5.2, 2.7, 0.85, 0.75, 0.5  # inches
+_NAMES, _NAME_WIDTH, _INDENT = 6.3, 3.2, 0.3  # inches: where names begin; at most so wide
 _LINE, _GAP = 1.3 * style.SMALL / 72, 0.05  # inches of a line of text, and between names
 _MOST_LINES, _MOST_PANELS, _NAME_LINES = 8, 6, 3
 _DECADE = 16  # an axis that spans so much is logarithmic
@@ -44,16 +44,18 @@ def draw(results: Results, sweep: Sweep, metric: str = sweep_tables.TIME) -> Fig
     named = [_named(panel, sweep, metric) for panel in panels]
     heights = [max(_HEIGHT, sum(len(text) * _LINE + _GAP for text in each)) for each in named]
     height = _TOP + sum(heights) + _BETWEEN * (len(panels) - 1) + _BOTTOM
-    about = describe(results)
     first = sweep.arguments[0]
     what = f"the {first}" if first == UNNAMED else first
-    about += f"; dashed: Google Benchmark's fit, N is {what}" * any(
+    about = "A line for each benchmark"
+    about += f"; dashed: Google Benchmark's fit, where N is {what}" * any(
         _drawn(sweep, line, metric) for panel in panels for line in panel
     )
     about += f"; {left_out} more lines are not drawn" * bool(left_out)
     title = sweep_tables.title(sweep, metric)
     title = "Time" + title.removeprefix("time") if title.startswith("time") else title
-    figure = style.page(style.WIDE, height, title, about)
+    lines_of_names = [line for each in named for name in each for line in name]
+    width = _NAMES + _INDENT + style.widest(lines_of_names, style.SMALL) + 0.3
+    figure = style.page(max(style.PAGE, width), height, title, about, describe(results))
     every = [at for panel in panels for line in panel for at in points[line.name]]
     top = height - _TOP
     for panel, texts, tall in zip(panels, named, heights, strict=True):

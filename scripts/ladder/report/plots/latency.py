@@ -16,7 +16,7 @@ from ladder.model.rows import Row
 from ladder.report.plots import style
 
 _AXIS, _KIB = "kibibytes", 1024.0
-_LEFT, _HEIGHT, _TOP, _BOTTOM, _LEADER = 0.7, 3.0, 0.8, 0.7, 0.25  # inches
+_LEFT, _LEAST, _HEIGHT, _TOP, _BOTTOM, _LEADER = 0.7, 2.8, 3.0, 0.8, 0.7, 0.25  # inches
 _MARKERS = "osD^vP"
 
 
@@ -51,7 +51,7 @@ def draw(study: Study, lines: list[Line]) -> Figure:
     """Draw the latency of each memory over the bytes read, both logarithmic."""
     texts = [_text(line) for line in lines]
     right = _LEADER + style.widest(texts) + 0.2
-    width = max(style.PAGE, _LEFT + 3.0 + right)
+    width = max(style.PAGE, _LEFT + _LEAST + right)
     title, about = f"{study.ladder.title} of a load", "One thread: each load waits for the last"
     figure = style.page(width, _TOP + _HEIGHT + _BOTTOM, title, about, describe(study.results))
     axes = style.panel(figure, _LEFT, _BOTTOM, width - _LEFT - right, _HEIGHT)

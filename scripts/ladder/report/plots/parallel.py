@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 from collections.abc import Callable, Sequence
@@ -36,6 +37,7 @@ def run(jobs: Sequence[Callable[[], Any]]) -> list[Any]:
 def _start(jobs: Sequence[Callable[[], Any]]) -> None:
     global _jobs
     _jobs = jobs
+    gc.freeze()  # what this process shares with its parent stays, and so is never searched
     processes.end_with_parent()
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C ends all: the parent tells of it
 

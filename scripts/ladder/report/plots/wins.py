@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Which rung wins where: the fewest rungs of which one is near the fastest at every shape."""
+"""Which rung wins where: few rungs, of which one is near the fastest at every shape."""
 
 from __future__ import annotations
 
@@ -41,18 +41,19 @@ class Map:
         return max((study.speed(row) for row in rows if row), default=0.0)
 
     def winners(self, study: Study) -> dict[str, str]:
-        """By case, of the rungs near the fastest that which is so at most cases."""
+        """Return each case's winner: of the rungs near the fastest, the one most often near."""
+        ours = {key: study.speed(row) for key, row in self.rows.items() if key[0] in self.rungs}
+        best = _fastest(ours)
         near: dict[str, list[str]] = {}
-        for (rung, case), row in self.rows.items():
-            best = max(self.fastest(study, case, own=own) for own in {*self.rungs.values()})
-            if rung in self.rungs and study.speed(row) >= NEAR * best:
+        for (rung, case), speed in ours.items():
+            if speed >= NEAR * best[case]:
                 near.setdefault(case, []).append(rung)
         count = Counter(rung for rungs in near.values() for rung in rungs)
         return {case: max(rungs, key=count.__getitem__) for case, rungs in near.items()}
 
 
 def chosen(study: Study) -> Map | None:
-    """Return what there is to draw; None of a single case, or where one rung wins everywhere."""
+    """Return what to draw; None if there is one case only, or one rung wins everywhere."""
     rows: dict[tuple[str, str], Row] = {}
     for row in study.best.values():
         rung = study.rung(row)
@@ -63,7 +64,8 @@ def chosen(study: Study) -> Map | None:
     own = {name for (name, _), row in rows.items() if study.has_own_ceiling(row)}
     plain = {key: study.speed(row) for key, row in rows.items() if key[0] not in own}
     names = _cover({key: study.speed(row) for key, row in rows.items()}) | _cover(plain)
-    shown = [case for case in study.cases if any(case == other for _, other in rows)]
+    measured = {case for _, case in rows}
+    shown = [case for case in study.cases if case in measured]
     if len(shown) < 2 or len(names) < 2:
         return None
     peers = [peer for case in shown if (peer := study.peer("", case))]
@@ -80,13 +82,11 @@ def chosen(study: Study) -> Map | None:
 
 def _cover(speeds: Mapping[tuple[str, str], float]) -> set[str]:
     """Pick rungs, by (rung, case), until one is near the fastest at every case."""
-    best: dict[str, float] = {}
-    for (_, case), speed in speeds.items():
-        best[case] = max(speed, best.get(case, 0.0))
+    best = _fastest(speeds)
     near = {key for key, speed in speeds.items() if speed >= NEAR * best[key[1]]}
     picked: set[str] = set()
     while near:
-        count = {name: sum(name == other for other, _ in near) for name, _ in sorted(near)}
+        count = Counter(sorted(name for name, _ in near))
         name = max(count, key=count.__getitem__)
         done = {case for other, case in near if other == name}
         near = {key for key in near if key[1] not in done}
@@ -94,11 +94,19 @@ def _cover(speeds: Mapping[tuple[str, str], float]) -> set[str]:
     return picked
 
 
+def _fastest(speeds: Mapping[tuple[str, str], float]) -> dict[str, float]:
+    """Return by case the highest of the speeds that are given by rung and case."""
+    best: dict[str, float] = {}
+    for (_, case), speed in speeds.items():
+        best[case] = max(speed, best.get(case, 0.0))
+    return best
+
+
 def _groups(study: Study, shown: list[str]) -> list[Group]:
     """Group cases; shapes that are not one of the series of sizes stand apart."""
     axis = cases.across(study, shown)
     sizes = [case for case in shown if study.in_line(case)]
-    odd = [case for case in shown if case not in sizes]
+    odd = [case for case in shown if not study.in_line(case)]
     if not sizes:
         return cases.grouped(study, odd, axis)
     apart = [replace(group, odd=True) for group in cases.grouped(study, odd, axis)]
