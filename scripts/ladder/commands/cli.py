@@ -21,6 +21,7 @@ COMMANDS = {
     "study": "build, measure this machine's GPU or count on an emulated one, and draw figures",
     "run": "measure; a crash or a hang costs one row only",
     "tune": "find where choices change kernels on this GPU",
+    "sweep": "measure a ladder at drawn shapes, and tell where it loses",
     "plot": "draw the figures of each ladder and an overview",
     "table": "write tables, or update those in a README",
     "report": "one HTML file of everything, a summary in Markdown and JUnit XML",
@@ -41,7 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     flags: list[str] = []
     notes.begin()
-    if arguments[:1] in (["noise"], ["run"], ["study"]) and "--" in arguments:
+    if arguments[:1] in (["noise"], ["run"], ["study"], ["sweep"]) and "--" in arguments:
         at = arguments.index("--")
         arguments, flags = arguments[:at], arguments[at + 1 :]
     options = _parser(arguments).parse_args(arguments, argparse.Namespace(flags=flags))

@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: MIT
+"""The command `ladder sweep`."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import re
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+from ladder.commands import arguments
+from ladder.measure import build, devices, processes, runner
+from ladder.measure.drawing import Range, Space, space
+from ladder.measure.process import listed
+from ladder.measure.progress import Progress
+from ladder.measure.results_file import RunFile
+from ladder.measure.runner import Job, Program
+from ladder.model import errors
+from ladder.model.errors import LadderError
+
+DESCRIPTION = """\
+Measures a ladder at shapes that are drawn at random, and writes in Markdown where its choices lose
+to a library or to another rung. Numbers are drawn log-uniformly from between the least and the
+greatest that the ladder is measured at. Two thirds of the shapes have multiples of 32.
+"""
+EPILOG = arguments.EXIT_CODES
+
+_ROOT = Path(__file__).resolve().parents[3]
+_WITHIN = re.compile(r"([a-z][a-z0-9_]*)=(\d+)\.\.(\d+)")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Draw, measure and tell; return the exit code."""
+    from ladder.analysis.study import studies
+    from ladder.io.results import load_results
+    from ladder.report import drawn
+
+    if options.output.exists():
+        raise LadderError(f"{options.output}: exists already")
+    if not devices.first() and not options.program:
+        raise LadderError("no GPU to measure")
+    path = options.program or build.build(_ROOT, "ladder_bench")
+    shapes = _space(path, options).shapes(options.draw, options.seed)
+    flags = [*(f"--shape={shape}" for shape in shapes), "--ceilings=false", *options.flags]
+    with processes.terminable():
+        program = Program.find(path, flags, options.filter or ".", options.timeout)
+        file = RunFile(options.output, flags, program.full, program.small)
+        job = Job(program, file, program.rows, {})
+        progress = Progress(len(program.rows))
+        try:
+            runner.run([[job]], "none", options.timeout, progress)
+        except KeyboardInterrupt:
+            progress.say("interrupted: the report is of what was measured")
+        finally:
+            progress.end()
+    if not file.rows:
+        raise LadderError(f"{path}: nothing was measured")
+    results = load_results(options.output)
+    print(
+        "\n\n".join(
+            drawn.text(study, options.seed, len(study.cases))
+            for result in results
+            for study in studies(result)
+            if study.ladder.name == options.ladder
+        )
+    )
+    print(f"ladder: {options.output}", file=sys.stderr)
+    missing = len(program.rows) - len(file.rows)
+    return errors.LOST_COVERAGE if missing else errors.FAILED if job.failed else errors.OK
+
+
+def _space(path: Path, options: argparse.Namespace) -> Space:
+    """Return what to draw from. Raises LadderError for a ladder or an axis that is not there."""
+    command = [str(path.resolve())]
+    rows = listed([*command, "--cases=full"], options.timeout)
+    known = dict.fromkeys(name.split("/")[0] for name in rows)
+    if options.ladder not in known:
+        raise LadderError(f"no ladder '{options.ladder}': {', '.join(known)} are there")
+
+    def takes(shape: str) -> bool:
+        try:
+            return bool(listed([*command, f"--shape={shape}"], options.timeout))
+        except LadderError:
+            return False
+
+    found = space(options.ladder, rows, dict(options.within), takes)
+    for axis, _ in options.within:
+        if axis not in found.axes:
+            raise LadderError(f"no axis '{axis}': {', '.join(found.axes)} are there")
+    given = [values for values in found.axes.values() if isinstance(values, Range)]
+    if options.within:  # what is asked for may be larger than what is measured
+        found = replace(found, most=math.prod(each.high for each in given))
+    return found
+
+
+def _within(text: str) -> tuple[str, Range]:
+    match = _WITHIN.fullmatch(text)
+    if not match or not 1 <= int(match[2]) <= int(match[3]):
+        raise argparse.ArgumentTypeError(f"'{text}' is not AXIS=LOW..HIGH")
+    return match[1], Range(int(match[2]), int(match[3]))
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add its options."""
+    parser.add_argument("ladder", metavar="LADDER")
+    parser.add_argument(
+        "--draw",
+        type=arguments.whole(1),
+        default=100,
+        metavar="N",
+        help="number of shapes; default: 100",
+    )
+    parser.add_argument(
+        "--seed", type=arguments.whole(0), default=1, metavar="N", help="of the draw; default: 1"
+    )
+    parser.add_argument(
+        "--within",
+        type=_within,
+        action="append",
+        default=[],
+        metavar="AXIS=LOW..HIGH",
+        help="draw an axis from this range; may be repeated",
+    )
+    parser.add_argument("--filter", metavar="REGEX", help="only rows that --benchmark_filter finds")
+    parser.add_argument(
+        "-o", "--output", type=Path, required=True, metavar="FILE", help="the results file"
+    )
+    parser.add_argument(
+        "--program", type=Path, metavar="PATH", help="measure with this program, and build none"
+    )
+    arguments.add_timeout(parser)
