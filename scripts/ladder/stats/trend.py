@@ -11,9 +11,7 @@ from itertools import pairwise
 from statistics import median
 
 import numpy as np
-import ruptures
 from scipy.special import ndtri
-from scipy.stats import truncnorm
 
 from ladder.analysis.history import History
 from ladder.io.results import WORST_FIRST, registry_of
@@ -186,6 +184,8 @@ def change_points(values: Sequence[float], spread: interval.Spread) -> tuple[lis
     tenths of the steps from value to value, put together with what is known of the row beforehand
     (`spread`).
     """
+    import ruptures  # takes longer to load than all else, and shorter histories do without
+
     logs = np.log(values)
     count = len(logs)
     kept = count - 1 - max(1, count // 10)  # changes are among the longest steps
@@ -207,8 +207,8 @@ def change_points(values: Sequence[float], spread: interval.Spread) -> tuple[lis
 @cache
 def _share(kept: float) -> float:
     """Return what is left of a normal variance when only that share is kept, around the middle."""
-    bound = ndtri((1 + kept) / 2)
-    return float(truncnorm.var(-bound, bound))
+    bound = float(ndtri((1 + kept) / 2))
+    return 1 - bound * math.sqrt(2 / math.pi) * math.exp(-(bound**2) / 2) / kept
 
 
 def _judged(
