@@ -93,7 +93,8 @@ def write(
         block = rows.of_comparison(comparison)
         worse = [row for row in block["rows"] if row["bad"]]
         blocks["changes"] = _json(block)
-    page = _environment().get_template("report.html.j2").render(
+    template = _environment().get_template("report.html.j2")
+    page = template.render(
         runs=runs,
         side_by_side=side_by_side,
         chapters=_chapters(runs, sources) if sources else {},
