@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -82,12 +83,16 @@ def test_lines_in_the_documents_are_where_the_results_have_them():
     assert shown <= known
 
 
+@cache
+def commits(results: Path) -> set[str]:
+    return {result.commit for result in load_results(results) if result.commit}
+
+
 @pytest.mark.parametrize("figure", FIGURES, ids=lambda path: f"{path.parent.name}-{path.stem}")
 def test_figures_are_of_the_results(figure):
     own = ROOT / "results" / figure.parent.name
-    results = load_results(own if own.exists() else ROOT / "results")  # or of several GPUs
-    commits = {result.commit for result in results if result.commit}
-    assert any(f"commit {commit}" in figure.read_text(encoding="utf-8") for commit in commits)
+    found = commits(own if own.exists() else ROOT / "results")  # or of several GPUs
+    assert any(f"commit {commit}" in figure.read_text(encoding="utf-8") for commit in found)
 
 
 def test_the_example_answers_its_questions():
