@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import subprocess
 import sys
@@ -15,6 +16,8 @@ import pytest
 import suite
 
 ROOT = Path(__file__).resolve().parents[2]
+
+gc.set_threshold(200_000)  # as the command does: searches take a tenth of the tests' time
 
 
 @pytest.fixture(scope="session", autouse=True)

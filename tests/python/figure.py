@@ -7,6 +7,9 @@ import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_hex
 from matplotlib.text import Text
+from matplotlib.transforms import Bbox
+
+Seen = list[tuple[Text, Bbox]]
 
 
 def only(document: dict, *ladders: str) -> dict:
@@ -29,10 +32,11 @@ def colour(ladder: str, rung: str) -> str:
     return to_hex(shades[steps.index(rung)])
 
 
-def _drawn(figure) -> list[tuple[Text, object]]:
-    """The texts that are seen, and their boxes in pixels."""
+def seen(figure) -> Seen:
+    """The texts that are seen, and their boxes in pixels: all is laid out, nothing painted."""
     renderer = FigureCanvasAgg(figure).get_renderer()
-    figure.draw(renderer)
+    with renderer._draw_disabled():
+        figure.draw(renderer)
     found = list(figure.texts)
     for axes in figure.axes:
         found += [*axes.texts, axes.title, axes._left_title]
@@ -47,9 +51,9 @@ def _drawn(figure) -> list[tuple[Text, object]]:
     return [(text, box) for text, box in boxes if box.width]
 
 
-def overlaps(figure) -> list[tuple[str, str]]:
-    """Pairs of level texts that touch."""
-    level = [(t.get_text(), box) for t, box in _drawn(figure) if not t.get_rotation()]
+def overlaps(figure, found: Seen | None = None) -> list[tuple[str, str]]:
+    """Pairs of level texts that touch, of all or of those found."""
+    level = [(t.get_text(), box) for t, box in found or seen(figure) if not t.get_rotation()]
     inside = [(text, box) for text, box in level if figure.bbox.overlaps(box)]
     return [
         (a, b)
@@ -60,16 +64,11 @@ def overlaps(figure) -> list[tuple[str, str]]:
     ]
 
 
-def beyond(figure) -> list[str]:
-    """Texts that are not whole within the figure."""
+def beyond(figure, found: Seen | None = None) -> list[str]:
+    """Texts, of all or of those found, that are not whole within the figure."""
     edge = figure.bbox
     return [
         text.get_text()
-        for text, box in _drawn(figure)
+        for text, box in found or seen(figure)
         if box.x0 < edge.x0 or box.x1 > edge.x1 or box.y0 < edge.y0 or box.y1 > edge.y1
     ]
-
-
-def smallest(figure) -> float:
-    """The size of the smallest text, in points."""
-    return min(text.get_size() for text, _ in _drawn(figure))

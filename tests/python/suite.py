@@ -335,5 +335,5 @@ def document(scale: float = 1.0, **context: str) -> dict[str, Any]:
 
 def write(path: Path, content: dict[str, Any] | None = None) -> Path:
     """Write a results file, by default the whole suite, and return its path."""
-    path.write_text(json.dumps(content or document(), indent=1), encoding="utf-8")
+    path.write_text(json.dumps(content or document()), encoding="utf-8")
     return path

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-from figure import beyond, overlaps, smallest
+from figure import beyond, overlaps, seen
 from ladder.io.results import load_results
 from ladder.report import plots
 
@@ -23,10 +23,12 @@ def test_the_committed_figures_are_those_that_are_named():
 
 def test_texts_are_legible_and_touch_neither_each_other_nor_the_edge():
     def finish(_stem, figure):
+        found = seen(figure)
+        smallest = min(text.get_size() for text, _ in found)
         pixels = 96 * figure.get_size_inches()[0]
-        sizes = {width: smallest(figure) * min(1.0, width / pixels) for width in LEAST}
+        sizes = {width: smallest * min(1.0, width / pixels) for width in LEAST}
         small = [f"{size:.1f} points at {at}" for at, size in sizes.items() if size < LEAST[at]]
-        return overlaps(figure) + beyond(figure) + small
+        return overlaps(figure, found) + beyond(figure, found) + small
 
     results = load_results([str(ROOT / "results")])
     found = plots.make(results, finish, lambda _: None, only=NAMED)
@@ -36,7 +38,8 @@ def test_texts_are_legible_and_touch_neither_each_other_nor_the_edge():
 
 def test_no_other_figure_of_two_ladders_has_texts_that_touch():
     def finish(_stem, figure):
-        return overlaps(figure) + beyond(figure)
+        found = seen(figure)
+        return overlaps(figure, found) + beyond(figure, found)
 
     results = load_results([str(ROOT / "results/nvidia-h100-80gb-hbm3")])
     found = plots.make(results, finish, lambda _: None, only=("sgemm-*", "scan-*", "roofs"))

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The ladders as ReFrame tests, on its local scheduler: what a cluster's user relies on."""
 
-import importlib.util
+import importlib.metadata
 import json
 import os
 import platform
@@ -17,9 +17,10 @@ from ladder.commands.cli import main
 ROOT = Path(__file__).parents[2]
 SCRIPTS = ROOT / "scripts/reframe"
 
-# Not "reframe" alone: the folder of the scripts has that name, and counts as a package.
+# By its distribution: the folder of the scripts counts as a package of that name, and to find a
+# module within the true one would load it.
 pytestmark = pytest.mark.skipif(
-    importlib.util.find_spec("reframe.core") is None,
+    not [*importlib.metadata.distributions(name="reframe-hpc")],
     reason="needs ReFrame: pip install -r scripts/reframe/requirements.txt",
 )
 

@@ -6,12 +6,14 @@ import re
 import shutil
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
 from ladder.commands.cli import main
 from ladder.io import files
-from ladder.io.results import load_results
+from ladder.io.results import Results, load_results
+from ladder.report import table
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -37,17 +39,21 @@ def test_links_lead_somewhere(document):
         assert not fragment or fragment in anchors(target), link
 
 
+@cache
+def held_against(measured: str) -> list[Results]:
+    return load_results([ROOT / "results" / name for name in ("emulated-h200", measured)])
+
+
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
 def test_tables_are_of_the_results(document, tmp_path):
     text = document.read_text(encoding="utf-8")
     if "<!-- ladder:table" not in text:
         pytest.skip("no table in it")
-    copy = shutil.copy(document, tmp_path)
+    copy = Path(shutil.copy(document, tmp_path))
     of_h200 = document.parent == ROOT / "docs"  # those that hold the emulator against a GPU
     measured = "nvidia-h200" if of_h200 else "nvidia-h100-80gb-hbm3"
-    results = [str(ROOT / "results" / name) for name in ("emulated-h200", measured)]
-    assert main(["table", *results, "--update", str(copy)]) == 0
-    assert Path(copy).read_text(encoding="utf-8") == text, "scripts/ci/plots"
+    table.update(copy, held_against(measured))
+    assert copy.read_text(encoding="utf-8") == text, "scripts/ci/plots"
 
 
 def test_the_site_of_the_documents_has_no_broken_link():
@@ -82,12 +88,16 @@ def test_lines_in_the_documents_are_where_the_results_have_them():
     assert shown <= known
 
 
+@cache
+def commits(results: Path) -> set[str]:
+    return {result.commit for result in load_results(results) if result.commit}
+
+
 @pytest.mark.parametrize("figure", FIGURES, ids=lambda path: f"{path.parent.name}-{path.stem}")
 def test_figures_are_of_the_results(figure):
     own = ROOT / "results" / figure.parent.name
-    results = load_results(own if own.exists() else ROOT / "results")  # or of several GPUs
-    commits = {result.commit for result in results if result.commit}
-    assert any(f"commit {commit}" in figure.read_text(encoding="utf-8") for commit in commits)
+    found = commits(own if own.exists() else ROOT / "results")  # or of several GPUs
+    assert any(f"commit {commit}" in figure.read_text(encoding="utf-8") for commit in found)
 
 
 def test_the_example_answers_its_questions():
@@ -121,9 +131,9 @@ def test_the_rung_and_the_ladder_of_the_documents_compile(tmp_path):
     text = chapter.read_text(encoding="utf-8")
     end = text.index("}  // namespace ladders")
     chapter.write_text(text[:end] + kernel + text[end:], encoding="utf-8")
-    table = kernels / "transpose/ladder.cu"
-    before, after = table.read_text(encoding="utf-8").split('      {.name = "tiled"', 1)
-    table.write_text(f'{before}{row}      {{.name = "tiled"{after}', encoding="utf-8")
+    rungs = kernels / "transpose/ladder.cu"
+    before, after = rungs.read_text(encoding="utf-8").split('      {.name = "tiled"', 1)
+    rungs.write_text(f'{before}{row}      {{.name = "tiled"{after}', encoding="utf-8")
     (kernels / "saxpy").mkdir()
     (kernels / "saxpy/ladder.cu").write_text(saxpy, encoding="utf-8")
     listed = tmp_path / "catalogue.hpp"
@@ -132,7 +142,7 @@ def test_the_rung_and_the_ladder_of_the_documents_compile(tmp_path):
     folders += [
         ROOT / each for each in ("benchmarks", "kernels", "emulator/cuda", "emulator/include")
     ]
-    for file in (table, kernels / "saxpy/ladder.cu", listed):
+    for file in (rungs, kernels / "saxpy/ladder.cu", listed):
         subprocess.run(
             [
                 "g++",

@@ -55,6 +55,12 @@ class Curves:
 
 _Made = TypeVar("_Made", Line, Point, Curves)
 
+_TYPES: dict[Any, type] = {"str": str, "float": float}  # those that are looked at
+_FIELDS = {
+    kind: {field.name: _TYPES.get(field.type, object) for field in fields(kind)}
+    for kind in (Line, Point, Curves)
+}
+
 
 @dataclass(frozen=True)
 class Details:
@@ -119,9 +125,8 @@ def _curves(entry: dict[str, Any]) -> Curves:
 
 def _make(kind: type[_Made], entry: dict[str, Any], **given: Any) -> _Made:
     """Build a dataclass from an entry that may have further keys."""
-    made = kind(**{f.name: entry[f.name] for f in fields(kind) if f.name not in given}, **given)
-    for field in fields(kind):
-        wanted = {"str": str, "float": float}.get(str(field.type))
-        if wanted and not isinstance(getattr(made, field.name), wanted):
-            raise ValueError(f"{field.name} is not a {wanted.__name__}")
-    return made
+    values = given | {name: entry[name] for name in _FIELDS[kind] if name not in given}
+    for name, wanted in _FIELDS[kind].items():
+        if not isinstance(values[name], wanted):
+            raise ValueError(f"{name} is not a {wanted.__name__}")
+    return kind(**values)

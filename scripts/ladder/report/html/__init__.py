@@ -8,7 +8,7 @@ import re
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -94,15 +94,8 @@ def write(
         block = rows.of_comparison(comparison)
         worse = [row for row in block["rows"] if row["bad"]]
         blocks["changes"] = _json(block)
-    environment = Environment(
-        loader=FileSystemLoader(_HERE),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters |= {"code": _code, "comments": _comments, "breakable": _breakable}
-    page = environment.get_template("report.html.j2").render(
+    template = _environment().get_template("report.html.j2")
+    page = template.render(
         runs=runs,
         side_by_side=side_by_side,
         chapters=_chapters(runs, sources) if sources else {},
@@ -126,6 +119,19 @@ def write(
         megabytes=f"{len(library) / 1e6:.1f}",
     )
     return page.encode(errors="backslashreplace")
+
+
+@cache  # to compile the templates takes longer than to fill them
+def _environment() -> Environment:
+    environment = Environment(
+        loader=FileSystemLoader(_HERE),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {"code": _code, "comments": _comments, "breakable": _breakable}
+    return environment
 
 
 def _newest(results: list[Results]) -> list[tuple[Results, Trend | None]]:

@@ -6,6 +6,7 @@ That is Vega-Lite, in one script without a network, as `vl-convert-python` has i
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -28,9 +29,16 @@ _QUANTILES = (0.1, 0.5, 0.9)
 def library() -> tuple[str, str]:
     """Return Vega-Lite with what it needs as a script, and versions; empty where it is missing."""
     try:
-        import vl_convert
+        import vl_convert  # noqa: F401 -- is it there?
     except ImportError:
         return "", ""
+    return _bundled()
+
+
+@cache  # to bundle takes more than a second
+def _bundled() -> tuple[str, str]:
+    import vl_convert
+
     script = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")
     versions = vl_convert.get_vega_version(), vl_convert.get_vegalite_versions()[-1]
     return script.replace("</script", "<\\/script"), "Vega {} and Vega-Lite {}".format(*versions)

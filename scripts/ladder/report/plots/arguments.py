@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 import re
+from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -169,16 +170,21 @@ def _wrapped(text: str) -> list[str]:
                 lines[-1] += piece
                 break
             if not lines[-1]:  # a single word that is too wide
-                fits = next(
-                    n
-                    for n in range(len(piece) - 1, 0, -1)
-                    if n == 1 or style.text_width(piece[:n], style.SMALL) <= _NAME_WIDTH
-                )
+                fits = _fitting(piece)
                 lines[-1], piece = piece[:fits], piece[fits:]
             lines.append("")
     if len(lines) > _NAME_LINES:
         lines = [f"{lines[0]}…", *lines[1 - _NAME_LINES :]]
     return [line for line in lines if line]
+
+
+def _fitting(word: str) -> int:
+    """Return how many letters of a word that is too wide have room, but at least one."""
+
+    def width(count: int) -> float:
+        return style.text_width(word[:count], style.SMALL)
+
+    return max(1, bisect_right(range(1, len(word)), _NAME_WIDTH, key=width))
 
 
 def _names(axes: Axes, texts: Sequence[Sequence[str]], height: float) -> None:
