@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: MIT
+"""Drawn shapes: within what a ladder takes, the same for one seed, and where it loses by them."""
+
+import json
+import re
+import sys
+
+import pytest
+from ladder.commands.cli import main
+from ladder.measure.drawing import Range, space
+
+STAND_IN = """#!{python}
+import json, re, sys
+shapes = [f[8:] for f in sys.argv[1:] if f.startswith("--shape=")]
+flags = dict(f.partition("=")[::2] for f in sys.argv[1:] if not f.startswith("--shape="))
+if "--help" in flags:
+    print("--cases=CASES --ceilings=BOOL")
+    sys.exit()
+cases = [(n, k, kind) for n in (16, 4096) for k in (3, 5) for kind in ("flat", "steep")]
+if shapes:
+    cases = []
+    for shape in shapes:
+        ladder, _, text = shape.partition(":")
+        at = {{"n": 16, "k": 3, "kind": "flat"}} | dict(p.split("=") for p in text.split(","))
+        if int(at["k"]) not in (3, 5):
+            sys.exit("--shape: k may be 3 or 5")
+        cases.append((int(at["n"]), int(at["k"]), at["kind"]))
+rows = {{
+    f"sum/{{rung}}/n:{{n}}/k:{{k}}/kind:{{kind}}" + more + "/manual_time": (rung, n)
+    for n, k, kind in cases for rung, more in
+    (("fastest", ""), ("tiled", ""), ("wide", "/width:2"), ("cub", ""))
+}}
+chosen = [name for name in rows if re.search(flags.get("--benchmark_filter", "."), name)]
+if "--benchmark_list_tests" in flags:
+    print("\\n".join(chosen))
+    sys.exit(0 if chosen else "Failed to match any benchmarks")
+ladder = {{"name": "sum", "title": "Sum", "quantity": "bytes",
+    "axes": [{{"name": "n"}}, {{"name": "k"}}, {{"name": "kind"}}], "rungs": [
+    {{"name": "tiled", "role": "step"}},
+    {{"name": "wide", "role": "step", "builds_on": "tiled", "sweeps": ["width"]}},
+    {{"name": "fastest", "role": "choice"}}, {{"name": "cub", "role": "peer"}}]}}
+def speed(rung, n):  # a choice that is wrong for n of 100 to 999
+    wrong = 100 <= n < 1000
+    return {{"fastest": 6e11 if wrong else 1e12, "tiled": 9e11, "wide": 1e12, "cub": 8e11}}[rung]
+benchmarks = [
+    {{"name": name, "run_name": name, "real_time": 1e6 / speed(*rows[name]) * 1e6,
+      "time_unit": "us", "iterations": 1, "bytes_per_second": speed(*rows[name]),
+      "label": "chosen:wide" if "/fastest/" in name else ""}} for name in chosen
+]
+with open(flags["--benchmark_out"], "w") as file:
+    json.dump({{"context": {{"ladders": json.dumps([ladder]), "gpu_name": "GPU",
+        "git_commit": "abc"}}, "benchmarks": benchmarks}}, file)
+"""
+
+
+@pytest.fixture
+def program(tmp_path):
+    path = tmp_path / "bench"
+    path.write_text(STAND_IN.format(python=sys.executable))
+    path.chmod(0o755)
+    return path
+
+
+ROWS = [
+    f"l/{rung}/n:{n}/k:{k}/kind:{kind}{more}"
+    for n in (16, 4096)
+    for k in (3, 5)
+    for kind in ("flat", "steep")
+    for rung, more in (("a", ""), ("b", "/width:2"))
+]
+
+
+def drawn(count=300, seed=1, given=None, **more):
+    found = space("l", ROWS, given or {}, lambda shape: "k=" not in shape, **more)
+    return found, [
+        dict(part.split("=") for part in shape.removeprefix("l:").split(","))
+        for shape in found.shapes(count, seed)
+    ]
+
+
+def test_numbers_come_from_the_measured_range_and_values_from_those_measured():
+    found, shapes = drawn()
+    assert list(found.axes) == ["n", "k", "kind"]  # the width is a rung's own
+    numbers = [int(shape["n"]) for shape in shapes]
+    assert min(numbers) >= 16
+    assert max(numbers) <= 4096
+    assert {shape["k"] for shape in shapes} == {"3", "5"}
+    assert {shape["kind"] for shape in shapes} == {"flat", "steep"}
+    low = sum(number < 256 for number in numbers)  # half of the range in its logarithm
+    assert 0.35 * len(numbers) < low < 0.65 * len(numbers)
+
+
+def test_a_third_is_as_drawn_and_two_thirds_are_aligned():
+    numbers = [int(shape["n"]) for shape in drawn()[1] if int(shape["n"]) >= 64]
+    aligned = sum(number % 32 == 0 for number in numbers)
+    assert 0.5 * len(numbers) < aligned < 0.8 * len(numbers)
+
+
+def test_one_seed_draws_the_same_and_another_draws_others():
+    assert drawn(20)[1] == drawn(20)[1]
+    assert drawn(20)[1] != drawn(20, seed=2)[1]
+
+
+def test_a_range_that_is_given_is_drawn_from():
+    numbers = {int(shape["n"]) for shape in drawn(given={"n": Range(1, 9)})[1]}
+    assert numbers <= set(range(1, 10))
+    assert {1, 9} <= numbers
+
+
+def test_where_a_choice_loses_is_told_worst_first(program, tmp_path, capsys):
+    out = tmp_path / "drawn.json"
+    arguments = ["sweep", "sum", "--program", str(program), "--draw", "30", "-o", str(out)]
+    assert main(arguments) == 0
+    told = capsys.readouterr().out
+    sizes = {int(n) for n in re.findall(r"/n:(\d+)/", out.read_text())}
+    wrong = sum(100 <= n < 1000 for n in sizes)
+    assert 0 < wrong < len(sizes)
+    shapes = {row["name"].partition("/n:")[2] for row in json.loads(out.read_text())["benchmarks"]}
+    count = len({re.sub("/width:2", "", shape) for shape in shapes})
+    assert f"{count} shapes drawn with seed 1" in told
+    library, rung = re.findall(r"least ([\d.]+)×, below [\d.]+ at (\d+) of", told)
+    assert (library[0], rung[0]) == ("0.75", "0.60")
+    assert int(library[1]) == int(rung[1]) > 0
+    first = next(line for line in told.splitlines() if line.endswith("| 0.75× |"))
+    assert "| `wide` |" in first
+    assert "| `cub` |" in first
+    assert main(arguments) == 2  # what was measured is not overwritten
+    assert "exists already" in capsys.readouterr().err
+
+
+def code(arguments):
+    try:
+        return main(arguments)
+    except SystemExit as error:  # as of argparse
+        return error.code
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["nothing"], "no ladder 'nothing': sum are there"),
+        (["sum", "--within", "m=1..2"], "no axis 'm': n, k, kind are there"),
+        (["sum", "--within", "n=2..1"], "'n=2..1' is not AXIS=LOW..HIGH"),
+        (["sum", "--draw", "0"], "--draw"),
+    ],
+)
+def test_what_cannot_be_drawn_is_one_line(program, tmp_path, capsys, arguments, told):
+    arguments = ["sweep", *arguments, "--program", str(program), "-o", str(tmp_path / "a.json")]
+    assert code(arguments) == 2
+    err = capsys.readouterr().err
+    assert told in err
+    assert err.count("\n") == 1
