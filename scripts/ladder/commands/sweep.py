@@ -33,12 +33,30 @@ _WITHIN = re.compile(r"([a-z][a-z0-9_]*)=(\d+)\.\.(\d+)")
 
 def run(options: argparse.Namespace) -> int:
     """Draw, measure and tell; return the exit code."""
+    code = errors.OK
+    if options.output.exists():
+        print(f"ladder: {options.output}: as measured before", file=sys.stderr)
+    else:
+        code = _measure(options)
     from ladder.analysis.study import studies
     from ladder.io.results import load_results
     from ladder.report import drawn
 
-    if options.output.exists():
-        raise LadderError(f"{options.output}: exists already")
+    results = load_results(options.output)
+    print(
+        "\n\n".join(
+            drawn.text(study)
+            for result in results
+            for study in studies(result)
+            if study.ladder.name == options.ladder
+        )
+    )
+    print(f"ladder: {options.output}", file=sys.stderr)
+    return code
+
+
+def _measure(options: argparse.Namespace) -> int:
+    """Draw and measure; return the exit code."""
     if not devices.first() and not options.program:
         raise LadderError("no GPU to measure")
     path = options.program or build.build(_ROOT, "ladder_bench")
@@ -57,16 +75,6 @@ def run(options: argparse.Namespace) -> int:
             progress.end()
     if not file.rows:
         raise LadderError(f"{path}: nothing was measured")
-    results = load_results(options.output)
-    print(
-        "\n\n".join(
-            drawn.text(study, options.seed, len(study.cases))
-            for result in results
-            for study in studies(result)
-            if study.ladder.name == options.ladder
-        )
-    )
-    print(f"ladder: {options.output}", file=sys.stderr)
     missing = len(program.rows) - len(file.rows)
     return errors.LOST_COVERAGE if missing else errors.FAILED if job.failed else errors.OK
 
@@ -125,7 +133,12 @@ def add(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--filter", metavar="REGEX", help="only rows that --benchmark_filter finds")
     parser.add_argument(
-        "-o", "--output", type=Path, required=True, metavar="FILE", help="the results file"
+        "-o",
+        "--output",
+        type=Path,
+        required=True,
+        metavar="FILE",
+        help="the results file; if it is there, it is told and nothing measured",
     )
     parser.add_argument(
         "--program", type=Path, metavar="PATH", help="measure with this program, and build none"

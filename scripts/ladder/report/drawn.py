@@ -40,12 +40,10 @@ def ratios(study: Study, name: str) -> tuple[list[Ratio], list[Ratio]]:
     return tuple(sorted(each, key=lambda ratio: ratio.value) for each in found)  # type: ignore[return-value]
 
 
-def text(study: Study, seed: int, count: int) -> str:
+def text(study: Study) -> str:
     """Write, for each choice of a ladder, how it does at the drawn shapes and where worst."""
-    told = [
-        f"{study.ladder.title}: {escape(describe(study.results))}, {count} shapes drawn with seed "
-        f"{seed}."
-    ]
+    about = escape(describe(study.results))
+    told = [f"{study.ladder.title}: {about}, {len(study.cases)} drawn shapes."]
     choices = [rung.name for rung in study.rungs if rung.role == "choice"]
     for name in choices:
         for what, level, found in zip(
