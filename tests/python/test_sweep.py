@@ -145,6 +145,7 @@ def code(arguments):
         (["nothing"], "no ladder 'nothing': sum are there"),
         (["sum", "--within", "m=1..2"], "no axis 'm': n, k, kind are there"),
         (["sum", "--within", "n=2..1"], "'n=2..1' is not AXIS=LOW..HIGH"),
+        (["sum", "--within", "n=9000..9999"], "every shape of these ranges is larger than any"),
         (["sum", "--draw", "0"], "--draw"),
     ],
 )

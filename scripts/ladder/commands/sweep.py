@@ -4,10 +4,8 @@
 from __future__ import annotations
 
 import argparse
-import math
 import re
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 from ladder.commands import arguments
@@ -61,6 +59,8 @@ def _measure(options: argparse.Namespace) -> int:
         raise LadderError("no GPU to measure")
     path = options.program or build.build(_ROOT, "ladder_bench")
     shapes = _space(path, options).shapes(options.draw, options.seed)
+    if not shapes:
+        raise LadderError("every shape of these ranges is larger than any that is measured")
     flags = [*(f"--shape={shape}" for shape in shapes), "--ceilings=false", *options.flags]
     with processes.terminable():
         program = Program.find(path, flags, options.filter or ".", options.timeout)
@@ -97,9 +97,6 @@ def _space(path: Path, options: argparse.Namespace) -> Space:
     for axis, _ in options.within:
         if axis not in found.axes:
             raise LadderError(f"no axis '{axis}': {', '.join(found.axes)} are there")
-    given = [values for values in found.axes.values() if isinstance(values, Range)]
-    if options.within:  # what is asked for may be larger than what is measured
-        found = replace(found, most=math.prod(each.high for each in given))
     return found
 
 
