@@ -167,7 +167,7 @@ def floors(least: float, most: float) -> tuple[float, float, float, float]:
 
     That is the percentages within 0.5 and 1 % of their median, and the number beyond 3 %.
     """
-    noise = files.read_json(ROOT / f"results/{H200}/noise.json")["rows"].values()
+    noise = files.read_json(ROOT / f"results/{H200}/noise.json.gz")["rows"].values()
     found = [each["floor"] for each in noise if least <= each["seconds"] < most]
     within = [100 * sum(floor <= limit for floor in found) / len(found) for limit in (5e-3, 1e-2)]
     return len(found), *within, sum(floor > 0.03 for floor in found)
@@ -176,7 +176,7 @@ def floors(least: float, most: float) -> tuple[float, float, float, float]:
 @cache
 def profiled() -> dict[str, Row]:
     """The rows that Nsight Compute counted."""
-    (found,) = load_results(sorted((ROOT / f"results/{H200}").glob("counters*.json")))
+    (found,) = load_results(sorted((ROOT / f"results/{H200}").glob("counters*.json.gz")))
     return {bare(row.name): row for row in found.rows}
 
 
