@@ -24,6 +24,7 @@
 #include "sgemm/08_strassen.cuh"
 #endif
 #include "sgemm/07_small_tiles.cuh"
+#include "sgemm/13_thin.cuh"
 #include "sgemm/problem.cuh"
 
 namespace ladders::sgemm {
@@ -69,6 +70,8 @@ Implementation fp16x3_at(const Case& c, const Device& device) {
 
 Implementation fastest_at(const Case& c, const Device& device) {
   const Scheme scheme = scheme_for(c["m"], c["n"], c["k"], device);
+  if (scheme == Scheme::thin) return chosen("thin", gemm_at<thin_launch>(c, device));
+  if (scheme == Scheme::few_terms) return chosen("few_terms", gemm_at<few_terms_launch>(c, device));
   if (scheme == Scheme::tf32x3) return chosen("tf32x3", tf32x3_at(c, device));
   if (scheme == Scheme::bf16x6) return chosen("bf16x6", bf16x6_at(c, device));
   return chosen("fp16x3", fp16x3_at(c, device));
@@ -243,6 +246,20 @@ std::vector<Rung> steps() {
        .skip = no_wgmma,
        .ceiling = Ceiling{.rung = "roof/bf16", .products = 3},  // FP16 is as fast
        .choose = LADDERS_GPU_ONLY(fp16x3_at)},
+      // 13_thin.cuh
+      {.name = "thin",
+       .idea = "C of a few rows or columns: lanes share a row, warps and blocks share k.",
+       .builds_on = "naive",
+       .meant_for = [](const Case& c) { return std::min(c["m"], c["n"]) <= kThin; },
+       .target = "global_load_requests",
+       .skip = not_thin,
+       .choose = gemm_at<thin_launch>},
+      {.name = "few_terms",
+       .idea = "A short k: small tiles store whole rows of C, which takes longer than its sums.",
+       .builds_on = "small_tiles",
+       .meant_for = [](const Case& c) { return c["k"] <= kTuning.few_terms; },
+       .target = "issue_utilisation",
+       .choose = gemm_at<few_terms_launch>},
       // ladder.cu
       {.name = "fastest",
        .idea = "The fastest kernel that is as exact as FP32 for the shape, as measured.",
@@ -260,6 +277,8 @@ Shape shape(int64_t m, int64_t n, int64_t k) { return {m, n, k}; }
 }  // namespace
 
 Scheme scheme_for(int m, int n, int k, const Device& device) {
+  if (std::min(m, n) <= kThin) return Scheme::thin;
+  if (k <= kTuning.few_terms) return Scheme::few_terms;
   if (needs_exact_parts(m, n, k)) return Scheme::bf16x6;
   const bool has_wgmma = kBuiltForHopper && device.compute_capability == 90;
   return has_wgmma && is_large(m, n, k, device) ? Scheme::fp16x3 : Scheme::tf32x3;
@@ -269,6 +288,11 @@ Scheme scheme_for(int m, int n, int k, const Device& device) {
 void multiply(const Gemm& g, const Device& device, std::shared_ptr<Fp16x3Workspace>& workspace,
               cudaStream_t stream) {
   const Scheme scheme = scheme_for(g.m, g.n, g.k, device);
+  if (scheme == Scheme::thin || scheme == Scheme::few_terms) {
+    const GemmLaunch found = scheme == Scheme::thin ? thin_launch(g.m, g.n, g.k, device)
+                                                    : few_terms_launch(g.m, g.n, g.k, device);
+    return launch(found.plan, stream, found.kernel, g);
+  }
   if (scheme == Scheme::bf16x6) return bf16x6(g, device, stream);
   if (g.alpha == 0 || scheme == Scheme::tf32x3) return tf32x3(g, device, stream);
   if (!workspace) workspace = make_fp16x3_workspace(g.m, g.n, g.k);
@@ -291,13 +315,15 @@ Ladder ladder() {
       // The largest are last: they take the GPU to its power limit, and the clock has to recover.
       .measured = {shape(512, 512, 512), shape(1024, 1024, 1024), shape(2048, 2048, 2048),
                    shape(4096, 4096, 4096), shape(4095, 4095, 4095), shape(4097, 4097, 4097),
-                   shape(1000, 3000, 77), shape(128, 8192, 8192), shape(8192, 128, 4096),
+                   shape(1000, 3000, 77), shape(1, 4096, 4096), shape(4096, 4, 4096),
+                   shape(4096, 4096, 16), shape(128, 8192, 8192), shape(8192, 128, 4096),
                    shape(8192, 8192, 8192), shape(16384, 16384, 16384)},
       .small = {{256, 256, 256}, {127, 129, 65}},
       .tested = {shape(1, 1, 1), shape(31, 31, 31), shape(33, 65, 17), shape(65, 33, 129),
                  shape(127, 131, 137), shape(128, 256, 64), shape(132, 260, 36), shape(1, 257, 3),
-                 shape(257, 1, 5), shape(100, 1, 1), shape(1, 1, 1000), shape(64, 64, 0),
-                 shape(0, 7, 5), shape(7, 0, 5)},
+                 shape(257, 1, 5), shape(5, 300, 700), shape(4300, 7, 1100), shape(3, 2, 2500),
+                 shape(100, 1, 1), shape(1, 1, 1000), shape(64, 64, 0), shape(0, 7, 5),
+                 shape(7, 0, 5)},
       .headline = {4096, 4096, 4096},
       .small_headline = {256, 256, 256},
       .work =

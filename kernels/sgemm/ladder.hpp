@@ -33,6 +33,8 @@ struct Tuning {
   double fp16x3_parts_above_aspect = 4;  ///< k k / (m n) above which C adds up parts of k ...
   int fp16x3_part = 1024, fp16x3_parts = 8;  ///< ... of so many terms, and how many at most
 
+  int few_terms = 32;  ///< up to so long a k, few_terms is faster than tensor cores
+
   // bf16x6 holds all of a short k in shared memory if there are tiles for all SMs.
   int short_k_side = 256;
   double short_k_outputs = 0x1p20;

@@ -52,7 +52,7 @@ KernelLaunch fp16x3_launch(int m, int n, const Device& device);
 
 /// Which of these is the fastest that is as accurate as an FP32 library, as measured on an H200.
 /// (On some wide inputs its worst element errs more: see docs/splitting.md.)
-enum class Scheme { tf32x3, bf16x6, fp16x3 };
+enum class Scheme { thin, few_terms, tf32x3, bf16x6, fp16x3 };
 Scheme scheme_for(int m, int n, int k, const Device& device);
 
 /// The product by that scheme. The workspace is empty at first and made when it is needed, which

@@ -126,6 +126,74 @@ __global__ void __launch_bounds__(kThinColumns)
   for (; i < count; i += kThinColumns) to[i] = piece[skewed(i, odd)];
 }
 
+// Few columns: the rows of a block are one piece of the input, which it loads 16 bytes at a time.
+constexpr int kNarrowColumns = 16, kNarrowThreads = 256;
+
+template <class T>
+__host__ __device__ constexpr int narrow_rows(int columns) {  // of a piece of at most 16 KiB
+  int rows = 64;
+  while (rows < 2048 && 2 * rows * columns * int(sizeof(T)) <= 16384) rows *= 2;
+  return rows;
+}
+
+template <class T>
+__global__ void __launch_bounds__(kNarrowThreads)
+    narrow(T* __restrict__ out, const T* __restrict__ in, int rows, int columns) {
+  constexpr int kVector = 16 / sizeof(T), kLoads = 16384 / 16 / kNarrowThreads;
+  T* piece = dynamic_shared<T>();
+  const int in_piece = narrow_rows<T>(columns), row0 = blockIdx.x * in_piece;
+  const int here = min(in_piece, rows - row0), count = here * columns;
+  const bool odd = columns % 2;
+  const T* from = in + at(row0, 0, columns);  // whole vectors: pieces are of 64 rows and more
+  const auto* vectors = reinterpret_cast<const uint4*>(from);
+  uint4 loaded[kLoads];
+#pragma unroll
+  for (int j = 0; j < kLoads; ++j) {
+    const int v = threadIdx.x + j * kNarrowThreads;
+    if ((v + 1) * kVector <= count) loaded[j] = vectors[v];
+  }
+  __syncwarp();  // keeps all loads before the first store
+#pragma unroll
+  for (int j = 0; j < kLoads; ++j) {
+    const int v = threadIdx.x + j * kNarrowThreads;
+    if ((v + 1) * kVector > count) continue;
+    if (odd) {
+      reinterpret_cast<uint4*>(piece)[v] = loaded[j];
+    } else {
+      T elements[kVector];
+      memcpy(elements, &loaded[j], sizeof loaded[j]);
+#pragma unroll
+      for (int i = 0; i < kVector; ++i) piece[skewed(v * kVector + i, false)] = elements[i];
+    }
+  }
+  for (int i = count / kVector * kVector + threadIdx.x; i < count; i += kNarrowThreads)
+    piece[skewed(i, odd)] = from[i];
+  __syncthreads();
+#pragma unroll 1
+  for (int column = 0; column < columns; ++column) {
+    T* to = out + at(column, row0, rows);
+#pragma unroll 4
+    for (int row = threadIdx.x; row < here; row += kNarrowThreads)
+      to[row] = piece[skewed(row * columns + column, odd)];
+  }
+}
+
+template <class T>
+Implementation narrow_at(const Case&, const Device&) {
+  return kernel<Transpose<T>>(narrow<T>, [](const Case& c, const Device&, const void*) {
+    const int rows = narrow_rows<T>(int(c["columns"]));
+    const size_t elements = size_t(rows) * c["columns"];
+    return LaunchPlan{.grid = unsigned(ceil_div(c["rows"], rows)),
+                      .block = kNarrowThreads,
+                      .shared_bytes = sizeof(T) * (elements + elements / 32)};
+  });
+}
+inline std::string not_narrow(const Case& c, const Device&) {
+  return c["columns"] <= kNarrowColumns
+             ? ""
+             : "for at most " + std::to_string(kNarrowColumns) + " columns";
+}
+
 template <class T, int columns_a_tile>
 Implementation shifted_by() {
   return kernel<Transpose<T>>(shifted<T, columns_a_tile>, [](const Case& c, const Device&,

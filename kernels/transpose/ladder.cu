@@ -37,9 +37,14 @@ Implementation swizzled() {
   return kernel<Transpose<T>>(coarsened<T, Swizzled>, tiles("columns", "rows", 8));
 }
 
+constexpr double kSmall = 0.01;  // of the L2: where what takes time is the launch
+
 template <class T>
 Implementation fastest_at(const Case& c, const Device& device) {
-  if (c["rows"] <= kThinRows) return chosen("thin", kernel<Transpose<T>>(thin<T>, pieces));
+  if (share_of_l2(c, device) < kSmall) return chosen("swizzled", swizzled<T>());
+  if (c["columns"] <= kNarrowColumns) return chosen("narrow", narrow_at<T>(c, device));
+  if (c["rows"] <= (aligned(c) ? kThinRows / 2 : kThinRows))
+    return chosen("thin", kernel<Transpose<T>>(thin<T>, pieces));
   if (!kWideFrom.reached(c, device) || !aligned(c))
     return chosen("shifted", shifted_at<T>(c, device));
   if (sizeof(T) == 4 && !kVectorsFrom.reached(c, device)) return chosen("swizzled", swizzled<T>());
@@ -130,6 +135,13 @@ std::vector<Rung> rungs() {
        .builds_on = "shifted",
        .target = "global_store_sectors_per_request",
        .skip = not_thin},
+      {.name = "narrow",
+       .idea = "Few columns: the rows of a block are one piece of the input, loaded in vectors.",
+       .builds_on = "shifted",
+       .meant_for = [](const Case& c) { return c["columns"] <= kNarrowColumns; },
+       .target = "global_load_requests",
+       .skip = not_narrow,
+       .choose = narrow_at<T>},
       // 02_vectorized.cuh
       {.name = "in_place",
        .idea = "A square in place: each block swaps two mirrored tiles.",
@@ -160,7 +172,8 @@ Ladder ladder() {
       .measured = {shape(1024, 1024), shape(2048, 2048), shape(4096, 4096), shape(8192, 8192),
                    shape(8224, 8224),  // not a power of two: no camping on memory channels
                    shape(16384, 16384), shape(10000, 3000), shape(4095, 4097), shape(31, 1000003),
-                   shape(1000003, 31), shape(8192, 8192, 2), shape(8192, 8192, 8)},
+                   shape(1000003, 31), shape(30000000, 2), shape(100000000, 1),
+                   shape(8192, 8192, 2), shape(8192, 8192, 8)},
       .small = {shape(1024, 1024), shape(1000, 777), shape(512, 512, 2), shape(512, 512, 8)},
       .tested = {shape(1, 1), shape(1, 1, 8), shape(31, 31), shape(33, 65), shape(65, 33, 2),
                  shape(127, 257, 8), shape(1, 1000), shape(1000, 1, 2), shape(256, 128),
@@ -170,7 +183,10 @@ Ladder ladder() {
                  // Whole shifted tiles, thin ones of both kinds, squares of any length.
                  shape(121, 64), shape(24, 301, 2), shape(32, 130, 8), shape(31, 129, 8),
                  shape(301, 31, 2), shape(66, 66), shape(97, 97, 2), shape(35, 35, 8),
-                 shape(3, 70000, 2), shape(2100001, 3), shape(0, 5)},
+                 shape(3, 70000, 2), shape(2100001, 3), shape(0, 5), shape(5, 0),
+                 // Narrow ones: of several pieces, of odd and even columns, of each element.
+                 shape(5000, 16, 2), shape(4099, 7, 2), shape(3001, 12), shape(2049, 1),
+                 shape(1037, 9, 8), shape(999, 16, 8)},
       .headline = shape(8192, 8192),
       .small_headline = shape(1024, 1024),
       .work = [](const Case& c,
