@@ -174,21 +174,71 @@ __device__ __forceinline__ Window<side> global_window(const float* __restrict__ 
   return window;
 }
 
-// Straight from the L1, which holds what neighbouring lanes load. Strips can have any length.
+// The same where rows start `phase` pixels after 16 bytes: whole vectors, of which the window is a
+// part. Vectors that leave the row are loaded pixel by pixel.
+template <int side, int phase>
+__device__ __forceinline__ Window<side> shifted_window(const float* __restrict__ row, int column,
+                                                       int columns) {
+  constexpr int kReach = reach(side), kPixels = kOwn + side - 1;
+  constexpr int kFirst =
+      -((kReach - phase + 3) / 4) * 4 - phase;  // of the first vector, <= -kReach
+  constexpr int kVectors = ceil_div(kOwn + kReach - kFirst, 4);
+  static_assert(kFirst <= -kReach && kFirst + 4 > -kReach);
+  Window<side> window;
+#pragma unroll
+  for (int j = 0; j < kVectors; ++j) {
+    const int x = column + kFirst + 4 * j;
+    float pixels[4] = {};
+    if (x >= 0 && x + 4 <= columns) {
+      copy_pixels<4>(pixels, row + x);
+    } else {
+#pragma unroll
+      for (int i = 0; i < 4; ++i)
+        if (x + i >= 0 && x + i < columns) pixels[i] = row[x + i];
+    }
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const int at = kFirst + 4 * j + i + kReach;
+      if (at >= 0 && at < kPixels) window.pixels[at] = pixels[i];
+    }
+  }
+  return window;
+}
+
+// All lanes of a warp are in one row, so they take one way.
 template <int side>
+__device__ __forceinline__ Window<side> unaligned_window(const float* __restrict__ image, int row,
+                                                         int column, int rows, int columns) {
+  if (row < 0 || row >= rows) return {};
+  const float* const start = &image[at(row, 0, columns)];
+  switch (at(row, 0, columns) % 4) {
+    case 0:
+      return shifted_window<side, 0>(start, column, columns);
+    case 1:
+      return shifted_window<side, 1>(start, column, columns);
+    case 2:
+      return shifted_window<side, 2>(start, column, columns);
+    default:
+      return shifted_window<side, 3>(start, column, columns);
+  }
+}
+
+// Straight from the L1, which holds what neighbouring lanes load. Strips can have any length.
+template <int side, bool aligned>
 __global__ void __launch_bounds__(Strips<side>::kThreads, Strips<side>::kBlocks)
     from_l1(const float* __restrict__ image, const __grid_constant__ Filter filter,
             float* __restrict__ out, int rows, int columns, int strip) {
   const int column = (blockIdx.x * Strips<side>::kThreads + threadIdx.x) * kOwn;
   const int first = blockIdx.y * strip;
   if (column >= columns) return;
+  const auto window = [&](int row) {
+    return aligned ? global_window<side>(image, row, column, rows, columns)
+                   : unaligned_window<side>(image, row, column, rows, columns);
+  };
   go_down<side>(
       filter, first, min(first + strip, rows),
-      [&](int row) {
-        return Pair<side>{global_window<side>(image, row, column, rows, columns),
-                          global_window<side>(image, row + 1, column, rows, columns)};
-      },
-      [&](int row, const float (&sums)[kOwn]) { store(out, row, column, columns, sums, true); });
+      [&](int row) { return Pair<side>{window(row), window(row + 1)}; },
+      [&](int row, const float (&sums)[kOwn]) { store(out, row, column, columns, sums, aligned); });
 }
 
 template <int side>
@@ -212,9 +262,9 @@ LaunchPlan in_strips(const Case& c, const Device& device, const void* kernel) {
   return plan;
 }
 
-template <int side>
-Implementation strips_from_l1() {
-  return kernel<Convolution>(from_l1<side>, in_strips<side>,
+template <int side, bool aligned>
+Implementation strips_of() {
+  return kernel<Convolution>(from_l1<side, aligned>, in_strips<side>,
                              [](Convolution& problem, const LaunchPlan& plan) {
                                const auto [image, filter, out, rows, columns] = problem.arguments();
                                const int strip = ceil_div(rows, int(plan.grid.y));
@@ -223,8 +273,9 @@ Implementation strips_from_l1() {
 }
 
 inline bool aligned(const Case& c) { return c["columns"] % 4 == 0; }
-inline std::string unaligned(const Case& c, const Device&) {
-  return aligned(c) ? "" : "needs rows that start on 16 bytes";
+template <int side>
+Implementation strips_from_l1(const Case& c, const Device&) {
+  return aligned(c) ? strips_of<side, true>() : strips_of<side, false>();
 }
 
 }  // namespace ladders::convolution
