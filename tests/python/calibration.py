@@ -10,7 +10,6 @@ tried on too. test_calibration.py holds fewer draws against the promise.
 from __future__ import annotations
 
 import argparse
-import json
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
