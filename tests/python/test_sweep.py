@@ -132,7 +132,7 @@ def test_where_a_choice_loses_is_told_worst_first(program, tmp_path, capsys):
     assert out.read_bytes() == before
 
 
-def test_what_is_there_is_told_only_of_the_ladder_that_is_asked_for(program, tmp_path, capsys):
+def test_a_file_that_is_there_must_have_the_ladder_and_its_failed_rows_still_count(program, tmp_path, capsys):
     out = tmp_path / "drawn.json"
     arguments = ["--program", str(program), "--draw", "2", "-o", str(out)]
     assert main(["sweep", "sum", *arguments]) == 0
@@ -141,6 +141,11 @@ def test_what_is_there_is_told_only_of_the_ladder_that_is_asked_for(program, tmp
     told = capsys.readouterr()
     assert told.out == ""
     assert "no rows of ladder 'scan'" in told.err
+    document = json.loads(out.read_text())
+    document["benchmarks"][0] |= {"error_occurred": True, "error_message": "wrong result"}
+    out.write_text(json.dumps(document))
+    assert main(["sweep", "sum", *arguments]) == 1  # as where it was measured
+    assert "wrong result" in capsys.readouterr().out
     assert main(["sweep", "sum", "-o", str(tmp_path)]) == 2
     assert "a directory" in capsys.readouterr().err
 

@@ -44,12 +44,13 @@ def run(options: argparse.Namespace) -> int:
     from ladder.report import drawn
 
     found = [study for result in load_results(options.output) for study in studies(result)]
-    told = [drawn.text(study) for study in found if study.ladder.name == options.ladder]
-    if not told:
+    own = [study for study in found if study.ladder.name == options.ladder]
+    if not own:
         raise LadderError(f"{options.output}: no rows of ladder '{options.ladder}'")
-    print("\n\n".join(told))
+    print("\n\n".join(map(drawn.text, own)))
     print(f"ladder: {options.output}", file=sys.stderr)
-    return code
+    failed = any(row.status == "error" for study in own for row in study.rows)
+    return code or (errors.FAILED if failed else errors.OK)
 
 
 def _measure(options: argparse.Namespace) -> int:
