@@ -132,7 +132,7 @@ def test_where_a_choice_loses_is_told_worst_first(program, tmp_path, capsys):
     assert out.read_bytes() == before
 
 
-def test_a_file_that_is_there_must_have_the_ladder_and_its_failed_rows_still_count(program, tmp_path, capsys):
+def test_a_file_that_is_there_needs_the_ladder_and_its_failed_rows_count(program, tmp_path, capsys):
     out = tmp_path / "drawn.json"
     arguments = ["--program", str(program), "--draw", "2", "-o", str(out)]
     assert main(["sweep", "sum", *arguments]) == 0
