@@ -46,8 +46,9 @@ class Space:
                 number = min(int(math.exp(generator.uniform(low, high))), values.high)
                 if aligned and number // _MULTIPLE * _MULTIPLE >= max(values.low, _MULTIPLE):
                     number = number // _MULTIPLE * _MULTIPLE
+                number = max(number, values.low)
                 product *= number
-                drawn[name] = str(max(number, values.low))
+                drawn[name] = str(number)
             else:
                 drawn[name] = generator.choice(values)
         told = ",".join(f"{name}={value}" for name, value in drawn.items())
