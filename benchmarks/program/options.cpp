@@ -117,8 +117,8 @@ const std::vector<Flag>& flags() {
       {"hardware_counters", "", "count each row once more, after its samples, by CUPTI", timing,
        [](O& o, V& v) { o.sampling.hardware_counters = v.on(); }},
       {"energy", "headline|all",
-       "after all rows are timed: joules and watts of those at the headline\nshapes, or of all, "
-       "by NVML (1 s per row)",
+       "after all rows are timed: joules and watts of those at the headline\nshapes (or those of "
+       "--shape), or of all, by NVML (1 s per row)",
        timing,
        [](O& o, V& v) {
          o.sampling.energy = true;

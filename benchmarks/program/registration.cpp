@@ -105,12 +105,13 @@ void read_more(const Row& row, Study& study, Outcome& outcome, Timed& now) {
   outcome.look_at_device();
 }
 
-// Whether the row has the shape that tables and figures show first.
+// Whether the row has the shape that tables and figures show first, or one that was asked for.
 bool at_headline(const Row& row, const Options& options) {
   const Ladder& ladder = *row.ladder;
   const bool small = options.cases == Shapes::small;
-  return row.shape.name() ==
-         Case(ladder.axes, small ? ladder.small_headline : ladder.headline).name();
+  return !options.shapes.empty() ||
+         row.shape.name() ==
+             Case(ladder.axes, small ? ladder.small_headline : ladder.headline).name();
 }
 
 // The row's result in this pass, or in the one before.

@@ -188,9 +188,10 @@ TEST_P(EveryKernel, CountsTheSameOnAnyNumberOfWorkers) {
     const Implementation implementation = row.rung->at(row.point, study().device());
     const LaunchPlan plan = implementation.plan(row.point, study().device(), implementation.kernel);
     occupancy(implementation.kernel, plan, study().device());  // allows what the plan asks for
-    const std::unique_ptr<Problem> problem = row.ladder->problem(row.shape, study().device());
-    implementation.launch(plan, *problem, nullptr);  // inputs may be made when they are first read
     const auto count = [&](int workers) {
+      // A launch may continue where the one before ended, so each has a problem of its own.
+      const std::unique_ptr<Problem> problem = row.ladder->problem(row.shape, study().device());
+      implementation.launch(plan, *problem, nullptr);  // inputs may be made when first read
       const Settings settings(emulator::Order::forward, workers);
       const emulator::Recording recording;
       implementation.launch(plan, *problem, nullptr);

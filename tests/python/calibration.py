@@ -10,13 +10,13 @@ tried on too. test_calibration.py holds fewer draws against the promise.
 from __future__ import annotations
 
 import argparse
-import json
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
+from ladder.io import files
 from ladder.stats.interval import Process
 from ladder.stats.noise import floor_of
 from ladder.stats.verdicts import Rules, Side, judge, together
@@ -26,7 +26,7 @@ from scipy.stats import mannwhitneyu, ttest_ind
 
 # Three processes of one binary each, on two H200.
 RECORDED = {
-    "quieter": Path(__file__).resolve().parents[2] / "results/nvidia-h200/noise.json",
+    "quieter": Path(__file__).resolve().parents[2] / "results/nvidia-h200/noise.json.gz",
     "noisier": Path(__file__).with_name("data") / "noise-h200.json",
 }
 WITHIN = 0.0005  # relative standard error of the median of a row's samples
@@ -83,7 +83,7 @@ def slow_processes(share: float) -> Draw:
 
 def rows_of(file: Path) -> list[dict]:
     """Rows as `ladder noise` keeps them, but those that a CPU ran."""
-    rows = json.loads(file.read_text(encoding="utf-8"))["rows"]
+    rows = files.read_json(file)["rows"]
     return [row for name, row in rows.items() if "_cpu" not in name]
 
 

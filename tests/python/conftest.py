@@ -17,7 +17,7 @@ import suite
 
 ROOT = Path(__file__).resolve().parents[2]
 
-gc.set_threshold(200_000)  # as the command does: searches take a tenth of the tests' time
+gc.set_threshold(200_000)  # searches for garbage take a tenth of the tests' time
 
 
 @pytest.fixture(scope="session", autouse=True)

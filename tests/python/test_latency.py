@@ -77,8 +77,10 @@ def test_bytes_in_flight_are_bandwidth_times_the_least_latency(read, tables):
     assert roofs.bytes_in_flight(found, "dram_write") != roofs.bytes_in_flight(found, "dram_write")
     (dram,) = [line for line in tables(document()).splitlines() if "`dram_read`" in line]
     assert " 15.5 KiB " in dram  # per SM of 100
-    without = tables(document({}))
-    assert "bytes in flight" not in without
+    assert "bytes in flight" not in tables(document({}))
+    without = document()
+    without["context"]["sms"] = "0"
+    assert "bytes in flight" not in tables(without)
 
 
 def test_each_memory_is_a_line_over_the_bytes_read(read, draw):
@@ -93,3 +95,12 @@ def test_each_memory_is_a_line_over_the_bytes_read(read, draw):
     drawn = [list(line.get_ydata()) for line in axes.lines if len(line.get_xdata()) == 2]
     assert [142.0, 225.0] in [[pytest.approx(y) for y in ys] for ys in drawn]
     assert not overlaps(figures["latency"])
+
+
+@pytest.mark.parametrize("size", ["big", "0", "-5", "1e999", ""])
+def test_a_size_that_is_none_is_told_as_it_is_and_not_drawn(read, tables, draw, size):
+    made = document({"shared": {32: 11.7, size: 12.0, 64: 12.5}})
+    assert " 12.0 ns " in tables(made)
+    (line,) = latency.lines_of(study_of(read(made)))
+    assert list(line.rows) == [2**15, 2**16]
+    assert "latency" in draw(made, "latency")[0]

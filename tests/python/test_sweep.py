@@ -132,6 +132,33 @@ def test_where_a_choice_loses_is_told_worst_first(program, tmp_path, capsys):
     assert out.read_bytes() == before
 
 
+def test_a_file_that_is_there_needs_the_ladder_and_its_failed_rows_count(program, tmp_path, capsys):
+    out = tmp_path / "drawn.json"
+    arguments = ["--program", str(program), "--draw", "2", "-o", str(out)]
+    assert main(["sweep", "sum", *arguments]) == 0
+    capsys.readouterr()
+    assert main(["sweep", "scan", *arguments]) == 2
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert "no rows of ladder 'scan'" in told.err
+    document = json.loads(out.read_text())
+    document["benchmarks"][0] |= {"error_occurred": True, "error_message": "wrong result"}
+    out.write_text(json.dumps(document))
+    assert main(["sweep", "sum", *arguments]) == 1  # as where it was measured
+    assert "wrong result" in capsys.readouterr().out
+    assert main(["sweep", "sum", "-o", str(tmp_path)]) == 2
+    assert "a directory" in capsys.readouterr().err
+
+
+def test_fewer_shapes_than_asked_for_are_noted(program, tmp_path, capsys):
+    out = str(tmp_path / "new folder/drawn.json")
+    few = ["--draw", "30", "--within", "n=1..3"]
+    assert main(["sweep", "sum", "--program", str(program), *few, "-o", out]) == 0
+    told = capsys.readouterr()
+    assert ", 12 drawn shapes." in told.out
+    assert "only 12 different shapes" in told.err
+
+
 def code(arguments):
     try:
         return main(arguments)
@@ -144,6 +171,7 @@ def code(arguments):
     [
         (["nothing"], "no ladder 'nothing': sum are there"),
         (["sum", "--within", "m=1..2"], "no axis 'm': n, k, kind are there"),
+        (["sum", "--within", "kind=1..2"], "'kind' has labels, and no range"),
         (["sum", "--within", "n=2..1"], "'n=2..1' is not AXIS=LOW..HIGH"),
         (["sum", "--within", "n=9000..9999"], "every shape of these ranges is larger than any"),
         (["sum", "--draw", "0"], "--draw"),

@@ -355,7 +355,7 @@ class Study:
     def label(self, case: str) -> str:
         """Write a shape compactly: `4096` where all its axes agree, else `1000×3000×77`."""
         values = self._shape(case)
-        if self.shape_axes == [_KIBIBYTES]:
+        if self.shape_axes == [_KIBIBYTES] and values[0].isdecimal():
             return units.memory(1024 * float(values[0]))
         values = [units.power_of_two(v) if self._powers or len(v) > 6 else v for v in values]
         return "×".join(values[:1] if self.in_series(case) else values)

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 from ladder.commands import arguments
+from ladder.io.notes import note
 from ladder.measure import build, devices, processes, runner
 from ladder.measure.drawing import Range, Space, space
 from ladder.measure.process import listed
@@ -32,6 +33,8 @@ _WITHIN = re.compile(r"([a-z][a-z0-9_]*)=(\d+)\.\.(\d+)")
 def run(options: argparse.Namespace) -> int:
     """Draw, measure and tell; return the exit code."""
     code = errors.OK
+    if options.output.is_dir():
+        raise LadderError(f"{options.output}: a directory, not a file")
     if options.output.exists():
         print(f"ladder: {options.output}: as measured before", file=sys.stderr)
     else:
@@ -40,17 +43,14 @@ def run(options: argparse.Namespace) -> int:
     from ladder.io.results import load_results
     from ladder.report import drawn
 
-    results = load_results(options.output)
-    print(
-        "\n\n".join(
-            drawn.text(study)
-            for result in results
-            for study in studies(result)
-            if study.ladder.name == options.ladder
-        )
-    )
+    found = [study for result in load_results(options.output) for study in studies(result)]
+    own = [study for study in found if study.ladder.name == options.ladder]
+    if not own:
+        raise LadderError(f"{options.output}: no rows of ladder '{options.ladder}'")
+    print("\n\n".join(map(drawn.text, own)))
     print(f"ladder: {options.output}", file=sys.stderr)
-    return code
+    failed = any(row.status == "error" for study in own for row in study.rows)
+    return code or (errors.FAILED if failed else errors.OK)
 
 
 def _measure(options: argparse.Namespace) -> int:
@@ -59,8 +59,14 @@ def _measure(options: argparse.Namespace) -> int:
         raise LadderError("no GPU to measure")
     path = options.program or build.build(_ROOT, "ladder_bench")
     shapes = _space(path, options).shapes(options.draw, options.seed)
+    try:
+        options.output.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise LadderError(f"{options.output.parent}: {error.strerror}") from error
     if not shapes:
         raise LadderError("every shape of these ranges is larger than any that is measured")
+    if len(shapes) < options.draw:
+        note(f"only {len(shapes)} different shapes were found")
     flags = [*(f"--shape={shape}" for shape in shapes), "--ceilings=false", *options.flags]
     with processes.terminable():
         program = Program.find(path, flags, options.filter or ".", options.timeout)
@@ -93,11 +99,7 @@ def _space(path: Path, options: argparse.Namespace) -> Space:
         except LadderError:
             return False
 
-    found = space(options.ladder, rows, dict(options.within), takes)
-    for axis, _ in options.within:
-        if axis not in found.axes:
-            raise LadderError(f"no axis '{axis}': {', '.join(found.axes)} are there")
-    return found
+    return space(options.ladder, rows, dict(options.within), takes)
 
 
 def _within(text: str) -> tuple[str, Range]:

@@ -8,9 +8,11 @@ import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from ladder.model.errors import LadderError
+
 _ALIGNED = 2 / 3  # of the shapes
 _MULTIPLE = 32  # of what is aligned; numbers below stay as drawn
-_TRIES = 1000  # for each shape
+_TRIES = 1000  # in turn that draw no new shape
 
 
 @dataclass(frozen=True)
@@ -44,8 +46,9 @@ class Space:
                 number = min(int(math.exp(generator.uniform(low, high))), values.high)
                 if aligned and number // _MULTIPLE * _MULTIPLE >= max(values.low, _MULTIPLE):
                     number = number // _MULTIPLE * _MULTIPLE
+                number = max(number, values.low)
                 product *= number
-                drawn[name] = str(max(number, values.low))
+                drawn[name] = str(number)
             else:
                 drawn[name] = generator.choice(values)
         told = ",".join(f"{name}={value}" for name, value in drawn.items())
@@ -55,10 +58,11 @@ class Space:
         """Draw `count` different shapes, fewer where there are not so many."""
         generator = random.Random(f"{self.ladder} {seed}")
         found: dict[str, None] = {}
-        for _ in range(_TRIES * count):
-            if len(found) == count:
-                break
-            if shape := self.shape(generator):
+        tries = 0
+        while len(found) < count and tries < _TRIES:
+            shape = self.shape(generator)
+            tries = 0 if shape and shape not in found else tries + 1
+            if shape:
                 found[shape] = None
         return list(found)
 
@@ -73,7 +77,7 @@ def space(
 
     Numbers are drawn from between the least and the greatest measured, or from the range `given`
     for an axis. Labels, and numbers of an axis that takes no others (as `takes` says of a shape),
-    are drawn from those measured.
+    are drawn from those measured. Raises LadderError for a range of labels, or of no axis.
     """
     cases = [
         dict(part.split(":", 1) for part in name.split("/")[2:] if ":" in part)
@@ -81,6 +85,11 @@ def space(
         if name.startswith(f"{ladder}/")
     ]
     shared = [axis for axis in cases[0] if all(axis in case for case in cases)]
+    for axis in given:
+        if axis not in shared:
+            raise LadderError(f"no axis '{axis}': {', '.join(shared)} are there")
+        if not all(case[axis].isdecimal() for case in cases):
+            raise LadderError(f"'{axis}' has labels, and no range")
     axes: dict[str, Range | Sequence[str]] = {}
     for axis in shared:
         values = [*dict.fromkeys(case[axis] for case in cases)]

@@ -20,7 +20,7 @@ from ladder.model.errors import LadderError, LostError, ResultError
 SPLITS = {"rung": 2, "ladder": 1, "none": 0}  # parts of a row's name that a process is for
 _STARTS = 3  # processes in turn that may end before they come to a row
 _PASSES = {  # after that of the times: a flag, and what it brings into the context
-    re.compile(r"--energy(?!=(false|0|no|off)$)"): "energy_source",
+    re.compile(r"--energy="): "energy_source",
     re.compile(r"--hardware_counters(?!=(false|0|no|off)$)"): "hardware_counters",
 }
 _NO_CEILINGS = "--ceilings=false"

@@ -99,12 +99,12 @@ def kibibytes(size: float) -> str:
 
 
 def memory(size: float) -> str:
-    """Write the size of a memory with three digits: `256 KiB`, `4 GiB`; NaN is empty."""
+    """Write the size of a memory with up to four digits: `256 KiB`, `4 GiB`; NaN is empty."""
     if size != size:
         return ""
     prefixes = ((2.0**30, "GiB"), (2.0**20, "MiB"), (2.0**10, "KiB"))
     divisor, unit = next((p for p in prefixes if size >= p[0]), (1.0, "B"))
-    return f"{size / divisor:.3g} {unit}"
+    return f"{size / divisor:.4g} {unit}"
 
 
 def power_of_two(value: str) -> str:

@@ -46,9 +46,8 @@ def text(study: Study) -> str:
     told = [f"{study.ladder.title}: {about}, {len(study.cases)} drawn shapes."]
     choices = [rung.name for rung in study.rungs if rung.role == "choice"]
     for name in choices:
-        for what, level, found in zip(
-            ("the best library", "the best rung"), (1.0, _LEVEL), ratios(study, name), strict=True
-        ):
+        others = (("the best library", 1.0), ("the best rung measured", _LEVEL))
+        for (what, level), found in zip(others, ratios(study, name), strict=True):
             if found:
                 told += [_summary(name, what, level, found), _table(study, found)]
     failed = [row for row in study.rows if row.status == "error"]

@@ -39,10 +39,13 @@ def ladder(study: Study, limits: Limits) -> str:
     percent = f"% of `{study.ladder.ceilings}`"
     divisor, unit = study.unit
     with_counters = counter_tables.has_counters(study)
+    several = study.ladder.is_roof and len(study.cases) > 1
+    best = roofs.measured(study.results) if several else {}
     table = []
     for rung in study.rungs:
         row = study.ok(rung, headline)
-        measured = study.measured(rung, headline)
+        # Not all memories hold the headline's set: of a roof its best row counts.
+        measured = best.get(rung.name) if several else study.measured(rung, headline)
         about = ", ".join(filter(None, (rung.role.replace("step", ""), rung.precision)))
         line = {
             "rung": code(rung.name) + (f" ({about})" if about else ""),
@@ -78,9 +81,10 @@ def ladder(study: Study, limits: Limits) -> str:
         "resources": markdown.RESOURCES,
     }
     shown = [n for n, columns in groups.items() if any(line[c] for line in table for c in columns)]
-    if shown and study.spell(headline):
+    if shown and (several or study.spell(headline)):
         names = " and ".join(filter(None, (", ".join(shown[:-1]), shown[-1])))
-        notes.append(f"{names.capitalize()} at {study.spell(headline)}.")
+        where = "of the fastest row" if several else f"at {study.spell(headline)}"
+        notes.append(f"{names.capitalize()} {where}.")
     if any(line[PREDICTION[0]] for line in table):
         notes.append("Slow-down against the fastest step.")
     told = [f"the best {sweep}" for sweep in sorted({r.sweep for r in study.rungs if r.sweep})]
@@ -236,8 +240,8 @@ def _roof(study: Study, rung: Rung, row: Row | None) -> dict[str, str]:
         found[_LEAST] = units.rate(own_quantity(best), own_speed(best)) + cycles
     if not (row and best and any(rung.sweeps for rung in study.ladder.rungs)):
         return found
-    sms = units.parse(study.results.context.get("sms"))
-    found[_IN_FLIGHT] = units.kibibytes(roofs.bytes_in_flight(study.results, rung.name) / sms)
+    if (sms := units.parse(study.results.context.get("sms"))) > 0:
+        found[_IN_FLIGHT] = units.kibibytes(roofs.bytes_in_flight(study.results, rung.name) / sms)
     if row.sweep:
         found[_BEST_AT] = values_of(rung, row)
     if sheet and (peak := sheet.peak(rung.name)) > 0:

@@ -279,8 +279,10 @@ def _rung(study: Study, rung: Rung, beside: Beside) -> RungPage:
         facts.append(("chose" if row.chosen else "best at", values_of(rung, row)))
         facts.append(("time", units.duration(row.seconds)))
         facts += markdown.resources(row).items()
-    if row and row.case == study.headline:
+    if row and (row.case == study.headline or study.ladder.is_roof):
         line |= _speeds(study, row, limiter)
+        if row.case != study.headline:
+            line["speed"] += f" at {study.label(row.case)}"
     else:
         headline = study.best.get((rung.name, study.headline))
         why = f"{headline.status}: {headline.reason}" if headline else "not measured"

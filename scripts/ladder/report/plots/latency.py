@@ -38,9 +38,11 @@ def lines_of(study: Study) -> list[Line]:
     found = []
     for rung in study.rungs:
         rows = {
-            _KIB * float(row.axes[_AXIS]): row
+            size: row
             for row in study.rows
-            if row.rung == rung.name and row.loads_per_second > 0 and _AXIS in row.axes
+            if row.rung == rung.name
+            and row.loads_per_second > 0
+            and 0 < (size := _KIB * units.parse(row.axes.get(_AXIS))) < math.inf
         }
         if rows:
             found.append(Line(rung, dict(sorted(rows.items()))))
