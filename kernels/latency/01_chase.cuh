@@ -15,24 +15,25 @@ enum Level { l1, l2, dram };
 
 template <Level level>
 __device__ __forceinline__ const Line* next(const Line* line) {
-  return reinterpret_cast<const Line*>(level == l1 ? line->next : __ldcg(&line->next));
+  return reinterpret_cast<const Line*>(level == l1 ? __ldca(&line->next) : __ldcg(&line->next));
 }
 
 template <Level level>
-__global__ void chase(const Line* lines, unsigned count, unsigned start, unsigned loads,
-                      unsigned* end) {
+__global__ void chase(const Line* lines, unsigned count, unsigned loads, unsigned* position,
+                      unsigned* way) {
   if (level != dram) {
     size_t loaded = 0;
 #pragma unroll 8
     for (unsigned i = threadIdx.x; i < count; i += kBlock) loaded |= size_t(next<level>(lines + i));
-    if (loaded == 1) *end = 0;  // never, since lines are aligned: keeps the loads
+    if (loaded == 1) *way = 0;  // never, since lines are aligned: keeps the loads
     __syncthreads();
   }
   if (threadIdx.x > 0) return;
+  const unsigned start = *position % count;
   const Line* at = lines + start;
 #pragma unroll 16
   for (unsigned i = 0; i < loads; ++i) at = next<level>(at);
-  *end = unsigned(at - lines);
+  way[0] = start, way[1] = *position = unsigned(at - lines);
 }
 
 template <Level level>
@@ -42,8 +43,8 @@ Implementation through_global() {
   };
   const auto arguments = [](Chase& c) {
     const auto count = unsigned(c.lines.size());
-    return std::tuple<const Line*, unsigned, unsigned, unsigned, unsigned*>(
-        c.lines.data(), count, c.start_among(count), c.loads, c.end.data());
+    return std::tuple<const Line*, unsigned, unsigned, unsigned*, unsigned*>(
+        c.lines.data(), count, c.loads, c.position.data(), c.way.data());
   };
   return checked<Chase>(kernel<Chase>(chase<level>, plan, arguments),
                         [](const Chase& c) { return c.compare_among<Line>(); });
@@ -51,24 +52,26 @@ Implementation through_global() {
 
 // ---- Shared memory ----------------------------------------------------------------------------
 // Addresses are offsets of 4 bytes: a load adds the start of the array at no cost.
-inline __global__ void chase_shared(unsigned words, unsigned start, unsigned loads, unsigned* end) {
+inline __global__ void chase_shared(unsigned words, unsigned loads, unsigned* position,
+                                    unsigned* way) {
   auto* const bytes = dynamic_shared<char>();
   for (unsigned i = threadIdx.x; i < words; i += kBlock)
     reinterpret_cast<unsigned*>(bytes)[i] = 4 * successor(i, words);
   __syncthreads();
   if (threadIdx.x > 0) return;
+  const unsigned start = *position % words;
   unsigned at = 4 * start;
 #pragma unroll 16
   for (unsigned i = 0; i < loads; ++i) at = *reinterpret_cast<const unsigned*>(bytes + at);
-  *end = at / 4;
+  way[0] = start, way[1] = *position = at / 4;
 }
 
 // Of a cluster of two blocks, the first follows a chain in the memory of the second.
 struct Word {
   const Word* next;
 };
-inline __global__ void chase_distributed(unsigned words, unsigned start, unsigned loads,
-                                         unsigned* end) {
+inline __global__ void chase_distributed(unsigned words, unsigned loads, unsigned* position,
+                                         unsigned* way) {
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900  // clusters
   const auto cluster = cooperative_groups::this_cluster();
   Word* const theirs = cluster.map_shared_rank(dynamic_shared<Word>(), 1);
@@ -78,10 +81,11 @@ inline __global__ void chase_distributed(unsigned words, unsigned start, unsigne
       theirs[i].next = theirs + successor(i, words);
     __syncthreads();
     if (threadIdx.x == 0) {
+      const unsigned start = *position % words;
       const Word* at = theirs + start;
 #pragma unroll 16
       for (unsigned i = 0; i < loads; ++i) at = at->next;
-      *end = unsigned(at - theirs);
+      way[0] = start, way[1] = *position = unsigned(at - theirs);
     }
   }
   cluster.sync();  // no block may end while its memory is read
@@ -95,7 +99,7 @@ Implementation through_shared(Kernel* kernel) {
   };
   const auto arguments = [](Chase& c) {
     const auto elements = unsigned(c.bytes / sizeof(Element));
-    return std::tuple(elements, c.start_among(elements), c.loads, c.end.data());
+    return std::tuple(elements, c.loads, c.position.data(), c.way.data());
   };
   return checked<Chase>(ladders::kernel<Chase>(kernel, plan, arguments),
                         [](const Chase& c) { return c.compare_among<Element>(); });

@@ -45,32 +45,28 @@ class Chase : public Problem {
         loads(unsigned(c["loads"])),
         bytes(latency::bytes(c)),
         lines(bytes / sizeof(Line)),
-        end(1) {
+        way(2),
+        position(zeros<unsigned>(1)) {
     generate(lines.data(), lines.size(), Cycle{lines.data(), unsigned(lines.size())});
   }
-  Memory output() const override { return {end.data(), end.bytes()}; }
-
-  // Where a launch starts, among so many elements: where the launch before ended.
-  unsigned start_among(unsigned elements) {
-    return start_ = successor(start_, elements, launched_++ == 0 ? 0 : loads);
-  }
+  Memory output() const override { return {way.data(), way.bytes()}; }
 
   template <class Element>
   Verdict compare_among() const {
-    const unsigned ended = to_host(end.data(), 1)[0];
-    const unsigned right = successor(start_, unsigned(bytes / sizeof(Element)), loads);
-    if (ended == right) return {};
-    return {.wrong = "the chain ends at element " + std::to_string(ended) + " instead of " +
-                     std::to_string(right)};
+    const std::vector<unsigned> ends = to_host(way.data(), 2);
+    const auto elements = unsigned(bytes / sizeof(Element));
+    if (ends[0] >= elements) return {.wrong = "no chain was followed"};
+    const unsigned right = successor(ends[0], elements, loads);
+    if (ends[1] == right) return {};
+    return {.wrong = "the chain from element " + std::to_string(ends[0]) + " ends at " +
+                     std::to_string(ends[1]) + " instead of " + std::to_string(right)};
   }
 
   const unsigned loads;
   const size_t bytes;
   const DeviceBuffer<Line> lines;
-  const DeviceBuffer<unsigned> end;  // the number of the last element
-
- private:
-  unsigned start_ = 0, launched_ = 0;
+  const DeviceBuffer<unsigned> way;       // the numbers of its first and last element
+  const DeviceBuffer<unsigned> position;  // where the next launch starts, and the last one ended
 };
 
 }  // namespace ladders::latency

@@ -56,7 +56,7 @@ std::vector<Rung> rungs() {
        .work = dram_work<false, true>},
       {.name = "l2_read",
        .idea = "A working set is loaded again and again, bypassing the L1.",
-       .sweeps = {{{"mebibytes"}, {8, 16, 24, 32, 40, 48, 56, 96}, {1, 2}, {1}}},
+       .sweeps = {{{"mebibytes"}, {2, 4, 8, 16, 24, 32, 40, 48, 56, 96}, {1, 2}, {1}}},
        .skip =
            [](const Case& c, const Device&) {
              return c["mebibytes"] <= c["size"] ? "" : "the input is smaller";

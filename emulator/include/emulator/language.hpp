@@ -359,6 +359,10 @@ EMULATOR_INLINE T __ldcs(const T* p) {
   return *p;
 }
 template <class T>
+EMULATOR_INLINE T __ldca(const T* p) {
+  return *p;
+}
+template <class T>
 EMULATOR_INLINE T __ldcg(const T* p) {
   return *p;
 }
