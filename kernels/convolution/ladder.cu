@@ -27,8 +27,7 @@ Implementation fastest(const Case& c, const Device& device) {
   if (few_rows && !kStripsFrom.reached(c, device) &&
       (kSmallTilesFrom.reached(c, device) || !aligned(c)))
     return chosen("small_tiles", in_small_tiles<side>(c, device));
-  return aligned(c) ? chosen("from_l1", strips_from_l1<side>())
-                    : chosen("sliding_sums", sums_over_tile<side>());
+  return chosen("from_l1", strips_from_l1<side>(c, device));
 }
 
 // The large image has all rungs, others those that are useful there.
@@ -77,11 +76,9 @@ std::vector<Rung> rungs() {
        .measured = for_tiles},
       {.name = "from_l1",
        .idea = "No tile and no barrier: windows come from the L1, strips fill the device.",
-       .implementation = strips_from_l1<side>(),
        .builds_on = "sliding_sums",
        .target = "shared_wavefronts",
-       .skip = unaligned,
-       .measured = aligned},
+       .choose = strips_from_l1<side>},
       // 03_small_tiles.cuh
       {.name = "small_tiles",
        .idea = "A few unrolled rows per thread in small tiles, without edge checks inside.",
@@ -93,8 +90,7 @@ std::vector<Rung> rungs() {
        .choose = in_small_tiles<side>},
       // ladder.cu
       {.name = "fastest",
-       .idea =
-           "Small tiles up to 9 x 9 except in small images; else strips, or tiles if unaligned.",
+       .idea = "Small tiles up to 9 x 9 except in small images; else strips from the L1.",
        .role = Role::choice,
        .choose = fastest<side>},
   };
@@ -109,7 +105,7 @@ Ladder ladder() {
   for (const int64_t side : kFilters) measured.push_back({8192, 8192, side});
   for (const int64_t side : {3, 15}) measured.push_back({4096, 4096, side});
   for (const int64_t side : {3, 15}) measured.push_back({1024, 1024, side});
-  for (const int64_t side : {3, 7}) measured.push_back({4095, 4097, side});
+  for (const int64_t side : {3, 7, 9, 15}) measured.push_back({4095, 4097, side});
   for (const int64_t side : {3, 7}) measured.push_back({10000, 3000, side});
   return {
       .name = "convolution",
