@@ -51,7 +51,7 @@ Implementation through_global() {
 }
 
 // ---- Shared memory ----------------------------------------------------------------------------
-// Addresses are offsets of 4 bytes: a load adds the start of the array at no cost.
+// An element is the offset of the next in bytes: a load adds the start of the array at no cost.
 inline __global__ void chase_shared(unsigned words, unsigned loads, unsigned* position,
                                     unsigned* way) {
   auto* const bytes = dynamic_shared<char>();

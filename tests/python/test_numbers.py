@@ -214,8 +214,16 @@ def cost(*names: str, of: str = H100) -> list[float]:
     return [1e12 * r.joules / (own_speed(r) * r.seconds) for r in found]
 
 
+def lost(title: str) -> tuple[int, int]:
+    """At how many shapes drawn on an H100 a choice loses to the library, and of how many."""
+    text = (ROOT / f"results/{H100}/drawn.md").read_text(encoding="utf-8")
+    part = text[text.index(f"{title}: ") :]
+    return tuple(map(int, re.search(r"below 1 at (\d+) of (\d+) shapes", part).groups()))
+
+
 VALUES = {
     "row": row,
+    "lost": lost,
     "agreeing": agreeing,
     "cost": cost,
     "watts": lambda: float(results().context["idle_watts"]),

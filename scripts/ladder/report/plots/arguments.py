@@ -10,7 +10,6 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from matplotlib.axes import Axes
-from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
@@ -64,7 +63,7 @@ def draw(results: Results, sweep: Sweep, metric: str = sweep_tables.TIME) -> Fig
         _scale(axes, every, metric)
         _panel(axes, panel, points, sweep, metric)
         _names(axes, texts, tall)
-        _ticks(axes.xaxis, [*sweep.labels], [*sweep.labels.values()])
+        style.value_ticks(axes, [*sweep.labels], [*sweep.labels.values()], _WIDTH)
         top -= tall + _BETWEEN
     axes.set_xlabel(sweep.title)
     return figure
@@ -213,25 +212,3 @@ def _names(axes: Axes, texts: Sequence[Sequence[str]], height: float) -> None:
                     linewidth=1.3,
                 )
         down += len(lines) * _LINE + _GAP
-
-
-def _ticks(axis: Axis, values: Sequence[float], labels: Sequence[str]) -> None:
-    """Label the values that were measured, as many as there is room for."""
-    axes = axis.axes
-    low, high = axes.get_xlim()
-    log = axes.get_xscale() == "log"
-
-    def place(value: float) -> float:
-        if log:
-            return _WIDTH * math.log(value / low) / math.log(high / low)
-        return _WIDTH * (value - low) / (high - low)
-
-    shown, right = [], -math.inf
-    for value, label in zip(values, labels, strict=True):
-        if low <= value <= high:
-            half = style.text_width(label, style.SMALL) / 2
-            if place(value) - half > right + 0.08:
-                shown.append((value, label))
-                right = place(value) + half
-    axis.set_ticks([value for value, _ in shown], labels=[label for _, label in shown])
-    axis.set_ticks([], minor=True)

@@ -6,7 +6,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from ladder.analysis.study import Study, describe
@@ -62,7 +61,7 @@ def draw(study: Study, lines: list[Line]) -> Figure:
     axes.set(xscale="log", xlim=(sizes[0] / 1.6, 1.6 * sizes[-1]), xlabel="bytes read")
     axes.set(yscale="log", ylim=(min(times) / 1.5, 1.5 * max(times)), ylabel="ns per load")
     style.log_ticks(axes.yaxis)
-    _sizes(axes, sizes, width - _LEFT - right)
+    style.value_ticks(axes, sizes, [*map(units.memory, sizes)], width - _LEFT - right)
     low, high = (math.log(end) for end in axes.get_ylim())
     ends = [1e9 / [*line.rows.values()][-1].loads_per_second for line in lines]
     wanted = [(math.log(end) - low) / (high - low) for end in ends]
@@ -87,17 +86,3 @@ def _text(line: Line) -> str:
     best = line.best
     cycles = f", {best.cycles_per_load:.0f} cycles" if best.cycles_per_load > 0 else ""
     return f"{line.rung.name}  {units.rate('loads', best.loads_per_second)}{cycles}"
-
-
-def _sizes(axes: Axes, sizes: list[float], width: float) -> None:
-    """Label the sizes that there is room for."""
-    low, high = (math.log(end) for end in axes.get_xlim())
-    shown, right = [], -math.inf
-    for size in sizes:
-        at = width * (math.log(size) - low) / (high - low)
-        half = style.text_width(units.memory(size), style.SMALL) / 2
-        if at - half > right + 0.08:
-            shown.append(size)
-            right = at + half
-    axes.set_xticks(shown, [units.memory(size) for size in shown])
-    axes.set_xticks([], minor=True)

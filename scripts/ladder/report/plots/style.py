@@ -256,6 +256,27 @@ def category_ticks(axes: Axes, labels: Sequence[str], width: float) -> None:
     axes.set_xticks(shown, [labels[i] for i in shown], **(turn if turned else {}))
 
 
+def value_ticks(axes: Axes, values: Sequence[float], labels: Sequence[str], width: float) -> None:
+    """Label these x values on axes of `width` inches, in their order, as many as fit."""
+    low, high = axes.get_xlim()
+    log = axes.get_xscale() == "log"
+
+    def place(value: float) -> float:
+        if log:
+            return width * math.log(value / low) / math.log(high / low)
+        return width * (value - low) / (high - low)
+
+    shown, right = [], -math.inf
+    for value, label in zip(values, labels, strict=True):
+        if low <= value <= high:
+            half = text_width(label, SMALL) / 2
+            if place(value) - half > right + 0.08:
+                shown.append((value, label))
+                right = place(value) + half
+    axes.set_xticks([value for value, _ in shown], [label for _, label in shown])
+    axes.set_xticks([], minor=True)
+
+
 def log_ticks(axis: Axis) -> None:
     """Label a logarithmic axis plainly, at 1, 2 and 5 of each decade when it spans few.
 
