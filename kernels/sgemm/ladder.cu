@@ -244,7 +244,7 @@ std::vector<Rung> steps() {
        .target = "tensor_utilisation",
        .needs = kWgmma,
        .skip = no_wgmma,
-       .ceiling = Ceiling{.rung = "roof/bf16", .products = 3},  // FP16 is as fast
+       .ceiling = Ceiling{.rung = "sgemm/cublas_fp16", .products = 3},
        .choose = LADDERS_GPU_ONLY(fp16x3_at)},
       // 13_thin.cuh
       {.name = "thin",

@@ -20,6 +20,22 @@ Implementation by_cublas(cublasMath_t mode) {
       [mode](Sgemm& problem, cudaStream_t stream) { by_cublas(problem.gemm(), mode, stream); });
 }
 
+// Three of these products are what fp16x3 computes, at the pace of a library.
+void by_cublas_fp16(Sgemm& problem, cudaStream_t stream) {
+  const Gemm g = problem.gemm();
+  const auto& [a, b] = problem.halves();
+  const float alpha = std::ldexp(g.alpha, -a.power - b.power);
+  check(cublasGemmEx(cublas_handle(stream, CUBLAS_DEFAULT_MATH), CUBLAS_OP_N, CUBLAS_OP_N, g.n, g.m,
+                     g.k, &alpha, b.elements.data(), CUDA_R_16F, int(b.pitch), a.elements.data(),
+                     CUDA_R_16F, int(a.pitch), &g.beta, g.c, CUDA_R_32F, leading(g.ldc),
+                     CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT),
+        "cublasGemmEx");
+}
+
+std::string out_of_range(const Case& c, const Device&) {
+  return c["k"] < 16 ? "rows of few elements may all be below the range of FP16" : "";
+}
+
 }  // namespace
 
 void library_product(const Gemm& gemm, cudaStream_t stream) {
@@ -37,6 +53,13 @@ std::vector<Rung> peers() {
            .implementation = LADDERS_GPU_ONLY(by_cublas(CUBLAS_TF32_TENSOR_OP_MATH)),
            .role = Role::peer,
            .precision = "tf32",
+           .error_limit = 2e-3},
+          {.name = "cublas_fp16",
+           .idea = "cublasGemmEx on matrices in FP16, sums in FP32: a third bounds fp16x3.",
+           .implementation = LADDERS_GPU_ONLY(library<Sgemm>(by_cublas_fp16)),
+           .role = Role::ceiling,
+           .skip = LADDERS_GPU_ONLY(out_of_range),
+           .precision = "fp16",
            .error_limit = 2e-3}};
 }
 
