@@ -20,13 +20,18 @@
 namespace ladders::convolution {
 namespace {
 
+// Where rows do not start on 16 bytes, windows from the L1 pay for 9 x 9 and 11 x 11.
+constexpr int kUnalignedStripsFrom = 9, kMostUnalignedInL1 = 11;
+
 template <int side>
 Implementation fastest(const Case& c, const Device& device) {
   constexpr int64_t kMostBlocks = 65535;  // in a grid's y
   const bool few_rows = c["rows"] <= kMostBlocks * SmallTile<side, 4>::kRows;
-  if (few_rows && !kStripsFrom.reached(c, device) &&
-      (kSmallTilesFrom.reached(c, device) || !aligned(c)))
+  const bool strips = aligned(c) ? kStripsFrom.reached(c, device) : side >= kUnalignedStripsFrom;
+  if (few_rows && !strips && (kSmallTilesFrom.reached(c, device) || !aligned(c)))
     return chosen("small_tiles", in_small_tiles<side>(c, device));
+  if (!aligned(c) && side > kMostUnalignedInL1)
+    return chosen("sliding_sums", sums_over_tile<side>());
   return chosen("from_l1", strips_from_l1<side>(c, device));
 }
 
@@ -90,7 +95,8 @@ std::vector<Rung> rungs() {
        .choose = in_small_tiles<side>},
       // ladder.cu
       {.name = "fastest",
-       .idea = "Small tiles up to 9 x 9 except in small images; else strips from the L1.",
+       .idea =
+           "Small tiles up to 9 x 9 except in small images; else strips, or tiles if unaligned.",
        .role = Role::choice,
        .choose = fastest<side>},
   };

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cooperative_groups.h>
+#include <cuda_pipeline.h>
 
 #include <bit>
 
@@ -22,140 +23,175 @@ __device__ __forceinline__ float sum_of_lanes(float value) {
   return value;
 }
 
-// C of few columns: each team sums the products of `kRows` rows of A, whose elements neighbouring
-// lanes load, and of B, which the block keeps in shared memory by columns. A team is a warp, or the
-// block where C has few rows too.
-template <int kColumns, int kRows, bool whole_block>
-__global__ void __launch_bounds__(whole_block ? 1024 : 256) thin_columns(const Gemm g) {
-  constexpr int kChunk = 1024, kSums = kRows * kColumns;
-  __shared__ float chunk[kColumns][kChunk + 1];
-  __shared__ float of_warps[32][kSums];
-  const int k = terms(g), threads = whole_block ? blockDim.x : 32;
-  const int team = blockIdx.x * (blockDim.x / threads) + threadIdx.x / threads;
-  const int lane = threadIdx.x % threads, row0 = team * kRows;
+// C of few columns. A block is (32, split, teams): the warps of a team share kRows rows of A. A
+// lane has every 32nd element of its warp's part, or if wide (of exactly kColumns) every 32nd four.
+template <int kColumns, int kRows, bool wide>
+__global__ void __launch_bounds__(256) thin_columns(const Gemm g) {
+  constexpr int kOwn = wide ? 4 : 1, kSums = kRows * kColumns;
+  constexpr int kBatch = 64 / (kOwn * (kRows + kColumns));  // of loads in flight together
+  __shared__ float of_warps[8][8][kSums];                   // by team and its warp
+  const int k = terms(g), lane = threadIdx.x, split = blockDim.y;
+  const int row0 = (blockIdx.x * blockDim.z + threadIdx.z) * kRows, stride = split * 32 * kOwn;
   float sums[kRows][kColumns] = {};
-  for (int k0 = 0; k0 < k; k0 += kChunk) {
-    const int depth = min(kChunk, k - k0);
-    __syncthreads();
-    for (int i = threadIdx.x; i < depth * kColumns; i += blockDim.x) {
-      const int column = i % kColumns, step = i / kColumns;
-      chunk[column][step] = column < g.n ? g.b[(k0 + step) * g.ldb + column] : 0;
-    }
-    __syncthreads();
-#pragma unroll 8
-    for (int i = lane; i < depth; i += threads) {
-      float a[kRows];
+  for (int i = (threadIdx.y * 32 + lane) * kOwn; i < k; i += kBatch * stride) {
+    alignas(16) float a[kBatch][kRows][kOwn] = {}, b[kBatch][kOwn][kColumns] = {};
 #pragma unroll
-      for (int r = 0; r < kRows; ++r) a[r] = row0 + r < g.m ? g.a[(row0 + r) * g.lda + k0 + i] : 0;
-#pragma unroll
-      for (int j = 0; j < kColumns; ++j)
-        for (int r = 0; r < kRows; ++r) sums[r][j] += a[r] * chunk[j][i];
+    for (int u = 0; u < kBatch; ++u) {
+      const int at = i + u * stride;
+      if (at >= k) continue;
+      for (int r = 0; r < kRows; ++r) {
+        if (row0 + r >= g.m) continue;
+        const float* from = &g.a[(row0 + r) * g.lda + at];
+        if constexpr (wide)
+          four(a[u][r]) = four(from);
+        else
+          a[u][r][0] = *from;
+      }
+      const float* from = &g.b[at * g.ldb];
+      if constexpr (wide) {
+        for (int j = 0; j < kColumns; ++j) four(&b[u][0][0] + 4 * j) = four(from + 4 * j);
+      } else {
+        for (int j = 0; j < kColumns; ++j)
+          if (j < g.n) b[u][0][j] = from[j];
+      }
     }
+#pragma unroll
+    for (int u = 0; u < kBatch; ++u)
+      for (int s = 0; s < kOwn; ++s)
+        for (int r = 0; r < kRows; ++r)
+          for (int j = 0; j < kColumns; ++j) sums[r][j] += a[u][r][s] * b[u][s][j];
   }
-  const int warp = threadIdx.x / 32;
 #pragma unroll
   for (int i = 0; i < kSums; ++i) {
     const float sum = sum_of_lanes(sums[i / kColumns][i % kColumns]);
-    if (threadIdx.x % 32 == 0) of_warps[warp][i] = sum;
+    if (lane == 0) of_warps[threadIdx.z][threadIdx.y][i] = sum;
   }
   __syncthreads();
-  if (lane >= kSums) return;
+  if (threadIdx.y > 0 || lane >= kSums) return;
   const int row = row0 + lane / kColumns, column = lane % kColumns;
   float sum = 0;
-  for (int w = 0; w < threads / 32; ++w) sum += of_warps[whole_block ? w : warp][lane];
+  for (int w = 0; w < split; ++w) sum += of_warps[threadIdx.z][w][lane];
   if (row < g.m && column < g.n) update(g.c[row * g.ldc + column], g.alpha * sum, g.beta);
 }
 
-// C of few rows: neighbouring lanes load neighbours of a row of B. Warps, and the blocks of a
-// cluster, share its rows.
-template <int kRows>
-__global__ void __launch_bounds__(1024) thin_rows(const Gemm g) {
-  constexpr int kOwn = kThin / kRows, kWidth = 32 * kOwn, kSums = kRows * kWidth;
-  __shared__ float of_warps[32][kSums], of_block[kSums];
+// C of few rows: kLanes lanes load four columns each of a row of B, four neighbours if wide. So
+// many groups of lanes, and the blocks of a cluster, share the rows of B.
+template <int kRows, int kLanes, bool wide>
+__global__ void __launch_bounds__(256) thin_rows(const Gemm g) {
+  constexpr int kWidth = 4 * kLanes, kGroups = 256 / kLanes, kSums = kRows * kWidth;
+  __shared__ float of_groups[kGroups][kSums], of_block[kSums];
   int part = 0, parts = 1;
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
   const auto cluster = cooperative_groups::this_cluster();
   part = cluster.block_rank(), parts = cluster.num_blocks();
 #endif
-  const int warps = blockDim.x / 32, warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+  constexpr int kBatch = kRows <= 2 ? 8 : 4;  // of loads in flight together
+  const int group = threadIdx.x / kLanes, lane = threadIdx.x % kLanes;
+  const int k = terms(g), stride = parts * kGroups;
   const int column0 = blockIdx.x / parts * kWidth;
-  float sums[kRows][kOwn] = {};
-#pragma unroll 8
-  for (int i = part * warps + warp; i < terms(g); i += parts * warps) {
-    float a[kRows], b[kOwn];
+  const auto column = [=](int j) { return wide ? 4 * lane + j : lane + kLanes * j; };
+  float sums[kRows][4] = {};
+  for (int i = part * kGroups + group; i < k; i += kBatch * stride) {
+    alignas(16) float a[kBatch][kRows] = {}, b[kBatch][4] = {};
 #pragma unroll
-    for (int r = 0; r < kRows; ++r) a[r] = r < g.m ? g.a[r * g.lda + i] : 0;
-#pragma unroll
-    for (int j = 0; j < kOwn; ++j) {
-      const int column = column0 + lane + 32 * j;
-      b[j] = column < g.n ? g.b[i * g.ldb + column] : 0;
+    for (int u = 0; u < kBatch; ++u) {
+      const int at = i + u * stride;
+      if (at >= k) continue;
+      const float* from = &g.b[at * g.ldb + column0];
+      if constexpr (wide) {
+        if (column0 + column(0) < g.n) four(b[u]) = four(&from[column(0)]);
+      } else {
+        for (int j = 0; j < 4; ++j)
+          if (column0 + column(j) < g.n) b[u][j] = from[column(j)];
+      }
+      for (int r = 0; r < kRows; ++r)
+        if (r < g.m) a[u][r] = g.a[r * g.lda + at];
     }
 #pragma unroll
-    for (int r = 0; r < kRows; ++r)
-      for (int j = 0; j < kOwn; ++j) sums[r][j] += a[r] * b[j];
+    for (int u = 0; u < kBatch; ++u)
+      for (int r = 0; r < kRows; ++r)
+        for (int j = 0; j < 4; ++j) sums[r][j] += a[u][r] * b[u][j];
   }
 #pragma unroll
   for (int r = 0; r < kRows; ++r)
-    for (int j = 0; j < kOwn; ++j) of_warps[warp][r * kWidth + lane + 32 * j] = sums[r][j];
+    for (int j = 0; j < 4; ++j) of_groups[group][r * kWidth + column(j)] = sums[r][j];
   __syncthreads();
-  float sum = 0;
-  if (threadIdx.x < kSums)
-    for (int w = 0; w < warps; ++w) sum += of_warps[w][threadIdx.x];
-#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
-  if (parts > 1) {
-    if (threadIdx.x < kSums) of_block[threadIdx.x] = sum;
-    cluster.sync();
-    if (part == 0 && threadIdx.x < kSums)
-      for (int other = 1; other < parts; ++other)
-        sum += cluster.map_shared_rank(of_block, other)[threadIdx.x];
-    cluster.sync();  // no block may end while its memory is read
+  const auto store = [&](int i, float sum) {
+    const int row = i / kWidth, at = column0 + i % kWidth;
+    if (row < g.m && at < g.n) update(g.c[row * g.ldc + at], g.alpha * sum, g.beta);
+  };
+  for (int i = threadIdx.x; i < kSums; i += 256) {
+    float sum = 0;
+#pragma unroll
+    for (int other = 0; other < kGroups; ++other) sum += of_groups[other][i];
+    if (parts == 1)
+      store(i, sum);
+    else
+      of_block[i] = sum;
   }
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
+  if (parts == 1) return;
+  cluster.sync();
+  const int share = kSums / parts;
+  for (int i = part * share + threadIdx.x; i < (part + 1) * share; i += 256) {
+    float sum = 0;
+    for (int other = 0; other < parts; ++other) sum += cluster.map_shared_rank(of_block, other)[i];
+    store(i, sum);
+  }
+  cluster.sync();  // no block may end while its memory is read
 #endif
-  const int row = threadIdx.x / kWidth, column = column0 + threadIdx.x % kWidth;
-  if (part == 0 && threadIdx.x < kSums && row < g.m && column < g.n)
-    update(g.c[row * g.ldc + column], g.alpha * sum, g.beta);
 }
 
-// Sums of few terms: what takes time is to store C, in whole rows of a small tile.
-inline __global__ void __launch_bounds__(256) few_terms(const Gemm g) {
-  constexpr int kSide = 64, kDepth = 32, kRows = 8, kPitch = kSide + 4;
-  __shared__ float a_tile[kDepth][kPitch], b_tile[kDepth][kSide];
+// Sums of few terms: what takes time is to store C. A warp stores kRows whole rows of a tile;
+// several blocks per SM store while others load. Beyond the edges the last row or column is read
+// again.
+template <int kRows, int kColumns>
+__global__ void __launch_bounds__(256, 4) few_terms(const Gemm g) {
+  constexpr int kHeight = 8 * kRows, kWidth = 32 * kColumns, kDepth = 32;
+  __shared__ float a_tile[kDepth][kHeight + 4], b_tile[kDepth][kWidth];
   const int k = terms(g), warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-  const int row0 = blockIdx.y * kSide, column0 = blockIdx.x * kSide;
-  float sums[kRows][2] = {};
+  const int tiles_x = ceil_div(g.n, kWidth);
+  const int row0 = blockIdx.x / tiles_x * kHeight, column0 = blockIdx.x % tiles_x * kWidth;
+  float sums[kRows][kColumns] = {};
   for (int k0 = 0; k0 < k; k0 += kDepth) {
     const int depth = min(kDepth, k - k0);
-    __syncthreads();
-#pragma unroll
-    for (int i = threadIdx.x; i < kSide * kDepth; i += 256) {
-      const int a_row = i / kDepth, step = i % kDepth;
+    const int bits = 32 - __clz(depth - 1);  // so many lanes, a power of two, load a row of A
+    if (k0 > 0) __syncthreads();             // all have read what the copies overwrite
+    for (int i = threadIdx.x; i < kHeight << bits; i += 256) {
+      const int row = i >> bits, step = i - (row << bits);
       if (step < depth)
-        a_tile[step][a_row] = row0 + a_row < g.m ? g.a[(row0 + a_row) * g.lda + k0 + step] : 0;
+        __pipeline_memcpy_async(&a_tile[step][row],
+                                &g.a[min(row0 + row, g.m - 1) * g.lda + k0 + step], 4);
     }
-    for (int i = threadIdx.x; i < kSide * depth; i += 256) {
-      const int step = i / kSide, column = i % kSide;
-      b_tile[step][column] =
-          column0 + column < g.n ? g.b[(k0 + step) * g.ldb + column0 + column] : 0;
+    for (int i = threadIdx.x; i < depth * kWidth; i += 256) {
+      const int step = i / kWidth, column = i % kWidth;
+      __pipeline_memcpy_async(&b_tile[step][column],
+                              &g.b[(k0 + step) * g.ldb + min(column0 + column, g.n - 1)], 4);
     }
+    __pipeline_commit();
+    __pipeline_wait_prior(0);
     __syncthreads();
-#pragma unroll 4
+#pragma unroll 1
     for (int step = 0; step < depth; ++step) {
-      const float b[2] = {b_tile[step][lane], b_tile[step][lane + 32]};
-      const float4 low = four(&a_tile[step][warp * kRows]);
-      const float4 high = four(&a_tile[step][warp * kRows + 4]);
-      const float a[kRows] = {low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w};
+      alignas(16) float a[kRows];
+      float b[kColumns];
+#pragma unroll
+      for (int r = 0; r < kRows; r += 4) four(&a[r]) = four(&a_tile[step][warp * kRows + r]);
+#pragma unroll
+      for (int j = 0; j < kColumns; ++j) b[j] = b_tile[step][lane + 32 * j];
 #pragma unroll
       for (int r = 0; r < kRows; ++r)
-        for (int j = 0; j < 2; ++j) sums[r][j] += a[r] * b[j];
+        for (int j = 0; j < kColumns; ++j) sums[r][j] += a[r] * b[j];
     }
   }
 #pragma unroll
-  for (int r = 0; r < kRows; ++r)
-    for (int j = 0; j < 2; ++j) {
-      const int row = row0 + warp * kRows + r, column = column0 + lane + 32 * j;
-      if (row < g.m && column < g.n)
-        update(g.c[row * g.ldc + column], g.alpha * sums[r][j], g.beta);
-    }
+  for (int r = 0; r < kRows; ++r) {
+    const int row = row0 + warp * kRows + r;
+    if (row >= g.m) return;
+    float* const to = &g.c[row * g.ldc + column0 + lane];
+    for (int j = 0; j < kColumns; ++j)
+      if (column0 + lane + 32 * j < g.n) update(to[32 * j], g.alpha * sums[r][j], g.beta);
+  }
 }
 
 struct GemmLaunch {
@@ -163,53 +199,73 @@ struct GemmLaunch {
   LaunchPlan plan;
 };
 
-// The number among 1, 2, 4 and 8 that holds `count`, as a template argument of `make`.
+// The number among 1, 2, 4 and 8 that holds `count`, and a yes or no, as template arguments of
+// `make`.
 template <class Make>
-GemmLaunch rounded_up(int count, Make make) {
-  if (count <= 1) return make(std::integral_constant<int, 1>{});
-  if (count <= 2) return make(std::integral_constant<int, 2>{});
-  if (count <= 4) return make(std::integral_constant<int, 4>{});
-  return make(std::integral_constant<int, kThin>{});
+GemmLaunch rounded_up(int count, bool yes, Make make) {
+  const auto with = [&](auto number) {
+    return yes ? make(number, std::true_type{}) : make(number, std::false_type{});
+  };
+  if (count <= 1) return with(std::integral_constant<int, 1>{});
+  if (count <= 2) return with(std::integral_constant<int, 2>{});
+  if (count <= 4) return with(std::integral_constant<int, 4>{});
+  return with(std::integral_constant<int, kThin>{});
 }
 
-// A warp that has fewer than `kLeastTerms` of a sum is not worth its start.
-constexpr int kLeastTerms = 8, kRowsPerWarp = 4;
-inline GemmLaunch thin_launch(int m, int n, int k, const Device& device) {
-  const auto warps_for = [&](int workers) {  // of a block, if k is shared by so many of them
-    return 32 * std::clamp(int(std::bit_floor(unsigned(k) / (kLeastTerms * workers))), 8, 32);
-  };
-  if (n <= m)
-    return rounded_up(n, [&](auto columns) -> GemmLaunch {
-      if (ceil_div(m, kRowsPerWarp) >= 8 * device.sms)
-        return {thin_columns<columns(), kRowsPerWarp, false>,
-                {.grid = unsigned(ceil_div(m, 8 * kRowsPerWarp)), .block = 256}};
-      return {thin_columns<columns(), 1, true>,
-              {.grid = unsigned(m), .block = unsigned(warps_for(32))}};
+// Doubles the workers that share k while there are `work` groups of them and not enough for the
+// device, and each has enough terms.
+inline unsigned shares(int64_t work, int64_t enough, int64_t terms_each, int k) {
+  unsigned shares = 1;
+  while (shares < 8 && work * shares < enough && k >= 2 * shares * terms_each) shares *= 2;
+  return shares;
+}
+
+inline GemmLaunch thin_launch(const Gemm& g, const Device& device) {
+  if (g.n <= g.m) {
+    const bool wide = in_fours(g.a, g.lda, g.k) && in_fours(g.b, 0) && g.ldb == g.n &&
+                      std::has_single_bit(unsigned(g.n));
+    return rounded_up(g.n, wide, [&](auto columns, auto is_wide) -> GemmLaunch {
+      const auto launch = [&]<int rows>(std::integral_constant<int, rows>) -> GemmLaunch {
+        const int64_t teams = ceil_div(g.m, rows);
+        const unsigned split = shares(teams, 32 * device.sms, is_wide() ? 256 : 64, g.k);
+        return {
+            thin_columns<columns(), rows, is_wide()>,
+            {.grid = unsigned(ceil_div(teams, 8 / split)), .block = dim3(32, split, 8 / split)}};
+      };
+      constexpr int kMost = columns() <= 2 ? 2 : 4;
+      if (g.m >= 16 * kMost * device.sms) return launch(std::integral_constant<int, kMost>{});
+      return launch(std::integral_constant<int, 1>{});
     });
-  return rounded_up(m, [&](auto rows) -> GemmLaunch {
-    const int tiles = ceil_div(n, 32 * (kThin / rows()));
-    unsigned parts = 1;  // blocks that share k
-    while (device.compute_capability >= 90 && parts < 8 && tiles * int(parts) < device.sms &&
-           k >= 2 * int(parts) * 8 * kLeastTerms)
-      parts *= 2;
-    return {thin_rows<rows()>,
-            {.grid = unsigned(tiles) * parts,
-             .block = unsigned(warps_for(int(parts))),
-             .cluster = parts}};
+  }
+  return rounded_up(g.m, in_fours(g.b, g.ldb, g.n), [&](auto rows, auto wide) -> GemmLaunch {
+    const auto launch = [&]<int lanes>(std::integral_constant<int, lanes>) -> GemmLaunch {
+      const unsigned tiles = ceil_div(g.n, 4 * lanes);
+      const unsigned parts =
+          device.compute_capability < 90 ? 1 : shares(tiles, 2 * device.sms, 8 * 256 / lanes, g.k);
+      return {thin_rows<rows(), lanes, wide()>,
+              {.grid = tiles * parts, .block = 256, .cluster = parts}};
+    };
+    if (8 * ceil_div(g.n, 64) < 2 * device.sms) return launch(std::integral_constant<int, 8>{});
+    return launch(std::integral_constant<int, 16>{});
   });
 }
 
-inline GemmLaunch few_terms_launch(int m, int n, int, const Device&) {
-  return {few_terms,
-          {.grid = dim3(unsigned(ceil_div(n, 64)), unsigned(ceil_div(m, 64))), .block = 256}};
+inline GemmLaunch few_terms_launch(const Gemm& g, const Device& device) {
+  const auto tiles = [&](int64_t rows, int64_t columns) {
+    return unsigned(ceil_div(g.m, rows) * ceil_div(g.n, columns));
+  };
+  if (tiles(64, 128) >= unsigned(device.sms))
+    return {few_terms<8, 4>, {.grid = tiles(64, 128), .block = 256}};
+  return {few_terms<4, 2>, {.grid = tiles(32, 64), .block = 256}};
 }
 
 inline std::string not_thin(const Case& c, const Device&) {
   return std::min(c["m"], c["n"]) > kThin ? "C has more than 8 rows and columns" : "";
 }
-template <auto launch_of>
+template <GemmLaunch (*launch_of)(const Gemm&, const Device&)>
 Implementation gemm_at(const Case& c, const Device& device) {
-  const GemmLaunch found = launch_of(int(c["m"]), int(c["n"]), int(c["k"]), device);
+  const int m = int(c["m"]), n = int(c["n"]), k = int(c["k"]);
+  const GemmLaunch found = launch_of({nullptr, k, nullptr, n, nullptr, n, m, n, k, 1, 0}, device);
   const auto plan = [plan = found.plan](const Case&, const Device&, const void*) { return plan; };
   return kernel<Sgemm>(found.kernel, plan, [](Sgemm& p) { return std::tuple(p.gemm()); });
 }

@@ -287,10 +287,11 @@ Scheme scheme_for(int m, int n, int k, const Device& device) {
 #ifdef __CUDACC__
 void multiply(const Gemm& g, const Device& device, std::shared_ptr<Fp16x3Workspace>& workspace,
               cudaStream_t stream) {
+  if (g.m <= 0 || g.n <= 0) return;
   const Scheme scheme = scheme_for(g.m, g.n, g.k, device);
   if (scheme == Scheme::thin || scheme == Scheme::few_terms) {
-    const GemmLaunch found = scheme == Scheme::thin ? thin_launch(g.m, g.n, g.k, device)
-                                                    : few_terms_launch(g.m, g.n, g.k, device);
+    const GemmLaunch found =
+        scheme == Scheme::thin ? thin_launch(g, device) : few_terms_launch(g, device);
     return launch(found.plan, stream, found.kernel, g);
   }
   if (scheme == Scheme::bf16x6) return bf16x6(g, device, stream);

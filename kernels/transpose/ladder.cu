@@ -42,7 +42,9 @@ constexpr double kSmall = 0.01;  // of the L2: where what takes time is the laun
 template <class T>
 Implementation fastest_at(const Case& c, const Device& device) {
   if (share_of_l2(c, device) < kSmall) return chosen("swizzled", swizzled<T>());
-  if (c["columns"] <= kNarrowColumns) return chosen("narrow", narrow_at<T>(c, device));
+  const bool few = share_of_l2(c, device) < 3 * kSmall;
+  if (c["columns"] <= (few ? kNarrowColumns / 4 : kNarrowColumns))
+    return chosen("narrow", narrow_at<T>(c, device));
   if (c["rows"] <= (aligned(c) ? kThinRows / 2 : kThinRows))
     return chosen("thin", kernel<Transpose<T>>(thin<T>, pieces));
   if (!kWideFrom.reached(c, device) || !aligned(c))
