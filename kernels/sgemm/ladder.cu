@@ -13,6 +13,8 @@
 
 #include "sgemm/ladder.hpp"
 
+#include <set>
+
 #include "common/warpgroups.cuh"
 #include "sgemm/01_textbook.cuh"
 #include "sgemm/02_warp_tiles.cuh"
@@ -89,8 +91,12 @@ std::string slow_from(const Case& c, const Device&) {
              : "";
 }
 
+bool is_thin(const Case& c) { return std::min(c["m"], c["n"]) <= kThin; }
+bool has_few_terms(const Case& c) { return c["k"] <= kTuning.few_terms; }
+bool has_whole_tiles(const Case& c) { return !is_thin(c) && !has_few_terms(c); }
+
 // The largest product shows the power limit; only the rungs on the way to the fastest are measured.
-bool but_the_largest(const Case& c) { return c["m"] < 16384; }
+bool but_the_largest(const Case& c) { return c["m"] < 16384 && has_whole_tiles(c); }
 
 template <int64_t least>
 bool has_outputs(const Case& c) {
@@ -233,7 +239,7 @@ std::vector<Rung> steps() {
        .shows = "Exact where TF32's pairs are not; that takes a little longer from k = 512 on.",
        .target = "tensor_utilisation",
        .needs = kTensorCores,
-       .measured = but_the_largest,
+       .measured = [](const Case& c) { return c["m"] < 16384; },
        .ceiling = Ceiling{.rung = "roof/bf16", .products = 6},
        .choose = LADDERS_GPU_ONLY(bf16x6_at)},
       // 11_fp16x3_split.cuh, 12_fp16x3_multiply.cuh
@@ -250,15 +256,15 @@ std::vector<Rung> steps() {
       {.name = "thin",
        .idea = "C of a few rows or columns: lanes share a row, warps and blocks share k.",
        .builds_on = "naive",
-       .meant_for = [](const Case& c) { return std::min(c["m"], c["n"]) <= kThin; },
        .target = "global_load_requests",
        .skip = not_thin,
+       .measured = is_thin,
        .choose = gemm_at<thin_launch>},
       {.name = "few_terms",
        .idea = "A short k: small tiles store whole rows of C, which takes longer than its sums.",
        .builds_on = "small_tiles",
-       .meant_for = [](const Case& c) { return c["k"] <= kTuning.few_terms; },
        .target = "issue_utilisation",
+       .measured = has_few_terms,
        .choose = gemm_at<few_terms_launch>},
       // ladder.cu
       {.name = "fastest",
@@ -267,8 +273,14 @@ std::vector<Rung> steps() {
        .needs = kTensorCores,
        .choose = LADDERS_GPU_ONLY(fastest_at)},
   };
-  for (Rung& rung : all)  // those that run on any GPU
-    if (rung.needs.compute_capability == 0 && !rung.skip) rung.skip = slow_from<5'000'000'000'000>;
+  // Where tiles are too large, only what users might take and the parents of what is for them.
+  const std::set<std::string> everywhere = {"naive",  "small_tiles", "tf32x3",
+                                            "bf16x6", "fp16x3",      "fastest"};
+  for (Rung& rung : all) {
+    if (rung.needs.compute_capability == 0 && !rung.skip)  // those that run on any GPU
+      rung.skip = slow_from<5'000'000'000'000>;
+    if (!everywhere.contains(rung.name) && !rung.measured) rung.measured = has_whole_tiles;
+  }
   return all;
 }
 
