@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// The model of GPUs that are not here, against cases worked by hand. occupancy_test.cu holds it
-// against the toolkit's and the runtime's own answers.
+// The model of GPUs that are not here, against cases worked by hand. runtime_occupancy_test.cpp
+// holds it against the toolkit's and the runtime's own answers.
 #include <gtest/gtest.h>
 
 #include <climits>

@@ -83,10 +83,12 @@ void launch(const LaunchPlan& plan, cudaStream_t stream, void (*kernel)(Paramete
   launch(plan, Start{}, stream, kernel, std::forward<Arguments>(arguments)...);
 }
 
+// What makes the rows of tables is cold: it runs once, and to inline it takes the compiler longer.
+
 /// The implementation of what `enqueue(P&, plan, stream)` launches on problems of type P: several
 /// kernels, for all of which `kernel` and its plan stand.
 template <class P, class Kernel, class Plan, class Enqueue>
-Implementation launches(Kernel* kernel, Plan plan, Enqueue enqueue) {
+[[gnu::cold]] Implementation launches(Kernel* kernel, Plan plan, Enqueue enqueue) {
   return {.kernel = reinterpret_cast<const void*>(kernel),
           .plan = plan,
           .launch = [=](const LaunchPlan& plan, Problem& problem, cudaStream_t stream) {
@@ -96,8 +98,8 @@ Implementation launches(Kernel* kernel, Plan plan, Enqueue enqueue) {
 
 /// That of one kernel. `arguments(P&)` or `arguments(P&, plan)` returns the tuple of its arguments.
 template <class P, class Plan, class Arguments, class... Parameters>
-Implementation kernel(void (*kernel)(Parameters...), Plan plan, Arguments arguments,
-                      Start start = {}) {
+[[gnu::cold]] Implementation kernel(void (*kernel)(Parameters...), Plan plan, Arguments arguments,
+                                    Start start = {}) {
   return launches<P>(kernel, plan, [=](P& problem, const LaunchPlan& plan, cudaStream_t stream) {
     const auto run = [&](auto... values) { launch(plan, start, stream, kernel, values...); };
     if constexpr (std::is_invocable_v<Arguments, P&, const LaunchPlan&>)
@@ -109,27 +111,27 @@ Implementation kernel(void (*kernel)(Parameters...), Plan plan, Arguments argume
 
 /// The same with P::arguments(), which all rungs of the ladder share.
 template <class P, class Plan, class... Parameters>
-Implementation kernel(void (*kernel)(Parameters...), Plan plan) {
+[[gnu::cold]] Implementation kernel(void (*kernel)(Parameters...), Plan plan) {
   return ladders::kernel<P>(kernel, plan, [](P& problem) { return problem.arguments(); });
 }
 
 /// The implementation that calls a library: `call(P&, cudaStream_t)` enqueues on the stream.
 template <class P, class Call>
-Implementation library(Call call) {
+[[gnu::cold]] Implementation library(Call call) {
   return {.launch = [call](const LaunchPlan&, Problem& problem, cudaStream_t stream) {
     call(static_cast<P&>(problem), stream);
   }};
 }
 
 /// `implementation` as a choice returns it: the kernel of the rung of that name.
-inline Implementation chosen(std::string rung, Implementation implementation) {
+[[gnu::cold]] inline Implementation chosen(std::string rung, Implementation implementation) {
   implementation.chosen = std::move(rung);
   return implementation;
 }
 
 /// `implementation`, verified by `check(const P&)` instead of its problem's own comparison.
 template <class P, class Check>
-Implementation checked(Implementation implementation, Check check) {
+[[gnu::cold]] Implementation checked(Implementation implementation, Check check) {
   implementation.check = [check](const Problem& problem) {
     return check(static_cast<const P&>(problem));
   };

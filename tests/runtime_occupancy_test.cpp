@@ -214,8 +214,9 @@ TEST(Occupancy, ClustersThatFillSmsAreAllAtOnceOnADevice) {
   EXPECT_EQ(clusters[1], device.sms);
   for (int blocks = 2; blocks < std::ssize(clusters); ++blocks) {
     const bool used = blocks <= 4 || blocks % 2 == 0;
-    if (device.compute_capability >= 90 && device.sms >= 16 && used)
+    if (device.compute_capability >= 90 && device.sms >= 16 && used) {
       EXPECT_GT(clusters[blocks], 0) << blocks;
+    }
     EXPECT_LE(blocks * clusters[blocks], used ? device.sms : 0) << blocks;
   }
 }
