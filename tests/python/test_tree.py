@@ -18,6 +18,7 @@ from ladder.commands.cli import main
 from ladder.io.results import Results, load_results
 from ladder.model.catalogue import Ladder, parse
 from ladder.model.ceilings import PERCENT, Ceilings
+from ladder.report import tree
 
 ROOT = Path(__file__).resolve().parents[2]
 ROOFS = {"read": 4e12, "bf16": 9e14}
@@ -202,6 +203,38 @@ def test_the_report_tells_paths_gains_choices_and_signs(tmp_path):
     assert "‡ in some samples the GPU may have waited for the host" in told("")
     assert "fastest (split)" in page  # of all rows
     assert "ok: in some samples the GPU may have waited for the host" in page
+
+
+def test_a_rung_that_skips_the_headline_shows_the_case_nearest_to_it(tmp_path):
+    """Not its fastest case, which may be of easier input or one that it is not meant for."""
+    cases = {"n:64/keys:zipf": 2.0, "n:8/keys:uniform": 3.0, "n:8/keys:zipf": 9.0}
+    other = {"n:4/keys:zipf": 8.0, "n:2/keys:zipf": 7.0, "n:8/keys:uniform": 1.0}
+    base = suite.rung("base", "Base.")
+    rungs = [base, suite.rung("near", "Near.", builds_on="base")]
+    rungs.append(suite.rung("skew", "Skew.", builds_on="base", meant_for=["n:2/keys:zipf"]))
+    ladder = CATALOGUE[1] | {
+        "axes": suite.axes("n", keys=["uniform", "zipf"]),
+        "headline": "n:64/keys:uniform",
+        "rungs": rungs,
+    }
+    speeds = {"base": {"n:64/keys:uniform": 5.0}, "near": cases, "skew": other}
+    rows = [
+        suite.row(f"mul/{rung}/{case}", speed * 1e12, 1e9, 1e9, bytes=1e7)
+        for rung, found in speeds.items()
+        for case, speed in found.items()
+    ]
+    context = suite.document()["context"] | {"ladders": json.dumps([ladder])}
+    file = suite.write(tmp_path / "a.json", {"context": context, "benchmarks": rows})
+    (found,) = studies(*load_results(file))
+    leads = {rung.name: found.lead(rung).case for rung in found.rungs}
+    assert leads == {
+        "base": "n:64/keys:uniform",
+        "near": "n:8/keys:uniform",
+        "skew": "n:2/keys:zipf",
+    }
+    shown = tree.mermaid(found)
+    assert 'near["near<br/>3.00 TFLOP/s at 8"]' in shown
+    assert 'skew["skew<br/>7.00 TFLOP/s at 2, zipf"]' in shown
 
 
 # Ceilings

@@ -110,9 +110,23 @@ class Study:
         return {rung.name: rung for rung in self.ladder.rungs}
 
     def lead(self, rung: Rung) -> Row | None:
-        """Return the measurement at the headline, else at the case where the rung is fastest."""
+        """Return the measurement at the headline, else at the case where the rung is fastest.
+
+        Of the cases that it is meant for, if any was measured, and of those the ones that share
+        most with the headline beside their shape, such as the distribution of its keys.
+        """
         measured = [row for case in self.cases if (row := self.measured(rung, case))]
-        return self.measured(rung, self.headline) or max(measured, key=self._rank, default=None)
+        meant = [row for row in measured if row.case in rung.meant_for]
+        shared = {row.case: self._shared(row.case) for row in meant or measured}
+        most = max(shared.values(), default=0)
+        near = [row for row in meant or measured if shared[row.case] == most]
+        return self.measured(rung, self.headline) or max(near, key=self._rank, default=None)
+
+    def _shared(self, case: str) -> int:
+        """On how many axes beside its shape a case has the headline's value."""
+        values, headline = _values(case), _values(self.headline)
+        others = values.keys() - set(self.shape_axes)
+        return sum(values[axis] == headline.get(axis) for axis in others)
 
     def speed(self, row: Row) -> float:
         """Speed in FLOP/s or bytes/s; NaN where the row counts neither."""
@@ -359,6 +373,15 @@ class Study:
             return units.memory(1024 * float(values[0]))
         values = [units.power_of_two(v) if self._powers or len(v) > 6 else v for v in values]
         return "×".join(values[:1] if self.in_series(case) else values)
+
+    @_by_case
+    def differs(self, case: str) -> str:
+        """Write a shape, and what else of a case is not the headline's: `4096, sorted`."""
+        values, headline = _values(case), _values(self.headline)
+        others = (axis for axis in values if axis not in self.shape_axes)
+        told = [values[axis] for axis in others if values[axis] != headline.get(axis)]
+        named = [units.power_of_two(value).replace("_", " ") for value in told]
+        return ", ".join([self.label(case), *named])
 
     @_by_case
     def spell(self, case: str) -> str:
