@@ -22,7 +22,6 @@ from ladder.report import counter_tables, markdown
 from ladder.report.markdown import code, escape
 
 _MAX_SHAPES = 6
-_THROTTLED = roofs.SLOW_MARK
 _TO_PEER, _PEAK, _BEST_AT = "× peer", "of the datasheet", "best at"
 _LEAST, _IN_FLIGHT = "latency", "bytes in flight, per SM"
 GAIN, _PER_JOULE = "× parent", "per joule"
@@ -134,7 +133,17 @@ def of_ceiling(study: Study, row: Row) -> str:
 
 
 def _per_joule(study: Study, row: Row) -> str:
-    """Write the work that a joule does, in the ladder's quantity; empty where it was not read."""
+    """Write the work that a joule does, in the quantity of the speed; empty where it was not read.
+
+    Roofs differ in quantity, so each has its own. One chain of loads takes hardly more power than
+    the idle board, so latencies have no energy.
+    """
+    if study.ladder.is_roof:
+        quantity = own_quantity(row)
+        if quantity == "loads":
+            return ""
+        unit = {"bytes": "B", "flops": "FLOP"}.get(quantity, quantity)
+        return units.scaled(own_speed(row) * row.seconds / row.joules, unit)
     if study.ladder.quantity == "flops":
         return units.scaled(row.flops_per_joule, "FLOP")
     return units.scaled(row.bytes_per_joule, "B")
@@ -222,8 +231,6 @@ def _cell(study: Study, row: Row | None, divisor: float) -> str:
     if row is None or row.status != "ok":
         return row.status if row else ""
     signs = roofs.marks(row)
-    if _slow_roof(study, row) and _THROTTLED not in signs:
-        signs = _THROTTLED + signs
     if study.ladder.is_roof:  # roofs differ in quantity and by decades, so each has its own unit
         return units.rate(own_quantity(row), own_speed(row)) + signs
     told = row.sweep or row.chosen
@@ -253,17 +260,16 @@ def _roof(study: Study, rung: Rung, row: Row | None) -> dict[str, str]:
 def _footnotes(study: Study) -> str:
     """Say why cases have no speed and what signs mean, one line per rung and reason."""
     found: dict[str, list[str]] = {}
-    if slow := [row for row in study.best.values() if _slow_roof(study, row)]:
+    if slow := [row for row in study.best.values() if study.ladder.is_roof and row.throttled > 0]:
         names = ", ".join(code(name) for name in dict.fromkeys(row.rung for row in slow))
-        clocks = roofs.clocks(study.results, slow)
-        found[f"{_THROTTLED} {names}: at {clocks}, {roofs.SLOW_CLOCK}"] = []
+        found[f"{roofs.SLOW_MARK} {names}: {roofs.slow_clocks(study.results, slow)}"] = []
     for (name, case), row in study.best.items():
         told = []
         if row.status != "ok":
             why = f": {escape(row.reason)}" if row.reason else ""
             told = [f"{code(name)} {row.status}{why}"]
         for mark, why in roofs.explained([row]).items():
-            if row.status == "ok" and not (mark == _THROTTLED and _slow_roof(study, row)):
+            if row.status == "ok" and not (mark == roofs.SLOW_MARK and study.ladder.is_roof):
                 told.append(f"{mark} {code(name)}: {why}")
         for note in told:
             found.setdefault(note, []).append(study.spell(case))
@@ -271,10 +277,6 @@ def _footnotes(study: Study) -> str:
         f"- {note}" + (f" ({_several(cases)})" if any(cases) else "")
         for note, cases in found.items()
     )
-
-
-def _slow_roof(study: Study, row: Row) -> bool:
-    return study.ladder.is_roof and roofs.below_clock(study.results, row)
 
 
 def _several(cases: list[str]) -> str:
