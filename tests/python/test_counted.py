@@ -46,7 +46,7 @@ def test_each_rung_has_its_gain_and_its_limiter(table):
     ]
     assert found["`naive`"][2:] == ["1000", "", "22%", "latency (memory 60%)"]
     assert found["`tiled`"][3::2] == ["2.00× naive", "shared memory 56%"]
-    assert found["`fast`"][3::2] == ["0.714× tiled", "DRAM 93%"]
+    assert found["`fast`"][3::2] == ["0.71× tiled", "DRAM 93%"]
     assert "Gain, percent and limit at n 8." in text
     assert said == ""
 

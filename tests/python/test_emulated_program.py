@@ -171,7 +171,7 @@ def test_the_page_of_gpus_is_of_these_rungs():
     made = {
         (title, rung): lines
         for (title, rung), lines in by_rung(gpus.tables(PROGRAM)).items()
-        if (title, rung) in shown or rung in {"", *measured.get(title, ())} and title in measured
+        if (title, rung) in shown or (rung in {"", *measured.get(title, ())} and title in measured)
     }
     assert list(shown.items()) == list(made.items())
 

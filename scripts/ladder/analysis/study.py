@@ -179,7 +179,7 @@ class Study:
     def to_parent(self, row: Row) -> str:
         """Write the gain as `2.41× name`, with the parent's name; empty where there is none."""
         gain, parent = self.gain(row), self.parent(row)
-        return f"{units.number(gain)}× {parent.rung}" if parent and gain == gain else ""
+        return f"{units.gain(gain)} {parent.rung}" if parent and gain == gain else ""
 
     def ceilings_of(self, row: Row) -> tuple[Ceiling, ...]:
         """Return the ceilings of a row's rung, or of the one that a choice ran there."""

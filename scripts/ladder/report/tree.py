@@ -37,7 +37,7 @@ def mermaid(study: Study) -> str:
         if rung.builds_on:
             row = study.ok(rung, study.headline)
             gain = study.gain(row) if row else float("nan")
-            label = f"|{units.number(gain)}×|" if gain == gain else ""
+            label = f"|{units.gain(gain)}|" if gain == gain else ""
             lines.append(f"  {rung.builds_on} -->{label} {rung.name}")
     if best:
         lines.append(f"  style {best.rung} {_BEST}")
@@ -63,7 +63,7 @@ def climb(study: Study, limits: Limits) -> str:
                 "idea": rung.idea,
                 "what it changed": escape(counter),
                 "speed": units.rate(study.ladder.quantity, study.speed(row)) if row else "",
-                "gain": f"{units.number(study.gain(row))}×" if row and rung.builds_on else "",
+                "gain": units.gain(study.gain(row)) if row and rung.builds_on else "",
             }
         )
     about = f"{escape(describe(study.results))}, at {study.spell(study.headline)}."
