@@ -186,8 +186,8 @@ class Study:
         rung = self._by_name.get(row.chosen or row.rung)
         return rung.ceilings if rung else ()
 
-    def _lowest_ceiling(self, row: Row) -> tuple[float, Row] | None:
-        """Return the ceiling of a row, in the ladder's quantity, and the row that was it."""
+    def _lowest_ceiling(self, row: Row) -> tuple[float, Ceiling, Row] | None:
+        """Return the speed of a row's ceiling in the ladder's quantity, which it is, and its row."""
         quantity = self.ladder.quantity
         best = {each: self._best_of(each, row.case) for each in self.ceilings_of(row)}
 
@@ -198,7 +198,7 @@ class Study:
         if not (found := ceilings.lowest(best, quantity, row.arithmetic_intensity, speed)):
             return None
         was = best[found[1]]
-        return (found[0], was) if was else None
+        return (*found, was) if was else None
 
     def _best_of(self, ceiling: Ceiling, case: str) -> Row | None:
         """Return the best row of a ceiling: at `case` where it is of the same ladder."""
@@ -241,7 +241,7 @@ class Study:
         """Whether the ceiling of a row took less than `SHORT_LAUNCHES` launches of a kernel."""
         launch = units.parse(self.results.context.get("launch_nanoseconds")) * 1e-9
         found = self._lowest_ceiling(row)
-        return found is not None and found[1].seconds < SHORT_LAUNCHES * launch
+        return found is not None and found[2].seconds < SHORT_LAUNCHES * launch
 
     def percent(self, row: Row) -> float:
         """Percent of the row's ceiling; NaN where it has none, or none was measured."""
@@ -264,10 +264,12 @@ class Study:
 
     def spell_ceiling(self, row: Row) -> str:
         """Name the ceilings of a row, and how many operations make one; empty of an unknown one."""
-        return " or ".join(
-            f"`{each.rung}`" + (f" / {each.products:g}" if each.products != 1 else "")
-            for each in self.ceilings_of(row)
-        )
+        return " or ".join(map(_spell, self.ceilings_of(row)))
+
+    def spell_lowest_ceiling(self, row: Row) -> str:
+        """Name the one of them that is the lowest, or all where it is not known which that is."""
+        found = self._lowest_ceiling(row)
+        return _spell(found[1]) if found else self.spell_ceiling(row)
 
     def above_roof(self, row: Row) -> bool:
         """Whether a row beats its ceiling, which is a fault of the accounting.
@@ -438,6 +440,10 @@ def values_of(rung: Rung, row: Row) -> str:
     """Spell a row's values of its rung's own axes, `cluster 2`, or the step that a choice ran."""
     sweep = f"{rung.sweep} {row.sweep}" if row.sweep and len(rung.sweeps) == 1 else row.sweep
     return sweep or row.chosen
+
+
+def _spell(ceiling: Ceiling) -> str:
+    return f"`{ceiling.rung}`" + (f" / {ceiling.products:g}" if ceiling.products != 1 else "")
 
 
 def own_quantity(row: Row) -> str:

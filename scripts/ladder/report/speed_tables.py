@@ -9,6 +9,7 @@ from ladder.analysis.study import (
     PREDICTION,
     Study,
     describe,
+    facet_title,
     own_quantity,
     own_speed,
     studies,
@@ -129,7 +130,8 @@ def path(study: Study, name: str) -> str:
 def of_ceiling(study: Study, row: Row) -> str:
     """Write the percent of a row's ceiling and which that is; empty where none was measured."""
     percent = units.percent(study.percent(row))
-    return " of ".join(filter(None, (percent, study.spell_ceiling(row)))) if percent else ""
+    of = study.spell_lowest_ceiling(row)
+    return " of ".join(filter(None, (percent, of))) if percent else ""
 
 
 def _per_joule(study: Study, row: Row) -> str:
@@ -167,30 +169,32 @@ def overview(results: Results, limits: Limits) -> str:
 
 
 def choices(results: Results) -> str:
-    """Write which step each choice took at the shapes of the headline's facet, a line per step."""
+    """Write which step each choice took at the shapes of the headline's facet, a line per choice.
+
+    Behind the shapes of a step is its speed over that of the fastest peer.
+    """
     lines = []
     for study in studies(results):
-        cases = study.facets[study.facet(study.headline)]
+        facet = study.facet(study.headline)
         for rung in (rung for rung in study.rungs if rung.role == "choice"):
             taken: dict[str, list[Row]] = {}
-            for row in filter(None, (study.ok(rung, case) for case in cases)):
+            for row in filter(None, (study.ok(rung, case) for case in study.facets[facet])):
                 taken.setdefault(row.chosen, []).append(row)
-            lines += [
-                {
-                    "ladder": study.ladder.title,
-                    "use": code(step),
-                    "where": _listed([study.label(row.case) for row in rows]),
-                    _TO_PEER: _range_to_peer(study, rows),
-                }
-                for step, rows in taken.items()
-            ]
-    keys = dict.fromkeys(key for line in lines for key in line)
-    table = [{key: line.get(key, "") for key in keys} for line in lines]
-    return f"{escape(describe(results))}.\n\n{markdown.table(table)}"
+            told = []
+            for step, rows in taken.items():
+                peer = _range_to_peer(study, rows)
+                where = _listed([study.label(row.case) for row in rows])
+                told.append(f"{code(step)} at {where}" + f" ({peer})" * bool(peer))
+            title = ", ".join(filter(None, (study.ladder.title, facet_title(facet))))
+            lines.append({"ladder": title, "use": "; ".join(told)})
+    about = f"{escape(describe(results))}. In parentheses: speed over the fastest library's."
+    return f"{about}\n\n{markdown.table(lines)}"
 
 
 def _listed(shapes: list[str]) -> str:
-    return ", ".join(shapes) if len(shapes) <= 4 else f"{shapes[0]}, {shapes[1]}, ... {shapes[-1]}"
+    if len(shapes) <= 4:
+        return ", ".join(shapes)
+    return f"{shapes[0]}, {shapes[1]} and {len(shapes) - 2} more"
 
 
 def _range_to_peer(study: Study, rows: list[Row]) -> str:
