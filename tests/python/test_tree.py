@@ -18,7 +18,7 @@ from ladder.commands.cli import main
 from ladder.io.results import Results, load_results
 from ladder.model.catalogue import Ladder, parse
 from ladder.model.ceilings import PERCENT, Ceilings
-from ladder.report import tree
+from ladder.report import speed_tables, tree
 
 ROOT = Path(__file__).resolve().parents[2]
 ROOFS = {"read": 4e12, "bf16": 9e14}
@@ -124,7 +124,7 @@ def test_tables_name_the_parent_and_the_choice(file, capsys):
     assert "5.00× tiled" in found["split"]
     assert "0.95× tiled" in found["ring"]
     assert {"2.00 (tiled)", "49.5 (split)"} <= set(found["fastest` (choice)"])
-    assert "In parentheses: what was chosen." in out
+    assert "In parentheses: the rung chosen." in out
 
 
 def test_a_path_is_shown_from_the_root_up(file, capsys):
@@ -142,6 +142,12 @@ def test_the_path_of_a_choice_is_that_of_what_it_chose(file, capsys):
     out = capsys.readouterr().out
     assert "The path to `fastest`, which chose `split`, at " in out
     assert list(cells(out))[2:] == ["naive", "tiled", "split"]
+
+
+def test_choices_have_a_line_per_ladder(file):
+    (results,) = load_results(file)
+    _, row = speed_tables.choices(results).rsplit("\n", 1)
+    assert row == "| Products | `tiled` at 8; `split` at 64 |"
 
 
 @pytest.mark.parametrize("arguments", [["--path", "mul/fused"], ["--path", "fold/naive"]])

@@ -187,7 +187,7 @@ class Study:
         return rung.ceilings if rung else ()
 
     def _lowest_ceiling(self, row: Row) -> tuple[float, Ceiling, Row] | None:
-        """Return the speed of a row's ceiling in the ladder's quantity, which it is, and its row."""
+        """Return a row's ceiling: its speed in the ladder's quantity, which it is, and its row."""
         quantity = self.ladder.quantity
         best = {each: self._best_of(each, row.case) for each in self.ceilings_of(row)}
 

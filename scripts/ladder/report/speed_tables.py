@@ -87,10 +87,11 @@ def ladder(study: Study, limits: Limits) -> str:
         notes.append(f"{names.capitalize()} {where}.")
     if any(line[PREDICTION[0]] for line in table):
         notes.append("Slow-down against the fastest step.")
-    told = [f"the best {sweep}" for sweep in sorted({r.sweep for r in study.rungs if r.sweep})]
-    told += ["what was chosen"] * any(row.chosen for row in study.rows)
+    sweeps = sorted({rung.sweep for rung in study.rungs if rung.sweep})
+    told = [f"the best {'cluster size' if sweep == 'cluster' else sweep}" for sweep in sweeps]
+    told += ["the rung chosen"] * any(row.chosen for row in study.rows)
     if told and not study.ladder.is_roof:
-        notes.append(f"In parentheses: {', '.join(told)}.")
+        notes.append(f"In parentheses: {', or '.join(told)}.")
     return "\n\n".join(filter(None, (" ".join(notes), markdown.table(table), _footnotes(study))))
 
 
