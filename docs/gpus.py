@@ -4,7 +4,8 @@
 
     docs/gpus.py PROGRAM DOCUMENT
 
-PROGRAM is ladder_bench_emulated. What stands between the markers of DOCUMENT is replaced.
+PROGRAM is build/default/benchmarks/emulated/ladder_bench_emulated, and DOCUMENT docs/gpus.md. What
+stands between the markers of DOCUMENT is replaced.
 """
 
 from __future__ import annotations
@@ -92,6 +93,9 @@ def cell(row: dict[str, Any]) -> str:
 
 def main() -> int:
     """Write the document."""
+    if len(sys.argv) != 3 or {"-h", "--help"} & set(sys.argv):
+        print(__doc__, end="")
+        return 0 if {"-h", "--help"} & set(sys.argv) else 2
     program, document = map(Path, sys.argv[1:])
     before, _, rest = document.read_text().partition(BEGIN)
     after = rest.partition(END)[2]

@@ -112,6 +112,16 @@ TEST(Shapes, ThoseThatDoNotFitAreNamed) {
       "transpose/rows:1500/columns:1500/element:4 needs 0.018 GB of memory, and 0.01 GB are free");
 }
 
+TEST(Shapes, TheMostWorkForTheEmulatorIsNamed) {
+  const auto small = at_shapes(catalogue(), {"sgemm:m=n=k=512"}, Shapes::measured);
+  EXPECT_EQ(takes_long(small, Shapes::measured, kH200), "");
+  const auto large = at_shapes(catalogue(), {"sgemm:m=n=k=512,3072,1024"}, Shapes::measured);
+  EXPECT_EQ(
+      takes_long(large, Shapes::measured, kH200),
+      "sgemm/m:3072/n:3072/k:3072 may take the emulator 58 minutes per row: use a GPU for such "
+      "shapes");
+}
+
 TEST(Shapes, LaddersKnowTheMemoryThatTheirProblemsTake) {
   NEED_GPU();
   const Device device = Device::open(0);

@@ -169,4 +169,24 @@ std::string too_large(const std::vector<Ladder>& ladders, Shapes cases, const De
   return "";
 }
 
+std::string takes_long(const std::vector<Ladder>& ladders, Shapes cases, const Device& device) {
+  constexpr double kFlops = 1e9, kBytes = 2e9;  // about what the emulator does in a minute
+  double most = 1;
+  std::string found;
+  for (const Ladder& ladder : ladders)
+    for (const Shape& shape : cases == Shapes::small ? ladder.small : ladder.measured) {
+      const Case point(ladder.axes, shape);
+      const Work work = ladder.work ? ladder.work(point, device) : Work{};
+      const double minutes = std::max(work.flops / kFlops, work.bytes() / kBytes);
+      if (minutes <= most) continue;
+      most = minutes;
+      char text[80];
+      std::snprintf(text, sizeof(text),
+                    " may take the emulator %.0f minutes per row: use a GPU for such shapes",
+                    minutes);
+      found = ladder.name + "/" + point.name() + text;
+    }
+  return found;
+}
+
 }  // namespace ladders

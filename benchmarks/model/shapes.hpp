@@ -17,4 +17,8 @@ std::vector<Ladder> at_shapes(const std::vector<Ladder>& ladders,
 std::string too_large(const std::vector<Ladder>& ladders, Shapes cases, const Device& device,
                       size_t bytes);
 
+/// Which problem of these ladders is the most work for the emulator, in words; empty if each takes
+/// it a minute at most.
+std::string takes_long(const std::vector<Ladder>& ladders, Shapes cases, const Device& device);
+
 }  // namespace ladders

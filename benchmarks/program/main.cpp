@@ -112,6 +112,10 @@ int run(Options& options) {
             too_large(options.ladders, options.cases, study->device(), free_memory());
         !why.empty())
       throw UsageError("--shape: " + why);
+  if (kEmulated && !options.shapes.empty())
+    if (const std::string why = takes_long(options.ladders, options.cases, study->device());
+        !why.empty())
+      std::fprintf(stderr, "emulated: note: %s\n", why.c_str());
   // What is tuned does not depend on how it was tuned before.
   if (options.tuning_file.empty() && !options.tune) tuning = tuning_of(study->device());
   study->tune(tuning.values);

@@ -243,6 +243,10 @@ if "--benchmark_list_tests" in flags:
     print("".join(name + "\n" for name in chosen), end="")
     sys.exit(0 if chosen else "Failed to match any benchmarks against regex\n")
 
+if "--plans" in flags:
+    print("fake: a line\nemulated: note: mul/n:77 takes long", file=sys.stderr)
+    sys.exit(0)
+
 import json  # noqa: E402
 import signal  # noqa: E402
 

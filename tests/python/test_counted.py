@@ -5,6 +5,7 @@ import limited
 import pytest
 import suite
 from ladder.commands.cli import main
+from ladder.model import units
 from test_table import MARKED, table_rows
 
 CONFLICTS = {"shared_load_wavefronts": 140e6, "shared_load_requests": 4.4e6}
@@ -45,7 +46,7 @@ def test_each_rung_has_its_gain_and_its_limiter(table):
     ]
     assert found["`naive`"][2:] == ["1000", "", "22%", "latency (memory 60%)"]
     assert found["`tiled`"][3::2] == ["2.00× naive", "shared memory 56%"]
-    assert found["`fast`"][3::2] == ["0.714× tiled", "DRAM 93%"]
+    assert found["`fast`"][3::2] == ["0.71× tiled", "DRAM 93%"]
     assert "Gain, percent and limit at n 8." in text
     assert said == ""
 
@@ -98,6 +99,19 @@ def test_the_roof_of_l2_is_the_row_that_limits_are_of(table):
     assert found["`l2_read` (ceiling)"][5] == "L2 100%"
 
 
+def test_a_joule_does_what_a_roof_counts(table):
+    roofs = limited.roof_rows()
+    for row in roofs:
+        row["joules"] = 0.5
+        row["bytes_per_joule"] = 1e9  # also of roofs of atomics
+    found = table_rows(table(limited.document(*rows(), roofs=roofs), "roof")[0])
+    at = found["rung"].index("per joule")
+    seconds = limited.SECONDS
+    assert found["`dram_read` (ceiling)"][at] == units.scaled(4600e9 * seconds / 0.5, "B")
+    assert found["`fma` (ceiling)"][at] == units.scaled(65e12 * seconds / 0.5, "FLOP")
+    assert found["`global_atomics_same` (ceiling)"][at].endswith(" atomics")
+
+
 def test_roofs_at_a_lower_clock_say_so(table):
     roofs = limited.roof_rows()
     clocks = {"fma": 1.93e9, "tf32": 1.8061e9, "bf16": 1.7501e9}
@@ -108,9 +122,10 @@ def test_roofs_at_a_lower_clock_say_so(table):
     document = limited.document(*rows(), roofs=roofs, sm_clock_max_hz="1980000000")
     text, _ = table(document, "roof")
     found = table_rows(text)
-    assert found["`tf32` (ceiling, tf32)"][2] == "480 TFLOP/s†"
-    assert found["`fma` (ceiling)"][2] == "65.0 TFLOP/s"  # 97.5 %
-    told = "- † `tf32`, `bf16`: at 1750 to 1806 MHz of 1980, as under a power limit"
+    assert found["`bf16` (ceiling, bf16)"][2].endswith("TFLOP/s†")
+    assert found["`tf32` (ceiling, tf32)"][2] == "480 TFLOP/s"  # 91 %, as in every other table
+    assert found["`fma` (ceiling)"][2] == "65.0 TFLOP/s"
+    told = "- † `bf16`: the clock was throttled to 1750 MHz of 1980"
     assert [line for line in text.splitlines() if line.startswith("- ")] == [told]
 
 

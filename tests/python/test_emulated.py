@@ -9,6 +9,8 @@ import ladder as package
 import pytest
 import suite
 from ladder.commands.cli import main
+from ladder.io.results import load_results
+from ladder.report import closing
 from test_table import table_rows
 
 
@@ -18,6 +20,18 @@ def test_no_time_of_an_emulated_row_is_kept(emulated_folder):
     assert set(rows["status"]) == {"ok", "skipped"}
     assert rows["seconds"].isna().all()
     assert rows["bytes_per_second"].isna().all()
+
+
+def test_rungs_without_registers_are_named_with_what_finds_them(tmp_path, capsys):
+    document = emulated.document()
+    for told in (False, True):
+        (results,) = load_results(suite.write(tmp_path / "a.json", document))
+        closing.emulated(results, [], checked=False)
+        out = capsys.readouterr().out
+        assert ("of transpose/padded: building ladder_bench" in out) == told
+        for row in document["benchmarks"]:
+            if row["name"].startswith("transpose/padded/"):
+                row.pop("registers", None)
 
 
 def test_rates_in_an_emulated_file_are_dropped(tmp_path):

@@ -180,8 +180,11 @@ def test_a_report_without_the_chart_library_says_so(report, monkeypatch):
     monkeypatch.setitem(sys.modules, "vl_convert", None)
     content = suite.document()
     content["benchmarks"] = [r for r in content["benchmarks"] if r["name"].startswith("sgemm/")]
-    code, folder, _ = report(content)
+    code, folder, said = report(content)
     assert code == 0
+    assert said == (
+        "ladder: note: no interactive charts: pip install '.[charts]' in the checkout adds them\n"
+    )
     page = Page(folder / "report.html")
     assert any("vl-convert-python is not installed" in text for _, text in page.texts)
     assert page.all("svg")

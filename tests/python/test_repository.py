@@ -120,6 +120,7 @@ def test_the_rung_and_the_ladder_of_the_documents_compile(tmp_path):
         for document in documents
     )
     assert shown == [rung]
+    rung = re.sub(r"\bmine\b", "of_the_documents", rung)  # who tries it may keep its name
     kernel, row = re.split(r"^ *// kernels/transpose/ladder.cu.*\n", rung, flags=re.MULTILINE)
     saxpy, line = re.split(r"^// benchmarks/model/catalogue.hpp.*\n", ladder, flags=re.MULTILINE)
     catalogue = (ROOT / "benchmarks/model/catalogue.hpp").read_text(encoding="utf-8")

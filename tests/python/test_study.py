@@ -209,6 +209,17 @@ def test_a_shape_of_the_users_takes_the_place_of_the_ladders_own(fake, output, f
 
 
 @pytest.mark.usefixtures("undrawn")
+def test_a_shape_that_is_large_for_the_emulator_is_told_before_it_runs(fake, output, capsys):
+    fake.plan(context={"emulated": "true"})
+    told = "ladder: note: mul/n:77 takes long\n"
+    run(fake, output, "--emulate", "--shape", "mul:n=77")
+    assert capsys.readouterr().err.count(told) == 1
+    run(fake, output, "--emulate")
+    run(fake, output, "--shape", "mul:n=77")  # on a GPU
+    assert told not in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("undrawn")
 def test_flags_are_passed_on(fake, output):
     assert run(fake, output, "--filter", "^turn/", "--", "--noise=0.1", "--cases=full") == 0
     assert all("--noise=0.1 --cases=full" in start for start in fake.starts)

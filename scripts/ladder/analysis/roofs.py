@@ -27,9 +27,7 @@ _LATENCIES = {
     "shared_memory": "shared",
     "distributed_shared_memory": "distributed",
 }
-_FULL_CLOCK = 0.97  # of the highest; a clock below it was held back
-SLOW_MARK = "†"  # of a speed measured below the full clock
-SLOW_CLOCK = "as under a power limit"
+SLOW_MARK = "†"  # of a speed whose clock was below 90 % of the highest, as the program judged
 LATE_MARK = "‡"  # of a speed whose samples may hold time of the host
 MARKS = {
     SLOW_MARK: "the clock was throttled",
@@ -89,20 +87,14 @@ def bytes_in_flight(results: Results, roof: str) -> float:
     return own_speed(loads[0]) / own_speed(loads[1]) if loads[0] and loads[1] else math.nan
 
 
-def clocks(results: Results, rows: Iterable[Row]) -> str:
-    """Write the clocks that were slow, as `1805 to 1806 MHz of 1980`; empty where none was."""
-    found = [row.sm_clock_hz / 1e6 for row in rows if below_clock(results, row)]
+def slow_clocks(results: Results, rows: Iterable[Row]) -> str:
+    """Say that these rows' clocks were throttled, and to how many MHz; empty if none was."""
+    slow = [row for row in rows if row.throttled > 0]
+    found = [row.sm_clock_hz / 1e6 for row in slow if row.sm_clock_hz > 0]
     span = dict.fromkeys(f"{clock:.0f}" for clock in (min(found), max(found))) if found else {}
-    return f"{' to '.join(span)} MHz of {_top_clock(results) / 1e6:.0f}" if found else ""
-
-
-def below_clock(results: Results, row: Row) -> bool:
-    """Whether a row ran below the GPU's highest clock, as it does under a power limit."""
-    return row.sm_clock_hz < _FULL_CLOCK * _top_clock(results)
-
-
-def _top_clock(results: Results) -> float:
-    return units.parse(results.context.get("sm_clock_max_hz"))
+    top = units.parse(results.context.get("sm_clock_max_hz")) / 1e6
+    told = f" to {' or '.join(span)} MHz of {top:.0f}" if found and top > 0 else ""
+    return f"{MARKS[SLOW_MARK]}{told}" if slow else ""
 
 
 def marks(row: Row) -> str:

@@ -110,9 +110,23 @@ class Study:
         return {rung.name: rung for rung in self.ladder.rungs}
 
     def lead(self, rung: Rung) -> Row | None:
-        """Return the measurement at the headline, else at the case where the rung is fastest."""
+        """Return the measurement at the headline, else at the case where the rung is fastest.
+
+        Of the cases that it is meant for, if any was measured, and of those the ones that share
+        most with the headline beside their shape, such as the distribution of its keys.
+        """
         measured = [row for case in self.cases if (row := self.measured(rung, case))]
-        return self.measured(rung, self.headline) or max(measured, key=self._rank, default=None)
+        meant = [row for row in measured if row.case in rung.meant_for]
+        shared = {row.case: self._shared(row.case) for row in meant or measured}
+        most = max(shared.values(), default=0)
+        near = [row for row in meant or measured if shared[row.case] == most]
+        return self.measured(rung, self.headline) or max(near, key=self._rank, default=None)
+
+    def _shared(self, case: str) -> int:
+        """On how many axes beside its shape a case has the headline's value."""
+        values, headline = _values(case), _values(self.headline)
+        others = values.keys() - set(self.shape_axes)
+        return sum(values[axis] == headline.get(axis) for axis in others)
 
     def speed(self, row: Row) -> float:
         """Speed in FLOP/s or bytes/s; NaN where the row counts neither."""
@@ -165,15 +179,15 @@ class Study:
     def to_parent(self, row: Row) -> str:
         """Write the gain as `2.41× name`, with the parent's name; empty where there is none."""
         gain, parent = self.gain(row), self.parent(row)
-        return f"{units.number(gain)}× {parent.rung}" if parent and gain == gain else ""
+        return f"{units.gain(gain)} {parent.rung}" if parent and gain == gain else ""
 
     def ceilings_of(self, row: Row) -> tuple[Ceiling, ...]:
         """Return the ceilings of a row's rung, or of the one that a choice ran there."""
         rung = self._by_name.get(row.chosen or row.rung)
         return rung.ceilings if rung else ()
 
-    def _lowest_ceiling(self, row: Row) -> tuple[float, Row] | None:
-        """Return the ceiling of a row, in the ladder's quantity, and the row that was it."""
+    def _lowest_ceiling(self, row: Row) -> tuple[float, Ceiling, Row] | None:
+        """Return a row's ceiling: its speed in the ladder's quantity, which it is, and its row."""
         quantity = self.ladder.quantity
         best = {each: self._best_of(each, row.case) for each in self.ceilings_of(row)}
 
@@ -184,7 +198,7 @@ class Study:
         if not (found := ceilings.lowest(best, quantity, row.arithmetic_intensity, speed)):
             return None
         was = best[found[1]]
-        return (found[0], was) if was else None
+        return (*found, was) if was else None
 
     def _best_of(self, ceiling: Ceiling, case: str) -> Row | None:
         """Return the best row of a ceiling: at `case` where it is of the same ladder."""
@@ -227,7 +241,7 @@ class Study:
         """Whether the ceiling of a row took less than `SHORT_LAUNCHES` launches of a kernel."""
         launch = units.parse(self.results.context.get("launch_nanoseconds")) * 1e-9
         found = self._lowest_ceiling(row)
-        return found is not None and found[1].seconds < SHORT_LAUNCHES * launch
+        return found is not None and found[2].seconds < SHORT_LAUNCHES * launch
 
     def percent(self, row: Row) -> float:
         """Percent of the row's ceiling; NaN where it has none, or none was measured."""
@@ -250,10 +264,12 @@ class Study:
 
     def spell_ceiling(self, row: Row) -> str:
         """Name the ceilings of a row, and how many operations make one; empty of an unknown one."""
-        return " or ".join(
-            f"`{each.rung}`" + (f" / {each.products:g}" if each.products != 1 else "")
-            for each in self.ceilings_of(row)
-        )
+        return " or ".join(map(_spell, self.ceilings_of(row)))
+
+    def spell_lowest_ceiling(self, row: Row) -> str:
+        """Name the one of them that is the lowest, or all where it is not known which that is."""
+        found = self._lowest_ceiling(row)
+        return _spell(found[1]) if found else self.spell_ceiling(row)
 
     def above_roof(self, row: Row) -> bool:
         """Whether a row beats its ceiling, which is a fault of the accounting.
@@ -361,6 +377,15 @@ class Study:
         return "×".join(values[:1] if self.in_series(case) else values)
 
     @_by_case
+    def differs(self, case: str) -> str:
+        """Write a shape, and what else of a case is not the headline's: `4096, sorted`."""
+        values, headline = _values(case), _values(self.headline)
+        others = (axis for axis in values if axis not in self.shape_axes)
+        told = [values[axis] for axis in others if values[axis] != headline.get(axis)]
+        named = [units.power_of_two(value).replace("_", " ") for value in told]
+        return ", ".join([self.label(case), *named])
+
+    @_by_case
     def spell(self, case: str) -> str:
         """Write a whole case for a title: `bins 256, keys 2²⁸` or `m = n = k = 4096`."""
         axes, label, values = self.shape_axes, self.label(case), _values(case)
@@ -415,6 +440,10 @@ def values_of(rung: Rung, row: Row) -> str:
     """Spell a row's values of its rung's own axes, `cluster 2`, or the step that a choice ran."""
     sweep = f"{rung.sweep} {row.sweep}" if row.sweep and len(rung.sweeps) == 1 else row.sweep
     return sweep or row.chosen
+
+
+def _spell(ceiling: Ceiling) -> str:
+    return f"`{ceiling.rung}`" + (f" / {ceiling.products:g}" if ceiling.products != 1 else "")
 
 
 def own_quantity(row: Row) -> str:

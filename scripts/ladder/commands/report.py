@@ -7,6 +7,7 @@ import argparse
 from pathlib import Path
 
 from ladder.commands import arguments, compare
+from ladder.io.notes import note
 from ladder.model import errors
 from ladder.model.errors import LadderError
 
@@ -41,6 +42,7 @@ def run(options: argparse.Namespace) -> int:
     """Write the files; return the exit code."""
     from ladder.io import files
     from ladder.report import html, junit, summary
+    from ladder.report.html import charts
     from ladder.report.plots import parallel
     from ladder.stats.sides import compared
     from ladder.stats.verdicts import Rules
@@ -79,6 +81,8 @@ def run(options: argparse.Namespace) -> int:
     for name, text in zip(content, texts, strict=True):
         files.write(options.output / name, text)
         print(options.output / name)
+    if not charts.available():
+        note("no interactive charts: pip install '.[charts]' in the checkout adds them")
     return comparison.exit_code if comparison else errors.OK
 
 

@@ -182,6 +182,9 @@ def _measure(plan: _Plan, measurement: Measurement, options: argparse.Namespace)
     doing = "emulating" if plan.emulate else "measuring"
     rows = f"{count} row" + "s" * (count != 1)
     _say(f"{doing} {rows} on {plan.gpu.removeprefix('emulated-')}{gone}")
+    if plan.emulate:
+        for line in job.program.notes(plan.pattern, options.timeout):
+            note(line)
     progress = Progress(job.program.passes * count, _FAILURES)
     # The emulator runs large cases for hours without a new row.
     timeout = float("inf") if plan.emulate else options.timeout

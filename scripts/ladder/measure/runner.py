@@ -26,6 +26,7 @@ _PASSES = {  # after that of the times: a flag, and what it brings into the cont
 _NO_CEILINGS = "--ceilings=false"
 _SAMPLES = "--samples_out="
 _SHAPE = "--shape="
+_NOTE = "emulated: note: "  # what an emulated program writes before it runs
 _FULL_DISK = ("is the disk full?", "SIGXFSZ")  # no fault of a row
 
 
@@ -74,6 +75,27 @@ class Program:
         if not self.keeps_samples:
             raise LadderError(f"{self.path}: has no flag {_SAMPLES[:-1]}, which --samples needs")
         return [f"{_SAMPLES}{path}"]
+
+    def notes(self, pattern: str, timeout: float) -> list[str]:
+        """Return what an emulated program has to say of the shapes that are named before it runs.
+
+        Empty if it cannot say: the run itself will tell why.
+        """
+        if not any(flag.startswith(_SHAPE) for flag in self.flags):
+            return []
+        command = [self.path, *self.flags, f"--benchmark_filter={pattern}", "--plans"]
+        try:
+            done = subprocess.run(
+                [*command, "--benchmark_format=json"],
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                check=False,
+                timeout=timeout,
+            )
+        except (OSError, subprocess.TimeoutExpired):
+            return []
+        said = done.stderr.decode("utf-8", "replace").splitlines()
+        return [line.removeprefix(_NOTE) for line in said if line.startswith(_NOTE)]
 
     @property
     def later(self) -> list[str]:

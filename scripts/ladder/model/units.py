@@ -119,6 +119,14 @@ def ratio(value: float) -> str:
     return f"{value:.{2 if value >= 0.0995 else 3}f}×"
 
 
+def gain(value: float) -> str:
+    """Write a speed over that of a parent: as `ratio` below ten, else with three digits.
+
+    NaN is empty.
+    """
+    return ratio(value) if value < 9.995 else f"{number(value)}×" if value == value else ""
+
+
 def parse(text: object) -> float:
     """Read a number that a file's context holds as text; NaN if it is none."""
     try:

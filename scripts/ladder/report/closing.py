@@ -18,6 +18,7 @@ from ladder.report.markdown import LIMITED_BY, TRIPLE, resources, triple
 
 _MOST_RUNGS = 18
 _WIDTH = 120  # where there is no terminal
+_FEW = 3  # names in a line
 _NAMES = {"ladder", "rung", "best rung"}
 _TEXT = _NAMES | {"case", LIMITED_BY}
 
@@ -58,6 +59,18 @@ def emulated(results: Results, measured: list[Results], *, checked: bool) -> Non
         f"Rows {how if checked else 'verified and counted'}: {status.count('ok')}, "
         f"failed: {status.count('error')}, skipped: {status.count('skipped')}."
     )
+    if unknown := _without_registers(results):
+        print(
+            f"Registers and occupancy are not known of {', '.join(unknown)}: building ladder_bench "
+            "with nvcc finds them (cmake --build build/default --target ladder_bench)."
+        )
+
+
+def _without_registers(results: Results) -> list[str]:
+    """Name the rungs whose kernel ran although no table has its registers; some, if many."""
+    rows = (row for row in results.rows if row.status == "ok" and row.grid_blocks > 0)
+    found = list(dict.fromkeys(f"{r.ladder}/{r.rung}" for r in rows if not r.registers >= 0))
+    return found if len(found) <= _FEW else [*found[:_FEW], f"{len(found) - _FEW} more"]
 
 
 def measured_earlier(measured: list[Results]) -> None:

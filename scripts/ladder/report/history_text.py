@@ -97,7 +97,10 @@ def line(one: Trend, track: Track) -> dict[str, str]:
         "first": told(known[0]),
         "last": told(known[-1]),
         "ratio": _ratio(one, track),
-        "history": sparkline(track.values, more=one.more),
+        # Up is better: of a time what is drawn is the speed.
+        "speed" if metrics.is_time(one.metric) else "history": sparkline(
+            track.values, more=one.more
+        ),
         "note": ", ".join(notes),
     }
 

@@ -9,6 +9,7 @@ from ladder.analysis.study import (
     PREDICTION,
     Study,
     describe,
+    facet_title,
     own_quantity,
     own_speed,
     studies,
@@ -22,7 +23,6 @@ from ladder.report import counter_tables, markdown
 from ladder.report.markdown import code, escape
 
 _MAX_SHAPES = 6
-_THROTTLED = roofs.SLOW_MARK
 _TO_PEER, _PEAK, _BEST_AT = "× peer", "of the datasheet", "best at"
 _LEAST, _IN_FLIGHT = "latency", "bytes in flight, per SM"
 GAIN, _PER_JOULE = "× parent", "per joule"
@@ -87,10 +87,11 @@ def ladder(study: Study, limits: Limits) -> str:
         notes.append(f"{names.capitalize()} {where}.")
     if any(line[PREDICTION[0]] for line in table):
         notes.append("Slow-down against the fastest step.")
-    told = [f"the best {sweep}" for sweep in sorted({r.sweep for r in study.rungs if r.sweep})]
-    told += ["what was chosen"] * any(row.chosen for row in study.rows)
+    sweeps = sorted({rung.sweep for rung in study.rungs if rung.sweep})
+    told = [f"the best {'cluster size' if sweep == 'cluster' else sweep}" for sweep in sweeps]
+    told += ["the rung chosen"] * any(row.chosen for row in study.rows)
     if told and not study.ladder.is_roof:
-        notes.append(f"In parentheses: {', '.join(told)}.")
+        notes.append(f"In parentheses: {', or '.join(told)}.")
     return "\n\n".join(filter(None, (" ".join(notes), markdown.table(table), _footnotes(study))))
 
 
@@ -130,11 +131,22 @@ def path(study: Study, name: str) -> str:
 def of_ceiling(study: Study, row: Row) -> str:
     """Write the percent of a row's ceiling and which that is; empty where none was measured."""
     percent = units.percent(study.percent(row))
-    return " of ".join(filter(None, (percent, study.spell_ceiling(row)))) if percent else ""
+    of = study.spell_lowest_ceiling(row)
+    return " of ".join(filter(None, (percent, of))) if percent else ""
 
 
 def _per_joule(study: Study, row: Row) -> str:
-    """Write the work that a joule does, in the ladder's quantity; empty where it was not read."""
+    """Write the work that a joule does, in the quantity of the speed; empty where it was not read.
+
+    Roofs differ in quantity, so each has its own. One chain of loads takes hardly more power than
+    the idle board, so latencies have no energy.
+    """
+    if study.ladder.is_roof:
+        quantity = own_quantity(row)
+        if quantity == "loads":
+            return ""
+        unit = {"bytes": "B", "flops": "FLOP"}.get(quantity, quantity)
+        return units.scaled(own_speed(row) * row.seconds / row.joules, unit)
     if study.ladder.quantity == "flops":
         return units.scaled(row.flops_per_joule, "FLOP")
     return units.scaled(row.bytes_per_joule, "B")
@@ -158,30 +170,32 @@ def overview(results: Results, limits: Limits) -> str:
 
 
 def choices(results: Results) -> str:
-    """Write which step each choice took at the shapes of the headline's facet, a line per step."""
+    """Write which step each choice took at the shapes of the headline's facet, a line per choice.
+
+    Behind the shapes of a step is its speed over that of the fastest peer.
+    """
     lines = []
     for study in studies(results):
-        cases = study.facets[study.facet(study.headline)]
+        facet = study.facet(study.headline)
         for rung in (rung for rung in study.rungs if rung.role == "choice"):
             taken: dict[str, list[Row]] = {}
-            for row in filter(None, (study.ok(rung, case) for case in cases)):
+            for row in filter(None, (study.ok(rung, case) for case in study.facets[facet])):
                 taken.setdefault(row.chosen, []).append(row)
-            lines += [
-                {
-                    "ladder": study.ladder.title,
-                    "use": code(step),
-                    "where": _listed([study.label(row.case) for row in rows]),
-                    _TO_PEER: _range_to_peer(study, rows),
-                }
-                for step, rows in taken.items()
-            ]
-    keys = dict.fromkeys(key for line in lines for key in line)
-    table = [{key: line.get(key, "") for key in keys} for line in lines]
-    return f"{escape(describe(results))}.\n\n{markdown.table(table)}"
+            told = []
+            for step, rows in taken.items():
+                peer = _range_to_peer(study, rows)
+                where = _listed([study.label(row.case) for row in rows])
+                told.append(f"{code(step)} at {where}" + f" ({peer})" * bool(peer))
+            title = ", ".join(filter(None, (study.ladder.title, facet_title(facet))))
+            lines.append({"ladder": title, "use": "; ".join(told)})
+    about = f"{escape(describe(results))}. In parentheses: speed over the fastest library's."
+    return f"{about}\n\n{markdown.table(lines)}"
 
 
 def _listed(shapes: list[str]) -> str:
-    return ", ".join(shapes) if len(shapes) <= 4 else f"{shapes[0]}, {shapes[1]}, ... {shapes[-1]}"
+    if len(shapes) <= 4:
+        return ", ".join(shapes)
+    return f"{shapes[0]}, {shapes[1]} and {len(shapes) - 2} more"
 
 
 def _range_to_peer(study: Study, rows: list[Row]) -> str:
@@ -222,8 +236,6 @@ def _cell(study: Study, row: Row | None, divisor: float) -> str:
     if row is None or row.status != "ok":
         return row.status if row else ""
     signs = roofs.marks(row)
-    if _slow_roof(study, row) and _THROTTLED not in signs:
-        signs = _THROTTLED + signs
     if study.ladder.is_roof:  # roofs differ in quantity and by decades, so each has its own unit
         return units.rate(own_quantity(row), own_speed(row)) + signs
     told = row.sweep or row.chosen
@@ -253,17 +265,16 @@ def _roof(study: Study, rung: Rung, row: Row | None) -> dict[str, str]:
 def _footnotes(study: Study) -> str:
     """Say why cases have no speed and what signs mean, one line per rung and reason."""
     found: dict[str, list[str]] = {}
-    if slow := [row for row in study.best.values() if _slow_roof(study, row)]:
+    if slow := [row for row in study.best.values() if study.ladder.is_roof and row.throttled > 0]:
         names = ", ".join(code(name) for name in dict.fromkeys(row.rung for row in slow))
-        clocks = roofs.clocks(study.results, slow)
-        found[f"{_THROTTLED} {names}: at {clocks}, {roofs.SLOW_CLOCK}"] = []
+        found[f"{roofs.SLOW_MARK} {names}: {roofs.slow_clocks(study.results, slow)}"] = []
     for (name, case), row in study.best.items():
         told = []
         if row.status != "ok":
             why = f": {escape(row.reason)}" if row.reason else ""
             told = [f"{code(name)} {row.status}{why}"]
         for mark, why in roofs.explained([row]).items():
-            if row.status == "ok" and not (mark == _THROTTLED and _slow_roof(study, row)):
+            if row.status == "ok" and not (mark == roofs.SLOW_MARK and study.ladder.is_roof):
                 told.append(f"{mark} {code(name)}: {why}")
         for note in told:
             found.setdefault(note, []).append(study.spell(case))
@@ -271,10 +282,6 @@ def _footnotes(study: Study) -> str:
         f"- {note}" + (f" ({_several(cases)})" if any(cases) else "")
         for note, cases in found.items()
     )
-
-
-def _slow_roof(study: Study, row: Row) -> bool:
-    return study.ladder.is_roof and roofs.below_clock(study.results, row)
 
 
 def _several(cases: list[str]) -> str:

@@ -21,7 +21,8 @@ def mermaid(study: Study) -> str:
     """Write the tree of steps as a Mermaid diagram: each with its speed at the headline.
 
     An arrow leads from a rung to those that build on it, with the gain there. The best step has a
-    thick border. A rung that does not run at the headline shows its best case.
+    thick border. A rung that does not run at the headline shows its best case of those that it is
+    meant for.
     """
     divisor, unit = study.unit
     best = study.best_step(study.headline)
@@ -30,13 +31,13 @@ def mermaid(study: Study) -> str:
         row = study.lead(rung)
         told = f"{units.number(study.speed(row) / divisor)} {unit}" if row else "not measured"
         if row and row.case != study.headline:
-            told += f" at {study.label(row.case)}"
+            told += f" at {study.differs(row.case)}"
         lines.append(f'  {rung.name}["{rung.name}<br/>{told}"]')
     for rung in _steps(study):
         if rung.builds_on:
             row = study.ok(rung, study.headline)
             gain = study.gain(row) if row else float("nan")
-            label = f"|{units.number(gain)}×|" if gain == gain else ""
+            label = f"|{units.gain(gain)}|" if gain == gain else ""
             lines.append(f"  {rung.builds_on} -->{label} {rung.name}")
     if best:
         lines.append(f"  style {best.rung} {_BEST}")
@@ -62,7 +63,7 @@ def climb(study: Study, limits: Limits) -> str:
                 "idea": rung.idea,
                 "what it changed": escape(counter),
                 "speed": units.rate(study.ladder.quantity, study.speed(row)) if row else "",
-                "gain": f"{units.number(study.gain(row))}×" if row and rung.builds_on else "",
+                "gain": units.gain(study.gain(row)) if row and rung.builds_on else "",
             }
         )
     about = f"{escape(describe(study.results))}, at {study.spell(study.headline)}."

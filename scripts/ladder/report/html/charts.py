@@ -26,13 +26,18 @@ _MOST_SAMPLES = 400  # drawn in the order taken, evenly picked from more
 _QUANTILES = (0.1, 0.5, 0.9)
 
 
-def library() -> tuple[str, str]:
-    """Return Vega-Lite with what it needs as a script, and versions; empty where it is missing."""
+def available() -> bool:
+    """Whether the package is there that has what charts need."""
     try:
         import vl_convert  # noqa: F401 -- is it there?
     except ImportError:
-        return "", ""
-    return _bundled()
+        return False
+    return True
+
+
+def library() -> tuple[str, str]:
+    """Return Vega-Lite with what it needs as a script, and versions; empty where it is missing."""
+    return _bundled() if available() else ("", "")
 
 
 @cache  # to bundle takes more than a second

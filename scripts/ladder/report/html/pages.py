@@ -253,7 +253,7 @@ def _tree(study: Study) -> list[Node]:
         row = study.lead(rung)
         speed = _speeds(study, row, None)["speed"] if row else "not measured"
         if row and row.case != study.headline:
-            speed += f" at {study.label(row.case)}"
+            speed += f" at {study.differs(row.case)}"
         above = [node(each) for each in study.rungs if each.builds_on == rung.name]
         is_best = best is not None and best.rung == rung.name
         role = "" if rung.is_step else _role(rung)
@@ -282,7 +282,7 @@ def _rung(study: Study, rung: Rung, beside: Beside) -> RungPage:
     if row and (row.case == study.headline or study.ladder.is_roof):
         line |= _speeds(study, row, limiter)
         if row.case != study.headline:
-            line["speed"] += f" at {study.label(row.case)}"
+            line["speed"] += f" at {study.differs(row.case)}"
     else:
         headline = study.best.get((rung.name, study.headline))
         why = f"{headline.status}: {headline.reason}" if headline else "not measured"

@@ -91,7 +91,7 @@ def draw(study: Study, found: list[Roof]) -> Figure:
     """Draw a bar a roof, in groups of one scale, and below them speeds along a roof's axis."""
     groups = [list(group) for _, group in groupby(found, key=lambda roof: roof.group)]
     names = [roof.rung.name for roof in found]
-    cells = {roof.rung.name: _cells(study, roof) for roof in found}
+    cells = {roof.rung.name: _cells(roof) for roof in found}
     left = 0.35 + style.widest(names)
     headers = ("speed", "of datasheet")
     wide = {header: [row[i] for row in cells.values()] for i, header in enumerate(headers)}
@@ -103,15 +103,15 @@ def draw(study: Study, found: list[Roof]) -> Figure:
     down = _PANEL_TOP + _PANEL + _PANEL_FOOT
     below = math.ceil(len(panels) / _ABREAST) * down + _SOURCE
     height = _TOP + bars + below
-    told = ["Bar: the best"]
+    signs = ["Bar: the best"]
     if any(len(roof.rows) > 1 for roof in found):
-        told.append("○ the rows of its sweep")
+        signs.append("○ the rows of its sweep")
     if any(roof.peak > 0 for roof in found):
-        told.append("┊ the datasheet")
-    about = ", ".join(told)
+        signs.append("┊ the datasheet")
+    about = ", ".join(signs)
     figure = style.page(width, height, study.ladder.title, about, describe(study.results))
-    if clocks := roofs.clocks(study.results, [roof.best for roof in found]):
-        style.legend(figure, [], f"{roofs.SLOW_MARK} at {clocks}, {roofs.SLOW_CLOCK}")
+    if told := roofs.slow_clocks(study.results, [roof.best for roof in found]):
+        style.legend(figure, [], f"{roofs.SLOW_MARK} {told}")
     top = height - _TOP
     for group in groups:
         body = _BAR * len(group)
@@ -134,12 +134,12 @@ def draw(study: Study, found: list[Roof]) -> Figure:
     return figure
 
 
-def _cells(study: Study, roof: Roof) -> list[str]:
+def _cells(roof: Roof) -> list[str]:
     """Texts right of a roof's bar."""
     _, unit = _QUANTITIES[roof.quantity]
     speed = roof.speed(roof.best)
     percent = units.percent(100 * speed / roof.peak) if roof.peak > 0 else ""
-    mark = roofs.SLOW_MARK if roofs.below_clock(study.results, roof.best) else ""
+    mark = roofs.SLOW_MARK if roof.best.throttled > 0 else ""
     return [f"{units.number(speed)} {unit}{mark}", percent]
 
 

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from ladder.analysis.study import Study, describe, name_of
 from ladder.model import units
 from ladder.model.rows import Row
-from ladder.report.plots import cases, quantities, style
+from ladder.report.plots import cases, style
 
 _BAR, _LEAST_WIDTH = 0.31, 1.9  # inches
 _TOP, _BOTTOM, _APART = 1.35, 0.8, 0.25  # _APART: bars, between the path and the library
@@ -41,9 +41,14 @@ def draw(study: Study) -> Figure:
     axes = style.panel(figure, left, _BOTTOM, width - left - right, body)
     places = [y + _APART * (row is peer) for y, row in enumerate(rows)]
     key: list[tuple[str, style.Colour]] = [("speed of the parent", _BASE), ("gained", style.OURS)]
+    signs = "■■"
     if any(study.gain(row) < 1 - _NONE for row in study.path):
         key.append(("lost", style.LOST))
-    style.legend(figure, [*key, *([("library", style.PEER)] if peer else [])])
+        signs += "⬚"
+    if peer:
+        key.append(("library", style.PEER))
+        signs += "▨"
+    style.legend(figure, key, signs=signs)
     _bars(axes, study, rows, places)
     axes.set_ylim(places[-1] + 0.5, -0.5)
     axes.set_yticks(places, names, size=style.NORMAL)
@@ -78,8 +83,7 @@ def _percent(study: Study, row: Row) -> str:
 
 
 def _gain(study: Study, row: Row) -> str:
-    gain = study.gain(row)
-    return quantities.times(gain) if gain == gain else ""
+    return units.gain(study.gain(row))
 
 
 def _bars(axes: Axes, study: Study, rows: Sequence[Row], places: Sequence[float]) -> None:

@@ -14,8 +14,8 @@ from ladder.model import units
 from ladder.model.rows import Row
 from ladder.report.plots import cases, style
 
-_TOP, _BOTTOM, _LEFT, _HEIGHT = 0.8, 0.95, 0.75, 3.4  # inches
-_NAMED = 14  # rungs at most
+_TOP, _BOTTOM, _LEFT, _HEIGHT = 0.8, 0.95, 0.75, 4.2  # inches
+_NAMED = 24  # rungs at most
 _LEADER = 0.35  # inches from the axes to the names
 _PICO = 1e12
 _POWERS = (25, 100, 400)  # watts, of the lines below the limit

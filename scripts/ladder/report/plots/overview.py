@@ -81,8 +81,8 @@ def compare(found: list[tuple[str, list[Study]]]) -> Figure:
         f"The best rung of each ladder on {len(found)} GPUs",
         "Speed as percent of that rung's limit, measured on the same GPU",
         ";\n".join(describe(studies[0].results) for _, studies in found if studies),
-        [(name, _colour(i)) for i, name in enumerate(names)],
-        "".join(_SIGNS[i % len(_SIGNS)] for i in range(len(names))),
+        [*((name, _colour(i)) for i, name in enumerate(names)), ("limit", "black")],
+        "".join(_SIGNS[i % len(_SIGNS)] for i in range(len(names))) + "┃",
         tuple(name.replace(" ", "\n", 1) for name in names),
     )
 

@@ -35,11 +35,6 @@ def value(counter: str, amount: float) -> str:
     return decimal(amount).rstrip()
 
 
-def times(ratio: float) -> str:
-    """Write a ratio with three digits, or two decimals below ten."""
-    return units.ratio(ratio) if ratio < 9.995 else f"{units.number(ratio)}×"
-
-
 def decimal(amount: float) -> str:
     """Write three digits and a decimal prefix, a space between: `134 M`."""
     divisor, prefix = next((d for d in _DECIMAL if abs(amount) >= 0.9995 * d[0]), (1.0, ""))

@@ -135,11 +135,16 @@ def draw(study: Study) -> Figure:
     arithmetic = _arithmetic(study, measured, named)
     if not (memory and arithmetic):
         raise style.NothingToDrawError("the results hold no measured memory and arithmetic roofs")
-    height = _HEIGHT + 1.75
+    height = _HEIGHT + 2.0
     at = cases.whole(study, case)
     about = f"The path to the fastest rung, at {at}. {_key([memory, *arithmetic])}."
     title = f"{study.ladder.title}: roofline"
     figure = style.page(style.PAGE, height, title, about, describe(study.results))
+    rest = [row for row in shown if row not in path and row.role != "peer"]
+    key: list[tuple[str, style.Colour]] = [("on the path", style.OURS)] * bool(path)
+    key += [("other rungs", style.GREY)] * bool(rest)
+    key += [("library", style.PEER)] * any(row.role == "peer" for row in shown)
+    style.legend(figure, key, signs="".join("◆" if name == "library" else "●" for name, _ in key))
     width = style.PAGE - _LEFT - 0.25
     axes = style.panel(figure, _LEFT, 0.9, width, _HEIGHT)
     points = {row.rung: (_intensity(row, level), row.flops_per_second / _TERA) for row in shown}

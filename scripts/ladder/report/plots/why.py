@@ -11,11 +11,12 @@ from matplotlib.figure import Figure
 
 from ladder.analysis.emulated_study import Tally
 from ladder.analysis.study import Study, describe, name_of, values_of
+from ladder.model import units
 from ladder.model.catalogue import Rung
 from ladder.model.rows import Row
 from ladder.report.plots import cases, quantities, style
 
-_TOP, _ROW, _BOTTOM = 1.15, 0.6, 0.7  # inches, from the top down
+_TOP, _KEY, _ROW, _BOTTOM = 1.15, 0.25, 0.6, 0.7  # inches, from the top down
 _LEFT, _GAP, _TRACK, _GAIN, _RIGHT = 0.2, 0.18, 0.85, 0.5, 0.2  # inches, from left to right
 _UNMOVED = 0.02  # of a gain that is none
 _SAME = 0.02  # of a counter that two runs of one program may differ by
@@ -46,8 +47,12 @@ class Step:
 
     @property
     def changes(self) -> bool:
-        """Whether the counter is another than the parent's, by more than two runs would differ."""
-        return not math.isclose(self.after, self.before, rel_tol=_SAME)
+        """Whether the counter is another than the parent's, by more than two runs would differ.
+
+        It is none where a reader would read the same number twice.
+        """
+        before, after = (quantities.value(self.rung.target, v) for v in (self.before, self.after))
+        return before != after and not math.isclose(self.after, self.before, rel_tol=_SAME)
 
     @property
     def numbers(self) -> str:
@@ -133,7 +138,7 @@ def draw(study: Study, found: list[Step]) -> Figure:
     track = max(track, _TRACK)
     left_out = [step.rung.name for step in found if step not in shown]
     bottom = _BOTTOM + (0.17 if left_out else 0.0)
-    height = _TOP + body + bottom
+    height = _TOP + _KEY * timed + body + bottom
     about = f"From each parent to its rung{_at(study)}"
     source = describe(study.results)
     if left_out:
@@ -154,6 +159,11 @@ def draw(study: Study, found: list[Step]) -> Figure:
     _write(moved, study, shown, names)
     _ratios(moved, shown)
     if timed:
+        gains = [gain for step in shown if (gain := study.gain(step.row)) == gain]
+        key: list[tuple[str, style.Colour]] = [("faster", style.OURS)]
+        if any(gain < 1 - _UNMOVED for gain in gains):
+            key.append(("slower", style.LOST))
+        style.legend(figure, key, f"●  too short for an arrow    bold: gains over {_UNMOVED:.0%}")
         _speeds(panels[1], study, shown)
     return figure
 
@@ -238,7 +248,7 @@ def _speeds(axes: Axes, study: Study, shown: list[Step]) -> None:
         _arrow(axes, y, before, after, style.LOST if lost else style.OURS)
         look = bold | {"weight": "bold" if gain > 1 + _UNMOVED else "normal", "va": "center"}
         place: style.Look = {"coordinates": ("axes fraction", "data")}
-        style.note(axes, quantities.times(gain), (1, y), (right, 0), **place, **look)
+        style.note(axes, units.gain(gain), (1, y), (right, 0), **place, **look)
 
 
 def _header(axes: Axes, text: str) -> None:

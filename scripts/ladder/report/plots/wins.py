@@ -137,11 +137,13 @@ def _tables(study: Study, found: Map, told: _Told) -> Figure:
     """Draw a panel per group, with a row per rung and a column per case."""
     names = [rung + "*" * own for rung, own in found.rungs.items()]
     names += [found.peer] if found.peer else []
-    key = [("fastest", style.OURS), ("within 2% of it", style.PALE)]
+    key = [("fastest of these", style.OURS), ("within 2% of it", style.PALE)]
     if any(found.rungs.values()):
         key.append(("fastest with a limit of its own*", _OWN))
     across = cases.words(" × ".join(study.shape_axes))
-    page = _page(study, f"Percent of {study.ladder.ceilings}, by {across}")
+    errors = any(row.error_over_library > 1 for row in found.rows.values())
+    about = f"Percent of {study.ladder.ceilings}, by {across}" + "; errors ignored" * errors
+    page = _page(study, about)
     return panels.draw(page, names, [_table(study, found, g, told) for g in found.groups], key)
 
 
