@@ -97,10 +97,10 @@ def by_ladder(of: str) -> dict[str, Study]:
     return {s.ladder.name: s for s in studies(results(of)) if s.ladder.name != "roof"}
 
 
-def best(ladder: str, of: str = H100) -> float:
-    """Speed of the best rung at a ladder's headline shape."""
+def best(ladder: str, of: str = H100, case: str = "") -> float:
+    """Speed of the best rung at a ladder's headline shape, or at another."""
     study = by_ladder(of)[ladder]
-    return own_speed(study.best_step(study.headline))
+    return own_speed(study.best_step(case or study.headline))
 
 
 def faster(*ladders: str) -> list[float]:
@@ -214,11 +214,14 @@ def cost(*names: str, of: str = H100) -> list[float]:
     return [1e12 * r.joules / (own_speed(r) * r.seconds) for r in found]
 
 
-def lost(title: str) -> tuple[int, int]:
-    """At how many shapes drawn on an H100 a choice loses to the library, and of how many."""
+def lost(title: str, level: float = 1) -> tuple[int, int]:
+    """At how many shapes drawn on an H100 a choice loses to the library, and of how many.
+
+    With a level of 0.97, to the best rung by more than 3 %.
+    """
     text = (ROOT / f"results/{H100}/drawn.md").read_text(encoding="utf-8")
     part = text[text.index(f"{title}: ") :]
-    return tuple(map(int, re.search(r"below 1 at (\d+) of (\d+) shapes", part).groups()))
+    return tuple(map(int, re.search(rf"below {level:g} at (\d+) of (\d+) shapes", part).groups()))
 
 
 VALUES = {
@@ -228,6 +231,7 @@ VALUES = {
     "cost": cost,
     "watts": lambda: float(results().context["idle_watts"]),
     "roof": roof,
+    "roof_row": lambda name: roofs.measured(results())[name],
     "clocks": clocks,
     "fastest": fastest,
     "datasheet": roofs.datasheet,
