@@ -227,6 +227,21 @@ def test_a_rung_of_several_products_has_the_roof_over_so_many(draw):
     assert f"{max(flats - {65.0}):.0f} of 330 TFLOP/s" in text
 
 
+def test_a_kernel_that_limits_a_rung_is_drawn_as_a_roof_is(draw):
+    document = only(insight.document(), "sgemm")
+    ladders = json.loads(document["context"]["ladders"])
+    (sgemm,) = [ladder for ladder in ladders if ladder["name"] == "sgemm"]
+    rungs = {rung["name"]: rung for rung in sgemm["rungs"]}
+    rungs["coalesced"]["ceilings"] = [{"rung": "sgemm/cublas_tf32", "products": 3}]
+    rungs["cublas_tf32"]["role"] = "ceiling"
+    document["context"]["ladders"] = json.dumps(ladders)
+    figures, _ = draw(document, "sgemm-roofline")
+    (axes,) = figures["sgemm-roofline"].axes
+    (text,) = [text for text in texts(axes) if text.startswith("cublas_tf32 / 3: ")]
+    flats = {ends[0][1] for ends in lines(axes, dashed=False) if ends[0][1] == ends[1][1]}
+    assert f" {max(flats - {65.0}):.0f} TFLOP/s" in text
+
+
 def test_roofs_that_would_lie_on_each_other_are_drawn_as_one(draw):
     document = only(insight.document(), "sgemm")
     ladders = json.loads(document["context"]["ladders"])

@@ -66,22 +66,25 @@ def _writes(study: Study) -> bool:
 def _arithmetic(study: Study, measured: dict[str, Row], shown: list[Row]) -> list[Roof]:
     """Return the roof of the ladder's own precision, and those that rows shown have instead.
 
-    A roof of which a rung takes several operations for one of its own is that many times as low.
+    A roof of which a rung takes several operations for one of its own is that many times as low. A
+    limit that is no roof, such as a library's kernel, counts at the case of the row.
     """
     rows = [row for row in measured.values() if row.flops_per_second > 0 and not row.precision]
     found = [_roof(study, row) for row in rows]
     shares: list[Roof] = []
     others = {
-        (ceiling.rung.split("/")[-1], ceiling.products): None
+        (ceiling.rung.split("/")[-1], ceiling.products): row
         for row in shown
         for ceiling in study.ceilings_of(row)
         if ceiling.products > 1
     }
-    for name, products in others:
+    for (name, products), row in others.items():
+        told = f"{name} / {products:g}"
         if name in measured:
             roof = _roof(study, measured[name])
-            parts = roof.speed / products, roof.peak / products
-            shares.append(Roof(f"{name} / {products:g}", *parts))
+            shares.append(Roof(told, roof.speed / products, roof.peak / products))
+        elif len(study.ceilings_of(row)) == 1 and study.ceiling_of(row) > 0:
+            shares.append(Roof(told, study.ceiling_of(row), math.nan))
     return found + _joined(shares)
 
 
