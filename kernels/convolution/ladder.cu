@@ -22,6 +22,9 @@ namespace {
 
 // Where rows do not start on 16 bytes, windows from the L1 pay for 9 x 9 and 11 x 11.
 constexpr int kUnalignedStripsFrom = 9, kMostUnalignedInL1 = 11;
+bool pays_unaligned(const Case& c) {
+  return !aligned(c) && c["filter"] >= kUnalignedStripsFrom && c["filter"] <= kMostUnalignedInL1;
+}
 
 template <int side>
 Implementation fastest(const Case& c, const Device& device) {
@@ -82,6 +85,7 @@ std::vector<Rung> rungs() {
       {.name = "from_l1",
        .idea = "No tile and no barrier: windows come from the L1, strips fill the device.",
        .builds_on = "sliding_sums",
+       .meant_for = [](const Case& c) { return aligned(c) || pays_unaligned(c); },
        .target = "shared_wavefronts",
        .choose = strips_from_l1<side>},
       // 03_small_tiles.cuh
@@ -89,7 +93,9 @@ std::vector<Rung> rungs() {
        .idea = "A few unrolled rows per thread in small tiles, without edge checks inside.",
        .builds_on = "from_l1",
        .meant_for =
-           [](const Case& c) { return c["filter"] <= 11 && c["rows"] * c["columns"] >= 1 << 22; },
+           [](const Case& c) {
+             return c["filter"] <= 11 && c["rows"] * c["columns"] >= 1 << 22 && !pays_unaligned(c);
+           },
        .target = "warp_instructions",
        .measured = [](const Case& c) { return c["filter"] <= 11; },
        .choose = in_small_tiles<side>},

@@ -55,6 +55,8 @@ Implementation fastest_at(const Case& c, const Device& device) {
   return chosen("banded", vectorized_in<T, Order::bands>());
 }
 
+bool fills_tiles(const Case& c) { return c["columns"] > kNarrowColumns; }
+
 template <class T>
 std::vector<Rung> rungs() {
   using P = Transpose<T>;
@@ -72,11 +74,13 @@ std::vector<Rung> rungs() {
        .idea = "Coalesced stores: caches handle strided loads better than strided stores.",
        .implementation = kernel<P>(naive_coalesced_writes<T>, tiles("rows", "columns")),
        .builds_on = "naive_coalesced_reads",
+       .meant_for = fills_tiles,
        .target = "global_store_sectors_per_request"},
       {.name = "tiled",
        .idea = "A 32x32 shared tile coalesces both sides, but its columns lie in one bank.",
        .implementation = kernel<P>(tiled<T, 0>, tiles("columns", "rows")),
        .builds_on = "naive_coalesced_reads",
+       .meant_for = fills_tiles,
        .target = "global_store_sectors_per_request"},
       {.name = "padded",
        .idea = "A spare column shifts each row of the tile by one bank: no conflicts.",
@@ -128,7 +132,7 @@ std::vector<Rung> rungs() {
       {.name = "shifted",
        .idea = "Unaligned rows: tiles shifted to sector boundaries, so stores fill sectors.",
        .builds_on = "coarsened",
-       .meant_for = [](const Case& c) { return !aligned(c); },
+       .meant_for = [](const Case& c) { return !aligned(c) && fills_tiles(c); },
        .target = "global_store_sectors_per_request",
        .choose = shifted_at<T>},
       {.name = "thin",
