@@ -59,6 +59,7 @@ std::vector<Rung> peers() {
            .idea = "cublasGemmEx on matrices in FP16, sums in FP32: a third bounds fp16x3.",
            .implementation = LADDERS_GPU_ONLY(library<Sgemm>(by_cublas_fp16)),
            .role = Role::ceiling,
+           .needs = kTensorCores,
            .skip = LADDERS_GPU_ONLY(no_bound),
            .precision = "fp16",
            .error_limit = 2e-3}};
