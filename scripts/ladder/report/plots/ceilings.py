@@ -130,7 +130,7 @@ def draw(study: Study, found: list[Roof]) -> Figure:
         line, across = divmod(i, _ABREAST)
         start = _LEFT + across * (each + _BETWEEN)
         bottom = below - (line + 1) * down + _PANEL_FOOT
-        _line(style.panel(figure, start, bottom, each, _PANEL), study, roof, axis)
+        _line(style.panel(figure, start, bottom, each, _PANEL), each, study, roof, axis)
     return figure
 
 
@@ -187,8 +187,8 @@ def _bars(axes: Axes, group: list[Roof]) -> None:
     axes.tick_params(axis="y", length=0)
 
 
-def _line(axes: Axes, study: Study, roof: Roof, axis: str) -> None:
-    """Draw a roof's best speed at each value of one of its axes."""
+def _line(axes: Axes, width: float, study: Study, roof: Roof, axis: str) -> None:
+    """Draw a roof's best speed at each value of one of its axes, on `width` inches."""
     found = roof.along(axis)
     shown, speeds = list(found), [roof.speed(row) for row in found.values()]
     axes.plot(shown, speeds, "o-", color=style.GPU_COLOURS[0], markersize=4)
@@ -199,8 +199,7 @@ def _line(axes: Axes, study: Study, roof: Roof, axis: str) -> None:
         key = "● what came through L2\n○ what the kernel read"
         style.note(axes, key, (0, 0), (6, 6), coordinates="axes fraction")
     axes.set(xscale="log", ylim=(0, 1.15 * max(*speeds, *asked)))
-    axes.set_xticks(shown, [f"{value:.0f}" for value in shown])
-    axes.set_xticks([], minor=True)
+    style.value_ticks(axes, shown, [f"{value:.0f}" for value in shown], width)
     axes.set_xlabel(_PANELS[axis])
     axes.set_ylabel(_QUANTITIES[roof.quantity][1])
     axes.grid(axis="y", color=style.FAINT, linewidth=0.5)
