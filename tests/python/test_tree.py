@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import csv
+import functools
 import io
 import json
 import math
@@ -335,14 +336,26 @@ def slower(study: Study, row: Any, other: Any) -> bool:
     return study.speed(row) * (1 + 2 * noise) < LEVEL * study.speed(other)
 
 
+@functools.cache
+def emulated_ladders() -> dict[str, Ladder]:
+    """The ladders of the emulated study, which are of these sources."""
+    (results,) = load_results(ROOT / "results/emulated-h200/study.json")
+    return {ladder.name: ladder for ladder in results.ladders}
+
+
 def behind(study: Study) -> list[str]:
-    """Name the rows of steps that are slower than their parents where they are not meant to be."""
+    """Name the rows of steps that are slower than their parents where they are not meant to be.
+
+    What rungs are meant for is what the sources say, which may be newer than the study.
+    """
+    now = emulated_ladders().get(study.ladder.name, study.ladder)
+    meant_for = {rung.name: rung.meant_for for rung in (*study.rungs, *now.rungs)}
     return [
         f"{row.name}: {study.gain(row):.3f}x {rung.builds_on}"
         for rung in study.rungs
         for case in study.cases
         if rung.is_step
-        and (case in rung.meant_for if rung.meant_for else not rung.shows)
+        and (case in meant_for[rung.name] if meant_for[rung.name] else not rung.shows)
         and (row := study.ok(rung, case))
         and (parent := study.parent(row))
         and slower(study, row, parent)
