@@ -104,7 +104,9 @@ def _compared(several: dict[int, Study], rows: dict[int, Row], count: int) -> _L
             speed = units.rate(several[i].ladder.quantity, several[i].speed(rows[i]))
             cells[i] = f"{units.percent(percent)}\n{speed}"
     first = next(iter(several.values()))
-    return _Line(first.ladder.title, cases.headline(first), dots, tuple(cells))
+    limits = {several[i].spell_ceiling(row) for i, row in rows.items()}
+    about = cases.headline(first) + (", limits differ" if len(limits) > 1 else "")
+    return _Line(first.ladder.title, about, dots, tuple(cells))
 
 
 def _bests(study: Study) -> dict[bool, Row]:
