@@ -110,23 +110,36 @@ def test_both_ways_are_measured_and_the_file_says_so(program, tmp_path, capsys):
     assert "8.8% faster" in shown  # at one of four probes 7 instead of 5
 
 
-def test_ladders_that_are_not_measured_keep_their_values(program, tmp_path):
+def test_what_is_not_measured_stays(program, tmp_path):
     out = tmp_path / "tuning.toml"
-    out.write_text("gpu = 'A'\n[sum]\nring_from = 77\n[scan]\nring_from = 1\n[gemm]\nx = inf\n")
+    probe = "crossover = '{}.ring_from'\ncase = 'n:1'\nsize = 1\nbelow_us = 2.5\nabove_us = 3\n"
+    probes = [f"[[measured]]\n{probe.format(name)}" for name in ("sum", "scan")]
+    values = "[sum]\nring_from = 77\n[scan]\nring_from = 1\n[gemm]\nx = inf\n"
+    out.write_text("gpu = 'A'\n" + values + "".join(probes))
     assert main(["tune", "scan", "--program", str(program), "-o", str(out)]) == 0
     found = tomllib.loads(out.read_text())
+    kept, *new = found["measured"]
+    assert kept == {"crossover": "sum.ring_from", "case": "n:1", "size": 1, "below_us": 2.5} | {
+        "above_us": 3
+    }
+    assert {each["crossover"] for each in new} == {"scan.ring_from"}
+    assert len(new) == 4
     assert found["sum"] == {"ring_from": 77}
     assert found["gemm"] == {"x": math.inf}
     assert found["scan"]["ring_from"] == pytest.approx(math.sqrt(8), rel=1e-5)
 
 
-def test_a_broken_file_is_told_before_anything_is_measured(program, tmp_path, capsys):
+@pytest.mark.parametrize(
+    "text",
+    ["gpu = ", "measured = 3\n", "[[measured]]\nsize = 1\n", "[[measured]]\ncrossover = []\n"],
+)
+def test_a_broken_file_is_told_before_anything_is_measured(program, tmp_path, capsys, text):
     out = tmp_path / "tuning.toml"
-    out.write_text("gpu = ")
+    out.write_text(text)
     program.write_text("#!/bin/sh\nexit 1\n")
     assert main(["tune", "--program", str(program), "-o", str(out)]) == ResultError.exit_code
     assert str(out) in capsys.readouterr().err
-    assert out.read_text() == "gpu = "
+    assert out.read_text() == text
 
 
 def test_an_unknown_ladder_is_told(program, tmp_path, capsys):

@@ -112,8 +112,16 @@ def held_out(crossovers: Iterable[Crossover], within: float) -> tuple[int, int]:
     return good, count
 
 
-def read(path: Path) -> dict[str, dict[str, float]]:
-    """Return the values of a tuning file, by ladder and name.
+@dataclass(frozen=True)
+class TuningFile:
+    """What a tuning file holds: values by ladder and name, and the entries they were found from."""
+
+    values: dict[str, dict[str, float]]
+    measured: list[dict[str, Any]]
+
+
+def read(path: Path) -> TuningFile:
+    """Read a tuning file.
 
     Raises ResultError for a file that cannot be read, is no TOML, or has a value that is no number.
     """
@@ -126,13 +134,22 @@ def read(path: Path) -> dict[str, dict[str, float]]:
         for name, value in values.items():
             if not isinstance(value, int | float):
                 raise ResultError(f"{path}: {ladder}.{name} is not a number")
-    return found
+    measured = document.get("measured", [])
+    if not isinstance(measured, list) or not all(map(_is_probe, measured)):
+        raise ResultError(f"{path}: measured is no list of probes")
+    return TuningFile(found, measured)
+
+
+def _is_probe(entry: object) -> bool:
+    if not isinstance(entry, dict) or "crossover" not in entry:
+        return False
+    return all(isinstance(value, str | int | float) for value in entry.values())
 
 
 def to_toml(
-    context: Mapping[str, Any], crossovers: Sequence[Crossover], others: Mapping[str, Any]
+    context: Mapping[str, Any], crossovers: Sequence[Crossover], earlier: TuningFile | None
 ) -> str:
-    """Return a tuning file's text. `others` are earlier values by ladder, kept if not found now."""
+    """Return a tuning file's text. What `earlier` has of other crossovers stays."""
     lines = [
         "# Where choices change kernels on this GPU: `ladder tune` wrote it, and the programs are",
         "# built with it. A choice takes the other way from the value on.",
@@ -140,21 +157,30 @@ def to_toml(
         f"compute_capability = {str(context['compute_capability']).replace('.', '')}",
         f"commit = {json.dumps(context.get('git_commit', ''))}",
     ]
-    tables: dict[str, dict[str, float]] = {name: dict(of) for name, of in others.items()}
+    tables = {name: dict(of) for name, of in earlier.values.items()} if earlier else {}
     for crossover in crossovers:
         ladder, _, name = crossover.name.partition(".")
         tables.setdefault(ladder, {})[name] = crossover.value
     for ladder, values in sorted(tables.items()):
         lines += ["", f"[{ladder}]", *(f"{name} = {v:.15g}" for name, v in values.items())]
-    for crossover in crossovers:
-        for probe in crossover.probes:
-            lines += [
-                "",
-                "[[measured]]",
-                f"crossover = {json.dumps(crossover.name)}",
-                f"case = {json.dumps(probe.case)}",
-                f"size = {probe.size:.9g}",
-                f"below_us = {1e6 * probe.below:.6g}",
-                f"above_us = {1e6 * probe.above:.6g}",
-            ]
+    found = {crossover.name for crossover in crossovers}
+    kept = [
+        each for each in (earlier.measured if earlier else []) if each["crossover"] not in found
+    ]
+    for each in [*kept, *(entry for crossover in crossovers for entry in _entries(crossover))]:
+        told = {key: json.dumps(v) if isinstance(v, str) else f"{v:.9g}" for key, v in each.items()}
+        lines += ["", "[[measured]]", *(f"{key} = {value}" for key, value in told.items())]
     return "\n".join(lines) + "\n"
+
+
+def _entries(crossover: Crossover) -> list[dict[str, Any]]:
+    return [
+        {
+            "crossover": crossover.name,
+            "case": probe.case,
+            "size": probe.size,
+            "below_us": float(f"{1e6 * probe.below:.6g}"),
+            "above_us": float(f"{1e6 * probe.above:.6g}"),
+        }
+        for probe in crossover.probes
+    ]

@@ -62,7 +62,7 @@ def run(options: argparse.Namespace) -> int:
     # CUDA's first GPU need not be that of nvidia-smi.
     folder = _ROOT / "results" / devices.slug(str(file.context["gpu_name"]))
     output = options.output or folder / "tuning.toml"
-    before = crossovers.read(output) if output.exists() else {}
+    before = crossovers.read(output) if output.exists() else None
     output.parent.mkdir(parents=True, exist_ok=True)
     files.write(output, crossovers.to_toml(file.context, found, before).encode())
     for each in found:
@@ -87,8 +87,8 @@ def add(parser: argparse.ArgumentParser) -> None:
         "--output",
         type=Path,
         metavar="FILE",
-        help="default: results/<gpu>/tuning.toml of this checkout; values of ladders that are not "
-        "measured stay",
+        help="default: results/<gpu>/tuning.toml of this checkout; what it says of other ladders "
+        "stays",
     )
     parser.add_argument(
         "--program", type=Path, metavar="PATH", help="measure with this program, and build none"
