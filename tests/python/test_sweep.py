@@ -8,6 +8,7 @@ import sys
 import pytest
 from ladder.commands.cli import main
 from ladder.measure.drawing import Range, space
+from ladder.model.errors import IncomparableError
 
 STAND_IN = """#!{python}
 import json, re, sys
@@ -130,6 +131,19 @@ def test_where_a_choice_loses_is_told_worst_first(program, tmp_path, capsys):
     assert again.out == told
     assert "as measured before" in again.err
     assert out.read_bytes() == before
+
+
+def test_what_a_file_lacks_is_measured_on_request(program, tmp_path, capsys):
+    out = tmp_path / "drawn.json"
+    arguments = ["sweep", "sum", "--program", str(program), "-o", str(out), "--draw", "4"]
+    assert main(arguments) == 0
+    told, whole = capsys.readouterr().out, json.loads(out.read_text())
+    whole["benchmarks"] = whole["benchmarks"][:5]
+    out.write_text(json.dumps(whole))
+    assert main([*arguments, "--resume"]) == 0
+    assert capsys.readouterr().out == told
+    assert main([*arguments, "--resume", "--seed", "2"]) == IncomparableError.exit_code
+    assert "different flags" in capsys.readouterr().err
 
 
 def test_a_file_that_is_there_needs_the_ladder_and_its_failed_rows_count(program, tmp_path, capsys):

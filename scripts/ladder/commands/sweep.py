@@ -35,7 +35,7 @@ def run(options: argparse.Namespace) -> int:
     code = errors.OK
     if options.output.is_dir():
         raise LadderError(f"{options.output}: a directory, not a file")
-    if options.output.exists():
+    if options.output.exists() and not options.resume:
         print(f"ladder: {options.output}: as measured before", file=sys.stderr)
     else:
         code = _measure(options)
@@ -71,12 +71,14 @@ def _measure(options: argparse.Namespace) -> int:
     with processes.terminable():
         program = Program.find(path, flags, options.filter or ".", options.timeout)
         file = RunFile(options.output, flags, program.full, program.small)
-        job = Job(program, file, program.rows, {})
-        progress = Progress(len(program.rows))
+        if options.resume:
+            file.resume(program.later)
+        job = Job(program, file, file.missing(program.rows), {})
+        progress = Progress(len(job.todo))
         try:
             runner.run([[job]], "none", options.timeout, progress)
         except KeyboardInterrupt:
-            progress.say("interrupted: the report is of what was measured")
+            progress.say("interrupted: the report is of what was measured; --resume continues")
         finally:
             progress.end()
     if not file.rows:
@@ -138,6 +140,9 @@ def add(parser: argparse.ArgumentParser) -> None:
         required=True,
         metavar="FILE",
         help="the results file; if it is there, it is told and nothing measured",
+    )
+    parser.add_argument(
+        "--resume", action="store_true", help="measure what FILE lacks, as of the same command"
     )
     parser.add_argument(
         "--program", type=Path, metavar="PATH", help="measure with this program, and build none"
