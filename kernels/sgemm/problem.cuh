@@ -3,10 +3,6 @@
 // What every rung of sgemm computes, and the reference for its verification.
 #pragma once
 
-#ifdef __CUDACC__
-#include <cuda_fp16.h>
-#endif
-
 #include "common/verify.cuh"
 #include "sgemm/ladder.hpp"
 #include "sgemm/matrices.cuh"
@@ -83,37 +79,8 @@ struct Norm {
   }
 };
 
-#ifdef __CUDACC__
-// A matrix in FP16, whose rows start on 16 bytes, times a power of two that makes its largest
-// element 2^14 at least.
-struct InHalves {
-  int64_t columns, pitch;
-  int power = 0;
-  DeviceBuffer<__half> elements = {};
-
-  struct Element {
-    const float* from;
-    int64_t columns, pitch;
-    float scale;
-    __device__ __half operator()(size_t i) const {
-      const size_t row = i / pitch, column = i % pitch;
-      return __float2half(column < columns ? scale * from[row * columns + column] : 0);
-    }
-  };
-  struct Size {
-    const float* from;
-    __device__ double operator()(size_t i) const { return fabs(from[i]); }
-  };
-  InHalves(const float* from, int64_t rows, int64_t of_row)
-      : columns(of_row),
-        pitch(ceil_div(of_row, 8) * 8),
-        power(14 - std::ilogb(fold(rows * of_row, Size{from}).largest)),
-        elements(rows * pitch) {
-    generate(elements.data(), elements.size(),
-             Element{from, columns, pitch, std::ldexp(1.0f, power)});
-  }
-};
-#endif
+// A and B as cublas_fp16 takes them: see peers.cu.
+struct Halves;
 
 class Sgemm : public Problem {
  public:
@@ -148,21 +115,15 @@ class Sgemm : public Problem {
     return {sums_.room_for(sums), counts_.data()};
   }
 
-#ifdef __CUDACC__
-  /// A and B, made at the first launch on an input, which is not timed.
-  const std::pair<InHalves, InHalves>& halves() {
-    if (!halves_.contains(input_))
-      halves_.emplace(input_, std::pair(InHalves(drawn_->a.data(), m_, k_),
-                                        InHalves(drawn_->b.data(), k_, n_)));
-    return halves_.at(input_);
-  }
-#endif
+  /// Empty until its first launch on an input, which is not timed.
+  std::shared_ptr<Halves>& halves() { return halves_; }
 
   // Without beta, C is NaN and must not be read. The last input is timed.
   int inputs() const override { return int(settings().size()); }
   void prepare(int input) override {
     const auto [kind, alpha, beta] = settings()[input];
     drawn_ = &draw(kind);
+    halves_.reset();
     alpha_ = alpha, beta_ = beta;
     const auto fill = [this] {
       if (beta_ != 0) generate(c_.data(), c_.size(), Random{Kind::uniform, 3});
@@ -255,9 +216,7 @@ class Sgemm : public Problem {
   DeviceBuffer<unsigned> counts_;
   std::map<int, Verdict> library_;  // of each input
   std::shared_ptr<Fp16x3Workspace> fp16x3_workspace_;
-#ifdef __CUDACC__
-  std::map<int, std::pair<InHalves, InHalves>> halves_;  // of each input
-#endif
+  std::shared_ptr<Halves> halves_;
 };
 
 // A grid of one block for each tile of C.

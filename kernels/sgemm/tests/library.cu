@@ -197,6 +197,13 @@ const Trial kTrials[] = {
     {257, 129, 300, Kind::wide, false, 1, 0, 2, 3},
     {300, 300, 1100, Kind::uniform, true},
     {70, 100, 9001, Kind::normal, true, 1, 0, 1, 3},
+    {130, 200, 32, Kind::normal, true, 1.25f, -0.5f, 3, 1},   // few terms
+    {5000, 4, 300, Kind::uniform, true, 1.25f, -0.5f, 4, 4},  // few columns
+    {5000, 1, 301, Kind::uniform, true, 1, 0, 1, 3},
+    {9000, 8, 64, Kind::normal},
+    {3, 700, 900, Kind::normal, true, 1.25f, -0.5f, 4, 4},  // few rows
+    {2, 701, 900, Kind::wide, false, 1.25f, -0.5f, 1, 1},
+    {4, 300, 64, Kind::uniform, true, 0, -0.5f, 1, 1},
     {64, 64, 0, Kind::uniform, false, 1.25f, 0.5f},
     {64, 64, 0},
     {65, 63, 64, Kind::uniform, true, 0, -0.5f, 1, 1},
