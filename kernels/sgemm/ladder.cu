@@ -334,9 +334,9 @@ Ladder ladder() {
       .small = {{256, 256, 256}, {127, 129, 65}},
       .tested = {shape(1, 1, 1), shape(31, 31, 31), shape(33, 65, 17), shape(65, 33, 129),
                  shape(127, 131, 137), shape(128, 256, 64), shape(132, 260, 36), shape(1, 257, 3),
-                 shape(257, 1, 5), shape(5, 300, 700), shape(4300, 7, 1100), shape(3, 2, 2500),
-                 shape(100, 1, 1), shape(1, 1, 1000), shape(64, 64, 0), shape(0, 7, 5),
-                 shape(7, 0, 5)},
+                 shape(257, 1, 5), shape(5, 300, 700), shape(2, 300, 68), shape(4, 301, 70),
+                 shape(300, 7, 140), shape(3, 2, 2500), shape(100, 1, 1), shape(1, 1, 1000),
+                 shape(64, 64, 0), shape(0, 7, 5), shape(7, 0, 5)},
       .headline = {4096, 4096, 4096},
       .small_headline = {256, 256, 256},
       .work =
