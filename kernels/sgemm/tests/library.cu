@@ -201,6 +201,8 @@ const Trial kTrials[] = {
     {5000, 4, 300, Kind::uniform, true, 1.25f, -0.5f, 4, 4},  // few columns
     {5000, 1, 301, Kind::uniform, true, 1, 0, 1, 3},
     {9000, 8, 64, Kind::normal},
+    {8500, 7, 70, Kind::normal},
+    {5000, 2, 300},
     {3, 700, 900, Kind::normal, true, 1.25f, -0.5f, 4, 4},  // few rows
     {2, 701, 900, Kind::wide, false, 1.25f, -0.5f, 1, 1},
     {4, 300, 64, Kind::uniform, true, 0, -0.5f, 1, 1},
