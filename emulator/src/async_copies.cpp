@@ -25,8 +25,7 @@ std::string refusal(const Lane& lane, std::uintptr_t to, std::uintptr_t from, st
 }
 
 void note(Lane& lane, Event event, std::uint64_t rest, std::uintptr_t pc) {
-  if (lane.next == lane.end) yield(lane, State::log_full);
-  *lane.next++ = {rest | static_cast<std::uint64_t>(event) << 56, pc};
+  append(lane, {rest | static_cast<std::uint64_t>(event) << 56, pc, 0});
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 
 #include "cluster.hpp"
 #include "emulator/report.hpp"
+#include "emulator/runtime_api.hpp"
 #include "fault.hpp"
 #include "fiber.hpp"
 #include "global_memory.hpp"
@@ -29,11 +30,9 @@ struct Launch {
   std::size_t dynamic_bytes;
   unsigned cluster;
   std::string kernel;  ///< mangled
-  void (*thread)(void*);
-  void* arguments;
+  BoundKernel bound;
   Order order;
   bool count, check;
-  bool exited_may_miss_barriers;
 
   std::uint64_t blocks() const { return std::uint64_t{grid.x} * grid.y * grid.z; }
   unsigned threads() const { return block.x * block.y * block.z; }
@@ -75,10 +74,13 @@ class Block final : private WarpListener {
   void enter_thread(Lane& lane);  ///< what a fiber runs
   void leave(Lane& lane, State state);
   bool is_shared(std::uintptr_t address) const { return shared_.holds(address); }
+  bool is_argument(std::uintptr_t address) const {
+    return address - reinterpret_cast<std::uintptr_t>(launch_->bound.data) < launch_->bound.bytes;
+  }
   void note_change() { changed_ = true; }
 
  private:
-  enum class Region : std::uint8_t { shared, distributed, global, image };
+  enum class Region : std::uint8_t { shared, distributed, global, image, arguments };
   struct Place {
     Region region = Region::image;
     Buffer* buffer = nullptr;  // of global memory
@@ -119,7 +121,8 @@ class Block final : private WarpListener {
              const Place& place);
   void check_shared(std::uint64_t pc, Event event, const Request& request);
   void check_race(std::uint64_t pc, Event event, std::size_t offset, unsigned bytes,
-                  const Lane& lane, Block& owner);
+                  std::uint16_t value, const Lane& lane, Block& owner);
+  void check_one_value(std::uint64_t pc, const Request& request) const;
   void note_remote(std::uint64_t pc, Event event, const Request& request, unsigned rank);
 
   // faults, in words
@@ -140,9 +143,13 @@ class Block final : private WarpListener {
   std::vector<Lane> lanes_;
   unsigned live_ = 0;
   FiberStacks stacks_;
-  std::vector<Record> logs_;  // of a warp, kLogStride a lane
+  std::vector<Record> logs_;  // of a warp, kLogStride a lane; before the first an empty record
+  Record* log(std::size_t lane) { return logs_.data() + 1 + lane * kLogStride; }
   // By warp: who took part in its warp functions since the last barrier, one after the other.
-  std::vector<std::vector<std::uint32_t>> warp_syncs_;
+  std::vector<std::vector<WarpMeeting>> warp_syncs_;
+  // By warp: whether its lanes did atomics, by which they may have taken turns where they seem to
+  // have gone on as one.
+  std::vector<bool> warp_took_turns_;
   std::vector<unsigned> warp_order_;
   unsigned current_warp_ = 0;
   unsigned requests_ = 0;

@@ -33,6 +33,7 @@ void Block::sync(const Request& numbers) {
 void Block::access(std::uint64_t pc, Event event, const Request& request) {
   ++requests_;
   if (event == Event::store) changed_ = true;  // atomics tell themselves
+  if (event == Event::atomic) warp_took_turns_[current_warp_] = true;
   // Lanes of one instruction may be at different memories: then it is a request to each, but one
   // to all other blocks of the cluster, told apart by the upper half of the address.
   std::uint32_t left = request.mask, remote = 0;
@@ -48,27 +49,33 @@ void Block::access(std::uint64_t pc, Event event, const Request& request) {
                         : at.region == Region::global ? at.buffer->holds(address, request.bytes)
                         : at.region == Region::distributed
                             ? cluster_->block(at.rank).shared_.holds(address)
-                            : in_image(address);
+                        : at.region == Region::image ? in_image(address)
+                                                     : is_argument(address);
       if (here) mask |= 1u << l;
     });
     left &= ~mask;
-    const Request part{mask, request.bytes, request.addresses, request.queues};
+    const Request part{mask, request.bytes, request.addresses, request.queues, request.values};
     if (at.region == Region::shared) {
       std::uint64_t offsets[32];
       for_each_lane(mask, [&](unsigned l) { offsets[l] = shared_.offset(request.addresses[l]); });
-      const Request own{mask, request.bytes, offsets, request.queues};
+      const Request own{mask, request.bytes, offsets, request.queues, request.values};
       if (launch_->check) check_shared(pc, event, own);
       if (launch_->count) count(pc, Space::shared, event, own, at);
     } else if (at.region == Region::distributed) {
       std::uint64_t offsets[32];
       const SharedMemory& memory = cluster_->block(at.rank).shared_;
       for_each_lane(mask, [&](unsigned l) { offsets[l] = memory.offset(request.addresses[l]); });
-      const Request theirs{mask, request.bytes, offsets};
+      const Request theirs{mask, request.bytes, offsets, request.queues, request.values};
       if (launch_->check) note_remote(pc, event, theirs, at.rank);
       remote |= mask;
       for_each_lane(
           mask, [&](unsigned l) { remote_places[l] = std::uint64_t{at.rank} << 32 | offsets[l]; });
-    } else if (launch_->count) {
+    } else if (at.region == Region::arguments) {
+      continue;
+    } else {
+      if (launch_->check && event == Event::store && !warp_took_turns_[current_warp_])
+        check_one_value(pc, part);
+      if (!launch_->count) continue;
       const bool constant = at.region == Region::image && is_constant(request.addresses[first]);
       count(pc, constant ? Space::constant : Space::global, event, part, at);
     }
@@ -122,7 +129,7 @@ void Block::arrival(const Request& numbers) {
     const auto count = static_cast<unsigned>(numbers.addresses[l]);
     for (unsigned i = 0; launch_->check && i < count; ++i) {
       const AsyncCopy& copy = lane.copies[i];
-      check_race(copy.pc, Event::arrival, shared_.offset(copy.to), copy.bytes, lane, *this);
+      check_race(copy.pc, Event::arrival, shared_.offset(copy.to), copy.bytes, 0, lane, *this);
     }
     lane.drop_copies(count);
   });
@@ -156,6 +163,7 @@ Block::Place Block::place(std::uint64_t address, unsigned bytes, Event event, st
         return {Region::distributed, nullptr, r};
       }
   if (in_image(address)) return {Region::image};
+  if (is_argument(address)) return {Region::arguments};
   Buffer* buffer = GlobalMemory::get().find(address);
   const std::string what(name(operation(event)));
   const Lane& who = warp(current_warp_)[lane];
@@ -235,13 +243,27 @@ void Block::check_shared(std::uint64_t pc, Event event, const Request& request) 
           fault("uninitialised shared memory: " + name + " of " + shared_.variable(offset) +
                     ", which nobody in the block has written yet",
                 lane, pc);
-    check_race(pc, event, offset, request.bytes, lane, *this);
+    check_race(pc, event, offset, request.bytes, request.values ? request.values[l] : 0, lane,
+               *this);
+  });
+}
+
+// Which lane's value stays is left open by CUDA.
+void Block::check_one_value(std::uint64_t pc, const Request& request) const {
+  for_each_lane(request.mask, [&](unsigned l) {
+    for_each_lane(request.mask & ((1u << l) - 1), [&](unsigned before) {
+      if (request.addresses[l] == request.addresses[before] &&
+          request.values[l] != request.values[before])
+        throw fault("lanes of one instruction store different values at one address: lane " +
+                        std::to_string(before) + " does too, and which of them stays is open",
+                    lanes_[current_warp_ * 32 + l], pc);
+    });
   });
 }
 
 // Of one of this block's lanes with others at the shared memory of `owner`.
 void Block::check_race(std::uint64_t pc, Event event, std::size_t offset, unsigned bytes,
-                       const Lane& lane, Block& owner) {
+                       std::uint16_t value, const Lane& lane, Block& owner) {
   const auto number = static_cast<unsigned>(&lane - lanes_.data());
   using Copy = SharedMemory::Access::Copy;
   const auto race = owner.shared_.note(offset, bytes,
@@ -251,22 +273,28 @@ void Block::check_race(std::uint64_t pc, Event event, std::size_t offset, unsign
                                         .warp_syncs = warp_syncs_[number / 32],
                                         .request = requests_,
                                         .pc = pc,
+                                        .value = value,
                                         .kind = operation(event),
                                         .copy = event == Event::copy      ? Copy::issued
                                                 : event == Event::arrival ? Copy::arrived
                                                                           : Copy::none});
-  if (!race) return;
+  if (!race || (race->one_instruction && warp_took_turns_[number / 32])) return;
   const unsigned other_rank = race->thread / kMaxThreads;
   const Block& other = other_rank == rank_ ? *this : cluster_->block(other_rank);
   const Lane& other_lane = other.lanes_[race->thread % kMaxThreads];
+  const bool one_warp = other_rank == rank_ && race->thread % kMaxThreads / 32 == current_warp_;
   const char* who = other_rank != rank_ ? "between blocks of the cluster"
-                    : race->thread % kMaxThreads / 32 == current_warp_ ? "inside a warp"
-                                                                       : "between warps";
+                    : one_warp          ? "inside a warp"
+                                        : "between warps";
   unwritten_.reset();
   throw fault(std::string("shared-memory race ") + who + ": " + race->what + " of " +
                   owner.shared_.variable(offset) + " with " +
                   (other_rank == rank_ ? thread(other_lane) : other.where(other_lane)) + " at " +
-                  source_line(race->pc).text(),
+                  source_line(race->pc).text() +
+                  (one_warp && !race->one_instruction
+                       ? " (since compute capability 7.0 lanes need not run in lockstep, and "
+                         "volatile orders nothing between them: __syncwarp() does)"
+                       : ""),
               lane, pc);
 }
 
@@ -282,7 +310,7 @@ void Block::note_remote(std::uint64_t pc, Event event, const Request& request, u
                       " of " + other.shared_.variable(offset) + " of block " +
                       std::to_string(rank) + ", which nobody has written",
                   lane, pc);
-    check_race(pc, event, offset, request.bytes, lane, other);
+    check_race(pc, event, offset, request.bytes, request.values[l], lane, other);
   });
   if (other.visitor_.any) return;
   const Lane& lane = warp(current_warp_)[std::countr_zero(request.mask)];

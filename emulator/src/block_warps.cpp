@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "block.hpp"
+#include "record.hpp"
 
 namespace emulator {
 namespace {
@@ -87,7 +88,7 @@ bool Block::resume_ready(std::span<Lane> lanes) {
       lane.context = stacks_.start(stack, fiber_main);
     }
     if (launch_->recorded() && lane.next == nullptr) {
-      lane.next = logs_.data() + lane.number * kLogStride;
+      lane.next = log(lane.number);
       lane.end = lane.next + kLogRecords;
     }
     if (lane.answered != 0 && lane.next != nullptr) {
@@ -95,12 +96,13 @@ bool Block::resume_ready(std::span<Lane> lanes) {
         lane.state = State::log_full;
         continue;
       }
-      *lane.next++ = {lane.answered | static_cast<std::uint64_t>(Event::sync) << 56, lane.pc};
+      append(lane, {lane.answered | static_cast<std::uint64_t>(Event::sync) << 56, lane.pc, 0});
     }
     lane.answered = 0;
     lane.steps_left = kStepsAtOnce;
     lane.state = State::ready;
     current_lane = &lane;
+    thread_index = lane.index;
     emulator_switch(&scheduler_, lane.context);
     if (lane.state == State::stopped) throw fault_of_stopped(lane);
     if (lane.state == State::log_full) look(lane);
@@ -118,7 +120,7 @@ bool Block::replay(std::span<Lane> lanes, bool all) {
   Log logs[32];
   bool full = false;
   for (std::size_t l = 0; l < lanes.size(); ++l) {
-    const Record* start = logs_.data() + l * kLogStride;
+    const Record* start = log(l);
     // A lane that has not run yet, or has been switched to from another warp, has nothing.
     const bool is_full = lanes[l].state == State::log_full;
     logs[l] = {start, lanes[l].next ? lanes[l].next : start,
@@ -127,7 +129,7 @@ bool Block::replay(std::span<Lane> lanes, bool all) {
   }
   replay_.replay(std::span(logs, lanes.size()), all);
   for (std::size_t l = 0; l < lanes.size(); ++l) {
-    Record* start = logs_.data() + l * kLogStride;
+    Record* start = log(l);
     Record* rest = std::copy(logs[l].next, logs[l].end, start);
     // Logs are the warp's while it runs. One that waits for others leaves nothing behind.
     const bool stays = logs[l].more || rest != start;
@@ -140,16 +142,17 @@ bool Block::replay(std::span<Lane> lanes, bool all) {
 // Answers warp functions for which all lanes have come. True if there was one.
 bool Block::resolve_warp_functions(unsigned w) {
   const std::span<Lane> lanes = warp(w);
-  const std::uint32_t existing = lanes.size() == 32 ? ~0u : (1u << lanes.size()) - 1;
-  std::uint32_t waiting = 0, running = 0;
+  // Lanes that have exited, or never were, have no part in what a mask names.
+  std::uint32_t present = 0, waiting = 0, running = 0;
   for (std::size_t l = 0; l < lanes.size(); ++l) {
+    if (lanes[l].state != State::exited) present |= 1u << l;
     if (lanes[l].state == State::at_warp_function) waiting |= 1u << l;
     if (lanes[l].state == State::ready || lanes[l].state == State::log_full) running |= 1u << l;
   }
   bool answered = false;
   while (waiting != 0) {
     const Lane& first = lanes[std::countr_zero(waiting)];
-    std::uint32_t members = first.mask & existing;
+    std::uint32_t members = first.mask & present;
     if (first.function == WarpFunction::active_mask) {
       // Whoever waits at the same call is active together, once nobody can come any more.
       members = 0;
@@ -163,10 +166,6 @@ bool Block::resolve_warp_functions(unsigned w) {
         throw fault("warp function: the calling lane is not in its own mask", first, first.pc);
       bool all = true;
       for_each_lane(members, [&](unsigned l) {
-        if (lanes[l].state == State::exited)
-          throw fault(
-              "warp function: the mask names lane " + std::to_string(l) + ", which has exited",
-              first, first.pc);
         all &= lanes[l].state == State::at_warp_function && lanes[l].mask == first.mask &&
                lanes[l].function == first.function;
       });
@@ -176,10 +175,9 @@ bool Block::resolve_warp_functions(unsigned w) {
     answer(lanes, members);
     answered = true;
     ++counts_.warp_functions;
-    if (first.function == WarpFunction::active_mask) continue;  // which waits for nobody
-    // Of the warp functions only this one orders what the lanes do in memory.
-    if (first.function == WarpFunction::sync && launch_->check) {
-      warp_syncs_[w].push_back(members);
+    // The active mask waits for nobody.
+    if (first.function != WarpFunction::active_mask && launch_->check) {
+      warp_syncs_[w].push_back({members, first.function == WarpFunction::sync});
       for_each_lane(members, [&](unsigned l) {
         lanes[l].answered = static_cast<unsigned>(warp_syncs_[w].size());
       });
@@ -215,11 +213,13 @@ void Block::answer(std::span<Lane> lanes, std::uint32_t members) {
       throw fault("shuffle of a width of " + std::to_string(width) + ", not 1, 2, 4 ... 32", lane,
                   lane.pc);
     const int me = static_cast<int>(l), first = me / width * width;
+    // CUDA leaves open what comes from a lane that has exited: here bits that are no number and no
+    // index, so that a result that depends on them is seen to be wrong.
     const auto take_from = [&](int source) {
-      if (!(members >> source & 1))
+      if (!(lane.mask >> source & 1))
         throw fault("shuffle reads lane " + std::to_string(source) + ", which is not in the mask",
                     lane, lane.pc);
-      return lanes[source].value;
+      return members >> source & 1 ? lanes[source].value : ~std::uint64_t{0};
     };
     // Distances are unsigned; beyond a warp they are all the same.
     const int distance = static_cast<int>(std::min(static_cast<unsigned>(lane.argument), 32u));

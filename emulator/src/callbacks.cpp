@@ -89,11 +89,6 @@ T exchange(T* address, F change) {
 }  // namespace
 }  // namespace emulator
 
-uint3 emulator_thread_index() { return emulator::current_lane->index; }
-uint3 emulator_block_index() { return emulator::current_block->index(); }
-uint3 emulator_block_size() { return emulator::current_block->launch().block; }
-uint3 emulator_grid_size() { return emulator::current_block->launch().grid; }
-
 #define ATOMIC_OF(NAME, T, SIZE, CHANGED)                              \
   T NAME(T* address, T value) {                                        \
     using namespace emulator;                                          \
@@ -227,7 +222,6 @@ void __sanitizer_cov_trace_pc() {
     }
     return;
   }
-  if (__builtin_expect(lane->next == lane->end, 0)) yield(*lane, emulator::State::log_full);
-  *lane->next++ = {static_cast<std::uint64_t>(Event::step) << 56, RETURN_ADDRESS};
+  append(*lane, {static_cast<std::uint64_t>(Event::step) << 56, RETURN_ADDRESS, 0});
 }
 }

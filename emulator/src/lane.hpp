@@ -17,8 +17,10 @@ enum class Event : std::uint8_t { load, store, atomic, copy, step, sync, arrival
 struct Record {
   static constexpr std::uint64_t kQueues = 0x80;  ///< an atomic whose lanes take turns
 
-  std::uint64_t what;  ///< address | (log2 of the size | kQueues) << 48 | event << 56
-  std::uint64_t pc;    ///< the return address of the callback: names the access or the block
+  std::uint64_t what;        ///< address | (log2 of the size | kQueues) << 48 | event << 56
+  std::uint64_t pc : 48;     ///< the return address of the callback: names the access or the block
+  std::uint64_t value : 16;  ///< of a store: a digest of what it wrote, see below
+  static constexpr unsigned kNotYetRead = 0, kNeverRead = 1;
 
   Event event() const { return static_cast<Event>(what >> 56); }
   std::uint64_t kind() const { return what >> 48 & ~kQueues; }  ///< event and size
@@ -104,6 +106,8 @@ constexpr std::size_t kStackBytes = 128 * 1024;
 
 /// The lane that this host thread is running, null outside kernels.
 extern constinit thread_local Lane* current_lane;
+/// threadIdx of that lane.
+extern constinit thread_local uint3 thread_index asm("threadIdx");
 
 /// Gives control back to the block's scheduler.
 void yield(Lane& lane, State state);

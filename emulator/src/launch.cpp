@@ -232,22 +232,19 @@ std::string last_fault() { return fault_text(); }
 
 namespace {
 
-cudaError_t run_grid(const cudaLaunchConfig_t& config, const void* kernel, void (*thread)(void*),
-                     void* arguments) {
+cudaError_t run_grid(const cudaLaunchConfig_t& config, const BoundKernel& bound) {
   const Options& settings = options();
-  Launch launch{.grid = config.grid,
-                .block = config.block,
+  Launch launch{.grid = config.gridDim,
+                .block = config.blockDim,
                 .dynamic_bytes = config.dynamicSmemBytes,
                 .cluster = cluster_blocks(config),
-                .kernel = Symbols::get().function(kernel),
-                .thread = thread,
-                .arguments = arguments,
+                .kernel = Symbols::get().function(bound.kernel),
+                .bound = bound,
                 .order = settings.order,
                 .count = counted() && counted_launches().on,
-                .check = counted() && settings.check,
-                .exited_may_miss_barriers = settings.exited_threads_may_miss_barriers};
+                .check = counted() && settings.check};
   register_kernel(launch.kernel);
-  if (const cudaError_t error = check_launch(config, kernel); error != cudaSuccess)
+  if (const cudaError_t error = check_launch(config, bound.kernel); error != cudaSuccess)
     return remember(error);
 
   const std::uint64_t groups = launch.blocks() / launch.cluster;
@@ -284,11 +281,10 @@ cudaError_t run_grid(const cudaLaunchConfig_t& config, const void* kernel, void 
 
 }  // namespace
 
-cudaError_t run(const cudaLaunchConfig_t& config, const void* kernel, void (*thread)(void*),
-                void* arguments) {
+cudaError_t run(const cudaLaunchConfig_t& config, const BoundKernel& kernel) {
   fault_text();  // is there from now on
   try {
-    return run_grid(config, kernel, thread, arguments);
+    return run_grid(config, kernel);
   } catch (const std::bad_alloc&) {
     fault_text() = kNoMemory;
     return remember(cudaErrorLaunchFailure);

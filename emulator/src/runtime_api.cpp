@@ -82,7 +82,7 @@ unsigned cluster_blocks(const cudaLaunchConfig_t& config) {
 }
 
 cudaError_t check_launch(const cudaLaunchConfig_t& config, const void* kernel) {
-  const dim3 grid = config.grid, block = config.block;
+  const dim3 grid = config.gridDim, block = config.blockDim;
   const unsigned cluster = cluster_blocks(config);
   if (grid.x == 0 || grid.y == 0 || grid.z == 0 || grid.x > INT_MAX || grid.y > 65535 ||
       grid.z > 65535)
@@ -331,7 +331,7 @@ cudaError_t cudaOccupancyMaxActiveClusters(int* clusters, const void* kernel,
                                            const cudaLaunchConfig_t* config) {
   const int size = static_cast<int>(cluster_blocks(*config));
   if (size > gpu().blocks_per_cluster) return remember(cudaErrorInvalidConfiguration);
-  const dim3 block = config->block;
+  const dim3 block = config->blockDim;
   const int per_sm =
       limits(kernel, static_cast<int>(block.x * block.y * block.z), config->dynamicSmemBytes)
           .blocks_per_sm();

@@ -152,29 +152,36 @@ void SharedMemory::for_each_shadow(std::size_t offset, unsigned bytes, F f) {
 namespace {
 
 // Those lanes whose past up to their warp function `since` the thread of `access` can rely on:
-// itself, and whoever met it, or somebody who met it later, in a warp function.
-std::uint32_t known_to(const SharedMemory::Access& access, unsigned since) {
+// itself, and whoever met it, or somebody who met it later, in a warp function. For loads a shuffle
+// is enough: it passes on what was read.
+std::uint32_t known_to(const SharedMemory::Access& access, unsigned since, bool of_loads) {
   std::uint32_t known = 1u << access.thread % 32;
-  for (unsigned i = access.syncs; i > since; --i)
-    if (access.warp_syncs[i - 1] & known) known |= access.warp_syncs[i - 1];
+  for (unsigned i = access.syncs; i > since; --i) {
+    const WarpMeeting& met = access.warp_syncs[i - 1];
+    if ((met.orders_memory || of_loads) && met.lanes & known) known |= met.lanes;
+  }
   return known;
 }
 
 }  // namespace
 
 std::optional<SharedMemory::Race> SharedMemory::conflict(const Mark& mark, const Access& access,
-                                                         const char* what) const {
+                                                         const char* what, bool of_loads) const {
   if (mark.cluster_epoch != cluster_epoch_) return {};
+  // Two stores of one value are none, whichever comes first.
+  const bool stores = access.kind == Operation::store && access.value != 0;
+  const bool last = !(stores && mark.value == access.value);
+  const bool other = !(stores && mark.other_value == access.value);
   const Race with_last{what, mark.thread, mark.pc};
   const bool same_block = mark.thread / 1024 == access.thread / 1024;
-  if (!same_block) return with_last;
-  if (mark.other != 0 &&
+  if (!same_block) return last ? std::optional(with_last) : std::nullopt;
+  if (other && mark.other != 0 &&
       (mark.epoch == access.epoch || (mark.other - 1u) / 1024 != mark.thread / 1024))
     return Race{what, mark.other - 1u, mark.other_pc};
-  if (mark.epoch != access.epoch) return {};
+  if (mark.epoch != access.epoch || !last) return {};
   if (mark.thread / 32 != access.thread / 32) return with_last;
   const std::uint32_t others = mark.lanes & ~(1u << access.thread % 32);
-  if (others != 0 && (others & ~known_to(access, mark.syncs)) != 0) return with_last;
+  if (others != 0 && (others & ~known_to(access, mark.syncs, of_loads)) != 0) return with_last;
   return {};
 }
 
@@ -186,7 +193,8 @@ void SharedMemory::add(Mark& mark, const Access& access) const {
     mark.lanes = 0;
     if (mark.other != 0 && (mark.other - 1u) / 1024 == access.thread / 1024) mark.other = 0;
   } else if (mark.thread / 32 == access.thread / 32) {
-    mark.lanes &= mark.lanes == lane ? 0 : ~known_to(access, mark.syncs);
+    const bool of_loads = access.kind == Operation::load;
+    mark.lanes &= mark.lanes == lane ? 0 : ~known_to(access, mark.syncs, of_loads);
   } else {
     mark.lanes = 0;
     // One of another block stays: it is over for nobody before the next cluster barrier.
@@ -194,6 +202,7 @@ void SharedMemory::add(Mark& mark, const Access& access) const {
     if (!same_block || mark.other == 0 || (mark.other - 1u) / 1024 == access.thread / 1024) {
       mark.other = static_cast<std::uint16_t>(mark.thread + 1);
       mark.other_pc = mark.pc;
+      mark.other_value = mark.value;
     }
   }
   mark.syncs = mark.lanes ? std::min(mark.syncs, access.syncs) : access.syncs;
@@ -203,6 +212,7 @@ void SharedMemory::add(Mark& mark, const Access& access) const {
   mark.request = access.request;
   mark.thread = static_cast<std::uint16_t>(access.thread);
   mark.pc = access.pc;
+  mark.value = access.value;
 }
 
 std::optional<SharedMemory::Race> SharedMemory::note(std::size_t offset, unsigned bytes,
@@ -217,11 +227,13 @@ std::optional<SharedMemory::Race> SharedMemory::note(std::size_t offset, unsigne
       race = Race{load ? "read before the wait for an asynchronous copy"
                        : "write before the wait for an asynchronous copy",
                   s.store.thread, s.store.pc};
-    if (!race && !one_store)
-      race = conflict(s.store, access, load ? "read after write" : "write after write");
-    if (!race && !atomic)
-      race = conflict(s.atomic, access, load ? "read after write" : "write after write");
-    if (!race && !load) race = conflict(s.load, access, "write after read");
+    const char* after_write = load ? "read after write" : "write after write";
+    if (one_store && s.store.value != access.value)
+      race =
+          Race{"write of another value by the same instruction", s.store.thread, s.store.pc, true};
+    if (!race && !one_store) race = conflict(s.store, access, after_write, false);
+    if (!race && !atomic) race = conflict(s.atomic, access, after_write, false);
+    if (!race && !load) race = conflict(s.load, access, "write after read", true);
     add(load ? s.load : atomic ? s.atomic : s.store, access);
     if (!load) s.written_in = block_;
     if (access.copy != Access::Copy::none)

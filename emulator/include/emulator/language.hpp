@@ -61,17 +61,11 @@ inline const bool kInstrumented = note_instrumentation();
 }  // namespace emulator
 #endif
 
-// ---- built-in variables: opaque calls that the compiler may repeat or share as it likes. Some are
-// names of members too (cudaLaunchConfig_t::gridDim), which are member functions here therefore.
+// ---- built-in variables: constant for the thread that reads them, so reads are no accesses. The
+// runtime sets them whenever another thread of the block has its turn. All of one plain type: gcc
+// reports reads of constants that have constructors, as dim3 has.
 
-uint3 emulator_thread_index() __attribute__((const));
-uint3 emulator_block_index() __attribute__((const));
-uint3 emulator_block_size() __attribute__((const));
-uint3 emulator_grid_size() __attribute__((const));
-#define threadIdx emulator_thread_index()
-#define blockIdx emulator_block_index()
-#define blockDim emulator_block_size()
-#define gridDim emulator_grid_size()
+extern constinit thread_local const uint3 threadIdx, blockIdx, blockDim, gridDim;
 
 namespace emulator {
 unsigned lane_index() __attribute__((const));

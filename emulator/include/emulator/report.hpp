@@ -26,9 +26,6 @@ struct Options {
   Order order = Order::forward;
   int workers = 0;     ///< host threads that run blocks (clusters); 0: one a core
   bool check = false;  ///< look for races, reads of what nobody wrote, accesses out of bounds, ...
-  /// Whether a block's barrier may be left to the threads that have not exited. Compute capability
-  /// 7.0 and later waits for those only; textbooks and older devices want all.
-  bool exited_threads_may_miss_barriers = false;
 };
 Options& options();
 

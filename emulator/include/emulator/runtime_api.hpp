@@ -120,11 +120,7 @@ struct cudaLaunchAttribute {
   cudaLaunchAttributeValue val;
 };
 struct cudaLaunchConfig_t {
-  dim3 grid, block;
-  dim3& gridDim { return grid; }  // the names are macros: config.gridDim is a call
-  dim3& blockDim { return block; }
-  const dim3& gridDim const { return grid; }
-  const dim3& blockDim const { return block; }
+  dim3 gridDim, blockDim;
   size_t dynamicSmemBytes = 0;
   cudaStream_t stream = nullptr;
   cudaLaunchAttribute* attrs = nullptr;
@@ -156,12 +152,18 @@ cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, void (*ke
 
 namespace emulator {
 
-/// Runs `thread(arguments)` for every thread of the launch. The kernel's address names it.
-cudaError_t run(const cudaLaunchConfig_t& config, const void* kernel, void (*thread)(void*),
-                void* arguments);
+/// A kernel with its arguments: `thread(data)` runs one thread, whose reads of the `bytes` there
+/// are no accesses of global memory. The kernel's address names it.
+struct BoundKernel {
+  const void* kernel;
+  void (*thread)(void*);
+  void* data;
+  size_t bytes;
+};
+cudaError_t run(const cudaLaunchConfig_t& config, const BoundKernel& kernel);
 
-// Each thread gets a copy of the arguments of its own, as on the device. Not instrumented, since
-// what is read here is no access of the kernel's.
+// Each thread gets a copy of the arguments of its own, as on the device. Not instrumented: reads of
+// plain arguments need no look at where they are.
 template <class... P>
 struct Call {
   void (*kernel)(P...);
@@ -174,6 +176,10 @@ struct Call {
   __attribute__((no_sanitize("thread"))) static void unpack(Call* call, std::index_sequence<I...>) {
     call->kernel(std::get<I>(call->arguments)...);
   }
+  cudaError_t run(const cudaLaunchConfig_t& config) {
+    return emulator::run(config,
+                         {reinterpret_cast<const void*>(kernel), thread, this, sizeof(*this)});
+  }
 };
 
 /// kernel<<<grid, block, shared_bytes>>>(arguments...)
@@ -184,11 +190,10 @@ struct Shape {
 template <class... P, class... A>
 cudaError_t launch(const Shape& shape, void (*kernel)(P...), A&&... arguments) {
   cudaLaunchConfig_t config;
-  config.grid = shape.grid;
-  config.block = shape.block;
+  config.gridDim = shape.grid;
+  config.blockDim = shape.block;
   config.dynamicSmemBytes = shape.shared_bytes;
-  Call<P...> call{kernel, {std::forward<A>(arguments)...}};
-  return run(config, reinterpret_cast<const void*>(kernel), Call<P...>::thread, &call);
+  return Call<P...>{kernel, {std::forward<A>(arguments)...}}.run(config);
 }
 
 }  // namespace emulator
@@ -196,7 +201,5 @@ cudaError_t launch(const Shape& shape, void (*kernel)(P...), A&&... arguments) {
 template <class... P, class... A>
 cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(P...),
                                A&&... arguments) {
-  emulator::Call<P...> call{kernel, {std::forward<A>(arguments)...}};
-  return emulator::run(*config, reinterpret_cast<const void*>(kernel), emulator::Call<P...>::thread,
-                       &call);
+  return emulator::Call<P...>{kernel, {std::forward<A>(arguments)...}}.run(*config);
 }
