@@ -15,8 +15,11 @@ constinit thread_local Lane* current_lane = nullptr;
 
 void yield(Lane& lane, State state) { current_block->leave(lane, state); }
 
-void stop(Lane& lane, const char* what, std::uintptr_t pc) {
-  lane.stopped_by = what;
+void stop(Lane& lane, std::string_view what, std::uintptr_t pc) {
+  {
+    const OutsideLane outside;
+    lane.stopped_by = what;
+  }
   lane.pc = pc;
   yield(lane, State::stopped);
   __builtin_unreachable();
@@ -42,6 +45,8 @@ void Block::enter(Launch& launch, Cluster* cluster, unsigned rank) {
   rank_ = rank;
   counts_ = {};
   last_buffer_ = nullptr;
+  last_variable_ = nullptr;
+  freed_.clear();
   circling_since_ = 0;
   if (launch.recorded()) logs_.resize(1 + 32 * kLogStride);
   shared_.attach(launch.kernel);
@@ -93,6 +98,8 @@ void Block::run(std::uint64_t number) {
       check_progress();
   }
   ++launch_->progress;
+  for (void* data : freed_) GlobalMemory::get().free(data);
+  freed_.clear();
   if (visitor_.any)
     throw Fault{
         "distributed shared memory: a block exits while another may still be at its memory "

@@ -20,6 +20,7 @@
 #include "lane.hpp"
 #include "shared_memory.hpp"
 #include "site.hpp"
+#include "symbols.hpp"
 #include "warp_replay.hpp"
 
 namespace emulator {
@@ -44,6 +45,14 @@ struct Launch {
   /// Goes up whenever a thread changes memory, arrives or exits: what others wait for.
   std::atomic<std::uint64_t> progress{1};
   std::mutex mutex;
+  /// Reads of global memory that nothing had written. Another thread may have done so meanwhile and
+  /// not be replayed yet, so they are looked at again when all have exited.
+  struct Unwritten {
+    Fault fault;
+    std::uintptr_t address;
+    unsigned bytes;
+  };
+  std::vector<Unwritten> unwritten;
   std::uint64_t circling_since = 0;  ///< progress when the last block began to spin
   int circling = 0;                  ///< blocks that have since
   std::string fault;                 ///< the first; empty if memory ran out
@@ -78,6 +87,7 @@ class Block final : private WarpListener {
     return address - reinterpret_cast<std::uintptr_t>(launch_->bound.data) < launch_->bound.bytes;
   }
   void note_change() { changed_ = true; }
+  void free_at_exit(void* data) { freed_.push_back(data); }
 
  private:
   enum class Region : std::uint8_t { shared, distributed, global, image, arguments };
@@ -116,6 +126,9 @@ class Block final : private WarpListener {
   void copy(std::uint64_t pc, const Request& sources) override;
   void arrival(const Request& numbers) override;
   Place place(std::uint64_t address, unsigned bytes, Event event, std::uint64_t pc, unsigned lane);
+  void check_variable(std::uint64_t address, unsigned bytes, Event event, std::uint64_t pc,
+                      const Lane& lane);
+  void check_global(std::uint64_t pc, Event event, const Request& request, Buffer& buffer);
   void check_alignment(std::uint64_t pc, Event event, const Request& request) const;
   void count(std::uint64_t pc, Space space, Event event, const Request& request,
              const Place& place);
@@ -159,6 +172,9 @@ class Block final : private WarpListener {
 
   SharedMemory shared_;
   Buffer* last_buffer_ = nullptr;
+  unsigned frees_seen_ = 0;   // when that was found
+  std::vector<void*> freed_;  // by this block's threads; what they did there is still on record
+  const Variable* last_variable_ = nullptr;
   // The first read of shared memory that nobody had written. Others may write it before their next
   // barrier: then it is a race, which names the store too, and is the fault that is reported.
   std::optional<Fault> unwritten_;

@@ -75,6 +75,11 @@ void Block::access(std::uint64_t pc, Event event, const Request& request) {
     } else {
       if (launch_->check && event == Event::store && !warp_took_turns_[current_warp_])
         check_one_value(pc, part);
+      if (launch_->check && at.buffer) check_global(pc, event, part, *at.buffer);
+      if (at.region == Region::image)
+        for_each_lane(mask, [&](unsigned l) {
+          check_variable(request.addresses[l], request.bytes, event, pc, warp(current_warp_)[l]);
+        });
       if (!launch_->count) continue;
       const bool constant = at.region == Region::image && is_constant(request.addresses[first]);
       count(pc, constant ? Space::constant : Space::global, event, part, at);
@@ -112,6 +117,10 @@ void Block::copy(std::uint64_t pc, const Request& sources) {
                       " bytes: its source is not global memory",
                   lanes[first], pc);
     left &= ~mask;
+    if (launch_->check && at.buffer)
+      for_each_lane(mask, [&](unsigned l) {
+        check_global(pc, Event::load, {1u << l, copies[l]->read, sources.addresses}, *at.buffer);
+      });
     // A copy that reads only some of its bytes takes the same sector for them.
     if (launch_->count)
       count(pc, Space::global, Event::load, {mask, sources.bytes, sources.addresses}, at);
@@ -148,7 +157,10 @@ void Block::check_alignment(std::uint64_t pc, Event event, const Request& reques
 Block::Place Block::place(std::uint64_t address, unsigned bytes, Event event, std::uint64_t pc,
                           unsigned lane) {
   if (shared_.holds(address)) return {Region::shared};
-  if (last_buffer_ && last_buffer_->holds(address, bytes)) return {Region::global, last_buffer_};
+  GlobalMemory& memory = GlobalMemory::get();
+  if (last_buffer_ && frees_seen_ == memory.frees() && last_buffer_->holds(address, bytes))
+    return {Region::global, last_buffer_};
+  frees_seen_ = memory.frees();
   if (cluster_)
     for (unsigned r = 0; r < cluster_->size(); ++r)
       if (r != rank_ && cluster_->block(r).shared_.holds(address)) {
@@ -162,23 +174,26 @@ Block::Place Block::place(std::uint64_t address, unsigned bytes, Event event, st
                       warp(current_warp_)[lane], pc);
         return {Region::distributed, nullptr, r};
       }
-  if (in_image(address)) return {Region::image};
+  if (in_image(address)) {
+    check_variable(address, bytes, event, pc, warp(current_warp_)[lane]);
+    return {Region::image};
+  }
   if (is_argument(address)) return {Region::arguments};
-  Buffer* buffer = GlobalMemory::get().find(address);
+  Buffer* buffer = memory.find(address);
   const std::string what(name(operation(event)));
   const Lane& who = warp(current_warp_)[lane];
   if (stacks_.hold(address))
     throw fault(what + " of the local memory of another thread, or beyond one's own", who, pc);
   if (!buffer) {
     // Just behind a buffer is what an index that is off by one makes.
-    Buffer* before = GlobalMemory::get().find(address - std::min<std::uint64_t>(address, 4096));
+    Buffer* before = memory.find(address - std::min<std::uint64_t>(address, 4096));
     for (std::uint64_t back = 1; !before && back <= 4096; back *= 2)
-      before = GlobalMemory::get().find(address - std::min(address, back));
+      before = memory.find(address - std::min(address, back));
     throw fault("out-of-bounds global " + what +
                     (before ? ": byte " + std::to_string(address - before->start) +
                                   " of a buffer of " + std::to_string(before->bytes)
-                     : GlobalMemory::get().was_freed(address) ? ": of a buffer that has been freed"
-                                                              : ": not device memory"),
+                     : memory.was_freed(address) ? ": of a buffer that has been freed"
+                                                 : ": not device memory"),
                 who, pc);
   }
   if (!buffer->holds(address, bytes))
@@ -188,6 +203,52 @@ Block::Place Block::place(std::uint64_t address, unsigned bytes, Event event, st
                 who, pc);
   last_buffer_ = buffer;
   return {Region::global, buffer};
+}
+
+// Of the program's own variables: __device__ ones, constants, and the host's, which look the same.
+void Block::check_variable(std::uint64_t address, unsigned bytes, Event event, std::uint64_t pc,
+                           const Lane& lane) {
+  const auto holds = [&](const Variable* v) {
+    return v && address >= v->offset && address + bytes <= v->offset + v->bytes;
+  };
+  const std::string what = std::string(name(operation(event)));
+  if (event != Event::load && is_constant(address))
+    throw fault("read-only memory: " + what + " of a constant", lane, pc);
+  if (!holds(last_variable_)) {
+    const Variable* variable = last_before(Symbols::get().global(), address);
+    // Constants that the compiler made have no names, nor has anything in a stripped program.
+    if (!holds(variable) && variable && !is_compilers_own(address))
+      throw fault("out-of-bounds " + what + ": byte " +
+                      std::to_string(address + bytes - 1 - variable->offset) + " of " +
+                      variable->name() + ", which has " + std::to_string(variable->bytes),
+                  lane, pc);
+    last_variable_ = variable;
+  }
+  if (!holds(last_variable_)) return;
+  for (const void* pointer : launch_->bound.pointers)
+    if (reinterpret_cast<std::uintptr_t>(pointer) - last_variable_->offset < last_variable_->bytes)
+      throw fault("host memory: the kernel was given the host's address of " +
+                      last_variable_->name() + ", not one of the device",
+                  lane, pc);
+}
+
+void Block::check_global(std::uint64_t pc, Event event, const Request& request, Buffer& buffer) {
+  constexpr std::size_t kMost = 1000;
+  for_each_lane(request.mask, [&](unsigned l) {
+    const std::uintptr_t address = request.addresses[l];
+    const bool known = event == Event::store || buffer.is_known(address, request.bytes);
+    if (!known) {
+      const std::lock_guard lock(launch_->mutex);
+      if (launch_->unwritten.size() < kMost)
+        launch_->unwritten.push_back(
+            {fault("uninitialised global memory: " + std::string(name(operation(event))) +
+                       " of byte " + std::to_string(address - buffer.start) + " of a buffer of " +
+                       std::to_string(buffer.bytes) + ", which nothing has written",
+                   warp(current_warp_)[l], pc),
+             address, request.bytes});
+    }
+    if (known && event != Event::load) buffer.note_written(address, request.bytes);
+  });
 }
 
 void Block::count(std::uint64_t pc, Space space, Event event, const Request& request,

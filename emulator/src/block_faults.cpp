@@ -42,7 +42,7 @@ Fault Block::too_much_local(const Lane& lane, std::uintptr_t pc) const {
 
 // What a lane had on its mind when it stopped in the middle of something.
 Fault Block::fault_of_stopped(const Lane& lane) {
-  if (lane.stopped_by) return fault(lane.stopped_by, lane, lane.pc);
+  if (!lane.stopped_by.empty()) return fault(lane.stopped_by, lane, lane.pc);
   const Record* first = log(lane.number);
   if (lane.trap_address - lane.stack < page_bytes()) return too_much_local(lane, lane.pc);
   if (lane.trap == SIGFPE) return fault("division of an integer by zero", lane, lane.pc);

@@ -3,8 +3,8 @@
 // What compiled kernels call. The compiler's thread-sanitizer instrumentation calls a function
 // before each access to memory, its coverage instrumentation one in each basic block; sanitizers
 // bring a runtime for these, and this is another.
+#include <cstdio>
 #include <cstring>
-#include <string>
 #include <type_traits>
 
 #include "block.hpp"
@@ -26,10 +26,10 @@ unsigned cluster_rank() { return current_block->rank(); }
 unsigned cluster_size() { return current_block->cluster_size(); }
 void* map_shared(void* address, unsigned rank) {
   if (void* there = current_block->map_shared(address, rank)) return there;
-  static thread_local std::string what;
-  what = "map_shared_rank: there is no block " + std::to_string(rank) + " in a cluster of " +
-         std::to_string(cluster_size());
-  stop(*current_lane, what.c_str(), RETURN_ADDRESS);
+  char what[100];
+  std::snprintf(what, sizeof(what), "map_shared_rank: there is no block %u in a cluster of %u",
+                rank, cluster_size());
+  stop(*current_lane, what, RETURN_ADDRESS);
 }
 
 int block_barrier(Vote vote, int predicate, const char* file, int line) {
@@ -209,6 +209,19 @@ HOST_ATOMICS(32, unsigned)
 HOST_ATOMICS(64, unsigned long)
 void __tsan_atomic_thread_fence(int) { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
 void __tsan_atomic_signal_fence(int) {}
+
+// ---- the undefined-behaviour sanitizer's interface: what the device computes, and this host may
+// not
+
+#define UNDEFINED(NAME, PARAMETERS, WHAT)                                                      \
+  void NAME PARAMETERS {                                                                       \
+    if (emulator::current_lane) emulator::stop(*emulator::current_lane, WHAT, RETURN_ADDRESS); \
+  }
+UNDEFINED(__ubsan_handle_shift_out_of_bounds, (void*, void*, void*),
+          "shift by a negative number of bits, or as many as the type has, which C++ leaves open")
+UNDEFINED(__ubsan_handle_float_cast_overflow, (void*, void*),
+          "conversion of a floating-point value to an integer type that cannot hold it, which C++ "
+          "leaves open: __float2int_rz and the like saturate")
 
 // ---- the coverage interface
 

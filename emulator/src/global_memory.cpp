@@ -9,6 +9,7 @@
 
 #include "emulator/report.hpp"
 #include "pages.hpp"
+#include "traps.hpp"
 
 namespace emulator {
 namespace {
@@ -23,8 +24,7 @@ void reset(Buffer& buffer) {
   buffer.written = std::make_unique<std::atomic<std::uint64_t>[]>(words(buffer));
 }
 
-std::size_t count(const Buffer& buffer,
-                  const std::unique_ptr<std::atomic<std::uint64_t>[]>& touched) {
+std::size_t count(const Buffer& buffer, const Buffer::Bits& touched) {
   std::size_t sum = 0;
   if (touched)
     for (std::size_t i = 0; i < words(buffer); ++i) sum += std::popcount(touched[i].load());
@@ -34,6 +34,11 @@ std::size_t count(const Buffer& buffer,
 // A page without access follows each buffer, so that even uncounted kernels cannot run far out.
 std::size_t mapped_bytes(std::size_t bytes) {
   return (bytes + page_bytes() - 1) / page_bytes() * page_bytes() + page_bytes();
+}
+
+void protect(const Buffer& buffer, bool open) {
+  mprotect(reinterpret_cast<void*>(buffer.start), mapped_bytes(buffer.bytes) - page_bytes(),
+           open || buffer.on_host ? PROT_READ | PROT_WRITE : PROT_NONE);
 }
 
 }  // namespace
@@ -51,27 +56,62 @@ void Buffer::touch(std::uintptr_t address, std::size_t size, bool reads, bool wr
   }
 }
 
+void Buffer::note_written(std::uintptr_t address, std::size_t size) {
+  if (all_known) return;
+  for (std::size_t at = address - start, end = at + size; at < end;) {
+    const std::size_t bits = std::min<std::size_t>(64 - at % 64, end - at);
+    const std::uint64_t mask = ~std::uint64_t{0} >> (64 - bits) << at % 64;
+    if ((known[at / 64].load(std::memory_order_relaxed) & mask) != mask)
+      known[at / 64].fetch_or(mask, std::memory_order_relaxed);
+    at += bits;
+  }
+}
+
+bool Buffer::is_known(std::uintptr_t address, std::size_t size) const {
+  for (std::size_t at = address - start, end = at + size; !all_known && at < end; ++at)
+    if (!(known[at / 64].load(std::memory_order_relaxed) >> at % 64 & 1)) return false;
+  return true;
+}
+
 GlobalMemory& GlobalMemory::get() {
   static auto* memory = new GlobalMemory;  // never destroyed: buffers of statics outlive it else
   return *memory;
 }
 
-void* GlobalMemory::allocate(std::size_t bytes) {
+void* GlobalMemory::allocate(std::size_t bytes, bool on_host) {
+  handle_traps();
   const std::unique_lock lock(mutex_);
   if (allocated_ + bytes > options().gpu->memory_bytes) return nullptr;
-  char* data = static_cast<char*>(mmap(nullptr, mapped_bytes(bytes), PROT_READ | PROT_WRITE,
+  char* data = static_cast<char*>(mmap(nullptr, mapped_bytes(bytes), PROT_NONE,
                                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
   if (data == MAP_FAILED) return nullptr;
-  mprotect(data + mapped_bytes(bytes) - page_bytes(), page_bytes(), PROT_NONE);
   auto buffer = std::make_unique<Buffer>();
   buffer->start = reinterpret_cast<std::uintptr_t>(data);
   buffer->bytes = bytes;
+  buffer->on_host = on_host;
+  protect(*buffer, open_ > 0);
+  using Bits = std::atomic<std::uint64_t>;  // pages come when they are touched
+  buffer->known.reset(static_cast<Bits*>(std::calloc(bytes / 64 + 1, sizeof(Bits))));
+  buffer->all_known = on_host || !buffer->known;
   if (counting_) reset(*buffer);
   allocated_ += bytes;
   const auto place =
       std::ranges::upper_bound(buffers_, buffer->start, {}, [](const auto& b) { return b->start; });
   buffers_.insert(place, std::move(buffer));
   return data;
+}
+
+void GlobalMemory::set_open(int change) {
+  const std::unique_lock lock(mutex_);
+  const bool before = open_ > 0;
+  open_ += change;
+  if (before != (open_ > 0))
+    for (const auto& buffer : buffers_) protect(*buffer, open_ > 0);
+}
+
+void GlobalMemory::forget_what_is_known() {
+  const std::unique_lock lock(mutex_);
+  for (const auto& buffer : buffers_) buffer->all_known = true;
 }
 
 bool GlobalMemory::free(void* data) {
@@ -89,6 +129,7 @@ bool GlobalMemory::free(void* data) {
     munmap(reinterpret_cast<void*>(freed_.front().start), freed_.front().bytes);
     freed_.pop_front();
   }
+  ++frees_;
   allocated_ -= (*found)->bytes;
   buffers_.erase(found);
   return true;

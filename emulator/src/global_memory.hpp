@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <deque>
 #include <memory>
 #include <shared_mutex>
@@ -15,13 +16,21 @@ namespace emulator {
 struct Buffer {
   std::uintptr_t start = 0;
   std::size_t bytes = 0;
+  using Bits = std::unique_ptr<std::atomic<std::uint64_t>[]>;
   /// A bit a 32-byte sector, one map for reads and one for writes, while launches are counted.
-  std::unique_ptr<std::atomic<std::uint64_t>[]> read, written;
+  Bits read, written;
+  /// A bit a byte that was written by copies or by kernels that were checked; any may have been
+  /// by others.
+  std::unique_ptr<std::atomic<std::uint64_t>[], decltype(&std::free)> known { nullptr, &std::free };
+  std::atomic<bool> all_known = false;
+  bool on_host = false;  ///< managed: the host may touch it at any time
 
   bool holds(std::uintptr_t address, std::size_t size) const {
     return address - start < bytes && size <= bytes - (address - start);
   }
   void touch(std::uintptr_t address, std::size_t size, bool reads, bool writes);
+  void note_written(std::uintptr_t address, std::size_t size);
+  bool is_known(std::uintptr_t address, std::size_t size) const;
 };
 
 /// The device's memory: buffers on pages of their own, which the system provides when touched.
@@ -30,11 +39,23 @@ class GlobalMemory {
   static GlobalMemory& get();
 
   /// Null if the modelled GPU or this machine has not that much. Aligned to a page, zero.
-  void* allocate(std::size_t bytes);
+  void* allocate(std::size_t bytes, bool on_host = false);
   /// False if `data` is not the start of a buffer.
   bool free(void* data);
   void free_all();
   std::size_t allocated() const { return allocated_; }
+  /// Goes up when a buffer is freed: pointers to buffers may be stale.
+  unsigned frees() const { return frees_; }
+
+  /// Lets launches and copies touch the buffers. The host's own code must not, as on a GPU.
+  class Open {
+   public:
+    Open() { get().set_open(1); }
+    Open(const Open&) = delete;
+    ~Open() { get().set_open(-1); }
+  };
+  /// A launch that nobody checked may have written anywhere.
+  void forget_what_is_known();
 
   /// The buffer that holds `address`, or null. Stays valid until it is freed.
   Buffer* find(std::uintptr_t address);
@@ -57,6 +78,9 @@ class GlobalMemory {
     std::size_t bytes;
   };
   std::deque<Freed> freed_;  // still mapped, without access
+  std::atomic<unsigned> frees_ = 0;
+  int open_ = 0;
+  void set_open(int change);
   std::size_t allocated_ = 0;
   bool counting_ = false;
   std::size_t freed_read_ = 0, freed_written_ = 0;  // sectors of buffers that are gone

@@ -3,6 +3,9 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "emulator/language.hpp"
@@ -95,8 +98,8 @@ struct Lane {
   unsigned looks = 0, next_reference = 1;
   bool circling = false;
 
-  const char* stopped_by = nullptr;  ///< a fault in words, or
-  int trap = 0;                      ///< a signal, at
+  std::string stopped_by;  ///< a fault in words, or
+  int trap = 0;            ///< a signal, at
   std::uintptr_t trap_address = 0;
   std::uintptr_t reads_for = 0;  ///< where the kernel called what traps; 0: it is its own
 };
@@ -106,6 +109,16 @@ constexpr std::size_t kStackBytes = 128 * 1024;
 
 /// The lane that this host thread is running, null outside kernels.
 extern constinit thread_local Lane* current_lane;
+/// While it lives, what is allocated and accessed is the runtime's own doing, not the lane's.
+class OutsideLane {
+ public:
+  OutsideLane() : lane_(std::exchange(current_lane, nullptr)) {}
+  OutsideLane(const OutsideLane&) = delete;
+  ~OutsideLane() { current_lane = lane_; }
+
+ private:
+  Lane* lane_;
+};
 /// threadIdx of that lane.
 extern constinit thread_local uint3 thread_index asm("threadIdx");
 
@@ -116,6 +129,6 @@ void yield(Lane& lane, State state);
 unsigned arrive(Lane& lane, std::uint64_t group);
 
 /// Ends the launch with a fault of this lane at `pc`. In a fiber nothing can be thrown.
-[[noreturn]] void stop(Lane& lane, const char* what, std::uintptr_t pc);
+[[noreturn]] void stop(Lane& lane, std::string_view what, std::uintptr_t pc);
 
 }  // namespace emulator

@@ -233,7 +233,9 @@ std::string last_fault() { return fault_text(); }
 namespace {
 
 cudaError_t run_grid(const cudaLaunchConfig_t& config, const BoundKernel& bound) {
+  if (const cudaError_t error = remember(cudaSuccess); error != cudaSuccess) return error;
   const Options& settings = options();
+  const GlobalMemory::Open open;
   Launch launch{.grid = config.gridDim,
                 .block = config.blockDim,
                 .dynamic_bytes = config.dynamicSmemBytes,
@@ -244,8 +246,13 @@ cudaError_t run_grid(const cudaLaunchConfig_t& config, const BoundKernel& bound)
                 .count = counted() && counted_launches().on,
                 .check = counted() && settings.check};
   register_kernel(launch.kernel);
+  if (bound.arch > 10 * settings.gpu->compute_capability)
+    return remember(cudaErrorNoKernelImageForDevice);
   if (const cudaError_t error = check_launch(config, bound.kernel); error != cudaSuccess)
     return remember(error);
+  std::erase_if(launch.bound.pointers, [](const void* pointer) {
+    return !in_image(reinterpret_cast<std::uintptr_t>(pointer));
+  });
 
   const std::uint64_t groups = launch.blocks() / launch.cluster;
   const unsigned cores = std::max(1u, std::thread::hardware_concurrency());
@@ -265,7 +272,15 @@ cudaError_t run_grid(const cudaLaunchConfig_t& config, const BoundKernel& bound)
     });
     for (const auto& runner : runners) runner->join();
   }
+  if (launch.check && !launch.failed)
+    for (Launch::Unwritten& read : launch.unwritten) {
+      const Buffer* buffer = GlobalMemory::get().find(read.address);
+      if (buffer && !buffer->is_known(read.address, read.bytes)) launch.fail(std::move(read.fault));
+    }
+  else
+    GlobalMemory::get().forget_what_is_known();
   if (launch.failed) {
+    stick();
     fault_text() = launch.fault.empty() ? kNoMemory : launch.fault;
     return remember(cudaErrorLaunchFailure);
   }

@@ -2,6 +2,7 @@
 #include "emulator/runtime_api.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <climits>
 #include <cstdio>
 #include <cstring>
@@ -18,6 +19,7 @@ namespace emulator {
 namespace {
 
 thread_local cudaError_t last_error = cudaSuccess;
+std::atomic<bool> stuck = false;
 
 // What cudaFuncSetAttribute has allowed a kernel.
 struct Allowed {
@@ -61,13 +63,22 @@ bool inside(const void* data, std::size_t bytes) {
   return data && (!buffer || buffer->holds(reinterpret_cast<std::uintptr_t>(data), bytes));
 }
 
+void note_written(void* data, std::size_t bytes) {
+  const auto address = reinterpret_cast<std::uintptr_t>(data);
+  if (Buffer* buffer = GlobalMemory::get().find(address)) buffer->note_written(address, bytes);
+}
+
 bool on_device(const void* data) {
   return buffer_of(data) || in_image(reinterpret_cast<std::uintptr_t>(data));
 }
 
 }  // namespace
 
+void stick() { stuck = true; }
+void forgive() { stuck = false; }
+
 cudaError_t remember(cudaError_t error) {
+  if (stuck) error = cudaErrorLaunchFailure;
   if (error != cudaSuccess) last_error = error;
   return error;
 }
@@ -128,6 +139,8 @@ const char* cudaGetErrorName(cudaError_t error) {
       return "cudaErrorInvalidDeviceFunction";
     case cudaErrorInvalidDevice:
       return "cudaErrorInvalidDevice";
+    case cudaErrorNoKernelImageForDevice:
+      return "cudaErrorNoKernelImageForDevice";
     case cudaErrorLaunchOutOfResources:
       return "cudaErrorLaunchOutOfResources";
     case cudaErrorLaunchFailure:
@@ -155,6 +168,8 @@ const char* cudaGetErrorString(cudaError_t error) {
       return "invalid device function";
     case cudaErrorInvalidDevice:
       return "invalid device ordinal";
+    case cudaErrorNoKernelImageForDevice:
+      return "no kernel image is available for execution on the device";
     case cudaErrorLaunchOutOfResources:
       return "too many resources requested for launch";
     case cudaErrorLaunchFailure:
@@ -168,8 +183,10 @@ const char* cudaGetErrorString(cudaError_t error) {
   return "unknown error";
 }
 
-cudaError_t cudaPeekAtLastError() { return last_error; }
-cudaError_t cudaGetLastError() { return std::exchange(last_error, cudaSuccess); }
+cudaError_t cudaPeekAtLastError() { return remember(last_error); }
+cudaError_t cudaGetLastError() {
+  return std::exchange(last_error, stuck ? last_error : cudaSuccess);
+}
 
 // ---- the device
 
@@ -224,12 +241,11 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int dev
   return cudaSuccess;
 }
 // Of kernels; what the runtime refused before they ran is no matter of theirs.
-cudaError_t cudaDeviceSynchronize() {
-  return last_error == cudaErrorLaunchFailure ? last_error : cudaSuccess;
-}
+cudaError_t cudaDeviceSynchronize() { return remember(cudaSuccess); }
 cudaError_t cudaDeviceReset() {
   GlobalMemory::get().free_all();
   last_error = cudaSuccess;
+  forgive();
   return cudaSuccess;
 }
 cudaError_t cudaDriverGetVersion(int* version) {
@@ -247,10 +263,12 @@ cudaError_t cudaMalloc(void** data, size_t bytes) {
   *data = bytes == 0 ? nullptr : GlobalMemory::get().allocate(bytes);
   return remember(*data || bytes == 0 ? cudaSuccess : cudaErrorMemoryAllocation);
 }
-cudaError_t cudaMallocManaged(void** data, size_t bytes) { return cudaMalloc(data, bytes); }
+cudaError_t cudaMallocManaged(void** data, size_t bytes) {
+  *data = bytes == 0 ? nullptr : GlobalMemory::get().allocate(bytes, true);
+  return remember(*data || bytes == 0 ? cudaSuccess : cudaErrorMemoryAllocation);
+}
 cudaError_t cudaFree(void* data) {
-  if (!data || GlobalMemory::get().free(data)) return cudaSuccess;
-  return remember(cudaErrorInvalidValue);
+  return remember(!data || GlobalMemory::get().free(data) ? cudaSuccess : cudaErrorInvalidValue);
 }
 cudaError_t cudaMemGetInfo(size_t* free, size_t* total) {
   *total = gpu().memory_bytes;
@@ -264,8 +282,10 @@ cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind 
   if (kind == cudaMemcpyDeviceToHost && !on_device(from)) return remember(cudaErrorInvalidValue);
   if (kind == cudaMemcpyDeviceToDevice && !(on_device(to) && on_device(from)))
     return remember(cudaErrorInvalidValue);
+  const GlobalMemory::Open open;
   std::memmove(to, from, bytes);
-  return cudaSuccess;
+  note_written(to, bytes);
+  return remember(cudaSuccess);
 }
 cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind kind,
                             cudaStream_t) {
@@ -274,8 +294,10 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpy
 cudaError_t cudaMemset(void* data, int value, size_t bytes) {
   if (bytes == 0) return cudaSuccess;
   if (!inside(data, bytes) || !on_device(data)) return remember(cudaErrorInvalidValue);
+  const GlobalMemory::Open open;
   std::memset(data, value, bytes);
-  return cudaSuccess;
+  note_written(data, bytes);
+  return remember(cudaSuccess);
 }
 cudaError_t cudaMemsetAsync(void* data, int value, size_t bytes, cudaStream_t) {
   return cudaMemset(data, value, bytes);

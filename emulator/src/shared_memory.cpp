@@ -28,15 +28,12 @@ Kernels& kernels() {
 // A variable of function _Zf is _ZZfE and its own name.
 std::string variable_prefix(const std::string& function) { return "_Z" + function.substr(1) + "E"; }
 
-const SharedVariable* find(std::size_t offset) {
-  const auto variables = Symbols::get().shared();
-  const auto after = std::ranges::upper_bound(variables, offset, {}, &SharedVariable::offset);
-  if (after == variables.begin()) return nullptr;
-  const SharedVariable& variable = *std::prev(after);
-  return offset < variable.offset + variable.bytes ? &variable : nullptr;
+const Variable* find(std::size_t offset) {
+  const Variable* variable = last_before(Symbols::get().shared(), offset);
+  return variable && offset < variable->offset + variable->bytes ? variable : nullptr;
 }
 
-bool belongs_to_another(const SharedVariable& variable, const std::string& kernel) {
+bool belongs_to_another(const Variable& variable, const std::string& kernel) {
   if (variable.symbol.starts_with(variable_prefix(kernel))) return false;
   const std::shared_lock lock(kernels().mutex);
   return std::ranges::any_of(kernels().prefixes, [&](const std::string& prefix) {
@@ -60,7 +57,7 @@ void register_kernel(const std::string& symbol) {
 std::size_t static_shared_bytes(const std::string& kernel) {
   if (kernel.empty()) return 0;
   std::size_t sum = 0;
-  for (const SharedVariable& variable : Symbols::get().shared())
+  for (const Variable& variable : Symbols::get().shared())
     if (variable.symbol.starts_with(variable_prefix(kernel))) sum += variable.bytes;
   return sum;
 }
@@ -96,7 +93,7 @@ void* SharedMemory::in(const SharedMemory& other, void* address) const {
 
 std::size_t SharedMemory::offset_in_variable(std::size_t offset) const {
   if (offset >= static_span()) return offset - static_span();
-  const SharedVariable* variable = find(offset);
+  const Variable* variable = find(offset);
   return variable ? offset - variable->offset : offset;
 }
 
@@ -108,7 +105,7 @@ std::string SharedMemory::out_of_bounds(std::size_t offset, unsigned bytes) {
   }
   const auto variables = Symbols::get().shared();
   if (variables.empty()) return "";  // a stripped program
-  const SharedVariable* variable = find(offset);
+  const Variable* variable = find(offset);
   if (!variable) return "beyond any variable";
   if (offset + bytes > variable->offset + variable->bytes)
     return "at the end of " + variable->name();
@@ -121,7 +118,7 @@ std::string SharedMemory::out_of_bounds(std::size_t offset, unsigned bytes) {
 
 std::string SharedMemory::variable(std::size_t offset) const {
   if (offset >= static_span()) return "dynamic shared memory";
-  const SharedVariable* variable = find(offset);
+  const Variable* variable = find(offset);
   return variable ? variable->name() : "shared memory";
 }
 

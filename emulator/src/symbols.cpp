@@ -91,7 +91,12 @@ SourceLine parse(const std::string& text) {
 
 }  // namespace
 
-std::string SharedVariable::name() const {
+const Variable* last_before(std::span<const Variable> variables, std::size_t offset) {
+  const auto after = std::ranges::upper_bound(variables, offset, {}, &Variable::offset);
+  return after == variables.begin() ? nullptr : &*std::prev(after);
+}
+
+std::string Variable::name() const {
   const std::string text = demangled(symbol);
   return text.substr(text.rfind(':') + 1);
 }
@@ -119,9 +124,12 @@ Symbols::Symbols() {
         functions_.emplace(image().base + symbol.st_value, name);
       else if (ELF64_ST_TYPE(symbol.st_info) == STT_TLS && symbol.st_size > 0)  // no linker's mark
         shared_.push_back({symbol.st_value, symbol.st_size, name});
+      else if (ELF64_ST_TYPE(symbol.st_info) == STT_OBJECT && symbol.st_size > 0)
+        global_.push_back({image().base + symbol.st_value, symbol.st_size, name});
     }
   }
-  std::ranges::sort(shared_, {}, &SharedVariable::offset);
+  std::ranges::sort(shared_, {}, &Variable::offset);
+  std::ranges::sort(global_, {}, &Variable::offset);
 }
 
 std::string Symbols::function(const void* address) const {
@@ -218,9 +226,12 @@ bool in_image(std::uintptr_t address) {
 }
 
 bool is_constant(std::uintptr_t address) {
-  if (address >= reinterpret_cast<std::uintptr_t>(__start_emulator_constant) &&
-      address < reinterpret_cast<std::uintptr_t>(__stop_emulator_constant))
-    return true;
+  return (address >= reinterpret_cast<std::uintptr_t>(__start_emulator_constant) &&
+          address < reinterpret_cast<std::uintptr_t>(__stop_emulator_constant)) ||
+         is_compilers_own(address);
+}
+
+bool is_compilers_own(std::uintptr_t address) {
   return std::ranges::any_of(image().segments, [&](const Segment& segment) {
     return !segment.writable && address >= segment.start && address < segment.end;
   });

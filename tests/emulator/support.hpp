@@ -16,7 +16,7 @@
 
 namespace emulator {
 
-/// Device memory that goes with its scope.
+/// Device memory that goes with its scope, zero at first.
 class DeviceBytes {
  public:
   explicit DeviceBytes(std::size_t bytes);

@@ -16,6 +16,15 @@
 #include <cstring>
 #include <type_traits>
 
+// Device code takes the way of the GPU that is modelled by default, and so does the host's code in
+// the same source. 0: as if there were no device; then the source runs as any GPU.
+#ifndef CUDA_EMULATOR_ARCH
+#define CUDA_EMULATOR_ARCH 900
+#endif
+#if CUDA_EMULATOR_ARCH && !defined(__CUDA_ARCH__)
+#define __CUDA_ARCH__ CUDA_EMULATOR_ARCH
+#endif
+
 #define __host__
 #define __device__
 #define __global__

@@ -34,6 +34,9 @@ Options& options();
 /// `check` finds barrier and warp faults only.
 bool counted();
 
+/// Lets the program go on after a fault, which no GPU would, with its buffers as they are.
+void forgive();
+
 /// What was wrong with the last launch that failed: fault, kernel, source line, block and thread;
 /// empty if none has. The launch returns cudaErrorLaunchFailure, and cudaGetErrorString of that is
 /// this text.

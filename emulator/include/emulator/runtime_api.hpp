@@ -11,6 +11,7 @@
 #include <tuple>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "emulator/language.hpp"
 
@@ -21,11 +22,14 @@ enum cudaError_t {
   cudaErrorInvalidConfiguration = 9,
   cudaErrorInvalidDeviceFunction = 98,
   cudaErrorInvalidDevice = 101,
+  cudaErrorNoKernelImageForDevice = 209,
   cudaErrorLaunchOutOfResources = 701,
   cudaErrorLaunchFailure = 719,
   cudaErrorNotSupported = 801,
   cudaErrorInvalidClusterSize = 912
 };
+/// After a fault of a kernel every call returns cudaErrorLaunchFailure, as on a GPU, until
+/// cudaDeviceReset or emulator::forgive.
 const char* cudaGetErrorName(cudaError_t error);
 /// For cudaErrorLaunchFailure the whole of emulator::last_fault().
 const char* cudaGetErrorString(cudaError_t error);
@@ -159,6 +163,8 @@ struct BoundKernel {
   void (*thread)(void*);
   void* data;
   size_t bytes;
+  std::vector<const void*> pointers;  ///< among the arguments
+  int arch;                           ///< __CUDA_ARCH__ of the kernel's source, 0: none
 };
 cudaError_t run(const cudaLaunchConfig_t& config, const BoundKernel& kernel);
 
@@ -177,8 +183,15 @@ struct Call {
     call->kernel(std::get<I>(call->arguments)...);
   }
   cudaError_t run(const cudaLaunchConfig_t& config) {
-    return emulator::run(config,
-                         {reinterpret_cast<const void*>(kernel), thread, this, sizeof(*this)});
+    std::vector<const void*> pointers;
+    std::apply([&](const auto&... each) { (note(pointers, each), ...); }, arguments);
+    return emulator::run(config, {reinterpret_cast<const void*>(kernel), thread, this,
+                                  sizeof(*this), std::move(pointers), CUDA_EMULATOR_ARCH});
+  }
+  template <class T>
+  static void note(std::vector<const void*>& pointers, const T& argument) {
+    if constexpr (std::is_pointer_v<T> && !std::is_function_v<std::remove_pointer_t<T>>)
+      pointers.push_back(const_cast<const void*>(static_cast<const volatile void*>(argument)));
   }
 };
 
