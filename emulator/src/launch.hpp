@@ -13,7 +13,4 @@ unsigned cluster_blocks(const cudaLaunchConfig_t& config);
 /// Whether the modelled GPU would take the launch.
 cudaError_t check_launch(const cudaLaunchConfig_t& config, const void* kernel);
 
-/// Keeps `error` for cudaGetLastError and returns it.
-cudaError_t remember(cudaError_t error);
-
 }  // namespace emulator
