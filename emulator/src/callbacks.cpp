@@ -3,7 +3,9 @@
 // What compiled kernels call. The compiler's thread-sanitizer instrumentation calls a function
 // before each access to memory, its coverage instrumentation one in each basic block; sanitizers
 // bring a runtime for these, and this is another.
+#include <bit>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <type_traits>
 
@@ -65,7 +67,7 @@ std::uint64_t warp_function(WarpFunction function, unsigned mask, std::uint64_t 
 namespace {
 
 template <class T>
-constexpr unsigned kLog2 = sizeof(T) == 8 ? 3 : 2;
+constexpr unsigned kLog2 = std::countr_zero(sizeof(T));
 
 // Additions of 1 have an instruction of their own in shared memory, which counts lanes first.
 template <class T>
@@ -96,30 +98,26 @@ T exchange(T* address, F change) {
     return exchange(address, [value](T old) -> T { return CHANGED; }); \
   }
 #define ATOMIC(NAME, T, CHANGED) ATOMIC_OF(NAME, T, kTurns<T>, CHANGED)
-#define ATOMIC_ADD(T) ATOMIC_OF(atomicAdd, T, addition(value), old + value)
-#define INTEGER_ATOMICS(T)                                                         \
-  ATOMIC_ADD(T)                                                                    \
-  ATOMIC(atomicMin, T, old < value ? old : value)                                  \
-  ATOMIC(atomicMax, T, old < value ? value : old)                                  \
-  ATOMIC(atomicAnd, T, old& value)                                                 \
-  ATOMIC(atomicOr, T, old | value)                                                 \
-  ATOMIC(atomicXor, T, old ^ value)                                                \
-  ATOMIC(atomicExch, T, (static_cast<void>(old), value))                           \
+#define ATOMIC_ADD(NAME, T) ATOMIC_OF(NAME, T, addition(value), old + value)
+#define SWAP(T)                                                                    \
   T atomicCAS(T* address, T compare, T value) {                                    \
     using namespace emulator;                                                      \
     record(address, kTurns<T>, Event::atomic, RETURN_ADDRESS);                     \
     return exchange(address, [=](T old) { return old == compare ? value : old; }); \
   }
-INTEGER_ATOMICS(int)
-INTEGER_ATOMICS(unsigned)
-INTEGER_ATOMICS(unsigned long long)
-ATOMIC(atomicSub, int, old - value)
-ATOMIC(atomicSub, unsigned, old - value)
-ATOMIC(atomicInc, unsigned, old >= value ? 0 : old + 1)
-ATOMIC(atomicDec, unsigned, old == 0 || old > value ? value : old - 1)
-ATOMIC_ADD(float)
-ATOMIC(atomicExch, float, (static_cast<void>(old), value))
-ATOMIC_ADD(double)
+EMULATOR_ATOMICS(ATOMIC_ADD, ATOMIC, SWAP)
+
+void __trap() { emulator::stop(*emulator::current_lane, "kernel called __trap", RETURN_ADDRESS); }
+void __brkpt() { emulator::stop(*emulator::current_lane, "kernel called __brkpt", RETURN_ADDRESS); }
+// What assert calls, in place of the C library's.
+extern "C" void __assert_fail(const char* what, const char* file, unsigned line,
+                              const char*) noexcept {
+  static thread_local std::string text;
+  text = std::string("assertion failed: ") + what;
+  if (emulator::current_lane) emulator::stop(*emulator::current_lane, text.c_str(), RETURN_ADDRESS);
+  std::fprintf(stderr, "%s:%u: %s\n", file, line, text.c_str());
+  std::abort();
+}
 
 // ---- the thread sanitizer's interface
 
@@ -168,40 +166,32 @@ void __tsan_write_range(void* p, unsigned long n) {
 }
 
 // Host code of the same source files may use atomics; kernels use CUDA's.
-#define HOST_ATOMICS(BITS, T)                                                                      \
-  T __tsan_atomic##BITS##_load(const volatile T* p, int) {                                         \
-    return __atomic_load_n(p, __ATOMIC_SEQ_CST);                                                   \
-  }                                                                                                \
-  void __tsan_atomic##BITS##_store(volatile T* p, T v, int) {                                      \
-    __atomic_store_n(p, v, __ATOMIC_SEQ_CST);                                                      \
-  }                                                                                                \
-  T __tsan_atomic##BITS##_exchange(volatile T* p, T v, int) {                                      \
-    return __atomic_exchange_n(p, v, __ATOMIC_SEQ_CST);                                            \
-  }                                                                                                \
-  T __tsan_atomic##BITS##_fetch_add(volatile T* p, T v, int) {                                     \
-    return __atomic_fetch_add(p, v, __ATOMIC_SEQ_CST);                                             \
-  }                                                                                                \
-  T __tsan_atomic##BITS##_fetch_sub(volatile T* p, T v, int) {                                     \
-    return __atomic_fetch_sub(p, v, __ATOMIC_SEQ_CST);                                             \
-  }                                                                                                \
-  T __tsan_atomic##BITS##_fetch_and(volatile T* p, T v, int) {                                     \
-    return __atomic_fetch_and(p, v, __ATOMIC_SEQ_CST);                                             \
-  }                                                                                                \
-  T __tsan_atomic##BITS##_fetch_or(volatile T* p, T v, int) {                                      \
-    return __atomic_fetch_or(p, v, __ATOMIC_SEQ_CST);                                              \
-  }                                                                                                \
-  T __tsan_atomic##BITS##_fetch_xor(volatile T* p, T v, int) {                                     \
-    return __atomic_fetch_xor(p, v, __ATOMIC_SEQ_CST);                                             \
-  }                                                                                                \
-  int __tsan_atomic##BITS##_compare_exchange_strong(volatile T* p, T* expected, T v, int, int) {   \
+#define HOST_CHANGE(BITS, T, NAME, FUNCTION)                \
+  T __tsan_atomic##BITS##_##NAME(volatile T* p, T v, int) { \
+    return FUNCTION(p, v, __ATOMIC_SEQ_CST);                \
+  }
+#define HOST_EXCHANGE(BITS, T, NAME)                                                               \
+  int __tsan_atomic##BITS##_compare_exchange_##NAME(volatile T* p, T* expected, T v, int, int) {   \
     return __atomic_compare_exchange_n(p, expected, v, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST); \
-  }                                                                                                \
-  int __tsan_atomic##BITS##_compare_exchange_weak(volatile T* p, T* expected, T v, int, int) {     \
-    return __atomic_compare_exchange_n(p, expected, v, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST); \
-  }                                                                                                \
-  T __tsan_atomic##BITS##_compare_exchange_val(volatile T* p, T expected, T v, int, int) {         \
-    __atomic_compare_exchange_n(p, &expected, v, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);       \
-    return expected;                                                                               \
+  }
+#define HOST_ATOMICS(BITS, T)                                                                \
+  T __tsan_atomic##BITS##_load(const volatile T* p, int) {                                   \
+    return __atomic_load_n(p, __ATOMIC_SEQ_CST);                                             \
+  }                                                                                          \
+  void __tsan_atomic##BITS##_store(volatile T* p, T v, int) {                                \
+    __atomic_store_n(p, v, __ATOMIC_SEQ_CST);                                                \
+  }                                                                                          \
+  HOST_CHANGE(BITS, T, exchange, __atomic_exchange_n)                                        \
+  HOST_CHANGE(BITS, T, fetch_add, __atomic_fetch_add)                                        \
+  HOST_CHANGE(BITS, T, fetch_sub, __atomic_fetch_sub)                                        \
+  HOST_CHANGE(BITS, T, fetch_and, __atomic_fetch_and)                                        \
+  HOST_CHANGE(BITS, T, fetch_or, __atomic_fetch_or)                                          \
+  HOST_CHANGE(BITS, T, fetch_xor, __atomic_fetch_xor)                                        \
+  HOST_EXCHANGE(BITS, T, strong)                                                             \
+  HOST_EXCHANGE(BITS, T, weak)                                                               \
+  T __tsan_atomic##BITS##_compare_exchange_val(volatile T* p, T expected, T v, int, int) {   \
+    __atomic_compare_exchange_n(p, &expected, v, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST); \
+    return expected;                                                                         \
   }
 HOST_ATOMICS(8, unsigned char)
 HOST_ATOMICS(16, unsigned short)

@@ -251,7 +251,7 @@ cudaError_t run_grid(const cudaLaunchConfig_t& config, const BoundKernel& bound)
   if (const cudaError_t error = check_launch(config, bound.kernel); error != cudaSuccess)
     return remember(error);
   std::erase_if(launch.bound.pointers, [](const void* pointer) {
-    return !in_image(reinterpret_cast<std::uintptr_t>(pointer));
+    return !in_image(reinterpret_cast<std::uintptr_t>(pointer)) || is_device_address(pointer);
   });
 
   const std::uint64_t groups = launch.blocks() / launch.cluster;

@@ -13,8 +13,9 @@ unsigned cluster_blocks(const cudaLaunchConfig_t& config);
 /// Whether the modelled GPU would take the launch.
 cudaError_t check_launch(const cudaLaunchConfig_t& config, const void* kernel);
 
-/// Keeps `error` for cudaGetLastError and returns it; after a fault, that one.
-cudaError_t remember(cudaError_t error);
+/// Whether the address of a variable is one that the host was given to pass on.
+bool is_device_address(const void* variable);
+
 /// A kernel was at fault: so are all calls from now on.
 void stick();
 

@@ -3,11 +3,13 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <climits>
 #include <cstdio>
 #include <cstring>
 #include <map>
 #include <mutex>
+#include <set>
 
 #include "emulator/report.hpp"
 #include "global_memory.hpp"
@@ -27,6 +29,7 @@ struct Allowed {
   bool large_clusters = false;
 };
 std::mutex mutex;
+std::set<const void*> device_addresses;  // by cudaGetSymbolAddress
 std::map<const void*, Allowed>& allowed() {
   static std::map<const void*, Allowed> kernels;
   return kernels;
@@ -73,6 +76,16 @@ bool on_device(const void* data) {
 }
 
 }  // namespace
+
+void* device_address(void* variable) {
+  const std::lock_guard lock(mutex);
+  device_addresses.insert(variable);
+  return variable;
+}
+bool is_device_address(const void* variable) {
+  const std::lock_guard lock(mutex);
+  return device_addresses.contains(variable);
+}
 
 void stick() { stuck = true; }
 void forgive() { stuck = false; }
@@ -125,61 +138,21 @@ cudaError_t check_launch(const cudaLaunchConfig_t& config, const void* kernel) {
 
 using namespace emulator;
 
+#define ERROR(NAME, NUMBER, TEXT) {cuda##NAME, "cuda" #NAME, TEXT},
+constexpr struct {
+  cudaError_t error;
+  const char *name, *text;
+} kErrors[] = {EMULATOR_ERRORS(ERROR)};
 const char* cudaGetErrorName(cudaError_t error) {
-  switch (error) {
-    case cudaSuccess:
-      return "cudaSuccess";
-    case cudaErrorInvalidValue:
-      return "cudaErrorInvalidValue";
-    case cudaErrorMemoryAllocation:
-      return "cudaErrorMemoryAllocation";
-    case cudaErrorInvalidConfiguration:
-      return "cudaErrorInvalidConfiguration";
-    case cudaErrorInvalidDeviceFunction:
-      return "cudaErrorInvalidDeviceFunction";
-    case cudaErrorInvalidDevice:
-      return "cudaErrorInvalidDevice";
-    case cudaErrorNoKernelImageForDevice:
-      return "cudaErrorNoKernelImageForDevice";
-    case cudaErrorLaunchOutOfResources:
-      return "cudaErrorLaunchOutOfResources";
-    case cudaErrorLaunchFailure:
-      return "cudaErrorLaunchFailure";
-    case cudaErrorNotSupported:
-      return "cudaErrorNotSupported";
-    case cudaErrorInvalidClusterSize:
-      return "cudaErrorInvalidClusterSize";
-  }
+  for (const auto& known : kErrors)
+    if (known.error == error) return known.name;
   return "unknown error";
 }
-
 const char* cudaGetErrorString(cudaError_t error) {
   static thread_local std::string fault;
-  switch (error) {
-    case cudaSuccess:
-      return "no error";
-    case cudaErrorInvalidValue:
-      return "invalid argument";
-    case cudaErrorMemoryAllocation:
-      return "out of memory";
-    case cudaErrorInvalidConfiguration:
-      return "invalid configuration argument";
-    case cudaErrorInvalidDeviceFunction:
-      return "invalid device function";
-    case cudaErrorInvalidDevice:
-      return "invalid device ordinal";
-    case cudaErrorNoKernelImageForDevice:
-      return "no kernel image is available for execution on the device";
-    case cudaErrorLaunchOutOfResources:
-      return "too many resources requested for launch";
-    case cudaErrorLaunchFailure:
-      fault = last_fault();
-      return fault.c_str();
-    case cudaErrorNotSupported:
-      return "operation not supported";
-    case cudaErrorInvalidClusterSize:
-      return "a kernel launch error has occurred due to cluster misconfiguration";
-  }
+  if (error == cudaErrorLaunchFailure) return (fault = last_fault()).c_str();
+  for (const auto& known : kErrors)
+    if (known.error == error) return known.text;
   return "unknown error";
 }
 
@@ -190,14 +163,8 @@ cudaError_t cudaGetLastError() {
 
 // ---- the device
 
-cudaError_t cudaGetDeviceCount(int* count) {
-  *count = 1;
-  return cudaSuccess;
-}
-cudaError_t cudaGetDevice(int* device) {
-  *device = 0;
-  return cudaSuccess;
-}
+cudaError_t cudaGetDeviceCount(int* count) { return *count = 1, cudaSuccess; }
+cudaError_t cudaGetDevice(int* device) { return *device = 0, cudaSuccess; }
 cudaError_t cudaSetDevice(int device) {
   return remember(device == 0 ? cudaSuccess : cudaErrorInvalidDevice);
 }
@@ -226,19 +193,12 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
 cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int device) {
   if (device != 0) return remember(cudaErrorInvalidDevice);
   switch (attribute) {
-    case cudaDevAttrClockRate:
-      *value = static_cast<int>(gpu().sm_clock_hz / 1e3);
-      break;
-    case cudaDevAttrMultiProcessorCount:
-      *value = gpu().sms;
-      break;
-    case cudaDevAttrMemoryClockRate:
-      *value = 0;
-      break;
-    default:
-      return remember(cudaErrorInvalidValue);
+#define ATTRIBUTE(NAME, NUMBER, VALUE) \
+  case cudaDevAttr##NAME:              \
+    return *value = static_cast<int>(VALUE), cudaSuccess;
+    EMULATOR_DEVICE_ATTRIBUTES(ATTRIBUTE)
   }
-  return cudaSuccess;
+  return remember(cudaErrorInvalidValue);
 }
 // Of kernels; what the runtime refused before they ran is no matter of theirs.
 cudaError_t cudaDeviceSynchronize() { return remember(cudaSuccess); }
@@ -248,14 +208,8 @@ cudaError_t cudaDeviceReset() {
   forgive();
   return cudaSuccess;
 }
-cudaError_t cudaDriverGetVersion(int* version) {
-  *version = 0;
-  return cudaSuccess;
-}
-cudaError_t cudaRuntimeGetVersion(int* version) {
-  *version = 0;
-  return cudaSuccess;
-}
+cudaError_t cudaDriverGetVersion(int* version) { return *version = 0, cudaSuccess; }
+cudaError_t cudaRuntimeGetVersion(int* version) { return *version = 0, cudaSuccess; }
 
 // ---- memory
 
@@ -302,12 +256,55 @@ cudaError_t cudaMemset(void* data, int value, size_t bytes) {
 cudaError_t cudaMemsetAsync(void* data, int value, size_t bytes, cudaStream_t) {
   return cudaMemset(data, value, bytes);
 }
-cudaError_t cudaStreamCreate(cudaStream_t* stream) {
-  *stream = nullptr;
-  return cudaSuccess;
+// From the last row back: if one is out of bounds, the last is, and nothing has been done.
+template <class F>
+static cudaError_t each_row(size_t height, F work) {
+  cudaError_t error = cudaSuccess;
+  while (height-- > 0 && error == cudaSuccess) error = work(height);
+  return error;
 }
+cudaError_t cudaMemcpy2D(void* to, size_t to_pitch, const void* from, size_t from_pitch,
+                         size_t width, size_t height, cudaMemcpyKind kind) {
+  if (width > to_pitch || width > from_pitch) return remember(cudaErrorInvalidPitchValue);
+  return each_row(height, [&](size_t row) {
+    return cudaMemcpy(static_cast<char*>(to) + row * to_pitch,
+                      static_cast<const char*>(from) + row * from_pitch, width, kind);
+  });
+}
+cudaError_t cudaMemset2D(void* data, size_t pitch, int value, size_t width, size_t height) {
+  if (width > pitch) return remember(cudaErrorInvalidValue);
+  return each_row(height, [&](size_t row) {
+    return cudaMemset(static_cast<char*>(data) + row * pitch, value, width);
+  });
+}
+
+// ---- streams and events
+
+cudaError_t cudaStreamCreate(cudaStream_t* stream) { return *stream = nullptr, cudaSuccess; }
 cudaError_t cudaStreamDestroy(cudaStream_t) { return cudaSuccess; }
 cudaError_t cudaStreamSynchronize(cudaStream_t) { return cudaDeviceSynchronize(); }
+
+// On the clock of the host, in milliseconds; not a number before it is recorded, or without timing.
+struct CUevent_st {
+  bool timed;
+  double at = NAN;
+};
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags) {
+  return *event = new CUevent_st{(flags & cudaEventDisableTiming) == 0}, cudaSuccess;
+}
+cudaError_t cudaEventDestroy(cudaEvent_t event) { return delete event, cudaSuccess; }
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t) {
+  if (!event) return remember(cudaErrorInvalidResourceHandle);
+  const std::chrono::duration<double, std::milli> now =
+      std::chrono::steady_clock::now().time_since_epoch();
+  if (event->timed) event->at = now.count();
+  return cudaSuccess;
+}
+cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEvent_t end) {
+  const double elapsed = start && end ? end->at - start->at : NAN;
+  if (std::isnan(elapsed)) return remember(cudaErrorInvalidResourceHandle);
+  return *milliseconds = static_cast<float>(elapsed), cudaSuccess;
+}
 
 // ---- kernels
 

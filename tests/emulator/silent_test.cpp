@@ -32,6 +32,11 @@ TEST(Silent, HostArray) {
                            "host memory: .* host's address of host_array", host_array);
   const DeviceArray<int> data(64);
   ASSERT_RUNS(launch({1, 32}, reads_device_array, data.data()));
+  // The address that the host sees is not the device's.
+  expect_fault<const int*>("reads_host_array", reads_host_array, "host memory: ", device_array);
+  void* address = nullptr;
+  ASSERT_EQ(cudaGetSymbolAddress(&address, device_array), cudaSuccess);
+  ASSERT_RUNS(launch({1, 32}, reads_host_array, data.data(), static_cast<const int*>(address)));
 }
 
 __device__ int short_array[10];
