@@ -112,10 +112,10 @@ void __brkpt() { emulator::stop(*emulator::current_lane, "kernel called __brkpt"
 // What assert calls, in place of the C library's.
 extern "C" void __assert_fail(const char* what, const char* file, unsigned line,
                               const char*) noexcept {
-  static thread_local std::string text;
-  text = std::string("assertion failed: ") + what;
-  if (emulator::current_lane) emulator::stop(*emulator::current_lane, text.c_str(), RETURN_ADDRESS);
-  std::fprintf(stderr, "%s:%u: %s\n", file, line, text.c_str());
+  char text[1000];
+  std::snprintf(text, sizeof(text), "assertion failed: %s", what);
+  if (emulator::current_lane) emulator::stop(*emulator::current_lane, text, RETURN_ADDRESS);
+  std::fprintf(stderr, "%s:%u: %s\n", file, line, text);
   std::abort();
 }
 

@@ -162,8 +162,10 @@ template <class T, class F>
 T nearest_below(T start, F compare) {
   constexpr T inf = std::numeric_limits<T>::infinity();
   T q = start;
-  while (compare(q) < 0) q = std::nextafter(q, -inf);
-  while (q < inf && compare(std::nextafter(q, inf)) >= 0) q = std::nextafter(q, inf);
+  int far = 100;  // from the start, which may be the result of a launch that failed
+  while (compare(q) < 0 && --far > 0) q = std::nextafter(q, -inf);
+  while (q < inf && compare(std::nextafter(q, inf)) >= 0 && --far > 0) q = std::nextafter(q, inf);
+  EXPECT_GT(far, 0);
   return q;
 }
 template <class T, class F>

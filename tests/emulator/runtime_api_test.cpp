@@ -264,9 +264,14 @@ TEST_F(RuntimeApi, CopiesRowsOfAPitch) {
   std::vector<int> in(15), out(15), wide(18, -1);
   for (int i = 0; i < 15; ++i) in[i] = i;
   const auto to_device = cudaMemcpyHostToDevice, to_host = cudaMemcpyDeviceToHost;
+  const auto at = [&](std::size_t i) {
+    int value = 0;
+    EXPECT_EQ(cudaMemcpy(&value, data + i, sizeof(value), to_host), cudaSuccess);
+    return value;
+  };
   EXPECT_EQ(cudaMemset2D(data, pitch, 1, kWidth, kHeight), cudaSuccess);
-  EXPECT_EQ(data[2 * pitch / 4 + 4], 0x01010101);
-  EXPECT_EQ(data[5], 0);  // beside the row
+  EXPECT_EQ(at(2 * pitch / 4 + 4), 0x01010101);
+  EXPECT_EQ(at(5), 0);  // beside the row
   EXPECT_EQ(cudaMemcpy2D(data, pitch, in.data(), kWidth, kWidth, kHeight, to_device), cudaSuccess);
   EXPECT_EQ(launch({kHeight, 32}, add_one, data, static_cast<int>(pitch), 5), cudaSuccess)
       << last_fault();
@@ -281,11 +286,11 @@ TEST_F(RuntimeApi, CopiesRowsOfAPitch) {
             cudaErrorInvalidPitchValue);
   EXPECT_EQ(cudaMemset2D(data, 16, 0, kWidth, kHeight), cudaErrorInvalidValue);
   EXPECT_EQ(cudaMemset2D(data, pitch, 0, kWidth, kHeight + 1), cudaErrorInvalidValue);
-  EXPECT_EQ(data[0], 1);
+  EXPECT_EQ(at(0), 1);
   in.assign(20, 7);
   EXPECT_EQ(cudaMemcpy2D(data, pitch, in.data(), kWidth, kWidth, kHeight + 1, to_device),
             cudaErrorInvalidValue);
-  EXPECT_EQ(data[0], 1);
+  EXPECT_EQ(at(0), 1);
   EXPECT_EQ(cudaFree(data), cudaSuccess);
 }
 

@@ -235,9 +235,17 @@ TEST(Silent, AFaultStays) {
   EXPECT_EQ(cudaGetLastError(), cudaErrorLaunchFailure) << "the last error is asked for once";
   EXPECT_EQ(cudaGetLastError(), cudaSuccess);
   ASSERT_RUNS(launch({1, 32}, reads_device_array, data.data()));
-  EXPECT_EQ(launch({1, 1}, stores_too_far, data.data()), cudaErrorLaunchFailure);
-  EXPECT_EQ(cudaDeviceReset(), cudaSuccess);
-  EXPECT_EQ(cudaGetLastError(), cudaSuccess);
+}
+TEST(SilentDeathTest, AFaultGoesWithTheDevicesState) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const auto reset = [] {
+    const Settings settings({.check = true});
+    const DeviceArray<int> data(32);
+    if (launch({1, 1}, stores_too_far, data.data()) != cudaErrorLaunchFailure) std::_Exit(1);
+    if (cudaDeviceReset() != cudaSuccess || cudaGetLastError() != cudaSuccess) std::_Exit(2);
+    std::_Exit(0);
+  };
+  EXPECT_EXIT(reset(), ::testing::ExitedWithCode(0), "");
 }
 
 }  // namespace

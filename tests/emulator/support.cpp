@@ -29,6 +29,19 @@ std::string all_of(const Report& report) {
   return out.str();
 }
 
+// What a test leaves must not be the next one's.
+class NoFaultIsLeft : public ::testing::EmptyTestEventListener {
+  void OnTestEnd(const ::testing::TestInfo&) override {
+    EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess) << "a fault is left: " << last_fault();
+    forgive();
+    cudaGetLastError();
+  }
+};
+const bool kListening = [] {
+  ::testing::UnitTest::GetInstance()->listeners().Append(new NoFaultIsLeft);
+  return true;
+}();
+
 }  // namespace
 
 DeviceBytes::DeviceBytes(std::size_t bytes) : bytes_(bytes) {
