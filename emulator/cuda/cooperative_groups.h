@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Cooperative groups on the emulator: blocks, tiles of a warp, clusters.
+// Cooperative groups on the emulator: blocks, tiles and other lanes of a warp, clusters, grids.
 #pragma once
 
 #include "emulator/language.hpp"

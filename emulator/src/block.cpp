@@ -39,6 +39,18 @@ void Block::cluster_met() {
 constinit thread_local uint3 thread_index asm("threadIdx"), block_index asm("blockIdx");
 constinit thread_local uint3 block_size asm("blockDim"), grid_size asm("gridDim");
 
+void Block::free_at_end(void* data) {
+  const std::lock_guard lock(launch_->mutex);
+  launch_->freed.push_back(data);
+}
+
+// clang, and code that takes their addresses, reports reads of them.
+bool Block::is_built_in(std::uintptr_t address) {
+  for (const uint3* one : {&thread_index, &block_index, &block_size, &grid_size})
+    if (address - reinterpret_cast<std::uintptr_t>(one) < sizeof(uint3)) return true;
+  return false;
+}
+
 void Block::enter(Launch& launch, Cluster* cluster, unsigned rank) {
   launch_ = &launch;
   cluster_ = cluster;
@@ -46,7 +58,6 @@ void Block::enter(Launch& launch, Cluster* cluster, unsigned rank) {
   counts_ = {};
   last_buffer_ = nullptr;
   last_variable_ = nullptr;
-  freed_.clear();
   circling_since_ = 0;
   if (launch.recorded()) logs_.resize(1 + 32 * kLogStride);
   shared_.attach(launch.kernel);
@@ -98,8 +109,6 @@ void Block::run(std::uint64_t number) {
       check_progress();
   }
   ++launch_->progress;
-  for (void* data : freed_) GlobalMemory::get().free(data);
-  freed_.clear();
   if (visitor_.any)
     throw Fault{
         "distributed shared memory: a block exits while another may still be at its memory "

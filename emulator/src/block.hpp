@@ -51,8 +51,11 @@ struct Launch {
     Fault fault;
     std::uintptr_t address;
     unsigned bytes;
+    std::uint64_t thread;
   };
   std::vector<Unwritten> unwritten;
+  std::atomic<bool> any_unwritten{false};
+  std::vector<void*> freed;          ///< by kernels, but what they did there may still be on record
   std::uint64_t circling_since = 0;  ///< progress when the last block began to spin
   int circling = 0;                  ///< blocks that have since
   std::string fault;                 ///< the first; empty if memory ran out
@@ -86,11 +89,13 @@ class Block final : private WarpListener {
   bool is_argument(std::uintptr_t address) const {
     return address - reinterpret_cast<std::uintptr_t>(launch_->bound.data) < launch_->bound.bytes;
   }
+  static bool is_built_in(std::uintptr_t address);
   void note_change() { changed_ = true; }
-  void free_at_exit(void* data) { freed_.push_back(data); }
+  void free_at_end(void* data);
 
  private:
-  enum class Region : std::uint8_t { shared, distributed, global, image, arguments };
+  /// `constant` is what the runtime gives a thread: arguments and built-in variables.
+  enum class Region : std::uint8_t { shared, distributed, global, image, constant };
   struct Place {
     Region region = Region::image;
     Buffer* buffer = nullptr;  // of global memory
@@ -172,8 +177,6 @@ class Block final : private WarpListener {
 
   SharedMemory shared_;
   Buffer* last_buffer_ = nullptr;
-  unsigned frees_seen_ = 0;   // when that was found
-  std::vector<void*> freed_;  // by this block's threads; what they did there is still on record
   const Variable* last_variable_ = nullptr;
   // The first read of shared memory that nobody had written. Others may write it before their next
   // barrier: then it is a race, which names the store too, and is the fault that is reported.

@@ -50,7 +50,7 @@ void Block::access(std::uint64_t pc, Event event, const Request& request) {
                         : at.region == Region::distributed
                             ? cluster_->block(at.rank).shared_.holds(address)
                         : at.region == Region::image ? in_image(address)
-                                                     : is_argument(address);
+                                                     : is_argument(address) || is_built_in(address);
       if (here) mask |= 1u << l;
     });
     left &= ~mask;
@@ -70,7 +70,7 @@ void Block::access(std::uint64_t pc, Event event, const Request& request) {
       remote |= mask;
       for_each_lane(
           mask, [&](unsigned l) { remote_places[l] = std::uint64_t{at.rank} << 32 | offsets[l]; });
-    } else if (at.region == Region::arguments) {
+    } else if (at.region == Region::constant) {
       continue;
     } else {
       if (launch_->check && event == Event::store && !warp_took_turns_[current_warp_])
@@ -156,11 +156,10 @@ void Block::check_alignment(std::uint64_t pc, Event event, const Request& reques
 
 Block::Place Block::place(std::uint64_t address, unsigned bytes, Event event, std::uint64_t pc,
                           unsigned lane) {
+  if (is_argument(address) || is_built_in(address)) return {Region::constant};
   if (shared_.holds(address)) return {Region::shared};
   GlobalMemory& memory = GlobalMemory::get();
-  if (last_buffer_ && frees_seen_ == memory.frees() && last_buffer_->holds(address, bytes))
-    return {Region::global, last_buffer_};
-  frees_seen_ = memory.frees();
+  if (last_buffer_ && last_buffer_->holds(address, bytes)) return {Region::global, last_buffer_};
   if (cluster_)
     for (unsigned r = 0; r < cluster_->size(); ++r)
       if (r != rank_ && cluster_->block(r).shared_.holds(address)) {
@@ -178,7 +177,6 @@ Block::Place Block::place(std::uint64_t address, unsigned bytes, Event event, st
     check_variable(address, bytes, event, pc, warp(current_warp_)[lane]);
     return {Region::image};
   }
-  if (is_argument(address)) return {Region::arguments};
   Buffer* buffer = memory.find(address);
   const std::string what(name(operation(event)));
   const Lane& who = warp(current_warp_)[lane];
@@ -220,7 +218,7 @@ void Block::check_variable(std::uint64_t address, unsigned bytes, Event event, s
     if (!holds(variable) && variable && !is_compilers_own(address))
       throw fault("out-of-bounds " + what + ": byte " +
                       std::to_string(address + bytes - 1 - variable->offset) + " of " +
-                      variable->name() + ", which has " + std::to_string(variable->bytes),
+                      variable->name() + ", a variable of " + std::to_string(variable->bytes),
                   lane, pc);
     last_variable_ = variable;
   }
@@ -228,7 +226,7 @@ void Block::check_variable(std::uint64_t address, unsigned bytes, Event event, s
   for (const void* pointer : launch_->bound.pointers)
     if (reinterpret_cast<std::uintptr_t>(pointer) - last_variable_->offset < last_variable_->bytes)
       throw fault("host memory: the kernel was given the host's address of " +
-                      last_variable_->name() + ", not one of the device",
+                      last_variable_->name() + "; cudaGetSymbolAddress gives the device's",
                   lane, pc);
 }
 
@@ -236,7 +234,8 @@ void Block::check_global(std::uint64_t pc, Event event, const Request& request, 
   constexpr std::size_t kMost = 1000;
   for_each_lane(request.mask, [&](unsigned l) {
     const std::uintptr_t address = request.addresses[l];
-    const bool known = event == Event::store || buffer.is_known(address, request.bytes);
+    const std::uint64_t thread = number_ * kMaxThreads + current_warp_ * 32 + l;
+    const bool known = event == Event::store || buffer.any_known(address, request.bytes);
     if (!known) {
       const std::lock_guard lock(launch_->mutex);
       if (launch_->unwritten.size() < kMost)
@@ -245,9 +244,17 @@ void Block::check_global(std::uint64_t pc, Event event, const Request& request, 
                        " of byte " + std::to_string(address - buffer.start) + " of a buffer of " +
                        std::to_string(buffer.bytes) + ", which nothing has written",
                    warp(current_warp_)[l], pc),
-             address, request.bytes});
+             address, request.bytes, thread});
+      launch_->any_unwritten = true;
     }
-    if (known && event != Event::load) buffer.note_written(address, request.bytes);
+    if (event == Event::load || !known) return;
+    // What a thread has read before it writes, as in +=, stays unwritten.
+    if (launch_->any_unwritten) {
+      const std::lock_guard lock(launch_->mutex);
+      for (const Launch::Unwritten& read : launch_->unwritten)
+        if (read.address == address && read.thread == thread) return;
+    }
+    buffer.note_written(address, request.bytes);
   });
 }
 
@@ -315,8 +322,9 @@ void Block::check_one_value(std::uint64_t pc, const Request& request) const {
     for_each_lane(request.mask & ((1u << l) - 1), [&](unsigned before) {
       if (request.addresses[l] == request.addresses[before] &&
           request.values[l] != request.values[before])
-        throw fault("lanes of one instruction store different values at one address: lane " +
-                        std::to_string(before) + " does too, and which of them stays is open",
+        throw fault("lanes " + std::to_string(before) + " and " + std::to_string(l) +
+                        " of one instruction store different values at one address, and CUDA does "
+                        "not say which remains",
                     lanes_[current_warp_ * 32 + l], pc);
     });
   });

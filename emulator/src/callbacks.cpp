@@ -127,31 +127,19 @@ using emulator::record_range;
 
 extern "C" {
 void __tsan_init() {}
-void __tsan_func_entry(void*) {}
-void __tsan_func_exit() {}
 void __tsan_vptr_update(void**, void*) {}
 void __tsan_vptr_read(void**) {}
 
-#define ACCESS(BYTES, LOG2)                                                                   \
-  void __tsan_read##BYTES(void* p) { record(p, LOG2, Event::load, RETURN_ADDRESS); }          \
-  void __tsan_write##BYTES(void* p) { record(p, LOG2, Event::store, RETURN_ADDRESS); }        \
-  /* The device reads and writes such words in parts. */                                      \
-  void __tsan_unaligned_read##BYTES(void* p) {                                                \
-    record_range(p, BYTES, Event::load, RETURN_ADDRESS);                                      \
-  }                                                                                           \
-  void __tsan_unaligned_write##BYTES(void* p) {                                               \
-    record_range(p, BYTES, Event::store, RETURN_ADDRESS);                                     \
-  }                                                                                           \
-  void __tsan_read_write##BYTES(void* p) {                                                    \
-    record(p, LOG2, Event::load, RETURN_ADDRESS);                                             \
-    record(p, LOG2, Event::store, RETURN_ADDRESS);                                            \
-  }                                                                                           \
-  void __tsan_unaligned_read_write##BYTES(void* p) {                                          \
-    record_range(p, BYTES, Event::load, RETURN_ADDRESS);                                      \
-    record_range(p, BYTES, Event::store, RETURN_ADDRESS);                                     \
-  }                                                                                           \
-  void __tsan_volatile_read##BYTES(void* p) { record(p, LOG2, Event::load, RETURN_ADDRESS); } \
-  void __tsan_volatile_write##BYTES(void* p) { record(p, LOG2, Event::store, RETURN_ADDRESS); }
+#define ACCESS(BYTES, LOG2)                                                            \
+  void __tsan_read##BYTES(void* p) { record(p, LOG2, Event::load, RETURN_ADDRESS); }   \
+  void __tsan_write##BYTES(void* p) { record(p, LOG2, Event::store, RETURN_ADDRESS); } \
+  /* The device reads and writes such words in parts. */                               \
+  void __tsan_unaligned_read##BYTES(void* p) {                                         \
+    record_range(p, BYTES, Event::load, RETURN_ADDRESS);                               \
+  }                                                                                    \
+  void __tsan_unaligned_write##BYTES(void* p) {                                        \
+    record_range(p, BYTES, Event::store, RETURN_ADDRESS);                              \
+  }
 ACCESS(1, 0)
 ACCESS(2, 1)
 ACCESS(4, 2)
@@ -208,10 +196,10 @@ void __tsan_atomic_signal_fence(int) {}
     if (emulator::current_lane) emulator::stop(*emulator::current_lane, WHAT, RETURN_ADDRESS); \
   }
 UNDEFINED(__ubsan_handle_shift_out_of_bounds, (void*, void*, void*),
-          "shift by a negative number of bits, or as many as the type has, which C++ leaves open")
+          "shift count is negative, or not less than the width of the type: undefined in C++")
 UNDEFINED(__ubsan_handle_float_cast_overflow, (void*, void*),
-          "conversion of a floating-point value to an integer type that cannot hold it, which C++ "
-          "leaves open: __float2int_rz and the like saturate")
+          "the floating-point value does not fit the integer type: undefined in C++, and "
+          "__float2int_rz and its kin saturate")
 
 // ---- the coverage interface
 

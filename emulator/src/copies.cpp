@@ -49,7 +49,7 @@ FILL(__tsan_memset)
   void __wrap_##NAME PARAMETERS {                      \
     if (!current_lane) return __real_##NAME ARGUMENTS; \
     const OutsideLane outside;                         \
-    if (data) current_block->free_at_exit(data);       \
+    if (data) current_block->free_at_end(data);        \
   }
 ALLOCATE(malloc)
 ALLOCATE(_Znwm)

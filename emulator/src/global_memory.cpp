@@ -36,9 +36,10 @@ std::size_t mapped_bytes(std::size_t bytes) {
   return (bytes + page_bytes() - 1) / page_bytes() * page_bytes() + page_bytes();
 }
 
-void protect(const Buffer& buffer, bool open) {
-  mprotect(reinterpret_cast<void*>(buffer.start), mapped_bytes(buffer.bytes) - page_bytes(),
-           open || buffer.on_host ? PROT_READ | PROT_WRITE : PROT_NONE);
+// False if the system has no more room for ranges of different access.
+bool protect(const Buffer& buffer, bool open) {
+  return mprotect(reinterpret_cast<void*>(buffer.start), mapped_bytes(buffer.bytes) - page_bytes(),
+                  open || buffer.on_host ? PROT_READ | PROT_WRITE : PROT_NONE) == 0;
 }
 
 }  // namespace
@@ -67,10 +68,10 @@ void Buffer::note_written(std::uintptr_t address, std::size_t size) {
   }
 }
 
-bool Buffer::is_known(std::uintptr_t address, std::size_t size) const {
+bool Buffer::any_known(std::uintptr_t address, std::size_t size) const {
   for (std::size_t at = address - start, end = at + size; !all_known && at < end; ++at)
-    if (!(known[at / 64].load(std::memory_order_relaxed) >> at % 64 & 1)) return false;
-  return true;
+    if (known[at / 64].load(std::memory_order_relaxed) >> at % 64 & 1) return true;
+  return all_known;
 }
 
 GlobalMemory& GlobalMemory::get() {
@@ -81,7 +82,7 @@ GlobalMemory& GlobalMemory::get() {
 void* GlobalMemory::allocate(std::size_t bytes, bool on_host) {
   handle_traps();
   const std::unique_lock lock(mutex_);
-  if (allocated_ + bytes > options().gpu->memory_bytes) return nullptr;
+  if (bytes > options().gpu->memory_bytes - allocated_) return nullptr;
   char* data = static_cast<char*>(mmap(nullptr, mapped_bytes(bytes), PROT_NONE,
                                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
   if (data == MAP_FAILED) return nullptr;
@@ -89,7 +90,10 @@ void* GlobalMemory::allocate(std::size_t bytes, bool on_host) {
   buffer->start = reinterpret_cast<std::uintptr_t>(data);
   buffer->bytes = bytes;
   buffer->on_host = on_host;
-  protect(*buffer, open_ > 0);
+  if (!protect(*buffer, open_ > 0)) {
+    munmap(data, mapped_bytes(bytes));
+    return nullptr;
+  }
   using Bits = std::atomic<std::uint64_t>;  // pages come when they are touched
   buffer->known.reset(static_cast<Bits*>(std::calloc(bytes / 64 + 1, sizeof(Bits))));
   buffer->all_known = on_host || !buffer->known;
@@ -129,7 +133,6 @@ bool GlobalMemory::free(void* data) {
     munmap(reinterpret_cast<void*>(freed_.front().start), freed_.front().bytes);
     freed_.pop_front();
   }
-  ++frees_;
   allocated_ -= (*found)->bytes;
   buffers_.erase(found);
   return true;

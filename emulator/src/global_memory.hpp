@@ -19,8 +19,7 @@ struct Buffer {
   using Bits = std::unique_ptr<std::atomic<std::uint64_t>[]>;
   /// A bit a 32-byte sector, one map for reads and one for writes, while launches are counted.
   Bits read, written;
-  /// A bit a byte that was written by copies or by kernels that were checked; any may have been
-  /// by others.
+  /// One bit per byte: set if a copy or a checked kernel wrote it. Others may have written any.
   std::unique_ptr<std::atomic<std::uint64_t>[], decltype(&std::free)> known { nullptr, &std::free };
   std::atomic<bool> all_known = false;
   bool on_host = false;  ///< managed: the host may touch it at any time
@@ -30,7 +29,8 @@ struct Buffer {
   }
   void touch(std::uintptr_t address, std::size_t size, bool reads, bool writes);
   void note_written(std::uintptr_t address, std::size_t size);
-  bool is_known(std::uintptr_t address, std::size_t size) const;
+  /// Whether any of the bytes is: structures have gaps.
+  bool any_known(std::uintptr_t address, std::size_t size) const;
 };
 
 /// The device's memory: buffers on pages of their own, which the system provides when touched.
@@ -44,8 +44,6 @@ class GlobalMemory {
   bool free(void* data);
   void free_all();
   std::size_t allocated() const { return allocated_; }
-  /// Goes up when a buffer is freed: pointers to buffers may be stale.
-  unsigned frees() const { return frees_; }
 
   /// Lets launches and copies touch the buffers. The host's own code must not, as on a GPU.
   class Open {
@@ -78,7 +76,6 @@ class GlobalMemory {
     std::size_t bytes;
   };
   std::deque<Freed> freed_;  // still mapped, without access
-  std::atomic<unsigned> frees_ = 0;
   int open_ = 0;
   void set_open(int change);
   std::size_t allocated_ = 0;

@@ -22,7 +22,7 @@ struct Record {
 
   std::uint64_t what;        ///< address | (log2 of the size | kQueues) << 48 | event << 56
   std::uint64_t pc : 48;     ///< the return address of the callback: names the access or the block
-  std::uint64_t value : 16;  ///< of a store: a digest of what it wrote, see below
+  std::uint64_t value : 16;  ///< of a store: a digest of what it wrote, or one of these
   static constexpr unsigned kNotYetRead = 0, kNeverRead = 1;
 
   Event event() const { return static_cast<Event>(what >> 56); }

@@ -251,7 +251,8 @@ cudaError_t run_grid(const cudaLaunchConfig_t& config, const BoundKernel& bound)
   if (const cudaError_t error = check_launch(config, bound.kernel); error != cudaSuccess)
     return remember(error);
   std::erase_if(launch.bound.pointers, [](const void* pointer) {
-    return !in_image(reinterpret_cast<std::uintptr_t>(pointer)) || is_device_address(pointer);
+    const auto address = reinterpret_cast<std::uintptr_t>(pointer);
+    return !in_image(address) || is_managed(address) || is_device_address(address);
   });
 
   const std::uint64_t groups = launch.blocks() / launch.cluster;
@@ -272,10 +273,14 @@ cudaError_t run_grid(const cudaLaunchConfig_t& config, const BoundKernel& bound)
     });
     for (const auto& runner : runners) runner->join();
   }
+  for (void* data : launch.freed)
+    if (!GlobalMemory::get().free(data))
+      launch.fail({"kernel " + kernel_name(launch.kernel) + " frees what no kernel allocated"});
   if (launch.check && !launch.failed)
     for (Launch::Unwritten& read : launch.unwritten) {
       const Buffer* buffer = GlobalMemory::get().find(read.address);
-      if (buffer && !buffer->is_known(read.address, read.bytes)) launch.fail(std::move(read.fault));
+      if (buffer && !buffer->any_known(read.address, read.bytes))
+        launch.fail(std::move(read.fault));
     }
   else
     GlobalMemory::get().forget_what_is_known();

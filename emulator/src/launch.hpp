@@ -13,10 +13,10 @@ unsigned cluster_blocks(const cudaLaunchConfig_t& config);
 /// Whether the modelled GPU would take the launch.
 cudaError_t check_launch(const cudaLaunchConfig_t& config, const void* kernel);
 
-/// Whether the address of a variable is one that the host was given to pass on.
-bool is_device_address(const void* variable);
+/// Whether it lies in a variable whose address cudaGetSymbolAddress gave, or just behind.
+bool is_device_address(std::uintptr_t address);
 
-/// A kernel was at fault: so are all calls from now on.
+/// From now on calls return the fault.
 void stick();
 
 }  // namespace emulator

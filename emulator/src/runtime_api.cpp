@@ -9,7 +9,6 @@
 #include <cstring>
 #include <map>
 #include <mutex>
-#include <set>
 
 #include "emulator/report.hpp"
 #include "global_memory.hpp"
@@ -29,7 +28,7 @@ struct Allowed {
   bool large_clusters = false;
 };
 std::mutex mutex;
-std::set<const void*> device_addresses;  // by cudaGetSymbolAddress
+std::map<std::uintptr_t, std::size_t> device_variables;  // by cudaGetSymbolAddress
 std::map<const void*, Allowed>& allowed() {
   static std::map<const void*, Allowed> kernels;
   return kernels;
@@ -77,14 +76,16 @@ bool on_device(const void* data) {
 
 }  // namespace
 
-void* device_address(void* variable) {
+void* device_address(void* variable, std::size_t bytes) {
   const std::lock_guard lock(mutex);
-  device_addresses.insert(variable);
+  device_variables[reinterpret_cast<std::uintptr_t>(variable)] = bytes;
   return variable;
 }
-bool is_device_address(const void* variable) {
+bool is_device_address(std::uintptr_t address) {
   const std::lock_guard lock(mutex);
-  return device_addresses.contains(variable);
+  const auto after = device_variables.upper_bound(address);
+  return after != device_variables.begin() &&
+         address - std::prev(after)->first <= std::prev(after)->second;
 }
 
 void stick() { stuck = true; }
@@ -158,6 +159,7 @@ const char* cudaGetErrorString(cudaError_t error) {
 
 cudaError_t cudaPeekAtLastError() { return remember(last_error); }
 cudaError_t cudaGetLastError() {
+  remember(cudaSuccess);
   return std::exchange(last_error, stuck ? last_error : cudaSuccess);
 }
 
@@ -213,13 +215,15 @@ cudaError_t cudaRuntimeGetVersion(int* version) { return *version = 0, cudaSucce
 
 // ---- memory
 
-cudaError_t cudaMalloc(void** data, size_t bytes) {
-  *data = bytes == 0 ? nullptr : GlobalMemory::get().allocate(bytes);
-  return remember(*data || bytes == 0 ? cudaSuccess : cudaErrorMemoryAllocation);
+static cudaError_t allocate(void** data, size_t bytes, bool on_host) {
+  *data = nullptr;
+  if (bytes == 0 || stuck) return remember(cudaSuccess);
+  *data = GlobalMemory::get().allocate(bytes, on_host);
+  return remember(*data ? cudaSuccess : cudaErrorMemoryAllocation);
 }
-cudaError_t cudaMallocManaged(void** data, size_t bytes) {
-  *data = bytes == 0 ? nullptr : GlobalMemory::get().allocate(bytes, true);
-  return remember(*data || bytes == 0 ? cudaSuccess : cudaErrorMemoryAllocation);
+cudaError_t cudaMalloc(void** data, size_t bytes) { return allocate(data, bytes, false); }
+cudaError_t cudaMallocManaged(void** data, size_t bytes, unsigned) {
+  return allocate(data, bytes, true);
 }
 cudaError_t cudaFree(void* data) {
   return remember(!data || GlobalMemory::get().free(data) ? cudaSuccess : cudaErrorInvalidValue);

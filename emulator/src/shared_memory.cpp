@@ -8,6 +8,7 @@
 #include <set>
 #include <shared_mutex>
 
+#include "lane.hpp"
 #include "symbols.hpp"
 
 namespace emulator {
@@ -166,7 +167,7 @@ std::optional<SharedMemory::Race> SharedMemory::conflict(const Mark& mark, const
                                                          const char* what, bool of_loads) const {
   if (mark.cluster_epoch != cluster_epoch_) return {};
   // Two stores of one value are none, whichever comes first.
-  const bool stores = access.kind == Operation::store && access.value != 0;
+  const bool stores = access.kind == Operation::store && access.value > Record::kNeverRead;
   const bool last = !(stores && mark.value == access.value);
   const bool other = !(stores && mark.other_value == access.value);
   const Race with_last{what, mark.thread, mark.pc};

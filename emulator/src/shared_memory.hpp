@@ -16,11 +16,11 @@ namespace emulator {
 
 constexpr std::size_t kDynamicBytes = 232448;  // 227 KiB, the most that any block can have
 
-/// Lanes that a warp function made wait for each other.
+/// Lanes that a warp function made wait for each other. __syncwarp orders all they did in memory,
+/// and others what they read, since they pass it on.
 struct WarpMeeting {
   std::uint32_t lanes;
-  bool
-      orders_memory;  ///< __syncwarp; of the others only the values that were read before are known
+  bool orders_memory;
 };
 
 /// A block's shared memory: static variables, which are thread-local storage of the host thread

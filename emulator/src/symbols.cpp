@@ -16,10 +16,13 @@
 #include <sstream>
 #include <unordered_map>
 
-// The linker's names for the ends of the section of __constant__ variables; null if there is none.
+// The linker's names for the ends of the sections of __constant__ and __managed__ variables; null
+// if there are none.
 extern "C" {
 extern char __start_emulator_constant[] __attribute__((weak));
 extern char __stop_emulator_constant[] __attribute__((weak));
+extern char __start_emulator_managed[] __attribute__((weak));
+extern char __stop_emulator_managed[] __attribute__((weak));
 }
 
 namespace emulator {
@@ -50,6 +53,9 @@ const Image& image() {
             if (header.p_type == PT_LOAD)
               image.segments.push_back(
                   {start, start + header.p_memsz, (header.p_flags & PF_W) != 0});
+            // Relocated constants, such as tables of pointers.
+            if (header.p_type == PT_GNU_RELRO)
+              image.segments.push_back({start, start + header.p_memsz, false});
             if (header.p_type == PT_TLS) image.thread_storage_bytes = header.p_memsz;
           }
           return 1;  // the first is the program
@@ -79,12 +85,13 @@ std::string demangled(const std::string& symbol) {
 
 std::string base_name(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
-// "/a/b.cu:12" or "/a/b.cu:12 (discriminator 3)"; the emulator's own headers and "??:0" give none.
+// "/a/b.cu:12" or "/a/b.cu:12 (discriminator 3)"; "??:0", the emulator's headers and the system's
+// give none.
 SourceLine parse(const std::string& text) {
   const std::size_t colon = text.rfind(':');
   if (colon == std::string::npos || text[0] == '?') return {};
   const std::string path = text.substr(0, colon);
-  for (const char* own : {"emulator/include/", "emulator/cuda/"})
+  for (const char* own : {"emulator/include/", "emulator/cuda/", "/usr/include/"})
     if (path.find(own) != std::string::npos) return {};
   return {base_name(path), std::atoi(text.c_str() + colon + 1)};
 }
@@ -225,10 +232,18 @@ bool in_image(std::uintptr_t address) {
   });
 }
 
+static bool is_between(const char* start, std::uintptr_t address, const char* end) {
+  return address >= reinterpret_cast<std::uintptr_t>(start) &&
+         address < reinterpret_cast<std::uintptr_t>(end);
+}
+
 bool is_constant(std::uintptr_t address) {
-  return (address >= reinterpret_cast<std::uintptr_t>(__start_emulator_constant) &&
-          address < reinterpret_cast<std::uintptr_t>(__stop_emulator_constant)) ||
+  return is_between(__start_emulator_constant, address, __stop_emulator_constant) ||
          is_compilers_own(address);
+}
+
+bool is_managed(std::uintptr_t address) {
+  return is_between(__start_emulator_managed, address, __stop_emulator_managed);
 }
 
 bool is_compilers_own(std::uintptr_t address) {

@@ -60,6 +60,8 @@ std::uintptr_t image_offset(std::uintptr_t address);
 bool in_image(std::uintptr_t address);
 /// Whether it lies there and cannot be written, or is a __constant__.
 bool is_constant(std::uintptr_t address);
+/// Whether it lies in a __managed__ variable.
+bool is_managed(std::uintptr_t address);
 /// Whether it lies there, cannot be written, and is no __constant__.
 bool is_compilers_own(std::uintptr_t address);
 

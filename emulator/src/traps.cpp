@@ -38,7 +38,8 @@ void on_trap(int signal, siginfo_t* info, void* context) {
     if (const Buffer* buffer = signal == SIGSEGV ? GlobalMemory::get().find(touched) : nullptr)
       std::cerr << "host code touches device memory: byte " << touched - buffer->start
                 << " of a buffer of " << buffer->bytes << ", at "
-                << source_line(instruction(context) + 1).text() << std::endl;
+                << source_line(instruction(context) + 1).text() << "; copy it with cudaMemcpy"
+                << std::endl;
     sigaction(signal, &previous[signal], nullptr);
     return;
   }

@@ -226,6 +226,20 @@ TEST(Faults, RaceOfWideAccesses) {
   EXPECT_FAULT(race_between_bytes_of_one_access, "race between warps: write after write");
 }
 
+struct Triple {
+  int x, y, z;
+};
+__global__ void race_of_structures(int* data) {
+  __shared__ Triple s[1];
+  const Triple mine{data[0], data[1], static_cast<int>(threadIdx.x)};
+  if (threadIdx.x % 32 == 0) __builtin_memcpy(s, &mine, sizeof(mine));  // fault
+  __syncthreads();
+  data[threadIdx.x] = s[0].z;
+}
+TEST(Faults, RaceOfStructures) {
+  EXPECT_FAULT(race_of_structures, "race between warps: write after write");
+}
+
 __global__ void lanes_disagree_in_shared(int* data) {
   __shared__ int s;
   s = threadIdx.x % 2;  // fault
@@ -236,7 +250,7 @@ __global__ void lanes_disagree_in_global(int* data) {
 }
 TEST(Faults, LanesOfOneInstructionThatStoreDifferentValues) {
   EXPECT_FAULT(lanes_disagree_in_shared, "write of another value by the same instruction", {1, 32});
-  EXPECT_FAULT(lanes_disagree_in_global, "lanes of one instruction store different values",
+  EXPECT_FAULT(lanes_disagree_in_global, "lanes 8 and 9 of one instruction store different values",
                {1, 32});
 }
 

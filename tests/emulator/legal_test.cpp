@@ -175,7 +175,46 @@ TEST(Legal, ValuesThatAShuffleOrders) {
   expect_everywhere(expected, [](int* out) { return launch({1, 32}, rotates_in_place, out); });
 }
 
+// Structures have gaps that nothing writes.
+struct Gaps {
+  char small;
+  int middle;
+  long large;
+};
+__global__ void writes_members(Gaps* out) {
+  out[threadIdx.x].small = 1;
+  out[threadIdx.x].middle = 2;
+  out[threadIdx.x].large = 3;
+}
+__global__ void copies_structures(int* out, Gaps* from, Gaps* to) {
+  to[threadIdx.x] = from[threadIdx.x];
+  out[threadIdx.x] = static_cast<int>(to[threadIdx.x].large);
+}
+TEST(Legal, CopiesOfStructuresWithGaps) {
+  Gaps *from = nullptr, *to = nullptr;
+  ASSERT_EQ(cudaMalloc(&from, 32 * sizeof(Gaps)), cudaSuccess);
+  ASSERT_EQ(cudaMalloc(&to, 32 * sizeof(Gaps)), cudaSuccess);
+  expect_everywhere(Ints(32, 3), [&](int* out) {
+    const cudaError_t error = launch({1, 32}, writes_members, from);
+    return error == cudaSuccess ? launch({1, 32}, copies_structures, out, from, to) : error;
+  });
+  cudaFree(from);
+  cudaFree(to);
+}
+
 // ---- names of the host's own
+
+__attribute__((noinline)) unsigned sum_of(const uint3& v) { return v.x + v.y + v.z; }
+__global__ void passes_built_in_variables(int* out) {
+  const uint3& size = out ? blockDim : gridDim;
+  out[threadIdx.x] = static_cast<int>(sum_of(threadIdx) + (&size.x)[0]);
+}
+TEST(Legal, BuiltInVariablesByReference) {
+  Ints expected(32);
+  std::iota(expected.begin(), expected.end(), 32);
+  expect_everywhere(expected,
+                    [](int* out) { return launch({1, 32}, passes_built_in_variables, out); });
+}
 
 __global__ void adds_one(int* out) { out[threadIdx.x] += 1; }
 struct Sizes {

@@ -2,7 +2,7 @@
 //
 // The runtime API's answers, which are those of the CUDA runtime on an H200, but for two: grids and
 // blocks out of range get the code that is documented (CUDA 13 has cudaErrorInvalidValue for them),
-// and the process survives its kernels' faults.
+// and a program may forgive its kernels' faults.
 #include <chrono>
 #include <cstring>
 #include <thread>
@@ -147,6 +147,7 @@ TEST_F(RuntimeApi, GivesAndTakesMemory) {
   EXPECT_EQ(cudaFree(data), cudaErrorInvalidValue);
   EXPECT_EQ(cudaFree(nullptr), cudaSuccess);
   EXPECT_EQ(cudaMalloc(&data, std::size_t{1} << 62), cudaErrorMemoryAllocation);
+  EXPECT_EQ(cudaMalloc(&data, static_cast<std::size_t>(-4)), cudaErrorMemoryAllocation);
   EXPECT_EQ(cudaMalloc(&data, 0), cudaSuccess);
   EXPECT_EQ(data, nullptr);
   EXPECT_EQ(cudaMemGetInfo(&after, &total), cudaSuccess);

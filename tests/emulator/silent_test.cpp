@@ -26,6 +26,7 @@ __global__ void reads_host_array(int* data, const int* host) {
   data[threadIdx.x] = host[threadIdx.x];  // fault
 }
 __device__ int device_array[64];
+__managed__ int managed_array[32];
 __global__ void reads_device_array(int* data) { data[threadIdx.x] = device_array[threadIdx.x]; }
 TEST(Silent, HostArray) {
   expect_fault<const int*>("reads_host_array", reads_host_array,
@@ -37,6 +38,12 @@ TEST(Silent, HostArray) {
   void* address = nullptr;
   ASSERT_EQ(cudaGetSymbolAddress(&address, device_array), cudaSuccess);
   ASSERT_RUNS(launch({1, 32}, reads_host_array, data.data(), static_cast<const int*>(address)));
+  ASSERT_RUNS(
+      launch({1, 32}, reads_host_array, data.data(), static_cast<const int*>(address) + 32));
+  const Settings settings({.check = true});
+  managed_array[5] = 7;
+  ASSERT_RUNS(launch({1, 32}, reads_host_array, data.data(), managed_array));
+  EXPECT_EQ(data.values()[5], 7);
 }
 
 __device__ int short_array[10];
@@ -55,16 +62,19 @@ __global__ void stores_to_constants(int* data) {
 }
 TEST(Silent, VariablesOfTheDevice) {
   expect_fault("overruns_device_array", overruns_device_array,
-               "out-of-bounds load: byte 43 of short_array, which has 40");
+               "out-of-bounds load: byte 43 of short_array, a variable of 40");
   expect_fault("overruns_device_array_in_a_store", overruns_device_array_in_a_store,
-               "out-of-bounds store: byte 43 of short_array, which has 40");
+               "out-of-bounds store: byte 43 of short_array, a variable of 40");
   expect_fault("overruns_constants", overruns_constants,
-               "out-of-bounds load: byte 43 of constants, which has 40");
+               "out-of-bounds load: byte 43 of constants, a variable of 40");
   expect_fault("stores_to_constants", stores_to_constants, "read-only memory: store");
 }
 
 __global__ void reads_what_nothing_wrote(int* data, const int* in) {
   data[threadIdx.x] = in[threadIdx.x];  // fault
+}
+__global__ void adds_to_nothing(int* data, int* sums) {
+  sums[threadIdx.x] += data[threadIdx.x];  // fault
 }
 __global__ void counts_from_nothing(int* data, int* counts) {
   atomicAdd(&counts[data[threadIdx.x]], 1);  // fault
@@ -77,7 +87,8 @@ TEST(Silent, GlobalMemoryThatNothingWrote) {
                            "uninitialised global memory: load of byte 0 of a buffer of 128", none);
   expect_fault<int*>("counts_from_nothing", counts_from_nothing,
                      "uninitialised global memory: atomic of byte 0 of a buffer of 128", none);
-  ASSERT_EQ(cudaMemset(none, 0, 127), cudaSuccess);
+  expect_fault<int*>("adds_to_nothing", adds_to_nothing, "uninitialised global memory: load", none);
+  ASSERT_EQ(cudaMemset(none, 0, 124), cudaSuccess);
   expect_fault<const int*>("reads_what_nothing_wrote", reads_what_nothing_wrote,
                            "uninitialised global memory: load of byte 124 of a buffer of 128",
                            none);
@@ -147,6 +158,12 @@ __global__ void sums_the_list(Node** heads, int* sums) {
   }
   sums[threadIdx.x] = sum;
 }
+__global__ void frees_twice(int* data) {
+  int* mine = new int(data[0]);
+  data[threadIdx.x] = *mine;
+  delete mine;
+  if (threadIdx.x == 3) delete mine;
+}
 __global__ void overruns_what_it_allocated(int* data) {
   volatile int* mine = new int[4];
   mine[threadIdx.x] = data[0];  // fault
@@ -160,6 +177,18 @@ TEST(Silent, MemoryThatKernelsAllocate) {
     ASSERT_RUNS(launch({1, 40}, sums_the_list, heads.data(), sums.data()));
     EXPECT_EQ(sums.values(), std::vector<int>(40, 6));
   });
+  std::size_t before = 0, after = 0, total = 0;
+  cudaMemGetInfo(&before, &total);
+  {
+    const Settings settings({.check = true});
+    const DeviceArray<int> data(32);
+    EXPECT_EQ(launch({1, 32}, frees_twice, data.data()), cudaErrorLaunchFailure);
+    EXPECT_EQ(last_fault(), "kernel frees_twice frees what no kernel allocated");
+    forgive();
+    cudaGetLastError();
+  }
+  cudaMemGetInfo(&after, &total);
+  EXPECT_EQ(before, after);
   expect_fault("overruns_what_it_allocated", overruns_what_it_allocated,
                "out-of-bounds global store: byte 16 of a buffer of 16");
 }
@@ -179,12 +208,12 @@ __global__ void converts_to_unsigned(int* data, double value) {
   data[threadIdx.x] = static_cast<int>(static_cast<unsigned>(value));  // fault
 }
 TEST(Silent, ArithmeticThatCLeavesOpen) {
-  for (const int bits : {-1, 32, 100}) expect_fault("shifts_by", shifts_by, "shift by", bits);
-  expect_fault("shifts_right_by", shifts_right_by, "shift by", 64ull);
+  for (const int bits : {-1, 32, 100}) expect_fault("shifts_by", shifts_by, "shift count", bits);
+  expect_fault("shifts_right_by", shifts_right_by, "shift count", 64ull);
   const float inf = std::numeric_limits<float>::infinity();
   for (const float value : {3e9f, -3e9f, inf, std::numeric_limits<float>::quiet_NaN()})
-    expect_fault("converts", converts, "conversion of a floating-point value", value);
-  expect_fault("converts_to_unsigned", converts_to_unsigned, "conversion", -1.0);
+    expect_fault("converts", converts, "floating-point value does not fit", value);
+  expect_fault("converts_to_unsigned", converts_to_unsigned, "does not fit", -1.0);
   const DeviceArray<int> data(32);
   ASSERT_RUNS(launch({1, 32}, shifts_by, data.data(), 31));
   EXPECT_EQ(data.values()[0], std::numeric_limits<int>::min());

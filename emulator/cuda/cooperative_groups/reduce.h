@@ -6,16 +6,17 @@
 namespace cooperative_groups {
 
 // clang-format off
-#define EMULATOR_OPERATOR(NAME, VALUE) \
-  template <class T> struct NAME { EMULATOR_INLINE T operator()(T a, T b) const { return VALUE; } };
-EMULATOR_OPERATOR(plus, a + b) EMULATOR_OPERATOR(less, b < a ? b : a)
-EMULATOR_OPERATOR(greater, a < b ? b : a) EMULATOR_OPERATOR(bit_and, a & b)
-EMULATOR_OPERATOR(bit_or, a | b) EMULATOR_OPERATOR(bit_xor, a ^ b)
-    // clang-format on
+template <class T> struct plus { T operator()(T a, T b) const { return a + b; } };
+template <class T> struct less { T operator()(T a, T b) const { return b < a ? b : a; } };
+template <class T> struct greater { T operator()(T a, T b) const { return a < b ? b : a; } };
+template <class T> struct bit_and { T operator()(T a, T b) const { return a & b; } };
+template <class T> struct bit_or { T operator()(T a, T b) const { return a | b; } };
+template <class T> struct bit_xor { T operator()(T a, T b) const { return a ^ b; } };
+// clang-format on
 
-    /// Every lane gets the result.
-    template <unsigned Size, class Parent, class T, class Operator>
-    EMULATOR_INLINE T reduce(const thread_block_tile<Size, Parent>& tile, T value, Operator join) {
+/// Every lane gets the result.
+template <unsigned Size, class Parent, class T, class Operator>
+EMULATOR_INLINE T reduce(const thread_block_tile<Size, Parent>& tile, T value, Operator join) {
   for (unsigned k = Size / 2; k > 0; k /= 2) value = join(value, tile.shfl_xor(value, k));
   return value;
 }

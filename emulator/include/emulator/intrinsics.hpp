@@ -33,7 +33,7 @@ EMULATOR_INLINE To to_integer(double value) {
   return value >= static_cast<double>(Limits::max()) ? Limits::max() : static_cast<To>(value);
 }
 
-/// A value of which the compiler knows neither what it is nor what else has it.
+/// Hides a value from the optimiser.
 template <class T>
 EMULATOR_INLINE T opaque(T value) {
   asm volatile("" : "+m"(value) : : "memory");
@@ -44,9 +44,9 @@ EMULATOR_INLINE T opaque(T value) {
 
 // clang-format off: tables
 template <class A, class B, class T = std::common_type_t<A, B>>
-constexpr T min(A a, B b) { return T(b) < T(a) ? T(b) : T(a); }
+constexpr T min(A a, B b) { return T(b) < T(a) || T(a) != T(a) ? T(b) : T(a); }
 template <class A, class B, class T = std::common_type_t<A, B>>
-constexpr T max(A a, B b) { return T(a) < T(b) ? T(b) : T(a); }
+constexpr T max(A a, B b) { return T(a) < T(b) || T(a) != T(a) ? T(b) : T(a); }
 
 // ---- conversions and arithmetic in each rounding
 

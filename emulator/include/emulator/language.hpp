@@ -17,8 +17,8 @@
 #include <type_traits>
 #include <utility>
 
-// Device code takes the way of the GPU that is modelled by default, and so does the host's code in
-// the same source. 0: as if there were no device; then the source runs as any GPU.
+// Sources are compiled for this compute capability, host functions included; with 0, for none, and
+// then they run as any GPU.
 #ifndef CUDA_EMULATOR_ARCH
 #define CUDA_EMULATOR_ARCH 900
 #endif
@@ -29,7 +29,7 @@
 #define __host__
 #define __device__
 #define __global__
-#define __managed__
+#define __managed__ __attribute__((used, section("emulator_managed")))
 #define __grid_constant__
 #define __forceinline__ inline __attribute__((always_inline))
 #define __launch_bounds__(...)
@@ -48,7 +48,7 @@
 #define __constant__ __attribute__((used, section("emulator_constant")))
 
 #define EMULATOR_INLINE inline __attribute__((always_inline))
-// An instruction of the device: what a call of it branches to and calls is not the kernel's.
+// One device instruction: its branches and calls are not counted.
 #ifdef __clang__  // gcc is told by flags not to move or copy these calls
 #define EMULATOR_CONVERGENT __attribute__((convergent, noduplicate, nomerge))
 #define EMULATOR_CALLED inline __attribute__((noinline, const, no_sanitize("coverage")))
@@ -93,22 +93,8 @@ inline constexpr int warpSize = 32;
 namespace emulator {
 // Vectors, since loads of integers would be split into the parts that are used.
 template <int bytes>
-struct Raw;
-template <>
-struct Raw<2> {
-  typedef signed char type __attribute__((vector_size(2), may_alias));
-};
-template <>
-struct Raw<4> {
-  typedef short type __attribute__((vector_size(4), may_alias));
-};
-template <>
-struct Raw<8> {
-  typedef int type __attribute__((vector_size(8), may_alias));
-};
-template <>
-struct Raw<16> {
-  typedef int type __attribute__((vector_size(16), may_alias));
+struct Raw {
+  typedef signed char type __attribute__((vector_size(bytes), may_alias));
 };
 template <class Part, std::size_t... i>
 EMULATOR_INLINE void copy_parts(void* to, const void* from, std::index_sequence<i...>) {

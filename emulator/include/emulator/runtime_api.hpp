@@ -94,7 +94,7 @@ enum cudaMemcpyKind {
 typedef struct CUstream_st* cudaStream_t;
 
 cudaError_t cudaMalloc(void** data, size_t bytes);
-cudaError_t cudaMallocManaged(void** data, size_t bytes);
+cudaError_t cudaMallocManaged(void** data, size_t bytes, unsigned flags = 1);
 cudaError_t cudaFree(void* data);
 cudaError_t cudaMemGetInfo(size_t* free, size_t* total);
 cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind);
@@ -133,7 +133,7 @@ namespace emulator {
 /// Keeps `error` for cudaGetLastError and returns it.
 cudaError_t remember(cudaError_t error);
 /// The address of a variable, which kernels may be given from now on.
-void* device_address(void* variable);
+void* device_address(void* variable, size_t bytes);
 /// Where `offset` is in a symbol; null if fewer than `bytes` follow.
 void* in_symbol(const auto& symbol, size_t bytes, size_t offset) {
   if (offset > sizeof(symbol) || bytes > sizeof(symbol) - offset) return nullptr;
@@ -149,7 +149,7 @@ cudaError_t cudaMemcpyFromSymbol(void* to, const auto& symbol, size_t bytes, siz
   return cudaMemcpy(to, emulator::in_symbol(symbol, bytes, offset), bytes, kind);
 }
 cudaError_t cudaGetSymbolAddress(void** address, const auto& symbol) {
-  return *address = emulator::device_address(emulator::in_symbol(symbol, 0, 0)), cudaSuccess;
+  return *address = emulator::device_address(emulator::in_symbol(symbol, 0, 0), sizeof(symbol)), cudaSuccess;
 }
 cudaError_t cudaGetSymbolSize(size_t* n, const auto& s) { return *n = sizeof(s), cudaSuccess; }
 
