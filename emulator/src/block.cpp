@@ -31,7 +31,7 @@ void Launch::fail(Fault what) {
 }
 
 void Block::cluster_met() {
-  visitor_ = {};
+  visitor_.clear();
   shared_.next_cluster_epoch();
 }
 
@@ -90,7 +90,7 @@ void Block::run(std::uint64_t number) {
   std::iota(warp_order_.begin(), warp_order_.end(), 0u);
   if (launch_->order == Order::reverse) std::ranges::reverse(warp_order_);
   if (launch_->order == Order::random) random_.seed(static_cast<unsigned>(number));
-  visitor_ = {};
+  visitor_.clear();
   unwritten_.reset();
 
   while (live_ > 0) {
@@ -109,11 +109,11 @@ void Block::run(std::uint64_t number) {
       check_progress();
   }
   ++launch_->progress;
-  if (visitor_.any)
+  if (!visitor_.empty())
     throw Fault{
         "distributed shared memory: a block exits while another may still be at its memory "
         "(no cluster barrier since): " +
-        visitor_.who};
+        visitor_};
 }
 
 void Block::enter_thread(Lane& lane) {

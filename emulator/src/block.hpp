@@ -182,10 +182,7 @@ class Block final : private WarpListener {
   // barrier: then it is a race, which names the store too, and is the fault that is reported.
   std::optional<Fault> unwritten_;
   // The last access that another block of the cluster made to this one since their last barrier.
-  struct Visitor {
-    std::string who;
-    bool any = false;
-  } visitor_;
+  std::string visitor_;
 
   WarpReplay replay_{*this};
   Counts counts_;

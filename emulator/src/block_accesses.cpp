@@ -381,11 +381,10 @@ void Block::note_remote(std::uint64_t pc, Event event, const Request& request, u
                   lane, pc);
     check_race(pc, event, offset, request.bytes, request.values[l], lane, other);
   });
-  if (other.visitor_.any) return;
+  if (!other.visitor_.empty()) return;
   const Lane& lane = warp(current_warp_)[std::countr_zero(request.mask)];
-  other.visitor_ = {"kernel " + kernel_name(launch_->kernel) + " at " + source_line(pc).text() +
-                        ", " + where(lane),
-                    true};
+  other.visitor_ = "kernel " + kernel_name(launch_->kernel) + " at " + source_line(pc).text() +
+                   ", " + where(lane);
 }
 
 void* Block::map_shared(void* address, unsigned rank) {

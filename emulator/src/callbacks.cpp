@@ -127,8 +127,8 @@ using emulator::record_range;
 
 extern "C" {
 void __tsan_init() {}
-void __tsan_vptr_update(void**, void*) {}
-void __tsan_vptr_read(void**) {}
+void __tsan_vptr_update(void** p, void*) { record(p, 3, Event::store, RETURN_ADDRESS); }
+void __tsan_vptr_read(void** p) { record(p, 3, Event::load, RETURN_ADDRESS); }
 
 #define ACCESS(BYTES, LOG2)                                                            \
   void __tsan_read##BYTES(void* p) { record(p, LOG2, Event::load, RETURN_ADDRESS); }   \

@@ -20,8 +20,8 @@ constexpr std::size_t kRemembered = 64;  // buffers that were freed last
 std::size_t words(const Buffer& buffer) { return (buffer.bytes / kSector + 64) / 64; }
 
 void reset(Buffer& buffer) {
-  buffer.read = std::make_unique<std::atomic<std::uint64_t>[]>(words(buffer));
-  buffer.written = std::make_unique<std::atomic<std::uint64_t>[]>(words(buffer));
+  for (Buffer::Bits& bits : buffer.touched)
+    bits = std::make_unique<std::atomic<std::uint64_t>[]>(words(buffer));
 }
 
 std::size_t count(const Buffer& buffer, const Buffer::Bits& touched) {
@@ -52,8 +52,8 @@ void Buffer::touch(std::uintptr_t address, std::size_t size, bool reads, bool wr
       if (!(word.load(std::memory_order_relaxed) & bit))
         word.fetch_or(bit, std::memory_order_relaxed);
     };
-    if (reads) mark(read[s / 64]);
-    if (writes) mark(written[s / 64]);
+    if (reads) mark(touched[false][s / 64]);
+    if (writes) mark(touched[true][s / 64]);
   }
 }
 
@@ -123,8 +123,8 @@ bool GlobalMemory::free(void* data) {
   const auto start = reinterpret_cast<std::uintptr_t>(data);
   const auto found = std::ranges::find(buffers_, start, [](const auto& b) { return b->start; });
   if (found == buffers_.end()) return false;
-  freed_read_ += count(**found, (*found)->read);
-  freed_written_ += count(**found, (*found)->written);
+  for (const bool written : {false, true})
+    freed_touched_[written] += count(**found, (*found)->touched[written]);
   // Nothing else gets these addresses for a while.
   const std::size_t mapped = mapped_bytes((*found)->bytes);
   mmap(data, mapped, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
@@ -160,30 +160,21 @@ bool GlobalMemory::was_freed(std::uintptr_t address) const {
 void GlobalMemory::start_counting() {
   const std::unique_lock lock(mutex_);
   counting_ = true;
-  freed_read_ = freed_written_ = 0;
+  freed_touched_[false] = freed_touched_[true] = 0;
   for (const auto& buffer : buffers_) reset(*buffer);
 }
 
 void GlobalMemory::stop_counting() {
   const std::unique_lock lock(mutex_);
   counting_ = false;
-  for (const auto& buffer : buffers_) {
-    buffer->read.reset();
-    buffer->written.reset();
-  }
+  for (const auto& buffer : buffers_)
+    for (Buffer::Bits& bits : buffer->touched) bits.reset();
 }
 
-std::size_t GlobalMemory::bytes_read() const {
+std::size_t GlobalMemory::bytes_touched(bool written) const {
   const std::shared_lock lock(mutex_);
-  std::size_t sum = freed_read_;
-  for (const auto& buffer : buffers_) sum += count(*buffer, buffer->read);
-  return sum * kSector;
-}
-
-std::size_t GlobalMemory::bytes_written() const {
-  const std::shared_lock lock(mutex_);
-  std::size_t sum = freed_written_;
-  for (const auto& buffer : buffers_) sum += count(*buffer, buffer->written);
+  std::size_t sum = freed_touched_[written];
+  for (const auto& buffer : buffers_) sum += count(*buffer, buffer->touched[written]);
   return sum * kSector;
 }
 

@@ -17,8 +17,8 @@ struct Buffer {
   std::uintptr_t start = 0;
   std::size_t bytes = 0;
   using Bits = std::unique_ptr<std::atomic<std::uint64_t>[]>;
-  /// A bit a 32-byte sector, one map for reads and one for writes, while launches are counted.
-  Bits read, written;
+  /// A bit a 32-byte sector while launches are counted: of those read, and of those written.
+  Bits touched[2];
   /// One bit per byte: set if a copy or a checked kernel wrote it. Others may have written any.
   std::unique_ptr<std::atomic<std::uint64_t>[], decltype(&std::free)> known { nullptr, &std::free };
   std::atomic<bool> all_known = false;
@@ -65,7 +65,7 @@ class GlobalMemory {
   void start_counting();
   void stop_counting();
   /// Bytes of the distinct sectors touched since then.
-  std::size_t bytes_read() const, bytes_written() const;
+  std::size_t bytes_touched(bool written) const;
 
  private:
   GlobalMemory() = default;
@@ -80,7 +80,7 @@ class GlobalMemory {
   void set_open(int change);
   std::size_t allocated_ = 0;
   bool counting_ = false;
-  std::size_t freed_read_ = 0, freed_written_ = 0;  // sectors of buffers that are gone
+  std::size_t freed_touched_[2]{};  // sectors of buffers that are gone
 };
 
 }  // namespace emulator

@@ -35,11 +35,7 @@ Counted& counted_launches() {
 constexpr std::string_view kNoMemory = "this machine has no memory left for the launch";
 
 std::string& fault_text() {
-  static std::string text = [] {
-    std::string empty;
-    empty.reserve(kNoMemory.size());  // for when it is needed
-    return empty;
-  }();
+  static std::string text;
   return text;
 }
 
@@ -302,7 +298,7 @@ cudaError_t run_grid(const cudaLaunchConfig_t& config, const BoundKernel& bound)
 }  // namespace
 
 cudaError_t run(const cudaLaunchConfig_t& config, const BoundKernel& kernel) {
-  fault_text();  // is there from now on
+  fault_text().reserve(kNoMemory.size());  // for when it is needed
   try {
     return run_grid(config, kernel);
   } catch (const std::bad_alloc&) {
@@ -330,8 +326,8 @@ Report Recording::report() const {
   report.launches = counted.launches;
   report.blocks = counted.blocks;
   report.threads = counted.threads;
-  report.compulsory_read = GlobalMemory::get().bytes_read();
-  report.compulsory_written = GlobalMemory::get().bytes_written();
+  report.compulsory_read = GlobalMemory::get().bytes_touched(false);
+  report.compulsory_written = GlobalMemory::get().bytes_touched(true);
   for (const auto& [kernel, counts] : counted.by_kernel) {
     report.barriers += counts.barriers;
     report.cluster_barriers += counts.cluster_barriers;

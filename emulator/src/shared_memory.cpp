@@ -2,11 +2,11 @@
 #include "shared_memory.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cstdlib>
 #include <mutex>
 #include <new>
 #include <set>
-#include <shared_mutex>
 
 #include "lane.hpp"
 #include "symbols.hpp"
@@ -17,12 +17,9 @@ namespace {
 // Dynamic shared memory is given out with the alignment that kernels may ask for at most.
 constexpr std::size_t kAlignment = 1024;
 
-struct Kernels {
-  std::shared_mutex mutex;
-  std::set<std::string> prefixes;  // of the mangled names of their variables
-};
-Kernels& kernels() {
-  static Kernels known;
+std::mutex mutex;
+std::set<std::string>& kernels() {  // prefixes of the mangled names of their variables
+  static std::set<std::string> known;
   return known;
 }
 
@@ -36,23 +33,16 @@ const Variable* find(std::size_t offset) {
 
 bool belongs_to_another(const Variable& variable, const std::string& kernel) {
   if (variable.symbol.starts_with(variable_prefix(kernel))) return false;
-  const std::shared_lock lock(kernels().mutex);
-  return std::ranges::any_of(kernels().prefixes, [&](const std::string& prefix) {
-    return variable.symbol.starts_with(prefix);
-  });
+  const std::lock_guard lock(mutex);
+  return std::ranges::any_of(
+      kernels(), [&](const std::string& prefix) { return variable.symbol.starts_with(prefix); });
 }
 
 }  // namespace
 
 void register_kernel(const std::string& symbol) {
-  if (symbol.empty()) return;
-  const std::string prefix = variable_prefix(symbol);
-  {
-    const std::shared_lock lock(kernels().mutex);
-    if (kernels().prefixes.contains(prefix)) return;
-  }
-  const std::unique_lock lock(kernels().mutex);
-  kernels().prefixes.insert(prefix);
+  const std::lock_guard lock(mutex);
+  if (!symbol.empty()) kernels().insert(variable_prefix(symbol));
 }
 
 std::size_t static_shared_bytes(const std::string& kernel) {
@@ -179,8 +169,12 @@ std::optional<SharedMemory::Race> SharedMemory::conflict(const Mark& mark, const
   if (mark.epoch != access.epoch || !last) return {};
   if (mark.thread / 32 != access.thread / 32) return with_last;
   const std::uint32_t others = mark.lanes & ~(1u << access.thread % 32);
-  if (others != 0 && (others & ~known_to(access, mark.syncs, of_loads)) != 0) return with_last;
-  return {};
+  const std::uint32_t unknown = others ? others & ~known_to(access, mark.syncs, of_loads) : 0;
+  if (unknown == 0) return {};
+  if ((unknown >> mark.thread % 32 & 1) != 0) return with_last;
+  // The last was in order, and may have been this thread itself; one before it was not.
+  return Race{what, mark.thread / 32u * 32 + static_cast<unsigned>(std::countr_zero(unknown)),
+              mark.pc};
 }
 
 void SharedMemory::add(Mark& mark, const Access& access) const {

@@ -4,11 +4,11 @@
 #include <cxxabi.h>
 #include <elf.h>
 #include <link.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <memory>
@@ -67,33 +67,27 @@ const Image& image() {
 }
 
 const std::string& program() {
-  static const std::string path = [] {
-    std::string text(4096, '\0');
-    const ssize_t length = readlink("/proc/self/exe", text.data(), text.size());
-    text.resize(length > 0 ? static_cast<std::size_t>(length) : 0);
-    return text;
-  }();
+  static const std::string path = std::filesystem::read_symlink("/proc/self/exe");
   return path;
 }
 
 std::string demangled(const std::string& symbol) {
+  if (!symbol.starts_with("_Z")) return symbol;  // a global variable; alone, "s" would be a short
   int status = 0;
   const std::unique_ptr<char, decltype(&std::free)> text(
       abi::__cxa_demangle(symbol.c_str(), nullptr, nullptr, &status), &std::free);
   return status == 0 ? text.get() : symbol;
 }
 
-std::string base_name(const std::string& path) { return path.substr(path.rfind('/') + 1); }
-
 // "/a/b.cu:12" or "/a/b.cu:12 (discriminator 3)"; "??:0", the emulator's headers and the system's
 // give none.
 SourceLine parse(const std::string& text) {
   const std::size_t colon = text.rfind(':');
   if (colon == std::string::npos || text[0] == '?') return {};
-  const std::string path = text.substr(0, colon);
+  const std::filesystem::path path(text.substr(0, colon));
   for (const char* own : {"emulator/include/", "emulator/cuda/", "/usr/include/"})
-    if (path.find(own) != std::string::npos) return {};
-  return {base_name(path), std::atoi(text.c_str() + colon + 1)};
+    if (path.native().find(own) != std::string::npos) return {};
+  return {path.filename(), std::atoi(text.c_str() + colon + 1)};
 }
 
 }  // namespace
@@ -226,30 +220,23 @@ std::span<char> thread_storage() {
 
 std::uintptr_t image_offset(std::uintptr_t address) { return address - image().base; }
 
-bool in_image(std::uintptr_t address) {
-  return std::ranges::any_of(image().segments, [&](const Segment& segment) {
-    return address >= segment.start && address < segment.end;
+static bool is_between(auto start, std::uintptr_t address, auto end) {
+  return address >= (std::uintptr_t)start && address < (std::uintptr_t)end;
+}
+static bool in_segment(std::uintptr_t address, bool writable_too) {
+  return std::ranges::any_of(image().segments, [&](const Segment& s) {
+    return s.writable <= writable_too && is_between(s.start, address, s.end);
   });
 }
 
-static bool is_between(const char* start, std::uintptr_t address, const char* end) {
-  return address >= reinterpret_cast<std::uintptr_t>(start) &&
-         address < reinterpret_cast<std::uintptr_t>(end);
-}
-
+bool in_image(std::uintptr_t address) { return in_segment(address, true); }
+bool is_compilers_own(std::uintptr_t address) { return in_segment(address, false); }
 bool is_constant(std::uintptr_t address) {
   return is_between(__start_emulator_constant, address, __stop_emulator_constant) ||
          is_compilers_own(address);
 }
-
 bool is_managed(std::uintptr_t address) {
   return is_between(__start_emulator_managed, address, __stop_emulator_managed);
-}
-
-bool is_compilers_own(std::uintptr_t address) {
-  return std::ranges::any_of(image().segments, [&](const Segment& segment) {
-    return !segment.writable && address >= segment.start && address < segment.end;
-  });
 }
 
 }  // namespace emulator
