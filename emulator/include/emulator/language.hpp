@@ -143,11 +143,9 @@ EMULATOR_VECTORS(short, short) EMULATOR_VECTORS(ushort, unsigned short)
 EMULATOR_VECTORS(int, int) EMULATOR_VECTORS(long, long) EMULATOR_VECTORS(ulong, unsigned long)
 EMULATOR_VECTORS(longlong, long long) EMULATOR_VECTORS(ulonglong, unsigned long long)
 EMULATOR_VECTORS(float, float) EMULATOR_VECTORS(double, double)
-    // clang-format on
-    EMULATOR_VECTOR2(uint2, unsigned) EMULATOR_VECTOR4(uint4, unsigned) EMULATOR_INLINE uint3
-    make_uint3(unsigned x, unsigned y, unsigned z) {
-  return {x, y, z};
-}
+EMULATOR_VECTOR2(uint2, unsigned) EMULATOR_VECTOR4(uint4, unsigned)
+EMULATOR_INLINE uint3 make_uint3(unsigned x, unsigned y, unsigned z) { return {x, y, z}; }
+// clang-format on
 
 // ---- barriers; each brings its source line, so that a divergent one can be named
 

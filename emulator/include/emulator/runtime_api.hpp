@@ -32,8 +32,8 @@
       "a kernel launch error has occurred due to cluster misconfiguration")
 #define EMULATOR_ENUMERATOR(NAME, NUMBER, ...) cuda##NAME = NUMBER,
 enum cudaError_t { EMULATOR_ERRORS(EMULATOR_ENUMERATOR) };
-/// After a fault of a kernel every call returns cudaErrorLaunchFailure, as on a GPU, until
-/// cudaDeviceReset or emulator::forgive.
+/// After a fault of a kernel, calls that launch, allocate, copy or synchronize return
+/// cudaErrorLaunchFailure, as on a GPU, until cudaDeviceReset or emulator::forgive.
 const char* cudaGetErrorName(cudaError_t error);
 /// For cudaErrorLaunchFailure the whole of emulator::last_fault().
 const char* cudaGetErrorString(cudaError_t error);
@@ -105,8 +105,9 @@ cudaError_t cudaMemsetAsync(void* data, int value, size_t bytes, cudaStream_t st
 cudaError_t cudaMalloc(auto** data, size_t bytes) {
   return cudaMalloc(reinterpret_cast<void**>(data), bytes);
 }
-cudaError_t cudaMallocManaged(auto** data, size_t bytes) {
-  return cudaMallocManaged(reinterpret_cast<void**>(data), bytes);
+constexpr unsigned cudaMemAttachGlobal = 1, cudaMemAttachHost = 2;
+cudaError_t cudaMallocManaged(auto** data, size_t bytes, unsigned flags = cudaMemAttachGlobal) {
+  return cudaMallocManaged(reinterpret_cast<void**>(data), bytes, flags);
 }
 // clang-format off: calls that do what another one does. Pinned memory is the device's too.
 inline cudaError_t cudaFreeHost(void* data) { return cudaFree(data); }
@@ -149,7 +150,8 @@ cudaError_t cudaMemcpyFromSymbol(void* to, const auto& symbol, size_t bytes, siz
   return cudaMemcpy(to, emulator::in_symbol(symbol, bytes, offset), bytes, kind);
 }
 cudaError_t cudaGetSymbolAddress(void** address, const auto& symbol) {
-  return *address = emulator::device_address(emulator::in_symbol(symbol, 0, 0), sizeof(symbol)), cudaSuccess;
+  *address = emulator::device_address(emulator::in_symbol(symbol, 0, 0), sizeof(symbol));
+  return cudaSuccess;
 }
 cudaError_t cudaGetSymbolSize(size_t* n, const auto& s) { return *n = sizeof(s), cudaSuccess; }
 
@@ -261,6 +263,9 @@ cudaError_t run(const cudaLaunchConfig_t& config, const BoundKernel& kernel);
 // plain arguments need no look at where they are.
 template <class... P>
 struct Call {
+  static_assert(!(std::is_reference_v<P> || ...),
+                "kernels with parameters by reference are not "
+                "emulated: docs/emulator.md");
   void (*kernel)(P...);
   std::tuple<std::decay_t<P>...> arguments;
 
