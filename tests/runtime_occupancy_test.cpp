@@ -79,17 +79,17 @@ Gpu here() {
   cudaDeviceProp p{};
   check(cudaGetDeviceProperties(&p, 0), "cudaGetDeviceProperties");
   return {.name = "here",
-          .compute_capability = p.major * 10 + p.minor,
           .sms = p.multiProcessorCount,
+          .l2_bytes = static_cast<size_t>(p.l2CacheSize),
+          .memory_bytes = p.totalGlobalMem,
+          .compute_capability = p.major * 10 + p.minor,
           .threads_per_sm = p.maxThreadsPerMultiProcessor,
           .blocks_per_sm = p.maxBlocksPerMultiProcessor,
           .registers_per_sm = p.regsPerMultiprocessor,
           .shared_bytes_per_sm = p.sharedMemPerMultiprocessor,
           .shared_bytes_per_block = p.sharedMemPerBlockOptin,
           .reserved_shared_bytes_per_block = p.reservedSharedMemPerBlock,
-          .blocks_per_cluster = p.major >= 9 ? 16 : 0,
-          .l2_bytes = static_cast<size_t>(p.l2CacheSize),
-          .memory_bytes = p.totalGlobalMem};
+          .blocks_per_cluster = p.major >= 9 ? 16 : 0};
 }
 
 TEST(Gpus, AreAsTheDriverDescribesThem) {

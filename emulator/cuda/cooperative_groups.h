@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Cooperative groups on the emulator: blocks, tiles of a warp, clusters.
+// Cooperative groups on the emulator: blocks, tiles and other lanes of a warp, clusters, grids.
 #pragma once
 
 #include "emulator/language.hpp"
@@ -10,70 +10,121 @@ unsigned cluster_rank() __attribute__((const));
 unsigned cluster_size() __attribute__((const));
 /// The same place in the shared memory of the cluster's block `rank`.
 void* map_shared(void* address, unsigned rank);
+/// Those of `bits` that are in `mask`, moved together.
+EMULATOR_SUM(unsigned, extract_bits, __popc(mask), 1, (bits >> __fns(mask, 0, i + 1) & 1) << i,
+             unsigned bits, unsigned mask)
 }  // namespace emulator
 
 namespace cooperative_groups {
 
+#define EMULATOR_GROUP(T, RANK, THREADS)                     \
+  EMULATOR_INLINE static T thread_rank() { return RANK; }    \
+  EMULATOR_INLINE static T num_threads() { return THREADS; } \
+  EMULATOR_INLINE static T size() { return num_threads(); }
+
 class thread_block {
  public:
+  EMULATOR_GROUP(unsigned, threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z),
+                 blockDim.x* blockDim.y* blockDim.z)
   EMULATOR_INLINE static void sync(EMULATOR_HERE) {
     emulator::block_barrier(emulator::Vote::none, 0, file, line);
   }
-  EMULATOR_INLINE static unsigned thread_rank() {
-    return threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z);
-  }
-  EMULATOR_INLINE static unsigned num_threads() { return blockDim.x * blockDim.y * blockDim.z; }
-  EMULATOR_INLINE static unsigned size() { return num_threads(); }
   EMULATOR_INLINE static dim3 group_index() { return blockIdx; }
   EMULATOR_INLINE static dim3 thread_index() { return threadIdx; }
   EMULATOR_INLINE static dim3 dim_threads() { return blockDim; }
+  EMULATOR_INLINE static dim3 group_dim() { return blockDim; }
 };
 EMULATOR_INLINE thread_block this_thread_block() { return {}; }
 
-template <unsigned Size, class Parent = void>
+/// Lanes of a warp, or 0 for the block: what the other groups of a block convert to.
+class thread_group {
+ public:
+  EMULATOR_INLINE explicit thread_group(unsigned lanes) : lanes_(lanes) {}
+  EMULATOR_INLINE thread_group(thread_block) : lanes_(0) {}
+  EMULATOR_INLINE unsigned thread_rank() const {
+    if (lanes_ == 0) return thread_block::thread_rank();
+    return __popc(lanes_ & ((1u << emulator::lane_index()) - 1));
+  }
+  EMULATOR_INLINE unsigned num_threads() const {
+    return lanes_ == 0 ? thread_block::num_threads() : __popc(lanes_);
+  }
+  EMULATOR_INLINE unsigned size() const { return num_threads(); }
+  EMULATOR_INLINE void sync(EMULATOR_HERE) const {
+    lanes_ == 0 ? thread_block::sync(file, line) : __syncwarp(lanes_);
+  }
+
+ protected:
+  unsigned lanes_;
+};
+
+/// The lanes that called coalesced_threads() together, in their order.
+class coalesced_group : public thread_group {
+ public:
+  using thread_group::thread_group;
+  template <class T>
+  EMULATOR_INLINE T shfl(T value, int rank) const {
+    return __shfl_sync(lanes_, value, __fns(lanes_, 0, rank + 1));
+  }
+  EMULATOR_INLINE unsigned ballot(int predicate) const {
+    return emulator::extract_bits(__ballot_sync(lanes_, predicate), lanes_);
+  }
+  EMULATOR_INLINE int any(int predicate) const { return __any_sync(lanes_, predicate); }
+  EMULATOR_INLINE int all(int predicate) const { return __all_sync(lanes_, predicate); }
+};
+EMULATOR_INLINE coalesced_group coalesced_threads() { return coalesced_group(__activemask()); }
+
+template <unsigned Size, class Parent = thread_block>
 class thread_block_tile {
   static_assert(Size <= 32 && (Size & (Size - 1)) == 0, "a tile is 1, 2, 4 ... 32 lanes");
 
  public:
-  EMULATOR_INLINE static unsigned thread_rank() { return emulator::lane_index() % Size; }
-  EMULATOR_INLINE static constexpr unsigned num_threads() { return Size; }
-  EMULATOR_INLINE static constexpr unsigned size() { return Size; }
-  EMULATOR_INLINE static unsigned meta_group_rank() { return thread_block::thread_rank() / Size; }
+  EMULATOR_GROUP(constexpr unsigned, emulator::lane_index() % Size, Size)
+  EMULATOR_INLINE static unsigned meta_group_rank() { return Parent::thread_rank() / Size; }
   EMULATOR_INLINE static unsigned meta_group_size() {
-    return (thread_block::num_threads() + Size - 1) / Size;
+    return (Parent::num_threads() + Size - 1) / Size;
   }
   EMULATOR_INLINE static void sync() { __syncwarp(mask()); }
-  template <class T>
-  EMULATOR_INLINE static T shfl(T value, int lane) {
-    return __shfl_sync(mask(), value, lane, Size);
+#define EMULATOR_TILE_SHUFFLE(NAME, A)                     \
+  template <class T>                                       \
+  EMULATOR_INLINE static T NAME(T value, A argument) {     \
+    return __##NAME##_sync(mask(), value, argument, Size); \
   }
-  template <class T>
-  EMULATOR_INLINE static T shfl_up(T value, unsigned distance) {
-    return __shfl_up_sync(mask(), value, distance, Size);
-  }
-  template <class T>
-  EMULATOR_INLINE static T shfl_down(T value, unsigned distance) {
-    return __shfl_down_sync(mask(), value, distance, Size);
-  }
-  template <class T>
-  EMULATOR_INLINE static T shfl_xor(T value, unsigned lane_mask) {
-    return __shfl_xor_sync(mask(), value, static_cast<int>(lane_mask), Size);
-  }
+  EMULATOR_TILE_SHUFFLE(shfl, int)
+  EMULATOR_TILE_SHUFFLE(shfl_up, unsigned)
+  EMULATOR_TILE_SHUFFLE(shfl_down, unsigned)
+  EMULATOR_TILE_SHUFFLE(shfl_xor, int)
   EMULATOR_INLINE static unsigned ballot(int predicate) {
     return (__ballot_sync(mask(), predicate) & mask()) >> (emulator::lane_index() / Size * Size);
   }
   EMULATOR_INLINE static int any(int predicate) { return __any_sync(mask(), predicate); }
   EMULATOR_INLINE static int all(int predicate) { return __all_sync(mask(), predicate); }
+  EMULATOR_INLINE operator thread_group() const { return thread_group(mask()); }
 
  private:
   EMULATOR_INLINE static unsigned mask() {
     return (0xFFFFFFFFu >> (32 - Size)) << (emulator::lane_index() / Size * Size);
   }
 };
-template <unsigned Size>
-EMULATOR_INLINE thread_block_tile<Size> tiled_partition(const thread_block&) {
+template <unsigned Size, class Parent>
+EMULATOR_INLINE thread_block_tile<Size, Parent> tiled_partition(const Parent&) {
   return {};
 }
+
+/// Its blocks run any number at a time, and so cannot wait for each other.
+class grid_group {
+ public:
+  EMULATOR_GROUP(unsigned long long,
+                 block_rank() * thread_block::size() + thread_block::thread_rank(),
+                 1ull * gridDim.x * gridDim.y * gridDim.z * thread_block::size())
+  EMULATOR_INLINE static unsigned long long block_rank() {
+    return blockIdx.x + gridDim.x * (blockIdx.y + 1ull * gridDim.y * blockIdx.z);
+  }
+  template <class T = void>
+  static void sync() {
+    static_assert(sizeof(T*) == 0, "grid.sync() is not emulated: docs/emulator.md");
+  }
+};
+EMULATOR_INLINE grid_group this_grid() { return {}; }
 
 class cluster_group {
  public:
@@ -81,12 +132,8 @@ class cluster_group {
   EMULATOR_INLINE static unsigned block_rank() { return emulator::cluster_rank(); }
   EMULATOR_INLINE static unsigned num_blocks() { return emulator::cluster_size(); }
   EMULATOR_INLINE static dim3 dim_blocks() { return dim3(emulator::cluster_size()); }
-  EMULATOR_INLINE static unsigned thread_rank() {
-    return block_rank() * thread_block::num_threads() + thread_block::thread_rank();
-  }
-  EMULATOR_INLINE static unsigned num_threads() {
-    return num_blocks() * thread_block::num_threads();
-  }
+  EMULATOR_GROUP(unsigned, block_rank() * thread_block::size() + thread_block::thread_rank(),
+                 num_blocks() * thread_block::size())
   template <class T>
   EMULATOR_INLINE static T* map_shared_rank(T* address, unsigned rank) {
     return static_cast<T*>(emulator::map_shared(const_cast<std::remove_cv_t<T>*>(address), rank));
@@ -94,11 +141,7 @@ class cluster_group {
 };
 EMULATOR_INLINE cluster_group this_cluster() { return {}; }
 
-EMULATOR_INLINE void sync(const thread_block&, EMULATOR_HERE) { thread_block::sync(file, line); }
+EMULATOR_INLINE void sync(const thread_group& group, EMULATOR_HERE) { group.sync(file, line); }
 EMULATOR_INLINE void sync(const cluster_group&, EMULATOR_HERE) { cluster_group::sync(file, line); }
-template <unsigned Size, class Parent>
-EMULATOR_INLINE void sync(const thread_block_tile<Size, Parent>&) {
-  thread_block_tile<Size, Parent>::sync();
-}
 
 }  // namespace cooperative_groups

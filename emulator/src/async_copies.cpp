@@ -3,6 +3,7 @@
 // Asynchronous copies, as far as the lane goes that issues them and waits. What is counted and
 // checked of them is in block_accesses.cpp.
 #include <algorithm>
+#include <cstdio>
 
 #include "block.hpp"
 #include "cuda_pipeline.h"
@@ -11,22 +12,21 @@
 namespace emulator {
 namespace {
 
-// What is wrong with a copy, whoever looks; empty if nothing is.
-std::string refusal(const Lane& lane, std::uintptr_t to, std::uintptr_t from, std::size_t bytes,
+// What is wrong with a copy, whoever looks; null if nothing is.
+const char* refusal(const Lane& lane, std::uintptr_t to, std::uintptr_t from, std::size_t bytes,
                     std::size_t zfill) {
   if (bytes != 4 && bytes != 8 && bytes != 16) return "only 4, 8 and 16 can be copied";
-  if (zfill > bytes) return "zfill of " + std::to_string(zfill);
+  if (zfill > bytes) return "zfill is more than that";
   if (!current_block->is_shared(to)) return "its destination is not the block's shared memory";
   if (to % bytes != 0) return "its destination is misaligned";
-  if (zfill == bytes) return "";  // the source may be anything
+  if (zfill == bytes) return nullptr;  // the source may be anything
   if (current_block->is_shared(from) || from - lane.stack < kStackBytes)
     return "its source is not global memory";
-  return from % bytes != 0 ? "its source is misaligned" : "";
+  return from % bytes != 0 ? "its source is misaligned" : nullptr;
 }
 
 void note(Lane& lane, Event event, std::uint64_t rest, std::uintptr_t pc) {
-  if (lane.next == lane.end) yield(lane, State::log_full);
-  *lane.next++ = {rest | static_cast<std::uint64_t>(event) << 56, pc};
+  append(lane, {rest | static_cast<std::uint64_t>(event) << 56, pc, 0});
 }
 
 }  // namespace
@@ -53,10 +53,10 @@ void __pipeline_memcpy_async(void* to, const void* from, std::size_t bytes, std:
   const std::uintptr_t pc = RETURN_ADDRESS;
   AsyncCopy copy{.to = reinterpret_cast<std::uintptr_t>(to), .pc = pc, .group = lane.group};
   const auto source = reinterpret_cast<std::uintptr_t>(from);
-  if (const std::string why = refusal(lane, copy.to, source, bytes, zfill); !why.empty()) {
-    static thread_local std::string what;
-    what = "asynchronous copy of " + std::to_string(bytes) + " bytes: " + why;
-    stop(lane, what.c_str(), pc);
+  if (const char* why = refusal(lane, copy.to, source, bytes, zfill)) {
+    char what[200];
+    std::snprintf(what, sizeof(what), "asynchronous copy of %zu bytes: %s", bytes, why);
+    stop(lane, what, pc);
   }
   copy.bytes = static_cast<std::uint8_t>(bytes);
   copy.read = static_cast<std::uint8_t>(bytes - zfill);
@@ -68,6 +68,7 @@ void __pipeline_memcpy_async(void* to, const void* from, std::size_t bytes, std:
   for (unsigned i = 0; i < copy.read; ++i)
     copy.data[i] = static_cast<const volatile unsigned char*>(from)[i];
   lane.reads_for = 0;
+  const OutsideLane outside;
   lane.copies.push_back(copy);
 }
 

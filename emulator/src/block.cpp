@@ -6,6 +6,8 @@
 #include <numeric>
 #include <thread>
 
+#include "record.hpp"
+
 namespace emulator {
 
 constinit thread_local Block* current_block = nullptr;
@@ -13,8 +15,11 @@ constinit thread_local Lane* current_lane = nullptr;
 
 void yield(Lane& lane, State state) { current_block->leave(lane, state); }
 
-void stop(Lane& lane, const char* what, std::uintptr_t pc) {
-  lane.stopped_by = what;
+void stop(Lane& lane, std::string_view what, std::uintptr_t pc) {
+  {
+    const OutsideLane outside;
+    lane.stopped_by = what;
+  }
   lane.pc = pc;
   yield(lane, State::stopped);
   __builtin_unreachable();
@@ -26,8 +31,24 @@ void Launch::fail(Fault what) {
 }
 
 void Block::cluster_met() {
-  visitor_ = {};
+  visitor_.clear();
   shared_.next_cluster_epoch();
+}
+
+// The built-in variables by their own names, which the language's header declares as constants.
+constinit thread_local uint3 thread_index asm("threadIdx"), block_index asm("blockIdx");
+constinit thread_local uint3 block_size asm("blockDim"), grid_size asm("gridDim");
+
+void Block::free_at_end(void* data) {
+  const std::lock_guard lock(launch_->mutex);
+  launch_->freed.push_back(data);
+}
+
+// clang, and code that takes their addresses, reports reads of them.
+bool Block::is_built_in(std::uintptr_t address) {
+  for (const uint3* one : {&thread_index, &block_index, &block_size, &grid_size})
+    if (address - reinterpret_cast<std::uintptr_t>(one) < sizeof(uint3)) return true;
+  return false;
 }
 
 void Block::enter(Launch& launch, Cluster* cluster, unsigned rank) {
@@ -36,10 +57,13 @@ void Block::enter(Launch& launch, Cluster* cluster, unsigned rank) {
   rank_ = rank;
   counts_ = {};
   last_buffer_ = nullptr;
+  last_variable_ = nullptr;
   circling_since_ = 0;
-  if (launch.recorded()) logs_.resize(32 * kLogStride);
+  if (launch.recorded()) logs_.resize(1 + 32 * kLogStride);
   shared_.attach(launch.kernel);
   current_block = this;
+  block_size = launch.block;
+  grid_size = launch.grid;
   if (cluster) cluster->enter(rank, this);
 }
 
@@ -48,6 +72,7 @@ void Block::run(std::uint64_t number) {
   number_ = number;
   index_ = {static_cast<unsigned>(number % grid.x), static_cast<unsigned>(number / grid.x % grid.y),
             static_cast<unsigned>(number / grid.x / grid.y)};
+  block_index = index_;
   shared_.start(launch_->dynamic_bytes);
   live_ = launch_->threads();
   lanes_.assign(live_, Lane{});
@@ -60,11 +85,12 @@ void Block::run(std::uint64_t number) {
   const unsigned warps = (live_ + 31) / 32;
   warp_syncs_.resize(warps);
   for (auto& syncs : warp_syncs_) syncs.clear();
+  warp_took_turns_.assign(warps, false);
   warp_order_.resize(warps);
   std::iota(warp_order_.begin(), warp_order_.end(), 0u);
   if (launch_->order == Order::reverse) std::ranges::reverse(warp_order_);
   if (launch_->order == Order::random) random_.seed(static_cast<unsigned>(number));
-  visitor_ = {};
+  visitor_.clear();
   unwritten_.reset();
 
   while (live_ > 0) {
@@ -83,21 +109,22 @@ void Block::run(std::uint64_t number) {
       check_progress();
   }
   ++launch_->progress;
-  if (visitor_.any)
+  if (!visitor_.empty())
     throw Fault{
         "distributed shared memory: a block exits while another may still be at its memory "
         "(no cluster barrier since): " +
-        visitor_.who};
+        visitor_};
 }
 
 void Block::enter_thread(Lane& lane) {
-  launch_->thread(launch_->arguments);
+  launch_->bound.thread(launch_->bound.data);
   arrive(lane, lane.group + 1);
   --live_;
   leave(lane, State::exited);
 }
 
 void Block::leave(Lane& lane, State state) {
+  if (lane.next && state != State::stopped) note_value(lane.next[-1]);
   lane.state = state;
   current_lane = nullptr;
   emulator_switch(&lane.context, scheduler_);
@@ -118,9 +145,10 @@ bool Block::release_block_barrier() {
   }
   if (waiting == 0 || waiting < live_) return false;
   if (!same)
-    throw Fault{"divergent barrier: threads of a block wait at different lines" + who_waits()};
-  if (live_ < lanes_.size() && !launch_->exited_may_miss_barriers)
-    throw Fault{"missed barrier: some threads of the block have exited" + who_waits()};
+    throw Fault{
+        "divergent barrier: threads of a block wait at different lines, where CUDA allows "
+        "__syncthreads() in conditional code only if the condition is the same for all of them" +
+        who_waits()};
   for (Lane& lane : lanes_) {
     if (lane.state != State::at_block_barrier) continue;
     lane.predicate = static_cast<int>(lane.vote == Vote::count ? votes
@@ -144,10 +172,7 @@ bool Block::release_cluster_barrier() {
   unsigned waiting = 0;
   for (const Lane& lane : lanes_) waiting += lane.state == State::at_cluster_barrier;
   if (waiting == 0 || waiting < live_) return false;
-  if (live_ < lanes_.size() && !launch_->exited_may_miss_barriers)
-    throw Fault{"missed cluster barrier: some threads of the block have exited" + who_waits()};
-  if (cluster_ && !cluster_->arrive(rank_) && !launch_->exited_may_miss_barriers)
-    throw Fault{"missed cluster barrier: a block of the cluster has exited" + who_waits()};
+  if (cluster_) cluster_->arrive(rank_);
   ++counts_.cluster_barriers;
   next_epoch();
   for (Lane& lane : lanes_)

@@ -13,12 +13,14 @@
 
 #include "cluster.hpp"
 #include "emulator/report.hpp"
+#include "emulator/runtime_api.hpp"
 #include "fault.hpp"
 #include "fiber.hpp"
 #include "global_memory.hpp"
 #include "lane.hpp"
 #include "shared_memory.hpp"
 #include "site.hpp"
+#include "symbols.hpp"
 #include "warp_replay.hpp"
 
 namespace emulator {
@@ -29,11 +31,9 @@ struct Launch {
   std::size_t dynamic_bytes;
   unsigned cluster;
   std::string kernel;  ///< mangled
-  void (*thread)(void*);
-  void* arguments;
+  BoundKernel bound;
   Order order;
   bool count, check;
-  bool exited_may_miss_barriers;
 
   std::uint64_t blocks() const { return std::uint64_t{grid.x} * grid.y * grid.z; }
   unsigned threads() const { return block.x * block.y * block.z; }
@@ -45,6 +45,17 @@ struct Launch {
   /// Goes up whenever a thread changes memory, arrives or exits: what others wait for.
   std::atomic<std::uint64_t> progress{1};
   std::mutex mutex;
+  /// Reads of global memory that nothing had written. Another thread may have done so meanwhile and
+  /// not be replayed yet, so they are looked at again when all have exited.
+  struct Unwritten {
+    Fault fault;
+    std::uintptr_t address;
+    unsigned bytes;
+    std::uint64_t thread;
+  };
+  std::vector<Unwritten> unwritten;
+  std::atomic<bool> any_unwritten{false};
+  std::vector<void*> freed;          ///< by kernels, but what they did there may still be on record
   std::uint64_t circling_since = 0;  ///< progress when the last block began to spin
   int circling = 0;                  ///< blocks that have since
   std::string fault;                 ///< the first; empty if memory ran out
@@ -75,10 +86,16 @@ class Block final : private WarpListener {
   void enter_thread(Lane& lane);  ///< what a fiber runs
   void leave(Lane& lane, State state);
   bool is_shared(std::uintptr_t address) const { return shared_.holds(address); }
+  bool is_argument(std::uintptr_t address) const {
+    return address - reinterpret_cast<std::uintptr_t>(launch_->bound.data) < launch_->bound.bytes;
+  }
+  static bool is_built_in(std::uintptr_t address);
   void note_change() { changed_ = true; }
+  void free_at_end(void* data);
 
  private:
-  enum class Region : std::uint8_t { shared, distributed, global, image };
+  /// `constant` is what the runtime gives a thread: arguments and built-in variables.
+  enum class Region : std::uint8_t { shared, distributed, global, image, constant };
   struct Place {
     Region region = Region::image;
     Buffer* buffer = nullptr;  // of global memory
@@ -114,12 +131,16 @@ class Block final : private WarpListener {
   void copy(std::uint64_t pc, const Request& sources) override;
   void arrival(const Request& numbers) override;
   Place place(std::uint64_t address, unsigned bytes, Event event, std::uint64_t pc, unsigned lane);
+  void check_variable(std::uint64_t address, unsigned bytes, Event event, std::uint64_t pc,
+                      const Lane& lane);
+  void check_global(std::uint64_t pc, Event event, const Request& request, Buffer& buffer);
   void check_alignment(std::uint64_t pc, Event event, const Request& request) const;
   void count(std::uint64_t pc, Space space, Event event, const Request& request,
              const Place& place);
   void check_shared(std::uint64_t pc, Event event, const Request& request);
   void check_race(std::uint64_t pc, Event event, std::size_t offset, unsigned bytes,
-                  const Lane& lane, Block& owner);
+                  std::uint16_t value, const Lane& lane, Block& owner);
+  void check_one_value(std::uint64_t pc, const Request& request) const;
   void note_remote(std::uint64_t pc, Event event, const Request& request, unsigned rank);
 
   // faults, in words
@@ -140,9 +161,13 @@ class Block final : private WarpListener {
   std::vector<Lane> lanes_;
   unsigned live_ = 0;
   FiberStacks stacks_;
-  std::vector<Record> logs_;  // of a warp, kLogStride a lane
+  std::vector<Record> logs_;  // of a warp, kLogStride a lane; before the first an empty record
+  Record* log(std::size_t lane) { return logs_.data() + 1 + lane * kLogStride; }
   // By warp: who took part in its warp functions since the last barrier, one after the other.
-  std::vector<std::vector<std::uint32_t>> warp_syncs_;
+  std::vector<std::vector<WarpMeeting>> warp_syncs_;
+  // By warp: whether its lanes did atomics, by which they may have taken turns where they seem to
+  // have gone on as one.
+  std::vector<bool> warp_took_turns_;
   std::vector<unsigned> warp_order_;
   unsigned current_warp_ = 0;
   unsigned requests_ = 0;
@@ -152,14 +177,12 @@ class Block final : private WarpListener {
 
   SharedMemory shared_;
   Buffer* last_buffer_ = nullptr;
+  const Variable* last_variable_ = nullptr;
   // The first read of shared memory that nobody had written. Others may write it before their next
   // barrier: then it is a race, which names the store too, and is the fault that is reported.
   std::optional<Fault> unwritten_;
   // The last access that another block of the cluster made to this one since their last barrier.
-  struct Visitor {
-    std::string who;
-    bool any = false;
-  } visitor_;
+  std::string visitor_;
 
   WarpReplay replay_{*this};
   Counts counts_;

@@ -33,6 +33,7 @@ void Block::sync(const Request& numbers) {
 void Block::access(std::uint64_t pc, Event event, const Request& request) {
   ++requests_;
   if (event == Event::store) changed_ = true;  // atomics tell themselves
+  if (event == Event::atomic) warp_took_turns_[current_warp_] = true;
   // Lanes of one instruction may be at different memories: then it is a request to each, but one
   // to all other blocks of the cluster, told apart by the upper half of the address.
   std::uint32_t left = request.mask, remote = 0;
@@ -48,27 +49,38 @@ void Block::access(std::uint64_t pc, Event event, const Request& request) {
                         : at.region == Region::global ? at.buffer->holds(address, request.bytes)
                         : at.region == Region::distributed
                             ? cluster_->block(at.rank).shared_.holds(address)
-                            : in_image(address);
+                        : at.region == Region::image ? in_image(address)
+                                                     : is_argument(address) || is_built_in(address);
       if (here) mask |= 1u << l;
     });
     left &= ~mask;
-    const Request part{mask, request.bytes, request.addresses, request.queues};
+    const Request part{mask, request.bytes, request.addresses, request.queues, request.values};
     if (at.region == Region::shared) {
       std::uint64_t offsets[32];
       for_each_lane(mask, [&](unsigned l) { offsets[l] = shared_.offset(request.addresses[l]); });
-      const Request own{mask, request.bytes, offsets, request.queues};
+      const Request own{mask, request.bytes, offsets, request.queues, request.values};
       if (launch_->check) check_shared(pc, event, own);
       if (launch_->count) count(pc, Space::shared, event, own, at);
     } else if (at.region == Region::distributed) {
       std::uint64_t offsets[32];
       const SharedMemory& memory = cluster_->block(at.rank).shared_;
       for_each_lane(mask, [&](unsigned l) { offsets[l] = memory.offset(request.addresses[l]); });
-      const Request theirs{mask, request.bytes, offsets};
+      const Request theirs{mask, request.bytes, offsets, request.queues, request.values};
       if (launch_->check) note_remote(pc, event, theirs, at.rank);
       remote |= mask;
       for_each_lane(
           mask, [&](unsigned l) { remote_places[l] = std::uint64_t{at.rank} << 32 | offsets[l]; });
-    } else if (launch_->count) {
+    } else if (at.region == Region::constant) {
+      continue;
+    } else {
+      if (launch_->check && event == Event::store && !warp_took_turns_[current_warp_])
+        check_one_value(pc, part);
+      if (launch_->check && at.buffer) check_global(pc, event, part, *at.buffer);
+      if (at.region == Region::image)
+        for_each_lane(mask, [&](unsigned l) {
+          check_variable(request.addresses[l], request.bytes, event, pc, warp(current_warp_)[l]);
+        });
+      if (!launch_->count) continue;
       const bool constant = at.region == Region::image && is_constant(request.addresses[first]);
       count(pc, constant ? Space::constant : Space::global, event, part, at);
     }
@@ -105,6 +117,10 @@ void Block::copy(std::uint64_t pc, const Request& sources) {
                       " bytes: its source is not global memory",
                   lanes[first], pc);
     left &= ~mask;
+    if (launch_->check && at.buffer)
+      for_each_lane(mask, [&](unsigned l) {
+        check_global(pc, Event::load, {1u << l, copies[l]->read, sources.addresses}, *at.buffer);
+      });
     // A copy that reads only some of its bytes takes the same sector for them.
     if (launch_->count)
       count(pc, Space::global, Event::load, {mask, sources.bytes, sources.addresses}, at);
@@ -122,7 +138,7 @@ void Block::arrival(const Request& numbers) {
     const auto count = static_cast<unsigned>(numbers.addresses[l]);
     for (unsigned i = 0; launch_->check && i < count; ++i) {
       const AsyncCopy& copy = lane.copies[i];
-      check_race(copy.pc, Event::arrival, shared_.offset(copy.to), copy.bytes, lane, *this);
+      check_race(copy.pc, Event::arrival, shared_.offset(copy.to), copy.bytes, 0, lane, *this);
     }
     lane.drop_copies(count);
   });
@@ -140,7 +156,9 @@ void Block::check_alignment(std::uint64_t pc, Event event, const Request& reques
 
 Block::Place Block::place(std::uint64_t address, unsigned bytes, Event event, std::uint64_t pc,
                           unsigned lane) {
+  if (is_argument(address) || is_built_in(address)) return {Region::constant};
   if (shared_.holds(address)) return {Region::shared};
+  GlobalMemory& memory = GlobalMemory::get();
   if (last_buffer_ && last_buffer_->holds(address, bytes)) return {Region::global, last_buffer_};
   if (cluster_)
     for (unsigned r = 0; r < cluster_->size(); ++r)
@@ -155,22 +173,25 @@ Block::Place Block::place(std::uint64_t address, unsigned bytes, Event event, st
                       warp(current_warp_)[lane], pc);
         return {Region::distributed, nullptr, r};
       }
-  if (in_image(address)) return {Region::image};
-  Buffer* buffer = GlobalMemory::get().find(address);
+  if (in_image(address)) {
+    check_variable(address, bytes, event, pc, warp(current_warp_)[lane]);
+    return {Region::image};
+  }
+  Buffer* buffer = memory.find(address);
   const std::string what(name(operation(event)));
   const Lane& who = warp(current_warp_)[lane];
   if (stacks_.hold(address))
     throw fault(what + " of the local memory of another thread, or beyond one's own", who, pc);
   if (!buffer) {
     // Just behind a buffer is what an index that is off by one makes.
-    Buffer* before = GlobalMemory::get().find(address - std::min<std::uint64_t>(address, 4096));
+    Buffer* before = memory.find(address - std::min<std::uint64_t>(address, 4096));
     for (std::uint64_t back = 1; !before && back <= 4096; back *= 2)
-      before = GlobalMemory::get().find(address - std::min(address, back));
+      before = memory.find(address - std::min(address, back));
     throw fault("out-of-bounds global " + what +
                     (before ? ": byte " + std::to_string(address - before->start) +
                                   " of a buffer of " + std::to_string(before->bytes)
-                     : GlobalMemory::get().was_freed(address) ? ": of a buffer that has been freed"
-                                                              : ": not device memory"),
+                     : memory.was_freed(address) ? ": of a buffer that has been freed"
+                                                 : ": not device memory"),
                 who, pc);
   }
   if (!buffer->holds(address, bytes))
@@ -180,6 +201,61 @@ Block::Place Block::place(std::uint64_t address, unsigned bytes, Event event, st
                 who, pc);
   last_buffer_ = buffer;
   return {Region::global, buffer};
+}
+
+// Of the program's own variables: __device__ ones, constants, and the host's, which look the same.
+void Block::check_variable(std::uint64_t address, unsigned bytes, Event event, std::uint64_t pc,
+                           const Lane& lane) {
+  const auto holds = [&](const Variable* v) {
+    return v && address >= v->offset && address + bytes <= v->offset + v->bytes;
+  };
+  const std::string what = std::string(name(operation(event)));
+  if (event != Event::load && is_constant(address))
+    throw fault("read-only memory: " + what + " of a constant", lane, pc);
+  if (!holds(last_variable_)) {
+    const Variable* variable = last_before(Symbols::get().global(), address);
+    // Constants that the compiler made have no names, nor has anything in a stripped program.
+    if (!holds(variable) && variable && !is_compilers_own(address))
+      throw fault("out-of-bounds " + what + ": byte " +
+                      std::to_string(address + bytes - 1 - variable->offset) + " of " +
+                      variable->name() + ", a variable of " + std::to_string(variable->bytes),
+                  lane, pc);
+    last_variable_ = variable;
+  }
+  if (!holds(last_variable_)) return;
+  for (const void* pointer : launch_->bound.pointers)
+    if (reinterpret_cast<std::uintptr_t>(pointer) - last_variable_->offset < last_variable_->bytes)
+      throw fault("host memory: the kernel was given the host's address of " +
+                      last_variable_->name() + "; cudaGetSymbolAddress gives the device's",
+                  lane, pc);
+}
+
+void Block::check_global(std::uint64_t pc, Event event, const Request& request, Buffer& buffer) {
+  constexpr std::size_t kMost = 1000;
+  for_each_lane(request.mask, [&](unsigned l) {
+    const std::uintptr_t address = request.addresses[l];
+    const std::uint64_t thread = number_ * kMaxThreads + current_warp_ * 32 + l;
+    const bool known = event == Event::store || buffer.any_known(address, request.bytes);
+    if (!known) {
+      const std::lock_guard lock(launch_->mutex);
+      if (launch_->unwritten.size() < kMost)
+        launch_->unwritten.push_back(
+            {fault("uninitialised global memory: " + std::string(name(operation(event))) +
+                       " of byte " + std::to_string(address - buffer.start) + " of a buffer of " +
+                       std::to_string(buffer.bytes) + ", which nothing has written",
+                   warp(current_warp_)[l], pc),
+             address, request.bytes, thread});
+      launch_->any_unwritten = true;
+    }
+    if (event == Event::load || !known) return;
+    // What a thread has read before it writes, as in +=, stays unwritten.
+    if (launch_->any_unwritten) {
+      const std::lock_guard lock(launch_->mutex);
+      for (const Launch::Unwritten& read : launch_->unwritten)
+        if (read.address == address && read.thread == thread) return;
+    }
+    buffer.note_written(address, request.bytes);
+  });
 }
 
 void Block::count(std::uint64_t pc, Space space, Event event, const Request& request,
@@ -235,13 +311,28 @@ void Block::check_shared(std::uint64_t pc, Event event, const Request& request) 
           fault("uninitialised shared memory: " + name + " of " + shared_.variable(offset) +
                     ", which nobody in the block has written yet",
                 lane, pc);
-    check_race(pc, event, offset, request.bytes, lane, *this);
+    check_race(pc, event, offset, request.bytes, request.values ? request.values[l] : 0, lane,
+               *this);
+  });
+}
+
+// Which lane's value stays is left open by CUDA.
+void Block::check_one_value(std::uint64_t pc, const Request& request) const {
+  for_each_lane(request.mask, [&](unsigned l) {
+    for_each_lane(request.mask & ((1u << l) - 1), [&](unsigned before) {
+      if (request.addresses[l] == request.addresses[before] &&
+          request.values[l] != request.values[before])
+        throw fault("lanes " + std::to_string(before) + " and " + std::to_string(l) +
+                        " of one instruction store different values at one address, and CUDA does "
+                        "not say which remains",
+                    lanes_[current_warp_ * 32 + l], pc);
+    });
   });
 }
 
 // Of one of this block's lanes with others at the shared memory of `owner`.
 void Block::check_race(std::uint64_t pc, Event event, std::size_t offset, unsigned bytes,
-                       const Lane& lane, Block& owner) {
+                       std::uint16_t value, const Lane& lane, Block& owner) {
   const auto number = static_cast<unsigned>(&lane - lanes_.data());
   using Copy = SharedMemory::Access::Copy;
   const auto race = owner.shared_.note(offset, bytes,
@@ -251,22 +342,28 @@ void Block::check_race(std::uint64_t pc, Event event, std::size_t offset, unsign
                                         .warp_syncs = warp_syncs_[number / 32],
                                         .request = requests_,
                                         .pc = pc,
+                                        .value = value,
                                         .kind = operation(event),
                                         .copy = event == Event::copy      ? Copy::issued
                                                 : event == Event::arrival ? Copy::arrived
                                                                           : Copy::none});
-  if (!race) return;
+  if (!race || (race->one_instruction && warp_took_turns_[number / 32])) return;
   const unsigned other_rank = race->thread / kMaxThreads;
   const Block& other = other_rank == rank_ ? *this : cluster_->block(other_rank);
   const Lane& other_lane = other.lanes_[race->thread % kMaxThreads];
+  const bool one_warp = other_rank == rank_ && race->thread % kMaxThreads / 32 == current_warp_;
   const char* who = other_rank != rank_ ? "between blocks of the cluster"
-                    : race->thread % kMaxThreads / 32 == current_warp_ ? "inside a warp"
-                                                                       : "between warps";
+                    : one_warp          ? "inside a warp"
+                                        : "between warps";
   unwritten_.reset();
   throw fault(std::string("shared-memory race ") + who + ": " + race->what + " of " +
                   owner.shared_.variable(offset) + " with " +
                   (other_rank == rank_ ? thread(other_lane) : other.where(other_lane)) + " at " +
-                  source_line(race->pc).text(),
+                  source_line(race->pc).text() +
+                  (one_warp && !race->one_instruction
+                       ? " (since compute capability 7.0 lanes need not run in lockstep, and "
+                         "volatile orders nothing between them: __syncwarp() does)"
+                       : ""),
               lane, pc);
 }
 
@@ -282,13 +379,12 @@ void Block::note_remote(std::uint64_t pc, Event event, const Request& request, u
                       " of " + other.shared_.variable(offset) + " of block " +
                       std::to_string(rank) + ", which nobody has written",
                   lane, pc);
-    check_race(pc, event, offset, request.bytes, lane, other);
+    check_race(pc, event, offset, request.bytes, request.values[l], lane, other);
   });
-  if (other.visitor_.any) return;
+  if (!other.visitor_.empty()) return;
   const Lane& lane = warp(current_warp_)[std::countr_zero(request.mask)];
-  other.visitor_ = {"kernel " + kernel_name(launch_->kernel) + " at " + source_line(pc).text() +
-                        ", " + where(lane),
-                    true};
+  other.visitor_ = "kernel " + kernel_name(launch_->kernel) + " at " + source_line(pc).text() +
+                   ", " + where(lane);
 }
 
 void* Block::map_shared(void* address, unsigned rank) {

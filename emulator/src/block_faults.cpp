@@ -3,6 +3,7 @@
 // Faults of a block in words.
 #include <signal.h>
 
+#include <filesystem>
 #include <map>
 
 #include "block.hpp"
@@ -15,11 +16,6 @@ namespace {
 std::string to_text(uint3 v) {
   std::string text = "(";  // gcc 12 warns of "(" + ... for no reason
   return text + std::to_string(v.x) + ", " + std::to_string(v.y) + ", " + std::to_string(v.z) + ")";
-}
-
-std::string base_name(const char* path) {
-  const std::string text(path);
-  return text.substr(text.rfind('/') + 1);
 }
 
 }  // namespace
@@ -42,8 +38,8 @@ Fault Block::too_much_local(const Lane& lane, std::uintptr_t pc) const {
 
 // What a lane had on its mind when it stopped in the middle of something.
 Fault Block::fault_of_stopped(const Lane& lane) {
-  if (lane.stopped_by) return fault(lane.stopped_by, lane, lane.pc);
-  const Record* first = logs_.data() + lane.number * kLogStride;
+  if (!lane.stopped_by.empty()) return fault(lane.stopped_by, lane, lane.pc);
+  const Record* first = log(lane.number);
   if (lane.trap_address - lane.stack < page_bytes()) return too_much_local(lane, lane.pc);
   if (lane.trap == SIGFPE) return fault("division of an integer by zero", lane, lane.pc);
   // An access that is on record, or one of those that a copy makes.
@@ -68,7 +64,8 @@ std::string Block::who_waits() const {
       case State::at_cluster_barrier:
         what = std::string("wait at the ") +
                (lane.state == State::at_block_barrier ? "block" : "cluster") + " barrier of " +
-               base_name(lane.file) + ":" + std::to_string(lane.line);
+               std::filesystem::path(lane.file).filename().string() + ":" +
+               std::to_string(lane.line);
         break;
       case State::at_warp_function:
         what = "wait in a warp function at " + source_line(lane.pc).text();

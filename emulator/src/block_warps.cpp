@@ -4,10 +4,12 @@
 // their warp functions answer.
 #include <algorithm>
 #include <bit>
+#include <functional>
 #include <numeric>
 #include <utility>
 
 #include "block.hpp"
+#include "record.hpp"
 
 namespace emulator {
 namespace {
@@ -87,7 +89,7 @@ bool Block::resume_ready(std::span<Lane> lanes) {
       lane.context = stacks_.start(stack, fiber_main);
     }
     if (launch_->recorded() && lane.next == nullptr) {
-      lane.next = logs_.data() + lane.number * kLogStride;
+      lane.next = log(lane.number);
       lane.end = lane.next + kLogRecords;
     }
     if (lane.answered != 0 && lane.next != nullptr) {
@@ -95,12 +97,13 @@ bool Block::resume_ready(std::span<Lane> lanes) {
         lane.state = State::log_full;
         continue;
       }
-      *lane.next++ = {lane.answered | static_cast<std::uint64_t>(Event::sync) << 56, lane.pc};
+      append(lane, {lane.answered | static_cast<std::uint64_t>(Event::sync) << 56, lane.pc, 0});
     }
     lane.answered = 0;
     lane.steps_left = kStepsAtOnce;
     lane.state = State::ready;
     current_lane = &lane;
+    thread_index = lane.index;
     emulator_switch(&scheduler_, lane.context);
     if (lane.state == State::stopped) throw fault_of_stopped(lane);
     if (lane.state == State::log_full) look(lane);
@@ -118,7 +121,7 @@ bool Block::replay(std::span<Lane> lanes, bool all) {
   Log logs[32];
   bool full = false;
   for (std::size_t l = 0; l < lanes.size(); ++l) {
-    const Record* start = logs_.data() + l * kLogStride;
+    const Record* start = log(l);
     // A lane that has not run yet, or has been switched to from another warp, has nothing.
     const bool is_full = lanes[l].state == State::log_full;
     logs[l] = {start, lanes[l].next ? lanes[l].next : start,
@@ -127,7 +130,7 @@ bool Block::replay(std::span<Lane> lanes, bool all) {
   }
   replay_.replay(std::span(logs, lanes.size()), all);
   for (std::size_t l = 0; l < lanes.size(); ++l) {
-    Record* start = logs_.data() + l * kLogStride;
+    Record* start = log(l);
     Record* rest = std::copy(logs[l].next, logs[l].end, start);
     // Logs are the warp's while it runs. One that waits for others leaves nothing behind.
     const bool stays = logs[l].more || rest != start;
@@ -140,16 +143,17 @@ bool Block::replay(std::span<Lane> lanes, bool all) {
 // Answers warp functions for which all lanes have come. True if there was one.
 bool Block::resolve_warp_functions(unsigned w) {
   const std::span<Lane> lanes = warp(w);
-  const std::uint32_t existing = lanes.size() == 32 ? ~0u : (1u << lanes.size()) - 1;
-  std::uint32_t waiting = 0, running = 0;
+  // Lanes that have exited, or never were, have no part in what a mask names.
+  std::uint32_t present = 0, waiting = 0, running = 0;
   for (std::size_t l = 0; l < lanes.size(); ++l) {
+    if (lanes[l].state != State::exited) present |= 1u << l;
     if (lanes[l].state == State::at_warp_function) waiting |= 1u << l;
     if (lanes[l].state == State::ready || lanes[l].state == State::log_full) running |= 1u << l;
   }
   bool answered = false;
   while (waiting != 0) {
     const Lane& first = lanes[std::countr_zero(waiting)];
-    std::uint32_t members = first.mask & existing;
+    std::uint32_t members = first.mask & present;
     if (first.function == WarpFunction::active_mask) {
       // Whoever waits at the same call is active together, once nobody can come any more.
       members = 0;
@@ -163,10 +167,6 @@ bool Block::resolve_warp_functions(unsigned w) {
         throw fault("warp function: the calling lane is not in its own mask", first, first.pc);
       bool all = true;
       for_each_lane(members, [&](unsigned l) {
-        if (lanes[l].state == State::exited)
-          throw fault(
-              "warp function: the mask names lane " + std::to_string(l) + ", which has exited",
-              first, first.pc);
         all &= lanes[l].state == State::at_warp_function && lanes[l].mask == first.mask &&
                lanes[l].function == first.function;
       });
@@ -176,10 +176,9 @@ bool Block::resolve_warp_functions(unsigned w) {
     answer(lanes, members);
     answered = true;
     ++counts_.warp_functions;
-    if (first.function == WarpFunction::active_mask) continue;  // which waits for nobody
-    // Of the warp functions only this one orders what the lanes do in memory.
-    if (first.function == WarpFunction::sync && launch_->check) {
-      warp_syncs_[w].push_back(members);
+    // The active mask waits for nobody.
+    if (first.function != WarpFunction::active_mask && launch_->check) {
+      warp_syncs_[w].push_back({members, first.function == WarpFunction::sync});
       for_each_lane(members, [&](unsigned l) {
         lanes[l].answered = static_cast<unsigned>(warp_syncs_[w].size());
       });
@@ -189,104 +188,86 @@ bool Block::resolve_warp_functions(unsigned w) {
 }
 
 void Block::answer(std::span<Lane> lanes, std::uint32_t members) {
-  const WarpFunction function = lanes[std::countr_zero(members)].function;
-  std::uint32_t ballot = 0;
-  std::uint64_t sum = 0, all_bits = ~0ull, any_bits = 0, odd_bits = 0;
-  std::uint64_t least = ~0ull, most = 0;
-  std::int64_t least_signed = INT64_MAX, most_signed = INT64_MIN;
-  for_each_lane(members, [&](unsigned l) {
-    const std::uint64_t value = lanes[l].value;
-    const auto signed_value = static_cast<std::int32_t>(value);
-    if (value != 0) ballot |= 1u << l;
-    sum += value;
-    all_bits &= value;
-    any_bits |= value;
-    odd_bits ^= value;
-    least = std::min(least, value);
-    most = std::max(most, value);
-    least_signed = std::min<std::int64_t>(least_signed, signed_value);
-    most_signed = std::max<std::int64_t>(most_signed, signed_value);
-  });
-  std::uint64_t answers[32];
-  for_each_lane(members, [&](unsigned l) {
-    const Lane& lane = lanes[l];
+  const auto fold = [&](auto join) {
+    std::uint64_t all = lanes[std::countr_zero(members)].value;
+    for_each_lane(members & (members - 1), [&](unsigned l) { all = join(all, lanes[l].value); });
+    return all;
+  };
+  const auto lanes_with = [&](auto predicate) {
+    std::uint32_t found = 0;
+    for_each_lane(members, [&](unsigned l) { found |= std::uint32_t{predicate(lanes[l])} << l; });
+    return found;
+  };
+  const auto less = [](bool is_signed, std::uint64_t a, std::uint64_t b) {
+    return is_signed ? static_cast<std::int32_t>(a) < static_cast<std::int32_t>(b) : a < b;
+  };
+  const auto result_of = [&](const Lane& lane) -> std::uint64_t {
     const int width = lane.width;
     if (width < 1 || width > 32 || (width & (width - 1)) != 0)
       throw fault("shuffle of a width of " + std::to_string(width) + ", not 1, 2, 4 ... 32", lane,
                   lane.pc);
-    const int me = static_cast<int>(l), first = me / width * width;
+    const int me = lane.number, first = me / width * width;
+    // CUDA leaves open what comes from a lane that has exited: here bits that are no number and no
+    // index, so that a result that depends on them is seen to be wrong.
     const auto take_from = [&](int source) {
-      if (!(members >> source & 1))
+      if (!(lane.mask >> source & 1))
         throw fault("shuffle reads lane " + std::to_string(source) + ", which is not in the mask",
                     lane, lane.pc);
-      return lanes[source].value;
+      return members >> source & 1 ? lanes[source].value : ~std::uint64_t{0};
     };
     // Distances are unsigned; beyond a warp they are all the same.
     const int distance = static_cast<int>(std::min(static_cast<unsigned>(lane.argument), 32u));
     const int up = me - distance, down = me + distance, other = me ^ (lane.argument & 31);
-    std::uint64_t& result = answers[l];
-    switch (function) {
+    const bool is_signed = lane.function == WarpFunction::minimum_signed ||
+                           lane.function == WarpFunction::maximum_signed;
+    switch (lane.function) {
       case WarpFunction::sync:
-        result = 0;
-        break;
+        return 0;
       case WarpFunction::active_mask:
-        result = members;
-        break;
+        return members;
       case WarpFunction::shuffle:
-        result = take_from(first + (lane.argument & (width - 1)));
-        break;
+        return take_from(first + (lane.argument & (width - 1)));
       case WarpFunction::shuffle_up:
-        result = take_from(up < first ? me : up);
-        break;
+        return take_from(up < first ? me : up);
       case WarpFunction::shuffle_down:
-        result = take_from(down >= first + width ? me : down);
-        break;
+        return take_from(down >= first + width ? me : down);
       case WarpFunction::shuffle_xor:
-        result = take_from(other >= first + width ? me : other);
-        break;
+        return take_from(other >= first + width ? me : other);
       case WarpFunction::ballot:
-        result = ballot;
-        break;
+        return lanes_with([](const Lane& l) { return l.value != 0; });
       case WarpFunction::all:
-        result = ballot == members;
-        break;
+        return lanes_with([](const Lane& l) { return l.value == 0; }) == 0;
       case WarpFunction::any:
-        result = ballot != 0;
-        break;
+        return lanes_with([](const Lane& l) { return l.value != 0; }) != 0;
       case WarpFunction::match_any:
-        result = 0;
-        for_each_lane(members, [&](unsigned o) {
-          if (lanes[o].value == lane.value) result |= 1u << o;
-        });
-        break;
+        return lanes_with([&](const Lane& l) { return l.value == lane.value; });
       case WarpFunction::add:
-        result = sum;
-        break;
+        return fold(std::plus());
       case WarpFunction::minimum:
-        result = least;
-        break;
-      case WarpFunction::maximum:
-        result = most;
-        break;
       case WarpFunction::minimum_signed:
-        result = static_cast<std::uint64_t>(least_signed);
-        break;
+        return fold([&](auto a, auto b) { return less(is_signed, b, a) ? b : a; });
+      case WarpFunction::maximum:
       case WarpFunction::maximum_signed:
-        result = static_cast<std::uint64_t>(most_signed);
-        break;
+        return fold([&](auto a, auto b) { return less(is_signed, a, b) ? b : a; });
       case WarpFunction::bit_and:
-        result = all_bits;
-        break;
+        return fold(std::bit_and());
       case WarpFunction::bit_or:
-        result = any_bits;
-        break;
+        return fold(std::bit_or());
       case WarpFunction::bit_xor:
-        result = odd_bits;
-        break;
+        return fold(std::bit_xor());
     }
+    return 0;
+  };
+  const auto first = static_cast<unsigned>(std::countr_zero(members));
+  const WarpFunction function = lanes[first].function;
+  const bool own = function == WarpFunction::match_any ||  // else all lanes get the same
+                   (function >= WarpFunction::shuffle && function <= WarpFunction::shuffle_xor);
+  std::uint64_t results[32];
+  for_each_lane(members, [&](unsigned l) {
+    results[l] = own || l == first ? result_of(lanes[l]) : results[first];
   });
   for_each_lane(members, [&](unsigned l) {
-    lanes[l].value = answers[l];
+    lanes[l].value = results[l];
     lanes[l].state = State::ready;
   });
 }

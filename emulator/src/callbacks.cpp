@@ -3,8 +3,10 @@
 // What compiled kernels call. The compiler's thread-sanitizer instrumentation calls a function
 // before each access to memory, its coverage instrumentation one in each basic block; sanitizers
 // bring a runtime for these, and this is another.
+#include <bit>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
-#include <string>
 #include <type_traits>
 
 #include "block.hpp"
@@ -26,10 +28,10 @@ unsigned cluster_rank() { return current_block->rank(); }
 unsigned cluster_size() { return current_block->cluster_size(); }
 void* map_shared(void* address, unsigned rank) {
   if (void* there = current_block->map_shared(address, rank)) return there;
-  static thread_local std::string what;
-  what = "map_shared_rank: there is no block " + std::to_string(rank) + " in a cluster of " +
-         std::to_string(cluster_size());
-  stop(*current_lane, what.c_str(), RETURN_ADDRESS);
+  char what[100];
+  std::snprintf(what, sizeof(what), "map_shared_rank: there is no block %u in a cluster of %u",
+                rank, cluster_size());
+  stop(*current_lane, what, RETURN_ADDRESS);
 }
 
 int block_barrier(Vote vote, int predicate, const char* file, int line) {
@@ -65,7 +67,7 @@ std::uint64_t warp_function(WarpFunction function, unsigned mask, std::uint64_t 
 namespace {
 
 template <class T>
-constexpr unsigned kLog2 = sizeof(T) == 8 ? 3 : 2;
+constexpr unsigned kLog2 = std::countr_zero(sizeof(T));
 
 // Additions of 1 have an instruction of their own in shared memory, which counts lanes first.
 template <class T>
@@ -89,11 +91,6 @@ T exchange(T* address, F change) {
 }  // namespace
 }  // namespace emulator
 
-uint3 emulator_thread_index() { return emulator::current_lane->index; }
-uint3 emulator_block_index() { return emulator::current_block->index(); }
-uint3 emulator_block_size() { return emulator::current_block->launch().block; }
-uint3 emulator_grid_size() { return emulator::current_block->launch().grid; }
-
 #define ATOMIC_OF(NAME, T, SIZE, CHANGED)                              \
   T NAME(T* address, T value) {                                        \
     using namespace emulator;                                          \
@@ -101,30 +98,26 @@ uint3 emulator_grid_size() { return emulator::current_block->launch().grid; }
     return exchange(address, [value](T old) -> T { return CHANGED; }); \
   }
 #define ATOMIC(NAME, T, CHANGED) ATOMIC_OF(NAME, T, kTurns<T>, CHANGED)
-#define ATOMIC_ADD(T) ATOMIC_OF(atomicAdd, T, addition(value), old + value)
-#define INTEGER_ATOMICS(T)                                                         \
-  ATOMIC_ADD(T)                                                                    \
-  ATOMIC(atomicMin, T, old < value ? old : value)                                  \
-  ATOMIC(atomicMax, T, old < value ? value : old)                                  \
-  ATOMIC(atomicAnd, T, old& value)                                                 \
-  ATOMIC(atomicOr, T, old | value)                                                 \
-  ATOMIC(atomicXor, T, old ^ value)                                                \
-  ATOMIC(atomicExch, T, (static_cast<void>(old), value))                           \
+#define ATOMIC_ADD(NAME, T) ATOMIC_OF(NAME, T, addition(value), old + value)
+#define SWAP(T)                                                                    \
   T atomicCAS(T* address, T compare, T value) {                                    \
     using namespace emulator;                                                      \
     record(address, kTurns<T>, Event::atomic, RETURN_ADDRESS);                     \
     return exchange(address, [=](T old) { return old == compare ? value : old; }); \
   }
-INTEGER_ATOMICS(int)
-INTEGER_ATOMICS(unsigned)
-INTEGER_ATOMICS(unsigned long long)
-ATOMIC(atomicSub, int, old - value)
-ATOMIC(atomicSub, unsigned, old - value)
-ATOMIC(atomicInc, unsigned, old >= value ? 0 : old + 1)
-ATOMIC(atomicDec, unsigned, old == 0 || old > value ? value : old - 1)
-ATOMIC_ADD(float)
-ATOMIC(atomicExch, float, (static_cast<void>(old), value))
-ATOMIC_ADD(double)
+EMULATOR_ATOMICS(ATOMIC_ADD, ATOMIC, SWAP)
+
+void __trap() { emulator::stop(*emulator::current_lane, "kernel called __trap", RETURN_ADDRESS); }
+void __brkpt() { emulator::stop(*emulator::current_lane, "kernel called __brkpt", RETURN_ADDRESS); }
+// What assert calls, in place of the C library's.
+extern "C" void __assert_fail(const char* what, const char* file, unsigned line,
+                              const char*) noexcept {
+  char text[1000];
+  std::snprintf(text, sizeof(text), "assertion failed: %s", what);
+  if (emulator::current_lane) emulator::stop(*emulator::current_lane, text, RETURN_ADDRESS);
+  std::fprintf(stderr, "%s:%u: %s\n", file, line, text);
+  std::abort();
+}
 
 // ---- the thread sanitizer's interface
 
@@ -134,31 +127,19 @@ using emulator::record_range;
 
 extern "C" {
 void __tsan_init() {}
-void __tsan_func_entry(void*) {}
-void __tsan_func_exit() {}
-void __tsan_vptr_update(void**, void*) {}
-void __tsan_vptr_read(void**) {}
+void __tsan_vptr_update(void** p, void*) { record(p, 3, Event::store, RETURN_ADDRESS); }
+void __tsan_vptr_read(void** p) { record(p, 3, Event::load, RETURN_ADDRESS); }
 
-#define ACCESS(BYTES, LOG2)                                                                   \
-  void __tsan_read##BYTES(void* p) { record(p, LOG2, Event::load, RETURN_ADDRESS); }          \
-  void __tsan_write##BYTES(void* p) { record(p, LOG2, Event::store, RETURN_ADDRESS); }        \
-  /* The device reads and writes such words in parts. */                                      \
-  void __tsan_unaligned_read##BYTES(void* p) {                                                \
-    record_range(p, BYTES, Event::load, RETURN_ADDRESS);                                      \
-  }                                                                                           \
-  void __tsan_unaligned_write##BYTES(void* p) {                                               \
-    record_range(p, BYTES, Event::store, RETURN_ADDRESS);                                     \
-  }                                                                                           \
-  void __tsan_read_write##BYTES(void* p) {                                                    \
-    record(p, LOG2, Event::load, RETURN_ADDRESS);                                             \
-    record(p, LOG2, Event::store, RETURN_ADDRESS);                                            \
-  }                                                                                           \
-  void __tsan_unaligned_read_write##BYTES(void* p) {                                          \
-    record_range(p, BYTES, Event::load, RETURN_ADDRESS);                                      \
-    record_range(p, BYTES, Event::store, RETURN_ADDRESS);                                     \
-  }                                                                                           \
-  void __tsan_volatile_read##BYTES(void* p) { record(p, LOG2, Event::load, RETURN_ADDRESS); } \
-  void __tsan_volatile_write##BYTES(void* p) { record(p, LOG2, Event::store, RETURN_ADDRESS); }
+#define ACCESS(BYTES, LOG2)                                                            \
+  void __tsan_read##BYTES(void* p) { record(p, LOG2, Event::load, RETURN_ADDRESS); }   \
+  void __tsan_write##BYTES(void* p) { record(p, LOG2, Event::store, RETURN_ADDRESS); } \
+  /* The device reads and writes such words in parts. */                               \
+  void __tsan_unaligned_read##BYTES(void* p) {                                         \
+    record_range(p, BYTES, Event::load, RETURN_ADDRESS);                               \
+  }                                                                                    \
+  void __tsan_unaligned_write##BYTES(void* p) {                                        \
+    record_range(p, BYTES, Event::store, RETURN_ADDRESS);                              \
+  }
 ACCESS(1, 0)
 ACCESS(2, 1)
 ACCESS(4, 2)
@@ -173,40 +154,32 @@ void __tsan_write_range(void* p, unsigned long n) {
 }
 
 // Host code of the same source files may use atomics; kernels use CUDA's.
-#define HOST_ATOMICS(BITS, T)                                                                      \
-  T __tsan_atomic##BITS##_load(const volatile T* p, int) {                                         \
-    return __atomic_load_n(p, __ATOMIC_SEQ_CST);                                                   \
-  }                                                                                                \
-  void __tsan_atomic##BITS##_store(volatile T* p, T v, int) {                                      \
-    __atomic_store_n(p, v, __ATOMIC_SEQ_CST);                                                      \
-  }                                                                                                \
-  T __tsan_atomic##BITS##_exchange(volatile T* p, T v, int) {                                      \
-    return __atomic_exchange_n(p, v, __ATOMIC_SEQ_CST);                                            \
-  }                                                                                                \
-  T __tsan_atomic##BITS##_fetch_add(volatile T* p, T v, int) {                                     \
-    return __atomic_fetch_add(p, v, __ATOMIC_SEQ_CST);                                             \
-  }                                                                                                \
-  T __tsan_atomic##BITS##_fetch_sub(volatile T* p, T v, int) {                                     \
-    return __atomic_fetch_sub(p, v, __ATOMIC_SEQ_CST);                                             \
-  }                                                                                                \
-  T __tsan_atomic##BITS##_fetch_and(volatile T* p, T v, int) {                                     \
-    return __atomic_fetch_and(p, v, __ATOMIC_SEQ_CST);                                             \
-  }                                                                                                \
-  T __tsan_atomic##BITS##_fetch_or(volatile T* p, T v, int) {                                      \
-    return __atomic_fetch_or(p, v, __ATOMIC_SEQ_CST);                                              \
-  }                                                                                                \
-  T __tsan_atomic##BITS##_fetch_xor(volatile T* p, T v, int) {                                     \
-    return __atomic_fetch_xor(p, v, __ATOMIC_SEQ_CST);                                             \
-  }                                                                                                \
-  int __tsan_atomic##BITS##_compare_exchange_strong(volatile T* p, T* expected, T v, int, int) {   \
+#define HOST_CHANGE(BITS, T, NAME, FUNCTION)                \
+  T __tsan_atomic##BITS##_##NAME(volatile T* p, T v, int) { \
+    return FUNCTION(p, v, __ATOMIC_SEQ_CST);                \
+  }
+#define HOST_EXCHANGE(BITS, T, NAME)                                                               \
+  int __tsan_atomic##BITS##_compare_exchange_##NAME(volatile T* p, T* expected, T v, int, int) {   \
     return __atomic_compare_exchange_n(p, expected, v, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST); \
-  }                                                                                                \
-  int __tsan_atomic##BITS##_compare_exchange_weak(volatile T* p, T* expected, T v, int, int) {     \
-    return __atomic_compare_exchange_n(p, expected, v, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST); \
-  }                                                                                                \
-  T __tsan_atomic##BITS##_compare_exchange_val(volatile T* p, T expected, T v, int, int) {         \
-    __atomic_compare_exchange_n(p, &expected, v, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);       \
-    return expected;                                                                               \
+  }
+#define HOST_ATOMICS(BITS, T)                                                                \
+  T __tsan_atomic##BITS##_load(const volatile T* p, int) {                                   \
+    return __atomic_load_n(p, __ATOMIC_SEQ_CST);                                             \
+  }                                                                                          \
+  void __tsan_atomic##BITS##_store(volatile T* p, T v, int) {                                \
+    __atomic_store_n(p, v, __ATOMIC_SEQ_CST);                                                \
+  }                                                                                          \
+  HOST_CHANGE(BITS, T, exchange, __atomic_exchange_n)                                        \
+  HOST_CHANGE(BITS, T, fetch_add, __atomic_fetch_add)                                        \
+  HOST_CHANGE(BITS, T, fetch_sub, __atomic_fetch_sub)                                        \
+  HOST_CHANGE(BITS, T, fetch_and, __atomic_fetch_and)                                        \
+  HOST_CHANGE(BITS, T, fetch_or, __atomic_fetch_or)                                          \
+  HOST_CHANGE(BITS, T, fetch_xor, __atomic_fetch_xor)                                        \
+  HOST_EXCHANGE(BITS, T, strong)                                                             \
+  HOST_EXCHANGE(BITS, T, weak)                                                               \
+  T __tsan_atomic##BITS##_compare_exchange_val(volatile T* p, T expected, T v, int, int) {   \
+    __atomic_compare_exchange_n(p, &expected, v, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST); \
+    return expected;                                                                         \
   }
 HOST_ATOMICS(8, unsigned char)
 HOST_ATOMICS(16, unsigned short)
@@ -214,6 +187,19 @@ HOST_ATOMICS(32, unsigned)
 HOST_ATOMICS(64, unsigned long)
 void __tsan_atomic_thread_fence(int) { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
 void __tsan_atomic_signal_fence(int) {}
+
+// ---- the undefined-behaviour sanitizer's interface: what the device computes, and this host may
+// not
+
+#define UNDEFINED(NAME, PARAMETERS, WHAT)                                                      \
+  void NAME PARAMETERS {                                                                       \
+    if (emulator::current_lane) emulator::stop(*emulator::current_lane, WHAT, RETURN_ADDRESS); \
+  }
+UNDEFINED(__ubsan_handle_shift_out_of_bounds, (void*, void*, void*),
+          "shift count is negative, or not less than the width of the type: undefined in C++")
+UNDEFINED(__ubsan_handle_float_cast_overflow, (void*, void*),
+          "the floating-point value does not fit the integer type: undefined in C++, and "
+          "__float2int_rz and its kin saturate")
 
 // ---- the coverage interface
 
@@ -227,7 +213,6 @@ void __sanitizer_cov_trace_pc() {
     }
     return;
   }
-  if (__builtin_expect(lane->next == lane->end, 0)) yield(*lane, emulator::State::log_full);
-  *lane->next++ = {static_cast<std::uint64_t>(Event::step) << 56, RETURN_ADDRESS};
+  append(*lane, {static_cast<std::uint64_t>(Event::step) << 56, RETURN_ADDRESS, 0});
 }
 }

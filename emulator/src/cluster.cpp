@@ -24,14 +24,13 @@ void Cluster::wait_for_turn(unsigned rank) {
   if (aborted_) throw Fault{};
 }
 
-bool Cluster::arrive(unsigned rank) {
+void Cluster::arrive(unsigned rank) {
   {
     const std::lock_guard lock(mutex_);
     members_[rank].at_barrier = true;
     pass_turn();
   }
   wait_for_turn(rank);
-  return all_met_;
 }
 
 void Cluster::exit(unsigned rank) {
@@ -62,7 +61,6 @@ void Cluster::pass_turn() {
       member.block->cluster_met();
     }
     met_ = true;
-    all_met_ = std::ranges::none_of(members_, &Member::exited);
     turn_ = size() - 1;  // so that the first in order is next
   }
   for (unsigned i = 1; i <= size(); ++i) {

@@ -24,8 +24,8 @@ class Cluster {
   /// A cluster starts; its blocks run in the order given.
   void start(std::vector<unsigned> order);
   void wait_for_turn(unsigned rank);  ///< throws an empty Fault if another block failed
-  /// At the barrier. Returns when all blocks have come or exited, and whether none has exited.
-  bool arrive(unsigned rank);
+  /// At the barrier. Returns when all blocks have come or exited.
+  void arrive(unsigned rank);
   void exit(unsigned rank);
   /// The block only spins, and will until the progress of the launch changes: the other
   /// blocks run, and it returns when its turn has come again. False if all of them spin.
@@ -48,7 +48,7 @@ class Cluster {
   std::vector<Member> members_;
   std::vector<unsigned> order_;
   unsigned turn_ = 0;  // index into order_
-  bool met_ = false, all_met_ = false, aborted_ = false;
+  bool met_ = false, aborted_ = false;
 };
 
 }  // namespace emulator

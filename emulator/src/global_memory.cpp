@@ -9,6 +9,7 @@
 
 #include "emulator/report.hpp"
 #include "pages.hpp"
+#include "traps.hpp"
 
 namespace emulator {
 namespace {
@@ -19,12 +20,11 @@ constexpr std::size_t kRemembered = 64;  // buffers that were freed last
 std::size_t words(const Buffer& buffer) { return (buffer.bytes / kSector + 64) / 64; }
 
 void reset(Buffer& buffer) {
-  buffer.read = std::make_unique<std::atomic<std::uint64_t>[]>(words(buffer));
-  buffer.written = std::make_unique<std::atomic<std::uint64_t>[]>(words(buffer));
+  for (Buffer::Bits& bits : buffer.touched)
+    bits = std::make_unique<std::atomic<std::uint64_t>[]>(words(buffer));
 }
 
-std::size_t count(const Buffer& buffer,
-                  const std::unique_ptr<std::atomic<std::uint64_t>[]>& touched) {
+std::size_t count(const Buffer& buffer, const Buffer::Bits& touched) {
   std::size_t sum = 0;
   if (touched)
     for (std::size_t i = 0; i < words(buffer); ++i) sum += std::popcount(touched[i].load());
@@ -34,6 +34,12 @@ std::size_t count(const Buffer& buffer,
 // A page without access follows each buffer, so that even uncounted kernels cannot run far out.
 std::size_t mapped_bytes(std::size_t bytes) {
   return (bytes + page_bytes() - 1) / page_bytes() * page_bytes() + page_bytes();
+}
+
+// False if the system has no more room for ranges of different access.
+bool protect(const Buffer& buffer, bool open) {
+  return mprotect(reinterpret_cast<void*>(buffer.start), mapped_bytes(buffer.bytes) - page_bytes(),
+                  open || buffer.on_host ? PROT_READ | PROT_WRITE : PROT_NONE) == 0;
 }
 
 }  // namespace
@@ -46,9 +52,26 @@ void Buffer::touch(std::uintptr_t address, std::size_t size, bool reads, bool wr
       if (!(word.load(std::memory_order_relaxed) & bit))
         word.fetch_or(bit, std::memory_order_relaxed);
     };
-    if (reads) mark(read[s / 64]);
-    if (writes) mark(written[s / 64]);
+    if (reads) mark(touched[false][s / 64]);
+    if (writes) mark(touched[true][s / 64]);
   }
+}
+
+void Buffer::note_written(std::uintptr_t address, std::size_t size) {
+  if (all_known) return;
+  for (std::size_t at = address - start, end = at + size; at < end;) {
+    const std::size_t bits = std::min<std::size_t>(64 - at % 64, end - at);
+    const std::uint64_t mask = ~std::uint64_t{0} >> (64 - bits) << at % 64;
+    if ((known[at / 64].load(std::memory_order_relaxed) & mask) != mask)
+      known[at / 64].fetch_or(mask, std::memory_order_relaxed);
+    at += bits;
+  }
+}
+
+bool Buffer::any_known(std::uintptr_t address, std::size_t size) const {
+  for (std::size_t at = address - start, end = at + size; !all_known && at < end; ++at)
+    if (known[at / 64].load(std::memory_order_relaxed) >> at % 64 & 1) return true;
+  return all_known;
 }
 
 GlobalMemory& GlobalMemory::get() {
@@ -56,16 +79,24 @@ GlobalMemory& GlobalMemory::get() {
   return *memory;
 }
 
-void* GlobalMemory::allocate(std::size_t bytes) {
+void* GlobalMemory::allocate(std::size_t bytes, bool on_host) {
+  handle_traps();
   const std::unique_lock lock(mutex_);
-  if (allocated_ + bytes > options().gpu->memory_bytes) return nullptr;
-  char* data = static_cast<char*>(mmap(nullptr, mapped_bytes(bytes), PROT_READ | PROT_WRITE,
+  if (bytes > options().gpu->memory_bytes - allocated_) return nullptr;
+  char* data = static_cast<char*>(mmap(nullptr, mapped_bytes(bytes), PROT_NONE,
                                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
   if (data == MAP_FAILED) return nullptr;
-  mprotect(data + mapped_bytes(bytes) - page_bytes(), page_bytes(), PROT_NONE);
   auto buffer = std::make_unique<Buffer>();
   buffer->start = reinterpret_cast<std::uintptr_t>(data);
   buffer->bytes = bytes;
+  buffer->on_host = on_host;
+  if (!protect(*buffer, open_ > 0)) {
+    munmap(data, mapped_bytes(bytes));
+    return nullptr;
+  }
+  using Bits = std::atomic<std::uint64_t>;  // pages come when they are touched
+  buffer->known.reset(static_cast<Bits*>(std::calloc(bytes / 64 + 1, sizeof(Bits))));
+  buffer->all_known = on_host || !buffer->known;
   if (counting_) reset(*buffer);
   allocated_ += bytes;
   const auto place =
@@ -74,13 +105,26 @@ void* GlobalMemory::allocate(std::size_t bytes) {
   return data;
 }
 
+void GlobalMemory::set_open(int change) {
+  const std::unique_lock lock(mutex_);
+  const bool before = open_ > 0;
+  open_ += change;
+  if (before != (open_ > 0))
+    for (const auto& buffer : buffers_) protect(*buffer, open_ > 0);
+}
+
+void GlobalMemory::forget_what_is_known() {
+  const std::unique_lock lock(mutex_);
+  for (const auto& buffer : buffers_) buffer->all_known = true;
+}
+
 bool GlobalMemory::free(void* data) {
   const std::unique_lock lock(mutex_);
   const auto start = reinterpret_cast<std::uintptr_t>(data);
   const auto found = std::ranges::find(buffers_, start, [](const auto& b) { return b->start; });
   if (found == buffers_.end()) return false;
-  freed_read_ += count(**found, (*found)->read);
-  freed_written_ += count(**found, (*found)->written);
+  for (const bool written : {false, true})
+    freed_touched_[written] += count(**found, (*found)->touched[written]);
   // Nothing else gets these addresses for a while.
   const std::size_t mapped = mapped_bytes((*found)->bytes);
   mmap(data, mapped, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
@@ -116,30 +160,21 @@ bool GlobalMemory::was_freed(std::uintptr_t address) const {
 void GlobalMemory::start_counting() {
   const std::unique_lock lock(mutex_);
   counting_ = true;
-  freed_read_ = freed_written_ = 0;
+  freed_touched_[false] = freed_touched_[true] = 0;
   for (const auto& buffer : buffers_) reset(*buffer);
 }
 
 void GlobalMemory::stop_counting() {
   const std::unique_lock lock(mutex_);
   counting_ = false;
-  for (const auto& buffer : buffers_) {
-    buffer->read.reset();
-    buffer->written.reset();
-  }
+  for (const auto& buffer : buffers_)
+    for (Buffer::Bits& bits : buffer->touched) bits.reset();
 }
 
-std::size_t GlobalMemory::bytes_read() const {
+std::size_t GlobalMemory::bytes_touched(bool written) const {
   const std::shared_lock lock(mutex_);
-  std::size_t sum = freed_read_;
-  for (const auto& buffer : buffers_) sum += count(*buffer, buffer->read);
-  return sum * kSector;
-}
-
-std::size_t GlobalMemory::bytes_written() const {
-  const std::shared_lock lock(mutex_);
-  std::size_t sum = freed_written_;
-  for (const auto& buffer : buffers_) sum += count(*buffer, buffer->written);
+  std::size_t sum = freed_touched_[written];
+  for (const auto& buffer : buffers_) sum += count(*buffer, buffer->touched[written]);
   return sum * kSector;
 }
 

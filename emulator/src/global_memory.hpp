@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <deque>
 #include <memory>
 #include <shared_mutex>
@@ -15,13 +16,21 @@ namespace emulator {
 struct Buffer {
   std::uintptr_t start = 0;
   std::size_t bytes = 0;
-  /// A bit a 32-byte sector, one map for reads and one for writes, while launches are counted.
-  std::unique_ptr<std::atomic<std::uint64_t>[]> read, written;
+  using Bits = std::unique_ptr<std::atomic<std::uint64_t>[]>;
+  /// A bit a 32-byte sector while launches are counted: of those read, and of those written.
+  Bits touched[2];
+  /// One bit per byte: set if a copy or a checked kernel wrote it. Others may have written any.
+  std::unique_ptr<std::atomic<std::uint64_t>[], decltype(&std::free)> known { nullptr, &std::free };
+  std::atomic<bool> all_known = false;
+  bool on_host = false;  ///< managed: the host may touch it at any time
 
   bool holds(std::uintptr_t address, std::size_t size) const {
     return address - start < bytes && size <= bytes - (address - start);
   }
   void touch(std::uintptr_t address, std::size_t size, bool reads, bool writes);
+  void note_written(std::uintptr_t address, std::size_t size);
+  /// Whether any of the bytes is: structures have gaps.
+  bool any_known(std::uintptr_t address, std::size_t size) const;
 };
 
 /// The device's memory: buffers on pages of their own, which the system provides when touched.
@@ -30,11 +39,21 @@ class GlobalMemory {
   static GlobalMemory& get();
 
   /// Null if the modelled GPU or this machine has not that much. Aligned to a page, zero.
-  void* allocate(std::size_t bytes);
+  void* allocate(std::size_t bytes, bool on_host = false);
   /// False if `data` is not the start of a buffer.
   bool free(void* data);
   void free_all();
   std::size_t allocated() const { return allocated_; }
+
+  /// Lets launches and copies touch the buffers. The host's own code must not, as on a GPU.
+  class Open {
+   public:
+    Open() { get().set_open(1); }
+    Open(const Open&) = delete;
+    ~Open() { get().set_open(-1); }
+  };
+  /// A launch that nobody checked may have written anywhere.
+  void forget_what_is_known();
 
   /// The buffer that holds `address`, or null. Stays valid until it is freed.
   Buffer* find(std::uintptr_t address);
@@ -46,7 +65,7 @@ class GlobalMemory {
   void start_counting();
   void stop_counting();
   /// Bytes of the distinct sectors touched since then.
-  std::size_t bytes_read() const, bytes_written() const;
+  std::size_t bytes_touched(bool written) const;
 
  private:
   GlobalMemory() = default;
@@ -57,9 +76,11 @@ class GlobalMemory {
     std::size_t bytes;
   };
   std::deque<Freed> freed_;  // still mapped, without access
+  int open_ = 0;
+  void set_open(int change);
   std::size_t allocated_ = 0;
   bool counting_ = false;
-  std::size_t freed_read_ = 0, freed_written_ = 0;  // sectors of buffers that are gone
+  std::size_t freed_touched_[2]{};  // sectors of buffers that are gone
 };
 
 }  // namespace emulator

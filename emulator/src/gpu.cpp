@@ -50,83 +50,29 @@ constexpr Gpu blackwell_12_0(Gpu card) { return since_ampere(card, 120, 1536, 24
 // whitepapers and datasheets; where the driver says something else, from the driver (marked *).
 // Drivers keep a few percent of the memory to themselves.
 constexpr Gpu kGpus[] = {
+    // Name, product, SMs, L2, memory, boost clock.
     // Turing whitepaper (TU104) and T4 datasheet.
-    turing({.name = "t4",
-            .product = "Tesla T4",
-            .sms = 40,
-            .l2_bytes = 4 * MiB,
-            .memory_bytes = 16 * GiB,
-            .sm_clock_hz = 1590e6}),
+    turing({"t4", "Tesla T4", 40, 4 * MiB, 16 * GiB, 1590e6}),
     // A100 whitepaper.
-    ampere({.name = "a100",
-            .product = "NVIDIA A100-SXM4-80GB",
-            .sms = 108,
-            .l2_bytes = 40 * MiB,
-            .memory_bytes = 80 * GiB,
-            .sm_clock_hz = 1410e6}),
+    ampere({"a100", "NVIDIA A100-SXM4-80GB", 108, 40 * MiB, 80 * GiB, 1410e6}),
     // A10 datasheet, GA102 whitepaper.
-    ampere_8_6({.name = "a10",
-                .product = "NVIDIA A10",
-                .sms = 72,
-                .l2_bytes = 6 * MiB,
-                .memory_bytes = 24 * GiB,
-                .sm_clock_hz = 1695e6}),
+    ampere_8_6({"a10", "NVIDIA A10", 72, 6 * MiB, 24 * GiB, 1695e6}),
     // GA102 whitepaper.
-    ampere_8_6({.name = "rtx3090",
-                .product = "NVIDIA GeForce RTX 3090",
-                .sms = 82,
-                .l2_bytes = 6 * MiB,
-                .memory_bytes = 24 * GiB,
-                .sm_clock_hz = 1695e6}),
+    ampere_8_6({"rtx3090", "NVIDIA GeForce RTX 3090", 82, 6 * MiB, 24 * GiB, 1695e6}),
     // L4 datasheet, Ada whitepaper (AD104).
-    ada({.name = "l4",
-         .product = "NVIDIA L4",
-         .sms = 58,
-         .l2_bytes = 48 * MiB,
-         .memory_bytes = 24 * GiB,
-         .sm_clock_hz = 2040e6}),
+    ada({"l4", "NVIDIA L4", 58, 48 * MiB, 24 * GiB, 2040e6}),
     // L40S datasheet, Ada whitepaper (AD102).
-    ada({.name = "l40s",
-         .product = "NVIDIA L40S",
-         .sms = 142,
-         .l2_bytes = 96 * MiB,
-         .memory_bytes = 48 * GiB,
-         .sm_clock_hz = 2520e6}),
+    ada({"l40s", "NVIDIA L40S", 142, 96 * MiB, 48 * GiB, 2520e6}),
     // Ada whitepaper.
-    ada({.name = "rtx4090",
-         .product = "NVIDIA GeForce RTX 4090",
-         .sms = 128,
-         .l2_bytes = 72 * MiB,
-         .memory_bytes = 24 * GiB,
-         .sm_clock_hz = 2520e6}),
+    ada({"rtx4090", "NVIDIA GeForce RTX 4090", 128, 72 * MiB, 24 * GiB, 2520e6}),
     // H100 whitepaper (SXM5); clock*.
-    hopper({.name = "h100",
-            .product = "NVIDIA H100 80GB HBM3",
-            .sms = 132,
-            .l2_bytes = 50 * MiB,
-            .memory_bytes = 80 * GiB,
-            .sm_clock_hz = 1980e6}),
+    hopper({"h100", "NVIDIA H100 80GB HBM3", 132, 50 * MiB, 80 * GiB, 1980e6}),
     // All of it*.
-    hopper({.name = "h200",
-            .product = "NVIDIA H200",
-            .sms = 132,
-            .l2_bytes = 60 * MiB,
-            .memory_bytes = 150109880320,
-            .sm_clock_hz = 1980e6}),
+    hopper({"h200", "NVIDIA H200", 132, 60 * MiB, 150109880320, 1980e6}),
     // SMs*, L2*, memory*; Blackwell datasheet (HGX B200).
-    blackwell({.name = "b200",
-               .product = "NVIDIA B200",
-               .sms = 148,
-               .l2_bytes = 126 * MiB + 512 * KiB,
-               .memory_bytes = 178 * GiB,
-               .sm_clock_hz = 1965e6}),
+    blackwell({"b200", "NVIDIA B200", 148, 126 * MiB + 512 * KiB, 178 * GiB, 1965e6}),
     // RTX Blackwell whitepaper (GB202).
-    blackwell_12_0({.name = "rtx5090",
-                    .product = "NVIDIA GeForce RTX 5090",
-                    .sms = 170,
-                    .l2_bytes = 96 * MiB,
-                    .memory_bytes = 32 * GiB,
-                    .sm_clock_hz = 2407e6}),
+    blackwell_12_0({"rtx5090", "NVIDIA GeForce RTX 5090", 170, 96 * MiB, 32 * GiB, 2407e6}),
 };
 
 template <class T>

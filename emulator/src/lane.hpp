@@ -3,6 +3,9 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "emulator/language.hpp"
@@ -17,8 +20,10 @@ enum class Event : std::uint8_t { load, store, atomic, copy, step, sync, arrival
 struct Record {
   static constexpr std::uint64_t kQueues = 0x80;  ///< an atomic whose lanes take turns
 
-  std::uint64_t what;  ///< address | (log2 of the size | kQueues) << 48 | event << 56
-  std::uint64_t pc;    ///< the return address of the callback: names the access or the block
+  std::uint64_t what;        ///< address | (log2 of the size | kQueues) << 48 | event << 56
+  std::uint64_t pc : 48;     ///< the return address of the callback: names the access or the block
+  std::uint64_t value : 16;  ///< of a store: a digest of what it wrote, or one of these
+  static constexpr unsigned kNotYetRead = 0, kNeverRead = 1;
 
   Event event() const { return static_cast<Event>(what >> 56); }
   std::uint64_t kind() const { return what >> 48 & ~kQueues; }  ///< event and size
@@ -93,8 +98,8 @@ struct Lane {
   unsigned looks = 0, next_reference = 1;
   bool circling = false;
 
-  const char* stopped_by = nullptr;  ///< a fault in words, or
-  int trap = 0;                      ///< a signal, at
+  std::string stopped_by;  ///< a fault in words, or
+  int trap = 0;            ///< a signal, at
   std::uintptr_t trap_address = 0;
   std::uintptr_t reads_for = 0;  ///< where the kernel called what traps; 0: it is its own
 };
@@ -104,6 +109,18 @@ constexpr std::size_t kStackBytes = 128 * 1024;
 
 /// The lane that this host thread is running, null outside kernels.
 extern constinit thread_local Lane* current_lane;
+/// While it lives, what is allocated and accessed is the runtime's own doing, not the lane's.
+class OutsideLane {
+ public:
+  OutsideLane() : lane_(std::exchange(current_lane, nullptr)) {}
+  OutsideLane(const OutsideLane&) = delete;
+  ~OutsideLane() { current_lane = lane_; }
+
+ private:
+  Lane* lane_;
+};
+/// threadIdx of that lane.
+extern constinit thread_local uint3 thread_index asm("threadIdx");
 
 /// Gives control back to the block's scheduler.
 void yield(Lane& lane, State state);
@@ -112,6 +129,6 @@ void yield(Lane& lane, State state);
 unsigned arrive(Lane& lane, std::uint64_t group);
 
 /// Ends the launch with a fault of this lane at `pc`. In a fiber nothing can be thrown.
-[[noreturn]] void stop(Lane& lane, const char* what, std::uintptr_t pc);
+[[noreturn]] void stop(Lane& lane, std::string_view what, std::uintptr_t pc);
 
 }  // namespace emulator

@@ -35,11 +35,7 @@ Counted& counted_launches() {
 constexpr std::string_view kNoMemory = "this machine has no memory left for the launch";
 
 std::string& fault_text() {
-  static std::string text = [] {
-    std::string empty;
-    empty.reserve(kNoMemory.size());  // for when it is needed
-    return empty;
-  }();
+  static std::string text;
   return text;
 }
 
@@ -232,23 +228,28 @@ std::string last_fault() { return fault_text(); }
 
 namespace {
 
-cudaError_t run_grid(const cudaLaunchConfig_t& config, const void* kernel, void (*thread)(void*),
-                     void* arguments) {
+cudaError_t run_grid(const cudaLaunchConfig_t& config, const BoundKernel& bound) {
+  if (const cudaError_t error = remember(cudaSuccess); error != cudaSuccess) return error;
   const Options& settings = options();
-  Launch launch{.grid = config.grid,
-                .block = config.block,
+  const GlobalMemory::Open open;
+  Launch launch{.grid = config.gridDim,
+                .block = config.blockDim,
                 .dynamic_bytes = config.dynamicSmemBytes,
                 .cluster = cluster_blocks(config),
-                .kernel = Symbols::get().function(kernel),
-                .thread = thread,
-                .arguments = arguments,
+                .kernel = Symbols::get().function(bound.kernel),
+                .bound = bound,
                 .order = settings.order,
                 .count = counted() && counted_launches().on,
-                .check = counted() && settings.check,
-                .exited_may_miss_barriers = settings.exited_threads_may_miss_barriers};
+                .check = counted() && settings.check};
   register_kernel(launch.kernel);
-  if (const cudaError_t error = check_launch(config, kernel); error != cudaSuccess)
+  if (bound.arch > 10 * settings.gpu->compute_capability)
+    return remember(cudaErrorNoKernelImageForDevice);
+  if (const cudaError_t error = check_launch(config, bound.kernel); error != cudaSuccess)
     return remember(error);
+  std::erase_if(launch.bound.pointers, [](const void* pointer) {
+    const auto address = reinterpret_cast<std::uintptr_t>(pointer);
+    return !in_image(address) || is_managed(address) || is_device_address(address);
+  });
 
   const std::uint64_t groups = launch.blocks() / launch.cluster;
   const unsigned cores = std::max(1u, std::thread::hardware_concurrency());
@@ -268,7 +269,19 @@ cudaError_t run_grid(const cudaLaunchConfig_t& config, const void* kernel, void 
     });
     for (const auto& runner : runners) runner->join();
   }
+  for (void* data : launch.freed)
+    if (!GlobalMemory::get().free(data))
+      launch.fail({"kernel " + kernel_name(launch.kernel) + " frees what no kernel allocated"});
+  if (launch.check && !launch.failed)
+    for (Launch::Unwritten& read : launch.unwritten) {
+      const Buffer* buffer = GlobalMemory::get().find(read.address);
+      if (buffer && !buffer->any_known(read.address, read.bytes))
+        launch.fail(std::move(read.fault));
+    }
+  else
+    GlobalMemory::get().forget_what_is_known();
   if (launch.failed) {
+    stick();
     fault_text() = launch.fault.empty() ? kNoMemory : launch.fault;
     return remember(cudaErrorLaunchFailure);
   }
@@ -284,11 +297,10 @@ cudaError_t run_grid(const cudaLaunchConfig_t& config, const void* kernel, void 
 
 }  // namespace
 
-cudaError_t run(const cudaLaunchConfig_t& config, const void* kernel, void (*thread)(void*),
-                void* arguments) {
-  fault_text();  // is there from now on
+cudaError_t run(const cudaLaunchConfig_t& config, const BoundKernel& kernel) {
+  fault_text().reserve(kNoMemory.size());  // for when it is needed
   try {
-    return run_grid(config, kernel, thread, arguments);
+    return run_grid(config, kernel);
   } catch (const std::bad_alloc&) {
     fault_text() = kNoMemory;
     return remember(cudaErrorLaunchFailure);
@@ -314,8 +326,8 @@ Report Recording::report() const {
   report.launches = counted.launches;
   report.blocks = counted.blocks;
   report.threads = counted.threads;
-  report.compulsory_read = GlobalMemory::get().bytes_read();
-  report.compulsory_written = GlobalMemory::get().bytes_written();
+  report.compulsory_read = GlobalMemory::get().bytes_touched(false);
+  report.compulsory_written = GlobalMemory::get().bytes_touched(true);
   for (const auto& [kernel, counts] : counted.by_kernel) {
     report.barriers += counts.barriers;
     report.cluster_barriers += counts.cluster_barriers;

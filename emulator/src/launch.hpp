@@ -13,7 +13,10 @@ unsigned cluster_blocks(const cudaLaunchConfig_t& config);
 /// Whether the modelled GPU would take the launch.
 cudaError_t check_launch(const cudaLaunchConfig_t& config, const void* kernel);
 
-/// Keeps `error` for cudaGetLastError and returns it.
-cudaError_t remember(cudaError_t error);
+/// Whether it lies in a variable whose address cudaGetSymbolAddress gave, or just behind.
+bool is_device_address(std::uintptr_t address);
+
+/// From now on calls return the fault.
+void stick();
 
 }  // namespace emulator

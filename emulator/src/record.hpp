@@ -9,9 +9,28 @@
 
 namespace emulator {
 
+/// Reads what a store wrote, once the lane has come further.
+inline void note_value(Record& record) {
+  if (record.event() != Event::store || record.value != Record::kNotYetRead) return;
+  std::uint64_t words[2]{};
+  const auto* from = reinterpret_cast<const volatile unsigned char*>(record.address());
+  auto* to = reinterpret_cast<unsigned char*>(words);
+  for (unsigned i = 0; i < record.bytes(); ++i) to[i] = from[i];
+  const std::uint64_t mixed = (words[0] ^ words[1] * 0x9E3779B97F4A7C15) * 0xD6E8FEB86659FD93;
+  record.value = (mixed >> 48) | 2;  // neither of the special ones
+}
+
+/// Writes to the log of the running lane.
+inline __attribute__((always_inline)) void append(Lane& lane, const Record& record) {
+  if (__builtin_expect(lane.next == lane.end, 0)) yield(lane, State::log_full);
+  note_value(lane.next[-1]);
+  *lane.next++ = record;
+}
+
 /// Notes an access of the running lane, if it is recorded.
 inline __attribute__((always_inline)) void record(const volatile void* data, unsigned log2_bytes,
-                                                  Event event, std::uintptr_t pc) {
+                                                  Event event, std::uintptr_t pc,
+                                                  unsigned value = Record::kNotYetRead) {
   Lane* lane = current_lane;
   if (!lane) return;
   const auto address = reinterpret_cast<std::uintptr_t>(data);
@@ -20,18 +39,19 @@ inline __attribute__((always_inline)) void record(const volatile void* data, uns
     lane->stored |= event == Event::store;
     return;
   }
-  if (__builtin_expect(lane->next == lane->end, 0)) yield(*lane, State::log_full);
-  *lane->next++ = {
-      address | std::uint64_t{log2_bytes} << 48 | static_cast<std::uint64_t>(event) << 56, pc};
+  append(*lane,
+         {address | std::uint64_t{log2_bytes} << 48 | static_cast<std::uint64_t>(event) << 56, pc,
+          value});
 }
 
-/// Copies of aggregates: the device copies them word by word.
+/// Copies of aggregates: the device copies them word by word. They are on record before they are
+/// done, so that nobody can tell what they wrote.
 inline void record_range(const void* data, unsigned long bytes, Event event, std::uintptr_t pc) {
   if (!current_lane) return;  // the host copies more
   const auto address = reinterpret_cast<std::uintptr_t>(data);
   const unsigned log2_step = (address | bytes) & 3 ? 0 : 2;
   for (unsigned long i = 0; i < bytes; i += 1ul << log2_step)
-    record(reinterpret_cast<const char*>(address + i), log2_step, event, pc);
+    record(reinterpret_cast<const char*>(address + i), log2_step, event, pc, Record::kNeverRead);
 }
 
 }  // namespace emulator

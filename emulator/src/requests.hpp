@@ -12,9 +12,10 @@ namespace emulator {
 /// One access instruction of one warp: the lanes in `mask`, `bytes` each, at their addresses.
 struct Request {
   std::uint32_t mask;
-  unsigned bytes;                  ///< 1, 2, 4, 8 or 16
-  const std::uint64_t* addresses;  ///< by lane
-  bool queues = false;             ///< an atomic on shared memory that is no increment
+  unsigned bytes;                         ///< 1, 2, 4, 8 or 16
+  const std::uint64_t* addresses;         ///< by lane
+  bool queues = false;                    ///< an atomic on shared memory that is no increment
+  const std::uint16_t* values = nullptr;  ///< digests of what a store wrote
 };
 
 /// Calls f(lane) for each lane in `mask`.

@@ -2,6 +2,8 @@
 #include "emulator/runtime_api.hpp"
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <climits>
 #include <cstdio>
 #include <cstring>
@@ -18,6 +20,7 @@ namespace emulator {
 namespace {
 
 thread_local cudaError_t last_error = cudaSuccess;
+std::atomic<bool> stuck = false;
 
 // What cudaFuncSetAttribute has allowed a kernel.
 struct Allowed {
@@ -25,6 +28,7 @@ struct Allowed {
   bool large_clusters = false;
 };
 std::mutex mutex;
+std::map<std::uintptr_t, std::size_t> device_variables;  // by cudaGetSymbolAddress
 std::map<const void*, Allowed>& allowed() {
   static std::map<const void*, Allowed> kernels;
   return kernels;
@@ -61,13 +65,34 @@ bool inside(const void* data, std::size_t bytes) {
   return data && (!buffer || buffer->holds(reinterpret_cast<std::uintptr_t>(data), bytes));
 }
 
+void note_written(void* data, std::size_t bytes) {
+  const auto address = reinterpret_cast<std::uintptr_t>(data);
+  if (Buffer* buffer = GlobalMemory::get().find(address)) buffer->note_written(address, bytes);
+}
+
 bool on_device(const void* data) {
   return buffer_of(data) || in_image(reinterpret_cast<std::uintptr_t>(data));
 }
 
 }  // namespace
 
+void* device_address(void* variable, std::size_t bytes) {
+  const std::lock_guard lock(mutex);
+  device_variables[reinterpret_cast<std::uintptr_t>(variable)] = bytes;
+  return variable;
+}
+bool is_device_address(std::uintptr_t address) {
+  const std::lock_guard lock(mutex);
+  const auto after = device_variables.upper_bound(address);
+  return after != device_variables.begin() &&
+         address - std::prev(after)->first <= std::prev(after)->second;
+}
+
+void stick() { stuck = true; }
+void forgive() { stuck = false; }
+
 cudaError_t remember(cudaError_t error) {
+  if (stuck) error = cudaErrorLaunchFailure;
   if (error != cudaSuccess) last_error = error;
   return error;
 }
@@ -82,7 +107,7 @@ unsigned cluster_blocks(const cudaLaunchConfig_t& config) {
 }
 
 cudaError_t check_launch(const cudaLaunchConfig_t& config, const void* kernel) {
-  const dim3 grid = config.grid, block = config.block;
+  const dim3 grid = config.gridDim, block = config.blockDim;
   const unsigned cluster = cluster_blocks(config);
   if (grid.x == 0 || grid.y == 0 || grid.z == 0 || grid.x > INT_MAX || grid.y > 65535 ||
       grid.z > 65535)
@@ -114,73 +139,34 @@ cudaError_t check_launch(const cudaLaunchConfig_t& config, const void* kernel) {
 
 using namespace emulator;
 
+#define ERROR(NAME, NUMBER, TEXT) {cuda##NAME, "cuda" #NAME, TEXT},
+constexpr struct {
+  cudaError_t error;
+  const char *name, *text;
+} kErrors[] = {EMULATOR_ERRORS(ERROR)};
 const char* cudaGetErrorName(cudaError_t error) {
-  switch (error) {
-    case cudaSuccess:
-      return "cudaSuccess";
-    case cudaErrorInvalidValue:
-      return "cudaErrorInvalidValue";
-    case cudaErrorMemoryAllocation:
-      return "cudaErrorMemoryAllocation";
-    case cudaErrorInvalidConfiguration:
-      return "cudaErrorInvalidConfiguration";
-    case cudaErrorInvalidDeviceFunction:
-      return "cudaErrorInvalidDeviceFunction";
-    case cudaErrorInvalidDevice:
-      return "cudaErrorInvalidDevice";
-    case cudaErrorLaunchOutOfResources:
-      return "cudaErrorLaunchOutOfResources";
-    case cudaErrorLaunchFailure:
-      return "cudaErrorLaunchFailure";
-    case cudaErrorNotSupported:
-      return "cudaErrorNotSupported";
-    case cudaErrorInvalidClusterSize:
-      return "cudaErrorInvalidClusterSize";
-  }
+  for (const auto& known : kErrors)
+    if (known.error == error) return known.name;
   return "unknown error";
 }
-
 const char* cudaGetErrorString(cudaError_t error) {
   static thread_local std::string fault;
-  switch (error) {
-    case cudaSuccess:
-      return "no error";
-    case cudaErrorInvalidValue:
-      return "invalid argument";
-    case cudaErrorMemoryAllocation:
-      return "out of memory";
-    case cudaErrorInvalidConfiguration:
-      return "invalid configuration argument";
-    case cudaErrorInvalidDeviceFunction:
-      return "invalid device function";
-    case cudaErrorInvalidDevice:
-      return "invalid device ordinal";
-    case cudaErrorLaunchOutOfResources:
-      return "too many resources requested for launch";
-    case cudaErrorLaunchFailure:
-      fault = last_fault();
-      return fault.c_str();
-    case cudaErrorNotSupported:
-      return "operation not supported";
-    case cudaErrorInvalidClusterSize:
-      return "a kernel launch error has occurred due to cluster misconfiguration";
-  }
+  if (error == cudaErrorLaunchFailure) return (fault = last_fault()).c_str();
+  for (const auto& known : kErrors)
+    if (known.error == error) return known.text;
   return "unknown error";
 }
 
-cudaError_t cudaPeekAtLastError() { return last_error; }
-cudaError_t cudaGetLastError() { return std::exchange(last_error, cudaSuccess); }
+cudaError_t cudaPeekAtLastError() { return remember(last_error); }
+cudaError_t cudaGetLastError() {
+  remember(cudaSuccess);
+  return std::exchange(last_error, stuck ? last_error : cudaSuccess);
+}
 
 // ---- the device
 
-cudaError_t cudaGetDeviceCount(int* count) {
-  *count = 1;
-  return cudaSuccess;
-}
-cudaError_t cudaGetDevice(int* device) {
-  *device = 0;
-  return cudaSuccess;
-}
+cudaError_t cudaGetDeviceCount(int* count) { return *count = 1, cudaSuccess; }
+cudaError_t cudaGetDevice(int* device) { return *device = 0, cudaSuccess; }
 cudaError_t cudaSetDevice(int device) {
   return remember(device == 0 ? cudaSuccess : cudaErrorInvalidDevice);
 }
@@ -209,48 +195,38 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
 cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int device) {
   if (device != 0) return remember(cudaErrorInvalidDevice);
   switch (attribute) {
-    case cudaDevAttrClockRate:
-      *value = static_cast<int>(gpu().sm_clock_hz / 1e3);
-      break;
-    case cudaDevAttrMultiProcessorCount:
-      *value = gpu().sms;
-      break;
-    case cudaDevAttrMemoryClockRate:
-      *value = 0;
-      break;
-    default:
-      return remember(cudaErrorInvalidValue);
+#define ATTRIBUTE(NAME, NUMBER, VALUE) \
+  case cudaDevAttr##NAME:              \
+    return *value = static_cast<int>(VALUE), cudaSuccess;
+    EMULATOR_DEVICE_ATTRIBUTES(ATTRIBUTE)
   }
-  return cudaSuccess;
+  return remember(cudaErrorInvalidValue);
 }
 // Of kernels; what the runtime refused before they ran is no matter of theirs.
-cudaError_t cudaDeviceSynchronize() {
-  return last_error == cudaErrorLaunchFailure ? last_error : cudaSuccess;
-}
+cudaError_t cudaDeviceSynchronize() { return remember(cudaSuccess); }
 cudaError_t cudaDeviceReset() {
   GlobalMemory::get().free_all();
   last_error = cudaSuccess;
+  forgive();
   return cudaSuccess;
 }
-cudaError_t cudaDriverGetVersion(int* version) {
-  *version = 0;
-  return cudaSuccess;
-}
-cudaError_t cudaRuntimeGetVersion(int* version) {
-  *version = 0;
-  return cudaSuccess;
-}
+cudaError_t cudaDriverGetVersion(int* version) { return *version = 0, cudaSuccess; }
+cudaError_t cudaRuntimeGetVersion(int* version) { return *version = 0, cudaSuccess; }
 
 // ---- memory
 
-cudaError_t cudaMalloc(void** data, size_t bytes) {
-  *data = bytes == 0 ? nullptr : GlobalMemory::get().allocate(bytes);
-  return remember(*data || bytes == 0 ? cudaSuccess : cudaErrorMemoryAllocation);
+static cudaError_t allocate(void** data, size_t bytes, bool on_host) {
+  *data = nullptr;
+  if (bytes == 0 || stuck) return remember(cudaSuccess);
+  *data = GlobalMemory::get().allocate(bytes, on_host);
+  return remember(*data ? cudaSuccess : cudaErrorMemoryAllocation);
 }
-cudaError_t cudaMallocManaged(void** data, size_t bytes) { return cudaMalloc(data, bytes); }
+cudaError_t cudaMalloc(void** data, size_t bytes) { return allocate(data, bytes, false); }
+cudaError_t cudaMallocManaged(void** data, size_t bytes, unsigned) {
+  return allocate(data, bytes, true);
+}
 cudaError_t cudaFree(void* data) {
-  if (!data || GlobalMemory::get().free(data)) return cudaSuccess;
-  return remember(cudaErrorInvalidValue);
+  return remember(!data || GlobalMemory::get().free(data) ? cudaSuccess : cudaErrorInvalidValue);
 }
 cudaError_t cudaMemGetInfo(size_t* free, size_t* total) {
   *total = gpu().memory_bytes;
@@ -264,8 +240,10 @@ cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind 
   if (kind == cudaMemcpyDeviceToHost && !on_device(from)) return remember(cudaErrorInvalidValue);
   if (kind == cudaMemcpyDeviceToDevice && !(on_device(to) && on_device(from)))
     return remember(cudaErrorInvalidValue);
+  const GlobalMemory::Open open;
   std::memmove(to, from, bytes);
-  return cudaSuccess;
+  note_written(to, bytes);
+  return remember(cudaSuccess);
 }
 cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind kind,
                             cudaStream_t) {
@@ -274,18 +252,63 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpy
 cudaError_t cudaMemset(void* data, int value, size_t bytes) {
   if (bytes == 0) return cudaSuccess;
   if (!inside(data, bytes) || !on_device(data)) return remember(cudaErrorInvalidValue);
+  const GlobalMemory::Open open;
   std::memset(data, value, bytes);
-  return cudaSuccess;
+  note_written(data, bytes);
+  return remember(cudaSuccess);
 }
 cudaError_t cudaMemsetAsync(void* data, int value, size_t bytes, cudaStream_t) {
   return cudaMemset(data, value, bytes);
 }
-cudaError_t cudaStreamCreate(cudaStream_t* stream) {
-  *stream = nullptr;
-  return cudaSuccess;
+// From the last row back: if one is out of bounds, the last is, and nothing has been done.
+template <class F>
+static cudaError_t each_row(size_t height, F work) {
+  cudaError_t error = cudaSuccess;
+  while (height-- > 0 && error == cudaSuccess) error = work(height);
+  return error;
 }
+cudaError_t cudaMemcpy2D(void* to, size_t to_pitch, const void* from, size_t from_pitch,
+                         size_t width, size_t height, cudaMemcpyKind kind) {
+  if (width > to_pitch || width > from_pitch) return remember(cudaErrorInvalidPitchValue);
+  return each_row(height, [&](size_t row) {
+    return cudaMemcpy(static_cast<char*>(to) + row * to_pitch,
+                      static_cast<const char*>(from) + row * from_pitch, width, kind);
+  });
+}
+cudaError_t cudaMemset2D(void* data, size_t pitch, int value, size_t width, size_t height) {
+  if (width > pitch) return remember(cudaErrorInvalidValue);
+  return each_row(height, [&](size_t row) {
+    return cudaMemset(static_cast<char*>(data) + row * pitch, value, width);
+  });
+}
+
+// ---- streams and events
+
+cudaError_t cudaStreamCreate(cudaStream_t* stream) { return *stream = nullptr, cudaSuccess; }
 cudaError_t cudaStreamDestroy(cudaStream_t) { return cudaSuccess; }
 cudaError_t cudaStreamSynchronize(cudaStream_t) { return cudaDeviceSynchronize(); }
+
+// On the clock of the host, in milliseconds; not a number before it is recorded, or without timing.
+struct CUevent_st {
+  bool timed;
+  double at = NAN;
+};
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags) {
+  return *event = new CUevent_st{(flags & cudaEventDisableTiming) == 0}, cudaSuccess;
+}
+cudaError_t cudaEventDestroy(cudaEvent_t event) { return delete event, cudaSuccess; }
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t) {
+  if (!event) return remember(cudaErrorInvalidResourceHandle);
+  const std::chrono::duration<double, std::milli> now =
+      std::chrono::steady_clock::now().time_since_epoch();
+  if (event->timed) event->at = now.count();
+  return cudaSuccess;
+}
+cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEvent_t end) {
+  const double elapsed = start && end ? end->at - start->at : NAN;
+  if (std::isnan(elapsed)) return remember(cudaErrorInvalidResourceHandle);
+  return *milliseconds = static_cast<float>(elapsed), cudaSuccess;
+}
 
 // ---- kernels
 
@@ -331,7 +354,7 @@ cudaError_t cudaOccupancyMaxActiveClusters(int* clusters, const void* kernel,
                                            const cudaLaunchConfig_t* config) {
   const int size = static_cast<int>(cluster_blocks(*config));
   if (size > gpu().blocks_per_cluster) return remember(cudaErrorInvalidConfiguration);
-  const dim3 block = config->block;
+  const dim3 block = config->blockDim;
   const int per_sm =
       limits(kernel, static_cast<int>(block.x * block.y * block.z), config->dynamicSmemBytes)
           .blocks_per_sm();

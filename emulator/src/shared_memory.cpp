@@ -2,12 +2,13 @@
 #include "shared_memory.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cstdlib>
 #include <mutex>
 #include <new>
 #include <set>
-#include <shared_mutex>
 
+#include "lane.hpp"
 #include "symbols.hpp"
 
 namespace emulator {
@@ -16,51 +17,38 @@ namespace {
 // Dynamic shared memory is given out with the alignment that kernels may ask for at most.
 constexpr std::size_t kAlignment = 1024;
 
-struct Kernels {
-  std::shared_mutex mutex;
-  std::set<std::string> prefixes;  // of the mangled names of their variables
-};
-Kernels& kernels() {
-  static Kernels known;
+std::mutex mutex;
+std::set<std::string>& kernels() {  // prefixes of the mangled names of their variables
+  static std::set<std::string> known;
   return known;
 }
 
 // A variable of function _Zf is _ZZfE and its own name.
 std::string variable_prefix(const std::string& function) { return "_Z" + function.substr(1) + "E"; }
 
-const SharedVariable* find(std::size_t offset) {
-  const auto variables = Symbols::get().shared();
-  const auto after = std::ranges::upper_bound(variables, offset, {}, &SharedVariable::offset);
-  if (after == variables.begin()) return nullptr;
-  const SharedVariable& variable = *std::prev(after);
-  return offset < variable.offset + variable.bytes ? &variable : nullptr;
+const Variable* find(std::size_t offset) {
+  const Variable* variable = last_before(Symbols::get().shared(), offset);
+  return variable && offset < variable->offset + variable->bytes ? variable : nullptr;
 }
 
-bool belongs_to_another(const SharedVariable& variable, const std::string& kernel) {
+bool belongs_to_another(const Variable& variable, const std::string& kernel) {
   if (variable.symbol.starts_with(variable_prefix(kernel))) return false;
-  const std::shared_lock lock(kernels().mutex);
-  return std::ranges::any_of(kernels().prefixes, [&](const std::string& prefix) {
-    return variable.symbol.starts_with(prefix);
-  });
+  const std::lock_guard lock(mutex);
+  return std::ranges::any_of(
+      kernels(), [&](const std::string& prefix) { return variable.symbol.starts_with(prefix); });
 }
 
 }  // namespace
 
 void register_kernel(const std::string& symbol) {
-  if (symbol.empty()) return;
-  const std::string prefix = variable_prefix(symbol);
-  {
-    const std::shared_lock lock(kernels().mutex);
-    if (kernels().prefixes.contains(prefix)) return;
-  }
-  const std::unique_lock lock(kernels().mutex);
-  kernels().prefixes.insert(prefix);
+  const std::lock_guard lock(mutex);
+  if (!symbol.empty()) kernels().insert(variable_prefix(symbol));
 }
 
 std::size_t static_shared_bytes(const std::string& kernel) {
   if (kernel.empty()) return 0;
   std::size_t sum = 0;
-  for (const SharedVariable& variable : Symbols::get().shared())
+  for (const Variable& variable : Symbols::get().shared())
     if (variable.symbol.starts_with(variable_prefix(kernel))) sum += variable.bytes;
   return sum;
 }
@@ -96,7 +84,7 @@ void* SharedMemory::in(const SharedMemory& other, void* address) const {
 
 std::size_t SharedMemory::offset_in_variable(std::size_t offset) const {
   if (offset >= static_span()) return offset - static_span();
-  const SharedVariable* variable = find(offset);
+  const Variable* variable = find(offset);
   return variable ? offset - variable->offset : offset;
 }
 
@@ -108,7 +96,7 @@ std::string SharedMemory::out_of_bounds(std::size_t offset, unsigned bytes) {
   }
   const auto variables = Symbols::get().shared();
   if (variables.empty()) return "";  // a stripped program
-  const SharedVariable* variable = find(offset);
+  const Variable* variable = find(offset);
   if (!variable) return "beyond any variable";
   if (offset + bytes > variable->offset + variable->bytes)
     return "at the end of " + variable->name();
@@ -121,7 +109,7 @@ std::string SharedMemory::out_of_bounds(std::size_t offset, unsigned bytes) {
 
 std::string SharedMemory::variable(std::size_t offset) const {
   if (offset >= static_span()) return "dynamic shared memory";
-  const SharedVariable* variable = find(offset);
+  const Variable* variable = find(offset);
   return variable ? variable->name() : "shared memory";
 }
 
@@ -152,30 +140,41 @@ void SharedMemory::for_each_shadow(std::size_t offset, unsigned bytes, F f) {
 namespace {
 
 // Those lanes whose past up to their warp function `since` the thread of `access` can rely on:
-// itself, and whoever met it, or somebody who met it later, in a warp function.
-std::uint32_t known_to(const SharedMemory::Access& access, unsigned since) {
+// itself, and whoever met it, or somebody who met it later, in a warp function. For loads a shuffle
+// is enough: it passes on what was read.
+std::uint32_t known_to(const SharedMemory::Access& access, unsigned since, bool of_loads) {
   std::uint32_t known = 1u << access.thread % 32;
-  for (unsigned i = access.syncs; i > since; --i)
-    if (access.warp_syncs[i - 1] & known) known |= access.warp_syncs[i - 1];
+  for (unsigned i = access.syncs; i > since; --i) {
+    const WarpMeeting& met = access.warp_syncs[i - 1];
+    if ((met.orders_memory || of_loads) && met.lanes & known) known |= met.lanes;
+  }
   return known;
 }
 
 }  // namespace
 
 std::optional<SharedMemory::Race> SharedMemory::conflict(const Mark& mark, const Access& access,
-                                                         const char* what) const {
+                                                         const char* what, bool of_loads) const {
   if (mark.cluster_epoch != cluster_epoch_) return {};
+  // Two stores of one value are none, whichever comes first.
+  const bool stores = access.kind == Operation::store && access.value > Record::kNeverRead;
+  const bool last = !(stores && mark.value == access.value);
+  const bool other = !(stores && mark.other_value == access.value);
   const Race with_last{what, mark.thread, mark.pc};
   const bool same_block = mark.thread / 1024 == access.thread / 1024;
-  if (!same_block) return with_last;
-  if (mark.other != 0 &&
+  if (!same_block) return last ? std::optional(with_last) : std::nullopt;
+  if (other && mark.other != 0 &&
       (mark.epoch == access.epoch || (mark.other - 1u) / 1024 != mark.thread / 1024))
     return Race{what, mark.other - 1u, mark.other_pc};
-  if (mark.epoch != access.epoch) return {};
+  if (mark.epoch != access.epoch || !last) return {};
   if (mark.thread / 32 != access.thread / 32) return with_last;
   const std::uint32_t others = mark.lanes & ~(1u << access.thread % 32);
-  if (others != 0 && (others & ~known_to(access, mark.syncs)) != 0) return with_last;
-  return {};
+  const std::uint32_t unknown = others ? others & ~known_to(access, mark.syncs, of_loads) : 0;
+  if (unknown == 0) return {};
+  if ((unknown >> mark.thread % 32 & 1) != 0) return with_last;
+  // The last was in order, and may have been this thread itself; one before it was not.
+  return Race{what, mark.thread / 32u * 32 + static_cast<unsigned>(std::countr_zero(unknown)),
+              mark.pc};
 }
 
 void SharedMemory::add(Mark& mark, const Access& access) const {
@@ -186,7 +185,8 @@ void SharedMemory::add(Mark& mark, const Access& access) const {
     mark.lanes = 0;
     if (mark.other != 0 && (mark.other - 1u) / 1024 == access.thread / 1024) mark.other = 0;
   } else if (mark.thread / 32 == access.thread / 32) {
-    mark.lanes &= mark.lanes == lane ? 0 : ~known_to(access, mark.syncs);
+    const bool of_loads = access.kind == Operation::load;
+    mark.lanes &= mark.lanes == lane ? 0 : ~known_to(access, mark.syncs, of_loads);
   } else {
     mark.lanes = 0;
     // One of another block stays: it is over for nobody before the next cluster barrier.
@@ -194,6 +194,7 @@ void SharedMemory::add(Mark& mark, const Access& access) const {
     if (!same_block || mark.other == 0 || (mark.other - 1u) / 1024 == access.thread / 1024) {
       mark.other = static_cast<std::uint16_t>(mark.thread + 1);
       mark.other_pc = mark.pc;
+      mark.other_value = mark.value;
     }
   }
   mark.syncs = mark.lanes ? std::min(mark.syncs, access.syncs) : access.syncs;
@@ -203,6 +204,7 @@ void SharedMemory::add(Mark& mark, const Access& access) const {
   mark.request = access.request;
   mark.thread = static_cast<std::uint16_t>(access.thread);
   mark.pc = access.pc;
+  mark.value = access.value;
 }
 
 std::optional<SharedMemory::Race> SharedMemory::note(std::size_t offset, unsigned bytes,
@@ -217,11 +219,13 @@ std::optional<SharedMemory::Race> SharedMemory::note(std::size_t offset, unsigne
       race = Race{load ? "read before the wait for an asynchronous copy"
                        : "write before the wait for an asynchronous copy",
                   s.store.thread, s.store.pc};
-    if (!race && !one_store)
-      race = conflict(s.store, access, load ? "read after write" : "write after write");
-    if (!race && !atomic)
-      race = conflict(s.atomic, access, load ? "read after write" : "write after write");
-    if (!race && !load) race = conflict(s.load, access, "write after read");
+    const char* after_write = load ? "read after write" : "write after write";
+    if (one_store && s.store.value != access.value)
+      race =
+          Race{"write of another value by the same instruction", s.store.thread, s.store.pc, true};
+    if (!race && !one_store) race = conflict(s.store, access, after_write, false);
+    if (!race && !atomic) race = conflict(s.atomic, access, after_write, false);
+    if (!race && !load) race = conflict(s.load, access, "write after read", true);
     add(load ? s.load : atomic ? s.atomic : s.store, access);
     if (!load) s.written_in = block_;
     if (access.copy != Access::Copy::none)

@@ -16,6 +16,13 @@ namespace emulator {
 
 constexpr std::size_t kDynamicBytes = 232448;  // 227 KiB, the most that any block can have
 
+/// Lanes that a warp function made wait for each other. __syncwarp orders all they did in memory,
+/// and others what they read, since they pass it on.
+struct WarpMeeting {
+  std::uint32_t lanes;
+  bool orders_memory;
+};
+
 /// A block's shared memory: static variables, which are thread-local storage of the host thread
 /// that runs the block, and the dynamic part. Offsets count from the start of the static part; the
 /// dynamic part follows it.
@@ -51,14 +58,15 @@ class SharedMemory {
   std::string variable(std::size_t offset) const;
 
   /// An access by a thread, its own block's or another's of the cluster. Two by different threads,
-  /// unless both are loads or atomics, need a barrier or warp functions between them.
+  /// unless both are loads or atomics or write the same, need a barrier or warp functions between.
   struct Access {
     unsigned thread;  ///< rank of its block * 1024 + number in the block
     unsigned epoch;   ///< barriers that its block has passed
     unsigned syncs;   ///< the last warp function since then that the thread had a part in; 0: none
-    std::span<const std::uint32_t> warp_syncs;  ///< who had a part in its warp's functions
-    unsigned request;  ///< lanes of one store do not race: one of them wins
+    std::span<const WarpMeeting> warp_syncs;  ///< who had a part in its warp's functions
+    unsigned request;
     std::uintptr_t pc;
+    std::uint16_t value;  ///< a digest of what a store wrote
     Operation kind;
     enum class Copy : std::uint8_t { none, issued, arrived } copy = Copy::none;  ///< asynchronous
   };
@@ -66,6 +74,7 @@ class SharedMemory {
     const char* what;  ///< "write after read"
     unsigned thread;   ///< the other thread
     std::uintptr_t pc;
+    bool one_instruction = false;  ///< of which both are lanes
   };
   /// Notes an access and returns the race that it is part of.
   std::optional<Race> note(std::size_t offset, unsigned bytes, const Access& access);
@@ -85,14 +94,16 @@ class SharedMemory {
     std::uint32_t request;  // the last
     std::uint16_t thread;   // the last
     std::uint16_t other;    // 0: none; else the thread + 1
-    std::uintptr_t pc, other_pc;
+    std::uint64_t pc : 48, value : 16;
+    std::uint64_t other_pc : 48, other_value : 16;
   };
   struct Shadow {
     Mark load, store, atomic;
     std::uint32_t written_in;  // the block in which it was written last
     std::uint32_t copy_in;     // the block in which an asynchronous copy to it is under way
   };
-  std::optional<Race> conflict(const Mark& mark, const Access& access, const char* what) const;
+  std::optional<Race> conflict(const Mark& mark, const Access& access, const char* what,
+                               bool of_loads) const;
   void add(Mark& mark, const Access& access) const;
   std::uintptr_t dynamic_start() const { return reinterpret_cast<std::uintptr_t>(dynamic_); }
   bool is_dynamic(std::uintptr_t address) const {

@@ -4,11 +4,11 @@
 #include <cxxabi.h>
 #include <elf.h>
 #include <link.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <memory>
@@ -16,10 +16,13 @@
 #include <sstream>
 #include <unordered_map>
 
-// The linker's names for the ends of the section of __constant__ variables; null if there is none.
+// The linker's names for the ends of the sections of __constant__ and __managed__ variables; null
+// if there are none.
 extern "C" {
 extern char __start_emulator_constant[] __attribute__((weak));
 extern char __stop_emulator_constant[] __attribute__((weak));
+extern char __start_emulator_managed[] __attribute__((weak));
+extern char __stop_emulator_managed[] __attribute__((weak));
 }
 
 namespace emulator {
@@ -50,6 +53,9 @@ const Image& image() {
             if (header.p_type == PT_LOAD)
               image.segments.push_back(
                   {start, start + header.p_memsz, (header.p_flags & PF_W) != 0});
+            // Relocated constants, such as tables of pointers.
+            if (header.p_type == PT_GNU_RELRO)
+              image.segments.push_back({start, start + header.p_memsz, false});
             if (header.p_type == PT_TLS) image.thread_storage_bytes = header.p_memsz;
           }
           return 1;  // the first is the program
@@ -61,37 +67,37 @@ const Image& image() {
 }
 
 const std::string& program() {
-  static const std::string path = [] {
-    std::string text(4096, '\0');
-    const ssize_t length = readlink("/proc/self/exe", text.data(), text.size());
-    text.resize(length > 0 ? static_cast<std::size_t>(length) : 0);
-    return text;
-  }();
+  static const std::string path = std::filesystem::read_symlink("/proc/self/exe");
   return path;
 }
 
 std::string demangled(const std::string& symbol) {
+  if (!symbol.starts_with("_Z")) return symbol;  // a global variable; alone, "s" would be a short
   int status = 0;
   const std::unique_ptr<char, decltype(&std::free)> text(
       abi::__cxa_demangle(symbol.c_str(), nullptr, nullptr, &status), &std::free);
   return status == 0 ? text.get() : symbol;
 }
 
-std::string base_name(const std::string& path) { return path.substr(path.rfind('/') + 1); }
-
-// "/a/b.cu:12" or "/a/b.cu:12 (discriminator 3)"; the emulator's own headers and "??:0" give none.
+// "/a/b.cu:12" or "/a/b.cu:12 (discriminator 3)"; "??:0", the emulator's headers and the system's
+// give none.
 SourceLine parse(const std::string& text) {
   const std::size_t colon = text.rfind(':');
   if (colon == std::string::npos || text[0] == '?') return {};
-  const std::string path = text.substr(0, colon);
-  for (const char* own : {"emulator/include/", "emulator/cuda/"})
-    if (path.find(own) != std::string::npos) return {};
-  return {base_name(path), std::atoi(text.c_str() + colon + 1)};
+  const std::filesystem::path path(text.substr(0, colon));
+  for (const char* own : {"emulator/include/", "emulator/cuda/", "/usr/include/"})
+    if (path.native().find(own) != std::string::npos) return {};
+  return {path.filename(), std::atoi(text.c_str() + colon + 1)};
 }
 
 }  // namespace
 
-std::string SharedVariable::name() const {
+const Variable* last_before(std::span<const Variable> variables, std::size_t offset) {
+  const auto after = std::ranges::upper_bound(variables, offset, {}, &Variable::offset);
+  return after == variables.begin() ? nullptr : &*std::prev(after);
+}
+
+std::string Variable::name() const {
   const std::string text = demangled(symbol);
   return text.substr(text.rfind(':') + 1);
 }
@@ -119,9 +125,12 @@ Symbols::Symbols() {
         functions_.emplace(image().base + symbol.st_value, name);
       else if (ELF64_ST_TYPE(symbol.st_info) == STT_TLS && symbol.st_size > 0)  // no linker's mark
         shared_.push_back({symbol.st_value, symbol.st_size, name});
+      else if (ELF64_ST_TYPE(symbol.st_info) == STT_OBJECT && symbol.st_size > 0)
+        global_.push_back({image().base + symbol.st_value, symbol.st_size, name});
     }
   }
-  std::ranges::sort(shared_, {}, &SharedVariable::offset);
+  std::ranges::sort(shared_, {}, &Variable::offset);
+  std::ranges::sort(global_, {}, &Variable::offset);
 }
 
 std::string Symbols::function(const void* address) const {
@@ -211,19 +220,23 @@ std::span<char> thread_storage() {
 
 std::uintptr_t image_offset(std::uintptr_t address) { return address - image().base; }
 
-bool in_image(std::uintptr_t address) {
-  return std::ranges::any_of(image().segments, [&](const Segment& segment) {
-    return address >= segment.start && address < segment.end;
+static bool is_between(auto start, std::uintptr_t address, auto end) {
+  return address >= (std::uintptr_t)start && address < (std::uintptr_t)end;
+}
+static bool in_segment(std::uintptr_t address, bool writable_too) {
+  return std::ranges::any_of(image().segments, [&](const Segment& s) {
+    return s.writable <= writable_too && is_between(s.start, address, s.end);
   });
 }
 
+bool in_image(std::uintptr_t address) { return in_segment(address, true); }
+bool is_compilers_own(std::uintptr_t address) { return in_segment(address, false); }
 bool is_constant(std::uintptr_t address) {
-  if (address >= reinterpret_cast<std::uintptr_t>(__start_emulator_constant) &&
-      address < reinterpret_cast<std::uintptr_t>(__stop_emulator_constant))
-    return true;
-  return std::ranges::any_of(image().segments, [&](const Segment& segment) {
-    return !segment.writable && address >= segment.start && address < segment.end;
-  });
+  return is_between(__start_emulator_constant, address, __stop_emulator_constant) ||
+         is_compilers_own(address);
+}
+bool is_managed(std::uintptr_t address) {
+  return is_between(__start_emulator_managed, address, __stop_emulator_managed);
 }
 
 }  // namespace emulator

@@ -11,12 +11,14 @@
 
 namespace emulator {
 
-/// A __shared__ variable: thread-local storage of the program.
-struct SharedVariable {
-  std::size_t offset, bytes;  ///< in the block's static shared memory
+/// A variable of the program.
+struct Variable {
+  std::size_t offset, bytes;  ///< in the block's static shared memory, or its address
   std::string symbol;         ///< mangled: _ZZ, the function it is in, E, its name
   std::string name() const;   ///< the last part of that
 };
+/// The last of them, by offset, that starts at or before `offset`; null if there is none.
+const Variable* last_before(std::span<const Variable> variables, std::size_t offset);
 
 class Symbols {
  public:
@@ -24,13 +26,15 @@ class Symbols {
 
   /// The mangled name of the function at `address`; empty if the program is stripped.
   std::string function(const void* address) const;
-  /// By offset.
-  std::span<const SharedVariable> shared() const { return shared_; }
+  /// The __shared__ ones, thread-local storage of the program, by offset.
+  std::span<const Variable> shared() const { return shared_; }
+  /// The others, by address.
+  std::span<const Variable> global() const { return global_; }
 
  private:
   Symbols();
   std::map<std::uintptr_t, std::string> functions_;
-  std::vector<SharedVariable> shared_;
+  std::vector<Variable> shared_, global_;
 };
 
 /// "tiled<unsigned int, 1>" for a mangled kernel name: without namespaces, result and parameters.
@@ -56,5 +60,9 @@ std::uintptr_t image_offset(std::uintptr_t address);
 bool in_image(std::uintptr_t address);
 /// Whether it lies there and cannot be written, or is a __constant__.
 bool is_constant(std::uintptr_t address);
+/// Whether it lies in a __managed__ variable.
+bool is_managed(std::uintptr_t address);
+/// Whether it lies there, cannot be written, and is no __constant__.
+bool is_compilers_own(std::uintptr_t address);
 
 }  // namespace emulator

@@ -5,8 +5,11 @@
 #include <ucontext.h>
 
 #include <cstdint>
+#include <iostream>
 
+#include "global_memory.hpp"
 #include "lane.hpp"
+#include "symbols.hpp"
 
 namespace emulator {
 namespace {
@@ -19,27 +22,39 @@ struct sigaction previous[64];
   __builtin_unreachable();
 }
 
+std::uintptr_t instruction(void* context) {
+#if defined(__x86_64__)
+  return static_cast<std::uintptr_t>(static_cast<ucontext_t*>(context)->uc_mcontext.gregs[REG_RIP]);
+#else
+  return static_cast<ucontext_t*>(context)->uc_mcontext.pc;
+#endif
+}
+
 // Makes the interrupted lane go on in leave_lane. It never comes back, so its stack is free.
 void on_trap(int signal, siginfo_t* info, void* context) {
   Lane* lane = current_lane;
   if (!lane) {  // not a kernel's: the instruction traps again, with whoever was there before
+    const auto touched = reinterpret_cast<std::uintptr_t>(info->si_addr);
+    if (const Buffer* buffer = signal == SIGSEGV ? GlobalMemory::get().find(touched) : nullptr)
+      std::cerr << "host code touches device memory: byte " << touched - buffer->start
+                << " of a buffer of " << buffer->bytes << ", at "
+                << source_line(instruction(context) + 1).text() << "; copy it with cudaMemcpy"
+                << std::endl;
     sigaction(signal, &previous[signal], nullptr);
     return;
   }
   auto& machine = static_cast<ucontext_t*>(context)->uc_mcontext;
   const std::uintptr_t top = (lane->stack + kStackBytes - 64) & ~std::uintptr_t{15};
   lane->trap = signal;
+  lane->pc = lane->reads_for ? lane->reads_for : instruction(context) + 1;
   lane->trap_address = reinterpret_cast<std::uintptr_t>(info->si_addr);
 #if defined(__x86_64__)
-  const auto at = static_cast<std::uintptr_t>(machine.gregs[REG_RIP]);
   machine.gregs[REG_RIP] = static_cast<greg_t>(reinterpret_cast<std::uintptr_t>(leave_lane));
   machine.gregs[REG_RSP] = static_cast<greg_t>(top - 8);  // as after a call
 #else
-  const std::uintptr_t at = machine.pc;
   machine.pc = reinterpret_cast<std::uintptr_t>(leave_lane);
   machine.sp = top;
 #endif
-  lane->pc = lane->reads_for ? lane->reads_for : at + 1;
 }
 
 void install() {
@@ -52,9 +67,13 @@ void install() {
 
 }  // namespace
 
-TrapHandling::TrapHandling() {
+void handle_traps() {
   static const bool installed = (install(), true);
   static_cast<void>(installed);
+}
+
+TrapHandling::TrapHandling() {
+  handle_traps();
   const stack_t stack{.ss_sp = stack_, .ss_flags = 0, .ss_size = sizeof(stack_)};
   sigaltstack(&stack, nullptr);
 }

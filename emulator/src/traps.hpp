@@ -5,6 +5,9 @@
 
 namespace emulator {
 
+/// Names the line where the host's own code touches a buffer of the device, before it dies of that.
+void handle_traps();
+
 /// While it lives, the processor's traps in lanes of this host thread, such as of an access far out
 /// of bounds, stop the lane (State::stopped) and not the process.
 class TrapHandling {

@@ -231,6 +231,7 @@ void WarpReplay::replay(std::span<Log> logs, bool all) {
     Path& path = paths_.back();
     std::uint32_t active = 0;
     std::uint64_t pc = 0, what = 0, addresses[32];
+    std::uint16_t values[32];
     bool together = true, starved = false;
     for_each_lane(path.lanes, [&](unsigned l) {
       const Log& log = logs[l];
@@ -242,10 +243,11 @@ void WarpReplay::replay(std::span<Log> logs, bool all) {
         pc = log.next->pc;
         what = log.next->what;
       }
-      together &= log.next->pc == pc && log.next->kind() == Record{what, pc}.kind();
+      together &= log.next->pc == pc && log.next->kind() == Record{what, pc, 0}.kind();
       active |= 1u << l;
       what |= log.next->what & Record::kQueues << 48;  // of any lane
       addresses[l] = log.next->address();
+      values[l] = log.next->value;
     });
     if (starved) return;
     if (active == 0) {
@@ -258,7 +260,7 @@ void WarpReplay::replay(std::span<Log> logs, bool all) {
       diverge(logs, active, graph_->post_dominator(path.step));
       continue;
     }
-    const Record record{what, pc};
+    const Record record{what, pc, 0};
     if (record.event() == Event::step) {
       if (pc == path.joins) {  // the path below takes it from here
         paths_.pop_back();
@@ -277,7 +279,8 @@ void WarpReplay::replay(std::span<Log> logs, bool all) {
     else if (record.event() == Event::arrival)
       listener_.arrival({active, 0, addresses});
     else
-      listener_.access(pc, record.event(), {active, record.bytes(), addresses, record.queues()});
+      listener_.access(pc, record.event(),
+                       {active, record.bytes(), addresses, record.queues(), values});
   }
 }
 

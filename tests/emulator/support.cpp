@@ -29,10 +29,24 @@ std::string all_of(const Report& report) {
   return out.str();
 }
 
+// What a test leaves must not be the next one's.
+class NoFaultIsLeft : public ::testing::EmptyTestEventListener {
+  void OnTestEnd(const ::testing::TestInfo&) override {
+    EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess) << "a fault is left: " << last_fault();
+    forgive();
+    cudaGetLastError();
+  }
+};
+const bool kListening = [] {
+  ::testing::UnitTest::GetInstance()->listeners().Append(new NoFaultIsLeft);
+  return true;
+}();
+
 }  // namespace
 
 DeviceBytes::DeviceBytes(std::size_t bytes) : bytes_(bytes) {
   EXPECT_EQ(cudaMalloc(&data_, bytes), cudaSuccess);
+  EXPECT_EQ(cudaMemset(data_, 0, bytes), cudaSuccess);
 }
 DeviceBytes::~DeviceBytes() { cudaFree(data_); }
 void DeviceBytes::copy_from(const void* host) {
@@ -92,6 +106,8 @@ void expect_planted(const char* path, const std::string& kernel, const Planted& 
     const Settings settings({.order = order, .check = true});
     const cudaError_t error = launch();
     EXPECT_EQ(cudaGetLastError(), error);
+    forgive();
+    cudaGetLastError();
     ASSERT_EQ(error, cudaErrorLaunchFailure) << kernel << " was accepted";
     const std::string text = cudaGetErrorString(error);
     EXPECT_EQ(text, last_fault());

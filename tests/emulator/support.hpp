@@ -16,7 +16,7 @@
 
 namespace emulator {
 
-/// Device memory that goes with its scope.
+/// Device memory that goes with its scope, zero at first.
 class DeviceBytes {
  public:
   explicit DeviceBytes(std::size_t bytes);
@@ -67,8 +67,8 @@ cudaError_t launch_clusters(unsigned cluster, const Shape& shape, void (*kernel)
   cudaLaunchAttribute attribute{.id = cudaLaunchAttributeClusterDimension,
                                 .val = {.clusterDim = {cluster, 1, 1}}};
   cudaLaunchConfig_t config;
-  config.grid = shape.grid;
-  config.block = shape.block;
+  config.gridDim = shape.grid;
+  config.blockDim = shape.block;
   config.dynamicSmemBytes = shape.shared_bytes;
   config.attrs = &attribute;
   config.numAttrs = 1;

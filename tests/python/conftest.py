@@ -17,7 +17,12 @@ import suite
 
 ROOT = Path(__file__).resolve().parents[2]
 
-gc.set_threshold(200_000)  # searches for garbage take a tenth of the tests' time
+gc.set_threshold(1_000_000)  # searches for garbage take a tenth of the tests' time
+
+
+def pytest_collection_finish() -> None:
+    """Search no more for garbage among modules and tests, which stay."""
+    gc.freeze()
 
 
 @pytest.fixture(scope="session", autouse=True)

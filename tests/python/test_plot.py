@@ -230,6 +230,19 @@ def test_of_many_distributions_there_is_a_strip_each(figure, monkeypatch):
     assert overlaps(made) == []
 
 
+def test_strips_of_many_columns_have_numbers_and_names_where_there_is_room(figure, monkeypatch):
+    monkeypatch.setattr(wins, "_FEW", 0)
+    content = only(suite.document(), "reduction")
+    for row in list(content["benchmarks"]):
+        for more in "123":
+            name = re.sub(r"(elements:\d+)", rf"\g<1>{more}", row["name"])
+            content["benchmarks"].append(row | {"name": name, "run_name": name})
+    made, _ = figure(content, "reduction-wins")
+    (strips,) = made.axes
+    assert 1 < len(strips.get_xticks()) < 20
+    assert not [pair for pair in overlaps(made) if all(text[0].isdigit() for text in pair)]
+
+
 def test_the_overview_has_first_best_and_library_of_every_ladder(figure):
     made, _ = figure(suite.document(), "overview")
     (axes,) = made.axes

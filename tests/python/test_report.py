@@ -14,6 +14,7 @@ from conftest import ROOT
 from ladder.commands.cli import main
 from ladder.io.results import load_results
 from ladder.report import comparison_text, summary
+from ladder.report.html import charts
 from ladder.report.html.source import Sources
 from test_compare import FAILED, SKIPPED, document, timed
 
@@ -489,6 +490,21 @@ def test_emulated_results_have_what_was_counted(report):
     code, folder, _ = report(content, document({"BM_copy": timed(10)}))
     assert code == 0
     assert Page(folder / "report.html").block("rows-1")["rows"][0]["name"] == "BM_copy"
+
+
+def test_the_library_of_the_charts_is_bundled_once(monkeypatch, tmp_path):
+    vl_convert = pytest.importorskip("vl_convert", reason="no Python package vl-convert-python")
+    made = []
+    monkeypatch.setattr(vl_convert, "javascript_bundle", lambda _: made.append("") or "«vega»")
+    monkeypatch.setattr(charts.mpl, "get_cachedir", lambda: str(tmp_path))
+    for _ in range(2):  # as two processes would
+        script, versions = charts._bundled.__wrapped__()
+        assert script == "«vega»"
+        assert versions.startswith("Vega ")
+    assert len(made) == 1
+    monkeypatch.setattr(charts.mpl, "get_cachedir", lambda: str(tmp_path / "none"))
+    assert charts._bundled.__wrapped__()[0] == "«vega»"
+    assert len(made) == 2
 
 
 @pytest.mark.parametrize("rows", [10, 10_000])

@@ -151,6 +151,7 @@ def test_the_rung_and_the_ladder_of_the_documents_compile(tmp_path):
                 "c++",
                 "-std=c++20",
                 "-fsyntax-only",
+                "-DCUDA_EMULATOR_ARCH=0",
                 *(f"-I{each}" for each in folders),
                 file,
             ],

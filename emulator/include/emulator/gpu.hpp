@@ -13,17 +13,17 @@ namespace emulator {
 
 /// The limits of a GPU. Sources stand beside the table in gpu.cpp.
 struct Gpu {
-  std::string_view name;       ///< as --gpu takes it: "h200"
-  std::string_view product;    ///< "NVIDIA H200"
-  int compute_capability = 0;  ///< 90 for 9.0
+  std::string_view name;     ///< as --gpu takes it: "h200"
+  std::string_view product;  ///< "NVIDIA H200"
   int sms = 0;
+  std::size_t l2_bytes = 0, memory_bytes = 0;
+  double sm_clock_hz = 0;      ///< boost
+  int compute_capability = 0;  ///< 90 for 9.0
   int threads_per_sm = 0, blocks_per_sm = 0, registers_per_sm = 0;
   std::size_t shared_bytes_per_sm = 0;
   std::size_t shared_bytes_per_block = 0;           ///< the opt-in limit
   std::size_t reserved_shared_bytes_per_block = 0;  ///< that the driver takes of each block
   int blocks_per_cluster = 0;  ///< at most, with the non-portable sizes; 0: has no clusters
-  std::size_t l2_bytes = 0, memory_bytes = 0;
-  double sm_clock_hz = 0;  ///< boost
 };
 
 std::span<const Gpu> gpus();

@@ -15,11 +15,21 @@
 #include <cstdint>
 #include <cstring>
 #include <type_traits>
+#include <utility>
+
+// Sources are compiled for this compute capability, host functions included; with 0, for none, and
+// then they run as any GPU.
+#ifndef CUDA_EMULATOR_ARCH
+#define CUDA_EMULATOR_ARCH 900
+#endif
+#if CUDA_EMULATOR_ARCH && !defined(__CUDA_ARCH__)
+#define __CUDA_ARCH__ CUDA_EMULATOR_ARCH
+#endif
 
 #define __host__
 #define __device__
 #define __global__
-#define __managed__
+#define __managed__ __attribute__((used, section("emulator_managed")))
 #define __grid_constant__
 #define __forceinline__ inline __attribute__((always_inline))
 #define __launch_bounds__(...)
@@ -38,10 +48,13 @@
 #define __constant__ __attribute__((used, section("emulator_constant")))
 
 #define EMULATOR_INLINE inline __attribute__((always_inline))
+// One device instruction: its branches and calls are not counted.
 #ifdef __clang__  // gcc is told by flags not to move or copy these calls
 #define EMULATOR_CONVERGENT __attribute__((convergent, noduplicate, nomerge))
+#define EMULATOR_CALLED inline __attribute__((noinline, const, no_sanitize("coverage")))
 #else
 #define EMULATOR_CONVERGENT
+#define EMULATOR_CALLED inline __attribute__((noinline, const, no_sanitize_coverage))
 #endif
 
 struct uint3 {
@@ -61,17 +74,11 @@ inline const bool kInstrumented = note_instrumentation();
 }  // namespace emulator
 #endif
 
-// ---- built-in variables: opaque calls that the compiler may repeat or share as it likes. Some are
-// names of members too (cudaLaunchConfig_t::gridDim), which are member functions here therefore.
+// ---- built-in variables: constant for the thread that reads them, so reads are no accesses. The
+// runtime sets them whenever another thread of the block has its turn. All of one plain type: gcc
+// reports reads of constants that have constructors, as dim3 has.
 
-uint3 emulator_thread_index() __attribute__((const));
-uint3 emulator_block_index() __attribute__((const));
-uint3 emulator_block_size() __attribute__((const));
-uint3 emulator_grid_size() __attribute__((const));
-#define threadIdx emulator_thread_index()
-#define blockIdx emulator_block_index()
-#define blockDim emulator_block_size()
-#define gridDim emulator_grid_size()
+extern constinit thread_local const uint3 threadIdx, blockIdx, blockDim, gridDim;
 
 namespace emulator {
 unsigned lane_index() __attribute__((const));
@@ -81,84 +88,64 @@ void* dynamic_shared() __attribute__((const));
 
 inline constexpr int warpSize = 32;
 
-// ---- vector types: copied as one access of their full width, as the device does
+// ---- vector types: copied as the device does, as one access of up to 16 bytes
 
 namespace emulator {
 // Vectors, since loads of integers would be split into the parts that are used.
 template <int bytes>
-struct Raw;
-template <>
-struct Raw<2> {
-  typedef signed char type __attribute__((vector_size(2), may_alias));
+struct Raw {
+  typedef signed char type __attribute__((vector_size(bytes), may_alias));
 };
-template <>
-struct Raw<4> {
-  typedef short type __attribute__((vector_size(4), may_alias));
-};
-template <>
-struct Raw<8> {
-  typedef int type __attribute__((vector_size(8), may_alias));
-};
-template <>
-struct Raw<16> {
-  typedef int type __attribute__((vector_size(16), may_alias));
-};
+template <class Part, std::size_t... i>
+EMULATOR_INLINE void copy_parts(void* to, const void* from, std::index_sequence<i...>) {
+  ((static_cast<Part*>(to)[i] = static_cast<const Part*>(from)[i]), ...);
+}
 }  // namespace emulator
 
-#define EMULATOR_COPY(T)                                               \
-  EMULATOR_INLINE T(const T& o) {                                      \
-    *reinterpret_cast<raw*>(this) = *reinterpret_cast<const raw*>(&o); \
-  }                                                                    \
-  EMULATOR_INLINE T& operator=(const T& o) {                           \
-    *reinterpret_cast<raw*>(this) = *reinterpret_cast<const raw*>(&o); \
-    return *this;                                                      \
+#define EMULATOR_COPY(T, ...) /* in parts of that type */             \
+  T() = default;                                                      \
+  EMULATOR_INLINE T(const T& o) { *this = o; }                        \
+  EMULATOR_INLINE T& operator=(const T& o) {                          \
+    using Part = __VA_ARGS__;                                         \
+    using Parts = std::make_index_sequence<sizeof(T) / sizeof(Part)>; \
+    emulator::copy_parts<Part>(this, &o, Parts());                    \
+    return *this;                                                     \
   }
-#define EMULATOR_VECTOR2(T, S)                      \
-  struct alignas(2 * sizeof(S)) T {                 \
-    using raw = emulator::Raw<2 * sizeof(S)>::type; \
-    S x, y;                                         \
-    T() = default;                                  \
-    constexpr T(S a, S b) : x(a), y(b) {}           \
-    EMULATOR_COPY(T)                                \
-  };                                                \
+#define EMULATOR_VECTOR2(T, S)                           \
+  struct alignas(2 * sizeof(S)) T {                      \
+    S x, y;                                              \
+    constexpr T(S a, S b) : x(a), y(b) {}                \
+    EMULATOR_COPY(T, emulator::Raw<2 * sizeof(S)>::type) \
+  };                                                     \
   EMULATOR_INLINE T make_##T(S x, S y) { return T(x, y); }
-#define EMULATOR_VECTOR4(T, S)                                  \
-  struct alignas(4 * sizeof(S)) T {                             \
-    using raw = emulator::Raw<4 * sizeof(S)>::type;             \
-    S x, y, z, w;                                               \
-    T() = default;                                              \
-    constexpr T(S a, S b, S c, S d) : x(a), y(b), z(c), w(d) {} \
-    EMULATOR_COPY(T)                                            \
-  };                                                            \
+#define EMULATOR_VECTOR3(T, S)                       \
+  struct T {                                         \
+    S x, y, z;                                       \
+    constexpr T(S a, S b, S c) : x(a), y(b), z(c) {} \
+    EMULATOR_COPY(T, S)                              \
+  };                                                 \
+  EMULATOR_INLINE T make_##T(S x, S y, S z) { return T(x, y, z); }
+#define EMULATOR_VECTOR4(T, S)                                                \
+  struct alignas(sizeof(S) < 4 ? 4 * sizeof(S) : 16) T {                      \
+    S x, y, z, w;                                                             \
+    constexpr T(S a, S b, S c, S d) : x(a), y(b), z(c), w(d) {}               \
+    EMULATOR_COPY(T, emulator::Raw<sizeof(S) < 4 ? 4 * sizeof(S) : 16>::type) \
+  };                                                                          \
   EMULATOR_INLINE T make_##T(S x, S y, S z, S w) { return T(x, y, z, w); }
+#define EMULATOR_VECTORS(NAME, S) \
+  EMULATOR_VECTOR2(NAME##2, S)    \
+  EMULATOR_VECTOR3(NAME##3, S)    \
+  EMULATOR_VECTOR4(NAME##4, S)
 
-EMULATOR_VECTOR2(char2, signed char)
-EMULATOR_VECTOR2(uchar2, unsigned char)
-EMULATOR_VECTOR2(short2, short)
-EMULATOR_VECTOR2(ushort2, unsigned short)
-EMULATOR_VECTOR2(int2, int)
-EMULATOR_VECTOR2(uint2, unsigned)
-EMULATOR_VECTOR2(float2, float)
-EMULATOR_VECTOR2(double2, double)
-EMULATOR_VECTOR2(longlong2, long long)
-EMULATOR_VECTOR2(ulonglong2, unsigned long long)
-EMULATOR_VECTOR4(char4, signed char)
-EMULATOR_VECTOR4(uchar4, unsigned char)
-EMULATOR_VECTOR4(short4, short)
-EMULATOR_VECTOR4(ushort4, unsigned short)
-EMULATOR_VECTOR4(int4, int)
-EMULATOR_VECTOR4(uint4, unsigned)
-EMULATOR_VECTOR4(float4, float)
-
-struct int3 {
-  int x, y, z;
-};
-struct float3 {
-  float x, y, z;
-};
-EMULATOR_INLINE int3 make_int3(int x, int y, int z) { return {x, y, z}; }
+// clang-format off
+EMULATOR_VECTORS(char, signed char) EMULATOR_VECTORS(uchar, unsigned char)
+EMULATOR_VECTORS(short, short) EMULATOR_VECTORS(ushort, unsigned short)
+EMULATOR_VECTORS(int, int) EMULATOR_VECTORS(long, long) EMULATOR_VECTORS(ulong, unsigned long)
+EMULATOR_VECTORS(longlong, long long) EMULATOR_VECTORS(ulonglong, unsigned long long)
+EMULATOR_VECTORS(float, float) EMULATOR_VECTORS(double, double)
+EMULATOR_VECTOR2(uint2, unsigned) EMULATOR_VECTOR4(uint4, unsigned)
 EMULATOR_INLINE uint3 make_uint3(unsigned x, unsigned y, unsigned z) { return {x, y, z}; }
-EMULATOR_INLINE float3 make_float3(float x, float y, float z) { return {x, y, z}; }
+// clang-format on
 
 // ---- barriers; each brings its source line, so that a divergent one can be named
 
@@ -225,24 +212,16 @@ EMULATOR_INLINE T shuffle(WarpFunction function, unsigned mask, T value, int arg
 }
 }  // namespace emulator
 
-template <class T>
-EMULATOR_INLINE T __shfl_sync(unsigned mask, T value, int lane, int width = 32) {
-  return emulator::shuffle(emulator::WarpFunction::shuffle, mask, value, lane, width);
-}
-template <class T>
-EMULATOR_INLINE T __shfl_up_sync(unsigned mask, T value, unsigned distance, int width = 32) {
-  return emulator::shuffle(emulator::WarpFunction::shuffle_up, mask, value,
-                           static_cast<int>(distance), width);
-}
-template <class T>
-EMULATOR_INLINE T __shfl_down_sync(unsigned mask, T value, unsigned distance, int width = 32) {
-  return emulator::shuffle(emulator::WarpFunction::shuffle_down, mask, value,
-                           static_cast<int>(distance), width);
-}
-template <class T>
-EMULATOR_INLINE T __shfl_xor_sync(unsigned mask, T value, int lane_mask, int width = 32) {
-  return emulator::shuffle(emulator::WarpFunction::shuffle_xor, mask, value, lane_mask, width);
-}
+#define EMULATOR_SHUFFLE(NAME, FUNCTION, A)                                    \
+  template <class T>                                                           \
+  EMULATOR_INLINE T NAME(unsigned mask, T value, A argument, int width = 32) { \
+    return emulator::shuffle(emulator::WarpFunction::FUNCTION, mask, value,    \
+                             static_cast<int>(argument), width);               \
+  }
+EMULATOR_SHUFFLE(__shfl_sync, shuffle, int)
+EMULATOR_SHUFFLE(__shfl_up_sync, shuffle_up, unsigned)
+EMULATOR_SHUFFLE(__shfl_down_sync, shuffle_down, unsigned)
+EMULATOR_SHUFFLE(__shfl_xor_sync, shuffle_xor, int)
 EMULATOR_INLINE void __syncwarp(unsigned mask = 0xFFFFFFFFu) {
   emulator::warp_function(emulator::WarpFunction::sync, mask, 0, 0, 32);
 }
@@ -250,18 +229,14 @@ EMULATOR_INLINE unsigned __activemask() {
   return static_cast<unsigned>(
       emulator::warp_function(emulator::WarpFunction::active_mask, 0, 0, 0, 32));
 }
-EMULATOR_INLINE unsigned __ballot_sync(unsigned mask, int predicate) {
-  return static_cast<unsigned>(
-      emulator::warp_function(emulator::WarpFunction::ballot, mask, predicate != 0, 0, 32));
-}
-EMULATOR_INLINE int __all_sync(unsigned mask, int predicate) {
-  return static_cast<int>(
-      emulator::warp_function(emulator::WarpFunction::all, mask, predicate != 0, 0, 32));
-}
-EMULATOR_INLINE int __any_sync(unsigned mask, int predicate) {
-  return static_cast<int>(
-      emulator::warp_function(emulator::WarpFunction::any, mask, predicate != 0, 0, 32));
-}
+#define EMULATOR_VOTE(T, NAME, FUNCTION)                                                         \
+  EMULATOR_INLINE T NAME(unsigned mask, int predicate) {                                         \
+    return static_cast<T>(                                                                       \
+        emulator::warp_function(emulator::WarpFunction::FUNCTION, mask, predicate != 0, 0, 32)); \
+  }
+EMULATOR_VOTE(unsigned, __ballot_sync, ballot)
+EMULATOR_VOTE(int, __all_sync, all)
+EMULATOR_VOTE(int, __any_sync, any)
 template <class T>
 EMULATOR_INLINE unsigned __match_any_sync(unsigned mask, T value) {
   static_assert(sizeof(T) <= 8);
@@ -284,93 +259,55 @@ EMULATOR_REDUCE(__reduce_max_sync, int, maximum_signed)
 EMULATOR_REDUCE(__reduce_and_sync, unsigned, bit_and)
 EMULATOR_REDUCE(__reduce_or_sync, unsigned, bit_or)
 EMULATOR_REDUCE(__reduce_xor_sync, unsigned, bit_xor)
+/// A vote and a match, since lanes that the warp does not have may be in the mask.
+template <class T>
+EMULATOR_INLINE unsigned __match_all_sync(unsigned mask, T value, int* predicate) {
+  const unsigned same = __match_any_sync(mask, value), all = __ballot_sync(mask, 1);
+  return (*predicate = same == all) ? all : 0;
+}
 
 // ---- atomics: one access each, noted and done in the runtime
 
-#define EMULATOR_ATOMIC(NAME, T) T NAME(T* address, T value);
-#define EMULATOR_INTEGER_ATOMICS(T) \
-  EMULATOR_ATOMIC(atomicAdd, T)     \
-  EMULATOR_ATOMIC(atomicMin, T)     \
-  EMULATOR_ATOMIC(atomicMax, T)     \
-  EMULATOR_ATOMIC(atomicAnd, T)     \
-  EMULATOR_ATOMIC(atomicOr, T)      \
-  EMULATOR_ATOMIC(atomicXor, T)     \
-  EMULATOR_ATOMIC(atomicExch, T) T atomicCAS(T* address, T compare, T value);
-EMULATOR_INTEGER_ATOMICS(int)
-EMULATOR_INTEGER_ATOMICS(unsigned)
-EMULATOR_INTEGER_ATOMICS(unsigned long long)
-EMULATOR_ATOMIC(atomicSub, int)
-EMULATOR_ATOMIC(atomicSub, unsigned)
-EMULATOR_ATOMIC(atomicInc, unsigned)
-EMULATOR_ATOMIC(atomicDec, unsigned)
-EMULATOR_ATOMIC(atomicAdd, float)
-EMULATOR_ATOMIC(atomicExch, float)
-EMULATOR_ATOMIC(atomicAdd, double)
+// ADD(name, type), ROW(name, type, what replaces `old`), SWAP(type)
+#define EMULATOR_INTEGER_ATOMICS(ADD, ROW, SWAP, T) \
+  ADD(atomicAdd, T)                                 \
+  SWAP(T)                                           \
+  ROW(atomicMin, T, old < value ? old : value)      \
+  ROW(atomicMax, T, old < value ? value : old)      \
+  ROW(atomicAnd, T, old& value)                     \
+  ROW(atomicOr, T, old | value)                     \
+  ROW(atomicXor, T, old ^ value)                    \
+  ROW(atomicExch, T, (static_cast<void>(old), value))
+#define EMULATOR_ATOMICS(ADD, ROW, SWAP)                              \
+  EMULATOR_INTEGER_ATOMICS(ADD, ROW, SWAP, int)                       \
+  EMULATOR_INTEGER_ATOMICS(ADD, ROW, SWAP, unsigned)                  \
+  EMULATOR_INTEGER_ATOMICS(ADD, ROW, SWAP, unsigned long long)        \
+  SWAP(unsigned short)                                                \
+  ROW(atomicMin, long long, old < value ? old : value)                \
+  ROW(atomicMax, long long, old < value ? value : old)                \
+  ROW(atomicSub, int, old - value)                                    \
+  ROW(atomicSub, unsigned, old - value)                               \
+  ROW(atomicInc, unsigned, old >= value ? 0 : old + 1)                \
+  ROW(atomicDec, unsigned, old == 0 || old > value ? value : old - 1) \
+  ROW(atomicExch, float, (static_cast<void>(old), value))             \
+  ADD(atomicAdd, float)                                               \
+  ADD(atomicAdd, double)
+// An access is the same whatever the scope in which it is ordered.
+#define EMULATOR_SCOPES(NAME, T, PARAMETERS, ...)                                  \
+  T NAME PARAMETERS;                                                               \
+  EMULATOR_INLINE T NAME##_block PARAMETERS { return NAME(address, __VA_ARGS__); } \
+  EMULATOR_INLINE T NAME##_system PARAMETERS { return NAME(address, __VA_ARGS__); }
+#define EMULATOR_ATOMIC(NAME, T, ...) EMULATOR_SCOPES(NAME, T, (T * address, T value), value)
+#define EMULATOR_SWAP(T) \
+  EMULATOR_SCOPES(atomicCAS, T, (T * address, T compare, T value), compare, value)
+EMULATOR_ATOMICS(EMULATOR_ATOMIC, EMULATOR_ATOMIC, EMULATOR_SWAP)
+// Atomic in each element, not as a whole; counted as that many atomics.
+EMULATOR_INLINE float2 atomicAdd(float2* address, float2 value) {
+  return {atomicAdd(&address->x, value.x), atomicAdd(&address->y, value.y)};
+}
+EMULATOR_INLINE float4 atomicAdd(float4* address, float4 value) {
+  return {atomicAdd(&address->x, value.x), atomicAdd(&address->y, value.y),
+          atomicAdd(&address->z, value.z), atomicAdd(&address->w, value.w)};
+}
 
-// ---- arithmetic
-
-template <class A, class B>
-constexpr std::common_type_t<A, B> min(A a, B b) {
-  using T = std::common_type_t<A, B>;
-  return static_cast<T>(b) < static_cast<T>(a) ? static_cast<T>(b) : static_cast<T>(a);
-}
-template <class A, class B>
-constexpr std::common_type_t<A, B> max(A a, B b) {
-  using T = std::common_type_t<A, B>;
-  return static_cast<T>(a) < static_cast<T>(b) ? static_cast<T>(b) : static_cast<T>(a);
-}
-
-#define EMULATOR_BITS(NAME, TO, FROM) \
-  EMULATOR_INLINE TO NAME(FROM value) { return __builtin_bit_cast(TO, value); }
-EMULATOR_BITS(__float_as_int, int, float)
-EMULATOR_BITS(__float_as_uint, unsigned, float)
-EMULATOR_BITS(__int_as_float, float, int)
-EMULATOR_BITS(__uint_as_float, float, unsigned)
-EMULATOR_BITS(__double_as_longlong, long long, double)
-EMULATOR_BITS(__longlong_as_double, double, long long)
-
-EMULATOR_INLINE int __popc(unsigned v) { return __builtin_popcount(v); }
-EMULATOR_INLINE int __popcll(unsigned long long v) { return __builtin_popcountll(v); }
-EMULATOR_INLINE int __clz(int v) { return v ? __builtin_clz(static_cast<unsigned>(v)) : 32; }
-EMULATOR_INLINE int __clzll(long long v) {
-  return v ? __builtin_clzll(static_cast<unsigned long long>(v)) : 64;
-}
-EMULATOR_INLINE int __ffs(int v) { return __builtin_ffs(v); }
-EMULATOR_INLINE int __ffsll(long long v) { return __builtin_ffsll(v); }
-EMULATOR_INLINE unsigned __umulhi(unsigned a, unsigned b) {
-  return static_cast<unsigned>(static_cast<unsigned long long>(a) * b >> 32);
-}
-EMULATOR_INLINE float __fmaf_rn(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
-EMULATOR_INLINE float __fadd_rn(float a, float b) { return a + b; }
-EMULATOR_INLINE float __fmul_rn(float a, float b) { return a * b; }
-EMULATOR_INLINE float __fdividef(float a, float b) { return a / b; }
-EMULATOR_INLINE float __expf(float x) { return __builtin_expf(x); }
-EMULATOR_INLINE float __logf(float x) { return __builtin_logf(x); }
-EMULATOR_INLINE float rsqrtf(float x) { return 1 / __builtin_sqrtf(x); }
-EMULATOR_INLINE double rsqrt(double x) { return 1 / __builtin_sqrt(x); }
-
-// Cache hints do not change what is loaded.
-template <class T>
-EMULATOR_INLINE T __ldg(const T* p) {
-  return *p;
-}
-template <class T>
-EMULATOR_INLINE T __ldcs(const T* p) {
-  return *p;
-}
-template <class T>
-EMULATOR_INLINE T __ldca(const T* p) {
-  return *p;
-}
-template <class T>
-EMULATOR_INLINE T __ldcg(const T* p) {
-  return *p;
-}
-template <class T>
-EMULATOR_INLINE void __stcs(T* p, T value) {
-  *p = value;
-}
-template <class T>
-EMULATOR_INLINE void __stcg(T* p, T value) {
-  *p = value;
-}
+#include "emulator/intrinsics.hpp"

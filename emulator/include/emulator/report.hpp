@@ -26,9 +26,6 @@ struct Options {
   Order order = Order::forward;
   int workers = 0;     ///< host threads that run blocks (clusters); 0: one a core
   bool check = false;  ///< look for races, reads of what nobody wrote, accesses out of bounds, ...
-  /// Whether a block's barrier may be left to the threads that have not exited. Compute capability
-  /// 7.0 and later waits for those only; textbooks and older devices want all.
-  bool exited_threads_may_miss_barriers = false;
 };
 Options& options();
 
@@ -36,6 +33,9 @@ Options& options();
 /// cuda_emulator_counted). Otherwise kernels run and are right or wrong, figures are all zero and
 /// `check` finds barrier and warp faults only.
 bool counted();
+
+/// Lets the program go on after a fault, which no GPU would, with its buffers as they are.
+void forgive();
 
 /// What was wrong with the last launch that failed: fault, kernel, source line, block and thread;
 /// empty if none has. The launch returns cudaErrorLaunchFailure, and cudaGetErrorString of that is

@@ -2,8 +2,7 @@
 //
 // The part of the CUDA runtime API that programs of plain kernels use, with the modelled GPU
 // (emulator::options().gpu) as the only device. Launches are done when the call returns, streams
-// therefore in order. What is not declared here is not emulated: events and graphs above all, since
-// the time that emulation takes says nothing about a GPU's.
+// therefore in order. What is not declared here is not emulated, and does not compile.
 #pragma once
 
 #include <cstddef>
@@ -11,21 +10,30 @@
 #include <tuple>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "emulator/language.hpp"
 
-enum cudaError_t {
-  cudaSuccess = 0,
-  cudaErrorInvalidValue = 1,
-  cudaErrorMemoryAllocation = 2,
-  cudaErrorInvalidConfiguration = 9,
-  cudaErrorInvalidDeviceFunction = 98,
-  cudaErrorInvalidDevice = 101,
-  cudaErrorLaunchOutOfResources = 701,
-  cudaErrorLaunchFailure = 719,
-  cudaErrorNotSupported = 801,
-  cudaErrorInvalidClusterSize = 912
-};
+#define EMULATOR_ERRORS(ROW)                                                     \
+  ROW(Success, 0, "no error")                                                    \
+  ROW(ErrorInvalidValue, 1, "invalid argument")                                  \
+  ROW(ErrorMemoryAllocation, 2, "out of memory")                                 \
+  ROW(ErrorInvalidConfiguration, 9, "invalid configuration argument")            \
+  ROW(ErrorInvalidPitchValue, 12, "invalid pitch argument")                      \
+  ROW(ErrorInvalidDeviceFunction, 98, "invalid device function")                 \
+  ROW(ErrorInvalidDevice, 101, "invalid device ordinal")                         \
+  ROW(ErrorNoKernelImageForDevice, 209,                                          \
+      "no kernel image is available for execution on the device")                \
+  ROW(ErrorInvalidResourceHandle, 400, "invalid resource handle")                \
+  ROW(ErrorLaunchOutOfResources, 701, "too many resources requested for launch") \
+  ROW(ErrorLaunchFailure, 719, "unspecified launch failure")                     \
+  ROW(ErrorNotSupported, 801, "operation not supported")                         \
+  ROW(ErrorInvalidClusterSize, 912,                                              \
+      "a kernel launch error has occurred due to cluster misconfiguration")
+#define EMULATOR_ENUMERATOR(NAME, NUMBER, ...) cuda##NAME = NUMBER,
+enum cudaError_t { EMULATOR_ERRORS(EMULATOR_ENUMERATOR) };
+/// After a fault of a kernel, calls that launch, allocate, copy or synchronize return
+/// cudaErrorLaunchFailure, as on a GPU, until cudaDeviceReset or emulator::forgive.
 const char* cudaGetErrorName(cudaError_t error);
 /// For cudaErrorLaunchFailure the whole of emulator::last_fault().
 const char* cudaGetErrorString(cudaError_t error);
@@ -46,11 +54,24 @@ struct cudaDeviceProp {
   int major, minor, multiProcessorCount, l2CacheSize;
   int maxThreadsPerBlock, maxThreadsPerMultiProcessor, maxBlocksPerMultiProcessor;
 };
-enum cudaDeviceAttr {
-  cudaDevAttrClockRate = 13,
-  cudaDevAttrMultiProcessorCount = 16,
-  cudaDevAttrMemoryClockRate = 36
-};
+// clang-format off: (name, number, what it is of the modelled GPU)
+#define EMULATOR_DEVICE_ATTRIBUTES(ROW)                                                           \
+  ROW(MaxThreadsPerBlock, 1, 1024) ROW(MaxBlockDimX, 2, 1024) ROW(MaxBlockDimY, 3, 1024)          \
+  ROW(MaxBlockDimZ, 4, 64) ROW(MaxGridDimX, 5, INT_MAX) ROW(MaxGridDimY, 6, 65535)                \
+  ROW(MaxGridDimZ, 7, 65535) ROW(MaxSharedMemoryPerBlock, 8, 48 * 1024) ROW(WarpSize, 10, 32)     \
+  ROW(TotalConstantMemory, 9, 64 * 1024) ROW(MaxRegistersPerBlock, 12, 65536)                     \
+  ROW(ClockRate, 13, gpu().sm_clock_hz / 1e3) ROW(MultiProcessorCount, 16, gpu().sms)             \
+  ROW(MemoryClockRate, 36, 0) ROW(L2CacheSize, 38, gpu().l2_bytes) ROW(ManagedMemory, 83, 1)      \
+  ROW(MaxThreadsPerMultiProcessor, 39, gpu().threads_per_sm) ROW(CooperativeLaunch, 95, 0)        \
+  ROW(ComputeCapabilityMajor, 75, gpu().compute_capability / 10)                                  \
+  ROW(ComputeCapabilityMinor, 76, gpu().compute_capability % 10)                                  \
+  ROW(MaxSharedMemoryPerMultiprocessor, 81, gpu().shared_bytes_per_sm)                            \
+  ROW(MaxRegistersPerMultiprocessor, 82, gpu().registers_per_sm)                                  \
+  ROW(MaxSharedMemoryPerBlockOptin, 97, gpu().shared_bytes_per_block)                             \
+  ROW(MaxBlocksPerMultiprocessor, 106, gpu().blocks_per_sm)
+// clang-format on
+#define EMULATOR_ATTRIBUTE(NAME, NUMBER, VALUE) cudaDevAttr##NAME = NUMBER,
+enum cudaDeviceAttr { EMULATOR_DEVICE_ATTRIBUTES(EMULATOR_ATTRIBUTE) };
 cudaError_t cudaGetDeviceCount(int* count);
 cudaError_t cudaGetDevice(int* device);
 cudaError_t cudaSetDevice(int device);
@@ -73,7 +94,7 @@ enum cudaMemcpyKind {
 typedef struct CUstream_st* cudaStream_t;
 
 cudaError_t cudaMalloc(void** data, size_t bytes);
-cudaError_t cudaMallocManaged(void** data, size_t bytes);
+cudaError_t cudaMallocManaged(void** data, size_t bytes, unsigned flags = 1);
 cudaError_t cudaFree(void* data);
 cudaError_t cudaMemGetInfo(size_t* free, size_t* total);
 cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind);
@@ -81,22 +102,81 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpy
                             cudaStream_t stream = nullptr);
 cudaError_t cudaMemset(void* data, int value, size_t bytes);
 cudaError_t cudaMemsetAsync(void* data, int value, size_t bytes, cudaStream_t stream = nullptr);
-template <class T>
-cudaError_t cudaMalloc(T** data, size_t bytes) {
+cudaError_t cudaMalloc(auto** data, size_t bytes) {
   return cudaMalloc(reinterpret_cast<void**>(data), bytes);
 }
-template <class T>
-cudaError_t cudaMallocManaged(T** data, size_t bytes) {
-  return cudaMallocManaged(reinterpret_cast<void**>(data), bytes);
+constexpr unsigned cudaMemAttachGlobal = 1, cudaMemAttachHost = 2;
+cudaError_t cudaMallocManaged(auto** data, size_t bytes, unsigned flags = cudaMemAttachGlobal) {
+  return cudaMallocManaged(reinterpret_cast<void**>(data), bytes, flags);
 }
-template <class T>
-cudaError_t cudaMemcpyToSymbol(T& symbol, const void* from, size_t bytes, size_t offset = 0) {
-  return cudaMemcpy(reinterpret_cast<char*>(&symbol) + offset, from, bytes, cudaMemcpyHostToHost);
+// clang-format off: calls that do what another one does. Pinned memory is the device's too.
+inline cudaError_t cudaFreeHost(void* data) { return cudaFree(data); }
+inline cudaError_t cudaFreeAsync(void* data, cudaStream_t) { return cudaFree(data); }
+cudaError_t cudaMallocAsync(auto** p, size_t n, cudaStream_t) { return cudaMalloc(p, n); }
+cudaError_t cudaMallocHost(auto** p, size_t n, unsigned = 0) { return cudaMallocManaged(p, n); }
+cudaError_t cudaHostAlloc(auto** p, size_t n, unsigned) { return cudaMallocManaged(p, n); }
+cudaError_t cudaMallocPitch(auto** data, size_t* pitch, size_t width, size_t height) {
+  return cudaMalloc(data, (*pitch = (width + 511) / 512 * 512) * height);
 }
+inline cudaError_t cudaMemPrefetchAsync(const void*, size_t, int, cudaStream_t = nullptr) {
+  return cudaSuccess;
+}
+cudaError_t cudaMemcpy2D(void* to, size_t to_pitch, const void* from, size_t from_pitch,
+                         size_t width, size_t height, cudaMemcpyKind kind);
+cudaError_t cudaMemset2D(void* data, size_t pitch, int value, size_t width, size_t height);
+inline cudaError_t cudaMemcpy2DAsync(void* to, size_t to_pitch, const void* from, size_t from_pitch,
+                                     size_t width, size_t height, cudaMemcpyKind kind,
+                                     cudaStream_t = nullptr) {
+  return cudaMemcpy2D(to, to_pitch, from, from_pitch, width, height, kind);
+}
+
+namespace emulator {
+/// Keeps `error` for cudaGetLastError and returns it.
+cudaError_t remember(cudaError_t error);
+/// The address of a variable, which kernels may be given from now on.
+void* device_address(void* variable, size_t bytes);
+/// Where `offset` is in a symbol; null if fewer than `bytes` follow.
+void* in_symbol(const auto& symbol, size_t bytes, size_t offset) {
+  if (offset > sizeof(symbol) || bytes > sizeof(symbol) - offset) return nullptr;
+  return const_cast<char*>(reinterpret_cast<const volatile char*>(&symbol)) + offset;
+}
+}  // namespace emulator
+cudaError_t cudaMemcpyToSymbol(const auto& symbol, const void* from, size_t bytes,
+                               size_t offset = 0, cudaMemcpyKind kind = cudaMemcpyHostToDevice) {
+  return cudaMemcpy(emulator::in_symbol(symbol, bytes, offset), from, bytes, kind);
+}
+cudaError_t cudaMemcpyFromSymbol(void* to, const auto& symbol, size_t bytes, size_t offset = 0,
+                                 cudaMemcpyKind kind = cudaMemcpyDeviceToHost) {
+  return cudaMemcpy(to, emulator::in_symbol(symbol, bytes, offset), bytes, kind);
+}
+cudaError_t cudaGetSymbolAddress(void** address, const auto& symbol) {
+  *address = emulator::device_address(emulator::in_symbol(symbol, 0, 0), sizeof(symbol));
+  return cudaSuccess;
+}
+cudaError_t cudaGetSymbolSize(size_t* n, const auto& s) { return *n = sizeof(s), cudaSuccess; }
+
+// ---- streams and events
+
+constexpr unsigned cudaStreamDefault = 0, cudaStreamNonBlocking = 1;
+constexpr unsigned cudaEventDefault = 0, cudaEventBlockingSync = 1, cudaEventDisableTiming = 2;
+constexpr unsigned cudaHostAllocDefault = 0, cudaHostAllocPortable = 1, cudaHostAllocMapped = 2;
+typedef struct CUevent_st* cudaEvent_t;
 
 cudaError_t cudaStreamCreate(cudaStream_t* stream);
 cudaError_t cudaStreamDestroy(cudaStream_t stream);
 cudaError_t cudaStreamSynchronize(cudaStream_t stream);
+inline cudaError_t cudaStreamCreateWithFlags(cudaStream_t* s, int) { return cudaStreamCreate(s); }
+inline cudaError_t cudaStreamWaitEvent(cudaStream_t, cudaEvent_t, int = 0) { return cudaSuccess; }
+inline cudaError_t cudaStreamQuery(cudaStream_t stream) { return cudaStreamSynchronize(stream); }
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags);
+inline cudaError_t cudaEventCreate(cudaEvent_t* e) { return cudaEventCreateWithFlags(e, 0); }
+cudaError_t cudaEventDestroy(cudaEvent_t event);
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream = nullptr);
+inline cudaError_t cudaEventSynchronize(cudaEvent_t) { return cudaDeviceSynchronize(); }
+inline cudaError_t cudaEventQuery(cudaEvent_t) { return cudaDeviceSynchronize(); }
+// clang-format on
+/// The host's time between two records: how long emulation took, which says nothing of a GPU.
+cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEvent_t end);
 
 // ---- kernels
 
@@ -120,11 +200,7 @@ struct cudaLaunchAttribute {
   cudaLaunchAttributeValue val;
 };
 struct cudaLaunchConfig_t {
-  dim3 grid, block;
-  dim3& gridDim { return grid; }  // the names are macros: config.gridDim is a call
-  dim3& blockDim { return block; }
-  const dim3& gridDim const { return grid; }
-  const dim3& blockDim const { return block; }
+  dim3 gridDim, blockDim;
   size_t dynamicSmemBytes = 0;
   cudaStream_t stream = nullptr;
   cudaLaunchAttribute* attrs = nullptr;
@@ -154,16 +230,42 @@ cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, void (*ke
       blocks, reinterpret_cast<const void*>(kernel), threads, dynamic_bytes);
 }
 
+/// The largest block of those with the most threads on an SM, and how many blocks fill the device.
+template <class... P>
+cudaError_t cudaOccupancyMaxPotentialBlockSize(int* grid, int* block, void (*kernel)(P...),
+                                               size_t dynamic_bytes = 0, int limit = 0) {
+  int most = 0, sms = 0;
+  cudaDeviceGetAttribute(&sms, cudaDevAttrMultiProcessorCount, 0);
+  for (int threads = limit > 0 && limit < 1024 ? limit : 1024; threads > 0;
+       threads = (threads - 1) / 32 * 32) {
+    int blocks = 0;
+    cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel, threads, dynamic_bytes);
+    if (blocks * threads > most) most = blocks * (*block = threads), *grid = blocks * sms;
+  }
+  return emulator::remember(most > 0 ? cudaSuccess : cudaErrorInvalidValue);
+}
+
 namespace emulator {
 
-/// Runs `thread(arguments)` for every thread of the launch. The kernel's address names it.
-cudaError_t run(const cudaLaunchConfig_t& config, const void* kernel, void (*thread)(void*),
-                void* arguments);
+/// A kernel with its arguments: `thread(data)` runs one thread, whose reads of the `bytes` there
+/// are no accesses of global memory. The kernel's address names it.
+struct BoundKernel {
+  const void* kernel;
+  void (*thread)(void*);
+  void* data;
+  size_t bytes;
+  std::vector<const void*> pointers;  ///< among the arguments
+  int arch;                           ///< __CUDA_ARCH__ of the kernel's source, 0: none
+};
+cudaError_t run(const cudaLaunchConfig_t& config, const BoundKernel& kernel);
 
-// Each thread gets a copy of the arguments of its own, as on the device. Not instrumented, since
-// what is read here is no access of the kernel's.
+// Each thread gets a copy of the arguments of its own, as on the device. Not instrumented: reads of
+// plain arguments need no look at where they are.
 template <class... P>
 struct Call {
+  static_assert(!(std::is_reference_v<P> || ...),
+                "kernels with parameters by reference are not "
+                "emulated: docs/emulator.md");
   void (*kernel)(P...);
   std::tuple<std::decay_t<P>...> arguments;
 
@@ -174,6 +276,17 @@ struct Call {
   __attribute__((no_sanitize("thread"))) static void unpack(Call* call, std::index_sequence<I...>) {
     call->kernel(std::get<I>(call->arguments)...);
   }
+  cudaError_t run(const cudaLaunchConfig_t& config) {
+    std::vector<const void*> pointers;
+    std::apply([&](const auto&... each) { (note(pointers, each), ...); }, arguments);
+    return emulator::run(config, {reinterpret_cast<const void*>(kernel), thread, this,
+                                  sizeof(*this), std::move(pointers), CUDA_EMULATOR_ARCH});
+  }
+  template <class T>
+  static void note(std::vector<const void*>& pointers, const T& argument) {
+    if constexpr (std::is_pointer_v<T> && !std::is_function_v<std::remove_pointer_t<T>>)
+      pointers.push_back(const_cast<const void*>(static_cast<const volatile void*>(argument)));
+  }
 };
 
 /// kernel<<<grid, block, shared_bytes>>>(arguments...)
@@ -181,22 +294,20 @@ struct Shape {
   dim3 grid, block;
   size_t shared_bytes = 0;
 };
-template <class... P, class... A>
-cudaError_t launch(const Shape& shape, void (*kernel)(P...), A&&... arguments) {
+// As in a call of the kernel, 0 and NULL are pointers too.
+template <class... P>
+cudaError_t launch(const Shape& shape, void (*kernel)(P...), std::type_identity_t<P>... arguments) {
   cudaLaunchConfig_t config;
-  config.grid = shape.grid;
-  config.block = shape.block;
+  config.gridDim = shape.grid;
+  config.blockDim = shape.block;
   config.dynamicSmemBytes = shape.shared_bytes;
-  Call<P...> call{kernel, {std::forward<A>(arguments)...}};
-  return run(config, reinterpret_cast<const void*>(kernel), Call<P...>::thread, &call);
+  return Call<P...>{kernel, {static_cast<P&&>(arguments)...}}.run(config);
 }
 
 }  // namespace emulator
 
-template <class... P, class... A>
+template <class... P>
 cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(P...),
-                               A&&... arguments) {
-  emulator::Call<P...> call{kernel, {std::forward<A>(arguments)...}};
-  return emulator::run(*config, reinterpret_cast<const void*>(kernel), emulator::Call<P...>::thread,
-                       &call);
+                               std::type_identity_t<P>... arguments) {
+  return emulator::Call<P...>{kernel, {static_cast<P&&>(arguments)...}}.run(*config);
 }

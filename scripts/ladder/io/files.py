@@ -23,7 +23,7 @@ from ladder.io.text_forms import decoded, results_in
 from ladder.model.errors import LadderError, ResultError
 from ladder.model.text import legible
 
-_ESCAPE = re.compile(r"\\[bfu]")  # what may be illegible in the JSON of ASCII
+_ESCAPE = re.compile(r"\\[bfu]")  # what may stand for a character that is illegible
 _OBJECT = re.compile(r"\s*\{")
 _ROWS = re.compile(r'"benchmarks"\s*:\s*\[\s*[^\s\]]')  # one at least
 _OURS = re.compile(r'"context"\s*:\s*\{|"states"\s*:')  # other programs have "benchmarks" too
@@ -245,7 +245,8 @@ def _filled(path: Path) -> str:
 def _parsed(path: Path, text: str, *, printed: bool) -> Any:
     """Parse JSON; `printed` looks for results among what a program printed. Raises ResultError."""
     try:
-        if text.isascii() and not _ESCAPE.search(text):  # legible, as it is JSON
+        # Of JSON as it should be all else is legible, since decoding leaves no half of a pair.
+        if not ("\ufffe" in text or "\uffff" in text or _ESCAPE.search(text)):
             with suppress(json.JSONDecodeError):
                 return json.loads(text, parse_int=float, object_pairs_hook=_unique)
         # 1.7.1 writes control characters unescaped, and NaN and Infinity bare, which Python reads.

@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ladder.model.counters import OPERATIONS, SPACES, STALLS
 
@@ -39,7 +39,6 @@ COUNTERS = (
     for what in ("requests", unit, f"{unit}_ideal", f"{unit}_per_request")
 ]
 COUNTERS += STALLS
-_KNOWN = frozenset(COUNTERS)
 _NONE: Mapping[str, Any] = {}  # of all rows that have none
 
 
@@ -86,12 +85,18 @@ class Row:
         default_factory=lambda: _NONE
     )  # in the unit the name ends in
 
-    def __getattr__(self, name: str) -> float:
-        """Return a counter. Raises AttributeError for what is none of `COUNTERS`."""
-        if name not in _KNOWN:
-            raise AttributeError(f"a row has no '{name}'")
-        return self.counters.get(name, math.nan)
-
     def counter(self, name: str) -> float:
         """Return any counter by its name; NaN where it was not recorded."""
         return self.counters.get(name, math.nan)
+
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> float: ...
+
+
+def _attribute(name: str) -> property:
+    return property(lambda row: row.counters.get(name, math.nan))
+
+
+for _name in COUNTERS:  # a property takes an eighth of the time that __getattr__ takes
+    setattr(Row, _name, _attribute(_name))

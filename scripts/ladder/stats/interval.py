@@ -7,11 +7,12 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from statistics import median
 
 import numpy as np
+import scipy  # whose `special`, which takes longer to load than all else here, loads when used
 from numpy.typing import NDArray
-from scipy.special import ndtri, stdtrit
 
 _Array = NDArray[np.float64]
 _LEAST_TAIL = math.log(1e-15)  # smaller chances are told as this one
@@ -39,8 +40,6 @@ _WARM_UP = 1.2  # times the others: a first repetition that is far from them
 
 # What was observed to be so many times what was assumed shows that this was wrong for that row.
 _REFUTED = 5
-
-_FLOOR_QUANTILE = math.sqrt(2) * float(stdtrit(FREEDOM, 0.975))
 
 # Of the range of n normal draws over their standard deviation; past those, ranges say little more.
 _RANGES = (1.128, 1.693, 2.059, 2.326, 2.534, 2.704, 2.847, 2.970, 3.078)
@@ -85,14 +84,19 @@ def launch_share(seconds: float) -> float:
     return min(LAUNCH_SECONDS / seconds, MOST_OF_LAUNCH) if seconds > 0 else 0.0
 
 
+@cache
+def _floor_quantile() -> float:
+    return math.sqrt(2) * float(scipy.special.stdtrit(FREEDOM, 0.975))
+
+
 def default_spread(seconds: float) -> Spread:
     """Return the prior of a GPU's row of that length, where no noise was measured."""
-    return Spread((FLOOR + launch_share(seconds)) / _FLOOR_QUANTILE, FREEDOM, samples=SAMPLES)
+    return Spread((FLOOR + launch_share(seconds)) / _floor_quantile(), FREEDOM, samples=SAMPLES)
 
 
 def host_spread() -> Spread:
     """Return the prior of a row that a CPU ran, where no noise was measured."""
-    alone = HOST_FLOOR / _FLOOR_QUANTILE
+    alone = HOST_FLOOR / _floor_quantile()
     return Spread(HOST_DEVIATION, FREEDOM, alone, HOST_SAMPLES)
 
 
@@ -166,9 +170,10 @@ def intervals(
 
     def half(tail: float | _Array) -> _Array:
         """Return half the width of intervals that leave out this probability at either end."""
-        of_processes: _Array = stdtrit(processes[1], tail) ** 2 * processes[0] * shares
-        of_samples: _Array = stdtrit(samples[1], tail) ** 2 * samples[0] * within
-        told: _Array = ndtri(tail) ** 2 * noise
+        quantile = scipy.special.stdtrit
+        of_processes: _Array = quantile(processes[1], tail) ** 2 * processes[0] * shares
+        of_samples: _Array = quantile(samples[1], tail) ** 2 * samples[0] * within
+        told: _Array = scipy.special.ndtri(tail) ** 2 * noise
         return np.asarray(np.sqrt(of_processes + of_samples + told))
 
     ratio = sides.middle[:, 0] - sides.middle[:, 1]
@@ -245,7 +250,7 @@ def apart(base: Sequence[Process], head: Sequence[Process], confidence: float) -
     pairs = len(first) * len(second)
     above = sum((a > b) + (a == b) / 2 for a in first for b in second)
     error = math.sqrt(pairs * (len(first) + len(second) + 1) / 12)
-    least = 0.5 - float(ndtri((1 - confidence) / 2)) * error
+    least = 0.5 - float(scipy.special.ndtri((1 - confidence) / 2)) * error
     return abs(above - pairs / 2) >= min(least, pairs / 2)
 
 

@@ -11,7 +11,7 @@ from itertools import pairwise
 from statistics import median
 
 import numpy as np
-from scipy.special import ndtri
+import scipy
 
 from ladder.analysis.history import History
 from ladder.io.results import WORST_FIRST, registry_of
@@ -233,7 +233,7 @@ def change_points(values: Sequence[float], spread: interval.Spread) -> tuple[lis
 @cache
 def _share(kept: float) -> float:
     """Return what is left of a normal variance when only that share is kept, around the middle."""
-    bound = float(ndtri((1 + kept) / 2))
+    bound = float(scipy.special.ndtri((1 + kept) / 2))
     density = math.exp(-(bound**2) / 2) / math.sqrt(2 * math.pi)
     return 1 - 2 * bound * density / kept
 

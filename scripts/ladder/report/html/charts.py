@@ -6,15 +6,21 @@ That is Vega-Lite, in one script without a network, as `vl-convert-python` has i
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import cache
+from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
+import matplotlib as mpl
 import numpy as np
 from numpy.typing import NDArray
 
 from ladder.analysis.history import History
 from ladder.analysis.study import Study, facet_title
+from ladder.io import files
 from ladder.model import units
+from ladder.model.errors import LadderError
 from ladder.model.rows import Row
 from ladder.report.html.rows import route
 from ladder.stats.trend import Track
@@ -40,11 +46,21 @@ def library() -> tuple[str, str]:
     return _bundled() if available() else ("", "")
 
 
-@cache  # to bundle takes more than a second
+@cache
 def _bundled() -> tuple[str, str]:
+    """Return the bundle that is kept beside matplotlib's list of fonts, or make it.
+
+    To bundle takes more than a second.
+    """
     import vl_convert
 
-    script = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")
+    kept = Path(mpl.get_cachedir()) / f"ladder-vega-{version('vl-convert-python')}.js"
+    try:
+        script = kept.read_text(encoding="utf-8")
+    except OSError:
+        script = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")
+        with suppress(LadderError):  # where it cannot be kept it is made again
+            files.write(kept, script.encode())
     versions = vl_convert.get_vega_version(), vl_convert.get_vegalite_versions()[-1]
     return script.replace("</script", "<\\/script"), "Vega {} and Vega-Lite {}".format(*versions)
 

@@ -7,18 +7,16 @@ import re
 from xml.etree import ElementTree
 
 from matplotlib.figure import Figure
-from matplotlib.text import Text
 
 from ladder.report.plots import style
 
-_SVG, _LINK = "{http://www.w3.org/2000/svg}", "{http://www.w3.org/1999/xlink}href"
+_SVG, _HREF = "{http://www.w3.org/2000/svg}", {"{http://www.w3.org/1999/xlink}href": "href"}
 _DIGITS = re.compile(r"-?\d+\.\d{3,}")
 _AROUND_LETTERS = re.compile(r"\s*([A-Za-z])\s*")
 _REFERENCE = re.compile(r"#([\w.-]+)")
 _FONT = re.compile(r"font-family: [^;]*;?")  # the page names it
 _NO_TURN = re.compile(r"rotate\(-?0 [^)]*\)")
 _STYLE = re.compile(r' style="([^"]*)"')
-_EMPTY = re.compile(r"^\s+$")
 _LEAST_SCALE = 0.6  # of a figure that is wider than a page, on a narrow screen
 _TITLES, _SOURCE = 27.0, 14.0  # points that a figure's title and source take
 
@@ -33,7 +31,7 @@ def inline(figure: Figure, salt: str, title: str) -> str:
     page_title.set_visible(False)
     source.set_visible(False)
     halos = 0
-    for text in figure.findobj(Text):
+    for text in (text for axes in figure.axes for text in axes.texts):
         if text.get_path_effects():  # would be drawn as outlines, each letter of them
             text.set_path_effects([])
             text.set_gid(f"halo{(halos := halos + 1)}")
@@ -44,15 +42,14 @@ def inline(figure: Figure, salt: str, title: str) -> str:
         for rules in definitions.findall(f"{_SVG}style"):
             definitions.remove(rules)
     for element in root.iter():
-        if re.fullmatch(r"halo\d+", element.get("id", "")):
+        if element.get("id", "").startswith("halo"):
             element.attrib = {"class": "halo"}
-        for key, value in list(element.attrib.items()):
-            del element.attrib[key]
-            if short := _short(key, value):
-                element.set("href" if key == _LINK else key, short)
-        element.text, element.tail = (
-            None if _EMPTY.match(text or "") else text for text in (element.text, element.tail)
-        )
+        short = {key: _short(key, value) for key, value in element.attrib.items()}
+        element.attrib = {_HREF.get(key, key): value for key, value in short.items() if value}
+        if element.text and element.text.isspace():
+            element.text = None
+        if element.tail and element.tail.isspace():
+            element.tail = None
     _drop_names(root)
     _drop_groups(root)
     width, height = map(float, root.get("viewBox", "").split()[2:])

@@ -19,6 +19,7 @@ from ladder.report.plots import cases, style
 _ROW, _TOP, _BOTTOM, _LEFT, _GAP = 0.5, 1.2, 0.8, 0.2, 0.2  # inches
 _DOWN, _UP = 0.22, 0.14  # of a row's height: its dots below its middle, its title above
 _MARKERS, _SIGNS = "osD^vP", "●■◆▲▼✚"
+_DIFFER = " †"  # after a headline whose limit is not the same on all GPUs
 
 
 @dataclass(frozen=True)
@@ -76,11 +77,14 @@ def compare(found: list[tuple[str, list[Study]]]) -> Figure:
             lines.append(_compared(several, best, len(found)))
     if not lines:
         raise style.NothingToDrawError("no ladder that several have has percent_of_ceiling")
+    told = [describe(studies[0].results) for _, studies in found if studies]
+    if any(line.about.endswith(_DIFFER) for line in lines):
+        told.append(f"{_DIFFER.strip()} limits of different kinds")
     return _draw(
         lines,
         f"The best rung of each ladder on {len(found)} GPUs",
         "Speed as percent of that rung's limit, measured on the same GPU",
-        ";\n".join(describe(studies[0].results) for _, studies in found if studies),
+        ";\n".join(told),
         [*((name, _colour(i)) for i, name in enumerate(names)), ("limit", "black")],
         "".join(_SIGNS[i % len(_SIGNS)] for i in range(len(names))) + "┃",
         tuple(name.replace(" ", "\n", 1) for name in names),
@@ -105,7 +109,7 @@ def _compared(several: dict[int, Study], rows: dict[int, Row], count: int) -> _L
             cells[i] = f"{units.percent(percent)}\n{speed}"
     first = next(iter(several.values()))
     limits = {several[i].spell_ceiling(row) for i, row in rows.items()}
-    about = cases.headline(first) + (", limits differ" if len(limits) > 1 else "")
+    about = cases.headline(first) + (_DIFFER if len(limits) > 1 else "")
     return _Line(first.ladder.title, about, dots, tuple(cells))
 
 

@@ -80,11 +80,14 @@ def draw(
     return figure
 
 
-def label_columns(axes: Axes, labels: Sequence[str], *, turned: bool) -> None:
-    """Write what columns are below axes that have nothing but cells."""
+def label_columns(
+    axes: Axes, labels: Sequence[str], written: Sequence[int] = (), *, turned: bool
+) -> None:
+    """Write what columns, all or those `written`, are below axes that have nothing but cells."""
     turn: style.Look = {"rotation": 45, "ha": "right", "rotation_mode": "anchor"}
-    axes.set_xticks(range(len(labels)), labels, **(turn if turned else {}))
-    axes.tick_params(length=0)
+    axes.tick_params(length=0)  # first: ticks that are there already would be changed one by one
+    places = written or range(len(labels))
+    axes.set_xticks(places, [labels[x] for x in places], **(turn if turned else {}))
     axes.spines[:].set_visible(False)
 
 

@@ -18,6 +18,7 @@ from ladder.report.plots.cases import Group
 NEAR = 0.98  # of the fastest, from which a rung is as good as it
 _TOP, _BOTTOM = 0.75, 0.3  # inches
 _STRIP, _BOX = 0.62, 0.23  # inches: a row of strips, and the coloured part of it
+_GAP = 0.07  # inches, the least between texts
 _FEW = 4  # panels, beyond which there are strips
 _REST = "#f0f0f0"
 _OWN = "#00785a"  # of rungs with a limit of their own
@@ -190,6 +191,10 @@ def _strips(study: Study, found: Map, told: _Told) -> Figure:
     axes = style.panel(figure, left, foot, width, body)
     axes.set(xlim=(-0.5, len(labels) - 0.5), ylim=(len(titles) - 0.5, -0.5))
     column = width / len(labels)
+    names = [cases.short(label) for label in labels]
+    widest = style.widest([*names, *told.values()], style.SMALL) + _GAP
+    step = math.ceil(widest / column)  # of columns with text, where that is wider than a column
+    written = range(step // 2, len(labels), step)
     boxes: _Boxes = {}
     above: set[tuple[int, int, str]] = set()  # the runs of the strip above
     for y, group in enumerate(found.groups):
@@ -208,7 +213,7 @@ def _strips(study: Study, found: Map, told: _Told) -> Figure:
             style.note(axes, name, (start, y - 0.24), color=colours[rung])
             end = start - 0.1
         above = named
-        for x, case in (place for run in runs for place in run):
+        for x, case in (place for run in runs for place in run if place[0] in written):
             middle: style.Look = {"ha": "center", "va": "center_baseline"}
             number = middle | {"color": "white", "weight": "bold"}
             style.note(axes, told[won[case], case], (x, y - 0.2 + _BOX / _STRIP / 2), **number)
@@ -217,9 +222,9 @@ def _strips(study: Study, found: Map, told: _Told) -> Figure:
     for shade, where in boxes.items():
         style.boxes(axes, where, facecolor=shade)
     axes.set_yticks(range(len(titles)), titles, size=style.NORMAL)
-    panels.label_columns(axes, [cases.short(label) for label in labels], turned=False)
+    panels.label_columns(axes, names, written, turned=False)
     across = cases.words(cases.across(study, list(won)))
-    thousands = " (1K = 1024)" if any(cases.short(label) != label for label in labels) else ""
+    thousands = " (1K = 1024)" if names != labels else ""
     axes.set_xlabel(across + thousands)
     return figure
 

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <math.h>
+
+// clang-format off
+inline constexpr float CUDART_INF_F = HUGE_VALF, CUDART_NAN_F = NAN, CUDART_LN2_F = 0.693147181f,
+    CUDART_MIN_DENORM_F = 0x1p-149f, CUDART_MAX_NORMAL_F = 0x1.fffffep127f,
+    CUDART_SQRT_TWO_F = 1.414213562f, CUDART_PI_F = 3.141592654f,
+    CUDART_PIO2_F = 1.570796327f, CUDART_PIO4_F = 0.785398163f;
+inline constexpr double CUDART_INF = HUGE_VAL, CUDART_NAN = NAN, CUDART_SQRT_TWO = M_SQRT2,
+    CUDART_PI = M_PI, CUDART_PIO2 = M_PI_2, CUDART_PIO4 = M_PI_4, CUDART_LN2 = M_LN2;

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: MIT
+//
+// Legal code that looks like a fault: it runs, and gives the same result in every order of threads.
+#include <cooperative_groups.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "support.hpp"
+
+namespace cg = cooperative_groups;
+
+namespace emulator {
+namespace {
+
+using Ints = std::vector<int>;
+
+// What `launch` leaves in `count` integers that were 0.
+template <class F>
+void expect_everywhere(const Ints& expected, F launch) {
+  everywhere([&] {
+    const DeviceArray<int> out(Ints(expected.size(), 0));
+    ASSERT_RUNS(launch(out.data()));
+    EXPECT_EQ(out.values(), expected);
+  });
+}
+
+// ---- arguments by value
+
+struct Scaled {
+  float4 factors;
+  float4 more[2];
+  int scale;
+};
+__global__ void takes_vectors(int* out, Scaled by) {
+  out[threadIdx.x] = static_cast<int>(by.factors.y + by.more[1].w) * by.scale;
+}
+
+struct Copied {
+  int value = 0;
+  explicit Copied(int v) : value(v) {}
+  Copied(const Copied& other) : value(other.value) {}
+  Copied& operator=(const Copied&) = default;
+};
+__global__ void takes_copied(int* out, Copied value) { out[threadIdx.x] = value.value; }
+
+TEST(Legal, ArgumentsOfVectors) {
+  const Scaled by{{1, 2, 3, 4}, {{0, 0, 0, 0}, {0, 0, 0, 5}}, 3};
+  expect_everywhere(Ints(64, 21),
+                    [&](int* out) { return launch({1, 64}, takes_vectors, out, by); });
+}
+TEST(Legal, ArgumentsWithACopyConstructor) {
+  const Copied seven(7);
+  expect_everywhere(Ints(64, 7),
+                    [&](int* out) { return launch({1, 64}, takes_copied, out, seven); });
+}
+
+// ---- threads that have exited
+
+__global__ void shuffles_after_exits(int* out) {
+  if (threadIdx.x >= 20) return;
+  const int sum = __shfl_sync(~0u, static_cast<int>(threadIdx.x), 3);
+  const unsigned here = __ballot_sync(~0u, 1);
+  __syncwarp();
+  out[threadIdx.x] = sum + (here == 0xFFFFFu ? 100 : 0);
+}
+TEST(Legal, MasksMayNameLanesThatHaveExited) {
+  expect_everywhere(Ints(20, 103),
+                    [](int* out) { return launch({1, 32}, shuffles_after_exits, out); });
+}
+
+__global__ void exits_after_a_partner_waits(int* out) {
+  if (threadIdx.x % 2 == 1) return;
+  out[threadIdx.x / 2] = __shfl_down_sync(~0u, static_cast<int>(threadIdx.x), 2);
+}
+TEST(Legal, ShufflesOfEveryOtherLane) {
+  Ints expected(16);
+  for (int i = 0; i < 16; ++i) expected[i] = std::min(2 * i + 2, 30);
+  expect_everywhere(expected,
+                    [](int* out) { return launch({1, 32}, exits_after_a_partner_waits, out); });
+}
+
+// Lanes 16 to 31 of the second warp do not exist: what comes from there is no number.
+__global__ void sums_of_a_partial_warp(int* out, bool bounded) {
+  const unsigned lane = threadIdx.x % 32, lanes = threadIdx.x < 32 ? 32 : 16;
+  int sum = 1;
+  for (unsigned d = 16; d > 0; d /= 2) {
+    const int more = __shfl_down_sync(~0u, sum, d);
+    if (!bounded || lane + d < lanes) sum += more;
+  }
+  if (lane == 0) out[threadIdx.x / 32] = sum;
+}
+TEST(Legal, FullMaskInAPartialWarp) {
+  expect_everywhere({32, 16},
+                    [](int* out) { return launch({1, 48}, sums_of_a_partial_warp, out, true); });
+  const DeviceArray<int> out(2);
+  ASSERT_RUNS(launch({1, 48}, sums_of_a_partial_warp, out.data(), false));
+  EXPECT_NE(out.values()[1], 16) << "lanes that are not there gave numbers";
+}
+
+__global__ void returns_before_the_barrier(int* out, int n) {
+  __shared__ int s[64];
+  const int i = static_cast<int>(threadIdx.x);
+  if (i >= n) return;
+  s[i] = i;
+  __syncthreads();
+  out[i] = s[n - 1 - i] + __syncthreads_count(1);
+}
+TEST(Legal, ReturnBeforeABarrier) {
+  for (const int n : {1, 31, 32, 48}) {
+    Ints expected(n);
+    for (int i = 0; i < n; ++i) expected[i] = n - 1 - i + n;
+    expect_everywhere(
+        expected, [n](int* out) { return launch({1, 64}, returns_before_the_barrier, out, n); });
+  }
+}
+
+__global__ void a_warp_stays_longer(int* out) {
+  for (unsigned i = 0; i < 2 + threadIdx.x / 32; ++i) {
+    out[threadIdx.x] += 1;
+    __syncthreads();
+  }
+}
+TEST(Legal, BarriersAfterAnotherWarpHasExited) {
+  Ints expected(64, 2);
+  std::fill(expected.begin() + 32, expected.end(), 3);
+  expect_everywhere(expected, [](int* out) { return launch({1, 64}, a_warp_stays_longer, out); });
+}
+
+__global__ void exits_before_the_cluster_barrier(int* out) {
+  if (threadIdx.x == 5) return;
+  if (blockIdx.x == 0) cg::this_cluster().sync();
+  out[64 * blockIdx.x + threadIdx.x] = 1;
+}
+TEST(Legal, ExitBeforeAClusterBarrier) {
+  Ints expected(128, 1);
+  expected[5] = expected[64 + 5] = 0;
+  expect_everywhere(expected, [](int* out) {
+    return launch_clusters(2, {2, 64}, exits_before_the_cluster_barrier, out);
+  });
+}
+
+// ---- what orders, or needs no order
+
+__global__ void warps_store_one_value(int* out) {
+  __shared__ int flag;
+  if (threadIdx.x == 0) flag = 0;
+  __syncthreads();
+  if (threadIdx.x % 3 == 0) flag = 7;
+  __syncthreads();
+  out[threadIdx.x] = flag;
+}
+TEST(Legal, TheSameValueStoredByManyThreads) {
+  expect_everywhere(Ints(96, 7),
+                    [](int* out) { return launch({1, 96}, warps_store_one_value, out); });
+}
+
+// What is overwritten was read before the shuffle that passes it on.
+__global__ void rotates_in_place(int* out) {
+  __shared__ int s[32];
+  const unsigned lane = threadIdx.x;
+  s[lane] = static_cast<int>(lane);
+  __syncwarp();
+  for (int step = 0; step < 3; ++step) {
+    const int mine = s[lane];
+    const int next = __shfl_sync(~0u, mine, static_cast<int>((lane + 1) % 32));
+    s[(lane + 5) % 32] = next;
+    __syncwarp();
+  }
+  out[lane] = s[lane];
+}
+TEST(Legal, ValuesThatAShuffleOrders) {
+  Ints expected(32);
+  for (int i = 0; i < 32; ++i) expected[i] = (i + 32 - 3 * 4) % 32;
+  expect_everywhere(expected, [](int* out) { return launch({1, 32}, rotates_in_place, out); });
+}
+
+// Structures have gaps that nothing writes.
+struct Gaps {
+  char small;
+  int middle;
+  long large;
+};
+__global__ void writes_members(Gaps* out) {
+  out[threadIdx.x].small = 1;
+  out[threadIdx.x].middle = 2;
+  out[threadIdx.x].large = 3;
+}
+__global__ void copies_structures(int* out, Gaps* from, Gaps* to) {
+  to[threadIdx.x] = from[threadIdx.x];
+  out[threadIdx.x] = static_cast<int>(to[threadIdx.x].large);
+}
+TEST(Legal, CopiesOfStructuresWithGaps) {
+  Gaps *from = nullptr, *to = nullptr;
+  ASSERT_EQ(cudaMalloc(&from, 32 * sizeof(Gaps)), cudaSuccess);
+  ASSERT_EQ(cudaMalloc(&to, 32 * sizeof(Gaps)), cudaSuccess);
+  expect_everywhere(Ints(32, 3), [&](int* out) {
+    const cudaError_t error = launch({1, 32}, writes_members, from);
+    return error == cudaSuccess ? launch({1, 32}, copies_structures, out, from, to) : error;
+  });
+  cudaFree(from);
+  cudaFree(to);
+}
+
+// ---- names of the host's own
+
+__attribute__((noinline)) unsigned sum_of(const uint3& v) { return v.x + v.y + v.z; }
+__global__ void passes_built_in_variables(int* out) {
+  const uint3& size = out ? blockDim : gridDim;
+  out[threadIdx.x] = static_cast<int>(sum_of(threadIdx) + (&size.x)[0]);
+}
+TEST(Legal, BuiltInVariablesByReference) {
+  Ints expected(32);
+  std::iota(expected.begin(), expected.end(), 32);
+  expect_everywhere(expected,
+                    [](int* out) { return launch({1, 32}, passes_built_in_variables, out); });
+}
+
+__global__ void adds_one(int* out) { out[threadIdx.x] += 1; }
+struct Sizes {
+  int gridDim = 2, threadIdx = 3;
+};
+int twice(int threadIdx) { return 2 * threadIdx; }
+TEST(Legal, HostNamesLikeBuiltInVariables) {
+  const dim3 blockDim(32), gridDim(1);
+  const DeviceArray<int> out(Ints(32, 0));
+  ASSERT_RUNS(launch({gridDim, blockDim}, adds_one, out.data()));
+  EXPECT_EQ(out.values(), Ints(32, 1));
+  EXPECT_EQ(twice(Sizes{}.threadIdx) + Sizes{}.gridDim, 8);
+}
+
+}  // namespace
+}  // namespace emulator
