@@ -245,7 +245,8 @@ TEST(Gpu, MeasuresARowWithItsOccupancyAndItsCeiling) {
       const Measurement m = quick.measure(row);
       EXPECT_EQ(m.samples.seconds.size(), 3u);
       EXPECT_LT(m.samples.late, 3);  // a busy host may be late for some
-      EXPECT_GT(quick.speed(row, m, ladder.quantity), 0);
+      if (work(row, quick.device()).loads == 0)  // a latency has no speed
+        EXPECT_GT(quick.speed(row, m, ladder.quantity), 0);
       const Rung* chosen = find_rung(ladder, m.chosen);
       const auto ceilings = ceilings_of(ladder, chosen ? *chosen : *row.rung);
       EXPECT_EQ(m.ceiling.has_value(), !ceilings.empty());

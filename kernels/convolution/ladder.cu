@@ -20,20 +20,19 @@
 namespace ladders::convolution {
 namespace {
 
-// Where rows do not start on 16 bytes, windows from the L1 pay for 9 x 9 and 11 x 11.
-constexpr int kUnalignedStripsFrom = 9, kMostUnalignedInL1 = 11;
+// Where rows do not start on 16 bytes, windows from the L1 are the fastest for 9 x 9 and 11 x 11.
 bool pays_unaligned(const Case& c) {
-  return !aligned(c) && c["filter"] >= kUnalignedStripsFrom && c["filter"] <= kMostUnalignedInL1;
+  return !aligned(c) && (c["filter"] == 9 || c["filter"] == 11);
 }
 
 template <int side>
 Implementation fastest(const Case& c, const Device& device) {
   constexpr int64_t kMostBlocks = 65535;  // in a grid's y
   const bool few_rows = c["rows"] <= kMostBlocks * SmallTile<side, 4>::kRows;
-  const bool strips = aligned(c) ? kStripsFrom.reached(c, device) : side >= kUnalignedStripsFrom;
-  if (few_rows && !strips && (kSmallTilesFrom.reached(c, device) || !aligned(c)))
-    return chosen("small_tiles", in_small_tiles<side>(c, device));
-  if (!aligned(c) && side > kMostUnalignedInL1)
+  const bool small_tiles =
+      aligned(c) ? !kStripsFrom.reached(c, device) && kSmallTilesFrom.reached(c, device) : side < 9;
+  if (few_rows && small_tiles) return chosen("small_tiles", in_small_tiles<side>(c, device));
+  if (few_rows && !aligned(c) && !pays_unaligned(c))
     return chosen("sliding_sums", sums_over_tile<side>());
   return chosen("from_l1", strips_from_l1<side>(c, device));
 }
@@ -101,8 +100,8 @@ std::vector<Rung> rungs() {
        .choose = in_small_tiles<side>},
       // ladder.cu
       {.name = "fastest",
-       .idea =
-           "Small tiles up to 9 x 9 except in small images; else strips, or tiles if unaligned.",
+       .idea = "Small tiles for small filters except in small images, or strips, or sliding sums, "
+               "as measured.",
        .role = Role::choice,
        .choose = fastest<side>},
   };
@@ -117,7 +116,7 @@ Ladder ladder() {
   for (const int64_t side : kFilters) measured.push_back({8192, 8192, side});
   for (const int64_t side : {3, 15}) measured.push_back({4096, 4096, side});
   for (const int64_t side : {3, 15}) measured.push_back({1024, 1024, side});
-  for (const int64_t side : {3, 7, 9, 15}) measured.push_back({4095, 4097, side});
+  for (const int64_t side : {3, 7, 9, 11, 15}) measured.push_back({4095, 4097, side});
   for (const int64_t side : {3, 7}) measured.push_back({10000, 3000, side});
   return {
       .name = "convolution",

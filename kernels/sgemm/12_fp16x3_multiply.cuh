@@ -11,17 +11,27 @@
 #include "sgemm/matrices.cuh"
 
 namespace ladders::sgemm {
-// Tiles of 128 x 192 outputs by two warpgroups, from a ring of stages that a third one keeps full.
-// The two blocks of a cluster have tiles one below the other, and each loads half of B for both.
-constexpr int kRows = 128, kColumns = 192, kDepth = 32, kStages = 5, kCluster = 2;
-constexpr int kOutputs = 64 * kColumns / 128;  // per thread
+// Tiles of 128 rows of outputs by two warpgroups, from a ring of stages that a third one keeps
+// full. The two blocks of a cluster have tiles one below the other, and each loads half of B for
+// both.
+constexpr int kRows = 128, kDepth = 32, kCluster = 2, kMostColumns = 256;
 constexpr int kConsumers = 256, kMultiplyThreads = kConsumers + 128;
-constexpr int kABytes = kRows * kDepth * 2, kBBytes = kColumns * kDepth * 2;
-constexpr int kStageBytes = 2 * (kABytes + kBBytes), kRingBytes = kStages * kStageBytes;
-// Tensor cores truncate sums, so after this many stages FP32 units add them up.
-constexpr int kPromoteEvery = 2;
 // Launched with 168 registers per thread: consumers need more for their sums.
 constexpr int kProducerRegisters = 40, kConsumerRegisters = (3 * 168 - kProducerRegisters) / 2;
+// Outputs go through shared memory, 16 rows of so many columns per warp at a time.
+constexpr int kStagedColumns = 32, kStaged = 16 * kStagedColumns;
+
+// `columns` wide tiles. There are no registers for two sums per output of 256 columns, so that
+// these are multiplied in two parts.
+template <int columns>
+struct WideTiles {
+  static constexpr int kColumns = columns, kParts = columns > 192 ? 2 : 1;
+  static constexpr int kPart = columns / kParts, kOutputs = 64 * kPart / 128;  // of a thread
+  static constexpr int kABytes = kRows * kDepth * 2, kBBytes = kColumns * kDepth * 2;
+  static constexpr int kStageBytes = 2 * (kABytes + kBBytes);
+  static constexpr int kStages = 208 * 1024 / kStageBytes, kRingBytes = kStages * kStageBytes;
+  static constexpr int kShared = kRingBytes + kConsumers / 32 * kStaged * int(sizeof(float));
+};
 
 // Describes to wgmma where operands are in shared memory: address and two strides in units of 16
 // bytes, and the swizzle, 1 for 128 bytes, 2 for 64.
@@ -41,9 +51,21 @@ __device__ __forceinline__ uint64_t chunks_of_columns(const void* tile) {
   return descriptor(tile, kChunkBytes, 8 * 2 * kChunk, 1);
 }
 
-// D[64 x 192] = A[64 x 16] B[16 x 192] by a warpgroup, plus the old D if `add`.
-__device__ __forceinline__ void multiply_add(float (&d)[kOutputs], uint64_t a, uint64_t b,
-                                             bool add) {
+// D[64 x n] = A[64 x 16] B[16 x n] by a warpgroup, plus the old D if `add`. A thread has n / 2
+// outputs.
+__device__ __forceinline__ void multiply_add(float (&d)[64], uint64_t a, uint64_t b, bool add) {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+  asm volatile(
+      "{ .reg .pred add; setp.ne.b32 add, %66, 0;\n"
+      "wgmma.mma_async.sync.aligned.m64n128k16.f32.f16.f16 {" LADDERS_TEN() LADDERS_TEN(1)
+          LADDERS_TEN(2) LADDERS_TEN(3) LADDERS_TEN(4)
+              LADDERS_TEN(5) "%60,%61,%62,%63}, %64, %65, add, 1, 1, 0, 1; }"
+      : LADDERS_F8(0), LADDERS_F8(8), LADDERS_F8(16), LADDERS_F8(24), LADDERS_F8(32),
+        LADDERS_F8(40), LADDERS_F8(48), LADDERS_F8(56)
+      : "l"(a), "l"(b), "r"(int(add)));
+#endif
+}
+__device__ __forceinline__ void multiply_add(float (&d)[96], uint64_t a, uint64_t b, bool add) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
   asm volatile(
       "{ .reg .pred add; setp.ne.b32 add, %98, 0;\n"
@@ -58,20 +80,18 @@ __device__ __forceinline__ void multiply_add(float (&d)[kOutputs], uint64_t a, u
 }
 
 // wgmma uses the sums until here, and again from here on: the compiler may move nothing across.
-__device__ __forceinline__ void pin(float (&sums)[kOutputs]) {
+template <int outputs>
+__device__ __forceinline__ void pin(float (&sums)[outputs]) {
 #pragma unroll
-  for (int i = 0; i < kOutputs; ++i) asm volatile("" : "+f"(sums[i])::"memory");
+  for (int i = 0; i < outputs; ++i) asm volatile("" : "+f"(sums[i])::"memory");
 }
 
-// x 2^e for |e| <= 350. Intermediate results overflow or underflow only if the result does.
+// x 2^e for |x| < 2^64 and e < 254. The intermediate result overflows or underflows only if the
+// result does.
 __device__ __forceinline__ float times_power_of_two(float x, int e) {
+  e = max(e, -252);  // below, the result is 0 too
   const int first = max(-126, min(e, 127));
-  x *= power_of_two(first);
-  if (first != e) {
-    const int second = max(-126, min(e - first, 127));
-    x = x * power_of_two(second) * power_of_two(max(-126, min(e - first - second, 127)));
-  }
-  return x;
+  return x * power_of_two(first) * power_of_two(e - first);
 }
 
 // The sum of the products that are not finite, for all lanes of a warp: infinity or NaN. Finite
@@ -94,12 +114,13 @@ __device__ __forceinline__ float sum_not_finite(const float* a, const float* b, 
 }
 
 // The outputs of a warp's 16 rows whose row or column is not finite.
+template <int columns>
 __device__ __forceinline__ void store_not_finite(const Gemm& g, const int* row_powers,
                                                  const int* column_powers, int first_row,
                                                  int first_column) {
   const int lane = threadIdx.x % 32;
   for (int row = first_row; row < min(first_row + 16, g.m); ++row)
-    for (int at = first_column; at < min(first_column + kColumns, g.n); at += 32) {
+    for (int at = first_column; at < min(first_column + columns, g.n); at += 32) {
       unsigned todo = __ballot_sync(
           ~0u, at + lane < g.n && !finite(row_powers[row] + column_powers[at + lane]));
       for (; todo != 0; todo &= todo - 1) {
@@ -110,116 +131,140 @@ __device__ __forceinline__ void store_not_finite(const Gemm& g, const int* row_p
     }
 }
 
-// A warp's 16 rows: lane 4 r + t has columns 2 t and 2 t + 1 of every eight in rows r and r + 8.
-// Only the first part of k meets C as it was.
-__device__ __forceinline__ void store_fragments(const Gemm& g, bool first_part,
-                                                const float (&sums)[kOutputs],
-                                                const int* row_powers, const int* column_powers,
-                                                int first_row, int first_column) {
+// A warp's 16 rows, of which lane 4 r + t has columns 2 t and 2 t + 1 of every eight in rows r and
+// r + 8. They go through shared memory, since code for each of the thread's outputs would be so
+// long that it takes longer to fetch than to execute. Only the first part of k meets C as it was.
+template <class T>
+__device__ __forceinline__ void store_sums(const Gemm& g, bool first_part,
+                                           const float (&sums)[T::kParts][T::kOutputs],
+                                           const int* row_powers, const int* column_powers,
+                                           int first_row, int first_column, float* staged) {
+  constexpr int kBatch = 8;  // rows whose loads are in flight together
   const float beta = first_part ? g.beta : 1;
-  const int lane = threadIdx.x % 32;
-  const bool pairs = g.ldc % 2 == 0 && reinterpret_cast<uintptr_t>(g.c) % 8 == 0;
-  bool all_finite = true;
+  const int lane = threadIdx.x % 32, r = lane / 4, rows = min(16, g.m - first_row);
+  if (rows <= 0) return;
+  const int row_power = row_powers[first_row + min(lane, rows - 1)];
+  bool all_finite = finite(row_power);
+  // Eights of columns are XORed with the row's number: then there are no bank conflicts.
+  float2* own = reinterpret_cast<float2*>(staged + r * kStagedColumns + lane % 4 * 2);
 #pragma unroll
-  for (int h = 0; h < 2; ++h) {
-    const int row = first_row + lane / 4 + 8 * h;
-    if (row >= g.m) continue;
-    const int row_power = row_powers[row];
+  for (int i = 0; i < T::kColumns / kStagedColumns; ++i) {
+    constexpr int kInPart = T::kPart / kStagedColumns;
+    const float* from = &sums[i / kInPart][i % kInPart * (kStagedColumns / 2)];
+    __syncwarp();
 #pragma unroll
-    for (int j = 0; j < kColumns / 8; ++j) {
-      const int column = first_column + 8 * j + lane % 4 * 2;
-      if (column >= g.n) continue;
-      float* c = g.c + row * g.ldc + column;
-      const int2 powers = *reinterpret_cast<const int2*>(column_powers + column);
-      const int x_power = row_power + powers.x, y_power = row_power + powers.y;
-      const float x = g.alpha * times_power_of_two(sums[4 * j + 2 * h], x_power);
-      const float y = g.alpha * times_power_of_two(sums[4 * j + 2 * h + 1], y_power);
-      const bool two = column + 1 < g.n, x_finite = finite(x_power), y_finite = finite(y_power);
-      if (pairs && two && x_finite && y_finite) {
-        float2 both{};
-        if (beta != 0) both = *reinterpret_cast<const float2*>(c);
-        update(both.x, x, beta), update(both.y, y, beta);
-        *reinterpret_cast<float2*>(c) = both;
-      } else {
-        if (x_finite) update(c[0], x, beta);
-        if (two && y_finite) update(c[1], y, beta);
-        all_finite &= x_finite && (y_finite || !two);
+    for (int j = 0; j < kStagedColumns / 8; ++j) {
+      const int at = (j ^ r % 4) * 4;
+      own[at] = {from[4 * j], from[4 * j + 1]};
+      own[at + 8 * kStagedColumns / 2] = {from[4 * j + 2], from[4 * j + 3]};
+    }
+    __syncwarp();
+    const int column = first_column + i * kStagedColumns + lane;
+    if (column - lane >= g.n) break;
+    const int column_power = column_powers[column];
+    all_finite &= finite(column_power) || column >= g.n;
+#pragma unroll 1
+    for (int row0 = 0; row0 < rows; row0 += kBatch) {
+      float x[kBatch], old[kBatch] = {};
+      float* c = g.c + (first_row + row0) * g.ldc + column;
+      const auto inside = [&](int row) { return row0 + row < rows && column < g.n; };
+#pragma unroll
+      for (int row = 0; row < kBatch; ++row) {
+        x[row] = staged[(row0 + row) * kStagedColumns + (lane ^ row % 4 * 8)];
+        if (beta != 0 && inside(row)) old[row] = c[row * g.ldc];
+      }
+#pragma unroll
+      for (int row = 0; row < kBatch; ++row) {
+        const int power = __shfl_sync(~0u, row_power, row0 + row) + column_power;
+        const float product = g.alpha * times_power_of_two(x[row], power);
+        if (inside(row) && finite(power))
+          c[row * g.ldc] = beta == 0 ? product : product + beta * old[row];
       }
     }
   }
   if (first_part && __any_sync(~0u, !all_finite))
-    store_not_finite(g, row_powers, column_powers, first_row, first_column);
+    store_not_finite<T::kColumns>(g, row_powers, column_powers, first_row, first_column);
 }
 
 // The tile of block `rank` of a pair of tiles, one below the other.
-__device__ __forceinline__ Raster::Place origin_of(const Raster& pairs, int pair, int rank) {
+__device__ __forceinline__ Raster::Place origin_of(const Raster& pairs, int columns, int pair,
+                                                   int rank) {
   const auto [row, column] = pairs.place(pair);
-  return {.row = (row * kCluster + rank) * kRows, .column = column * kColumns};
+  return {.row = (row * kCluster + rank) * kRows, .column = column * columns};
 }
 
-// Adds the products of kPromoteEvery stages, or up to `end`; `some` holds the sums of these stages.
-__device__ __forceinline__ void add_stages(float (&sums)[kOutputs], float (&some)[kOutputs],
-                                           int group, int thread, int step, int end,
-                                           const Ring<kStages>& ring, Turn<kStages>& turn,
-                                           const unsigned char* stages) {
-  constexpr int kNext16 = kBBytes / 2 >> 4;  // k, in B
-  // A remainder instead would make tensor cores wait: 7 to 19 % more time.
-  const auto stage_of = [first = turn.stage](int j) {
-    return first + j < kStages ? first + j : first + j - kStages;
-  };
-  const auto a_of = [&](int stage) { return stages + stage * kStageBytes + group * (kABytes / 2); };
-  const auto b_of = [&](int stage) { return stages + stage * kStageBytes + 2 * kABytes; };
-  // The small terms of all these stages come first, so that few sums are truncated at their full
-  // size.
+// The two consumers take turns to issue their products, so that one adds up its sums while the
+// tensor cores work for the other. The first turn is that of group 0.
+__device__ __forceinline__ void wait_for_turn(int group) {
+  if (group == 0)
+    asm volatile("bar.sync 1, %0;" ::"n"(kConsumers) : "memory");
+  else
+    asm volatile("bar.sync 2, %0;" ::"n"(kConsumers) : "memory");
+}
+__device__ __forceinline__ void give_turn_to(int group) {
+  if (group == 0)
+    asm volatile("bar.arrive 1, %0;" ::"n"(kConsumers) : "memory");
+  else
+    asm volatile("bar.arrive 2, %0;" ::"n"(kConsumers) : "memory");
+}
+
+// Adds the products of a stage. Tensor cores truncate when they add, so FP32 units add up what the
+// stages give.
+template <class T>
+__device__ __forceinline__ void add_stage(float (&sums)[T::kParts][T::kOutputs], int group,
+                                          int thread, const Ring<T::kStages>& ring,
+                                          Turn<T::kStages>& turn, const unsigned char* stages) {
+  constexpr int kNext16 = T::kBBytes / 2 >> 4;  // k, in B
+  const unsigned char* stage = stages + turn.stage * T::kStageBytes;
+  const unsigned char *a = stage + group * (T::kABytes / 2), *b = stage + 2 * T::kABytes;
+  const uint64_t high_a = rows_of_k(a), low_a = rows_of_k(a + T::kABytes);
+  wait(ring.full[turn.stage], turn.parity);
 #pragma unroll
-  for (int j = 0; j < kPromoteEvery; ++j)
-    if (step + j < end) {
-      wait(ring.full[turn.stage], turn.parity);
-      const unsigned char *a = a_of(turn.stage), *b = b_of(turn.stage);
-      const uint64_t high_a = rows_of_k(a), low_a = rows_of_k(a + kABytes);
-      const uint64_t high_b = chunks_of_columns(b), low_b = chunks_of_columns(b + kBBytes);
-      pin(some);
-      wgmma_fence();
-      for (int q = 0; q < kDepth / 16; ++q) {
-        multiply_add(some, high_a + 2 * q, low_b + kNext16 * q, j + q > 0);
-        multiply_add(some, low_a + 2 * q, high_b + kNext16 * q, true);
-      }
-      wgmma_commit();
-      turn.next();
+  for (int part = 0; part < T::kParts; ++part) {
+    const unsigned char* columns = b + part * (T::kPart / kChunk) * kChunkBytes;
+    const uint64_t high_b = chunks_of_columns(columns);
+    const uint64_t low_b = chunks_of_columns(columns + T::kBBytes);
+    float some[T::kOutputs];
+    wait_for_turn(group);
+    pin(some);
+    wgmma_fence();
+    // The small terms come first, so that few sums are truncated at their full size.
+#pragma unroll
+    for (int q = 0; q < kDepth / 16; ++q) {
+      multiply_add(some, high_a + 2 * q, low_b + kNext16 * q, q > 0);
+      multiply_add(some, low_a + 2 * q, high_b + kNext16 * q, true);
     }
 #pragma unroll
-  for (int j = 0; j < kPromoteEvery; ++j)
-    if (step + j < end) {
-      const uint64_t high_a = rows_of_k(a_of(stage_of(j)));
-      const uint64_t high_b = chunks_of_columns(b_of(stage_of(j)));
-      pin(some);
-      wgmma_fence();
-      for (int q = 0; q < kDepth / 16; ++q)
-        multiply_add(some, high_a + 2 * q, high_b + kNext16 * q, true);
-      wgmma_commit();
+    for (int q = 0; q < kDepth / 16; ++q)
+      multiply_add(some, high_a + 2 * q, high_b + kNext16 * q, true);
+    wgmma_commit();
+    give_turn_to(group ^ 1);
+    wgmma_wait();
+    pin(some);
+    if (part == T::kParts - 1) {
+      if (thread < kCluster) arrive_at_block(ring.empty[turn.stage], thread);
+      __syncwarp();
     }
-  wgmma_wait();
-  pin(some);
-  if (thread < kCluster)
-    for (int j = 0; j < kPromoteEvery && step + j < end; ++j)
-      arrive_at_block(ring.empty[stage_of(j)], thread);
-  __syncwarp();
 #pragma unroll
-  for (int i = 0; i < kOutputs; ++i) sums[i] += some[i];
+    for (int i = 0; i < T::kOutputs; ++i) sums[part][i] += some[i];
+  }
+  turn.next();
 }
 
 // `steps_a_part` stages make a part of k, whose sums are added to C.
-inline __global__ void __launch_bounds__(kMultiplyThreads, 1)
+template <int columns>
+__global__ void __launch_bounds__(kMultiplyThreads, 1)
     fp16_products(const __grid_constant__ TensorMap a_high, const __grid_constant__ TensorMap a_low,
                   const __grid_constant__ TensorMap b_high, const __grid_constant__ TensorMap b_low,
                   const int* row_powers, const int* column_powers, const __grid_constant__ Gemm g,
                   int steps_a_part, const Raster raster) {
 #if !defined(__CUDA_ARCH__) || defined(__CUDA_ARCH_FEAT_SM90_ALL)
-  __shared__ MBarrier barriers[2 * kStages];
-  MBarrier *full = kept(barriers), *empty = full + kStages;
+  using T = WideTiles<columns>;
+  __shared__ MBarrier barriers[2 * T::kStages];
+  MBarrier *full = kept(barriers), *empty = full + T::kStages;
   auto* stages = kept(swizzled_shared<unsigned char>());
   const int rank = cluster_rank();
-  Ring<kStages>{full, empty}.start(1, kCluster * kConsumers / 128);
+  Ring<T::kStages>{full, empty}.start(1, kCluster * kConsumers / 128);
   synchronize_cluster();
   wait_for_kernel_before();
   const int steps = ceil_div(g.k, kDepth), pairs = raster.tiles(), clusters = gridDim.x / kCluster;
@@ -227,41 +272,41 @@ inline __global__ void __launch_bounds__(kMultiplyThreads, 1)
   if (threadIdx.x >= kConsumers) {
     shrink_to<kProducerRegisters>();
     if (threadIdx.x == kConsumers) {
-      int s = 0;
-      uint32_t parity = 1;  // all stages are free
+      Turn<T::kStages> turn{.parity = 1};  // all stages are free
       for (int pair = first_pair; pair < pairs; pair += clusters) {
-        const auto origin = origin_of(raster, pair, rank);
-        for (int step = 0; step < steps; ++step) {
+        const auto origin = origin_of(raster, T::kColumns, pair, rank);
+        for (int step = 0; step < steps; ++step, turn.next()) {
           const int k0 = step * kDepth;
-          wait(empty[s], parity);
+          MBarrier& arrived = full[turn.stage];
+          wait(empty[turn.stage], turn.parity);
           // This block's rows of A, and half of B for both.
-          unsigned char* stage = stages + s * kStageBytes;
-          arrive_expecting(full[s], kStageBytes);
-          copy_box(stage, a_high, origin.row, k0, full[s]);
-          copy_box(stage + kABytes, a_low, origin.row, k0, full[s]);
-          unsigned char* half = stage + 2 * kABytes + rank * (kBBytes / kCluster);
+          unsigned char* stage = stages + turn.stage * T::kStageBytes;
+          arrive_expecting(arrived, T::kStageBytes);
+          copy_box(stage, a_high, origin.row, k0, arrived);
+          copy_box(stage + T::kABytes, a_low, origin.row, k0, arrived);
+          unsigned char* half = stage + 2 * T::kABytes + rank * (T::kBBytes / kCluster);
           constexpr unsigned kBoth = (1 << kCluster) - 1;
           const int chunk = origin.column / kChunk, b_row = k0 + rank * (kDepth / kCluster);
-          copy_box_to_blocks(half, b_high, chunk, b_row, 0, full[s], kBoth);
-          copy_box_to_blocks(half + kBBytes, b_low, chunk, b_row, 0, full[s], kBoth);
-          if (++s == kStages) s = 0, parity ^= 1;
+          copy_box_to_blocks(half, b_high, chunk, b_row, 0, arrived, kBoth);
+          copy_box_to_blocks(half + T::kBBytes, b_low, chunk, b_row, 0, arrived, kBoth);
         }
       }
     }
     __syncwarp();
   } else {
     grow_to<kConsumerRegisters>();
-    const int group = threadIdx.x / 128, thread = threadIdx.x % 128;
-    Turn<kStages> turn;
+    const int group = threadIdx.x / 128, thread = threadIdx.x % 128, warp = threadIdx.x / 32;
+    float* staged = reinterpret_cast<float*>(stages + T::kRingBytes) + warp * kStaged;
+    Turn<T::kStages> turn;
+    if (group == 1) give_turn_to(0);
     for (int pair = first_pair; pair < pairs; pair += clusters) {
-      const auto [row, column] = origin_of(raster, pair, rank);
+      const auto [row, column] = origin_of(raster, T::kColumns, pair, rank);
       for (int begin = 0; begin < steps; begin += steps_a_part) {
-        const int end = min(begin + steps_a_part, steps);
-        float sums[kOutputs] = {}, some[kOutputs];
-        for (int step = begin; step < end; step += kPromoteEvery)
-          add_stages(sums, some, group, thread, step, end, {full, empty}, turn, stages);
-        store_fragments(g, begin == 0, sums, row_powers, column_powers,
-                        row + group * 64 + thread / 32 * 16, column);
+        float sums[T::kParts][T::kOutputs] = {};
+        for (int step = begin; step < min(begin + steps_a_part, steps); ++step)
+          add_stage<T>(sums, group, thread, {full, empty}, turn, stages);
+        store_sums<T>(g, begin == 0, sums, row_powers, column_powers, row + warp * 16, column,
+                      staged);
       }
     }
     __syncwarp();

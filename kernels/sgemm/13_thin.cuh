@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // Products for which tiles are too large: C with few rows or few columns, which is as many products
-// of a matrix and a vector, and sums of few terms. FMAs suffice, since DRAM is the limit.
+// of a matrix and a vector, and sums of few terms.
 #pragma once
 
 #include <cooperative_groups.h>
@@ -23,13 +23,13 @@ __device__ __forceinline__ float sum_of_lanes(float value) {
   return value;
 }
 
-// C of few columns. A block is (32, split, teams): the warps of a team share kRows rows of A. A
-// lane has every 32nd element of its warp's part, or if wide (of exactly kColumns) every 32nd four.
+// C of few columns. A block is (32, split, teams): the warps of a team share kRows rows of A. Their
+// lanes take elements of k in turn, or fours if wide (where C has exactly kColumns).
 template <int kColumns, int kRows, bool wide>
 __global__ void __launch_bounds__(256) thin_columns(const Gemm g) {
   constexpr int kOwn = wide ? 4 : 1, kSums = kRows * kColumns;
   constexpr int kBatch = 64 / (kOwn * (kRows + kColumns));  // of loads in flight together
-  __shared__ float of_warps[8][8][kSums];                   // by team and its warp
+  __shared__ float of_warps[8][kSums];
   const int k = terms(g), lane = threadIdx.x, split = blockDim.y;
   const int row0 = (blockIdx.x * blockDim.z + threadIdx.z) * kRows, stride = split * 32 * kOwn;
   float sums[kRows][kColumns] = {};
@@ -64,18 +64,18 @@ __global__ void __launch_bounds__(256) thin_columns(const Gemm g) {
 #pragma unroll
   for (int i = 0; i < kSums; ++i) {
     const float sum = sum_of_lanes(sums[i / kColumns][i % kColumns]);
-    if (lane == 0) of_warps[threadIdx.z][threadIdx.y][i] = sum;
+    if (lane == 0) of_warps[threadIdx.z * split + threadIdx.y][i] = sum;
   }
   __syncthreads();
   if (threadIdx.y > 0 || lane >= kSums) return;
   const int row = row0 + lane / kColumns, column = lane % kColumns;
   float sum = 0;
-  for (int w = 0; w < split; ++w) sum += of_warps[threadIdx.z][w][lane];
+  for (int w = 0; w < split; ++w) sum += of_warps[threadIdx.z * split + w][lane];
   if (row < g.m && column < g.n) update(g.c[row * g.ldc + column], g.alpha * sum, g.beta);
 }
 
-// C of few rows: kLanes lanes load four columns each of a row of B, four neighbours if wide. So
-// many groups of lanes, and the blocks of a cluster, share the rows of B.
+// C of few rows. Groups of kLanes lanes, and the blocks of a cluster, share the rows of B; a lane
+// loads four columns of each, neighbours if wide.
 template <int kRows, int kLanes, bool wide>
 __global__ void __launch_bounds__(256) thin_rows(const Gemm g) {
   constexpr int kWidth = 4 * kLanes, kGroups = 256 / kLanes, kSums = kRows * kWidth;
@@ -142,20 +142,20 @@ __global__ void __launch_bounds__(256) thin_rows(const Gemm g) {
 #endif
 }
 
-// Sums of few terms: what takes time is to store C. A warp stores kRows whole rows of a tile;
-// several blocks per SM store while others load. Beyond the edges the last row or column is read
-// again.
+// Sums of few terms: most instructions load or store. A warp stores kRows rows of a tile; several
+// blocks per SM store while others load. Beyond the edges the last row or column is read again.
 template <int kRows, int kColumns>
 __global__ void __launch_bounds__(256, 4) few_terms(const Gemm g) {
   constexpr int kHeight = 8 * kRows, kWidth = 32 * kColumns, kDepth = 32;
-  __shared__ float a_tile[kDepth][kHeight + 4], b_tile[kDepth][kWidth];
+  __shared__ __align__(16) float a_tile[kDepth][kHeight + 4];
+  __shared__ float b_tile[kDepth][kWidth];
   const int k = terms(g), warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   const int tiles_x = ceil_div(g.n, kWidth);
   const int row0 = blockIdx.x / tiles_x * kHeight, column0 = blockIdx.x % tiles_x * kWidth;
   float sums[kRows][kColumns] = {};
   for (int k0 = 0; k0 < k; k0 += kDepth) {
     const int depth = min(kDepth, k - k0);
-    const int bits = 32 - __clz(depth - 1);  // so many lanes, a power of two, load a row of A
+    const int bits = 32 - __clz(depth - 1);  // 2^bits lanes load a row of A
     if (k0 > 0) __syncthreads();             // all have read what the copies overwrite
     for (int i = threadIdx.x; i < kHeight << bits; i += 256) {
       const int row = i >> bits, step = i - (row << bits);
@@ -201,19 +201,16 @@ struct GemmLaunch {
 
 // The number among 1, 2, 4 and 8 that holds `count`, and a yes or no, as template arguments of
 // `make`.
-template <class Make>
+template <int number = 1, class Make>
 GemmLaunch rounded_up(int count, bool yes, Make make) {
-  const auto with = [&](auto number) {
-    return yes ? make(number, std::true_type{}) : make(number, std::false_type{});
-  };
-  if (count <= 1) return with(std::integral_constant<int, 1>{});
-  if (count <= 2) return with(std::integral_constant<int, 2>{});
-  if (count <= 4) return with(std::integral_constant<int, 4>{});
-  return with(std::integral_constant<int, kThin>{});
+  if constexpr (number < kThin)
+    if (count > number) return rounded_up<2 * number>(count, yes, make);
+  const std::integral_constant<int, number> n;
+  return yes ? make(n, std::true_type{}) : make(n, std::false_type{});
 }
 
-// Doubles the workers that share k while there are `work` groups of them and not enough for the
-// device, and each has enough terms.
+// How many workers share k: 1, 2, 4 or 8, doubled while `work` groups of them are fewer than
+// `enough` and each keeps `terms_each` terms.
 inline unsigned shares(int64_t work, int64_t enough, int64_t terms_each, int k) {
   unsigned shares = 1;
   while (shares < 8 && work * shares < enough && k >= 2 * shares * terms_each) shares *= 2;
@@ -240,13 +237,16 @@ inline GemmLaunch thin_launch(const Gemm& g, const Device& device) {
   return rounded_up(g.m, in_fours(g.b, g.ldb, g.n), [&](auto rows, auto wide) -> GemmLaunch {
     const auto launch = [&]<int lanes>(std::integral_constant<int, lanes>) -> GemmLaunch {
       const unsigned tiles = ceil_div(g.n, 4 * lanes);
-      const unsigned parts =
+      unsigned parts =
           device.compute_capability < 90 ? 1 : shares(tiles, 2 * device.sms, 8 * 256 / lanes, g.k);
+      while (parts > 1 && device.clusters_at_once[parts] == 0) parts /= 2;
       return {thin_rows<rows(), lanes, wide()>,
               {.grid = tiles * parts, .block = 256, .cluster = parts}};
     };
     if (8 * ceil_div(g.n, 64) < 2 * device.sms) return launch(std::integral_constant<int, 8>{});
-    return launch(std::integral_constant<int, 16>{});
+    if (g.m > 4 || 8 * ceil_div(g.n, 128) < 3 * device.sms / 2)
+      return launch(std::integral_constant<int, 16>{});
+    return launch(std::integral_constant<int, 32>{});
   });
 }
 

@@ -29,7 +29,7 @@ Layout layout(int64_t m, int64_t n, int64_t k, const void* begin = nullptr) {
   auto& [a_high, a_low, b_high, b_low, row_powers, column_powers] = l.parts;
   const int64_t a = m * round_up(k, 8), b = round_up(n, kChunk) * k;
   take(a_high, a), take(a_low, a), take(b_high, b), take(b_low, b), take(row_powers, m);
-  take(column_powers, round_up(n, kStrip) + kColumns);  // tiles reach past the edge
+  take(column_powers, round_up(n, kStrip) + kMostColumns);  // tiles reach past the edge
   return l;
 }
 constexpr int kTicketWords = 32;  // what follows is aligned
@@ -61,38 +61,58 @@ void start_splitting(const Gemm& g, const SplitParts& parts, unsigned* zeros, co
 int steps_a_part(int m, int n, int k) {
   const bool long_k = double(k) * k > kTuning.fp16x3_parts_above_aspect * double(m) * n;
   const int parts = long_k ? std::clamp(k / kTuning.fp16x3_part, 1, kTuning.fp16x3_parts) : 1;
-  return ceil_div(k, parts * kPromoteEvery * kDepth) * kPromoteEvery;
+  return ceil_div(k, parts * kDepth);
 }
 
-Raster pairs_of(int m, int n) {
+Raster pairs_of(int m, int n, int columns) {
   return {.rows = ceil_div(m, kCluster * kRows),
-          .columns = ceil_div(n, kColumns),
+          .columns = ceil_div(n, columns),
           .band = int64_t{m} * n >= kTuning.fp16x3_wide_band ? 8 : 4};
 }
 
-LaunchPlan multiply_plan(int m, int n, const Device& device) {
-  const int pairs = std::clamp(pairs_of(m, n).tiles(), 1, std::max(1, device.sms / kCluster));
-  return {.grid = unsigned(kCluster * pairs),
-          .block = kMultiplyThreads,
-          .shared_bytes = kRingBytes + kRoomToAlign,
-          .cluster = kCluster};
+// The kernel for tiles of one width, and the time of its waves of tiles on this device.
+struct Multiply {
+  decltype(&fp16_products<192>) kernel;
+  int chunks;  // of B per tile
+  Raster pairs;
+  LaunchPlan plan;
+  double time;
+};
+template <int columns>
+Multiply in_tiles(int m, int n, const Device& device, double clocks) {
+  const Raster pairs = pairs_of(m, n, columns);
+  const int at_once = std::max(1, device.sms / kCluster);
+  return {fp16_products<columns>,
+          columns / kChunk,
+          pairs,
+          {.grid = unsigned(kCluster * std::clamp(pairs.tiles(), 1, at_once)),
+           .block = kMultiplyThreads,
+           .shared_bytes = WideTiles<columns>::kShared + kRoomToAlign,
+           .cluster = kCluster},
+          ceil_div(pairs.tiles(), at_once) * clocks};
+}
+Multiply fastest_tiles(int m, int n, const Device& device) {
+  return std::min({in_tiles<192>(m, n, device, kTuning.fp16x3_clocks_192),
+                   in_tiles<256>(m, n, device, kTuning.fp16x3_clocks_256),
+                   in_tiles<128>(m, n, device, kTuning.fp16x3_clocks_128)},
+                  [](const Multiply& a, const Multiply& b) { return a.time < b.time; });
 }
 
 // Starts up while the kernel before ends.
 void multiply_parts(const Gemm& g, const SplitParts& parts, const Device& device,
                     cudaStream_t stream) {
+  const Multiply tiles = fastest_tiles(g.m, g.n, device);
   const auto a_map = [&](const __half* rows) {
     return tensor_map({rows, 2, g.m, g.k, kRows, kDepth, 64, 2 * round_up(g.k, 8)});
   };
   const auto b_map = [&](const __half* chunks) {
     return tensor_map({chunks, 2, g.k, kChunk, kDepth / kCluster, kChunk, 128, 2 * kChunk,
-                       ceil_div(g.n, kChunk), kColumns / kChunk});
+                       ceil_div(g.n, kChunk), tiles.chunks});
   };
-  const LaunchPlan plan = multiply_plan(g.m, g.n, device);
-  allow(reinterpret_cast<const void*>(fp16_products), plan);
-  launch(plan, {.early = true}, stream, fp16_products, a_map(parts.a_high), a_map(parts.a_low),
+  allow(reinterpret_cast<const void*>(tiles.kernel), tiles.plan);
+  launch(tiles.plan, {.early = true}, stream, tiles.kernel, a_map(parts.a_high), a_map(parts.a_low),
          b_map(parts.b_high), b_map(parts.b_low), parts.row_powers, parts.column_powers, g,
-         steps_a_part(g.m, g.n, g.k), pairs_of(g.m, g.n));
+         steps_a_part(g.m, g.n, g.k), tiles.pairs);
 }
 
 }  // namespace
@@ -121,7 +141,8 @@ std::shared_ptr<Fp16x3Workspace> make_fp16x3_workspace(int m, int n, int k) {
 }
 
 KernelLaunch fp16x3_launch(int m, int n, const Device& device) {
-  return {reinterpret_cast<const void*>(fp16_products), multiply_plan(m, n, device)};
+  const Multiply tiles = fastest_tiles(m, n, device);
+  return {reinterpret_cast<const void*>(tiles.kernel), tiles.plan};
 }
 
 void fp16x3(const Gemm& g, const Device& device, Fp16x3Workspace& workspace, cudaStream_t stream) {

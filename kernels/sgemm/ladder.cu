@@ -261,7 +261,7 @@ std::vector<Rung> steps() {
        .measured = is_thin,
        .choose = gemm_at<thin_launch>},
       {.name = "few_terms",
-       .idea = "A short k: small tiles store whole rows of C, which takes longer than its sums.",
+       .idea = "A short k: small tiles, so that several blocks per SM load and store in turn.",
        .builds_on = "small_tiles",
        .target = "issue_utilisation",
        .measured = has_few_terms,
@@ -273,7 +273,8 @@ std::vector<Rung> steps() {
        .needs = kTensorCores,
        .choose = LADDERS_GPU_ONLY(fastest_at)},
   };
-  // Where tiles are too large, only what users might take and the parents of what is for them.
+  // Where tiles are too large, only rungs that users might take, and the parents of thin and
+  // few_terms.
   const std::set<std::string> everywhere = {"naive",  "small_tiles", "tf32x3",
                                             "bf16x6", "fp16x3",      "fastest"};
   for (Rung& rung : all) {
@@ -332,11 +333,12 @@ Ladder ladder() {
                    shape(4096, 4096, 16), shape(128, 8192, 8192), shape(8192, 128, 4096),
                    shape(8192, 8192, 8192), shape(16384, 16384, 16384)},
       .small = {{256, 256, 256}, {127, 129, 65}},
-      .tested = {shape(1, 1, 1), shape(31, 31, 31), shape(33, 65, 17), shape(65, 33, 129),
+      .tested = {shape(1, 1, 1),       shape(31, 31, 31),   shape(33, 65, 17),   shape(65, 33, 129),
                  shape(127, 131, 137), shape(128, 256, 64), shape(132, 260, 36), shape(1, 257, 3),
-                 shape(257, 1, 5), shape(5, 300, 700), shape(2, 300, 68), shape(4, 301, 70),
-                 shape(300, 7, 140), shape(3, 2, 2500), shape(100, 1, 1), shape(1, 1, 1000),
-                 shape(64, 64, 0), shape(0, 7, 5), shape(7, 0, 5)},
+                 shape(257, 1, 5),     shape(5, 300, 700),  shape(2, 300, 68),   shape(4, 301, 70),
+                 shape(300, 7, 140),   shape(3, 2, 2500),   shape(100, 1, 1),    shape(1, 1, 1000),
+                 shape(64, 64, 0),     shape(64, 0, 64),    shape(0, 64, 64),    shape(0, 7, 5),
+                 shape(7, 0, 5)},
       .headline = {4096, 4096, 4096},
       .small_headline = {256, 256, 256},
       .work =
@@ -348,11 +350,11 @@ Ladder ladder() {
           },
       .problem = problem_of<Sgemm>,
       .crossovers = {kFp16x3FromProducts, kFp16x3FromOutputs},
-      // A and B in FP32 and in two parts of FP16; C, a copy of it and its reference in FP64.
+      // A and B in FP32, in FP16 and in two parts of it; C, a copy of it and its reference in FP64.
       .memory =
           [](const Case& c) {
             const double m = c["m"], n = c["n"], k = c["k"];
-            return 8 * (m * k + k * n) + 16 * m * n;
+            return 10 * (m * k + k * n) + 16 * m * n;
           },
       .rungs = joined(steps(), peers()),
   };

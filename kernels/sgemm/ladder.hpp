@@ -8,16 +8,16 @@ std::vector<Rung> peers();  ///< the library in peers.cu
 /// The same product by the library, in FP32 throughout: errors are compared with its errors.
 void library_product(const Gemm& gemm, cudaStream_t stream);
 
-/// The splitting of fp16x3 pays if there are many products. Its tiles are large, so tf32x3 is
-/// faster up to 128 tiles of its own, whatever k is.
+/// The splitting of fp16x3 pays if there are many products, and its large tiles if there are many
+/// outputs, whatever k is.
 inline const Crossover kFp16x3FromProducts{
-    "sgemm.fp16x3_from_products", 0x1p30 * 1.5,
+    "sgemm.fp16x3_from_products", 0x1p29 * 1.4,
     [](const Case& c, const Device&) { return double(c["m"]) * double(c["n"]) * double(c["k"]); },
-    every({{1536}, {1536}, {256, 320, 384, 448, 512, 640, 768, 1024}})};
+    every({{1024}, {1024}, {256, 320, 384, 448, 512, 640, 768, 1024}})};
 inline const Crossover kFp16x3FromOutputs{
-    "sgemm.fp16x3_from_outputs", 0x1p20 * 1.2,
+    "sgemm.fp16x3_from_outputs", 0x1p19 * 1.2,
     [](const Case& c, const Device&) { return double(c["m"]) * double(c["n"]); },
-    every({{768, 1024, 1088, 1152, 1216, 1280, 1408, 1536, 2048}, {1024}, {4096}})};
+    every({{512, 640, 768, 896, 1024, 1152, 1280}, {512}, {8192}})};
 
 /// Bounds of accuracy, and models of the kernels' time as measured on an H200.
 struct Tuning {
@@ -29,6 +29,8 @@ struct Tuning {
 
   int fp16x3_side = 512;                 ///< its tiles are large
   int64_t fp16x3_panel_bytes = 8 << 20;  ///< of B: searched, and split before it leaves the L2
+  // Clocks per step of k of a wave of tiles of so many columns, relative to one another.
+  double fp16x3_clocks_128 = 143, fp16x3_clocks_192 = 192, fp16x3_clocks_256 = 258;
   int64_t fp16x3_wide_band = 1 << 27;    ///< outputs from which bands of tiles are twice as high
   double fp16x3_parts_above_aspect = 4;  ///< k k / (m n) above which C adds up parts of k ...
   int fp16x3_part = 1024, fp16x3_parts = 8;  ///< ... of so many terms, and how many at most

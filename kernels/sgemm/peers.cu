@@ -1,11 +1,25 @@
 // SPDX-License-Identifier: MIT
 #include "sgemm/problem.cuh"
 #ifdef __CUDACC__
+#include <cuda_fp16.h>
+
+#include <cmath>
+
 #include "common/cublas.hpp"
 #endif
 
 namespace ladders::sgemm {
 #ifdef __CUDACC__
+// A matrix in FP16, in rows that start on 16 bytes, times a power of two that makes its largest
+// element 2^14 at least.
+struct InHalves {
+  int pitch, power;
+  DeviceBuffer<__half> elements;
+};
+struct Halves {
+  InHalves a, b;
+};
+
 namespace {
 
 // cuBLAS is column major: a row-major matrix is its transpose there, with the same memory.
@@ -20,15 +34,32 @@ Implementation by_cublas(cublasMath_t mode) {
       [mode](Sgemm& problem, cudaStream_t stream) { by_cublas(problem.gemm(), mode, stream); });
 }
 
+InHalves in_halves(const float* from, int64_t rows, int64_t columns) {
+  const int64_t pitch = ceil_div(columns, 8) * 8;
+  const auto size = [from] __device__(size_t i) { return fabs(double(from[i])); };
+  const double largest = fold(rows * columns, size).largest;
+  InHalves made{int(pitch), largest > 0 ? 14 - std::ilogb(largest) : 0,
+                DeviceBuffer<__half>(rows * pitch)};
+  const float scale = std::ldexp(1.0f, made.power);
+  const auto element = [=] __device__(size_t i) {
+    const size_t row = i / pitch, column = i % pitch;
+    return __float2half(column < columns ? scale * from[row * columns + column] : 0);
+  };
+  generate(made.elements.data(), made.elements.size(), element);
+  return made;
+}
+
 // Three of these products are what fp16x3 computes, at the pace of a library.
 void by_cublas_fp16(Sgemm& problem, cudaStream_t stream) {
   const Gemm g = problem.gemm();
-  const auto& [a, b] = problem.halves();
+  if (!problem.halves())
+    problem.halves() = std::make_shared<Halves>(in_halves(g.a, g.m, g.k), in_halves(g.b, g.k, g.n));
+  const auto& [a, b] = *problem.halves();
   const float alpha = std::ldexp(g.alpha, -a.power - b.power);
   check(cublasGemmEx(cublas_handle(stream, CUBLAS_DEFAULT_MATH), CUBLAS_OP_N, CUBLAS_OP_N, g.n, g.m,
-                     g.k, &alpha, b.elements.data(), CUDA_R_16F, int(b.pitch), a.elements.data(),
-                     CUDA_R_16F, int(a.pitch), &g.beta, g.c, CUDA_R_32F, leading(g.ldc),
-                     CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT),
+                     g.k, &alpha, b.elements.data(), CUDA_R_16F, leading(b.pitch),
+                     a.elements.data(), CUDA_R_16F, leading(a.pitch), &g.beta, g.c, CUDA_R_32F,
+                     leading(g.ldc), CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT),
         "cublasGemmEx");
 }
 

@@ -3,10 +3,6 @@
 // What every rung of sgemm computes, and the reference for its verification.
 #pragma once
 
-#ifdef __CUDACC__
-#include <cuda_fp16.h>
-#endif
-
 #include "common/verify.cuh"
 #include "sgemm/ladder.hpp"
 #include "sgemm/matrices.cuh"
@@ -53,16 +49,41 @@ inline __global__ void __launch_bounds__(256)
   }
 }
 
-// Distributions of the elements. Wide: either sign, 2^-20 to 2^20, all powers equally likely.
-enum class Kind { uniform, normal, wide };
+// Distributions of the elements.
+enum class Kind {
+  uniform,  // in (-1, 1)
+  normal,
+  wide,           // either sign, 2^-20 to 2^20, all powers equally likely
+  positive,       // in [0, 1)
+  scaled,         // rows of A and columns of B, by powers from 2^-30 to 2^30
+  cancelling,     // the second half of a sum nearly cancels the first
+  powers_of_two,  // from 2^-20 to 2^20
+  integers,       // -15 to 15
+  denormal,       // A, as 0 to 2^-126
+};
 struct Random {
   Kind kind;
   uint64_t seed;
+  // Where element i is: in B its row is i / row, in A i % row; the other is its number of a sum.
+  bool of_b = false;
+  size_t row = 1, terms = 1;
   __device__ float operator()(size_t i) const {
-    const float x = random_float(i, seed);
-    if (kind == Kind::uniform) return x;
     const uint64_t other = seed + 100;
-    if (kind == Kind::wide) return (random_bits(i, other) % 2 ? 1.0f : -1.0f) * exp2f(20 * x);
+    const size_t term = of_b ? i / row : i % row, sum = of_b ? i % row : i / row;
+    if (kind == Kind::cancelling && 2 * term >= terms) {
+      const size_t half = (terms + 1) / 2, twin = of_b ? i - half * row : i - half;
+      const float x = random_float(twin, seed);
+      return of_b ? x * (0x1p-10f * random_float(i, other) - 1) : x;
+    }
+    const float x = random_float(i, seed);
+    if (kind == Kind::uniform || kind == Kind::cancelling) return x;
+    if (kind == Kind::positive) return fabsf(x);
+    if (kind == Kind::scaled) return ldexpf(x, int(random_bits(sum, other) % 61) - 30);
+    if (kind == Kind::integers) return rintf(15 * x);
+    if (kind == Kind::denormal) return of_b ? x : x * 0x1p-126f;
+    const float sign = random_bits(i, other) % 2 ? 1 : -1;
+    if (kind == Kind::wide) return sign * exp2f(20 * x);
+    if (kind == Kind::powers_of_two) return sign * exp2f(rintf(20 * x));
     const float y = 1 - float(random_bits(i, other) >> 8) * 0x1p-24f;  // in (0, 1]
     return sqrtf(-2 * logf(y)) * cosf(3.14159265f * x);
   }
@@ -83,37 +104,8 @@ struct Norm {
   }
 };
 
-#ifdef __CUDACC__
-// A matrix in FP16, whose rows start on 16 bytes, times a power of two that makes its largest
-// element 2^14 at least.
-struct InHalves {
-  int64_t columns, pitch;
-  int power = 0;
-  DeviceBuffer<__half> elements = {};
-
-  struct Element {
-    const float* from;
-    int64_t columns, pitch;
-    float scale;
-    __device__ __half operator()(size_t i) const {
-      const size_t row = i / pitch, column = i % pitch;
-      return __float2half(column < columns ? scale * from[row * columns + column] : 0);
-    }
-  };
-  struct Size {
-    const float* from;
-    __device__ double operator()(size_t i) const { return fabs(from[i]); }
-  };
-  InHalves(const float* from, int64_t rows, int64_t of_row)
-      : columns(of_row),
-        pitch(ceil_div(of_row, 8) * 8),
-        power(14 - std::ilogb(fold(rows * of_row, Size{from}).largest)),
-        elements(rows * pitch) {
-    generate(elements.data(), elements.size(),
-             Element{from, columns, pitch, std::ldexp(1.0f, power)});
-  }
-};
-#endif
+// A and B as cublas_fp16 takes them: see peers.cu.
+struct Halves;
 
 class Sgemm : public Problem {
  public:
@@ -148,36 +140,13 @@ class Sgemm : public Problem {
     return {sums_.room_for(sums), counts_.data()};
   }
 
-#ifdef __CUDACC__
-  /// A and B, made at the first launch on an input, which is not timed.
-  const std::pair<InHalves, InHalves>& halves() {
-    if (!halves_.contains(input_))
-      halves_.emplace(input_, std::pair(InHalves(drawn_->a.data(), m_, k_),
-                                        InHalves(drawn_->b.data(), k_, n_)));
-    return halves_.at(input_);
-  }
-#endif
+  /// Empty until its first launch on an input, which is not timed.
+  std::shared_ptr<Halves>& halves() { return halves_; }
 
   // Without beta, C is NaN and must not be read. The last input is timed.
   int inputs() const override { return int(settings().size()); }
-  void prepare(int input) override {
-    const auto [kind, alpha, beta] = settings()[input];
-    drawn_ = &draw(kind);
-    alpha_ = alpha, beta_ = beta;
-    const auto fill = [this] {
-      if (beta_ != 0) generate(c_.data(), c_.size(), Random{Kind::uniform, 3});
-    };
-    fill();
-#ifdef __CUDACC__
-    if (!library_.contains(input)) {
-      library_product(gemm(), nullptr);
-      library_[input] = errors();
-      poison();
-      fill();
-    }
-#endif
-    input_ = input;
-  }
+  void prepare(int input) override { prepare(settings()[input], input); }
+  void prepare(Kind kind) { prepare({kind, 1, 0}, -1 - int(kind)); }
 
   Verdict compare() override {
     Verdict verdict = errors();
@@ -217,6 +186,27 @@ class Sgemm : public Problem {
     Kind kind;
     float alpha, beta;
   };
+  // `number` is that of the input, below 0 for kinds that are not among the settings.
+  void prepare(const Setting& setting, int number) {
+    const auto [kind, alpha, beta] = setting;
+    drawn_ = &draw(kind);
+    halves_.reset();
+    alpha_ = alpha, beta_ = beta;
+    const auto fill = [this] {
+      if (beta_ != 0) generate(c_.data(), c_.size(), Random{Kind::uniform, 3});
+    };
+    fill();
+#ifdef __CUDACC__
+    if (!library_.contains(number)) {
+      library_product(gemm(), nullptr);
+      library_[number] = errors();
+      poison();
+      fill();
+    }
+#endif
+    input_ = number;
+  }
+
   // With few terms the distribution makes no difference.
   std::vector<Setting> settings() const {
     const Setting updating{Kind::uniform, 1.25f, -0.5f}, timed{Kind::uniform, 1, 0};
@@ -235,8 +225,8 @@ class Sgemm : public Problem {
       drawn_ = nullptr, all_drawn_.clear();
     Drawn d{DeviceBuffer<float>(m * k), DeviceBuffer<float>(k * n), DeviceBuffer<double>(m * n),
             DeviceBuffer<double>(m), DeviceBuffer<double>(n)};
-    generate(d.a.data(), d.a.size(), Random{kind, 1});
-    generate(d.b.data(), d.b.size(), Random{kind, 2});
+    generate(d.a.data(), d.a.size(), Random{kind, 1, false, k, k});
+    generate(d.b.data(), d.b.size(), Random{kind, 2, true, n, k});
     generate(d.row_norms.data(), m, Norm{d.a.data(), k, 1, k_});
     generate(d.column_norms.data(), n, Norm{d.b.data(), 1, n, k_});
     const size_t tiles = ceil_div(m, kReferenceSide) * ceil_div(n, kReferenceSide);
@@ -255,9 +245,7 @@ class Sgemm : public Problem {
   DeviceBuffer<unsigned> counts_;
   std::map<int, Verdict> library_;  // of each input
   std::shared_ptr<Fp16x3Workspace> fp16x3_workspace_;
-#ifdef __CUDACC__
-  std::map<int, std::pair<InHalves, InHalves>> halves_;  // of each input
-#endif
+  std::shared_ptr<Halves> halves_;
 };
 
 // A grid of one block for each tile of C.

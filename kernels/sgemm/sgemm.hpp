@@ -50,9 +50,15 @@ void fp16x3(const Gemm& gemm, const Device& device, Fp16x3Workspace& workspace,
             cudaStream_t stream);
 KernelLaunch fp16x3_launch(int m, int n, const Device& device);
 
-/// Which of these is the fastest that is as accurate as an FP32 library, as measured on an H200.
-/// (On some wide inputs its worst element errs more: see docs/splitting.md.)
-enum class Scheme { thin, few_terms, tf32x3, bf16x6, fp16x3 };
+/// Which kernels are the fastest that are as accurate as an FP32 library, as measured on an H200
+/// and an H100. (On some wide inputs the worst element errs more: see docs/splitting.md.)
+enum class Scheme {
+  thin,       ///< FMAs, for C of at most 8 rows or columns
+  few_terms,  ///< FMAs, for a short k
+  tf32x3,
+  bf16x6,
+  fp16x3
+};
 Scheme scheme_for(int m, int n, int k, const Device& device);
 
 /// The product by that scheme. The workspace is empty at first and made when it is needed, which

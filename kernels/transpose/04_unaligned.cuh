@@ -127,19 +127,20 @@ __global__ void __launch_bounds__(kThinColumns)
 }
 
 // Few columns: the rows of a block are one piece of the input, which it loads 16 bytes at a time.
-constexpr int kNarrowColumns = 16, kNarrowThreads = 256;
+constexpr int kNarrowColumns = 16, kNarrowThreads = 256, kNarrowBytes = 16384;
+static_assert(64 * kNarrowColumns * 8 <= kNarrowBytes);  // 64 rows of the widest
 
 template <class T>
-__host__ __device__ constexpr int narrow_rows(int columns) {  // of a piece of at most 16 KiB
+__host__ __device__ constexpr int narrow_rows(int columns) {  // of a piece
   int rows = 64;
-  while (rows < 2048 && 2 * rows * columns * int(sizeof(T)) <= 16384) rows *= 2;
+  while (rows < 2048 && 2 * rows * columns * int(sizeof(T)) <= kNarrowBytes) rows *= 2;
   return rows;
 }
 
 template <class T>
 __global__ void __launch_bounds__(kNarrowThreads)
     narrow(T* __restrict__ out, const T* __restrict__ in, int rows, int columns) {
-  constexpr int kVector = 16 / sizeof(T), kLoads = 16384 / 16 / kNarrowThreads;
+  constexpr int kVector = 16 / sizeof(T), kLoads = kNarrowBytes / 16 / kNarrowThreads;
   T* piece = dynamic_shared<T>();
   const int in_piece = narrow_rows<T>(columns), row0 = blockIdx.x * in_piece;
   const int here = min(in_piece, rows - row0), count = here * columns;
@@ -179,19 +180,16 @@ __global__ void __launch_bounds__(kNarrowThreads)
 }
 
 template <class T>
-Implementation narrow_at(const Case&, const Device&) {
-  return kernel<Transpose<T>>(narrow<T>, [](const Case& c, const Device&, const void*) {
-    const int rows = narrow_rows<T>(int(c["columns"]));
-    const size_t elements = size_t(rows) * c["columns"];
-    return LaunchPlan{.grid = unsigned(ceil_div(c["rows"], rows)),
-                      .block = kNarrowThreads,
-                      .shared_bytes = sizeof(T) * (elements + elements / 32)};
-  });
+LaunchPlan narrow_pieces(const Case& c, const Device&, const void*) {
+  const int rows = narrow_rows<T>(int(c["columns"]));
+  const size_t elements = size_t(rows) * c["columns"];
+  return {.grid = unsigned(ceil_div(c["rows"], rows)),
+          .block = kNarrowThreads,
+          .shared_bytes = sizeof(T) * (elements + elements / 32)};
 }
+inline bool is_narrow(const Case& c) { return c["columns"] <= kNarrowColumns; }
 inline std::string not_narrow(const Case& c, const Device&) {
-  return c["columns"] <= kNarrowColumns
-             ? ""
-             : "for at most " + std::to_string(kNarrowColumns) + " columns";
+  return is_narrow(c) ? "" : "for at most " + std::to_string(kNarrowColumns) + " columns";
 }
 
 template <class T, int columns_a_tile>

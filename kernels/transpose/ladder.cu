@@ -37,14 +37,14 @@ Implementation swizzled() {
   return kernel<Transpose<T>>(coarsened<T, Swizzled>, tiles("columns", "rows", 8));
 }
 
-constexpr double kSmall = 0.01;  // of the L2: where what takes time is the launch
+constexpr double kSmall = 0.01;  // share of the L2 below which the launch takes most of the time
 
 template <class T>
 Implementation fastest_at(const Case& c, const Device& device) {
   if (share_of_l2(c, device) < kSmall) return chosen("swizzled", swizzled<T>());
   const bool few = share_of_l2(c, device) < 3 * kSmall;
   if (c["columns"] <= (few ? kNarrowColumns / 4 : kNarrowColumns))
-    return chosen("narrow", narrow_at<T>(c, device));
+    return chosen("narrow", kernel<Transpose<T>>(narrow<T>, narrow_pieces<T>));
   if (c["rows"] <= (aligned(c) ? kThinRows / 2 : kThinRows))
     return chosen("thin", kernel<Transpose<T>>(thin<T>, pieces));
   if (!kWideFrom.reached(c, device) || !aligned(c))
@@ -55,7 +55,7 @@ Implementation fastest_at(const Case& c, const Device& device) {
   return chosen("banded", vectorized_in<T, Order::bands>());
 }
 
-bool fills_tiles(const Case& c) { return c["columns"] > kNarrowColumns; }
+bool not_so_narrow(const Case& c) { return !is_narrow(c); }
 
 template <class T>
 std::vector<Rung> rungs() {
@@ -74,13 +74,13 @@ std::vector<Rung> rungs() {
        .idea = "Coalesced stores: caches handle strided loads better than strided stores.",
        .implementation = kernel<P>(naive_coalesced_writes<T>, tiles("rows", "columns")),
        .builds_on = "naive_coalesced_reads",
-       .meant_for = fills_tiles,
+       .meant_for = not_so_narrow,
        .target = "global_store_sectors_per_request"},
       {.name = "tiled",
        .idea = "A 32x32 shared tile coalesces both sides, but its columns lie in one bank.",
        .implementation = kernel<P>(tiled<T, 0>, tiles("columns", "rows")),
        .builds_on = "naive_coalesced_reads",
-       .meant_for = fills_tiles,
+       .meant_for = not_so_narrow,
        .target = "global_store_sectors_per_request"},
       {.name = "padded",
        .idea = "A spare column shifts each row of the tile by one bank: no conflicts.",
@@ -132,7 +132,7 @@ std::vector<Rung> rungs() {
       {.name = "shifted",
        .idea = "Unaligned rows: tiles shifted to sector boundaries, so stores fill sectors.",
        .builds_on = "coarsened",
-       .meant_for = [](const Case& c) { return !aligned(c) && fills_tiles(c); },
+       .meant_for = [](const Case& c) { return !aligned(c) && !is_narrow(c); },
        .target = "global_store_sectors_per_request",
        .choose = shifted_at<T>},
       {.name = "thin",
@@ -144,11 +144,11 @@ std::vector<Rung> rungs() {
        .measured = [](const Case& c) { return c["rows"] <= kThinRows; }},
       {.name = "narrow",
        .idea = "Few columns: the rows of a block are one piece of the input, loaded in vectors.",
+       .implementation = kernel<P>(narrow<T>, narrow_pieces<T>),
        .builds_on = "shifted",
        .target = "global_load_requests",
        .skip = not_narrow,
-       .measured = [](const Case& c) { return c["columns"] <= kNarrowColumns; },
-       .choose = narrow_at<T>},
+       .measured = is_narrow},
       // 02_vectorized.cuh
       {.name = "in_place",
        .idea = "A square in place: each block swaps two mirrored tiles.",

@@ -197,6 +197,15 @@ const Trial kTrials[] = {
     {257, 129, 300, Kind::wide, false, 1, 0, 2, 3},
     {300, 300, 1100, Kind::uniform, true},
     {70, 100, 9001, Kind::normal, true, 1, 0, 1, 3},
+    {130, 200, 32, Kind::normal, true, 1.25f, -0.5f, 3, 1},   // few terms
+    {5000, 4, 300, Kind::uniform, true, 1.25f, -0.5f, 4, 4},  // few columns
+    {5000, 1, 301, Kind::uniform, true, 1, 0, 1, 3},
+    {9000, 8, 64, Kind::normal},
+    {8500, 7, 70, Kind::normal},
+    {5000, 2, 300},
+    {3, 700, 900, Kind::normal, true, 1.25f, -0.5f, 4, 4},  // few rows
+    {2, 701, 900, Kind::wide, false, 1.25f, -0.5f, 1, 1},
+    {4, 300, 64, Kind::uniform, true, 0, -0.5f, 1, 1},
     {64, 64, 0, Kind::uniform, false, 1.25f, 0.5f},
     {64, 64, 0},
     {65, 63, 64, Kind::uniform, true, 0, -0.5f, 1, 1},
@@ -265,10 +274,11 @@ TEST(Gpu, SgemmIsAsExactAsTheLibrary) {
         {512, 512, 2048},          {1200, 1200, 1200}, {2048, 2048, 512}, {1024, 1024, 16},
         {4000, 4000, 64},          {1024, 1024, 1024}, {128, 8192, 8192}, {2048, 2048, 2048}}) {
     Sgemm problem(Case({{"m"}, {"n"}, {"k"}}, {m, n, k}), device);
-    for (int input = 0; input < problem.inputs(); ++input) {
-      SCOPED_TRACE(testing::Message() << m << " x " << n << " x " << k << ", input " << input);
+    for (const Kind kind : {Kind::uniform, Kind::normal, Kind::wide, Kind::positive, Kind::scaled,
+                            Kind::cancelling, Kind::integers}) {
+      SCOPED_TRACE(testing::Message() << m << " x " << n << " x " << k << ", kind " << int(kind));
       problem.poison();
-      problem.prepare(input);
+      problem.prepare(kind);
       multiply(problem.gemm(), device, problem.fp16x3_workspace(), nullptr);
       const Verdict verdict = problem.compare();
       // Where few terms make the sum, the library hardly errs, nor need we by less than 2^-23.

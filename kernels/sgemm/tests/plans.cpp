@@ -135,10 +135,13 @@ TEST(SgemmPlans, ChooseTheSchemeThatIsExactAndFast) {
   for (const Device& device : {kA100, kRtx4090, kH200}) {
     EXPECT_EQ(chosen_for({512, 512, 512}, device), "bf16x6");
     EXPECT_EQ(chosen_for({1000, 3000, 77}, device), "bf16x6");
-    EXPECT_EQ(chosen_for({1024, 1024, 1024}, device), "tf32x3");
+    EXPECT_EQ(chosen_for({1024, 1024, 512}, device), "tf32x3");
     EXPECT_EQ(chosen_for({128, 8192, 8192}, device), "tf32x3");
+    EXPECT_EQ(chosen_for({1, 4096, 4096}, device), "thin");
+    EXPECT_EQ(chosen_for({4096, 4096, 16}, device), "few_terms");
   }
   EXPECT_EQ(chosen_for({4096, 4096, 4096}, kA100), "tf32x3");
+  EXPECT_EQ(chosen_for({1024, 1024, 1024}, kH200), kBuiltForHopper ? "fp16x3" : "tf32x3");
   EXPECT_EQ(chosen_for({4096, 4096, 4096}, kH200), kBuiltForHopper ? "fp16x3" : "tf32x3");
 }
 #endif
