@@ -16,6 +16,7 @@ from ladder.commands.cli import main
 from ladder.report.plots import quantities, style
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_hex
+from matplotlib.patches import Rectangle
 
 ADDED = """transpose-limits transpose-why sgemm-limits sgemm-why reduction-limits reduction-why
 histogram-limits histogram-why smem_layout-limits""".split()
@@ -318,12 +319,28 @@ def test_the_name_of_a_slope_keeps_clear_of_points(draw):
 # What limits a rung.
 
 
+def shares(figure) -> tuple[dict[str, dict[str, Rectangle]], list[str]]:
+    """The bars of a figure of limits, by column and rung, and what is said to limit each rung."""
+    (axes,) = figure.axes
+    names = [label.get_text() for label in axes.get_yticklabels()]
+    heads = [text for text in axes.texts if text.xycoords != "data"]
+    *starts, end = [text.xy[0] for text in heads]
+    columns = [text.get_text() for text in heads[:-1]]
+    bars = {
+        column: {
+            names[round(bar.get_y() + 0.34)]: bar for bar in axes.patches if bar.get_x() == start
+        }
+        for column, start in zip(columns, starts, strict=True)
+    }
+    assert heads[-1].get_text() == "limited by"
+    return bars, [t.get_text() for t in axes.texts if t.xycoords == "data" and t.xy[0] == end]
+
+
 def test_bars_are_as_long_as_the_shares(draw):
     figures, _ = draw(only(insight.document(), "transpose"), "transpose-limits")
-    panels = {axes.texts[0].get_text(): axes for axes in figures["transpose-limits"].axes[:7]}
-    assert list(panels)[:5] == ["speed", "DRAM", "L2", "L1", "shared\nmemory"]
-    names = [label.get_text() for label in panels["speed"].get_yticklabels()]
-    assert names == list(suite.TRANSPOSE)
+    bars, _ = shares(figures["transpose-limits"])
+    assert list(bars)[:5] == ["speed", "DRAM", "L2", "L1", "shared\nmemory"]
+    assert list(bars["speed"]) == list(suite.TRANSPOSE)
     row = insight.row(insight.document(), f"transpose/naive/{TRANSPOSE}")
     seconds = row["median_seconds"]
     expected = {
@@ -332,26 +349,19 @@ def test_bars_are_as_long_as_the_shares(draw):
         "L2": 100 * row["l2_bytes"] / seconds / 8.45e12,
         "issue\nslots": 30.0,
     }
+    _, tracks = figures["transpose-limits"].axes[0].collections
+    (full,) = {round(float(np.ptp(track.vertices[:, 0])), 9) for track in tracks.get_paths()}
     for name, percent in expected.items():
-        (bar,) = [b for b in panels[name].patches if round(b.get_y() + 0.34) == 1]
-        assert bar.get_width() == pytest.approx(percent), name
-        (tracks,) = panels[name].collections
-        assert {np.ptp(track.vertices[:, 0]) for track in tracks.get_paths()} == {100}
-    assert panels["speed"].get_xlim() == (0, 100)
+        assert bars[name]["naive"].get_width() == pytest.approx(full * percent / 100), name
 
 
 def test_the_limiter_is_named_and_stands_out(draw):
     figures, _ = draw(only(insight.document(), "transpose"), "transpose-limits")
-    panels = {axes.texts[0].get_text(): axes for axes in figures["transpose-limits"].axes[:6]}
-    names = [label.get_text() for label in panels["speed"].get_yticklabels()]
-    tile = names.index("tile")
-    last = figures["transpose-limits"].axes[5]
-    told = texts(last)
-    assert told[told.index("limited by") + 1 + tile] == "shared memory 50%"
+    bars, told = shares(figures["transpose-limits"])
+    assert dict(zip(bars["speed"], told, strict=True))["tile"] == "shared memory 50%"
     for name in ("DRAM", "shared\nmemory"):
-        (bar,) = [b for b in panels[name].patches if round(b.get_y() + 0.34) == tile]
-        limits = name != "DRAM"
-        assert (to_hex(bar.get_facecolor()) == colour("transpose", "tile")) == limits
+        face = to_hex(bars[name]["tile"].get_facecolor())
+        assert (face == colour("transpose", "tile")) == (name != "DRAM")
 
 
 def test_red_is_over_a_threshold_that_the_figure_states(draw):
@@ -365,7 +375,7 @@ def test_red_is_over_a_threshold_that_the_figure_states(draw):
     renderer = FigureCanvasAgg(made).get_renderer()
     ends = [t.get_window_extent(renderer).x1 for t in made.texts if t.get_text()]
     assert max(ends) < made.bbox.width - 10
-    speed = [to_hex(bar.get_facecolor()) for bar in made.axes[0].patches]
+    speed = [to_hex(bar.get_facecolor()) for bar in shares(made)[0]["speed"].values()]
     assert speed.count(style.ALARM) == 1
     assert len([text for text in said if "101.1% of its ceiling" in text]) == 1
 
@@ -388,12 +398,10 @@ def test_a_share_above_its_limit_is_red(draw):
     document = only(insight.document(), "transpose")
     insight.row(document, f"transpose/padded/{TRANSPOSE}")["dram_bytes"] *= 10
     figures, _ = draw(document, "transpose-limits")
-    panels = {axes.texts[0].get_text(): axes for axes in figures["transpose-limits"].axes[:6]}
-    names = [label.get_text() for label in panels["speed"].get_yticklabels()]
     red = [
-        (panel, names[round(bar.get_y() + 0.34)])
-        for panel, axes in panels.items()
-        for bar in axes.patches
+        (column, rung)
+        for column, bars in shares(figures["transpose-limits"])[0].items()
+        for rung, bar in bars.items()
         if to_hex(bar.get_facecolor()) == style.ALARM
     ]
     assert red == [("DRAM", "padded")]
@@ -403,9 +411,8 @@ def test_a_limit_that_no_rung_uses_has_no_column(draw):
     figures, _ = draw(
         only(insight.document(), "transpose", "sgemm"), "sgemm-limits", "transpose-limits"
     )
-    heads = [axes.texts[0].get_text() for axes in figures["transpose-limits"].axes[:7]]
-    assert "tensor\ncores" not in heads
-    assert "FP32" in [axes.texts[0].get_text() for axes in figures["sgemm-limits"].axes]
+    assert "tensor\ncores" not in shares(figures["transpose-limits"])[0]
+    assert "FP32" in shares(figures["sgemm-limits"])[0]
 
 
 # Rows above a limit.
