@@ -5,13 +5,14 @@ import json
 import math
 import re
 from itertools import pairwise
+from pathlib import Path
 
 import insight
 import matplotlib.image
 import numpy as np
 import pytest
 import suite
-from figure import colour, only, overlaps, texts
+from figure import colour, only, overlaps, seen, texts
 from ladder.commands.cli import main
 from ladder.report.plots import quantities, style
 from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -30,40 +31,41 @@ TRANSPOSE = "rows:8192/columns:8192/element:4"
 
 
 @pytest.fixture(scope="module")
-def drawn(ladder, tmp_path_factory):
-    """Every figure of the whole file; and one of each kind by this process, as SVG alone."""
-    file = suite.write(tmp_path_factory.mktemp("counted") / "h200.json", insight.document())
-    directories = [tmp_path_factory.mktemp(name) for name in ("first", "second")]
-    done = ladder("plot", file, "--output", directories[0], "--format", "svg,png")
-    again = ["plot", str(file), "--output", str(directories[1]), "--only", *EACH_KIND]
-    assert main(again) == 0
-    return directories, done
+def drawn(tmp_path_factory) -> tuple[Path, Path]:
+    """A file with counters, and one figure of each kind of it."""
+    folder = tmp_path_factory.mktemp("counted")
+    file = suite.write(folder / "h200.json", insight.document())
+    options = ["--format", "svg,png", "--only", *EACH_KIND]
+    assert main(["plot", str(file), "--output", str(folder / "plots"), *options]) == 0
+    return file, folder / "plots"
 
 
-def test_counters_add_figures_and_take_none(drawn):
-    (directory, _), done = drawn
+def test_counters_add_figures_and_take_none(draw):
+    figures, said = draw(insight.document())
+    assert set(figures) == {*PLAIN, *ADDED}
+    assert said == []
+
+
+def test_the_same_counters_give_the_same_bytes(drawn, ladder, tmp_path):
+    """In a process of its own too."""
+    file, first = drawn
+    done = ladder("plot", file, "--output", tmp_path, "--only", *EACH_KIND)
     assert (done.returncode, done.stderr) == (0, "")
-    names = {f"{stem}.{form}" for stem in [*PLAIN, *ADDED] for form in ("svg", "png")}
-    assert {path.name for path in directory.iterdir()} == names
-
-
-def test_the_same_counters_give_the_same_bytes(drawn):
-    (first, second), _ = drawn
-    assert len(list(second.iterdir())) == len(EACH_KIND)
-    for path in second.iterdir():
+    names = {f"{stem}.svg" for stem in EACH_KIND}
+    assert {path.name for path in tmp_path.iterdir()} == names
+    assert {line.rpartition("/")[2] for line in done.stdout.splitlines()} == names
+    for path in tmp_path.iterdir():
         assert path.read_bytes() == (first / path.name).read_bytes(), path.name
 
 
 def test_svg_tells_nothing_of_when_or_where(drawn):
-    (directory, _), _ = drawn
-    for path in directory.glob("*.svg"):
+    for path in drawn[1].glob("*.svg"):
         text = path.read_text(encoding="utf-8")
         assert not re.search(r"<dc:date>|matplotlib v|/tmp/", text, re.IGNORECASE), path.name
 
 
 def test_figures_with_counters_keep_their_margins(drawn):
-    (directory, _), _ = drawn
-    for path in directory.glob("*.png"):
+    for path in drawn[1].glob("*.png"):
         ink = matplotlib.image.imread(path)[:, :, :3].min(axis=2) < 0.95
         assert ink.mean() > 0.01, path.name
         edges = [ink[:4].ravel(), ink[-4:].ravel(), ink[:, :4].ravel(), ink[:, -4:].ravel()]
@@ -138,7 +140,7 @@ def test_counters_may_be_nothing(draw, value):
     document = only(insight.document(), "transpose", "sgemm", "smem_layout")
     figures, _ = draw(without(document, insight.COUNTERS, value))
     for figure in figures.values():
-        figure.draw(FigureCanvasAgg(figure).get_renderer())
+        assert seen(figure)
     assert not re.search(r"\b(nan|inf)\b", written(figures))
 
 
