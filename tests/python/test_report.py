@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 
 import pytest
 import suite
-from conftest import ROOT
+from conftest import ROOT, committed
 from ladder.commands.cli import main
 from ladder.io.results import load_results
 from ladder.report import comparison_text, summary
@@ -555,9 +555,8 @@ def test_a_rung_belongs_to_chapters(ladder, rung, chapters):
 
 
 def test_every_step_is_in_a_chapter_and_every_chapter_has_one():
-    emulated = load_results(ROOT / "results/emulated-h200/study.json")[0]
     sources = Sources(ROOT)
-    for ladder in emulated.ladders:
+    for ladder in committed("emulated-h200").ladders:
         named = set()
         for rung in ladder.rungs:
             place = sources.place(ladder.name, rung.name)
