@@ -22,7 +22,6 @@ from ladder.stats.noise import floor_of
 from ladder.stats.verdicts import Rules, Side, judge, together
 from scipy.optimize import brentq
 from scipy.special import stdtrit
-from scipy.stats import mannwhitneyu, ttest_ind
 
 # Three processes of one binary each, on two H200.
 RECORDED = {
@@ -145,6 +144,8 @@ FINE = [name for name in FIELDS if name.endswith(" 0.5 %")] + ["first slow", "an
 
 def u_test(drawn: np.ndarray) -> np.ndarray:
     """Mann and Whitney's U test at 5 %, two-sided, as Google Benchmark's compare.py has it."""
+    from scipy.stats import mannwhitneyu  # takes a second to load, which few tests want
+
     base, head = _pooled(drawn)
     return mannwhitneyu(base, head, axis=1, alternative="two-sided").pvalue < 0.05
 
@@ -161,6 +162,8 @@ def nvbench(drawn: np.ndarray) -> np.ndarray:
 
 def pyperf(drawn: np.ndarray) -> np.ndarray:
     """The is_significant of pyperf: Student's t test at 95 %, of all values."""
+    from scipy.stats import ttest_ind
+
     return ttest_ind(*_pooled(drawn), axis=1).pvalue <= 0.05
 
 

@@ -9,11 +9,13 @@ import subprocess
 import sys
 import warnings
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import emulated
 import pytest
 import suite
+from ladder.io.results import Results, load_results
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -23,6 +25,13 @@ gc.set_threshold(1_000_000)  # searches for garbage take a tenth of the tests' t
 def pytest_collection_finish() -> None:
     """Search no more for garbage among modules and tests, which stay."""
     gc.freeze()
+
+
+@cache
+def committed(folder: str) -> Results:
+    """The study of one folder of `results/`, which many tests read and none may change."""
+    (found,) = load_results(ROOT / "results" / folder / "study.json")
+    return found
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -70,7 +79,6 @@ def draw(monkeypatch, tmp_path):
 
     Of named figures only those are drawn: to draw all takes most of a test's time.
     """
-    from ladder.io.results import load_results
     from ladder.report import plots  # loads matplotlib, which most tests do without
     from ladder.report.plots import style
 

@@ -16,8 +16,8 @@ import suite
 from conftest import ROOT
 from ladder.commands.cli import main
 from test_compare import FAILED, document, timed
+from test_run import compiled
 
-FAKE = Path(__file__).with_name("fake_bench.py")
 SHA = "0123456789abcdef0123456789abcdef01234567"
 WORKFLOWS = sorted((ROOT / ".github").rglob("*.yml"))
 SAME = {"a": timed(1000), "b": timed(500)}
@@ -313,7 +313,7 @@ compile() {
 def test_bench_measures_what_each_commit_builds(repository, tmp_path):
     """With a stand-in for the build: of each commit another file is what it is to measure."""
     with (repository / "scripts/setup.sh").open("a") as file:
-        file.write(SETUP.replace("PYTHON", sys.executable).replace("FAKE", str(FAKE)))
+        file.write(SETUP.replace("PYTHON", sys.executable).replace("FAKE", str(compiled())))
     commits = []
     for name, rows in (("one", {}), ("two", {"mul/tiled/n:64/manual_time": "wrong"})):
         plan = {"rows": rows, "context": {"git_commit": name}}
@@ -417,7 +417,7 @@ def test_plots_tells_what_is_not_of_the_results(repository):
 
 def test_gpus_are_compared_by_their_results(repository, tmp_path):
     content = suite.document()
-    rows = [row for row in content["benchmarks"] if row["name"].startswith("transpose/")]
+    rows = [row for row in content["benchmarks"] if row["name"].startswith("transpose/tile/")]
     for gpu in ("H100", "H200"):
         folder = repository / f"results/nvidia-{gpu.lower()}"
         folder.mkdir(parents=True)

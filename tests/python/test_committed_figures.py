@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
+from conftest import committed
 from figure import beyond, overlaps, seen
 from ladder.io.results import load_results
 from ladder.report import plots
@@ -41,8 +42,8 @@ def test_no_other_figure_of_two_ladders_has_texts_that_touch():
         found = seen(figure)
         return overlaps(figure, found) + beyond(figure, found)
 
-    results = load_results([str(ROOT / "results/nvidia-h100-80gb-hbm3")])
-    found = plots.make(results, finish, lambda _: None, only=("sgemm-*", "scan-*", "roofs"))
+    results = committed("nvidia-h100-80gb-hbm3")
+    found = plots.make([results], finish, lambda _: None, only=("sgemm-*", "scan-*", "roofs"))
     assert len(found) > 10
     assert {stem: told for stem, told in found.items() if told} == {}
 

@@ -5,89 +5,89 @@ import json
 import math
 import re
 from itertools import pairwise
+from pathlib import Path
 
 import insight
 import matplotlib.image
 import numpy as np
 import pytest
 import suite
-from figure import colour, only, overlaps, texts
+from figure import colour, only, overlaps, seen, texts
 from ladder.commands.cli import main
 from ladder.report.plots import quantities, style
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_hex
+from matplotlib.patches import Rectangle
 
 ADDED = """transpose-limits transpose-why sgemm-limits sgemm-why reduction-limits reduction-why
 histogram-limits histogram-why smem_layout-limits""".split()
 PLAIN = """transpose-climb sgemm-climb sgemm-wins sgemm-roofline reduction-climb
 reduction-wins reduction-roofline histogram-climb histogram-wins histogram-clusters
 smem_layout-matrix overview roofs""".split()
-EACH_KIND = """sgemm-climb sgemm-wins reduction-roofline histogram-clusters smem_layout-matrix
-overview roofs sgemm-limits transpose-why""".split()
+SOME = "sgemm-limits transpose-why reduction-roofline histogram-clusters roofs".split()
 SGEMM = "m:4096/n:4096/k:4096"
 TRANSPOSE = "rows:8192/columns:8192/element:4"
 
 
 @pytest.fixture(scope="module")
-def drawn(ladder, tmp_path_factory):
-    """Every figure of the whole file; and one of each kind by this process, as SVG alone."""
-    file = suite.write(tmp_path_factory.mktemp("counted") / "h200.json", insight.document())
-    directories = [tmp_path_factory.mktemp(name) for name in ("first", "second")]
-    done = ladder("plot", file, "--output", directories[0], "--format", "svg,png")
-    again = ["plot", str(file), "--output", str(directories[1]), "--only", *EACH_KIND]
-    assert main(again) == 0
-    return directories, done
+def drawn(tmp_path_factory) -> tuple[Path, Path]:
+    """A file with counters, and figures of the kinds that are drawn of them, or not committed."""
+    folder = tmp_path_factory.mktemp("counted")
+    file = suite.write(folder / "h200.json", insight.document())
+    options = ["--format", "svg,png", "--only", *SOME]
+    assert main(["plot", str(file), "--output", str(folder / "plots"), *options]) == 0
+    return file, folder / "plots"
 
 
-def test_counters_add_figures_and_take_none(drawn):
-    (directory, _), done = drawn
+def test_counters_add_figures_and_take_none(draw):
+    figures, said = draw(insight.document())
+    assert set(figures) == {*PLAIN, *ADDED}
+    assert said == []
+
+
+def test_the_same_counters_give_the_same_bytes(drawn, ladder, tmp_path):
+    """In a process of its own too."""
+    file, first = drawn
+    done = ladder("plot", file, "--output", tmp_path, "--only", *SOME)
     assert (done.returncode, done.stderr) == (0, "")
-    names = {f"{stem}.{form}" for stem in [*PLAIN, *ADDED] for form in ("svg", "png")}
-    assert {path.name for path in directory.iterdir()} == names
-
-
-def test_the_same_counters_give_the_same_bytes(drawn):
-    (first, second), _ = drawn
-    assert len(list(second.iterdir())) == len(EACH_KIND)
-    for path in second.iterdir():
+    names = {f"{stem}.svg" for stem in SOME}
+    assert {path.name for path in tmp_path.iterdir()} == names
+    assert {line.rpartition("/")[2] for line in done.stdout.splitlines()} == names
+    for path in tmp_path.iterdir():
         assert path.read_bytes() == (first / path.name).read_bytes(), path.name
 
 
 def test_svg_tells_nothing_of_when_or_where(drawn):
-    (directory, _), _ = drawn
-    for path in directory.glob("*.svg"):
+    for path in drawn[1].glob("*.svg"):
         text = path.read_text(encoding="utf-8")
         assert not re.search(r"<dc:date>|matplotlib v|/tmp/", text, re.IGNORECASE), path.name
 
 
 def test_figures_with_counters_keep_their_margins(drawn):
-    (directory, _), _ = drawn
-    for path in directory.glob("*.png"):
+    for path in drawn[1].glob("*.png"):
         ink = matplotlib.image.imread(path)[:, :, :3].min(axis=2) < 0.95
         assert ink.mean() > 0.01, path.name
         edges = [ink[:4].ravel(), ink[-4:].ravel(), ink[:, :4].ravel(), ink[:, -4:].ravel()]
         assert not np.concatenate(edges).any(), f"{path.name} is clipped"
 
 
-@pytest.mark.parametrize("length", [0, 30])
-def test_names_do_not_collide(draw, length):
+def test_long_names_do_not_collide(draw):
     document = insight.document()
-    if length:
-        ladders = json.loads(document["context"]["ladders"])
-        for entry in ladders[:-1]:
-            for rung in entry["rungs"]:
-                longer = (rung["name"] + "_and_all_that_this_needs_to_be_long")[:length]
-                was, rung["name"] = rung["name"], f"{longer}_{rung['name'][-8:]}"
-                for other in entry["rungs"]:
-                    if other.get("builds_on") == was:
-                        other["builds_on"] = rung["name"]
-                rung["idea"] = (rung["idea"] * 9)[:140]
-                start, becomes = (f"{entry['name']}/{name}/" for name in (was, rung["name"]))
-                for row in document["benchmarks"]:
-                    for key in ("name", "run_name"):
-                        if row[key].startswith(start):
-                            row[key] = becomes + row[key].removeprefix(start)
-        document["context"]["ladders"] = json.dumps(ladders)
+    ladders = json.loads(document["context"]["ladders"])
+    for entry in ladders[:-1]:
+        for rung in entry["rungs"]:
+            longer = (rung["name"] + "_and_all_that_this_needs_to_be_long")[:30]
+            was, rung["name"] = rung["name"], f"{longer}_{rung['name'][-8:]}"
+            for other in entry["rungs"]:
+                if other.get("builds_on") == was:
+                    other["builds_on"] = rung["name"]
+            rung["idea"] = (rung["idea"] * 9)[:140]
+            start, becomes = (f"{entry['name']}/{name}/" for name in (was, rung["name"]))
+            for row in document["benchmarks"]:
+                for key in ("name", "run_name"):
+                    if row[key].startswith(start):
+                        row[key] = becomes + row[key].removeprefix(start)
+    document["context"]["ladders"] = json.dumps(ladders)
     stems = [*ADDED, "roofs", "sgemm-roofline", "reduction-roofline", "transpose-limits"]
     figures, _ = draw(document, *stems)
     for stem in stems:
@@ -137,7 +137,7 @@ def test_counters_may_be_nothing(draw, value):
     document = only(insight.document(), "transpose", "sgemm", "smem_layout")
     figures, _ = draw(without(document, insight.COUNTERS, value))
     for figure in figures.values():
-        figure.draw(FigureCanvasAgg(figure).get_renderer())
+        assert seen(figure)
     assert not re.search(r"\b(nan|inf)\b", written(figures))
 
 
@@ -318,12 +318,28 @@ def test_the_name_of_a_slope_keeps_clear_of_points(draw):
 # What limits a rung.
 
 
+def shares(figure) -> tuple[dict[str, dict[str, Rectangle]], list[str]]:
+    """The bars of a figure of limits, by column and rung, and what is said to limit each rung."""
+    (axes,) = figure.axes
+    names = [label.get_text() for label in axes.get_yticklabels()]
+    heads = [text for text in axes.texts if text.xycoords != "data"]
+    *starts, end = [text.xy[0] for text in heads]
+    columns = [text.get_text() for text in heads[:-1]]
+    bars = {
+        column: {
+            names[round(bar.get_y() + 0.34)]: bar for bar in axes.patches if bar.get_x() == start
+        }
+        for column, start in zip(columns, starts, strict=True)
+    }
+    assert heads[-1].get_text() == "limited by"
+    return bars, [t.get_text() for t in axes.texts if t.xycoords == "data" and t.xy[0] == end]
+
+
 def test_bars_are_as_long_as_the_shares(draw):
     figures, _ = draw(only(insight.document(), "transpose"), "transpose-limits")
-    panels = {axes.texts[0].get_text(): axes for axes in figures["transpose-limits"].axes[:7]}
-    assert list(panels)[:5] == ["speed", "DRAM", "L2", "L1", "shared\nmemory"]
-    names = [label.get_text() for label in panels["speed"].get_yticklabels()]
-    assert names == list(suite.TRANSPOSE)
+    bars, _ = shares(figures["transpose-limits"])
+    assert list(bars)[:5] == ["speed", "DRAM", "L2", "L1", "shared\nmemory"]
+    assert list(bars["speed"]) == list(suite.TRANSPOSE)
     row = insight.row(insight.document(), f"transpose/naive/{TRANSPOSE}")
     seconds = row["median_seconds"]
     expected = {
@@ -332,26 +348,19 @@ def test_bars_are_as_long_as_the_shares(draw):
         "L2": 100 * row["l2_bytes"] / seconds / 8.45e12,
         "issue\nslots": 30.0,
     }
+    _, tracks = figures["transpose-limits"].axes[0].collections
+    (full,) = {round(float(np.ptp(track.vertices[:, 0])), 9) for track in tracks.get_paths()}
     for name, percent in expected.items():
-        (bar,) = [b for b in panels[name].patches if round(b.get_y() + 0.34) == 1]
-        assert bar.get_width() == pytest.approx(percent), name
-        (tracks,) = panels[name].collections
-        assert {np.ptp(track.vertices[:, 0]) for track in tracks.get_paths()} == {100}
-    assert panels["speed"].get_xlim() == (0, 100)
+        assert bars[name]["naive"].get_width() == pytest.approx(full * percent / 100), name
 
 
 def test_the_limiter_is_named_and_stands_out(draw):
     figures, _ = draw(only(insight.document(), "transpose"), "transpose-limits")
-    panels = {axes.texts[0].get_text(): axes for axes in figures["transpose-limits"].axes[:6]}
-    names = [label.get_text() for label in panels["speed"].get_yticklabels()]
-    tile = names.index("tile")
-    last = figures["transpose-limits"].axes[5]
-    told = texts(last)
-    assert told[told.index("limited by") + 1 + tile] == "shared memory 50%"
+    bars, told = shares(figures["transpose-limits"])
+    assert dict(zip(bars["speed"], told, strict=True))["tile"] == "shared memory 50%"
     for name in ("DRAM", "shared\nmemory"):
-        (bar,) = [b for b in panels[name].patches if round(b.get_y() + 0.34) == tile]
-        limits = name != "DRAM"
-        assert (to_hex(bar.get_facecolor()) == colour("transpose", "tile")) == limits
+        face = to_hex(bars[name]["tile"].get_facecolor())
+        assert (face == colour("transpose", "tile")) == (name != "DRAM")
 
 
 def test_red_is_over_a_threshold_that_the_figure_states(draw):
@@ -365,7 +374,7 @@ def test_red_is_over_a_threshold_that_the_figure_states(draw):
     renderer = FigureCanvasAgg(made).get_renderer()
     ends = [t.get_window_extent(renderer).x1 for t in made.texts if t.get_text()]
     assert max(ends) < made.bbox.width - 10
-    speed = [to_hex(bar.get_facecolor()) for bar in made.axes[0].patches]
+    speed = [to_hex(bar.get_facecolor()) for bar in shares(made)[0]["speed"].values()]
     assert speed.count(style.ALARM) == 1
     assert len([text for text in said if "101.1% of its ceiling" in text]) == 1
 
@@ -388,12 +397,10 @@ def test_a_share_above_its_limit_is_red(draw):
     document = only(insight.document(), "transpose")
     insight.row(document, f"transpose/padded/{TRANSPOSE}")["dram_bytes"] *= 10
     figures, _ = draw(document, "transpose-limits")
-    panels = {axes.texts[0].get_text(): axes for axes in figures["transpose-limits"].axes[:6]}
-    names = [label.get_text() for label in panels["speed"].get_yticklabels()]
     red = [
-        (panel, names[round(bar.get_y() + 0.34)])
-        for panel, axes in panels.items()
-        for bar in axes.patches
+        (column, rung)
+        for column, bars in shares(figures["transpose-limits"])[0].items()
+        for rung, bar in bars.items()
         if to_hex(bar.get_facecolor()) == style.ALARM
     ]
     assert red == [("DRAM", "padded")]
@@ -403,9 +410,8 @@ def test_a_limit_that_no_rung_uses_has_no_column(draw):
     figures, _ = draw(
         only(insight.document(), "transpose", "sgemm"), "sgemm-limits", "transpose-limits"
     )
-    heads = [axes.texts[0].get_text() for axes in figures["transpose-limits"].axes[:7]]
-    assert "tensor\ncores" not in heads
-    assert "FP32" in [axes.texts[0].get_text() for axes in figures["sgemm-limits"].axes]
+    assert "tensor\ncores" not in shares(figures["transpose-limits"])[0]
+    assert "FP32" in shares(figures["sgemm-limits"])[0]
 
 
 # Rows above a limit.

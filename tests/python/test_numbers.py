@@ -13,6 +13,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from conftest import committed
 from ladder.analysis import roofs
 from ladder.analysis.limits import UNKNOWN, Limits
 from ladder.analysis.study import Study, own_speed, studies
@@ -55,10 +56,8 @@ def running_text(page: str) -> str:
     return re.sub(r"\s+", " ", text)
 
 
-@cache
 def results(name: str = H100) -> Results:
-    (found,) = load_results(ROOT / f"results/{name}/study.json")
-    return found
+    return committed(name)
 
 
 @cache

@@ -10,6 +10,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from conftest import committed
 from ladder.commands.cli import main
 from ladder.io import files
 from ladder.io.results import Results, load_results
@@ -88,16 +89,13 @@ def test_lines_in_the_documents_are_where_the_results_have_them():
     assert shown <= known
 
 
-@cache
-def commits(results: Path) -> set[str]:
-    return {result.commit for result in load_results(results) if result.commit}
-
-
 @pytest.mark.parametrize("figure", FIGURES, ids=lambda path: f"{path.parent.name}-{path.stem}")
 def test_figures_are_of_the_results(figure):
-    own = ROOT / "results" / figure.parent.name
-    found = commits(own if own.exists() else ROOT / "results")  # or of several GPUs
-    assert any(f"commit {commit}" in figure.read_text(encoding="utf-8") for commit in found)
+    studies = [path.parent.name for path in (ROOT / "results").glob("*/study.json")]
+    own = figure.parent.name
+    found = {committed(name).commit for name in ([own] if own in studies else studies)}
+    text = figure.read_text(encoding="utf-8")
+    assert any(commit and f"commit {commit}" in text for commit in found)
 
 
 def test_the_example_answers_its_questions():

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 import suite
+from conftest import committed
 from ladder.analysis.study import Study, studies
 from ladder.commands.cli import main
 from ladder.io.results import Results, load_results
@@ -308,14 +309,13 @@ def test_late_samples_of_repetitions_add_up(tmp_path):
 # The committed studies
 
 
-def committed() -> list[tuple[str, Results, Ladder]]:
+def trees() -> list[tuple[str, Results, Ladder]]:
     """The trees of the committed studies, or why there are none."""
     found = [
-        (file.parent.name, results, ladder)
+        (file.parent.name, committed(file.parent.name), ladder)
         for file in sorted((ROOT / "results").glob("*/study.json"))
-        for results in load_results(file)
-        if results.source == "timed"
-        for ladder in results.ladders
+        if committed(file.parent.name).source == "timed"
+        for ladder in committed(file.parent.name).ladders
         if ladder.is_tree
     ]
     if not found:
@@ -339,8 +339,7 @@ def slower(study: Study, row: Any, other: Any) -> bool:
 @functools.cache
 def emulated_ladders() -> dict[str, Ladder]:
     """The ladders of the emulated study, which are of these sources."""
-    (results,) = load_results(ROOT / "results/emulated-h200/study.json")
-    return {ladder.name: ladder for ladder in results.ladders}
+    return {ladder.name: ladder for ladder in committed("emulated-h200").ladders}
 
 
 def behind(study: Study) -> list[str]:
@@ -384,12 +383,12 @@ def poor_choices(study: Study) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize(("_gpu", "results", "ladder"), committed())
+@pytest.mark.parametrize(("_gpu", "results", "ladder"), trees())
 def test_each_step_is_level_with_its_parent_where_it_is_meant_to_be(_gpu, results, ladder):
     assert behind(Study(results, ladder)) == []
 
 
-@pytest.mark.parametrize(("_gpu", "results", "ladder"), committed())
+@pytest.mark.parametrize(("_gpu", "results", "ladder"), trees())
 def test_what_is_called_fastest_is_level_with_the_best_step_it_may_choose(_gpu, results, ladder):
     assert poor_choices(Study(results, ladder)) == []
 

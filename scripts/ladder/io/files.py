@@ -23,7 +23,8 @@ from ladder.io.text_forms import decoded, results_in
 from ladder.model.errors import LadderError, ResultError
 from ladder.model.text import legible
 
-_ESCAPE = re.compile(r"\\[bfu]")  # what may stand for a character that is illegible
+# What may stand for a character that is illegible: controls, halves of pairs, and no characters.
+_ESCAPE = re.compile(r"\\(?:[bf]|u(?:00[01]|d[89a-f]|fff[ef]))", re.IGNORECASE)
 _OBJECT = re.compile(r"\s*\{")
 _ROWS = re.compile(r'"benchmarks"\s*:\s*\[\s*[^\s\]]')  # one at least
 _OURS = re.compile(r'"context"\s*:\s*\{|"states"\s*:')  # other programs have "benchmarks" too

@@ -93,7 +93,7 @@ def write(
     if comparison:
         block = rows.of_comparison(comparison)
         worse = [row for row in block["rows"] if row["bad"]]
-        blocks["changes"] = _json(block)
+        blocks["changes"] = _json(rows.packed(block))
     template = _environment().get_template("report.html.j2")
     page = template.render(
         runs=runs,
@@ -254,7 +254,7 @@ def _chapters(runs: list[Run], sources: Sources) -> dict[str, str]:
 
 
 def _rows(result: Results, found: list[Study], limits: Limits) -> str:
-    return _json(rows.of_results(result, found, limits))
+    return _json(rows.packed(rows.of_results(result, found, limits)))
 
 
 def _figures(

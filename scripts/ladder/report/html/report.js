@@ -90,8 +90,18 @@
   // A table of a data block: rows of one ladder, or one rung, or all.
   const blocks = new Map();
   function block(id) {
-    if (!blocks.has(id)) blocks.set(id, JSON.parse(document.getElementById(id).textContent));
+    if (!blocks.has(id)) {
+      const found = JSON.parse(document.getElementById(id).textContent);
+      blocks.set(id, found.texts ? unpacked(found) : found);
+    }
     return blocks.get(id);
+  }
+  // A row is a list, and a text in it the text's place among all.
+  function unpacked({ columns, texts, rows }) {
+    const told = cell => (typeof cell === "number" ? texts[cell] : cell);
+    const row = ([name, link, bad, ...cells]) =>
+      ({ name: texts[name], link: texts[link], bad: !!bad, cells: cells.map(told) });
+    return { columns, rows: rows.map(row) };
   }
   const text = cell => (Array.isArray(cell) ? cell[0] : cell) ?? "";
   const value = cell => (Array.isArray(cell) ? cell[1] : cell);

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+from itertools import compress
 from typing import Any
 from urllib.parse import quote
 
@@ -17,7 +18,7 @@ from ladder.report import comparison_text, markdown
 from ladder.stats.compare import Comparison
 from ladder.stats.verdicts import Change
 
-_COLUMNS = (  # title, and whether it is a number; those of which no row has a cell are not shown
+_COLUMNS = (  # title, and whether it is a number; those of which no row has a cell are left out
     ("rung", False),  # or the benchmark of no ladder
     ("speed", True),
     ("time", True),
@@ -45,12 +46,36 @@ def route(*names: str) -> str:
 
 
 def block(columns: tuple[tuple[str, bool], ...], rows: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return what the script reads: the columns, and each row's name, route and cells.
+    """Return a table: the columns, and each row's name, route and cells.
 
-    A cell is null if it is empty, else a text, or a text and the number that it is sorted by. The
+    A cell is None if it is empty, else a text, or a text and the number that it is sorted by. The
     route is that of the row's rung; it is empty for a row of no known ladder.
     """
     return {"columns": columns, "rows": rows}
+
+
+def packed(table: dict[str, Any]) -> dict[str, Any]:
+    """Return a table of `block` as the page holds it, where ten thousand rows are to be small.
+
+    A row is a list: name, route, 1 where it is bad, and the cells of those columns that have any. A
+    text, of which many rows have the same, is its place in `texts`.
+    """
+    texts: dict[str, int] = {}
+
+    def place(cell: Any) -> Any:
+        return texts.setdefault(cell, len(texts)) if isinstance(cell, str) else cell
+
+    rows = [
+        [place(row["name"]), place(row["link"]), int(row["bad"]), *map(place, row["cells"])]
+        for row in table["rows"]
+    ]
+    used = [any(cell is not None for cell in column) for column in zip(*rows, strict=True)][3:]
+    kept = [True, True, True, *used]
+    return {
+        "columns": list(compress(table["columns"], used)),
+        "texts": list(texts),
+        "rows": [list(compress(row, kept)) for row in rows],
+    }
 
 
 def of_results(results: Results, found: list[Study], limits: Limits) -> dict[str, Any]:

@@ -92,45 +92,50 @@ def _shares(
     found: Sequence[Share],
     columns: list[str],
 ) -> None:
-    """Draw a column of bars a limit, of one scale, and write what limits each rung after them."""
+    """Draw a column of bars a limit, of one scale, and write what limits each rung after them.
+
+    All stand on one pair of axes, in inches across: a pair each would take twice as long.
+    """
     colours = style.colours(study.ladder)
     each = (right - left) / (1 + len(columns))
-    width, height = each - _NUMBER, _BAR * len(found)
+    full, height = each - _NUMBER, _BAR * len(found)
+    axes = style.panel(figure, left, top - height, right - left, height)
+    axes.set(xlim=(0, right - left), ylim=(len(found) - 0.5, -0.5), xticks=[])
     names = [name_of(share.rung, share.row) for share in found]
-    beside: style.Look = {"coordinates": ("axes fraction", "data"), "va": "center"}
-    header: style.Look = {"coordinates": "axes fraction", "color": "black", "size": style.NORMAL}
+    axes.set_yticks(range(len(names)), names, size=style.NORMAL)
+    axes.tick_params(axis="y", length=0)
+    axes.spines[:].set_visible(False)
+    edge: style.Look = {"color": "black", "linewidth": 0.8, "zorder": 2.5, "clip_on": False}
+    axes.vlines([i * each for i in range(1 + len(columns))], -0.5, len(found) - 0.5, **edge)
+    header: style.Look = {"coordinates": ("data", "axes fraction"), "color": "black"}
+    header["size"] = style.NORMAL
+    tracks = []
     for i, column in enumerate(["", *columns]):
-        axes = style.panel(figure, left + i * each, top - height, width, height)
-        axes.set(xlim=(0, 100), ylim=(len(found) - 0.5, -0.5), xticks=[], yticks=[])
-        if i == 0:
-            axes.set_yticks(range(len(names)), names, size=style.NORMAL)
-        axes.tick_params(axis="y", length=0)
-        axes.spines["bottom"].set_visible(False)
-        style.note(axes, column.replace(" ", "\n") or "speed", (0, 1), (0, 4), **header)
-        tracks = []
+        start, end = i * each, i * each + full
+        style.note(axes, column.replace(" ", "\n") or "speed", (start, 1), (0, 4), **header)
         for y, share in enumerate(found):
             value = 100 * share.shares.get(column, math.nan) if column else study.percent(share.row)
             if value != value:
-                style.note(axes, "–", (1, y), (3, 0), **beside)
+                style.note(axes, "–", (end, y), (3, 0), va="center")
                 continue
             limits = column in ("", share.limiter.name)
             look = style.bar_style(share.rung, colours[share.rung.name])
-            tracks.append((0, y - 0.34, 100, 0.68))
+            tracks.append((start, y - 0.34, full, 0.68))
             bar = look if limits else {"facecolor": _OTHER}
             if column in share.impossible:
                 bar = {"facecolor": style.ALARM}
             # Axes.barh takes ten times as long, as it looks for limits and units.
-            axes.add_artist(Rectangle((0, y - 0.34), min(value, 100), 0.68, **bar))
-            weight = "bold" if column and limits else "normal"
+            length = full * min(value, 100) / 100
+            axes.add_artist(Rectangle((start, y - 0.34), length, 0.68, **bar))
+            look = {"weight": "bold" if column and limits else "normal", "va": "center"}
             colour = "black" if limits else style.GREY
             text = units.percent(value) if value >= 0.05 else "0%"
-            style.note(axes, text, (1, y), (3, 0), weight=weight, color=colour, **beside)
-        if tracks:
-            style.boxes(axes, tracks, facecolor=_TRACK, zorder=0.9)
-    after = 72 * _NUMBER
-    style.note(axes, "limited by", (1, 1), (after, 4), **header)
+            style.note(axes, text, (end, y), (3, 0), color=colour, **look)
+    if tracks:
+        style.boxes(axes, tracks, facecolor=_TRACK, zorder=0.9)
+    style.note(axes, "limited by", (right - left, 1), (0, 4), **header)
     for y, share in enumerate(found):
-        style.note(axes, str(share.limiter), (1, y), (after, 0), color="black", **beside)
+        style.note(axes, str(share.limiter), (right - left, y), color="black", va="center")
 
 
 def _signs(study: Study, found: Sequence[Share], columns: list[str]) -> str:
