@@ -31,7 +31,7 @@
   ROW(ErrorInvalidClusterSize, 912,                                              \
       "a kernel launch error has occurred due to cluster misconfiguration")
 #define EMULATOR_ENUMERATOR(NAME, NUMBER, ...) cuda##NAME = NUMBER,
-enum cudaError_t { EMULATOR_ERRORS(EMULATOR_ENUMERATOR) };
+typedef enum cudaError { EMULATOR_ERRORS(EMULATOR_ENUMERATOR) } cudaError_t;
 /// After a fault of a kernel, calls that launch, allocate, copy or synchronize return
 /// cudaErrorLaunchFailure, as on a GPU, until cudaDeviceReset or emulator::forgive.
 const char* cudaGetErrorName(cudaError_t error);
@@ -45,16 +45,30 @@ cudaError_t cudaPeekAtLastError();
 struct cudaUUID_t {
   char bytes[16];
 };
+// clang-format off: (type, name, what it is of the modelled GPU)
+#define EMULATOR_DEVICE_PROPERTIES(ROW)                                                           \
+  ROW(size_t, totalGlobalMem, gpu().memory_bytes) ROW(size_t, totalConstMem, 64 * 1024)           \
+  ROW(size_t, sharedMemPerBlock, 48 * 1024) ROW(int, warpSize, 32)                                \
+  ROW(size_t, sharedMemPerBlockOptin, gpu().shared_bytes_per_block)                               \
+  ROW(size_t, sharedMemPerMultiprocessor, gpu().shared_bytes_per_sm)                              \
+  ROW(size_t, reservedSharedMemPerBlock, gpu().reserved_shared_bytes_per_block)                   \
+  ROW(int, regsPerBlock, 65536) ROW(int, regsPerMultiprocessor, gpu().registers_per_sm)           \
+  ROW(int, major, gpu().compute_capability / 10) ROW(int, minor, gpu().compute_capability % 10)   \
+  ROW(int, multiProcessorCount, gpu().sms) ROW(int, l2CacheSize, gpu().l2_bytes)                  \
+  ROW(int, maxThreadsPerBlock, 1024) ROW(int, maxBlocksPerMultiProcessor, gpu().blocks_per_sm)    \
+  ROW(int, maxThreadsPerMultiProcessor, gpu().threads_per_sm)                                     \
+  ROW(int, clockRate, gpu().sm_clock_hz / 1e3) ROW(int, memoryClockRate, 0)                       \
+  ROW(int, memoryBusWidth, 0) ROW(int, unifiedAddressing, 1) ROW(int, canMapHostMemory, 1)        \
+  ROW(int, managedMemory, 1) ROW(int, concurrentManagedAccess, 1) ROW(int, concurrentKernels, 1)  \
+  ROW(int, asyncEngineCount, 1) ROW(int, cooperativeLaunch, 0) ROW(int, integrated, 0)
+#define EMULATOR_MEMBER(T, NAME, VALUE) T NAME;
 struct cudaDeviceProp {
   char name[256];
   cudaUUID_t uuid;
-  size_t totalGlobalMem, sharedMemPerBlock, sharedMemPerBlockOptin, sharedMemPerMultiprocessor;
-  size_t reservedSharedMemPerBlock;
-  int regsPerBlock, regsPerMultiprocessor, warpSize;
-  int major, minor, multiProcessorCount, l2CacheSize;
-  int maxThreadsPerBlock, maxThreadsPerMultiProcessor, maxBlocksPerMultiProcessor;
+  int maxThreadsDim[3] = {1024, 1024, 64}, maxGridSize[3] = {0x7FFFFFFF, 65535, 65535};
+  EMULATOR_DEVICE_PROPERTIES(EMULATOR_MEMBER)
 };
-// clang-format off: (name, number, what it is of the modelled GPU)
+// (name, number, what it is of the modelled GPU)
 #define EMULATOR_DEVICE_ATTRIBUTES(ROW)                                                           \
   ROW(MaxThreadsPerBlock, 1, 1024) ROW(MaxBlockDimX, 2, 1024) ROW(MaxBlockDimY, 3, 1024)          \
   ROW(MaxBlockDimZ, 4, 64) ROW(MaxGridDimX, 5, INT_MAX) ROW(MaxGridDimY, 6, 65535)                \
@@ -72,15 +86,15 @@ struct cudaDeviceProp {
 // clang-format on
 #define EMULATOR_ATTRIBUTE(NAME, NUMBER, VALUE) cudaDevAttr##NAME = NUMBER,
 enum cudaDeviceAttr { EMULATOR_DEVICE_ATTRIBUTES(EMULATOR_ATTRIBUTE) };
-cudaError_t cudaGetDeviceCount(int* count);
-cudaError_t cudaGetDevice(int* device);
+inline cudaError_t cudaGetDeviceCount(int* count) { return *count = 1, cudaSuccess; }
+inline cudaError_t cudaGetDevice(int* device) { return *device = 0, cudaSuccess; }
 cudaError_t cudaSetDevice(int device);
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device);
 cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int device);
 cudaError_t cudaDeviceSynchronize();
 cudaError_t cudaDeviceReset();
-cudaError_t cudaDriverGetVersion(int* version);
-cudaError_t cudaRuntimeGetVersion(int* version);
+inline cudaError_t cudaDriverGetVersion(int* version) { return *version = 0, cudaSuccess; }
+inline cudaError_t cudaRuntimeGetVersion(int* version) { return *version = 0, cudaSuccess; }
 
 // ---- memory
 
@@ -98,10 +112,10 @@ cudaError_t cudaMallocManaged(void** data, size_t bytes, unsigned flags = 1);
 cudaError_t cudaFree(void* data);
 cudaError_t cudaMemGetInfo(size_t* free, size_t* total);
 cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind);
-cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind kind,
-                            cudaStream_t stream = nullptr);
 cudaError_t cudaMemset(void* data, int value, size_t bytes);
-cudaError_t cudaMemsetAsync(void* data, int value, size_t bytes, cudaStream_t stream = nullptr);
+cudaError_t cudaMemcpy2D(void* to, size_t to_pitch, const void* from, size_t from_pitch,
+                         size_t width, size_t height, cudaMemcpyKind kind);
+cudaError_t cudaMemset2D(void* data, size_t pitch, int value, size_t width, size_t height);
 cudaError_t cudaMalloc(auto** data, size_t bytes) {
   return cudaMalloc(reinterpret_cast<void**>(data), bytes);
 }
@@ -121,9 +135,13 @@ cudaError_t cudaMallocPitch(auto** data, size_t* pitch, size_t width, size_t hei
 inline cudaError_t cudaMemPrefetchAsync(const void*, size_t, int, cudaStream_t = nullptr) {
   return cudaSuccess;
 }
-cudaError_t cudaMemcpy2D(void* to, size_t to_pitch, const void* from, size_t from_pitch,
-                         size_t width, size_t height, cudaMemcpyKind kind);
-cudaError_t cudaMemset2D(void* data, size_t pitch, int value, size_t width, size_t height);
+inline cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind kind,
+                                   cudaStream_t = nullptr) {
+  return cudaMemcpy(to, from, bytes, kind);
+}
+inline cudaError_t cudaMemsetAsync(void* data, int value, size_t bytes, cudaStream_t = nullptr) {
+  return cudaMemset(data, value, bytes);
+}
 inline cudaError_t cudaMemcpy2DAsync(void* to, size_t to_pitch, const void* from, size_t from_pitch,
                                      size_t width, size_t height, cudaMemcpyKind kind,
                                      cudaStream_t = nullptr) {
@@ -162,9 +180,9 @@ constexpr unsigned cudaEventDefault = 0, cudaEventBlockingSync = 1, cudaEventDis
 constexpr unsigned cudaHostAllocDefault = 0, cudaHostAllocPortable = 1, cudaHostAllocMapped = 2;
 typedef struct CUevent_st* cudaEvent_t;
 
-cudaError_t cudaStreamCreate(cudaStream_t* stream);
-cudaError_t cudaStreamDestroy(cudaStream_t stream);
-cudaError_t cudaStreamSynchronize(cudaStream_t stream);
+inline cudaError_t cudaStreamCreate(cudaStream_t* s) { return *s = nullptr, cudaSuccess; }
+inline cudaError_t cudaStreamDestroy(cudaStream_t) { return cudaSuccess; }
+inline cudaError_t cudaStreamSynchronize(cudaStream_t) { return cudaDeviceSynchronize(); }
 inline cudaError_t cudaStreamCreateWithFlags(cudaStream_t* s, int) { return cudaStreamCreate(s); }
 inline cudaError_t cudaStreamWaitEvent(cudaStream_t, cudaEvent_t, int = 0) { return cudaSuccess; }
 inline cudaError_t cudaStreamQuery(cudaStream_t stream) { return cudaStreamSynchronize(stream); }
@@ -191,9 +209,7 @@ enum cudaFuncAttribute {
 };
 enum cudaLaunchAttributeID { cudaLaunchAttributeClusterDimension = 4 };
 union cudaLaunchAttributeValue {
-  struct {
-    unsigned x, y, z;
-  } clusterDim;
+  uint3 clusterDim;
 };
 struct cudaLaunchAttribute {
   cudaLaunchAttributeID id;
@@ -206,44 +222,32 @@ struct cudaLaunchConfig_t {
   cudaLaunchAttribute* attrs = nullptr;
   unsigned numAttrs = 0;
 };
+namespace emulator {
+/// Of a kernel, or of any function by its address.
+struct KernelAddress {
+  const void* value;
+  KernelAddress(const void* address) : value(address) {}
+  template <class... P>
+  KernelAddress(void (*kernel)(P...)) : value(reinterpret_cast<const void*>(kernel)) {}
+  operator const void*() const { return value; }
+};
+}  // namespace emulator
+
 /// Registers, shared and local memory are those of the table made from the device compiler's
 /// report; 0 for kernels that are not in it.
-cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, const void* kernel);
-cudaError_t cudaFuncSetAttribute(const void* kernel, cudaFuncAttribute attribute, int value);
-cudaError_t cudaFuncGetName(const char** name, const void* kernel);
-cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, const void* kernel,
+cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, emulator::KernelAddress kernel);
+cudaError_t cudaFuncSetAttribute(emulator::KernelAddress kernel, cudaFuncAttribute attribute,
+                                 int value);
+cudaError_t cudaFuncGetName(const char** name, emulator::KernelAddress kernel);
+cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks,
+                                                          emulator::KernelAddress kernel,
                                                           int threads, size_t dynamic_bytes);
-cudaError_t cudaOccupancyMaxActiveClusters(int* clusters, const void* kernel,
+cudaError_t cudaOccupancyMaxActiveClusters(int* clusters, emulator::KernelAddress kernel,
                                            const cudaLaunchConfig_t* config);
-template <class... P>
-cudaError_t cudaFuncSetAttribute(void (*kernel)(P...), cudaFuncAttribute attribute, int value) {
-  return cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel), attribute, value);
-}
-template <class... P>
-cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, void (*kernel)(P...)) {
-  return cudaFuncGetAttributes(attributes, reinterpret_cast<const void*>(kernel));
-}
-template <class... P>
-cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, void (*kernel)(P...),
-                                                          int threads, size_t dynamic_bytes) {
-  return cudaOccupancyMaxActiveBlocksPerMultiprocessor(
-      blocks, reinterpret_cast<const void*>(kernel), threads, dynamic_bytes);
-}
-
 /// The largest block of those with the most threads on an SM, and how many blocks fill the device.
-template <class... P>
-cudaError_t cudaOccupancyMaxPotentialBlockSize(int* grid, int* block, void (*kernel)(P...),
-                                               size_t dynamic_bytes = 0, int limit = 0) {
-  int most = 0, sms = 0;
-  cudaDeviceGetAttribute(&sms, cudaDevAttrMultiProcessorCount, 0);
-  for (int threads = limit > 0 && limit < 1024 ? limit : 1024; threads > 0;
-       threads = (threads - 1) / 32 * 32) {
-    int blocks = 0;
-    cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel, threads, dynamic_bytes);
-    if (blocks * threads > most) most = blocks * (*block = threads), *grid = blocks * sms;
-  }
-  return emulator::remember(most > 0 ? cudaSuccess : cudaErrorInvalidValue);
-}
+cudaError_t cudaOccupancyMaxPotentialBlockSize(int* grid, int* block,
+                                               emulator::KernelAddress kernel,
+                                               size_t dynamic_bytes = 0, int limit = 0);
 
 namespace emulator {
 
