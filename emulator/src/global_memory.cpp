@@ -8,7 +8,7 @@
 #include <mutex>
 
 #include "emulator/report.hpp"
-#include "pages.hpp"
+#include "fiber.hpp"
 #include "traps.hpp"
 
 namespace emulator {
