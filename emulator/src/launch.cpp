@@ -223,7 +223,7 @@ cudaError_t run_grid(const cudaLaunchConfig_t& config, const BoundKernel& bound)
     return remember(cudaErrorNoKernelImageForDevice);
   if (const cudaError_t error = check_launch(config, bound.kernel); error != cudaSuccess)
     return remember(error);
-  std::erase_if(launch.bound.pointers, [](const void* pointer) {
+  std::erase_if(launch.bound.pointers, [](const volatile void* pointer) {
     const auto address = reinterpret_cast<std::uintptr_t>(pointer);
     return !in_image(address) || is_managed(address) || is_device_address(address);
   });

@@ -27,7 +27,11 @@ struct Allowed {
   bool large_clusters = false;
 };
 std::mutex mutex;
-std::map<std::uintptr_t, std::size_t> device_variables;  // by cudaGetSymbolAddress
+// By cudaGetSymbolAddress. Inside, since objects of the program may launch before main.
+std::map<std::uintptr_t, std::size_t>& device_variables() {
+  static std::map<std::uintptr_t, std::size_t> variables;
+  return variables;
+}
 std::map<const void*, Allowed>& allowed() {
   static std::map<const void*, Allowed> kernels;
   return kernels;
@@ -77,13 +81,13 @@ bool on_device(const void* data) {
 
 void* device_address(void* variable, std::size_t bytes) {
   const std::lock_guard lock(mutex);
-  device_variables[reinterpret_cast<std::uintptr_t>(variable)] = bytes;
+  device_variables()[reinterpret_cast<std::uintptr_t>(variable)] = bytes;
   return variable;
 }
 bool is_device_address(std::uintptr_t address) {
   const std::lock_guard lock(mutex);
-  const auto after = device_variables.upper_bound(address);
-  return after != device_variables.begin() &&
+  const auto after = device_variables().upper_bound(address);
+  return after != device_variables().begin() &&
          address - std::prev(after)->first <= std::prev(after)->second;
 }
 

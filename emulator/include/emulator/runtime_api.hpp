@@ -86,6 +86,21 @@ struct cudaDeviceProp {
 // clang-format on
 #define EMULATOR_ATTRIBUTE(NAME, NUMBER, VALUE) cudaDevAttr##NAME = NUMBER,
 enum cudaDeviceAttr { EMULATOR_DEVICE_ATTRIBUTES(EMULATOR_ATTRIBUTE) };
+// The cache's configuration and how the host waits are not modelled.
+constexpr unsigned cudaDeviceScheduleAuto = 0, cudaDeviceScheduleSpin = 1;
+constexpr unsigned cudaDeviceScheduleYield = 2, cudaDeviceScheduleBlockingSync = 4;
+constexpr unsigned cudaDeviceMapHost = 8;
+enum cudaFuncCache {
+  cudaFuncCachePreferNone,
+  cudaFuncCachePreferShared,
+  cudaFuncCachePreferL1,
+  cudaFuncCachePreferEqual
+};
+inline cudaError_t cudaDeviceSetCacheConfig(cudaFuncCache) { return cudaSuccess; }
+inline cudaError_t cudaFuncSetCacheConfig(auto*, cudaFuncCache) { return cudaSuccess; }
+inline cudaError_t cudaSetDeviceFlags(unsigned) { return cudaSuccess; }
+inline cudaError_t cudaProfilerStart() { return cudaSuccess; }
+inline cudaError_t cudaProfilerStop() { return cudaSuccess; }
 inline cudaError_t cudaGetDeviceCount(int* count) { return *count = 1, cudaSuccess; }
 inline cudaError_t cudaGetDevice(int* device) { return *device = 0, cudaSuccess; }
 cudaError_t cudaSetDevice(int device);
@@ -93,6 +108,7 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device);
 cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int device);
 cudaError_t cudaDeviceSynchronize();
 cudaError_t cudaDeviceReset();
+inline cudaError_t cudaThreadSynchronize() { return cudaDeviceSynchronize(); }
 inline cudaError_t cudaDriverGetVersion(int* version) { return *version = 0, cudaSuccess; }
 inline cudaError_t cudaRuntimeGetVersion(int* version) { return *version = 0, cudaSuccess; }
 
@@ -129,6 +145,9 @@ inline cudaError_t cudaFreeAsync(void* data, cudaStream_t) { return cudaFree(dat
 cudaError_t cudaMallocAsync(auto** p, size_t n, cudaStream_t) { return cudaMalloc(p, n); }
 cudaError_t cudaMallocHost(auto** p, size_t n, unsigned = 0) { return cudaMallocManaged(p, n); }
 cudaError_t cudaHostAlloc(auto** p, size_t n, unsigned) { return cudaMallocManaged(p, n); }
+cudaError_t cudaHostGetDevicePointer(auto** device, void* host, unsigned) {
+  return *reinterpret_cast<void**>(device) = host, cudaSuccess;
+}
 cudaError_t cudaMallocPitch(auto** data, size_t* pitch, size_t width, size_t height) {
   return cudaMalloc(data, (*pitch = (width + 511) / 512 * 512) * height);
 }
@@ -178,12 +197,28 @@ cudaError_t cudaGetSymbolSize(size_t* n, const auto& s) { return *n = sizeof(s),
 constexpr unsigned cudaStreamDefault = 0, cudaStreamNonBlocking = 1;
 constexpr unsigned cudaEventDefault = 0, cudaEventBlockingSync = 1, cudaEventDisableTiming = 2;
 constexpr unsigned cudaHostAllocDefault = 0, cudaHostAllocPortable = 1, cudaHostAllocMapped = 2;
+constexpr unsigned cudaHostAllocWriteCombined = 4;
 typedef struct CUevent_st* cudaEvent_t;
 
 inline cudaError_t cudaStreamCreate(cudaStream_t* s) { return *s = nullptr, cudaSuccess; }
 inline cudaError_t cudaStreamDestroy(cudaStream_t) { return cudaSuccess; }
 inline cudaError_t cudaStreamSynchronize(cudaStream_t) { return cudaDeviceSynchronize(); }
 inline cudaError_t cudaStreamCreateWithFlags(cudaStream_t* s, int) { return cudaStreamCreate(s); }
+inline cudaError_t cudaStreamCreateWithPriority(cudaStream_t* s, unsigned, int) {
+  return cudaStreamCreate(s);
+}
+inline cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
+  return *least = *greatest = 0, cudaSuccess;
+}
+#define CUDART_CB
+typedef void (*cudaStreamCallback_t)(cudaStream_t stream, cudaError_t status, void* data);
+typedef void (*cudaHostFn_t)(void* data);
+inline cudaError_t cudaStreamAddCallback(cudaStream_t s, cudaStreamCallback_t f, void* p, unsigned) {
+  return f(s, cudaDeviceSynchronize(), p), cudaSuccess;
+}
+inline cudaError_t cudaLaunchHostFunc(cudaStream_t, cudaHostFn_t f, void* data) {
+  return f(data), cudaSuccess;
+}
 inline cudaError_t cudaStreamWaitEvent(cudaStream_t, cudaEvent_t, int = 0) { return cudaSuccess; }
 inline cudaError_t cudaStreamQuery(cudaStream_t stream) { return cudaStreamSynchronize(stream); }
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags);
@@ -258,53 +293,76 @@ struct BoundKernel {
   void (*thread)(void*);
   void* data;
   size_t bytes;
-  std::vector<const void*> pointers;  ///< among the arguments
-  int arch;                           ///< __CUDA_ARCH__ of the kernel's source, 0: none
+  std::vector<const volatile void*> pointers;  ///< among the arguments
+  int arch;                                    ///< __CUDA_ARCH__ of the kernel's source, 0: none
 };
 cudaError_t run(const cudaLaunchConfig_t& config, const BoundKernel& kernel);
 
-// Each thread gets a copy of the arguments of its own, as on the device. Not instrumented: reads of
-// plain arguments need no look at where they are.
+// On the way to the device the bytes of an argument are copied, and none of its constructors and
+// destructors runs. One that has any is passed by its address (Itanium C++ ABI): that of such a
+// copy.
+template <class T>
+constexpr bool kByAddress =
+    !std::is_reference_v<T> &&
+    (!std::is_trivially_destructible_v<T> ||
+     (std::is_copy_constructible_v<T> && !std::is_trivially_copy_constructible_v<T>) ||
+     (std::is_move_constructible_v<T> && !std::is_trivially_move_constructible_v<T>));
+template <class T>
+struct Bytes {
+  EMULATOR_INLINE explicit Bytes(const T& from) {
+    __builtin_memcpy(copy, static_cast<const void*>(&from), sizeof(T));
+  }
+  EMULATOR_INLINE operator T&() { return reinterpret_cast<T&>(copy); }
+  alignas(T) unsigned char copy[sizeof(T)];
+};
+template <class T>
+using Parameter = std::conditional_t<kByAddress<T>, T&, T>;
+template <class T>
+using Argument = std::conditional_t<kByAddress<T>, Bytes<T>, T&>;
+
+// Each thread gets a copy of the arguments of its own, as on the device; what is passed by
+// reference stays where it is. Not instrumented: reads of plain arguments need no look at where
+// they are.
 template <class... P>
 struct Call {
-  static_assert(!(std::is_reference_v<P> || ...),
-                "kernels with parameters by reference are not "
-                "emulated: docs/emulator.md");
   void (*kernel)(P...);
-  std::tuple<std::decay_t<P>...> arguments;
+  std::tuple<P...> arguments;
 
   __attribute__((no_sanitize("thread"))) static void thread(void* self) {
     unpack(static_cast<Call*>(self), std::index_sequence_for<P...>{});
   }
   template <size_t... I>
   __attribute__((no_sanitize("thread"))) static void unpack(Call* call, std::index_sequence<I...>) {
-    call->kernel(std::get<I>(call->arguments)...);
+    const auto kernel = reinterpret_cast<void (*)()>(call->kernel);
+    reinterpret_cast<void (*)(Parameter<P>...)>(kernel)(
+        static_cast<Argument<P>>(std::get<I>(call->arguments))...);
   }
   cudaError_t run(const cudaLaunchConfig_t& config) {
-    std::vector<const void*> pointers;
-    std::apply([&](const auto&... each) { (note(pointers, each), ...); }, arguments);
+    std::vector<const volatile void*> pointers;
+    std::apply([&](auto&... each) { (note<P>(pointers, each), ...); }, arguments);
     return emulator::run(config, {reinterpret_cast<const void*>(kernel), thread, this,
                                   sizeof(*this), std::move(pointers), CUDA_EMULATOR_ARCH});
   }
   template <class T>
-  static void note(std::vector<const void*>& pointers, const T& argument) {
-    if constexpr (std::is_pointer_v<T> && !std::is_function_v<std::remove_pointer_t<T>>)
-      pointers.push_back(const_cast<const void*>(static_cast<const volatile void*>(argument)));
+  static void note(std::vector<const volatile void*>& pointers, auto& argument) {
+    if constexpr (std::is_reference_v<T>)
+      pointers.push_back(&argument);
+    else if constexpr (std::is_pointer_v<T> && !std::is_function_v<std::remove_pointer_t<T>>)
+      pointers.push_back(argument);
   }
 };
 
-/// kernel<<<grid, block, shared_bytes>>>(arguments...)
+/// kernel<<<grid, block, shared_bytes, stream>>>(arguments...)
 struct Shape {
   dim3 grid, block;
-  size_t shared_bytes = 0;
+  __extension__ __int128 shared_bytes = 0;  // in braces too of any integer
+  cudaStream_t stream = nullptr;
 };
 // As in a call of the kernel, 0 and NULL are pointers too.
 template <class... P>
 cudaError_t launch(const Shape& shape, void (*kernel)(P...), std::type_identity_t<P>... arguments) {
-  cudaLaunchConfig_t config;
-  config.gridDim = shape.grid;
-  config.blockDim = shape.block;
-  config.dynamicSmemBytes = shape.shared_bytes;
+  const cudaLaunchConfig_t config{shape.grid, shape.block, static_cast<size_t>(shape.shared_bytes),
+                                  shape.stream};
   return Call<P...>{kernel, {static_cast<P&&>(arguments)...}}.run(config);
 }
 
@@ -314,4 +372,13 @@ template <class... P>
 cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(P...),
                                std::type_identity_t<P>... arguments) {
   return emulator::Call<P...>{kernel, {static_cast<P&&>(arguments)...}}.run(*config);
+}
+// Of a kernel by its name: where that has become a void*, nothing tells what the arguments are.
+template <class... P>
+cudaError_t cudaLaunchKernel(void (*kernel)(P...), dim3 grid, dim3 block, void** arguments,
+                             size_t shared_bytes = 0, cudaStream_t = nullptr) {
+  return [&]<size_t... I>(std::index_sequence<I...>) {
+    return emulator::launch({grid, block, shared_bytes}, kernel,
+                            *static_cast<std::remove_reference_t<P>*>(arguments[I])...);
+  }(std::index_sequence_for<P...>{});
 }
