@@ -47,6 +47,13 @@ template <class A, class B, class T = std::common_type_t<A, B>>
 constexpr T min(A a, B b) { return T(b) < T(a) || T(a) != T(a) ? T(b) : T(a); }
 template <class A, class B, class T = std::common_type_t<A, B>>
 constexpr T max(A a, B b) { return T(a) < T(b) || T(a) != T(a) ? T(b) : T(a); }
+// Of one type they are no templates, as CUDA's: preferred to the source's own and to std's.
+#define EMULATOR_LEAST_MOST(T)                               \
+  constexpr T min(T a, T b) { return min<T, T>(a, b); }      \
+  constexpr T max(T a, T b) { return max<T, T>(a, b); }
+EMULATOR_LEAST_MOST(int) EMULATOR_LEAST_MOST(unsigned) EMULATOR_LEAST_MOST(long)
+EMULATOR_LEAST_MOST(unsigned long) EMULATOR_LEAST_MOST(long long)
+EMULATOR_LEAST_MOST(emulator::u64) EMULATOR_LEAST_MOST(float) EMULATOR_LEAST_MOST(double)
 
 // ---- conversions and arithmetic in each rounding
 
