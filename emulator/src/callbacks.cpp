@@ -22,6 +22,12 @@ bool instrumented = false;
 bool note_instrumentation() { return instrumented = true; }
 bool counted() { return instrumented; }
 
+void append_later(Lane& lane, Record record) {
+  if (lane.next == lane.end) yield(lane, State::log_full);
+  note_value(lane.next[-1]);
+  *lane.next++ = record;
+}
+
 unsigned lane_index() { return current_lane->number; }
 void* dynamic_shared() { return current_block->dynamic_shared(); }
 unsigned cluster_rank() { return current_block->rank(); }
@@ -198,11 +204,9 @@ void __sanitizer_cov_trace_pc() {
   emulator::Lane* lane = emulator::current_lane;
   if (!lane) return;
   if (!lane->next) {
-    if (__builtin_expect(--lane->steps_left == 0, 0)) {
-      lane->step = RETURN_ADDRESS;
-      yield(*lane, emulator::State::log_full);
-    }
-    return;
+    if (__builtin_expect(--lane->steps_left != 0, 1)) return;
+    lane->step = RETURN_ADDRESS;
+    return yield(*lane, emulator::State::log_full);
   }
   append(*lane, {static_cast<std::uint64_t>(Event::step) << 56, RETURN_ADDRESS, 0});
 }

@@ -240,10 +240,13 @@ void WarpReplay::replay(std::span<Log> logs, bool all) {
         continue;
       }
       path.step = pc;
-      for_each_lane(active, [&](unsigned l) { *logs[l].step = pc; });
     }
-    for_each_lane(active, [&](unsigned l) { ++logs[l].next; });
-    if (record.event() == Event::step)
+    const bool step = record.event() == Event::step;
+    for_each_lane(active, [&](unsigned l) {
+      ++logs[l].next;
+      if (step) *logs[l].step = pc;
+    });
+    if (step)
       listener_.step(active);
     else if (record.event() == Event::sync)
       listener_.sync({active, 0, addresses});
