@@ -24,7 +24,7 @@ namespace {
 
 struct Counted {
   std::map<std::string, Counts> by_kernel;  // mangled names
-  std::uint64_t launches = 0, blocks = 0, threads = 0;
+  Report sums;                              // of what is no kernel's alone
   bool on = false;
 };
 Counted& counted_launches() {
@@ -81,15 +81,6 @@ std::jthread host_thread(auto work) {
     handle_lane_traps(stack);
     work();
   });
-}
-
-void finish(Launch& launch, std::unique_ptr<Block> block) {
-  {
-    const std::lock_guard lock(launch.mutex);
-    launch.counts += block->counts();
-  }
-  current_block = nullptr;
-  pool().give_back(std::move(block));
 }
 
 // Does `work`; whatever goes wrong in it ends the launch. True if nothing did.
@@ -161,8 +152,15 @@ class Runner {
       if (!ran) cluster_.abort();
       whole &= ran;
     }
-    if (whole) attempt(launch_, [&] { finish(launch_, std::move(block)); });
     current_block = nullptr;
+    if (!whole) return;  // the lanes that were left in the middle of something go with the block
+    attempt(launch_, [&] {
+      {
+        const std::lock_guard lock(launch_.mutex);
+        launch_.counts += block->counts();
+      }
+      pool().give_back(std::move(block));
+    });
   }
 
   Launch& launch_;
@@ -258,9 +256,9 @@ cudaError_t run_grid(const cudaLaunchConfig_t& config, const BoundKernel& bound)
   }
   if (launch.count) {
     Counted& counted = counted_launches();
-    ++counted.launches;
-    counted.blocks += launch.blocks();
-    counted.threads += launch.blocks() * launch.threads();
+    ++counted.sums.launches;
+    counted.sums.blocks += launch.blocks();
+    counted.sums.threads += launch.blocks() * launch.threads();
     counted.by_kernel[launch.kernel] += launch.counts;
   }
   return cudaSuccess;
@@ -293,10 +291,7 @@ Recording::~Recording() {
 
 Report Recording::report() const {
   const Counted& counted = counted_launches();
-  Report report;
-  report.launches = counted.launches;
-  report.blocks = counted.blocks;
-  report.threads = counted.threads;
+  Report report = counted.sums;
   report.compulsory_read = GlobalMemory::get().bytes_touched(false);
   report.compulsory_written = GlobalMemory::get().bytes_touched(true);
   for (const auto& [kernel, counts] : counted.by_kernel) {

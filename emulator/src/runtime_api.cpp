@@ -279,7 +279,7 @@ cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEve
 
 // ---- kernels
 
-cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, KernelAddress kernel) {
+cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, Kernel kernel) {
   register_kernel(Symbols::get().function(kernel));
   const KernelResources needs = resources_of(kernel);
   const std::lock_guard lock(mutex);
@@ -291,7 +291,7 @@ cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, KernelAddress 
                  .maxDynamicSharedSizeBytes = static_cast<int>(allowed(kernel).dynamic_bytes)};
   return cudaSuccess;
 }
-cudaError_t cudaFuncSetAttribute(KernelAddress kernel, cudaFuncAttribute attribute, int value) {
+cudaError_t cudaFuncSetAttribute(Kernel kernel, cudaFuncAttribute attribute, int value) {
   const std::lock_guard lock(mutex);
   Allowed& may = allowed(kernel);
   if (attribute == cudaFuncAttributeMaxDynamicSharedMemorySize) {
@@ -305,19 +305,19 @@ cudaError_t cudaFuncSetAttribute(KernelAddress kernel, cudaFuncAttribute attribu
   }
   return cudaSuccess;
 }
-cudaError_t cudaFuncGetName(const char** name, KernelAddress kernel) {
+cudaError_t cudaFuncGetName(const char** name, Kernel kernel) {
   static thread_local std::string symbol;
   symbol = Symbols::get().function(kernel);
   *name = symbol.c_str();
   return symbol.empty() ? remember(cudaErrorInvalidDeviceFunction) : cudaSuccess;
 }
-cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, KernelAddress kernel,
-                                                          int threads, size_t dynamic_bytes) {
+cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, Kernel kernel, int threads,
+                                                          size_t dynamic_bytes) {
   if (threads <= 0) return remember(cudaErrorInvalidValue);
   *blocks = limits(kernel, threads, dynamic_bytes).blocks_per_sm();
   return cudaSuccess;
 }
-cudaError_t cudaOccupancyMaxPotentialBlockSize(int* grid, int* block, KernelAddress kernel,
+cudaError_t cudaOccupancyMaxPotentialBlockSize(int* grid, int* block, Kernel kernel,
                                                size_t dynamic_bytes, int limit) {
   int most = 0;
   for (int threads = limit > 0 ? std::min(limit, 1024) : 1024; threads > 0;
@@ -327,7 +327,7 @@ cudaError_t cudaOccupancyMaxPotentialBlockSize(int* grid, int* block, KernelAddr
   }
   return remember(most > 0 ? cudaSuccess : cudaErrorInvalidValue);
 }
-cudaError_t cudaOccupancyMaxActiveClusters(int* clusters, KernelAddress kernel,
+cudaError_t cudaOccupancyMaxActiveClusters(int* clusters, Kernel kernel,
                                            const cudaLaunchConfig_t* config) {
   const uint3 cluster = cluster_of(*config);
   const int size = static_cast<int>(cluster.x * cluster.y * cluster.z);

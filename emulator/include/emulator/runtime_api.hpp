@@ -83,24 +83,20 @@ struct cudaDeviceProp {
   ROW(MaxRegistersPerMultiprocessor, 82, gpu().registers_per_sm)                                  \
   ROW(MaxSharedMemoryPerBlockOptin, 97, gpu().shared_bytes_per_block)                             \
   ROW(MaxBlocksPerMultiprocessor, 106, gpu().blocks_per_sm)
-// clang-format on
 #define EMULATOR_ATTRIBUTE(NAME, NUMBER, VALUE) cudaDevAttr##NAME = NUMBER,
 enum cudaDeviceAttr { EMULATOR_DEVICE_ATTRIBUTES(EMULATOR_ATTRIBUTE) };
 // The cache's configuration and how the host waits are not modelled.
 constexpr unsigned cudaDeviceScheduleAuto = 0, cudaDeviceScheduleSpin = 1;
 constexpr unsigned cudaDeviceScheduleYield = 2, cudaDeviceScheduleBlockingSync = 4;
 constexpr unsigned cudaDeviceMapHost = 8;
-enum cudaFuncCache {
-  cudaFuncCachePreferNone,
-  cudaFuncCachePreferShared,
-  cudaFuncCachePreferL1,
-  cudaFuncCachePreferEqual
-};
+enum cudaFuncCache { cudaFuncCachePreferNone, cudaFuncCachePreferShared, cudaFuncCachePreferL1,
+                     cudaFuncCachePreferEqual };
 inline cudaError_t cudaDeviceSetCacheConfig(cudaFuncCache) { return cudaSuccess; }
 inline cudaError_t cudaFuncSetCacheConfig(auto*, cudaFuncCache) { return cudaSuccess; }
 inline cudaError_t cudaSetDeviceFlags(unsigned) { return cudaSuccess; }
 inline cudaError_t cudaProfilerStart() { return cudaSuccess; }
 inline cudaError_t cudaProfilerStop() { return cudaSuccess; }
+// clang-format on
 inline cudaError_t cudaGetDeviceCount(int* count) { return *count = 1, cudaSuccess; }
 inline cudaError_t cudaGetDevice(int* device) { return *device = 0, cudaSuccess; }
 cudaError_t cudaSetDevice(int device);
@@ -259,29 +255,26 @@ struct cudaLaunchConfig_t {
 };
 namespace emulator {
 /// Of a kernel, or of any function by its address.
-struct KernelAddress {
+struct Kernel {
   const void* value;
-  KernelAddress(const void* address) : value(address) {}
+  Kernel(const void* address) : value(address) {}
   template <class... P>
-  KernelAddress(void (*kernel)(P...)) : value(reinterpret_cast<const void*>(kernel)) {}
+  Kernel(void (*kernel)(P...)) : value(reinterpret_cast<const void*>(kernel)) {}
   operator const void*() const { return value; }
 };
 }  // namespace emulator
 
 /// Registers, shared and local memory are those of the table made from the device compiler's
 /// report; 0 for kernels that are not in it.
-cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, emulator::KernelAddress kernel);
-cudaError_t cudaFuncSetAttribute(emulator::KernelAddress kernel, cudaFuncAttribute attribute,
-                                 int value);
-cudaError_t cudaFuncGetName(const char** name, emulator::KernelAddress kernel);
-cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks,
-                                                          emulator::KernelAddress kernel,
+cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, emulator::Kernel kernel);
+cudaError_t cudaFuncSetAttribute(emulator::Kernel kernel, cudaFuncAttribute attribute, int value);
+cudaError_t cudaFuncGetName(const char** name, emulator::Kernel kernel);
+cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, emulator::Kernel kernel,
                                                           int threads, size_t dynamic_bytes);
-cudaError_t cudaOccupancyMaxActiveClusters(int* clusters, emulator::KernelAddress kernel,
+cudaError_t cudaOccupancyMaxActiveClusters(int* clusters, emulator::Kernel kernel,
                                            const cudaLaunchConfig_t* config);
 /// The largest block of those with the most threads on an SM, and how many blocks fill the device.
-cudaError_t cudaOccupancyMaxPotentialBlockSize(int* grid, int* block,
-                                               emulator::KernelAddress kernel,
+cudaError_t cudaOccupancyMaxPotentialBlockSize(int* grid, int* block, emulator::Kernel kernel,
                                                size_t dynamic_bytes = 0, int limit = 0);
 
 namespace emulator {
