@@ -3,6 +3,10 @@
 // The runtime API's answers, which are those of the CUDA runtime on an H200, but for two: grids and
 // blocks out of range get the code that is documented (CUDA 13 has cudaErrorInvalidValue for them),
 // and a program may forgive its kernels' faults.
+#include <cuda_profiler_api.h>
+#include <driver_types.h>
+#include <math_functions.h>
+
 #include <chrono>
 #include <cstring>
 #include <thread>
@@ -197,6 +201,15 @@ TEST_F(RuntimeApi, DescribesTheModelledDevice) {
   const Settings settings({.gpu = find_gpu("t4")});
   EXPECT_EQ(cudaGetDeviceProperties(&properties, 0), cudaSuccess);
   EXPECT_STREQ(properties.name, "Tesla T4");
+}
+
+TEST_F(RuntimeApi, TakesWhatHasNoEffect) {
+  EXPECT_EQ(cudaSetDeviceFlags(cudaDeviceMapHost | cudaDeviceScheduleSpin), cudaSuccess);
+  EXPECT_EQ(cudaDeviceSetCacheConfig(cudaFuncCachePreferL1), cudaSuccess);
+  EXPECT_EQ(cudaFuncSetCacheConfig(nothing, cudaFuncCachePreferShared), cudaSuccess);
+  EXPECT_EQ(cudaProfilerStart(), cudaSuccess);
+  const cudaError error = cudaProfilerStop();  // the type's older name
+  EXPECT_EQ(error, cudaSuccess);
 }
 
 TEST_F(RuntimeApi, EventsHaveTheHostsTime) {
