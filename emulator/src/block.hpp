@@ -14,7 +14,6 @@
 #include "cluster.hpp"
 #include "emulator/report.hpp"
 #include "emulator/runtime_api.hpp"
-#include "fault.hpp"
 #include "fiber.hpp"
 #include "global_memory.hpp"
 #include "lane.hpp"

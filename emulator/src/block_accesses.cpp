@@ -223,7 +223,7 @@ void Block::check_variable(std::uint64_t address, unsigned bytes, Event event, s
     last_variable_ = variable;
   }
   if (!holds(last_variable_)) return;
-  for (const void* pointer : launch_->bound.pointers)
+  for (const volatile void* pointer : launch_->bound.pointers)
     if (reinterpret_cast<std::uintptr_t>(pointer) - last_variable_->offset < last_variable_->bytes)
       throw fault("host memory: the kernel was given the host's address of " +
                       last_variable_->name() + "; cudaGetSymbolAddress gives the device's",

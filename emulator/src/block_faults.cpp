@@ -7,7 +7,6 @@
 #include <map>
 
 #include "block.hpp"
-#include "pages.hpp"
 #include "symbols.hpp"
 
 namespace emulator {

@@ -104,6 +104,8 @@ bool Block::resume_ready(std::span<Lane> lanes) {
     lane.state = State::ready;
     current_lane = &lane;
     thread_index = lane.index;
+    // The next stack has left the caches since its turn.
+    if (i + 1 < count) __builtin_prefetch(lanes[order[i + 1]].context);
     emulator_switch(&scheduler_, lane.context);
     if (lane.state == State::stopped) throw fault_of_stopped(lane);
     if (lane.state == State::log_full) look(lane);

@@ -22,6 +22,12 @@ bool instrumented = false;
 bool note_instrumentation() { return instrumented = true; }
 bool counted() { return instrumented; }
 
+void append_later(Lane& lane, Record record) {
+  if (lane.next == lane.end) yield(lane, State::log_full);
+  note_value(lane.next[-1]);
+  *lane.next++ = record;
+}
+
 unsigned lane_index() { return current_lane->number; }
 void* dynamic_shared() { return current_block->dynamic_shared(); }
 unsigned cluster_rank() { return current_block->rank(); }
@@ -154,33 +160,24 @@ void __tsan_write_range(void* p, unsigned long n) {
 }
 
 // Host code of the same source files may use atomics; kernels use CUDA's.
-#define HOST_CHANGE(BITS, T, NAME, FUNCTION)                \
-  T __tsan_atomic##BITS##_##NAME(volatile T* p, T v, int) { \
-    return FUNCTION(p, v, __ATOMIC_SEQ_CST);                \
+// clang-format off: a table
+constexpr int kOrder = __ATOMIC_SEQ_CST;
+#define HOST_CHANGE(BITS, T, NAME, SUFFIX) T __tsan_atomic##BITS##_##NAME(volatile T* p, T v, int) \
+  { return __atomic_##NAME##SUFFIX(p, v, kOrder); }
+#define HOST_SWAP(BITS, T, NAME)                                                                   \
+  int __tsan_atomic##BITS##_compare_exchange_##NAME(volatile T* p, T* expected, T v, int, int)     \
+  { return __atomic_compare_exchange_n(p, expected, v, false, kOrder, kOrder); }
+#define HOST_ATOMICS(BITS, T)                                                                      \
+  T __tsan_atomic##BITS##_load(const volatile T* p, int) { return __atomic_load_n(p, kOrder); }    \
+  void __tsan_atomic##BITS##_store(volatile T* p, T v, int) { __atomic_store_n(p, v, kOrder); }    \
+  HOST_CHANGE(BITS, T, fetch_add, ) HOST_CHANGE(BITS, T, fetch_sub, )                              \
+  HOST_CHANGE(BITS, T, fetch_and, ) HOST_CHANGE(BITS, T, fetch_or, )                               \
+  HOST_CHANGE(BITS, T, fetch_xor, ) HOST_CHANGE(BITS, T, exchange, _n)                             \
+  HOST_SWAP(BITS, T, strong) HOST_SWAP(BITS, T, weak)                                              \
+  T __tsan_atomic##BITS##_compare_exchange_val(volatile T* p, T expected, T v, int, int) {         \
+    return __atomic_compare_exchange_n(p, &expected, v, false, kOrder, kOrder), expected;          \
   }
-#define HOST_EXCHANGE(BITS, T, NAME)                                                               \
-  int __tsan_atomic##BITS##_compare_exchange_##NAME(volatile T* p, T* expected, T v, int, int) {   \
-    return __atomic_compare_exchange_n(p, expected, v, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST); \
-  }
-#define HOST_ATOMICS(BITS, T)                                                                \
-  T __tsan_atomic##BITS##_load(const volatile T* p, int) {                                   \
-    return __atomic_load_n(p, __ATOMIC_SEQ_CST);                                             \
-  }                                                                                          \
-  void __tsan_atomic##BITS##_store(volatile T* p, T v, int) {                                \
-    __atomic_store_n(p, v, __ATOMIC_SEQ_CST);                                                \
-  }                                                                                          \
-  HOST_CHANGE(BITS, T, exchange, __atomic_exchange_n)                                        \
-  HOST_CHANGE(BITS, T, fetch_add, __atomic_fetch_add)                                        \
-  HOST_CHANGE(BITS, T, fetch_sub, __atomic_fetch_sub)                                        \
-  HOST_CHANGE(BITS, T, fetch_and, __atomic_fetch_and)                                        \
-  HOST_CHANGE(BITS, T, fetch_or, __atomic_fetch_or)                                          \
-  HOST_CHANGE(BITS, T, fetch_xor, __atomic_fetch_xor)                                        \
-  HOST_EXCHANGE(BITS, T, strong)                                                             \
-  HOST_EXCHANGE(BITS, T, weak)                                                               \
-  T __tsan_atomic##BITS##_compare_exchange_val(volatile T* p, T expected, T v, int, int) {   \
-    __atomic_compare_exchange_n(p, &expected, v, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST); \
-    return expected;                                                                         \
-  }
+// clang-format on
 HOST_ATOMICS(8, unsigned char)
 HOST_ATOMICS(16, unsigned short)
 HOST_ATOMICS(32, unsigned)
@@ -207,11 +204,9 @@ void __sanitizer_cov_trace_pc() {
   emulator::Lane* lane = emulator::current_lane;
   if (!lane) return;
   if (!lane->next) {
-    if (__builtin_expect(--lane->steps_left == 0, 0)) {
-      lane->step = RETURN_ADDRESS;
-      yield(*lane, emulator::State::log_full);
-    }
-    return;
+    if (__builtin_expect(--lane->steps_left != 0, 1)) return;
+    lane->step = RETURN_ADDRESS;
+    return yield(*lane, emulator::State::log_full);
   }
   append(*lane, {static_cast<std::uint64_t>(Event::step) << 56, RETURN_ADDRESS, 0});
 }

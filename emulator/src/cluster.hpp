@@ -4,13 +4,18 @@
 #include <condition_variable>
 #include <cstdint>
 #include <mutex>
+#include <string>
 #include <vector>
-
-#include "fault.hpp"
 
 namespace emulator {
 
 class Block;
+
+/// What a kernel did wrong, in words for its author. Ends the launch. An empty one only unwinds a
+/// block of a cluster in which another block was at fault.
+struct Fault {
+  std::string text;
+};
 
 /// The blocks of a cluster, each on a host thread of its own and one of them running at a time: the
 /// turn changes at cluster barriers and when a block ends.

@@ -8,7 +8,6 @@
 #include <new>
 
 #include "lane.hpp"
-#include "pages.hpp"
 
 #if defined(__x86_64__)
 asm(R"(

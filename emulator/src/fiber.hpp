@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <unistd.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <vector>
 
 namespace emulator {
+
+/// Of this system: 4096 on x86-64, up to 65536 on aarch64.
+inline std::size_t page_bytes() { return static_cast<std::size_t>(getpagesize()); }
 
 /// Saves where the running context is in *from and goes on where `to` was saved. Callee-saved
 /// registers only: kernels change neither rounding modes nor signal masks, which make the standard

@@ -8,7 +8,7 @@
 #include <mutex>
 
 #include "emulator/report.hpp"
-#include "pages.hpp"
+#include "fiber.hpp"
 #include "traps.hpp"
 
 namespace emulator {
@@ -31,14 +31,20 @@ std::size_t count(const Buffer& buffer, const Buffer::Bits& touched) {
   return sum;
 }
 
+std::size_t round_up(std::size_t bytes, std::size_t unit) {
+  return (bytes + unit - 1) / unit * unit;
+}
+
 // A page without access follows each buffer, so that even uncounted kernels cannot run far out.
+// Linux aligns what consists of whole huge pages, and then they can be huge.
+constexpr std::size_t kHugePage = 2 << 20;
 std::size_t mapped_bytes(std::size_t bytes) {
-  return (bytes + page_bytes() - 1) / page_bytes() * page_bytes() + page_bytes();
+  return round_up(bytes + page_bytes(), bytes < kHugePage ? page_bytes() : kHugePage);
 }
 
 // False if the system has no more room for ranges of different access.
 bool protect(const Buffer& buffer, bool open) {
-  return mprotect(reinterpret_cast<void*>(buffer.start), mapped_bytes(buffer.bytes) - page_bytes(),
+  return mprotect(reinterpret_cast<void*>(buffer.start), round_up(buffer.bytes, page_bytes()),
                   open || buffer.on_host ? PROT_READ | PROT_WRITE : PROT_NONE) == 0;
 }
 
@@ -94,6 +100,8 @@ void* GlobalMemory::allocate(std::size_t bytes, bool on_host) {
     munmap(data, mapped_bytes(bytes));
     return nullptr;
   }
+  // Access to a buffer changes with each launch and copy, page by page.
+  madvise(data, bytes, MADV_HUGEPAGE);
   using Bits = std::atomic<std::uint64_t>;  // pages come when they are touched
   buffer->known.reset(static_cast<Bits*>(std::calloc(bytes / 64 + 1, sizeof(Bits))));
   buffer->all_known = on_host || !buffer->known;

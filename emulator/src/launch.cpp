@@ -5,11 +5,11 @@
 
 #include <algorithm>
 #include <barrier>
-#include <functional>
 #include <map>
 #include <new>
 #include <numeric>
 #include <random>
+#include <system_error>
 #include <thread>
 
 #include "block.hpp"
@@ -24,7 +24,7 @@ namespace {
 
 struct Counted {
   std::map<std::string, Counts> by_kernel;  // mangled names
-  std::uint64_t launches = 0, blocks = 0, threads = 0;
+  Report sums;                              // of what is no kernel's alone
   bool on = false;
 };
 Counted& counted_launches() {
@@ -63,40 +63,24 @@ BlockPool& pool() {
   return blocks;
 }
 
-// A host thread with room for the shared variables of every kernel in the program, which glibc
-// takes from the stack.
-class HostThread {
- public:
-  explicit HostThread(std::function<void()> work) : work_(std::move(work)) {
+// A host thread has room for the shared variables of every kernel in the program, which glibc takes
+// from its stack.
+std::jthread host_thread(auto work) {
+  [[maybe_unused]] static const bool once = [] {
     pthread_attr_t attributes;
-    pthread_attr_init(&attributes);
-    pthread_attr_setstacksize(&attributes, thread_storage().size() + (std::size_t{1} << 20));
-    const int status = pthread_create(
-        &thread_, &attributes,
-        [](void* self) -> void* {
-          const TrapHandling traps;
-          static_cast<HostThread*>(self)->work_();
-          return nullptr;
-        },
-        this);
+    std::size_t bytes = 0;
+    pthread_getattr_default_np(&attributes);
+    pthread_attr_getstacksize(&attributes, &bytes);
+    pthread_attr_setstacksize(&attributes, bytes + thread_storage().size());
+    pthread_setattr_default_np(&attributes);
     pthread_attr_destroy(&attributes);
-    if (status != 0) throw Fault{"this machine has no thread left for the launch"};
-  }
-  HostThread(const HostThread&) = delete;
-  ~HostThread() { pthread_join(thread_, nullptr); }
-
- private:
-  std::function<void()> work_;
-  pthread_t thread_{};
-};
-
-void finish(Launch& launch, std::unique_ptr<Block> block) {
-  {
-    const std::lock_guard lock(launch.mutex);
-    launch.counts += block->counts();
-  }
-  current_block = nullptr;
-  pool().give_back(std::move(block));
+    return true;
+  }();
+  return std::jthread([work] {
+    alignas(16) std::byte stack[64 * 1024];
+    handle_lane_traps(stack);
+    work();
+  });
 }
 
 // Does `work`; whatever goes wrong in it ends the launch. True if nothing did.
@@ -109,48 +93,32 @@ bool attempt(Launch& launch, F work) {
     if (!fault.text.empty()) launch.fail(std::move(fault));
   } catch (const std::bad_alloc&) {
     launch.fail({});
+  } catch (const std::system_error&) {
+    launch.fail({"this machine has no thread left for the launch"});
   }
   return false;
 }
 
-// A host thread that runs blocks until there are none left.
-void run_blocks(Launch& launch) {
-  std::unique_ptr<Block> block;
-  const bool whole = attempt(launch, [&] {
-    block = pool().take();
-    block->enter(launch, nullptr, 0);
-    while (!launch.failed) {
-      const std::uint64_t number = launch.next++;
-      if (number >= launch.blocks()) break;
-      block->run(number);
-    }
-  });
-  --launch.running;
-  // The lanes that were left in the middle of something go with the block.
-  if (whole) attempt(launch, [&] { finish(launch, std::move(block)); });
-  current_block = nullptr;
-}
-
-// As many host threads as a cluster has blocks, which run cluster after cluster.
-class ClusterRunner {
+// As many host threads as a cluster has blocks, which run cluster after cluster. Without clusters
+// each block is one.
+class Runner {
  public:
-  explicit ClusterRunner(Launch& launch)
+  explicit Runner(Launch& launch)
       : launch_(launch), cluster_(launch.cluster), meeting_(launch.cluster, Next{this}) {
     const bool complete = attempt(launch, [&] {
       threads_.reserve(launch.cluster);  // one that is lost on the way would wait for the others
       for (unsigned rank = 0; rank < launch.cluster; ++rank)
-        threads_.push_back(std::make_unique<HostThread>([this, rank] { run(rank); }));
+        threads_.push_back(host_thread([this, rank] { run(rank); }));
     });
     if (complete) return;
     for (auto missing = threads_.size(); missing < launch.cluster; ++missing)
       meeting_.arrive_and_drop();  // or the others would wait for ever
   }
-  void join() { threads_.clear(); }
 
  private:
   // When all have come from the last cluster.
   struct Next {
-    ClusterRunner* runner;
+    Runner* runner;
     void operator()() noexcept { runner->draw(); }
   };
   void draw() {
@@ -184,15 +152,22 @@ class ClusterRunner {
       if (!ran) cluster_.abort();
       whole &= ran;
     }
-    if (whole) attempt(launch_, [&] { finish(launch_, std::move(block)); });
     current_block = nullptr;
+    if (!whole) return;  // the lanes that were left in the middle of something go with the block
+    attempt(launch_, [&] {
+      {
+        const std::lock_guard lock(launch_.mutex);
+        launch_.counts += block->counts();
+      }
+      pool().give_back(std::move(block));
+    });
   }
 
   Launch& launch_;
   Cluster cluster_;
   std::uint64_t first_ = 0;
   std::barrier<Next> meeting_;
-  std::vector<std::unique_ptr<HostThread>> threads_;
+  std::vector<std::jthread> threads_;
 };
 
 }  // namespace
@@ -235,7 +210,7 @@ cudaError_t run_grid(const cudaLaunchConfig_t& config, const BoundKernel& bound)
   Launch launch{.grid = config.gridDim,
                 .block = config.blockDim,
                 .dynamic_bytes = config.dynamicSmemBytes,
-                .cluster = cluster_blocks(config),
+                .cluster = std::max(1u, cluster_of(config).x),
                 .kernel = Symbols::get().function(bound.kernel),
                 .bound = bound,
                 .order = settings.order,
@@ -246,7 +221,7 @@ cudaError_t run_grid(const cudaLaunchConfig_t& config, const BoundKernel& bound)
     return remember(cudaErrorNoKernelImageForDevice);
   if (const cudaError_t error = check_launch(config, bound.kernel); error != cudaSuccess)
     return remember(error);
-  std::erase_if(launch.bound.pointers, [](const void* pointer) {
+  std::erase_if(launch.bound.pointers, [](const volatile void* pointer) {
     const auto address = reinterpret_cast<std::uintptr_t>(pointer);
     return !in_image(address) || is_managed(address) || is_device_address(address);
   });
@@ -258,16 +233,10 @@ cudaError_t run_grid(const cudaLaunchConfig_t& config, const BoundKernel& bound)
   launch.running = static_cast<int>(workers);
   {
     // Whatever happens, the threads that are there end before the launch does.
-    std::vector<std::unique_ptr<HostThread>> threads;
-    std::vector<std::unique_ptr<ClusterRunner>> runners;
+    std::vector<std::unique_ptr<Runner>> runners;
     attempt(launch, [&] {
-      for (unsigned i = 0; i < workers; ++i)
-        if (launch.cluster == 1)
-          threads.push_back(std::make_unique<HostThread>([&launch] { run_blocks(launch); }));
-        else
-          runners.push_back(std::make_unique<ClusterRunner>(launch));
+      for (unsigned i = 0; i < workers; ++i) runners.push_back(std::make_unique<Runner>(launch));
     });
-    for (const auto& runner : runners) runner->join();
   }
   for (void* data : launch.freed)
     if (!GlobalMemory::get().free(data))
@@ -287,9 +256,9 @@ cudaError_t run_grid(const cudaLaunchConfig_t& config, const BoundKernel& bound)
   }
   if (launch.count) {
     Counted& counted = counted_launches();
-    ++counted.launches;
-    counted.blocks += launch.blocks();
-    counted.threads += launch.blocks() * launch.threads();
+    ++counted.sums.launches;
+    counted.sums.blocks += launch.blocks();
+    counted.sums.threads += launch.blocks() * launch.threads();
     counted.by_kernel[launch.kernel] += launch.counts;
   }
   return cudaSuccess;
@@ -322,10 +291,7 @@ Recording::~Recording() {
 
 Report Recording::report() const {
   const Counted& counted = counted_launches();
-  Report report;
-  report.launches = counted.launches;
-  report.blocks = counted.blocks;
-  report.threads = counted.threads;
+  Report report = counted.sums;
   report.compulsory_read = GlobalMemory::get().bytes_touched(false);
   report.compulsory_written = GlobalMemory::get().bytes_touched(true);
   for (const auto& [kernel, counts] : counted.by_kernel) {
@@ -334,6 +300,7 @@ Report Recording::report() const {
     report.warp_operations += counts.warp_functions;
     report.warp_steps += counts.warp_steps;
     report.lane_steps += counts.lane_steps;
+    const std::string name = kernel_name(kernel);
     std::vector<const Site*> sites;
     for (const auto& [key, site] : counts.sites) sites.push_back(&site);
     std::ranges::sort(sites, {},
@@ -345,15 +312,10 @@ Report Recording::report() const {
     std::map<std::tuple<std::string, int, Space, Operation, int>, Line> lines;
     for (std::size_t i = 0; i < sites.size(); ++i) {
       const Site& site = *sites[i];
-      Line& line = lines[{places[i].file, places[i].line, site.space, site.operation, site.bytes}];
-      if (line.traffic.requests == 0) {
-        line.kernel = kernel_name(kernel);
-        line.file = places[i].file;
-        line.line = places[i].line;
-        line.space = site.space;
-        line.operation = site.operation;
-        line.bytes = site.bytes;
-      }
+      const auto& [file, number] = places[i];
+      Line& line = lines[{file, number, site.space, site.operation, site.bytes}];
+      if (line.traffic.requests == 0)
+        line = {name, file, number, site.space, site.operation, site.bytes, {}, {}};
       if (site.traffic.worst > line.traffic.worst) line.worst = site.worst;
       line.traffic += site.traffic;
     }

@@ -7,8 +7,8 @@
 
 namespace emulator {
 
-/// Blocks of a cluster in this launch, 1 without clusters.
-unsigned cluster_blocks(const cudaLaunchConfig_t& config);
+/// Blocks of a cluster in this launch, one without clusters.
+uint3 cluster_of(const cudaLaunchConfig_t& config);
 
 /// Whether the modelled GPU would take the launch.
 cudaError_t check_launch(const cudaLaunchConfig_t& config, const void* kernel);

@@ -10,8 +10,11 @@
 namespace emulator {
 
 /// Reads what a store wrote, once the lane has come further.
+inline bool has_value_to_note(const Record& record) {
+  return record.event() == Event::store && record.value == Record::kNotYetRead;
+}
 inline void note_value(Record& record) {
-  if (record.event() != Event::store || record.value != Record::kNotYetRead) return;
+  if (!has_value_to_note(record)) return;
   std::uint64_t words[2]{};
   const auto* from = reinterpret_cast<const volatile unsigned char*>(record.address());
   auto* to = reinterpret_cast<unsigned char*>(words);
@@ -20,11 +23,12 @@ inline void note_value(Record& record) {
   record.value = (mixed >> 48) | 2;  // neither of the special ones
 }
 
-/// Writes to the log of the running lane.
+/// Writes to the log of the running lane. Apart is what takes more of the processor's registers
+/// than a call may change.
+void append_later(Lane& lane, Record record);
 inline __attribute__((always_inline)) void append(Lane& lane, const Record& record) {
-  if (__builtin_expect(lane.next == lane.end, 0)) yield(lane, State::log_full);
-  note_value(lane.next[-1]);
-  *lane.next++ = record;
+  if (lane.next == lane.end || has_value_to_note(lane.next[-1])) return append_later(lane, record);
+  std::memcpy(static_cast<void*>(lane.next++), &record, sizeof(record));  // whole, not by fields
 }
 
 /// Notes an access of the running lane, if it is recorded.

@@ -2,6 +2,7 @@
 #include "emulator/report.hpp"
 
 #include <algorithm>
+#include <cinttypes>
 #include <cstdio>
 #include <ostream>
 
@@ -43,11 +44,10 @@ std::ostream& operator<<(std::ostream& out, const Report& report) {
   if (!counted()) return out << "nothing was counted: build with cuda_emulator_counted\n";
   char text[256];
   std::snprintf(text, sizeof(text),
-                "blocks %llu, threads %llu, barriers %llu, active lanes %.2f of 32\n"
+                "blocks %" PRIu64 ", threads %" PRIu64 ", barriers %" PRIu64
+                ", active lanes %.2f of 32\n"
                 "%-24s %-19s %5s %10s %6s %7s %6s %5s\n",
-                static_cast<unsigned long long>(report.blocks),
-                static_cast<unsigned long long>(report.threads),
-                static_cast<unsigned long long>(report.barriers), report.active_lanes(), "line",
+                report.blocks, report.threads, report.barriers, report.active_lanes(), "line",
                 "access", "bytes", "requests", "lanes", "trans.", "ideal", "worst");
   out << text;
   for (const Line& line : report.lines) {
@@ -55,12 +55,11 @@ std::ostream& operator<<(std::ostream& out, const Report& report) {
     const std::string place = line.file + ":" + std::to_string(line.line);
     const std::string access =
         std::string(name(line.space)) + " " + std::string(name(line.operation));
-    std::snprintf(text, sizeof(text), "%-24s %-19s %5d %10.0f %6.2f %7.2f %6.2f %5llu\n",
+    std::snprintf(text, sizeof(text), "%-24s %-19s %5d %10.0f %6.2f %7.2f %6.2f %5" PRIu64 "\n",
                   place.c_str(), access.c_str(), line.bytes, requests,
                   static_cast<double>(line.traffic.lanes) / requests,
                   static_cast<double>(line.traffic.transactions) / requests,
-                  static_cast<double>(line.traffic.ideal) / requests,
-                  static_cast<unsigned long long>(line.traffic.worst));
+                  static_cast<double>(line.traffic.ideal) / requests, line.traffic.worst);
     out << text;
   }
   return out;

@@ -38,6 +38,19 @@ bool paired(const Request& request, int distance) {
   return all;
 }
 
+// Calls f(address, how many lanes point at it) for each address.
+template <class F>
+void for_each_address(const Request& request, F f) {
+  for (std::uint32_t left = request.mask, same = 0; left != 0; left &= ~same) {
+    const std::uint64_t address = request.addresses[std::countr_zero(left)];
+    same = 0;
+    for_each_lane(left, [&](unsigned lane) {
+      same |= std::uint32_t{request.addresses[lane] == address} << lane;
+    });
+    f(address, static_cast<unsigned>(std::popcount(same)));
+  }
+}
+
 }  // namespace
 
 Cost shared_cost(const Request& request, bool load) {
@@ -80,19 +93,12 @@ Cost global_atomic_cost(const Request& request) {
     unsigned turns;
   } sectors[32];
   unsigned count = 0;
-  for (std::uint32_t left = request.mask; left != 0;) {
-    const std::uint64_t address = request.addresses[std::countr_zero(left)];
-    unsigned lanes = 0;
-    for_each_lane(left, [&](unsigned lane) {
-      if (request.addresses[lane] != address) return;
-      ++lanes;
-      left &= ~(1u << lane);
-    });
+  for_each_address(request, [&](std::uint64_t address, unsigned lanes) {
     const auto same = [&](const Sector& s) { return s.number == address / 32; };
     Sector* const found = std::find_if(sectors, sectors + count, same);
     if (found == sectors + count) sectors[count++] = {address / 32, 0};
     found->turns = std::max(found->turns, lanes);
-  }
+  });
   Cost cost{0, global_cost(request).ideal};
   for (unsigned i = 0; i < count; ++i) cost.transactions += sectors[i].turns;
   return cost;
@@ -100,16 +106,7 @@ Cost global_atomic_cost(const Request& request) {
 
 unsigned most_on_one_address(const Request& request) {
   unsigned most = 0;
-  std::uint32_t left = request.mask;
-  while (left != 0) {
-    const std::uint64_t address = request.addresses[std::countr_zero(left)];
-    std::uint32_t same = 0;
-    for_each_lane(left, [&](unsigned lane) {
-      same |= std::uint32_t{request.addresses[lane] == address} << lane;
-    });
-    most = std::max(most, static_cast<unsigned>(std::popcount(same)));
-    left &= ~same;
-  }
+  for_each_address(request, [&](std::uint64_t, unsigned lanes) { most = std::max(most, lanes); });
   return most;
 }
 

@@ -5,7 +5,6 @@
 #include <atomic>
 #include <chrono>
 #include <climits>
-#include <cstdio>
 #include <cstring>
 #include <map>
 #include <mutex>
@@ -28,7 +27,11 @@ struct Allowed {
   bool large_clusters = false;
 };
 std::mutex mutex;
-std::map<std::uintptr_t, std::size_t> device_variables;  // by cudaGetSymbolAddress
+// By cudaGetSymbolAddress. Inside, since objects of the program may launch before main.
+std::map<std::uintptr_t, std::size_t>& device_variables() {
+  static std::map<std::uintptr_t, std::size_t> variables;
+  return variables;
+}
 std::map<const void*, Allowed>& allowed() {
   static std::map<const void*, Allowed> kernels;
   return kernels;
@@ -78,13 +81,13 @@ bool on_device(const void* data) {
 
 void* device_address(void* variable, std::size_t bytes) {
   const std::lock_guard lock(mutex);
-  device_variables[reinterpret_cast<std::uintptr_t>(variable)] = bytes;
+  device_variables()[reinterpret_cast<std::uintptr_t>(variable)] = bytes;
   return variable;
 }
 bool is_device_address(std::uintptr_t address) {
   const std::lock_guard lock(mutex);
-  const auto after = device_variables.upper_bound(address);
-  return after != device_variables.begin() &&
+  const auto after = device_variables().upper_bound(address);
+  return after != device_variables().begin() &&
          address - std::prev(after)->first <= std::prev(after)->second;
 }
 
@@ -97,18 +100,16 @@ cudaError_t remember(cudaError_t error) {
   return error;
 }
 
-unsigned cluster_blocks(const cudaLaunchConfig_t& config) {
+uint3 cluster_of(const cudaLaunchConfig_t& config) {
   for (unsigned i = 0; i < config.numAttrs; ++i)
-    if (config.attrs[i].id == cudaLaunchAttributeClusterDimension) {
-      const auto& dim = config.attrs[i].val.clusterDim;
-      return std::max(1u, dim.x * dim.y * dim.z);
-    }
-  return 1;
+    if (config.attrs[i].id == cudaLaunchAttributeClusterDimension)
+      return config.attrs[i].val.clusterDim;
+  return {1, 1, 1};
 }
 
 cudaError_t check_launch(const cudaLaunchConfig_t& config, const void* kernel) {
   const dim3 grid = config.gridDim, block = config.blockDim;
-  const unsigned cluster = cluster_blocks(config);
+  const uint3 cluster = cluster_of(config);
   if (grid.x == 0 || grid.y == 0 || grid.z == 0 || grid.x > INT_MAX || grid.y > 65535 ||
       grid.z > 65535)
     return cudaErrorInvalidConfiguration;
@@ -123,16 +124,11 @@ cudaError_t check_launch(const cudaLaunchConfig_t& config, const void* kernel) {
   if (resources_of(kernel).static_shared_bytes > kMost) return cudaErrorLaunchOutOfResources;
   if (limits(kernel, static_cast<int>(threads), config.dynamicSmemBytes).blocks_per_sm() == 0)
     return cudaErrorLaunchOutOfResources;
-  for (unsigned i = 0; i < config.numAttrs; ++i) {  // clusters lie along x here
-    const auto& attribute = config.attrs[i];
-    if (attribute.id == cudaLaunchAttributeClusterDimension &&
-        (attribute.val.clusterDim.y > 1 || attribute.val.clusterDim.z > 1))
-      return cudaErrorNotSupported;
-  }
-  if (cluster == 1) return cudaSuccess;
-  if (static_cast<int>(cluster) > gpu().blocks_per_cluster || grid.x % cluster != 0)
+  if (cluster.y > 1 || cluster.z > 1) return cudaErrorNotSupported;  // they lie along x here
+  if (cluster.x <= 1) return cudaSuccess;
+  if (static_cast<int>(cluster.x) > gpu().blocks_per_cluster || grid.x % cluster.x != 0)
     return cudaErrorInvalidClusterSize;
-  return cluster > 8 && !may.large_clusters ? cudaErrorInvalidClusterSize : cudaSuccess;
+  return cluster.x > 8 && !may.large_clusters ? cudaErrorInvalidClusterSize : cudaSuccess;
 }
 
 }  // namespace emulator
@@ -165,31 +161,15 @@ cudaError_t cudaGetLastError() {
 
 // ---- the device
 
-cudaError_t cudaGetDeviceCount(int* count) { return *count = 1, cudaSuccess; }
-cudaError_t cudaGetDevice(int* device) { return *device = 0, cudaSuccess; }
 cudaError_t cudaSetDevice(int device) {
   return remember(device == 0 ? cudaSuccess : cudaErrorInvalidDevice);
 }
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
   if (device != 0) return remember(cudaErrorInvalidDevice);
   *properties = {};
-  std::snprintf(properties->name, sizeof(properties->name), "%.*s",
-                static_cast<int>(gpu().product.size()), gpu().product.data());
-  properties->totalGlobalMem = gpu().memory_bytes;
-  properties->sharedMemPerBlock = 48 * 1024;
-  properties->sharedMemPerBlockOptin = gpu().shared_bytes_per_block;
-  properties->sharedMemPerMultiprocessor = gpu().shared_bytes_per_sm;
-  properties->reservedSharedMemPerBlock = gpu().reserved_shared_bytes_per_block;
-  properties->regsPerBlock = 65536;
-  properties->regsPerMultiprocessor = gpu().registers_per_sm;
-  properties->warpSize = 32;
-  properties->major = gpu().compute_capability / 10;
-  properties->minor = gpu().compute_capability % 10;
-  properties->multiProcessorCount = gpu().sms;
-  properties->l2CacheSize = static_cast<int>(gpu().l2_bytes);
-  properties->maxThreadsPerBlock = 1024;
-  properties->maxThreadsPerMultiProcessor = gpu().threads_per_sm;
-  properties->maxBlocksPerMultiProcessor = gpu().blocks_per_sm;
+  gpu().product.copy(properties->name, sizeof(properties->name) - 1);
+#define PROPERTY(T, NAME, VALUE) properties->NAME = static_cast<T>(VALUE);
+  EMULATOR_DEVICE_PROPERTIES(PROPERTY)
   return cudaSuccess;
 }
 cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int device) {
@@ -210,8 +190,6 @@ cudaError_t cudaDeviceReset() {
   forgive();
   return cudaSuccess;
 }
-cudaError_t cudaDriverGetVersion(int* version) { return *version = 0, cudaSuccess; }
-cudaError_t cudaRuntimeGetVersion(int* version) { return *version = 0, cudaSuccess; }
 
 // ---- memory
 
@@ -236,18 +214,14 @@ cudaError_t cudaMemGetInfo(size_t* free, size_t* total) {
 cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind) {
   if (bytes == 0) return cudaSuccess;
   if (!inside(to, bytes) || !inside(from, bytes)) return remember(cudaErrorInvalidValue);
-  if (kind == cudaMemcpyHostToDevice && !on_device(to)) return remember(cudaErrorInvalidValue);
-  if (kind == cudaMemcpyDeviceToHost && !on_device(from)) return remember(cudaErrorInvalidValue);
-  if (kind == cudaMemcpyDeviceToDevice && !(on_device(to) && on_device(from)))
+  const bool both = kind == cudaMemcpyDeviceToDevice;
+  if (((both || kind == cudaMemcpyHostToDevice) && !on_device(to)) ||
+      ((both || kind == cudaMemcpyDeviceToHost) && !on_device(from)))
     return remember(cudaErrorInvalidValue);
   const GlobalMemory::Open open;
   std::memmove(to, from, bytes);
   note_written(to, bytes);
   return remember(cudaSuccess);
-}
-cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind kind,
-                            cudaStream_t) {
-  return cudaMemcpy(to, from, bytes, kind);
 }
 cudaError_t cudaMemset(void* data, int value, size_t bytes) {
   if (bytes == 0) return cudaSuccess;
@@ -256,9 +230,6 @@ cudaError_t cudaMemset(void* data, int value, size_t bytes) {
   std::memset(data, value, bytes);
   note_written(data, bytes);
   return remember(cudaSuccess);
-}
-cudaError_t cudaMemsetAsync(void* data, int value, size_t bytes, cudaStream_t) {
-  return cudaMemset(data, value, bytes);
 }
 // From the last row back: if one is out of bounds, the last is, and nothing has been done.
 template <class F>
@@ -282,11 +253,7 @@ cudaError_t cudaMemset2D(void* data, size_t pitch, int value, size_t width, size
   });
 }
 
-// ---- streams and events
-
-cudaError_t cudaStreamCreate(cudaStream_t* stream) { return *stream = nullptr, cudaSuccess; }
-cudaError_t cudaStreamDestroy(cudaStream_t) { return cudaSuccess; }
-cudaError_t cudaStreamSynchronize(cudaStream_t) { return cudaDeviceSynchronize(); }
+// ---- events
 
 // On the clock of the host, in milliseconds; not a number before it is recorded, or without timing.
 struct CUevent_st {
@@ -312,7 +279,7 @@ cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEve
 
 // ---- kernels
 
-cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, const void* kernel) {
+cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, Kernel kernel) {
   register_kernel(Symbols::get().function(kernel));
   const KernelResources needs = resources_of(kernel);
   const std::lock_guard lock(mutex);
@@ -324,7 +291,7 @@ cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, const void* ke
                  .maxDynamicSharedSizeBytes = static_cast<int>(allowed(kernel).dynamic_bytes)};
   return cudaSuccess;
 }
-cudaError_t cudaFuncSetAttribute(const void* kernel, cudaFuncAttribute attribute, int value) {
+cudaError_t cudaFuncSetAttribute(Kernel kernel, cudaFuncAttribute attribute, int value) {
   const std::lock_guard lock(mutex);
   Allowed& may = allowed(kernel);
   if (attribute == cudaFuncAttributeMaxDynamicSharedMemorySize) {
@@ -338,21 +305,32 @@ cudaError_t cudaFuncSetAttribute(const void* kernel, cudaFuncAttribute attribute
   }
   return cudaSuccess;
 }
-cudaError_t cudaFuncGetName(const char** name, const void* kernel) {
+cudaError_t cudaFuncGetName(const char** name, Kernel kernel) {
   static thread_local std::string symbol;
   symbol = Symbols::get().function(kernel);
   *name = symbol.c_str();
   return symbol.empty() ? remember(cudaErrorInvalidDeviceFunction) : cudaSuccess;
 }
-cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, const void* kernel,
-                                                          int threads, size_t dynamic_bytes) {
+cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, Kernel kernel, int threads,
+                                                          size_t dynamic_bytes) {
   if (threads <= 0) return remember(cudaErrorInvalidValue);
   *blocks = limits(kernel, threads, dynamic_bytes).blocks_per_sm();
   return cudaSuccess;
 }
-cudaError_t cudaOccupancyMaxActiveClusters(int* clusters, const void* kernel,
+cudaError_t cudaOccupancyMaxPotentialBlockSize(int* grid, int* block, Kernel kernel,
+                                               size_t dynamic_bytes, int limit) {
+  int most = 0;
+  for (int threads = limit > 0 ? std::min(limit, 1024) : 1024; threads > 0;
+       threads = (threads - 1) / 32 * 32) {
+    const int blocks = limits(kernel, threads, dynamic_bytes).blocks_per_sm();
+    if (blocks * threads > most) most = blocks * (*block = threads), *grid = blocks * gpu().sms;
+  }
+  return remember(most > 0 ? cudaSuccess : cudaErrorInvalidValue);
+}
+cudaError_t cudaOccupancyMaxActiveClusters(int* clusters, Kernel kernel,
                                            const cudaLaunchConfig_t* config) {
-  const int size = static_cast<int>(cluster_blocks(*config));
+  const uint3 cluster = cluster_of(*config);
+  const int size = static_cast<int>(cluster.x * cluster.y * cluster.z);
   if (size > gpu().blocks_per_cluster) return remember(cudaErrorInvalidConfiguration);
   const dim3 block = config->blockDim;
   const int per_sm =

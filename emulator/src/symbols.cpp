@@ -40,27 +40,29 @@ struct Image {
   std::vector<Segment> segments;
 };
 
+dl_phdr_info program_info() {
+  dl_phdr_info result{};
+  dl_iterate_phdr(
+      [](dl_phdr_info* info, std::size_t, void* out) {
+        *static_cast<dl_phdr_info*>(out) = *info;
+        return 1;  // the first is the program
+      },
+      &result);
+  return result;
+}
+
 const Image& image() {
   static const Image found = [] {
-    Image result;
-    dl_iterate_phdr(
-        [](dl_phdr_info* info, std::size_t, void* out) {
-          auto& image = *static_cast<Image*>(out);
-          image.base = info->dlpi_addr;
-          for (int i = 0; i < info->dlpi_phnum; ++i) {
-            const auto& header = info->dlpi_phdr[i];
-            const std::uintptr_t start = info->dlpi_addr + header.p_vaddr;
-            if (header.p_type == PT_LOAD)
-              image.segments.push_back(
-                  {start, start + header.p_memsz, (header.p_flags & PF_W) != 0});
-            // Relocated constants, such as tables of pointers.
-            if (header.p_type == PT_GNU_RELRO)
-              image.segments.push_back({start, start + header.p_memsz, false});
-            if (header.p_type == PT_TLS) image.thread_storage_bytes = header.p_memsz;
-          }
-          return 1;  // the first is the program
-        },
-        &result);
+    const dl_phdr_info info = program_info();
+    Image result{.base = info.dlpi_addr};
+    for (const auto& header : std::span(info.dlpi_phdr, info.dlpi_phnum)) {
+      const std::uintptr_t start = info.dlpi_addr + header.p_vaddr, end = start + header.p_memsz;
+      if (header.p_type == PT_LOAD)
+        result.segments.push_back({start, end, (header.p_flags & PF_W) != 0});
+      // Relocated constants, such as tables of pointers.
+      if (header.p_type == PT_GNU_RELRO) result.segments.push_back({start, end, false});
+      if (header.p_type == PT_TLS) result.thread_storage_bytes = header.p_memsz;
+    }
     return result;
   }();
   return found;
@@ -208,13 +210,7 @@ SourceLine source_line(std::uintptr_t return_address) {
 }
 
 std::span<char> thread_storage() {
-  char* start = nullptr;
-  dl_iterate_phdr(
-      [](dl_phdr_info* info, std::size_t, void* out) {
-        *static_cast<char**>(out) = static_cast<char*>(info->dlpi_tls_data);
-        return 1;
-      },
-      &start);
+  auto* start = static_cast<char*>(program_info().dlpi_tls_data);
   return {start, start ? image().thread_storage_bytes : 0};
 }
 

@@ -57,30 +57,23 @@ void on_trap(int signal, siginfo_t* info, void* context) {
 #endif
 }
 
-void install() {
-  struct sigaction action{};
-  action.sa_sigaction = on_trap;
-  action.sa_flags = SA_SIGINFO | SA_ONSTACK;
-  sigemptyset(&action.sa_mask);
-  for (const int signal : kSignals) sigaction(signal, &action, &previous[signal]);
-}
-
 }  // namespace
 
 void handle_traps() {
-  static const bool installed = (install(), true);
-  static_cast<void>(installed);
+  [[maybe_unused]] static const bool installed = [] {
+    struct sigaction action{};
+    action.sa_sigaction = on_trap;
+    action.sa_flags = SA_SIGINFO | SA_ONSTACK;
+    sigemptyset(&action.sa_mask);
+    for (const int signal : kSignals) sigaction(signal, &action, &previous[signal]);
+    return true;
+  }();
 }
 
-TrapHandling::TrapHandling() {
+void handle_lane_traps(std::span<std::byte> stack) {
   handle_traps();
-  const stack_t stack{.ss_sp = stack_, .ss_flags = 0, .ss_size = sizeof(stack_)};
-  sigaltstack(&stack, nullptr);
-}
-
-TrapHandling::~TrapHandling() {
-  const stack_t none{.ss_sp = nullptr, .ss_flags = SS_DISABLE, .ss_size = 0};
-  sigaltstack(&none, nullptr);
+  const stack_t there{.ss_sp = stack.data(), .ss_flags = 0, .ss_size = stack.size()};
+  sigaltstack(&there, nullptr);
 }
 
 }  // namespace emulator

@@ -2,23 +2,16 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
 
 namespace emulator {
 
 /// Names the line where the host's own code touches a buffer of the device, before it dies of that.
 void handle_traps();
 
-/// While it lives, the processor's traps in lanes of this host thread, such as of an access far out
-/// of bounds, stop the lane (State::stopped) and not the process.
-class TrapHandling {
- public:
-  TrapHandling();
-  ~TrapHandling();
-  TrapHandling(const TrapHandling&) = delete;
-
- private:
-  // Signals are handled on a stack of their own: the lane's may be what ran out.
-  alignas(16) std::byte stack_[64 * 1024];
-};
+/// From now on the processor's traps in lanes of this host thread, such as of an access far out of
+/// bounds, stop the lane (State::stopped) and not the process. They are handled on a stack of their
+/// own: the lane's may be what ran out.
+void handle_lane_traps(std::span<std::byte> stack);
 
 }  // namespace emulator

@@ -12,25 +12,16 @@ class FlowGraph {
  public:
   void clear() {
     blocks_.assign(1, 0);
-    index_.assign(kLeastIndex, 0);
-    edges_.clear();
     solved_ = false;
   }
 
   void add(std::span<const Log> logs) {
     for (const Log& log : logs) {
       int from = *log.step ? node(*log.step) : kNone;
-      for (const Record* r = log.next; r != log.end; ++r) {
-        if (r->event() != Event::step) continue;
-        const int to = node(r->pc);
-        if (from != kNone) edge(from, to);
-        from = to;
-      }
-      if (from != kNone && !log.more) edge(from, kEnd);
+      for (const Record* r = log.next; r != log.end; ++r)
+        if (r->event() == Event::step) from = from == kNone ? node(r->pc) : go(from, r->pc);
+      if (from != kNone && !log.more) go(from, 0);
     }
-    std::ranges::sort(edges_);
-    edges_.erase(std::unique(edges_.begin(), edges_.end()), edges_.end());
-    solved_ = false;
   }
 
   /// The block that every path from `block` comes to first; 0 if that is the end.
@@ -40,87 +31,75 @@ class FlowGraph {
       solve();
       solved_ = true;
     }
-    for (std::size_t at = hash(block);; ++at) {
-      const int n = index_[at % index_.size()];
-      if (n == 0) return 0;
-      if (blocks_[n] == block) return dominator_[n] < 0 ? 0 : blocks_[dominator_[n]];
-    }
+    const auto found = std::ranges::find(blocks_, block);
+    if (found == blocks_.end()) return 0;
+    const int dominator = dominator_[found - blocks_.begin()];
+    return dominator == kNone ? 0 : blocks_[dominator];
   }
 
  private:
   static constexpr int kEnd = 0, kNone = -1;
-  static constexpr std::size_t kLeastIndex = 64;
-  struct Edge {
-    int from, to;
-    auto operator<=>(const Edge&) const = default;
-  };
-
-  static std::size_t hash(std::uint64_t block) { return block * 0x9E3779B97F4A7C15u >> 40; }
+  using Edges = std::vector<std::vector<int>>;  // by node; may have more than there are nodes
 
   int node(std::uint64_t block) {
-    std::size_t at = hash(block) % index_.size();
-    for (; index_[at] != 0; at = (at + 1) % index_.size())
-      if (blocks_[index_[at]] == block) return index_[at];
-    blocks_.push_back(block);
-    const int fresh = static_cast<int>(blocks_.size()) - 1;
-    index_[at] = fresh;
-    if (2 * blocks_.size() > index_.size()) {
-      index_.assign(2 * index_.size(), 0);
-      for (std::size_t n = 1; n < blocks_.size(); ++n) {
-        at = hash(blocks_[n]) % index_.size();
-        while (index_[at] != 0) at = (at + 1) % index_.size();
-        index_[at] = static_cast<int>(n);
-      }
+    const auto found = std::ranges::find(blocks_, block);
+    const auto n = static_cast<std::size_t>(found - blocks_.begin());
+    if (found == blocks_.end()) {
+      blocks_.push_back(block);
+      if (next_.size() <= n) next_.resize(n + 1);
+      next_[n].clear();
+      solved_ = false;
     }
-    return fresh;
+    return static_cast<int>(n);
   }
-  // Loops take the same edge again and again.
-  void edge(int from, int to) {
-    const Edge e{from, to};
-    for (std::size_t back = 1; back <= std::min<std::size_t>(edges_.size(), 8); ++back)
-      if (edges_[edges_.size() - back] == e) return;
-    edges_.push_back(e);
+  // Most edges are known: of a loop's, and since lanes go the same way.
+  int go(int from, std::uint64_t block) {
+    for (const int to : next_[from])
+      if (blocks_[to] == block) return to;
+    const int to = node(block);
+    next_[from].push_back(to);
+    solved_ = false;
+    return to;
   }
 
   // Lanes that are still at it may be in a loop that nobody has been seen to leave. It is left
   // where it goes back to its header (the first of its blocks that a lane came to), or, where
   // several blocks go back, from the header.
   void link_to_end() {
-    linked_ = edges_;
-    const std::size_t count = blocks_.size();
+    const int count = static_cast<int>(blocks_.size());
+    if (linked_.size() < blocks_.size()) linked_.resize(blocks_.size());
+    linked_[kEnd].clear();
+    for (int n = 1; n < count; ++n) linked_[n] = next_[n];
     for (;;) {
       std::vector<char>& ends = flags_;
-      ends.assign(count, 0);
+      ends.assign(blocks_.size(), 0);
       ends[kEnd] = 1;
       for (bool changed = true; changed;) {
         changed = false;
-        for (const Edge& e : linked_)
-          if (ends[e.to] && !ends[e.from]) {
-            ends[e.from] = 1;
-            changed = true;
-          }
+        for (int n = count; --n > 0;)
+          if (!ends[n] && std::ranges::any_of(linked_[n], [&](int to) { return ends[to]; }))
+            ends[n] = changed = true;
       }
       // What leads to the fewest blocks leads to nothing but its own loop.
-      std::size_t fewest = count + 1;
+      std::size_t fewest = blocks_.size() + 1;
       int header = kNone;
-      for (std::size_t n = 1; n < count; ++n) {
+      for (int n = 1; n < count; ++n) {
         if (ends[n]) continue;
-        const std::size_t reach = reachable(static_cast<int>(n));
+        const std::size_t reach = reachable(n);
         if (reach >= fewest) continue;
         fewest = reach;
-        header = static_cast<int>(n);
+        header = n;
       }
       if (header == kNone) break;
       reachable(header);
       int last = kNone, going_back = 0;
-      for (const Edge& e : edges_)
-        if (e.to == header && seen_[e.from]) {
-          last = e.from;
+      for (int n = 1; n < count; ++n)
+        if (seen_[n] && std::ranges::count(next_[n], header)) {
+          last = n;
           ++going_back;
         }
-      linked_.push_back({going_back == 1 ? last : header, kEnd});
+      linked_[going_back == 1 ? last : header].push_back(kEnd);
     }
-    std::ranges::sort(linked_);
   }
 
   std::size_t reachable(int from) {
@@ -128,10 +107,10 @@ class FlowGraph {
     order_.assign(1, from);
     seen_[from] = 1;
     for (std::size_t at = 0; at < order_.size(); ++at)
-      for (const Edge& e : linked_)
-        if (e.from == order_[at] && !seen_[e.to]) {
-          seen_[e.to] = 1;
-          order_.push_back(e.to);
+      for (const int to : linked_[order_[at]])
+        if (!seen_[to]) {
+          seen_[to] = 1;
+          order_.push_back(to);
         }
     return order_.size();
   }
@@ -140,10 +119,10 @@ class FlowGraph {
   // Dominance Algorithm" (2001).
   void solve() {
     const int count = static_cast<int>(blocks_.size());
-    std::vector<std::vector<int>>& before = before_;
-    if (before.size() < blocks_.size()) before.resize(blocks_.size());
-    for (int n = 0; n < count; ++n) before[n].clear();
-    for (const Edge& e : linked_) before[e.to].push_back(e.from);
+    if (before_.size() < blocks_.size()) before_.resize(blocks_.size());
+    for (int n = 0; n < count; ++n) before_[n].clear();
+    for (int n = 0; n < count; ++n)
+      for (const int to : linked_[n]) before_[to].push_back(n);
 
     constexpr int kUnseen = -1, kOpen = -2;
     order_.clear();
@@ -152,8 +131,8 @@ class FlowGraph {
     rank_[kEnd] = kOpen;
     while (!open_.empty()) {
       auto& [n, child] = open_.back();
-      if (child < before[n].size()) {
-        const int to = before[n][child++];
+      if (child < before_[n].size()) {
+        const int to = before_[n][child++];
         if (rank_[to] != kUnseen) continue;
         rank_[to] = kOpen;
         open_.emplace_back(to, 0);
@@ -163,9 +142,6 @@ class FlowGraph {
         open_.pop_back();
       }
     }
-    first_edge_.assign(blocks_.size() + 1, 0);
-    for (const Edge& e : linked_) ++first_edge_[e.from + 1];
-    for (int n = 0; n < count; ++n) first_edge_[n + 1] += first_edge_[n];
     dominator_.assign(blocks_.size(), kNone);
     dominator_[kEnd] = kEnd;
     for (bool changed = true; changed;) {
@@ -173,8 +149,7 @@ class FlowGraph {
       for (auto n = order_.rbegin(); n != order_.rend(); ++n) {
         if (*n == kEnd) continue;
         int meet = kNone;
-        for (int e = first_edge_[*n]; e < first_edge_[*n + 1]; ++e) {
-          int other = linked_[e].to;
+        for (int other : linked_[*n]) {
           if (dominator_[other] == kNone) continue;
           if (meet == kNone) meet = other;
           while (meet != other) {
@@ -190,14 +165,12 @@ class FlowGraph {
     }
   }
 
-  std::vector<std::uint64_t> blocks_;  // by node
-  std::vector<int> index_;             // hash table of nodes
-  std::vector<Edge> edges_;            // as lanes took them
-  std::vector<Edge> linked_;           // and to the end
+  std::vector<std::uint64_t> blocks_;  // by node; the end is 0
+  Edges next_;                         // as lanes went
+  Edges linked_, before_;              // and to the end; the same backwards
   bool solved_ = false;
   std::vector<char> flags_, seen_;
-  std::vector<std::vector<int>> before_;
-  std::vector<int> order_, rank_, first_edge_, dominator_;
+  std::vector<int> order_, rank_, dominator_;
   std::vector<std::pair<int, std::size_t>> open_;
 };
 
@@ -267,10 +240,13 @@ void WarpReplay::replay(std::span<Log> logs, bool all) {
         continue;
       }
       path.step = pc;
-      for_each_lane(active, [&](unsigned l) { *logs[l].step = pc; });
     }
-    for_each_lane(active, [&](unsigned l) { ++logs[l].next; });
-    if (record.event() == Event::step)
+    const bool step = record.event() == Event::step;
+    for_each_lane(active, [&](unsigned l) {
+      ++logs[l].next;
+      if (step) *logs[l].step = pc;
+    });
+    if (step)
       listener_.step(active);
     else if (record.event() == Event::sync)
       listener_.sync({active, 0, addresses});

@@ -283,6 +283,49 @@ TEST(Correct, BytesOfOneWord) {
   });
 }
 
+// Fewer values than there are elements, as in CUDA, whose vectors are aggregates.
+__global__ void vectors_in_braces(float* out) {
+  const float2 two = {1};
+  const float3 three = {1, 2};
+  float4 four[2] = {{0}, {1, 2, 3}};
+  const uchar4 bytes = {1, 2, 3};
+  out[0] = two.x + two.y;
+  out[1] = three.x + three.y + three.z;
+  out[2] = four[0].x + four[0].y + four[0].z + four[0].w;
+  out[3] = four[1].x + four[1].y + four[1].z + four[1].w;
+  out[4] = static_cast<float>(bytes.z + bytes.w);
+}
+TEST(Correct, VectorsInBraces) {
+  static_assert(!std::is_convertible_v<float, float4> && !std::is_convertible_v<int, uchar4>);
+  everywhere([] {
+    const DeviceArray<float> out(5);
+    ASSERT_RUNS(launch({1, 1}, vectors_in_braces, out));
+    EXPECT_EQ(out.values(), (std::vector<float>{1, 3, 0, 6, 3}));
+  });
+}
+
+namespace of_the_source {
+using namespace std;
+template <class T>
+T max(T a, T b) {
+  return a < b ? b : a;
+}
+template <class T>
+T min(T a, T b) {
+  return b < a ? b : a;
+}
+__global__ void least_and_most(float* out, int three, float half) {
+  out[threadIdx.x] = static_cast<float>(max(three, 2) + min(three, 7)) + max(half, 0.25f);
+}
+}  // namespace of_the_source
+TEST(Correct, MaxNextToThatOfTheSource) {
+  everywhere([] {
+    const DeviceArray<float> out(32);
+    ASSERT_RUNS(launch({1, 32}, of_the_source::least_and_most, out, 3, 0.5f));
+    EXPECT_EQ(out.values(), std::vector<float>(32, 6.5f));
+  });
+}
+
 __global__ void vectors_in_shared_memory(float4* out, const float4* in) {
   __shared__ float4 s[64];
   __shared__ float2 halves[64];

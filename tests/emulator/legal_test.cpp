@@ -55,6 +55,40 @@ TEST(Legal, ArgumentsWithACopyConstructor) {
                     [&](int* out) { return launch({1, 64}, takes_copied, out, seven); });
 }
 
+// On the device no constructor of an argument runs, and no destructor.
+struct Allocated {
+  int* data = nullptr;
+  Allocated() { cudaMallocManaged(&data, sizeof(int)); }
+  Allocated(const Allocated& other) : Allocated() { *data = *other.data; }
+  ~Allocated() { cudaFree(data); }
+};
+__global__ void takes_allocated(int* out, Allocated value, int more) {
+  out[threadIdx.x] = *value.data + more;
+}
+TEST(Legal, ArgumentsThatAllocate) {
+  const Allocated seven;
+  *seven.data = 7;
+  expect_everywhere(Ints(64, 9),
+                    [&](int* out) { return launch({1, 64}, takes_allocated, out, seven, 2); });
+}
+
+__managed__ int counted_together;
+__global__ void counts_by_reference(int* out, int& counter, const int& limit) {
+  out[threadIdx.x] = atomicAdd(&counter, 1) < limit;
+}
+TEST(Legal, ArgumentsByReference) {
+  expect_everywhere(Ints(64, 1), [&](int* out) {
+    int* limit = nullptr;
+    cudaMallocManaged(&limit, sizeof(int));
+    *limit = 64;
+    counted_together = 0;
+    const cudaError_t error = launch({1, 64}, counts_by_reference, out, counted_together, *limit);
+    EXPECT_EQ(counted_together, 64);
+    cudaFree(limit);
+    return error;
+  });
+}
+
 // ---- threads that have exited
 
 __global__ void shuffles_after_exits(int* out) {

@@ -3,6 +3,10 @@
 // The runtime API's answers, which are those of the CUDA runtime on an H200, but for two: grids and
 // blocks out of range get the code that is documented (CUDA 13 has cudaErrorInvalidValue for them),
 // and a program may forgive its kernels' faults.
+#include <cuda_profiler_api.h>
+#include <driver_types.h>
+#include <math_functions.h>
+
 #include <chrono>
 #include <cstring>
 #include <thread>
@@ -45,6 +49,12 @@ TEST_F(RuntimeApi, RefusesLaunches) {
   EXPECT_EQ(answer(1, 32, 48 * 1024), cudaSuccess);
   EXPECT_EQ(answer(1, 32, 48 * 1024 + 1), cudaErrorInvalidValue);
 }
+
+// An object of the program that launches before main.
+int of_the_host[1];
+__global__ void idle(int*) {}
+const cudaError_t kBeforeMain = launch({1, 1}, idle, of_the_host);
+TEST_F(RuntimeApi, LaunchesBeforeMain) { EXPECT_EQ(kBeforeMain, cudaSuccess); }
 
 TEST_F(RuntimeApi, LimitsDynamicSharedMemory) {
   constexpr auto kAttribute = cudaFuncAttributeMaxDynamicSharedMemorySize;
@@ -180,6 +190,9 @@ TEST_F(RuntimeApi, DescribesTheModelledDevice) {
   EXPECT_STREQ(properties.name, "NVIDIA H200");
   EXPECT_EQ(properties.major * 10 + properties.minor, 90);
   EXPECT_EQ(properties.sharedMemPerBlockOptin, 227u * 1024);
+  EXPECT_EQ(properties.maxGridSize[1], 65535);
+  EXPECT_EQ(properties.maxThreadsDim[2], 64);
+  EXPECT_EQ(properties.clockRate, 1980000);
   EXPECT_EQ(cudaGetDeviceProperties(&properties, 1), cudaErrorInvalidDevice);
   EXPECT_EQ(cudaDeviceGetAttribute(&value, cudaDevAttrMultiProcessorCount, 0), cudaSuccess);
   EXPECT_EQ(value, 132);
@@ -188,6 +201,15 @@ TEST_F(RuntimeApi, DescribesTheModelledDevice) {
   const Settings settings({.gpu = find_gpu("t4")});
   EXPECT_EQ(cudaGetDeviceProperties(&properties, 0), cudaSuccess);
   EXPECT_STREQ(properties.name, "Tesla T4");
+}
+
+TEST_F(RuntimeApi, TakesWhatHasNoEffect) {
+  EXPECT_EQ(cudaSetDeviceFlags(cudaDeviceMapHost | cudaDeviceScheduleSpin), cudaSuccess);
+  EXPECT_EQ(cudaDeviceSetCacheConfig(cudaFuncCachePreferL1), cudaSuccess);
+  EXPECT_EQ(cudaFuncSetCacheConfig(nothing, cudaFuncCachePreferShared), cudaSuccess);
+  EXPECT_EQ(cudaProfilerStart(), cudaSuccess);
+  const cudaError error = cudaProfilerStop();  // the type's older name
+  EXPECT_EQ(error, cudaSuccess);
 }
 
 TEST_F(RuntimeApi, EventsHaveTheHostsTime) {
@@ -230,6 +252,35 @@ TEST_F(RuntimeApi, StreamsAreInOrder) {
   EXPECT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
   EXPECT_EQ(cudaStreamDestroy(stream), cudaSuccess);
   EXPECT_EQ(cudaEventDestroy(event), cudaSuccess);
+}
+
+__global__ void store(int* to, const int* from, int more) { to[threadIdx.x] = *from + more; }
+void CUDART_CB add_to_order(cudaStream_t, cudaError_t status, void* data) {
+  static_cast<std::vector<int>*>(data)->push_back(status);
+}
+TEST_F(RuntimeApi, StreamsAndWhatIsInThem) {
+  int least = -1, greatest = -1;
+  EXPECT_EQ(cudaDeviceGetStreamPriorityRange(&least, &greatest), cudaSuccess);
+  cudaStream_t stream;
+  EXPECT_EQ(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, greatest), cudaSuccess);
+  int *data = nullptr, *there = nullptr;
+  ASSERT_EQ(cudaHostAlloc(&data, 8, cudaHostAllocMapped | cudaHostAllocWriteCombined), cudaSuccess);
+  ASSERT_EQ(cudaHostGetDevicePointer(&there, data, 0), cudaSuccess);
+  data[0] = 1;
+  const int bytes = 64;  // no size_t, as in much code
+  EXPECT_EQ(launch({1, 1, bytes, stream}, store, there + 1, there, 2), cudaSuccess);
+  std::vector<int> order;
+  EXPECT_EQ(cudaStreamAddCallback(stream, add_to_order, &order, 0), cudaSuccess);
+  const cudaHostFn_t last = [](void* o) { static_cast<std::vector<int>*>(o)->push_back(7); };
+  EXPECT_EQ(cudaLaunchHostFunc(stream, last, &order), cudaSuccess);
+  EXPECT_EQ(order, (std::vector<int>{cudaSuccess, 7}));
+  EXPECT_EQ(cudaThreadSynchronize(), cudaSuccess);
+  EXPECT_EQ(data[1], 3);
+  int more = 4;
+  void* arguments[] = {&there, &there, &more};
+  EXPECT_EQ(cudaLaunchKernel(store, dim3(1), dim3(1), arguments, 0, stream), cudaSuccess);
+  EXPECT_EQ(data[0], 5);
+  EXPECT_EQ(cudaFreeHost(data), cudaSuccess);
 }
 
 __global__ void add_one(int* data, int pitch, int width) {

@@ -47,6 +47,13 @@ template <class A, class B, class T = std::common_type_t<A, B>>
 constexpr T min(A a, B b) { return T(b) < T(a) || T(a) != T(a) ? T(b) : T(a); }
 template <class A, class B, class T = std::common_type_t<A, B>>
 constexpr T max(A a, B b) { return T(a) < T(b) || T(a) != T(a) ? T(b) : T(a); }
+// Of one type they are no templates, as CUDA's: preferred to the source's own and to std's.
+#define EMULATOR_LEAST_MOST(T)                               \
+  constexpr T min(T a, T b) { return min<T, T>(a, b); }      \
+  constexpr T max(T a, T b) { return max<T, T>(a, b); }
+EMULATOR_LEAST_MOST(int) EMULATOR_LEAST_MOST(unsigned) EMULATOR_LEAST_MOST(long)
+EMULATOR_LEAST_MOST(unsigned long) EMULATOR_LEAST_MOST(long long)
+EMULATOR_LEAST_MOST(emulator::u64) EMULATOR_LEAST_MOST(float) EMULATOR_LEAST_MOST(double)
 
 // ---- conversions and arithmetic in each rounding
 
@@ -91,12 +98,11 @@ EMULATOR_CONVERT(double, __ll2double, long long)
 // By way of all 64 bits: in the downward rounding clang's own way from 0 leads to -0.
 EMULATOR_ROUNDED(float, __ull2float, opaque<long double>(v), unsigned long long v)
 EMULATOR_ROUNDED(double, __ull2double, opaque<long double>(v), unsigned long long v)
-EMULATOR_OP(int, __float_as_int, __builtin_bit_cast(int, v), float v)
-EMULATOR_OP(unsigned, __float_as_uint, __builtin_bit_cast(unsigned, v), float v)
-EMULATOR_OP(float, __int_as_float, __builtin_bit_cast(float, v), int v)
-EMULATOR_OP(float, __uint_as_float, __builtin_bit_cast(float, v), unsigned v)
-EMULATOR_OP(long long, __double_as_longlong, __builtin_bit_cast(long long, v), double v)
-EMULATOR_OP(double, __longlong_as_double, __builtin_bit_cast(double, v), long long v)
+#define EMULATOR_AS(TO, NAME, FROM) EMULATOR_OP(TO, NAME, __builtin_bit_cast(TO, v), FROM v)
+EMULATOR_AS(int, __float_as_int, float) EMULATOR_AS(unsigned, __float_as_uint, float)
+EMULATOR_AS(float, __int_as_float, int) EMULATOR_AS(float, __uint_as_float, unsigned)
+EMULATOR_AS(long long, __double_as_longlong, double)
+EMULATOR_AS(double, __longlong_as_double, long long)
 EMULATOR_OP(double, __int2double_rn, v, int v) EMULATOR_OP(double, __uint2double_rn, v, unsigned v)
 
 // ---- integers and bits

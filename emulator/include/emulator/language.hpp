@@ -100,6 +100,13 @@ template <class Part, std::size_t... i>
 EMULATOR_INLINE void copy_parts(void* to, const void* from, std::index_sequence<i...>) {
   ((static_cast<Part*>(to)[i] = static_cast<const Part*>(from)[i]), ...);
 }
+/// The first of fewer values in braces than there are elements; a scalar converts to no vector.
+template <class S>
+struct First {
+  S value;
+  template <class A, class = std::enable_if_t<std::is_arithmetic_v<A>>>
+  constexpr First(A a) : value(static_cast<S>(a)) {}
+};
 }  // namespace emulator
 
 #define EMULATOR_COPY(T, ...) /* in parts of that type */             \
@@ -111,26 +118,29 @@ EMULATOR_INLINE void copy_parts(void* to, const void* from, std::index_sequence<
     emulator::copy_parts<Part>(this, &o, Parts());                    \
     return *this;                                                     \
   }
-#define EMULATOR_VECTOR2(T, S)                           \
-  struct alignas(2 * sizeof(S)) T {                      \
-    S x, y;                                              \
-    constexpr T(S a, S b) : x(a), y(b) {}                \
-    EMULATOR_COPY(T, emulator::Raw<2 * sizeof(S)>::type) \
-  };                                                     \
+#define EMULATOR_VECTOR2(T, S)                             \
+  struct alignas(2 * sizeof(S)) T {                        \
+    S x, y;                                                \
+    constexpr T(S a, S b) : x(a), y(b) {}                  \
+    constexpr T(emulator::First<S> a) : x(a.value), y() {} \
+    EMULATOR_COPY(T, emulator::Raw<2 * sizeof(S)>::type)   \
+  };                                                       \
   EMULATOR_INLINE T make_##T(S x, S y) { return T(x, y); }
-#define EMULATOR_VECTOR3(T, S)                       \
-  struct T {                                         \
-    S x, y, z;                                       \
-    constexpr T(S a, S b, S c) : x(a), y(b), z(c) {} \
-    EMULATOR_COPY(T, S)                              \
-  };                                                 \
+#define EMULATOR_VECTOR3(T, S)                                             \
+  struct T {                                                               \
+    S x, y, z;                                                             \
+    constexpr T(S a, S b, S c) : x(a), y(b), z(c) {}                       \
+    constexpr T(emulator::First<S> a, S b = {}) : x(a.value), y(b), z() {} \
+    EMULATOR_COPY(T, S)                                                    \
+  };                                                                       \
   EMULATOR_INLINE T make_##T(S x, S y, S z) { return T(x, y, z); }
-#define EMULATOR_VECTOR4(T, S)                                                \
-  struct alignas(sizeof(S) < 4 ? 4 * sizeof(S) : 16) T {                      \
-    S x, y, z, w;                                                             \
-    constexpr T(S a, S b, S c, S d) : x(a), y(b), z(c), w(d) {}               \
-    EMULATOR_COPY(T, emulator::Raw<sizeof(S) < 4 ? 4 * sizeof(S) : 16>::type) \
-  };                                                                          \
+#define EMULATOR_VECTOR4(T, S)                                                             \
+  struct alignas(sizeof(S) < 4 ? 4 * sizeof(S) : 16) T {                                   \
+    S x, y, z, w;                                                                          \
+    constexpr T(S a, S b, S c, S d) : x(a), y(b), z(c), w(d) {}                            \
+    constexpr T(emulator::First<S> a, S b = {}, S c = {}) : x(a.value), y(b), z(c), w() {} \
+    EMULATOR_COPY(T, emulator::Raw<sizeof(S) < 4 ? 4 * sizeof(S) : 16>::type)              \
+  };                                                                                       \
   EMULATOR_INLINE T make_##T(S x, S y, S z, S w) { return T(x, y, z, w); }
 #define EMULATOR_VECTORS(NAME, S) \
   EMULATOR_VECTOR2(NAME##2, S)    \

@@ -31,7 +31,7 @@
   ROW(ErrorInvalidClusterSize, 912,                                              \
       "a kernel launch error has occurred due to cluster misconfiguration")
 #define EMULATOR_ENUMERATOR(NAME, NUMBER, ...) cuda##NAME = NUMBER,
-enum cudaError_t { EMULATOR_ERRORS(EMULATOR_ENUMERATOR) };
+typedef enum cudaError { EMULATOR_ERRORS(EMULATOR_ENUMERATOR) } cudaError_t;
 /// After a fault of a kernel, calls that launch, allocate, copy or synchronize return
 /// cudaErrorLaunchFailure, as on a GPU, until cudaDeviceReset or emulator::forgive.
 const char* cudaGetErrorName(cudaError_t error);
@@ -45,16 +45,30 @@ cudaError_t cudaPeekAtLastError();
 struct cudaUUID_t {
   char bytes[16];
 };
+// clang-format off: (type, name, what it is of the modelled GPU)
+#define EMULATOR_DEVICE_PROPERTIES(ROW)                                                           \
+  ROW(size_t, totalGlobalMem, gpu().memory_bytes) ROW(size_t, totalConstMem, 64 * 1024)           \
+  ROW(size_t, sharedMemPerBlock, 48 * 1024) ROW(int, warpSize, 32)                                \
+  ROW(size_t, sharedMemPerBlockOptin, gpu().shared_bytes_per_block)                               \
+  ROW(size_t, sharedMemPerMultiprocessor, gpu().shared_bytes_per_sm)                              \
+  ROW(size_t, reservedSharedMemPerBlock, gpu().reserved_shared_bytes_per_block)                   \
+  ROW(int, regsPerBlock, 65536) ROW(int, regsPerMultiprocessor, gpu().registers_per_sm)           \
+  ROW(int, major, gpu().compute_capability / 10) ROW(int, minor, gpu().compute_capability % 10)   \
+  ROW(int, multiProcessorCount, gpu().sms) ROW(int, l2CacheSize, gpu().l2_bytes)                  \
+  ROW(int, maxThreadsPerBlock, 1024) ROW(int, maxBlocksPerMultiProcessor, gpu().blocks_per_sm)    \
+  ROW(int, maxThreadsPerMultiProcessor, gpu().threads_per_sm)                                     \
+  ROW(int, clockRate, gpu().sm_clock_hz / 1e3) ROW(int, memoryClockRate, 0)                       \
+  ROW(int, memoryBusWidth, 0) ROW(int, unifiedAddressing, 1) ROW(int, canMapHostMemory, 1)        \
+  ROW(int, managedMemory, 1) ROW(int, concurrentManagedAccess, 1) ROW(int, concurrentKernels, 1)  \
+  ROW(int, asyncEngineCount, 1) ROW(int, cooperativeLaunch, 0) ROW(int, integrated, 0)
+#define EMULATOR_MEMBER(T, NAME, VALUE) T NAME;
 struct cudaDeviceProp {
   char name[256];
   cudaUUID_t uuid;
-  size_t totalGlobalMem, sharedMemPerBlock, sharedMemPerBlockOptin, sharedMemPerMultiprocessor;
-  size_t reservedSharedMemPerBlock;
-  int regsPerBlock, regsPerMultiprocessor, warpSize;
-  int major, minor, multiProcessorCount, l2CacheSize;
-  int maxThreadsPerBlock, maxThreadsPerMultiProcessor, maxBlocksPerMultiProcessor;
+  int maxThreadsDim[3] = {1024, 1024, 64}, maxGridSize[3] = {0x7FFFFFFF, 65535, 65535};
+  EMULATOR_DEVICE_PROPERTIES(EMULATOR_MEMBER)
 };
-// clang-format off: (name, number, what it is of the modelled GPU)
+// (name, number, what it is of the modelled GPU)
 #define EMULATOR_DEVICE_ATTRIBUTES(ROW)                                                           \
   ROW(MaxThreadsPerBlock, 1, 1024) ROW(MaxBlockDimX, 2, 1024) ROW(MaxBlockDimY, 3, 1024)          \
   ROW(MaxBlockDimZ, 4, 64) ROW(MaxGridDimX, 5, INT_MAX) ROW(MaxGridDimY, 6, 65535)                \
@@ -69,18 +83,30 @@ struct cudaDeviceProp {
   ROW(MaxRegistersPerMultiprocessor, 82, gpu().registers_per_sm)                                  \
   ROW(MaxSharedMemoryPerBlockOptin, 97, gpu().shared_bytes_per_block)                             \
   ROW(MaxBlocksPerMultiprocessor, 106, gpu().blocks_per_sm)
-// clang-format on
 #define EMULATOR_ATTRIBUTE(NAME, NUMBER, VALUE) cudaDevAttr##NAME = NUMBER,
 enum cudaDeviceAttr { EMULATOR_DEVICE_ATTRIBUTES(EMULATOR_ATTRIBUTE) };
-cudaError_t cudaGetDeviceCount(int* count);
-cudaError_t cudaGetDevice(int* device);
+// The cache's configuration and how the host waits are not modelled.
+constexpr unsigned cudaDeviceScheduleAuto = 0, cudaDeviceScheduleSpin = 1;
+constexpr unsigned cudaDeviceScheduleYield = 2, cudaDeviceScheduleBlockingSync = 4;
+constexpr unsigned cudaDeviceMapHost = 8;
+enum cudaFuncCache { cudaFuncCachePreferNone, cudaFuncCachePreferShared, cudaFuncCachePreferL1,
+                     cudaFuncCachePreferEqual };
+inline cudaError_t cudaDeviceSetCacheConfig(cudaFuncCache) { return cudaSuccess; }
+inline cudaError_t cudaFuncSetCacheConfig(auto*, cudaFuncCache) { return cudaSuccess; }
+inline cudaError_t cudaSetDeviceFlags(unsigned) { return cudaSuccess; }
+inline cudaError_t cudaProfilerStart() { return cudaSuccess; }
+inline cudaError_t cudaProfilerStop() { return cudaSuccess; }
+// clang-format on
+inline cudaError_t cudaGetDeviceCount(int* count) { return *count = 1, cudaSuccess; }
+inline cudaError_t cudaGetDevice(int* device) { return *device = 0, cudaSuccess; }
 cudaError_t cudaSetDevice(int device);
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device);
 cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int device);
 cudaError_t cudaDeviceSynchronize();
 cudaError_t cudaDeviceReset();
-cudaError_t cudaDriverGetVersion(int* version);
-cudaError_t cudaRuntimeGetVersion(int* version);
+inline cudaError_t cudaThreadSynchronize() { return cudaDeviceSynchronize(); }
+inline cudaError_t cudaDriverGetVersion(int* version) { return *version = 0, cudaSuccess; }
+inline cudaError_t cudaRuntimeGetVersion(int* version) { return *version = 0, cudaSuccess; }
 
 // ---- memory
 
@@ -98,10 +124,10 @@ cudaError_t cudaMallocManaged(void** data, size_t bytes, unsigned flags = 1);
 cudaError_t cudaFree(void* data);
 cudaError_t cudaMemGetInfo(size_t* free, size_t* total);
 cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind);
-cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind kind,
-                            cudaStream_t stream = nullptr);
 cudaError_t cudaMemset(void* data, int value, size_t bytes);
-cudaError_t cudaMemsetAsync(void* data, int value, size_t bytes, cudaStream_t stream = nullptr);
+cudaError_t cudaMemcpy2D(void* to, size_t to_pitch, const void* from, size_t from_pitch,
+                         size_t width, size_t height, cudaMemcpyKind kind);
+cudaError_t cudaMemset2D(void* data, size_t pitch, int value, size_t width, size_t height);
 cudaError_t cudaMalloc(auto** data, size_t bytes) {
   return cudaMalloc(reinterpret_cast<void**>(data), bytes);
 }
@@ -115,15 +141,22 @@ inline cudaError_t cudaFreeAsync(void* data, cudaStream_t) { return cudaFree(dat
 cudaError_t cudaMallocAsync(auto** p, size_t n, cudaStream_t) { return cudaMalloc(p, n); }
 cudaError_t cudaMallocHost(auto** p, size_t n, unsigned = 0) { return cudaMallocManaged(p, n); }
 cudaError_t cudaHostAlloc(auto** p, size_t n, unsigned) { return cudaMallocManaged(p, n); }
+cudaError_t cudaHostGetDevicePointer(auto** device, void* host, unsigned) {
+  return *reinterpret_cast<void**>(device) = host, cudaSuccess;
+}
 cudaError_t cudaMallocPitch(auto** data, size_t* pitch, size_t width, size_t height) {
   return cudaMalloc(data, (*pitch = (width + 511) / 512 * 512) * height);
 }
 inline cudaError_t cudaMemPrefetchAsync(const void*, size_t, int, cudaStream_t = nullptr) {
   return cudaSuccess;
 }
-cudaError_t cudaMemcpy2D(void* to, size_t to_pitch, const void* from, size_t from_pitch,
-                         size_t width, size_t height, cudaMemcpyKind kind);
-cudaError_t cudaMemset2D(void* data, size_t pitch, int value, size_t width, size_t height);
+inline cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind kind,
+                                   cudaStream_t = nullptr) {
+  return cudaMemcpy(to, from, bytes, kind);
+}
+inline cudaError_t cudaMemsetAsync(void* data, int value, size_t bytes, cudaStream_t = nullptr) {
+  return cudaMemset(data, value, bytes);
+}
 inline cudaError_t cudaMemcpy2DAsync(void* to, size_t to_pitch, const void* from, size_t from_pitch,
                                      size_t width, size_t height, cudaMemcpyKind kind,
                                      cudaStream_t = nullptr) {
@@ -160,12 +193,28 @@ cudaError_t cudaGetSymbolSize(size_t* n, const auto& s) { return *n = sizeof(s),
 constexpr unsigned cudaStreamDefault = 0, cudaStreamNonBlocking = 1;
 constexpr unsigned cudaEventDefault = 0, cudaEventBlockingSync = 1, cudaEventDisableTiming = 2;
 constexpr unsigned cudaHostAllocDefault = 0, cudaHostAllocPortable = 1, cudaHostAllocMapped = 2;
+constexpr unsigned cudaHostAllocWriteCombined = 4;
 typedef struct CUevent_st* cudaEvent_t;
 
-cudaError_t cudaStreamCreate(cudaStream_t* stream);
-cudaError_t cudaStreamDestroy(cudaStream_t stream);
-cudaError_t cudaStreamSynchronize(cudaStream_t stream);
+inline cudaError_t cudaStreamCreate(cudaStream_t* s) { return *s = nullptr, cudaSuccess; }
+inline cudaError_t cudaStreamDestroy(cudaStream_t) { return cudaSuccess; }
+inline cudaError_t cudaStreamSynchronize(cudaStream_t) { return cudaDeviceSynchronize(); }
 inline cudaError_t cudaStreamCreateWithFlags(cudaStream_t* s, int) { return cudaStreamCreate(s); }
+inline cudaError_t cudaStreamCreateWithPriority(cudaStream_t* s, unsigned, int) {
+  return cudaStreamCreate(s);
+}
+inline cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
+  return *least = *greatest = 0, cudaSuccess;
+}
+#define CUDART_CB
+typedef void (*cudaStreamCallback_t)(cudaStream_t stream, cudaError_t status, void* data);
+typedef void (*cudaHostFn_t)(void* data);
+inline cudaError_t cudaStreamAddCallback(cudaStream_t s, cudaStreamCallback_t f, void* p, unsigned) {
+  return f(s, cudaDeviceSynchronize(), p), cudaSuccess;
+}
+inline cudaError_t cudaLaunchHostFunc(cudaStream_t, cudaHostFn_t f, void* data) {
+  return f(data), cudaSuccess;
+}
 inline cudaError_t cudaStreamWaitEvent(cudaStream_t, cudaEvent_t, int = 0) { return cudaSuccess; }
 inline cudaError_t cudaStreamQuery(cudaStream_t stream) { return cudaStreamSynchronize(stream); }
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags);
@@ -191,9 +240,7 @@ enum cudaFuncAttribute {
 };
 enum cudaLaunchAttributeID { cudaLaunchAttributeClusterDimension = 4 };
 union cudaLaunchAttributeValue {
-  struct {
-    unsigned x, y, z;
-  } clusterDim;
+  uint3 clusterDim;
 };
 struct cudaLaunchAttribute {
   cudaLaunchAttributeID id;
@@ -206,44 +253,29 @@ struct cudaLaunchConfig_t {
   cudaLaunchAttribute* attrs = nullptr;
   unsigned numAttrs = 0;
 };
+namespace emulator {
+/// Of a kernel, or of any function by its address.
+struct Kernel {
+  const void* value;
+  Kernel(const void* address) : value(address) {}
+  template <class... P>
+  Kernel(void (*kernel)(P...)) : value(reinterpret_cast<const void*>(kernel)) {}
+  operator const void*() const { return value; }
+};
+}  // namespace emulator
+
 /// Registers, shared and local memory are those of the table made from the device compiler's
 /// report; 0 for kernels that are not in it.
-cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, const void* kernel);
-cudaError_t cudaFuncSetAttribute(const void* kernel, cudaFuncAttribute attribute, int value);
-cudaError_t cudaFuncGetName(const char** name, const void* kernel);
-cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, const void* kernel,
+cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, emulator::Kernel kernel);
+cudaError_t cudaFuncSetAttribute(emulator::Kernel kernel, cudaFuncAttribute attribute, int value);
+cudaError_t cudaFuncGetName(const char** name, emulator::Kernel kernel);
+cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, emulator::Kernel kernel,
                                                           int threads, size_t dynamic_bytes);
-cudaError_t cudaOccupancyMaxActiveClusters(int* clusters, const void* kernel,
+cudaError_t cudaOccupancyMaxActiveClusters(int* clusters, emulator::Kernel kernel,
                                            const cudaLaunchConfig_t* config);
-template <class... P>
-cudaError_t cudaFuncSetAttribute(void (*kernel)(P...), cudaFuncAttribute attribute, int value) {
-  return cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel), attribute, value);
-}
-template <class... P>
-cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, void (*kernel)(P...)) {
-  return cudaFuncGetAttributes(attributes, reinterpret_cast<const void*>(kernel));
-}
-template <class... P>
-cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, void (*kernel)(P...),
-                                                          int threads, size_t dynamic_bytes) {
-  return cudaOccupancyMaxActiveBlocksPerMultiprocessor(
-      blocks, reinterpret_cast<const void*>(kernel), threads, dynamic_bytes);
-}
-
 /// The largest block of those with the most threads on an SM, and how many blocks fill the device.
-template <class... P>
-cudaError_t cudaOccupancyMaxPotentialBlockSize(int* grid, int* block, void (*kernel)(P...),
-                                               size_t dynamic_bytes = 0, int limit = 0) {
-  int most = 0, sms = 0;
-  cudaDeviceGetAttribute(&sms, cudaDevAttrMultiProcessorCount, 0);
-  for (int threads = limit > 0 && limit < 1024 ? limit : 1024; threads > 0;
-       threads = (threads - 1) / 32 * 32) {
-    int blocks = 0;
-    cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel, threads, dynamic_bytes);
-    if (blocks * threads > most) most = blocks * (*block = threads), *grid = blocks * sms;
-  }
-  return emulator::remember(most > 0 ? cudaSuccess : cudaErrorInvalidValue);
-}
+cudaError_t cudaOccupancyMaxPotentialBlockSize(int* grid, int* block, emulator::Kernel kernel,
+                                               size_t dynamic_bytes = 0, int limit = 0);
 
 namespace emulator {
 
@@ -254,53 +286,76 @@ struct BoundKernel {
   void (*thread)(void*);
   void* data;
   size_t bytes;
-  std::vector<const void*> pointers;  ///< among the arguments
-  int arch;                           ///< __CUDA_ARCH__ of the kernel's source, 0: none
+  std::vector<const volatile void*> pointers;  ///< among the arguments
+  int arch;                                    ///< __CUDA_ARCH__ of the kernel's source, 0: none
 };
 cudaError_t run(const cudaLaunchConfig_t& config, const BoundKernel& kernel);
 
-// Each thread gets a copy of the arguments of its own, as on the device. Not instrumented: reads of
-// plain arguments need no look at where they are.
+// On the way to the device the bytes of an argument are copied, and none of its constructors and
+// destructors runs. One that has any is passed by its address (Itanium C++ ABI): that of such a
+// copy.
+template <class T>
+constexpr bool kByAddress =
+    !std::is_reference_v<T> &&
+    (!std::is_trivially_destructible_v<T> ||
+     (std::is_copy_constructible_v<T> && !std::is_trivially_copy_constructible_v<T>) ||
+     (std::is_move_constructible_v<T> && !std::is_trivially_move_constructible_v<T>));
+template <class T>
+struct Bytes {
+  EMULATOR_INLINE explicit Bytes(const T& from) {
+    __builtin_memcpy(copy, static_cast<const void*>(&from), sizeof(T));
+  }
+  EMULATOR_INLINE operator T&() { return reinterpret_cast<T&>(copy); }
+  alignas(T) unsigned char copy[sizeof(T)];
+};
+template <class T>
+using Parameter = std::conditional_t<kByAddress<T>, T&, T>;
+template <class T>
+using Argument = std::conditional_t<kByAddress<T>, Bytes<T>, T&>;
+
+// Each thread gets a copy of the arguments of its own, as on the device; what is passed by
+// reference stays where it is. Not instrumented: reads of plain arguments need no look at where
+// they are.
 template <class... P>
 struct Call {
-  static_assert(!(std::is_reference_v<P> || ...),
-                "kernels with parameters by reference are not "
-                "emulated: docs/emulator.md");
   void (*kernel)(P...);
-  std::tuple<std::decay_t<P>...> arguments;
+  std::tuple<P...> arguments;
 
   __attribute__((no_sanitize("thread"))) static void thread(void* self) {
     unpack(static_cast<Call*>(self), std::index_sequence_for<P...>{});
   }
   template <size_t... I>
   __attribute__((no_sanitize("thread"))) static void unpack(Call* call, std::index_sequence<I...>) {
-    call->kernel(std::get<I>(call->arguments)...);
+    const auto kernel = reinterpret_cast<void (*)()>(call->kernel);
+    reinterpret_cast<void (*)(Parameter<P>...)>(kernel)(
+        static_cast<Argument<P>>(std::get<I>(call->arguments))...);
   }
   cudaError_t run(const cudaLaunchConfig_t& config) {
-    std::vector<const void*> pointers;
-    std::apply([&](const auto&... each) { (note(pointers, each), ...); }, arguments);
+    std::vector<const volatile void*> pointers;
+    std::apply([&](auto&... each) { (note<P>(pointers, each), ...); }, arguments);
     return emulator::run(config, {reinterpret_cast<const void*>(kernel), thread, this,
                                   sizeof(*this), std::move(pointers), CUDA_EMULATOR_ARCH});
   }
   template <class T>
-  static void note(std::vector<const void*>& pointers, const T& argument) {
-    if constexpr (std::is_pointer_v<T> && !std::is_function_v<std::remove_pointer_t<T>>)
-      pointers.push_back(const_cast<const void*>(static_cast<const volatile void*>(argument)));
+  static void note(std::vector<const volatile void*>& pointers, auto& argument) {
+    if constexpr (std::is_reference_v<T>)
+      pointers.push_back(&argument);
+    else if constexpr (std::is_pointer_v<T> && !std::is_function_v<std::remove_pointer_t<T>>)
+      pointers.push_back(argument);
   }
 };
 
-/// kernel<<<grid, block, shared_bytes>>>(arguments...)
+/// kernel<<<grid, block, shared_bytes, stream>>>(arguments...)
 struct Shape {
   dim3 grid, block;
-  size_t shared_bytes = 0;
+  __extension__ __int128 shared_bytes = 0;  // in braces too of any integer
+  cudaStream_t stream = nullptr;
 };
 // As in a call of the kernel, 0 and NULL are pointers too.
 template <class... P>
 cudaError_t launch(const Shape& shape, void (*kernel)(P...), std::type_identity_t<P>... arguments) {
-  cudaLaunchConfig_t config;
-  config.gridDim = shape.grid;
-  config.blockDim = shape.block;
-  config.dynamicSmemBytes = shape.shared_bytes;
+  const cudaLaunchConfig_t config{shape.grid, shape.block, static_cast<size_t>(shape.shared_bytes),
+                                  shape.stream};
   return Call<P...>{kernel, {static_cast<P&&>(arguments)...}}.run(config);
 }
 
@@ -310,4 +365,13 @@ template <class... P>
 cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(P...),
                                std::type_identity_t<P>... arguments) {
   return emulator::Call<P...>{kernel, {static_cast<P&&>(arguments)...}}.run(*config);
+}
+// Of a kernel by its name: where that has become a void*, nothing tells what the arguments are.
+template <class... P>
+cudaError_t cudaLaunchKernel(void (*kernel)(P...), dim3 grid, dim3 block, void** arguments,
+                             size_t shared_bytes = 0, cudaStream_t = nullptr) {
+  return [&]<size_t... I>(std::index_sequence<I...>) {
+    return emulator::launch({grid, block, shared_bytes}, kernel,
+                            *static_cast<std::remove_reference_t<P>*>(arguments[I])...);
+  }(std::index_sequence_for<P...>{});
 }

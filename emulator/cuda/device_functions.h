@@ -1,1 +1,0 @@
-#include "cuda_runtime.h"  // SPDX-License-Identifier: MIT
