@@ -36,7 +36,7 @@ std::size_t round_up(std::size_t bytes, std::size_t unit) {
 }
 
 // A page without access follows each buffer, so that even uncounted kernels cannot run far out.
-// Linux aligns what consists of whole huge pages, and then they can be huge.
+// Linux places a mapping of whole huge pages at the start of one, so that it can have them.
 constexpr std::size_t kHugePage = 2 << 20;
 std::size_t mapped_bytes(std::size_t bytes) {
   return round_up(bytes + page_bytes(), bytes < kHugePage ? page_bytes() : kHugePage);
@@ -100,7 +100,7 @@ void* GlobalMemory::allocate(std::size_t bytes, bool on_host) {
     munmap(data, mapped_bytes(bytes));
     return nullptr;
   }
-  // Access to a buffer changes with each launch and copy, page by page.
+  // Each launch and copy changes the access to every page: huge ones are few.
   madvise(data, bytes, MADV_HUGEPAGE);
   using Bits = std::atomic<std::uint64_t>;  // pages come when they are touched
   buffer->known.reset(static_cast<Bits*>(std::calloc(bytes / 64 + 1, sizeof(Bits))));

@@ -63,9 +63,10 @@ BlockPool& pool() {
   return blocks;
 }
 
-// A host thread has room for the shared variables of every kernel in the program, which glibc takes
-// from its stack.
-std::jthread host_thread(auto work) {
+// A host thread needs room for the shared variables of every kernel in the program, which glibc
+// takes from its stack. std::jthread takes no size, so that of all threads made from here on is
+// enlarged.
+void enlarge_stacks() {
   [[maybe_unused]] static const bool once = [] {
     pthread_attr_t attributes;
     std::size_t bytes = 0;
@@ -76,6 +77,10 @@ std::jthread host_thread(auto work) {
     pthread_attr_destroy(&attributes);
     return true;
   }();
+}
+
+std::jthread host_thread(auto work) {
+  enlarge_stacks();
   return std::jthread([work] {
     alignas(16) std::byte stack[64 * 1024];
     handle_lane_traps(stack);

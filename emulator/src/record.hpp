@@ -9,10 +9,11 @@
 
 namespace emulator {
 
-/// Reads what a store wrote, once the lane has come further.
+/// Whether it is a store whose value has not been read yet.
 inline bool has_value_to_note(const Record& record) {
   return record.event() == Event::store && record.value == Record::kNotYetRead;
 }
+/// Reads what a store wrote, once the lane has come further.
 inline void note_value(Record& record) {
   if (!has_value_to_note(record)) return;
   std::uint64_t words[2]{};
@@ -23,8 +24,8 @@ inline void note_value(Record& record) {
   record.value = (mixed >> 48) | 2;  // neither of the special ones
 }
 
-/// Writes to the log of the running lane. Apart is what takes more of the processor's registers
-/// than a call may change.
+/// Writes to the log of the running lane. What needs registers that a call must save is a function
+/// of its own, so that the usual case saves none.
 void append_later(Lane& lane, Record record);
 inline __attribute__((always_inline)) void append(Lane& lane, const Record& record) {
   if (lane.next == lane.end || has_value_to_note(lane.next[-1])) return append_later(lane, record);

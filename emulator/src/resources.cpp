@@ -24,6 +24,7 @@ struct Table {
       if (line.starts_with("# ")) origin = line.substr(2);
       if (!line.starts_with("_Z")) continue;
       const std::size_t comma = line.find(',');
+      if (comma == std::string::npos) continue;
       int architecture = 0;
       KernelResources needs;
       auto& [registers, shared, local, spilled] = needs;

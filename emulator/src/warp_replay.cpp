@@ -52,7 +52,7 @@ class FlowGraph {
     }
     return static_cast<int>(n);
   }
-  // Most edges are known: of a loop's, and since lanes go the same way.
+  // Most edges are known already: loops repeat them, and lanes take the same ones.
   int go(int from, std::uint64_t block) {
     for (const int to : next_[from])
       if (blocks_[to] == block) return to;

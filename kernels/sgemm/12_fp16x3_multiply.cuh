@@ -14,22 +14,24 @@ namespace ladders::sgemm {
 // Tiles of 128 rows of outputs by two warpgroups, from a ring of stages that a third one keeps
 // full. The two blocks of a cluster have tiles one below the other, and each loads half of B for
 // both.
-constexpr int kRows = 128, kDepth = 32, kCluster = 2, kMostColumns = 256;
+constexpr int kRows = 128, kDepth = 32, kCluster = 2;
 constexpr int kConsumers = 256, kMultiplyThreads = kConsumers + 128;
 // Launched with 168 registers per thread: consumers need more for their sums.
 constexpr int kProducerRegisters = 40, kConsumerRegisters = (3 * 168 - kProducerRegisters) / 2;
 // Outputs go through shared memory, 16 rows of so many columns per warp at a time.
 constexpr int kStagedColumns = 32, kStaged = 16 * kStagedColumns;
 
-// `columns` wide tiles. There are no registers for two sums per output of 256 columns, so that
-// these are multiplied in two parts.
+// Tiles of `columns` columns. With 256 a thread lacks the registers for its sums and those of a
+// stage, so a stage is multiplied in two passes of 128 columns.
 template <int columns>
 struct WideTiles {
-  static constexpr int kColumns = columns, kParts = columns > 192 ? 2 : 1;
-  static constexpr int kPart = columns / kParts, kOutputs = 64 * kPart / 128;  // of a thread
+  static constexpr int kColumns = columns, kPasses = columns > 192 ? 2 : 1;
+  static constexpr int kPassColumns = columns / kPasses,
+                       kOutputs = 64 * kPassColumns / 128;  // of a thread
   static constexpr int kABytes = kRows * kDepth * 2, kBBytes = kColumns * kDepth * 2;
   static constexpr int kStageBytes = 2 * (kABytes + kBBytes);
-  static constexpr int kStages = 208 * 1024 / kStageBytes, kRingBytes = kStages * kStageBytes;
+  static constexpr int kStages = (227 - 16 - 1) * 1024 / kStageBytes,
+                       kRingBytes = kStages * kStageBytes;
   static constexpr int kShared = kRingBytes + kConsumers / 32 * kStaged * int(sizeof(float));
 };
 
@@ -44,8 +46,8 @@ __device__ __forceinline__ uint64_t descriptor(const void* tile, int leading, in
 __device__ __forceinline__ uint64_t rows_of_k(const void* tile) {
   return descriptor(tile, 16, 8 * 2 * kDepth, 2);
 }
-// B in chunks: the lower 16 rows of k of all three chunks, then the upper. Strides are from chunk
-// to chunk and from 8 rows of k to the next.
+// B in chunks: the lower 16 rows of k of all chunks of the tile, then the upper. Strides are from
+// chunk to chunk and from 8 rows of k to the next.
 constexpr int kChunkBytes = 16 * 2 * kChunk;
 __device__ __forceinline__ uint64_t chunks_of_columns(const void* tile) {
   return descriptor(tile, kChunkBytes, 8 * 2 * kChunk, 1);
@@ -136,7 +138,7 @@ __device__ __forceinline__ void store_not_finite(const Gemm& g, const int* row_p
 // long that it takes longer to fetch than to execute. Only the first part of k meets C as it was.
 template <class T>
 __device__ __forceinline__ void store_sums(const Gemm& g, bool first_part,
-                                           const float (&sums)[T::kParts][T::kOutputs],
+                                           const float (&sums)[T::kPasses][T::kOutputs],
                                            const int* row_powers, const int* column_powers,
                                            int first_row, int first_column, float* staged) {
   constexpr int kBatch = 8;  // rows whose loads are in flight together
@@ -149,8 +151,8 @@ __device__ __forceinline__ void store_sums(const Gemm& g, bool first_part,
   float2* own = reinterpret_cast<float2*>(staged + r * kStagedColumns + lane % 4 * 2);
 #pragma unroll
   for (int i = 0; i < T::kColumns / kStagedColumns; ++i) {
-    constexpr int kInPart = T::kPart / kStagedColumns;
-    const float* from = &sums[i / kInPart][i % kInPart * (kStagedColumns / 2)];
+    constexpr int kInPass = T::kPassColumns / kStagedColumns;
+    const float* from = &sums[i / kInPass][i % kInPass * (kStagedColumns / 2)];
     __syncwarp();
 #pragma unroll
     for (int j = 0; j < kStagedColumns / 8; ++j) {
@@ -211,7 +213,7 @@ __device__ __forceinline__ void give_turn_to(int group) {
 // Adds the products of a stage. Tensor cores truncate when they add, so FP32 units add up what the
 // stages give.
 template <class T>
-__device__ __forceinline__ void add_stage(float (&sums)[T::kParts][T::kOutputs], int group,
+__device__ __forceinline__ void add_stage(float (&sums)[T::kPasses][T::kOutputs], int group,
                                           int thread, const Ring<T::kStages>& ring,
                                           Turn<T::kStages>& turn, const unsigned char* stages) {
   constexpr int kNext16 = T::kBBytes / 2 >> 4;  // k, in B
@@ -220,8 +222,8 @@ __device__ __forceinline__ void add_stage(float (&sums)[T::kParts][T::kOutputs],
   const uint64_t high_a = rows_of_k(a), low_a = rows_of_k(a + T::kABytes);
   wait(ring.full[turn.stage], turn.parity);
 #pragma unroll
-  for (int part = 0; part < T::kParts; ++part) {
-    const unsigned char* columns = b + part * (T::kPart / kChunk) * kChunkBytes;
+  for (int pass = 0; pass < T::kPasses; ++pass) {
+    const unsigned char* columns = b + pass * (T::kPassColumns / kChunk) * kChunkBytes;
     const uint64_t high_b = chunks_of_columns(columns);
     const uint64_t low_b = chunks_of_columns(columns + T::kBBytes);
     float some[T::kOutputs];
@@ -241,12 +243,12 @@ __device__ __forceinline__ void add_stage(float (&sums)[T::kParts][T::kOutputs],
     give_turn_to(group ^ 1);
     wgmma_wait();
     pin(some);
-    if (part == T::kParts - 1) {
+    if (pass == T::kPasses - 1) {
       if (thread < kCluster) arrive_at_block(ring.empty[turn.stage], thread);
       __syncwarp();
     }
 #pragma unroll
-    for (int i = 0; i < T::kOutputs; ++i) sums[part][i] += some[i];
+    for (int i = 0; i < T::kOutputs; ++i) sums[pass][i] += some[i];
   }
   turn.next();
 }
@@ -302,7 +304,7 @@ __global__ void __launch_bounds__(kMultiplyThreads, 1)
     for (int pair = first_pair; pair < pairs; pair += clusters) {
       const auto [row, column] = origin_of(raster, T::kColumns, pair, rank);
       for (int begin = 0; begin < steps; begin += steps_a_part) {
-        float sums[T::kParts][T::kOutputs] = {};
+        float sums[T::kPasses][T::kOutputs] = {};
         for (int step = begin; step < min(begin + steps_a_part, steps); ++step)
           add_stage<T>(sums, group, thread, {full, empty}, turn, stages);
         store_sums<T>(g, begin == 0, sums, row_powers, column_powers, row + warp * 16, column,

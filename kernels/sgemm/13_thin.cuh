@@ -244,9 +244,10 @@ inline GemmLaunch thin_launch(const Gemm& g, const Device& device) {
               {.grid = tiles * parts, .block = 256, .cluster = parts}};
     };
     if (8 * ceil_div(g.n, 64) < 2 * device.sms) return launch(std::integral_constant<int, 8>{});
-    if (g.m > 4 || 8 * ceil_div(g.n, 128) < 3 * device.sms / 2)
-      return launch(std::integral_constant<int, 16>{});
-    return launch(std::integral_constant<int, 32>{});
+    if constexpr (rows() <= 4)
+      if (8 * ceil_div(g.n, 128) >= 3 * device.sms / 2)
+        return launch(std::integral_constant<int, 32>{});
+    return launch(std::integral_constant<int, 16>{});
   });
 }
 

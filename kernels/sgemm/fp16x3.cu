@@ -29,7 +29,7 @@ Layout layout(int64_t m, int64_t n, int64_t k, const void* begin = nullptr) {
   auto& [a_high, a_low, b_high, b_low, row_powers, column_powers] = l.parts;
   const int64_t a = m * round_up(k, 8), b = round_up(n, kChunk) * k;
   take(a_high, a), take(a_low, a), take(b_high, b), take(b_low, b), take(row_powers, m);
-  take(column_powers, round_up(n, kStrip) + kMostColumns);  // tiles reach past the edge
+  take(column_powers, round_up(n, kStrip));  // of whole strips
   return l;
 }
 constexpr int kTicketWords = 32;  // what follows is aligned
@@ -79,7 +79,7 @@ struct Multiply {
   double time;
 };
 template <int columns>
-Multiply in_tiles(int m, int n, const Device& device, double clocks) {
+Multiply in_tiles(int m, int n, const Device& device, double wave) {
   const Raster pairs = pairs_of(m, n, columns);
   const int at_once = std::max(1, device.sms / kCluster);
   return {fp16_products<columns>,
@@ -89,12 +89,12 @@ Multiply in_tiles(int m, int n, const Device& device, double clocks) {
            .block = kMultiplyThreads,
            .shared_bytes = WideTiles<columns>::kShared + kRoomToAlign,
            .cluster = kCluster},
-          ceil_div(pairs.tiles(), at_once) * clocks};
+          ceil_div(pairs.tiles(), at_once) * wave};
 }
 Multiply fastest_tiles(int m, int n, const Device& device) {
-  return std::min({in_tiles<192>(m, n, device, kTuning.fp16x3_clocks_192),
-                   in_tiles<256>(m, n, device, kTuning.fp16x3_clocks_256),
-                   in_tiles<128>(m, n, device, kTuning.fp16x3_clocks_128)},
+  return std::min({in_tiles<192>(m, n, device, kTuning.fp16x3_wave_192),
+                   in_tiles<256>(m, n, device, kTuning.fp16x3_wave_256),
+                   in_tiles<128>(m, n, device, kTuning.fp16x3_wave_128)},
                   [](const Multiply& a, const Multiply& b) { return a.time < b.time; });
 }
 

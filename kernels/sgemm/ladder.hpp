@@ -29,8 +29,9 @@ struct Tuning {
 
   int fp16x3_side = 512;                 ///< its tiles are large
   int64_t fp16x3_panel_bytes = 8 << 20;  ///< of B: searched, and split before it leaves the L2
-  // Clocks per step of k of a wave of tiles of so many columns, relative to one another.
-  double fp16x3_clocks_128 = 143, fp16x3_clocks_192 = 192, fp16x3_clocks_256 = 258;
+  // Time of a wave of tiles of so many columns, per step of k, in any unit: on an H100 at 8192
+  // cubed.
+  double fp16x3_wave_128 = 143, fp16x3_wave_192 = 192, fp16x3_wave_256 = 258;
   int64_t fp16x3_wide_band = 1 << 27;    ///< outputs from which bands of tiles are twice as high
   double fp16x3_parts_above_aspect = 4;  ///< k k / (m n) above which C adds up parts of k ...
   int fp16x3_part = 1024, fp16x3_parts = 8;  ///< ... of so many terms, and how many at most

@@ -53,23 +53,23 @@ inline __global__ void __launch_bounds__(256)
 enum class Kind {
   uniform,  // in (-1, 1)
   normal,
-  wide,           // either sign, 2^-20 to 2^20, all powers equally likely
-  positive,       // in [0, 1)
-  scaled,         // rows of A and columns of B, by powers from 2^-30 to 2^30
-  cancelling,     // the second half of a sum nearly cancels the first
-  powers_of_two,  // from 2^-20 to 2^20
-  integers,       // -15 to 15
-  denormal,       // A, as 0 to 2^-126
+  wide,        // either sign, 2^-20 to 2^20, all powers equally likely
+  positive,    // in [0, 1)
+  scaled,      // rows of A and columns of B, by powers from 2^-30 to 2^30
+  cancelling,  // the second half of a sum nearly cancels the first
+  integers,    // -15 to 15
 };
 struct Random {
   Kind kind;
   uint64_t seed;
-  // Where element i is: in B its row is i / row, in A i % row; the other is its number of a sum.
+  // A row has `row` elements: k in A, n in B. Element i is a factor of term `term` of the sums of
+  // row (in A) or column (in B) `sum`; a sum has `terms` terms.
   bool of_b = false;
   size_t row = 1, terms = 1;
   __device__ float operator()(size_t i) const {
     const uint64_t other = seed + 100;
     const size_t term = of_b ? i / row : i % row, sum = of_b ? i % row : i / row;
+    if (kind == Kind::cancelling && 2 * term + 1 == terms) return 0;  // it has no twin
     if (kind == Kind::cancelling && 2 * term >= terms) {
       const size_t half = (terms + 1) / 2, twin = of_b ? i - half * row : i - half;
       const float x = random_float(twin, seed);
@@ -80,10 +80,8 @@ struct Random {
     if (kind == Kind::positive) return fabsf(x);
     if (kind == Kind::scaled) return ldexpf(x, int(random_bits(sum, other) % 61) - 30);
     if (kind == Kind::integers) return rintf(15 * x);
-    if (kind == Kind::denormal) return of_b ? x : x * 0x1p-126f;
     const float sign = random_bits(i, other) % 2 ? 1 : -1;
     if (kind == Kind::wide) return sign * exp2f(20 * x);
-    if (kind == Kind::powers_of_two) return sign * exp2f(rintf(20 * x));
     const float y = 1 - float(random_bits(i, other) >> 8) * 0x1p-24f;  // in (0, 1]
     return sqrtf(-2 * logf(y)) * cosf(3.14159265f * x);
   }

@@ -50,8 +50,8 @@ void fp16x3(const Gemm& gemm, const Device& device, Fp16x3Workspace& workspace,
             cudaStream_t stream);
 KernelLaunch fp16x3_launch(int m, int n, const Device& device);
 
-/// Which kernels are the fastest that are as accurate as an FP32 library, as measured on an H200
-/// and an H100. (On some wide inputs the worst element errs more: see docs/splitting.md.)
+/// Which kernels are the fastest among those about as accurate as an FP32 library, as measured on
+/// an H200 and an H100. (How much more they may err: docs/splitting.md.)
 enum class Scheme {
   thin,       ///< FMAs, for C of at most 8 rows or columns
   few_terms,  ///< FMAs, for a short k

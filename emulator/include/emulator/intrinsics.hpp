@@ -47,7 +47,8 @@ template <class A, class B, class T = std::common_type_t<A, B>>
 constexpr T min(A a, B b) { return T(b) < T(a) || T(a) != T(a) ? T(b) : T(a); }
 template <class A, class B, class T = std::common_type_t<A, B>>
 constexpr T max(A a, B b) { return T(a) < T(b) || T(a) != T(a) ? T(b) : T(a); }
-// Of one type they are no templates, as CUDA's: preferred to the source's own and to std's.
+// For two arguments of one type there are functions, as in CUDA, which the compiler prefers to
+// templates of the source and of std.
 #define EMULATOR_LEAST_MOST(T)                               \
   constexpr T min(T a, T b) { return min<T, T>(a, b); }      \
   constexpr T max(T a, T b) { return max<T, T>(a, b); }

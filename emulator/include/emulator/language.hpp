@@ -100,7 +100,8 @@ template <class Part, std::size_t... i>
 EMULATOR_INLINE void copy_parts(void* to, const void* from, std::index_sequence<i...>) {
   ((static_cast<Part*>(to)[i] = static_cast<const Part*>(from)[i]), ...);
 }
-/// The first of fewer values in braces than there are elements; a scalar converts to no vector.
+/// The first value where braces hold fewer than the vector has elements. A type of its own, so that
+/// scalars do not convert to vectors.
 template <class S>
 struct First {
   S value;

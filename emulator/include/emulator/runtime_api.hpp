@@ -210,10 +210,13 @@ inline cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
 typedef void (*cudaStreamCallback_t)(cudaStream_t stream, cudaError_t status, void* data);
 typedef void (*cudaHostFn_t)(void* data);
 inline cudaError_t cudaStreamAddCallback(cudaStream_t s, cudaStreamCallback_t f, void* p, unsigned) {
-  return f(s, cudaDeviceSynchronize(), p), cudaSuccess;
+  const cudaError_t error = cudaDeviceSynchronize();
+  return f(s, error, p), error;
 }
 inline cudaError_t cudaLaunchHostFunc(cudaStream_t, cudaHostFn_t f, void* data) {
-  return f(data), cudaSuccess;
+  const cudaError_t error = cudaDeviceSynchronize();
+  if (error == cudaSuccess) f(data);
+  return error;
 }
 inline cudaError_t cudaStreamWaitEvent(cudaStream_t, cudaEvent_t, int = 0) { return cudaSuccess; }
 inline cudaError_t cudaStreamQuery(cudaStream_t stream) { return cudaStreamSynchronize(stream); }
@@ -254,7 +257,7 @@ struct cudaLaunchConfig_t {
   unsigned numAttrs = 0;
 };
 namespace emulator {
-/// Of a kernel, or of any function by its address.
+/// A kernel's address, from its name or from a void*.
 struct Kernel {
   const void* value;
   Kernel(const void* address) : value(address) {}
@@ -291,8 +294,8 @@ struct BoundKernel {
 };
 cudaError_t run(const cudaLaunchConfig_t& config, const BoundKernel& kernel);
 
-// On the way to the device the bytes of an argument are copied, and none of its constructors and
-// destructors runs. One that has any is passed by its address (Itanium C++ ABI): that of such a
+// A launch copies an argument's bytes to the device, and runs no constructor or destructor there. A
+// type that has a nontrivial one is passed by address (Itanium C++ ABI): the address of such a
 // copy.
 template <class T>
 constexpr bool kByAddress =
@@ -348,7 +351,7 @@ struct Call {
 /// kernel<<<grid, block, shared_bytes, stream>>>(arguments...)
 struct Shape {
   dim3 grid, block;
-  __extension__ __int128 shared_bytes = 0;  // in braces too of any integer
+  __extension__ __int128 shared_bytes = 0;  // wide enough that no integer in braces narrows
   cudaStream_t stream = nullptr;
 };
 // As in a call of the kernel, 0 and NULL are pointers too.
@@ -366,7 +369,7 @@ cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(
                                std::type_identity_t<P>... arguments) {
   return emulator::Call<P...>{kernel, {static_cast<P&&>(arguments)...}}.run(*config);
 }
-// Of a kernel by its name: where that has become a void*, nothing tells what the arguments are.
+// Takes the kernel by name: a void* does not tell the types of its arguments.
 template <class... P>
 cudaError_t cudaLaunchKernel(void (*kernel)(P...), dim3 grid, dim3 block, void** arguments,
                              size_t shared_bytes = 0, cudaStream_t = nullptr) {

@@ -225,6 +225,8 @@ const Trial kTrials[] = {
     {300, 260, 5003, Kind::wide, false, 1.25f, -0.5f, 1, 1},  // so long a k is added up in parts
     {300, 260, 5003, Kind::uniform, true, 1.25f, -0.5f, 1, 1},
     {200, 1100, 2048, Kind::normal},
+    {1700, 2001, 300, Kind::uniform, true, 1.25f, -0.5f, 1, 1},  // tiles of 256 columns
+    {1700, 2001, 4100, Kind::wide, false, 1.25f, -0.5f, 1, 1},   // and four parts of k
     {1600, 1600, 4200, Kind::wide},  // enough tiles that k is not shared out: several totals
 };
 

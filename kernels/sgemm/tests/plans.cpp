@@ -144,6 +144,18 @@ TEST(SgemmPlans, ChooseTheSchemeThatIsExactAndFast) {
   EXPECT_EQ(chosen_for({1024, 1024, 1024}, kH200), kBuiltForHopper ? "fp16x3" : "tf32x3");
   EXPECT_EQ(chosen_for({4096, 4096, 4096}, kH200), kBuiltForHopper ? "fp16x3" : "tf32x3");
 }
+
+TEST(SgemmPlans, Fp16x3HasTilesThatFillWaves) {
+  if (!kBuiltForHopper) GTEST_SKIP() << "no wgmma";
+  const Ladder all = ladder();
+  const Rung& rung = *find_rung(all, "fp16x3");
+  const auto blocks = [&](int64_t side) {
+    return plan_of(rung, Case(all.axes, {side, side, side}), kH200).grid.x;
+  };
+  EXPECT_EQ(blocks(1024), 64u);   // 4 x 8 pairs of tiles of 128 columns
+  EXPECT_EQ(blocks(1600), 126u);  // 7 x 9 of 192
+  EXPECT_EQ(blocks(2048), 128u);  // 8 x 8 of 256
+}
 #endif
 
 }  // namespace
