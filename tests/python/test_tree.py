@@ -345,16 +345,23 @@ def emulated_ladders() -> dict[str, Ladder]:
 def behind(study: Study) -> list[str]:
     """Name the rows of steps that are slower than their parents where they are not meant to be.
 
-    What rungs are meant for is what the sources say, which may be newer than the study.
+    A rung is meant for what both the study and the sources say, which may be newer.
     """
     now = emulated_ladders().get(study.ladder.name, study.ladder)
-    meant_for = {rung.name: rung.meant_for for rung in (*study.rungs, *now.rungs)}
+    meant_for = {rung.name: [rung.meant_for] if rung.meant_for else [] for rung in study.rungs}
+    for rung in now.rungs:
+        if rung.meant_for:
+            meant_for.setdefault(rung.name, []).append(rung.meant_for)
     return [
         f"{row.name}: {study.gain(row):.3f}x {rung.builds_on}"
         for rung in study.rungs
         for case in study.cases
         if rung.is_step
-        and (case in meant_for[rung.name] if meant_for[rung.name] else not rung.shows)
+        and (
+            all(case in cases for cases in meant_for[rung.name])
+            if meant_for[rung.name]
+            else not rung.shows
+        )
         and (row := study.ok(rung, case))
         and (parent := study.parent(row))
         and slower(study, row, parent)
