@@ -51,9 +51,9 @@ bool Block::is_built_in(std::uintptr_t address) {
   return false;
 }
 
-void Block::enter(Launch& launch, Cluster* cluster, unsigned rank) {
+void Block::enter(Launch& launch, Cluster& cluster, unsigned rank) {
   launch_ = &launch;
-  cluster_ = cluster;
+  cluster_ = &cluster;
   rank_ = rank;
   counts_ = {};
   last_buffer_ = nullptr;
@@ -64,7 +64,7 @@ void Block::enter(Launch& launch, Cluster* cluster, unsigned rank) {
   current_block = this;
   block_size = launch.block;
   grid_size = launch.grid;
-  if (cluster) cluster->enter(rank, this);
+  cluster.enter(rank, this);
 }
 
 void Block::run(std::uint64_t number) {
@@ -172,7 +172,7 @@ bool Block::release_cluster_barrier() {
   unsigned waiting = 0;
   for (const Lane& lane : lanes_) waiting += lane.state == State::at_cluster_barrier;
   if (waiting == 0 || waiting < live_) return false;
-  if (cluster_) cluster_->arrive(rank_);
+  cluster_->arrive(rank_);
   ++counts_.cluster_barriers;
   next_epoch();
   for (Lane& lane : lanes_)
@@ -219,7 +219,7 @@ void Block::check_progress() {
     return lane.state == State::ready || lane.state == State::log_full;
   });
   if (all_wait || !circling(lanes_)) return;
-  if (cluster_ && cluster_->let_others_run(rank_, progress)) return;
+  if (cluster_->let_others_run(rank_, progress)) return;
   {
     const std::lock_guard lock(launch_->mutex);
     if (launch_->circling_since != progress) {

@@ -68,8 +68,9 @@ class Block;
 /// Runs blocks on the calling host thread, one after the other.
 class Block final : private WarpListener {
  public:
-  /// Takes part in a launch as the block of that rank in `cluster` (null: there are no clusters).
-  void enter(Launch& launch, Cluster* cluster, unsigned rank);
+  /// Takes part in a launch as the block of that rank in `cluster`, of which it may be the only
+  /// one.
+  void enter(Launch& launch, Cluster& cluster, unsigned rank);
   /// Runs the block with that number in the grid. Throws Fault.
   void run(std::uint64_t number);
   Counts& counts() { return counts_; }
@@ -78,7 +79,7 @@ class Block final : private WarpListener {
   const Launch& launch() const { return *launch_; }
   uint3 index() const { return index_; }
   unsigned rank() const { return rank_; }
-  unsigned cluster_size() const { return cluster_ ? cluster_->size() : 1; }
+  unsigned cluster_size() const { return cluster_->size(); }
   void* dynamic_shared() const { return shared_.dynamic(); }
   void* map_shared(void* address, unsigned rank);
   void cluster_met();

@@ -160,19 +160,18 @@ Block::Place Block::place(std::uint64_t address, unsigned bytes, Event event, st
   if (shared_.holds(address)) return {Region::shared};
   GlobalMemory& memory = GlobalMemory::get();
   if (last_buffer_ && last_buffer_->holds(address, bytes)) return {Region::global, last_buffer_};
-  if (cluster_)
-    for (unsigned r = 0; r < cluster_->size(); ++r)
-      if (r != rank_ && cluster_->block(r).shared_.holds(address)) {
-        if (!cluster_->met())
-          throw fault("distributed shared memory: access to block " + std::to_string(r) +
-                          " of the cluster, which may not have started (no cluster barrier yet)",
-                      warp(current_warp_)[lane], pc);
-        if (!cluster_->running(r))
-          throw fault("distributed shared memory: access to block " + std::to_string(r) +
-                          " of the cluster, which has exited",
-                      warp(current_warp_)[lane], pc);
-        return {Region::distributed, nullptr, r};
-      }
+  for (unsigned r = 0; r < cluster_->size(); ++r)
+    if (r != rank_ && cluster_->block(r).shared_.holds(address)) {
+      if (!cluster_->met())
+        throw fault("distributed shared memory: access to block " + std::to_string(r) +
+                        " of the cluster, which may not have started (no cluster barrier yet)",
+                    warp(current_warp_)[lane], pc);
+      if (!cluster_->running(r))
+        throw fault("distributed shared memory: access to block " + std::to_string(r) +
+                        " of the cluster, which has exited",
+                    warp(current_warp_)[lane], pc);
+      return {Region::distributed, nullptr, r};
+    }
   if (in_image(address)) {
     check_variable(address, bytes, event, pc, warp(current_warp_)[lane]);
     return {Region::image};

@@ -144,7 +144,7 @@ class Runner {
     std::unique_ptr<Block> block;
     bool whole = attempt(launch_, [&] {
       block = pool().take();
-      block->enter(launch_, &cluster_, rank);
+      block->enter(launch_, cluster_, rank);
     });
     for (;;) {
       meeting_.arrive_and_wait();

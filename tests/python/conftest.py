@@ -7,15 +7,19 @@ import gc
 import os
 import subprocess
 import sys
+import time
 import warnings
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
 
 import emulated
 import pytest
 import suite
+from fake_program import Fake
 from ladder.io.results import Results, load_results
+from ladder.measure import process
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -115,3 +119,26 @@ def on_path(tmp_path, monkeypatch):
         return path
 
     return make
+
+
+@pytest.fixture
+def fake(tmp_path):
+    return Fake(tmp_path / "program")
+
+
+@pytest.fixture
+def _impatient(fake, monkeypatch):
+    """Have minutes pass between two looks at a row that waits, as a run reckons."""
+    passed = 0.0
+
+    def monotonic() -> float:
+        nonlocal passed
+        passed += 100.0 * fake.waits
+        return time.monotonic() + passed
+
+    monkeypatch.setattr(process, "time", SimpleNamespace(monotonic=monotonic))
+
+
+@pytest.fixture
+def out(tmp_path):
+    return tmp_path / "out" / "study.json"

@@ -1,0 +1,416 @@
+// SPDX-License-Identifier: MIT
+//
+// Kernels with flags, groups and asynchronous copies, and nothing wrong: results are right, no
+// fault is found, and figures are the same, whatever the order of threads and the number of
+// workers.
+#include <cooperative_groups.h>
+#include <cuda_pipeline.h>
+
+#include <algorithm>
+
+#include "correct.hpp"
+
+namespace cg = cooperative_groups;
+
+namespace emulator {
+namespace {
+
+// ---- flags
+
+__global__ void produced_by_the_block_before(volatile int* data, volatile int* ready) {
+  if (threadIdx.x == 0) {
+    if (blockIdx.x > 0)
+      while (ready[blockIdx.x - 1] == 0) {
+      }
+    data[blockIdx.x] = (blockIdx.x > 0 ? data[blockIdx.x - 1] : 0) + 1;
+    __threadfence();
+    ready[blockIdx.x] = 1;
+  }
+}
+TEST(Correct, FlagsBetweenBlocks) {
+  everywhere(
+      [&] {
+        const DeviceArray<int> data(40), ready(40);
+        ASSERT_RUNS(launch({40, 32}, produced_by_the_block_before, data, ready));
+        EXPECT_EQ(data.values()[39], 40);
+      },
+      Same::results);
+}
+
+__global__ void produced_by_another_warp(volatile int* data, volatile int* ready, int* out) {
+  const unsigned warp = threadIdx.x / 32;
+  if (warp == 0) {
+    data[threadIdx.x] = static_cast<int>(threadIdx.x);
+    __threadfence_block();
+    __syncwarp();
+    if (threadIdx.x == 0) *ready = 1;
+  } else {
+    while (*ready == 0) {
+    }
+    __threadfence_block();
+    out[threadIdx.x - 32] = data[63 - threadIdx.x];
+  }
+}
+TEST(Correct, FlagsWithinABlock) {
+  everywhere(
+      [&] {
+        const DeviceArray<int> data(32), ready(1), out(32);
+        ASSERT_RUNS(launch({1, 64}, produced_by_another_warp, data, ready, out));
+        EXPECT_EQ(out.values()[0], 31);
+      },
+      Same::results);
+}
+
+__global__ void passed_on_by_the_next_warp(volatile int* turn, int* out, int rounds) {
+  const int warps = static_cast<int>(blockDim.x / 32), warp = static_cast<int>(threadIdx.x / 32);
+  if (threadIdx.x % 32 != 0) return;
+  for (int i = 0; i < rounds; ++i) {
+    while (*turn % warps != warp) {
+    }
+    *out += 1;
+    __threadfence();
+    *turn = *turn + 1;
+  }
+}
+TEST(Correct, TurnsOfWarps) {
+  everywhere(
+      [&] {
+        const DeviceArray<int> turn(1), out(1);
+        ASSERT_RUNS(launch({1, 128}, passed_on_by_the_next_warp, turn, out, 5));
+        EXPECT_EQ(out.values()[0], 20);
+      },
+      Same::results);
+}
+
+// Scan with decoupled look-back: a block takes a number, publishes its sum, and adds up what the
+// blocks before it have published.
+__global__ void look_back_scan(int* out, const int* in, unsigned* next, volatile int* state) {
+  enum { kNothing = 0, kSum = 1, kPrefix = 2 };  // state = value * 4 + one of these
+  __shared__ unsigned number;
+  __shared__ int s[64], before;
+  if (threadIdx.x == 0) number = atomicAdd(next, 1u);
+  __syncthreads();
+  const unsigned block = number, t = threadIdx.x;
+  s[t] = in[block * 64 + t];
+  for (unsigned k = 1; k < 64; k *= 2) {
+    __syncthreads();
+    const int left = t >= k ? s[t - k] : 0;
+    __syncthreads();
+    s[t] += left;
+  }
+  __syncthreads();
+  if (t == 0) {
+    const int sum = s[63];
+    state[block] = block == 0 ? sum * 4 + kPrefix : sum * 4 + kSum;
+    int prefix = 0;
+    for (unsigned b = block; b-- > 0;) {
+      int found = kNothing;
+      while ((found = state[b]) == kNothing) {
+      }
+      prefix += found / 4;
+      if (found % 4 == kPrefix) break;
+    }
+    __threadfence();
+    state[block] = (prefix + sum) * 4 + kPrefix;
+    before = prefix;
+  }
+  __syncthreads();
+  out[block * 64 + t] = before + s[t];
+}
+TEST(Correct, LookBackScan) {
+  const std::vector<int> in = counting(64 * 30);
+  std::vector<int> expected(in.size());
+  std::partial_sum(in.begin(), in.end(), expected.begin());
+  everywhere(
+      [&] {
+        const DeviceArray<int> device_in(in), out(in.size()), state(30);
+        const DeviceArray<unsigned> next(1);
+        ASSERT_RUNS(launch({30, 64}, look_back_scan, out, device_in, next, state));
+        EXPECT_EQ(out.values(), expected);
+      },
+      Same::results);
+}
+
+// Long enough for lanes to make way for others, whether they are recorded or not.
+__global__ void long_loop(int* out, int rounds) {
+  volatile int* count = out + threadIdx.x;
+  for (int i = 0; i < rounds; ++i) *count = *count + 1;
+}
+TEST(Correct, LongLoopThatNobodyRecords) {
+  const DeviceArray<int> out(64);
+  ASSERT_RUNS(launch({1, 64}, long_loop, out.data(), 200000));
+  EXPECT_EQ(out.values(), std::vector<int>(64, 200000));
+}
+
+// The last block of a cluster lights the first one's flag, which lights the next one's ...
+__global__ void flag_after_flag(int* out) {
+  __shared__ int flag;
+  const cg::cluster_group cluster = cg::this_cluster();
+  const unsigned rank = cluster.block_rank(), last = cluster.num_blocks() - 1;
+  if (threadIdx.x == 0) flag = 0;
+  cluster.sync();
+  if (threadIdx.x == 0) {
+    if (rank != last)
+      while (atomicAdd(&flag, 0) == 0) {
+      }
+    atomicExch(cluster.map_shared_rank(&flag, rank == last ? 0 : rank + 1), 1);
+  }
+  cluster.sync();
+  out[blockIdx.x] = flag;
+}
+TEST(Correct, FlagsBetweenTheBlocksOfACluster) {
+  everywhere(
+      [] {
+        const DeviceArray<int> out(16);
+        ASSERT_RUNS(launch_clusters(4, {16, 32}, flag_after_flag, out.data()));
+        ASSERT_EQ(out.values(), std::vector<int>(16, 1));
+      },
+      Same::results);
+}
+
+// ---- cooperative groups
+
+template <unsigned size>
+__global__ void reduced_by_tiles(int* out, const int* in) {
+  __shared__ int s[64];
+  const cg::thread_block block = cg::this_thread_block();
+  const cg::thread_block_tile<size> tile = cg::tiled_partition<size>(block);
+  int value = in[block.thread_rank()];
+  for (unsigned k = tile.size() / 2; k > 0; k /= 2) value += tile.shfl_down(value, k);
+  if (tile.thread_rank() == 0) s[tile.meta_group_rank()] = value;
+  tile.sync();
+  // Only its own tile's: no barrier of the block.
+  out[block.thread_rank()] = s[tile.meta_group_rank()];
+}
+template <unsigned size>
+void expect_tiles() {
+  const std::vector<int> in = counting(64);
+  everywhere([&] {
+    const DeviceArray<int> device_in(in), out(64);
+    ASSERT_RUNS(launch({1, 64}, reduced_by_tiles<size>, out, device_in));
+    const std::vector<int> values = out.values();
+    for (int i = 0; i < 64; ++i) {
+      const int first = i / static_cast<int>(size) * static_cast<int>(size);
+      ASSERT_EQ(values[i], static_cast<int>(size * first + size * (size - 1) / 2));
+    }
+  });
+}
+TEST(Correct, Tiles) {
+  expect_tiles<4>();
+  expect_tiles<8>();
+  expect_tiles<16>();
+  expect_tiles<32>();
+}
+
+__global__ void tiles_of_different_speed(int* out) {
+  __shared__ int s[32];
+  const auto tile = cg::tiled_partition<16>(cg::this_thread_block());
+  const unsigned lane = tile.thread_rank();
+  volatile int* slow = out;
+  if (threadIdx.x < 16)
+    for (int i = 0; i < 5000; ++i) slow[threadIdx.x] = i;
+  else
+    for (int i = 0; i < 10; ++i) {
+      s[threadIdx.x] = i;
+      tile.sync();
+      out[threadIdx.x] += s[16 + (lane + 1) % 16];
+      tile.sync();
+    }
+}
+TEST(Correct, TilesOfDifferentSpeed) {
+  everywhere([&] {
+    const DeviceArray<int> out(32);
+    ASSERT_RUNS(launch({1, 32}, tiles_of_different_speed, out));
+    EXPECT_EQ(out.values()[0], 4999);
+    EXPECT_EQ(out.values()[31], 45);
+  });
+}
+
+__global__ void shared_by_a_cluster(int* bins, const int* keys, int n) {
+  __shared__ int part[16];
+  const cg::cluster_group cluster = cg::this_cluster();
+  if (threadIdx.x < 16) part[threadIdx.x] = 0;
+  cluster.sync();
+  const unsigned threads = cluster.num_threads();
+  const unsigned first = blockIdx.x / cluster.num_blocks() * threads + cluster.thread_rank();
+  for (unsigned i = first; i < static_cast<unsigned>(n);
+       i += gridDim.x / cluster.num_blocks() * threads) {
+    const unsigned key = static_cast<unsigned>(keys[i]);
+    atomicAdd(cluster.map_shared_rank(&part[key % 16], key / 16), 1);
+  }
+  cluster.sync();
+  if (threadIdx.x < 16)
+    atomicAdd(&bins[cluster.block_rank() * 16 + threadIdx.x], part[threadIdx.x]);
+}
+TEST(Correct, ClusterHistogram) {
+  for (const unsigned cluster : {2u, 4u, 8u}) {
+    const int count = static_cast<int>(16 * cluster);
+    std::vector<int> keys(2000), expected(count);
+    for (int i = 0; i < 2000; ++i) ++expected[keys[i] = i * 7 % count];
+    everywhere([&] {
+      const DeviceArray<int> device_keys(keys), bins(count);
+      ASSERT_RUNS(launch_clusters(cluster, {3 * cluster, 64}, shared_by_a_cluster, bins,
+                                  device_keys, 2000));
+      EXPECT_EQ(bins.values(), expected);
+    });
+  }
+}
+
+__global__ void round_the_ring(int* out) {
+  int* s = static_cast<int*>(dynamic_shared());
+  const cg::cluster_group cluster = cg::this_cluster();
+  const unsigned next = (cluster.block_rank() + 1) % cluster.num_blocks();
+  s[threadIdx.x] = static_cast<int>(blockIdx.x);
+  for (unsigned i = 0; i < cluster.num_blocks(); ++i) {
+    cluster.sync();
+    const int value = s[threadIdx.x];
+    cluster.sync();
+    cluster.map_shared_rank(s, next)[threadIdx.x] = value;
+  }
+  cluster.sync();
+  out[blockIdx.x * blockDim.x + threadIdx.x] = s[threadIdx.x];
+}
+TEST(Correct, RingExchange) {
+  everywhere([&] {
+    const DeviceArray<int> out(8 * 40);
+    ASSERT_RUNS(launch_clusters(4, {8, 40, 160}, round_the_ring, out));
+    const std::vector<int> values = out.values();
+    for (int i = 0; i < 8 * 40; ++i) ASSERT_EQ(values[i], i / 40);
+  });
+}
+
+// ---- asynchronous copies
+
+constexpr int kTile = 64;
+// Turns tiles round; while one is turned the next is under way.
+__global__ void tiles_ahead(int4* out, const int4* in, int tiles) {
+  __shared__ int4 s[2][kTile];
+  const int t = static_cast<int>(threadIdx.x), first = static_cast<int>(blockIdx.x) * tiles;
+  __pipeline_memcpy_async(&s[0][t], &in[first * kTile + t], 16);
+  __pipeline_commit();
+  for (int i = 0; i < tiles; ++i) {
+    if (i + 1 < tiles)
+      __pipeline_memcpy_async(&s[(i + 1) % 2][t], &in[(first + i + 1) * kTile + t], 16);
+    __pipeline_commit();
+    __pipeline_wait_prior(1);
+    __syncthreads();
+    out[(first + i) * kTile + t] = s[i % 2][kTile - 1 - t];
+    __syncthreads();
+  }
+}
+TEST(Correct, TilesAhead) {
+  const std::vector<int> in = counting(4 * kTile * 15);
+  everywhere([&] {
+    const DeviceArray<int> device_in(in), out(in.size());
+    ASSERT_RUNS(launch({3, kTile}, tiles_ahead, reinterpret_cast<int4*>(out.data()),
+                       reinterpret_cast<const int4*>(device_in.data()), 5));
+    const std::vector<int> values = out.values();
+    for (int i = 0; i < 15 * kTile; ++i)
+      for (int k = 0; k < 4; ++k)
+        ASSERT_EQ(values[4 * i + k], 4 * (i / kTile * kTile + kTile - 1 - i % kTile) + k);
+  });
+}
+
+// More copies under way than a log has room for, of which some arrive at each wait.
+__global__ void deep_pipeline(int* out, const int* in, int count, int ahead) {
+  int* s = static_cast<int*>(dynamic_shared());
+  const int t = static_cast<int>(threadIdx.x), n = static_cast<int>(blockDim.x);
+  for (int i = 0; i < count; ++i) {
+    __pipeline_memcpy_async(&s[i * n + t], &in[i * n + t], 4);
+    if (i % 2 == 1) __pipeline_commit();
+  }
+  int sum = 0;
+  for (int left = ahead; left >= 0; --left) {
+    __pipeline_wait_prior(left);
+    const int first = (count / 2 - left - 1) * 2;
+    sum += s[first * n + t] - s[(first + 1) * n + t];
+    __syncwarp();
+    sum += s[first * n + (t ^ 1)];
+  }
+  out[t] = sum;
+}
+TEST(Correct, DeepPipeline) {
+  const std::vector<int> in = counting(1500 * 8);
+  everywhere([&] {
+    const DeviceArray<int> device_in(in), out(8);
+    ASSERT_RUNS(launch({2, 8, 1500 * 8 * 4}, deep_pipeline, out, device_in, 1500, 7));
+    const std::vector<int> values = out.values();
+    for (int t = 0; t < 8; ++t) {
+      int expected = 0;
+      for (int i = 1484; i < 1500; i += 2) expected += i * 8 + (t ^ 1) - 8;
+      ASSERT_EQ(values[t], expected);
+    }
+  });
+}
+
+// The rest of a row that is no multiple of four: zeros, and nothing beyond it is read.
+__global__ void zeros_at_the_end(int* out, const int* in, int n) {
+  __shared__ int4 s[40];
+  const int t = static_cast<int>(threadIdx.x), there = max(0, min(4, n - 4 * t));
+  // What is not read need not be anywhere.
+  const int* from = there == 0 ? reinterpret_cast<const int*>(~std::uintptr_t{0}) : in + 4 * t;
+  __pipeline_memcpy_async(&s[t], from, 16, 16 - 4 * there);
+  __pipeline_commit();
+  __pipeline_wait_prior(0);
+  __syncthreads();
+  const int4 v = s[39 - t];
+  out[4 * t] = v.x;
+  out[4 * t + 1] = v.y;
+  out[4 * t + 2] = v.z;
+  out[4 * t + 3] = v.w;
+}
+TEST(Correct, ZerosAtTheEnd) {
+  for (const int n : {1, 2, 77, 100, 160}) {
+    std::vector<int> in = counting(n);
+    everywhere([&] {
+      const DeviceArray<int> device_in(in), out(160);
+      ASSERT_RUNS(launch({1, 40}, zeros_at_the_end, out, device_in, n));
+      const std::vector<int> values = out.values();
+      for (int i = 0; i < 160; ++i) {
+        const int from = (39 - i / 4) * 4 + i % 4;
+        ASSERT_EQ(values[i], from < n ? from : 0) << n << " values, at " << i;
+      }
+    });
+  }
+}
+
+// Single bytes too.
+__global__ void zeros_in_a_word(unsigned* out, const unsigned* in) {
+  __shared__ unsigned s[5];
+  __pipeline_memcpy_async(&s[threadIdx.x], in, 4, threadIdx.x);
+  __pipeline_commit();
+  __pipeline_wait_prior(0);
+  out[threadIdx.x] = s[threadIdx.x];
+}
+TEST(Correct, ZerosInAWord) {
+  everywhere([&] {
+    const DeviceArray<unsigned> in(std::vector<unsigned>{0x44332211}), out(5);
+    ASSERT_RUNS(launch({1, 5}, zeros_in_a_word, out, in));
+    EXPECT_EQ(out.values(), (std::vector<unsigned>{0x44332211, 0x332211, 0x2211, 0x11, 0}));
+  });
+}
+
+// What nobody waits for and nobody reads does no harm, to this block or the next.
+__global__ void copies_left_behind(int* out, const int* in) {
+  __shared__ int s[64];
+  if (blockIdx.x % 2 == 0) {
+    __pipeline_memcpy_async(&s[threadIdx.x], &in[threadIdx.x], 4);
+    if (threadIdx.x % 2 == 0) __pipeline_commit();
+  } else {
+    s[threadIdx.x] = in[threadIdx.x];
+    __syncthreads();
+    out[threadIdx.x] = s[63 - threadIdx.x];
+  }
+}
+TEST(Correct, CopiesLeftBehind) {
+  const std::vector<int> in = counting(64);
+  everywhere([&] {
+    const DeviceArray<int> device_in(in), out(64);
+    ASSERT_RUNS(launch({6, 64}, copies_left_behind, out, device_in));
+    std::vector<int> expected(in.rbegin(), in.rend());
+    EXPECT_EQ(out.values(), expected);
+  });
+}
+
+}  // namespace
+}  // namespace emulator

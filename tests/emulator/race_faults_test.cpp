@@ -1,0 +1,335 @@
+// SPDX-License-Identifier: MIT
+//
+// Faults of barriers, warp functions and shared memory: races, and words that nobody wrote.
+#include <cooperative_groups.h>
+
+#include "faults.hpp"
+
+namespace cg = cooperative_groups;
+
+namespace emulator {
+namespace {
+
+// ---- barriers
+
+__global__ void barriers_at_different_lines(int* data) {
+  if (threadIdx.x < 40) {
+    data[threadIdx.x] = 1;
+    __syncthreads();  // fault
+  } else {
+    data[threadIdx.x] = 2;
+    __syncthreads();  // fault
+  }
+}
+TEST(Faults, BarriersAtDifferentLines) {
+  EXPECT_STUCK(barriers_at_different_lines, "divergent barrier.*: 40 threads.*, 24 threads");
+}
+
+__global__ void barrier_against_shuffle(int* data) {
+  if (threadIdx.x % 32 < 16)
+    data[threadIdx.x] = __shfl_sync(~0u, 1, 0);  // fault
+  else
+    __syncthreads();  // fault
+}
+TEST(Faults, BarrierAgainstShuffle) {
+  expect_fault(__FILE__, "barrier_against_shuffle", barrier_against_shuffle, {"deadlock"},
+               Named::all_lines);
+}
+
+__global__ void barrier_against_cluster_barrier(int* data) {
+  data[threadIdx.x] = 1;
+  if (threadIdx.x < 32)
+    cg::this_cluster().sync();  // fault
+  else
+    __syncthreads();  // fault
+}
+TEST(Faults, BarrierAgainstClusterBarrier) {
+  EXPECT_STUCK(barrier_against_cluster_barrier, "deadlock", {2, 64}, 2);
+}
+
+// ---- warp functions
+
+__global__ void shuffle_mask_without_the_caller(int* data) {
+  if (threadIdx.x < 8) data[threadIdx.x] = __shfl_sync(0xF0u, 1, 4);  // fault
+}
+TEST(Faults, ShuffleMaskWithoutTheCaller) {
+  EXPECT_FAULT(shuffle_mask_without_the_caller, "calling lane is not in its own mask", {1, 32});
+}
+
+__global__ void shuffle_from_outside_the_mask(int* data) {
+  if (threadIdx.x < 8) data[threadIdx.x] = __shfl_sync(0xFFu, 1, 8);  // fault
+}
+TEST(Faults, ShuffleFromOutsideTheMask) {
+  EXPECT_FAULT(shuffle_from_outside_the_mask, "reads lane 8, which is not in the mask", {1, 32});
+}
+
+__global__ void shuffle_masks_that_disagree_on_both_sides(int* data) {
+  const unsigned mask = threadIdx.x < 16 ? 0x1FFFFu : 0xFFFF8000u;
+  data[threadIdx.x] = __shfl_xor_sync(mask, 1, 1);  // fault
+}
+TEST(Faults, ShuffleMasksThatDisagreeOnBothSides) {
+  EXPECT_STUCK(shuffle_masks_that_disagree_on_both_sides, "deadlock", {1, 32});
+}
+
+__global__ void shuffle_against_vote(int* data) {
+  if (threadIdx.x < 16)
+    data[threadIdx.x] = __shfl_sync(~0u, 1, 0);  // fault
+  else
+    data[threadIdx.x] = __all_sync(~0u, 1);  // fault
+}
+TEST(Faults, ShuffleAgainstVote) {
+  EXPECT_STUCK(shuffle_against_vote, "deadlock.*16 threads.*16 threads", {1, 32});
+}
+
+// ---- races. Which access comes second, and is reported, depends on the order.
+
+__global__ void race_read_after_write(int* data) {
+  __shared__ int s[64];
+  s[threadIdx.x] = 0;
+  __syncthreads();
+  if (threadIdx.x < 32) s[threadIdx.x] = 1;              // fault
+  if (threadIdx.x >= 32) data[0] = s[threadIdx.x - 32];  // fault
+}
+TEST(Faults, RaceReadAfterWrite) {
+  EXPECT_FAULT(race_read_after_write,
+               "shared-memory race between warps: (read after write|write after read) of s");
+}
+
+__global__ void race_write_after_read(int* data) {
+  __shared__ int s[64];
+  s[threadIdx.x] = 1;
+  __syncthreads();
+  const int value = s[63 - threadIdx.x];  // fault
+  s[threadIdx.x] = value;                 // fault
+  __syncthreads();
+  data[threadIdx.x] = s[threadIdx.x];
+}
+TEST(Faults, RaceWriteAfterRead) {
+  EXPECT_FAULT(race_write_after_read,
+               "race between warps: (read after write|write after read) of s");
+}
+
+__global__ void race_write_after_write(int* data) {
+  __shared__ int s[32];
+  s[threadIdx.x % 32] = static_cast<int>(threadIdx.x);  // fault
+  __syncthreads();
+  data[threadIdx.x] = s[threadIdx.x % 32];
+}
+TEST(Faults, RaceWriteAfterWrite) {
+  EXPECT_FAULT(race_write_after_write, "race between warps: write after write of s with thread");
+}
+
+__global__ void race_with_an_atomic(int* data) {
+  __shared__ int s;
+  if (threadIdx.x == 0) s = 0;
+  __syncthreads();
+  atomicAdd(&s, 1);                    // fault
+  if (threadIdx.x == 63) data[0] = s;  // fault
+}
+TEST(Faults, RaceWithAnAtomic) { EXPECT_FAULT(race_with_an_atomic, "race (between|inside)"); }
+
+__global__ void race_of_atomic_and_initialisation(int* data) {
+  __shared__ int s[4];
+  if (threadIdx.x < 4) s[threadIdx.x] = 0;  // fault
+  atomicAdd(&s[threadIdx.x % 4], 1);        // fault
+  __syncthreads();
+  if (threadIdx.x < 4) data[threadIdx.x] = s[threadIdx.x];
+}
+TEST(Faults, RaceOfAtomicAndInitialisation) {
+  EXPECT_FAULT(race_of_atomic_and_initialisation, "race|uninitialised shared memory: atomic of s");
+}
+
+__global__ void race_in_tree_reduction(int* data) {
+  __shared__ int s[256];
+  s[threadIdx.x] = 1;
+  __syncthreads();
+  for (unsigned k = 128; k > 0; k /= 2)
+    if (threadIdx.x < k) s[threadIdx.x] += s[threadIdx.x + k];  // fault
+  if (threadIdx.x == 0) data[0] = s[0];
+}
+TEST(Faults, RaceInTreeReduction) {
+  EXPECT_FAULT(race_in_tree_reduction, "race (between warps|inside a warp)", {1, 256});
+}
+
+__global__ void race_of_double_buffering(int* data) {
+  __shared__ int s[2][64];
+  int sum = 0;
+  for (int i = 0; i < 4; ++i) {
+    s[0][threadIdx.x] = i;  // fault
+    __syncthreads();
+    sum += s[0][63 - threadIdx.x];  // fault
+    s[1][threadIdx.x] = i;
+  }
+  __syncthreads();
+  data[threadIdx.x] = sum + s[1][threadIdx.x];
+}
+TEST(Faults, RaceOfDoubleBuffering) {
+  EXPECT_FAULT(race_of_double_buffering, "race between warps: (write after read|read after write)");
+}
+
+__global__ void race_inside_a_warp(int* data) {
+  __shared__ int s[32];
+  s[threadIdx.x] = 0;
+  __syncwarp();
+  s[threadIdx.x] = 1;
+  data[threadIdx.x] = s[31 - threadIdx.x];  // fault
+}
+TEST(Faults, RaceInsideAWarp) {
+  EXPECT_FAULT(race_inside_a_warp, "race inside a warp: read after write of s", {1, 32});
+}
+
+__global__ void race_of_warp_synchronous_reduction(int* data) {
+  __shared__ int s[64];
+  volatile int* v = s;
+  s[threadIdx.x] = 1;
+  __syncthreads();
+  if (threadIdx.x < 32) {
+    v[threadIdx.x] = v[threadIdx.x] + v[threadIdx.x + 32];
+    v[threadIdx.x] = v[threadIdx.x] + v[threadIdx.x + 16];  // fault
+    v[threadIdx.x] = v[threadIdx.x] + v[threadIdx.x + 8];
+  }
+  if (threadIdx.x == 0) data[0] = s[0];
+}
+TEST(Faults, RaceOfWarpSynchronousReduction) {
+  EXPECT_FAULT(race_of_warp_synchronous_reduction, "race inside a warp: read after write of s");
+}
+
+__global__ void race_between_bytes_of_one_access(int* data) {
+  __shared__ int4 s[16];
+  s[threadIdx.x % 16] = make_int4(1, 2, 3, threadIdx.x / 32);  // fault
+  __syncthreads();
+  data[threadIdx.x] = s[threadIdx.x % 16].w;
+}
+TEST(Faults, RaceOfWideAccesses) {
+  EXPECT_FAULT(race_between_bytes_of_one_access, "race between warps: write after write");
+}
+
+struct Triple {
+  int x, y, z;
+};
+__global__ void race_of_structures(int* data) {
+  __shared__ Triple s[1];
+  const Triple mine{data[0], data[1], static_cast<int>(threadIdx.x)};
+  if (threadIdx.x % 32 == 0) __builtin_memcpy(s, &mine, sizeof(mine));  // fault
+  __syncthreads();
+  data[threadIdx.x] = s[0].z;
+}
+TEST(Faults, RaceOfStructures) {
+  EXPECT_FAULT(race_of_structures, "race between warps: write after write");
+}
+
+__global__ void lanes_disagree_in_shared(int* data) {
+  __shared__ int s;
+  s = threadIdx.x % 2;  // fault
+  data[0] = s;
+}
+__global__ void lanes_disagree_in_global(int* data) {
+  data[threadIdx.x / 8] = threadIdx.x == 9;  // fault
+}
+TEST(Faults, LanesOfOneInstructionThatStoreDifferentValues) {
+  EXPECT_FAULT(lanes_disagree_in_shared, "write of another value by the same instruction", {1, 32});
+  EXPECT_FAULT(lanes_disagree_in_global, "lanes 8 and 9 of one instruction store different values",
+               {1, 32});
+}
+
+__global__ void race_of_narrow_and_wide(int* data) {
+  __shared__ __align__(16) unsigned char s[128];
+  if (threadIdx.x < 32) reinterpret_cast<unsigned*>(s)[threadIdx.x] = 0;
+  __syncthreads();
+  if (threadIdx.x < 4)
+    *reinterpret_cast<int4*>(s + 16 * threadIdx.x) = make_int4(1, 1, 1, 1);  // fault
+  if (threadIdx.x == 32) data[0] = s[37];                                    // fault
+}
+TEST(Faults, RaceOfNarrowAndWide) { EXPECT_FAULT(race_of_narrow_and_wide, "race between warps"); }
+
+// Whichever warp is first reads what nobody has written yet; who writes it then is to be named.
+__global__ void tile_without_barrier(int* data) {
+  __shared__ int tile[32][32];
+  tile[threadIdx.y][threadIdx.x] = 1;                  // fault
+  data[threadIdx.x] = tile[threadIdx.x][threadIdx.y];  // fault
+}
+TEST(Faults, TileWithoutBarrier) {
+  EXPECT_FAULT(tile_without_barrier,
+               "race between warps: (write after read|read after write)"
+               R"( of tile with thread \(\d+, \d+, 0\) at race_faults_test\.cpp:\d+;)",
+               {1, {32, 32}});
+}
+
+// What was read leads on to another fault, before anybody has stored.
+__global__ void index_without_barrier(int* data) {
+  __shared__ int index;
+  if (threadIdx.x == 63) data[kInts + index] = 1;  // fault
+  if (threadIdx.x == 0) index = 0;
+}
+TEST(Faults, IndexWithoutBarrier) {
+  EXPECT_FAULT(index_without_barrier,
+               "^(uninitialised shared memory: load of index, which nobody in the block has "
+               "written yet|shared-memory race between warps: read after write of index)");
+}
+
+// ---- shared memory that nobody wrote
+
+__global__ void uninitialised_static(int* data) {
+  __shared__ int s[64];
+  if (threadIdx.x < 32) s[threadIdx.x] = 1;
+  __syncthreads();
+  data[threadIdx.x] = s[threadIdx.x];  // fault
+}
+TEST(Faults, UninitialisedStatic) {
+  EXPECT_FAULT(uninitialised_static, "uninitialised shared memory: load of s", {1, 64}, 1,
+               R"(block \(0, 0, 0\) thread \((3[2-9]|[45]\d|6[0-3]), 0, 0\))");
+}
+
+__global__ void never_written_at_all(int* data) {
+  __shared__ int s[64];
+  data[threadIdx.x] = s[threadIdx.x];  // fault
+}
+TEST(Faults, NeverWrittenAtAll) {
+  EXPECT_FAULT(never_written_at_all, "uninitialised shared memory: load of s");
+}
+
+__global__ void left_over_from_the_last_block(int* data) {
+  __shared__ int s[64];
+  if (blockIdx.x == 0) s[threadIdx.x] = 1;
+  __syncthreads();
+  data[threadIdx.x] = s[threadIdx.x];  // fault
+}
+TEST(Faults, LeftOverFromTheLastBlock) {
+  EXPECT_FAULT(left_over_from_the_last_block, "uninitialised shared memory: load of s", {5, 64}, 1,
+               R"(block \([1-4], 0, 0\) thread)");
+}
+
+__global__ void uninitialised_dynamic(int* data) {
+  int* s = static_cast<int*>(dynamic_shared());
+  s[threadIdx.x] = 1;
+  __syncthreads();
+  data[threadIdx.x] = s[threadIdx.x + 1];  // fault
+}
+TEST(Faults, UninitialisedDynamic) {
+  EXPECT_FAULT(uninitialised_dynamic, "uninitialised shared memory: load of dynamic shared memory",
+               {1, 64, 1024}, 1, R"(block \(0, 0, 0\) thread \(63, 0, 0\))");
+}
+
+__global__ void uninitialised_half_of_a_vector(int* data) {
+  __shared__ float2 s[64];
+  s[threadIdx.x].x = 1;
+  __syncthreads();
+  const float2 v = s[threadIdx.x];  // fault
+  data[threadIdx.x] = static_cast<int>(v.x + v.y);
+}
+TEST(Faults, UninitialisedHalfOfAVector) {
+  EXPECT_FAULT(uninitialised_half_of_a_vector, "uninitialised shared memory: load of s");
+}
+
+__global__ void uninitialised_histogram(int* data) {
+  __shared__ int bins[8];
+  atomicAdd(&bins[threadIdx.x % 8], 1);  // fault
+  __syncthreads();
+  if (threadIdx.x < 8) data[threadIdx.x] = bins[threadIdx.x];
+}
+TEST(Faults, UninitialisedHistogram) {
+  EXPECT_FAULT(uninitialised_histogram, "uninitialised shared memory: atomic of bins");
+}
+
+}  // namespace
+}  // namespace emulator
