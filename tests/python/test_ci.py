@@ -14,9 +14,9 @@ import emulated
 import pytest
 import suite
 from conftest import ROOT
+from fake_program import compiled
 from ladder.commands.cli import main
 from test_compare import FAILED, document, timed
-from test_run import compiled
 
 SHA = "0123456789abcdef0123456789abcdef01234567"
 WORKFLOWS = sorted((ROOT / ".github").rglob("*.yml"))

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from fake_program import TILED, Fake, errors_of, run
 from ladder.commands.cli import main
 from ladder.io import samples
 from ladder.io.results import load_processes, load_results
-from test_run import TILED, Fake, errors_of, run
 from test_study import SMI
 from test_study import run as study
 

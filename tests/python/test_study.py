@@ -16,12 +16,12 @@ from pathlib import Path
 
 import pytest
 from conftest import ROOT
+from fake_program import EMULATED, TILED, Fake, compiled, errors_of, rows_of
 from ladder.commands import study
 from ladder.commands.cli import main
 from ladder.measure.progress import Progress
 from ladder.measure.runner import Program
 from ladder.measure.study import Measurement
-from test_run import EMULATED, TILED, Fake, compiled, errors_of, rows_of
 
 SMI = '#!/bin/sh\n[ ! -e "$0.none" ] || exit 9\necho "0, GPU-a, NVIDIA H200"\n'
 
