@@ -169,6 +169,21 @@ TEST(Sampling, TheTimeOnTheDeviceIsThatOfAllLaunches) {
   EXPECT_TRUE(enough(samples, 16, {.device_seconds = 0.1}, 0));
 }
 
+TEST(Settling, EndsWhenTwoIntervalsHaveTheSameClock) {
+  std::vector<double> clocks = {1.98e9, 1.7e9, 1.5e9, 1.45e9, 1.451e9, 1.3e9};
+  std::size_t taken = 0;
+  settle(60, [&] { return clocks.at(taken++); });
+  EXPECT_EQ(taken, 5u);
+}
+
+TEST(Settling, GivesUpOnAClockThatMovesToAndFro) {
+  int taken = 0;
+  settle(0.01, [&] { return taken++ % 2 ? 1.4e9 : 1.5e9; });
+  EXPECT_GT(taken, 2);
+  settle(0, [&] { return taken = 0, 1.4e9; });
+  EXPECT_GT(taken, 2);  // no interval at all
+}
+
 TEST(Contexts, AQuickOneWillDoOnceTwelveWereSeen) {
   std::vector<double> seen = {4.30, 4.31, 4.20, 4.32, 4.21, 4.33, 4.34, 4.22, 4.35, 4.36};
   EXPECT_FALSE(will_do({4.2}, 0));

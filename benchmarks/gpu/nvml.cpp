@@ -128,4 +128,22 @@ std::unique_ptr<Nvml> open_nvml(const std::string& pci_bus_id) {
   return std::make_unique<Readings>(pci_bus_id);
 }
 
+void ClockReasons::look(Time now) {
+  if (!nvml_ || now - looked_ < std::chrono::milliseconds(20)) return;
+  looked_ = now;
+  try {
+    const Nvml::Reasons found = nvml_->reasons();
+    power_ += found.power, heat_ += found.heat, other_ += found.other, ++looks_;
+  } catch (const NoNvml&) {
+    nvml_ = nullptr;
+  }
+}
+
+void ClockReasons::add_to(std::map<std::string, double>& counters) const {
+  if (looks_ == 0) return;
+  counters["clock_held_by_power"] = double(power_) / looks_;
+  counters["clock_held_by_heat"] = double(heat_) / looks_;
+  counters["clock_held_by_others"] = double(other_) / looks_;
+}
+
 }  // namespace ladders

@@ -4,6 +4,8 @@
 // at run time, since it comes with the driver and not with the CUDA Toolkit.
 #pragma once
 
+#include <chrono>
+#include <map>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -47,5 +49,22 @@ class Nvml {
 /// The GPU at an address of the PCI bus, as CUDA writes it. Throws NoNvml: no library, no such GPU,
 /// no permission, no counter of energy, or one of several parts of a GPU (MIG).
 std::unique_ptr<Nvml> open_nvml(const std::string& pci_bus_id);
+
+/// How often the driver held the clock down, of all the times it was asked. Without a driver, or
+/// once it refuses, it is not asked.
+class ClockReasons {
+ public:
+  using Time = std::chrono::steady_clock::time_point;
+  explicit ClockReasons(const Nvml* nvml) : nvml_(nvml) {}
+  /// Asks, but at most every 20 ms, since the host has other things to do.
+  void look(Time now = std::chrono::steady_clock::now());
+  /// Adds clock_held_by_power, _heat and _others: fractions of the looks, absent if there are none.
+  void add_to(std::map<std::string, double>& counters) const;
+
+ private:
+  const Nvml* nvml_;
+  Time looked_ = {};
+  int looks_ = 0, power_ = 0, heat_ = 0, other_ = 0;
+};
 
 }  // namespace ladders

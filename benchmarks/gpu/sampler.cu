@@ -30,8 +30,8 @@ namespace {
 constexpr int kTurn = 4;
 constexpr double kShort = 200e-6, kLong = 10e-3;  // seconds
 
-// The clock is held down below kFull of its highest, and steady if intervals differ by kSteady.
-constexpr double kFull = 0.97, kSteady = 5e-3, kInterval = 0.1;  // fractions, seconds
+// The clock is held down below kFull of its highest; whether it is steady is seen by intervals.
+constexpr double kFull = 0.97, kInterval = 0.1;  // a fraction, seconds
 constexpr std::chrono::milliseconds kIdle{300};  // three readings of Hopper's driver
 
 // One SM's clocks: the ratio of SM cycles to nanoseconds over an interval is its actual frequency.
@@ -155,35 +155,6 @@ std::string kernel_name(const void* kernel) {
   std::free(readable);
   return name;
 }
-
-// Whether the driver held the clock down, as often as it was asked.
-class ClockReasons {
- public:
-  explicit ClockReasons(const Nvml* nvml) : nvml_(nvml) {}
-  // At most every 20 ms, since the host has other things to do.
-  void look() {
-    const auto now = std::chrono::steady_clock::now();
-    if (!nvml_ || now - looked_ < std::chrono::milliseconds(20)) return;
-    looked_ = now;
-    try {
-      const Nvml::Reasons found = nvml_->reasons();
-      power_ += found.power, heat_ += found.heat, other_ += found.other, ++looks_;
-    } catch (const NoNvml&) {
-      nvml_ = nullptr;
-    }
-  }
-  void add_to(std::map<std::string, double>& counters) const {
-    if (looks_ == 0) return;
-    counters["clock_held_by_power"] = double(power_) / looks_;
-    counters["clock_held_by_heat"] = double(heat_) / looks_;
-    counters["clock_held_by_others"] = double(other_) / looks_;
-  }
-
- private:
-  const Nvml* nvml_;  // null: nothing is told
-  std::chrono::steady_clock::time_point looked_ = {};
-  int looks_ = 0, power_ = 0, heat_ = 0, other_ = 0;
-};
 
 // Times launches with events, without the host's launch latency: all between two events is queued
 // (cold launches one by one, warm ones as a CUDA graph) while the kernel before flushes the L2 or
@@ -432,17 +403,13 @@ class Sampler : public Meter {
     const bool limited = result.sm_clock_hz < kFull * fastest_clock_hz_;
     if (!watched || !limited || sampling.settle_seconds <= 0) return result;
     // A power limit lowers the clock within half a second, and then moves it to and fro, so these
-    // samples do not count. The others begin when two intervals have the same clock, and take as
-    // long as was waited for at most, since half-second medians differ by up to 4 %.
-    const auto settling = std::chrono::steady_clock::now();
-    for (double before = NAN, change = NAN;
-         !(change <= kSteady) && seconds_since(settling) < sampling.settle_seconds;) {
-      const double now = clock_during([&, from = std::chrono::steady_clock::now()] {
+    // samples do not count. The others take as long as was waited for at most, since half-second
+    // medians differ by up to 4 %.
+    settle(sampling.settle_seconds, [&] {
+      return clock_during([&, from = std::chrono::steady_clock::now()] {
         while (seconds_since(from) < kInterval) take(enqueue, rounds, launches);
       });
-      change = std::abs(now / before - 1);
-      before = now;
-    }
+    });
     result = {.measuring_seconds = result.measuring_seconds};
     sample_all(sampling.settle_seconds);
     return result;

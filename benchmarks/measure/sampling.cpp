@@ -59,6 +59,16 @@ bool will_do(const std::vector<double>& seen, double wanted) {
   return std::abs(seen.back() - goal) <= kTolerance * double(seen.size()) * goal;
 }
 
+void settle(double seconds, const std::function<double()>& clock_of_interval) {
+  constexpr double kSteady = 5e-3;
+  const auto start = std::chrono::steady_clock::now();
+  for (double before = NAN, change = NAN; !(change <= kSteady) && seconds_since(start) < seconds;) {
+    const double now = clock_of_interval();
+    change = std::abs(now / before - 1);
+    before = now;
+  }
+}
+
 Samples sample_host(const std::function<void()>& work, const Sampling& sampling) {
   const auto start = std::chrono::steady_clock::now();
   Samples result;

@@ -63,6 +63,10 @@ bool enough(const std::vector<double>& seconds, int launches, const Sampling& sa
 /// their number.
 bool will_do(const std::vector<double>& seen, double wanted);
 
+/// Takes intervals until two in succession have the same SM clock within 0.5 %, for `seconds` at
+/// most. `clock_of_interval` works for an interval and returns its clock in Hz.
+void settle(double seconds, const std::function<double()>& clock_of_interval);
+
 /// Samples work on the CPU with the host's clock; `work` returns when it is done.
 Samples sample_host(const std::function<void()>& work, const Sampling& sampling);
 

@@ -84,5 +84,44 @@ TEST(Nvml, ReasonsForALowerClockAreOfThreeKinds) {
   EXPECT_EQ(told("24"), "power heat ");
 }
 
+TEST(ClockReasons, AreFractionsOfTheLooks) {
+  const auto nvml = open_nvml(kBus);
+  ClockReasons reasons(nvml.get());
+  std::map<std::string, double> counters;
+  reasons.add_to(counters);
+  EXPECT_TRUE(counters.empty());  // nobody has looked
+  const auto start = std::chrono::steady_clock::now();
+  const auto look = [&](const char* bits, int milliseconds) {
+    setenv("FAKE_REASONS", bits, 1);
+    reasons.look(start + std::chrono::milliseconds(milliseconds));
+    unsetenv("FAKE_REASONS");
+  };
+  look("4", 0);
+  look("40", 19);  // too soon to ask again
+  look("24", 20);
+  look("0", 40);
+  look("2", 60);
+  reasons.add_to(counters);
+  EXPECT_EQ(counters, (std::map<std::string, double>{{"clock_held_by_power", 0.5},
+                                                     {"clock_held_by_heat", 0.25},
+                                                     {"clock_held_by_others", 0.25}}));
+}
+
+TEST(ClockReasons, AreNotAskedForOnceTheDriverRefuses) {
+  const auto nvml = open_nvml(kBus);
+  ClockReasons reasons(nvml.get());
+  {
+    const Refusing driver("reasons");
+    reasons.look();
+  }
+  reasons.look(std::chrono::steady_clock::now() + std::chrono::seconds(1));
+  ClockReasons without_driver(nullptr);
+  without_driver.look();
+  std::map<std::string, double> counters;
+  reasons.add_to(counters);
+  without_driver.add_to(counters);
+  EXPECT_TRUE(counters.empty());
+}
+
 }  // namespace
 }  // namespace ladders
