@@ -82,7 +82,7 @@ std::vector<Rung> rungs() {
        .idea = "A warp adds up the published sums of the 32 tiles before (Merrill, Garland).",
        .implementation = in_one_pass<Type, 512, 6, LookBack>(),
        .builds_on = "vectorized",
-       .target = "stall_barrier"},
+       .target = "dram_bytes"},
       {.name = "groups",
        .idea = "All threads poll, one per tile of a group: one round, and a fixed order.",
        .implementation = in_one_pass<Type, 512, 6, Groups>(),

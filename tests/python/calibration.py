@@ -371,13 +371,13 @@ def main() -> None:
         ("equal, called different", MODELS, 0.0),
         ("3 % slower, found", CHANGED, 0.03),
     ):
-        print(f"| {title} | {' | '.join(f'{n} a side' for n in counts)} |")
+        print(f"| {title} | {' | '.join(f'{n} per side' for n in counts)} |")
         print("| :-- |" + " --: |" * len(counts))
         for name, model in models.items():
             rates = (100 * called(verdicts(model, n, change, rows)) for n in counts)
             print(f"| {name} | {' | '.join(f'{rate:.1f} %' for rate in rates)} |", flush=True)
         print()
-    print(f"| equal suites, exit code 1 | {' | '.join(f'{n} a side' for n in counts)} |")
+    print(f"| equal suites, exit code 1 | {' | '.join(f'{n} per side' for n in counts)} |")
     print("| :-- |" + " --: |" * len(counts))
     for name, file in RECORDED.items():
         for alone in (True, False):
@@ -385,7 +385,7 @@ def main() -> None:
             rates = (100 * failing(file, n, 100, alone=alone) for n in counts)
             print(f"| {told} | {' | '.join(f'{rate:.0f} %' for rate in rates)} |", flush=True)
     print()
-    print(f"| one row of a suite slower, found | {' | '.join(f'{n} a side' for n in counts)} |")
+    print(f"| one row of a suite slower, found | {' | '.join(f'{n} per side' for n in counts)} |")
     print("| :-- |" + " --: |" * len(counts))
     for noise in (False, True):
         for slower in (0.03, 0.05, 0.1):

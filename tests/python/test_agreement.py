@@ -104,7 +104,8 @@ def agreement(tmp_path, capsys):
         assert main(["table", *files, "--ladder", "counters_agreement"]) == 0
         text = capsys.readouterr().out
         assert text.startswith(
-            "NVIDIA H200, cold cache, commit 0123456: CUPTI 13.0, 9 passes beside Nsight Compute."
+            "NVIDIA H200, cold cache, commit 0123456: CUPTI 13.0, 9 passes, "
+            "compared with Nsight Compute."
         )
         return {counter: cells[1:] for counter, cells in table_rows(text).items()}
 
@@ -154,8 +155,8 @@ def test_the_table_says_what_was_left_out(tmp_path):
     text = counter_tables.agreement(results, pairs)
     told = text.partition("Nsight Compute. ")[2].partition("\n")[0]
     assert told == (
-        "1 of 3 rows that both counted are compared, by 1 of 5 figures. "
-        "Left out: figures that are 0 on both sides (1), fractions of rows under 20.0 us (1), "
+        "1 of 3 rows that both counted are compared, 1 of 5 values. "
+        "Left out: values that are 0 on both sides (1), fractions of rows under 20.0 us (1), "
         "fractions below 5% on both sides (1), "
         "counts of less than 0.1% of the counter's largest (1)."
     )
@@ -210,7 +211,7 @@ def test_kernels_that_changed_since_the_profile_are_not_compared(
     found += load_results(suite.write(tmp_path / "profile.json", profile))
     pairs = counter_tables.compare(found[0], prediction.counterpart(found[0], found))
     text = counter_tables.agreement(found[0], pairs)
-    why = f"figures of rows that run other instructions since the profile's commit ({len(pairs)})"
+    why = f"values of rows that run other instructions since the profile's commit ({len(pairs)})"
     assert (why in text) != compared
     assert ("`dram_bytes`" in table_rows(text)) == compared
 

@@ -16,12 +16,12 @@ from ladder.model.rows import COUNTERS, Row, bare
 from ladder.report import markdown
 from ladder.report.markdown import code, escape
 
-TOLERANCE = 0.02  # of Nsight Compute's figure
+TOLERANCE = 0.02  # of Nsight Compute's value
 _SMALL = 0.05  # of a fraction; below it two runs differ by as much
 _LEAST = 0.001  # of a counter's largest value; where there is less, profilers count themselves
 _SHORTEST = 20e-6  # seconds; of less the start and the end of a launch are most
-_CHANGED = "figures of rows that run other instructions since the profile's commit"
-_ZERO = "figures that are 0 on both sides"
+_CHANGED = "values of rows that run other instructions since the profile's commit"
+_ZERO = "values that are 0 on both sides"
 _BRIEF = f"fractions of rows under {units.duration(_SHORTEST)}"
 _LOW = f"fractions below {_SMALL:.0%} on both sides"
 _LITTLE = f"counts of less than {_LEAST:.1%} of the counter's largest"
@@ -144,11 +144,13 @@ def agreement(results: Results, pairs: list[Agreement]) -> str:
                 "largest difference": f"{off} in {code(worst.row)}" if worst.difference else "",
             }
         )
-    about = f"{escape(describe(results))}: {results.hardware_counters} beside Nsight Compute."
+    about = (
+        f"{escape(describe(results))}: {results.hardware_counters}, compared with Nsight Compute."
+    )
     there = {pair.row for pair in pairs}
     compared = {pair.row for rows in kept.values() for pair in rows}
     told = f"{len(compared)} of {len(there)} rows that both counted are compared"
-    told += f", by {sum(map(len, kept.values()))} of {len(pairs)} figures."
+    told += f", {sum(map(len, kept.values()))} of {len(pairs)} values."
     rules = [f"{why} ({left_out[why]})" for why in _RULES if left_out[why]]
     left = f" Left out: {', '.join(rules)}." if rules else ""
     return f"{about} {told}{left}\n\n{markdown.table(lines)}"
