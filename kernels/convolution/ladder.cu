@@ -55,7 +55,8 @@ std::vector<Rung> rungs() {
                                    [](P& problem) { return problem.global_arguments(); }),
        .measured = at_some},
       {.name = "constant_filter",
-       .idea = "The filter is a kernel parameter and its side a template argument: no loops, no loads of weights.",
+       .idea = "The filter is a kernel parameter and its side a template argument: no loops, no "
+               "loads of weights.",
        .implementation = kernel<P>(constant_filter<side>, blocks_of<kGlobalRows, kWarp>),
        .builds_on = "global",
        .target = "global_load_requests",
