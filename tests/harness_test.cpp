@@ -83,18 +83,21 @@ TEST(Rows, AreSkippedWithAReason) {
 
 TEST(Rows, AreSkippedWhereNothingCanEmulateThem) {
   const int kernel = 0;
-  Ladder ladder{.name = "l",
-                .axes = {{"n"}},
-                .measured = {{1}},
-                .rungs = {{.name = "library"},
-                          {.name = "cpu", .implementation = {.on_host = true}},
-                          {.name = "tma", .implementation = {.kernel = &kernel}, .needs = kTma}}};
+  Ladder ladder{
+      .name = "l",
+      .axes = {{"n"}},
+      .measured = {{1}},
+      .rungs = {
+          {.name = "library"},
+          {.name = "cpu", .implementation = {.on_host = true}},
+          {.name = "ring", .implementation = {.kernel = &kernel}, .needs = kTma},
+          {.name = "tensor_cores", .implementation = {.kernel = &kernel}, .needs = kTensorCores}}};
   std::vector<std::string> reasons;
   for (const Row& row : rows(ladder, Shapes::measured))
     reasons.push_back(skip_reason(row, {.compute_capability = 90}));
-  EXPECT_EQ(reasons, kEmulated ? (std::vector<std::string>{"a library call: needs a GPU", "",
-                                                           "needs TMA: not emulated"})
-                               : (std::vector<std::string>{"", "", ""}));
+  EXPECT_EQ(reasons, kEmulated ? (std::vector<std::string>{"a library call: needs a GPU", "", "",
+                                                           "needs tensor cores: not emulated"})
+                               : (std::vector<std::string>{"", "", "", ""}));
 }
 
 TEST(Json, TextIsEscaped) {

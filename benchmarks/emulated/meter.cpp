@@ -84,6 +84,10 @@ std::map<std::string, double> counters_of(const Report& report) {
       if (space == Space::global) global_bytes += double(t.bytes);
     }
     distributed += report.total(Space::distributed, operation);
+    const Traffic bulk = report.total(Space::bulk, operation);
+    global_bytes += double(bulk.bytes);
+    if (operation == Operation::load && bulk.requests > 0)
+      counters["bulk_copy_bytes"] = double(bulk.bytes);
   }
   if (distributed.requests > 0) {
     add("distributed_", "sectors", distributed);

@@ -70,7 +70,7 @@ Device Device::open(int index) {
 }
 
 bool Device::has_bulk_copies(size_t shared_bytes) const {
-  return !kEmulated && compute_capability >= 90 && shared_bytes_per_block >= shared_bytes;
+  return compute_capability >= 90 && shared_bytes_per_block >= shared_bytes;
 }
 
 Occupancy occupancy(const void* kernel, const LaunchPlan& plan, const Device& device) {

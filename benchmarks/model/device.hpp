@@ -33,7 +33,7 @@ struct Device {
   double sm_clock_hz = 0, memory_clock_hz = 0;
   std::map<std::string, double> crossovers = {};  ///< tuned for it, by "ladder.name"
 
-  /// Whether kernels may use TMA with this much shared memory per block. Never on the emulator.
+  /// Whether kernels may use TMA with this much shared memory per block.
   bool has_bulk_copies(size_t shared_bytes = 0) const;
 
   /// The number of devices, 0 without a driver or a GPU.

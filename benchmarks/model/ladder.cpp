@@ -209,9 +209,10 @@ std::string skip_reason(const Row& row, const Device& device) {
   const int needed = row.rung->needs.compute_capability;
   if (device.compute_capability < needed)
     return "needs compute capability " + dotted(needed / 10, needed % 10);
-  if (row.rung->needs.only_there && device.compute_capability / 10 != needed / 10)
+  const std::string_view only_there = row.rung->needs.only_there;
+  if (!only_there.empty() && device.compute_capability / 10 != needed / 10)
     return "not ported beyond " + std::to_string(needed / 10) + ".x: uses " +
-           std::string(row.rung->needs.hardware_only);
+           std::string(only_there);
   if (kEmulated && !row.rung->needs.hardware_only.empty())
     return "needs " + std::string(row.rung->needs.hardware_only) + ": not emulated";
   const std::string reason = row.rung->skip ? row.rung->skip(row.point, device) : "";

@@ -164,10 +164,10 @@ struct Sweep {
 struct Feature {
   int compute_capability = 0;           ///< the least that has it, 90 for 9.0
   std::string_view hardware_only = {};  ///< its name, if no emulator has it: rows are skipped there
-  bool only_there = false;              ///< the project compiles it for that generation alone
+  std::string_view only_there = {};  ///< its name, if the project has it for that generation alone
 };
-inline constexpr Feature kClusters{90}, kTma{90, "TMA"}, kTensorCores{80, "tensor cores"},
-    kWgmma{90, "wgmma", true}, kSetmaxnreg{90, "setmaxnreg", true};
+inline constexpr Feature kClusters{90}, kTma{90}, kTensorCores{80, "tensor cores"},
+    kWgmma{90, "wgmma", "wgmma"}, kSetmaxnreg{90, {}, "setmaxnreg"};
 
 /// A row of the table: one idea, one kernel.
 struct Rung {

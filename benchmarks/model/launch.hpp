@@ -27,19 +27,18 @@ struct Start {
 /// A launch plan as cudaLaunchKernelEx and the occupancy calls take it.
 class LaunchConfig {
  public:
-  LaunchConfig(const LaunchPlan& plan, cudaStream_t stream,
-               [[maybe_unused]] const Start& start = {})
+  LaunchConfig(const LaunchPlan& plan, cudaStream_t stream, const Start& start = {})
       : config_{plan.grid, plan.block, plan.shared_bytes, stream, attributes_, 0} {
     if (plan.cluster > 1) {
       auto& cluster = add(cudaLaunchAttributeClusterDimension).clusterDim;
       cluster.x = plan.cluster, cluster.y = cluster.z = 1;
     }
-#ifdef CUDART_VERSION  // emulated launches never overlap, and run all blocks at once
+#ifdef CUDART_VERSION  // emulated launches never overlap
     if (start.early)
       add(cudaLaunchAttributeProgrammaticStreamSerialization)
           .programmaticStreamSerializationAllowed = 1;
-    if (start.together) add(cudaLaunchAttributeCooperative).cooperative = 1;
 #endif
+    if (start.together) add(cudaLaunchAttributeCooperative).cooperative = 1;
   }
   LaunchConfig(const LaunchConfig&) = delete;
   const cudaLaunchConfig_t* get() const { return &config_; }

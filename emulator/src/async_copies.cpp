@@ -44,6 +44,17 @@ unsigned arrive(Lane& lane, std::uint64_t group) {
   return lane.arrived - before;
 }
 
+// Those before this number.
+static void land_groups(Lane& lane, std::uint64_t groups, std::uintptr_t pc) {
+  const unsigned arrived = arrive(lane, groups);
+  if (lane.next)  // the replay needs the copies, and drops them then
+    note(lane, Event::arrival, arrived, pc);
+  else
+    lane.drop_copies(arrived);
+}
+
+void land_copies(std::uintptr_t pc) { land_groups(*current_lane, ++current_lane->group, pc); }
+
 }  // namespace emulator
 
 using namespace emulator;
@@ -77,9 +88,5 @@ void __pipeline_commit() { ++current_lane->group; }
 void __pipeline_wait_prior(std::size_t groups) {
   Lane& lane = *current_lane;
   groups = std::min<std::size_t>(groups, 8);  // as the toolkit does
-  const unsigned arrived = lane.group > groups ? arrive(lane, lane.group - groups) : 0;
-  if (lane.next)  // the replay needs the copies, and drops them then
-    note(lane, Event::arrival, arrived, RETURN_ADDRESS);
-  else
-    lane.drop_copies(arrived);
+  land_groups(lane, lane.group > groups ? lane.group - groups : 0, RETURN_ADDRESS);
 }

@@ -9,6 +9,13 @@
 #include "record.hpp"
 
 namespace emulator {
+namespace {
+
+// How often a block looks in vain for the words that its threads wait for, before these poll for
+// good: while others run, and where the others only wait, too.
+constexpr unsigned kLooks = 1'000'000, kRounds = 1000;
+
+}  // namespace
 
 constinit thread_local Block* current_block = nullptr;
 constinit thread_local Lane* current_lane = nullptr;
@@ -30,9 +37,17 @@ void Launch::fail(Fault what) {
   if (!failed.exchange(true)) fault = std::move(what.text);
 }
 
-void Block::cluster_met() {
+void Block::cluster_met(const Knowledge& all) {
+  order_.take(all);
+  for (Lane& lane : lanes_) lane.knowledge.level = all.level;
   visitor_.clear();
   shared_.next_cluster_epoch();
+}
+
+Block* Block::neighbour(unsigned rank) {
+  if (rank == rank_) return this;
+  const bool runs = rank < cluster_size() && cluster_->met() && cluster_->running(rank);
+  return runs ? &cluster_->block(rank) : nullptr;
 }
 
 // The built-in variables by their own names, which the language's header declares as constants.
@@ -51,15 +66,15 @@ bool Block::is_built_in(std::uintptr_t address) {
   return false;
 }
 
-void Block::enter(Launch& launch, Cluster& cluster, unsigned rank) {
+void Block::enter(Launch& launch, Cluster& cluster, unsigned rank, unsigned runner) {
   launch_ = &launch;
   cluster_ = &cluster;
   rank_ = rank;
+  runner_ = runner;
   counts_ = {};
   last_buffer_ = nullptr;
   last_variable_ = nullptr;
   circling_since_ = 0;
-  if (launch.recorded()) logs_.resize(1 + 32 * kLogStride);
   shared_.attach(launch.kernel);
   current_block = this;
   block_size = launch.block;
@@ -73,7 +88,13 @@ void Block::run(std::uint64_t number) {
   index_ = {static_cast<unsigned>(number % grid.x), static_cast<unsigned>(number / grid.x % grid.y),
             static_cast<unsigned>(number / grid.x / grid.y)};
   block_index = index_;
+  if (launch_->recorded()) logs_.resize(1 + 32 * kLogStride);
+  order_.start(number);
+  conflict_.reset();
   shared_.start(launch_->dynamic_bytes);
+  bulk_.clear();
+  polls_once_ = polls_itself_ = false;
+  in_vain_ = 0;
   live_ = launch_->threads();
   lanes_.assign(live_, Lane{});
   for (unsigned i = 0; i < live_; ++i) {
@@ -86,6 +107,7 @@ void Block::run(std::uint64_t number) {
   warp_syncs_.resize(warps);
   for (auto& syncs : warp_syncs_) syncs.clear();
   warp_took_turns_.assign(warps, false);
+  aside_.resize(warps);
   warp_order_.resize(warps);
   std::iota(warp_order_.begin(), warp_order_.end(), 0u);
   if (launch_->order == Order::reverse) std::ranges::reverse(warp_order_);
@@ -101,14 +123,24 @@ void Block::run(std::uint64_t number) {
     const bool ran = run_warps();
     if (live_ == 0) break;
     const bool arrived = release_block_barrier() || release_cluster_barrier();
+    polls_once_ = false;
+    if (!ran && !arrived && wait_for_others()) continue;
     if (!ran && !arrived)
       throw Fault{"deadlock: threads of a block wait for each other" + who_waits()};
-    if (arrived || changed_ || live_ < before)
+    if (arrived || changed_ || live_ < before) {
       ++launch_->progress;
-    else
+      in_vain_ = 0;
+    } else {
       check_progress();
+    }
   }
   ++launch_->progress;
+  for (const auto& [address, barrier] : bulk_.barriers)
+    if (barrier.under_way > 0)
+      throw fault("bulk copy: a block exits while " + std::to_string(barrier.under_way) +
+                      " bytes are under way to its memory",
+                  *barrier.phase->copies.front()->lane, barrier.phase->copies.front()->pc);
+  if (launch_->check) order_.barrier(lanes_);
   if (!visitor_.empty())
     throw Fault{
         "distributed shared memory: a block exits while another may still be at its memory "
@@ -119,12 +151,19 @@ void Block::run(std::uint64_t number) {
 void Block::enter_thread(Lane& lane) {
   launch_->bound.thread(launch_->bound.data);
   arrive(lane, lane.group + 1);
+  write_copies(lane);
   --live_;
   leave(lane, State::exited);
 }
 
 void Block::leave(Lane& lane, State state) {
-  if (lane.next && state != State::stopped) note_value(lane.next[-1]);
+  if (lane.next && state != State::stopped) {
+    note_value(lane.next[-1]);
+    if (launch_->ordered()) {
+      const OutsideLane outside;
+      mark_accesses(lane);
+    }
+  }
   lane.state = state;
   current_lane = nullptr;
   emulator_switch(&lane.context, scheduler_);
@@ -166,15 +205,16 @@ void Block::next_epoch() {
   shared_.next_epoch();
   for (auto& syncs : warp_syncs_) syncs.clear();
   for (Lane& lane : lanes_) lane.syncs = lane.answered = 0;
+  if (launch_->check) order_.barrier(lanes_);
 }
 
 bool Block::release_cluster_barrier() {
   unsigned waiting = 0;
   for (const Lane& lane : lanes_) waiting += lane.state == State::at_cluster_barrier;
   if (waiting == 0 || waiting < live_) return false;
+  next_epoch();
   cluster_->arrive(rank_);
   ++counts_.cluster_barriers;
-  next_epoch();
   for (Lane& lane : lanes_)
     if (lane.state == State::at_cluster_barrier) lane.state = State::ready;
   return true;
@@ -228,11 +268,40 @@ void Block::check_progress() {
     }
     if (circling_since_ != progress) ++launch_->circling;
     circling_since_ = progress;
-    if (launch_->circling >= launch_->running && launch_->progress == progress)
+    const int running = launch_->turns ? launch_->turns->running() : launch_->running.load();
+    if (launch_->circling >= running && launch_->progress == progress)
       throw Fault{"spin without progress: no thread changes memory, arrives or exits any more" +
                   who_waits()};
   }
-  std::this_thread::yield();
+  if (launch_->turns)
+    launch_->turns->yield(runner_);
+  else
+    std::this_thread::yield();
+}
+
+// Lets other blocks run, if a thread waits for what one of them may do. False if none will.
+bool Block::wait_for_others() {
+  const auto any = [](const Block& block, State state) {
+    return std::ranges::any_of(block.lanes_, [&](const Lane& l) { return l.state == state; });
+  };
+  bool polls = false;
+  for (unsigned r = 0; r < cluster_size(); ++r) polls |= any(cluster_->block(r), State::at_word);
+  if (!polls && (cluster_size() == 1 || !any(*this, State::at_mbarrier))) return false;
+  if (cluster_size() > 1 && cluster_->let_others_run(rank_, launch_->progress)) return true;
+  if (!polls) return false;
+  if (!launch_->turns && launch_->blocks() > 1) {
+    const auto may_go_on = [&](const Lane& lane) { return waits_no_more(lane); };
+    while (std::ranges::none_of(lanes_, may_go_on) && !launch_->failed && !polls_itself_) {
+      polls_itself_ = ++in_vain_ > kLooks;
+      std::this_thread::yield();
+    }
+  } else if (!launch_->turns || !launch_->turns->wait(runner_)) {
+    polls_once_ = true;
+    polls_itself_ = ++in_vain_ > kRounds;
+    if (launch_->turns) launch_->turns->yield(runner_);
+  }
+  if (launch_->failed) throw Fault{};
+  return true;
 }
 
 }  // namespace emulator

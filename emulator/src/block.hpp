@@ -11,12 +11,15 @@
 #include <string>
 #include <vector>
 
+#include "bulk_copies.hpp"
 #include "cluster.hpp"
 #include "emulator/report.hpp"
 #include "emulator/runtime_api.hpp"
 #include "fiber.hpp"
 #include "global_memory.hpp"
 #include "lane.hpp"
+#include "order.hpp"
+#include "schedule.hpp"
 #include "shared_memory.hpp"
 #include "site.hpp"
 #include "symbols.hpp"
@@ -59,6 +62,9 @@ struct Launch {
   int circling = 0;                  ///< blocks that have since
   std::string fault;                 ///< the first; empty if memory ran out
   Counts counts;
+  std::optional<Turns> turns;  ///< of checked blocks, and of those that are resident at once
+  GlobalOrder global;          ///< touched by who has the turn
+  bool ordered() const { return check && turns; }
 
   void fail(Fault what);
 };
@@ -68,9 +74,9 @@ class Block;
 /// Runs blocks on the calling host thread, one after the other.
 class Block final : private WarpListener {
  public:
-  /// Takes part in a launch as the block of that rank in `cluster`, of which it may be the only
+  /// Takes part in a launch as the block of that number in `cluster`, of which it may be the only
   /// one.
-  void enter(Launch& launch, Cluster& cluster, unsigned rank);
+  void enter(Launch& launch, Cluster& cluster, unsigned rank, unsigned runner);
   /// Runs the block with that number in the grid. Throws Fault.
   void run(std::uint64_t number);
   Counts& counts() { return counts_; }
@@ -79,10 +85,10 @@ class Block final : private WarpListener {
   const Launch& launch() const { return *launch_; }
   uint3 index() const { return index_; }
   unsigned rank() const { return rank_; }
-  unsigned cluster_size() const { return cluster_->size(); }
+  unsigned cluster_size() const { return launch_->cluster; }
   void* dynamic_shared() const { return shared_.dynamic(); }
   void* map_shared(void* address, unsigned rank);
-  void cluster_met();
+  void cluster_met(const Knowledge& all);
   void enter_thread(Lane& lane);  ///< what a fiber runs
   void leave(Lane& lane, State state);
   bool is_shared(std::uintptr_t address) const { return shared_.holds(address); }
@@ -90,8 +96,28 @@ class Block final : private WarpListener {
     return address - reinterpret_cast<std::uintptr_t>(launch_->bound.data) < launch_->bound.bytes;
   }
   static bool is_built_in(std::uintptr_t address);
-  void note_change() { changed_ = true; }
+  void note_change() {
+    changed_ = true;
+    if (launch_->turns) launch_->turns->note_store();
+  }
+  Turns* turns() { return launch_->turns ? &*launch_->turns : nullptr; }
+  unsigned runner() const { return runner_; }
+  BlockOrder& order() { return order_; }
+  unsigned number_of(const Lane& lane) const {
+    return static_cast<unsigned>(&lane - lanes_.data());
+  }
+  /// Enters in global memory what the lane has recorded, but not the last so many.
+  void mark_accesses(Lane& lane, unsigned but_last = 0);
+  void mark_copy(Lane& lane, const BulkCopy& copy);
+  void before_strong(Lane& lane, std::uintptr_t address, std::uintptr_t pc);
+  void strong(Lane& lane, std::uintptr_t address, unsigned bytes, GlobalOrder::Kind kind,
+              Strength strength, std::uintptr_t pc, bool recorded);
+  /// Whether threads poll words that nobody seems to store.
+  bool polls_itself() const { return polls_itself_; }
   void free_at_end(void* data);
+  BulkState& bulk() { return bulk_; }
+  /// The block of that rank in the cluster, null unless it surely runs.
+  Block* neighbour(unsigned rank);
 
  private:
   /// `constant` is what the runtime gives a thread: arguments and built-in variables.
@@ -109,8 +135,12 @@ class Block final : private WarpListener {
   std::span<Lane> warp(unsigned w);
   bool run_warps();
   bool run_warp(unsigned w);
+  bool waits_no_more(const Lane& lane) const;
   bool resume_ready(std::span<Lane> lanes);
   bool replay(std::span<Lane> lanes, bool all);
+  bool arrivals_left(std::span<const Lane> lanes);
+  void put_aside(unsigned w);
+  void take_up(unsigned w);
   bool resolve_warp_functions(unsigned w);
   void answer(std::span<Lane> lanes, std::uint32_t members);
 
@@ -123,6 +153,7 @@ class Block final : private WarpListener {
   void look(Lane& lane);
   bool circling(std::span<const Lane> lanes) const;
   void check_progress();
+  bool wait_for_others();
 
   // accesses
   void access(std::uint64_t pc, Event event, const Request& request) override;
@@ -130,6 +161,9 @@ class Block final : private WarpListener {
   void sync(const Request& numbers) override;
   void copy(std::uint64_t pc, const Request& sources) override;
   void arrival(const Request& numbers) override;
+  void moment(const Request& numbers) override;
+  void bulk_copy(std::uint64_t pc, const Request& copies) override;
+  void mbarrier(const Request& phases) override;
   Place place(std::uint64_t address, unsigned bytes, Event event, std::uint64_t pc, unsigned lane);
   void check_variable(std::uint64_t address, unsigned bytes, Event event, std::uint64_t pc,
                       const Lane& lane);
@@ -137,6 +171,7 @@ class Block final : private WarpListener {
   void check_alignment(std::uint64_t pc, Event event, const Request& request) const;
   void count(std::uint64_t pc, Space space, Event event, const Request& request,
              const Place& place);
+  bool is_worst(Site& site, std::uint64_t transactions) const;
   void check_shared(std::uint64_t pc, Event event, const Request& request);
   void check_race(std::uint64_t pc, Event event, std::size_t offset, unsigned bytes,
                   std::uint16_t value, const Lane& lane, Block& owner);
@@ -149,11 +184,15 @@ class Block final : private WarpListener {
   Fault fault(const std::string& what, const Lane& lane, std::uintptr_t pc) const;
   Fault too_much_local(const Lane& lane, std::uintptr_t pc) const;
   Fault fault_of_stopped(const Lane& lane);
+  Fault conflict(const Lane& lane) const;
   std::string who_waits() const;
 
   Launch* launch_ = nullptr;
   Cluster* cluster_ = nullptr;
-  unsigned rank_ = 0;
+  unsigned rank_ = 0, runner_ = 0;
+  bool polls_once_ = false;    // what threads wait for may not come before they go on
+  bool polls_itself_ = false;  // it does not come: until it is seen that they spin
+  unsigned in_vain_ = 0;       // looks at words that others are to store
   std::uint64_t number_ = 0;
   uint3 index_{};
 
@@ -175,7 +214,10 @@ class Block final : private WarpListener {
   std::uint64_t circling_since_ = 0;  // as told to the launch
   std::mt19937 random_;
 
+  BlockOrder order_;
+  std::optional<GlobalOrder::Conflict> conflict_;
   SharedMemory shared_;
+  BulkState bulk_;
   Buffer* last_buffer_ = nullptr;
   const Variable* last_variable_ = nullptr;
   // The first read of shared memory that nobody had written. Others may write it before their next
@@ -184,7 +226,15 @@ class Block final : private WarpListener {
   // The last access that another block of the cluster made to this one since their last barrier.
   std::string visitor_;
 
-  WarpReplay replay_{*this};
+  std::unique_ptr<WarpReplay> replay_{new WarpReplay(*this)};
+  // By warp: what is left to replay once those of its lanes go on that wait for other warps.
+  struct Aside {
+    bool taken = false;
+    std::unique_ptr<WarpReplay> replay;
+    std::vector<Record> records;  // of the lanes, one after the other
+    std::array<unsigned, 32> count{};
+  };
+  std::vector<Aside> aside_;
   Counts counts_;
 };
 

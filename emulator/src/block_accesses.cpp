@@ -6,6 +6,7 @@
 #include <bit>
 
 #include "block.hpp"
+#include "record.hpp"
 #include "symbols.hpp"
 
 namespace emulator {
@@ -26,8 +27,71 @@ void Block::step(std::uint32_t lanes) {
 
 void Block::sync(const Request& numbers) {
   for_each_lane(numbers.mask, [&](unsigned l) {
-    warp(current_warp_)[l].syncs = static_cast<unsigned>(numbers.addresses[l]);
+    Lane& lane = warp(current_warp_)[l];
+    lane.syncs = static_cast<unsigned>(numbers.addresses[l]);
+    const WarpMeeting& met = warp_syncs_[current_warp_][lane.syncs - 1];
+    if (met.orders_memory) lane.moment = met.moment;
   });
+}
+
+void Block::moment(const Request& numbers) {
+  for_each_lane(numbers.mask, [&](unsigned l) {
+    Lane& lane = warp(current_warp_)[l];
+    lane.moment = lane.moments[numbers.addresses[l]];
+  });
+}
+
+// ---- orders between blocks. All that a lane did is marked before it releases or acquires
+// anything: what happens before something else is marked before it.
+
+void Block::mark_accesses(Lane& lane, unsigned but_last) {
+  if (!lane.next || !launch_->ordered()) return;
+  const Record* end = lane.next - but_last;
+  for (; lane.marked < end && !conflict_; ++lane.marked) {
+    const Record& record = *lane.marked;
+    if (record.event() == Event::store) note_value(const_cast<Record&>(record));
+    const bool copy = record.event() == Event::copy && record.address() != 0;
+    if (record.event() > Event::store && !copy) continue;
+    if (shared_.holds(record.address())) continue;
+    conflict_ = launch_->global.weak(order_, lane, number_of(lane), record);
+  }
+  lane.marked = lane.next;
+}
+
+void Block::before_strong(Lane& lane, std::uintptr_t address, std::uintptr_t pc) {
+  if (!launch_->ordered()) return;
+  {
+    const OutsideLane outside;
+    if (!launch_->global.holds(address)) return;
+  }
+  Turns& turns = *launch_->turns;
+  // One that polls in vain lets others go first.
+  constexpr unsigned kInVain = 16, kPatience = 256;
+  const std::uintptr_t what = address ^ pc << 16;
+  const bool again =
+      lane.polled_since == turns.stores() && (lane.polled == what || lane.polls >= kInVain);
+  lane.polls = lane.polled_since == turns.stores() ? lane.polls + 1 : 0;
+  lane.polled = what;
+  lane.polled_since = turns.stores();
+  {
+    const OutsideLane outside;
+    if (again && lane.polls % kPatience == 0)
+      turns.yield(runner_);  // the others only seem to wait
+    else if (!again || !turns.wait(runner_))
+      turns.point(runner_);
+  }
+  if (launch_->failed) leave(lane, State::stopped);
+}
+
+void Block::strong(Lane& lane, std::uintptr_t address, unsigned bytes, GlobalOrder::Kind kind,
+                   Strength strength, std::uintptr_t pc, bool recorded) {
+  if (!launch_->check || (launch_->blocks() > 1 && !launch_->turns)) return;
+  const OutsideLane outside;
+  if (!launch_->global.holds(address)) return;
+  mark_accesses(lane, recorded);
+  const auto found =
+      launch_->global.strong(order_, lane, number_of(lane), address, bytes, kind, strength, pc);
+  if (!conflict_) conflict_ = found;
 }
 
 void Block::access(std::uint64_t pc, Event event, const Request& request) {
@@ -160,7 +224,7 @@ Block::Place Block::place(std::uint64_t address, unsigned bytes, Event event, st
   if (shared_.holds(address)) return {Region::shared};
   GlobalMemory& memory = GlobalMemory::get();
   if (last_buffer_ && last_buffer_->holds(address, bytes)) return {Region::global, last_buffer_};
-  for (unsigned r = 0; r < cluster_->size(); ++r)
+  for (unsigned r = 0; r < cluster_size(); ++r)
     if (r != rank_ && cluster_->block(r).shared_.holds(address)) {
       if (!cluster_->met())
         throw fault("distributed shared memory: access to block " + std::to_string(r) +
@@ -279,12 +343,7 @@ void Block::count(std::uint64_t pc, Space space, Event event, const Request& req
               .ideal = cost.ideal,
               .worst = cost.transactions};
   if (event == Event::atomic) one.serialised = most_on_one_address(request);
-  if (cost.transactions > site.traffic.worst ||
-      (cost.transactions == site.traffic.worst && site.worst_block == number_ &&
-       current_warp_ < site.worst_warp)) {
-    site.worst.fill(-1);
-    site.worst_block = number_;
-    site.worst_warp = current_warp_;
+  if (is_worst(site, cost.transactions))
     for_each_lane(request.mask, [&](unsigned l) {
       const std::uint64_t a = request.addresses[l];
       site.worst[l] = static_cast<std::int64_t>(
@@ -293,8 +352,19 @@ void Block::count(std::uint64_t pc, Space space, Event event, const Request& req
           : place.buffer                ? a - place.buffer->start
                                         : image_offset(a));
     });
-  }
   site.traffic += one;
+}
+
+// Whether the request took the most of its site so far: then it tells where its lanes pointed.
+bool Block::is_worst(Site& site, std::uint64_t transactions) const {
+  if (transactions < site.traffic.worst ||
+      (transactions == site.traffic.worst &&
+       (site.worst_block != number_ || current_warp_ >= site.worst_warp)))
+    return false;
+  site.worst.fill(-1);
+  site.worst_block = number_;
+  site.worst_warp = current_warp_;
+  return true;
 }
 
 void Block::check_shared(std::uint64_t pc, Event event, const Request& request) {
@@ -342,6 +412,9 @@ void Block::check_race(std::uint64_t pc, Event event, std::size_t offset, unsign
                                         .request = requests_,
                                         .pc = pc,
                                         .value = value,
+                                        .time = lane.moment.time,
+                                        .first_block = number_ - rank_,
+                                        .known = {order_.base(), lane.moment.known.get()},
                                         .kind = operation(event),
                                         .copy = event == Event::copy      ? Copy::issued
                                                 : event == Event::arrival ? Copy::arrived

@@ -37,6 +37,8 @@ Fault Block::too_much_local(const Lane& lane, std::uintptr_t pc) const {
 
 // What a lane had on its mind when it stopped in the middle of something.
 Fault Block::fault_of_stopped(const Lane& lane) {
+  if (launch_->failed) return {};  // elsewhere
+  if (conflict_) return conflict(lane);
   if (!lane.stopped_by.empty()) return fault(lane.stopped_by, lane, lane.pc);
   const Record* first = log(lane.number);
   if (lane.trap_address - lane.stack < page_bytes()) return too_much_local(lane, lane.pc);
@@ -48,6 +50,27 @@ Fault Block::fault_of_stopped(const Lane& lane) {
         place(r->address(), r->bytes(), r->event() == Event::copy ? Event::load : r->event(), r->pc,
               lane.number);
   return fault("out-of-bounds access: not device memory", lane, lane.pc);
+}
+
+Fault Block::conflict(const Lane& lane) const {
+  const auto& [what, address, pc, other] = *conflict_;
+  const Buffer* buffer = GlobalMemory::get().find(address);
+  const Variable* variable = buffer ? nullptr : last_before(Symbols::get().global(), address);
+  const dim3 grid = launch_->grid, block = launch_->block;
+  const auto number = static_cast<unsigned>(other.block);
+  const auto t = static_cast<unsigned>(other.thread);
+  return fault(std::string("global-memory race between blocks: ") + what + " of " +
+                   (buffer ? "byte " + std::to_string(address - buffer->start) +
+                                 " of a buffer of " + std::to_string(buffer->bytes)
+                    : variable ? variable->name()
+                               : "a variable") +
+                   " with block " +
+                   to_text({number % grid.x, number / grid.x % grid.y, number / grid.x / grid.y}) +
+                   " thread " +
+                   to_text({t % block.x, t / block.x % block.y, t / block.x / block.y}) + " at " +
+                   source_line(other.pc).text() +
+                   ", which nothing orders (a release and an acquire do, or flags with fences)",
+               lane, pc);
 }
 
 // "; kernel k: 16 threads at the block barrier of k.cu:12 (first: block (0, 0, 0) thread ..."
@@ -68,6 +91,16 @@ std::string Block::who_waits() const {
         break;
       case State::at_warp_function:
         what = "wait in a warp function at " + source_line(lane.pc).text();
+        break;
+      case State::at_word:
+        what = "wait for a word of global memory at " + source_line(lane.pc).text();
+        break;
+      case State::at_mbarrier:
+        what = "wait for phase " + std::to_string(lane.waits_for->number) + " of the mbarrier " +
+               shared_.variable(shared_.offset(lane.waits_at)) + ", which lacks " +
+               std::to_string(lane.waits_for->pending) + " arrivals and " +
+               std::to_string(lane.waits_for->bytes - lane.waits_for->under_way) + " bytes, at " +
+               source_line(lane.pc).text();
         break;
       default:
         what = "run at " + source_line(lane.step).text();

@@ -20,6 +20,11 @@ constexpr int kAnswers = 1 << 14;  // likewise one that asks and asks in warp fu
 // Basic blocks that a lane without a log goes through until it makes way for the others.
 constexpr unsigned kStepsAtOnce = 1 << 16;
 
+bool waits_for_others(const Lane& lane) {
+  return lane.state == State::at_mbarrier || lane.state == State::at_word ||
+         lane.state == State::gave_way;
+}
+
 void fiber_main() {
   current_block->enter_thread(*current_lane);
   __builtin_unreachable();
@@ -48,6 +53,13 @@ bool Block::run_warps() {
 bool Block::run_warp(unsigned w) {
   const std::span<Lane> lanes = warp(w);
   current_warp_ = w;
+  if (aside_[w].taken) {
+    if (std::ranges::none_of(lanes, [&](const Lane& lane) {
+          return lane.state == State::ready || lane.state == State::log_full || waits_no_more(lane);
+        }))
+      return false;
+    take_up(w);
+  }
   bool got_on = false;
   for (int filled = 0, answered = 0;;) {
     got_on |= resume_ready(lanes);
@@ -64,9 +76,67 @@ bool Block::run_warp(unsigned w) {
       ++filled;
       continue;
     }
-    if (recorded && !tired) replay(lanes, true);  // the logs are the next warp's
+    if (!recorded || tired) return got_on;
+    // The logs are the next warp's. What lanes did that are ahead of others, which wait for other
+    // warps, is replayed with these; but checks must hear of arrivals before what follows them.
+    const bool some_wait = std::ranges::any_of(lanes, waits_for_others);
+    replay(lanes, !some_wait);
+    if (some_wait && launch_->check && arrivals_left(lanes))
+      replay(lanes, true);
+    else if (some_wait)
+      put_aside(w);
     return got_on;
   }
+}
+
+// Whether others may act on what is not replayed yet.
+bool Block::arrivals_left(std::span<const Lane> lanes) {
+  for (const Lane& lane : lanes)
+    for (const Record* r = log(lane.number); lane.next && r != lane.next; ++r) {
+      const Phase* phase = nullptr;
+      if (r->event() == Event::bulk) phase = reinterpret_cast<const BulkCopy*>(r->address())->phase;
+      if (r->event() == Event::mbarrier && r->bytes() == 1u << Phase::kArrival)
+        phase = reinterpret_cast<const Phase*>(r->address());
+      if (phase && phase->ends) return true;
+    }
+  return false;
+}
+
+void Block::put_aside(unsigned w) {
+  Aside& aside = aside_[w];
+  aside.taken = true;
+  aside.records.clear();
+  const std::span<Lane> lanes = warp(w);
+  for (std::size_t l = 0; l < lanes.size(); ++l) {
+    const Record* end = lanes[l].next ? lanes[l].next : log(l);
+    aside.count[l] = static_cast<unsigned>(end - log(l));
+    aside.records.insert(aside.records.end(), log(l), const_cast<Record*>(end));
+    lanes[l].next = lanes[l].end = nullptr;
+  }
+  std::swap(aside.replay, replay_);
+  if (!replay_) replay_.reset(new WarpReplay(*this));
+}
+
+void Block::take_up(unsigned w) {
+  Aside& aside = aside_[w];
+  aside.taken = false;
+  const std::span<Lane> lanes = warp(w);
+  const Record* from = aside.records.data();
+  for (std::size_t l = 0; l < lanes.size(); from += aside.count[l++]) {
+    if (aside.count[l] == 0) continue;
+    lanes[l].marked = lanes[l].next = std::copy_n(from, aside.count[l], log(l));
+    lanes[l].end = log(l) + kLogRecords;
+  }
+  std::swap(aside.replay, replay_);
+}
+
+bool Block::waits_no_more(const Lane& lane) const {
+  if (lane.state == State::gave_way) return true;
+  if (lane.state == State::at_mbarrier)
+    return lane.waits_for->is_over(lane.parity) || lane.waits_for->ends();
+  return lane.state == State::at_word &&
+         (polls_once_ || polls_itself_ ||
+          __atomic_load_n(lane.word, __ATOMIC_ACQUIRE) == lane.last);
 }
 
 // True if there was a lane that could run.
@@ -76,12 +146,17 @@ bool Block::resume_ready(std::span<Lane> lanes) {
   std::iota(order, order + count, 0u);
   if (launch_->order == Order::reverse) std::reverse(order, order + count);
   if (launch_->order == Order::random) std::shuffle(order, order + count, random_);
+  // One that gave way catches up with its warp first, and ends the warp's turn when it does.
+  if (launch_->check)
+    std::stable_partition(order, order + count,
+                          [&](unsigned l) { return lanes[l].state == State::gave_way; });
   bool ran = false;
   for (unsigned i = 0; i < count; ++i) {
     Lane& lane = lanes[order[i]];
     const bool full = lane.next != nullptr && lane.next == lane.end;
     if (lane.state == State::log_full && full) continue;  // held up in the replay
-    if (lane.state != State::ready && lane.state != State::log_full) continue;
+    if (lane.state != State::ready && lane.state != State::log_full && !waits_no_more(lane))
+      continue;
     if (!lane.started) {
       lane.started = true;
       char* stack = stacks_.take();
@@ -89,7 +164,7 @@ bool Block::resume_ready(std::span<Lane> lanes) {
       lane.context = stacks_.start(stack, fiber_main);
     }
     if (launch_->recorded() && lane.next == nullptr) {
-      lane.next = log(lane.number);
+      lane.marked = lane.next = log(lane.number);
       lane.end = lane.next + kLogRecords;
     }
     if (lane.answered != 0 && lane.next != nullptr) {
@@ -107,13 +182,14 @@ bool Block::resume_ready(std::span<Lane> lanes) {
     // The next stack has left the caches since its turn.
     if (i + 1 < count) __builtin_prefetch(lanes[order[i + 1]].context);
     emulator_switch(&scheduler_, lane.context);
-    if (lane.state == State::stopped) throw fault_of_stopped(lane);
+    if (lane.state == State::stopped || conflict_) throw fault_of_stopped(lane);
     if (lane.state == State::log_full) look(lane);
     changed_ |= std::exchange(lane.stored, false);
     if (lane.state == State::exited) stacks_.give_back(reinterpret_cast<char*>(lane.stack));
     if (reinterpret_cast<std::uintptr_t>(lane.context) < lane.stack)
       throw too_much_local(lane, lane.step);
     ran = true;
+    if (lane.state == State::gave_way) break;
   }
   return ran;
 }
@@ -126,17 +202,20 @@ bool Block::replay(std::span<Lane> lanes, bool all) {
     const Record* start = log(l);
     // A lane that has not run yet, or has been switched to from another warp, has nothing.
     const bool is_full = lanes[l].state == State::log_full;
+    const bool waits = waits_for_others(lanes[l]);
     logs[l] = {start, lanes[l].next ? lanes[l].next : start,
-               is_full || lanes[l].state == State::at_warp_function, &lanes[l].step};
+               is_full || waits || lanes[l].state == State::at_warp_function, waits,
+               &lanes[l].step};
     full |= is_full;
   }
-  replay_.replay(std::span(logs, lanes.size()), all);
+  replay_->replay(std::span(logs, lanes.size()), all);
   for (std::size_t l = 0; l < lanes.size(); ++l) {
     Record* start = log(l);
     Record* rest = std::copy(logs[l].next, logs[l].end, start);
+    if (rest == start) lanes[l].moments.clear();
     // Logs are the warp's while it runs. One that waits for others leaves nothing behind.
     const bool stays = logs[l].more || rest != start;
-    lanes[l].next = stays ? rest : nullptr;
+    lanes[l].marked = lanes[l].next = stays ? rest : nullptr;
     lanes[l].end = stays ? start + kLogRecords : nullptr;
   }
   return full;
@@ -180,7 +259,9 @@ bool Block::resolve_warp_functions(unsigned w) {
     ++counts_.warp_functions;
     // The active mask waits for nobody.
     if (first.function != WarpFunction::active_mask && launch_->check) {
-      warp_syncs_[w].push_back({members, first.function == WarpFunction::sync});
+      const bool sync = first.function == WarpFunction::sync;
+      order_.meet(lanes, members, sync);
+      warp_syncs_[w].push_back({members, sync, {first.knowledge.known, order_.time()}});
       for_each_lane(members, [&](unsigned l) {
         lanes[l].answered = static_cast<unsigned>(warp_syncs_[w].size());
       });

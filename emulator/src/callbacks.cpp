@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <mutex>
 #include <type_traits>
 
 #include "block.hpp"
@@ -83,33 +84,142 @@ unsigned addition(T value) {
   return std::is_integral_v<T> && sizeof(T) == 4 && value == T{1} ? kLog2<T> : kTurns<T>;
 }
 
+using Kind = GlobalOrder::Kind;
+std::uintptr_t address_of(const volatile void* data) {
+  return reinterpret_cast<std::uintptr_t>(data);
+}
+
 template <class T, class F>
-T exchange(T* address, F change) {
+T exchange(T* address, unsigned size, std::uintptr_t pc, bool compares, F change,
+           Strength strength = Strength::relaxed) {
+  current_block->before_strong(*current_lane, address_of(address), pc);
+  record(address, size, Event::atomic, pc);
   T old, changed;
   __atomic_load(address, &old, __ATOMIC_RELAXED);
   do changed = change(old);
   while (!__atomic_compare_exchange(address, &old, &changed, false, __ATOMIC_RELAXED,
                                     __ATOMIC_RELAXED));
-  if (std::memcmp(&old, &changed, sizeof(T)) != 0) current_block->note_change();
+  const bool stored = std::memcmp(&old, &changed, sizeof(T)) != 0;
+  if (stored) current_block->note_change();
+  current_block->strong(*current_lane, address_of(address), sizeof(T),
+                        stored || !compares ? Kind::change : Kind::load, strength, pc, true);
+  if (strength != Strength::relaxed) note_moment(*current_lane);
   return old;
 }
 
+void volatile_access(void* data, unsigned log2_bytes, Event event, std::uintptr_t pc) {
+  if (!current_lane) return;
+  current_block->before_strong(*current_lane, address_of(data), pc);
+  record(data, log2_bytes, event, pc);
+  if (event == Event::store) current_block->note_change();
+  current_block->strong(*current_lane, address_of(data), 1u << log2_bytes,
+                        event == Event::store ? Kind::store : Kind::load, Strength::relaxed, pc,
+                        true);
+}
+
+int host_order(Strength strength) {
+  return strength == Strength::relaxed   ? __ATOMIC_RELAXED
+         : strength == Strength::acquire ? __ATOMIC_ACQUIRE
+         : strength == Strength::release ? __ATOMIC_RELEASE
+                                         : __ATOMIC_ACQ_REL;
+}
+std::mutex words_of_16;
+
+// `access` is what the flag function does, which nobody may come between.
+template <class F>
+void strong(const void* word, unsigned bytes, Kind kind, Strength strength, std::uintptr_t pc,
+            F access) {
+  Lane& lane = *current_lane;
+  current_block->before_strong(lane, address_of(word), pc);
+  if (bytes == 16) record(word, 3, kind == Kind::load ? Event::load : Event::store, pc);
+  make_room(lane);
+  current_block->strong(lane, address_of(word), bytes, kind, strength, pc, bytes == 16);
+  {
+    const OutsideLane outside;
+    unsigned char before[16];
+    std::memcpy(before, word, bytes);
+    access(host_order(strength));
+    if (kind != Kind::load && std::memcmp(before, word, bytes) != 0) current_block->note_change();
+  }
+  if (strength != Strength::relaxed) note_moment(lane);
+}
+void copy_16(void* to, const void* from) {
+  const std::lock_guard lock(words_of_16);
+  for (int i = 0; i < 2; ++i)
+    static_cast<volatile std::uint64_t*>(to)[i] = static_cast<const std::uint64_t*>(from)[i];
+}
+
 }  // namespace
+
+void strong_load(const void* word, void* value, unsigned bytes, Strength strength) {
+  strong(word, bytes, Kind::load, strength, RETURN_ADDRESS, [&](int order) {
+    if (bytes == 4)
+      __atomic_load(static_cast<const unsigned*>(word), static_cast<unsigned*>(value), order);
+    else if (bytes == 8)
+      __atomic_load(static_cast<const std::uint64_t*>(word), static_cast<std::uint64_t*>(value),
+                    order);
+    else
+      copy_16(value, word);
+  });
+}
+void strong_store(void* word, const void* value, unsigned bytes, Strength strength) {
+  strong(word, bytes, Kind::store, strength, RETURN_ADDRESS, [&](int order) {
+    if (bytes == 4)
+      __atomic_store_n(static_cast<unsigned*>(word), *static_cast<const unsigned*>(value), order);
+    else if (bytes == 8)
+      __atomic_store_n(static_cast<std::uint64_t*>(word), *static_cast<const std::uint64_t*>(value),
+                       order);
+    else
+      copy_16(word, value);
+  });
+}
+unsigned strong_add(unsigned* word, unsigned value, Strength strength) {
+  return exchange(
+      word, kTurns<unsigned>, RETURN_ADDRESS, false, [value](unsigned old) { return old + value; },
+      strength);
+}
+
+void wait_uncounted(const void* flag, unsigned last) {
+  const Launch& launch = current_block->launch();
+  const bool explores = launch.ordered() && launch.turns->explores() && !launch.count;
+  if (explores || current_block->polls_itself()) return;  // polls are run as written
+  const auto* word = static_cast<const unsigned*>(flag);
+  if (__atomic_load_n(word, __ATOMIC_RELAXED) == last) return;
+  Lane& lane = *current_lane;
+  lane.pc = RETURN_ADDRESS;
+  lane.word = word;
+  lane.last = last;
+  yield(lane, State::at_word);
+}
 }  // namespace emulator
 
-#define ATOMIC_OF(NAME, T, SIZE, CHANGED)                              \
-  T NAME(T* address, T value) {                                        \
-    using namespace emulator;                                          \
-    record(address, SIZE, Event::atomic, RETURN_ADDRESS);              \
-    return exchange(address, [value](T old) -> T { return CHANGED; }); \
+void __threadfence() {
+  using namespace emulator;
+  __atomic_thread_fence(__ATOMIC_ACQ_REL);
+  if (!current_lane || !current_block->launch().check) return;
+  Lane& lane = *current_lane;
+  make_room(lane);
+  {
+    const OutsideLane outside;
+    current_block->mark_accesses(lane);
+    current_block->order().fence(lane);
+  }
+  note_moment(lane);
+}
+
+#define ATOMIC_OF(NAME, T, SIZE, CHANGED)                     \
+  T NAME(T* address, T value) {                               \
+    using namespace emulator;                                 \
+    return exchange(address, SIZE, RETURN_ADDRESS, false,     \
+                    [value](T old) -> T { return CHANGED; }); \
   }
 #define ATOMIC(NAME, T, CHANGED) ATOMIC_OF(NAME, T, kTurns<T>, CHANGED)
 #define ATOMIC_ADD(NAME, T) ATOMIC_OF(NAME, T, addition(value), old + value)
-#define SWAP(T)                                                                    \
-  T atomicCAS(T* address, T compare, T value) {                                    \
-    using namespace emulator;                                                      \
-    record(address, kTurns<T>, Event::atomic, RETURN_ADDRESS);                     \
-    return exchange(address, [=](T old) { return old == compare ? value : old; }); \
+#define SWAP(T)                                                           \
+  T atomicCAS(T* address, T compare, T value) {                           \
+    using namespace emulator;                                             \
+    return exchange(address, kTurns<T>, RETURN_ADDRESS, true,             \
+                    [=](T old) { return old == compare ? value : old; }); \
   }
 EMULATOR_ATOMICS(ATOMIC_ADD, ATOMIC, SWAP)
 
@@ -136,7 +246,20 @@ void __tsan_init() {}
 void __tsan_vptr_update(void** p, void*) { record(p, 3, Event::store, RETURN_ADDRESS); }
 void __tsan_vptr_read(void** p) { record(p, 3, Event::load, RETURN_ADDRESS); }
 
+using emulator::volatile_access;
 #define ACCESS(BYTES, LOG2)                                                            \
+  void __tsan_volatile_read##BYTES(void* p) {                                          \
+    volatile_access(p, LOG2, Event::load, RETURN_ADDRESS);                             \
+  }                                                                                    \
+  void __tsan_volatile_write##BYTES(void* p) {                                         \
+    volatile_access(p, LOG2, Event::store, RETURN_ADDRESS);                            \
+  }                                                                                    \
+  void __tsan_unaligned_volatile_read##BYTES(void* p) {                                \
+    record_range(p, BYTES, Event::load, RETURN_ADDRESS);                               \
+  }                                                                                    \
+  void __tsan_unaligned_volatile_write##BYTES(void* p) {                               \
+    record_range(p, BYTES, Event::store, RETURN_ADDRESS);                              \
+  }                                                                                    \
   void __tsan_read##BYTES(void* p) { record(p, LOG2, Event::load, RETURN_ADDRESS); }   \
   void __tsan_write##BYTES(void* p) { record(p, LOG2, Event::store, RETURN_ADDRESS); } \
   /* The device reads and writes such words in parts. */                               \

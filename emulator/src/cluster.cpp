@@ -56,9 +56,11 @@ bool Cluster::let_others_run(unsigned rank, std::uint64_t progress) {
 // To the next block that can run; when all wait or have exited, the barrier opens.
 void Cluster::pass_turn() {
   if (std::ranges::all_of(members_, [](const Member& m) { return m.at_barrier || m.exited; })) {
+    Knowledge all;
+    for (const Member& member : members_) member.block->order().add_to(all);
     for (Member& member : members_) {
       member.at_barrier = false;
-      member.block->cluster_met();
+      member.block->cluster_met(all);
     }
     met_ = true;
     turn_ = size() - 1;  // so that the first in order is next

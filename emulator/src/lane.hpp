@@ -9,14 +9,27 @@
 #include <vector>
 
 #include "emulator/language.hpp"
+#include "order.hpp"
 
 namespace emulator {
 
-enum class Event : std::uint8_t { load, store, atomic, copy, step, sync, arrival };
+enum class Event : std::uint8_t {
+  load,
+  store,
+  atomic,
+  copy,
+  step,
+  sync,
+  arrival,
+  moment,
+  bulk,
+  mbarrier
+};
 
 /// What a lane did: an access, a step into another basic block, its part in a warp function, whose
-/// number in the warp is the address then, or a wait for asynchronous copies, of which so many
-/// arrived. The address of a copy is its source.
+/// number in the warp is the address then, a wait for asynchronous copies, of which so many
+/// arrived, the number of a moment from which it knew more, an arrival at an mbarrier or a wait for
+/// it. The address of a copy is its source, of a bulk copy its BulkCopy, of the last two the Phase.
 struct Record {
   static constexpr std::uint64_t kQueues = 0x80;  ///< an atomic whose lanes take turns
 
@@ -38,6 +51,9 @@ enum class State : std::uint8_t {
   at_block_barrier,
   at_cluster_barrier,
   at_warp_function,
+  gave_way,  ///< ready, after the others' turn
+  at_mbarrier,
+  at_word,  ///< waits until another block has stored it
   stopped,  ///< by a fault of its own
   exited
 };
@@ -81,6 +97,16 @@ struct Lane {
     replayed -= std::min(replayed, count);  // none is where nothing is recorded
   }
 
+  std::vector<struct BulkCopy*> copies_out;  ///< to global memory, up to the wait for them
+  // What it knows of others' accesses.
+  Knowledge knowledge;
+  std::vector<Moment> moments;     ///< in its log
+  Moment moment;                   ///< the last of them, or before, that was replayed
+  const Record* marked = nullptr;  ///< the first of its log that global memory does not have yet
+  std::uintptr_t polled = 0;       ///< its last strong access: where, and by which instruction
+  unsigned polls = 0;              ///< such accesses, since
+  std::uint64_t polled_since = 0;  ///< so many stores of anybody
+
   // What it waits for.
   const char* file = nullptr;
   int line = 0;
@@ -90,7 +116,12 @@ struct Lane {
   int predicate = 0;  ///< of the barrier, and its answer
   unsigned mask = 0;
   int argument = 0, width = 32;
-  std::uint64_t value = 0;  ///< given to the warp function, and its answer
+  std::uint64_t value = 0;                    ///< given to the warp function, and its answer
+  const struct Barrier* waits_for = nullptr;  ///< an mbarrier, at
+  std::uintptr_t waits_at = 0;
+  unsigned parity = 0;  ///< and which of its phases
+  const unsigned* word = nullptr;
+  unsigned last = 0;  ///< what it will be
 
   // Whether it spins: its stack, looked at from time to time, is compared with what
   // it was at one of the looks before.
@@ -127,6 +158,10 @@ void yield(Lane& lane, State state);
 
 /// The asynchronous copies of the groups before that number arrive. Returns how many.
 unsigned arrive(Lane& lane, std::uint64_t group);
+/// All of the running lane do.
+void land_copies(std::uintptr_t pc);
+/// Its bulk copies to global memory are complete.
+void write_copies(Lane& lane);
 
 /// Ends the launch with a fault of this lane at `pc`. In a fiber nothing can be thrown.
 [[noreturn]] void stop(Lane& lane, std::string_view what, std::uintptr_t pc);

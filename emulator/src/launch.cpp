@@ -32,6 +32,9 @@ Counted& counted_launches() {
   return counted;
 }
 
+// Blocks that run at the same time where orders are checked, at most.
+constexpr unsigned kResident = 32;
+
 constexpr std::string_view kNoMemory = "this machine has no memory left for the launch";
 
 std::string& fault_text() {
@@ -108,14 +111,19 @@ bool attempt(Launch& launch, F work) {
 // each block is one.
 class Runner {
  public:
-  explicit Runner(Launch& launch)
-      : launch_(launch), cluster_(launch.cluster), meeting_(launch.cluster, Next{this}) {
+  Runner(Launch& launch, unsigned number)
+      : launch_(launch),
+        number_(number),
+        cluster_(launch.cluster),
+        meeting_(launch.cluster, Next{this}) {
     const bool complete = attempt(launch, [&] {
       threads_.reserve(launch.cluster);  // one that is lost on the way would wait for the others
       for (unsigned rank = 0; rank < launch.cluster; ++rank)
         threads_.push_back(host_thread([this, rank] { run(rank); }));
     });
+    if (launch.turns && complete) launch.turns->add(number);
     if (complete) return;
+    complete_ = false;
     for (auto missing = threads_.size(); missing < launch.cluster; ++missing)
       meeting_.arrive_and_drop();  // or the others would wait for ever
   }
@@ -127,10 +135,18 @@ class Runner {
     void operator()() noexcept { runner->draw(); }
   };
   void draw() {
+    Turns* const turns = launch_.turns && complete_ ? &*launch_.turns : nullptr;
+    if (turns && !std::exchange(began_, true)) turns->begin(number_);
     first_ = launch_.failed ? launch_.blocks() : launch_.next.fetch_add(launch_.cluster);
     if (first_ < launch_.blocks() && !attempt(launch_, [&] { cluster_.start(order()); }))
       first_ = launch_.blocks();
-    if (first_ >= launch_.blocks()) --launch_.running;
+    const bool over = first_ >= launch_.blocks();
+    if (over) --launch_.running;
+    if (!turns) return;
+    if (over)
+      turns->end(number_);
+    else
+      turns->took(number_, first_);
   }
   std::vector<unsigned> order() const {
     std::vector<unsigned> order(launch_.cluster);
@@ -144,7 +160,7 @@ class Runner {
     std::unique_ptr<Block> block;
     bool whole = attempt(launch_, [&] {
       block = pool().take();
-      block->enter(launch_, cluster_, rank);
+      block->enter(launch_, cluster_, rank, number_);
     });
     for (;;) {
       meeting_.arrive_and_wait();
@@ -169,7 +185,9 @@ class Runner {
   }
 
   Launch& launch_;
+  const unsigned number_;
   Cluster cluster_;
+  bool complete_ = true, began_ = false;
   std::uint64_t first_ = 0;
   std::barrier<Next> meeting_;
   std::vector<std::jthread> threads_;
@@ -233,14 +251,27 @@ cudaError_t run_grid(const cudaLaunchConfig_t& config, const BoundKernel& bound)
 
   const std::uint64_t groups = launch.blocks() / launch.cluster;
   const unsigned cores = std::max(1u, std::thread::hardware_concurrency());
-  const auto workers = static_cast<unsigned>(std::min<std::uint64_t>(
-      settings.workers > 0 ? static_cast<unsigned>(settings.workers) : cores, groups));
+  const bool cooperative = is_cooperative(config);
+  const bool ordered = launch.check && launch.blocks() < Clock::kMostBlocks;
+  const auto workers = static_cast<unsigned>(
+      std::min<std::uint64_t>(cooperative            ? groups
+                              : settings.workers > 0 ? static_cast<unsigned>(settings.workers)
+                              : ordered              ? std::max(1u, kResident / launch.cluster)
+                                                     : cores,
+                              groups));
   launch.running = static_cast<int>(workers);
   {
     // Whatever happens, the threads that are there end before the launch does.
     std::vector<std::unique_ptr<Runner>> runners;
     attempt(launch, [&] {
-      for (unsigned i = 0; i < workers; ++i) runners.push_back(std::make_unique<Runner>(launch));
+      runners.reserve(workers);
+      const auto make = [&](unsigned i) {
+        attempt(launch, [&] { runners.push_back(std::make_unique<Runner>(launch, i)); });
+      };
+      if ((ordered || cooperative) && launch.blocks() > 1)
+        launch.turns.emplace(settings.schedule, workers, groups, make).run();
+      else
+        for (unsigned i = 0; i < workers; ++i) make(i);
     });
   }
   for (void* data : launch.freed)

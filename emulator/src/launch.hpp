@@ -10,6 +10,9 @@ namespace emulator {
 /// Blocks of a cluster in this launch, one without clusters.
 uint3 cluster_of(const cudaLaunchConfig_t& config);
 
+/// Whether all blocks of the launch are resident at once.
+bool is_cooperative(const cudaLaunchConfig_t& config);
+
 /// Whether the modelled GPU would take the launch.
 cudaError_t check_launch(const cudaLaunchConfig_t& config, const void* kernel);
 

@@ -24,6 +24,9 @@ inline void note_value(Record& record) {
   record.value = (mixed >> 48) | 2;  // neither of the special ones
 }
 
+inline bool acquires(Strength s) { return s == Strength::acquire || s == Strength::both; }
+inline bool releases(Strength s) { return s == Strength::release || s == Strength::both; }
+
 /// Writes to the log of the running lane. What needs registers that a call must save is a function
 /// of its own, so that the usual case saves none.
 void append_later(Lane& lane, Record record);

@@ -9,7 +9,8 @@
 namespace emulator {
 
 std::string_view name(Space space) {
-  static constexpr std::string_view kNames[] = {"global", "shared", "distributed", "constant"};
+  static constexpr std::string_view kNames[] = {"global", "shared", "distributed", "constant",
+                                                "bulk"};
   return kNames[static_cast<int>(space)];
 }
 

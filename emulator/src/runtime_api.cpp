@@ -107,6 +107,12 @@ uint3 cluster_of(const cudaLaunchConfig_t& config) {
   return {1, 1, 1};
 }
 
+bool is_cooperative(const cudaLaunchConfig_t& config) {
+  return std::any_of(config.attrs, config.attrs + config.numAttrs, [](const auto& attribute) {
+    return attribute.id == cudaLaunchAttributeCooperative && attribute.val.cooperative != 0;
+  });
+}
+
 cudaError_t check_launch(const cudaLaunchConfig_t& config, const void* kernel) {
   const dim3 grid = config.gridDim, block = config.blockDim;
   const uint3 cluster = cluster_of(config);
@@ -122,8 +128,14 @@ cudaError_t check_launch(const cudaLaunchConfig_t& config, const void* kernel) {
   if (config.dynamicSmemBytes > may.dynamic_bytes) return cudaErrorInvalidValue;
   // nvcc would not have compiled it.
   if (resources_of(kernel).static_shared_bytes > kMost) return cudaErrorLaunchOutOfResources;
-  if (limits(kernel, static_cast<int>(threads), config.dynamicSmemBytes).blocks_per_sm() == 0)
-    return cudaErrorLaunchOutOfResources;
+  const int at_once =
+      limits(kernel, static_cast<int>(threads), config.dynamicSmemBytes).blocks_per_sm();
+  if (at_once == 0) return cudaErrorLaunchOutOfResources;
+  if (is_cooperative(config)) {
+    if (cluster.x > 1) return cudaErrorNotSupported;
+    const auto room = static_cast<std::uint64_t>(at_once) * static_cast<unsigned>(gpu().sms);
+    if (std::uint64_t{grid.x} * grid.y * grid.z > room) return cudaErrorCooperativeLaunchTooLarge;
+  }
   if (cluster.y > 1 || cluster.z > 1) return cudaErrorNotSupported;  // they lie along x here
   if (cluster.x <= 1) return cudaSuccess;
   if (static_cast<int>(cluster.x) > gpu().blocks_per_cluster || grid.x % cluster.x != 0)

@@ -9,6 +9,7 @@
 #include <set>
 
 #include "lane.hpp"
+#include "requests.hpp"
 #include "symbols.hpp"
 
 namespace emulator {
@@ -162,14 +163,26 @@ std::optional<SharedMemory::Race> SharedMemory::conflict(const Mark& mark, const
   const bool other = !(stores && mark.other_value == access.value);
   const Race with_last{what, mark.thread, mark.pc};
   const bool same_block = mark.thread / 1024 == access.thread / 1024;
-  if (!same_block) return last ? std::optional(with_last) : std::nullopt;
-  if (other && mark.other != 0 &&
-      (mark.epoch == access.epoch || (mark.other - 1u) / 1024 != mark.thread / 1024))
-    return Race{what, mark.other - 1u, mark.other_pc};
+  const auto known_last = [&] { return access.knows(mark.thread, mark.time); };
+  if (!same_block) return last && !known_last() ? std::optional(with_last) : std::nullopt;
+  const unsigned other_thread = mark.other - 1u;  // if there is one
+  // What a lane has read it may have passed on to another by a shuffle.
+  const bool passed_on =
+      other_thread == access.thread || (of_loads && other_thread / 32 == access.thread / 32);
+  if (other && mark.other != 0 && !passed_on &&
+      (mark.epoch == access.epoch || other_thread / 1024 != mark.thread / 1024) &&
+      !access.knows(other_thread, mark.other_time))
+    return Race{what, other_thread, mark.other_pc};
   if (mark.epoch != access.epoch || !last) return {};
-  if (mark.thread / 32 != access.thread / 32) return with_last;
+  if (mark.thread / 32 != access.thread / 32)
+    return known_last() ? std::nullopt : std::optional(with_last);
   const std::uint32_t others = mark.lanes & ~(1u << access.thread % 32);
-  const std::uint32_t unknown = others ? others & ~known_to(access, mark.syncs, of_loads) : 0;
+  std::uint32_t unknown = others ? others & ~known_to(access, mark.syncs, of_loads) : 0;
+  for_each_lane(unknown, [&](unsigned l) {
+    const bool is_last = l == mark.thread % 32u;
+    if (access.knows(mark.thread / 32u * 32 + l, is_last ? mark.time : mark.first_time))
+      unknown &= ~(1u << l);
+  });
   if (unknown == 0) return {};
   if ((unknown >> mark.thread % 32 & 1) != 0) return with_last;
   // The last was in order, and may have been this thread itself; one before it was not.
@@ -195,9 +208,11 @@ void SharedMemory::add(Mark& mark, const Access& access) const {
       mark.other = static_cast<std::uint16_t>(mark.thread + 1);
       mark.other_pc = mark.pc;
       mark.other_value = mark.value;
+      mark.other_time = mark.time;
     }
   }
   mark.syncs = mark.lanes ? std::min(mark.syncs, access.syncs) : access.syncs;
+  mark.first_time = mark.lanes ? std::min(mark.first_time, access.time) : access.time;
   mark.lanes |= lane;
   mark.cluster_epoch = cluster_epoch_;
   mark.epoch = access.epoch;
@@ -205,6 +220,7 @@ void SharedMemory::add(Mark& mark, const Access& access) const {
   mark.thread = static_cast<std::uint16_t>(access.thread);
   mark.pc = access.pc;
   mark.value = access.value;
+  mark.time = access.time;
 }
 
 std::optional<SharedMemory::Race> SharedMemory::note(std::size_t offset, unsigned bytes,
@@ -233,6 +249,10 @@ std::optional<SharedMemory::Race> SharedMemory::note(std::size_t offset, unsigne
     return !race;
   });
   return race;
+}
+
+void SharedMemory::land(std::size_t offset, unsigned bytes) {
+  for_each_shadow(offset, bytes, [](Shadow& s) { return s.copy_in = 0, true; });
 }
 
 bool SharedMemory::written(std::size_t offset, unsigned bytes) {

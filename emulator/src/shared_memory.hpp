@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "emulator/report.hpp"
+#include "order.hpp"
 
 namespace emulator {
 
@@ -21,6 +22,7 @@ constexpr std::size_t kDynamicBytes = 232448;  // 227 KiB, the most that any blo
 struct WarpMeeting {
   std::uint32_t lanes;
   bool orders_memory;
+  Moment moment;  ///< what they know from there on
 };
 
 /// A block's shared memory: static variables, which are thread-local storage of the host thread
@@ -58,7 +60,8 @@ class SharedMemory {
   std::string variable(std::size_t offset) const;
 
   /// An access by a thread, its own block's or another's of the cluster. Two by different threads,
-  /// unless both are loads or atomics or write the same, need a barrier or warp functions between.
+  /// unless both are loads or atomics or write the same, need a barrier or warp functions between,
+  /// or a release by the one and an acquire by the other.
   struct Access {
     unsigned thread;  ///< rank of its block * 1024 + number in the block
     unsigned epoch;   ///< barriers that its block has passed
@@ -66,9 +69,17 @@ class SharedMemory {
     std::span<const WarpMeeting> warp_syncs;  ///< who had a part in its warp's functions
     unsigned request;
     std::uintptr_t pc;
-    std::uint16_t value;  ///< a digest of what a store wrote
+    std::uint16_t value;        ///< a digest of what a store wrote
+    std::uint32_t time;         ///< of its block
+    std::uint64_t first_block;  ///< of its cluster
+    const Clock* known[2];      ///< to its block and to itself
     Operation kind;
     enum class Copy : std::uint8_t { none, issued, arrived } copy = Copy::none;  ///< asynchronous
+    bool knows(unsigned other, std::uint32_t then) const {
+      for (const Clock* clock : known)
+        if (clock && clock->knows(first_block + other / 1024, other % 1024, then)) return true;
+      return false;
+    }
   };
   struct Race {
     const char* what;  ///< "write after read"
@@ -79,6 +90,8 @@ class SharedMemory {
   /// Notes an access and returns the race that it is part of.
   std::optional<Race> note(std::size_t offset, unsigned bytes, const Access& access);
   bool written(std::size_t offset, unsigned bytes);
+  /// Bulk copies to it are complete.
+  void land(std::size_t offset, unsigned bytes);
   /// The block has passed a barrier.
   void next_epoch() { ++epoch_; }
   void next_cluster_epoch() { ++cluster_epoch_; }
@@ -96,6 +109,8 @@ class SharedMemory {
     std::uint16_t other;    // 0: none; else the thread + 1
     std::uint64_t pc : 48, value : 16;
     std::uint64_t other_pc : 48, other_value : 16;
+    std::uint32_t time, other_time;  // of these two
+    std::uint32_t first_time;        // the least of `lanes`: of most of them no other is kept
   };
   struct Shadow {
     Mark load, store, atomic;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <tuple>
 #include <utility>
 
 namespace emulator {
@@ -12,6 +13,7 @@ class FlowGraph {
  public:
   void clear() {
     blocks_.assign(1, 0);
+    waiting_.clear();
     solved_ = false;
   }
 
@@ -21,6 +23,7 @@ class FlowGraph {
       for (const Record* r = log.next; r != log.end; ++r)
         if (r->event() == Event::step) from = from == kNone ? node(r->pc) : go(from, r->pc);
       if (from != kNone && !log.more) go(from, 0);
+      if (from != kNone && log.waits && next_[from].empty()) waiting_.push_back(from);
     }
   }
 
@@ -70,6 +73,17 @@ class FlowGraph {
     if (linked_.size() < blocks_.size()) linked_.resize(blocks_.size());
     linked_[kEnd].clear();
     for (int n = 1; n < count; ++n) linked_[n] = next_[n];
+    // Nobody knows yet where a lane goes from where it waits for other warps: blocks from which all
+    // ways lead there tell nothing.
+    std::vector<char> unknown(waiting_.empty() ? 0 : blocks_.size());
+    for (const int n : waiting_) unknown[n] = next_[n].empty();
+    for (bool changed = !waiting_.empty(); changed;) {
+      changed = false;
+      for (int n = 1; n < count; ++n)
+        if (!unknown[n] && !next_[n].empty() &&
+            std::ranges::all_of(next_[n], [&](int to) { return unknown[to]; }))
+          unknown[n] = changed = true;
+    }
     for (;;) {
       std::vector<char>& ends = flags_;
       ends.assign(blocks_.size(), 0);
@@ -84,7 +98,7 @@ class FlowGraph {
       std::size_t fewest = blocks_.size() + 1;
       int header = kNone;
       for (int n = 1; n < count; ++n) {
-        if (ends[n]) continue;
+        if (ends[n] || (!unknown.empty() && unknown[n])) continue;
         const std::size_t reach = reachable(n);
         if (reach >= fewest) continue;
         fewest = reach;
@@ -166,6 +180,7 @@ class FlowGraph {
   }
 
   std::vector<std::uint64_t> blocks_;  // by node; the end is 0
+  std::vector<int> waiting_;           // nodes in which lanes have waited for other warps
   Edges next_;                         // as lanes went
   Edges linked_, before_;              // and to the end; the same backwards
   bool solved_ = false;
@@ -248,15 +263,21 @@ void WarpReplay::replay(std::span<Log> logs, bool all) {
     });
     if (step)
       listener_.step(active);
+    else if (record.event() < Event::copy)
+      listener_.access(pc, record.event(),
+                       {active, record.bytes(), addresses, record.queues(), values});
     else if (record.event() == Event::sync)
       listener_.sync({active, 0, addresses});
     else if (record.event() == Event::copy)
       listener_.copy(pc, {active, record.bytes(), addresses});
     else if (record.event() == Event::arrival)
       listener_.arrival({active, 0, addresses});
+    else if (record.event() == Event::moment)
+      listener_.moment({active, 0, addresses});
+    else if (record.event() == Event::bulk)
+      listener_.bulk_copy(pc, {active, 0, addresses});
     else
-      listener_.access(pc, record.event(),
-                       {active, record.bytes(), addresses, record.queues(), values});
+      listener_.mbarrier({active, record.bytes(), addresses});
   }
 }
 
@@ -281,12 +302,15 @@ void WarpReplay::diverge(std::span<Log> logs, std::uint32_t active, std::uint64_
   }
   paths_.back().lanes = staying;
   // The path with the lowest address runs first, which makes no difference to the figures; but
-  // before all others those whose lanes are still at it: where they will meet the others is known
-  // only when they have come there.
+  // before all others those whose lanes are still at it, and of these any that waits for other
+  // warps: where they will meet the others is known only when they have come there.
   const auto rank = [&](const Path& part) {
-    bool more = false;
-    for_each_lane(part.lanes, [&](unsigned l) { more |= logs[l].more; });
-    return std::pair(!more, logs[std::countr_zero(part.lanes)].next->pc);
+    bool more = false, waits = false;
+    for_each_lane(part.lanes, [&](unsigned l) {
+      more |= logs[l].more;
+      waits |= logs[l].waits;
+    });
+    return std::tuple(!more, !waits, logs[std::countr_zero(part.lanes)].next->pc);
   };
   std::ranges::sort(parts, std::greater{}, rank);
   paths_.insert(paths_.end(), parts.begin(), parts.end());

@@ -19,6 +19,9 @@ class WarpListener {
   virtual void sync(const Request& numbers) = 0;
   virtual void copy(std::uint64_t pc, const Request& sources) = 0;
   virtual void arrival(const Request& numbers) = 0;
+  virtual void moment(const Request& numbers) = 0;
+  virtual void bulk_copy(std::uint64_t pc, const Request& copies) = 0;
+  virtual void mbarrier(const Request& phases) = 0;
 
  protected:
   ~WarpListener() = default;
@@ -29,6 +32,7 @@ struct Log {
   const Record* next;
   const Record* end;
   bool more;            ///< the lane has not come to a wait: it will go on recording
+  bool waits;           ///< once other warps let it; lanes of its own may wait for it
   std::uint64_t* step;  ///< the last basic block that was replayed
 };
 

@@ -17,6 +17,14 @@ __device__ __forceinline__ T* dynamic_shared() {
 #endif
 }
 
+/// Whether to load what is not used where that is faster than a branch. An emulator reports reads
+/// of what nobody wrote.
+#ifdef __CUDACC__
+inline constexpr bool kLoadsUnused = true;
+#else
+inline constexpr bool kLoadsUnused = false;
+#endif
+
 /// The same shared address, from a shuffle of the whole warp, so that the compiler keeps it in a
 /// register: it recomputes one that it knows, and on Hopper waits for the block's cluster rank.
 template <class T>

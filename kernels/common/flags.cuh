@@ -5,25 +5,20 @@
 // or not at all. Whoever acquires a released word also sees what was written before it.
 #pragma once
 
-#include "common/device.cuh"
-#ifdef __CUDACC__
 #include <cuda/atomic>
-#else
-#include <sched.h>
-#endif
+
+#include "common/device.cuh"
 
 namespace ladders {
-#ifdef __CUDACC__
 /// A word of global memory as the count of what blocks have done: released by those who raise it,
 /// acquired by those who wait for it.
 using Count = cuda::atomic_ref<unsigned, cuda::thread_scope_device>;
-#endif
 
 __device__ __forceinline__ void store_relaxed(unsigned long long* word, unsigned long long value) {
 #ifdef __CUDACC__
   asm volatile("st.relaxed.gpu.global.b64 [%0], %1;" ::"l"(word), "l"(value) : "memory");
 #else
-  __atomic_store_n(word, value, __ATOMIC_RELEASE);
+  emulator::strong_store(word, &value, sizeof(value), emulator::Strength::relaxed);
 #endif
 }
 __device__ __forceinline__ unsigned long long load_relaxed(const unsigned long long* word) {
@@ -32,11 +27,13 @@ __device__ __forceinline__ unsigned long long load_relaxed(const unsigned long l
   asm volatile("ld.relaxed.gpu.global.b64 %0, [%1];" : "=l"(value) : "l"(word) : "memory");
   return value;
 #else
-  return __atomic_load_n(word, __ATOMIC_ACQUIRE);
+  unsigned long long value;
+  emulator::strong_load(word, &value, sizeof(value), emulator::Strength::relaxed);
+  return value;
 #endif
 }
 
-/// The same for words of 16 bytes; an emulator takes two halves, of which `high` holds the flag.
+/// The same for words of 16 bytes.
 struct Halves {
   unsigned long long low, high;
 };
@@ -51,8 +48,7 @@ __device__ __forceinline__ void store_relaxed(Word* word, std::type_identity_t<W
       "l"(halves.low), "l"(halves.high)
       : "memory");
 #else
-  reinterpret_cast<Halves*>(word)->low = halves.low;
-  store_relaxed(&reinterpret_cast<Halves*>(word)->high, halves.high);
+  emulator::strong_store(word, &halves, sizeof(halves), emulator::Strength::relaxed);
 #endif
 }
 template <class Word>
@@ -66,8 +62,7 @@ __device__ __forceinline__ Word load_relaxed(const Word* word) {
       : "l"(word)
       : "memory");
 #else
-  halves.high = load_relaxed(&reinterpret_cast<const Halves*>(word)->high);
-  halves.low = reinterpret_cast<const Halves*>(word)->low;
+  emulator::strong_load(word, &halves, sizeof(halves), emulator::Strength::relaxed);
 #endif
   return __builtin_bit_cast(Word, halves);
 }
@@ -76,7 +71,7 @@ __device__ __forceinline__ void store_release(unsigned* word, unsigned value) {
 #ifdef __CUDACC__
   asm volatile("st.release.gpu.b32 [%0], %1;" ::"l"(word), "r"(value) : "memory");
 #else
-  __atomic_store_n(word, value, __ATOMIC_RELEASE);
+  emulator::strong_store(word, &value, sizeof(value), emulator::Strength::release);
 #endif
 }
 __device__ __forceinline__ unsigned load_acquire(const unsigned* word) {
@@ -85,7 +80,9 @@ __device__ __forceinline__ unsigned load_acquire(const unsigned* word) {
   asm volatile("ld.acquire.gpu.b32 %0, [%1];" : "=r"(value) : "l"(word) : "memory");
   return value;
 #else
-  return __atomic_load_n(word, __ATOMIC_ACQUIRE);
+  unsigned value;
+  emulator::strong_load(word, &value, sizeof(value), emulator::Strength::acquire);
+  return value;
 #endif
 }
 
@@ -97,23 +94,11 @@ __device__ __forceinline__ void prefetch([[maybe_unused]] const void* p) {
 }
 
 /// Called before each load that polls. The emulator waits until the 4 bytes at `flag` are `last`,
-/// their final value, since the number of polls is chance and not to be counted. After a million
-/// polls in vain it returns, to report that the word never comes.
+/// their final value, since the number of polls is chance and not to be counted. It orders nothing.
 #ifdef __CUDACC__
 __device__ __forceinline__ void wait_uncounted(const void*, unsigned) {}
 #else
-#ifdef __clang__
-__attribute__((noinline, no_sanitize("thread", "coverage")))
-#else
-__attribute__((noinline, no_sanitize("thread"), no_sanitize_coverage))
-#endif
-inline void wait_uncounted(const void* flag, unsigned last) {
-  static thread_local int in_vain = 0;
-  for (; __atomic_load_n(static_cast<const unsigned*>(flag), __ATOMIC_ACQUIRE) != last;
-       sched_yield())
-    if (in_vain == 1'000'000 || ++in_vain == 1'000'000) return;
-  if (in_vain < 1'000'000) in_vain = 0;
-}
+using emulator::wait_uncounted;
 #endif
 
 }  // namespace ladders

@@ -7,8 +7,12 @@
 #include <cuda_runtime.h>
 
 #include <cstdint>
+#ifndef __CUDACC__
+#include <emulator/bulk_copies.hpp>
+#endif
 
 namespace ladders {
+#ifdef __CUDACC__
 /// The address in shared memory, as PTX takes it.
 __device__ __forceinline__ uint32_t shared_address(const void* p) {
   return uint32_t(__cvta_generic_to_shared(p));
@@ -122,5 +126,11 @@ __device__ __forceinline__ int cluster_rank() {
 __device__ __forceinline__ void synchronize_cluster() {
   asm volatile("barrier.cluster.arrive.aligned;\nbarrier.cluster.wait.aligned;" ::: "memory");
 }
+#else  // the emulator's own, so that it names the kernel's lines
+using emulator::arrive, emulator::arrive_after_copies, emulator::arrive_at_block,
+    emulator::arrive_expecting, emulator::initialize, emulator::MBarrier,
+    emulator::publish_barriers, emulator::store_to_block, emulator::wait,
+    emulator::wait_for_cluster;
+#endif
 
 }  // namespace ladders

@@ -4,7 +4,11 @@
 // addresses, writes zeros beyond the edge, and counts the bytes that have arrived in an mbarrier.
 #pragma once
 
+#ifdef __CUDACC__
 #include <cuda.h>
+#endif
+
+#include <string>
 
 #include "common/mbarrier.cuh"
 #include "model/cuda_check.hpp"
@@ -37,13 +41,18 @@ inline constexpr size_t kRoomToAlign = 0;
 /// kRoomToAlign to its bytes.
 template <class T>
 __device__ __forceinline__ T* swizzled_shared() {
+#ifdef __CUDACC__
   extern __shared__ __align__(1024) unsigned char swizzled[];
   if constexpr (kRoomToAlign == 0) return reinterpret_cast<T*>(swizzled);
   return reinterpret_cast<T*>((reinterpret_cast<uintptr_t>(swizzled) + 1023) / 1024 * 1024);
+#else
+  return static_cast<T*>(emulator::dynamic_shared());
+#endif
 }
 
 /// The map that hardware needs for copies of such boxes. Throws CudaError.
 inline TensorMap tensor_map(const TensorBoxes& t) {
+#ifdef __CUDACC__
   using Encode = decltype(&cuTensorMapEncodeTiled);
   static const Encode encode = [] {
     void* function = nullptr;
@@ -73,7 +82,23 @@ inline TensorMap tensor_map(const TensorBoxes& t) {
       CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
   if (result != CUDA_SUCCESS) throw CudaError("cuTensorMapEncodeTiled refuses the matrix");
   return map;
+#else
+  const uint64_t row_bytes = t.row_bytes ? t.row_bytes : t.columns * t.element_bytes;
+  const TensorMap map{
+      .data = const_cast<void*>(t.data),
+      .sizes = {uint64_t(t.columns), uint64_t(t.rows), uint64_t(t.matrices ? t.matrices : 1)},
+      .strides = {row_bytes, row_bytes * t.rows},
+      .box = {unsigned(t.box_columns), unsigned(t.box_rows), unsigned(t.box_matrices)},
+      .element_bytes = unsigned(t.element_bytes),
+      .dimensions = t.matrices ? 3u : 2u,
+      .swizzle = unsigned(t.swizzle)};
+  if (const char* why = emulator::refusal(map))
+    throw CudaError(std::string("a tensor map refuses the matrix: ") + why);
+  return map;
+#endif
 }
+
+#ifdef __CUDACC__
 
 /// Starts the copy of `bytes`, a multiple of 16, which arrive at the barrier.
 __device__ __forceinline__ void copy_in(void* to, const void* from, unsigned bytes,
@@ -158,5 +183,10 @@ __device__ __forceinline__ void copy_box_to_blocks(void* to, const TensorMap& ma
       "l"(&map), LADDERS_SHARED(&barrier), "r"(column), "r"(row), "r"(matrix), "h"(uint16_t(blocks))
       : "memory");
 }
+#else
+using emulator::copy_box, emulator::copy_box_out, emulator::copy_in, emulator::copy_once,
+    emulator::copy_out, emulator::show_to_all_copies, emulator::show_to_copies,
+    emulator::wait_until_read, emulator::wait_until_written;
+#endif
 
 }  // namespace ladders

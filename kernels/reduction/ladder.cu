@@ -17,9 +17,7 @@
 #include "reduction/02_last_block.cuh"
 #include "reduction/03_flags.cuh"
 #include "reduction/04_clusters.cuh"
-#ifdef __CUDACC__
 #include "reduction/05_bulk_ring.cuh"
-#endif
 
 namespace ladders::reduction {
 namespace {
@@ -30,10 +28,8 @@ template <class Op>
 Implementation fastest_at(const Case& c, const Device& device) {
   constexpr bool kInts = Reduction<Op>::kExact;
   if (c["elements"] <= kMostOfOneBlock) return chosen("one_block", one_block_at<Op>(c, device));
-#ifdef __CUDACC__
   if (kBulkRingFrom.reached(c, device) && device.has_bulk_copies(kRingRoom))
     return chosen("bulk_ring", in_a_ring<Op>());
-#endif
   const auto flagged = [&] {
     if (!kLargerBlocksFrom.reached(c, device))
       return flagged_with<Op, 128, 8>({.each = 8, .per_sm = 4, .whole = true});
@@ -166,7 +162,7 @@ std::vector<Rung> rungs() {
       // 05_bulk_ring.cuh
       {.name = "bulk_ring",
        .idea = "Bulk copies fill a ring of 192 KiB: bytes in flight take no registers.",
-       .implementation = LADDERS_GPU_ONLY(in_a_ring<Op>()),
+       .implementation = in_a_ring<Op>(),
        .builds_on = "warp_votes",
        .meant_for = [](const Case& c) { return c["operation"] == 0 || c["elements"] >= 1 << 26; },
        .target = "global_load_requests",

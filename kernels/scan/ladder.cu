@@ -14,19 +14,15 @@
 #include "scan/01_textbook.cuh"
 #include "scan/02_register_tiles.cuh"
 #include "scan/03_single_pass.cuh"
-#ifdef __CUDACC__
 #include "scan/04_bulk_ring.cuh"
-#endif
 
 namespace ladders::scan {
 namespace {
 
 template <class Type>
 Implementation fastest_at(const Case& c, const Device& device) {
-#ifdef __CUDACC__
   if (kBulkRingFrom.reached(c, device) && device.has_bulk_copies(kRingRoom))
     return chosen("bulk_ring", in_a_ring<Type>());
-#endif
   return chosen("lookback", kLargeTilesFrom.reached(c, device)
                                 ? in_one_pass<Type, 512, 6, LookBack>()
                                 : in_one_pass<Type, 256, 2, LookBack>());
@@ -91,7 +87,7 @@ std::vector<Rung> rungs() {
       // 04_bulk_ring.cuh
       {.name = "bulk_ring",
        .idea = "Bulk copies keep a ring of tiles full in each resident block.",
-       .implementation = LADDERS_GPU_ONLY(in_a_ring<Type>()),
+       .implementation = in_a_ring<Type>(),
        .builds_on = "lookback",
        .meant_for = [](const Case& c) { return c["elements"] >= 1 << 24; },
        .target = "stall_barrier",

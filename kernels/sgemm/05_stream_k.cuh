@@ -81,6 +81,7 @@ struct Handover {
       if (threadIdx.x == Tiles::kConsumers) {
         const Count count(there[block]);
         if (i == 0) {
+          wait_uncounted(&there[block], Tiles::kWarps);
           while (count.load(cuda::memory_order_acquire) < Tiles::kWarps) {
           }
           count.store(0, cuda::memory_order_relaxed);

@@ -18,14 +18,12 @@
 #include "common/warpgroups.cuh"
 #include "sgemm/01_textbook.cuh"
 #include "sgemm/02_warp_tiles.cuh"
-#ifdef __CUDACC__
 #include "sgemm/03_bulk_copies.cuh"
 #include "sgemm/04_producer_warps.cuh"
 #include "sgemm/05_stream_k.cuh"
 #include "sgemm/06_split_k.cuh"
-#include "sgemm/08_strassen.cuh"
-#endif
 #include "sgemm/07_small_tiles.cuh"
+#include "sgemm/08_strassen.cuh"
 #include "sgemm/13_thin.cuh"
 #include "sgemm/problem.cuh"
 
@@ -160,38 +158,38 @@ std::vector<Rung> steps() {
       // 03_bulk_copies.cuh
       {.name = "bulk_copies",
        .idea = "The TMA fills the ring: one thread requests tiles, no warp computes addresses.",
-       .implementation = LADDERS_GPU_ONLY(by_bulk_copies<false>()),
+       .implementation = by_bulk_copies<false>(),
        .builds_on = "async_copies",
        .target = "warp_instructions",
        .needs = kTma,
-       .skip = LADDERS_GPU_ONLY(no_maps),
+       .skip = no_maps,
        .measured = but_the_largest},
       {.name = "persistent",
        .idea = "One block per SM walks over the tiles and loads the next while it stores.",
-       .implementation = LADDERS_GPU_ONLY(by_bulk_copies<true>()),
+       .implementation = by_bulk_copies<true>(),
        .builds_on = "bulk_copies",
        .shows = "No gain alone: a tile is stored once per thousands of steps. Later rungs need it.",
        .target = "issue_utilisation",
        .needs = kTma,
-       .skip = LADDERS_GPU_ONLY(no_maps),
+       .skip = no_maps,
        .measured = but_the_largest},
       // 04_producer_warps.cuh
       {.name = "producer_warps",
        .idea = "Four warps only load, and transpose A: operands come in quads of registers.",
-       .implementation = LADDERS_GPU_ONLY(fed_by_producers()),
+       .implementation = fed_by_producers(),
        .builds_on = "persistent",
        .target = "stall_dispatch_stall",
        .needs = kSetmaxnreg,
-       .skip = LADDERS_GPU_ONLY(no_producers)},
+       .skip = no_producers},
       // 05_stream_k.cuh
       {.name = "stream_k",
        .idea = "The last, partial wave of tiles is divided along k: all blocks end together.",
-       .implementation = LADDERS_GPU_ONLY(fed_in_shares()),
+       .implementation = fed_in_shares(),
        .builds_on = "producer_warps",
        .meant_for = [](const Case& c) { return c["k"] >= kTuning.least_share; },
        .target = "issue_utilisation",
        .needs = kSetmaxnreg,
-       .skip = LADDERS_GPU_ONLY(no_producers)},
+       .skip = no_producers},
       // 06_split_k.cuh
       {.name = "split_k",
        .idea = "Small tiles for small outputs: warps and blocks of a cluster divide k.",
@@ -199,9 +197,9 @@ std::vector<Rung> steps() {
        .meant_for = [](const Case& c) { return c["m"] * c["n"] <= 1 << 20; },
        .target = "issue_utilisation",
        .needs = kSetmaxnreg,
-       .skip = LADDERS_GPU_ONLY(no_producers),
+       .skip = no_producers,
        .measured = but_the_largest,
-       .choose = LADDERS_GPU_ONLY(split_k_at)},
+       .choose = split_k_at},
       // 07_small_tiles.cuh
       {.name = "small_tiles",
        .idea = "64x128 tiles for a short k: three blocks per SM hide each other's waits.",
@@ -217,9 +215,9 @@ std::vector<Rung> steps() {
        .by_name_only = true,
        .target = "fp32_operations",
        .needs = kSetmaxnreg,
-       .skip = LADDERS_GPU_ONLY(not_for_strassen),
+       .skip = not_for_strassen,
        .ceiling = Ceiling{.rung = "roof/fma", .products = 7.0 / 8},
-       .choose = LADDERS_GPU_ONLY(strassen_at)},
+       .choose = strassen_at},
       // 09_tf32x3.cuh
       {.name = "tf32x3",
        .idea = "Tensor cores: pairs of TF32 numbers, three products each, k split over blocks.",

@@ -13,9 +13,7 @@
 
 #include "transpose/01_tiled.cuh"
 #include "transpose/02_vectorized.cuh"
-#ifdef __CUDACC__
 #include "transpose/03_bulk_copies.cuh"
-#endif
 #include "transpose/04_unaligned.cuh"
 
 namespace ladders::transpose {
@@ -121,13 +119,13 @@ std::vector<Rung> rungs() {
       // 03_bulk_copies.cuh
       {.name = "bulk_copies",
        .idea = "TMA loads and stores swizzled boxes; each warp transposes its own.",
-       .implementation = LADDERS_GPU_ONLY(boxes<T>()),
+       .implementation = boxes<T>(),
        .builds_on = "banded",
        .shows =
            "As few instructions as with 16-byte accesses, and no more speed: DRAM is the limit.",
        .target = "warp_instructions",
        .needs = kTma,
-       .skip = LADDERS_GPU_ONLY(no_boxes)},
+       .skip = no_boxes},
       // 04_unaligned.cuh
       {.name = "shifted",
        .idea = "Unaligned rows: tiles shifted to sector boundaries, so stores fill sectors.",

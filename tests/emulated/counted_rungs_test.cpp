@@ -41,8 +41,12 @@ const emulator::Gpu& small_gpu() {
 // For the rung's own launches, not for those that fill its inputs and look at its output.
 struct Settings {
   explicit Settings(emulator::Order order = emulator::Order::forward, int workers = 0,
-                    bool check = false) {
-    emulator::options() = {.gpu = &small_gpu(), .order = order, .workers = workers, .check = check};
+                    bool check = false, const emulator::Schedule& schedule = {}) {
+    emulator::options() = {.gpu = &small_gpu(),
+                           .order = order,
+                           .workers = workers,
+                           .check = check,
+                           .schedule = schedule};
   }
   ~Settings() { emulator::options() = {.gpu = &small_gpu()}; }
 };
@@ -135,6 +139,26 @@ bool reaches_the_limit(const Named& named) {
   });
 }
 
+// The rung with its launches checked, with so many blocks along y at most.
+Rung checked(const Rung& rung, emulator::Order order, unsigned limit = kLimit,
+             const emulator::Schedule& schedule = {}) {
+  Rung result = rung;
+  result.choose = [=, &rung](const Case& point, const Device& device) {
+    Implementation implementation = rung.at(point, device);
+    implementation.plan = [limit, plan = implementation.plan](auto&&... arguments) {
+      LaunchPlan limited = plan(arguments...);
+      limited.grid.y = std::min(limited.grid.y, limit);
+      return limited;
+    };
+    implementation.launch = [=, launch = implementation.launch](auto&&... arguments) {
+      const Settings settings(order, 0, true, schedule);
+      launch(arguments...);
+    };
+    return implementation;
+  };
+  return result;
+}
+
 TEST_P(EveryKernel, IsCleanInAnyOrder) {
   using emulator::Order;
   std::vector<unsigned> limits = {kLimit};
@@ -145,24 +169,39 @@ TEST_P(EveryKernel, IsCleanInAnyOrder) {
     for (const unsigned limit : limits) {
       SCOPED_TRACE(testing::Message() << "order " << static_cast<int>(order) << ", " << limit
                                       << " blocks along y at most");
-      Rung checked = *GetParam().rung;
-      checked.choose = [order, limit](const Case& point, const Device& device) {
-        Implementation implementation = GetParam().rung->at(point, device);
-        implementation.plan = [limit, plan = implementation.plan](auto&&... arguments) {
-          LaunchPlan limited = plan(arguments...);
-          limited.grid.y = std::min(limited.grid.y, limit);
-          return limited;
-        };
-        implementation.launch = [order, launch = implementation.launch](auto&&... arguments) {
-          const Settings settings(order, 0, true);
-          launch(arguments...);
-        };
-        return implementation;
-      };
+      const Rung in_order = checked(*GetParam().rung, order, limit);
       int index = order == Order::reverse ? 0 : 1;
       for_each_row(kThreadsInAnyOrder, [&](Row row) {
         if (index++ % 2 != 0) return;
-        row.rung = &checked;
+        row.rung = &in_order;
+        study().verify(row);
+      });
+    }
+}
+
+// Where blocks signal each other: the turn changes among them in the middle.
+class KernelWithFlags : public EveryKernel {};
+std::vector<Named> rungs_with_flags() {
+  std::vector<Named> result = kernel_rungs();
+  std::erase_if(result, [](const Named& n) {
+    return n.ladder->name != "reduction" && n.ladder->name != "scan" &&
+           n.ladder->name != "byte_histogram";
+  });
+  return result;
+}
+
+TEST_P(KernelWithFlags, IsCleanUnderAnySchedule) {
+  using Kind = emulator::Schedule::Kind;
+  int index = 0;
+  for (const Kind kind : {Kind::random, Kind::priorities})
+    for (const unsigned seed : {1u, 2u}) {
+      SCOPED_TRACE(testing::Message()
+                   << "schedule " << static_cast<int>(kind) << ", seed " << seed);
+      const Rung scheduled =
+          checked(*GetParam().rung, emulator::Order::forward, kLimit, {.kind = kind, .seed = seed});
+      for_each_row(kThreadsOnAnyWorkers, [&](Row row) {
+        if (index++ % 3 != 0) return;  // a shape under some of them
+        row.rung = &scheduled;
         study().verify(row);
       });
     }
@@ -207,10 +246,12 @@ TEST_P(EveryKernel, CountsTheSameOnAnyNumberOfWorkers) {
   });
 }
 
-INSTANTIATE_TEST_SUITE_P(Emulated, EveryKernel, testing::ValuesIn(kernel_rungs()),
-                         [](const auto& info) {
-                           return info.param.ladder->name + "_" + info.param.rung->name;
-                         });
+const auto kNameOfRung = [](const auto& info) {
+  return info.param.ladder->name + "_" + info.param.rung->name;
+};
+INSTANTIATE_TEST_SUITE_P(Emulated, EveryKernel, testing::ValuesIn(kernel_rungs()), kNameOfRung);
+INSTANTIATE_TEST_SUITE_P(Emulated, KernelWithFlags, testing::ValuesIn(rungs_with_flags()),
+                         kNameOfRung);
 
 __global__ void without_bounds_test(char* out) { out[threadIdx.x] = 1; }
 

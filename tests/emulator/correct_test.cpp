@@ -120,6 +120,7 @@ __global__ void last_block_reduction(int* sums, unsigned* done, int* out, const 
   __syncthreads();
   if (!last) return;
   if (t == 0) {
+    __threadfence();
     int total = 0;
     for (unsigned i = 0; i < gridDim.x; ++i) total += sums[i];
     *out = total;

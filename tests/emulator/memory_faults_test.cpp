@@ -225,7 +225,7 @@ __global__ void race_across_the_cluster(int* data) {
   s = 1;
   cluster.sync();
   *cluster.map_shared_rank(&s, 1 - cluster.block_rank()) = 2;  // fault
-  data[0] = s;                                                 // fault
+  data[blockIdx.x] = s;                                        // fault
   cluster.sync();
 }
 TEST(Faults, RaceAcrossTheCluster) {
@@ -253,9 +253,9 @@ __global__ void race_with_an_earlier_visitor(int* data) {
   if (threadIdx.x == 0) s = 1;
   cluster.sync();
   if (cluster.block_rank() == 1) {
-    data[threadIdx.x] = *cluster.map_shared_rank(&s, 0);  // fault
+    data[threadIdx.x / 2] = *cluster.map_shared_rank(&s, 0);  // fault
   } else {
-    data[threadIdx.x] = s;
+    data[32 + threadIdx.x / 2] = s;
     __syncthreads();
     if (threadIdx.x == 0) s = 2;  // fault
   }

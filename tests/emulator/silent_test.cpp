@@ -107,6 +107,7 @@ __global__ void hands_over(int* flags, int* values) {
   if (b > 0)
     while (atomicAdd(&flags[b - 1], 0) == 0) {
     }
+  __threadfence();
   values[b] = b == 0 ? 1 : values[b - 1] + 1;
   __threadfence();
   atomicExch(&flags[b], 1);

@@ -179,10 +179,23 @@ EMULATOR_INLINE int __syncthreads_and(int predicate, EMULATOR_HERE) {
 EMULATOR_INLINE int __syncthreads_or(int predicate, EMULATOR_HERE) {
   return emulator::block_barrier(emulator::Vote::any, predicate, file, line);
 }
-EMULATOR_INLINE void __threadfence() { asm volatile("" ::: "memory"); }
-EMULATOR_INLINE void __threadfence_block() { asm volatile("" ::: "memory"); }
-EMULATOR_INLINE void __threadfence_system() { asm volatile("" ::: "memory"); }
+void __threadfence();
+EMULATOR_INLINE void __threadfence_block() { __threadfence(); }
+EMULATOR_INLINE void __threadfence_system() { __threadfence(); }
 EMULATOR_INLINE void __nanosleep(unsigned) {}
+
+namespace emulator {
+/// How an access of device scope orders those around it. Atomics without a name for it are relaxed.
+enum class Strength : std::uint8_t { relaxed, acquire, release, both };
+/// Flags between blocks: words of 4, 8 or 16 bytes, each there as a whole or not at all. Not
+/// counted, since how often one is polled is chance; but half of one of 16 bytes is.
+void strong_load(const void* word, void* value, unsigned bytes, Strength strength);
+void strong_store(void* word, const void* value, unsigned bytes, Strength strength);
+unsigned strong_add(unsigned* word, unsigned value, Strength strength);
+/// Waits until the 4 bytes at `flag` are `last`, so that polls are none by chance, but orders
+/// nothing. Returns sooner if they never are, or if polls are to be run as written.
+void wait_uncounted(const void* flag, unsigned last) EMULATOR_CONVERGENT;
+}  // namespace emulator
 
 // ---- warp functions
 

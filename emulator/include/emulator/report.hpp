@@ -6,6 +6,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <iosfwd>
 #include <memory>
 #include <string>
@@ -20,14 +21,44 @@ namespace emulator {
 /// open. Random is a different order for each block, and the same in every run.
 enum class Order { forward, reverse, random };
 
+/// Which block of a grid goes on where several could, if `check` is on. The turn may change before
+/// each atomic, flag and volatile access of global memory.
+struct Schedule {
+  enum class Kind {
+    in_order,    ///< a block runs until it waits for others
+    random,      ///< the turn changes at random
+    priorities,  ///< the block of highest priority runs; priorities are random, and a few times the
+                 ///< highest becomes the lowest (PCT: Burckhardt et al., 2010)
+    prescribed   ///< by `choices`, see repeat()
+  };
+  Kind kind = Kind::in_order;
+  unsigned seed = 0;
+  std::vector<unsigned> choices;
+};
+
 /// Settings of the process, for the launches to come.
 struct Options {
   const Gpu* gpu = find_gpu("h200");  ///< what the runtime API describes, never null
   Order order = Order::forward;
   int workers = 0;     ///< host threads that run blocks (clusters); 0: one a core
   bool check = false;  ///< look for races, reads of what nobody wrote, accesses out of bounds, ...
+  Schedule schedule;
 };
 Options& options();
+
+/// Calls `run`, which launches and says whether all was well, with one schedule after the other:
+/// all that take the turn from a block that could go on at most `preemptions` times, but at most
+/// `limit` of them. Ends at the first with which something was wrong.
+struct Exploration {
+  unsigned schedules = 0;  ///< that were run
+  bool complete = false;   ///< whether these are all
+  bool found = false;      ///< something wrong, with the schedule of these choices
+  std::vector<unsigned> choices;
+};
+Exploration explore(unsigned limit, const std::function<bool()>& run, unsigned preemptions = 2);
+/// Runs it with that schedule: a number for each point at which several could go on, 0 for the
+/// block that had the turn, if it could, or else the first; then in order.
+bool repeat(const std::vector<unsigned>& choices, const std::function<bool()>& run);
 
 /// Whether this program's kernels were compiled so that accesses are seen (the target
 /// cuda_emulator_counted). Otherwise kernels run and are right or wrong, figures are all zero and
@@ -46,7 +77,8 @@ enum class Space : std::uint8_t {
   global,
   shared,
   distributed,  ///< another block's shared memory
-  constant      ///< __constant__ and constexpr data
+  constant,     ///< __constant__ and constexpr data
+  bulk          ///< global memory, by bulk copies to and from shared memory: each is one request
 };
 enum class Operation : std::uint8_t { load, store, atomic };
 std::string_view name(Space);
@@ -58,7 +90,7 @@ struct Traffic {
   std::uint64_t lanes = 0;  ///< that took part, over all requests
   std::uint64_t bytes = 0;  ///< that the lanes asked for
   /// What the requests took: wavefronts of shared memory, 32-byte sectors of global memory and of
-  /// other blocks' shared memory, 1 a request of constants.
+  /// other blocks' shared memory and of bulk copies, 1 a request of constants.
   std::uint64_t transactions = 0;
   std::uint64_t ideal = 0;  ///< the fewest transactions that as many bytes could have taken
   std::uint64_t worst = 0;  ///< transactions of the worst request

@@ -14,21 +14,22 @@
 
 #include "emulator/language.hpp"
 
-#define EMULATOR_ERRORS(ROW)                                                     \
-  ROW(Success, 0, "no error")                                                    \
-  ROW(ErrorInvalidValue, 1, "invalid argument")                                  \
-  ROW(ErrorMemoryAllocation, 2, "out of memory")                                 \
-  ROW(ErrorInvalidConfiguration, 9, "invalid configuration argument")            \
-  ROW(ErrorInvalidPitchValue, 12, "invalid pitch argument")                      \
-  ROW(ErrorInvalidDeviceFunction, 98, "invalid device function")                 \
-  ROW(ErrorInvalidDevice, 101, "invalid device ordinal")                         \
-  ROW(ErrorNoKernelImageForDevice, 209,                                          \
-      "no kernel image is available for execution on the device")                \
-  ROW(ErrorInvalidResourceHandle, 400, "invalid resource handle")                \
-  ROW(ErrorLaunchOutOfResources, 701, "too many resources requested for launch") \
-  ROW(ErrorLaunchFailure, 719, "unspecified launch failure")                     \
-  ROW(ErrorNotSupported, 801, "operation not supported")                         \
-  ROW(ErrorInvalidClusterSize, 912,                                              \
+#define EMULATOR_ERRORS(ROW)                                                        \
+  ROW(Success, 0, "no error")                                                       \
+  ROW(ErrorInvalidValue, 1, "invalid argument")                                     \
+  ROW(ErrorMemoryAllocation, 2, "out of memory")                                    \
+  ROW(ErrorInvalidConfiguration, 9, "invalid configuration argument")               \
+  ROW(ErrorInvalidPitchValue, 12, "invalid pitch argument")                         \
+  ROW(ErrorInvalidDeviceFunction, 98, "invalid device function")                    \
+  ROW(ErrorInvalidDevice, 101, "invalid device ordinal")                            \
+  ROW(ErrorNoKernelImageForDevice, 209,                                             \
+      "no kernel image is available for execution on the device")                   \
+  ROW(ErrorInvalidResourceHandle, 400, "invalid resource handle")                   \
+  ROW(ErrorLaunchOutOfResources, 701, "too many resources requested for launch")    \
+  ROW(ErrorLaunchFailure, 719, "unspecified launch failure")                        \
+  ROW(ErrorCooperativeLaunchTooLarge, 720, "too many blocks in cooperative launch") \
+  ROW(ErrorNotSupported, 801, "operation not supported")                            \
+  ROW(ErrorInvalidClusterSize, 912,                                                 \
       "a kernel launch error has occurred due to cluster misconfiguration")
 #define EMULATOR_ENUMERATOR(NAME, NUMBER, ...) cuda##NAME = NUMBER,
 typedef enum cudaError { EMULATOR_ERRORS(EMULATOR_ENUMERATOR) } cudaError_t;
@@ -241,9 +242,13 @@ enum cudaFuncAttribute {
   cudaFuncAttributePreferredSharedMemoryCarveout = 9,
   cudaFuncAttributeNonPortableClusterSizeAllowed = 13
 };
-enum cudaLaunchAttributeID { cudaLaunchAttributeClusterDimension = 4 };
+enum cudaLaunchAttributeID {
+  cudaLaunchAttributeCooperative = 2,
+  cudaLaunchAttributeClusterDimension = 4
+};
 union cudaLaunchAttributeValue {
   uint3 clusterDim;
+  int cooperative;
 };
 struct cudaLaunchAttribute {
   cudaLaunchAttributeID id;

@@ -114,6 +114,7 @@ class SharedTiles : public testing::TestWithParam<Shared> {
  protected:
   void SetUp() override {
     NEED_GPU();
+    if (kEmulated) GTEST_SKIP() << "takes minutes on the emulator";
     const Case c(ladder_.axes, GetParam().shape);
     row_ = Row{&ladder_, find_rung(ladder_, GetParam().rung), c, c};
     device_ = Device::open(0);

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: MIT
+//
+// What Hopper has for copies by hardware, and CUDA as PTX alone: barriers in shared memory
+// (mbarrier), bulk copies (cp.async.bulk), boxes of tensors (cp.async.bulk.tensor), and stores to
+// other blocks of a cluster (st.async).
+#pragma once
+
+#include "emulator/language.hpp"
+
+/// What cuTensorMapEncodeTiled is told, the innermost of two or three dimensions first.
+struct alignas(64) CUtensorMap_st {
+  void* data;
+  std::uint64_t sizes[3], strides[2];  ///< strides in bytes: of rows, of matrices
+  unsigned box[3];
+  unsigned element_bytes, dimensions;
+  unsigned swizzle;  ///< 0, 64 or 128 bytes
+};
+using CUtensorMap = CUtensorMap_st;
+
+namespace emulator {
+/// Why hardware does not take such a map; null if it does.
+const char* refusal(const CUtensorMap& map);
+
+struct MBarrier {
+  std::uint64_t state;
+};
+void initialize(MBarrier& barrier, int arrivals) EMULATOR_CONVERGENT;
+void arrive(MBarrier& barrier) EMULATOR_CONVERGENT;
+/// Once the asynchronous copies (cp.async) of this thread have arrived.
+void arrive_after_copies(MBarrier& barrier) EMULATOR_CONVERGENT;
+void arrive_expecting(MBarrier& barrier, int bytes) EMULATOR_CONVERGENT;
+void arrive_at_block(MBarrier& barrier, int block) EMULATOR_CONVERGENT;
+/// Waits until the phase of this parity is over.
+void wait(MBarrier& barrier, unsigned parity) EMULATOR_CONVERGENT;
+void wait_for_cluster(MBarrier& barrier, unsigned parity) EMULATOR_CONVERGENT;
+
+// To shared memory; the bytes arrive at the barrier.
+void copy_in(void* to, const void* from, unsigned bytes, MBarrier& barrier) EMULATOR_CONVERGENT;
+inline constexpr auto copy_once = copy_in;
+void copy_box(void* to, const CUtensorMap& map, int row, int column,
+              MBarrier& barrier) EMULATOR_CONVERGENT;
+void copy_box(void* to, const CUtensorMap& map, int matrix, int row, int column,
+              MBarrier& barrier) EMULATOR_CONVERGENT;
+/// To the shared memory of a block of the cluster, as 8 bytes that arrive at its barrier.
+void store_bits_to_block(void* to, std::uint64_t bits, MBarrier& barrier,
+                         int block) EMULATOR_CONVERGENT;
+
+template <class T>
+EMULATOR_INLINE void store_to_block(T* to, T value, MBarrier& barrier, int block) {
+  static_assert(sizeof(T) == 8);
+  store_bits_to_block(to, __builtin_bit_cast(std::uint64_t, value), barrier, block);
+}
+
+// To global memory, each a group of its own.
+void copy_out(void* to, const void* from, unsigned bytes) EMULATOR_CONVERGENT;
+void copy_box_out(const CUtensorMap& map, int row, int column,
+                  const void* from) EMULATOR_CONVERGENT;
+/// Waits until this thread's copies have read their source, or until they are complete.
+void wait_until_read() EMULATOR_CONVERGENT;
+void wait_until_written() EMULATOR_CONVERGENT;
+
+// Fences: memory has one order here.
+EMULATOR_INLINE void publish_barriers() { asm volatile("" ::: "memory"); }
+EMULATOR_INLINE void show_to_copies() { asm volatile("" ::: "memory"); }
+EMULATOR_INLINE void show_to_all_copies() { asm volatile("" ::: "memory"); }
+}  // namespace emulator

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: MIT
+//
+// Which accesses happen before which: vector clocks, by which races are found as FastTrack does
+// (Flanagan and Freund, 2009). Each block has a time, which goes on at every release and barrier.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+namespace emulator {
+
+struct Lane;
+struct Record;
+
+/// The accesses that are over for who has it: those of a thread, a warp or a block before a time.
+class Clock {
+ public:
+  static constexpr unsigned kWarps = 1024, kAll = kWarps + 32;  ///< after the threads
+  static constexpr std::uint64_t kMostBlocks = 1 << 24;
+
+  bool knows(std::uint64_t block, unsigned thread, std::uint32_t time) const;
+  void raise(std::uint64_t block, unsigned who, std::uint32_t time);
+  void join(const Clock& other);
+  bool operator==(const Clock&) const = default;
+
+ private:
+  std::vector<std::uint64_t> entries_;  // sorted: block, who and time
+};
+using Past = std::shared_ptr<const Clock>;  ///< null: nothing
+
+struct Knowledge {
+  Past known;
+  Past fenced;         ///< what relaxed stores release: all up to the last fence
+  Past heard;          ///< what relaxed loads found: the next fence acquires it
+  unsigned level = 0;  ///< Lamport's clock: what is ordered in any way is of a lower level
+  void join(const Knowledge& other);
+};
+
+/// What a thread knew when its next accesses to shared memory were recorded, and their time.
+struct Moment {
+  Past known;
+  std::uint32_t time = 0;
+};
+
+/// How a strong access of a thread orders its others.
+enum class Strength : std::uint8_t;
+
+/// The time of a block, and what all of its threads know.
+class BlockOrder {
+ public:
+  void start(std::uint64_t number) {
+    *this = {};
+    number_ = number;
+  }
+  std::uint64_t number() const { return number_; }
+  std::uint32_t time() const { return time_; }
+  const Clock* base() const { return base_.known.get(); }
+  /// All that happened before, to be acquired by others.
+  Past release(const Lane& lane);
+  void fence(Lane& lane);
+  /// __syncwarp of these lanes; other warp functions order only what depends on their answers.
+  void meet(std::span<Lane> lanes, std::uint32_t members, bool orders_memory);
+  void barrier(std::span<Lane> lanes);
+  /// At a cluster barrier, after barrier(): what each knows is joined, and all know it.
+  void add_to(Knowledge& all) const;
+  void take(const Knowledge& all) { base_ = all; }
+  /// Whether what a thread did at that time is over for `lane`.
+  bool knows(const Lane& lane, std::uint64_t block, unsigned thread, std::uint32_t time) const;
+  const Past& fenced_by_all() const { return base_.fenced; }
+
+ private:
+  std::uint64_t number_ = 0;
+  std::uint32_t time_ = 0, barrier_ = 0;  // now, and at the last barrier
+  Knowledge base_;
+};
+
+/// What a lane records from here on is of this moment. There must be room for it.
+void make_room(Lane& lane);
+void note_moment(Lane& lane);
+
+/// For objects that threads synchronize by, whatever they are: `release` adds to `into` all that
+/// happens before this point of the running lane, and `acquire` lets it know what is in `from`.
+void release(Lane& lane, Clock& into);
+void acquire(Lane& lane, const Clock& from);
+
+/// Global memory while a grid of several blocks runs, one at a time: who was last at each word.
+class GlobalOrder {
+ public:
+  struct Mark {
+    std::uint64_t block : 24 = 0, thread : 10 = 0, bytes : 4 = 0, time : 26 = 0;  // or its level
+    std::uint64_t pc : 48 = 0, value : 16 = 0;
+  };
+  /// Two accesses of different blocks that nothing orders.
+  struct Conflict {
+    const char* what;
+    std::uintptr_t address, pc;
+    Mark other;
+  };
+  enum class Kind : std::uint8_t { load, store, change };
+  /// A strong access, which is about to happen; what it reads or leaves is acquired or released.
+  std::optional<Conflict> strong(BlockOrder& block, Lane& lane, unsigned thread,
+                                 std::uintptr_t address, unsigned bytes, Kind kind,
+                                 Strength strength, std::uintptr_t pc);
+  /// A recorded load or store.
+  std::optional<Conflict> weak(const BlockOrder& block, const Lane& lane, unsigned thread,
+                               const Record& record);
+  bool holds(std::uintptr_t address) { return page(address) != nullptr; }
+
+ private:
+  static constexpr unsigned kWords = 1024;  // of a page
+  struct Page {
+    bool global = false;
+    std::unique_ptr<Mark[]> loads, stores, strong;  // by word, once there is one
+  };
+  Page* page(std::uintptr_t address);
+  template <class F>
+  void for_each_word(std::uintptr_t address, unsigned bytes, F f);
+
+  std::unordered_map<std::uintptr_t, Page> pages_;
+  struct Cached {
+    std::uintptr_t number = 0;
+    Page* page = nullptr;
+  };
+  Cached cached_[64];
+  std::unordered_map<std::uintptr_t, Past> carried_;  // by what was stored there, by word
+};
+
+}  // namespace emulator

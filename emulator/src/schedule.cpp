@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: MIT
+#include "schedule.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace emulator {
+namespace {
+
+// What was chosen since explore() began a run, over all launches.
+struct Decision {
+  unsigned options, chosen;
+  bool preempts;  // any other than the first: the block could have gone on
+};
+std::vector<Decision>& decisions() {
+  static std::vector<Decision> taken;
+  return taken;
+}
+
+// At first often, then so that a kernel of many atomics gets on.
+constexpr std::uint64_t kOften = 2000;
+constexpr unsigned kOneIn = 3, kOneInLater = 100;
+constexpr unsigned kChanges = 3, kPointsOfABlock = 8;
+
+}  // namespace
+
+Turns::Turns(const Schedule& schedule, unsigned runners, std::uint64_t groups,
+             std::function<void(unsigned)> make)
+    : schedule_(schedule),
+      groups_(groups),
+      make_(std::move(make)),
+      runners_(runners),
+      random_(schedule.seed) {
+  for (unsigned i = 0; i < kChanges; ++i) changes_.insert(random_() % (kPointsOfABlock * groups));
+}
+
+void Turns::run() {
+  if (give(0)) done_.acquire();
+}
+
+int Turns::running() const {
+  return static_cast<int>(std::ranges::count(runners_, true, &Runner::there)) + has_more();
+}
+
+// False if it could not be made.
+bool Turns::give(unsigned runner) {
+  if (runner == made_) {
+    runners_[made_++].priority = random_() | std::uint64_t{1} << 32;
+    make_(runner);
+  }
+  const bool there = runners_[runner].there;
+  if (there) runners_[runner].go.release();  // from here on all is the other's to touch
+  return there;
+}
+
+std::vector<unsigned> Turns::others(unsigned runner, bool even_if_they_wait) const {
+  std::vector<unsigned> result;
+  for (unsigned i = 0; i < made_; ++i) {
+    const Runner& r = runners_[i];
+    if (i != runner && r.there && (r.waits_since != stores_ || even_if_they_wait))
+      result.push_back(i);
+  }
+  std::ranges::sort(result, {}, [&](unsigned i) { return runners_[i].first_block; });
+  if (has_more()) result.push_back(made_);
+  return result;
+}
+
+unsigned Turns::choose(const std::vector<unsigned>& options, bool first_could_go_on) {
+  const auto count = static_cast<unsigned>(options.size());
+  unsigned chosen = 0;
+  switch (schedule_.kind) {
+    case Schedule::Kind::in_order:
+      break;
+    case Schedule::Kind::random:
+      chosen = random_() % count;
+      break;
+    case Schedule::Kind::priorities:
+      for (unsigned i = 1; i < count; ++i)
+        if (runners_[options[i]].priority > runners_[options[chosen]].priority) chosen = i;
+      break;
+    case Schedule::Kind::prescribed: {
+      if (count == 1) break;
+      const std::size_t number = decisions().size();
+      if (number < schedule_.choices.size()) chosen = schedule_.choices[number];
+      chosen = std::min(chosen, count - 1);
+      decisions().push_back({count, chosen, first_could_go_on});
+    }
+  }
+  return options[chosen];
+}
+
+void Turns::pass(unsigned from, unsigned to) {
+  if (from != to && give(to)) runners_[from].go.acquire();
+}
+
+void Turns::took(unsigned runner, std::uint64_t first_block) {
+  ++stores_;  // the blocks before have ended
+  ++taken_;
+  runners_[runner].first_block = first_block;
+  if (schedule_.kind == Schedule::Kind::priorities)
+    runners_[runner].priority = random_() | std::uint64_t{1} << 32;
+  point(runner);
+}
+
+void Turns::point(unsigned runner) {
+  const std::uint64_t number = points_++;
+  if (schedule_.kind == Schedule::Kind::in_order) return;
+  if (schedule_.kind == Schedule::Kind::random &&
+      random_() % (number < kOften ? kOneIn : kOneInLater) != 0)
+    return;
+  if (schedule_.kind == Schedule::Kind::priorities) {
+    if (!changes_.contains(number) && number >= kOften) return;
+    if (changes_.contains(number)) runners_[runner].priority = --lowest_;
+  }
+  std::vector<unsigned> options = others(runner, false);
+  options.insert(options.begin(), runner);
+  pass(runner, choose(options, true));
+}
+
+bool Turns::wait(unsigned runner) {
+  runners_[runner].waits_since = stores_;
+  const std::vector<unsigned> options = others(runner, false);
+  if (options.empty()) return false;
+  pass(runner, choose(options, false));
+  return true;
+}
+
+void Turns::yield(unsigned runner) {
+  if (wait(runner)) return;
+  const std::vector<unsigned> options = others(runner, true);
+  if (options.empty()) return;
+  const auto next = std::ranges::upper_bound(options, runners_[runner].first_block, {},
+                                             [&](unsigned i) { return runners_[i].first_block; });
+  pass(runner, next == options.end() ? options.front() : *next);
+}
+
+void Turns::end(unsigned runner) {
+  runners_[runner].there = false;
+  closed_ = true;
+  ++stores_;
+  const std::vector<unsigned> options = others(runner, true);
+  if (options.empty())
+    done_.release();
+  else
+    give(choose(options, false));
+}
+
+bool repeat(const std::vector<unsigned>& choices, const std::function<bool()>& run) {
+  const Schedule saved =
+      std::exchange(options().schedule, {.kind = Schedule::Kind::prescribed, .choices = choices});
+  decisions().clear();
+  const bool well = run();
+  options().schedule = saved;
+  return well;
+}
+
+Exploration explore(unsigned limit, const std::function<bool()>& run, unsigned preemptions) {
+  Exploration result;
+  std::vector<unsigned> choices;
+  // Few preemptions first: most faults need one or two (Musuvathi and Qadeer, 2007).
+  for (unsigned most = 0; most <= preemptions && !result.found; ++most) {
+    choices.clear();
+    for (bool more = true; more && !result.found;) {
+      if (result.schedules == limit) return result;
+      result.found = !repeat(choices, run);
+      ++result.schedules;
+      std::vector<Decision>& taken = decisions();
+      if (result.found) {
+        for (const Decision& d : taken) result.choices.push_back(d.chosen);
+        continue;
+      }
+      // The last decision that can still be taken otherwise.
+      const auto used = [&] {
+        return std::ranges::count_if(taken,
+                                     [](const Decision& d) { return d.preempts && d.chosen > 0; });
+      };
+      while (!taken.empty() && (++taken.back().chosen >= taken.back().options || used() > most))
+        taken.pop_back();
+      more = !taken.empty();
+      choices.clear();
+      for (const Decision& d : taken) choices.push_back(d.chosen);
+    }
+  }
+  result.complete = !result.found;
+  return result;
+}
+
+}  // namespace emulator
