@@ -40,7 +40,7 @@ void Launch::fail(Fault what) {
 void Block::cluster_met(const Knowledge& all) {
   order_.take(all);
   for (Lane& lane : lanes_) lane.knowledge.level = all.level;
-  visitor_.clear();
+  visit_ = {};
   shared_.next_cluster_epoch();
 }
 
@@ -112,7 +112,7 @@ void Block::run(std::uint64_t number) {
   std::iota(warp_order_.begin(), warp_order_.end(), 0u);
   if (launch_->order == Order::reverse) std::ranges::reverse(warp_order_);
   if (launch_->order == Order::random) random_.seed(static_cast<unsigned>(number));
-  visitor_.clear();
+  visit_ = {};
   unwritten_.reset();
 
   while (live_ > 0) {
@@ -137,15 +137,17 @@ void Block::run(std::uint64_t number) {
   ++launch_->progress;
   for (const auto& [address, barrier] : bulk_.barriers)
     if (barrier.under_way > 0)
-      throw fault("bulk copy: a block exits while " + std::to_string(barrier.under_way) +
-                      " bytes are under way to its memory",
-                  *barrier.phase->copies.front()->lane, barrier.phase->copies.front()->pc);
+      throw barrier.phase->copies.front()->block->fault(
+          "bulk copy: a block exits while " + std::to_string(barrier.under_way) +
+              " bytes are under way to its memory",
+          *barrier.phase->copies.front()->lane, barrier.phase->copies.front()->pc);
   if (launch_->check) order_.barrier(lanes_);
-  if (!visitor_.empty())
+  if (visit_.by)
     throw Fault{
         "distributed shared memory: a block exits while another may still be at its memory "
-        "(no cluster barrier since): " +
-        visitor_};
+        "(no cluster barrier since): kernel " +
+        kernel_name(launch_->kernel) + " at " + source_line(visit_.pc).text() + ", " +
+        visit_.by->where(*visit_.lane)};
 }
 
 void Block::enter_thread(Lane& lane) {
@@ -284,22 +286,27 @@ bool Block::wait_for_others() {
   const auto any = [](const Block& block, State state) {
     return std::ranges::any_of(block.lanes_, [&](const Lane& l) { return l.state == state; });
   };
-  bool polls = false;
-  for (unsigned r = 0; r < cluster_size(); ++r) polls |= any(cluster_->block(r), State::at_word);
+  Block* polls = nullptr;
+  for (unsigned r = 0; r < cluster_size(); ++r)
+    if (any(cluster_->block(r), State::at_word)) polls = &cluster_->block(r);
+  if (any(*this, State::at_word)) polls = this;
   if (!polls && (cluster_size() == 1 || !any(*this, State::at_mbarrier))) return false;
   if (cluster_size() > 1 && cluster_->let_others_run(rank_, launch_->progress)) return true;
   if (!polls) return false;
-  if (!launch_->turns && launch_->blocks() > 1) {
-    const auto may_go_on = [&](const Lane& lane) { return waits_no_more(lane); };
-    while (std::ranges::none_of(lanes_, may_go_on) && !launch_->failed && !polls_itself_) {
-      polls_itself_ = ++in_vain_ > kLooks;
+  if (!launch_->turns && launch_->blocks() > cluster_size()) {
+    const auto may_go_on = [&](const Lane& lane) { return polls->waits_no_more(lane); };
+    while (std::ranges::none_of(polls->lanes_, may_go_on) && !launch_->failed &&
+           !polls->polls_itself_) {
+      polls->polls_itself_ = ++polls->in_vain_ > kLooks;
       std::this_thread::yield();
     }
   } else if (!launch_->turns || !launch_->turns->wait(runner_)) {
-    polls_once_ = true;
-    polls_itself_ = ++in_vain_ > kRounds;
+    polls->polls_once_ = true;
+    polls->polls_itself_ = ++polls->in_vain_ > kRounds;
     if (launch_->turns) launch_->turns->yield(runner_);
   }
+  // It is the other's turn, whether anything has changed or not.
+  if (polls != this) cluster_->let_others_run(rank_, ++launch_->progress);
   if (launch_->failed) throw Fault{};
   return true;
 }

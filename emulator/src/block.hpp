@@ -224,7 +224,13 @@ class Block final : private WarpListener {
   // barrier: then it is a race, which names the store too, and is the fault that is reported.
   std::optional<Fault> unwritten_;
   // The last access that another block of the cluster made to this one since their last barrier.
-  std::string visitor_;
+  struct Visit {
+    const Block* by = nullptr;
+    const Lane* lane = nullptr;
+    std::uintptr_t pc = 0;
+    std::uint32_t time = 0;
+  };
+  Visit visit_;
 
   std::unique_ptr<WarpReplay> replay_{new WarpReplay(*this)};
   // By warp: what is left to replay once those of its lanes go on that wait for other warps.

@@ -92,6 +92,8 @@ void Block::strong(Lane& lane, std::uintptr_t address, unsigned bytes, GlobalOrd
   const auto found =
       launch_->global.strong(order_, lane, number_of(lane), address, bytes, kind, strength, pc);
   if (!conflict_) conflict_ = found;
+  if (kind == GlobalOrder::Kind::load || recorded) return;
+  if (Buffer* buffer = GlobalMemory::get().find(address)) buffer->note_written(address, bytes);
 }
 
 void Block::access(std::uint64_t pc, Event event, const Request& request) {
@@ -453,10 +455,8 @@ void Block::note_remote(std::uint64_t pc, Event event, const Request& request, u
                   lane, pc);
     check_race(pc, event, offset, request.bytes, request.values[l], lane, other);
   });
-  if (!other.visitor_.empty()) return;
   const Lane& lane = warp(current_warp_)[std::countr_zero(request.mask)];
-  other.visitor_ = "kernel " + kernel_name(launch_->kernel) + " at " + source_line(pc).text() +
-                   ", " + where(lane);
+  other.visit_ = {this, &lane, pc, lane.moment.time};
 }
 
 void* Block::map_shared(void* address, unsigned rank) {

@@ -6,6 +6,7 @@
 #include "bulk_copies.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cstdio>
 #include <cstring>
 #include <utility>
@@ -70,7 +71,7 @@ There at(const void* own, int block, std::uintptr_t pc) {
 }
 
 void arrive(MBarrier& own, int block, int bytes, std::uintptr_t pc) {
-  make_room(*current_lane);
+  make_room(*current_lane, 2);
   const auto [owner, there] = at(&own, block, pc);
   auto& barrier = *static_cast<MBarrier*>(there);
   Barrier& state = find(barrier, owner, pc);
@@ -81,7 +82,7 @@ void arrive(MBarrier& own, int block, int bytes, std::uintptr_t pc) {
     refuse(pc, "mbarrier: %d bytes expected in a phase, at most %d can be",
            bytes < 0 ? bytes : state.bytes + bytes, kMost);
   Phase* phase = state.phase;
-  if (phase) release(*current_lane, phase->clock);
+  if (phase) release(*current_lane, phase->released);
   state.bytes += bytes;
   --state.pending;
   {
@@ -106,7 +107,7 @@ void land(MBarrier& barrier, Barrier& state) {
 
 // A copy to shared memory, or a store to another block's.
 void start(BulkCopy&& copy, MBarrier& barrier, Block& owner) {
-  make_room(*current_lane);
+  make_room(*current_lane, 2);
   Barrier& state = find(barrier, owner, copy.pc);
   const std::uintptr_t pc = copy.pc;
   Lane& lane = *current_lane;
@@ -118,10 +119,12 @@ void start(BulkCopy&& copy, MBarrier& barrier, Block& owner) {
     if (recorded || state.phase) issued = &owner.bulk().copies.emplace_back(std::move(copy));
     if (state.phase) {
       issued->lane = &lane;
+      issued->block = current_block;
       issued->phase = state.phase;
       state.phase->copies.push_back(issued);
       state.under_way += static_cast<int>(issued->bytes);
       state.phase->ends = state.ends();
+      current_block->note_change();
     } else {
       const BulkCopy& now = issued ? *issued : copy;
       now.transfer(reinterpret_cast<char*>(now.shared));
@@ -132,7 +135,7 @@ void start(BulkCopy&& copy, MBarrier& barrier, Block& owner) {
   if (recorded) note(Event::bulk, issued, 0, pc);
   if (!phase) return;
   if (recorded) current_block->mark_copy(lane, *issued);
-  release(lane, phase->clock);  // what is written is known to those that wait for it
+  release(lane, phase->released);  // what is written is known to those that wait for it
 }
 
 // What is wrong with a copy, whoever looks. The rows inside of the tensor must be of one buffer.
@@ -212,7 +215,7 @@ void start_out(BulkCopy&& copy) {
     } else {
       (issued ? *issued : copy).transfer(from);
     }
-    lane.stored = true;
+    current_block->note_change();
   }
   if (issued) note(Event::bulk, issued, 0, pc);
 }
@@ -327,7 +330,7 @@ static void wait(MBarrier& barrier, unsigned parity, std::uintptr_t pc) {
     if (state.is_over(parity)) {
       if (Phase* const phase = state.last) {
         note(Event::mbarrier, phase, Phase::kWait, pc);
-        acquire(lane, phase->clock);
+        acquire(lane, phase->released);
       }
       return;
     }
@@ -388,7 +391,7 @@ void write_copies(Lane& lane) {
     copy->transfer(copy->source.data());
     current_block->mark_copy(lane, *copy);
   }
-  lane.stored = true;
+  current_block->note_change();
   lane.copies_out.clear();
 }
 void wait_until_read() { read_sources(*current_lane); }
@@ -448,7 +451,10 @@ void Block::mbarrier(const Request& phases) {
   for_each_lane(phases.mask, [&](unsigned l) {
     Phase& phase = *reinterpret_cast<Phase*>(phases.addresses[l]);
     if (phases.bytes != 1u << Phase::kWait || std::exchange(phase.landed, true)) return;
-    visitor_.clear();
+    const Visit& visit = visit_;
+    if (visit.by &&
+        phase.released.clock.knows(visit.by->number_, visit.by->number_of(*visit.lane), visit.time))
+      visit_ = {};
     for (const BulkCopy* copy : phase.copies)
       if (copy->way == BulkCopy::Way::in) shared_.land(shared_.offset(copy->shared), copy->bytes);
   });
@@ -461,10 +467,14 @@ void Block::mark_copy(Lane& lane, const BulkCopy& copy) {
   mark_accesses(lane);
   const Event event = copy.way == BulkCopy::Way::in ? Event::load : Event::store;
   copy.for_each_row([&](unsigned, std::uintptr_t row, unsigned from, unsigned to) {
-    for (std::uintptr_t at = row + from; at < row + to && !conflict_; at += kChunk)
-      conflict_ = launch_->global.weak(
-          order_, lane, number_of(lane),
-          {at | 4ull << 48 | static_cast<std::uint64_t>(event) << 56, copy.pc, Record::kNeverRead});
+    for (std::uintptr_t at = row + from, size; at < row + to && !conflict_; at += size) {
+      size = std::bit_floor(std::min<std::uintptr_t>(kChunk, row + to - at));
+      const auto log2_size = static_cast<std::uint64_t>(std::countr_zero(size));
+      conflict_ =
+          launch_->global.weak(order_, lane, number_of(lane),
+                               {at | log2_size << 48 | static_cast<std::uint64_t>(event) << 56,
+                                copy.pc, Record::kNeverRead});
+    }
   });
 }
 

@@ -22,6 +22,7 @@ struct BulkCopy {
   std::vector<char> source;  ///< of a copy out that is checked: what it was when that was issued
   bool read = false;
   const struct Lane* lane = nullptr;  ///< that issued it
+  const class Block* block = nullptr;
   struct Phase* phase = nullptr;
 
   /// Calls f(place in the box, global address, from, to) for each row of the box, of which the
@@ -38,7 +39,7 @@ struct Phase {
   std::vector<BulkCopy*> copies;                      ///< that arrive in it
   bool ends = false;                                  ///< whether all has come that its end takes
   bool landed = false;                                ///< whether one has been replayed
-  Clock clock;                                        ///< what those know that wait for it
+  Released released;                                  ///< what those know that wait for it
 };
 
 /// The state of an mbarrier. Its shared memory holds it as bits.

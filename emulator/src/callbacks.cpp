@@ -132,7 +132,6 @@ void strong(const void* word, unsigned bytes, Kind kind, Strength strength, std:
   Lane& lane = *current_lane;
   current_block->before_strong(lane, address_of(word), pc);
   if (bytes == 16) record(word, 3, kind == Kind::load ? Event::load : Event::store, pc);
-  make_room(lane);
   current_block->strong(lane, address_of(word), bytes, kind, strength, pc, bytes == 16);
   {
     const OutsideLane outside;

@@ -141,12 +141,13 @@ bool BlockOrder::knows(const Lane& lane, std::uint64_t block, unsigned thread,
   return in(base_.known) || in(lane.knowledge.known);
 }
 
-void make_room(Lane& lane) {
-  if (lane.next && lane.next == lane.end) yield(lane, State::log_full);
+void make_room(Lane& lane, int records) {
+  while (lane.next && lane.end - lane.next < records) yield(lane, State::log_full);
 }
 
 void note_moment(Lane& lane) {
   if (!lane.next || !current_block->launch().check) return;
+  make_room(lane);  // the replay of a full log drops its moments
   std::uint64_t number;
   {
     const OutsideLane outside;
@@ -156,24 +157,26 @@ void note_moment(Lane& lane) {
   append(lane, {number | static_cast<std::uint64_t>(Event::moment) << 56, RETURN_ADDRESS, 0});
 }
 
-void release(Lane& lane, Clock& into) {
+void release(Lane& lane, Released& into) {
   if (!current_block->launch().check) return;
   make_room(lane);
   {
     const OutsideLane outside;
     current_block->mark_accesses(lane);
-    into.join(*current_block->order().release(lane));
+    into.clock.join(*current_block->order().release(lane));
+    into.level = std::max(into.level, lane.knowledge.level);
   }
   note_moment(lane);
 }
 
-void acquire(Lane& lane, const Clock& from) {
+void acquire(Lane& lane, const Released& from) {
   if (!current_block->launch().check) return;
   make_room(lane);
   {
     const OutsideLane outside;
     current_block->mark_accesses(lane);
-    lane.knowledge.known = joined(lane.knowledge.known, std::make_shared<Clock>(from));
+    lane.knowledge.known = joined(lane.knowledge.known, std::make_shared<Clock>(from.clock));
+    lane.knowledge.level = std::max(lane.knowledge.level, from.level);
   }
   note_moment(lane);
 }

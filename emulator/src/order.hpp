@@ -78,14 +78,19 @@ class BlockOrder {
   Knowledge base_;
 };
 
-/// What a lane records from here on is of this moment. There must be room for it.
-void make_room(Lane& lane);
+/// So many records fit the log afterwards: in between the lane does not make way for others.
+void make_room(Lane& lane, int records = 1);
+/// What a lane records from here on is of this moment.
 void note_moment(Lane& lane);
 
-/// For objects that threads synchronize by, whatever they are: `release` adds to `into` all that
-/// happens before this point of the running lane, and `acquire` lets it know what is in `from`.
-void release(Lane& lane, Clock& into);
-void acquire(Lane& lane, const Clock& from);
+/// What is passed on by an object that threads synchronize by: `release` adds all that happens
+/// before this point of the running lane, and `acquire` lets it know what is in `from`.
+struct Released {
+  Clock clock;
+  unsigned level = 0;
+};
+void release(Lane& lane, Released& into);
+void acquire(Lane& lane, const Released& from);
 
 /// Global memory while a grid of several blocks runs, one at a time: who was last at each word.
 class GlobalOrder {

@@ -23,7 +23,10 @@ class FlowGraph {
       for (const Record* r = log.next; r != log.end; ++r)
         if (r->event() == Event::step) from = from == kNone ? node(r->pc) : go(from, r->pc);
       if (from != kNone && !log.more) go(from, 0);
-      if (from != kNone && log.waits && next_[from].empty()) waiting_.push_back(from);
+      if (from == kNone || !log.waits || !next_[from].empty()) continue;
+      if (std::ranges::find(waiting_, from) != waiting_.end()) continue;
+      waiting_.push_back(from);
+      solved_ = false;
     }
   }
 

@@ -369,12 +369,15 @@ void expect_found(const char* what) {
       EXPECT_NE(out.values(), turned_around()) << "accepted";
   }
 }
+// With checks, lanes that get out of step at mbarriers count one by one.
 TEST(BulkRing, IsRight) {
-  everywhere([] {
-    const DeviceArray<int> in(counting(7 * 64)), out(7 * 64);
-    ASSERT_RUNS(launch({1, 96}, ring<Wrong::nothing>, out, in));
-    EXPECT_EQ(out.values(), turned_around());
-  });
+  everywhere(
+      [] {
+        const DeviceArray<int> in(counting(7 * 64)), out(7 * 64);
+        ASSERT_RUNS(launch({1, 96}, ring<Wrong::nothing>, out, in));
+        EXPECT_EQ(out.values(), turned_around());
+      },
+      Same::results);
 }
 constexpr char kTooEarly[] = "(read before the wait for an asynchronous copy|uninitialised shared)";
 TEST(BulkRing, WithAWrongParity) { expect_found<Wrong::parity>(kTooEarly); }

@@ -40,7 +40,8 @@ struct Schedule {
 struct Options {
   const Gpu* gpu = find_gpu("h200");  ///< what the runtime API describes, never null
   Order order = Order::forward;
-  int workers = 0;     ///< host threads that run blocks (clusters); 0: one a core
+  /// Host threads that run blocks (clusters). 0: one per core; where blocks take turns, up to 32.
+  int workers = 0;
   bool check = false;  ///< look for races, reads of what nobody wrote, accesses out of bounds, ...
   Schedule schedule;
 };
