@@ -194,7 +194,8 @@ __global__ void __launch_bounds__(Tiles::kThreads, 1)
 
 template <class Tiles>
 Handover<Tiles> handover_of(Sgemm& p, size_t blocks) {
-  const auto [sums, counts] = p.room_for_handover(blocks * Tiles::kRows * Tiles::kColumns, blocks);
+  const auto [sums, counts] =
+      p.workspace().room_for_handover(blocks * Tiles::kRows * Tiles::kColumns, blocks);
   return {reinterpret_cast<float4*>(sums), counts};
 }
 

@@ -7,6 +7,7 @@
 #include <cuda_pipeline.h>
 
 #include "sgemm/02_warp_tiles.cuh"
+#include "sgemm/gemm_launch.hpp"
 
 namespace ladders::sgemm {
 // 64 x 128 outputs per block, 64 x 32 per warp, 8 x 8 per thread. Up to 80 steps of k are loaded at
@@ -51,8 +52,9 @@ __global__ void __launch_bounds__(SmallTiles::kThreads, SmallTiles::kBlocks) sma
   const auto [x, y] = corner();
   const float *a = a_tile + 4 * y, *b = b_tile + warp * 32 + 4 * x;
   float sums[8][8] = {};
-  for (int k0 = 0; k0 < g.k; k0 += T::kDepth) {
-    const int depth = min(T::kDepth, g.k - k0);
+  const int k = terms(g);
+  for (int k0 = 0; k0 < k; k0 += T::kDepth) {
+    const int depth = min(T::kDepth, k - k0);
     if (k0 > 0) __syncthreads();  // all have read what the copies overwrite
 #pragma unroll
     for (int slab = 0; slab < T::kSlabs; ++slab) {
@@ -109,10 +111,13 @@ __global__ void __launch_bounds__(SmallTiles::kThreads, SmallTiles::kBlocks) sma
   }
 }
 
-inline Implementation small_tiles_at(const Case& c, const Device&) {
-  return kernel<Sgemm>(c["n"] % 4 == 0 ? small_tiles<16> : small_tiles<4>,
-                       one_block_per_warped_tile<SmallTiles, 1>,
-                       [](Sgemm& p) { return std::tuple(p.gemm()); });
+inline GemmLaunch small_tiles_launch(const Gemm& g, const Device&) {
+  using T = SmallTiles;
+  const bool wide = in_fours(g.b, g.ldb, g.n) && in_fours(g.c, g.ldc);
+  return {wide ? small_tiles<16> : small_tiles<4>,
+          {.grid = dim3(ceil_div(g.n, T::kColumns), ceil_div(g.m, T::kRows)),
+           .block = T::kThreads,
+           .shared_bytes = T::kWords * sizeof(float)}};
 }
 
 }  // namespace ladders::sgemm

@@ -15,6 +15,7 @@
 #include <algorithm>
 #include <cfloat>
 
+#include "common/flags.cuh"
 #include "common/ring.cuh"
 #include "common/tensor_cores.cuh"
 #include "sgemm/matrices.cuh"
@@ -196,12 +197,23 @@ __device__ __forceinline__ void store_four_finite(const AlignedGemm& p, int row,
   }
 }
 
+// How several clusters share the k of a tile: each leaves its sums of the tile's chunks, and the
+// last to arrive adds them up. Counts, one per block of such a cluster, are 0 before and after.
+constexpr int kTogetherLoaded = 8;  // sums of clusters
+struct SharedTiles {
+  int clusters;  // per tile
+  float4* sums;
+  unsigned* arrived;
+};
+
 // Warps keep a ring of stages full; arrivals at mbarriers say what is loaded and what is read, so
 // no barrier makes all warps wait. The warps of a block share its tile and, in slices, each stage's
-// depth; the `parts` blocks of a cluster share k. The order of additions is fixed.
+// depth; the `parts` blocks of a cluster share k, and so do clusters where tiles are few. The order
+// of additions is fixed.
 template <class Tiles, class Parts>
 __global__ void __launch_bounds__(Tiles::kThreads, Tiles::kBlocks)
-    split_products(const __grid_constant__ AlignedGemm p, int parts, int tiles_x) {
+    split_products(const __grid_constant__ AlignedGemm p, int parts, int tiles_x,
+                   const __grid_constant__ SharedTiles shared) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
   if constexpr (Tiles::kForLessShared) return;
 #endif
@@ -217,10 +229,11 @@ __global__ void __launch_bounds__(Tiles::kThreads, Tiles::kBlocks)
   float* ring = kept(dynamic_shared<float>());
   if (threadIdx.x == 0) Ring<kStages>{full, empty}.initialize(32 * kJobs, kWarps);
   __syncthreads();
-  const int part = blockIdx.x % parts, tile = blockIdx.x / parts;
+  const int part = blockIdx.x % parts, tile = blockIdx.x / parts / shared.clusters;
   const int row0 = tile / tiles_x * kRows, column0 = tile % tiles_x * kColumns;
-  const int all = ceil_div(p.k, kDepth), first = int64_t(all) * part / parts;
-  const int steps = int64_t(all) * (part + 1) / parts - first;
+  const int shares = shared.clusters * parts, share = blockIdx.x % shares;
+  const int all = ceil_div(p.k, kDepth), first = int64_t(all) * share / shares;
+  const int steps = int64_t(all) * (share + 1) / shares - first;
   const uint32_t ring_address = shared_address(ring);
   // The warps take turns at the copies: of each stage, half of A or B is a job for one of them.
   const int warp = threadIdx.x / 32;
@@ -334,27 +347,65 @@ __global__ void __launch_bounds__(Tiles::kThreads, Tiles::kBlocks)
       add(sum, chunk(i)[other * kRows * kPitch / 4]);
     return sum;
   };
-  if (parts == 1) {
-#pragma unroll 2
-    for (int i = threadIdx.x; i < kChunks; i += kThreads)
-      store_four_finite(p, row0 + i / kARow, column0 + i % kARow * 4, add_slices(i));
-    return;
-  }
+  // One loop for all cases, since code that runs once should be short: it comes from DRAM. Sums of
+  // slices are added up, then those of the cluster's blocks, of which each has its part of the
+  // tile, then those of clusters.
+  enum { slices, blocks, clusters } from = parts == 1 ? slices : blocks;
+  const int begin = kChunks * part / parts + threadIdx.x, end = kChunks * (part + 1) / parts;
+  const int64_t of_tile = int64_t(tile) * shared.clusters * kChunks;
 #if __CUDA_ARCH__ >= 900
-  if (Tiles::kSlices > 1)
-#pragma unroll 2
-    for (int i = threadIdx.x; i < kChunks; i += kThreads) *chunk(i) = add_slices(i);
   const auto cluster = cooperative_groups::this_cluster();
-  cluster.sync();
-  const int end = kChunks * (part + 1) / parts;  // each block has its share of the tile
-  for (int i = kChunks * part / parts + threadIdx.x; i < end; i += kThreads) {
-    float4 sum = {};
-#pragma unroll 4
-    for (int rank = 0; rank < parts; ++rank) add(sum, *cluster.map_shared_rank(chunk(i), rank));
-    store_four_finite(p, row0 + i / kARow, column0 + i % kARow * 4, sum);
+  if (from == blocks) {
+    if (Tiles::kSlices > 1)
+#pragma unroll 2
+      for (int i = threadIdx.x; i < kChunks; i += kThreads) *chunk(i) = add_slices(i);
+    cluster.sync();
   }
-  cluster.sync();  // no block may exit while another reads its memory
 #endif
+  for (;;) {
+    const bool leaves = shared.clusters > 1 && from != clusters;
+#pragma unroll 1
+    for (int i = begin; i < end; i += kThreads) {
+      float4 sum = {};
+      if (from == slices) {
+        sum = add_slices(i);
+      } else if (from == clusters) {
+#pragma unroll 1
+        for (int first = 0; first < shared.clusters; first += kTogetherLoaded) {
+          float4 left[kTogetherLoaded] = {};
+#pragma unroll
+          for (int u = 0; u < kTogetherLoaded; ++u)
+            if (first + u < shared.clusters)
+              left[u] = __ldcg(&shared.sums[of_tile + (first + u) * kChunks + i]);
+#pragma unroll
+          for (const float4& x : left) add(sum, x);
+        }
+      } else {
+#if __CUDA_ARCH__ >= 900
+#pragma unroll 4
+        for (int rank = 0; rank < parts; ++rank) add(sum, *cluster.map_shared_rank(chunk(i), rank));
+#endif
+      }
+      if (leaves)
+        shared.sums[of_tile + share / parts * kChunks + i] = sum;
+      else
+        store_four_finite(p, row0 + i / kARow, column0 + i % kARow * 4, sum);
+    }
+#if __CUDA_ARCH__ >= 900
+    if (from == blocks) cluster.sync();  // no block may exit while another reads its memory
+#endif
+    if (!leaves) return;
+    int& is_last = *reinterpret_cast<int*>(ring);
+    __syncthreads();
+    if (threadIdx.x == 0) {
+      const Count arrived(shared.arrived[tile * parts + part]);
+      is_last = arrived.fetch_add(1, cuda::memory_order_acq_rel) + 1 == unsigned(shared.clusters);
+      if (is_last) arrived.store(0, cuda::memory_order_relaxed);
+    }
+    __syncthreads();
+    if (!is_last) return;
+    from = clusters;
+  }
 #endif
 }
 

@@ -9,13 +9,10 @@
 
 #include <bit>
 
-#include "sgemm/problem.cuh"
+#include "sgemm/gemm_launch.hpp"
 
 namespace ladders::sgemm {
 constexpr int kThin = 8;  // rows or columns of C, at most
-
-// The terms of each sum: A and B are not read if alpha is 0.
-__device__ __forceinline__ int terms(const Gemm& g) { return g.alpha == 0 ? 0 : g.k; }
 
 __device__ __forceinline__ float sum_of_lanes(float value) {
 #pragma unroll
@@ -194,11 +191,6 @@ __global__ void __launch_bounds__(256, 4) few_terms(const Gemm g) {
   }
 }
 
-struct GemmLaunch {
-  void (*kernel)(Gemm);
-  LaunchPlan plan;
-};
-
 // The number among 1, 2, 4 and 8 that holds `count`, and a yes or no, as template arguments of
 // `make`.
 template <int number = 1, class Make>
@@ -262,13 +254,6 @@ inline GemmLaunch few_terms_launch(const Gemm& g, const Device& device) {
 
 inline std::string not_thin(const Case& c, const Device&) {
   return std::min(c["m"], c["n"]) > kThin ? "C has more than 8 rows and columns" : "";
-}
-template <GemmLaunch (*launch_of)(const Gemm&, const Device&)>
-Implementation gemm_at(const Case& c, const Device& device) {
-  const int m = int(c["m"]), n = int(c["n"]), k = int(c["k"]);
-  const GemmLaunch found = launch_of({nullptr, k, nullptr, n, nullptr, n, m, n, k, 1, 0}, device);
-  const auto plan = [plan = found.plan](const Case&, const Device&, const void*) { return plan; };
-  return kernel<Sgemm>(found.kernel, plan, [](Sgemm& p) { return std::tuple(p.gemm()); });
 }
 
 }  // namespace ladders::sgemm

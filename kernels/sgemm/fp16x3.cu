@@ -117,43 +117,21 @@ void multiply_parts(const Gemm& g, const SplitParts& parts, const Device& device
 
 }  // namespace
 
-/// The splitting kernel's counters are separate: zero before and after a product of any size.
-class Fp16x3Workspace {
- public:
-  Fp16x3Workspace(int m, int n, int k) : parts_(layout(m, n, k).end), counters_(counters(n)) {
-    check(cudaMemset(counters_.data(), 0, counters_.bytes()), "cudaMemset");
-    check(cudaDeviceSynchronize(), "cudaMemset");
-  }
-  SplitParts parts_of(const Gemm& g) const {
-    if (layout(g.m, g.n, g.k).end > parts_.bytes() || counters(g.n) > counters_.size())
-      throw CudaError("the workspace of fp16x3 is too small");
-    return layout(g.m, g.n, g.k, parts_.data()).parts;
-  }
-  unsigned* zeros() const { return counters_.data(); }
-
- private:
-  DeviceBuffer<unsigned char> parts_;
-  DeviceBuffer<unsigned> counters_;
-};
-
-std::shared_ptr<Fp16x3Workspace> make_fp16x3_workspace(int m, int n, int k) {
-  return std::make_shared<Fp16x3Workspace>(m, n, k);
-}
-
 KernelLaunch fp16x3_launch(int m, int n, const Device& device) {
   const Multiply tiles = fastest_tiles(m, n, device);
   return {reinterpret_cast<const void*>(tiles.kernel), tiles.plan};
 }
 
-void fp16x3(const Gemm& g, const Device& device, Fp16x3Workspace& workspace, cudaStream_t stream) {
+void fp16x3(const Gemm& g, const Device& device, Workspace& workspace, cudaStream_t stream) {
   if (g.m <= 0 || g.n <= 0) return;
   if (g.k <= 0 || g.alpha == 0) {
     const int64_t blocks = std::min<int64_t>(ceil_div(int64_t{g.m} * g.n, 256), 4096);
     launch({.grid = unsigned(blocks), .block = 256}, stream, scale_outputs, g);
     return;
   }
-  const SplitParts parts = workspace.parts_of(g);
-  start_splitting(g, parts, workspace.zeros(), device, stream);
+  const Layout room = layout(g.m, g.n, g.k);
+  const SplitParts parts = layout(g.m, g.n, g.k, workspace.parts.room_for(room.end)).parts;
+  start_splitting(g, parts, workspace.room_for_counts(counters(g.n)), device, stream);
   multiply_parts(g, parts, device, stream);
 }
 

@@ -53,18 +53,16 @@ Implementation mostly(const KernelLaunch& most, Call call) {
 
 template <auto launch_of, auto product>
 Implementation in_one_kernel(const Case& c, const Device& device) {
-  return mostly(launch_of(c["m"], c["n"], c["k"], device),
-                [](Sgemm& p, cudaStream_t stream) { product(p.gemm(), p.device(), stream); });
+  return mostly(launch_of(c["m"], c["n"], c["k"], device), [](Sgemm& p, cudaStream_t stream) {
+    product(p.gemm(), p.device(), p.workspace(), stream);
+  });
 }
 constexpr auto tf32x3_at = in_one_kernel<tf32x3_launch, tf32x3>;
 constexpr auto bf16x6_at = in_one_kernel<bf16x6_launch, bf16x6>;
 
 Implementation fp16x3_at(const Case& c, const Device& device) {
   return mostly(fp16x3_launch(c["m"], c["n"], device), [](Sgemm& p, cudaStream_t stream) {
-    auto& workspace = p.fp16x3_workspace();
-    const Gemm g = p.gemm();
-    if (!workspace) workspace = make_fp16x3_workspace(g.m, g.n, g.k);
-    fp16x3(g, p.device(), *workspace, stream);
+    fp16x3(p.gemm(), p.device(), p.workspace(), stream);
   });
 }
 
@@ -72,6 +70,8 @@ Implementation fastest_at(const Case& c, const Device& device) {
   const Scheme scheme = scheme_for(c["m"], c["n"], c["k"], device);
   if (scheme == Scheme::thin) return chosen("thin", gemm_at<thin_launch>(c, device));
   if (scheme == Scheme::few_terms) return chosen("few_terms", gemm_at<few_terms_launch>(c, device));
+  if (scheme == Scheme::small_tiles)
+    return chosen("small_tiles", gemm_at<small_tiles_launch>(c, device));
   if (scheme == Scheme::tf32x3) return chosen("tf32x3", tf32x3_at(c, device));
   if (scheme == Scheme::bf16x6) return chosen("bf16x6", bf16x6_at(c, device));
   return chosen("fp16x3", fp16x3_at(c, device));
@@ -205,7 +205,7 @@ std::vector<Rung> steps() {
        .idea = "64x128 tiles for a short k: three blocks per SM hide each other's waits.",
        .builds_on = "async_copies",
        .target = "issue_utilisation",
-       .choose = small_tiles_at},
+       .choose = gemm_at<small_tiles_launch>},
       // 08_strassen.cuh
       {.name = "strassen",
        .idea = "Seven products of half the size instead of eight, for additions and error.",
@@ -289,26 +289,42 @@ Shape shape(int64_t m, int64_t n, int64_t k) { return {m, n, k}; }
 
 Scheme scheme_for(int m, int n, int k, const Device& device) {
   if (std::min(m, n) <= kThin) return Scheme::thin;
-  if (k <= kTuning.few_terms) return Scheme::few_terms;
+  const double tiles =
+      double(ceil_div(m, SmallTiles::kRows)) * ceil_div(n, SmallTiles::kColumns) / device.sms;
+  if (k <= kTuning.small_tiles_terms && k >= SmallTiles::kSlab && std::min(m, n) >= 64 &&
+      tiles >= kTuning.small_tiles_from && tiles <= kTuning.small_tiles_up_to)
+    return Scheme::small_tiles;
+  const bool unaligned = n % 4 != 0 || k % 4 != 0;
+  if (k <= kTuning.few_terms || (unaligned && k <= kTuning.few_terms_unaligned &&
+                                 std::min(m, n) >= 64 && tiles < kTuning.small_tiles_from))
+    return Scheme::few_terms;
   if (needs_exact_parts(m, n, k)) return Scheme::bf16x6;
   const bool has_wgmma = kBuiltForHopper && device.compute_capability == 90;
   return has_wgmma && is_large(m, n, k, device) ? Scheme::fp16x3 : Scheme::tf32x3;
 }
 
 #ifdef __CUDACC__
-void multiply(const Gemm& g, const Device& device, std::shared_ptr<Fp16x3Workspace>& workspace,
-              cudaStream_t stream) {
+void multiply(const Gemm& g, const Device& device, Workspace& workspace, cudaStream_t stream) {
   if (g.m <= 0 || g.n <= 0) return;
-  const Scheme scheme = scheme_for(g.m, g.n, g.k, device);
-  if (scheme == Scheme::thin || scheme == Scheme::few_terms) {
-    const GemmLaunch found =
-        scheme == Scheme::thin ? thin_launch(g, device) : few_terms_launch(g, device);
-    return launch(found.plan, stream, found.kernel, g);
+  const auto launch_by = [&](GemmLaunch (*launch_of)(const Gemm&, const Device&)) {
+    const GemmLaunch found = launch_of(g, device);
+    allow(reinterpret_cast<const void*>(found.kernel), found.plan);
+    launch(found.plan, stream, found.kernel, g);
+  };
+  switch (scheme_for(g.m, g.n, g.k, device)) {
+    case Scheme::thin:
+      return launch_by(thin_launch);
+    case Scheme::few_terms:
+      return launch_by(few_terms_launch);
+    case Scheme::small_tiles:
+      return launch_by(small_tiles_launch);
+    case Scheme::bf16x6:
+      return bf16x6(g, device, workspace, stream);
+    case Scheme::tf32x3:
+      return tf32x3(g, device, workspace, stream);
+    case Scheme::fp16x3:
+      return fp16x3(g, device, workspace, stream);
   }
-  if (scheme == Scheme::bf16x6) return bf16x6(g, device, stream);
-  if (g.alpha == 0 || scheme == Scheme::tf32x3) return tf32x3(g, device, stream);
-  if (!workspace) workspace = make_fp16x3_workspace(g.m, g.n, g.k);
-  fp16x3(g, device, *workspace, stream);
 }
 #endif
 

@@ -36,7 +36,10 @@ struct Tuning {
   double fp16x3_parts_above_aspect = 4;  ///< k k / (m n) above which C adds up parts of k ...
   int fp16x3_part = 1024, fp16x3_parts = 8;  ///< ... of so many terms, and how many at most
 
-  int few_terms = 32;  ///< up to so long a k, few_terms is faster than tensor cores
+  // Up to so long a k, few_terms is faster than tensor cores, and where rows do not start on 16
+  // bytes and tiles do not fill the SMs; small_tiles is where it has so many tiles per SM.
+  int few_terms = 32, few_terms_unaligned = 64, small_tiles_terms = 80;
+  double small_tiles_from = 0.5, small_tiles_up_to = 2;
 
   // bf16x6 holds all of a short k in shared memory if there are tiles for all SMs.
   int short_k_side = 256;
@@ -45,11 +48,13 @@ struct Tuning {
   // The model by which tf32x3 and bf16x6 choose tiles and shares of k: clocks of a tensor core for
   // one m16n8k8, by tile and by slices of a stage's depth or stages twice as deep; clocks to begin
   // and to store, once for the blocks of an SM; clocks to synchronize a cluster; its bytes per
-  // clock.
+  // clock; clocks until the last cluster may read what others left, and for each of its loads.
   double clocks_64x64 = 8.8, clocks_64x64_deep = 8.4, clocks_64x64_sliced = 8.1;
-  double clocks_128x64 = 8.1, clocks_128x64_sliced = 7.7, clocks_64x128_sliced = 7.7;
+  double clocks_128x32 = 8.6, clocks_128x64 = 8.1, clocks_128x64_sliced = 7.7;
+  double clocks_64x128_sliced = 7.7;
   double clocks_128x128 = 7.6;
   double clocks_once = 2000, clocks_of_meeting = 1000, bytes_per_clock = 16;
+  double clocks_of_handover = 3000, clocks_of_load = 1000;
 
   // The model by which split_k chooses tiles: time per output and step of k, and the steps that a
   // block takes to begin and to end.

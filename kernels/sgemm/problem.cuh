@@ -126,17 +126,11 @@ class Sgemm : public Problem {
     const auto [a, b, c, m, n, k, alpha, beta] = arguments();
     return {a, k, b, n, c, n, m, n, k, alpha, beta};
   }
-  /// Empty until a rung that needs it is launched for the first time, which is not timed.
-  std::shared_ptr<Fp16x3Workspace>& fp16x3_workspace() { return fp16x3_workspace_; }
+  /// It grows at the first launch of a rung that needs it, which is not timed.
+  Workspace& workspace() { return workspace_; }
 
   /// For copies, and for what kernels pass to others; made at the first launch, which is not timed.
   float* room_for_copy(size_t elements) { return copy_.room_for(elements); }
-
-  /// For sums that blocks pass to others, and for counts, which are 0 between launches.
-  std::pair<float*, unsigned*> room_for_handover(size_t sums, size_t counts) {
-    if (counts_.size() < counts) counts_ = zeros<unsigned>(counts);
-    return {sums_.room_for(sums), counts_.data()};
-  }
 
   /// Empty until its first launch on an input, which is not timed.
   std::shared_ptr<Halves>& halves() { return halves_; }
@@ -239,10 +233,9 @@ class Sgemm : public Problem {
   std::map<Kind, Drawn> all_drawn_;
   DeviceBuffer<float> c_;
   const Drawn* drawn_;
-  DeviceBuffer<float> copy_, sums_;
-  DeviceBuffer<unsigned> counts_;
+  DeviceBuffer<float> copy_;
+  Workspace workspace_;
   std::map<int, Verdict> library_;  // of each input
-  std::shared_ptr<Fp16x3Workspace> fp16x3_workspace_;
   std::shared_ptr<Halves> halves_;
 };
 

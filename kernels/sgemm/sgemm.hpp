@@ -4,6 +4,9 @@
 // and however far their rows are apart, multiplied to FP32's accuracy. Row major throughout.
 #pragma once
 
+#include <utility>
+
+#include "model/cuda_check.hpp"
 #include "model/launch.hpp"
 
 namespace ladders::sgemm {
@@ -20,6 +23,26 @@ struct Gemm {
   float alpha, beta;
 };
 
+/// Device memory that products need besides their operands. It grows when a product needs more,
+/// which allocates and synchronises, and serves one product at a time.
+struct Workspace {
+  DeviceBuffer<unsigned char> parts;  ///< of matrices that are split
+  DeviceBuffer<float> sums;           ///< that blocks pass to others
+  DeviceBuffer<unsigned> counts;      ///< all zero between products
+
+  /// Throws DoesNotFit.
+  unsigned* room_for_counts(size_t count) {
+    if (counts.size() < count) {
+      counts = zeros<unsigned>(count);
+      check(cudaDeviceSynchronize(), "cudaMemset");
+    }
+    return counts.data();
+  }
+  std::pair<float*, unsigned*> room_for_handover(size_t elements, size_t count) {
+    return {sums.room_for(elements), room_for_counts(count)};
+  }
+};
+
 /// The kernel that takes most of the time, and its launch.
 struct KernelLaunch {
   const void* kernel;
@@ -28,42 +51,36 @@ struct KernelLaunch {
 
 /// Three TF32 products in one kernel. Needs compute capability 8.0. Elements err by up to 2^-23 of
 /// themselves, below 2^-113 by up to 2^-136. Sums that are not finite are computed again in FP32.
-/// Two runs on one GPU give the same bits. Does not synchronise; throws CudaError.
-void tf32x3(const Gemm& gemm, const Device& device, cudaStream_t stream);
+/// Two runs on one GPU give the same bits. Throws CudaError.
+void tf32x3(const Gemm& gemm, const Device& device, Workspace& workspace, cudaStream_t stream);
 KernelLaunch tf32x3_launch(int m, int n, int k, const Device& device);
 
 /// Six BF16 products, of three parts per element. Needs compute capability 8.0. Elements are exact
 /// down to 2^-110, and below that err by up to 2^-134; otherwise as tf32x3.
-void bf16x6(const Gemm& gemm, const Device& device, cudaStream_t stream);
+void bf16x6(const Gemm& gemm, const Device& device, Workspace& workspace, cudaStream_t stream);
 KernelLaunch bf16x6_launch(int m, int n, int k, const Device& device);
-
-/// Device memory of fp16x3, for products up to the size it was made for, one at a time.
-class Fp16x3Workspace;
-std::shared_ptr<Fp16x3Workspace> make_fp16x3_workspace(int m, int n, int k);
 
 /// Three FP16 products of matrices that a first kernel has scaled and split. Needs Hopper. Elements
 /// err by up to 2^-23 of themselves or 2^-39 of the largest of their row of A or column of B. Sums
 /// overflow only if that of A B does, or, where k is long relative to m and n, beta C and a part of
 /// it. Outputs whose row or column is not all finite are infinite or NaN as in exact arithmetic.
-/// Two runs give the same bits. Does not synchronise; throws CudaError.
-void fp16x3(const Gemm& gemm, const Device& device, Fp16x3Workspace& workspace,
-            cudaStream_t stream);
+/// Two runs give the same bits. Throws CudaError.
+void fp16x3(const Gemm& gemm, const Device& device, Workspace& workspace, cudaStream_t stream);
 KernelLaunch fp16x3_launch(int m, int n, const Device& device);
 
 /// Which kernels are the fastest among those about as accurate as an FP32 library, as measured on
 /// an H200 and an H100. (How much more they may err: docs/splitting.md.)
 enum class Scheme {
-  thin,       ///< FMAs, for C of at most 8 rows or columns
-  few_terms,  ///< FMAs, for a short k
+  thin,         ///< FMAs, for C of at most 8 rows or columns
+  few_terms,    ///< FMAs, for a short k
+  small_tiles,  ///< the same, if its tiles are one or two per SM
   tf32x3,
   bf16x6,
   fp16x3
 };
 Scheme scheme_for(int m, int n, int k, const Device& device);
 
-/// The product by that scheme. The workspace is empty at first and made when it is needed, which
-/// allocates and synchronises. It serves products that are no larger, one at a time.
-void multiply(const Gemm& gemm, const Device& device, std::shared_ptr<Fp16x3Workspace>& workspace,
-              cudaStream_t stream);
+/// The product by that scheme. Throws CudaError.
+void multiply(const Gemm& gemm, const Device& device, Workspace& workspace, cudaStream_t stream);
 
 }  // namespace ladders::sgemm

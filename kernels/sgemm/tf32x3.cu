@@ -18,7 +18,7 @@ struct Variant {
   int blocks;            // as many as an SM has registers for
   bool for_less_shared;  // than Hopper's SMs have; binaries for Hopper lack these
   double Tuning::* clocks;
-  void (*kernel)(AlignedGemm, int parts, int tiles_x);
+  void (*kernel)(AlignedGemm, int parts, int tiles_x, SharedTiles);
 
   // Blocks on an SM at once: the system takes 1 KiB for each.
   int blocks_on_an_sm(const Device& device) const {
@@ -41,6 +41,8 @@ constexpr StagedShape k64x64Deep{
     .rows = 64, .columns = 64, .warp_rows = 32, .stages = 3, .blocks = 2};
 constexpr StagedShape k64x64Sliced{
     .rows = 64, .columns = 64, .slices = 4, .groups = 1, .stages = 6};
+constexpr StagedShape k128x32{
+    .rows = 128, .columns = 32, .warp_rows = 32, .groups = 1, .stages = 5, .blocks = 2};
 constexpr StagedShape k128x64{
     .rows = 128, .columns = 64, .warp_rows = 32, .slices = 1, .blocks = 2};
 constexpr StagedShape k128x64Sliced{.rows = 128, .columns = 64};
@@ -55,6 +57,7 @@ constexpr Variant kVariants[] = {
     variant<Parts, k64x64>(&Tuning::clocks_64x64),
     variant<Parts, k64x64Deep>(&Tuning::clocks_64x64_deep),
     variant<Parts, k64x64Sliced>(&Tuning::clocks_64x64_sliced),
+    variant<Parts, k128x32>(&Tuning::clocks_128x32),
     variant<Parts, k128x64>(&Tuning::clocks_128x64),
     variant<Parts, k128x64Sliced>(&Tuning::clocks_128x64_sliced),
     variant<Parts, k64x128Sliced>(&Tuning::clocks_64x128_sliced),
@@ -67,41 +70,52 @@ constexpr Variant kVariants[] = {
     variant<Parts, with_stages(k128x128, 3)>(&Tuning::clocks_128x128),
 };
 
-// The variant and its blocks per tile that are fastest by a model, in clocks of the busiest SM.
+// The variant that is fastest by a model, in clocks of the busiest SM, with its blocks per cluster
+// and clusters per tile.
 struct Choice {
   const Variant* variant;
-  int parts;
+  int parts, clusters;
   double clocks = std::numeric_limits<double>::max();
+
+  int64_t tiles(int m, int n) const {
+    return int64_t{ceil_div(m, variant->rows)} * ceil_div(n, variant->columns);
+  }
 };
 template <class Parts>
 Choice choose(int m, int n, int k, const Device& device) {
-  Choice best{&kVariants<Parts>[0], 1};
+  Choice best{&kVariants<Parts>[0], 1, 1};
   for (const Variant& v : kVariants<Parts>)
     for (int parts = 1; parts < std::ssize(device.clusters_at_once); ++parts) {
-      const int clusters = device.clusters_at_once[parts], blocks = v.blocks_on_an_sm(device);
-      if (clusters == 0 || blocks == 0) continue;
-      const int steps = ceil_div(ceil_div(k, v.depth), parts);
-      const double depth = std::min(double(steps) * v.depth, double(ceil_div(k, 16)) * 16);
-      const double tiles = double(ceil_div(m, v.rows)) * ceil_div(n, v.columns);
-      const double a_block = v.rows * v.columns * depth * 3 / 4096;
-      const double most = std::ceil(tiles / clusters);  // of an SM
-      const double rounds = std::ceil(most / blocks);
-      const double others = v.rows * v.columns * 4.0 * (parts - 1) / parts;
-      const double meeting =
-          parts > 1 ? kTuning.clocks_of_meeting + others / kTuning.bytes_per_clock : 0;
-      const double clocks =
-          most * a_block * kTuning.*v.clocks + rounds * (kTuning.clocks_once + meeting);
-      if (clocks < best.clocks) best = {&v, parts, clocks};
+      const int at_once = device.clusters_at_once[parts], blocks = v.blocks_on_an_sm(device);
+      if (at_once == 0 || blocks == 0) continue;
+      const double tiles = double(Choice{&v}.tiles(m, n)), outputs = v.rows * v.columns;
+      for (int clusters = 1; clusters == 1 || clusters * tiles <= at_once * blocks; ++clusters) {
+        const int steps = ceil_div(ceil_div(k, v.depth), parts * clusters);
+        if (clusters > 1 && steps * v.depth < kTuning.least_share) break;
+        const double depth = std::min(double(steps) * v.depth, double(ceil_div(k, 16)) * 16);
+        const double a_block = outputs * depth * 3 / 4096;
+        const double most = std::ceil(clusters * tiles / at_once);  // of an SM
+        const double rounds = std::ceil(most / blocks);
+        const double others = outputs * 4.0 * (parts - 1) / parts;
+        const double meeting =
+            parts > 1 ? kTuning.clocks_of_meeting + others / kTuning.bytes_per_clock : 0;
+        const double loads =
+            std::ceil(outputs / (4.0 * parts * v.threads)) * ceil_div(clusters, kTogetherLoaded);
+        const double handover =
+            clusters > 1 ? kTuning.clocks_of_handover + loads * kTuning.clocks_of_load : 0;
+        const double clocks = most * a_block * kTuning.*v.clocks +
+                              rounds * (kTuning.clocks_once + meeting + handover);
+        if (clocks < best.clocks) best = {&v, parts, clusters, clocks};
+      }
     }
   return best;
 }
 
 LaunchPlan plan_of(const Choice& choice, int m, int n) {
-  const auto& [v, parts, clocks] = choice;
-  const int64_t tiles = int64_t{ceil_div(m, v->rows)} * ceil_div(n, v->columns);
-  if (parts * tiles > std::numeric_limits<int>::max())
-    throw DoesNotFit("too many tiles for a grid");
-  return {.grid = unsigned(parts * tiles),
+  const auto& [v, parts, clusters, clocks] = choice;
+  const int64_t blocks = parts * clusters * choice.tiles(m, n);
+  if (blocks > std::numeric_limits<int>::max()) throw DoesNotFit("too many tiles for a grid");
+  return {.grid = unsigned(blocks),
           .block = unsigned(v->threads),
           .shared_bytes = v->shared_bytes,
           .cluster = unsigned(parts)};
@@ -121,13 +135,20 @@ KernelLaunch staged_launch(int m, int n, int k, const Device& device) {
   return {reinterpret_cast<const void*>(choice.variant->kernel), plan_of(choice, m, n)};
 }
 template <class Parts>
-void staged(const AlignedGemm& p, const Device& device, cudaStream_t stream) {
+void staged(const AlignedGemm& p, const Device& device, Workspace& workspace, cudaStream_t stream) {
   if (p.m <= 0 || p.n <= 0) return;
   const Choice choice = choose<Parts>(p.m, p.n, p.k, device);
+  const Variant& v = *choice.variant;
   const LaunchPlan plan = plan_of(choice, p.m, p.n);
-  allow(reinterpret_cast<const void*>(choice.variant->kernel), plan);
-  launch(plan, stream, choice.variant->kernel, p, choice.parts,
-         ceil_div(p.n, choice.variant->columns));
+  SharedTiles shared{choice.clusters};
+  if (shared.clusters > 1) {
+    const int64_t tiles = choice.tiles(p.m, p.n);
+    const auto [sums, counts] = workspace.room_for_handover(
+        tiles * shared.clusters * v.rows * v.columns, tiles * choice.parts);
+    shared.sums = reinterpret_cast<float4*>(sums), shared.arrived = counts;
+  }
+  allow(reinterpret_cast<const void*>(v.kernel), plan);
+  launch(plan, stream, v.kernel, p, choice.parts, ceil_div(p.n, v.columns), shared);
 }
 
 // Whether all of k should be in shared memory at once: it fits, and there are tiles for all SMs.
@@ -153,17 +174,17 @@ LaunchPlan short_plan(int m, int n) {
 KernelLaunch tf32x3_launch(int m, int n, int k, const Device& device) {
   return staged_launch<TwoOfTf32>(m, n, k, device);
 }
-void tf32x3(const Gemm& gemm, const Device& device, cudaStream_t stream) {
-  staged<TwoOfTf32>(product_of(gemm), device, stream);
+void tf32x3(const Gemm& gemm, const Device& device, Workspace& workspace, cudaStream_t stream) {
+  staged<TwoOfTf32>(product_of(gemm), device, workspace, stream);
 }
 
 KernelLaunch bf16x6_launch(int m, int n, int k, const Device& device) {
   if (!is_short(m, n, k, device)) return staged_launch<ThreeOfBf16>(m, n, k, device);
   return {reinterpret_cast<const void*>(short_kernel(k % 4 == 0, n % 4 == 0)), short_plan(m, n)};
 }
-void bf16x6(const Gemm& gemm, const Device& device, cudaStream_t stream) {
+void bf16x6(const Gemm& gemm, const Device& device, Workspace& workspace, cudaStream_t stream) {
   const AlignedGemm p = product_of(gemm);
-  if (!is_short(p.m, p.n, p.k, device)) return staged<ThreeOfBf16>(p, device, stream);
+  if (!is_short(p.m, p.n, p.k, device)) return staged<ThreeOfBf16>(p, device, workspace, stream);
   const auto kernel = short_kernel(p.wide_a, p.wide_b);
   const LaunchPlan plan = short_plan(p.m, p.n);
   allow(reinterpret_cast<const void*>(kernel), plan);

@@ -18,17 +18,13 @@
 namespace ladders::sgemm {
 namespace {
 
-using Workspace = std::shared_ptr<Fp16x3Workspace>;
 using Multiply = void (*)(const Gemm&, const Device&, Workspace&);
 
-void by_tf32x3(const Gemm& g, const Device& device, Workspace&) { tf32x3(g, device, nullptr); }
-void by_bf16x6(const Gemm& g, const Device& device, Workspace&) { bf16x6(g, device, nullptr); }
-void by_fp16x3(const Gemm& g, const Device& device, Workspace& workspace) {
-  if (!workspace) workspace = make_fp16x3_workspace(g.m, g.n, g.k);
-  fp16x3(g, device, *workspace, nullptr);
-}
-void by_the_fastest(const Gemm& g, const Device& device, Workspace& workspace) {
-  multiply(g, device, workspace, nullptr);
+void by_tf32x3(const Gemm& g, const Device& device, Workspace& w) { tf32x3(g, device, w, nullptr); }
+void by_bf16x6(const Gemm& g, const Device& device, Workspace& w) { bf16x6(g, device, w, nullptr); }
+void by_fp16x3(const Gemm& g, const Device& device, Workspace& w) { fp16x3(g, device, w, nullptr); }
+void by_the_fastest(const Gemm& g, const Device& device, Workspace& w) {
+  multiply(g, device, w, nullptr);
 }
 
 constexpr double kLeastOfBf16x6 = 0x1p-134;
@@ -197,6 +193,12 @@ const Trial kTrials[] = {
     {257, 129, 300, Kind::wide, false, 1, 0, 2, 3},
     {300, 300, 1100, Kind::uniform, true},
     {70, 100, 9001, Kind::normal, true, 1, 0, 1, 3},
+    {33, 70, 20000, Kind::normal, true, 1.25f, -0.5f, 1, 1},  // few outputs of many terms
+    {64, 64, 65536, Kind::uniform, false, 1, 0, 4, 4},
+    {1000, 19, 3000, Kind::wide, false, 1.25f, -0.5f, 0, 1},
+    {900, 1100, 48, Kind::normal, true, 1.25f, -0.5f, 4, 4},  // small tiles
+    {900, 1101, 79, Kind::uniform, true, 1, 0, 1, 1},
+    {900, 1100, 64, Kind::uniform, true, 0, -0.5f, 1, 1},
     {130, 200, 32, Kind::normal, true, 1.25f, -0.5f, 3, 1},   // few terms
     {5000, 4, 300, Kind::uniform, true, 1.25f, -0.5f, 4, 4},  // few columns
     {5000, 1, 301, Kind::uniform, true, 1, 0, 1, 3},
@@ -254,15 +256,22 @@ TEST(Gpu, SgemmByTheFastestTakesAnyMatrices) {
   for (const Trial& trial : kTrials) expect_right(trial, by_the_fastest, kLeastOfBf16x6);
 }
 
-// A workspace is as it was after a product, also after one of another size.
-TEST(Gpu, SgemmWorkspaceServesSmallerProducts) {
+// A workspace is as it was after a product, also after one of another size or scheme.
+TEST(Gpu, SgemmWorkspaceServesProductsOfAnySize) {
   NEED_GPU();
-  if (!kBuiltForHopper || Device::open(0).compute_capability != 90) GTEST_SKIP() << "no wgmma";
-  static Workspace workspace = make_fp16x3_workspace(1100, 1100, 1100);
-  const Multiply multiply = [](const Gemm& g, const Device& device, Workspace&) {
-    fp16x3(g, device, *workspace, nullptr);
+  const Device device = Device::open(0);
+  if (!kBuiltForHopper || device.compute_capability != 90) GTEST_SKIP() << "no wgmma";
+  static Workspace workspace;
+  const Multiply by_two_schemes = [](const Gemm& g, const Device& device, Workspace&) {
+    tf32x3(g, device, workspace, nullptr);
+    fp16x3(g, device, workspace, nullptr);
   };
-  for (const int side : {1100, 300, 1000, 65, 1099}) expect_right({side, side, side}, multiply);
+  const Multiply by_tf32x3_last = [](const Gemm& g, const Device& device, Workspace&) {
+    fp16x3(g, device, workspace, nullptr);
+    tf32x3(g, device, workspace, nullptr);
+  };
+  for (const int side : {300, 1100, 65, 1000}) expect_right({side, side, side}, by_two_schemes);
+  for (const int k : {4096, 40000, 9001}) expect_right({100, 90, k}, by_tf32x3_last);
 }
 
 TEST(Gpu, SgemmIsAsExactAsTheLibrary) {
@@ -280,7 +289,7 @@ TEST(Gpu, SgemmIsAsExactAsTheLibrary) {
       SCOPED_TRACE(testing::Message() << m << " x " << n << " x " << k << ", input " << number);
       problem.poison();
       problem.prepare(input);
-      multiply(problem.gemm(), device, problem.fp16x3_workspace(), nullptr);
+      multiply(problem.gemm(), device, problem.workspace(), nullptr);
       const Verdict verdict = problem.compare();
       // Where few terms make the sum, the library hardly errs, nor need we by less than 2^-23.
       EXPECT_LE(verdict.relative_error, std::max(*verdict.library_relative_error, 0x1p-23));
