@@ -15,9 +15,9 @@ inline const Crossover kFp16x3FromProducts{
     [](const Case& c, const Device&) { return double(c["m"]) * double(c["n"]) * double(c["k"]); },
     every({{1024}, {1024}, {256, 320, 384, 448, 512, 640, 768, 1024}})};
 inline const Crossover kFp16x3FromOutputs{
-    "sgemm.fp16x3_from_outputs", 0x1p19 * 1.2,
+    "sgemm.fp16x3_from_outputs", 1408.0 * 512,
     [](const Case& c, const Device&) { return double(c["m"]) * double(c["n"]); },
-    every({{512, 640, 768, 896, 1024, 1152, 1280}, {512}, {8192}})};
+    every({{512, 768, 1024, 1280, 1536, 1792, 2048}, {512}, {8192}})};
 
 /// Bounds of accuracy, and models of the kernels' time as measured on an H200.
 struct Tuning {

@@ -214,11 +214,11 @@ def cost(*names: str, of: str = H100) -> list[float]:
 
 
 def lost(title: str, level: float = 1) -> tuple[int, int]:
-    """At how many shapes drawn on an H100 a choice loses to the library, and of how many.
+    """At how many shapes drawn on an H200 a choice loses to the library, and of how many.
 
     With a level of 0.97, to the best rung by more than 3 %.
     """
-    text = (ROOT / f"results/{H100}/drawn.md").read_text(encoding="utf-8")
+    text = (ROOT / f"results/{H200}/drawn.md").read_text(encoding="utf-8")
     part = text[text.index(f"{title}: ") :]
     return tuple(map(int, re.search(rf"below {level:g} at (\d+) of (\d+) shapes", part).groups()))
 
