@@ -7,7 +7,7 @@
 #include <cuda_pipeline.h>
 
 #include "sgemm/02_warp_tiles.cuh"
-#include "sgemm/gemm_launch.hpp"
+#include "sgemm/gemm_launch.cuh"
 
 namespace ladders::sgemm {
 // 64 x 128 outputs per block, 64 x 32 per warp, 8 x 8 per thread. Up to 80 steps of k are loaded at

@@ -197,14 +197,14 @@ __device__ __forceinline__ void store_four_finite(const AlignedGemm& p, int row,
   }
 }
 
-// How several clusters share the k of a tile: each leaves its sums of the tile's chunks, and the
-// last to arrive adds them up. Counts, one per block of such a cluster, are 0 before and after.
-constexpr int kTogetherLoaded = 8;  // sums of clusters
+// How several clusters share the k of a tile: each leaves its sums, and the last to arrive adds
+// them up.
 struct SharedTiles {
-  int clusters;  // per tile
-  float4* sums;
-  unsigned* arrived;
+  int clusters;       // per tile
+  float4* sums;       // of each tile and cluster in turn, in chunks of four outputs
+  unsigned* arrived;  // clusters, for each tile and block of a cluster; 0 before and after
 };
+constexpr int kTogetherLoaded = 8;  // sums that clusters left
 
 // Warps keep a ring of stages full; arrivals at mbarriers say what is loaded and what is read, so
 // no barrier makes all warps wait. The warps of a block share its tile and, in slices, each stage's

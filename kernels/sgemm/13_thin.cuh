@@ -9,7 +9,7 @@
 
 #include <bit>
 
-#include "sgemm/gemm_launch.hpp"
+#include "sgemm/gemm_launch.cuh"
 
 namespace ladders::sgemm {
 constexpr int kThin = 8;  // rows or columns of C, at most
