@@ -2,12 +2,8 @@
 //
 // Asynchronous copies, as far as the lane goes that issues them and waits. What is counted and
 // checked of them is in block_accesses.cpp.
-#include <algorithm>
-#include <cstdio>
-
 #include "block.hpp"
 #include "cuda_pipeline.h"
-#include "record.hpp"
 
 namespace emulator {
 namespace {
@@ -23,10 +19,6 @@ const char* refusal(const Lane& lane, std::uintptr_t to, std::uintptr_t from, st
   if (current_block->is_shared(from) || from - lane.stack < kStackBytes)
     return "its source is not global memory";
   return from % bytes != 0 ? "its source is misaligned" : nullptr;
-}
-
-void note(Lane& lane, Event event, std::uint64_t rest, std::uintptr_t pc) {
-  append(lane, {rest | static_cast<std::uint64_t>(event) << 56, pc, 0});
 }
 
 }  // namespace
@@ -48,12 +40,10 @@ unsigned arrive(Lane& lane, std::uint64_t group) {
 static void land_groups(Lane& lane, std::uint64_t groups, std::uintptr_t pc) {
   const unsigned arrived = arrive(lane, groups);
   if (lane.next)  // the replay needs the copies, and drops them then
-    note(lane, Event::arrival, arrived, pc);
+    note(Event::arrival, arrived, pc);
   else
     lane.drop_copies(arrived);
 }
-
-void land_copies(std::uintptr_t pc) { land_groups(*current_lane, ++current_lane->group, pc); }
 
 }  // namespace emulator
 
@@ -61,20 +51,15 @@ using namespace emulator;
 
 void __pipeline_memcpy_async(void* to, const void* from, std::size_t bytes, std::size_t zfill) {
   Lane& lane = *current_lane;
-  const std::uintptr_t pc = RETURN_ADDRESS;
-  AsyncCopy copy{.to = reinterpret_cast<std::uintptr_t>(to), .pc = pc, .group = lane.group};
-  const auto source = reinterpret_cast<std::uintptr_t>(from);
-  if (const char* why = refusal(lane, copy.to, source, bytes, zfill)) {
-    char what[200];
-    std::snprintf(what, sizeof(what), "asynchronous copy of %zu bytes: %s", bytes, why);
-    stop(lane, what, pc);
-  }
+  const std::uintptr_t pc = RETURN_ADDRESS, source = address_of(from);
+  AsyncCopy copy{.to = address_of(to), .pc = pc, .group = lane.group};
+  if (const char* why = refusal(lane, copy.to, source, bytes, zfill))
+    stop(pc, "asynchronous copy of ", bytes, " bytes: ", why);
   copy.bytes = static_cast<std::uint8_t>(bytes);
   copy.read = static_cast<std::uint8_t>(bytes - zfill);
-  if (lane.next) {
-    const std::uint64_t log2_bytes = bytes == 4 ? 2 : bytes == 8 ? 3 : 4;
-    note(lane, Event::copy, (copy.read > 0 ? source : 0) | log2_bytes << 48, pc);
-  }
+  if (lane.next)
+    append(lane, Record::of(Event::copy, copy.read > 0 ? source : 0,
+                            static_cast<unsigned>(std::countr_zero(bytes)), pc));
   lane.reads_for = pc;  // if the source traps
   for (unsigned i = 0; i < copy.read; ++i)
     copy.data[i] = static_cast<const volatile unsigned char*>(from)[i];

@@ -1,12 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "block.hpp"
 
-#include <algorithm>
-#include <cstring>
-#include <numeric>
 #include <thread>
-
-#include "record.hpp"
 
 namespace emulator {
 namespace {
@@ -21,16 +16,6 @@ constinit thread_local Block* current_block = nullptr;
 constinit thread_local Lane* current_lane = nullptr;
 
 void yield(Lane& lane, State state) { current_block->leave(lane, state); }
-
-void stop(Lane& lane, std::string_view what, std::uintptr_t pc) {
-  {
-    const OutsideLane outside;
-    lane.stopped_by = what;
-  }
-  lane.pc = pc;
-  yield(lane, State::stopped);
-  __builtin_unreachable();
-}
 
 void Launch::fail(Fault what) {
   const std::lock_guard lock(mutex);
@@ -51,8 +36,8 @@ Block* Block::neighbour(unsigned rank) {
 }
 
 // The built-in variables by their own names, which the language's header declares as constants.
-constinit thread_local uint3 thread_index asm("threadIdx"), block_index asm("blockIdx");
-constinit thread_local uint3 block_size asm("blockDim"), grid_size asm("gridDim");
+constinit thread_local uint3 thread_index asm("threadIdx"){}, block_index asm("blockIdx"){};
+constinit thread_local uint3 block_size asm("blockDim"){}, grid_size asm("gridDim"){};
 
 void Block::free_at_end(void* data) {
   const std::lock_guard lock(launch_->mutex);
@@ -62,7 +47,7 @@ void Block::free_at_end(void* data) {
 // clang, and code that takes their addresses, reports reads of them.
 bool Block::is_built_in(std::uintptr_t address) {
   for (const uint3* one : {&thread_index, &block_index, &block_size, &grid_size})
-    if (address - reinterpret_cast<std::uintptr_t>(one) < sizeof(uint3)) return true;
+    if (address - address_of(one) < sizeof(uint3)) return true;
   return false;
 }
 
@@ -83,16 +68,15 @@ void Block::enter(Launch& launch, Cluster& cluster, unsigned rank, unsigned runn
 }
 
 void Block::run(std::uint64_t number) {
-  const dim3 grid = launch_->grid, block = launch_->block;
   number_ = number;
-  index_ = {static_cast<unsigned>(number % grid.x), static_cast<unsigned>(number / grid.x % grid.y),
-            static_cast<unsigned>(number / grid.x / grid.y)};
+  index_ = index_in(launch_->grid, number);
   block_index = index_;
-  if (launch_->recorded()) logs_.resize(1 + 32 * kLogStride);
+  if (launch_->recorded()) make_logs();
   order_.start(number);
   conflict_.reset();
+  arrived_.clear();
   shared_.start(launch_->dynamic_bytes);
-  bulk_.clear();
+  bulk_ = {};
   polls_once_ = polls_itself_ = false;
   in_vain_ = 0;
   live_ = launch_->threads();
@@ -100,24 +84,23 @@ void Block::run(std::uint64_t number) {
   for (unsigned i = 0; i < live_; ++i) {
     Lane& lane = lanes_[i];
     lane.number = i % 32;
-    lane.index = {i % block.x, i / block.x % block.y, i / block.x / block.y};
+    lane.index = index_in(launch_->block, i);
   }
   stacks_.reset(live_);
   const unsigned warps = (live_ + 31) / 32;
-  warp_syncs_.resize(warps);
-  for (auto& syncs : warp_syncs_) syncs.clear();
-  warp_took_turns_.assign(warps, false);
-  aside_.resize(warps);
+  warps_.resize(warps);
+  for (Warp& each : warps_) {
+    each.syncs.clear();
+    each.took_turns = false;
+  }
   warp_order_.resize(warps);
-  std::iota(warp_order_.begin(), warp_order_.end(), 0u);
-  if (launch_->order == Order::reverse) std::ranges::reverse(warp_order_);
   if (launch_->order == Order::random) random_.seed(static_cast<unsigned>(number));
   visit_ = {};
   unwritten_.reset();
 
   while (live_ > 0) {
     if (launch_->failed) throw Fault{};  // elsewhere
-    if (launch_->order == Order::random) std::ranges::shuffle(warp_order_, random_);
+    put_in_order(warp_order_, launch_->order, random_);
     changed_ = false;
     const unsigned before = live_;
     const bool ran = run_warps();
@@ -138,16 +121,14 @@ void Block::run(std::uint64_t number) {
   for (const auto& [address, barrier] : bulk_.barriers)
     if (barrier.under_way > 0)
       throw barrier.phase->copies.front()->block->fault(
-          "bulk copy: a block exits while " + std::to_string(barrier.under_way) +
-              " bytes are under way to its memory",
-          *barrier.phase->copies.front()->lane, barrier.phase->copies.front()->pc);
+          *barrier.phase->copies.front()->lane, barrier.phase->copies.front()->pc,
+          "bulk copy: a block exits while ", barrier.under_way,
+          " bytes are under way to its memory");
   if (launch_->check) order_.barrier(lanes_);
   if (visit_.by)
-    throw Fault{
-        "distributed shared memory: a block exits while another may still be at its memory "
-        "(no cluster barrier since): kernel " +
-        kernel_name(launch_->kernel) + " at " + source_line(visit_.pc).text() + ", " +
-        visit_.by->where(*visit_.lane)};
+    throw visit_.by->fault(*visit_.lane, visit_.pc,
+                           "distributed shared memory: a block exits while another may still be "
+                           "at its memory (no cluster barrier since)");
 }
 
 void Block::enter_thread(Lane& lane) {
@@ -180,9 +161,10 @@ bool Block::release_block_barrier() {
   for (const Lane& lane : lanes_) {
     if (lane.state != State::at_block_barrier) continue;
     if (!first) first = &lane;
-    same &= lane.line == first->line && std::strcmp(lane.file, first->file) == 0;
+    same &= lane.barrier.line == first->barrier.line &&
+            std::strcmp(lane.barrier.file, first->barrier.file) == 0;
     ++waiting;
-    votes += lane.predicate != 0;
+    votes += lane.value != 0;
   }
   if (waiting == 0 || waiting < live_) return false;
   if (!same)
@@ -192,12 +174,11 @@ bool Block::release_block_barrier() {
         who_waits()};
   for (Lane& lane : lanes_) {
     if (lane.state != State::at_block_barrier) continue;
-    lane.predicate = static_cast<int>(lane.vote == Vote::count ? votes
-                                      : lane.vote == Vote::all ? votes == waiting
-                                                               : votes != 0);
+    const Vote vote = lane.barrier.vote;
+    lane.value = vote == Vote::count ? votes : vote == Vote::all ? votes == waiting : votes != 0;
     lane.state = State::ready;
   }
-  ++counts_.barriers;
+  ++counts_.steps.barriers;
   next_epoch();
   return true;
 }
@@ -205,18 +186,17 @@ bool Block::release_block_barrier() {
 // All that threads have done so far is over.
 void Block::next_epoch() {
   shared_.next_epoch();
-  for (auto& syncs : warp_syncs_) syncs.clear();
-  for (Lane& lane : lanes_) lane.syncs = lane.answered = 0;
+  for (Warp& each : warps_) each.syncs.clear();
+  for (Lane& lane : lanes_) lane.syncs = 0;
   if (launch_->check) order_.barrier(lanes_);
 }
 
 bool Block::release_cluster_barrier() {
-  unsigned waiting = 0;
-  for (const Lane& lane : lanes_) waiting += lane.state == State::at_cluster_barrier;
+  const auto waiting = std::ranges::count(lanes_, State::at_cluster_barrier, &Lane::state);
   if (waiting == 0 || waiting < live_) return false;
   next_epoch();
   cluster_->arrive(rank_);
-  ++counts_.cluster_barriers;
+  ++counts_.steps.cluster_barriers;
   for (Lane& lane : lanes_)
     if (lane.state == State::at_cluster_barrier) lane.state = State::ready;
   return true;
@@ -231,25 +211,21 @@ void Block::look(Lane& lane) {
   const auto top = reinterpret_cast<const std::uint64_t*>(lane.stack + kStackBytes);
   for (auto word = static_cast<const std::uint64_t*>(lane.context); word < top; ++word)
     hash = (hash ^ *word) * 0x9E3779B97F4A7C15 ^ hash >> 29;
-  if (lane.seen_progress != launch_->progress) {
-    lane.seen_progress = launch_->progress;
-    lane.reference = hash;
-    lane.looks = 0;
-    lane.next_reference = 1;
-    lane.circling = false;
-  } else if (hash == lane.reference) {
-    lane.circling = true;
-  } else if (++lane.looks == lane.next_reference) {  // after Brent: finds circles of any length
-    lane.reference = hash;
-    lane.next_reference *= 2;
+  if (lane.spin.seen_progress != launch_->progress) {
+    lane.spin = {hash, launch_->progress};
+  } else if (hash == lane.spin.reference) {
+    lane.spin.circling = true;
+  } else if (++lane.spin.looks ==
+             lane.spin.next_reference) {  // after Brent: finds circles of any length
+    lane.spin.reference = hash;
+    lane.spin.next_reference *= 2;
   }
 }
 
 // Whether none of the lanes will get on before something changes.
 bool Block::circling(std::span<const Lane> lanes) const {
   return std::ranges::all_of(lanes, [&](const Lane& lane) {
-    const bool runs = lane.state == State::ready || lane.state == State::log_full;
-    return !runs || (lane.circling && lane.seen_progress == launch_->progress);
+    return !lane.runs() || (lane.spin.circling && lane.spin.seen_progress == launch_->progress);
   });
 }
 
@@ -257,10 +233,7 @@ bool Block::circling(std::span<const Lane> lanes) const {
 // ever change.
 void Block::check_progress() {
   const std::uint64_t progress = launch_->progress;
-  const bool all_wait = std::ranges::none_of(lanes_, [](const Lane& lane) {
-    return lane.state == State::ready || lane.state == State::log_full;
-  });
-  if (all_wait || !circling(lanes_)) return;
+  if (std::ranges::none_of(lanes_, &Lane::runs) || !circling(lanes_)) return;
   if (cluster_->let_others_run(rank_, progress)) return;
   {
     const std::lock_guard lock(launch_->mutex);
@@ -284,7 +257,7 @@ void Block::check_progress() {
 // Lets other blocks run, if a thread waits for what one of them may do. False if none will.
 bool Block::wait_for_others() {
   const auto any = [](const Block& block, State state) {
-    return std::ranges::any_of(block.lanes_, [&](const Lane& l) { return l.state == state; });
+    return std::ranges::count(block.lanes_, state, &Lane::state) > 0;
   };
   Block* polls = nullptr;
   for (unsigned r = 0; r < cluster_size(); ++r)

@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <array>
+#include <algorithm>
 #include <atomic>
+#include <bit>
 #include <cstdint>
+#include <cstdlib>
 #include <memory>
 #include <mutex>
+#include <numeric>
 #include <optional>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "bulk_copies.hpp"
@@ -21,7 +25,6 @@
 #include "order.hpp"
 #include "schedule.hpp"
 #include "shared_memory.hpp"
-#include "site.hpp"
 #include "symbols.hpp"
 #include "warp_replay.hpp"
 
@@ -69,10 +72,39 @@ struct Launch {
   void fail(Fault what);
 };
 
-class Block;
+/// The numbers from 0 on, in that order.
+inline void put_in_order(std::span<unsigned> numbers, Order order, std::mt19937& random) {
+  std::iota(numbers.begin(), numbers.end(), 0u);
+  if (order == Order::reverse) std::ranges::reverse(numbers);
+  if (order == Order::random) std::ranges::shuffle(numbers, random);
+}
+
+/// Of the block or thread of that number.
+inline uint3 index_in(dim3 shape, std::uint64_t number) {
+  return {static_cast<unsigned>(number % shape.x),
+          static_cast<unsigned>(number / shape.x % shape.y),
+          static_cast<unsigned>(number / shape.x / shape.y)};
+}
+
+// ---- what the runtime API knows of launches
+
+/// Blocks of a cluster in this launch, one without clusters.
+uint3 cluster_of(const cudaLaunchConfig_t& config);
+
+/// Whether all blocks of the launch are resident at once.
+bool is_cooperative(const cudaLaunchConfig_t& config);
+
+/// Whether the modelled GPU would take the launch.
+cudaError_t check_launch(const cudaLaunchConfig_t& config, const void* kernel);
+
+/// Whether it lies in a variable whose address cudaGetSymbolAddress gave, or just behind.
+bool is_device_address(std::uintptr_t address);
+
+/// From now on calls return the fault.
+void stick();
 
 /// Runs blocks on the calling host thread, one after the other.
-class Block final : private WarpListener {
+class Block {
  public:
   /// Takes part in a launch as the block of that number in `cluster`, of which it may be the only
   /// one.
@@ -83,7 +115,6 @@ class Block final : private WarpListener {
 
   // For the calls that kernels make.
   const Launch& launch() const { return *launch_; }
-  uint3 index() const { return index_; }
   unsigned rank() const { return rank_; }
   unsigned cluster_size() const { return launch_->cluster; }
   void* dynamic_shared() const { return shared_.dynamic(); }
@@ -93,15 +124,16 @@ class Block final : private WarpListener {
   void leave(Lane& lane, State state);
   bool is_shared(std::uintptr_t address) const { return shared_.holds(address); }
   bool is_argument(std::uintptr_t address) const {
-    return address - reinterpret_cast<std::uintptr_t>(launch_->bound.data) < launch_->bound.bytes;
+    return address - address_of(launch_->bound.data) < launch_->bound.bytes;
   }
   static bool is_built_in(std::uintptr_t address);
   void note_change() {
     changed_ = true;
     if (launch_->turns) launch_->turns->note_store();
   }
-  Turns* turns() { return launch_->turns ? &*launch_->turns : nullptr; }
-  unsigned runner() const { return runner_; }
+  /// What is on record before a lane's arrival is replayed before any lane passes a wait for it.
+  void note_arrival(Phase& phase) { arrived_.push_back(&phase); }
+  bool has_replayed(const Phase* phase) const { return !std::ranges::count(arrived_, phase); }
   BlockOrder& order() { return order_; }
   unsigned number_of(const Lane& lane) const {
     return static_cast<unsigned>(&lane - lanes_.data());
@@ -116,16 +148,29 @@ class Block final : private WarpListener {
   bool polls_itself() const { return polls_itself_; }
   void free_at_end(void* data);
   BulkState& bulk() { return bulk_; }
+  /// What lanes of the current warp did together.
+  void replayed(std::uint64_t pc, Event event, const Request& request);
+  /// Of the lanes of a warp function, those that have not been replayed up to it.
+  std::uint32_t yet_to_meet(unsigned number) const;
   /// The block of that rank in the cluster, null unless it surely runs.
   Block* neighbour(unsigned rank);
 
  private:
   /// `constant` is what the runtime gives a thread: arguments and built-in variables.
-  enum class Region : std::uint8_t { shared, distributed, global, image, constant };
+  enum class Region : std::uint8_t { shared, global, image, constant };
   struct Place {
-    Region region = Region::image;
+    Region region;
+    Block* owner = nullptr;    // of shared memory
     Buffer* buffer = nullptr;  // of global memory
-    unsigned rank = 0;         // of distributed memory
+  };
+  /// What one lane does in one instruction.
+  struct Touch {
+    std::uintptr_t pc;
+    Event event;
+    const Lane& lane;
+    std::uintptr_t address;
+    unsigned bytes;
+    std::uint16_t value = 0;  ///< a digest of what a store wrote
   };
 
   static constexpr std::size_t kLogRecords = 4096;             // a lane
@@ -138,9 +183,8 @@ class Block final : private WarpListener {
   bool waits_no_more(const Lane& lane) const;
   bool resume_ready(std::span<Lane> lanes);
   bool replay(std::span<Lane> lanes, bool all);
-  bool arrivals_left(std::span<const Lane> lanes);
-  void put_aside(unsigned w);
-  void take_up(unsigned w);
+  void swap_aside(unsigned w);
+  void make_logs();
   bool resolve_warp_functions(unsigned w);
   void answer(std::span<Lane> lanes, std::uint32_t members);
 
@@ -156,32 +200,31 @@ class Block final : private WarpListener {
   bool wait_for_others();
 
   // accesses
-  void access(std::uint64_t pc, Event event, const Request& request) override;
-  void step(std::uint32_t lanes) override;
-  void sync(const Request& numbers) override;
-  void copy(std::uint64_t pc, const Request& sources) override;
-  void arrival(const Request& numbers) override;
-  void moment(const Request& numbers) override;
-  void bulk_copy(std::uint64_t pc, const Request& copies) override;
-  void mbarrier(const Request& phases) override;
-  Place place(std::uint64_t address, unsigned bytes, Event event, std::uint64_t pc, unsigned lane);
-  void check_variable(std::uint64_t address, unsigned bytes, Event event, std::uint64_t pc,
-                      const Lane& lane);
-  void check_global(std::uint64_t pc, Event event, const Request& request, Buffer& buffer);
-  void check_alignment(std::uint64_t pc, Event event, const Request& request) const;
-  void count(std::uint64_t pc, Space space, Event event, const Request& request,
-             const Place& place);
-  bool is_worst(Site& site, std::uint64_t transactions) const;
-  void check_shared(std::uint64_t pc, Event event, const Request& request);
-  void check_race(std::uint64_t pc, Event event, std::size_t offset, unsigned bytes,
-                  std::uint16_t value, const Lane& lane, Block& owner);
+  void access(std::uint64_t pc, Event event, const Request& request);
+  void copy(std::uint64_t pc, const Request& sources);
+  void bulk_copy(Lane& lane, BulkCopy& copy);
+  void wait(Phase& phase);
+  Place place(const Touch& touch);
+  bool is_at(const Place& place, std::uintptr_t address, unsigned bytes) const;
+  void check_variable(const Touch& touch);
+  void check_global(const Touch& touch, Buffer& buffer);
   void check_one_value(std::uint64_t pc, const Request& request) const;
-  void note_remote(std::uint64_t pc, Event event, const Request& request, unsigned rank);
+  void check_shared(const Touch& touch, std::size_t offset, Block& owner);
+  void check_race(const Touch& touch, std::size_t offset, Block& owner);
+  void count(std::uint64_t pc, Space space, Event event, const Request& request,
+             Buffer* buffer = nullptr);
+  bool is_worst(Site& site, std::uint64_t transactions) const;
 
   // faults, in words
   std::string where(const Lane& lane) const;    // "block (0, 0, 0) thread (5, 0, 0)"
   static std::string thread(const Lane& lane);  // the second half
-  Fault fault(const std::string& what, const Lane& lane, std::uintptr_t pc) const;
+  Fault fault(const Lane& lane, std::uintptr_t pc, const auto&... what) const {
+    return {text(what..., "; kernel ", kernel_name(launch_->kernel), " at ", source_line(pc).text(),
+                 ", ", where(lane))};
+  }
+  Fault fault(const Touch& touch, const auto&... what) const {
+    return fault(touch.lane, touch.pc, what...);
+  }
   Fault too_much_local(const Lane& lane, std::uintptr_t pc) const;
   Fault fault_of_stopped(const Lane& lane);
   Fault conflict(const Lane& lane) const;
@@ -200,16 +243,14 @@ class Block final : private WarpListener {
   std::vector<Lane> lanes_;
   unsigned live_ = 0;
   FiberStacks stacks_;
-  std::vector<Record> logs_;  // of a warp, kLogStride a lane; before the first an empty record
-  Record* log(std::size_t lane) { return logs_.data() + 1 + lane * kLogStride; }
-  // By warp: who took part in its warp functions since the last barrier, one after the other.
-  std::vector<std::vector<WarpMeeting>> warp_syncs_;
-  // By warp: whether its lanes did atomics, by which they may have taken turns where they seem to
-  // have gone on as one.
-  std::vector<bool> warp_took_turns_;
+  // Of a warp, kLogStride a lane; before each an empty record. Pages come when they are touched.
+  using Logs = std::unique_ptr<Record[], decltype(&std::free)>;
+  Logs logs_{nullptr, &std::free};
+  Record* log(std::size_t lane) const { return logs_.get() + 1 + lane * kLogStride; }
   std::vector<unsigned> warp_order_;
   unsigned current_warp_ = 0;
   unsigned requests_ = 0;
+  std::vector<Phase*> arrived_;       // in which lanes have since their warp was replayed whole
   bool changed_ = false;              // memory, since the last pass over the warps
   std::uint64_t circling_since_ = 0;  // as told to the launch
   std::mt19937 random_;
@@ -232,15 +273,18 @@ class Block final : private WarpListener {
   };
   Visit visit_;
 
-  std::unique_ptr<WarpReplay> replay_{new WarpReplay(*this)};
-  // By warp: what is left to replay once those of its lanes go on that wait for other warps.
-  struct Aside {
-    bool taken = false;
+  std::unique_ptr<WarpReplay> replay_ = std::make_unique<WarpReplay>(*this);
+  struct Warp {
+    std::vector<WarpMeeting> syncs;  // its warp functions since the last barrier
+    // Whether its lanes did atomics, by which they may have taken turns where they seem to have
+    // gone on as one.
+    bool took_turns = false;
+    // What is left to replay once those of its lanes go on that wait for other warps.
+    bool is_aside = false;
     std::unique_ptr<WarpReplay> replay;
-    std::vector<Record> records;  // of the lanes, one after the other
-    std::array<unsigned, 32> count{};
+    Logs logs{nullptr, &std::free};
   };
-  std::vector<Aside> aside_;
+  std::vector<Warp> warps_;
   Counts counts_;
 };
 

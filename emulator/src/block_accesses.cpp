@@ -2,12 +2,7 @@
 //
 // What the threads of a block do in memory: which memory it is, what it costs, and whether it is
 // in bounds and free of races.
-#include <algorithm>
-#include <bit>
-
 #include "block.hpp"
-#include "record.hpp"
-#include "symbols.hpp"
 
 namespace emulator {
 namespace {
@@ -20,25 +15,44 @@ Operation operation(Event event) {
 
 }  // namespace
 
-void Block::step(std::uint32_t lanes) {
-  ++counts_.warp_steps;
-  counts_.lane_steps += static_cast<unsigned>(std::popcount(lanes));
-}
-
-void Block::sync(const Request& numbers) {
-  for_each_lane(numbers.mask, [&](unsigned l) {
+void Block::replayed(std::uint64_t pc, Event event, const Request& request) {
+  if (event == Event::step) {
+    ++counts_.steps.warp_steps;
+    counts_.steps.lane_steps += static_cast<unsigned>(std::popcount(request.mask));
+    return;
+  }
+  ++requests_;
+  if (event <= Event::atomic) return access(pc, event, request);
+  if (event == Event::copy) return copy(pc, request);
+  for_each_lane(request.mask, [&](unsigned l) {
     Lane& lane = warp(current_warp_)[l];
-    lane.syncs = static_cast<unsigned>(numbers.addresses[l]);
-    const WarpMeeting& met = warp_syncs_[current_warp_][lane.syncs - 1];
-    if (met.orders_memory) lane.moment = met.moment;
+    const std::uint64_t about = request.addresses[l];
+    if (event == Event::sync) {
+      const WarpMeeting& met = warps_[current_warp_].syncs[about - 1];
+      lane.syncs = static_cast<unsigned>(about);
+      if (met.orders_memory) lane.moment = met.moment;
+    } else if (event == Event::moment) {
+      lane.moment = lane.moments[about];
+    } else if (event == Event::arrival) {
+      for (unsigned i = 0; launch_->check && i < about; ++i) {
+        const AsyncCopy& copy = lane.copies[i];
+        check_race({copy.pc, event, lane, copy.to, copy.bytes}, shared_.offset(copy.to), *this);
+      }
+      lane.drop_copies(static_cast<unsigned>(about));
+    } else if (event == Event::bulk) {
+      bulk_copy(lane, *reinterpret_cast<BulkCopy*>(about));
+    } else {
+      wait(*reinterpret_cast<Phase*>(about));
+    }
   });
 }
 
-void Block::moment(const Request& numbers) {
-  for_each_lane(numbers.mask, [&](unsigned l) {
-    Lane& lane = warp(current_warp_)[l];
-    lane.moment = lane.moments[numbers.addresses[l]];
+std::uint32_t Block::yet_to_meet(unsigned number) const {
+  std::uint32_t lanes = 0;
+  for_each_lane(warps_[current_warp_].syncs[number - 1].lanes, [&](unsigned l) {
+    if (lanes_[current_warp_ * 32 + l].syncs < number) lanes |= 1u << l;
   });
+  return lanes;
 }
 
 // ---- orders between blocks. All that a lane did is marked before it releases or acquires
@@ -53,7 +67,7 @@ void Block::mark_accesses(Lane& lane, unsigned but_last) {
     const bool copy = record.event() == Event::copy && record.address() != 0;
     if (record.event() > Event::store && !copy) continue;
     if (shared_.holds(record.address())) continue;
-    conflict_ = launch_->global.weak(order_, lane, number_of(lane), record);
+    conflict_ = launch_->global.weak(lane, record);
   }
   lane.marked = lane.next;
 }
@@ -89,251 +103,286 @@ void Block::strong(Lane& lane, std::uintptr_t address, unsigned bytes, GlobalOrd
   const OutsideLane outside;
   if (!launch_->global.holds(address)) return;
   mark_accesses(lane, recorded);
-  const auto found =
-      launch_->global.strong(order_, lane, number_of(lane), address, bytes, kind, strength, pc);
+  const auto found = launch_->global.strong(lane, address, bytes, kind, strength, pc);
   if (!conflict_) conflict_ = found;
   if (kind == GlobalOrder::Kind::load || recorded) return;
   if (Buffer* buffer = GlobalMemory::get().find(address)) buffer->note_written(address, bytes);
 }
 
+// ---- requests
+
 void Block::access(std::uint64_t pc, Event event, const Request& request) {
-  ++requests_;
   if (event == Event::store) changed_ = true;  // atomics tell themselves
-  if (event == Event::atomic) warp_took_turns_[current_warp_] = true;
+  if (event == Event::atomic) warps_[current_warp_].took_turns = true;
+  const auto touch = [&](unsigned l) {
+    return Touch{
+        pc, event, warp(current_warp_)[l], request.addresses[l], request.bytes, request.values[l]};
+  };
+  // Every access is as wide as its type wants it aligned.
+  for_each_lane(request.mask, [&](unsigned l) {
+    if ((request.addresses[l] & (request.bytes - 1)) != 0)
+      throw fault(touch(l), "misaligned ", name(operation(event)), " of ", request.bytes, " bytes");
+  });
   // Lanes of one instruction may be at different memories: then it is a request to each, but one
   // to all other blocks of the cluster, told apart by the upper half of the address.
   std::uint32_t left = request.mask, remote = 0;
-  std::uint64_t remote_places[32];
-  check_alignment(pc, event, request);
+  std::uint64_t offsets[32], remote_places[32];
   while (left != 0) {
-    const unsigned first = static_cast<unsigned>(std::countr_zero(left));
-    const Place at = place(request.addresses[first], request.bytes, event, pc, first);
-    std::uint32_t mask = 0;
+    const auto first = static_cast<unsigned>(std::countr_zero(left));
+    const Place at = place(touch(first));
+    Request part = request;
+    part.mask = 0;
     for_each_lane(left, [&](unsigned l) {
-      const std::uint64_t address = request.addresses[l];
-      const bool here = at.region == Region::shared   ? shared_.holds(address)
-                        : at.region == Region::global ? at.buffer->holds(address, request.bytes)
-                        : at.region == Region::distributed
-                            ? cluster_->block(at.rank).shared_.holds(address)
-                        : at.region == Region::image ? in_image(address)
-                                                     : is_argument(address) || is_built_in(address);
-      if (here) mask |= 1u << l;
+      if (is_at(at, request.addresses[l], request.bytes)) part.mask |= 1u << l;
     });
-    left &= ~mask;
-    const Request part{mask, request.bytes, request.addresses, request.queues, request.values};
+    left &= ~part.mask;
+    if (at.region == Region::constant) continue;
     if (at.region == Region::shared) {
-      std::uint64_t offsets[32];
-      for_each_lane(mask, [&](unsigned l) { offsets[l] = shared_.offset(request.addresses[l]); });
-      const Request own{mask, request.bytes, offsets, request.queues, request.values};
-      if (launch_->check) check_shared(pc, event, own);
-      if (launch_->count) count(pc, Space::shared, event, own, at);
-    } else if (at.region == Region::distributed) {
-      std::uint64_t offsets[32];
-      const SharedMemory& memory = cluster_->block(at.rank).shared_;
-      for_each_lane(mask, [&](unsigned l) { offsets[l] = memory.offset(request.addresses[l]); });
-      const Request theirs{mask, request.bytes, offsets, request.queues, request.values};
-      if (launch_->check) note_remote(pc, event, theirs, at.rank);
-      remote |= mask;
-      for_each_lane(
-          mask, [&](unsigned l) { remote_places[l] = std::uint64_t{at.rank} << 32 | offsets[l]; });
-    } else if (at.region == Region::constant) {
+      for_each_lane(part.mask, [&](unsigned l) {
+        offsets[l] = at.owner->shared_.offset(request.addresses[l]);
+        if (launch_->check) check_shared(touch(l), offsets[l], *at.owner);
+        remote_places[l] = std::uint64_t{at.owner->rank_} << 32 | offsets[l];
+      });
+      part.addresses = offsets;
+      if (at.owner != this) remote |= part.mask;
+      if (at.owner == this && launch_->count) count(pc, Space::shared, event, part);
       continue;
-    } else {
-      if (launch_->check && event == Event::store && !warp_took_turns_[current_warp_])
-        check_one_value(pc, part);
-      if (launch_->check && at.buffer) check_global(pc, event, part, *at.buffer);
-      if (at.region == Region::image)
-        for_each_lane(mask, [&](unsigned l) {
-          check_variable(request.addresses[l], request.bytes, event, pc, warp(current_warp_)[l]);
-        });
-      if (!launch_->count) continue;
-      const bool constant = at.region == Region::image && is_constant(request.addresses[first]);
-      count(pc, constant ? Space::constant : Space::global, event, part, at);
     }
+    if (launch_->check && event == Event::store && !warps_[current_warp_].took_turns)
+      check_one_value(pc, part);
+    for_each_lane(part.mask, [&](unsigned l) {
+      if (!at.buffer) check_variable(touch(l));
+      if (at.buffer && launch_->check) check_global(touch(l), *at.buffer);
+    });
+    if (!launch_->count) continue;
+    const bool constant = !at.buffer && is_constant(request.addresses[first]);
+    count(pc, constant ? Space::constant : Space::global, event, part, at.buffer);
   }
   if (remote != 0 && launch_->count)
-    count(pc, Space::distributed, event, {remote, request.bytes, remote_places}, {});
+    count(pc, Space::distributed, event, {remote, request.bytes, remote_places});
 }
 
 // An asynchronous copy reads its source now. Its destination is in flight until the thread's wait
 // is replayed: whatever anybody does there is a race, and both ends count as stores, so that a
 // barrier must lie before the issue and another after the wait.
 void Block::copy(std::uint64_t pc, const Request& sources) {
-  ++requests_;
-  const std::span<Lane> lanes = warp(current_warp_);
   const AsyncCopy* copies[32];
+  const auto source = [&](unsigned l) {
+    return Touch{pc, Event::load, warp(current_warp_)[l], sources.addresses[l], copies[l]->read};
+  };
   std::uint32_t left = 0;
   for_each_lane(sources.mask, [&](unsigned l) {
-    copies[l] = &lanes[l].copies[lanes[l].replayed++];
+    Lane& lane = warp(current_warp_)[l];
+    copies[l] = &lane.copies[lane.replayed++];
     if (copies[l]->read > 0) left |= 1u << l;
   });
   while (left != 0) {
-    const unsigned first = static_cast<unsigned>(std::countr_zero(left));
-    const Place at = place(sources.addresses[first], copies[first]->read, Event::load, pc, first);
+    const auto first = static_cast<unsigned>(std::countr_zero(left));
+    const Place at = place(source(first));
+    if (!at.buffer && (at.region != Region::image || is_constant(sources.addresses[first])))
+      throw fault(source(first), "asynchronous copy of ", sources.bytes,
+                  " bytes: its source is not global memory");
     std::uint32_t mask = 0;
     for_each_lane(left, [&](unsigned l) {
       const std::uint64_t address = sources.addresses[l];
-      const bool here =
-          at.buffer ? at.buffer->holds(address, copies[l]->read)
-                    : at.region == Region::image && in_image(address) && !is_constant(address);
-      if (here) mask |= 1u << l;
+      if (is_at(at, address, copies[l]->read) && (at.buffer || !is_constant(address)))
+        mask |= 1u << l;
     });
-    if (mask == 0)
-      throw fault("asynchronous copy of " + std::to_string(sources.bytes) +
-                      " bytes: its source is not global memory",
-                  lanes[first], pc);
     left &= ~mask;
     if (launch_->check && at.buffer)
-      for_each_lane(mask, [&](unsigned l) {
-        check_global(pc, Event::load, {1u << l, copies[l]->read, sources.addresses}, *at.buffer);
-      });
+      for_each_lane(mask, [&](unsigned l) { check_global(source(l), *at.buffer); });
     // A copy that reads only some of its bytes takes the same sector for them.
     if (launch_->count)
-      count(pc, Space::global, Event::load, {mask, sources.bytes, sources.addresses}, at);
+      count(pc, Space::global, Event::load, {mask, sources.bytes, sources.addresses}, at.buffer);
   }
   if (!launch_->check) return;
-  std::uint64_t offsets[32];
-  for_each_lane(sources.mask, [&](unsigned l) { offsets[l] = shared_.offset(copies[l]->to); });
-  check_shared(pc, Event::copy, {sources.mask, sources.bytes, offsets});
-}
-
-void Block::arrival(const Request& numbers) {
-  ++requests_;
-  for_each_lane(numbers.mask, [&](unsigned l) {
-    Lane& lane = warp(current_warp_)[l];
-    const auto count = static_cast<unsigned>(numbers.addresses[l]);
-    for (unsigned i = 0; launch_->check && i < count; ++i) {
-      const AsyncCopy& copy = lane.copies[i];
-      check_race(copy.pc, Event::arrival, shared_.offset(copy.to), copy.bytes, 0, lane, *this);
-    }
-    lane.drop_copies(count);
+  for_each_lane(sources.mask, [&](unsigned l) {
+    check_shared({pc, Event::copy, warp(current_warp_)[l], copies[l]->to, sources.bytes},
+                 shared_.offset(copies[l]->to), *this);
   });
 }
 
-// Every access is as wide as its type wants it aligned.
-void Block::check_alignment(std::uint64_t pc, Event event, const Request& request) const {
-  for_each_lane(request.mask, [&](unsigned l) {
-    if ((request.addresses[l] & (request.bytes - 1)) != 0)
-      throw fault("misaligned " + std::string(name(operation(event))) + " of " +
-                      std::to_string(request.bytes) + " bytes",
-                  lanes_[current_warp_ * 32 + l], pc);
-  });
-}
-
-Block::Place Block::place(std::uint64_t address, unsigned bytes, Event event, std::uint64_t pc,
-                          unsigned lane) {
+Block::Place Block::place(const Touch& touch) {
+  const std::uintptr_t address = touch.address;
   if (is_argument(address) || is_built_in(address)) return {Region::constant};
-  if (shared_.holds(address)) return {Region::shared};
+  if (shared_.holds(address)) return {Region::shared, this};
   GlobalMemory& memory = GlobalMemory::get();
-  if (last_buffer_ && last_buffer_->holds(address, bytes)) return {Region::global, last_buffer_};
+  if (last_buffer_ && last_buffer_->holds(address, touch.bytes))
+    return {Region::global, nullptr, last_buffer_};
   for (unsigned r = 0; r < cluster_size(); ++r)
-    if (r != rank_ && cluster_->block(r).shared_.holds(address)) {
-      if (!cluster_->met())
-        throw fault("distributed shared memory: access to block " + std::to_string(r) +
-                        " of the cluster, which may not have started (no cluster barrier yet)",
-                    warp(current_warp_)[lane], pc);
-      if (!cluster_->running(r))
-        throw fault("distributed shared memory: access to block " + std::to_string(r) +
-                        " of the cluster, which has exited",
-                    warp(current_warp_)[lane], pc);
-      return {Region::distributed, nullptr, r};
+    if (Block& other = cluster_->block(r); r != rank_ && other.shared_.holds(address)) {
+      if (!neighbour(r))
+        throw fault(touch, "distributed shared memory: access to block ", r, " of the cluster, ",
+                    cluster_->met() ? "which has exited"
+                                    : "which may not have started (no cluster barrier yet)");
+      return {Region::shared, &other};
     }
   if (in_image(address)) {
-    check_variable(address, bytes, event, pc, warp(current_warp_)[lane]);
+    check_variable(touch);
     return {Region::image};
   }
   Buffer* buffer = memory.find(address);
-  const std::string what(name(operation(event)));
-  const Lane& who = warp(current_warp_)[lane];
+  const std::string_view what = name(operation(touch.event));
   if (stacks_.hold(address))
-    throw fault(what + " of the local memory of another thread, or beyond one's own", who, pc);
+    throw fault(touch, what, " of the local memory of another thread, or beyond one's own");
   if (!buffer) {
     // Just behind a buffer is what an index that is off by one makes.
     Buffer* before = memory.find(address - std::min<std::uint64_t>(address, 4096));
     for (std::uint64_t back = 1; !before && back <= 4096; back *= 2)
       before = memory.find(address - std::min(address, back));
-    throw fault("out-of-bounds global " + what +
-                    (before ? ": byte " + std::to_string(address - before->start) +
-                                  " of a buffer of " + std::to_string(before->bytes)
-                     : memory.was_freed(address) ? ": of a buffer that has been freed"
-                                                 : ": not device memory"),
-                who, pc);
+    if (before)
+      throw fault(touch, "out-of-bounds global ", what, ": byte ", address - before->start,
+                  " of a buffer of ", before->bytes);
+    throw fault(
+        touch, "out-of-bounds global ", what,
+        memory.was_freed(address) ? ": of a buffer that has been freed" : ": not device memory");
   }
-  if (!buffer->holds(address, bytes))
-    throw fault("out-of-bounds global " + what + ": byte " +
-                    std::to_string(address + bytes - 1 - buffer->start) + " of a buffer of " +
-                    std::to_string(buffer->bytes),
-                who, pc);
+  if (!buffer->holds(address, touch.bytes))
+    throw fault(touch, "out-of-bounds global ", what, ": byte ",
+                address + touch.bytes - 1 - buffer->start, " of a buffer of ", buffer->bytes);
   last_buffer_ = buffer;
-  return {Region::global, buffer};
+  return {Region::global, nullptr, buffer};
 }
 
+bool Block::is_at(const Place& place, std::uintptr_t address, unsigned bytes) const {
+  return place.region == Region::shared   ? place.owner->shared_.holds(address)
+         : place.region == Region::global ? place.buffer->holds(address, bytes)
+         : place.region == Region::image  ? in_image(address)
+                                          : is_argument(address) || is_built_in(address);
+}
+
+// ---- checks
+
 // Of the program's own variables: __device__ ones, constants, and the host's, which look the same.
-void Block::check_variable(std::uint64_t address, unsigned bytes, Event event, std::uint64_t pc,
-                           const Lane& lane) {
+void Block::check_variable(const Touch& touch) {
   const auto holds = [&](const Variable* v) {
-    return v && address >= v->offset && address + bytes <= v->offset + v->bytes;
+    return v && touch.address >= v->offset && touch.address + touch.bytes <= v->offset + v->bytes;
   };
-  const std::string what = std::string(name(operation(event)));
-  if (event != Event::load && is_constant(address))
-    throw fault("read-only memory: " + what + " of a constant", lane, pc);
+  const std::string_view what = name(operation(touch.event));
+  if (touch.event != Event::load && is_constant(touch.address))
+    throw fault(touch, "read-only memory: ", what, " of a constant");
   if (!holds(last_variable_)) {
-    const Variable* variable = last_before(Symbols::get().global(), address);
+    const Variable* variable = last_before(Symbols::get().global(), touch.address);
     // Constants that the compiler made have no names, nor has anything in a stripped program.
-    if (!holds(variable) && variable && !is_compilers_own(address))
-      throw fault("out-of-bounds " + what + ": byte " +
-                      std::to_string(address + bytes - 1 - variable->offset) + " of " +
-                      variable->name() + ", a variable of " + std::to_string(variable->bytes),
-                  lane, pc);
+    if (!holds(variable) && variable && !is_compilers_own(touch.address))
+      throw fault(touch, "out-of-bounds ", what, ": byte ",
+                  touch.address + touch.bytes - 1 - variable->offset, " of ", variable->name(),
+                  ", a variable of ", variable->bytes);
     last_variable_ = variable;
   }
   if (!holds(last_variable_)) return;
   for (const volatile void* pointer : launch_->bound.pointers)
-    if (reinterpret_cast<std::uintptr_t>(pointer) - last_variable_->offset < last_variable_->bytes)
-      throw fault("host memory: the kernel was given the host's address of " +
-                      last_variable_->name() + "; cudaGetSymbolAddress gives the device's",
-                  lane, pc);
+    if (address_of(pointer) - last_variable_->offset < last_variable_->bytes)
+      throw fault(touch, "host memory: the kernel was given the host's address of ",
+                  last_variable_->name(), "; cudaGetSymbolAddress gives the device's");
 }
 
-void Block::check_global(std::uint64_t pc, Event event, const Request& request, Buffer& buffer) {
+void Block::check_global(const Touch& touch, Buffer& buffer) {
   constexpr std::size_t kMost = 1000;
+  const std::uint64_t thread = number_ * kMaxThreads + number_of(touch.lane);
+  const bool known = touch.event == Event::store || buffer.any_known(touch.address, touch.bytes);
+  if (!known) {
+    const std::lock_guard lock(launch_->mutex);
+    if (launch_->unwritten.size() < kMost)
+      launch_->unwritten.push_back(
+          {fault(touch, "uninitialised global memory: ", name(operation(touch.event)), " of byte ",
+                 touch.address - buffer.start, " of a buffer of ", buffer.bytes,
+                 ", which nothing has written"),
+           touch.address, touch.bytes, thread});
+    launch_->any_unwritten = true;
+  }
+  if (touch.event == Event::load || !known) return;
+  // What a thread has read before it writes, as in +=, stays unwritten.
+  if (launch_->any_unwritten) {
+    const std::lock_guard lock(launch_->mutex);
+    for (const Launch::Unwritten& read : launch_->unwritten)
+      if (read.address == touch.address && read.thread == thread) return;
+  }
+  buffer.note_written(touch.address, touch.bytes);
+}
+
+// Which lane's value stays is left open by CUDA.
+void Block::check_one_value(std::uint64_t pc, const Request& request) const {
   for_each_lane(request.mask, [&](unsigned l) {
-    const std::uintptr_t address = request.addresses[l];
-    const std::uint64_t thread = number_ * kMaxThreads + current_warp_ * 32 + l;
-    const bool known = event == Event::store || buffer.any_known(address, request.bytes);
-    if (!known) {
-      const std::lock_guard lock(launch_->mutex);
-      if (launch_->unwritten.size() < kMost)
-        launch_->unwritten.push_back(
-            {fault("uninitialised global memory: " + std::string(name(operation(event))) +
-                       " of byte " + std::to_string(address - buffer.start) + " of a buffer of " +
-                       std::to_string(buffer.bytes) + ", which nothing has written",
-                   warp(current_warp_)[l], pc),
-             address, request.bytes, thread});
-      launch_->any_unwritten = true;
-    }
-    if (event == Event::load || !known) return;
-    // What a thread has read before it writes, as in +=, stays unwritten.
-    if (launch_->any_unwritten) {
-      const std::lock_guard lock(launch_->mutex);
-      for (const Launch::Unwritten& read : launch_->unwritten)
-        if (read.address == address && read.thread == thread) return;
-    }
-    buffer.note_written(address, request.bytes);
+    for_each_lane(request.mask & ((1u << l) - 1), [&](unsigned before) {
+      if (request.addresses[l] == request.addresses[before] &&
+          request.values[l] != request.values[before])
+        throw fault(lanes_[current_warp_ * 32 + l], pc, "lanes ", before, " and ", l,
+                    " of one instruction store different values at one address, and CUDA does "
+                    "not say which remains");
+    });
   });
 }
 
+// An access of the shared memory of `owner`, this block or another of its cluster.
+void Block::check_shared(const Touch& touch, std::size_t offset, Block& owner) {
+  const bool remote = &owner != this;
+  const char* kind = remote ? "distributed " : "shared ";
+  const Operation what = operation(touch.event);
+  if (const auto why = owner.shared_.out_of_bounds(offset, touch.bytes); !why.empty())
+    throw fault(touch, "out-of-bounds ", kind, name(what), " ", why);
+  if (what != Operation::store && !unwritten_ && !owner.shared_.written(offset, touch.bytes)) {
+    unwritten_ =
+        fault(touch, "uninitialised ", kind, "memory: ", name(what), " of ",
+              owner.shared_.variable(offset), remote ? text(" of block ", owner.rank_) : "",
+              ", which nobody in the block has written yet");
+    if (remote) throw *unwritten_;
+  }
+  check_race(touch, offset, owner);
+  if (remote) owner.visit_ = {this, &touch.lane, touch.pc, touch.lane.moment.time};
+}
+
+void Block::check_race(const Touch& touch, std::size_t offset, Block& owner) {
+  const Event event = touch.event;
+  const unsigned number = number_of(touch.lane);
+  using Copy = SharedMemory::Access::Copy;
+  const auto race = owner.shared_.note(offset, touch.bytes,
+                                       {.thread = rank_ * kMaxThreads + number,
+                                        .epoch = shared_.epoch(),
+                                        .syncs = touch.lane.syncs,
+                                        .warp_syncs = warps_[number / 32].syncs,
+                                        .request = requests_,
+                                        .pc = touch.pc,
+                                        .value = touch.value,
+                                        .time = touch.lane.moment.time,
+                                        .first_block = number_ - rank_,
+                                        .known = {order_.base(), touch.lane.moment.known.get()},
+                                        .kind = operation(event),
+                                        .copy = event == Event::copy      ? Copy::issued
+                                                : event == Event::arrival ? Copy::arrived
+                                                                          : Copy::none});
+  if (!race || (race->one_instruction && warps_[number / 32].took_turns)) return;
+  const unsigned other_rank = race->thread / kMaxThreads;
+  const Block& other = other_rank == rank_ ? *this : cluster_->block(other_rank);
+  const Lane& other_lane = other.lanes_[race->thread % kMaxThreads];
+  const bool one_warp = other_rank == rank_ && race->thread % kMaxThreads / 32 == current_warp_;
+  unwritten_.reset();
+  throw fault(touch, "shared-memory race ",
+              other_rank != rank_ ? "between blocks of the cluster: "
+              : one_warp          ? "inside a warp: "
+                                  : "between warps: ",
+              race->what, " of ", owner.shared_.variable(offset), " with ",
+              other_rank == rank_ ? thread(other_lane) : other.where(other_lane), " at ",
+              source_line(race->pc).text(),
+              one_warp && !race->one_instruction
+                  ? " (since compute capability 7.0 lanes need not run in lockstep, and volatile "
+                    "orders nothing between them: __syncwarp() does)"
+                  : "");
+}
+
+// ---- figures
+
 void Block::count(std::uint64_t pc, Space space, Event event, const Request& request,
-                  const Place& place) {
+                  Buffer* buffer) {
   Site& site = counts_.site(pc, space, operation(event), static_cast<int>(request.bytes));
   const auto lanes = static_cast<unsigned>(std::popcount(request.mask));
   Cost cost{1, 1};
   if (space == Space::global || space == Space::distributed) {
     cost = event == Event::atomic ? global_atomic_cost(request) : global_cost(request);
-    if (place.buffer)
+    if (buffer)
       for_each_lane(request.mask, [&](unsigned l) {
-        place.buffer->touch(request.addresses[l], request.bytes, event != Event::store,
-                            event != Event::load);
+        buffer->touch(request.addresses[l], request.bytes, event != Event::store,
+                      event != Event::load);
       });
   } else if (space != Space::constant) {
     cost = shared_cost(request, event == Event::load);
@@ -351,7 +400,7 @@ void Block::count(std::uint64_t pc, Space space, Event event, const Request& req
       site.worst[l] = static_cast<std::int64_t>(
           space == Space::shared        ? shared_.offset_in_variable(a)
           : space == Space::distributed ? shared_.offset_in_variable(a & 0xFFFF'FFFF)
-          : place.buffer                ? a - place.buffer->start
+          : buffer                      ? a - buffer->start
                                         : image_offset(a));
     });
   site.traffic += one;
@@ -367,96 +416,6 @@ bool Block::is_worst(Site& site, std::uint64_t transactions) const {
   site.worst_block = number_;
   site.worst_warp = current_warp_;
   return true;
-}
-
-void Block::check_shared(std::uint64_t pc, Event event, const Request& request) {
-  for_each_lane(request.mask, [&](unsigned l) {
-    const Lane& lane = warp(current_warp_)[l];
-    const std::size_t offset = request.addresses[l];
-    const std::string name(emulator::name(operation(event)));
-    if (const auto why = shared_.out_of_bounds(offset, request.bytes); !why.empty())
-      throw fault("out-of-bounds shared " + name + " " + why, lane, pc);
-    if (operation(event) != Operation::store && !unwritten_ &&
-        !shared_.written(offset, request.bytes))
-      unwritten_ =
-          fault("uninitialised shared memory: " + name + " of " + shared_.variable(offset) +
-                    ", which nobody in the block has written yet",
-                lane, pc);
-    check_race(pc, event, offset, request.bytes, request.values ? request.values[l] : 0, lane,
-               *this);
-  });
-}
-
-// Which lane's value stays is left open by CUDA.
-void Block::check_one_value(std::uint64_t pc, const Request& request) const {
-  for_each_lane(request.mask, [&](unsigned l) {
-    for_each_lane(request.mask & ((1u << l) - 1), [&](unsigned before) {
-      if (request.addresses[l] == request.addresses[before] &&
-          request.values[l] != request.values[before])
-        throw fault("lanes " + std::to_string(before) + " and " + std::to_string(l) +
-                        " of one instruction store different values at one address, and CUDA does "
-                        "not say which remains",
-                    lanes_[current_warp_ * 32 + l], pc);
-    });
-  });
-}
-
-// Of one of this block's lanes with others at the shared memory of `owner`.
-void Block::check_race(std::uint64_t pc, Event event, std::size_t offset, unsigned bytes,
-                       std::uint16_t value, const Lane& lane, Block& owner) {
-  const auto number = static_cast<unsigned>(&lane - lanes_.data());
-  using Copy = SharedMemory::Access::Copy;
-  const auto race = owner.shared_.note(offset, bytes,
-                                       {.thread = rank_ * kMaxThreads + number,
-                                        .epoch = shared_.epoch(),
-                                        .syncs = lane.syncs,
-                                        .warp_syncs = warp_syncs_[number / 32],
-                                        .request = requests_,
-                                        .pc = pc,
-                                        .value = value,
-                                        .time = lane.moment.time,
-                                        .first_block = number_ - rank_,
-                                        .known = {order_.base(), lane.moment.known.get()},
-                                        .kind = operation(event),
-                                        .copy = event == Event::copy      ? Copy::issued
-                                                : event == Event::arrival ? Copy::arrived
-                                                                          : Copy::none});
-  if (!race || (race->one_instruction && warp_took_turns_[number / 32])) return;
-  const unsigned other_rank = race->thread / kMaxThreads;
-  const Block& other = other_rank == rank_ ? *this : cluster_->block(other_rank);
-  const Lane& other_lane = other.lanes_[race->thread % kMaxThreads];
-  const bool one_warp = other_rank == rank_ && race->thread % kMaxThreads / 32 == current_warp_;
-  const char* who = other_rank != rank_ ? "between blocks of the cluster"
-                    : one_warp          ? "inside a warp"
-                                        : "between warps";
-  unwritten_.reset();
-  throw fault(std::string("shared-memory race ") + who + ": " + race->what + " of " +
-                  owner.shared_.variable(offset) + " with " +
-                  (other_rank == rank_ ? thread(other_lane) : other.where(other_lane)) + " at " +
-                  source_line(race->pc).text() +
-                  (one_warp && !race->one_instruction
-                       ? " (since compute capability 7.0 lanes need not run in lockstep, and "
-                         "volatile orders nothing between them: __syncwarp() does)"
-                       : ""),
-              lane, pc);
-}
-
-void Block::note_remote(std::uint64_t pc, Event event, const Request& request, unsigned rank) {
-  Block& other = cluster_->block(rank);
-  for_each_lane(request.mask, [&](unsigned l) {
-    const Lane& lane = warp(current_warp_)[l];
-    const std::size_t offset = request.addresses[l];
-    if (const auto why = other.shared_.out_of_bounds(offset, request.bytes); !why.empty())
-      throw fault("out-of-bounds distributed access " + why, lane, pc);
-    if (event != Event::store && !other.shared_.written(offset, request.bytes))
-      throw fault("uninitialised distributed memory: " + std::string(name(operation(event))) +
-                      " of " + other.shared_.variable(offset) + " of block " +
-                      std::to_string(rank) + ", which nobody has written",
-                  lane, pc);
-    check_race(pc, event, offset, request.bytes, request.values[l], lane, other);
-  });
-  const Lane& lane = warp(current_warp_)[std::countr_zero(request.mask)];
-  other.visit_ = {this, &lane, pc, lane.moment.time};
 }
 
 void* Block::map_shared(void* address, unsigned rank) {

@@ -2,14 +2,9 @@
 //
 // Warps of a block: lanes run one after the other until all wait, are replayed as one, and get what
 // their warp functions answer.
-#include <algorithm>
-#include <bit>
-#include <functional>
-#include <numeric>
-#include <utility>
+#include <new>
 
 #include "block.hpp"
-#include "record.hpp"
 
 namespace emulator {
 namespace {
@@ -21,8 +16,7 @@ constexpr int kAnswers = 1 << 14;  // likewise one that asks and asks in warp fu
 constexpr unsigned kStepsAtOnce = 1 << 16;
 
 bool waits_for_others(const Lane& lane) {
-  return lane.state == State::at_mbarrier || lane.state == State::at_word ||
-         lane.state == State::gave_way;
+  return lane.state == State::at_mbarrier || lane.state == State::at_word;
 }
 
 void fiber_main() {
@@ -53,12 +47,16 @@ bool Block::run_warps() {
 bool Block::run_warp(unsigned w) {
   const std::span<Lane> lanes = warp(w);
   current_warp_ = w;
-  if (aside_[w].taken) {
-    if (std::ranges::none_of(lanes, [&](const Lane& lane) {
-          return lane.state == State::ready || lane.state == State::log_full || waits_no_more(lane);
-        }))
+  if (warps_[w].is_aside) {
+    if (std::ranges::none_of(lanes,
+                             [&](const Lane& lane) { return lane.runs() || waits_no_more(lane); }))
       return false;
-    take_up(w);
+    swap_aside(w);
+  } else if (launch_->recorded()) {
+    for (Lane& lane : lanes) {
+      lane.marked = lane.next = log(lane.number);
+      lane.end = lane.next + kLogRecords;
+    }
   }
   bool got_on = false;
   for (int filled = 0, answered = 0;;) {
@@ -78,60 +76,29 @@ bool Block::run_warp(unsigned w) {
     }
     if (!recorded || tired) return got_on;
     // The logs are the next warp's. What lanes did that are ahead of others, which wait for other
-    // warps, is replayed with these; but checks must hear of arrivals before what follows them.
-    const bool some_wait = std::ranges::any_of(lanes, waits_for_others);
-    replay(lanes, !some_wait);
-    if (some_wait && launch_->check && arrivals_left(lanes))
-      replay(lanes, true);
-    else if (some_wait)
-      put_aside(w);
+    // warps, is replayed with these; but checks must hear of it before what an arrival lets happen.
+    const bool later = arrived_.empty() && std::ranges::any_of(lanes, waits_for_others);
+    replay(lanes, !later);
+    if (later) swap_aside(w);
     return got_on;
   }
 }
 
-// Whether others may act on what is not replayed yet.
-bool Block::arrivals_left(std::span<const Lane> lanes) {
-  for (const Lane& lane : lanes)
-    for (const Record* r = log(lane.number); lane.next && r != lane.next; ++r) {
-      const Phase* phase = nullptr;
-      if (r->event() == Event::bulk) phase = reinterpret_cast<const BulkCopy*>(r->address())->phase;
-      if (r->event() == Event::mbarrier && r->bytes() == 1u << Phase::kArrival)
-        phase = reinterpret_cast<const Phase*>(r->address());
-      if (phase && phase->ends) return true;
-    }
-  return false;
+void Block::swap_aside(unsigned w) {
+  warps_[w].is_aside = !warps_[w].is_aside;
+  std::swap(warps_[w].replay, replay_);
+  std::swap(warps_[w].logs, logs_);
+  if (!replay_) replay_ = std::make_unique<WarpReplay>(*this);
+  make_logs();
 }
 
-void Block::put_aside(unsigned w) {
-  Aside& aside = aside_[w];
-  aside.taken = true;
-  aside.records.clear();
-  const std::span<Lane> lanes = warp(w);
-  for (std::size_t l = 0; l < lanes.size(); ++l) {
-    const Record* end = lanes[l].next ? lanes[l].next : log(l);
-    aside.count[l] = static_cast<unsigned>(end - log(l));
-    aside.records.insert(aside.records.end(), log(l), const_cast<Record*>(end));
-    lanes[l].next = lanes[l].end = nullptr;
-  }
-  std::swap(aside.replay, replay_);
-  if (!replay_) replay_.reset(new WarpReplay(*this));
-}
-
-void Block::take_up(unsigned w) {
-  Aside& aside = aside_[w];
-  aside.taken = false;
-  const std::span<Lane> lanes = warp(w);
-  const Record* from = aside.records.data();
-  for (std::size_t l = 0; l < lanes.size(); from += aside.count[l++]) {
-    if (aside.count[l] == 0) continue;
-    lanes[l].marked = lanes[l].next = std::copy_n(from, aside.count[l], log(l));
-    lanes[l].end = log(l) + kLogRecords;
-  }
-  std::swap(aside.replay, replay_);
+void Block::make_logs() {
+  if (logs_) return;
+  logs_.reset(static_cast<Record*>(std::calloc(1 + 32 * kLogStride, sizeof(Record))));
+  if (!logs_) throw std::bad_alloc();
 }
 
 bool Block::waits_no_more(const Lane& lane) const {
-  if (lane.state == State::gave_way) return true;
   if (lane.state == State::at_mbarrier)
     return lane.waits_for->is_over(lane.parity) || lane.waits_for->ends();
   return lane.state == State::at_word &&
@@ -141,55 +108,34 @@ bool Block::waits_no_more(const Lane& lane) const {
 
 // True if there was a lane that could run.
 bool Block::resume_ready(std::span<Lane> lanes) {
-  unsigned order[32];
-  const unsigned count = static_cast<unsigned>(lanes.size());
-  std::iota(order, order + count, 0u);
-  if (launch_->order == Order::reverse) std::reverse(order, order + count);
-  if (launch_->order == Order::random) std::shuffle(order, order + count, random_);
-  // One that gave way catches up with its warp first, and ends the warp's turn when it does.
-  if (launch_->check)
-    std::stable_partition(order, order + count,
-                          [&](unsigned l) { return lanes[l].state == State::gave_way; });
+  unsigned all[32];
+  const std::span order(all, lanes.size());
+  put_in_order(order, launch_->order, random_);
   bool ran = false;
-  for (unsigned i = 0; i < count; ++i) {
+  for (std::size_t i = 0; i < order.size(); ++i) {
     Lane& lane = lanes[order[i]];
     const bool full = lane.next != nullptr && lane.next == lane.end;
     if (lane.state == State::log_full && full) continue;  // held up in the replay
-    if (lane.state != State::ready && lane.state != State::log_full && !waits_no_more(lane))
-      continue;
+    if (!lane.runs() && !waits_no_more(lane)) continue;
     if (!lane.started) {
       lane.started = true;
       char* stack = stacks_.take();
-      lane.stack = reinterpret_cast<std::uintptr_t>(stack);
+      lane.stack = address_of(stack);
       lane.context = stacks_.start(stack, fiber_main);
     }
-    if (launch_->recorded() && lane.next == nullptr) {
-      lane.marked = lane.next = log(lane.number);
-      lane.end = lane.next + kLogRecords;
-    }
-    if (lane.answered != 0 && lane.next != nullptr) {
-      if (lane.next == lane.end) {
-        lane.state = State::log_full;
-        continue;
-      }
-      append(lane, {lane.answered | static_cast<std::uint64_t>(Event::sync) << 56, lane.pc, 0});
-    }
-    lane.answered = 0;
     lane.steps_left = kStepsAtOnce;
     lane.state = State::ready;
     current_lane = &lane;
     thread_index = lane.index;
     // The next stack has left the caches since its turn.
-    if (i + 1 < count) __builtin_prefetch(lanes[order[i + 1]].context);
+    if (i + 1 < order.size()) __builtin_prefetch(lanes[order[i + 1]].context);
     emulator_switch(&scheduler_, lane.context);
     if (lane.state == State::stopped || conflict_) throw fault_of_stopped(lane);
     if (lane.state == State::log_full) look(lane);
     changed_ |= std::exchange(lane.stored, false);
     if (lane.state == State::exited) stacks_.give_back(reinterpret_cast<char*>(lane.stack));
-    if (reinterpret_cast<std::uintptr_t>(lane.context) < lane.stack)
-      throw too_much_local(lane, lane.step);
+    if (address_of(lane.context) < lane.stack) throw too_much_local(lane, lane.step);
     ran = true;
-    if (lane.state == State::gave_way) break;
   }
   return ran;
 }
@@ -199,24 +145,17 @@ bool Block::replay(std::span<Lane> lanes, bool all) {
   Log logs[32];
   bool full = false;
   for (std::size_t l = 0; l < lanes.size(); ++l) {
-    const Record* start = log(l);
-    // A lane that has not run yet, or has been switched to from another warp, has nothing.
     const bool is_full = lanes[l].state == State::log_full;
     const bool waits = waits_for_others(lanes[l]);
-    logs[l] = {start, lanes[l].next ? lanes[l].next : start,
-               is_full || waits || lanes[l].state == State::at_warp_function, waits,
-               &lanes[l].step};
+    logs[l] = {log(l), lanes[l].next, is_full || waits || lanes[l].state == State::at_warp_function,
+               waits, &lanes[l].step};
     full |= is_full;
   }
   replay_->replay(std::span(logs, lanes.size()), all);
+  if (all) arrived_.clear();
   for (std::size_t l = 0; l < lanes.size(); ++l) {
-    Record* start = log(l);
-    Record* rest = std::copy(logs[l].next, logs[l].end, start);
-    if (rest == start) lanes[l].moments.clear();
-    // Logs are the warp's while it runs. One that waits for others leaves nothing behind.
-    const bool stays = logs[l].more || rest != start;
-    lanes[l].marked = lanes[l].next = stays ? rest : nullptr;
-    lanes[l].end = stays ? start + kLogRecords : nullptr;
+    lanes[l].marked = lanes[l].next = std::copy(logs[l].next, logs[l].end, log(l));
+    if (lanes[l].next == log(l)) lanes[l].moments.clear();
   }
   return full;
 }
@@ -229,13 +168,13 @@ bool Block::resolve_warp_functions(unsigned w) {
   for (std::size_t l = 0; l < lanes.size(); ++l) {
     if (lanes[l].state != State::exited) present |= 1u << l;
     if (lanes[l].state == State::at_warp_function) waiting |= 1u << l;
-    if (lanes[l].state == State::ready || lanes[l].state == State::log_full) running |= 1u << l;
+    if (lanes[l].runs()) running |= 1u << l;
   }
   bool answered = false;
   while (waiting != 0) {
     const Lane& first = lanes[std::countr_zero(waiting)];
-    std::uint32_t members = first.mask & present;
-    if (first.function == WarpFunction::active_mask) {
+    std::uint32_t members = first.call.mask & present;
+    if (first.call.function == WarpFunction::active_mask) {
       // Whoever waits at the same call is active together, once nobody can come any more.
       members = 0;
       for_each_lane(waiting, [&](unsigned l) {
@@ -245,25 +184,26 @@ bool Block::resolve_warp_functions(unsigned w) {
       if (running != 0) continue;
     } else {
       if (!(members >> first.number & 1))
-        throw fault("warp function: the calling lane is not in its own mask", first, first.pc);
+        throw fault(first, first.pc, "warp function: the calling lane is not in its own mask");
       bool all = true;
       for_each_lane(members, [&](unsigned l) {
-        all &= lanes[l].state == State::at_warp_function && lanes[l].mask == first.mask &&
-               lanes[l].function == first.function;
+        all &= lanes[l].state == State::at_warp_function && lanes[l].call.mask == first.call.mask &&
+               lanes[l].call.function == first.call.function;
       });
       waiting &= all ? ~members : ~(1u << first.number);
       if (!all) continue;
     }
     answer(lanes, members);
     answered = true;
-    ++counts_.warp_functions;
+    ++counts_.steps.warp_operations;
     // The active mask waits for nobody.
-    if (first.function != WarpFunction::active_mask && launch_->check) {
-      const bool sync = first.function == WarpFunction::sync;
+    if (first.call.function != WarpFunction::active_mask && launch_->check) {
+      const bool sync = first.call.function == WarpFunction::sync;
       order_.meet(lanes, members, sync);
-      warp_syncs_[w].push_back({members, sync, {first.knowledge.known, order_.time()}});
+      warps_[w].syncs.push_back({members, sync, {first.knowledge.known, order_.time()}});
+      const std::size_t number = warps_[w].syncs.size();
       for_each_lane(members, [&](unsigned l) {
-        lanes[l].answered = static_cast<unsigned>(warp_syncs_[w].size());
+        *lanes[l].next++ = Record::of(Event::sync, number, 0, lanes[l].pc);
       });
     }
   }
@@ -281,35 +221,35 @@ void Block::answer(std::span<Lane> lanes, std::uint32_t members) {
     for_each_lane(members, [&](unsigned l) { found |= std::uint32_t{predicate(lanes[l])} << l; });
     return found;
   };
-  const auto less = [](bool is_signed, std::uint64_t a, std::uint64_t b) {
-    return is_signed ? static_cast<std::int32_t>(a) < static_cast<std::int32_t>(b) : a < b;
-  };
+  const auto is_set = [](const Lane& lane) { return lane.value != 0; };
   const auto result_of = [&](const Lane& lane) -> std::uint64_t {
-    const int width = lane.width;
+    const auto [function, mask, argument, width] = lane.call;
     if (width < 1 || width > 32 || (width & (width - 1)) != 0)
-      throw fault("shuffle of a width of " + std::to_string(width) + ", not 1, 2, 4 ... 32", lane,
-                  lane.pc);
+      throw fault(lane, lane.pc, "shuffle of a width of ", width, ", not 1, 2, 4 ... 32");
     const int me = lane.number, first = me / width * width;
     // CUDA leaves open what comes from a lane that has exited: here bits that are no number and no
     // index, so that a result that depends on them is seen to be wrong.
     const auto take_from = [&](int source) {
-      if (!(lane.mask >> source & 1))
-        throw fault("shuffle reads lane " + std::to_string(source) + ", which is not in the mask",
-                    lane, lane.pc);
+      if (!(lane.call.mask >> source & 1))
+        throw fault(lane, lane.pc, "shuffle reads lane ", source, ", which is not in the mask");
       return members >> source & 1 ? lanes[source].value : ~std::uint64_t{0};
     };
     // Distances are unsigned; beyond a warp they are all the same.
-    const int distance = static_cast<int>(std::min(static_cast<unsigned>(lane.argument), 32u));
-    const int up = me - distance, down = me + distance, other = me ^ (lane.argument & 31);
-    const bool is_signed = lane.function == WarpFunction::minimum_signed ||
-                           lane.function == WarpFunction::maximum_signed;
-    switch (lane.function) {
+    const int distance = static_cast<int>(std::min(static_cast<unsigned>(argument), 32u));
+    const int up = me - distance, down = me + distance, other = me ^ (argument & 31);
+    // Signed numbers are in order as unsigned ones once their highest bit is inverted.
+    const bool is_signed =
+        function == WarpFunction::minimum_signed || function == WarpFunction::maximum_signed;
+    const auto less = [flip = is_signed ? 1u << 31 : 0u](std::uint64_t a, std::uint64_t b) {
+      return (a ^ flip) < (b ^ flip);
+    };
+    switch (function) {
       case WarpFunction::sync:
         return 0;
       case WarpFunction::active_mask:
         return members;
       case WarpFunction::shuffle:
-        return take_from(first + (lane.argument & (width - 1)));
+        return take_from(first + (argument & (width - 1)));
       case WarpFunction::shuffle_up:
         return take_from(up < first ? me : up);
       case WarpFunction::shuffle_down:
@@ -317,21 +257,21 @@ void Block::answer(std::span<Lane> lanes, std::uint32_t members) {
       case WarpFunction::shuffle_xor:
         return take_from(other >= first + width ? me : other);
       case WarpFunction::ballot:
-        return lanes_with([](const Lane& l) { return l.value != 0; });
+        return lanes_with(is_set);
       case WarpFunction::all:
-        return lanes_with([](const Lane& l) { return l.value == 0; }) == 0;
+        return lanes_with(is_set) == members;
       case WarpFunction::any:
-        return lanes_with([](const Lane& l) { return l.value != 0; }) != 0;
+        return lanes_with(is_set) != 0;
       case WarpFunction::match_any:
         return lanes_with([&](const Lane& l) { return l.value == lane.value; });
       case WarpFunction::add:
         return fold(std::plus());
       case WarpFunction::minimum:
       case WarpFunction::minimum_signed:
-        return fold([&](auto a, auto b) { return less(is_signed, b, a) ? b : a; });
+        return fold([&](auto a, auto b) { return std::min(a, b, less); });
       case WarpFunction::maximum:
       case WarpFunction::maximum_signed:
-        return fold([&](auto a, auto b) { return less(is_signed, a, b) ? b : a; });
+        return fold([&](auto a, auto b) { return std::max(a, b, less); });
       case WarpFunction::bit_and:
         return fold(std::bit_and());
       case WarpFunction::bit_or:
@@ -342,7 +282,7 @@ void Block::answer(std::span<Lane> lanes, std::uint32_t members) {
     return 0;
   };
   const auto first = static_cast<unsigned>(std::countr_zero(members));
-  const WarpFunction function = lanes[first].function;
+  const WarpFunction function = lanes[first].call.function;
   const bool own = function == WarpFunction::match_any ||  // else all lanes get the same
                    (function >= WarpFunction::shuffle && function <= WarpFunction::shuffle_xor);
   std::uint64_t results[32];

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <deque>
 #include <unordered_map>
@@ -17,13 +18,12 @@ struct BulkCopy {
   std::uintptr_t shared, pc;
   unsigned bytes;  ///< in shared memory
   CUtensorMap map{};
-  std::int64_t at[3]{};      ///< where in the tensor the box begins
-  std::uint64_t value = 0;   ///< that is stored
+  std::array<std::int64_t, 3> at{};  ///< where in the tensor the box begins, as its sizes
+  std::uint64_t value = 0;           ///< that is stored
   std::vector<char> source;  ///< of a copy out that is checked: what it was when that was issued
-  bool read = false;
+  bool read = false, replayed = false;
   const struct Lane* lane = nullptr;  ///< that issued it
   const class Block* block = nullptr;
-  struct Phase* phase = nullptr;
 
   /// Calls f(place in the box, global address, from, to) for each row of the box, of which the
   /// bytes from `from` to `to` lie inside of the tensor.
@@ -35,11 +35,9 @@ struct BulkCopy {
 
 /// From one end of arrivals to the next, in checked launches.
 struct Phase {
-  static constexpr unsigned kArrival = 0, kWait = 1;  ///< of records
-  std::vector<BulkCopy*> copies;                      ///< that arrive in it
-  bool ends = false;                                  ///< whether all has come that its end takes
-  bool landed = false;                                ///< whether one has been replayed
-  Released released;                                  ///< what those know that wait for it
+  std::vector<BulkCopy*> copies;  ///< that arrive in it
+  bool landed = false;            ///< whether a wait for it has been replayed
+  Released released;              ///< what those know that wait for it
 };
 
 /// The state of an mbarrier. Its shared memory holds it as bits.
@@ -64,11 +62,6 @@ struct BulkState {
   std::unordered_map<std::uintptr_t, Barrier> barriers;
   std::deque<Phase> phases;
   std::deque<BulkCopy> copies;
-  void clear() {
-    barriers.clear();
-    phases.clear();
-    copies.clear();
-  }
 };
 
 }  // namespace emulator

@@ -3,18 +3,11 @@
 // What compiled kernels call. The compiler's thread-sanitizer instrumentation calls a function
 // before each access to memory, its coverage instrumentation one in each basic block; sanitizers
 // bring a runtime for these, and this is another.
-#include <bit>
 #include <cstdio>
-#include <cstdlib>
-#include <cstring>
-#include <mutex>
 #include <type_traits>
 
 #include "block.hpp"
 #include "cooperative_groups.h"
-#include "emulator/language.hpp"
-#include "lane.hpp"
-#include "record.hpp"
 
 namespace emulator {
 namespace {
@@ -35,38 +28,31 @@ unsigned cluster_rank() { return current_block->rank(); }
 unsigned cluster_size() { return current_block->cluster_size(); }
 void* map_shared(void* address, unsigned rank) {
   if (void* there = current_block->map_shared(address, rank)) return there;
-  char what[100];
-  std::snprintf(what, sizeof(what), "map_shared_rank: there is no block %u in a cluster of %u",
-                rank, cluster_size());
-  stop(*current_lane, what, RETURN_ADDRESS);
+  stop(RETURN_ADDRESS, "map_shared_rank: there is no block ", rank, " in a cluster of ",
+       cluster_size());
 }
 
 int block_barrier(Vote vote, int predicate, const char* file, int line) {
   Lane& lane = *current_lane;
-  lane.vote = vote;
-  lane.predicate = predicate;
-  lane.file = file;
-  lane.line = line;
+  lane.barrier = {file, line, vote};
+  lane.value = static_cast<unsigned>(predicate);
   yield(lane, State::at_block_barrier);
-  return lane.predicate;
+  return static_cast<int>(lane.value);
 }
 
 void cluster_barrier(const char* file, int line) {
   Lane& lane = *current_lane;
-  lane.file = file;
-  lane.line = line;
+  lane.barrier = {file, line};
   yield(lane, State::at_cluster_barrier);
 }
 
 std::uint64_t warp_function(WarpFunction function, unsigned mask, std::uint64_t value, int argument,
                             int width) {
   Lane& lane = *current_lane;
+  make_room(lane);  // for the answer
   lane.pc = RETURN_ADDRESS;
-  lane.function = function;
-  lane.mask = mask;
+  lane.call = {function, mask, argument, width};
   lane.value = value;
-  lane.argument = argument;
-  lane.width = width;
   yield(lane, State::at_warp_function);
   return lane.value;
 }
@@ -85,91 +71,83 @@ unsigned addition(T value) {
 }
 
 using Kind = GlobalOrder::Kind;
-std::uintptr_t address_of(const volatile void* data) {
-  return reinterpret_cast<std::uintptr_t>(data);
+constexpr unsigned kUncounted = ~0u;
+
+// An access that orders others: `access` does it, while nobody may come between, and returns what
+// it was. `size` is as for record().
+template <class F>
+void strong(const volatile void* word, unsigned bytes, Event event, unsigned size,
+            Strength strength, std::uintptr_t pc, F access) {
+  Lane& lane = *current_lane;
+  const bool counted = size != kUncounted;
+  current_block->before_strong(lane, address_of(word), pc);
+  if (counted) record(word, size, event, pc);
+  {
+    const OutsideLane outside;
+    const Kind kind = access();
+    current_block->strong(lane, address_of(word), bytes, kind, strength, pc, counted);
+  }
+  if (strength != Strength::relaxed) note_moment(lane);
 }
 
 template <class T, class F>
 T exchange(T* address, unsigned size, std::uintptr_t pc, bool compares, F change,
            Strength strength = Strength::relaxed) {
-  current_block->before_strong(*current_lane, address_of(address), pc);
-  record(address, size, Event::atomic, pc);
   T old, changed;
-  __atomic_load(address, &old, __ATOMIC_RELAXED);
-  do changed = change(old);
-  while (!__atomic_compare_exchange(address, &old, &changed, false, __ATOMIC_RELAXED,
-                                    __ATOMIC_RELAXED));
-  const bool stored = std::memcmp(&old, &changed, sizeof(T)) != 0;
-  if (stored) current_block->note_change();
-  current_block->strong(*current_lane, address_of(address), sizeof(T),
-                        stored || !compares ? Kind::change : Kind::load, strength, pc, true);
-  if (strength != Strength::relaxed) note_moment(*current_lane);
+  strong(address, sizeof(T), Event::atomic, size, strength, pc, [&] {
+    __atomic_load(address, &old, __ATOMIC_RELAXED);
+    do changed = change(old);
+    while (!__atomic_compare_exchange(address, &old, &changed, false, __ATOMIC_RELAXED,
+                                      __ATOMIC_RELAXED));
+    const bool stored = std::memcmp(&old, &changed, sizeof(T)) != 0;
+    if (stored) current_block->note_change();
+    return stored || !compares ? Kind::change : Kind::load;
+  });
   return old;
 }
 
+// The access itself comes next.
 void volatile_access(void* data, unsigned log2_bytes, Event event, std::uintptr_t pc) {
   if (!current_lane) return;
-  current_block->before_strong(*current_lane, address_of(data), pc);
-  record(data, log2_bytes, event, pc);
-  if (event == Event::store) current_block->note_change();
-  current_block->strong(*current_lane, address_of(data), 1u << log2_bytes,
-                        event == Event::store ? Kind::store : Kind::load, Strength::relaxed, pc,
-                        true);
+  strong(data, 1u << log2_bytes, event, log2_bytes, Strength::relaxed, pc, [&] {
+    if (event == Event::load) return Kind::load;
+    current_block->note_change();
+    return Kind::store;
+  });
 }
 
-int host_order(Strength strength) {
-  return strength == Strength::relaxed   ? __ATOMIC_RELAXED
-         : strength == Strength::acquire ? __ATOMIC_ACQUIRE
-         : strength == Strength::release ? __ATOMIC_RELEASE
-                                         : __ATOMIC_ACQ_REL;
-}
-std::mutex words_of_16;
-
-// `access` is what the flag function does, which nobody may come between.
-template <class F>
-void strong(const void* word, unsigned bytes, Kind kind, Strength strength, std::uintptr_t pc,
-            F access) {
-  Lane& lane = *current_lane;
-  current_block->before_strong(lane, address_of(word), pc);
-  if (bytes == 16) record(word, 3, kind == Kind::load ? Event::load : Event::store, pc);
-  current_block->strong(lane, address_of(word), bytes, kind, strength, pc, bytes == 16);
-  {
-    const OutsideLane outside;
-    unsigned char before[16];
-    std::memcpy(before, word, bytes);
-    access(host_order(strength));
-    if (kind != Kind::load && std::memcmp(before, word, bytes) != 0) current_block->note_change();
+// Copies a word of 4, 8 or 16 bytes as a whole.
+void copy_word(void* to, const void* from, unsigned bytes) {
+  static std::mutex words_of_16;
+  if (bytes == 4) {
+    __atomic_store_n(static_cast<unsigned*>(to),
+                     __atomic_load_n(static_cast<const unsigned*>(from), __ATOMIC_ACQUIRE),
+                     __ATOMIC_RELEASE);
+  } else if (bytes == 8) {
+    __atomic_store_n(static_cast<std::uint64_t*>(to),
+                     __atomic_load_n(static_cast<const std::uint64_t*>(from), __ATOMIC_ACQUIRE),
+                     __ATOMIC_RELEASE);
+  } else {
+    const std::lock_guard lock(words_of_16);
+    for (int i = 0; i < 2; ++i)
+      static_cast<volatile std::uint64_t*>(to)[i] = static_cast<const std::uint64_t*>(from)[i];
   }
-  if (strength != Strength::relaxed) note_moment(lane);
 }
-void copy_16(void* to, const void* from) {
-  const std::lock_guard lock(words_of_16);
-  for (int i = 0; i < 2; ++i)
-    static_cast<volatile std::uint64_t*>(to)[i] = static_cast<const std::uint64_t*>(from)[i];
-}
+unsigned size_of_word(unsigned bytes) { return bytes == 16 ? 3 : kUncounted; }
 
 }  // namespace
 
 void strong_load(const void* word, void* value, unsigned bytes, Strength strength) {
-  strong(word, bytes, Kind::load, strength, RETURN_ADDRESS, [&](int order) {
-    if (bytes == 4)
-      __atomic_load(static_cast<const unsigned*>(word), static_cast<unsigned*>(value), order);
-    else if (bytes == 8)
-      __atomic_load(static_cast<const std::uint64_t*>(word), static_cast<std::uint64_t*>(value),
-                    order);
-    else
-      copy_16(value, word);
+  strong(word, bytes, Event::load, size_of_word(bytes), strength, RETURN_ADDRESS, [&] {
+    copy_word(value, word, bytes);
+    return Kind::load;
   });
 }
 void strong_store(void* word, const void* value, unsigned bytes, Strength strength) {
-  strong(word, bytes, Kind::store, strength, RETURN_ADDRESS, [&](int order) {
-    if (bytes == 4)
-      __atomic_store_n(static_cast<unsigned*>(word), *static_cast<const unsigned*>(value), order);
-    else if (bytes == 8)
-      __atomic_store_n(static_cast<std::uint64_t*>(word), *static_cast<const std::uint64_t*>(value),
-                       order);
-    else
-      copy_16(word, value);
+  strong(word, bytes, Event::store, size_of_word(bytes), strength, RETURN_ADDRESS, [&] {
+    if (std::memcmp(word, value, bytes) != 0) current_block->note_change();
+    copy_word(word, value, bytes);
+    return Kind::store;
   });
 }
 unsigned strong_add(unsigned* word, unsigned value, Strength strength) {
@@ -192,23 +170,15 @@ void wait_uncounted(const void* flag, unsigned last) {
 }
 }  // namespace emulator
 
+using namespace emulator;
+
 void __threadfence() {
-  using namespace emulator;
   __atomic_thread_fence(__ATOMIC_ACQ_REL);
-  if (!current_lane || !current_block->launch().check) return;
-  Lane& lane = *current_lane;
-  make_room(lane);
-  {
-    const OutsideLane outside;
-    current_block->mark_accesses(lane);
-    current_block->order().fence(lane);
-  }
-  note_moment(lane);
+  if (current_lane) fence(*current_lane);
 }
 
 #define ATOMIC_OF(NAME, T, SIZE, CHANGED)                     \
   T NAME(T* address, T value) {                               \
-    using namespace emulator;                                 \
     return exchange(address, SIZE, RETURN_ADDRESS, false,     \
                     [value](T old) -> T { return CHANGED; }); \
   }
@@ -216,58 +186,38 @@ void __threadfence() {
 #define ATOMIC_ADD(NAME, T) ATOMIC_OF(NAME, T, addition(value), old + value)
 #define SWAP(T)                                                           \
   T atomicCAS(T* address, T compare, T value) {                           \
-    using namespace emulator;                                             \
     return exchange(address, kTurns<T>, RETURN_ADDRESS, true,             \
                     [=](T old) { return old == compare ? value : old; }); \
   }
 EMULATOR_ATOMICS(ATOMIC_ADD, ATOMIC, SWAP)
 
-void __trap() { emulator::stop(*emulator::current_lane, "kernel called __trap", RETURN_ADDRESS); }
-void __brkpt() { emulator::stop(*emulator::current_lane, "kernel called __brkpt", RETURN_ADDRESS); }
+void __trap() { stop(RETURN_ADDRESS, "kernel called __trap"); }
+void __brkpt() { stop(RETURN_ADDRESS, "kernel called __brkpt"); }
 // What assert calls, in place of the C library's.
 extern "C" void __assert_fail(const char* what, const char* file, unsigned line,
                               const char*) noexcept {
-  char text[1000];
-  std::snprintf(text, sizeof(text), "assertion failed: %s", what);
-  if (emulator::current_lane) emulator::stop(*emulator::current_lane, text, RETURN_ADDRESS);
-  std::fprintf(stderr, "%s:%u: %s\n", file, line, text);
+  if (current_lane) stop(RETURN_ADDRESS, "assertion failed: ", what);
+  std::fprintf(stderr, "%s:%u: assertion failed: %s\n", file, line, what);
   std::abort();
 }
 
+extern "C" {
+
 // ---- the thread sanitizer's interface
 
-using emulator::Event;
-using emulator::record;
-using emulator::record_range;
-
-extern "C" {
 void __tsan_init() {}
 void __tsan_vptr_update(void** p, void*) { record(p, 3, Event::store, RETURN_ADDRESS); }
 void __tsan_vptr_read(void** p) { record(p, 3, Event::load, RETURN_ADDRESS); }
 
-using emulator::volatile_access;
-#define ACCESS(BYTES, LOG2)                                                            \
-  void __tsan_volatile_read##BYTES(void* p) {                                          \
-    volatile_access(p, LOG2, Event::load, RETURN_ADDRESS);                             \
-  }                                                                                    \
-  void __tsan_volatile_write##BYTES(void* p) {                                         \
-    volatile_access(p, LOG2, Event::store, RETURN_ADDRESS);                            \
-  }                                                                                    \
-  void __tsan_unaligned_volatile_read##BYTES(void* p) {                                \
-    record_range(p, BYTES, Event::load, RETURN_ADDRESS);                               \
-  }                                                                                    \
-  void __tsan_unaligned_volatile_write##BYTES(void* p) {                               \
-    record_range(p, BYTES, Event::store, RETURN_ADDRESS);                              \
-  }                                                                                    \
-  void __tsan_read##BYTES(void* p) { record(p, LOG2, Event::load, RETURN_ADDRESS); }   \
-  void __tsan_write##BYTES(void* p) { record(p, LOG2, Event::store, RETURN_ADDRESS); } \
-  /* The device reads and writes such words in parts. */                               \
-  void __tsan_unaligned_read##BYTES(void* p) {                                         \
-    record_range(p, BYTES, Event::load, RETURN_ADDRESS);                               \
-  }                                                                                    \
-  void __tsan_unaligned_write##BYTES(void* p) {                                        \
-    record_range(p, BYTES, Event::store, RETURN_ADDRESS);                              \
-  }
+#define ACCESS_OF(NAME, BYTES, FUNCTION, SIZE)                                                 \
+  void __tsan_##NAME##read##BYTES(void* p) { FUNCTION(p, SIZE, Event::load, RETURN_ADDRESS); } \
+  void __tsan_##NAME##write##BYTES(void* p) { FUNCTION(p, SIZE, Event::store, RETURN_ADDRESS); }
+// The device reads and writes words that are not aligned in parts.
+#define ACCESS(BYTES, LOG2)                          \
+  ACCESS_OF(, BYTES, record, LOG2)                   \
+  ACCESS_OF(volatile_, BYTES, volatile_access, LOG2) \
+  ACCESS_OF(unaligned_, BYTES, record_range, BYTES)  \
+  ACCESS_OF(unaligned_volatile_, BYTES, record_range, BYTES)
 ACCESS(1, 0)
 ACCESS(2, 1)
 ACCESS(4, 2)
@@ -310,9 +260,9 @@ void __tsan_atomic_signal_fence(int) {}
 // ---- the undefined-behaviour sanitizer's interface: what the device computes, and this host may
 // not
 
-#define UNDEFINED(NAME, PARAMETERS, WHAT)                                                      \
-  void NAME PARAMETERS {                                                                       \
-    if (emulator::current_lane) emulator::stop(*emulator::current_lane, WHAT, RETURN_ADDRESS); \
+#define UNDEFINED(NAME, PARAMETERS, WHAT)         \
+  void NAME PARAMETERS {                          \
+    if (current_lane) stop(RETURN_ADDRESS, WHAT); \
   }
 UNDEFINED(__ubsan_handle_shift_out_of_bounds, (void*, void*, void*),
           "shift count is negative, or not less than the width of the type: undefined in C++")
@@ -323,13 +273,11 @@ UNDEFINED(__ubsan_handle_float_cast_overflow, (void*, void*),
 // ---- the coverage interface
 
 void __sanitizer_cov_trace_pc() {
-  emulator::Lane* lane = emulator::current_lane;
+  Lane* lane = current_lane;
   if (!lane) return;
-  if (!lane->next) {
-    if (__builtin_expect(--lane->steps_left != 0, 1)) return;
-    lane->step = RETURN_ADDRESS;
-    return yield(*lane, emulator::State::log_full);
-  }
-  append(*lane, {static_cast<std::uint64_t>(Event::step) << 56, RETURN_ADDRESS, 0});
+  if (lane->next) return note(Event::step, 0, RETURN_ADDRESS);
+  if (__builtin_expect(--lane->steps_left != 0, 1)) return;
+  lane->step = RETURN_ADDRESS;
+  yield(*lane, State::log_full);
 }
 }

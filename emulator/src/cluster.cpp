@@ -1,17 +1,10 @@
 // SPDX-License-Identifier: MIT
-#include "cluster.hpp"
-
-#include <algorithm>
-
 #include "block.hpp"
 
 namespace emulator {
 
 void Cluster::start(std::vector<unsigned> order) {
-  for (Member& member : members_) {
-    member.at_barrier = member.exited = false;
-    member.circling_since = 0;
-  }
+  for (Member& member : members_) member = {member.block};
   order_ = std::move(order);
   turn_ = 0;
   met_ = aborted_ = false;

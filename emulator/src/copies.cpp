@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: MIT
 //
-// Functions of the C and C++ libraries that mean something of their own in kernels.
+// Functions of the C and C++ libraries that mean something of their own in kernels: an object of
+// its own, which programs take that are linked with --wrap.
 //
 // memcpy, memmove and memset in kernels. Compilers turn copies of aggregates into calls of these
 // too, which only newer ones (clang 15) instrument. Programs whose accesses are seen are linked
 // with --wrap, so that all calls in them, the host's included, come here.
-#include <cstddef>
-
 #include "block.hpp"
-#include "global_memory.hpp"
-#include "record.hpp"
 
 using namespace emulator;
 

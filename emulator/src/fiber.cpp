@@ -35,35 +35,29 @@ emulator_switch:
 )");
 #elif defined(__aarch64__)
 asm(R"(
+.macro saved instruction
+  \instruction x19, x20, [sp, #0]
+  \instruction x21, x22, [sp, #16]
+  \instruction x23, x24, [sp, #32]
+  \instruction x25, x26, [sp, #48]
+  \instruction x27, x28, [sp, #64]
+  \instruction x29, x30, [sp, #80]
+  \instruction d8, d9, [sp, #96]
+  \instruction d10, d11, [sp, #112]
+  \instruction d12, d13, [sp, #128]
+  \instruction d14, d15, [sp, #144]
+.endm
 .text
 .globl emulator_switch
 .type emulator_switch,%function
 .p2align 4
 emulator_switch:
   sub sp, sp, #160
-  stp x19, x20, [sp, #0]
-  stp x21, x22, [sp, #16]
-  stp x23, x24, [sp, #32]
-  stp x25, x26, [sp, #48]
-  stp x27, x28, [sp, #64]
-  stp x29, x30, [sp, #80]
-  stp d8, d9, [sp, #96]
-  stp d10, d11, [sp, #112]
-  stp d12, d13, [sp, #128]
-  stp d14, d15, [sp, #144]
+  saved stp
   mov x9, sp
   str x9, [x0]
   mov sp, x1
-  ldp x19, x20, [sp, #0]
-  ldp x21, x22, [sp, #16]
-  ldp x23, x24, [sp, #32]
-  ldp x25, x26, [sp, #48]
-  ldp x27, x28, [sp, #64]
-  ldp x29, x30, [sp, #80]
-  ldp d8, d9, [sp, #96]
-  ldp d10, d11, [sp, #112]
-  ldp d12, d13, [sp, #128]
-  ldp d14, d15, [sp, #144]
+  saved ldp
   add sp, sp, #160
   ret
 .size emulator_switch, .-emulator_switch
@@ -81,7 +75,7 @@ constexpr int kGuards = 16 * 1024;
 std::atomic<int> guards{0};
 
 void* make_fiber(char* top, void (*entry)()) {
-  const auto aligned = reinterpret_cast<std::uintptr_t>(top) & ~std::uintptr_t{15};
+  const auto aligned = address_of(top) & ~std::uintptr_t{15};
   auto* stack = reinterpret_cast<void**>(aligned);
 #if defined(__x86_64__)
   *--stack = nullptr;  // where entry's return address would lie: 8 bytes off 16, as after a call
@@ -131,7 +125,7 @@ void* FiberStacks::start(char* stack, void (*entry)()) const {
 }
 
 bool FiberStacks::hold(std::uintptr_t address) const {
-  return address - reinterpret_cast<std::uintptr_t>(memory_) < kBytes;
+  return address - address_of(memory_) < kBytes;
 }
 
 std::size_t FiberStacks::number(const char* stack) const {

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 namespace emulator {
@@ -16,6 +17,14 @@ inline std::size_t page_bytes() { return static_cast<std::size_t>(getpagesize())
 /// registers only: kernels change neither rounding modes nor signal masks, which make the standard
 /// swapcontext a hundred times as slow.
 extern "C" void emulator_switch(void** from, void* to);
+
+/// Names the line where the host's own code touches a buffer of the device, before it dies of that.
+void handle_traps();
+
+/// From now on the processor's traps in lanes of this host thread, such as of an access far out of
+/// bounds, stop the lane (State::stopped) and not the process. They are handled on a stack of their
+/// own: the lane's may be what ran out.
+void handle_lane_traps(std::span<std::byte> stack);
 
 /// The stacks of a block's threads. Each has at its low end a page without access where it
 /// overflows, while the process has few enough of these.

@@ -6,21 +6,35 @@
 #include <cstdint>
 #include <cstdlib>
 #include <deque>
+#include <map>
 #include <memory>
 #include <shared_mutex>
-#include <vector>
 
 namespace emulator {
+
+/// Bits that several threads may set, all zero at first; their pages come when they are touched.
+class Bits {
+ public:
+  Bits() = default;
+  explicit Bits(std::size_t count);
+  explicit operator bool() const { return words_ != nullptr; }  ///< false if there was no memory
+  void set(std::size_t first, std::size_t count);
+  bool any(std::size_t first, std::size_t count) const;
+  std::size_t count() const;
+
+ private:
+  std::unique_ptr<std::atomic<std::uint64_t>[], decltype(&std::free)> words_ {
+    nullptr, &std::free
+  };
+  std::size_t size_ = 0;
+};
 
 /// One cudaMalloc.
 struct Buffer {
   std::uintptr_t start = 0;
   std::size_t bytes = 0;
-  using Bits = std::unique_ptr<std::atomic<std::uint64_t>[]>;
-  /// A bit a 32-byte sector while launches are counted: of those read, and of those written.
-  Bits touched[2];
-  /// One bit per byte: set if a copy or a checked kernel wrote it. Others may have written any.
-  std::unique_ptr<std::atomic<std::uint64_t>[], decltype(&std::free)> known { nullptr, &std::free };
+  Bits touched[2];  ///< 32-byte sectors that were read and written, while launches are counted
+  Bits known;       ///< bytes that a copy or a checked kernel wrote; others may have written any
   std::atomic<bool> all_known = false;
   bool on_host = false;  ///< managed: the host may touch it at any time
 
@@ -28,9 +42,13 @@ struct Buffer {
     return address - start < bytes && size <= bytes - (address - start);
   }
   void touch(std::uintptr_t address, std::size_t size, bool reads, bool writes);
-  void note_written(std::uintptr_t address, std::size_t size);
+  void note_written(std::uintptr_t address, std::size_t size) {
+    if (!all_known) known.set(address - start, size);
+  }
   /// Whether any of the bytes is: structures have gaps.
-  bool any_known(std::uintptr_t address, std::size_t size) const;
+  bool any_known(std::uintptr_t address, std::size_t size) const {
+    return all_known || known.any(address - start, size);
+  }
 };
 
 /// The device's memory: buffers on pages of their own, which the system provides when touched.
@@ -70,7 +88,7 @@ class GlobalMemory {
  private:
   GlobalMemory() = default;
   mutable std::shared_mutex mutex_;
-  std::vector<std::unique_ptr<Buffer>> buffers_;  // by address
+  std::map<std::uintptr_t, Buffer> buffers_;  // by address
   struct Freed {
     std::uintptr_t start;
     std::size_t bytes;

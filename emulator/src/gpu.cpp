@@ -17,34 +17,26 @@ constexpr std::size_t KiB = 1024, MiB = 1024 * KiB, GiB = 1024 * MiB;
 // What follows from the compute capability is from the CUDA Programming Guide, "Compute
 // Capabilities", tables of technical specifications; the opt-in limit of a block is what an SM has
 // less what the driver reserves. `card` brings what differs between cards.
-constexpr Gpu turing(Gpu card) {  // 7.5
-  card.compute_capability = 75;
-  card.threads_per_sm = 1024;
-  card.blocks_per_sm = 16;
-  card.registers_per_sm = 65536;
-  card.shared_bytes_per_sm = card.shared_bytes_per_block = 64 * KiB;
-  return card;
-}
-
-constexpr Gpu since_ampere(Gpu card, int compute_capability, int threads_per_sm, int blocks_per_sm,
-                           std::size_t shared_bytes_per_sm, int blocks_per_cluster = 0) {
+constexpr Gpu of(Gpu card, int compute_capability, int threads_per_sm, int blocks_per_sm,
+                 std::size_t shared_bytes_per_sm, int blocks_per_cluster = 0) {
   card.compute_capability = compute_capability;
   card.threads_per_sm = threads_per_sm;
   card.blocks_per_sm = blocks_per_sm;
   card.registers_per_sm = 65536;
   card.shared_bytes_per_sm = shared_bytes_per_sm;
-  card.reserved_shared_bytes_per_block = KiB;
-  card.shared_bytes_per_block = shared_bytes_per_sm - KiB;
+  card.reserved_shared_bytes_per_block = compute_capability < 80 ? 0 : KiB;
+  card.shared_bytes_per_block = shared_bytes_per_sm - card.reserved_shared_bytes_per_block;
   card.blocks_per_cluster = blocks_per_cluster;
   return card;
 }
-constexpr Gpu ampere(Gpu card) { return since_ampere(card, 80, 2048, 32, 164 * KiB); }
-constexpr Gpu ampere_8_6(Gpu card) { return since_ampere(card, 86, 1536, 16, 100 * KiB); }
-constexpr Gpu ada(Gpu card) { return since_ampere(card, 89, 1536, 24, 100 * KiB); }
-constexpr Gpu hopper(Gpu card) { return since_ampere(card, 90, 2048, 32, 228 * KiB, 16); }
-constexpr Gpu blackwell(Gpu card) { return since_ampere(card, 100, 2048, 32, 228 * KiB, 16); }
+constexpr Gpu turing(Gpu card) { return of(card, 75, 1024, 16, 64 * KiB); }
+constexpr Gpu ampere(Gpu card) { return of(card, 80, 2048, 32, 164 * KiB); }
+constexpr Gpu ampere_8_6(Gpu card) { return of(card, 86, 1536, 16, 100 * KiB); }
+constexpr Gpu ada(Gpu card) { return of(card, 89, 1536, 24, 100 * KiB); }
+constexpr Gpu hopper(Gpu card) { return of(card, 90, 2048, 32, 228 * KiB, 16); }
+constexpr Gpu blackwell(Gpu card) { return of(card, 100, 2048, 32, 228 * KiB, 16); }
 // The portable cluster size: whether larger ones can be allowed has not been tried.
-constexpr Gpu blackwell_12_0(Gpu card) { return since_ampere(card, 120, 1536, 24, 100 * KiB, 8); }
+constexpr Gpu blackwell_12_0(Gpu card) { return of(card, 120, 1536, 24, 100 * KiB, 8); }
 
 // Products are named as the driver names them. SMs, L2, memory and boost clock are from NVIDIA's
 // whitepapers and datasheets; where the driver says something else, from the driver (marked *).

@@ -3,33 +3,43 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstring>
+#include <sstream>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "emulator/language.hpp"
 #include "order.hpp"
 
+#define RETURN_ADDRESS reinterpret_cast<std::uintptr_t>(__builtin_return_address(0))
+
 namespace emulator {
+
+inline std::uintptr_t address_of(const volatile void* data) {
+  return reinterpret_cast<std::uintptr_t>(data);
+}
+/// The parts, one after the other.
+std::string text(const auto&... parts) {
+  std::ostringstream out;
+  (out << ... << parts);
+  return out.str();
+}
 
 enum class Event : std::uint8_t {
   load,
   store,
   atomic,
-  copy,
-  step,
-  sync,
-  arrival,
-  moment,
-  bulk,
-  mbarrier
+  copy,     ///< an asynchronous one is issued; the address is its source
+  step,     ///< into another basic block
+  sync,     ///< a part in a warp function, whose number in the warp is the address
+  arrival,  ///< a wait for asynchronous copies, of which so many arrived
+  moment,   ///< the number of one from which the lane knew more
+  bulk,     ///< a BulkCopy
+  wait      ///< for an mbarrier's Phase
 };
 
-/// What a lane did: an access, a step into another basic block, its part in a warp function, whose
-/// number in the warp is the address then, a wait for asynchronous copies, of which so many
-/// arrived, the number of a moment from which it knew more, an arrival at an mbarrier or a wait for
-/// it. The address of a copy is its source, of a bulk copy its BulkCopy, of the last two the Phase.
+/// What a lane did.
 struct Record {
   static constexpr std::uint64_t kQueues = 0x80;  ///< an atomic whose lanes take turns
 
@@ -37,6 +47,12 @@ struct Record {
   std::uint64_t pc : 48;     ///< the return address of the callback: names the access or the block
   std::uint64_t value : 16;  ///< of a store: a digest of what it wrote, or one of these
   static constexpr unsigned kNotYetRead = 0, kNeverRead = 1;
+
+  static Record of(Event event, std::uint64_t address, unsigned log2_bytes, std::uintptr_t pc,
+                   unsigned value = kNotYetRead) {
+    return {address | std::uint64_t{log2_bytes} << 48 | static_cast<std::uint64_t>(event) << 56, pc,
+            value};
+  }
 
   Event event() const { return static_cast<Event>(what >> 56); }
   std::uint64_t kind() const { return what >> 48 & ~kQueues; }  ///< event and size
@@ -51,7 +67,6 @@ enum class State : std::uint8_t {
   at_block_barrier,
   at_cluster_barrier,
   at_warp_function,
-  gave_way,  ///< ready, after the others' turn
   at_mbarrier,
   at_word,  ///< waits until another block has stored it
   stopped,  ///< by a fault of its own
@@ -76,7 +91,6 @@ struct Lane {
   std::uintptr_t stack = 0;  ///< its lowest address
   std::uint64_t step = 0;    ///< the last basic block that was replayed
   unsigned syncs = 0;        ///< the last warp function it had a part in that was replayed
-  unsigned answered = 0;     ///< the last one that was answered; 0 once it is in the log
   // Without a log:
   unsigned steps_left = 0;  ///< until others have a turn
   bool stored = false;      ///< whether it has, in this turn
@@ -108,15 +122,18 @@ struct Lane {
   std::uint64_t polled_since = 0;  ///< so many stores of anybody
 
   // What it waits for.
-  const char* file = nullptr;
-  int line = 0;
+  struct {
+    const char* file;
+    int line;
+    Vote vote;
+  } barrier{};
+  struct {
+    WarpFunction function;
+    unsigned mask;
+    int argument, width;
+  } call{};
+  std::uint64_t value = 0;  ///< given to the barrier or warp function, and its answer
   std::uintptr_t pc = 0;
-  Vote vote{};
-  WarpFunction function{};
-  int predicate = 0;  ///< of the barrier, and its answer
-  unsigned mask = 0;
-  int argument = 0, width = 32;
-  std::uint64_t value = 0;                    ///< given to the warp function, and its answer
   const struct Barrier* waits_for = nullptr;  ///< an mbarrier, at
   std::uintptr_t waits_at = 0;
   unsigned parity = 0;  ///< and which of its phases
@@ -125,9 +142,13 @@ struct Lane {
 
   // Whether it spins: its stack, looked at from time to time, is compared with what
   // it was at one of the looks before.
-  std::uint64_t reference = 0, seen_progress = 0;
-  unsigned looks = 0, next_reference = 1;
-  bool circling = false;
+  struct {
+    std::uint64_t reference = 0, seen_progress = 0;
+    unsigned looks = 0, next_reference = 1;
+    bool circling = false;
+  } spin;
+
+  bool runs() const { return state == State::ready || state == State::log_full; }
 
   std::string stopped_by;  ///< a fault in words, or
   int trap = 0;            ///< a signal, at
@@ -158,12 +179,73 @@ void yield(Lane& lane, State state);
 
 /// The asynchronous copies of the groups before that number arrive. Returns how many.
 unsigned arrive(Lane& lane, std::uint64_t group);
-/// All of the running lane do.
-void land_copies(std::uintptr_t pc);
 /// Its bulk copies to global memory are complete.
 void write_copies(Lane& lane);
 
-/// Ends the launch with a fault of this lane at `pc`. In a fiber nothing can be thrown.
-[[noreturn]] void stop(Lane& lane, std::string_view what, std::uintptr_t pc);
+/// Ends the launch with a fault of the running lane at `pc`, in the words of these parts.
+template <class... T>
+[[noreturn]] void stop(std::uintptr_t pc, const T&... parts) {
+  Lane& lane = *current_lane;
+  {
+    const OutsideLane outside;
+    lane.stopped_by = text(parts...);
+  }
+  lane.pc = pc;
+  yield(lane, State::stopped);
+  __builtin_unreachable();
+}
+
+/// Whether it is a store whose value has not been read yet.
+inline bool has_value_to_note(const Record& record) {
+  return record.event() == Event::store && record.value == Record::kNotYetRead;
+}
+/// Reads what a store wrote, once the lane has come further.
+inline void note_value(Record& record) {
+  if (!has_value_to_note(record)) return;
+  std::uint64_t words[2]{};
+  const auto* from = reinterpret_cast<const volatile unsigned char*>(record.address());
+  auto* to = reinterpret_cast<unsigned char*>(words);
+  for (unsigned i = 0; i < record.bytes(); ++i) to[i] = from[i];
+  const std::uint64_t mixed = (words[0] ^ words[1] * 0x9E3779B97F4A7C15) * 0xD6E8FEB86659FD93;
+  record.value = (mixed >> 48) | 2;  // neither of the special ones
+}
+
+/// Writes to the log of the running lane. What needs registers that a call must save is a function
+/// of its own, so that the usual case saves none.
+void append_later(Lane& lane, Record record);
+inline __attribute__((always_inline)) void append(Lane& lane, const Record& record) {
+  if (lane.next == lane.end || has_value_to_note(lane.next[-1])) return append_later(lane, record);
+  std::memcpy(static_cast<void*>(lane.next++), &record, sizeof(record));  // whole, not by fields
+}
+
+/// Notes an access of the running lane, if it is recorded.
+inline __attribute__((always_inline)) void record(const volatile void* data, unsigned log2_bytes,
+                                                  Event event, std::uintptr_t pc,
+                                                  unsigned value = Record::kNotYetRead) {
+  Lane* lane = current_lane;
+  if (!lane) return;
+  const std::uintptr_t address = address_of(data);
+  if (address - lane->stack < kStackBytes) return;  // a local variable
+  if (!lane->next) {
+    lane->stored |= event == Event::store;
+    return;
+  }
+  append(*lane, Record::of(event, address, log2_bytes, pc, value));
+}
+
+/// Copies of aggregates: the device copies them word by word. They are on record before they are
+/// done, so that nobody can tell what they wrote.
+inline void record_range(const void* data, unsigned long bytes, Event event, std::uintptr_t pc) {
+  if (!current_lane) return;  // the host copies more
+  const std::uintptr_t address = address_of(data);
+  const unsigned log2_step = (address | bytes) & 3 ? 0 : 2;
+  for (unsigned long i = 0; i < bytes; i += 1ul << log2_step)
+    record(reinterpret_cast<const char*>(address + i), log2_step, event, pc, Record::kNeverRead);
+}
+
+/// Notes what the running lane does that is no access.
+inline void note(Event event, std::uintptr_t about, std::uintptr_t pc) {
+  append(*current_lane, Record::of(event, about, 0, pc));
+}
 
 }  // namespace emulator

@@ -3,21 +3,13 @@
 // Launches: blocks over host threads, and what is counted of them.
 #include <pthread.h>
 
-#include <algorithm>
 #include <barrier>
 #include <map>
 #include <new>
-#include <numeric>
-#include <random>
 #include <system_error>
 #include <thread>
 
 #include "block.hpp"
-#include "emulator/report.hpp"
-#include "emulator/runtime_api.hpp"
-#include "launch.hpp"
-#include "symbols.hpp"
-#include "traps.hpp"
 
 namespace emulator {
 namespace {
@@ -43,27 +35,14 @@ std::string& fault_text() {
 }
 
 // Blocks keep their stacks, logs and shadow memory from launch to launch.
-class BlockPool {
- public:
-  std::unique_ptr<Block> take() {
-    const std::lock_guard lock(mutex_);
-    if (idle_.empty()) return std::make_unique<Block>();
-    auto block = std::move(idle_.back());
-    idle_.pop_back();
-    return block;
-  }
-  void give_back(std::unique_ptr<Block> block) {
-    const std::lock_guard lock(mutex_);
-    idle_.push_back(std::move(block));
-  }
-
- private:
-  std::mutex mutex_;
-  std::vector<std::unique_ptr<Block>> idle_;
-};
-BlockPool& pool() {
-  static BlockPool blocks;
-  return blocks;
+std::mutex pool_mutex;
+constinit std::vector<std::unique_ptr<Block>> pool;
+std::unique_ptr<Block> take_block() {
+  const std::lock_guard lock(pool_mutex);
+  if (pool.empty()) return std::make_unique<Block>();
+  auto block = std::move(pool.back());
+  pool.pop_back();
+  return block;
 }
 
 // A host thread needs room for the shared variables of every kernel in the program, which glibc
@@ -148,18 +127,16 @@ class Runner {
     else
       turns->took(number_, first_);
   }
-  std::vector<unsigned> order() const {
+  std::vector<unsigned> order() {
     std::vector<unsigned> order(launch_.cluster);
-    std::iota(order.begin(), order.end(), 0u);
-    if (launch_.order == Order::reverse) std::ranges::reverse(order);
-    if (launch_.order == Order::random)
-      std::ranges::shuffle(order, std::mt19937(static_cast<unsigned>(first_)));
+    if (launch_.order == Order::random) random_.seed(static_cast<unsigned>(first_));
+    put_in_order(order, launch_.order, random_);
     return order;
   }
   void run(unsigned rank) {
     std::unique_ptr<Block> block;
     bool whole = attempt(launch_, [&] {
-      block = pool().take();
+      block = take_block();
       block->enter(launch_, cluster_, rank, number_);
     });
     for (;;) {
@@ -176,11 +153,9 @@ class Runner {
     current_block = nullptr;
     if (!whole) return;  // the lanes that were left in the middle of something go with the block
     attempt(launch_, [&] {
-      {
-        const std::lock_guard lock(launch_.mutex);
-        launch_.counts += block->counts();
-      }
-      pool().give_back(std::move(block));
+      const std::scoped_lock lock(launch_.mutex, pool_mutex);
+      launch_.counts += block->counts();
+      pool.push_back(std::move(block));
     });
   }
 
@@ -189,6 +164,7 @@ class Runner {
   Cluster cluster_;
   bool complete_ = true, began_ = false;
   std::uint64_t first_ = 0;
+  std::mt19937 random_;
   std::barrier<Next> meeting_;
   std::vector<std::jthread> threads_;
 };
@@ -209,11 +185,7 @@ Counts& Counts::operator+=(const Counts& other) {
     }
     mine.traffic += theirs.traffic;
   }
-  barriers += other.barriers;
-  cluster_barriers += other.cluster_barriers;
-  warp_functions += other.warp_functions;
-  warp_steps += other.warp_steps;
-  lane_steps += other.lane_steps;
+  steps += other.steps;
   return *this;
 }
 
@@ -245,7 +217,7 @@ cudaError_t run_grid(const cudaLaunchConfig_t& config, const BoundKernel& bound)
   if (const cudaError_t error = check_launch(config, bound.kernel); error != cudaSuccess)
     return remember(error);
   std::erase_if(launch.bound.pointers, [](const volatile void* pointer) {
-    const auto address = reinterpret_cast<std::uintptr_t>(pointer);
+    const auto address = address_of(pointer);
     return !in_image(address) || is_managed(address) || is_device_address(address);
   });
 
@@ -331,11 +303,7 @@ Report Recording::report() const {
   report.compulsory_read = GlobalMemory::get().bytes_touched(false);
   report.compulsory_written = GlobalMemory::get().bytes_touched(true);
   for (const auto& [kernel, counts] : counted.by_kernel) {
-    report.barriers += counts.barriers;
-    report.cluster_barriers += counts.cluster_barriers;
-    report.warp_operations += counts.warp_functions;
-    report.warp_steps += counts.warp_steps;
-    report.lane_steps += counts.lane_steps;
+    report += counts.steps;
     const std::string name = kernel_name(kernel);
     std::vector<const Site*> sites;
     for (const auto& [key, site] : counts.sites) sites.push_back(&site);
@@ -349,9 +317,10 @@ Report Recording::report() const {
     for (std::size_t i = 0; i < sites.size(); ++i) {
       const Site& site = *sites[i];
       const auto& [file, number] = places[i];
-      Line& line = lines[{file, number, site.space, site.operation, site.bytes}];
-      if (line.traffic.requests == 0)
-        line = {name, file, number, site.space, site.operation, site.bytes, {}, {}};
+      const auto [at, fresh] = lines.try_emplace(
+          {file, number, site.space, site.operation, site.bytes}, Line{site, name, file, number});
+      Line& line = at->second;
+      if (fresh) continue;
       if (site.traffic.worst > line.traffic.worst) line.worst = site.worst;
       line.traffic += site.traffic;
     }

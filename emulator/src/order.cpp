@@ -1,12 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "order.hpp"
-
-#include <algorithm>
-#include <bit>
-
 #include "block.hpp"
-#include "record.hpp"
-#include "symbols.hpp"
 
 namespace emulator {
 
@@ -21,6 +14,8 @@ std::uint64_t entry(std::uint64_t block, unsigned who, std::uint32_t time) {
   return (block << kWhoBits | who) << kTimeBits | time;
 }
 
+std::uint64_t owner(std::uint64_t entry) { return entry >> kTimeBits; }
+
 Past joined(const Past& a, const Past& b) {
   if (!b || a == b) return a;
   if (!a) return b;
@@ -29,34 +24,32 @@ Past joined(const Past& a, const Past& b) {
   return *both == *a ? a : *both == *b ? b : both;
 }
 
+std::shared_ptr<Clock> copy_of(const Past& past) {
+  return past ? std::make_shared<Clock>(*past) : std::make_shared<Clock>();
+}
+
 }  // namespace
 
 bool Clock::knows(std::uint64_t block, unsigned thread, std::uint32_t time) const {
   return std::ranges::any_of(std::array{thread, kWarps + thread / 32, kAll}, [&](unsigned who) {
     const std::uint64_t after = entry(block, who, time) + 1;
-    const auto found = std::ranges::lower_bound(entries_, after);
-    return found != entries_.end() && *found >> kTimeBits == after >> kTimeBits;
+    const auto last = std::ranges::lower_bound(entries_, after >> kTimeBits, std::greater(), owner);
+    return last != entries_.end() && owner(*last) == owner(after) && *last >= after;
   });
 }
 
 void Clock::raise(std::uint64_t block, unsigned who, std::uint32_t time) {
-  const std::uint64_t raised = entry(block, who, time);
-  const auto at = std::ranges::lower_bound(entries_, entry(block, who, 0));
-  if (at != entries_.end() && *at >> kTimeBits == raised >> kTimeBits)
-    *at = std::max(*at, raised);
-  else
-    entries_.insert(at, raised);
+  Clock one;
+  one.entries_ = {entry(block, who, time)};
+  join(one);
 }
 
 void Clock::join(const Clock& other) {
   std::vector<std::uint64_t> both;
   both.reserve(entries_.size() + other.entries_.size());
-  std::ranges::merge(entries_, other.entries_, std::back_inserter(both));
-  std::size_t kept = 0;  // of each thread, warp or block the last, which is the latest
-  for (std::size_t i = 0; i < both.size(); ++i)
-    if (i + 1 == both.size() || both[i] >> kTimeBits != both[i + 1] >> kTimeBits)
-      both[kept++] = both[i];
-  both.resize(kept);
+  std::ranges::merge(entries_, other.entries_, std::back_inserter(both), std::greater());
+  const auto of_one = [](std::uint64_t a, std::uint64_t b) { return owner(a) == owner(b); };
+  both.erase(std::unique(both.begin(), both.end(), of_one), both.end());
   entries_ = std::move(both);
 }
 
@@ -69,8 +62,7 @@ void Knowledge::join(const Knowledge& other) {
 // ---- the threads of a block
 
 Past BlockOrder::release(const Lane& lane) {
-  auto all = std::make_shared<Clock>();
-  if (base_.known) *all = *base_.known;
+  const auto all = copy_of(base_.known);
   if (lane.knowledge.known) all->join(*lane.knowledge.known);
   if (barrier_ > 0) all->raise(number_, Clock::kAll, barrier_);
   all->raise(number_, current_block->number_of(lane), ++time_);
@@ -93,7 +85,7 @@ void BlockOrder::meet(std::span<Lane> lanes, std::uint32_t members, bool orders_
     all.level = std::max(all.level, lanes[l].knowledge.level);
   });
   if (orders_memory) {
-    auto known = all.known ? std::make_shared<Clock>(*all.known) : std::make_shared<Clock>();
+    const auto known = copy_of(all.known);
     ++time_;
     const bool whole =
         static_cast<std::size_t>(std::popcount(members)) == lanes.size();  // as most often
@@ -102,7 +94,7 @@ void BlockOrder::meet(std::span<Lane> lanes, std::uint32_t members, bool orders_
       known->raise(number_, Clock::kWarps + first / 32, time_);
     else
       for_each_lane(members, [&](unsigned l) { known->raise(number_, first + l, time_); });
-    all.known = std::move(known);
+    all.known = known;
   }
   for_each_lane(members, [&](unsigned l) {
     if (orders_memory)
@@ -113,26 +105,20 @@ void BlockOrder::meet(std::span<Lane> lanes, std::uint32_t members, bool orders_
 }
 
 void BlockOrder::barrier(std::span<Lane> lanes) {
-  for (Lane& lane : lanes) {
-    base_.join(lane.knowledge);
-    lane.knowledge.known.reset();
-    lane.knowledge.fenced.reset();
-    lane.knowledge.heard.reset();
-    lane.moment.known.reset();
-  }
+  for (const Lane& lane : lanes) base_.join(lane.knowledge);
   barrier_ = ++time_;
   for (Lane& lane : lanes) {
-    lane.knowledge.level = base_.level;
-    lane.moment.time = time_;
+    lane.knowledge = {.level = base_.level};
+    lane.moment = {.time = time_};
   }
 }
 
 void BlockOrder::add_to(Knowledge& all) const {
   if (barrier_ == 0) return;  // nobody checks
   all.join(base_);
-  auto known = all.known ? std::make_shared<Clock>(*all.known) : std::make_shared<Clock>();
+  const auto known = copy_of(all.known);
   known->raise(number_, Clock::kAll, barrier_);
-  all.known = std::move(known);
+  all.known = known;
 }
 
 bool BlockOrder::knows(const Lane& lane, std::uint64_t block, unsigned thread,
@@ -154,31 +140,38 @@ void note_moment(Lane& lane) {
     number = lane.moments.size();
     lane.moments.push_back({lane.knowledge.known, current_block->order().time()});
   }
-  append(lane, {number | static_cast<std::uint64_t>(Event::moment) << 56, RETURN_ADDRESS, 0});
+  note(Event::moment, number, 0);
+}
+
+// What the lane did before is marked, and what it does afterwards is of another moment.
+template <class F>
+static void synchronize(Lane& lane, F change) {
+  if (!current_block->launch().check) return;
+  make_room(lane);
+  {
+    const OutsideLane outside;
+    current_block->mark_accesses(lane);
+    change();
+  }
+  note_moment(lane);
 }
 
 void release(Lane& lane, Released& into) {
-  if (!current_block->launch().check) return;
-  make_room(lane);
-  {
-    const OutsideLane outside;
-    current_block->mark_accesses(lane);
+  synchronize(lane, [&] {
     into.clock.join(*current_block->order().release(lane));
     into.level = std::max(into.level, lane.knowledge.level);
-  }
-  note_moment(lane);
+  });
 }
 
 void acquire(Lane& lane, const Released& from) {
-  if (!current_block->launch().check) return;
-  make_room(lane);
-  {
-    const OutsideLane outside;
-    current_block->mark_accesses(lane);
+  synchronize(lane, [&] {
     lane.knowledge.known = joined(lane.knowledge.known, std::make_shared<Clock>(from.clock));
     lane.knowledge.level = std::max(lane.knowledge.level, from.level);
-  }
-  note_moment(lane);
+  });
+}
+
+void fence(Lane& lane) {
+  synchronize(lane, [&] { current_block->order().fence(lane); });
 }
 
 // ---- global memory
@@ -207,61 +200,57 @@ void GlobalOrder::for_each_word(std::uintptr_t address, unsigned bytes, F f) {
   }
 }
 
-namespace {
-
-using Mark = GlobalOrder::Mark;
-void set(std::unique_ptr<Mark[]>& marks, unsigned words, std::size_t word, const Mark& mark) {
-  if (!marks) marks = std::make_unique<Mark[]>(words);
-  marks[word] = mark;
-}
-
-}  // namespace
-
-std::optional<GlobalOrder::Conflict> GlobalOrder::weak(const BlockOrder& block, const Lane& lane,
-                                                       unsigned thread, const Record& record) {
-  const bool store = record.event() == Event::store;
+std::optional<GlobalOrder::Conflict> GlobalOrder::touch(const Lane& lane, const Access& access) {
+  const BlockOrder& block = current_block->order();
   const Knowledge& its = lane.knowledge;
+  const bool stores = access.stores, strong = access.strong;
+  const auto known = [&](const Mark& m) { return block.knows(lane, m.block, m.thread, m.time); };
+  // What was read, or changed by an atomic, before a flag of any strength, is over for who has seen
+  // the flag: the store depends on it.
+  const auto over = [&](unsigned level) { return level < its.level || level >= kMostLevel; };
   std::optional<Conflict> conflict;
   for_each_word(
-      record.address(), record.bytes(),
-      [&](Page& there, std::size_t word, std::uintptr_t at, unsigned bytes) {
-        const auto check = [&](const std::unique_ptr<Mark[]>& marks, const char* what,
-                               auto ordered) {
+      access.address, access.bytes,
+      [&](Page& there, std::size_t word, std::uintptr_t at, unsigned part) {
+        const auto check = [&](const Marks& marks, const char* after, auto ordered) {
           if (!marks || conflict) return;
           const Mark& mark = marks[word];
-          if ((mark.bytes & bytes) == 0 || mark.block == block.number() || ordered(mark)) return;
-          conflict = Conflict{what, at, record.pc, mark};
+          if ((mark.bytes & part) == 0 || mark.block == block.number() || ordered(mark)) return;
+          conflict = {text(strong ? "atomic " : "", stores ? "write" : "read", " after ", after),
+                      at, access.pc, mark};
         };
-        const auto known = [&](const Mark& m) {
-          return block.knows(lane, m.block, m.thread, m.time);
-        };
-        check(there.stores, store ? "write after write" : "read after write", [&](const Mark& m) {
-          return (store && m.value == record.value && m.value > Record::kNeverRead) || known(m);
+        check(there.stores, "write", [&](const Mark& m) {
+          return (stores && m.value == access.value && m.value > Record::kNeverRead) || known(m);
         });
-        // What was read, or changed by an atomic, before a flag of any strength, is over for who
-        // has seen the flag: the store depends on it.
-        check(there.strong, store ? "write after atomic write" : "read after atomic write",
-              [&](const Mark& m) {
-                return store ? m.value < its.level || m.value >= kMostLevel : known(m);
-              });
-        if (store)
-          check(there.loads, "write after read",
-                [&](const Mark& m) { return m.time < its.level || m.time >= kMostLevel; });
-        Mark mine{block.number(), thread,
-                  bytes,          store ? block.time() : its.level,
-                  record.pc,      store ? record.value : 0u};
-        set(store ? there.stores : there.loads, kWords, word, mine);
+        if (!strong)
+          check(there.strong, "atomic write",
+                [&](const Mark& m) { return stores ? over(m.value) : known(m); });
+        if (stores)
+          check(there.loads, "read",
+                [&](const Mark& m) { return over(m.time) || (strong && m.value); });
+        Marks& marks = !stores ? there.loads : strong ? there.strong : there.stores;
+        if (!marks) marks = std::make_unique<Mark[]>(kWords);
+        marks[word] = {block.number(),
+                       current_block->number_of(lane),
+                       part,
+                       stores ? block.time() : its.level,
+                       access.pc,
+                       !stores ? strong : strong ? std::min(its.level, kMostLevel) : access.value};
       });
   return conflict;
 }
 
-std::optional<GlobalOrder::Conflict> GlobalOrder::strong(BlockOrder& block, Lane& lane,
-                                                         unsigned thread, std::uintptr_t address,
+std::optional<GlobalOrder::Conflict> GlobalOrder::weak(const Lane& lane, const Record& record) {
+  return touch(lane, {record.address(), record.bytes(), record.pc, record.event() == Event::store,
+                      false, static_cast<unsigned>(record.value)});
+}
+
+std::optional<GlobalOrder::Conflict> GlobalOrder::strong(Lane& lane, std::uintptr_t address,
                                                          unsigned bytes, Kind kind,
                                                          Strength strength, std::uintptr_t pc) {
+  BlockOrder& block = current_block->order();
   Knowledge& its = lane.knowledge;
-  const bool loads = kind != Kind::store, stores = kind != Kind::load;
-  if (loads) {
+  if (kind != Kind::store) {
     Past found;
     for_each_word(address, bytes, [&](Page& there, std::size_t word, std::uintptr_t at, unsigned) {
       if (const Mark* mark = there.strong ? &there.strong[word] : nullptr; mark && mark->bytes != 0)
@@ -270,41 +259,19 @@ std::optional<GlobalOrder::Conflict> GlobalOrder::strong(BlockOrder& block, Lane
       if (const auto carried = carried_.find(at); carried != carried_.end())
         found = joined(found, carried->second);
     });
-    Past& to = acquires(strength) ? its.known : its.heard;
+    const bool acquires = strength == Strength::acquire || strength == Strength::both;
+    Past& to = acquires ? its.known : its.heard;
     to = joined(to, found);
   }
-  Past left;
-  const std::uint32_t now = block.time();
-  if (stores)
-    left = releases(strength) ? block.release(lane) : joined(its.fenced, block.fenced_by_all());
-  std::optional<Conflict> conflict;
-  for_each_word(
-      address, bytes, [&](Page& there, std::size_t word, std::uintptr_t at, unsigned part) {
-        const auto touches = [&](const std::unique_ptr<Mark[]>& marks) {
-          return marks && (marks[word].bytes & part) != 0 && marks[word].block != block.number() &&
-                 !conflict;
-        };
-        if (touches(there.stores)) {
-          const Mark& mark = there.stores[word];
-          if (!block.knows(lane, mark.block, mark.thread, mark.time))
-            conflict = Conflict{stores ? "atomic write after write" : "atomic read after write", at,
-                                pc, mark};
-        }
-        if (stores && touches(there.loads)) {
-          const Mark& mark = there.loads[word];
-          if (mark.value == 0 && mark.time >= its.level && mark.time < kMostLevel)
-            conflict = Conflict{"atomic write after read", at, pc, mark};
-        }
-        if (!stores)
-          return set(there.loads, kWords, word, {block.number(), thread, part, its.level, pc, 1});
-        set(there.strong, kWords, word,
-            {block.number(), thread, part, now, pc, std::min(its.level, kMostLevel)});
-        // A change goes on with what the word carried.
-        if (left || !carried_.empty()) {
-          Past& carried = carried_[at];
-          carried = kind == Kind::change ? joined(carried, left) : left;
-        }
-      });
+  const auto conflict = touch(lane, {address, bytes, pc, kind != Kind::load, true, 0});
+  if (kind == Kind::load) return conflict;
+  const bool releases = strength == Strength::release || strength == Strength::both;
+  const Past left = releases ? block.release(lane) : joined(its.fenced, block.fenced_by_all());
+  if (left || !carried_.empty())
+    for_each_word(address, bytes, [&](Page&, std::size_t, std::uintptr_t at, unsigned) {
+      Past& carried = carried_[at];  // a change goes on with what the word carried
+      carried = kind == Kind::change ? joined(carried, left) : left;
+    });
   return conflict;
 }
 

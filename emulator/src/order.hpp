@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <unordered_map>
 #include <vector>
 
@@ -28,7 +29,7 @@ class Clock {
   bool operator==(const Clock&) const = default;
 
  private:
-  std::vector<std::uint64_t> entries_;  // sorted: block, who and time
+  std::vector<std::uint64_t> entries_;  // block, who and time, the greatest first
 };
 using Past = std::shared_ptr<const Clock>;  ///< null: nothing
 
@@ -91,6 +92,8 @@ struct Released {
 };
 void release(Lane& lane, Released& into);
 void acquire(Lane& lane, const Released& from);
+/// __threadfence of the running lane.
+void fence(Lane& lane);
 
 /// Global memory while a grid of several blocks runs, one at a time: who was last at each word.
 class GlobalOrder {
@@ -101,26 +104,33 @@ class GlobalOrder {
   };
   /// Two accesses of different blocks that nothing orders.
   struct Conflict {
-    const char* what;
+    std::string what;
     std::uintptr_t address, pc;
     Mark other;
   };
   enum class Kind : std::uint8_t { load, store, change };
   /// A strong access, which is about to happen; what it reads or leaves is acquired or released.
-  std::optional<Conflict> strong(BlockOrder& block, Lane& lane, unsigned thread,
-                                 std::uintptr_t address, unsigned bytes, Kind kind,
+  std::optional<Conflict> strong(Lane& lane, std::uintptr_t address, unsigned bytes, Kind kind,
                                  Strength strength, std::uintptr_t pc);
   /// A recorded load or store.
-  std::optional<Conflict> weak(const BlockOrder& block, const Lane& lane, unsigned thread,
-                               const Record& record);
+  std::optional<Conflict> weak(const Lane& lane, const Record& record);
   bool holds(std::uintptr_t address) { return page(address) != nullptr; }
 
  private:
   static constexpr unsigned kWords = 1024;  // of a page
+  using Marks = std::unique_ptr<Mark[]>;    // by word, once there is one
   struct Page {
     bool global = false;
-    std::unique_ptr<Mark[]> loads, stores, strong;  // by word, once there is one
+    Marks loads, stores, strong;
   };
+  struct Access {
+    std::uintptr_t address;
+    unsigned bytes;
+    std::uintptr_t pc;
+    bool stores, strong;
+    unsigned value;
+  };
+  std::optional<Conflict> touch(const Lane& lane, const Access& access);
   Page* page(std::uintptr_t address);
   template <class F>
   void for_each_word(std::uintptr_t address, unsigned bytes, F f);

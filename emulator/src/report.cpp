@@ -30,6 +30,15 @@ Traffic& Traffic::operator+=(const Traffic& other) {
   return *this;
 }
 
+Steps& Steps::operator+=(const Steps& other) {
+  barriers += other.barriers;
+  cluster_barriers += other.cluster_barriers;
+  warp_operations += other.warp_operations;
+  warp_steps += other.warp_steps;
+  lane_steps += other.lane_steps;
+  return *this;
+}
+
 Traffic Report::total(Space space, Operation operation) const {
   Traffic sum;
   for (const Line& line : lines)

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: MIT
 //
 // What a warp's request takes of the hardware. Rules from the CUDA C++ Programming Guide and from
-// counters of an H200 (docs/emulator.md has the comparison).
+// counters of an H200 (docs/emulator.md has the comparison). And the sums of it.
 #pragma once
 
 #include <bit>
 #include <cstdint>
+#include <unordered_map>
+
+#include "emulator/report.hpp"
 
 namespace emulator {
 
@@ -42,5 +45,29 @@ Cost global_atomic_cost(const Request& request);
 
 /// The most lanes that point at one address.
 unsigned most_on_one_address(const Request& request);
+
+struct Site : Requests {
+  std::uintptr_t pc = 0;
+  // The first block that had a request as bad as that, and the first of its warps.
+  std::uint64_t worst_block = 0;
+  unsigned worst_warp = 0;
+};
+
+/// Figures of a launch, or of the part of it that one host thread ran.
+struct Counts {
+  std::unordered_map<std::uint64_t, Site> sites;
+  Steps steps;
+
+  Site& site(std::uintptr_t pc, Space space, Operation operation, int bytes) {
+    Site& site =
+        sites[pc << 8 | static_cast<unsigned>(space) << 4 | static_cast<unsigned>(operation)];
+    if (site.pc == 0) {
+      site = {{space, operation, bytes}, pc};
+      site.worst.fill(-1);
+    }
+    return site;
+  }
+  Counts& operator+=(const Counts& other);
+};
 
 }  // namespace emulator

@@ -1,19 +1,9 @@
 // SPDX-License-Identifier: MIT
-#include "emulator/runtime_api.hpp"
-
-#include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <climits>
-#include <cstring>
 #include <map>
-#include <mutex>
 
-#include "emulator/report.hpp"
-#include "global_memory.hpp"
-#include "launch.hpp"
-#include "shared_memory.hpp"
-#include "symbols.hpp"
+#include "block.hpp"
 
 namespace emulator {
 namespace {
@@ -32,10 +22,6 @@ std::map<std::uintptr_t, std::size_t>& device_variables() {
   static std::map<std::uintptr_t, std::size_t> variables;
   return variables;
 }
-std::map<const void*, Allowed>& allowed() {
-  static std::map<const void*, Allowed> kernels;
-  return kernels;
-}
 
 const Gpu& gpu() { return *options().gpu; }
 
@@ -48,8 +34,9 @@ KernelResources resources_of(const void* kernel) {
 // Unless it is asked for more, a block gets 48 KiB in all. Call with the mutex held.
 constexpr std::size_t kMost = 48 * 1024;
 Allowed& allowed(const void* kernel) {
+  static std::map<const void*, Allowed> kernels;
   const std::size_t taken = std::min(kMost, resources_of(kernel).static_shared_bytes);
-  return allowed().try_emplace(kernel, Allowed{kMost - taken}).first->second;
+  return kernels.try_emplace(kernel, Allowed{kMost - taken}).first->second;
 }
 
 OccupancyLimits limits(const void* kernel, int threads, std::size_t dynamic_bytes) {
@@ -58,30 +45,25 @@ OccupancyLimits limits(const void* kernel, int threads, std::size_t dynamic_byte
                           needs.static_shared_bytes + dynamic_bytes);
 }
 
-const Buffer* buffer_of(const void* data) {
-  return GlobalMemory::get().find(reinterpret_cast<std::uintptr_t>(data));
-}
+Buffer* buffer_of(const void* data) { return GlobalMemory::get().find(address_of(data)); }
 
 // Copies between a buffer and anything else stay inside the buffer.
 bool inside(const void* data, std::size_t bytes) {
   const Buffer* buffer = buffer_of(data);
-  return data && (!buffer || buffer->holds(reinterpret_cast<std::uintptr_t>(data), bytes));
+  return data && (!buffer || buffer->holds(address_of(data), bytes));
 }
 
 void note_written(void* data, std::size_t bytes) {
-  const auto address = reinterpret_cast<std::uintptr_t>(data);
-  if (Buffer* buffer = GlobalMemory::get().find(address)) buffer->note_written(address, bytes);
+  if (Buffer* buffer = buffer_of(data)) buffer->note_written(address_of(data), bytes);
 }
 
-bool on_device(const void* data) {
-  return buffer_of(data) || in_image(reinterpret_cast<std::uintptr_t>(data));
-}
+bool on_device(const void* data) { return buffer_of(data) || in_image(address_of(data)); }
 
 }  // namespace
 
 void* device_address(void* variable, std::size_t bytes) {
   const std::lock_guard lock(mutex);
-  device_variables()[reinterpret_cast<std::uintptr_t>(variable)] = bytes;
+  device_variables()[address_of(variable)] = bytes;
   return variable;
 }
 bool is_device_address(std::uintptr_t address) {
@@ -148,21 +130,20 @@ cudaError_t check_launch(const cudaLaunchConfig_t& config, const void* kernel) {
 using namespace emulator;
 
 #define ERROR(NAME, NUMBER, TEXT) {cuda##NAME, "cuda" #NAME, TEXT},
-constexpr struct {
+struct Error {
   cudaError_t error;
   const char *name, *text;
-} kErrors[] = {EMULATOR_ERRORS(ERROR)};
-const char* cudaGetErrorName(cudaError_t error) {
-  for (const auto& known : kErrors)
-    if (known.error == error) return known.name;
-  return "unknown error";
+};
+static constexpr Error kErrors[] = {EMULATOR_ERRORS(ERROR)};
+static const char* known(cudaError_t error, auto part) {
+  const auto* found = std::ranges::find(kErrors, error, &Error::error);
+  return found == std::end(kErrors) ? "unknown error" : found->*part;
 }
+const char* cudaGetErrorName(cudaError_t error) { return known(error, &Error::name); }
 const char* cudaGetErrorString(cudaError_t error) {
   static thread_local std::string fault;
   if (error == cudaErrorLaunchFailure) return (fault = last_fault()).c_str();
-  for (const auto& known : kErrors)
-    if (known.error == error) return known.text;
-  return "unknown error";
+  return known(error, &Error::text);
 }
 
 cudaError_t cudaPeekAtLastError() { return remember(last_error); }

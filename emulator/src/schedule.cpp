@@ -12,10 +12,7 @@ struct Decision {
   unsigned options, chosen;
   bool preempts;  // any other than the first: the block could have gone on
 };
-std::vector<Decision>& decisions() {
-  static std::vector<Decision> taken;
-  return taken;
-}
+constinit std::vector<Decision> decisions;
 
 // At first often, then so that a kernel of many atomics gets on.
 constexpr std::uint64_t kOften = 2000;
@@ -80,10 +77,10 @@ unsigned Turns::choose(const std::vector<unsigned>& options, bool first_could_go
       break;
     case Schedule::Kind::prescribed: {
       if (count == 1) break;
-      const std::size_t number = decisions().size();
+      const std::size_t number = decisions.size();
       if (number < schedule_.choices.size()) chosen = schedule_.choices[number];
       chosen = std::min(chosen, count - 1);
-      decisions().push_back({count, chosen, first_could_go_on});
+      decisions.push_back({count, chosen, first_could_go_on});
     }
   }
   return options[chosen];
@@ -148,7 +145,7 @@ void Turns::end(unsigned runner) {
 bool repeat(const std::vector<unsigned>& choices, const std::function<bool()>& run) {
   const Schedule saved =
       std::exchange(options().schedule, {.kind = Schedule::Kind::prescribed, .choices = choices});
-  decisions().clear();
+  decisions.clear();
   const bool well = run();
   options().schedule = saved;
   return well;
@@ -164,21 +161,21 @@ Exploration explore(unsigned limit, const std::function<bool()>& run, unsigned p
       if (result.schedules == limit) return result;
       result.found = !repeat(choices, run);
       ++result.schedules;
-      std::vector<Decision>& taken = decisions();
       if (result.found) {
-        for (const Decision& d : taken) result.choices.push_back(d.chosen);
+        for (const Decision& d : decisions) result.choices.push_back(d.chosen);
         continue;
       }
       // The last decision that can still be taken otherwise.
       const auto used = [&] {
-        return std::ranges::count_if(taken,
+        return std::ranges::count_if(decisions,
                                      [](const Decision& d) { return d.preempts && d.chosen > 0; });
       };
-      while (!taken.empty() && (++taken.back().chosen >= taken.back().options || used() > most))
-        taken.pop_back();
-      more = !taken.empty();
+      while (!decisions.empty() &&
+             (++decisions.back().chosen >= decisions.back().options || used() > most))
+        decisions.pop_back();
+      more = !decisions.empty();
       choices.clear();
-      for (const Decision& d : taken) choices.push_back(d.chosen);
+      for (const Decision& d : decisions) choices.push_back(d.chosen);
     }
   }
   result.complete = !result.found;

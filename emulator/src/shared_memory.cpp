@@ -66,7 +66,7 @@ void SharedMemory::attach(const std::string& kernel) {
   kernel_ = kernel;
   foreign_.assign(Symbols::get().shared().size(), -1);
   const std::span<char> storage = thread_storage();
-  static_start_ = reinterpret_cast<std::uintptr_t>(storage.data());
+  static_start_ = address_of(storage.data());
   static_bytes_ = storage.size();
 }
 
@@ -78,7 +78,7 @@ void SharedMemory::start(std::size_t dynamic_bytes) {
 }
 
 void* SharedMemory::in(const SharedMemory& other, void* address) const {
-  const auto a = reinterpret_cast<std::uintptr_t>(address);
+  const auto a = address_of(address);
   if (is_dynamic(a)) return other.dynamic_ + (a - dynamic_start());
   return reinterpret_cast<void*>(a - static_start_ + other.static_start_);
 }
@@ -157,59 +157,59 @@ std::uint32_t known_to(const SharedMemory::Access& access, unsigned since, bool 
 std::optional<SharedMemory::Race> SharedMemory::conflict(const Mark& mark, const Access& access,
                                                          const char* what, bool of_loads) const {
   if (mark.cluster_epoch != cluster_epoch_) return {};
+  const auto block_of = [](unsigned thread) { return thread / 1024; };
   // Two stores of one value are none, whichever comes first.
-  const bool stores = access.kind == Operation::store && access.value > Record::kNeverRead;
-  const bool last = !(stores && mark.value == access.value);
-  const bool other = !(stores && mark.other_value == access.value);
-  const Race with_last{what, mark.thread, mark.pc};
-  const bool same_block = mark.thread / 1024 == access.thread / 1024;
-  const auto known_last = [&] { return access.knows(mark.thread, mark.time); };
-  if (!same_block) return last && !known_last() ? std::optional(with_last) : std::nullopt;
-  const unsigned other_thread = mark.other - 1u;  // if there is one
+  const auto same_value = [&](const Last& m) {
+    return access.kind == Operation::store && access.value > Record::kNeverRead &&
+           m.value == access.value;
+  };
+  const auto in_order = [&](const Last& m) {
+    return same_value(m) || access.knows(m.thread, m.time);
+  };
+  const Last &last = mark.last, &other = mark.other;
+  const std::optional<Race> with_last(Race{what, last.thread, last.pc}), none;
+  if (block_of(last.thread) != block_of(access.thread)) return in_order(last) ? none : with_last;
   // What a lane has read it may have passed on to another by a shuffle.
   const bool passed_on =
-      other_thread == access.thread || (of_loads && other_thread / 32 == access.thread / 32);
-  if (other && mark.other != 0 && !passed_on &&
-      (mark.epoch == access.epoch || other_thread / 1024 != mark.thread / 1024) &&
-      !access.knows(other_thread, mark.other_time))
-    return Race{what, other_thread, mark.other_pc};
-  if (mark.epoch != access.epoch || !last) return {};
-  if (mark.thread / 32 != access.thread / 32)
-    return known_last() ? std::nullopt : std::optional(with_last);
+      other.thread == access.thread || (of_loads && other.thread / 32 == access.thread / 32);
+  if (mark.has_other && !passed_on &&
+      (mark.epoch == access.epoch || block_of(other.thread) != block_of(last.thread)) &&
+      !in_order(other))
+    return Race{what, other.thread, other.pc};
+  if (mark.epoch != access.epoch) return {};
+  if (last.thread / 32 != access.thread / 32) return in_order(last) ? none : with_last;
+  if (same_value(last)) return {};
   const std::uint32_t others = mark.lanes & ~(1u << access.thread % 32);
   std::uint32_t unknown = others ? others & ~known_to(access, mark.syncs, of_loads) : 0;
   for_each_lane(unknown, [&](unsigned l) {
-    const bool is_last = l == mark.thread % 32u;
-    if (access.knows(mark.thread / 32u * 32 + l, is_last ? mark.time : mark.first_time))
+    const bool is_last = l == last.thread % 32u;
+    if (access.knows(last.thread / 32u * 32 + l, is_last ? last.time : mark.first_time))
       unknown &= ~(1u << l);
   });
   if (unknown == 0) return {};
-  if ((unknown >> mark.thread % 32 & 1) != 0) return with_last;
+  if ((unknown >> last.thread % 32 & 1) != 0) return with_last;
   // The last was in order, and may have been this thread itself; one before it was not.
-  return Race{what, mark.thread / 32u * 32 + static_cast<unsigned>(std::countr_zero(unknown)),
-              mark.pc};
+  return Race{what, last.thread / 32u * 32 + static_cast<unsigned>(std::countr_zero(unknown)),
+              last.pc};
 }
 
 void SharedMemory::add(Mark& mark, const Access& access) const {
   const std::uint32_t lane = 1u << access.thread % 32;
+  const bool same_block = mark.last.thread / 1024 == access.thread / 1024;
+  const bool other_is_ours = mark.other.thread / 1024 == access.thread / 1024;
   if (mark.cluster_epoch != cluster_epoch_) {
-    mark.lanes = mark.other = 0;
-  } else if (mark.thread / 1024 == access.thread / 1024 && mark.epoch != access.epoch) {
+    mark.lanes = mark.has_other = 0;
+  } else if (same_block && mark.epoch != access.epoch) {
     mark.lanes = 0;
-    if (mark.other != 0 && (mark.other - 1u) / 1024 == access.thread / 1024) mark.other = 0;
-  } else if (mark.thread / 32 == access.thread / 32) {
+    mark.has_other &= !other_is_ours;
+  } else if (mark.last.thread / 32 == access.thread / 32) {
     const bool of_loads = access.kind == Operation::load;
     mark.lanes &= mark.lanes == lane ? 0 : ~known_to(access, mark.syncs, of_loads);
   } else {
     mark.lanes = 0;
     // One of another block stays: it is over for nobody before the next cluster barrier.
-    const bool same_block = mark.thread / 1024 == access.thread / 1024;
-    if (!same_block || mark.other == 0 || (mark.other - 1u) / 1024 == access.thread / 1024) {
-      mark.other = static_cast<std::uint16_t>(mark.thread + 1);
-      mark.other_pc = mark.pc;
-      mark.other_value = mark.value;
-      mark.other_time = mark.time;
-    }
+    if (!same_block || !mark.has_other || other_is_ours) mark.other = mark.last;
+    mark.has_other = true;
   }
   mark.syncs = mark.lanes ? std::min(mark.syncs, access.syncs) : access.syncs;
   mark.first_time = mark.lanes ? std::min(mark.first_time, access.time) : access.time;
@@ -217,10 +217,7 @@ void SharedMemory::add(Mark& mark, const Access& access) const {
   mark.cluster_epoch = cluster_epoch_;
   mark.epoch = access.epoch;
   mark.request = access.request;
-  mark.thread = static_cast<std::uint16_t>(access.thread);
-  mark.pc = access.pc;
-  mark.value = access.value;
-  mark.time = access.time;
+  mark.last = {static_cast<std::uint16_t>(access.thread), access.pc, access.value, access.time};
 }
 
 std::optional<SharedMemory::Race> SharedMemory::note(std::size_t offset, unsigned bytes,
@@ -229,16 +226,16 @@ std::optional<SharedMemory::Race> SharedMemory::note(std::size_t offset, unsigne
   std::optional<Race> race;
   for_each_shadow(offset, bytes, [&](Shadow& s) {
     const bool one_store = s.store.request == access.request && s.store.epoch == access.epoch &&
-                           s.store.thread / 32 == access.thread / 32;
+                           s.store.last.thread / 32 == access.thread / 32;
     // Nobody knows what is there, the thread that copies included.
     if (s.copy_in == block_ && access.copy != Access::Copy::arrived && !one_store)
       race = Race{load ? "read before the wait for an asynchronous copy"
                        : "write before the wait for an asynchronous copy",
-                  s.store.thread, s.store.pc};
+                  s.store.last.thread, s.store.last.pc};
     const char* after_write = load ? "read after write" : "write after write";
-    if (one_store && s.store.value != access.value)
-      race =
-          Race{"write of another value by the same instruction", s.store.thread, s.store.pc, true};
+    if (one_store && s.store.last.value != access.value)
+      race = Race{"write of another value by the same instruction", s.store.last.thread,
+                  s.store.last.pc, true};
     if (!race && !one_store) race = conflict(s.store, access, after_write, false);
     if (!race && !atomic) race = conflict(s.atomic, access, after_write, false);
     if (!race && !load) race = conflict(s.load, access, "write after read", true);

@@ -100,17 +100,19 @@ class SharedMemory {
  private:
   // Those accesses of one kind to a byte that may not be over for everyone: by lanes of one warp,
   // and, as one for all, by any other thread. All zero: none.
+  struct Last {
+    std::uint16_t thread;
+    std::uint64_t pc : 48, value : 16;
+    std::uint32_t time;
+  };
   struct Mark {
     std::uint32_t cluster_epoch, epoch;
     std::uint32_t lanes;
-    std::uint32_t syncs;    // of the lane that had a part in the fewest
-    std::uint32_t request;  // the last
-    std::uint16_t thread;   // the last
-    std::uint16_t other;    // 0: none; else the thread + 1
-    std::uint64_t pc : 48, value : 16;
-    std::uint64_t other_pc : 48, other_value : 16;
-    std::uint32_t time, other_time;  // of these two
-    std::uint32_t first_time;        // the least of `lanes`: of most of them no other is kept
+    std::uint32_t syncs;       // of the lane that had a part in the fewest
+    std::uint32_t request;     // the last
+    std::uint32_t first_time;  // the least of `lanes`: of most of them no other is kept
+    Last last, other;          // `other` if there is one
+    bool has_other;
   };
   struct Shadow {
     Mark load, store, atomic;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "traps.hpp"
+#include "fiber.hpp"
 
 #include <signal.h>
 #include <ucontext.h>

@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: MIT
-#include "warp_replay.hpp"
-
-#include <algorithm>
-#include <bit>
 #include <tuple>
-#include <utility>
+
+#include "block.hpp"
 
 namespace emulator {
 // The basic blocks that the lanes went through since the warp's last barrier or are about to, and
@@ -12,9 +9,8 @@ namespace emulator {
 class FlowGraph {
  public:
   void clear() {
-    blocks_.assign(1, 0);
-    waiting_.clear();
-    solved_ = false;
+    blocks_.clear();
+    node(0);
   }
 
   void add(std::span<const Log> logs) {
@@ -22,30 +18,28 @@ class FlowGraph {
       int from = *log.step ? node(*log.step) : kNone;
       for (const Record* r = log.next; r != log.end; ++r)
         if (r->event() == Event::step) from = from == kNone ? node(r->pc) : go(from, r->pc);
-      if (from != kNone && !log.more) go(from, 0);
-      if (from == kNone || !log.waits || !next_[from].empty()) continue;
-      if (std::ranges::find(waiting_, from) != waiting_.end()) continue;
-      waiting_.push_back(from);
-      solved_ = false;
+      if (from == kNone) continue;
+      if (!log.more) go(from, 0);
+      if (log.waits && next_[from].empty() && !std::exchange(waits_[from], true)) solved_ = false;
     }
   }
 
   /// The block that every path from `block` comes to first; 0 if that is the end.
   std::uint64_t post_dominator(std::uint64_t block) {
-    if (!solved_) {
-      link_to_end();
-      solve();
-      solved_ = true;
-    }
     const auto found = std::ranges::find(blocks_, block);
     if (found == blocks_.end()) return 0;
-    const int dominator = dominator_[found - blocks_.begin()];
-    return dominator == kNone ? 0 : blocks_[dominator];
+    if (!solved_) {
+      link_to_end();
+      dominators_.assign(blocks_.size(), kNone);
+      solved_ = true;
+    }
+    const auto n = static_cast<int>(found - blocks_.begin());
+    if (dominators_[n] == kNone) dominators_[n] = first_on_all_ways(n);
+    return blocks_[dominators_[n]];
   }
 
  private:
   static constexpr int kEnd = 0, kNone = -1;
-  using Edges = std::vector<std::vector<int>>;  // by node; may have more than there are nodes
 
   int node(std::uint64_t block) {
     const auto found = std::ranges::find(blocks_, block);
@@ -54,7 +48,8 @@ class FlowGraph {
       blocks_.push_back(block);
       if (next_.size() <= n) next_.resize(n + 1);
       next_[n].clear();
-      solved_ = false;
+      waits_.resize(n + 1);
+      waits_[n] = solved_ = false;
     }
     return static_cast<int>(n);
   }
@@ -72,37 +67,21 @@ class FlowGraph {
   // where it goes back to its header (the first of its blocks that a lane came to), or, where
   // several blocks go back, from the header.
   void link_to_end() {
-    const int count = static_cast<int>(blocks_.size());
-    if (linked_.size() < blocks_.size()) linked_.resize(blocks_.size());
-    linked_[kEnd].clear();
-    for (int n = 1; n < count; ++n) linked_[n] = next_[n];
+    linked_ = next_;
     // Nobody knows yet where a lane goes from where it waits for other warps: blocks from which all
     // ways lead there tell nothing.
-    std::vector<char> unknown(waiting_.empty() ? 0 : blocks_.size());
-    for (const int n : waiting_) unknown[n] = next_[n].empty();
-    for (bool changed = !waiting_.empty(); changed;) {
-      changed = false;
-      for (int n = 1; n < count; ++n)
-        if (!unknown[n] && !next_[n].empty() &&
-            std::ranges::all_of(next_[n], [&](int to) { return unknown[to]; }))
-          unknown[n] = changed = true;
-    }
+    const int count = static_cast<int>(blocks_.size());
+    std::vector<char> unknown(blocks_.size()), ends(blocks_.size());
+    for (int n = 1; n < count; ++n) unknown[n] = waits_[n] && next_[n].empty();
+    spread(unknown, true);
+    ends[kEnd] = true;
     for (;;) {
-      std::vector<char>& ends = flags_;
-      ends.assign(blocks_.size(), 0);
-      ends[kEnd] = 1;
-      for (bool changed = true; changed;) {
-        changed = false;
-        for (int n = count; --n > 0;)
-          if (!ends[n] && std::ranges::any_of(linked_[n], [&](int to) { return ends[to]; }))
-            ends[n] = changed = true;
-      }
+      spread(ends, false);
       // What leads to the fewest blocks leads to nothing but its own loop.
       std::size_t fewest = blocks_.size() + 1;
       int header = kNone;
       for (int n = 1; n < count; ++n) {
-        if (ends[n] || (!unknown.empty() && unknown[n])) continue;
-        const std::size_t reach = reachable(n);
+        const std::size_t reach = ends[n] || unknown[n] ? fewest : reachable(n);
         if (reach >= fewest) continue;
         fewest = reach;
         header = n;
@@ -111,7 +90,7 @@ class FlowGraph {
       reachable(header);
       int last = kNone, going_back = 0;
       for (int n = 1; n < count; ++n)
-        if (seen_[n] && std::ranges::count(next_[n], header)) {
+        if (before_[n] != kNone && std::ranges::count(next_[n], header)) {
           last = n;
           ++going_back;
         }
@@ -119,81 +98,55 @@ class FlowGraph {
     }
   }
 
-  std::size_t reachable(int from) {
-    seen_.assign(blocks_.size(), 0);
+  // Marks the blocks of which all, or some, ways lead to marked ones.
+  void spread(std::vector<char>& marked, bool all) const {
+    const auto is_marked = [&](int n) { return marked[n]; };
+    for (bool changed = true; changed;) {
+      changed = false;
+      for (std::size_t n = blocks_.size(); --n > 0;)
+        if (const auto& to = linked_[n]; !marked[n] && !to.empty())
+          if (all ? std::ranges::all_of(to, is_marked) : std::ranges::any_of(to, is_marked))
+            marked[n] = changed = true;
+    }
+  }
+
+  // How many blocks can be reached without one of them. `before_` holds the ways there.
+  std::size_t reachable(int from, int without = kNone) {
+    before_.assign(blocks_.size(), kNone);
+    before_[from] = from;
+    if (without != kNone) before_[without] = without;
     order_.assign(1, from);
-    seen_[from] = 1;
     for (std::size_t at = 0; at < order_.size(); ++at)
       for (const int to : linked_[order_[at]])
-        if (!seen_[to]) {
-          seen_[to] = 1;
+        if (before_[to] == kNone) {
+          before_[to] = order_[at];
           order_.push_back(to);
         }
     return order_.size();
   }
 
-  // Immediate dominators of the reversed graph, after Cooper, Harvey and Kennedy, "A Simple, Fast
-  // Dominance Algorithm" (2001).
-  void solve() {
-    const int count = static_cast<int>(blocks_.size());
-    if (before_.size() < blocks_.size()) before_.resize(blocks_.size());
-    for (int n = 0; n < count; ++n) before_[n].clear();
-    for (int n = 0; n < count; ++n)
-      for (const int to : linked_[n]) before_[to].push_back(n);
-
-    constexpr int kUnseen = -1, kOpen = -2;
-    order_.clear();
-    rank_.assign(blocks_.size(), kUnseen);
-    open_.assign(1, {kEnd, 0});
-    rank_[kEnd] = kOpen;
-    while (!open_.empty()) {
-      auto& [n, child] = open_.back();
-      if (child < before_[n].size()) {
-        const int to = before_[n][child++];
-        if (rank_[to] != kUnseen) continue;
-        rank_[to] = kOpen;
-        open_.emplace_back(to, 0);
-      } else {
-        rank_[n] = static_cast<int>(order_.size());
-        order_.push_back(n);
-        open_.pop_back();
-      }
+  // The first block of a way to the end without which there is no way; the end if there is none.
+  int first_on_all_ways(int from) {
+    reachable(from);
+    if (before_[kEnd] == kNone) return kEnd;
+    std::vector<int> way;
+    for (int n = kEnd; n != from; n = before_[n]) way.push_back(n);
+    while (way.size() > 1) {
+      reachable(from, way.back());
+      if (before_[kEnd] == kNone) return way.back();
+      way.pop_back();
     }
-    dominator_.assign(blocks_.size(), kNone);
-    dominator_[kEnd] = kEnd;
-    for (bool changed = true; changed;) {
-      changed = false;
-      for (auto n = order_.rbegin(); n != order_.rend(); ++n) {
-        if (*n == kEnd) continue;
-        int meet = kNone;
-        for (int other : linked_[*n]) {
-          if (dominator_[other] == kNone) continue;
-          if (meet == kNone) meet = other;
-          while (meet != other) {
-            while (rank_[meet] < rank_[other]) meet = dominator_[meet];
-            while (rank_[other] < rank_[meet]) other = dominator_[other];
-          }
-        }
-        if (meet != kNone && dominator_[*n] != meet) {
-          dominator_[*n] = meet;
-          changed = true;
-        }
-      }
-    }
+    return kEnd;
   }
 
-  std::vector<std::uint64_t> blocks_;  // by node; the end is 0
-  std::vector<int> waiting_;           // nodes in which lanes have waited for other warps
-  Edges next_;                         // as lanes went
-  Edges linked_, before_;              // and to the end; the same backwards
+  std::vector<std::uint64_t> blocks_;             // by node; the end is 0
+  std::vector<std::vector<int>> next_, linked_;   // as lanes went; and to the end
+  std::vector<char> waits_;                       // whether lanes have waited for other warps there
+  std::vector<int> dominators_, before_, order_;  // what is known of a solved graph
   bool solved_ = false;
-  std::vector<char> flags_, seen_;
-  std::vector<int> order_, rank_, dominator_;
-  std::vector<std::pair<int, std::size_t>> open_;
 };
 
-WarpReplay::WarpReplay(WarpListener& listener)
-    : listener_(listener), graph_(std::make_unique<FlowGraph>()) {}
+WarpReplay::WarpReplay(Block& block) : block_(block), graph_(std::make_unique<FlowGraph>()) {}
 WarpReplay::~WarpReplay() = default;
 
 void WarpReplay::replay(std::span<Log> logs, bool all) {
@@ -219,7 +172,8 @@ void WarpReplay::replay(std::span<Log> logs, bool all) {
       if (path.branch != 0) path.joins = graph_->post_dominator(path.branch);
   }
   while (!paths_.empty()) {
-    Path& path = paths_.back();
+    const std::size_t at = next_path(logs);
+    Path& path = paths_[at];
     std::uint32_t active = 0;
     std::uint64_t pc = 0, what = 0, addresses[32];
     std::uint16_t values[32];
@@ -242,19 +196,19 @@ void WarpReplay::replay(std::span<Log> logs, bool all) {
     });
     if (starved) return;
     if (active == 0) {
-      paths_.pop_back();
+      paths_.erase(paths_.begin() + static_cast<std::ptrdiff_t>(at));
       continue;
     }
     if (!together) {
       if (!in_graph) graph_->add(logs);
       in_graph = true;
-      diverge(logs, active, graph_->post_dominator(path.step));
+      diverge(at, logs, active, graph_->post_dominator(path.step));
       continue;
     }
     const Record record{what, pc, 0};
     if (record.event() == Event::step) {
       if (pc == path.joins) {  // the path below takes it from here
-        paths_.pop_back();
+        paths_.erase(paths_.begin() + static_cast<std::ptrdiff_t>(at));
         continue;
       }
       path.step = pc;
@@ -264,30 +218,61 @@ void WarpReplay::replay(std::span<Log> logs, bool all) {
       ++logs[l].next;
       if (step) *logs[l].step = pc;
     });
-    if (step)
-      listener_.step(active);
-    else if (record.event() < Event::copy)
-      listener_.access(pc, record.event(),
-                       {active, record.bytes(), addresses, record.queues(), values});
-    else if (record.event() == Event::sync)
-      listener_.sync({active, 0, addresses});
-    else if (record.event() == Event::copy)
-      listener_.copy(pc, {active, record.bytes(), addresses});
-    else if (record.event() == Event::arrival)
-      listener_.arrival({active, 0, addresses});
-    else if (record.event() == Event::moment)
-      listener_.moment({active, 0, addresses});
-    else if (record.event() == Event::bulk)
-      listener_.bulk_copy(pc, {active, 0, addresses});
-    else
-      listener_.mbarrier({active, record.bytes(), addresses});
+    block_.replayed(pc, record.event(),
+                    {active, record.bytes(), addresses, record.queues(), values});
   }
 }
 
-// Splits the topmost path by where its lanes go next. Those that are at its own end already wait
+// The topmost, unless its lanes must wait for those of a path that joins elsewhere. Lanes that wait
+// at a join for lanes that wait for them do not join, as on hardware.
+std::size_t WarpReplay::next_path(std::span<const Log> logs) {
+  const auto has_records = [&](std::uint32_t lanes) {
+    bool any = false;
+    for_each_lane(lanes, [&](unsigned l) { any |= logs[l].next != logs[l].end; });
+    return any;
+  };
+  Path* joining = nullptr;
+  std::uint32_t above = 0, early = 0;
+  for (std::size_t at = paths_.size(); at-- > 0; above |= paths_[at].lanes) {
+    const std::uint32_t free = paths_[at].lanes & ~above;
+    if (free == 0 || must_wait(free, logs)) continue;
+    if (free == paths_[at].lanes) return at;
+    if (joining || !has_records(free)) continue;
+    joining = &paths_[at];
+    early = free;
+  }
+  if (joining) {
+    Path part = *joining;
+    part.lanes = early;
+    joining->lanes &= ~early;
+    paths_.push_back(part);
+  }
+  return paths_.size() - 1;
+}
+
+// Whether all that are not at their end are at warp functions, and others are not there yet.
+bool WarpReplay::must_wait(std::uint32_t lanes, std::span<const Log> logs) const {
+  bool waits = false;
+  std::uint64_t last = 0;
+  for (; lanes != 0; lanes &= lanes - 1) {
+    const Log& log = logs[std::countr_zero(lanes)];
+    if (log.next == log.end) continue;
+    if (log.next->event() != Event::sync) return false;
+    const std::uint64_t what = log.next->what;
+    if (std::exchange(last, what) == what) continue;
+    const auto number = static_cast<unsigned>(log.next->address());
+    for_each_lane(block_.yet_to_meet(number), [&](unsigned l) {
+      waits |= logs[l].next == logs[l].end || logs[l].next->what != what;
+    });
+  }
+  return waits;
+}
+
+// Splits a path by where its lanes go next. Those that are at its own end already wait
 // there; those that are at the join wait for the others to come.
-void WarpReplay::diverge(std::span<Log> logs, std::uint32_t active, std::uint64_t join) {
-  const Path parent = paths_.back();
+void WarpReplay::diverge(std::size_t at, std::span<Log> logs, std::uint32_t active,
+                         std::uint64_t join) {
+  const Path parent = paths_[at];
   std::vector<Path> parts;
   std::uint32_t staying = 0;
   while (active != 0) {
@@ -303,7 +288,7 @@ void WarpReplay::diverge(std::span<Log> logs, std::uint32_t active, std::uint64_
     staying |= lanes;
     if (!(step && first.pc == join)) parts.push_back({lanes, parent.step, join, parent.step});
   }
-  paths_.back().lanes = staying;
+  paths_[at].lanes = staying;
   // The path with the lowest address runs first, which makes no difference to the figures; but
   // before all others those whose lanes are still at it, and of these any that waits for other
   // warps: where they will meet the others is known only when they have come there.
@@ -316,7 +301,7 @@ void WarpReplay::diverge(std::span<Log> logs, std::uint32_t active, std::uint64_
     return std::tuple(!more, !waits, logs[std::countr_zero(part.lanes)].next->pc);
   };
   std::ranges::sort(parts, std::greater{}, rank);
-  paths_.insert(paths_.end(), parts.begin(), parts.end());
+  paths_.insert(paths_.begin() + static_cast<std::ptrdiff_t>(at) + 1, parts.begin(), parts.end());
 }
 
 }  // namespace emulator

@@ -11,22 +11,6 @@
 
 namespace emulator {
 
-/// Who hears what a warp did, instruction by instruction.
-class WarpListener {
- public:
-  virtual void access(std::uint64_t pc, Event event, const Request& request) = 0;
-  virtual void step(std::uint32_t lanes) = 0;
-  virtual void sync(const Request& numbers) = 0;
-  virtual void copy(std::uint64_t pc, const Request& sources) = 0;
-  virtual void arrival(const Request& numbers) = 0;
-  virtual void moment(const Request& numbers) = 0;
-  virtual void bulk_copy(std::uint64_t pc, const Request& copies) = 0;
-  virtual void mbarrier(const Request& phases) = 0;
-
- protected:
-  ~WarpListener() = default;
-};
-
 /// What a lane has recorded and nobody has replayed yet.
 struct Log {
   const Record* next;
@@ -38,13 +22,15 @@ struct Log {
 
 /// Turns the records of a warp's lanes, which ran one after the other, into what the warp would
 /// have done in lockstep: lanes that diverge at a branch run path by path and join again where all
-/// paths meet, at the branch's immediate post-dominator.
+/// paths meet, at the branch's immediate post-dominator. Lanes that meet in a warp function from
+/// several paths pass it when all have come to it.
 ///
 /// The control flow is known as far as the lanes themselves went, so nothing depends on other warps
 /// or on the order in which blocks ran.
 class WarpReplay {
  public:
-  explicit WarpReplay(WarpListener& listener);
+  /// Tells the block what its warp did, instruction by instruction.
+  explicit WarpReplay(class Block& block);
   ~WarpReplay();
 
   /// Goes on until a lane that has `more` to record has nothing left; with `all` until all logs are
@@ -59,9 +45,11 @@ class WarpReplay {
     std::uint64_t joins;   // basic block where it meets the others, 0: the end
     std::uint64_t step;    // the basic block that it is in
   };
-  void diverge(std::span<Log> logs, std::uint32_t active, std::uint64_t join);
+  std::size_t next_path(std::span<const Log> logs);
+  bool must_wait(std::uint32_t lanes, std::span<const Log> logs) const;
+  void diverge(std::size_t at, std::span<Log> logs, std::uint32_t active, std::uint64_t join);
 
-  WarpListener& listener_;
+  Block& block_;
   std::vector<Path> paths_;
   std::unique_ptr<class FlowGraph> graph_;
 };

@@ -209,6 +209,31 @@ TEST(Legal, ValuesThatAShuffleOrders) {
   expect_everywhere(expected, [](int* out) { return launch({1, 32}, rotates_in_place, out); });
 }
 
+// Lanes may meet from different branches.
+__global__ void meets_from_two_branches(int* out) {
+  __shared__ int s[32];
+  const unsigned lane = threadIdx.x;
+  for (int round = 0; round < 3; ++round) {
+    if (lane < 16) {
+      s[lane] = static_cast<int>(lane) + round;
+      __syncwarp();
+      out[lane] = s[lane + 16];
+      __syncwarp();
+    } else {
+      s[lane] = static_cast<int>(lane) + round;
+      __syncwarp();
+      out[lane] = s[lane - 16];
+      __syncwarp();
+    }
+  }
+}
+TEST(Legal, LanesThatMeetFromTwoBranches) {
+  Ints expected(32);
+  for (int i = 0; i < 32; ++i) expected[i] = (i + 16) % 32 + 2;
+  expect_everywhere(expected,
+                    [](int* out) { return launch({1, 32}, meets_from_two_branches, out); });
+}
+
 // Structures have gaps that nothing writes.
 struct Gaps {
   char small;

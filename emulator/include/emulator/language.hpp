@@ -170,15 +170,13 @@ void cluster_barrier(const char* file, int line) EMULATOR_CONVERGENT;
 EMULATOR_INLINE void __syncthreads(EMULATOR_HERE) {
   emulator::block_barrier(emulator::Vote::none, 0, file, line);
 }
-EMULATOR_INLINE int __syncthreads_count(int predicate, EMULATOR_HERE) {
-  return emulator::block_barrier(emulator::Vote::count, predicate, file, line);
-}
-EMULATOR_INLINE int __syncthreads_and(int predicate, EMULATOR_HERE) {
-  return emulator::block_barrier(emulator::Vote::all, predicate, file, line);
-}
-EMULATOR_INLINE int __syncthreads_or(int predicate, EMULATOR_HERE) {
-  return emulator::block_barrier(emulator::Vote::any, predicate, file, line);
-}
+#define EMULATOR_BLOCK_VOTE(NAME, VOTE)                                          \
+  EMULATOR_INLINE int NAME(int predicate, EMULATOR_HERE) {                       \
+    return emulator::block_barrier(emulator::Vote::VOTE, predicate, file, line); \
+  }
+EMULATOR_BLOCK_VOTE(__syncthreads_count, count)
+EMULATOR_BLOCK_VOTE(__syncthreads_and, all)
+EMULATOR_BLOCK_VOTE(__syncthreads_or, any)
 void __threadfence();
 EMULATOR_INLINE void __threadfence_block() { __threadfence(); }
 EMULATOR_INLINE void __threadfence_system() { __threadfence(); }

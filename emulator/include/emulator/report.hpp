@@ -8,7 +8,6 @@
 #include <cstdint>
 #include <functional>
 #include <iosfwd>
-#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -105,28 +104,36 @@ struct Traffic {
 /// dynamic part), of the buffer or of the program's image; -1 for a lane that took no part.
 using Addresses = std::array<std::int64_t, 32>;
 
-/// The requests of one kind that one source line made.
-struct Line {
-  std::string kernel;  ///< demangled
-  std::string file;    ///< without directories; empty if there is no debug information
-  int line = 0;
+/// The requests of one kind that one instruction or source line made.
+struct Requests {
   Space space{};
   Operation operation{};
   int bytes = 0;  ///< a lane
   Traffic traffic;
   Addresses worst{};  ///< the first request that took the most transactions
 };
+struct Line : Requests {
+  std::string kernel;  ///< demangled
+  std::string file;    ///< without directories; empty if there is no debug information
+  int line = 0;
+};
+
+/// What blocks and warps did that is no access.
+struct Steps {
+  std::uint64_t barriers = 0;          ///< __syncthreads, each counted once a block
+  std::uint64_t cluster_barriers = 0;  ///< likewise
+  std::uint64_t warp_operations = 0;   ///< shuffles, votes, __syncwarp: once a warp
+  std::uint64_t warp_steps = 0;        ///< basic blocks that warps went through
+  std::uint64_t lane_steps = 0;        ///< lanes that were active in them
+
+  Steps& operator+=(const Steps& other);
+};
 
 /// The figures of one or more launches. They do not depend on the number of workers, unless the
 /// kernel itself depends on which block comes first.
-struct Report {
+struct Report : Steps {
   std::uint64_t launches = 0, blocks = 0, threads = 0;
   std::vector<Line> lines;               ///< by kernel, file, line
-  std::uint64_t barriers = 0;            ///< __syncthreads, each counted once a block
-  std::uint64_t cluster_barriers = 0;    ///< likewise
-  std::uint64_t warp_operations = 0;     ///< shuffles, votes, __syncwarp: once a warp
-  std::uint64_t warp_steps = 0;          ///< basic blocks that warps went through
-  std::uint64_t lane_steps = 0;          ///< lanes that were active in them
   std::uint64_t compulsory_read = 0;     ///< bytes of the distinct global sectors read
   std::uint64_t compulsory_written = 0;  ///< or written: the least that DRAM must move
 
