@@ -57,9 +57,12 @@ class DeviceBuffer {
   size_t size() const { return count_; }
   size_t bytes() const { return count_ * sizeof(T); }
 
-  /// Its memory or, if that is for fewer than `count` elements, new memory. Throws DoesNotFit.
+  /// Its memory or, if that is for fewer than `count` elements, new memory, for which the old is
+  /// released first. Throws DoesNotFit.
   T* room_for(size_t count) {
-    if (count_ < count) *this = DeviceBuffer(count);
+    if (count_ >= count) return data();
+    *this = {};
+    *this = DeviceBuffer(count);
     return data();
   }
 

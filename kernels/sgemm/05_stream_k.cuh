@@ -195,8 +195,8 @@ __global__ void __launch_bounds__(Tiles::kThreads, 1)
 template <class Tiles>
 Handover<Tiles> handover_of(Sgemm& p, size_t blocks) {
   const auto [sums, counts] =
-      p.workspace().room_for_handover(blocks * Tiles::kRows * Tiles::kColumns, blocks);
-  return {reinterpret_cast<float4*>(sums), counts};
+      p.workspace().room_for_handover(blocks * Tiles::kRows * Tiles::kColumns / 4, blocks);
+  return {sums, counts};
 }
 
 // How many parts a tile may be cut into, each long enough to pay.

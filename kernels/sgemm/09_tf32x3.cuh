@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // FP32 by three TF32 products on tensor cores (or six of BF16: 10_bf16x6.cuh) in one kernel: for
-// small and skinny products. Needs sm_80, and sm_90 for blocks that share a tile.
+// small and skinny products. Needs sm_80, and sm_90 for clusters of several blocks.
 //
 // x = hi + lo, where hi is x rounded to TF32 and lo the rest, 12 bits and a sign, of which tensor
 // cores take 11. So an operand errs by up to 2^-23 of itself, without a bias; lo * lo, left out, is

@@ -129,8 +129,8 @@ void fp16x3(const Gemm& g, const Device& device, Workspace& workspace, cudaStrea
     launch({.grid = unsigned(blocks), .block = 256}, stream, scale_outputs, g);
     return;
   }
-  const Layout room = layout(g.m, g.n, g.k);
-  const SplitParts parts = layout(g.m, g.n, g.k, workspace.parts.room_for(room.end)).parts;
+  const size_t bytes = layout(g.m, g.n, g.k).end;
+  const SplitParts parts = layout(g.m, g.n, g.k, workspace.parts.room_for(bytes)).parts;
   start_splitting(g, parts, workspace.room_for_counts(counters(g.n)), device, stream);
   multiply_parts(g, parts, device, stream);
 }

@@ -36,8 +36,9 @@ struct Tuning {
   double fp16x3_parts_above_aspect = 4;  ///< k k / (m n) above which C adds up parts of k ...
   int fp16x3_part = 1024, fp16x3_parts = 8;  ///< ... of so many terms, and how many at most
 
-  // Up to so long a k, few_terms is faster than tensor cores, and where rows do not start on 16
-  // bytes and tiles do not fill the SMs; small_tiles is where it has so many tiles per SM.
+  // few_terms is faster than tensor cores up to the first k, and up to the second if n or k is no
+  // multiple of four and small_tiles has fewer tiles per SM than it wants. small_tiles is faster up
+  // to the third if it has between so many tiles per SM.
   int few_terms = 32, few_terms_unaligned = 64, small_tiles_terms = 80;
   double small_tiles_from = 0.5, small_tiles_up_to = 2;
 
@@ -61,7 +62,8 @@ struct Tuning {
   double split_k_128x128 = 1.08, split_k_64x128 = 1.12, split_k_64x64 = 1.25;
   int split_k_start = 128;
 
-  // stream_k and strassen cut a tile into no more parts than it has of so many steps of k.
+  // stream_k, strassen, and clusters of tf32x3 cut a tile into no more parts than it has of so many
+  // steps of k.
   int least_share = 128;
 };
 inline constexpr Tuning kTuning;

@@ -23,11 +23,13 @@ struct Gemm {
   float alpha, beta;
 };
 
-/// Device memory that products need besides their operands. It grows when a product needs more,
-/// which allocates and synchronises, and serves one product at a time.
+/// Memory of one device that products need besides their operands, one product at a time. It grows
+/// when a product needs more: that allocates, synchronises and releases what it had. So before
+/// products are captured into a graph, run the largest of them once; later growth makes the graph
+/// invalid.
 struct Workspace {
   DeviceBuffer<unsigned char> parts;  ///< of matrices that are split
-  DeviceBuffer<float> sums;           ///< that blocks pass to others
+  DeviceBuffer<float4> sums;          ///< that blocks pass to others
   DeviceBuffer<unsigned> counts;      ///< all zero between products
 
   /// Throws DoesNotFit.
@@ -38,8 +40,8 @@ struct Workspace {
     }
     return counts.data();
   }
-  std::pair<float*, unsigned*> room_for_handover(size_t elements, size_t count) {
-    return {sums.room_for(elements), room_for_counts(count)};
+  std::pair<float4*, unsigned*> room_for_handover(size_t quads, size_t count) {
+    return {sums.room_for(quads), room_for_counts(count)};
   }
 };
 
@@ -73,7 +75,7 @@ KernelLaunch fp16x3_launch(int m, int n, const Device& device);
 enum class Scheme {
   thin,         ///< FMAs, for C of at most 8 rows or columns
   few_terms,    ///< FMAs, for a short k
-  small_tiles,  ///< the same, if its tiles are one or two per SM
+  small_tiles,  ///< FMAs, for a short k if about one tile per SM makes C
   tf32x3,
   bf16x6,
   fp16x3

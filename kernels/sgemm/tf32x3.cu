@@ -4,6 +4,7 @@
 #ifdef __CUDACC__
 #include <cmath>
 #include <limits>
+#include <tuple>
 
 #include "sgemm/10_bf16x6.cuh"
 #include "sgemm/ladder.hpp"
@@ -52,6 +53,7 @@ constexpr StagedShape with_stages(StagedShape shape, int stages) {
   shape.stages = stages;
   return shape;
 }
+constexpr int kMostBlocks = 2, kMostOutputs = 128 * 128;  // on an SM
 template <class Parts>
 constexpr Variant kVariants[] = {
     variant<Parts, k64x64>(&Tuning::clocks_64x64),
@@ -73,8 +75,8 @@ constexpr Variant kVariants[] = {
 // The variant that is fastest by a model, in clocks of the busiest SM, with its blocks per cluster
 // and clusters per tile.
 struct Choice {
-  const Variant* variant;
-  int parts, clusters;
+  const Variant* variant = nullptr;
+  int parts = 1, clusters = 1;
   double clocks = std::numeric_limits<double>::max();
 
   int64_t tiles(int m, int n) const {
@@ -82,16 +84,16 @@ struct Choice {
   }
 };
 template <class Parts>
-Choice choose(int m, int n, int k, const Device& device) {
+Choice choose_anew(int m, int n, int k, const Device& device) {
   Choice best{&kVariants<Parts>[0], 1, 1};
   for (const Variant& v : kVariants<Parts>)
     for (int parts = 1; parts < std::ssize(device.clusters_at_once); ++parts) {
       const int at_once = device.clusters_at_once[parts], blocks = v.blocks_on_an_sm(device);
       if (at_once == 0 || blocks == 0) continue;
       const double tiles = double(Choice{&v}.tiles(m, n)), outputs = v.rows * v.columns;
-      for (int clusters = 1; clusters == 1 || clusters * tiles <= at_once * blocks; ++clusters) {
-        const int steps = ceil_div(ceil_div(k, v.depth), parts * clusters);
-        if (clusters > 1 && steps * v.depth < kTuning.least_share) break;
+      const int all = ceil_div(k, v.depth);  // steps
+      for (int clusters = 1;;) {
+        const int steps = ceil_div(all, parts * clusters);
         const double depth = std::min(double(steps) * v.depth, double(ceil_div(k, 16)) * 16);
         const double a_block = outputs * depth * 3 / 4096;
         const double most = std::ceil(clusters * tiles / at_once);  // of an SM
@@ -103,12 +105,36 @@ Choice choose(int m, int n, int k, const Device& device) {
             std::ceil(outputs / (4.0 * parts * v.threads)) * ceil_div(clusters, kTogetherLoaded);
         const double handover =
             clusters > 1 ? kTuning.clocks_of_handover + loads * kTuning.clocks_of_load : 0;
-        const double clocks = most * a_block * kTuning.*v.clocks +
-                              rounds * (kTuning.clocks_once + meeting + handover);
+        const double rest = rounds * (kTuning.clocks_once + meeting + handover);
+        const double clocks = most * a_block * kTuning.*v.clocks + rest;
         if (clocks < best.clocks) best = {&v, parts, clusters, clocks};
+        // More clusters take more of the rest. The next number that leaves fewer steps to each:
+        if (rest >= best.clocks || steps <= 1) break;
+        clusters = std::max(clusters + 1, ceil_div(all, parts * (steps - 1)));
+        if (clusters * tiles > at_once * blocks ||
+            ceil_div(all, parts * clusters) * v.depth < kTuning.least_share)
+          break;
       }
     }
   return best;
+}
+
+// The same, remembered for the next time: it takes as long as a small product.
+template <class Parts>
+Choice choose(int m, int n, int k, const Device& device) {
+  using Question =
+      std::tuple<int, int, int, int, size_t, size_t, decltype(Device::clusters_at_once)>;
+  static thread_local std::pair<Question, Choice> last;
+  const Question question{m,
+                          n,
+                          k,
+                          device.sms,
+                          device.shared_bytes_per_sm,
+                          device.shared_bytes_per_block,
+                          device.clusters_at_once};
+  if (!last.second.variant || last.first != question)
+    last = {question, choose_anew<Parts>(m, n, k, device)};
+  return last.second;
 }
 
 LaunchPlan plan_of(const Choice& choice, int m, int n) {
@@ -141,12 +167,9 @@ void staged(const AlignedGemm& p, const Device& device, Workspace& workspace, cu
   const Variant& v = *choice.variant;
   const LaunchPlan plan = plan_of(choice, p.m, p.n);
   SharedTiles shared{choice.clusters};
-  if (shared.clusters > 1) {
-    const int64_t tiles = choice.tiles(p.m, p.n);
-    const auto [sums, counts] = workspace.room_for_handover(
-        tiles * shared.clusters * v.rows * v.columns, tiles * choice.parts);
-    shared.sums = reinterpret_cast<float4*>(sums), shared.arrived = counts;
-  }
+  if (shared.clusters > 1)  // at once as much as any product needs
+    std::tie(shared.sums, shared.arrived) = workspace.room_for_handover(
+        device.sms * size_t{kMostOutputs / 4}, kMostBlocks * device.sms);
   allow(reinterpret_cast<const void*>(v.kernel), plan);
   launch(plan, stream, v.kernel, p, choice.parts, ceil_div(p.n, v.columns), shared);
 }

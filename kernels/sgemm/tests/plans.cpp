@@ -102,6 +102,10 @@ TEST(SgemmPlans, AreThoseOfTheStudyOnAnH200) {
       {{1000, 3000, 77}, {{376, 256, 98304, 1}, {16 * 8, 384, 102400, 1}}},
       {{128, 8192, 8192}, {{128, 256, 196608, 2}, {128, 256, 196608, 2}}},
       {{8192, 128, 4096}, {{128, 256, 196608, 1}, {128, 256, 196608, 1}}},
+      {{8192, 32, 8192}, {{128, 256, 102400, 2}, {128, 256, 102400, 2}}},  // 128 x 32
+      // 15 clusters share the k of a tile, 8 that of each of 16.
+      {{64, 64, 65536}, {{120, 256, 196608, 8}, {120, 256, 196608, 8}}},
+      {{256, 256, 65536}, {{128, 256, 196608, 2}, {128, 256, 196608, 2}}},
       {{8192, 8192, 8192}, {{8192, 256, 196608, 2}, {8192, 256, 196608, 2}}}};
   for (const auto& [shape, plans] : expected) {
     const Case c(all.axes, shape);
@@ -126,6 +130,15 @@ TEST(SgemmPlans, PutTwoBlocksOnAnSmWithLessSharedMemory) {
   EXPECT_EQ(blocks_on_an_sm(plan_of(rung, thin, kRtx4090), kRtx4090), 2);
 }
 
+TEST(SgemmPlans, ShareTilesWithoutClusters) {
+  const Ladder all = ladder();
+  const Case few(all.axes, {64, 64, 65536}), none(all.axes, {0, 64, 65536});
+  const LaunchPlan plan = plan_of(*find_rung(all, "tf32x3"), few, kA100);
+  EXPECT_EQ(plan.cluster, 1u);
+  EXPECT_EQ(plan.grid.x, 64u);  // of one tile
+  EXPECT_EQ(plan_of(*find_rung(all, "tf32x3"), none, kA100).grid.x, 0u);
+}
+
 TEST(SgemmPlans, ChooseTheSchemeThatIsExactAndFast) {
   const Ladder all = ladder();
   const Rung& fastest = *find_rung(all, "fastest");
@@ -139,6 +152,14 @@ TEST(SgemmPlans, ChooseTheSchemeThatIsExactAndFast) {
     EXPECT_EQ(chosen_for({128, 8192, 8192}, device), "tf32x3");
     EXPECT_EQ(chosen_for({1, 4096, 4096}, device), "thin");
     EXPECT_EQ(chosen_for({4096, 4096, 16}, device), "few_terms");
+    EXPECT_EQ(chosen_for({1024, 1024, 48}, device), "small_tiles");
+    EXPECT_EQ(chosen_for({1024, 1024, 80}, device), "small_tiles");
+    EXPECT_EQ(chosen_for({1024, 1024, 81}, device), "bf16x6");
+    EXPECT_EQ(chosen_for({1024, 1024, 15}, device), "few_terms");
+    EXPECT_EQ(chosen_for({2048, 2048, 48}, device), "bf16x6");  // too many tiles
+    EXPECT_EQ(chosen_for({130, 201, 50}, device), "few_terms");
+    EXPECT_EQ(chosen_for({130, 201, 65}, device), "bf16x6");
+    EXPECT_EQ(chosen_for({130, 200, 52}, device), "bf16x6");  // aligned
   }
   EXPECT_EQ(chosen_for({4096, 4096, 4096}, kA100), "tf32x3");
   EXPECT_EQ(chosen_for({1024, 1024, 1024}, kH200), kBuiltForHopper ? "fp16x3" : "tf32x3");
