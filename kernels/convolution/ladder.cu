@@ -101,8 +101,8 @@ std::vector<Rung> rungs() {
        .choose = in_small_tiles<side>},
       // ladder.cu
       {.name = "fastest",
-       .idea = "Small tiles for small filters except in small images, or strips, or sliding sums, "
-               "as measured.",
+       .idea =
+           "Small tiles, strips or sliding sums: the fastest measured for the filter and image.",
        .role = Role::choice,
        .choose = fastest<side>},
   };
