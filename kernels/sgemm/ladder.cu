@@ -294,10 +294,7 @@ Scheme scheme_for(int m, int n, int k, const Device& device) {
   if (k <= kTuning.small_tiles_terms && k >= SmallTiles::kSlab && std::min(m, n) >= 64 &&
       tiles >= kTuning.small_tiles_from && tiles <= kTuning.small_tiles_up_to)
     return Scheme::small_tiles;
-  const bool unaligned = n % 4 != 0 || k % 4 != 0;
-  if (k <= kTuning.few_terms || (unaligned && k <= kTuning.few_terms_unaligned &&
-                                 std::min(m, n) >= 64 && tiles < kTuning.small_tiles_from))
-    return Scheme::few_terms;
+  if (k <= kTuning.few_terms) return Scheme::few_terms;
   if (needs_exact_parts(m, n, k)) return Scheme::bf16x6;
   const bool has_wgmma = kBuiltForHopper && device.compute_capability == 90;
   return has_wgmma && is_large(m, n, k, device) ? Scheme::fp16x3 : Scheme::tf32x3;
