@@ -144,6 +144,7 @@ def test_points_tell_what_they_are_and_lead_to_their_rung(page):
     page.keyboard.press("Enter")
     shows(page, "coalesced")
     own = page.locator(".chart:visible path[aria-label]")
+    own.first.wait_for()  # the chart is drawn after the page has opened
     assert {"coalesced", "naive", "pipelined", "cublas"} <= {
         each.get_attribute("aria-label").split()[0] for each in own.all()
     }
