@@ -79,6 +79,10 @@ inline void put_in_order(std::span<unsigned> numbers, Order order, std::mt19937&
   if (order == Order::random) std::ranges::shuffle(numbers, random);
 }
 
+constexpr std::string_view kLanesNeedNotRunInLockstep =
+    " (since compute capability 7.0 lanes need not run in lockstep, and volatile orders nothing "
+    "between them: __syncwarp() does)";
+
 /// Of the block or thread of that number.
 inline uint3 index_in(dim3 shape, std::uint64_t number) {
   return {static_cast<unsigned>(number % shape.x),
@@ -142,8 +146,7 @@ class Block {
   void mark_accesses(Lane& lane, unsigned but_last = 0);
   void mark_copy(Lane& lane, const BulkCopy& copy);
   void before_strong(Lane& lane, std::uintptr_t address, std::uintptr_t pc);
-  void strong(Lane& lane, std::uintptr_t address, unsigned bytes, GlobalOrder::Kind kind,
-              Strength strength, std::uintptr_t pc, bool recorded);
+  void strong(Lane& lane, const GlobalOrder::Access& access);
   /// Whether threads poll words that nobody seems to store.
   bool polls_itself() const { return polls_itself_; }
   void free_at_end(void* data);
@@ -170,7 +173,7 @@ class Block {
     const Lane& lane;
     std::uintptr_t address;
     unsigned bytes;
-    std::uint16_t value = 0;  ///< a digest of what a store wrote
+    std::uint16_t value = 0;  ///< of a store, as in its Record
   };
 
   static constexpr std::size_t kLogRecords = 4096;             // a lane
@@ -208,7 +211,6 @@ class Block {
   bool is_at(const Place& place, std::uintptr_t address, unsigned bytes) const;
   void check_variable(const Touch& touch);
   void check_global(const Touch& touch, Buffer& buffer);
-  void check_one_value(std::uint64_t pc, const Request& request) const;
   void check_shared(const Touch& touch, std::size_t offset, Block& owner);
   void check_race(const Touch& touch, std::size_t offset, Block& owner);
   void count(std::uint64_t pc, Space space, Event event, const Request& request,

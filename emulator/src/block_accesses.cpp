@@ -8,9 +8,9 @@ namespace emulator {
 namespace {
 
 Operation operation(Event event) {
-  return event == Event::load     ? Operation::load
-         : event == Event::atomic ? Operation::atomic
-                                  : Operation::store;  // or a copy, to shared memory
+  return event == Event::load || event == Event::flag ? Operation::load
+         : event == Event::atomic                     ? Operation::atomic
+                                                      : Operation::store;  // or a copy, to shared
 }
 
 }  // namespace
@@ -22,7 +22,7 @@ void Block::replayed(std::uint64_t pc, Event event, const Request& request) {
     return;
   }
   ++requests_;
-  if (event <= Event::atomic) return access(pc, event, request);
+  if (event <= Event::flag_store) return access(pc, event, request);
   if (event == Event::copy) return copy(pc, request);
   for_each_lane(request.mask, [&](unsigned l) {
     Lane& lane = warp(current_warp_)[l];
@@ -97,16 +97,13 @@ void Block::before_strong(Lane& lane, std::uintptr_t address, std::uintptr_t pc)
   if (launch_->failed) leave(lane, State::stopped);
 }
 
-void Block::strong(Lane& lane, std::uintptr_t address, unsigned bytes, GlobalOrder::Kind kind,
-                   Strength strength, std::uintptr_t pc, bool recorded) {
-  if (!launch_->check || (launch_->blocks() > 1 && !launch_->turns)) return;
+void Block::strong(Lane& lane, const GlobalOrder::Access& access) {
+  if (!launch_->ordered()) return;
   const OutsideLane outside;
-  if (!launch_->global.holds(address)) return;
-  mark_accesses(lane, recorded);
-  const auto found = launch_->global.strong(lane, address, bytes, kind, strength, pc);
+  if (!launch_->global.holds(access.address)) return;
+  mark_accesses(lane, 1);
+  const auto found = launch_->global.strong(lane, access);
   if (!conflict_) conflict_ = found;
-  if (kind == GlobalOrder::Kind::load || recorded) return;
-  if (Buffer* buffer = GlobalMemory::get().find(address)) buffer->note_written(address, bytes);
 }
 
 // ---- requests
@@ -136,7 +133,8 @@ void Block::access(std::uint64_t pc, Event event, const Request& request) {
       if (is_at(at, request.addresses[l], request.bytes)) part.mask |= 1u << l;
     });
     left &= ~part.mask;
-    if (at.region == Region::constant) continue;
+    const bool flag = event == Event::flag || event == Event::flag_store;
+    if (at.region == Region::constant || (flag && at.region == Region::shared)) continue;
     if (at.region == Region::shared) {
       for_each_lane(part.mask, [&](unsigned l) {
         offsets[l] = at.owner->shared_.offset(request.addresses[l]);
@@ -148,13 +146,11 @@ void Block::access(std::uint64_t pc, Event event, const Request& request) {
       if (at.owner == this && launch_->count) count(pc, Space::shared, event, part);
       continue;
     }
-    if (launch_->check && event == Event::store && !warps_[current_warp_].took_turns)
-      check_one_value(pc, part);
     for_each_lane(part.mask, [&](unsigned l) {
       if (!at.buffer) check_variable(touch(l));
       if (at.buffer && launch_->check) check_global(touch(l), *at.buffer);
     });
-    if (!launch_->count) continue;
+    if (!launch_->count || flag) continue;
     const bool constant = !at.buffer && is_constant(request.addresses[first]);
     count(pc, constant ? Space::constant : Space::global, event, part, at.buffer);
   }
@@ -280,18 +276,19 @@ void Block::check_variable(const Touch& touch) {
 void Block::check_global(const Touch& touch, Buffer& buffer) {
   constexpr std::size_t kMost = 1000;
   const std::uint64_t thread = number_ * kMaxThreads + number_of(touch.lane);
-  const bool known = touch.event == Event::store || buffer.any_known(touch.address, touch.bytes);
+  const Operation what = operation(touch.event);
+  const bool known = what == Operation::store || buffer.any_known(touch.address, touch.bytes);
   if (!known) {
     const std::lock_guard lock(launch_->mutex);
     if (launch_->unwritten.size() < kMost)
       launch_->unwritten.push_back(
-          {fault(touch, "uninitialised global memory: ", name(operation(touch.event)), " of byte ",
+          {fault(touch, "uninitialised global memory: ", name(what), " of byte ",
                  touch.address - buffer.start, " of a buffer of ", buffer.bytes,
                  ", which nothing has written"),
            touch.address, touch.bytes, thread});
     launch_->any_unwritten = true;
   }
-  if (touch.event == Event::load || !known) return;
+  if (what == Operation::load || !known) return;
   // What a thread has read before it writes, as in +=, stays unwritten.
   if (launch_->any_unwritten) {
     const std::lock_guard lock(launch_->mutex);
@@ -299,19 +296,6 @@ void Block::check_global(const Touch& touch, Buffer& buffer) {
       if (read.address == touch.address && read.thread == thread) return;
   }
   buffer.note_written(touch.address, touch.bytes);
-}
-
-// Which lane's value stays is left open by CUDA.
-void Block::check_one_value(std::uint64_t pc, const Request& request) const {
-  for_each_lane(request.mask, [&](unsigned l) {
-    for_each_lane(request.mask & ((1u << l) - 1), [&](unsigned before) {
-      if (request.addresses[l] == request.addresses[before] &&
-          request.values[l] != request.values[before])
-        throw fault(lanes_[current_warp_ * 32 + l], pc, "lanes ", before, " and ", l,
-                    " of one instruction store different values at one address, and CUDA does "
-                    "not say which remains");
-    });
-  });
 }
 
 // An access of the shared memory of `owner`, this block or another of its cluster.
@@ -364,10 +348,9 @@ void Block::check_race(const Touch& touch, std::size_t offset, Block& owner) {
               race->what, " of ", owner.shared_.variable(offset), " with ",
               other_rank == rank_ ? thread(other_lane) : other.where(other_lane), " at ",
               source_line(race->pc).text(),
-              one_warp && !race->one_instruction
-                  ? " (since compute capability 7.0 lanes need not run in lockstep, and volatile "
-                    "orders nothing between them: __syncwarp() does)"
-                  : "");
+              race->unshown                        ? " (show_to_copies() does)"
+              : one_warp && !race->one_instruction ? kLanesNeedNotRunInLockstep
+                                                   : "");
 }
 
 // ---- figures

@@ -42,16 +42,24 @@ Fault Block::fault_of_stopped(const Lane& lane) {
 
 Fault Block::conflict(const Lane& lane) const {
   const auto& [what, address, pc, other] = *conflict_;
+  const bool own = other.block == number_;
+  const bool one_warp = own && other.thread / 32 == number_of(lane) / 32;
   const Buffer* buffer = GlobalMemory::get().find(address);
   const Variable* variable = buffer ? nullptr : last_before(Symbols::get().global(), address);
-  return fault(lane, pc, "global-memory race between blocks: ", what, " of ",
+  return fault(lane, pc, "global-memory race ",
+               one_warp ? "inside a warp: "
+               : own    ? "between warps: "
+                        : "between blocks: ",
+               what, " of ",
                buffer ? text("byte ", address - buffer->start, " of a buffer of ", buffer->bytes)
                : variable ? variable->name()
                           : "a variable",
                " with block ", to_text(index_in(launch_->grid, other.block)), " thread ",
                to_text(index_in(launch_->block, other.thread)), " at ",
-               source_line(other.pc).text(),
-               ", which nothing orders (a release and an acquire do, or flags with fences)");
+               source_line(other.pc).text(), ", which nothing orders",
+               one_warp ? kLanesNeedNotRunInLockstep
+               : own    ? " (__syncthreads() does)"
+                        : " (a release and an acquire do, or flags with fences)");
 }
 
 // "; kernel k: 16 threads at the block barrier of k.cu:12 (first: block (0, 0, 0) thread ..."

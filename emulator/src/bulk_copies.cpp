@@ -11,12 +11,21 @@ namespace {
 
 constexpr int kMost = (1 << 20) - 1;  // arrivals, and bytes on their way, of a phase
 
+// Whether its initialisation is known to the lane; with `shown_to`, to bulk copies.
+bool is_known(const Barrier& state, Block& owner, std::uint64_t shown_to) {
+  return current_block->order().knows(*current_lane, owner.order().number() + shown_to,
+                                      state.thread, state.time);
+}
+
 Barrier& find(const MBarrier& barrier, Block& owner, std::uintptr_t pc) {
   const auto found = owner.bulk().barriers.find(address_of(&barrier));
   if (found == owner.bulk().barriers.end()) stop(pc, "mbarrier: used before it was initialised");
-  if (barrier.state != found->second.bits())
-    stop(pc, "mbarrier: something was stored where it lies");
-  return found->second;
+  Barrier& state = found->second;
+  if (barrier.state != state.bits()) stop(pc, "mbarrier: something was stored where it lies");
+  const bool own = &owner == current_block && state.thread == owner.number_of(*current_lane);
+  if (state.phase && !own && !is_known(state, owner, 0))
+    stop(pc, "mbarrier: nothing orders its initialisation before its use");
+  return state;
 }
 
 // Ends the phase if nothing is missing.
@@ -168,6 +177,11 @@ BulkCopy box_of(BulkCopy::Way way, const void* shared, const CUtensorMap& map, u
 
 void start_in(BulkCopy&& copy, MBarrier& barrier) {
   check(copy, &barrier);
+  const Barrier& state = find(barrier, *current_block, copy.pc);
+  if (state.phase && !is_known(state, *current_block, Clock::kBarriers) &&
+      !is_known(state, *current_block, Clock::kShared))
+    stop(copy.pc, "bulk copy of ", copy.bytes,
+         " bytes: no fence has shown it that its mbarrier is initialised (publish_barriers())");
   start(std::move(copy), barrier, *current_block);
 }
 
@@ -263,11 +277,14 @@ void initialize(MBarrier& barrier, int arrivals) {
   if (arrivals < 1 || arrivals > kMost)
     stop(pc, "mbarrier: ", arrivals, " arrivals, 1 to ", kMost, " can be");
   BulkState& all = current_block->bulk();
+  const unsigned thread = current_block->number_of(*current_lane);
   bool fresh = false;
   {
     const OutsideLane outside;
     Barrier state{.expected = static_cast<unsigned>(arrivals),
-                  .pending = static_cast<unsigned>(arrivals)};
+                  .pending = static_cast<unsigned>(arrivals),
+                  .thread = thread,
+                  .time = current_block->order().time()};
     if (current_block->launch().check) state.phase = &all.phases.emplace_back();
     fresh = all.barriers.emplace(where, state).second;
     barrier.state = state.bits();
@@ -377,8 +394,9 @@ void Block::bulk_copy(Lane& lane, BulkCopy& copy) {
   const bool in = copy.way == BulkCopy::Way::in;
   const std::size_t offset = shared_.offset(copy.shared);
   for (unsigned i = 0; launch_->check && i < copy.bytes; i += kChunk)
-    check_shared({copy.pc, in ? Event::copy : Event::load, lane, copy.shared + i, kChunk},
-                 offset + i, *this);
+    check_shared(
+        {copy.pc, in ? Event::copy : Event::load, lane, copy.shared + i, kChunk, Record::kByCopy},
+        offset + i, *this);
   if (std::exchange(copy.replayed, true)) return;  // the end of its read
   Traffic one{.requests = 1, .lanes = 1};
   std::uintptr_t first = 0, last = 0;  // byte; sector of the row before, which the next may share
@@ -427,7 +445,7 @@ void Block::mark_copy(Lane& lane, const BulkCopy& copy) {
     for (std::uintptr_t at = row + from, size; at < row + to && !conflict_; at += size) {
       size = std::bit_floor(std::min<std::uintptr_t>(kChunk, row + to - at));
       const auto log2_size = static_cast<unsigned>(std::countr_zero(size));
-      const Record record = Record::of(event, at, log2_size, copy.pc, Record::kNeverRead);
+      const Record record = Record::of(event, at, log2_size, copy.pc, Record::kByCopy);
       conflict_ = launch_->global.weak(lane, record);
     }
   });

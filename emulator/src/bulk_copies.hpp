@@ -47,6 +47,8 @@ struct Barrier {
   int under_way = 0;                   ///< bytes of copies that are issued, where they arrive late
   std::uint64_t number = 0;            ///< of its phase
   Phase *phase = nullptr, *last = nullptr;
+  unsigned thread = 0;     ///< that initialised it
+  std::uint32_t time = 0;  ///< then, of its block
 
   std::uint64_t bits() const {
     return 1 + (number % 2 << 1) + (std::uint64_t{expected} << 2) + (std::uint64_t{pending} << 22) +

@@ -71,21 +71,25 @@ unsigned addition(T value) {
 }
 
 using Kind = GlobalOrder::Kind;
-constexpr unsigned kUncounted = ~0u;
 
 // An access that orders others: `access` does it, while nobody may come between, and returns what
-// it was. `size` is as for record().
+// it was. `event` and `size` are as for record().
 template <class F>
 void strong(const volatile void* word, unsigned bytes, Event event, unsigned size,
             Strength strength, std::uintptr_t pc, F access) {
   Lane& lane = *current_lane;
-  const bool counted = size != kUncounted;
   current_block->before_strong(lane, address_of(word), pc);
-  if (counted) record(word, size, event, pc);
+  record(word, size, event, pc);
   {
     const OutsideLane outside;
     const Kind kind = access();
-    current_block->strong(lane, address_of(word), bytes, kind, strength, pc, counted);
+    current_block->strong(lane, {.address = address_of(word),
+                                 .bytes = bytes,
+                                 .pc = pc,
+                                 .kind = kind,
+                                 .strong = true,
+                                 .narrow = std::exchange(lane.narrow, false),
+                                 .strength = strength});
   }
   if (strength != Strength::relaxed) note_moment(lane);
 }
@@ -133,18 +137,24 @@ void copy_word(void* to, const void* from, unsigned bytes) {
       static_cast<volatile std::uint64_t*>(to)[i] = static_cast<const std::uint64_t*>(from)[i];
   }
 }
-unsigned size_of_word(unsigned bytes) { return bytes == 16 ? 3 : kUncounted; }
+// Of a word of 16 bytes half is counted.
+Event event_of_word(unsigned bytes, Event counted, Event uncounted) {
+  return bytes == 16 ? counted : uncounted;
+}
+unsigned size_of_word(unsigned bytes) { return bytes == 4 ? 2 : 3; }
 
 }  // namespace
 
 void strong_load(const void* word, void* value, unsigned bytes, Strength strength) {
-  strong(word, bytes, Event::load, size_of_word(bytes), strength, RETURN_ADDRESS, [&] {
+  const Event event = event_of_word(bytes, Event::load, Event::flag);
+  strong(word, bytes, event, size_of_word(bytes), strength, RETURN_ADDRESS, [&] {
     copy_word(value, word, bytes);
     return Kind::load;
   });
 }
 void strong_store(void* word, const void* value, unsigned bytes, Strength strength) {
-  strong(word, bytes, Event::store, size_of_word(bytes), strength, RETURN_ADDRESS, [&] {
+  const Event event = event_of_word(bytes, Event::store, Event::flag_store);
+  strong(word, bytes, event, size_of_word(bytes), strength, RETURN_ADDRESS, [&] {
     if (std::memcmp(word, value, bytes) != 0) current_block->note_change();
     copy_word(word, value, bytes);
     return Kind::store;
@@ -175,6 +185,9 @@ using namespace emulator;
 void __threadfence() {
   __atomic_thread_fence(__ATOMIC_ACQ_REL);
   if (current_lane) fence(*current_lane);
+}
+void emulator::narrow_scope() {
+  if (current_lane) current_lane->narrow = true;
 }
 
 #define ATOMIC_OF(NAME, T, SIZE, CHANGED)                     \

@@ -30,13 +30,15 @@ enum class Event : std::uint8_t {
   load,
   store,
   atomic,
-  copy,     ///< an asynchronous one is issued; the address is its source
-  step,     ///< into another basic block
-  sync,     ///< a part in a warp function, whose number in the warp is the address
-  arrival,  ///< a wait for asynchronous copies, of which so many arrived
-  moment,   ///< the number of one from which the lane knew more
-  bulk,     ///< a BulkCopy
-  wait      ///< for an mbarrier's Phase
+  flag,        ///< one of these that is not counted: a load
+  flag_store,  ///< and what is none
+  copy,        ///< an asynchronous one is issued; the address is its source
+  step,        ///< into another basic block
+  sync,        ///< a part in a warp function, whose number in the warp is the address
+  arrival,     ///< a wait for asynchronous copies, of which so many arrived
+  moment,      ///< the number of one from which the lane knew more
+  bulk,        ///< a BulkCopy
+  wait         ///< for an mbarrier's Phase
 };
 
 /// What a lane did.
@@ -46,7 +48,8 @@ struct Record {
   std::uint64_t what;        ///< address | (log2 of the size | kQueues) << 48 | event << 56
   std::uint64_t pc : 48;     ///< the return address of the callback: names the access or the block
   std::uint64_t value : 16;  ///< of a store: a digest of what it wrote, or one of these
-  static constexpr unsigned kNotYetRead = 0, kNeverRead = 1;
+  static constexpr unsigned kNotYetRead = 0, kNeverRead = 1, kByCopy = 4;  ///< a bulk copy
+  static bool is_digest(unsigned value) { return (value & 2) != 0; }
 
   static Record of(Event event, std::uint64_t address, unsigned log2_bytes, std::uintptr_t pc,
                    unsigned value = kNotYetRead) {
@@ -116,9 +119,11 @@ struct Lane {
   Knowledge knowledge;
   std::vector<Moment> moments;     ///< in its log
   Moment moment;                   ///< the last of them, or before, that was replayed
+  std::uint32_t met = 0;           ///< when it last had a part in a warp function
   const Record* marked = nullptr;  ///< the first of its log that global memory does not have yet
   std::uintptr_t polled = 0;       ///< its last strong access: where, and by which instruction
   unsigned polls = 0;              ///< such accesses, since
+  bool narrow = false;             ///< whether the next is of the scope of its block
   std::uint64_t polled_since = 0;  ///< so many stores of anybody
 
   // What it waits for.
@@ -207,7 +212,7 @@ inline void note_value(Record& record) {
   auto* to = reinterpret_cast<unsigned char*>(words);
   for (unsigned i = 0; i < record.bytes(); ++i) to[i] = from[i];
   const std::uint64_t mixed = (words[0] ^ words[1] * 0x9E3779B97F4A7C15) * 0xD6E8FEB86659FD93;
-  record.value = (mixed >> 48) | 2;  // neither of the special ones
+  record.value = (mixed >> 48) | 2;  // none of the special ones
 }
 
 /// Writes to the log of the running lane. What needs registers that a call must save is a function

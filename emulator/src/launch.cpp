@@ -240,7 +240,7 @@ cudaError_t run_grid(const cudaLaunchConfig_t& config, const BoundKernel& bound)
       const auto make = [&](unsigned i) {
         attempt(launch, [&] { runners.push_back(std::make_unique<Runner>(launch, i)); });
       };
-      if ((ordered || cooperative) && launch.blocks() > 1)
+      if (ordered || (cooperative && launch.blocks() > 1))
         launch.turns.emplace(settings.schedule, workers, groups, make).run();
       else
         for (unsigned i = 0; i < workers; ++i) make(i);

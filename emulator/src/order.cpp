@@ -8,7 +8,7 @@ namespace emulator {
 namespace {
 
 constexpr unsigned kTimeBits = 26, kWhoBits = 11;
-constexpr unsigned kMostLevel = 0xFFFF;  // beyond that anything may be ordered
+constexpr unsigned kMostLevel = 0x3FFF;  // beyond that anything may be ordered
 
 std::uint64_t entry(std::uint64_t block, unsigned who, std::uint32_t time) {
   return (block << kWhoBits | who) << kTimeBits | time;
@@ -44,6 +44,13 @@ void Clock::raise(std::uint64_t block, unsigned who, std::uint32_t time) {
   join(one);
 }
 
+void Clock::show(std::uint64_t to) {
+  Clock shown;
+  for (const std::uint64_t each : entries_)
+    if (each < entry(kMostBlocks, 0, 0)) shown.entries_.push_back(each + entry(to, 0, 0));
+  join(shown);
+}
+
 void Clock::join(const Clock& other) {
   std::vector<std::uint64_t> both;
   both.reserve(entries_.size() + other.entries_.size());
@@ -54,7 +61,8 @@ void Clock::join(const Clock& other) {
 }
 
 void Knowledge::join(const Knowledge& other) {
-  for (const auto part : {&Knowledge::known, &Knowledge::fenced, &Knowledge::heard})
+  for (const auto part : {&Knowledge::known, &Knowledge::fenced, &Knowledge::heard,
+                          &Knowledge::fenced_in_block, &Knowledge::heard_in_block})
     if (other.*part) this->*part = joined(this->*part, other.*part);
   level = std::max(level, other.level);
 }
@@ -71,11 +79,19 @@ Past BlockOrder::release(const Lane& lane) {
 
 // What a thread fenced or heard counts for those too that it meets at a barrier afterwards: the
 // model of PTX asks for a fence of each thread's own, but hardware has made all wait for it.
-void BlockOrder::fence(Lane& lane) {
+void BlockOrder::fence(Lane& lane, bool narrow) {
   Knowledge& its = lane.knowledge;
-  its.known = joined(joined(its.known, its.heard), base_.heard);
-  its.heard = nullptr;
-  its.fenced = release(lane);
+  its.known = joined(joined(its.known, its.heard_in_block), base_.heard_in_block);
+  its.heard_in_block = nullptr;
+  if (!narrow) its.known = joined(joined(its.known, std::exchange(its.heard, {})), base_.heard);
+  its.fenced_in_block = release(lane);
+  if (!narrow) its.fenced = its.fenced_in_block;
+}
+
+void BlockOrder::show(Lane& lane, std::uint64_t to) {
+  const auto all = copy_of(release(lane));
+  all->show(to);
+  lane.knowledge.known = all;
 }
 
 void BlockOrder::meet(std::span<Lane> lanes, std::uint32_t members, bool orders_memory) {
@@ -84,9 +100,9 @@ void BlockOrder::meet(std::span<Lane> lanes, std::uint32_t members, bool orders_
     if (orders_memory) all.join(lanes[l].knowledge);
     all.level = std::max(all.level, lanes[l].knowledge.level);
   });
+  ++time_;
   if (orders_memory) {
     const auto known = copy_of(all.known);
-    ++time_;
     const bool whole =
         static_cast<std::size_t>(std::popcount(members)) == lanes.size();  // as most often
     const unsigned first = current_block->number_of(lanes[0]);
@@ -101,6 +117,7 @@ void BlockOrder::meet(std::span<Lane> lanes, std::uint32_t members, bool orders_
       lanes[l].knowledge = all;
     else
       lanes[l].knowledge.level = all.level;
+    lanes[l].met = time_;
   });
 }
 
@@ -124,7 +141,7 @@ void BlockOrder::add_to(Knowledge& all) const {
 bool BlockOrder::knows(const Lane& lane, std::uint64_t block, unsigned thread,
                        std::uint32_t time) const {
   const auto in = [&](const Past& past) { return past && past->knows(block, thread, time); };
-  return in(base_.known) || in(lane.knowledge.known);
+  return (block == number_ && time < barrier_) || in(base_.known) || in(lane.knowledge.known);
 }
 
 void make_room(Lane& lane, int records) {
@@ -171,7 +188,19 @@ void acquire(Lane& lane, const Released& from) {
 }
 
 void fence(Lane& lane) {
-  synchronize(lane, [&] { current_block->order().fence(lane); });
+  const bool narrow = std::exchange(lane.narrow, false);
+  synchronize(lane, [&] { current_block->order().fence(lane, narrow); });
+}
+
+static void show(std::uint64_t to) {
+  Lane& lane = *current_lane;
+  synchronize(lane, [&] { current_block->order().show(lane, to); });
+}
+void publish_barriers() { show(Clock::kBarriers); }
+void show_to_copies() { show(Clock::kShared); }
+void show_to_all_copies() {
+  show(Clock::kShared);
+  show(Clock::kGlobal);
 }
 
 // ---- global memory
@@ -203,11 +232,22 @@ void GlobalOrder::for_each_word(std::uintptr_t address, unsigned bytes, F f) {
 std::optional<GlobalOrder::Conflict> GlobalOrder::touch(const Lane& lane, const Access& access) {
   const BlockOrder& block = current_block->order();
   const Knowledge& its = lane.knowledge;
-  const bool stores = access.stores, strong = access.strong;
-  const auto known = [&](const Mark& m) { return block.knows(lane, m.block, m.thread, m.time); };
+  const unsigned thread = current_block->number_of(lane);
+  const bool stores = access.kind != Kind::load, strong = access.strong;
+  const bool copies = access.value == Record::kByCopy;
+  const auto in_block = [&](const Mark& m) { return m.block == block.number(); };
   // What was read, or changed by an atomic, before a flag of any strength, is over for who has seen
   // the flag: the store depends on it.
-  const auto over = [&](unsigned level) { return level < its.level || level >= kMostLevel; };
+  const auto over = [&](const Mark& m) { return m.level() < its.level || m.level() >= kMostLevel; };
+  const auto both_strong = [&](const Mark& m) {
+    return strong && m.value & Mark::kStrong &&
+           (in_block(m) || !(access.narrow || m.value & Mark::kNarrow));
+  };
+  // What a lane has read it may have passed on to another by a shuffle.
+  const auto passed_on = [&](const Mark& m) {
+    return in_block(m) && m.thread / 32 == thread / 32 && m.time < lane.met &&
+           m.time < (&lane - thread + m.thread)->met;
+  };
   std::optional<Conflict> conflict;
   for_each_word(
       access.address, access.bytes,
@@ -215,62 +255,90 @@ std::optional<GlobalOrder::Conflict> GlobalOrder::touch(const Lane& lane, const 
         const auto check = [&](const Marks& marks, const char* after, auto ordered) {
           if (!marks || conflict) return;
           const Mark& mark = marks[word];
-          if ((mark.bytes & part) == 0 || mark.block == block.number() || ordered(mark)) return;
-          conflict = {text(strong ? "atomic " : "", stores ? "write" : "read", " after ", after),
+          const bool to_be_shown = copies && &marks == &there.stores && mark.value != access.value;
+          const bool own = in_block(mark) && mark.thread == thread && !to_be_shown;
+          if ((mark.bytes & part) == 0 || own || ordered(mark) ||
+              block.knows(lane, mark.block + (to_be_shown ? Clock::kGlobal : 0), mark.thread,
+                          mark.time))
+            return;
+          const bool narrow = strong && mark.value & Mark::kStrong && &marks != &there.stores;
+          conflict = {text(strong ? "atomic " : "", stores ? "write" : "read", " after ", after,
+                           narrow        ? ", one of them of the scope of a block,"
+                           : to_be_shown ? ", which no fence has shown to bulk copies,"
+                                         : ""),
                       at, access.pc, mark};
         };
         check(there.stores, "write", [&](const Mark& m) {
-          return (stores && m.value == access.value && m.value > Record::kNeverRead) || known(m);
+          return stores && m.value == access.value && Record::is_digest(access.value);
         });
-        if (!strong)
-          check(there.strong, "atomic write",
-                [&](const Mark& m) { return stores ? over(m.value) : known(m); });
+        check(there.strong, "atomic write",
+              [&](const Mark& m) { return both_strong(m) || (!strong && stores && over(m)); });
         if (stores)
           check(there.loads, "read",
-                [&](const Mark& m) { return over(m.time) || (strong && m.value); });
+                [&](const Mark& m) { return over(m) || both_strong(m) || passed_on(m); });
         Marks& marks = !stores ? there.loads : strong ? there.strong : there.stores;
         if (!marks) marks = std::make_unique<Mark[]>(kWords);
-        marks[word] = {block.number(),
-                       current_block->number_of(lane),
-                       part,
-                       stores ? block.time() : its.level,
-                       access.pc,
-                       !stores ? strong : strong ? std::min(its.level, kMostLevel) : access.value};
+        const unsigned level = std::min(its.level, kMostLevel) * Mark::kLevel +
+                               access.narrow * Mark::kNarrow + strong * Mark::kStrong;
+        marks[word] = {block.number(), thread,    part,
+                       block.time(),   access.pc, stores && !strong ? access.value : level};
       });
   return conflict;
 }
 
 std::optional<GlobalOrder::Conflict> GlobalOrder::weak(const Lane& lane, const Record& record) {
-  return touch(lane, {record.address(), record.bytes(), record.pc, record.event() == Event::store,
-                      false, static_cast<unsigned>(record.value)});
+  return touch(lane, {.address = record.address(),
+                      .bytes = record.bytes(),
+                      .pc = record.pc,
+                      .kind = record.event() == Event::store ? Kind::store : Kind::load,
+                      .value = static_cast<unsigned>(record.value)});
 }
 
-std::optional<GlobalOrder::Conflict> GlobalOrder::strong(Lane& lane, std::uintptr_t address,
-                                                         unsigned bytes, Kind kind,
-                                                         Strength strength, std::uintptr_t pc) {
+std::optional<GlobalOrder::Conflict> GlobalOrder::strong(Lane& lane, const Access& access) {
   BlockOrder& block = current_block->order();
   Knowledge& its = lane.knowledge;
-  if (kind != Kind::store) {
-    Past found;
-    for_each_word(address, bytes, [&](Page& there, std::size_t word, std::uintptr_t at, unsigned) {
+  const auto is = [&](Strength one) {
+    return access.strength == one || access.strength == Strength::both;
+  };
+  const auto for_each = [&](auto f) {
+    for_each_word(
+        access.address, access.bytes,
+        [&](Page& there, std::size_t word, std::uintptr_t at, unsigned) { f(there, word, at); });
+  };
+  if (access.kind != Kind::store) {
+    Past found, in_block;
+    for_each([&](Page& there, std::size_t word, std::uintptr_t at) {
       if (const Mark* mark = there.strong ? &there.strong[word] : nullptr; mark && mark->bytes != 0)
-        its.level = std::max<unsigned>(its.level, mark->value + (mark->block != block.number()));
+        its.level = std::max(its.level, mark->level() + (mark->block != block.number()));
       if (carried_.empty()) return;
-      if (const auto carried = carried_.find(at); carried != carried_.end())
-        found = joined(found, carried->second);
+      const auto carried = carried_.find(at);
+      if (carried == carried_.end()) return;
+      found = joined(found, carried->second.to_all);
+      if (carried->second.block == block.number())
+        in_block = joined(in_block, carried->second.to_block);
     });
-    const bool acquires = strength == Strength::acquire || strength == Strength::both;
-    Past& to = acquires ? its.known : its.heard;
-    to = joined(to, found);
+    const bool acquires = is(Strength::acquire);
+    Past &to = acquires ? its.known : its.heard_in_block, &to_all = acquires ? to : its.heard;
+    to = joined(to, in_block);
+    if (!access.narrow) to_all = joined(to_all, found);
   }
-  const auto conflict = touch(lane, {address, bytes, pc, kind != Kind::load, true, 0});
-  if (kind == Kind::load) return conflict;
-  const bool releases = strength == Strength::release || strength == Strength::both;
-  const Past left = releases ? block.release(lane) : joined(its.fenced, block.fenced_by_all());
-  if (left || !carried_.empty())
-    for_each_word(address, bytes, [&](Page&, std::size_t, std::uintptr_t at, unsigned) {
-      Past& carried = carried_[at];  // a change goes on with what the word carried
-      carried = kind == Kind::change ? joined(carried, left) : left;
+  const auto conflict = touch(lane, access);
+  if (access.kind == Kind::load) return conflict;
+  const Past released = is(Strength::release) ? block.release(lane) : nullptr;
+  const auto left = [&](Past Knowledge::* fenced) {
+    return released ? released : joined(its.*fenced, block.of_all().*fenced);
+  };
+  const Past to_all = access.narrow ? nullptr : left(&Knowledge::fenced);
+  const Past to_block = left(&Knowledge::fenced_in_block);
+  if (to_block || !carried_.empty())
+    for_each([&](Page&, std::size_t, std::uintptr_t at) {
+      Carried& carried = carried_[at];  // a change goes on with what the word carried
+      const bool goes_on = access.kind == Kind::change;
+      carried.to_all = goes_on ? joined(carried.to_all, to_all) : to_all;
+      carried.to_block = goes_on && carried.block == block.number()
+                             ? joined(carried.to_block, to_block)
+                             : to_block;
+      carried.block = block.number();
     });
   return conflict;
 }

@@ -22,7 +22,12 @@ class Clock {
  public:
   static constexpr unsigned kWarps = 1024, kAll = kWarps + 32;  ///< after the threads
   static constexpr std::uint64_t kMostBlocks = 1 << 24;
+  /// Added to the number of a block: what a fence has shown to bulk copies.
+  static constexpr std::uint64_t kShared = kMostBlocks, kGlobal = 2 * kShared,
+                                 kBarriers = 2 * kGlobal;
 
+  /// Adds all that is known as shown.
+  void show(std::uint64_t to);
   bool knows(std::uint64_t block, unsigned thread, std::uint32_t time) const;
   void raise(std::uint64_t block, unsigned who, std::uint32_t time);
   void join(const Clock& other);
@@ -35,8 +40,9 @@ using Past = std::shared_ptr<const Clock>;  ///< null: nothing
 
 struct Knowledge {
   Past known;
-  Past fenced;         ///< what relaxed stores release: all up to the last fence
-  Past heard;          ///< what relaxed loads found: the next fence acquires it
+  Past fenced;                           ///< what relaxed stores release: all up to the last fence
+  Past heard;                            ///< what relaxed loads found: the next fence acquires it
+  Past fenced_in_block, heard_in_block;  ///< likewise with a fence of the block's scope at least
   unsigned level = 0;  ///< Lamport's clock: what is ordered in any way is of a lower level
   void join(const Knowledge& other);
 };
@@ -62,7 +68,9 @@ class BlockOrder {
   const Clock* base() const { return base_.known.get(); }
   /// All that happened before, to be acquired by others.
   Past release(const Lane& lane);
-  void fence(Lane& lane);
+  void fence(Lane& lane, bool narrow);
+  /// Shows the bulk copies that follow what happened before.
+  void show(Lane& lane, std::uint64_t to);
   /// __syncwarp of these lanes; other warp functions order only what depends on their answers.
   void meet(std::span<Lane> lanes, std::uint32_t members, bool orders_memory);
   void barrier(std::span<Lane> lanes);
@@ -71,7 +79,7 @@ class BlockOrder {
   void take(const Knowledge& all) { base_ = all; }
   /// Whether what a thread did at that time is over for `lane`.
   bool knows(const Lane& lane, std::uint64_t block, unsigned thread, std::uint32_t time) const;
-  const Past& fenced_by_all() const { return base_.fenced; }
+  const Knowledge& of_all() const { return base_; }
 
  private:
   std::uint64_t number_ = 0;
@@ -92,26 +100,37 @@ struct Released {
 };
 void release(Lane& lane, Released& into);
 void acquire(Lane& lane, const Released& from);
-/// __threadfence of the running lane.
+/// __threadfence of the running lane, or __threadfence_block.
 void fence(Lane& lane);
 
-/// Global memory while a grid of several blocks runs, one at a time: who was last at each word.
+/// Global memory while blocks run one at a time: who was last at each word.
 class GlobalOrder {
  public:
   struct Mark {
-    std::uint64_t block : 24 = 0, thread : 10 = 0, bytes : 4 = 0, time : 26 = 0;  // or its level
-    std::uint64_t pc : 48 = 0, value : 16 = 0;
+    std::uint64_t block : 24 = 0, thread : 10 = 0, bytes : 4 = 0, time : 26 = 0;
+    std::uint64_t pc : 48 = 0;
+    std::uint64_t value : 16 = 0;  // of a plain store as in its Record, else its level, and these
+    static constexpr unsigned kStrong = 1, kNarrow = 2, kLevel = 4;
+    unsigned level() const { return static_cast<unsigned>(value) / kLevel; }
   };
-  /// Two accesses of different blocks that nothing orders.
+  /// Two accesses of different threads that nothing orders.
   struct Conflict {
     std::string what;
     std::uintptr_t address, pc;
     Mark other;
   };
   enum class Kind : std::uint8_t { load, store, change };
+  struct Access {
+    std::uintptr_t address;
+    unsigned bytes;
+    std::uintptr_t pc;
+    Kind kind;
+    bool strong = false, narrow = false;  ///< of the scope of a block
+    Strength strength{};
+    unsigned value = 0;  ///< of a plain store, as in its Record
+  };
   /// A strong access, which is about to happen; what it reads or leaves is acquired or released.
-  std::optional<Conflict> strong(Lane& lane, std::uintptr_t address, unsigned bytes, Kind kind,
-                                 Strength strength, std::uintptr_t pc);
+  std::optional<Conflict> strong(Lane& lane, const Access& access);
   /// A recorded load or store.
   std::optional<Conflict> weak(const Lane& lane, const Record& record);
   bool holds(std::uintptr_t address) { return page(address) != nullptr; }
@@ -122,13 +141,6 @@ class GlobalOrder {
   struct Page {
     bool global = false;
     Marks loads, stores, strong;
-  };
-  struct Access {
-    std::uintptr_t address;
-    unsigned bytes;
-    std::uintptr_t pc;
-    bool stores, strong;
-    unsigned value;
   };
   std::optional<Conflict> touch(const Lane& lane, const Access& access);
   Page* page(std::uintptr_t address);
@@ -141,7 +153,12 @@ class GlobalOrder {
     Page* page = nullptr;
   };
   Cached cached_[64];
-  std::unordered_map<std::uintptr_t, Past> carried_;  // by what was stored there, by word
+  // What was released to all, and to the block that stored it last.
+  struct Carried {
+    Past to_all, to_block;
+    std::uint64_t block = 0;
+  };
+  std::unordered_map<std::uintptr_t, Carried> carried_;  // by what was stored there, by word
 };
 
 }  // namespace emulator

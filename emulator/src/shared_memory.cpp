@@ -72,7 +72,7 @@ void SharedMemory::attach(const std::string& kernel) {
 
 void SharedMemory::start(std::size_t dynamic_bytes) {
   dynamic_bytes_ = dynamic_bytes;
-  ++epoch_;
+  first_epoch_ = ++epoch_;
   ++cluster_epoch_;
   ++block_;
 }
@@ -160,7 +160,7 @@ std::optional<SharedMemory::Race> SharedMemory::conflict(const Mark& mark, const
   const auto block_of = [](unsigned thread) { return thread / 1024; };
   // Two stores of one value are none, whichever comes first.
   const auto same_value = [&](const Last& m) {
-    return access.kind == Operation::store && access.value > Record::kNeverRead &&
+    return access.kind == Operation::store && Record::is_digest(access.value) &&
            m.value == access.value;
   };
   const auto in_order = [&](const Last& m) {
@@ -191,6 +191,13 @@ std::optional<SharedMemory::Race> SharedMemory::conflict(const Mark& mark, const
   // The last was in order, and may have been this thread itself; one before it was not.
   return Race{what, last.thread / 32u * 32 + static_cast<unsigned>(std::countr_zero(unknown)),
               last.pc};
+}
+
+bool SharedMemory::is_unshown(const Mark& mark, const Access& access) const {
+  const Last& last = mark.last;
+  return access.value == Record::kByCopy && mark.epoch >= first_epoch_ &&
+         last.value != Record::kByCopy && last.thread / 1024 == access.thread / 1024 &&
+         !access.knows(last.thread, last.time, Clock::kShared);
 }
 
 void SharedMemory::add(Mark& mark, const Access& access) const {
@@ -239,6 +246,11 @@ std::optional<SharedMemory::Race> SharedMemory::note(std::size_t offset, unsigne
     if (!race && !one_store) race = conflict(s.store, access, after_write, false);
     if (!race && !atomic) race = conflict(s.atomic, access, after_write, false);
     if (!race && !load) race = conflict(s.load, access, "write after read", true);
+    for (const Mark* mark : {&s.store, &s.atomic})
+      if (!race && is_unshown(*mark, access))
+        race = Race{load ? "a bulk copy reads what no fence has shown it, the write"
+                         : "a bulk copy overwrites what no fence has shown it, the write",
+                    mark->last.thread, mark->last.pc, false, true};
     add(load ? s.load : atomic ? s.atomic : s.store, access);
     if (!load) s.written_in = block_;
     if (access.copy != Access::Copy::none)

@@ -69,15 +69,16 @@ class SharedMemory {
     std::span<const WarpMeeting> warp_syncs;  ///< who had a part in its warp's functions
     unsigned request;
     std::uintptr_t pc;
-    std::uint16_t value;        ///< a digest of what a store wrote
+    std::uint16_t value;        ///< of a store, as in its Record; or Record::kByCopy
     std::uint32_t time;         ///< of its block
     std::uint64_t first_block;  ///< of its cluster
     const Clock* known[2];      ///< to its block and to itself
     Operation kind;
     enum class Copy : std::uint8_t { none, issued, arrived } copy = Copy::none;  ///< asynchronous
-    bool knows(unsigned other, std::uint32_t then) const {
+    bool knows(unsigned other, std::uint32_t then, std::uint64_t shown_to = 0) const {
       for (const Clock* clock : known)
-        if (clock && clock->knows(first_block + other / 1024, other % 1024, then)) return true;
+        if (clock && clock->knows(first_block + other / 1024 + shown_to, other % 1024, then))
+          return true;
       return false;
     }
   };
@@ -86,6 +87,7 @@ class SharedMemory {
     unsigned thread;   ///< the other thread
     std::uintptr_t pc;
     bool one_instruction = false;  ///< of which both are lanes
+    bool unshown = false;          ///< to bulk copies
   };
   /// Notes an access and returns the race that it is part of.
   std::optional<Race> note(std::size_t offset, unsigned bytes, const Access& access);
@@ -114,6 +116,8 @@ class SharedMemory {
     Last last, other;          // `other` if there is one
     bool has_other;
   };
+  // Whether a bulk copy touches what the mark's thread wrote, and no fence has shown it that.
+  bool is_unshown(const Mark& mark, const Access& access) const;
   struct Shadow {
     Mark load, store, atomic;
     std::uint32_t written_in;  // the block in which it was written last
@@ -145,6 +149,7 @@ class SharedMemory {
   std::unique_ptr<Word[], decltype(&std::free)> words_{nullptr, &std::free};
   std::unique_ptr<Shadow[], decltype(&std::free)> bytes_{nullptr, &std::free};
   std::uint32_t epoch_ = 0, cluster_epoch_ = 0, block_ = 0;
+  std::uint32_t first_epoch_ = 0;  // of the block
 };
 
 /// Makes a function known as a kernel, with shared variables of its own.

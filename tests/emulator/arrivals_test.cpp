@@ -115,6 +115,7 @@ __global__ void copy_for_another_lane(int* out, const int* in) {
   __shared__ MBarrier full[2];
   const unsigned lane = threadIdx.x;
   if (lane < 2) initialize(full[lane], 1);
+  publish_barriers();
   __syncwarp();
   if (lane == 0) {
     arrive_expecting(full[0], 16);
@@ -141,6 +142,7 @@ __global__ void copy_through(int* out, const int* in) {
   if (threadIdx.x == 0) {
     initialize(full, 1);
     initialize(empty, 1);
+    publish_barriers();
   }
   __syncthreads();
   for (unsigned step = 0; step < 4; ++step) {

@@ -117,6 +117,7 @@ TEST(BulkCopies, AreOneRequestEach) {
 __global__ void two_copies_out(int* out) {
   __shared__ __align__(16) int stage[64];
   stage[threadIdx.x] = int(threadIdx.x);
+  show_to_copies();
   __syncthreads();
   if (threadIdx.x != 0) return;
   copy_out(out, stage, 128);
@@ -152,6 +153,7 @@ __global__ void read_box(int* out, CUtensorMap map, int words, int matrix, int r
   __shared__ MBarrier full;
   if (threadIdx.x == 0) {
     initialize(full, 1);
+    publish_barriers();
     arrive_expecting(full, 4 * words);
     if (cube)
       copy_box(box, map, matrix, row, column, full);
@@ -205,6 +207,7 @@ TEST(BulkCopies, ReadBoxes) {
 __global__ void write_box(CUtensorMap map, int words, int row, int column) {
   auto* box = static_cast<int*>(dynamic_shared());
   for (int i = threadIdx.x; i < words; i += blockDim.x) box[i] = i + 1;
+  show_to_copies();
   __syncthreads();
   if (threadIdx.x == 0) copy_box_out(map, row, column, box);
 }
@@ -319,6 +322,7 @@ __global__ void ring(int* out, const int* in) {
       initialize(empty[s], wrong == Wrong::too_few_readers    ? kWords / 2
                            : wrong == Wrong::too_many_readers ? kWords + 1
                                                               : kWords);
+      publish_barriers();
     }
   __syncthreads();
   if (threadIdx.x >= kWords) {
@@ -339,6 +343,7 @@ __global__ void ring(int* out, const int* in) {
     const int value = stages[s][kWords - 1 - threadIdx.x];
     if (wrong != Wrong::freed_before_read) arrive(empty[s]);
     sums[step % 2][threadIdx.x] = value;
+    show_to_copies();
     __syncwarp();
     if (threadIdx.x % 32 == 0) {
       copy_out(out + step * kWords + threadIdx.x, &sums[step % 2][threadIdx.x], 128);
@@ -478,6 +483,7 @@ __global__ void bad_copy(int* data, int which) {
   __shared__ MBarrier barrier;
   if (threadIdx.x > 0) return;
   initialize(barrier, 1);
+  publish_barriers();
   arrive_expecting(barrier, 32);
   if (which == 0) copy_in(s, data, 12, barrier);          // fault
   if (which == 1) copy_in(s + 1, data, 32, barrier);      // fault
@@ -510,6 +516,7 @@ __global__ void leave_a_copy(int* data) {
   __shared__ MBarrier barrier;
   if (threadIdx.x > 0) return;
   initialize(barrier, 1);
+  publish_barriers();
   arrive_expecting(barrier, 32);
   copy_in(s, data, 32, barrier);  // fault
 }
@@ -522,6 +529,7 @@ __global__ void box_of_a_cube(int*, CUtensorMap map) {
   __shared__ MBarrier barrier;
   if (threadIdx.x > 0) return;
   initialize(barrier, 1);
+  publish_barriers();
   copy_box(s, map, 0, 0, 0, barrier);  // fault
 }
 TEST(Faults, BoxOfOtherDimensions) {

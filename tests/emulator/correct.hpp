@@ -24,4 +24,18 @@ inline unsigned blocks_for(std::size_t count, unsigned threads) {
   return static_cast<unsigned>((count + threads - 1) / threads);
 }
 
+using Ints = std::vector<int>;
+
+/// What `launch` leaves in `count` integers that were 0.
+template <class F>
+void expect_everywhere(const Ints& expected, F launch, Same same = Same::figures) {
+  everywhere(
+      [&] {
+        const DeviceArray<int> out(Ints(expected.size(), 0));
+        ASSERT_RUNS(launch(out.data()));
+        EXPECT_EQ(out.values(), expected);
+      },
+      same);
+}
+
 }  // namespace emulator

@@ -67,6 +67,7 @@ __global__ void passed_on_by_the_next_warp(volatile int* turn, int* out, int rou
   for (int i = 0; i < rounds; ++i) {
     while (*turn % warps != warp) {
     }
+    __threadfence();
     *out += 1;
     __threadfence();
     *turn = *turn + 1;

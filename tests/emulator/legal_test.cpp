@@ -6,24 +6,12 @@
 #include <algorithm>
 #include <numeric>
 
-#include "support.hpp"
+#include "correct.hpp"
 
 namespace cg = cooperative_groups;
 
 namespace emulator {
 namespace {
-
-using Ints = std::vector<int>;
-
-// What `launch` leaves in `count` integers that were 0.
-template <class F>
-void expect_everywhere(const Ints& expected, F launch) {
-  everywhere([&] {
-    const DeviceArray<int> out(Ints(expected.size(), 0));
-    ASSERT_RUNS(launch(out.data()));
-    EXPECT_EQ(out.values(), expected);
-  });
-}
 
 // ---- arguments by value
 

@@ -85,7 +85,7 @@ TEST(Faults, Misaligned) { EXPECT_FAULT(misaligned, "misaligned", {1, 32}); }
 // 21 of them fit.
 __global__ void vector_of_three_at_the_end(int* data) {
   auto* vectors = reinterpret_cast<float3*>(data);
-  vectors[threadIdx.x] = vectors[0];  // fault
+  vectors[threadIdx.x] = make_float3(1, 2, 3);  // fault
 }
 TEST(Faults, VectorOfThreeAtTheEnd) {
   EXPECT_FAULT(vector_of_three_at_the_end, "out-of-bounds global store: byte 256 of a buffer",

@@ -409,8 +409,8 @@ __global__ void attributed(T* out, const T* in, int count) {
   __syncthreads();
   const float2 pair = *reinterpret_cast<float2*>(&s[threadIdx.x & 30]);  // vector
   not_inlined(out + threadIdx.x,
-              pair.x + __ldg(in));  // hint
-  atomicAdd(out, pair.y);           // atomic
+              pair.x + __ldg(in));       // hint
+  atomicAdd(out + threadIdx.x, pair.y);  // atomic
 }
 TEST(Lines, AreTheInnermostOfTheUsersSource) {
   const DeviceArray<float> in(32), out(32);

@@ -221,14 +221,14 @@ TEST(Faults, RaceOfStructures) {
 __global__ void lanes_disagree_in_shared(int* data) {
   __shared__ int s;
   s = threadIdx.x % 2;  // fault
-  data[0] = s;
+  data[threadIdx.x] = s;
 }
 __global__ void lanes_disagree_in_global(int* data) {
   data[threadIdx.x / 8] = threadIdx.x == 9;  // fault
 }
 TEST(Faults, LanesOfOneInstructionThatStoreDifferentValues) {
   EXPECT_FAULT(lanes_disagree_in_shared, "write of another value by the same instruction", {1, 32});
-  EXPECT_FAULT(lanes_disagree_in_global, "lanes 8 and 9 of one instruction store different values",
+  EXPECT_FAULT(lanes_disagree_in_global, "global-memory race inside a warp: write after write",
                {1, 32});
 }
 
@@ -245,8 +245,9 @@ TEST(Faults, RaceOfNarrowAndWide) { EXPECT_FAULT(race_of_narrow_and_wide, "race 
 // Whichever warp is first reads what nobody has written yet; who writes it then is to be named.
 __global__ void tile_without_barrier(int* data) {
   __shared__ int tile[32][32];
-  tile[threadIdx.y][threadIdx.x] = 1;                  // fault
-  data[threadIdx.x] = tile[threadIdx.x][threadIdx.y];  // fault
+  tile[threadIdx.y][threadIdx.x] = 1;                // fault
+  const int value = tile[threadIdx.x][threadIdx.y];  // fault
+  if (threadIdx.y == 0) data[threadIdx.x] = value;
 }
 TEST(Faults, TileWithoutBarrier) {
   EXPECT_FAULT(tile_without_barrier,

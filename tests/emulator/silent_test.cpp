@@ -160,7 +160,7 @@ __global__ void sums_the_list(Node** heads, int* sums) {
   sums[threadIdx.x] = sum;
 }
 __global__ void frees_twice(int* data) {
-  int* mine = new int(data[0]);
+  int* mine = new int(data[threadIdx.x]);
   data[threadIdx.x] = *mine;
   delete mine;
   if (threadIdx.x == 3) delete mine;

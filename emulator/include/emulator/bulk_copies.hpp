@@ -59,8 +59,9 @@ void copy_box_out(const CUtensorMap& map, int row, int column,
 void wait_until_read() EMULATOR_CONVERGENT;
 void wait_until_written() EMULATOR_CONVERGENT;
 
-// Fences: memory has one order here.
-EMULATOR_INLINE void publish_barriers() { asm volatile("" ::: "memory"); }
-EMULATOR_INLINE void show_to_copies() { asm volatile("" ::: "memory"); }
-EMULATOR_INLINE void show_to_all_copies() { asm volatile("" ::: "memory"); }
+// Fences. What happened before is visible to bulk copies that happen after: the initialisation of
+// barriers, shared memory, or all memory.
+void publish_barriers() EMULATOR_CONVERGENT;
+void show_to_copies() EMULATOR_CONVERGENT;
+void show_to_all_copies() EMULATOR_CONVERGENT;
 }  // namespace emulator

@@ -177,13 +177,20 @@ EMULATOR_INLINE void __syncthreads(EMULATOR_HERE) {
 EMULATOR_BLOCK_VOTE(__syncthreads_count, count)
 EMULATOR_BLOCK_VOTE(__syncthreads_and, all)
 EMULATOR_BLOCK_VOTE(__syncthreads_or, any)
+namespace emulator {
+/// The thread's next atomic, flag or fence orders accesses of its own block alone.
+void narrow_scope() EMULATOR_CONVERGENT;
+}  // namespace emulator
 void __threadfence();
-EMULATOR_INLINE void __threadfence_block() { __threadfence(); }
+EMULATOR_INLINE void __threadfence_block() {
+  emulator::narrow_scope();
+  __threadfence();
+}
 EMULATOR_INLINE void __threadfence_system() { __threadfence(); }
 EMULATOR_INLINE void __nanosleep(unsigned) {}
 
 namespace emulator {
-/// How an access of device scope orders those around it. Atomics without a name for it are relaxed.
+/// How an access orders those around it. Atomics without a name for it are relaxed.
 enum class Strength : std::uint8_t { relaxed, acquire, release, both };
 /// Flags between blocks: words of 4, 8 or 16 bytes, each there as a whole or not at all. Not
 /// counted, since how often one is polled is chance; but half of one of 16 bytes is.
@@ -314,10 +321,11 @@ EMULATOR_INLINE unsigned __match_all_sync(unsigned mask, T value, int* predicate
   ROW(atomicExch, float, (static_cast<void>(old), value))             \
   ADD(atomicAdd, float)                                               \
   ADD(atomicAdd, double)
-// An access is the same whatever the scope in which it is ordered.
-#define EMULATOR_SCOPES(NAME, T, PARAMETERS, ...)                                  \
-  T NAME PARAMETERS;                                                               \
-  EMULATOR_INLINE T NAME##_block PARAMETERS { return NAME(address, __VA_ARGS__); } \
+#define EMULATOR_SCOPES(NAME, T, PARAMETERS, ...)                \
+  T NAME PARAMETERS;                                             \
+  EMULATOR_INLINE T NAME##_block PARAMETERS {                    \
+    return emulator::narrow_scope(), NAME(address, __VA_ARGS__); \
+  }                                                              \
   EMULATOR_INLINE T NAME##_system PARAMETERS { return NAME(address, __VA_ARGS__); }
 #define EMULATOR_ATOMIC(NAME, T, ...) EMULATOR_SCOPES(NAME, T, (T * address, T value), value)
 #define EMULATOR_SWAP(T) \

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: MIT
+//
+// Bulk copies see what threads wrote once a fence has shown them that (fence.proxy.async).
+#include <emulator/bulk_copies.hpp>
+
+#include <cuda/atomic>
+
+#include "schedules.hpp"
+
+namespace emulator {
+namespace {
+
+enum Wrong {
+  nothing,
+  no_fence,
+  fence_too_early,
+  fence_of_another,
+  fence_for_shared_alone,
+  barrier_not_published,
+  barrier_not_awaited
+};
+
+constexpr unsigned kBytes = 256;
+
+// Threads write a tile, and one copies it out.
+template <Wrong wrong, bool one_fences>
+__global__ void out_of_shared(int* out, const int*) {
+  __shared__ __align__(16) int tile[64];
+  if (wrong == fence_too_early) show_to_copies();
+  tile[threadIdx.x] = 1;
+  if (wrong == fence_of_another && threadIdx.x % 2 != 0) show_to_copies();
+  if (wrong == nothing && !one_fences) show_to_copies();
+  __syncthreads();
+  if (threadIdx.x != 0) return;
+  if (wrong == nothing && one_fences) show_to_copies();
+  copy_out(out, tile, kBytes);
+}
+// A copy to where a thread has written before.
+template <Wrong wrong>
+__global__ void into_shared(int* out, const int* in) {
+  __shared__ __align__(16) int tile[64];
+  __shared__ MBarrier full;
+  tile[threadIdx.x] = 1;
+  if (threadIdx.x == 0) {
+    initialize(full, 1);
+    if (wrong != barrier_not_published) publish_barriers();
+  }
+  if (wrong != no_fence && wrong != barrier_not_published) show_to_copies();
+  if (wrong != barrier_not_awaited) __syncthreads();
+  if (threadIdx.x == 0) {
+    arrive_expecting(full, kBytes);
+    copy_in(tile, in, kBytes, full);
+  }
+  wait(full, 0);
+  out[threadIdx.x] = tile[threadIdx.x];
+}
+template <Wrong wrong>
+__global__ void barrier_alone(int* out, const int* in) {
+  __shared__ __align__(16) int tile[64];
+  __shared__ MBarrier full;
+  if (threadIdx.x == 0) {
+    initialize(full, 1);
+    if (wrong != barrier_not_published) publish_barriers();
+  }
+  if (wrong != barrier_not_awaited) __syncthreads();
+  if (threadIdx.x == 32) {
+    arrive_expecting(full, kBytes);
+    copy_in(tile, in, kBytes, full);
+  }
+  __syncthreads();
+  wait(full, 0);
+  out[threadIdx.x] = tile[threadIdx.x];
+}
+// What one block leaves in global memory another copies in.
+template <Wrong wrong>
+__global__ void from_block_to_block(int* out, int* data, unsigned* flag) {
+  using Flag = cuda::atomic_ref<unsigned, cuda::thread_scope_device>;
+  __shared__ __align__(16) int tile[64];
+  __shared__ MBarrier full;
+  if (blockIdx.x == 0) {
+    data[threadIdx.x] = 1;
+    __syncthreads();
+    if (threadIdx.x == 0) Flag(*flag).store(1, cuda::memory_order_release);
+    return;
+  }
+  if (threadIdx.x == 0) {
+    initialize(full, 1);
+    publish_barriers();
+    if (wrong == fence_too_early) show_to_all_copies();
+    while (Flag(*flag).load(cuda::memory_order_acquire) == 0) {
+    }
+    if (wrong == fence_for_shared_alone) show_to_copies();
+    if (wrong == nothing) show_to_all_copies();
+    arrive_expecting(full, kBytes);
+    copy_in(tile, data, kBytes, full);
+  }
+  __syncthreads();
+  wait(full, 0);
+  out[threadIdx.x] = tile[threadIdx.x];
+}
+
+auto copies_of(void (*kernel)(int*, const int*)) {
+  return [=] {
+    const DeviceArray<int> in(std::vector(64, 1)), out(64);
+    return launch({1, 64}, kernel, out, in) == cudaSuccess && out.values() == in.values();
+  };
+}
+auto handovers_of(void (*kernel)(int*, int*, unsigned*)) {
+  return [=] {
+    const DeviceArray<int> data(64), out(64);
+    const DeviceArray<unsigned> flag(1);
+    return launch({2, 64}, kernel, out, data, flag) == cudaSuccess &&
+           out.values() == std::vector(64, 1);
+  };
+}
+
+TEST(Proxies, FencesShowCopiesWhatWasWritten) {
+  expect_clean(copies_of(out_of_shared<nothing, true>));
+  expect_clean(copies_of(out_of_shared<nothing, false>));
+  expect_clean(copies_of(into_shared<nothing>));
+  expect_clean(copies_of(barrier_alone<nothing>));
+  expect_clean(handovers_of(from_block_to_block<nothing>));
+}
+TEST(ProxyFaults, NoFenceBeforeACopyOut) { expect_found(copies_of(out_of_shared<no_fence, true>)); }
+TEST(ProxyFaults, FenceBeforeTheWrites) {
+  expect_found(copies_of(out_of_shared<fence_too_early, true>));
+}
+TEST(ProxyFaults, FencesOfHalfOfTheThreads) {
+  expect_found(copies_of(out_of_shared<fence_of_another, true>));
+}
+TEST(ProxyFaults, NoFenceBeforeACopyIn) { expect_found(copies_of(into_shared<no_fence>)); }
+TEST(ProxyFaults, BarrierNotPublished) {
+  expect_found(copies_of(barrier_alone<barrier_not_published>));
+}
+TEST(ProxyFaults, BarrierUsedBeforeThreadsMeet) {
+  expect_found(copies_of(barrier_alone<barrier_not_awaited>));
+}
+TEST(ProxyFaults, NoFenceBeforeACopyOfAnotherBlocksData) {
+  expect_found(handovers_of(from_block_to_block<no_fence>));
+}
+TEST(ProxyFaults, FenceBeforeTheFlag) {
+  expect_found(handovers_of(from_block_to_block<fence_too_early>));
+}
+TEST(ProxyFaults, FenceOfSharedMemoryForGlobalMemory) {
+  expect_found(handovers_of(from_block_to_block<fence_for_shared_alone>));
+}
+
+}  // namespace
+}  // namespace emulator
