@@ -23,26 +23,20 @@ const char* refusal(const Lane& lane, std::uintptr_t to, std::uintptr_t from, st
 
 }  // namespace
 
-unsigned arrive(Lane& lane, std::uint64_t group) {
-  const unsigned before = lane.arrived;
-  while (lane.arrived < lane.copies.size() && lane.copies[lane.arrived].group < group) {
-    const AsyncCopy& copy = lane.copies[lane.arrived++];
+void arrive(Lane& lane, std::uint64_t group) {
+  const auto over = std::ranges::partition_point(
+      lane.copies, [&](const AsyncCopy& copy) { return copy.group < group; });
+  if (over != lane.copies.begin()) current_block->mark_accesses(lane);
+  for (auto copy = lane.copies.begin(); copy != over; ++copy) {
     // Volatile, or it would be a call of memcpy, which is the kernel's.
-    auto* to = reinterpret_cast<volatile std::uint32_t*>(copy.to);
-    for (unsigned i = 0; i < copy.bytes / 4u; ++i)
-      to[i] = reinterpret_cast<const std::uint32_t*>(copy.data)[i];
+    auto* to = reinterpret_cast<volatile std::uint32_t*>(copy->to);
+    for (unsigned i = 0; i < copy->bytes / 4u; ++i)
+      to[i] = reinterpret_cast<const std::uint32_t*>(copy->data)[i];
     lane.stored = true;
+    current_block->land(copy->to, copy->bytes, false);
   }
-  return lane.arrived - before;
-}
-
-// Those before this number.
-static void land_groups(Lane& lane, std::uint64_t groups, std::uintptr_t pc) {
-  const unsigned arrived = arrive(lane, groups);
-  if (lane.next)  // the replay needs the copies, and drops them then
-    note(Event::arrival, arrived, pc);
-  else
-    lane.drop_copies(arrived);
+  const OutsideLane outside;
+  lane.copies.erase(lane.copies.begin(), over);
 }
 
 }  // namespace emulator
@@ -56,12 +50,14 @@ void __pipeline_memcpy_async(void* to, const void* from, std::size_t bytes, std:
   if (const char* why = refusal(lane, copy.to, source, bytes, zfill))
     stop(pc, "asynchronous copy of ", bytes, " bytes: ", why);
   copy.bytes = static_cast<std::uint8_t>(bytes);
-  copy.read = static_cast<std::uint8_t>(bytes - zfill);
+  const auto read = static_cast<unsigned>(bytes - zfill);
   if (lane.next)
-    append(lane, Record::of(Event::copy, copy.read > 0 ? source : 0,
-                            static_cast<unsigned>(std::countr_zero(bytes)), pc));
+    append(lane, Record::of(Event::copy, read > 0 ? source : 0,
+                            static_cast<unsigned>(std::countr_zero(bytes)), pc, read));
+  if (current_block->launch().check) current_block->check_bounds(copy.to, copy.bytes, pc);
+  current_block->send(lane, copy.to, copy.bytes, pc, false);
   lane.reads_for = pc;  // if the source traps
-  for (unsigned i = 0; i < copy.read; ++i)
+  for (unsigned i = 0; i < read; ++i)
     copy.data[i] = static_cast<const volatile unsigned char*>(from)[i];
   lane.reads_for = 0;
   const OutsideLane outside;
@@ -73,5 +69,5 @@ void __pipeline_commit() { ++current_lane->group; }
 void __pipeline_wait_prior(std::size_t groups) {
   Lane& lane = *current_lane;
   groups = std::min<std::size_t>(groups, 8);  // as the toolkit does
-  land_groups(lane, lane.group > groups ? lane.group - groups : 0, RETURN_ADDRESS);
+  arrive(lane, lane.group > groups ? lane.group - groups : 0);
 }

@@ -26,7 +26,6 @@ void Block::cluster_met(const Knowledge& all) {
   order_.take(all);
   for (Lane& lane : lanes_) lane.knowledge.level = all.level;
   visit_ = {};
-  shared_.next_cluster_epoch();
 }
 
 Block* Block::neighbour(unsigned rank) {
@@ -74,7 +73,6 @@ void Block::run(std::uint64_t number) {
   if (launch_->recorded()) make_logs();
   order_.start(number);
   conflict_.reset();
-  arrived_.clear();
   shared_.start(launch_->dynamic_bytes);
   bulk_ = {};
   polls_once_ = polls_itself_ = false;
@@ -89,10 +87,6 @@ void Block::run(std::uint64_t number) {
   stacks_.reset(live_);
   const unsigned warps = (live_ + 31) / 32;
   warps_.resize(warps);
-  for (Warp& each : warps_) {
-    each.syncs.clear();
-    each.took_turns = false;
-  }
   warp_order_.resize(warps);
   if (launch_->order == Order::random) random_.seed(static_cast<unsigned>(number));
   visit_ = {};
@@ -142,10 +136,7 @@ void Block::enter_thread(Lane& lane) {
 void Block::leave(Lane& lane, State state) {
   if (lane.next && state != State::stopped) {
     note_value(lane.next[-1]);
-    if (launch_->ordered()) {
-      const OutsideLane outside;
-      mark_accesses(lane);
-    }
+    mark_accesses(lane);
   }
   lane.state = state;
   current_lane = nullptr;
@@ -179,22 +170,14 @@ bool Block::release_block_barrier() {
     lane.state = State::ready;
   }
   ++counts_.steps.barriers;
-  next_epoch();
-  return true;
-}
-
-// All that threads have done so far is over.
-void Block::next_epoch() {
-  shared_.next_epoch();
-  for (Warp& each : warps_) each.syncs.clear();
-  for (Lane& lane : lanes_) lane.syncs = 0;
   if (launch_->check) order_.barrier(lanes_);
+  return true;
 }
 
 bool Block::release_cluster_barrier() {
   const auto waiting = std::ranges::count(lanes_, State::at_cluster_barrier, &Lane::state);
   if (waiting == 0 || waiting < live_) return false;
-  next_epoch();
+  if (launch_->check) order_.barrier(lanes_);
   cluster_->arrive(rank_);
   ++counts_.steps.cluster_barriers;
   for (Lane& lane : lanes_)

@@ -66,7 +66,7 @@ struct Launch {
   std::string fault;                 ///< the first; empty if memory ran out
   Counts counts;
   std::optional<Turns> turns;  ///< of checked blocks, and of those that are resident at once
-  GlobalOrder global;          ///< touched by who has the turn
+  Races races;                 ///< touched by who has the turn
   bool ordered() const { return check && turns; }
 
   void fail(Fault what);
@@ -78,10 +78,6 @@ inline void put_in_order(std::span<unsigned> numbers, Order order, std::mt19937&
   if (order == Order::reverse) std::ranges::reverse(numbers);
   if (order == Order::random) std::ranges::shuffle(numbers, random);
 }
-
-constexpr std::string_view kLanesNeedNotRunInLockstep =
-    " (since compute capability 7.0 lanes need not run in lockstep, and volatile orders nothing "
-    "between them: __syncwarp() does)";
 
 /// Of the block or thread of that number.
 inline uint3 index_in(dim3 shape, std::uint64_t number) {
@@ -135,18 +131,25 @@ class Block {
     changed_ = true;
     if (launch_->turns) launch_->turns->note_store();
   }
-  /// What is on record before a lane's arrival is replayed before any lane passes a wait for it.
-  void note_arrival(Phase& phase) { arrived_.push_back(&phase); }
-  bool has_replayed(const Phase* phase) const { return !std::ranges::count(arrived_, phase); }
   BlockOrder& order() { return order_; }
   unsigned number_of(const Lane& lane) const {
     return static_cast<unsigned>(&lane - lanes_.data());
   }
-  /// Enters in global memory what the lane has recorded, but not the last so many.
+  bool is_in_cluster(std::uint64_t block) const {
+    return block - (number_ - rank_) < cluster_size();
+  }
+  /// Looks for races of what the lane has recorded, but not of the last so many.
   void mark_accesses(Lane& lane, unsigned but_last = 0);
+  /// Stops the running lane where a store to shared memory is out of bounds.
+  void check_bounds(std::uintptr_t to, unsigned bytes, std::uintptr_t pc);
+  /// An asynchronous copy to shared memory is issued, or is over.
+  void send(Lane& lane, std::uintptr_t to, unsigned bytes, std::uintptr_t pc, bool bulk);
+  void land(std::uintptr_t to, unsigned bytes, bool bulk);
   void mark_copy(Lane& lane, const BulkCopy& copy);
+  void mark_source(Lane& lane, const BulkCopy& copy);
+  void land(Phase& phase);
   void before_strong(Lane& lane, std::uintptr_t address, std::uintptr_t pc);
-  void strong(Lane& lane, const GlobalOrder::Access& access);
+  void strong(Lane& lane, const Races::Access& access);
   /// Whether threads poll words that nobody seems to store.
   bool polls_itself() const { return polls_itself_; }
   void free_at_end(void* data);
@@ -154,7 +157,6 @@ class Block {
   /// What lanes of the current warp did together.
   void replayed(std::uint64_t pc, Event event, const Request& request);
   /// Of the lanes of a warp function, those that have not been replayed up to it.
-  std::uint32_t yet_to_meet(unsigned number) const;
   /// The block of that rank in the cluster, null unless it surely runs.
   Block* neighbour(unsigned rank);
 
@@ -173,7 +175,6 @@ class Block {
     const Lane& lane;
     std::uintptr_t address;
     unsigned bytes;
-    std::uint16_t value = 0;  ///< of a store, as in its Record
   };
 
   static constexpr std::size_t kLogRecords = 4096;             // a lane
@@ -194,7 +195,6 @@ class Block {
   // barriers
   bool release_block_barrier();
   bool release_cluster_barrier();
-  void next_epoch();
 
   // spins
   void look(Lane& lane);
@@ -206,13 +206,13 @@ class Block {
   void access(std::uint64_t pc, Event event, const Request& request);
   void copy(std::uint64_t pc, const Request& sources);
   void bulk_copy(Lane& lane, BulkCopy& copy);
-  void wait(Phase& phase);
   Place place(const Touch& touch);
   bool is_at(const Place& place, std::uintptr_t address, unsigned bytes) const;
   void check_variable(const Touch& touch);
   void check_global(const Touch& touch, Buffer& buffer);
-  void check_shared(const Touch& touch, std::size_t offset, Block& owner);
-  void check_race(const Touch& touch, std::size_t offset, Block& owner);
+  void check_shared(const Touch& touch, std::size_t offset, Block& owner) const;
+  void note(Lane& lane, Races::Access access);
+  Block* owner_of(std::uintptr_t address) const;
   void count(std::uint64_t pc, Space space, Event event, const Request& request,
              Buffer* buffer = nullptr);
   bool is_worst(Site& site, std::uint64_t transactions) const;
@@ -230,6 +230,7 @@ class Block {
   Fault too_much_local(const Lane& lane, std::uintptr_t pc) const;
   Fault fault_of_stopped(const Lane& lane);
   Fault conflict(const Lane& lane) const;
+  Fault unwritten() const;
   std::string who_waits() const;
 
   Launch* launch_ = nullptr;
@@ -251,21 +252,24 @@ class Block {
   Record* log(std::size_t lane) const { return logs_.get() + 1 + lane * kLogStride; }
   std::vector<unsigned> warp_order_;
   unsigned current_warp_ = 0;
-  unsigned requests_ = 0;
-  std::vector<Phase*> arrived_;       // in which lanes have since their warp was replayed whole
   bool changed_ = false;              // memory, since the last pass over the warps
   std::uint64_t circling_since_ = 0;  // as told to the launch
   std::mt19937 random_;
 
   BlockOrder order_;
-  std::optional<GlobalOrder::Conflict> conflict_;
+  std::optional<Races::Conflict> conflict_;
   SharedMemory shared_;
   BulkState bulk_;
   Buffer* last_buffer_ = nullptr;
   const Variable* last_variable_ = nullptr;
   // The first read of shared memory that nobody had written. Others may write it before their next
   // barrier: then it is a race, which names the store too, and is the fault that is reported.
-  std::optional<Fault> unwritten_;
+  struct Unwritten {
+    const Lane* lane;
+    Races::Access access;
+    Block* owner;
+  };
+  std::optional<Unwritten> unwritten_;
   // The last access that another block of the cluster made to this one since their last barrier.
   struct Visit {
     const Block* by = nullptr;
@@ -277,10 +281,6 @@ class Block {
 
   std::unique_ptr<WarpReplay> replay_ = std::make_unique<WarpReplay>(*this);
   struct Warp {
-    std::vector<WarpMeeting> syncs;  // its warp functions since the last barrier
-    // Whether its lanes did atomics, by which they may have taken turns where they seem to have
-    // gone on as one.
-    bool took_turns = false;
     // What is left to replay once those of its lanes go on that wait for other warps.
     bool is_aside = false;
     std::unique_ptr<WarpReplay> replay;

@@ -21,62 +21,93 @@ void Block::replayed(std::uint64_t pc, Event event, const Request& request) {
     counts_.steps.lane_steps += static_cast<unsigned>(std::popcount(request.mask));
     return;
   }
-  ++requests_;
   if (event <= Event::flag_store) return access(pc, event, request);
   if (event == Event::copy) return copy(pc, request);
   for_each_lane(request.mask, [&](unsigned l) {
-    Lane& lane = warp(current_warp_)[l];
-    const std::uint64_t about = request.addresses[l];
-    if (event == Event::sync) {
-      const WarpMeeting& met = warps_[current_warp_].syncs[about - 1];
-      lane.syncs = static_cast<unsigned>(about);
-      if (met.orders_memory) lane.moment = met.moment;
-    } else if (event == Event::moment) {
-      lane.moment = lane.moments[about];
-    } else if (event == Event::arrival) {
-      for (unsigned i = 0; launch_->check && i < about; ++i) {
-        const AsyncCopy& copy = lane.copies[i];
-        check_race({copy.pc, event, lane, copy.to, copy.bytes}, shared_.offset(copy.to), *this);
-      }
-      lane.drop_copies(static_cast<unsigned>(about));
-    } else if (event == Event::bulk) {
-      bulk_copy(lane, *reinterpret_cast<BulkCopy*>(about));
-    } else {
-      wait(*reinterpret_cast<Phase*>(about));
-    }
+    bulk_copy(warp(current_warp_)[l], *reinterpret_cast<BulkCopy*>(request.addresses[l]));
   });
 }
 
-std::uint32_t Block::yet_to_meet(unsigned number) const {
-  std::uint32_t lanes = 0;
-  for_each_lane(warps_[current_warp_].syncs[number - 1].lanes, [&](unsigned l) {
-    if (lanes_[current_warp_ * 32 + l].syncs < number) lanes |= 1u << l;
-  });
-  return lanes;
-}
-
-// ---- orders between blocks. All that a lane did is marked before it releases or acquires
-// anything: what happens before something else is marked before it.
+// ---- races. All that a lane did is noted before it releases or acquires anything: what happens
+// before something else is noted before it.
 
 void Block::mark_accesses(Lane& lane, unsigned but_last) {
   if (!lane.next || !launch_->ordered()) return;
+  const OutsideLane outside;
+  using Kind = Races::Kind;
   const Record* end = lane.next - but_last;
   for (; lane.marked < end && !conflict_; ++lane.marked) {
     const Record& record = *lane.marked;
     if (record.event() == Event::store) note_value(const_cast<Record&>(record));
     const bool copy = record.event() == Event::copy && record.address() != 0;
     if (record.event() > Event::store && !copy) continue;
-    if (shared_.holds(record.address())) continue;
-    conflict_ = launch_->global.weak(lane, record);
+    const bool stores = record.event() == Event::store;
+    const auto value = static_cast<unsigned>(record.value);
+    note(lane, {.address = record.address(),
+                .bytes = copy ? value : record.bytes(),
+                .pc = record.pc,
+                .kind = stores ? Kind::store : Kind::load,
+                .value = value});
   }
   lane.marked = lane.next;
+}
+
+void Block::note(Lane& lane, Races::Access access) {
+  Block* const owner = owner_of(access.address);
+  access.shared = owner != nullptr;
+  access.strong &= !(owner && access.is_volatile);
+  if (!owner && !launch_->races.is_global(access.address)) return;
+  const auto found = launch_->races.note(lane, access);
+  if (!conflict_) conflict_ = found;
+  if (!owner) return;
+  const std::size_t offset = owner->shared_.offset(access.address);
+  if (access.kind != Races::Kind::store && !unwritten_ &&
+      !owner->shared_.written(offset, access.bytes))
+    unwritten_ = {&lane, access, owner};
+  if (access.kind != Races::Kind::load) owner->shared_.note_written(offset, access.bytes);
+  if (owner != this) owner->visit_ = {this, &lane, access.pc, order_.time()};
+}
+
+// Of shared memory: this block or another of its cluster.
+Block* Block::owner_of(std::uintptr_t address) const {
+  for (unsigned r = 0; r < cluster_size(); ++r)
+    if (Block& block = cluster_->block(r); block.shared_.holds(address))
+      return is_built_in(address) ? nullptr : &block;
+  return nullptr;
+}
+
+void Block::check_bounds(std::uintptr_t to, unsigned bytes, std::uintptr_t pc) {
+  std::string why;
+  {
+    const OutsideLane outside;
+    why = shared_.out_of_bounds(shared_.offset(to), bytes);
+  }
+  if (!why.empty()) stop(pc, "out-of-bounds shared store ", why);
+}
+
+void Block::send(Lane& lane, std::uintptr_t to, unsigned bytes, std::uintptr_t pc, bool bulk) {
+  if (!launch_->ordered()) return;
+  const OutsideLane outside;
+  mark_accesses(lane);
+  note(lane, {.address = to,
+              .bytes = bytes,
+              .pc = pc,
+              .kind = Races::Kind::store,
+              .bulk = bulk,
+              .value = Record::kInFlight});
+}
+
+void Block::land(std::uintptr_t to, unsigned bytes, bool bulk) {
+  if (!launch_->ordered()) return;
+  const OutsideLane outside;
+  for (unsigned i = 0; i < bytes; i += 4) launch_->races.land(to + i, 4, bulk);
 }
 
 void Block::before_strong(Lane& lane, std::uintptr_t address, std::uintptr_t pc) {
   if (!launch_->ordered()) return;
   {
     const OutsideLane outside;
-    if (!launch_->global.holds(address)) return;
+    if (!launch_->races.is_global(address)) return;
   }
   Turns& turns = *launch_->turns;
   // One that polls in vain lets others go first.
@@ -97,23 +128,19 @@ void Block::before_strong(Lane& lane, std::uintptr_t address, std::uintptr_t pc)
   if (launch_->failed) leave(lane, State::stopped);
 }
 
-void Block::strong(Lane& lane, const GlobalOrder::Access& access) {
+void Block::strong(Lane& lane, const Races::Access& access) {
   if (!launch_->ordered()) return;
   const OutsideLane outside;
-  if (!launch_->global.holds(access.address)) return;
   mark_accesses(lane, 1);
-  const auto found = launch_->global.strong(lane, access);
-  if (!conflict_) conflict_ = found;
+  note(lane, access);
 }
 
 // ---- requests
 
 void Block::access(std::uint64_t pc, Event event, const Request& request) {
   if (event == Event::store) changed_ = true;  // atomics tell themselves
-  if (event == Event::atomic) warps_[current_warp_].took_turns = true;
   const auto touch = [&](unsigned l) {
-    return Touch{
-        pc, event, warp(current_warp_)[l], request.addresses[l], request.bytes, request.values[l]};
+    return Touch{pc, event, warp(current_warp_)[l], request.addresses[l], request.bytes};
   };
   // Every access is as wide as its type wants it aligned.
   for_each_lane(request.mask, [&](unsigned l) {
@@ -158,19 +185,14 @@ void Block::access(std::uint64_t pc, Event event, const Request& request) {
     count(pc, Space::distributed, event, {remote, request.bytes, remote_places});
 }
 
-// An asynchronous copy reads its source now. Its destination is in flight until the thread's wait
-// is replayed: whatever anybody does there is a race, and both ends count as stores, so that a
-// barrier must lie before the issue and another after the wait.
+// An asynchronous copy reads its source now.
 void Block::copy(std::uint64_t pc, const Request& sources) {
-  const AsyncCopy* copies[32];
   const auto source = [&](unsigned l) {
-    return Touch{pc, Event::load, warp(current_warp_)[l], sources.addresses[l], copies[l]->read};
+    return Touch{pc, Event::load, warp(current_warp_)[l], sources.addresses[l], sources.values[l]};
   };
   std::uint32_t left = 0;
   for_each_lane(sources.mask, [&](unsigned l) {
-    Lane& lane = warp(current_warp_)[l];
-    copies[l] = &lane.copies[lane.replayed++];
-    if (copies[l]->read > 0) left |= 1u << l;
+    if (sources.values[l] > 0) left |= 1u << l;
   });
   while (left != 0) {
     const auto first = static_cast<unsigned>(std::countr_zero(left));
@@ -181,7 +203,7 @@ void Block::copy(std::uint64_t pc, const Request& sources) {
     std::uint32_t mask = 0;
     for_each_lane(left, [&](unsigned l) {
       const std::uint64_t address = sources.addresses[l];
-      if (is_at(at, address, copies[l]->read) && (at.buffer || !is_constant(address)))
+      if (is_at(at, address, sources.values[l]) && (at.buffer || !is_constant(address)))
         mask |= 1u << l;
     });
     left &= ~mask;
@@ -191,11 +213,6 @@ void Block::copy(std::uint64_t pc, const Request& sources) {
     if (launch_->count)
       count(pc, Space::global, Event::load, {mask, sources.bytes, sources.addresses}, at.buffer);
   }
-  if (!launch_->check) return;
-  for_each_lane(sources.mask, [&](unsigned l) {
-    check_shared({pc, Event::copy, warp(current_warp_)[l], copies[l]->to, sources.bytes},
-                 shared_.offset(copies[l]->to), *this);
-  });
 }
 
 Block::Place Block::place(const Touch& touch) {
@@ -299,58 +316,11 @@ void Block::check_global(const Touch& touch, Buffer& buffer) {
 }
 
 // An access of the shared memory of `owner`, this block or another of its cluster.
-void Block::check_shared(const Touch& touch, std::size_t offset, Block& owner) {
-  const bool remote = &owner != this;
-  const char* kind = remote ? "distributed " : "shared ";
-  const Operation what = operation(touch.event);
-  if (const auto why = owner.shared_.out_of_bounds(offset, touch.bytes); !why.empty())
-    throw fault(touch, "out-of-bounds ", kind, name(what), " ", why);
-  if (what != Operation::store && !unwritten_ && !owner.shared_.written(offset, touch.bytes)) {
-    unwritten_ =
-        fault(touch, "uninitialised ", kind, "memory: ", name(what), " of ",
-              owner.shared_.variable(offset), remote ? text(" of block ", owner.rank_) : "",
-              ", which nobody in the block has written yet");
-    if (remote) throw *unwritten_;
-  }
-  check_race(touch, offset, owner);
-  if (remote) owner.visit_ = {this, &touch.lane, touch.pc, touch.lane.moment.time};
-}
-
-void Block::check_race(const Touch& touch, std::size_t offset, Block& owner) {
-  const Event event = touch.event;
-  const unsigned number = number_of(touch.lane);
-  using Copy = SharedMemory::Access::Copy;
-  const auto race = owner.shared_.note(offset, touch.bytes,
-                                       {.thread = rank_ * kMaxThreads + number,
-                                        .epoch = shared_.epoch(),
-                                        .syncs = touch.lane.syncs,
-                                        .warp_syncs = warps_[number / 32].syncs,
-                                        .request = requests_,
-                                        .pc = touch.pc,
-                                        .value = touch.value,
-                                        .time = touch.lane.moment.time,
-                                        .first_block = number_ - rank_,
-                                        .known = {order_.base(), touch.lane.moment.known.get()},
-                                        .kind = operation(event),
-                                        .copy = event == Event::copy      ? Copy::issued
-                                                : event == Event::arrival ? Copy::arrived
-                                                                          : Copy::none});
-  if (!race || (race->one_instruction && warps_[number / 32].took_turns)) return;
-  const unsigned other_rank = race->thread / kMaxThreads;
-  const Block& other = other_rank == rank_ ? *this : cluster_->block(other_rank);
-  const Lane& other_lane = other.lanes_[race->thread % kMaxThreads];
-  const bool one_warp = other_rank == rank_ && race->thread % kMaxThreads / 32 == current_warp_;
-  unwritten_.reset();
-  throw fault(touch, "shared-memory race ",
-              other_rank != rank_ ? "between blocks of the cluster: "
-              : one_warp          ? "inside a warp: "
-                                  : "between warps: ",
-              race->what, " of ", owner.shared_.variable(offset), " with ",
-              other_rank == rank_ ? thread(other_lane) : other.where(other_lane), " at ",
-              source_line(race->pc).text(),
-              race->unshown                        ? " (show_to_copies() does)"
-              : one_warp && !race->one_instruction ? kLanesNeedNotRunInLockstep
-                                                   : "");
+void Block::check_shared(const Touch& touch, std::size_t offset, Block& owner) const {
+  const auto why = owner.shared_.out_of_bounds(offset, touch.bytes);
+  if (!why.empty())
+    throw fault(touch, "out-of-bounds ", &owner != this ? "distributed " : "shared ",
+                name(operation(touch.event)), " ", why);
 }
 
 // ---- figures

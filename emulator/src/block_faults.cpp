@@ -41,25 +41,43 @@ Fault Block::fault_of_stopped(const Lane& lane) {
 }
 
 Fault Block::conflict(const Lane& lane) const {
-  const auto& [what, address, pc, other] = *conflict_;
+  const auto& [what, address, pc, other, of_copy] = *conflict_;
   const bool own = other.block == number_;
   const bool one_warp = own && other.thread / 32 == number_of(lane) / 32;
   const Buffer* buffer = GlobalMemory::get().find(address);
   const Variable* variable = buffer ? nullptr : last_before(Symbols::get().global(), address);
-  return fault(lane, pc, "global-memory race ",
-               one_warp ? "inside a warp: "
-               : own    ? "between warps: "
-                        : "between blocks: ",
-               what, " of ",
-               buffer ? text("byte ", address - buffer->start, " of a buffer of ", buffer->bytes)
-               : variable ? variable->name()
-                          : "a variable",
-               " with block ", to_text(index_in(launch_->grid, other.block)), " thread ",
-               to_text(index_in(launch_->block, other.thread)), " at ",
-               source_line(other.pc).text(), ", which nothing orders",
-               one_warp ? kLanesNeedNotRunInLockstep
-               : own    ? " (__syncthreads() does)"
-                        : " (a release and an acquire do, or flags with fences)");
+  const Block* owner = owner_of(address);
+  return fault(
+      lane, pc, owner ? "shared-memory" : "global-memory", " race ",
+      one_warp ? "inside a warp: "
+      : own    ? "between warps: "
+      : owner  ? "between blocks of the cluster: "
+               : "between blocks: ",
+      what, " of ",
+      owner      ? owner->shared_.variable(owner->shared_.offset(address))
+      : buffer   ? text("byte ", address - buffer->start, " of a buffer of ", buffer->bytes)
+      : variable ? variable->name()
+                 : "a variable",
+      " with ", own ? "" : "block " + to_text(index_in(launch_->grid, other.block)) + " ",
+      "thread ", to_text(index_in(launch_->block, other.thread)), " at ",
+      source_line(other.pc).text(),
+      of_copy    ? ""
+      : one_warp ? ", which nothing orders (since compute capability 7.0 lanes need not run "
+                   "in lockstep, and volatile orders nothing between them: __syncwarp() does)"
+      : own      ? ", which nothing orders (__syncthreads() does)"
+                 : ", which nothing orders (a release and an acquire do, or flags with fences)");
+}
+
+// A read of shared memory that nobody had written.
+Fault Block::unwritten() const {
+  const auto& [lane, access, owner] = *unwritten_;
+  const bool remote = owner != this;
+  const std::size_t offset = owner->shared_.offset(access.address);
+  check_shared({access.pc, Event::load, *lane, access.address, access.bytes}, offset, *owner);
+  return fault(*lane, access.pc, "uninitialised ", remote ? "distributed" : "shared",
+               " memory: ", access.kind == Races::Kind::load ? "load" : "atomic", " of ",
+               owner->shared_.variable(offset), remote ? text(" of block ", owner->rank_) : "",
+               ", which nobody in the block has written yet");
 }
 
 // "; kernel k: 16 threads at the block barrier of k.cu:12 (first: block (0, 0, 0) thread ..."

@@ -36,9 +36,9 @@ bool Block::run_warps() {
   try {
     for (const unsigned w : warp_order_) got_on |= run_warp(w);
   } catch (const Fault&) {
-    if (!unwritten_) throw;  // else it may come of what was read
+    if (!unwritten_ || conflict_) throw;  // else it may come of what was read
   }
-  if (unwritten_) throw *unwritten_;
+  if (unwritten_) throw unwritten();
   return got_on;
 }
 
@@ -76,8 +76,8 @@ bool Block::run_warp(unsigned w) {
     }
     if (!recorded || tired) return got_on;
     // The logs are the next warp's. What lanes did that are ahead of others, which wait for other
-    // warps, is replayed with these; but checks must hear of it before what an arrival lets happen.
-    const bool later = arrived_.empty() && std::ranges::any_of(lanes, waits_for_others);
+    // warps, is replayed with these.
+    const bool later = std::ranges::any_of(lanes, waits_for_others);
     replay(lanes, !later);
     if (later) swap_aside(w);
     return got_on;
@@ -152,10 +152,8 @@ bool Block::replay(std::span<Lane> lanes, bool all) {
     full |= is_full;
   }
   replay_->replay(std::span(logs, lanes.size()), all);
-  if (all) arrived_.clear();
   for (std::size_t l = 0; l < lanes.size(); ++l) {
     lanes[l].marked = lanes[l].next = std::copy(logs[l].next, logs[l].end, log(l));
-    if (lanes[l].next == log(l)) lanes[l].moments.clear();
   }
   return full;
 }
@@ -197,15 +195,8 @@ bool Block::resolve_warp_functions(unsigned w) {
     answered = true;
     ++counts_.steps.warp_operations;
     // The active mask waits for nobody.
-    if (first.call.function != WarpFunction::active_mask && launch_->check) {
-      const bool sync = first.call.function == WarpFunction::sync;
-      order_.meet(lanes, members, sync);
-      warps_[w].syncs.push_back({members, sync, {first.knowledge.known, order_.time()}});
-      const std::size_t number = warps_[w].syncs.size();
-      for_each_lane(members, [&](unsigned l) {
-        *lanes[l].next++ = Record::of(Event::sync, number, 0, lanes[l].pc);
-      });
-    }
+    if (first.call.function != WarpFunction::active_mask && launch_->check)
+      order_.meet(lanes, members, first.call.function == WarpFunction::sync);
   }
   return answered;
 }

@@ -9,6 +9,7 @@
 namespace emulator {
 namespace {
 
+constexpr unsigned kChunk = 16;
 constexpr int kMost = (1 << 20) - 1;  // arrivals, and bytes on their way, of a phase
 
 // Whether its initialisation is known to the lane; with `shown_to`, to bulk copies.
@@ -55,14 +56,7 @@ There at(const void* own, int block, std::uintptr_t pc) {
   return {*owner, current_block->map_shared(const_cast<void*>(own), rank)};
 }
 
-void note_arrival(Phase& phase) {
-  release(*current_lane, phase.released);
-  const OutsideLane outside;
-  current_block->note_arrival(phase);
-}
-
 void arrive(MBarrier& own, int block, int bytes, std::uintptr_t pc) {
-  make_room(*current_lane);
   const auto [owner, there] = at(&own, block, pc);
   auto& barrier = *static_cast<MBarrier*>(there);
   Barrier& state = find(barrier, owner, pc);
@@ -79,7 +73,7 @@ void arrive(MBarrier& own, int block, int bytes, std::uintptr_t pc) {
     const OutsideLane outside;
     settle(barrier, state, owner);
   }
-  if (phase) note_arrival(*phase);
+  if (phase) release(*current_lane, phase->released);
 }
 
 // Brings the bytes of a phase, all of which are expected.
@@ -101,7 +95,7 @@ BulkCopy& keep(BulkCopy&& copy, Block& owner) {
 
 // A copy to shared memory, or a store to another block's.
 void start(BulkCopy&& given, MBarrier& barrier, Block& owner) {
-  make_room(*current_lane, 2);
+  make_room(*current_lane);
   Barrier& state = find(barrier, owner, given.pc);
   Lane& lane = *current_lane;
   Phase* const phase = state.phase;
@@ -121,8 +115,10 @@ void start(BulkCopy&& given, MBarrier& barrier, Block& owner) {
   if (lane.next && copy.way == BulkCopy::Way::in) {
     note(Event::bulk, address_of(&copy), copy.pc);
     current_block->mark_copy(lane, copy);
+    for (unsigned i = 0; phase && i < copy.bytes; i += kChunk)
+      current_block->send(lane, copy.shared + i, kChunk, copy.pc, true);
   }
-  if (phase) note_arrival(*phase);
+  if (phase) release(lane, phase->released);
 }
 
 // What is wrong with a copy, whoever looks. The rows inside of the tensor must be of one buffer.
@@ -201,6 +197,7 @@ void start_out(BulkCopy&& given) {
     current_block->note_change();
   }
   if (lane.next) note(Event::bulk, address_of(&copy), copy.pc);
+  current_block->mark_source(lane, copy);
 }
 
 }  // namespace
@@ -310,13 +307,14 @@ static void wait(MBarrier& barrier, unsigned parity, std::uintptr_t pc) {
     Barrier& state = find(barrier, *current_block, pc);
     const bool over = state.is_over(parity);
     Phase* const phase = over ? state.last : state.phase;
-    if ((over || state.ends()) && current_block->has_replayed(phase)) {
+    if (over || state.ends()) {
       if (state.bytes < state.under_way && !over)
         stop(pc, "mbarrier: copies bring ", state.under_way - state.bytes,
              " bytes more than its phase expects");
       if (!over) land(barrier, state);
       if (!phase) return;
-      note(Event::wait, address_of(phase), pc);
+      current_block->mark_accesses(lane);
+      current_block->land(*phase);
       return acquire(lane, phase->released);
     }
     lane.pc = pc;
@@ -365,7 +363,7 @@ void read_sources(Lane& lane) {
     if (std::memcmp(copy->source.data(), reinterpret_cast<char*>(copy->shared), copy->bytes) != 0)
       stop(copy->pc, "bulk copy of ", copy->bytes,
            " bytes: its source was written before it was read");
-    note(Event::bulk, address_of(copy), copy->pc);  // it may have been read as late as this
+    current_block->mark_source(lane, *copy);  // it may have been read as late as this
   }
 }
 void write_copies(Lane& lane) {
@@ -385,19 +383,12 @@ void wait_until_written() { write_copies(*current_lane); }
 
 // ---- what is counted and checked, when the lane's log is replayed
 
-namespace {
-constexpr unsigned kChunk = 16;
-}
-
 void Block::bulk_copy(Lane& lane, BulkCopy& copy) {
-  ++requests_;
   const bool in = copy.way == BulkCopy::Way::in;
   const std::size_t offset = shared_.offset(copy.shared);
   for (unsigned i = 0; launch_->check && i < copy.bytes; i += kChunk)
-    check_shared(
-        {copy.pc, in ? Event::copy : Event::load, lane, copy.shared + i, kChunk, Record::kByCopy},
-        offset + i, *this);
-  if (std::exchange(copy.replayed, true)) return;  // the end of its read
+    check_shared({copy.pc, in ? Event::store : Event::load, lane, copy.shared + i, kChunk},
+                 offset + i, *this);
   Traffic one{.requests = 1, .lanes = 1};
   std::uintptr_t first = 0, last = 0;  // byte; sector of the row before, which the next may share
   Buffer* buffer = nullptr;
@@ -424,15 +415,15 @@ void Block::bulk_copy(Lane& lane, BulkCopy& copy) {
   site.traffic += one;
 }
 
-// Copies of a phase are in flight until a wait for it is replayed.
-void Block::wait(Phase& phase) {
+// Somebody has waited for a phase.
+void Block::land(Phase& phase) {
   if (std::exchange(phase.landed, true)) return;
   const Visit& visit = visit_;
   if (visit.by &&
       phase.released.clock.knows(visit.by->number_, visit.by->number_of(*visit.lane), visit.time))
     visit_ = {};
   for (const BulkCopy* copy : phase.copies)
-    if (copy->way == BulkCopy::Way::in) shared_.land(shared_.offset(copy->shared), copy->bytes);
+    if (copy->way == BulkCopy::Way::in) land(copy->shared, copy->bytes, true);
 }
 
 // What a copy reads or writes of global memory, as its lane does at this point.
@@ -440,15 +431,31 @@ void Block::mark_copy(Lane& lane, const BulkCopy& copy) {
   if (!launch_->ordered()) return;
   const OutsideLane outside;
   mark_accesses(lane);
-  const Event event = copy.way == BulkCopy::Way::in ? Event::load : Event::store;
+  const bool in = copy.way == BulkCopy::Way::in;
   copy.for_each_row([&](unsigned, std::uintptr_t row, unsigned from, unsigned to) {
     for (std::uintptr_t at = row + from, size; at < row + to && !conflict_; at += size) {
-      size = std::bit_floor(std::min<std::uintptr_t>(kChunk, row + to - at));
-      const auto log2_size = static_cast<unsigned>(std::countr_zero(size));
-      const Record record = Record::of(event, at, log2_size, copy.pc, Record::kByCopy);
-      conflict_ = launch_->global.weak(lane, record);
+      size = std::min<std::uintptr_t>(kChunk, row + to - at);
+      note(lane, {.address = at,
+                  .bytes = static_cast<unsigned>(size),
+                  .pc = copy.pc,
+                  .kind = in ? Races::Kind::load : Races::Kind::store,
+                  .bulk = true,
+                  .value = Record::kByCopy});
     }
   });
+}
+
+// And what it reads of shared memory.
+void Block::mark_source(Lane& lane, const BulkCopy& copy) {
+  if (!launch_->ordered()) return;
+  const OutsideLane outside;
+  mark_accesses(lane);
+  for (unsigned i = 0; i < copy.bytes && !conflict_; i += kChunk)
+    note(lane, {.address = copy.shared + i,
+                .bytes = kChunk,
+                .pc = copy.pc,
+                .kind = Races::Kind::load,
+                .bulk = true});
 }
 
 }  // namespace emulator

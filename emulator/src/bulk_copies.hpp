@@ -21,7 +21,7 @@ struct BulkCopy {
   std::array<std::int64_t, 3> at{};  ///< where in the tensor the box begins, as its sizes
   std::uint64_t value = 0;           ///< that is stored
   std::vector<char> source;  ///< of a copy out that is checked: what it was when that was issued
-  bool read = false, replayed = false;
+  bool read = false;
   const struct Lane* lane = nullptr;  ///< that issued it
   const class Block* block = nullptr;
 
@@ -36,7 +36,7 @@ struct BulkCopy {
 /// From one end of arrivals to the next, in checked launches.
 struct Phase {
   std::vector<BulkCopy*> copies;  ///< that arrive in it
-  bool landed = false;            ///< whether a wait for it has been replayed
+  bool landed = false;            ///< whether somebody has waited for it
   Released released;              ///< what those know that wait for it
 };
 

@@ -49,7 +49,6 @@ void cluster_barrier(const char* file, int line) {
 std::uint64_t warp_function(WarpFunction function, unsigned mask, std::uint64_t value, int argument,
                             int width) {
   Lane& lane = *current_lane;
-  make_room(lane);  // for the answer
   lane.pc = RETURN_ADDRESS;
   lane.call = {function, mask, argument, width};
   lane.value = value;
@@ -70,13 +69,13 @@ unsigned addition(T value) {
   return std::is_integral_v<T> && sizeof(T) == 4 && value == T{1} ? kLog2<T> : kTurns<T>;
 }
 
-using Kind = GlobalOrder::Kind;
+using Kind = Races::Kind;
 
 // An access that orders others: `access` does it, while nobody may come between, and returns what
 // it was. `event` and `size` are as for record().
 template <class F>
 void strong(const volatile void* word, unsigned bytes, Event event, unsigned size,
-            Strength strength, std::uintptr_t pc, F access) {
+            Strength strength, std::uintptr_t pc, F access, bool is_volatile = false) {
   Lane& lane = *current_lane;
   current_block->before_strong(lane, address_of(word), pc);
   record(word, size, event, pc);
@@ -89,9 +88,9 @@ void strong(const volatile void* word, unsigned bytes, Event event, unsigned siz
                                  .kind = kind,
                                  .strong = true,
                                  .narrow = std::exchange(lane.narrow, false),
+                                 .is_volatile = is_volatile,
                                  .strength = strength});
   }
-  if (strength != Strength::relaxed) note_moment(lane);
 }
 
 template <class T, class F>
@@ -113,11 +112,12 @@ T exchange(T* address, unsigned size, std::uintptr_t pc, bool compares, F change
 // The access itself comes next.
 void volatile_access(void* data, unsigned log2_bytes, Event event, std::uintptr_t pc) {
   if (!current_lane) return;
-  strong(data, 1u << log2_bytes, event, log2_bytes, Strength::relaxed, pc, [&] {
+  const auto access = [&] {
     if (event == Event::load) return Kind::load;
     current_block->note_change();
     return Kind::store;
-  });
+  };
+  strong(data, 1u << log2_bytes, event, log2_bytes, Strength::relaxed, pc, access, true);
 }
 
 // Copies a word of 4, 8 or 16 bytes as a whole.

@@ -32,13 +32,9 @@ enum class Event : std::uint8_t {
   atomic,
   flag,        ///< one of these that is not counted: a load
   flag_store,  ///< and what is none
-  copy,        ///< an asynchronous one is issued; the address is its source
-  step,        ///< into another basic block
-  sync,        ///< a part in a warp function, whose number in the warp is the address
-  arrival,     ///< a wait for asynchronous copies, of which so many arrived
-  moment,      ///< the number of one from which the lane knew more
-  bulk,        ///< a BulkCopy
-  wait         ///< for an mbarrier's Phase
+  copy,  ///< an asynchronous one is issued; the address is its source, the value what it reads
+  step,  ///< into another basic block
+  bulk   ///< a BulkCopy
 };
 
 /// What a lane did.
@@ -48,7 +44,9 @@ struct Record {
   std::uint64_t what;        ///< address | (log2 of the size | kQueues) << 48 | event << 56
   std::uint64_t pc : 48;     ///< the return address of the callback: names the access or the block
   std::uint64_t value : 16;  ///< of a store: a digest of what it wrote, or one of these
-  static constexpr unsigned kNotYetRead = 0, kNeverRead = 1, kByCopy = 4;  ///< a bulk copy
+  static constexpr unsigned kNotYetRead = 0, kNeverRead = 1;
+  static constexpr unsigned kByCopy = 4,
+                            kInFlight = 5;  ///< by a bulk copy; by one that is not over
   static bool is_digest(unsigned value) { return (value & 2) != 0; }
 
   static Record of(Event event, std::uint64_t address, unsigned log2_bytes, std::uintptr_t pc,
@@ -80,9 +78,9 @@ enum class State : std::uint8_t {
 struct AsyncCopy {
   std::uintptr_t to = 0;
   std::uintptr_t pc = 0;
-  std::uint64_t group = 0;              ///< commits of its thread before it
-  std::uint8_t bytes = 0, read = 0;     ///< zeros follow those that are read
-  alignas(4) unsigned char data[16]{};  ///< what was read
+  std::uint64_t group = 0;  ///< commits of its thread before it
+  std::uint8_t bytes = 0;
+  alignas(4) unsigned char data[16]{};  ///< what was read, and zeros
 };
 
 /// One CUDA thread: a fiber, and the log of what it did since it was last replayed.
@@ -93,7 +91,6 @@ struct Lane {
   Record* end = nullptr;
   std::uintptr_t stack = 0;  ///< its lowest address
   std::uint64_t step = 0;    ///< the last basic block that was replayed
-  unsigned syncs = 0;        ///< the last warp function it had a part in that was replayed
   // Without a log:
   unsigned steps_left = 0;  ///< until others have a turn
   bool stored = false;      ///< whether it has, in this turn
@@ -102,25 +99,13 @@ struct Lane {
   bool started = false;
   std::uint8_t number = 0;  ///< in its warp
 
-  // Asynchronous copies in their order, up to the wait for them; where they are recorded, up to the
-  // replay of that.
-  std::vector<AsyncCopy> copies;
-  unsigned arrived = 0;     ///< those of them that have been waited for
-  unsigned replayed = 0;    ///< and those whose issue has been replayed
-  std::uint64_t group = 0;  ///< of the next one
-  void drop_copies(unsigned count) {
-    copies.erase(copies.begin(), copies.begin() + count);
-    arrived -= count;
-    replayed -= std::min(replayed, count);  // none is where nothing is recorded
-  }
-
+  std::vector<AsyncCopy> copies;  ///< asynchronous ones in their order, up to the wait for them
+  std::uint64_t group = 0;        ///< of the next one
   std::vector<struct BulkCopy*> copies_out;  ///< to global memory, up to the wait for them
   // What it knows of others' accesses.
   Knowledge knowledge;
-  std::vector<Moment> moments;     ///< in its log
-  Moment moment;                   ///< the last of them, or before, that was replayed
   std::uint32_t met = 0;           ///< when it last had a part in a warp function
-  const Record* marked = nullptr;  ///< the first of its log that global memory does not have yet
+  const Record* marked = nullptr;  ///< the first of its log that has not been checked for races
   std::uintptr_t polled = 0;       ///< its last strong access: where, and by which instruction
   unsigned polls = 0;              ///< such accesses, since
   bool narrow = false;             ///< whether the next is of the scope of its block
@@ -182,8 +167,8 @@ extern constinit thread_local uint3 thread_index asm("threadIdx");
 /// Gives control back to the block's scheduler.
 void yield(Lane& lane, State state);
 
-/// The asynchronous copies of the groups before that number arrive. Returns how many.
-unsigned arrive(Lane& lane, std::uint64_t group);
+/// The asynchronous copies of the groups before that number arrive.
+void arrive(Lane& lane, std::uint64_t group);
 /// Its bulk copies to global memory are complete.
 void write_copies(Lane& lane);
 

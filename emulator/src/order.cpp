@@ -8,7 +8,7 @@ namespace emulator {
 namespace {
 
 constexpr unsigned kTimeBits = 26, kWhoBits = 11;
-constexpr unsigned kMostLevel = 0x3FFF;  // beyond that anything may be ordered
+constexpr unsigned kMostLevel = 0x1FFF;  // beyond that anything may be ordered
 
 std::uint64_t entry(std::uint64_t block, unsigned who, std::uint32_t time) {
   return (block << kWhoBits | who) << kTimeBits | time;
@@ -126,7 +126,6 @@ void BlockOrder::barrier(std::span<Lane> lanes) {
   barrier_ = ++time_;
   for (Lane& lane : lanes) {
     lane.knowledge = {.level = base_.level};
-    lane.moment = {.time = time_};
   }
 }
 
@@ -144,33 +143,17 @@ bool BlockOrder::knows(const Lane& lane, std::uint64_t block, unsigned thread,
   return (block == number_ && time < barrier_) || in(base_.known) || in(lane.knowledge.known);
 }
 
-void make_room(Lane& lane, int records) {
-  while (lane.next && lane.end - lane.next < records) yield(lane, State::log_full);
+void make_room(Lane& lane) {
+  while (lane.next && lane.next == lane.end) yield(lane, State::log_full);
 }
 
-void note_moment(Lane& lane) {
-  if (!lane.next || !current_block->launch().check) return;
-  make_room(lane);  // the replay of a full log drops its moments
-  std::uint64_t number;
-  {
-    const OutsideLane outside;
-    number = lane.moments.size();
-    lane.moments.push_back({lane.knowledge.known, current_block->order().time()});
-  }
-  note(Event::moment, number, 0);
-}
-
-// What the lane did before is marked, and what it does afterwards is of another moment.
+// What the lane did before is marked.
 template <class F>
 static void synchronize(Lane& lane, F change) {
   if (!current_block->launch().check) return;
-  make_room(lane);
-  {
-    const OutsideLane outside;
-    current_block->mark_accesses(lane);
-    change();
-  }
-  note_moment(lane);
+  const OutsideLane outside;
+  current_block->mark_accesses(lane);
+  change();
 }
 
 void release(Lane& lane, Released& into) {
@@ -203,143 +186,172 @@ void show_to_all_copies() {
   show(Clock::kGlobal);
 }
 
-// ---- global memory
+// ---- memory
 
-GlobalOrder::Page* GlobalOrder::page(std::uintptr_t address) {
+Races::Page& Races::page(std::uintptr_t address) {
   const std::uintptr_t number = address / (4 * kWords);
-  Cached& cached = cached_[number * 0x9E3779B97F4A7C15 >> 58];
+  Cached& cached = cached_[number * 0x9E3779B97F4A7C15 >> 56];
   if (cached.number != number) {
     const auto [at, fresh] = pages_.try_emplace(number);
     if (fresh) at->second.global = in_image(address) || GlobalMemory::get().find(address);
-    cached = {number, at->second.global ? &at->second : nullptr};
+    cached = {number, &at->second};
   }
-  return cached.page;
+  return *cached.page;
 }
 
-// Calls f(page, word, its bytes).
+// Calls f(page, word, its address, its bytes).
 template <class F>
-void GlobalOrder::for_each_word(std::uintptr_t address, unsigned bytes, F f) {
-  Page* const there = page(address);
-  if (!there) return;
+void Races::for_each_word(std::uintptr_t address, unsigned bytes, F f) {
+  Page& there = page(address);
   for (std::uintptr_t at = address & ~std::uintptr_t{3}; at < address + bytes; at += 4) {
     const unsigned first = at < address ? static_cast<unsigned>(address - at) : 0;
     const auto end = static_cast<unsigned>(std::min<std::uintptr_t>(address + bytes - at, 4));
     if (at / 4 % kWords >= address / 4 % kWords)  // one that is misaligned may leave the page
-      f(*there, at / 4 % kWords, at, ((1u << end) - 1) & ~((1u << first) - 1));
+      f(there, at / 4 % kWords, at, ((1u << end) - 1) & ~((1u << first) - 1));
   }
 }
 
-std::optional<GlobalOrder::Conflict> GlobalOrder::touch(const Lane& lane, const Access& access) {
+std::optional<Races::Conflict> Races::check(const Lane& lane, const Access& access) {
   const BlockOrder& block = current_block->order();
   const Knowledge& its = lane.knowledge;
-  const unsigned thread = current_block->number_of(lane);
   const bool stores = access.kind != Kind::load, strong = access.strong;
-  const bool copies = access.value == Record::kByCopy;
-  const auto in_block = [&](const Mark& m) { return m.block == block.number(); };
+  const unsigned level = std::min(its.level, kMostLevel) * Mark::kLevel +
+                         access.is_volatile * Mark::kVolatile + access.narrow * Mark::kNarrow +
+                         strong * Mark::kStrong;
+  const Mark own{block.number(), current_block->number_of(lane),          0, block.time(),
+                 access.pc,      stores && !strong ? access.value : level};
+  // In shared memory, marks of blocks that were there before mean nothing.
+  const auto counts = [&](const Mark& m) {
+    return !access.shared || current_block->is_in_cluster(m.block);
+  };
   // What was read, or changed by an atomic, before a flag of any strength, is over for who has seen
   // the flag: the store depends on it.
   const auto over = [&](const Mark& m) { return m.level() < its.level || m.level() >= kMostLevel; };
   const auto both_strong = [&](const Mark& m) {
-    return strong && m.value & Mark::kStrong &&
-           (in_block(m) || !(access.narrow || m.value & Mark::kNarrow));
+    if (!strong || !(m.value & Mark::kStrong)) return false;
+    if (m.block != own.block) return !(access.narrow || m.value & Mark::kNarrow);
+    return !(access.is_volatile && m.value & Mark::kVolatile) || m.thread / 32 != own.thread / 32;
   };
   // What a lane has read it may have passed on to another by a shuffle.
   const auto passed_on = [&](const Mark& m) {
-    return in_block(m) && m.thread / 32 == thread / 32 && m.time < lane.met &&
-           m.time < (&lane - thread + m.thread)->met;
+    return m.block == own.block && m.thread / 32 == own.thread / 32 && m.time < lane.met &&
+           m.time < (&lane - own.thread + m.thread)->met;
+  };
+  const auto same_value = [&](const Mark& m) {
+    return stores && m.value == own.value && Record::is_digest(access.value);
   };
   std::optional<Conflict> conflict;
-  for_each_word(
-      access.address, access.bytes,
-      [&](Page& there, std::size_t word, std::uintptr_t at, unsigned part) {
-        const auto check = [&](const Marks& marks, const char* after, auto ordered) {
-          if (!marks || conflict) return;
-          const Mark& mark = marks[word];
-          const bool to_be_shown = copies && &marks == &there.stores && mark.value != access.value;
-          const bool own = in_block(mark) && mark.thread == thread && !to_be_shown;
-          if ((mark.bytes & part) == 0 || own || ordered(mark) ||
-              block.knows(lane, mark.block + (to_be_shown ? Clock::kGlobal : 0), mark.thread,
-                          mark.time))
-            return;
-          const bool narrow = strong && mark.value & Mark::kStrong && &marks != &there.stores;
-          conflict = {text(strong ? "atomic " : "", stores ? "write" : "read", " after ", after,
-                           narrow        ? ", one of them of the scope of a block,"
-                           : to_be_shown ? ", which no fence has shown to bulk copies,"
-                                         : ""),
-                      at, access.pc, mark};
-        };
-        check(there.stores, "write", [&](const Mark& m) {
-          return stores && m.value == access.value && Record::is_digest(access.value);
-        });
-        check(there.strong, "atomic write",
-              [&](const Mark& m) { return both_strong(m) || (!strong && stores && over(m)); });
-        if (stores)
-          check(there.loads, "read",
-                [&](const Mark& m) { return over(m) || both_strong(m) || passed_on(m); });
-        Marks& marks = !stores ? there.loads : strong ? there.strong : there.stores;
-        if (!marks) marks = std::make_unique<Mark[]>(kWords);
-        const unsigned level = std::min(its.level, kMostLevel) * Mark::kLevel +
-                               access.narrow * Mark::kNarrow + strong * Mark::kStrong;
-        marks[word] = {block.number(), thread,    part,
-                       block.time(),   access.pc, stores && !strong ? access.value : level};
-      });
+  const auto compare = [&](const Mark& m, Marks Page::* kind, std::uintptr_t at, bool ordered) {
+    const bool stored = kind == &Page::stores;
+    const bool in_flight = stored && m.value == Record::kInFlight;
+    const bool to_be_shown =
+        access.bulk && kind != &Page::loads && !(stored && m.value == Record::kByCopy);
+    if (!in_flight && (ordered || (own.is_of(m) && !to_be_shown))) return;
+    const std::uint64_t shown_to = !to_be_shown    ? 0
+                                   : access.shared ? Clock::kShared
+                                                   : Clock::kGlobal;
+    if (!in_flight && block.knows(lane, m.block + shown_to, m.thread, m.time)) return;
+    const char* after = stored                  ? " after write"
+                        : kind == &Page::strong ? " after atomic write"
+                                                : " after read";
+    const bool narrow = strong && !stored && (access.narrow || m.value & Mark::kNarrow);
+    conflict = {in_flight
+                    ? text(stores ? "write" : "read", " before the wait for an asynchronous copy")
+                : to_be_shown ? text("a bulk copy ", stores ? "overwrites" : "reads",
+                                     " what no fence has shown it, the write")
+                              : text(strong ? "atomic " : "", stores ? "write" : "read", after,
+                                     narrow ? ", one of them of the scope of a block," : ""),
+                at, access.pc, m, in_flight || to_be_shown};
+  };
+  for_each_word(access.address, access.bytes,
+                [&](Page& there, std::size_t word, std::uintptr_t at, unsigned part) {
+                  const auto each = [&](Marks Page::* kind, auto ordered) {
+                    if (!(there.*kind)) return;
+                    const Last& last = (there.*kind)[word];
+                    for (const Mark* m : {&last.mark, &last.other})
+                      if ((m->bytes & part) != 0 && !conflict && counts(*m))
+                        compare(*m, kind, at, ordered(*m));
+                  };
+                  each(&Page::stores, same_value);
+                  each(&Page::strong, [&](const Mark& m) {
+                    return both_strong(m) || (!strong && stores && over(m));
+                  });
+                  if (stores)
+                    each(&Page::loads,
+                         [&](const Mark& m) { return over(m) || both_strong(m) || passed_on(m); });
+                  Marks& marks = !stores ? there.loads : strong ? there.strong : there.stores;
+                  if (!marks) marks = std::make_unique<Last[]>(kWords);
+                  auto& [mark, other] = marks[word];
+                  // The last access of another block stays, whatever its own threads do.
+                  const bool stays = other.bytes != 0 && counts(other) &&
+                                     other.block != own.block && mark.block == own.block;
+                  if (!own.is_of(mark) && !stays) other = mark;
+                  mark = own;
+                  mark.bytes = part;
+                });
   return conflict;
 }
 
-std::optional<GlobalOrder::Conflict> GlobalOrder::weak(const Lane& lane, const Record& record) {
-  return touch(lane, {.address = record.address(),
-                      .bytes = record.bytes(),
-                      .pc = record.pc,
-                      .kind = record.event() == Event::store ? Kind::store : Kind::load,
-                      .value = static_cast<unsigned>(record.value)});
+void Races::land(std::uintptr_t address, unsigned bytes, bool bulk) {
+  for_each_word(address, bytes, [&](Page& there, std::size_t word, std::uintptr_t, unsigned) {
+    if (!there.stores) return;
+    Mark& mark = there.stores[word].mark;
+    if (mark.value != Record::kInFlight) return;
+    mark.value = bulk ? Record::kByCopy : Record::kNeverRead;
+    if (!bulk) mark.time = current_block->order().time();
+  });
 }
 
-std::optional<GlobalOrder::Conflict> GlobalOrder::strong(Lane& lane, const Access& access) {
-  BlockOrder& block = current_block->order();
+void Races::acquire(Lane& lane, const Access& access) {
+  const BlockOrder& block = current_block->order();
   Knowledge& its = lane.knowledge;
-  const auto is = [&](Strength one) {
-    return access.strength == one || access.strength == Strength::both;
-  };
-  const auto for_each = [&](auto f) {
-    for_each_word(
-        access.address, access.bytes,
-        [&](Page& there, std::size_t word, std::uintptr_t at, unsigned) { f(there, word, at); });
-  };
-  if (access.kind != Kind::store) {
-    Past found, in_block;
-    for_each([&](Page& there, std::size_t word, std::uintptr_t at) {
-      if (const Mark* mark = there.strong ? &there.strong[word] : nullptr; mark && mark->bytes != 0)
-        its.level = std::max(its.level, mark->level() + (mark->block != block.number()));
-      if (carried_.empty()) return;
-      const auto carried = carried_.find(at);
-      if (carried == carried_.end()) return;
-      found = joined(found, carried->second.to_all);
-      if (carried->second.block == block.number())
-        in_block = joined(in_block, carried->second.to_block);
-    });
-    const bool acquires = is(Strength::acquire);
-    Past &to = acquires ? its.known : its.heard_in_block, &to_all = acquires ? to : its.heard;
-    to = joined(to, in_block);
-    if (!access.narrow) to_all = joined(to_all, found);
-  }
-  const auto conflict = touch(lane, access);
-  if (access.kind == Kind::load) return conflict;
-  const Past released = is(Strength::release) ? block.release(lane) : nullptr;
+  Past found, in_block;
+  for_each_word(access.address, access.bytes,
+                [&](Page& there, std::size_t word, std::uintptr_t at, unsigned) {
+                  if (const Mark* mark = there.strong ? &there.strong[word].mark : nullptr;
+                      mark && mark->bytes != 0)
+                    its.level =
+                        std::max(its.level, mark->level() + (mark->block != block.number()));
+                  if (carried_.empty()) return;
+                  const auto carried = carried_.find(at);
+                  if (carried == carried_.end()) return;
+                  if (access.shared && !current_block->is_in_cluster(carried->second.block)) return;
+                  found = joined(found, carried->second.to_all);
+                  if (carried->second.block == block.number())
+                    in_block = joined(in_block, carried->second.to_block);
+                });
+  const bool acquires = access.strength == Strength::acquire || access.strength == Strength::both;
+  Past &to = acquires ? its.known : its.heard_in_block, &to_all = acquires ? to : its.heard;
+  to = joined(to, in_block);
+  if (!access.narrow) to_all = joined(to_all, found);
+}
+
+void Races::release(Lane& lane, const Access& access) {
+  BlockOrder& block = current_block->order();
+  const bool releases = access.strength == Strength::release || access.strength == Strength::both;
+  const Past released = releases ? block.release(lane) : nullptr;
   const auto left = [&](Past Knowledge::* fenced) {
-    return released ? released : joined(its.*fenced, block.of_all().*fenced);
+    return released ? released : joined(lane.knowledge.*fenced, block.of_all().*fenced);
   };
   const Past to_all = access.narrow ? nullptr : left(&Knowledge::fenced);
   const Past to_block = left(&Knowledge::fenced_in_block);
-  if (to_block || !carried_.empty())
-    for_each([&](Page&, std::size_t, std::uintptr_t at) {
-      Carried& carried = carried_[at];  // a change goes on with what the word carried
-      const bool goes_on = access.kind == Kind::change;
-      carried.to_all = goes_on ? joined(carried.to_all, to_all) : to_all;
-      carried.to_block = goes_on && carried.block == block.number()
-                             ? joined(carried.to_block, to_block)
-                             : to_block;
-      carried.block = block.number();
-    });
+  if (!to_block && carried_.empty()) return;
+  for_each_word(access.address, access.bytes, [&](Page&, std::size_t, std::uintptr_t at, unsigned) {
+    Carried& carried = carried_[at];
+    // A change goes on with what the word carried.
+    const bool goes_on = access.kind == Kind::change &&
+                         (!access.shared || current_block->is_in_cluster(carried.block));
+    carried.to_all = goes_on ? joined(carried.to_all, to_all) : to_all;
+    carried.to_block =
+        goes_on && carried.block == block.number() ? joined(carried.to_block, to_block) : to_block;
+    carried.block = block.number();
+  });
+}
+
+std::optional<Races::Conflict> Races::note(Lane& lane, const Access& access) {
+  if (access.strong && access.kind != Kind::store) acquire(lane, access);
+  const auto conflict = check(lane, access);
+  if (access.strong && access.kind != Kind::load) release(lane, access);
   return conflict;
 }
 

@@ -47,12 +47,6 @@ struct Knowledge {
   void join(const Knowledge& other);
 };
 
-/// What a thread knew when its next accesses to shared memory were recorded, and their time.
-struct Moment {
-  Past known;
-  std::uint32_t time = 0;
-};
-
 /// How a strong access of a thread orders its others.
 enum class Strength : std::uint8_t;
 
@@ -65,7 +59,6 @@ class BlockOrder {
   }
   std::uint64_t number() const { return number_; }
   std::uint32_t time() const { return time_; }
-  const Clock* base() const { return base_.known.get(); }
   /// All that happened before, to be acquired by others.
   Past release(const Lane& lane);
   void fence(Lane& lane, bool narrow);
@@ -87,10 +80,8 @@ class BlockOrder {
   Knowledge base_;
 };
 
-/// So many records fit the log afterwards: in between the lane does not make way for others.
-void make_room(Lane& lane, int records = 1);
-/// What a lane records from here on is of this moment.
-void note_moment(Lane& lane);
+/// A record fits the log afterwards: in between the lane does not make way for others.
+void make_room(Lane& lane);
 
 /// What is passed on by an object that threads synchronize by: `release` adds all that happens
 /// before this point of the running lane, and `acquire` lets it know what is in `from`.
@@ -103,21 +94,24 @@ void acquire(Lane& lane, const Released& from);
 /// __threadfence of the running lane, or __threadfence_block.
 void fence(Lane& lane);
 
-/// Global memory while blocks run one at a time: who was last at each word.
-class GlobalOrder {
+/// Shared and global memory while blocks run one at a time: who was last at each word.
+class Races {
  public:
   struct Mark {
     std::uint64_t block : 24 = 0, thread : 10 = 0, bytes : 4 = 0, time : 26 = 0;
     std::uint64_t pc : 48 = 0;
     std::uint64_t value : 16 = 0;  // of a plain store as in its Record, else its level, and these
-    static constexpr unsigned kStrong = 1, kNarrow = 2, kLevel = 4;
+    static constexpr unsigned kStrong = 1, kNarrow = 2, kVolatile = 4, kLevel = 8;
     unsigned level() const { return static_cast<unsigned>(value) / kLevel; }
+    bool is_of(const Mark& other) const { return block == other.block && thread == other.thread; }
   };
-  /// Two accesses of different threads that nothing orders.
+  /// Two accesses of different threads that nothing orders, or one that a copy's fence or wait
+  /// lacks.
   struct Conflict {
     std::string what;
     std::uintptr_t address, pc;
     Mark other;
+    bool of_copy = false;
   };
   enum class Kind : std::uint8_t { load, store, change };
   struct Access {
@@ -125,25 +119,33 @@ class GlobalOrder {
     unsigned bytes;
     std::uintptr_t pc;
     Kind kind;
+    bool shared = false;                  ///< memory of this block or of one of its cluster
+    bool bulk = false;                    ///< by a bulk copy
     bool strong = false, narrow = false;  ///< of the scope of a block
+    bool is_volatile = false;             ///< orders nothing between lanes of a warp
     Strength strength{};
     unsigned value = 0;  ///< of a plain store, as in its Record
   };
-  /// A strong access, which is about to happen; what it reads or leaves is acquired or released.
-  std::optional<Conflict> strong(Lane& lane, const Access& access);
-  /// A recorded load or store.
-  std::optional<Conflict> weak(const Lane& lane, const Record& record);
-  bool holds(std::uintptr_t address) { return page(address) != nullptr; }
+  /// An access which is about to happen. What a strong one reads or leaves is acquired or released.
+  std::optional<Conflict> note(Lane& lane, const Access& access);
+  /// What the lane's asynchronous copies bring to shared memory is there.
+  void land(std::uintptr_t address, unsigned bytes, bool bulk);
+  bool is_global(std::uintptr_t address) { return page(address).global; }
 
  private:
   static constexpr unsigned kWords = 1024;  // of a page
-  using Marks = std::unique_ptr<Mark[]>;    // by word, once there is one
+  struct Last {
+    Mark mark, other;  // of different threads
+  };
+  using Marks = std::unique_ptr<Last[]>;  // by word, once there is one
   struct Page {
     bool global = false;
     Marks loads, stores, strong;
   };
-  std::optional<Conflict> touch(const Lane& lane, const Access& access);
-  Page* page(std::uintptr_t address);
+  std::optional<Conflict> check(const Lane& lane, const Access& access);
+  void acquire(Lane& lane, const Access& access);
+  void release(Lane& lane, const Access& access);
+  Page& page(std::uintptr_t address);
   template <class F>
   void for_each_word(std::uintptr_t address, unsigned bytes, F f);
 
@@ -152,7 +154,7 @@ class GlobalOrder {
     std::uintptr_t number = 0;
     Page* page = nullptr;
   };
-  Cached cached_[64];
+  Cached cached_[256];
   // What was released to all, and to the block that stored it last.
   struct Carried {
     Past to_all, to_block;

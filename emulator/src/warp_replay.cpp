@@ -172,7 +172,7 @@ void WarpReplay::replay(std::span<Log> logs, bool all) {
       if (path.branch != 0) path.joins = graph_->post_dominator(path.branch);
   }
   while (!paths_.empty()) {
-    const std::size_t at = next_path(logs);
+    const std::size_t at = paths_.size() - 1;
     Path& path = paths_[at];
     std::uint32_t active = 0;
     std::uint64_t pc = 0, what = 0, addresses[32];
@@ -221,51 +221,6 @@ void WarpReplay::replay(std::span<Log> logs, bool all) {
     block_.replayed(pc, record.event(),
                     {active, record.bytes(), addresses, record.queues(), values});
   }
-}
-
-// The topmost, unless its lanes must wait for those of a path that joins elsewhere. Lanes that wait
-// at a join for lanes that wait for them do not join, as on hardware.
-std::size_t WarpReplay::next_path(std::span<const Log> logs) {
-  const auto has_records = [&](std::uint32_t lanes) {
-    bool any = false;
-    for_each_lane(lanes, [&](unsigned l) { any |= logs[l].next != logs[l].end; });
-    return any;
-  };
-  Path* joining = nullptr;
-  std::uint32_t above = 0, early = 0;
-  for (std::size_t at = paths_.size(); at-- > 0; above |= paths_[at].lanes) {
-    const std::uint32_t free = paths_[at].lanes & ~above;
-    if (free == 0 || must_wait(free, logs)) continue;
-    if (free == paths_[at].lanes) return at;
-    if (joining || !has_records(free)) continue;
-    joining = &paths_[at];
-    early = free;
-  }
-  if (joining) {
-    Path part = *joining;
-    part.lanes = early;
-    joining->lanes &= ~early;
-    paths_.push_back(part);
-  }
-  return paths_.size() - 1;
-}
-
-// Whether all that are not at their end are at warp functions, and others are not there yet.
-bool WarpReplay::must_wait(std::uint32_t lanes, std::span<const Log> logs) const {
-  bool waits = false;
-  std::uint64_t last = 0;
-  for (; lanes != 0; lanes &= lanes - 1) {
-    const Log& log = logs[std::countr_zero(lanes)];
-    if (log.next == log.end) continue;
-    if (log.next->event() != Event::sync) return false;
-    const std::uint64_t what = log.next->what;
-    if (std::exchange(last, what) == what) continue;
-    const auto number = static_cast<unsigned>(log.next->address());
-    for_each_lane(block_.yet_to_meet(number), [&](unsigned l) {
-      waits |= logs[l].next == logs[l].end || logs[l].next->what != what;
-    });
-  }
-  return waits;
 }
 
 // Splits a path by where its lanes go next. Those that are at its own end already wait

@@ -22,8 +22,7 @@ struct Log {
 
 /// Turns the records of a warp's lanes, which ran one after the other, into what the warp would
 /// have done in lockstep: lanes that diverge at a branch run path by path and join again where all
-/// paths meet, at the branch's immediate post-dominator. Lanes that meet in a warp function from
-/// several paths pass it when all have come to it.
+/// paths meet, at the branch's immediate post-dominator.
 ///
 /// The control flow is known as far as the lanes themselves went, so nothing depends on other warps
 /// or on the order in which blocks ran.
@@ -45,8 +44,6 @@ class WarpReplay {
     std::uint64_t joins;   // basic block where it meets the others, 0: the end
     std::uint64_t step;    // the basic block that it is in
   };
-  std::size_t next_path(std::span<const Log> logs);
-  bool must_wait(std::uint32_t lanes, std::span<const Log> logs) const;
   void diverge(std::size_t at, std::span<Log> logs, std::uint32_t active, std::uint64_t join);
 
   Block& block_;

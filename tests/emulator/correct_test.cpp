@@ -418,6 +418,7 @@ TEST(Correct, MatchedHistogram) {
 __global__ void locked(int* lock, volatile int* total) {
   for (bool done = false; !done;)
     if (atomicCAS(lock, 0, 1) == 0) {
+      __threadfence();
       *total = *total + 1;
       __threadfence();
       atomicExch(lock, 0);
