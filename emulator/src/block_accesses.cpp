@@ -10,7 +10,7 @@ namespace {
 Operation operation(Event event) {
   return event == Event::load || event == Event::flag ? Operation::load
          : event == Event::atomic                     ? Operation::atomic
-                                                      : Operation::store;  // or a copy, to shared
+                                                      : Operation::store;
 }
 
 }  // namespace
@@ -129,7 +129,7 @@ void Block::before_strong(Lane& lane, std::uintptr_t address, std::uintptr_t pc)
 }
 
 void Block::strong(Lane& lane, const Races::Access& access) {
-  if (!launch_->ordered()) return;
+  if (!launch_->ordered() || access.address - lane.stack < kStackBytes) return;  // not on record
   const OutsideLane outside;
   mark_accesses(lane, 1);
   note(lane, access);

@@ -177,6 +177,23 @@ TEST(Legal, TheSameValueStoredByManyThreads) {
                     [](int* out) { return launch({1, 96}, warps_store_one_value, out); });
 }
 
+// A volatile variable of a thread is nobody else's.
+__attribute__((noinline)) void add_one(volatile int& value) { value = value + 1; }
+__global__ void volatile_local(int* out) {
+  __shared__ int s[32];
+  volatile int local = 0;
+  add_one(local);  // takes its address
+  s[threadIdx.x] = static_cast<int>(threadIdx.x);
+  local = 2;
+  __syncwarp();
+  out[threadIdx.x] = s[31 - threadIdx.x] + local;
+}
+TEST(Legal, VolatileVariablesOfAThread) {
+  Ints expected(32);
+  for (int i = 0; i < 32; ++i) expected[i] = 31 - i + 2;
+  expect_everywhere(expected, [](int* out) { return launch({1, 32}, volatile_local, out); });
+}
+
 // What is overwritten was read before the shuffle that passes it on.
 __global__ void rotates_in_place(int* out) {
   __shared__ int s[32];
