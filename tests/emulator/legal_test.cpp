@@ -178,13 +178,14 @@ TEST(Legal, TheSameValueStoredByManyThreads) {
 }
 
 // A volatile variable of a thread is nobody else's.
-__attribute__((noinline)) void add_one(volatile int& value) { value = value + 1; }
+__attribute__((noinline)) void set_both(int& shared, int number, volatile int& local) {
+  shared = number;
+  local = 2;
+}
 __global__ void volatile_local(int* out) {
   __shared__ int s[32];
   volatile int local = 0;
-  add_one(local);  // takes its address
-  s[threadIdx.x] = static_cast<int>(threadIdx.x);
-  local = 2;
+  set_both(s[threadIdx.x], static_cast<int>(threadIdx.x), local);
   __syncwarp();
   out[threadIdx.x] = s[31 - threadIdx.x] + local;
 }
