@@ -55,7 +55,6 @@ void Block::mark_accesses(Lane& lane, unsigned but_last) {
 void Block::note(Lane& lane, Races::Access access) {
   Block* const owner = owner_of(access.address);
   access.shared = owner != nullptr;
-  access.strong &= !(owner && access.is_volatile);
   if (!owner && !launch_->races.is_global(access.address)) return;
   const auto found = launch_->races.note(lane, access);
   if (!conflict_) conflict_ = found;
@@ -131,6 +130,7 @@ void Block::before_strong(Lane& lane, std::uintptr_t address, std::uintptr_t pc)
 void Block::strong(Lane& lane, const Races::Access& access) {
   if (!launch_->ordered() || access.address - lane.stack < kStackBytes) return;  // not on record
   const OutsideLane outside;
+  if (access.is_volatile && owner_of(access.address)) return;  // plain: on record
   mark_accesses(lane, 1);
   note(lane, access);
 }

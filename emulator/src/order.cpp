@@ -191,7 +191,7 @@ void show_to_all_copies() {
 Races::Page& Races::page(std::uintptr_t address) {
   const std::uintptr_t number = address / (4 * kWords);
   Cached& cached = cached_[number * 0x9E3779B97F4A7C15 >> 56];
-  if (cached.number != number) {
+  if (!cached.page || cached.number != number) {
     const auto [at, fresh] = pages_.try_emplace(number);
     if (fresh) at->second.global = in_image(address) || GlobalMemory::get().find(address);
     cached = {number, &at->second};
@@ -224,18 +224,21 @@ std::optional<Races::Conflict> Races::check(const Lane& lane, const Access& acce
   const auto counts = [&](const Mark& m) {
     return !access.shared || current_block->is_in_cluster(m.block);
   };
-  // What was read, or changed by an atomic, before a flag of any strength, is over for who has seen
-  // the flag: the store depends on it.
-  const auto over = [&](const Mark& m) { return m.level() < its.level || m.level() >= kMostLevel; };
-  const auto both_strong = [&](const Mark& m) {
+  // What was read, or changed by an atomic, before a flag of any strength, is over for another
+  // block that has seen the flag: the store depends on it.
+  const auto over = [&](const Mark& m) {
+    return m.block != own.block && !access.shared &&
+           (m.level() < its.level || m.level() >= kMostLevel);
+  };
+  const auto both_strong = [&](const Mark& m, bool is_store) {
     if (!strong || !(m.value & Mark::kStrong)) return false;
     if (m.block != own.block) return !(access.narrow || m.value & Mark::kNarrow);
-    return !(access.is_volatile && m.value & Mark::kVolatile) || m.thread / 32 != own.thread / 32;
+    const bool volatiles = access.is_volatile && m.value & Mark::kVolatile;
+    return !volatiles || !own.is_of_warp(m) || (stores && is_store);
   };
   // What a lane has read it may have passed on to another by a shuffle.
   const auto passed_on = [&](const Mark& m) {
-    return m.block == own.block && m.thread / 32 == own.thread / 32 && m.time < lane.met &&
-           m.time < (&lane - own.thread + m.thread)->met;
+    return own.is_of_warp(m) && m.time < lane.met && m.time < (&lane - own.thread + m.thread)->met;
   };
   const auto same_value = [&](const Mark& m) {
     return stores && m.value == own.value && Record::is_digest(access.value);
@@ -268,28 +271,36 @@ std::optional<Races::Conflict> Races::check(const Lane& lane, const Access& acce
                   const auto each = [&](Marks Page::* kind, auto ordered) {
                     if (!(there.*kind)) return;
                     const Last& last = (there.*kind)[word];
-                    for (const Mark* m : {&last.mark, &last.other})
+                    for (const Mark* m : {&last.mark, &last.of_warp, &last.of_block, &last.of_grid})
                       if ((m->bytes & part) != 0 && !conflict && counts(*m))
                         compare(*m, kind, at, ordered(*m));
                   };
                   each(&Page::stores, same_value);
                   each(&Page::strong, [&](const Mark& m) {
-                    return both_strong(m) || (!strong && stores && over(m));
+                    return both_strong(m, true) || (!strong && stores && over(m));
                   });
                   if (stores)
-                    each(&Page::loads,
-                         [&](const Mark& m) { return over(m) || both_strong(m) || passed_on(m); });
+                    each(&Page::loads, [&](const Mark& m) {
+                      return over(m) || both_strong(m, false) || passed_on(m);
+                    });
                   Marks& marks = !stores ? there.loads : strong ? there.strong : there.stores;
                   if (!marks) marks = std::make_unique<Last[]>(kWords);
-                  auto& [mark, other] = marks[word];
-                  // The last access of another block stays, whatever its own threads do.
-                  const bool stays = other.bytes != 0 && counts(other) &&
-                                     other.block != own.block && mark.block == own.block;
-                  if (!own.is_of(mark) && !stays) other = mark;
-                  mark = own;
-                  mark.bytes = part;
+                  add(marks[word], own, part);
                 });
   return conflict;
+}
+
+void Races::add(Last& last, const Mark& own, unsigned part) {
+  Mark& mark = last.mark;
+  unsigned bytes = part;
+  if (!own.is_of(mark))
+    (own.is_of_warp(mark)      ? last.of_warp
+     : own.block == mark.block ? last.of_block
+                               : last.of_grid) = mark;
+  else if (mark.time == own.time && mark.value == own.value)
+    bytes |= mark.bytes;  // parts of a word, one after the other
+  mark = own;
+  mark.bytes = bytes;
 }
 
 void Races::land(std::uintptr_t address, unsigned bytes, bool bulk) {

@@ -104,6 +104,9 @@ class Races {
     static constexpr unsigned kStrong = 1, kNarrow = 2, kVolatile = 4, kLevel = 8;
     unsigned level() const { return static_cast<unsigned>(value) / kLevel; }
     bool is_of(const Mark& other) const { return block == other.block && thread == other.thread; }
+    bool is_of_warp(const Mark& other) const {
+      return block == other.block && thread / 32 == other.thread / 32;
+    }
   };
   /// Two accesses of different threads that nothing orders, or one that a copy's fence or wait
   /// lacks.
@@ -134,9 +137,12 @@ class Races {
 
  private:
   static constexpr unsigned kWords = 1024;  // of a page
+  // The last one, and before it those of another thread of the warp, of another warp of the block,
+  // and of another block.
   struct Last {
-    Mark mark, other;  // of different threads
+    Mark mark, of_warp, of_block, of_grid;
   };
+  static void add(Last& last, const Mark& own, unsigned part);
   using Marks = std::unique_ptr<Last[]>;  // by word, once there is one
   struct Page {
     bool global = false;

@@ -177,6 +177,20 @@ TEST(Legal, TheSameValueStoredByManyThreads) {
                     [](int* out) { return launch({1, 96}, warps_store_one_value, out); });
 }
 
+__global__ void all_raise_a_volatile_flag(int* out) {
+  __shared__ volatile int found;
+  if (threadIdx.x == 0) found = 0;
+  __syncthreads();
+  if (threadIdx.x % 3 == 0) found = 1;
+  *static_cast<volatile int*>(out) = 1;
+  __syncthreads();
+  out[threadIdx.x] = found;
+}
+TEST(Legal, VolatileStoresOfOneValue) {
+  expect_everywhere(Ints(64, 1),
+                    [](int* out) { return launch({1, 64}, all_raise_a_volatile_flag, out); });
+}
+
 // A volatile variable of a thread is nobody else's.
 __attribute__((noinline)) void set_both(int& shared, int number, volatile int& local) {
   shared = number;

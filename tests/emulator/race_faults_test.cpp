@@ -235,6 +235,59 @@ TEST(Faults, LanesOfOneInstructionThatStoreDifferentValues) {
                {1, 32});
 }
 
+// The last readers are in order with the store; those of the first warp are not.
+__global__ void warp_barrier_for_a_block_barrier(int* data) {
+  __shared__ int s;
+  if (threadIdx.x == 0) s = 1;
+  __syncthreads();
+  const int value = s;  // fault
+  __syncwarp();
+  if (threadIdx.x == 32) s = 2;  // fault
+  data[threadIdx.x] = value;
+}
+TEST(Faults, WarpBarrierForABlockBarrier) {
+  EXPECT_FAULT(warp_barrier_for_a_block_barrier,
+               "race between warps: (write after read|read after write) of s");
+}
+
+// That a thread has seen another block's flag orders nothing within its own.
+__global__ void flag_of_another_block(int* data) {
+  __shared__ int s;
+  if (threadIdx.x == 0) s = 1;
+  __syncthreads();
+  if (blockIdx.x == 0) {
+    if (threadIdx.x == 0) atomicExch(data, 1);
+    return;
+  }
+  const int value = s;  // fault
+  if (threadIdx.x == 63) {
+    while (atomicAdd(data, 0) == 0) {
+    }
+    s = 2;  // fault
+  }
+  if (threadIdx.x > 0) data[threadIdx.x] = value;
+}
+TEST(Faults, FlagOfAnotherBlockForABarrier) {
+  EXPECT_FAULT(flag_of_another_block, "shared-memory race (between|inside)", {2, 64});
+}
+
+__global__ void halves_of_words(int* data) {
+  __shared__ short s[128];
+  s[2 * threadIdx.x] = static_cast<short>(threadIdx.x);  // fault
+  s[2 * threadIdx.x + 1] = 2;
+  data[threadIdx.x] = s[2 * ((threadIdx.x + 32) % 64)];  // fault
+}
+TEST(Faults, HalvesOfWords) {
+  EXPECT_FAULT(halves_of_words, "race between warps: (write after read|read after write) of s");
+}
+
+__global__ void nowhere(int*, volatile int* p) { *p = 1; }  // fault
+TEST(Faults, VolatileStoreToNull) {
+  expect_fault(__FILE__, "nowhere", nowhere,
+               Planted{"out-of-bounds global store: not device memory"}, Named::no_line,
+               static_cast<volatile int*>(nullptr));
+}
+
 __global__ void race_of_narrow_and_wide(int* data) {
   __shared__ __align__(16) unsigned char s[128];
   if (threadIdx.x < 32) reinterpret_cast<unsigned*>(s)[threadIdx.x] = 0;
