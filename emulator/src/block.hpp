@@ -135,6 +135,7 @@ class Block {
   unsigned number_of(const Lane& lane) const {
     return static_cast<unsigned>(&lane - lanes_.data());
   }
+  /// Whether the block of that number is of the same cluster.
   bool is_in_cluster(std::uint64_t block) const {
     return block - (number_ - rank_) < cluster_size();
   }
@@ -145,8 +146,10 @@ class Block {
   /// An asynchronous copy to shared memory is issued, or is over.
   void send(Lane& lane, std::uintptr_t to, unsigned bytes, std::uintptr_t pc, bool bulk);
   void land(std::uintptr_t to, unsigned bytes, bool bulk);
+  /// What a bulk copy touches of global memory, and what it reads of shared memory, is looked at.
   void mark_copy(Lane& lane, const BulkCopy& copy);
   void mark_source(Lane& lane, const BulkCopy& copy);
+  /// A thread has waited for the phase: the copies that arrive in it are over.
   void land(Phase& phase);
   void before_strong(Lane& lane, std::uintptr_t address, std::uintptr_t pc);
   void strong(Lane& lane, const Races::Access& access);
@@ -156,7 +159,6 @@ class Block {
   BulkState& bulk() { return bulk_; }
   /// What lanes of the current warp did together.
   void replayed(std::uint64_t pc, Event event, const Request& request);
-  /// Of the lanes of a warp function, those that have not been replayed up to it.
   /// The block of that rank in the cluster, null unless it surely runs.
   Block* neighbour(unsigned rank);
 

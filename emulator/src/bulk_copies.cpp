@@ -415,7 +415,6 @@ void Block::bulk_copy(Lane& lane, BulkCopy& copy) {
   site.traffic += one;
 }
 
-// Somebody has waited for a phase.
 void Block::land(Phase& phase) {
   if (std::exchange(phase.landed, true)) return;
   const Visit& visit = visit_;

@@ -30,8 +30,8 @@ enum class Event : std::uint8_t {
   load,
   store,
   atomic,
-  flag,        ///< one of these that is not counted: a load
-  flag_store,  ///< and what is none
+  flag,        ///< a load of a flag, which is not counted
+  flag_store,  ///< a store or a change of one
   copy,  ///< an asynchronous one is issued; the address is its source, the value what it reads
   step,  ///< into another basic block
   bulk   ///< a BulkCopy
@@ -45,8 +45,8 @@ struct Record {
   std::uint64_t pc : 48;     ///< the return address of the callback: names the access or the block
   std::uint64_t value : 16;  ///< of a store: a digest of what it wrote, or one of these
   static constexpr unsigned kNotYetRead = 0, kNeverRead = 1;
-  static constexpr unsigned kByCopy = 4,
-                            kInFlight = 5;  ///< by a bulk copy; by one that is not over
+  static constexpr unsigned kByCopy = 4;    ///< by a bulk copy
+  static constexpr unsigned kInFlight = 5;  ///< by an asynchronous copy that is not over
   static bool is_digest(unsigned value) { return (value & 2) != 0; }
 
   static Record of(Event event, std::uint64_t address, unsigned log2_bytes, std::uintptr_t pc,

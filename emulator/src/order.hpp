@@ -108,8 +108,7 @@ class Races {
       return block == other.block && thread / 32 == other.thread / 32;
     }
   };
-  /// Two accesses of different threads that nothing orders, or one that a copy's fence or wait
-  /// lacks.
+  /// Two accesses of different threads that nothing orders, or a missing fence or wait for a copy.
   struct Conflict {
     std::string what;
     std::uintptr_t address, pc;

@@ -18,7 +18,7 @@ struct Request {
   unsigned bytes;                         ///< 1, 2, 4, 8 or 16
   const std::uint64_t* addresses;         ///< by lane
   bool queues = false;                    ///< an atomic on shared memory that is no increment
-  const std::uint16_t* values = nullptr;  ///< digests of what a store wrote
+  const std::uint16_t* values = nullptr;  ///< by lane: the bytes that a copy reads
 };
 
 /// Calls f(lane) for each lane in `mask`.

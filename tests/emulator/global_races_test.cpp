@@ -21,12 +21,12 @@ __global__ void no_barrier(int* data) {
 TEST(GlobalRaces, NoBarrier) {
   EXPECT_FAULT(no_barrier, "global-memory race (between warps|inside a warp): (read|write) after");
 }
-__global__ void no_barrier_between_blocks_of_one_warp(int* data) {
+__global__ void no_barrier_in_each_block(int* data) {
   if (threadIdx.x == 32 * (blockIdx.x % 2)) data[blockIdx.x] = 1;  // fault
   if (threadIdx.x == 40) data[blockIdx.x + 8] = data[blockIdx.x];  // fault
 }
 TEST(GlobalRaces, InEachBlockOfAGrid) {
-  EXPECT_FAULT(no_barrier_between_blocks_of_one_warp, "global-memory race", {4, 64});
+  EXPECT_FAULT(no_barrier_in_each_block, "global-memory race", {4, 64});
 }
 __global__ void reads_before_another_stores(int* data) {
   const int value = data[63 - threadIdx.x];  // fault
