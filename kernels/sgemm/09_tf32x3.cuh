@@ -22,10 +22,10 @@
 #include "sgemm/sgemm.hpp"
 
 namespace ladders::sgemm {
-// A product, and whether rows start on 16 bytes, and for A and B also are multiples of 16 bytes
-// long.
+// A product, how many words of A and B are copied at once, and whether rows of C start on 16 bytes.
 struct AlignedGemm : Gemm {
-  bool wide_a, wide_b, wide_c;
+  int words_a, words_b;  // 4, 2 or 1: all rows start and end on so many
+  bool wide_c;
 };
 
 // A warp has warp_rows x warp_columns outputs of a block, and a slice of each stage's depth:
@@ -64,7 +64,7 @@ __device__ __forceinline__ int place_b(int row, int column) {
   return row * columns + (column ^ row / 4 % 4 * apart);
 }
 
-// Starts the copy of 1 or 4 words to shared memory, or fills them with 0.
+// Starts the copy of 1, 2 or 4 words to shared memory, or fills them with 0.
 template <int words>
 __device__ __forceinline__ void copy_words(uint32_t to, const float* from, bool inside) {
 #define LADDERS_COPY(copy, bytes)                                      \
@@ -75,20 +75,21 @@ __device__ __forceinline__ void copy_words(uint32_t to, const float* from, bool 
       : "memory")
   if constexpr (words == 4)
     LADDERS_COPY("cg.shared.global.L2::128B", "16");
+  else if constexpr (words == 2)
+    LADDERS_COPY("ca.shared.global", "8");
   else
     LADDERS_COPY("ca.shared.global", "4");
 #undef LADDERS_COPY
 }
 
 // A warp starts the copy of a box of a matrix to place(row, column) in the stage; elements outside
-// of the matrix become 0. Chunks have 4 words if they are aligned and all inside or outside; else
-// 1, in a short loop, so that the fast loop stays in the instruction cache.
+// of the matrix become 0. Chunks of so many words are aligned, and all inside or outside.
 template <int box_rows, int box_columns, int words, class Place>
 __device__ __forceinline__ void copy_box(const float* matrix, int64_t pitch, int row0, int column0,
                                          int rows, int columns, Place place) {
   constexpr int kARow = box_columns / words < 32 ? box_columns / words : 32, kApart = 32 / kARow;
-  constexpr int kUnrolled = words == 4 ? 16 : 4;
-  static_assert(box_rows % 16 == 0);
+  constexpr int kUnrolled = 16;  // rows, after which places repeat
+  static_assert(box_rows % kUnrolled == 0);
   const int lane = threadIdx.x % 32, row = lane / kARow, column = lane % kARow * words;
 #pragma unroll
   for (int x = 0; x < box_columns; x += kARow * words) {
@@ -97,13 +98,21 @@ __device__ __forceinline__ void copy_box(const float* matrix, int64_t pitch, int
 #pragma unroll 1
     for (int y = 0; y < box_rows; y += kUnrolled)
       for (int i = 0; i < kUnrolled; i += kApart) {
-        const uint32_t to = words == 4  // places repeat after 16 rows
-                                ? place(row + i, column + x) + 4 * y * box_columns
-                                : place(row + y + i, column + x);
-        copy_words<words>(to, from, y + i < left);
+        copy_words<words>(place(row + i, column + x) + 4 * y * box_columns, from, y + i < left);
         from += kApart * pitch;
       }
   }
+}
+
+// Calls `copy` with the number of words as a constant.
+template <class Copy>
+__device__ __forceinline__ void by_words(int words, Copy copy) {
+  if (words == 4)
+    copy(std::integral_constant<int, 4>{});
+  else if (words == 2)
+    copy(std::integral_constant<int, 2>{});
+  else
+    copy(std::integral_constant<int, 1>{});
 }
 
 // Tensor cores read the upper 19 bits only: this addition rounds hi. lo needs no rounding, as it
@@ -248,19 +257,19 @@ __global__ void __launch_bounds__(Tiles::kThreads, Tiles::kBlocks)
         return to + 4 * (half * (kRows / 2) * kDepth + place_a<kDepth>(row, column));
       };
       const int row = row0 + half * (kRows / 2);
-      if (p.wide_a)
-        copy_box<kRows / 2, kDepth, 4>(p.a, p.lda, row, k0, p.m, p.k, place);
-      else
-        copy_box<kRows / 2, kDepth, 1>(p.a, p.lda, row, k0, p.m, p.k, place);
+      const auto copy = [&]<int words>(std::integral_constant<int, words>) {
+        copy_box<kRows / 2, kDepth, words>(p.a, p.lda, row, k0, p.m, p.k, place);
+      };
+      by_words(p.words_a, copy);
     } else {
       const auto place = [&](int row, int column) {
         return to + 4 * (half * (kDepth / 2) * kColumns + place_b<kColumns>(row, column));
       };
       const int row = k0 + half * (kDepth / 2);
-      if (p.wide_b)
-        copy_box<kDepth / 2, kColumns, 4>(p.b, p.ldb, row, column0, p.k, p.n, place);
-      else
-        copy_box<kDepth / 2, kColumns, 1>(p.b, p.ldb, row, column0, p.k, p.n, place);
+      const auto copy = [&]<int words>(std::integral_constant<int, words>) {
+        copy_box<kDepth / 2, kColumns, words>(p.b, p.ldb, row, column0, p.k, p.n, place);
+      };
+      by_words(p.words_b, copy);
     }
     arrive_after_copies(full[s]);
   };

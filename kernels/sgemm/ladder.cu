@@ -25,10 +25,20 @@
 #include "sgemm/07_small_tiles.cuh"
 #include "sgemm/08_strassen.cuh"
 #include "sgemm/13_thin.cuh"
+#include "sgemm/14_few_tiles.cuh"
 #include "sgemm/problem.cuh"
 
 namespace ladders::sgemm {
 namespace {
+
+// Tensor cores multiply faster, but start later.
+const Crossover kTensorCoresFromTerms{
+    "sgemm.tensor_cores_from_terms", 300,
+    [](const Case& c, const Device& device) {
+      const int m = int(c["m"]), n = int(c["n"]), k = int(c["k"]);
+      return few_tiles_of(m, n, k, device).terms(k, device);
+    },
+    every({{64, 256, 512}, {64, 384}, {64, 128, 192, 256, 512, 1024, 2048}})};
 
 // Where tf32x3 and fp16x3 may err more than FP32.
 bool needs_exact_parts(int m, int n, int k) {
@@ -69,6 +79,7 @@ Implementation fp16x3_at(const Case& c, const Device& device) {
 Implementation fastest_at(const Case& c, const Device& device) {
   const Scheme scheme = scheme_for(c["m"], c["n"], c["k"], device);
   if (scheme == Scheme::thin) return chosen("thin", gemm_at<thin_launch>(c, device));
+  if (scheme == Scheme::few_tiles) return chosen("few_tiles", gemm_at<few_tiles_launch>(c, device));
   if (scheme == Scheme::few_terms) return chosen("few_terms", gemm_at<few_terms_launch>(c, device));
   if (scheme == Scheme::small_tiles)
     return chosen("small_tiles", gemm_at<small_tiles_launch>(c, device));
@@ -91,6 +102,7 @@ std::string slow_from(const Case& c, const Device&) {
 
 bool is_thin(const Case& c) { return std::min(c["m"], c["n"]) <= kThin; }
 bool has_few_terms(const Case& c) { return c["k"] <= kTuning.few_terms; }
+bool is_small(const Case& c) { return c["m"] * c["n"] <= 1 << 18; }
 bool has_whole_tiles(const Case& c) { return !is_thin(c) && !has_few_terms(c); }
 
 // The largest product shows the power limit; only the rungs on the way to the fastest are measured.
@@ -264,6 +276,13 @@ std::vector<Rung> steps() {
        .target = "issue_utilisation",
        .measured = has_few_terms,
        .choose = gemm_at<few_terms_launch>},
+      // 14_few_tiles.cuh
+      {.name = "few_tiles",
+       .idea = "C of few tiles: DRAM is waited for once, and blocks of a cluster share a long k.",
+       .builds_on = "tiled",
+       .target = "warp_instructions",
+       .measured = is_small,
+       .choose = gemm_at<few_tiles_launch>},
       // ladder.cu
       {.name = "fastest",
        .idea = "The fastest kernel that is as exact as FP32 for the shape, as measured.",
@@ -289,6 +308,10 @@ Shape shape(int64_t m, int64_t n, int64_t k) { return {m, n, k}; }
 
 Scheme scheme_for(int m, int n, int k, const Device& device) {
   if (std::min(m, n) <= kThin) return Scheme::thin;
+  const FewTiles few = few_tiles_of(m, n, k, device);
+  if (few.tiles <= unsigned(kTuning.few_tiles_per_sm * device.sms) &&
+      few.terms(k, device) < kTensorCoresFromTerms.on(device))
+    return Scheme::few_tiles;
   const double tiles =
       double(ceil_div(m, SmallTiles::kRows)) * ceil_div(n, SmallTiles::kColumns) / device.sms;
   if (k <= kTuning.small_tiles_terms && k >= SmallTiles::kSlab && std::min(m, n) >= 64 &&
@@ -311,6 +334,8 @@ void multiply(const Gemm& g, const Device& device, Workspace& workspace, cudaStr
   switch (scheme_for(g.m, g.n, g.k, device)) {
     case Scheme::thin:
       return launch_by(thin_launch);
+    case Scheme::few_tiles:
+      return launch_by(few_tiles_launch);
     case Scheme::few_terms:
       return launch_by(few_terms_launch);
     case Scheme::small_tiles:
@@ -341,8 +366,8 @@ Ladder ladder() {
       .measured = {shape(512, 512, 512), shape(1024, 1024, 1024), shape(2048, 2048, 2048),
                    shape(4096, 4096, 4096), shape(4095, 4095, 4095), shape(4097, 4097, 4097),
                    shape(1000, 3000, 77), shape(1, 4096, 4096), shape(4096, 4, 4096),
-                   shape(4096, 4096, 16), shape(128, 8192, 8192), shape(8192, 128, 4096),
-                   shape(8192, 8192, 8192), shape(16384, 16384, 16384)},
+                   shape(4096, 4096, 16), shape(256, 256, 64), shape(128, 8192, 8192),
+                   shape(8192, 128, 4096), shape(8192, 8192, 8192), shape(16384, 16384, 16384)},
       .small = {{256, 256, 256}, {127, 129, 65}},
       .tested = {shape(1, 1, 1),       shape(31, 31, 31),   shape(33, 65, 17),   shape(65, 33, 129),
                  shape(127, 131, 137), shape(128, 256, 64), shape(132, 260, 36), shape(1, 257, 3),
@@ -360,7 +385,7 @@ Ladder ladder() {
                         .bytes_written = 4 * m * n};
           },
       .problem = problem_of<Sgemm>,
-      .crossovers = {kFp16x3FromProducts, kFp16x3FromOutputs},
+      .crossovers = {kTensorCoresFromTerms, kFp16x3FromProducts, kFp16x3FromOutputs},
       // A and B in FP32, in FP16 and in two parts of it; C, a copy of it and its reference in FP64.
       .memory =
           [](const Case& c) {

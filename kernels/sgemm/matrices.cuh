@@ -17,6 +17,12 @@ inline bool in_fours(const float* matrix, int64_t pitch, int columns = 0) {
   return reinterpret_cast<uintptr_t>(matrix) % 16 == 0 && pitch % 4 == 0 && columns % 4 == 0;
 }
 
+// How many words, 4, 2 or 1, start and end with all rows.
+inline int words_at_once(const float* matrix, int64_t pitch, int columns) {
+  const uintptr_t all = reinterpret_cast<uintptr_t>(matrix) / 4 | pitch | columns;
+  return all % 4 == 0 ? 4 : all % 2 == 0 ? 2 : 1;
+}
+
 // An element, or 0 beyond the edge, which pads a tile.
 __device__ __forceinline__ float at(const float* matrix, int row, int column, int rows,
                                     int columns) {

@@ -74,6 +74,7 @@ KernelLaunch fp16x3_launch(int m, int n, const Device& device);
 /// an H200 and an H100. (How much more they may err: docs/splitting.md.)
 enum class Scheme {
   thin,         ///< FMAs, for C of at most 8 rows or columns
+  few_tiles,    ///< FMAs, for C of at most two 32 x 32 tiles per SM, if k is short for their number
   few_terms,    ///< FMAs, for a short k
   small_tiles,  ///< FMAs, for a short k if about one tile per SM makes C
   tf32x3,

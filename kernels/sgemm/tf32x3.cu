@@ -150,7 +150,7 @@ LaunchPlan plan_of(const Choice& choice, int m, int n) {
 AlignedGemm product_of(const Gemm& gemm) {
   AlignedGemm p{gemm};
   if (p.k <= 0 || p.alpha == 0) p.k = 0, p.alpha = 0;  // neither A nor B counts
-  p.wide_a = in_fours(p.a, p.lda, p.k), p.wide_b = in_fours(p.b, p.ldb, p.n);
+  p.words_a = words_at_once(p.a, p.lda, p.k), p.words_b = words_at_once(p.b, p.ldb, p.n);
   p.wide_c = in_fours(p.c, p.ldc);
   return p;
 }
@@ -208,7 +208,7 @@ KernelLaunch bf16x6_launch(int m, int n, int k, const Device& device) {
 void bf16x6(const Gemm& gemm, const Device& device, Workspace& workspace, cudaStream_t stream) {
   const AlignedGemm p = product_of(gemm);
   if (!is_short(p.m, p.n, p.k, device)) return staged<ThreeOfBf16>(p, device, workspace, stream);
-  const auto kernel = short_kernel(p.wide_a, p.wide_b);
+  const auto kernel = short_kernel(p.words_a == 4, p.words_b == 4);
   const LaunchPlan plan = short_plan(p.m, p.n);
   allow(reinterpret_cast<const void*>(kernel), plan);
   launch(plan, stream, kernel, p);

@@ -157,8 +157,11 @@ TEST(SgemmPlans, ChooseTheSchemeThatIsExactAndFast) {
     EXPECT_EQ(chosen_for({1024, 1024, 81}, device), "bf16x6");
     EXPECT_EQ(chosen_for({1024, 1024, 15}, device), "few_terms");
     EXPECT_EQ(chosen_for({2048, 2048, 48}, device), "bf16x6");  // too many tiles
-    EXPECT_EQ(chosen_for({130, 200, 48}, device), "bf16x6");    // too few
+    EXPECT_EQ(chosen_for({130, 200, 48}, device), "few_tiles");
+    EXPECT_EQ(chosen_for({256, 256, 128}, device), "few_tiles");
   }
+  EXPECT_EQ(chosen_for({64, 64, 1400}, kH200), "few_tiles");  // shared by a cluster
+  EXPECT_EQ(chosen_for({64, 64, 1400}, kA100), "bf16x6");     // which has none
   EXPECT_EQ(chosen_for({4096, 4096, 4096}, kA100), "tf32x3");
   EXPECT_EQ(chosen_for({1024, 1024, 1024}, kH200), kBuiltForHopper ? "fp16x3" : "tf32x3");
   EXPECT_EQ(chosen_for({4096, 4096, 4096}, kH200), kBuiltForHopper ? "fp16x3" : "tf32x3");
