@@ -40,7 +40,7 @@ constexpr double kSmall = 0.01;  // share of the L2 below which the launch takes
 template <class T>
 Implementation fastest_at(const Case& c, const Device& device) {
   if (share_of_l2(c, device) < kSmall) return chosen("swizzled", swizzled<T>());
-  const bool few = share_of_l2(c, device) < 3 * kSmall;
+  const bool few = share_of_l2(c, device) < 2 * kSmall;
   if (c["columns"] <= (few ? kNarrowColumns / 4 : kNarrowColumns))
     return chosen("narrow", kernel<Transpose<T>>(narrow<T>, narrow_pieces<T>));
   if (c["rows"] <= (aligned(c) ? kThinRows / 2 : kThinRows))
