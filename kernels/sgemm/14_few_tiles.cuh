@@ -29,40 +29,36 @@ inline FewTiles few_tiles_of(int m, int n, int k, const Device& device) {
   return {unsigned(tiles), parts};
 }
 
-// A block has 32 x 32 outputs. It loads 128 steps of k at once, so that it waits for DRAM once, in
-// loops, since code that runs once comes from DRAM too. Four groups of two warps take four steps in
-// turn, with 4 x 4 outputs per thread. Products of four steps are added up first, so that sums are
-// rounded less often.
+// A block has 32 x 32 outputs, a thread 2 x 2. It loads 128 steps of k at once, so that it waits
+// for DRAM once, in loops, since code that runs once comes from DRAM too. Products of four steps
+// are added up first, so that sums are rounded less often.
 __global__ void __launch_bounds__(256) few_tiles(const Gemm g) {
-  constexpr int kSide = kFewTilesSide, kDepth = 128, kGroups = 4, kSteps = 4;
-  __shared__ __align__(16) float a_tile[kDepth][kSide + 4], b_tile[kDepth][kSide];
-  int part = 0, parts = 1;
+  constexpr int kSide = kFewTilesSide, kDepth = 128, kPitch = kDepth + 4, kSteps = 16;
+  __shared__ __align__(16) float a_tile[kSide][kPitch], b_tile[kDepth][kSide];
+  int part = 0, log_parts = 0;
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
   const auto cluster = cooperative_groups::this_cluster();
-  part = cluster.block_rank(), parts = cluster.num_blocks();
+  part = cluster.block_rank(), log_parts = __ffs(cluster.num_blocks()) - 1;
 #endif
-  const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, group = warp / 2;
+  const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+  const int row0 = blockIdx.y * kSide, column0 = (blockIdx.x >> log_parts) * kSide;
   const auto [down, right] = corner();  // 4 x 8 lanes
-  const int y = warp % 2 * 16 + down * 4, x = right * 4;
-  const int tile = blockIdx.x / parts, tiles_x = ceil_div(g.n, kSide);
-  const int row0 = tile / tiles_x * kSide, column0 = tile % tiles_x * kSide;
-  constexpr int kTurn = kGroups * kSteps;  // beyond k, elements are 0
-  const int turns = ceil_div(terms(g), kTurn);
-  const int begin = int64_t{turns} * part / parts * kTurn;
-  const int end = int64_t{turns} * (part + 1) / parts * kTurn;
-  alignas(16) float sums[4][4] = {};
+  const int y = warp / 2 * 8 + down * 2, x = warp % 2 * 16 + right * 2;
+  const int all = ceil_div(terms(g), kSteps);
+  const int begin = (all * part >> log_parts) * kSteps;
+  const int end = (all * (part + 1) >> log_parts) * kSteps;  // beyond k, elements are 0
+  alignas(8) float sums[2][2] = {};
   for (int k0 = begin; k0 < end; k0 += kDepth) {
     const int depth = min(kDepth, end - k0), inside = min(depth, g.k - k0);
     if (k0 > begin) __syncthreads();  // all have read what the copies overwrite
     const auto copy = [](float& to, const float* from, bool is_inside) {
       __pipeline_memcpy_async(&to, from, 4, is_inside ? 0 : 4);
     };
-    // A is transposed: a warp copies 4 rows by 8 columns at once, which has no bank conflicts.
-    const int row = 4 * warp + lane / 8;
-    const float* a = &g.a[(row0 + row) * g.lda + k0];
-#pragma unroll 4
-    for (int i = lane % 8; i < depth; i += 8)
-      copy(a_tile[i][row], a + i, i < inside && row0 + row < g.m);
+    const float* a = &g.a[(row0 + warp) * g.lda + k0];
+    for (int i = lane; i < depth; i += 32)
+#pragma unroll
+      for (int row = 0; row < kSide; row += 8)
+        copy(a_tile[warp + row][i], a + row * g.lda + i, i < inside && row0 + warp + row < g.m);
     const float* b = &g.b[(k0 + warp) * g.ldb + column0 + lane];
 #pragma unroll 4
     for (int i = warp; i < depth; i += 8, b += 8 * g.ldb)
@@ -71,55 +67,54 @@ __global__ void __launch_bounds__(256) few_tiles(const Gemm g) {
     __pipeline_wait_prior(0);
     __syncthreads();
 #pragma unroll 1
-    for (int i = group * kSteps; i < depth; i += kTurn) {
-      float products[4][4] = {};
+    for (int first = 0; first < depth; first += kSteps)
 #pragma unroll
-      for (int step = i; step < i + kSteps; ++step) {
-        alignas(16) float from_a[4], from_b[4];
-        four(from_a) = four(&a_tile[step][y]), four(from_b) = four(&b_tile[step][x]);
-        for (int r = 0; r < 4; ++r)
-          for (int c = 0; c < 4; ++c) products[r][c] += from_a[r] * from_b[c];
+      for (int i = first; i < first + kSteps; i += 4) {
+        alignas(16) float from_a[2][4];
+        alignas(8) float from_b[4][2];
+        for (int r = 0; r < 2; ++r) four(from_a[r]) = four(&a_tile[y + r][i]);
+        for (int j = 0; j < 4; ++j) two(from_b[j]) = two(&b_tile[i + j][x]);
+        for (int r = 0; r < 2; ++r)
+          for (int c = 0; c < 2; ++c) {
+            float sum = 0;
+            for (int j = 0; j < 4; ++j) sum += from_a[r][j] * from_b[j][c];
+            sums[r][c] += sum;
+          }
       }
-#pragma unroll
-      for (int r = 0; r < 4; ++r)
-        for (int c = 0; c < 4; ++c) sums[r][c] += products[r][c];
-    }
   }
-  __syncthreads();  // the tile of A is free
-  float* of_groups = a_tile[0];
-  const auto place = [](int row, int column) {  // without bank conflicts
-    return row * kSide + (column ^ row / 4 % 4 * 8);
+  const auto store = [&](int row, int column, float sum) {
+    if (row0 + row < g.m && column0 + column < g.n)
+      update(g.c[(row0 + row) * g.ldc + column0 + column], g.alpha * sum, g.beta);
   };
+  if (log_parts == 0) {
 #pragma unroll
-  for (int r = 0; r < 4; ++r)
-    four(&of_groups[group * kSide * kSide + place(y + r, x)]) = four(sums[r]);
-  __syncthreads();
+    for (int r = 0; r < 2; ++r)
+      for (int c = 0; c < 2; ++c) store(y + r, x + c, sums[r][c]);
+    return;
+  }
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
-  if (parts > 1) cluster.sync();
-#endif
-  const int share = kSide * kSide / parts;
+  __syncthreads();  // the tile of A is free
+#pragma unroll
+  for (int r = 0; r < 2; ++r) two(&a_tile[y + r][x]) = two(sums[r]);
+  cluster.sync();
+  const int share = kSide * kSide >> log_parts;
   for (int i = part * share + threadIdx.x; i < (part + 1) * share; i += 256) {
     const int row = i / kSide, column = i % kSide;
     float sum = 0;
-    for (int other = 0; other < parts; ++other) {
-      const float* of_other = of_groups;
-#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
-      of_other = cluster.map_shared_rank(of_groups, other);
-#endif
-#pragma unroll
-      for (int j = 0; j < kGroups; ++j) sum += of_other[j * kSide * kSide + place(row, column)];
-    }
-    if (row0 + row < g.m && column0 + column < g.n)
-      update(g.c[(row0 + row) * g.ldc + column0 + column], g.alpha * sum, g.beta);
+    for (int other = 0; other < 1 << log_parts; ++other)
+      sum += *cluster.map_shared_rank(&a_tile[row][column], other);
+    store(row, column, sum);
   }
-#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
-  if (parts > 1) cluster.sync();  // no block may end while its memory is read
+  cluster.sync();  // no block may end while its memory is read
 #endif
 }
 
 inline GemmLaunch few_tiles_launch(const Gemm& g, const Device& device) {
-  const auto [tiles, parts] = few_tiles_of(g.m, g.n, g.k, device);
-  return {few_tiles, {.grid = tiles * parts, .block = 256, .cluster = parts}};
+  const unsigned parts = few_tiles_of(g.m, g.n, g.k, device).parts;
+  return {few_tiles,
+          {.grid = dim3(ceil_div(g.n, kFewTilesSide) * parts, ceil_div(g.m, kFewTilesSide)),
+           .block = 256,
+           .cluster = parts}};
 }
 
 }  // namespace ladders::sgemm

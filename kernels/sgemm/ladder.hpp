@@ -38,7 +38,7 @@ struct Tuning {
   int fp16x3_part = 1024, fp16x3_parts = 8;  ///< ... of so many terms, and how many at most
 
   // few_tiles serves at most so many tiles per SM; blocks of a cluster keep so many terms each.
-  int few_tiles_per_sm = 2, few_tiles_part = 96;
+  int few_tiles_per_sm = 2, few_tiles_part = 128;
 
   // Up to these k, few_terms and small_tiles are faster than tensor cores, the latter if it has
   // between so many tiles per SM.

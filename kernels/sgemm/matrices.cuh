@@ -35,6 +35,9 @@ __device__ __forceinline__ const float4& four(const float* p) {
   return *reinterpret_cast<const float4*>(p);
 }
 
+// Two that start on 8 bytes.
+__device__ __forceinline__ float2& two(float* p) { return *reinterpret_cast<float2*>(p); }
+
 // Four neighbours of a row: one load if they are all inside and aligned, else one by one. Warps
 // diverge only at the edges.
 __device__ __forceinline__ float4 four(const float* matrix, int row, int column, int rows,
