@@ -30,8 +30,9 @@ inline FewTiles few_tiles_of(int m, int n, int k, const Device& device) {
 }
 
 // A block has 32 x 32 outputs, a thread 2 x 2. It loads 128 steps of k at once, so that it waits
-// for DRAM once, in loops, since code that runs once comes from DRAM too. Products of four steps
-// are added up first, so that sums are rounded less often.
+// for DRAM once, in loops, since code that runs once comes from DRAM too. What a sum loses when it
+// is rounded is added to the next four products (Kahan's summation), so that no kind of input gives
+// larger errors than a library's, which adds up shares of k.
 __global__ void __launch_bounds__(256) few_tiles(const Gemm g) {
   constexpr int kSide = kFewTilesSide, kDepth = 128, kPitch = kDepth + 4, kSteps = 16;
   __shared__ __align__(16) float a_tile[kSide][kPitch], b_tile[kDepth][kSide];
@@ -48,6 +49,7 @@ __global__ void __launch_bounds__(256) few_tiles(const Gemm g) {
   const int begin = (all * part >> log_parts) * kSteps;
   const int end = (all * (part + 1) >> log_parts) * kSteps;  // beyond k, elements are 0
   alignas(8) float sums[2][2] = {};
+  float lost[2][2] = {};
   for (int k0 = begin; k0 < end; k0 += kDepth) {
     const int depth = min(kDepth, end - k0), inside = min(depth, g.k - k0);
     if (k0 > begin) __syncthreads();  // all have read what the copies overwrite
@@ -76,9 +78,11 @@ __global__ void __launch_bounds__(256) few_tiles(const Gemm g) {
         for (int j = 0; j < 4; ++j) two(from_b[j]) = two(&b_tile[i + j][x]);
         for (int r = 0; r < 2; ++r)
           for (int c = 0; c < 2; ++c) {
-            float sum = 0;
-            for (int j = 0; j < 4; ++j) sum += from_a[r][j] * from_b[j][c];
-            sums[r][c] += sum;
+            float more = lost[r][c];
+            for (int j = 0; j < 4; ++j) more += from_a[r][j] * from_b[j][c];
+            const float sum = sums[r][c] + more;
+            lost[r][c] = more - (sum - sums[r][c]);
+            sums[r][c] = sum;
           }
       }
   }
