@@ -178,14 +178,6 @@ __device__ __forceinline__ void add_group(
   }
 }
 
-// The product of a row and a column in FP32, infinities and NaNs included.
-__device__ __forceinline__ float plain_product(const AlignedGemm& p, int row, int column) {
-  float sum = 0;
-#pragma unroll 1
-  for (int i = 0; i < p.k; ++i) sum = fmaf(p.a[row * p.lda + i], p.b[i * p.ldb + column], sum);
-  return sum;
-}
-
 // Four neighbours of a row of C, computed again in plain FP32 where their sums are not finite.
 __device__ __forceinline__ void store_four_finite(const AlignedGemm& p, int row, int column,
                                                   float4 sum) {
@@ -195,7 +187,7 @@ __device__ __forceinline__ void store_four_finite(const AlignedGemm& p, int row,
 #pragma unroll
   for (int i = 0; i < 4; ++i)
     if (!(fabsf(sums[i]) <= FLT_MAX) && column + i < p.n)
-      sums[i] = plain_product(p, row, column + i);
+      sums[i] = plain_product(&p.a[row * p.lda], &p.b[column + i], p.ldb, p.k);
   if (p.beta == 0 && p.wide_c && column + 3 < p.n) {
     four(out) = {p.alpha * sums[0], p.alpha * sums[1], p.alpha * sums[2], p.alpha * sums[3]};
   } else {

@@ -152,7 +152,7 @@ __global__ void __launch_bounds__(ShortTiles::kThreads, 1)
 #pragma unroll 1
       for (int i = 0; i < kSums; ++i) {
         if (row_of(i) >= p.m || column_of(i) >= p.n) continue;
-        const float again = plain_product(p, row_of(i), column_of(i));
+        const float again = plain_product(&p.a[row_of(i) * p.lda], &p.b[column_of(i)], p.ldb, p.k);
 #pragma unroll
         for (int j = 0; j < kSums; ++j)
           if (j == i && !(fabsf(sum(j)) <= FLT_MAX)) sum(j) = again;

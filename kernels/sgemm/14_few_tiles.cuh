@@ -7,6 +7,8 @@
 #include <cooperative_groups.h>
 #include <cuda_pipeline.h>
 
+#include <cfloat>
+
 #include "sgemm/02_warp_tiles.cuh"
 #include "sgemm/13_thin.cuh"
 
@@ -87,8 +89,11 @@ __global__ void __launch_bounds__(256) few_tiles(const Gemm g) {
       }
   }
   const auto store = [&](int row, int column, float sum) {
-    if (row0 + row < g.m && column0 + column < g.n)
-      update(g.c[(row0 + row) * g.ldc + column0 + column], g.alpha * sum, g.beta);
+    row += row0, column += column0;
+    if (row >= g.m || column >= g.n) return;
+    if (!(fabsf(sum) <= FLT_MAX))  // what an infinite sum loses is NaN
+      sum = plain_product(&g.a[row * g.lda], &g.b[column], g.ldb, g.k);
+    update(g.c[row * g.ldc + column], g.alpha * sum, g.beta);
   };
   if (log_parts == 0) {
 #pragma unroll

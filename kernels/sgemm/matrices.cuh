@@ -52,6 +52,15 @@ __device__ __forceinline__ void add(float4& to, const float4& more) {
   to.x += more.x, to.y += more.y, to.z += more.z, to.w += more.w;
 }
 
+// The product of a row and a column of `k` elements in plain FP32, infinities and NaNs included.
+__device__ __forceinline__ float plain_product(const float* row, const float* column, int64_t pitch,
+                                               int k) {
+  float sum = 0;
+#pragma unroll 1
+  for (int i = 0; i < k; ++i) sum = fmaf(row[i], column[i * pitch], sum);
+  return sum;
+}
+
 // An element of C gets its product, alpha included. If beta is 0 it may be NaN and is not read.
 __device__ __forceinline__ void update(float& c, float product, float beta) {
   c = beta == 0 ? product : product + beta * c;
