@@ -41,14 +41,19 @@ Fault Block::fault_of_stopped(const Lane& lane) {
 }
 
 Fault Block::conflict(const Lane& lane) const {
-  const auto& [what, address, pc, other, of_copy] = *conflict_;
+  const auto& [what, access, address, other, of_copy] = *conflict_;
   const bool own = other.block == number_;
   const bool one_warp = own && other.thread / 32 == number_of(lane) / 32;
   const Buffer* buffer = GlobalMemory::get().find(address);
   const Variable* variable = buffer ? nullptr : last_before(Symbols::get().global(), address);
-  const Block* owner = owner_of(address);
+  Block* const owner = owner_of(address);
+  if (owner && !access.bulk) {  // what is out of bounds is not called a race
+    const Event event = access.kind == Races::Kind::load ? Event::load : Event::store;
+    const std::size_t offset = owner->shared_.offset(access.address);
+    check_shared({access.pc, event, lane, access.address, access.bytes}, offset, *owner);
+  }
   return fault(
-      lane, pc, owner ? "shared-memory" : "global-memory", " race ",
+      lane, access.pc, owner ? "shared-memory" : "global-memory", " race ",
       one_warp ? "inside a warp: "
       : own    ? "between warps: "
       : owner  ? "between blocks of the cluster: "

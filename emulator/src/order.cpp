@@ -264,7 +264,7 @@ std::optional<Races::Conflict> Races::check(const Lane& lane, const Access& acce
                                      " what no fence has shown it, the write")
                               : text(strong ? "atomic " : "", stores ? "write" : "read", after,
                                      narrow ? ", one of them of the scope of a block," : ""),
-                at, access.pc, m, in_flight || to_be_shown};
+                access, at, m, in_flight || to_be_shown};
   };
   for_each_word(access.address, access.bytes,
                 [&](Page& there, std::size_t word, std::uintptr_t at, unsigned part) {

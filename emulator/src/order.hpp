@@ -108,13 +108,6 @@ class Races {
       return block == other.block && thread / 32 == other.thread / 32;
     }
   };
-  /// Two accesses of different threads that nothing orders, or a missing fence or wait for a copy.
-  struct Conflict {
-    std::string what;
-    std::uintptr_t address, pc;
-    Mark other;
-    bool of_copy = false;
-  };
   enum class Kind : std::uint8_t { load, store, change };
   struct Access {
     std::uintptr_t address;
@@ -127,6 +120,14 @@ class Races {
     bool is_volatile = false;             ///< orders nothing between lanes of a warp
     Strength strength{};
     unsigned value = 0;  ///< of a plain store, as in its Record
+  };
+  /// Two accesses of different threads that nothing orders, or a missing fence or wait for a copy.
+  struct Conflict {
+    std::string what;
+    Access access;
+    std::uintptr_t word;  ///< its address
+    Mark other;
+    bool of_copy = false;
   };
   /// An access which is about to happen. What a strong one reads or leaves is acquired or released.
   std::optional<Conflict> note(Lane& lane, const Access& access);

@@ -134,6 +134,20 @@ TEST(Faults, BeyondDynamicShared) {
                {1, 64, 240}, 1);
 }
 
+// Not called a race, though lanes store in one place.
+__global__ void all_beyond_dynamic_shared(int* data) {
+  int* s = static_cast<int*>(dynamic_shared());
+  s[60 + threadIdx.x / 2] = static_cast<int>(threadIdx.x);  // fault
+  __threadfence_block();
+  __syncthreads();
+  data[threadIdx.x] = s[threadIdx.x % 32];
+}
+TEST(Faults, AllBeyondDynamicShared) {
+  EXPECT_FAULT(all_beyond_dynamic_shared,
+               R"(out-of-bounds shared store at byte [23]\d\d of 240 bytes of dynamic shared)",
+               {1, 64, 240}, 1);
+}
+
 __global__ void beyond_static_shared(int* data) {
   __shared__ int s[64];
   s[threadIdx.x] = 1;
