@@ -24,7 +24,10 @@ void Launch::fail(Fault what) {
 
 void Block::cluster_met(const Knowledge& all) {
   order_.take(all);
-  for (Lane& lane : lanes_) lane.knowledge.level = all.level;
+  for (Lane& lane : lanes_) {
+    lane.knowledge.level = all.level;
+    lane.told = launch_->races.changes();
+  }
   visit_ = {};
 }
 

@@ -115,6 +115,7 @@ class Block {
 
   // For the calls that kernels make.
   const Launch& launch() const { return *launch_; }
+  Turns& turns() { return *launch_->turns; }
   unsigned rank() const { return rank_; }
   unsigned cluster_size() const { return launch_->cluster; }
   void* dynamic_shared() const { return shared_.dynamic(); }

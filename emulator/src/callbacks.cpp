@@ -75,7 +75,8 @@ using Kind = Races::Kind;
 // it was. `event` and `size` are as for record().
 template <class F>
 void strong(const volatile void* word, unsigned bytes, Event event, unsigned size,
-            Strength strength, std::uintptr_t pc, F access, bool is_volatile = false) {
+            Strength strength, std::uintptr_t pc, F access, const void* replaced,
+            bool is_volatile = false, void* read = nullptr) {
   Lane& lane = *current_lane;
   current_block->before_strong(lane, address_of(word), pc);
   record(word, size, event, pc);
@@ -89,7 +90,9 @@ void strong(const volatile void* word, unsigned bytes, Event event, unsigned siz
                                  .strong = true,
                                  .narrow = std::exchange(lane.narrow, false),
                                  .is_volatile = is_volatile,
-                                 .strength = strength});
+                                 .strength = strength,
+                                 .read = read,
+                                 .replaced = replaced});
   }
 }
 
@@ -97,7 +100,7 @@ template <class T, class F>
 T exchange(T* address, unsigned size, std::uintptr_t pc, bool compares, F change,
            Strength strength = Strength::relaxed) {
   T old, changed;
-  strong(address, sizeof(T), Event::atomic, size, strength, pc, [&] {
+  const auto access = [&] {
     __atomic_load(address, &old, __ATOMIC_RELAXED);
     do changed = change(old);
     while (!__atomic_compare_exchange(address, &old, &changed, false, __ATOMIC_RELAXED,
@@ -105,7 +108,8 @@ T exchange(T* address, unsigned size, std::uintptr_t pc, bool compares, F change
     const bool stored = std::memcmp(&old, &changed, sizeof(T)) != 0;
     if (stored) current_block->note_change();
     return stored || !compares ? Kind::change : Kind::load;
-  });
+  };
+  strong(address, sizeof(T), Event::atomic, size, strength, pc, access, &old);
   return old;
 }
 
@@ -117,7 +121,7 @@ void volatile_access(void* data, unsigned log2_bytes, Event event, std::uintptr_
     current_block->note_change();
     return Kind::store;
   };
-  strong(data, 1u << log2_bytes, event, log2_bytes, Strength::relaxed, pc, access, true);
+  strong(data, 1u << log2_bytes, event, log2_bytes, Strength::relaxed, pc, access, data, true);
 }
 
 // Copies a word of 4, 8 or 16 bytes as a whole.
@@ -147,18 +151,23 @@ unsigned size_of_word(unsigned bytes) { return bytes == 4 ? 2 : 3; }
 
 void strong_load(const void* word, void* value, unsigned bytes, Strength strength) {
   const Event event = event_of_word(bytes, Event::load, Event::flag);
-  strong(word, bytes, event, size_of_word(bytes), strength, RETURN_ADDRESS, [&] {
+  const auto access = [&] {
     copy_word(value, word, bytes);
     return Kind::load;
-  });
+  };
+  strong(word, bytes, event, size_of_word(bytes), strength, RETURN_ADDRESS, access, nullptr, false,
+         value);
 }
 void strong_store(void* word, const void* value, unsigned bytes, Strength strength) {
   const Event event = event_of_word(bytes, Event::store, Event::flag_store);
-  strong(word, bytes, event, size_of_word(bytes), strength, RETURN_ADDRESS, [&] {
+  std::uint64_t old[2];
+  const auto access = [&] {
+    std::memcpy(old, word, bytes);
     if (std::memcmp(word, value, bytes) != 0) current_block->note_change();
     copy_word(word, value, bytes);
     return Kind::store;
-  });
+  };
+  strong(word, bytes, event, size_of_word(bytes), strength, RETURN_ADDRESS, access, old);
 }
 unsigned strong_add(unsigned* word, unsigned value, Strength strength) {
   return exchange(

@@ -67,6 +67,9 @@ void Knowledge::join(const Knowledge& other) {
   level = std::max(level, other.level);
 }
 
+// It reads nothing that is older than what is there now.
+static void is_told(Lane& lane) { lane.told = current_block->launch().races.changes(); }
+
 // ---- the threads of a block
 
 Past BlockOrder::release(const Lane& lane) {
@@ -118,6 +121,7 @@ void BlockOrder::meet(std::span<Lane> lanes, std::uint32_t members, bool orders_
     else
       lanes[l].knowledge.level = all.level;
     lanes[l].met = time_;
+    is_told(lanes[l]);
   });
 }
 
@@ -126,6 +130,7 @@ void BlockOrder::barrier(std::span<Lane> lanes) {
   barrier_ = ++time_;
   for (Lane& lane : lanes) {
     lane.knowledge = {.level = base_.level};
+    is_told(lane);
   }
 }
 
@@ -154,6 +159,7 @@ static void synchronize(Lane& lane, F change) {
   const OutsideLane outside;
   current_block->mark_accesses(lane);
   change();
+  is_told(lane);
 }
 
 void release(Lane& lane, Released& into) {
@@ -332,6 +338,7 @@ void Races::acquire(Lane& lane, const Access& access) {
                     in_block = joined(in_block, carried->second.to_block);
                 });
   const bool acquires = access.strength == Strength::acquire || access.strength == Strength::both;
+  if (acquires) is_told(lane);
   Past &to = acquires ? its.known : its.heard_in_block, &to_all = acquires ? to : its.heard;
   to = joined(to, in_block);
   if (!access.narrow) to_all = joined(to_all, found);
@@ -359,9 +366,46 @@ void Races::release(Lane& lane, const Access& access) {
   });
 }
 
+bool Races::lags(Lane& lane, const Access& access) {
+  const std::uint64_t thread =
+      entry(current_block->order().number(), current_block->number_of(lane), 0);
+  std::uint64_t& newest = read_[{thread, access.address}];
+  const auto found = before_.find(access.address);
+  if (found == before_.end() || found->second.bytes != access.bytes ||
+      found->second.thread == thread || found->second.change <= std::max(lane.told, newest) ||
+      !current_block->turns().lags()) {
+    newest = changes_;
+    return false;
+  }
+  Before& before = found->second;
+  std::memcpy(access.read, before.value, access.bytes);
+  lane.polled = 0, lane.polls = 0;  // the next one may read something else
+  const auto exchange = [&] {
+    for (unsigned i = 0; 4 * i < access.bytes; ++i)
+      std::swap(carried_[access.address + 4 * i], before.carried[i]);
+  };
+  exchange();
+  acquire(lane, access);
+  exchange();
+  return true;
+}
+
+void Races::keep(const Lane& lane, const Access& access) {
+  Before& before = before_[access.address];
+  std::memcpy(before.value, access.replaced, access.bytes);
+  before.bytes = access.bytes;
+  for (unsigned i = 0; 4 * i < access.bytes; ++i)
+    before.carried[i] = carried_[access.address + 4 * i];
+  before.change = ++changes_;
+  before.thread = entry(current_block->order().number(), current_block->number_of(lane), 0);
+}
+
 std::optional<Races::Conflict> Races::note(Lane& lane, const Access& access) {
-  if (access.strong && access.kind != Kind::store) acquire(lane, access);
+  const bool explored = !access.shared && current_block->launch().turns->explores();
+  const bool lagged = access.read && explored && lags(lane, access);
+  if (access.strong && access.kind != Kind::store && !lagged) acquire(lane, access);
   const auto conflict = check(lane, access);
+  if (access.replaced && access.kind != Kind::load && explored) keep(lane, access);
   if (access.strong && access.kind != Kind::load) release(lane, access);
   return conflict;
 }

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -119,7 +120,9 @@ class Races {
     bool strong = false, narrow = false;  ///< of the scope of a block
     bool is_volatile = false;             ///< orders nothing between lanes of a warp
     Strength strength{};
-    unsigned value = 0;  ///< of a plain store, as in its Record
+    unsigned value = 0;              ///< of a plain store, as in its Record
+    void* read = nullptr;            ///< what a strong load read: may become an older value
+    const void* replaced = nullptr;  ///< what a strong store or atomic does away with
   };
   /// Two accesses of different threads that nothing orders, or a missing fence or wait for a copy.
   struct Conflict {
@@ -134,6 +137,7 @@ class Races {
   /// What the lane's asynchronous copies bring to shared memory is there.
   void land(std::uintptr_t address, unsigned bytes, bool bulk);
   bool is_global(std::uintptr_t address) { return page(address).global; }
+  std::uint64_t changes() const { return changes_; }
 
  private:
   static constexpr unsigned kWords = 1024;  // of a page
@@ -167,6 +171,20 @@ class Races {
     std::uint64_t block = 0;
   };
   std::unordered_map<std::uintptr_t, Carried> carried_;  // by what was stored there, by word
+
+  // Stale values, where orders are explored: what was at an address before its last strong store or
+  // atomic is read by who knows of none, has read none, and was told of nothing since.
+  struct Before {
+    std::uint64_t value[2];
+    unsigned bytes;
+    Carried carried[4];
+    std::uint64_t change, thread;
+  };
+  bool lags(Lane& lane, const Access& access);
+  void keep(const Lane& lane, const Access& access);
+  std::unordered_map<std::uintptr_t, Before> before_;
+  std::map<std::pair<std::uint64_t, std::uintptr_t>, std::uint64_t> read_;  // by thread, the newest
+  std::uint64_t changes_ = 0;  // strong stores and atomics
 };
 
 }  // namespace emulator

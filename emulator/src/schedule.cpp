@@ -75,15 +75,22 @@ unsigned Turns::choose(const std::vector<unsigned>& options, bool first_could_go
       for (unsigned i = 1; i < count; ++i)
         if (runners_[options[i]].priority > runners_[options[chosen]].priority) chosen = i;
       break;
-    case Schedule::Kind::prescribed: {
-      if (count == 1) break;
-      const std::size_t number = decisions.size();
-      if (number < schedule_.choices.size()) chosen = schedule_.choices[number];
-      chosen = std::min(chosen, count - 1);
-      decisions.push_back({count, chosen, first_could_go_on});
-    }
+    case Schedule::Kind::prescribed:
+      if (count > 1) chosen = prescribed(count, first_could_go_on);
   }
   return options[chosen];
+}
+
+unsigned Turns::prescribed(unsigned count, bool preempts) {
+  const std::size_t number = decisions.size();
+  const unsigned chosen = number < schedule_.choices.size() ? schedule_.choices[number] : 0;
+  decisions.push_back({count, std::min(chosen, count - 1), preempts});
+  return decisions.back().chosen;
+}
+
+bool Turns::lags() {
+  if (schedule_.kind == Schedule::Kind::prescribed) return prescribed(2, true) == 1;
+  return random_() % kOneIn == 0;
 }
 
 void Turns::pass(unsigned from, unsigned to) {

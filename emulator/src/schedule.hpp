@@ -33,6 +33,8 @@ class Turns {
   void point(unsigned runner);
   /// It waits until somebody has stored something. False if all others do.
   bool wait(unsigned runner);
+  /// Whether a load reads an older value where it may.
+  bool lags();
   /// The whole block spins: whoever has not finished is next.
   void yield(unsigned runner);
   void end(unsigned runner);
@@ -56,6 +58,7 @@ class Turns {
   std::vector<unsigned> others(unsigned runner, bool even_if_they_wait) const;
   bool has_more() const { return !closed_ && made_ < runners_.size() && taken_ < groups_; }
   unsigned choose(const std::vector<unsigned>& options, bool first_could_go_on);
+  unsigned prescribed(unsigned count, bool preempts);
   bool give(unsigned runner);
   void pass(unsigned from, unsigned to);
 

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: MIT
+//
+// Stale values: a load may read what was there before the last store, if nothing has told its
+// thread of that store. Outcomes that CUDA forbids are found under no schedule, the others under
+// one. (All words are atomic, so none of this is a race.)
+#include <cuda/atomic>
+
+#include "schedules.hpp"
+
+namespace emulator {
+namespace {
+
+using Word = cuda::atomic_ref<unsigned, cuda::thread_scope_device>;
+enum Strong { relaxed, fenced, released };
+constexpr auto kRelaxed = cuda::memory_order_relaxed;
+
+__device__ void store(unsigned* word, Strong how) {
+  if (how == fenced) __threadfence();
+  Word(*word).store(1, how == released ? cuda::memory_order_release : kRelaxed);
+}
+__device__ unsigned load(unsigned* word, Strong how) {
+  const unsigned value = Word(*word).load(how == released ? cuda::memory_order_acquire : kRelaxed);
+  if (how == fenced) __threadfence();
+  return value;
+}
+
+// Each of two blocks stores a word and loads the other's: without fences both may come first.
+template <Strong how>
+__global__ void store_buffering(unsigned* words, unsigned* seen) {
+  store(&words[blockIdx.x], relaxed);
+  if (how == fenced) __threadfence();
+  seen[blockIdx.x] = load(&words[1 - blockIdx.x], relaxed);
+}
+bool one_sees_the_other(const std::vector<unsigned>& seen) { return seen[0] + seen[1] > 0; }
+
+// Data that are atomic themselves, and a flag.
+template <Strong how>
+__global__ void message(unsigned* words, unsigned* seen) {
+  if (blockIdx.x == 0) {
+    store(&words[0], relaxed);
+    store(&words[1], how);
+  } else {
+    seen[0] = load(&words[1], how);
+    seen[1] = load(&words[0], relaxed);
+  }
+}
+bool data_come_first(const std::vector<unsigned>& seen) { return seen[1] >= seen[0]; }
+
+// The same, but the message goes through a block in between.
+template <Strong how>
+__global__ void chain(unsigned* words, unsigned* seen) {
+  if (blockIdx.x == 0) store(&words[0], how);
+  if (blockIdx.x == 1 && load(&words[0], how) == 1) store(&words[1], how);
+  if (blockIdx.x == 2) {
+    seen[0] = load(&words[1], how);
+    seen[1] = load(&words[0], relaxed);
+  }
+}
+
+// Once a thread has read the new value, neither it nor those that it tells read the old one.
+template <Strong>
+__global__ void one_word(unsigned* words, unsigned* seen) {
+  if (blockIdx.x == 0) {
+    if (threadIdx.x == 0) store(&words[0], relaxed);
+    return;
+  }
+  if (threadIdx.x == 0) {
+    seen[0] = load(&words[0], relaxed);
+    seen[1] = load(&words[0], relaxed);
+  }
+  __syncthreads();
+  if (threadIdx.x == 32) seen[2] = load(&words[0], relaxed);
+}
+bool never_older(const std::vector<unsigned>& seen) {
+  return seen[1] >= seen[0] && seen[2] >= seen[1];
+}
+
+// An atomic always changes the last value.
+template <Strong>
+__global__ void count(unsigned* words, unsigned*) {
+  atomicAdd(&words[0], 1u);
+  load(&words[0], relaxed);
+  atomicAdd(&words[0], 1u);
+}
+
+std::function<bool()> litmus(void (*kernel)(unsigned*, unsigned*), unsigned blocks,
+                             unsigned threads, bool (*allowed)(const std::vector<unsigned>&)) {
+  return [=] {
+    const DeviceArray<unsigned> words(2), seen(3);
+    return launch({blocks, threads}, kernel, words, seen) == cudaSuccess && allowed(seen.values());
+  };
+}
+
+TEST(Stale, StoresAreLate) {
+  expect_found(litmus(store_buffering<relaxed>, 2, 1, one_sees_the_other));
+  expect_clean(litmus(store_buffering<fenced>, 2, 1, one_sees_the_other));
+}
+TEST(Stale, DataAreOlderThanTheirFlag) {
+  expect_found(litmus(message<relaxed>, 2, 1, data_come_first));
+  expect_clean(litmus(message<fenced>, 2, 1, data_come_first));
+  expect_clean(litmus(message<released>, 2, 1, data_come_first));
+}
+TEST(Stale, DataAreOlderThanWhatTheyCaused) {
+  expect_found(litmus(chain<relaxed>, 3, 1, data_come_first));
+  expect_clean(litmus(chain<fenced>, 3, 1, data_come_first));
+  expect_clean(litmus(chain<released>, 3, 1, data_come_first));
+}
+TEST(Stale, AWordNeverGoesBack) { expect_clean(litmus(one_word<relaxed>, 2, 64, never_older)); }
+TEST(Stale, AtomicsChangeTheLastValue) {
+  expect_clean([] {
+    const DeviceArray<unsigned> words(2), seen(1);
+    return launch({3, 1}, count<relaxed>, words, seen) == cudaSuccess && words.values()[0] == 6;
+  });
+}
+
+}  // namespace
+}  // namespace emulator
