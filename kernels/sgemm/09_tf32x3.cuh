@@ -14,6 +14,7 @@
 
 #include <algorithm>
 #include <cfloat>
+#include <type_traits>
 
 #include "common/flags.cuh"
 #include "common/ring.cuh"
@@ -22,9 +23,10 @@
 #include "sgemm/sgemm.hpp"
 
 namespace ladders::sgemm {
-// A product, how many words of A and B are copied at once, and whether rows of C start on 16 bytes.
+// A product, how many words of A and B may be copied at once, and whether rows of C start on 16
+// bytes.
 struct AlignedGemm : Gemm {
-  int words_a, words_b;  // 4, 2 or 1: all rows start and end on so many
+  int words_a, words_b;  // see words_at_once()
   bool wide_c;
 };
 

@@ -209,6 +209,14 @@ inline unsigned shares(int64_t work, int64_t enough, int64_t terms_each, int k) 
   return shares;
 }
 
+// Blocks of a cluster that share k, likewise.
+inline unsigned cluster_of(int64_t work, int64_t enough, int64_t terms_each, int k,
+                           const Device& device) {
+  unsigned parts = device.compute_capability < 90 ? 1 : shares(work, enough, terms_each, k);
+  while (parts > 1 && device.clusters_at_once[parts] == 0) parts /= 2;
+  return parts;
+}
+
 inline GemmLaunch thin_launch(const Gemm& g, const Device& device) {
   if (g.n <= g.m) {
     const bool wide = in_fours(g.a, g.lda, g.k) && in_fours(g.b, 0) && g.ldb == g.n &&
@@ -229,9 +237,7 @@ inline GemmLaunch thin_launch(const Gemm& g, const Device& device) {
   return rounded_up(g.m, in_fours(g.b, g.ldb, g.n), [&](auto rows, auto wide) -> GemmLaunch {
     const auto launch = [&]<int lanes>(std::integral_constant<int, lanes>) -> GemmLaunch {
       const unsigned tiles = ceil_div(g.n, 4 * lanes);
-      unsigned parts =
-          device.compute_capability < 90 ? 1 : shares(tiles, 2 * device.sms, 8 * 256 / lanes, g.k);
-      while (parts > 1 && device.clusters_at_once[parts] == 0) parts /= 2;
+      const unsigned parts = cluster_of(tiles, 2 * device.sms, 8 * 256 / lanes, g.k, device);
       return {thin_rows<rows(), lanes, wide()>,
               {.grid = tiles * parts, .block = 256, .cluster = parts}};
     };

@@ -7,6 +7,7 @@
 #include <cooperative_groups.h>
 #include <cuda_pipeline.h>
 
+#include <algorithm>
 #include <cfloat>
 
 #include "sgemm/02_warp_tiles.cuh"
@@ -16,25 +17,24 @@ namespace ladders::sgemm {
 constexpr int kFewTilesSide = 32;
 
 struct FewTiles {
-  unsigned tiles, parts;  // blocks per cluster, which share k
-  // That an SM adds up one after the other.
-  double terms(int k, const Device& device) const {
+  int64_t tiles;
+  unsigned parts;  // blocks per cluster, which share k
+  // Terms that an SM adds up one after the other.
+  double terms_per_sm(int k, const Device& device) const {
     return double(k) / parts * std::max(1.0, double(tiles) * parts / device.sms);
   }
 };
 // More blocks share k while SMs are idle and each keeps enough terms.
 inline FewTiles few_tiles_of(int m, int n, int k, const Device& device) {
   const int64_t tiles = int64_t{ceil_div(m, kFewTilesSide)} * ceil_div(n, kFewTilesSide);
-  unsigned parts = 1;
-  if (device.compute_capability >= 90) parts = shares(tiles, device.sms, kTuning.few_tiles_part, k);
-  while (parts > 1 && device.clusters_at_once[parts] == 0) parts /= 2;
-  return {unsigned(tiles), parts};
+  return {tiles, cluster_of(tiles, device.sms, kTuning.few_tiles_part, k, device)};
 }
 
 // A block has 32 x 32 outputs, a thread 2 x 2. It loads 128 steps of k at once, so that it waits
-// for DRAM once, in loops, since code that runs once comes from DRAM too. What a sum loses when it
-// is rounded is added to the next four products (Kahan's summation), so that no kind of input gives
-// larger errors than a library's, which adds up shares of k.
+// for DRAM once for all of these. Copies and products are in loops: code that runs once comes from
+// DRAM too. What a sum loses when it is rounded is added to the next four products (Kahan's
+// summation), so that errors hardly grow with k. Below about 48 terms single elements may err more
+// than a library's.
 __global__ void __launch_bounds__(256) few_tiles(const Gemm g) {
   constexpr int kSide = kFewTilesSide, kDepth = 128, kPitch = kDepth + 4, kSteps = 16;
   __shared__ __align__(16) float a_tile[kSide][kPitch], b_tile[kDepth][kSide];
@@ -91,7 +91,7 @@ __global__ void __launch_bounds__(256) few_tiles(const Gemm g) {
   const auto store = [&](int row, int column, float sum) {
     row += row0, column += column0;
     if (row >= g.m || column >= g.n) return;
-    if (!(fabsf(sum) <= FLT_MAX))  // what an infinite sum loses is NaN
+    if (!(fabsf(sum) <= FLT_MAX))  // Kahan's summation turns infinities into NaN
       sum = plain_product(&g.a[row * g.lda], &g.b[column], g.ldb, g.k);
     update(g.c[row * g.ldc + column], g.alpha * sum, g.beta);
   };

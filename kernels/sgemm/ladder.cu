@@ -31,14 +31,15 @@
 namespace ladders::sgemm {
 namespace {
 
-// Tensor cores multiply faster, but start later.
-const Crossover kTensorCoresFromTerms{
-    "sgemm.tensor_cores_from_terms", 300,
+// By the terms that an SM adds up one after the other: other kernels are faster, but start later.
+// (As measured on an H100.)
+const Crossover kOthersFromTerms{
+    "sgemm.others_from_terms", 300,
     [](const Case& c, const Device& device) {
       const int m = int(c["m"]), n = int(c["n"]), k = int(c["k"]);
-      return few_tiles_of(m, n, k, device).terms(k, device);
+      return few_tiles_of(m, n, k, device).terms_per_sm(k, device);
     },
-    every({{64, 256, 512}, {64, 384}, {64, 128, 192, 256, 512, 1024, 2048}})};
+    every({{64, 256, 512}, {64, 384}, {32, 64, 128, 192, 256, 512, 1024, 2048}})};
 
 // Where tf32x3 and fp16x3 may err more than FP32.
 bool needs_exact_parts(int m, int n, int k) {
@@ -102,7 +103,7 @@ std::string slow_from(const Case& c, const Device&) {
 
 bool is_thin(const Case& c) { return std::min(c["m"], c["n"]) <= kThin; }
 bool has_few_terms(const Case& c) { return c["k"] <= kTuning.few_terms; }
-bool is_small(const Case& c) { return c["m"] * c["n"] <= 1 << 18; }
+bool is_small(const Case& c) { return !is_thin(c) && c["m"] * c["n"] <= 1 << 18; }
 bool has_whole_tiles(const Case& c) { return !is_thin(c) && !has_few_terms(c); }
 
 // The largest product shows the power limit; only the rungs on the way to the fastest are measured.
@@ -278,7 +279,7 @@ std::vector<Rung> steps() {
        .choose = gemm_at<few_terms_launch>},
       // 14_few_tiles.cuh
       {.name = "few_tiles",
-       .idea = "C of few tiles: DRAM is waited for once, and blocks of a cluster share a long k.",
+       .idea = "C of few tiles: DRAM is waited for once per 128 steps; clusters share a long k.",
        .builds_on = "tiled",
        .target = "warp_instructions",
        .measured = is_small,
@@ -309,8 +310,8 @@ Shape shape(int64_t m, int64_t n, int64_t k) { return {m, n, k}; }
 Scheme scheme_for(int m, int n, int k, const Device& device) {
   if (std::min(m, n) <= kThin) return Scheme::thin;
   const FewTiles few = few_tiles_of(m, n, k, device);
-  if (few.tiles <= unsigned(kTuning.few_tiles_per_sm * device.sms) &&
-      few.terms(k, device) < kTensorCoresFromTerms.on(device))
+  if (few.tiles <= kTuning.few_tiles_per_sm * device.sms &&
+      few.terms_per_sm(k, device) < kOthersFromTerms.on(device))
     return Scheme::few_tiles;
   const double tiles =
       double(ceil_div(m, SmallTiles::kRows)) * ceil_div(n, SmallTiles::kColumns) / device.sms;
@@ -385,7 +386,7 @@ Ladder ladder() {
                         .bytes_written = 4 * m * n};
           },
       .problem = problem_of<Sgemm>,
-      .crossovers = {kTensorCoresFromTerms, kFp16x3FromProducts, kFp16x3FromOutputs},
+      .crossovers = {kOthersFromTerms, kFp16x3FromProducts, kFp16x3FromOutputs},
       // A and B in FP32, in FP16 and in two parts of it; C, a copy of it and its reference in FP64.
       .memory =
           [](const Case& c) {

@@ -12,15 +12,13 @@ namespace ladders::sgemm {
 using Input = const float* __restrict__;
 using Output = float* __restrict__;
 
-// Whether all rows start on 16 bytes, and these columns are multiples of four.
-inline bool in_fours(const float* matrix, int64_t pitch, int columns = 0) {
-  return reinterpret_cast<uintptr_t>(matrix) % 16 == 0 && pitch % 4 == 0 && columns % 4 == 0;
-}
-
-// How many words, 4, 2 or 1, start and end with all rows.
-inline int words_at_once(const float* matrix, int64_t pitch, int columns) {
+// The most words, 4, 2 or 1, of which all rows are whole multiples, in address and in length.
+inline int words_at_once(const float* matrix, int64_t pitch, int columns = 0) {
   const uintptr_t all = reinterpret_cast<uintptr_t>(matrix) / 4 | pitch | columns;
   return all % 4 == 0 ? 4 : all % 2 == 0 ? 2 : 1;
+}
+inline bool in_fours(const float* matrix, int64_t pitch, int columns = 0) {
+  return words_at_once(matrix, pitch, columns) == 4;
 }
 
 // An element, or 0 beyond the edge, which pads a tile.

@@ -203,7 +203,9 @@ const Trial kTrials[] = {
     {900, 1100, 48, Kind::normal, true, 1.25f, -0.5f, 4, 4},  // small tiles
     {900, 1101, 79, Kind::uniform, true, 1, 0, 1, 1},
     {900, 1100, 64, Kind::uniform, true, 0, -0.5f, 1, 1},
-    {130, 200, 32, Kind::normal, true, 1.25f, -0.5f, 3, 1},   // few terms
+    {130, 200, 32, Kind::normal, true, 1.25f, -0.5f, 3, 1},  // few terms
+    {64, 70, 1400, Kind::normal, true, 1.25f, -0.5f, 1, 1},  // few tiles, shared by clusters
+    {40, 300, 777, Kind::uniform, true, 1, 0, 3, 1},
     {5000, 4, 300, Kind::uniform, true, 1.25f, -0.5f, 4, 4},  // few columns
     {5000, 1, 301, Kind::uniform, true, 1, 0, 1, 3},
     {9000, 8, 64, Kind::normal},
