@@ -67,6 +67,9 @@ void Knowledge::join(const Knowledge& other) {
   level = std::max(level, other.level);
 }
 
+static std::uint64_t thread_of(const Lane& lane) {
+  return entry(current_block->order().number(), current_block->number_of(lane), 0);
+}
 // It reads nothing that is older than what is there now.
 static void is_told(Lane& lane) { lane.told = current_block->launch().races.changes(); }
 
@@ -367,17 +370,15 @@ void Races::release(Lane& lane, const Access& access) {
 }
 
 bool Races::lags(Lane& lane, const Access& access) {
-  const std::uint64_t thread =
-      entry(current_block->order().number(), current_block->number_of(lane), 0);
-  std::uint64_t& newest = read_[{thread, access.address}];
   const auto found = before_.find(access.address);
-  if (found == before_.end() || found->second.bytes != access.bytes ||
-      found->second.thread == thread || found->second.change <= std::max(lane.told, newest) ||
-      !current_block->turns().lags()) {
-    newest = changes_;
-    return false;
-  }
+  if (found == before_.end()) return false;
   Before& before = found->second;
+  const std::uint64_t thread = thread_of(lane);
+  const auto newest = read_.find({thread, access.address});
+  const std::uint64_t since = std::max(lane.told, newest == read_.end() ? 0 : newest->second);
+  if (before.bytes != access.bytes || before.thread == thread || before.change <= since ||
+      !current_block->turns().lags())
+    return false;
   std::memcpy(access.read, before.value, access.bytes);
   lane.polled = 0, lane.polls = 0;  // the next one may read something else
   const auto exchange = [&] {
@@ -397,7 +398,7 @@ void Races::keep(const Lane& lane, const Access& access) {
   for (unsigned i = 0; 4 * i < access.bytes; ++i)
     before.carried[i] = carried_[access.address + 4 * i];
   before.change = ++changes_;
-  before.thread = entry(current_block->order().number(), current_block->number_of(lane), 0);
+  before.thread = thread_of(lane);
 }
 
 std::optional<Races::Conflict> Races::note(Lane& lane, const Access& access) {
@@ -405,7 +406,9 @@ std::optional<Races::Conflict> Races::note(Lane& lane, const Access& access) {
   const bool lagged = access.read && explored && lags(lane, access);
   if (access.strong && access.kind != Kind::store && !lagged) acquire(lane, access);
   const auto conflict = check(lane, access);
-  if (access.replaced && access.kind != Kind::load && explored) keep(lane, access);
+  if (explored && access.strong && access.kind == Kind::load && !lagged)
+    read_[{thread_of(lane), access.address}] = changes_;
+  if (explored && access.replaced && access.kind != Kind::load) keep(lane, access);
   if (access.strong && access.kind != Kind::load) release(lane, access);
   return conflict;
 }
