@@ -68,7 +68,7 @@ void Knowledge::join(const Knowledge& other) {
 }
 
 static std::uint64_t thread_of(const Lane& lane) {
-  return entry(current_block->order().number(), current_block->number_of(lane), 0);
+  return current_block->order().number() * Clock::kWarps + current_block->number_of(lane);
 }
 // It reads nothing that is older than what is there now.
 static void is_told(Lane& lane) { lane.told = current_block->launch().races.changes(); }
@@ -341,7 +341,6 @@ void Races::acquire(Lane& lane, const Access& access) {
                     in_block = joined(in_block, carried->second.to_block);
                 });
   const bool acquires = access.strength == Strength::acquire || access.strength == Strength::both;
-  if (acquires) is_told(lane);
   Past &to = acquires ? its.known : its.heard_in_block, &to_all = acquires ? to : its.heard;
   to = joined(to, in_block);
   if (!access.narrow) to_all = joined(to_all, found);
@@ -373,16 +372,20 @@ bool Races::lags(Lane& lane, const Access& access) {
   const auto found = before_.find(access.address);
   if (found == before_.end()) return false;
   Before& before = found->second;
-  const std::uint64_t thread = thread_of(lane);
-  const auto newest = read_.find({thread, access.address});
-  const std::uint64_t since = std::max(lane.told, newest == read_.end() ? 0 : newest->second);
-  if (before.bytes != access.bytes || before.thread == thread || before.change <= since ||
-      !current_block->turns().lags())
+  const BlockOrder& block = current_block->order();
+  const auto is_over = [&](const auto& seen) {
+    const auto [thread, time] = seen;
+    return thread == thread_of(lane) ||
+           block.knows(lane, thread / Clock::kWarps, thread % Clock::kWarps, time);
+  };
+  if (before.bytes != access.bytes || before.change <= lane.told ||
+      std::ranges::any_of(before.seen, is_over) || !current_block->turns().lags())
     return false;
   std::memcpy(access.read, before.value, access.bytes);
   lane.polled = 0, lane.polls = 0;  // the next one may read something else
+  before.carried.resize(access.bytes / 4);
   const auto exchange = [&] {
-    for (unsigned i = 0; 4 * i < access.bytes; ++i)
+    for (std::size_t i = 0; i < before.carried.size(); ++i)
       std::swap(carried_[access.address + 4 * i], before.carried[i]);
   };
   exchange();
@@ -391,24 +394,42 @@ bool Races::lags(Lane& lane, const Access& access) {
   return true;
 }
 
-void Races::keep(const Lane& lane, const Access& access) {
-  Before& before = before_[access.address];
-  std::memcpy(before.value, access.replaced, access.bytes);
-  before.bytes = access.bytes;
-  for (unsigned i = 0; 4 * i < access.bytes; ++i)
-    before.carried[i] = carried_[access.address + 4 * i];
-  before.change = ++changes_;
-  before.thread = thread_of(lane);
+void Races::see(const Lane& lane, const Access& access) {
+  const auto [address, bytes] = std::pair(access.address, access.bytes);
+  const bool loads = access.kind == Kind::load;
+  // A volatile store comes next, others are there.
+  const bool changes =
+      !loads && access.strong && bytes >= 4 &&
+      (access.is_volatile ||
+       std::memcmp(access.replaced, reinterpret_cast<const void*>(address), bytes) != 0);
+  // Other parts of a word that is stored have no older value any more: they would go back with it.
+  if (!before_.empty() && (access.strong || !loads))
+    for (std::uintptr_t at = (address & ~std::uintptr_t{3}) - 12; at < address + bytes; at += 4) {
+      const auto found = before_.find(at);
+      if (found == before_.end() || at + found->second.bytes <= address) continue;
+      const bool same = at == address && found->second.bytes == bytes && access.strong;
+      if (loads || (same && !changes))
+        found->second.seen.try_emplace(thread_of(lane), current_block->order().time());
+      else if (!same)
+        before_.erase(found);
+    }
+  if (!changes) return;
+  Before& before = before_[address] = {.bytes = bytes, .change = ++changes_};
+  std::memcpy(before.value, access.replaced, bytes);
+  before.seen[thread_of(lane)] = current_block->order().time();
+  if (carried_.empty()) return;
+  for (std::uintptr_t at = address; at < address + bytes; at += 4) {
+    const auto carried = carried_.find(at);
+    before.carried.push_back(carried == carried_.end() ? Carried{} : carried->second);
+  }
 }
 
 std::optional<Races::Conflict> Races::note(Lane& lane, const Access& access) {
   const bool explored = !access.shared && current_block->launch().turns->explores();
-  const bool lagged = access.read && explored && lags(lane, access);
+  const bool lagged = explored && access.read && lags(lane, access);
   if (access.strong && access.kind != Kind::store && !lagged) acquire(lane, access);
   const auto conflict = check(lane, access);
-  if (explored && access.strong && access.kind == Kind::load && !lagged)
-    read_[{thread_of(lane), access.address}] = changes_;
-  if (explored && access.replaced && access.kind != Kind::load) keep(lane, access);
+  if (explored && !lagged) see(lane, access);
   if (access.strong && access.kind != Kind::load) release(lane, access);
   return conflict;
 }

@@ -172,19 +172,20 @@ class Races {
   };
   std::unordered_map<std::uintptr_t, Carried> carried_;  // by what was stored there, by word
 
-  // Stale values, where orders are explored: what was at an address before its last strong store or
-  // atomic is read by who knows of none, has read none, and was told of nothing since.
+  // Stale values, where orders are explored: the value before a word's last strong store or atomic,
+  // which a load may still return if neither its thread nor any that happens before has seen a
+  // newer.
   struct Before {
-    std::uint64_t value[2];
-    unsigned bytes;
-    Carried carried[4];
-    std::uint64_t change, thread;
+    std::uint64_t value[2] = {};
+    unsigned bytes = 0;
+    std::vector<Carried> carried;                 // empty: nothing
+    std::uint64_t change = 0;                     // the number of that store
+    std::map<std::uint64_t, std::uint32_t> seen;  // when threads first stored or read a newer one
   };
   bool lags(Lane& lane, const Access& access);
-  void keep(const Lane& lane, const Access& access);
-  std::unordered_map<std::uintptr_t, Before> before_;
-  std::map<std::pair<std::uint64_t, std::uintptr_t>, std::uint64_t> read_;  // by thread, the newest
-  std::uint64_t changes_ = 0;  // strong stores and atomics
+  void see(const Lane& lane, const Access& access);
+  std::unordered_map<std::uintptr_t, Before> before_;  // by address
+  std::uint64_t changes_ = 0;                          // strong stores and atomics
 };
 
 }  // namespace emulator

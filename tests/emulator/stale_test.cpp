@@ -11,15 +11,17 @@ namespace emulator {
 namespace {
 
 using Word = cuda::atomic_ref<unsigned, cuda::thread_scope_device>;
-enum Strong { relaxed, fenced, released };
+enum Strong { relaxed, fenced, released, only_acquired, only_released };
 constexpr auto kRelaxed = cuda::memory_order_relaxed;
 
 __device__ void store(unsigned* word, Strong how) {
   if (how == fenced) __threadfence();
-  Word(*word).store(1, how == released ? cuda::memory_order_release : kRelaxed);
+  const bool releases = how == released || how == only_released;
+  Word(*word).store(1, releases ? cuda::memory_order_release : kRelaxed);
 }
 __device__ unsigned load(unsigned* word, Strong how) {
-  const unsigned value = Word(*word).load(how == released ? cuda::memory_order_acquire : kRelaxed);
+  const bool acquires = how == released || how == only_acquired;
+  const unsigned value = Word(*word).load(acquires ? cuda::memory_order_acquire : kRelaxed);
   if (how == fenced) __threadfence();
   return value;
 }
@@ -75,6 +77,64 @@ bool never_older(const std::vector<unsigned>& seen) {
   return seen[1] >= seen[0] && seen[2] >= seen[1];
 }
 
+// Neither do parts of it, nor the whole after a part, whoever stores.
+enum Sizes { stored_whole, stored_half, stored_by_itself, stored_plainly };
+template <Sizes sizes>
+__global__ void halves(unsigned* words, unsigned* seen) {
+  using Whole = cuda::atomic_ref<unsigned long long, cuda::thread_scope_device>;
+  const Whole both(*reinterpret_cast<unsigned long long*>(words));
+  const auto high = [](unsigned long long value) { return static_cast<unsigned>(value >> 32); };
+  constexpr auto kBoth = 1ull << 32 | 1;
+  if (sizes == stored_plainly) {
+    if (blockIdx.x == 0) {
+      atomicAdd(&words[0], 1u);
+      atomicAdd(&words[1], 1u);
+    } else if (atomicAdd(&words[1], 0u) == 1) {
+      words[0] = seen[0] = 2;
+      seen[1] = load(&words[0], relaxed);
+    }
+  } else if (blockIdx.x == 0) {
+    sizes == stored_half ? store(&words[1], relaxed) : both.store(kBoth, kRelaxed);
+  } else if (sizes == stored_half) {
+    seen[0] = high(both.load(kRelaxed));
+    seen[1] = load(&words[1], relaxed);
+  } else {
+    if (sizes == stored_by_itself) store(&words[1], relaxed);
+    seen[0] = sizes == stored_by_itself ? 1 : load(&words[1], relaxed);
+    seen[1] = high(both.load(kRelaxed));
+  }
+}
+bool never_older_parts(const std::vector<unsigned>& seen) { return seen[1] >= seen[0]; }
+
+// What a flag in shared memory tells of.
+__global__ void through_shared(unsigned* words, unsigned* seen) {
+  __shared__ unsigned flag;
+  if (threadIdx.x == 0) flag = 0;
+  __syncthreads();
+  if (blockIdx.x == 0) {
+    if (threadIdx.x == 0) store(&words[0], relaxed);
+  } else if (threadIdx.x == 0) {
+    seen[0] = load(&words[0], relaxed);
+    store(&flag, released);
+  } else if (threadIdx.x == 32) {
+    while (load(&flag, released) == 0) {
+    }
+    seen[1] = load(&words[0], relaxed);
+  }
+}
+
+// A store that changes nothing hides no older value.
+__global__ void stored_again(unsigned* words, unsigned* seen) {
+  if (blockIdx.x == 0) {
+    store(&words[0], relaxed);
+    atomicAdd(&words[0], 0u);
+    store(&words[1], relaxed);
+  } else {
+    seen[0] = load(&words[1], relaxed);
+    seen[1] = load(&words[0], relaxed);
+  }
+}
+
 // An atomic always changes the last value.
 __global__ void count(unsigned* words, unsigned*) {
   atomicAdd(&words[0], 1u);
@@ -95,7 +155,8 @@ TEST(Stale, StoresAreLate) {
   expect_clean(litmus(store_buffering<fenced>, 2, 1, one_sees_the_other));
 }
 TEST(Stale, DataAreOlderThanTheirFlag) {
-  expect_found(litmus(message<relaxed>, 2, 1, data_come_first));
+  for (const auto kernel : {message<relaxed>, message<only_acquired>, message<only_released>})
+    expect_found(litmus(kernel, 2, 1, data_come_first));
   expect_clean(litmus(message<fenced>, 2, 1, data_come_first));
   expect_clean(litmus(message<released>, 2, 1, data_come_first));
 }
@@ -104,7 +165,17 @@ TEST(Stale, DataAreOlderThanWhatTheyCaused) {
   expect_clean(litmus(chain<fenced>, 3, 1, data_come_first));
   expect_clean(litmus(chain<released>, 3, 1, data_come_first));
 }
-TEST(Stale, AWordNeverGoesBack) { expect_clean(litmus(one_word<relaxed>, 2, 64, never_older)); }
+TEST(Stale, AWordNeverGoesBack) {
+  expect_clean(litmus(one_word<false>, 2, 64, never_older));
+  expect_clean(litmus(one_word<true>, 2, 64, never_older));
+  for (const auto kernel : {halves<stored_whole>, halves<stored_half>, halves<stored_by_itself>,
+                            halves<stored_plainly>})
+    expect_clean(litmus(kernel, 2, 1, never_older_parts));
+  expect_clean(litmus(through_shared, 2, 64, never_older_parts));
+}
+TEST(Stale, StoresThatChangeNothingHideNothing) {
+  expect_found(litmus(stored_again, 2, 1, data_come_first));
+}
 TEST(Stale, AtomicsChangeTheLastValue) {
   expect_clean([] {
     const DeviceArray<unsigned> words(2), seen(1);

@@ -21,7 +21,8 @@ namespace emulator {
 enum class Order { forward, reverse, random };
 
 /// Which block of a grid goes on where several could, if `check` is on. The turn may change before
-/// each atomic, flag and volatile access of global memory.
+/// each atomic, flag and volatile access of global memory. Except in order, loads of flags may also
+/// return stale values.
 struct Schedule {
   enum class Kind {
     in_order,    ///< a block runs until it waits for others
@@ -47,8 +48,8 @@ struct Options {
 Options& options();
 
 /// Calls `run`, which launches and says whether all was well, with one schedule after the other:
-/// all that take the turn from a block that could go on at most `preemptions` times, but at most
-/// `limit` of them. Ends at the first with which something was wrong.
+/// all in which at most `preemptions` times the turn is taken from a block that could go on, or a
+/// load is stale, but at most `limit` of them. Ends at the first with which something was wrong.
 struct Exploration {
   unsigned schedules = 0;  ///< that were run
   bool complete = false;   ///< whether these are all
@@ -57,7 +58,8 @@ struct Exploration {
 };
 Exploration explore(unsigned limit, const std::function<bool()>& run, unsigned preemptions = 2);
 /// Runs it with that schedule: a number for each point at which several could go on, 0 for the
-/// block that had the turn, if it could, or else the first; then in order.
+/// block that had the turn, if it could, or else the first; and for each load that may be stale, 1
+/// if it is. After the last of them in order.
 bool repeat(const std::vector<unsigned>& choices, const std::function<bool()>& run);
 
 /// Whether this program's kernels were compiled so that accesses are seen (the target
