@@ -26,7 +26,7 @@ from scipy.special import stdtrit
 # Three processes of one binary each, on two H200.
 RECORDED = {
     "quieter": Path(__file__).resolve().parents[2] / "results/nvidia-h200/noise.json.gz",
-    "noisier": Path(__file__).with_name("data") / "noise-h200.json",
+    "noisier": Path(__file__).with_name("data") / "noise-h200.json.gz",
 }
 WITHIN = 0.0005  # relative standard error of the median of a row's samples
 LONG, SHORT = 200e-6, 6e-6  # seconds
