@@ -184,6 +184,15 @@ def test_counters_come_with_the_roofs(fake, output, file):
 
 
 @pytest.mark.usefixtures("undrawn")
+def test_an_interrupted_process_takes_one_ladder_with_it_where_rows_are_counted(fake, output):
+    ladders = {name.split("/")[0] for name in fake.listed(".")}
+    assert run(fake, output, "--hardware-counters") == 0
+    assert len(fake.starts) == len(ladders) > 1
+    assert run(fake, output) == 0
+    assert len(fake.starts) == len(ladders) + 1
+
+
+@pytest.mark.usefixtures("undrawn")
 def test_energy_comes_with_the_times(fake, output, file):
     assert run(fake, output, "--energy", "--filter", "^mul/tiled/") == 0
     assert list(rows_of(file)) == fake.listed("^mul/tiled/")

@@ -145,11 +145,12 @@ class Measurement:
     def measure(self, job: Job, timeout: float, progress: Progress) -> None:
         """Measure it. Raises LadderError where it is no use to go on; what there is by then stays.
 
-        Emulated ladders have a process each, so that one which ends early takes the details of few
-        rows with it; those are counted again.
+        Ladders have a process each if they are emulated, or if rows are counted once all are timed.
+        So one which ends early takes little with it; that is measured again.
         """
+        apart = self.details or self.program.passes > 1
         try:
-            runner.run([[job]], "ladder" if self.details else "none", timeout, progress)
+            runner.run([[job]], "ladder" if apart else "none", timeout, progress)
             if self.details and (lost := self.details.lost(self.file)):
                 progress.add(len(lost))
                 runner.run([[replace(job, todo=lost)]], "rung", timeout, progress)
@@ -160,7 +161,8 @@ class Measurement:
     @property
     def kept(self) -> int:
         """How many rows need not be measured again."""
-        return len(self.file.rows) - len(self.details.lost(self.file) if self.details else [])
+        lost = self.details.lost(self.file) if self.details else []
+        return len(self.file.rows.keys() - self.file.unfinished - set(lost))
 
     @property
     def counted(self) -> bool:
