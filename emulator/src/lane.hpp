@@ -110,7 +110,7 @@ struct Lane {
   unsigned polls = 0;              ///< such accesses, since
   bool narrow = false;             ///< whether the next is of the scope of its block
   std::uint64_t polled_since = 0;  ///< so many stores of anybody
-  std::uint64_t told = 0;          ///< Races::changes() when it last acquired or fenced anything
+  std::uint64_t told = 0;          ///< Races::changes() at its last fence, barrier or warp function
 
   // What it waits for.
   struct {

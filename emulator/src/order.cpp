@@ -402,7 +402,7 @@ void Races::see(const Lane& lane, const Access& access) {
       !loads && access.strong && bytes >= 4 &&
       (access.is_volatile ||
        std::memcmp(access.replaced, reinterpret_cast<const void*>(address), bytes) != 0);
-  // Other parts of a word that is stored have no older value any more: they would go back with it.
+  // A store over part of a word, or beyond it, ends the word's older value, which would undo it.
   if (!before_.empty() && (access.strong || !loads))
     for (std::uintptr_t at = (address & ~std::uintptr_t{3}) - 12; at < address + bytes; at += 4) {
       const auto found = before_.find(at);

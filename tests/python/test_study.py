@@ -161,6 +161,24 @@ def test_an_interrupted_study_is_gone_on_with(fake, output, file, number, capsys
 
 
 @pytest.mark.usefixtures("undrawn")
+def test_what_an_interrupted_study_counted_of_other_ladders_stays(fake, output, file, capsys):
+    fake.plan({TILED[1]: "wait"})
+    with started(fake, output, "--hardware-counters") as process:
+        process.terminate()
+        _, said = process.communicate()
+    roofs = fake.listed("^roof/")
+    assert f"{len(roofs)} rows are kept in " in said
+    fake.plan()
+    capsys.readouterr()
+    assert run(fake, output, "--resume", "--hardware-counters") == 0
+    left = len(fake.listed(".")) - len(roofs)
+    assert f"measuring {left} rows on nvidia-h200, {len(roofs)} are there\n" in (
+        capsys.readouterr().err
+    )
+    assert all(row["dram_bytes"] == 7 for row in rows_of(file).values())
+
+
+@pytest.mark.usefixtures("undrawn")
 def test_an_interrupted_study_that_is_not_gone_on_with_is_kept(fake, output, file, capsys):
     fake.plan({TILED[1]: "wait"})
     with started(fake, output) as process:
@@ -181,15 +199,6 @@ def test_counters_come_with_the_roofs(fake, output, file):
     assert run(fake, output, "--hardware-counters", "--filter", "^mul/tiled/") == 0
     assert list(rows_of(file)) == fake.listed("^(roof|mul/tiled)/")
     assert all(row["dram_bytes"] == 7 for row in rows_of(file).values())
-
-
-@pytest.mark.usefixtures("undrawn")
-def test_an_interrupted_process_takes_one_ladder_with_it_where_rows_are_counted(fake, output):
-    ladders = {name.split("/")[0] for name in fake.listed(".")}
-    assert run(fake, output, "--hardware-counters") == 0
-    assert len(fake.starts) == len(ladders) > 1
-    assert run(fake, output) == 0
-    assert len(fake.starts) == len(ladders) + 1
 
 
 @pytest.mark.usefixtures("undrawn")
