@@ -14,22 +14,48 @@
 namespace ladders::sgemm {
 constexpr int kThin = 8;  // rows or columns of C, at most
 
-__device__ __forceinline__ float sum_of_lanes(float value) {
+// Adds up `count` sums over the lanes of a warp, in FP64: lane i returns number i * count / 32. In
+// each step, two lanes give each other half of their sums.
+template <int count>
+__device__ __forceinline__ double sum_of_lanes(const float (&own)[count]) {
+  const int lane = threadIdx.x % 32;
+  double sums[count];
 #pragma unroll
-  for (int apart = 16; apart > 0; apart /= 2) value += __shfl_xor_sync(~0u, value, apart);
-  return value;
+  for (int i = 0; i < count; ++i) sums[i] = own[i];
+  int left = count;
+#pragma unroll
+  for (int apart = 16; apart > 0; apart /= 2) {
+    if (left == 1) {
+      sums[0] += __shfl_xor_sync(~0u, sums[0], apart);
+      continue;
+    }
+    left /= 2;
+#pragma unroll
+    for (int i = 0; i < left; ++i) {
+      const double lower = sums[i], upper = sums[left + i];
+      sums[i] = lane & apart ? upper : lower;
+      sums[i] += __shfl_xor_sync(~0u, lane & apart ? lower : upper, apart);
+    }
+  }
+  return sums[0];
 }
 
-// C of few columns. A block is (32, split, teams): the warps of a team share kRows rows of A. Their
-// lanes take elements of k in turn, or fours if wide (where C has exactly kColumns).
-template <int kColumns, int kRows, bool wide>
+template <int columns>
+constexpr int kRowsPerTeam = columns <= 4 ? 2 : 1;
+template <int columns, bool wide>
+constexpr int kOwnTerms = wide && columns < 4 ? 4 / columns : 1;
+
+// C of few columns. A block is (32, split, teams): the warps of a team share one or two rows of A.
+// Lanes take elements of k in turn, or if wide (where C has exactly kColumns) as many as have four
+// elements of B: neighbouring lanes then load neighbouring chunks of both.
+template <int kColumns, bool wide>
 __global__ void __launch_bounds__(256) thin_columns(const Gemm g) {
-  constexpr int kOwn = wide ? 4 : 1, kSums = kRows * kColumns;
-  constexpr int kBatch = 64 / (kOwn * (kRows + kColumns));  // of loads in flight together
-  __shared__ float of_warps[8][kSums];
+  constexpr int kRows = kRowsPerTeam<kColumns>, kSums = kRows * kColumns;
+  constexpr int kOwn = kOwnTerms<kColumns, wide>, kBatch = 4;  // of loads in flight together
+  __shared__ double of_warps[8][kSums];
   const int k = terms(g), lane = threadIdx.x, split = blockDim.y;
   const int row0 = (blockIdx.x * blockDim.z + threadIdx.z) * kRows, stride = split * 32 * kOwn;
-  float sums[kRows][kColumns] = {};
+  float sums[kSums] = {};
   for (int i = (threadIdx.y * 32 + lane) * kOwn; i < k; i += kBatch * stride) {
     alignas(16) float a[kBatch][kRows][kOwn] = {}, b[kBatch][kOwn][kColumns] = {};
 #pragma unroll
@@ -39,44 +65,50 @@ __global__ void __launch_bounds__(256) thin_columns(const Gemm g) {
       for (int r = 0; r < kRows; ++r) {
         if (row0 + r >= g.m) continue;
         const float* from = &g.a[(row0 + r) * g.lda + at];
-        if constexpr (wide)
+        if constexpr (kOwn == 4)
           four(a[u][r]) = four(from);
+        else if constexpr (kOwn == 2)
+          two(a[u][r]) = *reinterpret_cast<const float2*>(from);
         else
           a[u][r][0] = *from;
       }
       const float* from = &g.b[at * g.ldb];
       if constexpr (wide) {
-        for (int j = 0; j < kColumns; ++j) four(&b[u][0][0] + 4 * j) = four(from + 4 * j);
+        for (int j = 0; j < kOwn * kColumns; j += 4) four(&b[u][0][0] + j) = four(from + j);
       } else {
         for (int j = 0; j < kColumns; ++j)
           if (j < g.n) b[u][0][j] = from[j];
       }
     }
+    float more[kSums] = {};
 #pragma unroll
     for (int u = 0; u < kBatch; ++u)
       for (int s = 0; s < kOwn; ++s)
         for (int r = 0; r < kRows; ++r)
-          for (int j = 0; j < kColumns; ++j) sums[r][j] += a[u][r][s] * b[u][s][j];
-  }
+          for (int j = 0; j < kColumns; ++j) more[r * kColumns + j] += a[u][r][s] * b[u][s][j];
 #pragma unroll
-  for (int i = 0; i < kSums; ++i) {
-    const float sum = sum_of_lanes(sums[i / kColumns][i % kColumns]);
-    if (lane == 0) of_warps[threadIdx.z * split + threadIdx.y][i] = sum;
+    for (int j = 0; j < kSums; ++j) sums[j] += more[j];
   }
+  const double of_warp = sum_of_lanes(sums);
+  constexpr int kAlike = 32 / kSums;  // lanes that have the same
+  if (lane % kAlike == 0) of_warps[threadIdx.z * split + threadIdx.y][lane / kAlike] = of_warp;
   __syncthreads();
   if (threadIdx.y > 0 || lane >= kSums) return;
   const int row = row0 + lane / kColumns, column = lane % kColumns;
-  float sum = 0;
+  double sum = 0;
   for (int w = 0; w < split; ++w) sum += of_warps[threadIdx.z * split + w][lane];
-  if (row < g.m && column < g.n) update(g.c[row * g.ldc + column], g.alpha * sum, g.beta);
+  if (row < g.m && column < g.n) update(g.c[row * g.ldc + column], g.alpha * float(sum), g.beta);
 }
 
 // C of few rows. Groups of kLanes lanes, and the blocks of a cluster, share the rows of B; a lane
 // loads four columns of each, neighbours if wide.
-template <int kRows, int kLanes, bool wide>
-__global__ void __launch_bounds__(256) thin_rows(const Gemm g) {
-  constexpr int kWidth = 4 * kLanes, kGroups = 256 / kLanes, kSums = kRows * kWidth;
-  __shared__ float of_groups[kGroups][kSums], of_block[kSums];
+template <int kRows, bool wide, int kThreads>
+__global__ void __launch_bounds__(kThreads) thin_rows(const Gemm g) {
+  constexpr int kLanes = 8, kWidth = 4 * kLanes, kGroups = kThreads / kLanes;
+  constexpr int kSums = kRows * kWidth;
+  __shared__ float of_groups[kGroups][kSums];
+  __shared__ double of_block[kSums];
+  const bool a_in_fours = (reinterpret_cast<uintptr_t>(g.a) / 4 | g.lda | g.k) % 4 == 0;
   int part = 0, parts = 1;
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
   const auto cluster = cooperative_groups::this_cluster();
@@ -84,15 +116,15 @@ __global__ void __launch_bounds__(256) thin_rows(const Gemm g) {
 #endif
   constexpr int kBatch = kRows <= 2 ? 8 : 4;  // of loads in flight together
   const int group = threadIdx.x / kLanes, lane = threadIdx.x % kLanes;
-  const int k = terms(g), stride = parts * kGroups;
+  const int k = terms(g), stride = 4 * parts * kGroups;
   const int column0 = blockIdx.x / parts * kWidth;
   const auto column = [=](int j) { return wide ? 4 * lane + j : lane + kLanes * j; };
   float sums[kRows][4] = {};
-  for (int i = part * kGroups + group; i < k; i += kBatch * stride) {
-    alignas(16) float a[kBatch][kRows] = {}, b[kBatch][4] = {};
+  for (int i = 4 * (part * kGroups + group); i < k; i += kBatch / 4 * stride) {
+    alignas(16) float a[kRows][kBatch] = {}, b[kBatch][4] = {};
 #pragma unroll
     for (int u = 0; u < kBatch; ++u) {
-      const int at = i + u * stride;
+      const int at = i + u / 4 * stride + u % 4;
       if (at >= k) continue;
       const float* from = &g.b[at * g.ldb + column0];
       if constexpr (wide) {
@@ -101,24 +133,34 @@ __global__ void __launch_bounds__(256) thin_rows(const Gemm g) {
         for (int j = 0; j < 4; ++j)
           if (column0 + column(j) < g.n) b[u][j] = from[column(j)];
       }
-      for (int r = 0; r < kRows; ++r)
-        if (r < g.m) a[u][r] = g.a[r * g.lda + at];
+      if (a_in_fours) {
+        if (u % 4 == 0)
+          for (int r = 0; r < kRows; ++r)
+            if (r < g.m) four(&a[r][u]) = four(&g.a[r * g.lda + at]);
+      } else {
+        for (int r = 0; r < kRows; ++r)
+          if (r < g.m) a[r][u] = g.a[r * g.lda + at];
+      }
     }
+    float more[kRows][4] = {};
 #pragma unroll
     for (int u = 0; u < kBatch; ++u)
       for (int r = 0; r < kRows; ++r)
-        for (int j = 0; j < 4; ++j) sums[r][j] += a[u][r] * b[u][j];
+        for (int j = 0; j < 4; ++j) more[r][j] += a[r][u] * b[u][j];
+#pragma unroll
+    for (int r = 0; r < kRows; ++r)
+      for (int j = 0; j < 4; ++j) sums[r][j] += more[r][j];
   }
 #pragma unroll
   for (int r = 0; r < kRows; ++r)
     for (int j = 0; j < 4; ++j) of_groups[group][r * kWidth + column(j)] = sums[r][j];
   __syncthreads();
-  const auto store = [&](int i, float sum) {
+  const auto store = [&](int i, double sum) {
     const int row = i / kWidth, at = column0 + i % kWidth;
-    if (row < g.m && at < g.n) update(g.c[row * g.ldc + at], g.alpha * sum, g.beta);
+    if (row < g.m && at < g.n) update(g.c[row * g.ldc + at], g.alpha * float(sum), g.beta);
   };
-  for (int i = threadIdx.x; i < kSums; i += 256) {
-    float sum = 0;
+  for (int i = threadIdx.x; i < kSums; i += kThreads) {
+    double sum = 0;
 #pragma unroll
     for (int other = 0; other < kGroups; ++other) sum += of_groups[other][i];
     if (parts == 1)
@@ -130,8 +172,8 @@ __global__ void __launch_bounds__(256) thin_rows(const Gemm g) {
   if (parts == 1) return;
   cluster.sync();
   const int share = kSums / parts;
-  for (int i = part * share + threadIdx.x; i < (part + 1) * share; i += 256) {
-    float sum = 0;
+  for (int i = part * share + threadIdx.x; i < (part + 1) * share; i += kThreads) {
+    double sum = 0;
     for (int other = 0; other < parts; ++other) sum += cluster.map_shared_rank(of_block, other)[i];
     store(i, sum);
   }
@@ -219,33 +261,36 @@ inline unsigned cluster_of(int64_t work, int64_t enough, int64_t terms_each, int
 
 inline GemmLaunch thin_launch(const Gemm& g, const Device& device) {
   if (g.n <= g.m) {
-    const bool wide = in_fours(g.a, g.lda, g.k) && in_fours(g.b, 0) && g.ldb == g.n &&
-                      std::has_single_bit(unsigned(g.n));
+    const bool wide = std::has_single_bit(unsigned(g.n)) && g.ldb == g.n && in_fours(g.b, 0) &&
+                      words_at_once(g.a, g.lda, g.k) >= 4 / g.n;
     return rounded_up(g.n, wide, [&](auto columns, auto is_wide) -> GemmLaunch {
-      const auto launch = [&]<int rows>(std::integral_constant<int, rows>) -> GemmLaunch {
-        const int64_t teams = ceil_div(g.m, rows);
-        const unsigned split = shares(teams, 32 * device.sms, is_wide() ? 256 : 64, g.k);
-        return {
-            thin_columns<columns(), rows, is_wide()>,
-            {.grid = unsigned(ceil_div(teams, 8 / split)), .block = dim3(32, split, 8 / split)}};
-      };
-      constexpr int kMost = columns() <= 2 ? 2 : 4;
-      if (g.m >= 16 * kMost * device.sms) return launch(std::integral_constant<int, kMost>{});
-      return launch(std::integral_constant<int, 1>{});
+      const int64_t teams = ceil_div(g.m, kRowsPerTeam<columns()>);
+      const unsigned split =
+          shares(teams, 32 * device.sms, 64 * kOwnTerms<columns(), is_wide()>, g.k);
+      return {thin_columns<columns(), is_wide()>,
+              {.grid = unsigned(ceil_div(teams, 8 / split)), .block = dim3(32, split, 8 / split)}};
     });
   }
   return rounded_up(g.m, in_fours(g.b, g.ldb, g.n), [&](auto rows, auto wide) -> GemmLaunch {
-    const auto launch = [&]<int lanes>(std::integral_constant<int, lanes>) -> GemmLaunch {
-      const unsigned tiles = ceil_div(g.n, 4 * lanes);
-      const unsigned parts = cluster_of(tiles, 2 * device.sms, 8 * 256 / lanes, g.k, device);
-      return {thin_rows<rows(), lanes, wide()>,
-              {.grid = tiles * parts, .block = 256, .cluster = parts}};
+    const auto launch = [&]<int threads>(std::integral_constant<int, threads>) -> GemmLaunch {
+      const unsigned tiles = ceil_div(g.n, 32);
+      unsigned parts = 1;
+      while (parts < 8 && 2 * tiles * parts <= 2u * device.sms &&
+             g.k >= (2 * tiles * parts <= unsigned(device.sms) ? 256 : 1024) * int(parts))
+        parts *= 2;
+      while (parts > 1 && (device.compute_capability < 90 || device.clusters_at_once[parts] == 0))
+        parts /= 2;
+      if (const char* env = getenv("PROBE_PARTS")) parts = atoi(env);
+      return {thin_rows<rows(), wide(), threads>,
+              {.grid = tiles * parts, .block = threads, .cluster = parts}};
     };
-    if (8 * ceil_div(g.n, 64) < 2 * device.sms) return launch(std::integral_constant<int, 8>{});
-    if constexpr (rows() <= 4)
-      if (8 * ceil_div(g.n, 128) >= 3 * device.sms / 2)
-        return launch(std::integral_constant<int, 32>{});
-    return launch(std::integral_constant<int, 16>{});
+    if constexpr (rows() <= 2) {
+      const char* env = getenv("PROBE_THREADS");
+      const int l = env ? atoi(env) : 0;
+      if (l == 512) return launch(std::integral_constant<int, 512>{});
+      if (l == 1024) return launch(std::integral_constant<int, 1024>{});
+    }
+    return launch(std::integral_constant<int, 256>{});
   });
 }
 

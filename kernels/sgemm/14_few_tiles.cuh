@@ -30,6 +30,11 @@ inline FewTiles few_tiles_of(int m, int n, int k, const Device& device) {
   return {tiles, cluster_of(tiles, device.sms, kTuning.few_tiles_part, k, device)};
 }
 
+[[gnu::noinline]] __device__ float product_again(const float* row, const float* column,
+                                                 int64_t pitch, int k) {
+  return plain_product(row, column, pitch, k);
+}
+
 // A block has 32 x 32 outputs, a thread 2 x 2. It loads 128 steps of k at once, so that it waits
 // for DRAM once for all of these. Copies and products are in loops: code that runs once comes from
 // DRAM too. What a sum loses when it is rounded is added to the next four products (Kahan's
@@ -92,7 +97,7 @@ __global__ void __launch_bounds__(256) few_tiles(const Gemm g) {
     row += row0, column += column0;
     if (row >= g.m || column >= g.n) return;
     if (!(fabsf(sum) <= FLT_MAX))  // Kahan's summation turns infinities into NaN
-      sum = plain_product(&g.a[row * g.lda], &g.b[column], g.ldb, g.k);
+      sum = product_again(&g.a[row * g.lda], &g.b[column], g.ldb, g.k);
     update(g.c[row * g.ldc + column], g.alpha * sum, g.beta);
   };
   if (log_parts == 0) {
@@ -107,9 +112,11 @@ __global__ void __launch_bounds__(256) few_tiles(const Gemm g) {
   for (int r = 0; r < 2; ++r) two(&a_tile[y + r][x]) = two(sums[r]);
   cluster.sync();
   const int share = kSide * kSide >> log_parts;
+#pragma unroll 1
   for (int i = part * share + threadIdx.x; i < (part + 1) * share; i += 256) {
     const int row = i / kSide, column = i % kSide;
     float sum = 0;
+#pragma unroll 8
     for (int other = 0; other < 1 << log_parts; ++other)
       sum += *cluster.map_shared_rank(&a_tile[row][column], other);
     store(row, column, sum);

@@ -40,6 +40,10 @@ struct Tuning {
   // few_tiles serves at most so many tiles per SM; blocks of a cluster keep so many terms each.
   int few_tiles_per_sm = 2, few_tiles_part = 128;
 
+  // If A has more elements than this, tensor cores multiply it by more columns than these faster.
+  int thin_columns = 4;
+  double thin_elements = 1 << 22;
+
   // Up to these k, few_terms and small_tiles are faster than tensor cores, the latter if it has
   // between so many tiles per SM.
   int few_terms = 32, small_tiles_terms = 80;

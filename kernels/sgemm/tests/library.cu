@@ -211,8 +211,12 @@ const Trial kTrials[] = {
     {9000, 8, 64, Kind::normal},
     {8500, 7, 70, Kind::normal},
     {5000, 2, 300},
+    {5000, 6, 1000, Kind::wide, false, 1.25f, -0.5f, 1, 1},  // tensor cores
+    {5000, 8, 301, Kind::uniform, true, 1.25f, -0.5f, 4, 4},
     {3, 700, 900, Kind::normal, true, 1.25f, -0.5f, 4, 4},  // few rows
     {2, 701, 900, Kind::wide, false, 1.25f, -0.5f, 1, 1},
+    {1, 9000, 200, Kind::uniform, true, 1.25f, -0.5f, 4, 4},
+    {8, 5000, 1027, Kind::normal, true, 1, 0, 1, 1},
     {4, 300, 64, Kind::uniform, true, 0, -0.5f, 1, 1},
     {64, 64, 0, Kind::uniform, false, 1.25f, 0.5f},
     {64, 64, 0},
@@ -291,7 +295,9 @@ TEST(Gpu, SgemmIsAsExactAsTheLibrary) {
       {512, 512, 2048},   {1200, 1200, 1200}, {2048, 2048, 512}, {1024, 1024, 16},
       {4000, 4000, 64},   {1024, 1024, 1024}, {128, 8192, 8192}, {2048, 2048, 2048},
       {64, 64, 1400},     {16, 300, 1001},    {512, 512, 140},   {333, 250, 96},
-      {256, 256, 64},     {40, 33, 20}};
+      {256, 256, 64},     {40, 33, 20},       {1, 4096, 4096},   {1, 500, 512},
+      {2, 8192, 4096},    {7, 1120, 576},     {6048, 1, 2784},   {8192, 1, 4096},
+      {4096, 4, 4096},    {300, 5, 700},      {8192, 8, 4096}};
   for (const auto& [m, n, k] : kShapes) {
     Sgemm problem(Case({{"m"}, {"n"}, {"k"}}, {m, n, k}), device);
     const auto expect_exact = [&](auto input, int number) {  // one of the row's, or a kind
