@@ -8,16 +8,22 @@
 #include <cuda_pipeline.h>
 
 #include <bit>
+#include <type_traits>
 
 #include "sgemm/gemm_launch.cuh"
 
 namespace ladders::sgemm {
 constexpr int kThin = 8;  // rows or columns of C, at most
 
-// Adds up `count` sums over the lanes of a warp, in FP64: lane i returns number i * count / 32. In
-// each step, two lanes give each other half of their sums.
-template <int count>
-__device__ __forceinline__ double sum_of_lanes(const float (&own)[count]) {
+// Chains of four products are added up in FP64 where few outputs leave registers for that, and in
+// the end always: so errors hardly grow with k, while DRAM is waited for.
+template <int outputs>
+using Total = std::conditional_t<outputs <= 2, double, float>;
+
+// Adds up `count` sums over the lanes of a warp: lane i returns number i * count / 32. In each
+// step, two lanes give each other half of their sums.
+template <class Own, int count>
+__device__ __forceinline__ double sum_of_lanes(const Own (&own)[count]) {
   const int lane = threadIdx.x % 32;
   double sums[count];
 #pragma unroll
@@ -55,7 +61,7 @@ __global__ void __launch_bounds__(256) thin_columns(const Gemm g) {
   __shared__ double of_warps[8][kSums];
   const int k = terms(g), lane = threadIdx.x, split = blockDim.y;
   const int row0 = (blockIdx.x * blockDim.z + threadIdx.z) * kRows, stride = split * 32 * kOwn;
-  float sums[kSums] = {};
+  Total<kColumns> sums[kSums] = {};
   for (int i = (threadIdx.y * 32 + lane) * kOwn; i < k; i += kBatch * stride) {
     alignas(16) float a[kBatch][kRows][kOwn] = {}, b[kBatch][kOwn][kColumns] = {};
 #pragma unroll
@@ -80,14 +86,15 @@ __global__ void __launch_bounds__(256) thin_columns(const Gemm g) {
           if (j < g.n) b[u][0][j] = from[j];
       }
     }
-    float more[kSums] = {};
 #pragma unroll
-    for (int u = 0; u < kBatch; ++u)
-      for (int s = 0; s < kOwn; ++s)
+    for (int u = 0; u < kBatch * kOwn; u += 4) {
+      float chain[kSums] = {};
+      for (int t = u; t < u + 4; ++t)
         for (int r = 0; r < kRows; ++r)
-          for (int j = 0; j < kColumns; ++j) more[r * kColumns + j] += a[u][r][s] * b[u][s][j];
-#pragma unroll
-    for (int j = 0; j < kSums; ++j) sums[j] += more[j];
+          for (int j = 0; j < kColumns; ++j)
+            chain[r * kColumns + j] += a[t / kOwn][r][t % kOwn] * b[t / kOwn][t % kOwn][j];
+      for (int j = 0; j < kSums; ++j) sums[j] += chain[j];
+    }
   }
   const double of_warp = sum_of_lanes(sums);
   constexpr int kAlike = 32 / kSums;  // lanes that have the same
@@ -100,13 +107,17 @@ __global__ void __launch_bounds__(256) thin_columns(const Gemm g) {
   if (row < g.m && column < g.n) update(g.c[row * g.ldc + column], g.alpha * float(sum), g.beta);
 }
 
-// C of few rows. Groups of kLanes lanes, and the blocks of a cluster, share the rows of B; a lane
-// loads four columns of each, neighbours if wide.
-template <int kRows, bool wide, int kThreads>
-__global__ void __launch_bounds__(kThreads) thin_rows(const Gemm g) {
-  constexpr int kLanes = 8, kWidth = 4 * kLanes, kGroups = kThreads / kLanes;
+constexpr int kThinWidth = 32, kThinGroups = 32;  // columns of a block; groups of eight lanes
+template <int rows>
+constexpr int kRowsOfB = rows <= 2 ? 8 : 4;  // whose loads are in flight together
+
+// C of few rows. Groups of eight lanes, and the blocks of a cluster, take four rows of B in turn; a
+// lane loads four columns of each, neighbours if wide.
+template <int kRows, bool wide>
+__global__ void __launch_bounds__(256) thin_rows(const Gemm g) {
+  constexpr int kLanes = 8, kWidth = kThinWidth, kGroups = kThinGroups, kBatch = kRowsOfB<kRows>;
   constexpr int kSums = kRows * kWidth;
-  __shared__ float of_groups[kGroups][kSums];
+  __shared__ Total<kRows> of_groups[kGroups][kSums];
   __shared__ double of_block[kSums];
   const bool a_in_fours = (reinterpret_cast<uintptr_t>(g.a) / 4 | g.lda | g.k) % 4 == 0;
   int part = 0, parts = 1;
@@ -114,12 +125,11 @@ __global__ void __launch_bounds__(kThreads) thin_rows(const Gemm g) {
   const auto cluster = cooperative_groups::this_cluster();
   part = cluster.block_rank(), parts = cluster.num_blocks();
 #endif
-  constexpr int kBatch = kRows <= 2 ? 8 : 4;  // of loads in flight together
   const int group = threadIdx.x / kLanes, lane = threadIdx.x % kLanes;
   const int k = terms(g), stride = 4 * parts * kGroups;
   const int column0 = blockIdx.x / parts * kWidth;
   const auto column = [=](int j) { return wide ? 4 * lane + j : lane + kLanes * j; };
-  float sums[kRows][4] = {};
+  Total<kRows> sums[kRows][4] = {};
   for (int i = 4 * (part * kGroups + group); i < k; i += kBatch / 4 * stride) {
     alignas(16) float a[kRows][kBatch] = {}, b[kBatch][4] = {};
 #pragma unroll
@@ -142,14 +152,14 @@ __global__ void __launch_bounds__(kThreads) thin_rows(const Gemm g) {
           if (r < g.m) a[r][u] = g.a[r * g.lda + at];
       }
     }
-    float more[kRows][4] = {};
 #pragma unroll
-    for (int u = 0; u < kBatch; ++u)
+    for (int u = 0; u < kBatch; u += 4)
       for (int r = 0; r < kRows; ++r)
-        for (int j = 0; j < 4; ++j) more[r][j] += a[r][u] * b[u][j];
-#pragma unroll
-    for (int r = 0; r < kRows; ++r)
-      for (int j = 0; j < 4; ++j) sums[r][j] += more[r][j];
+        for (int j = 0; j < 4; ++j) {
+          float chain = 0;
+          for (int t = u; t < u + 4; ++t) chain += a[r][t] * b[t][j];
+          sums[r][j] += chain;
+        }
   }
 #pragma unroll
   for (int r = 0; r < kRows; ++r)
@@ -159,7 +169,7 @@ __global__ void __launch_bounds__(kThreads) thin_rows(const Gemm g) {
     const int row = i / kWidth, at = column0 + i % kWidth;
     if (row < g.m && at < g.n) update(g.c[row * g.ldc + at], g.alpha * float(sum), g.beta);
   };
-  for (int i = threadIdx.x; i < kSums; i += kThreads) {
+  for (int i = threadIdx.x; i < kSums; i += 256) {
     double sum = 0;
 #pragma unroll
     for (int other = 0; other < kGroups; ++other) sum += of_groups[other][i];
@@ -172,7 +182,7 @@ __global__ void __launch_bounds__(kThreads) thin_rows(const Gemm g) {
   if (parts == 1) return;
   cluster.sync();
   const int share = kSums / parts;
-  for (int i = part * share + threadIdx.x; i < (part + 1) * share; i += kThreads) {
+  for (int i = part * share + threadIdx.x; i < (part + 1) * share; i += 256) {
     double sum = 0;
     for (int other = 0; other < parts; ++other) sum += cluster.map_shared_rank(of_block, other)[i];
     store(i, sum);
@@ -251,12 +261,11 @@ inline unsigned shares(int64_t work, int64_t enough, int64_t terms_each, int k) 
   return shares;
 }
 
-// Blocks of a cluster that share k, likewise.
-inline unsigned cluster_of(int64_t work, int64_t enough, int64_t terms_each, int k,
-                           const Device& device) {
-  unsigned parts = device.compute_capability < 90 ? 1 : shares(work, enough, terms_each, k);
-  while (parts > 1 && device.clusters_at_once[parts] == 0) parts /= 2;
-  return parts;
+// The largest cluster of at most so many blocks, a power of two.
+inline unsigned largest_cluster(unsigned blocks, const Device& device) {
+  if (device.compute_capability < 90) return 1;
+  while (blocks > 1 && device.clusters_at_once[blocks] == 0) blocks /= 2;
+  return blocks;
 }
 
 inline GemmLaunch thin_launch(const Gemm& g, const Device& device) {
@@ -272,25 +281,11 @@ inline GemmLaunch thin_launch(const Gemm& g, const Device& device) {
     });
   }
   return rounded_up(g.m, in_fours(g.b, g.ldb, g.n), [&](auto rows, auto wide) -> GemmLaunch {
-    const auto launch = [&]<int threads>(std::integral_constant<int, threads>) -> GemmLaunch {
-      const unsigned tiles = ceil_div(g.n, 32);
-      unsigned parts = 1;
-      while (parts < 8 && 2 * tiles * parts <= 2u * device.sms &&
-             g.k >= (2 * tiles * parts <= unsigned(device.sms) ? 256 : 1024) * int(parts))
-        parts *= 2;
-      while (parts > 1 && (device.compute_capability < 90 || device.clusters_at_once[parts] == 0))
-        parts /= 2;
-      if (const char* env = getenv("PROBE_PARTS")) parts = atoi(env);
-      return {thin_rows<rows(), wide(), threads>,
-              {.grid = tiles * parts, .block = threads, .cluster = parts}};
-    };
-    if constexpr (rows() <= 2) {
-      const char* env = getenv("PROBE_THREADS");
-      const int l = env ? atoi(env) : 0;
-      if (l == 512) return launch(std::integral_constant<int, 512>{});
-      if (l == 1024) return launch(std::integral_constant<int, 1024>{});
-    }
-    return launch(std::integral_constant<int, 256>{});
+    // At most two blocks per SM, and at least two batches for each group.
+    const unsigned tiles = ceil_div(g.n, kThinWidth);
+    const unsigned parts = largest_cluster(
+        shares(tiles, device.sms + 1, 2 * kThinGroups * kRowsOfB<rows()>, g.k), device);
+    return {thin_rows<rows(), wide()>, {.grid = tiles * parts, .block = 256, .cluster = parts}};
   });
 }
 

@@ -24,12 +24,17 @@ struct FewTiles {
     return double(k) / parts * std::max(1.0, double(tiles) * parts / device.sms);
   }
 };
-// More blocks share k while SMs are idle and each keeps enough terms.
+// More blocks share k while SMs are idle and each keeps enough terms; fewer are enough where k is
+// shared anyway and no SM gets two blocks.
 inline FewTiles few_tiles_of(int m, int n, int k, const Device& device) {
   const int64_t tiles = int64_t{ceil_div(m, kFewTilesSide)} * ceil_div(n, kFewTilesSide);
-  return {tiles, cluster_of(tiles, device.sms, kTuning.few_tiles_part, k, device)};
+  unsigned parts = shares(tiles, device.sms, kTuning.few_tiles_part, k);
+  if (parts > 1)
+    parts = std::max(parts, shares(tiles, device.sms / 2 + 1, kTuning.few_tiles_small_part, k));
+  return {tiles, largest_cluster(parts, device)};
 }
 
+// Apart from the kernel: it is needed rarely, and code that is skipped is fetched from DRAM too.
 [[gnu::noinline]] __device__ float product_again(const float* row, const float* column,
                                                  int64_t pitch, int k) {
   return plain_product(row, column, pitch, k);
