@@ -84,7 +84,8 @@ def save(figure: Figure, directory: Path, stem: str, formats: Sequence[str]) -> 
         metadata = {"Date": None, "Creator": None} if form == "svg" else {"Software": None}
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            with mpl.rc_context({"svg.hashsalt": stem}):
+            # The same figure whether GPUs are drawn together, and so into folders, or each alone.
+            with mpl.rc_context({"svg.hashsalt": Path(stem).name}):
                 figure.savefig(path, metadata=metadata)
             if form == "svg":
                 path.write_text(_short(path.read_text(encoding="utf-8")), encoding="utf-8")
