@@ -27,7 +27,7 @@ struct DoesNotFit : CudaError {
 inline void check(cudaError_t status, const char* what) {
   if (status == cudaSuccess) return;
   cudaGetLastError();  // clears the error for the next row, unless it is sticky
-  throw CudaError(std::string(what) + ": " + cudaGetErrorString(status));
+  throw CudaError(std::string(what).append(": ").append(cudaGetErrorString(status)));
 }
 
 /// Buffers are allocated in multiples of this. On a GPU it is a page: the offset within a page

@@ -15,10 +15,10 @@
 namespace ladders::sgemm {
 constexpr int kThin = 8;  // rows or columns of C, at most
 
-// Chains of four products are added up in FP64 where few outputs leave registers for that, and in
-// the end always: so errors hardly grow with k, while DRAM is waited for.
-template <int outputs>
-using Total = std::conditional_t<outputs <= 2, double, float>;
+// A thread adds up chains of four products: in FP64 if C has one or two rows or columns, else in
+// FP32. Sums of threads are always added in FP64.
+template <int thickness>
+using Total = std::conditional_t<thickness <= 2, double, float>;
 
 // Adds up `count` sums over the lanes of a warp: lane i returns number i * count / 32. In each
 // step, two lanes give each other half of their sums.
@@ -52,8 +52,8 @@ template <int columns, bool wide>
 constexpr int kOwnTerms = wide && columns < 4 ? 4 / columns : 1;
 
 // C of few columns. A block is (32, split, teams): the warps of a team share one or two rows of A.
-// Lanes take elements of k in turn, or if wide (where C has exactly kColumns) as many as have four
-// elements of B: neighbouring lanes then load neighbouring chunks of both.
+// Lanes take terms in turn, one each, or kOwnTerms if wide (where C has exactly kColumns): those
+// have four elements of B, or more, so neighbouring lanes load neighbouring chunks of A and of B.
 template <int kColumns, bool wide>
 __global__ void __launch_bounds__(256) thin_columns(const Gemm g) {
   constexpr int kRows = kRowsPerTeam<kColumns>, kSums = kRows * kColumns;
@@ -119,7 +119,7 @@ __global__ void __launch_bounds__(256) thin_rows(const Gemm g) {
   constexpr int kSums = kRows * kWidth;
   __shared__ Total<kRows> of_groups[kGroups][kSums];
   __shared__ double of_block[kSums];
-  const bool a_in_fours = (reinterpret_cast<uintptr_t>(g.a) / 4 | g.lda | g.k) % 4 == 0;
+  const bool a_in_fours = in_fours(g.a, g.lda, g.k);
   int part = 0, parts = 1;
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
   const auto cluster = cooperative_groups::this_cluster();
@@ -281,7 +281,7 @@ inline GemmLaunch thin_launch(const Gemm& g, const Device& device) {
     });
   }
   return rounded_up(g.m, in_fours(g.b, g.ldb, g.n), [&](auto rows, auto wide) -> GemmLaunch {
-    // At most two blocks per SM, and at least two batches for each group.
+    // Clusters make at most two blocks per SM, and leave at least two batches to each group.
     const unsigned tiles = ceil_div(g.n, kThinWidth);
     const unsigned parts = largest_cluster(
         shares(tiles, device.sms + 1, 2 * kThinGroups * kRowsOfB<rows()>, g.k), device);

@@ -24,8 +24,8 @@ struct FewTiles {
     return double(k) / parts * std::max(1.0, double(tiles) * parts / device.sms);
   }
 };
-// More blocks share k while SMs are idle and each keeps enough terms; fewer are enough where k is
-// shared anyway and no SM gets two blocks.
+// More blocks share k while SMs are idle and each keeps few_tiles_part terms, or
+// few_tiles_small_part where k is shared anyway and no SM gets two blocks.
 inline FewTiles few_tiles_of(int m, int n, int k, const Device& device) {
   const int64_t tiles = int64_t{ceil_div(m, kFewTilesSide)} * ceil_div(n, kFewTilesSide);
   unsigned parts = shares(tiles, device.sms, kTuning.few_tiles_part, k);
@@ -35,8 +35,8 @@ inline FewTiles few_tiles_of(int m, int n, int k, const Device& device) {
 }
 
 // Apart from the kernel: it is needed rarely, and code that is skipped is fetched from DRAM too.
-[[gnu::noinline]] __device__ float product_again(const float* row, const float* column,
-                                                 int64_t pitch, int k) {
+[[gnu::noinline]] __device__ inline float product_again(const float* row, const float* column,
+                                                        int64_t pitch, int k) {
   return plain_product(row, column, pitch, k);
 }
 

@@ -32,7 +32,7 @@ namespace ladders::sgemm {
 namespace {
 
 // By the terms that an SM adds up one after the other: other kernels are faster, but start later.
-// (As measured on an H200.)
+// (From times on an H200, with blocks that had more terms each than now.)
 const Crossover kOthersFromTerms{
     "sgemm.others_from_terms", 230,
     [](const Case& c, const Device& device) {
@@ -46,8 +46,8 @@ bool needs_exact_parts(int m, int n, int k) {
   return k < kTuning.exact_parts_below_k ||
          (k <= kTuning.exact_parts_up_to_k && double(m) * n < kTuning.exact_parts_below_outputs);
 }
-// Where A is long, so that thin_columns would read B too often.
-bool is_long(int m, int n, int k) {
+// Where A is so large that thin_columns would read B too often.
+bool has_large_a(int m, int n, int k) {
   return n > kTuning.thin_columns && n <= m && k > kTuning.few_terms &&
          double(m) * k > kTuning.thin_elements;
 }
@@ -313,7 +313,7 @@ Shape shape(int64_t m, int64_t n, int64_t k) { return {m, n, k}; }
 }  // namespace
 
 Scheme scheme_for(int m, int n, int k, const Device& device) {
-  if (std::min(m, n) <= kThin && !is_long(m, n, k)) return Scheme::thin;
+  if (std::min(m, n) <= kThin && !has_large_a(m, n, k)) return Scheme::thin;
   const FewTiles few = few_tiles_of(m, n, k, device);
   if (few.tiles <= kTuning.few_tiles_per_sm * device.sms &&
       few.terms_per_sm(k, device) < kOthersFromTerms.on(device))

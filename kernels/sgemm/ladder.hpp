@@ -41,7 +41,7 @@ struct Tuning {
   // so many if there are few blocks.
   int few_tiles_per_sm = 2, few_tiles_part = 96, few_tiles_small_part = 64;
 
-  // If A has more elements than this, tensor cores multiply it by more columns than these faster.
+  // If A has more elements than this, tensor cores are faster where C has more columns than these.
   int thin_columns = 4;
   double thin_elements = 1 << 22;
 

@@ -13,11 +13,11 @@ using Input = const float* __restrict__;
 using Output = float* __restrict__;
 
 // The most words, 4, 2 or 1, of which all rows are whole multiples, in address and in length.
-inline int words_at_once(const float* matrix, int64_t pitch, int columns = 0) {
+__host__ __device__ inline int words_at_once(const float* matrix, int64_t pitch, int columns = 0) {
   const uintptr_t all = reinterpret_cast<uintptr_t>(matrix) / 4 | pitch | columns;
   return all % 4 == 0 ? 4 : all % 2 == 0 ? 2 : 1;
 }
-inline bool in_fours(const float* matrix, int64_t pitch, int columns = 0) {
+__host__ __device__ inline bool in_fours(const float* matrix, int64_t pitch, int columns = 0) {
   return words_at_once(matrix, pitch, columns) == 4;
 }
 

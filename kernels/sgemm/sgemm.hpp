@@ -73,7 +73,7 @@ KernelLaunch fp16x3_launch(int m, int n, const Device& device);
 /// Which kernels are the fastest among those about as accurate as an FP32 library, as measured on
 /// an H200 and an H100. (How much more they may err: docs/splitting.md.)
 enum class Scheme {
-  thin,         ///< FMAs, for C of at most 8 rows or columns, unless 5 to 8 are of a long A
+  thin,         ///< FMAs, for C of at most 8 rows or columns, but not 5 to 8 columns if A is large
   few_tiles,    ///< FMAs, for C of at most two 32 x 32 tiles per SM, if k is short for their number
   few_terms,    ///< FMAs, for a short k
   small_tiles,  ///< FMAs, for a short k if about one tile per SM makes C

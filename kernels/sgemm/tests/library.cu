@@ -213,7 +213,13 @@ const Trial kTrials[] = {
     {5000, 2, 300},
     {5000, 6, 1000, Kind::wide, false, 1.25f, -0.5f, 1, 1},  // tensor cores
     {5000, 8, 301, Kind::uniform, true, 1.25f, -0.5f, 4, 4},
+    {5000, 1, 304, Kind::normal, true, 1.25f, -0.5f},  // with neighbouring chunks of A and B
+    {5000, 2, 302, Kind::normal, true, 1.25f, -0.5f},
+    {5000, 4, 301, Kind::normal, true, 1.25f, -0.5f},
+    {5000, 8, 301, Kind::normal, true, 1.25f, -0.5f},
     {3, 700, 900, Kind::normal, true, 1.25f, -0.5f, 4, 4},  // few rows
+    {3, 700, 901, Kind::normal, true, 1.25f, -0.5f, 3, 3},  // B in chunks, A not
+    {8, 700, 900, Kind::normal, true, 1.25f, -0.5f},
     {2, 701, 900, Kind::wide, false, 1.25f, -0.5f, 1, 1},
     {1, 9000, 200, Kind::uniform, true, 1.25f, -0.5f, 4, 4},
     {8, 5000, 1027, Kind::normal, true, 1, 0, 1, 1},
