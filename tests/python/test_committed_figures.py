@@ -53,6 +53,17 @@ def test_files_are_small(stem):
     assert (ROOT / f"plots/{stem}.svg").stat().st_size < 100e3
 
 
+def test_a_gpu_drawn_alone_has_the_same_figures(tmp_path):
+    """`scripts/study` draws each GPU alone; CI and the committed figures are of all together."""
+    gpu = "nvidia-h100-80gb-hbm3"
+    drawn = plots.draw(
+        [committed(gpu)], tmp_path, ["svg"], lambda _: None, only=("overview", "latency")
+    )
+    assert len(drawn) == 2
+    for file in drawn:
+        assert file.read_bytes() == (ROOT / "plots" / gpu / file.name).read_bytes()
+
+
 def hues(svg: str) -> set[int]:
     """The colours of a figure by ten degrees of hue; shades of one are one, grey is none."""
     found = set()
