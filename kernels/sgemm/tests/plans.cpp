@@ -154,7 +154,7 @@ TEST(SgemmPlans, ChooseTheSchemeThatIsExactAndFast) {
     EXPECT_EQ(chosen_for({8, 8192, 4096}, device), "thin");
     EXPECT_EQ(chosen_for({8192, 4, 4096}, device), "thin");
     EXPECT_EQ(chosen_for({1024, 8, 4096}, device), "thin");
-    EXPECT_EQ(chosen_for({8192, 8, 4096}, device), "bf16x6");  // a long A
+    EXPECT_EQ(chosen_for({8192, 8, 4096}, device), "bf16x6");  // a large A
     EXPECT_EQ(chosen_for({1 << 20, 8, 16}, device), "thin");
     EXPECT_EQ(chosen_for({4096, 4096, 16}, device), "few_terms");
     EXPECT_EQ(chosen_for({1024, 1024, 48}, device), "small_tiles");
