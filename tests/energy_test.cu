@@ -79,7 +79,8 @@ TEST(GpuCounters, RowsAreColdThoughTheirLinesPersist) {
                                 "launch");
                         }};
   const auto meter = make_meter(device);
-  auto cold = meter->count(planted, {.cold = true});
+  const Counted planted_once{.prepare = [] {}, .launch = [&] { planted.launch(nullptr); }};
+  auto cold = meter->count({planted_once}, {.cold = true}).front();
   cudaDeviceSetLimit(cudaLimitPersistingL2CacheSize, 0);
   cudaCtxResetPersistingL2Cache();
   if (cold.empty()) GTEST_SKIP() << meter->hardware_counters();

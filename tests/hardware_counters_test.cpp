@@ -129,17 +129,23 @@ TEST(HardwareCounters, EveryIdeaMovesACounterThatRowsHave) {
 
 // ---- On a GPU ---------------------------------------------------------------------------------
 
-// The counters of every row of `name` ("ladder/rung"), or why there are none.
-std::map<std::string, std::map<std::string, double>> counted(const std::string& name,
-                                                             Shapes shapes) {
+// One for all tests: a second one could not count in the same context. Throws NoCounters.
+Study& counting_study() {
   static Study study(Device::open(0), {.exactly = 3, .hardware_counters = true});
   if (const std::string status = study.hardware_counters(); status.starts_with("none"))
     throw NoCounters(status);
+  return study;
+}
+
+// The counters of every row of `name` ("ladder/rung"), or why there are none.
+std::map<std::string, std::map<std::string, double>> counted(const std::string& name,
+                                                             Shapes shapes) {
+  Study& study = counting_study();
   std::map<std::string, std::map<std::string, double>> result;
   for (const Ladder& ladder : catalogue())
     for (const Row& row : rows(ladder, shapes)) try {
         if (ladder.name + "/" + row.rung->name == name && skip_reason(row, study.device()).empty())
-          result[row.name()] = study.count(row);
+          result[row.name()] = study.count({row}).front();
       } catch (const DoesNotFit&) {  // a smaller GPU
       }
   return result;
@@ -196,8 +202,38 @@ TEST(GpuCounters, ACopyMovesItsBytes) {
   EXPECT_NEAR(copy["dram_bytes"], bytes, 0.02 * bytes);
 }
 
+// Rows of a case share passes, each with a range of its own.
+TEST(GpuCounters, RowsThatAreCountedTogetherHaveTheirOwn) {
+  NEED_GPU();
+  try {
+    counting_study();
+  } catch (const NoCounters& reason) {
+    GTEST_SKIP() << reason.what();
+  }
+  Study& study = counting_study();
+  for (const char* name : {"transpose", "sgemm", "reduction"}) {
+    const Ladder& ladder = *std::ranges::find(catalogue(), name, &Ladder::name);
+    std::vector<Row> together = rows(ladder, Shapes::small);
+    std::erase_if(together, [&, first = together.front().shape.name()](const Row& row) {
+      return row.shape.name() != first || !skip_reason(row, study.device()).empty();
+    });
+    ASSERT_GT(together.size(), 10u);  // whose names are in another order than their numbers
+    const auto counted = study.count(together);
+    for (size_t i = 0; i < together.size(); ++i) {
+      SCOPED_TRACE(together[i].name());
+      const auto alone = study.count({together[i]}).front();
+      ASSERT_EQ(counted[i].size(), alone.size());
+      if (alone.empty()) continue;  // on the host
+      for (const char* counter : {"global_load_sectors", "global_store_sectors", "fp32_operations"})
+        // (How often a flag is read differs from launch to launch.)
+        EXPECT_NEAR(counted[i].at(counter), alone.at(counter), 0.01 * alone.at(counter) + 200)
+            << counter;
+    }
+  }
+}
+
 // Each pass of the counting launches it again: what it adds up must start from nothing each time,
-// and count() compares what the last has left.
+// and count() compares what the first launch has left.
 TEST(GpuCounters, KernelsThatAccumulateStayRight) {
   NEED_GPU();
   COUNTED_OR_SKIP(histograms, "histogram/global", Shapes::small);

@@ -3,6 +3,7 @@
 
 #include <cuda_runtime.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "measure/sampling.hpp"
@@ -220,10 +221,10 @@ class Group {
          .pConfigImage = configuration.data());
   }
 
-  std::vector<double> values(const std::vector<uint8_t>& counted) {
+  std::vector<double> values(const std::vector<uint8_t>& counted, size_t range) {
     std::vector<double> result(names.size());
     HOST(must, EvaluateToGpuValues, .pCounterDataImage = counted.data(),
-         .counterDataImageSize = counted.size(), .rangeIndex = 0, .ppMetricNames = names.data(),
+         .counterDataImageSize = counted.size(), .rangeIndex = range, .ppMetricNames = names.data(),
          .numMetrics = names.size(), .pMetricValues = result.data());
     return result;
   }
@@ -266,18 +267,22 @@ class Range {
                     .pRangeProfilerObject) {}
   Range(const Range&) = delete;
   ~Range() {
-    if (counting_) {  // it ends in an exception
-      RANGE(may, PopRange);
-      RANGE(may, Stop);
-    }
+    if (in_range_) RANGE(may, PopRange);  // both only after an exception
+    if (counting_) RANGE(may, Stop);
     RANGE(may, Disable);
   }
 
-  // The counter data of one range, pass by pass.
-  std::vector<uint8_t> count(const Action& prepare, const Action& launch) {
-    const auto size =
-        RANGE(must, GetCounterDataSize, .pMetricNames = group.names.data(),
-              .numMetrics = group.names.size(), .maxNumOfRanges = 1, .maxNumRangeTreeNodes = 1);
+  // The counter data of one range per launch, pass by pass, and where each launch's are. There is
+  // always room for as many: CUPTI does not take another number later.
+  std::pair<std::vector<uint8_t>, std::vector<size_t>> count(
+      const std::vector<const Counted*>& launches) {
+    constexpr size_t kRoom = kCountedTogether;
+    const size_t ranges = launches.size();
+    std::vector<std::string> names;
+    for (size_t i = 0; i < ranges; ++i) names.push_back(std::to_string(i));
+    const auto size = RANGE(must, GetCounterDataSize, .pMetricNames = group.names.data(),
+                            .numMetrics = group.names.size(), .maxNumOfRanges = kRoom,
+                            .maxNumRangeTreeNodes = kRoom);
     std::vector<uint8_t> image(size.counterDataSize);
     CUPTI(must, cuptiRangeProfilerCounterDataImageInitialize,
           CUpti_RangeProfiler_CounterDataImage_Initialize, .pRangeProfilerObject = object_,
@@ -285,30 +290,51 @@ class Range {
     RANGE(must, SetConfig, .configSize = group.configuration.size(),
           .pConfig = group.configuration.data(), .counterDataImageSize = image.size(),
           .pCounterDataImage = image.data(), .range = CUPTI_UserRange,
-          .replayMode = CUPTI_UserReplay, .maxRangesPerPass = 1, .numNestingLevels = 1,
+          .replayMode = CUPTI_UserReplay, .maxRangesPerPass = kRoom, .numNestingLevels = 1,
           .minNestingLevel = 1, .passIndex = 0, .targetNestingLevel = 1);
     for (bool all_passes = false; !all_passes;) {
       RANGE(must, Start);
       counting_ = true;
-      prepare();
-      check(cudaDeviceSynchronize(), "what precedes a counted launch");
-      RANGE(must, PushRange, .pRangeName = "launch");
-      launch();
-      check(cudaDeviceSynchronize(), "counted launch");
-      RANGE(must, PopRange);
+      for (size_t i = 0; i < ranges; ++i) {
+        launches[i]->prepare();
+        check(cudaDeviceSynchronize(), "what precedes a counted launch");
+        RANGE(must, PushRange, .pRangeName = names[i].c_str());
+        in_range_ = true;
+        launches[i]->launch();
+        check(cudaDeviceSynchronize(), "counted launch");
+        RANGE(must, PopRange);
+        in_range_ = false;
+      }
       all_passes = RANGE(must, Stop).isAllPassSubmitted;
       counting_ = false;
     }
     if (RANGE(must, DecodeData).numOfRangeDropped > 0)
       throw NoCounters("CUPTI dropped what it had counted");
-    return image;
+    const size_t found =
+        CUPTI(must, cuptiRangeProfilerGetCounterDataInfo, CUpti_RangeProfiler_GetCounterDataInfo,
+              .pCounterDataImage = image.data(), .counterDataImageSize = image.size())
+            .numTotalRanges;
+    std::vector<size_t> at(ranges, found);
+    for (size_t range = 0; range < found; ++range) {
+      const std::string name =
+          CUPTI(must, cuptiRangeProfilerCounterDataGetRangeInfo,
+                CUpti_RangeProfiler_CounterData_GetRangeInfo, .pCounterDataImage = image.data(),
+                .counterDataImageSize = image.size(), .rangeIndex = range, .rangeDelimiter = "/")
+              .rangeName;
+      const auto named = std::ranges::find(names, name);
+      if (named != names.end()) at[named - names.begin()] = range;
+    }
+    if (const auto lacking = std::ranges::count(at, found); lacking > 0)
+      throw NoCounters("CUPTI lacks " + std::to_string(lacking) + " of " + std::to_string(ranges) +
+                       " launches, and has " + std::to_string(found) + " ranges");
+    return {std::move(image), std::move(at)};
   }
 
   Group& group;
 
  private:
   CUpti_RangeProfiler_Object* const object_;
-  bool counting_ = false;
+  bool counting_ = false, in_range_ = false;
 };
 
 class Cupti : public HardwareCounters {
@@ -320,7 +346,7 @@ class Cupti : public HardwareCounters {
     std::vector<Metric> metrics = all_.wanted;
     std::erase_if(metrics, [](const Metric& m) { return m.name.find("__sass_") != m.name.npos; });
     by_hardware_.select(metrics);
-    count([] {}, [] {});  // whether it is allowed
+    count({{.prepare = [] {}, .launch = [] {}}});  // whether it is allowed
   }
 
   std::string description() const override {
@@ -334,25 +360,47 @@ class Cupti : public HardwareCounters {
            std::to_string(passes.numOfPasses) + " passes";
   }
 
-  std::map<std::string, double> count(const Action& prepare, const Action& launch) override {
-    const auto start = std::chrono::steady_clock::now();
-    launch();
-    check(cudaDeviceSynchronize(), "a launch before those that are counted");
-    // Inserted instructions are slow.
-    Group& group = seconds_since(start) > 0.1 ? by_hardware_ : all_;
-    std::unique_ptr<Range> range = std::move(range_);  // and back, unless counting fails
-    if (range && &range->group != &group) range.reset();
-    if (!range) range = std::make_unique<Range>(group);
-    const std::vector<uint8_t> counted = range->count(prepare, launch);
-    range_ = std::move(range);
-    const std::vector<double> values = group.values(counted);
-    std::map<std::string, double> terms;
-    for (size_t i = 0; i < values.size(); ++i)
-      if (std::isfinite(values[i])) terms[group.wanted[i].term] += values[i];
-    return row_counters(terms, gpu_);
+  std::vector<std::map<std::string, double>> count(const std::vector<Counted>& launches) override {
+    std::vector<std::map<std::string, double>> result(launches.size());
+    std::vector<size_t> quick, slow;
+    for (size_t i = 0; i < launches.size(); ++i) (is_slow(launches[i]) ? slow : quick).push_back(i);
+    count(all_, quick, launches, result);
+    count(by_hardware_, slow, launches, result);
+    return result;
   }
 
  private:
+  // Whether it would take long with inserted instructions.
+  static bool is_slow(const Counted& launch) {
+    launch.prepare();
+    check(cudaDeviceSynchronize(), "what precedes a launch");
+    const auto start = std::chrono::steady_clock::now();
+    launch.launch();
+    check(cudaDeviceSynchronize(), "a launch before those that are counted");
+    return seconds_since(start) > 0.1;
+  }
+
+  void count(Group& group, const std::vector<size_t>& chosen, const std::vector<Counted>& launches,
+             std::vector<std::map<std::string, double>>& result) {
+    for (size_t begin = 0; begin < chosen.size(); begin += kCountedTogether) {
+      const size_t end = std::min(begin + kCountedTogether, chosen.size());
+      std::vector<const Counted*> together;
+      for (size_t i = begin; i < end; ++i) together.push_back(&launches[chosen[i]]);
+      std::unique_ptr<Range> range = std::move(range_);  // and back, unless counting fails
+      if (range && &range->group != &group) range.reset();
+      if (!range) range = std::make_unique<Range>(group);
+      const auto [counted, at] = range->count(together);
+      range_ = std::move(range);
+      for (size_t i = begin; i < end; ++i) {
+        const std::vector<double> values = group.values(counted, at[i - begin]);
+        std::map<std::string, double> terms;
+        for (size_t j = 0; j < values.size(); ++j)
+          if (std::isfinite(values[j])) terms[group.wanted[j].term] += values[j];
+        result[chosen[i]] = row_counters(terms, gpu_);
+      }
+    }
+  }
+
   Device gpu_;
   Group all_, by_hardware_;
   // Renewed for another group: after counting by software, a range takes one more pass for any.

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "model/device.hpp"
+#include "measure/meter.hpp"
 
 namespace ladders {
 
@@ -39,7 +39,8 @@ std::vector<std::string> unknown_metrics(const std::string& chip, int compute_ca
 /// What a CUptiResult means for the user, in one line. Throws NoCounters without CUPTI.
 std::string why_not(int cupti_result);
 
-using Action = std::function<void()>;
+/// So many launches can share the passes of CUPTI.
+constexpr size_t kCountedTogether = 16;
 
 /// Counts on the current device, in its current context.
 class HardwareCounters {
@@ -49,9 +50,9 @@ class HardwareCounters {
   /// "CUPTI 13.0, 10 passes", for the results.
   virtual std::string description() const = 0;
 
-  /// Counts all that `launch` enqueues, in several passes: each calls `prepare`, which is not
-  /// counted, and `launch`. Throws CudaError.
-  virtual std::map<std::string, double> count(const Action& prepare, const Action& launch) = 0;
+  /// The counters of each, in the order given. Beginning a pass takes longer than a launch, so
+  /// count kCountedTogether at once. Throws CudaError, NoCounters.
+  virtual std::vector<std::map<std::string, double>> count(const std::vector<Counted>&) = 0;
 };
 
 /// Throws NoCounters: no CUPTI in this build, no permission, a virtual GPU, another profiler.

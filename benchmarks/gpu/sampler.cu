@@ -244,18 +244,20 @@ class Sampler : public Meter {
     }
   }
 
-  // With the caches as for samples. A row without counters is better than none.
-  std::map<std::string, double> count(const Subject& subject, const Sampling& sampling) override {
-    if (!counters_ && hardware_counters().starts_with("none")) return {};
+  std::vector<std::map<std::string, double>> count(std::vector<Counted> launches,
+                                                   const Sampling& sampling) override {
+    if (!counters_ && hardware_counters().starts_with("none"))
+      return Meter::count(std::move(launches), sampling);
     look_for_persisting_lines();
-    try {
-      const Action launch = [&] { subject.launch(nullptr); };
-      const Action flush = [this] { let_end(flushes_ + 1), start_flush(true); };
-      return counters_->count(sampling.cold ? flush : launch, launch);
-    } catch (const NoCounters& reason) {
-      std::fprintf(stderr, "%s: no counters: %s\n", subject.row.c_str(), reason.what());
-      return {};
-    }
+    for (Counted& each : launches)
+      each.prepare = [this, cold = sampling.cold, prepare = each.prepare, launch = each.launch] {
+        prepare();
+        if (cold)
+          let_end(flushes_ + 1), start_flush(true);
+        else
+          launch();
+      };
+    return counters_->count(launches);
   }
 
  private:

@@ -21,6 +21,13 @@ struct Subject {
   int buffers = 1;  ///< that launches take in turn
 };
 
+using Action = std::function<void()>;
+/// A launch to count, which several passes repeat.
+struct Counted {
+  Action prepare;  ///< before each launch, not counted
+  Action launch;   ///< all that it enqueues is counted
+};
+
 /// Measures launches on one device.
 class Meter {
  public:
@@ -45,8 +52,12 @@ class Meter {
   /// How this meter reads hardware counters, or why it cannot. A profiler may slow later samples.
   virtual std::string hardware_counters() = 0;
 
-  /// Hardware counters of launches of the subject; empty without any. Throws CudaError.
-  virtual std::map<std::string, double> count(const Subject&, const Sampling&) { return {}; }
+  /// Hardware counters of each of these launches, with the caches as for samples; all empty without
+  /// any. Throws CudaError, NoCounters.
+  virtual std::vector<std::map<std::string, double>> count(std::vector<Counted> launches,
+                                                           const Sampling&) {
+    return std::vector<std::map<std::string, double>>(launches.size());
+  }
 };
 
 std::unique_ptr<Meter> make_meter(const Device& device);

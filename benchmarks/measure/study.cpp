@@ -210,17 +210,36 @@ std::map<std::string, double> Study::energy(const Row& row) {
   return counters;
 }
 
-std::map<std::string, double> Study::count(const Row& row) {
-  Subject subject = this->subject(row);
-  const Implementation& implementation = subject.implementation;
-  Problem& data = problem(row);
-  subject.launch = launcher(row, subject, {&data});
+std::vector<std::map<std::string, double>> Study::count(const std::vector<Row>& rows) {
+  std::vector<std::map<std::string, double>> result(rows.size());
+  std::vector<Subject> subjects;
+  for (const Row& row : rows) subjects.push_back(subject(row));
+  std::vector<size_t> on_device;
+  for (size_t i = 0; i < rows.size(); ++i)
+    if (!subjects[i].implementation.on_host) on_device.push_back(i);
+  if (on_device.empty()) return result;
+  Problem& data = problem(rows.front());
   const AddTime timed(spent_.counting);
-  prepare(data, implementation, data.inputs() - 1);
-  subject.launch(nullptr);  // the first launch is not counted
-  auto counters = meter_->count(subject, sampling_);
-  if (!counters.empty() && !implementation.adds) judge(row, implementation, data);
-  return counters;
+  std::vector<Counted> launches;
+  for (const size_t i : on_device) {
+    Subject& subject = subjects[i];
+    under_way_ = subject.row;
+    subject.launch = launcher(rows[i], subject, {&data});
+    // The first launch is not counted, but compared.
+    prepare(data, subject.implementation, data.inputs() - 1);
+    subject.launch(nullptr);
+    check(cudaDeviceSynchronize(), "kernel");
+    if (!subject.implementation.adds) judge(rows[i], subject.implementation, data);
+    launches.push_back({.prepare =
+                            [&] {
+                              under_way_ = subject.row;
+                              prepare(data, subject.implementation, std::nullopt);
+                            },
+                        .launch = [&] { subject.launch(nullptr); }});
+  }
+  auto counted = meter_->count(std::move(launches), sampling_);
+  for (size_t i = 0; i < on_device.size(); ++i) result[on_device[i]] = std::move(counted[i]);
+  return result;
 }
 
 double Study::speed(const Row& row, const Measurement& measurement, Quantity quantity) const {

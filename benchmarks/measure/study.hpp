@@ -71,8 +71,11 @@ class Study {
   /// Joules of a launch and what belongs to them, of another run of the row; throws as measure().
   std::map<std::string, double> energy(const Row& row);
 
-  /// Hardware counters of another run of the row, which may slow later rows; throws as measure().
-  std::map<std::string, double> count(const Row& row);
+  /// Hardware counters of other runs of these rows, all of one ladder and shape. A profiler may
+  /// slow later rows. Throws as measure(), and NoCounters.
+  std::vector<std::map<std::string, double>> count(const std::vector<Row>& rows);
+  /// The row that was launched last by count().
+  const std::string& under_way() const { return under_way_; }
 
   /// Runs the row once on each input and compares; throws as measure().
   Verdict verify(const Row& row) { return verify(row, subject(row), problem(row)); }
@@ -102,6 +105,7 @@ class Study {
   std::unique_ptr<Meter> meter_;
   double small_kernel_seconds_ = 0;
   Spent spent_;
+  std::string under_way_;
   std::list<Kept> kept_;                                        // newest first
   std::map<std::string, Verdict> verdicts_;                     // of the rows that were right
   std::map<std::string, std::optional<Measurement>> ceilings_;  // empty where that failed

@@ -4,6 +4,8 @@
 #include <deque>
 #include <exception>
 #include <fstream>
+#include <map>
+#include <vector>
 
 #include "measure/study.hpp"
 
@@ -21,6 +23,12 @@ struct Outcome {
   int measured = 0, skipped = 0, failed = 0;   ///< rows, in this pass
   std::map<std::string, std::string> lacking;  ///< rows without energy or counters, and why
   std::string broken;                          ///< why nothing more can run on the device, if so
+  std::string broken_by;                       ///< the row that broke it, if it was counted
+  /// Registered rows that are not counted yet, by ladder and shape: these share passes.
+  std::map<std::string, std::vector<Row>> cases;
+  bool one_by_one = false;  ///< since counting rows together does not work
+  /// Hardware counters by row, until they are told.
+  std::map<std::string, std::map<std::string, double>> counted;
   bool repeats = false;                    ///< this pass says again what is known, and runs nothing
   std::map<std::string, Details> details;  ///< by row
   std::ofstream samples;                   ///< a line for each repetition, if open
