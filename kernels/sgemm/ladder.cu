@@ -312,16 +312,19 @@ Shape shape(int64_t m, int64_t n, int64_t k) { return {m, n, k}; }
 
 }  // namespace
 
+#ifdef __CUDACC__
 Scheme scheme_for(int m, int n, int k, const Device& device) {
   if (std::min(m, n) <= kThin && !has_large_a(m, n, k)) return Scheme::thin;
   const FewTiles few = few_tiles_of(m, n, k, device);
-  if (few.tiles <= kTuning.few_tiles_per_sm * device.sms &&
+  const int few_per_sm = kTuning.few_tiles_per_sm * (n < SmallTiles::kColumns ? 2 : 1);
+  if (few.tiles <= few_per_sm * device.sms &&
       few.terms_per_sm(k, device) < kOthersFromTerms.on(device))
     return Scheme::few_tiles;
-  const double tiles =
-      double(ceil_div(m, SmallTiles::kRows)) * ceil_div(n, SmallTiles::kColumns) / device.sms;
+  const double tiles = std::ceil(double(ceil_div(m, SmallTiles::kRows)) *
+                                 ceil_div(n, SmallTiles::kColumns) / device.sms);
   if (k <= kTuning.small_tiles_terms && k >= SmallTiles::kSlab && std::min(m, n) >= 64 &&
-      tiles >= kTuning.small_tiles_from && tiles <= kTuning.small_tiles_up_to)
+      tiles <= kTuning.small_tiles_up_to &&
+      kTuning.clocks_once + tiles * k * kTuning.clocks_small_tiles < bf16x6_clocks(m, n, k, device))
     return Scheme::small_tiles;
   if (k <= kTuning.few_terms) return Scheme::few_terms;
   if (needs_exact_parts(m, n, k)) return Scheme::bf16x6;
@@ -329,7 +332,6 @@ Scheme scheme_for(int m, int n, int k, const Device& device) {
   return has_wgmma && is_large(m, n, k, device) ? Scheme::fp16x3 : Scheme::tf32x3;
 }
 
-#ifdef __CUDACC__
 void multiply(const Gemm& g, const Device& device, Workspace& workspace, cudaStream_t stream) {
   if (g.m <= 0 || g.n <= 0) return;
   const auto launch_by = [&](GemmLaunch (*launch_of)(const Gemm&, const Device&)) {

@@ -37,32 +37,31 @@ struct Tuning {
   double fp16x3_parts_above_aspect = 4;  ///< k k / (m n) above which C adds up parts of k ...
   int fp16x3_part = 1024, fp16x3_parts = 8;  ///< ... of so many terms, and how many at most
 
-  // few_tiles serves at most so many tiles per SM; blocks of a cluster keep so many terms each, or
-  // so many if there are few blocks.
+  // few_tiles serves at most so many tiles per SM, twice as many if C has few columns; blocks of a
+  // cluster keep so many terms each, or so many if there are few blocks.
   int few_tiles_per_sm = 2, few_tiles_part = 96, few_tiles_small_part = 64;
 
   // If A has more elements than this, tensor cores are faster where C has more columns than these.
   int thin_columns = 4;
   double thin_elements = 1 << 22;
 
-  // Up to these k, few_terms and small_tiles are faster than tensor cores, the latter if it has
-  // between so many tiles per SM.
+  // Up to the first k, few_terms is the fastest. Up to the second, small_tiles may be, if it has at
+  // most so many tiles per SM, each of which takes it so many clocks per step of k.
   int few_terms = 32, small_tiles_terms = 80;
-  double small_tiles_from = 0.5, small_tiles_up_to = 2;
-
-  // bf16x6 holds all of a short k in shared memory if there are tiles for all SMs.
-  int short_k_side = 256;
-  double short_k_outputs = 0x1p20;
+  double small_tiles_up_to = 2, clocks_small_tiles = 40;
 
   // The model by which tf32x3 and bf16x6 choose tiles and shares of k: clocks of a tensor core for
   // one m16n8k8, by tile and by slices of a stage's depth or stages twice as deep; clocks to begin
-  // and to store, once for the blocks of an SM; clocks to synchronize a cluster; its bytes per
-  // clock; clocks until the last cluster may read what others left, and for each of its loads.
+  // and to store, once for the blocks of an SM, and for each output of a tile; clocks to
+  // synchronize a cluster; its bytes per clock; clocks until the last cluster may read what others
+  // left, and for each of its loads.
   double clocks_64x64 = 8.8, clocks_64x64_deep = 8.4, clocks_64x64_sliced = 8.1;
   double clocks_128x32 = 8.6, clocks_128x64 = 8.1, clocks_128x64_sliced = 7.7;
   double clocks_64x128_sliced = 7.7;
   double clocks_128x128 = 7.6;
-  double clocks_once = 2000, clocks_of_meeting = 1000, bytes_per_clock = 16;
+  double clocks_short = 100;  ///< of a tile with all of k in shared memory, per step of k
+  double clocks_once = 2000, clocks_per_output = 0.075, clocks_of_meeting = 1000,
+         bytes_per_clock = 16;
   double clocks_of_handover = 3000, clocks_of_load = 1000;
 
   // The model by which split_k chooses tiles: time per output and step of k, and the steps that a

@@ -61,6 +61,7 @@ KernelLaunch tf32x3_launch(int m, int n, int k, const Device& device);
 /// down to 2^-110, and below that err by up to 2^-134; otherwise as tf32x3.
 void bf16x6(const Gemm& gemm, const Device& device, Workspace& workspace, cudaStream_t stream);
 KernelLaunch bf16x6_launch(int m, int n, int k, const Device& device);
+double bf16x6_clocks(int m, int n, int k, const Device& device);  ///< by the model of its choices
 
 /// Three FP16 products of matrices that a first kernel has scaled and split. Needs Hopper. Elements
 /// err by up to 2^-23 of themselves or 2^-39 of the largest of their row of A or column of B. Sums
@@ -74,9 +75,9 @@ KernelLaunch fp16x3_launch(int m, int n, const Device& device);
 /// an H200 and an H100. (How much more they may err: docs/splitting.md.)
 enum class Scheme {
   thin,         ///< FMAs, for C of at most 8 rows or columns, but not 5 to 8 columns if A is large
-  few_tiles,    ///< FMAs, for C of at most two 32 x 32 tiles per SM, if k is short for their number
+  few_tiles,    ///< FMAs, for C of few 32 x 32 tiles per SM, if k is short for their number
   few_terms,    ///< FMAs, for a short k
-  small_tiles,  ///< FMAs, for a short k if about one tile per SM makes C
+  small_tiles,  ///< FMAs, for a short k if one or two tiles per SM make C
   tf32x3,
   bf16x6,
   fp16x3

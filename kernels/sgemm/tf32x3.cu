@@ -105,7 +105,8 @@ Choice choose_anew(int m, int n, int k, const Device& device) {
             std::ceil(outputs / (4.0 * parts * v.threads)) * ceil_div(clusters, kTogetherLoaded);
         const double handover =
             clusters > 1 ? kTuning.clocks_of_handover + loads * kTuning.clocks_of_load : 0;
-        const double rest = rounds * (kTuning.clocks_once + meeting + handover);
+        const double once = kTuning.clocks_once + kTuning.clocks_per_output * outputs;
+        const double rest = rounds * (once + meeting + handover);
         const double clocks = most * a_block * kTuning.*v.clocks + rest;
         if (clocks < best.clocks) best = {&v, parts, clusters, clocks};
         // More clusters take more of the rest. The next number that leaves fewer steps to each:
@@ -174,12 +175,18 @@ void staged(const AlignedGemm& p, const Device& device, Workspace& workspace, cu
   launch(plan, stream, v.kernel, p, choice.parts, ceil_div(p.n, v.columns), shared);
 }
 
-// Whether all of k should be in shared memory at once: it fits, and there are tiles for all SMs.
+double clocks_of_short(int m, int n, int k, const Device& device) {
+  const double tiles = double(ceil_div(m, ShortTiles::kRows)) * ceil_div(n, ShortTiles::kColumns);
+  return std::ceil(tiles / device.sms) * (kTuning.clocks_once + kTuning.clocks_short * k);
+}
+
+// Whether all of k should be in shared memory at once: it fits, and the blocks, one per SM, take
+// less time than the other kernel, by a model in the same clocks.
 bool is_short(int m, int n, int k, const Device& device) {
-  const int side = kTuning.short_k_side;
-  return m <= 1 << 22 && m >= side && n >= side && double(m) * n >= kTuning.short_k_outputs &&
-         k <= ShortTiles::kDepth &&
-         ShortTiles::kShared + size_t{1024} <= device.shared_bytes_per_block;
+  using T = ShortTiles;
+  if (k > T::kDepth || T::kShared + size_t{1024} > device.shared_bytes_per_block) return false;
+  if (ceil_div(m, T::kRows) > 65535) return false;
+  return clocks_of_short(m, n, k, device) < choose<ThreeOfBf16>(m, n, k, device).clocks;
 }
 auto short_kernel(bool wide_a, bool wide_b) {
   if (wide_a) return wide_b ? bf16_products<4, 4> : bf16_products<4, 1>;
@@ -193,6 +200,11 @@ LaunchPlan short_plan(int m, int n) {
 }
 
 }  // namespace
+
+double bf16x6_clocks(int m, int n, int k, const Device& device) {
+  return is_short(m, n, k, device) ? clocks_of_short(m, n, k, device)
+                                   : choose<ThreeOfBf16>(m, n, k, device).clocks;
+}
 
 KernelLaunch tf32x3_launch(int m, int n, int k, const Device& device) {
   return staged_launch<TwoOfTf32>(m, n, k, device);
