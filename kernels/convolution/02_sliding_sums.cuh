@@ -228,7 +228,7 @@ template <int side, bool aligned>
 __global__ void __launch_bounds__(Strips<side>::kThreads, Strips<side>::kBlocks)
     from_l1(const float* __restrict__ image, const __grid_constant__ Filter filter,
             float* __restrict__ out, int rows, int columns, int strip) {
-  const int column = (blockIdx.x * Strips<side>::kThreads + threadIdx.x) * kOwn;
+  const int column = (blockIdx.x * blockDim.x + threadIdx.x) * kOwn;
   const int first = blockIdx.y * strip;
   if (column >= columns) return;
   const auto window = [&](int row) {
@@ -249,6 +249,7 @@ Implementation sums_over_tile() {
 
 // Strips of at least eight rows, as long as waves of blocks allow: one wave where FMAs are the
 // limit, as all SMs are equally fast; more where DRAM is, which serves some SMs faster than others.
+// Blocks have no more warps than they need to share the columns.
 template <int side>
 LaunchPlan in_strips(const Case& c, const Device& device, const void* kernel) {
   using S = Strips<side>;
@@ -256,6 +257,7 @@ LaunchPlan in_strips(const Case& c, const Device& device, const void* kernel) {
   const int64_t rows = c["rows"], across = ceil_div(c["columns"], S::kColumns);
   LaunchPlan plan = {.grid = 0, .block = S::kThreads};
   if (rows == 0 || across == 0) return plan;
+  plan.block.x = unsigned(ceil_div(c["columns"], across * kAcross) * kWarp);
   const int64_t blocks = kWaves * fill_device(plan, kernel, device).grid.x;
   const int64_t strip = std::max(ceil_div(rows, std::max<int64_t>(blocks / across, 1)), kShortest);
   plan.grid = dim3(unsigned(across), unsigned(ceil_div(rows, strip)));
