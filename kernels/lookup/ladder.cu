@@ -34,7 +34,10 @@ Implementation robust(const Case& c, const Device& device) {
   const int64_t entries = c["entries"];
   const Crossover& enough =
       entries <= kMostEntriesInL1 ? kStagedFromLookups : kStagedFromLookupsPerEntry;
-  if (entries <= room(device) && kStagedFrom.reached(c, device) && enough.reached(c, device))
+  // Fewer lookups are sooner done than a table is staged, unless their banks conflict.
+  constexpr int64_t kFew = 3 << 20;
+  if (entries <= room(device) && c["lookups"] > kFew && kStagedFrom.reached(c, device) &&
+      enough.reached(c, device))
     return chosen("swizzled", staged<InSharedMemory<true>>());
   return chosen("vectorized", in_tiles<InCaches>());
 }
