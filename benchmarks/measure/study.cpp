@@ -7,6 +7,8 @@
 #include <cstdio>
 #include <sstream>
 
+#include "model/launch.hpp"
+
 namespace ladders {
 namespace {
 
@@ -233,6 +235,9 @@ std::vector<std::map<std::string, double>> Study::count(const std::vector<Row>& 
     launches.push_back({.prepare =
                             [&] {
                               under_way_ = subject.row;
+                              // Another row may have allowed the same kernel less.
+                              if (const void* kernel = subject.implementation.kernel)
+                                allow(kernel, *subject.plan);
                               prepare(data, subject.implementation, std::nullopt);
                             },
                         .launch = [&] { subject.launch(nullptr); }});
