@@ -33,7 +33,7 @@ COMMANDS = {
     "check": "compare results with expected values; exit 1 if one is worse",
     "trend": "the history of rows over commits, with its change points",
     "predict": "compare emulated counts with those of the hardware",
-    "counters": "make a results file of a Nsight Compute profile",
+    "counters": "make a results file of what a run or Nsight Compute counted",
 }
 
 

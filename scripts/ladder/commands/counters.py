@@ -7,17 +7,22 @@ import argparse
 from pathlib import Path
 
 from ladder.model import errors
+from ladder.model.errors import LadderError
 
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Add its options."""
     parser.add_argument(
-        "--profile", type=Path, required=True, metavar="CSV", help="from ncu --csv --page raw"
+        "counted",
+        type=Path,
+        nargs="?",
+        metavar="RESULTS",
+        help="of a run with --hardware_counters, whose times are left out",
     )
+    parser.add_argument("--profile", type=Path, metavar="CSV", help="from ncu --csv --page raw")
     parser.add_argument(
         "--rows",
         type=Path,
-        required=True,
         metavar="FILE",
         help="a line for each profiled launch, in order: row name, tab, kernel name",
     )
@@ -33,8 +38,13 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Write the results file; return the exit code."""
-    from ladder.io import files, ncu
+    from ladder.io import counted, files, ncu
 
-    text = ncu.convert(options.profile, options.rows, options.like, options.ncu)
+    if options.counted and not (options.profile or options.rows):
+        text = counted.convert(options.counted)
+    elif options.profile and options.rows and not options.counted:
+        text = ncu.convert(options.profile, options.rows, options.like, options.ncu)
+    else:
+        raise LadderError("name the results of a run, or --profile and --rows")
     files.write(options.output, text.encode())
     return errors.OK

@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: MIT
+"""The counters of a timed run without its times, as a results file."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+from ladder.io import files
+from ladder.model.counters import COUNT, OWN, PROPERTY
+from ladder.model.errors import ResultError
+
+_CONTEXT = ("gpu_name", "git_commit", "git_dirty", "build_type", "suite", "ladders")
+_TIMES = {"iterations": 1, "real_time": 0.0, "cpu_time": 0.0, "time_unit": "ns"}
+
+
+def convert(run: Path) -> str:
+    """Return the rows of a run with `--hardware_counters`, with what was counted alone.
+
+    Rows that failed, or that the hardware did not count, are left out.
+
+    Raises:
+        ResultError: the file cannot be read, or has no hardware counters.
+    """
+    document = files.read(run)
+    context = document["context"]
+    source = str(context.get("hardware_counters", ""))
+    kept = {key: context[key] for key in _CONTEXT if key in context} | {"counters": source}
+    rows = [_row(row) for row in document["benchmarks"] if _was_counted(row)]
+    if not source or not rows:
+        raise ResultError(f"{run}: no hardware counters: measure with --hardware_counters")
+    return files.by_row(kept, "benchmarks", rows)
+
+
+def _was_counted(row: dict[str, Any]) -> bool:
+    return row.get("run_type") == "iteration" and "warp_instructions" in row
+
+
+def _row(row: dict[str, Any]) -> dict[str, Any]:
+    named = {key: row[key] for key in ("name", "run_name", "run_type")}
+    counters = {
+        name: row[name]
+        for name, counter in OWN.items()
+        if counter.kind in (COUNT, PROPERTY) and math.isfinite(row.get(name, math.nan))
+    }
+    return named | _TIMES | counters
