@@ -227,3 +227,36 @@ def test_without_a_row_in_common_there_is_no_such_table(tmp_path, capsys):
     study = suite.write(tmp_path / "study.json", limited.document(limited.row("kernel")))
     assert main(["table", str(measured), str(study), "--ladder", "counters_agreement"]) == 2
     assert "no ladder 'counters_agreement'" in capsys.readouterr().err
+
+
+def counters_of(run, output):
+    return main(["counters", str(run), "--output", str(output)])
+
+
+def test_a_run_becomes_counters_without_times(tmp_path, capsys):
+    rows = [limited.row("tiled", global_load_sectors=96, registers=40), limited.row("naive")]
+    rows[1]["error_occurred"], rows[1]["error_message"] = True, "wrong result"
+    rows[1].pop("warp_instructions")
+    run = suite.write(tmp_path / "run.json", limited.document(*rows))
+    made = tmp_path / "counters.json"
+    assert counters_of(run, made) == 0
+    (row,) = [row for row in package.load(made).itertuples() if row.name.startswith("work/")]
+    assert row.source == "counters"
+    assert (row.global_load_sectors, row.registers) == (96, 40)
+    assert row.seconds != row.seconds
+    # They are the program's own, not those of another tool to compare it with.
+    assert main(["table", str(made), str(run), "--ladder", "counters_agreement"]) == 2
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_a_run_without_hardware_counters_is_one_line(tmp_path, capsys):
+    run = suite.write(tmp_path / "run.json", suite.document())
+    assert counters_of(run, tmp_path / "counters.json") == 3
+    assert capsys.readouterr().err.startswith(f"ladder: {run}: no hardware counters: measure with")
+    assert not (tmp_path / "counters.json").exists()
+
+
+@pytest.mark.parametrize("given", [[], ["run.json", "--profile", "a", "--rows", "b"], ["--rows=b"]])
+def test_counters_come_from_a_run_or_a_profile(tmp_path, capsys, given):
+    assert main(["counters", *given, "-o", str(tmp_path / "counters.json")]) == 2
+    assert "name the results of a run, or --profile and --rows" in capsys.readouterr().err

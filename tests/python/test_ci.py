@@ -389,14 +389,12 @@ def test_the_action_for_other_repositories(tmp_path, head, threshold, code, verd
 def test_plots_tells_what_is_not_of_the_results(repository):
     content = suite.document()
     rows = [row for row in content["benchmarks"] if row["name"].startswith("transpose/naive")]
-    for folder in ("nvidia-h100-80gb-hbm3", "emulated-h200"):
+    for folder in ("nvidia-h200", "emulated-h200"):
         (repository / "results" / folder).mkdir(parents=True)
     emulated.write(repository / "results/emulated-h200")
     committed = repository / "plots"
     committed.mkdir()
-    suite.write(
-        repository / "results/nvidia-h100-80gb-hbm3/study.json", content | {"benchmarks": rows}
-    )
+    suite.write(repository / "results/nvidia-h200/study.json", content | {"benchmarks": rows})
     (repository / "README.md").write_text("<!-- ladder:table transpose -->\n<!-- ladder:end -->\n")
     (committed / "figures.txt").write_text("overview\ntranspose-climb\n")
     for name in ("overview.svg", "stale.svg"):

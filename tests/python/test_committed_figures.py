@@ -42,7 +42,7 @@ def test_no_other_figure_of_two_ladders_has_texts_that_touch():
         found = seen(figure)
         return overlaps(figure, found) + beyond(figure, found)
 
-    results = committed("nvidia-h100-80gb-hbm3")
+    results = committed("nvidia-h200")
     found = plots.make([results], finish, lambda _: None, only=("sgemm-*", "scan-*", "roofs"))
     assert len(found) > 10
     assert {stem: told for stem, told in found.items() if told} == {}
@@ -55,7 +55,7 @@ def test_files_are_small(stem):
 
 def test_a_gpu_drawn_alone_has_the_same_figures(tmp_path):
     """`scripts/study` draws each GPU alone; CI and the committed figures are of all together."""
-    gpu = "nvidia-h100-80gb-hbm3"
+    gpu = "nvidia-h200"
     drawn = plots.draw(
         [committed(gpu)], tmp_path, ["svg"], lambda _: None, only=("overview", "latency")
     )

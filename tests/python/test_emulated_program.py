@@ -141,7 +141,7 @@ def test_every_gpu_counts_conflicts_alike(gpu):
 
 def measured_rungs():
     """The titles of ladders that a GPU was measured with, and their rungs."""
-    study = json.loads((ROOT / "results/nvidia-h100-80gb-hbm3/study.json").read_text())
+    study = json.loads((ROOT / "results/nvidia-h200/study.json").read_text())
     ladders = json.loads(study["context"]["ladders"])
     return {ladder["title"]: {rung["name"] for rung in ladder["rungs"]} for ladder in ladders}
 

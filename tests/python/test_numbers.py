@@ -56,7 +56,7 @@ def running_text(page: str) -> str:
     return re.sub(r"\s+", " ", text)
 
 
-def results(name: str = H100) -> Results:
+def results(name: str = H200) -> Results:
     return committed(name)
 
 
@@ -66,7 +66,7 @@ def rows(name: str) -> dict[str, Row]:
 
 
 @cache
-def row(name: str, of: str = H100) -> Row:
+def row(name: str, of: str = H200) -> Row:
     """A row by its name; the last part may be left out where the ladder's headline has it."""
     if "/" not in name.partition("/")[2]:
         (study,) = (s for s in studies(results(of)) if s.ladder.name == name.partition("/")[0])
@@ -74,12 +74,12 @@ def row(name: str, of: str = H100) -> Row:
     return rows(of)[name]
 
 
-def roof(name: str, of: str = H100) -> float:
+def roof(name: str, of: str = H200) -> float:
     """A measured roof in bytes, FLOP or atomics a second."""
     return own_speed(roofs.measured(results(of))[name])
 
 
-def clocks(of: str = H100) -> float:
+def clocks(of: str = H200) -> float:
     """Clocks per second of all SMs."""
     context = results(of).context
     return float(context["sms"]) * float(context["sm_clock_max_hz"])
@@ -96,7 +96,7 @@ def by_ladder(of: str) -> dict[str, Study]:
     return {s.ladder.name: s for s in studies(results(of)) if s.ladder.name != "roof"}
 
 
-def best(ladder: str, of: str = H100, case: str = "") -> float:
+def best(ladder: str, of: str = H200, case: str = "") -> float:
     """Speed of the best rung at a ladder's headline shape, or at another."""
     study = by_ladder(of)[ladder]
     return own_speed(study.best_step(case or study.headline))
@@ -104,7 +104,7 @@ def best(ladder: str, of: str = H100, case: str = "") -> float:
 
 def faster(*ladders: str) -> list[float]:
     """How many times as fast the best rungs of ladders are on the H200 as on the H100."""
-    return [best(ladder, H200) / best(ladder) for ladder in ladders]
+    return [best(ladder) / best(ladder, H100) for ladder in ladders]
 
 
 def changed_places() -> tuple[int, int]:
@@ -175,7 +175,7 @@ def floors(least: float, most: float) -> tuple[float, float, float, float]:
 @cache
 def profiled() -> dict[str, Row]:
     """The rows that Nsight Compute counted."""
-    (found,) = load_results(sorted((ROOT / f"results/{H200}").glob("counters*.json.gz")))
+    (found,) = load_results(sorted((ROOT / f"results/{H200}").glob("nsight*.json.gz")))
     return {bare(row.name): row for row in found.rows}
 
 
@@ -201,13 +201,13 @@ def share_of_writes(pattern: str) -> list[float]:
     return [100 * more / profiled()[name].dram_write_bytes for name, more in found]
 
 
-def agreeing(percent: float, of: str = H100) -> tuple[int, int]:
+def agreeing(percent: float, of: str = H200) -> tuple[int, int]:
     """At how many rows both of the driver's sources of power agree, and of how many."""
     found = [r.power_over_energy for r in results(of).rows if r.power_over_energy > 0]
     return sum(abs(ratio - 1) <= percent / 100 for ratio in found), len(found)
 
 
-def cost(*names: str, of: str = H100) -> list[float]:
+def cost(*names: str, of: str = H200) -> list[float]:
     """Picojoules of a byte, or of a FLOP, of roofs."""
     found = [roofs.measured(results(of))[name] for name in names]
     return [1e12 * r.joules / (own_speed(r) * r.seconds) for r in found]

@@ -51,9 +51,7 @@ def test_tables_are_of_the_results(document, tmp_path):
     if "<!-- ladder:table" not in text:
         pytest.skip("no table in it")
     copy = Path(shutil.copy(document, tmp_path))
-    of_h200 = document.parent == ROOT / "docs"  # those that hold the emulator against a GPU
-    measured = "nvidia-h200" if of_h200 else "nvidia-h100-80gb-hbm3"
-    table.update(copy, held_against(measured))
+    table.update(copy, held_against("nvidia-h200"))
     assert copy.read_text(encoding="utf-8") == text, "scripts/ci/plots"
 
 

@@ -150,6 +150,12 @@ def update(
     return wanted
 
 
+def _by_another_tool(result: Results, results: list[Results]) -> dict[str, Row]:
+    """Return the counterpart of a counted run that its own program did not count."""
+    own = result.context.get("hardware_counters")
+    return prediction.counterpart(result, [r for r in results if r.context.get("counters") != own])
+
+
 def _tables(
     results: list[Results], differences: Path | None = None, metric: str = sweep_tables.TIME
 ) -> dict[str, list[Callable[[], str]]]:
@@ -166,7 +172,7 @@ def _tables(
                 if study.ladder.is_tree:
                     tables[f"{TREE}/{study.ladder.name}"].append(partial(_tree, study))
                     tables[f"{CLIMB}/{study.ladder.name}"].append(partial(_climb, study, limits))
-            if pairs := counter_tables.compare(result, prediction.counterpart(result, results)):
+            if pairs := counter_tables.compare(result, _by_another_tool(result, results)):
                 tables[f"{COUNTERS}_agreement"].append(
                     partial(counter_tables.agreement, result, pairs)
                 )
