@@ -10,6 +10,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <utility>
 
 #include "gpu.hpp"
 #include "measure/study.hpp"
@@ -211,9 +212,12 @@ TEST(GpuCounters, RowsThatAreCountedTogetherHaveTheirOwn) {
     GTEST_SKIP() << reason.what();
   }
   Study& study = counting_study();
-  for (const char* name : {"transpose", "sgemm", "reduction"}) {
+  // (Of the histogram with 57344 bins, several rows launch one kernel with other shared memory.)
+  for (const auto& [name, at] :
+       {std::pair{"transpose", 0}, {"sgemm", 0}, {"reduction", 0}, {"histogram", 57344}}) {
     const Ladder& ladder = *std::ranges::find(catalogue(), name, &Ladder::name);
     std::vector<Row> together = rows(ladder, Shapes::small);
+    if (at) std::erase_if(together, [&](const Row& row) { return row.point["bins"] != at; });
     std::erase_if(together, [&, first = together.front().shape.name()](const Row& row) {
       return row.shape.name() != first || !skip_reason(row, study.device()).empty();
     });
@@ -224,16 +228,17 @@ TEST(GpuCounters, RowsThatAreCountedTogetherHaveTheirOwn) {
       const auto alone = study.count({together[i]}).front();
       ASSERT_EQ(counted[i].size(), alone.size());
       if (alone.empty()) continue;  // on the host
-      for (const char* counter : {"global_load_sectors", "global_store_sectors", "fp32_operations"})
+      for (const char* counter :
+           {"global_load_sectors", "global_store_sectors", "fp32_operations", "warp_instructions"})
         // (How often a flag is read differs from launch to launch.)
-        EXPECT_NEAR(counted[i].at(counter), alone.at(counter), 0.01 * alone.at(counter) + 200)
+        EXPECT_NEAR(counted[i].at(counter), alone.at(counter), 0.05 * alone.at(counter) + 200)
             << counter;
     }
   }
 }
 
 // Each pass of the counting launches it again: what it adds up must start from nothing each time,
-// and count() compares what the first launch has left.
+// and count() compares what a launch after the last pass has left.
 TEST(GpuCounters, KernelsThatAccumulateStayRight) {
   NEED_GPU();
   COUNTED_OR_SKIP(histograms, "histogram/global", Shapes::small);

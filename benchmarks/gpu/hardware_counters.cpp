@@ -272,8 +272,8 @@ class Range {
     RANGE(may, Disable);
   }
 
-  // The counter data of one range per launch, pass by pass, and where each launch's are. There is
-  // always room for as many: CUPTI does not take another number later.
+  // The counter data of one range per launch, pass by pass, and where each launch's are. The image
+  // has room for kRoom ranges even if there are fewer: CUPTI does not take another number later.
   std::pair<std::vector<uint8_t>, std::vector<size_t>> count(
       const std::vector<const Counted*>& launches) {
     constexpr size_t kRoom = kCountedTogether;
@@ -316,12 +316,12 @@ class Range {
             .numTotalRanges;
     std::vector<size_t> at(ranges, found);
     for (size_t range = 0; range < found; ++range) {
-      const std::string name =
+      const char* name =
           CUPTI(must, cuptiRangeProfilerCounterDataGetRangeInfo,
                 CUpti_RangeProfiler_CounterData_GetRangeInfo, .pCounterDataImage = image.data(),
                 .counterDataImageSize = image.size(), .rangeIndex = range, .rangeDelimiter = "/")
               .rangeName;
-      const auto named = std::ranges::find(names, name);
+      const auto named = std::ranges::find(names, name ? name : "");
       if (named != names.end()) at[named - names.begin()] = range;
     }
     if (const auto lacking = std::ranges::count(at, found); lacking > 0)

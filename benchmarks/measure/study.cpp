@@ -214,6 +214,7 @@ std::map<std::string, double> Study::energy(const Row& row) {
 
 std::vector<std::map<std::string, double>> Study::count(const std::vector<Row>& rows) {
   std::vector<std::map<std::string, double>> result(rows.size());
+  under_way_ = rows.empty() ? "" : rows.front().name();
   std::vector<Subject> subjects;
   for (const Row& row : rows) subjects.push_back(subject(row));
   std::vector<size_t> on_device;
@@ -222,28 +223,31 @@ std::vector<std::map<std::string, double>> Study::count(const std::vector<Row>& 
   if (on_device.empty()) return result;
   Problem& data = problem(rows.front());
   const AddTime timed(spent_.counting);
+  const auto make_ready = [&](const Subject& subject, std::optional<int> input) {
+    under_way_ = subject.row;
+    // Another row may have allowed the same kernel less.
+    if (const void* kernel = subject.implementation.kernel) allow(kernel, *subject.plan);
+    prepare(data, subject.implementation, input);
+  };
   std::vector<Counted> launches;
   for (const size_t i : on_device) {
     Subject& subject = subjects[i];
-    under_way_ = subject.row;
     subject.launch = launcher(rows[i], subject, {&data});
-    // The first launch is not counted, but compared.
-    prepare(data, subject.implementation, data.inputs() - 1);
-    subject.launch(nullptr);
+    make_ready(subject, data.inputs() - 1);
+    subject.launch(nullptr);  // the first launch is not counted
     check(cudaDeviceSynchronize(), "kernel");
-    if (!subject.implementation.adds) judge(rows[i], subject.implementation, data);
-    launches.push_back({.prepare =
-                            [&] {
-                              under_way_ = subject.row;
-                              // Another row may have allowed the same kernel less.
-                              if (const void* kernel = subject.implementation.kernel)
-                                allow(kernel, *subject.plan);
-                              prepare(data, subject.implementation, std::nullopt);
-                            },
+    launches.push_back({.prepare = [&] { make_ready(subject, std::nullopt); },
                         .launch = [&] { subject.launch(nullptr); }});
   }
-  auto counted = meter_->count(std::move(launches), sampling_);
-  for (size_t i = 0; i < on_device.size(); ++i) result[on_device[i]] = std::move(counted[i]);
+  auto counted = meter_->count(launches, sampling_);
+  for (size_t j = 0; j < on_device.size(); ++j) {
+    const size_t i = on_device[j];
+    result[i] = std::move(counted[j]);
+    if (subjects[i].implementation.adds) continue;
+    launches[j].prepare(), launches[j].launch();  // others have overwritten what it left
+    check(cudaDeviceSynchronize(), "kernel");
+    judge(rows[i], subjects[i].implementation, data);
+  }
   return result;
 }
 

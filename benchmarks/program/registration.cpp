@@ -86,15 +86,16 @@ void write_samples(const Row& row, const std::vector<double>& seconds, std::ofst
 
 std::string case_of(const Row& row) { return row.ladder->name + "/" + row.shape.name(); }
 
-// Rows that are counted together with this one: it takes long to begin a pass. Each is named once.
+// The row, and others of its case that are not counted yet: it takes long to begin a pass.
 std::vector<Row> counted_with(const Row& row, Outcome& outcome) {
   std::vector<Row>& left = outcome.cases[case_of(row)];
-  std::vector<Row> together;
+  std::vector<Row> together = {row};
   std::erase_if(left, [&](const Row& other) {
+    if (other.name() == row.name()) return true;
     const auto timed = outcome.timed.find(other.name());
     const bool runs =
         timed != outcome.timed.end() && !timed->second.empty() && !timed->second.front().failure;
-    const bool taken = together.size() < kCountedTogether && (runs || other.name() == row.name());
+    const bool taken = runs && together.size() < kCountedTogether;
     if (taken) together.push_back(other);
     return taken;
   });
@@ -126,7 +127,7 @@ std::map<std::string, double> counters_of(const Row& row, Study& study, Outcome&
 void read_more(const Row& row, Study& study, Outcome& outcome, Timed& now) {
   const bool energy = outcome.pass == Outcome::energy;
   std::map<std::string, double>& counters = now.measurement.samples.counters;
-  if (!outcome.broken.empty()) {
+  if (!outcome.broken.empty() && (energy || !outcome.counted.contains(row.name()))) {
     outcome.lacking.try_emplace(row.name(), outcome.broken);
     counters.try_emplace("incomplete", row.name() == outcome.broken_by ? 1 : 2);
     return;

@@ -46,11 +46,6 @@ bool needs_exact_parts(int m, int n, int k) {
   return k < kTuning.exact_parts_below_k ||
          (k <= kTuning.exact_parts_up_to_k && double(m) * n < kTuning.exact_parts_below_outputs);
 }
-// Where A is so large that thin_columns would read B too often.
-bool has_large_a(int m, int n, int k) {
-  return n > kTuning.thin_columns && n <= m && k > kTuning.few_terms &&
-         double(m) * k > kTuning.thin_elements;
-}
 // Where the pass that splits A and B pays.
 bool is_large(int m, int n, int k, const Device& device) {
   return m >= kTuning.fp16x3_side && n >= kTuning.fp16x3_side &&
@@ -314,7 +309,10 @@ Shape shape(int64_t m, int64_t n, int64_t k) { return {m, n, k}; }
 
 #ifdef __CUDACC__
 Scheme scheme_for(int m, int n, int k, const Device& device) {
-  if (std::min(m, n) <= kThin && !has_large_a(m, n, k)) return Scheme::thin;
+  // thin_columns would read B too often if C has many of its few columns and A is large.
+  const bool has_large_a = n > kTuning.thin_columns && n <= m && k > kTuning.few_terms &&
+                           double(m) * k > kTuning.thin_elements;
+  if (std::min(m, n) <= kThin && !has_large_a) return Scheme::thin;
   const FewTiles few = few_tiles_of(m, n, k, device);
   const int few_per_sm = kTuning.few_tiles_per_sm * (n < SmallTiles::kColumns ? 2 : 1);
   if (few.tiles <= few_per_sm * device.sms &&

@@ -45,16 +45,17 @@ struct Tuning {
   int thin_columns = 4;
   double thin_elements = 1 << 22;
 
-  // Up to the first k, few_terms is the fastest. Up to the second, small_tiles may be, if it has at
-  // most so many tiles per SM, each of which takes it so many clocks per step of k.
+  // Up to the second k, small_tiles is taken if no SM has more than so many tiles and the model
+  // below predicts that it is faster than bf16x6: each tile takes so long per step of k. Up to the
+  // first k, few_terms is taken otherwise.
   int few_terms = 32, small_tiles_terms = 80;
   double small_tiles_up_to = 2, clocks_small_tiles = 40;
 
-  // The model by which tf32x3 and bf16x6 choose tiles and shares of k: clocks of a tensor core for
-  // one m16n8k8, by tile and by slices of a stage's depth or stages twice as deep; clocks to begin
-  // and to store, once for the blocks of an SM, and for each output of a tile; clocks to
-  // synchronize a cluster; its bytes per clock; clocks until the last cluster may read what others
-  // left, and for each of its loads.
+  // The model by which tf32x3 and bf16x6 choose tiles and shares of k, fitted to times: clocks of a
+  // tensor core for one m16n8k8, by tile and by slices of a stage's depth or stages twice as deep;
+  // clocks to begin and to store, once for the blocks of an SM, and for each output of a tile;
+  // clocks to synchronize a cluster; its bytes per clock; clocks until the last cluster may read
+  // what others left, and for each of its loads.
   double clocks_64x64 = 8.8, clocks_64x64_deep = 8.4, clocks_64x64_sliced = 8.1;
   double clocks_128x32 = 8.6, clocks_128x64 = 8.1, clocks_128x64_sliced = 7.7;
   double clocks_64x128_sliced = 7.7;

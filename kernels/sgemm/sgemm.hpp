@@ -77,7 +77,7 @@ enum class Scheme {
   thin,         ///< FMAs, for C of at most 8 rows or columns, but not 5 to 8 columns if A is large
   few_tiles,    ///< FMAs, for C of few 32 x 32 tiles per SM, if k is short for their number
   few_terms,    ///< FMAs, for a short k
-  small_tiles,  ///< FMAs, for a short k if one or two tiles per SM make C
+  small_tiles,  ///< FMAs, for a short k if at most two tiles per SM make C
   tf32x3,
   bf16x6,
   fp16x3

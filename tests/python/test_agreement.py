@@ -234,9 +234,9 @@ def counters_of(run, output):
 
 
 def test_a_run_becomes_counters_without_times(tmp_path, capsys):
-    rows = [limited.row("tiled", global_load_sectors=96, registers=40), limited.row("naive")]
+    rows = [limited.row(name, global_load_sectors=96, registers=40) for name in ("tiled", "naive")]
     rows[1]["error_occurred"], rows[1]["error_message"] = True, "wrong result"
-    rows[1].pop("warp_instructions")
+    rows.append(rows[0] | {"repetition_index": 1})
     run = suite.write(tmp_path / "run.json", limited.document(*rows))
     made = tmp_path / "counters.json"
     assert counters_of(run, made) == 0
@@ -256,7 +256,10 @@ def test_a_run_without_hardware_counters_is_one_line(tmp_path, capsys):
     assert not (tmp_path / "counters.json").exists()
 
 
-@pytest.mark.parametrize("given", [[], ["run.json", "--profile", "a", "--rows", "b"], ["--rows=b"]])
+@pytest.mark.parametrize(
+    "given",
+    [[], ["run.json", "--profile", "a", "--rows", "b"], ["--rows=b"], ["run.json", "--like=a"]],
+)
 def test_counters_come_from_a_run_or_a_profile(tmp_path, capsys, given):
     assert main(["counters", *given, "-o", str(tmp_path / "counters.json")]) == 2
     assert "name the results of a run, or --profile and --rows" in capsys.readouterr().err

@@ -11,6 +11,7 @@
 #include "gpu.hpp"
 #include "model/catalogue.hpp"
 #include "model/ladder.hpp"
+#include "sgemm/sgemm.hpp"
 
 namespace ladders::sgemm {
 namespace {
@@ -118,6 +119,25 @@ TEST(SgemmPlans, AreThoseOfTheStudyOnAnH200) {
       EXPECT_EQ(plan.cluster, e.cluster);
     }
   }
+}
+
+// The fastest of those measured on an H200 where k is short.
+TEST(SgemmPlans, ChooseByTheNumberOfTilesIfKIsShort) {
+  const std::map<Shape, Scheme> expected = {
+      {{4640, 64, 48}, Scheme::few_tiles},   {{5015, 86, 48}, Scheme::few_tiles},
+      {{9000, 64, 48}, Scheme::bf16x6},      {{512, 544, 48}, Scheme::bf16x6},
+      {{768, 736, 48}, Scheme::small_tiles}, {{320, 4064, 80}, Scheme::small_tiles},
+      {{1024, 1056, 48}, Scheme::bf16x6},    {{1504, 1536, 80}, Scheme::bf16x6},
+      {{1504, 1536, 81}, Scheme::bf16x6},    {{4096, 4096, 16}, Scheme::few_terms}};
+  for (const auto& [shape, scheme] : expected) {
+    SCOPED_TRACE(Case(ladder().axes, shape).name());
+    EXPECT_EQ(scheme_for(int(shape[0]), int(shape[1]), int(shape[2]), kH200), scheme);
+  }
+  // With all of k in shared memory, blocks have tiles of 128 x 192.
+  const auto grid = [](int m, int n, int k) { return bf16x6_launch(m, n, k, kH200).plan.grid; };
+  EXPECT_EQ(grid(1504, 1536, 80).y, 12u);
+  EXPECT_EQ(grid(1504, 1536, 81).y, 1u);
+  EXPECT_EQ(grid(1024, 1056, 48).y, 1u);
 }
 
 // Where there are more tiles than SMs, smaller stages make room for two blocks, which hide each

@@ -17,7 +17,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         type=Path,
         nargs="?",
         metavar="RESULTS",
-        help="of a run with --hardware_counters, whose times are left out",
+        help="results of a run with --hardware_counters; times are left out",
     )
     parser.add_argument("--profile", type=Path, metavar="CSV", help="from ncu --csv --page raw")
     parser.add_argument(
@@ -40,10 +40,11 @@ def run(options: argparse.Namespace) -> int:
     """Write the results file; return the exit code."""
     from ladder.io import counted, files, ncu
 
-    if options.counted and not (options.profile or options.rows):
+    of_ncu = (options.profile, options.rows, options.like, options.ncu)
+    if options.counted and not any(of_ncu):
         text = counted.convert(options.counted)
     elif options.profile and options.rows and not options.counted:
-        text = ncu.convert(options.profile, options.rows, options.like, options.ncu)
+        text = ncu.convert(*of_ncu)
     else:
         raise LadderError("name the results of a run, or --profile and --rows")
     files.write(options.output, text.encode())

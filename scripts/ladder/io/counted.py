@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The counters of a timed run without its times, as a results file."""
+"""Counts and launch properties of a timed run, as a results file without times."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ import math
 from pathlib import Path
 from typing import Any
 
-from ladder.io import files
+from ladder.io import files, ncu
 from ladder.model.counters import COUNT, OWN, PROPERTY
 from ladder.model.errors import ResultError
 
-_CONTEXT = ("gpu_name", "git_commit", "git_dirty", "build_type", "suite", "ladders")
 _TIMES = {"iterations": 1, "real_time": 0.0, "cpu_time": 0.0, "time_unit": "ns"}
 
 
 def convert(run: Path) -> str:
-    """Return the rows of a run with `--hardware_counters`, with what was counted alone.
+    """Return the rows of a run with `--hardware_counters`, only with counts and launch properties.
 
-    Rows that failed, or that the hardware did not count, are left out.
+    Rows that failed, or that the hardware did not count, are left out. Of repetitions the first
+    stays.
 
     Raises:
         ResultError: the file cannot be read, or has no hardware counters.
@@ -26,15 +26,19 @@ def convert(run: Path) -> str:
     document = files.read(run)
     context = document["context"]
     source = str(context.get("hardware_counters", ""))
-    kept = {key: context[key] for key in _CONTEXT if key in context} | {"counters": source}
-    rows = [_row(row) for row in document["benchmarks"] if _was_counted(row)]
+    kept = {key: context[key] for key in ncu.CONTEXT if key in context} | {"counters": source}
+    rows: dict[str, dict[str, Any]] = {}
+    for row in document["benchmarks"]:
+        if _was_counted(row):
+            rows.setdefault(row["name"], _row(row))
     if not source or not rows:
         raise ResultError(f"{run}: no hardware counters: measure with --hardware_counters")
-    return files.by_row(kept, "benchmarks", rows)
+    return files.by_row(kept, "benchmarks", list(rows.values()))
 
 
 def _was_counted(row: dict[str, Any]) -> bool:
-    return row.get("run_type") == "iteration" and "warp_instructions" in row
+    counted = row.get("run_type") == "iteration" and "warp_instructions" in row
+    return counted and not row.get("error_occurred")
 
 
 def _row(row: dict[str, Any]) -> dict[str, Any]:

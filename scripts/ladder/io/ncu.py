@@ -68,7 +68,8 @@ _FP32 = {  # operations of one instruction in one lane
     for op, count in (("fma", 2), ("add", 1), ("mul", 1))
 }
 _UNITS = {"Kbyte": 1e3, "Mbyte": 1e6, "Gbyte": 1e9, "Tbyte": 1e12}  # that ncu may choose
-_CONTEXT = ("gpu_name", "git_commit", "git_dirty", "build_type", "suite", "ladders")
+# What a file of counters has of the context of the run with the same rows.
+CONTEXT = ("gpu_name", "git_commit", "git_dirty", "build_type", "suite", "ladders")
 
 
 def convert(profile: Path, rows: Path, like: Path | None, version: str) -> str:
@@ -84,7 +85,7 @@ def convert(profile: Path, rows: Path, like: Path | None, version: str) -> str:
         ResultError: the files cannot be read, or do not belong together.
     """
     context = files.read(like)["context"] if like else {}
-    context = {key: context[key] for key in _CONTEXT if key in context}
+    context = {key: context[key] for key in CONTEXT if key in context}
     context["counters"] = f"Nsight Compute {version}".strip()
     launches, named = _launches(profile), _rows(rows)
     if len(launches) != len(named):

@@ -150,10 +150,11 @@ def update(
     return wanted
 
 
-def _by_another_tool(result: Results, results: list[Results]) -> dict[str, Row]:
-    """Return the counterpart of a counted run that its own program did not count."""
-    own = result.context.get("hardware_counters")
-    return prediction.counterpart(result, [r for r in results if r.context.get("counters") != own])
+def _by_nsight_compute(result: Results, results: list[Results]) -> dict[str, Row]:
+    """Return the counterpart of a run that CUPTI counted, by Nsight Compute."""
+    return prediction.counterpart(
+        result, [r for r in results if not str(r.context.get("counters")).startswith("CUPTI")]
+    )
 
 
 def _tables(
@@ -172,7 +173,7 @@ def _tables(
                 if study.ladder.is_tree:
                     tables[f"{TREE}/{study.ladder.name}"].append(partial(_tree, study))
                     tables[f"{CLIMB}/{study.ladder.name}"].append(partial(_climb, study, limits))
-            if pairs := counter_tables.compare(result, _by_another_tool(result, results)):
+            if pairs := counter_tables.compare(result, _by_nsight_compute(result, results)):
                 tables[f"{COUNTERS}_agreement"].append(
                     partial(counter_tables.agreement, result, pairs)
                 )
