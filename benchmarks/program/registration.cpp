@@ -155,6 +155,12 @@ bool at_headline(const Row& row, const Options& options) {
              Case(ladder.axes, small ? ladder.small_headline : ladder.headline).name();
 }
 
+// Whether the driver named a power limit in at least half of its readings: tables tell the watts.
+bool is_held_by_power(const Measurement& measurement) {
+  const auto found = measurement.samples.counters.find("clock_held_by_power");
+  return found != measurement.samples.counters.end() && found->second >= 0.5;
+}
+
 // The row's result in this pass, or in the one before.
 Timed measure(const Row& row, Study& study, const Options& options, Outcome& outcome) {
   const auto start = std::chrono::steady_clock::now();
@@ -171,8 +177,8 @@ Timed measure(const Row& row, Study& study, const Options& options, Outcome& out
   } else {  // repetitions come in the same order in each pass
     now = timed.front();
     timed.pop_front();
-    const bool asked =
-        outcome.pass != Outcome::energy || options.energy_of_all || at_headline(row, options);
+    const bool asked = outcome.pass != Outcome::energy || options.energy_of_all ||
+                       at_headline(row, options) || is_held_by_power(now.measurement);
     if (asked && !now.failure && !outcome.repeats) read_more(row, study, outcome, now);
   }
   now.wall_seconds += seconds_since(start);

@@ -46,6 +46,7 @@ int nvmlDeviceGetMigMode(void*, unsigned* mode, unsigned* pending) {
 }
 int nvmlDeviceGetTotalEnergyConsumption(void*, unsigned long long* millijoules) {
   *millijoules = 12'345;
+  if (refuses("energy for users")) return kNoPermission;
   return refuses("energy") ? kNotSupported : kOk;
 }
 int nvmlDeviceGetFieldValues(void*, int count, void* values) {

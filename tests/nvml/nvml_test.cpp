@@ -48,6 +48,8 @@ TEST(Nvml, SaysInOneLineWhyThereIsNothingToRead) {
   EXPECT_EQ(complaint("init"), "nvmlInit_v2: Driver Not Loaded");
   EXPECT_EQ(complaint("nothing", "0000:02:00.0"), "nvmlDeviceGetHandleByPciBusId_v2: Not Found");
   EXPECT_EQ(complaint("energy"), "nvmlDeviceGetTotalEnergyConsumption: Not Supported");
+  EXPECT_EQ(complaint("energy for users"),
+            "nvmlDeviceGetTotalEnergyConsumption: Insufficient Permissions");
   EXPECT_EQ(complaint("whole GPU"),
             "the GPU is divided (MIG), and power is known of the whole alone");
 }

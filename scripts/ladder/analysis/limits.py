@@ -90,7 +90,7 @@ _ONE_WAY = 0.1  # largest share of the other direction in traffic that counts as
 _MOST_LAUNCH = 0.1  # of a roof's own time
 _IMPOSSIBLE = 1.05  # a share beyond it is a fault: counters and time are of two launches
 _LOW_OCCUPANCY = 0.5
-_CANDIDATES, _CANDIDATE = 2, 0.05
+_CANDIDATES = 2
 _HELD, _FULL_CLOCK = 0.5, 0.97  # of the driver's readings; of the SM clock's maximum
 _TENSOR_CORES_IDLE = 0.05  # utilisation under which no products were theirs
 STALLS = {  # what a warp waits for; a warp that is not selected could have gone on
@@ -222,7 +222,7 @@ class Limits:
         nearest = [
             f"{name} {units.percent(100 * share_of_it)}"
             for name, share_of_it in most
-            if name not in (LAUNCH, SLOTS) and share_of_it >= _CANDIDATE
+            if name not in (LAUNCH, SLOTS)
         ]
         return Limiter(UNKNOWN, share, stall, few_warps, ", ".join(nearest[:_CANDIDATES]))
 

@@ -104,7 +104,7 @@ def _power(axes: Axes, scale: float, study: Study) -> None:
             linestyle=_STYLE[watts == limit],
         )
         if watts == limit:
-            style.note(axes, f"{watts:.0f} W, the limit", (start, constant / start), (8, -6))
+            style.note(axes, f"{watts:.0f} W, the limit", (start, constant / start), (8, -9))
         elif left * _SHORT < end < right:  # it leaves at the bottom
             style.note(axes, f"{watts} W", (end, low), (-8, 3), ha="right")
         elif end == right:
