@@ -156,8 +156,9 @@ int run(Options& options) {
       if (console && !outcome.repeats)
         std::fprintf(stderr, "All rows are timed; %s.\n",
                      pass == Outcome::counting ? "each runs again for its counters"
-                     : options.energy_of_all   ? "each runs again for its energy"
-                                               : "those at the headline run again for energy");
+                     : options.energy_of_all
+                         ? "each runs again for its energy"
+                         : "those at the headline or under a power limit run again for energy");
     }
     // What is known is published before each pass, so that no failure of a later one loses it.
     const bool last = pass == passes.back();

@@ -118,7 +118,7 @@ const std::vector<Flag>& flags() {
        [](O& o, V& v) { o.sampling.hardware_counters = v.on(); }},
       {"energy", "headline|all",
        "after all rows are timed: joules and watts of those at the headline\nshapes (or those of "
-       "--shape), or of all, by NVML (1 s per row)",
+       "--shape) or under a power limit, or of all,\nby NVML (1 s per row)",
        timing,
        [](O& o, V& v) {
          o.sampling.energy = true;

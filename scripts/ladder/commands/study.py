@@ -358,9 +358,9 @@ def add(parser: argparse.ArgumentParser) -> None:
         nargs="?",
         choices=("headline", "all"),
         const="headline",
-        help="once all rows are timed, run each at the headline shape of its ladder, or all, for "
-        "half a second, and read power and energy of the board (needs NVML, which comes with the "
-        "driver)",
+        help="once all rows are timed, run each at the headline shape of its ladder or under a "
+        "power limit, or all, for half a second, and read power and energy of the board (needs "
+        "NVML, which comes with the driver)",
     )
     arguments.add_samples(parser)
     parser.add_argument(
