@@ -292,6 +292,6 @@ def test_counts_are_written_in_one_way(tmp_path, capsys):
     file = suite.write(tmp_path / "study.json", document)
     assert main(["table", str(file), "--ladder", "histogram"]) == 0
     told = told_of(capsys.readouterr().out, "shared")
-    assert told["global bytes asked for / touched"] == "8,448"
+    assert told["times each global byte is asked for"] == "8,448"
     assert told["barriers"] == "1,081,344"
     assert told["global sectors per request, load / store / atomic"] == "1,000 / – / 4"

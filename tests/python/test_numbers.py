@@ -108,7 +108,7 @@ def faster(*ladders: str) -> list[float]:
 
 
 def changed_places() -> tuple[int, int]:
-    """At how many shapes the best rung of each GPU is more than 2 % slower on the other; of all."""
+    """At how many shapes the best rung of one GPU is more than 2 % slower on the other; of all."""
     changed = of = 0
     others = by_ladder(H200)
     for name, study in by_ladder(H100).items():
@@ -119,7 +119,7 @@ def changed_places() -> tuple[int, int]:
             if all(pair):
                 of += 1
                 there = rows(H200).get(bare(pair[0].name)), rows(H100).get(bare(pair[1].name))
-                changed += all(
+                changed += any(
                     each and each.seconds > 1.02 * fastest.seconds
                     for each, fastest in zip(there, reversed(pair), strict=True)
                 )

@@ -403,3 +403,12 @@ def test_figures_go_beside_the_results_unless_a_place_is_named(data, tmp_path, m
     assert main(["plot", "-"]) == 2
     assert "-o" in capsys.readouterr().err
     assert {path.name for path in tmp_path.iterdir()} == {"some", "some-plots"}
+
+
+def test_a_figure_that_there_is_not_is_named(tmp_path, capsys):
+    file = suite.write(tmp_path / "study.json", only(suite.document(), "sgemm"))
+    assert main(["plot", str(file), "-o", str(tmp_path), "--only", "sgemm-clim"]) == 2
+    err = capsys.readouterr().err
+    assert err.startswith("ladder: no figure 'sgemm-clim'; there are: ")
+    assert "sgemm-climb" in err
+    assert err.count("\n") == 1

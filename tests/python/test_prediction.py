@@ -196,7 +196,9 @@ def test_predict_wants_an_emulated_and_a_counted_file(files, whole, capsys):
     assert main(["predict", str(whole), counters]) == 2
     assert capsys.readouterr().err == f"ladder: {whole}: not an emulated result\n"
     assert main(["predict", study, str(whole)]) == 2
-    assert capsys.readouterr().err == f"ladder: {whole}: no hardware counters\n"
+    assert capsys.readouterr().err == (
+        f"ladder: {whole}: no file of counters: make one with `ladder counters`\n"
+    )
 
 
 @pytest.mark.parametrize("command", ["table", "plot"])

@@ -309,6 +309,9 @@ def test_without_a_gpu_measurements_are_drawn(fake, output, smi, capsys):
     # Where that was asked for, they do not stand in for it.
     assert run(fake, output, "--emulate", "--filter", "^transpose/padded/") == 2
     assert capsys.readouterr().err.endswith("no row matches --filter ^transpose/padded/\n")
+    shape = ("--shape", "turn:n=8", "--filter", "^transpose/padded/")
+    assert run(fake, output, *shape) == 2
+    assert "nothing was emulated" not in capsys.readouterr().err
 
 
 @pytest.mark.usefixtures("checkout")

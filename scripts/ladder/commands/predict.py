@@ -38,7 +38,9 @@ def run(options: argparse.Namespace) -> int:
         raise LadderError(f"{options.emulated}: not an emulated result")
     counters = [r for r in load_results(options.counters) if r.source == "counters"]
     if not counters:
-        raise LadderError(f"{options.counters}: no hardware counters")
+        raise LadderError(
+            f"{options.counters}: no file of counters: make one with `ladder counters`"
+        )
     for result in emulated:
         prediction.check_gpu(result, counters)
     if options.update:

@@ -145,7 +145,7 @@ def _study(plan: _Plan, options: argparse.Namespace) -> int:
         path = options.program or build.build(_ROOT, plan.target)
         program = Program.find(path, plan.flags, plan.pattern, options.timeout)
     except (build.SetupError, NoRowError) as error:
-        if plan.asked or not measured:
+        if plan.asked or not measured or options.shape:
             raise
         _draw_measured(plan.output, measured)
         from ladder.report import closing

@@ -25,6 +25,8 @@ def convert(run: Path) -> str:
     """
     document = files.read(run)
     context = document["context"]
+    if "counters" in context:
+        raise ResultError(f"{run}: has counters alone already")
     source = str(context.get("hardware_counters", ""))
     kept = {key: context[key] for key in ncu.CONTEXT if key in context} | {"counters": source}
     rows: dict[str, dict[str, Any]] = {}

@@ -228,7 +228,8 @@ def _unknown(name: str | None, results: list[Results]) -> str:
     if sources == {"counters"}:
         return "hardware counters alone make no table: give the emulated results beside them"
     if sources and "timed" not in sources:
-        return f"no table '{name}' from emulated results, whose times are no speeds; {there}"
+        wanted = f"no table '{name}'" if name else "no table"
+        return f"{wanted} from emulated results, whose times are no speeds; {there}"
     return f"no ladder '{name}'; {there}"
 
 
@@ -276,7 +277,7 @@ def _transactions(tally: Tally) -> str:
                     f"{space} {unit} per request, {TRIPLE}": triple(row, space)
                     for space, unit in SPACES.items()
                 },
-                "global bytes asked for / touched": units.count(moved),
+                "times each global byte is asked for": units.count(moved),
                 "distributed accesses": units.count(distributed) if distributed > 0 else "",
                 "active lanes": units.count(row.active_lanes),
                 "barriers": units.count(row.barriers),

@@ -104,8 +104,10 @@ def make(
     notes: list[str] = []
     makers = _timed(timed, notes.append, metric, alone=not emulated) if timed else {}
     makers |= _emulated(emulated, results, notes.append, alone=not timed)
-    makers = {s: m for s, m in makers.items() if any(fnmatchcase(s, each) for each in only)}
-    finished = _finished(makers, finish, notes.append)
+    chosen = {s: m for s, m in makers.items() if any(fnmatchcase(s, each) for each in only)}
+    if makers and not chosen:
+        raise LadderError(f"no figure '{' '.join(only)}'; there are: {', '.join(makers)}")
+    finished = _finished(chosen, finish, notes.append)
     if not finished:
         raise LadderError(": ".join(["nothing to plot", *notes[:1]]))
     for note in notes:
