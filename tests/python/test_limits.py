@@ -7,6 +7,7 @@ from pathlib import Path
 import limited
 import pytest
 import suite
+from conftest import committed
 from ladder.analysis import roofs
 from ladder.analysis.limits import COUNTS_FROM, Limits
 from ladder.analysis.study import studies
@@ -114,7 +115,7 @@ BY_CONSTRUCTION = {  # the roofs that start so: what alone can limit them
 
 @pytest.mark.parametrize("gpu", ["nvidia-h100-80gb-hbm3", "nvidia-h200"])
 def test_rows_made_for_a_limit_are_limited_by_it(gpu):
-    (results,) = load_results([ROOT / "results" / gpu / "study.json"])
+    results = committed(gpu)
     limits, wrong, known = Limits(results), [], 0
     for name, row in roofs.measured(results).items():
         of_latency = row.loads_per_second > 0
@@ -132,7 +133,7 @@ def test_rows_made_for_a_limit_are_limited_by_it(gpu):
 
 @pytest.mark.parametrize("gpu", ["nvidia-h100-80gb-hbm3", "nvidia-h200"])
 def test_few_rows_stay_unexplained(gpu):
-    (results,) = load_results([ROOT / "results" / gpu / "study.json"])
+    results = committed(gpu)
     limits = Limits(results)
     headline = [
         row

@@ -9,10 +9,11 @@ import json
 from pathlib import Path
 
 import pytest
+from ladder.io import files
 from ladder.measure import process
 
 ROOT = Path(__file__).parents[2]
-WRITTEN = sorted((ROOT / "results").glob("*/study.json"))
+WRITTEN = sorted((ROOT / "results").glob("*/study.json*"))
 LONGEST_NAME = 1024  # of a benchmark in Bencher
 
 
@@ -44,7 +45,7 @@ def check_row(row: dict) -> None:
 
 @pytest.mark.parametrize("file", WRITTEN, ids=lambda path: path.parent.name)
 def test_other_readers_take_the_program_s_files(file):
-    document = strict(file.read_text(encoding="utf-8"))
+    document = strict(files.read_text(file))
     context = document["context"]
     for key in ("date", "host_name", "executable", "num_cpus", "mhz_per_cpu", "load_avg"):
         assert key in context

@@ -89,7 +89,7 @@ def test_lines_in_the_documents_are_where_the_results_have_them():
 
 @pytest.mark.parametrize("figure", FIGURES, ids=lambda path: f"{path.parent.name}-{path.stem}")
 def test_figures_are_of_the_results(figure):
-    studies = [path.parent.name for path in (ROOT / "results").glob("*/study.json")]
+    studies = [path.parent.name for path in (ROOT / "results").glob("*/study.json*")]
     own = figure.parent.name
     found = {committed(name).commit for name in ([own] if own in studies else studies)}
     text = figure.read_text(encoding="utf-8")

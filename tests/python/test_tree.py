@@ -313,7 +313,7 @@ def trees() -> list[tuple[str, Results, Ladder]]:
     """The trees of the committed studies, or why there are none."""
     found = [
         (file.parent.name, committed(file.parent.name), ladder)
-        for file in sorted((ROOT / "results").glob("*/study.json"))
+        for file in sorted((ROOT / "results").glob("*/study.json*"))
         if committed(file.parent.name).source == "timed"
         for ladder in committed(file.parent.name).ladders
         if ladder.is_tree
