@@ -234,9 +234,10 @@ class Sampler : public Meter {
     if (!nvml()) throw NoNvml(no_nvml_);
     constexpr double kLeast = 0.4, kLonger = 1.6, kAgree = 0.03;  // seconds, seconds, a share
     auto found = energy(subject, *nvml(), kLeast);
+    const auto agreement = found.find("power_over_energy");
     // If the driver's two sources disagree, power may swing about its limit.
-    if (std::abs(found.try_emplace("power_over_energy", 1).first->second - 1) > kAgree)
-      found = energy(subject, *nvml(), kLonger);
+    if (agreement != found.end() && std::abs(agreement->second - 1) > kAgree)
+      return energy(subject, *nvml(), kLonger);
     return found;
   }
 

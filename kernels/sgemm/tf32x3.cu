@@ -105,8 +105,9 @@ Choice choose_anew(int m, int n, int k, const Device& device) {
             std::ceil(outputs / (4.0 * parts * v.threads)) * ceil_div(clusters, kTogetherLoaded);
         const double handover =
             clusters > 1 ? kTuning.clocks_of_handover + loads * kTuning.clocks_of_load : 0;
-        const double once = kTuning.clocks_once + kTuning.clocks_per_output * outputs;
-        const double rest = rounds * (once + meeting + handover);
+        // Blocks of a cluster store a part each, and some while others still exchange sums.
+        const double storing = kTuning.clocks_per_output * outputs / (parts * parts);
+        const double rest = rounds * (kTuning.clocks_once + storing + meeting + handover);
         const double clocks = most * a_block * kTuning.*v.clocks + rest;
         if (clocks < best.clocks) best = {&v, parts, clusters, clocks};
         // More clusters take more of the rest. The next number that leaves fewer steps to each:
