@@ -88,6 +88,16 @@ __device__ __forceinline__ Wide<Op> sum_of_flight(const typename Op::Vector (&v)
   return sums[0];
 }
 
+// Otherwise the compiler converts a vector as soon as it is loaded, and so waits for each.
+template <class Vector, int kFlight>
+__device__ __forceinline__ void load_all_first(Vector (&v)[kFlight]) {
+#ifdef __CUDACC__
+#pragma unroll
+  for (Vector& loaded : v)
+    for (unsigned& word : reinterpret_cast<unsigned (&)[4]>(loaded)) asm volatile("" : "+r"(word));
+#endif
+}
+
 // A thread's part of the block's share, with kFlight loads in flight.
 template <class Op, int kThreads, int kFlight>
 __device__ __forceinline__ Wide<Op> part_sum(const Value<Op>* in, size_t count, const Division& d) {
@@ -109,6 +119,7 @@ __device__ __forceinline__ Wide<Op> part_sum(const Value<Op>* in, size_t count, 
 #pragma unroll
     for (int j = 0; j < kFlight; ++j)
       if (i + j * kThreads < end) v[j] = load_once(wide + i + j * kThreads);
+    load_all_first(v);
     sum += sum_of_flight<Op>(v);
   }
   return sum;

@@ -61,7 +61,7 @@ __device__ __forceinline__ void finish_flagged(Wide<Op> sum, unsigned index, uns
 }
 
 template <class Op, int kThreads, int kFlight, bool kVote>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kThreads, 1024 / kThreads)
     flagged(const Value<Op>* __restrict__ in, size_t count, Division division, Slot<Op>* slots,
             Result<Op>* result) {
   prefetch_slots<kThreads>(slots, blockIdx.x, gridDim.x, result);
