@@ -34,10 +34,11 @@ Implementation robust(const Case& c, const Device& device) {
   const int64_t entries = c["entries"];
   const Crossover& enough =
       entries <= kMostEntriesInL1 ? kStagedFromLookups : kStagedFromLookupsPerEntry;
-  // With fewer lookups staging gains nothing, unless banks conflict; at 2400 entries thrust was
-  // faster.
-  constexpr int64_t kFew = 3 << 20;
-  if (entries <= room(device) && c["lookups"] > kFew && kStagedFrom.reached(c, device) &&
+  // With two rounds of tiles, of which the second leaves half of the SMs idle, thrust is faster
+  // where no banks conflict.
+  const double rounds = double(c["lookups"]) / (4 * kTile) / device.sms;
+  const bool uneven = 1 < rounds && rounds < 1.5;
+  if (entries <= room(device) && !uneven && kStagedFrom.reached(c, device) &&
       enough.reached(c, device))
     return chosen("swizzled", staged<InSharedMemory<true>>());
   return chosen("vectorized", in_tiles<InCaches>());

@@ -110,12 +110,13 @@ __global__ void __launch_bounds__(256) thin_columns(const Gemm g) {
 constexpr int kThinWidth = 32, kThinGroups = 32;  // columns of a block; groups of eight lanes
 template <int rows>
 constexpr int kRowsOfB = rows <= 2 ? 8 : 4;  // whose loads are in flight together
+constexpr int kManyRowsOfB = 16;             // if C has one row and k is not short
 
 // C of few rows. Groups of eight lanes, and the blocks of a cluster, take four rows of B in turn; a
 // lane loads four columns of each, neighbours if wide.
-template <int kRows, bool wide>
-__global__ void __launch_bounds__(256) thin_rows(const Gemm g) {
-  constexpr int kLanes = 8, kWidth = kThinWidth, kGroups = kThinGroups, kBatch = kRowsOfB<kRows>;
+template <int kRows, bool wide, int kBatch = kRowsOfB<kRows>>
+__global__ void __launch_bounds__(256, 2) thin_rows(const Gemm g) {
+  constexpr int kLanes = 8, kWidth = kThinWidth, kGroups = kThinGroups;
   constexpr int kSums = kRows * kWidth;
   __shared__ Total<kRows> of_groups[kGroups][kSums];
   __shared__ double of_block[kSums];
@@ -281,8 +282,17 @@ inline GemmLaunch thin_launch(const Gemm& g, const Device& device) {
     });
   }
   return rounded_up(g.m, in_fours(g.b, g.ldb, g.n), [&](auto rows, auto wide) -> GemmLaunch {
-    // Clusters make at most two blocks per SM, and leave at least two batches to each group.
+    // Clusters make at most two blocks per SM, and leave at least two batches to each group, or one
+    // if batches are large.
     const unsigned tiles = ceil_div(g.n, kThinWidth);
+    constexpr int kMany = kThinGroups * kManyRowsOfB;
+    if constexpr (rows() == 1)
+      if (g.k > kMany / 2) {
+        const unsigned parts =
+            largest_cluster(shares(tiles, device.sms + 1, kMany / 2 + 1, g.k), device);
+        return {thin_rows<rows(), wide(), kManyRowsOfB>,
+                {.grid = tiles * parts, .block = 256, .cluster = parts}};
+      }
     const unsigned parts = largest_cluster(
         shares(tiles, device.sms + 1, 2 * kThinGroups * kRowsOfB<rows()>, g.k), device);
     return {thin_rows<rows(), wide()>, {.grid = tiles * parts, .block = 256, .cluster = parts}};
