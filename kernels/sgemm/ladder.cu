@@ -31,13 +31,12 @@
 namespace ladders::sgemm {
 namespace {
 
-// By the terms that an SM adds up one after the other: other kernels are faster, but start later.
-// (From times on an H200, with blocks that had more terms each than now.)
-const Crossover kOthersFromTerms{
-    "sgemm.others_from_terms", 230,
+// By the load of an SM in few_tiles: other kernels are faster, but start later.
+const Crossover kOthersFromLoad{
+    "sgemm.others_from_load", 168,
     [](const Case& c, const Device& device) {
       const int m = int(c["m"]), n = int(c["n"]), k = int(c["k"]);
-      return few_tiles_of(m, n, k, device).terms_per_sm(k, device);
+      return few_tiles_of(m, n, k, device).load(k, device);
     },
     every({{64, 256, 512}, {64, 384}, {32, 64, 128, 192, 256, 512, 1024, 2048}})};
 
@@ -315,8 +314,7 @@ Scheme scheme_for(int m, int n, int k, const Device& device) {
   if (std::min(m, n) <= kThin && !has_large_a) return Scheme::thin;
   const FewTiles few = few_tiles_of(m, n, k, device);
   const int few_per_sm = kTuning.few_tiles_per_sm * (n < SmallTiles::kColumns ? 2 : 1);
-  if (few.tiles <= few_per_sm * device.sms &&
-      few.terms_per_sm(k, device) < kOthersFromTerms.on(device))
+  if (few.tiles <= few_per_sm * device.sms && few.load(k, device) < kOthersFromLoad.on(device))
     return Scheme::few_tiles;
   const double tiles = std::ceil(double(ceil_div(m, SmallTiles::kRows)) *
                                  ceil_div(n, SmallTiles::kColumns) / device.sms);
@@ -391,7 +389,7 @@ Ladder ladder() {
                         .bytes_written = 4 * m * n};
           },
       .problem = problem_of<Sgemm>,
-      .crossovers = {kOthersFromTerms, kFp16x3FromProducts, kFp16x3FromOutputs},
+      .crossovers = {kOthersFromLoad, kFp16x3FromProducts, kFp16x3FromOutputs},
       // A and B in FP32, in FP16 and in two parts of it; C, a copy of it and its reference in FP64.
       .memory =
           [](const Case& c) {
