@@ -90,7 +90,7 @@ __device__ __forceinline__ Wide<Op> sum_of_flight(const typename Op::Vector (&v)
 
 // Otherwise the compiler converts a vector as soon as it is loaded, and so waits for each.
 template <class Vector, int kFlight>
-__device__ __forceinline__ void load_all_first(Vector (&v)[kFlight]) {
+__device__ __forceinline__ void load_all_first([[maybe_unused]] Vector (&v)[kFlight]) {
 #ifdef __CUDACC__
 #pragma unroll
   for (Vector& loaded : v)

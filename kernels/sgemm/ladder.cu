@@ -313,8 +313,10 @@ Scheme scheme_for(int m, int n, int k, const Device& device) {
                            double(m) * k > kTuning.thin_elements;
   if (std::min(m, n) <= kThin && !has_large_a) return Scheme::thin;
   const FewTiles few = few_tiles_of(m, n, k, device);
-  const int few_per_sm = kTuning.few_tiles_per_sm * (n < SmallTiles::kColumns ? 2 : 1);
-  if (few.tiles <= few_per_sm * device.sms && few.load(k, device) < kOthersFromLoad.on(device))
+  // If C has few columns and k is short, others' tiles are half empty.
+  const bool narrow = n < SmallTiles::kColumns && k <= kTuning.small_tiles_terms;
+  if (few.tiles <= (narrow ? 2 : 1) * kTuning.few_tiles_per_sm * device.sms &&
+      (narrow || few.load(k, device) < kOthersFromLoad.on(device)))
     return Scheme::few_tiles;
   const double tiles = std::ceil(double(ceil_div(m, SmallTiles::kRows)) *
                                  ceil_div(n, SmallTiles::kColumns) / device.sms);

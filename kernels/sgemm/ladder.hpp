@@ -37,8 +37,8 @@ struct Tuning {
   double fp16x3_parts_above_aspect = 4;  ///< k k / (m n) above which C adds up parts of k ...
   int fp16x3_part = 1024, fp16x3_parts = 8;  ///< ... of so many terms, and how many at most
 
-  // few_tiles serves at most so many tiles per SM, twice as many if C has few columns; blocks of a
-  // cluster keep so many terms each, or so many if there are few blocks.
+  // few_tiles serves at most so many tiles per SM, twice as many if C has few columns and k is
+  // short; blocks of a cluster keep so many terms each, or so many if there are few blocks.
   int few_tiles_per_sm = 2, few_tiles_part = 96, few_tiles_small_part = 64;
 
   // If A has more elements than this, tensor cores are faster where C has more columns than these.
