@@ -20,30 +20,22 @@ constexpr int kThin = 8;  // rows or columns of C, at most
 template <int thickness>
 using Total = std::conditional_t<thickness <= 2, double, float>;
 
-// Adds up `count` sums over the lanes of a warp: lane i returns number i * count / 32. In each
-// step, two lanes give each other half of their sums.
-template <class Own, int count>
-__device__ __forceinline__ double sum_of_lanes(const Own (&own)[count]) {
-  const int lane = threadIdx.x % 32;
-  double sums[count];
+// Adds up `count` sums over the lanes of a warp whose numbers differ by multiples of `least`: in
+// each step two lanes give each other half of their sums. At the front a lane keeps those from
+// number lane / least * count * least / 32 on, at least one.
+template <int least, int count, int apart = 16>
+__device__ __forceinline__ void add_over_lanes(double* sums) {
+  if constexpr (apart >= least) {
+    const bool upper = threadIdx.x & apart;
+    if constexpr (count == 1) sums[0] += __shfl_xor_sync(~0u, sums[0], apart);
 #pragma unroll
-  for (int i = 0; i < count; ++i) sums[i] = own[i];
-  int left = count;
-#pragma unroll
-  for (int apart = 16; apart > 0; apart /= 2) {
-    if (left == 1) {
-      sums[0] += __shfl_xor_sync(~0u, sums[0], apart);
-      continue;
+    for (int i = 0; i < count / 2; ++i) {
+      const double lower_half = sums[i], upper_half = sums[count / 2 + i];
+      sums[i] = upper ? upper_half : lower_half;
+      sums[i] += __shfl_xor_sync(~0u, upper ? lower_half : upper_half, apart);
     }
-    left /= 2;
-#pragma unroll
-    for (int i = 0; i < left; ++i) {
-      const double lower = sums[i], upper = sums[left + i];
-      sums[i] = lane & apart ? upper : lower;
-      sums[i] += __shfl_xor_sync(~0u, lane & apart ? lower : upper, apart);
-    }
+    add_over_lanes<least, (count > 1 ? count / 2 : 1), apart / 2>(sums);
   }
-  return sums[0];
 }
 
 template <int columns>
@@ -96,9 +88,11 @@ __global__ void __launch_bounds__(256) thin_columns(const Gemm g) {
       for (int j = 0; j < kSums; ++j) sums[j] += chain[j];
     }
   }
-  const double of_warp = sum_of_lanes(sums);
+  double all[kSums];
+  for (int i = 0; i < kSums; ++i) all[i] = sums[i];
+  add_over_lanes<1, kSums>(all);
   constexpr int kAlike = 32 / kSums;  // lanes that have the same
-  if (lane % kAlike == 0) of_warps[threadIdx.z * split + threadIdx.y][lane / kAlike] = of_warp;
+  if (lane % kAlike == 0) of_warps[threadIdx.z * split + threadIdx.y][lane / kAlike] = all[0];
   __syncthreads();
   if (threadIdx.y > 0 || lane >= kSums) return;
   const int row = row0 + lane / kColumns, column = lane % kColumns;
@@ -108,87 +102,123 @@ __global__ void __launch_bounds__(256) thin_columns(const Gemm g) {
 }
 
 constexpr int kThinWidth = 32, kThinGroups = 32;  // columns of a block; groups of eight lanes
-template <int rows>
-constexpr int kRowsOfB = rows <= 2 ? 8 : 4;  // whose loads are in flight together
-constexpr int kManyRowsOfB = 16;             // if C has one row and k is not short
 
-// C of few rows. Groups of eight lanes, and the blocks of a cluster, take four rows of B in turn; a
-// lane loads four columns of each, neighbours if wide.
-template <int kRows, bool wide, int kBatch = kRowsOfB<kRows>>
-__global__ void __launch_bounds__(256, 2) thin_rows(const Gemm g) {
-  constexpr int kLanes = 8, kWidth = kThinWidth, kGroups = kThinGroups;
-  constexpr int kSums = kRows * kWidth;
-  __shared__ Total<kRows> of_groups[kGroups][kSums];
-  __shared__ double of_block[kSums];
-  const bool a_in_fours = in_fours(g.a, g.lda, g.k);
+// A step's rows of B, and columns of A.
+template <int kRows>
+struct ThinStage {
+  float4 b[4][256];
+  float a[kThinGroups][4][kRows];
+};
+
+// C of few rows. Groups of eight lanes, and the blocks of a cluster, take four rows of B in turn. A
+// lane takes four columns of each, neighbours if wide: it copies them to shared memory kStages - 1
+// steps ahead and waits for no other warp.
+template <int kRows, bool wide, int kStages>
+__global__ void __launch_bounds__(256) thin_rows(const Gemm g) {
+  constexpr int kLanes = 8, kGroups = kThinGroups, kWidth = kThinWidth, kSums = kRows * kWidth;
+  __shared__ double of_warps[8][kSums], of_parts[kSums];
+  auto* const stages = kept(dynamic_shared<ThinStage<kRows>>());
   int part = 0, parts = 1;
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
   const auto cluster = cooperative_groups::this_cluster();
   part = cluster.block_rank(), parts = cluster.num_blocks();
 #endif
   const int group = threadIdx.x / kLanes, lane = threadIdx.x % kLanes;
-  const int k = terms(g), stride = 4 * parts * kGroups;
-  const int column0 = blockIdx.x / parts * kWidth;
+  const int k = terms(g), first = 4 * (part * kGroups + group), stride = 4 * parts * kGroups;
+  const int column0 = (blockIdx.x >> (__ffs(parts) - 1)) * kWidth;
   const auto column = [=](int j) { return wide ? 4 * lane + j : lane + kLanes * j; };
-  Total<kRows> sums[kRows][4] = {};
-  for (int i = 4 * (part * kGroups + group); i < k; i += kBatch / 4 * stride) {
-    alignas(16) float a[kRows][kBatch] = {}, b[kBatch][4] = {};
+  const float* b_from[wide ? 1 : 4];  // columns: beyond the edge, the last ones again
+  for (int j = 0; j < (wide ? 1 : 4); ++j)
+    b_from[j] = g.b + first * g.ldb + min(column0 + column(j), g.n - (wide ? 4 : 1));
+  const float* a_from[ceil_div(kRows, 2)];  // lanes copy columns of A, two rows at a time
+  for (int r = 0; r < kRows; r += 2)
+    a_from[r / 2] = g.a + min(r + lane / 4, g.m - 1) * g.lda + first + lane % 4;
+  int copied_row = first;
+  const auto copy = [&](int slot) {
+    auto& stage = stages[slot];
+    const int left = k - copied_row;
 #pragma unroll
-    for (int u = 0; u < kBatch; ++u) {
-      const int at = i + u / 4 * stride + u % 4;
-      if (at >= k) continue;
-      const float* from = &g.b[at * g.ldb + column0];
+    for (int t = 0; t < 4; ++t) {
+      float4* const to = &stage.b[t][threadIdx.x];
       if constexpr (wide) {
-        if (column0 + column(0) < g.n) four(b[u]) = four(&from[column(0)]);
+        if (t < left) __pipeline_memcpy_async(to, b_from[0] + t * g.ldb, 16);
       } else {
         for (int j = 0; j < 4; ++j)
-          if (column0 + column(j) < g.n) b[u][j] = from[column(j)];
-      }
-      if (a_in_fours) {
-        if (u % 4 == 0)
-          for (int r = 0; r < kRows; ++r)
-            if (r < g.m) four(&a[r][u]) = four(&g.a[r * g.lda + at]);
-      } else {
-        for (int r = 0; r < kRows; ++r)
-          if (r < g.m) a[r][u] = g.a[r * g.lda + at];
+          if (t < left) __pipeline_memcpy_async(&to->x + j, b_from[j] + t * g.ldb, 4);
       }
     }
 #pragma unroll
-    for (int u = 0; u < kBatch; u += 4)
-      for (int r = 0; r < kRows; ++r)
-        for (int j = 0; j < 4; ++j) {
-          float chain = 0;
-          for (int t = u; t < u + 4; ++t) chain += a[r][t] * b[t][j];
-          sums[r][j] += chain;
-        }
-  }
+    for (int r = lane / 4; r < kRows; r += 2)
+      if (lane % 4 < left) __pipeline_memcpy_async(&stage.a[group][lane % 4][r], a_from[r / 2], 4);
+    for (auto& from : b_from) from += stride * g.ldb;
+    for (auto& from : a_from) from += stride;
+    copied_row += stride;
+    __pipeline_commit();
+  };
+#pragma unroll 1
+  for (int slot = 0; slot < kStages - 1; ++slot) copy(slot);
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
+  if (parts > 1) cluster.sync();  // all blocks run, so their memory may be written
+#endif
+  Total<kRows> sums[kRows * 4] = {};
+  int slot = 0;
+#pragma unroll 1
+  for (int row = 0; row < k; row += stride) {
+    __pipeline_wait_prior(kStages - 2);
+    __syncwarp();  // the group copied A, and does not read its last stage any more
+    const auto& stage = stages[slot];
+    const int left = k - row - first;
+    float a[4][kRows] = {};
+    alignas(16) float b[4][4] = {};
 #pragma unroll
-  for (int r = 0; r < kRows; ++r)
-    for (int j = 0; j < 4; ++j) of_groups[group][r * kWidth + column(j)] = sums[r][j];
+    for (int t = 0; t < 4; ++t) {
+      if (t >= left) continue;
+      four(b[t]) = stage.b[t][threadIdx.x];
+      for (int r = 0; r < kRows; ++r) a[t][r] = stage.a[group][t][r];
+    }
+    copy(slot == 0 ? kStages - 1 : slot - 1);
+    slot = slot == kStages - 1 ? 0 : slot + 1;
+#pragma unroll
+    for (int s = 0; s < kRows * 4; ++s) {
+      float chain = 0;
+      for (int t = 0; t < 4; ++t) chain += a[t][s / 4] * b[t][s % 4];
+      sums[s] += chain;
+    }
+  }
+  double all[kRows * 4];
+#pragma unroll
+  for (int s = 0; s < kRows * 4; ++s) all[s] = sums[s];
+  add_over_lanes<kLanes, kRows * 4>(all);
+#pragma unroll
+  for (int i = 0; i < kRows; ++i) {
+    const int s = threadIdx.x % 32 / kLanes * kRows + i;
+    of_warps[threadIdx.x / 32][s / 4 * kWidth + column(s % 4)] = all[i];
+  }
   __syncthreads();
   const auto store = [&](int i, double sum) {
     const int row = i / kWidth, at = column0 + i % kWidth;
     if (row < g.m && at < g.n) update(g.c[row * g.ldc + at], g.alpha * float(sum), g.beta);
   };
+  const int share = kSums >> (__ffs(parts) - 1);  // of the sums, that a block adds up
   for (int i = threadIdx.x; i < kSums; i += 256) {
     double sum = 0;
 #pragma unroll
-    for (int other = 0; other < kGroups; ++other) sum += of_groups[other][i];
-    if (parts == 1)
-      store(i, sum);
-    else
-      of_block[i] = sum;
+    for (const auto& of_warp : of_warps) sum += of_warp[i];
+    if (parts == 1) store(i, sum);
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
+    if (parts > 1)
+      *cluster.map_shared_rank(&of_parts[part * share + (i & (share - 1))],
+                               i >> (__ffs(share) - 1)) = sum;
+#endif
   }
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
   if (parts == 1) return;
   cluster.sync();
-  const int share = kSums / parts;
-  for (int i = part * share + threadIdx.x; i < (part + 1) * share; i += 256) {
+  for (int i = threadIdx.x; i < share; i += 256) {
     double sum = 0;
-    for (int other = 0; other < parts; ++other) sum += cluster.map_shared_rank(of_block, other)[i];
-    store(i, sum);
+    for (int other = 0; other < parts; ++other) sum += of_parts[other * share + i];
+    store(part * share + i, sum);
   }
-  cluster.sync();  // no block may end while its memory is read
 #endif
 }
 
@@ -282,20 +312,20 @@ inline GemmLaunch thin_launch(const Gemm& g, const Device& device) {
     });
   }
   return rounded_up(g.m, in_fours(g.b, g.ldb, g.n), [&](auto rows, auto wide) -> GemmLaunch {
-    // Clusters make at most two blocks per SM, and leave at least two batches to each group, or one
-    // if batches are large.
-    const unsigned tiles = ceil_div(g.n, kThinWidth);
-    constexpr int kMany = kThinGroups * kManyRowsOfB;
-    if constexpr (rows() == 1)
-      if (g.k > kMany / 2) {
-        const unsigned parts =
-            largest_cluster(shares(tiles, device.sms + 1, kMany / 2 + 1, g.k), device);
-        return {thin_rows<rows(), wide(), kManyRowsOfB>,
-                {.grid = tiles * parts, .block = 256, .cluster = parts}};
-      }
-    const unsigned parts = largest_cluster(
-        shares(tiles, device.sms + 1, 2 * kThinGroups * kRowsOfB<rows()>, g.k), device);
-    return {thin_rows<rows(), wide()>, {.grid = tiles * parts, .block = 256, .cluster = parts}};
+    // Clusters share a k that is not short, so that a third of the SMs have a block.
+    const unsigned tiles = g.m > 0 ? ceil_div(g.n, kThinWidth) : 0;
+    const int step = 4 * kThinGroups;
+    const unsigned parts =
+        g.k < 8 * step ? 1 : largest_cluster(shares(tiles, device.sms / 3, step / 2, g.k), device);
+    const auto launch = [&](auto stages) -> GemmLaunch {
+      return {thin_rows<rows(), wide(), stages()>,
+              {.grid = tiles * parts,
+               .block = 256,
+               .shared_bytes = stages() * sizeof(ThinStage<rows()>),
+               .cluster = parts}};
+    };
+    if (device.shared_bytes_per_block < 98 << 10) return launch(std::integral_constant<int, 2>());
+    return launch(std::integral_constant<int, 4>());
   });
 }
 
