@@ -34,11 +34,11 @@ Implementation robust(const Case& c, const Device& device) {
   const int64_t entries = c["entries"];
   const Crossover& enough =
       entries <= kMostEntriesInL1 ? kStagedFromLookups : kStagedFromLookupsPerEntry;
-  // With two rounds of tiles, of which the second leaves half of the SMs idle, thrust is faster
-  // where no banks conflict.
+  // While tables are staged no tile is begun. That takes too long for large tables if few tiles
+  // follow, and for others if the second round of tiles leaves half of the SMs idle.
   const double rounds = double(c["lookups"]) / (4 * kTile) / device.sms;
-  const bool uneven = 1 < rounds && rounds < 1.5;
-  if (entries <= room(device) && !uneven && kStagedFrom.reached(c, device) &&
+  const bool few = rounds < 1.5 && (rounds > 1 || entries > kMostEntriesInL1);
+  if (entries <= room(device) && !few && kStagedFrom.reached(c, device) &&
       enough.reached(c, device))
     return chosen("swizzled", staged<InSharedMemory<true>>());
   return chosen("vectorized", in_tiles<InCaches>());

@@ -110,9 +110,9 @@ struct ThinStage {
   float a[kThinGroups][4][kRows];
 };
 
-// C of few rows. Groups of eight lanes, and the blocks of a cluster, take four rows of B in turn. A
-// lane takes four columns of each, neighbours if wide: it copies them to shared memory kStages - 1
-// steps ahead and waits for no other warp.
+// C of few rows. Groups of eight lanes, and the blocks of a cluster, take four rows of B in turn; a
+// lane takes four columns of each. A warp copies its rows to shared memory kStages - 1 steps ahead
+// and waits for no other: a lane its own columns if wide, else a column of all.
 template <int kRows, bool wide, int kStages>
 __global__ void __launch_bounds__(256) thin_rows(const Gemm g) {
   constexpr int kLanes = 8, kGroups = kThinGroups, kWidth = kThinWidth, kSums = kRows * kWidth;
@@ -126,10 +126,9 @@ __global__ void __launch_bounds__(256) thin_rows(const Gemm g) {
   const int group = threadIdx.x / kLanes, lane = threadIdx.x % kLanes;
   const int k = terms(g), first = 4 * (part * kGroups + group), stride = 4 * parts * kGroups;
   const int column0 = (blockIdx.x >> (__ffs(parts) - 1)) * kWidth;
-  const auto column = [=](int j) { return wide ? 4 * lane + j : lane + kLanes * j; };
-  const float* b_from[wide ? 1 : 4];  // columns: beyond the edge, the last ones again
-  for (int j = 0; j < (wide ? 1 : 4); ++j)
-    b_from[j] = g.b + first * g.ldb + min(column0 + column(j), g.n - (wide ? 4 : 1));
+  const int of_warp = 4 * (threadIdx.x % 32 / kLanes);  // the first of the group's rows
+  const int copied = column0 + (wide ? 4 * lane : threadIdx.x % 32);  // a column
+  const float* b_from = g.b + (wide ? first : first - of_warp) * g.ldb + copied;
   const float* a_from[ceil_div(kRows, 2)];  // lanes copy columns of A, two rows at a time
   for (int r = 0; r < kRows; r += 2)
     a_from[r / 2] = g.a + min(r + lane / 4, g.m - 1) * g.lda + first + lane % 4;
@@ -137,20 +136,21 @@ __global__ void __launch_bounds__(256) thin_rows(const Gemm g) {
   const auto copy = [&](int slot) {
     auto& stage = stages[slot];
     const int left = k - copied_row;
+    const float* row = b_from;
+    const int rows = copied >= g.n ? 0 : wide ? left : left + of_warp;
 #pragma unroll
-    for (int t = 0; t < 4; ++t) {
-      float4* const to = &stage.b[t][threadIdx.x];
-      if constexpr (wide) {
-        if (t < left) __pipeline_memcpy_async(to, b_from[0] + t * g.ldb, 16);
-      } else {
-        for (int j = 0; j < 4; ++j)
-          if (t < left) __pipeline_memcpy_async(&to->x + j, b_from[j] + t * g.ldb, 4);
-      }
+    for (int t = 0; t < (wide ? 4 : 16); ++t, row += g.ldb) {
+      if (t >= rows) continue;
+      if constexpr (wide)
+        __pipeline_memcpy_async(&stage.b[t][threadIdx.x], row, 16);
+      else
+        __pipeline_memcpy_async(
+            &stage.b[t % 4][threadIdx.x / 32 * 32 + t / 4 * kLanes].x + threadIdx.x % 32, row, 4);
     }
 #pragma unroll
     for (int r = lane / 4; r < kRows; r += 2)
       if (lane % 4 < left) __pipeline_memcpy_async(&stage.a[group][lane % 4][r], a_from[r / 2], 4);
-    for (auto& from : b_from) from += stride * g.ldb;
+    b_from += stride * g.ldb;
     for (auto& from : a_from) from += stride;
     copied_row += stride;
     __pipeline_commit();
@@ -165,7 +165,7 @@ __global__ void __launch_bounds__(256) thin_rows(const Gemm g) {
 #pragma unroll 1
   for (int row = 0; row < k; row += stride) {
     __pipeline_wait_prior(kStages - 2);
-    __syncwarp();  // the group copied A, and does not read its last stage any more
+    __syncwarp();  // all have copied, and none reads the last stage any more
     const auto& stage = stages[slot];
     const int left = k - row - first;
     float a[4][kRows] = {};
@@ -173,7 +173,11 @@ __global__ void __launch_bounds__(256) thin_rows(const Gemm g) {
 #pragma unroll
     for (int t = 0; t < 4; ++t) {
       if (t >= left) continue;
-      four(b[t]) = stage.b[t][threadIdx.x];
+      if (kLoadsUnused || column0 + 4 * lane + 4 <= g.n)
+        four(b[t]) = stage.b[t][threadIdx.x];
+      else
+        for (int j = 0; column0 + 4 * lane + j < g.n; ++j)
+          b[t][j] = (&stage.b[t][threadIdx.x].x)[j];
       for (int r = 0; r < kRows; ++r) a[t][r] = stage.a[group][t][r];
     }
     copy(slot == 0 ? kStages - 1 : slot - 1);
@@ -192,7 +196,7 @@ __global__ void __launch_bounds__(256) thin_rows(const Gemm g) {
 #pragma unroll
   for (int i = 0; i < kRows; ++i) {
     const int s = threadIdx.x % 32 / kLanes * kRows + i;
-    of_warps[threadIdx.x / 32][s / 4 * kWidth + column(s % 4)] = all[i];
+    of_warps[threadIdx.x / 32][s / 4 * kWidth + 4 * lane + s % 4] = all[i];
   }
   __syncthreads();
   const auto store = [&](int i, double sum) {
@@ -324,8 +328,10 @@ inline GemmLaunch thin_launch(const Gemm& g, const Device& device) {
                .shared_bytes = stages() * sizeof(ThinStage<rows()>),
                .cluster = parts}};
     };
-    if (device.shared_bytes_per_block < 98 << 10) return launch(std::integral_constant<int, 2>());
-    return launch(std::integral_constant<int, 4>());
+    const auto many = std::integral_constant<int, 5>();
+    if (device.shared_bytes_per_block < many() * sizeof(ThinStage<rows()>) + (18 << 10))
+      return launch(std::integral_constant<int, 2>());
+    return launch(many);
   });
 }
 
