@@ -136,10 +136,13 @@ __global__ void __launch_bounds__(256) thin_rows(const Gemm g) {
   const auto copy = [&](int slot) {
     auto& stage = stages[slot];
     const int left = k - copied_row;
-    const float* row = b_from;
     const int rows = copied >= g.n ? 0 : wide ? left : left + of_warp;
+    const float* row = b_from;
 #pragma unroll
-    for (int t = 0; t < (wide ? 4 : 16); ++t, row += g.ldb) {
+    for (int t = 0; t < (wide ? 4 : 16) && rows > 0; ++t, row += g.ldb) {
+#ifdef __CUDACC__
+      asm volatile("" : "+l"(row));  // a sum, else the compiler multiplies anew
+#endif
       if (t >= rows) continue;
       if constexpr (wide)
         __pipeline_memcpy_async(&stage.b[t][threadIdx.x], row, 16);
