@@ -109,6 +109,10 @@ struct ThinStage {
   float4 b[4][256];
   float a[kThinGroups][4][kRows];
 };
+template <int kRows>
+struct ThinSums {
+  double of_warps[8][kRows * kThinWidth], of_parts[kRows * kThinWidth];
+};
 
 // C of few rows. Groups of eight lanes, and the blocks of a cluster, take four rows of B in turn; a
 // lane takes four columns of each. A warp copies its rows to shared memory kStages - 1 steps ahead
@@ -116,7 +120,7 @@ struct ThinStage {
 template <int kRows, bool wide, int kStages>
 __global__ void __launch_bounds__(256) thin_rows(const Gemm g) {
   constexpr int kLanes = 8, kGroups = kThinGroups, kWidth = kThinWidth, kSums = kRows * kWidth;
-  __shared__ double of_warps[8][kSums], of_parts[kSums];
+  __shared__ ThinSums<kRows> shared;
   auto* const stages = kept(dynamic_shared<ThinStage<kRows>>());
   int part = 0, parts = 1;
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
@@ -126,9 +130,9 @@ __global__ void __launch_bounds__(256) thin_rows(const Gemm g) {
   const int group = threadIdx.x / kLanes, lane = threadIdx.x % kLanes;
   const int k = terms(g), first = 4 * (part * kGroups + group), stride = 4 * parts * kGroups;
   const int column0 = (blockIdx.x >> (__ffs(parts) - 1)) * kWidth;
-  const int of_warp = 4 * (threadIdx.x % 32 / kLanes);  // the first of the group's rows
+  const int row_in_warp = 4 * (threadIdx.x % 32 / kLanes);  // the first of the group's rows
   const int copied = column0 + (wide ? 4 * lane : threadIdx.x % 32);  // a column
-  const float* b_from = g.b + (wide ? first : first - of_warp) * g.ldb + copied;
+  const float* b_from = g.b + (wide ? first : first - row_in_warp) * g.ldb + copied;
   const float* a_from[ceil_div(kRows, 2)];  // lanes copy columns of A, two rows at a time
   for (int r = 0; r < kRows; r += 2)
     a_from[r / 2] = g.a + min(r + lane / 4, g.m - 1) * g.lda + first + lane % 4;
@@ -136,7 +140,7 @@ __global__ void __launch_bounds__(256) thin_rows(const Gemm g) {
   const auto copy = [&](int slot) {
     auto& stage = stages[slot];
     const int left = k - copied_row;
-    const int rows = copied >= g.n ? 0 : wide ? left : left + of_warp;
+    const int rows = copied >= g.n ? 0 : wide ? left : left + row_in_warp;
     const float* row = b_from;
 #pragma unroll
     for (int t = 0; t < (wide ? 4 : 16) && rows > 0; ++t, row += g.ldb) {
@@ -199,7 +203,7 @@ __global__ void __launch_bounds__(256) thin_rows(const Gemm g) {
 #pragma unroll
   for (int i = 0; i < kRows; ++i) {
     const int s = threadIdx.x % 32 / kLanes * kRows + i;
-    of_warps[threadIdx.x / 32][s / 4 * kWidth + 4 * lane + s % 4] = all[i];
+    shared.of_warps[threadIdx.x / 32][s / 4 * kWidth + 4 * lane + s % 4] = all[i];
   }
   __syncthreads();
   const auto store = [&](int i, double sum) {
@@ -210,11 +214,11 @@ __global__ void __launch_bounds__(256) thin_rows(const Gemm g) {
   for (int i = threadIdx.x; i < kSums; i += 256) {
     double sum = 0;
 #pragma unroll
-    for (const auto& of_warp : of_warps) sum += of_warp[i];
+    for (const auto& of_warp : shared.of_warps) sum += of_warp[i];
     if (parts == 1) store(i, sum);
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
     if (parts > 1)
-      *cluster.map_shared_rank(&of_parts[part * share + (i & (share - 1))],
+      *cluster.map_shared_rank(&shared.of_parts[part * share + (i & (share - 1))],
                                i >> (__ffs(share) - 1)) = sum;
 #endif
   }
@@ -223,7 +227,7 @@ __global__ void __launch_bounds__(256) thin_rows(const Gemm g) {
   cluster.sync();
   for (int i = threadIdx.x; i < share; i += 256) {
     double sum = 0;
-    for (int other = 0; other < parts; ++other) sum += of_parts[other * share + i];
+    for (int other = 0; other < parts; ++other) sum += shared.of_parts[other * share + i];
     store(part * share + i, sum);
   }
 #endif
@@ -331,10 +335,10 @@ inline GemmLaunch thin_launch(const Gemm& g, const Device& device) {
                .shared_bytes = stages() * sizeof(ThinStage<rows()>),
                .cluster = parts}};
     };
-    const auto many = std::integral_constant<int, 5>();
-    if (device.shared_bytes_per_block < many() * sizeof(ThinStage<rows()>) + (18 << 10))
-      return launch(std::integral_constant<int, 2>());
-    return launch(many);
+    const std::integral_constant<int, 5> many;
+    const bool fits = many() * sizeof(ThinStage<rows()>) + sizeof(ThinSums<rows()>) <=
+                      device.shared_bytes_per_block;
+    return fits ? launch(many) : launch(std::integral_constant<int, 2>());
   });
 }
 
