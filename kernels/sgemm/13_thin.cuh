@@ -311,7 +311,8 @@ inline unsigned largest_cluster(unsigned blocks, const Device& device) {
 }
 
 inline GemmLaunch thin_launch(const Gemm& g, const Device& device) {
-  if (g.n <= g.m) {
+  // If C has few of both, a block of thin_columns loads at most 1024 terms at once.
+  if (g.n <= g.m || (g.n <= kThin && g.k <= 1024)) {
     const bool wide = std::has_single_bit(unsigned(g.n)) && g.ldb == g.n && in_fours(g.b, 0) &&
                       words_at_once(g.a, g.lda, g.k) >= 4 / g.n;
     return rounded_up(g.n, wide, [&](auto columns, auto is_wide) -> GemmLaunch {

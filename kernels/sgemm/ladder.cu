@@ -381,7 +381,8 @@ Ladder ladder() {
                  shape(5, 300, 1100), shape(2, 300, 68),    shape(4, 301, 1070),
                  shape(300, 7, 140),  shape(3, 2, 2500),    shape(100, 1, 1),
                  shape(1, 1, 1000),   shape(64, 64, 0),     shape(64, 0, 64),
-                 shape(0, 64, 64),    shape(0, 7, 5),       shape(7, 0, 5)},
+                 shape(0, 64, 64),    shape(0, 7, 5),       shape(7, 0, 5),
+                 shape(2, 7, 600)},
       .headline = {4096, 4096, 4096},
       .small_headline = {256, 256, 256},
       .work =
