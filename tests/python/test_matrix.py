@@ -164,6 +164,15 @@ def host(tmp_path, name: str, times: dict[str, float], **context) -> Path:
     return suite.write(tmp_path / f"{name}.json", {"context": about, "benchmarks": rows})
 
 
+def test_roofs_that_the_headline_lacks_are_shown_where_they_are_fastest(capsys):
+    study = str(Path(__file__).parents[2] / "results/nvidia-h200/study.json")
+    assert main(["matrix", study, "--ladder", "latency", "--format", "json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert len(found) == len({matrix["case"] for matrix in found}) > 1
+    shown = {cell["rung"] for matrix in found for cell in matrix["cells"]}
+    assert shown == {"shared", "distributed", "global_l1", "global_l2", "global_dram"}
+
+
 def test_rows_of_any_suite_are_set_beside_each_other_by_machine(tmp_path, capsys):
     one = host(tmp_path, "one", {"BM_a/8": 8.0, "BM_b": 1.0, "BM_c": 0})
     two = host(tmp_path, "two", {"BM_a/8": 2.0, "BM_b": 1.5})

@@ -65,6 +65,8 @@ def matrices(
 ) -> Iterator[Matrix]:
     """Return the ladders of timed results, each at its headline or at the cases asked for.
 
+    Roofs that do not run at their headline are shown where each is fastest.
+
     Raises:
         IncomparableError: cold and warm results together.
         LadderError: nothing is left to show.
@@ -87,7 +89,7 @@ def matrices(
     for several in [found[ladder]] if ladder else found.values():
         studied, notes = _newest(several, gpus)
         present = [study for study in studied.values() if study]
-        cases = dict.fromkeys(study.headline for study in present)
+        cases = dict.fromkeys(c for study in present for c in _shown(study))
         if case:
             cases = dict.fromkeys(c for s in present for c in s.cases if case.search(c))
         for at in cases:
@@ -95,6 +97,18 @@ def matrices(
             yield _matrix(studied, at, notes)
     if none and case:
         raise LadderError(f"--case {case.pattern}: no case matches")
+
+
+def _shown(study: Study) -> list[str]:
+    """Return the headline, and of roofs that it lacks the case of the fastest row."""
+    cases = [study.headline]
+    if study.ladder.is_roof:
+        fastest = roofs.measured(study.results)
+        for rung in study.ladder.rungs:
+            row = fastest.get(rung.name)
+            if row and not any((rung.name, case) in study.best for case in cases):
+                cases.append(row.case)
+    return cases
 
 
 def _newest(found: list[Study], gpus: Sequence[str]) -> tuple[dict[str, Study | None], list[str]]:
