@@ -61,7 +61,7 @@ inline void allow(const void* kernel, const LaunchPlan& plan) {
     cudaGetLastError();
     throw DoesNotFit(std::string("the device does not allow ") + what);
   };
-  if (plan.shared_bytes > 48 * 1024)
+  if (plan.shared_bytes > 0)  // the default limit is 48 KiB less the kernel's static memory
     set(cudaFuncAttributeMaxDynamicSharedMemorySize, plan.shared_bytes,
         "that much dynamic shared memory");
   if (plan.cluster > 8)

@@ -30,16 +30,14 @@ namespace {
 // Staging brings the whole table to every SM, 528 bytes per entry on 132 of them; the caches bring
 // a 32-byte sector per lookup, overlapped with others. Tables that fit in the L1 are 6 % faster
 // there for random indices, but half as fast for strides, unless DRAM hides the few conflicts.
+constexpr int64_t kMostEntriesInL1 = 16384;
 Implementation robust(const Case& c, const Device& device) {
   const int64_t entries = c["entries"];
-  const Crossover& enough =
-      entries <= kMostEntriesInL1 ? kStagedFromLookups : kStagedFromLookupsPerEntry;
   // While tables are staged no tile is begun. That takes too long for large tables if few tiles
   // follow, and for others if the second round of tiles leaves half of the SMs idle.
   const double rounds = double(c["lookups"]) / (4 * kTile) / device.sms;
   const bool few = rounds < 1.5 && (rounds > 1 || entries > kMostEntriesInL1);
-  if (entries <= room(device) && !few && kStagedFrom.reached(c, device) &&
-      enough.reached(c, device))
+  if (entries <= room(device) && !few && kStagedFrom.reached(c, device))
     return chosen("swizzled", staged<InSharedMemory<true>>());
   return chosen("vectorized", in_tiles<InCaches>());
 }
@@ -179,7 +177,7 @@ Ladder ladder() {
             return Work{.bytes_read = 4 * (lookups + entries), .bytes_written = 4 * lookups};
           },
       .problem = problem_of<Lookup>,
-      .crossovers = {kStagedFrom, kStagedFromLookups, kStagedFromLookupsPerEntry},
+      .crossovers = {kStagedFrom},
       .rungs = joined(rungs(), peers()),
   };
 }

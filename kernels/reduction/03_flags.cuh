@@ -60,6 +60,7 @@ __device__ __forceinline__ void finish_flagged(Wide<Op> sum, unsigned index, uns
   if (threadIdx.x == 0) *result = static_cast<Result<Op>>(sum);
 }
 
+// Registers for all loads of a chunk at once: 64 per thread.
 template <class Op, int kThreads, int kFlight, bool kVote>
 __global__ void __launch_bounds__(kThreads, 1024 / kThreads)
     flagged(const Value<Op>* __restrict__ in, size_t count, Division division, Slot<Op>* slots,
@@ -96,12 +97,7 @@ __global__ void __launch_bounds__(kThreads)
 #pragma unroll
   for (int j = 0; j < kFlight; ++j)
     if (threadIdx.x + j * kThreads < vectors) v[j] = load_once(wide + threadIdx.x + j * kThreads);
-#ifdef __CUDACC__
-  // Otherwise the compiler converts each vector after its load, and waits for it.
-#pragma unroll
-  for (Vector& loaded : v)
-    for (unsigned& word : reinterpret_cast<unsigned (&)[4]>(loaded)) asm volatile("" : "+r"(word));
-#endif
+  load_all_first(v);
   Wide<Op> sum = odd < count ? Op::map(in[odd]) : 0;
   sum = sum_of_block<kThreads>(sum + sum_of_flight<Op>(v));
   if (threadIdx.x == 0) *result = static_cast<Result<Op>>(sum);

@@ -116,7 +116,7 @@ struct ThinSums {
 
 // C of few rows. Groups of eight lanes, and the blocks of a cluster, take four rows of B in turn; a
 // lane takes four columns of each. A warp copies its rows to shared memory kStages - 1 steps ahead
-// and waits for no other: a lane its own columns if wide, else a column of all.
+// and waits for no other. If wide, a lane copies the columns that it takes, else one of all rows.
 template <int kRows, bool wide, int kStages>
 __global__ void __launch_bounds__(256) thin_rows(const Gemm g) {
   constexpr int kLanes = 8, kGroups = kThinGroups, kWidth = kThinWidth, kSums = kRows * kWidth;
@@ -135,7 +135,7 @@ __global__ void __launch_bounds__(256) thin_rows(const Gemm g) {
   const float* b_from = g.b + (wide ? first : first - row_in_warp) * g.ldb + copied;
   const float* a_from[ceil_div(kRows, 2)];  // lanes copy columns of A, two rows at a time
   for (int r = 0; r < kRows; r += 2)
-    a_from[r / 2] = g.a + min(r + lane / 4, g.m - 1) * g.lda + first + lane % 4;
+    a_from[r / 2] = g.a + (r + lane / 4) * g.lda + first + lane % 4;
   int copied_row = first;
   const auto copy = [&](int slot) {
     auto& stage = stages[slot];
@@ -145,7 +145,7 @@ __global__ void __launch_bounds__(256) thin_rows(const Gemm g) {
 #pragma unroll
     for (int t = 0; t < (wide ? 4 : 16) && rows > 0; ++t, row += g.ldb) {
 #ifdef __CUDACC__
-      asm volatile("" : "+l"(row));  // a sum, else the compiler multiplies anew
+      asm volatile("" : "+l"(row));  // else the compiler multiplies again for each row
 #endif
       if (t >= rows) continue;
       if constexpr (wide)
@@ -156,7 +156,8 @@ __global__ void __launch_bounds__(256) thin_rows(const Gemm g) {
     }
 #pragma unroll
     for (int r = lane / 4; r < kRows; r += 2)
-      if (lane % 4 < left) __pipeline_memcpy_async(&stage.a[group][lane % 4][r], a_from[r / 2], 4);
+      if (lane % 4 < left && r < g.m)
+        __pipeline_memcpy_async(&stage.a[group][lane % 4][r], a_from[r / 2], 4);
     b_from += stride * g.ldb;
     for (auto& from : a_from) from += stride;
     copied_row += stride;
@@ -172,7 +173,7 @@ __global__ void __launch_bounds__(256) thin_rows(const Gemm g) {
 #pragma unroll 1
   for (int row = 0; row < k; row += stride) {
     __pipeline_wait_prior(kStages - 2);
-    __syncwarp();  // all have copied, and none reads the last stage any more
+    __syncwarp();  // all have copied, and none reads the stage before any more
     const auto& stage = stages[slot];
     const int left = k - row - first;
     float a[4][kRows] = {};
@@ -185,7 +186,8 @@ __global__ void __launch_bounds__(256) thin_rows(const Gemm g) {
       else
         for (int j = 0; column0 + 4 * lane + j < g.n; ++j)
           b[t][j] = (&stage.b[t][threadIdx.x].x)[j];
-      for (int r = 0; r < kRows; ++r) a[t][r] = stage.a[group][t][r];
+      for (int r = 0; r < kRows; ++r)
+        if (kLoadsUnused || r < g.m) a[t][r] = stage.a[group][t][r];
     }
     copy(slot == 0 ? kStages - 1 : slot - 1);
     slot = slot == kStages - 1 ? 0 : slot + 1;
@@ -210,7 +212,7 @@ __global__ void __launch_bounds__(256) thin_rows(const Gemm g) {
     const int row = i / kWidth, at = column0 + i % kWidth;
     if (row < g.m && at < g.n) update(g.c[row * g.ldc + at], g.alpha * float(sum), g.beta);
   };
-  const int share = kSums >> (__ffs(parts) - 1);  // of the sums, that a block adds up
+  const int share = kSums >> (__ffs(parts) - 1);  // of the sums: a block adds them up
   for (int i = threadIdx.x; i < kSums; i += 256) {
     double sum = 0;
 #pragma unroll
@@ -311,7 +313,7 @@ inline unsigned largest_cluster(unsigned blocks, const Device& device) {
 }
 
 inline GemmLaunch thin_launch(const Gemm& g, const Device& device) {
-  // If C has few of both, a block of thin_columns loads at most 1024 terms at once.
+  // A block of thin_columns loads a short k at once; thin_rows would begin later.
   if (g.n <= g.m || (g.n <= kThin && g.k <= 1024)) {
     const bool wide = std::has_single_bit(unsigned(g.n)) && g.ldb == g.n && in_fours(g.b, 0) &&
                       words_at_once(g.a, g.lda, g.k) >= 4 / g.n;
@@ -324,7 +326,7 @@ inline GemmLaunch thin_launch(const Gemm& g, const Device& device) {
     });
   }
   return rounded_up(g.m, in_fours(g.b, g.ldb, g.n), [&](auto rows, auto wide) -> GemmLaunch {
-    // Clusters share a k that is not short, so that a third of the SMs have a block.
+    // Up to eight blocks share a k that is not short, until a third of the SMs have one.
     const unsigned tiles = g.m > 0 ? ceil_div(g.n, kThinWidth) : 0;
     const int step = 4 * kThinGroups;
     const unsigned parts =

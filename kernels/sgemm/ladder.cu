@@ -38,7 +38,7 @@ const Crossover kOthersFromLoad{
       const int m = int(c["m"]), n = int(c["n"]), k = int(c["k"]);
       return few_tiles_of(m, n, k, device).load(k, device);
     },
-    every({{64, 256, 512}, {64, 384}, {32, 64, 128, 192, 256, 512, 1024, 2048}})};
+    every({{64, 256, 512}, {128, 384}, {32, 64, 128, 192, 256, 512, 1024, 2048}})};
 
 // Where tf32x3 and fp16x3 may err more than FP32.
 bool needs_exact_parts(int m, int n, int k) {

@@ -89,25 +89,28 @@ def matrices(
     for several in [found[ladder]] if ladder else found.values():
         studied, notes = _newest(several, gpus)
         present = [study for study in studied.values() if study]
-        cases = dict.fromkeys(c for study in present for c in _shown(study))
+        cases = {at: names for study in present for at, names in _shown(study).items()}
         if case:
-            cases = dict.fromkeys(c for s in present for c in s.cases if case.search(c))
-        for at in cases:
+            cases = {c: set() for s in present for c in s.cases if case.search(c)}
+        for at, names in cases.items():
             none = False
-            yield _matrix(studied, at, notes)
+            yield _matrix(studied, at, names, notes)
     if none and case:
         raise LadderError(f"--case {case.pattern}: no case matches")
 
 
-def _shown(study: Study) -> list[str]:
-    """Return the headline, and of roofs that it lacks the case of the fastest row."""
-    cases = [study.headline]
+def _shown(study: Study) -> dict[str, set[str]]:
+    """Return the headline, and the cases where roofs that it lacks are fastest, with their names.
+
+    All rungs belong to the headline, so it has no names.
+    """
+    cases: dict[str, set[str]] = {study.headline: set()}
     if study.ladder.is_roof:
         fastest = roofs.measured(study.results)
         for rung in study.ladder.rungs:
             row = fastest.get(rung.name)
-            if row and not any((rung.name, case) in study.best for case in cases):
-                cases.append(row.case)
+            if row and not study.measured(rung, study.headline):
+                cases.setdefault(row.case, set()).add(rung.name)
     return cases
 
 
@@ -132,26 +135,29 @@ def _dated(study: Study) -> str:
     return f"commit {study.results.commit or 'unknown'} of {date}"
 
 
-def _matrix(studied: dict[str, Study | None], case: str, notes: list[str]) -> Matrix:
+def _matrix(
+    studied: dict[str, Study | None], case: str, names: set[str], notes: list[str]
+) -> Matrix:
     present = {gpu: study for gpu, study in studied.items() if study}
     listed: dict[str, Rung] = {}
     for study in present.values():
         for rung in study.ladder.rungs:
-            if (rung.name, case) in study.best:
+            if (rung.name, case) in study.best and (not names or rung.name in names):
                 listed.setdefault(rung.name, rung)
     # As their ladder lists them: a GPU that lacks a rung must not put it last.
     fullest = max(present.values(), key=lambda study: len(study.ladder.rungs))
     order = [rung.name for rung in fullest.ladder.rungs]
-    names = sorted(listed, key=lambda name: order.index(name) if name in order else len(order))
+    climbed = sorted(listed, key=lambda name: order.index(name) if name in order else len(order))
     naive = next(
-        (name for name in names for s in present.values() if _is_kernel(s, listed[name], case)), ""
+        (name for name in climbed for s in present.values() if _is_kernel(s, listed[name], case)),
+        "",
     )
     rows = {
         name: [
             _cell((fullest.ladder.name, case, name, listed[name].role, gpu), study, naive)
             for gpu, study in studied.items()
         ]
-        for name in names
+        for name in climbed
     }
     columns = {gpu: study.results.commit if study else "" for gpu, study in studied.items()}
     first = next(study for study in present.values() if case in study.cases)
