@@ -27,10 +27,11 @@
 namespace ladders::lookup {
 namespace {
 
+constexpr int64_t kMostEntriesInL1 = 16384;
+
 // Staging brings the whole table to every SM, 528 bytes per entry on 132 of them; the caches bring
 // a 32-byte sector per lookup, overlapped with others. Tables that fit in the L1 are 6 % faster
 // there for random indices, but half as fast for strides, unless DRAM hides the few conflicts.
-constexpr int64_t kMostEntriesInL1 = 16384;
 Implementation robust(const Case& c, const Device& device) {
   const int64_t entries = c["entries"];
   // While tables are staged no tile is begun. That takes too long for large tables if few tiles

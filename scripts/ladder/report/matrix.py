@@ -89,7 +89,13 @@ def matrices(
     for several in [found[ladder]] if ladder else found.values():
         studied, notes = _newest(several, gpus)
         present = [study for study in studied.values() if study]
-        cases = {at: names for study in present for at, names in _shown(study).items()}
+        cases: dict[str, set[str]] = {}
+        for study in present:
+            for at, names in _shown(study).items():
+                # A case that is some GPU's headline shows all rungs.
+                cases[at] = (
+                    names | cases.get(at, names) if names and cases.get(at, names) else set()
+                )
         if case:
             cases = {c: set() for s in present for c in s.cases if case.search(c)}
         for at, names in cases.items():
