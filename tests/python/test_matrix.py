@@ -173,6 +173,26 @@ def test_roofs_that_the_headline_lacks_are_shown_where_they_are_fastest(capsys):
     assert shown == ["shared", "distributed", "global_l1", "global_l2", "global_dram"]
 
 
+def test_roofs_of_several_gpus_that_are_fastest_at_one_case_are_all_shown(tmp_path, capsys):
+    """On the second GPU the L2 is fastest where DRAM is on the first."""
+    source = Path(__file__).parents[2] / "results/nvidia-h200/study.json"
+    document = json.loads(source.read_text())
+    rows = [row for row in document["benchmarks"] if row["name"].startswith("latency/")]
+    l2 = [row for row in rows if "/global_l2/" in row["name"]]
+    dram = [row for row in rows if "/global_dram/" in row["name"]]
+    first = min(dram, key=lambda row: row["real_time"])["name"].partition("/global_dram/")[2]
+    only = [row for row in l2 if row["name"].endswith(f"/global_l2/{first}")]
+    assert only
+    kept = [row for row in rows if row not in l2 and row not in dram]
+    suite.write(tmp_path / "a.json", document | {"benchmarks": rows})
+    context = document["context"] | {"gpu_name": RTX}
+    suite.write(tmp_path / "b.json", {"context": context, "benchmarks": [*kept, *only]})
+    assert main(["matrix", str(tmp_path), "--ladder", "latency", "--format", "json"]) == 0
+    found = {matrix["case"]: matrix for matrix in json.loads(capsys.readouterr().out)}
+    (at,) = [case for case in found if first.startswith(case)]
+    assert {cell["rung"] for cell in found[at]["cells"]} == {"global_l2", "global_dram"}
+
+
 def test_rows_of_any_suite_are_set_beside_each_other_by_machine(tmp_path, capsys):
     one = host(tmp_path, "one", {"BM_a/8": 8.0, "BM_b": 1.0, "BM_c": 0})
     two = host(tmp_path, "two", {"BM_a/8": 2.0, "BM_b": 1.5})

@@ -92,10 +92,8 @@ def matrices(
         cases: dict[str, set[str]] = {}
         for study in present:
             for at, names in _shown(study).items():
-                # A case that is some GPU's headline shows all rungs.
-                cases[at] = (
-                    names | cases.get(at, names) if names and cases.get(at, names) else set()
-                )
+                known = cases.setdefault(at, names)
+                cases[at] = known | names if known and names else set()  # all at a headline
         if case:
             cases = {c: set() for s in present for c in s.cases if case.search(c)}
         for at, names in cases.items():
