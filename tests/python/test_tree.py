@@ -25,6 +25,7 @@ from ladder.report import speed_tables, tree
 ROOT = Path(__file__).resolve().parents[2]
 ROOFS = {"read": 4e12, "bf16": 9e14}
 LEVEL = 0.98  # of another speed: what is level with it
+THROTTLED_LEVEL = 0.96  # likewise, under a power limit (docs/power.md)
 CATALOGUE = [
     {
         "name": "roof",
@@ -327,10 +328,11 @@ def trees() -> list[tuple[str, Results, Ladder]]:
 def slower(study: Study, row: Any, other: Any) -> bool:
     """Whether `row` is slower than `other` by more than is level, and than the noise of both.
 
-    Nothing follows from a row whose clock alone was throttled.
+    Nothing follows from a row whose clock alone was throttled. Where both were, the clock varies
+    more than the samples of one row show.
     """
-    if row.throttled > 0 and not other.throttled > 0:
-        return False
+    if row.throttled > 0:
+        return other.throttled > 0 and study.speed(row) < THROTTLED_LEVEL * study.speed(other)
     noises = [each.counter("median_noise") for each in (row, other)]
     noise = sum(each for each in noises if each > 0)
     return study.speed(row) * (1 + 2 * noise) < LEVEL * study.speed(other)
