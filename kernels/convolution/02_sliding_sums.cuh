@@ -10,23 +10,49 @@ namespace ladders::convolution {
 constexpr int kOwn = 4;                // neighbouring outputs per thread: 16 bytes
 constexpr int kAcross = kOwn * kWarp;  // and per warp
 
+// Rows that do not start on 16 bytes are seen sheared, as rows of columns - skew pixels, which do:
+//   row * columns + column = row * (columns - skew) + place, where place = column + row * skew.
+// So each row begins `skew` places to the right of the one above, and vectors start at places that
+// are multiples of 4. A filter's row is sheared likewise: all offsets are known when compiling.
+// Rows are counted from the first of a tile, which is a multiple of 4 if there is a skew.
+inline int skew_of(int64_t columns) { return columns % 4 == 3 ? -1 : int(columns % 4); }
+__host__ __device__ constexpr int magnitude(int skew) { return skew < 0 ? -skew : skew; }
+// How far a filter reaches to either side of a place.
+__host__ __device__ constexpr int reach(int side, int skew) {
+  return reach(side) * (1 + magnitude(skew));
+}
+// Places of all columns of so many rows, and the least, down to a vector's start.
+constexpr int64_t width(int64_t columns, int64_t rows, int skew) {
+  return skew == 0 ? columns : columns + (rows - 1) * magnitude(skew) + kOwn - 1;
+}
+__host__ __device__ constexpr int leftmost(int rows, int skew) {
+  return skew < 0 ? (rows - 1) * skew & -kOwn : 0;
+}
+
 // The pixels of a row that a thread's outputs need, and those of two rows.
-template <int side>
+template <int side, int skew = 0>
 struct Window {
-  float pixels[kOwn + side - 1];
+  float pixels[kOwn + 2 * reach(side, skew)];
 };
-template <int side>
+template <int side, int skew = 0>
 struct Pair {
-  Window<side> upper, lower;
+  Window<side, skew> upper, lower;
 };
+
+// Where in a window the pixels of a thread's first output and row y of the filter begin.
+template <int side, int skew>
+__host__ __device__ constexpr int first_place(int y) {
+  return reach(side, skew) - reach(side) + (y - reach(side)) * skew;
+}
 
 // Adds the products of two rows of the image. Sum i is of the output row whose filter row i meets
 // the lower of them, and row i - 1 the upper. Sum i - 2 becomes sum i with the first FMA, which may
 // write to another register than it reads. Sums outside of [begin, end) are not in the strip and
 // skipped, three rows of the filter at a time; the branches also limit how many weights are live.
-template <int side>
-__device__ __forceinline__ void add_rows(float (&sums)[side + 1][kOwn], const Pair<side>& pair,
-                                         const Filter& filter, int begin, int end) {
+template <int side, int skew>
+__device__ __forceinline__ void add_rows(float (&sums)[side + 1][kOwn],
+                                         const Pair<side, skew>& pair, const Filter& filter,
+                                         int begin, int end) {
   constexpr int kTogether = 3;
   const unsigned needed = (~0u << max(begin - 1, 0)) & ~(~0u << min(end, side));  // a bit a row
 #pragma unroll
@@ -43,21 +69,23 @@ __device__ __forceinline__ void add_rows(float (&sums)[side + 1][kOwn], const Pa
           for (int own = 0; own < kOwn; ++own) {
             const bool moves = x == 0 && (i == y || i == side);
             const float before = !moves ? sums[i][own] : i >= 2 ? sums[i - 2][own] : 0;
-            const float pixel = (i == y ? pair.lower : pair.upper).pixels[x + own];
+            const int place = first_place<side, skew>(y) + x + own;
+            const float pixel = (i == y ? pair.lower : pair.upper).pixels[place];
             sums[i][own] = before + filter.weights[y * side + x] * pixel;
           }
   }
 }
 
 // Computes rows [first, last) of outputs, two rows of the image at a time.
-template <int side, class Load, class Store>
+template <int side, int skew = 0, class Load, class Store>
 __device__ __forceinline__ void go_down(const Filter& filter, int first, int last, Load load,
                                         Store store) {
   // Small filters have too few FMAs to hide loads, but registers to load the next rows ahead.
-  constexpr int kTurns = side <= 7 ? 2 : 1, kAhead = kTurns - 1, kReach = reach(side);
+  constexpr int kTurns = side <= (skew == 0 ? 7 : 5) ? 2 : 1, kAhead = kTurns - 1;
+  constexpr int kReach = reach(side);
   const int end = last + kReach;
   float sums[side + 1][kOwn] = {};
-  Pair<side> pairs[kTurns];
+  Pair<side, skew> pairs[kTurns];
   int row = first - kReach;
   if constexpr (kAhead > 0) pairs[0] = load(row);
   while (row < end)
@@ -65,7 +93,7 @@ __device__ __forceinline__ void go_down(const Filter& filter, int first, int las
     for (int turn = 0; turn < kTurns; ++turn) {
       pairs[(turn + kAhead) % kTurns] = load(row + 2 * kAhead);
       const int newest = row + 1 + kReach;  // sum i is of output row newest - i
-      add_rows<side>(sums, pairs[turn], filter, newest - last + 1, newest - first + 1);
+      add_rows<side, skew>(sums, pairs[turn], filter, newest - last + 1, newest - first + 1);
 #pragma unroll
       for (int i = side; i > side - 2; --i)  // the sums that are complete
         if (newest - i >= first && newest - i < last) store(newest - i, sums[i]);
@@ -142,10 +170,11 @@ __global__ void __launch_bounds__(SumsTile::kThreads, side == 15 ? 4 : 5)
 }
 
 // Four warps side by side, and as many blocks as an SM has registers for.
-template <int side>
+template <int side, int skew>
 struct Strips {
   static constexpr int kWarps = 4, kThreads = kWarps * kWarp, kColumns = kWarps * kAcross;
-  static constexpr int kBlocks = side == 3 ? 8 : side == 5 || side == 9 ? 6 : side == 15 ? 4 : 5;
+  static constexpr int kAligned = side == 3 ? 8 : side == 5 || side == 9 ? 6 : side == 15 ? 4 : 5;
+  static constexpr int kBlocks = kAligned - magnitude(skew) - (skew != 0 && side <= 5);
 };
 
 // Loads `count` pixels on either side, from the i-th on; rows are aligned: none crosses the edge.
@@ -174,71 +203,81 @@ __device__ __forceinline__ Window<side> global_window(const float* __restrict__ 
   return window;
 }
 
-// The same where rows start `phase` pixels after 16 bytes: whole vectors, of which the window is a
-// part. Vectors that leave the row are loaded pixel by pixel.
-template <int side, int phase>
-__device__ __forceinline__ Window<side> shifted_window(const float* __restrict__ row, int column,
-                                                       int columns) {
-  constexpr int kReach = reach(side), kPixels = kOwn + side - 1;
-  constexpr int kFirst =
-      -((kReach - phase + 3) / 4) * 4 - phase;  // of the first vector, <= -kReach
-  constexpr int kVectors = ceil_div(kOwn + kReach - kFirst, 4);
-  static_assert(kFirst <= -kReach && kFirst + 4 > -kReach);
-  Window<side> window;
+// Whether all of a thread's pixels in a row are of the image.
+__device__ __forceinline__ bool is_inside(int column, int columns) {
+  return column >= 0 && column + kOwn <= columns;
+}
+
+// Stores those of a thread's outputs in a sheared row that are of the image.
+__device__ __forceinline__ void store_inside(float* out, int row, int column, int columns,
+                                             const float (&sums)[kOwn]) {
+  if (is_inside(column, columns)) return store(out, row, column, columns, sums, true);
 #pragma unroll
-  for (int j = 0; j < kVectors; ++j) {
-    const int x = column + kFirst + 4 * j;
-    float pixels[4] = {};
-    if (x >= 0 && x + 4 <= columns) {
-      copy_pixels<4>(pixels, row + x);
-    } else {
+  for (int own = 0; own < kOwn; ++own)
+    if (column + own >= 0 && column + own < columns)
+      out[at(row, column + own, columns)] = sums[own];
+}
+
+// Copies neighbouring pixels of a row; those outside of the image stay as they are.
+__device__ __forceinline__ void copy_inside(float* to, const float* __restrict__ image, int row,
+                                            int column, int columns) {
+  if (is_inside(column, columns))
+    copy_pixels<kOwn>(to, &image[at(row, column, columns)]);
+  else
 #pragma unroll
-      for (int i = 0; i < 4; ++i)
-        if (x + i >= 0 && x + i < columns) pixels[i] = row[x + i];
-    }
+    for (int i = 0; i < kOwn; ++i)
+      if (column + i >= 0 && column + i < columns) to[i] = image[at(row, column + i, columns)];
+}
+
+// A window of sheared rows: whole vectors, of which it is a part.
+template <int side, int skew>
+__device__ __forceinline__ Window<side, skew> sheared_window(const float* __restrict__ image,
+                                                             int row, int column, int rows,
+                                                             int columns) {
+  constexpr int kBeside = ceil_div(reach(side, skew), kOwn) * kOwn;
+  float pixels[kOwn + 2 * kBeside] = {};
+  const bool inside = column >= kBeside && column + kOwn + kBeside <= columns;
+  if (row < 0 || row >= rows) return {};
 #pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      const int at = kFirst + 4 * j + i + kReach;
-      if (at >= 0 && at < kPixels) window.pixels[at] = pixels[i];
-    }
+  for (int i = 0; i < kOwn + 2 * kBeside; i += kOwn) {
+    const int x = column + i - kBeside;
+    if (inside)
+      copy_pixels<kOwn>(&pixels[i], &image[at(row, x, columns)]);
+    else
+      copy_inside(&pixels[i], image, row, x, columns);
   }
+  Window<side, skew> window;
+#pragma unroll
+  for (int i = 0; i < kOwn + 2 * reach(side, skew); ++i)
+    window.pixels[i] = pixels[kBeside - reach(side, skew) + i];
   return window;
 }
 
-// All lanes of a warp are in one row, so they take one way.
-template <int side>
-__device__ __forceinline__ Window<side> unaligned_window(const float* __restrict__ image, int row,
-                                                         int column, int rows, int columns) {
-  if (row < 0 || row >= rows) return {};
-  const float* const start = &image[at(row, 0, columns)];
-  switch (at(row, 0, columns) % 4) {
-    case 0:
-      return shifted_window<side, 0>(start, column, columns);
-    case 1:
-      return shifted_window<side, 1>(start, column, columns);
-    case 2:
-      return shifted_window<side, 2>(start, column, columns);
-    default:
-      return shifted_window<side, 3>(start, column, columns);
-  }
-}
-
 // Straight from the L1, which holds what neighbouring lanes load. Strips can have any length.
-template <int side, bool aligned>
-__global__ void __launch_bounds__(Strips<side>::kThreads, Strips<side>::kBlocks)
+template <int side, int skew>
+__global__ void __launch_bounds__(Strips<side, skew>::kThreads, Strips<side, skew>::kBlocks)
     from_l1(const float* __restrict__ image, const __grid_constant__ Filter filter,
             float* __restrict__ out, int rows, int columns, int strip) {
-  const int column = (blockIdx.x * blockDim.x + threadIdx.x) * kOwn;
+  const int place =
+      (blockIdx.x * blockDim.x + threadIdx.x) * kOwn + unsigned(leftmost(strip, skew));
   const int first = blockIdx.y * strip;
-  if (column >= columns) return;
+  if (skew == 0 ? place >= columns : first >= rows) return;
+  const auto column = [&](int row) { return place - (row - first) * skew; };
   const auto window = [&](int row) {
-    return aligned ? global_window<side>(image, row, column, rows, columns)
-                   : unaligned_window<side>(image, row, column, rows, columns);
+    if constexpr (skew == 0)
+      return global_window<side>(image, row, place, rows, columns);
+    else
+      return sheared_window<side, skew>(image, row, column(row), rows, columns);
   };
-  go_down<side>(
+  go_down<side, skew>(
       filter, first, min(first + strip, rows),
-      [&](int row) { return Pair<side>{window(row), window(row + 1)}; },
-      [&](int row, const float (&sums)[kOwn]) { store(out, row, column, columns, sums, aligned); });
+      [&](int row) { return Pair<side, skew>{window(row), window(row + 1)}; },
+      [&](int row, const float (&sums)[kOwn]) {
+        if constexpr (skew == 0)
+          store(out, row, place, columns, sums, true);
+        else
+          store_inside(out, row, column(row), columns, sums);
+      });
 }
 
 template <int side>
@@ -250,34 +289,55 @@ Implementation sums_over_tile() {
 // Strips of at least eight rows, as long as waves of blocks allow: one wave where FMAs are the
 // limit, as all SMs are equally fast; more where DRAM is, which serves some SMs faster than others.
 // Blocks have no more warps than they need to share the columns.
-template <int side>
+template <int side, int skew>
 LaunchPlan in_strips(const Case& c, const Device& device, const void* kernel) {
-  using S = Strips<side>;
+  using S = Strips<side, skew>;
   constexpr int64_t kWaves = side < 9 ? 4 : 1, kShortest = 8;
-  const int64_t rows = c["rows"], across = ceil_div(c["columns"], S::kColumns);
+  const int64_t rows = c["rows"], columns = c["columns"];
   LaunchPlan plan = {.grid = 0, .block = S::kThreads};
-  if (rows == 0 || across == 0) return plan;
-  plan.block.x = unsigned(ceil_div(c["columns"], across * kAcross) * kWarp);
-  const int64_t blocks = kWaves * fill_device(plan, kernel, device).grid.x;
-  const int64_t strip = std::max(ceil_div(rows, std::max<int64_t>(blocks / across, 1)), kShortest);
-  plan.grid = dim3(unsigned(across), unsigned(ceil_div(rows, strip)));
+  if (rows == 0 || columns == 0) return plan;
+  // How wide a sheared strip is depends on its rows: these are estimated first.
+  int64_t strip = kShortest;
+  for (int i = 0; i < (skew == 0 ? 1 : 2); ++i) {
+    const int64_t places = width(columns, strip, skew), across = ceil_div(places, S::kColumns);
+    plan.block.x = unsigned(ceil_div(places, across * kAcross) * kWarp);
+    const int64_t blocks = kWaves * fill_device(plan, kernel, device).grid.x;
+    strip = std::max(ceil_div(rows, std::max<int64_t>(blocks / across, 1)), kShortest);
+    if (skew != 0) strip = ceil_div(strip, 4) * 4;
+  }
+  plan.grid = dim3(unsigned(ceil_div(width(columns, strip, skew), plan.block.x * kOwn)),
+                   unsigned(ceil_div(rows, strip)));
   return plan;
 }
 
-template <int side, bool aligned>
+template <int side, int skew>
 Implementation strips_of() {
-  return kernel<Convolution>(from_l1<side, aligned>, in_strips<side>,
+  return kernel<Convolution>(from_l1<side, skew>, in_strips<side, skew>,
                              [](Convolution& problem, const LaunchPlan& plan) {
                                const auto [image, filter, out, rows, columns] = problem.arguments();
-                               const int strip = ceil_div(rows, int(plan.grid.y));
+                               int strip = ceil_div(rows, int(plan.grid.y));
+                               if (skew != 0) strip = ceil_div(strip, 4) * 4;
                                return std::tuple(image, filter, out, rows, columns, strip);
                              });
 }
 
-inline bool aligned(const Case& c) { return c["columns"] % 4 == 0; }
+// of(skew) for the skew of the case's rows, known when compiling.
+template <class Of>
+Implementation by_skew(const Case& c, Of of) {
+  switch (skew_of(c["columns"])) {
+    case 0:
+      return of(std::integral_constant<int, 0>{});
+    case 1:
+      return of(std::integral_constant<int, 1>{});
+    case 2:
+      return of(std::integral_constant<int, 2>{});
+    default:
+      return of(std::integral_constant<int, -1>{});
+  }
+}
 template <int side>
 Implementation strips_from_l1(const Case& c, const Device&) {
-  return aligned(c) ? strips_of<side, true>() : strips_of<side, false>();
+  return by_skew(c, [](auto skew) { return strips_of<side, skew.value>(); });
 }
 
 }  // namespace ladders::convolution

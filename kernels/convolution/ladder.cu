@@ -20,20 +20,12 @@
 namespace ladders::convolution {
 namespace {
 
-// Where rows do not start on 16 bytes, windows from the L1 are the fastest for 9 x 9 and 11 x 11.
-bool pays_unaligned(const Case& c) {
-  return !aligned(c) && (c["filter"] == 9 || c["filter"] == 11);
-}
-
 template <int side>
 Implementation fastest(const Case& c, const Device& device) {
   constexpr int64_t kMostBlocks = 65535;  // in a grid's y
-  const bool few_rows = c["rows"] <= kMostBlocks * SmallTile<side, 4>::kRows;
-  const bool small_tiles =
-      aligned(c) ? !kStripsFrom.reached(c, device) && kSmallTilesFrom.reached(c, device) : side < 9;
-  if (few_rows && small_tiles) return chosen("small_tiles", in_small_tiles<side>(c, device));
-  if (few_rows && !aligned(c) && !pays_unaligned(c))
-    return chosen("sliding_sums", sums_over_tile<side>());
+  const bool few_rows = c["rows"] <= kMostBlocks * SmallTile<side, 0>::kRows;
+  if (few_rows && !kStripsFrom.reached(c, device) && kSmallTilesFrom.reached(c, device))
+    return chosen("small_tiles", in_small_tiles<side>(c, device));
   return chosen("from_l1", strips_from_l1<side>(c, device));
 }
 
@@ -42,7 +34,7 @@ bool is_large(const Case& c) { return c["rows"] == 8192; }
 bool at_some(const Case& c) {
   return is_large(c) && (c["filter"] == 3 || c["filter"] == 7 || c["filter"] == 15);
 }
-bool for_tiles(const Case& c) { return is_large(c) || !aligned(c); }
+bool for_tiles(const Case& c) { return is_large(c) || c["columns"] % kOwn != 0; }
 
 template <int side>
 std::vector<Rung> rungs() {
@@ -85,7 +77,6 @@ std::vector<Rung> rungs() {
       {.name = "from_l1",
        .idea = "No tile and no barrier: windows come from the L1, strips fill the device.",
        .builds_on = "sliding_sums",
-       .meant_for = [](const Case& c) { return aligned(c) || pays_unaligned(c); },
        .target = "shared_wavefronts",
        .choose = strips_from_l1<side>},
       // 03_small_tiles.cuh
@@ -93,16 +84,13 @@ std::vector<Rung> rungs() {
        .idea = "A few unrolled rows per thread in small tiles, without edge checks inside.",
        .builds_on = "from_l1",
        .meant_for =
-           [](const Case& c) {
-             return c["filter"] <= 11 && c["rows"] * c["columns"] >= 1 << 22 && !pays_unaligned(c);
-           },
+           [](const Case& c) { return c["filter"] <= 11 && c["rows"] * c["columns"] >= 1 << 22; },
        .target = "warp_instructions",
        .measured = [](const Case& c) { return c["filter"] <= 11; },
        .choose = in_small_tiles<side>},
       // ladder.cu
       {.name = "fastest",
-       .idea =
-           "Small tiles, strips or sliding sums: the fastest measured for the filter and image.",
+       .idea = "Small tiles or strips: the fastest measured for the filter and image.",
        .role = Role::choice,
        .choose = fastest<side>},
   };
@@ -134,11 +122,12 @@ Ladder ladder() {
       .measured = measured,
       .small = {{256, 256, 3}, {256, 256, 7}, {128, 128, 15}},
       // Images smaller than filters, unaligned rows, whole tiles and strips and one pixel more.
-      .tested = {{1, 1, 3},    {1, 1, 15},     {0, 5, 3},      {1, 100, 5},   {100, 1, 7},
-                 {3, 2, 9},    {7, 5, 15},     {4, 4, 11},     {31, 33, 9},   {33, 31, 11},
-                 {16, 128, 3}, {64, 128, 15},  {65, 132, 15},  {63, 129, 5},  {130, 260, 7},
-                 {97, 516, 3}, {129, 1028, 5}, {70, 1000, 11}, {1, 1024, 15}, {40, 4, 9},
-                 {257, 515, 3}},
+      .tested = {{1, 1, 3},     {1, 1, 15},     {0, 5, 3},      {1, 100, 5},   {100, 1, 7},
+                 {3, 2, 9},     {7, 5, 15},     {4, 4, 11},     {31, 33, 9},   {33, 31, 11},
+                 {16, 128, 3},  {64, 128, 15},  {65, 132, 15},  {63, 129, 5},  {130, 260, 7},
+                 {97, 516, 3},  {129, 1028, 5}, {70, 1000, 11}, {1, 1024, 15}, {40, 4, 9},
+                 {257, 515, 3}, {61, 262, 9},   {130, 263, 15}, {64, 261, 15}, {129, 514, 7},
+                 {40, 518, 15}, {70, 1001, 11}, {33, 259, 5}},
       .headline = {8192, 8192, 15},
       .small_headline = {128, 128, 15},
       .work =
