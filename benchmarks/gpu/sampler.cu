@@ -411,13 +411,14 @@ class Sampler : public Meter {
     const bool limited = result.sm_clock_hz < kFull * fastest_clock_hz_;
     if (!watched || !limited || sampling.settle_seconds <= 0) return result;
     // A power limit lowers the clock within half a second, and then moves it to and fro, so these
-    // samples do not count. The others take as long as was waited for at most, since half-second
-    // medians differ by up to 4 %.
+    // samples do not count. The others take as long as was waited for at most, and each is the mean
+    // of an interval: of launches at two clocks a median takes one or the other.
     settle(sampling.settle_seconds, [&] {
       return clock_during([&, from = std::chrono::steady_clock::now()] {
         while (seconds_since(from) < kInterval) take(enqueue, rounds, launches);
       });
     });
+    rounds = std::max(rounds, static_cast<int>(kInterval / (launches * estimate)));
     result = {.measuring_seconds = result.measuring_seconds};
     sample_all(sampling.settle_seconds);
     return result;
