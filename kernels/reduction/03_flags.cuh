@@ -83,6 +83,28 @@ Implementation flagged_with(Blocks blocks) {
                                flag_arguments<Op, threads * flight>);
 }
 
+// The same without the exchange: the first block's sum is the result, as the others' are missing.
+template <class Op, int kThreads, int kFlight>
+__global__ void __launch_bounds__(kThreads, 1024 / kThreads)
+    partial_sums(const Value<Op>* __restrict__ in, size_t count, Division division, Slot<Op>* slots,
+                 Result<Op>* result) {
+  const auto sum = sum_of_block<kThreads>(part_sum<Op, kThreads, kFlight>(in, count, division));
+  if (threadIdx.x != 0) return;
+  if (blockIdx.x == 0)
+    *result = static_cast<Result<Op>>(sum);
+  else
+    slots[blockIdx.x].sum = sum;
+}
+
+template <class Op, int threads, int flight>
+Implementation partial_sums_with(Blocks blocks) {
+  return checked<Reduction<Op>>(
+      kernel<Reduction<Op>>(partial_sums<Op, threads, flight>,
+                            even_blocks({.block = threads}, blocks),
+                            flag_arguments<Op, threads * flight>),
+      [](const Reduction<Op>& problem) { return problem.compare_with_slots(); });
+}
+
 // One block, with all its loads in flight. Its code is short, since it is fetched from DRAM.
 constexpr int kFewInFlight = 4;
 constexpr int64_t kMostOfOneBlock = 4 * kFewInFlight * 1024;

@@ -22,23 +22,37 @@
 namespace ladders::reduction {
 namespace {
 
-// As the input grows: one block; small blocks with one round of loads per thread; larger blocks
-// with a few rounds; then the most bytes in flight.
+// As the input grows: small blocks with one round of loads per thread, then larger blocks with a
+// few rounds. make<threads, loads>(blocks) returns a kernel of such blocks.
+template <class Op>
+Implementation tuned(const Case& c, const Device& device, auto make) {
+  constexpr bool kInts = Reduction<Op>::kExact;
+  if (!kLargerBlocksFrom.reached(c, device))
+    return make.template operator()<128, 8>(Blocks{.each = 8, .per_sm = 4, .whole = true});
+  if (!(kInts ? kMoreBlocksOfIntsFrom : kMoreBlocksFrom).reached(c, device))
+    return make.template operator()<256, 8>(Blocks{.each = 8, .per_sm = 2, .whole = true});
+  if constexpr (kInts)
+    return make.template operator()<512, 4>(Blocks{.each = 4, .per_sm = 2});
+  else
+    return make.template operator()<256, 8>(Blocks{.each = 8, .per_sm = 4, .whole = true});
+}
+
+// One block for few elements, the most bytes in flight for many.
 template <class Op>
 Implementation fastest_at(const Case& c, const Device& device) {
-  constexpr bool kInts = Reduction<Op>::kExact;
   if (c["elements"] <= kMostOfOneBlock) return chosen("one_block", one_block_at<Op>(c, device));
   if (kBulkRingFrom.reached(c, device) && device.has_bulk_copies(kRingRoom))
     return chosen("bulk_ring", in_a_ring<Op>());
-  const auto flagged = [&] {
-    if (!kLargerBlocksFrom.reached(c, device))
-      return flagged_with<Op, 128, 8>({.each = 8, .per_sm = 4, .whole = true});
-    if (!(kInts ? kMoreBlocksOfIntsFrom : kMoreBlocksFrom).reached(c, device))
-      return flagged_with<Op, 256, 8>({.each = 8, .per_sm = 2, .whole = true});
-    return kInts ? flagged_with<Op, 512, 4>({.each = 4, .per_sm = 2})
-                 : flagged_with<Op, 256, 8>({.each = 8, .per_sm = 4, .whole = true});
-  };
-  return chosen("warp_votes", flagged());
+  return chosen("warp_votes", tuned<Op>(c, device, [&]<int threads, int loads>(Blocks blocks) {
+                  return flagged_with<Op, threads, loads>(blocks);
+                }));
+}
+
+template <class Op>
+Implementation partial_sums_at(const Case& c, const Device& device) {
+  return tuned<Op>(c, device, [&]<int threads, int loads>(Blocks blocks) {
+    return partial_sums_with<Op, threads, loads>(blocks);
+  });
 }
 
 bool of_integers_or_sums(const Case& c) { return c["operation"] != 2; }
@@ -128,6 +142,11 @@ std::vector<Rung> rungs() {
        .target = "stall_long_scoreboard",
        .measured = of_integers_or_sums},
       // 03_flags.cuh
+      {.name = "partial_sums",
+       .idea = "Blocks leave their sums, and nobody adds them up: what reading alone takes.",
+       .role = Role::ceiling,
+       .measured = of_integers_or_sums,
+       .choose = partial_sums_at<Op>},
       {.name = "flagged",
        .idea = "Sum and flag in one word, which the last block polls: no fence, no atomic.",
        .implementation = flagged_with<Op, 512, 4, false>(kResident),

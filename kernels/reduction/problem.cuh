@@ -98,22 +98,17 @@ class Reduction : public Problem {
   void poison() override {
     Problem::poison();
     on_host_.reset();
+    check(cudaMemset(slots_.data(), 0, slots_.bytes()), "slots");
   }
 
   Result<Op> result() const { return on_host_ ? *on_host_ : to_host(result_.data(), 1).front(); }
 
-  // Relative to the sum of magnitudes: a sum near zero has a large error relative to itself.
-  Verdict compare() override {
-    const auto [expected, magnitude] = expectation();
-    const Result<Op> result = this->result();
-    if constexpr (kExact) {
-      if (result == expected) return {};
-      return {.wrong = std::to_string(result) + " instead of " + std::to_string(expected)};
-    } else {
-      const double error = std::abs(result - expected);
-      if (exact_ && error != 0) return {.wrong = "a sum that is exact in any order is off"};
-      return {.relative_error = error == 0 ? 0 : error / magnitude};
-    }
+  Verdict compare() override { return compare(result()); }
+  /// The result is one part of the sum, and the others are in the slots.
+  Verdict compare_with_slots() const {
+    Wide<Op> sum = result();
+    for (const Slot<Op>& slot : to_host(slots_.data(), kMostSlots)) sum += slot.sum;
+    return compare(static_cast<Result<Op>>(sum));
   }
 
   using Sums = SumAndMagnitude<Wide<Op>>;
@@ -142,6 +137,19 @@ class Reduction : public Problem {
   }
 
  private:
+  // Relative to the sum of magnitudes: a sum near zero has a large error relative to itself.
+  Verdict compare(Result<Op> result) const {
+    const auto [expected, magnitude] = expectation();
+    if constexpr (kExact) {
+      if (result == expected) return {};
+      return {.wrong = std::to_string(result) + " instead of " + std::to_string(expected)};
+    } else {
+      const double error = std::abs(result - expected);
+      if (exact_ && error != 0) return {.wrong = "a sum that is exact in any order is off"};
+      return {.relative_error = error == 0 ? 0 : error / magnitude};
+    }
+  }
+
   DeviceBuffer<Value<Op>> in_;
   DeviceBuffer<Result<Op>> result_;
   DeviceBuffer<Slot<Op>> slots_ = zeros<Slot<Op>>(kMostSlots);

@@ -29,9 +29,21 @@ Implementation fastest_at(const Case& c, const Device& device) {
 }
 
 template <class Type>
+void copy(Scan<Type>& problem, cudaStream_t stream) {
+  const auto [in, count, out] = problem.arguments();
+  check(cudaMemcpyAsync(out, in, sizeof(*in) * count, cudaMemcpyDeviceToDevice, stream),
+        "cudaMemcpyAsync");
+}
+
+template <class Type>
 std::vector<Rung> rungs() {
   using T = Value<Type>;
   return {
+      {.name = "copy",
+       .idea = "The same bytes copied with cudaMemcpy: what no scan of as many can beat.",
+       .implementation =
+           checked<Scan<Type>>(library<Scan<Type>>(copy<Type>), Scan<Type>::check_copy),
+       .role = Role::ceiling},
       // 01_textbook.cuh
       {.name = "naive",
        .idea = "One launch per power of two adds the element so far before (Hillis, Steele).",

@@ -106,6 +106,12 @@ class Scan : public Problem {
     return {.wrong = "sum up to element " + std::to_string(count - size_t(largest))};
   }
 
+  static Verdict check_copy(const Scan& problem) {
+    return {.wrong =
+                first_difference("element", problem.out_.data(), problem.out_.size(),
+                                 [in = problem.in_.data()] __device__(size_t i) { return in[i]; })};
+  }
+
  private:
   size_t tiles() const { return ceil_div(in_.size(), kLeastTile); }
 
