@@ -65,9 +65,8 @@ __device__ __attribute__((noinline)) void total_overflow(unsigned bin, unsigned 
 
 // Counts bit by bit: a bit that was set carries to the next, the last one to the total. A flip
 // disturbs no other counter, and counter plus total is exact whichever thread's flip comes first.
-template <int bits, bool spread>
-  requires(bits < 8)
-__device__ __forceinline__ void count_four(const ClusterTotals& totals, unsigned char* counters,
+template <int bits>
+__device__ __forceinline__ void carry_four(const ClusterTotals& totals, unsigned char* counters,
                                            const unsigned (&bin)[4], const bool (&on)[4]) {
   using C = Counters<bits>;
   unsigned* word[4];

@@ -55,9 +55,8 @@ __device__ __forceinline__ unsigned clamped(int key, int bin_count) {
 // Counts those of four keys that are `on`. Hardware combines lanes that hit the same whole word. In
 // narrow counters the old word shows whether the field was full; four latencies overlap.
 template <int bits, bool spread>
-  requires(bits >= 8)
-__device__ __forceinline__ void count_four(const ClusterTotals&, unsigned char* counters,
-                                           const unsigned (&bin)[4], const bool (&on)[4]) {
+__device__ __forceinline__ void count_four(unsigned char* counters, const unsigned (&bin)[4],
+                                           const bool (&on)[4]) {
   using C = Counters<bits, spread>;
   unsigned full[4], old[4];
 #pragma unroll
@@ -99,8 +98,9 @@ __device__ __forceinline__ int lanes_with(int key, int wanted) {
 }
 
 // Counts the block's keys, one share of `members`, in counters of `bits` bits; if `ranged`, only in
-// the range of bins that starts at `first`. Ends with a barrier.
-template <int bits, bool spread, bool hot_keys, bool ranged>
+// the range of bins that starts at `first`; if `carries`, with totals of the cluster. Ends with a
+// barrier.
+template <int bits, bool spread, bool hot_keys, bool ranged, bool carries = false>
 __device__ __forceinline__ void count_all(const Counting& c, unsigned member, unsigned members,
                                           unsigned first) {
   static_assert(bits == 32 ? !hot_keys && !ranged : spread);
@@ -130,7 +130,7 @@ __device__ __forceinline__ void count_all(const Counting& c, unsigned member, un
       overflows->bins = ranged ? min(unsigned(c.range), c.bin_count - first) : c.bin_count;
     }
   }
-  if constexpr (bits < 8)
+  if constexpr (carries)
     sync_cluster();  // other blocks add to this one's totals
   else
     __syncthreads();
@@ -176,7 +176,10 @@ __device__ __forceinline__ void count_all(const Counting& c, unsigned member, un
           bin[k] = clamped(key[k], c.bin_count) - first;
           if (ranged) on[k] = on[k] && bin[k] < unsigned(c.range);
         }
-        count_four<bits, spread>(c.totals, counters, bin, on);
+        if constexpr (carries)
+          carry_four<bits>(c.totals, counters, bin, on);
+        else
+          count_four<bits, spread>(counters, bin, on);
       }
     };
     if (hot_keys && active)
@@ -187,11 +190,14 @@ __device__ __forceinline__ void count_all(const Counting& c, unsigned member, un
   if (member == 0)  // counts the keys after the last whole chunk
     for (size_t i = size_t{chunks} * kChunk + threadIdx.x; i < c.count; i += kThreads) {
       const unsigned bin = clamped(c.keys[i], c.bin_count) - first;
+      const unsigned bins[] = {bin, bin, bin, bin};
+      const bool on[] = {!ranged || bin < unsigned(c.range), false, false, false};
       if constexpr (bits == 32)
         atomicAdd(Counters<bits, spread>::word_of(counters, bin), 1u);
+      else if constexpr (carries)
+        carry_four<bits>(c.totals, counters, bins, on);
       else
-        count_four<bits, spread>(c.totals, counters, {bin, bin, bin, bin},
-                                 {!ranged || bin < unsigned(c.range), false, false, false});
+        count_four<bits, spread>(counters, bins, on);
     }
   if constexpr (hot_keys) hot.flush(c, first);
   __syncthreads();
@@ -331,11 +337,12 @@ Implementation written_down() {
   });
 }
 
-// 16 bits where they fit, else 8: wider counters overflow less.
+// 16 bits where they fit, else 8, else 4: wider counters overflow less.
 template <bool hot_keys>
 Implementation packed_at(const Case& c, const Device& device) {
-  return c["bins"] <= fitting<16>(device) ? written_down<16, hot_keys>()
-                                          : written_down<8, hot_keys>();
+  return c["bins"] <= fitting<16>(device)  ? written_down<16, hot_keys>()
+         : c["bins"] <= fitting<8>(device) ? written_down<8, hot_keys>()
+                                           : written_down<4, hot_keys>();
 }
 
 template <int bits>

@@ -67,7 +67,7 @@ template <int bits, bool hot_keys>
 __global__ void __launch_bounds__(kThreads, 1) count_in_clusters(const Counting c) {
   // The kernel before zeroes the output, to which narrow counters may be credited at any time.
   if constexpr (bits < 32) wait_for_kernel_before();
-  count_all<bits, true, hot_keys, false>(c, blockIdx.x, gridDim.x, 0);
+  count_all<bits, true, hot_keys, false, (bits < 8)>(c, blockIdx.x, gridDim.x, 0);
   if constexpr (bits == 32) wait_for_kernel_before();
   if constexpr (bits < 32) write_credits();
   sync_with_others();

@@ -31,14 +31,15 @@ Implementation robust(const Case& c, const Device& device) {
   return chosen("ranges", written_down<8, true, true>());
 }
 
-// Where counters of 32 bits fit on an H200, and where those of 8 bits do.
+// Where counters of 32 bits fit on an H200, where those of 8 bits do, and where those of 4.
 bool fit_whole(const Case& c) { return c["bins"] <= 57344; }
 bool fit_narrow(const Case& c) { return c["bins"] <= 229376; }
+bool fit_narrowest(const Case& c) { return c["bins"] <= 458752; }
 
 // What the study measures of the steps; the choice is measured on everything.
 bool is_uniform(const Case& c) { return distributed_as(c, {uniform}); }
 bool all_keys(const Case& c) { return c["keys"] == 1 << 28; }
-bool packs(const Case& c) { return all_keys(c) && !fit_whole(c) && fit_narrow(c); }
+bool packs(const Case& c) { return all_keys(c) && !fit_whole(c) && fit_narrowest(c); }
 bool on_three(const Case& c) { return distributed_as(c, {uniform, constant, zipf}); }
 bool on_strides(const Case& c) {
   return distributed_as(c, {uniform, strided}) && all_keys(c) && fit_whole(c);
@@ -115,9 +116,9 @@ std::vector<Rung> rungs() {
        .skip = too_many<32>,
        .measured = [](const Case& c) { return is_uniform(c) && all_keys(c) && fit_whole(c); }},
       {.name = "packed",
-       .idea = "Two or four counters per word: more bins fit, and carries are taken back.",
+       .idea = "Two, four or eight counters per word: more bins fit, and carries are taken back.",
        .builds_on = "column_sums",
-       .skip = too_many<8>,
+       .skip = too_many<4>,
        .measured = [](const Case& c) { return distributed_as(c, {uniform, constant}) && packs(c); },
        .choose = packed_at<false>},
       {.name = "hot_key",
@@ -125,7 +126,7 @@ std::vector<Rung> rungs() {
        .builds_on = "packed",
        .meant_for = [](const Case& c) { return !is_uniform(c) && packs(c); },
        .target = "shared_atomic_conflicts",
-       .skip = too_many<8>,
+       .skip = too_many<4>,
        .measured = [](const Case& c) { return on_three(c) && packs(c); },
        .choose = packed_at<true>},
       {.name = "ranges",
