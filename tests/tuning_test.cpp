@@ -9,6 +9,7 @@
 #include <cmath>
 #include <fstream>
 #include <set>
+#include <tuple>
 
 #include "gpu.hpp"
 #include "measure/study.hpp"
@@ -66,19 +67,33 @@ TEST(Tuning, ABadFileIsToldInOneLine) {
   EXPECT_THROW(read_tuning("/nowhere/tuning.toml"), UsageError);
 }
 
-TEST(Tuning, AFileIsForItsGpuAndItsArchitecture) {
-  const TuningFiles files = {
-      {"a", "gpu = 'A'\ncompute_capability = 90\n[scan]\nbulk_ring_from = 1\n"},
-      {"b", "gpu = 'B'\ncompute_capability = 86\n[scan]\nbulk_ring_from = 2\n"}};
+TEST(Tuning, AFileIsForItsGpuAndThoseThatItIsNearestTo) {
+  TuningFiles files = {{"a", "gpu = 'A'\ncompute_capability = 90\n[scan]\nbulk_ring_from = 1\n"},
+                       {"b", "gpu = 'B'\ncompute_capability = 86\n[scan]\nbulk_ring_from = 2\n"},
+                       {"c", "gpu = 'C'\ncompute_capability = 80\n[scan]\nbulk_ring_from = 3\n"},
+                       {"d", "gpu = 'D'\ncompute_capability = 100\n[scan]\nbulk_ring_from = 4\n"},
+                       {"e", "gpu = 'E'\ncompute_capability = 90\n[scan]\nbulk_ring_from = 5\n"}};
   const auto of = [&](const std::string& gpu, int compute_capability) {
     return tuning_of({.name = gpu, .compute_capability = compute_capability}, files);
   };
-  EXPECT_EQ(of("A", 90).source, "A");
-  EXPECT_EQ(of("A", 90).values.at("scan.bulk_ring_from"), 1);
-  EXPECT_EQ(of("B", 86).source, "B");
-  EXPECT_EQ(of("C", 80).source, "B");
-  EXPECT_EQ(of("C", 90).source, "A");
-  for (const Tuning& none : {of("C", 75), of("NVIDIA H200", 90)}) {
+  const std::vector<std::tuple<std::string, int, std::string>> taken = {
+      {"E", 90, "E"},       // its own, though A is as near
+      {"B", 100, "B"},      // its own, whatever its architecture
+      {"none", 87, "B"},    // nearer than C, which has the same major version too
+      {"none", 82, "C"},    // likewise the other way round
+      {"none", 89, "B"},    // A is nearer, but has another major version
+      {"none", 83, "B"},    // as far from B as from C
+      {"none", 90, "A"},    // as far from A as from E
+      {"none", 75, "C"},    // no file has its major version
+      {"none", 120, "D"}};  // likewise
+  for (int order = 0; order < 2; ++order, std::ranges::reverse(files)) {
+    for (const auto& [gpu, compute_capability, source] : taken)
+      EXPECT_EQ(of(gpu, compute_capability).source, source) << gpu << ' ' << compute_capability;
+    EXPECT_EQ(of("none", 90).values.at("scan.bulk_ring_from"), 1);
+  }
+  const Tuning own = of("NVIDIA H200", 90);
+  files.clear();
+  for (const Tuning& none : {own, of("none", 90)}) {
     EXPECT_EQ(none.source, "built in, of NVIDIA H200");
     EXPECT_TRUE(none.values.empty());
   }

@@ -81,7 +81,7 @@ const std::vector<Flag>& flags() {
       {"tuning", "FILE",
        "where choices change kernels, as `ladder tune` wrote it (default:\nthe built-in one of "
        "this "
-       "GPU or its architecture)",
+       "GPU or of the nearest architecture)",
        both, [](O& o, V& v) { o.tuning_file = v.text; }},
       {"tune", "", "measure both sides of all crossovers, as `ladder tune` does", timing,
        [](O& o, V& v) { o.tune = v.on(); }},

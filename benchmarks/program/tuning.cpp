@@ -5,8 +5,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <fstream>
+#include <map>
 #include <sstream>
+#include <tuple>
 
 #include "build_info.hpp"
 #include "program/options.hpp"
@@ -70,14 +73,17 @@ Tuning read_tuning(const std::string& file) {
 Tuning tuning_of(const Device& device) { return tuning_of(device, kTunings); }
 
 Tuning tuning_of(const Device& device, const TuningFiles& files) {
-  Tuning found{.source = std::string("built in, of ") + kBuiltIn};
+  // The nearest first: those of the same major version, then by the difference, then by name.
+  std::map<std::tuple<bool, int64_t, std::string>, Tuning> others;
   for (const auto& [name, text] : files) {
     const File file = parse(text, std::string(name) + ", when this was built");
     if (file.gpu == device.name) return file.tuning;
-    if (device.name != kBuiltIn && file.compute_capability / 10 == device.compute_capability / 10)
-      found = file.tuning;
+    const int64_t theirs = file.compute_capability, ours = device.compute_capability;
+    others[{theirs / 10 != ours / 10, std::abs(theirs - ours), file.gpu}] = file.tuning;
   }
-  return found;
+  if (device.name == kBuiltIn || others.empty())
+    return {.source = std::string("built in, of ") + kBuiltIn};
+  return others.begin()->second;
 }
 
 std::vector<Ladder> both_sides(const std::vector<Ladder>& ladders) {

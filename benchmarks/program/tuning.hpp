@@ -15,8 +15,10 @@ struct Tuning {
 /// the ladders do not have.
 Tuning read_tuning(const std::string& file);
 
-/// The tuning for this GPU, of files by name and text: that of the GPU's name, else one of its
-/// architecture, else no values, which leaves those that are built in. Throws UsageError.
+/// The tuning for this GPU, of files by name and text: that of the GPU's name, else of the nearest
+/// compute capability, of the same major version if there is one, and of those of one distance the
+/// first by the name of the GPU. No values, which leaves those that are built in, if there is no
+/// file, or if these were measured on this GPU. Throws UsageError.
 using TuningFiles = std::vector<std::pair<const char*, const char*>>;
 Tuning tuning_of(const Device& device, const TuningFiles& files);
 /// The same, of the files in results/ when the program was built.

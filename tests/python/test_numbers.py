@@ -126,13 +126,24 @@ def changed_places() -> tuple[int, int]:
     return changed, of
 
 
+@cache
+def tuning(of: str) -> dict:
+    """What `ladder tune` wrote on a GPU."""
+    return tomllib.loads((ROOT / f"results/{of}/tuning.toml").read_text(encoding="utf-8"))
+
+
+def tuned(crossover: str, of: str) -> float:
+    """The value of a crossover on a GPU."""
+    ladder, name = crossover.split(".")
+    return tuning(of)[ladder][name]
+
+
 def near_best(of: str, *, held_out: bool = False) -> tuple[int, int]:
     """At how many shapes `fastest` is within 3 % of the best rung, and of how many.
 
     With `held_out`, of those shapes that the crossovers were not found by.
     """
-    tuning = tomllib.loads((ROOT / f"results/{of}/tuning.toml").read_text(encoding="utf-8"))
-    used = {(m["crossover"].partition(".")[0], m["case"]) for m in tuning["measured"]}
+    used = {(m["crossover"].partition(".")[0], m["case"]) for m in tuning(of)["measured"]}
     lost = [
         row.seconds / study.best_step(row.case).seconds
         for name, study in by_ladder(of).items()
@@ -242,6 +253,8 @@ VALUES = {
     "faster": faster,
     "changed_places": changed_places,
     "near_best": near_best,
+    "tuned": tuned,
+    "crossovers": lambda: len({m["crossover"] for m in tuning(H200)["measured"]}),
     "unexplained": unexplained,
     "pipe": pipe,
     "floors": floors,

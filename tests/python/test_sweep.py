@@ -29,7 +29,7 @@ if shapes:
 rows = {{
     f"sum/{{rung}}/n:{{n}}/k:{{k}}/kind:{{kind}}" + more + "/manual_time": (rung, n)
     for n, k, kind in cases for rung, more in
-    (("fastest", ""), ("tiled", ""), ("wide", "/width:2"), ("cub", ""))
+    (("fastest", ""), ("tiled", ""), ("wide", "/width:2"), ("cub", ""), ("copy", ""))
 }}
 chosen = [name for name in rows if re.search(flags.get("--benchmark_filter", "."), name)]
 if "--benchmark_list_tests" in flags:
@@ -38,13 +38,16 @@ if "--benchmark_list_tests" in flags:
 ladder = {{"name": "sum", "title": "Sum", "quantity": "bytes",
     "axes": [{{"name": "n"}}, {{"name": "k"}}, {{"name": "kind"}}], "rungs": [
     {{"name": "tiled", "role": "step"}},
-    {{"name": "wide", "role": "step", "builds_on": "tiled", "sweeps": ["width"]}},
-    {{"name": "fastest", "role": "choice"}}, {{"name": "cub", "role": "peer"}}]}}
+    {{"name": "wide", "role": "step", "builds_on": "tiled", "sweeps": ["width"],
+      "ceilings": [{{"rung": "sum/copy", "products": 2}}]}},
+    {{"name": "fastest", "role": "choice"}}, {{"name": "cub", "role": "peer"}},
+    {{"name": "copy", "role": "ceiling"}}]}}
 def speed(rung, n):  # a choice that is wrong for n of 100 to 999
     wrong = 100 <= n < 1000
-    return {{"fastest": 6e11 if wrong else 1e12, "tiled": 9e11, "wide": 1e12, "cub": 8e11}}[rung]
+    return {{"fastest": 6e11 if wrong else 1e12, "tiled": 9e11, "wide": 1e12, "cub": 8e11,
+             "copy": 2e12 if n < 2000 else 2.5e12}}[rung]
 benchmarks = [
-    {{"name": name, "run_name": name, "real_time": 1e6 / speed(*rows[name]) * 1e6,
+    {{"name": name, "run_name": name, "real_time": 8e3 * rows[name][1] / speed(*rows[name]) * 1e6,
       "time_unit": "us", "iterations": 1, "bytes_per_second": speed(*rows[name]),
       "label": "chosen:wide" if "/fastest/" in name else ""}} for name in chosen
 ]
@@ -119,7 +122,7 @@ def test_where_a_choice_loses_is_told_worst_first(program, tmp_path, capsys):
     shapes = {row["name"].partition("/n:")[2] for row in json.loads(out.read_text())["benchmarks"]}
     count = len({re.sub("/width:2", "", shape) for shape in shapes})
     assert f", {count} drawn shapes." in told
-    library, rung = re.findall(r"least ([\d.]+)×, below [\d.]+ at (\d+) of", told)
+    library, rung, _ = re.findall(r"least ([\d.]+)×, below [\d.]+ at (\d+) of", told)
     assert (library[0], rung[0]) == ("0.75", "0.60")
     assert int(library[1]) == int(rung[1]) > 0
     first = next(line for line in told.splitlines() if line.endswith("| 0.75× |"))
@@ -131,6 +134,37 @@ def test_where_a_choice_loses_is_told_worst_first(program, tmp_path, capsys):
     assert again.out == told
     assert "as measured before" in again.err
     assert out.read_bytes() == before
+
+
+def test_shares_of_a_ceiling_that_the_ladder_has_are_told(program, tmp_path, capsys):
+    out = tmp_path / "drawn.json"
+    arguments = ["sweep", "sum", "--program", str(program), "--draw", "30"]
+    assert main([*arguments, "-o", str(out)]) == 0
+    told = capsys.readouterr().out
+    sizes = [int(n) for n in re.findall(r'"name":\s*"sum/fastest/n:(\d+)/', out.read_text())]
+    large, far = sum(n > 1000 for n in sizes), sum(100 <= n < 1000 or n >= 2000 for n in sizes)
+    assert 0 < large < len(sizes)
+    said, table = told.split("`fastest` against its ceiling: ")[1].split("\n\n")
+    assert said.endswith(
+        f"least 0.60×, below 0.9 at {far} of {len(sizes)} shapes, least 0.80× at the {large} that "
+        "move more than 8 MB."
+    )
+    assert table.splitlines()[2].endswith("| `sum/copy` / 2 | 0.60× |")
+    out = tmp_path / "without.json"
+    assert main([*arguments, "-o", str(out), "--filter", "/(fastest|tiled|wide|cub)/"]) == 0
+    assert capsys.readouterr().out == told.split("\n\n`fastest` against its ceiling")[0] + "\n"
+
+
+def test_a_roof_of_another_ladder_is_no_ceiling_of_drawn_shapes(program, tmp_path, capsys):
+    out = tmp_path / "drawn.json"
+    arguments = ["sweep", "sum", "--program", str(program), "--draw", "2", "-o", str(out)]
+    assert main(arguments) == 0
+    assert "its ceiling" in capsys.readouterr().out
+    text = out.read_text().replace('\\"sum/copy\\"', '\\"roof/dram_copy\\"')
+    assert "roof/dram_copy" in text
+    out.write_text(text)  # of which each row tells its percent
+    assert main(arguments) == 0
+    assert "its ceiling" not in capsys.readouterr().out
 
 
 def test_what_a_file_lacks_is_measured_on_request(program, tmp_path, capsys):

@@ -21,8 +21,9 @@ from ladder.model.errors import LadderError
 
 DESCRIPTION = """\
 Measures a ladder at shapes that are drawn at random, and writes in Markdown where its choices lose
-to a library or to another rung. Numbers are drawn log-uniformly from between the least and the
-greatest that the ladder is measured at. Two thirds of the shapes have multiples of 32.
+to a library or to another rung, or are far from a ceiling that is a rung of the ladder. Numbers are
+drawn log-uniformly from between the least and the greatest that the ladder is measured at. Two
+thirds of the shapes have multiples of 32.
 """
 EPILOG = arguments.EXIT_CODES
 

@@ -21,7 +21,8 @@ from ladder.model.errors import LadderError, LostError
 DESCRIPTION = """\
 Measures on this GPU where `fastest` and `robust` change from one kernel to another, and writes
 results/<gpu>/tuning.toml. Programs that are built afterwards choose by it on this GPU, and on
-others of its architecture that have no file; --tuning=FILE gives them another one.
+others that have no file and to which its architecture is the nearest; --tuning=FILE gives them
+another one.
 """
 EPILOG = arguments.EXIT_CODES
 

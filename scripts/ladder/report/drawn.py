@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Drawn shapes: where the choices of a ladder lose to a library, or to another of its rungs."""
+"""Drawn shapes: where the choices of a ladder lose to a library or a rung, or miss a ceiling."""
 
 from __future__ import annotations
 
@@ -9,12 +9,16 @@ from dataclasses import dataclass
 
 from ladder.analysis.study import Study, describe
 from ladder.model import units
+from ladder.model.ceilings import at_own_case
 from ladder.model.rows import Row
 from ladder.report import markdown
 from ladder.report.markdown import code, escape
 
 _WORST = 10  # shapes of a table
-_LEVEL = 0.97  # of the best sibling: what a choice may lose to it
+_CEILING = "its ceiling"
+# What a choice is compared with, and the ratio of speeds below which it does badly.
+_LEVELS = {"the best library": 1.0, "the best rung measured": 0.97, _CEILING: 0.9}
+_LARGE = 8e6  # bytes: what moves fewer is mostly launch, and so is its ceiling
 
 
 @dataclass(frozen=True)
@@ -22,22 +26,36 @@ class Ratio:
     """A choice at a shape, over what it is compared with there."""
 
     row: Row
-    other: Row
+    against: str  # in Markdown
     value: float  # speeds of the two
 
 
-def ratios(study: Study, name: str) -> tuple[list[Ratio], list[Ratio]]:
-    """Return the ratios of a rung to the best peer, and to the best step, slowest first."""
+def ratios(study: Study, name: str) -> tuple[list[Ratio], list[Ratio], list[Ratio]]:
+    """Return the ratios of a rung to the best peer, the best step and its ceiling, slowest first.
+
+    Of ceilings only those that do the same work: rows of the same ladder at the same case.
+    """
     (rung,) = (rung for rung in study.rungs if rung.name == name)
-    found: tuple[list[Ratio], list[Ratio]] = ([], [])
-    for case in study.cases:
-        row = study.ok(rung, case)
-        for others, other in zip(
-            found, (study.peer(rung.precision, case), study.best_step(case)), strict=True
-        ):
-            if row and other:
-                others.append(Ratio(row, other, study.speed(row) / study.speed(other)))
-    return tuple(sorted(each, key=lambda ratio: ratio.value) for each in found)  # type: ignore[return-value]
+    rows = [row for case in study.cases if (row := study.ok(rung, case))]
+
+    def over(others: list[Row | None]) -> list[Ratio]:
+        return [
+            Ratio(row, code(other.rung), study.speed(row) / study.speed(other))
+            for row, other in zip(rows, others, strict=True)
+            if other
+        ]
+
+    limited = [
+        Ratio(row, study.spell_lowest_ceiling(row), study.percent(row) / 100)
+        for row in rows
+        if study.percent(row) > 0
+        and all(at_own_case(ceiling, study.ladder) for ceiling in study.ceilings_of(row))
+    ]
+    peers = over([study.peer(rung.precision, row.case) for row in rows])
+    found = peers, over([study.best_step(row.case) for row in rows]), limited
+    for each in found:
+        each.sort(key=lambda ratio: ratio.value)
+    return found
 
 
 def text(study: Study) -> str:
@@ -46,8 +64,7 @@ def text(study: Study) -> str:
     told = [f"{study.ladder.title}: {about}, {len(study.cases)} drawn shapes."]
     choices = [rung.name for rung in study.rungs if rung.role == "choice"]
     for name in choices:
-        others = (("the best library", 1.0), ("the best rung measured", _LEVEL))
-        for (what, level), found in zip(others, ratios(study, name), strict=True):
+        for (what, level), found in zip(_LEVELS.items(), ratios(study, name), strict=True):
             if found:
                 told += [_summary(name, what, level, found), _table(study, found)]
     failed = [row for row in study.rows if row.status == "error"]
@@ -60,10 +77,14 @@ def text(study: Study) -> str:
 def _summary(name: str, what: str, level: float, found: Sequence[Ratio]) -> str:
     below = sum(ratio.value < level for ratio in found)
     mean = math.exp(sum(math.log(ratio.value) for ratio in found) / len(found))
-    return (
+    told = (
         f"{code(name)} against {what}: geometric mean {units.ratio(mean)}, least "
-        f"{units.ratio(found[0].value)}, below {level:g} at {below} of {len(found)} shapes."
+        f"{units.ratio(found[0].value)}, below {level:g} at {below} of {len(found)} shapes"
     )
+    large = [r.value for r in found if r.row.bytes_per_second * r.row.seconds > _LARGE]
+    if what == _CEILING and large:
+        told += f", least {units.ratio(large[0])} at the {len(large)} that move more than 8 MB"
+    return f"{told}."
 
 
 def _table(study: Study, found: Sequence[Ratio]) -> str:
@@ -73,7 +94,7 @@ def _table(study: Study, found: Sequence[Ratio]) -> str:
                 "case": escape(study.spell(ratio.row.case)),
                 "ran": code(ratio.row.chosen) if ratio.row.chosen else "",
                 "time": units.duration(ratio.row.seconds),
-                "against": code(ratio.other.rung),
+                "against": ratio.against,
                 "ratio": units.ratio(ratio.value),
             }
             for ratio in found[:_WORST]
