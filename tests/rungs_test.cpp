@@ -194,8 +194,7 @@ TEST(Gpu, IsRefusedIfItGoesWrongLater) {
     });
     ASSERT_NE(found, tested.end());
     const Row row = *found;
-    const bool own_check = static_cast<bool>(row.rung->at(row.point, study().device()).check);
-    const int inputs = own_check ? 1 : ladder.problem(row.shape, quick.device())->inputs();
+    const int inputs = ladder.problem(row.shape, quick.device())->inputs();
     int launches = 0;
     const Tampered later = [&](const Implementation& real, const LaunchPlan& plan, Problem& problem,
                                cudaStream_t stream) {

@@ -413,12 +413,13 @@ class Sampler : public Meter {
     // A power limit lowers the clock within half a second, and then moves it to and fro, so these
     // samples do not count. The others take as long as was waited for at most, and each is the mean
     // of an interval: of launches at two clocks a median takes one or the other.
+    int taken = 0;
     settle(sampling.settle_seconds, [&] {
       return clock_during([&, from = std::chrono::steady_clock::now()] {
-        while (seconds_since(from) < kInterval) take(enqueue, rounds, launches);
+        for (taken = 0; seconds_since(from) < kInterval; ++taken) take(enqueue, rounds, launches);
       });
     });
-    rounds = std::max(rounds, static_cast<int>(kInterval / (launches * estimate)));
+    rounds *= taken;
     result = {.measuring_seconds = result.measuring_seconds};
     sample_all(sampling.settle_seconds);
     return result;

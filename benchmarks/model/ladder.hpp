@@ -136,7 +136,8 @@ struct Implementation {
   bool on_host = false;  ///< runs on the CPU: timed by the host's clock
   /// Replaces Problem::compare where the rungs of a ladder compute different things.
   std::function<Verdict(const Problem&)> check = {};
-  /// Writes the input of an in-place rung into the poisoned output; not timed.
+  /// After the output is poisoned: writes the input of an in-place rung into it, or clears what
+  /// else is written; not timed.
   std::function<void(Problem&)> fill = {};
   /// Adds to its output or works in place, so only the first launch gives the right result.
   bool adds = false;

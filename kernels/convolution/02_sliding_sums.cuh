@@ -10,12 +10,13 @@ namespace ladders::convolution {
 constexpr int kOwn = 4;                // neighbouring outputs per thread: 16 bytes
 constexpr int kAcross = kOwn * kWarp;  // and per warp
 
-// Rows that do not start on 16 bytes are seen sheared, as rows of columns - skew pixels, which do:
+// Rows that do not start on 16 bytes are seen sheared, as if they had columns - skew pixels, which
+// is a multiple of 4:
 //   row * columns + column = row * (columns - skew) + place, where place = column + row * skew.
 // So each row begins `skew` places to the right of the one above, and vectors start at places that
 // are multiples of 4. A filter's row is sheared likewise: all offsets are known when compiling.
 // Rows are counted from the first of a tile, which is a multiple of 4 if there is a skew.
-inline int skew_of(int64_t columns) { return columns % 4 == 3 ? -1 : int(columns % 4); }
+inline int skew_of(int64_t columns) { return int((columns + 1) % 4) - 1; }
 __host__ __device__ constexpr int magnitude(int skew) { return skew < 0 ? -skew : skew; }
 // How far a filter reaches to either side of a place.
 __host__ __device__ constexpr int reach(int side, int skew) {
@@ -173,8 +174,11 @@ __global__ void __launch_bounds__(SumsTile::kThreads, side == 15 ? 4 : 5)
 template <int side, int skew>
 struct Strips {
   static constexpr int kWarps = 4, kThreads = kWarps * kWarp, kColumns = kWarps * kAcross;
-  static constexpr int kAligned = side == 3 ? 8 : side == 5 || side == 9 ? 6 : side == 15 ? 4 : 5;
-  static constexpr int kBlocks = kAligned - magnitude(skew) - (skew != 0 && side <= 5);
+  static constexpr int kBlocksIfAligned = side == 3                ? 8
+                                          : side == 5 || side == 9 ? 6
+                                          : side == 15             ? 4
+                                                                   : 5;
+  static constexpr int kBlocks = kBlocksIfAligned - magnitude(skew) - (skew != 0 && side <= 5);
 };
 
 // Loads `count` pixels on either side, from the i-th on; rows are aligned: none crosses the edge.
@@ -253,6 +257,22 @@ __device__ __forceinline__ Window<side, skew> sheared_window(const float* __rest
   return window;
 }
 
+// The rows of a strip in which some of a warp's places are columns.
+struct Rows {
+  int begin, end;
+};
+template <int skew>
+__device__ __forceinline__ Rows rows_of_warp(int first, int last, int place, int columns) {
+  if constexpr (skew == 0) {
+    return {first, last};
+  } else {
+    const int left = place - int(threadIdx.x % kWarp) * kOwn, right = left + kAcross - 1;
+    const int above = skew < 0 ? max(-right, 0) : left < columns ? 0 : (left - columns) / skew + 1;
+    const int below = skew < 0 ? columns - left : right / skew + 1;
+    return {first + above, min(first + below, last)};
+  }
+}
+
 // Straight from the L1, which holds what neighbouring lanes load. Strips can have any length.
 template <int side, int skew>
 __global__ void __launch_bounds__(Strips<side, skew>::kThreads, Strips<side, skew>::kBlocks)
@@ -260,8 +280,8 @@ __global__ void __launch_bounds__(Strips<side, skew>::kThreads, Strips<side, ske
             float* __restrict__ out, int rows, int columns, int strip) {
   const int place =
       (blockIdx.x * blockDim.x + threadIdx.x) * kOwn + unsigned(leftmost(strip, skew));
-  const int first = blockIdx.y * strip;
-  if (skew == 0 ? place >= columns : first >= rows) return;
+  const int first = blockIdx.y * strip, last = min(first + strip, rows);
+  if (skew == 0 && place >= columns) return;
   const auto column = [&](int row) { return place - (row - first) * skew; };
   const auto window = [&](int row) {
     if constexpr (skew == 0)
@@ -269,9 +289,10 @@ __global__ void __launch_bounds__(Strips<side, skew>::kThreads, Strips<side, ske
     else
       return sheared_window<side, skew>(image, row, column(row), rows, columns);
   };
+  const auto [begin, end] = rows_of_warp<skew>(first, last, place, columns);
+  if (skew != 0 && begin >= end) return;
   go_down<side, skew>(
-      filter, first, min(first + strip, rows),
-      [&](int row) { return Pair<side, skew>{window(row), window(row + 1)}; },
+      filter, begin, end, [&](int row) { return Pair<side, skew>{window(row), window(row + 1)}; },
       [&](int row, const float (&sums)[kOwn]) {
         if constexpr (skew == 0)
           store(out, row, place, columns, sums, true);
@@ -284,6 +305,15 @@ template <int side>
 Implementation sums_over_tile() {
   return kernel<Convolution>(sliding_sums<side>,
                              blocks_of<SumsTile::kHeight, kAcross, SumsTile::kThreads, 1>);
+}
+
+// The rows of so many strips.
+constexpr int64_t length(int64_t rows, int64_t strips, int skew) {
+  return ceil_div(ceil_div(rows, strips), skew == 0 ? 1 : 4) * (skew == 0 ? 1 : 4);
+}
+// Blocks that share the places of such a strip.
+inline unsigned across(const LaunchPlan& plan, int64_t columns, int64_t strip, int skew) {
+  return unsigned(ceil_div(width(columns, strip, skew), plan.block.x * kOwn));
 }
 
 // Strips of at least eight rows, as long as waves of blocks allow: one wave where FMAs are the
@@ -299,14 +329,12 @@ LaunchPlan in_strips(const Case& c, const Device& device, const void* kernel) {
   // How wide a sheared strip is depends on its rows: these are estimated first.
   int64_t strip = kShortest;
   for (int i = 0; i < (skew == 0 ? 1 : 2); ++i) {
-    const int64_t places = width(columns, strip, skew), across = ceil_div(places, S::kColumns);
-    plan.block.x = unsigned(ceil_div(places, across * kAcross) * kWarp);
+    const int64_t places = width(columns, strip, skew), most = ceil_div(places, S::kColumns);
+    plan.block.x = unsigned(ceil_div(places, most * kAcross) * kWarp);
     const int64_t blocks = kWaves * fill_device(plan, kernel, device).grid.x;
-    strip = std::max(ceil_div(rows, std::max<int64_t>(blocks / across, 1)), kShortest);
-    if (skew != 0) strip = ceil_div(strip, 4) * 4;
+    strip = std::max(length(rows, std::max<int64_t>(blocks / most, 1), skew), kShortest);
   }
-  plan.grid = dim3(unsigned(ceil_div(width(columns, strip, skew), plan.block.x * kOwn)),
-                   unsigned(ceil_div(rows, strip)));
+  plan.grid = dim3(across(plan, columns, strip, skew), unsigned(ceil_div(rows, strip)));
   return plan;
 }
 
@@ -315,8 +343,7 @@ Implementation strips_of() {
   return kernel<Convolution>(from_l1<side, skew>, in_strips<side, skew>,
                              [](Convolution& problem, const LaunchPlan& plan) {
                                const auto [image, filter, out, rows, columns] = problem.arguments();
-                               int strip = ceil_div(rows, int(plan.grid.y));
-                               if (skew != 0) strip = ceil_div(strip, 4) * 4;
+                               const int strip = int(length(rows, plan.grid.y, skew));
                                return std::tuple(image, filter, out, rows, columns, strip);
                              });
 }

@@ -14,7 +14,7 @@ struct SmallTile {
   static constexpr int kRows = side <= 7 ? 8 : 4;  // the fastest of 4, 8 and 16 on an H200
   // Pixels loaded on either side: whole vectors, as far as the filter reaches.
   static constexpr int kBeside = ceil_div(reach(side, skew), kOwn) * kOwn;
-  // How far rows that are read lie to the right and left of the first row of outputs.
+  // Where rows that are read begin at most and at least, counted from the first row of outputs.
   static constexpr int kAbove = reach(side) * -skew, kBelow = (kRows - 1 + reach(side)) * skew;
   static constexpr int kRight = skew > 0 ? kBelow : kAbove, kLeft = skew > 0 ? kAbove : kBelow;
 };

@@ -106,6 +106,8 @@ Ladder ladder() {
   for (const int64_t side : {3, 15}) measured.push_back({4096, 4096, side});
   for (const int64_t side : {3, 15}) measured.push_back({1024, 1024, side});
   for (const int64_t side : {3, 7, 9, 11, 15}) measured.push_back({4095, 4097, side});
+  for (const int64_t side : {7, 15})
+    for (const int64_t columns : {4095, 4098}) measured.push_back({4096, columns, side});
   for (const int64_t side : {3, 7}) measured.push_back({10000, 3000, side});
   return {
       .name = "convolution",
@@ -127,7 +129,8 @@ Ladder ladder() {
                  {16, 128, 3},  {64, 128, 15},  {65, 132, 15},  {63, 129, 5},  {130, 260, 7},
                  {97, 516, 3},  {129, 1028, 5}, {70, 1000, 11}, {1, 1024, 15}, {40, 4, 9},
                  {257, 515, 3}, {61, 262, 9},   {130, 263, 15}, {64, 261, 15}, {129, 514, 7},
-                 {40, 518, 15}, {70, 1001, 11}, {33, 259, 5}},
+                 {40, 518, 15}, {70, 1001, 11}, {33, 259, 5},   {40, 1034, 7}, {40, 1035, 9},
+                 {3000, 2, 3},  {1001, 5, 7},   {515, 31, 15}},
       .headline = {8192, 8192, 15},
       .small_headline = {128, 128, 15},
       .work =

@@ -104,6 +104,7 @@ template <int bits, bool spread, bool hot_keys, bool ranged, bool carries = fals
 __device__ __forceinline__ void count_all(const Counting& c, unsigned member, unsigned members,
                                           unsigned first) {
   static_assert(bits == 32 ? !hot_keys && !ranged : spread);
+  static_assert(!carries || bits < 8);
   const unsigned warp = threadIdx.x / 32, lane = threadIdx.x % 32;
 
   // A chunk is loaded while the one before is counted, the first while counters are zeroed.

@@ -158,7 +158,7 @@ std::vector<Rung> rungs() {
        .choose = carried_at},
       // ladder.cu
       {.name = "robust",
-       .idea = "Fast for all keys: the widest counters that fit, ranges where none do.",
+       .idea = "Fast for all keys: the widest counters that fit, ranges where none of 8 bits do.",
        .role = Role::choice,
        .choose = robust},
   };

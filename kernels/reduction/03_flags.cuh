@@ -98,11 +98,13 @@ __global__ void __launch_bounds__(kThreads, 1024 / kThreads)
 
 template <class Op, int threads, int flight>
 Implementation partial_sums_with(Blocks blocks) {
-  return checked<Reduction<Op>>(
-      kernel<Reduction<Op>>(partial_sums<Op, threads, flight>,
-                            even_blocks({.block = threads}, blocks),
-                            flag_arguments<Op, threads * flight>),
-      [](const Reduction<Op>& problem) { return problem.compare_with_slots(); });
+  using P = Reduction<Op>;
+  Implementation sums = checked<P>(
+      kernel<P>(partial_sums<Op, threads, flight>, even_blocks({.block = threads}, blocks),
+                flag_arguments<Op, threads * flight>),
+      [](const P& problem) { return problem.compare_with_slots(); });
+  sums.fill = [](Problem& problem) { static_cast<P&>(problem).clear_slots(); };
+  return sums;
 }
 
 // One block, with all its loads in flight. Its code is short, since it is fetched from DRAM.

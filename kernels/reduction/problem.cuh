@@ -98,12 +98,12 @@ class Reduction : public Problem {
   void poison() override {
     Problem::poison();
     on_host_.reset();
-    check(cudaMemset(slots_.data(), 0, slots_.bytes()), "slots");
   }
 
   Result<Op> result() const { return on_host_ ? *on_host_ : to_host(result_.data(), 1).front(); }
 
   Verdict compare() override { return compare(result()); }
+  void clear_slots() { check(cudaMemset(slots_.data(), 0, slots_.bytes()), "slots"); }
   /// The result is one part of the sum, and the others are in the slots.
   Verdict compare_with_slots() const {
     Wide<Op> sum = result();

@@ -40,7 +40,7 @@ std::vector<Rung> rungs() {
   using T = Value<Type>;
   return {
       {.name = "copy",
-       .idea = "The same bytes copied with cudaMemcpy: what no scan of as many can beat.",
+       .idea = "The same bytes copied with cudaMemcpy: what copying as many elements takes.",
        .implementation =
            checked<Scan<Type>>(library<Scan<Type>>(copy<Type>), Scan<Type>::check_copy),
        .role = Role::ceiling},

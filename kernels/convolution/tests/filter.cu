@@ -57,21 +57,21 @@ TEST(Gpu, ConvolutionIsTheCorrelationWithZerosOutside) {
 // One pixel makes the filter appear, the other way round, as far as it reaches and no further:
 // inside, at a corner, and at the edges of what warps and blocks have.
 template <int side>
-void expect_the_filter_around(float value) {
-  constexpr int kRows = 70, kColumns = 1028;
+void expect_the_filter_around(float value, int columns = 1028) {
+  const int rows = 70;
   Pixels filter(side * side);
   for (size_t i = 0; i < filter.size(); ++i) filter[i] = static_cast<float>(i + 1);
   for (const auto& [row, column] :
        {std::pair(0, 0), {15, 127}, {16, 128}, {64, 512}, {33, 1024}, {69, 1027}}) {
     SCOPED_TRACE(row);
-    Pixels image(size_t{kRows} * kColumns);
-    image[row * kColumns + column] = value;
-    for_each_rung({kRows, kColumns, side}, image, filter, [&](const Pixels& out, const Verdict&) {
-      for (int r = 0; r < kRows; ++r)
-        for (int c = 0; c < kColumns; ++c) {
+    Pixels image(size_t{rows} * columns);
+    image[row * columns + column] = value;
+    for_each_rung({rows, columns, side}, image, filter, [&](const Pixels& out, const Verdict&) {
+      for (int r = 0; r < rows; ++r)
+        for (int c = 0; c < columns; ++c) {
           const int y = row - r + side / 2, x = column - c + side / 2;
           const bool reached = y >= 0 && y < side && x >= 0 && x < side;
-          const float found = out[r * kColumns + c];
+          const float found = out[r * columns + c];
           if (!reached)
             ASSERT_EQ(found, 0) << r << ", " << c;
           else if (std::isnan(value))
@@ -87,6 +87,7 @@ TEST(Gpu, ConvolutionOfOnePixelIsTheFilter) {
   NEED_GPU();
   expect_the_filter_around<5>(2);
   expect_the_filter_around<15>(2);
+  for (const int columns : {1029, 1030, 1031}) expect_the_filter_around<7>(2, columns);
 }
 
 TEST(Gpu, ConvolutionKeepsInfinityAndNanWithinReach) {
@@ -94,6 +95,7 @@ TEST(Gpu, ConvolutionKeepsInfinityAndNanWithinReach) {
   expect_the_filter_around<3>(std::numeric_limits<float>::infinity());
   expect_the_filter_around<3>(std::numeric_limits<float>::quiet_NaN());
   expect_the_filter_around<11>(std::numeric_limits<float>::quiet_NaN());
+  expect_the_filter_around<5>(std::numeric_limits<float>::quiet_NaN(), 1031);
 }
 
 // The reference sees a single weight that is left out of a single pixel.
@@ -121,14 +123,15 @@ template <int side>
 void expect_right_in_long_strips() {
   const Ladder ladder = convolution::ladder();
   const Device device = Device::open(0);
-  for (const int64_t columns : {516, 517}) {  // whose rows start on 16 bytes, and do not
+  for (const int64_t columns : {516, 517, 518, 519}) {  // of all skews
     const Case c(ladder.axes, {97, columns, side});
     Convolution problem(c, device);
     const Implementation how = strips_from_l1<side>(c, device);
     for (const unsigned strips : {1, 2, 3}) {
       SCOPED_TRACE(std::to_string(strips) + " strips of " + std::to_string(columns) + " columns");
       LaunchPlan plan = how.plan(c, device, how.kernel);
-      plan.grid.y = strips;
+      plan.grid = dim3(
+          across(plan, columns, length(97, strips, skew_of(columns)), skew_of(columns)), strips);
       problem.poison();
       how.launch(plan, problem, nullptr);
       EXPECT_LE(problem.compare().relative_error, ladder.error_limit);

@@ -111,6 +111,9 @@ TEST(Gpu, NarrowCountersAreExact) {
     expect_exact<8, false, false>(128, 100'003, d);
     expect_exact<8, false, false>(5000, 1 << 20, d);
     expect_exact<8, true, false>(128, 100'003, d);
+    expect_exact<4, false, false>(256, 100'003, d);
+    expect_exact<4, false, false>(5000, 1 << 20, d);
+    expect_exact<4, true, false>(256, 100'003, d);
     expect_exact<8, true, true>(300, 300'007, d);
     expect_exact<8, true, true>(70'001, 300'007, d);
   }
