@@ -144,7 +144,7 @@ TEST(Tuning, ChoicesAreRightWithAnyValue) {
         for (const Row& row : rows(ladder, Shapes::tested)) {
           if (row.rung->role != Role::choice || takes_seconds(row)) continue;
           if (!skip_reason(row, study.device()).empty()) continue;
-          EXPECT_NO_THROW(study.verify(row))
+          EXPECT_NO_THROW(study.verify(row, 1))
               << row.name() << " with " << crossover.name << '=' << value;
         }
       }

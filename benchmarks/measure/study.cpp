@@ -133,12 +133,12 @@ Subject Study::subject(const Row& row) const {
   return result;
 }
 
-Verdict Study::verify(const Row& row, const Subject& subject, Problem& data) {
+Verdict Study::verify(const Row& row, const Subject& subject, Problem& data, int most_inputs) {
   const Implementation& implementation = subject.implementation;
   const Launch launch = launcher(row, subject, {&data});
   const AddTime timed(spent_.verifying);
   Verdict worst;
-  for (int input = 0; input < data.inputs(); ++input) {
+  for (int input = 0; input < std::min(data.inputs(), most_inputs); ++input) {
     prepare(data, implementation, input);
     launch(nullptr);
     check(cudaDeviceSynchronize(), "kernel");

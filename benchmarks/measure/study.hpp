@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <limits>
 #include <list>
 
 #include "measure/meter.hpp"
@@ -77,8 +78,10 @@ class Study {
   /// The row that was launched last by count().
   const std::string& under_way() const { return under_way_; }
 
-  /// Runs the row once on each input and compares; throws as measure().
-  Verdict verify(const Row& row) { return verify(row, subject(row), problem(row)); }
+  /// Runs the row once on each input, or on the first ones, and compares; throws as measure().
+  Verdict verify(const Row& row, int most_inputs = kAll) {
+    return verify(row, subject(row), problem(row), most_inputs);
+  }
 
   /// Quantity per second, from the median.
   double speed(const Row& row, const Measurement& measurement, Quantity quantity) const;
@@ -98,7 +101,8 @@ class Study {
   void prepare_all(const std::vector<Problem*>& problems, const Subject& subject, bool has_input);
   void judge_all(const Row& row, const std::vector<Problem*>& problems, const Subject& subject);
   Kept& kept(const Row& row, size_t problems);
-  Verdict verify(const Row& row, const Subject& subject, Problem& data);
+  static constexpr int kAll = std::numeric_limits<int>::max();
+  Verdict verify(const Row& row, const Subject& subject, Problem& data, int most_inputs = kAll);
 
   Device device_;
   Sampling sampling_;

@@ -7,6 +7,8 @@
 #include "convolution/02_sliding_sums.cuh"
 
 namespace ladders::convolution {
+constexpr int kMostUnrolled = 11;  // side of a filter
+
 // A thread has four neighbouring outputs in each row: a vector, in sheared rows too.
 template <int side, int skew>
 struct SmallTile {

@@ -24,8 +24,9 @@ template <int side>
 Implementation fastest(const Case& c, const Device& device) {
   constexpr int64_t kMostBlocks = 65535;  // in a grid's y
   const bool few_rows = c["rows"] <= kMostBlocks * SmallTile<side, 0>::kRows;
-  if (few_rows && !kStripsFrom.reached(c, device) && kSmallTilesFrom.reached(c, device))
-    return chosen("small_tiles", in_small_tiles<side>(c, device));
+  if constexpr (side <= kMostUnrolled)
+    if (few_rows && !kStripsFrom.reached(c, device) && kSmallTilesFrom.reached(c, device))
+      return chosen("small_tiles", in_small_tiles<side>(c, device));
   return chosen("from_l1", strips_from_l1<side>(c, device));
 }
 
@@ -83,11 +84,14 @@ std::vector<Rung> rungs() {
       {.name = "small_tiles",
        .idea = "A few unrolled rows per thread in small tiles, without edge checks inside.",
        .builds_on = "from_l1",
-       .meant_for =
-           [](const Case& c) { return c["filter"] <= 11 && c["rows"] * c["columns"] >= 1 << 22; },
+       .meant_for = [](const Case& c) { return c["rows"] * c["columns"] >= 1 << 22; },
        .target = "warp_instructions",
-       .measured = [](const Case& c) { return c["filter"] <= 11; },
-       .choose = in_small_tiles<side>},
+       .skip =
+           [](const Case& c, const Device&) {
+             return c["filter"] <= kMostUnrolled ? "" : "unrolled, its code would be too long";
+           },
+       .measured = [](const Case& c) { return c["filter"] <= kMostUnrolled; },
+       .choose = in_small_tiles<std::min(side, kMostUnrolled)>},
       // ladder.cu
       {.name = "fastest",
        .idea = "Small tiles or strips: the fastest measured for the filter and image.",
