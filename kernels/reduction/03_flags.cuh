@@ -83,7 +83,7 @@ Implementation flagged_with(Blocks blocks) {
                                flag_arguments<Op, threads * flight>);
 }
 
-// The same without the exchange: the first block's sum is the result, as the others' are missing.
+// The same without the exchange: blocks leave their sums in their slots, the first in the result.
 template <class Op, int kThreads, int kFlight>
 __global__ void __launch_bounds__(kThreads, 1024 / kThreads)
     partial_sums(const Value<Op>* __restrict__ in, size_t count, Division division, Slot<Op>* slots,
