@@ -307,12 +307,12 @@ Implementation sums_over_tile() {
                              blocks_of<SumsTile::kHeight, kAcross, SumsTile::kThreads, 1>);
 }
 
-// The rows of so many strips.
-constexpr int64_t length(int64_t rows, int64_t strips, int skew) {
+// Rows per strip: a multiple of 4 if there is a skew.
+constexpr int64_t strip_rows(int64_t rows, int64_t strips, int skew) {
   return ceil_div(ceil_div(rows, strips), skew == 0 ? 1 : 4) * (skew == 0 ? 1 : 4);
 }
 // Blocks that share the places of such a strip.
-inline unsigned across(const LaunchPlan& plan, int64_t columns, int64_t strip, int skew) {
+inline unsigned blocks_across(const LaunchPlan& plan, int64_t columns, int64_t strip, int skew) {
   return unsigned(ceil_div(width(columns, strip, skew), plan.block.x * kOwn));
 }
 
@@ -332,9 +332,9 @@ LaunchPlan in_strips(const Case& c, const Device& device, const void* kernel) {
     const int64_t places = width(columns, strip, skew), most = ceil_div(places, S::kColumns);
     plan.block.x = unsigned(ceil_div(places, most * kAcross) * kWarp);
     const int64_t blocks = kWaves * fill_device(plan, kernel, device).grid.x;
-    strip = std::max(length(rows, std::max<int64_t>(blocks / most, 1), skew), kShortest);
+    strip = std::max(strip_rows(rows, std::max<int64_t>(blocks / most, 1), skew), kShortest);
   }
-  plan.grid = dim3(across(plan, columns, strip, skew), unsigned(ceil_div(rows, strip)));
+  plan.grid = dim3(blocks_across(plan, columns, strip, skew), unsigned(ceil_div(rows, strip)));
   return plan;
 }
 
@@ -343,7 +343,7 @@ Implementation strips_of() {
   return kernel<Convolution>(from_l1<side, skew>, in_strips<side, skew>,
                              [](Convolution& problem, const LaunchPlan& plan) {
                                const auto [image, filter, out, rows, columns] = problem.arguments();
-                               const int strip = int(length(rows, plan.grid.y, skew));
+                               const int strip = int(strip_rows(rows, plan.grid.y, skew));
                                return std::tuple(image, filter, out, rows, columns, strip);
                              });
 }

@@ -16,7 +16,8 @@ struct SmallTile {
   static constexpr int kRows = side <= 7 ? 8 : 4;  // the fastest of 4, 8 and 16 on an H200
   // Pixels loaded on either side: whole vectors, as far as the filter reaches.
   static constexpr int kBeside = ceil_div(reach(side, skew), kOwn) * kOwn;
-  // Where rows that are read begin at most and at least, counted from the first row of outputs.
+  // How far to the right of the first row of outputs the first and the last row that are read
+  // begin, and the rightmost and leftmost of all rows.
   static constexpr int kAbove = reach(side) * -skew, kBelow = (kRows - 1 + reach(side)) * skew;
   static constexpr int kRight = skew > 0 ? kBelow : kAbove, kLeft = skew > 0 ? kAbove : kBelow;
 };

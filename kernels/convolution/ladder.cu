@@ -35,7 +35,7 @@ bool is_large(const Case& c) { return c["rows"] == 8192; }
 bool at_some(const Case& c) {
   return is_large(c) && (c["filter"] == 3 || c["filter"] == 7 || c["filter"] == 15);
 }
-bool for_tiles(const Case& c) { return is_large(c) || c["columns"] % kOwn != 0; }
+bool for_tiles(const Case& c) { return is_large(c) || skew_of(c["columns"]) != 0; }
 
 template <int side>
 std::vector<Rung> rungs() {

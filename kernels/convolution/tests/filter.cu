@@ -131,7 +131,8 @@ void expect_right_in_long_strips() {
       SCOPED_TRACE(std::to_string(strips) + " strips of " + std::to_string(columns) + " columns");
       LaunchPlan plan = how.plan(c, device, how.kernel);
       plan.grid = dim3(
-          across(plan, columns, length(97, strips, skew_of(columns)), skew_of(columns)), strips);
+          blocks_across(plan, columns, strip_rows(97, strips, skew_of(columns)), skew_of(columns)),
+          strips);
       problem.poison();
       how.launch(plan, problem, nullptr);
       EXPECT_LE(problem.compare().relative_error, ladder.error_limit);
