@@ -180,16 +180,16 @@ __device__ __forceinline__ void add_group(
   }
 }
 
-// Four neighbours of a row of C, computed again in plain FP32 where their sums are not finite.
-__device__ __forceinline__ void store_four_finite(const AlignedGemm& p, int row, int column,
-                                                  float4 sum) {
+// Four neighbours of a row of C, computed again where parts were lost.
+__device__ __forceinline__ void store_four_checked(const AlignedGemm& p, int row, int column,
+                                                   float4 sum) {
   if (row >= p.m || column >= p.n) return;
   float sums[] = {sum.x, sum.y, sum.z, sum.w};
   float* out = p.c + row * p.ldc + column;
 #pragma unroll
   for (int i = 0; i < 4; ++i)
-    if (!(fabsf(sums[i]) <= FLT_MAX) && column + i < p.n)
-      sums[i] = plain_product(&p.a[row * p.lda], &p.b[column + i], p.ldb, p.k);
+    if (is_of_lost_parts(sums[i]) && column + i < p.n)
+      sums[i] = exact_product(&p.a[row * p.lda], &p.b[column + i], p.ldb, p.k);
   if (p.beta == 0 && p.wide_c && column + 3 < p.n) {
     four(out) = {p.alpha * sums[0], p.alpha * sums[1], p.alpha * sums[2], p.alpha * sums[3]};
   } else {
@@ -392,7 +392,7 @@ __global__ void __launch_bounds__(Tiles::kThreads, Tiles::kBlocks)
       if (leaves)
         shared.sums[of_tile + share / parts * kChunks + i] = sum;
       else
-        store_four_finite(p, row0 + i / kARow, column0 + i % kARow * 4, sum);
+        store_four_checked(p, row0 + i / kARow, column0 + i % kARow * 4, sum);
     }
 #if __CUDA_ARCH__ >= 900
     if (from == blocks) cluster.sync();  // no block may exit while another reads its memory

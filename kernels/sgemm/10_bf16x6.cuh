@@ -143,19 +143,19 @@ __global__ void __launch_bounds__(ShortTiles::kThreads, 1)
     }
 
     const auto sum = [&](int i) -> float& { return sums[i / 16][i / 4 % 4][i % 4]; };
-    bool finite = true;
+    bool again = false;
 #pragma unroll
-    for (int i = 0; i < kSums; ++i) finite &= fabsf(sum(i)) <= FLT_MAX;
+    for (int i = 0; i < kSums; ++i) again |= is_of_lost_parts(sum(i));
     const auto row_of = [&](int i) { return row + i / 16 * 16 + i % 4 / 2 * 8; };
     const auto column_of = [&](int i) { return column + i % 2 * 16 + i / 4 % 4; };
-    if (!finite) {
+    if (again) {
 #pragma unroll 1
       for (int i = 0; i < kSums; ++i) {
         if (row_of(i) >= p.m || column_of(i) >= p.n) continue;
-        const float again = plain_product(&p.a[row_of(i) * p.lda], &p.b[column_of(i)], p.ldb, p.k);
+        const float exact = exact_product(&p.a[row_of(i) * p.lda], &p.b[column_of(i)], p.ldb, p.k);
 #pragma unroll
         for (int j = 0; j < kSums; ++j)
-          if (j == i && !(fabsf(sum(j)) <= FLT_MAX)) sum(j) = again;
+          if (j == i && is_of_lost_parts(sum(j))) sum(j) = exact;
       }
     }
 #pragma unroll

@@ -40,7 +40,7 @@ inline FewTiles few_tiles_of(int m, int n, int k, const Device& device) {
 // Apart from the kernel: it is needed rarely, and code that is skipped is fetched from DRAM too.
 [[gnu::noinline]] __device__ inline float product_again(const float* row, const float* column,
                                                         int64_t pitch, int k) {
-  return plain_product(row, column, pitch, k);
+  return exact_product(row, column, pitch, k);
 }
 
 // A block has 32 x 32 outputs, a thread 2 x 2. It loads 128 steps of k at once, so that it waits
@@ -123,11 +123,11 @@ __global__ void __launch_bounds__(256) few_tiles(const Gemm g) {
 #pragma unroll 1
   for (int i = part * share + threadIdx.x; i < (part + 1) * share; i += 256) {
     const int row = i / kSide, column = i % kSide;
-    float sum = 0;
+    double sum = 0;
 #pragma unroll 8
     for (int other = 0; other < 1 << log_parts; ++other)
       sum += *cluster.map_shared_rank(&a_tile[row][column], other);
-    store(row, column, sum);
+    store(row, column, float(sum));
   }
   cluster.sync();  // no block may end while its memory is read
 #endif

@@ -5,6 +5,7 @@
 
 #include <cuda_runtime.h>
 
+#include <cfloat>
 #include <cstdint>
 
 namespace ladders::sgemm {
@@ -50,13 +51,20 @@ __device__ __forceinline__ void add(float4& to, const float4& more) {
   to.x += more.x, to.y += more.y, to.z += more.z, to.w += more.w;
 }
 
-// The product of a row and a column of `k` elements in plain FP32, infinities and NaNs included.
-__device__ __forceinline__ float plain_product(const float* row, const float* column, int64_t pitch,
+// The product of a row and a column of `k` elements, infinities and NaNs included, in FP64.
+__device__ __forceinline__ float exact_product(const float* row, const float* column, int64_t pitch,
                                                int k) {
-  float sum = 0;
+  double sum = 0;
 #pragma unroll 1
-  for (int i = 0; i < k; ++i) sum = fmaf(row[i], column[i * pitch], sum);
-  return sum;
+  for (int i = 0; i < k; ++i) sum += double(row[i]) * column[i * pitch];
+  return float(sum);
+}
+
+// Whether a sum of products of parts has to be computed again: it is not finite, since a part is
+// not, or so small that its elements' lower parts may have been too small to exist.
+__device__ __forceinline__ bool is_of_lost_parts(float sum) {
+  const float size = fabsf(sum);
+  return !(size <= FLT_MAX) || (size < 0x1p-100f && size > 0);
 }
 
 // An element of C gets its product, alpha included. If beta is 0 it may be NaN and is not read.

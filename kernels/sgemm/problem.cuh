@@ -58,6 +58,8 @@ enum class Kind {
   scaled,      // rows of A and columns of B, by powers from 2^-30 to 2^30
   cancelling,  // the second half of a sum nearly cancels the first
   integers,    // -15 to 15
+  powers,      // of two, of either sign, from 2^-10 to 2^10
+  denormals,   // of A; B is uniform
 };
 struct Random {
   Kind kind;
@@ -80,7 +82,9 @@ struct Random {
     if (kind == Kind::positive) return fabsf(x);
     if (kind == Kind::scaled) return ldexpf(x, int(random_bits(sum, other) % 61) - 30);
     if (kind == Kind::integers) return rintf(15 * x);
+    if (kind == Kind::denormals) return ldexpf(x, of_b ? 0 : -126);
     const float sign = random_bits(i, other) % 2 ? 1 : -1;
+    if (kind == Kind::powers) return ldexpf(sign, int(random_bits(i, seed) % 21) - 10);
     if (kind == Kind::wide) return sign * exp2f(20 * x);
     const float y = 1 - float(random_bits(i, other) >> 8) * 0x1p-24f;  // in (0, 1]
     return sqrtf(-2 * logf(y)) * cosf(3.14159265f * x);
