@@ -10,50 +10,23 @@ namespace ladders::convolution {
 constexpr int kOwn = 4;                // neighbouring outputs per thread: 16 bytes
 constexpr int kAcross = kOwn * kWarp;  // and per warp
 
-// Rows that do not start on 16 bytes are seen sheared, as if they had columns - skew pixels, which
-// is a multiple of 4:
-//   row * columns + column = row * (columns - skew) + place, where place = column + row * skew.
-// So each row begins `skew` places to the right of the one above, and vectors start at places that
-// are multiples of 4. A filter's row is sheared likewise: all offsets are known when compiling.
-// Rows are counted from the first of a tile, which is a multiple of 4 if there is a skew.
-inline int skew_of(int64_t columns) { return int((columns + 1) % 4) - 1; }
-__host__ __device__ constexpr int magnitude(int skew) { return skew < 0 ? -skew : skew; }
-// How far a filter reaches to either side of a place.
-__host__ __device__ constexpr int reach(int side, int skew) {
-  return reach(side) * (1 + magnitude(skew));
-}
-// Places of all columns of so many rows, and the least, down to a vector's start.
-constexpr int64_t width(int64_t columns, int64_t rows, int skew) {
-  return skew == 0 ? columns : columns + (rows - 1) * magnitude(skew) + kOwn - 1;
-}
-__host__ __device__ constexpr int leftmost(int rows, int skew) {
-  return skew < 0 ? (rows - 1) * skew & -kOwn : 0;
-}
-
 // The pixels of a row that a thread's outputs need, and those of two rows.
-template <int side, int skew = 0>
+template <int side>
 struct Window {
-  float pixels[kOwn + 2 * reach(side, skew)];
+  float pixels[kOwn + side - 1];
 };
-template <int side, int skew = 0>
+template <int side>
 struct Pair {
-  Window<side, skew> upper, lower;
+  Window<side> upper, lower;
 };
-
-// Where in a window the pixels of a thread's first output and row y of the filter begin.
-template <int side, int skew>
-__host__ __device__ constexpr int first_place(int y) {
-  return reach(side, skew) - reach(side) + (y - reach(side)) * skew;
-}
 
 // Adds the products of two rows of the image. Sum i is of the output row whose filter row i meets
 // the lower of them, and row i - 1 the upper. Sum i - 2 becomes sum i with the first FMA, which may
 // write to another register than it reads. Sums outside of [begin, end) are not in the strip and
 // skipped, three rows of the filter at a time; the branches also limit how many weights are live.
-template <int side, int skew>
-__device__ __forceinline__ void add_rows(float (&sums)[side + 1][kOwn],
-                                         const Pair<side, skew>& pair, const Filter& filter,
-                                         int begin, int end) {
+template <int side>
+__device__ __forceinline__ void add_rows(float (&sums)[side + 1][kOwn], const Pair<side>& pair,
+                                         const Filter& filter, int begin, int end) {
   constexpr int kTogether = 3;
   const unsigned needed = (~0u << max(begin - 1, 0)) & ~(~0u << min(end, side));  // a bit a row
 #pragma unroll
@@ -70,23 +43,24 @@ __device__ __forceinline__ void add_rows(float (&sums)[side + 1][kOwn],
           for (int own = 0; own < kOwn; ++own) {
             const bool moves = x == 0 && (i == y || i == side);
             const float before = !moves ? sums[i][own] : i >= 2 ? sums[i - 2][own] : 0;
-            const int place = first_place<side, skew>(y) + x + own;
-            const float pixel = (i == y ? pair.lower : pair.upper).pixels[place];
+            const float pixel = (i == y ? pair.lower : pair.upper).pixels[x + own];
             sums[i][own] = before + filter.weights[y * side + x] * pixel;
           }
   }
 }
 
+// Small filters have too few FMAs to hide loads, but registers to load the next two rows ahead.
+template <int side>
+constexpr int kRegistersAhead = side <= 7 ? 1 : 0;
+
 // Computes rows [first, last) of outputs, two rows of the image at a time.
-template <int side, int skew = 0, class Load, class Store>
+template <int side, int kAhead = kRegistersAhead<side>, class Load, class Store>
 __device__ __forceinline__ void go_down(const Filter& filter, int first, int last, Load load,
                                         Store store) {
-  // Small filters have too few FMAs to hide loads, but registers to load the next rows ahead.
-  constexpr int kTurns = side <= (skew == 0 ? 7 : 5) ? 2 : 1, kAhead = kTurns - 1;
-  constexpr int kReach = reach(side);
+  constexpr int kTurns = kAhead + 1, kReach = reach(side);
   const int end = last + kReach;
   float sums[side + 1][kOwn] = {};
-  Pair<side, skew> pairs[kTurns];
+  Pair<side> pairs[kTurns];
   int row = first - kReach;
   if constexpr (kAhead > 0) pairs[0] = load(row);
   while (row < end)
@@ -94,7 +68,7 @@ __device__ __forceinline__ void go_down(const Filter& filter, int first, int las
     for (int turn = 0; turn < kTurns; ++turn) {
       pairs[(turn + kAhead) % kTurns] = load(row + 2 * kAhead);
       const int newest = row + 1 + kReach;  // sum i is of output row newest - i
-      add_rows<side, skew>(sums, pairs[turn], filter, newest - last + 1, newest - first + 1);
+      add_rows<side>(sums, pairs[turn], filter, newest - last + 1, newest - first + 1);
 #pragma unroll
       for (int i = side; i > side - 2; --i)  // the sums that are complete
         if (newest - i >= first && newest - i < last) store(newest - i, sums[i]);
@@ -170,15 +144,11 @@ __global__ void __launch_bounds__(SumsTile::kThreads, side == 15 ? 4 : 5)
       });
 }
 
-// Four warps side by side, and as many blocks as an SM has registers for.
-template <int side, int skew>
+// Up to four warps side by side, and as many blocks as an SM has registers for.
+template <int side>
 struct Strips {
-  static constexpr int kWarps = 4, kThreads = kWarps * kWarp, kColumns = kWarps * kAcross;
-  static constexpr int kBlocksIfAligned = side == 3                ? 8
-                                          : side == 5 || side == 9 ? 6
-                                          : side == 15             ? 4
-                                                                   : 5;
-  static constexpr int kBlocks = kBlocksIfAligned - magnitude(skew) - (skew != 0 && side <= 5);
+  static constexpr int kWarps = 4, kThreads = kWarps * kWarp;
+  static constexpr int kBlocks = side == 3 ? 8 : side == 5 || side == 9 ? 6 : side == 15 ? 4 : 5;
 };
 
 // Loads `count` pixels on either side, from the i-th on; rows are aligned: none crosses the edge.
@@ -207,98 +177,21 @@ __device__ __forceinline__ Window<side> global_window(const float* __restrict__ 
   return window;
 }
 
-// Whether all of a thread's pixels in a row are of the image.
-__device__ __forceinline__ bool is_inside(int column, int columns) {
-  return column >= 0 && column + kOwn <= columns;
-}
-
-// Stores those of a thread's outputs in a sheared row that are of the image.
-__device__ __forceinline__ void store_inside(float* out, int row, int column, int columns,
-                                             const float (&sums)[kOwn]) {
-  if (is_inside(column, columns)) return store(out, row, column, columns, sums, true);
-#pragma unroll
-  for (int own = 0; own < kOwn; ++own)
-    if (column + own >= 0 && column + own < columns)
-      out[at(row, column + own, columns)] = sums[own];
-}
-
-// Copies neighbouring pixels of a row; those outside of the image stay as they are.
-__device__ __forceinline__ void copy_inside(float* to, const float* __restrict__ image, int row,
-                                            int column, int columns) {
-  if (is_inside(column, columns))
-    copy_pixels<kOwn>(to, &image[at(row, column, columns)]);
-  else
-#pragma unroll
-    for (int i = 0; i < kOwn; ++i)
-      if (column + i >= 0 && column + i < columns) to[i] = image[at(row, column + i, columns)];
-}
-
-// A window of sheared rows: whole vectors, of which it is a part.
-template <int side, int skew>
-__device__ __forceinline__ Window<side, skew> sheared_window(const float* __restrict__ image,
-                                                             int row, int column, int rows,
-                                                             int columns) {
-  constexpr int kBeside = ceil_div(reach(side, skew), kOwn) * kOwn;
-  float pixels[kOwn + 2 * kBeside] = {};
-  const bool inside = column >= kBeside && column + kOwn + kBeside <= columns;
-  if (row < 0 || row >= rows) return {};
-#pragma unroll
-  for (int i = 0; i < kOwn + 2 * kBeside; i += kOwn) {
-    const int x = column + i - kBeside;
-    if (inside)
-      copy_pixels<kOwn>(&pixels[i], &image[at(row, x, columns)]);
-    else
-      copy_inside(&pixels[i], image, row, x, columns);
-  }
-  Window<side, skew> window;
-#pragma unroll
-  for (int i = 0; i < kOwn + 2 * reach(side, skew); ++i)
-    window.pixels[i] = pixels[kBeside - reach(side, skew) + i];
-  return window;
-}
-
-// The rows of a strip in which some of a warp's places are columns.
-struct Rows {
-  int begin, end;
-};
-template <int skew>
-__device__ __forceinline__ Rows rows_of_warp(int first, int last, int place, int columns) {
-  if constexpr (skew == 0) {
-    return {first, last};
-  } else {
-    const int left = place - int(threadIdx.x % kWarp) * kOwn, right = left + kAcross - 1;
-    const int above = skew < 0 ? max(-right, 0) : left < columns ? 0 : (left - columns) / skew + 1;
-    const int below = skew < 0 ? columns - left : right / skew + 1;
-    return {first + above, min(first + below, last)};
-  }
-}
-
 // Straight from the L1, which holds what neighbouring lanes load. Strips can have any length.
-template <int side, int skew>
-__global__ void __launch_bounds__(Strips<side, skew>::kThreads, Strips<side, skew>::kBlocks)
+template <int side>
+__global__ void __launch_bounds__(Strips<side>::kThreads, Strips<side>::kBlocks)
     from_l1(const float* __restrict__ image, const __grid_constant__ Filter filter,
             float* __restrict__ out, int rows, int columns, int strip) {
-  const int place =
-      (blockIdx.x * blockDim.x + threadIdx.x) * kOwn + unsigned(leftmost(strip, skew));
-  const int first = blockIdx.y * strip, last = min(first + strip, rows);
-  if (skew == 0 && place >= columns) return;
-  const auto column = [&](int row) { return place - (row - first) * skew; };
+  const int column = (blockIdx.x * blockDim.x + threadIdx.x) * kOwn;
+  const int first = blockIdx.y * strip;
+  if (column >= columns) return;
   const auto window = [&](int row) {
-    if constexpr (skew == 0)
-      return global_window<side>(image, row, place, rows, columns);
-    else
-      return sheared_window<side, skew>(image, row, column(row), rows, columns);
+    return global_window<side>(image, row, column, rows, columns);
   };
-  const auto [begin, end] = rows_of_warp<skew>(first, last, place, columns);
-  if (skew != 0 && begin >= end) return;
-  go_down<side, skew>(
-      filter, begin, end, [&](int row) { return Pair<side, skew>{window(row), window(row + 1)}; },
-      [&](int row, const float (&sums)[kOwn]) {
-        if constexpr (skew == 0)
-          store(out, row, place, columns, sums, true);
-        else
-          store_inside(out, row, column(row), columns, sums);
-      });
+  go_down<side>(
+      filter, first, min(first + strip, rows),
+      [&](int row) { return Pair<side>{window(row), window(row + 1)}; },
+      [&](int row, const float (&sums)[kOwn]) { store(out, row, column, columns, sums, true); });
 }
 
 template <int side>
@@ -307,64 +200,49 @@ Implementation sums_over_tile() {
                              blocks_of<SumsTile::kHeight, kAcross, SumsTile::kThreads, 1>);
 }
 
-// Rows per strip: a multiple of 4 if there is a skew.
-constexpr int64_t strip_rows(int64_t rows, int64_t strips, int skew) {
-  return ceil_div(ceil_div(rows, strips), skew == 0 ? 1 : 4) * (skew == 0 ? 1 : 4);
-}
-// Blocks that share the places of such a strip.
-inline unsigned blocks_across(const LaunchPlan& plan, int64_t columns, int64_t strip, int skew) {
-  return unsigned(ceil_div(width(columns, strip, skew), plan.block.x * kOwn));
+// The most warps per block, up to four, of which whole blocks share the columns best.
+inline unsigned warps_across(int64_t columns) {
+  const int64_t warps = ceil_div(columns, kAcross);
+  const auto blocks_have = [&](int64_t each) { return ceil_div(warps, each) * each; };
+  unsigned best = 4;
+  for (const unsigned each : {3, 2})
+    if (blocks_have(each) < blocks_have(best)) best = each;
+  return unsigned(std::min<int64_t>(best, warps));
 }
 
 // Strips of at least eight rows, as long as waves of blocks allow: one wave where FMAs are the
 // limit, as all SMs are equally fast; more where DRAM is, which serves some SMs faster than others.
-// Blocks have no more warps than they need to share the columns.
-template <int side, int skew>
+template <int side, int64_t waves>
 LaunchPlan in_strips(const Case& c, const Device& device, const void* kernel) {
-  using S = Strips<side, skew>;
-  constexpr int64_t kWaves = side < 9 ? 4 : 1, kShortest = 8;
+  constexpr int64_t kShortest = 8;
   const int64_t rows = c["rows"], columns = c["columns"];
-  LaunchPlan plan = {.grid = 0, .block = S::kThreads};
+  LaunchPlan plan = {.grid = 0, .block = kWarp};
   if (rows == 0 || columns == 0) return plan;
-  // How wide a sheared strip is depends on its rows: these are estimated first.
-  int64_t strip = kShortest;
-  for (int i = 0; i < (skew == 0 ? 1 : 2); ++i) {
-    const int64_t places = width(columns, strip, skew), most = ceil_div(places, S::kColumns);
-    plan.block.x = unsigned(ceil_div(places, most * kAcross) * kWarp);
-    const int64_t blocks = kWaves * fill_device(plan, kernel, device).grid.x;
-    strip = std::max(strip_rows(rows, std::max<int64_t>(blocks / most, 1), skew), kShortest);
-  }
-  plan.grid = dim3(blocks_across(plan, columns, strip, skew), unsigned(ceil_div(rows, strip)));
+  plan.block = warps_across(columns) * kWarp;
+  const int64_t across = ceil_div(columns, plan.block.x * kOwn);
+  const int64_t blocks = waves * fill_device(plan, kernel, device).grid.x;
+  const int64_t strip = std::max(ceil_div(rows, std::max<int64_t>(blocks / across, 1)), kShortest);
+  plan.grid = dim3(unsigned(across), unsigned(ceil_div(rows, strip)));
   return plan;
 }
 
-template <int side, int skew>
-Implementation strips_of() {
-  return kernel<Convolution>(from_l1<side, skew>, in_strips<side, skew>,
+template <int side, int64_t waves>
+Implementation strips_by(void (*strips)(const float*, Filter, float*, int, int, int)) {
+  return kernel<Convolution>(strips, in_strips<side, waves>,
                              [](Convolution& problem, const LaunchPlan& plan) {
                                const auto [image, filter, out, rows, columns] = problem.arguments();
-                               const int strip = int(strip_rows(rows, plan.grid.y, skew));
+                               const int strip = ceil_div(rows, int(plan.grid.y));
                                return std::tuple(image, filter, out, rows, columns, strip);
                              });
 }
-
-// of(skew) for the skew of the case's rows, known when compiling.
-template <class Of>
-Implementation by_skew(const Case& c, Of of) {
-  switch (skew_of(c["columns"])) {
-    case 0:
-      return of(std::integral_constant<int, 0>{});
-    case 1:
-      return of(std::integral_constant<int, 1>{});
-    case 2:
-      return of(std::integral_constant<int, 2>{});
-    default:
-      return of(std::integral_constant<int, -1>{});
-  }
-}
 template <int side>
-Implementation strips_from_l1(const Case& c, const Device&) {
-  return by_skew(c, [](auto skew) { return strips_of<side, skew.value>(); });
+Implementation strips_from_l1() {
+  return strips_by<side, (side < 9 ? 4 : 1)>(from_l1<side>);
+}
+
+inline bool aligned(const Case& c) { return c["columns"] % 4 == 0; }
+inline std::string needs_aligned_rows(const Case& c, const Device&) {
+  return aligned(c) ? "" : "rows do not start on 16 bytes";
 }
 
 }  // namespace ladders::convolution

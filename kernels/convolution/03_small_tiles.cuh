@@ -9,24 +9,20 @@
 namespace ladders::convolution {
 constexpr int kMostUnrolled = 11;  // side of a filter
 
-// A thread has four neighbouring outputs in each row: a vector, in sheared rows too.
-template <int side, int skew>
+// A thread has four neighbouring outputs in each row.
+template <int side>
 struct SmallTile {
   static constexpr int kThreads = 64, kColumns = kOwn * kThreads;
   static constexpr int kRows = side <= 7 ? 8 : 4;  // the fastest of 4, 8 and 16 on an H200
   // Pixels loaded on either side: whole vectors, as far as the filter reaches.
-  static constexpr int kBeside = ceil_div(reach(side, skew), kOwn) * kOwn;
-  // How far to the right of the first row of outputs the first and the last row that are read
-  // begin, and the rightmost and leftmost of all rows.
-  static constexpr int kAbove = reach(side) * -skew, kBelow = (kRows - 1 + reach(side)) * skew;
-  static constexpr int kRight = skew > 0 ? kBelow : kAbove, kLeft = skew > 0 ? kAbove : kBelow;
+  static constexpr int kBeside = ceil_div(reach(side), kOwn) * kOwn;
 };
 
-template <int side, int skew, bool inside>
+template <int side, bool inside>
 __device__ __forceinline__ void convolve(const float* __restrict__ image, const Filter& filter,
                                          float* __restrict__ out, int rows, int columns, int row0,
-                                         int place) {
-  using T = SmallTile<side, skew>;
+                                         int column) {
+  using T = SmallTile<side>;
   constexpr int kPixels = kOwn + 2 * T::kBeside;
   float sums[T::kRows][kOwn] = {};
 #pragma unroll
@@ -35,13 +31,9 @@ __device__ __forceinline__ void convolve(const float* __restrict__ image, const 
     float pixels[kPixels] = {};
 #pragma unroll
     for (int j = 0; j < kPixels; j += kOwn) {
-      const int x = place - (i - reach(side)) * skew + j - T::kBeside;
-      if constexpr (inside || skew == 0) {
-        if (inside || (row >= 0 && row < rows && x >= 0 && x < columns))
-          copy_pixels<kOwn>(&pixels[j], &image[at(row, x, columns)]);
-      } else if (row >= 0 && row < rows) {
-        copy_inside(&pixels[j], image, row, x, columns);
-      }
+      const int x = column + j - T::kBeside;
+      if (inside || (row >= 0 && row < rows && x >= 0 && x < columns))
+        copy_pixels<kOwn>(&pixels[j], &image[at(row, x, columns)]);
     }
 #pragma unroll
     for (int y = max(i - T::kRows + 1, 0); y <= min(i, side - 1); ++y)
@@ -49,51 +41,39 @@ __device__ __forceinline__ void convolve(const float* __restrict__ image, const 
       for (int x = 0; x < side; ++x)
 #pragma unroll
         for (int own = 0; own < kOwn; ++own)
-          sums[i - y][own] += filter.weights[y * side + x] *
-                              pixels[T::kBeside - reach(side) + (y - reach(side)) * skew + x + own];
+          sums[i - y][own] +=
+              filter.weights[y * side + x] * pixels[T::kBeside - reach(side) + x + own];
   }
 #pragma unroll
-  for (int i = 0; i < T::kRows; ++i) {
-    const int column = place - i * skew;
-    if constexpr (inside || skew == 0) {
-      if (inside || (row0 + i < rows && column < columns))
-        *reinterpret_cast<float4*>(&out[at(row0 + i, column, columns)]) =
-            make_float4(sums[i][0], sums[i][1], sums[i][2], sums[i][3]);
-    } else if (row0 + i < rows) {
-      store_inside(out, row0 + i, column, columns, sums[i]);
-    }
-  }
+  for (int i = 0; i < T::kRows; ++i)
+    if (inside || (row0 + i < rows && column < columns))
+      *reinterpret_cast<float4*>(&out[at(row0 + i, column, columns)]) =
+          make_float4(sums[i][0], sums[i][1], sums[i][2], sums[i][3]);
 }
 
 // With a bound of one block per SM, the compiler uses registers to keep several rows in flight.
-template <int side, int skew>
-__global__ void __launch_bounds__(SmallTile<side, skew>::kThreads, 1)
+template <int side>
+__global__ void __launch_bounds__(SmallTile<side>::kThreads, 1)
     small_tiles(const float* __restrict__ image, const __grid_constant__ Filter filter,
                 float* __restrict__ out, int rows, int columns) {
-  using T = SmallTile<side, skew>;
-  const int row0 = blockIdx.y * T::kRows;
-  const int place0 = blockIdx.x * T::kColumns + unsigned(leftmost(T::kRows, skew));
-  const int place = place0 + threadIdx.x * kOwn;
+  using T = SmallTile<side>;
+  const int row0 = blockIdx.y * T::kRows, column0 = blockIdx.x * T::kColumns;
+  const int column = column0 + threadIdx.x * kOwn;
   const bool inside = row0 >= reach(side) && row0 + T::kRows + reach(side) <= rows &&
-                      place0 - T::kRight >= T::kBeside &&
-                      place0 - T::kLeft + T::kColumns + T::kBeside <= columns;
+                      column0 >= T::kBeside && column0 + T::kColumns + T::kBeside <= columns;
   by_case(inside, [&](auto inside) {
-    convolve<side, skew, inside.value>(image, filter, out, rows, columns, row0, place);
+    convolve<side, inside.value>(image, filter, out, rows, columns, row0, column);
   });
 }
 
-template <int side, int skew>
-LaunchPlan in_tiles(const Case& c, const Device&, const void*) {
-  using T = SmallTile<side, skew>;
-  return {.grid = dim3(unsigned(ceil_div(width(c["columns"], T::kRows, skew), T::kColumns)),
-                       unsigned(ceil_div(c["rows"], T::kRows))),
-          .block = T::kThreads};
-}
 template <int side>
-Implementation in_small_tiles(const Case& c, const Device&) {
-  return by_skew(c, [](auto skew) {
-    return kernel<Convolution>(small_tiles<side, skew.value>, in_tiles<side, skew.value>);
-  });
+Implementation in_small_tiles() {
+  using T = SmallTile<side>;
+  return kernel<Convolution>(small_tiles<side>, blocks_of<T::kRows, T::kColumns, T::kThreads, 1>);
+}
+inline std::string no_small_tiles(const Case& c, const Device& device) {
+  return c["filter"] > kMostUnrolled ? "unrolled, its code would be too long"
+                                     : needs_aligned_rows(c, device);
 }
 
 }  // namespace ladders::convolution

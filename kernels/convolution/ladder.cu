@@ -15,6 +15,7 @@
 #include "convolution/01_tiles.cuh"
 #include "convolution/02_sliding_sums.cuh"
 #include "convolution/03_small_tiles.cuh"
+#include "convolution/04_row_ring.cuh"
 #include "model/ladder.hpp"
 
 namespace ladders::convolution {
@@ -22,12 +23,13 @@ namespace {
 
 template <int side>
 Implementation fastest(const Case& c, const Device& device) {
+  if (!aligned(c)) return chosen("row_ring", strips_by_ring<side>());
   constexpr int64_t kMostBlocks = 65535;  // in a grid's y
-  const bool few_rows = c["rows"] <= kMostBlocks * SmallTile<side, 0>::kRows;
+  const bool few_rows = c["rows"] <= kMostBlocks * SmallTile<side>::kRows;
   if constexpr (side <= kMostUnrolled)
     if (few_rows && !kStripsFrom.reached(c, device) && kSmallTilesFrom.reached(c, device))
-      return chosen("small_tiles", in_small_tiles<side>(c, device));
-  return chosen("from_l1", strips_from_l1<side>(c, device));
+      return chosen("small_tiles", in_small_tiles<side>());
+  return chosen("from_l1", strips_from_l1<side>());
 }
 
 // The large image has all rungs, others those that are useful there.
@@ -35,7 +37,7 @@ bool is_large(const Case& c) { return c["rows"] == 8192; }
 bool at_some(const Case& c) {
   return is_large(c) && (c["filter"] == 3 || c["filter"] == 7 || c["filter"] == 15);
 }
-bool for_tiles(const Case& c) { return is_large(c) || skew_of(c["columns"]) != 0; }
+bool is_large_or_unaligned(const Case& c) { return is_large(c) || !aligned(c); }
 
 template <int side>
 std::vector<Rung> rungs() {
@@ -67,34 +69,41 @@ std::vector<Rung> rungs() {
            kernel<P>(column<side>, blocks_of<Columns::kRows, kWarp, kWarp, Columns::kThreadsY>),
        .builds_on = "shared_halo",
        .target = "shared_load_requests",
-       .measured = for_tiles},
+       .measured = is_large_or_unaligned},
       // 02_sliding_sums.cuh
       {.name = "sliding_sums",
        .idea = "Threads go down four columns with sums for all outputs that still need products.",
        .implementation = sums_over_tile<side>(),
        .builds_on = "column",
        .target = "shared_load_requests",
-       .measured = for_tiles},
+       .measured = is_large_or_unaligned},
       {.name = "from_l1",
        .idea = "No tile and no barrier: windows come from the L1, strips fill the device.",
+       .implementation = strips_from_l1<side>(),
        .builds_on = "sliding_sums",
        .target = "shared_wavefronts",
-       .choose = strips_from_l1<side>},
+       .skip = needs_aligned_rows},
       // 03_small_tiles.cuh
       {.name = "small_tiles",
        .idea = "A few unrolled rows per thread in small tiles, without edge checks inside.",
+       .implementation = in_small_tiles<std::min(side, kMostUnrolled)>(),
        .builds_on = "from_l1",
        .meant_for = [](const Case& c) { return c["rows"] * c["columns"] >= 1 << 22; },
        .target = "warp_instructions",
-       .skip =
-           [](const Case& c, const Device&) {
-             return c["filter"] <= kMostUnrolled ? "" : "unrolled, its code would be too long";
-           },
-       .measured = [](const Case& c) { return c["filter"] <= kMostUnrolled; },
-       .choose = in_small_tiles<std::min(side, kMostUnrolled)>},
+       .skip = no_small_tiles,
+       .measured = [](const Case& c) { return c["filter"] <= kMostUnrolled; }},
+      // 04_row_ring.cuh
+      {.name = "row_ring",
+       .idea =
+           "Rows start anywhere: warps copy words to a ring of rows, windows are aligned there.",
+       .implementation = strips_by_ring<side>(),
+       .builds_on = "sliding_sums",
+       .meant_for = [](const Case& c) { return !aligned(c); },
+       .target = "shared_wavefronts",
+       .measured = is_large_or_unaligned},
       // ladder.cu
       {.name = "fastest",
-       .idea = "Small tiles or strips: the fastest measured for the filter and image.",
+       .idea = "Small tiles, strips or a ring: the fastest measured for the filter and image.",
        .role = Role::choice,
        .choose = fastest<side>},
   };
