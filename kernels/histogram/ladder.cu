@@ -27,7 +27,7 @@ Implementation robust(const Case& c, const Device& device) {
       return chosen("cluster_merge", in_clusters<32, false, 2>());
     return chosen("zeroed_meanwhile", zeroed_and_merged());
   }
-  if (c["bins"] <= fitting<8>(device)) return chosen("hot_key", packed_at<true>(c, device));
+  if (c["bins"] <= fitting<4>(device)) return chosen("hot_key", packed_at<true>(c, device));
   return chosen("ranges", written_down<8, true, true>());
 }
 
@@ -158,7 +158,7 @@ std::vector<Rung> rungs() {
        .choose = carried_at},
       // ladder.cu
       {.name = "robust",
-       .idea = "Fast for all keys: the widest counters that fit, ranges where none of 8 bits do.",
+       .idea = "Fast for all keys: the widest counters that fit, ranges where none do.",
        .role = Role::choice,
        .choose = robust},
   };
