@@ -16,7 +16,7 @@ struct Sampling {
   int least = 20;                   ///< samples, unless the wall limit comes first
   double noise = 0.001;             ///< relative standard error of the median to reach
   double wall_seconds = 0.5;        ///< stop by then, but with 5 samples at least
-  double settle_seconds = 2;        ///< to wait at most for a clock that is held down
+  double settle_seconds = 5;        ///< to wait at most for a clock that is held down
   double warmup_seconds = 0;        ///< of launches before the first sample, at least one launch
   double small_kernel_seconds = 0;  ///< to reproduce another process's context (0: a fast one)
   int exactly = 0;                  ///< take this many samples, whatever the rest says (0: not set)

@@ -126,7 +126,7 @@ const std::vector<Flag>& flags() {
        }},
       {"settle", "SECONDS",
        "where the clock is held down, wait at most so long until it is steady,\n"
-       "then sample so long (2, or --wall_limit if that is less)",
+       "then sample so long (5, or --wall_limit if that is less)",
        timing, [](O& o, V& v) { o.sampling.settle_seconds = v.number<double>(); }},
       {"samples_out", "FILE", "append the samples of each row, in ns, as a line of JSON", timing,
        [](O& o, V& v) { o.samples_file = v.text; }},
