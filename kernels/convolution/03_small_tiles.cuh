@@ -18,6 +18,19 @@ struct SmallTile {
   static constexpr int kBeside = ceil_div(reach(side), kOwn) * kOwn;
 };
 
+// Adds the products of row i that a tile reads to the sums of all rows that it contributes to.
+template <int side, int rows>
+__device__ __forceinline__ void add_row(float (&sums)[rows][kOwn], const float* pixels,
+                                        const Filter& filter, int i) {
+#pragma unroll
+  for (int y = max(i - rows + 1, 0); y <= min(i, side - 1); ++y)
+#pragma unroll
+    for (int x = 0; x < side; ++x)
+#pragma unroll
+      for (int own = 0; own < kOwn; ++own)
+        sums[i - y][own] += filter.weights[y * side + x] * pixels[x + own];
+}
+
 template <int side, bool inside>
 __device__ __forceinline__ void convolve(const float* __restrict__ image, const Filter& filter,
                                          float* __restrict__ out, int rows, int columns, int row0,
@@ -35,14 +48,7 @@ __device__ __forceinline__ void convolve(const float* __restrict__ image, const 
       if (inside || (row >= 0 && row < rows && x >= 0 && x < columns))
         copy_pixels<kOwn>(&pixels[j], &image[at(row, x, columns)]);
     }
-#pragma unroll
-    for (int y = max(i - T::kRows + 1, 0); y <= min(i, side - 1); ++y)
-#pragma unroll
-      for (int x = 0; x < side; ++x)
-#pragma unroll
-        for (int own = 0; own < kOwn; ++own)
-          sums[i - y][own] +=
-              filter.weights[y * side + x] * pixels[T::kBeside - reach(side) + x + own];
+    add_row<side>(sums, &pixels[T::kBeside - reach(side)], filter, i);
   }
 #pragma unroll
   for (int i = 0; i < T::kRows; ++i)

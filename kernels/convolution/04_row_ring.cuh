@@ -19,7 +19,8 @@ struct RowRing {
   float out[2][kAcross];
 };
 
-// The same address, in a register: the compiler would compute it again for each access.
+// The same address, in a register: the compiler would compute it again for each access. It does not
+// know any more that this is in global memory.
 template <class T>
 __device__ __forceinline__ T* computed(T* address) {
 #ifdef __CUDACC__
@@ -92,7 +93,7 @@ __global__ void __launch_bounds__(Strips<side>::kThreads, Strips<side>::kBlocks)
         for (int i = 0; i < kOwn; ++i) apart[i] = staged[lane + i * kWarp];
 #pragma unroll
         for (int i = 0; i < kOwn; ++i)
-          if (column0 + lane + i * kWarp < columns) target[i * kWarp] = apart[i];
+          if (column0 + lane + i * kWarp < columns) __stwb(target + i * kWarp, apart[i]);
       });
 }
 

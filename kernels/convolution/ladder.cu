@@ -16,6 +16,7 @@
 #include "convolution/02_sliding_sums.cuh"
 #include "convolution/03_small_tiles.cuh"
 #include "convolution/04_row_ring.cuh"
+#include "convolution/05_staged_tiles.cuh"
 #include "model/ladder.hpp"
 
 namespace ladders::convolution {
@@ -23,9 +24,11 @@ namespace {
 
 template <int side>
 Implementation fastest(const Case& c, const Device& device) {
-  if (!aligned(c)) return chosen("row_ring", strips_by_ring<side>());
   constexpr int64_t kMostBlocks = 65535;  // in a grid's y
   const bool few_rows = c["rows"] <= kMostBlocks * SmallTile<side>::kRows;
+  if (!aligned(c))
+    return side == 3 && few_rows ? chosen("staged_tiles", in_staged_tiles<3>())
+                                 : chosen("row_ring", strips_by_ring<side>());
   if constexpr (side <= kMostUnrolled)
     if (few_rows && !kStripsFrom.reached(c, device) && kSmallTilesFrom.reached(c, device))
       return chosen("small_tiles", in_small_tiles<side>());
@@ -98,9 +101,22 @@ std::vector<Rung> rungs() {
            "Rows start anywhere: warps copy words to a ring of rows, windows are aligned there.",
        .implementation = strips_by_ring<side>(),
        .builds_on = "sliding_sums",
-       .meant_for = [](const Case& c) { return !aligned(c); },
+       .meant_for = [](const Case& c) { return !aligned(c) && c["filter"] > 3; },
        .target = "shared_wavefronts",
        .measured = is_large_or_unaligned},
+      // 05_staged_tiles.cuh
+      {.name = "staged_tiles",
+       .idea = "Small tiles of such rows: words come and go through shared memory.",
+       .implementation = in_staged_tiles<std::min(side, kMostStaged)>(),
+       .builds_on = "small_tiles",
+       .meant_for = [](const Case& c) { return !aligned(c) && c["filter"] == 3; },
+       .target = "warp_instructions",
+       .skip =
+           [](const Case& c, const Device&) {
+             return c["filter"] <= kMostStaged ? "" : "tiles would be read too often";
+           },
+       .measured =
+           [](const Case& c) { return is_large_or_unaligned(c) && c["filter"] <= kMostStaged; }},
       // ladder.cu
       {.name = "fastest",
        .idea = "Small tiles, strips or a ring: the fastest measured for the filter and image.",

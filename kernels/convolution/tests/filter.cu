@@ -87,7 +87,7 @@ TEST(Gpu, ConvolutionOfOnePixelIsTheFilter) {
   NEED_GPU();
   expect_the_filter_around<5>(2);
   expect_the_filter_around<15>(2);
-  for (const int columns : {1029, 1030, 1031}) expect_the_filter_around<7>(2, columns);
+  expect_the_filter_around<7>(2, 1029);
 }
 
 TEST(Gpu, ConvolutionKeepsInfinityAndNanWithinReach) {
