@@ -5,4 +5,5 @@
 #pragma once
 
 #include "emulator/language.hpp"
+#include "emulator/not_emulated.hpp"
 #include "emulator/runtime_api.hpp"

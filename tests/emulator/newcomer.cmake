@@ -67,15 +67,20 @@ expect_fault("in[" "in[1 + " ""
 expect_fault("__syncthreads();" "" "emulator::options().check = true;"
   "^shared-memory race .* of tile with thread .*kernel transpose.* at ${who}")
 
-# What is not emulated must not compile, and the compiler must say what it is.
-function(expect_error call complaint)
-  string(REPLACE "__syncthreads();" "${call};" faulty "${program}")
+# What is not emulated must not compile, and the compiler must say what each of it is.
+function(expect_errors calls)
+  string(REPLACE "__syncthreads();" "${calls};" faulty "${program}")
   file(WRITE ${SCRATCH}/mine.cpp "#include <cooperative_groups.h>\n${faulty}")
   execute_process(COMMAND ${CMAKE_COMMAND} --build build WORKING_DIRECTORY ${SCRATCH}
     OUTPUT_VARIABLE said ERROR_VARIABLE said RESULT_VARIABLE status)
-  if(status EQUAL 0 OR NOT said MATCHES "${complaint}")
-    message(FATAL_ERROR "building it ended with ${status} and said\n${said}instead of\n${complaint}")
-  endif()
+  foreach(complaint IN LISTS ARGN)
+    if(status EQUAL 0 OR NOT said MATCHES "${complaint}")
+      message(FATAL_ERROR
+        "building it ended with ${status} and said\n${said}instead of\n${complaint}")
+    endif()
+  endforeach()
 endfunction()
-expect_error("cooperative_groups::this_grid().sync()" "grid.sync.. is not emulated: docs/emulator.md")
-expect_error("__nv_tanhf(1.0f)" "error: [^\n]*__nv_tanhf")
+expect_errors("cooperative_groups::this_grid().sync()"
+  "grid.sync.. is not emulated: docs/emulator.md")
+expect_errors("__nv_tanhf(1.0f), tex2D<float>(0, 1, 2)" "error: [^\n]*__nv_tanhf"
+  "error: [^\n]*tex2D[^\n]*not emulated: docs/emulator.md lists what is")
