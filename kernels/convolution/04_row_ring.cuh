@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // Rows that start anywhere. Words are copied asynchronously to shared memory, where windows are
-// aligned, and zeros outside of the image are there once and for all.
+// aligned. Zeros to the left and right of the image are there once and for all.
 #pragma once
 
 #include <cuda_pipeline.h>
@@ -19,8 +19,8 @@ struct RowRing {
   float out[2][kAcross];
 };
 
-// The same address, in a register: the compiler would compute it again for each access. It does not
-// know any more that this is in global memory.
+// The same address, in a register: the compiler would compute it again for each access. It no
+// longer knows that this points to global memory, so plain stores would be generic.
 template <class T>
 __device__ __forceinline__ T* computed(T* address) {
 #ifdef __CUDACC__
@@ -55,11 +55,13 @@ __global__ void __launch_bounds__(Strips<side>::kThreads, Strips<side>::kBlocks)
       if (lane + i < Ring::kPixels && unsigned(from + i) < unsigned(columns)) act(i);
   };
   int requested = first - reach(side), to = 0;
+  const int end = last + reach(side);
   const float* source = image + int64_t{requested} * columns + from;
   const auto request = [&] {
 #pragma unroll
     for (int i = 0; i < 2; ++i, ++requested, source = computed(source + columns)) {
       float* const copy = &ring.rows[to][i][lane];
+      if (requested >= end) continue;  // no output needs it
       if (requested >= 0 && requested < rows)
         each_copy([&](int j) { __pipeline_memcpy_async(copy + j, source + j, 4); });
       else

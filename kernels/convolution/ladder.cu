@@ -108,7 +108,7 @@ std::vector<Rung> rungs() {
       {.name = "staged_tiles",
        .idea = "Small tiles of such rows: words come and go through shared memory.",
        .implementation = in_staged_tiles<std::min(side, kMostStaged)>(),
-       .builds_on = "small_tiles",
+       .builds_on = "row_ring",
        .meant_for = [](const Case& c) { return !aligned(c) && c["filter"] == 3; },
        .target = "warp_instructions",
        .skip =

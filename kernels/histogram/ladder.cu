@@ -133,6 +133,7 @@ std::vector<Rung> rungs() {
        .idea = "Each group of blocks counts a range of the bins and reads all keys, most from L2.",
        .implementation = written_down<8, true, true>(),
        .builds_on = "hot_key",
+       .meant_for = [](const Case& c) { return distributed_as(c, {zipf}) && !fit_narrow(c); },
        .measured = [](const Case& c) { return on_three(c) && !fit_narrow(c); }},
       // 05_clusters.cuh
       {.name = "cluster_merge",

@@ -7,7 +7,7 @@
 // cores take 11. So an operand errs by up to 2^-23 of itself, without a bias; lo * lo, left out, is
 // below 2^-22 of the product. There is no scaling, but numbers below 2^-113 err by up to 2^-136:
 // tensor cores ignore the 13 lowest bits of a denormal number. Infinities, NaNs and what rounds up
-// to infinity make lo NaN, and so their sums, which are computed again in FP32.
+// to infinity make lo NaN, and so their sums. These and very small ones are computed again in FP64.
 #pragma once
 
 #include <cooperative_groups.h>

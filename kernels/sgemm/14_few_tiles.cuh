@@ -46,7 +46,7 @@ inline FewTiles few_tiles_of(int m, int n, int k, const Device& device) {
 // A block has 32 x 32 outputs, a thread 2 x 2. It loads 128 steps of k at once, so that it waits
 // for DRAM once for all of these. Copies and products are in loops: code that runs once comes from
 // DRAM too. What a sum loses when it is rounded is added to the next four products (Kahan's
-// summation), so that errors hardly grow with k. Below about 48 terms single elements may err more
+// summation), so that errors hardly grow with k. Up to about 100 terms single elements may err more
 // than a library's.
 __global__ void __launch_bounds__(256) few_tiles(const Gemm g) {
   constexpr int kSide = kFewTilesSide, kDepth = 128, kPitch = kDepth + 4, kSteps = 16;

@@ -61,10 +61,11 @@ __device__ __forceinline__ float exact_product(const float* row, const float* co
 }
 
 // Whether a sum of products of parts has to be computed again: it is not finite, since a part is
-// not, or so small that its elements' lower parts may have been too small to exist.
+// not, or so small that its elements' lower parts may have been too small to exist. Zeros are not,
+// though all parts of numbers below 2^-136 are lost: matrices of zeros would take long.
 __device__ __forceinline__ bool is_of_lost_parts(float sum) {
   const float size = fabsf(sum);
-  return !(size <= FLT_MAX) || (size < 0x1p-100f && size > 0);
+  return !(size <= FLT_MAX) || (size < 0x1p-110f && size > 0);
 }
 
 // An element of C gets its product, alpha included. If beta is 0 it may be NaN and is not read.

@@ -53,8 +53,9 @@ struct KernelLaunch {
 };
 
 /// Three TF32 products in one kernel. Needs compute capability 8.0. Elements err by up to 2^-23 of
-/// themselves, below 2^-113 by up to 2^-136. Sums that are not finite, or below 2^-100, are
-/// computed again in FP64. Two runs on one GPU give the same bits. Throws CudaError.
+/// themselves, below 2^-113 by up to 2^-136. Sums that are not finite, or below 2^-110 and
+/// not zero, are computed again in FP64, each by one thread: that is slow. Two runs on one GPU give
+/// the same bits. Throws CudaError.
 void tf32x3(const Gemm& gemm, const Device& device, Workspace& workspace, cudaStream_t stream);
 KernelLaunch tf32x3_launch(int m, int n, int k, const Device& device);
 
