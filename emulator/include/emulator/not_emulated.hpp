@@ -1,17 +1,30 @@
 // SPDX-License-Identifier: MIT
 //
-// What CUDA programs are likely to call and the emulator lacks: the compiler's error points to the
+// What CUDA programs are likely to use and the emulator lacks: the compiler's error points to the
 // list of what there is. Names that are not here do not compile either.
 #pragma once
 
 #include "emulator/runtime_api.hpp"
 
-#define EMULATOR_LACKS(NAME)                                                                       \
-  template <class... Any>                                                                          \
-  __attribute__((unavailable("not emulated: docs/emulator.md lists what is"))) ::cudaError_t NAME( \
-      Any&&...);
+#define EMULATOR_LACKING \
+  __attribute__((unavailable("not emulated: docs/emulator.md lists what is")))
+#define EMULATOR_LACKS_TYPE(NAME) \
+  typedef struct {                \
+  } NAME EMULATOR_LACKING;
+// A function of the program's own by this name is taken instead.
+#define EMULATOR_LACKS(NAME) \
+  template <class...>        \
+  EMULATOR_LACKING cudaError_t NAME(...);
 
 // clang-format off: a table
+EMULATOR_LACKS_TYPE(cudaGraph_t) EMULATOR_LACKS_TYPE(cudaGraphExec_t)
+EMULATOR_LACKS_TYPE(cudaGraphNode_t) EMULATOR_LACKS_TYPE(cudaMemPool_t)
+EMULATOR_LACKS_TYPE(cudaArray_t) EMULATOR_LACKS_TYPE(cudaTextureObject_t)
+EMULATOR_LACKS_TYPE(cudaSurfaceObject_t) EMULATOR_LACKS_TYPE(cudaResourceDesc)
+EMULATOR_LACKS_TYPE(cudaTextureDesc) EMULATOR_LACKS_TYPE(cudaChannelFormatDesc)
+EMULATOR_LACKS_TYPE(cudaPointerAttributes) EMULATOR_LACKS_TYPE(cudaIpcMemHandle_t)
+EMULATOR_LACKS_TYPE(cudaExtent) EMULATOR_LACKS_TYPE(cudaPitchedPtr)
+EMULATOR_LACKS_TYPE(__half) EMULATOR_LACKS_TYPE(__half2) EMULATOR_LACKS_TYPE(__nv_bfloat16)
 // graphs, pools, several devices
 EMULATOR_LACKS(cudaGraphCreate) EMULATOR_LACKS(cudaGraphInstantiate) EMULATOR_LACKS(cudaGraphLaunch)
 EMULATOR_LACKS(cudaGraphAddKernelNode) EMULATOR_LACKS(cudaGraphExecDestroy)
@@ -44,3 +57,5 @@ EMULATOR_LACKS(__hmul) EMULATOR_LACKS(__hfma)
 // clang-format on
 
 #undef EMULATOR_LACKS
+#undef EMULATOR_LACKS_TYPE
+#undef EMULATOR_LACKING
