@@ -165,8 +165,8 @@ TEST_P(EveryKernel, IsCleanInAnyOrder) {
   using emulator::Order;
   std::vector<unsigned> limits = {kLimit};
   if (reaches_the_limit(GetParam())) limits.push_back(kLowerLimit);
-  // Forward is all else's. Shapes take turns in one of the others, the other, and neither: all in
-  // both take three times as long.
+  // Forward is all else's. Shapes take turns: a quarter in one of the others, a quarter in the
+  // other. All in both take four times as long.
   for (const Order order : {Order::reverse, Order::random})
     for (const unsigned limit : limits) {
       SCOPED_TRACE(testing::Message() << "order " << static_cast<int>(order) << ", " << limit
@@ -174,7 +174,7 @@ TEST_P(EveryKernel, IsCleanInAnyOrder) {
       const Rung in_order = checked(*GetParam().rung, order, limit);
       int index = order == Order::reverse ? 0 : 1;
       for_each_row(kThreadsInAnyOrder, [&](Row row) {
-        if (index++ % 3 != 0) return;
+        if (index++ % 4 != 0) return;
         row.rung = &in_order;
         study().verify(row, 1);  // one input is enough to find races
       });
@@ -203,10 +203,13 @@ std::vector<Named> rungs_with_flags() {
 
 TEST_P(KernelWithFlags, IsCleanUnderAnySchedule) {
   using Kind = emulator::Schedule::Kind;
-  const int step = has_flags(GetParam()) ? 3 : 13;  // no divisor of the number of shapes
+  // Clusters are slow: fewer of them, by a number that is no divisor of that of the shapes.
+  const bool flags = has_flags(GetParam());
+  const int step = flags ? 3 : 13;
   int index = 0;
   for (const Kind kind : {Kind::random, Kind::priorities})
     for (const unsigned seed : {1u, 2u}) {
+      if (!flags && seed > 1) break;
       SCOPED_TRACE(testing::Message()
                    << "schedule " << static_cast<int>(kind) << ", seed " << seed);
       const Rung scheduled =
