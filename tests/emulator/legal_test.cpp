@@ -308,5 +308,19 @@ TEST(Legal, HostNamesLikeBuiltInVariables) {
   EXPECT_EQ(twice(Sizes{}.threadIdx) + Sizes{}.gridDim, 8);
 }
 
+// What CUDA had before compute capability 7.0, as programs define it for themselves.
+template <class T>
+__device__ T __shfl_down(T value, unsigned lanes, int width = 32) {
+  return __shfl_down_sync(~0u, value, lanes, width);
+}
+__global__ void takes_from_above(int* out) {
+  out[threadIdx.x] = __shfl_down(static_cast<int>(threadIdx.x), 1);
+}
+TEST(Legal, OwnFunctionsByNamesThatAreNotEmulated) {
+  Ints next(32, 31);  // of the last lane: its own
+  std::iota(next.begin(), next.end() - 1, 1);
+  expect_everywhere(next, [](int* out) { return launch({1, 32}, takes_from_above, out); });
+}
+
 }  // namespace
 }  // namespace emulator

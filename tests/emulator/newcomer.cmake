@@ -67,7 +67,7 @@ expect_fault("in[" "in[1 + " ""
 expect_fault("__syncthreads();" "" "emulator::options().check = true;"
   "^shared-memory race .* of tile with thread .*kernel transpose.* at ${who}")
 
-# What is not emulated must not compile, and the compiler must say what each of it is.
+# What is not emulated must not compile, and the compiler must name all of it.
 function(expect_errors calls)
   string(REPLACE "__syncthreads();" "${calls};" faulty "${program}")
   file(WRITE ${SCRATCH}/mine.cpp "#include <cooperative_groups.h>\n${faulty}")
