@@ -159,7 +159,7 @@ std::vector<Rung> rungs() {
        .choose = carried_at},
       // ladder.cu
       {.name = "robust",
-       .idea = "Fast for all keys: the widest counters that fit, ranges where none do.",
+       .idea = "Without reading the keys: the widest counters that fit, ranges where none do.",
        .role = Role::choice,
        .choose = robust},
   };

@@ -181,14 +181,16 @@ TEST_P(EveryKernel, IsCleanInAnyOrder) {
     }
 }
 
-// Where blocks signal each other, or are in clusters: the turn changes among them in the middle.
+// Where blocks signal each other, hand over sums or are in clusters: the turn changes among them in
+// the middle.
 class KernelWithFlags : public EveryKernel {};
 bool has_flags(const Named& n) {
+  // Scans of several kernels have none.
   if (std::set<std::string>{"naive", "work_efficient", "padded"}.contains(n.rung->name))
     return false;
   return std::set<std::string>{"reduction", "scan", "byte_histogram"}.contains(n.ladder->name);
 }
-bool is_in_clusters(const Named& n) {
+bool hands_over(const Named& n) {
   return std::set<std::string>{"sgemm/stream_k",          "sgemm/split_k",
                                "sgemm/few_tiles",         "sgemm/thin",
                                "histogram/cluster_merge", "histogram/cluster_carries",
@@ -197,7 +199,7 @@ bool is_in_clusters(const Named& n) {
 }
 std::vector<Named> rungs_with_flags() {
   std::vector<Named> result = kernel_rungs();
-  std::erase_if(result, [](const Named& n) { return !has_flags(n) && !is_in_clusters(n); });
+  std::erase_if(result, [](const Named& n) { return !has_flags(n) && !hands_over(n); });
   return result;
 }
 
