@@ -174,8 +174,8 @@ std::vector<Rung> rungs() {
        .idea = "Warps send their sums to one block through distributed shared memory.",
        .implementation = clusters<Op>(),
        .builds_on = "warp_votes",
-       .meant_for = [](const Case& c) { return c["elements"] == 1 << 16 && c["operation"] == 0; },
        .target = "distributed_bytes",
+       .shows = "Sums avoid the L2: at 2^16 faster on an H200 (2 %), slower on an H100 (5 %).",
        .needs = kClusters,
        .measured = of_integers_or_sums},
       // 05_bulk_ring.cuh

@@ -186,10 +186,11 @@ __device__ __forceinline__ void store_four_checked(const AlignedGemm& p, int row
   if (row >= p.m || column >= p.n) return;
   float sums[] = {sum.x, sum.y, sum.z, sum.w};
   float* out = p.c + row * p.ldc + column;
-#pragma unroll
-  for (int i = 0; i < 4; ++i)
-    if (is_of_lost_parts(sums[i]) && column + i < p.n)
-      sums[i] = exact_product(&p.a[row * p.lda], &p.b[column + i], p.ldb, p.k);
+  restore_lost<4>([&](int i) -> float& { return sums[i]; },
+                  [&](int i) {
+                    const float* of_b = &p.b[min(column + i, p.n - 1)];
+                    return exact_product(&p.a[row * p.lda], of_b, p.ldb, p.k);
+                  });
   if (p.beta == 0 && p.wide_c && column + 3 < p.n) {
     four(out) = {p.alpha * sums[0], p.alpha * sums[1], p.alpha * sums[2], p.alpha * sums[3]};
   } else {

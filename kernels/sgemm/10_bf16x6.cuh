@@ -143,22 +143,12 @@ __global__ void __launch_bounds__(ShortTiles::kThreads, 1)
     }
 
     const auto sum = [&](int i) -> float& { return sums[i / 16][i / 4 % 4][i % 4]; };
-    unsigned again = 0;  // a bit for each sum
-    static_assert(kSums <= 32);
-#pragma unroll
-    for (int i = 0; i < kSums; ++i) again |= unsigned{is_of_lost_parts(sum(i))} << i;
     const auto row_of = [&](int i) { return row + i / 16 * 16 + i % 4 / 2 * 8; };
     const auto column_of = [&](int i) { return column + i % 2 * 16 + i / 4 % 4; };
-    if (again) {
-#pragma unroll 1
-      for (int i = 0; i < kSums; ++i) {
-        if (!(again >> i & 1) || row_of(i) >= p.m || column_of(i) >= p.n) continue;
-        const float exact = exact_product(&p.a[row_of(i) * p.lda], &p.b[column_of(i)], p.ldb, p.k);
-#pragma unroll
-        for (int j = 0; j < kSums; ++j)
-          if (j == i) sum(j) = exact;
-      }
-    }
+    restore_lost<kSums>(sum, [&](int i) -> float {
+      if (row_of(i) >= p.m || column_of(i) >= p.n) return 0;
+      return exact_product(&p.a[row_of(i) * p.lda], &p.b[column_of(i)], p.ldb, p.k);
+    });
 #pragma unroll
     for (int i = 0; i < kSums; ++i) sum(i) *= p.alpha;
     if (p.wide_c && p.n % 4 == 0 && p.beta == 0) {

@@ -351,9 +351,13 @@ def behind(study: Study) -> list[str]:
     """
     now = emulated_ladders().get(study.ladder.name, study.ladder)
     meant_for = {rung.name: [rung.meant_for] if rung.meant_for else [] for rung in study.rungs}
+    shows = {rung.name for rung in study.rungs if rung.shows}
     for rung in now.rungs:
         if rung.meant_for:
             meant_for.setdefault(rung.name, []).append(rung.meant_for)
+        elif rung.shows:
+            meant_for[rung.name] = []
+            shows.add(rung.name)
     return [
         f"{row.name}: {study.gain(row):.3f}x {rung.builds_on}"
         for rung in study.rungs
@@ -362,7 +366,7 @@ def behind(study: Study) -> list[str]:
         and (
             all(case in cases for cases in meant_for[rung.name])
             if meant_for[rung.name]
-            else not rung.shows
+            else rung.name not in shows
         )
         and (row := study.ok(rung, case))
         and (parent := study.parent(row))
