@@ -231,7 +231,7 @@ TEST(GpuCounters, RowsThatAreCountedTogetherHaveTheirOwn) {
       for (const char* counter :
            {"global_load_sectors", "global_store_sectors", "fp32_operations", "warp_instructions"})
         // (How often a flag is read differs from launch to launch.)
-        EXPECT_NEAR(counted[i].at(counter), alone.at(counter), 0.05 * alone.at(counter) + 200)
+        EXPECT_NEAR(counted[i].at(counter), alone.at(counter), 0.05 * alone.at(counter) + 500)
             << counter;
     }
   }
