@@ -180,7 +180,8 @@ __device__ __forceinline__ void add_group(
   }
 }
 
-// Four neighbours of a row of C, computed again where parts were lost.
+// Four neighbours of a row of C, computed again where parts were lost. (What is beyond the row's
+// end is not stored.)
 __device__ __forceinline__ void store_four_checked(const AlignedGemm& p, int row, int column,
                                                    float4 sum) {
   if (row >= p.m || column >= p.n) return;

@@ -347,7 +347,8 @@ def emulated_ladders() -> dict[str, Ladder]:
 def behind(study: Study) -> list[str]:
     """Name the rows of steps that are slower than their parents where they are not meant to be.
 
-    A rung is meant for what both the study and the sources say, which may be newer.
+    A rung is meant for what both the study and the sources say, which may be newer: a rung that
+    the sources do not mean to be faster anywhere is not one in an older study.
     """
     now = emulated_ladders().get(study.ladder.name, study.ladder)
     meant_for = {rung.name: [rung.meant_for] if rung.meant_for else [] for rung in study.rungs}
