@@ -407,7 +407,10 @@ class Sampler : public Meter {
       reasons_ = ClockReasons(nullptr);
     };
     sample_all(0);
-    fastest_clock_hz_ = std::max(fastest_clock_hz_, result.sm_clock_hz);
+    // Over short times the clock reads too high on some machines, so the device's highest is the
+    // limit.
+    fastest_clock_hz_ =
+        std::max(fastest_clock_hz_, std::min(result.sm_clock_hz, device_.sm_clock_hz));
     const bool limited = result.sm_clock_hz < kFull * fastest_clock_hz_;
     if (!watched || !limited || sampling.settle_seconds <= 0) return result;
     // A power limit lowers the clock within half a second, and then moves it to and fro, so these

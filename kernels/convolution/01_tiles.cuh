@@ -112,4 +112,10 @@ LaunchPlan blocks_of(const Case& c, const Device&, const void*) {
   return {.grid = dim3(across, unsigned(ceil_div(c["rows"], rows))), .block = dim3(x, y)};
 }
 
+template <int side>
+Implementation in_columns() {
+  return kernel<Convolution>(column<side>,
+                             blocks_of<Columns::kRows, kWarp, kWarp, Columns::kThreadsY>);
+}
+
 }  // namespace ladders::convolution

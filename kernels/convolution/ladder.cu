@@ -26,9 +26,13 @@ template <int side>
 Implementation fastest(const Case& c, const Device& device) {
   constexpr int64_t kMostBlocks = 65535;  // in a grid's y
   const bool few_rows = c["rows"] <= kMostBlocks * SmallTile<side>::kRows;
-  if (!aligned(c))
-    return side == 3 && few_rows ? chosen("staged_tiles", in_staged_tiles<3>())
-                                 : chosen("row_ring", strips_by_ring<side>());
+  const bool small = few_rows && !kFullFrom.reached(c, device);
+  if constexpr (side <= kMostStaged)
+    if (small || (few_rows && !aligned(c) && side == 3))
+      return chosen("staged_tiles", in_staged_tiles<side>());
+  if constexpr (side > kMostUnrolled)
+    if (small) return chosen("column", in_columns<side>());
+  if (!aligned(c)) return chosen("row_ring", strips_by_ring<side>());
   if constexpr (side <= kMostUnrolled)
     if (few_rows && !kStripsFrom.reached(c, device) && kSmallTilesFrom.reached(c, device))
       return chosen("small_tiles", in_small_tiles<side>());
@@ -41,6 +45,9 @@ bool at_some(const Case& c) {
   return is_large(c) && (c["filter"] == 3 || c["filter"] == 7 || c["filter"] == 15);
 }
 bool is_large_or_unaligned(const Case& c) { return is_large(c) || !aligned(c); }
+bool is_large_small_or_unaligned(const Case& c) {
+  return is_large_or_unaligned(c) || c["rows"] <= 1024;
+}
 
 template <int side>
 std::vector<Rung> rungs() {
@@ -68,11 +75,10 @@ std::vector<Rung> rungs() {
        .measured = is_large},
       {.name = "column",
        .idea = "Eight outputs of a column per thread: each shared word serves up to eight FMAs.",
-       .implementation =
-           kernel<P>(column<side>, blocks_of<Columns::kRows, kWarp, kWarp, Columns::kThreadsY>),
+       .implementation = in_columns<side>(),
        .builds_on = "shared_halo",
        .target = "shared_load_requests",
-       .measured = is_large_or_unaligned},
+       .measured = is_large_small_or_unaligned},
       // 02_sliding_sums.cuh
       {.name = "sliding_sums",
        .idea = "Threads go down four columns with sums for all outputs that still need products.",
@@ -116,10 +122,12 @@ std::vector<Rung> rungs() {
              return c["filter"] <= kMostStaged ? "" : "tiles would be read too often";
            },
        .measured =
-           [](const Case& c) { return is_large_or_unaligned(c) && c["filter"] <= kMostStaged; }},
+           [](const Case& c) {
+             return is_large_small_or_unaligned(c) && c["filter"] <= kMostStaged;
+           }},
       // ladder.cu
       {.name = "fastest",
-       .idea = "Small tiles, strips or a ring: the fastest measured for the filter and image.",
+       .idea = "Tiles, strips or a ring: the fastest measured for the filter and image.",
        .role = Role::choice,
        .choose = fastest<side>},
   };
@@ -168,7 +176,7 @@ Ladder ladder() {
             return Work{.flops = 2 * side * side * n, .bytes_read = 4 * n, .bytes_written = 4 * n};
           },
       .problem = problem_of<Convolution>,
-      .crossovers = {kStripsFrom, kSmallTilesFrom},
+      .crossovers = {kFullFrom, kStripsFrom, kSmallTilesFrom},
       .memory = [](const Case& c) { return 24. * c["rows"] * c["columns"]; },
       .rungs = by_axis("filter", kFilters,
                        {rungs<3>(), rungs<5>(), rungs<7>(), rungs<9>(), rungs<11>(), rungs<15>()}),
