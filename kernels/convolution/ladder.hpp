@@ -4,16 +4,16 @@
 #include "model/ladder.hpp"
 
 namespace ladders::convolution {
-/// Strips are as fast as tiles where SMs have six tiles of 8 x 256 pixels each. Smaller images have
-/// few warps to hide latency: strips load row after row, tiles all their rows at once. (Six is
-/// right on an H100 and an H200.)
-inline const Crossover kFullFrom{"convolution.full_from", 6,
-                                 [](const Case& c, const Device& device) {
-                                   const int64_t tiles =
-                                       (c["rows"] + 7) / 8 * ((c["columns"] + 255) / 256);
-                                   return double(tiles) / device.sms;
-                                 },
-                                 every({{512, 1024, 2048, 4096}, {256, 512}, {3, 7, 15}})};
+/// Tiles of 8 x 256 pixels per SM. An image with few has few warps to hide latency: strips load row
+/// after row, tiles all their rows at once. (On an H200 strips are faster from 6 on where images
+/// are narrow, and from 16 on where all tiles are full.)
+inline const Crossover kFullFrom{
+    "convolution.full_from", 8,
+    [](const Case& c, const Device& device) {
+      const int64_t tiles = (c["rows"] + 7) / 8 * ((c["columns"] + 255) / 256);
+      return double(tiles) / device.sms;
+    },
+    every({{512, 1024, 1536, 2048, 4096}, {320, 512, 2048}, {3, 7, 15}})};
 /// Small tiles are faster than strips from the L1 where filters are small, and there are enough
 /// products of pixels and weights. (The number of products is the same on an H100 and an H200.)
 inline const Crossover kStripsFrom{"convolution.strips_from", 10, along("filter"),

@@ -56,8 +56,10 @@ def probes(*times, repeat=1):
     ("times", "before", "value"),
     [
         ([(1, 2), (1, 2), (2, 1), (2, 1)], 7, math.sqrt(8)),
-        ([(1, 2), (1, 2)], 2, math.inf),
-        ([(2, 1), (2, 1)], 2, 0),
+        ([(1, 2), (1, 2)], 2, 2.002),  # beyond the last probe nothing is known
+        ([(1, 2), (1, 2)], 7, 7),
+        ([(2, 1), (2, 1)], 2, 1),
+        ([(2, 1), (2, 1)], 0.5, 0.5),
         ([(1, 2), (2, 1), (1, 1.1), (2, 1)], 7, math.sqrt(2)),  # one that does not fit is outvoted
         ([(1, 1), (1, 1.001), (1.001, 1)], 3, 3),  # no way is better: what was there stays
     ],

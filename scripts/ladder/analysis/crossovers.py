@@ -81,12 +81,13 @@ def find(rows: Mapping[str, Sequence[Mapping[str, Any]]]) -> list[Crossover]:
 def best(probes: Sequence[Probe], before: float) -> float:
     """Return the value that loses the least time, or `before` if that is as good.
 
-    The value lies between the sizes of two probes. It is 0 or infinite where one way is always
-    better.
+    The value lies between the sizes of two probes. Where one way is better at all of them, it is
+    `before` or lies just outside of them: nothing was measured further away.
     """
     sizes = sorted({probe.size for probe in probes})
     between = [math.sqrt(a * b) for a, b in pairwise(sizes)]
-    losses = {value: sum(p.loss(value) for p in probes) for value in [0.0, *between, math.inf]}
+    outside = min(before, sizes[0]), max(before, 1.001 * sizes[-1])
+    losses = {value: sum(p.loss(value) for p in probes) for value in [*between, *outside]}
     least = min(losses.values())
     if sum(p.loss(before) for p in probes) <= least + _LEVEL * len(probes):
         return before

@@ -39,7 +39,7 @@ def run(options: argparse.Namespace) -> int:
     if options.output and options.output.exists():
         crossovers.read(options.output)  # refuses what cannot be added to
     path = options.program or build.build(_ROOT, "ladder_bench")
-    flags = ["--tune", "--ceilings=false"]
+    flags = ["--tune", "--ceilings=false", "--settle=1"]
     with processes.terminable(), tempfile.TemporaryDirectory() as scratch:
         program = Program.find(path, flags, ".", options.timeout)
         known = {name.split("/")[0] for name in program.rows}
