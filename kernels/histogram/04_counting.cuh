@@ -212,33 +212,40 @@ __device__ __forceinline__ void write_credits() {
       atomicAdd(overflows->credits + overflows->bin_plus_1[i] - 1, overflows->sum[i]);
 }
 
-// If `ranged`, each group of blocks has a range of the bins. In the end blocks store their counters
-// for add_rows, or add them to the output, each starting elsewhere.
-template <int bits, bool spread, bool writes_down, bool hot_keys = false, bool ranged = false>
-__global__ void __launch_bounds__(kThreads, 1) count_keys(const Counting c) {
-  static_assert(bits == 32 || writes_down);
+// Counts, and stores the block's counters as a row for add_columns(). If `ranged`, each group of
+// blocks has a range of the bins.
+template <int bits, bool hot_keys, bool ranged>
+__device__ __forceinline__ void count_and_store(const Counting& c) {
   const unsigned groups = ranged ? c.groups : 1;
-  const unsigned member = blockIdx.x / groups, members = gridDim.x / groups;
   const unsigned first = ranged ? blockIdx.x % groups * c.range : 0;
-  count_all<bits, spread, hot_keys, ranged>(c, member, members, first);
-
+  count_all<bits, true, hot_keys, ranged>(c, blockIdx.x / groups, gridDim.x / groups, first);
+  let_next_kernel_start();
   auto* counters = dynamic_shared<unsigned char>() + kCountersAt<bits>;
-  if constexpr (bits == 32) counters = kept(counters);
-  if constexpr (writes_down) {
-    let_next_kernel_start();
-    if constexpr (bits < 32) write_credits();
-    const auto* quads = reinterpret_cast<const uint4*>(counters);
-    auto* row = reinterpret_cast<uint4*>(c.rows + size_t{blockIdx.x} * c.words);
-    for (unsigned i = threadIdx.x; i < c.words / 4; i += kThreads) __stcg(row + i, quads[i]);
-  } else {
-    wait_for_kernel_before();  // it may still be zeroing the output
-    const auto* words = reinterpret_cast<const unsigned*>(counters);
-    const unsigned start = unsigned(size_t{member} * c.words / members) & ~31u;
-    for (unsigned i = threadIdx.x; i < c.words; i += kThreads) {
-      const unsigned word = i + start < c.words ? i + start : i + start - c.words;
-      const unsigned bin = Counters<32, spread>::bin_of_field(word, 0);
-      if (words[word] != 0) atomicAdd(c.bins + bin, words[word]);
-    }
+  if constexpr (bits == 32)
+    counters = kept(counters);
+  else
+    write_credits();
+  const auto* quads = reinterpret_cast<const uint4*>(counters);
+  auto* row = reinterpret_cast<uint4*>(c.rows + size_t{blockIdx.x} * c.words);
+  for (unsigned i = threadIdx.x; i < c.words / 4; i += kThreads) __stcg(row + i, quads[i]);
+}
+template <int bits, bool hot_keys, bool ranged>
+__global__ void __launch_bounds__(kThreads, 1) count_keys(const Counting c) {
+  count_and_store<bits, hot_keys, ranged>(c);
+}
+
+// Counts, and adds the block's counters to the output; each block starts elsewhere.
+template <bool spread>
+__global__ void __launch_bounds__(kThreads, 1) count_and_merge(const Counting c) {
+  const unsigned member = blockIdx.x, members = gridDim.x;
+  count_all<32, spread, false, false>(c, member, members, 0);
+  wait_for_kernel_before();  // it may still be zeroing the output
+  const auto* words = reinterpret_cast<const unsigned*>(kept(dynamic_shared<unsigned char>()));
+  const unsigned start = unsigned(size_t{member} * c.words / members) & ~31u;
+  for (unsigned i = threadIdx.x; i < c.words; i += kThreads) {
+    const unsigned word = i + start < c.words ? i + start : i + start - c.words;
+    const unsigned bin = Counters<32, spread>::bin_of_field(word, 0);
+    if (words[word] != 0) atomicAdd(c.bins + bin, words[word]);
   }
 }
 
@@ -246,9 +253,9 @@ __global__ void __launch_bounds__(kThreads, 1) count_keys(const Counting c) {
 constexpr int kAdders = 8;
 constexpr int64_t kMostRows = 257;  // more could overflow FieldSums
 
-template <int bits, bool spread = true>
-__global__ void __launch_bounds__(32 * kAdders) add_rows(const Counting c, unsigned blocks) {
-  using C = Counters<bits, spread>;
+template <int bits>
+__device__ __forceinline__ void add_columns(const Counting& c, unsigned blocks) {
+  using C = Counters<bits>;
   using Sums = FieldSums<bits>;
   __shared__ unsigned sums[kAdders][Sums::kSums][32];
   const unsigned warp = threadIdx.x / 32, lane = threadIdx.x % 32;
@@ -274,6 +281,10 @@ __global__ void __launch_bounds__(32 * kAdders) add_rows(const Counting c, unsig
     c.credits[bin] = 0;
   }
   c.bins[bin] = total;
+}
+template <int bits>
+__global__ void __launch_bounds__(32 * kAdders) add_rows(const Counting c, unsigned blocks) {
+  add_columns<bits>(c, blocks);
 }
 
 // At most one block per SM, each with a chunk for every warp; at least two groups if `ranged`.
@@ -304,7 +315,7 @@ Counting counting(Histogram& problem, const LaunchPlan& plan) {
 template <bool spread>
 Implementation merged_by_atomics() {
   return kernel<Histogram>(
-      count_keys<32, spread, false>, one_block_per_sm<32>,
+      count_and_merge<spread>, one_block_per_sm<32>,
       [](Histogram& p, const LaunchPlan& plan) { return std::tuple(counting<32>(p, plan)); });
 }
 
@@ -319,14 +330,14 @@ inline Implementation zeroed_meanwhile(void (*count)(Counting), auto plan, auto 
 }
 
 inline Implementation zeroed_and_merged() {
-  return zeroed_meanwhile(count_keys<32, true, false>, one_block_per_sm<32>, counting<32>);
+  return zeroed_meanwhile(count_and_merge<true>, one_block_per_sm<32>, counting<32>);
 }
 
 // Two kernels: one stores the counters of each block, the other sums them.
 template <int bits, bool hot_keys = false, bool ranged = false>
 Implementation written_down() {
   // Captured: each file has its own kernel by this name, and only one is allowed its memory.
-  const auto count = count_keys<bits, true, true, hot_keys, ranged>;
+  const auto count = count_keys<bits, hot_keys, ranged>;
   const auto plan = one_block_per_sm<bits, ranged>;
   return launches<Histogram>(count, plan, [=](Histogram& p, const LaunchPlan& plan, auto stream) {
     Counting c = counting<bits>(p, plan);

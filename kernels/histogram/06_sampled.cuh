@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: MIT
+//
+// A sample of the keys chooses the counters: narrow ones overflow where keys repeat.
+#pragma once
+
+#include "histogram/04_counting.cuh"
+
+namespace ladders::histogram {
+struct Sampled {
+  Counting narrow, wide;  // 4 bits for all bins, and 8 bits for ranges of them
+  unsigned log_slots;     // of the sample's table, which lies where the counters will
+  unsigned* repeat;       // whether blocks counted in wide counters: for the kernel that adds them
+};
+
+// Whether most keys of a block, but for the most frequent one, which warps count in registers, have
+// more equals in it than four bits count. All blocks take the same sample.
+__device__ __forceinline__ bool keys_repeat(const Counting& c, unsigned log_slots) {
+  constexpr unsigned kEach = 4, kSamples = kEach * kThreads, kMix = 0x9E3779B1u;
+  const unsigned table = 1u << log_slots;
+  const size_t part = c.count / kSamples;
+  if (part == 0) return false;
+  auto* slots = dynamic_shared<unsigned>();
+  unsigned &pairs = slots[table], &most = slots[table + 1];
+  for (unsigned i = threadIdx.x; i < table + 2; i += kThreads) slots[i] = 0;
+  int key[kEach];
+#pragma unroll
+  for (unsigned j = 0; j < kEach; ++j) {
+    // Somewhere in the sample's part: equal distances could be multiples of a period of the keys.
+    const unsigned sample = j * kThreads + threadIdx.x;
+    key[j] = c.keys[sample * part + (size_t{sample * kMix} * part >> 32)];
+  }
+  __syncthreads();
+  unsigned before = 0, top = 0;
+#pragma unroll
+  for (unsigned j = 0; j < kEach; ++j) {
+    const unsigned slot = clamped(key[j], c.bin_count) * kMix >> (32 - log_slots);
+    const unsigned old = atomicAdd(&slots[slot], 1u);
+    before += old;
+    top = max(top, old);
+  }
+  if (before != 0) {
+    atomicAdd(&pairs, before);
+    atomicMax(&most, top);
+  }
+  __syncthreads();
+  // Keys share slots by chance, the most frequent one's pairs do not count, and equal keys are at
+  // least as likely as when all bins are.
+  constexpr float kAll = .5f * kSamples * (kSamples - 1);
+  const float by_chance = 1.25f * kAll / float(table);
+  const float equal = float(pairs) - .5f * float(most) * float(most + 1) - by_chance;
+  const float likely = fmaxf(equal / kAll, 1.f / float(c.bin_count));
+  __syncthreads();  // the slots become counters
+  return likely * float(c.count) / float(gridDim.x) > 16;
+}
+
+inline __global__ void __launch_bounds__(kThreads, 1) count_by_sample(const Sampled s) {
+  const bool repeat = keys_repeat(s.narrow, s.log_slots);
+  if (blockIdx.x == 0 && threadIdx.x == 0) *s.repeat = repeat;
+  if (repeat)
+    count_and_store<8, true, true>(s.wide);
+  else
+    count_and_store<4, true, false>(s.narrow);
+}
+inline __global__ void __launch_bounds__(32 * kAdders)
+    add_by_sample(const Sampled s, unsigned blocks) {
+  wait_for_kernel_before();
+  if (__ldcg(s.repeat))
+    add_columns<8>(s.wide, blocks);
+  else if (blockIdx.x * 32 < s.narrow.words)  // the grid has columns for all ranges
+    add_columns<4>(s.narrow, blocks);
+}
+
+// Blocks for ranges, with shared memory for either kind of counters.
+inline LaunchPlan one_block_for_either(const Case& c, const Device& device, const void* kernel) {
+  LaunchPlan plan = one_block_per_sm<8, true>(c, device, kernel);
+  plan.grid.x = std::min<unsigned>(plan.grid.x, kMostRows - 1);  // of two ranges
+  plan.shared_bytes = std::max(plan.shared_bytes, size_t{counter_bytes<4>(c["bins"])});
+  return plan;
+}
+inline Implementation by_sample() {
+  return launches<Histogram>(
+      count_by_sample, one_block_for_either, [](Histogram& p, const LaunchPlan& plan, auto stream) {
+        const int bins = std::get<3>(p.arguments());
+        Sampled s = {.narrow = counting<4>(p, {.shared_bytes = counter_bytes<4>(bins)}),
+                     .wide = counting<8>(p, {.shared_bytes = counter_bytes<8>(ceil_div(bins, 2))})};
+        s.log_slots = unsigned(std::bit_width(s.narrow.words - 2)) - 1;
+        const unsigned columns = std::max(s.narrow.words, s.wide.groups * s.wide.words);
+        const size_t words = size_t{plan.grid.x} * std::max(s.narrow.words, s.wide.words);
+        s.narrow.rows = s.wide.rows = p.room_for_counters(words + 1);
+        s.narrow.credits = s.wide.credits = p.credits();
+        s.repeat = s.narrow.rows + words;
+        launch(plan, stream, count_by_sample, s);
+        launch({.grid = columns / 32, .block = 32 * kAdders},
+               {.early = p.device().compute_capability >= 90}, stream, add_by_sample, s,
+               plan.grid.x);
+      });
+}
+
+// Where counters of 8 bits do not fit, but two ranges of them do, which is where those of 4 bits
+// do.
+inline std::string no_sample(const Case& c, const Device& device) {
+  return c["bins"] <= fitting<8>(device) ? "all bins fit in counters of 8 bits"
+                                         : too_many<4>(c, device);
+}
+
+}  // namespace ladders::histogram
