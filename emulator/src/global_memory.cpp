@@ -33,10 +33,21 @@ std::size_t mapped_bytes(std::size_t bytes) {
   return round_up(bytes + page_bytes(), bytes < kHugePage ? page_bytes() : kHugePage);
 }
 
+// With a protection key a thread gets access to all buffers by one instruction, and threads that it
+// starts inherit the access. Where processors have no keys, each buffer's pages change.
+int protection_key() {
+  static const int key = pkey_alloc(0, PKEY_DISABLE_ACCESS);
+  return key;
+}
+bool has_keys() { return protection_key() > 0; }
+
 // False if the system has no more room for ranges of different access.
 bool protect(const Buffer& buffer, bool open) {
-  return mprotect(reinterpret_cast<void*>(buffer.start), round_up(buffer.bytes, page_bytes()),
-                  open || buffer.on_host ? PROT_READ | PROT_WRITE : PROT_NONE) == 0;
+  const bool with_key = has_keys() && !buffer.on_host;
+  void* const start = reinterpret_cast<void*>(buffer.start);
+  const std::size_t bytes = round_up(buffer.bytes, page_bytes());
+  if (with_key) return pkey_mprotect(start, bytes, PROT_READ | PROT_WRITE, protection_key()) == 0;
+  return mprotect(start, bytes, open || buffer.on_host ? PROT_READ | PROT_WRITE : PROT_NONE) == 0;
 }
 
 }  // namespace
@@ -96,7 +107,7 @@ void* GlobalMemory::allocate(std::size_t bytes, bool on_host) {
     munmap(data, mapped_bytes(bytes));
     return nullptr;
   }
-  // Each launch and copy changes the access to every page: huge ones are few.
+  // Without keys each launch and copy changes the access to every page: huge ones are few.
   madvise(data, bytes, MADV_HUGEPAGE);
   buffer.known = Bits(bytes);
   buffer.all_known = on_host || !buffer.known;
@@ -106,6 +117,12 @@ void* GlobalMemory::allocate(std::size_t bytes, bool on_host) {
 }
 
 void GlobalMemory::set_open(int change) {
+  if (has_keys()) {
+    static thread_local int opened = 0;
+    opened += change;
+    pkey_set(protection_key(), opened > 0 ? 0 : PKEY_DISABLE_ACCESS);
+    return;
+  }
   const std::unique_lock lock(mutex_);
   const bool before = open_ > 0;
   open_ += change;

@@ -70,11 +70,11 @@ inline __global__ void __launch_bounds__(32 * kAdders)
     add_columns<4>(s.narrow, blocks);
 }
 
-// Blocks for ranges, with shared memory for either kind of counters.
+// An even number of blocks, since there are two ranges, with shared memory for either counters.
 inline LaunchPlan one_block_for_either(const Case& c, const Device& device, const void* kernel) {
-  LaunchPlan plan = one_block_per_sm<8, true>(c, device, kernel);
-  plan.grid.x = std::min<unsigned>(plan.grid.x, kMostRows - 1);  // of two ranges
-  plan.shared_bytes = std::max(plan.shared_bytes, size_t{counter_bytes<4>(c["bins"])});
+  LaunchPlan plan = one_block_per_sm<4>(c, device, kernel);
+  plan.grid.x = std::max(2u, plan.grid.x / 2 * 2);
+  plan.shared_bytes = std::max(plan.shared_bytes, size_t{counter_bytes<8>(ceil_div(c["bins"], 2))});
   return plan;
 }
 inline Implementation by_sample() {
@@ -96,8 +96,7 @@ inline Implementation by_sample() {
       });
 }
 
-// Where counters of 8 bits do not fit, but two ranges of them do, which is where those of 4 bits
-// do.
+// Counters of 4 bits fit where two ranges of those of 8 bits do.
 inline std::string no_sample(const Case& c, const Device& device) {
   return c["bins"] <= fitting<8>(device) ? "all bins fit in counters of 8 bits"
                                          : too_many<4>(c, device);

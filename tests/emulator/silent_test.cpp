@@ -2,6 +2,7 @@
 //
 // Code that a GPU runs without a word, or other than a CPU does: each is found, with its line.
 #include <cuda_runtime.h>
+#include <sys/mman.h>
 
 #include <limits>
 
@@ -122,8 +123,14 @@ TEST(Silent, GlobalMemoryThatAnotherBlockWrote) {
       Same::results);
 }
 
-TEST(SilentDeathTest, HostCodeMustNotTouchDeviceMemory) {
-  GTEST_FLAG_SET(death_test_style, "threadsafe");
+__global__ void adds_one(int* data) { data[blockIdx.x * 32 + threadIdx.x] += 1; }
+class SilentDeathTest : public testing::TestWithParam<bool> {};
+TEST_P(SilentDeathTest, HostCodeMustNotTouchDeviceMemory) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");  // it dies in a fresh process, which takes
+  for (int key = 0; GetParam() && key >= 0;) key = pkey_alloc(0, 0);  // all protection keys first
+  const DeviceArray<int> numbers(std::vector<int>(64, 7));
+  ASSERT_RUNS(launch({2, 32}, adds_one, numbers.data()));
+  EXPECT_EQ(numbers.values(), std::vector<int>(64, 8));
   int *device = nullptr, *managed = nullptr;
   ASSERT_EQ(cudaMalloc(&device, 400), cudaSuccess);
   ASSERT_EQ(cudaMallocManaged(&managed, 400), cudaSuccess);
@@ -135,6 +142,8 @@ TEST(SilentDeathTest, HostCodeMustNotTouchDeviceMemory) {
   cudaFree(device);
   cudaFree(managed);
 }
+INSTANTIATE_TEST_SUITE_P(Keys, SilentDeathTest, testing::Bool(),
+                         [](const auto& info) { return info.param ? "AreTaken" : "AreLeft"; });
 
 // ---- memory that kernels allocate
 

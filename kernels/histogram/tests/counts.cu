@@ -11,6 +11,7 @@
 #include "gpu.hpp"
 #include "histogram/04_counting.cuh"
 #include "histogram/05_clusters.cuh"
+#include "histogram/06_sampled.cuh"
 #include "model/catalogue.hpp"
 
 namespace ladders::histogram {
@@ -116,6 +117,9 @@ TEST(Gpu, NarrowCountersAreExact) {
     expect_exact<4, true, false>(256, 100'003, d);
     expect_exact<8, true, true>(300, 300'007, d);
     expect_exact<8, true, true>(70'001, 300'007, d);
+    SCOPED_TRACE(testing::Message() << "by a sample, distribution " << d);
+    expect_exact(by_sample(), Case(ladder().axes, {70'001, 300'007, d}), false,
+                 [](Histogram&, const LaunchPlan&) { return 2; });
   }
 }
 
