@@ -208,9 +208,8 @@ Ladder ladder() {
                  shape(16411, 1 << 18, zipf), shape(57344, 1 << 18, uniform),
                  shape(57345, 40000, strided), shape(65537, 1 << 18, uniform),
                  shape(114689, (1 << 18) + 511, constant), shape(131073, 1 << 18, zipf_1_5),
-                 shape(240001, 1000, uniform), shape(300001, 1 << 18, zipf),
-                 shape(458752, 1 << 19, sorted), shape(458753, 1 << 18, zipf),
-                 shape(650001, 1 << 17, uniform)},
+                 shape(240001, 1000, uniform), shape(458752, 1 << 19, sorted),
+                 shape(458753, 1 << 18, zipf), shape(650001, 1 << 17, uniform)},
       .headline = {256, 1 << 28, uniform},
       .small_headline = {256, 1 << 20, uniform},
       .work =

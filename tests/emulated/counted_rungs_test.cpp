@@ -79,17 +79,16 @@ Study& study() {
 
 std::vector<Named> kernel_rungs() {
   std::vector<Named> result;
-  for (const Ladder& ladder : catalogue())
+  for (const Ladder& ladder : catalogue()) {
+    const std::vector<Row> tested = rows(ladder, Shapes::tested);
     for (const Rung& rung : ladder.rungs) {
       if (!rung.needs.hardware_only.empty()) continue;
       if (rung.role == Role::choice) continue;  // a kernel of another rung
-      const Row row = [&] {
-        for (const Row& candidate : rows(ladder, Shapes::tested))
-          if (candidate.rung == &rung) return candidate;
-        throw std::logic_error("a rung without a tested shape");
-      }();
-      if (rung.at(row.point, study().device()).kernel) result.push_back({&ladder, &rung});
+      const auto row = std::ranges::find(tested, &rung, &Row::rung);
+      if (row == tested.end()) throw std::logic_error("a rung without a tested shape");
+      if (rung.at(row->point, study().device()).kernel) result.push_back({&ladder, &rung});
     }
+  }
   return result;
 }
 
