@@ -98,6 +98,9 @@ class Readings : public Nvml {
     return read<unsigned>("nvmlDeviceGetTemperature", int{kGpuTemperature});
   }
   double sm_clock_hz() const override { return clock_hz(kSmClock); }
+  double highest_sm_clock_hz() const override {
+    return 1e6 * read<unsigned>("nvmlDeviceGetMaxClockInfo", int{kSmClock});
+  }
   double memory_clock_hz() const override { return clock_hz(kMemoryClock); }
   Reasons reasons() const override {
     const auto set = read<unsigned long long>("nvmlDeviceGetCurrentClocksThrottleReasons");

@@ -35,6 +35,7 @@ class Nvml {
   virtual double watts_limit() const = 0;
   virtual double celsius() const = 0;
   virtual double sm_clock_hz() const = 0;
+  virtual double highest_sm_clock_hz() const = 0;
   virtual double memory_clock_hz() const = 0;
 
   /// Why the clock is lower than it could be at this moment.

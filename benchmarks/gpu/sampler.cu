@@ -407,10 +407,11 @@ class Sampler : public Meter {
       reasons_ = ClockReasons(nullptr);
     };
     sample_all(0);
-    // Over short times the clock reads too high on some machines, so the device's highest is the
-    // limit.
+    // Some machines read clocks above the highest that the driver allows, too high by 3 %.
+    const auto highest =
+        nvml ? reading([&] { return nvml->highest_sm_clock_hz(); }) : std::optional<double>();
     fastest_clock_hz_ =
-        std::max(fastest_clock_hz_, std::min(result.sm_clock_hz, device_.sm_clock_hz));
+        std::max(fastest_clock_hz_, std::min(result.sm_clock_hz, highest.value_or(INFINITY)));
     const bool limited = result.sm_clock_hz < kFull * fastest_clock_hz_;
     if (!watched || !limited || sampling.settle_seconds <= 0) return result;
     // A power limit lowers the clock within half a second, and then moves it to and fro, so these

@@ -36,7 +36,10 @@ std::size_t mapped_bytes(std::size_t bytes) {
 // With a protection key a thread gets access to all buffers by one instruction, and threads that it
 // starts inherit the access. Where processors have no keys, each buffer's pages change.
 int protection_key() {
-  static const int key = pkey_alloc(0, PKEY_DISABLE_ACCESS);
+  static const int key = [] {
+    const int free = pkey_alloc(0, PKEY_DISABLE_ACCESS);
+    return free > 0 && pkey_set(free, PKEY_DISABLE_ACCESS) == 0 ? free : -1;
+  }();
   return key;
 }
 bool has_keys() { return protection_key() > 0; }
@@ -118,7 +121,7 @@ void* GlobalMemory::allocate(std::size_t bytes, bool on_host) {
 
 void GlobalMemory::set_open(int change) {
   if (has_keys()) {
-    static thread_local int opened = 0;
+    static thread_local int opened = 0;  // by launches and copies: their workers only inherit it
     opened += change;
     pkey_set(protection_key(), opened > 0 ? 0 : PKEY_DISABLE_ACCESS);
     return;

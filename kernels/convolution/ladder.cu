@@ -112,7 +112,7 @@ std::vector<Rung> rungs() {
        .measured = is_large_or_unaligned},
       // 05_staged_tiles.cuh
       {.name = "staged_tiles",
-       .idea = "Small tiles of such rows: words come and go through shared memory.",
+       .idea = "Small tiles pass word by word through shared memory: rows may start anywhere.",
        .implementation = in_staged_tiles<std::min(side, kMostStaged)>(),
        .builds_on = "row_ring",
        .meant_for = [](const Case& c) { return !aligned(c) && c["filter"] == 3; },

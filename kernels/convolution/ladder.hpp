@@ -4,9 +4,9 @@
 #include "model/ladder.hpp"
 
 namespace ladders::convolution {
-/// Tiles of 8 x 256 pixels per SM. An image with few has few warps to hide latency: strips load row
-/// after row, tiles all their rows at once. (On an H200 strips are faster from 6 on where images
-/// are narrow, and from 16 on where all tiles are full.)
+/// Tiles of 8 x 256 pixels per SM from which on strips are faster than tiles. Fewer have too few
+/// warps to hide latency: strips load row after row, tiles all their rows at once. (On an H200 it
+/// is 6 where images are narrow, and more than 15 where all tiles are full.)
 inline const Crossover kFullFrom{
     "convolution.full_from", 8,
     [](const Case& c, const Device& device) {
@@ -18,11 +18,11 @@ inline const Crossover kFullFrom{
 /// products of pixels and weights. (The number of products is the same on an H100 and an H200.)
 inline const Crossover kStripsFrom{"convolution.strips_from", 10, along("filter"),
                                    every({{4096, 8192}, {4096}, {3, 5, 7, 9, 11, 15}})};
-inline const Crossover kSmallTilesFrom{
-    "convolution.small_tiles_from", 150e6,
-    [](const Case& c, const Device&) {
-      return double(c["rows"]) * double(c["columns"]) * double(c["filter"] * c["filter"]);
-    },
-    every({{512, 1024, 2048, 3072, 4096, 8192}, {2048}, {3, 5, 7, 9}})};
+inline const Crossover kSmallTilesFrom{"convolution.small_tiles_from", 150e6,
+                                       [](const Case& c, const Device&) {
+                                         return double(c["rows"]) * double(c["columns"]) *
+                                                double(c["filter"] * c["filter"]);
+                                       },
+                                       every({{2048, 3072, 4096, 8192}, {2048}, {3, 5, 7, 9}})};
 
 }  // namespace ladders::convolution

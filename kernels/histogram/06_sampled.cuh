@@ -12,8 +12,9 @@ struct Sampled {
   unsigned* repeat;       // whether blocks counted in wide counters: for the kernel that adds them
 };
 
-// Whether most keys of a block, but for the most frequent one, which warps count in registers, have
-// more equals in it than four bits count. All blocks take the same sample.
+// Whether a key has more than 16 equals in its block on average, as counters of 4 bits overflow
+// then. The most frequent key is left out, since warps count it in registers. All blocks take the
+// same sample. It does not see the order of the keys: blocks may share them out unevenly.
 __device__ __forceinline__ bool keys_repeat(const Counting& c, unsigned log_slots) {
   constexpr unsigned kEach = 4, kSamples = kEach * kThreads, kMix = 0x9E3779B1u;
   const unsigned table = 1u << log_slots;
@@ -43,8 +44,8 @@ __device__ __forceinline__ bool keys_repeat(const Counting& c, unsigned log_slot
     atomicMax(&most, top);
   }
   __syncthreads();
-  // Keys share slots by chance, the most frequent one's pairs do not count, and equal keys are at
-  // least as likely as when all bins are.
+  // Other keys come to a slot by chance. Two keys are equal at least as often as if all bins were
+  // equally likely.
   constexpr float kAll = .5f * kSamples * (kSamples - 1);
   const float by_chance = 1.25f * kAll / float(table);
   const float equal = float(pairs) - .5f * float(most) * float(most + 1) - by_chance;
@@ -70,33 +71,29 @@ inline __global__ void __launch_bounds__(32 * kAdders)
     add_columns<4>(s.narrow, blocks);
 }
 
-// An even number of blocks, since there are two ranges, with shared memory for either counters.
+// All bins take as much memory in counters of 4 bits as half of them in those of 8, of which there
+// are two ranges: hence an even number of blocks.
 inline LaunchPlan one_block_for_either(const Case& c, const Device& device, const void* kernel) {
   LaunchPlan plan = one_block_per_sm<4>(c, device, kernel);
   plan.grid.x = std::max(2u, plan.grid.x / 2 * 2);
-  plan.shared_bytes = std::max(plan.shared_bytes, size_t{counter_bytes<8>(ceil_div(c["bins"], 2))});
   return plan;
 }
 inline Implementation by_sample() {
   return launches<Histogram>(
       count_by_sample, one_block_for_either, [](Histogram& p, const LaunchPlan& plan, auto stream) {
-        const int bins = std::get<3>(p.arguments());
-        Sampled s = {.narrow = counting<4>(p, {.shared_bytes = counter_bytes<4>(bins)}),
-                     .wide = counting<8>(p, {.shared_bytes = counter_bytes<8>(ceil_div(bins, 2))})};
+        Sampled s = {.narrow = counting<4>(p, plan), .wide = counting<8>(p, plan)};
+        const size_t words = size_t{plan.grid.x} * s.narrow.words;
         s.log_slots = unsigned(std::bit_width(s.narrow.words - 2)) - 1;
-        const unsigned columns = std::max(s.narrow.words, s.wide.groups * s.wide.words);
-        const size_t words = size_t{plan.grid.x} * std::max(s.narrow.words, s.wide.words);
         s.narrow.rows = s.wide.rows = p.room_for_counters(words + 1);
         s.narrow.credits = s.wide.credits = p.credits();
         s.repeat = s.narrow.rows + words;
         launch(plan, stream, count_by_sample, s);
-        launch({.grid = columns / 32, .block = 32 * kAdders},
+        launch({.grid = s.wide.groups * s.wide.words / 32, .block = 32 * kAdders},
                {.early = p.device().compute_capability >= 90}, stream, add_by_sample, s,
                plan.grid.x);
       });
 }
 
-// Counters of 4 bits fit where two ranges of those of 8 bits do.
 inline std::string no_sample(const Case& c, const Device& device) {
   return c["bins"] <= fitting<8>(device) ? "all bins fit in counters of 8 bits"
                                          : too_many<4>(c, device);

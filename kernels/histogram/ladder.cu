@@ -28,8 +28,7 @@ Implementation robust(const Case& c, const Device& device) {
       return chosen("cluster_merge", in_clusters<32, false, 2>());
     return chosen("zeroed_meanwhile", zeroed_and_merged());
   }
-  if (c["bins"] <= fitting<8>(device)) return chosen("hot_key", packed_at<true>(c, device));
-  if (c["bins"] <= fitting<4>(device)) return chosen("sampled", by_sample());
+  if (c["bins"] <= fitting<4>(device)) return chosen("hot_key", packed_at<true>(c, device));
   return chosen("ranges", written_down<8, true, true>());
 }
 
@@ -161,7 +160,8 @@ std::vector<Rung> rungs() {
        .choose = carried_at},
       // 06_sampled.cuh
       {.name = "sampled",
-       .idea = "Blocks look at 4096 keys: 4 bits per bin where few repeat, ranges where many do.",
+       .idea = "A sample of 4096 keys chooses: 4 bits per bin, or ranges where several keys are "
+               "frequent.",
        .implementation = by_sample(),
        .builds_on = "ranges",
        .meant_for = [](const Case& c) { return is_uniform(c) && packs(c); },
@@ -170,8 +170,7 @@ std::vector<Rung> rungs() {
        .measured = [](const Case& c) { return on_three(c) && packs(c) && !fit_narrow(c); }},
       // ladder.cu
       {.name = "robust",
-       .idea =
-           "The widest counters that fit, a sample's choice where those of 4 bits do, or ranges.",
+       .idea = "Without reading the keys: the widest counters that fit, ranges where none do.",
        .role = Role::choice,
        .choose = robust},
   };
@@ -208,8 +207,9 @@ Ladder ladder() {
                  shape(16411, 1 << 18, zipf), shape(57344, 1 << 18, uniform),
                  shape(57345, 40000, strided), shape(65537, 1 << 18, uniform),
                  shape(114689, (1 << 18) + 511, constant), shape(131073, 1 << 18, zipf_1_5),
-                 shape(240001, 1000, uniform), shape(458752, 1 << 19, sorted),
-                 shape(458753, 1 << 18, zipf), shape(650001, 1 << 17, uniform)},
+                 shape(240001, 1000, uniform), shape(300001, 1 << 18, zipf_1_5),
+                 shape(458752, 1 << 19, sorted), shape(458753, 1 << 18, zipf),
+                 shape(650001, 1 << 17, uniform)},
       .headline = {256, 1 << 28, uniform},
       .small_headline = {256, 1 << 20, uniform},
       .work =

@@ -72,6 +72,10 @@ int nvmlDeviceGetClockInfo(void*, int clock, unsigned* megahertz) {
   *megahertz = clock == 1 ? 1500 : 3201;
   return kOk;
 }
+int nvmlDeviceGetMaxClockInfo(void*, int clock, unsigned* megahertz) {
+  *megahertz = clock == 1 ? 1980 : 3201;
+  return kOk;
+}
 int nvmlDeviceGetCurrentClocksThrottleReasons(void*, unsigned long long* reasons) {
   const char* const told = std::getenv("FAKE_REASONS");
   *reasons = told ? std::stoull(told, nullptr, 16) : 0;

@@ -35,6 +35,7 @@ TEST(Nvml, ReadsInBaseUnits) {
   EXPECT_DOUBLE_EQ(nvml->watts_limit(), 700);
   EXPECT_DOUBLE_EQ(nvml->celsius(), 48);
   EXPECT_DOUBLE_EQ(nvml->sm_clock_hz(), 1.5e9);
+  EXPECT_DOUBLE_EQ(nvml->highest_sm_clock_hz(), 1.98e9);
   EXPECT_DOUBLE_EQ(nvml->memory_clock_hz(), 3.201e9);
 }
 

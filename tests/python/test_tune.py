@@ -58,7 +58,9 @@ def probes(*times, repeat=1):
         ([(1, 2), (1, 2), (2, 1), (2, 1)], 7, math.sqrt(8)),
         ([(1, 2), (1, 2)], 2, 2.002),  # beyond the last probe nothing is known
         ([(1, 2), (1, 2)], 7, 7),
-        ([(2, 1), (2, 1)], 2, 1),
+        ([(1, 2), (1, 2)], math.inf, 2.002),
+        ([(2, 1), (2, 1)], 2, 0.999),
+        ([(2, 1), (2, 1)], 0, 0.999),
         ([(2, 1), (2, 1)], 0.5, 0.5),
         ([(1, 2), (2, 1), (1, 1.1), (2, 1)], 7, math.sqrt(2)),  # one that does not fit is outvoted
         ([(1, 1), (1, 1.001), (1.001, 1)], 3, 3),  # no way is better: what was there stays
@@ -66,6 +68,12 @@ def probes(*times, repeat=1):
 )
 def test_the_value_loses_the_least_time(times, before, value):
     assert best(probes(*times), before) == pytest.approx(value, rel=1e-5)
+
+
+def test_rounding_leaves_no_probe_on_the_wrong_side():
+    for size in (128 / 132, 128 / 108, 2.0**20):
+        assert best([Probe("", size, 2, 1)], before=2 * size) <= size
+        assert best([Probe("", size, 1, 2)], before=size / 2) > size
 
 
 def test_a_value_that_is_as_good_stays():

@@ -82,11 +82,15 @@ def best(probes: Sequence[Probe], before: float) -> float:
     """Return the value that loses the least time, or `before` if that is as good.
 
     The value lies between the sizes of two probes. Where one way is better at all of them, it is
-    `before` or lies just outside of them: nothing was measured further away.
+    `before` or lies just outside of them: nothing was measured further away. So a `before` of 0 or
+    infinity, which means everywhere, does not stay.
     """
     sizes = sorted({probe.size for probe in probes})
+    least_size, most_size = 0.999 * sizes[0], 1.001 * sizes[-1]
+    if before <= 0 or math.isinf(before):
+        before = min(max(before, least_size), most_size)
     between = [math.sqrt(a * b) for a, b in pairwise(sizes)]
-    outside = min(before, sizes[0]), max(before, 1.001 * sizes[-1])
+    outside = min(before, least_size), max(before, most_size)
     losses = {value: sum(p.loss(value) for p in probes) for value in [*between, *outside]}
     least = min(losses.values())
     if sum(p.loss(before) for p in probes) <= least + _LEVEL * len(probes):
