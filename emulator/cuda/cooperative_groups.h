@@ -110,7 +110,6 @@ EMULATOR_INLINE thread_block_tile<Size, Parent> tiled_partition(const Parent&) {
   return {};
 }
 
-/// Its blocks run any number at a time, and so cannot wait for each other.
 class grid_group {
  public:
   EMULATOR_GROUP(unsigned long long,
@@ -119,9 +118,22 @@ class grid_group {
   EMULATOR_INLINE static unsigned long long block_rank() {
     return blockIdx.x + gridDim.x * (blockIdx.y + 1ull * gridDim.y * blockIdx.z);
   }
-  template <class T = void>
-  static void sync() {
-    static_assert(sizeof(T*) == 0, "grid.sync() is not emulated: docs/emulator.md");
+  EMULATOR_INLINE static bool is_valid() { return emulator::is_cooperative(); }
+  EMULATOR_INLINE static void sync(EMULATOR_HERE) {
+    using emulator::Strength;
+    emulator::require_cooperative();
+    thread_block::sync(file, line);
+    if (thread_block::thread_rank() == 0) {
+      const unsigned blocks = gridDim.x * gridDim.y * gridDim.z;
+      const unsigned before = emulator::strong_add(&emulator::grid_arrivals, 1, Strength::both);
+      const unsigned turn = before / blocks + 1;
+      if (before % blocks == blocks - 1)
+        emulator::strong_store(&emulator::grid_release, &turn, 4, Strength::release);
+      emulator::wait_uncounted(&emulator::grid_release, turn);
+      for (unsigned now = 0; now != turn;)
+        emulator::strong_load(&emulator::grid_release, &now, 4, Strength::acquire);
+    }
+    thread_block::sync(file, line);
   }
 };
 EMULATOR_INLINE grid_group this_grid() { return {}; }
@@ -143,5 +155,6 @@ EMULATOR_INLINE cluster_group this_cluster() { return {}; }
 
 EMULATOR_INLINE void sync(const thread_group& group, EMULATOR_HERE) { group.sync(file, line); }
 EMULATOR_INLINE void sync(const cluster_group&, EMULATOR_HERE) { cluster_group::sync(file, line); }
+EMULATOR_INLINE void sync(const grid_group&, EMULATOR_HERE) { grid_group::sync(file, line); }
 
 }  // namespace cooperative_groups

@@ -38,7 +38,7 @@ struct Launch {
   std::string kernel;  ///< mangled
   BoundKernel bound;
   Order order;
-  bool count, check;
+  bool cooperative, count, check;
 
   std::uint64_t blocks() const { return std::uint64_t{grid.x} * grid.y * grid.z; }
   unsigned threads() const { return block.x * block.y * block.z; }
@@ -140,8 +140,9 @@ class Block {
   bool is_in_cluster(std::uint64_t block) const {
     return block - (number_ - rank_) < cluster_size();
   }
-  /// Looks for races of what the lane has recorded, but not of the last so many.
-  void mark_accesses(Lane& lane, unsigned but_last = 0);
+  /// Looks for races of what the lane has recorded, but not of the last so many. Loads at
+  /// `compared` race with no atomic: the next access is one that compares what they read.
+  void mark_accesses(Lane& lane, unsigned but_last = 0, std::uintptr_t compared = 0);
   /// Stops the running lane where a store to shared memory is out of bounds.
   void check_bounds(std::uintptr_t to, unsigned bytes, std::uintptr_t pc);
   /// An asynchronous copy to shared memory is issued, or is over.

@@ -22,8 +22,16 @@ void append_later(Lane& lane, Record record) {
   *lane.next++ = record;
 }
 
+unsigned grid_arrivals = 0, grid_release = 0;
+
 unsigned lane_index() { return current_lane->number; }
 void* dynamic_shared() { return current_block->dynamic_shared(); }
+bool is_cooperative() { return current_block->launch().cooperative; }
+void require_cooperative() {
+  if (!is_cooperative())
+    stop(RETURN_ADDRESS,
+         "grid.sync(): the launch is not cooperative, so blocks may not run at once");
+}
 unsigned cluster_rank() { return current_block->rank(); }
 unsigned cluster_size() { return current_block->cluster_size(); }
 void* map_shared(void* address, unsigned rank) {
@@ -76,7 +84,7 @@ using Kind = Races::Kind;
 template <class F>
 void strong(const volatile void* word, unsigned bytes, Event event, unsigned size,
             Strength strength, std::uintptr_t pc, F access, const void* replaced,
-            bool is_volatile = false, void* read = nullptr) {
+            bool is_volatile = false, void* read = nullptr, bool compares = false) {
   Lane& lane = *current_lane;
   current_block->before_strong(lane, address_of(word), pc);
   record(word, size, event, pc);
@@ -90,6 +98,7 @@ void strong(const volatile void* word, unsigned bytes, Event event, unsigned siz
                                  .strong = true,
                                  .narrow = std::exchange(lane.narrow, false),
                                  .is_volatile = is_volatile,
+                                 .compares = compares,
                                  .strength = strength,
                                  .read = read,
                                  .replaced = replaced});
@@ -109,7 +118,8 @@ T exchange(T* address, unsigned size, std::uintptr_t pc, bool compares, F change
     if (stored) current_block->note_change();
     return stored || !compares ? Kind::change : Kind::load;
   };
-  strong(address, sizeof(T), Event::atomic, size, strength, pc, access, &old);
+  strong(address, sizeof(T), Event::atomic, size, strength, pc, access, &old, false, nullptr,
+         compares);
   return old;
 }
 

@@ -209,6 +209,7 @@ cudaError_t run_grid(const cudaLaunchConfig_t& config, const BoundKernel& bound)
                 .kernel = Symbols::get().function(bound.kernel),
                 .bound = bound,
                 .order = settings.order,
+                .cooperative = is_cooperative(config),
                 .count = counted() && counted_launches().on,
                 .check = counted() && settings.check};
   register_kernel(launch.kernel);
@@ -223,10 +224,10 @@ cudaError_t run_grid(const cudaLaunchConfig_t& config, const BoundKernel& bound)
 
   const std::uint64_t groups = launch.blocks() / launch.cluster;
   const unsigned cores = std::max(1u, std::thread::hardware_concurrency());
-  const bool cooperative = is_cooperative(config);
+  grid_arrivals = grid_release = 0;
   const bool ordered = launch.check && launch.blocks() < Clock::kMostBlocks;
   const auto workers = static_cast<unsigned>(
-      std::min<std::uint64_t>(cooperative            ? groups
+      std::min<std::uint64_t>(launch.cooperative     ? groups
                               : settings.workers > 0 ? static_cast<unsigned>(settings.workers)
                               : ordered              ? std::max(1u, kResident / launch.cluster)
                                                      : cores,
@@ -240,7 +241,7 @@ cudaError_t run_grid(const cudaLaunchConfig_t& config, const BoundKernel& bound)
       const auto make = [&](unsigned i) {
         attempt(launch, [&] { runners.push_back(std::make_unique<Runner>(launch, i)); });
       };
-      if (ordered || (cooperative && launch.blocks() > 1))
+      if (ordered || (launch.cooperative && launch.blocks() > 1))
         launch.turns.emplace(settings.schedule, workers, groups, make).run();
       else
         for (unsigned i = 0; i < workers; ++i) make(i);

@@ -280,6 +280,30 @@ TEST(Correct, RingExchange) {
   });
 }
 
+// Each block adds what the one before it left, round after round.
+__global__ void sums_of_neighbours(int* sums, int rounds) {
+  const cg::grid_group grid = cg::this_grid();
+  const unsigned before = (blockIdx.x + gridDim.x - 1) % gridDim.x;
+  for (int i = 0; i < rounds; ++i) {
+    const int theirs = sums[before * blockDim.x + threadIdx.x];
+    cg::sync(grid);
+    sums[grid.thread_rank()] += theirs;
+    grid.sync();
+  }
+}
+TEST(Correct, GridSync) {
+  everywhere([] {
+    std::vector<int> start(20 * 40);
+    start[0] = 1;
+    const DeviceArray<int> sums(start);
+    int *at = sums, rounds = 4;
+    void* arguments[] = {&at, &rounds};
+    ASSERT_RUNS(cudaLaunchCooperativeKernel(sums_of_neighbours, 20, 40, arguments));
+    for (const int i : {0, 1, 2, 3, 4, 5})
+      EXPECT_EQ(sums.values()[40 * i], std::vector({1, 4, 6, 4, 1, 0})[i]);
+  });
+}
+
 // ---- asynchronous copies
 
 constexpr int kTile = 64;

@@ -381,6 +381,37 @@ PLANTED(GridBarrierNoBarrier, grid_barrier, no_barrier, grids_of)
 PLANTED(GridBarrierNoFenceBefore, grid_barrier, no_fence_before, grids_of)
 PLANTED(GridBarrierNoFenceAfter, grid_barrier, no_fence_after, grids_of)
 
+template <Wrong wrong>
+__global__ void grid_sync(int* data, int* out, int rounds) {
+  const auto grid = cooperative_groups::this_grid();
+  const auto own = grid.thread_rank(), other = (own + kThreads) % grid.num_threads();
+  for (int i = 0; i < rounds; ++i) {
+    data[own] = i;
+    if (wrong == no_barrier)
+      __syncthreads();
+    else
+      grid.sync();
+    out[own] += data[other] == i;
+    if (wrong != reset_early) grid.sync();
+  }
+}
+auto grid_syncs_of(void (*kernel)(int*, int*, int)) {
+  return [=] {
+    const DeviceArray<int> data(kBlocks * kThreads), out(kBlocks * kThreads);
+    int *data_at = data, *out_at = out, rounds = 3;
+    void* arguments[] = {&data_at, &out_at, &rounds};
+    for (int i = 1; i <= 2; ++i) {
+      if (cudaLaunchCooperativeKernel(kernel, kBlocks, kThreads, arguments) != cudaSuccess)
+        return false;
+      if (out.values() != std::vector(kBlocks * kThreads, i * rounds)) return false;
+    }
+    return true;
+  };
+}
+PROTOCOL(GridSync, grid_sync, grid_syncs_of)
+PLANTED(BlocksSyncForTheGrid, grid_sync, no_barrier, grid_syncs_of)
+PLANTED(NoGridSyncAtTheEndOfALoop, grid_sync, reset_early, grid_syncs_of)
+
 // ---- flags in global memory of data in shared memory: of the own block, or of another's
 
 __device__ unsigned wait_for(const unsigned* flag, Strength strength) {

@@ -200,6 +200,11 @@ unsigned strong_add(unsigned* word, unsigned value, Strength strength);
 /// Waits until the 4 bytes at `flag` are `last`, so that polls are none by chance, but orders
 /// nothing. Returns sooner if they never are, or if polls are to be run as written.
 void wait_uncounted(const void* flag, unsigned last) EMULATOR_CONVERGENT;
+/// Whether all blocks of the launch run at once.
+bool is_cooperative() __attribute__((const));
+void require_cooperative();  ///< for grid.sync()
+/// How many blocks of a cooperative launch have come to grid.sync(), and to which they may go on.
+extern unsigned grid_arrivals, grid_release;
 }  // namespace emulator
 
 // ---- warp functions

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// What CUDA programs are likely to use and the emulator lacks: the compiler's error points to the
-// list of what there is. Names that are not here do not compile either.
+// What CUDA has and the emulator lacks: all other functions of the runtime API and of the device
+// (CUDA 13.0), and some types. The compiler's error points to the list of what there is.
 #pragma once
 
 #include "emulator/runtime_api.hpp"
@@ -15,47 +15,119 @@
 #define EMULATOR_LACKS(NAME) \
   template <class...>        \
   EMULATOR_LACKING cudaError_t NAME(...);
+#define EMULATOR_LACKS_CUDA(NAME) EMULATOR_LACKS(cuda##NAME)
+#define EMULATOR_LACKS_GRAPH(NAME) EMULATOR_LACKS(cudaGraph##NAME)
+#define EMULATOR_LACKS_MATH(NAME) EMULATOR_LACKS(NAME) EMULATOR_LACKS(NAME##f)
+#define EMULATOR_LACKS_SIMD(NAME) EMULATOR_LACKS(__v##NAME##2) EMULATOR_LACKS(__v##NAME##4)
+
+// ROW(name) for each of up to 256 names.
+#define EMULATOR_EACH(ROW, ...) EMULATOR_EXPAND(EMULATOR_EACH_OF(ROW, __VA_ARGS__))
+#define EMULATOR_EACH_OF(ROW, NAME, ...) \
+  ROW(NAME) __VA_OPT__(EMULATOR_EACH_LATER EMULATOR_PARENTHESES(ROW, __VA_ARGS__))
+#define EMULATOR_EACH_LATER() EMULATOR_EACH_OF
+#define EMULATOR_PARENTHESES ()
+#define EMULATOR_EXPAND(...) EMULATOR_4(EMULATOR_4(EMULATOR_4(EMULATOR_4(__VA_ARGS__))))
+#define EMULATOR_4(...) EMULATOR_3(EMULATOR_3(EMULATOR_3(EMULATOR_3(__VA_ARGS__))))
+#define EMULATOR_3(...) EMULATOR_2(EMULATOR_2(EMULATOR_2(EMULATOR_2(__VA_ARGS__))))
+#define EMULATOR_2(...) EMULATOR_1(EMULATOR_1(EMULATOR_1(EMULATOR_1(__VA_ARGS__))))
+#define EMULATOR_1(...) __VA_ARGS__
 
 // clang-format off: a table
-EMULATOR_LACKS_TYPE(cudaGraph_t) EMULATOR_LACKS_TYPE(cudaGraphExec_t)
-EMULATOR_LACKS_TYPE(cudaGraphNode_t) EMULATOR_LACKS_TYPE(cudaMemPool_t)
-EMULATOR_LACKS_TYPE(cudaArray_t) EMULATOR_LACKS_TYPE(cudaTextureObject_t)
-EMULATOR_LACKS_TYPE(cudaSurfaceObject_t) EMULATOR_LACKS_TYPE(cudaResourceDesc)
-EMULATOR_LACKS_TYPE(cudaTextureDesc) EMULATOR_LACKS_TYPE(cudaChannelFormatDesc)
-EMULATOR_LACKS_TYPE(cudaPointerAttributes) EMULATOR_LACKS_TYPE(cudaIpcMemHandle_t)
-EMULATOR_LACKS_TYPE(cudaExtent) EMULATOR_LACKS_TYPE(cudaPitchedPtr)
-EMULATOR_LACKS_TYPE(__half) EMULATOR_LACKS_TYPE(__half2) EMULATOR_LACKS_TYPE(__nv_bfloat16)
-// graphs, pools, several devices
-EMULATOR_LACKS(cudaGraphCreate) EMULATOR_LACKS(cudaGraphInstantiate) EMULATOR_LACKS(cudaGraphLaunch)
-EMULATOR_LACKS(cudaGraphAddKernelNode) EMULATOR_LACKS(cudaGraphExecDestroy)
-EMULATOR_LACKS(cudaGraphDestroy) EMULATOR_LACKS(cudaStreamBeginCapture)
-EMULATOR_LACKS(cudaStreamEndCapture) EMULATOR_LACKS(cudaMemPoolCreate)
-EMULATOR_LACKS(cudaMallocFromPoolAsync) EMULATOR_LACKS(cudaDeviceCanAccessPeer)
-EMULATOR_LACKS(cudaDeviceEnablePeerAccess) EMULATOR_LACKS(cudaMemcpyPeer)
-EMULATOR_LACKS(cudaMemcpyPeerAsync) EMULATOR_LACKS(cudaIpcGetMemHandle)
-EMULATOR_LACKS(cudaIpcOpenMemHandle) EMULATOR_LACKS(cudaChooseDevice)
-// memory that the host registers or advises on; limits; attributes
-EMULATOR_LACKS(cudaHostRegister) EMULATOR_LACKS(cudaHostUnregister) EMULATOR_LACKS(cudaMemAdvise)
-EMULATOR_LACKS(cudaStreamAttachMemAsync) EMULATOR_LACKS(cudaPointerGetAttributes)
-EMULATOR_LACKS(cudaDeviceSetLimit) EMULATOR_LACKS(cudaDeviceGetLimit)
-EMULATOR_LACKS(cudaDeviceSetSharedMemConfig) EMULATOR_LACKS(cudaLaunchCooperativeKernel)
-// arrays, textures, surfaces
-EMULATOR_LACKS(cudaMalloc3D) EMULATOR_LACKS(cudaMallocArray) EMULATOR_LACKS(cudaMalloc3DArray)
-EMULATOR_LACKS(cudaFreeArray) EMULATOR_LACKS(cudaMemcpy3D) EMULATOR_LACKS(cudaMemcpyToArray)
-EMULATOR_LACKS(cudaMemcpy2DToArray) EMULATOR_LACKS(cudaCreateTextureObject)
-EMULATOR_LACKS(cudaDestroyTextureObject) EMULATOR_LACKS(cudaCreateSurfaceObject)
-EMULATOR_LACKS(cudaBindTexture) EMULATOR_LACKS(cudaBindTexture2D) EMULATOR_LACKS(cudaUnbindTexture)
-EMULATOR_LACKS(tex1Dfetch) EMULATOR_LACKS(tex1D) EMULATOR_LACKS(tex2D) EMULATOR_LACKS(tex3D)
-EMULATOR_LACKS(surf2Dread) EMULATOR_LACKS(surf2Dwrite)
-// functions of a warp before compute capability 7.0, several small integers at once, half precision
-EMULATOR_LACKS(__shfl) EMULATOR_LACKS(__shfl_up) EMULATOR_LACKS(__shfl_down)
-EMULATOR_LACKS(__shfl_xor) EMULATOR_LACKS(__ballot) EMULATOR_LACKS(__any) EMULATOR_LACKS(__all)
-EMULATOR_LACKS(__vadd2) EMULATOR_LACKS(__vadd4) EMULATOR_LACKS(__vsub4) EMULATOR_LACKS(__vmaxs4)
-EMULATOR_LACKS(__vabsdiffu4) EMULATOR_LACKS(__vsadu4) EMULATOR_LACKS(__dp2a_lo)
-EMULATOR_LACKS(__dp2a_hi) EMULATOR_LACKS(__float2half) EMULATOR_LACKS(__half2float)
-EMULATOR_LACKS(__hmul) EMULATOR_LACKS(__hfma)
+EMULATOR_EACH(EMULATOR_LACKS_TYPE,
+  cudaGraph_t, cudaGraphExec_t, cudaGraphNode_t, cudaMemPool_t, cudaArray_t, cudaTextureObject_t,
+  cudaSurfaceObject_t, cudaResourceDesc, cudaTextureDesc, cudaChannelFormatDesc,
+  cudaPointerAttributes, cudaIpcMemHandle_t, cudaExtent, cudaPitchedPtr, __half, __half2,
+  __nv_bfloat16, __nv_bfloat162)
+// of the runtime: cuda..., cudaGraph...
+EMULATOR_EACH(EMULATOR_LACKS_CUDA,
+  ArrayGetInfo, ArrayGetMemoryRequirements, ArrayGetPlane, ArrayGetSparseProperties, BindTexture,
+  BindTexture2D, ChooseDevice, CreateChannelDesc, CreateSurfaceObject, CreateTextureObject,
+  CtxResetPersistingL2Cache, DestroyExternalMemory, DestroyExternalSemaphore,
+  DestroySurfaceObject, DestroyTextureObject, DeviceCanAccessPeer, DeviceDisablePeerAccess,
+  DeviceEnablePeerAccess, DeviceFlushGPUDirectRDMAWrites, DeviceGetByPCIBusId,
+  DeviceGetCacheConfig, DeviceGetDefaultMemPool, DeviceGetGraphMemAttribute,
+  DeviceGetHostAtomicCapabilities, DeviceGetLimit, DeviceGetMemPool, DeviceGetNvSciSyncAttributes,
+  DeviceGetP2PAtomicCapabilities, DeviceGetP2PAttribute, DeviceGetPCIBusId,
+  DeviceGetSharedMemConfig, DeviceGetTexture1DLinearMaxWidth, DeviceGraphMemTrim,
+  DeviceRegisterAsyncNotification, DeviceSetGraphMemAttribute, DeviceSetLimit, DeviceSetMemPool,
+  DeviceSetSharedMemConfig, DeviceUnregisterAsyncNotification, EventRecordWithFlags,
+  ExternalMemoryGetMappedBuffer, ExternalMemoryGetMappedMipmappedArray, FreeArray,
+  FreeMipmappedArray, FuncGetParamInfo, FuncSetSharedMemConfig, GetChannelDesc, GetDeviceFlags,
+  GetDriverEntryPoint, GetDriverEntryPointByVersion, GetFuncBySymbol, GetKernel,
+  GetMipmappedArrayLevel, GetSurfaceObjectResourceDesc, GetTextureObjectResourceDesc,
+  GetTextureObjectResourceViewDesc, GetTextureObjectTextureDesc, GraphicsMapResources,
+  GraphicsResourceGetMappedMipmappedArray, GraphicsResourceGetMappedPointer,
+  GraphicsResourceSetMapFlags, GraphicsSubResourceGetMappedArray, GraphicsUnmapResources,
+  GraphicsUnregisterResource, HostGetFlags, HostRegister, HostUnregister, ImportExternalMemory,
+  ImportExternalSemaphore, InitDevice, IpcCloseMemHandle, IpcGetEventHandle, IpcGetMemHandle,
+  IpcOpenEventHandle, IpcOpenMemHandle, KernelSetAttributeForDevice, LaunchKernelExC,
+  LibraryEnumerateKernels, LibraryGetGlobal, LibraryGetKernel, LibraryGetKernelCount,
+  LibraryGetManaged, LibraryGetUnifiedFunction, LibraryLoadData, LibraryLoadFromFile,
+  LibraryUnload, LogsCurrent, LogsDumpToFile, LogsDumpToMemory, LogsRegisterCallback,
+  LogsUnregisterCallback, Malloc3D, Malloc3DArray, MallocArray, MallocFromPoolAsync,
+  MallocMipmappedArray, MemAdvise, Memcpy2DArrayToArray, Memcpy2DFromArray,
+  Memcpy2DFromArrayAsync, Memcpy2DToArray, Memcpy2DToArrayAsync, Memcpy3D, Memcpy3DAsync,
+  Memcpy3DBatchAsync, Memcpy3DPeer, Memcpy3DPeerAsync, MemcpyArrayToArray, MemcpyBatchAsync,
+  MemcpyFromArray, MemcpyFromArrayAsync, MemcpyFromSymbolAsync, MemcpyPeer, MemcpyPeerAsync,
+  MemcpyToArray, MemcpyToArrayAsync, MemcpyToSymbolAsync, MemDiscardAndPrefetchBatchAsync,
+  MemDiscardBatchAsync, MemGetDefaultMemPool, MemGetMemPool, MemPoolCreate, MemPoolDestroy,
+  MemPoolExportPointer, MemPoolExportToShareableHandle, MemPoolGetAccess, MemPoolGetAttribute,
+  MemPoolImportFromShareableHandle, MemPoolImportPointer, MemPoolSetAccess, MemPoolSetAttribute,
+  MemPoolTrimTo, MemPrefetchBatchAsync, MemRangeGetAttribute, MemRangeGetAttributes,
+  Memset2DAsync, Memset3D, Memset3DAsync, MemSetMemPool, MipmappedArrayGetMemoryRequirements,
+  MipmappedArrayGetSparseProperties, OccupancyAvailableDynamicSMemPerBlock,
+  OccupancyMaxActiveBlocksPerMultiprocessorWithFlags, OccupancyMaxPotentialClusterSize,
+  PointerGetAttributes, SetValidDevices, SignalExternalSemaphoresAsync, StreamAttachMemAsync,
+  StreamBeginCapture, StreamBeginCaptureToGraph, StreamCopyAttributes, StreamEndCapture,
+  StreamGetAttribute, StreamGetCaptureInfo, StreamGetDevice, StreamGetFlags, StreamGetId,
+  StreamGetPriority, StreamIsCapturing, StreamSetAttribute, StreamUpdateCaptureDependencies,
+  ThreadExchangeStreamCaptureMode, UnbindTexture, UserObjectCreate, UserObjectRelease,
+  UserObjectRetain, WaitExternalSemaphoresAsync)
+EMULATOR_EACH(EMULATOR_LACKS_GRAPH,
+  AddChildGraphNode, AddDependencies, AddEmptyNode, AddEventRecordNode, AddEventWaitNode,
+  AddExternalSemaphoresSignalNode, AddExternalSemaphoresWaitNode, AddHostNode, AddKernelNode,
+  AddMemAllocNode, AddMemcpyNode, AddMemcpyNode1D, AddMemcpyNodeFromSymbol, AddMemcpyNodeToSymbol,
+  AddMemFreeNode, AddMemsetNode, AddNode, ChildGraphNodeGetGraph, Clone, ConditionalHandleCreate,
+  Create, DebugDotPrint, Destroy, DestroyNode, EventRecordNodeGetEvent, EventRecordNodeSetEvent,
+  EventWaitNodeGetEvent, EventWaitNodeSetEvent, ExecChildGraphNodeSetParams, ExecDestroy,
+  ExecEventRecordNodeSetEvent, ExecEventWaitNodeSetEvent,
+  ExecExternalSemaphoresSignalNodeSetParams, ExecExternalSemaphoresWaitNodeSetParams,
+  ExecGetFlags, ExecHostNodeSetParams, ExecKernelNodeSetParams, ExecMemcpyNodeSetParams,
+  ExecMemcpyNodeSetParams1D, ExecMemcpyNodeSetParamsFromSymbol, ExecMemcpyNodeSetParamsToSymbol,
+  ExecMemsetNodeSetParams, ExecNodeSetParams, ExecUpdate, ExternalSemaphoresSignalNodeGetParams,
+  ExternalSemaphoresSignalNodeSetParams, ExternalSemaphoresWaitNodeGetParams,
+  ExternalSemaphoresWaitNodeSetParams, GetEdges, GetNodes, GetRootNodes, HostNodeGetParams,
+  HostNodeSetParams, Instantiate, InstantiateWithFlags, InstantiateWithParams,
+  KernelNodeCopyAttributes, KernelNodeGetAttribute, KernelNodeGetParams, KernelNodeSetAttribute,
+  KernelNodeSetParams, Launch, MemAllocNodeGetParams, MemcpyNodeGetParams, MemcpyNodeSetParams,
+  MemcpyNodeSetParams1D, MemcpyNodeSetParamsFromSymbol, MemcpyNodeSetParamsToSymbol,
+  MemFreeNodeGetParams, MemsetNodeGetParams, MemsetNodeSetParams, NodeFindInClone,
+  NodeGetDependencies, NodeGetDependentNodes, NodeGetEnabled, NodeGetType, NodeSetEnabled,
+  NodeSetParams, ReleaseUserObject, RemoveDependencies, RetainUserObject, Upload)
+// of the device: each also of float; of two and of four integers in a word; others
+EMULATOR_EACH(EMULATOR_LACKS_MATH,
+  cospi, cyl_bessel_i0, cyl_bessel_i1, erfcinv, erfcx, erfinv, norm, norm3d, norm4d, normcdfinv,
+  rcbrt, rhypot, rnorm, rnorm3d, rnorm4d, sincospi, sinpi)
+EMULATOR_EACH(EMULATOR_LACKS_SIMD,
+  abs, absdiffs, absdiffu, absss, add, addss, addus, avgs, avgu, cmpeq, cmpges, cmpgeu, cmpgts,
+  cmpgtu, cmples, cmpleu, cmplts, cmpltu, cmpne, haddu, maxs, maxu, mins, minu, neg, negss, sads,
+  sadu, seteq, setges, setgeu, setgts, setgtu, setles, setleu, setlts, setltu, setne, sub, subss,
+  subus)
+EMULATOR_EACH(EMULATOR_LACKS,
+  tex1Dfetch, tex1D, tex2D, tex3D, surf2Dread, surf2Dwrite, llmax, llmin, ullmax, ullmin, umax,
+  umin, __all, __any, __ballot, __cluster_barrier_arrive, __cluster_barrier_arrive_relaxed,
+  __cluster_barrier_wait, __cluster_map_shared_multicast, __cluster_map_shared_rank,
+  __cluster_query_shared_rank, __clusterDim, __clusterGridDimInClusters, __clusterIdx,
+  __clusterRelativeBlockIdx, __clusterRelativeBlockRank, __cvta_constant_to_generic,
+  __cvta_generic_to_constant, __cvta_generic_to_global, __cvta_generic_to_grid_constant,
+  __cvta_generic_to_local, __cvta_generic_to_shared, __cvta_global_to_generic,
+  __cvta_grid_constant_to_generic, __cvta_local_to_generic, __cvta_shared_to_generic,
+  __double2hiint, __double2loint, __dp2a_hi, __dp2a_lo, __fadd2_rd, __fadd2_rn, __fadd2_ru,
+  __fadd2_rz, __ffma2_rd, __ffma2_rn, __ffma2_ru, __ffma2_rz, __float2half, __fmaf_ieee_rd,
+  __fmaf_ieee_rn, __fmaf_ieee_ru, __fmaf_ieee_rz, __fmul2_rd, __fmul2_rn, __fmul2_ru, __fmul2_rz,
+  __half2float, __hfma, __hiloint2double, __hmul, __isClusterShared, __isConstant, __isCtaShared,
+  __isGlobal, __isGridConstant, __isLocal, __isShared, __pm0, __pm1, __pm2, __pm3, __prof_trigger,
+  __shfl, __shfl_down, __shfl_up, __shfl_xor, __threadfence_cluster, __u128AtomicCAS,
+  __u128AtomicCAS_block, __u128AtomicCAS_system, __u128AtomicExch, __u128AtomicExch_block,
+  __u128AtomicExch_system)
 // clang-format on
-
-#undef EMULATOR_LACKS
-#undef EMULATOR_LACKS_TYPE
-#undef EMULATOR_LACKING

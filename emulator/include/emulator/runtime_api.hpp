@@ -60,7 +60,7 @@ struct cudaUUID_t {
   ROW(int, clockRate, gpu().sm_clock_hz / 1e3) ROW(int, memoryClockRate, 0)                       \
   ROW(int, memoryBusWidth, 0) ROW(int, unifiedAddressing, 1) ROW(int, canMapHostMemory, 1)        \
   ROW(int, managedMemory, 1) ROW(int, concurrentManagedAccess, 1) ROW(int, concurrentKernels, 1)  \
-  ROW(int, asyncEngineCount, 1) ROW(int, cooperativeLaunch, 0) ROW(int, integrated, 0)
+  ROW(int, asyncEngineCount, 1) ROW(int, cooperativeLaunch, 1) ROW(int, integrated, 0)
 #define EMULATOR_MEMBER(T, NAME, VALUE) T NAME;
 struct cudaDeviceProp {
   char name[256];
@@ -76,7 +76,7 @@ struct cudaDeviceProp {
   ROW(TotalConstantMemory, 9, 64 * 1024) ROW(MaxRegistersPerBlock, 12, 65536)                     \
   ROW(ClockRate, 13, gpu().sm_clock_hz / 1e3) ROW(MultiProcessorCount, 16, gpu().sms)             \
   ROW(MemoryClockRate, 36, 0) ROW(L2CacheSize, 38, gpu().l2_bytes) ROW(ManagedMemory, 83, 1)      \
-  ROW(MaxThreadsPerMultiProcessor, 39, gpu().threads_per_sm) ROW(CooperativeLaunch, 95, 0)        \
+  ROW(MaxThreadsPerMultiProcessor, 39, gpu().threads_per_sm) ROW(CooperativeLaunch, 95, 1)        \
   ROW(ComputeCapabilityMajor, 75, gpu().compute_capability / 10)                                  \
   ROW(ComputeCapabilityMinor, 76, gpu().compute_capability % 10)                                  \
   ROW(MaxSharedMemoryPerMultiprocessor, 81, gpu().shared_bytes_per_sm)                            \
@@ -373,12 +373,29 @@ cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(
                                std::type_identity_t<P>... arguments) {
   return emulator::Call<P...>{kernel, {static_cast<P&&>(arguments)...}}.run(*config);
 }
-// Takes the kernel by name: a void* does not tell the types of its arguments.
 template <class... P>
 cudaError_t cudaLaunchKernel(void (*kernel)(P...), dim3 grid, dim3 block, void** arguments,
-                             size_t shared_bytes = 0, cudaStream_t = nullptr) {
+                             size_t shared_bytes = 0, cudaStream_t stream = nullptr,
+                             bool cooperative = false) {
+  cudaLaunchAttribute attribute{cudaLaunchAttributeCooperative, {.cooperative = cooperative}};
+  const cudaLaunchConfig_t config{grid, block, shared_bytes, stream, &attribute, 1};
   return [&]<size_t... I>(std::index_sequence<I...>) {
-    return emulator::launch({grid, block, shared_bytes}, kernel,
-                            *static_cast<std::remove_reference_t<P>*>(arguments[I])...);
+    return cudaLaunchKernelEx(&config, kernel,
+                              *static_cast<std::remove_reference_t<P>*>(arguments[I])...);
   }(std::index_sequence_for<P...>{});
 }
+template <class... P>
+cudaError_t cudaLaunchCooperativeKernel(void (*kernel)(P...), dim3 grid, dim3 block,
+                                        void** arguments, size_t shared_bytes = 0,
+                                        cudaStream_t stream = nullptr) {
+  return cudaLaunchKernel(kernel, grid, block, arguments, shared_bytes, stream, true);
+}
+#define EMULATOR_BY_NAME                                                                \
+  __attribute__((                                                                       \
+      unavailable("the emulator takes a kernel by its name: a void* does not tell the " \
+                  "types of its arguments")))
+EMULATOR_BY_NAME cudaError_t cudaLaunchKernel(const void*, dim3, dim3, void**, size_t = 0,
+                                              cudaStream_t = nullptr);
+EMULATOR_BY_NAME cudaError_t cudaLaunchCooperativeKernel(const void*, dim3, dim3, void**,
+                                                         size_t = 0, cudaStream_t = nullptr);
+#undef EMULATOR_BY_NAME
