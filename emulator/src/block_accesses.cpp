@@ -31,7 +31,7 @@ void Block::replayed(std::uint64_t pc, Event event, const Request& request) {
 // ---- races. All that a lane did is noted before it releases or acquires anything: what happens
 // before something else is noted before it.
 
-void Block::mark_accesses(Lane& lane, unsigned but_last) {
+void Block::mark_accesses(Lane& lane, unsigned but_last, std::uintptr_t compared) {
   if (!lane.next || !launch_->ordered()) return;
   const OutsideLane outside;
   using Kind = Races::Kind;
@@ -47,6 +47,7 @@ void Block::mark_accesses(Lane& lane, unsigned but_last) {
                 .bytes = copy ? value : record.bytes(),
                 .pc = record.pc,
                 .kind = stores ? Kind::store : Kind::load,
+                .strong = !stores && record.address() == compared,
                 .value = value});
   }
   lane.marked = lane.next;
@@ -131,7 +132,7 @@ void Block::strong(Lane& lane, const Races::Access& access) {
   if (!launch_->ordered() || access.address - lane.stack < kStackBytes) return;  // not on record
   const OutsideLane outside;
   if (access.is_volatile && owner_of(access.address)) return;  // plain: on record
-  mark_accesses(lane, 1);
+  mark_accesses(lane, 1, access.compares ? access.address : 0);
   note(lane, access);
 }
 

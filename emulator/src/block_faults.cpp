@@ -52,25 +52,30 @@ Fault Block::conflict(const Lane& lane) const {
     const std::size_t offset = owner->shared_.offset(access.address);
     check_shared({access.pc, event, lane, access.address, access.bytes}, offset, *owner);
   }
-  return fault(
-      lane, access.pc, owner ? "shared-memory" : "global-memory", " race ",
-      one_warp ? "inside a warp: "
-      : own    ? "between warps: "
-      : owner  ? "between blocks of the cluster: "
-               : "between blocks: ",
-      what, " of ",
-      owner      ? owner->shared_.variable(owner->shared_.offset(address))
-      : buffer   ? text("byte ", address - buffer->start, " of a buffer of ", buffer->bytes)
-      : variable ? variable->name()
-                 : "a variable",
-      " with ", own ? "" : "block " + to_text(index_in(launch_->grid, other.block)) + " ",
-      "thread ", to_text(index_in(launch_->block, other.thread)), " at ",
-      source_line(other.pc).text(),
-      of_copy    ? ""
-      : one_warp ? ", which nothing orders (since compute capability 7.0 lanes need not run "
-                   "in lockstep, and volatile orders nothing between them: __syncwarp() does)"
-      : own      ? ", which nothing orders (__syncthreads() does)"
-                 : ", which nothing orders (a release and an acquire do, or flags with fences)");
+  const bool one_instruction =
+      one_warp && other.pc == access.pc && access.kind == Races::Kind::store && !access.strong;
+  const bool mixed = what.find("atomic") != what.npos && what.find("scope") == what.npos;
+  const char* how = one_warp ? "since compute capability 7.0 lanes need not run in lockstep, and "
+                               "volatile orders nothing between them: __syncwarp() does"
+                    : own    ? "__syncthreads() does"
+                             : "a release and an acquire do, or flags with fences";
+  return fault(lane, access.pc, owner ? "shared-memory" : "global-memory", " race ",
+               one_warp ? "inside a warp: "
+               : own    ? "between warps: "
+               : owner  ? "between blocks of the cluster: "
+                        : "between blocks: ",
+               what, " of ",
+               owner    ? owner->shared_.place(owner->shared_.offset(address))
+               : buffer ? text("byte ", address - buffer->start, " of a buffer of ", buffer->bytes)
+               : variable ? variable->name()
+                          : "a variable",
+               " with ", own ? "" : "block " + to_text(index_in(launch_->grid, other.block)) + " ",
+               "thread ", to_text(index_in(launch_->block, other.thread)), " at ",
+               source_line(other.pc).text(),
+               of_copy           ? ""
+               : one_instruction ? ", by one instruction: CUDA does not say whose value remains"
+                                 : text(", which nothing orders (", how,
+                                        mixed ? ", or both must be atomic" : "", ")"));
 }
 
 // A read of shared memory that nobody had written.

@@ -47,6 +47,10 @@ class SharedMemory {
   std::string out_of_bounds(std::size_t offset, unsigned bytes);
   /// "tile" or "dynamic shared memory".
   std::string variable(std::size_t offset) const;
+  /// "tile (byte 128)".
+  std::string place(std::size_t offset) const {
+    return variable(offset) + " (byte " + std::to_string(offset_in_variable(offset)) + ")";
+  }
 
   /// Whether the block has written all of that.
   bool written(std::size_t offset, unsigned bytes) const;

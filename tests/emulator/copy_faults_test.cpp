@@ -19,7 +19,8 @@ __global__ void copy_without_wait(int* data) {
 }
 TEST(Faults, CopyWithoutWait) {
   EXPECT_FAULT(copy_without_wait,
-               "race between warps: read before the wait for an asynchronous copy of s with thread "
+               "race between warps: read before the wait for an asynchronous copy of s .byte .*. "
+               "with thread "
                R"(\(\d+, 0, 0\) at copy_faults_test\.cpp:\d+;)");
 }
 

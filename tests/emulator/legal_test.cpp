@@ -281,6 +281,35 @@ TEST(Legal, CopiesOfStructuresWithGaps) {
   cudaFree(to);
 }
 
+// ---- a sum by comparing and swapping: what the plain load finds is compared before it counts
+
+__device__ void add(double* sum, double value) {
+  auto* const bits = reinterpret_cast<unsigned long long*>(sum);
+  unsigned long long old = *bits, assumed;
+  do {
+    assumed = old;
+    const double changed = __longlong_as_double(static_cast<long long>(assumed)) + value;
+    old = atomicCAS(bits, assumed, static_cast<unsigned long long>(__double_as_longlong(changed)));
+  } while (assumed != old);
+}
+__global__ void sums_by_swaps(int* out, double* all) {
+  __shared__ double own;
+  if (threadIdx.x == 0) own = 0;
+  __syncthreads();
+  add(&own, 1);
+  add(all, 1);
+  __syncthreads();
+  if (threadIdx.x == 0) out[blockIdx.x] = static_cast<int>(own);
+}
+TEST(Legal, SumsByCompareAndSwap) {
+  expect_everywhere(Ints(3, 64), [](int* out) {
+    const DeviceArray<double> all(1);
+    const cudaError_t launched = launch({3, 64}, sums_by_swaps, out, all.data());
+    EXPECT_EQ(all.values()[0], 3 * 64);
+    return launched;
+  });
+}
+
 // ---- names of the host's own
 
 __attribute__((noinline)) unsigned sum_of(const uint3& v) { return v.x + v.y + v.z; }

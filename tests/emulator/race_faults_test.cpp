@@ -47,6 +47,14 @@ TEST(Faults, BarrierAgainstClusterBarrier) {
   EXPECT_STUCK(barrier_against_cluster_barrier, "deadlock", {2, 64}, 2);
 }
 
+__global__ void grid_that_is_not_cooperative(int* data) {
+  data[threadIdx.x] = 1;
+  cg::this_grid().sync();  // fault
+}
+TEST(Faults, GridThatIsNotCooperative) {
+  EXPECT_FAULT(grid_that_is_not_cooperative, "grid.sync..: the launch is not cooperative", {2, 64});
+}
+
 // ---- warp functions
 
 __global__ void shuffle_mask_without_the_caller(int* data) {
@@ -116,7 +124,8 @@ __global__ void race_write_after_write(int* data) {
   data[threadIdx.x] = s[threadIdx.x % 32];
 }
 TEST(Faults, RaceWriteAfterWrite) {
-  EXPECT_FAULT(race_write_after_write, "race between warps: write after write of s with thread");
+  EXPECT_FAULT(race_write_after_write,
+               "race between warps: write after write of s .byte .*. with thread");
 }
 
 __global__ void race_with_an_atomic(int* data) {
@@ -229,10 +238,10 @@ __global__ void lanes_disagree_in_global(int* data) {
   data[threadIdx.x / 8] = threadIdx.x == 9;  // fault
 }
 TEST(Faults, LanesOfOneInstructionThatStoreDifferentValues) {
-  EXPECT_FAULT(lanes_disagree_in_shared, "shared-memory race inside a warp: write after write",
-               {1, 32});
-  EXPECT_FAULT(lanes_disagree_in_global, "global-memory race inside a warp: write after write",
-               {1, 32});
+  EXPECT_FAULT(lanes_disagree_in_shared,
+               "shared-memory race inside a warp: write after write.*by one instruction", {1, 32});
+  EXPECT_FAULT(lanes_disagree_in_global,
+               "global-memory race inside a warp: write after write.*by one instruction", {1, 32});
 }
 
 // The last readers are in order with the store; those of the first warp are not.
@@ -308,7 +317,7 @@ __global__ void tile_without_barrier(int* data) {
 TEST(Faults, TileWithoutBarrier) {
   EXPECT_FAULT(tile_without_barrier,
                "race between warps: (write after read|read after write)"
-               R"( of tile with thread \(\d+, \d+, 0\) at race_faults_test\.cpp:\d+, )",
+               R"( of tile .byte \d+. with thread \(\d+, \d+, 0\) at race_faults_test\.cpp:\d+, )",
                {1, {32, 32}});
 }
 

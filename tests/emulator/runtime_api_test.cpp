@@ -413,7 +413,7 @@ TEST_F(RuntimeApi, TellsAttributes) {
   EXPECT_EQ(attribute(cudaDevAttrMaxGridDimX), 0x7FFFFFFF);
   EXPECT_EQ(attribute(cudaDevAttrMaxSharedMemoryPerBlock), 48 * 1024);
   EXPECT_EQ(attribute(cudaDevAttrWarpSize), 32);
-  EXPECT_EQ(attribute(cudaDevAttrCooperativeLaunch), 0);
+  EXPECT_EQ(attribute(cudaDevAttrCooperativeLaunch), 1);
   EXPECT_EQ(cudaDevAttrMaxBlocksPerMultiprocessor, 106);
 }
 
