@@ -81,11 +81,13 @@ void Block::run(std::uint64_t number) {
   polls_once_ = polls_itself_ = false;
   in_vain_ = 0;
   live_ = launch_->threads();
-  lanes_.assign(live_, Lane{});
+  lanes_.resize(live_);
+  uint3 place{};
   for (unsigned i = 0; i < live_; ++i) {
-    Lane& lane = lanes_[i];
-    lane.number = i % 32;
-    lane.index = index_in(launch_->block, i);
+    lanes_[i].start(i, place);
+    if (++place.x < launch_->block.x) continue;
+    place.x = 0;
+    if (++place.y == launch_->block.y) place.y = 0, ++place.z;
   }
   stacks_.reset(live_);
   const unsigned warps = (live_ + 31) / 32;
@@ -143,7 +145,7 @@ void Block::leave(Lane& lane, State state) {
   }
   lane.state = state;
   current_lane = nullptr;
-  emulator_switch(&lane.context, scheduler_);
+  switch_context(&lane.context, scheduler_);
 }
 
 // ---- barriers
@@ -156,7 +158,8 @@ bool Block::release_block_barrier() {
     if (lane.state != State::at_block_barrier) continue;
     if (!first) first = &lane;
     same &= lane.barrier.line == first->barrier.line &&
-            std::strcmp(lane.barrier.file, first->barrier.file) == 0;
+            (lane.barrier.file == first->barrier.file ||
+             std::strcmp(lane.barrier.file, first->barrier.file) == 0);
     ++waiting;
     votes += lane.value != 0;
   }

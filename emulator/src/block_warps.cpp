@@ -129,7 +129,7 @@ bool Block::resume_ready(std::span<Lane> lanes) {
     thread_index = lane.index;
     // The next stack has left the caches since its turn.
     if (i + 1 < order.size()) __builtin_prefetch(lanes[order[i + 1]].context);
-    emulator_switch(&scheduler_, lane.context);
+    switch_context(&scheduler_, lane.context);
     if (lane.state == State::stopped || conflict_) throw fault_of_stopped(lane);
     if (lane.state == State::log_full) look(lane);
     changed_ |= std::exchange(lane.stored, false);

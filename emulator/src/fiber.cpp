@@ -9,31 +9,7 @@
 
 #include "lane.hpp"
 
-#if defined(__x86_64__)
-asm(R"(
-.text
-.globl emulator_switch
-.type emulator_switch,@function
-.p2align 4
-emulator_switch:
-  pushq %rbp
-  pushq %rbx
-  pushq %r12
-  pushq %r13
-  pushq %r14
-  pushq %r15
-  movq %rsp, (%rdi)
-  movq %rsi, %rsp
-  popq %r15
-  popq %r14
-  popq %r13
-  popq %r12
-  popq %rbx
-  popq %rbp
-  ret
-.size emulator_switch, .-emulator_switch
-)");
-#elif defined(__aarch64__)
+#if defined(__aarch64__)
 asm(R"(
 .macro saved instruction
   \instruction x19, x20, [sp, #0]
@@ -48,10 +24,10 @@ asm(R"(
   \instruction d14, d15, [sp, #144]
 .endm
 .text
-.globl emulator_switch
-.type emulator_switch,%function
+.globl switch_context
+.type switch_context,%function
 .p2align 4
-emulator_switch:
+switch_context:
   sub sp, sp, #160
   saved stp
   mov x9, sp
@@ -60,10 +36,10 @@ emulator_switch:
   saved ldp
   add sp, sp, #160
   ret
-.size emulator_switch, .-emulator_switch
+.size switch_context, .-switch_context
 )");
-#else
-#error "emulator_switch is written for x86-64 and aarch64"
+#elif !defined(__x86_64__)
+#error "switch_context is written for x86-64 and aarch64"
 #endif
 
 namespace emulator {
@@ -80,7 +56,6 @@ void* make_fiber(char* top, void (*entry)()) {
 #if defined(__x86_64__)
   *--stack = nullptr;  // where entry's return address would lie: 8 bytes off 16, as after a call
   *--stack = reinterpret_cast<void*>(entry);
-  for (int i = 0; i < 6; ++i) *--stack = nullptr;
 #else
   stack -= 20;
   for (int i = 0; i < 20; ++i) stack[i] = nullptr;

@@ -13,10 +13,34 @@ namespace emulator {
 /// Of this system: 4096 on x86-64, up to 65536 on aarch64.
 inline std::size_t page_bytes() { return static_cast<std::size_t>(getpagesize()); }
 
-/// Saves where the running context is in *from and goes on where `to` was saved. Callee-saved
-/// registers only: kernels change neither rounding modes nor signal masks, which make the standard
-/// swapcontext a hundred times as slow.
-extern "C" void emulator_switch(void** from, void* to);
+/// Saves where the running context is in *from and goes on where `to` was saved. Kernels change
+/// neither rounding modes nor signal masks, which make the standard swapcontext a hundred times as
+/// slow.
+#if defined(__x86_64__)
+inline __attribute__((always_inline)) void switch_context(void** from, void* to) {
+  // A jump, as processors predict that a return goes where the last call came from. The compiler
+  // saves what it needs of the other registers (and has no red zone).
+  asm volatile(R"(
+    pushq %%rbp
+    pushq %%rbx
+    leaq 1f(%%rip), %%rax
+    pushq %%rax
+    movq %%rsp, (%0)
+    movq %1, %%rsp
+    popq %%rax
+    jmpq *%%rax
+  1:
+    popq %%rbx
+    popq %%rbp)"
+               : "+D"(from), "+S"(to)
+               :
+               : "rax", "rcx", "rdx", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15", "xmm0",
+                 "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10",
+                 "xmm11", "xmm12", "xmm13", "xmm14", "xmm15", "cc", "memory");
+}
+#else
+extern "C" void switch_context(void** from, void* to);
+#endif
 
 /// Names the line where the host's own code touches a buffer of the device, before it dies of that.
 void handle_traps();

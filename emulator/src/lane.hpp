@@ -83,36 +83,24 @@ struct AsyncCopy {
   alignas(4) unsigned char data[16]{};  ///< what was read, and zeros
 };
 
-/// One CUDA thread: a fiber, and the log of what it did since it was last replayed.
-struct Lane {
+/// What of a thread starts anew with each block. Most threads need the first two cache lines alone.
+struct alignas(64) LaneState {
   void* context = nullptr;
   // The log; both null when nothing is recorded.
   Record* next = nullptr;
   Record* end = nullptr;
   std::uintptr_t stack = 0;  ///< its lowest address
   std::uint64_t step = 0;    ///< the last basic block that was replayed
+  uint3 index{};
   // Without a log:
   unsigned steps_left = 0;  ///< until others have a turn
   bool stored = false;      ///< whether it has, in this turn
-  uint3 index{};
   State state = State::ready;
   bool started = false;
   std::uint8_t number = 0;  ///< in its warp
 
-  std::vector<AsyncCopy> copies;  ///< asynchronous ones in their order, up to the wait for them
-  std::uint64_t group = 0;        ///< of the next one
-  std::vector<struct BulkCopy*> copies_out;  ///< to global memory, up to the wait for them
-  // What it knows of others' accesses.
-  Knowledge knowledge;
-  std::uint32_t met = 0;           ///< when it last had a part in a warp function
-  const Record* marked = nullptr;  ///< the first of its log that has not been checked for races
-  std::uintptr_t polled = 0;       ///< its last strong access: where, and by which instruction
-  unsigned polls = 0;              ///< such accesses, since
-  bool narrow = false;             ///< whether the next is of the scope of its block
-  std::uint64_t polled_since = 0;  ///< so many stores of anybody
-  std::uint64_t told = 0;          ///< Races::changes() at its last fence, barrier or warp function
-
   // What it waits for.
+  std::uint64_t value = 0;  ///< given to the barrier or warp function, and its answer
   struct {
     const char* file;
     int line;
@@ -123,13 +111,21 @@ struct Lane {
     unsigned mask;
     int argument, width;
   } call{};
-  std::uint64_t value = 0;  ///< given to the barrier or warp function, and its answer
   std::uintptr_t pc = 0;
+  const Record* marked = nullptr;  ///< the first of its log that has not been checked for races
   const struct Barrier* waits_for = nullptr;  ///< an mbarrier, at
   std::uintptr_t waits_at = 0;
   unsigned parity = 0;  ///< and which of its phases
+  unsigned last = 0;    ///< what the word will be
   const unsigned* word = nullptr;
-  unsigned last = 0;  ///< what it will be
+
+  std::uint64_t group = 0;         ///< of its next asynchronous copy
+  std::uint32_t met = 0;           ///< when it last had a part in a warp function
+  unsigned polls = 0;              ///< strong accesses since
+  std::uintptr_t polled = 0;       ///< its last one: where, and by which instruction
+  std::uint64_t polled_since = 0;  ///< so many stores of anybody
+  std::uint64_t told = 0;          ///< Races::changes() at its last fence, barrier or warp function
+  bool narrow = false;             ///< whether its next access is of the scope of its block
 
   // Whether it spins: its stack, looked at from time to time, is compared with what
   // it was at one of the looks before.
@@ -139,12 +135,28 @@ struct Lane {
     bool circling = false;
   } spin;
 
-  bool runs() const { return state == State::ready || state == State::log_full; }
-
-  std::string stopped_by;  ///< a fault in words, or
-  int trap = 0;            ///< a signal, at
+  int trap = 0;  ///< a signal, at
   std::uintptr_t trap_address = 0;
   std::uintptr_t reads_for = 0;  ///< where the kernel called what traps; 0: it is its own
+};
+
+/// One CUDA thread: a fiber, and the log of what it did since it was last replayed.
+struct Lane : LaneState {
+  std::vector<AsyncCopy> copies;  ///< asynchronous ones in their order, up to the wait for them
+  std::vector<struct BulkCopy*> copies_out;  ///< to global memory, up to the wait for them
+  Knowledge knowledge;                       ///< of others' accesses
+  std::string stopped_by;                    ///< a fault in words
+
+  bool runs() const { return state == State::ready || state == State::log_full; }
+  /// As the thread of that number and index in its block.
+  void start(unsigned thread, uint3 place) {
+    static_cast<LaneState&>(*this) = {};
+    number = thread % 32;
+    index = place;
+    copies.clear();
+    copies_out.clear();
+    knowledge = {};
+  }
 };
 
 constexpr unsigned kMaxThreads = 1024;  ///< of a block
