@@ -142,12 +142,7 @@ Verdict Study::verify(const Row& row, const Subject& subject, Problem& data, int
     prepare(data, implementation, input);
     launch(nullptr);
     check(cudaDeviceSynchronize(), "kernel");
-    const Verdict verdict = judge(row, implementation, data);
-    for (const auto error : {&Verdict::relative_error, &Verdict::worst_error})
-      worst.*error = std::max(worst.*error, verdict.*error);
-    for (const auto error : {&Verdict::library_relative_error, &Verdict::library_worst_error,
-                             &Verdict::error_over_library})
-      worst.*error = std::max(worst.*error, verdict.*error);
+    worst.join(judge(row, implementation, data));
   }
   return worst;
 }
@@ -161,14 +156,17 @@ Measurement Study::measure(const Row& row) {
   Measurement result = {
       .plan = subject.plan, .occupancy = subject.occupancy, .chosen = implementation.chosen};
   const bool known = verdicts_.contains(subject.row);
-  if (!known) verdicts_[subject.row] = verify(row, subject, *problems.front());
-  result.verdict = verdicts_[subject.row];
-  prepare_all(problems, subject, !known);
+  // The launch that is counted is the one on the last input, and is verified afterwards.
+  const int inputs = problems.front()->inputs() - kEmulated;
+  if (!known) verdicts_[subject.row] = verify(row, subject, *problems.front(), inputs);
+  prepare_all(problems, subject, !known && !kEmulated);
   result.samples = implementation.on_host && !kEmulated
                        ? sample_host([&] { subject.launch(nullptr); }, sampling_)
                        : meter_->sample(subject, sampling_);
   spent_.measuring += result.samples.measuring_seconds;
-  judge_all(row, problems, subject);
+  const Verdict last = judge_all(row, problems, subject);
+  if (kEmulated) verdicts_[subject.row].join(last);
+  result.verdict = verdicts_[subject.row];
   if (row.rung->role == Role::ceiling) ceilings_.try_emplace(subject.row, result);
   result.ceiling = ceiling(row, implementation);
   return result;
@@ -185,16 +183,18 @@ void Study::prepare_all(const std::vector<Problem*>& problems, const Subject& su
     for (size_t i = 0; i < problems.size(); ++i) subject.launch(nullptr);
 }
 
-void Study::judge_all(const Row& row, const std::vector<Problem*>& problems,
-                      const Subject& subject) {
+Verdict Study::judge_all(const Row& row, const std::vector<Problem*>& problems,
+                         const Subject& subject) {
+  Verdict worst;
   for (Problem* problem : problems) {
-    if (subject.implementation.adds) {
-      verify(row, subject, *problem);
+    if (subject.implementation.adds && !kEmulated) {  // several launches have added
+      worst.join(verify(row, subject, *problem));
       continue;
     }
     const AddTime timed(spent_.verifying);
-    judge(row, subject.implementation, *problem);
+    worst.join(judge(row, subject.implementation, *problem));
   }
+  return worst;
 }
 
 std::map<std::string, double> Study::energy(const Row& row) {

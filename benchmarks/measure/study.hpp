@@ -99,7 +99,7 @@ class Study {
   Problem& problem(const Row& row) { return *kept(row, 1).problems.front(); }
   std::vector<Problem*> problems_to_time(const Row& row);
   void prepare_all(const std::vector<Problem*>& problems, const Subject& subject, bool has_input);
-  void judge_all(const Row& row, const std::vector<Problem*>& problems, const Subject& subject);
+  Verdict judge_all(const Row& row, const std::vector<Problem*>& problems, const Subject& subject);
   Kept& kept(const Row& row, size_t problems);
   static constexpr int kAll = std::numeric_limits<int>::max();
   Verdict verify(const Row& row, const Subject& subject, Problem& data, int most_inputs = kAll);

@@ -94,6 +94,15 @@ struct Verdict {
   std::optional<double> library_relative_error = {}, library_worst_error = {};
   std::optional<double> error_over_library = {};
   std::string wrong = {};  ///< what is wrong, with the first wrong element; empty if nothing
+
+  /// Takes the larger of each error.
+  void join(const Verdict& other) {
+    for (const auto error : {&Verdict::relative_error, &Verdict::worst_error})
+      this->*error = std::max(this->*error, other.*error);
+    for (const auto error : {&Verdict::library_relative_error, &Verdict::library_worst_error,
+                             &Verdict::error_over_library})
+      this->*error = std::max(this->*error, other.*error);
+  }
 };
 
 /// The device buffers of one case and the reference its rungs are verified against.

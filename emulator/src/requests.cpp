@@ -41,14 +41,19 @@ bool paired(const Request& request, int distance) {
 // Calls f(address, how many lanes point at it) for each address.
 template <class F>
 void for_each_address(const Request& request, F f) {
-  for (std::uint32_t left = request.mask, same = 0; left != 0; left &= ~same) {
-    const std::uint64_t address = request.addresses[std::countr_zero(left)];
-    same = 0;
-    for_each_lane(left, [&](unsigned lane) {
-      same |= std::uint32_t{request.addresses[lane] == address} << lane;
-    });
-    f(address, static_cast<unsigned>(std::popcount(same)));
-  }
+  struct {
+    std::uint64_t address;
+    unsigned lanes = 0;
+  } table[64];  // twice as many as lanes: a place is soon found
+  for_each_lane(request.mask, [&](unsigned lane) {
+    const std::uint64_t address = request.addresses[lane];
+    std::size_t at = address * 0x9E3779B97F4A7C15 >> 58;
+    while (table[at].lanes > 0 && table[at].address != address) at = (at + 1) % 64;
+    table[at].address = address;
+    ++table[at].lanes;
+  });
+  for (const auto& [address, lanes] : table)
+    if (lanes > 0) f(address, lanes);
 }
 
 }  // namespace

@@ -174,6 +174,7 @@ void WarpReplay::replay(std::span<Log> logs, bool all) {
   while (!paths_.empty()) {
     const std::size_t at = paths_.size() - 1;
     Path& path = paths_[at];
+    if (step_together(path, logs)) continue;
     std::uint32_t active = 0;
     std::uint64_t pc = 0, what = 0, addresses[32];
     std::uint16_t values[32];
@@ -221,6 +222,27 @@ void WarpReplay::replay(std::span<Log> logs, bool all) {
     block_.replayed(pc, record.event(),
                     {active, record.bytes(), addresses, record.queues(), values});
   }
+}
+
+// As most often: all lanes of the path go into the same basic block.
+bool WarpReplay::step_together(Path& path, std::span<Log> logs) {
+  if (path.lanes == 0) return false;
+  const Log& first = logs[std::countr_zero(path.lanes)];
+  if (first.next == first.end || first.next->event() != Event::step) return false;
+  const std::uint64_t pc = first.next->pc;
+  if (pc == path.joins) return false;
+  bool together = true;
+  for_each_lane(path.lanes, [&](unsigned l) {
+    together &= logs[l].next != logs[l].end && logs[l].next->pc == pc;
+  });
+  if (!together) return false;
+  for_each_lane(path.lanes, [&](unsigned l) {
+    ++logs[l].next;
+    *logs[l].step = pc;
+  });
+  path.step = pc;
+  block_.replayed(pc, Event::step, {path.lanes, 1, nullptr});
+  return true;
 }
 
 // Splits a path by where its lanes go next. Those that are at its own end already wait

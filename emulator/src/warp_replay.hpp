@@ -44,6 +44,7 @@ class WarpReplay {
     std::uint64_t joins;   // basic block where it meets the others, 0: the end
     std::uint64_t step;    // the basic block that it is in
   };
+  bool step_together(Path& path, std::span<Log> logs);
   void diverge(std::size_t at, std::span<Log> logs, std::uint32_t active, std::uint64_t join);
 
   Block& block_;
