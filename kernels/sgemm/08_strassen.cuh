@@ -153,33 +153,4 @@ __global__ void __launch_bounds__(Tiles::kThreads, 1)
 #endif
 }
 
-inline Implementation strassen_at(const Case& c, const Device&) {
-  using Tiles = FedTiles<FedShape{.rows = 128, .columns = 256}>;  // producers load twice as much
-  const int m = c["m"], n = c["n"], k = c["k"], depth = Tiles::kDepth;
-  const Halves half{ceil_div(m, 2), ceil_div(n, 8) * 4, ceil_div(k, 2 * depth) * depth};
-  const Raster one = raster_of<Tiles>(half.m, half.n);
-  const auto function = 2 * half.k == k ? strassen<Tiles, true> : strassen<Tiles, false>;
-  const auto plan = [=](const Case&, const Device& device, const void*) {
-    return persistent_plan<Tiles>(kHalfProducts * one.tiles(), most_shares(half.k), device);
-  };
-  return launches<Sgemm>(function, plan, [=](Sgemm& p, const LaunchPlan& plan, auto stream) {
-    const auto [a, b, c, m, n, k, alpha, beta] = p.arguments();
-    float* operands = p.room_for_copy(half.operands() + half.products());
-    float* products = operands + half.operands();
-    const LaunchPlan simple{.grid = 1024, .block = 256};
-    launch(simple, stream, add_quarters, b, reinterpret_cast<float4*>(operands), k, n, half);
-    const TensorMap map = tensor_map(
-        {operands, 4, int64_t{kHalfProducts} * half.k, half.n, Tiles::kDepth, Tiles::kColumns, 0});
-    launch(plan, {.early = true, .together = true}, stream, function, a, map, products, m, k, alpha,
-           0.0f, half, one, handover_of<Tiles>(p, plan.grid.x));
-    launch(simple, {.early = true}, stream, add_products, reinterpret_cast<const float4*>(products),
-           c, m, n, beta, half);
-  });
-}
-// Differences of large sums then err too much relative to an output's own row and column.
-inline std::string not_for_strassen(const Case& c, const Device& device) {
-  return c["k"] < 128 ? "exact enough only where many terms count, from k = 128 on"
-                      : no_producers(c, device);
-}
-
 }  // namespace ladders::sgemm

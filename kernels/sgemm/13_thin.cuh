@@ -7,14 +7,9 @@
 #include <cooperative_groups.h>
 #include <cuda_pipeline.h>
 
-#include <bit>
-#include <type_traits>
-
 #include "sgemm/gemm_launch.cuh"
 
 namespace ladders::sgemm {
-constexpr int kThin = 8;  // rows or columns of C, at most
-
 // A thread adds up chains of four products: in FP64 if C has one or two rows or columns, else in
 // FP32. Sums of threads are always added in FP64.
 template <int thickness>
@@ -285,77 +280,6 @@ __global__ void __launch_bounds__(256, 4) few_terms(const Gemm g) {
     for (int j = 0; j < kColumns; ++j)
       if (column0 + lane + 32 * j < g.n) update(to[32 * j], g.alpha * sums[r][j], g.beta);
   }
-}
-
-// The number among 1, 2, 4 and 8 that holds `count`, and a yes or no, as template arguments of
-// `make`.
-template <int number = 1, class Make>
-GemmLaunch rounded_up(int count, bool yes, Make make) {
-  if constexpr (number < kThin)
-    if (count > number) return rounded_up<2 * number>(count, yes, make);
-  const std::integral_constant<int, number> n;
-  return yes ? make(n, std::true_type{}) : make(n, std::false_type{});
-}
-
-// How many workers share k: 1, 2, 4 or 8, doubled while `work` groups of them are fewer than
-// `enough` and each keeps `terms_each` terms.
-inline unsigned shares(int64_t work, int64_t enough, int64_t terms_each, int k) {
-  unsigned shares = 1;
-  while (shares < 8 && work * shares < enough && k >= 2 * shares * terms_each) shares *= 2;
-  return shares;
-}
-
-// The largest cluster of at most so many blocks, a power of two.
-inline unsigned largest_cluster(unsigned blocks, const Device& device) {
-  if (device.compute_capability < 90) return 1;
-  while (blocks > 1 && device.clusters_at_once[blocks] == 0) blocks /= 2;
-  return blocks;
-}
-
-inline GemmLaunch thin_launch(const Gemm& g, const Device& device) {
-  // A block of thin_columns loads a short k at once; thin_rows would begin later.
-  if (g.n <= g.m || (g.n <= kThin && g.k <= 1024)) {
-    const bool wide = std::has_single_bit(unsigned(g.n)) && g.ldb == g.n && in_fours(g.b, 0) &&
-                      words_at_once(g.a, g.lda, g.k) >= 4 / g.n;
-    return rounded_up(g.n, wide, [&](auto columns, auto is_wide) -> GemmLaunch {
-      const int64_t teams = ceil_div(g.m, kRowsPerTeam<columns()>);
-      const unsigned split =
-          shares(teams, 32 * device.sms, 64 * kOwnTerms<columns(), is_wide()>, g.k);
-      return {thin_columns<columns(), is_wide()>,
-              {.grid = unsigned(ceil_div(teams, 8 / split)), .block = dim3(32, split, 8 / split)}};
-    });
-  }
-  return rounded_up(g.m, in_fours(g.b, g.ldb, g.n), [&](auto rows, auto wide) -> GemmLaunch {
-    // Up to eight blocks share a k that is not short, until a third of the SMs have one.
-    const unsigned tiles = g.m > 0 ? ceil_div(g.n, kThinWidth) : 0;
-    const int step = 4 * kThinGroups;
-    const unsigned parts =
-        g.k < 8 * step ? 1 : largest_cluster(shares(tiles, device.sms / 3, step / 2, g.k), device);
-    const auto launch = [&](auto stages) -> GemmLaunch {
-      return {thin_rows<rows(), wide(), stages()>,
-              {.grid = tiles * parts,
-               .block = 256,
-               .shared_bytes = stages() * sizeof(ThinStage<rows()>),
-               .cluster = parts}};
-    };
-    const std::integral_constant<int, 5> many;
-    const bool fits = many() * sizeof(ThinStage<rows()>) + sizeof(ThinSums<rows()>) <=
-                      device.shared_bytes_per_block;
-    return fits ? launch(many) : launch(std::integral_constant<int, 2>());
-  });
-}
-
-inline GemmLaunch few_terms_launch(const Gemm& g, const Device& device) {
-  const auto tiles = [&](int64_t rows, int64_t columns) {
-    return unsigned(ceil_div(g.m, rows) * ceil_div(g.n, columns));
-  };
-  if (tiles(64, 128) >= unsigned(device.sms))
-    return {few_terms<8, 4>, {.grid = tiles(64, 128), .block = 256}};
-  return {few_terms<4, 2>, {.grid = tiles(32, 64), .block = 256}};
-}
-
-inline std::string not_thin(const Case& c, const Device&) {
-  return std::min(c["m"], c["n"]) > kThin ? "C has more than 8 rows and columns" : "";
 }
 
 }  // namespace ladders::sgemm

@@ -11,6 +11,25 @@ struct GemmLaunch {
   LaunchPlan plan;
 };
 
+constexpr int kThin = 8;  // rows or columns of a thin C, at most
+GemmLaunch thin_launch(const Gemm& gemm, const Device& device);
+GemmLaunch few_terms_launch(const Gemm& gemm, const Device& device);
+
+// How many workers share k: 1, 2, 4 or 8, doubled while `work` groups of them are fewer than
+// `enough` and each keeps `terms_each` terms.
+inline unsigned shares(int64_t work, int64_t enough, int64_t terms_each, int k) {
+  unsigned shares = 1;
+  while (shares < 8 && work * shares < enough && k >= 2 * shares * terms_each) shares *= 2;
+  return shares;
+}
+
+// The largest cluster of at most so many blocks, a power of two.
+inline unsigned largest_cluster(unsigned blocks, const Device& device) {
+  if (device.compute_capability < 90) return 1;
+  while (blocks > 1 && device.clusters_at_once[blocks] == 0) blocks /= 2;
+  return blocks;
+}
+
 // The rung that is launched so.
 template <GemmLaunch (*launch_of)(const Gemm&, const Device&)>
 Implementation gemm_at(const Case& c, const Device& device) {

@@ -23,8 +23,6 @@
 #include "sgemm/05_stream_k.cuh"
 #include "sgemm/06_split_k.cuh"
 #include "sgemm/07_small_tiles.cuh"
-#include "sgemm/08_strassen.cuh"
-#include "sgemm/13_thin.cuh"
 #include "sgemm/14_few_tiles.cuh"
 #include "sgemm/problem.cuh"
 
@@ -101,6 +99,9 @@ std::string slow_from(const Case& c, const Device&) {
 }
 
 bool is_thin(const Case& c) { return std::min(c["m"], c["n"]) <= kThin; }
+std::string not_thin(const Case& c, const Device&) {
+  return is_thin(c) ? "" : "C has more than 8 rows and columns";
+}
 bool has_few_terms(const Case& c) { return c["k"] <= kTuning.few_terms; }
 bool is_small(const Case& c) { return !is_thin(c) && c["m"] * c["n"] <= 1 << 18; }
 bool has_whole_tiles(const Case& c) { return !is_thin(c) && !has_few_terms(c); }
@@ -117,6 +118,12 @@ bool has_outputs(const Case& c) {
 bool halves_fill_tiles(const Case& c) {
   const int64_t beyond = (c["m"] + 1) / 2 % 128;
   return c["k"] >= 2048 && has_outputs<1 << 22>(c) && (beyond == 0 || beyond >= 64);
+}
+
+// Differences of large sums then err too much relative to an output's own row and column.
+std::string not_for_strassen(const Case& c, const Device& device) {
+  return c["k"] < 128 ? "exact enough only where many terms count, from k = 128 on"
+                      : no_producers(c, device);
 }
 
 std::vector<Rung> steps() {
@@ -218,7 +225,7 @@ std::vector<Rung> steps() {
        .builds_on = "async_copies",
        .target = "issue_utilisation",
        .choose = gemm_at<small_tiles_launch>},
-      // 08_strassen.cuh
+      // 08_strassen.cuh, strassen.cu
       {.name = "strassen",
        .idea = "Seven products of half the size instead of eight, for additions and error.",
        .builds_on = "stream_k",
@@ -262,7 +269,7 @@ std::vector<Rung> steps() {
        .skip = no_wgmma,
        .ceiling = Ceiling{.rung = "sgemm/cublas_fp16", .products = 3},
        .choose = LADDERS_GPU_ONLY(fp16x3_at)},
-      // 13_thin.cuh
+      // 13_thin.cuh, thin.cu
       {.name = "thin",
        .idea = "C of a few rows or columns: lanes share a row, warps and blocks share k.",
        .builds_on = "naive",

@@ -5,6 +5,7 @@
 
 namespace ladders::sgemm {
 std::vector<Rung> peers();  ///< the library in peers.cu
+Implementation strassen_at(const Case& c, const Device& device);
 /// The same product by the library, in FP32 throughout: errors are compared with its errors.
 void library_product(const Gemm& gemm, cudaStream_t stream);
 

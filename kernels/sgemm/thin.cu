@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: MIT
+//
+// How 13_thin.cuh is launched: a source of its own, since so many kernels take a compiler long.
+#include <bit>
+#include <type_traits>
+
+#include "sgemm/13_thin.cuh"
+
+namespace ladders::sgemm {
+namespace {
+
+// The number among 1, 2, 4 and 8 that holds `count`, and a yes or no, as template arguments of
+// `make`.
+template <int number = 1, class Make>
+GemmLaunch rounded_up(int count, bool yes, Make make) {
+  if constexpr (number < kThin)
+    if (count > number) return rounded_up<2 * number>(count, yes, make);
+  const std::integral_constant<int, number> n;
+  return yes ? make(n, std::true_type{}) : make(n, std::false_type{});
+}
+
+}  // namespace
+
+GemmLaunch thin_launch(const Gemm& g, const Device& device) {
+  // A block of thin_columns loads a short k at once; thin_rows would begin later.
+  if (g.n <= g.m || (g.n <= kThin && g.k <= 1024)) {
+    const bool wide = std::has_single_bit(unsigned(g.n)) && g.ldb == g.n && in_fours(g.b, 0) &&
+                      words_at_once(g.a, g.lda, g.k) >= 4 / g.n;
+    return rounded_up(g.n, wide, [&](auto columns, auto is_wide) -> GemmLaunch {
+      const int64_t teams = ceil_div(g.m, kRowsPerTeam<columns()>);
+      const unsigned split =
+          shares(teams, 32 * device.sms, 64 * kOwnTerms<columns(), is_wide()>, g.k);
+      return {thin_columns<columns(), is_wide()>,
+              {.grid = unsigned(ceil_div(teams, 8 / split)), .block = dim3(32, split, 8 / split)}};
+    });
+  }
+  return rounded_up(g.m, in_fours(g.b, g.ldb, g.n), [&](auto rows, auto wide) -> GemmLaunch {
+    // Up to eight blocks share a k that is not short, until a third of the SMs have one.
+    const unsigned tiles = g.m > 0 ? ceil_div(g.n, kThinWidth) : 0;
+    const int step = 4 * kThinGroups;
+    const unsigned parts =
+        g.k < 8 * step ? 1 : largest_cluster(shares(tiles, device.sms / 3, step / 2, g.k), device);
+    const auto launch = [&](auto stages) -> GemmLaunch {
+      return {thin_rows<rows(), wide(), stages()>,
+              {.grid = tiles * parts,
+               .block = 256,
+               .shared_bytes = stages() * sizeof(ThinStage<rows()>),
+               .cluster = parts}};
+    };
+    const std::integral_constant<int, 5> many;
+    const bool fits = many() * sizeof(ThinStage<rows()>) + sizeof(ThinSums<rows()>) <=
+                      device.shared_bytes_per_block;
+    return fits ? launch(many) : launch(std::integral_constant<int, 2>());
+  });
+}
+
+GemmLaunch few_terms_launch(const Gemm& g, const Device& device) {
+  const auto tiles = [&](int64_t rows, int64_t columns) {
+    return unsigned(ceil_div(g.m, rows) * ceil_div(g.n, columns));
+  };
+  if (tiles(64, 128) >= unsigned(device.sms))
+    return {few_terms<8, 4>, {.grid = tiles(64, 128), .block = 256}};
+  return {few_terms<4, 2>, {.grid = tiles(32, 64), .block = 256}};
+}
+
+}  // namespace ladders::sgemm
