@@ -203,10 +203,12 @@ TEST(Gpu, IsRefusedIfItGoesWrongLater) {
     ASSERT_NE(found, tested.end());
     const Row row = *found;
     const int inputs = ladder.problem(row.shape, quick.device())->inputs();
+    // Where launches are counted, the last input has one alone, unless there are no others.
+    const int before = std::max(1, inputs - kEmulated);
     int launches = 0;
     const Tampered later = [&](const Implementation& real, const LaunchPlan& plan, Problem& problem,
                                cudaStream_t stream) {
-      if (++launches <= inputs) return real.launch(plan, problem, stream);
+      if (++launches <= before) return real.launch(plan, problem, stream);
       check(cudaMemsetAsync(problem.output().data, 0xFF, problem.output().bytes, stream), "spoil");
     };
     Rung changed;

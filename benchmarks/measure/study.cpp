@@ -156,8 +156,9 @@ Measurement Study::measure(const Row& row) {
   Measurement result = {
       .plan = subject.plan, .occupancy = subject.occupancy, .chosen = implementation.chosen};
   const bool known = verdicts_.contains(subject.row);
-  // The launch that is counted is the one on the last input, and is verified afterwards.
-  const int inputs = problems.front()->inputs() - kEmulated;
+  // The launch that is counted is the one on the last input, and is verified afterwards. It is not
+  // the first, so that kernels are found which leave something wrong.
+  const int inputs = std::max(1, problems.front()->inputs() - kEmulated);
   if (!known) verdicts_[subject.row] = verify(row, subject, *problems.front(), inputs);
   prepare_all(problems, subject, !known && !kEmulated);
   result.samples = implementation.on_host && !kEmulated
