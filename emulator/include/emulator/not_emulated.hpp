@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// What CUDA has and the emulator lacks: all other functions of the runtime API and of the device
+// What CUDA has and the emulator lacks: most other functions of the runtime API and of the device
 // (CUDA 13.0), and some types. The compiler's error points to the list of what there is.
 #pragma once
 
