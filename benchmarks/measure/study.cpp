@@ -156,8 +156,8 @@ Measurement Study::measure(const Row& row) {
   Measurement result = {
       .plan = subject.plan, .occupancy = subject.occupancy, .chosen = implementation.chosen};
   const bool known = verdicts_.contains(subject.row);
-  // The launch that is counted is the one on the last input, and is verified afterwards. It is not
-  // the first, so that kernels are found which leave something wrong.
+  // Emulated, the launch on the last input is the one that is counted, and is verified below. At
+  // least one comes before it, to find kernels that leave something wrong for the next.
   const int inputs = std::max(1, problems.front()->inputs() - kEmulated);
   if (!known) verdicts_[subject.row] = verify(row, subject, *problems.front(), inputs);
   prepare_all(problems, subject, !known && !kEmulated);

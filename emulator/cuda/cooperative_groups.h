@@ -121,8 +121,8 @@ class grid_group {
   EMULATOR_INLINE static bool is_valid() { return emulator::is_cooperative(); }
   EMULATOR_INLINE static void sync(EMULATOR_HERE) {
     using emulator::Strength;
-    emulator::require_cooperative();
     thread_block::sync(file, line);
+    emulator::check_grid_sync();
     if (thread_block::thread_rank() == 0) {
       const unsigned blocks = gridDim.x * gridDim.y * gridDim.z;
       const unsigned before = emulator::strong_add(&emulator::grid_arrivals, 1, Strength::both);

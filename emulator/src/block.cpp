@@ -141,7 +141,7 @@ void Block::enter_thread(Lane& lane) {
 void Block::leave(Lane& lane, State state) {
   if (lane.next && state != State::stopped) {
     note_value(lane.next[-1]);
-    mark_accesses(lane);
+    state == State::log_full ? mark_full_log(lane) : mark_accesses(lane);
   }
   lane.state = state;
   current_lane = nullptr;

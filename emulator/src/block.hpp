@@ -123,6 +123,7 @@ class Block {
   void cluster_met(const Knowledge& all);
   void enter_thread(Lane& lane);  ///< what a fiber runs
   void leave(Lane& lane, State state);
+  bool has_lost_threads() const { return live_ < launch_->threads(); }
   bool is_shared(std::uintptr_t address) const { return shared_.holds(address); }
   bool is_argument(std::uintptr_t address) const {
     return address - address_of(launch_->bound.data) < launch_->bound.bytes;
@@ -140,9 +141,11 @@ class Block {
   bool is_in_cluster(std::uint64_t block) const {
     return block - (number_ - rank_) < cluster_size();
   }
-  /// Looks for races of what the lane has recorded, but not of the last so many. Loads at
-  /// `compared` race with no atomic: the next access is one that compares what they read.
-  void mark_accesses(Lane& lane, unsigned but_last = 0, std::uintptr_t compared = 0);
+  /// Looks for races of what the lane has recorded, but not of the last so many. If the access that
+  /// comes next compares, the last load of the same bytes races with no atomic.
+  void mark_accesses(Lane& lane, unsigned but_last = 0, const Races::Access* next = nullptr);
+  /// Likewise where the log is full. If it ends with a load, what comes next may yet compare that.
+  void mark_full_log(Lane& lane);
   /// Stops the running lane where a store to shared memory is out of bounds.
   void check_bounds(std::uintptr_t to, unsigned bytes, std::uintptr_t pc);
   /// An asynchronous copy to shared memory is issued, or is over.
@@ -215,6 +218,7 @@ class Block {
   void check_variable(const Touch& touch);
   void check_global(const Touch& touch, Buffer& buffer);
   void check_shared(const Touch& touch, std::size_t offset, Block& owner) const;
+  void mark(Lane& lane, Record& record, bool strong);
   void note(Lane& lane, Races::Access access);
   Block* owner_of(std::uintptr_t address) const;
   void count(std::uint64_t pc, Space space, Event event, const Request& request,

@@ -31,26 +31,44 @@ void Block::replayed(std::uint64_t pc, Event event, const Request& request) {
 // ---- races. All that a lane did is noted before it releases or acquires anything: what happens
 // before something else is noted before it.
 
-void Block::mark_accesses(Lane& lane, unsigned but_last, std::uintptr_t compared) {
+void Block::mark_accesses(Lane& lane, unsigned but_last, const Races::Access* next) {
   if (!lane.next || !launch_->ordered()) return;
   const OutsideLane outside;
-  using Kind = Races::Kind;
   const Record* end = lane.next - but_last;
-  for (; lane.marked < end && !conflict_; ++lane.marked) {
-    const Record& record = *lane.marked;
-    if (record.event() == Event::store) note_value(const_cast<Record&>(record));
-    const bool copy = record.event() == Event::copy && record.address() != 0;
-    if (record.event() > Event::store && !copy) continue;
-    const bool stores = record.event() == Event::store;
-    const auto value = static_cast<unsigned>(record.value);
-    note(lane, {.address = record.address(),
-                .bytes = copy ? value : record.bytes(),
-                .pc = record.pc,
-                .kind = stores ? Kind::store : Kind::load,
-                .strong = !stores && record.address() == compared,
-                .value = value});
-  }
+  const Record* last = nullptr;
+  const auto is_compared = [&](const Record& r) {
+    return next && next->compares && r.event() == Event::load && r.address() >= next->address &&
+           r.address() + r.bytes() <= next->address + next->bytes;
+  };
+  for (const Record* r = lane.marked; r < end; ++r)
+    if (is_compared(*r)) last = r;
+  if (Record held = std::exchange(lane.held, {}); held.pc != 0)
+    mark(lane, held, !last && is_compared(held));
+  for (; lane.marked < end && !conflict_; ++lane.marked)
+    mark(lane, const_cast<Record&>(*lane.marked), lane.marked == last);
   lane.marked = lane.next;
+}
+
+void Block::mark_full_log(Lane& lane) {
+  const Record* end = lane.next;
+  while (end > lane.marked && end[-1].event() == Event::step) --end;
+  const bool holds = launch_->ordered() && end > lane.marked && end[-1].event() == Event::load;
+  mark_accesses(lane, holds ? static_cast<unsigned>(lane.next - end + 1) : 0);
+  if (holds) lane.held = end[-1];
+}
+
+void Block::mark(Lane& lane, Record& record, bool strong) {
+  using Kind = Races::Kind;
+  if (record.event() == Event::store) note_value(record);
+  const bool copy = record.event() == Event::copy && record.address() != 0;
+  if (record.event() > Event::store && !copy) return;
+  const auto value = static_cast<unsigned>(record.value);
+  note(lane, {.address = record.address(),
+              .bytes = copy ? value : record.bytes(),
+              .pc = record.pc,
+              .kind = record.event() == Event::store ? Kind::store : Kind::load,
+              .strong = strong,
+              .value = value});
 }
 
 void Block::note(Lane& lane, Races::Access access) {
@@ -132,7 +150,7 @@ void Block::strong(Lane& lane, const Races::Access& access) {
   if (!launch_->ordered() || access.address - lane.stack < kStackBytes) return;  // not on record
   const OutsideLane outside;
   if (access.is_volatile && owner_of(access.address)) return;  // plain: on record
-  mark_accesses(lane, 1, access.compares ? access.address : 0);
+  mark_accesses(lane, 1, &access);
   note(lane, access);
 }
 

@@ -52,9 +52,11 @@ Fault Block::conflict(const Lane& lane) const {
     const std::size_t offset = owner->shared_.offset(access.address);
     check_shared({access.pc, event, lane, access.address, access.bytes}, offset, *owner);
   }
-  const bool one_instruction =
-      one_warp && other.pc == access.pc && access.kind == Races::Kind::store && !access.strong;
-  const bool mixed = what.find("atomic") != what.npos && what.find("scope") == what.npos;
+  const char* also = what.find("scope") != what.npos    ? ""
+                     : what.find("atomic") != what.npos ? "; or make both atomic"
+                     : one_warp && other.pc == access.pc && what == "write after write"
+                         ? "; of stores by one instruction any value may remain"
+                         : "";
   const char* how = one_warp ? "since compute capability 7.0 lanes need not run in lockstep, and "
                                "volatile orders nothing between them: __syncwarp() does"
                     : own    ? "__syncthreads() does"
@@ -72,10 +74,7 @@ Fault Block::conflict(const Lane& lane) const {
                " with ", own ? "" : "block " + to_text(index_in(launch_->grid, other.block)) + " ",
                "thread ", to_text(index_in(launch_->block, other.thread)), " at ",
                source_line(other.pc).text(),
-               of_copy           ? ""
-               : one_instruction ? ", by one instruction: CUDA does not say whose value remains"
-                                 : text(", which nothing orders (", how,
-                                        mixed ? ", or both must be atomic" : "", ")"));
+               of_copy ? "" : text(", which nothing orders (", how, also, ")"));
 }
 
 // A read of shared memory that nobody had written.

@@ -27,10 +27,12 @@ unsigned grid_arrivals = 0, grid_release = 0;
 unsigned lane_index() { return current_lane->number; }
 void* dynamic_shared() { return current_block->dynamic_shared(); }
 bool is_cooperative() { return current_block->launch().cooperative; }
-void require_cooperative() {
+void check_grid_sync() {
   if (!is_cooperative())
     stop(RETURN_ADDRESS,
          "grid.sync(): the launch is not cooperative, so blocks may not run at once");
+  if (current_block->has_lost_threads())
+    stop(RETURN_ADDRESS, "grid.sync(): a thread of the block has exited, but all must take part");
 }
 unsigned cluster_rank() { return current_block->rank(); }
 unsigned cluster_size() { return current_block->cluster_size(); }

@@ -24,10 +24,10 @@ asm(R"(
   \instruction d14, d15, [sp, #144]
 .endm
 .text
-.globl switch_context
-.type switch_context,%function
+.globl emulator_switch
+.type emulator_switch,%function
 .p2align 4
-switch_context:
+emulator_switch:
   sub sp, sp, #160
   saved stp
   mov x9, sp
@@ -36,7 +36,7 @@ switch_context:
   saved ldp
   add sp, sp, #160
   ret
-.size switch_context, .-switch_context
+.size emulator_switch, .-emulator_switch
 )");
 #elif !defined(__x86_64__)
 #error "switch_context is written for x86-64 and aarch64"

@@ -19,7 +19,7 @@ inline std::size_t page_bytes() { return static_cast<std::size_t>(getpagesize())
 #if defined(__x86_64__)
 inline __attribute__((always_inline)) void switch_context(void** from, void* to) {
   // A jump, as processors predict that a return goes where the last call came from. The compiler
-  // saves what it needs of the other registers (and has no red zone).
+  // saves what it needs of the other registers. It must have no red zone: see CMakeLists.txt.
   asm volatile(R"(
     pushq %%rbp
     pushq %%rbx
@@ -36,10 +36,16 @@ inline __attribute__((always_inline)) void switch_context(void** from, void* to)
                :
                : "rax", "rcx", "rdx", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15", "xmm0",
                  "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10",
-                 "xmm11", "xmm12", "xmm13", "xmm14", "xmm15", "cc", "memory");
+                 "xmm11", "xmm12", "xmm13", "xmm14", "xmm15",
+#ifdef __AVX512F__
+                 "xmm16", "xmm17", "xmm18", "xmm19", "xmm20", "xmm21", "xmm22", "xmm23", "xmm24",
+                 "xmm25", "xmm26", "xmm27", "xmm28", "xmm29", "xmm30", "xmm31", "k1", "k2", "k3",
+                 "k4", "k5", "k6", "k7",
+#endif
+                 "cc", "memory");
 }
 #else
-extern "C" void switch_context(void** from, void* to);
+void switch_context(void** from, void* to) asm("emulator_switch");
 #endif
 
 /// Names the line where the host's own code touches a buffer of the device, before it dies of that.

@@ -83,7 +83,7 @@ struct AsyncCopy {
   alignas(4) unsigned char data[16]{};  ///< what was read, and zeros
 };
 
-/// What of a thread starts anew with each block. Most threads need the first two cache lines alone.
+/// What of a thread starts anew with each block. Most threads use the first two cache lines alone.
 struct alignas(64) LaneState {
   void* context = nullptr;
   // The log; both null when nothing is recorded.
@@ -146,6 +146,7 @@ struct Lane : LaneState {
   std::vector<struct BulkCopy*> copies_out;  ///< to global memory, up to the wait for them
   Knowledge knowledge;                       ///< of others' accesses
   std::string stopped_by;                    ///< a fault in words
+  Record held{};  ///< a load at the end of a full log that has not been checked for races
 
   bool runs() const { return state == State::ready || state == State::log_full; }
   /// As the thread of that number and index in its block.
@@ -156,6 +157,7 @@ struct Lane : LaneState {
     copies.clear();
     copies_out.clear();
     knowledge = {};
+    held = {};
   }
 };
 

@@ -119,7 +119,7 @@ class Races {
     bool bulk = false;                    ///< by a bulk copy
     bool strong = false, narrow = false;  ///< of the scope of a block
     bool is_volatile = false;             ///< orders nothing between lanes of a warp
-    bool compares = false;                ///< with what its thread has read there before
+    bool compares = false;                ///< what is there, as atomicCAS does
     Strength strength{};
     unsigned value = 0;              ///< of a plain store, as in its Record
     void* read = nullptr;            ///< what a strong load read: may become an older value

@@ -31,9 +31,8 @@ class Roof : public Problem {
         words(size_t(c["size"]) << 18),
         out(std::max(words, size_t(kOutputs * threads(device)))) {}
   Memory output() const override { return {out.data(), out.bytes()}; }
-  // Not when a rung first reads it: what fills it would be counted with the rung.
-  void prepare(int) override { in(); }
 
+  // Allocated when a rung first reads it.
   const unsigned* in() {
     if (in_.size() == 0) {
       in_ = DeviceBuffer<unsigned>(words);

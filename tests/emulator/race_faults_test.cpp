@@ -55,6 +55,21 @@ TEST(Faults, GridThatIsNotCooperative) {
   EXPECT_FAULT(grid_that_is_not_cooperative, "grid.sync..: the launch is not cooperative", {2, 64});
 }
 
+__global__ void grid_sync_without_all(int* data) {
+  if (threadIdx.x == 0) return;
+  data[threadIdx.x] = 1;
+  cg::this_grid().sync();  // fault
+}
+TEST(Faults, GridSyncWithoutAll) {
+  expect_planted(__FILE__, "grid_sync_without_all",
+                 {"grid.sync..: a thread of the block has exited"}, Named::one_line, [] {
+                   const DeviceArray<int> data(kInts);
+                   int* at = data;
+                   void* arguments[] = {&at};
+                   return cudaLaunchCooperativeKernel(grid_sync_without_all, 2, kInts, arguments);
+                 });
+}
+
 // ---- warp functions
 
 __global__ void shuffle_mask_without_the_caller(int* data) {
@@ -242,6 +257,16 @@ TEST(Faults, LanesOfOneInstructionThatStoreDifferentValues) {
                "shared-memory race inside a warp: write after write.*by one instruction", {1, 32});
   EXPECT_FAULT(lanes_disagree_in_global,
                "global-memory race inside a warp: write after write.*by one instruction", {1, 32});
+}
+
+// Of what is read as one, only the half that is compared is in order with atomics.
+__global__ void reads_more_than_it_compares(int* data) {
+  const auto both = *reinterpret_cast<const long long*>(data);  // fault
+  atomicCAS(data, static_cast<int>(both), static_cast<int>(threadIdx.x));
+  atomicExch(data + 1, static_cast<int>(both >> 32) + 1);  // fault
+}
+TEST(Faults, ReadsMoreThanItCompares) {
+  EXPECT_FAULT(reads_more_than_it_compares, "global-memory race .*or make both atomic", {1, 32});
 }
 
 // The last readers are in order with the store; those of the first warp are not.

@@ -202,7 +202,7 @@ unsigned strong_add(unsigned* word, unsigned value, Strength strength);
 void wait_uncounted(const void* flag, unsigned last) EMULATOR_CONVERGENT;
 /// Whether all blocks of the launch run at once.
 bool is_cooperative() __attribute__((const));
-void require_cooperative();  ///< for grid.sync()
+void check_grid_sync();  ///< stops a thread that may not call it
 /// How many blocks of a cooperative launch have come to grid.sync(), and to which they may go on.
 extern unsigned grid_arrivals, grid_release;
 }  // namespace emulator

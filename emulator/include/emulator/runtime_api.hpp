@@ -373,22 +373,27 @@ cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(
                                std::type_identity_t<P>... arguments) {
   return emulator::Call<P...>{kernel, {static_cast<P&&>(arguments)...}}.run(*config);
 }
+namespace emulator {
 template <class... P>
-cudaError_t cudaLaunchKernel(void (*kernel)(P...), dim3 grid, dim3 block, void** arguments,
-                             size_t shared_bytes = 0, cudaStream_t stream = nullptr,
-                             bool cooperative = false) {
-  cudaLaunchAttribute attribute{cudaLaunchAttributeCooperative, {.cooperative = cooperative}};
-  const cudaLaunchConfig_t config{grid, block, shared_bytes, stream, &attribute, 1};
+cudaError_t launch_with(void** arguments, const cudaLaunchConfig_t& config, void (*kernel)(P...)) {
   return [&]<size_t... I>(std::index_sequence<I...>) {
     return cudaLaunchKernelEx(&config, kernel,
                               *static_cast<std::remove_reference_t<P>*>(arguments[I])...);
   }(std::index_sequence_for<P...>{});
 }
+}  // namespace emulator
+template <class... P>
+cudaError_t cudaLaunchKernel(void (*kernel)(P...), dim3 grid, dim3 block, void** arguments,
+                             size_t shared_bytes = 0, cudaStream_t stream = nullptr) {
+  return emulator::launch_with(arguments, {grid, block, shared_bytes, stream}, kernel);
+}
 template <class... P>
 cudaError_t cudaLaunchCooperativeKernel(void (*kernel)(P...), dim3 grid, dim3 block,
                                         void** arguments, size_t shared_bytes = 0,
                                         cudaStream_t stream = nullptr) {
-  return cudaLaunchKernel(kernel, grid, block, arguments, shared_bytes, stream, true);
+  cudaLaunchAttribute cooperative{cudaLaunchAttributeCooperative, {.cooperative = 1}};
+  return emulator::launch_with(arguments, {grid, block, shared_bytes, stream, &cooperative, 1},
+                               kernel);
 }
 #define EMULATOR_BY_NAME                                                                \
   __attribute__((                                                                       \
