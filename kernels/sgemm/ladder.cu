@@ -318,7 +318,9 @@ Scheme scheme_for(int m, int n, int k, const Device& device) {
   // thin_columns would read B too often if C has many of its few columns and A is large.
   const bool has_large_a = n > kTuning.thin_columns && n <= m && k > kTuning.few_terms &&
                            double(m) * k > kTuning.thin_elements;
-  if (std::min(m, n) <= kThin && !has_large_a) return Scheme::thin;
+  // thin_rows shares out the terms, of which there may be too few.
+  const bool has_short_rows = m > kTuning.thin_columns && m <= n && k <= kTuning.few_terms;
+  if (std::min(m, n) <= kThin && !has_large_a && !has_short_rows) return Scheme::thin;
   const FewTiles few = few_tiles_of(m, n, k, device);
   // If C has few columns and k is short, others' tiles are half empty.
   const bool narrow = n < SmallTiles::kColumns && k <= kTuning.small_tiles_terms;
