@@ -156,9 +156,14 @@ Measurement Study::measure(const Row& row) {
   Measurement result = {
       .plan = subject.plan, .occupancy = subject.occupancy, .chosen = implementation.chosen};
   const bool known = verdicts_.contains(subject.row);
-  // Emulated, the launch on the last input is the one that is counted, and is verified below. At
-  // least one comes before it, to find kernels that leave something wrong for the next.
-  const int inputs = std::max(1, problems.front()->inputs() - kEmulated);
+  int inputs = problems.front()->inputs();
+  // Emulated, the launch on the last input is the one that is counted, and is verified below.
+  // Before it, a rung's first row runs on the other inputs, and once at least: to find kernels that
+  // leave something wrong for the next.
+  if (kEmulated) {
+    const std::string rung = row.ladder->name + "/" + row.rung->name;
+    inputs = emulated_rungs_.insert(rung).second ? std::max(1, inputs - 1) : 0;
+  }
   if (!known) verdicts_[subject.row] = verify(row, subject, *problems.front(), inputs);
   prepare_all(problems, subject, !known && !kEmulated);
   result.samples = implementation.on_host && !kEmulated

@@ -3,6 +3,7 @@
 
 #include <limits>
 #include <list>
+#include <set>
 
 #include "measure/meter.hpp"
 
@@ -112,6 +113,7 @@ class Study {
   std::string under_way_;
   std::list<Kept> kept_;                                        // newest first
   std::map<std::string, Verdict> verdicts_;                     // of the rows that were right
+  std::set<std::string> emulated_rungs_;                        // that had a row
   std::map<std::string, std::optional<Measurement>> ceilings_;  // empty where that failed
 };
 
