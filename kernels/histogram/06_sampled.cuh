@@ -14,27 +14,32 @@ struct Sampled {
 
 // Whether a key has more than 16 equals in its block on average, as counters of 4 bits overflow
 // then. The most frequent key is left out, since warps count it in registers. All blocks take the
-// same sample. It does not see the order of the keys: blocks may share them out unevenly.
+// same sample.
 __device__ __forceinline__ bool keys_repeat(const Counting& c, unsigned log_slots) {
   constexpr unsigned kEach = 4, kSamples = kEach * kThreads, kMix = 0x9E3779B1u;
+  constexpr unsigned kApart = 16;
   const unsigned table = 1u << log_slots;
-  const size_t part = c.count / kSamples;
-  if (part == 0) return false;
+  const size_t part = c.count / (kSamples / 2);
+  if (part <= kApart) return false;
   auto* slots = dynamic_shared<unsigned>();
   unsigned &pairs = slots[table], &most = slots[table + 1];
   for (unsigned i = threadIdx.x; i < table + 2; i += kThreads) slots[i] = 0;
   int key[kEach];
 #pragma unroll
   for (unsigned j = 0; j < kEach; ++j) {
-    // Somewhere in the sample's part: equal distances could be multiples of a period of the keys.
-    const unsigned sample = j * kThreads + threadIdx.x;
-    key[j] = c.keys[sample * part + (size_t{sample * kMix} * part >> 32)];
+    // Somewhere in a part of the keys: equal distances could be multiples of a period of theirs.
+    // Each part gives two: sorted keys differ between parts, but not among neighbours.
+    const unsigned which = j / 2 * kThreads + threadIdx.x;
+    const size_t first = which * part + (size_t{which * kMix} * (part - kApart) >> 32);
+    key[j] = c.keys[first + j % 2 * kApart];
   }
   __syncthreads();
   unsigned before = 0, top = 0;
 #pragma unroll
   for (unsigned j = 0; j < kEach; ++j) {
-    const unsigned slot = clamped(key[j], c.bin_count) * kMix >> (32 - log_slots);
+    // One product alone spreads keys at equal distances evenly, so that fewer meet than by chance.
+    const unsigned mixed = clamped(key[j], c.bin_count) * kMix;
+    const unsigned slot = (mixed ^ mixed >> 15) * kMix >> (32 - log_slots);
     const unsigned old = atomicAdd(&slots[slot], 1u);
     before += old;
     top = max(top, old);

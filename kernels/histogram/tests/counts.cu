@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
 #include <tuple>
 #include <vector>
 
@@ -120,6 +121,33 @@ TEST(Gpu, NarrowCountersAreExact) {
     SCOPED_TRACE(testing::Message() << "by a sample, distribution " << d);
     expect_exact(by_sample(), Case(ladder().axes, {70'001, 300'007, d}), false,
                  [](Histogram&, const LaunchPlan&) { return 2; });
+  }
+}
+
+TEST(Gpu, ASampleTellsWhetherKeysRepeatInABlock) {
+  NEED_GPU();
+  const Device device = Device::open(0);
+  const Implementation implementation = by_sample();
+  const std::map<Distribution, bool> expected = {{uniform, false},
+                                                 {strided, false},
+                                                 {constant, false},  // warps count one frequent key
+                                                 {zipf_1_5, true},
+                                                 {sorted, true}};
+  for (const auto& [distribution, repeat] : expected) {
+    // In each of two blocks 10 uniform keys are equal, or 21 sorted ones.
+    const Case point(ladder().axes, {200'000, 1 << 22, distribution});
+    LaunchPlan plan = implementation.plan(point, device, implementation.kernel);
+    occupancy(implementation.kernel, plan, device);
+    plan.grid = 2;
+    Histogram problem(point, device);
+    implementation.launch(plan, problem, nullptr);
+    const size_t words = 2 * size_t{counting<4>(problem, plan).words};
+    unsigned found = 0;
+    check(cudaMemcpy(&found, problem.room_for_counters(words + 1) + words, sizeof(found),
+                     cudaMemcpyDefault),
+          "cudaMemcpy");
+    EXPECT_EQ(found != 0, repeat) << distribution;
+    EXPECT_EQ(problem.compare().wrong, "");
   }
 }
 
