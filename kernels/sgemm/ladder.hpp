@@ -5,8 +5,8 @@
 
 namespace ladders::sgemm {
 std::vector<Rung> peers();  ///< the library in peers.cu
-Implementation strassen_at(const Case& c,
-                           const Device& device);  ///< of the case's shape, in strassen.cu
+/// The rung of strassen.cu at the case's shape.
+Implementation strassen_at(const Case& c, const Device& device);
 /// The same product by the library, in FP32 throughout: errors are compared with its errors.
 void library_product(const Gemm& gemm, cudaStream_t stream);
 
