@@ -157,14 +157,14 @@ Measurement Study::measure(const Row& row) {
       .plan = subject.plan, .occupancy = subject.occupancy, .chosen = implementation.chosen};
   const bool known = verdicts_.contains(subject.row);
   int inputs = problems.front()->inputs();
-  // Emulated, the launch on the last input is the one that is counted, and is verified below.
-  // Before it, a rung's first row runs on the other inputs, and once at least: to find kernels that
-  // leave something wrong for the next.
-  if (kEmulated) {
-    const std::string rung = row.ladder->name + "/" + row.rung->name;
-    inputs = emulated_rungs_.insert(rung).second ? std::max(1, inputs - 1) : 0;
-  }
+  // Emulated, the launch on the last input is the one that is counted, and is verified below. The
+  // first row of a kernel runs on all others before, once at least, which finds a kernel that
+  // leaves something wrong for its next launch. Later rows run on the first input, the exact one.
+  const void* kernel = implementation.kernel;
+  if (kEmulated)
+    inputs = verified_kernels_.contains(kernel) ? std::min(1, inputs - 1) : std::max(1, inputs - 1);
   if (!known) verdicts_[subject.row] = verify(row, subject, *problems.front(), inputs);
+  if (kernel) verified_kernels_.insert(kernel);
   prepare_all(problems, subject, !known && !kEmulated);
   result.samples = implementation.on_host && !kEmulated
                        ? sample_host([&] { subject.launch(nullptr); }, sampling_)

@@ -35,9 +35,10 @@ struct Spent {
 };
 
 /// Measures rows on one device, by the program's meter. Each is verified before its first sample,
-/// and after the last, to find kernels that are not idempotent. Problems are kept while memory
-/// allows, so that one serves all rungs of a case. Launches rotate over several equal problems
-/// where these are small, since the speed of a short row depends on where its buffers lie.
+/// and after the last, to find kernels that are not idempotent. (Emulated, a row has one launch to
+/// count, and only a kernel's first row has one before on each other input.) Problems are kept
+/// while memory allows, so that one serves all rungs of a case. Launches rotate over several equal
+/// problems where these are small, since the speed of a short row depends on where its buffers lie.
 class Study {
  public:
   Study(const Device& device, const Sampling& sampling);
@@ -113,7 +114,7 @@ class Study {
   std::string under_way_;
   std::list<Kept> kept_;                                        // newest first
   std::map<std::string, Verdict> verdicts_;                     // of the rows that were right
-  std::set<std::string> emulated_rungs_;                        // that had a row
+  std::set<const void*> verified_kernels_;                      // those with a row among them
   std::map<std::string, std::optional<Measurement>> ceilings_;  // empty where that failed
 };
 

@@ -12,35 +12,36 @@ struct Sampled {
   unsigned* repeat;       // whether blocks counted in wide counters: for the kernel that adds them
 };
 
-// Whether a key has more than 16 equals in its block on average, as counters of 4 bits overflow
-// then. The most frequent key is left out, since warps count it in registers. All blocks take the
-// same sample.
-__device__ __forceinline__ bool keys_repeat(const Counting& c, unsigned log_slots) {
-  constexpr unsigned kEach = 4, kSamples = kEach * kThreads, kMix = 0x9E3779B1u;
-  constexpr unsigned kApart = 16;
+// Whether most keys have more than 16 equals in their block, as counters of 4 bits overflow then.
+// The most frequent key is left out, since warps count it in registers. All `blocks` take the same
+// sample, and so store the same counters.
+__device__ __forceinline__ bool keys_repeat(const Counting& c, unsigned log_slots,
+                                            unsigned blocks) {
+  constexpr unsigned kEach = 4, kSamples = kEach * kThreads, kMix = 0x9E3779B1u, kMost = 16;
   const unsigned table = 1u << log_slots;
   const size_t part = c.count / (kSamples / 2);
-  if (part <= kApart) return false;
+  if (part <= kMost) return false;
   auto* slots = dynamic_shared<unsigned>();
   unsigned &pairs = slots[table], &most = slots[table + 1];
   for (unsigned i = threadIdx.x; i < table + 2; i += kThreads) slots[i] = 0;
   int key[kEach];
 #pragma unroll
   for (unsigned j = 0; j < kEach; ++j) {
-    // Somewhere in a part of the keys: equal distances could be multiples of a period of theirs.
-    // Each part gives two: sorted keys differ between parts, but not among neighbours.
+    // Somewhere in a part of the keys, since equal distances could be multiples of a period of
+    // theirs. The next is so far behind that it is equal only in a run that overflows a counter.
     const unsigned which = j / 2 * kThreads + threadIdx.x;
-    const size_t first = which * part + (size_t{which * kMix} * (part - kApart) >> 32);
-    key[j] = c.keys[first + j % 2 * kApart];
+    const size_t first = which * part + (size_t{which * kMix} * (part - kMost) >> 32);
+    key[j] = clamped(c.keys[first + j % 2 * kMost], c.bin_count);
   }
   __syncthreads();
-  unsigned before = 0, top = 0;
+  unsigned slot[kEach], before = 0, top = 0;
 #pragma unroll
   for (unsigned j = 0; j < kEach; ++j) {
-    // One product alone spreads keys at equal distances evenly, so that fewer meet than by chance.
-    const unsigned mixed = clamped(key[j], c.bin_count) * kMix;
-    const unsigned slot = (mixed ^ mixed >> 15) * kMix >> (32 - log_slots);
-    const unsigned old = atomicAdd(&slots[slot], 1u);
+    // One product alone would spread keys at equal distances over the slots more evenly than
+    // chance does.
+    const unsigned mixed = key[j] * kMix;
+    slot[j] = (mixed ^ mixed >> 15) * kMix >> (32 - log_slots);
+    const unsigned old = atomicAdd(&slots[slot[j]], 1u);
     before += old;
     top = max(top, old);
   }
@@ -49,18 +50,20 @@ __device__ __forceinline__ bool keys_repeat(const Counting& c, unsigned log_slot
     atomicMax(&most, top);
   }
   __syncthreads();
+  const auto in_run = [&](int j) { return key[j] == key[j + 1] && slots[slot[j]] <= most; };
+  int runs = __syncthreads_count(in_run(0));
+  runs += __syncthreads_count(in_run(2));  // the slots become counters
   // Other keys come to a slot by chance. Two keys are equal at least as often as if all bins were
   // equally likely.
   constexpr float kAll = .5f * kSamples * (kSamples - 1);
   const float by_chance = 1.25f * kAll / float(table);
-  const float equal = float(pairs) - .5f * float(most) * float(most + 1) - by_chance;
+  const float equal = float(pairs - runs) - .5f * float(most) * float(most + 1) - by_chance;
   const float likely = fmaxf(equal / kAll, 1.f / float(c.bin_count));
-  __syncthreads();  // the slots become counters
-  return likely * float(c.count) / float(gridDim.x) > 16;
+  return runs > kThreads || likely * float(c.count) / float(blocks) > kMost;
 }
 
 inline __global__ void __launch_bounds__(kThreads, 1) count_by_sample(const Sampled s) {
-  const bool repeat = keys_repeat(s.narrow, s.log_slots);
+  const bool repeat = keys_repeat(s.narrow, s.log_slots, gridDim.x);
   if (blockIdx.x == 0 && threadIdx.x == 0) *s.repeat = repeat;
   if (repeat)
     count_and_store<8, true, true>(s.wide);
@@ -76,6 +79,11 @@ inline __global__ void __launch_bounds__(32 * kAdders)
     add_columns<4>(s.narrow, blocks);
 }
 
+// Of the sample's table, in the memory of the counters of 4 bits, with two words behind it.
+inline unsigned log_slots(const Counting& narrow) {
+  return unsigned(std::bit_width(narrow.words - 2)) - 1;
+}
+
 // All bins take as much memory in counters of 4 bits as half of them in those of 8, of which there
 // are two ranges: hence an even number of blocks.
 inline LaunchPlan one_block_for_either(const Case& c, const Device& device, const void* kernel) {
@@ -88,7 +96,7 @@ inline Implementation by_sample() {
       count_by_sample, one_block_for_either, [](Histogram& p, const LaunchPlan& plan, auto stream) {
         Sampled s = {.narrow = counting<4>(p, plan), .wide = counting<8>(p, plan)};
         const size_t words = size_t{plan.grid.x} * s.narrow.words;
-        s.log_slots = unsigned(std::bit_width(s.narrow.words - 2)) - 1;
+        s.log_slots = log_slots(s.narrow);
         s.narrow.rows = s.wide.rows = p.room_for_counters(words + 1);
         s.narrow.credits = s.wide.credits = p.credits();
         s.repeat = s.narrow.rows + words;

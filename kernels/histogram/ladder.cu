@@ -28,7 +28,7 @@ Implementation robust(const Case& c, const Device& device) {
       return chosen("cluster_merge", in_clusters<32, false, 2>());
     return chosen("zeroed_meanwhile", zeroed_and_merged());
   }
-  constexpr int64_t kSampledFrom = 1 << 22;  // fewer keys are counted before the sample pays
+  constexpr int64_t kSampledFrom = 1 << 22;  // with fewer keys, sampling takes more than it saves
   if (no_sample(c, device).empty() && c["keys"] >= kSampledFrom)
     return chosen("sampled", by_sample());
   if (c["bins"] <= fitting<4>(device)) return chosen("hot_key", packed_at<true>(c, device));

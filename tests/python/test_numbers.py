@@ -102,6 +102,15 @@ def best(ladder: str, of: str = H200, case: str = "") -> float:
     return own_speed(study.best_step(case or study.headline))
 
 
+def dearer(ladder: str, of: str) -> float:
+    """How much more energy the fastest rung takes than the cheapest at the headline, in percent."""
+    study = by_ladder(of)[ladder]
+    fastest = study.best_step(study.headline)
+    steps = [rung.name for rung in study.ladder.rungs if rung.role == "step"]
+    known = [rows(of).get(f"{ladder}/{step}/{study.headline}") for step in steps]
+    return 100 * (fastest.joules / min(r.joules for r in known if r and r.joules) - 1)
+
+
 def faster(*ladders: str) -> list[float]:
     """How many times as fast the best rungs of ladders are on the H200 as on the H100."""
     return [best(ladder) / best(ladder, H100) for ladder in ladders]
@@ -250,6 +259,7 @@ VALUES = {
     "min": min,
     "sorted": sorted,
     "best": best,
+    "dearer": dearer,
     "faster": faster,
     "changed_places": changed_places,
     "near_best": near_best,
