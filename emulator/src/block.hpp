@@ -226,8 +226,7 @@ class Block {
   bool is_worst(Site& site, std::uint64_t transactions) const;
 
   // faults, in words
-  std::string where(const Lane& lane) const;    // "block (0, 0, 0) thread (5, 0, 0)"
-  static std::string thread(const Lane& lane);  // the second half
+  std::string where(const Lane& lane) const;  // "block (0, 0, 0) thread (5, 0, 0)"
   Fault fault(const Lane& lane, std::uintptr_t pc, const auto&... what) const {
     return {text(what..., "; kernel ", kernel_name(launch_->kernel), " at ", source_line(pc).text(),
                  ", ", where(lane))};

@@ -262,16 +262,14 @@ Block::Place Block::place(const Touch& touch) {
     Buffer* before = memory.find(address - std::min<std::uint64_t>(address, 4096));
     for (std::uint64_t back = 1; !before && back <= 4096; back *= 2)
       before = memory.find(address - std::min(address, back));
-    if (before)
-      throw fault(touch, "out-of-bounds global ", what, ": byte ", address - before->start,
-                  " of a buffer of ", before->bytes);
+    if (before) throw fault(touch, "out-of-bounds global ", what, ": ", before->place(address));
     throw fault(
         touch, "out-of-bounds global ", what,
         memory.was_freed(address) ? ": of a buffer that has been freed" : ": not device memory");
   }
   if (!buffer->holds(address, touch.bytes))
-    throw fault(touch, "out-of-bounds global ", what, ": byte ",
-                address + touch.bytes - 1 - buffer->start, " of a buffer of ", buffer->bytes);
+    throw fault(touch, "out-of-bounds global ", what, ": ",
+                buffer->place(address + touch.bytes - 1));
   last_buffer_ = buffer;
   return {Region::global, nullptr, buffer};
 }
@@ -318,9 +316,8 @@ void Block::check_global(const Touch& touch, Buffer& buffer) {
     const std::lock_guard lock(launch_->mutex);
     if (launch_->unwritten.size() < kMost)
       launch_->unwritten.push_back(
-          {fault(touch, "uninitialised global memory: ", name(what), " of byte ",
-                 touch.address - buffer.start, " of a buffer of ", buffer.bytes,
-                 ", which nothing has written"),
+          {fault(touch, "uninitialised global memory: ", name(what), " of ",
+                 buffer.place(touch.address), ", which nothing has written"),
            touch.address, touch.bytes, thread});
     launch_->any_unwritten = true;
   }

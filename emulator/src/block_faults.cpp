@@ -16,10 +16,8 @@ std::string to_text(uint3 v) { return text("(", v.x, ", ", v.y, ", ", v.z, ")");
 }  // namespace
 
 std::string Block::where(const Lane& lane) const {
-  return text("block ", to_text(index_), " ", thread(lane));
+  return text("block ", to_text(index_), " thread ", to_text(lane.index));
 }
-
-std::string Block::thread(const Lane& lane) { return "thread " + to_text(lane.index); }
 
 Fault Block::too_much_local(const Lane& lane, std::uintptr_t pc) const {
   return fault(lane, pc, "a thread needs more than ", kStackBytes / 1024, " KiB of local memory");
@@ -67,8 +65,8 @@ Fault Block::conflict(const Lane& lane) const {
                : owner  ? "between blocks of the cluster: "
                         : "between blocks: ",
                what, " of ",
-               owner    ? owner->shared_.place(owner->shared_.offset(address))
-               : buffer ? text("byte ", address - buffer->start, " of a buffer of ", buffer->bytes)
+               owner      ? owner->shared_.place(owner->shared_.offset(address))
+               : buffer   ? buffer->place(address)
                : variable ? variable->name()
                           : "a variable",
                " with ", own ? "" : "block " + to_text(index_in(launch_->grid, other.block)) + " ",

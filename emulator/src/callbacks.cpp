@@ -81,37 +81,29 @@ unsigned addition(T value) {
 
 using Kind = Races::Kind;
 
-// An access that orders others: `access` does it, while nobody may come between, and returns what
-// it was. `event` and `size` are as for record().
+// An access that orders others: `perform` does it, while nobody may come between, and returns what
+// it was. `event` and `size` are as for record(); `access` holds what else there is to say.
 template <class F>
 void strong(const volatile void* word, unsigned bytes, Event event, unsigned size,
-            Strength strength, std::uintptr_t pc, F access, const void* replaced,
-            bool is_volatile = false, void* read = nullptr, bool compares = false) {
+            std::uintptr_t pc, F perform, Races::Access access) {
   Lane& lane = *current_lane;
-  current_block->before_strong(lane, address_of(word), pc);
+  access.address = address_of(word);
+  access.bytes = bytes;
+  access.pc = pc;
+  access.strong = true;
+  current_block->before_strong(lane, access.address, pc);
   record(word, size, event, pc);
-  {
-    const OutsideLane outside;
-    const Kind kind = access();
-    current_block->strong(lane, {.address = address_of(word),
-                                 .bytes = bytes,
-                                 .pc = pc,
-                                 .kind = kind,
-                                 .strong = true,
-                                 .narrow = std::exchange(lane.narrow, false),
-                                 .is_volatile = is_volatile,
-                                 .compares = compares,
-                                 .strength = strength,
-                                 .read = read,
-                                 .replaced = replaced});
-  }
+  const OutsideLane outside;
+  access.kind = perform();
+  access.narrow = std::exchange(lane.narrow, false);
+  current_block->strong(lane, access);
 }
 
 template <class T, class F>
 T exchange(T* address, unsigned size, std::uintptr_t pc, bool compares, F change,
            Strength strength = Strength::relaxed) {
   T old, changed;
-  const auto access = [&] {
+  const auto perform = [&] {
     __atomic_load(address, &old, __ATOMIC_RELAXED);
     do changed = change(old);
     while (!__atomic_compare_exchange(address, &old, &changed, false, __ATOMIC_RELAXED,
@@ -120,20 +112,21 @@ T exchange(T* address, unsigned size, std::uintptr_t pc, bool compares, F change
     if (stored) current_block->note_change();
     return stored || !compares ? Kind::change : Kind::load;
   };
-  strong(address, sizeof(T), Event::atomic, size, strength, pc, access, &old, false, nullptr,
-         compares);
+  strong(address, sizeof(T), Event::atomic, size, pc, perform,
+         {.compares = compares, .strength = strength, .replaced = &old});
   return old;
 }
 
 // The access itself comes next.
 void volatile_access(void* data, unsigned log2_bytes, Event event, std::uintptr_t pc) {
   if (!current_lane) return;
-  const auto access = [&] {
+  const auto perform = [&] {
     if (event == Event::load) return Kind::load;
     current_block->note_change();
     return Kind::store;
   };
-  strong(data, 1u << log2_bytes, event, log2_bytes, Strength::relaxed, pc, access, data, true);
+  strong(data, 1u << log2_bytes, event, log2_bytes, pc, perform,
+         {.is_volatile = true, .replaced = data});
 }
 
 // Copies a word of 4, 8 or 16 bytes as a whole.
@@ -153,7 +146,7 @@ void copy_word(void* to, const void* from, unsigned bytes) {
       static_cast<volatile std::uint64_t*>(to)[i] = static_cast<const std::uint64_t*>(from)[i];
   }
 }
-// Of a word of 16 bytes half is counted.
+// Half of a word of 16 bytes is counted, shorter words are not.
 Event event_of_word(unsigned bytes, Event counted, Event uncounted) {
   return bytes == 16 ? counted : uncounted;
 }
@@ -162,24 +155,23 @@ unsigned size_of_word(unsigned bytes) { return bytes == 4 ? 2 : 3; }
 }  // namespace
 
 void strong_load(const void* word, void* value, unsigned bytes, Strength strength) {
-  const Event event = event_of_word(bytes, Event::load, Event::flag);
-  const auto access = [&] {
+  const auto perform = [&] {
     copy_word(value, word, bytes);
     return Kind::load;
   };
-  strong(word, bytes, event, size_of_word(bytes), strength, RETURN_ADDRESS, access, nullptr, false,
-         value);
+  strong(word, bytes, event_of_word(bytes, Event::load, Event::flag), size_of_word(bytes),
+         RETURN_ADDRESS, perform, {.strength = strength, .read = value});
 }
 void strong_store(void* word, const void* value, unsigned bytes, Strength strength) {
-  const Event event = event_of_word(bytes, Event::store, Event::flag_store);
   std::uint64_t old[2];
-  const auto access = [&] {
+  const auto perform = [&] {
     std::memcpy(old, word, bytes);
     if (std::memcmp(word, value, bytes) != 0) current_block->note_change();
     copy_word(word, value, bytes);
     return Kind::store;
   };
-  strong(word, bytes, event, size_of_word(bytes), strength, RETURN_ADDRESS, access, old);
+  strong(word, bytes, event_of_word(bytes, Event::store, Event::flag_store), size_of_word(bytes),
+         RETURN_ADDRESS, perform, {.strength = strength, .replaced = old});
 }
 unsigned strong_add(unsigned* word, unsigned value, Strength strength) {
   return exchange(

@@ -50,20 +50,6 @@ constexpr std::size_t kBytes = kMaxThreads * kStackBytes;
 constexpr int kGuards = 16 * 1024;
 std::atomic<int> guards{0};
 
-void* make_fiber(char* top, void (*entry)()) {
-  const auto aligned = address_of(top) & ~std::uintptr_t{15};
-  auto* stack = reinterpret_cast<void**>(aligned);
-#if defined(__x86_64__)
-  *--stack = nullptr;  // where entry's return address would lie: 8 bytes off 16, as after a call
-  *--stack = reinterpret_cast<void*>(entry);
-#else
-  stack -= 20;
-  for (int i = 0; i < 20; ++i) stack[i] = nullptr;
-  stack[11] = reinterpret_cast<void*>(entry);  // x30, where ret goes
-#endif
-  return stack;
-}
-
 }  // namespace
 
 FiberStacks::FiberStacks()
@@ -96,7 +82,16 @@ char* FiberStacks::take() {
 
 // Stacks start at different distances from a page, or all would share a few cache sets.
 void* FiberStacks::start(char* stack, void (*entry)()) const {
-  return make_fiber(stack + kStackBytes - 192 * (number(stack) % 128 + 1), entry);
+  auto* top = reinterpret_cast<void**>(stack + kStackBytes - 192 * (number(stack) % 128 + 1));
+#if defined(__x86_64__)
+  *--top = nullptr;  // where entry's return address would lie: 8 bytes off 16, as after a call
+  *--top = reinterpret_cast<void*>(entry);
+#else
+  top -= 20;
+  std::fill_n(top, 20, nullptr);
+  top[11] = reinterpret_cast<void*>(entry);  // x30, where ret goes
+#endif
+  return top;
 }
 
 bool FiberStacks::hold(std::uintptr_t address) const {

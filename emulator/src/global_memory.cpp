@@ -81,6 +81,10 @@ std::size_t Bits::count() const {
   return sum;
 }
 
+std::string Buffer::place(std::uintptr_t address) const {
+  return "byte " + std::to_string(address - start) + " of a buffer of " + std::to_string(bytes);
+}
+
 void Buffer::touch(std::uintptr_t address, std::size_t size, bool reads, bool writes) {
   const std::size_t first = (address - start) / kSector;
   const std::size_t count = (address + size - 1 - start) / kSector + 1 - first;

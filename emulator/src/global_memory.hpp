@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <shared_mutex>
+#include <string>
 
 namespace emulator {
 
@@ -41,6 +42,8 @@ struct Buffer {
   bool holds(std::uintptr_t address, std::size_t size) const {
     return address - start < bytes && size <= bytes - (address - start);
   }
+  /// "byte 16 of a buffer of 64"
+  std::string place(std::uintptr_t address) const;
   void touch(std::uintptr_t address, std::size_t size, bool reads, bool writes);
   void note_written(std::uintptr_t address, std::size_t size) {
     if (!all_known) known.set(address - start, size);

@@ -111,10 +111,10 @@ class Races {
   };
   enum class Kind : std::uint8_t { load, store, change };
   struct Access {
-    std::uintptr_t address;
-    unsigned bytes;
-    std::uintptr_t pc;
-    Kind kind;
+    std::uintptr_t address = 0;
+    unsigned bytes = 0;
+    std::uintptr_t pc = 0;
+    Kind kind = Kind::load;
     bool shared = false;                  ///< memory of this block or of one of its cluster
     bool bulk = false;                    ///< by a bulk copy
     bool strong = false, narrow = false;  ///< of the scope of a block

@@ -20,22 +20,17 @@ std::string_view name(Operation operation) {
 }
 
 Traffic& Traffic::operator+=(const Traffic& other) {
-  requests += other.requests;
-  lanes += other.lanes;
-  bytes += other.bytes;
-  transactions += other.transactions;
-  ideal += other.ideal;
+  for (const auto sum : {&Traffic::requests, &Traffic::lanes, &Traffic::bytes,
+                         &Traffic::transactions, &Traffic::ideal, &Traffic::serialised})
+    this->*sum += other.*sum;
   worst = std::max(worst, other.worst);
-  serialised += other.serialised;
   return *this;
 }
 
 Steps& Steps::operator+=(const Steps& other) {
-  barriers += other.barriers;
-  cluster_barriers += other.cluster_barriers;
-  warp_operations += other.warp_operations;
-  warp_steps += other.warp_steps;
-  lane_steps += other.lane_steps;
+  for (const auto sum : {&Steps::barriers, &Steps::cluster_barriers, &Steps::warp_operations,
+                         &Steps::warp_steps, &Steps::lane_steps})
+    this->*sum += other.*sum;
   return *this;
 }
 

@@ -160,32 +160,33 @@ bool repeat(const std::vector<unsigned>& choices, const std::function<bool()>& r
 
 Exploration explore(unsigned limit, const std::function<bool()>& run, unsigned preemptions) {
   Exploration result;
-  std::vector<unsigned> choices;
+  const auto taken = [] {
+    std::vector<unsigned> choices;
+    for (const Decision& d : decisions) choices.push_back(d.chosen);
+    return choices;
+  };
+  const auto used = [] {
+    return std::ranges::count_if(decisions,
+                                 [](const Decision& d) { return d.preempts && d.chosen > 0; });
+  };
   // Few preemptions first: most faults need one or two (Musuvathi and Qadeer, 2007).
-  for (unsigned most = 0; most <= preemptions && !result.found; ++most) {
-    choices.clear();
-    for (bool more = true; more && !result.found;) {
+  for (unsigned most = 0; most <= preemptions; ++most) {
+    decisions.clear();
+    do {
       if (result.schedules == limit) return result;
-      result.found = !repeat(choices, run);
       ++result.schedules;
-      if (result.found) {
-        for (const Decision& d : decisions) result.choices.push_back(d.chosen);
-        continue;
+      if (!repeat(taken(), run)) {
+        result.found = true;
+        result.choices = taken();
+        return result;
       }
       // The last decision that can still be taken otherwise.
-      const auto used = [&] {
-        return std::ranges::count_if(decisions,
-                                     [](const Decision& d) { return d.preempts && d.chosen > 0; });
-      };
       while (!decisions.empty() &&
              (++decisions.back().chosen >= decisions.back().options || used() > most))
         decisions.pop_back();
-      more = !decisions.empty();
-      choices.clear();
-      for (const Decision& d : decisions) choices.push_back(d.chosen);
-    }
+    } while (!decisions.empty());
   }
-  result.complete = !result.found;
+  result.complete = true;
   return result;
 }
 

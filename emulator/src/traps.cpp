@@ -36,8 +36,7 @@ void on_trap(int signal, siginfo_t* info, void* context) {
   if (!lane) {  // not a kernel's: the instruction traps again, with whoever was there before
     const auto touched = reinterpret_cast<std::uintptr_t>(info->si_addr);
     if (const Buffer* buffer = signal == SIGSEGV ? GlobalMemory::get().find(touched) : nullptr)
-      std::cerr << "host code touches device memory: byte " << touched - buffer->start
-                << " of a buffer of " << buffer->bytes << ", at "
+      std::cerr << "host code touches device memory: " << buffer->place(touched) << ", at "
                 << source_line(instruction(context) + 1).text() << "; copy it with cudaMemcpy"
                 << std::endl;
     sigaction(signal, &previous[signal], nullptr);
