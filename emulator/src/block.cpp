@@ -73,7 +73,7 @@ void Block::run(std::uint64_t number) {
   number_ = number;
   index_ = index_in(launch_->grid, number);
   block_index = index_;
-  if (launch_->recorded()) make_logs();
+  if (launch_->recorded() && !replay_) replay_ = std::make_unique<WarpReplay>(*this);
   order_.start(number);
   conflict_.reset();
   shared_.start(launch_->dynamic_bytes);

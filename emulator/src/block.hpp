@@ -184,18 +184,13 @@ class Block {
     unsigned bytes;
   };
 
-  static constexpr std::size_t kLogRecords = 4096;             // a lane
-  static constexpr std::size_t kLogStride = kLogRecords + 12;  // they start in different cache sets
-
   // warps
   std::span<Lane> warp(unsigned w);
   bool run_warps();
   bool run_warp(unsigned w);
   bool waits_no_more(const Lane& lane) const;
   bool resume_ready(std::span<Lane> lanes);
-  bool replay(std::span<Lane> lanes, bool all);
   void swap_aside(unsigned w);
-  void make_logs();
   bool resolve_warp_functions(unsigned w);
   void answer(std::span<Lane> lanes, std::uint32_t members);
 
@@ -213,6 +208,8 @@ class Block {
   void access(std::uint64_t pc, Event event, const Request& request);
   void copy(std::uint64_t pc, const Request& sources);
   void bulk_copy(Lane& lane, BulkCopy& copy);
+  template <class T, class F>
+  void for_each_place(std::uint32_t lanes, T touch, F f);
   Place place(const Touch& touch);
   bool is_at(const Place& place, std::uintptr_t address, unsigned bytes) const;
   void check_variable(const Touch& touch);
@@ -253,10 +250,6 @@ class Block {
   std::vector<Lane> lanes_;
   unsigned live_ = 0;
   FiberStacks stacks_;
-  // Of a warp, kLogStride a lane; before each an empty record. Pages come when they are touched.
-  using Logs = std::unique_ptr<Record[], decltype(&std::free)>;
-  Logs logs_{nullptr, &std::free};
-  Record* log(std::size_t lane) const { return logs_.get() + 1 + lane * kLogStride; }
   std::vector<unsigned> warp_order_;
   unsigned current_warp_ = 0;
   bool changed_ = false;              // memory, since the last pass over the warps
@@ -286,12 +279,11 @@ class Block {
   };
   Visit visit_;
 
-  std::unique_ptr<WarpReplay> replay_ = std::make_unique<WarpReplay>(*this);
+  std::unique_ptr<WarpReplay> replay_;  // of the current warp, once there is something to record
   struct Warp {
     // What is left to replay once those of its lanes go on that wait for other warps.
     bool is_aside = false;
     std::unique_ptr<WarpReplay> replay;
-    Logs logs{nullptr, &std::free};
   };
   std::vector<Warp> warps_;
   Counts counts_;

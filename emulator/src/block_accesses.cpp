@@ -156,6 +156,22 @@ void Block::strong(Lane& lane, const Races::Access& access) {
 
 // ---- requests
 
+// Lanes of one instruction may be at different memories: then it is a request to each. Calls
+// f(place, lanes) for each; `touch` tells what a lane does.
+template <class T, class F>
+void Block::for_each_place(std::uint32_t lanes, T touch, F f) {
+  while (lanes != 0) {
+    const Place at = place(touch(static_cast<unsigned>(std::countr_zero(lanes))));
+    std::uint32_t there = 0;
+    for_each_lane(lanes, [&](unsigned l) {
+      const Touch its = touch(l);
+      if (is_at(at, its.address, its.bytes)) there |= 1u << l;
+    });
+    lanes &= ~there;
+    f(at, there);
+  }
+}
+
 void Block::access(std::uint64_t pc, Event event, const Request& request) {
   if (event == Event::store) changed_ = true;  // atomics tell themselves
   const auto touch = [&](unsigned l) {
@@ -166,40 +182,33 @@ void Block::access(std::uint64_t pc, Event event, const Request& request) {
     if ((request.addresses[l] & (request.bytes - 1)) != 0)
       throw fault(touch(l), "misaligned ", name(operation(event)), " of ", request.bytes, " bytes");
   });
-  // Lanes of one instruction may be at different memories: then it is a request to each, but one
-  // to all other blocks of the cluster, told apart by the upper half of the address.
-  std::uint32_t left = request.mask, remote = 0;
+  // Requests to other blocks of the cluster are one, told apart by the upper half of the address.
+  std::uint32_t remote = 0;
   std::uint64_t offsets[32], remote_places[32];
-  while (left != 0) {
-    const auto first = static_cast<unsigned>(std::countr_zero(left));
-    const Place at = place(touch(first));
+  const bool flag = event == Event::flag || event == Event::flag_store;
+  for_each_place(request.mask, touch, [&](const Place& at, std::uint32_t mask) {
+    if (at.region == Region::constant || (flag && at.region == Region::shared)) return;
     Request part = request;
-    part.mask = 0;
-    for_each_lane(left, [&](unsigned l) {
-      if (is_at(at, request.addresses[l], request.bytes)) part.mask |= 1u << l;
-    });
-    left &= ~part.mask;
-    const bool flag = event == Event::flag || event == Event::flag_store;
-    if (at.region == Region::constant || (flag && at.region == Region::shared)) continue;
+    part.mask = mask;
     if (at.region == Region::shared) {
-      for_each_lane(part.mask, [&](unsigned l) {
+      for_each_lane(mask, [&](unsigned l) {
         offsets[l] = at.owner->shared_.offset(request.addresses[l]);
         if (launch_->check) check_shared(touch(l), offsets[l], *at.owner);
         remote_places[l] = std::uint64_t{at.owner->rank_} << 32 | offsets[l];
       });
       part.addresses = offsets;
-      if (at.owner != this) remote |= part.mask;
+      if (at.owner != this) remote |= mask;
       if (at.owner == this && launch_->count) count(pc, Space::shared, event, part);
-      continue;
+      return;
     }
-    for_each_lane(part.mask, [&](unsigned l) {
+    for_each_lane(mask, [&](unsigned l) {
       if (!at.buffer) check_variable(touch(l));
       if (at.buffer && launch_->check) check_global(touch(l), *at.buffer);
     });
-    if (!launch_->count || flag) continue;
-    const bool constant = !at.buffer && is_constant(request.addresses[first]);
+    if (!launch_->count || flag) return;
+    const bool constant = !at.buffer && is_constant(request.addresses[std::countr_zero(mask)]);
     count(pc, constant ? Space::constant : Space::global, event, part, at.buffer);
-  }
+  });
   if (remote != 0 && launch_->count)
     count(pc, Space::distributed, event, {remote, request.bytes, remote_places});
 }
@@ -209,29 +218,21 @@ void Block::copy(std::uint64_t pc, const Request& sources) {
   const auto source = [&](unsigned l) {
     return Touch{pc, Event::load, warp(current_warp_)[l], sources.addresses[l], sources.values[l]};
   };
-  std::uint32_t left = 0;
+  std::uint32_t reading = 0;
   for_each_lane(sources.mask, [&](unsigned l) {
-    if (sources.values[l] > 0) left |= 1u << l;
+    if (sources.values[l] > 0) reading |= 1u << l;
   });
-  while (left != 0) {
-    const auto first = static_cast<unsigned>(std::countr_zero(left));
-    const Place at = place(source(first));
-    if (!at.buffer && (at.region != Region::image || is_constant(sources.addresses[first])))
-      throw fault(source(first), "asynchronous copy of ", sources.bytes,
-                  " bytes: its source is not global memory");
-    std::uint32_t mask = 0;
-    for_each_lane(left, [&](unsigned l) {
-      const std::uint64_t address = sources.addresses[l];
-      if (is_at(at, address, sources.values[l]) && (at.buffer || !is_constant(address)))
-        mask |= 1u << l;
+  for_each_place(reading, source, [&](const Place& at, std::uint32_t mask) {
+    for_each_lane(mask, [&](unsigned l) {
+      if (!at.buffer && (at.region != Region::image || is_constant(sources.addresses[l])))
+        throw fault(source(l), "asynchronous copy of ", sources.bytes,
+                    " bytes: its source is not global memory");
+      if (launch_->check && at.buffer) check_global(source(l), *at.buffer);
     });
-    left &= ~mask;
-    if (launch_->check && at.buffer)
-      for_each_lane(mask, [&](unsigned l) { check_global(source(l), *at.buffer); });
     // A copy that reads only some of its bytes takes the same sector for them.
     if (launch_->count)
       count(pc, Space::global, Event::load, {mask, sources.bytes, sources.addresses}, at.buffer);
-  }
+  });
 }
 
 Block::Place Block::place(const Touch& touch) {

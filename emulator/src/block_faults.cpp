@@ -32,7 +32,8 @@ Fault Block::fault_of_stopped(const Lane& lane) {
   if (lane.trap == SIGFPE) return fault(lane, lane.pc, "division of an integer by zero");
   // An access that is on record, or one of those that a copy makes.
   if (lane.next)
-    for (const Record* r = lane.next; r-- != log(lane.number) && r->pc == lane.next[-1].pc;)
+    for (const Record* r = lane.next;
+         r-- != replay_->log(lane.number) && r->pc == lane.next[-1].pc;)
       if (const Event event = r->event(); event <= Event::copy)
         place({r->pc, event == Event::copy ? Event::load : event, lane, r->address(), r->bytes()});
   return fault(lane, lane.pc, "out-of-bounds access: not device memory");

@@ -2,8 +2,6 @@
 //
 // Warps of a block: lanes run one after the other until all wait, are replayed as one, and get what
 // their warp functions answer.
-#include <new>
-
 #include "block.hpp"
 
 namespace emulator {
@@ -14,10 +12,6 @@ constexpr int kPatience = 64;
 constexpr int kAnswers = 1 << 14;  // likewise one that asks and asks in warp functions
 // Basic blocks that a lane without a log goes through until it makes way for the others.
 constexpr unsigned kStepsAtOnce = 1 << 16;
-
-bool waits_for_others(const Lane& lane) {
-  return lane.state == State::at_mbarrier || lane.state == State::at_word;
-}
 
 void fiber_main() {
   current_block->enter_thread(*current_lane);
@@ -54,18 +48,18 @@ bool Block::run_warp(unsigned w) {
     swap_aside(w);
   } else if (launch_->recorded()) {
     for (Lane& lane : lanes) {
-      lane.marked = lane.next = log(lane.number);
-      lane.end = lane.next + kLogRecords;
+      lane.marked = lane.next = replay_->log(lane.number);
+      lane.end = lane.next + WarpReplay::kLogRecords;
     }
   }
   bool got_on = false;
   for (int filled = 0, answered = 0;;) {
     got_on |= resume_ready(lanes);
     const bool recorded = launch_->recorded();
-    const bool runs =
+    const bool full =
         std::ranges::any_of(lanes, [](const Lane& lane) { return lane.state == State::log_full; });
-    const bool tired = !recorded || filled >= kPatience || (runs && circling(lanes));
-    const bool full = recorded && replay(lanes, tired);
+    const bool tired = !recorded || filled >= kPatience || (full && circling(lanes));
+    if (recorded) replay_->replay(lanes, tired);
     if (resolve_warp_functions(w)) {
       if (++answered < kAnswers) continue;
       for (Lane& lane : lanes)
@@ -77,8 +71,8 @@ bool Block::run_warp(unsigned w) {
     if (!recorded || tired) return got_on;
     // The logs are the next warp's. What lanes did that are ahead of others, which wait for other
     // warps, is replayed with these.
-    const bool later = std::ranges::any_of(lanes, waits_for_others);
-    replay(lanes, !later);
+    const bool later = std::ranges::any_of(lanes, &Lane::waits_for_other_warps);
+    replay_->replay(lanes, !later);
     if (later) swap_aside(w);
     return got_on;
   }
@@ -87,15 +81,7 @@ bool Block::run_warp(unsigned w) {
 void Block::swap_aside(unsigned w) {
   warps_[w].is_aside = !warps_[w].is_aside;
   std::swap(warps_[w].replay, replay_);
-  std::swap(warps_[w].logs, logs_);
   if (!replay_) replay_ = std::make_unique<WarpReplay>(*this);
-  make_logs();
-}
-
-void Block::make_logs() {
-  if (logs_) return;
-  logs_.reset(static_cast<Record*>(std::calloc(1 + 32 * kLogStride, sizeof(Record))));
-  if (!logs_) throw std::bad_alloc();
 }
 
 bool Block::waits_no_more(const Lane& lane) const {
@@ -138,24 +124,6 @@ bool Block::resume_ready(std::span<Lane> lanes) {
     ran = true;
   }
   return ran;
-}
-
-// Hands the lanes' logs to the replay. True if a lane that wants to go on filled its log.
-bool Block::replay(std::span<Lane> lanes, bool all) {
-  Log logs[32];
-  bool full = false;
-  for (std::size_t l = 0; l < lanes.size(); ++l) {
-    const bool is_full = lanes[l].state == State::log_full;
-    const bool waits = waits_for_others(lanes[l]);
-    logs[l] = {log(l), lanes[l].next, is_full || waits || lanes[l].state == State::at_warp_function,
-               waits, &lanes[l].step};
-    full |= is_full;
-  }
-  replay_->replay(std::span(logs, lanes.size()), all);
-  for (std::size_t l = 0; l < lanes.size(); ++l) {
-    lanes[l].marked = lanes[l].next = std::copy(logs[l].next, logs[l].end, log(l));
-  }
-  return full;
 }
 
 // Answers warp functions for which all lanes have come. True if there was one.

@@ -149,6 +149,9 @@ struct Lane : LaneState {
   Record held{};  ///< a load at the end of a full log that has not been checked for races
 
   bool runs() const { return state == State::ready || state == State::log_full; }
+  bool waits_for_other_warps() const {
+    return state == State::at_mbarrier || state == State::at_word;
+  }
   /// As the thread of that number and index in its block.
   void start(unsigned thread, uint3 place) {
     static_cast<LaneState&>(*this) = {};

@@ -4,6 +4,16 @@
 #include "block.hpp"
 
 namespace emulator {
+
+// What a lane has recorded and nobody has replayed yet.
+struct WarpReplay::Log {
+  const Record* next;
+  const Record* end;
+  bool more;            // the lane has not come to a wait: it will go on recording
+  bool waits;           // once other warps let it; lanes of its own may wait for it
+  std::uint64_t* step;  // the last basic block that was replayed
+};
+
 // The basic blocks that the lanes went through since the warp's last barrier or are about to, and
 // where paths meet again. It keeps its memory from warp to warp.
 class FlowGraph {
@@ -13,8 +23,8 @@ class FlowGraph {
     node(0);
   }
 
-  void add(std::span<const Log> logs) {
-    for (const Log& log : logs) {
+  void add(std::span<const WarpReplay::Log> logs) {
+    for (const WarpReplay::Log& log : logs) {
       int from = *log.step ? node(*log.step) : kNone;
       for (const Record* r = log.next; r != log.end; ++r)
         if (r->event() == Event::step) from = from == kNone ? node(r->pc) : go(from, r->pc);
@@ -146,8 +156,27 @@ class FlowGraph {
   bool solved_ = false;
 };
 
-WarpReplay::WarpReplay(Block& block) : block_(block), graph_(std::make_unique<FlowGraph>()) {}
+WarpReplay::WarpReplay(Block& block)
+    : block_(block),
+      logs_(static_cast<Record*>(std::calloc(1 + 32 * kLogStride, sizeof(Record))), &std::free),
+      graph_(std::make_unique<FlowGraph>()) {
+  if (!logs_) throw std::bad_alloc();
+}
 WarpReplay::~WarpReplay() = default;
+
+void WarpReplay::replay(std::span<Lane> lanes, bool all) {
+  Log logs[32];
+  for (std::size_t l = 0; l < lanes.size(); ++l) {
+    Lane& lane = lanes[l];
+    const bool waits = lane.waits_for_other_warps();
+    const bool more =
+        waits || lane.state == State::log_full || lane.state == State::at_warp_function;
+    logs[l] = {log(l), lane.next, more, waits, &lane.step};
+  }
+  replay(std::span(logs, lanes.size()), all);
+  for (std::size_t l = 0; l < lanes.size(); ++l)
+    lanes[l].marked = lanes[l].next = std::copy(logs[l].next, logs[l].end, log(l));
+}
 
 void WarpReplay::replay(std::span<Log> logs, bool all) {
   bool in_graph = false;  // what the logs hold
@@ -172,8 +201,7 @@ void WarpReplay::replay(std::span<Log> logs, bool all) {
       if (path.branch != 0) path.joins = graph_->post_dominator(path.branch);
   }
   while (!paths_.empty()) {
-    const std::size_t at = paths_.size() - 1;
-    Path& path = paths_[at];
+    Path& path = paths_.back();
     if (step_together(path, logs)) continue;
     std::uint32_t active = 0;
     std::uint64_t pc = 0, what = 0, addresses[32];
@@ -197,24 +225,22 @@ void WarpReplay::replay(std::span<Log> logs, bool all) {
     });
     if (starved) return;
     if (active == 0) {
-      paths_.erase(paths_.begin() + static_cast<std::ptrdiff_t>(at));
+      paths_.pop_back();
       continue;
     }
     if (!together) {
       if (!in_graph) graph_->add(logs);
       in_graph = true;
-      diverge(at, logs, active, graph_->post_dominator(path.step));
+      diverge(logs, active, graph_->post_dominator(path.step));
       continue;
     }
     const Record record{what, pc, 0};
-    if (record.event() == Event::step) {
-      if (pc == path.joins) {  // the path below takes it from here
-        paths_.erase(paths_.begin() + static_cast<std::ptrdiff_t>(at));
-        continue;
-      }
-      path.step = pc;
-    }
     const bool step = record.event() == Event::step;
+    if (step && pc == path.joins) {  // the path below takes it from here
+      paths_.pop_back();
+      continue;
+    }
+    if (step) path.step = pc;
     for_each_lane(active, [&](unsigned l) {
       ++logs[l].next;
       if (step) *logs[l].step = pc;
@@ -245,11 +271,10 @@ bool WarpReplay::step_together(Path& path, std::span<Log> logs) {
   return true;
 }
 
-// Splits a path by where its lanes go next. Those that are at its own end already wait
+// Splits the last path by where its lanes go next. Those that are at its own end already wait
 // there; those that are at the join wait for the others to come.
-void WarpReplay::diverge(std::size_t at, std::span<Log> logs, std::uint32_t active,
-                         std::uint64_t join) {
-  const Path parent = paths_[at];
+void WarpReplay::diverge(std::span<Log> logs, std::uint32_t active, std::uint64_t join) {
+  const Path parent = paths_.back();
   std::vector<Path> parts;
   std::uint32_t staying = 0;
   while (active != 0) {
@@ -265,7 +290,7 @@ void WarpReplay::diverge(std::size_t at, std::span<Log> logs, std::uint32_t acti
     staying |= lanes;
     if (!(step && first.pc == join)) parts.push_back({lanes, parent.step, join, parent.step});
   }
-  paths_[at].lanes = staying;
+  paths_.back().lanes = staying;
   // The path with the lowest address runs first, which makes no difference to the figures; but
   // before all others those whose lanes are still at it, and of these any that waits for other
   // warps: where they will meet the others is known only when they have come there.
@@ -278,7 +303,7 @@ void WarpReplay::diverge(std::size_t at, std::span<Log> logs, std::uint32_t acti
     return std::tuple(!more, !waits, logs[std::countr_zero(part.lanes)].next->pc);
   };
   std::ranges::sort(parts, std::greater{}, rank);
-  paths_.insert(paths_.begin() + static_cast<std::ptrdiff_t>(at) + 1, parts.begin(), parts.end());
+  paths_.insert(paths_.end(), parts.begin(), parts.end());
 }
 
 }  // namespace emulator

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <cstdlib>
 #include <memory>
 #include <span>
 #include <vector>
@@ -11,15 +12,6 @@
 
 namespace emulator {
 
-/// What a lane has recorded and nobody has replayed yet.
-struct Log {
-  const Record* next;
-  const Record* end;
-  bool more;            ///< the lane has not come to a wait: it will go on recording
-  bool waits;           ///< once other warps let it; lanes of its own may wait for it
-  std::uint64_t* step;  ///< the last basic block that was replayed
-};
-
 /// Turns the records of a warp's lanes, which ran one after the other, into what the warp would
 /// have done in lockstep: lanes that diverge at a branch run path by path and join again where all
 /// paths meet, at the branch's immediate post-dominator.
@@ -28,15 +20,22 @@ struct Log {
 /// or on the order in which blocks ran.
 class WarpReplay {
  public:
+  static constexpr std::size_t kLogRecords = 4096;  ///< a lane
+
   /// Tells the block what its warp did, instruction by instruction.
   explicit WarpReplay(class Block& block);
   ~WarpReplay();
 
-  /// Goes on until a lane that has `more` to record has nothing left; with `all` until all logs are
-  /// empty. Logs are advanced.
-  void replay(std::span<Log> logs, bool all);
+  /// Where the lane of that number in its warp records.
+  Record* log(std::size_t lane) const { return logs_.get() + 1 + lane * kLogStride; }
+  /// Goes on until a lane that has more to record has nothing left; with `all` until all logs are
+  /// empty. What was replayed is no longer in the logs.
+  void replay(std::span<Lane> lanes, bool all);
 
  private:
+  static constexpr std::size_t kLogStride = kLogRecords + 12;  // they start in different cache sets
+  struct Log;
+  friend class FlowGraph;
   // A path that some lanes are on, up to where it joins the path below it.
   struct Path {
     std::uint32_t lanes;
@@ -45,10 +44,13 @@ class WarpReplay {
     std::uint64_t step;    // the basic block that it is in
   };
   bool step_together(Path& path, std::span<Log> logs);
-  void diverge(std::size_t at, std::span<Log> logs, std::uint32_t active, std::uint64_t join);
+  void replay(std::span<Log> logs, bool all);
+  void diverge(std::span<Log> logs, std::uint32_t active, std::uint64_t join);
 
   Block& block_;
-  std::vector<Path> paths_;
+  // kLogStride records a lane; before each log an empty one. Pages come when they are touched.
+  std::unique_ptr<Record[], decltype(&std::free)> logs_;
+  std::vector<Path> paths_;  // the last one runs
   std::unique_ptr<class FlowGraph> graph_;
 };
 

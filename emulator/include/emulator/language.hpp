@@ -67,24 +67,80 @@ struct dim3 {
   constexpr operator uint3() const { return {x, y, z}; }
 };
 
-#ifdef CUDA_EMULATOR_COUNTED  // this source is compiled so that its accesses are seen
+// ---- the runtime: what the rest of this header calls
+
 namespace emulator {
+#ifdef CUDA_EMULATOR_COUNTED  // this source is compiled so that its accesses are seen
 bool note_instrumentation();
 inline const bool kInstrumented = note_instrumentation();
-}  // namespace emulator
 #endif
+
+unsigned lane_index() __attribute__((const));
+/// The block's dynamic shared memory, 1024-byte aligned: extern __shared__ has no host equivalent.
+void* dynamic_shared() __attribute__((const));
+
+/// Barriers. Each brings its source line, so that a divergent one can be named.
+enum class Vote { none, count, all, any };
+int block_barrier(Vote vote, int predicate, const char* file, int line) EMULATOR_CONVERGENT;
+void cluster_barrier(const char* file, int line) EMULATOR_CONVERGENT;
+
+/// The thread's next atomic, flag or fence orders accesses of its own block alone.
+void narrow_scope() EMULATOR_CONVERGENT;
+/// How an access orders those around it. Atomics without a name for it are relaxed.
+enum class Strength : std::uint8_t { relaxed, acquire, release, both };
+/// Flags between blocks: words of 4, 8 or 16 bytes, each there as a whole or not at all. Not
+/// counted, since how often one is polled is chance; but half of one of 16 bytes is.
+void strong_load(const void* word, void* value, unsigned bytes, Strength strength);
+void strong_store(void* word, const void* value, unsigned bytes, Strength strength);
+unsigned strong_add(unsigned* word, unsigned value, Strength strength);
+/// Waits until the 4 bytes at `flag` are `last`, so that polls are none by chance, but orders
+/// nothing. Returns sooner if they never are, or if polls are to be run as written.
+void wait_uncounted(const void* flag, unsigned last) EMULATOR_CONVERGENT;
+/// Whether all blocks of the launch run at once.
+bool is_cooperative() __attribute__((const));
+void check_grid_sync();  ///< stops a thread that may not call it
+/// How many blocks of a cooperative launch have come to grid.sync(), and to which they may go on.
+extern unsigned grid_arrivals, grid_release;
+
+enum class WarpFunction : std::uint8_t {
+  sync,
+  active_mask,
+  shuffle,
+  shuffle_up,
+  shuffle_down,
+  shuffle_xor,
+  ballot,
+  all,
+  any,
+  match_any,
+  add,
+  minimum,
+  maximum,
+  minimum_signed,
+  maximum_signed,
+  bit_and,
+  bit_or,
+  bit_xor
+};
+/// What the calling lane gets when the lanes in `mask` have all called; `argument` is the lane,
+/// distance or mask of a shuffle.
+std::uint64_t warp_function(WarpFunction function, unsigned mask, std::uint64_t value, int argument,
+                            int width) EMULATOR_CONVERGENT;
+template <class T>
+EMULATOR_INLINE std::uint64_t ask_warp(WarpFunction function, unsigned mask, T value,
+                                       int argument = 0, int width = 32) {
+  static_assert(sizeof(T) <= 8 && std::is_trivially_copyable_v<T>, "4- and 8-byte types shuffle");
+  std::uint64_t bits = 0;
+  __builtin_memcpy(&bits, &value, sizeof(T));
+  return warp_function(function, mask, bits, argument, width);
+}
+}  // namespace emulator
 
 // ---- built-in variables: constant for the thread that reads them, so reads are no accesses. The
 // runtime sets them whenever another thread of the block has its turn. All of one plain type: gcc
 // reports reads of constants that have constructors, as dim3 has.
 
 extern constinit thread_local const uint3 threadIdx, blockIdx, blockDim, gridDim;
-
-namespace emulator {
-unsigned lane_index() __attribute__((const));
-/// The block's dynamic shared memory, 1024-byte aligned: extern __shared__ has no host equivalent.
-void* dynamic_shared() __attribute__((const));
-}  // namespace emulator
 
 inline constexpr int warpSize = 32;
 
@@ -158,13 +214,7 @@ EMULATOR_VECTOR2(uint2, unsigned) EMULATOR_VECTOR4(uint4, unsigned)
 EMULATOR_INLINE uint3 make_uint3(unsigned x, unsigned y, unsigned z) { return {x, y, z}; }
 // clang-format on
 
-// ---- barriers; each brings its source line, so that a divergent one can be named
-
-namespace emulator {
-enum class Vote { none, count, all, any };
-int block_barrier(Vote vote, int predicate, const char* file, int line) EMULATOR_CONVERGENT;
-void cluster_barrier(const char* file, int line) EMULATOR_CONVERGENT;
-}  // namespace emulator
+// ---- barriers and fences
 
 #define EMULATOR_HERE const char *file = __builtin_FILE(), int line = __builtin_LINE()
 EMULATOR_INLINE void __syncthreads(EMULATOR_HERE) {
@@ -177,10 +227,6 @@ EMULATOR_INLINE void __syncthreads(EMULATOR_HERE) {
 EMULATOR_BLOCK_VOTE(__syncthreads_count, count)
 EMULATOR_BLOCK_VOTE(__syncthreads_and, all)
 EMULATOR_BLOCK_VOTE(__syncthreads_or, any)
-namespace emulator {
-/// The thread's next atomic, flag or fence orders accesses of its own block alone.
-void narrow_scope() EMULATOR_CONVERGENT;
-}  // namespace emulator
 void __threadfence();
 EMULATOR_INLINE void __threadfence_block() {
   emulator::narrow_scope();
@@ -189,101 +235,38 @@ EMULATOR_INLINE void __threadfence_block() {
 EMULATOR_INLINE void __threadfence_system() { __threadfence(); }
 EMULATOR_INLINE void __nanosleep(unsigned) {}
 
-namespace emulator {
-/// How an access orders those around it. Atomics without a name for it are relaxed.
-enum class Strength : std::uint8_t { relaxed, acquire, release, both };
-/// Flags between blocks: words of 4, 8 or 16 bytes, each there as a whole or not at all. Not
-/// counted, since how often one is polled is chance; but half of one of 16 bytes is.
-void strong_load(const void* word, void* value, unsigned bytes, Strength strength);
-void strong_store(void* word, const void* value, unsigned bytes, Strength strength);
-unsigned strong_add(unsigned* word, unsigned value, Strength strength);
-/// Waits until the 4 bytes at `flag` are `last`, so that polls are none by chance, but orders
-/// nothing. Returns sooner if they never are, or if polls are to be run as written.
-void wait_uncounted(const void* flag, unsigned last) EMULATOR_CONVERGENT;
-/// Whether all blocks of the launch run at once.
-bool is_cooperative() __attribute__((const));
-void check_grid_sync();  ///< stops a thread that may not call it
-/// How many blocks of a cooperative launch have come to grid.sync(), and to which they may go on.
-extern unsigned grid_arrivals, grid_release;
-}  // namespace emulator
-
 // ---- warp functions
 
-namespace emulator {
-enum class WarpFunction : std::uint8_t {
-  sync,
-  active_mask,
-  shuffle,
-  shuffle_up,
-  shuffle_down,
-  shuffle_xor,
-  ballot,
-  all,
-  any,
-  match_any,
-  add,
-  minimum,
-  maximum,
-  minimum_signed,
-  maximum_signed,
-  bit_and,
-  bit_or,
-  bit_xor
-};
-/// What the calling lane gets when the lanes in `mask` have all called; `argument` is the lane,
-/// distance or mask of a shuffle.
-std::uint64_t warp_function(WarpFunction function, unsigned mask, std::uint64_t value, int argument,
-                            int width) EMULATOR_CONVERGENT;
-
-template <class T>
-EMULATOR_INLINE T shuffle(WarpFunction function, unsigned mask, T value, int argument, int width) {
-  static_assert(sizeof(T) <= 8 && std::is_trivially_copyable_v<T>, "4- and 8-byte types shuffle");
-  std::uint64_t bits = 0;
-  __builtin_memcpy(&bits, &value, sizeof(T));
-  bits = warp_function(function, mask, bits, argument, width);
-  __builtin_memcpy(&value, &bits, sizeof(T));
-  return value;
-}
-}  // namespace emulator
-
-#define EMULATOR_SHUFFLE(NAME, FUNCTION, A)                                    \
-  template <class T>                                                           \
-  EMULATOR_INLINE T NAME(unsigned mask, T value, A argument, int width = 32) { \
-    return emulator::shuffle(emulator::WarpFunction::FUNCTION, mask, value,    \
-                             static_cast<int>(argument), width);               \
+#define EMULATOR_SHUFFLE(NAME, FUNCTION, A)                                                      \
+  template <class T>                                                                             \
+  EMULATOR_INLINE T NAME(unsigned mask, T value, A argument, int width = 32) {                   \
+    const std::uint64_t bits = emulator::ask_warp(emulator::WarpFunction::FUNCTION, mask, value, \
+                                                  static_cast<int>(argument), width);            \
+    __builtin_memcpy(&value, &bits, sizeof(T));                                                  \
+    return value;                                                                                \
   }
 EMULATOR_SHUFFLE(__shfl_sync, shuffle, int)
 EMULATOR_SHUFFLE(__shfl_up_sync, shuffle_up, unsigned)
 EMULATOR_SHUFFLE(__shfl_down_sync, shuffle_down, unsigned)
 EMULATOR_SHUFFLE(__shfl_xor_sync, shuffle_xor, int)
 EMULATOR_INLINE void __syncwarp(unsigned mask = 0xFFFFFFFFu) {
-  emulator::warp_function(emulator::WarpFunction::sync, mask, 0, 0, 32);
+  emulator::ask_warp(emulator::WarpFunction::sync, mask, 0);
 }
 EMULATOR_INLINE unsigned __activemask() {
-  return static_cast<unsigned>(
-      emulator::warp_function(emulator::WarpFunction::active_mask, 0, 0, 0, 32));
+  return static_cast<unsigned>(emulator::ask_warp(emulator::WarpFunction::active_mask, 0, 0));
 }
-#define EMULATOR_VOTE(T, NAME, FUNCTION)                                                         \
-  EMULATOR_INLINE T NAME(unsigned mask, int predicate) {                                         \
-    return static_cast<T>(                                                                       \
-        emulator::warp_function(emulator::WarpFunction::FUNCTION, mask, predicate != 0, 0, 32)); \
-  }
-EMULATOR_VOTE(unsigned, __ballot_sync, ballot)
-EMULATOR_VOTE(int, __all_sync, all)
-EMULATOR_VOTE(int, __any_sync, any)
 template <class T>
 EMULATOR_INLINE unsigned __match_any_sync(unsigned mask, T value) {
-  static_assert(sizeof(T) <= 8);
-  std::uint64_t bits = 0;
-  __builtin_memcpy(&bits, &value, sizeof(T));
-  return static_cast<unsigned>(
-      emulator::warp_function(emulator::WarpFunction::match_any, mask, bits, 0, 32));
+  return static_cast<unsigned>(emulator::ask_warp(emulator::WarpFunction::match_any, mask, value));
 }
-#define EMULATOR_REDUCE(NAME, T, FUNCTION)                                                \
-  EMULATOR_INLINE T NAME(unsigned mask, T value) {                                        \
-    return static_cast<T>(emulator::warp_function(emulator::WarpFunction::FUNCTION, mask, \
-                                                  static_cast<unsigned>(value), 0, 32));  \
+#define EMULATOR_ASK_WARP(NAME, R, FUNCTION, T)                                               \
+  EMULATOR_INLINE R NAME(unsigned mask, T value) {                                            \
+    return static_cast<R>(emulator::ask_warp(emulator::WarpFunction::FUNCTION, mask, value)); \
   }
+EMULATOR_ASK_WARP(__ballot_sync, unsigned, ballot, int)
+EMULATOR_ASK_WARP(__all_sync, int, all, int)
+EMULATOR_ASK_WARP(__any_sync, int, any, int)
+#define EMULATOR_REDUCE(NAME, T, FUNCTION) EMULATOR_ASK_WARP(NAME, T, FUNCTION, T)
 EMULATOR_REDUCE(__reduce_add_sync, unsigned, add)
 EMULATOR_REDUCE(__reduce_add_sync, int, add)
 EMULATOR_REDUCE(__reduce_min_sync, unsigned, minimum)
