@@ -218,7 +218,7 @@ class Block {
   void mark(Lane& lane, Record& record, bool strong);
   void note(Lane& lane, Races::Access access);
   Block* owner_of(std::uintptr_t address) const;
-  void count(std::uint64_t pc, Space space, Event event, const Request& request,
+  void count(std::uint64_t pc, Space space, Operation operation, const Request& request,
              Buffer* buffer = nullptr);
   bool is_worst(Site& site, std::uint64_t transactions) const;
 

@@ -174,13 +174,14 @@ void Block::for_each_place(std::uint32_t lanes, T touch, F f) {
 
 void Block::access(std::uint64_t pc, Event event, const Request& request) {
   if (event == Event::store) changed_ = true;  // atomics tell themselves
+  const Operation what = operation(event);
   const auto touch = [&](unsigned l) {
     return Touch{pc, event, warp(current_warp_)[l], request.addresses[l], request.bytes};
   };
   // Every access is as wide as its type wants it aligned.
   for_each_lane(request.mask, [&](unsigned l) {
     if ((request.addresses[l] & (request.bytes - 1)) != 0)
-      throw fault(touch(l), "misaligned ", name(operation(event)), " of ", request.bytes, " bytes");
+      throw fault(touch(l), "misaligned ", name(what), " of ", request.bytes, " bytes");
   });
   // Requests to other blocks of the cluster are one, told apart by the upper half of the address.
   std::uint32_t remote = 0;
@@ -198,7 +199,7 @@ void Block::access(std::uint64_t pc, Event event, const Request& request) {
       });
       part.addresses = offsets;
       if (at.owner != this) remote |= mask;
-      if (at.owner == this && launch_->count) count(pc, Space::shared, event, part);
+      if (at.owner == this && launch_->count) count(pc, Space::shared, what, part);
       return;
     }
     for_each_lane(mask, [&](unsigned l) {
@@ -207,10 +208,10 @@ void Block::access(std::uint64_t pc, Event event, const Request& request) {
     });
     if (!launch_->count || flag) return;
     const bool constant = !at.buffer && is_constant(request.addresses[std::countr_zero(mask)]);
-    count(pc, constant ? Space::constant : Space::global, event, part, at.buffer);
+    count(pc, constant ? Space::constant : Space::global, what, part, at.buffer);
   });
   if (remote != 0 && launch_->count)
-    count(pc, Space::distributed, event, {remote, request.bytes, remote_places});
+    count(pc, Space::distributed, what, {remote, request.bytes, remote_places});
 }
 
 // An asynchronous copy reads its source now.
@@ -231,7 +232,8 @@ void Block::copy(std::uint64_t pc, const Request& sources) {
     });
     // A copy that reads only some of its bytes takes the same sector for them.
     if (launch_->count)
-      count(pc, Space::global, Event::load, {mask, sources.bytes, sources.addresses}, at.buffer);
+      count(pc, Space::global, Operation::load, {mask, sources.bytes, sources.addresses},
+            at.buffer);
   });
 }
 
@@ -342,29 +344,16 @@ void Block::check_shared(const Touch& touch, std::size_t offset, Block& owner) c
 
 // ---- figures
 
-void Block::count(std::uint64_t pc, Space space, Event event, const Request& request,
+void Block::count(std::uint64_t pc, Space space, Operation operation, const Request& request,
                   Buffer* buffer) {
-  Site& site = counts_.site(pc, space, operation(event), static_cast<int>(request.bytes));
-  const auto lanes = static_cast<unsigned>(std::popcount(request.mask));
-  Cost cost{1, 1};
-  if (space == Space::global || space == Space::distributed) {
-    cost = event == Event::atomic ? global_atomic_cost(request) : global_cost(request);
-    if (buffer)
-      for_each_lane(request.mask, [&](unsigned l) {
-        buffer->touch(request.addresses[l], request.bytes, event != Event::store,
-                      event != Event::load);
-      });
-  } else if (space != Space::constant) {
-    cost = shared_cost(request, event == Event::load);
-  }
-  Traffic one{.requests = 1,
-              .lanes = lanes,
-              .bytes = std::uint64_t{lanes} * request.bytes,
-              .transactions = cost.transactions,
-              .ideal = cost.ideal,
-              .worst = cost.transactions};
-  if (event == Event::atomic) one.serialised = most_on_one_address(request);
-  if (is_worst(site, cost.transactions))
+  Site& site = counts_.site(pc, space, operation, static_cast<int>(request.bytes));
+  if (buffer)
+    for_each_lane(request.mask, [&](unsigned l) {
+      buffer->touch(request.addresses[l], request.bytes, operation != Operation::store,
+                    operation != Operation::load);
+    });
+  const Traffic one = traffic_of(request, space, operation);
+  if (is_worst(site, one.worst))
     for_each_lane(request.mask, [&](unsigned l) {
       const std::uint64_t a = request.addresses[l];
       site.worst[l] = static_cast<std::int64_t>(

@@ -7,6 +7,10 @@
 namespace emulator {
 namespace {
 
+struct Cost {
+  unsigned transactions, ideal;
+};
+
 // The most different words that one bank has to give to the lanes in `mask`, `words` each; for
 // lanes that take turns the most words.
 unsigned busiest_bank(const Request& request, std::uint32_t mask, unsigned words) {
@@ -56,8 +60,10 @@ void for_each_address(const Request& request, F f) {
     if (lanes > 0) f(address, lanes);
 }
 
-}  // namespace
-
+// Wavefronts of shared memory: 32 banks, each of which gives one 4-byte word per wavefront, to all
+// lanes that want it. 8-byte accesses are served by half warps and 16-byte ones by quarter warps;
+// lanes that read the same address in pairs count as one. Increments of a word by several lanes
+// are one, too; lanes of other atomics on it take turns. `ideal` is without bank conflicts.
 Cost shared_cost(const Request& request, bool load) {
   if (request.bytes <= 4) return {busiest_bank(request, request.mask, 1), 1};
   const unsigned words = request.bytes / 4;
@@ -75,6 +81,7 @@ Cost shared_cost(const Request& request, bool load) {
   return cost;
 }
 
+// 32-byte sectors of global memory. `ideal` is what as many bytes side by side would take.
 Cost global_cost(const Request& request) {
   std::uint64_t seen[64];
   unsigned count = 0;
@@ -91,8 +98,9 @@ Cost global_cost(const Request& request) {
   return {count, std::min(count, (lanes * request.bytes + 31) / 32)};
 }
 
+// The same for atomics: lanes on one address take turns, and each turn touches its sectors again.
+// So a sector takes as many turns as there are lanes on its busiest address.
 Cost global_atomic_cost(const Request& request) {
-  // As many turns a sector as lanes on its busiest address.
   struct Sector {
     std::uint64_t number;
     unsigned turns;
@@ -109,10 +117,26 @@ Cost global_atomic_cost(const Request& request) {
   return cost;
 }
 
-unsigned most_on_one_address(const Request& request) {
-  unsigned most = 0;
-  for_each_address(request, [&](std::uint64_t, unsigned lanes) { most = std::max(most, lanes); });
-  return most;
+}  // namespace
+
+Traffic traffic_of(const Request& request, Space space, Operation operation) {
+  const bool atomic = operation == Operation::atomic;
+  const Cost cost = space == Space::constant ? Cost{1, 1}
+                    : space == Space::shared ? shared_cost(request, operation == Operation::load)
+                    : atomic                 ? global_atomic_cost(request)
+                                             : global_cost(request);
+  const auto lanes = static_cast<unsigned>(std::popcount(request.mask));
+  Traffic traffic{.requests = 1,
+                  .lanes = lanes,
+                  .bytes = std::uint64_t{lanes} * request.bytes,
+                  .transactions = cost.transactions,
+                  .ideal = cost.ideal,
+                  .worst = cost.transactions};
+  if (atomic)
+    for_each_address(request, [&](std::uint64_t, unsigned on_one) {
+      traffic.serialised = std::max<std::uint64_t>(traffic.serialised, on_one);
+    });
+  return traffic;
 }
 
 }  // namespace emulator

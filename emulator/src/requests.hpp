@@ -27,24 +27,8 @@ void for_each_lane(std::uint32_t mask, F f) {
   for (; mask != 0; mask &= mask - 1) f(static_cast<unsigned>(std::countr_zero(mask)));
 }
 
-struct Cost {
-  unsigned transactions, ideal;
-};
-
-/// Wavefronts of shared memory: 32 banks, each of which gives one 4-byte word per wavefront, to all
-/// lanes that want it. 8-byte accesses are served by half warps and 16-byte ones by quarter warps;
-/// lanes that read the same address in pairs count as one. Increments of a word by several lanes
-/// are one, too; lanes of other atomics on it take turns. `ideal` is without bank conflicts.
-Cost shared_cost(const Request& request, bool load);
-
-/// 32-byte sectors of global memory. `ideal` is what as many bytes side by side would take.
-Cost global_cost(const Request& request);
-
-/// The same for atomics: lanes on one address take turns, and each turn touches its sectors again.
-Cost global_atomic_cost(const Request& request);
-
-/// The most lanes that point at one address.
-unsigned most_on_one_address(const Request& request);
+/// What the request takes of the hardware.
+Traffic traffic_of(const Request& request, Space space, Operation operation);
 
 struct Site : Requests {
   std::uintptr_t pc = 0;
