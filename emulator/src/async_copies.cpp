@@ -46,7 +46,7 @@ using namespace emulator;
 void __pipeline_memcpy_async(void* to, const void* from, std::size_t bytes, std::size_t zfill) {
   Lane& lane = *current_lane;
   const std::uintptr_t pc = RETURN_ADDRESS, source = address_of(from);
-  AsyncCopy copy{.to = address_of(to), .pc = pc, .group = lane.group};
+  AsyncCopy copy{.to = address_of(to), .group = lane.group};
   if (const char* why = refusal(lane, copy.to, source, bytes, zfill))
     stop(pc, "asynchronous copy of ", bytes, " bytes: ", why);
   copy.bytes = static_cast<std::uint8_t>(bytes);

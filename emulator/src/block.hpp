@@ -168,12 +168,11 @@ class Block {
   Block* neighbour(unsigned rank);
 
  private:
-  /// `constant` is what the runtime gives a thread: arguments and built-in variables.
-  enum class Region : std::uint8_t { shared, global, image, constant };
+  /// A memory. Without any of these what the runtime gives a thread: arguments, built-in variables.
   struct Place {
-    Region region;
     Block* owner = nullptr;    // of shared memory
     Buffer* buffer = nullptr;  // of global memory
+    bool image = false;        // the program's own variables
   };
   /// What one lane does in one instruction.
   struct Touch {

@@ -188,10 +188,11 @@ void Block::access(std::uint64_t pc, Event event, const Request& request) {
   std::uint64_t offsets[32], remote_places[32];
   const bool flag = event == Event::flag || event == Event::flag_store;
   for_each_place(request.mask, touch, [&](const Place& at, std::uint32_t mask) {
-    if (at.region == Region::constant || (flag && at.region == Region::shared)) return;
+    const bool given = !at.owner && !at.buffer && !at.image;
+    if (given || (flag && at.owner)) return;
     Request part = request;
     part.mask = mask;
-    if (at.region == Region::shared) {
+    if (at.owner) {
       for_each_lane(mask, [&](unsigned l) {
         offsets[l] = at.owner->shared_.offset(request.addresses[l]);
         if (launch_->check) check_shared(touch(l), offsets[l], *at.owner);
@@ -225,7 +226,7 @@ void Block::copy(std::uint64_t pc, const Request& sources) {
   });
   for_each_place(reading, source, [&](const Place& at, std::uint32_t mask) {
     for_each_lane(mask, [&](unsigned l) {
-      if (!at.buffer && (at.region != Region::image || is_constant(sources.addresses[l])))
+      if (!at.buffer && (!at.image || is_constant(sources.addresses[l])))
         throw fault(source(l), "asynchronous copy of ", sources.bytes,
                     " bytes: its source is not global memory");
       if (launch_->check && at.buffer) check_global(source(l), *at.buffer);
@@ -239,22 +240,21 @@ void Block::copy(std::uint64_t pc, const Request& sources) {
 
 Block::Place Block::place(const Touch& touch) {
   const std::uintptr_t address = touch.address;
-  if (is_argument(address) || is_built_in(address)) return {Region::constant};
-  if (shared_.holds(address)) return {Region::shared, this};
+  if (is_argument(address) || is_built_in(address)) return {};
+  if (shared_.holds(address)) return {.owner = this};
   GlobalMemory& memory = GlobalMemory::get();
-  if (last_buffer_ && last_buffer_->holds(address, touch.bytes))
-    return {Region::global, nullptr, last_buffer_};
+  if (last_buffer_ && last_buffer_->holds(address, touch.bytes)) return {.buffer = last_buffer_};
   for (unsigned r = 0; r < cluster_size(); ++r)
     if (Block& other = cluster_->block(r); r != rank_ && other.shared_.holds(address)) {
       if (!neighbour(r))
         throw fault(touch, "distributed shared memory: access to block ", r, " of the cluster, ",
                     cluster_->met() ? "which has exited"
                                     : "which may not have started (no cluster barrier yet)");
-      return {Region::shared, &other};
+      return {.owner = &other};
     }
   if (in_image(address)) {
     check_variable(touch);
-    return {Region::image};
+    return {.image = true};
   }
   Buffer* buffer = memory.find(address);
   const std::string_view what = name(operation(touch.event));
@@ -262,26 +262,26 @@ Block::Place Block::place(const Touch& touch) {
     throw fault(touch, what, " of the local memory of another thread, or beyond one's own");
   if (!buffer) {
     // Just behind a buffer is what an index that is off by one makes.
-    Buffer* before = memory.find(address - std::min<std::uint64_t>(address, 4096));
+    const Buffer* before = memory.find(address - std::min<std::uint64_t>(address, 4096));
     for (std::uint64_t back = 1; !before && back <= 4096; back *= 2)
       before = memory.find(address - std::min(address, back));
-    if (before) throw fault(touch, "out-of-bounds global ", what, ": ", before->place(address));
-    throw fault(
-        touch, "out-of-bounds global ", what,
-        memory.was_freed(address) ? ": of a buffer that has been freed" : ": not device memory");
+    throw fault(touch, "out-of-bounds global ", what, ": ",
+                before                      ? before->place(address)
+                : memory.was_freed(address) ? "of a buffer that has been freed"
+                                            : "not device memory");
   }
   if (!buffer->holds(address, touch.bytes))
     throw fault(touch, "out-of-bounds global ", what, ": ",
                 buffer->place(address + touch.bytes - 1));
   last_buffer_ = buffer;
-  return {Region::global, nullptr, buffer};
+  return {.buffer = buffer};
 }
 
 bool Block::is_at(const Place& place, std::uintptr_t address, unsigned bytes) const {
-  return place.region == Region::shared   ? place.owner->shared_.holds(address)
-         : place.region == Region::global ? place.buffer->holds(address, bytes)
-         : place.region == Region::image  ? in_image(address)
-                                          : is_argument(address) || is_built_in(address);
+  return place.owner    ? place.owner->shared_.holds(address)
+         : place.buffer ? place.buffer->holds(address, bytes)
+         : place.image  ? in_image(address)
+                        : is_argument(address) || is_built_in(address);
 }
 
 // ---- checks

@@ -3,9 +3,10 @@
 
 namespace emulator {
 
-void Cluster::start(std::vector<unsigned> order) {
+void Cluster::start(Order order, std::uint64_t first_block) {
   for (Member& member : members_) member = {member.block};
-  order_ = std::move(order);
+  if (order == Order::random) random_.seed(static_cast<unsigned>(first_block));
+  put_in_order(order_, order, random_);
   turn_ = 0;
   met_ = aborted_ = false;
 }

@@ -4,8 +4,11 @@
 #include <condition_variable>
 #include <cstdint>
 #include <mutex>
+#include <random>
 #include <string>
 #include <vector>
+
+#include "emulator/report.hpp"
 
 namespace emulator {
 
@@ -21,13 +24,13 @@ struct Fault {
 /// turn changes at cluster barriers and when a block ends.
 class Cluster {
  public:
-  explicit Cluster(unsigned size) : members_(size) {}
+  explicit Cluster(unsigned size) : members_(size), order_(size) {}
 
   unsigned size() const { return static_cast<unsigned>(members_.size()); }
   void enter(unsigned rank, Block* block) { members_[rank].block = block; }
   Block& block(unsigned rank) { return *members_[rank].block; }
-  /// A cluster starts; its blocks run in the order given.
-  void start(std::vector<unsigned> order);
+  /// A cluster starts whose first block has that number in the grid.
+  void start(Order order, std::uint64_t first_block);
   void wait_for_turn(unsigned rank);  ///< throws an empty Fault if another block failed
   /// At the barrier. Returns when all blocks have come or exited.
   void arrive(unsigned rank);
@@ -52,6 +55,7 @@ class Cluster {
   std::condition_variable changed_;
   std::vector<Member> members_;
   std::vector<unsigned> order_;
+  std::mt19937 random_;
   unsigned turn_ = 0;  // index into order_
   bool met_ = false, aborted_ = false;
 };

@@ -77,7 +77,6 @@ enum class State : std::uint8_t {
 /// From global memory to shared memory.
 struct AsyncCopy {
   std::uintptr_t to = 0;
-  std::uintptr_t pc = 0;
   std::uint64_t group = 0;  ///< commits of its thread before it
   std::uint8_t bytes = 0;
   alignas(4) unsigned char data[16]{};  ///< what was read, and zeros

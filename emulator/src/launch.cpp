@@ -117,7 +117,8 @@ class Runner {
     Turns* const turns = launch_.turns && complete_ ? &*launch_.turns : nullptr;
     if (turns && !std::exchange(began_, true)) turns->begin(number_);
     first_ = launch_.failed ? launch_.blocks() : launch_.next.fetch_add(launch_.cluster);
-    if (first_ < launch_.blocks() && !attempt(launch_, [&] { cluster_.start(order()); }))
+    if (first_ < launch_.blocks() &&
+        !attempt(launch_, [&] { cluster_.start(launch_.order, first_); }))
       first_ = launch_.blocks();
     const bool over = first_ >= launch_.blocks();
     if (over) --launch_.running;
@@ -126,12 +127,6 @@ class Runner {
       turns->end(number_);
     else
       turns->took(number_, first_);
-  }
-  std::vector<unsigned> order() {
-    std::vector<unsigned> order(launch_.cluster);
-    if (launch_.order == Order::random) random_.seed(static_cast<unsigned>(first_));
-    put_in_order(order, launch_.order, random_);
-    return order;
   }
   void run(unsigned rank) {
     std::unique_ptr<Block> block;
@@ -164,7 +159,6 @@ class Runner {
   Cluster cluster_;
   bool complete_ = true, began_ = false;
   std::uint64_t first_ = 0;
-  std::mt19937 random_;
   std::barrier<Next> meeting_;
   std::vector<std::jthread> threads_;
 };

@@ -17,6 +17,7 @@ namespace {
 
 // Dynamic shared memory is given out with the alignment that kernels may ask for at most.
 constexpr std::size_t kAlignment = 1024;
+static_assert(kDynamicBytes % kAlignment == 0);
 
 std::mutex mutex;
 std::set<std::string>& kernels() {  // prefixes of the mangled names of their variables
@@ -55,12 +56,9 @@ std::size_t static_shared_bytes(const std::string& kernel) {
 }
 
 SharedMemory::SharedMemory()
-    : dynamic_(static_cast<char*>(std::aligned_alloc(
-          kAlignment, (kDynamicBytes + kAlignment - 1) / kAlignment * kAlignment))) {
+    : dynamic_(static_cast<char*>(std::aligned_alloc(kAlignment, kDynamicBytes)), &std::free) {
   if (!dynamic_) throw std::bad_alloc();
 }
-
-SharedMemory::~SharedMemory() { std::free(dynamic_); }
 
 void SharedMemory::attach(const std::string& kernel) {
   kernel_ = kernel;
@@ -82,7 +80,7 @@ void SharedMemory::start(std::size_t dynamic_bytes) {
 
 void* SharedMemory::in(const SharedMemory& other, void* address) const {
   const auto a = address_of(address);
-  if (is_dynamic(a)) return other.dynamic_ + (a - dynamic_start());
+  if (is_dynamic(a)) return other.dynamic() + (a - dynamic_start());
   return reinterpret_cast<void*>(a - static_start_ + other.static_start_);
 }
 

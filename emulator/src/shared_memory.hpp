@@ -20,15 +20,13 @@ constexpr std::size_t kDynamicBytes = 232448;  // 227 KiB, the most that any blo
 class SharedMemory {
  public:
   SharedMemory();
-  ~SharedMemory();
-  SharedMemory(const SharedMemory&) = delete;
 
   /// Makes the calling host thread's variables the static part, for blocks of `kernel` (mangled).
   void attach(const std::string& kernel);
   /// A block starts: everything is unwritten again.
   void start(std::size_t dynamic_bytes);
 
-  char* dynamic() const { return dynamic_; }
+  char* dynamic() const { return dynamic_.get(); }
   bool holds(std::uintptr_t address) const {
     return address - static_start_ < static_bytes_ || is_dynamic(address);
   }
@@ -57,14 +55,14 @@ class SharedMemory {
   void note_written(std::size_t offset, unsigned bytes);
 
  private:
-  std::uintptr_t dynamic_start() const { return reinterpret_cast<std::uintptr_t>(dynamic_); }
+  std::uintptr_t dynamic_start() const { return reinterpret_cast<std::uintptr_t>(dynamic()); }
   bool is_dynamic(std::uintptr_t address) const {
     return address - dynamic_start() < kDynamicBytes;
   }
   std::size_t static_span() const { return (static_bytes_ + 1023) / 1024 * 1024; }
   std::uintptr_t static_start_ = 0;
   std::size_t static_bytes_ = 0, dynamic_bytes_ = 0;
-  char* dynamic_;
+  std::unique_ptr<char, decltype(&std::free)> dynamic_;
   std::string kernel_;
   std::vector<signed char> foreign_;  // by variable: whether it is another kernel's; -1: not known
   // By byte, the block in which it was written last. Pages come when they are touched.
