@@ -58,7 +58,6 @@ void Block::mark_full_log(Lane& lane) {
 }
 
 void Block::mark(Lane& lane, Record& record, bool strong) {
-  using Kind = Races::Kind;
   if (record.event() == Event::store) note_value(record);
   const bool copy = record.event() == Event::copy && record.address() != 0;
   if (record.event() > Event::store && !copy) return;
@@ -66,7 +65,7 @@ void Block::mark(Lane& lane, Record& record, bool strong) {
   note(lane, {.address = record.address(),
               .bytes = copy ? value : record.bytes(),
               .pc = record.pc,
-              .kind = record.event() == Event::store ? Kind::store : Kind::load,
+              .operation = record.event() == Event::store ? Operation::store : Operation::load,
               .strong = strong,
               .value = value});
 }
@@ -79,10 +78,10 @@ void Block::note(Lane& lane, Races::Access access) {
   if (!conflict_) conflict_ = found;
   if (!owner) return;
   const std::size_t offset = owner->shared_.offset(access.address);
-  if (access.kind != Races::Kind::store && !unwritten_ &&
+  if (access.operation != Operation::store && !unwritten_ &&
       !owner->shared_.written(offset, access.bytes))
     unwritten_ = {&lane, access, owner};
-  if (access.kind != Races::Kind::load) owner->shared_.note_written(offset, access.bytes);
+  if (access.operation != Operation::load) owner->shared_.note_written(offset, access.bytes);
   if (owner != this) owner->visit_ = {this, &lane, access.pc, order_.time()};
 }
 
@@ -110,7 +109,7 @@ void Block::send(Lane& lane, std::uintptr_t to, unsigned bytes, std::uintptr_t p
   note(lane, {.address = to,
               .bytes = bytes,
               .pc = pc,
-              .kind = Races::Kind::store,
+              .operation = Operation::store,
               .bulk = bulk,
               .value = Record::kInFlight});
 }

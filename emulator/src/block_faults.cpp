@@ -47,7 +47,7 @@ Fault Block::conflict(const Lane& lane) const {
   const Variable* variable = buffer ? nullptr : last_before(Symbols::get().global(), address);
   Block* const owner = owner_of(address);
   if (owner && !access.bulk) {  // what is out of bounds is not called a race
-    const Event event = access.kind == Races::Kind::load ? Event::load : Event::store;
+    const Event event = access.operation == Operation::load ? Event::load : Event::store;
     const std::size_t offset = owner->shared_.offset(access.address);
     check_shared({access.pc, event, lane, access.address, access.bytes}, offset, *owner);
   }
@@ -83,8 +83,8 @@ Fault Block::unwritten() const {
   const std::size_t offset = owner->shared_.offset(access.address);
   check_shared({access.pc, Event::load, *lane, access.address, access.bytes}, offset, *owner);
   return fault(*lane, access.pc, "uninitialised ", remote ? "distributed" : "shared",
-               " memory: ", access.kind == Races::Kind::load ? "load" : "atomic", " of ",
-               owner->shared_.variable(offset), remote ? text(" of block ", owner->rank_) : "",
+               " memory: ", name(access.operation), " of ", owner->shared_.variable(offset),
+               remote ? text(" of block ", owner->rank_) : "",
                ", which nobody in the block has written yet");
 }
 

@@ -437,7 +437,7 @@ void Block::mark_copy(Lane& lane, const BulkCopy& copy) {
       note(lane, {.address = at,
                   .bytes = static_cast<unsigned>(size),
                   .pc = copy.pc,
-                  .kind = in ? Races::Kind::load : Races::Kind::store,
+                  .operation = in ? Operation::load : Operation::store,
                   .bulk = true,
                   .value = Record::kByCopy});
     }
@@ -453,7 +453,7 @@ void Block::mark_source(Lane& lane, const BulkCopy& copy) {
     note(lane, {.address = copy.shared + i,
                 .bytes = kChunk,
                 .pc = copy.pc,
-                .kind = Races::Kind::load,
+                .operation = Operation::load,
                 .bulk = true});
 }
 

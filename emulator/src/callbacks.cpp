@@ -79,8 +79,6 @@ unsigned addition(T value) {
   return std::is_integral_v<T> && sizeof(T) == 4 && value == T{1} ? kLog2<T> : kTurns<T>;
 }
 
-using Kind = Races::Kind;
-
 // An access that orders others: `perform` does it, while nobody may come between, and returns what
 // it was. `event` and `size` are as for record(); `access` holds what else there is to say.
 template <class F>
@@ -94,7 +92,7 @@ void strong(const volatile void* word, unsigned bytes, Event event, unsigned siz
   current_block->before_strong(lane, access.address, pc);
   record(word, size, event, pc);
   const OutsideLane outside;
-  access.kind = perform();
+  access.operation = perform();
   access.narrow = std::exchange(lane.narrow, false);
   current_block->strong(lane, access);
 }
@@ -110,7 +108,7 @@ T exchange(T* address, unsigned size, std::uintptr_t pc, bool compares, F change
                                       __ATOMIC_RELAXED));
     const bool stored = std::memcmp(&old, &changed, sizeof(T)) != 0;
     if (stored) current_block->note_change();
-    return stored || !compares ? Kind::change : Kind::load;
+    return stored || !compares ? Operation::atomic : Operation::load;
   };
   strong(address, sizeof(T), Event::atomic, size, pc, perform,
          {.compares = compares, .strength = strength, .replaced = &old});
@@ -121,9 +119,9 @@ T exchange(T* address, unsigned size, std::uintptr_t pc, bool compares, F change
 void volatile_access(void* data, unsigned log2_bytes, Event event, std::uintptr_t pc) {
   if (!current_lane) return;
   const auto perform = [&] {
-    if (event == Event::load) return Kind::load;
+    if (event == Event::load) return Operation::load;
     current_block->note_change();
-    return Kind::store;
+    return Operation::store;
   };
   strong(data, 1u << log2_bytes, event, log2_bytes, pc, perform,
          {.is_volatile = true, .replaced = data});
@@ -157,7 +155,7 @@ unsigned size_of_word(unsigned bytes) { return bytes == 4 ? 2 : 3; }
 void strong_load(const void* word, void* value, unsigned bytes, Strength strength) {
   const auto perform = [&] {
     copy_word(value, word, bytes);
-    return Kind::load;
+    return Operation::load;
   };
   strong(word, bytes, event_of_word(bytes, Event::load, Event::flag), size_of_word(bytes),
          RETURN_ADDRESS, perform, {.strength = strength, .read = value});
@@ -168,7 +166,7 @@ void strong_store(void* word, const void* value, unsigned bytes, Strength streng
     std::memcpy(old, word, bytes);
     if (std::memcmp(word, value, bytes) != 0) current_block->note_change();
     copy_word(word, value, bytes);
-    return Kind::store;
+    return Operation::store;
   };
   strong(word, bytes, event_of_word(bytes, Event::store, Event::flag_store), size_of_word(bytes),
          RETURN_ADDRESS, perform, {.strength = strength, .replaced = old});

@@ -10,6 +10,7 @@
 
 #include "emulator/report.hpp"
 #include "fiber.hpp"
+#include "lane.hpp"
 
 namespace emulator {
 namespace {
@@ -104,7 +105,7 @@ void* GlobalMemory::allocate(std::size_t bytes, bool on_host) {
   char* data = static_cast<char*>(mmap(nullptr, mapped_bytes(bytes), PROT_NONE,
                                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
   if (data == MAP_FAILED) return nullptr;
-  const auto start = reinterpret_cast<std::uintptr_t>(data);
+  const std::uintptr_t start = address_of(data);
   Buffer& buffer = buffers_[start];
   buffer.start = start;
   buffer.bytes = bytes;
@@ -144,8 +145,7 @@ void GlobalMemory::forget_what_is_known() {
 
 bool GlobalMemory::free(void* data) {
   const std::unique_lock lock(mutex_);
-  const auto start = reinterpret_cast<std::uintptr_t>(data);
-  const auto found = buffers_.find(start);
+  const auto found = buffers_.find(address_of(data));
   if (found == buffers_.end()) return false;
   const Buffer& buffer = found->second;
   for (const bool written : {false, true})
@@ -153,9 +153,9 @@ bool GlobalMemory::free(void* data) {
   // Nothing else gets these addresses for a while.
   const std::size_t mapped = mapped_bytes(buffer.bytes);
   mmap(data, mapped, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
-  freed_.push_back({start, mapped});
+  freed_.emplace_back(static_cast<char*>(data), mapped);
   if (freed_.size() > kRemembered) {
-    munmap(reinterpret_cast<void*>(freed_.front().start), freed_.front().bytes);
+    munmap(freed_.front().data(), freed_.front().size());
     freed_.pop_front();
   }
   allocated_ -= buffer.bytes;
@@ -177,8 +177,9 @@ Buffer* GlobalMemory::find(std::uintptr_t address) {
 
 bool GlobalMemory::was_freed(std::uintptr_t address) const {
   const std::shared_lock lock(mutex_);
-  return std::ranges::any_of(
-      freed_, [&](const Freed& range) { return address - range.start < range.bytes; });
+  return std::ranges::any_of(freed_, [&](std::span<const char> range) {
+    return address - address_of(range.data()) < range.size();
+  });
 }
 
 void GlobalMemory::start_counting() {

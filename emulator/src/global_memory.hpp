@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <shared_mutex>
+#include <span>
 #include <string>
 
 namespace emulator {
@@ -92,11 +93,7 @@ class GlobalMemory {
   GlobalMemory() = default;
   mutable std::shared_mutex mutex_;
   std::map<std::uintptr_t, Buffer> buffers_;  // by address
-  struct Freed {
-    std::uintptr_t start;
-    std::size_t bytes;
-  };
-  std::deque<Freed> freed_;  // still mapped, without access
+  std::deque<std::span<char>> freed_;         // still mapped, without access
   int open_ = 0;
   void set_open(int change);
   std::size_t allocated_ = 0;

@@ -223,7 +223,7 @@ void Races::for_each_word(std::uintptr_t address, unsigned bytes, F f) {
 std::optional<Races::Conflict> Races::check(const Lane& lane, const Access& access) {
   const BlockOrder& block = current_block->order();
   const Knowledge& its = lane.knowledge;
-  const bool stores = access.kind != Kind::load, strong = access.strong;
+  const bool stores = access.operation != Operation::load, strong = access.strong;
   const unsigned level = std::min(its.level, kMostLevel) * Mark::kLevel +
                          access.is_volatile * Mark::kVolatile + access.narrow * Mark::kNarrow +
                          strong * Mark::kStrong;
@@ -359,7 +359,7 @@ void Races::release(Lane& lane, const Access& access) {
   for_each_word(access.address, access.bytes, [&](Page&, std::size_t, std::uintptr_t at, unsigned) {
     Carried& carried = carried_[at];
     // A change goes on with what the word carried.
-    const bool goes_on = access.kind == Kind::change &&
+    const bool goes_on = access.operation == Operation::atomic &&
                          (!access.shared || current_block->is_in_cluster(carried.block));
     carried.to_all = goes_on ? joined(carried.to_all, to_all) : to_all;
     carried.to_block =
@@ -396,7 +396,7 @@ bool Races::lags(Lane& lane, const Access& access) {
 
 void Races::see(const Lane& lane, const Access& access) {
   const auto [address, bytes] = std::pair(access.address, access.bytes);
-  const bool loads = access.kind == Kind::load;
+  const bool loads = access.operation == Operation::load;
   // A volatile store comes next, others are there.
   const bool changes =
       !loads && access.strong && bytes >= 4 &&
@@ -427,10 +427,10 @@ void Races::see(const Lane& lane, const Access& access) {
 std::optional<Races::Conflict> Races::note(Lane& lane, const Access& access) {
   const bool explored = !access.shared && current_block->launch().turns->explores();
   const bool lagged = explored && access.read && lags(lane, access);
-  if (access.strong && access.kind != Kind::store && !lagged) acquire(lane, access);
+  if (access.strong && access.operation != Operation::store && !lagged) acquire(lane, access);
   const auto conflict = check(lane, access);
   if (explored && !lagged) see(lane, access);
-  if (access.strong && access.kind != Kind::load) release(lane, access);
+  if (access.strong && access.operation != Operation::load) release(lane, access);
   return conflict;
 }
 

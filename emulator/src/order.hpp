@@ -13,6 +13,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "emulator/report.hpp"
+
 namespace emulator {
 
 struct Lane;
@@ -109,12 +111,11 @@ class Races {
       return block == other.block && thread / 32 == other.thread / 32;
     }
   };
-  enum class Kind : std::uint8_t { load, store, change };
   struct Access {
     std::uintptr_t address = 0;
     unsigned bytes = 0;
     std::uintptr_t pc = 0;
-    Kind kind = Kind::load;
+    Operation operation = Operation::load;
     bool shared = false;                  ///< memory of this block or of one of its cluster
     bool bulk = false;                    ///< by a bulk copy
     bool strong = false, narrow = false;  ///< of the scope of a block
