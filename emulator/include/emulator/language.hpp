@@ -127,12 +127,13 @@ enum class WarpFunction : std::uint8_t {
 std::uint64_t warp_function(WarpFunction function, unsigned mask, std::uint64_t value, int argument,
                             int width) EMULATOR_CONVERGENT;
 template <class T>
-EMULATOR_INLINE std::uint64_t ask_warp(WarpFunction function, unsigned mask, T value,
-                                       int argument = 0, int width = 32) {
+EMULATOR_INLINE T shuffle(WarpFunction function, unsigned mask, T value, int argument, int width) {
   static_assert(sizeof(T) <= 8 && std::is_trivially_copyable_v<T>, "4- and 8-byte types shuffle");
   std::uint64_t bits = 0;
   __builtin_memcpy(&bits, &value, sizeof(T));
-  return warp_function(function, mask, bits, argument, width);
+  bits = warp_function(function, mask, bits, argument, width);
+  __builtin_memcpy(&value, &bits, sizeof(T));
+  return value;
 }
 }  // namespace emulator
 
@@ -237,36 +238,44 @@ EMULATOR_INLINE void __nanosleep(unsigned) {}
 
 // ---- warp functions
 
-#define EMULATOR_SHUFFLE(NAME, FUNCTION, A)                                                      \
-  template <class T>                                                                             \
-  EMULATOR_INLINE T NAME(unsigned mask, T value, A argument, int width = 32) {                   \
-    const std::uint64_t bits = emulator::ask_warp(emulator::WarpFunction::FUNCTION, mask, value, \
-                                                  static_cast<int>(argument), width);            \
-    __builtin_memcpy(&value, &bits, sizeof(T));                                                  \
-    return value;                                                                                \
+#define EMULATOR_SHUFFLE(NAME, FUNCTION, A)                                    \
+  template <class T>                                                           \
+  EMULATOR_INLINE T NAME(unsigned mask, T value, A argument, int width = 32) { \
+    return emulator::shuffle(emulator::WarpFunction::FUNCTION, mask, value,    \
+                             static_cast<int>(argument), width);               \
   }
 EMULATOR_SHUFFLE(__shfl_sync, shuffle, int)
 EMULATOR_SHUFFLE(__shfl_up_sync, shuffle_up, unsigned)
 EMULATOR_SHUFFLE(__shfl_down_sync, shuffle_down, unsigned)
 EMULATOR_SHUFFLE(__shfl_xor_sync, shuffle_xor, int)
 EMULATOR_INLINE void __syncwarp(unsigned mask = 0xFFFFFFFFu) {
-  emulator::ask_warp(emulator::WarpFunction::sync, mask, 0);
+  emulator::warp_function(emulator::WarpFunction::sync, mask, 0, 0, 32);
 }
 EMULATOR_INLINE unsigned __activemask() {
-  return static_cast<unsigned>(emulator::ask_warp(emulator::WarpFunction::active_mask, 0, 0));
+  return static_cast<unsigned>(
+      emulator::warp_function(emulator::WarpFunction::active_mask, 0, 0, 0, 32));
 }
+#define EMULATOR_VOTE(T, NAME, FUNCTION)                                                         \
+  EMULATOR_INLINE T NAME(unsigned mask, int predicate) {                                         \
+    return static_cast<T>(                                                                       \
+        emulator::warp_function(emulator::WarpFunction::FUNCTION, mask, predicate != 0, 0, 32)); \
+  }
+EMULATOR_VOTE(unsigned, __ballot_sync, ballot)
+EMULATOR_VOTE(int, __all_sync, all)
+EMULATOR_VOTE(int, __any_sync, any)
 template <class T>
 EMULATOR_INLINE unsigned __match_any_sync(unsigned mask, T value) {
-  return static_cast<unsigned>(emulator::ask_warp(emulator::WarpFunction::match_any, mask, value));
+  static_assert(sizeof(T) <= 8);
+  std::uint64_t bits = 0;
+  __builtin_memcpy(&bits, &value, sizeof(T));
+  return static_cast<unsigned>(
+      emulator::warp_function(emulator::WarpFunction::match_any, mask, bits, 0, 32));
 }
-#define EMULATOR_ASK_WARP(NAME, R, FUNCTION, T)                                               \
-  EMULATOR_INLINE R NAME(unsigned mask, T value) {                                            \
-    return static_cast<R>(emulator::ask_warp(emulator::WarpFunction::FUNCTION, mask, value)); \
+#define EMULATOR_REDUCE(NAME, T, FUNCTION)                                                \
+  EMULATOR_INLINE T NAME(unsigned mask, T value) {                                        \
+    return static_cast<T>(emulator::warp_function(emulator::WarpFunction::FUNCTION, mask, \
+                                                  static_cast<unsigned>(value), 0, 32));  \
   }
-EMULATOR_ASK_WARP(__ballot_sync, unsigned, ballot, int)
-EMULATOR_ASK_WARP(__all_sync, int, all, int)
-EMULATOR_ASK_WARP(__any_sync, int, any, int)
-#define EMULATOR_REDUCE(NAME, T, FUNCTION) EMULATOR_ASK_WARP(NAME, T, FUNCTION, T)
 EMULATOR_REDUCE(__reduce_add_sync, unsigned, add)
 EMULATOR_REDUCE(__reduce_add_sync, int, add)
 EMULATOR_REDUCE(__reduce_min_sync, unsigned, minimum)
