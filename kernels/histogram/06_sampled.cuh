@@ -50,14 +50,17 @@ __device__ __forceinline__ bool keys_repeat(const Counting& c, unsigned log_slot
     atomicMax(&most, top);
   }
   __syncthreads();
-  const auto in_run = [&](int j) { return key[j] == key[j + 1] && slots[slot[j]] <= most; };
+  const float all_pairs = float(pairs), largest = float(most);
+  const auto in_run = [&](int j) {
+    return key[j] == key[j + 1] && float(slots[slot[j]]) <= largest;
+  };
   int runs = __syncthreads_count(in_run(0));
-  runs += __syncthreads_count(in_run(2));  // the slots become counters
+  runs += __syncthreads_count(in_run(2));  // from here on the slots are counters
   // Other keys come to a slot by chance. Two keys are equal at least as often as if all bins were
   // equally likely.
   constexpr float kAll = .5f * kSamples * (kSamples - 1);
   const float by_chance = 1.25f * kAll / float(table);
-  const float equal = float(pairs - runs) - .5f * float(most) * float(most + 1) - by_chance;
+  const float equal = all_pairs - float(runs) - .5f * largest * (largest + 1) - by_chance;
   const float likely = fmaxf(equal / kAll, 1.f / float(c.bin_count));
   return runs > kThreads || likely * float(c.count) / float(blocks) > kMost;
 }
