@@ -12,36 +12,30 @@ struct Sampled {
   unsigned* repeat;       // whether blocks counted in wide counters: for the kernel that adds them
 };
 
-// Whether most keys have more than 16 equals in their block, as counters of 4 bits overflow then.
-// The most frequent key is left out, since warps count it in registers. All `blocks` take the same
-// sample, and so store the same counters.
-__device__ __forceinline__ bool keys_repeat(const Counting& c, unsigned log_slots,
-                                            unsigned blocks) {
-  constexpr unsigned kEach = 4, kSamples = kEach * kThreads, kMix = 0x9E3779B1u, kMost = 16;
+// Whether a key has more than 16 equals in its block on average, as counters of 4 bits overflow
+// then. The most frequent key is left out, since warps count it in registers. All blocks take the
+// same sample. It does not see the order of the keys: blocks may share them out unevenly.
+__device__ __forceinline__ bool keys_repeat(const Counting& c, unsigned log_slots) {
+  constexpr unsigned kEach = 4, kSamples = kEach * kThreads, kMix = 0x9E3779B1u;
   const unsigned table = 1u << log_slots;
-  const size_t part = c.count / (kSamples / 2);
-  if (part <= kMost) return false;
+  const size_t part = c.count / kSamples;
+  if (part == 0) return false;
   auto* slots = dynamic_shared<unsigned>();
   unsigned &pairs = slots[table], &most = slots[table + 1];
   for (unsigned i = threadIdx.x; i < table + 2; i += kThreads) slots[i] = 0;
   int key[kEach];
 #pragma unroll
   for (unsigned j = 0; j < kEach; ++j) {
-    // Somewhere in a part of the keys, since equal distances could be multiples of a period of
-    // theirs. The next is so far behind that it is equal only in a run that overflows a counter.
-    const unsigned which = j / 2 * kThreads + threadIdx.x;
-    const size_t first = which * part + (size_t{which * kMix} * (part - kMost) >> 32);
-    key[j] = clamped(c.keys[first + j % 2 * kMost], c.bin_count);
+    // Somewhere in the sample's part: equal distances could be multiples of a period of the keys.
+    const unsigned sample = j * kThreads + threadIdx.x;
+    key[j] = c.keys[sample * part + (size_t{sample * kMix} * part >> 32)];
   }
   __syncthreads();
-  unsigned slot[kEach], before = 0, top = 0;
+  unsigned before = 0, top = 0;
 #pragma unroll
   for (unsigned j = 0; j < kEach; ++j) {
-    // One product alone would spread keys at equal distances over the slots more evenly than
-    // chance does.
-    const unsigned mixed = key[j] * kMix;
-    slot[j] = (mixed ^ mixed >> 15) * kMix >> (32 - log_slots);
-    const unsigned old = atomicAdd(&slots[slot[j]], 1u);
+    const unsigned slot = clamped(key[j], c.bin_count) * kMix >> (32 - log_slots);
+    const unsigned old = atomicAdd(&slots[slot], 1u);
     before += old;
     top = max(top, old);
   }
@@ -50,23 +44,18 @@ __device__ __forceinline__ bool keys_repeat(const Counting& c, unsigned log_slot
     atomicMax(&most, top);
   }
   __syncthreads();
-  const float all_pairs = float(pairs), largest = float(most);
-  const auto in_run = [&](int j) {
-    return key[j] == key[j + 1] && float(slots[slot[j]]) <= largest;
-  };
-  int runs = __syncthreads_count(in_run(0));
-  runs += __syncthreads_count(in_run(2));  // from here on the slots are counters
   // Other keys come to a slot by chance. Two keys are equal at least as often as if all bins were
   // equally likely.
   constexpr float kAll = .5f * kSamples * (kSamples - 1);
   const float by_chance = 1.25f * kAll / float(table);
-  const float equal = all_pairs - float(runs) - .5f * largest * (largest + 1) - by_chance;
+  const float equal = float(pairs) - .5f * float(most) * float(most + 1) - by_chance;
   const float likely = fmaxf(equal / kAll, 1.f / float(c.bin_count));
-  return runs > kThreads || likely * float(c.count) / float(blocks) > kMost;
+  __syncthreads();  // the slots become counters
+  return likely * float(c.count) / float(gridDim.x) > 16;
 }
 
 inline __global__ void __launch_bounds__(kThreads, 1) count_by_sample(const Sampled s) {
-  const bool repeat = keys_repeat(s.narrow, s.log_slots, gridDim.x);
+  const bool repeat = keys_repeat(s.narrow, s.log_slots);
   if (blockIdx.x == 0 && threadIdx.x == 0) *s.repeat = repeat;
   if (repeat)
     count_and_store<8, true, true>(s.wide);
@@ -82,11 +71,6 @@ inline __global__ void __launch_bounds__(32 * kAdders)
     add_columns<4>(s.narrow, blocks);
 }
 
-// Of the sample's table, in the memory of the counters of 4 bits, with two words behind it.
-inline unsigned log_slots(const Counting& narrow) {
-  return unsigned(std::bit_width(narrow.words - 2)) - 1;
-}
-
 // All bins take as much memory in counters of 4 bits as half of them in those of 8, of which there
 // are two ranges: hence an even number of blocks.
 inline LaunchPlan one_block_for_either(const Case& c, const Device& device, const void* kernel) {
@@ -99,7 +83,7 @@ inline Implementation by_sample() {
       count_by_sample, one_block_for_either, [](Histogram& p, const LaunchPlan& plan, auto stream) {
         Sampled s = {.narrow = counting<4>(p, plan), .wide = counting<8>(p, plan)};
         const size_t words = size_t{plan.grid.x} * s.narrow.words;
-        s.log_slots = log_slots(s.narrow);
+        s.log_slots = unsigned(std::bit_width(s.narrow.words - 2)) - 1;
         s.narrow.rows = s.wide.rows = p.room_for_counters(words + 1);
         s.narrow.credits = s.wide.credits = p.credits();
         s.repeat = s.narrow.rows + words;

@@ -28,9 +28,6 @@ Implementation robust(const Case& c, const Device& device) {
       return chosen("cluster_merge", in_clusters<32, false, 2>());
     return chosen("zeroed_meanwhile", zeroed_and_merged());
   }
-  constexpr int64_t kSampledFrom = 1 << 22;  // with fewer keys, sampling takes more than it saves
-  if (no_sample(c, device).empty() && c["keys"] >= kSampledFrom)
-    return chosen("sampled", by_sample());
   if (c["bins"] <= fitting<4>(device)) return chosen("hot_key", packed_at<true>(c, device));
   return chosen("ranges", written_down<8, true, true>());
 }
@@ -173,7 +170,7 @@ std::vector<Rung> rungs() {
        .measured = [](const Case& c) { return on_three(c) && packs(c) && !fit_narrow(c); }},
       // ladder.cu
       {.name = "robust",
-       .idea = "The widest counters that fit; for many bins a sample's choice, or ranges.",
+       .idea = "Without reading the keys: the widest counters that fit, ranges where none do.",
        .role = Role::choice,
        .choose = robust},
   };

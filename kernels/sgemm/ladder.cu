@@ -318,16 +318,13 @@ Scheme scheme_for(int m, int n, int k, const Device& device) {
   // thin_columns would read B too often if C has many of its few columns and A is large.
   const bool has_large_a = n > kTuning.thin_columns && n <= m && k > kTuning.few_terms &&
                            double(m) * k > kTuning.thin_elements;
+  if (std::min(m, n) <= kThin && !has_large_a) return Scheme::thin;
   const FewTiles few = few_tiles_of(m, n, k, device);
   // If C has few columns and k is short, others' tiles are half empty.
   const bool narrow = n < SmallTiles::kColumns && k <= kTuning.small_tiles_terms;
-  const bool has_few_tiles =
-      few.tiles <= (narrow ? 2 : 1) * kTuning.few_tiles_per_sm * device.sms &&
-      (narrow || few.load(k, device) < kOthersFromLoad.on(device));
-  const bool has_short_rows =
-      m > kTuning.thin_rows && n > kThin && k <= kTuning.thin_rows_terms && has_few_tiles;
-  if (std::min(m, n) <= kThin && !has_large_a && !has_short_rows) return Scheme::thin;
-  if (has_few_tiles) return Scheme::few_tiles;
+  if (few.tiles <= (narrow ? 2 : 1) * kTuning.few_tiles_per_sm * device.sms &&
+      (narrow || few.load(k, device) < kOthersFromLoad.on(device)))
+    return Scheme::few_tiles;
   const double tiles = std::ceil(double(ceil_div(m, SmallTiles::kRows)) *
                                  ceil_div(n, SmallTiles::kColumns) / device.sms);
   if (k <= kTuning.small_tiles_terms && k >= SmallTiles::kSlab && std::min(m, n) >= 64 &&

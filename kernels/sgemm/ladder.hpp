@@ -46,8 +46,6 @@ struct Tuning {
   // If A has more elements than this, tensor cores are faster where C has more columns than these.
   int thin_columns = 4;
   double thin_elements = 1 << 22;
-  // With more rows than these, few_tiles is faster up to so many terms: thin_rows shares terms out.
-  int thin_rows = 4, thin_rows_terms = 32;
 
   // Up to the second k, small_tiles is taken if no SM has more than so many tiles and the model
   // below predicts that it is faster than bf16x6: each tile takes so long per step of k. Up to the

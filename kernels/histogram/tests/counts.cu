@@ -5,7 +5,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <set>
 #include <tuple>
 #include <vector>
 
@@ -122,40 +121,6 @@ TEST(Gpu, NarrowCountersAreExact) {
     expect_exact(by_sample(), Case(ladder().axes, {70'001, 300'007, d}), false,
                  [](Histogram&, const LaunchPlan&) { return 2; });
   }
-}
-
-__global__ void __launch_bounds__(kThreads)
-    sample_only(Counting c, unsigned log_slots, unsigned blocks, int* repeat) {
-  const bool found = keys_repeat(c, log_slots, blocks);
-  if (threadIdx.x == 0) *repeat = found;
-}
-
-TEST(Gpu, ASampleTellsWhetherKeysRepeatInABlock) {
-  NEED_GPU();
-  const Device device = Device::open(0);
-  // Uniform keys have at most 0.6 equals in one of 132 blocks, and warps count one frequent key.
-  const std::set<std::tuple<Distribution, int64_t>> repeat = {
-      {zipf, 1 << 22},
-      {zipf_1_5, 1 << 22},
-      {zipf, 1 << 24},
-      {zipf_1_5, 1 << 24},
-      {sorted, 1 << 24}};  // runs of 37 keys or more; of 2^22 keys, at most 18
-  for (const int64_t bins : {229'377, 458'752})
-    for (const int64_t keys : {1 << 22, 1 << 24})
-      for (const Distribution d : {uniform, constant, zipf, zipf_1_5, sorted, strided}) {
-        const Case point(ladder().axes, {bins, keys, d});
-        SCOPED_TRACE(point.name());
-        Histogram problem(point, device);
-        LaunchPlan plan = one_block_for_either(point, device, (const void*)sample_only);
-        occupancy((const void*)sample_only, plan, device);
-        const Counting narrow = counting<4>(problem, plan);
-        plan.grid = 1;
-        DeviceBuffer<int> found(1);
-        launch(plan, nullptr, sample_only, narrow, log_slots(narrow), 132u, found.data());
-        int host = -1;
-        check(cudaMemcpy(&host, found.data(), sizeof(host), cudaMemcpyDeviceToHost), "sample");
-        EXPECT_EQ(host, int(repeat.contains({d, keys})));
-      }
 }
 
 TEST(Gpu, TotalsOfClustersAreExact) {
