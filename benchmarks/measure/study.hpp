@@ -112,10 +112,9 @@ class Study {
   double small_kernel_seconds_ = 0;
   Spent spent_;
   std::string under_way_;
-  std::list<Kept> kept_;                     // newest first
-  std::map<std::string, Verdict> verdicts_;  // of the rows that were right
-  std::set<const void*> verified_kernels_;   // of these rows
-
+  std::list<Kept> kept_;                                        // newest first
+  std::map<std::string, Verdict> verdicts_;                     // of the rows that were right
+  std::set<const void*> verified_kernels_;                      // of these rows
   std::map<std::string, std::optional<Measurement>> ceilings_;  // empty where that failed
 };
 
