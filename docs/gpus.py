@@ -86,7 +86,10 @@ def of_ladder(document: dict[str, Any], ladder: dict[str, Any], gpu: str) -> dic
         this = ("registers" in row, at_headline, cell(row, rung, gpu))
         if rung not in found or this[:2] > found[rung][:2]:
             found[rung] = this
-    return {rung: told for rung, (_, _, told) in found.items()}
+    return {
+        rung: told if at_headline or not has_registers else f"{told} *"
+        for rung, (has_registers, at_headline, told) in found.items()
+    }
 
 
 @functools.cache

@@ -93,11 +93,13 @@ TEST(Shapes, WhatIsWrongIsSaid) {
   EXPECT_EQ(complaint("gemm:5"), "'5' names no axis, as m=4096 does");
   EXPECT_EQ(complaint("gemm:m=3x"), "'3x' is no integer");
   EXPECT_EQ(complaint("gemm:m="), "a value is missing in 'm='");
+  EXPECT_EQ(complaint("gemm:"), "gemm: needs axes, such as m=7");
   EXPECT_EQ(complaint("gemm:n=2^63"), "'2^63' is too large");
   EXPECT_EQ(complaint("gemm:m=1..8"), "'1..8' needs a step, as in 1..8*2 or 1..8+100");
   for (const char* range : {"8..1*2", "1..8*1", "0..8*2", "1..8+0"})
     EXPECT_EQ(complaint(std::string("gemm:m=") + range),
-              std::string("'") + range + "' is no range");
+              std::string("'") + range + "' is no range, as " +
+                  (std::string(range).find('*') < 9 ? "1..8*2" : "0..100+10") + " is");
   EXPECT_EQ(complaint("gemm:m=1..4000+1"), "'1..4000+1': more than 1000 values");
   EXPECT_EQ(complaint("gemm:m=1..100+1,n=1..100+1"), "more than 1000 shapes");
   for (const char* text : {"gem:m=1", "gemm", "", ":m=1"})

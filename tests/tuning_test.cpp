@@ -68,6 +68,22 @@ TEST(Tuning, ABadFileIsToldInOneLine) {
     EXPECT_EQ(said.find('\n'), said.npos) << said;
   }
   EXPECT_THROW(read_tuning("/nowhere/tuning.toml"), UsageError);
+  EXPECT_THROW(read_tuning("/"), UsageError);
+}
+
+TEST(Tuning, WhatUsersMayNotKnowOfAFileIsTold) {
+  const Device device = {.name = "NVIDIA T4"};
+  Tuning tuning = {.source = "NVIDIA T4"};
+  for (const Ladder& ladder : catalogue())
+    for (const Crossover& crossover : ladder.crossovers) tuning.values[crossover.name] = 1;
+  EXPECT_EQ(unexpected(tuning, device), std::vector<std::string>());
+  tuning.values.erase("transpose.bands_from");
+  tuning.values.erase("scan.bulk_ring_from");
+  EXPECT_EQ(
+      unexpected(tuning, {.name = "NVIDIA L4"}),
+      (std::vector<std::string>{
+          "of another GPU, NVIDIA T4",
+          "lacks transpose.bands_from, scan.bulk_ring_from, whose built-in values are used"}));
 }
 
 TEST(Tuning, AFileIsForItsGpuAndThoseThatItIsNearestTo) {

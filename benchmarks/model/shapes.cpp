@@ -74,7 +74,7 @@ std::vector<int64_t> values(const Axis& axis, const std::string& item) {
                 step = integer(item.substr(sign + 1));
   const bool times = item[sign] == '*';
   if (step < (times ? 2 : 1) || first > last || (times && first < 1))
-    refuse("'" + item + "' is no range");
+    refuse("'" + item + "' is no range" + (times ? ", as 1..8*2 is" : ", as 0..100+10 is"));
   std::vector<int64_t> found;
   for (int64_t value = first;; value = times ? value * step : value + step) {
     found.push_back(checked(axis, value));
@@ -96,6 +96,8 @@ std::vector<Shape> parse(const Ladder& ladder, const std::string& text, const Sh
     const std::string item = names.back();
     names.pop_back();
     if (!names.empty()) choices.emplace_back();
+    if (text.empty())
+      refuse(ladder.name + ": needs axes, such as " + ladder.axes.front().name + "=7");
     if (item.empty()) refuse("a value is missing in '" + text + "'");
     if (choices.empty()) refuse("'" + part + "' names no axis, as m=4096 does");
     for (const std::string& name : names) {

@@ -118,6 +118,9 @@ int run(Options& options) {
       std::fprintf(stderr, "emulated: note: %s\n", why.c_str());
   // What is tuned does not depend on how it was tuned before.
   if (options.tuning_file.empty() && !options.tune) tuning = tuning_of(study->device());
+  if (!options.tuning_file.empty())
+    for (const std::string& told : unexpected(tuning, study->device()))
+      std::fprintf(stderr, "--tuning=%s: note: %s\n", options.tuning_file.c_str(), told.c_str());
   study->tune(tuning.values);
   benchmark::AddCustomContext("tuning", tuning.source);
   add_context(*study, options);

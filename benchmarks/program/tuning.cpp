@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <map>
 #include <sstream>
@@ -65,9 +66,22 @@ File parse(std::string_view text, const std::string& name) {
 
 Tuning read_tuning(const std::string& file) {
   std::ifstream in(file, std::ios::binary);
+  if (std::filesystem::is_directory(file)) throw UsageError("--tuning=" + file + ": a directory");
   if (!in) throw UsageError("--tuning=" + file + ": cannot be read");
   const std::string text(std::istreambuf_iterator<char>(in), {});
   return parse(text, "--tuning=" + file).tuning;
+}
+
+std::vector<std::string> unexpected(const Tuning& tuning, const Device& device) {
+  std::vector<std::string> found;
+  if (tuning.source != device.name) found.push_back("of another GPU, " + tuning.source);
+  std::string absent;
+  for (const Ladder& ladder : catalogue())
+    for (const Crossover& crossover : ladder.crossovers)
+      if (!tuning.values.contains(crossover.name))
+        absent += (absent.empty() ? "" : ", ") + crossover.name;
+  if (!absent.empty()) found.push_back("lacks " + absent + ", whose built-in values are used");
+  return found;
 }
 
 Tuning tuning_of(const Device& device) { return tuning_of(device, kTunings); }

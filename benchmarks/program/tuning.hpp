@@ -15,6 +15,10 @@ struct Tuning {
 /// the ladders do not have.
 Tuning read_tuning(const std::string& file);
 
+/// What users may not know of the file that they gave, a line each: that it is of another GPU, or
+/// lacks crossovers, as one that was cut off does.
+std::vector<std::string> unexpected(const Tuning& tuning, const Device& device);
+
 /// The tuning for this GPU, of files by name and text: that of the GPU's name, else of the nearest
 /// compute capability, of the same major version if there is one, and of those of one distance the
 /// first by the name of the GPU. No values, which leaves those that are built in, if there is no

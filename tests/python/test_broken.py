@@ -138,6 +138,15 @@ def test_missing_files_and_empty_directories(tmp_path, capsys):
     assert capsys.readouterr().err == f"ladder: {tmp_path}: no *.json below this directory\n"
 
 
+def test_a_directory_without_results_beside_others_is_left_out(tmp_path, capsys, whole):
+    (tmp_path / "tuned").mkdir()
+    (tmp_path / "tuned" / "tuning.toml").write_text("gpu = 'NVIDIA L4'\n")
+    assert main(["matrix", str(tmp_path / "tuned"), str(whole)]) == 0
+    out, err = capsys.readouterr()
+    assert out
+    assert err.startswith(f"ladder: note: {tmp_path / 'tuned'}: no *.json below this directory\n")
+
+
 @pytest.mark.parametrize("command", ["plot", "table", "compare"])
 def test_every_command_fails_as_a_process_without_a_traceback(ladder, tmp_path, whole, command):
     broken = tmp_path / "broken.json"

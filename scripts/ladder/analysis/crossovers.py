@@ -157,7 +157,7 @@ def to_toml(
     """Return a tuning file's text. What `earlier` has of other crossovers stays."""
     lines = [
         "# Where choices change kernels on this GPU: `ladder tune` wrote it, and the programs are",
-        "# built with it. A choice takes the other way from the value on.",
+        "# built with it. Below its value a choice takes one kernel, from it on the other.",
         f"gpu = {json.dumps(context['gpu_name'])}",
         f"compute_capability = {str(context['compute_capability']).replace('.', '')}",
         f"commit = {json.dumps(context.get('git_commit', ''))}",

@@ -261,8 +261,8 @@ def _measured_earlier(pattern: str) -> _Measured:
 
     found: _Measured = {}
     for folder in sorted((_ROOT / "results").glob("*/")):
-        if folder.name.startswith("emulated-") or not folder.is_dir():
-            continue
+        if folder.name.startswith("emulated-") or not any(folder.glob("*.json*")):
+            continue  # GPUs that are tuned may not be measured yet
         kept = [result.keep(re.compile(pattern)) for result in load_results([folder])]
         if any(len(result.rows) and result.source == "timed" for result in kept):
             found[folder] = [result for result in kept if len(result.rows)]
