@@ -24,10 +24,18 @@ class FlowGraph {
   }
 
   void add(std::span<const WarpReplay::Log> logs) {
+    const std::size_t alike = alike_from_here(logs);
+    int after = kNone;  // what is alike
+    bool is_first = true;
     for (const WarpReplay::Log& log : logs) {
+      std::span records(log.next, log.end);
       int from = *log.step ? node(*log.step) : kNone;
-      for (const Record* r = log.next; r != log.end; ++r)
-        if (r->event() == Event::step) from = from == kNone ? node(r->pc) : go(from, r->pc);
+      if (alike > 0 && !records.empty()) {
+        if (std::exchange(is_first, false)) after = follow(from, records.first(alike));
+        from = after;
+        records = records.subspan(alike);
+      }
+      from = follow(from, records);
       if (from == kNone) continue;
       if (!log.more) go(from, 0);
       if (log.waits && next_[from].empty() && !std::exchange(waits_[from], true)) solved_ = false;
@@ -62,6 +70,21 @@ class FlowGraph {
       waits_[n] = solved_ = false;
     }
     return static_cast<int>(n);
+  }
+  int follow(int from, std::span<const Record> records) {
+    for (const Record& r : records)
+      if (r.event() == Event::step) from = from == kNone ? node(r.pc) : go(from, r.pc);
+    return from;
+  }
+  // How many records of the lanes that have any are of the same code, from the same block on.
+  static std::size_t alike_from_here(std::span<const WarpReplay::Log> logs) {
+    std::uint32_t lanes = 0;
+    for (std::size_t l = 0; l < logs.size(); ++l) {
+      if (logs[l].next == logs[l].end) continue;
+      if (lanes != 0 && *logs[l].step != *logs[std::countr_zero(lanes)].step) return 0;
+      lanes |= 1u << l;
+    }
+    return lanes == 0 ? 0 : WarpReplay::alike(logs, lanes);
   }
   // Most edges are known already: loops repeat them, and lanes take the same ones.
   int go(int from, std::uint64_t block) {
@@ -202,73 +225,73 @@ void WarpReplay::replay(std::span<Log> logs, bool all) {
   }
   while (!paths_.empty()) {
     Path& path = paths_.back();
-    if (step_together(path, logs)) continue;
     std::uint32_t active = 0;
-    std::uint64_t pc = 0, what = 0, addresses[32];
-    std::uint16_t values[32];
-    bool together = true, starved = false;
+    bool starved = false;
     for_each_lane(path.lanes, [&](unsigned l) {
-      const Log& log = logs[l];
-      if (log.next == log.end) {
-        starved |= log.more && !all;
-        return;
-      }
-      if (active == 0) {
-        pc = log.next->pc;
-        what = log.next->what;
-      }
-      together &= log.next->pc == pc && log.next->kind() == Record{what, pc, 0}.kind();
-      active |= 1u << l;
-      what |= log.next->what & Record::kQueues << 48;  // of any lane
-      addresses[l] = log.next->address();
-      values[l] = log.next->value;
+      const bool empty = logs[l].next == logs[l].end;
+      starved |= empty && logs[l].more && !all;
+      if (!empty) active |= 1u << l;
     });
     if (starved) return;
     if (active == 0) {
       paths_.pop_back();
-      continue;
-    }
-    if (!together) {
+    } else if (const std::size_t count = alike(logs, active)) {
+      go_together(path, logs, active, count);
+    } else {
       if (!in_graph) graph_->add(logs);
       in_graph = true;
       diverge(logs, active, graph_->post_dominator(path.step));
-      continue;
     }
-    const Record record{what, pc, 0};
-    const bool step = record.event() == Event::step;
-    if (step && pc == path.joins) {  // the path below takes it from here
-      paths_.pop_back();
-      continue;
-    }
-    if (step) path.step = pc;
-    for_each_lane(active, [&](unsigned l) {
-      ++logs[l].next;
-      if (step) *logs[l].step = pc;
-    });
-    block_.replayed(pc, record.event(),
-                    {active, record.bytes(), addresses, record.queues(), values});
   }
 }
 
-// As most often: all lanes of the path go into the same basic block.
-bool WarpReplay::step_together(Path& path, std::span<Log> logs) {
-  if (path.lanes == 0) return false;
-  const Log& first = logs[std::countr_zero(path.lanes)];
-  if (first.next == first.end || first.next->event() != Event::step) return false;
-  const std::uint64_t pc = first.next->pc;
-  if (pc == path.joins) return false;
-  bool together = true;
-  for_each_lane(path.lanes, [&](unsigned l) {
-    together &= logs[l].next != logs[l].end && logs[l].next->pc == pc;
+// The active lanes do the same things up to where the path joins the one below, at most `count`.
+void WarpReplay::go_together(Path& path, std::span<Log> logs, std::uint32_t active,
+                             std::size_t count) {
+  const Record* const first = logs[std::countr_zero(active)].next;
+  std::uint64_t step = 0;
+  bool joined = false;
+  std::size_t at = 0;
+  for (; at < count; ++at) {
+    const Record& record = first[at];
+    if (record.event() == Event::step) {
+      joined = record.pc == path.joins;
+      if (joined) break;  // the path below takes it from here
+      step = path.step = record.pc;
+      block_.replayed(record.pc, Event::step, {active, 1, nullptr});
+      continue;
+    }
+    std::uint64_t what = 0, addresses[32];
+    std::uint16_t values[32];
+    for_each_lane(active, [&](unsigned l) {
+      const Record& r = logs[l].next[at];
+      what |= r.what;
+      addresses[l] = r.address();
+      values[l] = r.value;
+      if (step) *logs[l].step = step;
+    });
+    const bool queues = Record{what, 0, 0}.queues();  // of any lane
+    block_.replayed(record.pc, record.event(), {active, record.bytes(), addresses, queues, values});
+  }
+  for_each_lane(active, [&](unsigned l) {
+    logs[l].next += at;
+    if (step) *logs[l].step = step;
   });
-  if (!together) return false;
-  for_each_lane(path.lanes, [&](unsigned l) {
-    ++logs[l].next;
-    *logs[l].step = pc;
+  if (joined) paths_.pop_back();
+}
+
+// How many of the next records of these lanes are of the same code.
+std::size_t WarpReplay::alike(std::span<const Log> logs, std::uint32_t lanes) {
+  const Log& first = logs[std::countr_zero(lanes)];
+  auto count = static_cast<std::size_t>(first.end - first.next);
+  for_each_lane(lanes & (lanes - 1), [&](unsigned l) {
+    const Record *mine = first.next, *other = logs[l].next;
+    count = std::min(count, static_cast<std::size_t>(logs[l].end - other));
+    std::size_t n = 0;
+    while (n < count && other[n].pc == mine[n].pc && other[n].kind() == mine[n].kind()) ++n;
+    count = n;
   });
-  path.step = pc;
-  block_.replayed(pc, Event::step, {path.lanes, 1, nullptr});
-  return true;
+  return count;
 }
 
 // Splits the last path by where its lanes go next. Those that are at its own end already wait

@@ -43,7 +43,8 @@ class WarpReplay {
     std::uint64_t joins;   // basic block where it meets the others, 0: the end
     std::uint64_t step;    // the basic block that it is in
   };
-  bool step_together(Path& path, std::span<Log> logs);
+  void go_together(Path& path, std::span<Log> logs, std::uint32_t active, std::size_t count);
+  static std::size_t alike(std::span<const Log> logs, std::uint32_t lanes);
   void replay(std::span<Log> logs, bool all);
   void diverge(std::span<Log> logs, std::uint32_t active, std::uint64_t join);
 
