@@ -107,6 +107,7 @@ cudaError_t check_launch(const cudaLaunchConfig_t& config, const void* kernel) {
     const std::lock_guard lock(mutex);
     return allowed(kernel);
   }();
+  if (threads > launch_bound(kernel)) return cudaErrorInvalidValue;
   if (config.dynamicSmemBytes > may.dynamic_bytes) return cudaErrorInvalidValue;
   // nvcc would not have compiled it.
   if (resources_of(kernel).static_shared_bytes > kMost) return cudaErrorLaunchOutOfResources;
@@ -279,7 +280,7 @@ cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, Kernel kernel)
   *attributes = {.sharedSizeBytes = needs.static_shared_bytes,
                  .constSizeBytes = 0,
                  .localSizeBytes = needs.local_bytes,
-                 .maxThreadsPerBlock = 1024,
+                 .maxThreadsPerBlock = static_cast<int>(launch_bound(kernel)),
                  .numRegs = needs.registers,
                  .maxDynamicSharedSizeBytes = static_cast<int>(allowed(kernel).dynamic_bytes)};
   return cudaSuccess;

@@ -260,6 +260,15 @@ std::span<char> thread_storage() {
 
 std::uintptr_t image_offset(std::uintptr_t address) { return address - image().base; }
 
+// See __launch_bounds__. What aligns functions may end in a nop more.
+unsigned launch_bound(const void* kernel) {
+  constexpr unsigned kMark = 64, kMost = 1024;
+  const auto* code = static_cast<const unsigned char*>(kernel);
+  unsigned nops = 0;
+  while (nops < kMark + 2 * kMost && *--code == 0x90) ++nops;
+  return nops < kMark ? kMost : (nops - kMark) / 2;
+}
+
 static bool is_between(auto start, std::uintptr_t address, auto end) {
   return address >= (std::uintptr_t)start && address < (std::uintptr_t)end;
 }

@@ -56,6 +56,8 @@ std::span<char> thread_storage();
 
 /// Where `address` lies in the program's own image: the same in every run.
 std::uintptr_t image_offset(std::uintptr_t address);
+/// The threads that a kernel's __launch_bounds__ allows in a block; 1024 if it has none.
+unsigned launch_bound(const void* kernel);
 /// Whether `address` lies in the program's own image (__device__ variables, constants).
 bool in_image(std::uintptr_t address);
 /// Whether it lies there and cannot be written, or is a __constant__.

@@ -50,6 +50,29 @@ TEST_F(RuntimeApi, RefusesLaunches) {
   EXPECT_EQ(answer(1, 32, 48 * 1024 + 1), cudaErrorInvalidValue);
 }
 
+#if !defined(__clang__) && defined(__x86_64__)
+constexpr unsigned kWarps = 3;
+__global__ void __launch_bounds__(32 * kWarps) bounded(int*) {}
+__global__ void __launch_bounds__(1) one_thread(int*) {}
+template <int most>
+__global__ void __launch_bounds__(most, 2) bounded_by(int*) {}
+
+TEST_F(RuntimeApi, RefusesMoreThreadsThanTheLaunchBounds) {
+  const auto most = [](void (*kernel)(int*), unsigned threads) {
+    EXPECT_EQ(launch({1, threads}, kernel, kNull), cudaSuccess);
+    EXPECT_EQ(launch({1, threads + 1}, kernel, kNull), cudaErrorInvalidValue);
+    EXPECT_EQ(cudaGetLastError(), cudaErrorInvalidValue);
+    cudaFuncAttributes attributes;
+    EXPECT_EQ(cudaFuncGetAttributes(&attributes, kernel), cudaSuccess);
+    EXPECT_EQ(attributes.maxThreadsPerBlock, int(threads));
+  };
+  most(bounded, 96);
+  most(one_thread, 1);
+  most(bounded_by<64>, 64);
+  most(bounded_by<1000>, 1000);
+}
+#endif
+
 // An object of the program that launches before main.
 int of_the_host[1];
 __global__ void idle(int*) {}

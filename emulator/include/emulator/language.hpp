@@ -32,7 +32,18 @@
 #define __managed__ __attribute__((used, section("emulator_managed")))
 #define __grid_constant__
 #define __forceinline__ inline __attribute__((always_inline))
+namespace emulator {
+/// The nops before a kernel that tell its __launch_bounds__: two for each thread, and 64.
+constexpr int nops_of(int threads, int = 0, int = 0) { return 2 * threads + 64; }
+}  // namespace emulator
+// clang takes no number of nops that depends on a template.
+#if defined(__clang__) || !defined(__x86_64__)
 #define __launch_bounds__(...)
+#else
+#define __launch_bounds__(...)                                              \
+  __attribute__((patchable_function_entry(::emulator::nops_of(__VA_ARGS__), \
+                                          ::emulator::nops_of(__VA_ARGS__))))
+#endif
 #define __cluster_dims__(...) \
   __attribute__((deprecated("the emulator takes a cluster's size from the launch alone")))
 #define __align__(n) __attribute__((aligned(n)))
