@@ -187,14 +187,6 @@ TEST(Settling, GivesUpOnAClockThatMovesToAndFro) {
   EXPECT_GT(taken, 2);  // no interval at all
 }
 
-TEST(Settling, SamplesAreMeansOverAllOfTheTime) {
-  // A clock that changes after 5 of 12 intervals: a median of these would take one value.
-  const std::vector<double> times = {1, 1, 1, 1, 1, 2, 2, 2, 2, 2, 2, 2};
-  EXPECT_EQ(spread_means(times, 3), (std::vector<double>{1.5, 1.5, 1.75}));
-  EXPECT_EQ(spread_means(times, 1), (std::vector<double>{19. / 12}));
-  EXPECT_EQ(spread_means({1, 2}, 5), (std::vector<double>{1, 2}));
-}
-
 TEST(Contexts, AQuickOneWillDoOnceTwelveWereSeen) {
   std::vector<double> seen = {4.30, 4.31, 4.20, 4.32, 4.21, 4.33, 4.34, 4.22, 4.35, 4.36};
   EXPECT_FALSE(will_do({4.2}, 0));

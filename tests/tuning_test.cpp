@@ -82,7 +82,7 @@ TEST(Tuning, WhatUsersMayNotKnowOfAFileIsTold) {
   EXPECT_EQ(
       unexpected(tuning, {.name = "NVIDIA L4"}),
       (std::vector<std::string>{
-          "of another GPU, NVIDIA T4",
+          "was tuned on another GPU, NVIDIA T4",
           "lacks transpose.bands_from, scan.bulk_ring_from, whose built-in values are used"}));
 }
 

@@ -415,8 +415,8 @@ class Sampler : public Meter {
     const bool limited = result.sm_clock_hz < kFull * fastest_clock_hz_;
     if (!watched || !limited || sampling.settle_seconds <= 0) return result;
     // A power limit lowers the clock within half a second, and then moves it to and fro, so these
-    // samples do not count. The others take as long as was waited for at most, and each is a mean
-    // over all of that time: of launches at two clocks a median takes one or the other.
+    // samples do not count. The others take as long as was waited for at most, and each is the mean
+    // of an interval: of launches at two clocks a median takes one or the other.
     int taken = 0;
     settle(sampling.settle_seconds, [&] {
       return clock_during([&, from = std::chrono::steady_clock::now()] {
@@ -426,7 +426,6 @@ class Sampler : public Meter {
     rounds *= taken;
     result = {.measuring_seconds = result.measuring_seconds};
     sample_all(sampling.settle_seconds);
-    result.seconds = spread_means(result.seconds, 5);
     return result;
   }
 

@@ -69,16 +69,6 @@ void settle(double seconds, const std::function<double()>& clock_of_interval) {
   }
 }
 
-std::vector<double> spread_means(const std::vector<double>& values, size_t count) {
-  std::vector<double> means(std::min(count, values.size()));
-  for (size_t first = 0; first < means.size(); ++first) {
-    int taken = 0;
-    for (size_t i = first; i < values.size(); i += means.size(), ++taken) means[first] += values[i];
-    means[first] /= taken;
-  }
-  return means;
-}
-
 Samples sample_host(const std::function<void()>& work, const Sampling& sampling) {
   const auto start = std::chrono::steady_clock::now();
   Samples result;

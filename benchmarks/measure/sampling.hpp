@@ -67,10 +67,6 @@ bool will_do(const std::vector<double>& seen, double wanted);
 /// most. `clock_of_interval` works for an interval and returns its clock in Hz.
 void settle(double seconds, const std::function<double()>& clock_of_interval);
 
-/// Means of every `count`-th of these values, from the first, the second and so on: each is of
-/// values from all of the time. At most as many as there are values.
-std::vector<double> spread_means(const std::vector<double>& values, size_t count);
-
 /// Samples work on the CPU with the host's clock; `work` returns when it is done.
 Samples sample_host(const std::function<void()>& work, const Sampling& sampling);
 

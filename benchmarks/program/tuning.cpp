@@ -66,7 +66,9 @@ File parse(std::string_view text, const std::string& name) {
 
 Tuning read_tuning(const std::string& file) {
   std::ifstream in(file, std::ios::binary);
-  if (std::filesystem::is_directory(file)) throw UsageError("--tuning=" + file + ": a directory");
+  std::error_code no_matter;
+  if (std::filesystem::is_directory(file, no_matter))
+    throw UsageError("--tuning=" + file + ": a directory");
   if (!in) throw UsageError("--tuning=" + file + ": cannot be read");
   const std::string text(std::istreambuf_iterator<char>(in), {});
   return parse(text, "--tuning=" + file).tuning;
@@ -74,7 +76,7 @@ Tuning read_tuning(const std::string& file) {
 
 std::vector<std::string> unexpected(const Tuning& tuning, const Device& device) {
   std::vector<std::string> found;
-  if (tuning.source != device.name) found.push_back("of another GPU, " + tuning.source);
+  if (tuning.source != device.name) found.push_back("was tuned on another GPU, " + tuning.source);
   std::string absent;
   for (const Ladder& ladder : catalogue())
     for (const Crossover& crossover : ladder.crossovers)

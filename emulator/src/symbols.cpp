@@ -3,11 +3,7 @@
 
 #include <cxxabi.h>
 #include <elf.h>
-#include <fcntl.h>
 #include <link.h>
-#include <spawn.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -164,85 +160,45 @@ std::string SourceLine::text() const {
 
 namespace {
 
-// addr2line, which takes long to read a program's debug information: it is started once, and
-// answers as it is asked. A process that was forked from this one starts its own.
-class Addr2line {
- public:
-  std::vector<SourceLine> lines(std::span<const std::uintptr_t> return_addresses) {
-    if (owner_ != getpid()) start();
-    std::vector<SourceLine> found;
-    for (std::size_t first = 0; answers_ && first < return_addresses.size(); first += kAtOnce) {
-      const std::size_t count = std::min(kAtOnce, return_addresses.size() - first);
-      ask(return_addresses.subspan(first, count), found);
-      found.resize(first + count);
-    }
-    found.resize(return_addresses.size());
-    return found;
-  }
-
- private:
-  static constexpr std::size_t kAtOnce = 500;  // so that a question always fits into the socket
-
-  void start() {
-    owner_ = getpid();
-    answers_ = nullptr;
-    int ends[2];
-    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) return;
-    posix_spawn_file_actions_t actions;
-    posix_spawn_file_actions_init(&actions);
-    for (const int stream : {STDIN_FILENO, STDOUT_FILENO})
-      posix_spawn_file_actions_adddup2(&actions, ends[1], stream);
-    posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
-    const char* arguments[] = {"addr2line", "-a", "-i", "-e", program().c_str(), nullptr};
-    pid_t child;
-    const bool started = posix_spawnp(&child, arguments[0], &actions, nullptr,
-                                      const_cast<char**>(arguments), environ) == 0;
-    posix_spawn_file_actions_destroy(&actions);
-    close(ends[1]);
-    if (started) answers_ = fdopen(ends[0], "r");
-  }
-
-  // An address is answered by itself and lines; that of 0, which has none, comes last.
-  void ask(std::span<const std::uintptr_t> return_addresses, std::vector<SourceLine>& found) {
-    std::ostringstream question;
-    question << std::hex;
-    for (const std::uintptr_t address : return_addresses)
-      question << address - 1 - image().base << '\n';
-    question << "0\n";
-    const std::string text = question.str();
-    if (send(fileno(answers_), text.data(), text.size(), MSG_NOSIGNAL) != ssize_t(text.size()))
-      return;
-    char buffer[4096];
-    bool last = false;
-    while (std::fgets(buffer, sizeof(buffer), answers_)) {
-      std::string line(buffer);
-      line.erase(line.find_last_not_of("\n") + 1);
-      if (last) return;
-      if (line.starts_with("0x")) {
-        last = std::strtoull(line.c_str(), nullptr, 16) == 0;
-        found.emplace_back();
-      } else if (!found.empty() && found.back().file.empty()) {
-        found.back() = parse(line);
+std::vector<SourceLine> look_up(std::span<const std::uintptr_t> return_addresses) {
+  constexpr std::size_t kAtOnce = 500;
+  std::vector<SourceLine> lines;
+  for (std::size_t first = 0; first < return_addresses.size(); first += kAtOnce) {
+    const auto part =
+        return_addresses.subspan(first, std::min(kAtOnce, return_addresses.size() - first));
+    std::ostringstream command;
+    command << "addr2line -a -i -e '" << program() << "'" << std::hex;
+    for (const std::uintptr_t address : part) command << " 0x" << address - 1 - image().base;
+    command << " 2>/dev/null";
+    const std::size_t before = lines.size();
+    if (FILE* pipe = popen(command.str().c_str(), "r")) {
+      char buffer[4096];
+      while (std::fgets(buffer, sizeof(buffer), pipe)) {
+        std::string text(buffer);
+        text.erase(text.find_last_not_of("\n") + 1);
+        if (text.starts_with("0x"))
+          lines.emplace_back();
+        else if (!lines.empty() && lines.back().file.empty())
+          lines.back() = parse(text);
       }
+      pclose(pipe);
     }
+    lines.resize(before + part.size());
   }
-
-  pid_t owner_ = 0;
-  FILE* answers_ = nullptr;
-};
+  return lines;
+}
 
 }  // namespace
 
-// Remembered, since looking them up takes long.
+// Remembered, since looking them up starts a program.
 std::vector<SourceLine> source_lines(std::span<const std::uintptr_t> return_addresses) {
   static std::mutex mutex;
-  static Addr2line addr2line;
   static std::unordered_map<std::uintptr_t, SourceLine> known;
   const std::lock_guard lock(mutex);
   std::vector<std::uintptr_t> unknown;
   for (const std::uintptr_t address : return_addresses)
     if (!known.contains(address)) unknown.push_back(address);
-  const std::vector<SourceLine> found = addr2line.lines(unknown);
+  const std::vector<SourceLine> found = look_up(unknown);
   for (std::size_t i = 0; i < unknown.size(); ++i) known[unknown[i]] = found[i];
   std::vector<SourceLine> lines;
   for (const std::uintptr_t address : return_addresses) lines.push_back(known[address]);

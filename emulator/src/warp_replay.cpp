@@ -84,7 +84,7 @@ class FlowGraph {
       if (lanes != 0 && *logs[l].step != *logs[std::countr_zero(lanes)].step) return 0;
       lanes |= 1u << l;
     }
-    return lanes == 0 ? 0 : WarpReplay::alike(logs, lanes);
+    return lanes == 0 ? 0 : WarpReplay::alike(logs, lanes, 0);
   }
   // Most edges are known already: loops repeat them, and lanes take the same ones.
   int go(int from, std::uint64_t block) {
@@ -235,7 +235,7 @@ void WarpReplay::replay(std::span<Log> logs, bool all) {
     if (starved) return;
     if (active == 0) {
       paths_.pop_back();
-    } else if (const std::size_t count = alike(logs, active)) {
+    } else if (const std::size_t count = alike(logs, active, path.joins)) {
       go_together(path, logs, active, count);
     } else {
       if (!in_graph) graph_->add(logs);
@@ -280,15 +280,17 @@ void WarpReplay::go_together(Path& path, std::span<Log> logs, std::uint32_t acti
   if (joined) paths_.pop_back();
 }
 
-// How many of the next records of these lanes are of the same code.
-std::size_t WarpReplay::alike(std::span<const Log> logs, std::uint32_t lanes) {
+// How many of the next records of these lanes are of the same code; of several lanes at most up to
+// the first step into `last`, since what follows would be compared again.
+std::size_t WarpReplay::alike(std::span<const Log> logs, std::uint32_t lanes, std::uint64_t last) {
   const Log& first = logs[std::countr_zero(lanes)];
   auto count = static_cast<std::size_t>(first.end - first.next);
   for_each_lane(lanes & (lanes - 1), [&](unsigned l) {
     const Record *mine = first.next, *other = logs[l].next;
     count = std::min(count, static_cast<std::size_t>(logs[l].end - other));
     std::size_t n = 0;
-    while (n < count && other[n].pc == mine[n].pc && other[n].kind() == mine[n].kind()) ++n;
+    while (n < count && other[n].pc == mine[n].pc && other[n].kind() == mine[n].kind())
+      if (mine[n++].pc == last) break;
     count = n;
   });
   return count;

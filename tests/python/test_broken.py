@@ -144,7 +144,7 @@ def test_a_directory_without_results_beside_others_is_left_out(tmp_path, capsys,
     assert main(["matrix", str(tmp_path / "tuned"), str(whole)]) == 0
     out, err = capsys.readouterr()
     assert out
-    assert err.startswith(f"ladder: note: {tmp_path / 'tuned'}: no *.json below this directory\n")
+    assert err.startswith(f"ladder: note: {tmp_path / 'tuned'}: no results, left out\n")
 
 
 @pytest.mark.parametrize("command", ["plot", "table", "compare"])

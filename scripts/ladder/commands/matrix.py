@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from pathlib import Path
 
 from ladder.commands.arguments import RESULTS, add_one_run, loaded, regex
 from ladder.io.notes import note
@@ -30,11 +31,22 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--format", choices=["text", "markdown", "csv", "json"], default="text")
 
 
+def _with_results(paths: list[str]) -> list[str]:
+    """Leave out the directories of GPUs that are tuned, but not measured yet."""
+    empty = [p for p in paths if Path(p).is_dir() and not any(Path(p).rglob("*.json*"))]
+    if len(empty) == len(paths):
+        return paths  # reading them says what is wrong
+    for path in empty:
+        note(f"{path}: no results, left out")
+    return [path for path in paths if path not in empty]
+
+
 def run(options: argparse.Namespace) -> int:
     """Write the matrix; return the exit code."""
     from ladder.analysis.study import studies
     from ladder.report import machines, matrix
 
+    options.results = _with_results(options.results)
     results = loaded(options)
     for gpu in {result.gpu for result in results if result.source == "emulated"}:
         note(f"{gpu}, emulated: left out, since it has no speeds")

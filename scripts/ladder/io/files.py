@@ -60,20 +60,15 @@ def find(paths: Iterable[str | PathLike[str]]) -> list[Path]:
     """List the files, and every *.json and *.json.gz below the directories, each once and in order.
 
     `-` is stdin. What stands beside results is left out of directories, and so is, with a note,
-    what holds none: files of other programs, empty ones, and whole directories. A cut off or
-    damaged file is not.
+    what holds none: files of other programs, and empty ones. A cut off or damaged file is not.
 
-    Raises ResultError where nothing is left.
+    Raises ResultError for a directory without any results, and where nothing is left of the files.
     """
     found: dict[Path, Path] = {}
     beside = []
     for path in map(Path, paths):
         if path.is_dir():
-            try:
-                inside = _below(path)
-            except ResultError as error:
-                beside.append(str(error))
-                continue
+            inside = _below(path)
         elif path.is_file() and (kind := _beside(_peeked(path))):
             beside.append(f"{path}: {kind}")
             continue
