@@ -96,10 +96,9 @@ TEST(Shapes, WhatIsWrongIsSaid) {
   EXPECT_EQ(complaint("gemm:"), "gemm: needs axes, such as m=7");
   EXPECT_EQ(complaint("gemm:n=2^63"), "'2^63' is too large");
   EXPECT_EQ(complaint("gemm:m=1..8"), "'1..8' needs a step, as in 1..8*2 or 1..8+100");
-  for (const char* range : {"8..1*2", "1..8*1", "0..8*2", "1..8+0"})
-    EXPECT_EQ(complaint(std::string("gemm:m=") + range),
-              std::string("'") + range + "' is no range, as " +
-                  (std::string(range).find('*') < 9 ? "1..8*2" : "0..100+10") + " is");
+  for (const std::string range : {"8..1*2", "1..8*1", "0..8*2"})
+    EXPECT_EQ(complaint("gemm:m=" + range), "'" + range + "' is no range, as 1..8*2 is");
+  EXPECT_EQ(complaint("gemm:m=1..8+0"), "'1..8+0' is no range, as 0..100+10 is");
   EXPECT_EQ(complaint("gemm:m=1..4000+1"), "'1..4000+1': more than 1000 values");
   EXPECT_EQ(complaint("gemm:m=1..100+1,n=1..100+1"), "more than 1000 shapes");
   for (const char* text : {"gem:m=1", "gemm", "", ":m=1"})

@@ -161,7 +161,6 @@ Measurement Study::measure(const Row& row) {
   // first row of a kernel runs on all others before, once at least, which finds a kernel that
   // leaves something wrong for its next launch. Later rows run on the first input alone: one whose
   // sums are exact, or that adds to C.
-
   const void* kernel = implementation.kernel;
   if (kEmulated)
     inputs = verified_kernels_.contains(kernel) ? std::min(1, inputs - 1) : std::max(1, inputs - 1);

@@ -16,6 +16,8 @@
 #include <sstream>
 #include <unordered_map>
 
+#include "emulator/language.hpp"
+
 // The linker's names for the ends of the sections of __constant__ and __managed__ variables; null
 // if there are none.
 extern "C" {
@@ -218,10 +220,10 @@ std::uintptr_t image_offset(std::uintptr_t address) { return address - image().b
 
 // See __launch_bounds__. What aligns functions may end in a nop more.
 unsigned launch_bound(const void* kernel) {
-  constexpr unsigned kMark = 64, kMost = 1024;
+  constexpr unsigned kMark = nops_of(0), kMost = 1024;
   const auto* code = static_cast<const unsigned char*>(kernel);
   unsigned nops = 0;
-  while (nops < kMark + 2 * kMost && *--code == 0x90) ++nops;
+  while (nops < nops_of(kMost) && *--code == 0x90) ++nops;
   return nops < kMark ? kMost : (nops - kMark) / 2;
 }
 

@@ -184,6 +184,20 @@ def test_the_writer_of_the_page_of_gpus_says_how_it_is_called(flags, code):
     assert not done.stderr
 
 
+def test_the_page_of_commands_lists_all_axes_and_their_labels():
+    done = run("--plans", "--benchmark_format=json")
+    ladders = {x["name"]: x for x in json.loads(json.loads(done.stdout)["context"]["ladders"])}
+    page = (ROOT / "docs/cli.md").read_text()
+    for name, ladder in ladders.items():
+        line = next(told for told in page.splitlines() if told.startswith(f"| `{name}` | `"))
+        like = ladders["histogram"]["axes"] if "(as `histogram`)" in line else []
+        for axis in ladder["axes"]:
+            assert f"`{axis['name']}`" in line
+            known = next((a["labels"] for a in like if a["name"] == axis["name"]), [])
+            unlisted = [x for x in axis.get("labels", []) if f"`{x}`" not in line]
+            assert unlisted == known
+
+
 def test_plans_run_nothing():
     done = run("--plans", "--cases=full", "--gpu=t4", "--benchmark_format=json")
     assert done.returncode == 0

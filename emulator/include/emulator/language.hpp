@@ -32,10 +32,12 @@
 #define __managed__ __attribute__((used, section("emulator_managed")))
 #define __grid_constant__
 #define __forceinline__ inline __attribute__((always_inline))
+
 namespace emulator {
 /// The nops before a kernel that tell its __launch_bounds__: two for each thread, and 64.
 constexpr int nops_of(int threads, int = 0, int = 0) { return 2 * threads + 64; }
 }  // namespace emulator
+
 // clang takes no number of nops that depends on a template.
 #if defined(__clang__) || !defined(__x86_64__)
 #define __launch_bounds__(...)
