@@ -12,46 +12,61 @@ struct Sampled {
   unsigned* repeat;       // whether blocks counted in wide counters: for the kernel that adds them
 };
 
-// Whether a key has more than 16 equals in its block on average, as counters of 4 bits overflow
-// then. The most frequent key is left out, since warps count it in registers. All blocks take the
-// same sample. It does not see the order of the keys: blocks may share them out unevenly.
+// Whether keys repeat within a block so often that counters of 4 bits overflow. All blocks take the
+// same sample. The most frequent key is left out, since warps count it in registers. Keys repeat if
+// they have more than 16 equals in their block on average, were they shared out evenly. Or they
+// come in runs, as sorted keys do: these have few equals among the samples. Runs of fewer than 16
+// keys do not overflow a counter. Of runs longer than a chunk, warps count most keys in registers.
+// So what matters are keys that equal the one 16 further on, but not the one 256 further on. If all
+// runs are of one length, a third of the keys are such from a length of 24 to one of 720.
 __device__ __forceinline__ bool keys_repeat(const Counting& c, unsigned log_slots) {
   constexpr unsigned kEach = 4, kSamples = kEach * kThreads, kMix = 0x9E3779B1u;
+  constexpr unsigned kNear = 16, kFar = kChunk / 2;
+  constexpr unsigned kInRun = 1u << 16;  // a slot's upper half counts its samples in runs
+  if (c.count < kSamples + kFar) return false;
+  const size_t part = (c.count - kFar) / kSamples;
   const unsigned table = 1u << log_slots;
-  const size_t part = c.count / kSamples;
-  if (part == 0) return false;
-  auto* slots = dynamic_shared<unsigned>();
-  unsigned &pairs = slots[table], &most = slots[table + 1];
-  for (unsigned i = threadIdx.x; i < table + 2; i += kThreads) slots[i] = 0;
-  int key[kEach];
+  int key[kEach], near[kEach], far[kEach];
 #pragma unroll
   for (unsigned j = 0; j < kEach; ++j) {
     // Somewhere in the sample's part: equal distances could be multiples of a period of the keys.
     const unsigned sample = j * kThreads + threadIdx.x;
-    key[j] = c.keys[sample * part + (size_t{sample * kMix} * part >> 32)];
+    const int* at = c.keys + sample * part + (size_t{sample * kMix} * part >> 32);
+    key[j] = at[0];
+    near[j] = at[kNear];
+    far[j] = at[kFar];
   }
+  auto* slots = dynamic_shared<unsigned>();
+  unsigned &pairs = slots[table], &in_runs = slots[table + 1], &most = slots[table + 2];
+  for (unsigned i = threadIdx.x; i < table + 3; i += kThreads) slots[i] = 0;
   __syncthreads();
-  unsigned before = 0, top = 0;
+  unsigned before = 0, mine_in_runs = 0, top = 0;
 #pragma unroll
   for (unsigned j = 0; j < kEach; ++j) {
     const unsigned slot = clamped(key[j], c.bin_count) * kMix >> (32 - log_slots);
-    const unsigned old = atomicAdd(&slots[slot], 1u);
+    const bool in_run = near[j] == key[j] && far[j] != key[j];
+    const unsigned old = atomicAdd(&slots[slot], in_run ? 1 + kInRun : 1) % kInRun;
     before += old;
-    top = max(top, old);
+    mine_in_runs += in_run;
+    top = max(top, old << log_slots | slot);
   }
   if (before != 0) {
     atomicAdd(&pairs, before);
     atomicMax(&most, top);
   }
+  if (mine_in_runs != 0) atomicAdd(&in_runs, mine_in_runs);
   __syncthreads();
-  // Other keys come to a slot by chance. Two keys are equal at least as often as if all bins were
-  // equally likely.
-  constexpr float kAll = .5f * kSamples * (kSamples - 1);
-  const float by_chance = 1.25f * kAll / float(table);
-  const float equal = float(pairs) - .5f * float(most) * float(most + 1) - by_chance;
-  const float likely = fmaxf(equal / kAll, 1.f / float(c.bin_count));
+  const unsigned hot = slots[most & (table - 1)];  // the slot with the most samples
+  const unsigned others = kSamples - hot % kInRun, others_in_runs = in_runs - hot / kInRun;
+  const auto pairs_of = [](unsigned n) { return .5f * float(n) * (float(n) - 1); };
+  // Other keys come to a slot by chance. Two of them are equal at least as often as if all bins
+  // were equally likely.
+  const float by_chance = 1.25f * pairs_of(others) / float(table);
+  const float equal = fmaxf(float(pairs) - pairs_of(hot % kInRun) - by_chance,
+                            pairs_of(others) / float(c.bin_count));
   __syncthreads();  // the slots become counters
-  return likely * float(c.count) / float(gridDim.x) > 16;
+  const float equals_in_block = equal / pairs_of(kSamples) * float(c.count) / float(gridDim.x);
+  return equals_in_block > 16 || 3 * others_in_runs > kSamples;
 }
 
 inline __global__ void __launch_bounds__(kThreads, 1) count_by_sample(const Sampled s) {
@@ -78,15 +93,19 @@ inline LaunchPlan one_block_for_either(const Case& c, const Device& device, cons
   plan.grid.x = std::max(2u, plan.grid.x / 2 * 2);
   return plan;
 }
+inline Sampled sampled(Histogram& problem, const LaunchPlan& plan) {
+  Sampled s = {.narrow = counting<4>(problem, plan), .wide = counting<8>(problem, plan)};
+  const size_t words = size_t{plan.grid.x} * s.narrow.words;
+  s.log_slots = unsigned(std::bit_width(s.narrow.words - 3)) - 1;
+  s.narrow.rows = s.wide.rows = problem.room_for_counters(words + 1);
+  s.narrow.credits = s.wide.credits = problem.credits();
+  s.repeat = s.narrow.rows + words;
+  return s;
+}
 inline Implementation by_sample() {
   return launches<Histogram>(
       count_by_sample, one_block_for_either, [](Histogram& p, const LaunchPlan& plan, auto stream) {
-        Sampled s = {.narrow = counting<4>(p, plan), .wide = counting<8>(p, plan)};
-        const size_t words = size_t{plan.grid.x} * s.narrow.words;
-        s.log_slots = unsigned(std::bit_width(s.narrow.words - 2)) - 1;
-        s.narrow.rows = s.wide.rows = p.room_for_counters(words + 1);
-        s.narrow.credits = s.wide.credits = p.credits();
-        s.repeat = s.narrow.rows + words;
+        const Sampled s = sampled(p, plan);
         launch(plan, stream, count_by_sample, s);
         launch({.grid = s.wide.groups * s.wide.words / 32, .block = 32 * kAdders},
                {.early = p.device().compute_capability >= 90}, stream, add_by_sample, s,

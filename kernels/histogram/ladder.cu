@@ -160,8 +160,7 @@ std::vector<Rung> rungs() {
        .choose = carried_at},
       // 06_sampled.cuh
       {.name = "sampled",
-       .idea = "A sample of 4096 keys chooses: 4 bits per bin, or ranges where several keys are "
-               "frequent.",
+       .idea = "A sample of 4096 keys chooses: 4 bits per bin, or ranges where keys repeat.",
        .implementation = by_sample(),
        .builds_on = "ranges",
        .meant_for = [](const Case& c) { return is_uniform(c) && packs(c); },
@@ -207,9 +206,9 @@ Ladder ladder() {
                  shape(16411, 1 << 18, zipf), shape(57344, 1 << 18, uniform),
                  shape(57345, 40000, strided), shape(65537, 1 << 18, uniform),
                  shape(114689, (1 << 18) + 511, constant), shape(131073, 1 << 18, zipf_1_5),
-                 shape(240001, 1000, uniform), shape(300001, 1 << 18, zipf_1_5),
-                 shape(458752, 1 << 19, sorted), shape(458753, 1 << 18, zipf),
-                 shape(650001, 1 << 17, uniform)},
+                 shape(240001, 1000, uniform), shape(262144, 4352, sorted),
+                 shape(300001, 1 << 18, zipf_1_5), shape(458752, 1 << 19, sorted),
+                 shape(458753, 1 << 18, zipf), shape(650001, 1 << 17, uniform)},
       .headline = {256, 1 << 28, uniform},
       .small_headline = {256, 1 << 20, uniform},
       .work =

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
 // The keys and the reference of the histogram against loops on the host. Counters of few bits, and
-// the totals that clusters have of them, where they overflow as often as they can.
+// the totals that clusters have of them, where they overflow as often as they can. Which counters a
+// sample chooses.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -118,9 +119,98 @@ TEST(Gpu, NarrowCountersAreExact) {
     expect_exact<8, true, true>(300, 300'007, d);
     expect_exact<8, true, true>(70'001, 300'007, d);
     SCOPED_TRACE(testing::Message() << "by a sample, distribution " << d);
-    expect_exact(by_sample(), Case(ladder().axes, {70'001, 300'007, d}), false,
+    expect_exact(by_sample(), Case(ladder().axes, {70'001, (1 << 20) + 7, d}), false,
                  [](Histogram&, const LaunchPlan&) { return 2; });
   }
+}
+
+// Counts keys with `sampled`, in as many blocks on every GPU, and tells whether in 8 bits.
+bool counted_in_8_bits(int64_t bins, const std::vector<int>& keys, unsigned blocks = 128) {
+  const Device device = Device::open(0);
+  const Case c(ladder().axes, {bins, int64_t(keys.size()), uniform});
+  const Implementation rung = by_sample();
+  LaunchPlan plan = rung.plan(c, device, rung.kernel);
+  occupancy(rung.kernel, plan, device);  // allows it the shared memory
+  plan.grid = blocks;
+  Histogram problem(c, device);
+  check(cudaMemcpy(std::get<0>(problem.arguments()), keys.data(), keys.size() * sizeof(int),
+                   cudaMemcpyHostToDevice),
+        "cudaMemcpy");
+  problem.poison();
+  rung.launch(plan, problem, nullptr);
+  check(cudaDeviceSynchronize(), "kernel");
+  std::vector<unsigned> expected(bins);
+  for (const int key : keys) ++expected[key];
+  EXPECT_EQ(to_host(std::get<2>(problem.arguments()), bins), expected);
+  return to_host(sampled(problem, plan).repeat, 1)[0] != 0;
+}
+
+constexpr int kSampledKeys = 1 << 20;
+
+TEST(Gpu, ASampleTellsWhetherKeysRepeatInABlock) {
+  NEED_GPU();
+  const auto in_8_bits = [](int64_t bins, Distribution d) {
+    return counted_in_8_bits(bins, draw(bins, kSampledKeys, d).keys);
+  };
+  for (const int64_t bins : {1165, 70'001}) {
+    SCOPED_TRACE(bins);
+    EXPECT_FALSE(in_8_bits(bins, uniform));
+    EXPECT_FALSE(in_8_bits(bins, constant));
+    EXPECT_FALSE(in_8_bits(bins, strided));
+    EXPECT_TRUE(in_8_bits(bins, zipf));
+    EXPECT_TRUE(in_8_bits(bins, zipf_1_5));
+  }
+}
+
+// Short runs of equal keys do not overflow a counter, long ones are counted in registers.
+TEST(Gpu, ASampleTellsHowLongRunsAre) {
+  NEED_GPU();
+  const auto in_8_bits = [](int run) {
+    SCOPED_TRACE(run);
+    const int64_t bins = kSampledKeys / run;
+    return counted_in_8_bits(bins, draw(bins, kSampledKeys, sorted).keys);
+  };
+  for (const int run : {9, 14, 20, 900, 1200}) EXPECT_FALSE(in_8_bits(run)) << run;
+  for (const int run : {28, 37, 150, 585}) EXPECT_TRUE(in_8_bits(run)) << run;
+}
+
+TEST(Gpu, ASampleLeavesOutTheMostFrequentKey) {
+  NEED_GPU();
+  constexpr int kBins = 1165, kHot = 500;
+  std::vector<int> others = draw(kBins, kSampledKeys, uniform).keys, keys = others;
+  // Warps count its runs in registers, however short.
+  for (int i = 0; i < kSampledKeys; ++i)
+    if (i / 256 % 2 == 0) keys[i] = kHot;
+  EXPECT_FALSE(counted_in_8_bits(kBins, keys));
+  // Another key's runs are not, nor are keys that repeat beside it.
+  for (int i = 0; i < kSampledKeys; ++i) keys[i] = i / 256 % 2 == 0 ? kHot : i / 128 % 1000;
+  EXPECT_TRUE(counted_in_8_bits(kBins, keys));
+  for (int i = 0; i < kSampledKeys; ++i) keys[i] = others[i] < 700 ? kHot : others[i] % 40;
+  EXPECT_TRUE(counted_in_8_bits(kBins, keys));
+}
+
+// With the fewest keys that are sampled, the last sample's neighbour is the last key.
+TEST(Gpu, ASampleStaysWithinTheKeys) {
+  NEED_GPU();
+  for (const int count : {1, 4095, 4096, 4351, 4352, 4353, 8447, 8448, 17 * 4096 - 1, 17 * 4096 + 1,
+                          17 * 4096 + 257, (1 << 18) + 511}) {
+    SCOPED_TRACE(count);
+    std::vector<int> keys(count);
+    for (int i = 0; i < count; ++i) keys[i] = i % 40;  // many of which are in each block
+    EXPECT_EQ(counted_in_8_bits(70'001, keys, 2), count >= 4096 + 256);
+  }
+}
+
+TEST(Gpu, ASampleChoosesForSoManyBinsThatOnly4BitsFit) {
+  NEED_GPU();
+  const Device device = Device::open(0);
+  constexpr int64_t kBins = 300'001;
+  const Case c(ladder().axes, {kBins, 1 << 22, uniform});
+  if (const std::string why = no_sample(c, device); !why.empty()) GTEST_SKIP() << why;
+  EXPECT_FALSE(counted_in_8_bits(kBins, draw(kBins, 1 << 22, uniform).keys));
+  EXPECT_TRUE(counted_in_8_bits(kBins, draw(kBins, 1 << 22, zipf).keys));
+  EXPECT_FALSE(counted_in_8_bits(kBins, draw(kBins, 1 << 22, sorted).keys));
+  EXPECT_TRUE(counted_in_8_bits(kBins, draw(kBins, 1 << 23, sorted).keys));
 }
 
 TEST(Gpu, TotalsOfClustersAreExact) {
