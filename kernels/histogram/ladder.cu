@@ -7,7 +7,8 @@
 // memory stay on the SM, but its 227 KiB hold only 58 112 counters. A cluster of up to 16 blocks
 // holds more, but then most increments cross the SM-to-SM network. Or counters are narrow, and must
 // be kept from overflowing; or blocks share out the bins and read the keys several times, all but
-// once from L2. Zeroing and merging are inside the time.
+// once from L2. Where counters would be narrowest, a sample of the keys tells which is faster.
+// Zeroing and merging are inside the time.
 
 #include "histogram/ladder.hpp"
 
@@ -21,6 +22,11 @@
 namespace ladders::histogram {
 namespace {
 
+// From this many keys on, `sampled` loses less than `hot_key` at the distribution that is worst for
+// it. With fewer keys the sample takes longer than the overflows that it avoids. It is no
+// crossover, since it compares worst cases and not two ways at one shape.
+constexpr int64_t kSampleFrom = 1 << 22;
+
 Implementation robust(const Case& c, const Device& device) {
   if (c["bins"] <= fitting<32>(device)) {
     if (kMergeInPairsFrom.reached(c, device) && !kMergeAloneFrom.reached(c, device) &&
@@ -28,6 +34,8 @@ Implementation robust(const Case& c, const Device& device) {
       return chosen("cluster_merge", in_clusters<32, false, 2>());
     return chosen("zeroed_meanwhile", zeroed_and_merged());
   }
+  if (c["keys"] >= kSampleFrom && no_sample(c, device).empty())
+    return chosen("sampled", by_sample());
   if (c["bins"] <= fitting<4>(device)) return chosen("hot_key", packed_at<true>(c, device));
   return chosen("ranges", written_down<8, true, true>());
 }
@@ -169,7 +177,8 @@ std::vector<Rung> rungs() {
        .measured = [](const Case& c) { return on_three(c) && packs(c) && !fit_narrow(c); }},
       // ladder.cu
       {.name = "robust",
-       .idea = "Without reading the keys: the widest counters that fit, ranges where none do.",
+       .idea = "By shape alone: the widest counters that fit, sampled if those have 4 bits, ranges "
+               "if none fit.",
        .role = Role::choice,
        .choose = robust},
   };

@@ -213,6 +213,19 @@ TEST(Gpu, ASampleChoosesForSoManyBinsThatOnly4BitsFit) {
   EXPECT_TRUE(counted_in_8_bits(kBins, draw(kBins, 1 << 23, sorted).keys));
 }
 
+TEST(Histogram, RobustSamplesManyKeysWhereOnly4BitsFit) {
+  const Ladder all = ladder();
+  const auto chosen_for = [&](int64_t bins, int64_t keys) {
+    return find_rung(all, "robust")->at(Case(all.axes, {bins, keys, uniform}), kH200).chosen;
+  };
+  EXPECT_EQ(chosen_for(57344, 1 << 28), "zeroed_meanwhile");
+  EXPECT_EQ(chosen_for(229'376, 1 << 28), "hot_key");
+  EXPECT_EQ(chosen_for(240'000, 1 << 22), "sampled");
+  EXPECT_EQ(chosen_for(240'000, (1 << 22) - 1), "hot_key");
+  EXPECT_EQ(chosen_for(458'752, 1 << 28), "sampled");
+  EXPECT_EQ(chosen_for(500'000, 1 << 28), "ranges");
+}
+
 TEST(Gpu, TotalsOfClustersAreExact) {
   NEED_GPU();
   if (Device::open(0).compute_capability < 90) GTEST_SKIP() << "no clusters";
