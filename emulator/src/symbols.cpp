@@ -4,9 +4,14 @@
 #include <cxxabi.h>
 #include <elf.h>
 #include <link.h>
+#include <pthread.h>
+#include <spawn.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
-#include <cstdio>
+#include <cerrno>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -14,6 +19,7 @@
 #include <memory>
 #include <mutex>
 #include <sstream>
+#include <string_view>
 #include <unordered_map>
 
 #include "emulator/language.hpp"
@@ -162,37 +168,98 @@ std::string SourceLine::text() const {
 
 namespace {
 
+int addr2line = -1;  // a socket to the running process; -1 if there is none
+
+void close_addr2line() {
+  if (addr2line != -1) close(addr2line);
+  addr2line = -1;
+}
+
+// The process ends when the socket is closed. A shell starts it and ends, so that it is no child of
+// this program, which may wait for all of its children.
+void start_addr2line() {
+  // A copy of this program starts its own: their answers would get mixed up.
+  [[maybe_unused]] static const int at_fork = pthread_atfork(nullptr, nullptr, close_addr2line);
+  int ends[2];
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) return;
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_adddup2(&actions, ends[1], STDIN_FILENO);
+  posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
+#if __GLIBC_MINOR__ >= 34
+  // Who waits for the end of a pipe of this program must not wait for addr2line too.
+  posix_spawn_file_actions_addclosefrom_np(&actions, 3);
+#endif
+  // A shell gives what runs in the background an empty stdin, unless that is another descriptor.
+  const char* const arguments[] = {"sh", "-c",
+                                   "exec 3<&0; addr2line -a -i -e \"$0\" <&3 3<&- 2>/dev/null &",
+                                   program().c_str(), nullptr};
+  pid_t shell;
+  const int error = posix_spawn(&shell, "/bin/sh", &actions, nullptr,
+                                const_cast<char* const*>(arguments), environ);
+  posix_spawn_file_actions_destroy(&actions);
+  close(ends[1]);
+  addr2line = ends[0];
+  if (error != 0) return close_addr2line();
+  (void)TEMP_FAILURE_RETRY(waitpid(shell, nullptr, 0));
+}
+
+// Asked last: no program has code there, so the line after its echo ends the answer.
+constexpr std::string_view kNowhere = "0x8000000000000000\n";
+
+// None if addr2line fails or answers something else; else also one for kNowhere.
+std::vector<SourceLine> ask_addr2line(std::span<const std::uintptr_t> return_addresses) {
+  if (addr2line == -1) start_addr2line();
+  std::ostringstream question, echo;
+  for (const std::uintptr_t address : return_addresses)
+    question << "0x" << std::hex << address - 1 - image().base << '\n';
+  question << kNowhere;
+  const std::string asked = question.str();
+  if (TEMP_FAILURE_RETRY(send(addr2line, asked.data(), asked.size(), MSG_NOSIGNAL)) !=
+      static_cast<ssize_t>(asked.size()))
+    return {};
+
+  std::string answer;
+  for (std::size_t last; (last = answer.find(kNowhere)) == std::string::npos ||
+                         answer.find('\n', last + kNowhere.size()) == std::string::npos;) {
+    char buffer[4096];
+    const ssize_t bytes = TEMP_FAILURE_RETRY(read(addr2line, buffer, sizeof(buffer)));
+    if (bytes <= 0) return {};
+    answer.append(buffer, bytes);
+  }
+  std::vector<SourceLine> lines;
+  std::istringstream texts(answer);
+  for (std::string text; std::getline(texts, text);) {
+    if (text.starts_with("0x")) {  // with zeros before the number
+      echo << "0x" << std::hex << std::strtoull(text.c_str(), nullptr, 16) << '\n';
+      lines.emplace_back();
+    } else if (!lines.empty() && lines.back().file.empty()) {
+      lines.back() = parse(text);
+    }
+  }
+  return echo.str() == asked ? lines : std::vector<SourceLine>();
+}
+
 std::vector<SourceLine> look_up(std::span<const std::uintptr_t> return_addresses) {
-  constexpr std::size_t kAtOnce = 500;
+  constexpr std::size_t kAtOnce = 100;  // fits into the socket before any of it is read
   std::vector<SourceLine> lines;
   for (std::size_t first = 0; first < return_addresses.size(); first += kAtOnce) {
     const auto part =
         return_addresses.subspan(first, std::min(kAtOnce, return_addresses.size() - first));
-    std::ostringstream command;
-    command << "addr2line -a -i -e '" << program() << "'" << std::hex;
-    for (const std::uintptr_t address : part) command << " 0x" << address - 1 - image().base;
-    command << " 2>/dev/null";
-    const std::size_t before = lines.size();
-    if (FILE* pipe = popen(command.str().c_str(), "r")) {
-      char buffer[4096];
-      while (std::fgets(buffer, sizeof(buffer), pipe)) {
-        std::string text(buffer);
-        text.erase(text.find_last_not_of("\n") + 1);
-        if (text.starts_with("0x"))
-          lines.emplace_back();
-        else if (!lines.empty() && lines.back().file.empty())
-          lines.back() = parse(text);
-      }
-      pclose(pipe);
+    std::vector<SourceLine> found = ask_addr2line(part);
+    if (found.empty()) {  // it may have been killed
+      close_addr2line();
+      found = ask_addr2line(part);
     }
-    lines.resize(before + part.size());
+    found.resize(part.size());
+    lines.insert(lines.end(), found.begin(), found.end());
   }
   return lines;
 }
 
 }  // namespace
 
-// Remembered, since looking them up starts a program.
+// Remembered, since looking them up takes time.
 std::vector<SourceLine> source_lines(std::span<const std::uintptr_t> return_addresses) {
   static std::mutex mutex;
   static std::unordered_map<std::uintptr_t, SourceLine> known;

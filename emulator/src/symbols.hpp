@@ -47,7 +47,8 @@ struct SourceLine {
 };
 
 /// The lines that the instructions before `return_addresses` come from; where code was inlined,
-/// the innermost that is not the emulator's own. Runs addr2line (binutils).
+/// the innermost that is not the emulator's own. Asks addr2line (binutils), one process of which
+/// runs until this one ends.
 std::vector<SourceLine> source_lines(std::span<const std::uintptr_t> return_addresses);
 SourceLine source_line(std::uintptr_t return_address);
 
