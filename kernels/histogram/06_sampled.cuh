@@ -18,7 +18,8 @@ struct Sampled {
 // come in runs, as sorted keys do: these have few equals among the samples. Runs of fewer than 16
 // keys do not overflow a counter. Of runs longer than a chunk, warps count most keys in registers.
 // So what matters are keys that equal the one 16 further on, but not the one 256 further on. If all
-// runs are of one length, a third of the keys are such from a length of 24 to one of 720.
+// runs are of one length, a third of the keys are such from a length of 24 to one of 720. A quarter
+// of the samples tells that.
 __device__ __forceinline__ bool keys_repeat(const Counting& c, unsigned log_slots) {
   constexpr unsigned kEach = 4, kSamples = kEach * kThreads, kMix = 0x9E3779B1u;
   constexpr unsigned kNear = 16, kFar = kChunk / 2;
@@ -26,35 +27,33 @@ __device__ __forceinline__ bool keys_repeat(const Counting& c, unsigned log_slot
   if (c.count < kSamples + kFar) return false;
   const size_t part = (c.count - kFar) / kSamples;
   const unsigned table = 1u << log_slots;
-  int key[kEach], near[kEach], far[kEach];
+  int key[kEach], near = 0, far = 0;  // the neighbours of a thread's first
 #pragma unroll
   for (unsigned j = 0; j < kEach; ++j) {
     // Somewhere in the sample's part: equal distances could be multiples of a period of the keys.
-    const unsigned sample = j * kThreads + threadIdx.x;
+    const unsigned sample = kEach * threadIdx.x + j;
     const int* at = c.keys + sample * part + (size_t{sample * kMix} * part >> 32);
     key[j] = at[0];
-    near[j] = at[kNear];
-    far[j] = at[kFar];
+    if (j == 0) near = at[kNear], far = at[kFar];
   }
   auto* slots = dynamic_shared<unsigned>();
   unsigned &pairs = slots[table], &in_runs = slots[table + 1], &most = slots[table + 2];
   for (unsigned i = threadIdx.x; i < table + 3; i += kThreads) slots[i] = 0;
   __syncthreads();
-  unsigned before = 0, mine_in_runs = 0, top = 0;
+  const bool in_run = near == key[0] && far != key[0];
+  unsigned before = 0, top = 0;
 #pragma unroll
   for (unsigned j = 0; j < kEach; ++j) {
     const unsigned slot = clamped(key[j], c.bin_count) * kMix >> (32 - log_slots);
-    const bool in_run = near[j] == key[j] && far[j] != key[j];
-    const unsigned old = atomicAdd(&slots[slot], in_run ? 1 + kInRun : 1) % kInRun;
+    const unsigned old = atomicAdd(&slots[slot], in_run && j == 0 ? 1 + kInRun : 1) % kInRun;
     before += old;
-    mine_in_runs += in_run;
     top = max(top, old << log_slots | slot);
   }
   if (before != 0) {
     atomicAdd(&pairs, before);
     atomicMax(&most, top);
   }
-  if (mine_in_runs != 0) atomicAdd(&in_runs, mine_in_runs);
+  if (in_run) atomicAdd(&in_runs, 1u);
   __syncthreads();
   const unsigned hot = slots[most & (table - 1)];  // the slot with the most samples
   const unsigned others = kSamples - hot % kInRun, others_in_runs = in_runs - hot / kInRun;
@@ -66,7 +65,7 @@ __device__ __forceinline__ bool keys_repeat(const Counting& c, unsigned log_slot
                             pairs_of(others) / float(c.bin_count));
   __syncthreads();  // the slots become counters
   const float equals_in_block = equal / pairs_of(kSamples) * float(c.count) / float(gridDim.x);
-  return equals_in_block > 16 || 3 * others_in_runs > kSamples;
+  return equals_in_block > 16 || 3 * others_in_runs > kThreads;
 }
 
 inline __global__ void __launch_bounds__(kThreads, 1) count_by_sample(const Sampled s) {
