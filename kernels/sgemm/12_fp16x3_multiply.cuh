@@ -55,6 +55,16 @@ __device__ __forceinline__ uint64_t chunks_of_columns(const void* tile) {
 
 // D[64 x n] = A[64 x 16] B[16 x n] by a warpgroup, plus the old D if `add`. A thread has n / 2
 // outputs.
+__device__ __forceinline__ void multiply_add(float (&d)[32], uint64_t a, uint64_t b, bool add) {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+  asm volatile(
+      "{ .reg .pred add; setp.ne.b32 add, %34, 0;\n"
+      "wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16 {" LADDERS_TEN() LADDERS_TEN(1)
+          LADDERS_TEN(2) "%30,%31}, %32, %33, add, 1, 1, 0, 1; }"
+      : LADDERS_F8(0), LADDERS_F8(8), LADDERS_F8(16), LADDERS_F8(24)
+      : "l"(a), "l"(b), "r"(int(add)));
+#endif
+}
 __device__ __forceinline__ void multiply_add(float (&d)[64], uint64_t a, uint64_t b, bool add) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
   asm volatile(

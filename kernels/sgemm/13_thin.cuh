@@ -230,6 +230,109 @@ __global__ void __launch_bounds__(256) thin_rows(const Gemm g) {
 #endif
 }
 
+// Short sums, and so many that a thread takes all sums of a column or row of C alone: lanes need
+// not add up parts. It loads a chunk of terms at a time, the next one while it adds up these.
+constexpr int kShortRow = 256, kShortColumn = 128;  // terms, at most
+constexpr int kShortThreads = 128, kShortChunk = 32;
+
+// Adds a chunk: terms x of a row or column, and those of all others in shared memory.
+template <int kCount>
+__device__ __forceinline__ void add_chunk(Total<kCount> (&sums)[kCount],
+                                          const float (&x)[kShortChunk],
+                                          const float (*others)[kCount], int left) {
+#pragma unroll
+  for (int t = 0; t < kShortChunk; t += 4) {
+    if (t >= left) break;
+    float chain[kCount] = {};
+    for (int u = t; u < t + 4; ++u)
+      for (int i = 0; i < kCount; ++i) chain[i] += x[u] * others[u][i];
+    for (int i = 0; i < kCount; ++i) sums[i] += chain[i];
+  }
+}
+
+// C of few rows: a thread takes a column.
+template <int kRows>
+__global__ void __launch_bounds__(kShortThreads) short_rows(const Gemm g) {
+  __shared__ __align__(16) float a[kShortRow][kRows];
+  const int k = terms(g), column = blockIdx.x * kShortThreads + threadIdx.x;
+  float next[kShortChunk];
+  const auto load = [&](int k0) {
+    const float* from = g.b + k0 * g.ldb + column;
+#pragma unroll
+    for (int t = 0; t < kShortChunk; ++t, from += g.ldb)
+      next[t] = k0 + t < k && column < g.n ? *from : 0;
+  };
+  load(0);
+  for (int i = threadIdx.x; i < (k + 3) / 4 * 4 * kRows; i += kShortThreads) {
+    const int row = i % kRows, step = i / kRows;
+    a[step][row] = step < k && row < g.m ? g.a[row * g.lda + step] : 0;
+  }
+  __syncthreads();
+  if (column >= g.n) return;
+  Total<kRows> sums[kRows] = {};
+#pragma unroll 1
+  for (int k0 = 0; k0 < k; k0 += kShortChunk) {
+    float b[kShortChunk];
+#pragma unroll
+    for (int t = 0; t < kShortChunk; ++t) b[t] = next[t];
+    if (k0 + kShortChunk < k) load(k0 + kShortChunk);
+    add_chunk<kRows>(sums, b, a + k0, k - k0);
+  }
+#pragma unroll
+  for (int row = 0; row < kRows; ++row)
+    if (row < g.m) update(g.c[row * g.ldc + column], g.alpha * float(sums[row]), g.beta);
+}
+
+// C of few columns: a thread takes a row. A and C pass through shared memory, so that neighbouring
+// lanes load and store neighbouring elements. Rows there are an odd number of words apart: they
+// begin in different banks.
+template <int kColumns>
+__global__ void __launch_bounds__(kShortThreads) short_columns(const Gemm g) {
+  constexpr int kRows = kShortThreads, kApart = kColumns | 1;
+  __shared__ float tiles[2][kRows * (kShortChunk + 1)];
+  __shared__ __align__(16) float b[kShortColumn][kColumns];
+  const int k = terms(g), row0 = blockIdx.x * kRows, rows = min(kRows, g.m - row0);
+  const int longest = min(k, kShortChunk), apart = longest | 1;  // of a row's chunk
+  const int bits = longest > 1 ? 32 - __clz(longest - 1) : 0;    // 2^bits lanes load it
+  const auto copy = [&](int k0) {
+    float* tile = tiles[k0 / kShortChunk % 2];
+#pragma unroll 8
+    for (int i = threadIdx.x; i < rows << bits; i += kRows) {
+      const int row = i >> bits, step = i - (row << bits);
+      if (step < longest && k0 + step < k)
+        __pipeline_memcpy_async(&tile[row * apart + step], &g.a[(row0 + row) * g.lda + k0 + step],
+                                4);
+    }
+    __pipeline_commit();
+  };
+  copy(0);
+  for (int i = threadIdx.x; i < (k + 3) / 4 * 4 * kColumns; i += kRows) {
+    const int column = i % kColumns, step = i / kColumns;
+    b[step][column] = step < k && column < g.n ? g.b[step * g.ldb + column] : 0;
+  }
+  Total<kColumns> sums[kColumns] = {};
+#pragma unroll 1
+  for (int k0 = 0; k0 < k; k0 += kShortChunk) {
+    __pipeline_wait_prior(0);
+    __syncthreads();  // all have copied, and none reads the other tile any more
+    if (k0 + kShortChunk < k) copy(k0 + kShortChunk);
+    const float* row = &tiles[k0 / kShortChunk % 2][threadIdx.x * apart];
+    float a[kShortChunk];
+#pragma unroll
+    for (int t = 0; t < kShortChunk; ++t) a[t] = k0 + t < k && threadIdx.x < rows ? row[t] : 0;
+    add_chunk<kColumns>(sums, a, b + k0, k - k0);
+  }
+  __syncthreads();  // all have read the first tile, which becomes one of C
+#pragma unroll
+  for (int j = 0; j < kColumns; ++j) tiles[0][threadIdx.x * kApart + j] = g.alpha * float(sums[j]);
+  __syncthreads();
+  for (int i = threadIdx.x; i < rows * kColumns; i += kRows) {
+    const int row = i / kColumns, column = i % kColumns;
+    if (column < g.n)
+      update(g.c[(row0 + row) * g.ldc + column], tiles[0][row * kApart + column], g.beta);
+  }
+}
+
 // Sums of few terms: most instructions load or store. A warp stores kRows rows of a tile; several
 // blocks per SM store while others load. Beyond the edges the last row or column is read again.
 template <int kRows, int kColumns>

@@ -94,7 +94,8 @@ Multiply in_tiles(int m, int n, const Device& device, double wave) {
 Multiply fastest_tiles(int m, int n, const Device& device) {
   return std::min({in_tiles<192>(m, n, device, kTuning.fp16x3_wave_192),
                    in_tiles<256>(m, n, device, kTuning.fp16x3_wave_256),
-                   in_tiles<128>(m, n, device, kTuning.fp16x3_wave_128)},
+                   in_tiles<128>(m, n, device, kTuning.fp16x3_wave_128),
+                   in_tiles<64>(m, n, device, kTuning.fp16x3_wave_64)},
                   [](const Multiply& a, const Multiply& b) { return a.time < b.time; });
 }
 

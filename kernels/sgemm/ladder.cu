@@ -271,7 +271,7 @@ std::vector<Rung> steps() {
        .choose = LADDERS_GPU_ONLY(fp16x3_at)},
       // 13_thin.cuh, thin.cu
       {.name = "thin",
-       .idea = "C of a few rows or columns: lanes share a row, warps and blocks share k.",
+       .idea = "C of few rows or columns: lanes, warps and blocks share sums, but not short ones.",
        .builds_on = "naive",
        .target = "global_load_requests",
        .skip = not_thin,
@@ -389,7 +389,7 @@ Ladder ladder() {
                  shape(300, 7, 140),  shape(3, 2, 2500),    shape(100, 1, 1),
                  shape(1, 1, 1000),   shape(64, 64, 0),     shape(64, 0, 64),
                  shape(0, 64, 64),    shape(0, 7, 5),       shape(7, 0, 5),
-                 shape(2, 7, 600),    shape(6, 300, 20)},
+                 shape(2, 7, 600),    shape(6, 300, 20),    shape(2500, 3, 5)},
       .headline = {4096, 4096, 4096},
       .small_headline = {256, 256, 256},
       .work =

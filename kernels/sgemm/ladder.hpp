@@ -14,7 +14,7 @@ void library_product(const Gemm& gemm, cudaStream_t stream);
 /// outputs, whatever k is. (The number of outputs is an estimate: on an H200 tf32x3 is still 13 %
 /// faster at 1280 x 512 x 8192.)
 inline const Crossover kFp16x3FromProducts{
-    "sgemm.fp16x3_from_products", 0x1p29 * 1.4,
+    "sgemm.fp16x3_from_products", 0x1p28 * 1.5,
     [](const Case& c, const Device&) { return double(c["m"]) * double(c["n"]) * double(c["k"]); },
     every({{1024}, {1024}, {256, 320, 384, 448, 512, 640, 768, 1024}})};
 inline const Crossover kFp16x3FromOutputs{
@@ -33,8 +33,8 @@ struct Tuning {
   int fp16x3_side = 512;                 ///< its tiles are large
   int64_t fp16x3_panel_bytes = 8 << 20;  ///< of B: searched, and split before it leaves the L2
   // Time of a wave of tiles of so many columns, per step of k, in any unit: on an H100 at 8192
-  // cubed.
-  double fp16x3_wave_128 = 143, fp16x3_wave_192 = 192, fp16x3_wave_256 = 258;
+  // cubed; the first by its ratio to the second on an H200, with m = n = 1024.
+  double fp16x3_wave_64 = 104, fp16x3_wave_128 = 143, fp16x3_wave_192 = 192, fp16x3_wave_256 = 258;
   int64_t fp16x3_wide_band = 1 << 27;    ///< outputs from which bands of tiles are twice as high
   double fp16x3_parts_above_aspect = 4;  ///< k k / (m n) above which C adds up parts of k ...
   int fp16x3_part = 1024, fp16x3_parts = 8;  ///< ... of so many terms, and how many at most
@@ -46,6 +46,10 @@ struct Tuning {
   // If A has more elements than this, tensor cores are faster where C has more columns than these.
   int thin_columns = 4;
   double thin_elements = 1 << 22;
+
+  // How many sums per term of k and SM thin needs for a thread to take each alone, if C has few
+  // rows, and if it has few columns.
+  int thin_row_sums = 1, thin_column_sums = 3;
 
   // Up to the second k, small_tiles is taken if no SM has more than so many tiles and the model
   // below predicts that it is faster than bf16x6: each tile takes so long per step of k. Up to the

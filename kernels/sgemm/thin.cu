@@ -9,19 +9,37 @@
 namespace ladders::sgemm {
 namespace {
 
-// The number among 1, 2, 4 and 8 that holds `count`, and a yes or no, as template arguments of
-// `make`.
+// The number among 1, 2, 4 and 8 that holds `count`, as a template argument of `make`.
 template <int number = 1, class Make>
-GemmLaunch rounded_up(int count, bool yes, Make make) {
+GemmLaunch rounded_up(int count, Make make) {
   if constexpr (number < kThin)
-    if (count > number) return rounded_up<2 * number>(count, yes, make);
-  const std::integral_constant<int, number> n;
-  return yes ? make(n, std::true_type{}) : make(n, std::false_type{});
+    if (count > number) return rounded_up<2 * number>(count, make);
+  return make(std::integral_constant<int, number>());
+}
+// And a yes or no.
+template <class Make>
+GemmLaunch rounded_up(int count, bool yes, Make make) {
+  return rounded_up(
+      count, [&](auto n) { return yes ? make(n, std::true_type{}) : make(n, std::false_type{}); });
 }
 
 }  // namespace
 
 GemmLaunch thin_launch(const Gemm& g, const Device& device) {
+  // A thread per sum needs many sums, more where they are long. Kernels that share sums out take
+  // up to eight together.
+  const auto in_blocks = [](int threads) {
+    return LaunchPlan{.grid = unsigned(ceil_div(threads, kShortThreads)), .block = kShortThreads};
+  };
+  const int64_t terms = int64_t{g.k} * device.sms, thick = std::min(g.m, g.n) > 4 ? 2 : 1;
+  if (g.n <= g.m && g.k <= kShortColumn / 2 * thick &&
+      kTuning.thin_column_sums * terms <= thick * g.m)
+    return rounded_up(g.n, [&](auto columns) -> GemmLaunch {
+      return {short_columns<columns()>, in_blocks(g.m)};
+    });
+  if (g.n > g.m && g.k <= kShortRow && kTuning.thin_row_sums * terms <= thick * g.n)
+    return rounded_up(
+        g.m, [&](auto rows) -> GemmLaunch { return {short_rows<rows()>, in_blocks(g.n)}; });
   // A block of thin_columns loads a short k at once; thin_rows would begin later.
   if (g.n <= g.m || (g.n <= kThin && g.k <= 1024)) {
     const bool wide = std::has_single_bit(unsigned(g.n)) && g.ldb == g.n && in_fours(g.b, 0) &&

@@ -226,6 +226,12 @@ const Trial kTrials[] = {
     {1, 9000, 200, Kind::uniform, true, 1.25f, -0.5f, 4, 4},
     {8, 5000, 1027, Kind::normal, true, 1, 0, 1, 1},
     {4, 300, 64, Kind::uniform, true, 0, -0.5f, 1, 1},
+    {8, 700, 32, Kind::normal, true, 1.25f, -0.5f, 3, 3},  // few rows or columns, and few terms
+    {1, 700, 31, Kind::uniform, true, 1, 0, 1, 1},
+    {3, 300, 17, Kind::uniform, true, 0, -0.5f},
+    {700, 7, 5, Kind::normal, true, 1.25f, -0.5f, 3, 3},
+    {1000, 2, 32, Kind::wide, false, 1.25f, -0.5f, 4, 4},
+    {1000, 3, 1},
     {64, 64, 0, Kind::uniform, false, 1.25f, 0.5f},
     {64, 64, 0},
     {65, 63, 64, Kind::uniform, true, 0, -0.5f, 1, 1},
@@ -235,6 +241,7 @@ const Trial kTrials[] = {
     {1600, 1600, 1600},
     {1537, 1601, 1600, Kind::wide, false, 1.25f, -0.5f, 1, 1},
     {1600, 1600, 1601, Kind::uniform, true, 1, 0, 0, 1},
+    {1000, 1024, 777, Kind::normal, true, 1.25f, -0.5f, 4, 4},  // tiles of 64 columns
     {1025, 1030, 77, Kind::wide, false, 1.25f, -0.5f, 1, 1},
     {1100, 1000, 80, Kind::uniform, true, 1, 0, 4, 4},
     {1100, 1000, 80, Kind::uniform, false, 1, 0, 3, 3},  // rows of B start on 16 bytes

@@ -91,6 +91,26 @@ TEST(SgemmPlans, LeaveOutWhatIsHoppersAlone) {
   }
 }
 
+// A thread takes all sums of a row or column alone where they are short and many.
+TEST(SgemmPlans, ShareOutSumsThatAreLongOrFew) {
+  const Ladder all = ladder();
+  const auto alone = [&](int64_t m, int64_t n, int64_t k) {
+    const LaunchPlan plan = plan_of(*find_rung(all, "thin"), Case(all.axes, {m, n, k}), kH200);
+    return plan.block.x * plan.block.y * plan.block.z == 128;
+  };
+  EXPECT_TRUE(alone(1, 5000, 32));
+  EXPECT_FALSE(alone(1, 5000, 64));
+  EXPECT_TRUE(alone(8, 5000, 64));
+  EXPECT_TRUE(alone(8, 100'000, 256));
+  EXPECT_FALSE(alone(8, 100'000, 257));
+  EXPECT_TRUE(alone(5000, 1, 8));
+  EXPECT_FALSE(alone(5000, 1, 32));
+  EXPECT_TRUE(alone(20'000, 8, 64));
+  EXPECT_FALSE(alone(20'000, 1, 64));
+  EXPECT_TRUE(alone(200'000, 8, 128));
+  EXPECT_FALSE(alone(200'000, 4, 65));
+}
+
 TEST(SgemmPlans, HaveAsManyStagesAsThereIsRoomFor) {
   const Ladder all = ladder();
   const Case shape(all.axes, all.headline);
@@ -187,7 +207,7 @@ TEST(SgemmPlans, ChooseTheSchemeThatIsExactAndFast) {
   for (const Device& device : {kA100, kRtx4090, kH200}) {
     EXPECT_EQ(chosen_for({512, 512, 512}, device), "bf16x6");
     EXPECT_EQ(chosen_for({1000, 3000, 77}, device), "bf16x6");
-    EXPECT_EQ(chosen_for({1024, 1024, 512}, device), "tf32x3");
+    EXPECT_EQ(chosen_for({1024, 1024, 256}, device), "tf32x3");
     EXPECT_EQ(chosen_for({128, 8192, 8192}, device), "tf32x3");
     EXPECT_EQ(chosen_for({1, 4096, 4096}, device), "thin");
     EXPECT_EQ(chosen_for({8, 8192, 4096}, device), "thin");
@@ -218,7 +238,8 @@ TEST(SgemmPlans, Fp16x3HasTilesThatFillWaves) {
   const auto blocks = [&](int64_t side) {
     return plan_of(rung, Case(all.axes, {side, side, side}), kH200).grid.x;
   };
-  EXPECT_EQ(blocks(1024), 64u);   // 4 x 8 pairs of tiles of 128 columns
+  EXPECT_EQ(blocks(1024), 128u);  // 4 x 16 pairs of tiles of 64 columns
+  EXPECT_EQ(blocks(1408), 132u);  // 6 x 11 of 128
   EXPECT_EQ(blocks(1600), 126u);  // 7 x 9 of 192
   EXPECT_EQ(blocks(2048), 128u);  // 8 x 8 of 256
 }

@@ -84,6 +84,26 @@ TEST(Gpu, SgemmIsRightOnTallAndWideMatrices) {
     }
 }
 
+// Several chunks of terms, and a last one that is short.
+TEST(Gpu, SgemmIsRightWhereAThreadSumsAlone) {
+  NEED_GPU();
+  Study study(Device::open(0), {});
+  const Ladder all = ladder();
+  const Rung& rung = *find_rung(all, "thin");
+  const int64_t sms = study.device().sms;  // which the choice depends on
+  for (const Shape& shape :
+       {Shape{1, 33 * sms + 5, 33}, Shape{2, 70 * sms, 70}, Shape{3, 100 * sms, 100},
+        Shape{7, 128 * sms, 255}, Shape{100 * sms, 1, 33}, Shape{192 * sms + 3, 2, 64},
+        Shape{190 * sms, 4, 61}, Shape{195 * sms, 5, 127}}) {
+    const Case c(all.axes, shape);
+    SCOPED_TRACE(c.name());
+    const Row row{&all, &rung, c, c};
+    const Implementation thin = rung.at(c, study.device());
+    EXPECT_EQ(thin.plan(c, study.device(), thin.kernel).block.x, 128u);
+    EXPECT_NO_THROW(kEmulated ? study.verify(row, 1) : study.verify(row));
+  }
+}
+
 struct Shared {
   std::string rung;
   Shape shape;
