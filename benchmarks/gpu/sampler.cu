@@ -30,11 +30,8 @@ namespace {
 constexpr int kTurn = 4;
 constexpr double kShort = 200e-6, kLong = 10e-3;  // seconds
 
-// The clock is held down below kFull of its highest; whether it is steady is seen by intervals. Of
-// launches at two clocks a median of short samples takes one or the other: it takes a few long
-// ones.
+// The clock is held down below kFull of its highest; whether it is steady is seen by intervals.
 constexpr double kFull = 0.97, kInterval = 0.1;  // a fraction, seconds
-constexpr int kLongSamples = 5;                  // the least that end sampling
 constexpr std::chrono::milliseconds kIdle{300};  // three readings of Hopper's driver
 
 // One SM's clocks: the ratio of SM cycles to nanoseconds over an interval is its actual frequency.
@@ -393,7 +390,9 @@ class Sampler : public Meter {
       read_clocks(after_);
       return clock_between();
     };
-    const auto sample_all = [&] {
+    const auto sample_all = [&](double wall_seconds) {
+      Sampling until = sampling;
+      until.wall_seconds = wall_seconds;
       reasons_ = ClockReasons(nvml);
       const auto warm = std::chrono::steady_clock::now();
       const double clock = clock_during([&] {
@@ -402,13 +401,13 @@ class Sampler : public Meter {
           const size_t have = result.seconds.size();
           const size_t goal = sampling.exactly > 0 ? sampling.exactly : have + have / 10 + 1;
           while (result.seconds.size() < goal) take(enqueue, rounds, launches);
-        } while (!enough(result.seconds, rounds * launches, sampling, seconds_since(warm)));
+        } while (!enough(result.seconds, rounds * launches, until, seconds_since(warm)));
       });
       result.sm_clock_hz = clock;
       reasons_.add_to(result.counters);
       reasons_ = ClockReasons(nullptr);
     };
-    sample_all();
+    sample_all(sampling.wall_seconds);
     // Some machines read clocks above the highest that the driver allows, too high by 3 %.
     const auto highest =
         nvml ? reading([&] { return nvml->highest_sm_clock_hz(); }) : std::optional<double>();
@@ -417,8 +416,10 @@ class Sampler : public Meter {
     const bool limited = result.sm_clock_hz < kFull * fastest_clock_hz_;
     if (!watched || !limited || sampling.settle_seconds <= 0) return result;
     // A power limit lowers the clock within half a second, and then moves it to and fro, so these
-    // samples do not count. The others together take as long as was waited for at most.
-    double each = 0;  // seconds that one sample of them took, with flushes
+    // samples do not count. If it alternates between two values, the median of short samples is at
+    // one of them, so the others are few and long, and together take about as long as the longest
+    // wait.
+    double each = kInterval;  // seconds that a short one took, with flushes
     settle(sampling.settle_seconds, [&] {
       return clock_during([&, from = std::chrono::steady_clock::now()] {
         int taken = 0;
@@ -426,10 +427,9 @@ class Sampler : public Meter {
         each = seconds_since(from) / taken;
       });
     });
-    rounds *=
-        std::max(1, static_cast<int>(std::lround(sampling.settle_seconds / kLongSamples / each)));
+    rounds *= std::max(1, static_cast<int>(std::ceil(sampling.settle_seconds / kFewest / each)));
     result = {.measuring_seconds = result.measuring_seconds};
-    sample_all();
+    sample_all(0);
     return result;
   }
 

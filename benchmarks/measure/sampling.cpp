@@ -45,7 +45,7 @@ bool enough(const std::vector<double>& seconds, int launches, const Sampling& sa
             double wall) {
   const int count = static_cast<int>(seconds.size());
   if (sampling.exactly > 0) return count >= sampling.exactly;
-  if (wall >= sampling.wall_seconds) return count >= 5;
+  if (wall >= sampling.wall_seconds) return count >= kFewest;
   const double device_seconds = launches * std::accumulate(seconds.begin(), seconds.end(), 0.0);
   return count >= sampling.least && device_seconds >= sampling.device_seconds &&
          median_noise(seconds) <= sampling.noise;

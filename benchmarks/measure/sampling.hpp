@@ -15,7 +15,7 @@ struct Sampling {
   double device_seconds = 0.02;     ///< of all launches together, at least
   int least = 20;                   ///< samples, unless the wall limit comes first
   double noise = 0.001;             ///< relative standard error of the median to reach
-  double wall_seconds = 0.5;        ///< stop by then, but with 5 samples at least
+  double wall_seconds = 0.5;        ///< stop by then, but with kFewest samples at least
   double settle_seconds = 5;        ///< to wait at most for a clock that is held down
   double warmup_seconds = 0;        ///< of launches before the first sample, at least one launch
   double small_kernel_seconds = 0;  ///< to reproduce another process's context (0: a fast one)
@@ -25,6 +25,8 @@ struct Sampling {
   bool hardware_counters = false;   ///< count after all rows are timed, if the meter can
   bool ceilings = true;             ///< measure a row's ceilings too, for its percentage
 };
+
+constexpr int kFewest = 5;  ///< samples of a row, whatever the limits say
 
 /// What a counting meter reports of a row besides its counters.
 struct Details {

@@ -10,8 +10,8 @@
 #include "sgemm/gemm_launch.cuh"
 
 namespace ladders::sgemm {
-// A thread adds up chains of four products: in FP64 if C has one or two rows or columns, else in
-// FP32. Sums of threads are always added in FP64.
+// A thread that shares its sums with others adds up chains of four products: in FP64 if C has one
+// or two rows or columns, else in FP32. Sums of threads are always added in FP64.
 template <int thickness>
 using Total = std::conditional_t<thickness <= 2, double, float>;
 
@@ -232,13 +232,13 @@ __global__ void __launch_bounds__(256) thin_rows(const Gemm g) {
 
 // Short sums, and so many that a thread takes all sums of a column or row of C alone: lanes need
 // not add up parts. It loads a chunk of terms at a time, the next one while it adds up these.
-constexpr int kShortRow = 256, kShortColumn = 128;  // terms, at most
+// Chains are added in FP64, as those of many lanes are.
+constexpr int kShortRow = 256, kShortColumn = 128;  // terms of a column and of a row, at most
 constexpr int kShortThreads = 128, kShortChunk = 32;
 
 // Adds a chunk: terms x of a row or column, and those of all others in shared memory.
 template <int kCount>
-__device__ __forceinline__ void add_chunk(Total<kCount> (&sums)[kCount],
-                                          const float (&x)[kShortChunk],
+__device__ __forceinline__ void add_chunk(double (&sums)[kCount], const float (&x)[kShortChunk],
                                           const float (*others)[kCount], int left) {
 #pragma unroll
   for (int t = 0; t < kShortChunk; t += 4) {
@@ -269,7 +269,7 @@ __global__ void __launch_bounds__(kShortThreads) short_rows(const Gemm g) {
   }
   __syncthreads();
   if (column >= g.n) return;
-  Total<kRows> sums[kRows] = {};
+  double sums[kRows] = {};
 #pragma unroll 1
   for (int k0 = 0; k0 < k; k0 += kShortChunk) {
     float b[kShortChunk];
@@ -310,7 +310,7 @@ __global__ void __launch_bounds__(kShortThreads) short_columns(const Gemm g) {
     const int column = i % kColumns, step = i / kColumns;
     b[step][column] = step < k && column < g.n ? g.b[step * g.ldb + column] : 0;
   }
-  Total<kColumns> sums[kColumns] = {};
+  double sums[kColumns] = {};
 #pragma unroll 1
   for (int k0 = 0; k0 < k; k0 += kShortChunk) {
     __pipeline_wait_prior(0);
@@ -319,7 +319,7 @@ __global__ void __launch_bounds__(kShortThreads) short_columns(const Gemm g) {
     const float* row = &tiles[k0 / kShortChunk % 2][threadIdx.x * apart];
     float a[kShortChunk];
 #pragma unroll
-    for (int t = 0; t < kShortChunk; ++t) a[t] = k0 + t < k && threadIdx.x < rows ? row[t] : 0;
+    for (int t = 0; t < kShortChunk; ++t) a[t] = k0 + t < k && int(threadIdx.x) < rows ? row[t] : 0;
     add_chunk<kColumns>(sums, a, b + k0, k - k0);
   }
   __syncthreads();  // all have read the first tile, which becomes one of C

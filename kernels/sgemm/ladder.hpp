@@ -11,14 +11,13 @@ Implementation strassen_at(const Case& c, const Device& device);
 void library_product(const Gemm& gemm, cudaStream_t stream);
 
 /// The splitting of fp16x3 pays if there are many products, and its large tiles if there are many
-/// outputs, whatever k is. (The number of outputs is an estimate: on an H200 tf32x3 is still 13 %
-/// faster at 1280 x 512 x 8192.)
+/// outputs, whatever k is.
 inline const Crossover kFp16x3FromProducts{
     "sgemm.fp16x3_from_products", 0x1p28 * 1.5,
     [](const Case& c, const Device&) { return double(c["m"]) * double(c["n"]) * double(c["k"]); },
     every({{1024}, {1024}, {256, 320, 384, 448, 512, 640, 768, 1024}})};
 inline const Crossover kFp16x3FromOutputs{
-    "sgemm.fp16x3_from_outputs", 1408.0 * 512,
+    "sgemm.fp16x3_from_outputs", 1152.0 * 512,
     [](const Case& c, const Device&) { return double(c["m"]) * double(c["n"]); },
     every({{512, 768, 1024, 1280, 1536, 1792, 2048}, {512}, {8192}})};
 
@@ -47,9 +46,9 @@ struct Tuning {
   int thin_columns = 4;
   double thin_elements = 1 << 22;
 
-  // How many sums per term of k and SM thin needs for a thread to take each alone, if C has few
-  // rows, and if it has few columns.
-  int thin_row_sums = 1, thin_column_sums = 3;
+  // A thread of thin takes a column of C alone (a row) if there are so many of them per term of k
+  // and SM, or half as many if C has more than four rows (columns).
+  int thin_alone_columns = 1, thin_alone_rows = 3;
 
   // Up to the second k, small_tiles is taken if no SM has more than so many tiles and the model
   // below predicts that it is faster than bf16x6: each tile takes so long per step of k. Up to the

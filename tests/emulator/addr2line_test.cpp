@@ -87,7 +87,7 @@ __global__ void stores_often(int* data) {
   volatile int& mine = data[threadIdx.x];
   TEN_OF(TEN_OF(TEN_OF(mine = 1; mine = 2; mine = 3;)))  // often
 }
-TEST(Addr2line, AnswersMoreThanAPipeHolds) {
+TEST(Addr2line, AnswersManyQuestions) {
   in_a_copy([] { EXPECT_EQ(place_of(stores_often), marked("stores_often", "often")); });
 }
 
@@ -119,6 +119,9 @@ TEST(Addr2line, MayFail) {
 }
 
 TEST(Addr2line, HasNoneOfTheProgramsPipesAndIsNoChild) {
+#if __GLIBC_MINOR__ < 34
+  GTEST_SKIP() << "this C library cannot close all descriptors for a new process";
+#endif
   in_a_copy([] {
     int ends[2];
     ASSERT_EQ(pipe(ends), 0);
