@@ -10,7 +10,7 @@ namespace emulator {
 namespace {
 
 constexpr unsigned kChunk = 16;
-constexpr int kMost = (1 << 20) - 1;  // arrivals, and bytes on their way, of a phase
+constexpr int kMostPending = (1 << 20) - 1;  // arrivals, and bytes on their way, of a phase
 
 // Whether its initialisation is known to the lane; with `shown_to`, to bulk copies.
 bool is_known(const Barrier& state, Block& owner, std::uint64_t shown_to) {
@@ -63,9 +63,9 @@ void arrive(MBarrier& own, int block, int bytes, std::uintptr_t pc) {
   if (state.pending == 0)
     stop(pc, "mbarrier: more arrivals than the ", state.expected, " of a phase",
          state.under_way > 0 ? ", whose copies nobody has waited for" : "");
-  if (bytes < 0 || state.bytes + bytes > kMost)
+  if (bytes < 0 || state.bytes + bytes > kMostPending)
     stop(pc, "mbarrier: ", bytes < 0 ? bytes : state.bytes + bytes,
-         " bytes expected in a phase, at most ", kMost, " can be");
+         " bytes expected in a phase, at most ", kMostPending, " can be");
   Phase* phase = state.phase;
   state.bytes += bytes;
   --state.pending;
@@ -271,8 +271,8 @@ void initialize(MBarrier& barrier, int arrivals) {
   const std::uintptr_t pc = RETURN_ADDRESS, where = address_of(&barrier);
   if (!current_block->is_shared(where) || where % sizeof(barrier) != 0)
     stop(pc, "mbarrier: misaligned, or not in the block's shared memory");
-  if (arrivals < 1 || arrivals > kMost)
-    stop(pc, "mbarrier: ", arrivals, " arrivals, 1 to ", kMost, " can be");
+  if (arrivals < 1 || arrivals > kMostPending)
+    stop(pc, "mbarrier: ", arrivals, " arrivals, 1 to ", kMostPending, " can be");
   BulkState& all = current_block->bulk();
   const unsigned thread = current_block->number_of(*current_lane);
   bool fresh = false;

@@ -16,7 +16,7 @@ struct Allowed {
   std::size_t dynamic_bytes;
   bool large_clusters = false;
 };
-std::mutex mutex;
+std::mutex state_mutex;
 // By cudaGetSymbolAddress. Inside, since objects of the program may launch before main.
 std::map<std::uintptr_t, std::size_t>& device_variables() {
   static std::map<std::uintptr_t, std::size_t> variables;
@@ -31,12 +31,12 @@ KernelResources resources_of(const void* kernel) {
   return known ? *known : KernelResources{.static_shared_bytes = static_shared_bytes(symbol)};
 }
 
-// Unless it is asked for more, a block gets 48 KiB in all. Call with the mutex held.
-constexpr std::size_t kMost = 48 * 1024;
+// Unless it is asked for more, a block gets 48 KiB in all. Call with state_mutex held.
+constexpr std::size_t kUnasked = 48 * 1024;
 Allowed& allowed(const void* kernel) {
   static std::map<const void*, Allowed> kernels;
-  const std::size_t taken = std::min(kMost, resources_of(kernel).static_shared_bytes);
-  return kernels.try_emplace(kernel, Allowed{kMost - taken}).first->second;
+  const std::size_t taken = std::min(kUnasked, resources_of(kernel).static_shared_bytes);
+  return kernels.try_emplace(kernel, Allowed{kUnasked - taken}).first->second;
 }
 
 OccupancyLimits limits(const void* kernel, int threads, std::size_t dynamic_bytes) {
@@ -62,12 +62,12 @@ bool on_device(const void* data) { return buffer_of(data) || in_image(address_of
 }  // namespace
 
 void* device_address(void* variable, std::size_t bytes) {
-  const std::lock_guard lock(mutex);
+  const std::lock_guard lock(state_mutex);
   device_variables()[address_of(variable)] = bytes;
   return variable;
 }
 bool is_device_address(std::uintptr_t address) {
-  const std::lock_guard lock(mutex);
+  const std::lock_guard lock(state_mutex);
   const auto after = device_variables().upper_bound(address);
   return after != device_variables().begin() &&
          address - std::prev(after)->first <= std::prev(after)->second;
@@ -104,13 +104,13 @@ cudaError_t check_launch(const cudaLaunchConfig_t& config, const void* kernel) {
   const std::uint64_t threads = std::uint64_t{block.x} * block.y * block.z;
   if (threads == 0 || threads > 1024 || block.z > 64) return cudaErrorInvalidConfiguration;
   const Allowed may = [&] {
-    const std::lock_guard lock(mutex);
+    const std::lock_guard lock(state_mutex);
     return allowed(kernel);
   }();
   if (threads > launch_bound(kernel)) return cudaErrorInvalidValue;
   if (config.dynamicSmemBytes > may.dynamic_bytes) return cudaErrorInvalidValue;
   // nvcc would not have compiled it.
-  if (resources_of(kernel).static_shared_bytes > kMost) return cudaErrorLaunchOutOfResources;
+  if (resources_of(kernel).static_shared_bytes > kUnasked) return cudaErrorLaunchOutOfResources;
   const int at_once =
       limits(kernel, static_cast<int>(threads), config.dynamicSmemBytes).blocks_per_sm();
   if (at_once == 0) return cudaErrorLaunchOutOfResources;
@@ -276,7 +276,7 @@ cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEve
 cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, Kernel kernel) {
   register_kernel(Symbols::get().function(kernel));
   const KernelResources needs = resources_of(kernel);
-  const std::lock_guard lock(mutex);
+  const std::lock_guard lock(state_mutex);
   *attributes = {.sharedSizeBytes = needs.static_shared_bytes,
                  .constSizeBytes = 0,
                  .localSizeBytes = needs.local_bytes,
@@ -286,7 +286,7 @@ cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, Kernel kernel)
   return cudaSuccess;
 }
 cudaError_t cudaFuncSetAttribute(Kernel kernel, cudaFuncAttribute attribute, int value) {
-  const std::lock_guard lock(mutex);
+  const std::lock_guard lock(state_mutex);
   Allowed& may = allowed(kernel);
   if (attribute == cudaFuncAttributeMaxDynamicSharedMemorySize) {
     const std::size_t most =

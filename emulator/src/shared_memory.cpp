@@ -19,7 +19,7 @@ namespace {
 constexpr std::size_t kAlignment = 1024;
 static_assert(kDynamicBytes % kAlignment == 0);
 
-std::mutex mutex;
+std::mutex kernels_mutex;
 std::set<std::string>& kernels() {  // prefixes of the mangled names of their variables
   static std::set<std::string> known;
   return known;
@@ -35,7 +35,7 @@ const Variable* find(std::size_t offset) {
 
 bool belongs_to_another(const Variable& variable, const std::string& kernel) {
   if (variable.symbol.starts_with(variable_prefix(kernel))) return false;
-  const std::lock_guard lock(mutex);
+  const std::lock_guard lock(kernels_mutex);
   return std::ranges::any_of(
       kernels(), [&](const std::string& prefix) { return variable.symbol.starts_with(prefix); });
 }
@@ -43,7 +43,7 @@ bool belongs_to_another(const Variable& variable, const std::string& kernel) {
 }  // namespace
 
 void register_kernel(const std::string& symbol) {
-  const std::lock_guard lock(mutex);
+  const std::lock_guard lock(kernels_mutex);
   if (!symbol.empty()) kernels().insert(variable_prefix(symbol));
 }
 
