@@ -233,7 +233,8 @@ __global__ void __launch_bounds__(256) thin_rows(const Gemm g) {
 // Short sums, and so many that a thread takes all sums of a column or row of C alone: lanes need
 // not add up parts. It loads a chunk of terms at a time, the next one while it adds up these.
 // Chains are added in FP64, as those of many lanes are.
-constexpr int kShortRow = 256, kShortColumn = 128;  // terms of a column and of a row, at most
+// The most terms that short_rows and short_columns take.
+constexpr int kTermsOfRows = 256, kTermsOfColumns = 128;
 constexpr int kShortThreads = 128, kShortChunk = 32;
 
 // Adds a chunk: terms x of a row or column, and those of all others in shared memory.
@@ -253,7 +254,7 @@ __device__ __forceinline__ void add_chunk(double (&sums)[kCount], const float (&
 // C of few rows: a thread takes a column.
 template <int kRows>
 __global__ void __launch_bounds__(kShortThreads) short_rows(const Gemm g) {
-  __shared__ __align__(16) float a[kShortRow][kRows];
+  __shared__ __align__(16) float a[kTermsOfRows][kRows];
   const int k = terms(g), column = blockIdx.x * kShortThreads + threadIdx.x;
   float next[kShortChunk];
   const auto load = [&](int k0) {
@@ -290,7 +291,7 @@ template <int kColumns>
 __global__ void __launch_bounds__(kShortThreads) short_columns(const Gemm g) {
   constexpr int kRows = kShortThreads, kApart = kColumns | 1;
   __shared__ float tiles[2][kRows * (kShortChunk + 1)];
-  __shared__ __align__(16) float b[kShortColumn][kColumns];
+  __shared__ __align__(16) float b[kTermsOfColumns][kColumns];
   const int k = terms(g), row0 = blockIdx.x * kRows, rows = min(kRows, g.m - row0);
   const int longest = min(k, kShortChunk), apart = longest | 1;  // of a row's chunk
   const int bits = longest > 1 ? 32 - __clz(longest - 1) : 0;    // 2^bits lanes load it

@@ -28,16 +28,17 @@ GemmLaunch rounded_up(int count, bool yes, Make make) {
 GemmLaunch thin_launch(const Gemm& g, const Device& device) {
   // The longer the sums, the more columns or rows must be there for a thread to take one alone. The
   // kernels that share sums out are slower for 5 to 8 rows or columns, so half as many suffice.
+  // Up to four columns they load rows of more than 64 terms well.
   const auto in_blocks = [](int threads) {
     return LaunchPlan{.grid = unsigned(ceil_div(threads, kShortThreads)), .block = kShortThreads};
   };
   const int64_t terms = int64_t{g.k} * device.sms, thick = std::min(g.m, g.n) > 4 ? 2 : 1;
-  if (g.n <= g.m && g.k <= kShortColumn / 2 * thick &&
+  if (g.n <= g.m && g.k <= kTermsOfColumns / 2 * thick &&
       kTuning.thin_alone_rows * terms <= thick * g.m)
     return rounded_up(g.n, [&](auto columns) -> GemmLaunch {
       return {short_columns<columns()>, in_blocks(g.m)};
     });
-  if (g.n > g.m && g.k <= kShortRow && kTuning.thin_alone_columns * terms <= thick * g.n)
+  if (g.n > g.m && g.k <= kTermsOfRows && kTuning.thin_alone_columns * terms <= thick * g.n)
     return rounded_up(
         g.m, [&](auto rows) -> GemmLaunch { return {short_rows<rows()>, in_blocks(g.n)}; });
   // A block of thin_columns loads a short k at once; thin_rows would begin later.
