@@ -123,14 +123,37 @@ __device__ __forceinline__ int cluster_rank() {
   return int(rank);
 }
 
-__device__ __forceinline__ void synchronize_cluster() {
-  asm volatile("barrier.cluster.arrive.aligned;\nbarrier.cluster.wait.aligned;" ::: "memory");
+#define LADDERS_CLUSTER_BARRIER                                                            \
+  asm volatile("barrier.cluster.arrive.relaxed.aligned;\nbarrier.cluster.wait.aligned;" :: \
+                   : "memory")
+
+/// Waits until all threads of the cluster are here. Only initialized and published barriers are
+/// ordered.
+__device__ __forceinline__ void wait_for_cluster_to_start() {
+  __syncwarp();
+  LADDERS_CLUSTER_BARRIER;
 }
+
+/// Waits until all threads of the cluster are here: then they may load what blocks have stored in
+/// their own shared memory, or those that have loaded it may exit. Unlike cluster_group::sync()
+/// it does not wait for stores to global memory, which takes half a microsecond.
+__device__ __forceinline__ void synchronize_shared_memory() {
+#if __CUDA_ARCH__ >= 900
+  __syncwarp();
+#if __CUDACC_VER_MAJOR__ > 12 || __CUDACC_VER_MINOR__ >= 8
+  asm volatile("fence.release.sync_restrict::shared::cta.cluster;" ::: "memory");
+#else
+  asm volatile("fence.acq_rel.cluster;" ::: "memory");
+#endif
+  LADDERS_CLUSTER_BARRIER;
+#endif
+}
+#undef LADDERS_CLUSTER_BARRIER
 #else  // the emulator's own, so that it names the kernel's lines
 using emulator::arrive, emulator::arrive_after_copies, emulator::arrive_at_block,
     emulator::arrive_expecting, emulator::initialize, emulator::MBarrier,
-    emulator::publish_barriers, emulator::store_to_block, emulator::wait,
-    emulator::wait_for_cluster;
+    emulator::publish_barriers, emulator::store_to_block, emulator::synchronize_shared_memory,
+    emulator::wait, emulator::wait_for_cluster, emulator::wait_for_cluster_to_start;
 #endif
 
 }  // namespace ladders

@@ -5,6 +5,7 @@
 
 #include <cooperative_groups.h>
 
+#include "common/mbarrier.cuh"
 #include "lookup/problem.cuh"
 
 namespace ladders::lookup {
@@ -70,7 +71,6 @@ __device__ inline auto this_cluster() { return cooperative_groups::this_cluster(
 struct NoCluster {
   __device__ static unsigned block_rank() { return 0; }
   __device__ static const unsigned* map_shared_rank(const unsigned* p, unsigned) { return p; }
-  __device__ static void sync() {}
 };
 __device__ inline NoCluster this_cluster() { return {}; }
 #endif
@@ -90,14 +90,14 @@ struct InCluster {
       const unsigned entry = (i / kRun * kBlocks + rank) * kRun + i % kRun;
       return entry < l.entries ? __ldg(l.table + entry) : 0;
     });
-    this_cluster().sync();
+    synchronize_shared_memory();
   }
   __device__ __forceinline__ unsigned operator[](unsigned entry) const {
     const unsigned i = entry / (kRun * kBlocks) * kRun | entry % kRun;
     return *this_cluster().map_shared_rank(words + i, entry / kRun % kBlocks);
   }
   // Other blocks may still read this one's part.
-  __device__ void leave() const { this_cluster().sync(); }
+  __device__ void leave() const { synchronize_shared_memory(); }
 };
 
 // One entry per lane, in a register. Whole warps look up together.

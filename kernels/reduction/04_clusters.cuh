@@ -33,7 +33,7 @@ __global__ void __launch_bounds__(kThreads)
     initialize(full, 1);
     publish_barriers();
   }
-  asm volatile("barrier.cluster.arrive;" ::: "memory");
+  asm volatile("barrier.cluster.arrive.relaxed;" ::: "memory");
 #else
   cluster.sync();
 #endif

@@ -27,7 +27,7 @@ __device__ __forceinline__ void add_up_slices(float* sums, const Destination& to
 #pragma unroll 1
     for (int i = threadIdx.x; i < Tiles::kRows * kQuads; i += Tiles::kThreads)
       *quad(i / kQuads, i % kQuads) = of_slices(i / kQuads, i % kQuads);
-    cluster.sync();
+    synchronize_shared_memory();
   }
 #pragma unroll 1
   for (int i = threadIdx.x; i < rows * kQuads; i += Tiles::kThreads) {
@@ -39,7 +39,7 @@ __device__ __forceinline__ void add_up_slices(float* sums, const Destination& to
       add(sum, *cluster.map_shared_rank(quad(row, i % kQuads), rank));
     to.store<plain>(row, i % kQuads * 4, swapped(&sum.x));
   }
-  if (parts > 1) cluster.sync();  // no block may exit while another reads its memory
+  if (parts > 1) synchronize_shared_memory();  // no block may exit while another loads from it
 }
 
 // For outputs that would leave SMs idle with large tiles: the warps of a block share a small tile,

@@ -364,7 +364,7 @@ __global__ void __launch_bounds__(Tiles::kThreads, Tiles::kBlocks)
     if (Tiles::kSlices > 1)
 #pragma unroll 2
       for (int i = threadIdx.x; i < kChunks; i += kThreads) *chunk(i) = add_slices(i);
-    cluster.sync();
+    synchronize_shared_memory();
   }
 #endif
   for (;;) {
@@ -397,7 +397,8 @@ __global__ void __launch_bounds__(Tiles::kThreads, Tiles::kBlocks)
         store_four_checked(p, row0 + i / kARow, column0 + i % kARow * 4, sum);
     }
 #if __CUDA_ARCH__ >= 900
-    if (from == blocks) cluster.sync();  // no block may exit while another reads its memory
+    // No block may exit while another loads from it.
+    if (from == blocks) synchronize_shared_memory();
 #endif
     if (!leaves) return;
     int& is_last = *reinterpret_cast<int*>(ring);

@@ -277,7 +277,7 @@ __global__ void __launch_bounds__(kMultiplyThreads, 1)
   auto* stages = kept(swizzled_shared<unsigned char>());
   const int rank = cluster_rank();
   Ring<T::kStages>{full, empty}.start(1, kCluster * kConsumers / 128);
-  synchronize_cluster();
+  wait_for_cluster_to_start();
   wait_for_kernel_before();
   const int steps = ceil_div(g.k, kDepth), pairs = raster.tiles(), clusters = gridDim.x / kCluster;
   const int first_pair = blockIdx.x / kCluster;
@@ -303,6 +303,9 @@ __global__ void __launch_bounds__(kMultiplyThreads, 1)
           copy_box_to_blocks(half + T::kBBytes, b_low, chunk, b_row, 0, arrived, kBoth);
         }
       }
+      // No block may exit while the other copies to it or arrives there: all stages are empty then.
+      for (int stage = 0; stage < T::kStages; ++stage, turn.next())
+        wait(empty[turn.stage], turn.parity);
     }
     __syncwarp();
   } else {
@@ -323,7 +326,6 @@ __global__ void __launch_bounds__(kMultiplyThreads, 1)
     }
     __syncwarp();
   }
-  synchronize_cluster();  // no block may exit while the other copies to it or arrives there
 #endif
 }
 

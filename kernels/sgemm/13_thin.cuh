@@ -7,6 +7,7 @@
 #include <cooperative_groups.h>
 #include <cuda_pipeline.h>
 
+#include "common/mbarrier.cuh"
 #include "sgemm/gemm_launch.cuh"
 
 namespace ladders::sgemm {
@@ -106,7 +107,7 @@ struct ThinStage {
 };
 template <int kRows>
 struct ThinSums {
-  double of_warps[8][kRows * kThinWidth], of_parts[kRows * kThinWidth];
+  double of_warps[8][kRows * kThinWidth], of_block[kRows * kThinWidth];
 };
 
 // C of few rows. Groups of eight lanes, and the blocks of a cluster, take four rows of B in turn; a
@@ -160,9 +161,6 @@ __global__ void __launch_bounds__(256) thin_rows(const Gemm g) {
   };
 #pragma unroll 1
   for (int slot = 0; slot < kStages - 1; ++slot) copy(slot);
-#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
-  if (parts > 1) cluster.sync();  // all blocks run, so their memory may be written
-#endif
   Total<kRows> sums[kRows * 4] = {};
   int slot = 0;
 #pragma unroll 1
@@ -212,21 +210,22 @@ __global__ void __launch_bounds__(256) thin_rows(const Gemm g) {
     double sum = 0;
 #pragma unroll
     for (const auto& of_warp : shared.of_warps) sum += of_warp[i];
-    if (parts == 1) store(i, sum);
-#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
-    if (parts > 1)
-      *cluster.map_shared_rank(&shared.of_parts[part * share + (i & (share - 1))],
-                               i >> (__ffs(share) - 1)) = sum;
-#endif
+    if (parts == 1)
+      store(i, sum);
+    else
+      shared.of_block[i] = sum;
   }
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
   if (parts == 1) return;
-  cluster.sync();
-  for (int i = threadIdx.x; i < share; i += 256) {
+  synchronize_shared_memory();
+  for (int i = part * share + threadIdx.x; i < (part + 1) * share; i += 256) {
     double sum = 0;
-    for (int other = 0; other < parts; ++other) sum += shared.of_parts[other * share + i];
-    store(part * share + i, sum);
+#pragma unroll 4
+    for (int other = 0; other < parts; ++other)
+      sum += *cluster.map_shared_rank(&shared.of_block[i], other);
+    store(i, sum);
   }
+  synchronize_shared_memory();  // no block may exit while another loads from it
 #endif
 }
 

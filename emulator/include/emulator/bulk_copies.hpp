@@ -34,6 +34,11 @@ void arrive_at_block(MBarrier& barrier, int block) EMULATOR_CONVERGENT;
 void wait(MBarrier& barrier, unsigned parity) EMULATOR_CONVERGENT;
 void wait_for_cluster(MBarrier& barrier, unsigned parity) EMULATOR_CONVERGENT;
 
+// Until all threads of the cluster are here: before the first access to another block's memory, or
+// so that others see what blocks have stored in their own.
+EMULATOR_INLINE void wait_for_cluster_to_start(EMULATOR_HERE) { cluster_barrier(file, line); }
+EMULATOR_INLINE void synchronize_shared_memory(EMULATOR_HERE) { cluster_barrier(file, line); }
+
 // To shared memory; the bytes arrive at the barrier.
 void copy_in(void* to, const void* from, unsigned bytes, MBarrier& barrier) EMULATOR_CONVERGENT;
 inline constexpr auto copy_once = copy_in;
