@@ -333,55 +333,75 @@ __global__ void __launch_bounds__(kShortThreads) short_columns(const Gemm g) {
   }
 }
 
-// Sums of few terms: most instructions load or store. A warp stores kRows rows of a tile; several
-// blocks per SM store while others load. Beyond the edges the last row or column is read again.
-template <int kRows, int kColumns>
+template <int words>
+__device__ __forceinline__ void copy_vector(float* to, const float* from) {
+  if constexpr (words == 4)
+    four(to) = four(from);
+  else if constexpr (words == 2)
+    two(to) = two(from);
+  else
+    *to = *from;
+}
+
+// Sums of few terms: most instructions load or store, so that each should move several words. A
+// warp stores kRows rows of a tile; a lane has kColumns columns, kWords neighbours at a time.
+// Several blocks per SM store while others load. Beyond the edges the last row or columns are read
+// again. The loop over terms is the only one that runs often.
+template <int kRows, int kColumns, int kWords>
 __global__ void __launch_bounds__(256, 4) few_terms(const Gemm g) {
   constexpr int kHeight = 8 * kRows, kWidth = 32 * kColumns, kDepth = 32;
+  static_assert(kRows == 4 ||
+                (kHeight == FewTermsTiles::kRows && kWidth == FewTermsTiles::kColumns));
+  constexpr int kCopies = kWidth / kWords, kTogether = 256 / kCopies;  // per row of B; rows
+  static_assert(kDepth % kTogether == 0 && kColumns % kWords == 0);
   __shared__ __align__(16) float a_tile[kDepth][kHeight + 4];
-  __shared__ float b_tile[kDepth][kWidth];
+  __shared__ __align__(16) float b_tile[kDepth][kWidth];
   const int k = terms(g), warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   const int tiles_x = ceil_div(g.n, kWidth);
   const int row0 = blockIdx.x / tiles_x * kHeight, column0 = blockIdx.x % tiles_x * kWidth;
+  const int b_step = threadIdx.x / kCopies, b_column = threadIdx.x % kCopies * kWords;
+  const float* b_from = &g.b[b_step * g.ldb + min(column0 + b_column, g.n - kWords)];
   float sums[kRows][kColumns] = {};
   for (int k0 = 0; k0 < k; k0 += kDepth) {
     const int depth = min(kDepth, k - k0);
     const int bits = 32 - __clz(depth - 1);  // 2^bits lanes load a row of A
-    if (k0 > 0) __syncthreads();             // all have read what the copies overwrite
-    for (int i = threadIdx.x; i < kHeight << bits; i += 256) {
-      const int row = i >> bits, step = i - (row << bits);
-      if (step < depth)
-        __pipeline_memcpy_async(&a_tile[step][row],
-                                &g.a[min(row0 + row, g.m - 1) * g.lda + k0 + step], 4);
-    }
-    for (int i = threadIdx.x; i < depth * kWidth; i += 256) {
-      const int step = i / kWidth, column = i % kWidth;
-      __pipeline_memcpy_async(&b_tile[step][column],
-                              &g.b[(k0 + step) * g.ldb + min(column0 + column, g.n - 1)], 4);
-    }
+    const int a_step = threadIdx.x & ((1 << bits) - 1);
+    if (k0 > 0) __syncthreads();  // all have read what the copies overwrite
+    if (a_step < depth)
+      for (int row = threadIdx.x >> bits; row < kHeight; row += 256 >> bits)
+        __pipeline_memcpy_async(&a_tile[a_step][row],
+                                &g.a[min(row0 + row, g.m - 1) * g.lda + k0 + a_step], 4);
+    for (int i = b_step; i < depth; i += kTogether, b_from += kTogether * g.ldb)
+      __pipeline_memcpy_async(&b_tile[i][b_column], b_from, 4 * kWords);
     __pipeline_commit();
     __pipeline_wait_prior(0);
     __syncthreads();
-#pragma unroll 1
+#pragma unroll 2
     for (int step = 0; step < depth; ++step) {
-      alignas(16) float a[kRows];
-      float b[kColumns];
+      alignas(16) float a[kRows], b[kColumns];
 #pragma unroll
       for (int r = 0; r < kRows; r += 4) four(&a[r]) = four(&a_tile[step][warp * kRows + r]);
 #pragma unroll
-      for (int j = 0; j < kColumns; ++j) b[j] = b_tile[step][lane + 32 * j];
+      for (int j = 0; j < kColumns; j += kWords)
+        copy_vector<kWords>(&b[j], &b_tile[step][32 * j + kWords * lane]);
 #pragma unroll
       for (int r = 0; r < kRows; ++r)
         for (int j = 0; j < kColumns; ++j) sums[r][j] += a[r] * b[j];
     }
   }
+  const int column = column0 + kWords * lane;
+  float* to = &g.c[(row0 + warp * kRows) * g.ldc + column];
 #pragma unroll
-  for (int r = 0; r < kRows; ++r) {
-    const int row = row0 + warp * kRows + r;
-    if (row >= g.m) return;
-    float* const to = &g.c[row * g.ldc + column0 + lane];
-    for (int j = 0; j < kColumns; ++j)
-      if (column0 + lane + 32 * j < g.n) update(to[32 * j], g.alpha * sums[r][j], g.beta);
+  for (int r = 0; r < kRows; ++r, to += g.ldc) {
+    if (row0 + warp * kRows + r >= g.m) return;
+    for (int j = 0; j < kColumns; ++j) sums[r][j] *= g.alpha;
+    for (int j = 0; j < kColumns; j += kWords) {
+      if (column + 32 * j >= g.n) continue;
+      if (g.beta == 0)
+        copy_vector<kWords>(to + 32 * j, &sums[r][j]);
+      else
+        for (int i = 0; i < kWords; ++i) update(to[32 * j + i], sums[r][j + i], g.beta);
+    }
   }
 }
 

@@ -15,6 +15,14 @@ constexpr int kThin = 8;  // rows or columns of a thin C, at most
 GemmLaunch thin_launch(const Gemm& gemm, const Device& device);
 GemmLaunch few_terms_launch(const Gemm& gemm, const Device& device);
 
+// The larger tiles of few_terms.
+struct FewTermsTiles {
+  static constexpr int kRows = 64, kColumns = 128;
+  static constexpr int64_t count(int m, int n) {
+    return int64_t{ceil_div(m, kRows)} * ceil_div(n, kColumns);
+  }
+};
+
 // How many workers share k: 1, 2, 4 or 8, doubled while `work` groups of them are fewer than
 // `enough` and each keeps `terms_each` terms.
 inline unsigned shares(int64_t work, int64_t enough, int64_t terms_each, int k) {

@@ -321,17 +321,22 @@ Scheme scheme_for(int m, int n, int k, const Device& device) {
   if (std::min(m, n) <= kThin && !has_large_a) return Scheme::thin;
   const FewTiles few = few_tiles_of(m, n, k, device);
   // If C has few columns and k is short, others' tiles are half empty.
-  const bool narrow = n < SmallTiles::kColumns && k <= kTuning.small_tiles_terms;
+  const bool narrow = n < SmallTiles::kColumns && k <= kTuning.fma_terms;
   if (few.tiles <= (narrow ? 2 : 1) * kTuning.few_tiles_per_sm * device.sms &&
       (narrow || few.load(k, device) < kOthersFromLoad.on(device)))
     return Scheme::few_tiles;
-  const double tiles = std::ceil(double(ceil_div(m, SmallTiles::kRows)) *
-                                 ceil_div(n, SmallTiles::kColumns) / device.sms);
-  if (k <= kTuning.small_tiles_terms && k >= SmallTiles::kSlab && std::min(m, n) >= 64 &&
-      tiles <= kTuning.small_tiles_up_to &&
-      kTuning.clocks_once + tiles * k * kTuning.clocks_small_tiles < bf16x6_clocks(m, n, k, device))
-    return Scheme::small_tiles;
   if (k <= kTuning.few_terms) return Scheme::few_terms;
+  if (k <= kTuning.fma_terms && std::min(m, n) >= 64) {
+    using T = FewTermsTiles;
+    static_assert(SmallTiles::kRows == T::kRows && SmallTiles::kColumns == T::kColumns);
+    const double each = double(T::count(m, n)) / device.sms, most = std::ceil(each);
+    const auto time = [&](double of_step) { return kTuning.time_fma_once + most * k * of_step; };
+    const double bf16x6 = bf16x6_time(m, n, k, device);
+    if (most <= kTuning.small_tiles_up_to && time(kTuning.time_small_tiles) < bf16x6)
+      return Scheme::small_tiles;
+    if (each >= kTuning.few_terms_from && time(kTuning.time_few_terms) < bf16x6)
+      return Scheme::few_terms;
+  }
   if (needs_exact_parts(m, n, k)) return Scheme::bf16x6;
   const bool has_wgmma = kBuiltForHopper && device.compute_capability == 90;
   return has_wgmma && is_large(m, n, k, device) ? Scheme::fp16x3 : Scheme::tf32x3;

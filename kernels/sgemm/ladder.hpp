@@ -50,34 +50,36 @@ struct Tuning {
   // and SM, or half as many if C has more than four rows (columns).
   int thin_alone_columns = 1, thin_alone_rows = 3;
 
-  // Up to the second k, small_tiles is taken if no SM has more than so many tiles and the model
-  // below predicts that it is faster than bf16x6: each tile takes so long per step of k. Up to the
-  // first k, few_terms is taken otherwise.
-  int few_terms = 32, small_tiles_terms = 80;
-  double small_tiles_up_to = 2, clocks_small_tiles = 40;
+  // Up to the first k, few_terms is taken. Up to the second, the one that the model below predicts
+  // to be faster of bf16x6, few_terms if an SM has at least so many of its large tiles (with fewer
+  // it takes small ones), and small_tiles if no SM has more than so many.
+  int few_terms = 32, fma_terms = 80;
+  double few_terms_from = 1.5, small_tiles_up_to = 2;
 
-  // The model by which tf32x3 and bf16x6 choose tiles and shares of k, fitted to times: clocks of a
-  // tensor core for one m16n8k8, by tile and by slices of a stage's depth or stages twice as deep;
-  // clocks to begin and to store, once for the blocks of an SM, and for each output of a tile;
-  // clocks to synchronize a cluster; its bytes per clock; clocks until the last cluster may read
-  // what others left, and for each of its loads.
-  double clocks_64x64 = 8.8, clocks_64x64_deep = 8.4, clocks_64x64_sliced = 8.1;
-  double clocks_128x32 = 8.6, clocks_128x64 = 8.1, clocks_128x64_sliced = 7.7;
-  double clocks_64x128_sliced = 7.7;
-  double clocks_128x128 = 7.6;
-  double clocks_short = 100;  ///< of a tile with all of k in shared memory, per step of k
-  double clocks_once = 2000, clocks_per_output = 0.075, clocks_of_meeting = 1000,
-         bytes_per_clock = 16;
-  double clocks_of_handover = 3000, clocks_of_load = 1000;
+  // The model by which tf32x3 and bf16x6 choose tiles and shares of k, fitted to times of 146
+  // shapes on an H200, in units of 1.2 ns: those that a tensor core takes for one m16n8k8, by tile
+  // and by slices of a stage's depth or stages twice as deep; to begin and to store, once for the
+  // blocks of an SM, and for each output of a tile; to synchronize a cluster; its bytes per unit;
+  // the time until the last cluster may read what others left, and of each of its loads.
+  double time_64x64 = 8, time_64x64_deep = 7.85, time_64x64_sliced = 7.8;
+  double time_128x32 = 8.5, time_128x64 = 7.4, time_128x64_sliced = 7.15;
+  double time_64x128_sliced = 7.1;
+  double time_128x128 = 6.95;
+  double time_once = 680, time_per_output = 0.1, time_of_meeting = 290, bytes_per_unit = 24;
+  double time_of_handover = 620, time_of_load = 850;
+  // In the same units, of a tile with all of k in shared memory: to begin, and per step of k; and
+  // of the kernels of multiply-adds, which begin once.
+  double time_short_once = 2000, time_short = 100;
+  double time_fma_once = 1100, time_few_terms = 48, time_small_tiles = 42;
 
   // The model by which split_k chooses tiles: time per output and step of k, and the steps that a
   // block takes to begin and to end.
   double split_k_128x128 = 1.08, split_k_64x128 = 1.12, split_k_64x64 = 1.25;
   int split_k_start = 128;
 
-  // stream_k, strassen, and clusters of tf32x3 cut a tile into no more parts than it has of so many
-  // steps of k.
-  int least_share = 128;
+  // stream_k and strassen cut a tile into no more parts than it has of so many steps of k, tf32x3
+  // into no more clusters than of so many.
+  int least_share = 128, least_cluster_share = 64;
 };
 inline constexpr Tuning kTuning;
 

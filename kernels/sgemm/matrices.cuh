@@ -36,6 +36,9 @@ __device__ __forceinline__ const float4& four(const float* p) {
 
 // Two that start on 8 bytes.
 __device__ __forceinline__ float2& two(float* p) { return *reinterpret_cast<float2*>(p); }
+__device__ __forceinline__ const float2& two(const float* p) {
+  return *reinterpret_cast<const float2*>(p);
+}
 
 // Four neighbours of a row: one load if they are all inside and aligned, else one by one. Warps
 // diverge only at the edges.

@@ -18,7 +18,7 @@ struct Variant {
   size_t shared_bytes, barrier_bytes;
   int blocks;            // as many as an SM has registers for
   bool for_less_shared;  // than Hopper's SMs have; binaries for Hopper lack these
-  double Tuning::* clocks;
+  double Tuning::* time;
   void (*kernel)(AlignedGemm, int parts, int tiles_x, SharedTiles);
 
   // Blocks on an SM at once: the system takes 1 KiB for each.
@@ -30,11 +30,11 @@ struct Variant {
   }
 };
 template <class Parts, StagedShape shape>
-constexpr Variant variant(double Tuning::* clocks) {
+constexpr Variant variant(double Tuning::* time) {
   using T = StagedTiles<shape>;
   constexpr size_t kBarriers = 2 * T::kStages * sizeof(MBarrier);
   return {T::kRows,  T::kColumns, T::kDepth,         T::kThreads, T::kShared,
-          kBarriers, T::kBlocks,  T::kForLessShared, clocks,      split_products<T, Parts>};
+          kBarriers, T::kBlocks,  T::kForLessShared, time,        split_products<T, Parts>};
 }
 constexpr StagedShape k64x64{
     .rows = 64, .columns = 64, .warp_rows = 32, .groups = 1, .stages = 6, .blocks = 2};
@@ -56,28 +56,28 @@ constexpr StagedShape with_stages(StagedShape shape, int stages) {
 constexpr int kMostBlocks = 2, kMostOutputs = 128 * 128;  // on an SM
 template <class Parts>
 constexpr Variant kVariants[] = {
-    variant<Parts, k64x64>(&Tuning::clocks_64x64),
-    variant<Parts, k64x64Deep>(&Tuning::clocks_64x64_deep),
-    variant<Parts, k64x64Sliced>(&Tuning::clocks_64x64_sliced),
-    variant<Parts, k128x32>(&Tuning::clocks_128x32),
-    variant<Parts, k128x64>(&Tuning::clocks_128x64),
-    variant<Parts, k128x64Sliced>(&Tuning::clocks_128x64_sliced),
-    variant<Parts, k64x128Sliced>(&Tuning::clocks_64x128_sliced),
-    variant<Parts, k128x128>(&Tuning::clocks_128x128),
+    variant<Parts, k64x64>(&Tuning::time_64x64),
+    variant<Parts, k64x64Deep>(&Tuning::time_64x64_deep),
+    variant<Parts, k64x64Sliced>(&Tuning::time_64x64_sliced),
+    variant<Parts, k128x32>(&Tuning::time_128x32),
+    variant<Parts, k128x64>(&Tuning::time_128x64),
+    variant<Parts, k128x64Sliced>(&Tuning::time_128x64_sliced),
+    variant<Parts, k64x128Sliced>(&Tuning::time_64x128_sliced),
+    variant<Parts, k128x128>(&Tuning::time_128x128),
     // As many blocks with fewer stages, for SMs with 164 and with 100 KiB.
-    variant<Parts, with_stages(k64x64, 5)>(&Tuning::clocks_64x64),
-    variant<Parts, with_stages(k64x64, 3)>(&Tuning::clocks_64x64),
-    variant<Parts, with_stages(k128x64, 3)>(&Tuning::clocks_128x64),
-    variant<Parts, with_stages(k128x128, 5)>(&Tuning::clocks_128x128),
-    variant<Parts, with_stages(k128x128, 3)>(&Tuning::clocks_128x128),
+    variant<Parts, with_stages(k64x64, 5)>(&Tuning::time_64x64),
+    variant<Parts, with_stages(k64x64, 3)>(&Tuning::time_64x64),
+    variant<Parts, with_stages(k128x64, 3)>(&Tuning::time_128x64),
+    variant<Parts, with_stages(k128x128, 5)>(&Tuning::time_128x128),
+    variant<Parts, with_stages(k128x128, 3)>(&Tuning::time_128x128),
 };
 
-// The variant that is fastest by a model, in clocks of the busiest SM, with its blocks per cluster
-// and clusters per tile.
+// The variant that is fastest by a model of the busiest SM, with its blocks per cluster and
+// clusters per tile.
 struct Choice {
   const Variant* variant = nullptr;
   int parts = 1, clusters = 1;
-  double clocks = std::numeric_limits<double>::max();
+  double time = std::numeric_limits<double>::max();
 
   int64_t tiles(int m, int n) const {
     return int64_t{ceil_div(m, variant->rows)} * ceil_div(n, variant->columns);
@@ -100,21 +100,21 @@ Choice choose_anew(int m, int n, int k, const Device& device) {
         const double rounds = std::ceil(most / blocks);
         const double others = outputs * 4.0 * (parts - 1) / parts;
         const double meeting =
-            parts > 1 ? kTuning.clocks_of_meeting + others / kTuning.bytes_per_clock : 0;
+            parts > 1 ? kTuning.time_of_meeting + others / kTuning.bytes_per_unit : 0;
         const double loads =
             std::ceil(outputs / (4.0 * parts * v.threads)) * ceil_div(clusters, kTogetherLoaded);
         const double handover =
-            clusters > 1 ? kTuning.clocks_of_handover + loads * kTuning.clocks_of_load : 0;
+            clusters > 1 ? kTuning.time_of_handover + loads * kTuning.time_of_load : 0;
         // Blocks of a cluster store a part each, and some while others still exchange sums.
-        const double storing = kTuning.clocks_per_output * outputs / (parts * parts);
-        const double rest = rounds * (kTuning.clocks_once + storing + meeting + handover);
-        const double clocks = most * a_block * kTuning.*v.clocks + rest;
-        if (clocks < best.clocks) best = {&v, parts, clusters, clocks};
+        const double storing = kTuning.time_per_output * outputs / (parts * parts);
+        const double rest = rounds * (kTuning.time_once + storing + meeting + handover);
+        const double time = most * a_block * kTuning.*v.time + rest;
+        if (time < best.time) best = {&v, parts, clusters, time};
         // More clusters take more of the rest. The next number that leaves fewer steps to each:
-        if (rest >= best.clocks || steps <= 1) break;
+        if (rest >= best.time || steps <= 1) break;
         clusters = std::max(clusters + 1, ceil_div(all, parts * (steps - 1)));
         if (clusters * tiles > at_once * blocks ||
-            ceil_div(all, parts * clusters) * v.depth < kTuning.least_share)
+            ceil_div(all, parts * clusters) * v.depth < kTuning.least_cluster_share)
           break;
       }
     }
@@ -140,7 +140,7 @@ Choice choose(int m, int n, int k, const Device& device) {
 }
 
 LaunchPlan plan_of(const Choice& choice, int m, int n) {
-  const auto& [v, parts, clusters, clocks] = choice;
+  const auto& [v, parts, clusters, time] = choice;
   const int64_t blocks = parts * clusters * choice.tiles(m, n);
   if (blocks > std::numeric_limits<int>::max()) throw DoesNotFit("too many tiles for a grid");
   return {.grid = unsigned(blocks),
@@ -176,18 +176,18 @@ void staged(const AlignedGemm& p, const Device& device, Workspace& workspace, cu
   launch(plan, stream, v.kernel, p, choice.parts, ceil_div(p.n, v.columns), shared);
 }
 
-double clocks_of_short(int m, int n, int k, const Device& device) {
+double time_of_short(int m, int n, int k, const Device& device) {
   const double tiles = double(ceil_div(m, ShortTiles::kRows)) * ceil_div(n, ShortTiles::kColumns);
-  return std::ceil(tiles / device.sms) * (kTuning.clocks_once + kTuning.clocks_short * k);
+  return std::ceil(tiles / device.sms) * (kTuning.time_short_once + kTuning.time_short * k);
 }
 
 // Whether all of k should be in shared memory at once: it fits, and the blocks, one per SM, take
-// less time than the other kernel, by a model in the same clocks.
+// less time than the other kernel, by the same model.
 bool is_short(int m, int n, int k, const Device& device) {
   using T = ShortTiles;
   if (k > T::kDepth || T::kShared + size_t{1024} > device.shared_bytes_per_block) return false;
   if (ceil_div(m, T::kRows) > 65535) return false;
-  return clocks_of_short(m, n, k, device) < choose<ThreeOfBf16>(m, n, k, device).clocks;
+  return time_of_short(m, n, k, device) < choose<ThreeOfBf16>(m, n, k, device).time;
 }
 auto short_kernel(bool wide_a, bool wide_b) {
   if (wide_a) return wide_b ? bf16_products<4, 4> : bf16_products<4, 1>;
@@ -202,9 +202,9 @@ LaunchPlan short_plan(int m, int n) {
 
 }  // namespace
 
-double bf16x6_clocks(int m, int n, int k, const Device& device) {
-  return is_short(m, n, k, device) ? clocks_of_short(m, n, k, device)
-                                   : choose<ThreeOfBf16>(m, n, k, device).clocks;
+double bf16x6_time(int m, int n, int k, const Device& device) {
+  return is_short(m, n, k, device) ? time_of_short(m, n, k, device)
+                                   : choose<ThreeOfBf16>(m, n, k, device).time;
 }
 
 KernelLaunch tf32x3_launch(int m, int n, int k, const Device& device) {

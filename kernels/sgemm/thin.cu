@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // How 13_thin.cuh is launched: a source of its own, since so many kernels take a compiler long.
+#include <algorithm>
 #include <bit>
 #include <type_traits>
 
@@ -74,12 +75,15 @@ GemmLaunch thin_launch(const Gemm& g, const Device& device) {
 }
 
 GemmLaunch few_terms_launch(const Gemm& g, const Device& device) {
-  const auto tiles = [&](int64_t rows, int64_t columns) {
-    return unsigned(ceil_div(g.m, rows) * ceil_div(g.n, columns));
-  };
-  if (tiles(64, 128) >= unsigned(device.sms))
-    return {few_terms<8, 4>, {.grid = tiles(64, 128), .block = 256}};
-  return {few_terms<4, 2>, {.grid = tiles(32, 64), .block = 256}};
+  const int words = std::min(words_at_once(g.b, g.ldb, g.n), words_at_once(g.c, g.ldc));
+  const int64_t tiles = FewTermsTiles::count(g.m, g.n);
+  if (tiles >= kTuning.few_terms_from * device.sms)
+    return {words == 4   ? few_terms<8, 4, 4>
+            : words == 2 ? few_terms<8, 4, 2>
+                         : few_terms<8, 4, 1>,
+            {.grid = unsigned(tiles), .block = 256}};
+  return {words > 1 ? few_terms<4, 2, 2> : few_terms<4, 2, 1>,
+          {.grid = unsigned(ceil_div(g.m, 32)) * ceil_div(g.n, 64), .block = 256}};
 }
 
 }  // namespace ladders::sgemm

@@ -22,11 +22,20 @@ namespace {
 
 using Multiply = void (*)(const Gemm&, const Device&, Workspace&);
 
-void by_thin(const Gemm& g, const Device& device, Workspace&) {
+template <GemmLaunch (*launch_of)(const Gemm&, const Device&)>
+void by(const Gemm& g, const Device& device, Workspace&) {
   if (g.m <= 0 || g.n <= 0) return;
-  const GemmLaunch found = thin_launch(g, device);
+  const GemmLaunch found = launch_of(g, device);
   allow(reinterpret_cast<const void*>(found.kernel), found.plan);
   launch(found.plan, nullptr, found.kernel, g);
+}
+// As on a GPU of one SM, for which there are always enough tiles.
+GemmLaunch large_tiles_of_few_terms(const Gemm& g, const Device& like) {
+  Device device = like;
+  device.sms = 1;
+  const GemmLaunch found = few_terms_launch(g, device);
+  EXPECT_EQ(found.plan.grid.x, FewTermsTiles::count(g.m, g.n));
+  return found;
 }
 
 constexpr double kLeastOfBf16x6 = 0x1p-134;
@@ -226,7 +235,23 @@ const Trial kThinTrials[] = {
 TEST(Gpu, SgemmByThinTakesAnyMatrices) {
   NEED_GPU();
   for (const Trial& trial : kThinTrials)
-    if (!kEmulated || double(trial.m) * trial.n * trial.k < 3e6) expect_right(trial, by_thin);
+    if (!kEmulated || double(trial.m) * trial.n * trial.k < 3e6)
+      expect_right(trial, by<thin_launch>);
+}
+
+// With one, two and four words at a time.
+TEST(Gpu, SgemmByFewTermsTakesAnyMatrices) {
+  NEED_GPU();
+  for (const Trial& trial :
+       {Trial{130, 260, 33, Kind::normal, false, 1.25f, -0.5f}, Trial{200, 258, 32},
+        Trial{70, 386, 7, Kind::normal, false, 1.25f, -0.5f},
+        Trial{65, 129, 31, Kind::uniform, false, 1, 0, 1, 1},
+        Trial{127, 256, 65, Kind::wide, false, 1.25f, -0.5f, 3, 1},
+        Trial{129, 260, 1, Kind::normal, true},
+        Trial{66, 300, 40, Kind::uniform, true, 0, -0.5f}}) {
+    expect_right(trial, by<few_terms_launch>);
+    expect_right(trial, by<large_tiles_of_few_terms>);
+  }
 }
 
 #ifdef __CUDACC__  // no emulator has tensor cores

@@ -137,10 +137,10 @@ TEST(SgemmPlans, AreThoseOfTheStudyOnAnH200) {
       {{2048, 2048, 2048}, {{256, 256, 196608, 1}, {256, 256, 196608, 1}}},
       {{4096, 4096, 4096}, {{1024, 256, 196608, 1}, {1024, 256, 196608, 1}}},
       {{4095, 4095, 4095}, {{1024, 256, 196608, 1}, {1024, 256, 196608, 1}}},
-      {{4097, 4097, 4097}, {{2145, 256, 196608, 1}, {2145, 256, 196608, 1}}},
+      {{4097, 4097, 4097}, {{2178, 256, 196608, 2}, {2178, 256, 196608, 2}}},
       {{1000, 3000, 77}, {{376, 256, 98304, 1}, {16 * 8, 384, 102400, 1}}},
       {{128, 8192, 8192}, {{128, 256, 196608, 2}, {128, 256, 196608, 2}}},
-      {{8192, 128, 4096}, {{128, 256, 196608, 1}, {128, 256, 196608, 1}}},
+      {{8192, 128, 4096}, {{128, 256, 196608, 2}, {128, 256, 196608, 2}}},
       {{8192, 32, 8192}, {{128, 256, 102400, 2}, {128, 256, 102400, 2}}},  // 128 x 32
       // 15 clusters share the k of a tile, 8 that of each of 16.
       {{64, 64, 65536}, {{120, 256, 196608, 8}, {120, 256, 196608, 8}}},
@@ -206,7 +206,9 @@ TEST(SgemmPlans, ChooseTheSchemeThatIsExactAndFast) {
   };
   for (const Device& device : {kA100, kRtx4090, kH200}) {
     EXPECT_EQ(chosen_for({512, 512, 512}, device), "bf16x6");
-    EXPECT_EQ(chosen_for({1000, 3000, 77}, device), "bf16x6");
+    // With all of k in shared memory, of which the others have less.
+    EXPECT_EQ(chosen_for({1000, 3000, 77}, device),
+              device.name == kH200.name ? "bf16x6" : "few_terms");
     EXPECT_EQ(chosen_for({1024, 1024, 256}, device), "tf32x3");
     EXPECT_EQ(chosen_for({128, 8192, 8192}, device), "tf32x3");
     EXPECT_EQ(chosen_for({1, 4096, 4096}, device), "thin");
@@ -220,7 +222,8 @@ TEST(SgemmPlans, ChooseTheSchemeThatIsExactAndFast) {
     EXPECT_EQ(chosen_for({1024, 1024, 80}, device), "small_tiles");
     EXPECT_EQ(chosen_for({1024, 1024, 81}, device), "bf16x6");
     EXPECT_EQ(chosen_for({1024, 1024, 15}, device), "few_terms");
-    EXPECT_EQ(chosen_for({2048, 2048, 48}, device), "bf16x6");  // too many tiles
+    EXPECT_EQ(chosen_for({2048, 2048, 48}, device), "few_terms");  // for its many tiles
+    EXPECT_EQ(chosen_for({2048, 2048, 128}, device), "bf16x6");
     EXPECT_EQ(chosen_for({130, 200, 48}, device), "few_tiles");
     EXPECT_EQ(chosen_for({256, 256, 128}, device), "few_tiles");
   }
