@@ -130,8 +130,10 @@ __device__ __forceinline__ int cluster_rank() {
 /// Waits until all threads of the cluster are here. Only initialized and published barriers are
 /// ordered.
 __device__ __forceinline__ void wait_for_cluster_to_start() {
+#if __CUDA_ARCH__ >= 900
   __syncwarp();
   LADDERS_CLUSTER_BARRIER;
+#endif
 }
 
 /// Waits until all threads of the cluster are here: then they may load what blocks have stored in

@@ -107,7 +107,7 @@ struct ThinStage {
 };
 template <int kRows>
 struct ThinSums {
-  double of_warps[8][kRows * kThinWidth], of_block[kRows * kThinWidth];
+  double of_warps[8][kRows * kThinWidth], of_parts[kRows * kThinWidth];
 };
 
 // C of few rows. Groups of eight lanes, and the blocks of a cluster, take four rows of B in turn; a
@@ -161,6 +161,9 @@ __global__ void __launch_bounds__(256) thin_rows(const Gemm g) {
   };
 #pragma unroll 1
   for (int slot = 0; slot < kStages - 1; ++slot) copy(slot);
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
+  if (parts > 1) wait_for_cluster_to_start();  // so that its memory may be written
+#endif
   Total<kRows> sums[kRows * 4] = {};
   int slot = 0;
 #pragma unroll 1
@@ -210,22 +213,21 @@ __global__ void __launch_bounds__(256) thin_rows(const Gemm g) {
     double sum = 0;
 #pragma unroll
     for (const auto& of_warp : shared.of_warps) sum += of_warp[i];
-    if (parts == 1)
-      store(i, sum);
-    else
-      shared.of_block[i] = sum;
+    if (parts == 1) store(i, sum);
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
+    if (parts > 1)
+      *cluster.map_shared_rank(&shared.of_parts[part * share + (i & (share - 1))],
+                               i >> (__ffs(share) - 1)) = sum;
+#endif
   }
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
   if (parts == 1) return;
-  synchronize_shared_memory();
-  for (int i = part * share + threadIdx.x; i < (part + 1) * share; i += 256) {
+  cluster.sync();
+  for (int i = threadIdx.x; i < share; i += 256) {
     double sum = 0;
-#pragma unroll 4
-    for (int other = 0; other < parts; ++other)
-      sum += *cluster.map_shared_rank(&shared.of_block[i], other);
-    store(i, sum);
+    for (int other = 0; other < parts; ++other) sum += shared.of_parts[other * share + i];
+    store(part * share + i, sum);
   }
-  synchronize_shared_memory();  // no block may exit while another loads from it
 #endif
 }
 
@@ -394,13 +396,14 @@ __global__ void __launch_bounds__(256, 4) few_terms(const Gemm g) {
 #pragma unroll
   for (int r = 0; r < kRows; ++r, to += g.ldc) {
     if (row0 + warp * kRows + r >= g.m) return;
-    for (int j = 0; j < kColumns; ++j) sums[r][j] *= g.alpha;
     for (int j = 0; j < kColumns; j += kWords) {
       if (column + 32 * j >= g.n) continue;
-      if (g.beta == 0)
+      if (g.beta == 0) {
+        for (int i = j; i < j + kWords; ++i) sums[r][i] *= g.alpha;
         copy_vector<kWords>(to + 32 * j, &sums[r][j]);
-      else
-        for (int i = 0; i < kWords; ++i) update(to[32 * j + i], sums[r][j + i], g.beta);
+      } else {
+        for (int i = 0; i < kWords; ++i) update(to[32 * j + i], g.alpha * sums[r][j + i], g.beta);
+      }
     }
   }
 }

@@ -61,12 +61,12 @@ struct Tuning {
   // and by slices of a stage's depth or stages twice as deep; to begin and to store, once for the
   // blocks of an SM, and for each output of a tile; to synchronize a cluster; its bytes per unit;
   // the time until the last cluster may read what others left, and of each of its loads.
-  double time_64x64 = 8, time_64x64_deep = 7.85, time_64x64_sliced = 7.8;
-  double time_128x32 = 8.5, time_128x64 = 7.4, time_128x64_sliced = 7.15;
-  double time_64x128_sliced = 7.1;
-  double time_128x128 = 6.95;
-  double time_once = 680, time_per_output = 0.1, time_of_meeting = 290, bytes_per_unit = 24;
-  double time_of_handover = 620, time_of_load = 850;
+  double time_64x64 = 7.84, time_64x64_deep = 7.54, time_64x64_sliced = 7.5;
+  double time_128x32 = 8.58, time_128x64 = 7.34, time_128x64_sliced = 7.02;
+  double time_64x128_sliced = 6.96;
+  double time_128x128 = 6.9;
+  double time_once = 780, time_per_output = 0.094, time_of_meeting = 220, bytes_per_unit = 25;
+  double time_of_handover = 550, time_of_load = 600;
   // In the same units, of a tile with all of k in shared memory: to begin, and per step of k; and
   // of the kernels of multiply-adds, which begin once.
   double time_short_once = 2000, time_short = 100;
