@@ -141,6 +141,7 @@ def _plan(options: argparse.Namespace, output: Path) -> _Plan:
 
 def _study(plan: _Plan, options: argparse.Namespace) -> int:
     measured = _measured_earlier(plan.pattern) if plan.emulate else {}
+    _check_tuning(plan.flags)
     try:
         path = options.program or build.build(_ROOT, plan.target)
         program = Program.find(path, plan.flags, plan.pattern, options.timeout)
@@ -167,6 +168,15 @@ def _study(plan: _Plan, options: argparse.Namespace) -> int:
         where = "above" if len(failed) <= _FAILURES else f"above, and {measurement.path}"
         _say(f"{len(failed)} row{'s' * (len(failed) > 1)} failed: see {where}")
     return errors.FAILED if failed else errors.OK
+
+
+def _check_tuning(flags: list[str]) -> None:
+    """Raise ResultError for a broken tuning file: a program would only say so once it is built."""
+    from ladder.analysis import crossovers
+
+    named = [Path(flag.removeprefix("--tuning=")) for flag in flags if flag.startswith("--tuning=")]
+    for path in [*named, *sorted((_ROOT / "results").glob("*/tuning.toml"))]:
+        crossovers.read(path)
 
 
 def _measure(plan: _Plan, measurement: Measurement, options: argparse.Namespace) -> list[str]:
