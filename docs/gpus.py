@@ -114,9 +114,10 @@ def registers_of(rung: str, gpu: str) -> str:
 
 
 def cell(row: dict[str, Any], rung: str, gpu: str) -> str:
-    """Return registers per thread and occupancy, or why a row does not run."""
+    """Return registers per thread, bytes spilled and occupancy, or why a row does not run."""
     if "registers" in row:
-        return f"{row['registers']:.0f}, {row['theoretical_occupancy']:.0%}"
+        spilled = f" + {row['spilled_bytes']:.0f} bytes" if row.get("spilled_bytes") else ""
+        return f"{row['registers']:.0f}{spilled}, {row['theoretical_occupancy']:.0%}"
     why = str(row.get("error_message") or row.get("skip_message") or "")
     why = why.removeprefix("skipped: ")
     if "not emulated" in why:
