@@ -9,7 +9,7 @@
 
 namespace ladders {
 
-/// When to stop sampling, and the state of the caches.
+/// How rows are measured: the state of the caches, when sampling stops, and what else is measured.
 struct Sampling {
   bool cold = true;                 ///< L2 holds nothing of the problem before a launch
   double device_seconds = 0.02;     ///< of all launches together, at least

@@ -157,10 +157,10 @@ Measurement Study::measure(const Row& row) {
       .plan = subject.plan, .occupancy = subject.occupancy, .chosen = implementation.chosen};
   const bool known = verdicts_.contains(subject.row);
   int inputs = problems.front()->inputs();
-  // Emulated, the launch on the last input is the one that is counted, and is verified below. The
-  // first row of a kernel runs on all others before, once at least, which finds a kernel that
-  // leaves something wrong for its next launch. Later rows run on the first input alone: one whose
-  // sums are exact, or that adds to C.
+  // On the emulator the launch on the last input is the one that is counted; it is verified below.
+  // The first row of a kernel runs on all other inputs before, at least once: that finds kernels
+  // that leave something wrong for the next launch. Later rows run on the first input only, whose
+  // sums are exact or add to C.
   const void* kernel = implementation.kernel;
   if (kEmulated)
     inputs = verified_kernels_.contains(kernel) ? std::min(1, inputs - 1) : std::max(1, inputs - 1);

@@ -35,10 +35,11 @@ struct Spent {
 };
 
 /// Measures rows on one device, by the program's meter. Each is verified before its first sample,
-/// and after the last, to find kernels that are not idempotent. (Emulated, a row has one launch to
-/// count, and only a kernel's first row has one before on each other input.) Problems are kept
-/// while memory allows, so that one serves all rungs of a case. Launches rotate over several equal
-/// problems where these are small, since the speed of a short row depends on where its buffers lie.
+/// and after the last, to find kernels that are not idempotent. On the emulator a row has one
+/// launch that is counted; only a kernel's first row runs on all other inputs before. Problems are
+/// kept while memory allows, so that one serves all rungs of a case. Launches rotate over several
+/// equal problems where these are small, since the speed of a short row depends on where its
+/// buffers lie.
 class Study {
  public:
   Study(const Device& device, const Sampling& sampling);

@@ -130,7 +130,7 @@ class Problem {
   /// Fills the output with 0xFF: NaN as floating point, -1 as integer.
   virtual void poison();
 
-  /// Of library calls, which tell their sizes at their first: asking again would be timed.
+  /// The workspace of each library call. Its size is asked for once: asking again would be timed.
   std::map<const void*, DeviceBuffer<char>> workspaces;
 
  private:
@@ -268,8 +268,8 @@ const Rung* find_rung(const Ladder& ladder, std::string_view name);
 /// The rung, its parent and so on, to the first rung of its ladder.
 std::vector<const Rung*> path_to_root(const Ladder& ladder, const Rung& rung);
 
-/// The ceilings of a rung's rows, the lowest of which counts. None for another precision; a choice
-/// has those of the rung that it chooses.
+/// The ceilings of a rung's rows, the lowest of which counts. None for a rung of another precision,
+/// and none for a choice: a row of a choice has the ceilings of the rung that was chosen.
 std::vector<Ceiling> ceilings_of(const Ladder& ladder, const Rung& rung);
 
 /// Every ladder, in the order of tables and plots.
@@ -285,7 +285,8 @@ struct Row {
   std::string name() const;
 };
 
-/// Which shapes of a ladder: those that GPUs are measured at, that an emulator manages, or awkward.
+/// Which shapes of a ladder: those measured on GPUs, small ones that can be emulated, or awkward
+/// ones for tests.
 enum class Shapes { measured, small, tested };
 
 /// The rows of a ladder, case by case, so that rungs of one case run after one another.

@@ -82,7 +82,8 @@ void launch(const LaunchPlan& plan, cudaStream_t stream, void (*kernel)(Paramete
   launch(plan, Start{}, stream, kernel, std::forward<Arguments>(arguments)...);
 }
 
-// What makes the rows of tables is cold: it runs once, and to inline it takes the compiler longer.
+// These functions make the rows of tables. They run once, so they are marked cold, which saves
+// compile time.
 
 /// The implementation of what `enqueue(P&, plan, stream)` launches on problems of type P: several
 /// kernels, for all of which `kernel` and its plan stand.

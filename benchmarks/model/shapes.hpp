@@ -5,11 +5,11 @@
 
 namespace ladders {
 
-/// `ladders`, of which those that `texts` name are measured at the shapes that they list, by every
-/// rung, and all others at none. A text is "LADDER:AXES=VALUES,...": AXES is an axis or several
-/// equal ones, "m=n=k"; VALUES are a list of integers, powers "2^20", labels of the axis, and
-/// ranges "1024..8192*2" or "0..100+10". Axes that are not named have the value of the headline of
-/// `cases`; several texts of a ladder are joined. Throws std::invalid_argument.
+/// Copies of `ladders`, measured at the shapes that `texts` list, by every rung. Ladders that no
+/// text names are measured at no shape. A text is "LADDER:AXES=VALUES,...": AXES is an axis or
+/// several equal ones, "m=n=k"; VALUES are a list of integers, powers "2^20", labels of the axis,
+/// and ranges "1024..8192*2" or "0..100+10". Axes that are not named have the value of the headline
+/// of `cases`; several texts of a ladder are joined. Throws std::invalid_argument.
 std::vector<Ladder> at_shapes(const std::vector<Ladder>& ladders,
                               const std::vector<std::string>& texts, Shapes cases);
 

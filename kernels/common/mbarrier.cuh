@@ -123,34 +123,31 @@ __device__ __forceinline__ int cluster_rank() {
   return int(rank);
 }
 
-#define LADDERS_CLUSTER_BARRIER                                                            \
-  asm volatile("barrier.cluster.arrive.relaxed.aligned;\nbarrier.cluster.wait.aligned;" :: \
-                   : "memory")
-
-/// Waits until all threads of the cluster are here. Only initialized and published barriers are
-/// ordered.
+/// Waits until all threads of the cluster are here. It orders no memory but barriers that were
+/// initialized and published before.
 __device__ __forceinline__ void wait_for_cluster_to_start() {
 #if __CUDA_ARCH__ >= 900
   __syncwarp();
-  LADDERS_CLUSTER_BARRIER;
+  asm volatile("barrier.cluster.arrive.relaxed.aligned;\nbarrier.cluster.wait.aligned;" ::
+                   : "memory");
 #endif
 }
 
-/// Waits until all threads of the cluster are here: then they may load what blocks have stored in
-/// their own shared memory, or those that have loaded it may exit. Unlike cluster_group::sync()
-/// it does not wait for stores to global memory, which takes half a microsecond.
+/// Waits until all threads of the cluster are here. Then they may load what blocks have stored in
+/// their own shared memory; and a block may exit, or overwrite what others have loaded, if these
+/// have used the values (the fence does not wait for loads from other blocks). Unlike
+/// cluster_group::sync() it does not wait for stores to global memory, which takes half a
+/// microsecond.
 __device__ __forceinline__ void synchronize_shared_memory() {
 #if __CUDA_ARCH__ >= 900
-  __syncwarp();
-#if __CUDACC_VER_MAJOR__ > 12 || __CUDACC_VER_MINOR__ >= 8
+#if __CUDACC_VER_MAJOR__ > 12 || (__CUDACC_VER_MAJOR__ == 12 && __CUDACC_VER_MINOR__ >= 8)
   asm volatile("fence.release.sync_restrict::shared::cta.cluster;" ::: "memory");
 #else
   asm volatile("fence.acq_rel.cluster;" ::: "memory");
 #endif
-  LADDERS_CLUSTER_BARRIER;
+  wait_for_cluster_to_start();
 #endif
 }
-#undef LADDERS_CLUSTER_BARRIER
 #else  // the emulator's own, so that it names the kernel's lines
 using emulator::arrive, emulator::arrive_after_copies, emulator::arrive_at_block,
     emulator::arrive_expecting, emulator::initialize, emulator::MBarrier,

@@ -40,18 +40,18 @@ Implementation robust(const Case& c, const Device& device) {
   return chosen("ranges", written_down<8, true, true>());
 }
 
-// Where counters of 32 bits fit on an H200, where those of 8 bits do, and where those of 4.
-bool fit_whole(const Case& c) { return c["bins"] <= 57344; }
-bool fit_narrow(const Case& c) { return c["bins"] <= 229376; }
-bool fit_narrowest(const Case& c) { return c["bins"] <= 458752; }
+// The largest measured numbers of bins that fit on an H200 in counters of 32, 8 and 4 bits.
+bool fit_32_bits(const Case& c) { return c["bins"] <= 57344; }
+bool fit_8_bits(const Case& c) { return c["bins"] <= 229376; }
+bool fit_4_bits(const Case& c) { return c["bins"] <= 458752; }
 
 // What the study measures of the steps; the choice is measured on everything.
 bool is_uniform(const Case& c) { return distributed_as(c, {uniform}); }
 bool all_keys(const Case& c) { return c["keys"] == 1 << 28; }
-bool packs(const Case& c) { return all_keys(c) && !fit_whole(c) && fit_narrowest(c); }
+bool packs(const Case& c) { return all_keys(c) && !fit_32_bits(c) && fit_4_bits(c); }
 bool on_three(const Case& c) { return distributed_as(c, {uniform, constant, zipf}); }
 bool on_strides(const Case& c) {
-  return distributed_as(c, {uniform, strided}) && all_keys(c) && fit_whole(c);
+  return distributed_as(c, {uniform, strided}) && all_keys(c) && fit_32_bits(c);
 }
 bool on_skew_at_some(const Case& c) {
   return is_uniform(c) || (on_three(c) && (c["bins"] == 256 || c["bins"] > 400'000));
@@ -79,12 +79,12 @@ std::vector<Rung> rungs() {
        .zero_output = true,
        .target = "global_atomic_requests",
        .skip = [](const Case& c, const Device& d) { return too_large(4 * c["bins"], d); },
-       .measured = [](const Case& c) { return on_three(c) && fit_whole(c); }},
+       .measured = [](const Case& c) { return on_three(c) && fit_32_bits(c); }},
       {.name = "distributed",
        .idea = "One histogram per cluster: more bins fit, increments cross the SM-to-SM network.",
        .implementation = kernel<P>(distributed, resident_clusters),
        .builds_on = "shared",
-       .meant_for = [](const Case& c) { return on_three(c) && !fit_whole(c); },
+       .meant_for = [](const Case& c) { return on_three(c) && !fit_32_bits(c); },
        .shows = "With uniform keys, increments over the network hardly beat atomics in L2.",
        .zero_output = true,
        .sweeps = {{{"cluster"}, {1, 2, 4, 8, 16}, {1, 2, 3, 8, 16}}},
@@ -123,7 +123,7 @@ std::vector<Rung> rungs() {
        .shows = "As fast without zeroing or atomics, but storing many bins takes longer.",
        .target = "global_atomic_requests",
        .skip = too_many<32>,
-       .measured = [](const Case& c) { return is_uniform(c) && all_keys(c) && fit_whole(c); }},
+       .measured = [](const Case& c) { return is_uniform(c) && all_keys(c) && fit_32_bits(c); }},
       {.name = "packed",
        .idea = "Two, four or eight counters per word: more bins fit, and carries are taken back.",
        .builds_on = "column_sums",
@@ -142,8 +142,8 @@ std::vector<Rung> rungs() {
        .idea = "Each group of blocks counts a range of the bins and reads all keys, most from L2.",
        .implementation = written_down<8, true, true>(),
        .builds_on = "hot_key",
-       .meant_for = [](const Case& c) { return distributed_as(c, {zipf}) && !fit_narrow(c); },
-       .measured = [](const Case& c) { return on_three(c) && !fit_narrow(c); }},
+       .meant_for = [](const Case& c) { return distributed_as(c, {zipf}) && !fit_8_bits(c); },
+       .measured = [](const Case& c) { return on_three(c) && !fit_8_bits(c); }},
       // 05_clusters.cuh
       {.name = "cluster_merge",
        .idea = "The blocks of a cluster sum their counters over the network before L2.",
@@ -153,7 +153,7 @@ std::vector<Rung> rungs() {
        .target = "global_atomic_requests",
        .needs = kClusters,
        .skip = too_many<8>,
-       .measured = [](const Case& c) { return in_clusters_at(c) && fit_narrow(c); },
+       .measured = [](const Case& c) { return in_clusters_at(c) && fit_8_bits(c); },
        .choose = merged_in_clusters_at},
       // 03_carries.cuh, 05_clusters.cuh
       {.name = "cluster_carries",
@@ -164,7 +164,7 @@ std::vector<Rung> rungs() {
        .target = "distributed_requests",
        .needs = kClusters,
        .skip = [](const Case& c, const Device& d) { return too_large(bytes_in_clusters<1>(c), d); },
-       .measured = [](const Case& c) { return in_clusters_at(c) && !fit_narrow(c); },
+       .measured = [](const Case& c) { return in_clusters_at(c) && !fit_8_bits(c); },
        .choose = carried_at},
       // 06_sampled.cuh
       {.name = "sampled",
@@ -174,7 +174,7 @@ std::vector<Rung> rungs() {
        .meant_for = [](const Case& c) { return is_uniform(c) && packs(c); },
        .target = "global_load_requests",
        .skip = no_sample,
-       .measured = [](const Case& c) { return on_three(c) && packs(c) && !fit_narrow(c); }},
+       .measured = [](const Case& c) { return on_three(c) && packs(c) && !fit_8_bits(c); }},
       // ladder.cu
       {.name = "robust",
        .idea = "By shape alone: the widest counters that fit, sampled if those have 4 bits, ranges "

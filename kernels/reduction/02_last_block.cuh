@@ -2,7 +2,8 @@
 //
 // One launch without atomics on the result: each block stores its sum, and the last block adds
 // these up in order, so sums of floats have the same bits in every run. Each launch resets what the
-// next one uses. Only what a thread has in flight is added as floats, in a tree; all else in FP64.
+// next one uses. Floats are added as floats within a vector, and in later rungs within all vectors
+// that a thread has in flight, in a tree. All other sums are FP64.
 #pragma once
 
 #include "common/vector.cuh"
@@ -46,8 +47,9 @@ Implementation with_last_block() {
       [](Reduction<Op>& p) { return p.arguments(p.slots(), p.ticket()); });
 }
 
-// Each block takes one tile per round, next to those of its neighbours, and a chunk of the rest. So
-// shares differ by 128 bytes at most, and what is in flight lies close together in memory.
+// In each round every block takes one tile, next to those of its neighbours: what is in flight lies
+// close together in memory. The rest is divided into chunks of whole 128-byte lines. No share is
+// more than 128 bytes above the mean; the last blocks may get less.
 struct Division {
   size_t vectors, chunk;  // in vectors of four elements
   unsigned rounds, blocks;

@@ -19,9 +19,9 @@ __device__ __forceinline__ void prefetch_slots(const auto* slots, unsigned index
   }
 }
 
-// The last of `count` blocks polls the sums of the others, two per thread. No other block waits, so
-// blocks may start in any order, if two can be resident. Lanes poll until their own words are there
-// or, by a vote, those of the warp: divergent polling notices the last one late.
+// The block of the highest number polls the sums of the others, two per thread at a time. No other
+// block waits, so blocks may start in any order, if two can be resident. Lanes stop polling one by
+// one or, with a vote, all together: if they diverge, the warp notices the last word late.
 template <int kThreads, bool kVote, class Op>
 __device__ __forceinline__ void finish_flagged(Wide<Op> sum, unsigned index, unsigned count,
                                                Slot<Op>* slots, Result<Op>* result) {
@@ -30,7 +30,7 @@ __device__ __forceinline__ void finish_flagged(Wide<Op> sum, unsigned index, uns
     return;
   }
   if (count > 1) {
-    __syncthreads();  // sum_of_block() again
+    __syncthreads();  // sum_of_block() uses its shared memory again
     if (threadIdx.x != 0) sum = 0;
     constexpr unsigned kAtOnce = 2;
     const unsigned lane = threadIdx.x % 32;

@@ -6,7 +6,8 @@
 // Each element is read and used once, so the limit is the rate of reading DRAM. What can keep a
 // kernel below it: atomics on one address, which the L2 performs one at a time (an H200 takes 1.8
 // ns per float: compare the trees on integers); divergent lanes; bank conflicts; barriers; and too
-// few bytes in flight: latency x bandwidth is about 40 KB per SM.
+// few bytes in flight: latency x bandwidth is 12 KB per SM, but requests queue, and it takes about
+// 32 KB to reach that rate.
 //
 // Up to some millions of elements latencies are the limit: of the launch, of one load from DRAM,
 // and of the exchange of the blocks' sums.
@@ -57,7 +58,8 @@ Implementation partial_sums_at(const Case& c, const Device& device) {
 
 bool of_integers_or_sums(const Case& c) { return c["operation"] != 2; }
 
-// A step of the textbook: it adds to a zeroed output, and is measured at every 16th size.
+// A step of the textbook: it adds to a zeroed output. It is measured at four sizes, each 16 (then
+// 2^4) times the one before.
 Rung textbook(Rung rung) {
   rung.zero_output = true;
   if (!rung.skip) rung.skip = grows;
@@ -148,7 +150,8 @@ std::vector<Rung> rungs() {
        .measured = of_integers_or_sums,
        .choose = partial_sums_at<Op>},
       {.name = "flagged",
-       .idea = "Sum and flag in one word, which the last block polls: no fence, no atomic.",
+       .idea =
+           "Sum and flag in one word; the block of the highest number polls: no fence, no atomic.",
        .implementation = flagged_with<Op, 512, 4, false>(kResident),
        .builds_on = "in_flight",
        .target = "global_atomic_requests",

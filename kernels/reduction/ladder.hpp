@@ -6,8 +6,9 @@
 namespace ladders::reduction {
 std::vector<Rung> peers();  ///< the library and the CPU in peers.cu
 
-/// Numbers of elements: from 128 threads per block and one round of loads to larger blocks, more
-/// of them per SM (squares of ints take twice the registers), and a ring of bulk copies.
+/// Numbers of elements. As they grow: first blocks of 128 threads, then larger blocks, then more
+/// blocks per SM, then a ring of bulk copies. Squares of ints take twice the registers, so they
+/// need another crossover to more blocks.
 inline const Crossover kLargerBlocksFrom{
     "reduction.larger_blocks_from", (1 << 20) + 1, along("elements"),
     every({{1 << 17, 1 << 18, 1 << 19, 1 << 20, 1 << 21, 1 << 22}, {0, 1}})};

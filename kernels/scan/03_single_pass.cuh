@@ -13,8 +13,9 @@
 
 namespace ladders::scan {
 // ---- Words --------------------------------------------------------------------------------------
-// A tag belongs to one launch, so words of earlier launches need no clearing.
-enum Tag : unsigned { of_tile, of_all_before };  // the sum of one tile, or of all up to it
+// A tag names the launch, so words of earlier launches need no clearing. It also says what the word
+// holds: the sum of one tile (its aggregate), or the sum up to the end of the tile.
+enum Tag : unsigned { aggregate, inclusive_prefix };
 __device__ __forceinline__ unsigned tagged(unsigned epoch, Tag tag) { return 2 * epoch + 2 + tag; }
 
 template <class T>
@@ -51,7 +52,7 @@ struct Chain {
   __device__ static T sum_before(T sum, unsigned tile, const Exchange& x, unsigned epoch) {
     __shared__ T before;
     if (threadIdx.x == 0) {
-      const unsigned tag = tagged(epoch, of_all_before);
+      const unsigned tag = tagged(epoch, inclusive_prefix);
       before = tile == 0 ? T{} : wait_for<T>(x.words + tile - 1, tag);
       store_relaxed(x.words + tile, pack(before + sum, tag));
     }
@@ -69,24 +70,24 @@ struct LookBack {
   __device__ static T sum_before(T sum, unsigned tile, const Exchange& x, unsigned epoch) {
     __shared__ T before;
     if (threadIdx.x < 32) {
-      const unsigned own = tagged(epoch, of_tile), all = tagged(epoch, of_all_before);
-      if (threadIdx.x == 0) store_relaxed(x.words + tile, pack(sum, tile == 0 ? all : own));
+      const unsigned own = tagged(epoch, aggregate), whole = tagged(epoch, inclusive_prefix);
+      if (threadIdx.x == 0) store_relaxed(x.words + tile, pack(sum, tile == 0 ? whole : own));
       T found{};
-      unsigned whole = tile == 0;
-      for (unsigned end = tile; !whole; end -= 32) {  // the lane polls the tile end - 1 - lane
-        Word word = pack(T{}, all);                   // before the first tile
+      unsigned prefixes = tile == 0;
+      for (unsigned end = tile; !prefixes; end -= 32) {  // the lane polls the tile end - 1 - lane
+        Word word = pack(T{}, whole);                    // before the first tile
         unsigned missing = 0;
         do {
-          if (threadIdx.x < end) word = poll(x.words + end - 1 - threadIdx.x, all);
-          whole = __ballot_sync(0xFFFFFFFF, tag_of(word) == all);
-          missing = __ballot_sync(0xFFFFFFFF, tag_of(word) != all && tag_of(word) != own);
-        } while (missing & ((whole & -whole) - 1));  // nearer than the nearest whole sum
-        const bool counts = (1u << threadIdx.x & ((whole & -whole) * 2 - 1)) != 0;
+          if (threadIdx.x < end) word = poll(x.words + end - 1 - threadIdx.x, whole);
+          prefixes = __ballot_sync(0xFFFFFFFF, tag_of(word) == whole);
+          missing = __ballot_sync(0xFFFFFFFF, tag_of(word) != whole && tag_of(word) != own);
+        } while (missing & ((prefixes & -prefixes) - 1));  // nearer than the nearest prefix
+        const bool counts = (1u << threadIdx.x & ((prefixes & -prefixes) * 2 - 1)) != 0;
         found = sum_in_lane_0(counts ? sum_in<T>(word) : T{}) + found;
       }
       if (threadIdx.x == 0) {
         before = found;
-        if (tile > 0) store_relaxed(x.words + tile, pack(found + sum, all));
+        if (tile > 0) store_relaxed(x.words + tile, pack(found + sum, whole));
       }
     }
     __syncthreads();
@@ -101,7 +102,7 @@ struct Groups {
   template <int kThreads, class T>
   __device__ static T sum_before(T sum, unsigned tile, const Exchange& x, unsigned epoch) {
     __shared__ T warps[kThreads / 32];
-    const unsigned tag = tagged(epoch, of_tile), group = tile / kThreads, index = tile % kThreads;
+    const unsigned tag = tagged(epoch, aggregate), group = tile / kThreads, index = tile % kThreads;
     if (threadIdx.x == 0) store_relaxed(x.words + tile, pack(sum, tag));
     T part{};
     if (threadIdx.x < index) part = wait_for<T>(x.words + tile - index + threadIdx.x, tag);

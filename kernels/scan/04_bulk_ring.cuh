@@ -79,7 +79,7 @@ __global__ void __launch_bounds__(kThreads + 32 * (stages + 2), 1)
     for (MBarrier& barrier : prefix_ready) initialize(barrier, 32);
     publish_barriers();
   }
-  const unsigned epoch = *x.epoch, tag = tagged(epoch, of_tile);
+  const unsigned epoch = *x.epoch, tag = tagged(epoch, aggregate);
   __syncthreads();
 
   if (warp == kWarps + kStages + 1) {

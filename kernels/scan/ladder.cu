@@ -46,7 +46,8 @@ std::vector<Rung> rungs() {
        .role = Role::ceiling},
       // 01_textbook.cuh
       {.name = "naive",
-       .idea = "One launch per power of two adds the element so far before (Hillis, Steele).",
+       .idea = "One launch for each distance 1, 2, 4, ...: adds the element that far before "
+               "(Hillis, Steele).",
        .implementation = hillis_steele<Type>()},
       {.name = "work_efficient",
        .idea = "A tree of sums in shared memory, up and down again: n additions (Blelloch).",
@@ -59,7 +60,7 @@ std::vector<Rung> rungs() {
        .builds_on = "work_efficient",
        .target = "shared_load_wavefronts_per_request"},
       {.name = "warp_shuffle",
-       .idea = "Warps scan in registers: two barriers per tile instead of twenty.",
+       .idea = "Warps scan in registers: two barriers per tile instead of 22.",
        .implementation = scanned_then_added<Type, kTile, scan_tiles<T>>(),
        .builds_on = "padded",
        .target = "shared_load_requests"},

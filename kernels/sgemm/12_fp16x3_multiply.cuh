@@ -303,7 +303,8 @@ __global__ void __launch_bounds__(kMultiplyThreads, 1)
           copy_box_to_blocks(half + T::kBBytes, b_low, chunk, b_row, 0, arrived, kBoth);
         }
       }
-      // No block may exit while the other copies to it or arrives there: all stages are empty then.
+      // No block may exit before the other's last copy and arrival here: wait until both have
+      // emptied all stages.
       for (int stage = 0; stage < T::kStages; ++stage, turn.next())
         wait(empty[turn.stage], turn.parity);
     }

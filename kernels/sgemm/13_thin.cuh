@@ -348,13 +348,14 @@ __device__ __forceinline__ void copy_vector(float* to, const float* from) {
 // Sums of few terms: most instructions load or store, so that each should move several words. A
 // warp stores kRows rows of a tile; a lane has kColumns columns, kWords neighbours at a time.
 // Several blocks per SM store while others load. Beyond the edges the last row or columns are read
-// again. The loop over terms is the only one that runs often.
+// again.
 template <int kRows, int kColumns, int kWords>
 __global__ void __launch_bounds__(256, 4) few_terms(const Gemm g) {
   constexpr int kHeight = 8 * kRows, kWidth = 32 * kColumns, kDepth = 32;
-  static_assert(kRows == 4 ||
-                (kHeight == FewTermsTiles::kRows && kWidth == FewTermsTiles::kColumns));
-  constexpr int kCopies = kWidth / kWords, kTogether = 256 / kCopies;  // per row of B; rows
+  constexpr bool kSmall = kRows == 4;
+  static_assert(kSmall || (kHeight == FewTermsTiles::kRows && kWidth == FewTermsTiles::kColumns));
+  constexpr int kCopies = kWidth / kWords;  // of a row of B
+  constexpr int kTogether = 256 / kCopies;  // rows that are copied at once
   static_assert(kDepth % kTogether == 0 && kColumns % kWords == 0);
   __shared__ __align__(16) float a_tile[kDepth][kHeight + 4];
   __shared__ __align__(16) float b_tile[kDepth][kWidth];
@@ -398,12 +399,10 @@ __global__ void __launch_bounds__(256, 4) few_terms(const Gemm g) {
     if (row0 + warp * kRows + r >= g.m) return;
     for (int j = 0; j < kColumns; j += kWords) {
       if (column + 32 * j >= g.n) continue;
-      if (g.beta == 0) {
-        for (int i = j; i < j + kWords; ++i) sums[r][i] *= g.alpha;
-        copy_vector<kWords>(to + 32 * j, &sums[r][j]);
-      } else {
-        for (int i = 0; i < kWords; ++i) update(to[32 * j + i], g.alpha * sums[r][j + i], g.beta);
-      }
+      alignas(16) float out[kWords] = {};
+      if (g.beta != 0) copy_vector<kWords>(out, to + 32 * j);
+      for (int i = 0; i < kWords; ++i) update(out[i], g.alpha * sums[r][j + i], g.beta);
+      copy_vector<kWords>(to + 32 * j, out);
     }
   }
 }

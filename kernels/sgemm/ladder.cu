@@ -278,7 +278,7 @@ std::vector<Rung> steps() {
        .measured = is_thin,
        .choose = gemm_at<thin_launch>},
       {.name = "few_terms",
-       .idea = "A short k: small tiles, so that several blocks per SM load and store in turn.",
+       .idea = "A short k: small blocks with little code; several per SM load and store in turn.",
        .builds_on = "small_tiles",
        .target = "issue_utilisation",
        .measured = has_few_terms,
@@ -329,13 +329,12 @@ Scheme scheme_for(int m, int n, int k, const Device& device) {
   if (k <= kTuning.fma_terms && std::min(m, n) >= 64) {
     using T = FewTermsTiles;
     static_assert(SmallTiles::kRows == T::kRows && SmallTiles::kColumns == T::kColumns);
-    const double each = double(T::count(m, n)) / device.sms, most = std::ceil(each);
+    const double most = std::ceil(double(T::count(m, n)) / device.sms);  // tiles of an SM
     const auto time = [&](double of_step) { return kTuning.time_fma_once + most * k * of_step; };
     const double bf16x6 = bf16x6_time(m, n, k, device);
-    if (most <= kTuning.small_tiles_up_to && time(kTuning.time_small_tiles) < bf16x6)
-      return Scheme::small_tiles;
-    if (each >= kTuning.few_terms_from && time(kTuning.time_few_terms) < bf16x6)
-      return Scheme::few_terms;
+    const bool few = most <= kTuning.small_tiles_up_to;
+    if (time(few ? kTuning.time_small_tiles : kTuning.time_few_terms) < bf16x6)
+      return few ? Scheme::small_tiles : Scheme::few_terms;
   }
   if (needs_exact_parts(m, n, k)) return Scheme::bf16x6;
   const bool has_wgmma = kBuiltForHopper && device.compute_capability == 90;

@@ -50,26 +50,29 @@ struct Tuning {
   // and SM, or half as many if C has more than four rows (columns).
   int thin_alone_columns = 1, thin_alone_rows = 3;
 
-  // Up to the first k, few_terms is taken. Up to the second, the one that the model below predicts
-  // to be faster of bf16x6, few_terms if an SM has at least so many of its large tiles (with fewer
-  // it takes small ones), and small_tiles if no SM has more than so many.
+  // Up to the first k, few_terms is taken. Up to the second, small_tiles (few_terms if an SM has
+  // more than so many tiles), unless the model below predicts that bf16x6 is faster.
   int few_terms = 32, fma_terms = 80;
-  double few_terms_from = 1.5, small_tiles_up_to = 2;
+  int small_tiles_up_to = 2;
+  // few_terms takes its large tiles if there are at least so many per SM.
+  double large_tiles_from = 1.5;
 
-  // The model by which tf32x3 and bf16x6 choose tiles and shares of k, fitted to times of 146
-  // shapes on an H200, in units of 1.2 ns: those that a tensor core takes for one m16n8k8, by tile
-  // and by slices of a stage's depth or stages twice as deep; to begin and to store, once for the
-  // blocks of an SM, and for each output of a tile; to synchronize a cluster; its bytes per unit;
-  // the time until the last cluster may read what others left, and of each of its loads.
+  // The model by which tf32x3 and bf16x6 choose tiles and shares of k, in units of 1.2 ns. It is
+  // fitted to times of 146 shapes on an H200.
+  // What a tensor core takes for one m16n8k8, by the tile; slices of a stage or deeper stages too:
   double time_64x64 = 7.84, time_64x64_deep = 7.54, time_64x64_sliced = 7.5;
   double time_128x32 = 8.58, time_128x64 = 7.34, time_128x64_sliced = 7.02;
   double time_64x128_sliced = 6.96;
   double time_128x128 = 6.9;
-  double time_once = 780, time_per_output = 0.094, time_of_meeting = 220, bytes_per_unit = 25;
+  // To begin, once for the blocks of an SM, and to store an output of a tile:
+  double time_once = 780, time_per_output = 0.094;
+  // To synchronize a cluster, and the bytes that it exchanges per unit:
+  double time_of_meeting = 220, bytes_per_unit = 25;
+  // Until the last cluster may read what others left, and each of its loads:
   double time_of_handover = 550, time_of_load = 600;
-  // In the same units, of a tile with all of k in shared memory: to begin, and per step of k; and
-  // of the kernels of multiply-adds, which begin once.
+  // The kernel with all of k in shared memory: to begin, and a step of k of a tile:
   double time_short_once = 2000, time_short = 100;
+  // The kernels of multiply-adds: to begin, and a step of k of a tile:
   double time_fma_once = 1100, time_few_terms = 48, time_small_tiles = 42;
 
   // The model by which split_k chooses tiles: time per output and step of k, and the steps that a

@@ -63,7 +63,8 @@ KernelLaunch tf32x3_launch(int m, int n, int k, const Device& device);
 /// down to 2^-110, and below that err by up to 2^-134; otherwise as tf32x3.
 void bf16x6(const Gemm& gemm, const Device& device, Workspace& workspace, cudaStream_t stream);
 KernelLaunch bf16x6_launch(int m, int n, int k, const Device& device);
-double bf16x6_time(int m, int n, int k, const Device& device);  ///< by the model of its choices
+/// By the model of its choices, in the units of Tuning.
+double bf16x6_time(int m, int n, int k, const Device& device);
 
 /// Three FP16 products of matrices that a first kernel has scaled and split. Needs Hopper. Elements
 /// err by up to 2^-23 of themselves or 2^-39 of the largest of their row of A or column of B. Sums
@@ -78,7 +79,7 @@ KernelLaunch fp16x3_launch(int m, int n, const Device& device);
 enum class Scheme {
   thin,         ///< FMAs, for C of at most 8 rows or columns, but not 5 to 8 columns if A is large
   few_tiles,    ///< FMAs, for C of few 32 x 32 tiles per SM, if k is short for their number
-  few_terms,    ///< FMAs, for a short k
+  few_terms,    ///< FMAs, for a k up to 32, or up to 80 if C has many tiles
   small_tiles,  ///< FMAs, for a short k if at most two tiles per SM make C
   tf32x3,
   bf16x6,

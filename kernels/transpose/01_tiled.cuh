@@ -53,6 +53,8 @@ struct Swizzled {
   __device__ static int at(int row, int column) { return row * kStride + (column ^ row); }
 };
 
+// 32 x 8 threads. Each moves one element in each of four rows. Its four loads are issued before the
+// first is waited for, since the loop is unrolled.
 template <class T, class Layout>
 __global__ void coarsened(T* __restrict__ out, const T* __restrict__ in, int rows, int columns) {
   constexpr int kStep = 8;

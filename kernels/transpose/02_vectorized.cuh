@@ -33,10 +33,10 @@ union Vector {
   T elements[16 / sizeof(T)];
 };
 
-// A tile of 16 x 16 or 8 x 8 squares, one per thread, which transposes it in registers: one vector
-// in each row, and as many rows as a vector has elements. Vectors of the transposed tile are XORed
-// with the square's column: eight lanes that access neighbouring vectors, or vectors one square
-// apart, use eight groups of four banks.
+// A square has one vector per row, and as many rows as a vector has elements. Each thread loads a
+// square and transposes it in registers. A tile is 16 x 16 or 8 x 8 squares. In the transposed tile
+// the position of a vector is XORed with its square's column. So eight lanes have no conflicts,
+// along a row or down a column: they use eight different groups of four banks.
 template <class T, int across = 16>
 struct Squares {
   static constexpr int kVector = 16 / sizeof(T), kAcross = across;

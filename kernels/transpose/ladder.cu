@@ -86,7 +86,7 @@ std::vector<Rung> rungs() {
        .builds_on = "tiled",
        .target = "shared_load_wavefronts_per_request"},
       {.name = "coarsened",
-       .idea = "32x8 threads move four rows each: four loads in flight per thread.",
+       .idea = "32x8 threads move four elements each: four loads in flight per thread.",
        .implementation = kernel<P>(coarsened<T, Padded>, tiles("columns", "rows", 8)),
        .builds_on = "padded",
        .target = "warp_instructions"},
@@ -172,7 +172,7 @@ Ladder ladder() {
       .name = "transpose",
       .title = "Matrix transpose",
       .ceiling = "transpose/copy",
-      .input = "random bits",
+      .input = "random integers, stored as float or double (of 2 bytes: random bits)",
       .axes = {{"rows"}, {"columns"}, {.name = "element", .facet = true, .only = {2, 4, 8}}},
       .measured = {shape(1024, 1024), shape(2048, 2048), shape(4096, 4096), shape(8192, 8192),
                    shape(8224, 8224),  // not a power of two: no camping on memory channels

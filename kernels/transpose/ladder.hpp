@@ -18,11 +18,11 @@ inline std::vector<Shape> squares(const std::vector<int64_t>& sides,
   return shapes;
 }
 
-/// Columns: below, tiles are as narrow as the matrix.
+/// Numbers of columns. Below, tiles are as narrow as the matrix.
 inline const Crossover kWideFrom{"transpose.wide_from", 33, along("columns"),
                                  every({{1 << 18}, {8, 16, 24, 32, 40, 48, 64}, {4}})};
-/// As a share of the L2: 4-byte elements one by one, then vectors in small tiles, which balance a
-/// few, then bands of tiles.
+/// Shares of the L2. Small matrices: elements of 4 bytes, one by one. Larger: vectors in small
+/// tiles, so that every SM has tiles. Larger still: bands of tiles.
 inline const Crossover kVectorsFrom{"transpose.vectors_from", 0, share_of_l2,
                                     squares({512, 1024, 1536, 2048, 2560, 3072}, {4})};
 inline const Crossover kBandsFrom{"transpose.bands_from", 0.95, share_of_l2,

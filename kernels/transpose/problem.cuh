@@ -6,7 +6,8 @@
 #include "common/verify.cuh"
 
 namespace ladders::transpose {
-// cuBLAS transposes floating-point numbers: it keeps small integers that are stored as these.
+// cuBLAS computes with floating-point numbers, so it may change other bit patterns, such as NaNs.
+// Elements of 4 and 8 bytes are therefore integers stored as float and double, which it keeps.
 template <class T>
 struct Element {
   __device__ T operator()(size_t i) const {

@@ -111,20 +111,6 @@ def dearer(ladder: str, of: str) -> float:
     return 100 * (fastest.joules / min(r.joules for r in known if r and r.joules) - 1)
 
 
-def worse_than_best(rung: str, axis: str, value: str) -> float:
-    """How much longer a rung with this value of a swept axis takes than with the best, in percent.
-
-    That of the case where it is most, on either GPU.
-    """
-    seconds: dict[tuple[str, str], dict[str, float]] = {}
-    for of in (H100, H200):
-        for name, each in rows(of).items():
-            if name.startswith(f"{rung}/") and each.seconds == each.seconds:
-                case, _, own = name.partition(f"/{axis}:")
-                seconds.setdefault((of, case), {})[own.partition("/")[0]] = each.seconds
-    return max(100 * (each[value] / min(each.values()) - 1) for each in seconds.values())
-
-
 def faster(*ladders: str) -> list[float]:
     """How many times as fast the best rungs of ladders are on the H200 as on the H100."""
     return [best(ladder) / best(ladder, H100) for ladder in ladders]
@@ -247,19 +233,8 @@ def cost(*names: str, of: str = H200) -> list[float]:
     return [1e12 * r.joules / (own_speed(r) * r.seconds) for r in found]
 
 
-def lost(title: str, level: float = 1) -> tuple[int, int]:
-    """At how many shapes drawn on an H200 a choice loses to the library, and of how many.
-
-    With a level of 0.97, to the best rung by more than 3 %.
-    """
-    text = (ROOT / f"results/{H200}/drawn.md").read_text(encoding="utf-8")
-    part = text[text.index(f"{title}: ") :]
-    return tuple(map(int, re.search(rf"below {level:g} at (\d+) of (\d+) shapes", part).groups()))
-
-
 VALUES = {
     "row": row,
-    "lost": lost,
     "agreeing": agreeing,
     "cost": cost,
     "watts": lambda: float(results().context["idle_watts"]),
@@ -275,11 +250,9 @@ VALUES = {
     "best": best,
     "dearer": dearer,
     "faster": faster,
-    "worse_than_best": worse_than_best,
     "changed_places": changed_places,
     "near_best": near_best,
     "tuned": tuned,
-    "crossovers": lambda: len({m["crossover"] for m in tuning(H200)["measured"]}),
     "unexplained": unexplained,
     "pipe": pipe,
     "floors": floors,

@@ -110,12 +110,10 @@ def test_the_example_answers_its_questions():
 
 @pytest.mark.skipif(not shutil.which("g++"), reason="needs g++")
 def test_the_rung_and_the_ladder_of_the_documents_compile(tmp_path):
-    documents = [ROOT / "README.md", ROOT / "docs/extend.md"]
-    shown, (rung, ladder) = (
-        re.findall(r"```cpp\n(.*?)```", document.read_text(encoding="utf-8"), re.DOTALL)
-        for document in documents
+    rung, ladder = (
+        re.search(r"```cpp\n(.*?)```", (ROOT / page).read_text(encoding="utf-8"), re.DOTALL)[1]
+        for page in ("README.md", "docs/extend.md")
     )
-    assert shown == [rung]
     rung = re.sub(r"\bmine\b", "of_the_documents", rung)  # who tries it may keep its name
     kernel, row = re.split(r"^ *// kernels/transpose/ladder.cu.*\n", rung, flags=re.MULTILINE)
     saxpy, line = re.split(r"^// benchmarks/model/catalogue.hpp.*\n", ladder, flags=re.MULTILINE)

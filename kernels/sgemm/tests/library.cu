@@ -247,6 +247,7 @@ TEST(Gpu, SgemmByFewTermsTakesAnyMatrices) {
         Trial{70, 386, 7, Kind::normal, false, 1.25f, -0.5f},
         Trial{65, 129, 31, Kind::uniform, false, 1, 0, 1, 1},
         Trial{127, 256, 65, Kind::wide, false, 1.25f, -0.5f, 3, 1},
+        Trial{127, 256, 33, Kind::normal, false, 1, 0, 2, 2}, Trial{130, 260, 65},
         Trial{129, 260, 1, Kind::normal, true},
         Trial{66, 300, 40, Kind::uniform, true, 0, -0.5f}}) {
     expect_right(trial, by<few_terms_launch>);
@@ -275,7 +276,9 @@ const Trial kTrials[] = {
     {900, 1100, 48, Kind::normal, true, 1.25f, -0.5f, 4, 4},  // small tiles
     {900, 1101, 79, Kind::uniform, true, 1, 0, 1, 1},
     {900, 1100, 64, Kind::uniform, true, 0, -0.5f, 1, 1},
-    {130, 200, 32, Kind::normal, true, 1.25f, -0.5f, 3, 1},  // few terms
+    {130, 200, 32, Kind::normal, true, 1.25f, -0.5f, 3, 1},
+    {1000, 1000, 32, Kind::normal, true, 1.25f, -0.5f, 3, 1},  // few terms
+    {1700, 2000, 48, Kind::normal, true, 1.25f, -0.5f},
     {64, 70, 1400, Kind::normal, true, 1.25f, -0.5f, 1, 1},  // few tiles, shared by clusters
     {40, 300, 777, Kind::uniform, true, 1, 0, 3, 1},
     {64, 64, 0, Kind::uniform, false, 1.25f, 0.5f},

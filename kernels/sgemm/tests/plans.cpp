@@ -159,15 +159,16 @@ TEST(SgemmPlans, AreThoseOfTheStudyOnAnH200) {
   }
 }
 
-// Those that were fastest, or nearly so, on an H100 and an H200, and two beyond a limit: four tiles
-// per SM, and a k of 80.
+// Those that were fastest, or nearly so, on an H100 and an H200, and one with more than the four
+// tiles per SM that few_tiles serves.
 TEST(SgemmPlans, ChooseByTheNumberOfTilesIfKIsShort) {
   const std::map<Shape, Scheme> expected = {
       {{4640, 64, 48}, Scheme::few_tiles},   {{5015, 86, 48}, Scheme::few_tiles},
       {{9000, 64, 48}, Scheme::bf16x6},      {{512, 544, 48}, Scheme::bf16x6},
       {{768, 736, 48}, Scheme::small_tiles}, {{320, 4064, 80}, Scheme::bf16x6},
       {{1024, 1056, 48}, Scheme::bf16x6},    {{1504, 1536, 80}, Scheme::bf16x6},
-      {{1504, 1536, 81}, Scheme::bf16x6},    {{4096, 4096, 16}, Scheme::few_terms}};
+      {{1504, 1536, 81}, Scheme::bf16x6},    {{4096, 4096, 16}, Scheme::few_terms},
+      {{1700, 2000, 48}, Scheme::few_terms}};
   for (const auto& [shape, scheme] : expected) {
     SCOPED_TRACE(Case(ladder().axes, shape).name());
     EXPECT_EQ(scheme_for(int(shape[0]), int(shape[1]), int(shape[2]), kH200), scheme);
@@ -206,7 +207,7 @@ TEST(SgemmPlans, ChooseTheSchemeThatIsExactAndFast) {
   };
   for (const Device& device : {kA100, kRtx4090, kH200}) {
     EXPECT_EQ(chosen_for({512, 512, 512}, device), "bf16x6");
-    // With all of k in shared memory, of which the others have less.
+    // An H200 holds all of k in shared memory; the others have too little of it.
     EXPECT_EQ(chosen_for({1000, 3000, 77}, device),
               device.name == kH200.name ? "bf16x6" : "few_terms");
     EXPECT_EQ(chosen_for({1024, 1024, 256}, device), "tf32x3");
