@@ -15,7 +15,6 @@ from pathlib import Path
 import pytest
 from conftest import committed
 from ladder.analysis import roofs
-from ladder.analysis.limits import UNKNOWN, Limits
 from ladder.analysis.study import Study, own_speed, studies
 from ladder.io import files
 from ladder.io.results import Results, load_results
@@ -163,14 +162,6 @@ def near_best(of: str, *, held_out: bool = False) -> tuple[int, int]:
     return sum(each <= 1.03 for each in lost), len(lost)
 
 
-def unexplained(of: str) -> float:
-    """Percent of the ladders' rows whose limiter has no roof here."""
-    limits = Limits(results(of))
-    timed = [row for s in by_ladder(of).values() for row in s.rows if row.seconds > 0]
-    found = [limiter for row in timed if (limiter := limits.limiter(row))]
-    return 100 * sum(limiter.name == UNKNOWN for limiter in found) / len(timed)
-
-
 TREES = "interleaved_modulo interleaved_strided sequential first_add_on_load".split()
 
 
@@ -253,7 +244,6 @@ VALUES = {
     "changed_places": changed_places,
     "near_best": near_best,
     "tuned": tuned,
-    "unexplained": unexplained,
     "pipe": pipe,
     "floors": floors,
     "nsight": lambda name: profiled()[name],
