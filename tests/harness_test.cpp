@@ -168,8 +168,8 @@ TEST(Statistics, NoiseFallsWithTheSquareRootOfTheCount) {
 
 TEST(Sampling, TheTimeOnTheDeviceIsThatOfAllLaunches) {
   const std::vector<double> samples(20, 1e-3);
-  EXPECT_FALSE(enough(samples, 1, {.device_seconds = 0.1}, 0));
-  EXPECT_TRUE(enough(samples, 16, {.device_seconds = 0.1}, 0));
+  EXPECT_FALSE(enough_samples(samples, 1, {.device_seconds = 0.1}, 0));
+  EXPECT_TRUE(enough_samples(samples, 16, {.device_seconds = 0.1}, 0));
 }
 
 TEST(Settling, EndsWhenTwoIntervalsHaveTheSameClock) {
@@ -189,25 +189,25 @@ TEST(Settling, GivesUpOnAClockThatMovesToAndFro) {
 
 TEST(Contexts, AQuickOneWillDoOnceTwelveWereSeen) {
   std::vector<double> seen = {4.30, 4.31, 4.20, 4.32, 4.21, 4.33, 4.34, 4.22, 4.35, 4.36};
-  EXPECT_FALSE(will_do({4.2}, 0));
+  EXPECT_FALSE(context_is_fast_enough({4.2}, 0));
   seen.push_back(4.21);
-  EXPECT_FALSE(will_do(seen, 0));  // the eleventh
+  EXPECT_FALSE(context_is_fast_enough(seen, 0));  // the eleventh
   seen.push_back(4.21);
-  EXPECT_TRUE(will_do(seen, 0));
+  EXPECT_TRUE(context_is_fast_enough(seen, 0));
   seen.back() = 4.10;
-  EXPECT_FALSE(will_do(seen, 0));  // the quickest
+  EXPECT_FALSE(context_is_fast_enough(seen, 0));  // the quickest
   seen.back() = 4.40;
-  EXPECT_FALSE(will_do(seen, 0));
+  EXPECT_FALSE(context_is_fast_enough(seen, 0));
 }
 
 TEST(Contexts, OneAsWantedWillDoAtOnce) {
-  EXPECT_TRUE(will_do({4.2}, 4.2005));
-  EXPECT_FALSE(will_do({4.2}, 4.21));
-  EXPECT_TRUE(will_do({4.3, 4.3, 4.3, 4.2}, 4.203));
+  EXPECT_TRUE(context_is_fast_enough({4.2}, 4.2005));
+  EXPECT_FALSE(context_is_fast_enough({4.2}, 4.21));
+  EXPECT_TRUE(context_is_fast_enough({4.3, 4.3, 4.3, 4.2}, 4.203));
   std::vector<double> seen(32, 4.2);
-  EXPECT_FALSE(will_do(seen, 4.4));
+  EXPECT_FALSE(context_is_fast_enough(seen, 4.4));
   seen.push_back(4.2);
-  EXPECT_TRUE(will_do(seen, 4.4));  // what is wanted is not to be had
+  EXPECT_TRUE(context_is_fast_enough(seen, 4.4));  // what is wanted is not to be had
 }
 
 TEST(HostSampling, StopsAtTheCountOrTheWallLimit) {

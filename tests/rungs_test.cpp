@@ -200,7 +200,7 @@ TEST(Gpu, IsRefusedIfItGoesWrongLater) {
     const auto tested = rows(ladder, Shapes::tested);
     const auto found = std::ranges::find_if(tested, [&](const Row& row) {
       return skip_reason(row, quick.device()).empty() &&
-             !row.rung->at(row.point, study().device()).adds;
+             !row.rung->at(row.point, study().device()).not_idempotent;
     });
     ASSERT_NE(found, tested.end());
     const Row row = *found;
@@ -234,8 +234,9 @@ TEST(Gpu, IsRefusedIfAnotherOfTheProblemsAlikeGoesWrong) {
   Study quick(Device::open(0), {.exactly = 3});
   const Ladder& ladder = *std::ranges::find(catalogue(), "transpose", &Ladder::name);
   const auto tested = rows(ladder, Shapes::tested);
-  const auto row = std::ranges::find_if(
-      tested, [&](const Row& row) { return !row.rung->at(row.point, study().device()).adds; });
+  const auto row = std::ranges::find_if(tested, [&](const Row& row) {
+    return !row.rung->at(row.point, study().device()).not_idempotent;
+  });
   ASSERT_NE(row, tested.end());
   const Problem* first = nullptr;
   const Tampered others = [&](const Implementation& real, const LaunchPlan& plan, Problem& problem,

@@ -170,7 +170,7 @@ TEST(Tuning, ChoicesAreRightWithAnyValue) {
                                                   : value == 0   ? INFINITY
                                                                  : 0;
       for (const auto& tuning : tunings) {
-        study.tune(tuning);
+        study.set_crossovers(tuning);
         for (const Row& row : rows(ladder, Shapes::tested)) {
           if (row.rung->role != Role::choice || takes_seconds(row)) continue;
           if (!skip_reason(row, study.device()).empty()) continue;

@@ -397,11 +397,11 @@ class Sampler : public Meter {
       const auto warm = std::chrono::steady_clock::now();
       const double clock = clock_during([&] {
         do {
-          // enough() sorts all samples, so it is asked each time a tenth is added.
+          // enough_samples() sorts all samples, so it is asked each time a tenth is added.
           const size_t have = result.seconds.size();
           const size_t goal = sampling.exactly > 0 ? sampling.exactly : have + have / 10 + 1;
           while (result.seconds.size() < goal) take(enqueue, rounds, launches);
-        } while (!enough(result.seconds, rounds * launches, until, seconds_since(warm)));
+        } while (!enough_samples(result.seconds, rounds * launches, until, seconds_since(warm)));
       });
       result.sm_clock_hz = clock;
       reasons_.add_to(result.counters);

@@ -41,8 +41,8 @@ double median_noise(std::vector<double> values) {
   return width / 4 / quantile_of_sorted(values, 0.5);
 }
 
-bool enough(const std::vector<double>& seconds, int launches, const Sampling& sampling,
-            double wall) {
+bool enough_samples(const std::vector<double>& seconds, int launches, const Sampling& sampling,
+                    double wall) {
   const int count = static_cast<int>(seconds.size());
   if (sampling.exactly > 0) return count >= sampling.exactly;
   if (wall >= sampling.wall_seconds) return count >= kFewest;
@@ -51,7 +51,7 @@ bool enough(const std::vector<double>& seconds, int launches, const Sampling& sa
          median_noise(seconds) <= sampling.noise;
 }
 
-bool will_do(const std::vector<double>& seen, double wanted) {
+bool context_is_fast_enough(const std::vector<double>& seen, double wanted) {
   constexpr double kTolerance = 2e-4;  // relative, times the number seen
   const bool as_wanted = wanted > 0 && seen.size() <= 32;
   if (!as_wanted && seen.size() < 12) return false;
@@ -72,7 +72,7 @@ void settle(double seconds, const std::function<double()>& clock_of_interval) {
 Samples sample_host(const std::function<void()>& work, const Sampling& sampling) {
   const auto start = std::chrono::steady_clock::now();
   Samples result;
-  while (!enough(result.seconds, 1, sampling, seconds_since(start))) {
+  while (!enough_samples(result.seconds, 1, sampling, seconds_since(start))) {
     const auto before = std::chrono::steady_clock::now();
     work();
     result.seconds.push_back(seconds_since(before));

@@ -56,14 +56,14 @@ double quantile(std::vector<double> values, double fraction);
 double median_noise(std::vector<double> values);
 
 /// Whether these `seconds` suffice, each the mean of `launches`, all taken in `wall` seconds.
-bool enough(const std::vector<double>& seconds, int launches, const Sampling& sampling,
-            double wall);
+bool enough_samples(const std::vector<double>& seconds, int launches, const Sampling& sampling,
+                    double wall);
 
 /// Whether to measure in the last of the CUDA contexts in which small kernels took the times
 /// `seen`: the `wanted` time or, if that is 0 or not among the first 32, the 25th percentile of at
 /// least 12, which is fast, but common enough for other processes to find too. Tolerance grows with
 /// their number.
-bool will_do(const std::vector<double>& seen, double wanted);
+bool context_is_fast_enough(const std::vector<double>& seen, double wanted);
 
 /// Takes intervals until two in succession have the same SM clock within 0.5 %, for `seconds` at
 /// most. `clock_of_interval` works for an interval and returns its clock in Hz.

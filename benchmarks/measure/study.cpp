@@ -69,7 +69,7 @@ std::unique_ptr<Study> Study::open(int index, const Sampling& sampling) {
     if (kEmulated || sampling.profile) return study;
     const auto suits = [&](int samples) {
       seen.back() = study->small_kernel_seconds_ = study->meter_->small_kernel_seconds(samples);
-      return will_do(seen, sampling.small_kernel_seconds);
+      return context_is_fast_enough(seen, sampling.small_kernel_seconds);
     };
     seen.push_back(0);
     // Of many contexts, a short look passes some by luck.
@@ -194,7 +194,7 @@ Verdict Study::judge_all(const Row& row, const std::vector<Problem*>& problems,
                          const Subject& subject) {
   Verdict worst;
   for (Problem* problem : problems) {
-    if (subject.implementation.adds && !kEmulated) {  // several launches have added
+    if (subject.implementation.not_idempotent && !kEmulated) {  // several launches have added
       worst.join(verify(row, subject, *problem));
       continue;
     }
@@ -250,7 +250,7 @@ std::vector<std::map<std::string, double>> Study::count(const std::vector<Row>& 
   for (size_t j = 0; j < on_device.size(); ++j) {
     const size_t i = on_device[j];
     result[i] = std::move(counted[j]);
-    if (subjects[i].implementation.adds) continue;
+    if (subjects[i].implementation.not_idempotent) continue;
     launches[j].prepare(), launches[j].launch();  // others have overwritten what it left
     check(cudaDeviceSynchronize(), "kernel");
     judge(rows[i], subjects[i].implementation, data);

@@ -44,14 +44,17 @@ class Study {
  public:
   Study(const Device& device, const Sampling& sampling);
 
-  /// A study of device `index` in a CUDA context whose short kernels are as fast as will_do() asks,
-  /// since in some all are slower. Contexts are recreated at most 64 times, and not at all where
-  /// nothing is timed. Call this before anything else holds device memory. Throws CudaError.
+  /// A study of device `index` in a CUDA context whose short kernels are as fast as
+  /// context_is_fast_enough() asks, since in some all are slower. Contexts are recreated at most 64
+  /// times, and not at all where nothing is timed. Call this before anything else holds device
+  /// memory. Throws CudaError.
   static std::unique_ptr<Study> open(int index, const Sampling& sampling);
 
   const Device& device() const { return device_; }
   /// Sets where choices change kernels.
-  void tune(const std::map<std::string, double>& crossovers) { device_.crossovers = crossovers; }
+  void set_crossovers(const std::map<std::string, double>& crossovers) {
+    device_.crossovers = crossovers;
+  }
   const Sampling& sampling() const { return sampling_; }
   const Spent& spent() const { return spent_; }
   /// See Meter. 0 where nothing is timed.

@@ -149,7 +149,7 @@ struct Implementation {
   /// else is written; not timed.
   std::function<void(Problem&)> fill = {};
   /// Adds to its output or works in place, so only the first launch gives the right result.
-  bool adds = false;
+  bool not_idempotent = false;
   std::string chosen = {};  ///< of a choice: the name of the rung whose kernel this is
 };
 

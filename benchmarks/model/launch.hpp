@@ -17,28 +17,28 @@
 
 namespace ladders {
 
-/// When a kernel starts: `early`, while the previous kernel of the stream ends, which it must wait
-/// for itself (from compute capability 9.0 on); `together`, once all of its blocks are resident, so
-/// that they may wait for one another.
-struct Start {
-  bool early = false, together = false;
+/// When a kernel starts. `programmatic`: while the previous kernel of the stream ends, which it
+/// must wait for itself (from compute capability 9.0 on). `cooperative`: once all of its blocks are
+/// resident, so that they may wait for one another.
+struct LaunchMode {
+  bool programmatic = false, cooperative = false;
 };
 
 /// A launch plan as cudaLaunchKernelEx and the occupancy calls take it.
 class LaunchConfig {
  public:
-  LaunchConfig(const LaunchPlan& plan, cudaStream_t stream, const Start& start = {})
+  LaunchConfig(const LaunchPlan& plan, cudaStream_t stream, const LaunchMode& mode = {})
       : config_{plan.grid, plan.block, plan.shared_bytes, stream, attributes_, 0} {
     if (plan.cluster > 1) {
       auto& cluster = add(cudaLaunchAttributeClusterDimension).clusterDim;
       cluster.x = plan.cluster, cluster.y = cluster.z = 1;
     }
 #ifdef CUDART_VERSION  // emulated launches never overlap
-    if (start.early)
+    if (mode.programmatic)
       add(cudaLaunchAttributeProgrammaticStreamSerialization)
           .programmaticStreamSerializationAllowed = 1;
 #endif
-    if (start.together) add(cudaLaunchAttributeCooperative).cooperative = 1;
+    if (mode.cooperative) add(cudaLaunchAttributeCooperative).cooperative = 1;
   }
   LaunchConfig(const LaunchConfig&) = delete;
   const cudaLaunchConfig_t* get() const { return &config_; }
@@ -70,16 +70,16 @@ inline void allow(const void* kernel, const LaunchPlan& plan) {
 
 /// Launches `kernel` as planned; does nothing for an empty grid. Throws CudaError.
 template <class... Parameters, class... Arguments>
-void launch(const LaunchPlan& plan, const Start& start, cudaStream_t stream,
+void launch(const LaunchPlan& plan, const LaunchMode& mode, cudaStream_t stream,
             void (*kernel)(Parameters...), Arguments&&... arguments) {
   if (plan.grid.x == 0 || plan.grid.y == 0 || plan.grid.z == 0) return;
-  const LaunchConfig config(plan, stream, start);
+  const LaunchConfig config(plan, stream, mode);
   check(cudaLaunchKernelEx(config.get(), kernel, std::forward<Arguments>(arguments)...), "launch");
 }
 template <class... Parameters, class... Arguments>
 void launch(const LaunchPlan& plan, cudaStream_t stream, void (*kernel)(Parameters...),
             Arguments&&... arguments) {
-  launch(plan, Start{}, stream, kernel, std::forward<Arguments>(arguments)...);
+  launch(plan, LaunchMode{}, stream, kernel, std::forward<Arguments>(arguments)...);
 }
 
 // These functions make the rows of tables. They run once, so they are marked cold, which saves
@@ -99,9 +99,9 @@ template <class P, class Kernel, class Plan, class Enqueue>
 /// That of one kernel. `arguments(P&)` or `arguments(P&, plan)` returns the tuple of its arguments.
 template <class P, class Plan, class Arguments, class... Parameters>
 [[gnu::cold]] Implementation kernel(void (*kernel)(Parameters...), Plan plan, Arguments arguments,
-                                    Start start = {}) {
+                                    LaunchMode mode = {}) {
   return launches<P>(kernel, plan, [=](P& problem, const LaunchPlan& plan, cudaStream_t stream) {
-    const auto run = [&](auto... values) { launch(plan, start, stream, kernel, values...); };
+    const auto run = [&](auto... values) { launch(plan, mode, stream, kernel, values...); };
     if constexpr (std::is_invocable_v<Arguments, P&, const LaunchPlan&>)
       std::apply(run, arguments(problem, plan));
     else

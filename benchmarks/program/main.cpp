@@ -121,7 +121,7 @@ int run(Options& options) {
   if (!options.tuning_file.empty())
     for (const std::string& told : unexpected(tuning, study->device()))
       std::fprintf(stderr, "--tuning=%s: note: %s\n", options.tuning_file.c_str(), told.c_str());
-  study->tune(tuning.values);
+  study->set_crossovers(tuning.values);
   benchmark::AddCustomContext("tuning", tuning.source);
   add_context(*study, options);
   const bool console = options.format == "console";

@@ -42,7 +42,7 @@ class CountedKeys : public Problem {
     const auto blocks = unsigned(std::min<size_t>(ceil_div(count, 256), 1024));
     launch({.grid = blocks, .block = 256}, nullptr, count_in_64_bits<Key>, keys_.data(), count,
            expected_.data(), bins);
-    if (count > UINT_MAX && fold(size_t(bins), CountOf{expected()}).largest > UINT_MAX)
+    if (count > UINT_MAX && reduce(size_t(bins), CountOf{expected()}).largest > UINT_MAX)
       throw DoesNotFit("a bin counts more keys than 32 bits can");
   }
   Memory output() const override { return {bins_.data(), bins_.bytes()}; }

@@ -28,7 +28,7 @@ inline constexpr bool kLoadsUnused = false;
 /// The same shared address, from a shuffle of the whole warp, so that the compiler keeps it in a
 /// register: it recomputes one that it knows, and on Hopper waits for the block's cluster rank.
 template <class T>
-__device__ __forceinline__ T* kept(T* shared) {
+__device__ __forceinline__ T* in_register(T* shared) {
 #if __CUDA_ARCH__ >= 900
   const auto address = unsigned(__cvta_generic_to_shared(shared));
   return static_cast<T*>(__cvta_shared_to_generic(__shfl_sync(~0u, address, 0)));

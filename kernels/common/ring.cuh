@@ -9,7 +9,7 @@
 namespace ladders {
 /// The next stage of a ring, and the parity of the phase that its barrier is in.
 template <int stages>
-struct Turn {
+struct PipelineState {
   int stage = 0;
   uint32_t parity = 0;  ///< 1 for those who fill the ring: all stages are empty at first
 
@@ -23,9 +23,9 @@ template <int stages>
 struct Ring {
   MBarrier *full, *empty;
 
-  /// With addresses that are kept in registers: see kept().
-  static __device__ __forceinline__ Ring kept_in(MBarrier (&barriers)[2 * stages]) {
-    MBarrier* first = kept(barriers);
+  /// With addresses that are kept in registers: see in_register().
+  static __device__ __forceinline__ Ring in_registers(MBarrier (&barriers)[2 * stages]) {
+    MBarrier* first = in_register(barriers);
     return {first, first + stages};
   }
 

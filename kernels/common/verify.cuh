@@ -38,7 +38,7 @@ struct Totals {
 namespace detail {
 
 template <class F>
-__global__ void fold(size_t n, F f, Totals* partial) {
+__global__ void reduce(size_t n, F f, Totals* partial) {
   Totals mine;
   for_all_in_grid(n, [&](size_t i) {
     const double value = f(i);
@@ -60,12 +60,12 @@ inline __global__ void fold_again(unsigned n, const Totals* parts, Totals* parti
 /// Sum and largest of f(i) >= 0 for i in [0, n), where f is a device function of size_t to double;
 /// a NaN counts as infinity. Without atomics, the result is deterministic.
 template <class F>
-Totals fold(size_t n, F f) {
+Totals reduce(size_t n, F f) {
   constexpr unsigned kBlocks = 1024, kThreads = 256;
   if (n == 0) return {};
   const auto blocks = unsigned(std::min<size_t>(ceil_div(n, kThreads), kBlocks));
   DeviceBuffer<Totals> partial(size_t{blocks} * kThreads), last(kThreads);
-  launch({.grid = blocks, .block = kThreads}, nullptr, detail::fold<F>, n, f, partial.data());
+  launch({.grid = blocks, .block = kThreads}, nullptr, detail::reduce<F>, n, f, partial.data());
   launch({.grid = 1, .block = kThreads}, nullptr, detail::fold_again, blocks * kThreads,
          static_cast<const Totals*>(partial.data()), last.data());
   Totals total;
@@ -80,7 +80,7 @@ template <class T, class F>
 std::string first_difference(const std::string& what, const T* values, size_t n, F expected,
                              size_t columns = 0) {
   // The largest n - i has the least i; exact in FP64 up to 2^53 elements.
-  const double largest = fold(n, [=] __device__(size_t i) {
+  const double largest = reduce(n, [=] __device__(size_t i) {
                            return values[i] == expected(i) ? 0.0 : double(n - i);
                          }).largest;
   if (largest == 0) return {};

@@ -87,7 +87,7 @@ class Convolution : public Problem {
       return {.wrong = first_difference(
                   "pixel", out, out_.size(), [=] __device__(size_t i) { return expected[i].sum; },
                   columns_)};
-    const Totals errors = fold(out_.size(), [=] __device__(size_t i) {
+    const Totals errors = reduce(out_.size(), [=] __device__(size_t i) {
       const double difference = fabs(out[i] - expected[i].sum);
       return difference == 0 ? 0 : difference / expected[i].magnitude;
     });

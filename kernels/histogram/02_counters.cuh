@@ -16,7 +16,7 @@ template <int bits, bool spread = true>
 struct Counters {
   static constexpr int kFields = 32 / bits, kLogFields = std::countr_zero(unsigned{kFields});
   static constexpr unsigned kFull = 0xFFFFFFFFu >> (32 - bits);
-  static constexpr int kBinsARow = 32 * kFields;
+  static constexpr int kBinsPerRow = 32 * kFields;
 
   // The byte offset of a bin's word.
   static __device__ __forceinline__ unsigned byte_of(unsigned bin) {
@@ -63,8 +63,8 @@ struct Overflows {
   static constexpr unsigned kSlots = 256;
   unsigned bin_plus_1[kSlots];  // 0 in a free slot
   unsigned sum[kSlots];
-  unsigned* credits;  // in global memory, of the first bin of this block's range
-  unsigned bins;      // in that range
+  unsigned* overflow_sums;  // in global memory, of the first bin of this block's range
+  unsigned bins;            // in that range
 };
 
 // Narrow counters lie behind the overflows.
@@ -75,11 +75,11 @@ constexpr unsigned kCountersAt = bits == 32 ? 0 : (sizeof(Overflows) + 127) / 12
 template <int bits>
 int64_t fitting(const Device& device) {
   return (int64_t(device.shared_bytes_per_block) - kCountersAt<bits>) / 128 *
-         Counters<bits>::kBinsARow;
+         Counters<bits>::kBinsPerRow;
 }
 template <int bits>
 unsigned counter_bytes(int64_t bins) {
-  return kCountersAt<bits> + unsigned(ceil_div(bins, Counters<bits>::kBinsARow) * 128);
+  return kCountersAt<bits> + unsigned(ceil_div(bins, Counters<bits>::kBinsPerRow) * 128);
 }
 
 // Atomics if `on`, predicated where compilers would branch. They return the old word, or 0.
@@ -105,7 +105,7 @@ __device__ __forceinline__ unsigned flip_if(bool on, unsigned* word, unsigned n)
 #undef LADDERS_ATOMIC_IF
 
 // Adds n to the total of a bin, modulo 2^32, outside its counter.
-__device__ __forceinline__ void credit(unsigned bin, unsigned n) {
+__device__ __forceinline__ void add_overflow(unsigned bin, unsigned n) {
   auto* overflows = dynamic_shared<Overflows>();
   if (bin >= overflows->bins) return;  // a field beyond the last bin
   const unsigned slot = bin * 0x9E3779B1u >> 24;
@@ -113,32 +113,32 @@ __device__ __forceinline__ void credit(unsigned bin, unsigned n) {
   if (owner == 0 || owner == bin + 1)
     atomicAdd(&overflows->sum[slot], n);
   else
-    atomicAdd(overflows->credits + bin, n);
+    atomicAdd(overflows->overflow_sums + bin, n);
 }
 
-// The counter of `bin` was full in `old`, the word before, and has wrapped: credits what it held,
+// The counter of `bin` was full in `old`, the word before, and has wrapped: adds what it held,
 // and takes back the carry into the next field. The old words show which other fields wrapped, so
-// counter plus credit is exact whatever other threads do. Inlining would cost registers.
+// counter plus overflow sum is exact whatever other threads do. Inlining would cost registers.
 template <int bits>
 __device__ __attribute__((noinline)) void overflow(unsigned bin, unsigned old) {
   using C = Counters<bits>;
   constexpr unsigned kWrapped = 1u << (bits & 31);
-  credit(bin, kWrapped);
+  add_overflow(bin, kWrapped);
   const unsigned first = C::shift_of(bin) + bits;
   if (first == 32) return;  // the carry left the word
   auto* counters = dynamic_shared<unsigned char>() + kCountersAt<bits>;
   const unsigned before = atomicSub(C::word_of(counters, bin), 1u << first);
   unsigned next = bin + 32;
   for (unsigned shift = first; (old >> shift & C::kFull) == C::kFull; next += 32) {
-    credit(next, kWrapped);  // the carry wrapped this field too
+    add_overflow(next, kWrapped);  // the carry wrapped this field too
     if ((shift += bits) == 32) break;
-    credit(next + 32, ~0u);  // and went on
+    add_overflow(next + 32, ~0u);  // and went on
   }
   next = bin + 32;
   for (unsigned shift = first; (before >> shift & C::kFull) == 0; next += 32) {
-    credit(next, 0u - kWrapped);  // taking it back borrowed from the next field
+    add_overflow(next, 0u - kWrapped);  // taking it back borrowed from the next field
     if ((shift += bits) == 32) break;
-    credit(next + 32, 1u);
+    add_overflow(next + 32, 1u);
   }
 }
 

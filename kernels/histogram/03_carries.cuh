@@ -52,15 +52,15 @@ __device__ __forceinline__ unsigned add_there_if(bool on, unsigned* word, int bl
   return old;
 }
 
-// The total of `bin` was full in `old`, the word before, and has wrapped: credits what it held, and
+// The total of `bin` was full in `old`, the word before, and has wrapped: adds what it held, and
 // corrects the bin in the upper half, which got the carry; exact whatever other threads do.
 template <int bits>
 __device__ __attribute__((noinline)) void total_overflow(unsigned bin, unsigned old) {
   constexpr unsigned kUnit = 1u << bits;
-  credit(bin, kUnit << 16);
+  add_overflow(bin, kUnit << 16);
   if (bin % 2 != 0) return;  // the carry left the word
-  credit(bin + 1, 0u - kUnit);
-  if (old == ~0u) credit(bin + 1, kUnit << 16);  // the carry wrapped it
+  add_overflow(bin + 1, 0u - kUnit);
+  if (old == ~0u) add_overflow(bin + 1, kUnit << 16);  // the carry wrapped it
 }
 
 // Counts bit by bit: a bit that was set carries to the next, the last one to the total. A flip

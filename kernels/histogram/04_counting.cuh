@@ -18,7 +18,7 @@ struct Counting {
   int bin_count;
   unsigned words;             // of a block's counters
   unsigned* rows;             // where blocks store their counters, one row per block
-  unsigned* credits;          // what counters do not hold: a word per bin, zero between launches
+  unsigned* overflow_sums;    // what counters do not hold: a word per bin, zero between launches
   int groups = 1, range = 0;  // each group of blocks reads all keys and counts a range of the bins
   ClusterTotals totals = {};
 };
@@ -85,7 +85,7 @@ struct HotKey {
   __device__ __forceinline__ void flush(const Counting& c, unsigned first) {
     const unsigned n = sum_of_warp(count);
     count = 0;
-    if (threadIdx.x % 32 == 0 && n != 0) credit(clamped(key, c.bin_count) - first, n);
+    if (threadIdx.x % 32 == 0 && n != 0) add_overflow(clamped(key, c.bin_count) - first, n);
   }
   __device__ __forceinline__ void become(int other, const Counting& c, unsigned first) {
     flush(c, first);
@@ -118,7 +118,7 @@ __device__ __forceinline__ void count_all(const Counting& c, unsigned member, un
     for (int j = 0; j < kLoads; ++j) loaded[j] = load_past_l1(from + 32 * j);
   }
   auto* counters = dynamic_shared<unsigned char>() + kCountersAt<bits>;
-  if constexpr (bits == 32) counters = kept(counters);  // narrow counters are slower with it
+  if constexpr (bits == 32) counters = in_register(counters);  // narrow counters are slower with it
   auto* quads = reinterpret_cast<uint4*>(counters);
   const unsigned bytes = 4 * c.words + 2 * c.totals.part;  // the totals lie behind
   for (unsigned i = threadIdx.x; i < bytes / 16; i += kThreads) quads[i] = make_uint4(0, 0, 0, 0);
@@ -127,7 +127,7 @@ __device__ __forceinline__ void count_all(const Counting& c, unsigned member, un
     for (unsigned i = threadIdx.x; i < Overflows::kSlots; i += kThreads)
       overflows->bin_plus_1[i] = overflows->sum[i] = 0;
     if (threadIdx.x == 0) {
-      overflows->credits = c.credits + first;
+      overflows->overflow_sums = c.overflow_sums + first;
       overflows->bins = ranged ? min(unsigned(c.range), c.bin_count - first) : c.bin_count;
     }
   }
@@ -205,11 +205,11 @@ __device__ __forceinline__ void count_all(const Counting& c, unsigned member, un
 }
 
 // Adds what the block has credited to global memory.
-__device__ __forceinline__ void write_credits() {
+__device__ __forceinline__ void write_overflow_sums() {
   const auto* overflows = dynamic_shared<Overflows>();
   for (unsigned i = threadIdx.x; i < Overflows::kSlots; i += kThreads)
     if (overflows->sum[i] != 0)
-      atomicAdd(overflows->credits + overflows->bin_plus_1[i] - 1, overflows->sum[i]);
+      atomicAdd(overflows->overflow_sums + overflows->bin_plus_1[i] - 1, overflows->sum[i]);
 }
 
 // Counts, and stores the block's counters as a row for add_columns(). If `ranged`, each group of
@@ -222,9 +222,9 @@ __device__ __forceinline__ void count_and_store(const Counting& c) {
   let_next_kernel_start();
   auto* counters = dynamic_shared<unsigned char>() + kCountersAt<bits>;
   if constexpr (bits == 32)
-    counters = kept(counters);
+    counters = in_register(counters);
   else
-    write_credits();
+    write_overflow_sums();
   const auto* quads = reinterpret_cast<const uint4*>(counters);
   auto* row = reinterpret_cast<uint4*>(c.rows + size_t{blockIdx.x} * c.words);
   for (unsigned i = threadIdx.x; i < c.words / 4; i += kThreads) __stcg(row + i, quads[i]);
@@ -240,7 +240,8 @@ __global__ void __launch_bounds__(kThreads, 1) count_and_merge(const Counting c)
   const unsigned member = blockIdx.x, members = gridDim.x;
   count_all<32, spread, false, false>(c, member, members, 0);
   wait_for_kernel_before();  // it may still be zeroing the output
-  const auto* words = reinterpret_cast<const unsigned*>(kept(dynamic_shared<unsigned char>()));
+  const auto* words =
+      reinterpret_cast<const unsigned*>(in_register(dynamic_shared<unsigned char>()));
   const unsigned start = unsigned(size_t{member} * c.words / members) & ~31u;
   for (unsigned i = threadIdx.x; i < c.words; i += kThreads) {
     const unsigned word = i + start < c.words ? i + start : i + start - c.words;
@@ -276,9 +277,9 @@ __device__ __forceinline__ void add_columns(const Counting& c, unsigned blocks) 
   for (int w = 0; w < kAdders; ++w) total += Sums::of(warp, sums[w][warp % Sums::kSums][lane]);
   const unsigned in_range = C::bin_of_field(word, warp), bin = group * c.range + in_range;
   if (in_range >= unsigned(c.range) || bin >= unsigned(c.bin_count)) return;
-  if (const unsigned more = bits < 32 ? __ldcg(c.credits + bin) : 0) {
+  if (const unsigned more = bits < 32 ? __ldcg(c.overflow_sums + bin) : 0) {
     total += more;
-    c.credits[bin] = 0;
+    c.overflow_sums[bin] = 0;
   }
   c.bins[bin] = total;
 }
@@ -290,16 +291,16 @@ __global__ void __launch_bounds__(32 * kAdders) add_rows(const Counting c, unsig
 // At most one block per SM, each with a chunk for every warp; at least two groups if `ranged`.
 template <int bits, bool ranged = false>
 LaunchPlan one_block_per_sm(const Case& c, const Device& device, const void*) {
-  constexpr int64_t kBinsARow = Counters<bits>::kBinsARow;
+  constexpr int64_t kBinsPerRow = Counters<bits>::kBinsPerRow;
   const int64_t bins = c["bins"];
   const int64_t parts = ranged ? std::max<int64_t>(2, ceil_div(bins, fitting<bits>(device))) : 1;
-  const int64_t rows = ceil_div(ceil_div(bins, parts), kBinsARow);
-  const int64_t groups = ceil_div(bins, rows * kBinsARow);
+  const int64_t rows = ceil_div(ceil_div(bins, parts), kBinsPerRow);
+  const int64_t groups = ceil_div(bins, rows * kBinsPerRow);
   const int64_t most = std::clamp<int64_t>(device.sms / groups, 1, kMostRows);
   const int64_t enough = ceil_div(c["keys"], kWarps * kChunk);
   return {.grid = unsigned(std::clamp<int64_t>(enough, 1, most) * groups),
           .block = kThreads,
-          .shared_bytes = counter_bytes<bits>(rows * kBinsARow)};
+          .shared_bytes = counter_bytes<bits>(rows * kBinsPerRow)};
 }
 
 template <int bits>
@@ -325,7 +326,7 @@ inline Implementation zeroed_meanwhile(void (*count)(Counting), auto plan, auto 
     const Counting c = counting(p, plan);
     const auto blocks = unsigned(ceil_div(c.bin_count, kThreads));
     launch({.grid = blocks, .block = kThreads}, stream, zero_bins, c.bins, c.bin_count);
-    launch(plan, {.early = p.device().compute_capability >= 90}, stream, count, c);
+    launch(plan, {.programmatic = p.device().compute_capability >= 90}, stream, count, c);
   });
 }
 
@@ -335,26 +336,27 @@ inline Implementation zeroed_and_merged() {
 
 // Two kernels: one stores the counters of each block, the other sums them.
 template <int bits, bool hot_keys = false, bool ranged = false>
-Implementation written_down() {
+Implementation stored_then_summed() {
   // Captured: each file has its own kernel by this name, and only one is allowed its memory.
   const auto count = count_keys<bits, hot_keys, ranged>;
   const auto plan = one_block_per_sm<bits, ranged>;
   return launches<Histogram>(count, plan, [=](Histogram& p, const LaunchPlan& plan, auto stream) {
     Counting c = counting<bits>(p, plan);
     c.rows = p.room_for_counters(size_t{plan.grid.x} * c.words);
-    c.credits = p.credits();
+    c.overflow_sums = p.overflow_sums();
     launch(plan, stream, count, c);
     launch({.grid = c.groups * c.words / 32, .block = 32 * kAdders},
-           {.early = p.device().compute_capability >= 90}, stream, add_rows<bits>, c, plan.grid.x);
+           {.programmatic = p.device().compute_capability >= 90}, stream, add_rows<bits>, c,
+           plan.grid.x);
   });
 }
 
 // 16 bits where they fit, else 8, else 4: wider counters overflow less.
 template <bool hot_keys>
 Implementation packed_at(const Case& c, const Device& device) {
-  return c["bins"] <= fitting<16>(device)  ? written_down<16, hot_keys>()
-         : c["bins"] <= fitting<8>(device) ? written_down<8, hot_keys>()
-                                           : written_down<4, hot_keys>();
+  return c["bins"] <= fitting<16>(device)  ? stored_then_summed<16, hot_keys>()
+         : c["bins"] <= fitting<8>(device) ? stored_then_summed<8, hot_keys>()
+                                           : stored_then_summed<4, hot_keys>();
 }
 
 template <int bits>

@@ -69,7 +69,7 @@ __global__ void __launch_bounds__(kThreads, 1) count_in_clusters(const Counting 
   if constexpr (bits < 32) wait_for_kernel_before();
   count_all<bits, true, hot_keys, false, (bits < 8)>(c, blockIdx.x, gridDim.x, 0);
   if constexpr (bits == 32) wait_for_kernel_before();
-  if constexpr (bits < 32) write_credits();
+  if constexpr (bits < 32) write_overflow_sums();
   sync_with_others();
   add_cluster_to_output<bits>(c);
   sync_with_others();  // other blocks may still read these counters
@@ -110,7 +110,7 @@ Implementation in_clusters() {
                             Counting c = counting<bits>(problem, plan);
                             c.words = (counter_bytes<bits>(c.bin_count) - kCountersAt<bits>) / 4;
                             c.totals = totals<bits>(c.bin_count, plan.cluster);
-                            c.credits = c.bins;
+                            c.overflow_sums = c.bins;
                             return c;
                           });
 }

@@ -97,7 +97,7 @@ inline Sampled sampled(Histogram& problem, const LaunchPlan& plan) {
   const size_t words = size_t{plan.grid.x} * s.narrow.words;
   s.log_slots = unsigned(std::bit_width(s.narrow.words - 3)) - 1;
   s.narrow.rows = s.wide.rows = problem.room_for_counters(words + 1);
-  s.narrow.credits = s.wide.credits = problem.credits();
+  s.narrow.overflow_sums = s.wide.overflow_sums = problem.overflow_sums();
   s.repeat = s.narrow.rows + words;
   return s;
 }
@@ -107,7 +107,7 @@ inline Implementation by_sample() {
         const Sampled s = sampled(p, plan);
         launch(plan, stream, count_by_sample, s);
         launch({.grid = s.wide.groups * s.wide.words / 32, .block = 32 * kAdders},
-               {.early = p.device().compute_capability >= 90}, stream, add_by_sample, s,
+               {.programmatic = p.device().compute_capability >= 90}, stream, add_by_sample, s,
                plan.grid.x);
       });
 }

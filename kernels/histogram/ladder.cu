@@ -37,7 +37,7 @@ Implementation robust(const Case& c, const Device& device) {
   if (c["keys"] >= kSampleFrom && no_sample(c, device).empty())
     return chosen("sampled", by_sample());
   if (c["bins"] <= fitting<4>(device)) return chosen("hot_key", packed_at<true>(c, device));
-  return chosen("ranges", written_down<8, true, true>());
+  return chosen("ranges", stored_then_summed<8, true, true>());
 }
 
 // The largest measured numbers of bins that fit on an H200 in counters of 32, 8 and 4 bits.
@@ -117,7 +117,7 @@ std::vector<Rung> rungs() {
        .measured = on_strides},
       {.name = "column_sums",
        .idea = "Blocks store their counters, a second kernel sums them: no atomics in L2.",
-       .implementation = written_down<32>(),
+       .implementation = stored_then_summed<32>(),
        .builds_on = "spread_banks",
        .meant_for = [](const Case& c) { return is_uniform(c) && c["bins"] <= 32768; },
        .shows = "As fast without zeroing or atomics, but storing many bins takes longer.",
@@ -140,7 +140,7 @@ std::vector<Rung> rungs() {
        .choose = packed_at<true>},
       {.name = "ranges",
        .idea = "Each group of blocks counts a range of the bins and reads all keys, most from L2.",
-       .implementation = written_down<8, true, true>(),
+       .implementation = stored_then_summed<8, true, true>(),
        .builds_on = "hot_key",
        .meant_for = [](const Case& c) { return distributed_as(c, {zipf}) && !fit_8_bits(c); },
        .measured = [](const Case& c) { return on_three(c) && !fit_8_bits(c); }},

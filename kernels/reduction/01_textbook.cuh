@@ -40,7 +40,7 @@ __global__ void interleaved(const Value<Op>* __restrict__ in, size_t count, Resu
 
 // Adds the upper half to the lower: no conflicts, and no divergence until one warp is left.
 template <class T>
-__device__ __forceinline__ void fold_block(T* sums, T own, T* result) {
+__device__ __forceinline__ void reduce_block(T* sums, T own, T* result) {
   sums[threadIdx.x] = own;
   __syncthreads();
   for (unsigned half = kThreads / 2; half > 0; half /= 2) {
@@ -53,14 +53,14 @@ __device__ __forceinline__ void fold_block(T* sums, T own, T* result) {
 template <class Op>
 __global__ void sequential(const Value<Op>* __restrict__ in, size_t count, Result<Op>* result) {
   __shared__ Result<Op> sums[kThreads];
-  fold_block(sums, load<Op>(in, blockIdx.x * size_t{kThreads} + threadIdx.x, count), result);
+  reduce_block(sums, load<Op>(in, blockIdx.x * size_t{kThreads} + threadIdx.x, count), result);
 }
 
 template <class Op>
 __global__ void sequential_dynamic(const Value<Op>* __restrict__ in, size_t count,
                                    Result<Op>* result) {
   auto* sums = dynamic_shared<Result<Op>>();
-  fold_block(sums, load<Op>(in, blockIdx.x * size_t{kThreads} + threadIdx.x, count), result);
+  reduce_block(sums, load<Op>(in, blockIdx.x * size_t{kThreads} + threadIdx.x, count), result);
 }
 
 template <class Op>
@@ -68,7 +68,7 @@ __global__ void first_add_on_load(const Value<Op>* __restrict__ in, size_t count
                                   Result<Op>* result) {
   __shared__ Result<Op> sums[kThreads];
   const size_t i = blockIdx.x * size_t{2 * kThreads} + threadIdx.x;
-  fold_block(sums, load<Op>(in, i, count) + load<Op>(in, i + kThreads, count), result);
+  reduce_block(sums, load<Op>(in, i, count) + load<Op>(in, i + kThreads, count), result);
 }
 
 // Adds a block's sum to the result: shuffles, one word per warp and one barrier.

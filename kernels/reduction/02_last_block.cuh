@@ -90,9 +90,10 @@ __device__ __forceinline__ Wide<Op> sum_of_flight(const typename Op::Vector (&v)
   return sums[0];
 }
 
-// Otherwise the compiler converts a vector as soon as it is loaded, and so waits for each.
+// Keeps loads together: otherwise the compiler converts a vector as soon as it is loaded, and so
+// waits for each in turn.
 template <class Vector, int kFlight>
-__device__ __forceinline__ void load_all_first([[maybe_unused]] Vector (&v)[kFlight]) {
+__device__ __forceinline__ void keep_loads_together([[maybe_unused]] Vector (&v)[kFlight]) {
 #ifdef __CUDACC__
 #pragma unroll
   for (Vector& loaded : v)
@@ -121,7 +122,7 @@ __device__ __forceinline__ Wide<Op> part_sum(const Value<Op>* in, size_t count, 
 #pragma unroll
     for (int j = 0; j < kFlight; ++j)
       if (i + j * kThreads < end) v[j] = load_once(wide + i + j * kThreads);
-    load_all_first(v);
+    keep_loads_together(v);
     sum += sum_of_flight<Op>(v);
   }
   return sum;

@@ -26,7 +26,7 @@ template <int kThreads, bool kVote, class Op>
 __device__ __forceinline__ void finish_flagged(Wide<Op> sum, unsigned index, unsigned count,
                                                Slot<Op>* slots, Result<Op>* result) {
   if (index + 1 < count) {
-    if (threadIdx.x == 0) store_relaxed(slots + index, {.sum = sum, .there = 1});
+    if (threadIdx.x == 0) store_relaxed(slots + index, {.sum = sum, .ready = 1});
     return;
   }
   if (count > 1) {
@@ -37,18 +37,18 @@ __device__ __forceinline__ void finish_flagged(Wide<Op> sum, unsigned index, uns
     for (unsigned i = threadIdx.x; i - lane + 1 < count; i += kAtOnce * kThreads) {
       const auto waits_for = [&](unsigned j) { return i + j * kThreads + 1 < count; };
       Slot<Op> slot[kAtOnce];
-      bool there;
+      bool ready;
       do {
-        there = true;
+        ready = true;
 #pragma unroll
         for (unsigned j = 0; j < kAtOnce; ++j) {
           const Slot<Op>* const from = slots + i + j * kThreads;
-          if (waits_for(j)) wait_uncounted(&from->there, 1);
-          slot[j] = waits_for(j) ? load_relaxed(from) : Slot<Op>{.sum = 0, .there = 1};
+          if (waits_for(j)) wait_uncounted(&from->ready, 1);
+          slot[j] = waits_for(j) ? load_relaxed(from) : Slot<Op>{.sum = 0, .ready = 1};
         }
 #pragma unroll
-        for (unsigned j = 0; j < kAtOnce; ++j) there &= slot[j].there != 0;
-      } while (kVote ? !__all_sync(0xFFFFFFFF, there) : !there);
+        for (unsigned j = 0; j < kAtOnce; ++j) ready &= slot[j].ready != 0;
+      } while (kVote ? !__all_sync(0xFFFFFFFF, ready) : !ready);
 #pragma unroll
       for (unsigned j = 0; j < kAtOnce; ++j) {
         if (waits_for(j)) store_relaxed(slots + i + j * kThreads, {});  // for the next launch
@@ -121,7 +121,7 @@ __global__ void __launch_bounds__(kThreads)
 #pragma unroll
   for (int j = 0; j < kFlight; ++j)
     if (threadIdx.x + j * kThreads < vectors) v[j] = load_once(wide + threadIdx.x + j * kThreads);
-  load_all_first(v);
+  keep_loads_together(v);
   Wide<Op> sum = odd < count ? Op::map(in[odd]) : 0;
   sum = sum_of_block<kThreads>(sum + sum_of_flight<Op>(v));
   if (threadIdx.x == 0) *result = static_cast<Result<Op>>(sum);

@@ -17,8 +17,8 @@ constexpr unsigned kCluster = 8;
 // only that block waits. Clusters then go on as blocks do.
 template <class Op, int kThreads, int kFlight>
 __global__ void __launch_bounds__(kThreads)
-    cluster_fold(const Value<Op>* __restrict__ in, size_t count, Division division, Slot<Op>* slots,
-                 Result<Op>* result) {
+    cluster_reduce(const Value<Op>* __restrict__ in, size_t count, Division division,
+                   Slot<Op>* slots, Result<Op>* result) {
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
   constexpr unsigned kWarps = kThreads / 32, kSums = kCluster * kWarps;
   __shared__ Wide<Op> sums[kSums];
@@ -65,7 +65,7 @@ __global__ void __launch_bounds__(kThreads)
 template <class Op>
 Implementation clusters() {
   return kernel<Reduction<Op>>(
-      cluster_fold<Op, 512, 4>,
+      cluster_reduce<Op, 512, 4>,
       even_blocks({.block = 512, .cluster = kCluster}, {.each = 4, .per_sm = 0}),
       flag_arguments<Op, 512 * 4>);
 }

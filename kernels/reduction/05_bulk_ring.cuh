@@ -19,8 +19,8 @@ __global__ void __launch_bounds__(kThreads, 1)
   using Vector = typename Op::Vector;
   constexpr unsigned kTile = kThreads * flight;
   __shared__ MBarrier barriers[2 * stages];
-  MBarrier *full = kept(barriers), *empty = full + stages;
-  auto* ring = kept(dynamic_shared<Vector>());
+  MBarrier *full = in_register(barriers), *empty = full + stages;
+  auto* ring = in_register(dynamic_shared<Vector>());
   const auto* wide = reinterpret_cast<const Vector*>(in);
   const auto [first, end] = chunk_of(division, kTile);
   const unsigned left = first < end ? unsigned(end - first) : 0;
@@ -40,25 +40,24 @@ __global__ void __launch_bounds__(kThreads, 1)
   prefetch_slots<kThreads>(slots, blockIdx.x, gridDim.x, result);
   Wide<Op> sum = odd_one<Op>(in, count, division);
   __syncthreads();
-  int stage = 0, before = 0;
-  uint32_t parity = 0, parity_before = 0;
+  PipelineState<stages> state, before;
   for (unsigned piece = 0; piece < pieces; ++piece) {
-    wait(full[stage], parity);
+    wait(full[state.stage], state.parity);
     const unsigned vectors = piece < rounds ? kTile : left;
     Vector v[flight];
 #pragma unroll
     for (int j = 0; j < flight; ++j) {
       const unsigned i = threadIdx.x + j * kThreads;
-      v[j] = i < vectors ? ring[stage * kTile + i] : Vector{};
+      v[j] = i < vectors ? ring[state.stage * kTile + i] : Vector{};
     }
-    arrive(empty[stage]);
+    arrive(empty[state.stage]);
     if (threadIdx.x == piece * 32 % kThreads && piece > 0 && piece - 1 + stages < pieces) {
-      wait(empty[before], parity_before);
-      fetch(piece - 1 + stages, before);
+      wait(empty[before.stage], before.parity);
+      fetch(piece - 1 + stages, before.stage);
     }
     sum += sum_of_flight<Op>(v);
-    before = stage, parity_before = parity;
-    if (++stage == stages) stage = 0, parity ^= 1;
+    before = state;
+    state.next();
   }
   sum = sum_of_block<kThreads>(sum);
   finish_flagged<kThreads, true, Op>(sum, blockIdx.x, gridDim.x, slots, result);

@@ -62,7 +62,7 @@ bool of_integers_or_sums(const Case& c) { return c["operation"] != 2; }
 // 2^4) times the one before.
 Rung textbook(Rung rung) {
   rung.zero_output = true;
-  if (!rung.skip) rung.skip = grows;
+  if (!rung.skip) rung.skip = too_large_for_fp32;
   rung.measured = [](const Case& c) {
     const int64_t n = c["elements"];
     return of_integers_or_sums(c) && (n == 1 << 16 || n == 1 << 20 || n == 1 << 24 || n == 1 << 28);
@@ -82,7 +82,7 @@ std::vector<Rung> rungs() {
                 .skip =
                     [](const Case& c, const Device& device) {
                       return c["elements"] > 1 << 28 ? "takes seconds a launch at this size"
-                                                     : grows(c, device);
+                                                     : too_large_for_fp32(c, device);
                     }}),
       textbook({.name = "interleaved_modulo",
                 .idea = "A tree in shared memory, one atomic per block; lanes of every warp idle.",
@@ -112,14 +112,15 @@ std::vector<Rung> rungs() {
                 .implementation = kernel<P>(first_add_on_load<Op>, elements_per_thread<2>),
                 .builds_on = "sequential",
                 .target = "global_atomic_requests"}),
-      textbook({.name = "warp_shuffle",
-                .idea = "Shuffles fold a warp in registers: one barrier per block instead of nine.",
-                .implementation = kernel<P>(warp_shuffle<Op>, elements_per_thread<2>),
-                .builds_on = "first_add_on_load",
-                .meant_for = [](const Case& c) { return c["elements"] <= 1 << 24; },
-                .target = "shared_load_requests"}),
+      textbook(
+          {.name = "warp_shuffle",
+           .idea = "Shuffles add up a warp in registers: one barrier per block instead of nine.",
+           .implementation = kernel<P>(warp_shuffle<Op>, elements_per_thread<2>),
+           .builds_on = "first_add_on_load",
+           .meant_for = [](const Case& c) { return c["elements"] <= 1 << 24; },
+           .target = "shared_load_requests"}),
       textbook({.name = "grid_stride",
-                .idea = "Resident blocks stride over the input: one fold and atomic for each.",
+                .idea = "Resident blocks stride over the input: one sum and one atomic for each.",
                 .implementation = kernel<P>(grid_stride<Op>, resident<1>),
                 .builds_on = "warp_shuffle",
                 .target = "global_atomic_requests"}),

@@ -33,7 +33,7 @@ std::vector<Rung> peers() {
   return {{.name = "serial_cpu",
            .idea = "One CPU core in a plain loop over host memory, for scale.",
            .role = Role::peer,
-           .skip = grows,
+           .skip = too_large_for_fp32,
            .measured =
                [](const Case& c) {
                  return c["operation"] != 2 &&

@@ -61,11 +61,11 @@ using Result = typename Op::Result;
 template <class Op>
 using Wide = typename Op::Wide;
 
-// What a block leaves for the one that adds up: its sum, and whether it is there.
+// What a block leaves for the one that adds up: its sum, and whether it is ready.
 template <class Op>
 struct alignas(16) Slot {
   Wide<Op> sum;
-  unsigned long long there;
+  unsigned long long ready;
 };
 constexpr unsigned kMostSlots = 4096;
 
@@ -159,7 +159,7 @@ class Reduction : public Problem {
   bool exact_ = false;  // whether the input is the exact one
 };
 
-inline std::string grows(const Case& c, const Device&) {
+inline std::string too_large_for_fp32(const Case& c, const Device&) {
   return c["operation"] == 2 ? "an FP32 accumulator of a large sum rounds small terms away" : "";
 }
 

@@ -134,7 +134,7 @@ inline Rung to_global(std::string name, std::string idea, Pattern pattern) {
     Implementation result =
         verified(global_atomics, blocks_per_sm<>, out_and(rounds(c), mask, pattern == scattered),
                  [=](const Roof& r) { return compare_sum(r, size_t{mask} + 1, sum); });
-    result.adds = true;
+    result.not_idempotent = true;
     return result;
   });
 }

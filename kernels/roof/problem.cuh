@@ -87,7 +87,7 @@ uint32_t sum_modulo(size_t n, Value value) {
   uint64_t sum = 0;
   for (const int shift : {0, 16}) {
     const auto half = [=] __device__(size_t i) { return double(value(i) >> shift & 0xFFFF); };
-    sum += uint64_t(fold(n, half).sum) << shift;
+    sum += uint64_t(reduce(n, half).sum) << shift;
   }
   return uint32_t(sum);
 }

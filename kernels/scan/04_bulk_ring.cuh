@@ -208,7 +208,7 @@ Implementation in_a_ring() {
         return std::tuple(in, count, out, make_schedule(count, kRingTile, plan.grid.x, kRingStages),
                           p.exchange());
       },
-      Start{.together = true});
+      LaunchMode{.cooperative = true});
 }
 
 }  // namespace ladders::scan

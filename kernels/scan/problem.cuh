@@ -100,7 +100,7 @@ class Scan : public Problem {
       }
       return worst;
     };
-    const double largest = fold(chunks, walk).largest;
+    const double largest = reduce(chunks, walk).largest;
     if (!kExact && !exact_) return {.relative_error = largest, .worst_error = largest};
     if (largest == 0) return {};
     return {.wrong = "sum up to element " + std::to_string(count - size_t(largest))};

@@ -87,7 +87,7 @@ struct Producer {
 
   float* stages;
   typename Tiles::Barriers ring;
-  Turn<Tiles::kStages> turn{.parity = 1};
+  PipelineState<Tiles::kStages> state{.parity = 1};
 
   // Fills the stages of a tile from k0 on; B's boxes start at this row and column.
   template <class Operand>
@@ -103,9 +103,9 @@ struct Producer {
     a.template load<kDepth, kApart>(block, depth);
 #pragma unroll 1
     for (int step = 0; step < steps; ++step) {
-      const int s = turn.stage;
+      const int s = state.stage;
       float* a_tile = stages + s * Tiles::kWords;
-      wait(ring.empty[s], turn.parity);
+      wait(ring.empty[s], state.parity);
       if (thread == 0) {
         arrive_expecting(ring.full[s], kDepth * kColumns * 4);
         copy_box(a_tile + kRows * kDepth, b_map, b_row + step * kDepth, b_column, ring.full[s]);
@@ -120,8 +120,8 @@ struct Producer {
     }
   }
   __device__ __forceinline__ void fill() {
-    arrive(ring.full[turn.stage]);
-    turn.next();
+    arrive(ring.full[state.stage]);
+    state.next();
   }
 };
 
@@ -135,7 +135,7 @@ struct Consumer {
 
   const float *a, *b;  // of this thread, in stage 0
   typename Tiles::Barriers ring;
-  Turn<Tiles::kStages> turn;
+  PipelineState<Tiles::kStages> state;
   alignas(16) float x[2][8], y[2][16];
 
   __device__ __forceinline__ void load(int to, const float* from_a, const float* from_b) {
@@ -145,12 +145,12 @@ struct Consumer {
     for (int r = 0; r < 8; r += 4) four(&x[to][r]) = four(from_a + 8 * r);
   }
   __device__ __forceinline__ void start() {
-    wait(ring.full[turn.stage], turn.parity);
-    load(0, a + turn.stage * Tiles::kWords, b + turn.stage * Tiles::kWords);
+    wait(ring.full[state.stage], state.parity);
+    load(0, a + state.stage * Tiles::kWords, b + state.stage * Tiles::kWords);
   }
   __device__ __forceinline__ void free() {
-    arrive(ring.empty[turn.stage]);
-    turn.next();
+    arrive(ring.empty[state.stage]);
+    state.next();
   }
   // Rows are taken in alternating directions, so that B's operand is reused at each change. (The
   // first direction, and the unrolling, only change the compiler's choice of registers.)
@@ -165,7 +165,8 @@ struct Consumer {
   // `last` if no stages follow: the last load is not used, but faster than a branch. A stage is
   // released once it is used: copies into it do not queue behind loads, as stores do.
   __device__ __forceinline__ void consume(float (&sums)[8][16], int steps, bool last) {
-    const float *from_a = a + turn.stage * Tiles::kWords, *from_b = b + turn.stage * Tiles::kWords;
+    const float *from_a = a + state.stage * Tiles::kWords,
+                *from_b = b + state.stage * Tiles::kWords;
     for (int step = 0; step < steps; ++step) {
 #pragma unroll 1
       for (int k = 0; k < kDepth - kUnrolled; k += kUnrolled) {
@@ -181,10 +182,10 @@ struct Consumer {
         load((i + 1) % 2, from_a + (i + 1) * Tiles::kRows, from_b + (i + 1) * Tiles::kColumns);
         multiply(sums, i % 2);
       }
-      const int old = turn.stage;
-      turn.next();
-      from_a = a + turn.stage * Tiles::kWords, from_b = b + turn.stage * Tiles::kWords;
-      if (!last || step + 1 < steps) wait(ring.full[turn.stage], turn.parity);
+      const int old = state.stage;
+      state.next();
+      from_a = a + state.stage * Tiles::kWords, from_b = b + state.stage * Tiles::kWords;
+      if (!last || step + 1 < steps) wait(ring.full[state.stage], state.parity);
       if (kLoadsUnused || !last || step + 1 < steps) load(0, from_a, from_b);
       multiply(sums, 1);
       arrive(ring.empty[old]);
@@ -267,8 +268,8 @@ __global__ void __launch_bounds__(Tiles::kThreads, 1)
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
   constexpr int kRows = Tiles::kRows, kColumns = Tiles::kColumns;
   __shared__ MBarrier barriers[2 * Tiles::kStages];
-  const auto ring = Tiles::Barriers::kept_in(barriers);
-  float* stages = kept(swizzled_shared<float>());
+  const auto ring = Tiles::Barriers::in_registers(barriers);
+  float* stages = in_register(swizzled_shared<float>());
   ring.start(Tiles::kFillers, Tiles::kReaders);
   const int steps = ceil_div(k, Tiles::kDepth), grid = gridDim.x;
   const int tiles = ceil_div(raster.tiles() - int(blockIdx.x), grid);
@@ -318,7 +319,8 @@ TensorMap map_of_b(Sgemm& p, const float* b, int k, int n, cudaStream_t stream) 
 // How producer_warps, stream_k and split_k are launched. `more(problem, plan)` returns the
 // arguments that only one of them takes.
 template <class Tiles, class... Parameters, class Plan, class... More>
-Implementation fed(void (*function)(Parameters...), Plan plan, Start start = {}, More... more) {
+Implementation fed(void (*function)(Parameters...), Plan plan, LaunchMode start = {},
+                   More... more) {
   return launches<Sgemm>(function, plan, [=](Sgemm& p, const LaunchPlan& plan, auto stream) {
     const auto [a, b, c, m, n, k, alpha, beta] = p.arguments();
     launch(plan, start, stream, function, a, map_of_b<Tiles>(p, b, k, n, stream), c, m, n, k, alpha,

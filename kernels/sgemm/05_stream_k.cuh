@@ -76,8 +76,8 @@ struct Handover {
   template <class Producer>
   __device__ void bring(Producer& to, int block) const {
     for (int i = 0; i < kQuads / kAtOnce; ++i) {
-      const int s = to.turn.stage;
-      wait(to.ring.empty[s], to.turn.parity);
+      const int s = to.state.stage;
+      wait(to.ring.empty[s], to.state.parity);
       if (threadIdx.x == Tiles::kConsumers) {
         const Count count(there[block]);
         if (i == 0) {
@@ -101,9 +101,9 @@ struct Handover {
   __device__ void take(float (&sums)[8][16], Consumer& from, const float* stages) const {
 #pragma unroll
     for (int i = 0; i < kQuads; i += kAtOnce) {
-      wait(from.ring.full[from.turn.stage], from.turn.parity);
+      wait(from.ring.full[from.state.stage], from.state.parity);
       const float4* more =
-          reinterpret_cast<const float4*>(stages + from.turn.stage * Tiles::kWords) + threadIdx.x;
+          reinterpret_cast<const float4*>(stages + from.state.stage * Tiles::kWords) + threadIdx.x;
       for (int j = 0; j < kAtOnce; ++j) {
         const float4 quad = more[j * Tiles::kConsumers];
         float* to = &sums[(i + j) / 4][(i + j) % 4 * 4];
@@ -121,8 +121,8 @@ template <class Tiles, class Products>
 __device__ __forceinline__ void multiply_shares(const Products& products, int steps,
                                                 const Handover<Tiles>& handover) {
   __shared__ MBarrier barriers[2 * Tiles::kStages];
-  const auto ring = Tiles::Barriers::kept_in(barriers);
-  float* stages = kept(swizzled_shared<float>());
+  const auto ring = Tiles::Barriers::in_registers(barriers);
+  float* stages = in_register(swizzled_shared<float>());
   ring.start(Tiles::kFillers, Tiles::kReaders);
   Share share(products.tiles(), steps);
   if (threadIdx.x >= Tiles::kConsumers) {
@@ -210,7 +210,7 @@ inline Implementation fed_in_shares() {
         return persistent_plan<Tiles>(raster_of<Tiles>(c["m"], c["n"]).tiles(), most_shares(c["k"]),
                                       device);
       },
-      {.together = true},
+      {.cooperative = true},
       [](Sgemm& p, const LaunchPlan& plan) { return handover_of<Tiles>(p, plan.grid.x); });
 }
 

@@ -59,8 +59,8 @@ __global__ void __launch_bounds__(Tiles::kThreads, 1)
   const int all = ceil_div(k, kDepth), first = all * part / parts;
   const int steps = all * (part + 1) / parts - first;
   __shared__ MBarrier barriers[2 * Tiles::kStages], used_up;
-  const auto ring = Tiles::Barriers::kept_in(barriers);
-  float* stages = kept(swizzled_shared<float>());
+  const auto ring = Tiles::Barriers::in_registers(barriers);
+  float* stages = in_register(swizzled_shared<float>());
   if (threadIdx.x == 0) initialize(used_up, Tiles::kConsumers);
   ring.start(Tiles::kFillers, Tiles::kReaders);
   if (threadIdx.x >= Tiles::kConsumers) {

@@ -230,8 +230,8 @@ __global__ void __launch_bounds__(Tiles::kThreads, Tiles::kBlocks)
   constexpr int kWarps = kThreads / 32, kJobs = 4;  // jobs: copies of half a stage's A or B
   static_assert(kStages > kLag && kWarps >= kJobs && (kWarps & (kWarps - 1)) == 0);
   __shared__ MBarrier barriers[2 * kStages];
-  const auto [full, empty] = Ring<kStages>::kept_in(barriers);
-  float* ring = kept(dynamic_shared<float>());
+  const auto [full, empty] = Ring<kStages>::in_registers(barriers);
+  float* ring = in_register(dynamic_shared<float>());
   if (threadIdx.x == 0) Ring<kStages>{full, empty}.initialize(32 * kJobs, kWarps);
   __syncthreads();
   const int part = blockIdx.x % parts, tile = blockIdx.x / parts / shared.clusters;
@@ -300,24 +300,24 @@ __global__ void __launch_bounds__(Tiles::kThreads, Tiles::kBlocks)
       sum[0] += loaded[i].x, sum[1] += loaded[i].y, sum[2] += loaded[i].z, sum[3] += loaded[i].w;
     }
   };
-  Turn<kStages> turn;
+  PipelineState<kStages> state;
   int left = p.k - first * kDepth - my_depth;  // from this stage on
 #pragma unroll 1
   for (int step = 0; step < steps; ++step) {
     if (step >= kLag && step - kLag + kStages < steps)
       start_copies(step - kLag + kStages,
-                   turn.stage < kLag ? turn.stage - kLag + kStages : turn.stage - kLag);
+                   state.stage < kLag ? state.stage - kLag + kStages : state.stage - kLag);
     __syncwarp();
-    poll(full[turn.stage], turn.parity);
-    const float* stage = ring + turn.stage * Tiles::kWords;
+    poll(full[state.stage], state.parity);
+    const float* stage = ring + state.stage * Tiles::kWords;
 #pragma unroll
     for (int u = 0; u < Tiles::kGroups; ++u)
       if (left > 16 * u)
         add_group<Tiles, Parts>(sums, stage + (a_at ^ 16 * u), stage + b_at + 16 * u * kColumns);
     __syncwarp();
-    if (threadIdx.x % 32 == 0) arrive(empty[turn.stage]);
+    if (threadIdx.x % 32 == 0) arrive(empty[state.stage]);
     left -= kDepth;
-    turn.next();
+    state.next();
     if ((step + 1) % kTogether == 0 && step + 1 < steps) {
       add_totals();
 #pragma unroll

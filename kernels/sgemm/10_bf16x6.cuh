@@ -97,8 +97,8 @@ __global__ void __launch_bounds__(ShortTiles::kThreads, 1)
   constexpr int kSlab = T::kSlab, kTilesY = T::kWarpRows / 16, kSums = 16 * kTilesY;
   constexpr int kBarriers = T::kPasses * T::kSlabs;
   __shared__ MBarrier barriers[kBarriers];
-  MBarrier* full = kept(barriers);
-  float *a_tile = kept(dynamic_shared<float>()), *b_tile = a_tile + T::kRows * T::kDepth;
+  MBarrier* full = in_register(barriers);
+  float *a_tile = in_register(dynamic_shared<float>()), *b_tile = a_tile + T::kRows * T::kDepth;
   if (threadIdx.x == 0)
     for (int i = 0; i < kBarriers; ++i) initialize(full[i], T::kThreads);
   __syncthreads();

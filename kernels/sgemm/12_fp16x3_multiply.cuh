@@ -225,12 +225,13 @@ __device__ __forceinline__ void give_turn_to(int group) {
 template <class T>
 __device__ __forceinline__ void add_stage(float (&sums)[T::kPasses][T::kOutputs], int group,
                                           int thread, const Ring<T::kStages>& ring,
-                                          Turn<T::kStages>& turn, const unsigned char* stages) {
+                                          PipelineState<T::kStages>& state,
+                                          const unsigned char* stages) {
   constexpr int kNext16 = T::kBBytes / 2 >> 4;  // k, in B
-  const unsigned char* stage = stages + turn.stage * T::kStageBytes;
+  const unsigned char* stage = stages + state.stage * T::kStageBytes;
   const unsigned char *a = stage + group * (T::kABytes / 2), *b = stage + 2 * T::kABytes;
   const uint64_t high_a = rows_of_k(a), low_a = rows_of_k(a + T::kABytes);
-  wait(ring.full[turn.stage], turn.parity);
+  wait(ring.full[state.stage], state.parity);
 #pragma unroll
   for (int pass = 0; pass < T::kPasses; ++pass) {
     const unsigned char* columns = b + pass * (T::kPassColumns / kChunk) * kChunkBytes;
@@ -254,27 +255,27 @@ __device__ __forceinline__ void add_stage(float (&sums)[T::kPasses][T::kOutputs]
     wgmma_wait();
     pin(some);
     if (pass == T::kPasses - 1) {
-      if (thread < kCluster) arrive_at_block(ring.empty[turn.stage], thread);
+      if (thread < kCluster) arrive_at_block(ring.empty[state.stage], thread);
       __syncwarp();
     }
 #pragma unroll
     for (int i = 0; i < T::kOutputs; ++i) sums[pass][i] += some[i];
   }
-  turn.next();
+  state.next();
 }
 
-// `steps_a_part` stages make a part of k, whose sums are added to C.
+// `steps_per_part` stages make a part of k, whose sums are added to C.
 template <int columns>
 __global__ void __launch_bounds__(kMultiplyThreads, 1)
     fp16_products(const __grid_constant__ TensorMap a_high, const __grid_constant__ TensorMap a_low,
                   const __grid_constant__ TensorMap b_high, const __grid_constant__ TensorMap b_low,
                   const int* row_powers, const int* column_powers, const __grid_constant__ Gemm g,
-                  int steps_a_part, const Raster raster) {
+                  int steps_per_part, const Raster raster) {
 #if !defined(__CUDA_ARCH__) || defined(__CUDA_ARCH_FEAT_SM90_ALL)
   using T = WideTiles<columns>;
   __shared__ MBarrier barriers[2 * T::kStages];
-  MBarrier *full = kept(barriers), *empty = full + T::kStages;
-  auto* stages = kept(swizzled_shared<unsigned char>());
+  MBarrier *full = in_register(barriers), *empty = full + T::kStages;
+  auto* stages = in_register(swizzled_shared<unsigned char>());
   const int rank = cluster_rank();
   Ring<T::kStages>{full, empty}.start(1, kCluster * kConsumers / 128);
   wait_for_cluster_to_start();
@@ -284,15 +285,15 @@ __global__ void __launch_bounds__(kMultiplyThreads, 1)
   if (threadIdx.x >= kConsumers) {
     shrink_to<kProducerRegisters>();
     if (threadIdx.x == kConsumers) {
-      Turn<T::kStages> turn{.parity = 1};  // all stages are free
+      PipelineState<T::kStages> state{.parity = 1};  // all stages are free
       for (int pair = first_pair; pair < pairs; pair += clusters) {
         const auto origin = origin_of(raster, T::kColumns, pair, rank);
-        for (int step = 0; step < steps; ++step, turn.next()) {
+        for (int step = 0; step < steps; ++step, state.next()) {
           const int k0 = step * kDepth;
-          MBarrier& arrived = full[turn.stage];
-          wait(empty[turn.stage], turn.parity);
+          MBarrier& arrived = full[state.stage];
+          wait(empty[state.stage], state.parity);
           // This block's rows of A, and half of B for both.
-          unsigned char* stage = stages + turn.stage * T::kStageBytes;
+          unsigned char* stage = stages + state.stage * T::kStageBytes;
           arrive_expecting(arrived, T::kStageBytes);
           copy_box(stage, a_high, origin.row, k0, arrived);
           copy_box(stage + T::kABytes, a_low, origin.row, k0, arrived);
@@ -305,22 +306,22 @@ __global__ void __launch_bounds__(kMultiplyThreads, 1)
       }
       // No block may exit before the other's last copy and arrival here: wait until both have
       // emptied all stages.
-      for (int stage = 0; stage < T::kStages; ++stage, turn.next())
-        wait(empty[turn.stage], turn.parity);
+      for (int stage = 0; stage < T::kStages; ++stage, state.next())
+        wait(empty[state.stage], state.parity);
     }
     __syncwarp();
   } else {
     grow_to<kConsumerRegisters>();
     const int group = threadIdx.x / 128, thread = threadIdx.x % 128, warp = threadIdx.x / 32;
     float* staged = reinterpret_cast<float*>(stages + T::kRingBytes) + warp * kStaged;
-    Turn<T::kStages> turn;
+    PipelineState<T::kStages> state;
     if (group == 1) give_turn_to(0);
     for (int pair = first_pair; pair < pairs; pair += clusters) {
       const auto [row, column] = origin_of(raster, T::kColumns, pair, rank);
-      for (int begin = 0; begin < steps; begin += steps_a_part) {
+      for (int begin = 0; begin < steps; begin += steps_per_part) {
         float sums[T::kPasses][T::kOutputs] = {};
-        for (int step = begin; step < min(begin + steps_a_part, steps); ++step)
-          add_stage<T>(sums, group, thread, {full, empty}, turn, stages);
+        for (int step = begin; step < min(begin + steps_per_part, steps); ++step)
+          add_stage<T>(sums, group, thread, {full, empty}, state, stages);
         store_sums<T>(g, begin == 0, sums, row_powers, column_powers, row + warp * 16, column,
                       staged);
       }

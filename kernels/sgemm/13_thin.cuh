@@ -117,7 +117,7 @@ template <int kRows, bool wide, int kStages>
 __global__ void __launch_bounds__(256) thin_rows(const Gemm g) {
   constexpr int kLanes = 8, kGroups = kThinGroups, kWidth = kThinWidth, kSums = kRows * kWidth;
   __shared__ ThinSums<kRows> shared;
-  auto* const stages = kept(dynamic_shared<ThinStage<kRows>>());
+  auto* const stages = in_register(dynamic_shared<ThinStage<kRows>>());
   int part = 0, parts = 1;
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
   const auto cluster = cooperative_groups::this_cluster();

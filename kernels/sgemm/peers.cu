@@ -37,7 +37,7 @@ Implementation by_cublas(cublasMath_t mode) {
 InHalves in_halves(const float* from, int64_t rows, int64_t columns) {
   const int64_t pitch = ceil_div(columns, 8) * 8;
   const auto size = [from] __device__(size_t i) { return fabs(double(from[i])); };
-  const double largest = fold(rows * columns, size).largest;
+  const double largest = reduce(rows * columns, size).largest;
   InHalves made{int(pitch), largest > 0 ? 14 - std::ilogb(largest) : 0,
                 DeviceBuffer<__half>(rows * pitch)};
   const float scale = std::ldexp(1.0f, made.power);

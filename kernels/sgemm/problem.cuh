@@ -167,9 +167,9 @@ class Sgemm : public Problem {
     const auto added = [=] __device__(size_t i) { return beta ? beta * random_float(i, 3) : 0; };
     const auto exact = [=] __device__(size_t i) { return alpha * ab[i] + added(i); };
     const auto off = [=] __device__(size_t i) { return c[i] - exact(i); };
-    const Totals size = fold(c_.size(), [=] __device__(size_t i) { return exact(i) * exact(i); });
-    const Totals error = fold(c_.size(), [=] __device__(size_t i) { return off(i) * off(i); });
-    const Totals scaled = fold(c_.size(), [=] __device__(size_t i) {
+    const Totals size = reduce(c_.size(), [=] __device__(size_t i) { return exact(i) * exact(i); });
+    const Totals error = reduce(c_.size(), [=] __device__(size_t i) { return off(i) * off(i); });
+    const Totals scaled = reduce(c_.size(), [=] __device__(size_t i) {
       const double scale = fabs(alpha) * rows[i / n] * columns[i % n] + fabs(added(i));
       return off(i) == 0 ? 0 : fabs(off(i)) / scale;
     });

@@ -23,10 +23,10 @@ Implementation strassen_at(const Case& c, const Device&) {
     launch(simple, stream, add_quarters, b, reinterpret_cast<float4*>(operands), k, n, half);
     const TensorMap map = tensor_map(
         {operands, 4, int64_t{kHalfProducts} * half.k, half.n, Tiles::kDepth, Tiles::kColumns, 0});
-    launch(plan, {.early = true, .together = true}, stream, function, a, map, products, m, k, alpha,
-           0.0f, half, one, handover_of<Tiles>(p, plan.grid.x));
-    launch(simple, {.early = true}, stream, add_products, reinterpret_cast<const float4*>(products),
-           c, m, n, beta, half);
+    launch(plan, {.programmatic = true, .cooperative = true}, stream, function, a, map, products, m,
+           k, alpha, 0.0f, half, one, handover_of<Tiles>(p, plan.grid.x));
+    launch(simple, {.programmatic = true}, stream, add_products,
+           reinterpret_cast<const float4*>(products), c, m, n, beta, half);
   });
 }
 

@@ -69,7 +69,8 @@ struct Squares {
     }
   }
 
-  static __device__ __forceinline__ void turn(Vector<T>* tile, const Square& square) {
+  static __device__ __forceinline__ void transpose_to_shared(Vector<T>* tile,
+                                                             const Square& square) {
     const int x = threadIdx.x % kAcross, y = threadIdx.x / kAcross;
 #pragma unroll
     for (int i = 0; i < kVector; ++i) {
@@ -111,7 +112,7 @@ __global__ void __launch_bounds__(Squares<T, across>::kThreads)
     typename S::Square square;
     S::load(inside, square, in, rows, columns, row0, column0);
     __syncwarp();  // keeps all loads before the first use
-    S::turn(turned, square);
+    S::transpose_to_shared(turned, square);
     __syncthreads();
     S::store(inside, turned, out, rows, columns, row0, column0);
   });
@@ -136,8 +137,8 @@ __global__ void __launch_bounds__(Squares<T>::kThreads) vectorized_in_place(T* d
     S::load(inside, above, data, n, n, row0, column0);
     S::load(inside, below, data, n, n, column0, row0);
     __syncwarp();
-    S::turn(upper, above);
-    S::turn(lower, below);
+    S::transpose_to_shared(upper, above);
+    S::transpose_to_shared(lower, below);
     __syncthreads();  // both are read before either is written
     S::store(inside, upper, data, n, n, row0, column0);
     if (x != y) S::store(inside, lower, data, n, n, column0, row0);
@@ -200,7 +201,7 @@ Implementation in_place_at(const Case& c, const Device&) {
       },
       [](P& problem) { return problem.square(); });
   result.fill = [](Problem& problem) { static_cast<P&>(problem).fill_output(); };
-  result.adds = true;
+  result.not_idempotent = true;
   return result;
 }
 inline std::string not_square(const Case& c, const Device&) {

@@ -25,7 +25,7 @@ struct Box {
   __host__ __device__ static constexpr int word(int column) { return column * int(sizeof(T)) / 4; }
 
   // Two squares per lane. Eight neighbours load different columns and store different rows.
-  static __device__ __forceinline__ void turn(Vector<T>* box) {
+  static __device__ __forceinline__ void transpose_in_shared(Vector<T>* box) {
     const int x = threadIdx.x % kAcross, quarter = threadIdx.x % 32 / kAcross;
     Vector<T> squares[2][kVector];
 #pragma unroll
@@ -68,7 +68,7 @@ __global__ void __launch_bounds__(32 * Box<T>::kWarps)
   }
   __syncwarp();
   wait(full[warp], 0);
-  B::turn(box);
+  B::transpose_in_shared(box);
   show_to_copies();
   __syncwarp();
   if (lane == 0) {

@@ -9,11 +9,11 @@ namespace ladders::transpose {
 // A tile's part of each output row is shifted left to a sector boundary: except at the ends of
 // rows, no two blocks write to one sector. So the tile also reads a halo of rows, almost a sector's
 // worth, which its neighbour reads too. Narrow tiles are for matrices of one tile per row.
-template <class T, int columns_a_tile>
+template <class T, int columns_per_tile>
 struct Shifted {
-  static constexpr Order kOrder = columns_a_tile == 32 ? Order::rows : Order::bands;
+  static constexpr Order kOrder = columns_per_tile == 32 ? Order::rows : Order::bands;
   static constexpr int kSector = 32 / sizeof(T), kHalo = kSector - 1;
-  static constexpr int kRows = 64, kColumns = columns_a_tile;  // of a tile
+  static constexpr int kRows = 64, kColumns = columns_per_tile;  // of a tile
   static constexpr int kThreads = 256, kWarps = kThreads / 32;
   static constexpr int kPitch = kColumns + (sizeof(T) == 2 ? 2 : 1);  // an odd number of words
 
@@ -25,10 +25,10 @@ struct Shifted {
   }
 };
 
-template <class T, int columns_a_tile>
+template <class T, int columns_per_tile>
 __global__ void __launch_bounds__(256)
     shifted(T* __restrict__ out, const T* __restrict__ in, int rows, int columns) {
-  using S = Shifted<T, columns_a_tile>;
+  using S = Shifted<T, columns_per_tile>;
   constexpr int kRows = S::kRows + S::kHalo, kWide = S::kColumns / 32;
   constexpr int kLoads = ceil_div(kRows, S::kWarps);
   __shared__ T tile[kRows * S::kPitch];
@@ -192,11 +192,11 @@ inline std::string not_narrow(const Case& c, const Device&) {
   return is_narrow(c) ? "" : "for at most " + std::to_string(kNarrowColumns) + " columns";
 }
 
-template <class T, int columns_a_tile>
+template <class T, int columns_per_tile>
 Implementation shifted_by() {
-  return kernel<Transpose<T>>(shifted<T, columns_a_tile>, [](const Case& c, const Device&,
-                                                             const void*) {
-    using S = Shifted<T, columns_a_tile>;
+  return kernel<Transpose<T>>(shifted<T, columns_per_tile>, [](const Case& c, const Device&,
+                                                               const void*) {
+    using S = Shifted<T, columns_per_tile>;
     return tiles_in_order<S::kOrder>(S::tiles_x(c["columns"]), S::tiles_y(c["rows"]), S::kThreads);
   });
 }

@@ -87,7 +87,7 @@ template <int bits, bool hot_keys, bool ranged>
 void expect_exact(int64_t bins, int64_t keys, Distribution distribution) {
   SCOPED_TRACE(testing::Message() << bits << " bits, hot keys " << hot_keys << ", ranged " << ranged
                                   << ", bins " << bins << ", distribution " << distribution);
-  expect_exact(written_down<bits, hot_keys, ranged>(),
+  expect_exact(stored_then_summed<bits, hot_keys, ranged>(),
                Case(ladder().axes, {bins, keys, distribution}), false,
                [](Histogram& problem, const LaunchPlan& plan) {
                  return static_cast<unsigned>(counting<bits>(problem, plan).groups);

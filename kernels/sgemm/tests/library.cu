@@ -117,42 +117,42 @@ struct Fill {
 // `least_error`.
 double error_over_limit(const Gemm& g, const float* buffer, const float* before, Area area,
                         double least_error) {
-  return fold(area.size(),
-              [=] __device__(size_t i) -> double {
-                if (!area.holds(i)) {
-                  return __float_as_uint(buffer[i]) == __float_as_uint(before[i]) ? 0 : INFINITY;
-                }
-                const int row = area.row(i), column = area.column(i);
-                double sum = 0, finite = 0, a_squares = 0, b_squares = 0;
-                for (int j = 0; j < g.k && g.alpha != 0; ++j) {
-                  const double a = g.a[row * g.lda + j], b = g.b[j * g.ldb + column];
-                  sum += a * b, a_squares += a * a, b_squares += b * b;
-                  if (isfinite(a * b)) finite += fabs(a * b);
-                }
-                const double added = g.beta == 0 ? 0 : double(g.beta) * before[i], alpha = g.alpha;
-                const double expected = alpha * sum + added, got = buffer[i];
-                if (!isfinite(expected) || !isfinite(got)) {
-                  // Sums that come near the end of FP32's range may overflow on the way.
-                  if (!isfinite(got) && fabs(alpha) * finite > 0x1p126) return 0;
-                  return isnan(expected) == isnan(got) && (isnan(got) || expected == got)
-                             ? 0
-                             : INFINITY;
-                }
-                // The least numbers lose bits in tensor cores, and all in the last rounding.
-                const double rows = sqrt(a_squares), columns = sqrt(b_squares);
-                const double least = least_error * sqrt(double(g.k)) * (rows + columns) + 0x1p-146;
-                const double limit =
-                    fabs(alpha) * (6e-7 * rows * columns + least) + 6e-7 * fabs(added);
-                return fabs(got - expected) / (limit + 0x1p-146);
-              })
+  return reduce(
+             area.size(),
+             [=] __device__(size_t i) -> double {
+               if (!area.holds(i)) {
+                 return __float_as_uint(buffer[i]) == __float_as_uint(before[i]) ? 0 : INFINITY;
+               }
+               const int row = area.row(i), column = area.column(i);
+               double sum = 0, finite = 0, a_squares = 0, b_squares = 0;
+               for (int j = 0; j < g.k && g.alpha != 0; ++j) {
+                 const double a = g.a[row * g.lda + j], b = g.b[j * g.ldb + column];
+                 sum += a * b, a_squares += a * a, b_squares += b * b;
+                 if (isfinite(a * b)) finite += fabs(a * b);
+               }
+               const double added = g.beta == 0 ? 0 : double(g.beta) * before[i], alpha = g.alpha;
+               const double expected = alpha * sum + added, got = buffer[i];
+               if (!isfinite(expected) || !isfinite(got)) {
+                 // Sums that come near the end of FP32's range may overflow on the way.
+                 if (!isfinite(got) && fabs(alpha) * finite > 0x1p126) return 0;
+                 return isnan(expected) == isnan(got) && (isnan(got) || expected == got) ? 0
+                                                                                         : INFINITY;
+               }
+               // The least numbers lose bits in tensor cores, and all in the last rounding.
+               const double rows = sqrt(a_squares), columns = sqrt(b_squares);
+               const double least = least_error * sqrt(double(g.k)) * (rows + columns) + 0x1p-146;
+               const double limit =
+                   fabs(alpha) * (6e-7 * rows * columns + least) + 6e-7 * fabs(added);
+               return fabs(got - expected) / (limit + 0x1p-146);
+             })
       .largest;
 }
 
 double differing(const float* x, const float* y, size_t count) {
-  return fold(count,
-              [=] __device__(size_t i) {
-                return __float_as_uint(x[i]) == __float_as_uint(y[i]) ? 0.0 : 1.0;
-              })
+  return reduce(count,
+                [=] __device__(size_t i) {
+                  return __float_as_uint(x[i]) == __float_as_uint(y[i]) ? 0.0 : 1.0;
+                })
       .sum;
 }
 
