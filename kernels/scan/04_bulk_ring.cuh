@@ -11,15 +11,15 @@
 
 namespace ladders::scan {
 // Four kinds of warps, which synchronize at the stages of the ring only:
-// - The producer, one thread, loads tiles and stores them.
-// - Each stage has a reducer, a warp that publishes the sum of a tile and waits for its prefix, the
-//   sum of all tiles before.
-// - The consumers scan the tile in place, starting from its prefix.
+// - One thread loads tiles and stores them.
+// - Each stage has a warp that publishes the sum of a tile and waits for its prefix, the sum of all
+//   tiles before.
+// - Most warps scan the tile in place, starting from its prefix.
 // - One warp of the grid adds up the published sums, always in the same order: if all blocks polled
 //   them, the few lines of the L2 that hold them would be the limit.
 
-// That warp handles 32 tiles at a time, and polls eight times as many. It publishes a prefix even
-// if the tile's own sum is missing: the block that waits for the prefix may hold that tile.
+// That warp handles 32 tiles at a time, and polls eight times as many. It publishes a tile's prefix
+// as soon as all earlier sums are there: it does not need the tile's own.
 template <class T>
 __device__ __forceinline__ void publish_prefixes(unsigned tiles, const Exchange& x, unsigned tag) {
   constexpr int kPolled = 8;
@@ -82,13 +82,7 @@ __global__ void __launch_bounds__(kThreads + 32 * (stages + 2), 1)
   const unsigned epoch = *x.epoch, tag = tagged(epoch, aggregate);
   __syncthreads();
 
-  if (warp == kWarps + kStages + 1) {
-    if (blockIdx.x != 0) return;
-    publish_prefixes<T>(schedule.tiles, x, tag);
-    if (lane == 0)
-      *x.epoch = epoch + 1;  // all blocks with tiles have read it, or sums were missing
-  } else if (warp == kWarps + kStages) {
-    if (lane != 0) return;
+  const auto load_and_store = [&] {  // one thread
     bool ended = false;
     const auto fetch = [&](unsigned k) {
       unsigned tile = schedule.tiles;
@@ -115,8 +109,8 @@ __global__ void __launch_bounds__(kThreads + 32 * (stages + 2), 1)
       fetch(k + kStages);
     }
     wait_until_written();
-  } else if (warp >= kWarps) {
-    const unsigned stage = warp - kWarps;
+  };
+  const auto publish_sums = [&](unsigned stage) {  // one warp
     for (unsigned round = 0;; ++round) {
       wait(full[stage], round % 2);
       const unsigned tile = tile_of[stage];
@@ -145,7 +139,8 @@ __global__ void __launch_bounds__(kThreads + 32 * (stages + 2), 1)
       if (lane < kWarps) before[stage][lane] = lane == 0 ? left : left + own;
       arrive(prefix_ready[stage]);
     }
-  } else {
+  };
+  const auto scan_tiles = [&] {
     const unsigned mine = warp * kVectors * 32 + lane;
     for (unsigned k = 0;; ++k) {
       const unsigned stage = k % kStages;
@@ -182,6 +177,18 @@ __global__ void __launch_bounds__(kThreads + 32 * (stages + 2), 1)
       show_to_copies();
       arrive(scanned[stage]);
     }
+  };
+
+  if (warp < kWarps) {
+    scan_tiles();
+  } else if (warp < kWarps + kStages) {
+    publish_sums(warp - kWarps);
+  } else if (warp == kWarps + kStages) {
+    if (lane == 0) load_and_store();
+  } else if (blockIdx.x == 0) {
+    publish_prefixes<T>(schedule.tiles, x, tag);
+    if (lane == 0)
+      *x.epoch = epoch + 1;  // all blocks with tiles have read it, or sums were missing
   }
 #endif
 }

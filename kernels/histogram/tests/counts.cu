@@ -10,9 +10,8 @@
 #include <vector>
 
 #include "gpu.hpp"
-#include "histogram/04_counting.cuh"
-#include "histogram/05_clusters.cuh"
-#include "histogram/06_sampled.cuh"
+#include "histogram/06_clusters.cuh"
+#include "histogram/07_sampled.cuh"
 #include "model/catalogue.hpp"
 
 namespace ladders::histogram {

@@ -5,7 +5,7 @@
 
 #include "common/dependent_launch.cuh"
 #include "histogram/01_atomics.cuh"
-#include "histogram/03_carries.cuh"
+#include "histogram/02_counters.cuh"
 
 namespace ladders::histogram {
 // A warp takes 2 KiB of keys at a time, in 16-byte loads.
@@ -20,7 +20,6 @@ struct Counting {
   unsigned* rows;             // where blocks store their counters, one row per block
   unsigned* overflow_sums;    // what counters do not hold: a word per bin, zero between launches
   int groups = 1, range = 0;  // each group of blocks reads all keys and counts a range of the bins
-  ClusterTotals totals = {};
 };
 
 // Zeroes the bins while the next kernel counts; that kernel waits before it merges.
@@ -73,6 +72,16 @@ __device__ __forceinline__ void count_four(unsigned char* counters, const unsign
   if constexpr (bits < 32) handle_full<overflow<bits>>(full, bin, old);
 }
 
+// How a block counts: in its own counters, of `bits` bits.
+template <int bits, bool spread>
+struct InBlock {
+  static constexpr bool kInCluster = false;
+  static __device__ __forceinline__ void count(const Counting&, unsigned char* counters,
+                                               const unsigned (&bin)[4], const bool (&on)[4]) {
+    count_four<bits, spread>(counters, bin, on);
+  }
+};
+
 // A frequent key of a warp, counted in registers: in shared memory it would serialize and overflow.
 struct HotKey {
   static constexpr int kEnough = 3;    // equal keys in a sample of 32 that make and keep a key hot
@@ -98,13 +107,11 @@ __device__ __forceinline__ int lanes_with(int key, int wanted) {
 }
 
 // Counts the block's keys, one share of `members`, in counters of `bits` bits; if `ranged`, only in
-// the range of bins that starts at `first`; if `carries`, with totals of the cluster. Ends with a
-// barrier.
-template <int bits, bool spread, bool hot_keys, bool ranged, bool carries = false>
-__device__ __forceinline__ void count_all(const Counting& c, unsigned member, unsigned members,
+// the range of bins that starts at `first`. Ends with a barrier.
+template <int bits, bool spread, bool hot_keys, bool ranged, class Way = InBlock<bits, spread>>
+__device__ __forceinline__ void count_all(const auto& c, unsigned member, unsigned members,
                                           unsigned first) {
   static_assert(bits == 32 ? !hot_keys && !ranged : spread);
-  static_assert(!carries || bits < 8);
   const unsigned warp = threadIdx.x / 32, lane = threadIdx.x % 32;
 
   // A chunk is loaded while the one before is counted, the first while counters are zeroed.
@@ -120,7 +127,8 @@ __device__ __forceinline__ void count_all(const Counting& c, unsigned member, un
   auto* counters = dynamic_shared<unsigned char>() + kCountersAt<bits>;
   if constexpr (bits == 32) counters = in_register(counters);  // narrow counters are slower with it
   auto* quads = reinterpret_cast<uint4*>(counters);
-  const unsigned bytes = 4 * c.words + 2 * c.totals.part;  // the totals lie behind
+  unsigned bytes = 4 * c.words;
+  if constexpr (Way::kInCluster) bytes += Way::bytes_behind(c);
   for (unsigned i = threadIdx.x; i < bytes / 16; i += kThreads) quads[i] = make_uint4(0, 0, 0, 0);
   auto* overflows = dynamic_shared<Overflows>();
   if constexpr (bits < 32) {
@@ -131,8 +139,8 @@ __device__ __forceinline__ void count_all(const Counting& c, unsigned member, un
       overflows->bins = ranged ? min(unsigned(c.range), c.bin_count - first) : c.bin_count;
     }
   }
-  if constexpr (carries)
-    sync_cluster();  // other blocks add to this one's totals
+  if constexpr (Way::kInCluster)
+    Way::synchronize();
   else
     __syncthreads();
 
@@ -177,10 +185,7 @@ __device__ __forceinline__ void count_all(const Counting& c, unsigned member, un
           bin[k] = clamped(key[k], c.bin_count) - first;
           if (ranged) on[k] = on[k] && bin[k] < unsigned(c.range);
         }
-        if constexpr (carries)
-          carry_four<bits>(c.totals, counters, bin, on);
-        else
-          count_four<bits, spread>(counters, bin, on);
+        Way::count(c, counters, bin, on);
       }
     };
     if (hot_keys && active)
@@ -195,43 +200,11 @@ __device__ __forceinline__ void count_all(const Counting& c, unsigned member, un
       const bool on[] = {!ranged || bin < unsigned(c.range), false, false, false};
       if constexpr (bits == 32)
         atomicAdd(Counters<bits, spread>::word_of(counters, bin), 1u);
-      else if constexpr (carries)
-        carry_four<bits>(c.totals, counters, bins, on);
       else
-        count_four<bits, spread>(counters, bins, on);
+        Way::count(c, counters, bins, on);
     }
   if constexpr (hot_keys) hot.flush(c, first);
   __syncthreads();
-}
-
-// Adds what the block has credited to global memory.
-__device__ __forceinline__ void write_overflow_sums() {
-  const auto* overflows = dynamic_shared<Overflows>();
-  for (unsigned i = threadIdx.x; i < Overflows::kSlots; i += kThreads)
-    if (overflows->sum[i] != 0)
-      atomicAdd(overflows->overflow_sums + overflows->bin_plus_1[i] - 1, overflows->sum[i]);
-}
-
-// Counts, and stores the block's counters as a row for add_columns(). If `ranged`, each group of
-// blocks has a range of the bins.
-template <int bits, bool hot_keys, bool ranged>
-__device__ __forceinline__ void count_and_store(const Counting& c) {
-  const unsigned groups = ranged ? c.groups : 1;
-  const unsigned first = ranged ? blockIdx.x % groups * c.range : 0;
-  count_all<bits, true, hot_keys, ranged>(c, blockIdx.x / groups, gridDim.x / groups, first);
-  let_next_kernel_start();
-  auto* counters = dynamic_shared<unsigned char>() + kCountersAt<bits>;
-  if constexpr (bits == 32)
-    counters = in_register(counters);
-  else
-    write_overflow_sums();
-  const auto* quads = reinterpret_cast<const uint4*>(counters);
-  auto* row = reinterpret_cast<uint4*>(c.rows + size_t{blockIdx.x} * c.words);
-  for (unsigned i = threadIdx.x; i < c.words / 4; i += kThreads) __stcg(row + i, quads[i]);
-}
-template <int bits, bool hot_keys, bool ranged>
-__global__ void __launch_bounds__(kThreads, 1) count_keys(const Counting c) {
-  count_and_store<bits, hot_keys, ranged>(c);
 }
 
 // Counts, and adds the block's counters to the output; each block starts elsewhere.
@@ -250,43 +223,7 @@ __global__ void __launch_bounds__(kThreads, 1) count_and_merge(const Counting c)
   }
 }
 
-// Sums the stored counters by columns: 32 columns per block, a share of the rows per warp.
-constexpr int kAdders = 8;
 constexpr int64_t kMostRows = 257;  // more could overflow FieldSums
-
-template <int bits>
-__device__ __forceinline__ void add_columns(const Counting& c, unsigned blocks) {
-  using C = Counters<bits>;
-  using Sums = FieldSums<bits>;
-  __shared__ unsigned sums[kAdders][Sums::kSums][32];
-  const unsigned warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-  const unsigned column = blockIdx.x * 32 + lane, group = column / c.words;
-  const unsigned word = column % c.words;
-  wait_for_kernel_before();
-  Sums mine;
-#pragma unroll 8
-  for (unsigned row = warp * c.groups + group; row < blocks; row += kAdders * c.groups)
-    mine.add(__ldcg(c.rows + size_t{row} * c.words + word));
-#pragma unroll
-  for (int s = 0; s < Sums::kSums; ++s) sums[warp][s][lane] = mine.sum[s];
-  __syncthreads();
-
-  if (warp >= C::kFields) return;
-  unsigned total = 0;  // one field per warp
-#pragma unroll
-  for (int w = 0; w < kAdders; ++w) total += Sums::of(warp, sums[w][warp % Sums::kSums][lane]);
-  const unsigned in_range = C::bin_of_field(word, warp), bin = group * c.range + in_range;
-  if (in_range >= unsigned(c.range) || bin >= unsigned(c.bin_count)) return;
-  if (const unsigned more = bits < 32 ? __ldcg(c.overflow_sums + bin) : 0) {
-    total += more;
-    c.overflow_sums[bin] = 0;
-  }
-  c.bins[bin] = total;
-}
-template <int bits>
-__global__ void __launch_bounds__(32 * kAdders) add_rows(const Counting c, unsigned blocks) {
-  add_columns<bits>(c, blocks);
-}
 
 // At most one block per SM, each with a chunk for every warp; at least two groups if `ranged`.
 template <int bits, bool ranged = false>
@@ -321,9 +258,10 @@ Implementation merged_by_atomics() {
 }
 
 // Counting starts early, while another kernel zeroes the output; `counting` makes its argument.
-inline Implementation zeroed_meanwhile(void (*count)(Counting), auto plan, auto counting) {
+template <class C>
+Implementation zeroed_meanwhile(void (*count)(C), auto plan, auto counting) {
   return launches<Histogram>(count, plan, [=](Histogram& p, const LaunchPlan& plan, auto stream) {
-    const Counting c = counting(p, plan);
+    const C c = counting(p, plan);
     const auto blocks = unsigned(ceil_div(c.bin_count, kThreads));
     launch({.grid = blocks, .block = kThreads}, stream, zero_bins, c.bins, c.bin_count);
     launch(plan, {.programmatic = p.device().compute_capability >= 90}, stream, count, c);
@@ -332,31 +270,6 @@ inline Implementation zeroed_meanwhile(void (*count)(Counting), auto plan, auto 
 
 inline Implementation zeroed_and_merged() {
   return zeroed_meanwhile(count_and_merge<true>, one_block_per_sm<32>, counting<32>);
-}
-
-// Two kernels: one stores the counters of each block, the other sums them.
-template <int bits, bool hot_keys = false, bool ranged = false>
-Implementation stored_then_summed() {
-  // Captured: each file has its own kernel by this name, and only one is allowed its memory.
-  const auto count = count_keys<bits, hot_keys, ranged>;
-  const auto plan = one_block_per_sm<bits, ranged>;
-  return launches<Histogram>(count, plan, [=](Histogram& p, const LaunchPlan& plan, auto stream) {
-    Counting c = counting<bits>(p, plan);
-    c.rows = p.room_for_counters(size_t{plan.grid.x} * c.words);
-    c.overflow_sums = p.overflow_sums();
-    launch(plan, stream, count, c);
-    launch({.grid = c.groups * c.words / 32, .block = 32 * kAdders},
-           {.programmatic = p.device().compute_capability >= 90}, stream, add_rows<bits>, c,
-           plan.grid.x);
-  });
-}
-
-// 16 bits where they fit, else 8, else 4: wider counters overflow less.
-template <bool hot_keys>
-Implementation packed_at(const Case& c, const Device& device) {
-  return c["bins"] <= fitting<16>(device)  ? stored_then_summed<16, hot_keys>()
-         : c["bins"] <= fitting<8>(device) ? stored_then_summed<8, hot_keys>()
-                                           : stored_then_summed<4, hot_keys>();
 }
 
 template <int bits>

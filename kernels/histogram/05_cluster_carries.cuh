@@ -5,7 +5,7 @@
 
 #include <cooperative_groups.h>
 
-#include "histogram/02_counters.cuh"
+#include "histogram/04_stored_counters.cuh"
 
 namespace ladders::histogram {
 // A cluster's totals: 16 bits per bin, in units of what a private counter holds before it wraps.
@@ -97,5 +97,24 @@ __device__ __forceinline__ void carry_four(const ClusterTotals& totals, unsigned
   }
   handle_full<total_overflow<bits>>(full, bin, old);
 }
+
+struct ClusterCounting : Counting {
+  ClusterTotals totals;  // behind each block's counters
+};
+
+// How a block counts: in its own counters of few bits, with carries to the cluster's totals.
+template <int bits>
+struct InCluster {
+  static constexpr bool kInCluster = true;
+  static __device__ __forceinline__ unsigned bytes_behind(const ClusterCounting& c) {
+    return 2 * c.totals.part;
+  }
+  // Other blocks add to this one's totals, once these are zeroed.
+  static __device__ __forceinline__ void synchronize() { sync_cluster(); }
+  static __device__ __forceinline__ void count(const ClusterCounting& c, unsigned char* counters,
+                                               const unsigned (&bin)[4], const bool (&on)[4]) {
+    carry_four<bits>(c.totals, counters, bin, on);
+  }
+};
 
 }  // namespace ladders::histogram

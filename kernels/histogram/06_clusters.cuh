@@ -4,12 +4,12 @@
 // another block is several times as fast as atomics on them.
 #pragma once
 
-#include "histogram/04_counting.cuh"
+#include "histogram/05_cluster_carries.cuh"
 
 namespace ladders::histogram {
 // Adds the cluster's counters and totals to the output. Each block sums a share of the words.
 template <int bits>
-__device__ __forceinline__ void add_cluster_to_output(const Counting& c) {
+__device__ __forceinline__ void add_cluster_to_output(const ClusterCounting& c) {
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
   const auto cluster = cooperative_groups::this_cluster();
   const unsigned blocks = cluster.num_blocks(), rank = cluster.block_rank();
@@ -64,10 +64,11 @@ __device__ __forceinline__ void sync_with_others() {
 
 // Counts privately, below 8 bits with carries to the totals of the cluster.
 template <int bits, bool hot_keys>
-__global__ void __launch_bounds__(kThreads, 1) count_in_clusters(const Counting c) {
+__global__ void __launch_bounds__(kThreads, 1) count_in_clusters(const ClusterCounting c) {
   // The kernel before zeroes the output, to which narrow counters may be credited at any time.
   if constexpr (bits < 32) wait_for_kernel_before();
-  count_all<bits, true, hot_keys, false, (bits < 8)>(c, blockIdx.x, gridDim.x, 0);
+  using Way = std::conditional_t<(bits < 8), InCluster<bits>, InBlock<bits, true>>;
+  count_all<bits, true, hot_keys, false, Way>(c, blockIdx.x, gridDim.x, 0);
   if constexpr (bits == 32) wait_for_kernel_before();
   if constexpr (bits < 32) write_overflow_sums();
   sync_with_others();
@@ -107,7 +108,7 @@ template <int bits, bool hot_keys = true, int64_t blocks = 0>
 Implementation in_clusters() {
   return zeroed_meanwhile(count_in_clusters<bits, hot_keys>, clusters_of_counters<bits, blocks>,
                           [](Histogram& problem, const LaunchPlan& plan) {
-                            Counting c = counting<bits>(problem, plan);
+                            ClusterCounting c = {counting<bits>(problem, plan), {}};
                             c.words = (counter_bytes<bits>(c.bin_count) - kCountersAt<bits>) / 4;
                             c.totals = totals<bits>(c.bin_count, plan.cluster);
                             c.overflow_sums = c.bins;
