@@ -14,7 +14,9 @@
 #include "transpose/01_tiled.cuh"
 #include "transpose/02_vectorized.cuh"
 #include "transpose/03_bulk_copies.cuh"
-#include "transpose/04_unaligned.cuh"
+#include "transpose/04_shifted.cuh"
+#include "transpose/05_few_rows_or_columns.cuh"
+#include "transpose/06_in_place.cuh"
 
 namespace ladders::transpose {
 namespace {
@@ -44,7 +46,7 @@ Implementation fastest_at(const Case& c, const Device& device) {
   if (c["columns"] <= (few ? kNarrowColumns / 4 : kNarrowColumns))
     return chosen("narrow", kernel<Transpose<T>>(narrow<T>, narrow_pieces<T>));
   if (c["rows"] <= (aligned(c) ? kThinRows / 2 : kThinRows))
-    return chosen("thin", kernel<Transpose<T>>(thin<T>, pieces));
+    return chosen("thin", kernel<Transpose<T>>(thin<T>, thin_pieces));
   if (!kWideFrom.reached(c, device) || !aligned(c))
     return chosen("shifted", shifted_at<T>(c, device));
   if (sizeof(T) == 4 && !kVectorsFrom.reached(c, device)) return chosen("swizzled", swizzled<T>());
@@ -126,16 +128,17 @@ std::vector<Rung> rungs() {
        .target = "warp_instructions",
        .needs = kTma,
        .skip = no_boxes},
-      // 04_unaligned.cuh
+      // 04_shifted.cuh
       {.name = "shifted",
        .idea = "Unaligned rows: tiles shifted to sector boundaries, so stores fill sectors.",
        .builds_on = "coarsened",
        .meant_for = [](const Case& c) { return !aligned(c) && !is_narrow(c); },
        .target = "global_store_sectors_per_request",
        .choose = shifted_at<T>},
+      // 05_few_rows_or_columns.cuh
       {.name = "thin",
        .idea = "Few rows: 128 columns are one piece of the output, stored 16 bytes at a time.",
-       .implementation = kernel<P>(thin<T>, pieces),
+       .implementation = kernel<P>(thin<T>, thin_pieces),
        .builds_on = "shifted",
        .target = "global_store_sectors_per_request",
        .skip = not_thin,
@@ -147,7 +150,7 @@ std::vector<Rung> rungs() {
        .target = "global_load_requests",
        .skip = not_narrow,
        .measured = is_narrow},
-      // 02_vectorized.cuh
+      // 06_in_place.cuh
       {.name = "in_place",
        .idea = "A square in place: each block swaps two mirrored tiles.",
        .builds_on = "vectorized",

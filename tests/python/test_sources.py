@@ -13,7 +13,7 @@ from ladder.report.html.source import Sources
     ("ladder", "rung", "chapters"),
     [
         ("transpose", "padded", ["01_tiled.cuh"]),
-        ("transpose", "in_place", ["02_vectorized.cuh"]),
+        ("transpose", "in_place", ["06_in_place.cuh"]),
         ("transpose", "fastest", ["ladder.cu"]),
         ("transpose", "cublas_geam", ["peers.cu"]),
         ("sgemm", "tf32x3", ["09_tf32x3.cuh"]),
