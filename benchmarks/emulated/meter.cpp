@@ -8,6 +8,7 @@
 
 #include "emulator/report.hpp"
 #include "program/json.hpp"
+#include "program/options.hpp"
 
 namespace ladders {
 namespace {

@@ -20,6 +20,7 @@
 #include "gpu/nvml.hpp"
 #include "measure/meter.hpp"
 #include "model/launch.hpp"
+#include "program/options.hpp"
 
 namespace ladders {
 namespace {

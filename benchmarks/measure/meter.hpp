@@ -4,7 +4,12 @@
 // times rows on a GPU (sampler.cu), ladder_bench_emulated counts what they do on an emulated one.
 #pragma once
 
-#include "program/options.hpp"
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "measure/sampling.hpp"
+#include "model/ladder.hpp"
 
 namespace ladders {
 
@@ -65,8 +70,5 @@ std::unique_ptr<Meter> make_meter(const Device& device);
 /// What results depend on beside the sources, by its key in the context: the versions of libraries,
 /// or the compiler and commit of the table of registers.
 std::vector<std::pair<const char*, std::string>> origins();
-
-/// Applies the command line to the process, before a device is opened. Throws UsageError.
-void configure(const Options& options);
 
 }  // namespace ladders

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "measure/study.hpp"
+#include "program/options.hpp"
 
 namespace ladders {
 

@@ -47,4 +47,8 @@ Options parse(int argc, char** argv);
 /// Prints the flags of the program and of the library to stdout.
 void print_help();
 
+/// Applies the command line to the process, before a device is opened. Each program has its own,
+/// with its meter. Throws UsageError.
+void configure(const Options& options);
+
 }  // namespace ladders

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "measure/study.hpp"
+#include "program/options.hpp"
 
 namespace ladders {
 
