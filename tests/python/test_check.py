@@ -168,7 +168,7 @@ def test_bounds_come_from_noise(tmp_path, capsys):
             row["median_seconds"] = row["real_time"] * 1e-6
         runs.append(str(suite.write(tmp_path / f"{i}.json", document(made))))
     noise, file = str(tmp_path / "noise.json"), tmp_path / "new.toml"
-    assert main(["noise", "--from", *runs, "-o", noise]) == 0
+    assert main(["noise", *runs, "-o", noise]) == 0
     write = ["--write", str(file), "--noise", noise, "--metric", "real_time"]
     assert main(["check", runs[0], *write, "--metric", "percent_of_ceiling"]) == 0
     text = file.read_text(encoding="utf-8")

@@ -19,11 +19,11 @@ EXIT_CODES = """\
 exit codes:
   0  done, and no regression        3  a results file cannot be read
   1  compare, gate, check, and      4  compare, gate, check: rows missing or newly failing
-     trend --fail: a regression        noise: not every process finished
-     predict: an unexplained row       run: rows are missing, as when interrupted
+     trend --fail: a regression        run: rows are missing, as when interrupted
+     predict: an unexplained row
      run: rows failed
   2  wrong usage, nothing to do     5  results that must not be compared
-                                  130  interrupted (noise and run: 4)
+                                  130  interrupted (run: 4)
 report --base and collect exit as compare does, once the report is written.
 """
 

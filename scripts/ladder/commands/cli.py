@@ -42,7 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     flags: list[str] = []
     notes.begin()
-    if arguments[:1] in (["noise"], ["run"], ["study"], ["sweep"]) and "--" in arguments:
+    if arguments[:1] in (["run"], ["study"], ["sweep"]) and "--" in arguments:
         at = arguments.index("--")
         arguments, flags = arguments[:at], arguments[at + 1 :]
     options = _parser(arguments).parse_args(arguments, argparse.Namespace(flags=flags))

@@ -7,9 +7,7 @@ import json
 import math
 import os
 import re
-import shutil
 import sys
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import lru_cache
@@ -213,22 +211,6 @@ def write(path: Path, content: bytes) -> None:
     except OSError as error:
         new.unlink(missing_ok=True)
         raise LadderError(f"{path}: {error.strerror}") from error
-
-
-@contextmanager
-def kept_unless_done(output: Path) -> Iterator[Path]:
-    """Make a folder beside `output`. What is in it stays only if the block raises."""
-    try:
-        folder = Path(tempfile.mkdtemp(prefix=f"{output.name}.", dir=output.parent))
-    except OSError as error:
-        raise LadderError(f"{output.parent}: {error.strerror}") from error
-    try:
-        yield folder
-    except BaseException:
-        if not any(folder.iterdir()):
-            folder.rmdir()
-        raise
-    shutil.rmtree(folder)
 
 
 def read_json(path: Path) -> Any:

@@ -9,7 +9,6 @@ import os
 import re
 import signal
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -21,12 +20,12 @@ from ladder.measure import processes
 from ladder.model import units
 from ladder.model.ceilings import Entries
 from ladder.model.errors import LadderError
+from ladder.model.units import SMALL_KERNEL
 
 _LOOK = 0.2  # seconds between two looks at what a process has written
 _LONGEST_FILTER = 50_000  # characters; libstdc++ takes 100 000, an argument of Linux 128 KiB
 _ROWS = re.compile(r'"benchmarks":\s*\[')
 _BETWEEN = re.compile(r"[\s,]*")
-SMALL_KERNEL = "small_kernel_nanoseconds"  # in the context: how long it took
 _SMALL_KERNEL_VARIABLE = "LADDER_SMALL_KERNEL_NANOSECONDS"
 
 _LEFT_OUT = 2  # of `incomplete`: 1 where it was tried
@@ -234,13 +233,12 @@ def attend(
     timeout: float,
     came: Callable[[], None],
     environment: Mapping[str, str],
-    told: str = "",
 ) -> tuple[int | None, str]:
     """Run a command to its end; call `came` whenever its output grew. Return exit code and reason.
 
-    The reason is for where that end was too early. `told` is said once it has started. A process
-    that writes nothing for `timeout` seconds is ended, and its code is None. Raises LadderError
-    where it cannot be started, LostError where it cannot be ended.
+    The reason is for where that end was too early. A process that writes nothing for `timeout`
+    seconds is ended, and its code is None. Raises LadderError where it cannot be started, LostError
+    where it cannot be ended.
     """
     try:
         with (
@@ -253,8 +251,6 @@ def attend(
                 env={**os.environ, **environment},
             ) as process,
         ):
-            if told:
-                print(told, file=sys.stderr, flush=True)
             last = time.monotonic()
             while not _ended(process):
                 with processes.undisturbed():  # what is read but not kept is lost

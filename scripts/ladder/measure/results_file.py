@@ -13,10 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from ladder.io import files
-from ladder.measure.process import SMALL_KERNEL, Output, error_row, failure, lacks
+from ladder.measure.process import Output, error_row, failure, lacks
 from ladder.model import catalogue, units
 from ladder.model.ceilings import Ceilings, Entries
 from ladder.model.errors import IncomparableError, LadderError, LostError, ResultError
+from ladder.model.units import SMALL_KERNEL
 
 _FLAGS, _UNFINISHED = "run_flags", "run_unfinished"  # what the context tells of the run itself
 _SMALL_KERNELS = f"run_{SMALL_KERNEL}"  # of all processes, the smallest and the largest

@@ -12,6 +12,7 @@ _UNITS = {  # (least speed, divisor, unit); memory speeds are compared in GB/s u
     "bytes": ((1e13, 1e12, "TB/s"), (0.0, 1e9, "GB/s")),
     "atomics": ((1e9, 1e9, "G atomics/s"), (0.0, 1e6, "M atomics/s")),
 }
+SMALL_KERNEL = "small_kernel_nanoseconds"  # in the context of results: how long it took
 _TIMES = ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns"))
 _PREFIXES = {"": 1.0, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15}
 _SUPERSCRIPTS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")

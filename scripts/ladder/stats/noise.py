@@ -4,9 +4,7 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Iterable, Sequence
-from contextlib import closing
 from dataclasses import asdict, dataclass
 from os import PathLike
 from pathlib import Path
@@ -16,10 +14,9 @@ from typing import Any
 from ladder.analysis.study import describe
 from ladder.io import files
 from ladder.io.results import Results, load_results
-from ladder.measure import processes
-from ladder.measure.process import SMALL_KERNEL, Output, alike, attend
 from ladder.model import units
-from ladder.model.errors import IncomparableError, LadderError, LostError, ResultError
+from ladder.model.errors import IncomparableError, LadderError, ResultError
+from ladder.model.units import SMALL_KERNEL
 
 _LIMITS = (0.005, 0.01)  # that the summary counts rows within
 _NOISY, _NOISIEST = 0.03, 10  # beyond which rows are counted too, and how many at least are named
@@ -47,43 +44,6 @@ class Noise:
     title: str  # GPU, cache mode and commit in one line
     rows: dict[str, Floor]
     single: list[str]  # rows that one process alone measured
-
-
-def run(
-    program: Path, count: int, flags: Sequence[str], folder: Path, timeout: float
-) -> list[Path]:
-    """Run `program` in fresh processes, one after the other; return the results that came whole.
-
-    Each writes NUMBER.json into `folder`, and is ended where it has no new row for `timeout`
-    seconds. A process that leaves no file ends the series, as SIGINT and SIGTERM do, which also end
-    the process at work. Raises LadderError where none can be started, IncomparableError where the
-    program times nothing.
-    """
-    found: list[Path] = []
-    settings: dict[str, str] = {}
-    try:
-        with processes.terminable():
-            for number in range(1, count + 1):
-                path = folder / f"{number}.json"
-                command = [str(program.resolve()), *flags, f"--benchmark_out={path}"]
-                told = f"ladder: process {number} of {count}"
-                with closing(Output(path)) as output:
-                    _, reason = attend(command, output, timeout, lambda: None, settings, told)
-                    output.read()
-                    context = output.context or {}
-                    settings = settings or alike(context)
-                if context.get("emulated") == "true":
-                    path.unlink(missing_ok=True)
-                    raise IncomparableError(f"{program}: an emulator has no times to compare")
-                if not path.exists():
-                    print(f"ladder: it left no results: {reason}", file=sys.stderr)
-                    break
-                found.append(path)
-    except KeyboardInterrupt:
-        print("ladder: interrupted", file=sys.stderr)
-    except LostError as error:  # a process that cannot be ended costs no other's results
-        print(f"ladder: {error}", file=sys.stderr)
-    return found
 
 
 def noise(paths: Iterable[str | PathLike[str]], pattern: re.Pattern[str] | None = None) -> Noise:
