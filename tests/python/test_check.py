@@ -8,6 +8,7 @@ import pytest
 import suite
 from ladder.commands.cli import main
 from ladder.io.results import load_results
+from ladder.stats.references import read
 from test_compare import FAILED, SKIPPED, document, timed
 
 ROOT = Path(__file__).parents[2]
@@ -213,7 +214,7 @@ def test_a_file_with_bounds_of_its_own_is_not_overwritten(whole, tmp_path, capsy
     ("arguments", "code", "told"),
     [
         (["--filter", "nine", "--write", "{0}/x"], 2, "--filter nine: no row matches"),
-        (["--metric", "x", "--references", "{0}/x"], 2, "--filter, --metric and --noise are for"),
+        (["--metric", "x", "--references", "{0}/x"], 2, "--filter, --metric, --better and --noise"),
         (["--metric", "waves", "--write", "{0}/x"], 2, "--metric waves: is less or more of it"),
         (["--metric", "l2_bytes", "--write", "{0}/x"], 2, "no row has l2_bytes"),
         (["--references", "{0}/none.toml"], 3, "{0}/none.toml: No such file"),
@@ -242,6 +243,17 @@ def test_other_suites_are_checked_too(data, tmp_path, capsys):
     assert "OK       sort/big/8  cpu_time 276 ns, expected 276 ns (262 ns to 289 ns)\n" in (
         capsys.readouterr().out
     )
+
+
+def test_a_metric_that_is_not_known_is_written_with_its_direction(tmp_path, capsys):
+    file, wanted = str(tmp_path / "new.toml"), ["--metric", "fish", "--metric", "registers"]
+    rows = document({"a": rated(90, fish=3.0, registers=32.0)})
+    results = str(suite.write(tmp_path / "a.json", rows))
+    assert main(["check", results, "--write", file, *wanted]) == 2
+    assert "--metric fish: is less or more of it better? (--better" in capsys.readouterr().err
+    assert main(["check", results, "--write", file, *wanted, "--better", "more"]) == 0
+    assert Path(file).read_text().count("better = ") == 1
+    assert [reference.more for reference in read(Path(file))] == [True, False]
 
 
 DIALECTS = ["v1_7_1", "v1_8_3", "v1_9_1", "foreign", "aggregates_only", "cases/manual_and_plain"]

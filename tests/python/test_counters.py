@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The registry of counters: what it knows of ours, and what it tells of foreign names, or asks."""
+"""The registry of counters: ours, those that a file brings, and what is asked of any other."""
 
 import re
 from pathlib import Path
@@ -9,40 +9,25 @@ import suite
 from ladder.commands.cli import main
 from ladder.io.results import load_results
 from ladder.model import counters
+from ladder.model.errors import LadderError
 from ladder.model.rows import COUNTERS
 from ladder.stats import metrics
 
 ROOT = Path(__file__).parents[2]
-MORE = """GFLOPS gflops TFLOP/s FLOPS GB/s MB/s KiB/s MBps GB_s ops/s Mops rows/s 1/s items_per_sec
-    items_per_second bytesPerSec edges_per_second qps IPC instructions_per_cycle speedup bw
-    bandwidth_gb throughput cache_hits hit_rate cpu_utilization""".split()
-LESS = """latency_us p99_latency_us latency_p99 time_ms cpu_time_ms parse_ns p99_us elapsed_s CPI
-    cycles_per_byte ns/op allocs_per_iter max_bytes_used total_allocated_bytes net_heap_growth
-    peak_memory peak_memory_mb peak_rss_kb CYCLES CACHE-MISSES branch_misses relative_err_stddev
-    l2_error collisions""".split()
-ASKED = """percent fpr_percentage overhead_percent hit% items/real_time Bytes/CpuTime X/time
-    collision_rate collisions/s collisions_per_second misses_per_sec miss_rate error_ratio
-    conflicts_per_iter rate_of_misses throughput_loss rate ratio load_factor free_memory bytes
-    bytes_per_iter size n time_steps uptime fish""".split()
 
 
-@pytest.mark.parametrize(
-    ("name", "better"),
-    [(n, b) for b, names in (("more", MORE), ("less", LESS), ("", ASKED)) for n in names],
-)
-def test_foreign_names_tell_a_direction_or_ask(name, better):
-    assert name not in counters.OWN or name == "items_per_second"
-    assert counters.better(name) == better
+def test_what_no_registry_has_is_asked_for_and_follows_no_time():
+    assert metrics.more_is_better("items_per_second")
+    assert not metrics.more_is_better("cpu_time")
+    assert metrics.more_is_better("GB/s", "more")
+    assert not metrics.follows_time("GB/s")
+    assert not metrics.is_exact("GB/s")
+    with pytest.raises(LadderError, match="is less or more of it better"):
+        metrics.more_is_better("GB/s")
 
 
-@pytest.mark.parametrize("name", ["GB/s", "GFLOPS", "edges_per_second", "ops_per_sec"])
-def test_foreign_speeds_follow_the_time(name):
-    assert metrics.follows_time(name)
-    assert not metrics.is_exact(name)
-
-
-@pytest.mark.parametrize("name", ["IPC", "latency_us", "cpu_time", "registers", "fish"])
-def test_what_is_no_speed_of_the_gpu_does_not(name):
+@pytest.mark.parametrize("name", ["cpu_time", "registers", "fish"])
+def test_what_is_no_speed_of_the_gpu_does_not_follow_its_time(name):
     assert not metrics.follows_time(name)
 
 
@@ -93,6 +78,19 @@ def test_a_file_says_which_way_its_own_counters_are_better(tmp_path, capsys):
     assert "is less or more of it better?" in capsys.readouterr().err
 
 
+def test_a_speed_of_a_files_own_follows_the_time(tmp_path):
+    registry = f"{HEADER}\nsteadiness,1/s,measurement,more,Launch,how steady it is\n"
+    (results,) = load_results(suite_of(tmp_path, "a", 8.0, registry))
+    assert metrics.follows_time("steadiness", results.registry)
+
+
+def test_a_history_goes_by_what_its_files_say(tmp_path, capsys):
+    registry = f"{HEADER}\nsteadiness,,property,more,Launch,how steady it is\n"
+    files = [suite_of(tmp_path, side, value, registry) for side, value in (("a", 8.0), ("b", 4.0))]
+    assert main(["trend", *files, "--metric", "steadiness", "--fail"]) == 1
+    assert "SLOWER" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     ("lines", "told"),
     [
@@ -121,5 +119,5 @@ def test_a_percentage_asks_which_way_is_better(data, capsys, metric):
 
 def test_a_bandwidth_that_fell_is_a_regression(data, capsys):
     files = [str(data / "cases" / f"percent_{side}.json") for side in ("base", "head_worse")]
-    assert main(["compare", *files, "--metric", "bw"]) == 1
+    assert main(["compare", *files, "--metric", "bw", "--better", "more"]) == 1
     assert "SLOWER" in capsys.readouterr().out

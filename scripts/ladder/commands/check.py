@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 USAGE = """\
 %(prog)s [-h] [--all] [--one-run] --references FILE RESULTS...
-       %(prog)s [-h] [--one-run] [--filter REGEX] [--metric NAME]... [--noise FILE]
-                    --write FILE RESULTS..."""
+       %(prog)s [-h] [--one-run] [--filter REGEX] [--metric NAME]... [--better less|more]
+                    [--noise FILE] --write FILE RESULTS..."""
 EPILOG = """\
 A reference in TOML:
 
@@ -33,7 +33,7 @@ A reference in TOML:
   value = 1.08e9
   lower = -0.03              # relative; either bound may be left out
   upper = 0.05
-  better = "less"            # if the metric's name does not say
+  better = "less"            # for a metric that is not known
   expected_failure = "why"   # XFAIL if worse than its bounds, XPASS if not; lost stays lost
 
 exit codes:
@@ -59,6 +59,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help="metric to write; may be repeated; default: percent_of_ceiling",
     )
+    option("--better", choices=["less", "more"], help="for metrics to write that are not known")
     option(
         "--noise",
         type=Path,
@@ -88,8 +89,8 @@ def _timed(options: argparse.Namespace) -> list[Results]:
 def _check(options: argparse.Namespace, results: list[Results]) -> int:
     from ladder.stats import references
 
-    if options.metric or options.noise or options.filter:
-        raise LadderError("--filter, --metric and --noise are for --write")
+    if options.metric or options.better or options.noise or options.filter:
+        raise LadderError("--filter, --metric, --better and --noise are for --write")
     wanted = references.read(options.references)
     found, others = references.check(results, wanted)
     several = len({finding.where for finding in found}) > 1
@@ -130,7 +131,7 @@ def _write(options: argparse.Namespace, results: list[Results]) -> int:
     floors = read_floors(options.noise, results) if options.noise else None
     chosen = options.filter.pattern if options.filter else ""
     wanted = options.metric or [references.METRIC]
-    text = references.to_toml(results, wanted, floors, chosen)
+    text = references.to_toml(results, wanted, floors, chosen, options.better)
     files.write(options.write, text.encode())
     print(f"{options.write}: {text.count('[[reference]]')} references")
     return OK

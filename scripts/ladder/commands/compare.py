@@ -71,7 +71,7 @@ def _add_shared(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help="cpu_time or a counter of the rows; default: real_time",
     )
-    option("--better", choices=["less", "more"], help="if the metric's name does not say")
+    option("--better", choices=["less", "more"], help="for a metric that is not known")
     arguments.add_filter(parser)
     option(
         "--map",

@@ -37,7 +37,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help="a time or a counter; default: real_time",
     )
-    option("--better", choices=["less", "more"], help="if the metric's name does not say")
+    option("--better", choices=["less", "more"], help="for a metric that is not known")
     option("--noise", type=Path, metavar="FILE", help="output of 'ladder noise'")
     option(
         "--repository",
@@ -53,7 +53,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Write histories; return the exit code."""
     from ladder.analysis.history import histories
-    from ladder.io.results import load_processes
+    from ladder.io.results import load_processes, registry_of
     from ladder.report import history_text
     from ladder.stats import metrics
     from ladder.stats.sides import read_floors
@@ -61,10 +61,11 @@ def run(options: argparse.Namespace) -> int:
     from ladder.stats.verdicts import Rules
 
     results = load_processes(options.results)
-    if metrics.is_time(options.metric) or metrics.follows_time(options.metric):
+    known = registry_of(results)
+    if metrics.is_time(options.metric) or metrics.follows_time(options.metric, known):
         results = [result for result in results if result.source == "timed"]
     floors = read_floors(options.noise, results) if options.noise else None
-    rules = Rules(metric=options.metric, better=options.better, pattern=options.row)
+    rules = Rules(metric=options.metric, better=options.better, pattern=options.row, known=known)
     found = [trend(h, rules, floors) for h in histories(results, options.repository)]
     found = [one for one in found if one.tracks]
     if not found:

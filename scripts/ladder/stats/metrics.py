@@ -27,14 +27,14 @@ def more_is_better(metric: str, told: str | None = None, known: Registry = count
 
     Raises LadderError where neither tells.
     """
-    if way := told or counters.better(metric, known):
+    if way := told or (known[metric].better if metric in known else counters.ASK):
         return way == counters.MORE
     raise LadderError(f"--metric {metric}: is less or more of it better? (--better less|more)")
 
 
 def is_exact(metric: str, known: Registry = counters.OWN) -> bool:
     """Whether two runs of one program never differ in it."""
-    return counters.is_exact(metric, known)
+    return metric in known and known[metric].kind == counters.PROPERTY
 
 
 def is_time(metric: str) -> bool:
@@ -43,8 +43,8 @@ def is_time(metric: str) -> bool:
 
 
 def follows_time(metric: str, known: Registry = counters.OWN) -> bool:
-    """Whether it is the GPU's time or a speed, which launches and the SM clock move."""
-    return counters.follows_time(metric, known)
+    """Whether it is known as the GPU's time or a speed, which launches and the SM clock move."""
+    return metric in known and known[metric].follows_time
 
 
 def process(

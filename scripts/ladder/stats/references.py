@@ -16,7 +16,8 @@ from typing import Any
 
 from ladder.analysis.study import describe
 from ladder.io import files
-from ladder.io.results import Results, identity
+from ladder.io.results import Results, identity, registry_of
+from ladder.model import counters
 from ladder.model.errors import (
     LOST_COVERAGE,
     OK,
@@ -224,17 +225,19 @@ def to_toml(
     wanted: Sequence[str],
     floors: Mapping[str, Floor] | None = None,
     chosen: str = "",
+    better: str | None = None,
 ) -> str:
     """Write a reference for each row that has one of the metrics; `floors` make their bounds.
 
-    `chosen` is the pattern that rows were chosen by, which the file says.
+    `chosen` is the pattern that rows were chosen by, which the file says. `better` is "less" or
+    "more", of metrics that neither we nor the results know.
 
     Raises:
         IncomparableError: a row is there twice, of several commits or boards.
         LadderError: no row has such a metric, or nothing tells which way it is better.
     """
-    for metric in wanted:
-        metrics.more_is_better(metric)
+    known = registry_of(results)
+    ways = {metric: _better(metric, better, known) for metric in wanted}
     lines: dict[tuple[str, ...], str] = {}
     for result in results:
         shorts = _short_names(result)
@@ -250,7 +253,7 @@ def to_toml(
             if key in lines:
                 raise IncomparableError(f"{name}: measured twice: {_why_twice(results)}")
             floor = (floors or {}).get(name)
-            lines[key] = _entry(key, value, _bound(floor, metric))
+            lines[key] = _entry(key, value, _bound(floor, metric), ways[metric])
     if not lines:
         hint = " (--metric real_time, or another that they have)" * (METRIC in wanted)
         raise LadderError(f"no row has {' or '.join(wanted)}{hint}")
@@ -278,13 +281,21 @@ def _bound(floor: Floor | None, metric: str) -> float:
     return max(LEAST_BOUND, math.ceil(round(SPREADS * floor.spread * 1000, 6)) / 1000)
 
 
-def _entry(key: tuple[str, ...], value: float, bound: float) -> str:
+def _better(metric: str, told: str | None, known: metrics.Registry) -> str:
+    """Return which way a metric is better; empty where whoever reads the file knows it."""
+    if metric in counters.OWN and counters.OWN[metric].better:
+        return ""
+    return counters.MORE if metrics.more_is_better(metric, told, known) else counters.LESS
+
+
+def _entry(key: tuple[str, ...], value: float, bound: float, better: str) -> str:
     gpu, cache_mode, name, metric = key
     given = {
         "gpu": _escaped(gpu),
         "cache_mode": cache_mode,
         "row": _escaped(name),
         "metric": "" if metric == METRIC else metric,
+        "better": better,
     }
     lines = [f"{key} = {_quoted(text)}" for key, text in given.items() if text]
     # Five digits are enough to read, but a bound of 0 leaves no room for what they drop.

@@ -62,7 +62,7 @@ class Rules:
     threshold: float = 0.01  # relative change that counts
     confidence: float = 0.95
     metric: str = metrics.TIME
-    better: str | None = None  # "less" or "more", where the metric's name does not tell
+    better: str | None = None  # "less" or "more", where the registry does not tell
     pattern: re.Pattern[str] | None = None  # rows to compare
     maps: Sequence[tuple[str, str]] = ()
     allow: re.Pattern[str] | None = None  # rows that may be slower or lost
