@@ -35,6 +35,7 @@ import reframe.utility.typecheck as typ
 from ladder.analysis.study import Study, own_quantity, own_speed, studies
 from ladder.io import files
 from ladder.io.results import Results, load_results
+from ladder.model import text
 from ladder.model.errors import LadderError
 from reframe.core.builtins import (
     fixture,
@@ -179,16 +180,14 @@ class LadderTest(rfm.RunOnlyRegressionTest):
     def rows_are_right(self):
         """Fail unless the file is whole, a row of it has results, and none failed."""
         if isinstance(self.results, LadderError):
-            raise SanityError(
-                f"{self.results}; {last_line(Path(self.stagedir, self.stderr.evaluate()))}"
-            )
+            said = Path(self.stagedir, self.stderr.evaluate())
+            told = text.last_line(files.read_text(said)) if said.exists() else ""
+            raise SanityError(f"{self.results}; {told or 'it said nothing'}")
         rows = self.results.rows
         failed = [f"{row.name}: {row.reason}" for row in self.results.with_status("error")]
-        more = f" and {len(failed) - 3} more" if len(failed) > 3 else ""
         if failed:
-            raise SanityError(
-                f"{len(failed)} of {len(rows)} rows failed: {'; '.join(failed[:3])}{more}"
-            )
+            told = text.first_of(failed, 3, "; ")
+            raise SanityError(f"{len(failed)} of {len(rows)} rows failed: {told}")
         return sn.assert_true(self.results.with_status("ok"), "every row was skipped")
 
     @run_before("performance")
@@ -265,10 +264,4 @@ def slug(results: Results) -> str:
     name = results.gpu or "unknown"
     if results.source == "emulated":
         name = f"emulated {results.context.get('modelled_gpu', name)}"
-    return re.sub("[^a-z0-9]+", "-", name.lower()).strip("-")
-
-
-def last_line(path: Path) -> str:
-    """Return what a program said last."""
-    lines = files.read_text(path).split("\n") if path.exists() else []
-    return next((line.strip() for line in reversed(lines) if line.strip()), "it said nothing")
+    return text.slug(name)

@@ -323,6 +323,12 @@ def test_a_long_history_of_an_exact_metric_is_judged_once(tmp_path, told, monkey
     assert (code, len(calls)) == (1, 1)
 
 
+def follow(sides: list[Side], rules: Rules) -> trend.Track:
+    """Find the change points of one row from what each run measured of it."""
+    points = trend._points("x", sides, rules, None, exact=False)
+    return trend._followed([points], rules, None, more=False, exact=False)[0]
+
+
 def test_a_history_with_zeros_costs_no_more_than_its_length(monkeypatch):
     """Of neighbours that are dropped one by one, only those beside them are judged anew."""
     judged = []
@@ -330,7 +336,7 @@ def test_a_history_with_zeros_costs_no_more_than_its_length(monkeypatch):
     monkeypatch.setattr(trend, "judge", lambda p, *a, **k: judged.extend(p) or judge(p, *a, **k))
     counts = [0.0] * 100 + [1000.0 + WOBBLE[i % 10] for i in range(100)]
     sides = [Side("x", "ok", "", 1e-3, math.nan, False, (Process((n,)),)) for n in counts]
-    track = trend.follow("x", sides, Rules(metric="l2_bytes"))
+    track = follow(sides, Rules(metric="l2_bytes"))
     assert [(s.at, s.verdict) for s in track.shifts] == [(100, "SLOWER")]
     assert len(judged) <= 3 * 100
 
@@ -350,7 +356,7 @@ def simulated(model: calibration.Model, runs: int, step: float = 0.0, at: int = 
         [Side("x", "ok", "", s, math.nan, False, (Process((s,), model.within),)) for s in row]
         for row in values.tolist()
     ]
-    return [trend.follow("x", row, Rules()) for row in sides]
+    return [follow(row, Rules()) for row in sides]
 
 
 UNEVEN = ("two modes, half and half", "a process in 50 slow", "short, normal, 1.5 %")

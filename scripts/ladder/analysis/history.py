@@ -12,6 +12,7 @@ from pathlib import Path
 
 from ladder.io.results import Results, host_program
 from ladder.model.errors import LadderError
+from ladder.model.text import first_of
 
 UNDATED = datetime.min.replace(tzinfo=UTC)
 
@@ -53,7 +54,7 @@ def histories(results: Sequence[Results], repository: Path | None = None) -> lis
     """Sort processes (`load_processes`) into histories, one for each machine, in order of time.
 
     Runs are ordered by date, or by the log of the git `repository`. Raises LadderError where git
-    fails.
+    fails, OSError where there is none.
     """
     grouped: dict[tuple[str, ...], dict[str, list[Results]]] = {}
     for result in results:
@@ -142,8 +143,8 @@ def _ordered(runs: list[Run], order: list[str]) -> History:
     if order:
         places = {run.commit: _place(run.commit, order) for run in runs}
         if lost := [run.label for run in runs if places[run.commit] < 0]:
-            told = f"{lost[0]} is" if len(lost) == 1 else f"{lost[0]} and {len(lost) - 1} more are"
-            notes.append(f"ordered by date: {told} not in the repository")
+            are = "is" if len(lost) == 1 else "are"
+            notes.append(f"ordered by date: {first_of(lost)} {are} not in the repository")
         else:
             runs = sorted(runs, key=lambda run: (places[run.commit], "dirty" in run.label))
     boards = {r.context.get("gpu_uuid") for run in runs for r in run.processes} - {None}
@@ -165,8 +166,6 @@ def _log(repository: Path) -> list[str]:
     command = ["git", "-C", str(repository), "rev-list", "--topo-order", "--reverse", "--all"]
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=True)
-    except OSError as error:
-        raise LadderError(f"git: {error.strerror}") from error
     except subprocess.CalledProcessError as error:
         told = error.stderr.strip().splitlines() or ["git rev-list failed"]
         raise LadderError(f"{repository}: {told[0]}") from error

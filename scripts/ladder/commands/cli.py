@@ -60,9 +60,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # The reader left; keep the interpreter from flushing into the closed pipe at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 128 + 13
-    except OSError as error:  # a full disk behind stdout must not look like a regression
-        print(f"ladder: {error.filename or 'output'}: {error.strerror}", file=sys.stderr)
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except OSError as error:
+        told = f"{error.filename or 'output'}: {error.strerror}"
+        print(f"ladder: {in_line(told)}", file=sys.stderr)
+        if not error.filename:  # a full disk behind stdout must not look like a regression
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return errors.USAGE
     return code
 

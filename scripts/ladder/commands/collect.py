@@ -61,10 +61,7 @@ def run(options: argparse.Namespace) -> int:
     }
     if results:
         content["report.html"] = html.write(results, comparison, None)
-    try:
-        options.output.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise LadderError(f"{options.output}: {error.strerror}") from error
+    options.output.mkdir(parents=True, exist_ok=True)
     for name, text in content.items():
         files.write(options.output / name, text)
     for outcome in outcomes:

@@ -74,10 +74,7 @@ def run(options: argparse.Namespace) -> int:
         ),
     }
     texts = parallel.run(list(content.values()))
-    try:
-        options.output.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise LadderError(f"{options.output}: {error.strerror}") from error
+    options.output.mkdir(parents=True, exist_ok=True)
     for name, text in zip(content, texts, strict=True):
         files.write(options.output / name, text)
         print(options.output / name)

@@ -159,10 +159,7 @@ def _job(
         raise LadderError(f"{found[0]}: exists already: --resume continues it")
     # What is measured again must not be told by the samples of before.
     flags = program.samples_to(samples) if options.samples or samples.exists() else []
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise LadderError(f"{path.parent}: {error.strerror}") from error
+    path.parent.mkdir(parents=True, exist_ok=True)
     todo = file.missing(program.rows, or_failed=options.retry_failed)
     label = f" ({' '.join(named)})" if named else ""
     return Job(program, file, todo, gpu.environment if gpu else {}, label, flags)

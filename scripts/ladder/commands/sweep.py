@@ -60,10 +60,7 @@ def _measure(options: argparse.Namespace) -> int:
         raise LadderError("no GPU to measure")
     path = options.program or build.build(_ROOT, "ladder_bench")
     shapes = _space(path, options).shapes(options.draw, options.seed)
-    try:
-        options.output.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise LadderError(f"{options.output.parent}: {error.strerror}") from error
+    options.output.parent.mkdir(parents=True, exist_ok=True)
     if not shapes:
         raise LadderError("every shape of these ranges is larger than any that is measured")
     if len(shapes) < options.draw:

@@ -17,6 +17,7 @@ from ladder.measure.results_file import RunFile
 from ladder.measure.runner import Job, Program
 from ladder.model import errors
 from ladder.model.errors import LadderError, LostError
+from ladder.model.text import slug
 
 DESCRIPTION = """\
 Measures on this GPU where `fastest` and `robust` change from one kernel to another, and writes
@@ -61,7 +62,7 @@ def run(options: argparse.Namespace) -> int:
     if not found:
         raise LostError(f"{path}: no crossover could be measured")
     # CUDA's first GPU need not be that of nvidia-smi.
-    folder = _ROOT / "results" / devices.slug(str(file.context["gpu_name"]))
+    folder = _ROOT / "results" / slug(str(file.context["gpu_name"]))
     output = options.output or folder / "tuning.toml"
     before = crossovers.read(output) if output.exists() else None
     output.parent.mkdir(parents=True, exist_ok=True)

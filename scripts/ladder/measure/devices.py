@@ -4,11 +4,11 @@
 from __future__ import annotations
 
 import os
-import re
 import subprocess
 from dataclasses import dataclass
 
 from ladder.model.errors import LadderError
+from ladder.model.text import slug
 
 
 @dataclass(frozen=True)
@@ -47,11 +47,6 @@ def first() -> str | None:
         return slug(_all()[0].name)
     except LadderError:
         return None
-
-
-def slug(name: str) -> str:
-    """Return what the results of a GPU of that name are called."""
-    return re.sub("[^a-z0-9]+", "-", name.lower()).strip("-")
 
 
 def _all() -> list[Gpu]:

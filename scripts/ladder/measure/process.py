@@ -20,6 +20,7 @@ from ladder.measure import processes
 from ladder.model import units
 from ladder.model.ceilings import Entries
 from ladder.model.errors import LadderError
+from ladder.model.text import last_line
 from ladder.model.units import SMALL_KERNEL
 
 _LOOK = 0.2  # seconds between two looks at what a process has written
@@ -274,7 +275,7 @@ def _ended(process: subprocess.Popen[bytes]) -> bool:
 
 def _reason(code: int, errors: BinaryIO) -> str:
     errors.seek(0)
-    said = last_line(errors.read())
+    said = _said(errors.read())
     if code == 0:
         return "ended without a result"
     if code < 0:
@@ -283,10 +284,8 @@ def _reason(code: int, errors: BinaryIO) -> str:
     return said or f"ended with exit code {code}"
 
 
-def last_line(text: bytes) -> str:
-    """Return the last line that says anything, cut to a length for a message."""
-    lines = text.decode("utf-8", "replace").split("\n")
-    return next((line.strip()[:300] for line in reversed(lines) if line.strip()), "")
+def _said(text: bytes) -> str:
+    return last_line(text.decode("utf-8", "replace"))[:300]  # enough for a message
 
 
 def listed(command: Sequence[str], timeout: float) -> list[str]:
@@ -307,7 +306,7 @@ def listed(command: Sequence[str], timeout: float) -> list[str]:
     except OSError as error:
         raise LadderError(f"{command[0]}: {error.strerror}") from error
     if done.returncode:
-        said = last_line(done.stderr) or f"ended with exit code {done.returncode}"
+        said = _said(done.stderr) or f"ended with exit code {done.returncode}"
         if said.startswith("Failed to match"):  # as the library says
             return []
         raise LadderError(f"{command[0]}: {said}")

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from functools import lru_cache
 
 _ILLEGIBLE = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -21,3 +22,19 @@ def legible(text: str) -> str:
 def in_line(text: str) -> str:
     """Put a text of several lines, as an error of a program may be, in one."""
     return " ".join(part for line in text.splitlines() if (part := line.strip()))
+
+
+def last_line(text: str) -> str:
+    """Return the last line that says anything; empty if none does."""
+    return next((line.strip() for line in reversed(text.split("\n")) if line.strip()), "")
+
+
+def slug(name: str) -> str:
+    """Return a name as paths and links have it: `nvidia-h200`."""
+    return re.sub("[^a-z0-9]+", "-", name.lower()).strip("-")
+
+
+def first_of(names: Sequence[str], shown: int = 1, between: str = ", ") -> str:
+    """Name the first few and count the others: `a, b and 3 more`."""
+    left = len(names) - shown
+    return between.join(names[:shown]) + (f" and {left} more" if left > 0 else "")

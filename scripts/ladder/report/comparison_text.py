@@ -19,6 +19,7 @@ from rich.table import Table
 
 from ladder.model import units
 from ladder.model.rows import bare
+from ladder.model.text import first_of
 from ladder.report.markdown import escape, markdown_row
 from ladder.stats import interval, metrics
 from ladder.stats.compare import Comparison
@@ -233,10 +234,9 @@ def _warm_ups(comparison: Comparison) -> list[str]:
     if not warm:
         return []
     warm.sort(key=lambda change: -abs(math.log(change.warm_up)))
-    rows = [f"{change.warm_up:.3g} times in {_in_full(change)}" for change in warm[:_NAMED]]
-    more = f" and {len(warm) - _NAMED} more" if len(warm) > _NAMED else ""
+    rows = [f"{change.warm_up:.3g} times in {_in_full(change)}" for change in warm]
     return [
-        f"note: warm-up: the first repetition was far from the others, {', '.join(rows)}{more}; "
+        f"note: warm-up: the first repetition was far from the others, {first_of(rows, _NAMED)}; "
         "medians leave it out ('--benchmark_min_warmup_time=1' avoids it)"
     ]
 

@@ -19,6 +19,7 @@ from ladder.io.results import Results
 from ladder.model import units
 from ladder.model.catalogue import Rung
 from ladder.model.rows import Row
+from ladder.model.text import first_of
 from ladder.report import counter_tables, markdown
 from ladder.report.markdown import code, escape
 
@@ -193,9 +194,7 @@ def choices(results: Results) -> str:
 
 
 def _listed(shapes: list[str]) -> str:
-    if len(shapes) <= 4:
-        return ", ".join(shapes)
-    return f"{shapes[0]}, {shapes[1]} and {len(shapes) - 2} more"
+    return first_of(shapes, 4 if len(shapes) <= 4 else 2)
 
 
 def _range_to_peer(study: Study, rows: list[Row]) -> str:
@@ -285,7 +284,7 @@ def _footnotes(study: Study) -> str:
 
 
 def _several(cases: list[str]) -> str:
-    return "; ".join(cases) if len(cases) <= 3 else f"{cases[0]} and {len(cases) - 1} more"
+    return "; ".join(cases) if len(cases) <= 3 else first_of(cases)
 
 
 def _pick(cases: list[str], headline: str) -> list[str]:

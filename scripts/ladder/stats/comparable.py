@@ -9,6 +9,7 @@ from typing import Any
 
 from ladder.io.results import Results, identity
 from ladder.model import units
+from ladder.model.text import first_of
 from ladder.stats.metrics import is_time
 
 # Context that may explain a change but does not forbid comparing.
@@ -123,8 +124,7 @@ def _units(base: Side, head: Side) -> list[str]:
         for (gpu, name), unit in before.items()
         if after.get((gpu, name), unit) != unit
     ]
-    more = f" and {len(changed) - 1} more" if len(changed) > 1 else ""
-    return [f"different time units, converted: {changed[0]}{more}"] if changed else []
+    return [f"different time units, converted: {first_of(changed)}"] if changed else []
 
 
 def _written(result: Results) -> Iterable[tuple[tuple[str, str], str]]:
@@ -144,6 +144,4 @@ def _sides(base: Iterable[str], head: Iterable[str]) -> str:
 
 def _list(values: Iterable[str]) -> str:
     told = sorted(value or "unknown" for value in values)
-    if len(told) > _MOST_LISTED:
-        return f"{told[0]} and {len(told) - 1} more"
-    return " and ".join(told)
+    return first_of(told) if len(told) > _MOST_LISTED else " and ".join(told)

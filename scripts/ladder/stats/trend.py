@@ -128,23 +128,6 @@ def _levels(values: Sequence[float], starts: Sequence[int]) -> tuple[float, ...]
     return tuple(median(v for v in values[a:b] if math.isfinite(v)) for a, b in segments)
 
 
-def follow(
-    name: str,
-    sides: list[Side | None],
-    rules: Rules,
-    floors: Mapping[str, Floor] | None = None,
-    *,
-    more: bool = False,
-    exact: bool = False,
-) -> Track:
-    """Find the change points of one row from what each run measured of it, oldest first.
-
-    `more` of the metric is better, and `exact` ones differ between no two runs of one program.
-    """
-    points = _points(name, sides, rules, floors, exact)
-    return _followed([points], rules, floors, more=more, exact=exact)[0]
-
-
 def _points(
     name: str,
     sides: Sequence[Side | None],

@@ -19,6 +19,7 @@ from ladder.io import emulator_details, files
 from ladder.io.results import Results
 from ladder.io.samples import beside as samples_of
 from ladder.model.errors import IncomparableError, LadderError
+from ladder.model.text import first_of, slug
 from ladder.report import sweep_tables
 from ladder.report.plots import (
     agreement,
@@ -165,11 +166,11 @@ def _timed(
         if foreign and not own[id(result)]:
             warn(f"{foreign[0].file}: {_NO_LADDER}")
         if rest := families.left_out(result, swept[id(result)]):
-            names = rest[0].name + f" and {len(rest) - 1} more" * (len(rest) > 1)
+            names = first_of([family.name for family in rest])
             warn(f"{foreign[0].file}: not plotted: {names}: {_NO_ARGUMENT}")
     makers: _Makers = {}
     for result, name in zip(shown, style.distinct_names(shown), strict=True):
-        folder = f"{_slug(name)}/" if len(shown) > 1 else ""
+        folder = f"{slug(name)}/" if len(shown) > 1 else ""
         for problem in _problems(result):
             warn(problem)
         if found := own[id(result)]:
@@ -199,7 +200,7 @@ def over(
     """Return the sweeps that are drawn in a metric, each by the stem of its figure's file."""
     stems: dict[str, families.Sweep] = {}
     for sweep in [sweep for sweep in found if sweep_tables.has(sweep, metric)][:_MOST_SWEEPS]:
-        stem = f"{OVER}{_slug(sweep.title) or 'argument'}"
+        stem = f"{OVER}{slug(sweep.title) or 'argument'}"
         count = sum(bool(re.fullmatch(rf"{re.escape(stem)}(?:-\d+)?", each)) for each in stems)
         stems[stem + f"-{count + 1}" * bool(count)] = sweep
     return stems
@@ -232,7 +233,7 @@ def _emulated(
     found: _Makers = {}
     for result, name in zip(emulated, _emulated_names(emulated), strict=True):
         own = not alone or len(emulated) > 1
-        folder = f"emulated-{_slug(name)}/" if own else ""
+        folder = f"emulated-{slug(name)}/" if own else ""
         for row in result.with_status("error"):
             warn(f"{describe(result)}: {row.name}: error: {row.reason}")
         beside = emulator_details.load(result)
@@ -302,7 +303,3 @@ def _problems(result: Results) -> list[str]:
     """Name the rows that failed, and those above a limit."""
     found = [f"{row.name}: error: {row.reason}" for row in result.with_status("error")]
     return [f"{describe(result)}: {problem}" for problem in [*found, *limits.problems(result)]]
-
-
-def _slug(name: str) -> str:
-    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")

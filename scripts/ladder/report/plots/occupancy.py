@@ -16,6 +16,7 @@ from ladder.analysis.study import describe, name_of
 from ladder.io.emulator_details import Curves, Details, Point
 from ladder.model import units
 from ladder.model.rows import bare
+from ladder.model.text import first_of
 from ladder.report.plots import style
 
 _TITLE, _PANEL, _TICKS = 0.5, 0.85, 0.4  # inches of one kernel, from the top down
@@ -114,11 +115,10 @@ def _span(values: list[float], spell: Callable[[float], str]) -> str:
 def _several(names: list[str], width: float) -> str:
     """Name as many rungs as `width` inches of bold type hold, and count the others."""
     for shown in range(len(names), 1, -1):
-        more = f" and {len(names) - shown} more" if shown < len(names) else ""
-        text = ", ".join(names[:shown]) + more
+        text = first_of(names, shown)
         if 1.2 * style.text_width(text) <= width:
             return text
-    return names[0] + (f" and {len(names) - 1} more" if len(names) > 1 else "")
+    return first_of(names)
 
 
 def _curve(axes: Axes, points: Sequence[Point], own: float, percent: float) -> None:
