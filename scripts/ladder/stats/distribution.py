@@ -11,6 +11,7 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+import scipy  # whose `stats`, which takes a while to load, loads when used
 from numpy.typing import NDArray
 
 _Array = NDArray[np.float64]
@@ -58,7 +59,8 @@ def compared(of: str, base: _Array, head: _Array, threshold: float) -> Distribut
     ratios = (np.quantile(base, _TOLD) / np.quantile(head, _TOLD)).tolist()
     p10, p50, p90 = ratios
     # The median may jump between two modes: then another ratio brings equal shapes together.
-    distance = min(_distance(base, ratio * head) for ratio in ratios)
+    tests = [scipy.stats.ks_2samp(base, ratio * head, method="asymp") for ratio in ratios]
+    distance = min(float(test.statistic) for test in tests)
     differ = None
     if min(len(base), len(head)) >= _LEAST_OF_SHAPE:
         critical = _CRITICAL * math.sqrt(1 / len(base) + 1 / len(head))
@@ -67,13 +69,6 @@ def compared(of: str, base: _Array, head: _Array, threshold: float) -> Distribut
     before, after = modes(base, threshold), modes(head, threshold)
     counts = len(base), len(head)
     return Distribution(of, *counts, p10, p50, p90, distance, differ, before, after)
-
-
-def _distance(first: _Array, second: _Array) -> float:
-    """Return Kolmogorov and Smirnov's statistic of two samples."""
-    both = np.concatenate([first, second])
-    shares = [np.searchsorted(np.sort(x), both, "right") / len(x) for x in (first, second)]
-    return float(np.abs(shares[0] - shares[1]).max())
 
 
 def modes(times: _Array, least: float) -> tuple[Mode, ...]:

@@ -16,6 +16,7 @@ from typing import Any, Literal
 import matplotlib as mpl
 import matplotlib.style
 import numpy as np
+import scipy
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.backends.backend_svg import RendererSVG
@@ -259,17 +260,14 @@ def spread(wanted: Sequence[float], gap: float, low: float, high: float) -> NDAr
 
     This is isotonic regression of the positions less their ranks times the gap.
     """
+    if not len(wanted):
+        return np.empty(0)
     order = np.argsort(wanted, kind="stable")
     gap = min(gap, (high - low) / max(len(order) - 1, 1))
     ranks = gap * np.arange(len(order))
-    pools: list[list[float]] = []
-    for value in np.asarray(wanted, dtype=float)[order] - ranks:
-        pools.append([value])
-        while len(pools) > 1 and np.mean(pools[-2]) >= np.mean(pools[-1]):
-            pools[-2:] = [pools[-2] + pools[-1]]
-    level = np.concatenate([np.full(len(pool), np.mean(pool)) for pool in pools] or [np.empty(0)])
+    level = scipy.optimize.isotonic_regression(np.asarray(wanted, dtype=float)[order] - ranks).x
     placed = np.empty(len(order))
-    placed[order] = np.clip(level, low, max(low, high - ranks[-1] if len(ranks) else low)) + ranks
+    placed[order] = np.clip(level, low, max(low, high - ranks[-1])) + ranks
     return placed
 
 
