@@ -124,7 +124,7 @@ def test_what_is_not_measured_stays(program, tmp_path):
     out = tmp_path / "tuning.toml"
     probe = "crossover = '{}.ring_from'\ncase = 'n:1'\nsize = 1\nbelow_us = 2.5\nabove_us = 3\n"
     probes = [f"[[measured]]\n{probe.format(name)}" for name in ("sum", "scan")]
-    values = "[sum]\nring_from = 77\n[scan]\nring_from = 1\n[gemm]\nx = inf\n"
+    values = "[sum]\nring_from = 77\n[scan]\nring_from = 1\n[gemm]\nx = inf\ny = 751619276.8\n"
     out.write_text("gpu = 'A'\n" + values + "".join(probes))
     assert main(["tune", "scan", "--program", str(program), "-o", str(out)]) == 0
     found = tomllib.loads(out.read_text())
@@ -135,7 +135,7 @@ def test_what_is_not_measured_stays(program, tmp_path):
     assert {each["crossover"] for each in new} == {"scan.ring_from"}
     assert len(new) == 4
     assert found["sum"] == {"ring_from": 77}
-    assert found["gemm"] == {"x": math.inf}
+    assert found["gemm"] == {"x": math.inf, "y": 751619276.8}
     assert found["scan"]["ring_from"] == pytest.approx(math.sqrt(8), rel=1e-5)
 
 

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,8 +11,15 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import tomli_w
+
+from ladder.io import files, toml_text
 from ladder.model.errors import ResultError
 
+_HEAD = """\
+# Where choices change kernels on this GPU: `ladder tune` wrote it, and the programs are
+# built with it. Below its value a choice takes one kernel, from it on the other.
+"""
 _SIDES = ("below", "above")
 _LEVEL = 0.003  # of the time: values that lose so little per probe are as good as the best
 
@@ -155,27 +161,27 @@ def to_toml(
     context: Mapping[str, Any], crossovers: Sequence[Crossover], earlier: TuningFile | None
 ) -> str:
     """Return a tuning file's text. What `earlier` has of other crossovers stays."""
-    lines = [
-        "# Where choices change kernels on this GPU: `ladder tune` wrote it, and the programs are",
-        "# built with it. Below its value a choice takes one kernel, from it on the other.",
-        f"gpu = {json.dumps(context['gpu_name'])}",
-        f"compute_capability = {str(context['compute_capability']).replace('.', '')}",
-        f"commit = {json.dumps(context.get('git_commit', ''))}",
-    ]
+    about = {
+        "gpu": context["gpu_name"],
+        "compute_capability": int(str(context["compute_capability"]).replace(".", "")),
+        "commit": context.get("git_commit", ""),
+    }
     tables = {name: dict(of) for name, of in earlier.values.items()} if earlier else {}
     for crossover in crossovers:
         ladder, _, name = crossover.name.partition(".")
         tables.setdefault(ladder, {})[name] = crossover.value
-    for ladder, values in sorted(tables.items()):
-        lines += ["", f"[{ladder}]", *(f"{name} = {v:.15g}" for name, v in values.items())]
     found = {crossover.name for crossover in crossovers}
     kept = [
         each for each in (earlier.measured if earlier else []) if each["crossover"] not in found
     ]
-    for each in [*kept, *(entry for crossover in crossovers for entry in _entries(crossover))]:
-        told = {key: json.dumps(v) if isinstance(v, str) else f"{v:.9g}" for key, v in each.items()}
-        lines += ["", "[[measured]]", *(f"{key} = {value}" for key, value in told.items())]
-    return "\n".join(lines) + "\n"
+    measured = [*kept, *(entry for crossover in crossovers for entry in _entries(crossover))]
+    values = {ladder: {n: _whole(v) for n, v in of.items()} for ladder, of in tables.items()}
+    entries = toml_text.array("measured", files.short(measured))
+    return f"{_HEAD}{tomli_w.dumps(about | dict(sorted(values.items())))}\n{entries}"
+
+
+def _whole(value: float) -> float:
+    return int(value) if float(value).is_integer() else value
 
 
 def _entries(crossover: Crossover) -> list[dict[str, Any]]:

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import itertools
-import json
 import math
 import re
 import tomllib
@@ -15,7 +14,7 @@ from statistics import median
 from typing import Any
 
 from ladder.analysis.study import describe
-from ladder.io import files
+from ladder.io import files, toml_text
 from ladder.io.results import Results, identity, registry_of
 from ladder.model import counters
 from ladder.model.errors import (
@@ -238,7 +237,7 @@ def to_toml(
     """
     known = registry_of(results)
     ways = {metric: _better(metric, better, known) for metric in wanted}
-    lines: dict[tuple[str, ...], str] = {}
+    entries: dict[tuple[str, ...], dict[str, Any]] = {}
     for result in results:
         shorts = _short_names(result)
         triples = [(row.name, row.ladder, row.role) for row in result.with_status("ok")]
@@ -250,17 +249,18 @@ def to_toml(
             # A foreign suite may have a row of the short name tomorrow.
             shown = shorts[name] if ladder else name
             key = (result.gpu, result.cache_mode, shown, metric)
-            if key in lines:
+            if key in entries:
                 raise IncomparableError(f"{name}: measured twice: {_why_twice(results)}")
             floor = (floors or {}).get(name)
-            lines[key] = _entry(key, value, _bound(floor, metric), ways[metric])
-    if not lines:
+            entries[key] = _entry(key, value, _bound(floor, metric), ways[metric])
+    if not entries:
         hint = " (--metric real_time, or another that they have)" * (METRIC in wanted)
         raise LadderError(f"no row has {' or '.join(wanted)}{hint}")
     sources = "; ".join(map(describe, results))
     head = [f"# Expected of {sources}, as 'ladder check --write' has it."]
     head += [f"# --filter '{chosen}'"] * bool(chosen)
-    return "\n".join([*(line.translate(_CONTROLS) for line in head), "", *lines.values()])
+    told = "".join(f"{line.translate(_CONTROLS)}\n" for line in head)
+    return f"{told}\n{toml_text.array('reference', entries.values())}"
 
 
 def _why_twice(results: Sequence[Results]) -> str:
@@ -288,7 +288,7 @@ def _better(metric: str, told: str | None, known: metrics.Registry) -> str:
     return counters.MORE if metrics.more_is_better(metric, told, known) else counters.LESS
 
 
-def _entry(key: tuple[str, ...], value: float, bound: float, better: str) -> str:
+def _entry(key: tuple[str, ...], value: float, bound: float, better: str) -> dict[str, Any]:
     gpu, cache_mode, name, metric = key
     given = {
         "gpu": _escaped(gpu),
@@ -297,16 +297,9 @@ def _entry(key: tuple[str, ...], value: float, bound: float, better: str) -> str
         "metric": "" if metric == METRIC else metric,
         "better": better,
     }
-    lines = [f"{key} = {_quoted(text)}" for key, text in given.items() if text]
     # Five digits are enough to read, but a bound of 0 leaves no room for what they drop.
-    lines.append(f"value = {float(f'{value:.5g}') if bound else value!r}")
-    lines += [f"lower = {-bound!r}", f"upper = {bound!r}"]
-    return "\n".join(["[[reference]]", *lines]) + "\n"
-
-
-def _quoted(text: str) -> str:
-    """Return a basic string of TOML, which is one of JSON but that DEL is written as a number."""
-    return json.dumps(text, ensure_ascii=False).replace("\x7f", r"\u007f")
+    numbers = {"value": float(f"{value:.5g}") if bound else value, "lower": -bound, "upper": bound}
+    return {key: text for key, text in given.items() if text} | numbers
 
 
 def _escaped(text: str) -> str:
