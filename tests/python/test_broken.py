@@ -56,8 +56,15 @@ CASES = {
     ),
     "deep": ("[" * 100_000, "not usable JSON"),
     "catalogue is no JSON": (with_catalogue("[{"), "'ladders'"),
-    "catalogue lacks rungs": (with_catalogue('[{"name": "a", "axes": []}]'), "no 'rungs'"),
+    "catalogue lacks rungs": (
+        with_catalogue('[{"name": "a", "axes": []}]'),
+        "missing required field",
+    ),
     "catalogue is no list": (with_catalogue("3"), "'ladders'"),
+    "catalogue is a number": (
+        '{"context": {"ladders": 3}, "benchmarks": [{"name": "a"}]}',
+        "'ladders'",
+    ),
     "catalogue of text": (with_catalogue('["a"]'), "'ladders'"),
     "unknown quantity": (
         with_catalogue(
@@ -71,7 +78,7 @@ CASES = {
     ),
     "sweeps are no list": (
         with_rungs('{"name":"b","sweeps":"c"}'),
-        "sweeps of b is not a list of names",
+        "Expected `array`, got `str` - at `$[0].rungs[0].sweeps`",
     ),
     "parent that is not there": (
         with_rungs('{"name":"b","builds_on":"c"}'),
@@ -91,16 +98,19 @@ CASES = {
     ),
     "factors are no object": (
         with_rungs('{"name":"b","factors":["width"]}'),
-        "factors of b is not an object of strings",
+        "Expected `object`, got `array` - at `$[0].rungs[0].factors`",
     ),
-    "ceilings are no list": (with_rungs('{"name":"b","ceilings":"c/d"}'), "ceilings of b is no"),
+    "ceilings are no list": (
+        with_rungs('{"name":"b","ceilings":"c/d"}'),
+        "`$[0].rungs[0].ceilings`",
+    ),
     "ceiling of no products": (
         with_rungs('{"name":"b","ceilings":[{"rung":"c/d","products":0}]}'),
         "products of c/d is not above zero",
     ),
     "ceiling of another quantity": (
         with_rungs('{"name":"b","ceilings":[{"rung":"c/d","quantity":"fish"}]}'),
-        "quantity 'fish' of c/d",
+        "Invalid enum value 'fish' - at `$[0].rungs[0].ceilings[0].quantity`",
     ),
     "unlisted rung": (
         with_catalogue('[{"name":"a","title":"A","quantity":"bytes","axes":[],"rungs":[]}]'),

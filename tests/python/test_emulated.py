@@ -186,28 +186,40 @@ def broken(change) -> str:
 BROKEN = {
     "empty": ("", "empty"),
     "truncated": ('{"lines": [', "truncated or not JSON"),
-    "list": ("[]", "no list of 'lines'"),
-    "no occupancy": ('{"lines": []}', "no list of 'occupancy'"),
-    "line is text": ('{"lines": ["a"], "occupancy": []}', "lines[0]: "),
-    "line lacks a row": (broken(lambda d: d["lines"][1].pop("row")), "lines[1]: no 'row'"),
-    "31 lanes": (broken(lambda d: d["lines"][0]["worst_request"].pop()), "not a list of 32 lanes"),
+    "list": ("[]", "Expected `object`, got `array`"),
+    "no occupancy": ('{"lines": []}', "missing required field `occupancy`"),
+    "line is text": ('{"lines": ["a"], "occupancy": []}', "at `$.lines[0]`"),
+    "line lacks a row": (
+        broken(lambda d: d["lines"][1].pop("row")),
+        "field `row` - at `$.lines[1]`",
+    ),
+    "31 lanes": (
+        broken(lambda d: d["lines"][0]["worst_request"].pop()),
+        "length >= 32 - at `$.lines[0].worst_request`",
+    ),
     "lane is text": (
         broken(lambda d: d["lines"][0]["worst_request"].__setitem__(3, "x")),
-        "worst_request holds something else",
+        "Expected `float | null`, got `str` - at `$.lines[0].worst_request[3]`",
     ),
     "lane is negative": (
         broken(lambda d: d["lines"][0]["worst_request"].__setitem__(3, -1)),
-        "worst_request holds something else",
+        "Expected `float` >= 0.0 - at `$.lines[0].worst_request[3]`",
     ),
     "curve is a number": (
         broken(lambda d: d["occupancy"][0].update(by_block=3)),
-        "occupancy[0]: ",
+        "at `$.occupancy[0].by_block`",
     ),
-    "point is text": (broken(lambda d: d["occupancy"][0].update(by_block=["x"])), "occupancy[0]: "),
-    "empty curve": (broken(lambda d: d["occupancy"][0].update(by_shared=[])), "an empty curve"),
+    "point is text": (
+        broken(lambda d: d["occupancy"][0].update(by_block=["x"])),
+        "at `$.occupancy[0].by_block[0]`",
+    ),
+    "empty curve": (
+        broken(lambda d: d["occupancy"][0].update(by_shared=[])),
+        "length >= 1 - at `$.occupancy[0].by_shared`",
+    ),
     "registers is text": (
         broken(lambda d: d["occupancy"][0].update(registers="32")),
-        "registers is not a float",
+        "Expected `float`, got `str` - at `$.occupancy[0].registers`",
     ),
 }
 

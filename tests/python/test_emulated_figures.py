@@ -6,6 +6,7 @@ import re
 
 import emulated
 import matplotlib.image
+import msgspec
 import numpy as np
 import pytest
 import suite
@@ -136,7 +137,7 @@ def test_wide_accesses_cover_their_words():
 def package_line(entry):
     from ladder.io import emulator_details
 
-    return emulator_details._line(json.loads(json.dumps(entry), parse_int=float))
+    return msgspec.convert(entry, emulator_details.Line)
 
 
 def test_occupancy_bars_are_as_high_as_told_and_mark_the_launch(draw, emulated_folder):

@@ -280,7 +280,7 @@ def test_a_broken_tuning_file_is_told_before_anything_is_built(fake, output, tmp
     file = tmp_path / "tuning.toml"
     file.write_text("gpu = ")
     assert run(fake, output, "--", f"--tuning={file}") == 3
-    assert f"{file}: Invalid value" in capsys.readouterr().err
+    assert f"{file}: not TOML: Invalid value" in capsys.readouterr().err
     assert fake.starts == []
 
 

@@ -4,17 +4,15 @@
 from __future__ import annotations
 
 import math
-import tomllib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import tomli_w
 
-from ladder.io import files, toml_text
-from ladder.model.errors import ResultError
+from ladder.io import files, toml_file
 
 _HEAD = """\
 # Where choices change kernels on this GPU: `ladder tune` wrote it, and the programs are
@@ -102,7 +100,7 @@ def best(probes: Sequence[Probe], before: float) -> float:
     if sum(p.loss(before) for p in probes) <= least + _LEVEL * len(probes):
         return before
     value = min(losses, key=lambda value: losses[value])
-    return float(f"{value:.6g}")
+    return _six(value)
 
 
 def held_out(crossovers: Iterable[Crossover], within: float) -> tuple[int, int]:
@@ -124,11 +122,22 @@ def held_out(crossovers: Iterable[Crossover], within: float) -> tuple[int, int]:
 
 
 @dataclass(frozen=True)
+class Measured:
+    """A probe as a tuning file has it: the microseconds of each way."""
+
+    crossover: str
+    case: str
+    size: float
+    below_us: float
+    above_us: float
+
+
+@dataclass(frozen=True)
 class TuningFile:
     """What a tuning file holds: values by ladder and name, and the entries they were found from."""
 
     values: dict[str, dict[str, float]]
-    measured: list[dict[str, Any]]
+    measured: list[Measured] = field(default_factory=list)
 
 
 def read(path: Path) -> TuningFile:
@@ -136,25 +145,11 @@ def read(path: Path) -> TuningFile:
 
     Raises ResultError for a file that cannot be read, is no TOML, or has a value that is no number.
     """
-    try:
-        document = tomllib.loads(path.read_text())
-    except (OSError, ValueError) as error:
-        raise ResultError(f"{path}: {error}") from error
-    found = {key: entry for key, entry in document.items() if isinstance(entry, dict)}
-    for ladder, values in found.items():
-        for name, value in values.items():
-            if not isinstance(value, int | float):
-                raise ResultError(f"{path}: {ladder}.{name} is not a number")
-    measured = document.get("measured", [])
-    if not isinstance(measured, list) or not all(map(_is_probe, measured)):
-        raise ResultError(f"{path}: measured is no list of probes")
-    return TuningFile(found, measured)
-
-
-def _is_probe(entry: object) -> bool:
-    if not isinstance(entry, dict) or "crossover" not in entry:
-        return False
-    return all(isinstance(value, str | int | float) for value in entry.values())
+    document = toml_file.read(path)
+    tables = {key: entry for key, entry in document.items() if isinstance(entry, dict)}
+    return files.typed(
+        path, {"values": tables, "measured": document.get("measured", [])}, TuningFile
+    )
 
 
 def to_toml(
@@ -171,12 +166,10 @@ def to_toml(
         ladder, _, name = crossover.name.partition(".")
         tables.setdefault(ladder, {})[name] = crossover.value
     found = {crossover.name for crossover in crossovers}
-    kept = [
-        each for each in (earlier.measured if earlier else []) if each["crossover"] not in found
-    ]
+    kept = [each for each in (earlier.measured if earlier else []) if each.crossover not in found]
     measured = [*kept, *(entry for crossover in crossovers for entry in _entries(crossover))]
     values = {ladder: {n: _whole(v) for n, v in of.items()} for ladder, of in tables.items()}
-    entries = toml_text.array("measured", files.short(measured))
+    entries = toml_file.array("measured", files.short([asdict(each) for each in measured]))
     return f"{_HEAD}{tomli_w.dumps(about | dict(sorted(values.items())))}\n{entries}"
 
 
@@ -184,14 +177,12 @@ def _whole(value: float) -> float:
     return int(value) if float(value).is_integer() else value
 
 
-def _entries(crossover: Crossover) -> list[dict[str, Any]]:
+def _entries(crossover: Crossover) -> list[Measured]:
     return [
-        {
-            "crossover": crossover.name,
-            "case": probe.case,
-            "size": probe.size,
-            "below_us": float(f"{1e6 * probe.below:.6g}"),
-            "above_us": float(f"{1e6 * probe.above:.6g}"),
-        }
-        for probe in crossover.probes
+        Measured(crossover.name, p.case, p.size, _six(1e6 * p.below), _six(1e6 * p.above))
+        for p in crossover.probes
     ]
+
+
+def _six(value: float) -> float:
+    return float(f"{value:.6g}")

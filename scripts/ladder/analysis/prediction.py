@@ -4,12 +4,11 @@
 from __future__ import annotations
 
 import math
-import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 
 from ladder.analysis.emulated_study import total
-from ladder.io import files
+from ladder.io import toml_file
 from ladder.io.results import Results
 from ladder.model import errors
 from ladder.model.counters import OPERATIONS, SPACES
@@ -188,10 +187,7 @@ def _beside(measured: dict[str, Row]) -> Path | None:
 def _reasons(path: Path | None) -> dict[str, str]:
     if not path:
         return {}
-    try:
-        reasons = tomllib.loads(files.read_text(path))
-    except tomllib.TOMLDecodeError as error:
-        raise ResultError(f"{path}: not TOML: {error}") from error
+    reasons = toml_file.read(path)
     for rung, reason in reasons.items():
         if not isinstance(reason, str) or "\n" in reason or not reason.strip():
             raise ResultError(f'{path}: wants lines of the form "ladder/rung" = "reason": {rung}')

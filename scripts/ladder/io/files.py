@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from functools import lru_cache
 from os import PathLike
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, TextIO, TypeVar
 
 from ladder.io import csv_file, library_fields, nvbench
 from ladder.io.notes import note
@@ -27,6 +27,7 @@ _OBJECT = re.compile(r"\s*\{")
 _ROWS = re.compile(r'"benchmarks"\s*:\s*\[\s*[^\s\]]')  # one at least
 _OURS = re.compile(r'"context"\s*:\s*\{|"states"\s*:')  # other programs have "benchmarks" too
 
+_Kind = TypeVar("_Kind")
 _EXACT = 2.0**53  # integers that a float holds exactly
 
 STDIN = "-"
@@ -185,6 +186,13 @@ def short(value: Any) -> Any:
     return int(value) if value.is_integer() and abs(value) < _EXACT else float(f"{value:.9g}")
 
 
+def indented(value: Any) -> str:
+    """Return JSON for other programs, also of dataclasses; unknown and infinite is null."""
+    import msgspec
+
+    return msgspec.json.format(msgspec.json.encode(value), indent=1).decode() + "\n"
+
+
 def by_row(context: Mapping[str, Any], key: str, rows: Sequence[Any] | Mapping[str, Any]) -> str:
     """Return JSON of a context and its rows, one per line: small, and its diffs can be read."""
 
@@ -214,8 +222,21 @@ def write(path: Path, content: bytes) -> None:
 
 
 def read_json(path: Path) -> Any:
-    """Return any JSON, its integers as floats. Raises ResultError saying what is wrong with it."""
+    """Return any JSON. Raises ResultError saying what is wrong with it."""
     return _parsed(path, _filled(path), printed=False)
+
+
+def typed(path: Path, document: Any, kind: type[_Kind]) -> _Kind:
+    """Return what a file held as the dataclass `kind`, say; further keys are left out.
+
+    Raises ResultError saying where it is something else.
+    """
+    import msgspec
+
+    try:
+        return msgspec.convert(document, kind)
+    except msgspec.ValidationError as error:
+        raise ResultError(f"{path}: {error}") from error
 
 
 def _filled(path: Path) -> str:
@@ -226,15 +247,19 @@ def _filled(path: Path) -> str:
 
 
 def _parsed(path: Path, text: str, *, printed: bool) -> Any:
-    """Parse JSON; `printed` looks for results among what a program printed. Raises ResultError."""
+    """Parse JSON. Raises ResultError.
+
+    `printed` looks for results among what a program printed, and has integers as floats.
+    """
+    number = float if printed else int
     try:
         # Of JSON as it should be all else is legible, since decoding leaves no half of a pair.
         if not ("\ufffe" in text or "\uffff" in text or _ESCAPE.search(text)):
             with suppress(json.JSONDecodeError):
-                return json.loads(text, parse_int=float, object_pairs_hook=_unique)
+                return json.loads(text, parse_int=number, object_pairs_hook=_unique)
         # 1.7.1 writes control characters unescaped, and NaN and Infinity bare, which Python reads.
         decoder = json.JSONDecoder(
-            strict=False, parse_int=float, object_pairs_hook=_legible_and_unique
+            strict=False, parse_int=number, object_pairs_hook=_legible_and_unique
         )
         try:
             return decoder.decode(text)

@@ -7,7 +7,6 @@ has their distributions where these were asked for, and of rows whose shape diff
 
 from __future__ import annotations
 
-import json
 import math
 from collections import Counter
 from collections.abc import Sequence
@@ -17,6 +16,7 @@ from rich import markup
 from rich.console import Console
 from rich.table import Table
 
+from ladder.io import files
 from ladder.model import units
 from ladder.model.rows import bare
 from ladder.model.text import first_of
@@ -88,11 +88,7 @@ def to_json(comparison: Comparison) -> str:
     mean = comparison.geometric_mean
     document = asdict(comparison) | {"exit_code": comparison.exit_code}
     document["geometric_mean"] = mean and mean._asdict()
-    document["changes"] = [
-        {k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in change.items()}
-        for change in document["changes"]
-    ]
-    return json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    return files.indented(document)
 
 
 def line(comparison: Comparison) -> str:

@@ -3,13 +3,12 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
-from typing import Any
 
 from ladder.analysis.history import UNDATED
+from ladder.io import files
 from ladder.model import units
 from ladder.report.markdown import aligned, escape, table
 from ladder.stats import metrics, trend
@@ -49,15 +48,7 @@ def to_json(found: Sequence[Trend]) -> str:
         }
         for one in found
     ]
-    return json.dumps(_null(document), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
-
-
-def _null(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _null(inner) for key, inner in value.items()}
-    if isinstance(value, list | tuple):
-        return [_null(inner) for inner in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    return files.indented(document)
 
 
 def _block(

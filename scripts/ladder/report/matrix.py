@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -15,6 +14,7 @@ import pandas as pd
 from ladder.analysis import roofs
 from ladder.analysis.history import dated
 from ladder.analysis.study import Study, own_quantity, own_speed, studies, values_of
+from ladder.io import files
 from ladder.io.results import Results
 from ladder.model import units
 from ladder.model.catalogue import Rung
@@ -186,7 +186,8 @@ def _cell(place: tuple[str, str, str, str, str], study: Study | None, naive: str
     if (row := study.best.get((name, case))) is None:
         return Cell(*place, commit, "not run")
     own = study.rung(row)
-    quantity, speed = study.ladder.quantity, study.speed(row)
+    quantity: str = study.ladder.quantity
+    speed = study.speed(row)
     if study.ladder.is_roof:
         quantity, speed = own_quantity(row), own_speed(row)
     if row.status != "ok" or not speed > 0:
@@ -233,26 +234,22 @@ def to_csv(found: list[Matrix], others: Machines | None = None) -> str:
 
 def to_json(found: list[Matrix], others: Machines | None = None) -> str:
     """Return JSON: a list of ladders with their cells, then rows of no ladder; unknown is null."""
-    document = [
+    document: list[dict[str, Any]] = [
         {
             "ladder": m.study.ladder.name,
             "case": m.case,
             "naive": m.naive,
             "gpus": m.columns,
             "notes": [*_best(m), *_reasons(m), *m.notes],
-            "cells": _null([asdict(cell) for row in m.rows.values() for cell in row]),
+            "cells": [cell for row in m.rows.values() for cell in row],
         }
         for m in found
     ]
     if others:
-        cells = _null(machines.records(others))
+        cells = machines.records(others)
         own = {"ladder": "", "gpus": others.columns, "notes": others.notes, "cells": cells}
         document.append(own)
-    return json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
-
-
-def _null(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    return [{k: None if v != v else v for k, v in record.items()} for record in records]
+    return files.indented(document)
 
 
 def _blocks(

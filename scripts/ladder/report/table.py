@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections import defaultdict
@@ -86,7 +85,7 @@ def tidy(results: list[Results], form: str, ladder: str | None = None) -> str:
         written: str = tidied.to_csv(index=False, lineterminator="\n")
         return written
     records = tidied.astype(object).where(tidied.notna(), None).to_dict("records")
-    return json.dumps(records, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    return files.indented(records)
 
 
 def path(results: list[Results], name: str) -> str:

@@ -15,7 +15,7 @@ from ladder.analysis.study import describe
 from ladder.io import files
 from ladder.io.results import Results, load_results
 from ladder.model import units
-from ladder.model.errors import IncomparableError, LadderError, ResultError
+from ladder.model.errors import IncomparableError, LadderError
 from ladder.model.units import SMALL_KERNEL
 
 _LIMITS = (0.005, 0.01)  # that the summary counts rows within
@@ -34,6 +34,16 @@ class Floor:
     processes: int
     medians: tuple[float, ...] = ()  # of each process, in seconds; older files lack them
     clocks: tuple[float, ...] = ()  # of the SMs meanwhile, in Hz; host code has none
+
+    def __post_init__(self) -> None:
+        if not (0 <= self.spread < float("inf") and self.processes >= 2):
+            raise ValueError("no spread of two processes or more")
+
+
+@dataclass(frozen=True)
+class _File:
+    context: dict[str, Any]
+    rows: dict[str, Floor]
 
 
 @dataclass(frozen=True)
@@ -115,26 +125,8 @@ def to_json(found: Noise) -> str:
 
 def read(path: Path) -> tuple[dict[str, Any], dict[str, Floor]]:
     """Return the context, and the floor of each row by its name. Raises ResultError."""
-    document = files.read_json(path)
-    try:
-        context = dict(document["context"])
-        floors = {
-            str(name): Floor(
-                float(row["floor"]),
-                float(row["spread"]),
-                float(row["seconds"]),
-                int(row["processes"]),
-                tuple(map(float, row.get("medians", ()))),
-                tuple(map(float, row.get("clocks", ()))),
-            )
-            for name, row in document["rows"].items()
-        }
-    except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:
-        raise ResultError(f"{path}: not what 'ladder noise' writes") from error
-    for name, floor in floors.items():
-        if not (0 <= floor.spread < float("inf") and floor.processes >= 2):
-            raise ResultError(f"{path}: {name}: no spread of two processes or more")
-    return context, floors
+    file = files.typed(path, files.read_json(path), _File)
+    return file.context, file.rows
 
 
 def summary(found: Noise) -> str:

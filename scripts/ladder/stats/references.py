@@ -6,15 +6,16 @@ from __future__ import annotations
 import itertools
 import math
 import re
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import Annotated, Any, Literal
+
+import msgspec
 
 from ladder.analysis.study import describe
-from ladder.io import files, toml_text
+from ladder.io import toml_file
 from ladder.io.results import Results, identity, registry_of
 from ladder.model import counters
 from ladder.model.errors import (
@@ -32,17 +33,20 @@ from ladder.stats.noise import Floor
 METRIC = "percent_of_ceiling"  # a ratio to a roof of the same process: the same on another board
 BOUND = 0.05  # where no noise is known
 LEAST_BOUND, SPREADS = 0.02, 2  # where it is: so many times what processes were apart
-_KEYS = {
-    "gpu": str,
-    "cache_mode": str,
-    "row": str,
-    "metric": str,
-    "value": float,
-    "lower": float,
-    "upper": float,
-    "better": str,
-    "expected_failure": str,
-}
+
+
+class _Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A reference as the file has it."""
+
+    gpu: str = ".*"
+    cache_mode: str = ""
+    row: str
+    metric: str = METRIC
+    value: float
+    lower: Annotated[float, msgspec.Meta(le=0)] = -math.inf
+    upper: Annotated[float, msgspec.Meta(ge=0)] = math.inf
+    better: Literal["less", "more"] | None = None
+    expected_failure: str = ""
 
 
 @dataclass(frozen=True)
@@ -84,55 +88,37 @@ class Finding:
 
 def read(path: Path) -> list[Reference]:
     """Read a references file. Raises ResultError saying what is wrong with it."""
-    try:
-        entries = tomllib.loads(files.read_text(path)).get("reference")
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise ResultError(f"{path}: not TOML: {error}") from error
+    entries = toml_file.read(path).get("reference")
     if not isinstance(entries, list) or not entries:
         raise ResultError(f"{path}: has no [[reference]]")
     found = []
     for number, entry in enumerate(entries, 1):
         try:
-            found.append(_reference(entry))
-        except (LadderError, ValueError) as error:
+            found.append(_reference(msgspec.convert(entry, _Entry)))
+        except ValueError as error:
             raise ResultError(f"{path}: reference {number}: {error}") from error
     return found
 
 
-def _reference(entry: Any) -> Reference:
-    if not isinstance(entry, dict):
-        raise ValueError("not a table")
-    if unknown := [key for key in entry if key not in _KEYS]:
-        raise ValueError(f"unknown key '{unknown[0]}'")
-    if lacking := [key for key in ("row", "value") if key not in entry]:
-        raise ValueError(f"no '{lacking[0]}'")
-    for key, given in entry.items():
-        number = isinstance(given, int | float) and not isinstance(given, bool)
-        if not (number if _KEYS[key] is float else isinstance(given, str)):
-            raise ValueError(f"{key} is not a {'number' if _KEYS[key] is float else 'text'}")
-        if number and not math.isfinite(given):
-            raise ValueError(f"{key} is not finite")
-    lower, upper = entry.get("lower", -math.inf), entry.get("upper", math.inf)
-    if not lower <= 0 <= upper:
-        raise ValueError("lower is a fraction of zero or less, upper of zero or more")
-    if entry.get("better") not in (None, "less", "more"):
-        raise ValueError("better is 'less' or 'more'")
-    metric, value = entry.get("metric", METRIC), float(entry["value"])
+def _reference(entry: _Entry) -> Reference:
+    value = entry.value
+    if not math.isfinite(value):
+        raise ValueError("value is not finite")
     try:
-        more = metrics.more_is_better(metric, entry.get("better"))
+        more = metrics.more_is_better(entry.metric, entry.better)
     except LadderError as error:
-        told = f'is less or more of {metric} better? (better = "less" or "more")'
+        told = f'is less or more of {entry.metric} better? (better = "less" or "more")'
         raise ValueError(told) from error
     return Reference(
-        _pattern("gpu", entry.get("gpu", ".*")),
-        entry.get("cache_mode", ""),
-        _pattern("row", entry["row"]),
-        metric,
+        _pattern("gpu", entry.gpu),
+        entry.cache_mode,
+        _pattern("row", entry.row),
+        entry.metric,
         value,
-        value + lower * abs(value) if math.isfinite(lower) else lower,
-        value + upper * abs(value) if math.isfinite(upper) else upper,
+        value + entry.lower * abs(value) if entry.lower > -math.inf else -math.inf,
+        value + entry.upper * abs(value) if entry.upper < math.inf else math.inf,
         more,
-        entry.get("expected_failure", ""),
+        entry.expected_failure,
     )
 
 
@@ -260,7 +246,7 @@ def to_toml(
     head = [f"# Expected of {sources}, as 'ladder check --write' has it."]
     head += [f"# --filter '{chosen}'"] * bool(chosen)
     told = "".join(f"{line.translate(_CONTROLS)}\n" for line in head)
-    return f"{told}\n{toml_text.array('reference', entries.values())}"
+    return f"{told}\n{toml_file.array('reference', entries.values())}"
 
 
 def _why_twice(results: Sequence[Results]) -> str:

@@ -140,7 +140,7 @@ def _curve(axes: Axes, points: Sequence[Point], own: float, percent: float) -> N
     axes.set_yticks((0, 50, 100), ("0", "50", "100%"))
 
 
-def _edges(sizes: list[int]) -> list[float]:
+def _edges(sizes: list[float]) -> list[float]:
     """Return where one size gives way to the next: half way."""
     inner = [(a + b) / 2 for a, b in pairwise(sizes)]
     half = (sizes[1] - sizes[0]) / 2 if inner else 16
