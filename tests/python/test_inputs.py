@@ -412,10 +412,11 @@ def test_what_is_foreign_and_named_is_an_error(name, capsys):
 def test_a_directory_of_nothing_else_is_an_error(tmp_path, capsys):
     put(tmp_path, "tsconfig.json", "{}")
     put(tmp_path, "pytest.json", '{"machine_info": {}, "benchmarks": [{"name": "a"}]}')
+    put(tmp_path, "settings.json", "{} // no JSON, and nothing that results have")
     put(tmp_path, "filtered.json", '{"context": {}, "benchmarks": []}')
     assert main(["table", str(tmp_path)]) == 3
     *notes, last = capsys.readouterr().err.splitlines()
-    assert len(notes) == 3
+    assert len(notes) == 4
     assert last == f"ladder: {tmp_path}: no results below this directory"
 
 
@@ -432,7 +433,7 @@ def test_a_damaged_file_in_a_directory_is_an_error(tmp_path):
 
 def test_packed_files_in_a_directory_are_found(tmp_path):
     put(tmp_path, "a.json.gz", gzip.compress(TEXT.encode()))
-    assert [path.name for path in files.find([tmp_path])] == ["a.json.gz"]
+    assert [path.name for path, _ in files.find([tmp_path])] == ["a.json.gz"]
 
 
 NOISE = json.dumps({"context": {}, "rows": {"a": {"floor": 0.1, "spread": 0.2}}}, indent=1)
@@ -458,7 +459,7 @@ def test_what_stands_beside_results_is_told_by_what_it_holds(tmp_path, capsys, c
 def test_results_may_have_the_name_of_what_stands_beside(tmp_path):
     for name in (files.NOISE, files.DETAILS):
         put(tmp_path, name, TEXT)
-    assert len(files.find([tmp_path])) == 2
+    assert len([*files.find([tmp_path])]) == 2
 
 
 def test_a_csv_whose_header_lacks_a_column_says_which(tmp_path, capsys):

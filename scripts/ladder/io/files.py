@@ -24,29 +24,17 @@ from ladder.model.text import legible
 # What may stand for a character that is illegible: controls, halves of pairs, and no characters.
 _ESCAPE = re.compile(r"\\(?:[bf]|u(?:00[01]|d[89a-f]|fff[ef]))", re.IGNORECASE)
 _OBJECT = re.compile(r"\s*\{")
-_ROWS = re.compile(r'"benchmarks"\s*:\s*\[\s*[^\s\]]')  # one at least
-_OURS = re.compile(r'"context"\s*:\s*\{|"states"\s*:')  # other programs have "benchmarks" too
-
 _Kind = TypeVar("_Kind")
 _EXACT = 2.0**53  # integers that a float holds exactly
 
 STDIN = "-"
 # What stands beside results and is none itself: of an emulated one its details, of several noise.
 DETAILS, NOISE = "details.json", "noise.json"
-_BESIDE = (
-    (
-        re.compile(r'^\s*\{\s*"lines"\s*:\s*\['),
-        "details of emulated results, which are found next to these by name: name only the results",
-    ),
-    (
-        re.compile(r'"rows"\s*:\s*\{(?=[^{}]*\{[^{}]*"floor"\s*:)'),
-        "output of 'ladder noise', not results: pass it to compare, check or trend as --noise",
-    ),
-    (
-        re.compile(r'^\s*\{\s*"name"\s*:\s*"[^"]*"\s*,\s*"nanoseconds"\s*:\s*\['),
-        "samples of results, which are found next to these by name: name only the results",
-    ),
+_DETAILS = (
+    "details of emulated results, which are found next to these by name: name only the results"
 )
+_NOISE = "output of 'ladder noise', not results: pass it to compare, check or trend as --noise"
+_SAMPLES = "samples of results, which are found next to these by name: name only the results"
 
 
 def samples_beside(results: Path) -> Path:
@@ -55,70 +43,78 @@ def samples_beside(results: Path) -> Path:
     return results.with_name(f"{stem if dot else rest}.samples.jsonl{rest if dot else ''}")
 
 
-def find(paths: Iterable[str | PathLike[str]]) -> list[Path]:
-    """List the files, and every *.json and *.json.gz below the directories, each once and in order.
+def find(paths: Iterable[str | PathLike[str]]) -> Iterator[tuple[Path, dict[str, Any]]]:
+    """Read the files, and every *.json and *.json.gz below the directories, each once and in order.
 
-    `-` is stdin. What stands beside results is left out of directories, and so is, with a note,
-    what holds none: files of other programs, and empty ones. A cut off or damaged file is not.
+    `-` is stdin. Each comes with what `read` returns. What stands beside results is left out, with
+    a note where it is named; below directories so is, with a note, what holds none: files of other
+    programs, and empty ones. A cut off or damaged file is not.
 
-    Raises ResultError for a directory without any results, and where nothing is left of the files.
+    Raises ResultError for a file that cannot be read, for a directory without any results, and
+    where nothing is left of the files.
     """
-    found: dict[Path, Path] = {}
+    found: set[Path] = set()
     beside = []
     for path in map(Path, paths):
         if path.is_dir():
-            inside = _below(path)
-        elif path.is_file() and (kind := _beside(_peeked(path))):
-            beside.append(f"{path}: {kind}")
-            continue
-        else:
-            inside = [path]
-        for file in inside:
-            found.setdefault(file.resolve(), file)
+            yield from _below(path, found)
+        elif path.resolve() not in found:
+            document = None if (told := _samples(path)) else _document(path, _filled(path))
+            if told := told or _beside(document):
+                beside.append(f"{path}: {told}")
+                continue
+            found.add(path.resolve())
+            yield path, _checked(path, document)
     if beside and not found:
         raise ResultError(beside[0])
     for told in beside:
         note(told)
-    return list(found.values())
 
 
-def _below(folder: Path) -> list[Path]:
-    """List the results below a directory; note the files that have none."""
+def _below(folder: Path, found: set[Path]) -> Iterator[tuple[Path, dict[str, Any]]]:
+    """Read the results below a directory, but those `found` before; note files that have none."""
     files = sorted(p for end in ("", ".gz") for p in folder.rglob(f"*.json{end}") if p.is_file())
     if not files:
         raise ResultError(f"{folder}: no *.json below this directory")
-    results, foreign = [], []
     for path in files:
-        text = _peeked(path)
-        if text is None or _holds_results(text):
-            results.append(path)
-        elif path.name.removesuffix(".gz") not in (DETAILS, NOISE) and not _beside(text):
-            foreign.append(f"{path}: {'has no results' if text.strip() else 'empty'}, left out")
-    for told in foreign:
-        note(told)
-    if not results:
+        if path.resolve() in found:
+            continue
+        text, document = read_text(path), None
+        ours = path.name.removesuffix(".gz") in (DETAILS, NOISE)
+        if '"benchmarks"' in text:
+            document = _document(path, text)
+        elif not ours:  # which may be large
+            with suppress(ResultError):
+                document = _document(path, text)
+        if _has_rows(document):
+            found.add(path.resolve())
+            yield path, _checked(path, document)
+        elif not ours and not _beside(document):
+            note(f"{path}: {'has no results' if text.strip() else 'empty'}, left out")
+    if not found & {path.resolve() for path in files}:
         raise ResultError(f"{folder}: no results below this directory")
-    return results
 
 
-def _peeked(path: Path) -> str | None:
-    """Return a file's text, or None if reading it later will say what is wrong."""
-    try:
-        return read_text(path)
-    except ResultError:
-        return None
+def _has_rows(document: Any) -> bool:
+    """Whether JSON holds results; other programs have "benchmarks" too."""
+    if not isinstance(document, dict) or not isinstance(document.get("benchmarks"), list):
+        return False
+    ours = isinstance(document.get("context"), dict) and len(document["benchmarks"]) > 0
+    return ours or nvbench.found(document)
 
 
-def _holds_results(text: str) -> bool:
-    """Whether a text looks like results, which may still be broken."""
-    return bool(_ROWS.search(text) and _OURS.search(text))
+def _samples(path: Path) -> str:
+    return _SAMPLES if path.name.removesuffix(".gz").endswith(".samples.jsonl") else ""
 
 
-def _beside(text: str | None) -> str:
-    """Say what a file next to results is and which option takes it; empty for any other file."""
-    if text is None or _holds_results(text):
-        return ""
-    return next((told for pattern, told in _BESIDE if pattern.search(text)), "")
+def _beside(document: Any) -> str:
+    """Say what JSON next to results is and which option takes it; empty for any other."""
+    entries = document if isinstance(document, dict) and not _has_rows(document) else {}
+    if isinstance(entries.get("lines"), list):
+        return _DETAILS
+    rows = entries.get("rows")
+    floors = rows.values() if isinstance(rows, dict) else ()
+    return _NOISE if any(isinstance(row, dict) and "floor" in row for row in floors) else ""
 
 
 def read(path: Path) -> dict[str, Any]:
@@ -127,12 +123,19 @@ def read(path: Path) -> dict[str, Any]:
     It may be that JSON, with what the program printed around it, Google Benchmark's CSV, or
     NVBench's JSON. Raises ResultError saying what is wrong with it.
     """
-    text = _filled(path)
+    return _checked(path, _document(path, _filled(path)))
+
+
+def _document(path: Path, text: str) -> Any:
+    """Return what a text holds in the form of JSON."""
     if ".csv" in path.suffixes or (not _OBJECT.match(text) and csv_file.found(text)):
         with _named(path):
-            document = csv_file.document(text)
-    else:
-        document = _parsed(path, text, printed=True)
+            return csv_file.document(text)
+    return _parsed(path, text, printed=True)
+
+
+def _checked(path: Path, document: Any) -> dict[str, Any]:
+    """Return results in Google Benchmark's form. Raises ResultError where they are none."""
     if nvbench.found(document):
         with _named(path):
             document = nvbench.converted(document)
@@ -263,10 +266,10 @@ def _parsed(path: Path, text: str, *, printed: bool) -> Any:
         )
         try:
             return decoder.decode(text)
-        except json.JSONDecodeError:
-            if not (printed and _holds_results(text)):
+        except json.JSONDecodeError as error:
+            if not printed:
                 raise
-            return results_in(text, decoder.raw_decode)
+            return results_in(text, decoder.raw_decode, error)
     except json.JSONDecodeError as error:
         what = error.msg.removesuffix(" at")  # "Unterminated string starting at"
         raise ResultError(

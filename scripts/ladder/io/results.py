@@ -174,8 +174,7 @@ def frame(rows: Iterable[Row]) -> pd.DataFrame:
 
 def load_results(paths: Paths, *, one_run: bool = False) -> list[Results]:
     """Read as `load` does, a Results for each run, source, and mode of its cache."""
-    found = files.find([paths] if isinstance(paths, str | PathLike) else paths)
-    documents = [(path, files.read(path)) for path in found]
+    documents = [*files.find([paths] if isinstance(paths, str | PathLike) else paths)]
     programs = _programs((d["context"], _names(d)) for _, d in documents)
     runs: dict[tuple[str, ...], list[tuple[Path, dict[str, Any]]]] = {}
     for path, document in documents:
@@ -207,7 +206,7 @@ def load_sides(*sides: Iterable[str | PathLike[str]]) -> list[list[Results]]:
 
     Rows that several programs have on any side are called `program:name` on every one of them.
     """
-    found = [[_merge([(path, files.read(path))]) for path in files.find(paths)] for paths in sides]
+    found = [[_merge([one]) for one in files.find(paths)] for paths in sides]
     programs = _programs((r.context, {row.name for row in r.rows}) for side in found for r in side)
     return _programs_told_apart(found, programs)
 

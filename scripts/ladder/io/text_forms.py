@@ -42,13 +42,13 @@ def decoded(data: bytes) -> str:
         raise ValueError("not a text file") from None
 
 
-def results_in(text: str, decode: Decode) -> Any:
+def results_in(text: str, decode: Decode, error: json.JSONDecodeError) -> Any:
     """Return the JSON of results in a text in which a program printed before, after or in between.
 
     Printed lines between the lines of the JSON are left out. A line that holds both is not mended.
 
     Raises:
-        json.JSONDecodeError: there is none, or it is cut off or broken.
+        json.JSONDecodeError: it is cut off or broken; `error`, that of the whole, if there is none.
         ValueError: there are two.
     """
     first: json.JSONDecodeError | None = None
@@ -60,15 +60,15 @@ def results_in(text: str, decode: Decode) -> Any:
         try:
             document, at = decode(text, match.start())
             found.append(document)
-        except json.JSONDecodeError as error:
-            first = first or error
+        except json.JSONDecodeError as broken:
+            first = first or broken
             at = match.end()
     if not found and begun is not None and first is not None:
         found = _between_prints(text[begun:], decode, first)
     if len(found) > 1:
         raise ValueError("two results, one after the other: each needs a file of its own")
     if not found:
-        raise first or json.JSONDecodeError("no results", text, 0)
+        raise first or error
     return found[0]
 
 

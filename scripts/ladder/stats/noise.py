@@ -13,7 +13,7 @@ from typing import Any
 
 from ladder.analysis.study import describe
 from ladder.io import files
-from ladder.io.results import Results, load_results
+from ladder.io.results import load_processes
 from ladder.model import units
 from ladder.model.errors import IncomparableError, LadderError
 from ladder.model.units import SMALL_KERNEL
@@ -66,11 +66,14 @@ def noise(paths: Iterable[str | PathLike[str]], pattern: re.Pattern[str] | None 
         LadderError: there are fewer than two, or no row is in two of them.
     """
     paths = list(paths)
-    runs = {path: _only(path) for path in files.find(paths)}
+    runs = {result.files[0]: result for result in load_processes(paths)}
     if len(runs) < 2 and len(paths) > 1:
         raise LadderError(f"{paths[0]}: the same file twice")
     if len(runs) < 2:
         raise LadderError("noise is the difference between results: name two files or more")
+    for path, result in runs.items():
+        if result.source != "timed":
+            raise IncomparableError(f"{path}: has no times to compare")
     first, *others = runs
     for key in _SAME:
         for other in others:
@@ -97,13 +100,6 @@ def noise(paths: Iterable[str | PathLike[str]], pattern: re.Pattern[str] | None 
         context[SMALL_KERNEL] = times
     single = [name for name, times in seconds.items() if len(times) == 1]
     return Noise(context, describe(runs[first]), floors, single)
-
-
-def _only(path: Path) -> Results:
-    (result,) = load_results(path)
-    if result.source != "timed":
-        raise IncomparableError(f"{path}: has no times to compare")
-    return result
 
 
 def floor_of(times: list[float], clocks: Sequence[float] = ()) -> Floor:
