@@ -5,10 +5,12 @@ import json
 import math
 
 import ladder as package
+import numpy as np
 import pandas as pd
 import pytest
 import suite
 from ladder.analysis.study import studies
+from ladder.io import files
 from ladder.io.results import load_results
 
 DIALECTS = ["v1_7_1.json", "v1_8_3.json", "v1_9_1.json"]
@@ -237,3 +239,10 @@ def test_hardware_counters_stand_beside_the_times(tmp_path):
     (read,) = results.rows
     assert (read.dram_bytes, read.stall_barrier) == (5e3, 0.25)
     assert math.isnan(read.l2_atomic_utilisation)
+
+
+def test_json_for_other_programs_has_null_for_what_is_no_number():
+    value = [math.nan, -math.inf, np.float64(1.5), np.float64("nan"), np.int64(3), "é"]
+    text = files.indented({"a": value})
+    assert json.loads(text) == {"a": [None, None, 1.5, None, 3, "é"]}
+    assert text.startswith('{\n "a": [\n')

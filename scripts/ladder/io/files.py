@@ -193,7 +193,8 @@ def indented(value: Any) -> str:
     """Return JSON for other programs, also of dataclasses; unknown and infinite is null."""
     import msgspec
 
-    return msgspec.json.format(msgspec.json.encode(value), indent=1).decode() + "\n"
+    text = msgspec.json.encode(value, enc_hook=lambda number: number.item())  # of numpy
+    return msgspec.json.format(text, indent=1).decode() + "\n"
 
 
 def by_row(context: Mapping[str, Any], key: str, rows: Sequence[Any] | Mapping[str, Any]) -> str:
