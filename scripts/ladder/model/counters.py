@@ -38,6 +38,7 @@ class Counter:
     better: str  # LESS, MORE or ASK
     group: str  # under which it is shown
     title: str
+    hidden: str = ""  # "yes" where no table has a column for it; what older files lack
 
     def __post_init__(self) -> None:
         known = {"kind": KINDS, "better": (LESS, MORE, ASK)}
@@ -62,6 +63,7 @@ def parse(text: str) -> dict[str, Counter]:
     found = {}
     for entry in csv.DictReader(text.splitlines(), strict=True):
         values = {each.name: entry.get(each.name) for each in fields(Counter)}
+        values["hidden"] = values["hidden"] or ""
         if missing := [key for key, value in values.items() if value is None]:
             raise ValueError(f"counter {entry.get('name')} has no {missing[0]}")
         found[str(values["name"])] = Counter(**{key: str(value) for key, value in values.items()})

@@ -8,37 +8,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from ladder.model.counters import OPERATIONS, SPACES, STALLS
+from ladder.model.counters import OWN
 
 # Those that any row may be asked for; what was not recorded is NaN.
-COUNTERS = (
-    "flops_per_second bytes_per_second arithmetic_intensity percent_of_ceiling "
-    "theoretical_occupancy registers static_shared_bytes dynamic_shared_bytes spilled_bytes "
-    "block_threads grid_blocks blocks_per_sm waves cluster_size resident_clusters sm_clock_hz "
-    "samples late_samples min_seconds q1_seconds median_seconds q3_seconds relative_error "
-    "worst_error library_relative_error library_worst_error error_over_library throttled "
-    "predicted_load_wavefronts predicted_store_wavefronts predicted_bytes_per_wavefront "
-    "predicted_distributed_sectors_per_request "
-    "distributed_requests distributed_sectors distributed_sectors_per_request "
-    "distributed_atomic_sectors "
-    "distributed_accesses distributed_bytes "
-    "global_bytes compulsory_bytes active_lanes barriers cluster_barriers "
-    "occupancy_limit_blocks occupancy_limit_warps occupancy_limit_registers "
-    "occupancy_limit_shared atomics_per_second achieved_occupancy dram_bytes dram_read_bytes "
-    "dram_write_bytes l2_bytes l2_read_bytes l2_write_bytes l1_bytes l1_wavefronts bulk_copy_bytes "
-    "fp32_operations warp_instructions predicated_on_lanes issue_utilisation tensor_utilisation "
-    "l2_atomic_utilisation shared_wavefronts shared_load_conflicts shared_store_conflicts "
-    "shared_atomic_conflicts clock_held_by_power clock_held_by_heat clock_held_by_others watts "
-    "joules flops_per_joule bytes_per_joule idle_share energy_clock_hz driver_clock_hz "
-    "celsius power_over_energy energy_launch_seconds memory_clock_hz loads_per_second "
-    "cycles_per_load".split()
-) + [
-    f"{space}_{operation}_{what}"
-    for space, unit in SPACES.items()
-    for operation in OPERATIONS
-    for what in ("requests", unit, f"{unit}_ideal", f"{unit}_per_request")
-]
-COUNTERS += STALLS
+COUNTERS = tuple(name for name, counter in OWN.items() if not counter.hidden)
 _NONE: Mapping[str, Any] = {}  # of all rows that have none
 
 
