@@ -50,6 +50,21 @@ __device__ __forceinline__ V load_once(const V* p) {
 #endif
 }
 
+/// The same, but the L2 keeps them as long as others: some are read again.
+template <class V>
+__device__ __forceinline__ V load_past_l1(const V* p) {
+  static_assert(sizeof(V) == 16);
+#ifdef __CUDACC__
+  uint4 v;
+  asm volatile("ld.global.nc.L1::no_allocate.v4.b32 {%0, %1, %2, %3}, [%4];"
+               : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
+               : "l"(p));
+  return __builtin_bit_cast(V, v);
+#else
+  return *p;
+#endif
+}
+
 // Volatile accesses, which neither compiler nor assembler drops; C++ has no volatile vectors.
 #ifdef __CUDA_ARCH__
 #define LADDERS_LOAD_AGAIN(space, address, constraint)                                  \

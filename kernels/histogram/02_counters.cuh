@@ -40,7 +40,8 @@ struct Counters {
   }
 };
 
-// The sums of a word's fields over up to 257 blocks; of narrow fields, two to a register.
+// The sums of the fields of a word, over at most 257 blocks (257 x 255 fits 16 bits). Narrow
+// fields: two sums per register.
 template <int bits>
 struct FieldSums {
   static constexpr int kSums = bits == 32 ? 1 : bits == 16 ? 2 : 16 / bits;
@@ -58,7 +59,8 @@ struct FieldSums {
   }
 };
 
-// What has overflowed narrow counters: of the first bins to overflow; of others in global memory.
+// What narrow counters could not hold. The first bins to overflow get a slot in shared memory,
+// others a word in global memory.
 struct Overflows {
   static constexpr unsigned kSlots = 256;
   unsigned bin_plus_1[kSlots];  // 0 in a free slot

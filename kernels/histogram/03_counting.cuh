@@ -4,6 +4,7 @@
 #pragma once
 
 #include "common/dependent_launch.cuh"
+#include "common/vector.cuh"
 #include "histogram/01_atomics.cuh"
 #include "histogram/02_counters.cuh"
 
@@ -27,19 +28,6 @@ inline __global__ void __launch_bounds__(kThreads) zero_bins(unsigned* bins, int
   let_next_kernel_start();
   const int i = blockIdx.x * kThreads + threadIdx.x;
   if (i < bin_count) bins[i] = 0;
-}
-
-// Bypasses the L1: keys are read once.
-__device__ __forceinline__ int4 load_past_l1(const int4* p) {
-#ifdef __CUDACC__
-  int4 v;
-  asm volatile("ld.global.nc.L1::no_allocate.v4.s32 {%0, %1, %2, %3}, [%4];"
-               : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
-               : "l"(p));
-  return v;
-#else
-  return *p;
-#endif
 }
 
 // bin_of() in one instruction.

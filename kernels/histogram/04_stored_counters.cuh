@@ -77,7 +77,8 @@ __global__ void __launch_bounds__(32 * kAdders) add_rows(const Counting c, unsig
 // Two kernels: one stores the counters of each block, the other sums them.
 template <int bits, bool hot_keys = false, bool ranged = false>
 Implementation stored_then_summed() {
-  // Captured: each file has its own kernel by this name, and only one is allowed its memory.
+  // Captured here: each file that includes this has its own copy of the kernel, and only the
+  // planned one may use so much shared memory.
   const auto count = count_keys<bits, hot_keys, ranged>;
   const auto plan = one_block_per_sm<bits, ranged>;
   return launches<Histogram>(count, plan, [=](Histogram& p, const LaunchPlan& plan, auto stream) {

@@ -126,7 +126,7 @@ std::vector<Rung> rungs() {
        .skip = too_many<32>,
        .measured = [](const Case& c) { return is_uniform(c) && all_keys(c) && fit_32_bits(c); }},
       {.name = "packed",
-       .idea = "Two, four or eight counters per word: more bins fit, and carries are taken back.",
+       .idea = "Two, four or eight counters per word: more bins fit, and overflows are corrected.",
        .builds_on = "column_sums",
        .skip = too_many<4>,
        .measured = [](const Case& c) { return distributed_as(c, {uniform, constant}) && packs(c); },

@@ -14,8 +14,8 @@ __device__ Result<Op> load(const Value<Op>* in, size_t i, size_t count) {
   return i < count ? Op::map(in[i]) : 0;
 }
 
-// One atomic per thread, all on one address: the L2 performs them one after the other. (Only of
-// 32-bit integers would the compiler add up each warp first.)
+// One atomic per thread, all on one address: the L2 performs them one after the other. (Of 32-bit
+// integers the compiler would add up each warp first; of these types it does not.)
 template <class Op>
 __global__ void global_atomic(const Value<Op>* __restrict__ in, size_t count, Result<Op>* result) {
   const size_t i = blockIdx.x * size_t{kThreads} + threadIdx.x;

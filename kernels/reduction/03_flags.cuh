@@ -60,7 +60,7 @@ __device__ __forceinline__ void finish_flagged(Wide<Op> sum, unsigned index, uns
   if (threadIdx.x == 0) *result = static_cast<Result<Op>>(sum);
 }
 
-// Registers for all loads of a chunk at once: 64 per thread.
+// The bounds allow 64 registers per thread: enough for all loads of a chunk at once.
 template <class Op, int kThreads, int kFlight, bool kVote>
 __global__ void __launch_bounds__(kThreads, 1024 / kThreads)
     flagged(const Value<Op>* __restrict__ in, size_t count, Division division, Slot<Op>* slots,
@@ -107,7 +107,8 @@ Implementation partial_sums_with(Blocks blocks) {
   return sums;
 }
 
-// One block, with all its loads in flight. Its code is short, since it is fetched from DRAM.
+// One block, with all its loads in flight. Its code is short, since instructions must first come
+// from DRAM.
 constexpr int kFewInFlight = 4;
 constexpr int64_t kMostOfOneBlock = 4 * kFewInFlight * 1024;
 

@@ -65,8 +65,8 @@ struct Tile {
     __shared__ T warps[kWarps];
     const unsigned warp = threadIdx.x / 32, lane = threadIdx.x % 32;
     T before[kVectors];
-    const T rows = scan_rows(before, T{});
-    if (lane == 0) warps[warp] = rows;
+    const T own = scan_rows(before, T{});
+    if (lane == 0) warps[warp] = own;
     at_barrier();
     __syncthreads();
     const T sums = scan_warp(lane < kWarps ? warps[lane] : T{});
@@ -76,9 +76,9 @@ struct Tile {
     for (int j = 0; j < kVectors; ++j) add(v[j], warp == 0 ? before[j] : left + before[j]);
   }
 
-  // Scans each vector; `before` is the sum to its left in the warp. Both it and the sum of the
-  // warp, which is returned, include `rows`.
-  __device__ __forceinline__ T scan_rows(T (&before)[kVectors], T rows) {
+  // Scans each vector. Sets before[j] to `carry` plus all that the warp has to the left of vector
+  // j. Returns `carry` plus the sum of the warp.
+  __device__ __forceinline__ T scan_rows(T (&before)[kVectors], T carry) {
 #pragma unroll
     for (int j = 0; j < kVectors; ++j) {
       v[j].y += v[j].x;
@@ -90,10 +90,10 @@ struct Tile {
     for (int j = 0; j < kVectors; ++j) {
       const T row = __shfl_sync(0xFFFFFFFF, before[j], 31);
       const T left = __shfl_up_sync(0xFFFFFFFF, before[j], 1);
-      before[j] = threadIdx.x % 32 == 0 ? rows : rows + left;
-      rows += row;
+      before[j] = threadIdx.x % 32 == 0 ? carry : carry + left;
+      carry += row;
     }
-    return rows;
+    return carry;
   }
 
   __device__ __forceinline__ static void add(Vector& v, T x) {

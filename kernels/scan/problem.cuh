@@ -28,8 +28,9 @@ struct Floats {
 template <class Type>
 using Value = typename Type::Value;
 
-// A block of a single pass publishes 64 bits: a sum, and a tag that says of what and in which
-// launch. So a word needs neither fences nor zeroing.
+// In a single pass each block publishes words of 64 bits: a sum, and a tag that says what was
+// summed, in which launch. Sum and tag arrive together, so no fence is needed. Old tags differ, so
+// no word is zeroed.
 using Word = unsigned long long;
 struct Exchange {
   Word* words;      // one per tile

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Which tiles the blocks of the ring take; for any compiler.
+// Which tiles the blocks of the ring take. A test on the host compiles it too.
 #pragma once
 
 #include <algorithm>

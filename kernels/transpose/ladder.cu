@@ -178,7 +178,8 @@ Ladder ladder() {
       .input = "random integers, stored as float or double (of 2 bytes: random bits)",
       .axes = {{"rows"}, {"columns"}, {.name = "element", .facet = true, .only = {2, 4, 8}}},
       .measured = {shape(1024, 1024), shape(2048, 2048), shape(4096, 4096), shape(8192, 8192),
-                   shape(8224, 8224),  // not a power of two: no camping on memory channels
+                   shape(8224,
+                         8224),  // not a power of two: columns spread over all memory channels
                    shape(16384, 16384), shape(10000, 3000), shape(4095, 4097), shape(31, 1000003),
                    shape(1000003, 31), shape(30000000, 2), shape(100000000, 1),
                    shape(8192, 8192, 2), shape(8192, 8192, 8)},
