@@ -304,20 +304,17 @@ Report Recording::report() const {
     for (const auto& [key, site] : counts.sites) sites.push_back(&site);
     std::ranges::sort(sites, {},
                       [](const Site* s) { return std::tuple(s->pc, s->space, s->operation); });
-    std::vector<std::uintptr_t> pcs;
-    for (const Site* site : sites) pcs.push_back(site->pc);
-    const std::vector<SourceLine> places = source_lines(pcs);
     // Instructions of one line, such as the copies of an unrolled loop, are one entry.
     std::map<std::tuple<std::string, int, Space, Operation, int>, Line> lines;
-    for (std::size_t i = 0; i < sites.size(); ++i) {
-      const Site& site = *sites[i];
-      const auto& [file, number] = places[i];
-      const auto [at, fresh] = lines.try_emplace(
-          {file, number, site.space, site.operation, site.bytes}, Line{site, name, file, number});
+    for (const Site* site : sites) {
+      const auto [file, number] = source_line(site->pc);
+      const auto [at, fresh] =
+          lines.try_emplace({file, number, site->space, site->operation, site->bytes},
+                            Line{*site, name, file, number});
       Line& line = at->second;
       if (fresh) continue;
-      if (site.traffic.worst > line.traffic.worst) line.worst = site.worst;
-      line.traffic += site.traffic;
+      if (site->traffic.worst > line.traffic.worst) line.worst = site->worst;
+      line.traffic += site->traffic;
     }
     for (auto& [key, line] : lines) report.lines.push_back(std::move(line));
   }

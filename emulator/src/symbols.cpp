@@ -4,22 +4,15 @@
 #include <cxxabi.h>
 #include <elf.h>
 #include <link.h>
-#include <pthread.h>
-#include <spawn.h>
-#include <sys/socket.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
+#include <array>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <memory>
 #include <mutex>
-#include <sstream>
-#include <string_view>
 #include <unordered_map>
 
 #include "emulator/language.hpp"
@@ -31,6 +24,14 @@ extern char __start_emulator_constant[] __attribute__((weak));
 extern char __stop_emulator_constant[] __attribute__((weak));
 extern char __start_emulator_managed[] __attribute__((weak));
 extern char __stop_emulator_managed[] __attribute__((weak));
+
+// Of libbacktrace, which comes with gcc. It lies where clang finds the library, but not the header.
+struct backtrace_state;
+typedef void backtrace_error(void*, const char*, int);
+backtrace_state* backtrace_create_state(const char* program, int threaded, backtrace_error*, void*);
+int backtrace_pcinfo(backtrace_state*, std::uintptr_t pc,
+                     int (*)(void*, std::uintptr_t, const char*, int, const char*),
+                     backtrace_error*, void*);
 }
 
 namespace emulator {
@@ -76,11 +77,6 @@ const Image& image() {
   return found;
 }
 
-const std::string& program() {
-  static const std::string path = std::filesystem::read_symlink("/proc/self/exe");
-  return path;
-}
-
 std::string demangled(const std::string& symbol) {
   if (!symbol.starts_with("_Z")) return symbol;  // a global variable; alone, "s" would be a short
   int status = 0;
@@ -89,15 +85,11 @@ std::string demangled(const std::string& symbol) {
   return status == 0 ? text.get() : symbol;
 }
 
-// "/a/b.cu:12" or "/a/b.cu:12 (discriminator 3)"; "??:0", the emulator's headers and the system's
-// give none.
-SourceLine parse(const std::string& text) {
-  const std::size_t colon = text.rfind(':');
-  if (colon == std::string::npos || text[0] == '?') return {};
-  const std::filesystem::path path(text.substr(0, colon));
-  for (const char* own : {"emulator/include/", "emulator/cuda/", "/usr/include/"})
-    if (path.native().find(own) != std::string::npos) return {};
-  return {path.filename(), std::atoi(text.c_str() + colon + 1)};
+// Whether that is a header of the emulator's or the system's.
+bool is_own(const std::string& path) {
+  return std::ranges::any_of(
+      std::array{"emulator/include/", "emulator/cuda/", "/usr/include/"},
+      [&](const char* directory) { return path.find(directory) != path.npos; });
 }
 
 }  // namespace
@@ -118,7 +110,7 @@ const Symbols& Symbols::get() {
 }
 
 Symbols::Symbols() {
-  std::ifstream file(program(), std::ios::binary);
+  std::ifstream file("/proc/self/exe", std::ios::binary);
   const std::string bytes(std::istreambuf_iterator<char>(file), {});
   if (bytes.size() < sizeof(Elf64_Ehdr)) return;
   const auto* header = reinterpret_cast<const Elf64_Ehdr*>(bytes.data());
@@ -166,116 +158,21 @@ std::string SourceLine::text() const {
   return file.empty() ? "an unknown line" : file + ":" + std::to_string(line);
 }
 
-namespace {
-
-int addr2line = -1;  // a socket to the running process; -1 if there is none
-
-void close_addr2line() {
-  if (addr2line != -1) close(addr2line);
-  addr2line = -1;
-}
-
-// The process ends when the socket is closed. A shell starts it and ends, so that it is no child of
-// this program, which may wait for all of its children.
-void start_addr2line() {
-  // A copy of this program starts its own: their answers would get mixed up.
-  [[maybe_unused]] static const int at_fork = pthread_atfork(nullptr, nullptr, close_addr2line);
-  int ends[2];
-  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) return;
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_adddup2(&actions, ends[1], STDIN_FILENO);
-  posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
-#if __GLIBC_MINOR__ >= 34
-  // Who waits for the end of a pipe of this program must not wait for addr2line too.
-  posix_spawn_file_actions_addclosefrom_np(&actions, 3);
-#endif
-  // A shell gives what runs in the background an empty stdin, unless that is another descriptor.
-  const char* const arguments[] = {"sh", "-c",
-                                   "exec 3<&0; addr2line -a -i -e \"$0\" <&3 3<&- 2>/dev/null &",
-                                   program().c_str(), nullptr};
-  pid_t shell;
-  const int error = posix_spawn(&shell, "/bin/sh", &actions, nullptr,
-                                const_cast<char* const*>(arguments), environ);
-  posix_spawn_file_actions_destroy(&actions);
-  close(ends[1]);
-  addr2line = ends[0];
-  if (error != 0) return close_addr2line();
-  (void)TEMP_FAILURE_RETRY(waitpid(shell, nullptr, 0));
-}
-
-// Asked last: no program has code there, so the line after its echo ends the answer.
-constexpr std::string_view kNowhere = "0x8000000000000000\n";
-
-// None if addr2line fails or answers something else; else also one for kNowhere.
-std::vector<SourceLine> ask_addr2line(std::span<const std::uintptr_t> return_addresses) {
-  if (addr2line == -1) start_addr2line();
-  std::ostringstream question, echo;
-  for (const std::uintptr_t address : return_addresses)
-    question << "0x" << std::hex << address - 1 - image().base << '\n';
-  question << kNowhere;
-  const std::string asked = question.str();
-  if (TEMP_FAILURE_RETRY(send(addr2line, asked.data(), asked.size(), MSG_NOSIGNAL)) !=
-      static_cast<ssize_t>(asked.size()))
-    return {};
-
-  std::string answer;
-  for (std::size_t last; (last = answer.find(kNowhere)) == std::string::npos ||
-                         answer.find('\n', last + kNowhere.size()) == std::string::npos;) {
-    char buffer[4096];
-    const ssize_t bytes = TEMP_FAILURE_RETRY(read(addr2line, buffer, sizeof(buffer)));
-    if (bytes <= 0) return {};
-    answer.append(buffer, bytes);
-  }
-  std::vector<SourceLine> lines;
-  std::istringstream texts(answer);
-  for (std::string text; std::getline(texts, text);) {
-    if (text.starts_with("0x")) {  // with zeros before the number
-      echo << "0x" << std::hex << std::strtoull(text.c_str(), nullptr, 16) << '\n';
-      lines.emplace_back();
-    } else if (!lines.empty() && lines.back().file.empty()) {
-      lines.back() = parse(text);
-    }
-  }
-  return echo.str() == asked ? lines : std::vector<SourceLine>();
-}
-
-std::vector<SourceLine> look_up(std::span<const std::uintptr_t> return_addresses) {
-  constexpr std::size_t kAtOnce = 100;  // fits into the socket before any of it is read
-  std::vector<SourceLine> lines;
-  for (std::size_t first = 0; first < return_addresses.size(); first += kAtOnce) {
-    const auto part =
-        return_addresses.subspan(first, std::min(kAtOnce, return_addresses.size() - first));
-    std::vector<SourceLine> found = ask_addr2line(part);
-    if (found.empty()) {  // it may have been killed
-      close_addr2line();
-      found = ask_addr2line(part);
-    }
-    found.resize(part.size());
-    lines.insert(lines.end(), found.begin(), found.end());
-  }
-  return lines;
-}
-
-}  // namespace
-
-// Remembered, since looking them up takes time.
-std::vector<SourceLine> source_lines(std::span<const std::uintptr_t> return_addresses) {
-  static std::mutex mutex;
-  static std::unordered_map<std::uintptr_t, SourceLine> known;
-  const std::lock_guard lock(mutex);
-  std::vector<std::uintptr_t> unknown;
-  for (const std::uintptr_t address : return_addresses)
-    if (!known.contains(address)) unknown.push_back(address);
-  const std::vector<SourceLine> found = look_up(unknown);
-  for (std::size_t i = 0; i < unknown.size(); ++i) known[unknown[i]] = found[i];
-  std::vector<SourceLine> lines;
-  for (const std::uintptr_t address : return_addresses) lines.push_back(known[address]);
-  return lines;
-}
-
 SourceLine source_line(std::uintptr_t return_address) {
-  return source_lines({&return_address, 1}).front();
+  static std::mutex mutex;
+  static std::unordered_map<std::uintptr_t, SourceLine> known;  // looking one up takes time
+  const auto ignore = [](void*, const char*, int) {};           // an error: the line is not known
+  const std::lock_guard lock(mutex);
+  static backtrace_state* const state = backtrace_create_state(nullptr, 0, ignore, nullptr);
+  const auto [at, fresh] = known.try_emplace(return_address);
+  if (!fresh) return at->second;
+  const auto take = [](void* found, std::uintptr_t, const char* file, int line, const char*) {
+    if (!file || is_own(file)) return 0;  // go on with where this was inlined
+    *static_cast<SourceLine*>(found) = {std::filesystem::path(file).filename(), line};
+    return 1;
+  };
+  backtrace_pcinfo(state, return_address - 1, take, ignore, &at->second);
+  return at->second;
 }
 
 std::span<char> thread_storage() {

@@ -46,10 +46,8 @@ struct SourceLine {
   std::string text() const;  ///< "transpose.cu:118"
 };
 
-/// The lines that the instructions before `return_addresses` come from; where code was inlined,
-/// the innermost that is not the emulator's own. Asks addr2line (binutils), one process of which
-/// runs until this one ends.
-std::vector<SourceLine> source_lines(std::span<const std::uintptr_t> return_addresses);
+/// The line that the instruction before `return_address` comes from; where code was inlined, the
+/// innermost that is not the emulator's own.
 SourceLine source_line(std::uintptr_t return_address);
 
 /// The range of this thread's copy of the program's thread-local storage.
