@@ -17,9 +17,11 @@
 
 #include "emulator/language.hpp"
 
-// The linker's names for the ends of the sections of __constant__ and __managed__ variables; null
-// if there are none.
 extern "C" {
+// The linker's names for the start of the program's image, of what can be written there, and its
+// end; and for the ends of the sections of __constant__ and __managed__ variables, null if there
+// are none.
+extern char __executable_start[], __data_start[], _end[];
 extern char __start_emulator_constant[] __attribute__((weak));
 extern char __stop_emulator_constant[] __attribute__((weak));
 extern char __start_emulator_managed[] __attribute__((weak));
@@ -37,18 +39,7 @@ int backtrace_pcinfo(backtrace_state*, std::uintptr_t pc,
 namespace emulator {
 namespace {
 
-struct Segment {
-  std::uintptr_t start, end;
-  bool writable;
-};
-
-// The program's own image; shared libraries hold no kernels.
-struct Image {
-  std::uintptr_t base = 0;
-  std::size_t thread_storage_bytes = 0;
-  std::vector<Segment> segments;
-};
-
+// Of the program itself; shared libraries hold no kernels.
 dl_phdr_info program_info() {
   dl_phdr_info result{};
   dl_iterate_phdr(
@@ -58,23 +49,6 @@ dl_phdr_info program_info() {
       },
       &result);
   return result;
-}
-
-const Image& image() {
-  static const Image found = [] {
-    const dl_phdr_info info = program_info();
-    Image result{.base = info.dlpi_addr};
-    for (const auto& header : std::span(info.dlpi_phdr, info.dlpi_phnum)) {
-      const std::uintptr_t start = info.dlpi_addr + header.p_vaddr, end = start + header.p_memsz;
-      if (header.p_type == PT_LOAD)
-        result.segments.push_back({start, end, (header.p_flags & PF_W) != 0});
-      // Relocated constants, such as tables of pointers.
-      if (header.p_type == PT_GNU_RELRO) result.segments.push_back({start, end, false});
-      if (header.p_type == PT_TLS) result.thread_storage_bytes = header.p_memsz;
-    }
-    return result;
-  }();
-  return found;
 }
 
 std::string demangled(const std::string& symbol) {
@@ -110,6 +84,7 @@ const Symbols& Symbols::get() {
 }
 
 Symbols::Symbols() {
+  const std::uintptr_t base = program_info().dlpi_addr;
   std::ifstream file("/proc/self/exe", std::ios::binary);
   const std::string bytes(std::istreambuf_iterator<char>(file), {});
   if (bytes.size() < sizeof(Elf64_Ehdr)) return;
@@ -124,11 +99,11 @@ Symbols::Symbols() {
       if (symbol.st_shndx == SHN_UNDEF) continue;
       const char* name = names + symbol.st_name;
       if (ELF64_ST_TYPE(symbol.st_info) == STT_FUNC)
-        functions_.emplace(image().base + symbol.st_value, name);
+        functions_.emplace(base + symbol.st_value, name);
       else if (ELF64_ST_TYPE(symbol.st_info) == STT_TLS && symbol.st_size > 0)  // no linker's mark
         shared_.push_back({symbol.st_value, symbol.st_size, name});
       else if (ELF64_ST_TYPE(symbol.st_info) == STT_OBJECT && symbol.st_size > 0)
-        global_.push_back({image().base + symbol.st_value, symbol.st_size, name});
+        global_.push_back({base + symbol.st_value, symbol.st_size, name});
     }
   }
   std::ranges::sort(shared_, {}, &Variable::offset);
@@ -176,11 +151,12 @@ SourceLine source_line(std::uintptr_t return_address) {
 }
 
 std::span<char> thread_storage() {
-  auto* start = static_cast<char*>(program_info().dlpi_tls_data);
-  return {start, start ? image().thread_storage_bytes : 0};
+  const dl_phdr_info info = program_info();
+  const std::span headers(info.dlpi_phdr, info.dlpi_phnum);
+  const auto storage = std::ranges::find(headers, PT_TLS, &ElfW(Phdr)::p_type);
+  if (storage == headers.end() || !info.dlpi_tls_data) return {};
+  return {static_cast<char*>(info.dlpi_tls_data), storage->p_memsz};
 }
-
-std::uintptr_t image_offset(std::uintptr_t address) { return address - image().base; }
 
 // See __launch_bounds__. What aligns functions may end in a nop more.
 unsigned launch_bound(const void* kernel) {
@@ -191,17 +167,17 @@ unsigned launch_bound(const void* kernel) {
   return nops < kMark ? kMost : (nops - kMark) / 2;
 }
 
-static bool is_between(auto start, std::uintptr_t address, auto end) {
+static bool is_between(const char* start, std::uintptr_t address, const char* end) {
   return address >= (std::uintptr_t)start && address < (std::uintptr_t)end;
 }
-static bool in_segment(std::uintptr_t address, bool writable_too) {
-  return std::ranges::any_of(image().segments, [&](const Segment& s) {
-    return s.writable <= writable_too && is_between(s.start, address, s.end);
-  });
-}
 
-bool in_image(std::uintptr_t address) { return in_segment(address, true); }
-bool is_compilers_own(std::uintptr_t address) { return in_segment(address, false); }
+std::uintptr_t image_offset(std::uintptr_t address) {
+  return address - reinterpret_cast<std::uintptr_t>(__executable_start);
+}
+bool in_image(std::uintptr_t address) { return is_between(__executable_start, address, _end); }
+bool is_compilers_own(std::uintptr_t address) {
+  return is_between(__executable_start, address, __data_start);
+}
 bool is_constant(std::uintptr_t address) {
   return is_between(__start_emulator_constant, address, __stop_emulator_constant) ||
          is_compilers_own(address);
