@@ -55,7 +55,11 @@ void __pipeline_memcpy_async(void* to, const void* from, std::size_t bytes, std:
     append(lane, Record::of(Event::copy, read > 0 ? source : 0,
                             static_cast<unsigned>(std::countr_zero(bytes)), pc, read));
   if (current_block->launch().check) current_block->check_bounds(copy.to, copy.bytes, pc);
-  current_block->send(lane, copy.to, copy.bytes, pc, false);
+  current_block->mark_copy(lane, {.address = copy.to,
+                                  .bytes = copy.bytes,
+                                  .pc = pc,
+                                  .operation = Operation::store,
+                                  .value = Record::kInFlight});
   lane.reads_for = pc;  // if the source traps
   for (unsigned i = 0; i < read; ++i)
     copy.data[i] = static_cast<const volatile unsigned char*>(from)[i];

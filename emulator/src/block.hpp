@@ -148,12 +148,10 @@ class Block {
   void mark_full_log(Lane& lane);
   /// Stops the running lane where a store to shared memory is out of bounds.
   void check_bounds(std::uintptr_t to, unsigned bytes, std::uintptr_t pc);
-  /// An asynchronous copy to shared memory is issued, or is over.
-  void send(Lane& lane, std::uintptr_t to, unsigned bytes, std::uintptr_t pc, bool bulk);
+  /// Looks for races of what an asynchronous or bulk copy of the lane touches, however much it is.
+  void mark_copy(Lane& lane, Races::Access access);
+  /// An asynchronous copy to shared memory is over.
   void land(std::uintptr_t to, unsigned bytes, bool bulk);
-  /// What a bulk copy touches of global memory, and what it reads of shared memory, is looked at.
-  void mark_copy(Lane& lane, const BulkCopy& copy);
-  void mark_source(Lane& lane, const BulkCopy& copy);
   /// A thread has waited for the phase: the copies that arrive in it are over.
   void land(Phase& phase);
   void before_strong(Lane& lane, std::uintptr_t address, std::uintptr_t pc);

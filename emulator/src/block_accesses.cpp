@@ -102,16 +102,15 @@ void Block::check_bounds(std::uintptr_t to, unsigned bytes, std::uintptr_t pc) {
   if (!why.empty()) stop(pc, "out-of-bounds shared store ", why);
 }
 
-void Block::send(Lane& lane, std::uintptr_t to, unsigned bytes, std::uintptr_t pc, bool bulk) {
+void Block::mark_copy(Lane& lane, Races::Access access) {
   if (!launch_->ordered()) return;
   const OutsideLane outside;
   mark_accesses(lane);
-  note(lane, {.address = to,
-              .bytes = bytes,
-              .pc = pc,
-              .operation = Operation::store,
-              .bulk = bulk,
-              .value = Record::kInFlight});
+  const std::uintptr_t end = access.address + access.bytes;
+  for (; access.address < end && !conflict_; access.address += access.bytes) {
+    access.bytes = static_cast<unsigned>(std::min<std::uintptr_t>(16, end - access.address));
+    note(lane, access);
+  }
 }
 
 void Block::land(std::uintptr_t to, unsigned bytes, bool bulk) {

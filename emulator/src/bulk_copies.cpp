@@ -85,6 +85,27 @@ void land(MBarrier& barrier, Barrier& state) {
   settle(barrier, state, *current_block);
 }
 
+// The lane's copy touches memory at this point, as far as races are looked for.
+void mark_global(Lane& lane, const BulkCopy& copy) {
+  const bool in = copy.way == BulkCopy::Way::in;
+  copy.for_each_row([&](unsigned, std::uintptr_t row, unsigned from, unsigned to) {
+    current_block->mark_copy(lane, {.address = row + from,
+                                    .bytes = to - from,
+                                    .pc = copy.pc,
+                                    .operation = in ? Operation::load : Operation::store,
+                                    .bulk = true,
+                                    .value = Record::kByCopy});
+  });
+}
+void mark_shared(Lane& lane, const BulkCopy& copy, Operation operation, unsigned value = 0) {
+  current_block->mark_copy(lane, {.address = copy.shared,
+                                  .bytes = copy.bytes,
+                                  .pc = copy.pc,
+                                  .operation = operation,
+                                  .bulk = true,
+                                  .value = value});
+}
+
 // A copy of the running lane, with memory of `owner`.
 BulkCopy& keep(BulkCopy&& copy, Block& owner) {
   copy.lane = current_lane;
@@ -114,9 +135,8 @@ void start(BulkCopy&& given, MBarrier& barrier, Block& owner) {
   }
   if (lane.next && copy.way == BulkCopy::Way::in) {
     note(Event::bulk, address_of(&copy), copy.pc);
-    current_block->mark_copy(lane, copy);
-    for (unsigned i = 0; phase && i < copy.bytes; i += kChunk)
-      current_block->send(lane, copy.shared + i, kChunk, copy.pc, true);
+    mark_global(lane, copy);
+    if (phase) mark_shared(lane, copy, Operation::store, Record::kInFlight);
   }
   if (phase) release(lane, phase->released);
 }
@@ -197,7 +217,7 @@ void start_out(BulkCopy&& given) {
     current_block->note_change();
   }
   if (lane.next) note(Event::bulk, address_of(&copy), copy.pc);
-  current_block->mark_source(lane, copy);
+  mark_shared(lane, copy, Operation::load);
 }
 
 }  // namespace
@@ -363,7 +383,7 @@ void read_sources(Lane& lane) {
     if (std::memcmp(copy->source.data(), reinterpret_cast<char*>(copy->shared), copy->bytes) != 0)
       stop(copy->pc, "bulk copy of ", copy->bytes,
            " bytes: its source was written before it was read");
-    current_block->mark_source(lane, *copy);  // it may have been read as late as this
+    mark_shared(lane, *copy, Operation::load);  // it may have been read as late as this
   }
 }
 void write_copies(Lane& lane) {
@@ -373,7 +393,7 @@ void write_copies(Lane& lane) {
   const OutsideLane outside;
   for (BulkCopy* copy : lane.copies_out) {
     copy->transfer(copy->source.data());
-    current_block->mark_copy(lane, *copy);
+    mark_global(lane, *copy);
   }
   current_block->note_change();
   lane.copies_out.clear();
@@ -423,38 +443,6 @@ void Block::land(Phase& phase) {
     visit_ = {};
   for (const BulkCopy* copy : phase.copies)
     if (copy->way == BulkCopy::Way::in) land(copy->shared, copy->bytes, true);
-}
-
-// What a copy reads or writes of global memory, as its lane does at this point.
-void Block::mark_copy(Lane& lane, const BulkCopy& copy) {
-  if (!launch_->ordered()) return;
-  const OutsideLane outside;
-  mark_accesses(lane);
-  const bool in = copy.way == BulkCopy::Way::in;
-  copy.for_each_row([&](unsigned, std::uintptr_t row, unsigned from, unsigned to) {
-    for (std::uintptr_t at = row + from, size; at < row + to && !conflict_; at += size) {
-      size = std::min<std::uintptr_t>(kChunk, row + to - at);
-      note(lane, {.address = at,
-                  .bytes = static_cast<unsigned>(size),
-                  .pc = copy.pc,
-                  .operation = in ? Operation::load : Operation::store,
-                  .bulk = true,
-                  .value = Record::kByCopy});
-    }
-  });
-}
-
-// And what it reads of shared memory.
-void Block::mark_source(Lane& lane, const BulkCopy& copy) {
-  if (!launch_->ordered()) return;
-  const OutsideLane outside;
-  mark_accesses(lane);
-  for (unsigned i = 0; i < copy.bytes && !conflict_; i += kChunk)
-    note(lane, {.address = copy.shared + i,
-                .bytes = kChunk,
-                .pc = copy.pc,
-                .operation = Operation::load,
-                .bulk = true});
 }
 
 }  // namespace emulator
