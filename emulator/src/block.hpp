@@ -203,7 +203,6 @@ class Block {
 
   // accesses
   void access(std::uint64_t pc, Event event, const Request& request);
-  void copy(std::uint64_t pc, const Request& sources);
   void bulk_copy(Lane& lane, BulkCopy& copy);
   template <class T, class F>
   void for_each_place(std::uint32_t lanes, T touch, F f);

@@ -21,8 +21,7 @@ void Block::replayed(std::uint64_t pc, Event event, const Request& request) {
     counts_.steps.lane_steps += static_cast<unsigned>(std::popcount(request.mask));
     return;
   }
-  if (event <= Event::flag_store) return access(pc, event, request);
-  if (event == Event::copy) return copy(pc, request);
+  if (event != Event::bulk) return access(pc, event, request);
   for_each_lane(request.mask, [&](unsigned l) {
     bulk_copy(warp(current_warp_)[l], *reinterpret_cast<BulkCopy*>(request.addresses[l]));
   });
@@ -172,21 +171,30 @@ void Block::for_each_place(std::uint32_t lanes, T touch, F f) {
 
 void Block::access(std::uint64_t pc, Event event, const Request& request) {
   if (event == Event::store) changed_ = true;  // atomics tell themselves
-  const Operation what = operation(event);
+  const bool copy = event == Event::copy;  // reads its source now, and maybe less than it copies
+  const Operation what = copy ? Operation::load : operation(event);
   const auto touch = [&](unsigned l) {
-    return Touch{pc, event, warp(current_warp_)[l], request.addresses[l], request.bytes};
+    return Touch{pc, copy ? Event::load : event, warp(current_warp_)[l], request.addresses[l],
+                 copy ? request.values[l] : request.bytes};
   };
-  // Every access is as wide as its type wants it aligned.
+  std::uint32_t touching = request.mask;
   for_each_lane(request.mask, [&](unsigned l) {
+    // Every access is as wide as its type wants it aligned.
     if ((request.addresses[l] & (request.bytes - 1)) != 0)
       throw fault(touch(l), "misaligned ", name(what), " of ", request.bytes, " bytes");
+    if (copy && request.values[l] == 0) touching &= ~(1u << l);
   });
   // Requests to other blocks of the cluster are one, told apart by the upper half of the address.
   std::uint32_t remote = 0;
   std::uint64_t offsets[32], remote_places[32];
   const bool flag = event == Event::flag || event == Event::flag_store;
-  for_each_place(request.mask, touch, [&](const Place& at, std::uint32_t mask) {
+  for_each_place(touching, touch, [&](const Place& at, std::uint32_t mask) {
     const bool given = !at.owner && !at.buffer && !at.image;
+    for_each_lane(copy && !at.buffer ? mask : 0, [&](unsigned l) {
+      if (!at.image || is_constant(request.addresses[l]))
+        throw fault(touch(l), "asynchronous copy of ", request.bytes,
+                    " bytes: its source is not global memory");
+    });
     if (given || (flag && at.owner)) return;
     Request part = request;
     part.mask = mask;
@@ -205,35 +213,12 @@ void Block::access(std::uint64_t pc, Event event, const Request& request) {
       if (!at.buffer) check_variable(touch(l));
       if (at.buffer && launch_->check) check_global(touch(l), *at.buffer);
     });
-    if (!launch_->count || flag) return;
+    if (!launch_->count || flag) return;  // a copy of fewer bytes takes the same sector for them
     const bool constant = !at.buffer && is_constant(request.addresses[std::countr_zero(mask)]);
     count(pc, constant ? Space::constant : Space::global, what, part, at.buffer);
   });
   if (remote != 0 && launch_->count)
     count(pc, Space::distributed, what, {remote, request.bytes, remote_places});
-}
-
-// An asynchronous copy reads its source now.
-void Block::copy(std::uint64_t pc, const Request& sources) {
-  const auto source = [&](unsigned l) {
-    return Touch{pc, Event::load, warp(current_warp_)[l], sources.addresses[l], sources.values[l]};
-  };
-  std::uint32_t reading = 0;
-  for_each_lane(sources.mask, [&](unsigned l) {
-    if (sources.values[l] > 0) reading |= 1u << l;
-  });
-  for_each_place(reading, source, [&](const Place& at, std::uint32_t mask) {
-    for_each_lane(mask, [&](unsigned l) {
-      if (!at.buffer && (!at.image || is_constant(sources.addresses[l])))
-        throw fault(source(l), "asynchronous copy of ", sources.bytes,
-                    " bytes: its source is not global memory");
-      if (launch_->check && at.buffer) check_global(source(l), *at.buffer);
-    });
-    // A copy that reads only some of its bytes takes the same sector for them.
-    if (launch_->count)
-      count(pc, Space::global, Operation::load, {mask, sources.bytes, sources.addresses},
-            at.buffer);
-  });
 }
 
 Block::Place Block::place(const Touch& touch) {
@@ -365,10 +350,7 @@ void Block::count(std::uint64_t pc, Space space, Operation operation, const Requ
 
 // Whether the request took the most of its site so far: then it tells where its lanes pointed.
 bool Block::is_worst(Site& site, std::uint64_t transactions) const {
-  if (transactions < site.traffic.worst ||
-      (transactions == site.traffic.worst &&
-       (site.worst_block != number_ || current_warp_ >= site.worst_warp)))
-    return false;
+  if (!site.is_exceeded(transactions, number_, current_warp_)) return false;
   site.worst.fill(-1);
   site.worst_block = number_;
   site.worst_warp = current_warp_;

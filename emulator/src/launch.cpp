@@ -170,9 +170,7 @@ Counts& Counts::operator+=(const Counts& other) {
     const auto [at, fresh] = sites.emplace(key, theirs);
     if (fresh) continue;
     Site& mine = at->second;
-    const bool worse = theirs.traffic.worst > mine.traffic.worst;
-    if (worse ||
-        (theirs.traffic.worst == mine.traffic.worst && theirs.worst_block < mine.worst_block)) {
+    if (mine.is_exceeded(theirs.traffic.worst, theirs.worst_block, theirs.worst_warp)) {
       mine.worst = theirs.worst;
       mine.worst_block = theirs.worst_block;
       mine.worst_warp = theirs.worst_warp;

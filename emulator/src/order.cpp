@@ -119,10 +119,8 @@ void BlockOrder::meet(std::span<Lane> lanes, std::uint32_t members, bool orders_
     all.known = known;
   }
   for_each_lane(members, [&](unsigned l) {
-    if (orders_memory)
-      lanes[l].knowledge = all;
-    else
-      lanes[l].knowledge.level = all.level;
+    if (orders_memory) lanes[l].knowledge = all;
+    lanes[l].knowledge.level = all.level;
     lanes[l].met = time_;
     is_told(lanes[l]);
   });

@@ -6,6 +6,7 @@
 
 #include <bit>
 #include <cstdint>
+#include <tuple>
 #include <unordered_map>
 
 #include "emulator/report.hpp"
@@ -35,6 +36,12 @@ struct Site : Requests {
   // The first block that had a request as bad as that, and the first of its warps.
   std::uint64_t worst_block = 0;
   unsigned worst_warp = 0;
+
+  /// Whether a request of that block and warp takes the place of the worst so far.
+  bool is_exceeded(std::uint64_t transactions, std::uint64_t block, unsigned warp) const {
+    return std::tuple(transactions, worst_block, worst_warp) >
+           std::tuple(traffic.worst, block, warp);
+  }
 };
 
 /// Figures of a launch, or of the part of it that one host thread ran.
