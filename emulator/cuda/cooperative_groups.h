@@ -26,9 +26,7 @@ class thread_block {
  public:
   EMULATOR_GROUP(unsigned, threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z),
                  blockDim.x* blockDim.y* blockDim.z)
-  EMULATOR_INLINE static void sync(EMULATOR_HERE) {
-    emulator::block_barrier(emulator::Vote::none, 0, file, line);
-  }
+  EMULATOR_INLINE static void sync() { __syncthreads(); }
   EMULATOR_INLINE static dim3 group_index() { return blockIdx; }
   EMULATOR_INLINE static dim3 thread_index() { return threadIdx; }
   EMULATOR_INLINE static dim3 dim_threads() { return blockDim; }
@@ -49,9 +47,7 @@ class thread_group {
     return lanes_ == 0 ? thread_block::num_threads() : __popc(lanes_);
   }
   EMULATOR_INLINE unsigned size() const { return num_threads(); }
-  EMULATOR_INLINE void sync(EMULATOR_HERE) const {
-    lanes_ == 0 ? thread_block::sync(file, line) : __syncwarp(lanes_);
-  }
+  EMULATOR_INLINE void sync() const { lanes_ == 0 ? __syncthreads() : __syncwarp(lanes_); }
 
  protected:
   unsigned lanes_;
@@ -119,9 +115,9 @@ class grid_group {
     return blockIdx.x + gridDim.x * (blockIdx.y + 1ull * gridDim.y * blockIdx.z);
   }
   EMULATOR_INLINE static bool is_valid() { return emulator::is_cooperative(); }
-  EMULATOR_INLINE static void sync(EMULATOR_HERE) {
+  EMULATOR_INLINE static void sync() {
     using emulator::Strength;
-    thread_block::sync(file, line);
+    __syncthreads();
     emulator::check_grid_sync();
     if (thread_block::thread_rank() == 0) {
       const unsigned blocks = gridDim.x * gridDim.y * gridDim.z;
@@ -133,14 +129,14 @@ class grid_group {
       for (unsigned now = 0; now != turn;)
         emulator::strong_load(&emulator::grid_release, &now, 4, Strength::acquire);
     }
-    thread_block::sync(file, line);
+    __syncthreads();
   }
 };
 EMULATOR_INLINE grid_group this_grid() { return {}; }
 
 class cluster_group {
  public:
-  EMULATOR_INLINE static void sync(EMULATOR_HERE) { emulator::cluster_barrier(file, line); }
+  EMULATOR_INLINE static void sync() { emulator::cluster_barrier(); }
   EMULATOR_INLINE static unsigned block_rank() { return emulator::cluster_rank(); }
   EMULATOR_INLINE static unsigned num_blocks() { return emulator::cluster_size(); }
   EMULATOR_INLINE static dim3 dim_blocks() { return dim3(emulator::cluster_size()); }
@@ -153,8 +149,8 @@ class cluster_group {
 };
 EMULATOR_INLINE cluster_group this_cluster() { return {}; }
 
-EMULATOR_INLINE void sync(const thread_group& group, EMULATOR_HERE) { group.sync(file, line); }
-EMULATOR_INLINE void sync(const cluster_group&, EMULATOR_HERE) { cluster_group::sync(file, line); }
-EMULATOR_INLINE void sync(const grid_group&, EMULATOR_HERE) { grid_group::sync(file, line); }
+EMULATOR_INLINE void sync(const thread_group& group) { group.sync(); }
+EMULATOR_INLINE void sync(const cluster_group&) { cluster_group::sync(); }
+EMULATOR_INLINE void sync(const grid_group&) { grid_group::sync(); }
 
 }  // namespace cooperative_groups

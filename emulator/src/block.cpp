@@ -152,14 +152,12 @@ void Block::leave(Lane& lane, State state) {
 
 bool Block::release_block_barrier() {
   unsigned waiting = 0, votes = 0;
-  const Lane* first = nullptr;
-  bool same = true;
+  std::uintptr_t last = 0;
+  bool same = true;  // line, of which the compiler may have made several calls
   for (const Lane& lane : lanes_) {
     if (lane.state != State::at_block_barrier) continue;
-    if (!first) first = &lane;
-    same &= lane.barrier.line == first->barrier.line &&
-            (lane.barrier.file == first->barrier.file ||
-             std::strcmp(lane.barrier.file, first->barrier.file) == 0);
+    if (last != 0 && lane.pc != last) same &= source_line(lane.pc) == source_line(last);
+    last = lane.pc;
     ++waiting;
     votes += lane.value != 0;
   }
@@ -171,8 +169,9 @@ bool Block::release_block_barrier() {
         who_waits()};
   for (Lane& lane : lanes_) {
     if (lane.state != State::at_block_barrier) continue;
-    const Vote vote = lane.barrier.vote;
-    lane.value = vote == Vote::count ? votes : vote == Vote::all ? votes == waiting : votes != 0;
+    lane.value = lane.vote == Vote::count ? votes
+                 : lane.vote == Vote::all ? votes == waiting
+                                          : votes != 0;
     lane.state = State::ready;
   }
   ++counts_.steps.barriers;

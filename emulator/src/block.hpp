@@ -3,16 +3,13 @@
 
 #include <algorithm>
 #include <atomic>
-#include <bit>
 #include <cstdint>
-#include <cstdlib>
 #include <memory>
 #include <mutex>
 #include <numeric>
 #include <optional>
 #include <random>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "bulk_copies.hpp"

@@ -3,7 +3,6 @@
 // Faults of a block in words.
 #include <signal.h>
 
-#include <filesystem>
 #include <map>
 
 #include "block.hpp"
@@ -100,8 +99,7 @@ std::string Block::who_waits() const {
       case State::at_block_barrier:
       case State::at_cluster_barrier:
         what = text("wait at the ", lane.state == State::at_block_barrier ? "block" : "cluster",
-                    " barrier of ", std::filesystem::path(lane.barrier.file).filename().string(),
-                    ":", lane.barrier.line);
+                    " barrier of ", source_line(lane.pc).text());
         break;
       case State::at_warp_function:
         what = text("wait in a warp function at ", source_line(lane.pc).text());

@@ -31,6 +31,7 @@ Barrier& find(const MBarrier& barrier, Block& owner, std::uintptr_t pc) {
 
 // Ends the phase if nothing is missing.
 void settle(MBarrier& barrier, Barrier& state, Block& owner) {
+  const OutsideLane outside;
   if (state.pending == 0 && state.bytes == 0 && state.under_way == 0) {
     ++state.number;
     state.pending = state.expected;
@@ -69,10 +70,7 @@ void arrive(MBarrier& own, int block, int bytes, std::uintptr_t pc) {
   Phase* phase = state.phase;
   state.bytes += bytes;
   --state.pending;
-  {
-    const OutsideLane outside;
-    settle(barrier, state, owner);
-  }
+  settle(barrier, state, owner);
   if (phase) release(*current_lane, phase->released);
 }
 
@@ -321,7 +319,8 @@ void arrive_after_copies(MBarrier& barrier) {
   arrive(barrier, kOwn, 0, RETURN_ADDRESS);
 }
 
-static void wait(MBarrier& barrier, unsigned parity, std::uintptr_t pc) {
+void wait(MBarrier& barrier, unsigned parity) {
+  const std::uintptr_t pc = RETURN_ADDRESS;
   Lane& lane = *current_lane;
   for (;;) {
     Barrier& state = find(barrier, *current_block, pc);
@@ -344,8 +343,6 @@ static void wait(MBarrier& barrier, unsigned parity, std::uintptr_t pc) {
     yield(lane, State::at_mbarrier);
   }
 }
-void wait(MBarrier& barrier, unsigned parity) { wait(barrier, parity, RETURN_ADDRESS); }
-void wait_for_cluster(MBarrier& barrier, unsigned parity) { wait(barrier, parity, RETURN_ADDRESS); }
 
 using Way = BulkCopy::Way;
 void copy_in(void* to, const void* from, unsigned bytes, MBarrier& barrier) {

@@ -42,18 +42,18 @@ void* map_shared(void* address, unsigned rank) {
        cluster_size());
 }
 
-int block_barrier(Vote vote, int predicate, const char* file, int line) {
+int block_barrier(Vote vote, int predicate) {
   Lane& lane = *current_lane;
-  lane.barrier = {file, line, vote};
+  lane.pc = RETURN_ADDRESS;
+  lane.vote = vote;
   lane.value = static_cast<unsigned>(predicate);
   yield(lane, State::at_block_barrier);
   return static_cast<int>(lane.value);
 }
 
-void cluster_barrier(const char* file, int line) {
-  Lane& lane = *current_lane;
-  lane.barrier = {file, line};
-  yield(lane, State::at_cluster_barrier);
+void cluster_barrier() {
+  current_lane->pc = RETURN_ADDRESS;
+  yield(*current_lane, State::at_cluster_barrier);
 }
 
 std::uint64_t warp_function(WarpFunction function, unsigned mask, std::uint64_t value, int argument,
@@ -145,10 +145,7 @@ void copy_word(void* to, const void* from, unsigned bytes) {
   }
 }
 // Half of a word of 16 bytes is counted, shorter words are not.
-Event event_of_word(unsigned bytes, Event counted, Event uncounted) {
-  return bytes == 16 ? counted : uncounted;
-}
-unsigned size_of_word(unsigned bytes) { return bytes == 4 ? 2 : 3; }
+unsigned log2_counted(unsigned bytes) { return bytes == 4 ? 2 : 3; }
 
 }  // namespace
 
@@ -157,8 +154,8 @@ void strong_load(const void* word, void* value, unsigned bytes, Strength strengt
     copy_word(value, word, bytes);
     return Operation::load;
   };
-  strong(word, bytes, event_of_word(bytes, Event::load, Event::flag), size_of_word(bytes),
-         RETURN_ADDRESS, perform, {.strength = strength, .read = value});
+  strong(word, bytes, bytes == 16 ? Event::load : Event::flag, log2_counted(bytes), RETURN_ADDRESS,
+         perform, {.strength = strength, .read = value});
 }
 void strong_store(void* word, const void* value, unsigned bytes, Strength strength) {
   std::uint64_t old[2];
@@ -168,7 +165,7 @@ void strong_store(void* word, const void* value, unsigned bytes, Strength streng
     copy_word(word, value, bytes);
     return Operation::store;
   };
-  strong(word, bytes, event_of_word(bytes, Event::store, Event::flag_store), size_of_word(bytes),
+  strong(word, bytes, bytes == 16 ? Event::store : Event::flag_store, log2_counted(bytes),
          RETURN_ADDRESS, perform, {.strength = strength, .replaced = old});
 }
 unsigned strong_add(unsigned* word, unsigned value, Strength strength) {

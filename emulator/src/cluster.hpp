@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <condition_variable>
+#include <atomic>
 #include <cstdint>
-#include <mutex>
 #include <random>
+#include <semaphore>
 #include <string>
 #include <vector>
 
@@ -21,7 +21,7 @@ struct Fault {
 };
 
 /// The blocks of a cluster, each on a host thread of its own and one of them running at a time: the
-/// turn changes at cluster barriers and when a block ends.
+/// turn changes at cluster barriers and when a block ends. All of this is touched by who has it.
 class Cluster {
  public:
   explicit Cluster(unsigned size) : members_(size), order_(size) {}
@@ -46,18 +46,19 @@ class Cluster {
  private:
   struct Member {
     Block* block = nullptr;
+    std::counting_semaphore<> go{0};
     bool at_barrier = false, exited = false;
     std::uint64_t circling_since = 0;
+    bool waits() const { return at_barrier || exited; }
   };
   void pass_turn();
 
-  std::mutex mutex_;
-  std::condition_variable changed_;
   std::vector<Member> members_;
   std::vector<unsigned> order_;
   std::mt19937 random_;
   unsigned turn_ = 0;  // index into order_
-  bool met_ = false, aborted_ = false;
+  bool met_ = false;
+  std::atomic<bool> aborted_ = false;
 };
 
 }  // namespace emulator

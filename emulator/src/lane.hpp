@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <sstream>
@@ -100,11 +99,7 @@ struct alignas(64) LaneState {
 
   // What it waits for.
   std::uint64_t value = 0;  ///< given to the barrier or warp function, and its answer
-  struct {
-    const char* file;
-    int line;
-    Vote vote;
-  } barrier{};
+  Vote vote{};
   struct {
     WarpFunction function;
     unsigned mask;

@@ -298,21 +298,17 @@ Report Recording::report() const {
   for (const auto& [kernel, counts] : counted.by_kernel) {
     report += counts.steps;
     const std::string name = kernel_name(kernel);
-    std::vector<const Site*> sites;
-    for (const auto& [key, site] : counts.sites) sites.push_back(&site);
-    std::ranges::sort(sites, {},
-                      [](const Site* s) { return std::tuple(s->pc, s->space, s->operation); });
+    const std::map sites(counts.sites.begin(), counts.sites.end());  // by address
     // Instructions of one line, such as the copies of an unrolled loop, are one entry.
     std::map<std::tuple<std::string, int, Space, Operation, int>, Line> lines;
-    for (const Site* site : sites) {
-      const auto [file, number] = source_line(site->pc);
-      const auto [at, fresh] =
-          lines.try_emplace({file, number, site->space, site->operation, site->bytes},
-                            Line{*site, name, file, number});
+    for (const auto& [key, site] : sites) {
+      const auto [file, number] = source_line(site.pc);
+      const auto [at, fresh] = lines.try_emplace(
+          {file, number, site.space, site.operation, site.bytes}, Line{site, name, file, number});
       Line& line = at->second;
       if (fresh) continue;
-      if (site->traffic.worst > line.traffic.worst) line.worst = site->worst;
-      line.traffic += site->traffic;
+      if (site.traffic.worst > line.traffic.worst) line.worst = site.worst;
+      line.traffic += site.traffic;
     }
     for (auto& [key, line] : lines) report.lines.push_back(std::move(line));
   }

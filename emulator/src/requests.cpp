@@ -83,16 +83,13 @@ Cost shared_cost(const Request& request, bool load) {
 
 // 32-byte sectors of global memory. `ideal` is what as many bytes side by side would take.
 Cost global_cost(const Request& request) {
-  std::uint64_t seen[64];
+  std::uint64_t seen[32];
   unsigned count = 0;
   for_each_lane(request.mask, [&](unsigned lane) {
-    const std::uint64_t address = request.addresses[lane];
-    for (std::uint64_t s = address / 32; s <= (address + request.bytes - 1) / 32; ++s) {
-      // The newest first: neighbours share sectors.
-      unsigned i = count;
-      while (i > 0 && seen[i - 1] != s) --i;
-      if (i == 0) seen[count++] = s;
-    }
+    const std::uint64_t sector = request.addresses[lane] / 32;  // the only one: it is aligned
+    unsigned i = count;  // the newest first, since neighbours share sectors
+    while (i > 0 && seen[i - 1] != sector) --i;
+    if (i == 0) seen[count++] = sector;
   });
   const unsigned lanes = static_cast<unsigned>(std::popcount(request.mask));
   return {count, std::min(count, (lanes * request.bytes + 31) / 32)};

@@ -2,7 +2,6 @@
 #include "shared_memory.hpp"
 
 #include <algorithm>
-#include <bit>
 #include <cstdlib>
 #include <mutex>
 #include <new>

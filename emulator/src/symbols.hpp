@@ -44,6 +44,7 @@ struct SourceLine {
   std::string file;  ///< without directories; empty if not known
   int line = 0;
   std::string text() const;  ///< "transpose.cu:118"
+  bool operator==(const SourceLine&) const = default;
 };
 
 /// The line that the instruction before `return_address` comes from; where code was inlined, the

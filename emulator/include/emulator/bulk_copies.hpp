@@ -32,12 +32,12 @@ void arrive_expecting(MBarrier& barrier, int bytes) EMULATOR_CONVERGENT;
 void arrive_at_block(MBarrier& barrier, int block) EMULATOR_CONVERGENT;
 /// Waits until the phase of this parity is over.
 void wait(MBarrier& barrier, unsigned parity) EMULATOR_CONVERGENT;
-void wait_for_cluster(MBarrier& barrier, unsigned parity) EMULATOR_CONVERGENT;
+inline constexpr auto wait_for_cluster = wait;
 
 // Until all threads of the cluster are here: before the first access to another block's memory, or
 // so that others see what blocks have stored in their own.
-EMULATOR_INLINE void wait_for_cluster_to_start(EMULATOR_HERE) { cluster_barrier(file, line); }
-EMULATOR_INLINE void synchronize_shared_memory(EMULATOR_HERE) { cluster_barrier(file, line); }
+EMULATOR_INLINE void wait_for_cluster_to_start() { cluster_barrier(); }
+EMULATOR_INLINE void synchronize_shared_memory() { cluster_barrier(); }
 
 // To shared memory; the bytes arrive at the barrier.
 void copy_in(void* to, const void* from, unsigned bytes, MBarrier& barrier) EMULATOR_CONVERGENT;

@@ -92,10 +92,9 @@ unsigned lane_index() __attribute__((const));
 /// The block's dynamic shared memory, 1024-byte aligned: extern __shared__ has no host equivalent.
 void* dynamic_shared() __attribute__((const));
 
-/// Barriers. Each brings its source line, so that a divergent one can be named.
 enum class Vote { none, count, all, any };
-int block_barrier(Vote vote, int predicate, const char* file, int line) EMULATOR_CONVERGENT;
-void cluster_barrier(const char* file, int line) EMULATOR_CONVERGENT;
+int block_barrier(Vote vote, int predicate) EMULATOR_CONVERGENT;
+void cluster_barrier() EMULATOR_CONVERGENT;
 
 /// The thread's next atomic, flag or fence orders accesses of its own block alone.
 void narrow_scope() EMULATOR_CONVERGENT;
@@ -230,13 +229,10 @@ EMULATOR_INLINE uint3 make_uint3(unsigned x, unsigned y, unsigned z) { return {x
 
 // ---- barriers and fences
 
-#define EMULATOR_HERE const char *file = __builtin_FILE(), int line = __builtin_LINE()
-EMULATOR_INLINE void __syncthreads(EMULATOR_HERE) {
-  emulator::block_barrier(emulator::Vote::none, 0, file, line);
-}
-#define EMULATOR_BLOCK_VOTE(NAME, VOTE)                                          \
-  EMULATOR_INLINE int NAME(int predicate, EMULATOR_HERE) {                       \
-    return emulator::block_barrier(emulator::Vote::VOTE, predicate, file, line); \
+EMULATOR_INLINE void __syncthreads() { emulator::block_barrier(emulator::Vote::none, 0); }
+#define EMULATOR_BLOCK_VOTE(NAME, VOTE)                              \
+  EMULATOR_INLINE int NAME(int predicate) {                          \
+    return emulator::block_barrier(emulator::Vote::VOTE, predicate); \
   }
 EMULATOR_BLOCK_VOTE(__syncthreads_count, count)
 EMULATOR_BLOCK_VOTE(__syncthreads_and, all)
