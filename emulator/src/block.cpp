@@ -66,7 +66,6 @@ void Block::enter(Launch& launch, Cluster& cluster, unsigned rank, unsigned runn
   current_block = this;
   block_size = launch.block;
   grid_size = launch.grid;
-  cluster.enter(rank, this);
 }
 
 void Block::run(std::uint64_t number) {

@@ -6,10 +6,12 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <numeric>
 #include <optional>
 #include <random>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "bulk_copies.hpp"
@@ -67,6 +69,21 @@ struct Launch {
   bool ordered() const { return check && turns; }
 
   void fail(Fault what);
+  /// Does `work`; whatever goes wrong in it ends the launch. True if nothing did.
+  template <class F>
+  bool attempt(F work) {
+    try {
+      work();
+      return true;
+    } catch (Fault& fault) {
+      if (!fault.text.empty()) fail(std::move(fault));
+    } catch (const std::bad_alloc&) {
+      fail({});
+    } catch (const std::system_error&) {
+      fail({"this machine has no thread left for the launch"});
+    }
+    return false;
+  }
 };
 
 /// The numbers from 0 on, in that order.

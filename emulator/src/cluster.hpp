@@ -2,10 +2,13 @@
 #pragma once
 
 #include <atomic>
+#include <barrier>
 #include <cstdint>
+#include <memory>
 #include <random>
 #include <semaphore>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "emulator/report.hpp"
@@ -13,6 +16,7 @@
 namespace emulator {
 
 class Block;
+struct Launch;
 
 /// What a kernel did wrong, in words for its author. Ends the launch. An empty one only unwinds a
 /// block of a cluster in which another block was at fault.
@@ -20,45 +24,55 @@ struct Fault {
   std::string text;
 };
 
-/// The blocks of a cluster, each on a host thread of its own and one of them running at a time: the
-/// turn changes at cluster barriers and when a block ends. All of this is touched by who has it.
+/// As many host threads as a cluster has blocks, which run cluster after cluster; without clusters
+/// each block is one. One of the threads runs at a time: the turn changes at cluster barriers and
+/// when a block ends. All of this is touched by who has it.
 class Cluster {
  public:
-  explicit Cluster(unsigned size) : members_(size), order_(size) {}
+  /// Of the launch's runners the one of that number.
+  Cluster(Launch& launch, unsigned number);
 
-  unsigned size() const { return static_cast<unsigned>(members_.size()); }
-  void enter(unsigned rank, Block* block) { members_[rank].block = block; }
   Block& block(unsigned rank) { return *members_[rank].block; }
-  /// A cluster starts whose first block has that number in the grid.
-  void start(Order order, std::uint64_t first_block);
-  void wait_for_turn(unsigned rank);  ///< throws an empty Fault if another block failed
-  /// At the barrier. Returns when all blocks have come or exited.
+  /// At the barrier. Returns when all blocks have come or exited; throws an empty Fault if another
+  /// block failed.
   void arrive(unsigned rank);
-  void exit(unsigned rank);
   /// The block only spins, and will until the progress of the launch changes: the other
   /// blocks run, and it returns when its turn has come again. False if all of them spin.
   bool let_others_run(unsigned rank, std::uint64_t progress);
   bool running(unsigned rank) const { return !members_[rank].exited; }
   /// Whether there has been a barrier, so that all blocks have surely started.
   bool met() const { return met_; }
-  void abort();
 
  private:
   struct Member {
-    Block* block = nullptr;
+    std::unique_ptr<Block> block;
     std::counting_semaphore<> go{0};
     bool at_barrier = false, exited = false;
     std::uint64_t circling_since = 0;
     bool waits() const { return at_barrier || exited; }
   };
+  // When all threads have come from the last cluster.
+  struct Next {
+    Cluster* cluster;
+    void operator()() noexcept { cluster->draw(); }
+  };
+  void run(unsigned rank);
+  void draw();
+  void wait_for_turn(unsigned rank);
   void pass_turn();
 
+  Launch& launch_;
+  const unsigned number_;
+  bool complete_ = true, began_ = false;
+  std::uint64_t first_ = 0;  // block of the grid
   std::vector<Member> members_;
   std::vector<unsigned> order_;
   std::mt19937 random_;
   unsigned turn_ = 0;  // index into order_
   bool met_ = false;
   std::atomic<bool> aborted_ = false;
+  std::barrier<Next> meeting_;
+  std::vector<std::jthread> threads_;
 };
 
 }  // namespace emulator

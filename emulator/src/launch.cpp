@@ -1,12 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// Launches: blocks over host threads, and what is counted of them.
-#include <pthread.h>
-
-#include <barrier>
+// Launches, and what is counted of them.
 #include <map>
 #include <new>
-#include <system_error>
 #include <thread>
 
 #include "block.hpp"
@@ -33,135 +29,6 @@ std::string& fault_text() {
   static std::string text;
   return text;
 }
-
-// Blocks keep their stacks, logs and shadow memory from launch to launch.
-std::mutex pool_mutex;
-constinit std::vector<std::unique_ptr<Block>> pool;
-std::unique_ptr<Block> take_block() {
-  const std::lock_guard lock(pool_mutex);
-  if (pool.empty()) return std::make_unique<Block>();
-  auto block = std::move(pool.back());
-  pool.pop_back();
-  return block;
-}
-
-// A host thread needs room for the shared variables of every kernel in the program, which glibc
-// takes from its stack. std::jthread takes no size, so that of all threads made from here on is
-// enlarged.
-void enlarge_stacks() {
-  [[maybe_unused]] static const bool once = [] {
-    pthread_attr_t attributes;
-    std::size_t bytes = 0;
-    pthread_getattr_default_np(&attributes);
-    pthread_attr_getstacksize(&attributes, &bytes);
-    pthread_attr_setstacksize(&attributes, bytes + thread_storage().size());
-    pthread_setattr_default_np(&attributes);
-    pthread_attr_destroy(&attributes);
-    return true;
-  }();
-}
-
-std::jthread host_thread(auto work) {
-  enlarge_stacks();
-  return std::jthread([work] {
-    alignas(16) std::byte stack[64 * 1024];
-    handle_lane_traps(stack);
-    work();
-  });
-}
-
-// Does `work`; whatever goes wrong in it ends the launch. True if nothing did.
-template <class F>
-bool attempt(Launch& launch, F work) {
-  try {
-    work();
-    return true;
-  } catch (Fault& fault) {
-    if (!fault.text.empty()) launch.fail(std::move(fault));
-  } catch (const std::bad_alloc&) {
-    launch.fail({});
-  } catch (const std::system_error&) {
-    launch.fail({"this machine has no thread left for the launch"});
-  }
-  return false;
-}
-
-// As many host threads as a cluster has blocks, which run cluster after cluster. Without clusters
-// each block is one.
-class Runner {
- public:
-  Runner(Launch& launch, unsigned number)
-      : launch_(launch),
-        number_(number),
-        cluster_(launch.cluster),
-        meeting_(launch.cluster, Next{this}) {
-    const bool complete = attempt(launch, [&] {
-      threads_.reserve(launch.cluster);  // one that is lost on the way would wait for the others
-      for (unsigned rank = 0; rank < launch.cluster; ++rank)
-        threads_.push_back(host_thread([this, rank] { run(rank); }));
-    });
-    if (launch.turns && complete) launch.turns->add(number);
-    if (complete) return;
-    complete_ = false;
-    for (auto missing = threads_.size(); missing < launch.cluster; ++missing)
-      meeting_.arrive_and_drop();  // or the others would wait for ever
-  }
-
- private:
-  // When all have come from the last cluster.
-  struct Next {
-    Runner* runner;
-    void operator()() noexcept { runner->draw(); }
-  };
-  void draw() {
-    Turns* const turns = launch_.turns && complete_ ? &*launch_.turns : nullptr;
-    if (turns && !std::exchange(began_, true)) turns->begin(number_);
-    first_ = launch_.failed ? launch_.blocks() : launch_.next.fetch_add(launch_.cluster);
-    if (first_ < launch_.blocks() &&
-        !attempt(launch_, [&] { cluster_.start(launch_.order, first_); }))
-      first_ = launch_.blocks();
-    const bool over = first_ >= launch_.blocks();
-    if (over) --launch_.running;
-    if (!turns) return;
-    if (over)
-      turns->end(number_);
-    else
-      turns->took(number_, first_);
-  }
-  void run(unsigned rank) {
-    std::unique_ptr<Block> block;
-    bool whole = attempt(launch_, [&] {
-      block = take_block();
-      block->enter(launch_, cluster_, rank, number_);
-    });
-    for (;;) {
-      meeting_.arrive_and_wait();
-      if (first_ >= launch_.blocks()) break;
-      const bool ran = attempt(launch_, [&] {
-        cluster_.wait_for_turn(rank);
-        block->run(first_ + rank);
-        cluster_.exit(rank);
-      });
-      if (!ran) cluster_.abort();
-      whole &= ran;
-    }
-    current_block = nullptr;
-    if (!whole) return;  // the lanes that were left in the middle of something go with the block
-    attempt(launch_, [&] {
-      const std::scoped_lock lock(launch_.mutex, pool_mutex);
-      launch_.counts += block->counts();
-      pool.push_back(std::move(block));
-    });
-  }
-
-  Launch& launch_;
-  const unsigned number_;
-  Cluster cluster_;
-  bool complete_ = true, began_ = false;
-  std::uint64_t first_ = 0;
-  std::barrier<Next> meeting_;
-  std::vector<std::jthread> threads_;
-};
 
 }  // namespace
 
@@ -227,11 +94,11 @@ cudaError_t run_grid(const cudaLaunchConfig_t& config, const BoundKernel& bound)
   launch.running = static_cast<int>(workers);
   {
     // Whatever happens, the threads that are there end before the launch does.
-    std::vector<std::unique_ptr<Runner>> runners;
-    attempt(launch, [&] {
+    std::vector<std::unique_ptr<Cluster>> runners;
+    launch.attempt([&] {
       runners.reserve(workers);
       const auto make = [&](unsigned i) {
-        attempt(launch, [&] { runners.push_back(std::make_unique<Runner>(launch, i)); });
+        launch.attempt([&] { runners.push_back(std::make_unique<Cluster>(launch, i)); });
       };
       if (ordered || (launch.cooperative && launch.blocks() > 1))
         launch.turns.emplace(settings.schedule, workers, groups, make).run();
