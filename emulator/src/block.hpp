@@ -224,7 +224,7 @@ class Block {
   bool is_at(const Place& place, std::uintptr_t address, unsigned bytes) const;
   void check_variable(const Touch& touch);
   void check_global(const Touch& touch, Buffer& buffer);
-  void check_shared(const Touch& touch, std::size_t offset, Block& owner) const;
+  void check_shared(const Touch& touch, Block& owner) const;
   void mark(Lane& lane, Record& record, bool strong);
   void note(Lane& lane, Races::Access access);
   Block* owner_of(std::uintptr_t address) const;

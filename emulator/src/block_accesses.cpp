@@ -76,11 +76,11 @@ void Block::note(Lane& lane, Races::Access access) {
   const auto found = launch_->races.note(lane, access);
   if (!conflict_) conflict_ = found;
   if (!owner) return;
-  const std::size_t offset = owner->shared_.offset(access.address);
   if (access.operation != Operation::store && !unwritten_ &&
-      !owner->shared_.written(offset, access.bytes))
+      !owner->shared_.written(access.address, access.bytes))
     unwritten_ = {&lane, access, owner};
-  if (access.operation != Operation::load) owner->shared_.note_written(offset, access.bytes);
+  if (access.operation != Operation::load)
+    owner->shared_.note_written(access.address, access.bytes);
   if (owner != this) owner->visit_ = {this, &lane, access.pc, order_.time()};
 }
 
@@ -96,7 +96,7 @@ void Block::check_bounds(std::uintptr_t to, unsigned bytes, std::uintptr_t pc) {
   std::string why;
   {
     const OutsideLane outside;
-    why = shared_.out_of_bounds(shared_.offset(to), bytes);
+    why = shared_.out_of_bounds(to, bytes);
   }
   if (!why.empty()) stop(pc, "out-of-bounds shared store ", why);
 }
@@ -120,10 +120,8 @@ void Block::land(std::uintptr_t to, unsigned bytes, bool bulk) {
 
 void Block::before_strong(Lane& lane, std::uintptr_t address, std::uintptr_t pc) {
   if (!launch_->ordered()) return;
-  {
-    const OutsideLane outside;
-    if (!launch_->races.is_global(address)) return;
-  }
+  const OutsideLane outside;
+  if (!launch_->races.is_global(address)) return;
   Turns& turns = *launch_->turns;
   // One that polls in vain lets others go first.
   constexpr unsigned kInVain = 16, kPatience = 256;
@@ -133,13 +131,10 @@ void Block::before_strong(Lane& lane, std::uintptr_t address, std::uintptr_t pc)
   lane.polls = lane.polled_since == turns.stores() ? lane.polls + 1 : 0;
   lane.polled = what;
   lane.polled_since = turns.stores();
-  {
-    const OutsideLane outside;
-    if (again && lane.polls % kPatience == 0)
-      turns.yield(runner_);  // the others only seem to wait
-    else if (!again || !turns.wait(runner_))
-      turns.point(runner_);
-  }
+  if (again && lane.polls % kPatience == 0)
+    turns.yield(runner_);  // the others only seem to wait
+  else if (!again || !turns.wait(runner_))
+    turns.point(runner_);
   if (launch_->failed) leave(lane, State::stopped);
 }
 
@@ -201,7 +196,7 @@ void Block::access(std::uint64_t pc, Event event, const Request& request) {
     if (at.owner) {
       for_each_lane(mask, [&](unsigned l) {
         offsets[l] = at.owner->shared_.offset(request.addresses[l]);
-        if (launch_->check) check_shared(touch(l), offsets[l], *at.owner);
+        if (launch_->check) check_shared(touch(l), *at.owner);
         remote_places[l] = std::uint64_t{at.owner->rank_} << 32 | offsets[l];
       });
       part.addresses = offsets;
@@ -318,8 +313,8 @@ void Block::check_global(const Touch& touch, Buffer& buffer) {
 }
 
 // An access of the shared memory of `owner`, this block or another of its cluster.
-void Block::check_shared(const Touch& touch, std::size_t offset, Block& owner) const {
-  const auto why = owner.shared_.out_of_bounds(offset, touch.bytes);
+void Block::check_shared(const Touch& touch, Block& owner) const {
+  const auto why = owner.shared_.out_of_bounds(touch.address, touch.bytes);
   if (!why.empty())
     throw fault(touch, "out-of-bounds ", &owner != this ? "distributed " : "shared ",
                 name(operation(touch.event)), " ", why);

@@ -47,8 +47,7 @@ Fault Block::conflict(const Lane& lane) const {
   Block* const owner = owner_of(address);
   if (owner && !access.bulk) {  // what is out of bounds is not called a race
     const Event event = access.operation == Operation::load ? Event::load : Event::store;
-    const std::size_t offset = owner->shared_.offset(access.address);
-    check_shared({access.pc, event, lane, access.address, access.bytes}, offset, *owner);
+    check_shared({access.pc, event, lane, access.address, access.bytes}, *owner);
   }
   const char* also = what.find("scope") != what.npos    ? ""
                      : what.find("atomic") != what.npos ? "; or make both atomic"
@@ -65,7 +64,7 @@ Fault Block::conflict(const Lane& lane) const {
                : owner  ? "between blocks of the cluster: "
                         : "between blocks: ",
                what, " of ",
-               owner      ? owner->shared_.place(owner->shared_.offset(address))
+               owner      ? owner->shared_.place(address)
                : buffer   ? buffer->place(address)
                : variable ? variable->name()
                           : "a variable",
@@ -79,45 +78,40 @@ Fault Block::conflict(const Lane& lane) const {
 Fault Block::unwritten() const {
   const auto& [lane, access, owner] = *unwritten_;
   const bool remote = owner != this;
-  const std::size_t offset = owner->shared_.offset(access.address);
-  check_shared({access.pc, Event::load, *lane, access.address, access.bytes}, offset, *owner);
+  check_shared({access.pc, Event::load, *lane, access.address, access.bytes}, *owner);
   return fault(*lane, access.pc, "uninitialised ", remote ? "distributed" : "shared",
-               " memory: ", name(access.operation), " of ", owner->shared_.variable(offset),
+               " memory: ", name(access.operation), " of ", owner->shared_.variable(access.address),
                remote ? text(" of block ", owner->rank_) : "",
                ", which nobody in the block has written yet");
 }
 
 // "; kernel k: 16 threads at the block barrier of k.cu:12 (first: block (0, 0, 0) thread ..."
 std::string Block::who_waits() const {
-  std::map<std::string, std::pair<unsigned, const Lane*>> groups;
-  for (const Lane& lane : lanes_) {
-    std::string what;
+  const auto doing = [&](const Lane& lane) {
+    const std::string place = source_line(lane.pc).text();
     switch (lane.state) {
       case State::exited:
-        what = "have exited";
-        break;
+        return std::string("have exited");
       case State::at_block_barrier:
+        return "wait at the block barrier of " + place;
       case State::at_cluster_barrier:
-        what = text("wait at the ", lane.state == State::at_block_barrier ? "block" : "cluster",
-                    " barrier of ", source_line(lane.pc).text());
-        break;
+        return "wait at the cluster barrier of " + place;
       case State::at_warp_function:
-        what = text("wait in a warp function at ", source_line(lane.pc).text());
-        break;
+        return "wait in a warp function at " + place;
       case State::at_word:
-        what = text("wait for a word of global memory at ", source_line(lane.pc).text());
-        break;
+        return "wait for a word of global memory at " + place;
       case State::at_mbarrier:
-        what = text("wait for phase ", lane.waits_for->number, " of the mbarrier ",
-                    shared_.variable(shared_.offset(lane.waits_at)), ", which lacks ",
-                    lane.waits_for->pending, " arrivals and ",
-                    lane.waits_for->bytes - lane.waits_for->under_way, " bytes, at ",
-                    source_line(lane.pc).text());
-        break;
+        return text("wait for phase ", lane.waits_for->number, " of the mbarrier ",
+                    shared_.variable(lane.waits_at), ", which lacks ", lane.waits_for->pending,
+                    " arrivals and ", lane.waits_for->bytes - lane.waits_for->under_way,
+                    " bytes, at ", place);
       default:
-        what = text("run at ", source_line(lane.step).text());
+        return "run at " + source_line(lane.step).text();
     }
-    auto& [count, first] = groups[what];
+  };
+  std::map<std::string, std::pair<unsigned, const Lane*>> groups;
+  for (const Lane& lane : lanes_) {
+    auto& [count, first] = groups[doing(lane)];
     if (count++ == 0) first = &lane;
   }
   std::string all = "; kernel " + kernel_name(launch_->kernel);

@@ -402,10 +402,8 @@ void wait_until_written() { write_copies(*current_lane); }
 
 void Block::bulk_copy(Lane& lane, BulkCopy& copy) {
   const bool in = copy.way == BulkCopy::Way::in;
-  const std::size_t offset = shared_.offset(copy.shared);
   for (unsigned i = 0; launch_->check && i < copy.bytes; i += kChunk)
-    check_shared({copy.pc, in ? Event::store : Event::load, lane, copy.shared + i, kChunk},
-                 offset + i, *this);
+    check_shared({copy.pc, in ? Event::store : Event::load, lane, copy.shared + i, kChunk}, *this);
   Traffic one{.requests = 1, .lanes = 1};
   std::uintptr_t first = 0, last = 0;  // byte; sector of the row before, which the next may share
   Buffer* buffer = nullptr;

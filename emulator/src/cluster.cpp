@@ -45,21 +45,16 @@ std::jthread host_thread(auto work) {
 }  // namespace
 
 Cluster::Cluster(Launch& launch, unsigned number)
-    : launch_(launch),
-      number_(number),
-      members_(launch.cluster),
-      order_(launch.cluster),
-      meeting_(launch.cluster, Next{this}) {
+    : launch_(launch), number_(number), members_(launch.cluster), order_(launch.cluster) {
   const bool complete = launch.attempt([&] {
     threads_.reserve(launch.cluster);  // one that is lost on the way would wait for the others
     for (unsigned rank = 0; rank < launch.cluster; ++rank)
       threads_.push_back(host_thread([this, rank] { run(rank); }));
   });
-  if (launch.turns && complete) launch.turns->add(number);
-  if (complete) return;
-  complete_ = false;
-  for (auto missing = threads_.size(); missing < launch.cluster; ++missing)
-    meeting_.arrive_and_drop();  // or the others would wait for ever
+  if (!complete)
+    end();  // or those that are there would wait for ever
+  else if (launch.turns)
+    launch.turns->add(number);
 }
 
 void Cluster::run(unsigned rank) {
@@ -68,19 +63,23 @@ void Cluster::run(unsigned rank) {
     own.block = take_block();
     own.block->enter(launch_, *this, rank, number_);
   });
-  for (;;) {
-    meeting_.arrive_and_wait();
-    if (first_ >= launch_.blocks()) break;
+  if (++here_ == launch_.cluster) {
+    began_ = true;
+    if (launch_.turns) launch_.turns->begin(number_);
+    draw();
+  }
+  while (own.go.acquire(), !over_) {
     const bool ran = launch_.attempt([&] {
-      wait_for_turn(rank);
       own.block->run(first_ + rank);
       own.exited = true;
       pass_turn();
     });
     whole &= ran;
-    if (ran) continue;
-    aborted_ = true;
-    for (Member& member : members_) member.go.release();
+    if (!ran) end();
+  }
+  if (--here_ == 0 && began_) {
+    --launch_.running;
+    if (launch_.turns) launch_.turns->end(number_);
   }
   current_block = nullptr;
   if (!whole) return;  // the lanes that were left in the middle of something go with the block
@@ -91,16 +90,10 @@ void Cluster::run(unsigned rank) {
   });
 }
 
-// The next cluster of the grid, if there is one left.
+// All threads have come, or have run the last cluster: the next one of the grid starts.
 void Cluster::draw() {
-  Turns* const turns = launch_.turns && complete_ ? &*launch_.turns : nullptr;
-  if (turns && !std::exchange(began_, true)) turns->begin(number_);
   first_ = launch_.failed ? launch_.blocks() : launch_.next.fetch_add(launch_.cluster);
-  if (first_ >= launch_.blocks()) {
-    --launch_.running;
-    if (turns) turns->end(number_);
-    return;
-  }
+  if (first_ >= launch_.blocks()) return end();
   for (Member& member : members_) {
     member.at_barrier = member.exited = false;
     member.circling_since = 0;
@@ -109,13 +102,18 @@ void Cluster::draw() {
   put_in_order(order_, launch_.order, random_);
   turn_ = launch_.cluster - 1;  // so that the first in order is next
   met_ = false;
-  if (turns) turns->took(number_, first_);
+  if (launch_.turns) launch_.turns->took(number_, first_);
   pass_turn();
+}
+
+void Cluster::end() {
+  over_ = true;
+  for (Member& member : members_) member.go.release();
 }
 
 void Cluster::wait_for_turn(unsigned rank) {
   members_[rank].go.acquire();
-  if (aborted_) throw Fault{};
+  if (over_) throw Fault{};
 }
 
 void Cluster::arrive(unsigned rank) {
@@ -137,6 +135,7 @@ bool Cluster::let_others_run(unsigned rank, std::uint64_t progress) {
 
 // To the next block that can run; when all wait or have exited, the barrier opens.
 void Cluster::pass_turn() {
+  if (std::ranges::all_of(members_, &Member::exited)) return draw();
   if (std::ranges::all_of(members_, &Member::waits)) {
     Knowledge all;
     for (const Member& member : members_) member.block->order().add_to(all);

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <atomic>
-#include <barrier>
 #include <cstdint>
 #include <memory>
 #include <random>
@@ -51,27 +50,23 @@ class Cluster {
     std::uint64_t circling_since = 0;
     bool waits() const { return at_barrier || exited; }
   };
-  // When all threads have come from the last cluster.
-  struct Next {
-    Cluster* cluster;
-    void operator()() noexcept { cluster->draw(); }
-  };
   void run(unsigned rank);
   void draw();
   void wait_for_turn(unsigned rank);
   void pass_turn();
+  void end();
 
   Launch& launch_;
   const unsigned number_;
-  bool complete_ = true, began_ = false;
-  std::uint64_t first_ = 0;  // block of the grid
+  std::atomic<unsigned> here_ = 0;  // threads
+  std::atomic<bool> over_ = false;  // there is no cluster left, or a block failed
+  bool began_ = false;              // all of them have come
+  std::uint64_t first_ = 0;         // block of the grid
   std::vector<Member> members_;
   std::vector<unsigned> order_;
   std::mt19937 random_;
   unsigned turn_ = 0;  // index into order_
   bool met_ = false;
-  std::atomic<bool> aborted_ = false;
-  std::barrier<Next> meeting_;
   std::vector<std::jthread> threads_;
 };
 

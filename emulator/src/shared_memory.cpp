@@ -89,14 +89,16 @@ std::size_t SharedMemory::offset_in_variable(std::size_t offset) const {
   return variable ? offset - variable->offset : offset;
 }
 
-std::string SharedMemory::out_of_bounds(std::size_t offset, unsigned bytes) {
-  if (offset >= static_span()) {
-    if (offset - static_span() + bytes <= dynamic_bytes_) return "";
-    return "at byte " + std::to_string(offset - static_span()) + " of " +
-           std::to_string(dynamic_bytes_) + " bytes of dynamic shared memory";
+std::string SharedMemory::out_of_bounds(std::uintptr_t address, unsigned bytes) {
+  if (is_dynamic(address)) {
+    const std::size_t at = address - dynamic_start();
+    return at + bytes <= dynamic_bytes_
+               ? ""
+               : text("at byte ", at, " of ", dynamic_bytes_, " bytes of dynamic shared memory");
   }
   const auto variables = Symbols::get().shared();
   if (variables.empty()) return "";  // a stripped program
+  const std::size_t offset = address - static_start_;
   const Variable* variable = find(offset);
   if (!variable) return "beyond any variable";
   if (offset + bytes > variable->offset + variable->bytes)
@@ -108,19 +110,10 @@ std::string SharedMemory::out_of_bounds(std::size_t offset, unsigned bytes) {
   return foreign ? "beyond the kernel's own variables" : "";
 }
 
-std::string SharedMemory::variable(std::size_t offset) const {
-  if (offset >= static_span()) return "dynamic shared memory";
-  const Variable* variable = find(offset);
+std::string SharedMemory::variable(std::uintptr_t address) const {
+  if (is_dynamic(address)) return "dynamic shared memory";
+  const Variable* variable = find(address - static_start_);
   return variable ? variable->name() : "shared memory";
-}
-
-bool SharedMemory::written(std::size_t offset, unsigned bytes) const {
-  const auto is_new = [this](std::uint32_t block) { return block == block_; };
-  return std::all_of(&written_[offset], &written_[offset + bytes], is_new);
-}
-
-void SharedMemory::note_written(std::size_t offset, unsigned bytes) {
-  std::fill_n(&written_[offset], bytes, block_);
 }
 
 }  // namespace emulator

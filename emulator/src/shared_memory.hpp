@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -42,17 +43,23 @@ class SharedMemory {
 
   /// What is wrong with touching `bytes` there: beyond the dynamic part, outside of any variable,
   /// or in one of another kernel. Empty if nothing is.
-  std::string out_of_bounds(std::size_t offset, unsigned bytes);
+  std::string out_of_bounds(std::uintptr_t address, unsigned bytes);
   /// "tile" or "dynamic shared memory".
-  std::string variable(std::size_t offset) const;
+  std::string variable(std::uintptr_t address) const;
   /// "tile (byte 128)".
-  std::string place(std::size_t offset) const {
-    return variable(offset) + " (byte " + std::to_string(offset_in_variable(offset)) + ")";
+  std::string place(std::uintptr_t address) const {
+    return variable(address) + " (byte " + std::to_string(offset_in_variable(offset(address))) +
+           ")";
   }
 
   /// Whether the block has written all of that.
-  bool written(std::size_t offset, unsigned bytes) const;
-  void note_written(std::size_t offset, unsigned bytes);
+  bool written(std::uintptr_t address, unsigned bytes) const {
+    const std::uint32_t* const first = &written_[offset(address)];
+    return std::count(first, first + bytes, block_) == bytes;
+  }
+  void note_written(std::uintptr_t address, unsigned bytes) {
+    std::fill_n(&written_[offset(address)], bytes, block_);
+  }
 
  private:
   std::uintptr_t dynamic_start() const { return reinterpret_cast<std::uintptr_t>(dynamic()); }
