@@ -196,12 +196,6 @@ void Block::answer(std::span<Lane> lanes, std::uint32_t members) {
     // Distances are unsigned; beyond a warp they are all the same.
     const int distance = static_cast<int>(std::min(static_cast<unsigned>(argument), 32u));
     const int up = me - distance, down = me + distance, other = me ^ (argument & 31);
-    // Signed numbers are in order as unsigned ones once their highest bit is inverted.
-    const bool is_signed =
-        function == WarpFunction::minimum_signed || function == WarpFunction::maximum_signed;
-    const auto less = [flip = is_signed ? 1u << 31 : 0u](std::uint64_t a, std::uint64_t b) {
-      return (a ^ flip) < (b ^ flip);
-    };
     switch (function) {
       case WarpFunction::sync:
         return 0;
@@ -226,11 +220,9 @@ void Block::answer(std::span<Lane> lanes, std::uint32_t members) {
       case WarpFunction::add:
         return fold(std::plus());
       case WarpFunction::minimum:
-      case WarpFunction::minimum_signed:
-        return fold([&](auto a, auto b) { return std::min(a, b, less); });
+        return fold([](auto a, auto b) { return std::min(a, b); });
       case WarpFunction::maximum:
-      case WarpFunction::maximum_signed:
-        return fold([&](auto a, auto b) { return std::max(a, b, less); });
+        return fold([](auto a, auto b) { return std::max(a, b); });
       case WarpFunction::bit_and:
         return fold(std::bit_and());
       case WarpFunction::bit_or:

@@ -128,16 +128,14 @@ enum class WarpFunction : std::uint8_t {
   add,
   minimum,
   maximum,
-  minimum_signed,
-  maximum_signed,
   bit_and,
   bit_or,
   bit_xor
 };
 /// What the calling lane gets when the lanes in `mask` have all called; `argument` is the lane,
 /// distance or mask of a shuffle.
-std::uint64_t warp_function(WarpFunction function, unsigned mask, std::uint64_t value, int argument,
-                            int width) EMULATOR_CONVERGENT;
+std::uint64_t warp_function(WarpFunction function, unsigned mask, std::uint64_t value = 0,
+                            int argument = 0, int width = 32) EMULATOR_CONVERGENT;
 template <class T>
 EMULATOR_INLINE T shuffle(WarpFunction function, unsigned mask, T value, int argument, int width) {
   static_assert(sizeof(T) <= 8 && std::is_trivially_copyable_v<T>, "4- and 8-byte types shuffle");
@@ -258,16 +256,15 @@ EMULATOR_SHUFFLE(__shfl_up_sync, shuffle_up, unsigned)
 EMULATOR_SHUFFLE(__shfl_down_sync, shuffle_down, unsigned)
 EMULATOR_SHUFFLE(__shfl_xor_sync, shuffle_xor, int)
 EMULATOR_INLINE void __syncwarp(unsigned mask = 0xFFFFFFFFu) {
-  emulator::warp_function(emulator::WarpFunction::sync, mask, 0, 0, 32);
+  emulator::warp_function(emulator::WarpFunction::sync, mask);
 }
 EMULATOR_INLINE unsigned __activemask() {
-  return static_cast<unsigned>(
-      emulator::warp_function(emulator::WarpFunction::active_mask, 0, 0, 0, 32));
+  return static_cast<unsigned>(emulator::warp_function(emulator::WarpFunction::active_mask, 0));
 }
-#define EMULATOR_VOTE(T, NAME, FUNCTION)                                                         \
-  EMULATOR_INLINE T NAME(unsigned mask, int predicate) {                                         \
-    return static_cast<T>(                                                                       \
-        emulator::warp_function(emulator::WarpFunction::FUNCTION, mask, predicate != 0, 0, 32)); \
+#define EMULATOR_VOTE(T, NAME, FUNCTION)                                                  \
+  EMULATOR_INLINE T NAME(unsigned mask, int predicate) {                                  \
+    return static_cast<T>(                                                                \
+        emulator::warp_function(emulator::WarpFunction::FUNCTION, mask, predicate != 0)); \
   }
 EMULATOR_VOTE(unsigned, __ballot_sync, ballot)
 EMULATOR_VOTE(int, __all_sync, all)
@@ -278,22 +275,24 @@ EMULATOR_INLINE unsigned __match_any_sync(unsigned mask, T value) {
   std::uint64_t bits = 0;
   __builtin_memcpy(&bits, &value, sizeof(T));
   return static_cast<unsigned>(
-      emulator::warp_function(emulator::WarpFunction::match_any, mask, bits, 0, 32));
+      emulator::warp_function(emulator::WarpFunction::match_any, mask, bits));
 }
-#define EMULATOR_REDUCE(NAME, T, FUNCTION)                                                \
-  EMULATOR_INLINE T NAME(unsigned mask, T value) {                                        \
-    return static_cast<T>(emulator::warp_function(emulator::WarpFunction::FUNCTION, mask, \
-                                                  static_cast<unsigned>(value), 0, 32));  \
+// Signed numbers are in order as unsigned ones while their highest bit is inverted.
+#define EMULATOR_REDUCE(NAME, T, FUNCTION, INVERTED)                                              \
+  EMULATOR_INLINE T NAME(unsigned mask, T value) {                                                \
+    const unsigned bits = static_cast<unsigned>(value) ^ (INVERTED);                              \
+    return static_cast<T>(emulator::warp_function(emulator::WarpFunction::FUNCTION, mask, bits) ^ \
+                          (INVERTED));                                                            \
   }
-EMULATOR_REDUCE(__reduce_add_sync, unsigned, add)
-EMULATOR_REDUCE(__reduce_add_sync, int, add)
-EMULATOR_REDUCE(__reduce_min_sync, unsigned, minimum)
-EMULATOR_REDUCE(__reduce_max_sync, unsigned, maximum)
-EMULATOR_REDUCE(__reduce_min_sync, int, minimum_signed)
-EMULATOR_REDUCE(__reduce_max_sync, int, maximum_signed)
-EMULATOR_REDUCE(__reduce_and_sync, unsigned, bit_and)
-EMULATOR_REDUCE(__reduce_or_sync, unsigned, bit_or)
-EMULATOR_REDUCE(__reduce_xor_sync, unsigned, bit_xor)
+EMULATOR_REDUCE(__reduce_add_sync, unsigned, add, 0u)
+EMULATOR_REDUCE(__reduce_add_sync, int, add, 0u)
+EMULATOR_REDUCE(__reduce_min_sync, unsigned, minimum, 0u)
+EMULATOR_REDUCE(__reduce_max_sync, unsigned, maximum, 0u)
+EMULATOR_REDUCE(__reduce_min_sync, int, minimum, 1u << 31)
+EMULATOR_REDUCE(__reduce_max_sync, int, maximum, 1u << 31)
+EMULATOR_REDUCE(__reduce_and_sync, unsigned, bit_and, 0u)
+EMULATOR_REDUCE(__reduce_or_sync, unsigned, bit_or, 0u)
+EMULATOR_REDUCE(__reduce_xor_sync, unsigned, bit_xor, 0u)
 /// A vote and a match, since lanes that the warp does not have may be in the mask.
 template <class T>
 EMULATOR_INLINE unsigned __match_all_sync(unsigned mask, T value, int* predicate) {
