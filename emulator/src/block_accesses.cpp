@@ -273,7 +273,7 @@ void Block::check_variable(const Touch& touch) {
   if (touch.event != Event::load && is_constant(touch.address))
     throw fault(touch, "read-only memory: ", what, " of a constant");
   if (!holds(last_variable_)) {
-    const Variable* variable = last_before(Symbols::get().global(), touch.address);
+    const Variable* variable = last_before(Symbols::get().global, touch.address);
     // Constants that the compiler made have no names, nor has anything in a stripped program.
     if (!holds(variable) && variable && !is_compilers_own(touch.address))
       throw fault(touch, "out-of-bounds ", what, ": byte ",

@@ -43,7 +43,7 @@ Fault Block::conflict(const Lane& lane) const {
   const bool own = other.block == number_;
   const bool one_warp = own && other.thread / 32 == number_of(lane) / 32;
   const Buffer* buffer = GlobalMemory::get().find(address);
-  const Variable* variable = buffer ? nullptr : last_before(Symbols::get().global(), address);
+  const Variable* variable = buffer ? nullptr : last_before(Symbols::get().global, address);
   Block* const owner = owner_of(address);
   if (owner && !access.bulk) {  // what is out of bounds is not called a race
     const Event event = access.operation == Operation::load ? Event::load : Event::store;

@@ -11,6 +11,7 @@
 #include "emulator/report.hpp"
 #include "fiber.hpp"
 #include "lane.hpp"
+#include "symbols.hpp"
 
 namespace emulator {
 namespace {
@@ -169,10 +170,8 @@ void GlobalMemory::free_all() {
 
 Buffer* GlobalMemory::find(std::uintptr_t address) {
   const std::shared_lock lock(mutex_);
-  const auto after = buffers_.upper_bound(address);
-  if (after == buffers_.begin()) return nullptr;
-  Buffer& buffer = std::prev(after)->second;
-  return buffer.holds(address, 1) ? &buffer : nullptr;
+  Buffer* const buffer = last_before(buffers_, address);
+  return buffer && buffer->holds(address, 1) ? buffer : nullptr;
 }
 
 bool GlobalMemory::was_freed(std::uintptr_t address) const {

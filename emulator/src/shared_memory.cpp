@@ -28,7 +28,7 @@ std::set<std::string>& kernels() {  // prefixes of the mangled names of their va
 std::string variable_prefix(const std::string& function) { return "_Z" + function.substr(1) + "E"; }
 
 const Variable* find(std::size_t offset) {
-  const Variable* variable = last_before(Symbols::get().shared(), offset);
+  const Variable* variable = last_before(Symbols::get().shared, offset);
   return variable && offset < variable->offset + variable->bytes ? variable : nullptr;
 }
 
@@ -49,7 +49,7 @@ void register_kernel(const std::string& symbol) {
 std::size_t static_shared_bytes(const std::string& kernel) {
   if (kernel.empty()) return 0;
   std::size_t sum = 0;
-  for (const Variable& variable : Symbols::get().shared())
+  for (const auto& [offset, variable] : Symbols::get().shared)
     if (variable.symbol.starts_with(variable_prefix(kernel))) sum += variable.bytes;
   return sum;
 }
@@ -61,7 +61,7 @@ SharedMemory::SharedMemory()
 
 void SharedMemory::attach(const std::string& kernel) {
   kernel_ = kernel;
-  foreign_.assign(Symbols::get().shared().size(), -1);
+  foreign_.clear();
   const std::span<char> storage = thread_storage();
   static_start_ = address_of(storage.data());
   static_bytes_ = storage.size();
@@ -96,8 +96,7 @@ std::string SharedMemory::out_of_bounds(std::uintptr_t address, unsigned bytes) 
                ? ""
                : text("at byte ", at, " of ", dynamic_bytes_, " bytes of dynamic shared memory");
   }
-  const auto variables = Symbols::get().shared();
-  if (variables.empty()) return "";  // a stripped program
+  if (Symbols::get().shared.empty()) return "";  // a stripped program
   const std::size_t offset = address - static_start_;
   const Variable* variable = find(offset);
   if (!variable) return "beyond any variable";
@@ -105,9 +104,9 @@ std::string SharedMemory::out_of_bounds(std::uintptr_t address, unsigned bytes) 
     return "at the end of " + variable->name();
   // A variable of a device function is anyone's; that of another kernel lies next to one's own by
   // chance.
-  signed char& foreign = foreign_[static_cast<std::size_t>(variable - variables.data())];
-  if (foreign < 0) foreign = !kernel_.empty() && belongs_to_another(*variable, kernel_);
-  return foreign ? "beyond the kernel's own variables" : "";
+  const auto [foreign, fresh] = foreign_.try_emplace(variable);
+  if (fresh) foreign->second = !kernel_.empty() && belongs_to_another(*variable, kernel_);
+  return foreign->second ? "beyond the kernel's own variables" : "";
 }
 
 std::string SharedMemory::variable(std::uintptr_t address) const {

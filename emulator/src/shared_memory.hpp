@@ -7,7 +7,7 @@
 #include <cstdlib>
 #include <memory>
 #include <string>
-#include <vector>
+#include <unordered_map>
 
 #include "emulator/report.hpp"
 
@@ -71,7 +71,7 @@ class SharedMemory {
   std::size_t static_bytes_ = 0, dynamic_bytes_ = 0;
   std::unique_ptr<char, decltype(&std::free)> dynamic_;
   std::string kernel_;
-  std::vector<signed char> foreign_;  // by variable: whether it is another kernel's; -1: not known
+  std::unordered_map<const struct Variable*, bool> foreign_;  // whether it is another kernel's
   // By byte, the block in which it was written last. Pages come when they are touched.
   std::unique_ptr<std::uint32_t[], decltype(&std::free)> written_{nullptr, &std::free};
   std::uint32_t block_ = 0;

@@ -68,11 +68,6 @@ bool is_own(const std::string& path) {
 
 }  // namespace
 
-const Variable* last_before(std::span<const Variable> variables, std::size_t offset) {
-  const auto after = std::ranges::upper_bound(variables, offset, {}, &Variable::offset);
-  return after == variables.begin() ? nullptr : &*std::prev(after);
-}
-
 std::string Variable::name() const {
   const std::string text = demangled(symbol);
   return text.substr(text.rfind(':') + 1);
@@ -99,20 +94,19 @@ Symbols::Symbols() {
       if (symbol.st_shndx == SHN_UNDEF) continue;
       const char* name = names + symbol.st_name;
       if (ELF64_ST_TYPE(symbol.st_info) == STT_FUNC)
-        functions_.emplace(base + symbol.st_value, name);
+        functions.emplace(base + symbol.st_value, name);
       else if (ELF64_ST_TYPE(symbol.st_info) == STT_TLS && symbol.st_size > 0)  // no linker's mark
-        shared_.push_back({symbol.st_value, symbol.st_size, name});
+        shared.emplace(symbol.st_value, Variable{symbol.st_value, symbol.st_size, name});
       else if (ELF64_ST_TYPE(symbol.st_info) == STT_OBJECT && symbol.st_size > 0)
-        global_.push_back({base + symbol.st_value, symbol.st_size, name});
+        global.emplace(base + symbol.st_value,
+                       Variable{base + symbol.st_value, symbol.st_size, name});
     }
   }
-  std::ranges::sort(shared_, {}, &Variable::offset);
-  std::ranges::sort(global_, {}, &Variable::offset);
 }
 
 std::string Symbols::function(const void* address) const {
-  const auto found = functions_.find(reinterpret_cast<std::uintptr_t>(address));
-  return found == functions_.end() ? "" : found->second;
+  const auto found = functions.find(reinterpret_cast<std::uintptr_t>(address));
+  return found == functions.end() ? "" : found->second;
 }
 
 std::string kernel_name(const std::string& symbol) {

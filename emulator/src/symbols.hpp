@@ -4,10 +4,10 @@
 #pragma once
 
 #include <cstdint>
+#include <iterator>
 #include <map>
 #include <span>
 #include <string>
-#include <vector>
 
 namespace emulator {
 
@@ -17,24 +17,23 @@ struct Variable {
   std::string symbol;         ///< mangled: _ZZ, the function it is in, E, its name
   std::string name() const;   ///< the last part of that
 };
-/// The last of them, by offset, that starts at or before `offset`; null if there is none.
-const Variable* last_before(std::span<const Variable> variables, std::size_t offset);
+/// The last value of a map whose key is not beyond `key`; null if there is none.
+auto* last_before(auto& map, auto key) {
+  const auto after = map.upper_bound(key);
+  return after == map.begin() ? nullptr : &std::prev(after)->second;
+}
 
-class Symbols {
- public:
+struct Symbols {
   static const Symbols& get();
-
   /// The mangled name of the function at `address`; empty if the program is stripped.
   std::string function(const void* address) const;
-  /// The __shared__ ones, thread-local storage of the program, by offset.
-  std::span<const Variable> shared() const { return shared_; }
-  /// The others, by address.
-  std::span<const Variable> global() const { return global_; }
+
+  std::map<std::uintptr_t, std::string> functions;
+  std::map<std::size_t, Variable> shared;     ///< the __shared__ ones, thread-local, by offset
+  std::map<std::uintptr_t, Variable> global;  ///< the others, by address
 
  private:
   Symbols();
-  std::map<std::uintptr_t, std::string> functions_;
-  std::vector<Variable> shared_, global_;
 };
 
 /// "tiled<unsigned int, 1>" for a mangled kernel name: without namespaces, result and parameters.
