@@ -10,9 +10,7 @@
 #include "cooperative_groups.h"
 
 namespace emulator {
-namespace {
-bool instrumented = false;
-}
+static bool instrumented = false;
 bool note_instrumentation() { return instrumented = true; }
 bool counted() { return instrumented; }
 

@@ -63,38 +63,36 @@ struct sigaction previous[64];
   __builtin_unreachable();
 }
 
-std::uintptr_t instruction(void* context) {
+// Where the code goes on and where its stack ends; and the bytes that a call leaves on that.
 #if defined(__x86_64__)
-  return static_cast<std::uintptr_t>(static_cast<ucontext_t*>(context)->uc_mcontext.gregs[REG_RIP]);
+greg_t& instruction(mcontext_t& machine) { return machine.gregs[REG_RIP]; }
+greg_t& stack_end(mcontext_t& machine) { return machine.gregs[REG_RSP]; }
+constexpr std::uintptr_t kOfCall = 8;
 #else
-  return static_cast<ucontext_t*>(context)->uc_mcontext.pc;
+auto& instruction(mcontext_t& machine) { return machine.pc; }
+auto& stack_end(mcontext_t& machine) { return machine.sp; }
+constexpr std::uintptr_t kOfCall = 0;
 #endif
-}
 
 // Makes the interrupted lane go on in leave_lane. It never comes back, so its stack is free.
 void on_trap(int signal, siginfo_t* info, void* context) {
+  auto& machine = static_cast<ucontext_t*>(context)->uc_mcontext;
+  const std::uintptr_t after = static_cast<std::uintptr_t>(instruction(machine)) + 1;
+  const std::uintptr_t touched = address_of(info->si_addr);
   Lane* lane = current_lane;
   if (!lane) {  // not a kernel's: the instruction traps again, with whoever was there before
-    const auto touched = reinterpret_cast<std::uintptr_t>(info->si_addr);
     if (const Buffer* buffer = signal == SIGSEGV ? GlobalMemory::get().find(touched) : nullptr)
       std::cerr << "host code touches device memory: " << buffer->place(touched) << ", at "
-                << source_line(instruction(context) + 1).text() << "; copy it with cudaMemcpy"
-                << std::endl;
+                << source_line(after).text() << "; copy it with cudaMemcpy" << std::endl;
     sigaction(signal, &previous[signal], nullptr);
     return;
   }
-  auto& machine = static_cast<ucontext_t*>(context)->uc_mcontext;
-  const std::uintptr_t top = (lane->stack + kStackBytes - 64) & ~std::uintptr_t{15};
   lane->trap = signal;
-  lane->pc = lane->reads_for ? lane->reads_for : instruction(context) + 1;
-  lane->trap_address = reinterpret_cast<std::uintptr_t>(info->si_addr);
-#if defined(__x86_64__)
-  machine.gregs[REG_RIP] = static_cast<greg_t>(reinterpret_cast<std::uintptr_t>(leave_lane));
-  machine.gregs[REG_RSP] = static_cast<greg_t>(top - 8);  // as after a call
-#else
-  machine.pc = reinterpret_cast<std::uintptr_t>(leave_lane);
-  machine.sp = top;
-#endif
+  lane->pc = lane->reads_for ? lane->reads_for : after;
+  lane->trap_address = touched;
+  const std::uintptr_t top = (lane->stack + kStackBytes - 64) & ~std::uintptr_t{15};
+  instruction(machine) = reinterpret_cast<std::uintptr_t>(leave_lane);
+  stack_end(machine) = top - kOfCall;
 }
 
 }  // namespace

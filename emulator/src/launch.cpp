@@ -30,33 +30,6 @@ std::string& fault_text() {
   return text;
 }
 
-}  // namespace
-
-Counts& Counts::operator+=(const Counts& other) {
-  for (const auto& [key, theirs] : other.sites) {
-    const auto [at, fresh] = sites.emplace(key, theirs);
-    if (fresh) continue;
-    Site& mine = at->second;
-    if (mine.is_exceeded(theirs.traffic.worst, theirs.worst_block, theirs.worst_warp)) {
-      mine.worst = theirs.worst;
-      mine.worst_block = theirs.worst_block;
-      mine.worst_warp = theirs.worst_warp;
-    }
-    mine.traffic += theirs.traffic;
-  }
-  steps += other.steps;
-  return *this;
-}
-
-Options& options() {
-  static Options settings;
-  return settings;
-}
-
-std::string last_fault() { return fault_text(); }
-
-namespace {
-
 cudaError_t run_grid(const cudaLaunchConfig_t& config, const BoundKernel& bound) {
   if (const cudaError_t error = remember(cudaSuccess); error != cudaSuccess) return error;
   const Options& settings = options();
@@ -133,6 +106,29 @@ cudaError_t run_grid(const cudaLaunchConfig_t& config, const BoundKernel& bound)
 }
 
 }  // namespace
+
+Counts& Counts::operator+=(const Counts& other) {
+  for (const auto& [key, theirs] : other.sites) {
+    const auto [at, fresh] = sites.emplace(key, theirs);
+    if (fresh) continue;
+    Site& mine = at->second;
+    if (mine.is_exceeded(theirs.traffic.worst, theirs.worst_block, theirs.worst_warp)) {
+      mine.worst = theirs.worst;
+      mine.worst_block = theirs.worst_block;
+      mine.worst_warp = theirs.worst_warp;
+    }
+    mine.traffic += theirs.traffic;
+  }
+  steps += other.steps;
+  return *this;
+}
+
+Options& options() {
+  static Options settings;
+  return settings;
+}
+
+std::string last_fault() { return fault_text(); }
 
 cudaError_t run(const cudaLaunchConfig_t& config, const BoundKernel& kernel) {
   fault_text().reserve(kNoMemory.size());  // for when it is needed

@@ -206,16 +206,16 @@ Races::Page& Races::page(std::uintptr_t address) {
   return *cached.page;
 }
 
-// Calls f(page, word, its address, its bytes).
-template <class F>
-void Races::for_each_word(std::uintptr_t address, unsigned bytes, F f) {
+std::span<const Races::Word> Races::words(std::uintptr_t address, unsigned bytes) {
   Page& there = page(address);
+  std::size_t count = 0;
   for (std::uintptr_t at = address & ~std::uintptr_t{3}; at < address + bytes; at += 4) {
     const unsigned first = at < address ? static_cast<unsigned>(address - at) : 0;
     const auto end = static_cast<unsigned>(std::min<std::uintptr_t>(address + bytes - at, 4));
     if (at / 4 % kWords >= address / 4 % kWords)  // one that is misaligned may leave the page
-      f(there, at / 4 % kWords, at, ((1u << end) - 1) & ~((1u << first) - 1));
+      words_[count++] = {&there, at / 4 % kWords, at, ((1u << end) - 1) & ~((1u << first) - 1)};
   }
+  return {words_, count};
 }
 
 std::optional<Races::Conflict> Races::check(const Lane& lane, const Access& access) {
@@ -273,27 +273,23 @@ std::optional<Races::Conflict> Races::check(const Lane& lane, const Access& acce
                                      narrow ? ", one of them of the scope of a block," : ""),
                 access, at, m, in_flight || to_be_shown};
   };
-  for_each_word(access.address, access.bytes,
-                [&](Page& there, std::size_t word, std::uintptr_t at, unsigned part) {
-                  const auto each = [&](Marks Page::* kind, auto ordered) {
-                    if (!(there.*kind)) return;
-                    const Last& last = (there.*kind)[word];
-                    for (const Mark* m : {&last.mark, &last.of_warp, &last.of_block, &last.of_grid})
-                      if ((m->bytes & part) != 0 && !conflict && counts(*m))
-                        compare(*m, kind, at, ordered(*m));
-                  };
-                  each(&Page::stores, same_value);
-                  each(&Page::strong, [&](const Mark& m) {
-                    return both_strong(m, true) || (!strong && stores && over(m));
-                  });
-                  if (stores)
-                    each(&Page::loads, [&](const Mark& m) {
-                      return over(m) || both_strong(m, false) || passed_on(m);
-                    });
-                  Marks& marks = !stores ? there.loads : strong ? there.strong : there.stores;
-                  if (!marks) marks = std::make_unique<Last[]>(kWords);
-                  add(marks[word], own, part);
-                });
+  for (const auto& [there, word, at, part] : words(access.address, access.bytes)) {
+    const auto each = [&](Marks Page::* kind, auto ordered) {
+      if (!(there->*kind)) return;
+      const Last& last = (there->*kind)[word];
+      for (const Mark* m : {&last.mark, &last.of_warp, &last.of_block, &last.of_grid})
+        if ((m->bytes & part) != 0 && !conflict && counts(*m)) compare(*m, kind, at, ordered(*m));
+    };
+    each(&Page::stores, same_value);
+    each(&Page::strong,
+         [&](const Mark& m) { return both_strong(m, true) || (!strong && stores && over(m)); });
+    if (stores)
+      each(&Page::loads,
+           [&](const Mark& m) { return over(m) || both_strong(m, false) || passed_on(m); });
+    Marks& marks = !stores ? there->loads : strong ? there->strong : there->stores;
+    if (!marks) marks = std::make_unique<Last[]>(kWords);
+    add(marks[word], own, part);
+  }
   return conflict;
 }
 
@@ -311,33 +307,31 @@ void Races::add(Last& last, const Mark& own, unsigned part) {
 }
 
 void Races::land(std::uintptr_t address, unsigned bytes, bool bulk) {
-  for_each_word(address, bytes, [&](Page& there, std::size_t word, std::uintptr_t, unsigned) {
-    if (!there.stores) return;
-    Mark& mark = there.stores[word].mark;
-    if (mark.value != Record::kInFlight) return;
+  for (const Word& word : words(address, bytes)) {
+    if (!word.page->stores) continue;
+    Mark& mark = word.page->stores[word.number].mark;
+    if (mark.value != Record::kInFlight) continue;
     mark.value = bulk ? Record::kByCopy : Record::kNeverRead;
     if (!bulk) mark.time = current_block->order().time();
-  });
+  }
 }
 
 void Races::acquire(Lane& lane, const Access& access) {
   const BlockOrder& block = current_block->order();
   Knowledge& its = lane.knowledge;
   Past found, in_block;
-  for_each_word(access.address, access.bytes,
-                [&](Page& there, std::size_t word, std::uintptr_t at, unsigned) {
-                  if (const Mark* mark = there.strong ? &there.strong[word].mark : nullptr;
-                      mark && mark->bytes != 0)
-                    its.level =
-                        std::max(its.level, mark->level() + (mark->block != block.number()));
-                  if (carried_.empty()) return;
-                  const auto carried = carried_.find(at);
-                  if (carried == carried_.end()) return;
-                  if (access.shared && !current_block->is_in_cluster(carried->second.block)) return;
-                  found = joined(found, carried->second.to_all);
-                  if (carried->second.block == block.number())
-                    in_block = joined(in_block, carried->second.to_block);
-                });
+  for (const Word& word : words(access.address, access.bytes)) {
+    if (const Marks& strong = word.page->strong; strong && strong[word.number].mark.bytes != 0) {
+      const Mark& mark = strong[word.number].mark;
+      its.level = std::max(its.level, mark.level() + (mark.block != block.number()));
+    }
+    const auto carried = carried_.find(word.address);
+    if (carried == carried_.end()) continue;
+    const auto& [to_all, to_block, from] = carried->second;
+    if (access.shared && !current_block->is_in_cluster(from)) continue;
+    found = joined(found, to_all);
+    if (from == block.number()) in_block = joined(in_block, to_block);
+  }
   const bool acquires = access.strength == Strength::acquire || access.strength == Strength::both;
   Past &to = acquires ? its.known : its.heard_in_block, &to_all = acquires ? to : its.heard;
   to = joined(to, in_block);
@@ -354,8 +348,8 @@ void Races::release(Lane& lane, const Access& access) {
   const Past to_all = access.narrow ? nullptr : left(&Knowledge::fenced);
   const Past to_block = left(&Knowledge::fenced_in_block);
   if (!to_block && carried_.empty()) return;
-  for_each_word(access.address, access.bytes, [&](Page&, std::size_t, std::uintptr_t at, unsigned) {
-    Carried& carried = carried_[at];
+  for (const Word& word : words(access.address, access.bytes)) {
+    Carried& carried = carried_[word.address];
     // A change goes on with what the word carried.
     const bool goes_on = access.operation == Operation::atomic &&
                          (!access.shared || current_block->is_in_cluster(carried.block));
@@ -363,7 +357,7 @@ void Races::release(Lane& lane, const Access& access) {
     carried.to_block =
         goes_on && carried.block == block.number() ? joined(carried.to_block, to_block) : to_block;
     carried.block = block.number();
-  });
+  }
 }
 
 bool Races::lags(Lane& lane, const Access& access) {

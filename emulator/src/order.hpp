@@ -158,8 +158,15 @@ class Races {
   void acquire(Lane& lane, const Access& access);
   void release(Lane& lane, const Access& access);
   Page& page(std::uintptr_t address);
-  template <class F>
-  void for_each_word(std::uintptr_t address, unsigned bytes, F f);
+  struct Word {
+    Page* page;
+    std::size_t number;
+    std::uintptr_t address;
+    unsigned bytes;  // which of them, as bits
+  };
+  // What an access touches; until the next call.
+  std::span<const Word> words(std::uintptr_t address, unsigned bytes);
+  Word words_[5];
 
   std::unordered_map<std::uintptr_t, Page> pages_;
   struct Cached {
