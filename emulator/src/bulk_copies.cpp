@@ -231,15 +231,14 @@ void BulkCopy::for_each_row(F f) const {
   unsigned place = 0;
   for (unsigned z = 0; z < map.box[2]; ++z)
     for (unsigned y = 0; y < map.box[1]; ++y, place += static_cast<unsigned>(width)) {
-      const std::int64_t row = at[1] + y, matrix = at[2] + z;
-      const bool there = row >= 0 && row < static_cast<std::int64_t>(map.sizes[1]) && matrix >= 0 &&
-                         matrix < static_cast<std::int64_t>(map.sizes[2]) && from < to;
-      f(place,
-        address_of(map.data) +
-            static_cast<std::uintptr_t>(matrix * static_cast<std::int64_t>(map.strides[1]) +
-                                        row * static_cast<std::int64_t>(map.strides[0]) +
-                                        at[0] * element),
-        there ? from : 0, there ? to : 0);
+      // Modulo 2^64, in which negative numbers are beyond all sizes.
+      const auto row = static_cast<std::uint64_t>(at[1] + y),
+                 matrix = static_cast<std::uint64_t>(at[2] + z);
+      const bool there = row < map.sizes[1] && matrix < map.sizes[2] && from < to;
+      const std::uintptr_t start = address_of(map.data) + matrix * map.strides[1] +
+                                   row * map.strides[0] +
+                                   static_cast<std::uint64_t>(at[0] * element);
+      f(place, start, there ? from : 0, there ? to : 0);
     }
 }
 

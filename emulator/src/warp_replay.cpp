@@ -24,7 +24,8 @@ class FlowGraph {
   }
 
   void add(std::span<const WarpReplay::Log> logs) {
-    const std::size_t alike = alike_from_here(logs);
+    const std::uint32_t lanes = WarpReplay::in_one_block(logs);
+    const std::size_t alike = lanes == 0 ? 0 : WarpReplay::alike(logs, lanes, 0);
     int after = kNone;  // what is alike
     bool is_first = true;
     for (const WarpReplay::Log& log : logs) {
@@ -75,16 +76,6 @@ class FlowGraph {
     for (const Record& r : records)
       if (r.event() == Event::step) from = from == kNone ? node(r.pc) : go(from, r.pc);
     return from;
-  }
-  // How many records of the lanes that have any are of the same code, from the same block on.
-  static std::size_t alike_from_here(std::span<const WarpReplay::Log> logs) {
-    std::uint32_t lanes = 0;
-    for (std::size_t l = 0; l < logs.size(); ++l) {
-      if (logs[l].next == logs[l].end) continue;
-      if (lanes != 0 && *logs[l].step != *logs[std::countr_zero(lanes)].step) return 0;
-      lanes |= 1u << l;
-    }
-    return lanes == 0 ? 0 : WarpReplay::alike(logs, lanes, 0);
   }
   // Most edges are known already: loops repeat them, and lanes take the same ones.
   int go(int from, std::uint64_t block) {
@@ -206,14 +197,8 @@ void WarpReplay::replay(std::span<Log> logs, bool all) {
   if (paths_.empty()) {
     graph_->clear();
     const std::uint32_t everyone = logs.size() == 32 ? ~0u : (1u << logs.size()) - 1;
-    std::uint64_t common = 0;
-    bool same = true;
-    for (const Log& log : logs) {
-      if (log.next == log.end) continue;
-      if (common == 0) common = *log.step;
-      same &= *log.step == common;
-    }
-    paths_.push_back({everyone, 0, 0, same ? common : 0});
+    const std::uint32_t lanes = in_one_block(logs);
+    paths_.push_back({everyone, 0, 0, lanes == 0 ? 0 : *logs[std::countr_zero(lanes)].step});
   }
   // To be remembered when lanes part later, or because they have.
   if (paths_.size() > 1 || std::ranges::any_of(logs, &Log::more)) {
@@ -278,6 +263,17 @@ void WarpReplay::go_together(Path& path, std::span<Log> logs, std::uint32_t acti
     if (step) *logs[l].step = step;
   });
   if (joined) paths_.pop_back();
+}
+
+// The lanes that have records left; none if these do not go on from the same basic block.
+std::uint32_t WarpReplay::in_one_block(std::span<const Log> logs) {
+  std::uint32_t lanes = 0;
+  for (std::size_t l = 0; l < logs.size(); ++l) {
+    if (logs[l].next == logs[l].end) continue;
+    if (lanes != 0 && *logs[l].step != *logs[std::countr_zero(lanes)].step) return 0;
+    lanes |= 1u << l;
+  }
+  return lanes;
 }
 
 // How many of the next records of these lanes are of the same code; of several lanes at most up to

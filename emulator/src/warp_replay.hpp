@@ -44,6 +44,7 @@ class WarpReplay {
     std::uint64_t step;    // the basic block that it is in
   };
   void go_together(Path& path, std::span<Log> logs, std::uint32_t active, std::size_t count);
+  static std::uint32_t in_one_block(std::span<const Log> logs);
   static std::size_t alike(std::span<const Log> logs, std::uint32_t lanes, std::uint64_t last);
   void replay(std::span<Log> logs, bool all);
   void diverge(std::span<Log> logs, std::uint32_t active, std::uint64_t join);
