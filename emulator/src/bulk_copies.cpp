@@ -139,23 +139,24 @@ void start(BulkCopy&& given, MBarrier& barrier, Block& owner) {
   if (phase) release(lane, phase->released);
 }
 
+[[noreturn]] void wrong(const BulkCopy& copy, const auto&... why) {
+  stop(copy.pc, "bulk copy of ", copy.bytes, " bytes: ", why...);
+}
+
 // What is wrong with a copy, whoever looks. The rows inside of the tensor must be of one buffer.
 void check(const BulkCopy& copy, const MBarrier* barrier) {
   const bool in = copy.way == BulkCopy::Way::in, box = copy.map.dimensions > 1;
   const char *shared = in ? "its destination" : "its source",
              *global = in ? "its source" : "its destination";
-  const auto wrong = [&](const auto&... why) {
-    stop(copy.pc, "bulk copy of ", copy.bytes, " bytes: ", why...);
-  };
-  if (copy.bytes == 0 || copy.bytes % 16 != 0) wrong("only multiples of 16 can be copied");
+  if (copy.bytes == 0 || copy.bytes % 16 != 0) wrong(copy, "only multiples of 16 can be copied");
   if (!current_block->is_shared(copy.shared) ||
       !current_block->is_shared(copy.shared + copy.bytes - 1))
-    wrong(shared, " is not the block's shared memory");
+    wrong(copy, shared, " is not the block's shared memory");
   if (copy.shared % (copy.map.swizzle ? 8 * copy.map.swizzle : box ? 128 : 16) != 0)
-    wrong(shared, " is misaligned");
+    wrong(copy, shared, " is misaligned");
   if (barrier && !current_block->is_shared(address_of(barrier)))
-    wrong("its mbarrier is not the block's");
-  if (address_of(copy.map.data) % 16 != 0) wrong(global, " is misaligned");
+    wrong(copy, "its mbarrier is not the block's");
+  if (address_of(copy.map.data) % 16 != 0) wrong(copy, global, " is misaligned");
   std::uintptr_t first = 0, end = 0;
   copy.for_each_row([&](unsigned, std::uintptr_t row, unsigned from, unsigned to) {
     if (from == to) return;
@@ -164,9 +165,9 @@ void check(const BulkCopy& copy, const MBarrier* barrier) {
   });
   const Buffer* buffer = first ? GlobalMemory::get().find(first) : nullptr;
   if (first == 0 || (!buffer && in_image(first))) return;
-  if (!buffer) wrong(global, " is not global memory");
+  if (!buffer) wrong(copy, global, " is not global memory");
   if (!buffer->holds(first, end - first))
-    wrong("out-of-bounds global ", in ? "load" : "store", ": byte ", end - 1 - buffer->start,
+    wrong(copy, "out-of-bounds global ", in ? "load" : "store", ": byte ", end - 1 - buffer->start,
           " of a buffer of ", buffer->bytes);
 }
 
@@ -194,8 +195,7 @@ void start_in(BulkCopy&& copy, MBarrier& barrier) {
   const Barrier& state = find(barrier, *current_block, copy.pc);
   if (state.phase && !is_known(state, *current_block, Clock::kBarriers) &&
       !is_known(state, *current_block, Clock::kShared))
-    stop(copy.pc, "bulk copy of ", copy.bytes,
-         " bytes: no fence has shown it that its mbarrier is initialised (publish_barriers())");
+    wrong(copy, "no fence has shown it that its mbarrier is initialised (publish_barriers())");
   start(std::move(copy), barrier, *current_block);
 }
 
@@ -377,8 +377,7 @@ void read_sources(Lane& lane) {
   for (BulkCopy* copy : lane.copies_out) {
     if (std::exchange(copy->read, true)) continue;
     if (std::memcmp(copy->source.data(), reinterpret_cast<char*>(copy->shared), copy->bytes) != 0)
-      stop(copy->pc, "bulk copy of ", copy->bytes,
-           " bytes: its source was written before it was read");
+      wrong(*copy, "its source was written before it was read");
     mark_shared(lane, *copy, Operation::load);  // it may have been read as late as this
   }
 }

@@ -196,14 +196,9 @@ void show_to_all_copies() {
 // ---- memory
 
 Races::Page& Races::page(std::uintptr_t address) {
-  const std::uintptr_t number = address / (4 * kWords);
-  Cached& cached = cached_[number * 0x9E3779B97F4A7C15 >> 56];
-  if (!cached.page || cached.number != number) {
-    const auto [at, fresh] = pages_.try_emplace(number);
-    if (fresh) at->second.global = in_image(address) || GlobalMemory::get().find(address);
-    cached = {number, &at->second};
-  }
-  return *cached.page;
+  const auto [at, fresh] = pages_.try_emplace(address / (4 * kWords));
+  if (fresh) at->second.global = in_image(address) || GlobalMemory::get().find(address);
+  return at->second;
 }
 
 std::span<const Races::Word> Races::words(std::uintptr_t address, unsigned bytes) {

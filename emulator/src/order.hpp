@@ -169,11 +169,6 @@ class Races {
   Word words_[5];
 
   std::unordered_map<std::uintptr_t, Page> pages_;
-  struct Cached {
-    std::uintptr_t number = 0;
-    Page* page = nullptr;
-  };
-  Cached cached_[256];
   // What was released to all, and to the block that stored it last.
   struct Carried {
     Past to_all, to_block;
