@@ -268,12 +268,13 @@ std::optional<Races::Conflict> Races::check(const Lane& lane, const Access& acce
                                      narrow ? ", one of them of the scope of a block," : ""),
                 access, at, m, in_flight || to_be_shown};
   };
-  for (const auto& [there, word, at, part] : words(access.address, access.bytes)) {
+  for (const Word& word : words(access.address, access.bytes)) {
     const auto each = [&](Marks Page::* kind, auto ordered) {
-      if (!(there->*kind)) return;
-      const Last& last = (there->*kind)[word];
+      if (!(word.page->*kind)) return;
+      const Last& last = (word.page->*kind)[word.number];
       for (const Mark* m : {&last.mark, &last.of_warp, &last.of_block, &last.of_grid})
-        if ((m->bytes & part) != 0 && !conflict && counts(*m)) compare(*m, kind, at, ordered(*m));
+        if ((m->bytes & word.bytes) != 0 && !conflict && counts(*m))
+          compare(*m, kind, word.address, ordered(*m));
     };
     each(&Page::stores, same_value);
     each(&Page::strong,
@@ -281,9 +282,9 @@ std::optional<Races::Conflict> Races::check(const Lane& lane, const Access& acce
     if (stores)
       each(&Page::loads,
            [&](const Mark& m) { return over(m) || both_strong(m, false) || passed_on(m); });
-    Marks& marks = !stores ? there->loads : strong ? there->strong : there->stores;
+    Marks& marks = !stores ? word.page->loads : strong ? word.page->strong : word.page->stores;
     if (!marks) marks = std::make_unique<Last[]>(kWords);
-    add(marks[word], own, part);
+    add(marks[word.number], own, word.bytes);
   }
   return conflict;
 }
