@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // What a warp's request takes of the hardware. Rules from the CUDA C++ Programming Guide and from
-// counters of an H200 (docs/emulator.md has the comparison). And the sums of it.
+// counters of an H200 (docs/emulator-validation.md has the comparison). And the sums of it.
 #pragma once
 
 #include <bit>

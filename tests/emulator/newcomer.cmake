@@ -82,6 +82,6 @@ function(expect_errors calls)
 endfunction()
 expect_errors("__nv_tanhf(1.0f); __vmaxs4(1, 2); cudaTextureObject_t image; tex2D<float>(image, 1, 2)"
   "error: [^\n]*__nv_tanhf"
-  "error: [^\n]*__vmaxs4[^\n]*not emulated: docs/emulator.md lists what is"
-  "error: [^\n]*cudaTextureObject_t[^\n]*not emulated: docs/emulator.md lists what is"
-  "error: [^\n]*tex2D[^\n]*not emulated: docs/emulator.md lists what is")
+  "error: [^\n]*__vmaxs4[^\n]*not emulated: docs/emulator-cuda.md lists what is"
+  "error: [^\n]*cudaTextureObject_t[^\n]*not emulated: docs/emulator-cuda.md lists what is"
+  "error: [^\n]*tex2D[^\n]*not emulated: docs/emulator-cuda.md lists what is")

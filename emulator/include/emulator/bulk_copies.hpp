@@ -35,7 +35,8 @@ void wait(MBarrier& barrier, unsigned parity) EMULATOR_CONVERGENT;
 inline constexpr auto wait_for_cluster = wait;
 
 // Until all threads of the cluster are here: before the first access to another block's memory, or
-// so that others see what blocks have stored in their own.
+// so that others see what blocks have stored in their own. On a GPU they order no more than that;
+// here, as cluster.sync() does, all that happened before.
 EMULATOR_INLINE void wait_for_cluster_to_start() { cluster_barrier(); }
 EMULATOR_INLINE void synchronize_shared_memory() { cluster_barrier(); }
 

@@ -7,7 +7,7 @@
 #include "emulator/runtime_api.hpp"
 
 #define EMULATOR_LACKING \
-  __attribute__((unavailable("not emulated: docs/emulator.md lists what is")))
+  __attribute__((unavailable("not emulated: docs/emulator-cuda.md lists what is")))
 #define EMULATOR_LACKS_TYPE(NAME) \
   typedef struct {                \
   } NAME EMULATOR_LACKING;
