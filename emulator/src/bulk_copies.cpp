@@ -195,7 +195,7 @@ void start_in(BulkCopy&& copy, MBarrier& barrier) {
   const Barrier& state = find(barrier, *current_block, copy.pc);
   if (state.phase && !is_known(state, *current_block, Clock::kBarriers) &&
       !is_known(state, *current_block, Clock::kShared))
-    wrong(copy, "no fence has shown it that its mbarrier is initialised (publish_barriers())");
+    wrong(copy, "no fence has shown it that its mbarrier is initialised (fence_mbarrier_init())");
   start(std::move(copy), barrier, *current_block);
 }
 

@@ -186,9 +186,9 @@ static void show(std::uint64_t to) {
   Lane& lane = *current_lane;
   synchronize(lane, [&] { current_block->order().show(lane, to); });
 }
-void publish_barriers() { show(Clock::kBarriers); }
-void show_to_copies() { show(Clock::kShared); }
-void show_to_all_copies() {
+void fence_mbarrier_init() { show(Clock::kBarriers); }
+void fence_proxy_async_shared() { show(Clock::kShared); }
+void fence_proxy_async() {
   show(Clock::kShared);
   show(Clock::kGlobal);
 }

@@ -74,7 +74,7 @@ bool is_device_address(std::uintptr_t address) {
 }
 
 void stick() { stuck = true; }
-void forgive() { stuck = false; }
+void clear_fault() { stuck = false; }
 
 cudaError_t remember(cudaError_t error) {
   if (stuck) error = cudaErrorLaunchFailure;
@@ -181,7 +181,7 @@ cudaError_t cudaDeviceSynchronize() { return remember(cudaSuccess); }
 cudaError_t cudaDeviceReset() {
   GlobalMemory::get().free_all();
   last_error = cudaSuccess;
-  forgive();
+  clear_fault();
   return cudaSuccess;
 }
 

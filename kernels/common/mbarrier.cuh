@@ -29,8 +29,8 @@ __device__ __forceinline__ void initialize(MBarrier& barrier, int arrivals) {
   asm volatile("mbarrier.init.shared.b64 [%0], %1;" ::LADDERS_SHARED(&barrier), "r"(arrivals));
 }
 
-/// After the initializations, for bulk copies to see them.
-__device__ __forceinline__ void publish_barriers() {
+/// After the initializations, for bulk copies and other blocks of the cluster to see them.
+__device__ __forceinline__ void fence_mbarrier_init() {
   asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
 }
 
@@ -72,7 +72,7 @@ __device__ __forceinline__ void wait(MBarrier& barrier, uint32_t parity) {
 }
 
 /// The same if other blocks of the cluster store what this thread then reads.
-__device__ __forceinline__ void wait_for_cluster(MBarrier& barrier, uint32_t parity) {
+__device__ __forceinline__ void wait_acquire_cluster(MBarrier& barrier, uint32_t parity) {
   LADDERS_WAIT_BY("try_wait.parity.acquire.cluster.shared::cta.b64");
 }
 
@@ -151,8 +151,8 @@ __device__ __forceinline__ void synchronize_shared_memory() {
 #else  // the emulator's own, so that it names the kernel's lines
 using emulator::arrive, emulator::arrive_after_copies, emulator::arrive_at_block,
     emulator::arrive_expecting, emulator::initialize, emulator::MBarrier,
-    emulator::publish_barriers, emulator::store_to_block, emulator::synchronize_shared_memory,
-    emulator::wait, emulator::wait_for_cluster, emulator::wait_for_cluster_to_start;
+    emulator::fence_mbarrier_init, emulator::store_to_block, emulator::synchronize_shared_memory,
+    emulator::wait, emulator::wait_acquire_cluster, emulator::wait_for_cluster_to_start;
 #endif
 
 }  // namespace ladders

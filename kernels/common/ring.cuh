@@ -41,7 +41,7 @@ struct Ring {
   __device__ __forceinline__ void start(int fillers, int readers) const {
     if (threadIdx.x == 0) {
       initialize(fillers, readers);
-      publish_barriers();
+      fence_mbarrier_init();
     }
     __syncthreads();
   }

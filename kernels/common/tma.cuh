@@ -124,12 +124,12 @@ __device__ __forceinline__ void copy_once(void* to, const void* from, unsigned b
 
 /// Orders later copies and wgmma after reads and writes of shared memory: the thread's own, and
 /// those that it has synchronized with.
-__device__ __forceinline__ void show_to_copies() {
+__device__ __forceinline__ void fence_proxy_async_shared() {
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
 
 /// The same for any memory.
-__device__ __forceinline__ void show_to_all_copies() {
+__device__ __forceinline__ void fence_proxy_async() {
   asm volatile("fence.proxy.async;" ::: "memory");
 }
 
@@ -185,7 +185,7 @@ __device__ __forceinline__ void copy_box_to_blocks(void* to, const TensorMap& ma
 }
 #else
 using emulator::copy_box, emulator::copy_box_out, emulator::copy_in, emulator::copy_once,
-    emulator::copy_out, emulator::show_to_all_copies, emulator::show_to_copies,
+    emulator::copy_out, emulator::fence_proxy_async, emulator::fence_proxy_async_shared,
     emulator::wait_until_read, emulator::wait_until_written;
 #endif
 

@@ -31,7 +31,7 @@ __global__ void __launch_bounds__(kThreads)
   __shared__ MBarrier full;
   if (rank == 0 && threadIdx.x == 0) {
     initialize(full, 1);
-    publish_barriers();
+    fence_mbarrier_init();
   }
   asm volatile("barrier.cluster.arrive.relaxed;" ::: "memory");
 #else
@@ -51,7 +51,7 @@ __global__ void __launch_bounds__(kThreads)
   if (rank != 0) return;
   if (threadIdx.x < 32) {
 #ifdef __CUDACC__
-    wait_for_cluster(full, 0);
+    wait_acquire_cluster(full, 0);
 #endif
     sum = 0;
 #pragma unroll

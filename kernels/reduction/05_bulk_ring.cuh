@@ -34,7 +34,7 @@ __global__ void __launch_bounds__(kThreads, 1)
   };
   if (threadIdx.x == 0) {
     Ring<stages>{full, empty}.initialize(1, kThreads);
-    publish_barriers();
+    fence_mbarrier_init();
     for (unsigned piece = 0; piece < stages && piece < pieces; ++piece) fetch(piece, piece);
   }
   prefetch_slots<kThreads>(slots, blockIdx.x, gridDim.x, result);

@@ -86,7 +86,7 @@ __global__ void __launch_bounds__(kTensorBlock, 2) tensor_by_group(float* out, i
                                            column % 8 * 16 + word % 4 * 4);
     *at = fragment<Type>(word, [=](int k) { return b_at<Type>(k, column); });
   }
-  show_to_copies();
+  fence_proxy_async_shared();
   __syncthreads();
   uint32_t a[4];
   load_a<Type>(a, threadIdx.x / 32 % 4 * 16);

@@ -77,7 +77,7 @@ __global__ void __launch_bounds__(kThreads + 32 * (stages + 2), 1)
   if (threadIdx.x == 0) {
     Ring<stages>{full, scanned}.initialize(1, kThreads);
     for (MBarrier& barrier : prefix_ready) initialize(barrier, 32);
-    publish_barriers();
+    fence_mbarrier_init();
   }
   const unsigned epoch = *x.epoch, tag = tagged(epoch, aggregate);
   __syncthreads();
@@ -174,7 +174,7 @@ __global__ void __launch_bounds__(kThreads + 32 * (stages + 2), 1)
           if (part.odd > 2) odd[2] = tile.v[j].z;
         }
       }
-      show_to_copies();
+      fence_proxy_async_shared();
       arrive(scanned[stage]);
     }
   };

@@ -85,9 +85,9 @@ struct Handover {
           while (count.load(cuda::memory_order_acquire) < Tiles::kWarps) {
           }
           count.store(0, cuda::memory_order_relaxed);
-          show_to_all_copies();
+          fence_proxy_async();
         } else {
-          show_to_copies();  // this copy overwrites what other producers stored
+          fence_proxy_async_shared();  // this copy overwrites what other producers stored
         }
         arrive_expecting(to.ring.full[s], kStageQuads * 16);
         copy_in(to.stages + s * Tiles::kWords, quads_of(block) + i * kStageQuads, kStageQuads * 16,
@@ -109,7 +109,7 @@ struct Handover {
         float* to = &sums[(i + j) / 4][(i + j) % 4 * 4];
         to[0] += quad.y, to[1] += quad.x, to[2] += quad.w, to[3] += quad.z;
       }
-      show_to_copies();  // they do not queue up behind loads, as stores do
+      fence_proxy_async_shared();  // they do not queue up behind loads, as stores do
       from.free();
     }
   }

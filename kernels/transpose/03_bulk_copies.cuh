@@ -62,14 +62,14 @@ __global__ void __launch_bounds__(32 * Box<T>::kWarps)
   Vector<T>* box = swizzled_shared<Vector<T>>() + warp * B::kVectors;
   if (lane == 0) {
     initialize(full[warp], 1);
-    publish_barriers();
+    fence_mbarrier_init();
     arrive_expecting(full[warp], B::kBytes);
     copy_box(box, in, row, B::word(column), full[warp]);
   }
   __syncwarp();
   wait(full[warp], 0);
   B::transpose_in_shared(box);
-  show_to_copies();
+  fence_proxy_async_shared();
   __syncwarp();
   if (lane == 0) {
     copy_box_out(out, column, B::word(row), box);

@@ -295,7 +295,7 @@ TEST(Emulated, ARungWithoutItsBoundsTestIsReported) {
     } catch (const std::runtime_error& error) {
       EXPECT_TRUE(std::regex_search(error.what(), reported)) << error.what();
     }
-    emulator::forgive();  // or the next ladder's first call would tell the same
+    emulator::clear_fault();  // or the next ladder's first call would tell the same
   }
 }
 

@@ -115,7 +115,7 @@ __global__ void copy_for_another_lane(int* out, const int* in) {
   __shared__ MBarrier full[2];
   const unsigned lane = threadIdx.x;
   if (lane < 2) initialize(full[lane], 1);
-  publish_barriers();
+  fence_mbarrier_init();
   __syncwarp();
   if (lane == 0) {
     arrive_expecting(full[0], 16);
@@ -142,7 +142,7 @@ __global__ void copy_through(int* out, const int* in) {
   if (threadIdx.x == 0) {
     initialize(full, 1);
     initialize(empty, 1);
-    publish_barriers();
+    fence_mbarrier_init();
   }
   __syncthreads();
   for (unsigned step = 0; step < 4; ++step) {
@@ -180,15 +180,15 @@ __global__ void store_at_different_times(int* out) {
     }
     __syncwarp();
     if (lane > 0 || wrong) {
-      wait_for_cluster(most, 0);
+      wait_acquire_cluster(most, 0);
       out[lane] = int(parts[lane]);
     }
     __syncwarp();
     if (lane == 0) arrive_at_block(go, 1);
-    wait_for_cluster(all, 0);
+    wait_acquire_cluster(all, 0);
     if (lane == 0) out[0] = int(parts[0]);
   } else if (lane == 0) {
-    wait_for_cluster(go, 0);
+    wait_acquire_cluster(go, 0);
     store_to_block(&parts[0], 0ull, all, 0);
   } else {
     store_to_block(&parts[lane], (unsigned long long)(lane), most, 0);
@@ -252,7 +252,7 @@ void expect_race(void (*kernel)(int*, A...), const char* what, unsigned threads,
     EXPECT_EQ(launch_clusters(cluster, {cluster, threads}, kernel, out.data(), arguments...),
               cudaErrorLaunchFailure);
     EXPECT_TRUE(std::regex_search(last_fault(), std::regex(what))) << last_fault();
-    forgive();
+    clear_fault();
     cudaGetLastError();
   }
 }

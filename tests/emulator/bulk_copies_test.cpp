@@ -74,14 +74,14 @@ __global__ void there_and_back(int* out, const int* in, unsigned count) {
   __shared__ MBarrier full;
   if (threadIdx.x == 0) {
     initialize(full, 1);
-    publish_barriers();
+    fence_mbarrier_init();
     arrive_expecting(full, int(count * sizeof(int)));
     copy_in(stage, in, count * sizeof(int), full);
   }
   __syncthreads();
   wait(full, 0);
   for (unsigned i = threadIdx.x; i < count; i += blockDim.x) stage[i] *= 2;
-  show_to_copies();
+  fence_proxy_async_shared();
   __syncthreads();
   if (threadIdx.x == 0) {
     copy_out(out, stage, count * sizeof(int));
@@ -117,7 +117,7 @@ TEST(BulkCopies, AreOneRequestEach) {
 __global__ void two_copies_out(int* out) {
   __shared__ __align__(16) int stage[64];
   stage[threadIdx.x] = int(threadIdx.x);
-  show_to_copies();
+  fence_proxy_async_shared();
   __syncthreads();
   if (threadIdx.x != 0) return;
   copy_out(out, stage, 128);
@@ -153,7 +153,7 @@ __global__ void read_box(int* out, CUtensorMap map, int words, int matrix, int r
   __shared__ MBarrier full;
   if (threadIdx.x == 0) {
     initialize(full, 1);
-    publish_barriers();
+    fence_mbarrier_init();
     arrive_expecting(full, 4 * words);
     if (cube)
       copy_box(box, map, matrix, row, column, full);
@@ -207,7 +207,7 @@ TEST(BulkCopies, ReadBoxes) {
 __global__ void write_box(CUtensorMap map, int words, int row, int column) {
   auto* box = static_cast<int*>(dynamic_shared());
   for (int i = threadIdx.x; i < words; i += blockDim.x) box[i] = i + 1;
-  show_to_copies();
+  fence_proxy_async_shared();
   __syncthreads();
   if (threadIdx.x == 0) copy_box_out(map, row, column, box);
 }
@@ -252,11 +252,11 @@ __global__ void sum_in_first_block(int* out) {
   if (rank == 0) arrive_expecting(full, sizeof(parts));
   store_to_block(&parts[rank], 10ull << rank, full, 0);
   if (rank == 0) {
-    wait_for_cluster(full, 0);
+    wait_acquire_cluster(full, 0);
     *out = int(parts[0] + parts[1] + parts[2] + parts[3]);
     for (int block = 1; block < 4; ++block) arrive_at_block(seen, block);
   } else {
-    wait_for_cluster(seen, 0);
+    wait_acquire_cluster(seen, 0);
   }
 }
 TEST(MBarriers, CountStoresAndArrivalsOfOtherBlocks) {
@@ -322,7 +322,7 @@ __global__ void ring(int* out, const int* in) {
       initialize(empty[s], wrong == Wrong::too_few_readers    ? kWords / 2
                            : wrong == Wrong::too_many_readers ? kWords + 1
                                                               : kWords);
-      publish_barriers();
+      fence_mbarrier_init();
     }
   __syncthreads();
   if (threadIdx.x >= kWords) {
@@ -343,7 +343,7 @@ __global__ void ring(int* out, const int* in) {
     const int value = stages[s][kWords - 1 - threadIdx.x];
     if (wrong != Wrong::freed_before_read) arrive(empty[s]);
     sums[step % 2][threadIdx.x] = value;
-    show_to_copies();
+    fence_proxy_async_shared();
     __syncwarp();
     if (threadIdx.x % 32 == 0) {
       copy_out(out + step * kWords + threadIdx.x, &sums[step % 2][threadIdx.x], 128);
@@ -365,7 +365,7 @@ void expect_found(const char* what) {
     const DeviceArray<int> in(counting(7 * 64)), out(7 * 64);
     const cudaError_t error = launch({1, 96}, ring<wrong>, out, in);
     const std::string text = last_fault();
-    forgive();
+    clear_fault();
     cudaGetLastError();
     if (error == cudaErrorLaunchFailure)
       EXPECT_TRUE(std::regex_search(text, std::regex(what))) << text;
@@ -483,7 +483,7 @@ __global__ void bad_copy(int* data, int which) {
   __shared__ MBarrier barrier;
   if (threadIdx.x > 0) return;
   initialize(barrier, 1);
-  publish_barriers();
+  fence_mbarrier_init();
   arrive_expecting(barrier, 32);
   if (which == 0) copy_in(s, data, 12, barrier);          // fault
   if (which == 1) copy_in(s + 1, data, 32, barrier);      // fault
@@ -516,7 +516,7 @@ __global__ void leave_a_copy(int* data) {
   __shared__ MBarrier barrier;
   if (threadIdx.x > 0) return;
   initialize(barrier, 1);
-  publish_barriers();
+  fence_mbarrier_init();
   arrive_expecting(barrier, 32);
   copy_in(s, data, 32, barrier);  // fault
 }
@@ -529,7 +529,7 @@ __global__ void box_of_a_cube(int*, CUtensorMap map) {
   __shared__ MBarrier barrier;
   if (threadIdx.x > 0) return;
   initialize(barrier, 1);
-  publish_barriers();
+  fence_mbarrier_init();
   copy_box(s, map, 0, 0, 0, barrier);  // fault
 }
 TEST(Faults, BoxOfOtherDimensions) {

@@ -230,7 +230,7 @@ TEST(Ends, NameLineAndThread) {
     const std::string place =
         "language_test.cpp:" + std::to_string(marked_lines(__FILE__, name, "fault").at(0));
     EXPECT_EQ(launch({1, 32}, kernel, data), cudaErrorLaunchFailure);
-    forgive();
+    clear_fault();
     EXPECT_EQ(cudaGetLastError(), cudaErrorLaunchFailure);
     const std::string fault = last_fault();
     EXPECT_EQ(fault.find(what), 0u) << fault;

@@ -79,7 +79,7 @@ template <class K>
 std::string fault_of(K kernel) {
   const DeviceArray<int> data(64);
   EXPECT_EQ(launch({1, 64}, kernel, data.data()), cudaErrorLaunchFailure);
-  forgive();
+  clear_fault();
   EXPECT_EQ(cudaGetLastError(), cudaErrorLaunchFailure);
   return last_fault();
 }

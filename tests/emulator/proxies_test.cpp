@@ -26,13 +26,13 @@ constexpr unsigned kBytes = 256;
 template <Wrong wrong, bool one_fences>
 __global__ void out_of_shared(int* out, const int*) {
   __shared__ __align__(16) int tile[64];
-  if (wrong == fence_too_early) show_to_copies();
+  if (wrong == fence_too_early) fence_proxy_async_shared();
   tile[threadIdx.x] = 1;
-  if (wrong == fence_of_another && threadIdx.x % 2 != 0) show_to_copies();
-  if (wrong == nothing && !one_fences) show_to_copies();
+  if (wrong == fence_of_another && threadIdx.x % 2 != 0) fence_proxy_async_shared();
+  if (wrong == nothing && !one_fences) fence_proxy_async_shared();
   __syncthreads();
   if (threadIdx.x != 0) return;
-  if (wrong == nothing && one_fences) show_to_copies();
+  if (wrong == nothing && one_fences) fence_proxy_async_shared();
   copy_out(out, tile, kBytes);
 }
 // A copy to where a thread has written before.
@@ -43,9 +43,9 @@ __global__ void into_shared(int* out, const int* in) {
   tile[threadIdx.x] = 1;
   if (threadIdx.x == 0) {
     initialize(full, 1);
-    if (wrong != barrier_not_published) publish_barriers();
+    if (wrong != barrier_not_published) fence_mbarrier_init();
   }
-  if (wrong != no_fence && wrong != barrier_not_published) show_to_copies();
+  if (wrong != no_fence && wrong != barrier_not_published) fence_proxy_async_shared();
   if (wrong != barrier_not_awaited) __syncthreads();
   if (threadIdx.x == 0) {
     arrive_expecting(full, kBytes);
@@ -60,7 +60,7 @@ __global__ void barrier_alone(int* out, const int* in) {
   __shared__ MBarrier full;
   if (threadIdx.x == 0) {
     initialize(full, 1);
-    if (wrong != barrier_not_published) publish_barriers();
+    if (wrong != barrier_not_published) fence_mbarrier_init();
   }
   if (wrong != barrier_not_awaited) __syncthreads();
   if (threadIdx.x == 32) {
@@ -85,12 +85,12 @@ __global__ void from_block_to_block(int* out, int* data, unsigned* flag) {
   }
   if (threadIdx.x == 0) {
     initialize(full, 1);
-    publish_barriers();
-    if (wrong == fence_too_early) show_to_all_copies();
+    fence_mbarrier_init();
+    if (wrong == fence_too_early) fence_proxy_async();
     while (Flag(*flag).load(cuda::memory_order_acquire) == 0) {
     }
-    if (wrong == fence_for_shared_alone) show_to_copies();
-    if (wrong == nothing) show_to_all_copies();
+    if (wrong == fence_for_shared_alone) fence_proxy_async_shared();
+    if (wrong == nothing) fence_proxy_async();
     arrive_expecting(full, kBytes);
     copy_in(tile, data, kBytes, full);
   }

@@ -99,7 +99,7 @@ TEST(WarpFunctions, WantAWidthThatIsAPowerOfTwo) {
     EXPECT_EQ(emulator::launch({.grid = 1, .block = 32}, shuffles_of_odd_widths, data(), width),
               cudaErrorLaunchFailure);
     EXPECT_NE(emulator::last_fault().find("width"), std::string::npos);
-    emulator::forgive();
+    emulator::clear_fault();
   }
   cudaGetLastError();
 }

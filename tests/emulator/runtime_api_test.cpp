@@ -2,7 +2,7 @@
 //
 // The runtime API's answers, which are those of the CUDA runtime on an H200, but for two: grids and
 // blocks out of range get the code that is documented (CUDA 13 has cudaErrorInvalidValue for them),
-// and a program may forgive its kernels' faults.
+// and a program may clear_fault its kernels' faults.
 #include <cuda_profiler_api.h>
 #include <driver_types.h>
 #include <math_functions.h>

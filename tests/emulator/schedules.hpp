@@ -19,7 +19,7 @@ inline Found search(const std::function<bool()>& run) {
     const bool well = run();
     const bool stopped = cudaGetLastError() != cudaSuccess;
     const std::string fault = stopped ? last_fault() : "";
-    forgive();
+    clear_fault();
     cudaGetLastError();
     return std::pair(!well, fault);
   };

@@ -206,7 +206,7 @@ TEST(Silent, MemoryThatKernelsAllocate) {
     const DeviceArray<int> data(32);
     EXPECT_EQ(launch({1, 32}, frees_twice, data.data()), cudaErrorLaunchFailure);
     EXPECT_EQ(last_fault(), "kernel frees_twice frees what no kernel allocated");
-    forgive();
+    clear_fault();
     cudaGetLastError();
   }
   cudaMemGetInfo(&after, &total);
@@ -282,7 +282,7 @@ TEST(Silent, AFaultStays) {
   EXPECT_EQ(launch({1, 32}, reads_device_array, data.data()), cudaErrorLaunchFailure);
   EXPECT_EQ(cudaDeviceSynchronize(), cudaErrorLaunchFailure);
   for (int twice = 0; twice < 2; ++twice) EXPECT_EQ(cudaGetLastError(), cudaErrorLaunchFailure);
-  forgive();
+  clear_fault();
   EXPECT_EQ(cudaGetLastError(), cudaErrorLaunchFailure) << "the last error is asked for once";
   EXPECT_EQ(cudaGetLastError(), cudaSuccess);
   ASSERT_RUNS(launch({1, 32}, reads_device_array, data.data()));

@@ -33,7 +33,7 @@ std::string all_of(const Report& report) {
 class NoFaultIsLeft : public ::testing::EmptyTestEventListener {
   void OnTestEnd(const ::testing::TestInfo&) override {
     EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess) << "a fault is left: " << last_fault();
-    forgive();
+    clear_fault();
     cudaGetLastError();
   }
 };
@@ -106,7 +106,7 @@ void expect_planted(const char* path, const std::string& kernel, const Planted& 
     const Settings settings({.order = order, .check = true});
     const cudaError_t error = launch();
     EXPECT_EQ(cudaGetLastError(), error);
-    forgive();
+    clear_fault();
     cudaGetLastError();
     ASSERT_EQ(error, cudaErrorLaunchFailure) << kernel << " was accepted";
     const std::string text = cudaGetErrorString(error);

@@ -32,7 +32,7 @@ void arrive_expecting(MBarrier& barrier, int bytes) EMULATOR_CONVERGENT;
 void arrive_at_block(MBarrier& barrier, int block) EMULATOR_CONVERGENT;
 /// Waits until the phase of this parity is over.
 void wait(MBarrier& barrier, unsigned parity) EMULATOR_CONVERGENT;
-inline constexpr auto wait_for_cluster = wait;
+inline constexpr auto wait_acquire_cluster = wait;
 
 // Until all threads of the cluster are here: before the first access to another block's memory, or
 // so that others see what blocks have stored in their own. On a GPU they order no more than that;
@@ -67,7 +67,7 @@ void wait_until_written() EMULATOR_CONVERGENT;
 
 // Fences. What happened before is visible to bulk copies that happen after: the initialisation of
 // barriers, shared memory, or all memory.
-void publish_barriers() EMULATOR_CONVERGENT;
-void show_to_copies() EMULATOR_CONVERGENT;
-void show_to_all_copies() EMULATOR_CONVERGENT;
+void fence_mbarrier_init() EMULATOR_CONVERGENT;
+void fence_proxy_async_shared() EMULATOR_CONVERGENT;
+void fence_proxy_async() EMULATOR_CONVERGENT;
 }  // namespace emulator

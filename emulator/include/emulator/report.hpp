@@ -68,7 +68,7 @@ bool repeat(const std::vector<unsigned>& choices, const std::function<bool()>& r
 bool counted();
 
 /// Lets the program go on after a fault, which no GPU would, with its buffers as they are.
-void forgive();
+void clear_fault();
 
 /// What was wrong with the last launch that failed: fault, kernel, source line, block and thread;
 /// empty if none has. The launch returns cudaErrorLaunchFailure, and cudaGetErrorString of that is

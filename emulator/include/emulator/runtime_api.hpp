@@ -33,7 +33,7 @@
 #define EMULATOR_ENUMERATOR(NAME, NUMBER, ...) cuda##NAME = NUMBER,
 typedef enum cudaError { EMULATOR_ERRORS(EMULATOR_ENUMERATOR) } cudaError_t;
 /// After a fault of a kernel, calls that launch, allocate, copy or synchronize return
-/// cudaErrorLaunchFailure, as on a GPU, until cudaDeviceReset or emulator::forgive.
+/// cudaErrorLaunchFailure, as on a GPU, until cudaDeviceReset or emulator::clear_fault.
 const char* cudaGetErrorName(cudaError_t error);
 /// For cudaErrorLaunchFailure the whole of emulator::last_fault().
 const char* cudaGetErrorString(cudaError_t error);
