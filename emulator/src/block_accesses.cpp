@@ -135,7 +135,7 @@ void Block::before_strong(Lane& lane, std::uintptr_t address, std::uintptr_t pc)
     turns.yield(runner_);  // the others only seem to wait
   else if (!again || !turns.wait(runner_))
     turns.point(runner_);
-  if (launch_->failed) leave(lane, State::stopped);
+  if (launch_->failed) leave(lane, State::stopped);  // never to come back
 }
 
 void Block::strong(Lane& lane, const Races::Access& access) {

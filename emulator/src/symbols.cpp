@@ -27,7 +27,7 @@ extern char __stop_emulator_constant[] __attribute__((weak));
 extern char __start_emulator_managed[] __attribute__((weak));
 extern char __stop_emulator_managed[] __attribute__((weak));
 
-// Of libbacktrace, which comes with gcc. It lies where clang finds the library, but not the header.
+// Of libbacktrace. Declared here, since clang finds gcc's library but not its header.
 struct backtrace_state;
 typedef void backtrace_error(void*, const char*, int);
 backtrace_state* backtrace_create_state(const char* program, int threaded, backtrace_error*, void*);
@@ -61,9 +61,7 @@ std::string demangled(const std::string& symbol) {
 
 // Whether that is a header of the emulator's or the system's.
 bool is_own(const std::string& path) {
-  return std::ranges::any_of(
-      std::array{"emulator/include/", "emulator/cuda/", "/usr/include/"},
-      [&](const char* directory) { return path.find(directory) != path.npos; });
+  return path.starts_with(EMULATOR_DIRECTORY) || path.starts_with("/usr/include/");
 }
 
 }  // namespace

@@ -7,7 +7,7 @@
 #include "histogram/03_counting.cuh"
 
 namespace ladders::histogram {
-// Adds what the block has credited to global memory.
+// Adds the block's overflow sums to those in global memory.
 __device__ __forceinline__ void write_overflow_sums() {
   const auto* overflows = dynamic_shared<Overflows>();
   for (unsigned i = threadIdx.x; i < Overflows::kSlots; i += kThreads)

@@ -65,7 +65,8 @@ __device__ __forceinline__ void sync_with_others() {
 // Counts privately, below 8 bits with carries to the totals of the cluster.
 template <int bits, bool hot_keys>
 __global__ void __launch_bounds__(kThreads, 1) count_in_clusters(const ClusterCounting c) {
-  // The kernel before zeroes the output, to which narrow counters may be credited at any time.
+  // The kernel before zeroes the output, to which overflows of narrow counters may be added at any
+  // time.
   if constexpr (bits < 32) wait_for_kernel_before();
   using Way = std::conditional_t<(bits < 8), InCluster<bits>, InBlock<bits, true>>;
   count_all<bits, true, hot_keys, false, Way>(c, blockIdx.x, gridDim.x, 0);

@@ -99,11 +99,19 @@ __global__ void two_barriers(int* data) {
     __syncthreads();
   data[threadIdx.x] = 1;
 }
+// Equal functions, which the compiler could make one.
+__device__ __attribute__((noinline)) void one_barrier() { __syncthreads(); }
+__device__ __attribute__((noinline)) void another_barrier() { __syncthreads(); }
+__global__ void barriers_of_equal_functions(int* data) {
+  threadIdx.x < 32 ? one_barrier() : another_barrier();
+  data[threadIdx.x] = 1;
+}
 __global__ void shuffle_from_elsewhere(int* data) {
   if (threadIdx.x < 8) data[threadIdx.x] = __shfl_sync(0xFFu, 1, 8);
 }
 TEST(Plain, FindsFaultsOfBarriersAndWarps) {
   EXPECT_FAULT(two_barriers, "divergent barrier");
+  EXPECT_FAULT(barriers_of_equal_functions, "divergent barrier");
   EXPECT_FAULT(shuffle_from_elsewhere, "shuffle reads lane 8, which is not in the mask");
 }
 

@@ -7,6 +7,7 @@ import gzip
 import io
 import json
 import math
+import os
 import sys
 from pathlib import Path
 
@@ -412,7 +413,7 @@ def test_what_is_foreign_and_named_is_an_error(name, capsys):
 def test_a_directory_of_nothing_else_is_an_error(tmp_path, capsys):
     put(tmp_path, "tsconfig.json", "{}")
     put(tmp_path, "pytest.json", '{"machine_info": {}, "benchmarks": [{"name": "a"}]}')
-    put(tmp_path, "settings.json", "{} // no JSON, and nothing that results have")
+    put(tmp_path, "settings.json", '{"benchmarks": 1} // no JSON, and no results')
     put(tmp_path, "filtered.json", '{"context": {}, "benchmarks": []}')
     assert main(["table", str(tmp_path)]) == 3
     *notes, last = capsys.readouterr().err.splitlines()
@@ -488,3 +489,10 @@ def test_a_file_of_other_shapes_leaves_the_headlines_of_a_study(tmp_path):
             (tmp_path / name).write_text(json.dumps(made))
         (found,) = load_results([tmp_path])
         assert {ladder.name: ladder.headline for ladder in found.ladders} == wanted
+
+
+def test_a_name_of_a_file_need_not_be_text(tmp_path, capsys):
+    path = tmp_path / os.fsdecode(b"b\xff.json")
+    path.write_text(TEXT)
+    assert main(["table", "--format", "json", str(path)]) == 0
+    assert json.loads(capsys.readouterr().out)[0]["file"].endswith("b\ufffd.json")

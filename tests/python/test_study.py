@@ -275,7 +275,6 @@ def test_where_nothing_can_be_written_nothing_is_measured(fake, tmp_path, capsys
     assert not fake.starts
 
 
-@pytest.mark.usefixtures("undrawn")
 def test_a_broken_tuning_file_is_told_before_anything_is_built(fake, output, tmp_path, capsys):
     file = tmp_path / "tuning.toml"
     file.write_text("gpu = ")
@@ -284,6 +283,7 @@ def test_a_broken_tuning_file_is_told_before_anything_is_built(fake, output, tmp
     assert fake.starts == []
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_a_program_that_comes_to_no_row_leaves_earlier_results(fake, output, file):
     assert run(fake, output, "--filter", "^turn/") == 0
     before = file.read_bytes()

@@ -6,6 +6,7 @@ import sys
 import tomllib
 
 import pytest
+from ladder.analysis import crossovers
 from ladder.analysis.crossovers import Probe, best, find, held_out
 from ladder.commands.cli import main
 from ladder.model.errors import ResultError
@@ -157,3 +158,10 @@ def test_an_unknown_ladder_is_told(program, tmp_path, capsys):
     assert main(["tune", "nothing", "--program", str(program), "-o", str(out)]) == 2
     assert "'nothing' has no crossover to tune: scan, sum have" in capsys.readouterr().err
     assert not out.exists()
+
+
+def test_a_value_that_is_no_number_is_named(tmp_path):
+    path = tmp_path / "tuning.toml"
+    path.write_text("[scan]\nring_from = '3'\n")
+    with pytest.raises(ResultError, match=r"tuning\.toml: scan\.ring_from is not a number"):
+        crossovers.read(path)

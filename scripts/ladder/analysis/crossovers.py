@@ -13,6 +13,7 @@ from typing import Any
 import tomli_w
 
 from ladder.io import files, toml_file
+from ladder.model.errors import ResultError
 
 _HEAD = """\
 # Where choices change kernels on this GPU: `ladder tune` wrote it, and the programs are
@@ -126,10 +127,10 @@ class Measured:
     """A probe as a tuning file has it: the microseconds of each way."""
 
     crossover: str
-    case: str
-    size: float
-    below_us: float
-    above_us: float
+    case: str = ""
+    size: float = math.nan
+    below_us: float = math.nan
+    above_us: float = math.nan
 
 
 @dataclass(frozen=True)
@@ -147,6 +148,10 @@ def read(path: Path) -> TuningFile:
     """
     document = toml_file.read(path)
     tables = {key: entry for key, entry in document.items() if isinstance(entry, dict)}
+    for ladder, values in tables.items():
+        for name, value in values.items():
+            if not isinstance(value, int | float):
+                raise ResultError(f"{path}: {ladder}.{name} is not a number")
     return files.typed(
         path, {"values": tables, "measured": document.get("measured", [])}, TuningFile
     )
@@ -174,7 +179,7 @@ def to_toml(
 
 
 def _whole(value: float) -> float:
-    return int(value) if float(value).is_integer() else value
+    return files.short(float(value)) if float(value).is_integer() else value
 
 
 def _entries(crossover: Crossover) -> list[Measured]:

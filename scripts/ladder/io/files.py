@@ -81,11 +81,12 @@ def _below(folder: Path, found: set[Path]) -> Iterator[tuple[Path, dict[str, Any
             continue
         text, document = read_text(path), None
         ours = path.name.removesuffix(".gz") in (DETAILS, NOISE)
-        if '"benchmarks"' in text:
-            document = _document(path, text)
-        elif not ours:  # which may be large
-            with suppress(ResultError):
+        if not ours or '"benchmarks"' in text:  # ours may be large
+            try:
                 document = _document(path, text)
+            except ResultError:
+                if _may_have_rows(text):
+                    raise
         if _has_rows(document):
             found.add(path.resolve())
             yield path, _checked(path, document)
@@ -93,6 +94,11 @@ def _below(folder: Path, found: set[Path]) -> Iterator[tuple[Path, dict[str, Any
             note(f"{path}: {'has no results' if text.strip() else 'empty'}, left out")
     if not found & {path.resolve() for path in files}:
         raise ResultError(f"{folder}: no results below this directory")
+
+
+def _may_have_rows(text: str) -> bool:
+    """Whether a text that is no JSON looks like results that were damaged."""
+    return '"benchmarks"' in text and ('"context"' in text or '"states"' in text)
 
 
 def _has_rows(document: Any) -> bool:
@@ -104,7 +110,8 @@ def _has_rows(document: Any) -> bool:
 
 
 def _samples(path: Path) -> str:
-    return _SAMPLES if path.name.removesuffix(".gz").endswith(".samples.jsonl") else ""
+    named = path.name.removesuffix(".gz").endswith(".samples.jsonl")
+    return _SAMPLES if named and path.is_file() else ""
 
 
 def _beside(document: Any) -> str:
@@ -230,17 +237,17 @@ def read_json(path: Path) -> Any:
     return _parsed(path, _filled(path), printed=False)
 
 
-def typed(path: Path, document: Any, kind: type[_Kind]) -> _Kind:
-    """Return what a file held as the dataclass `kind`, say; further keys are left out.
+def typed(path: Path, document: Any, kind: type[_Kind], name: str = "") -> _Kind:
+    """Return what a file held, under `name` if given, as the dataclass `kind`, say.
 
-    Raises ResultError saying where it is something else.
+    Further keys are left out. Raises ResultError saying where it is something else.
     """
     import msgspec
 
     try:
         return msgspec.convert(document, kind)
     except msgspec.ValidationError as error:
-        raise ResultError(f"{path}: {error}") from error
+        raise ResultError(": ".join(filter(None, (str(path), name, str(error))))) from error
 
 
 def _filled(path: Path) -> str:

@@ -20,7 +20,7 @@ from ladder.model.catalogue import Ladder
 from ladder.model.counters import Counter
 from ladder.model.errors import ResultError
 from ladder.model.rows import COUNTERS, Row
-from ladder.model.text import in_line
+from ladder.model.text import in_line, legible
 
 if TYPE_CHECKING:  # takes a while to load, and only tables want it
     import pandas as pd
@@ -329,7 +329,7 @@ def _merge(documents: list[tuple[Path, dict[str, Any]]]) -> Results:
     written: Written = {}
     registry = dict(counters.OWN)
     for path, document in documents:
-        file = str(path)
+        file = legible(str(path))
         try:
             registry |= counters.of_file(str(document["context"].get(counters.CONTEXT, "")))
             for ladder in catalogue.parse(document["context"].get("ladders") or "[]"):

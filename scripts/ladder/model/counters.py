@@ -41,7 +41,7 @@ class Counter:
     hidden: str = ""  # "yes" where no table has a column for it; what older files lack
 
     def __post_init__(self) -> None:
-        known = {"kind": KINDS, "better": (LESS, MORE, ASK)}
+        known = {"kind": KINDS, "better": (LESS, MORE, ASK), "hidden": ("", "yes")}
         for key, values in known.items():
             if (value := getattr(self, key)) not in values:
                 raise ValueError(f"{key} '{value}' of counter {self.name} is not known")

@@ -43,7 +43,7 @@ class Floor:
 @dataclass(frozen=True)
 class _File:
     context: dict[str, Any]
-    rows: dict[str, Floor]
+    rows: dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -122,7 +122,7 @@ def to_json(found: Noise) -> str:
 def read(path: Path) -> tuple[dict[str, Any], dict[str, Floor]]:
     """Return the context, and the floor of each row by its name. Raises ResultError."""
     file = files.typed(path, files.read_json(path), _File)
-    return file.context, file.rows
+    return file.context, {n: files.typed(path, row, Floor, n) for n, row in file.rows.items()}
 
 
 def summary(found: Noise) -> str:

@@ -238,7 +238,7 @@ def to_toml(
             if key in entries:
                 raise IncomparableError(f"{name}: measured twice: {_why_twice(results)}")
             floor = (floors or {}).get(name)
-            entries[key] = _entry(key, value, _bound(floor, metric), ways[metric])
+            entries[key] = _entry(key, value, _bound(floor, metric, known), ways[metric])
     if not entries:
         hint = " (--metric real_time, or another that they have)" * (METRIC in wanted)
         raise LadderError(f"no row has {' or '.join(wanted)}{hint}")
@@ -259,10 +259,10 @@ def _why_twice(results: Sequence[Results]) -> str:
 _CONTROLS = dict.fromkeys([*range(32), 127])
 
 
-def _bound(floor: Floor | None, metric: str) -> float:
-    if metrics.is_exact(metric):
+def _bound(floor: Floor | None, metric: str, known: metrics.Registry) -> float:
+    if metrics.is_exact(metric, known):
         return 0.0
-    if not floor or not metrics.follows_time(metric):
+    if not floor or not metrics.follows_time(metric, known):
         return BOUND
     return max(LEAST_BOUND, math.ceil(round(SPREADS * floor.spread * 1000, 6)) / 1000)
 
