@@ -58,7 +58,7 @@ TEST(Tuning, ABadFileIsToldInOneLine) {
   EXPECT_EQ(complaint("[transpose]\nbands_from = 1\n"), none);
   EXPECT_EQ(complaint(kGpu + "[transpose]\nstripes_from = 1\n"),
             "there is no crossover transpose.stripes_from");
-  const std::string number = "transpose.bands_from is no number from 0 on";
+  const std::string number = "transpose.bands_from is not a number of at least 0";
   for (const char* value : {"-1", "nan", "-inf", "'1'", "[1]", "true"})
     EXPECT_EQ(complaint(kGpu + "[transpose]\nbands_from = " + value + "\n"), number) << value;
   for (const char* cut :

@@ -70,18 +70,17 @@ const std::vector<Flag>& flags() {
   using enum Whose;
   static const std::vector<Flag> all = {
       {"cases", "full|small",
-       "the shapes that GPUs are measured at, or those that an emulator\nmanages too (" +
+       "full: the shapes measured on GPUs; small: those that an emulator\ncan run (" +
            std::string(kEmulated ? "small" : "full") + ")",
        both, [](O& o, V& v) { o.cases = v.text == "full" ? Shapes::measured : Shapes::small; }},
       {"shape", "LADDER:AXIS=N,...",
-       "measure this ladder at these shapes, and only ladders that are so\nnamed: "
-       "--shape=sgemm:m=n=k=1024..8192*2, or with a list of numbers\nor labels in place of the "
-       "range; other axes are the headline's",
+       "measure only this ladder, at these shapes:\n--shape=sgemm:m=n=k=1024..8192*2; values are "
+       "ranges, or lists of numbers\nor labels; axes left out have the headline's value; may be "
+       "repeated",
        both, [](O& o, V& v) { o.shapes.push_back(v.text); }},
       {"tuning", "FILE",
-       "where choices change kernels, as `ladder tune` wrote it (default:\nthe built-in one of "
-       "this "
-       "GPU or of the nearest architecture)",
+       "crossovers, as `ladder tune` wrote them (default: the built-in file\nof this GPU or of the "
+       "nearest architecture)",
        both, [](O& o, V& v) { o.tuning_file = v.text; }},
       {"tune", "", "measure both sides of all crossovers, as `ladder tune` does", timing,
        [](O& o, V& v) { o.tune = v.on(); }},
@@ -93,7 +92,8 @@ const std::vector<Flag>& flags() {
        [](O& o, V& v) { o.per_line = v.on(); }},
       {"plans", "", "run nothing: occupancy of each row, and in JSON its grid and registers",
        counting, [](O& o, V& v) { o.plans = v.on(); }},
-      {"details_out", "FILE", "the same and occupancy curves as JSON", counting,
+      {"details_out", "FILE",
+       "write the requests of each source line, and occupancy curves, as JSON", counting,
        [](O& o, V& v) { o.details_file = v.text; }},
       {"check", "", "look for races, unwritten memory, accesses out of bounds", counting,
        [](O& o, V& v) { o.check = v.on(); }},
@@ -109,12 +109,14 @@ const std::vector<Flag>& flags() {
       {"noise", "X", "relative standard error of the median to reach (0.001)", timing,
        [](O& o, V& v) { o.sampling.noise = v.number<double>(); }},
       {"wall_limit", "SECONDS",
-       "stop sampling a row by then (0.5, or 10 times the time that\n--benchmark_min_time asks "
+       "stop sampling a row after this time (0.5, or 10 times the time that\n--benchmark_min_time "
+       "asks "
        "for, if that is more)",
        timing, [](O& o, V& v) { o.wall_limit = v.number<double>(); }},
-      {"ceilings", "", "with =false: no percent_of_ceiling, so no row's ceilings are measured",
-       timing, [](O& o, V& v) { o.sampling.ceilings = v.on(); }},
-      {"hardware_counters", "", "count each row once more, after its samples, by CUPTI", timing,
+      {"ceilings", "", "with =false, measure no ceilings: rows have no percent_of_ceiling", timing,
+       [](O& o, V& v) { o.sampling.ceilings = v.on(); }},
+      {"hardware_counters", "",
+       "after all rows are timed, run each again for its hardware counters\n(CUPTI)", timing,
        [](O& o, V& v) { o.sampling.hardware_counters = v.on(); }},
       {"energy", "headline|all",
        "after all rows are timed: joules and watts of those at the headline\nshapes (or those of "
@@ -125,8 +127,8 @@ const std::vector<Flag>& flags() {
          o.energy_of_all = v.text == "all";
        }},
       {"settle", "SECONDS",
-       "where the clock is held down, wait at most so long until it is steady,\n"
-       "then sample so long (5, or --wall_limit if that is less)",
+       "if the clock is lowered, wait up to this long until it is steady, then\n"
+       "sample for this long (5, or --wall_limit if that is less)",
        timing, [](O& o, V& v) { o.sampling.settle_seconds = v.number<double>(); }},
       {"samples_out", "FILE", "append the samples of each row, in ns, as a line of JSON", timing,
        [](O& o, V& v) { o.samples_file = v.text; }},

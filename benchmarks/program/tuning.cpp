@@ -55,7 +55,7 @@ File parse(std::string_view text, const std::string& name) {
       const std::string full = std::string(ladder.str()) + "." + std::string(crossover.str());
       if (!is_crossover(full)) refuse("there is no crossover " + full);
       const auto value = entry.value<double>();
-      if (!value || !(*value >= 0)) refuse(full + " is no number from 0 on");
+      if (!value || !(*value >= 0)) refuse(full + " is not a number of at least 0");
       file.tuning.values[full] = *value;
     }
   }

@@ -77,7 +77,8 @@ std::vector<Rung> steps() {
        .builds_on = "permuted"},
       // ladder.cu
       {.name = "fastest",
-       .idea = "Two loads per thread below 2^24 keys, else four; fewer copies if room is short.",
+       .idea = "Two loads per thread below 2^24 keys, else four; fewer copies if shared memory is "
+               "small.",
        .role = Role::choice,
        .choose = fastest_at},
   };

@@ -9,13 +9,13 @@
 namespace ladders {
 constexpr int kThreads = 1024, kWarps = kThreads / 32;  // per block
 
-/// As many blocks as are resident.
+/// As many blocks as the GPU can hold at once.
 template <size_t shared_bytes = 0>
 LaunchPlan resident(const Case&, const Device& device, const void* kernel) {
   return fill_device({.block = kThreads, .shared_bytes = shared_bytes}, kernel, device);
 }
 
-/// Keys outside count in the first and the last bin.
+/// Keys below 0 count in the first bin, keys from `bins` on in the last.
 __host__ __device__ inline int bin_of(int key, int bins) {
   return key < 0 ? 0 : key >= bins ? bins - 1 : key;
 }

@@ -12,21 +12,22 @@ __device__ __forceinline__ T* dynamic_shared() {
 #ifdef __CUDACC__
   extern __shared__ __align__(128) unsigned char raw[];
   return reinterpret_cast<T*>(raw);
-#else  // no linker places the array
+#else  // the emulator: a host linker allocates no extern shared array
   return static_cast<T*>(emulator::dynamic_shared());
 #endif
 }
 
-/// Whether to load what is not used where that is faster than a branch. An emulator reports reads
-/// of what nobody wrote.
+/// Whether kernels may load values that they do not use, where that is faster than a branch. The
+/// emulator reports reads of uninitialized memory, so not there.
 #ifdef __CUDACC__
 inline constexpr bool kLoadsUnused = true;
 #else
 inline constexpr bool kLoadsUnused = false;
 #endif
 
-/// The same shared address, from a shuffle of the whole warp, so that the compiler keeps it in a
-/// register: it recomputes one that it knows, and on Hopper waits for the block's cluster rank.
+/// Returns `shared` after a shuffle, so that the compiler keeps the address in a register. It would
+/// recompute a known address at each use; on Hopper that waits for the block's rank in its cluster.
+/// All lanes of the warp call it.
 template <class T>
 __device__ __forceinline__ T* in_register(T* shared) {
 #if __CUDA_ARCH__ >= 900
@@ -54,13 +55,13 @@ __device__ __forceinline__ void for_all_in_grid(size_t count, Act act) {
   for (size_t i = blockIdx.x * size_t{blockDim.x} + threadIdx.x; i < count; i += stride) act(i);
 }
 
-/// act(std::true_type{}) or act(std::false_type{}): code of its own for either.
+/// Calls act(std::true_type{}) or act(std::false_type{}), so that each case is compiled by itself.
 template <class Act>
 __device__ __forceinline__ void by_case(bool condition, Act act) {
   condition ? act(std::true_type{}) : act(std::false_type{});
 }
 
-/// The index of an element of a row-major matrix: beyond 2^31 in large ones.
+/// Index of an element of a row-major matrix, in 64 bits: large ones have over 2^31 elements.
 __device__ __forceinline__ size_t at(int row, int column, int columns) {
   return size_t(row) * columns + column;
 }

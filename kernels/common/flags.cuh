@@ -93,8 +93,9 @@ __device__ __forceinline__ void prefetch([[maybe_unused]] const void* p) {
 #endif
 }
 
-/// Called before each load that polls. The emulator waits until the 4 bytes at `flag` are `last`,
-/// their final value, since the number of polls is chance and not to be counted. It orders nothing.
+/// Called before each poll of a word. On a GPU it does nothing. The emulator waits until the 4
+/// bytes hold their final value, so that it counts one poll: on a GPU their number depends on
+/// timing. It orders no memory.
 #ifdef __CUDACC__
 __device__ __forceinline__ void wait_uncounted(const void*, unsigned) {}
 #else

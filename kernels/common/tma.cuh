@@ -16,9 +16,10 @@
 namespace ladders {
 using TensorMap = CUtensorMap;
 
-/// A row-major matrix of FP32 or FP16, copied in boxes of box_rows x box_columns. Where `swizzle`
-/// is 128 or 64, rows of a box are at most so many bytes, and their 16-byte chunks are XORed with
-/// the row's number. Rows must start on 16 bytes.
+/// A row-major matrix of FP32 or FP16, copied in boxes of box_rows x box_columns. If `swizzle` is
+/// 128 or 64, rows of a box have at most that many bytes, and the index of each 16-byte chunk is
+/// XORed: with row % 8 if rows have 128 bytes, with row / 2 % 4 if they have 64. Rows of the matrix
+/// must start on 16 bytes.
 struct TensorBoxes {
   const void* data;
   int element_bytes;

@@ -17,7 +17,8 @@ __device__ __forceinline__ unsigned sum_of(unsigned v) { return v; }
 __device__ __forceinline__ unsigned sum_of(uint2 v) { return v.x + v.y; }
 __device__ __forceinline__ unsigned sum_of(uint4 v) { return v.x + v.y + v.z + v.w; }
 
-/// Consecutive words: a store of equal ones would first copy them to consecutive registers.
+/// A vector of consecutive numbers from `first`. If its words were equal, the compiler would copy
+/// one value to consecutive registers for each store.
 template <class V>
 __device__ __forceinline__ V numbered(unsigned first) {
   if constexpr (sizeof(V) == 4) return first;
@@ -50,7 +51,7 @@ __device__ __forceinline__ V load_once(const V* p) {
 #endif
 }
 
-/// The same, but the L2 keeps them as long as others: some are read again.
+/// The same with the L2's normal priority, since some are read again.
 template <class V>
 __device__ __forceinline__ V load_past_l1(const V* p) {
   static_assert(sizeof(V) == 16);

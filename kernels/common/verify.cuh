@@ -73,9 +73,9 @@ Totals reduce(size_t n, F f) {
   return total;
 }
 
-/// The first of n elements of device memory that is not expected(i), a device function: "bin 3: 5
-/// instead of 7" if `what` is "bin", or by row and column if there are columns, "bin (3, 1): 5
-/// instead of 7"; empty if there is none.
+/// Compares the n elements at `values` in device memory with expected(i), a device function.
+/// Returns the first difference, or "" if there is none: "bin 3: 5 instead of 7", where `what` is
+/// "bin". If `columns` is not 0 it gives row and column: "bin (3, 1): 5 instead of 7".
 template <class T, class F>
 std::string first_difference(const std::string& what, const T* values, size_t n, F expected,
                              size_t columns = 0) {

@@ -20,10 +20,12 @@ struct Pair {
   Window<side> upper, lower;
 };
 
-// Adds the products of two rows of the image. Sum i is of the output row whose filter row i meets
-// the lower of them, and row i - 1 the upper. Sum i - 2 becomes sum i with the first FMA, which may
-// write to another register than it reads. Sums outside of [begin, end) are not in the strip and
-// skipped, three rows of the filter at a time; the branches also limit how many weights are live.
+// Adds the products of two rows of the image. Sum i belongs to the output row that needs the lower
+// row with filter row i, and the upper row with filter row i - 1. Each call moves the sums on by
+// two output rows: the first FMA of sum i adds to the old sum i - 2, since an FMA may write to
+// another register than it reads. Sums outside of [begin, end) belong to no output of the strip.
+// They are skipped, three rows of the filter at a time. The branches also limit how many weights
+// are live.
 template <int side>
 __device__ __forceinline__ void add_rows(float (&sums)[side + 1][kOwn], const Pair<side>& pair,
                                          const Filter& filter, int begin, int end) {

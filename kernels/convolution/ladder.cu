@@ -103,8 +103,8 @@ std::vector<Rung> rungs() {
        .measured = [](const Case& c) { return c["filter"] <= kMostUnrolled; }},
       // 04_row_ring.cuh
       {.name = "row_ring",
-       .idea =
-           "Rows start anywhere: warps copy words to a ring of rows, windows are aligned there.",
+       .idea = "For rows that start anywhere: warps copy words to a ring of rows, where windows "
+               "are aligned.",
        .implementation = strips_by_ring<side>(),
        .builds_on = "sliding_sums",
        .meant_for = [](const Case& c) { return !aligned(c) && c["filter"] > 3; },

@@ -12,18 +12,18 @@
 namespace ladders::latency {
 namespace {
 
-// The sets of elements that rungs are measured with, in KiB.
+// Cases whose elements take from `least` to `most` KiB.
 auto kibibytes(int64_t least, int64_t most) {
   return [=](const Case& c) { return least <= c["kibibytes"] && c["kibibytes"] <= most; };
 }
 
 std::string leaves_l2(const Case& c, const Device& device) {
   if (bytes(c) <= 2 * device.l2_bytes) return {};
-  return "little of it would be in the L2";
+  return "the L2 would hold only a small part of the chain";
 }
 std::string loads_again(const Case& c, const Device&) {
   if (size_t(c["loads"]) <= bytes(c) / sizeof(Line)) return {};
-  return "it would load a line again, which the L2 then has";
+  return "the chain would load a line twice, the second time from the L2";
 }
 
 std::vector<int64_t> powers_of_two() {
@@ -50,7 +50,7 @@ std::vector<Rung> rungs() {
        .skip = leaves_l2,
        .measured = kibibytes(1, 1024)},
       {.name = "global_l2",
-       .idea = "The same by loads that bypass the L1.",
+       .idea = "Lines of global memory, by loads that bypass the L1.",
        .implementation = through_global<l2>(),
        .skip = leaves_l2,
        .measured = kibibytes(1024, 1 << 16)},
@@ -72,7 +72,8 @@ Ladder ladder() {
       .title = "Latency",
       .input = "a cycle",
       .axes = {{.name = "kibibytes", .only = powers_of_two()}, {.name = "loads", .least = 1}},
-      // An odd number of loads: no chain ends where it began, and one that is not followed is told.
+      // The number of loads is odd, so that no chain ends where it began: a kernel that does not
+      // follow the chain fails the check.
       .measured = every({{32, 128, 1024, 8192, 16384, 32768, 65536, 1 << 22}, {65537}}),
       .small = {{32, 200}},
       .tested = {{1, 1}, {4, 33}, {128, 1000}},

@@ -75,11 +75,12 @@ std::vector<Rung> rungs() {
        .target = "global_load_requests"},
       // 04_constant_memory.cuh
       {.name = "constant",
-       .idea = "Constant memory gives a warp one word at a time, so its lanes must agree.",
+       .idea = "The table in constant memory, which gives a warp one word at a time: fast if its "
+               "lanes agree.",
        .implementation = in_constant_memory(),
        .builds_on = "vectorized",
        .meant_for = [](const Case& c) { return distributed_as(c, {constant, sorted}); },
-       .shows = "As fast as the caches where warps agree, up to 50 times slower where not.",
+       .shows = "As fast as the caches if the lanes of a warp agree, up to 50 times slower if not.",
        .skip = [](const Case& c, const Device&) { return at_most(kConstants, c); },
        .measured =
            of({{uniform, {32, 4096}}, {constant, {4096}}, {sorted, {4096}}, {zipf, {4096}}})},
@@ -107,7 +108,8 @@ std::vector<Rung> rungs() {
        .skip = too_large_for<1>,
        .measured = [](const Case& c) { return c["entries"] <= 57344; }},
       {.name = "replicated",
-       .idea = "As many copies as fit, up to one per lane: with 32 there are no bank conflicts.",
+       .idea =
+           "As many copies of the table as fit, up to one per lane, which has no bank conflicts.",
        .builds_on = "swizzled",
        .shows = "Without bank conflicts it is no faster: DRAM hides those of random indices.",
        .target = "shared_load_wavefronts_per_request",

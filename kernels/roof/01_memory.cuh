@@ -127,18 +127,18 @@ inline __global__ void l2_read(const unsigned* __restrict__ in, unsigned tiles, 
   if (threadIdx.x % 32 == 0) sums[(blockIdx.x * kBlock + threadIdx.x) / 32] = sum;
 }
 
-// Of a working set as many tiles as `kL2Loads` fit into it, and how often all blocks read them.
-inline unsigned l2_tiles(const Case& c) {
+// The number of blocks that read the working set once, and how many times it is read.
+inline unsigned l2_blocks_per_round(const Case& c) {
   return unsigned(c["mebibytes"] * kMiB / (sizeof(uint4) * kBlock * kL2Loads));
 }
 inline unsigned l2_rounds(const Case& c) {
-  return std::max(1u, unsigned(5 * c["size"]) / l2_tiles(c));
+  return std::max(1u, unsigned(5 * c["size"]) / l2_blocks_per_round(c));
 }
 inline Implementation l2_read_at(const Case& c, const Device&) {
   const auto plan = [](const Case& c, const Device&, const void*) {
-    return LaunchPlan{.grid = l2_tiles(c) * l2_rounds(c), .block = kBlock};
+    return LaunchPlan{.grid = l2_blocks_per_round(c) * l2_rounds(c), .block = kBlock};
   };
-  const auto arguments = [tiles = l2_tiles(c)](Roof& r) {
+  const auto arguments = [tiles = l2_blocks_per_round(c)](Roof& r) {
     return std::tuple(r.in(), tiles, r.out.data());
   };
   const auto check = [words = c["mebibytes"] * kMiB / 4, rounds = l2_rounds(c)](const Roof& r) {

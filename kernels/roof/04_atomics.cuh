@@ -2,10 +2,10 @@
 //
 // The rate of additions to words in shared and in global memory.
 //
-// A mask known at run time makes the addresses, since the compiler would sum additions to a known
-// one in the warp first. An increment of shared memory whose result is not used has an instruction
-// of its own, which counts the lanes of each address first: an addend not known to be 1 shows what
-// other additions cost.
+// The addresses depend on a mask that the compiler does not know: if all lanes add to an address
+// that it knows, it sums in the warp first. If the result of an increment in shared memory is not
+// used, the increment is an instruction of its own, which first counts the lanes of each address.
+// To measure other additions, the addend is a parameter, which the compiler does not know to be 1.
 #pragma once
 
 #include "roof/problem.cuh"

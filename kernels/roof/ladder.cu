@@ -59,7 +59,7 @@ std::vector<Rung> rungs() {
        .sweeps = {{{"mebibytes"}, {2, 4, 8, 16, 24, 32, 40, 48, 56, 96}, {1, 2}, {1}}},
        .skip =
            [](const Case& c, const Device&) {
-             return c["mebibytes"] <= c["size"] ? "" : "the input is smaller";
+             return c["mebibytes"] <= c["size"] ? "" : "the working set is larger than the input";
            },
        .choose = l2_read_at,
        .work =

@@ -86,7 +86,7 @@ Implementation by_bulk_copies() {
 }
 inline std::string no_maps(const Case& c, const Device&) {
   if (c["m"] * c["n"] * c["k"] == 0) return "TMA takes no empty matrices";
-  return aligned(c) ? "" : "TMA takes rows that start on 16 bytes";
+  return aligned(c) ? "" : "TMA needs rows that start on 16 bytes";
 }
 
 }  // namespace ladders::sgemm

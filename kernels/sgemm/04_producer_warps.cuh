@@ -3,10 +3,11 @@
 // The last cycles without an FMA: warps that only load, and conflict-free register banks.
 //
 // A scheduler's registers are in two banks, even and odd, and each gives one operand per clock. So
-// of an FFMA's three operands, one must be reused from the FFMA before, and the others must lie in
-// different banks: A's is reused along a row of outputs, and each sum is in the other bank than its
-// operand of B. 16-byte loads put operands in four registers in order; 16-byte stores with swapped
-// neighbours make the compiler place the sums.
+// of an FFMA's three operands one must be reused from the FFMA before, and the other two must lie
+// in different banks. Here A's operand is reused along a row of outputs, and each sum lies in the
+// other bank than its operand of B. The source cannot name registers, but 16-byte accesses can
+// place them: a load puts operands in four aligned registers, in order. Sums are stored with
+// neighbours swapped, so that the compiler puts each sum in the other bank.
 #pragma once
 
 #include "common/warpgroups.cuh"
@@ -162,8 +163,9 @@ struct Consumer {
         sums[row][column] += x[from][row] * y[from][column];
       }
   }
-  // `last` if no stages follow: the last load is not used, but faster than a branch. A stage is
-  // released once it is used: copies into it do not queue behind loads, as stores do.
+  // `last` if no stages follow: the last load is not used, but is faster than a branch. A stage is
+  // released only once its operands are used: TMA copies do not queue behind a thread's loads, as
+  // its stores do.
   __device__ __forceinline__ void consume(float (&sums)[8][16], int steps, bool last) {
     const float *from_a = a + state.stage * Tiles::kWords,
                 *from_b = b + state.stage * Tiles::kWords;

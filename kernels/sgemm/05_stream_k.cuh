@@ -48,10 +48,11 @@ class Share {
   int tiles_, steps_, tile_, next_, end_, followers_ = 0;  // steps of shared tiles
 };
 
-// Where a block leaves its sums of a tile that begins in an earlier block. It computes them first,
-// and the earlier block computes the tile's beginning last: so they are there when needed. They
-// come through the ring, like operands, always in the same order. The count of warps that have left
-// theirs is 0 between launches, which must not overlap. All blocks run at once.
+// Where a block stores its partial sums of a tile that begins in an earlier block. It computes them
+// first, and the earlier block computes the beginning of that tile last, so they are usually ready
+// when needed. Producers copy them to the ring like operands, always in the same order. `arrived`
+// counts the warps that have stored theirs; it is 0 between launches, which must not overlap. All
+// blocks must be resident.
 template <class Tiles>
 struct Handover {
   static constexpr int kQuads = 32, kAtOnce = 8;  // per thread; of those, per stage
@@ -59,7 +60,7 @@ struct Handover {
   static_assert(4 * kStageQuads <= Tiles::kWords);
 
   float4* quads;  // one tile per block
-  unsigned* there;
+  unsigned* arrived;
 
   __device__ float4* quads_of(int block) const {
     return quads + size_t(block) * kQuads * Tiles::kConsumers;
@@ -70,7 +71,7 @@ struct Handover {
     for (int i = 0; i < kQuads; ++i)
       __stcg(to + i * Tiles::kConsumers, swapped(&sums[i / 4][i % 4 * 4]));
     __syncwarp();
-    if (threadIdx.x % 32 == 0) Count(there[blockIdx.x]).fetch_add(1, cuda::memory_order_release);
+    if (threadIdx.x % 32 == 0) Count(arrived[blockIdx.x]).fetch_add(1, cuda::memory_order_release);
   }
   // For the producers: copies the sums that a block has left to the ring.
   template <class Producer>
@@ -79,9 +80,9 @@ struct Handover {
       const int s = to.state.stage;
       wait(to.ring.empty[s], to.state.parity);
       if (threadIdx.x == Tiles::kConsumers) {
-        const Count count(there[block]);
+        const Count count(arrived[block]);
         if (i == 0) {
-          wait_uncounted(&there[block], Tiles::kWarps);
+          wait_uncounted(&arrived[block], Tiles::kWarps);
           while (count.load(cuda::memory_order_acquire) < Tiles::kWarps) {
           }
           count.store(0, cuda::memory_order_relaxed);

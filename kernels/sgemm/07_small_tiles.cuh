@@ -19,8 +19,9 @@ struct SmallTiles {
   static constexpr int kWords = kDepth * (kPitch + kColumns);
 };
 
-// Waits for the copies of this slab and of those before. (A loop over slabs keeps the code short,
-// which runs once and is fetched from DRAM; but the instruction takes a constant.)
+// Waits for the copies of this slab and of those before. cp.async.wait_group takes a constant, so
+// the loop selects one. The caller's loop over slabs is not unrolled: code that runs once is
+// fetched from DRAM, so it should be short.
 template <int slabs>
 __device__ __forceinline__ void wait_for_slab(int slab) {
 #pragma unroll

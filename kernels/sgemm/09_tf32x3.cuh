@@ -55,8 +55,9 @@ struct StagedTiles {
   static constexpr bool kForLessShared = kBlocks * (kShared + 1024) <= 164 * 1024;
 };
 
-// Where the words of a stage are: eight lanes at a time load chunks 4 u + t of rows 2 i and 2 i + 1
-// of A, or chunks 2 i and 2 i + 1 of rows 4 t + j of B, without bank conflicts.
+// The offset of an element in a stage. The XOR avoids bank conflicts of 16-byte loads, which are
+// served eight lanes at a time: these read four neighbouring chunks of two rows of A, or two
+// neighbouring chunks of four rows of B that are four rows apart.
 template <int depth>
 __device__ __forceinline__ int place_a(int row, int column) {
   return row * depth + (column ^ row % 2 * 16);

@@ -15,7 +15,8 @@ namespace ladders::sgemm {
 // streams, and tensor cores transpose what they read.
 constexpr int kChunk = 64;
 
-// The power if an element is not finite. The sum of two powers exceeds half of it if either is it.
+// The exponent of a row or column that is not all finite. Exponents are small next to it: the sum
+// of two exceeds half of it exactly if one of them is it.
 constexpr int kNotFinite = 1 << 20;
 
 __host__ __device__ inline bool finite(int power) { return power < kNotFinite / 2; }
@@ -37,7 +38,8 @@ __device__ __forceinline__ int power_of(unsigned largest) {
   return (e > 0 ? e - 126 : 32 - __clz(largest) - 149) - 15;
 }
 
-// 2^-power, as two factors where one would be too large for FP32. Exact unless too small for FP16.
+// Multiplies by 2^-power. Two factors, since 2^-power may exceed FP32. The result is exact unless
+// it underflows in FP16.
 struct Scale {
   float first, second;
   __device__ __forceinline__ float operator()(float x) const { return x * first * second; }

@@ -16,9 +16,9 @@ namespace ladders::sgemm {
 template <int thickness>
 using Total = std::conditional_t<thickness <= 2, double, float>;
 
-// Adds up `count` sums over the lanes of a warp whose numbers differ by multiples of `least`: in
-// each step two lanes give each other half of their sums. At the front a lane keeps those from
-// number lane / least * count * least / 32 on, at least one.
+// Reduce-scatter of `count` sums over the lanes of a warp whose indices differ by multiples of
+// `least`. In each step two lanes exchange half of their sums. At the end a lane has complete sums
+// at the front of `sums`: those from lane / least * count * least / 32 on, at least one.
 template <int least, int count, int apart = 16>
 __device__ __forceinline__ void add_over_lanes(double* sums) {
   if constexpr (apart >= least) {
@@ -39,9 +39,10 @@ constexpr int kRowsPerTeam = columns <= 4 ? 2 : 1;
 template <int columns, bool wide>
 constexpr int kOwnTerms = wide && columns < 4 ? 4 / columns : 1;
 
-// C of few columns. A block is (32, split, teams): the warps of a team share one or two rows of A.
-// Lanes take terms in turn, one each, or kOwnTerms if wide (where C has exactly kColumns): those
-// have four elements of B, or more, so neighbouring lanes load neighbouring chunks of A and of B.
+// C of few columns. A block is (32, split, teams): the `split` warps of a team divide the terms of
+// one or two rows of A. A lane takes one term at a time, or kOwnTerms if `wide`, where C has
+// exactly kColumns columns. Then a lane loads 16 bytes of B at a time or more, and neighbouring
+// lanes load neighbouring chunks of A and B.
 template <int kColumns, bool wide>
 __global__ void __launch_bounds__(256) thin_columns(const Gemm g) {
   constexpr int kRows = kRowsPerTeam<kColumns>, kSums = kRows * kColumns;
@@ -231,10 +232,10 @@ __global__ void __launch_bounds__(256) thin_rows(const Gemm g) {
 #endif
 }
 
-// Short sums, and so many that a thread takes all sums of a column or row of C alone: lanes need
-// not add up parts. It loads a chunk of terms at a time, the next one while it adds up these.
-// Chains are added in FP64, as those of many lanes are.
-// The most terms that short_rows and short_columns take.
+// A short k, and so many rows or columns that a thread sums one alone: no lanes add up parts. The
+// thread loads a chunk of terms while it sums the one before. Chains of four products are added in
+// FP64.
+// The most terms that short_rows and short_columns take:
 constexpr int kTermsOfRows = 256, kTermsOfColumns = 128;
 constexpr int kShortThreads = 128, kShortChunk = 32;
 

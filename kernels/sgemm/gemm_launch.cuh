@@ -38,7 +38,7 @@ inline unsigned largest_cluster(unsigned blocks, const Device& device) {
   return blocks;
 }
 
-// The rung that is launched so.
+// The implementation of a rung whose kernel takes only a Gemm.
 template <GemmLaunch (*launch_of)(const Gemm&, const Device&)>
 Implementation gemm_at(const Case& c, const Device& device) {
   const int m = int(c["m"]), n = int(c["n"]), k = int(c["k"]);

@@ -2,11 +2,11 @@
 //
 // SGEMM: C = alpha A B + beta C in FP32, row major, A of m x k, B of k x n, C of m x n.
 //
-// 2mnk operations on mk + kn + 2mn elements: compute bound as soon as each loaded element is used
-// often enough, and each rung uses it more often. Elements come from L2 for each operation (naive),
-// for one in 32 (shared tile), then from registers, which hold the operands of FMAs: a thread that
-// owns x by y outputs loads x + y values for x * y FMAs. A scheduler issues one instruction per
-// clock: every instruction that is not an FMA costs one, and that is the distance to the roof.
+// 2mnk operations on mk + kn + 2mn elements: compute bound once each loaded element is used often
+// enough. Each rung uses it more often. In `naive` every FMA loads its operands through the caches.
+// In `tiled` one load serves 32 FMAs. Later rungs keep operands in registers: a thread that owns x
+// by y outputs loads x + y values for x * y FMAs. A scheduler issues one instruction per clock, so
+// each instruction that is not an FMA takes an issue slot from one.
 //
 // Tensor cores exceed that roof. They multiply shorter numbers: two or three of these replace an
 // FP32 number, and three or six of their products replace an FP32 product at the same accuracy.
@@ -122,8 +122,7 @@ bool halves_fill_tiles(const Case& c) {
 
 // Differences of large sums then err too much relative to an output's own row and column.
 std::string not_for_strassen(const Case& c, const Device& device) {
-  return c["k"] < 128 ? "exact enough only where many terms count, from k = 128 on"
-                      : no_producers(c, device);
+  return c["k"] < 128 ? "too inaccurate for k below 128" : no_producers(c, device);
 }
 
 std::vector<Rung> steps() {
@@ -187,14 +186,16 @@ std::vector<Rung> steps() {
        .idea = "One block per SM walks over the tiles and loads the next while it stores.",
        .implementation = by_bulk_copies<true>(),
        .builds_on = "bulk_copies",
-       .shows = "No gain alone: a tile is stored once per thousands of steps. Later rungs need it.",
+       .shows = "No gain by itself: a tile is stored once per thousands of terms of k. Later rungs "
+                "need it.",
        .target = "issue_utilisation",
        .needs = kTma,
        .skip = no_maps,
        .measured = but_the_largest},
       // 04_producer_warps.cuh
       {.name = "producer_warps",
-       .idea = "Four warps only load, and transpose A: operands come in quads of registers.",
+       .idea = "Four warps only load and transpose A, so that the others' FMAs have no register "
+               "bank conflicts.",
        .implementation = fed_by_producers(),
        .builds_on = "persistent",
        .target = "stall_dispatch_stall",
@@ -227,10 +228,12 @@ std::vector<Rung> steps() {
        .choose = gemm_at<small_tiles_launch>},
       // 08_strassen.cuh, strassen.cu
       {.name = "strassen",
-       .idea = "Seven products of half the size instead of eight, for additions and error.",
+       .idea = "Seven products of half-size matrices instead of eight, at the price of additions "
+               "and larger errors.",
        .builds_on = "stream_k",
        .meant_for = halves_fill_tiles,
-       .shows = "A gain from 2048 on, unless halves end just beyond a tile (4097). Errors grow.",
+       .shows = "Faster from 2048 on, unless half a side ends just beyond a tile (4097). Errors "
+                "are larger.",
        .by_name_only = true,
        .target = "fp32_operations",
        .needs = kSetmaxnreg,
@@ -239,21 +242,25 @@ std::vector<Rung> steps() {
        .choose = strassen_at},
       // 09_tf32x3.cuh
       {.name = "tf32x3",
-       .idea = "Tensor cores: pairs of TF32 numbers, three products each, k split over blocks.",
+       .idea = "Each FP32 number becomes two TF32 numbers and each product three, on tensor cores; "
+               "blocks divide k.",
        .builds_on = "split_k",
        .meant_for =
            [](const Case& c) { return aligned(c) && !needs_exact_parts(c["m"], c["n"], c["k"]); },
-       .shows = "Long sums are as exact as FP32's; unaligned rows (4097) are copied word by word.",
+       .shows =
+           "Long sums are as accurate as in FP32; unaligned rows (4097) are copied word by word.",
        .target = "tensor_utilisation",
        .needs = kTensorCores,
        .ceiling = Ceiling{.rung = "roof/tf32", .products = 3},
        .choose = LADDERS_GPU_ONLY(tf32x3_at)},
       // 10_bf16x6.cuh
       {.name = "bf16x6",
-       .idea = "Three exact parts in BF16, six products: no larger error where terms are few.",
+       .idea = "Each FP32 number becomes three BF16 numbers exactly, and each product six: "
+               "accurate for a short k too.",
        .builds_on = "tf32x3",
        .meant_for = [](const Case& c) { return c["k"] < kTuning.exact_parts_below_k; },
-       .shows = "Exact where TF32's pairs are not; that takes a little longer from k = 512 on.",
+       .shows = "As accurate as FP32 where pairs of TF32 numbers are not; a little slower from k = "
+                "512 on.",
        .target = "tensor_utilisation",
        .needs = kTensorCores,
        .measured = [](const Case& c) { return c["m"] < 16384; },
@@ -261,7 +268,8 @@ std::vector<Rung> steps() {
        .choose = LADDERS_GPU_ONLY(bf16x6_at)},
       // 11_fp16x3_split.cuh, 12_fp16x3_multiply.cuh
       {.name = "fp16x3",
-       .idea = "A first kernel scales and splits into pairs of FP16: twice the rate of TF32.",
+       .idea = "A first kernel scales each number and splits it into two of FP16, multiplied at "
+               "twice the rate of TF32.",
        .builds_on = "tf32x3",
        .meant_for = [](const Case& c) { return is_large(c["m"], c["n"], c["k"], {}); },
        .target = "tensor_utilisation",
@@ -271,28 +279,32 @@ std::vector<Rung> steps() {
        .choose = LADDERS_GPU_ONLY(fp16x3_at)},
       // 13_thin.cuh, thin.cu
       {.name = "thin",
-       .idea = "C of few rows or columns: lanes, warps and blocks share sums, but not short ones.",
+       .idea =
+           "For a C of few rows or columns, threads divide each sum among them, unless k is short.",
        .builds_on = "naive",
        .target = "global_load_requests",
        .skip = not_thin,
        .measured = is_thin,
        .choose = gemm_at<thin_launch>},
       {.name = "few_terms",
-       .idea = "A short k: small blocks with little code; several per SM load and store in turn.",
+       .idea = "For a short k: small blocks of short code, so that some load while others on the "
+               "SM store.",
        .builds_on = "small_tiles",
        .target = "issue_utilisation",
        .measured = has_few_terms,
        .choose = gemm_at<few_terms_launch>},
       // 14_few_tiles.cuh
       {.name = "few_tiles",
-       .idea = "C of few tiles: DRAM is waited for once per 128 steps; clusters share a long k.",
+       .idea = "For a C of few tiles: a block waits for DRAM once per 128 steps of k, and clusters "
+               "divide a long k.",
        .builds_on = "tiled",
        .target = "warp_instructions",
        .measured = is_small,
        .choose = gemm_at<few_tiles_launch>},
       // ladder.cu
       {.name = "fastest",
-       .idea = "The fastest kernel that is as exact as FP32 for the shape, as measured.",
+       .idea =
+           "The fastest kernel, as measured, of those that are as accurate as FP32 at the shape.",
        .role = Role::choice,
        .needs = kTensorCores,
        .choose = LADDERS_GPU_ONLY(fastest_at)},

@@ -21,54 +21,59 @@ inline const Crossover kFp16x3FromOutputs{
     [](const Case& c, const Device&) { return double(c["m"]) * double(c["n"]); },
     every({{512, 768, 1024, 1280, 1536, 1792, 2048}, {512}, {8192}})};
 
-/// Bounds of accuracy, and models of the kernels' time as measured on an H200.
+/// Bounds of accuracy, and constants of the models of the kernels' times on an H200.
 struct Tuning {
-  // FP32 hardly rounds a sum of few terms, and pairs of TF32 or FP16 numbers are less accurate:
-  // bf16x6 serves below the first k, and up to the second if C has fewer elements than the third.
+  // A sum of few terms hardly rounds in FP32, and pairs of TF32 or FP16 numbers are less accurate.
+  // So bf16x6 serves a k below the first bound, and a k up to the second if C has fewer outputs
+  // than the third.
   int exact_parts_below_k = 256;
   int exact_parts_up_to_k = 4096;
   double exact_parts_below_outputs = 0x1p20;
 
-  int fp16x3_side = 512;                 ///< its tiles are large
-  int64_t fp16x3_panel_bytes = 8 << 20;  ///< of B: searched, and split before it leaves the L2
-  // Time of a wave of tiles of so many columns, per step of k, in any unit: on an H100 at 8192
-  // cubed; the first by its ratio to the second on an H200, with m = n = 1024.
+  int fp16x3_side = 512;                 ///< least m and n for fp16x3: its tiles are large
+  int64_t fp16x3_panel_bytes = 8 << 20;  ///< of B: stays in the L2 between the search and the split
+  // Time of a wave of tiles of 64 to 256 columns, per step of k. Only ratios matter. Measured on an
+  // H100 at 8192 cubed; the ratio of 64 to 128 columns on an H200 at m = n = 1024.
   double fp16x3_wave_64 = 104, fp16x3_wave_128 = 143, fp16x3_wave_192 = 192, fp16x3_wave_256 = 258;
-  int64_t fp16x3_wide_band = 1 << 27;    ///< outputs from which bands of tiles are twice as high
-  double fp16x3_parts_above_aspect = 4;  ///< k k / (m n) above which C adds up parts of k ...
-  int fp16x3_part = 1024, fp16x3_parts = 8;  ///< ... of so many terms, and how many at most
+  int64_t fp16x3_wide_band = 1 << 27;        ///< from this many outputs on, bands are twice as high
+  double fp16x3_parts_above_aspect = 4;      ///< above this k k / (m n), C adds up parts of k ...
+  int fp16x3_part = 1024, fp16x3_parts = 8;  ///< ... of this many terms; at most this many parts
 
-  // few_tiles serves at most so many tiles per SM, twice as many if C has few columns and k is
-  // short; blocks of a cluster keep so many terms each, or so many if there are few blocks.
+  // few_tiles serves at most this many tiles per SM; twice as many if C has few columns and k is
+  // short. Then the fewest terms that a block keeps when a cluster divides k; the second of these
+  // applies while at most half of the SMs have a block.
   int few_tiles_per_sm = 2, few_tiles_part = 96, few_tiles_small_part = 64;
 
-  // If A has more elements than this, tensor cores are faster where C has more columns than these.
+  // If A has more elements than thin_elements and C more columns than thin_columns, tensor cores
+  // are faster than thin.
   int thin_columns = 4;
   double thin_elements = 1 << 22;
 
-  // A thread of thin takes a column of C alone (a row) if there are so many of them per term of k
-  // and SM, or half as many if C has more than four rows (columns).
+  // thin gives a whole column (row) of C to one thread if C has at least this many columns (rows)
+  // per SM and term of k. Half as many suffice if C has more than four rows (columns).
   int thin_alone_columns = 1, thin_alone_rows = 3;
 
-  // Up to the first k, few_terms is taken. Up to the second, small_tiles (few_terms if an SM has
-  // more than so many tiles), unless the model below predicts that bf16x6 is faster.
+  // Up to k = few_terms the choice is few_terms. Up to k = fma_terms it is small_tiles (few_terms
+  // if an SM has more than small_tiles_up_to tiles), unless the model below predicts that bf16x6
+  // is faster.
   int few_terms = 32, fma_terms = 80;
   int small_tiles_up_to = 2;
-  // few_terms takes its large tiles if there are at least so many per SM.
+  // few_terms uses its large tiles if there are at least this many per SM.
   double large_tiles_from = 1.5;
 
   // The model by which tf32x3 and bf16x6 choose tiles and shares of k, in units of 1.2 ns. It is
   // fitted to times of 146 shapes on an H200.
-  // What a tensor core takes for one m16n8k8, by the tile; slices of a stage or deeper stages too:
+  // Time of one m16n8k8 on a tensor core, by tile. _sliced: more warps divide the depth of a stage;
+  // _deep: a stage is deeper.
   double time_64x64 = 7.84, time_64x64_deep = 7.54, time_64x64_sliced = 7.5;
   double time_128x32 = 8.58, time_128x64 = 7.34, time_128x64_sliced = 7.02;
   double time_64x128_sliced = 6.96;
   double time_128x128 = 6.9;
-  // To begin, once for the blocks of an SM, and to store an output of a tile:
+  // To start, once for all blocks of an SM; and to store one output:
   double time_once = 780, time_per_output = 0.094;
-  // To synchronize a cluster, and the bytes that it exchanges per unit:
+  // A cluster barrier; and the bytes that a cluster exchanges per unit of time:
   double time_of_meeting = 220, bytes_per_unit = 25;
-  // Until the last cluster may read what others left, and each of its loads:
+  // Until the last cluster may read the others' sums; and each of its rounds of loads:
   double time_of_handover = 550, time_of_load = 600;
   // The kernel with all of k in shared memory: to begin, and a step of k of a tile:
   double time_short_once = 2000, time_short = 100;
@@ -80,8 +85,8 @@ struct Tuning {
   double split_k_128x128 = 1.08, split_k_64x128 = 1.12, split_k_64x64 = 1.25;
   int split_k_start = 128;
 
-  // stream_k and strassen cut a tile into no more parts than it has of so many steps of k, tf32x3
-  // into no more clusters than of so many.
+  // stream_k and strassen divide a tile into parts of at least least_share steps of k; tf32x3 among
+  // clusters that each get at least least_cluster_share.
   int least_share = 128, least_cluster_share = 64;
 };
 inline constexpr Tuning kTuning;

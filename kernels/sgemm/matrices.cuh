@@ -63,18 +63,17 @@ __device__ __forceinline__ float exact_product(const float* row, const float* co
   return float(sum);
 }
 
-// Whether a sum of products of parts has to be computed again: it is not finite, since a part is
-// not, or so small that its elements' lower parts may have been too small to exist. Zeros are not,
-// though all parts of numbers below 2^-136 are lost: matrices of zeros would take long.
+// Whether a sum must be computed again. It must if it is not finite: a part was not. It must also
+// if it is so small that lower parts of its operands may have underflowed. Zero counts as exact,
+// though it may be the sum of operands below 2^-136: else matrices of zeros would take long.
 constexpr float kLeastOfParts = 0x1p-110f;
 __device__ __forceinline__ bool is_of_lost_parts(float sum) {
   const float size = fabsf(sum);
   return !(size <= FLT_MAX) || (size < kLeastOfParts && size > 0);
 }
 
-// Of the `count` sums, to which sum(i) refers, those of lost parts become exact(i). That there are
-// none, as nearly always, takes 2.5 instructions per sum. What seldom runs is a loop: more code
-// would have to come from DRAM.
+// Replaces each sum(i) that has lost parts by exact(i). Usually there is none: finding that out
+// takes 2.5 instructions per sum. The rest seldom runs, so it is a loop: code is fetched from DRAM.
 template <int count, class Sum, class Exact>
 __device__ __forceinline__ void restore_lost(Sum sum, Exact exact) {
   constexpr unsigned kLeast = 2 * __builtin_bit_cast(unsigned, kLeastOfParts) - 1;

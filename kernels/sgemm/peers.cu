@@ -12,12 +12,12 @@ namespace ladders::sgemm {
 #ifdef __CUDACC__
 // A matrix in FP16, in rows that start on 16 bytes, times a power of two that makes its largest
 // element 2^14 at least.
-struct InHalves {
+struct Fp16Matrix {
   int pitch, power;
   DeviceBuffer<__half> elements;
 };
-struct Halves {
-  InHalves a, b;
+struct Fp16Operands {
+  Fp16Matrix a, b;
 };
 
 namespace {
@@ -34,12 +34,12 @@ Implementation by_cublas(cublasMath_t mode) {
       [mode](Sgemm& problem, cudaStream_t stream) { by_cublas(problem.gemm(), mode, stream); });
 }
 
-InHalves in_halves(const float* from, int64_t rows, int64_t columns) {
+Fp16Matrix in_halves(const float* from, int64_t rows, int64_t columns) {
   const int64_t pitch = ceil_div(columns, 8) * 8;
   const auto size = [from] __device__(size_t i) { return fabs(double(from[i])); };
   const double largest = reduce(rows * columns, size).largest;
-  InHalves made{int(pitch), largest > 0 ? 14 - std::ilogb(largest) : 0,
-                DeviceBuffer<__half>(rows * pitch)};
+  Fp16Matrix made{int(pitch), largest > 0 ? 14 - std::ilogb(largest) : 0,
+                  DeviceBuffer<__half>(rows * pitch)};
   const float scale = std::ldexp(1.0f, made.power);
   const auto element = [=] __device__(size_t i) {
     const size_t row = i / pitch, column = i % pitch;
@@ -52,9 +52,10 @@ InHalves in_halves(const float* from, int64_t rows, int64_t columns) {
 // Three of these products are what fp16x3 computes, at the pace of a library.
 void by_cublas_fp16(Sgemm& problem, cudaStream_t stream) {
   const Gemm g = problem.gemm();
-  if (!problem.halves())
-    problem.halves() = std::make_shared<Halves>(in_halves(g.a, g.m, g.k), in_halves(g.b, g.k, g.n));
-  const auto& [a, b] = *problem.halves();
+  if (!problem.fp16_operands())
+    problem.fp16_operands() =
+        std::make_shared<Fp16Operands>(in_halves(g.a, g.m, g.k), in_halves(g.b, g.k, g.n));
+  const auto& [a, b] = *problem.fp16_operands();
   const float alpha = std::ldexp(g.alpha, -a.power - b.power);
   check(cublasGemmEx(cublas_handle(stream, CUBLAS_DEFAULT_MATH), CUBLAS_OP_N, CUBLAS_OP_N, g.n, g.m,
                      g.k, &alpha, b.elements.data(), CUDA_R_16F, leading(b.pitch),

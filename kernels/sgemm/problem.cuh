@@ -107,7 +107,7 @@ struct Norm {
 };
 
 // A and B as cublas_fp16 takes them: see peers.cu.
-struct Halves;
+struct Fp16Operands;
 
 class Sgemm : public Problem {
  public:
@@ -137,7 +137,7 @@ class Sgemm : public Problem {
   float* room_for_copy(size_t elements) { return copy_.room_for(elements); }
 
   /// Empty until its first launch on an input, which is not timed.
-  std::shared_ptr<Halves>& halves() { return halves_; }
+  std::shared_ptr<Fp16Operands>& fp16_operands() { return fp16_operands_; }
 
   // Without beta, C is NaN and must not be read. The last input is timed.
   int inputs() const override { return int(settings().size()); }
@@ -186,7 +186,7 @@ class Sgemm : public Problem {
   void prepare(const Setting& setting, int number) {
     const auto [kind, alpha, beta] = setting;
     drawn_ = &draw(kind);
-    halves_.reset();
+    fp16_operands_.reset();
     alpha_ = alpha, beta_ = beta;
     const auto fill = [this] {
       if (beta_ != 0) generate(c_.data(), c_.size(), Random{Kind::uniform, 3});
@@ -240,7 +240,7 @@ class Sgemm : public Problem {
   DeviceBuffer<float> copy_;
   Workspace workspace_;
   std::map<int, Verdict> library_;  // of each input
-  std::shared_ptr<Halves> halves_;
+  std::shared_ptr<Fp16Operands> fp16_operands_;
 };
 
 // A grid of one block for each tile of C.
