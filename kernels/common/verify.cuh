@@ -49,7 +49,7 @@ __global__ void reduce(size_t n, F f, Totals* partial) {
 }
 
 // One block: faster than a copy of all parts to the host.
-inline __global__ void fold_again(unsigned n, const Totals* parts, Totals* partial) {
+inline __global__ void reduce_again(unsigned n, const Totals* parts, Totals* partial) {
   Totals mine;
   for (unsigned i = threadIdx.x; i < n; i += blockDim.x) mine.add(parts[i]);
   partial[threadIdx.x] = mine;
@@ -66,7 +66,7 @@ Totals reduce(size_t n, F f) {
   const auto blocks = unsigned(std::min<size_t>(ceil_div(n, kThreads), kBlocks));
   DeviceBuffer<Totals> partial(size_t{blocks} * kThreads), last(kThreads);
   launch({.grid = blocks, .block = kThreads}, nullptr, detail::reduce<F>, n, f, partial.data());
-  launch({.grid = 1, .block = kThreads}, nullptr, detail::fold_again, blocks * kThreads,
+  launch({.grid = 1, .block = kThreads}, nullptr, detail::reduce_again, blocks * kThreads,
          static_cast<const Totals*>(partial.data()), last.data());
   Totals total;
   for (const Totals& part : to_host(last.data(), kThreads)) total.add(part);

@@ -58,8 +58,7 @@ Implementation partial_sums_at(const Case& c, const Device& device) {
 
 bool of_integers_or_sums(const Case& c) { return c["operation"] != 2; }
 
-// A step of the textbook: it adds to a zeroed output. It is measured at four sizes, each 16 (then
-// 2^4) times the one before.
+// A step of the textbook: it adds to a zeroed output. It is measured at four sizes.
 Rung textbook(Rung rung) {
   rung.zero_output = true;
   if (!rung.skip) rung.skip = too_large_for_fp32;

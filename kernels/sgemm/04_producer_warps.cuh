@@ -321,11 +321,10 @@ TensorMap map_of_b(Sgemm& p, const float* b, int k, int n, cudaStream_t stream) 
 // How producer_warps, stream_k and split_k are launched. `more(problem, plan)` returns the
 // arguments that only one of them takes.
 template <class Tiles, class... Parameters, class Plan, class... More>
-Implementation fed(void (*function)(Parameters...), Plan plan, LaunchMode start = {},
-                   More... more) {
+Implementation fed(void (*function)(Parameters...), Plan plan, LaunchMode mode = {}, More... more) {
   return launches<Sgemm>(function, plan, [=](Sgemm& p, const LaunchPlan& plan, auto stream) {
     const auto [a, b, c, m, n, k, alpha, beta] = p.arguments();
-    launch(plan, start, stream, function, a, map_of_b<Tiles>(p, b, k, n, stream), c, m, n, k, alpha,
+    launch(plan, mode, stream, function, a, map_of_b<Tiles>(p, b, k, n, stream), c, m, n, k, alpha,
            beta, raster_of<Tiles>(m, n), more(p, plan)...);
   });
 }

@@ -12,8 +12,8 @@
 namespace ladders::sgemm {
 // 64 x 128 outputs per block, 64 x 32 per warp, 8 x 8 per thread. Up to 80 steps of k are loaded at
 // once, in slabs; three blocks fit on an SM of Hopper.
-struct SmallTiles {
-  static constexpr int kRows = 64, kColumns = 128, kDepth = 80, kSlab = 16, kSlabs = kDepth / kSlab;
+struct SmallTiles : Tiles64x128 {
+  static constexpr int kDepth = 80, kSlab = 16, kSlabs = kDepth / kSlab;
   static constexpr int kWarps = kColumns / 32, kThreads = 32 * kWarps, kBlocks = 3;
   static constexpr int kPitch = kRows + 4;  // of A's tile, which is transposed when it is loaded
   static constexpr int kWords = kDepth * (kPitch + kColumns);

@@ -354,7 +354,7 @@ template <int kRows, int kColumns, int kWords>
 __global__ void __launch_bounds__(256, 4) few_terms(const Gemm g) {
   constexpr int kHeight = 8 * kRows, kWidth = 32 * kColumns, kDepth = 32;
   constexpr bool kSmall = kRows == 4;
-  static_assert(kSmall || (kHeight == FewTermsTiles::kRows && kWidth == FewTermsTiles::kColumns));
+  static_assert(kSmall || (kHeight == Tiles64x128::kRows && kWidth == Tiles64x128::kColumns));
   constexpr int kCopies = kWidth / kWords;  // of a row of B
   constexpr int kTogether = 256 / kCopies;  // rows that are copied at once
   static_assert(kDepth % kTogether == 0 && kColumns % kWords == 0);

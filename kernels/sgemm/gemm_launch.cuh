@@ -15,8 +15,8 @@ constexpr int kThin = 8;  // rows or columns of a thin C, at most
 GemmLaunch thin_launch(const Gemm& gemm, const Device& device);
 GemmLaunch few_terms_launch(const Gemm& gemm, const Device& device);
 
-// The larger tiles of few_terms.
-struct FewTermsTiles {
+// The tiles of small_tiles, and the larger ones of few_terms.
+struct Tiles64x128 {
   static constexpr int kRows = 64, kColumns = 128;
   static constexpr int64_t count(int m, int n) {
     return int64_t{ceil_div(m, kRows)} * ceil_div(n, kColumns);

@@ -339,9 +339,7 @@ Scheme scheme_for(int m, int n, int k, const Device& device) {
     return Scheme::few_tiles;
   if (k <= kTuning.few_terms) return Scheme::few_terms;
   if (k <= kTuning.fma_terms && std::min(m, n) >= 64) {
-    using T = FewTermsTiles;
-    static_assert(SmallTiles::kRows == T::kRows && SmallTiles::kColumns == T::kColumns);
-    const double most = std::ceil(double(T::count(m, n)) / device.sms);  // tiles of an SM
+    const double most = std::ceil(double(Tiles64x128::count(m, n)) / device.sms);  // of an SM
     const auto time = [&](double of_step) { return kTuning.time_fma_once + most * k * of_step; };
     const double bf16x6 = bf16x6_time(m, n, k, device);
     const bool few = most <= kTuning.small_tiles_up_to;

@@ -76,7 +76,7 @@ GemmLaunch thin_launch(const Gemm& g, const Device& device) {
 
 GemmLaunch few_terms_launch(const Gemm& g, const Device& device) {
   const int words = std::min(words_at_once(g.b, g.ldb, g.n), words_at_once(g.c, g.ldc));
-  const int64_t tiles = FewTermsTiles::count(g.m, g.n);
+  const int64_t tiles = Tiles64x128::count(g.m, g.n);
   if (tiles >= kTuning.large_tiles_from * device.sms)
     return {words == 4   ? few_terms<8, 4, 4>
             : words == 2 ? few_terms<8, 4, 2>

@@ -34,7 +34,7 @@ GemmLaunch large_tiles_of_few_terms(const Gemm& g, const Device& like) {
   Device device = like;
   device.sms = 1;
   const GemmLaunch found = few_terms_launch(g, device);
-  EXPECT_EQ(found.plan.grid.x, FewTermsTiles::count(g.m, g.n));
+  EXPECT_EQ(found.plan.grid.x, Tiles64x128::count(g.m, g.n));
   return found;
 }
 

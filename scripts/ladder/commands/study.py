@@ -141,7 +141,7 @@ def _plan(options: argparse.Namespace, output: Path) -> _Plan:
 
 def _study(plan: _Plan, options: argparse.Namespace) -> int:
     measured = _measured_earlier(plan.pattern) if plan.emulate else {}
-    _check_tuning(plan.flags)
+    _check_tuning(plan.flags, builds=options.program is None)
     try:
         path = options.program or build.build(_ROOT, plan.target)
         program = Program.find(path, plan.flags, plan.pattern, options.timeout)
@@ -170,12 +170,13 @@ def _study(plan: _Plan, options: argparse.Namespace) -> int:
     return errors.FAILED if failed else errors.OK
 
 
-def _check_tuning(flags: list[str]) -> None:
+def _check_tuning(flags: list[str], *, builds: bool) -> None:
     """Raise ResultError for a broken tuning file: a program would only say so once it is built."""
     from ladder.analysis import crossovers
 
     named = [Path(flag.removeprefix("--tuning=")) for flag in flags if flag.startswith("--tuning=")]
-    for path in [*named, *sorted((_ROOT / "results").glob("*/tuning.toml"))]:
+    compiled = sorted((_ROOT / "results").glob("*/tuning.toml")) if builds else []
+    for path in [*named, *compiled]:
         crossovers.read(path)
 
 
