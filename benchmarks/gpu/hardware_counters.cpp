@@ -22,7 +22,8 @@
 namespace ladders {
 namespace {
 
-// Without compute capabilities, a name is valid on 8.0, 8.6, 8.9, 9.0, 10.0 and 12.0.
+// {term, CUPTI metric, first compute capability, last compute capability}. Without these two, the
+// metric exists on 8.0, 8.6, 8.9, 9.0, 10.0 and 12.0.
 const Metric kMetrics[] = {
     {"sm_cycles", "sm__cycles_active.sum"},
     {"warp_cycles", "sm__warps_active.sum"},
@@ -40,14 +41,14 @@ const Metric kMetrics[] = {
 
     {"l1_bytes", "l1tex__t_bytes.sum"},
     {"l1_wavefronts", "l1tex__t_output_wavefronts.sum"},
-    // lts__t_bytes would include traffic between the two L2 partitions of an H100.
+    // Not lts__t_bytes, which includes traffic between the two L2 partitions of an H100.
     {"l2_read_sectors", "lts__t_sectors_srcunit_tex_op_read.sum"},
     {"l2_write_sectors", "lts__t_sectors_srcunit_tex_op_write.sum"},
     {"l2_sectors", "lts__t_sectors_srcunit_tex.sum"},
-    // The busiest slice: atomics on one address all go to one.
+    // Of the busiest L2 slice: all atomics on one address go to the same slice.
     {"l2_atomic_cycles", "lts__d_atomic_input_cycles_active.max"},
     {"l2_cycles", "lts__cycles_elapsed.max"},
-    // The counted range includes the launch itself, in which no SM is active.
+    // A range includes the launch itself, during which no SM is active. These two tell how long.
     {"sm_most_cycles", "sm__cycles_active.max"},
     {"sm_all_cycles", "sm__cycles_elapsed.max"},
 
@@ -55,13 +56,14 @@ const Metric kMetrics[] = {
     {"global_load_sectors", "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"},
     {"global_store_requests", "l1tex__t_requests_pipe_lsu_mem_global_op_st.sum"},
     {"global_store_sectors", "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum"},
-    // atom returns the old value, red does not.
+    // PTX: atom returns the old value, red does not.
     {"global_atomic_requests", "l1tex__t_requests_pipe_lsu_mem_global_op_atom.sum"},
     {"global_atomic_requests", "l1tex__t_requests_pipe_lsu_mem_global_op_red.sum"},
     {"global_atomic_sectors", "l1tex__t_sectors_pipe_lsu_mem_global_op_atom.sum"},
     {"global_atomic_sectors", "l1tex__t_sectors_pipe_lsu_mem_global_op_red.sum"},
 
-    // Also asynchronous copies, operands of wgmma, shuffles, and requests without active lanes.
+    // This one also counts asynchronous copies, operands of wgmma, shuffles, and requests without
+    // active lanes.
     {"shared_wavefronts", "l1tex__data_pipe_lsu_wavefronts_mem_shared.sum"},
     {"shared_load_requests", "smsp__inst_executed_op_shared_ld_pred_on_any.sum"},
     {"shared_load_wavefronts", "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum"},
@@ -87,7 +89,7 @@ const Metric kMetrics[] = {
     {"bulk_copy_bytes", "l1tex__m_xbar2l1tex_read_bytes_pipe_tma.sum", 90},
 };
 
-// Of warp cycles, besides those above.
+// Why warps stall: the reasons that exist on every architecture. kMetrics has the others.
 constexpr const char* kStallReasons[] = {
     "long_scoreboard", "short_scoreboard",   "barrier",       "membar",       "mio_throttle",
     "lg_throttle",     "math_pipe_throttle", "wait",          "not_selected", "drain",
@@ -110,7 +112,7 @@ std::map<std::string, double> row_counters(const std::map<std::string, double>& 
   const auto report = [&](const std::string& counter, double value) {
     if (std::isfinite(value)) row[counter] = value;
   };
-  // What depends on a term that was not counted is NaN, and not reported.
+  // A term that was not counted is NaN. So is all that depends on it, which is then not reported.
   const auto term = [&](const std::string& name) {
     const auto found = terms.find(name);
     return found == terms.end() ? NAN : found->second;
@@ -158,179 +160,189 @@ std::string why_not(int cupti_result) {
              "(NVreg_RestrictProfilingToAdminUsers=0 for the nvidia kernel module)";
     case CUPTI_ERROR_VIRTUALIZED_DEVICE_NOT_SUPPORTED:
     case CUPTI_ERROR_VIRTUALIZED_DEVICE_INSUFFICIENT_PRIVILEGES:
-      return "the GPU is virtual: its counters are for the host to allow";
+      return "the GPU is virtual: only the administrator of its host can allow reading its "
+             "counters";
     case CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED:
     case CUPTI_ERROR_HARDWARE_BUSY:
-      return "another profiler holds the counters: end it, or run without it";
+      return "another profiler uses the counters: stop it first";
     case CUPTI_ERROR_NOT_SUPPORTED:
     case CUPTI_ERROR_INVALID_DEVICE:
-      return "CUPTI does not know how to count on this GPU: try a newer CUDA Toolkit";
+      return "CUPTI does not support this GPU: try a newer CUDA Toolkit";
     default:
       const char* text = nullptr;
       cuptiGetResultString(status, &text);
-      return std::string("CUPTI says ") + (text ? text : "nothing more");
+      return std::string("CUPTI says ") + (text ? text : "error " + std::to_string(status));
   }
 }
 
 namespace {
 
-// CUPTI's functions take a struct that begins with its own size and receives the results.
-enum How { must, may };  // succeed
+// Calls a function of CUPTI, whose only argument is a struct of parameters and results that begins
+// with its own size. Throws NoCounters on an error, unless it is to be ignored.
+enum OnError { fail, ignore };
 template <class P>
-P call(How how, CUptiResult (*function)(P*), const char* name, P parameters) {
+P call(OnError on_error, CUptiResult (*function)(P*), const char* name, P parameters) {
   const CUptiResult status = function(&parameters);
-  if (how == must && status != CUPTI_SUCCESS)
+  if (on_error == fail && status != CUPTI_SUCCESS)
     throw NoCounters(std::string(name) + ": " + why_not(status));
   return parameters;
 }
-#define CUPTI(how, function, type, ...) \
-  call(how, function, #function,        \
+#define CUPTI(on_error, function, type, ...) \
+  call(on_error, function, #function,        \
        type##_Params{.structSize = type##_Params_STRUCT_SIZE, .pPriv = nullptr, __VA_ARGS__})
-#define HOST(how, name, ...)                                                              \
-  CUPTI(how, cuptiProfilerHost##name, CUpti_Profiler_Host_##name, .pHostObject = object_, \
+#define HOST(on_error, name, ...)                                                              \
+  CUPTI(on_error, cuptiProfilerHost##name, CUpti_Profiler_Host_##name, .pHostObject = object_, \
         __VA_ARGS__)
-#define RANGE(how, name, ...)                                      \
-  CUPTI(how, cuptiRangeProfiler##name, CUpti_RangeProfiler_##name, \
+#define RANGE(on_error, name, ...)                                      \
+  CUPTI(on_error, cuptiRangeProfiler##name, CUpti_RangeProfiler_##name, \
         .pRangeProfilerObject = object_, __VA_ARGS__)
 
-// Metrics of a chip that are counted together. A host object accumulates those requested of it.
-class Group {
+// Metrics of a chip that are counted together: a host object of CUPTI and its config image. This
+// needs no GPU.
+class MetricSet {
  public:
-  explicit Group(const std::string& chip) {
-    object_ = CUPTI(must, cuptiProfilerHostInitialize, CUpti_Profiler_Host_Initialize,
+  explicit MetricSet(const std::string& chip) {
+    object_ = CUPTI(fail, cuptiProfilerHostInitialize, CUpti_Profiler_Host_Initialize,
                     .profilerType = CUPTI_PROFILER_TYPE_RANGE_PROFILER, .pChipName = chip.c_str())
                   .pHostObject;
   }
-  Group(const Group&) = delete;
-  ~Group() { HOST(may, Deinitialize); }
+  MetricSet(const MetricSet&) = delete;
+  ~MetricSet() { HOST(ignore, Deinitialize); }
 
-  // CUPTI's description of a metric; empty if it does not know it.
+  // CUPTI's description of a metric, empty if CUPTI does not know the metric.
   std::string description(const Metric& metric) const {
-    const auto found = HOST(may, GetMetricProperties, .pMetricName = metric.name.c_str());
+    const auto found = HOST(ignore, GetMetricProperties, .pMetricName = metric.name.c_str());
     return found.pDescription ? found.pDescription : "";
   }
 
-  // Selects those of the metrics that CUPTI knows.
+  // Selects those of the metrics that CUPTI knows. May be called once: the host object adds further
+  // metrics to the first ones.
   void select(std::vector<Metric> metrics) {
-    wanted = std::move(metrics);
-    std::erase_if(wanted, [this](const Metric& m) { return description(m).empty(); });
-    for (const Metric& metric : wanted) names.push_back(metric.name.c_str());
-    HOST(must, ConfigAddMetrics, .ppMetricNames = names.data(), .numMetrics = names.size());
-    configuration.resize(HOST(must, GetConfigImageSize).configImageSize);
-    HOST(must, GetConfigImage, .configImageSize = configuration.size(),
-         .pConfigImage = configuration.data());
+    selected = std::move(metrics);
+    std::erase_if(selected, [this](const Metric& m) { return description(m).empty(); });
+    for (const Metric& metric : selected) names.push_back(metric.name.c_str());
+    HOST(fail, ConfigAddMetrics, .ppMetricNames = names.data(), .numMetrics = names.size());
+    config_image.resize(HOST(fail, GetConfigImageSize).configImageSize);
+    HOST(fail, GetConfigImage, .configImageSize = config_image.size(),
+         .pConfigImage = config_image.data());
   }
 
-  std::vector<double> values(const std::vector<uint8_t>& counted, size_t range) {
+  // The values of the selected metrics in one range of a counter data image.
+  std::vector<double> values(const std::vector<uint8_t>& image, size_t range) {
     std::vector<double> result(names.size());
-    HOST(must, EvaluateToGpuValues, .pCounterDataImage = counted.data(),
-         .counterDataImageSize = counted.size(), .rangeIndex = range, .ppMetricNames = names.data(),
+    HOST(fail, EvaluateToGpuValues, .pCounterDataImage = image.data(),
+         .counterDataImageSize = image.size(), .rangeIndex = range, .ppMetricNames = names.data(),
          .numMetrics = names.size(), .pMetricValues = result.data());
     return result;
   }
 
-  std::vector<Metric> wanted;
-  std::vector<const char*> names;      // of `wanted`
-  std::vector<uint8_t> configuration;  // tells the GPU to count them
+  std::vector<Metric> selected;
+  std::vector<const char*> names;     // of `selected`
+  std::vector<uint8_t> config_image;  // tells the GPU what to count, pass by pass
 
  private:
   CUpti_Profiler_Host_Object* object_ = nullptr;
 };
 
-std::string chip_of(const Device& device) {
-  return CUPTI(must, cuptiDeviceGetChipName, CUpti_Device_GetChipName,
+std::string chip_name(const Device& device) {
+  return CUPTI(fail, cuptiDeviceGetChipName, CUpti_Device_GetChipName,
                .deviceIndex = static_cast<size_t>(device.index))
       .pChipName;
 }
 
-// Looks the driver's function up by name: a program linked to the driver does not start without it.
+// Looks cuCtxGetCurrent up at run time: a program that is linked to the driver's library does not
+// start without a driver.
 CUcontext current_context() {
   void* function = nullptr;
   cudaDriverEntryPointQueryResult found{};
-  check(cudaFree(nullptr), "a CUDA context");  // creates one, if need be
+  check(cudaFree(nullptr), "create a CUDA context");  // if there is none yet
   check(cudaGetDriverEntryPointByVersion("cuCtxGetCurrent", &function, 12000, cudaEnableDefault,
                                          &found),
         "cuCtxGetCurrent");
   CUcontext context = nullptr;
   if (!function || reinterpret_cast<decltype(&cuCtxGetCurrent)>(function)(&context) != CUDA_SUCCESS)
-    throw NoCounters("no CUDA context to count in");
+    throw NoCounters("there is no current CUDA context");
   return context;
 }
 
-// Keeps the GPU in its counting state: entering and leaving it takes longer than counting.
-class Range {
+// Keeps the range profiler of the current context enabled, since enabling and disabling it takes
+// longer than counting.
+class RangeProfiler {
  public:
-  explicit Range(Group& counted)
-      : group(counted),
-        object_(CUPTI(must, cuptiRangeProfilerEnable, CUpti_RangeProfiler_Enable,
+  explicit RangeProfiler(MetricSet& set)
+      : metrics(set),
+        object_(CUPTI(fail, cuptiRangeProfilerEnable, CUpti_RangeProfiler_Enable,
                       .ctx = current_context())
                     .pRangeProfilerObject) {}
-  Range(const Range&) = delete;
-  ~Range() {
-    if (in_range_) RANGE(may, PopRange);  // both only after an exception
-    if (counting_) RANGE(may, Stop);
-    RANGE(may, Disable);
+  RangeProfiler(const RangeProfiler&) = delete;
+  ~RangeProfiler() {
+    // Only after an exception is a range still open, or a pass still running.
+    if (in_range_) RANGE(ignore, PopRange);
+    if (counting_) RANGE(ignore, Stop);
+    RANGE(ignore, Disable);
   }
 
-  // The counter data of one range per launch, pass by pass, and where each launch's are. The image
-  // has room for kRoom ranges even if there are fewer: CUPTI does not take another number later.
+  // Counts each launch in a range of its own, and repeats the launches for each pass. Returns the
+  // counter data image, and the index in it of each launch's range. The image has room for
+  // kMaxRanges even if there are fewer launches, since CUPTI does not accept another size later.
   std::pair<std::vector<uint8_t>, std::vector<size_t>> count(
       const std::vector<const Counted*>& launches) {
-    constexpr size_t kRoom = kCountedTogether;
+    constexpr size_t kMaxRanges = kCountedTogether;
     const size_t ranges = launches.size();
     std::vector<std::string> names;
     for (size_t i = 0; i < ranges; ++i) names.push_back(std::to_string(i));
-    const auto size = RANGE(must, GetCounterDataSize, .pMetricNames = group.names.data(),
-                            .numMetrics = group.names.size(), .maxNumOfRanges = kRoom,
-                            .maxNumRangeTreeNodes = kRoom);
+    const auto size = RANGE(fail, GetCounterDataSize, .pMetricNames = metrics.names.data(),
+                            .numMetrics = metrics.names.size(), .maxNumOfRanges = kMaxRanges,
+                            .maxNumRangeTreeNodes = kMaxRanges);
     std::vector<uint8_t> image(size.counterDataSize);
-    CUPTI(must, cuptiRangeProfilerCounterDataImageInitialize,
+    CUPTI(fail, cuptiRangeProfilerCounterDataImageInitialize,
           CUpti_RangeProfiler_CounterDataImage_Initialize, .pRangeProfilerObject = object_,
           .counterDataSize = image.size(), .pCounterData = image.data());
-    RANGE(must, SetConfig, .configSize = group.configuration.size(),
-          .pConfig = group.configuration.data(), .counterDataImageSize = image.size(),
+    RANGE(fail, SetConfig, .configSize = metrics.config_image.size(),
+          .pConfig = metrics.config_image.data(), .counterDataImageSize = image.size(),
           .pCounterDataImage = image.data(), .range = CUPTI_UserRange,
-          .replayMode = CUPTI_UserReplay, .maxRangesPerPass = kRoom, .numNestingLevels = 1,
+          .replayMode = CUPTI_UserReplay, .maxRangesPerPass = kMaxRanges, .numNestingLevels = 1,
           .minNestingLevel = 1, .passIndex = 0, .targetNestingLevel = 1);
     for (bool all_passes = false; !all_passes;) {
-      RANGE(must, Start);
+      RANGE(fail, Start);
       counting_ = true;
       for (size_t i = 0; i < ranges; ++i) {
         launches[i]->prepare();
-        check(cudaDeviceSynchronize(), "what precedes a counted launch");
-        RANGE(must, PushRange, .pRangeName = names[i].c_str());
+        check(cudaDeviceSynchronize(), "work before a counted launch");
+        RANGE(fail, PushRange, .pRangeName = names[i].c_str());
         in_range_ = true;
         launches[i]->launch();
         check(cudaDeviceSynchronize(), "counted launch");
-        RANGE(must, PopRange);
+        RANGE(fail, PopRange);
         in_range_ = false;
       }
-      all_passes = RANGE(must, Stop).isAllPassSubmitted;
+      all_passes = RANGE(fail, Stop).isAllPassSubmitted;
       counting_ = false;
     }
-    if (RANGE(must, DecodeData).numOfRangeDropped > 0)
-      throw NoCounters("CUPTI dropped what it had counted");
+    if (RANGE(fail, DecodeData).numOfRangeDropped > 0)
+      throw NoCounters("CUPTI dropped ranges that it had counted");
     const size_t found =
-        CUPTI(must, cuptiRangeProfilerGetCounterDataInfo, CUpti_RangeProfiler_GetCounterDataInfo,
+        CUPTI(fail, cuptiRangeProfilerGetCounterDataInfo, CUpti_RangeProfiler_GetCounterDataInfo,
               .pCounterDataImage = image.data(), .counterDataImageSize = image.size())
             .numTotalRanges;
-    std::vector<size_t> at(ranges, found);
+    std::vector<size_t> range_of(ranges, found);  // `found` stands for none
     for (size_t range = 0; range < found; ++range) {
       const char* name =
-          CUPTI(must, cuptiRangeProfilerCounterDataGetRangeInfo,
+          CUPTI(fail, cuptiRangeProfilerCounterDataGetRangeInfo,
                 CUpti_RangeProfiler_CounterData_GetRangeInfo, .pCounterDataImage = image.data(),
                 .counterDataImageSize = image.size(), .rangeIndex = range, .rangeDelimiter = "/")
               .rangeName;
       const auto named = std::ranges::find(names, name ? name : "");
-      if (named != names.end()) at[named - names.begin()] = range;
+      if (named != names.end()) range_of[named - names.begin()] = range;
     }
-    if (const auto lacking = std::ranges::count(at, found); lacking > 0)
-      throw NoCounters("CUPTI lacks " + std::to_string(lacking) + " of " + std::to_string(ranges) +
-                       " launches, and has " + std::to_string(found) + " ranges");
-    return {std::move(image), std::move(at)};
+    if (const auto missing = std::ranges::count(range_of, found); missing > 0)
+      throw NoCounters("CUPTI has no counters of " + std::to_string(missing) + " of " +
+                       std::to_string(ranges) + " launches (it returned " + std::to_string(found) +
+                       " ranges)");
+    return {std::move(image), std::move(range_of)};
   }
 
-  Group& group;
+  MetricSet& metrics;
 
  private:
   CUpti_RangeProfiler_Object* const object_;
@@ -340,20 +352,20 @@ class Range {
 class Cupti : public HardwareCounters {
  public:
   explicit Cupti(const Device& device)
-      : gpu_(device), all_(chip_of(device)), by_hardware_(chip_of(device)) {
-    all_.select(metrics(device.compute_capability));
-    // The others are counted by instructions inserted into kernels.
-    std::vector<Metric> metrics = all_.wanted;
+      : device_(device), all_metrics_(chip_name(device)), hardware_metrics_(chip_name(device)) {
+    all_metrics_.select(metrics(device.compute_capability));
+    // SASS metrics are counted by instructions that CUPTI inserts into kernels, not by hardware.
+    std::vector<Metric> metrics = all_metrics_.selected;
     std::erase_if(metrics, [](const Metric& m) { return m.name.find("__sass_") != m.name.npos; });
-    by_hardware_.select(metrics);
-    count({{.prepare = [] {}, .launch = [] {}}});  // whether it is allowed
+    hardware_metrics_.select(metrics);
+    count({{.prepare = [] {}, .launch = [] {}}});  // throws if this user may not count
   }
 
   std::string description() const override {
-    std::vector<uint8_t> configuration = all_.configuration;
+    std::vector<uint8_t> config_image = all_metrics_.config_image;
     const auto passes =
-        CUPTI(must, cuptiProfilerHostGetNumOfPasses, CUpti_Profiler_Host_GetNumOfPasses,
-              .configImageSize = configuration.size(), .pConfigImage = configuration.data());
+        CUPTI(fail, cuptiProfilerHostGetNumOfPasses, CUpti_Profiler_Host_GetNumOfPasses,
+              .configImageSize = config_image.size(), .pConfigImage = config_image.data());
     uint32_t version = 0;
     cuptiGetVersion(&version);
     return "CUPTI " + dotted(version / 10000, version % 10000 / 100) + ", " +
@@ -362,63 +374,66 @@ class Cupti : public HardwareCounters {
 
   std::vector<std::map<std::string, double>> count(const std::vector<Counted>& launches) override {
     std::vector<std::map<std::string, double>> result(launches.size());
-    std::vector<size_t> quick, slow;
-    for (size_t i = 0; i < launches.size(); ++i) (is_slow(launches[i]) ? slow : quick).push_back(i);
-    count(all_, quick, launches, result);
-    count(by_hardware_, slow, launches, result);
+    std::vector<size_t> fast, slow;
+    for (size_t i = 0; i < launches.size(); ++i) (is_slow(launches[i]) ? slow : fast).push_back(i);
+    count(all_metrics_, fast, launches, result);
+    count(hardware_metrics_, slow, launches, result);
     return result;
   }
 
  private:
-  // Whether it would take long with inserted instructions.
+  // Slow launches are counted without SASS metrics, since inserted instructions slow them further.
   static bool is_slow(const Counted& launch) {
     launch.prepare();
-    check(cudaDeviceSynchronize(), "what precedes a launch");
+    check(cudaDeviceSynchronize(), "work before a launch");
     const auto start = std::chrono::steady_clock::now();
     launch.launch();
-    check(cudaDeviceSynchronize(), "a launch before those that are counted");
+    check(cudaDeviceSynchronize(), "launch before counting");
     return seconds_since(start) > 0.1;
   }
 
-  void count(Group& group, const std::vector<size_t>& chosen, const std::vector<Counted>& launches,
+  void count(MetricSet& metrics, const std::vector<size_t>& chosen,
+             const std::vector<Counted>& launches,
              std::vector<std::map<std::string, double>>& result) {
     for (size_t begin = 0; begin < chosen.size(); begin += kCountedTogether) {
       const size_t end = std::min(begin + kCountedTogether, chosen.size());
       std::vector<const Counted*> together;
       for (size_t i = begin; i < end; ++i) together.push_back(&launches[chosen[i]]);
-      std::unique_ptr<Range> range = std::move(range_);  // and back, unless counting fails
-      if (range && &range->group != &group) range.reset();
-      if (!range) range = std::make_unique<Range>(group);
-      const auto [counted, at] = range->count(together);
-      range_ = std::move(range);
+      // Moved back only if counting succeeds.
+      std::unique_ptr<RangeProfiler> profiler = std::move(profiler_);
+      if (profiler && &profiler->metrics != &metrics) profiler.reset();
+      if (!profiler) profiler = std::make_unique<RangeProfiler>(metrics);
+      const auto [image, range_of] = profiler->count(together);
+      profiler_ = std::move(profiler);
       for (size_t i = begin; i < end; ++i) {
-        const std::vector<double> values = group.values(counted, at[i - begin]);
+        const std::vector<double> values = metrics.values(image, range_of[i - begin]);
         std::map<std::string, double> terms;
         for (size_t j = 0; j < values.size(); ++j)
-          if (std::isfinite(values[j])) terms[group.wanted[j].term] += values[j];
-        result[chosen[i]] = row_counters(terms, gpu_);
+          if (std::isfinite(values[j])) terms[metrics.selected[j].term] += values[j];
+        result[chosen[i]] = row_counters(terms, device_);
       }
     }
   }
 
-  Device gpu_;
-  Group all_, by_hardware_;
-  // Renewed for another group: after counting by software, a range takes one more pass for any.
-  std::unique_ptr<Range> range_;
+  Device device_;
+  MetricSet all_metrics_, hardware_metrics_;  // hardware_metrics_: all but SASS metrics
+  // A new one for each change of metrics: after SASS metrics, the same object would need one more
+  // pass for any others.
+  std::unique_ptr<RangeProfiler> profiler_;
 };
 
 }  // namespace
 
 std::unique_ptr<HardwareCounters> hardware_counters(const Device& device) {
-  CUPTI(must, cuptiProfilerInitialize, CUpti_Profiler_Initialize);
+  CUPTI(fail, cuptiProfilerInitialize, CUpti_Profiler_Initialize);
   return std::make_unique<Cupti>(device);
 }
 
 std::vector<std::string> unknown_metrics(const std::string& chip, int compute_capability) {
-  const Group group(chip);
+  const MetricSet metric_set(chip);
   std::vector<std::string> unknown;
   for (const Metric& metric : metrics(compute_capability)) {
-    const std::string text = group.description(metric);
+    const std::string text = metric_set.description(metric);
     if (text.empty() || text.find("DEPRECATED") != text.npos) unknown.push_back(metric.name);
   }
   return unknown;

@@ -6,20 +6,26 @@
 namespace ladders {
 namespace {
 
-// Of nvml.h, which toolkits may come without. Its functions return 0 for success.
+// Copied from nvml.h, since a CUDA Toolkit may lack it. Functions return 0 (NVML_SUCCESS) or an
+// error.
 using Handle = struct nvmlDevice_st*;
-enum { kSmClock = 1, kMemoryClock = 2, kGpuTemperature = 0 };
-enum { kInstantPower = 186 };  // NVML_FI_DEV_POWER_INSTANT, in mW
+enum { kSmClock = 1, kMemoryClock = 2 };  // NVML_CLOCK_SM, NVML_CLOCK_MEM
+enum { kGpuTemperature = 0 };             // NVML_TEMPERATURE_GPU
+enum { kInstantPower = 186 };             // NVML_FI_DEV_POWER_INSTANT, in milliwatts
+
+// nvmlFieldValue_t
 struct FieldValue {
   unsigned id, scope;
   long long timestamp, latency;
   int type, status;
   union {
-    unsigned of_unsigned;
-    unsigned long long of_long;
+    unsigned as_unsigned;
+    unsigned long long as_unsigned_long_long;
   } value;
 };
-enum : unsigned long long {  // nvmlClocksEventReason...
+
+// nvmlClocksEventReason..., which older versions call nvmlClocksThrottleReason...
+enum : unsigned long long {
   kSwPowerCap = 0x4,
   kHwSlowdown = 0x8,
   kSyncBoost = 0x10,
@@ -30,7 +36,7 @@ enum : unsigned long long {  // nvmlClocksEventReason...
   kDisplayClock = 0x100,
 };
 
-class Library {
+class Library {  // libnvidia-ml
  public:
   Library() {
     if (!library_) throw NoNvml("libnvidia-ml.so.1 cannot be loaded");
@@ -41,7 +47,7 @@ class Library {
     if (const auto shutdown = find<>("nvmlShutdown")) shutdown();
   }
 
-  /// Null where this driver has no function of that name.
+  // Null if this driver lacks the function.
   template <class... Arguments>
   auto find(const char* name) const -> int (*)(Arguments...) {
     return reinterpret_cast<int (*)(Arguments...)>(dlsym(library_.get(), name));
@@ -65,19 +71,19 @@ class Library {
   std::unique_ptr<void, Close> library_{dlopen("libnvidia-ml.so.1", RTLD_NOW)};
 };
 
-class Readings : public Nvml {
+class NvmlDevice : public Nvml {
  public:
-  explicit Readings(const std::string& pci_bus_id) {
+  explicit NvmlDevice(const std::string& pci_bus_id) {
     library_.call("nvmlDeviceGetHandleByPciBusId_v2", pci_bus_id.c_str(), &handle_);
     unsigned mig = 0, pending = 0;
     const auto mig_mode = library_.find<Handle, unsigned*, unsigned*>("nvmlDeviceGetMigMode");
     if (mig_mode && mig_mode(handle_, &mig, &pending) == 0 && mig != 0)
-      throw NoNvml("the GPU is divided (MIG), and power is known of the whole alone");
+      throw NoNvml("the GPU is in MIG mode, where NVML reports power only for the whole GPU");
     char version[80] = "";
     library_.call("nvmlSystemGetNVMLVersion", static_cast<char*>(version),
                   unsigned{sizeof version});
     version_ = version;
-    joules();  // throws where there is no such counter
+    joules();  // throws if there is no energy counter
     watts();
   }
 
@@ -88,7 +94,7 @@ class Readings : public Nvml {
   double watts() const override {
     FieldValue field{.id = kInstantPower};
     library_.call("nvmlDeviceGetFieldValues", handle_, 1, &field);
-    return 1e-3 * (field.status == 0 ? field.value.of_unsigned
+    return 1e-3 * (field.status == 0 ? field.value.as_unsigned
                                      : read<unsigned>("nvmlDeviceGetPowerUsage"));
   }
   double watts_limit() const override {
@@ -107,7 +113,7 @@ class Readings : public Nvml {
     return {.power = (set & (kSwPowerCap | kHwPowerBrake)) != 0,
             .heat = (set & (kSwThermal | kHwThermal)) != 0,
             .other = (set & (kSyncBoost | kApplicationClocks | kDisplayClock)) != 0 ||
-                     // also set with the two of the hardware that are named
+                     // This bit is also set beside kHwThermal or kHwPowerBrake, which name it.
                      ((set & kHwSlowdown) != 0 && (set & (kHwThermal | kHwPowerBrake)) == 0)};
   }
 
@@ -118,7 +124,7 @@ class Readings : public Nvml {
     library_.call(function, handle_, arguments..., &value);
     return value;
   }
-  double clock_hz(int which) const { return 1e6 * read<unsigned>("nvmlDeviceGetClockInfo", which); }
+  double clock_hz(int type) const { return 1e6 * read<unsigned>("nvmlDeviceGetClockInfo", type); }
 
   Library library_;
   Handle handle_ = nullptr;
@@ -128,12 +134,18 @@ class Readings : public Nvml {
 }  // namespace
 
 std::unique_ptr<Nvml> open_nvml(const std::string& pci_bus_id) {
-  return std::make_unique<Readings>(pci_bus_id);
+  return std::make_unique<NvmlDevice>(pci_bus_id);
+}
+
+std::optional<double> try_read(const std::function<double()>& read) try {
+  return read();
+} catch (const NoNvml&) {
+  return {};
 }
 
 void ClockReasons::look(Time now) {
-  if (!nvml_ || now - looked_ < std::chrono::milliseconds(20)) return;
-  looked_ = now;
+  if (!nvml_ || now - last_look_ < std::chrono::milliseconds(20)) return;
+  last_look_ = now;
   try {
     const Nvml::Reasons found = nvml_->reasons();
     power_ += found.power, heat_ += found.heat, other_ += found.other, ++looks_;

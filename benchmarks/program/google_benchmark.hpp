@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// What is added to Google Benchmark, in its versions from 1.7 on: two consoles, and skipped rows.
-// Before 1.8.0 these are failed rows whose error begins with "skipped: ", and --benchmark_min_time
-// has no unit.
+// Additions to Google Benchmark 1.7 and later: reporters for the console, and skipped rows. Before
+// 1.8.0 there is no State::SkipWithMessage(), so a skipped row has an error that begins with
+// "skipped: ". There --benchmark_min_time takes a number without a unit.
 #pragma once
 
 #include <benchmark/benchmark.h>
@@ -13,31 +13,35 @@
 namespace ladders {
 
 template <class State>
-constexpr bool kTellsSkipped = requires(State& state) { state.SkipWithMessage(""); };
+constexpr bool kHasSkipWithMessage = requires(State& state) { state.SkipWithMessage(""); };
 
-/// Makes the library run a row once: Study decides how long to sample.
-constexpr const char* kOneEntryFlag =
-    kTellsSkipped<benchmark::State> ? "--benchmark_min_time=1e-9s" : "--benchmark_min_time=1e-9";
+/// The flag that makes Google Benchmark run each row once. Study decides how often it launches.
+constexpr const char* kRunOnceFlag = kHasSkipWithMessage<benchmark::State>
+                                         ? "--benchmark_min_time=1e-9s"
+                                         : "--benchmark_min_time=1e-9";
 
-/// One iteration of this time: the library aborts where repetitions differ in their iterations.
+/// Reports one iteration of `seconds`. It is always one, since Google Benchmark aborts if the
+/// repetitions of a row have different numbers of iterations.
 inline void run_once(benchmark::State& state, double seconds) {
   for (auto _ : state) state.SetIterationTime(seconds);
 }
 
-/// Ends a row that has no figures, which is no failure.
+/// Ends a row without a result for `reason`. The row counts as skipped, not as failed.
 template <class State>
 void skip(State& state, const std::string& reason) {
   run_once(state, 0);
-  if constexpr (kTellsSkipped<State>)
+  if constexpr (kHasSkipWithMessage<State>)
     state.SkipWithMessage(reason);
   else
     state.SkipWithError(("skipped: " + reason).c_str());
 }
 
-/// Of timed rows it prints the speed and the percent of the ceiling. (The library would print all
-/// counters, and the whole context with the ladders in it.) Of counted rows it prints transactions
-/// per request, occupancy, and below the row of a name what `text_of` returns.
+/// Returns the text to print below the row of this name.
 using TextOf = std::function<std::string(const std::string& row)>;
+
+/// A reporter for the console. ladder_bench prints the speed of a row and its percent of ceiling:
+/// Google Benchmark's own reporter would print all counters, and the whole context.
+/// ladder_bench_emulated prints transactions per request, the occupancy, and `text_of(row)`.
 std::unique_ptr<benchmark::BenchmarkReporter> console_reporter(TextOf text_of);
 
 }  // namespace ladders

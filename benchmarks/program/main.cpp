@@ -15,9 +15,10 @@ namespace {
 
 using namespace ladders;
 
-/// Opens an output that was asked for by `flag`: its partial file, or itself to append lines to; a
-/// process that was killed may have left half a line.
-std::ofstream open(const std::string& flag, const std::string& file, bool append = false) {
+/// Opens the output file that `flag` names; the stream is closed if `file` is empty. Writes to the
+/// partial file, which publish() renames, or appends lines to `file` itself. A process that was
+/// killed may have left half a line there, which is then ended first. Throws UsageError.
+std::ofstream open_output(const std::string& flag, const std::string& file, bool append = false) {
   std::ofstream out;
   if (file.empty()) return out;
   char last = '\n';
@@ -29,7 +30,8 @@ std::ofstream open(const std::string& flag, const std::string& file, bool append
   return out;
 }
 
-/// Names a complete file. The library does not notice a full disk: look for the closing brace.
+/// Renames the partial file of `name`, if it is complete. Google Benchmark does not notice a full
+/// disk, so this looks for the closing brace. Throws std::runtime_error.
 void publish(const std::string& name, bool written = true) {
   std::ifstream file(partial(name), std::ios::ate | std::ios::binary);
   char end = 0;
@@ -39,19 +41,20 @@ void publish(const std::string& name, bool written = true) {
   std::filesystem::rename(partial(name), name);
 }
 
+/// Writes the details of all rows as a JSON object, and closes `out`.
 void write_details(const Outcome& outcome, std::ofstream& out) {
   std::vector<std::string> lines, occupancy;
   for (const auto& [row, details] : outcome.details) {
     lines.insert(lines.end(), details.lines.begin(), details.lines.end());
     if (!details.occupancy.empty()) occupancy.push_back(details.occupancy);
   }
-  const auto on_a_line = [](const std::string& json) { return "\n" + json; };
-  out << "{\"lines\":" << array(lines, on_a_line)
-      << ",\n\"occupancy\":" << array(occupancy, on_a_line) << "}\n";
+  const auto on_new_line = [](const std::string& json) { return "\n" + json; };
+  out << "{\"lines\":" << array(lines, on_new_line)
+      << ",\n\"occupancy\":" << array(occupancy, on_new_line) << "}\n";
   out.close();
 }
 
-/// Bytes; the emulator's device memory is the host's.
+/// Free device memory in bytes. On the emulator that is host memory.
 size_t free_memory() {
   if (!kEmulated) {
     size_t free = 0, total = 0;
@@ -64,13 +67,14 @@ size_t free_memory() {
   return std::numeric_limits<size_t>::max();
 }
 
-struct Silent : benchmark::BenchmarkReporter {
+/// A reporter that prints nothing.
+struct NullReporter : benchmark::BenchmarkReporter {
   bool ReportContext(const Context&) override { return true; }
   void ReportRuns(const std::vector<Run>&) override {}
 };
 
-/// The share of each activity in the time: the harness should cost little.
-void print_spent(const Spent& spent, int rows, double wall) {
+/// Prints the share of each activity in the wall time (in seconds): what the harness itself costs.
+void print_time_shares(const Spent& spent, int rows, double wall) {
   const auto& [filling, verifying, measuring, energy, counting] = spent;
   const double percent = 100 / wall,
                rest = wall - filling - verifying - measuring - energy - counting;
@@ -81,7 +85,8 @@ void print_spent(const Spent& spent, int rows, double wall) {
                energy * percent, counting * percent, rest * percent);
 }
 
-/// The exit status: unlike Google Benchmark's not 0 for failed rows and filters without a match.
+/// Returns the exit status: 1 if a row failed, and 2 if no row matches the filter. (Google
+/// Benchmark itself exits with 0.) Throws UsageError, CudaError, std::runtime_error.
 int run(Options& options) {
   const auto start = std::chrono::steady_clock::now();
   std::vector<char*> argv;
@@ -89,7 +94,7 @@ int run(Options& options) {
   int argc = static_cast<int>(argv.size());
   benchmark::SetDefaultTimeUnit(benchmark::kMicrosecond);
   benchmark::Initialize(&argc, argv.data(), print_help);
-  // Results need not tell in which folder of whose machine it lies.
+  // Only the name, since a path in the results would tell about the machine and its user.
   benchmark::BenchmarkReporter::Context::executable_name = program_name();
   if (benchmark::ReportUnrecognizedArguments(argc, argv.data())) return 2;
 
@@ -98,14 +103,14 @@ int run(Options& options) {
   std::unique_ptr<Study> study;
   register_rows(options, [&]() -> Study& { return *study; }, outcome);
   if (options.list) return benchmark::RunSpecifiedBenchmarks() > 0 ? 0 : 2;
-  open("--benchmark_out", options.result_file);
+  open_output("--benchmark_out", options.result_file);
   Tuning tuning;
   if (!options.tuning_file.empty()) tuning = read_tuning(options.tuning_file);
-  std::ofstream details = open("--details_out", options.details_file);
+  std::ofstream details = open_output("--details_out", options.details_file);
   if (options.device >= Device::count())
     throw UsageError("no CUDA device " + std::to_string(options.device) + " (there are " +
                      std::to_string(Device::count()) + ")");
-  outcome.samples = open("--samples_out", options.samples_file, true);
+  outcome.samples = open_output("--samples_out", options.samples_file, true);
   study = Study::open(options.device, options.sampling);
   if (!options.shapes.empty() && !options.plans)
     if (const std::string why =
@@ -116,56 +121,58 @@ int run(Options& options) {
     if (const std::string why = takes_long(options.ladders, options.cases, study->device());
         !why.empty())
       std::fprintf(stderr, "emulated: note: %s\n", why.c_str());
-  // What is tuned does not depend on how it was tuned before.
+  // `ladder tune` measures with the built-in values, whatever was tuned before.
   if (options.tuning_file.empty() && !options.tune) tuning = tuning_of(study->device());
   if (!options.tuning_file.empty())
-    for (const std::string& told : unexpected(tuning, study->device()))
-      std::fprintf(stderr, "--tuning=%s: note: %s\n", options.tuning_file.c_str(), told.c_str());
+    for (const std::string& note : unexpected(tuning, study->device()))
+      std::fprintf(stderr, "--tuning=%s: note: %s\n", options.tuning_file.c_str(), note.c_str());
   study->set_crossovers(tuning.values);
   benchmark::AddCustomContext("tuning", tuning.source);
   add_context(*study, options);
   const bool console = options.format == "console";
   if (console) std::fprintf(stderr, "%s\n", describe(study->device()).c_str());
 
-  std::unique_ptr<benchmark::BenchmarkReporter> screen;  // null: the library's own
+  // Null stands for Google Benchmark's own.
+  std::unique_ptr<benchmark::BenchmarkReporter> display_reporter;
   if (console)
-    screen = console_reporter(
+    display_reporter = console_reporter(
         [&](const std::string& row) { return options.per_line ? outcome.details[row].text : ""; });
   const auto run_rows = [&](benchmark::BenchmarkReporter* reporter) {
     const size_t matched = benchmark::RunSpecifiedBenchmarks(reporter);
     if (matched > 0 && !options.result_file.empty()) publish(options.result_file);
-    return matched;  // if none, the library has said so
+    return matched;  // if 0, Google Benchmark has reported that
   };
   std::vector<Outcome::Pass> passes = {Outcome::timing};
   if (options.sampling.energy && !options.sampling.profile) passes.push_back(Outcome::energy);
   if (options.sampling.hardware_counters && !options.sampling.profile)
     passes.push_back(Outcome::counting);
-  Silent silent;
+  NullReporter null_reporter;
   for (const Outcome::Pass pass : passes) {
     outcome.pass = pass;
     outcome.measured = outcome.skipped = outcome.failed = 0;
     outcome.repeats = false;
     if (pass != Outcome::timing) {
-      const auto from = pass == Outcome::energy
-                            ? study->energy_source()
-                            : std::map<std::string, std::string>{
-                                  {"hardware_counters", study->hardware_counters()}};
-      for (const auto& [name, value] : from) {
+      const auto sources = pass == Outcome::energy
+                               ? study->energy_source()
+                               : std::map<std::string, std::string>{
+                                     {"hardware_counters", study->hardware_counters()}};
+      for (const auto& [name, value] : sources) {
         benchmark::AddCustomContext(name, value);
         if (!value.starts_with("none")) continue;
         outcome.repeats = true;
         std::fprintf(stderr, "%s: %s\n", name.c_str(), value.c_str());
       }
       if (console && !outcome.repeats)
-        std::fprintf(stderr, "All rows are timed; %s.\n",
-                     pass == Outcome::counting ? "each runs again for its counters"
-                     : options.energy_of_all
-                         ? "each runs again for its energy"
-                         : "those at the headline or under a power limit run again for energy");
+        std::fprintf(
+            stderr, "All rows are timed; %s.\n",
+            pass == Outcome::counting ? "each now runs again for its hardware counters"
+            : options.energy_of_all
+                ? "each now runs again for its energy"
+                : "those at headline shapes or under a power limit now run again for their energy");
     }
-    // What is known is published before each pass, so that no failure of a later one loses it.
+    // Each pass publishes all results so far, so that no failure of a later pass loses them.
     const bool last = pass == passes.back();
-    if (run_rows(console || last ? screen.get() : &silent) == 0) return 2;
+    if (run_rows(console || last ? display_reporter.get() : &null_reporter) == 0) return 2;
     outcome.look_at_device();
   }
   const double wall = seconds_since(start);
@@ -176,7 +183,7 @@ int run(Options& options) {
     publish(options.details_file, details.good());
   }
   if (outcome.measured > 0 && !kEmulated && !options.sampling.profile)
-    print_spent(study->spent(), outcome.measured, wall);
+    print_time_shares(study->spent(), outcome.measured, wall);
   const int failed = outcome.failed + int(outcome.lacking.size());
   if (failed == 0) return 0;
   std::string first;

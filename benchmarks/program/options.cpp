@@ -207,7 +207,7 @@ Options parse(int argc, char** argv) {
       options.wall_limit.value_or(std::max(sampling.wall_seconds, 10 * sampling.device_seconds));
   if (options.wall_limit)
     sampling.settle_seconds = std::min(sampling.settle_seconds, *options.wall_limit);
-  if (!options.list) pass.emplace_back(kOneEntryFlag);
+  if (!options.list) pass.emplace_back(kRunOnceFlag);
   if (!options.result_file.empty())
     pass.push_back("--benchmark_out=" + partial(options.result_file));
   return options;

@@ -18,9 +18,9 @@
 namespace ladders {
 namespace {
 
-constexpr char kBuiltIn[] = "NVIDIA H200";  // that the crossovers' own values are of
+constexpr char kBuiltInGpu[] = "NVIDIA H200";  // on which the built-in values were measured
 
-struct File {
+struct TuningFile {
   std::string gpu;
   int64_t compute_capability = 0;
   Tuning tuning;
@@ -32,8 +32,9 @@ bool is_crossover(const std::string& name) {
   });
 }
 
-// A file as `ladder tune` writes it: the GPU, then a table of values per ladder.
-File parse(std::string_view text, const std::string& name) {
+// Parses a TOML file of `ladder tune`: the GPU, then a table of values per ladder. `name` stands
+// before messages. Throws UsageError.
+TuningFile parse(std::string_view text, const std::string& name) {
   const auto refuse = [&](const std::string& why) { throw UsageError(name + ": " + why); };
   toml::table table;
   try {
@@ -43,8 +44,8 @@ File parse(std::string_view text, const std::string& name) {
     where << "line " << error.source().begin.line << ": " << error.description();
     refuse(where.str());
   }
-  File file{.gpu = table["gpu"].value_or(std::string()),
-            .compute_capability = table["compute_capability"].value_or(int64_t{0})};
+  TuningFile file{.gpu = table["gpu"].value_or(std::string()),
+                  .compute_capability = table["compute_capability"].value_or(int64_t{0})};
   if (file.gpu.empty() || file.compute_capability <= 0)
     refuse("names no gpu and compute_capability: not what `ladder tune` writes");
   file.tuning.source = file.gpu;
@@ -66,39 +67,40 @@ File parse(std::string_view text, const std::string& name) {
 
 Tuning read_tuning(const std::string& file) {
   std::ifstream in(file, std::ios::binary);
-  std::error_code no_matter;
-  if (std::filesystem::is_directory(file, no_matter))
-    throw UsageError("--tuning=" + file + ": a directory");
+  std::error_code ignored;
+  if (std::filesystem::is_directory(file, ignored))
+    throw UsageError("--tuning=" + file + ": is a directory");
   if (!in) throw UsageError("--tuning=" + file + ": cannot be read");
   const std::string text(std::istreambuf_iterator<char>(in), {});
   return parse(text, "--tuning=" + file).tuning;
 }
 
 std::vector<std::string> unexpected(const Tuning& tuning, const Device& device) {
-  std::vector<std::string> found;
-  if (tuning.source != device.name) found.push_back("was tuned on another GPU, " + tuning.source);
-  std::string absent;
+  std::vector<std::string> warnings;
+  if (tuning.source != device.name)
+    warnings.push_back("was tuned on another GPU, " + tuning.source);
+  std::string missing;
   for (const Ladder& ladder : catalogue())
     for (const Crossover& crossover : ladder.crossovers)
       if (!tuning.values.contains(crossover.name))
-        absent += (absent.empty() ? "" : ", ") + crossover.name;
-  if (!absent.empty()) found.push_back("lacks " + absent + ", whose built-in values are used");
-  return found;
+        missing += (missing.empty() ? "" : ", ") + crossover.name;
+  if (!missing.empty()) warnings.push_back("lacks " + missing + ", whose built-in values are used");
+  return warnings;
 }
 
 Tuning tuning_of(const Device& device) { return tuning_of(device, kTunings); }
 
 Tuning tuning_of(const Device& device, const TuningFiles& files) {
-  // The nearest first: those of the same major version, then by the difference, then by name.
+  // Whether the major version differs, the difference, the name: the first key is the nearest GPU.
   std::map<std::tuple<bool, int64_t, std::string>, Tuning> others;
   for (const auto& [name, text] : files) {
-    const File file = parse(text, std::string(name) + ", when this was built");
+    const TuningFile file = parse(text, std::string(name) + " (compiled into this program)");
     if (file.gpu == device.name) return file.tuning;
     const int64_t theirs = file.compute_capability, ours = device.compute_capability;
     others[{theirs / 10 != ours / 10, std::abs(theirs - ours), file.gpu}] = file.tuning;
   }
-  if (device.name == kBuiltIn || others.empty())
-    return {.source = std::string("built in, of ") + kBuiltIn};
+  if (device.name == kBuiltInGpu || others.empty())
+    return {.source = std::string("built in, of ") + kBuiltInGpu};
   return others.begin()->second;
 }
 
@@ -121,6 +123,7 @@ std::vector<Ladder> both_sides(const std::vector<Ladder>& ladders) {
         };
         rung.choose = [choose = rung.choose, name, full = crossover.name](const Case& point,
                                                                           const Device& device) {
+          // No shape reaches a crossover of infinity, and every shape reaches 0.
           Device tuned = device;
           tuned.crossovers[full] = point[name] == 0 ? INFINITY : 0;
           return choose(point, tuned);

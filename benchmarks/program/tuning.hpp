@@ -5,31 +5,32 @@
 
 namespace ladders {
 
-/// Values of crossovers, by name, and the GPU that they were measured on.
+/// The values of crossovers that were measured on a GPU.
 struct Tuning {
-  std::string source;
-  std::map<std::string, double> values;
+  std::string source;  ///< the name of the GPU, or "built in, of NVIDIA H200" without values
+  std::map<std::string, double> values;  ///< by crossover, "reduction.bulk_ring_from"
 };
 
-/// Reads a file that `ladder tune` wrote. Throws UsageError if it is none, or names crossovers that
-/// the ladders do not have.
+/// Reads a file that `ladder tune` wrote. Throws UsageError if the file cannot be read, has another
+/// format, or names a crossover that no ladder has.
 Tuning read_tuning(const std::string& file);
 
-/// What users may not know of the file that they gave, a line each: that it is of another GPU, or
-/// lacks crossovers, as one that was cut off does.
+/// Warnings about a tuning file for this device, each in one line: the file is of another GPU, or
+/// lacks crossovers (a file that was cut off does).
 std::vector<std::string> unexpected(const Tuning& tuning, const Device& device);
 
-/// The tuning for this GPU, of files by name and text: that of the GPU's name, else of the nearest
-/// compute capability, of the same major version if there is one, and of those of one distance the
-/// first by the name of the GPU. No values, which leaves those that are built in, if there is no
-/// file, or if these were measured on this GPU. Throws UsageError.
+/// Tuning files: name and text of each.
 using TuningFiles = std::vector<std::pair<const char*, const char*>>;
+/// Returns the tuning from the file of this GPU. If there is none, returns that of the GPU with the
+/// nearest compute capability: the same major version comes first, then the smallest difference,
+/// then the GPU's name. Returns no values, so that the built-in ones apply, if there are no files,
+/// or if the built-in values are of this GPU and it has no file. Throws UsageError.
 Tuning tuning_of(const Device& device, const TuningFiles& files);
-/// The same, of the files in results/ when the program was built.
+/// The same for the files results/*/tuning.toml, which were compiled into this program.
 Tuning tuning_of(const Device& device);
 
-/// The ladders with nothing but both sides of their crossovers: each choice at the probes of each,
-/// with the value below and above all shapes.
+/// Copies of `ladders` for tuning. Their rows are every choice at the probes of every crossover,
+/// once as below the crossover and once as above it.
 std::vector<Ladder> both_sides(const std::vector<Ladder>& ladders);
 
 /// The crossover that a row of both_sides() measures.

@@ -52,7 +52,7 @@ TEST(Nvml, SaysInOneLineWhyThereIsNothingToRead) {
   EXPECT_EQ(complaint("energy for users"),
             "nvmlDeviceGetTotalEnergyConsumption: Insufficient Permissions");
   EXPECT_EQ(complaint("whole GPU"),
-            "the GPU is divided (MIG), and power is known of the whole alone");
+            "the GPU is in MIG mode, where NVML reports power only for the whole GPU");
 }
 
 TEST(Nvml, ThrowsWhereOneReadingIsRefused) {
