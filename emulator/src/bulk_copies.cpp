@@ -308,10 +308,10 @@ void initialize(MBarrier& barrier, int arrivals) {
 }
 
 void arrive(MBarrier& barrier) { arrive(barrier, kOwn, 0, RETURN_ADDRESS); }
-void arrive_expecting(MBarrier& barrier, int bytes) {
+void arrive_expect_tx(MBarrier& barrier, int bytes) {
   arrive(barrier, kOwn, bytes, RETURN_ADDRESS);
 }
-void arrive_at_block(MBarrier& barrier, int block) { arrive(barrier, block, 0, RETURN_ADDRESS); }
+void arrive_remote(MBarrier& barrier, int block) { arrive(barrier, block, 0, RETURN_ADDRESS); }
 void arrive_after_copies(MBarrier& barrier) {
   __pipeline_commit();
   __pipeline_wait_prior(0);
@@ -393,8 +393,8 @@ void write_copies(Lane& lane) {
   current_block->note_change();
   lane.copies_out.clear();
 }
-void wait_until_read() { read_sources(*current_lane); }
-void wait_until_written() { write_copies(*current_lane); }
+void bulk_wait_group_read() { read_sources(*current_lane); }
+void bulk_wait_group() { write_copies(*current_lane); }
 
 // ---- what is counted and checked, when the lane's log is replayed
 

@@ -8,14 +8,14 @@
 
 namespace ladders {
 /// Lets the next kernel of the stream start, if it was launched early.
-__device__ __forceinline__ void let_next_kernel_start() {
+__device__ __forceinline__ void launch_dependent_grids() {
 #if __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
 #endif
 }
 
 /// In such a kernel: waits until the previous one has ended and its writes are visible.
-__device__ __forceinline__ void wait_for_kernel_before() {
+__device__ __forceinline__ void wait_on_dependent_grids() {
 #if __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.wait;" ::: "memory");
 #endif

@@ -45,7 +45,7 @@ __device__ __forceinline__ void arrive_after_copies(MBarrier& barrier) {
 }
 
 /// Arrives, and lets the phase wait for `bytes` more.
-__device__ __forceinline__ void arrive_expecting(MBarrier& barrier, int bytes) {
+__device__ __forceinline__ void arrive_expect_tx(MBarrier& barrier, int bytes) {
   asm volatile("mbarrier.arrive.expect_tx.shared.b64 _, [%0], %1;" ::LADDERS_SHARED(&barrier),
                "r"(bytes)
                : "memory");
@@ -94,7 +94,7 @@ __device__ __forceinline__ void poll(MBarrier& barrier, uint32_t parity) {
 #undef LADDERS_WAIT_BY
 
 /// Arrives at the barrier that is `barrier` in another block of the cluster.
-__device__ __forceinline__ void arrive_at_block(MBarrier& barrier, int block) {
+__device__ __forceinline__ void arrive_remote(MBarrier& barrier, int block) {
   asm volatile(
       "{ .reg .b32 there;\n"
       "mapa.shared::cluster.u32 there, %0, %1;\n"
@@ -105,7 +105,7 @@ __device__ __forceinline__ void arrive_at_block(MBarrier& barrier, int block) {
 
 /// Stores 8 bytes to `to` in a block of the cluster, which arrive at `barrier` there.
 template <class T>
-__device__ __forceinline__ void store_to_block(T* to, T value, MBarrier& barrier, int block) {
+__device__ __forceinline__ void st_async(T* to, T value, MBarrier& barrier, int block) {
   static_assert(sizeof(T) == 8);
   asm volatile(
       "{ .reg .b32 there, counted;\n"
@@ -125,7 +125,7 @@ __device__ __forceinline__ int cluster_rank() {
 
 /// Waits until all threads of the cluster are here. It orders no memory but barriers that were
 /// initialized and published before.
-__device__ __forceinline__ void wait_for_cluster_to_start() {
+__device__ __forceinline__ void cluster_sync_relaxed() {
 #if __CUDA_ARCH__ >= 900
   __syncwarp();
   asm volatile("barrier.cluster.arrive.relaxed.aligned;\nbarrier.cluster.wait.aligned;" ::
@@ -138,21 +138,21 @@ __device__ __forceinline__ void wait_for_cluster_to_start() {
 /// have used the values (the fence does not wait for loads from other blocks). Unlike
 /// cluster_group::sync() it does not wait for stores to global memory, which takes half a
 /// microsecond.
-__device__ __forceinline__ void synchronize_shared_memory() {
+__device__ __forceinline__ void cluster_sync_shared() {
 #if __CUDA_ARCH__ >= 900
 #if __CUDACC_VER_MAJOR__ > 12 || (__CUDACC_VER_MAJOR__ == 12 && __CUDACC_VER_MINOR__ >= 8)
   asm volatile("fence.release.sync_restrict::shared::cta.cluster;" ::: "memory");
 #else
   asm volatile("fence.acq_rel.cluster;" ::: "memory");
 #endif
-  wait_for_cluster_to_start();
+  cluster_sync_relaxed();
 #endif
 }
 #else  // the emulator's own, so that it names the kernel's lines
-using emulator::arrive, emulator::arrive_after_copies, emulator::arrive_at_block,
-    emulator::arrive_expecting, emulator::initialize, emulator::MBarrier,
-    emulator::fence_mbarrier_init, emulator::store_to_block, emulator::synchronize_shared_memory,
-    emulator::wait, emulator::wait_acquire_cluster, emulator::wait_for_cluster_to_start;
+using emulator::arrive, emulator::arrive_after_copies, emulator::arrive_remote,
+    emulator::arrive_expect_tx, emulator::initialize, emulator::MBarrier,
+    emulator::fence_mbarrier_init, emulator::st_async, emulator::cluster_sync_shared,
+    emulator::wait, emulator::wait_acquire_cluster, emulator::cluster_sync_relaxed;
 #endif
 
 }  // namespace ladders

@@ -26,7 +26,7 @@ __device__ uint32_t encode(float value) {
 /// D[16 x 8] += A[16 x k] B[k x 8] by one warp. In PTX's order of fragments: lane 4 g + t has rows
 /// g and g + 8 of A and D, column g of B.
 template <class Type>
-__device__ void multiply_warp(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) {
+__device__ void mma_m16n8(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) {
 #if __CUDA_ARCH__ >= 800
 #define LADDERS_MMA(shape_and_types)                                    \
   asm volatile("mma.sync.aligned." shape_and_types                      \
@@ -52,7 +52,7 @@ __device__ void multiply_warp(float (&d)[4], const uint32_t (&a)[4], const uint3
 /// and wgmma_commit(), done after wgmma_wait(). Warp w has rows 16 w and on, as above; B is in
 /// shared memory as `descriptor` says.
 template <class Type, int kSign>
-__device__ void multiply_warp_group(float (&d)[64], const uint32_t (&a)[4], uint64_t descriptor) {
+__device__ void wgmma_m64n128(float (&d)[64], const uint32_t (&a)[4], uint64_t descriptor) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 #define LADDERS_WGMMA(shape_and_types, transposed)                                                 \
   asm volatile("wgmma.mma_async.sync.aligned." shape_and_types                                     \

@@ -144,12 +144,12 @@ __device__ __forceinline__ void copy_out(void* to, const void* from, unsigned by
 }
 
 /// Waits until this thread's copies to global memory have read their source.
-__device__ __forceinline__ void wait_until_read() {
+__device__ __forceinline__ void bulk_wait_group_read() {
   asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");
 }
 
 /// Waits until they are complete.
-__device__ __forceinline__ void wait_until_written() {
+__device__ __forceinline__ void bulk_wait_group() {
   asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
 }
 
@@ -187,7 +187,7 @@ __device__ __forceinline__ void copy_box_to_blocks(void* to, const TensorMap& ma
 #else
 using emulator::copy_box, emulator::copy_box_out, emulator::copy_in, emulator::copy_once,
     emulator::copy_out, emulator::fence_proxy_async, emulator::fence_proxy_async_shared,
-    emulator::wait_until_read, emulator::wait_until_written;
+    emulator::bulk_wait_group_read, emulator::bulk_wait_group;
 #endif
 
 }  // namespace ladders

@@ -20,15 +20,15 @@ __device__ __forceinline__ unsigned sum_of(uint4 v) { return v.x + v.y + v.z + v
 /// A vector of consecutive numbers from `first`. If its words were equal, the compiler would copy
 /// one value to consecutive registers for each store.
 template <class V>
-__device__ __forceinline__ V numbered(unsigned first) {
+__device__ __forceinline__ V iota(unsigned first) {
   if constexpr (sizeof(V) == 4) return first;
   if constexpr (sizeof(V) == 8) return {first, first + 1};
   if constexpr (sizeof(V) == 16) return {first, first + 1, first + 2, first + 3};
 }
 
-/// sum_of(numbered<Vector<bytes>>(first)).
+/// sum_of(iota<Vector<bytes>>(first)).
 template <int bytes>
-constexpr unsigned numbered_sum(unsigned first) {
+constexpr unsigned iota_sum(unsigned first) {
   constexpr unsigned n = bytes / 4;
   return n * first + n * (n - 1) / 2;
 }
@@ -68,7 +68,7 @@ __device__ __forceinline__ V load_past_l1(const V* p) {
 
 // Volatile accesses, which neither compiler nor assembler drops; C++ has no volatile vectors.
 #ifdef __CUDA_ARCH__
-#define LADDERS_LOAD_AGAIN(space, address, constraint)                                  \
+#define LADDERS_LOAD_VOLATILE(space, address, constraint)                               \
   V v;                                                                                  \
   if constexpr (sizeof(V) == 4)                                                         \
     asm volatile("ld.volatile" space ".u32 %0, [%1];" : "=r"(v) : constraint(address)); \
@@ -82,22 +82,22 @@ __device__ __forceinline__ V load_past_l1(const V* p) {
                  : constraint(address));                                                \
   return v;
 #else
-#define LADDERS_LOAD_AGAIN(space, address, constraint) \
-  asm volatile("" ::: "memory");                       \
+#define LADDERS_LOAD_VOLATILE(space, address, constraint) \
+  asm volatile("" ::: "memory");                          \
   return *p;
 #endif
 
-/// Loads from the block's own shared memory again.
+/// A volatile load from the block's own shared memory.
 template <class V>
-__device__ __forceinline__ V load_again(const V* p) {
-  LADDERS_LOAD_AGAIN(".shared", unsigned(__cvta_generic_to_shared(p)), "r")
+__device__ __forceinline__ V load_volatile(const V* p) {
+  LADDERS_LOAD_VOLATILE(".shared", unsigned(__cvta_generic_to_shared(p)), "r")
 }
 
 /// The same from anywhere in the cluster.
 template <class V>
-__device__ __forceinline__ V load_again_from_cluster(const V* p) {
-  LADDERS_LOAD_AGAIN("", p, "l")
+__device__ __forceinline__ V load_volatile_from_cluster(const V* p) {
+  LADDERS_LOAD_VOLATILE("", p, "l")
 }
-#undef LADDERS_LOAD_AGAIN
+#undef LADDERS_LOAD_VOLATILE
 
 }  // namespace ladders

@@ -23,13 +23,13 @@ inline constexpr bool kBuiltForHopper = false;
 
 /// All warps of a warpgroup release their registers above this many per thread.
 template <int kRegisters>
-__device__ __forceinline__ void shrink_to() {
+__device__ __forceinline__ void warpgroup_reg_dealloc() {
   LADDERS_HAND_OVER("dec");
 }
 
 /// All warps of a warpgroup wait until they have this many.
 template <int kRegisters>
-__device__ __forceinline__ void grow_to() {
+__device__ __forceinline__ void warpgroup_reg_alloc() {
   LADDERS_HAND_OVER("inc");
 }
 #undef LADDERS_HAND_OVER

@@ -25,7 +25,7 @@ struct Counting {
 
 // Zeroes the bins while the next kernel counts; that kernel waits before it merges.
 inline __global__ void __launch_bounds__(kThreads) zero_bins(unsigned* bins, int bin_count) {
-  let_next_kernel_start();
+  launch_dependent_grids();
   const int i = blockIdx.x * kThreads + threadIdx.x;
   if (i < bin_count) bins[i] = 0;
 }
@@ -200,7 +200,7 @@ template <bool spread>
 __global__ void __launch_bounds__(kThreads, 1) count_and_merge(const Counting c) {
   const unsigned member = blockIdx.x, members = gridDim.x;
   count_all<32, spread, false, false>(c, member, members, 0);
-  wait_for_kernel_before();  // it may still be zeroing the output
+  wait_on_dependent_grids();  // it may still be zeroing the output
   const auto* words =
       reinterpret_cast<const unsigned*>(in_register(dynamic_shared<unsigned char>()));
   const unsigned start = unsigned(size_t{member} * c.words / members) & ~31u;

@@ -22,7 +22,7 @@ __device__ __forceinline__ void count_and_store(const Counting& c) {
   const unsigned groups = ranged ? c.groups : 1;
   const unsigned first = ranged ? blockIdx.x % groups * c.range : 0;
   count_all<bits, true, hot_keys, ranged>(c, blockIdx.x / groups, gridDim.x / groups, first);
-  let_next_kernel_start();
+  launch_dependent_grids();
   auto* counters = dynamic_shared<unsigned char>() + kCountersAt<bits>;
   if constexpr (bits == 32)
     counters = in_register(counters);
@@ -48,7 +48,7 @@ __device__ __forceinline__ void add_columns(const Counting& c, unsigned blocks) 
   const unsigned warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   const unsigned column = blockIdx.x * 32 + lane, group = column / c.words;
   const unsigned word = column % c.words;
-  wait_for_kernel_before();
+  wait_on_dependent_grids();
   Sums mine;
 #pragma unroll 8
   for (unsigned row = warp * c.groups + group; row < blocks; row += kAdders * c.groups)

@@ -67,10 +67,10 @@ template <int bits, bool hot_keys>
 __global__ void __launch_bounds__(kThreads, 1) count_in_clusters(const ClusterCounting c) {
   // The kernel before zeroes the output, to which overflows of narrow counters may be added at any
   // time.
-  if constexpr (bits < 32) wait_for_kernel_before();
+  if constexpr (bits < 32) wait_on_dependent_grids();
   using Way = std::conditional_t<(bits < 8), InCluster<bits>, InBlock<bits, true>>;
   count_all<bits, true, hot_keys, false, Way>(c, blockIdx.x, gridDim.x, 0);
-  if constexpr (bits == 32) wait_for_kernel_before();
+  if constexpr (bits == 32) wait_on_dependent_grids();
   if constexpr (bits < 32) write_overflow_sums();
   sync_with_others();
   add_cluster_to_output<bits>(c);

@@ -78,7 +78,7 @@ inline __global__ void __launch_bounds__(kThreads, 1) count_by_sample(const Samp
 }
 inline __global__ void __launch_bounds__(32 * kAdders)
     add_by_sample(const Sampled s, unsigned blocks) {
-  wait_for_kernel_before();
+  wait_on_dependent_grids();
   if (__ldcg(s.repeat))
     add_columns<8>(s.wide, blocks);
   else if (blockIdx.x * 32 < s.narrow.words)  // the grid has columns for all ranges

@@ -90,14 +90,14 @@ struct InCluster {
       const unsigned entry = (i / kRun * kBlocks + rank) * kRun + i % kRun;
       return entry < l.entries ? __ldg(l.table + entry) : 0;
     });
-    synchronize_shared_memory();
+    cluster_sync_shared();
   }
   __device__ __forceinline__ unsigned operator[](unsigned entry) const {
     const unsigned i = entry / (kRun * kBlocks) * kRun | entry % kRun;
     return *this_cluster().map_shared_rank(words + i, entry / kRun % kBlocks);
   }
   // Other blocks may still read this one's part.
-  __device__ void leave() const { synchronize_shared_memory(); }
+  __device__ void leave() const { cluster_sync_shared(); }
 };
 
 // One entry per lane, in a register. Whole warps look up together.

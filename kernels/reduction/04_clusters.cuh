@@ -42,8 +42,8 @@ __global__ void __launch_bounds__(kThreads)
   Wide<Op>* mine = &sums[rank * kWarps + threadIdx.x / 32];
 #ifdef __CUDACC__
   asm volatile("barrier.cluster.wait;" ::: "memory");
-  if (rank == 0 && threadIdx.x == 0) arrive_expecting(full, kSums * sizeof(sum));
-  if (threadIdx.x % 32 == 0) store_to_block(mine, sum, full, 0);
+  if (rank == 0 && threadIdx.x == 0) arrive_expect_tx(full, kSums * sizeof(sum));
+  if (threadIdx.x % 32 == 0) st_async(mine, sum, full, 0);
 #else
   if (threadIdx.x % 32 == 0) *cluster.map_shared_rank(mine, 0) = sum;
   cluster.sync();

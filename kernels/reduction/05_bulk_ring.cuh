@@ -29,7 +29,7 @@ __global__ void __launch_bounds__(kThreads, 1)
     const bool tile = piece < rounds;
     const size_t from = tile ? (size_t{piece} * division.blocks + blockIdx.x) * kTile : first;
     const unsigned bytes = (tile ? kTile : left) * sizeof(Vector);
-    arrive_expecting(full[stage], bytes);
+    arrive_expect_tx(full[stage], bytes);
     copy_once(ring + stage * kTile, wide + from, bytes, full[stage]);
   };
   if (threadIdx.x == 0) {

@@ -36,7 +36,7 @@ __global__ void dram_write(size_t words, unsigned* out) {
     const size_t i = first + threadIdx.x;
 #pragma unroll
     for (int j = 0; j < kFlight; ++j)
-      to[i + j * blockDim.x] = numbered<V>(unsigned((i + j * blockDim.x) * (kBytes / 4)));
+      to[i + j * blockDim.x] = iota<V>(unsigned((i + j * blockDim.x) * (kBytes / 4)));
   }
 }
 
@@ -154,10 +154,10 @@ __global__ void shared_memory(unsigned* out, int loads) {
   using V = Vector<kBytes>;
   __shared__ V vectors[kBlock];
   V* mine = vectors + threadIdx.x;
-  *mine = numbered<V>(threadIdx.x);
+  *mine = iota<V>(threadIdx.x);
   unsigned sum = 0;
 #pragma unroll 32
-  for (int i = 0; i < loads; ++i) sum += sum_of(load_again(mine));
+  for (int i = 0; i < loads; ++i) sum += sum_of(load_volatile(mine));
   out[blockIdx.x * kBlock + threadIdx.x] = sum;
 }
 
@@ -165,7 +165,7 @@ inline Implementation shared_memory_at(const Case& c, const Device&) {
   return pick<4, 8, 16>(c["bytes"], [loads = kSharedLoads * iterations(c)](auto width) {
     return verified(shared_memory<width()>, blocks_per_sm<>, out_and(loads), [=](const Roof& r) {
       return compare<unsigned>(r, r.launched,
-                               [=](size_t i) { return loads * numbered_sum<width()>(i % kBlock); });
+                               [=](size_t i) { return loads * iota_sum<width()>(i % kBlock); });
     });
   });
 }
@@ -179,7 +179,7 @@ __global__ void distributed_shared_memory(unsigned* out, unsigned rounds) {
   const auto cluster = cooperative_groups::this_cluster();
   const unsigned blocks = cluster.num_blocks(), rank = cluster.block_rank();
   for (unsigned i = threadIdx.x; i < kRemoteFlight * kBlock; i += kBlock)
-    vectors[i] = numbered<V>(rank * kBlock + i);
+    vectors[i] = iota<V>(rank * kBlock + i);
   cluster.sync();
   unsigned sum = 0, other = rank;
   for (unsigned i = blockIdx.x / blocks; i < rounds; i += gridDim.x / blocks) {
@@ -210,7 +210,7 @@ inline Implementation distributed_at(const Case& c, const Device& device) {
         for (unsigned k = 0; k < others; ++k)  // the k-th block after this one
           for (int j = 0; j < kRemoteFlight; ++j)
             sum += (mine / others + (k < mine % others)) *
-                   numbered_sum<width()>(((rank + 1 + k) % cluster + j) * kBlock + thread);
+                   iota_sum<width()>(((rank + 1 + k) % cluster + j) * kBlock + thread);
         return sum;
       });
     };

@@ -60,14 +60,14 @@ __global__ void tensor_by_warp(float* out, int pairs) {
     for (int i = 0; i < 2; ++i)
       b[tile][i] = fragment<Type>(lane % 4 + 4 * i,
                                   [=](int k) { return b_at<Type>(k, 8 * tile + lane / 4); });
-    multiply_warp<Type>(d[tile], a, b[tile]);
+    mma_m16n8<Type>(d[tile], a, b[tile]);
   }
 #pragma unroll 1
   for (int i = 0; i < pairs; ++i) {
 #pragma unroll
-    for (int tile = 0; tile < kTiles; ++tile) multiply_warp<Type>(d[tile], minus_a, b[tile]);
+    for (int tile = 0; tile < kTiles; ++tile) mma_m16n8<Type>(d[tile], minus_a, b[tile]);
 #pragma unroll
-    for (int tile = 0; tile < kTiles; ++tile) multiply_warp<Type>(d[tile], a, b[tile]);
+    for (int tile = 0; tile < kTiles; ++tile) mma_m16n8<Type>(d[tile], a, b[tile]);
   }
   float* mine = out + (blockIdx.x * size_t{kTensorBlock} + threadIdx.x) * kTensorOutputs;
 #pragma unroll
@@ -94,15 +94,15 @@ __global__ void __launch_bounds__(kTensorBlock, 2) tensor_by_group(float* out, i
                               uint64_t{kCore >> 4} << 16 | uint64_t{2 * kCore >> 4} << 32;
   float d[kTensorOutputs] = {};
   wgmma_fence();
-  multiply_warp_group<Type, 1>(d, a, descriptor);
+  wgmma_m64n128<Type, 1>(d, a, descriptor);
   wgmma_commit();
   wgmma_wait();
   for (int i = 0; i < pairs; i += 4) {
     wgmma_fence();
 #pragma unroll
     for (int j = 0; j < 4; ++j) {
-      multiply_warp_group<Type, -1>(d, a, descriptor);
-      multiply_warp_group<Type, 1>(d, a, descriptor);
+      wgmma_m64n128<Type, -1>(d, a, descriptor);
+      wgmma_m64n128<Type, 1>(d, a, descriptor);
     }
     wgmma_commit();
     wgmma_wait();

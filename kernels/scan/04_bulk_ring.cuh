@@ -93,7 +93,7 @@ __global__ void __launch_bounds__(kThreads + 32 * (stages + 2), 1)
       const unsigned stage = k % kStages;
       const Part part = part_of(tile);
       tile_of[stage] = tile;
-      arrive_expecting(full[stage], part.vectors * sizeof(Vector));
+      arrive_expect_tx(full[stage], part.vectors * sizeof(Vector));
       if (part.vectors > 0)
         copy_in(ring + stage * kStage, in + part.first, part.vectors * sizeof(Vector), full[stage]);
     };
@@ -105,10 +105,10 @@ __global__ void __launch_bounds__(kThreads + 32 * (stages + 2), 1)
       const Part part = part_of(tile);
       if (part.vectors > 0)
         copy_out(out + part.first, ring + stage * kStage, part.vectors * sizeof(Vector));
-      wait_until_read();
+      bulk_wait_group_read();
       fetch(k + kStages);
     }
-    wait_until_written();
+    bulk_wait_group();
   };
   const auto publish_sums = [&](unsigned stage) {  // one warp
     for (unsigned round = 0;; ++round) {

@@ -26,7 +26,7 @@ __global__ void __launch_bounds__(Tiles::kThreads, 1)
     const int s = step % stages, k0 = step % steps * kDepth;
     const auto tile = raster.place(blockIdx.x + step / steps * grid);
     float* a_tile = ring + s * Tiles::kWords;
-    arrive_expecting(full[s], Tiles::kWords * 4);
+    arrive_expect_tx(full[s], Tiles::kWords * 4);
     copy_box(a_tile, a_map, tile.row * kRows, k0, full[s]);
     copy_box(a_tile + kRows * kDepth, b_map, k0, tile.column * kColumns, full[s]);
   };

@@ -108,7 +108,7 @@ struct Producer {
       float* a_tile = stages + s * Tiles::kWords;
       wait(ring.empty[s], state.parity);
       if (thread == 0) {
-        arrive_expecting(ring.full[s], kDepth * kColumns * 4);
+        arrive_expect_tx(ring.full[s], kDepth * kColumns * 4);
         copy_box(a_tile + kRows * kDepth, b_map, b_row + step * kDepth, b_column, ring.full[s]);
       }
 #pragma unroll
@@ -223,7 +223,7 @@ struct Destination {
 template <class Tiles>
 struct WarpTile {
   int row, column;
-  float* way_out;
+  float* staging;
 
   static __device__ __forceinline__ WarpTile mine(float* stages) {
     constexpr int kWarpsX = Tiles::kColumns / 64;
@@ -248,13 +248,13 @@ struct WarpTile {
         for (int known = 0; known < 8; ++known)
           if (known == r)
             for (int j = 0; j < 16; j += 4)
-              four(&way_out[y * 64 + ((x + j) ^ y) * 4]) = swapped(&sums[known][j]);
+              four(&staging[y * 64 + ((x + j) ^ y) * 4]) = swapped(&sums[known][j]);
         __syncwarp();
 #pragma unroll
         for (int i = 0; i < 8; i += 2) {
           const int from = i + lane / 16, quad = lane % 16;
           to.store<plain.value>(row + r / 4 * 32 + 4 * from + r % 4, column + 4 * quad,
-                                swapped(&way_out[from * 64 + (quad ^ from) * 4]));
+                                swapped(&staging[from * 64 + (quad ^ from) * 4]));
         }
         __syncwarp();
       }
@@ -276,7 +276,7 @@ __global__ void __launch_bounds__(Tiles::kThreads, 1)
   const int steps = ceil_div(k, Tiles::kDepth), grid = gridDim.x;
   const int tiles = ceil_div(raster.tiles() - int(blockIdx.x), grid);
   if (threadIdx.x >= Tiles::kConsumers) {
-    shrink_to<Tiles::kProducerRegisters>();
+    warpgroup_reg_dealloc<Tiles::kProducerRegisters>();
     Producer<Tiles> producer{stages, ring};
     Rows rows{a, m, k};
     for (int t = 0; t < tiles; ++t) {
@@ -285,7 +285,7 @@ __global__ void __launch_bounds__(Tiles::kThreads, 1)
     }
     return;
   }
-  grow_to<Tiles::kConsumerRegisters>();
+  warpgroup_reg_alloc<Tiles::kConsumerRegisters>();
   const auto mine = WarpTile<Tiles>::mine(stages);
   auto consumer = mine.template consumer<0>(stages, ring);
   consumer.start();

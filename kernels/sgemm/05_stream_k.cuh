@@ -54,7 +54,7 @@ class Share {
 // counts the warps that have stored theirs; it is 0 between launches, which must not overlap. All
 // blocks must be resident.
 template <class Tiles>
-struct Handover {
+struct Fixup {
   static constexpr int kQuads = 32, kAtOnce = 8;  // per thread; of those, per stage
   static constexpr int kStageQuads = kAtOnce * Tiles::kConsumers;
   static_assert(4 * kStageQuads <= Tiles::kWords);
@@ -65,7 +65,7 @@ struct Handover {
   __device__ float4* quads_of(int block) const {
     return quads + size_t(block) * kQuads * Tiles::kConsumers;
   }
-  __device__ void leave(const float (&sums)[8][16]) const {
+  __device__ void store_partials(const float (&sums)[8][16]) const {
     float4* to = quads_of(blockIdx.x) + threadIdx.x;
 #pragma unroll
     for (int i = 0; i < kQuads; ++i)
@@ -75,7 +75,7 @@ struct Handover {
   }
   // For the producers: copies the sums that a block has left to the ring.
   template <class Producer>
-  __device__ void bring(Producer& to, int block) const {
+  __device__ void load_partials(Producer& to, int block) const {
     for (int i = 0; i < kQuads / kAtOnce; ++i) {
       const int s = to.state.stage;
       wait(to.ring.empty[s], to.state.parity);
@@ -90,7 +90,7 @@ struct Handover {
         } else {
           fence_proxy_async_shared();  // this copy overwrites what other producers stored
         }
-        arrive_expecting(to.ring.full[s], kStageQuads * 16);
+        arrive_expect_tx(to.ring.full[s], kStageQuads * 16);
         copy_in(to.stages + s * Tiles::kWords, quads_of(block) + i * kStageQuads, kStageQuads * 16,
                 to.ring.full[s]);
       }
@@ -99,7 +99,7 @@ struct Handover {
   }
   // For the consumers: adds them to their own.
   template <class Consumer>
-  __device__ void take(float (&sums)[8][16], Consumer& from, const float* stages) const {
+  __device__ void add_partials(float (&sums)[8][16], Consumer& from, const float* stages) const {
 #pragma unroll
     for (int i = 0; i < kQuads; i += kAtOnce) {
       wait(from.ring.full[from.state.stage], from.state.parity);
@@ -120,24 +120,24 @@ struct Handover {
 // go.
 template <class Tiles, class Products>
 __device__ __forceinline__ void multiply_shares(const Products& products, int steps,
-                                                const Handover<Tiles>& handover) {
+                                                const Fixup<Tiles>& fixup) {
   __shared__ MBarrier barriers[2 * Tiles::kStages];
   const auto ring = Tiles::Barriers::in_registers(barriers);
   float* stages = in_register(swizzled_shared<float>());
   ring.start(Tiles::kFillers, Tiles::kReaders);
   Share share(products.tiles(), steps);
   if (threadIdx.x >= Tiles::kConsumers) {
-    shrink_to<Tiles::kProducerRegisters>();
+    warpgroup_reg_dealloc<Tiles::kProducerRegisters>();
     Producer<Tiles> producer{stages, ring};
     while (share.more()) {
       const Part part = share.next();
       products.feed(producer, part);
       if (part.is_beginning(steps))
-        for (int i = 1; i <= share.followers(); ++i) handover.bring(producer, blockIdx.x + i);
+        for (int i = 1; i <= share.followers(); ++i) fixup.load_partials(producer, blockIdx.x + i);
     }
     return;
   }
-  grow_to<Tiles::kConsumerRegisters>();
+  warpgroup_reg_alloc<Tiles::kConsumerRegisters>();
   const auto mine = WarpTile<Tiles>::mine(stages);
   auto consumer = mine.template consumer<6>(stages, ring);
   if (share.more()) consumer.start();
@@ -148,11 +148,11 @@ __device__ __forceinline__ void multiply_shares(const Products& products, int st
     // early, even if they are not used.
     consumer.consume(sums, part.steps, !part.is_beginning(steps) && !share.more());
     if (part.first > 0) {
-      handover.leave(sums);
+      fixup.store_partials(sums);
       continue;
     }
     if (part.is_beginning(steps)) {
-      for (int i = 0; i < share.followers(); ++i) handover.take(sums, consumer, stages);
+      for (int i = 0; i < share.followers(); ++i) fixup.add_partials(sums, consumer, stages);
       if (share.more()) consumer.start();
     }
     mine.store(sums, products.destination(part.tile));
@@ -186,17 +186,17 @@ struct OneProduct {
 template <class Tiles>
 __global__ void __launch_bounds__(Tiles::kThreads, 1)
     stream_k(Input a, const __grid_constant__ TensorMap b_map, Output c, int m, int n, int k,
-             float alpha, float beta, Raster raster, Handover<Tiles> handover) {
+             float alpha, float beta, Raster raster, Fixup<Tiles> fixup) {
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
   const OneProduct<Tiles> product{a, b_map, c, m, n, k, alpha, beta, raster};
-  multiply_shares<Tiles>(product, ceil_div(k, Tiles::kDepth), handover);
+  multiply_shares<Tiles>(product, ceil_div(k, Tiles::kDepth), fixup);
 #endif
 }
 
 template <class Tiles>
-Handover<Tiles> handover_of(Sgemm& p, size_t blocks) {
+Fixup<Tiles> fixup_of(Sgemm& p, size_t blocks) {
   const auto [sums, counts] =
-      p.workspace().room_for_handover(blocks * Tiles::kRows * Tiles::kColumns / 4, blocks);
+      p.workspace().room_for_partials(blocks * Tiles::kRows * Tiles::kColumns / 4, blocks);
   return {sums, counts};
 }
 
@@ -212,7 +212,7 @@ inline Implementation fed_in_shares() {
                                       device);
       },
       {.cooperative = true},
-      [](Sgemm& p, const LaunchPlan& plan) { return handover_of<Tiles>(p, plan.grid.x); });
+      [](Sgemm& p, const LaunchPlan& plan) { return fixup_of<Tiles>(p, plan.grid.x); });
 }
 
 }  // namespace ladders::sgemm

@@ -27,7 +27,7 @@ __device__ __forceinline__ void add_up_slices(float* sums, const Destination& to
 #pragma unroll 1
     for (int i = threadIdx.x; i < Tiles::kRows * kQuads; i += Tiles::kThreads)
       *quad(i / kQuads, i % kQuads) = of_slices(i / kQuads, i % kQuads);
-    synchronize_shared_memory();
+    cluster_sync_shared();
   }
 #pragma unroll 1
   for (int i = threadIdx.x; i < rows * kQuads; i += Tiles::kThreads) {
@@ -39,7 +39,7 @@ __device__ __forceinline__ void add_up_slices(float* sums, const Destination& to
       add(sum, *cluster.map_shared_rank(quad(row, i % kQuads), rank));
     to.store<plain>(row, i % kQuads * 4, swapped(&sum.x));
   }
-  if (parts > 1) synchronize_shared_memory();  // no block may exit while another loads from it
+  if (parts > 1) cluster_sync_shared();  // no block may exit while another loads from it
 }
 
 // For outputs that would leave SMs idle with large tiles: the warps of a block share a small tile,
@@ -64,13 +64,13 @@ __global__ void __launch_bounds__(Tiles::kThreads, 1)
   if (threadIdx.x == 0) initialize(used_up, Tiles::kConsumers);
   ring.start(Tiles::kFillers, Tiles::kReaders);
   if (threadIdx.x >= Tiles::kConsumers) {
-    shrink_to<Tiles::kProducerRegisters>();
+    warpgroup_reg_dealloc<Tiles::kProducerRegisters>();
     Producer<Tiles> producer{stages, ring};
     Rows rows{a, m, k};
     producer.produce(rows, tile.row * kRows, first * kDepth, k, b_map, first * kDepth,
                      tile.column * kColumns, steps);
   } else {
-    grow_to<Tiles::kConsumerRegisters>();
+    warpgroup_reg_alloc<Tiles::kConsumerRegisters>();
     constexpr int kWarpsX = kColumns / 64;
     const int warp = threadIdx.x / 32 % Tiles::kWarps, slice = threadIdx.x / 32 / Tiles::kWarps;
     const auto [x, y] = corner();

@@ -97,16 +97,16 @@ __global__ void __launch_bounds__(SmallTiles::kThreads, SmallTiles::kBlocks) sma
   }
   // Sums go through shared memory, so that whole rows of the warp's outputs are stored.
   __syncthreads();
-  float* way_out = a_tile + warp * T::kRows * 32;
+  float* staging = a_tile + warp * T::kRows * 32;
 #pragma unroll
   for (int r = 0; r < 8; ++r)
     for (int j = 0; j < 8; j += 4)
-      four(&way_out[(r / 4 * 32 + 4 * y + r % 4) * 32 + ((x + j) ^ y) * 4]) = swapped(&sums[r][j]);
+      four(&staging[(r / 4 * 32 + 4 * y + r % 4) * 32 + ((x + j) ^ y) * 4]) = swapped(&sums[r][j]);
   __syncwarp();
 #pragma unroll 2
   for (int row = lane / 8; row < T::kRows; row += 4) {
     const int quad = lane % 8;
-    const float4 four_sums = swapped(&way_out[row * 32 + (quad ^ (row / 4 % 8)) * 4]);
+    const float4 four_sums = swapped(&staging[row * 32 + (quad ^ (row / 4 % 8)) * 4]);
     store_four(g.c, g.ldc, bytes == 16, row0 + row, column0 + warp * 32 + 4 * quad, g.m, g.n,
                g.alpha, &four_sums.x, g.beta);
   }

@@ -36,7 +36,7 @@ __device__ __forceinline__ float4 sum(const float4& x, const float4& y, float fa
 // B's operand of each product, one below the other. A thread takes four columns of each quarter.
 inline __global__ void __launch_bounds__(256)
     add_quarters(Input b, float4* __restrict__ operands, int k, int n, Halves half) {
-  let_next_kernel_start();
+  launch_dependent_grids();
   const int columns = half.n / 4, quads = half.k * columns;
   for (int i = blockIdx.x * 256 + threadIdx.x; i < quads; i += gridDim.x * 256) {
     const int row = i / columns, column = i % columns * 4;
@@ -54,7 +54,7 @@ inline __global__ void __launch_bounds__(256)
 inline __global__ void __launch_bounds__(256)
     add_products(const float4* __restrict__ products, Output c, int m, int n, float beta,
                  Halves half) {
-  wait_for_kernel_before();
+  wait_on_dependent_grids();
   const int columns = half.n / 4, quads = half.m * columns;
   for (int i = blockIdx.x * 256 + threadIdx.x; i < quads; i += gridDim.x * 256) {
     const int row = i / columns, column = i % columns * 4;
@@ -144,12 +144,12 @@ struct HalfProducts {
 template <class Tiles, bool whole>
 __global__ void __launch_bounds__(Tiles::kThreads, 1)
     strassen(Input a, const __grid_constant__ TensorMap operands, Output products, int m, int k,
-             float alpha, float beta, Halves half, Raster raster, Handover<Tiles> handover) {
+             float alpha, float beta, Halves half, Raster raster, Fixup<Tiles> fixup) {
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
-  let_next_kernel_start();
-  wait_for_kernel_before();
+  launch_dependent_grids();
+  wait_on_dependent_grids();
   const HalfProducts<Tiles, whole> seven{a, operands, products, m, k, alpha, beta, half, raster};
-  multiply_shares<Tiles>(seven, half.k / Tiles::kDepth, handover);
+  multiply_shares<Tiles>(seven, half.k / Tiles::kDepth, fixup);
 #endif
 }
 

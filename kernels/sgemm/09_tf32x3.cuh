@@ -125,7 +125,7 @@ __device__ __forceinline__ void split(float x, uint32_t& hi, uint32_t& lo) {
   lo = __float_as_uint(x - __uint_as_float(hi & 0xffffe000));
 }
 
-struct Factors {
+struct PartIndices {
   int a, b;  // numbers of parts
 };
 
@@ -134,7 +134,7 @@ struct Factors {
 struct TwoOfTf32 {
   using Type = Tf32;
   static constexpr int kParts = 4;
-  static __device__ constexpr Factors product(int i) {
+  static __device__ constexpr PartIndices product(int i) {
     return {i < 2 ? 2 + i : i % 2, i / 2 == 1 ? i : i % 2};
   }
 
@@ -173,8 +173,8 @@ __device__ __forceinline__ void add_group(
       float d[4][4] = {};
       for (int i = 0; i < 6; ++i)
         for (int j = 0; j < 4; ++j)
-          multiply_warp<typename Parts::Type>(d[j], a_parts[Parts::product(i).a],
-                                              b_parts[x + j][Parts::product(i).b]);
+          mma_m16n8<typename Parts::Type>(d[j], a_parts[Parts::product(i).a],
+                                          b_parts[x + j][Parts::product(i).b]);
       for (int j = 0; j < 4; ++j)
         for (int e = 0; e < 4; ++e) sums[y][x + j][e] += d[j][e];
     }
@@ -365,7 +365,7 @@ __global__ void __launch_bounds__(Tiles::kThreads, Tiles::kBlocks)
     if (Tiles::kSlices > 1)
 #pragma unroll 2
       for (int i = threadIdx.x; i < kChunks; i += kThreads) *chunk(i) = add_slices(i);
-    synchronize_shared_memory();
+    cluster_sync_shared();
   }
 #endif
   for (;;) {
@@ -399,7 +399,7 @@ __global__ void __launch_bounds__(Tiles::kThreads, Tiles::kBlocks)
     }
 #if __CUDA_ARCH__ >= 900
     // No block may exit while another loads from it.
-    if (from == blocks) synchronize_shared_memory();
+    if (from == blocks) cluster_sync_shared();
 #endif
     if (!leaves) return;
     int& is_last = *reinterpret_cast<int*>(ring);

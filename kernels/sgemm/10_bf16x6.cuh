@@ -60,8 +60,8 @@ __device__ __forceinline__ void split_in_three(float x, float y, uint32_t& high,
 struct ThreeOfBf16 {
   using Type = Bf16;
   static constexpr int kParts = 3;
-  static __device__ constexpr Factors product(int i) {
-    constexpr Factors kProducts[] = {{1, 1}, {2, 0}, {0, 2}, {1, 0}, {0, 1}, {0, 0}};
+  static __device__ constexpr PartIndices product(int i) {
+    constexpr PartIndices kProducts[] = {{1, 1}, {2, 0}, {0, 2}, {1, 0}, {0, 1}, {0, 0}};
     return kProducts[i];
   }
 

@@ -216,7 +216,7 @@ inline __global__ void __launch_bounds__(kSplitThreads, kSplitBlocks)
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
   __shared__ unsigned tickets[2];
   __shared__ __align__(16) unsigned largest[kWarps][kStrip];
-  let_next_kernel_start();
+  launch_dependent_grids();
   const unsigned tasks = plan.tasks();
   const int panel_tasks = plan.panel_tasks();
   if (threadIdx.x == 0) tickets[0] = atomicAdd(plan.ticket, 1u);

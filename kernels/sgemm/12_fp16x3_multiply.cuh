@@ -55,7 +55,7 @@ __device__ __forceinline__ uint64_t chunks_of_columns(const void* tile) {
 
 // D[64 x n] = A[64 x 16] B[16 x n] by a warpgroup, plus the old D if `add`. A thread has n / 2
 // outputs.
-__device__ __forceinline__ void multiply_add(float (&d)[32], uint64_t a, uint64_t b, bool add) {
+__device__ __forceinline__ void wgmma(float (&d)[32], uint64_t a, uint64_t b, bool add) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
   asm volatile(
       "{ .reg .pred add; setp.ne.b32 add, %34, 0;\n"
@@ -65,7 +65,7 @@ __device__ __forceinline__ void multiply_add(float (&d)[32], uint64_t a, uint64_
       : "l"(a), "l"(b), "r"(int(add)));
 #endif
 }
-__device__ __forceinline__ void multiply_add(float (&d)[64], uint64_t a, uint64_t b, bool add) {
+__device__ __forceinline__ void wgmma(float (&d)[64], uint64_t a, uint64_t b, bool add) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
   asm volatile(
       "{ .reg .pred add; setp.ne.b32 add, %66, 0;\n"
@@ -77,7 +77,7 @@ __device__ __forceinline__ void multiply_add(float (&d)[64], uint64_t a, uint64_
       : "l"(a), "l"(b), "r"(int(add)));
 #endif
 }
-__device__ __forceinline__ void multiply_add(float (&d)[96], uint64_t a, uint64_t b, bool add) {
+__device__ __forceinline__ void wgmma(float (&d)[96], uint64_t a, uint64_t b, bool add) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
   asm volatile(
       "{ .reg .pred add; setp.ne.b32 add, %98, 0;\n"
@@ -93,7 +93,7 @@ __device__ __forceinline__ void multiply_add(float (&d)[96], uint64_t a, uint64_
 
 // wgmma uses the sums until here, and again from here on: the compiler may move nothing across.
 template <int outputs>
-__device__ __forceinline__ void pin(float (&sums)[outputs]) {
+__device__ __forceinline__ void warpgroup_fence_operand(float (&sums)[outputs]) {
 #pragma unroll
   for (int i = 0; i < outputs; ++i) asm volatile("" : "+f"(sums[i])::"memory");
 }
@@ -239,23 +239,22 @@ __device__ __forceinline__ void add_stage(float (&sums)[T::kPasses][T::kOutputs]
     const uint64_t low_b = chunks_of_columns(columns + T::kBBytes);
     float some[T::kOutputs];
     wait_for_turn(group);
-    pin(some);
+    warpgroup_fence_operand(some);
     wgmma_fence();
     // The small terms come first, so that few sums are truncated at their full size.
 #pragma unroll
     for (int q = 0; q < kDepth / 16; ++q) {
-      multiply_add(some, high_a + 2 * q, low_b + kNext16 * q, q > 0);
-      multiply_add(some, low_a + 2 * q, high_b + kNext16 * q, true);
+      wgmma(some, high_a + 2 * q, low_b + kNext16 * q, q > 0);
+      wgmma(some, low_a + 2 * q, high_b + kNext16 * q, true);
     }
 #pragma unroll
-    for (int q = 0; q < kDepth / 16; ++q)
-      multiply_add(some, high_a + 2 * q, high_b + kNext16 * q, true);
+    for (int q = 0; q < kDepth / 16; ++q) wgmma(some, high_a + 2 * q, high_b + kNext16 * q, true);
     wgmma_commit();
     give_turn_to(group ^ 1);
     wgmma_wait();
-    pin(some);
+    warpgroup_fence_operand(some);
     if (pass == T::kPasses - 1) {
-      if (thread < kCluster) arrive_at_block(ring.empty[state.stage], thread);
+      if (thread < kCluster) arrive_remote(ring.empty[state.stage], thread);
       __syncwarp();
     }
 #pragma unroll
@@ -278,12 +277,12 @@ __global__ void __launch_bounds__(kMultiplyThreads, 1)
   auto* stages = in_register(swizzled_shared<unsigned char>());
   const int rank = cluster_rank();
   Ring<T::kStages>{full, empty}.start(1, kCluster * kConsumers / 128);
-  wait_for_cluster_to_start();
-  wait_for_kernel_before();
+  cluster_sync_relaxed();
+  wait_on_dependent_grids();
   const int steps = ceil_div(g.k, kDepth), pairs = raster.tiles(), clusters = gridDim.x / kCluster;
   const int first_pair = blockIdx.x / kCluster;
   if (threadIdx.x >= kConsumers) {
-    shrink_to<kProducerRegisters>();
+    warpgroup_reg_dealloc<kProducerRegisters>();
     if (threadIdx.x == kConsumers) {
       PipelineState<T::kStages> state{.parity = 1};  // all stages are free
       for (int pair = first_pair; pair < pairs; pair += clusters) {
@@ -294,7 +293,7 @@ __global__ void __launch_bounds__(kMultiplyThreads, 1)
           wait(empty[state.stage], state.parity);
           // This block's rows of A, and half of B for both.
           unsigned char* stage = stages + state.stage * T::kStageBytes;
-          arrive_expecting(arrived, T::kStageBytes);
+          arrive_expect_tx(arrived, T::kStageBytes);
           copy_box(stage, a_high, origin.row, k0, arrived);
           copy_box(stage + T::kABytes, a_low, origin.row, k0, arrived);
           unsigned char* half = stage + 2 * T::kABytes + rank * (T::kBBytes / kCluster);
@@ -311,7 +310,7 @@ __global__ void __launch_bounds__(kMultiplyThreads, 1)
     }
     __syncwarp();
   } else {
-    grow_to<kConsumerRegisters>();
+    warpgroup_reg_alloc<kConsumerRegisters>();
     const int group = threadIdx.x / 128, thread = threadIdx.x % 128, warp = threadIdx.x / 32;
     float* staged = reinterpret_cast<float*>(stages + T::kRingBytes) + warp * kStaged;
     PipelineState<T::kStages> state;

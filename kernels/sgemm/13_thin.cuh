@@ -163,7 +163,7 @@ __global__ void __launch_bounds__(256) thin_rows(const Gemm g) {
 #pragma unroll 1
   for (int slot = 0; slot < kStages - 1; ++slot) copy(slot);
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
-  if (parts > 1) wait_for_cluster_to_start();  // so that its memory may be written
+  if (parts > 1) cluster_sync_relaxed();  // so that its memory may be written
 #endif
   Total<kRows> sums[kRows * 4] = {};
   int slot = 0;

@@ -119,7 +119,7 @@ __global__ void __launch_bounds__(256) few_tiles(const Gemm g) {
   __syncthreads();  // the tile of A is free
 #pragma unroll
   for (int r = 0; r < 2; ++r) two(&a_tile[y + r][x]) = two(sums[r]);
-  synchronize_shared_memory();
+  cluster_sync_shared();
   const int share = kSide * kSide >> log_parts;
 #pragma unroll 1
   for (int i = part * share + threadIdx.x; i < (part + 1) * share; i += 256) {
@@ -130,7 +130,7 @@ __global__ void __launch_bounds__(256) few_tiles(const Gemm g) {
       sum += *cluster.map_shared_rank(&a_tile[row][column], other);
     store(row, column, float(sum));
   }
-  synchronize_shared_memory();  // no block may exit while another loads from it
+  cluster_sync_shared();  // no block may exit while another loads from it
 #endif
 }
 

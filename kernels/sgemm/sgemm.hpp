@@ -41,7 +41,7 @@ struct Workspace {
     }
     return counts.data();
   }
-  std::pair<float4*, unsigned*> room_for_handover(size_t quads, size_t count) {
+  std::pair<float4*, unsigned*> room_for_partials(size_t quads, size_t count) {
     return {sums.room_for(quads), room_for_counts(count)};
   }
 };

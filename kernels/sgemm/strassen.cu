@@ -24,7 +24,7 @@ Implementation strassen_at(const Case& c, const Device&) {
     const TensorMap map = tensor_map(
         {operands, 4, int64_t{kHalfProducts} * half.k, half.n, Tiles::kDepth, Tiles::kColumns, 0});
     launch(plan, {.programmatic = true, .cooperative = true}, stream, function, a, map, products, m,
-           k, alpha, 0.0f, half, one, handover_of<Tiles>(p, plan.grid.x));
+           k, alpha, 0.0f, half, one, fixup_of<Tiles>(p, plan.grid.x));
     launch(simple, {.programmatic = true}, stream, add_products,
            reinterpret_cast<const float4*>(products), c, m, n, beta, half);
   });

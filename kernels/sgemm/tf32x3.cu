@@ -170,7 +170,7 @@ void staged(const AlignedGemm& p, const Device& device, Workspace& workspace, cu
   const LaunchPlan plan = plan_of(choice, p.m, p.n);
   SharedTiles shared{choice.clusters};
   if (shared.clusters > 1)  // at once as much as any product needs
-    std::tie(shared.sums, shared.arrived) = workspace.room_for_handover(
+    std::tie(shared.sums, shared.arrived) = workspace.room_for_partials(
         device.sms * size_t{kMostOutputs / 4}, kMostBlocks * device.sms);
   allow(reinterpret_cast<const void*>(v.kernel), plan);
   launch(plan, stream, v.kernel, p, choice.parts, ceil_div(p.n, v.columns), shared);

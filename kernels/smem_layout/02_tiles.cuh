@@ -8,7 +8,7 @@
 #include "smem_layout/problem.cuh"
 
 namespace ladders::smem_layout {
-// A store that the compiler may not drop: see load_again().
+// A store that the compiler may not drop: see load_volatile().
 template <class V>
 __device__ __forceinline__ void store_again(V* to, V v) {
 #ifdef __CUDA_ARCH__
@@ -36,8 +36,8 @@ __device__ __forceinline__ auto* my_vector(unsigned* tile, Order order) {
 }
 template <class Layout>
 __device__ __forceinline__ auto my_words() {
-  return numbered<Vector<Layout::kBytes>>(Layout::kWords *
-                                          (blockIdx.x * Layout::kThreads + threadIdx.x));
+  return iota<Vector<Layout::kBytes>>(Layout::kWords *
+                                      (blockIdx.x * Layout::kThreads + threadIdx.x));
 }
 
 template <class Layout>
@@ -50,7 +50,7 @@ __device__ __forceinline__ void exercise(unsigned* tile, unsigned* out, int repe
   const auto* from = my_vector<Layout>(tile, Layout::kRead);
   unsigned sum = 0;
 #pragma unroll(Layout::kUnroll)
-  for (int r = 0; r < requests<Layout>(repetitions); ++r) sum += sum_of(load_again(from));
+  for (int r = 0; r < requests<Layout>(repetitions); ++r) sum += sum_of(load_volatile(from));
   out[blockIdx.x * Layout::kThreads + threadIdx.x] = sum;
 }
 
@@ -78,29 +78,30 @@ __global__ void remote_tile(unsigned* out, int repetitions) {
   unsigned sum = 0;
 #pragma unroll(Layout::kUnroll)
   for (int r = 0; r < requests<Layout>(repetitions); ++r)
-    sum += sum_of(load_again_from_cluster(from));
+    sum += sum_of(load_volatile_from_cluster(from));
   cluster.sync();  // no block may end while its memory is read
   out[blockIdx.x * Layout::kThreads + threadIdx.x] = sum;
 #endif
 }
 
-enum Where { declared, at_launch, in_neighbour };
+enum TileMemory { static_memory, dynamic_memory, remote_memory };
 
-template <class Layout, Where where>
+template <class Layout, TileMemory memory>
 Implementation on_tile() {
   const auto tile = [] {
-    if constexpr (where == declared) return static_tile<Layout>;
-    if constexpr (where == at_launch) return dynamic_tile<Layout>;
-    if constexpr (where == in_neighbour) return remote_tile<Layout>;
+    if constexpr (memory == static_memory) return static_tile<Layout>;
+    if constexpr (memory == dynamic_memory) return dynamic_tile<Layout>;
+    if constexpr (memory == remote_memory) return remote_tile<Layout>;
   };
   const auto plan = [](const Case&, const Device& device, const void*) {
-    return LaunchPlan{.grid = unsigned(threads_on(device) / Layout::kThreads),
-                      .block = Layout::kThreads,
-                      .shared_bytes = where == at_launch ? Layout::kTile * sizeof(unsigned) : 0,
-                      .cluster = where == in_neighbour ? 2 : 1};
+    return LaunchPlan{
+        .grid = unsigned(threads_on(device) / Layout::kThreads),
+        .block = Layout::kThreads,
+        .shared_bytes = memory == dynamic_memory ? Layout::kTile * sizeof(unsigned) : 0,
+        .cluster = memory == remote_memory ? 2 : 1};
   };
   return checked<Tiles>(kernel<Tiles>(tile(), plan), [](const Tiles& tiles) {
-    return tiles.compare<Layout, where == in_neighbour>();
+    return tiles.compare<Layout, memory == remote_memory>();
   });
 }
 

@@ -25,22 +25,23 @@ constexpr const char* kLoads = "shared_load_wavefronts_per_request";
 constexpr const char* kStores = "shared_store_wavefronts_per_request";
 constexpr const char* kRequests = "shared_load_requests";
 
-template <int height, int pad, Order written, Order read, int bytes = 4, Where where = declared>
+template <int height, int pad, Order written, Order read, int bytes = 4,
+          TileMemory memory = static_memory>
 Rung rung(std::string name, std::string idea, std::string target = kLoads) {
   using L = Layout<height, pad, written, read, bytes>;
   static const char* const kOrders[] = {"row", "column", "one_word", "two_banks", "one_bank"};
   static const char* const kMemory[] = {"static", "dynamic", "other_block"};
   Rung rung = {.name = std::move(name),
                .idea = std::move(idea),
-               .implementation = on_tile<L, where>(),
+               .implementation = on_tile<L, memory>(),
                .target = std::move(target),
                .factors = {{"written", kOrders[L::kWrite]},
                            {"read", kOrders[L::kRead]},
                            {"padding", L::kPad == swizzled ? "swizzled" : std::to_string(L::kPad)},
                            {"bytes", std::to_string(L::kBytes)},
                            {"threads", std::to_string(L::kThreads)},
-                           {"memory", kMemory[where]}}};
-  if constexpr (where == in_neighbour) {
+                           {"memory", kMemory[memory]}}};
+  if constexpr (memory == remote_memory) {
     rung.target = "distributed_sectors_per_request";
     rung.needs = kClusters;
     rung.ceiling = Ceiling{.rung = "roof/distributed_shared_memory"};
@@ -69,25 +70,25 @@ std::vector<Rung> rungs() {
                                   "Written and read down columns: 32-way conflicts."),
       rung<32, 0, row, column>("row_column", "Read down columns: the loads conflict.", kStores),
       rung<32, 0, column, row>("column_row", "Written down columns: the stores conflict.", kStores),
-      rung<32, 0, row, column, 4, at_launch>("row_column_dynamic",
-                                             "Dynamic memory has the same conflicts."),
+      rung<32, 0, row, column, 4, dynamic_memory>("row_column_dynamic",
+                                                  "Dynamic memory has the same conflicts."),
       rung<32, 1, row, column>("row_column_padded",
                                "A spare word per row shifts each row by one bank."),
-      rung<32, 1, row, column, 4, at_launch>("row_column_dynamic_padded",
-                                             "The same padding in dynamic memory."),
+      rung<32, 1, row, column, 4, dynamic_memory>("row_column_dynamic_padded",
+                                                  "The same padding in dynamic memory."),
       rung<32, swizzled, row, column>("row_column_swizzled",
                                       "Columns XORed with the row: no conflicts, no spare memory."),
       rung<16, 0, row, row>("rectangle_row_row", "A tile of 16 rows, along rows."),
       rung<16, 0, row, column>("rectangle_row_column",
                                "A warp reads two columns of 16: 16-way conflicts."),
-      rung<16, 0, row, column, 4, at_launch>("rectangle_dynamic",
-                                             "The tile of 16 rows in dynamic memory."),
+      rung<16, 0, row, column, 4, dynamic_memory>("rectangle_dynamic",
+                                                  "The tile of 16 rows in dynamic memory."),
       rung<16, 1, row, column>("rectangle_padded",
                                "One spare word per row: the two columns overlap, 2-way."),
       rung<16, 2, row, column>("rectangle_padded_two",
                                "Two spare words: one column in even banks, one in odd ones."),
-      rung<16, 1, row, column, 4, at_launch>("rectangle_dynamic_padded",
-                                             "One spare word per row in dynamic memory."),
+      rung<16, 1, row, column, 4, dynamic_memory>("rectangle_dynamic_padded",
+                                                  "One spare word per row in dynamic memory."),
 
       rung<64, 0, row, row, 8>("row_row_8_bytes",
                                "Half as many requests, half a warp per wavefront.", kRequests),
@@ -111,17 +112,17 @@ std::vector<Rung> rungs() {
                                   "Two words in different banks: still one wavefront."),
       rung<32, 0, row, one_bank>("broadcast_one_bank", "Two words in one bank: two wavefronts."),
 
-      rung<32, 0, row, row, 4, in_neighbour>(
+      rung<32, 0, row, row, 4, remote_memory>(
           "remote_row", "Another block's tile along rows: four sectors per request."),
-      rung<32, 0, row, column, 4, in_neighbour>("remote_column",
-                                                "Another block's columns: one sector per lane."),
-      rung<32, 1, row, column, 4, in_neighbour>(
+      rung<32, 0, row, column, 4, remote_memory>("remote_column",
+                                                 "Another block's columns: one sector per lane."),
+      rung<32, 1, row, column, 4, remote_memory>(
           "remote_column_padded", "Padding changes banks, not the number of sectors."),
-      rung<128, 0, row, row, 16, in_neighbour>("remote_row_16_bytes",
-                                               "As many sectors, a quarter of the requests."),
-      rung<128, 0, row, column, 16, in_neighbour>(
+      rung<128, 0, row, row, 16, remote_memory>("remote_row_16_bytes",
+                                                "As many sectors, a quarter of the requests."),
+      rung<128, 0, row, column, 16, remote_memory>(
           "remote_column_16_bytes", "Columns of 16-byte vectors use half of each sector."),
-      rung<32, 0, row, one_word, 4, in_neighbour>(
+      rung<32, 0, row, one_word, 4, remote_memory>(
           "remote_broadcast", "All lanes read one word of the other block: one sector."),
   };
 }

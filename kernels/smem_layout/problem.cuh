@@ -38,7 +38,7 @@ class Tiles : public Problem {
       const unsigned from = (from_neighbour ? block ^ 1 : block) * kThreads +
                             writer[Layout::vector(Layout::kRead, i)];
       if (sums[thread] !=
-          requests<Layout>(repetitions_) * numbered_sum<Layout::kBytes>(Layout::kWords * from))
+          requests<Layout>(repetitions_) * iota_sum<Layout::kBytes>(Layout::kWords * from))
         return {.wrong = "thread " + std::to_string(i) + " of block " + std::to_string(block)};
     }
     return {};

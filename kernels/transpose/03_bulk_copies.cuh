@@ -63,7 +63,7 @@ __global__ void __launch_bounds__(32 * Box<T>::kWarps)
   if (lane == 0) {
     initialize(full[warp], 1);
     fence_mbarrier_init();
-    arrive_expecting(full[warp], B::kBytes);
+    arrive_expect_tx(full[warp], B::kBytes);
     copy_box(box, in, row, B::word(column), full[warp]);
   }
   __syncwarp();
@@ -73,7 +73,7 @@ __global__ void __launch_bounds__(32 * Box<T>::kWarps)
   __syncwarp();
   if (lane == 0) {
     copy_box_out(out, column, B::word(row), box);
-    wait_until_read();
+    bulk_wait_group_read();
   }
 #endif
 }

@@ -118,7 +118,7 @@ __global__ void copy_for_another_lane(int* out, const int* in) {
   fence_mbarrier_init();
   __syncwarp();
   if (lane == 0) {
-    arrive_expecting(full[0], 16);
+    arrive_expect_tx(full[0], 16);
     copy_in(stages[0], in, 16, full[0]);
   } else if (lane == 1) {
     if (!wrong) wait(full[0], 0);
@@ -128,7 +128,7 @@ __global__ void copy_for_another_lane(int* out, const int* in) {
     wait(full[1], 0);
     for (int i = 0; i < 4; ++i) out[4 + i] = stages[1][i];
   } else if (lane == 3) {
-    arrive_expecting(full[1], 16);
+    arrive_expect_tx(full[1], 16);
     copy_in(stages[1], in + 4, 16, full[1]);
   }
   if (lane == 0 && wrong) wait(full[0], 0);
@@ -148,13 +148,13 @@ __global__ void copy_through(int* out, const int* in) {
   for (unsigned step = 0; step < 4; ++step) {
     if (threadIdx.x == 32) {
       wait(empty, (step + 1) % 2);
-      arrive_expecting(full, 16);
+      arrive_expect_tx(full, 16);
       copy_in(stage, in + 4 * step, 16, full);
     } else if (threadIdx.x == 0) {
       wait(full, step % 2);
       copy_out(out + 4 * step, stage, 16);
       if (wrong) arrive(empty);
-      wait_until_read();
+      bulk_wait_group_read();
       if (!wrong) arrive(empty);
     }
   }
@@ -175,8 +175,8 @@ __global__ void store_at_different_times(int* out) {
   cluster.sync();
   if (cluster.block_rank() == 0) {
     if (lane == 0) {
-      arrive_expecting(most, 31 * 8);
-      arrive_expecting(all, 8);
+      arrive_expect_tx(most, 31 * 8);
+      arrive_expect_tx(all, 8);
     }
     __syncwarp();
     if (lane > 0 || wrong) {
@@ -184,14 +184,14 @@ __global__ void store_at_different_times(int* out) {
       out[lane] = int(parts[lane]);
     }
     __syncwarp();
-    if (lane == 0) arrive_at_block(go, 1);
+    if (lane == 0) arrive_remote(go, 1);
     wait_acquire_cluster(all, 0);
     if (lane == 0) out[0] = int(parts[0]);
   } else if (lane == 0) {
     wait_acquire_cluster(go, 0);
-    store_to_block(&parts[0], 0ull, all, 0);
+    st_async(&parts[0], 0ull, all, 0);
   } else {
-    store_to_block(&parts[lane], (unsigned long long)(lane), most, 0);
+    st_async(&parts[lane], (unsigned long long)(lane), most, 0);
   }
   cluster.sync();
 }

@@ -75,7 +75,7 @@ __global__ void there_and_back(int* out, const int* in, unsigned count) {
   if (threadIdx.x == 0) {
     initialize(full, 1);
     fence_mbarrier_init();
-    arrive_expecting(full, int(count * sizeof(int)));
+    arrive_expect_tx(full, int(count * sizeof(int)));
     copy_in(stage, in, count * sizeof(int), full);
   }
   __syncthreads();
@@ -85,7 +85,7 @@ __global__ void there_and_back(int* out, const int* in, unsigned count) {
   __syncthreads();
   if (threadIdx.x == 0) {
     copy_out(out, stage, count * sizeof(int));
-    wait_until_written();
+    bulk_wait_group();
   }
 }
 TEST(BulkCopies, ThereAndBack) {
@@ -122,7 +122,7 @@ __global__ void two_copies_out(int* out) {
   if (threadIdx.x != 0) return;
   copy_out(out, stage, 128);
   copy_out(out + 32, stage + 32, 128);
-  wait_until_read();
+  bulk_wait_group_read();
   stage[0] = -1;
 }
 TEST(BulkCopies, AreDoneWhenTheirThreadExits) {
@@ -154,7 +154,7 @@ __global__ void read_box(int* out, CUtensorMap map, int words, int matrix, int r
   if (threadIdx.x == 0) {
     initialize(full, 1);
     fence_mbarrier_init();
-    arrive_expecting(full, 4 * words);
+    arrive_expect_tx(full, 4 * words);
     if (cube)
       copy_box(box, map, matrix, row, column, full);
     else
@@ -249,12 +249,12 @@ __global__ void sum_in_first_block(int* out) {
   }
   cluster.sync();
   if (threadIdx.x != 0) return;
-  if (rank == 0) arrive_expecting(full, sizeof(parts));
-  store_to_block(&parts[rank], 10ull << rank, full, 0);
+  if (rank == 0) arrive_expect_tx(full, sizeof(parts));
+  st_async(&parts[rank], 10ull << rank, full, 0);
   if (rank == 0) {
     wait_acquire_cluster(full, 0);
     *out = int(parts[0] + parts[1] + parts[2] + parts[3]);
-    for (int block = 1; block < 4; ++block) arrive_at_block(seen, block);
+    for (int block = 1; block < 4; ++block) arrive_remote(seen, block);
   } else {
     wait_acquire_cluster(seen, 0);
   }
@@ -330,7 +330,7 @@ __global__ void ring(int* out, const int* in) {
     for (int step = 0; step < kSteps; ++step) {
       const int s = step % kStages, bytes = kWords * sizeof(int);
       if (wrong != Wrong::no_wait_before_refill) wait(empty[s], (step / kStages + 1) % 2);
-      arrive_expecting(full[s], wrong == Wrong::too_few_bytes ? bytes - 16 : bytes);
+      arrive_expect_tx(full[s], wrong == Wrong::too_few_bytes ? bytes - 16 : bytes);
       copy_in(stages[s], in + step * kWords, bytes, full[s]);
     }
     return;
@@ -347,7 +347,7 @@ __global__ void ring(int* out, const int* in) {
     __syncwarp();
     if (threadIdx.x % 32 == 0) {
       copy_out(out + step * kWords + threadIdx.x, &sums[step % 2][threadIdx.x], 128);
-      if (wrong != Wrong::source_overwritten) wait_until_read();
+      if (wrong != Wrong::source_overwritten) bulk_wait_group_read();
     }
     __syncwarp();
   }
@@ -455,8 +455,8 @@ __global__ void expect_too_much(int*) {
   __shared__ MBarrier barrier;
   if (threadIdx.x > 0) return;
   initialize(barrier, 3);
-  arrive_expecting(barrier, 1 << 19);
-  arrive_expecting(barrier, 1 << 19);  // fault
+  arrive_expect_tx(barrier, 1 << 19);
+  arrive_expect_tx(barrier, 1 << 19);  // fault
 }
 TEST(Faults, MBarrierOfTooManyBytes) {
   EXPECT_FAULT(expect_too_much, "mbarrier: 1048576 bytes expected in a phase, at most 1048575");
@@ -466,7 +466,7 @@ __global__ void wait_for_bytes_that_never_come(int*) {
   __shared__ MBarrier barrier;
   if (threadIdx.x == 0) {
     initialize(barrier, 1);
-    arrive_expecting(barrier, 48);
+    arrive_expect_tx(barrier, 48);
   }
   __syncthreads();
   wait(barrier, 0);  // fault
@@ -484,7 +484,7 @@ __global__ void bad_copy(int* data, int which) {
   if (threadIdx.x > 0) return;
   initialize(barrier, 1);
   fence_mbarrier_init();
-  arrive_expecting(barrier, 32);
+  arrive_expect_tx(barrier, 32);
   if (which == 0) copy_in(s, data, 12, barrier);          // fault
   if (which == 1) copy_in(s + 1, data, 32, barrier);      // fault
   if (which == 2) copy_in(s, data + 1, 32, barrier);      // fault
@@ -517,7 +517,7 @@ __global__ void leave_a_copy(int* data) {
   if (threadIdx.x > 0) return;
   initialize(barrier, 1);
   fence_mbarrier_init();
-  arrive_expecting(barrier, 32);
+  arrive_expect_tx(barrier, 32);
   copy_in(s, data, 32, barrier);  // fault
 }
 TEST(Faults, BulkCopyThatNobodyWaitsFor) {
@@ -543,7 +543,7 @@ __global__ void arrive_where_nobody_runs(int*) {
   __shared__ MBarrier barrier;
   if (threadIdx.x > 0) return;
   initialize(barrier, 1);
-  arrive_at_block(barrier, 1 - int(cooperative_groups::this_cluster().block_rank()));  // fault
+  arrive_remote(barrier, 1 - int(cooperative_groups::this_cluster().block_rank()));  // fault
 }
 TEST(Faults, ArrivalAtABlockThatMayNotRun) {
   EXPECT_FAULT(arrive_where_nobody_runs, "mbarrier: block [01] of the cluster may not have started",

@@ -48,7 +48,7 @@ __global__ void into_shared(int* out, const int* in) {
   if (wrong != no_fence && wrong != barrier_not_published) fence_proxy_async_shared();
   if (wrong != barrier_not_awaited) __syncthreads();
   if (threadIdx.x == 0) {
-    arrive_expecting(full, kBytes);
+    arrive_expect_tx(full, kBytes);
     copy_in(tile, in, kBytes, full);
   }
   wait(full, 0);
@@ -64,7 +64,7 @@ __global__ void barrier_alone(int* out, const int* in) {
   }
   if (wrong != barrier_not_awaited) __syncthreads();
   if (threadIdx.x == 32) {
-    arrive_expecting(full, kBytes);
+    arrive_expect_tx(full, kBytes);
     copy_in(tile, in, kBytes, full);
   }
   __syncthreads();
@@ -91,7 +91,7 @@ __global__ void from_block_to_block(int* out, int* data, unsigned* flag) {
     }
     if (wrong == fence_for_shared_alone) fence_proxy_async_shared();
     if (wrong == nothing) fence_proxy_async();
-    arrive_expecting(full, kBytes);
+    arrive_expect_tx(full, kBytes);
     copy_in(tile, data, kBytes, full);
   }
   __syncthreads();

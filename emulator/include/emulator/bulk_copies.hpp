@@ -28,8 +28,8 @@ void initialize(MBarrier& barrier, int arrivals) EMULATOR_CONVERGENT;
 void arrive(MBarrier& barrier) EMULATOR_CONVERGENT;
 /// Once the asynchronous copies (cp.async) of this thread have arrived.
 void arrive_after_copies(MBarrier& barrier) EMULATOR_CONVERGENT;
-void arrive_expecting(MBarrier& barrier, int bytes) EMULATOR_CONVERGENT;
-void arrive_at_block(MBarrier& barrier, int block) EMULATOR_CONVERGENT;
+void arrive_expect_tx(MBarrier& barrier, int bytes) EMULATOR_CONVERGENT;
+void arrive_remote(MBarrier& barrier, int block) EMULATOR_CONVERGENT;
 /// Waits until the phase of this parity is over.
 void wait(MBarrier& barrier, unsigned parity) EMULATOR_CONVERGENT;
 inline constexpr auto wait_acquire_cluster = wait;
@@ -37,8 +37,8 @@ inline constexpr auto wait_acquire_cluster = wait;
 // Until all threads of the cluster are here: before the first access to another block's memory, or
 // so that others see what blocks have stored in their own. On a GPU they order no more than that;
 // here, as cluster.sync() does, all that happened before.
-EMULATOR_INLINE void wait_for_cluster_to_start() { cluster_barrier(); }
-EMULATOR_INLINE void synchronize_shared_memory() { cluster_barrier(); }
+EMULATOR_INLINE void cluster_sync_relaxed() { cluster_barrier(); }
+EMULATOR_INLINE void cluster_sync_shared() { cluster_barrier(); }
 
 // To shared memory; the bytes arrive at the barrier.
 void copy_in(void* to, const void* from, unsigned bytes, MBarrier& barrier) EMULATOR_CONVERGENT;
@@ -52,7 +52,7 @@ void store_bits_to_block(void* to, std::uint64_t bits, MBarrier& barrier,
                          int block) EMULATOR_CONVERGENT;
 
 template <class T>
-EMULATOR_INLINE void store_to_block(T* to, T value, MBarrier& barrier, int block) {
+EMULATOR_INLINE void st_async(T* to, T value, MBarrier& barrier, int block) {
   static_assert(sizeof(T) == 8);
   store_bits_to_block(to, __builtin_bit_cast(std::uint64_t, value), barrier, block);
 }
@@ -62,8 +62,8 @@ void copy_out(void* to, const void* from, unsigned bytes) EMULATOR_CONVERGENT;
 void copy_box_out(const CUtensorMap& map, int row, int column,
                   const void* from) EMULATOR_CONVERGENT;
 /// Waits until this thread's copies have read their source, or until they are complete.
-void wait_until_read() EMULATOR_CONVERGENT;
-void wait_until_written() EMULATOR_CONVERGENT;
+void bulk_wait_group_read() EMULATOR_CONVERGENT;
+void bulk_wait_group() EMULATOR_CONVERGENT;
 
 // Fences. What happened before is visible to bulk copies that happen after: the initialisation of
 // barriers, shared memory, or all memory.
