@@ -13,7 +13,7 @@ inline __global__ void naive_uncoalesced(Input a, Input b, Output c, int m, int 
   if (row >= m || column >= n) return;
   float sum = 0;
   for (int i = 0; i < k; ++i) sum += a[size_t(row) * k + i] * b[size_t(i) * n + column];
-  update(c[size_t(row) * n + column], alpha * sum, beta);
+  update(c[size_t(row) * n + column], alpha, sum, beta);
 }
 
 inline __global__ void naive(Input a, Input b, Output c, int m, int n, int k, float alpha,
@@ -23,7 +23,7 @@ inline __global__ void naive(Input a, Input b, Output c, int m, int n, int k, fl
   if (row >= m || column >= n) return;
   float sum = 0;
   for (int i = 0; i < k; ++i) sum += a[size_t(row) * k + i] * b[size_t(i) * n + column];
-  update(c[size_t(row) * n + column], alpha * sum, beta);
+  update(c[size_t(row) * n + column], alpha, sum, beta);
 }
 
 // Each FMA still reads two words of shared memory.
@@ -42,7 +42,7 @@ inline __global__ void tiled(Input a, Input b, Output c, int m, int n, int k, fl
     for (int i = 0; i < kTile; ++i) sum += a_tile[y][i] * b_tile[i][x];
     __syncthreads();  // before the next tiles overwrite these
   }
-  if (row < m && column < n) update(c[size_t(row) * n + column], alpha * sum, beta);
+  if (row < m && column < n) update(c[size_t(row) * n + column], alpha, sum, beta);
 }
 
 // A thread owns eight outputs of a column, which share an element of B in a register: a step of k
@@ -68,7 +68,7 @@ inline __global__ void register_tile_1d(Input a, Input b, Output c, int m, int n
   }
   for (int r = 0; r < kRows; ++r) {
     const int row = row0 + y * kRows + r, column = column0 + x;
-    if (row < m && column < n) update(c[size_t(row) * n + column], alpha * sums[r], beta);
+    if (row < m && column < n) update(c[size_t(row) * n + column], alpha, sums[r], beta);
   }
 }
 
@@ -103,7 +103,7 @@ inline __global__ void __launch_bounds__(256, 2)
   for (int r = 0; r < kOwn; ++r)
     for (int s = 0; s < kOwn; ++s) {
       const int row = row0 + y + r * kApart, column = column0 + x + s * kApart;
-      if (row < m && column < n) update(c[size_t(row) * n + column], alpha * sums[r][s], beta);
+      if (row < m && column < n) update(c[size_t(row) * n + column], alpha, sums[r][s], beta);
     }
 }
 

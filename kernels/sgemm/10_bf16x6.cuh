@@ -88,8 +88,9 @@ __device__ __forceinline__ void store_whole(float* to, float4 v) {
                : "memory");
 }
 
-// Rows of A and B are copied by this many words: 4 if AlignedGemm says so, else 1.
-template <int a_words, int b_words>
+// Rows of A are copied by this many words, 4 if they start on 16 bytes, else 1. Those of B and C
+// do.
+template <int a_words>
 __global__ void __launch_bounds__(ShortTiles::kThreads, 1)
     bf16_products(const __grid_constant__ AlignedGemm p) {
 #if __CUDA_ARCH__ >= 800
@@ -110,7 +111,7 @@ __global__ void __launch_bounds__(ShortTiles::kThreads, 1)
     const auto place = [&](int row, int column) {
       return to + 4 * place_b<T::kColumns, 4>(row, column);
     };
-    copy_together<kSlab, T::kPassColumns, b_words, T::kThreads>(
+    copy_together<kSlab, T::kPassColumns, 4, T::kThreads>(
         p.b, p.ldb, slab * kSlab, column0 + pass * T::kPassColumns, p.k, p.n, place);
     arrive_after_copies(full[pass * T::kSlabs + slab]);
   };
@@ -149,25 +150,19 @@ __global__ void __launch_bounds__(ShortTiles::kThreads, 1)
       if (row_of(i) >= p.m || column_of(i) >= p.n) return 0;
       return exact_product(&p.a[row_of(i) * p.lda], &p.b[column_of(i)], p.ldb, p.k);
     });
+    float* out = p.c + row * p.ldc + column;
 #pragma unroll
-    for (int i = 0; i < kSums; ++i) sum(i) *= p.alpha;
-    if (p.wide_c && p.n % 4 == 0 && p.beta == 0) {
-      float* out = p.c + row * p.ldc + column;
-#pragma unroll
-      for (int y = 0; y < 2 * kTilesY; ++y) {
-        for (int h = 0; h < 2; ++h) {
-          const int e = y % 2 * 2 + h;
-          const float (&of_row)[4][4] = sums[y / 2];
-          const float4 chunk = {of_row[0][e], of_row[1][e], of_row[2][e], of_row[3][e]};
-          if (row + 8 * y < p.m && column + 16 * h < p.n) store_whole(out + 16 * h, chunk);
-        }
-        out += 8 * p.ldc;
+    for (int y = 0; y < 2 * kTilesY; ++y) {
+      for (int h = 0; h < 2; ++h) {
+        if (row + 8 * y >= p.m || column + 16 * h >= p.n) continue;
+        float4 chunk = {};
+        if (p.beta != 0) chunk = four(out + 16 * h);
+        const auto of_row = [&](int i) { return sums[y / 2][i][y % 2 * 2 + h]; };
+        update(chunk.x, p.alpha, of_row(0), p.beta), update(chunk.y, p.alpha, of_row(1), p.beta);
+        update(chunk.z, p.alpha, of_row(2), p.beta), update(chunk.w, p.alpha, of_row(3), p.beta);
+        store_whole(out + 16 * h, chunk);
       }
-    } else {
-#pragma unroll
-      for (int i = 0; i < kSums; ++i)
-        if (row_of(i) < p.m && column_of(i) < p.n)
-          update(p.c[row_of(i) * p.ldc + column_of(i)], sum(i), p.beta);
+      out += 8 * p.ldc;
     }
     b += T::kPassColumns, column += T::kPassColumns;
   }

@@ -138,7 +138,7 @@ __device__ __forceinline__ void store_not_finite(const Gemm& g, const int* row_p
       for (; todo != 0; todo &= todo - 1) {
         const int column = at + __ffs(todo) - 1;
         const float sum = sum_not_finite(g.a + row * g.lda, g.b + column, g.ldb, g.k);
-        if (lane == 0) update(g.c[row * g.ldc + column], g.alpha * sum, g.beta);
+        if (lane == 0) update(g.c[row * g.ldc + column], g.alpha, sum, g.beta);
       }
     }
 }
@@ -334,7 +334,7 @@ __global__ void __launch_bounds__(kMultiplyThreads, 1)
 inline __global__ void scale_outputs(const __grid_constant__ Gemm g) {
   const int64_t stride = int64_t{gridDim.x} * blockDim.x, size = int64_t{g.m} * g.n;
   for (int64_t i = blockIdx.x * int64_t{blockDim.x} + threadIdx.x; i < size; i += stride)
-    update(g.c[i / g.n * g.ldc + i % g.n], 0, g.beta);
+    update(g.c[i / g.n * g.ldc + i % g.n], 0, 0, g.beta);
 }
 
 }  // namespace ladders::sgemm

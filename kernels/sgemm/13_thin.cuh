@@ -95,7 +95,7 @@ __global__ void __launch_bounds__(256) thin_columns(const Gemm g) {
   const int row = row0 + lane / kColumns, column = lane % kColumns;
   double sum = 0;
   for (int w = 0; w < split; ++w) sum += of_warps[threadIdx.z * split + w][lane];
-  if (row < g.m && column < g.n) update(g.c[row * g.ldc + column], g.alpha * float(sum), g.beta);
+  if (row < g.m && column < g.n) update(g.c[row * g.ldc + column], g.alpha, float(sum), g.beta);
 }
 
 constexpr int kThinWidth = 32, kThinGroups = 32;  // columns of a block; groups of eight lanes
@@ -207,7 +207,7 @@ __global__ void __launch_bounds__(256) thin_rows(const Gemm g) {
   __syncthreads();
   const auto store = [&](int i, double sum) {
     const int row = i / kWidth, at = column0 + i % kWidth;
-    if (row < g.m && at < g.n) update(g.c[row * g.ldc + at], g.alpha * float(sum), g.beta);
+    if (row < g.m && at < g.n) update(g.c[row * g.ldc + at], g.alpha, float(sum), g.beta);
   };
   const int share = kSums >> (__ffs(parts) - 1);  // of the sums: a block adds them up
   for (int i = threadIdx.x; i < kSums; i += 256) {
@@ -283,7 +283,7 @@ __global__ void __launch_bounds__(kShortThreads) short_rows(const Gemm g) {
   }
 #pragma unroll
   for (int row = 0; row < kRows; ++row)
-    if (row < g.m) update(g.c[row * g.ldc + column], g.alpha * float(sums[row]), g.beta);
+    if (row < g.m) update(g.c[row * g.ldc + column], g.alpha, float(sums[row]), g.beta);
 }
 
 // C of few columns: a thread takes a row. A and C pass through shared memory, so that neighbouring
@@ -327,23 +327,13 @@ __global__ void __launch_bounds__(kShortThreads) short_columns(const Gemm g) {
   }
   __syncthreads();  // all have read the first tile, which becomes one of C
 #pragma unroll
-  for (int j = 0; j < kColumns; ++j) tiles[0][threadIdx.x * kApart + j] = g.alpha * float(sums[j]);
+  for (int j = 0; j < kColumns; ++j) tiles[0][threadIdx.x * kApart + j] = float(sums[j]);
   __syncthreads();
   for (int i = threadIdx.x; i < rows * kColumns; i += kRows) {
     const int row = i / kColumns, column = i % kColumns;
     if (column < g.n)
-      update(g.c[(row0 + row) * g.ldc + column], tiles[0][row * kApart + column], g.beta);
+      update(g.c[(row0 + row) * g.ldc + column], g.alpha, tiles[0][row * kApart + column], g.beta);
   }
-}
-
-template <int words>
-__device__ __forceinline__ void copy_vector(float* to, const float* from) {
-  if constexpr (words == 4)
-    four(to) = four(from);
-  else if constexpr (words == 2)
-    two(to) = two(from);
-  else
-    *to = *from;
 }
 
 // Sums of few terms: most instructions load or store, so that each should move several words. A
@@ -402,7 +392,7 @@ __global__ void __launch_bounds__(256, 4) few_terms(const Gemm g) {
       if (column + 32 * j >= g.n) continue;
       alignas(16) float out[kWords] = {};
       if (g.beta != 0) copy_vector<kWords>(out, to + 32 * j);
-      for (int i = 0; i < kWords; ++i) update(out[i], g.alpha * sums[r][j + i], g.beta);
+      for (int i = 0; i < kWords; ++i) update(out[i], g.alpha, sums[r][j + i], g.beta);
       copy_vector<kWords>(to + 32 * j, out);
     }
   }

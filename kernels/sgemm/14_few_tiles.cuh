@@ -107,7 +107,7 @@ __global__ void __launch_bounds__(256) few_tiles(const Gemm g) {
     if (row >= g.m || column >= g.n) return;
     if (!(fabsf(sum) <= FLT_MAX))  // Kahan's summation turns infinities into NaN
       sum = product_again(&g.a[row * g.lda], &g.b[column], g.ldb, g.k);
-    update(g.c[row * g.ldc + column], g.alpha * sum, g.beta);
+    update(g.c[row * g.ldc + column], g.alpha, sum, g.beta);
   };
   if (log_parts == 0) {
 #pragma unroll

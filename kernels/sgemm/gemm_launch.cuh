@@ -38,11 +38,16 @@ inline unsigned largest_cluster(unsigned blocks, const Device& device) {
   return blocks;
 }
 
+// The product of a case, for choices: its matrices start on 16 bytes and rows are contiguous.
+inline Gemm aligned_gemm(const Case& c) {
+  const int m = int(c["m"]), n = int(c["n"]), k = int(c["k"]);
+  return {nullptr, k, nullptr, n, nullptr, n, m, n, k, 1, 0};
+}
+
 // The implementation of a rung whose kernel takes only a Gemm.
 template <GemmLaunch (*launch_of)(const Gemm&, const Device&)>
 Implementation gemm_at(const Case& c, const Device& device) {
-  const int m = int(c["m"]), n = int(c["n"]), k = int(c["k"]);
-  const GemmLaunch found = launch_of({nullptr, k, nullptr, n, nullptr, n, m, n, k, 1, 0}, device);
+  const GemmLaunch found = launch_of(aligned_gemm(c), device);
   const auto plan = [plan = found.plan](const Case&, const Device&, const void*) { return plan; };
   return kernel<Sgemm>(found.kernel, plan, [](Sgemm& p) { return std::tuple(p.gemm()); });
 }

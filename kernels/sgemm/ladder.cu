@@ -75,7 +75,7 @@ Implementation fp16x3_at(const Case& c, const Device& device) {
 }
 
 Implementation fastest_at(const Case& c, const Device& device) {
-  const Scheme scheme = scheme_for(c["m"], c["n"], c["k"], device);
+  const Scheme scheme = scheme_for(aligned_gemm(c), device);
   if (scheme == Scheme::thin) return chosen("thin", gemm_at<thin_launch>(c, device));
   if (scheme == Scheme::few_tiles) return chosen("few_tiles", gemm_at<few_tiles_launch>(c, device));
   if (scheme == Scheme::few_terms) return chosen("few_terms", gemm_at<few_terms_launch>(c, device));
@@ -326,25 +326,28 @@ Shape shape(int64_t m, int64_t n, int64_t k) { return {m, n, k}; }
 }  // namespace
 
 #ifdef __CUDACC__
-Scheme scheme_for(int m, int n, int k, const Device& device) {
+Scheme scheme_for(const Gemm& g, const Device& device) {
+  const auto [m, n, k] = std::tuple(g.m, g.n, g.k);
   // thin_columns would read B too often if C has many of its few columns and A is large.
   const bool has_large_a = n > kTuning.thin_columns && n <= m && k > kTuning.few_terms &&
                            double(m) * k > kTuning.thin_elements;
   if (std::min(m, n) <= kThin && !has_large_a) return Scheme::thin;
   const FewTiles few = few_tiles_of(m, n, k, device);
   // If C has few columns and k is short, others' tiles are half empty.
-  const bool narrow = n < SmallTiles::kColumns && k <= kTuning.fma_terms;
+  const bool narrow = n < SmallTiles::kColumns && k <= kTuning.narrow_terms;
   if (few.tiles <= (narrow ? 2 : 1) * kTuning.few_tiles_per_sm * device.sms &&
       (narrow || few.load(k, device) < kOthersFromLoad.on(device)))
     return Scheme::few_tiles;
   if (k <= kTuning.few_terms) return Scheme::few_terms;
-  if (k <= kTuning.fma_terms && std::min(m, n) >= 64) {
-    const double most = std::ceil(double(Tiles64x128::count(m, n)) / device.sms);  // of an SM
-    const auto time = [&](double of_step) { return kTuning.time_fma_once + most * k * of_step; };
-    const double bf16x6 = bf16x6_time(m, n, k, device);
-    const bool few = most <= kTuning.small_tiles_up_to;
-    if (time(few ? kTuning.time_small_tiles : kTuning.time_few_terms) < bf16x6)
-      return few ? Scheme::small_tiles : Scheme::few_terms;
+  if (k < kTuning.exact_parts_below_k && std::min(m, n) >= 64) {
+    const double most = std::ceil(double(Tiles64x128::count(m, n)) / device.sms);  // tiles of an SM
+    const bool small = most <= kTuning.small_tiles_up_to;
+    const double time = small ? kTuning.small_tiles_once + kTuning.small_tiles_tile * most +
+                                    (kTuning.small_tiles_k + kTuning.small_tiles_step * most) * k
+                              : kTuning.few_terms_once + kTuning.few_terms_step * most * k;
+    const bool aligned = in_fours(g.b, g.ldb, n) && in_fours(g.c, g.ldc);
+    if (time < bf16x6_time(m, n, k, aligned, device))
+      return small ? Scheme::small_tiles : Scheme::few_terms;
   }
   if (needs_exact_parts(m, n, k)) return Scheme::bf16x6;
   const bool has_wgmma = kBuiltForHopper && device.compute_capability == 90;
@@ -358,7 +361,7 @@ void multiply(const Gemm& g, const Device& device, Workspace& workspace, cudaStr
     allow(reinterpret_cast<const void*>(found.kernel), found.plan);
     launch(found.plan, stream, found.kernel, g);
   };
-  switch (scheme_for(g.m, g.n, g.k, device)) {
+  switch (scheme_for(g, device)) {
     case Scheme::thin:
       return launch_by(thin_launch);
     case Scheme::few_tiles:

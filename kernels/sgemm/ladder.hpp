@@ -39,10 +39,10 @@ struct Tuning {
   double fp16x3_parts_above_aspect = 4;      ///< above this k k / (m n), C adds up parts of k ...
   int fp16x3_part = 1024, fp16x3_parts = 8;  ///< ... of this many terms; at most this many parts
 
-  // few_tiles serves at most this many tiles per SM; twice as many if C has few columns and k is
-  // short. Then the fewest terms that a block keeps when a cluster divides k; the second of these
-  // applies while at most half of the SMs have a block.
-  int few_tiles_per_sm = 2, few_tiles_part = 96, few_tiles_small_part = 64;
+  // few_tiles serves at most this many tiles per SM; twice as many if C has few columns and k is at
+  // most narrow_terms. Then the fewest terms that a block keeps when a cluster divides k; the
+  // second of these applies while at most half of the SMs have a block.
+  int few_tiles_per_sm = 2, few_tiles_part = 96, few_tiles_small_part = 64, narrow_terms = 80;
 
   // If A has more elements than thin_elements and C more columns than thin_columns, tensor cores
   // are faster than thin.
@@ -53,11 +53,11 @@ struct Tuning {
   // per SM and term of k. Half as many suffice if C has more than four rows (columns).
   int thin_alone_columns = 1, thin_alone_rows = 3;
 
-  // Up to k = few_terms the choice is few_terms. Up to k = fma_terms it is small_tiles (few_terms
-  // if an SM has more than small_tiles_up_to tiles), unless the model below predicts that bf16x6
-  // is faster.
-  int few_terms = 32, fma_terms = 80;
-  int small_tiles_up_to = 2;
+  // Up to k = few_terms the choice is few_terms. Below exact_parts_below_k it is small_tiles
+  // (few_terms if an SM has more than small_tiles_up_to tiles), unless the model below predicts
+  // that bf16x6 is faster.
+  int few_terms = 32;
+  int small_tiles_up_to = 3;
   // few_terms uses its large tiles if there are at least this many per SM.
   double large_tiles_from = 1.5;
 
@@ -77,8 +77,12 @@ struct Tuning {
   double time_of_handover = 550, time_of_load = 600;
   // The kernel with all of k in shared memory: to begin, and a step of k of a tile:
   double time_short_once = 2000, time_short = 100;
-  // The kernels of multiply-adds: to begin, and a step of k of a tile:
-  double time_fma_once = 1100, time_few_terms = 48, time_small_tiles = 42;
+  // More for bf16x6 if rows of B or C do not start on 16 bytes; and for each output then:
+  double time_unaligned = 1500, time_unaligned_output = 0.0013;
+  // few_terms: to begin, and a step of k of a tile of an SM:
+  double few_terms_once = 1100, few_terms_step = 52;
+  // small_tiles: to begin, for each tile of an SM, for each step of k, and for each tile's step:
+  double small_tiles_once = 580, small_tiles_tile = 500, small_tiles_k = 16, small_tiles_step = 35;
 
   // The model by which split_k chooses tiles: time per output and step of k, and the steps that a
   // block takes to begin and to end.

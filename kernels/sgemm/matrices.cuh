@@ -40,6 +40,17 @@ __device__ __forceinline__ const float2& two(const float* p) {
   return *reinterpret_cast<const float2*>(p);
 }
 
+// Copies 4, 2 or 1 words, as they are aligned.
+template <int words>
+__device__ __forceinline__ void copy_vector(float* to, const float* from) {
+  if constexpr (words == 4)
+    four(to) = four(from);
+  else if constexpr (words == 2)
+    two(to) = two(from);
+  else
+    *to = *from;
+}
+
 // Four neighbours of a row: one load if they are all inside and aligned, else one by one. Warps
 // diverge only at the edges.
 __device__ __forceinline__ float4 four(const float* matrix, int row, int column, int rows,
@@ -98,9 +109,10 @@ __device__ __forceinline__ void restore_lost(Sum sum, Exact exact) {
   }
 }
 
-// An element of C gets its product, alpha included. If beta is 0 it may be NaN and is not read.
-__device__ __forceinline__ void update(float& c, float product, float beta) {
-  c = beta == 0 ? product : product + beta * c;
+// C = alpha sum + beta C of an element. If beta is 0, C may be NaN and is not read. The rounding is
+// cuBLAS's; without fmaf() the compiler chooses which of the two products is rounded.
+__device__ __forceinline__ void update(float& c, float alpha, float sum, float beta) {
+  c = beta == 0 ? alpha * sum : fmaf(alpha, sum, beta * c);
 }
 
 // Four neighbours of a row of C, whose rows are `pitch` apart, get alpha times these sums: in one
@@ -116,7 +128,7 @@ __device__ __forceinline__ void store_four(float* c, int64_t pitch, bool wide, i
   } else {
 #pragma unroll
     for (int i = 0; i < 4; ++i)
-      if (column + i < n) update(out[i], alpha * sums[i], beta);
+      if (column + i < n) update(out[i], alpha, sums[i], beta);
   }
 }
 __device__ __forceinline__ void store_four(float* c, int row, int column, int m, int n, float alpha,

@@ -183,16 +183,13 @@ double time_of_short(int m, int n, int k, const Device& device) {
 
 // Whether all of k should be in shared memory at once: it fits, and the blocks, one per SM, take
 // less time than the other kernel, by the same model.
-bool is_short(int m, int n, int k, const Device& device) {
+bool is_short(int m, int n, int k, bool aligned, const Device& device) {
   using T = ShortTiles;
   if (k > T::kDepth || T::kShared + size_t{1024} > device.shared_bytes_per_block) return false;
-  if (ceil_div(m, T::kRows) > 65535) return false;
+  if (!aligned || ceil_div(m, T::kRows) > 65535) return false;
   return time_of_short(m, n, k, device) < choose<ThreeOfBf16>(m, n, k, device).time;
 }
-auto short_kernel(bool wide_a, bool wide_b) {
-  if (wide_a) return wide_b ? bf16_products<4, 4> : bf16_products<4, 1>;
-  return wide_b ? bf16_products<1, 4> : bf16_products<1, 1>;
-}
+auto short_kernel(bool wide_a) { return wide_a ? bf16_products<4> : bf16_products<1>; }
 LaunchPlan short_plan(int m, int n) {
   using T = ShortTiles;
   return {.grid = dim3(ceil_div(n, T::kColumns), ceil_div(m, T::kRows)),
@@ -202,9 +199,11 @@ LaunchPlan short_plan(int m, int n) {
 
 }  // namespace
 
-double bf16x6_time(int m, int n, int k, const Device& device) {
-  return is_short(m, n, k, device) ? time_of_short(m, n, k, device)
-                                   : choose<ThreeOfBf16>(m, n, k, device).time;
+double bf16x6_time(int m, int n, int k, bool aligned, const Device& device) {
+  if (is_short(m, n, k, aligned, device)) return time_of_short(m, n, k, device);
+  const double time = choose<ThreeOfBf16>(m, n, k, device).time;
+  if (aligned) return time;
+  return time + kTuning.time_unaligned + kTuning.time_unaligned_output * double(m) * n;
 }
 
 KernelLaunch tf32x3_launch(int m, int n, int k, const Device& device) {
@@ -215,13 +214,14 @@ void tf32x3(const Gemm& gemm, const Device& device, Workspace& workspace, cudaSt
 }
 
 KernelLaunch bf16x6_launch(int m, int n, int k, const Device& device) {
-  if (!is_short(m, n, k, device)) return staged_launch<ThreeOfBf16>(m, n, k, device);
-  return {reinterpret_cast<const void*>(short_kernel(k % 4 == 0, n % 4 == 0)), short_plan(m, n)};
+  if (!is_short(m, n, k, n % 4 == 0, device)) return staged_launch<ThreeOfBf16>(m, n, k, device);
+  return {reinterpret_cast<const void*>(short_kernel(k % 4 == 0)), short_plan(m, n)};
 }
 void bf16x6(const Gemm& gemm, const Device& device, Workspace& workspace, cudaStream_t stream) {
   const AlignedGemm p = product_of(gemm);
-  if (!is_short(p.m, p.n, p.k, device)) return staged<ThreeOfBf16>(p, device, workspace, stream);
-  const auto kernel = short_kernel(p.words_a == 4, p.words_b == 4);
+  if (!is_short(p.m, p.n, p.k, p.words_b == 4 && p.wide_c, device))
+    return staged<ThreeOfBf16>(p, device, workspace, stream);
+  const auto kernel = short_kernel(p.words_a == 4);
   const LaunchPlan plan = short_plan(p.m, p.n);
   allow(reinterpret_cast<const void*>(kernel), plan);
   launch(plan, stream, kernel, p);

@@ -13,6 +13,7 @@
 
 #include "common/warpgroups.cuh"
 #include "gpu.hpp"
+#include "sgemm/07_small_tiles.cuh"
 #include "sgemm/gemm_launch.cuh"
 #include "sgemm/problem.cuh"
 #include "sgemm/sgemm.hpp"
@@ -255,6 +256,18 @@ TEST(Gpu, SgemmByFewTermsTakesAnyMatrices) {
   }
 }
 
+// Aligned and not, with one and several stages, the last of them full or not.
+TEST(Gpu, SgemmBySmallTilesTakesAnyMatrices) {
+  NEED_GPU();
+  for (const Trial& trial :
+       {Trial{65, 132, 33, Kind::normal, false, 1.25f, -0.5f}, Trial{64, 128, 16},
+        Trial{130, 257, 100, Kind::wide, true, 1.25f, -0.5f, 1, 1}, Trial{5, 4, 20},
+        Trial{70, 260, 15, Kind::normal, false, 1.25f, -0.5f, 4, 4}, Trial{3, 2, 1},
+        Trial{129, 260, 1, Kind::normal, true}, Trial{64, 68, 0, Kind::uniform, false, 1.25f, 0.5f},
+        Trial{66, 300, 40, Kind::uniform, true, 0, -0.5f}})
+    expect_right(trial, by<small_tiles_launch>);
+}
+
 #ifdef __CUDACC__  // no emulator has tensor cores
 void by_tf32x3(const Gemm& g, const Device& device, Workspace& w) { tf32x3(g, device, w, nullptr); }
 void by_bf16x6(const Gemm& g, const Device& device, Workspace& w) { bf16x6(g, device, w, nullptr); }
@@ -275,6 +288,7 @@ const Trial kTrials[] = {
     {1000, 19, 3000, Kind::wide, false, 1.25f, -0.5f, 0, 1},
     {900, 1100, 48, Kind::normal, true, 1.25f, -0.5f, 4, 4},  // small tiles
     {900, 1101, 79, Kind::uniform, true, 1, 0, 1, 1},
+    {900, 1101, 129, Kind::wide, true, 1.25f, -0.5f, 1, 1},
     {900, 1100, 64, Kind::uniform, true, 0, -0.5f, 1, 1},
     {130, 200, 32, Kind::normal, true, 1.25f, -0.5f, 3, 1},
     {1000, 1000, 32, Kind::normal, true, 1.25f, -0.5f, 3, 1},  // few terms

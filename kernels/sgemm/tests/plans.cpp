@@ -162,16 +162,29 @@ TEST(SgemmPlans, AreThoseOfTheStudyOnAnH200) {
 // Those that were fastest, or nearly so, on an H100 and an H200, and one with more than the four
 // tiles per SM that few_tiles serves.
 TEST(SgemmPlans, ChooseByTheNumberOfTilesIfKIsShort) {
-  const std::map<Shape, Scheme> expected = {
-      {{4640, 64, 48}, Scheme::few_tiles},   {{5015, 86, 48}, Scheme::few_tiles},
-      {{9000, 64, 48}, Scheme::bf16x6},      {{512, 544, 48}, Scheme::bf16x6},
-      {{768, 736, 48}, Scheme::small_tiles}, {{320, 4064, 80}, Scheme::bf16x6},
-      {{1024, 1056, 48}, Scheme::bf16x6},    {{1504, 1536, 80}, Scheme::bf16x6},
-      {{1504, 1536, 81}, Scheme::bf16x6},    {{4096, 4096, 16}, Scheme::few_terms},
-      {{1700, 2000, 48}, Scheme::few_terms}};
+  const std::map<Shape, Scheme> expected = {{{4640, 64, 48}, Scheme::few_tiles},
+                                            {{5015, 86, 48}, Scheme::few_tiles},
+                                            {{9000, 64, 48}, Scheme::bf16x6},
+                                            {{512, 544, 48}, Scheme::bf16x6},
+                                            {{768, 736, 48}, Scheme::bf16x6},
+                                            {{320, 4064, 80}, Scheme::bf16x6},
+                                            {{1024, 1056, 48}, Scheme::bf16x6},
+                                            {{1504, 1536, 80}, Scheme::bf16x6},
+                                            {{1504, 1536, 81}, Scheme::small_tiles},
+                                            {{4096, 4096, 16}, Scheme::few_terms},
+                                            {{1700, 2000, 48}, Scheme::few_terms},
+                                            {{1000, 3000, 100}, Scheme::small_tiles},
+                                            {{1000, 1000, 128}, Scheme::bf16x6},
+                                            {{2000, 2000, 128}, Scheme::bf16x6},
+                                            // Rows do not start on 16 bytes:
+                                            {{1001, 1001, 129}, Scheme::small_tiles},
+                                            {{2777, 555, 201}, Scheme::small_tiles},
+                                            {{2001, 2001, 129}, Scheme::few_terms},
+                                            {{5015, 86, 183}, Scheme::bf16x6}};
   for (const auto& [shape, scheme] : expected) {
     SCOPED_TRACE(Case(ladder().axes, shape).name());
-    EXPECT_EQ(scheme_for(int(shape[0]), int(shape[1]), int(shape[2]), kH200), scheme);
+    const int m = int(shape[0]), n = int(shape[1]), k = int(shape[2]);
+    EXPECT_EQ(scheme_for({nullptr, k, nullptr, n, nullptr, n, m, n, k, 1, 0}, kH200), scheme);
   }
   // With all of k in shared memory, blocks have tiles of 128 x 192.
   const auto grid = [](int m, int n, int k) { return bf16x6_launch(m, n, k, kH200).plan.grid; };
@@ -208,8 +221,9 @@ TEST(SgemmPlans, ChooseTheSchemeThatIsExactAndFast) {
   for (const Device& device : {kA100, kRtx4090, kH200}) {
     EXPECT_EQ(chosen_for({512, 512, 512}, device), "bf16x6");
     // An H200 holds all of k in shared memory; the others have too little of it.
-    EXPECT_EQ(chosen_for({1000, 3000, 77}, device),
-              device.name == kH200.name ? "bf16x6" : "few_terms");
+    EXPECT_EQ(chosen_for({1000, 3000, 77}, device), device.name == kH200.name   ? "bf16x6"
+                                                    : device.name == kA100.name ? "few_terms"
+                                                                                : "small_tiles");
     EXPECT_EQ(chosen_for({1024, 1024, 256}, device), "tf32x3");
     EXPECT_EQ(chosen_for({128, 8192, 8192}, device), "tf32x3");
     EXPECT_EQ(chosen_for({1, 4096, 4096}, device), "thin");
@@ -219,9 +233,8 @@ TEST(SgemmPlans, ChooseTheSchemeThatIsExactAndFast) {
     EXPECT_EQ(chosen_for({8192, 8, 4096}, device), "bf16x6");  // a large A
     EXPECT_EQ(chosen_for({1 << 20, 8, 16}, device), "thin");
     EXPECT_EQ(chosen_for({4096, 4096, 16}, device), "few_terms");
-    EXPECT_EQ(chosen_for({1024, 1024, 48}, device), "small_tiles");
-    EXPECT_EQ(chosen_for({1024, 1024, 80}, device), "small_tiles");
-    EXPECT_EQ(chosen_for({1024, 1024, 81}, device), "bf16x6");
+    EXPECT_EQ(chosen_for({1024, 1024, 80}, device), "bf16x6");
+    EXPECT_EQ(chosen_for({1023, 1023, 80}, device), "small_tiles");  // unaligned
     EXPECT_EQ(chosen_for({1024, 1024, 15}, device), "few_terms");
     EXPECT_EQ(chosen_for({2048, 2048, 48}, device), "few_terms");  // for its many tiles
     EXPECT_EQ(chosen_for({2048, 2048, 128}, device), "bf16x6");
