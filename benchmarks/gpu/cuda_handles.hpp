@@ -5,7 +5,9 @@
 
 #include <cuda_runtime.h>
 
+#include <memory>
 #include <stdexcept>
+#include <type_traits>
 
 #include "measure/meter.hpp"
 #include "model/cuda_check.hpp"
@@ -35,28 +37,37 @@ class Graph {
     try {
       for (int i = 0; i < launches; ++i) launch(stream);
     } catch (...) {
-      cudaStreamEndCapture(stream, &graph_);  // or the stream stays in capture mode
-      cudaGraphDestroy(graph_);
+      end_capture(stream);  // or the stream stays in capture mode
+      cudaGetLastError();   // the caller has an error already
       throw;
     }
-    check(cudaStreamEndCapture(stream, &graph_), "graph capture");
+    check(end_capture(stream), "graph capture");
     size_t nodes = 0;
-    check(cudaGraphGetNodes(graph_, nullptr, &nodes), "cudaGraphGetNodes");
+    check(cudaGraphGetNodes(graph_.get(), nullptr, &nodes), "cudaGraphGetNodes");
     if (nodes == 0) throw std::runtime_error("graph capture: nothing was launched on the stream");
-    check(cudaGraphInstantiate(&executable_, graph_, 0), "cudaGraphInstantiate");
-  }
-  Graph(const Graph&) = delete;
-  ~Graph() {
-    cudaGraphExecDestroy(executable_);
-    cudaGraphDestroy(graph_);
+    cudaGraphExec_t executable = nullptr;
+    check(cudaGraphInstantiate(&executable, graph_.get(), 0), "cudaGraphInstantiate");
+    executable_.reset(executable);
   }
 
   /// Enqueues the launches on the default stream. Throws CudaError.
-  void replay() { check(cudaGraphLaunch(executable_, nullptr), "cudaGraphLaunch"); }
+  void replay() { check(cudaGraphLaunch(executable_.get(), nullptr), "cudaGraphLaunch"); }
 
  private:
-  cudaGraph_t graph_ = nullptr;
-  cudaGraphExec_t executable_ = nullptr;
+  struct Destroy {
+    void operator()(cudaGraph_t graph) const { cudaGraphDestroy(graph); }
+    void operator()(cudaGraphExec_t executable) const { cudaGraphExecDestroy(executable); }
+  };
+
+  cudaError_t end_capture(cudaStream_t stream) {
+    cudaGraph_t graph = nullptr;
+    const cudaError_t status = cudaStreamEndCapture(stream, &graph);
+    graph_.reset(graph);
+    return status;
+  }
+
+  std::unique_ptr<std::remove_pointer_t<cudaGraph_t>, Destroy> graph_;
+  std::unique_ptr<std::remove_pointer_t<cudaGraphExec_t>, Destroy> executable_;
 };
 
 }  // namespace ladders

@@ -15,7 +15,7 @@ namespace ladders {
 namespace {
 
 // In seconds:
-constexpr double kInterval = 0.4, kLongInterval = 1.6;  // shortest measurements
+constexpr double kInterval = 0.4, kLongInterval = 1.6;  // of the first measurement, of a second
 constexpr double kWarmUp = 0.25;                        // before a measurement
 constexpr double kTimeout = 10;                         // of a measurement, plus 4 launches
 constexpr double kBatch = 10e-3;                        // a batch of launches
@@ -43,12 +43,15 @@ class Batches {
 
   // The number of batches that have completed, without waiting.
   size_t completed() {
-    while (completed_ < ends_.size() && cudaEventQuery(ends_[completed_].get()) == cudaSuccess)
-      ++completed_;
+    for (; completed_ < ends_.size(); ++completed_) {
+      const cudaError_t status = cudaEventQuery(ends_[completed_].get());
+      if (status == cudaErrorNotReady) break;
+      check(status, "launches for the energy counter");
+    }
     return completed_;
   }
 
-  // Mean seconds of a launch after the first `from` batches, up to the end of the first `to`.
+  // Mean seconds of a launch in the batches from number `from`, counted from 0, to before `to`.
   double launch_seconds(size_t from, size_t to) const {
     float milliseconds = 0;
     check(cudaEventElapsedTime(&milliseconds, ends_[from - 1].get(), ends_[to - 1].get()),

@@ -11,11 +11,11 @@
 
 namespace ladders {
 
-/// Launches `subject` back to back and reads the driver's energy counter meanwhile: the counters of
-/// docs/power.md but idle_share. `launch_seconds` times one launch, in seconds; it is called once
-/// before each attempt. Graphs are captured on `capture_stream`, and all launches are on the
-/// default stream. Throws CudaError, and NoNvml if the energy counter cannot be read or does not
-/// change.
+/// Launches `subject` back to back and reads the driver's energy counter meanwhile: all counters of
+/// docs/power.md except idle_share. `launch_seconds` times one launch, in seconds; it is called
+/// once before each attempt. Graphs are captured on `capture_stream`, and all launches are on the
+/// default stream. Throws CudaError, NoNvml if the energy counter cannot be read or does not
+/// change, and std::runtime_error if `subject` launches nothing.
 std::map<std::string, double> measure_energy(const Subject& subject,
                                              const std::function<double()>& launch_seconds,
                                              const Nvml& nvml, SmClock& sm_clock,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// Additions to Google Benchmark 1.7 and later: reporters for the console, and skipped rows. Before
-// 1.8.0 there is no State::SkipWithMessage(), so a skipped row has an error that begins with
-// "skipped: ". There --benchmark_min_time takes a number without a unit.
+// Additions to Google Benchmark 1.7 and later: reporters for the console, and skipped rows.
+// Versions before 1.8.0 lack State::SkipWithMessage(), so a skipped row has an error that begins
+// with "skipped: ", and their --benchmark_min_time has no unit.
 #pragma once
 
 #include <benchmark/benchmark.h>

@@ -284,7 +284,7 @@ const char* refusal(const CUtensorMap& map) {
                                                : nullptr;
 }
 
-void initialize(MBarrier& barrier, int arrivals) {
+void mbarrier_init(MBarrier& barrier, int arrivals) {
   const std::uintptr_t pc = RETURN_ADDRESS, where = address_of(&barrier);
   if (!current_block->is_shared(where) || where % sizeof(barrier) != 0)
     stop(pc, "mbarrier: misaligned, or not in the block's shared memory");
@@ -312,7 +312,7 @@ void arrive_expect_tx(MBarrier& barrier, int bytes) {
   arrive(barrier, kOwn, bytes, RETURN_ADDRESS);
 }
 void arrive_remote(MBarrier& barrier, int block) { arrive(barrier, block, 0, RETURN_ADDRESS); }
-void arrive_after_copies(MBarrier& barrier) {
+void cp_async_arrive_noinc(MBarrier& barrier) {
   __pipeline_commit();
   __pipeline_wait_prior(0);
   arrive(barrier, kOwn, 0, RETURN_ADDRESS);
@@ -361,7 +361,7 @@ void copy_box_out(const CUtensorMap& map, int row, int column, const void* from)
   start_out(box_of(Way::out, from, map, 2, {column, row}, RETURN_ADDRESS));
 }
 
-void store_bits_to_block(void* to, std::uint64_t bits, MBarrier& barrier, int block) {
+void st_async_b64(void* to, std::uint64_t bits, MBarrier& barrier, int block) {
   const std::uintptr_t pc = RETURN_ADDRESS;
   const auto [owner, there] = at(to, block, pc);
   record(there, 3, Event::store, pc, Record::kNeverRead);

@@ -14,7 +14,8 @@ __device__ __forceinline__ void launch_dependent_grids() {
 #endif
 }
 
-/// In such a kernel: waits until the previous one has ended and its writes are visible.
+/// In such a kernel: waits until the previous one, on which it depends, has ended and its writes
+/// are visible.
 __device__ __forceinline__ void wait_on_dependent_grids() {
 #if __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.wait;" ::: "memory");

@@ -25,7 +25,7 @@ struct MBarrier {
   uint64_t state;
 };
 
-__device__ __forceinline__ void initialize(MBarrier& barrier, int arrivals) {
+__device__ __forceinline__ void mbarrier_init(MBarrier& barrier, int arrivals) {
   asm volatile("mbarrier.init.shared.b64 [%0], %1;" ::LADDERS_SHARED(&barrier), "r"(arrivals));
 }
 
@@ -39,7 +39,7 @@ __device__ __forceinline__ void arrive(MBarrier& barrier) {
 }
 
 /// Arrives once all asynchronous copies (cp.async) of this thread have completed.
-__device__ __forceinline__ void arrive_after_copies(MBarrier& barrier) {
+__device__ __forceinline__ void cp_async_arrive_noinc(MBarrier& barrier) {
   asm volatile("cp.async.mbarrier.arrive.noinc.shared.b64 [%0];" ::LADDERS_SHARED(&barrier)
                : "memory");
 }
@@ -93,7 +93,7 @@ __device__ __forceinline__ void poll(MBarrier& barrier, uint32_t parity) {
 #undef LADDERS_WAIT
 #undef LADDERS_WAIT_BY
 
-/// Arrives at the barrier that is `barrier` in another block of the cluster.
+/// Arrives at the barrier that is `barrier` in a block of the cluster, which may be this one.
 __device__ __forceinline__ void arrive_remote(MBarrier& barrier, int block) {
   asm volatile(
       "{ .reg .b32 there;\n"
@@ -123,8 +123,8 @@ __device__ __forceinline__ int cluster_rank() {
   return int(rank);
 }
 
-/// Waits until all threads of the cluster are here. It orders no memory but barriers that were
-/// initialized and published before.
+/// Waits until all threads of the cluster are here. It orders no memory, except that barriers which
+/// were initialized before fence_mbarrier_init() are visible.
 __device__ __forceinline__ void cluster_sync_relaxed() {
 #if __CUDA_ARCH__ >= 900
   __syncwarp();
@@ -133,11 +133,10 @@ __device__ __forceinline__ void cluster_sync_relaxed() {
 #endif
 }
 
-/// Waits until all threads of the cluster are here. Then they may load what blocks have stored in
-/// their own shared memory; and a block may exit, or overwrite what others have loaded, if these
-/// have used the values (the fence does not wait for loads from other blocks). Unlike
-/// cluster_group::sync() it does not wait for stores to global memory, which takes half a
-/// microsecond.
+/// As cluster_group::sync(), but for shared memory alone: it does not wait for stores to global
+/// memory, which takes half a microsecond. Afterwards threads may load what blocks have stored in
+/// their own shared memory. Values loaded from other blocks must have been used before, since the
+/// fence does not wait for such loads.
 __device__ __forceinline__ void cluster_sync_shared() {
 #if __CUDA_ARCH__ >= 900
 #if __CUDACC_VER_MAJOR__ > 12 || (__CUDACC_VER_MAJOR__ == 12 && __CUDACC_VER_MINOR__ >= 8)
@@ -149,8 +148,8 @@ __device__ __forceinline__ void cluster_sync_shared() {
 #endif
 }
 #else  // the emulator's own, so that it names the kernel's lines
-using emulator::arrive, emulator::arrive_after_copies, emulator::arrive_remote,
-    emulator::arrive_expect_tx, emulator::initialize, emulator::MBarrier,
+using emulator::arrive, emulator::cp_async_arrive_noinc, emulator::arrive_remote,
+    emulator::arrive_expect_tx, emulator::mbarrier_init, emulator::MBarrier,
     emulator::fence_mbarrier_init, emulator::st_async, emulator::cluster_sync_shared,
     emulator::wait, emulator::wait_acquire_cluster, emulator::cluster_sync_relaxed;
 #endif

@@ -32,8 +32,8 @@ struct Ring {
   /// By one thread, before a barrier of the block.
   __device__ __forceinline__ void initialize(int fillers, int readers) const {
     for (int s = 0; s < stages; ++s) {
-      ladders::initialize(full[s], fillers);
-      ladders::initialize(empty[s], readers);
+      mbarrier_init(full[s], fillers);
+      mbarrier_init(empty[s], readers);
     }
   }
 

@@ -49,8 +49,8 @@ __device__ void mma_m16n8(float (&d)[4], const uint32_t (&a)[4], const uint32_t 
       "+f"(d[i + 6]), "+f"(d[i + 7])
 
 /// D[64 x 128] += kSign A[64 x k] B[k x 128] by the four warps of a group: between wgmma_fence()
-/// and wgmma_commit(), done after wgmma_wait(). Warp w has rows 16 w and on, as above; B is in
-/// shared memory as `descriptor` says.
+/// and wgmma_commit_group(), done after wgmma_wait_group(). Warp w has rows 16 w and on, as above;
+/// B is in shared memory as `descriptor` says.
 template <class Type, int kSign>
 __device__ void wgmma_m64n128(float (&d)[64], const uint32_t (&a)[4], uint64_t descriptor) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
@@ -76,8 +76,8 @@ __device__ void wgmma_m64n128(float (&d)[64], const uint32_t (&a)[4], uint64_t d
 #define LADDERS_WGMMA(instruction)
 #endif
 __device__ inline void wgmma_fence() { LADDERS_WGMMA("fence.sync.aligned"); }
-__device__ inline void wgmma_commit() { LADDERS_WGMMA("commit_group.sync.aligned"); }
-__device__ inline void wgmma_wait() { LADDERS_WGMMA("wait_group.sync.aligned 0"); }
+__device__ inline void wgmma_commit_group() { LADDERS_WGMMA("commit_group.sync.aligned"); }
+__device__ inline void wgmma_wait_group() { LADDERS_WGMMA("wait_group.sync.aligned 0"); }
 #undef LADDERS_WGMMA
 
 }  // namespace ladders

@@ -112,8 +112,8 @@ __device__ __forceinline__ void copy_in(void* to, const void* from, unsigned byt
 }
 
 /// The same for data that is read once: the L2 evicts it first. (Slow together with stores.)
-__device__ __forceinline__ void copy_once(void* to, const void* from, unsigned bytes,
-                                          MBarrier& barrier) {
+__device__ __forceinline__ void copy_in_evict_first(void* to, const void* from, unsigned bytes,
+                                                    MBarrier& barrier) {
   asm volatile(
       "{ .reg .b64 policy;\n"
       "createpolicy.fractional.L2::evict_first.b64 policy, 1.0;\n"
@@ -185,7 +185,7 @@ __device__ __forceinline__ void copy_box_to_blocks(void* to, const TensorMap& ma
       : "memory");
 }
 #else
-using emulator::copy_box, emulator::copy_box_out, emulator::copy_in, emulator::copy_once,
+using emulator::copy_box, emulator::copy_box_out, emulator::copy_in, emulator::copy_in_evict_first,
     emulator::copy_out, emulator::fence_proxy_async, emulator::fence_proxy_async_shared,
     emulator::bulk_wait_group_read, emulator::bulk_wait_group;
 #endif

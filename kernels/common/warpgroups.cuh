@@ -15,23 +15,23 @@ inline constexpr bool kBuiltForHopper = false;
 
 // Code for a debugger (nvcc -G) ignores these limits, so there all warps keep their registers.
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL) && !defined(__CUDACC_DEBUG__)
-#define LADDERS_HAND_OVER(instruction) \
+#define LADDERS_SETMAXNREG(instruction) \
   asm volatile("setmaxnreg." instruction ".sync.aligned.u32 %0;" ::"n"(kRegisters))
 #else
-#define LADDERS_HAND_OVER(instruction)
+#define LADDERS_SETMAXNREG(instruction)
 #endif
 
 /// All warps of a warpgroup release their registers above this many per thread.
 template <int kRegisters>
 __device__ __forceinline__ void warpgroup_reg_dealloc() {
-  LADDERS_HAND_OVER("dec");
+  LADDERS_SETMAXNREG("dec");
 }
 
 /// All warps of a warpgroup wait until they have this many.
 template <int kRegisters>
 __device__ __forceinline__ void warpgroup_reg_alloc() {
-  LADDERS_HAND_OVER("inc");
+  LADDERS_SETMAXNREG("inc");
 }
-#undef LADDERS_HAND_OVER
+#undef LADDERS_SETMAXNREG
 
 }  // namespace ladders

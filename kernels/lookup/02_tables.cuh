@@ -97,7 +97,7 @@ struct InCluster {
     return *this_cluster().map_shared_rank(words + i, entry / kRun % kBlocks);
   }
   // Other blocks may still read this one's part.
-  __device__ void leave() const { cluster_sync_shared(); }
+  __device__ void sync_before_exit() const { cluster_sync_shared(); }
 };
 
 // One entry per lane, in a register. Whole warps look up together.

@@ -88,7 +88,7 @@ __global__ void __launch_bounds__(kThreads, 1) look_up_tiles(const Lookups l) {
     }
   }
   look_up_rest(table, l);
-  if constexpr (requires { table.leave(); }) table.leave();
+  if constexpr (requires { table.sync_before_exit(); }) table.sync_before_exit();
 }
 
 // All blocks are resident; none is without a tile.

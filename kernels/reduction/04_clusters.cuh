@@ -30,7 +30,7 @@ __global__ void __launch_bounds__(kThreads)
 #ifdef __CUDACC__
   __shared__ MBarrier full;
   if (rank == 0 && threadIdx.x == 0) {
-    initialize(full, 1);
+    mbarrier_init(full, 1);
     fence_mbarrier_init();
   }
   asm volatile("barrier.cluster.arrive.relaxed;" ::: "memory");

@@ -30,7 +30,7 @@ __global__ void __launch_bounds__(kThreads, 1)
     const size_t from = tile ? (size_t{piece} * division.blocks + blockIdx.x) * kTile : first;
     const unsigned bytes = (tile ? kTile : left) * sizeof(Vector);
     arrive_expect_tx(full[stage], bytes);
-    copy_once(ring + stage * kTile, wide + from, bytes, full[stage]);
+    copy_in_evict_first(ring + stage * kTile, wide + from, bytes, full[stage]);
   };
   if (threadIdx.x == 0) {
     Ring<stages>{full, empty}.initialize(1, kThreads);

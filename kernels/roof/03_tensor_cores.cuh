@@ -95,8 +95,8 @@ __global__ void __launch_bounds__(kTensorBlock, 2) tensor_by_group(float* out, i
   float d[kTensorOutputs] = {};
   wgmma_fence();
   wgmma_m64n128<Type, 1>(d, a, descriptor);
-  wgmma_commit();
-  wgmma_wait();
+  wgmma_commit_group();
+  wgmma_wait_group();
   for (int i = 0; i < pairs; i += 4) {
     wgmma_fence();
 #pragma unroll
@@ -104,8 +104,8 @@ __global__ void __launch_bounds__(kTensorBlock, 2) tensor_by_group(float* out, i
       wgmma_m64n128<Type, -1>(d, a, descriptor);
       wgmma_m64n128<Type, 1>(d, a, descriptor);
     }
-    wgmma_commit();
-    wgmma_wait();
+    wgmma_commit_group();
+    wgmma_wait_group();
   }
   float* mine = out + (blockIdx.x * size_t{kTensorBlock} + threadIdx.x) * kTensorOutputs;
 #pragma unroll

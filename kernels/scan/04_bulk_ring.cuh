@@ -76,7 +76,7 @@ __global__ void __launch_bounds__(kThreads + 32 * (stages + 2), 1)
 
   if (threadIdx.x == 0) {
     Ring<stages>{full, scanned}.initialize(1, kThreads);
-    for (MBarrier& barrier : prefix_ready) initialize(barrier, 32);
+    for (MBarrier& barrier : prefix_ready) mbarrier_init(barrier, 32);
     fence_mbarrier_init();
   }
   const unsigned epoch = *x.epoch, tag = tagged(epoch, aggregate);

@@ -14,7 +14,8 @@
 #include "sgemm/03_bulk_copies.cuh"
 
 namespace ladders::sgemm {
-constexpr int kProducers = 128;  // threads: a warpgroup, which can hand its registers over
+constexpr int kProducers =
+    128;  // threads: a warpgroup, since setmaxnreg changes the registers of a whole one
 
 // A block of `rows` x `columns` outputs, 64 x 64 per warp and slice of each stage's depth, and a
 // warpgroup that loads for them. A stage is A's tile, transposed, and B's.

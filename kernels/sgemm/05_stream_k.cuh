@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// No partial waves: blocks divide the remaining tiles along k, and hand over their sums.
+// No partial waves: blocks divide the remaining tiles along k. The block that begins a tile adds
+// the partial sums of the others, which CUTLASS calls fixup.
 #pragma once
 
 #include "common/flags.cuh"
@@ -73,7 +74,7 @@ struct Fixup {
     __syncwarp();
     if (threadIdx.x % 32 == 0) Count(arrived[blockIdx.x]).fetch_add(1, cuda::memory_order_release);
   }
-  // For the producers: copies the sums that a block has left to the ring.
+  // For the producers: copies the partial sums of a block to the ring.
   template <class Producer>
   __device__ void load_partials(Producer& to, int block) const {
     for (int i = 0; i < kQuads / kAtOnce; ++i) {
@@ -97,7 +98,7 @@ struct Fixup {
       to.fill();
     }
   }
-  // For the consumers: adds them to their own.
+  // For the consumers: adds these partial sums to their own.
   template <class Consumer>
   __device__ void add_partials(float (&sums)[8][16], Consumer& from, const float* stages) const {
 #pragma unroll

@@ -61,7 +61,7 @@ __global__ void __launch_bounds__(Tiles::kThreads, 1)
   __shared__ MBarrier barriers[2 * Tiles::kStages], used_up;
   const auto ring = Tiles::Barriers::in_registers(barriers);
   float* stages = in_register(swizzled_shared<float>());
-  if (threadIdx.x == 0) initialize(used_up, Tiles::kConsumers);
+  if (threadIdx.x == 0) mbarrier_init(used_up, Tiles::kConsumers);
   ring.start(Tiles::kFillers, Tiles::kReaders);
   if (threadIdx.x >= Tiles::kConsumers) {
     warpgroup_reg_dealloc<Tiles::kProducerRegisters>();

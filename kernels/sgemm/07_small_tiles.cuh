@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// For a k too short for a ring of stages: small tiles, several blocks per SM. While one waits for
+// For a short k: small tiles, several blocks per SM. While one waits for
 // operands or stores its sums, others multiply.
 #pragma once
 
@@ -10,22 +10,22 @@
 #include "sgemm/gemm_launch.cuh"
 
 namespace ladders::sgemm {
-// 64 x 128 outputs per block, 64 x 32 per warp, 8 x 8 per thread. Three blocks fit on an SM of
-// Hopper.
+// 64 x 128 outputs per block, 64 x 32 per warp, 8 x 8 per thread. Three blocks fit on an SM.
 struct SmallTiles : Tiles64x128 {
   static constexpr int kDepth = 16;
   static constexpr int kWarps = kColumns / 32, kThreads = 32 * kWarps, kBlocks = 3;
-  static constexpr int kPitch = kRows + 4;                     // of A's tile, which is transposed
-  static constexpr int kWords = kDepth * (kPitch + kColumns);  // of a stage
+  static constexpr int kPitch = kRows + 4;  // of A's tile, which is transposed
+  static constexpr int kStageWords = kDepth * (kPitch + kColumns);
   static constexpr int kOutputs = kRows * kColumns;
-  static constexpr int kShared = 4 * std::max(2 * kWords, kOutputs);
+  static constexpr int kShared = 4 * std::max(2 * kStageWords, kOutputs);
 };
 
 // A thread's rows are four at 4 y and 32 + 4 y, its columns at 4 x and 16 + 4 x. While a stage is
 // multiplied, the next one is loaded to registers: the transpose and unaligned rows need single
 // words, and asynchronous copies of these are slow (docs/research-log.md). B and C are loaded and
-// stored `bytes` at a time. Beyond the edges the last row or column is read again, but not stored.
-template <int bytes>
+// stored kWords words at a time. Beyond the edges the last row or column is read again, but not
+// stored.
+template <int kWords>
 __global__ void __launch_bounds__(SmallTiles::kThreads, SmallTiles::kBlocks) small_tiles(Gemm g) {
   using T = SmallTiles;
   float* stages = dynamic_shared<float>();
@@ -33,24 +33,24 @@ __global__ void __launch_bounds__(SmallTiles::kThreads, SmallTiles::kBlocks) sma
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   // A warp loads 4 rows by 8 columns of A at once: other shapes have bank conflicts in the
   // transpose.
-  constexpr int kRowsApart = 4 * T::kWarps, kOfA = T::kRows / kRowsApart;
+  constexpr int kRowsApart = 4 * T::kWarps, kRowsOfA = T::kRows / kRowsApart;
   const int a_row = 4 * warp + lane / 8, a_k = lane % 8;
-  const float* a_from[kOfA];
+  const float* a_from[kRowsOfA];
 #pragma unroll
-  for (int j = 0; j < kOfA; ++j)
+  for (int j = 0; j < kRowsOfA; ++j)
     a_from[j] = &g.a[min(row0 + a_row + j * kRowsApart, g.m - 1) * g.lda + a_k];
-  constexpr int kWords = bytes / 4, kLoads = T::kColumns / kWords;  // per row of B
-  constexpr int kTogether = T::kThreads / kLoads;                   // rows
+  constexpr int kLoads = T::kColumns / kWords;     // per row of B
+  constexpr int kTogether = T::kThreads / kLoads;  // rows
   const int b_k = threadIdx.x / kLoads, b_column = threadIdx.x % kLoads * kWords;
   const float* b_from = &g.b[b_k * g.ldb + min(column0 + b_column, g.n - kWords)];
 
   const int k = terms(g);
-  float next_a[T::kDepth / 8][kOfA] = {};
+  float next_a[T::kDepth / 8][kRowsOfA] = {};
   alignas(16) float next_b[T::kDepth / kTogether][kWords] = {};
   const auto load = [&](int k0) {
 #pragma unroll
     for (int i = 0; i < T::kDepth; i += 8)
-      for (int j = 0; j < kOfA; ++j)
+      for (int j = 0; j < kRowsOfA; ++j)
         if (k0 + i + a_k < k) next_a[i / 8][j] = a_from[j][k0 + i];
 #pragma unroll
     for (int i = 0; i < T::kDepth; i += kTogether, b_from += kTogether * g.ldb)
@@ -59,7 +59,7 @@ __global__ void __launch_bounds__(SmallTiles::kThreads, SmallTiles::kBlocks) sma
   const auto store = [&](float* stage) {
 #pragma unroll
     for (int i = 0; i < T::kDepth; i += 8)
-      for (int j = 0; j < kOfA; ++j)
+      for (int j = 0; j < kRowsOfA; ++j)
         stage[(i + a_k) * T::kPitch + a_row + j * kRowsApart] = next_a[i / 8][j];
     float* b_tile = stage + T::kDepth * T::kPitch;
 #pragma unroll
@@ -72,7 +72,7 @@ __global__ void __launch_bounds__(SmallTiles::kThreads, SmallTiles::kBlocks) sma
   load(0);
 #pragma unroll 1
   for (int k0 = 0; k0 < k; k0 += T::kDepth) {
-    float* stage = stages + k0 / T::kDepth % 2 * T::kWords;
+    float* stage = stages + k0 / T::kDepth % 2 * T::kStageWords;
     store(stage);
     __syncthreads();
     load(k0 + T::kDepth);
@@ -125,7 +125,7 @@ __global__ void __launch_bounds__(SmallTiles::kThreads, SmallTiles::kBlocks) sma
 inline GemmLaunch small_tiles_launch(const Gemm& g, const Device&) {
   using T = SmallTiles;
   const bool wide = in_fours(g.b, g.ldb, g.n) && in_fours(g.c, g.ldc);
-  return {wide ? small_tiles<16> : small_tiles<4>,
+  return {wide ? small_tiles<4> : small_tiles<1>,
           {.grid = dim3(ceil_div(g.n, T::kColumns), ceil_div(g.m, T::kRows)),
            .block = T::kThreads,
            .shared_bytes = T::kShared}};

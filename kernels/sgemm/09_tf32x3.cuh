@@ -69,7 +69,7 @@ __device__ __forceinline__ int place_b(int row, int column) {
 
 // Starts the copy of 1, 2 or 4 words to shared memory, or fills them with 0.
 template <int words>
-__device__ __forceinline__ void copy_words(uint32_t to, const float* from, bool inside) {
+__device__ __forceinline__ void cp_async_words(uint32_t to, const float* from, bool inside) {
 #define LADDERS_COPY(copy, bytes)                                      \
   asm volatile(                                                        \
       "{ .reg .pred outside; setp.eq.u32 outside, %2, 0;\n"            \
@@ -88,8 +88,8 @@ __device__ __forceinline__ void copy_words(uint32_t to, const float* from, bool 
 // A warp starts the copy of a box of a matrix to place(row, column) in the stage; elements outside
 // of the matrix become 0. Chunks of so many words are aligned, and all inside or outside.
 template <int box_rows, int box_columns, int words, class Place>
-__device__ __forceinline__ void copy_box(const float* matrix, int64_t pitch, int row0, int column0,
-                                         int rows, int columns, Place place) {
+__device__ __forceinline__ void cp_async_box(const float* matrix, int64_t pitch, int row0,
+                                             int column0, int rows, int columns, Place place) {
   constexpr int kARow = box_columns / words < 32 ? box_columns / words : 32, kApart = 32 / kARow;
   constexpr int kUnrolled = 16;  // rows, after which places repeat
   static_assert(box_rows % kUnrolled == 0);
@@ -101,7 +101,7 @@ __device__ __forceinline__ void copy_box(const float* matrix, int64_t pitch, int
 #pragma unroll 1
     for (int y = 0; y < box_rows; y += kUnrolled)
       for (int i = 0; i < kUnrolled; i += kApart) {
-        copy_words<words>(place(row + i, column + x) + 4 * y * box_columns, from, y + i < left);
+        cp_async_words<words>(place(row + i, column + x) + 4 * y * box_columns, from, y + i < left);
         from += kApart * pitch;
       }
   }
@@ -126,7 +126,7 @@ __device__ __forceinline__ void split(float x, uint32_t& hi, uint32_t& lo) {
 }
 
 struct PartIndices {
-  int a, b;  // numbers of parts
+  int a, b;  // which part of A, which of B
 };
 
 // How elements are split, and the products, small terms first, since tensor cores truncate sums.
@@ -203,14 +203,14 @@ __device__ __forceinline__ void store_four_checked(const AlignedGemm& p, int row
   }
 }
 
-// How several clusters share the k of a tile: each leaves its sums, and the last to arrive adds
-// them up.
+// How several clusters share the k of a tile: each stores its partial sums, and the last to arrive
+// adds them up.
 struct SharedTiles {
   int clusters;       // per tile
   float4* sums;       // of each tile and cluster in turn, in chunks of four outputs
   unsigned* arrived;  // clusters, for each tile and block of a cluster; 0 before and after
 };
-constexpr int kTogetherLoaded = 8;  // sums that clusters left
+constexpr int kTogetherLoaded = 8;  // partial sums
 
 // Warps keep a ring of stages full; arrivals at mbarriers say what is loaded and what is read, so
 // no barrier makes all warps wait. The warps of a block share its tile and, in slices, each stage's
@@ -255,7 +255,7 @@ __global__ void __launch_bounds__(Tiles::kThreads, Tiles::kBlocks)
       };
       const int row = row0 + half * (kRows / 2);
       const auto copy = [&]<int words>(std::integral_constant<int, words>) {
-        copy_box<kRows / 2, kDepth, words>(p.a, p.lda, row, k0, p.m, p.k, place);
+        cp_async_box<kRows / 2, kDepth, words>(p.a, p.lda, row, k0, p.m, p.k, place);
       };
       by_words(p.words_a, copy);
     } else {
@@ -264,11 +264,11 @@ __global__ void __launch_bounds__(Tiles::kThreads, Tiles::kBlocks)
       };
       const int row = k0 + half * (kDepth / 2);
       const auto copy = [&]<int words>(std::integral_constant<int, words>) {
-        copy_box<kDepth / 2, kColumns, words>(p.b, p.ldb, row, column0, p.k, p.n, place);
+        cp_async_box<kDepth / 2, kColumns, words>(p.b, p.ldb, row, column0, p.k, p.n, place);
       };
       by_words(p.words_b, copy);
     }
-    arrive_after_copies(full[s]);
+    cp_async_arrive_noinc(full[s]);
   };
 #pragma unroll 1
   for (int step = 0; step < min(kStages, steps); ++step) start_copies(step, step);
@@ -369,7 +369,7 @@ __global__ void __launch_bounds__(Tiles::kThreads, Tiles::kBlocks)
   }
 #endif
   for (;;) {
-    const bool leaves = shared.clusters > 1 && from != clusters;
+    const bool stores_partials = shared.clusters > 1 && from != clusters;
 #pragma unroll 1
     for (int i = begin; i < end; i += kThreads) {
       float4 sum = {};
@@ -378,13 +378,13 @@ __global__ void __launch_bounds__(Tiles::kThreads, Tiles::kBlocks)
       } else if (from == clusters) {
 #pragma unroll 1
         for (int first = 0; first < shared.clusters; first += kTogetherLoaded) {
-          float4 left[kTogetherLoaded] = {};
+          float4 partials[kTogetherLoaded] = {};
 #pragma unroll
           for (int u = 0; u < kTogetherLoaded; ++u)
             if (first + u < shared.clusters)
-              left[u] = __ldcg(&shared.sums[of_tile + (first + u) * kChunks + i]);
+              partials[u] = __ldcg(&shared.sums[of_tile + (first + u) * kChunks + i]);
 #pragma unroll
-          for (const float4& x : left) add(sum, x);
+          for (const float4& x : partials) add(sum, x);
         }
       } else {
 #if __CUDA_ARCH__ >= 900
@@ -392,7 +392,7 @@ __global__ void __launch_bounds__(Tiles::kThreads, Tiles::kBlocks)
         for (int rank = 0; rank < parts; ++rank) add(sum, *cluster.map_shared_rank(chunk(i), rank));
 #endif
       }
-      if (leaves)
+      if (stores_partials)
         shared.sums[of_tile + share / parts * kChunks + i] = sum;
       else
         store_four_checked(p, row0 + i / kARow, column0 + i % kARow * 4, sum);
@@ -401,7 +401,7 @@ __global__ void __launch_bounds__(Tiles::kThreads, Tiles::kBlocks)
     // No block may exit while another loads from it.
     if (from == blocks) cluster_sync_shared();
 #endif
-    if (!leaves) return;
+    if (!stores_partials) return;
     int& is_last = *reinterpret_cast<int*>(ring);
     __syncthreads();
     if (threadIdx.x == 0) {

@@ -27,9 +27,9 @@ struct ShortTiles {
 
 // All threads start the copy of a box to place(row, column); elements outside become 0.
 template <int rows, int columns, int words, int threads, class Place>
-__device__ __forceinline__ void copy_together(const float* matrix, int64_t pitch, int row0,
-                                              int column0, int end_row, int end_column,
-                                              Place place) {
+__device__ __forceinline__ void cp_async_box_by_block(const float* matrix, int64_t pitch, int row0,
+                                                      int column0, int end_row, int end_column,
+                                                      Place place) {
   constexpr int kARow = columns / words, kApart = threads / kARow;
   static_assert(threads % kARow == 0);
   const int row = threadIdx.x / kARow, column = threadIdx.x % kARow * words;
@@ -38,7 +38,7 @@ __device__ __forceinline__ void copy_together(const float* matrix, int64_t pitch
 #pragma unroll
   for (int y = 0; y < rows; y += kApart) {
     if (y + kApart <= rows || row + y < rows)
-      copy_words<words>(place(row + y, column), from, y < left);
+      cp_async_words<words>(place(row + y, column), from, y < left);
     from += kApart * pitch;
   }
 }
@@ -88,8 +88,8 @@ __device__ __forceinline__ void store_whole(float* to, float4 v) {
                : "memory");
 }
 
-// Rows of A are copied by this many words, 4 if they start on 16 bytes, else 1. Those of B and C
-// do.
+// Rows of B and C can be copied four words at a time: see in_fours(). Rows of A are copied by
+// a_words, 4 or 1.
 template <int a_words>
 __global__ void __launch_bounds__(ShortTiles::kThreads, 1)
     bf16_products(const __grid_constant__ AlignedGemm p) {
@@ -101,7 +101,7 @@ __global__ void __launch_bounds__(ShortTiles::kThreads, 1)
   MBarrier* full = in_register(barriers);
   float *a_tile = in_register(dynamic_shared<float>()), *b_tile = a_tile + T::kRows * T::kDepth;
   if (threadIdx.x == 0)
-    for (int i = 0; i < kBarriers; ++i) initialize(full[i], T::kThreads);
+    for (int i = 0; i < kBarriers; ++i) mbarrier_init(full[i], T::kThreads);
   __syncthreads();
   const int row0 = blockIdx.y * T::kRows, column0 = blockIdx.x * T::kColumns;
   const int slabs = ceil_div(p.k, kSlab);
@@ -111,16 +111,16 @@ __global__ void __launch_bounds__(ShortTiles::kThreads, 1)
     const auto place = [&](int row, int column) {
       return to + 4 * place_b<T::kColumns, 4>(row, column);
     };
-    copy_together<kSlab, T::kPassColumns, 4, T::kThreads>(
+    cp_async_box_by_block<kSlab, T::kPassColumns, 4, T::kThreads>(
         p.b, p.ldb, slab * kSlab, column0 + pass * T::kPassColumns, p.k, p.n, place);
-    arrive_after_copies(full[pass * T::kSlabs + slab]);
+    cp_async_arrive_noinc(full[pass * T::kSlabs + slab]);
   };
 #pragma unroll 1  // code that runs once should be short: it comes from DRAM
   for (int slab = 0; slab < slabs; ++slab) {
     const uint32_t to = shared_address(a_tile) + 4 * slab * kSlab;
     const auto place = [&](int row, int column) { return to + 4 * (row * T::kDepth + column); };
-    copy_together<T::kRows, kSlab, a_words, T::kThreads>(p.a, p.lda, row0, slab * kSlab, p.m, p.k,
-                                                         place);
+    cp_async_box_by_block<T::kRows, kSlab, a_words, T::kThreads>(p.a, p.lda, row0, slab * kSlab,
+                                                                 p.m, p.k, place);
     copy_b(0, slab);
   }
 
@@ -157,9 +157,11 @@ __global__ void __launch_bounds__(ShortTiles::kThreads, 1)
         if (row + 8 * y >= p.m || column + 16 * h >= p.n) continue;
         float4 chunk = {};
         if (p.beta != 0) chunk = four(out + 16 * h);
-        const auto of_row = [&](int i) { return sums[y / 2][i][y % 2 * 2 + h]; };
-        update(chunk.x, p.alpha, of_row(0), p.beta), update(chunk.y, p.alpha, of_row(1), p.beta);
-        update(chunk.z, p.alpha, of_row(2), p.beta), update(chunk.w, p.alpha, of_row(3), p.beta);
+        const auto of_column = [&](int i) { return sums[y / 2][i][y % 2 * 2 + h]; };
+        update(chunk.x, p.alpha, of_column(0), p.beta);
+        update(chunk.y, p.alpha, of_column(1), p.beta);
+        update(chunk.z, p.alpha, of_column(2), p.beta);
+        update(chunk.w, p.alpha, of_column(3), p.beta);
         store_whole(out + 16 * h, chunk);
       }
       out += 8 * p.ldc;

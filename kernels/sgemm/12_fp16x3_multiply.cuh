@@ -249,9 +249,9 @@ __device__ __forceinline__ void add_stage(float (&sums)[T::kPasses][T::kOutputs]
     }
 #pragma unroll
     for (int q = 0; q < kDepth / 16; ++q) wgmma(some, high_a + 2 * q, high_b + kNext16 * q, true);
-    wgmma_commit();
+    wgmma_commit_group();
     give_turn_to(group ^ 1);
-    wgmma_wait();
+    wgmma_wait_group();
     warpgroup_fence_operand(some);
     if (pass == T::kPasses - 1) {
       if (thread < kCluster) arrive_remote(ring.empty[state.stage], thread);

@@ -59,13 +59,7 @@ __global__ void __launch_bounds__(256) thin_columns(const Gemm g) {
       if (at >= k) continue;
       for (int r = 0; r < kRows; ++r) {
         if (row0 + r >= g.m) continue;
-        const float* from = &g.a[(row0 + r) * g.lda + at];
-        if constexpr (kOwn == 4)
-          four(a[u][r]) = four(from);
-        else if constexpr (kOwn == 2)
-          two(a[u][r]) = *reinterpret_cast<const float2*>(from);
-        else
-          a[u][r][0] = *from;
+        copy_vector<kOwn>(a[u][r], &g.a[(row0 + r) * g.lda + at]);
       }
       const float* from = &g.b[at * g.ldb];
       if constexpr (wide) {

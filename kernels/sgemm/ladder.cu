@@ -327,7 +327,7 @@ Shape shape(int64_t m, int64_t n, int64_t k) { return {m, n, k}; }
 
 #ifdef __CUDACC__
 Scheme scheme_for(const Gemm& g, const Device& device) {
-  const auto [m, n, k] = std::tuple(g.m, g.n, g.k);
+  const int m = g.m, n = g.n, k = g.k;
   // thin_columns would read B too often if C has many of its few columns and A is large.
   const bool has_large_a = n > kTuning.thin_columns && n <= m && k > kTuning.few_terms &&
                            double(m) * k > kTuning.thin_elements;
@@ -339,15 +339,16 @@ Scheme scheme_for(const Gemm& g, const Device& device) {
       (narrow || few.load(k, device) < kOthersFromLoad.on(device)))
     return Scheme::few_tiles;
   if (k <= kTuning.few_terms) return Scheme::few_terms;
-  if (k < kTuning.exact_parts_below_k && std::min(m, n) >= 64) {
-    const double most = std::ceil(double(Tiles64x128::count(m, n)) / device.sms);  // tiles of an SM
-    const bool small = most <= kTuning.small_tiles_up_to;
-    const double time = small ? kTuning.small_tiles_once + kTuning.small_tiles_tile * most +
-                                    (kTuning.small_tiles_k + kTuning.small_tiles_step * most) * k
-                              : kTuning.few_terms_once + kTuning.few_terms_step * most * k;
-    const bool aligned = in_fours(g.b, g.ldb, n) && in_fours(g.c, g.ldc);
-    if (time < bf16x6_time(m, n, k, aligned, device))
-      return small ? Scheme::small_tiles : Scheme::few_terms;
+  if (k < kTuning.exact_parts_below_k && std::min(m, n) >= kTuning.small_tiles_side) {
+    const double tiles = std::ceil(double(Tiles64x128::count(m, n)) / device.sms);  // of an SM
+    const bool is_small = tiles <= kTuning.small_tiles_up_to;
+    const double time =
+        is_small ? kTuning.small_tiles_once + kTuning.small_tiles_tile * tiles +
+                       (kTuning.small_tiles_k_step + kTuning.small_tiles_step * tiles) * k
+                 : kTuning.few_terms_once + kTuning.few_terms_step * tiles * k;
+    const bool in_fours_throughout = in_fours(g.b, g.ldb, n) && in_fours(g.c, g.ldc);
+    if (time < bf16x6_time(m, n, k, in_fours_throughout, device))
+      return is_small ? Scheme::small_tiles : Scheme::few_terms;
   }
   if (needs_exact_parts(m, n, k)) return Scheme::bf16x6;
   const bool has_wgmma = kBuiltForHopper && device.compute_capability == 90;

@@ -53,11 +53,11 @@ struct Tuning {
   // per SM and term of k. Half as many suffice if C has more than four rows (columns).
   int thin_alone_columns = 1, thin_alone_rows = 3;
 
-  // Up to k = few_terms the choice is few_terms. Below exact_parts_below_k it is small_tiles
-  // (few_terms if an SM has more than small_tiles_up_to tiles), unless the model below predicts
-  // that bf16x6 is faster.
+  // Up to k = few_terms the choice is few_terms. Below exact_parts_below_k, if C has at least
+  // small_tiles_side rows and columns, it is small_tiles (few_terms if an SM has more than
+  // small_tiles_up_to tiles), unless the model below predicts that bf16x6 is faster.
   int few_terms = 32;
-  int small_tiles_up_to = 3;
+  int small_tiles_side = 64, small_tiles_up_to = 3;
   // few_terms uses its large tiles if there are at least this many per SM.
   double large_tiles_from = 1.5;
 
@@ -72,17 +72,18 @@ struct Tuning {
   // To start, once for all blocks of an SM; and to store one output:
   double time_once = 780, time_per_output = 0.094;
   // A cluster barrier; and the bytes that a cluster exchanges per unit of time:
-  double time_of_meeting = 220, bytes_per_unit = 25;
+  double time_of_cluster_sync = 220, bytes_per_unit = 25;
   // Until the last cluster may read the others' sums; and each of its rounds of loads:
-  double time_of_handover = 550, time_of_load = 600;
+  double time_of_fixup = 550, time_of_load = 600;
   // The kernel with all of k in shared memory: to begin, and a step of k of a tile:
-  double time_short_once = 2000, time_short = 100;
-  // More for bf16x6 if rows of B or C do not start on 16 bytes; and for each output then:
+  double time_short_once = 2000, time_short_step = 100;
+  // What bf16x6 takes longer if B or C cannot be copied 16 bytes at a time, and more per output:
   double time_unaligned = 1500, time_unaligned_output = 0.0013;
-  // few_terms: to begin, and a step of k of a tile of an SM:
+  // With t tiles on the busiest SM, few_terms takes once + step t k, and small_tiles takes
+  // once + tile t + (k_step + step t) k.
   double few_terms_once = 1100, few_terms_step = 52;
-  // small_tiles: to begin, for each tile of an SM, for each step of k, and for each tile's step:
-  double small_tiles_once = 580, small_tiles_tile = 500, small_tiles_k = 16, small_tiles_step = 35;
+  double small_tiles_once = 580, small_tiles_tile = 500;
+  double small_tiles_k_step = 16, small_tiles_step = 35;
 
   // The model by which split_k chooses tiles: time per output and step of k, and the steps that a
   // block takes to begin and to end.

@@ -40,7 +40,7 @@ __device__ __forceinline__ const float2& two(const float* p) {
   return *reinterpret_cast<const float2*>(p);
 }
 
-// Copies 4, 2 or 1 words, as they are aligned.
+// Copies 4, 2 or 1 words in one load and one store. Both addresses are multiples of that size.
 template <int words>
 __device__ __forceinline__ void copy_vector(float* to, const float* from) {
   if constexpr (words == 4)
@@ -109,13 +109,13 @@ __device__ __forceinline__ void restore_lost(Sum sum, Exact exact) {
   }
 }
 
-// C = alpha sum + beta C of an element. If beta is 0, C may be NaN and is not read. The rounding is
-// cuBLAS's; without fmaf() the compiler chooses which of the two products is rounded.
+// C = alpha sum + beta C of an element. If beta is 0, C is not read and may be NaN. As in cuBLAS,
+// beta C is rounded first; without fmaf() the compiler would choose which product is.
 __device__ __forceinline__ void update(float& c, float alpha, float sum, float beta) {
   c = beta == 0 ? alpha * sum : fmaf(alpha, sum, beta * c);
 }
 
-// Four neighbours of a row of C, whose rows are `pitch` apart, get alpha times these sums: in one
+// Four neighbours of a row of C, whose rows are `pitch` apart, are updated with these sums: in one
 // store if they are all inside, need not be read, and rows start on 16 bytes (`wide`).
 __device__ __forceinline__ void store_four(float* c, int64_t pitch, bool wide, int row, int column,
                                            int m, int n, float alpha, const float* sums,

@@ -63,8 +63,8 @@ KernelLaunch tf32x3_launch(int m, int n, int k, const Device& device);
 /// down to 2^-110, and below that err by up to 2^-134; otherwise as tf32x3.
 void bf16x6(const Gemm& gemm, const Device& device, Workspace& workspace, cudaStream_t stream);
 KernelLaunch bf16x6_launch(int m, int n, int k, const Device& device);
-/// Its time by the model that chooses its tiles, in units of 1.2 ns. `aligned`: rows of B and C
-/// start on 16 bytes.
+/// Its time by the model that chooses its tiles, in units of 1.2 ns. `aligned`: rows of B and C can
+/// be copied 16 bytes at a time.
 double bf16x6_time(int m, int n, int k, bool aligned, const Device& device);
 
 /// Three FP16 products of matrices that a first kernel has scaled and split. Needs Hopper. Elements
@@ -80,8 +80,8 @@ KernelLaunch fp16x3_launch(int m, int n, const Device& device);
 enum class Scheme {
   thin,         ///< FMAs, for C of at most 8 rows or columns, but not 5 to 8 columns if A is large
   few_tiles,    ///< FMAs, for C of few 32 x 32 tiles per SM, if k is short for their number
-  few_terms,    ///< FMAs, for a k up to 32, or below 256 if C has many tiles
-  small_tiles,  ///< FMAs, for a k below 256 if at most three tiles per SM make C
+  few_terms,    ///< FMAs, for a k up to 32; below 256 if faster than bf16x6 by a model
+  small_tiles,  ///< FMAs, the same below 256 if at most three tiles per SM make C
   tf32x3,
   bf16x6,
   fp16x3

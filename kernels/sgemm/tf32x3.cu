@@ -99,15 +99,15 @@ Choice choose_anew(int m, int n, int k, const Device& device) {
         const double most = std::ceil(clusters * tiles / at_once);  // of an SM
         const double rounds = std::ceil(most / blocks);
         const double others = outputs * 4.0 * (parts - 1) / parts;
-        const double meeting =
-            parts > 1 ? kTuning.time_of_meeting + others / kTuning.bytes_per_unit : 0;
+        const double exchange =
+            parts > 1 ? kTuning.time_of_cluster_sync + others / kTuning.bytes_per_unit : 0;
         const double loads =
             std::ceil(outputs / (4.0 * parts * v.threads)) * ceil_div(clusters, kTogetherLoaded);
-        const double handover =
-            clusters > 1 ? kTuning.time_of_handover + loads * kTuning.time_of_load : 0;
+        const double fixup =
+            clusters > 1 ? kTuning.time_of_fixup + loads * kTuning.time_of_load : 0;
         // Blocks of a cluster store a part each, and some while others still exchange sums.
         const double storing = kTuning.time_per_output * outputs / (parts * parts);
-        const double rest = rounds * (kTuning.time_once + storing + meeting + handover);
+        const double rest = rounds * (kTuning.time_once + storing + exchange + fixup);
         const double time = most * a_block * kTuning.*v.time + rest;
         if (time < best.time) best = {&v, parts, clusters, time};
         // More clusters take more of the rest. The next number that leaves fewer steps to each:
@@ -178,11 +178,11 @@ void staged(const AlignedGemm& p, const Device& device, Workspace& workspace, cu
 
 double time_of_short(int m, int n, int k, const Device& device) {
   const double tiles = double(ceil_div(m, ShortTiles::kRows)) * ceil_div(n, ShortTiles::kColumns);
-  return std::ceil(tiles / device.sms) * (kTuning.time_short_once + kTuning.time_short * k);
+  return std::ceil(tiles / device.sms) * (kTuning.time_short_once + kTuning.time_short_step * k);
 }
 
-// Whether all of k should be in shared memory at once: it fits, and the blocks, one per SM, take
-// less time than the other kernel, by the same model.
+// Whether all of k should be in shared memory at once: it fits, B and C are aligned, and the
+// blocks, one per SM, take less time than the other kernel, by the same model.
 bool is_short(int m, int n, int k, bool aligned, const Device& device) {
   using T = ShortTiles;
   if (k > T::kDepth || T::kShared + size_t{1024} > device.shared_bytes_per_block) return false;

@@ -10,7 +10,7 @@
 namespace ladders::smem_layout {
 // A store that the compiler may not drop: see load_volatile().
 template <class V>
-__device__ __forceinline__ void store_again(V* to, V v) {
+__device__ __forceinline__ void store_volatile(V* to, V v) {
 #ifdef __CUDA_ARCH__
   const auto p = unsigned(__cvta_generic_to_shared(to));
   if constexpr (sizeof(V) == 4)
@@ -45,7 +45,7 @@ __device__ __forceinline__ void exercise(unsigned* tile, unsigned* out, int repe
   const auto mine = my_words<Layout>();
   auto* to = my_vector<Layout>(tile, Layout::kWrite);
 #pragma unroll(Layout::kUnroll)
-  for (int r = 0; r < requests<Layout>(repetitions); ++r) store_again(to, mine);
+  for (int r = 0; r < requests<Layout>(repetitions); ++r) store_volatile(to, mine);
   __syncthreads();
   const auto* from = my_vector<Layout>(tile, Layout::kRead);
   unsigned sum = 0;
@@ -71,7 +71,7 @@ __global__ void remote_tile(unsigned* out, int repetitions) {
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900  // clusters
   __shared__ __align__(128) unsigned tile[Layout::kTile];
   const auto cluster = cooperative_groups::this_cluster();
-  store_again(my_vector<Layout>(tile, Layout::kWrite), my_words<Layout>());
+  store_volatile(my_vector<Layout>(tile, Layout::kWrite), my_words<Layout>());
   cluster.sync();
   unsigned* theirs = cluster.map_shared_rank(tile, cluster.block_rank() ^ 1);
   const auto* from = my_vector<Layout>(theirs, Layout::kRead);

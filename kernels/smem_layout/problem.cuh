@@ -27,7 +27,7 @@ class Tiles : public Problem {
   auto arguments() const { return std::tuple(out_.data(), repetitions_); }
 
   // A thread sums the numbers of the words that it reads, once per request.
-  template <class Layout, bool from_neighbour>
+  template <class Layout, bool remote>
   Verdict compare() const {
     constexpr int kThreads = Layout::kThreads;
     std::vector<int> writer(Layout::kTile);
@@ -35,8 +35,8 @@ class Tiles : public Problem {
     const std::vector<unsigned> sums = to_host(out_.data(), out_.size());
     for (size_t thread = 0; thread < sums.size(); ++thread) {
       const unsigned block = thread / kThreads, i = thread % kThreads;
-      const unsigned from = (from_neighbour ? block ^ 1 : block) * kThreads +
-                            writer[Layout::vector(Layout::kRead, i)];
+      const unsigned from =
+          (remote ? block ^ 1 : block) * kThreads + writer[Layout::vector(Layout::kRead, i)];
       if (sums[thread] !=
           requests<Layout>(repetitions_) * iota_sum<Layout::kBytes>(Layout::kWords * from))
         return {.wrong = "thread " + std::to_string(i) + " of block " + std::to_string(block)};

@@ -61,7 +61,7 @@ __global__ void __launch_bounds__(32 * Box<T>::kWarps)
   const int column = x * B::kTileSide + warp % 2 * B::kSide;
   Vector<T>* box = swizzled_shared<Vector<T>>() + warp * B::kVectors;
   if (lane == 0) {
-    initialize(full[warp], 1);
+    mbarrier_init(full[warp], 1);
     fence_mbarrier_init();
     arrive_expect_tx(full[warp], B::kBytes);
     copy_box(box, in, row, B::word(column), full[warp]);

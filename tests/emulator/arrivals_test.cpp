@@ -22,9 +22,9 @@ __global__ void leave_a_lane_behind(int* out) {
   __shared__ MBarrier most, go, all;
   const unsigned lane = threadIdx.x % 32;
   if (threadIdx.x == 0) {
-    initialize(most, 62);
-    initialize(go, 1);
-    initialize(all, 2);
+    mbarrier_init(most, 62);
+    mbarrier_init(go, 1);
+    mbarrier_init(all, 2);
   }
   __syncthreads();
   if (threadIdx.x >= 64) {
@@ -52,7 +52,7 @@ __global__ void take_turns_in_a_warp(int* out) {
   __shared__ int sum;
   __shared__ MBarrier over[32];
   const unsigned lane = threadIdx.x % 32;
-  if (threadIdx.x < 32) initialize(over[lane], 1);
+  if (threadIdx.x < 32) mbarrier_init(over[lane], 1);
   if (threadIdx.x == 0) sum = 0;
   __syncthreads();
   if (threadIdx.x >= 32) {
@@ -76,9 +76,9 @@ __global__ void meet_and_arrive(int* out) {
   __shared__ MBarrier first, go, last;
   const unsigned lane = threadIdx.x % 32;
   if (threadIdx.x == 0) {
-    initialize(first, 2);
-    initialize(go, 1);
-    initialize(last, 32);
+    mbarrier_init(first, 2);
+    mbarrier_init(go, 1);
+    mbarrier_init(last, 32);
   }
   __syncthreads();
   if (threadIdx.x >= 32) {
@@ -114,7 +114,7 @@ __global__ void copy_for_another_lane(int* out, const int* in) {
   __shared__ __align__(16) int stages[2][4];
   __shared__ MBarrier full[2];
   const unsigned lane = threadIdx.x;
-  if (lane < 2) initialize(full[lane], 1);
+  if (lane < 2) mbarrier_init(full[lane], 1);
   fence_mbarrier_init();
   __syncwarp();
   if (lane == 0) {
@@ -140,8 +140,8 @@ __global__ void copy_through(int* out, const int* in) {
   __shared__ __align__(16) int stage[4];
   __shared__ MBarrier full, empty;
   if (threadIdx.x == 0) {
-    initialize(full, 1);
-    initialize(empty, 1);
+    mbarrier_init(full, 1);
+    mbarrier_init(empty, 1);
     fence_mbarrier_init();
   }
   __syncthreads();
@@ -168,9 +168,9 @@ __global__ void store_at_different_times(int* out) {
   const auto cluster = cooperative_groups::this_cluster();
   const unsigned lane = threadIdx.x;
   if (lane == 0) {
-    initialize(most, 1);
-    initialize(go, 1);
-    initialize(all, 1);
+    mbarrier_init(most, 1);
+    mbarrier_init(go, 1);
+    mbarrier_init(all, 1);
   }
   cluster.sync();
   if (cluster.block_rank() == 0) {

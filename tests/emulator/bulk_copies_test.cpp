@@ -22,8 +22,8 @@ __global__ void take_turns(int* out) {
   __shared__ MBarrier turn[2];
   __shared__ int value;
   if (threadIdx.x == 0) {
-    initialize(turn[0], 32);
-    initialize(turn[1], 1);
+    mbarrier_init(turn[0], 32);
+    mbarrier_init(turn[1], 1);
     value = 0;
   }
   __syncthreads();
@@ -54,7 +54,7 @@ TEST(MBarriers, AlternateBetweenPhases) {
 // The phase before the first counts as over.
 __global__ void wait_for_the_phase_before(int* out) {
   __shared__ MBarrier barrier;
-  if (threadIdx.x == 0) initialize(barrier, 1);
+  if (threadIdx.x == 0) mbarrier_init(barrier, 1);
   __syncthreads();
   wait(barrier, 1);
   out[threadIdx.x] = 1;
@@ -73,7 +73,7 @@ __global__ void there_and_back(int* out, const int* in, unsigned count) {
   __shared__ __align__(16) int stage[1024];
   __shared__ MBarrier full;
   if (threadIdx.x == 0) {
-    initialize(full, 1);
+    mbarrier_init(full, 1);
     fence_mbarrier_init();
     arrive_expect_tx(full, int(count * sizeof(int)));
     copy_in(stage, in, count * sizeof(int), full);
@@ -152,7 +152,7 @@ __global__ void read_box(int* out, CUtensorMap map, int words, int matrix, int r
   auto* box = static_cast<int*>(dynamic_shared());
   __shared__ MBarrier full;
   if (threadIdx.x == 0) {
-    initialize(full, 1);
+    mbarrier_init(full, 1);
     fence_mbarrier_init();
     arrive_expect_tx(full, 4 * words);
     if (cube)
@@ -244,8 +244,8 @@ __global__ void sum_in_first_block(int* out) {
   const auto cluster = cooperative_groups::this_cluster();
   const int rank = int(cluster.block_rank());
   if (threadIdx.x == 0) {
-    initialize(full, 1);
-    initialize(seen, 1);
+    mbarrier_init(full, 1);
+    mbarrier_init(seen, 1);
   }
   cluster.sync();
   if (threadIdx.x != 0) return;
@@ -318,10 +318,10 @@ __global__ void ring(int* out, const int* in) {
   __shared__ MBarrier full[kStages], empty[kStages];
   if (threadIdx.x == 0)
     for (int s = 0; s < kStages; ++s) {
-      initialize(full[s], 1);
-      initialize(empty[s], wrong == Wrong::too_few_readers    ? kWords / 2
-                           : wrong == Wrong::too_many_readers ? kWords + 1
-                                                              : kWords);
+      mbarrier_init(full[s], 1);
+      mbarrier_init(empty[s], wrong == Wrong::too_few_readers    ? kWords / 2
+                              : wrong == Wrong::too_many_readers ? kWords + 1
+                                                                 : kWords);
       fence_mbarrier_init();
     }
   __syncthreads();
@@ -425,8 +425,8 @@ TEST(Faults, MBarrierThatIsNotInitialised) {
 __global__ void initialise_twice(int*) {
   __shared__ MBarrier barrier;
   if (threadIdx.x > 0) return;
-  initialize(barrier, 1);
-  initialize(barrier, 1);  // fault
+  mbarrier_init(barrier, 1);
+  mbarrier_init(barrier, 1);  // fault
 }
 TEST(Faults, MBarrierThatIsInitialisedTwice) {
   EXPECT_FAULT(initialise_twice, "mbarrier: initialised while it is in use");
@@ -434,7 +434,7 @@ TEST(Faults, MBarrierThatIsInitialisedTwice) {
 
 __global__ void initialise_with_none(int*) {
   __shared__ MBarrier barrier;
-  initialize(barrier, 0);  // fault
+  mbarrier_init(barrier, 0);  // fault
 }
 TEST(Faults, MBarrierOfNoArrivals) {
   EXPECT_FAULT(initialise_with_none, "mbarrier: 0 arrivals, 1 to 1048575 can be");
@@ -443,7 +443,7 @@ TEST(Faults, MBarrierOfNoArrivals) {
 __global__ void store_over_a_barrier(int* data) {
   __shared__ MBarrier barrier;
   if (threadIdx.x > 0) return;
-  initialize(barrier, 1);
+  mbarrier_init(barrier, 1);
   barrier.state = std::uint64_t(data[0]);
   arrive(barrier);  // fault
 }
@@ -454,7 +454,7 @@ TEST(Faults, MBarrierThatIsOverwritten) {
 __global__ void expect_too_much(int*) {
   __shared__ MBarrier barrier;
   if (threadIdx.x > 0) return;
-  initialize(barrier, 3);
+  mbarrier_init(barrier, 3);
   arrive_expect_tx(barrier, 1 << 19);
   arrive_expect_tx(barrier, 1 << 19);  // fault
 }
@@ -465,7 +465,7 @@ TEST(Faults, MBarrierOfTooManyBytes) {
 __global__ void wait_for_bytes_that_never_come(int*) {
   __shared__ MBarrier barrier;
   if (threadIdx.x == 0) {
-    initialize(barrier, 1);
+    mbarrier_init(barrier, 1);
     arrive_expect_tx(barrier, 48);
   }
   __syncthreads();
@@ -482,7 +482,7 @@ __global__ void bad_copy(int* data, int which) {
   __shared__ __align__(128) int s[64];
   __shared__ MBarrier barrier;
   if (threadIdx.x > 0) return;
-  initialize(barrier, 1);
+  mbarrier_init(barrier, 1);
   fence_mbarrier_init();
   arrive_expect_tx(barrier, 32);
   if (which == 0) copy_in(s, data, 12, barrier);          // fault
@@ -515,7 +515,7 @@ __global__ void leave_a_copy(int* data) {
   __shared__ __align__(128) int s[64];
   __shared__ MBarrier barrier;
   if (threadIdx.x > 0) return;
-  initialize(barrier, 1);
+  mbarrier_init(barrier, 1);
   fence_mbarrier_init();
   arrive_expect_tx(barrier, 32);
   copy_in(s, data, 32, barrier);  // fault
@@ -528,7 +528,7 @@ __global__ void box_of_a_cube(int*, CUtensorMap map) {
   __shared__ __align__(1024) int s[2048];
   __shared__ MBarrier barrier;
   if (threadIdx.x > 0) return;
-  initialize(barrier, 1);
+  mbarrier_init(barrier, 1);
   fence_mbarrier_init();
   copy_box(s, map, 0, 0, 0, barrier);  // fault
 }
@@ -542,7 +542,7 @@ TEST(Faults, BoxOfOtherDimensions) {
 __global__ void arrive_where_nobody_runs(int*) {
   __shared__ MBarrier barrier;
   if (threadIdx.x > 0) return;
-  initialize(barrier, 1);
+  mbarrier_init(barrier, 1);
   arrive_remote(barrier, 1 - int(cooperative_groups::this_cluster().block_rank()));  // fault
 }
 TEST(Faults, ArrivalAtABlockThatMayNotRun) {

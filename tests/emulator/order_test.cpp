@@ -233,10 +233,10 @@ PLANTED(RelaxedLoadOfAFlag, chain, relaxed_load, chains_of)
 PLANTED(FlagOfAnotherBlock, chain, wrong_flag, chains_of)
 PLANTED(NoBarrierBeforeTheFlag, chain, no_barrier, chains_of)
 
-// ---- sgemm/05_stream_k.cuh: each warp leaves its part and counts itself
+// ---- sgemm/05_stream_k.cuh: each warp stores its partial sums and counts itself
 
 template <Wrong wrong>
-__global__ void handover(int* parts, unsigned* there, int* out) {
+__global__ void fixup(int* parts, unsigned* there, int* out) {
   const unsigned t = threadIdx.x;
   if (blockIdx.x > 0) {
     parts[t] = static_cast<int>(t);
@@ -256,7 +256,7 @@ __global__ void handover(int* parts, unsigned* there, int* out) {
   __syncthreads();
   out[t] = parts[t];
 }
-auto handovers_of(void (*kernel)(int*, unsigned*, int*)) {
+auto fixups_of(void (*kernel)(int*, unsigned*, int*)) {
   return [=] {
     const DeviceArray<int> parts(kThreads), out(kThreads);
     const DeviceArray<unsigned> there(1);
@@ -264,10 +264,10 @@ auto handovers_of(void (*kernel)(int*, unsigned*, int*)) {
     return out.values().back() == static_cast<int>(kThreads) - 1;
   };
 }
-PROTOCOL(Handover, handover, handovers_of)
-PLANTED(NoSyncwarpBeforeTheCount, handover, no_barrier, handovers_of)
-PLANTED(RelaxedCount, handover, relaxed_store, handovers_of)
-PLANTED(OneWarpTooFew, handover, one_too_few, handovers_of)
+PROTOCOL(Fixup, fixup, fixups_of)
+PLANTED(NoSyncwarpBeforeTheCount, fixup, no_barrier, fixups_of)
+PLANTED(RelaxedCount, fixup, relaxed_store, fixups_of)
+PLANTED(OneWarpTooFew, fixup, one_too_few, fixups_of)
 
 // ---- byte_histogram/02_always_reading.cuh: the first block zeroes, the last resets
 

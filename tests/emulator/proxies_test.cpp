@@ -42,7 +42,7 @@ __global__ void into_shared(int* out, const int* in) {
   __shared__ MBarrier full;
   tile[threadIdx.x] = 1;
   if (threadIdx.x == 0) {
-    initialize(full, 1);
+    mbarrier_init(full, 1);
     if (wrong != barrier_not_published) fence_mbarrier_init();
   }
   if (wrong != no_fence && wrong != barrier_not_published) fence_proxy_async_shared();
@@ -59,7 +59,7 @@ __global__ void barrier_alone(int* out, const int* in) {
   __shared__ __align__(16) int tile[64];
   __shared__ MBarrier full;
   if (threadIdx.x == 0) {
-    initialize(full, 1);
+    mbarrier_init(full, 1);
     if (wrong != barrier_not_published) fence_mbarrier_init();
   }
   if (wrong != barrier_not_awaited) __syncthreads();
@@ -84,7 +84,7 @@ __global__ void from_block_to_block(int* out, int* data, unsigned* flag) {
     return;
   }
   if (threadIdx.x == 0) {
-    initialize(full, 1);
+    mbarrier_init(full, 1);
     fence_mbarrier_init();
     if (wrong == fence_too_early) fence_proxy_async();
     while (Flag(*flag).load(cuda::memory_order_acquire) == 0) {
@@ -105,7 +105,7 @@ auto copies_of(void (*kernel)(int*, const int*)) {
     return launch({1, 64}, kernel, out, in) == cudaSuccess && out.values() == in.values();
   };
 }
-auto handovers_of(void (*kernel)(int*, int*, unsigned*)) {
+auto transfers_of(void (*kernel)(int*, int*, unsigned*)) {
   return [=] {
     const DeviceArray<int> data(64), out(64);
     const DeviceArray<unsigned> flag(1);
@@ -119,7 +119,7 @@ TEST(Proxies, FencesShowCopiesWhatWasWritten) {
   expect_clean(copies_of(out_of_shared<nothing, false>));
   expect_clean(copies_of(into_shared<nothing>));
   expect_clean(copies_of(barrier_alone<nothing>));
-  expect_clean(handovers_of(from_block_to_block<nothing>));
+  expect_clean(transfers_of(from_block_to_block<nothing>));
 }
 TEST(ProxyFaults, NoFenceBeforeACopyOut) { expect_found(copies_of(out_of_shared<no_fence, true>)); }
 TEST(ProxyFaults, FenceBeforeTheWrites) {
@@ -136,13 +136,13 @@ TEST(ProxyFaults, BarrierUsedBeforeThreadsMeet) {
   expect_found(copies_of(barrier_alone<barrier_not_awaited>));
 }
 TEST(ProxyFaults, NoFenceBeforeACopyOfAnotherBlocksData) {
-  expect_found(handovers_of(from_block_to_block<no_fence>));
+  expect_found(transfers_of(from_block_to_block<no_fence>));
 }
 TEST(ProxyFaults, FenceBeforeTheFlag) {
-  expect_found(handovers_of(from_block_to_block<fence_too_early>));
+  expect_found(transfers_of(from_block_to_block<fence_too_early>));
 }
 TEST(ProxyFaults, FenceOfSharedMemoryForGlobalMemory) {
-  expect_found(handovers_of(from_block_to_block<fence_for_shared_alone>));
+  expect_found(transfers_of(from_block_to_block<fence_for_shared_alone>));
 }
 
 }  // namespace

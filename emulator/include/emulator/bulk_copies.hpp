@@ -24,10 +24,10 @@ const char* refusal(const CUtensorMap& map);
 struct MBarrier {
   std::uint64_t state;
 };
-void initialize(MBarrier& barrier, int arrivals) EMULATOR_CONVERGENT;
+void mbarrier_init(MBarrier& barrier, int arrivals) EMULATOR_CONVERGENT;
 void arrive(MBarrier& barrier) EMULATOR_CONVERGENT;
 /// Once the asynchronous copies (cp.async) of this thread have arrived.
-void arrive_after_copies(MBarrier& barrier) EMULATOR_CONVERGENT;
+void cp_async_arrive_noinc(MBarrier& barrier) EMULATOR_CONVERGENT;
 void arrive_expect_tx(MBarrier& barrier, int bytes) EMULATOR_CONVERGENT;
 void arrive_remote(MBarrier& barrier, int block) EMULATOR_CONVERGENT;
 /// Waits until the phase of this parity is over.
@@ -42,19 +42,18 @@ EMULATOR_INLINE void cluster_sync_shared() { cluster_barrier(); }
 
 // To shared memory; the bytes arrive at the barrier.
 void copy_in(void* to, const void* from, unsigned bytes, MBarrier& barrier) EMULATOR_CONVERGENT;
-inline constexpr auto copy_once = copy_in;
+inline constexpr auto copy_in_evict_first = copy_in;
 void copy_box(void* to, const CUtensorMap& map, int row, int column,
               MBarrier& barrier) EMULATOR_CONVERGENT;
 void copy_box(void* to, const CUtensorMap& map, int matrix, int row, int column,
               MBarrier& barrier) EMULATOR_CONVERGENT;
 /// To the shared memory of a block of the cluster, as 8 bytes that arrive at its barrier.
-void store_bits_to_block(void* to, std::uint64_t bits, MBarrier& barrier,
-                         int block) EMULATOR_CONVERGENT;
+void st_async_b64(void* to, std::uint64_t bits, MBarrier& barrier, int block) EMULATOR_CONVERGENT;
 
 template <class T>
 EMULATOR_INLINE void st_async(T* to, T value, MBarrier& barrier, int block) {
   static_assert(sizeof(T) == 8);
-  store_bits_to_block(to, __builtin_bit_cast(std::uint64_t, value), barrier, block);
+  st_async_b64(to, __builtin_bit_cast(std::uint64_t, value), barrier, block);
 }
 
 // To global memory, each a group of its own.

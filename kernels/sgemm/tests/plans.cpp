@@ -220,7 +220,8 @@ TEST(SgemmPlans, ChooseTheSchemeThatIsExactAndFast) {
   };
   for (const Device& device : {kA100, kRtx4090, kH200}) {
     EXPECT_EQ(chosen_for({512, 512, 512}, device), "bf16x6");
-    // An H200 holds all of k in shared memory; the others have too little of it.
+    // 128 tiles of bf16x6 with all of k in shared memory: one wave on an H200, two on an A100. An
+    // RTX 4090 has too little shared memory.
     EXPECT_EQ(chosen_for({1000, 3000, 77}, device), device.name == kH200.name   ? "bf16x6"
                                                     : device.name == kA100.name ? "few_terms"
                                                                                 : "small_tiles");
