@@ -224,6 +224,7 @@ std::vector<Rung> steps() {
       {.name = "small_tiles",
        .idea = "64x128 tiles for a short k: three blocks per SM hide each other's waits.",
        .builds_on = "async_copies",
+       .meant_for = [](const Case& c) { return c["k"] < kTuning.exact_parts_below_k; },
        .target = "issue_utilisation",
        .choose = gemm_at<small_tiles_launch>},
       // 08_strassen.cuh, strassen.cu
