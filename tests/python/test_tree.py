@@ -26,7 +26,7 @@ ROOT = Path(__file__).resolve().parents[2]
 ROOFS = {"read": 4e12, "bf16": 9e14}
 LEVEL = 0.98  # of another speed: what is level with it
 THROTTLED_LEVEL = 0.96  # likewise, under a power limit (docs/power.md)
-SAME_KERNEL_LEVEL = 0.97  # likewise, of another row of the same kernels
+CHOICE_LEVEL = 0.97  # likewise, for a choice: two rows of one small kernel can differ by as much
 CATALOGUE = [
     {
         "name": "roof",
@@ -380,8 +380,8 @@ def poor_choices(study: Study) -> list[str]:
     """Name the rows of `fastest` that are slower than the best step that it may choose.
 
     It may not choose steps for those who ask by name, nor one that errs more than the library.
-    If it chose the best step, both rows are of the same kernels, and may differ by 3 %: small
-    kernels vary by more from row to row than the samples of one row show.
+    It may be 3 % slower than the best: the row of a choice and the row of the rung that it chose
+    are of the same kernels, and small ones differ by as much from row to row.
     """
     offered = [rung for rung in study.rungs if rung.is_step and not rung.by_name_only]
     found = []
@@ -396,7 +396,7 @@ def poor_choices(study: Study) -> list[str]:
             row = study.ok(choice, case)
             if row and best and slower(study, row, best):
                 share = study.speed(row) / study.speed(best)
-                if row.chosen == best.rung and share > SAME_KERNEL_LEVEL:
+                if share > CHOICE_LEVEL:
                     continue
                 found.append(f"{row.name}: {share:.3f}x {best.rung}, chose {row.chosen}")
     return found
