@@ -14,6 +14,7 @@ import tomli_w
 
 from ladder.io import files, toml_file
 from ladder.model.errors import ResultError
+from ladder.model.rows import bare
 
 _HEAD = """\
 # Where choices change kernels on this GPU: `ladder tune` wrote it, and the programs are
@@ -63,7 +64,7 @@ def find(rows: Mapping[str, Sequence[Mapping[str, Any]]]) -> list[Crossover]:
     sides: dict[tuple[str, str], dict[str, Mapping[str, Any]]] = {}
     choices: dict[str, str] = {}
     for name, entries in rows.items():
-        ladder, choice, *axes = name.removesuffix("/manual_time").split("/")
+        ladder, choice, *axes = bare(name).split("/")
         crossover, _, side = axes[-1].partition(":")
         if side in _SIDES and (entries[0].get("median_seconds") or 0) > 0:
             choices[f"{ladder}.{crossover}"] = choice

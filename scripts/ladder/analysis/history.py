@@ -60,7 +60,7 @@ def histories(results: Sequence[Results], repository: Path | None = None) -> lis
     for result in results:
         runs = grouped.setdefault(_machine(result), {})
         commit = str(result.context.get("git_commit", ""))
-        key = f"{commit} {result.commit}" if commit else _file(result)
+        key = f"{commit} {result.commit}" if commit else result.file
         runs.setdefault(key, []).append(result)
     order = _log(repository) if repository else []
     found = []
@@ -84,9 +84,9 @@ def _labels(results: Sequence[Results]) -> list[str]:
     ways: list[Callable[[Results], str]] = [
         lambda result: "" if dated(result) == UNDATED else f"{dated(result):%Y-%m-%d}",
         lambda result: "" if dated(result) == UNDATED else f"{dated(result):%Y-%m-%d %H:%M}",
-        _file,
+        lambda result: result.file,
     ]
-    labels = [result.commit or Path(_file(result)).stem for result in results]
+    labels = [result.commit or Path(result.file).stem for result in results]
     for way in ways:
         counts = Counter(labels)
         labels = [
@@ -103,20 +103,14 @@ def _machine(result: Results) -> tuple[str, ...]:
     not count, since each container has another.
     """
     host = () if result.gpu else (result.program, *host_program(result.context))
-    return result.gpu, _cache(result), result.build_type, *host
-
-
-def _cache(result: Results) -> str:
-    if result.source != "timed":
-        return str(result.context.get("counters", "emulated on a CPU"))
-    return f"{result.cache_mode} cache" if result.cache_mode else ""
+    return result.gpu, result.conditions, result.build_type, *host
 
 
 def _title(history: History) -> str:
     """Name the machine and the program of a history, in one line."""
     result = history.runs[0].processes[0]
     where = [result.gpu] if result.gpu else [result.program, _hosts(history)]
-    return ", ".join(filter(None, (*where, _cache(result), result.build_type)))
+    return ", ".join(filter(None, (*where, result.conditions, result.build_type)))
 
 
 def _hosts(history: History) -> str:
@@ -131,10 +125,6 @@ def _details(history: History) -> str:
     context = history.runs[0].processes[0].context
     cpus = f"{context['num_cpus']:g} CPUs" if isinstance(context.get("num_cpus"), float) else ""
     return ", ".join(filter(None, (str(context.get("executable", "")), cpus)))
-
-
-def _file(result: Results) -> str:
-    return result.file
 
 
 def _ordered(runs: list[Run], order: list[str]) -> History:

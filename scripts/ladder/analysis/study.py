@@ -124,7 +124,7 @@ class Study:
 
     def _shared(self, case: str) -> int:
         """On how many axes beside its shape a case has the headline's value."""
-        values, headline = _values(case), _values(self.headline)
+        values, headline = axis_values(case), axis_values(self.headline)
         others = values.keys() - set(self.shape_axes)
         return sum(values[axis] == headline.get(axis) for axis in others)
 
@@ -338,12 +338,12 @@ class Study:
     def shape_axes(self) -> list[str]:
         """Names of the axes that make the x axis: those that vary and are no facets."""
         plain = [axis.name for axis in self.ladder.axes if not axis.facet]
-        values = [_values(case) for case in {row.case for row in self.rows}]
+        values = [axis_values(case) for case in {row.case for row in self.rows}]
         return [name for name in plain if len({v.get(name) for v in values}) > 1] or plain
 
     @_by_case
     def _shape(self, case: str) -> list[str]:
-        return [_values(case).get(name, "") for name in self.shape_axes]
+        return [axis_values(case).get(name, "") for name in self.shape_axes]
 
     def in_series(self, case: str) -> bool:
         """Whether all axes of a shape have one value, so that it is one of a series of sizes."""
@@ -379,7 +379,7 @@ class Study:
     @_by_case
     def differs(self, case: str) -> str:
         """Write a shape, and what else of a case is not the headline's: `4096, sorted`."""
-        values, headline = _values(case), _values(self.headline)
+        values, headline = axis_values(case), axis_values(self.headline)
         others = (axis for axis in values if axis not in self.shape_axes)
         told = [values[axis] for axis in others if values[axis] != headline.get(axis)]
         named = [units.power_of_two(value).replace("_", " ") for value in told]
@@ -388,7 +388,7 @@ class Study:
     @_by_case
     def spell(self, case: str) -> str:
         """Write a whole case for a title: `bins 256, keys 2²⁸` or `m = n = k = 4096`."""
-        axes, label, values = self.shape_axes, self.label(case), _values(case)
+        axes, label, values = self.shape_axes, self.label(case), axis_values(case)
         sign = " × " if "×" in label else " = "
         shape = f"{axes[0]} {label}" if len(axes) == 1 else f"{sign.join(axes)} = {label}"
         shape = label if axes == [_KIBIBYTES] else shape
@@ -415,14 +415,12 @@ def describe(results: Results) -> str:
 
     For host code, program and host stand in for the GPU. Without a commit the file's name is given.
     """
-    cache = f"{results.cache_mode} cache" if results.cache_mode else ""
-    if results.source != "timed":
-        cache = str(results.context.get("counters", "emulated on a CPU"))
     commit = f"commit {results.commit}" if results.commit else ""
     host = f"host {results.context.get('host_name', 'unknown')}"
     where = (results.gpu,) if results.gpu else (results.program, host)
     more = f" and {len(results.files) - 1} more" * (len(results.files) > 1)
-    return ", ".join(filter(None, (*where, cache, commit or Path(results.file).name + more)))
+    which = commit or Path(results.file).name + more
+    return ", ".join(filter(None, (*where, results.conditions, which)))
 
 
 def facet_title(facet: str) -> str:
@@ -474,6 +472,6 @@ def _predicted_share(row: Row) -> float:
 
 
 @cache
-def _values(case: str) -> Mapping[str, str]:
-    """Split `axis:value/...`."""
+def axis_values(case: str) -> Mapping[str, str]:
+    """Split `axis:value/...` into values by axis."""
     return dict(segment.split(":", 1) for segment in case.split("/") if segment)

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: MIT
-"""The command line, a module a command."""
+"""The command line, a module per command."""

@@ -6,6 +6,7 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ladder.io.notes import note
@@ -86,6 +87,13 @@ def add_timeout(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_program(parser: argparse.ArgumentParser) -> None:
+    """Add --program."""
+    parser.add_argument(
+        "--program", type=Path, metavar="PATH", help="measure with this program, and build none"
+    )
+
+
 def add_shapes(parser: argparse.ArgumentParser) -> None:
     """Add --shape, which the programs parse."""
     parser.add_argument(
@@ -126,11 +134,16 @@ def refuse(flags: Iterable[str], taken: Mapping[str, str]) -> None:
 
 def selected(options: argparse.Namespace) -> list[Results]:
     """Load RESULTS, less the rows that --filter does not want. Raises LadderError for no row."""
-    results = loaded(options)
-    if options.filter:
-        results = [result.keep(options.filter) for result in results]
-    if not (found := [result for result in results if len(result.rows)]):
-        raise LadderError(f"--filter {options.filter.pattern}: no row matches")
+    return matching(loaded(options), options.filter)
+
+
+def matching(results: list[Results], pattern: re.Pattern[str] | None) -> list[Results]:
+    """Return results less the rows that --filter does not want. Raises LadderError for no row."""
+    if pattern is None:
+        return results
+    kept = [result.keep(pattern) for result in results]
+    if not (found := [result for result in kept if result.rows]):
+        raise LadderError(f"--filter {pattern.pattern}: no row matches")
     return found
 
 

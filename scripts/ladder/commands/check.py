@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ladder.commands.arguments import add_filter, add_one_run, loaded
+from ladder.commands.arguments import add_filter, add_one_run, loaded, matching
 from ladder.model import units
 from ladder.model.errors import OK, IncomparableError, LadderError
 
@@ -79,11 +79,7 @@ def _timed(options: argparse.Namespace) -> list[Results]:
     results = [r for r in loaded(options) if r.source == "timed"]
     if not results:
         raise IncomparableError(f"{options.results[0]}: has no times to check")
-    if options.filter:
-        results = [r for r in (r.keep(options.filter) for r in results) if len(r.rows)]
-    if not results:
-        raise LadderError(f"--filter {options.filter.pattern}: no row matches")
-    return results
+    return matching(results, options.filter)
 
 
 def _check(options: argparse.Namespace, results: list[Results]) -> int:

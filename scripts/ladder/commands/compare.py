@@ -6,6 +6,7 @@ from __future__ import annotations
 import argparse
 import math
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -155,18 +156,13 @@ def _compared(options: argparse.Namespace) -> Comparison:
     from ladder.io import files
     from ladder.report import junit
     from ladder.stats.sides import compared
-    from ladder.stats.verdicts import Rules
 
-    rules = Rules(
-        options.threshold,
-        options.confidence,
-        options.metric,
-        options.better,
-        options.filter,
-        options.map,
-        options.allow,
-        options.allow_lost,
-        options.distribution,
+    rules = replace(
+        rules_of(options),
+        metric=options.metric,
+        better=options.better,
+        maps=options.map,
+        distribution=options.distribution,
     )
     base, head = _sides(options)
     comparison = compared(base, head, rules, options.noise, force=options.force)

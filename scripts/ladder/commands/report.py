@@ -61,7 +61,7 @@ def run(options: argparse.Namespace) -> int:
         results = arguments.loaded(options)
         if options.filter:  # all rows, where it finds some in base alone
             kept = [result.keep(options.filter) for result in results]
-            results = [result for result in kept if len(result.rows)] or results
+            results = [result for result in kept if result.rows] or results
     else:
         results = arguments.selected(options)
     content = {

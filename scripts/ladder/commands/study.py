@@ -275,8 +275,8 @@ def _measured_earlier(pattern: str) -> _Measured:
         if folder.name.startswith("emulated-") or not any(folder.glob("*.json*")):
             continue  # GPUs that are tuned may not be measured yet
         kept = [result.keep(re.compile(pattern)) for result in load_results([folder])]
-        if any(len(result.rows) and result.source == "timed" for result in kept):
-            found[folder] = [result for result in kept if len(result.rows)]
+        if any(result.rows and result.source == "timed" for result in kept):
+            found[folder] = [result for result in kept if result.rows]
     return found
 
 
@@ -388,6 +388,4 @@ def add(parser: argparse.ArgumentParser) -> None:
         "--retry-failed", action="store_true", help="also measure what failed in it"
     )
     arguments.add_timeout(parser)
-    parser.add_argument(
-        "--program", type=Path, metavar="PATH", help="measure with this program, and build none"
-    )
+    arguments.add_program(parser)

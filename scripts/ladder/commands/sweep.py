@@ -120,7 +120,11 @@ def add(parser: argparse.ArgumentParser) -> None:
         help="number of shapes; default: 100",
     )
     parser.add_argument(
-        "--seed", type=arguments.whole(0), default=1, metavar="N", help="of the draw; default: 1"
+        "--seed",
+        type=arguments.whole(0),
+        default=1,
+        metavar="N",
+        help="of the random numbers; default: 1",
     )
     parser.add_argument(
         "--within",
@@ -137,12 +141,12 @@ def add(parser: argparse.ArgumentParser) -> None:
         type=Path,
         required=True,
         metavar="FILE",
-        help="the results file; if it is there, it is told and nothing measured",
+        help="the results file; if it exists, it is reported and nothing is measured",
     )
     parser.add_argument(
-        "--resume", action="store_true", help="measure what FILE lacks, as of the same command"
+        "--resume",
+        action="store_true",
+        help="measure the rows that FILE lacks; the other arguments must be the same",
     )
-    parser.add_argument(
-        "--program", type=Path, metavar="PATH", help="measure with this program, and build none"
-    )
+    arguments.add_program(parser)
     arguments.add_timeout(parser)

@@ -92,7 +92,5 @@ def add(parser: argparse.ArgumentParser) -> None:
         help="default: results/<gpu>/tuning.toml of this checkout; what it says of other ladders "
         "stays",
     )
-    parser.add_argument(
-        "--program", type=Path, metavar="PATH", help="measure with this program, and build none"
-    )
+    arguments.add_program(parser)
     arguments.add_timeout(parser)

@@ -11,14 +11,12 @@ from ladder.io import files, ncu
 from ladder.model.counters import COUNT, OWN, PROPERTY
 from ladder.model.errors import ResultError
 
-_TIMES = {"iterations": 1, "real_time": 0.0, "cpu_time": 0.0, "time_unit": "ns"}
-
 
 def convert(run: Path) -> str:
-    """Return the rows of a run with `--hardware_counters`, only with counts and launch properties.
+    """Return a results file of the counts and launch properties of a run with hardware counters.
 
-    Rows that failed, or that the hardware did not count, are left out. Of repetitions the first
-    stays.
+    Rows that failed, or that the hardware did not count, are left out, as are all repetitions of a
+    row but the first.
 
     Raises:
         ResultError: the file cannot be read, or has no hardware counters.
@@ -50,4 +48,4 @@ def _row(row: dict[str, Any]) -> dict[str, Any]:
         for name, counter in OWN.items()
         if counter.kind in (COUNT, PROPERTY) and math.isfinite(row.get(name, math.nan))
     }
-    return named | _TIMES | counters
+    return named | ncu.NO_TIMES | counters

@@ -29,7 +29,7 @@ class Line:
     line: float
     space: str  # shared, global, distributed, constant
     operation: str  # load, store, atomic
-    bytes: float  # a lane
+    bytes: float  # per lane
     requests: float
     transactions: float
     worst: float  # transactions of the worst request
@@ -42,13 +42,13 @@ class _Point(msgspec.Struct, frozen=True):
 
 
 class BlockPoint(_Point, frozen=True, rename={"size": "threads"}):
-    """What an SM holds at one size of block, in threads."""
+    """Occupancy at one block size, in threads."""
 
     size: float
 
 
 class SharedPoint(_Point, frozen=True, rename={"size": "bytes"}):
-    """What an SM holds at so many bytes of shared memory a block."""
+    """Occupancy at one size of shared memory, in bytes per block."""
 
     size: float
 

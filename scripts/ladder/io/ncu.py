@@ -12,6 +12,7 @@ from typing import Any
 from ladder.io import files
 from ladder.model.counters import STALLS
 from ladder.model.errors import ResultError
+from ladder.model.rows import bare
 
 _OPERATIONS = {"load": ("ld",), "store": ("st",), "atomic": ("atom", "red")}
 _METRICS = {  # counter: metrics whose sum it is, as far as the profile has them
@@ -68,7 +69,8 @@ _FP32 = {  # operations of one instruction in one lane
     for op, count in (("fma", 2), ("add", 1), ("mul", 1))
 }
 _UNITS = {"Kbyte": 1e3, "Mbyte": 1e6, "Gbyte": 1e9, "Tbyte": 1e12}  # that ncu may choose
-# What a file of counters has of the context of the run with the same rows.
+# What a file of counters has instead of times, and of the context of the run with the same rows.
+NO_TIMES = {"iterations": 1, "real_time": 0.0, "cpu_time": 0.0, "time_unit": "ns"}
 CONTEXT = ("gpu_name", "git_commit", "git_dirty", "build_type", "suite", "ladders")
 
 
@@ -125,7 +127,7 @@ def _rows(path: Path) -> list[tuple[str, str]]:
     found = []
     for line in lines:
         row, _, kernel = line.partition("\t")
-        found.append((row.strip().removesuffix("/manual_time"), kernel.strip()))
+        found.append((bare(row.strip()), kernel.strip()))
     return found
 
 
@@ -199,5 +201,4 @@ def _value(launch: dict[str, str], metric: str) -> float | None:
 
 def _benchmark(row: str, counters: dict[str, float]) -> dict[str, Any]:
     name = f"{row}/manual_time"
-    fixed = {"name": name, "run_name": name, "run_type": "iteration", "iterations": 1}
-    return fixed | {"real_time": 0.0, "cpu_time": 0.0, "time_unit": "ns"} | counters
+    return {"name": name, "run_name": name, "run_type": "iteration"} | NO_TIMES | counters

@@ -27,13 +27,13 @@ if TYPE_CHECKING:  # takes a while to load, and only tables want it
 
 SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
 WORST_FIRST = ("error", "skipped", "ok")
-# What tells where in its file per row stands.
+# Fields that only give a row's place in its file.
 _OF_FILE = frozenset(
     "name run_name family_index per_family_instance_index repetition_index".split()
 )
 _NO_TIME = "no time was recorded"
 _LEAST_SECONDS, _MOST_SECONDS = 1e-15, 1e9  # of a time that can be one
-# What a ladder's figures are divided by, so that it is never 0.
+# Counters of ladders that figures divide by: values next to 0 are left out.
 _DIVISOR = re.compile(r"_per_second$|^percent_of_ceiling$|^arithmetic_int|^predicted_")
 _SPEED = re.compile(
     r"_per_second$|_seconds$|^(percent_of_ceiling|sm_clock_hz|throttled|late_samples)$"
@@ -79,6 +79,13 @@ class Results:
     def cache_mode(self) -> str:
         """`cold`, `warm`, or empty in a file of another suite."""
         return str(self.context.get("cache_mode", ""))
+
+    @property
+    def conditions(self) -> str:
+        """How it was measured: `cold cache`, or what counted; empty for another suite's file."""
+        if self.source != "timed":
+            return str(self.context.get("counters", "emulated on a CPU"))
+        return f"{self.cache_mode} cache" if self.cache_mode else ""
 
     @property
     def commit(self) -> str:

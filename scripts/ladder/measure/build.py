@@ -22,17 +22,17 @@ _PROGRAMS = {"ladder_bench": "", "ladder_bench_emulated": "benchmarks/emulated/"
 
 
 class BuildError(LadderError):
-    """A program that could not be built, of which the build has told why."""
+    """A program that could not be built; the build has printed why."""
 
     exit_code = errors.FAILED
 
 
 class SetupError(BuildError):
-    """A machine that cannot be brought to where anything is built."""
+    """A build that could not be configured on this machine."""
 
 
 def has_nvcc(checkout: Path) -> bool:
-    """Whether a CUDA Toolkit is there that is new enough."""
+    """Whether a new enough CUDA Toolkit is installed."""
     return _run(_HAS_NVCC, str(checkout)) == 0
 
 

@@ -23,13 +23,13 @@ from ladder.model.errors import LadderError
 from ladder.model.text import last_line
 from ladder.model.units import SMALL_KERNEL
 
-_LOOK = 0.2  # seconds between two looks at what a process has written
+_POLL = 0.2  # seconds between polls of a process and of what it has written
 _LONGEST_FILTER = 50_000  # characters; libstdc++ takes 100 000, an argument of Linux 128 KiB
 _ROWS = re.compile(r'"benchmarks":\s*\[')
 _BETWEEN = re.compile(r"[\s,]*")
 _SMALL_KERNEL_VARIABLE = "LADDER_SMALL_KERNEL_NANOSECONDS"
 
-_LEFT_OUT = 2  # of `incomplete`: 1 where it was tried
+_LEFT_OUT = 2  # `incomplete` of a row that a pass did not run; 1 if it ran and could not be read
 
 
 def failure(entries: Entries) -> str:
@@ -54,7 +54,7 @@ def _incomplete(entries: Entries) -> float:
 
 
 def error_row(name: str, reason: str) -> dict[str, Any]:
-    """Return the row that stands for one that never came, as the library writes failed ones."""
+    """Return a failed row, as the library writes one, for a row that has no result."""
     return {
         "name": name,
         "family_index": 0,
@@ -128,10 +128,11 @@ class _Stream:
 
 
 class Output:
-    """What a process has written so far: `file`, and `file`.partial before that is whole.
+    """What a process has written so far, to `file`.partial, which becomes `file` when complete.
 
-    Where rows are run for their energy or counted too, all are timed, and written, before that: the
-    file then comes once for each pass. `passes` names what the context of each later one has.
+    If rows are also run for their energy or counters, there is a pass for each of these after the
+    one that times all rows, and each pass writes a new file. `passes` has the key that the context
+    gains with each later pass, in their order.
     """
 
     def __init__(self, file: Path, passes: Sequence[str] = ()) -> None:
@@ -217,10 +218,11 @@ class Output:
 
 
 def alike(context: Mapping[str, Any]) -> dict[str, str]:
-    """Return the environment in which ladder_bench looks for a CUDA context as quick as there.
+    """Return the environment that makes ladder_bench look for a CUDA context as fast as another's.
 
-    Processes differ by up to 4 % in how long small kernels take, each as long as it lives. The time
-    in the first, in its results' context, is for the others to meet. Other programs take no notice.
+    Small kernels take up to 4 % longer in one process than in another, and equally long within
+    one. That of the first process is in `context`, its results' context, for the others to match.
+    Other programs ignore it. Empty where there is no such time, or the user set one.
     """
     known = 0 < units.parse(context.get(SMALL_KERNEL)) < float("inf")
     if not known or _SMALL_KERNEL_VARIABLE in os.environ:
@@ -267,7 +269,7 @@ def attend(
 
 def _ended(process: subprocess.Popen[bytes]) -> bool:
     try:
-        process.wait(_LOOK)
+        process.wait(_POLL)
     except subprocess.TimeoutExpired:
         return False
     return True

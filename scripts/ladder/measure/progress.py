@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 import time
@@ -18,13 +19,13 @@ _BETWEEN_LINES = 30.0  # seconds, where lines stay
 class Progress:
     """Counts rows, and estimates how long the remaining ones will take.
 
-    Of the failures that it is told, it says the first `failures`, all of them without a number.
+    Of failed rows it prints the first `failures`, or all if that is None.
     """
 
     def __init__(self, rows: int, failures: int | None = None) -> None:
         self.done = 0  # rows of the processes that have ended
         self._rows = rows
-        self._left_to_say = failures
+        self._left_to_say = math.inf if failures is None else failures
         self._started = time.monotonic()
         self._shown = -_BETWEEN_LINES
         self._bar: Bar | None = None
@@ -58,9 +59,7 @@ class Progress:
 
     def fail(self, name: str, reason: str) -> None:
         """Print that a row failed, unless enough failures were printed."""
-        if self._left_to_say is None:
-            self.say(f"{name}: {reason}")
-        elif self._left_to_say > 0:
+        if self._left_to_say > 0:
             self._left_to_say -= 1
             self.say(f"{name}: {reason}")
 

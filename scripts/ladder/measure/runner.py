@@ -16,10 +16,11 @@ from ladder.measure.progress import Progress
 from ladder.measure.results_file import RunFile
 from ladder.model import errors
 from ladder.model.errors import LadderError, LostError, ResultError
+from ladder.model.rows import bare
 
-SPLITS = {"rung": 2, "ladder": 1, "none": 0}  # parts of a row's name that a process is for
-_STARTS = 3  # processes in turn that may end before they come to a row
-_PASSES = {  # after that of the times: a flag, and what it brings into the context
+SPLITS = {"rung": 2, "ladder": 1, "none": 0}  # leading parts of a name that a process is for
+_STARTS = 3  # consecutive processes that may end before their first row
+_PASSES = {  # after that of the times: its flag, and the key that it adds to the context
     re.compile(r"--energy="): "energy_source",
     re.compile(r"--hardware_counters(?!=(false|0|no|off)$)"): "hardware_counters",
 }
@@ -41,10 +42,10 @@ class Program:
     path: str
     flags: list[str]
     rows: list[str]  # those to be measured
-    full: list[str]  # all of them, as GPUs are measured
-    small: list[str]  # all of the small cases
-    ceilings_apart: bool  # whether it can leave out what other rows tell
-    keeps_samples: bool
+    full: list[str]  # all rows at the cases that GPUs are measured at
+    small: list[str]  # all rows at the small cases, for the emulator and profilers
+    ceilings_apart: bool  # whether it has --ceilings, to leave out what other rows measure
+    keeps_samples: bool  # whether it has --samples_out
 
     @classmethod
     def find(cls, path: Path, flags: Sequence[str], pattern: str, timeout: float) -> Program:
@@ -68,7 +69,7 @@ class Program:
         return cls(command[0], list(flags), rows, full, small, *known)
 
     def samples_to(self, path: Path) -> list[str]:
-        """Return the flags that make it append its samples to a file, of which that makes one.
+        """Return the flag that makes it append its samples to a file, as a list.
 
         Raises LadderError if it has no such flag.
         """
@@ -134,11 +135,11 @@ class Job:
     todo: list[str]
     environment: Mapping[str, str]
     label: str = ""  # tells it from the other jobs of the run
-    more_flags: Sequence[str] = ()  # that the results need not tell
+    more_flags: Sequence[str] = ()  # that the results do not record
     ended: Callable[[], None] = lambda: None  # called when a process has ended
 
     def parts(self, split: str) -> dict[str, list[str]]:
-        """Return the rows to be measured by what they have a process for."""
+        """Return the rows to be measured, by the part of their names that shares a process."""
         found: dict[str, list[str]] = {}
         for name in self.todo:
             found.setdefault("/".join(name.split("/")[: SPLITS[split]]), []).append(name)
@@ -198,7 +199,7 @@ def _measure(job: Job, names: Sequence[str], timeout: float, progress: Progress)
             if why := failure(standing[name]):
                 progress.fail(f"{name}{job.label}", why)
             elif lacks(standing[name]):
-                why = reason.rpartition(f"{name.removesuffix('/manual_time')}: ")[2]
+                why = reason.rpartition(f"{bare(name)}: ")[2]
                 progress.fail(f"{name}{job.label}", f"timed, but incomplete: {why}")
         if left and (left == before or not output.broken):
             if any(sign in reason for sign in _FULL_DISK):
@@ -232,7 +233,7 @@ def _attend(
         file.take(output)
         file.write_if_due()
         rows = output.rows()
-        now = next(reversed(rows), names[0]).removesuffix("/manual_time")
+        now = bare(next(reversed(rows), names[0]))
         progress.show(output.done, f"{now}{job.label}")
 
     output.remove()

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""A study: the rows of one program in one process as long as it lasts, in files that take turns.
+"""A study: measures the rows of one program, and replaces earlier results once it is complete.
 
-Earlier results give way only to whole ones. Until then what is measured is in files of their own,
-with which a later study may go on.
+Until then what is measured is in files of its own, `*.unfinished`, which a later study may resume.
 """
 
 from __future__ import annotations
@@ -29,11 +28,11 @@ _COUNTED = "grid_blocks"  # what each row has of which the emulator ran a kernel
 
 
 class Details:
-    """What emulated processes write beside their rows, once they end well; of all of them."""
+    """The details of emulated rows, merged: each process writes its own, if it ends well."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._entries: dict[str, dict[str, list[Any]]] = {}  # by row, and what it is of
+        self._entries: dict[str, dict[str, list[Any]]] = {}  # by row and kind
         self._written = time.monotonic()
 
     @property

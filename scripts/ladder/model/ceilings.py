@@ -53,10 +53,10 @@ def at_own_case(ceiling: Ceiling, ladder: Ladder) -> bool:
 
 
 class Ceilings:
-    """Which rows are the ceilings of which.
+    """Finds the rows that measure the ceiling of a row, among all that a program has.
 
-    Among all that a program knows: `full` has the names of the rows that GPUs are measured at,
-    `small` those of the small cases. The roofs of a small row are those of any other.
+    `full` has the names of the rows at the cases that GPUs are measured at, `small` those at the
+    small cases. Roofs are measured at the former only, for small rows too.
     """
 
     def __init__(

@@ -33,7 +33,7 @@ class IncomparableError(LadderError):
 
 
 def lacking(error: ModuleNotFoundError) -> int:
-    """Tell which package is not installed; a module of ours that lacks is a fault, and raised."""
+    """Print which package is not installed; a missing module of our own is a bug, and raised."""
     if (error.name or "ladder").partition(".")[0] == "ladder":
         raise error
     told = f"needs {error.name}: run scripts/study once, or pip install -e ."

@@ -14,7 +14,7 @@ from ladder.analysis.study import describe, name_of, studies
 from ladder.io.results import Results
 from ladder.model.counters import SPACES
 from ladder.report import speed_tables
-from ladder.report.markdown import LIMITED_BY, TRIPLE, resources, triple
+from ladder.report.markdown import LIMITED_BY, TRIPLE, resources, triple, used_columns
 
 _MOST_RUNGS = 18
 _WIDTH = 120  # where there is no terminal
@@ -116,7 +116,7 @@ def _print(
     table = Table(box=None, header_style="bold", pad_edge=False)
     if not rows:
         return
-    columns = [c for c in rows[0] if any(row[c] for row in rows)]
+    columns = used_columns(rows)
     for column in columns:
         table.add_column(
             column,

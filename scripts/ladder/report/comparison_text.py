@@ -20,7 +20,7 @@ from ladder.io import files
 from ladder.model import units
 from ladder.model.rows import bare
 from ladder.model.text import first_of
-from ladder.report.markdown import escape, markdown_row
+from ladder.report.markdown import escape, markdown_row, padded
 from ladder.stats import interval, metrics
 from ladder.stats.compare import Comparison
 from ladder.stats.distribution import Distribution, Mode
@@ -63,13 +63,7 @@ def text(comparison: Comparison, *, every: bool = False) -> str:
     """Write one plain line per benchmark, then the summary."""
     written: list[str] = []
     for header, rows in _tables(comparison, every=every):
-        written += [""] * bool(written)
-        lines = [header, *rows]
-        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-        written += [
-            "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
-            for line in lines
-        ]
+        written += [*[""] * bool(written), *padded([header, *rows])]
     return "\n".join([*written, *remarks(comparison)]) + "\n"
 
 

@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import geometric_mean
 
 from ladder.analysis.study import Study, describe
 from ladder.model import units
@@ -76,7 +76,7 @@ def text(study: Study) -> str:
 
 def _summary(name: str, what: str, level: float, found: Sequence[Ratio]) -> str:
     below = sum(ratio.value < level for ratio in found)
-    mean = math.exp(sum(math.log(ratio.value) for ratio in found) / len(found))
+    mean = geometric_mean(ratio.value for ratio in found)
     told = (
         f"{code(name)} against {what}: geometric mean {units.ratio(mean)}, least "
         f"{units.ratio(found[0].value)}, below {level:g} at {below} of {len(found)} shapes"

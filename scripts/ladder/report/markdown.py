@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 
 from ladder.analysis.emulated_study import per_request
 from ladder.model import units
@@ -34,7 +34,7 @@ def table(lines: list[dict[str, str]]) -> str:
     """
     if not lines:
         return "No measurements."
-    columns = [c for c in lines[0] if any(line[c] for line in lines)]
+    columns = used_columns(lines)
     rows = [columns, [":--" if c in _TEXT else "--:" for c in columns]]
     rows += [[_PIPE.sub(_escaped, line[c]).replace("\n", " ") for c in columns] for line in lines]
     return "\n".join(map(markdown_row, rows))
@@ -60,15 +60,33 @@ def escape(text: str) -> str:
     return _MARKUP.sub(r"\\\g<0>", " ".join(text.split()))
 
 
+def used_columns(lines: Iterable[Mapping[str, str]]) -> list[str]:
+    """Return the columns of a table that are not empty throughout."""
+    lines = list(lines)
+    return [column for column in (lines[0] if lines else {}) if any(line[column] for line in lines)]
+
+
+def padded(rows: Sequence[Sequence[str]], right: Sequence[bool] = ()) -> list[str]:
+    """Return rows of cells as lines of text with aligned columns; `right` says which to the right.
+
+    Raises ValueError if rows differ in length.
+    """
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    flags = right or [False] * len(widths)
+    return [
+        "  ".join(
+            cell.rjust(width) if flag else cell.ljust(width)
+            for cell, width, flag in zip(row, widths, flags, strict=True)
+        ).rstrip()
+        for row in rows
+    ]
+
+
 def aligned(lines: list[dict[str, str]]) -> str:
     """Write the same as plain text, its columns padded."""
-    columns = [c for c in lines[0] if any(line[c] for line in lines)]
-    table = [columns, *([" ".join(line[c].split()) for c in columns] for line in lines)]
-    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-    return "\n".join(
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        for row in table
-    )
+    columns = used_columns(lines)
+    cells = [[" ".join(line[column].split()) for column in columns] for line in lines]
+    return "\n".join(padded([columns, *cells]))
 
 
 def plain(markdown: str) -> str:
@@ -93,15 +111,7 @@ def _columns(block: list[list[str]]) -> list[str]:
         return []
     head, kinds, *body = block
     cells = [[_unescaped(cell) for cell in row] for row in [head, *body]]
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    right = [kind == "--:" for kind in kinds]
-    return [
-        "  ".join(
-            cell.rjust(width) if number else cell.ljust(width)
-            for cell, width, number in zip(row, widths, right, strict=True)
-        ).rstrip()
-        for row in cells
-    ]
+    return padded(cells, [kind == "--:" for kind in kinds])
 
 
 def _unescaped(text: str) -> str:

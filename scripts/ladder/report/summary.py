@@ -14,7 +14,7 @@ from ladder.io.results import Results
 from ladder.model import units
 from ladder.model.rows import Row, bare
 from ladder.report import comparison_text, speed_tables, sweep_tables
-from ladder.report.markdown import escape, markdown_row
+from ladder.report.markdown import escape, markdown_row, used_columns
 from ladder.stats.compare import Comparison
 from ladder.stats.verdicts import Change
 
@@ -110,7 +110,7 @@ def _swept(result: Results) -> list[_Table]:
     for sweep in families.sweeps(result):
         if not (lines := sweep_tables.lines(sweep)):
             continue
-        columns = [column for column in lines[0] if any(line[column] for line in lines)]
+        columns = used_columns(lines)
         rows = [tuple(line[column] for column in columns) for line in lines]
         title = f"{describe(result)}: {sweep_tables.title(sweep)}"
         tables.append(_Table("; ".join([title, *sweep_tables.notes(sweep)]), tuple(columns), rows))

@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from statistics import fmean, median
+from statistics import geometric_mean, median
 from typing import NamedTuple
 
 import numpy as np
@@ -39,13 +39,13 @@ class Comparison:
     metric: str = metrics.TIME
     follows_time: bool = True  # the metric is a time on the GPU or a speed
     confidence: float = 0.95
-    processes: tuple[int, int] = (1, 1)  # most of one row, in base and head
+    processes: tuple[int, int] = (1, 1)  # of the row that has most, in base and in head
     noise_measured: bool = False  # how processes differ is known, not assumed
     same_files: bool = False  # base and head hold the same, and no --map says why
 
     @cached_property
     def gpus(self) -> set[str]:
-        """Those of the rows that were compared."""
+        """The GPUs of the rows; "" stands for host code."""
         return {change.gpu for change in self.changes}
 
     @property
@@ -62,8 +62,8 @@ class Comparison:
         """
         if not (metrics.is_time(self.metric) or self.follows_time):
             return None
-        logs = [math.log(c.ratio) for c in self.changes if 0 < c.ratio < math.inf]
-        return Mean(math.exp(fmean(logs)), len(logs)) if len(logs) > 1 else None
+        ratios = [c.ratio for c in self.changes if 0 < c.ratio < math.inf]
+        return Mean(geometric_mean(ratios), len(ratios)) if len(ratios) > 1 else None
 
     @property
     def exit_code(self) -> int:
@@ -77,7 +77,7 @@ class Comparison:
 
 
 class Mean(NamedTuple):
-    """The geometric mean of the ratios of so many rows; above 1 where head is better."""
+    """The geometric mean of ratios, above 1 where head is better, and their number."""
 
     ratio: float
     rows: int

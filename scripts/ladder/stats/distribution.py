@@ -18,10 +18,10 @@ _Array = NDArray[np.float64]
 
 LEAST = 3  # times a side, to speak of percentiles
 _LEAST_OF_SHAPE, _LEAST_OF_MODES = 20, 50  # times a side, to speak of these
-_TOLD = (0.1, 0.5, 0.9)  # quantiles
-_INNER = (0.05, 0.95)  # quantiles beyond which times count as these, as they may be outliers
-_CRITICAL = 1.63  # of Kolmogorov and Smirnov's test at 1 %, of many
-_LEAST_DISTANCE = 0.2  # with many samples the least difference is beyond chance
+_QUANTILES = (0.1, 0.5, 0.9)
+_INNER = (0.05, 0.95)  # quantiles that times are clipped to, since outliers may lie beyond
+_CRITICAL = 1.63  # of the Kolmogorov-Smirnov test at 1 %: times sqrt(1/n + 1/m), for large n and m
+_LEAST_DISTANCE = 0.2  # with many samples even a tiny difference is significant
 _LEAST_SHARE = 0.15  # of a mode; what is less may be outliers
 _LEAST_APART = 4.5  # of two modes, Ashman's D: a uniform distribution cut in half has 3.5
 
@@ -44,19 +44,19 @@ class Distribution:
     p10: float
     p50: float
     p90: float
-    kolmogorov_smirnov: float  # distance of shapes: of times less one of the ratios
-    differ: bool | None  # in shape; None of too few times
+    kolmogorov_smirnov: float  # distance of the shapes: after scaling head by one of the ratios
+    differ: bool | None  # in shape; None if there are too few times
     base_modes: tuple[Mode, ...]  # two or none
     head_modes: tuple[Mode, ...]
 
 
 def compared(of: str, base: _Array, head: _Array, threshold: float) -> Distribution:
-    """Set times of two sides, in seconds, beside each other.
+    """Compare the distributions of two sides' times, in seconds.
 
-    Shapes differ where the distance is beyond chance and a fifth or more, and the ratios at the
-    percentiles are further apart than `threshold`, a fraction, which is also the least of modes.
+    Shapes differ where the distance is significant at 1 % and 0.2 or more, and the ratios at the
+    percentiles are further apart than `threshold`, a fraction; so are two modes.
     """
-    ratios = (np.quantile(base, _TOLD) / np.quantile(head, _TOLD)).tolist()
+    ratios = (np.quantile(base, _QUANTILES) / np.quantile(head, _QUANTILES)).tolist()
     p10, p50, p90 = ratios
     # The median may jump between two modes: then another ratio brings equal shapes together.
     tests = [scipy.stats.ks_2samp(base, ratio * head, method="asymp") for ratio in ratios]
@@ -74,8 +74,8 @@ def compared(of: str, base: _Array, head: _Array, threshold: float) -> Distribut
 def modes(times: _Array, least: float) -> tuple[Mode, ...]:
     """Return the two modes of times above 0, the lower one first; empty where there are not two.
 
-    They are cut where the variance between both is largest, as Otsu does, and are two where their
-    means are more than `least`, a fraction, and several deviations apart.
+    They are cut where the variance between both is largest (Otsu's method), in logs. They are two
+    where their means are more than `least`, a fraction, and several standard deviations apart.
     """
     count, edge = len(times), math.ceil(_LEAST_SHARE * len(times))
     if count < _LEAST_OF_MODES:

@@ -15,43 +15,43 @@ import scipy  # whose `special`, which takes longer to load than all else here, 
 from numpy.typing import NDArray
 
 _Array = NDArray[np.float64]
-_LEAST_TAIL = math.log(1e-15)  # smaller chances are told as this one
+_LEAST_TAIL = math.log(1e-15)  # smaller tail probabilities are given as this one
 
-# What is assumed of how processes differ where it was not measured: half of what the interval of
-# one process per side spans at 95 %, and the freedom that has. As seen on two H200 by
-# `ladder noise`: kernels take longer in one process than in another, and perhaps by where their
-# buffers are.
-FLOOR, LAUNCH_SECONDS, MOST_OF_LAUNCH, FREEDOM = 0.005, 0.2e-6, 0.04, 6
+# The prior of how processes differ where no noise was measured. With one process per side, the 95 %
+# interval reaches FLOOR either way, plus LAUNCH_SECONDS over the row's time, but at most
+# MOST_OF_LAUNCH. As `ladder noise` saw on two H200: a kernel takes longer in one process than in
+# another, perhaps because its buffers lie elsewhere.
+FLOOR, LAUNCH_SECONDS, MOST_OF_LAUNCH, PRIOR_DF = 0.005, 0.2e-6, 0.04, 6
 
-# The same of rows that a CPU ran, whatever their length: where code and data lie, and neighbours on
-# the machine, move them by so much. Several processes show their own spread: then hardly anything
-# is assumed.
+# The same for rows that a CPU ran, of any length: with one process per side the interval reaches
+# HOST_FLOOR, since the placement of code and data and other load on the machine move times by as
+# much. Several processes show their own spread, so for these the prior is the small HOST_DEVIATION.
 HOST_FLOOR, HOST_DEVIATION = 0.13, 0.0035
 
-# By how much the samples of a process scatter: weighs little, but three samples alone tell so
-# little that no interval of theirs would be of use.
-SAMPLES, HOST_SAMPLES, SAMPLES_FREEDOM = 0.002, 0.02, 4
+# The prior of the relative standard deviation of the samples within a process. It weighs little,
+# but without it the interval of three samples would be too wide to be of use.
+SAMPLES, HOST_SAMPLES, SAMPLES_DF = 0.002, 0.02, 4
 
-# As much of samples off the shortest half counts as their scatter: there may be a second mode. What
-# scatters more by all its samples than by their half has outliers.
+# Up to this much, the deviation by the range of all samples counts, as there may be a second mode
+# outside the shortest half. Beyond it the range shows outliers.
 _MODES = 0.02
 
 _WARM_UP = 1.2  # times the others: a first repetition that is far from them
 
-# What was observed to be so many times what was assumed shows that this was wrong for that row.
+# A prior is dropped for a row whose observed deviation is more than so many times the prior's.
 _REFUTED = 5
 
-# Of the range of n normal draws over their standard deviation; past those, ranges say little more.
+# Expected range of n standard normal draws, from 2 to 10 (d2 of control charts); more count as 10.
 _RANGES = (1.128, 1.693, 2.059, 2.326, 2.534, 2.704, 2.847, 2.970, 3.078)
 
 # Variance of the median of n standard normal draws, from 1 on; further on (pi / 2) / (n + 0.57).
 _MEDIANS = (1.0, 0.5, 0.4487, 0.2982, 0.2868, 0.2147, 0.2104, 0.1682, 0.1661, 0.1383)
 
-# Deviation of normal draws, from 2 on, over the length of the shortest half of them, such that its
-# square is right on average; that square has 0.83 degrees of freedom for every two draws, by which
+# Standard deviation of n normal draws, from 2 on, over the length of their shortest half, such that
+# its square is unbiased. That square has 0.83 degrees of freedom per two draws: with these
 # Student's t is right at 95 and 99 %. From 300 000 draws: tests/python/calibration.py --halves.
 _HALVES = (0.707, 1.702, 0.875, 1.340, 0.915, 1.196, 0.921, 1.114, 0.916)
-_HALF_FREEDOM = 0.83
+_HALF_DF = 0.83
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,14 +67,14 @@ class Process:
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """How processes differ, as known beforehand: a relative standard deviation and its freedom.
+    """The prior of how processes differ: a relative standard deviation, and how much it weighs.
 
     `alone` is the deviation that is assumed where neither side has a second process; `samples` is
     that of the samples within a process.
     """
 
     deviation: float
-    freedom: float
+    df: float  # degrees of freedom
     alone: float = 0.0  # 0: as `deviation` says
     samples: float = 0.0
 
@@ -86,18 +86,18 @@ def launch_share(seconds: float) -> float:
 
 @cache
 def _floor_quantile() -> float:
-    return math.sqrt(2) * float(scipy.special.stdtrit(FREEDOM, 0.975))
+    return math.sqrt(2) * float(scipy.special.stdtrit(PRIOR_DF, 0.975))
 
 
 def default_spread(seconds: float) -> Spread:
     """Return the prior of a GPU's row of that length, where no noise was measured."""
-    return Spread((FLOOR + launch_share(seconds)) / _floor_quantile(), FREEDOM, samples=SAMPLES)
+    return Spread((FLOOR + launch_share(seconds)) / _floor_quantile(), PRIOR_DF, samples=SAMPLES)
 
 
 def host_spread() -> Spread:
     """Return the prior of a row that a CPU ran, where no noise was measured."""
     alone = HOST_FLOOR / _floor_quantile()
-    return Spread(HOST_DEVIATION, FREEDOM, alone, HOST_SAMPLES)
+    return Spread(HOST_DEVIATION, PRIOR_DF, alone, HOST_SAMPLES)
 
 
 def measured_spread(spread: float, processes: int, prior: Spread) -> Spread:
@@ -107,9 +107,9 @@ def measured_spread(spread: float, processes: int, prior: Spread) -> Spread:
     thousand rows no change would be beyond chance. Its deviation is at least the measured one.
     """
     deviation, own = math.log1p(spread) / _RANGES[min(processes, 10) - 2], processes - 1
-    freedom = own + prior.freedom
-    both = (own * deviation**2 + prior.freedom * prior.deviation**2) / freedom
-    return Spread(max(deviation, math.sqrt(both)), freedom, samples=prior.samples)
+    df = own + prior.df
+    both = (own * deviation**2 + prior.df * prior.deviation**2) / df
+    return Spread(max(deviation, math.sqrt(both)), df, samples=prior.samples)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,23 +143,23 @@ def intervals(
 
     A side's median is that of its processes' medians. Its error is of two parts: how processes
     differ, by the variance of their medians, and how the samples of a lone process scatter, by the
-    shortest half of them, which no minority of slow ones moves. Each part is put together with what
-    `spread` says beforehand, and Student's t with the freedom of both makes the interval.
+    shortest half of them, which no minority of slow ones moves. Each part is pooled with the prior
+    `spread`, and Student's t with the pooled degrees of freedom makes the interval.
     """
     sides = _sides([side for pair in pairs for side in (pair.base, pair.head)])
     known = [pair.spread for pair in pairs]
     several = (sides.count > 1).any(axis=1)
     processes = _pooled(
         np.where(several, [s.deviation for s in known], [s.alone or s.deviation for s in known]),
-        np.array([s.freedom for s in known]),
+        np.array([s.df for s in known]),
         sides.squares.sum(axis=1),
         (sides.count - 1).sum(axis=1),
         2,
     )
-    seen = np.where(sides.size > 1, _HALF_FREEDOM * (sides.size // 2), 0.0)
+    seen = np.where(sides.size > 1, _HALF_DF * (sides.size // 2), 0.0)
     samples = _pooled(
         np.array([s.samples for s in known]),
-        np.full(len(known), SAMPLES_FREEDOM),
+        np.full(len(known), SAMPLES_DF),
         (seen * sides.scale).sum(axis=1),
         seen.sum(axis=1),
         3,
@@ -184,14 +184,15 @@ def intervals(
 
 
 def _pooled(
-    deviation: _Array, freedom: _Array, squares: _Array, seen: _Array, least: int
+    deviation: _Array, df: _Array, squares: _Array, seen: _Array, least: int
 ) -> tuple[_Array, _Array]:
     """Return the variance, and its degrees of freedom, from a prior and observed squares.
 
-    The prior is dropped where the observed variance refutes it.
+    `seen` has the degrees of freedom of the squares. Where their variance refutes the prior, that
+    is dropped, and at least `least` degrees of freedom are left.
     """
-    both = np.maximum(seen + freedom, 1)
-    pooled = (freedom * deviation**2 + squares) / both
+    both = np.maximum(seen + df, 1)
+    pooled = (df * deviation**2 + squares) / both
     own = squares / np.maximum(seen, 1e-9)
     refuted = own > (_REFUTED * deviation) ** 2
     # A single degree of freedom would say that nothing can be told, however large the change.
@@ -223,7 +224,7 @@ def deviation(logs: _Array) -> _Array:
 
 
 def _chances(half: Callable[[_Array], _Array], beyond: _Array) -> _Array:
-    """Return both tails of the intervals that are half as wide as `beyond`, by bisection."""
+    """Return p-values: both tails of the intervals whose half width is `beyond`, by bisection."""
     low, high = np.full(len(beyond), _LEAST_TAIL), np.full(len(beyond), math.log(0.5))
     for _ in range(30):
         middle = (low + high) / 2
@@ -241,10 +242,10 @@ def middle(side: Sequence[Process]) -> float:
 
 
 def apart(base: Sequence[Process], head: Sequence[Process], confidence: float) -> bool:
-    """Whether the ranks of the processes' medians tell the sides apart: Mann and Whitney's U test.
+    """Whether the ranks of the processes' medians tell the sides apart: the Mann-Whitney U test.
 
-    With the normal approximation; of so few processes that it never could, all of one side have to
-    be beyond all of the other. Student's t supposes one hump and errs where a row has two modes.
+    By the normal approximation. With so few processes that it could never reject, all of one side
+    have to be beyond all of the other. Student's t assumes one mode, and errs where a row has two.
     """
     first, second = ([median(p.samples) for p in side] for side in (base, head))
     pairs = len(first) * len(second)

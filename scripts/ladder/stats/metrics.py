@@ -15,7 +15,8 @@ from ladder.stats.interval import Process
 TIME = "real_time"
 _TIMES = (TIME, "cpu_time")
 
-# The standard error of the median of n draws, over their deviation and over their quartile range.
+# The standard error of the median of n normal draws, times sqrt(n): over their standard deviation,
+# and over their interquartile range.
 _OF_DEVIATION, _OF_QUARTILES = 1.2533, 0.9291
 
 

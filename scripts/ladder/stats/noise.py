@@ -126,10 +126,10 @@ def read(path: Path) -> tuple[dict[str, Any], dict[str, Floor]]:
 
 
 def summary(found: Noise) -> str:
-    """Say which share of the rows is how quiet, and name the others and what their clocks did.
+    """Say how many rows are within each limit, and list the noisiest with their clocks' spread.
 
-    By distance from the median, and by what processes differ by: of two processes twice as much.
-    Before that, how long small kernels took in each process, where their results tell.
+    A row's floor is its largest distance from the median, its spread that from process to process:
+    with two processes twice as much. Small kernels come first, where the results have their times.
     """
     rows = found.rows.values()
     lines = [f"{found.title}: {len(rows)} rows in {found.context['processes']} processes."]

@@ -190,8 +190,7 @@ def change_points(values: Sequence[float], spread: interval.Spread) -> tuple[lis
 
     PELT with the squared distance of logs from their segment's mean as cost, and a penalty of
     `PENALTY` x log of the number of values x variance. The variance is that of the shorter nine
-    tenths of the steps from value to value, put together with what is known of the row beforehand
-    (`spread`).
+    tenths of the steps from value to value, pooled with the row's prior `spread`.
     """
     import ruptures  # takes a while to load
 
@@ -200,9 +199,8 @@ def change_points(values: Sequence[float], spread: interval.Spread) -> tuple[lis
     kept = count - 1 - max(1, count // 10)  # changes are among the longest steps
     steps = np.sort(np.abs(np.diff(logs)))[:kept]
     seen = np.mean(steps**2) / 2 / _share(kept / (count - 1))
-    freedom = count / 3  # that steps, which share their values, leave
-    variance = spread.deviation**2 * spread.freedom + seen * freedom
-    variance /= spread.freedom + freedom
+    df = count / 3  # fewer than there are steps, since neighbouring steps share a value
+    variance = (spread.df * spread.deviation**2 + df * seen) / (spread.df + df)
     # An outlier has its neighbours on one side; the first and the last have the same three.
     places = np.clip(np.arange(count), 1, count - 2)
     middle = np.median([logs[places - 1], logs[places], logs[places + 1]], axis=0)
@@ -215,7 +213,7 @@ def change_points(values: Sequence[float], spread: interval.Spread) -> tuple[lis
 
 @cache
 def _share(kept: float) -> float:
-    """Return what is left of a normal variance when only that share is kept, around the middle."""
+    """Return the variance of a standard normal variable truncated to its central share `kept`."""
     bound = float(scipy.special.ndtri((1 + kept) / 2))
     density = math.exp(-(bound**2) / 2) / math.sqrt(2 * math.pi)
     return 1 - 2 * bound * density / kept

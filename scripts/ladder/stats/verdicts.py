@@ -114,7 +114,8 @@ def judge(
 ) -> dict[tuple[str, str], Change]:
     """Judge the rows that both sides measured.
 
-    `more` of the metric is better, and `exact` ones differ between no two runs of one program.
+    With `more`, a larger value of the metric is better. With `exact`, no two runs of one program
+    differ in it, so that there is no noise.
     """
     known = {
         key: (_EXACT, 0.0) if exact else noise_of(*sides, rules, floors)
@@ -155,11 +156,11 @@ def judge(
 
 
 def together(found: Mapping[_Key, Change], confidence: float) -> dict[_Key, Change]:
-    """Call those rows NOISY whose change may be chance among so many rows.
+    """Turn FASTER and SLOWER into NOISY where the change may be chance among so many rows.
 
-    Benjamini-Hochberg: of the FASTER and SLOWER that stay, as many as 1 - `confidence` are wrong on
-    average; of rows that are all equal, that is how often any is called different. A single row
-    keeps its verdict.
+    Benjamini-Hochberg, with a false discovery rate of 1 - `confidence`: on average at most that
+    share of the FASTER and SLOWER that stay is wrong; of rows that are all equal, that is how often
+    any is called different. A single row keeps its verdict.
     """
     # Counters with zeros have no interval and no chance: they keep their verdict.
     tested = {key: change for key, change in found.items() if not math.isnan(change.chance)}

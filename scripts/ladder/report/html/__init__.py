@@ -26,6 +26,7 @@ from ladder.model.errors import LadderError
 from ladder.report import comparison_text, plots
 from ladder.report.html import charts, figures, pages, rows
 from ladder.report.html.source import Sources
+from ladder.report.markdown import used_columns
 from ladder.report.plots import parallel, style
 from ladder.stats.compare import Comparison
 from ladder.stats.trend import Trend, trend
@@ -108,7 +109,7 @@ def write(
         gravest=worse[:_MOST_CHANGES],
         worse=len(worse),
         blocks=blocks,
-        columns=pages.columns,
+        columns=used_columns,
         style=_asset("report.css") + Markup(styles),
         script=_asset("report.js"),
         charts=_asset("charts.js"),

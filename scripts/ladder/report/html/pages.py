@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -174,7 +174,9 @@ def sweeps(results: Results, drawn: Mapping[str, str]) -> list[Table]:
             told = "; ".join(about + sweep_tables.notes(sweep))
             svg = drawn.get(stems.get(id(sweep), ""))
             own = Plot(told, "", svg) if svg else None
-            tables.append(Table(told[:1].upper() + told[1:], columns(lines), lines, own))
+            tables.append(
+                Table(told[:1].upper() + told[1:], markdown.used_columns(lines), lines, own)
+            )
     return tables
 
 
@@ -439,9 +441,3 @@ def _counter(counter: counters.Counter, value: float) -> str:
     if counter.group == "Accuracy":
         return f"{value:.2g}"
     return units.percent(100 * value) if counter.unit == "share" else units.count(value)
-
-
-def columns(lines: Iterable[Mapping[str, str]]) -> list[str]:
-    """Return the columns of a table that are not empty throughout."""
-    lines = list(lines)
-    return [key for key in (lines[0] if lines else {}) if any(line[key] for line in lines)]

@@ -74,7 +74,7 @@ def _worst(details: Details, row: str, operation: str | None) -> Line | None:
 
 
 def draw(tally: Tally, *requests: tuple[str, Line]) -> Figure:
-    """Draw requests side by side: banks across, rows of 32 words down, a square a word wanted."""
+    """Draw requests side by side: banks across, rows of 32 words down, a square per word."""
     words = [_words(line) for _, line in requests]
     listed = [_listed(found) for found in words]
     side = BANKS * _CELL
@@ -119,7 +119,7 @@ def _listed(words: dict[int, int]) -> list[int]:
 
 
 def _cells(axes: Axes, words: dict[int, int], rows: list[int]) -> None:
-    """Draw a square a word, and name a few lanes beside their first."""
+    """Draw a square per word, and name a few lanes beside their first."""
     places = {row: y for y, row in enumerate(rows)}
     at = {word: (word % BANKS, places[word // BANKS]) for word in sorted(words)}
     axes.set(xlim=(0, BANKS), ylim=(len(rows), 0), xticks=[], yticks=[])

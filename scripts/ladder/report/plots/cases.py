@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from ladder.analysis.study import Study
+from ladder.analysis.study import Study, axis_values
 from ladder.model import units
 
 
@@ -31,7 +31,7 @@ def across(study: Study, cases: Iterable[str]) -> str:
     """Name the axis that goes across: the first that varies, or all where shapes are a series."""
     if len(study.shape_axes) > 1 and any(map(study.in_series, cases)):
         return " × ".join(study.shape_axes)
-    found = {axis: {values(case).get(axis) for case in cases} for axis in study.shape_axes}
+    found = {axis: {axis_values(case).get(axis) for case in cases} for axis in study.shape_axes}
     varying = [axis for axis, several in found.items() if len(several) > 1]
     return next(iter([*varying, *study.shape_axes]), "")
 
@@ -41,7 +41,7 @@ def grouped(study: Study, cases: list[str], axis: str) -> list[Group]:
     facets = {axis.name for axis in study.ladder.axes if axis.facet}
     found: dict[tuple[str, str], dict[str, str]] = {}
     for case in cases:
-        own = values(case)
+        own = axis_values(case)
         rest = [a for a in own if a not in facets and a not in axis.split(" × ")]
         others = "/".join(f"{a}:{own[a]}" for a in rest)
         alone = axis in own and len(study.shape_axes) > 1
@@ -56,14 +56,9 @@ def _order(column: tuple[str, str]) -> tuple[bool, int]:
     return not label.isdecimal(), int(label) if label.isdecimal() else 0
 
 
-def values(case: str) -> dict[str, str]:
-    """Split `axis:value/...`."""
-    return dict(segment.split(":", 1) for segment in case.split("/") if segment)
-
-
 def spelled(case: str) -> str:
     """Write values for a title: `keys 2²⁸, uniform`."""
-    told = [_spelled(axis, value) for axis, value in values(case).items()]
+    told = [_spelled(axis, value) for axis, value in axis_values(case).items()]
     return words(", ".join(told))
 
 
@@ -82,12 +77,17 @@ def headline(study: Study) -> str:
     return whole(study, study.headline)
 
 
+def at_headline(study: Study) -> str:
+    """Write `, at` and the headline, to end a subtitle; empty where the cases have no axes."""
+    return f", at {headline(study)}" if study.headline else ""
+
+
 def whole(study: Study, case: str) -> str:
     """Write a case for a title, a size that is all axes' own once: `m = n = k = 4096`."""
     axes = study.shape_axes
     if len(axes) < 2 or not study.in_series(case):
         return spelled(case)
-    rest = "/".join(f"{a}:{value}" for a, value in values(case).items() if a not in axes)
+    rest = "/".join(f"{a}:{value}" for a, value in axis_values(case).items() if a not in axes)
     return ", ".join(filter(None, (" = ".join((*axes, study.label(case))), spelled(rest))))
 
 

@@ -88,7 +88,7 @@ def roofs_of(study: Study) -> list[Roof]:
 
 
 def draw(study: Study, found: list[Roof]) -> Figure:
-    """Draw a bar a roof, in groups of one scale, and below them speeds along a roof's axis."""
+    """Draw a bar per roof, in groups of one scale, and below them speeds along a roof's axis."""
     groups = [list(group) for _, group in groupby(found, key=lambda roof: roof.group)]
     names = [roof.rung.name for roof in found]
     cells = {roof.rung.name: _cells(roof) for roof in found}

@@ -61,8 +61,7 @@ def draw(study: Study) -> Figure:
 def _titles(study: Study) -> tuple[str, str]:
     gain = study.speed(study.path[-1]) / study.speed(study.path[0])
     title = f"{study.ladder.title}: {units.number(gain)} times the first rung"
-    at = f", at {cases.headline(study)}" if study.headline else ""
-    return title, f"The path to the fastest rung{at}"
+    return title, f"The path to the fastest rung{cases.at_headline(study)}"
 
 
 def _columns(study: Study, rows: Sequence[Row]) -> dict[str, list[str]]:
@@ -72,7 +71,7 @@ def _columns(study: Study, rows: Sequence[Row]) -> dict[str, list[str]]:
     columns = {
         unit: [units.number(study.speed(row) / divisor) for row in rows],
         "of limit" + ", * its own" * own: [_percent(study, row) for row in rows],
-        "gain on, parent": [_gain(study, row) for row in rows],
+        "gain on, parent": [units.gain(study.gain(row)) for row in rows],
     }
     return {header: cells for header, cells in columns.items() if any(cells)}
 
@@ -80,10 +79,6 @@ def _columns(study: Study, rows: Sequence[Row]) -> dict[str, list[str]]:
 def _percent(study: Study, row: Row) -> str:
     percent = units.percent(study.percent(row))
     return percent + "*" * bool(percent and study.has_own_ceiling(row))
-
-
-def _gain(study: Study, row: Row) -> str:
-    return units.gain(study.gain(row))
 
 
 def _bars(axes: Axes, study: Study, rows: Sequence[Row], places: Sequence[float]) -> None:

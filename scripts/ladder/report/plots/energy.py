@@ -68,9 +68,8 @@ def _named(study: Study, rows: Sequence[Row]) -> list[Row]:
 
 
 def _titles(study: Study) -> tuple[str, str]:
-    at = f", at {cases.headline(study)}" if study.headline else ""
     told = "Energy of the board, launches back to back; along a dotted line power is the same"
-    return f"{study.ladder.title}: speed and energy{at}", told
+    return f"{study.ladder.title}: speed and energy{cases.at_headline(study)}", told
 
 
 def _work(study: Study, row: Row) -> float:

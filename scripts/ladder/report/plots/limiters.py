@@ -64,17 +64,13 @@ def draw(study: Study, found: Sequence[Share]) -> Figure:
     right = style.widest([str(share.limiter) for share in found], style.SMALL) + 0.3
     width = max(style.WIDE, left + (1 + len(columns)) * (_LEAST_BARS + _NUMBER) + right)
     height = _TOP + _HEADER + _BAR * len(found) + _BOTTOM
-    own = study.own_ceilings()
-    about = f"Percent of {study.ladder.ceilings}{own} and of each limit{_at(study)}"
+    own, at = study.own_ceilings(), cases.at_headline(study).removeprefix(",")
+    about = f"Percent of {study.ladder.ceilings}{own} and of each limit{at}"
     title = f"{study.ladder.title}: what limits each rung"
     figure = style.page(width, height, title, about, describe(study.results))
     figure.text(0.2 / width, 1 - 0.74 / height, _signs(study, found, columns), color=style.GREY)
     _shares(figure, height - _TOP - _HEADER, left, width - right, study, found, columns)
     return figure
-
-
-def _at(study: Study) -> str:
-    return f" at {cases.headline(study)}" if study.headline else ""
 
 
 def _columns(found: Sequence[Share]) -> list[str]:
@@ -92,7 +88,7 @@ def _shares(
     found: Sequence[Share],
     columns: list[str],
 ) -> None:
-    """Draw a column of bars a limit, of one scale, and write what limits each rung after them.
+    """Draw a column of bars per limit, of one scale, and write what limits each rung after them.
 
     All stand on one pair of axes, in inches across: a pair each would take twice as long.
     """

@@ -122,7 +122,7 @@ def _several(names: list[str], width: float) -> str:
 
 
 def _curve(axes: Axes, points: Sequence[Point], own: float, percent: float) -> None:
-    """Draw a bar a size, or a run of sizes that are alike, and a dot at the launch's own."""
+    """Draw a bar per size, or per run of sizes that are alike, and a dot at the launch's own."""
     points = sorted(points, key=lambda point: point.size)
     edges = _edges([point.size for point in points])
     start = 0

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Jobs shared out over processes, since drawing takes a core a second a figure."""
+"""Jobs shared out over processes, since drawing a figure takes a core a second."""
 
 from __future__ import annotations
 

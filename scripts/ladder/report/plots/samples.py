@@ -26,7 +26,7 @@ _HEIGHT, _BETWEEN, _LEFT, _RIGHT, _BOTTOM, _TOP = 0.95, 0.55, 0.85, 1.3, 0.6, 1.
 _SHARES, _GAP, _NOTE = 1.5, 0.12, 0.16  # inches: of the distribution, left of it, a line of text
 _LEAST_REACH = 0.0025  # of the median, that the time axis has either way: noise alone stays flat
 _SINGLE = 2000  # points in a figure of which each is drawn as itself in an SVG
-_TOLD = (0.9, 0.5, 0.1)  # quantiles
+_QUANTILES = (0.9, 0.5, 0.1)
 
 
 @dataclass(frozen=True)
@@ -146,7 +146,7 @@ def _row(taken: Sequence[Axes], shares: Axes, found: Sequence[_Drawn]) -> None:
 
 
 def _in_order(axes: Axes, drawn: _Drawn, factor: float) -> list[str]:
-    """Draw a point a sample; return how many are beyond either end of the axis, and how far."""
+    """Draw a point per sample; return how many are beyond either end of the axis, and how far."""
     (low, high), times = axes.get_ylim(), drawn.times / factor
     at = np.arange(1, len(times) + 1)
     look: dict[str, Any]
@@ -182,7 +182,7 @@ def _limits(sides: list[NDArray[np.float64]]) -> tuple[float, float]:
 def _percentiles(axes: Axes, found: Sequence[_Drawn], factor: float, unit: str) -> None:
     """Name percentiles right of the distribution, each as near its height as the others let it."""
     low, high = axes.get_ylim()
-    quantiles = _TOLD[: 2 if len(found) > 1 else 3]
+    quantiles = _QUANTILES[: 2 if len(found) > 1 else 3]
     told = [
         (float(value) / factor, f"p{100 * q:.0f}  {_digits(float(value) / factor)} {unit}", each)
         for each in found

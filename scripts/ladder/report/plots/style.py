@@ -198,21 +198,21 @@ def text_width(text: str, size: float = NORMAL) -> float:
     """Width in inches of the ink of a line of text."""
     if not (text := text.strip()):
         return 0.0
-    # The way of the pen less what is blank at its ends: all outlines would take four times as long.
-    way, _, _ = _measured(text)
-    return float(size * (way - _blank(text[0])[0] - _blank(text[-1])[1])) / 72
+    # The advance width less the outer side bearings: all outlines would take four times as long.
+    advance, _, _ = _measured(text)
+    return float(size * (advance - _bearings(text[0])[0] - _bearings(text[-1])[1])) / 72
 
 
 @cache  # a third of a millisecond each, and the texts of all figures have half of them in common
 def _measured(text: str, weight: str = "normal") -> tuple[float, float, float]:
-    """Width with what is blank at its ends, height and descent of a line, of a size of 1."""
+    """Advance width, height and descent of a line of text, at a font size of 1."""
     font = FontProperties(family="DejaVu Sans", size=1, weight=weight)
     return text_to_path.get_text_width_height_descent(text, font, False)
 
 
 @cache
-def _blank(character: str) -> tuple[float, float]:
-    """What is blank left and right of a character's ink, of a size of 1."""
+def _bearings(character: str) -> tuple[float, float]:
+    """Left and right side bearing of a character, at a font size of 1."""
     path = TextPath((0, 0), character, prop=_FONT)
     # Glyphs have a point of their outline where they are widest: no need to solve its curves.
     ink = path.vertices[path.codes != Outline.CLOSEPOLY, 0]

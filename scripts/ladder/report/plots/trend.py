@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Histories of rows over commits: a panel a row, its segments as lines."""
+"""Histories of rows over commits: a panel per row, its segments as lines."""
 
 from __future__ import annotations
 

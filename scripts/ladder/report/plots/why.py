@@ -139,7 +139,7 @@ def draw(study: Study, found: list[Step]) -> Figure:
     left_out = [step.rung.name for step in found if step not in shown]
     bottom = _BOTTOM + (0.17 if left_out else 0.0)
     height = _TOP + _KEY * timed + body + bottom
-    about = f"From each parent to its rung{_at(study)}"
+    about = f"From each parent to its rung{cases.at_headline(study)}"
     source = describe(study.results)
     if left_out:
         names_out = f"No counter to compare: {', '.join(left_out)}"
@@ -166,10 +166,6 @@ def draw(study: Study, found: list[Step]) -> Figure:
         style.legend(figure, key, f"●  too short for an arrow    bold: gains over {_UNMOVED:.0%}")
         _speeds(panels[1], study, shown)
     return figure
-
-
-def _at(study: Study) -> str:
-    return f", at {cases.headline(study)}" if study.headline else ""
 
 
 def _told(study: Study, step: Step) -> float:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from matplotlib.figure import Figure
 
-from ladder.analysis.study import Study, describe
+from ladder.analysis.study import Study, axis_values, describe
 from ladder.model.rows import Row
 from ladder.report.plots import cases, panels, style
 from ladder.report.plots.cases import Group
@@ -82,7 +82,10 @@ def chosen(study: Study) -> Map | None:
 
 
 def _cover(speeds: Mapping[tuple[str, str], float]) -> set[str]:
-    """Pick rungs, by (rung, case), until one is near the fastest at every case."""
+    """Pick rungs until one is near the fastest at every case: a greedy set cover.
+
+    `speeds` are by (rung, case).
+    """
     best = _fastest(speeds)
     near = {key for key, speed in speeds.items() if speed >= NEAR * best[key[1]]}
     picked: set[str] = set()
@@ -231,7 +234,7 @@ def _strips(study: Study, found: Map, told: _Told) -> Figure:
 
 def _strip_title(group: Group, usual: str) -> str:
     """Write what tells a strip from others: its facet, and other values than the usual ones."""
-    facet = cases.words(", ".join(cases.values(group.facet).values()))
+    facet = cases.words(", ".join(axis_values(group.facet).values()))
     return ", ".join(filter(None, (facet, cases.spelled(group.others) * (group.others != usual))))
 
 
