@@ -87,7 +87,7 @@ std::vector<Rung> rungs() {
        .target = "shared_load_requests",
        .measured = is_large_or_unaligned},
       {.name = "from_l1",
-       .idea = "No tile and no barrier: windows come from the L1, strips fill the device.",
+       .idea = "No tile and no barrier: inputs come from the L1, and strips fill the device.",
        .implementation = strips_from_l1<side>(),
        .builds_on = "sliding_sums",
        .target = "shared_wavefronts",
@@ -103,8 +103,8 @@ std::vector<Rung> rungs() {
        .measured = [](const Case& c) { return c["filter"] <= kMostUnrolled; }},
       // 04_row_ring.cuh
       {.name = "row_ring",
-       .idea = "For rows that start anywhere: warps copy words to a ring of rows, where windows "
-               "are aligned.",
+       .idea = "For rows that start anywhere: warps copy words to a ring of rows, from which they "
+               "load aligned vectors.",
        .implementation = strips_by_ring<side>(),
        .builds_on = "sliding_sums",
        .meant_for = [](const Case& c) { return !aligned(c) && c["filter"] > 3; },

@@ -5,8 +5,7 @@
 
 namespace ladders::convolution {
 /// Tiles of 8 x 256 pixels per SM from which on strips are faster than tiles. Fewer have too few
-/// warps to hide latency: strips load row after row, tiles all their rows at once. (On an H200 it
-/// is 6 where images are narrow, and more than 15 where all tiles are full.)
+/// warps to hide latency: strips load row after row, tiles all their rows at once.
 inline const Crossover kFullFrom{
     "convolution.full_from", 8,
     [](const Case& c, const Device& device) {

@@ -3,11 +3,11 @@
 // Lookup: out[i] = table[index[i]], values of 4 bytes, indices known to be in the table.
 //
 // Four bytes come in and four go out, so the limit is the copy: on an H200 about two lookups per
-// clock and SM. A warp's 32 lookups may take 15 clocks before their source becomes the limit. Where
+// clock and SM. A warp's 32 lookups may take 16 clocks before their source becomes the limit. Where
 // each lane wants another entry
 //   - the L2 gives about one 32-byte sector per clock and SM: over 30 clocks, fewer with L1 hits;
 //   - constant memory gives one word at a time: 32 cycles, but one if all lanes agree;
-//   - shared memory takes one wavefront per different word in the busiest bank: on average 3.5 for
+//   - shared memory takes one wavefront per different word in the busiest bank: in theory 3.5 for
 //     random entries (2.8 in tables of 128, 2.0 of 64, 1 of 32), 32 for entries 32 apart;
 //   - 32 copies take one wavefront, 16 take two, 8 still 3;
 //   - registers take a shuffle;

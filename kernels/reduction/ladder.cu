@@ -177,7 +177,7 @@ std::vector<Rung> rungs() {
        .idea = "Warps send their sums to one block through distributed shared memory.",
        .implementation = clusters<Op>(),
        .builds_on = "warp_votes",
-       .shows = "Sums avoid the L2: at 2^16 faster on an H200 (2 %), slower on an H100 (5 %).",
+       .shows = "Sums avoid the L2: at 2^16 faster on an H200, slower on an H100.",
        .target = "distributed_bytes",
        .needs = kClusters,
        .measured = of_integers_or_sums},
