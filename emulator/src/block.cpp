@@ -23,7 +23,7 @@ void Launch::fail(Fault what) {
 }
 
 void Block::cluster_met(const Knowledge& all) {
-  order_.take(all);
+  order_.acquire(all);
   for (Lane& lane : lanes_) {
     lane.knowledge.level = all.level;
     lane.told = launch_->races.changes();
@@ -74,6 +74,7 @@ void Block::run(std::uint64_t number) {
   block_index = index_;
   if (launch_->recorded() && !replay_) replay_ = std::make_unique<WarpReplay>(*this);
   order_.start(number);
+  released_ = {};
   conflict_.reset();
   shared_.start(launch_->dynamic_bytes);
   bulk_ = {};
@@ -122,7 +123,7 @@ void Block::run(std::uint64_t number) {
           *barrier.phase->copies.front()->lane, barrier.phase->copies.front()->pc,
           "bulk copy: a block exits while ", barrier.under_way,
           " bytes are under way to its memory");
-  if (launch_->check) order_.barrier(lanes_);
+  if (launch_->check) released_ = order_.released(lanes_, Orders::all);
   if (visit_.by)
     throw visit_.by->fault(*visit_.lane, visit_.pc,
                            "distributed shared memory: a block exits while another may still be "
@@ -181,7 +182,10 @@ bool Block::release_block_barrier() {
 bool Block::release_cluster_barrier() {
   const auto waiting = std::ranges::count(lanes_, State::at_cluster_barrier, &Lane::state);
   if (waiting == 0 || waiting < live_) return false;
-  if (launch_->check) order_.barrier(lanes_);
+  if (launch_->check) {
+    const auto first = std::ranges::find(lanes_, State::at_cluster_barrier, &Lane::state);
+    released_ = order_.released(lanes_, static_cast<Orders>(first->value));
+  }
   cluster_->arrive(rank_);
   ++counts_.steps.cluster_barriers;
   for (Lane& lane : lanes_)

@@ -148,6 +148,7 @@ class Block {
     if (launch_->turns) launch_->turns->note_store();
   }
   BlockOrder& order() { return order_; }
+  const Knowledge& released() const { return released_; }
   unsigned number_of(const Lane& lane) const {
     return static_cast<unsigned>(&lane - lanes_.data());
   }
@@ -267,6 +268,7 @@ class Block {
   std::mt19937 random_;
 
   BlockOrder order_;
+  Knowledge released_;  // at the last cluster barrier
   std::optional<Races::Conflict> conflict_;
   SharedMemory shared_;
   BulkState bulk_;

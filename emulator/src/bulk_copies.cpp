@@ -12,10 +12,12 @@ namespace {
 constexpr unsigned kChunk = 16;
 constexpr int kMostPending = (1 << 20) - 1;  // arrivals, and bytes on their way, of a phase
 
-// Whether its initialisation is known to the lane; with `shown_to`, to bulk copies.
-bool is_known(const Barrier& state, Block& owner, std::uint64_t shown_to) {
-  return current_block->order().knows(*current_lane, owner.order().number() + shown_to,
-                                      state.thread, state.time);
+// Whether its initialisation was shown to the lane in one of these ways: see Clock; 0 is the usual.
+bool is_known(const Barrier& state, Block& owner, std::initializer_list<std::uint64_t> ways) {
+  return std::ranges::any_of(ways, [&](std::uint64_t way) {
+    return current_block->order().knows(*current_lane, owner.order().number() + way, state.thread,
+                                        state.time);
+  });
 }
 
 Barrier& find(const MBarrier& barrier, Block& owner, std::uintptr_t pc) {
@@ -24,7 +26,7 @@ Barrier& find(const MBarrier& barrier, Block& owner, std::uintptr_t pc) {
   Barrier& state = found->second;
   if (barrier.state != state.bits()) stop(pc, "mbarrier: something was stored where it lies");
   const bool own = &owner == current_block && state.thread == owner.number_of(*current_lane);
-  if (state.phase && !own && !is_known(state, owner, 0))
+  if (state.phase && !own && !is_known(state, owner, {0, Clock::kInShared, Clock::kBarriers}))
     stop(pc, "mbarrier: nothing orders its initialisation before its use");
   return state;
 }
@@ -193,8 +195,7 @@ BulkCopy box_of(BulkCopy::Way way, const void* shared, const CUtensorMap& map, u
 void start_in(BulkCopy&& copy, MBarrier& barrier) {
   check(copy, &barrier);
   const Barrier& state = find(barrier, *current_block, copy.pc);
-  if (state.phase && !is_known(state, *current_block, Clock::kBarriers) &&
-      !is_known(state, *current_block, Clock::kShared))
+  if (state.phase && !is_known(state, *current_block, {Clock::kBarriers, Clock::kShared}))
     wrong(copy, "no fence has shown it that its mbarrier is initialised (fence_mbarrier_init())");
   start(std::move(copy), barrier, *current_block);
 }

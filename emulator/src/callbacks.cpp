@@ -49,8 +49,9 @@ int block_barrier(Vote vote, int predicate) {
   return static_cast<int>(lane.value);
 }
 
-void cluster_barrier() {
+void cluster_barrier(Orders what) {
   current_lane->pc = RETURN_ADDRESS;
+  current_lane->value = static_cast<std::uint64_t>(what);
   yield(*current_lane, State::at_cluster_barrier);
 }
 

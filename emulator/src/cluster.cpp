@@ -138,7 +138,7 @@ void Cluster::pass_turn() {
   if (std::ranges::all_of(members_, &Member::exited)) return draw();
   if (std::ranges::all_of(members_, &Member::waits)) {
     Knowledge all;
-    for (const Member& member : members_) member.block->order().add_to(all);
+    for (const Member& member : members_) all.join(member.block->released());
     for (Member& member : members_) {
       member.at_barrier = false;
       member.block->cluster_met(all);

@@ -51,6 +51,10 @@ void Clock::show(std::uint64_t to) {
   join(shown);
 }
 
+void Clock::keep_shown(std::uint64_t from) {
+  std::erase_if(entries_, [&](std::uint64_t each) { return each < entry(from, 0, 0); });
+}
+
 void Clock::join(const Clock& other) {
   std::vector<std::uint64_t> both;
   both.reserve(entries_.size() + other.entries_.size());
@@ -135,12 +139,19 @@ void BlockOrder::barrier(std::span<Lane> lanes) {
   }
 }
 
-void BlockOrder::add_to(Knowledge& all) const {
-  if (barrier_ == 0) return;  // nobody checks
-  all.join(base_);
+Knowledge BlockOrder::released(std::span<Lane> lanes, Orders what) {
+  if (what == Orders::all) barrier(lanes);
+  Knowledge all = base_;
+  for (const Lane& lane : lanes) all.join(lane.knowledge);
   const auto known = copy_of(all.known);
-  known->raise(number_, Clock::kAll, barrier_);
-  all.known = known;
+  known->raise(number_, Clock::kAll, what == Orders::all ? barrier_ : ++time_);
+  if (what == Orders::all) {
+    all.known = known;
+    return all;
+  }
+  known->show(Clock::kInShared);
+  known->keep_shown(what == Orders::shared_memory ? Clock::kMostBlocks : Clock::kBarriers);
+  return {.known = known, .level = all.level};
 }
 
 bool BlockOrder::knows(const Lane& lane, std::uint64_t block, unsigned thread,
@@ -255,7 +266,11 @@ std::optional<Races::Conflict> Races::check(const Lane& lane, const Access& acce
     const std::uint64_t shown_to = !to_be_shown    ? 0
                                    : access.shared ? Clock::kShared
                                                    : Clock::kGlobal;
-    if (!in_flight && block.knows(lane, m.block + shown_to, m.thread, m.time)) return;
+    const auto is_over = [&](std::uint64_t to) {
+      return block.knows(lane, m.block + to, m.thread, m.time);
+    };
+    const bool in_shared = access.shared && !to_be_shown && is_over(Clock::kInShared);
+    if (!in_flight && (in_shared || is_over(shown_to))) return;
     const char* after = stored                  ? " after write"
                         : kind == &Page::strong ? " after atomic write"
                                                 : " after read";

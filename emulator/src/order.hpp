@@ -25,12 +25,15 @@ class Clock {
  public:
   static constexpr unsigned kWarps = 1024, kAll = kWarps + 32;  ///< after the threads
   static constexpr std::uint64_t kMostBlocks = 1 << 24;
-  /// Added to the number of a block: what a fence has shown to bulk copies.
+  /// Added to the number of a block: what a fence has shown to bulk copies, and what is over for
+  /// accesses to shared memory alone.
   static constexpr std::uint64_t kShared = kMostBlocks, kGlobal = 2 * kShared,
-                                 kBarriers = 2 * kGlobal;
+                                 kInShared = kShared + kGlobal, kBarriers = 2 * kGlobal;
 
   /// Adds all that is known as shown.
   void show(std::uint64_t to);
+  /// Only what was shown so, or to those that have greater numbers.
+  void keep_shown(std::uint64_t from);
   bool knows(std::uint64_t block, unsigned thread, std::uint32_t time) const;
   void raise(std::uint64_t block, unsigned who, std::uint32_t time);
   void join(const Clock& other);
@@ -70,9 +73,9 @@ class BlockOrder {
   /// __syncwarp of these lanes; other warp functions order only what depends on their answers.
   void meet(std::span<Lane> lanes, std::uint32_t members, bool orders_memory);
   void barrier(std::span<Lane> lanes);
-  /// At a cluster barrier, after barrier(): what each knows is joined, and all know it.
-  void add_to(Knowledge& all) const;
-  void take(const Knowledge& all) { base_ = all; }
+  /// At a cluster barrier: what a block releases; and all of it, which each acquires.
+  Knowledge released(std::span<Lane> lanes, Orders what);
+  void acquire(const Knowledge& all) { base_.join(all); }
   /// Whether what a thread did at that time is over for `lane`.
   bool knows(const Lane& lane, std::uint64_t block, unsigned thread, std::uint32_t time) const;
   const Knowledge& of_all() const { return base_; }

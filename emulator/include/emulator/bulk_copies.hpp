@@ -35,10 +35,9 @@ void wait(MBarrier& barrier, unsigned parity) EMULATOR_CONVERGENT;
 inline constexpr auto wait_acquire_cluster = wait;
 
 // Until all threads of the cluster are here: before the first access to another block's memory, or
-// so that others see what blocks have stored in their own. On a GPU they order no more than that;
-// here, as cluster.sync() does, all that happened before.
-EMULATOR_INLINE void cluster_sync_relaxed() { cluster_barrier(); }
-EMULATOR_INLINE void cluster_sync_shared() { cluster_barrier(); }
+// so that others see what blocks have stored in their own.
+EMULATOR_INLINE void cluster_sync_relaxed() { cluster_barrier(Orders::nothing); }
+EMULATOR_INLINE void cluster_sync_shared() { cluster_barrier(Orders::shared_memory); }
 
 // To shared memory; the bytes arrive at the barrier.
 void copy_in(void* to, const void* from, unsigned bytes, MBarrier& barrier) EMULATOR_CONVERGENT;

@@ -94,7 +94,9 @@ void* dynamic_shared() __attribute__((const));
 
 enum class Vote { none, count, all, any };
 int block_barrier(Vote vote, int predicate) EMULATOR_CONVERGENT;
-void cluster_barrier() EMULATOR_CONVERGENT;
+/// What of the accesses before a barrier of the cluster is ordered before those after it.
+enum class Orders { all, shared_memory, nothing };
+void cluster_barrier(Orders what = Orders::all) EMULATOR_CONVERGENT;
 
 /// The thread's next atomic, flag or fence orders accesses of its own block alone.
 void narrow_scope() EMULATOR_CONVERGENT;
