@@ -23,7 +23,7 @@
 #include "sgemm/05_stream_k.cuh"
 #include "sgemm/06_split_k.cuh"
 #include "sgemm/07_small_tiles.cuh"
-#include "sgemm/14_few_tiles.cuh"
+#include "sgemm/15_few_tiles.cuh"
 #include "sgemm/problem.cuh"
 
 namespace ladders::sgemm {
@@ -287,6 +287,7 @@ std::vector<Rung> steps() {
        .skip = not_thin,
        .measured = is_thin,
        .choose = gemm_at<thin_launch>},
+      // 14_few_terms.cuh, thin.cu
       {.name = "few_terms",
        .idea = "For a short k: small blocks of short code, so that some load while others on the "
                "SM store.",
@@ -294,7 +295,7 @@ std::vector<Rung> steps() {
        .target = "issue_utilisation",
        .measured = has_few_terms,
        .choose = gemm_at<few_terms_launch>},
-      // 14_few_tiles.cuh
+      // 15_few_tiles.cuh
       {.name = "few_tiles",
        .idea = "For a C of few tiles: a block waits for DRAM once per 128 steps of k, and clusters "
                "divide a long k.",

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT
 //
-// How 13_thin.cuh is launched: a source of its own, since so many kernels take a compiler long.
+// How 13_thin.cuh and 14_few_terms.cuh are launched: a source of its own, since so many kernels
+// take a compiler long.
 #include <algorithm>
 #include <bit>
 #include <type_traits>
 
 #include "sgemm/13_thin.cuh"
+#include "sgemm/14_few_terms.cuh"
 
 namespace ladders::sgemm {
 namespace {

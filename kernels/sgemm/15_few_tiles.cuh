@@ -13,7 +13,7 @@
 
 #include "common/mbarrier.cuh"
 #include "sgemm/02_warp_tiles.cuh"
-#include "sgemm/13_thin.cuh"
+#include "sgemm/gemm_launch.cuh"
 
 namespace ladders::sgemm {
 constexpr int kFewTilesSide = 32;
