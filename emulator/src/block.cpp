@@ -123,7 +123,7 @@ void Block::run(std::uint64_t number) {
           *barrier.phase->copies.front()->lane, barrier.phase->copies.front()->pc,
           "bulk copy: a block exits while ", barrier.under_way,
           " bytes are under way to its memory");
-  if (launch_->check) released_ = order_.released(lanes_, Orders::all);
+  if (launch_->check && cluster_size() > 1) released_ = order_.released(lanes_, Orders::all);
   if (visit_.by)
     throw visit_.by->fault(*visit_.lane, visit_.pc,
                            "distributed shared memory: a block exits while another may still be "
@@ -183,8 +183,10 @@ bool Block::release_cluster_barrier() {
   const auto waiting = std::ranges::count(lanes_, State::at_cluster_barrier, &Lane::state);
   if (waiting == 0 || waiting < live_) return false;
   if (launch_->check) {
-    const auto first = std::ranges::find(lanes_, State::at_cluster_barrier, &Lane::state);
-    released_ = order_.released(lanes_, static_cast<Orders>(first->value));
+    auto strongest = static_cast<std::uint64_t>(Orders::nothing);
+    for (const Lane& lane : lanes_)
+      if (lane.state == State::at_cluster_barrier) strongest = std::min(strongest, lane.value);
+    released_ = order_.released(lanes_, static_cast<Orders>(strongest));
   }
   cluster_->arrive(rank_);
   ++counts_.steps.cluster_barriers;

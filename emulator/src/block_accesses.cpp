@@ -72,6 +72,7 @@ void Block::mark(Lane& lane, Record& record, bool strong) {
 void Block::note(Lane& lane, Races::Access access) {
   Block* const owner = owner_of(access.address);
   access.shared = owner != nullptr;
+  if (owner) access.owner = owner->order_.number();
   if (!owner && !launch_->races.is_global(access.address)) return;
   const auto found = launch_->races.note(lane, access);
   if (!conflict_) conflict_ = found;

@@ -45,10 +45,15 @@ void Clock::raise(std::uint64_t block, unsigned who, std::uint32_t time) {
 }
 
 void Clock::show(std::uint64_t to) {
-  Clock shown;
-  for (const std::uint64_t each : entries_)
-    if (each < entry(kMostBlocks, 0, 0)) shown.entries_.push_back(each + entry(to, 0, 0));
-  join(shown);
+  const auto show_those = [&](std::uint64_t from) {
+    Clock shown;
+    for (const std::uint64_t each : entries_)
+      if (each - entry(from, 0, 0) < entry(kMostBlocks, 0, 0))
+        shown.entries_.push_back(each - entry(from, 0, 0) + entry(to, 0, 0));
+    join(shown);
+  };
+  show_those(0);
+  if (to == kShared || to == kBarriers) show_those(kInShared);
 }
 
 void Clock::keep_shown(std::uint64_t from) {
@@ -150,8 +155,12 @@ Knowledge BlockOrder::released(std::span<Lane> lanes, Orders what) {
     return all;
   }
   known->show(Clock::kInShared);
-  known->keep_shown(what == Orders::shared_memory ? Clock::kMostBlocks : Clock::kBarriers);
-  return {.known = known, .level = all.level};
+  known->keep_shown(what == Orders::shared_memory ? Clock::kShared : Clock::kBarriers);
+  // A fence before the barrier makes it a release.
+  if (all.fenced) known->join(*all.fenced);
+  base_.known = joined(base_.known, all.fenced_in_block);
+  // Who stores after the barrier depends on what was loaded before.
+  return {.known = known, .level = all.level + (what == Orders::shared_memory)};
 }
 
 bool BlockOrder::knows(const Lane& lane, std::uint64_t block, unsigned thread,
@@ -269,8 +278,9 @@ std::optional<Races::Conflict> Races::check(const Lane& lane, const Access& acce
     const auto is_over = [&](std::uint64_t to) {
       return block.knows(lane, m.block + to, m.thread, m.time);
     };
-    const bool in_shared = access.shared && !to_be_shown && is_over(Clock::kInShared);
-    if (!in_flight && (in_shared || is_over(shown_to))) return;
+    const bool in_shared =
+        access.shared && !to_be_shown && (kind == &Page::loads || m.block == access.owner);
+    if (!in_flight && (is_over(shown_to) || (in_shared && is_over(Clock::kInShared)))) return;
     const char* after = stored                  ? " after write"
                         : kind == &Page::strong ? " after atomic write"
                                                 : " after read";

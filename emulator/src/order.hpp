@@ -13,6 +13,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "emulator/language.hpp"
 #include "emulator/report.hpp"
 
 namespace emulator {
@@ -27,8 +28,8 @@ class Clock {
   static constexpr std::uint64_t kMostBlocks = 1 << 24;
   /// Added to the number of a block: what a fence has shown to bulk copies, and what is over for
   /// accesses to shared memory alone.
-  static constexpr std::uint64_t kShared = kMostBlocks, kGlobal = 2 * kShared,
-                                 kInShared = kShared + kGlobal, kBarriers = 2 * kGlobal;
+  static constexpr std::uint64_t kGlobal = kMostBlocks, kShared = 2 * kGlobal,
+                                 kInShared = kShared + kGlobal, kBarriers = 2 * kShared;
 
   /// Adds all that is known as shown.
   void show(std::uint64_t to);
@@ -120,6 +121,7 @@ class Races {
     std::uintptr_t pc = 0;
     Operation operation = Operation::load;
     bool shared = false;                  ///< memory of this block or of one of its cluster
+    std::uint64_t owner = 0;              ///< the block whose memory that is
     bool bulk = false;                    ///< by a bulk copy
     bool strong = false, narrow = false;  ///< of the scope of a block
     bool is_volatile = false;             ///< orders nothing between lanes of a warp

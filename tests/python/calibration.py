@@ -324,20 +324,20 @@ def fields(rows: int) -> None:
     print()
 
 
-def _freedom(off: np.ndarray, share: float) -> float:
-    """Return the freedom of Student's t that is within so much in that share of cases."""
+def _degrees(off: np.ndarray, share: float) -> float:
+    """Return the df of Student's t that is within so much in that share of cases."""
     least = np.quantile(off, share)
-    return brentq(lambda freedom: stdtrit(freedom, (1 + share) / 2) - least, 0.3, 1e3)
+    return brentq(lambda df: stdtrit(df, (1 + share) / 2) - least, 0.3, 1e3)
 
 
 def halves(draws: int = 300_000) -> None:
     """Print what the shortest half of n normal samples tells: the constants of interval.py.
 
-    The factor makes its square right on average. The freedom is Student's by whose quantile as many
+    The factor makes its square right on average. The df are Student's by whose quantile as many
     differences of two medians are called as ought to be, the halves of both sides put together.
     """
     rng = np.random.default_rng(1)
-    print("| samples | factor | freedom at 95 % | at 99 % | 0.83 for every two |")
+    print("| samples | factor | df at 95 % | at 99 % | 0.83 for every two |")
     print("| --: | --: | --: | --: | --: |")
     for count in (*range(2, 11), 12, 15, 20, 30):
         drawn = rng.standard_normal((draws, count))
@@ -347,7 +347,7 @@ def halves(draws: int = 300_000) -> None:
         middle = np.median(drawn, axis=1)
         both = np.sqrt(length[::2] ** 2 + length[1::2] ** 2) * factor * middle.std()
         off = np.abs(middle[::2] - middle[1::2]) / both
-        found = [_freedom(off, share) / 2 for share in (0.95, 0.99)]
+        found = [_degrees(off, share) / 2 for share in (0.95, 0.99)]
         told = " | ".join(f"{value:.2f}" for value in (*found, 0.83 * (count // 2)))
         print(f"| {count} | {factor:.3f} | {told} |", flush=True)
     print()
