@@ -49,6 +49,7 @@ function(add_build_info name compiler flags)
       -DCOMMIT=${LADDERS_COMMIT} "-DCOMPILER=${compiler}" "-DFLAGS=${flags}"
       -DTYPE=${CMAKE_BUILD_TYPE} -P ${CMAKE_CURRENT_FUNCTION_LIST_FILE}
     BYPRODUCTS ${directory}/build_info.hpp
+    COMMENT "Writing ${name}.hpp"
     VERBATIM)
   add_library(${name} INTERFACE)
   target_include_directories(${name} INTERFACE ${directory})

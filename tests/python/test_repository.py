@@ -110,12 +110,14 @@ def test_the_example_answers_its_questions():
 
 @pytest.mark.skipif(not shutil.which("g++"), reason="needs g++")
 def test_the_rung_and_the_ladder_of_the_documents_compile(tmp_path):
-    rung, ladder = (
-        re.search(r"```cpp\n(.*?)```", (ROOT / page).read_text(encoding="utf-8"), re.DOTALL)[1]
+    readme, extend = (
+        re.findall(r"```cpp\n(.*?)```", (ROOT / page).read_text(encoding="utf-8"), re.DOTALL)
         for page in ("README.md", "docs/extend.md")
     )
-    rung = re.sub(r"\bmine\b", "of_the_documents", rung)  # who tries it may keep its name
-    kernel, row = re.split(r"^ *// kernels/transpose/ladder.cu.*\n", rung, flags=re.MULTILINE)
+    kernel, row = (  # who tries it may keep its name
+        re.sub(r"\bmine\b", "of_the_documents", block) for block in readme
+    )
+    ladder = extend[0]
     saxpy, line = re.split(r"^// benchmarks/model/catalogue.hpp.*\n", ladder, flags=re.MULTILINE)
     catalogue = (ROOT / "benchmarks/model/catalogue.hpp").read_text(encoding="utf-8")
     last = re.search(r"^  X\(\w+\)$", catalogue, re.MULTILINE)

@@ -34,13 +34,14 @@ def timed(results: Results) -> None:
 
 
 def emulated(results: Results, measured: list[Results], *, checked: bool) -> None:
-    """Print the rungs of a short ladder; else each ladder's rows, and what GPUs measured of it."""
+    """Print the rungs if they are few; else each ladder's rows, and what GPUs measured of it."""
     found = tallies(results)
-    if len(found) == 1 and len(found[0].shown) <= _MOST_RUNGS:
-        _print(f"{found[0].title}: {describe(results)}, {_at(found[0])}.", _rungs(found[0]))
+    if found and sum(len(tally.shown) for tally in found) <= _MOST_RUNGS:
+        for tally in found:
+            _print(f"{tally.title}: {describe(results)}, {_at(tally)}.", _rungs(tally))
         for gpu in measured:
             for title, told in _best(gpu).items():
-                print(f"{title}, measured on {gpu.gpu}: {told}")
+                print(f"{title}, best rung measured on {gpu.gpu}: {told}")
     else:
         lines: dict[str, dict[str, str]] = {}
         for ladder in results.ladders:
