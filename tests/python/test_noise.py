@@ -178,6 +178,15 @@ def test_a_folder_that_cannot_be_written_is_told_in_a_line(runs, tmp_path, capsy
     assert capsys.readouterr().err == f"ladder: {output}: No such file or directory\n"
 
 
+@pytest.mark.usefixtures("runs")
+def test_files_without_times_in_a_directory_are_left_out(tmp_path):
+    suite.write(tmp_path / "counters.json", run_of(0, emulated="true"))
+    output = tmp_path / "out" / "noise.json"
+    output.parent.mkdir()
+    assert main(["noise", str(tmp_path), "-o", str(output)]) == 0
+    check_floors(output)
+
+
 @pytest.mark.parametrize(
     ("context", "told"),
     [

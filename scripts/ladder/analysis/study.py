@@ -274,9 +274,13 @@ class Study:
     def above_roof(self, row: Row) -> bool:
         """Whether a row beats its ceiling, which is a fault of the accounting.
 
-        A ceiling itself does not: that it was measured twice says how well it repeats.
+        A ceiling itself does not: that it was measured twice says how well it repeats. Nor is what
+        a kernel of another precision reaches a limit.
         """
         if row.role == "ceiling" or not self.percent(row) > ABOVE_ROOF_PERCENT:
+            return False
+        others = {f"{self.ladder.name}/{rung.name}" for rung in self.rungs if rung.precision}
+        if others.issuperset(ceiling.rung for ceiling in self.ceilings_of(row)):
             return False
         return self.percent(row) > ABOVE_SHORT_PERCENT or not self.short_ceiling(row)
 

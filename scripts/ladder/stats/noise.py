@@ -59,14 +59,20 @@ class Noise:
 def noise(paths: Iterable[str | PathLike[str]], pattern: re.Pattern[str] | None = None) -> Noise:
     """Compare results files of one program on one GPU, one file per process.
 
-    With `pattern`, only of rows whose name it is found in.
+    With `pattern`, only of rows whose name it is found in. Files without times that a directory
+    holds are left out.
 
     Raises:
         IncomparableError: they are of different GPUs, commits, cache modes or builds, or not timed.
         LadderError: there are fewer than two, or no row is in two of them.
     """
     paths = list(paths)
-    runs = {result.files[0]: result for result in load_processes(paths)}
+    named = {Path(path) for path in paths}
+    runs = {
+        result.files[0]: result
+        for result in load_processes(paths)
+        if result.source == "timed" or result.files[0] in named
+    }
     if len(runs) < 2 and len(paths) > 1:
         raise LadderError(f"{paths[0]}: the same file twice")
     if len(runs) < 2:
