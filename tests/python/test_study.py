@@ -275,6 +275,15 @@ def test_where_nothing_can_be_written_nothing_is_measured(fake, tmp_path, capsys
     assert not fake.starts
 
 
+def test_an_unknown_ladder_is_told_before_anything_is_built(output, monkeypatch, capsys):
+    monkeypatch.setattr(study.build, "build", lambda *_: pytest.fail("built"))
+    arguments = ["study", "--emulate", "--output", str(output), "--shape", "nosuch:m=3"]
+    assert main(arguments) == 2
+    assert capsys.readouterr().err.startswith(
+        "ladder: --shape: 'nosuch' is no ladder (byte_histogr"
+    )
+
+
 def test_a_broken_tuning_file_is_told_before_anything_is_built(fake, output, tmp_path, capsys):
     file = tmp_path / "tuning.toml"
     file.write_text("gpu = ")

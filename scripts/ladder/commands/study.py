@@ -142,6 +142,8 @@ def _plan(options: argparse.Namespace, output: Path) -> _Plan:
 def _study(plan: _Plan, options: argparse.Namespace) -> int:
     measured = _measured_earlier(plan.pattern) if plan.emulate else {}
     _check_tuning(plan.flags, builds=options.program is None)
+    if options.program is None:
+        _check_ladders(options.shape)
     try:
         path = options.program or build.build(_ROOT, plan.target)
         program = Program.find(path, plan.flags, plan.pattern, options.timeout)
@@ -178,6 +180,14 @@ def _check_tuning(flags: list[str], *, builds: bool) -> None:
     compiled = sorted((_ROOT / "results").glob("*/tuning.toml")) if builds else []
     for path in [*named, *compiled]:
         crossovers.read(path)
+
+
+def _check_ladders(shapes: list[str]) -> None:
+    """Raise LadderError for a shape of an unknown ladder, likewise before a build."""
+    known = sorted(path.parent.name for path in (_ROOT / "kernels").glob("*/ladder.cu"))
+    for name in (shape.partition(":")[0] for shape in shapes):
+        if known and name not in known:
+            raise LadderError(f"--shape: '{name}' is no ladder ({', '.join(known)})")
 
 
 def _measure(plan: _Plan, measurement: Measurement, options: argparse.Namespace) -> list[str]:

@@ -311,7 +311,7 @@ def listed(command: Sequence[str], timeout: float) -> list[str]:
         said = _said(done.stderr) or f"ended with exit code {done.returncode}"
         if said.startswith("Failed to match"):  # as the library says
             return []
-        raise LadderError(f"{command[0]}: {said}")
+        raise LadderError(f"{command[0]}: {said.removeprefix(f'{Path(command[0]).name}: ')}")
     return list(dict.fromkeys(done.stdout.decode("utf-8", "replace").split("\n")[:-1]))
 
 
