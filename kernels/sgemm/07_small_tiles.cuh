@@ -124,8 +124,7 @@ __global__ void __launch_bounds__(SmallTiles::kThreads, SmallTiles::kBlocks) sma
 
 inline GemmLaunch small_tiles_launch(const Gemm& g, const Device&) {
   using T = SmallTiles;
-  const bool wide = in_fours(g.b, g.ldb, g.n) && in_fours(g.c, g.ldc);
-  return {wide ? small_tiles<4> : small_tiles<1>,
+  return {has_b_and_c_in_fours(g) ? small_tiles<4> : small_tiles<1>,
           {.grid = dim3(ceil_div(g.n, T::kColumns), ceil_div(g.m, T::kRows)),
            .block = T::kThreads,
            .shared_bytes = T::kShared}};

@@ -38,6 +38,11 @@ inline unsigned largest_cluster(unsigned blocks, const Device& device) {
   return blocks;
 }
 
+// Whether B and C can be loaded and stored four words at a time.
+inline bool has_b_and_c_in_fours(const Gemm& g) {
+  return in_fours(g.b, g.ldb, g.n) && in_fours(g.c, g.ldc, g.n);
+}
+
 // The product of a case, for choices: its matrices start on 16 bytes and rows are contiguous.
 inline Gemm aligned_gemm(const Case& c) {
   const int m = int(c["m"]), n = int(c["n"]), k = int(c["k"]);

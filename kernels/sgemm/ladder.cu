@@ -348,9 +348,7 @@ Scheme scheme_for(const Gemm& g, const Device& device) {
         is_small ? kTuning.small_tiles_once + kTuning.small_tiles_tile * tiles +
                        (kTuning.small_tiles_k_step + kTuning.small_tiles_step * tiles) * k
                  : kTuning.few_terms_once + kTuning.few_terms_step * tiles * k;
-    const bool in_fours_throughout = in_fours(g.b, g.ldb, n) && in_fours(g.c, g.ldc);
-    if (time < bf16x6_time(m, n, k, in_fours_throughout, device))
-      return is_small ? Scheme::small_tiles : Scheme::few_terms;
+    if (time < bf16x6_time(g, device)) return is_small ? Scheme::small_tiles : Scheme::few_terms;
   }
   if (needs_exact_parts(m, n, k)) return Scheme::bf16x6;
   const bool has_wgmma = kBuiltForHopper && device.compute_capability == 90;

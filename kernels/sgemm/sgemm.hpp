@@ -63,9 +63,8 @@ KernelLaunch tf32x3_launch(int m, int n, int k, const Device& device);
 /// down to 2^-110, and below that err by up to 2^-134; otherwise as tf32x3.
 void bf16x6(const Gemm& gemm, const Device& device, Workspace& workspace, cudaStream_t stream);
 KernelLaunch bf16x6_launch(int m, int n, int k, const Device& device);
-/// Its time by the model that chooses its tiles, in units of 1.2 ns. `aligned`: rows of B and C can
-/// be copied 16 bytes at a time.
-double bf16x6_time(int m, int n, int k, bool aligned, const Device& device);
+/// Its time by the model that chooses its tiles, in units of 1.2 ns.
+double bf16x6_time(const Gemm& gemm, const Device& device);
 
 /// Three FP16 products of matrices that a first kernel has scaled and split. Needs Hopper. Elements
 /// err by up to 2^-23 of themselves or 2^-39 of the largest of their row of A or column of B. Sums

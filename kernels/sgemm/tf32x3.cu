@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "sgemm/10_bf16x6.cuh"
+#include "sgemm/gemm_launch.cuh"
 #include "sgemm/ladder.hpp"
 
 namespace ladders::sgemm {
@@ -199,11 +200,12 @@ LaunchPlan short_plan(int m, int n) {
 
 }  // namespace
 
-double bf16x6_time(int m, int n, int k, bool aligned, const Device& device) {
-  if (is_short(m, n, k, aligned, device)) return time_of_short(m, n, k, device);
-  const double time = choose<ThreeOfBf16>(m, n, k, device).time;
+double bf16x6_time(const Gemm& g, const Device& device) {
+  const bool aligned = has_b_and_c_in_fours(g);
+  if (is_short(g.m, g.n, g.k, aligned, device)) return time_of_short(g.m, g.n, g.k, device);
+  const double time = choose<ThreeOfBf16>(g.m, g.n, g.k, device).time;
   if (aligned) return time;
-  return time + kTuning.time_unaligned + kTuning.time_unaligned_output * double(m) * n;
+  return time + kTuning.time_unaligned + kTuning.time_unaligned_output * double(g.m) * g.n;
 }
 
 KernelLaunch tf32x3_launch(int m, int n, int k, const Device& device) {
@@ -219,7 +221,7 @@ KernelLaunch bf16x6_launch(int m, int n, int k, const Device& device) {
 }
 void bf16x6(const Gemm& gemm, const Device& device, Workspace& workspace, cudaStream_t stream) {
   const AlignedGemm p = product_of(gemm);
-  if (!is_short(p.m, p.n, p.k, p.words_b == 4 && p.wide_c, device))
+  if (!is_short(p.m, p.n, p.k, has_b_and_c_in_fours(p), device))
     return staged<ThreeOfBf16>(p, device, workspace, stream);
   const auto kernel = short_kernel(p.words_a == 4);
   const LaunchPlan plan = short_plan(p.m, p.n);
