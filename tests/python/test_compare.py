@@ -256,6 +256,26 @@ def test_a_gpu_that_did_not_report_is_missing(tmp_path, capsys):
     assert any(line.startswith("MISSING") and "NVIDIA L4: x" in line for line in lines)
 
 
+def test_many_rows_of_a_rung_that_one_side_lacks_take_one_line(tmp_path, capsys):
+    ours = {f"scan/tiled/n:{n}/type:int": 10.0 for n in range(5)}
+    theirs = {f"ns::sort/{n}": 10.0 for n in range(4)} | {f"ns::find/{n}": 10.0 for n in range(3)}
+    sides = (document({"x": 10.0} | ours), document({"x": 10.0} | theirs))
+    files = [str(suite.write(tmp_path / f"{i}.json", d)) for i, d in enumerate(sides)]
+    assert main(["compare", *files]) == 4
+    _, *listed = capsys.readouterr().out.splitlines()[:6]
+    assert [line.split()[1] for line in listed] == [
+        "scan/tiled/n:0/type:int",
+        "ns::sort/0",
+        *(f"ns::find/{n}" for n in range(3)),
+    ]
+    assert listed[0].endswith("and 4 more rows of scan/tiled (--all)")
+    assert listed[1].endswith("and 3 more rows of ns::sort (--all)")
+    assert main(["compare", *files, "--all"]) == 4
+    out = capsys.readouterr().out
+    assert all(name in out for name in [*ours, *theirs])
+    assert "5 MISSING, 1 NOISY, 7 NEW" in out
+
+
 def test_remarks_are_escaped_in_markdown_as_cells_are(tmp_path, capsys):
     files = [
         str(suite.write(tmp_path / f"{i}.json", document({"x": 1.0}, driver_version=version)))

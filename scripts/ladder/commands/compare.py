@@ -49,9 +49,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         "distance of the shapes (Kolmogorov-Smirnov), and two modes; verdicts stay the same",
     )
     told = parser.add_mutually_exclusive_group()
-    told.add_argument(
-        "--all", action="store_true", help="list also the rows that did not change, as json does"
-    )
+    told.add_argument("--all", action="store_true", help="list every row, as json does")
     told.add_argument("--quiet", action="store_true", help="only the outcome, in one line of text")
 
 

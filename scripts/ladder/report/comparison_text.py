@@ -1,16 +1,18 @@
 # SPDX-License-Identifier: MIT
 """Writes a comparison as text, Markdown or JSON.
 
-Text and Markdown list the rows that changed, or `every` row; the summary counts all. A second table
-has their distributions where these were asked for, and of rows whose shape differs too.
+Text and Markdown list the rows that changed, or `every` row; the summary counts all. Rows that one
+side lacks take one line per rung if they are many. A second table has the distributions of the rows
+listed where these were asked for, and of rows whose shape differs too.
 """
 
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 from rich import markup
 from rich.console import Console
@@ -39,6 +41,8 @@ _TEXT = ("verdict", "benchmark", "why", "shapes")
 HEADER = ("verdict", "benchmark", "base", "head", "ratio", "interval", "why")
 _DISTRIBUTION = ("benchmark", "base / head", "p10", "p50", "p90", "KS", "shapes")
 _NAMED = 3  # rows with a warm-up
+_FEW = 3  # rows of a rung that one side lacks, listed one by one
+_ARGUMENT = re.compile(r"/(?=\d+(?:/|$)|\w+:(?!:))")  # what follows the name of a rung or a family
 _SEVERAL = "'ladder run --base OLD --processes 3 -o DIR NEW', or more files per side"
 _SAME_FILES = "base and head are the same files"
 _OUTCOMES = ("pass", "regression", "", "", "lost coverage", "incomparable")  # by exit code
@@ -141,10 +145,28 @@ def _tables(
     told = {(change.gpu, change.name): change for change in [*listed, *differ]}.values()
     pairs = [(_name(comparison, change), change.distribution) for change in told]
     tables = (
-        (HEADER, [cells(comparison, change) for change in listed]),
+        (HEADER, [cells(comparison, c) for c in (listed if every else _folded(listed))]),
         (_DISTRIBUTION, [_distribution(name, found) for name, found in pairs if found]),
     )
     return [(header, rows) for header, rows in tables if rows]
+
+
+def _folded(changes: Sequence[Change]) -> list[Change]:
+    """Leave one of many rows of a rung that one side lacks for the same reason; it counts them."""
+    alike: dict[tuple[object, ...], list[Change]] = {}
+    for change in changes:
+        lacks = change.verdict in ("MISSING", "NEW")
+        rung = _ARGUMENT.split(change.name)[0] if lacks else change.name
+        key = (change.gpu, change.verdict, change.allowed, change.reason, rung)
+        alike.setdefault(key, []).append(change)
+    found = []
+    for (*_, rung), rows in alike.items():
+        if len(rows) > _FEW:
+            more = f"and {len(rows) - 1} more rows of {rung} (--all)"
+            reason = ", ".join(filter(None, (rows[0].reason, more)))
+            rows = [replace(rows[0], reason=reason)]
+        found += rows
+    return found
 
 
 def _name(comparison: Comparison, change: Change) -> str:
