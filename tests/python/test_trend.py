@@ -284,12 +284,12 @@ def test_the_plot_is_the_same_every_time(tmp_path):
     ("options", "told"),
     [
         (["--row", "nine"], "no row whose name contains 'nine' has a real_time"),
-        (["--metric", "l2_bytes"], "no row has a l2_bytes"),
-        (["--metric", "fish"], "--metric fish: is less or more of it better?"),
+        (["--metric", "l2_bytes"], "--metric l2_bytes: no row has it; there are: cpu_time, new"),
+        (["--metric", "new"], "--metric new: is less or more of it better?"),
     ],
 )
 def test_what_leaves_nothing_is_told_in_a_line(tmp_path, capsys, options, told):
-    write(tmp_path, [{"x": 1.0}])
+    write(tmp_path, [{"x": {"real_time": 1.0, "new": 1.0}}])
     assert main(["trend", str(tmp_path), *options]) == 2
     out, err = capsys.readouterr()
     assert (out, err.count("\n")) == ("", 1)

@@ -64,6 +64,7 @@ def run(options: argparse.Namespace) -> int:
     known = registry_of(results)
     if metrics.is_time(options.metric) or metrics.follows_time(options.metric, known):
         results = [result for result in results if result.source == "timed"]
+    metrics.check(options.metric, results)
     floors = read_floors(options.noise, results) if options.noise else None
     rules = Rules(metric=options.metric, better=options.better, pattern=options.row, known=known)
     found = [trend(h, rules, floors) for h in histories(results, options.repository)]

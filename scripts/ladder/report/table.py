@@ -199,6 +199,9 @@ def _tables(
                 write = partial(sweep_tables.table, result, sweep, metric)
                 tables[ARGUMENTS].append(write)
     if foreign and metric != sweep_tables.TIME and ARGUMENTS not in tables:
+        from ladder.stats import metrics  # with scipy, which takes a while to load
+
+        metrics.check(metric, foreign)
         raise LadderError(f"--metric {metric}: no rows over an argument have it")
     for result in foreign:
         tables[BENCHMARKS].append(partial(_foreign, result))

@@ -99,11 +99,13 @@ def compare(
     runs give no changes unless `force`.
 
     Raises:
-        LadderError: no row is left to compare, or nothing tells which way the metric is better.
+        LadderError: no row is left to compare, none has the metric, or nothing tells which way it
+            is better.
     """
     rules = replace(rules or Rules(threshold), known=registry_of([*base, *head]))
     if rules.distribution and rules.metric != metrics.TIME:
         raise LadderError(f"--distribution: there are samples of {metrics.TIME} alone")
+    metrics.check(rules.metric, [*base, *head])
     more = metrics.more_is_better(rules.metric, rules.better, rules.known)
     if rules.pattern and not rules.maps:
         base, head = ([r.keep(rules.pattern) for r in side] for side in (base, head))

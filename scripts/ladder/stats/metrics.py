@@ -4,10 +4,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from difflib import get_close_matches
 from typing import Any
 
-from ladder.io.results import SECONDS
+from ladder.io.results import SECONDS, Results
 from ladder.model import counters
 from ladder.model.errors import LadderError
 from ladder.stats.interval import Process
@@ -21,6 +22,17 @@ _OF_DEVIATION, _OF_QUARTILES = 1.2533, 0.9291
 
 
 Registry = Mapping[str, counters.Counter]  # what is known of counters, by name
+
+
+def check(metric: str, results: Iterable[Results]) -> None:
+    """Raise LadderError if no row has `metric`: it names the nearest metrics, or else all."""
+    counters = (name for result in results for row in result.rows for name in row.counters)
+    names = sorted({*_TIMES, *counters})
+    if metric in names:
+        return
+    near = get_close_matches(metric, names, n=5) or [name for name in names if metric in name]
+    told = f"nearest: {', '.join(near)}" if near else f"there are: {', '.join(names)}"
+    raise LadderError(f"--metric {metric}: no row has it; {told}")
 
 
 def more_is_better(metric: str, told: str | None = None, known: Registry = counters.OWN) -> bool:

@@ -222,6 +222,9 @@ def to_toml(
         LadderError: no row has such a metric, or nothing tells which way it is better.
     """
     known = registry_of(results)
+    for metric in wanted:
+        if metric != METRIC:  # which has a hint of its own
+            metrics.check(metric, results)
     ways = {metric: _better(metric, better, known) for metric in wanted}
     entries: dict[tuple[str, ...], dict[str, Any]] = {}
     for result in results:

@@ -156,6 +156,9 @@ def _timed(
         raise IncomparableError(f"cache modes {' and '.join(modes)} do not belong in one plot")
     every = [sweep for found in swept.values() for sweep in found]
     if metric != sweep_tables.TIME and not any(sweep_tables.has(s, metric) for s in every):
+        from ladder.stats import metrics  # with scipy, which takes a while to load
+
+        metrics.check(metric, results)
         raise LadderError(f"--metric {metric}: no row over an argument has it")
     shown = [r for r in results if own[id(r)] or swept[id(r)]]
     if not shown and alone:
