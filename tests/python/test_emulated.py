@@ -95,9 +95,13 @@ def test_the_table_tells_transactions_and_limits(emulated_folder, capsys):
 
 def test_each_value_of_a_sweep_has_its_line(emulated_folder, capsys):
     assert main(["table", str(emulated_folder), "--ladder", "histogram"]) == 0
-    rows = table_rows(capsys.readouterr().out)
+    out = capsys.readouterr().out
+    rows = table_rows(out)
     told = dict(zip(rows["rung"], rows["`distributed (cluster 2)`"], strict=True))
     assert told["distributed accesses"] == "524,288"
+    *_, legend = out.splitlines()
+    assert legend.startswith("Columns: ")
+    assert "'distributed accesses'" in legend
     assert told["shared wavefronts per request, load / store / atomic"] == "– / – / 2.5"
 
 

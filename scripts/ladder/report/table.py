@@ -37,6 +37,13 @@ TRANSACTIONS, COUNTERS = "transactions", "counters"
 # Of rows of no ladder: families over an argument, and all of them.
 ARGUMENTS, BENCHMARKS = "arguments", "benchmarks"
 _RATES = (("bytes_per_second", "bytes", "B/s"), ("items_per_second", "items", "items/s"))
+_ASKED_FOR, _DISTRIBUTED = "times each global byte is asked for", "distributed accesses"
+_COUNTED = (
+    f"Columns: '{_ASKED_FOR}': the bytes of global memory that lanes ask for, over those of the "
+    f"sectors that they touch, each counted once. '{_DISTRIBUTED}': of lanes, to the shared memory "
+    "of another block. An empty cell: there is none, or the kernel's registers are unknown. "
+    "docs/emulator.md explains every count."
+)
 TREE, CLIMB, CHOICES = "tree", "climb", "choices"
 _MARKER = re.compile(
     r"(?P<open><!-- ladder:table (?P<name>\S+) -->)(?P<body>.*?)(?P<close><!-- ladder:end -->)",
@@ -64,6 +71,8 @@ def markdown(
     blocks = [write() for name in wanted for write in tables[name]]
     if not blocks:
         raise LadderError(_unknown(ladder, results))
+    if any(name.startswith(TRANSACTIONS) for name in wanted):
+        blocks.append(_COUNTED)
     return "\n\n".join(blocks) + "\n"
 
 
@@ -279,8 +288,8 @@ def _transactions(tally: Tally) -> str:
                     f"{space} {unit} per request, {TRIPLE}": triple(row, space)
                     for space, unit in SPACES.items()
                 },
-                "times each global byte is asked for": units.count(moved),
-                "distributed accesses": units.count(distributed) if distributed > 0 else "",
+                _ASKED_FOR: units.count(moved),
+                _DISTRIBUTED: units.count(distributed) if distributed > 0 else "",
                 "active lanes": units.count(row.active_lanes),
                 "barriers": units.count(row.barriers),
                 **resources(row),
