@@ -205,6 +205,14 @@ def test_a_repository_orders_commits_when_it_has_them(tmp_path, capsys):
     assert capsys.readouterr().err.count("\n") == 1
 
 
+def test_a_single_run_has_no_trend(tmp_path, capsys):
+    write(tmp_path, [{"x": 1.0, "y": 1.0}])
+    for form in ("text", "markdown"):
+        assert main(["trend", str(tmp_path), "--format", form]) == 0
+        told = "NVIDIA H200, cold cache, Release: one run, 0000000: no trend.\n"
+        assert capsys.readouterr().out == told
+
+
 FEW = "neighbours compared, as 'ladder compare' does"
 
 

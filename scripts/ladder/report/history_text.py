@@ -19,7 +19,10 @@ _LEAST_SPAN = 0.05  # of logs: a sparkline of noise alone stays flat
 
 
 def text(found: Sequence[Trend]) -> str:
-    """Write a line per row: its ends, its sparkline (up is better) and its change points."""
+    """Write a line per row: its ends, its sparkline (up is better) and its change points.
+
+    A history of a single run has no more than one line.
+    """
     return "\n".join(_block(one, aligned, "", str) for one in found)
 
 
@@ -59,10 +62,11 @@ def _block(
 ) -> str:
     runs = one.history.runs
     first, last = runs[0].label, runs[-1].label
+    if len(runs) == 1:
+        return told(f"{one.history.title}: one run, {first}: no trend.") + "\n"
     told_lines = (line(one, track) for track in one.tracks)
     lines = [{title: told(cell) for title, cell in each.items()} for each in told_lines]
-    count = f"{len(runs)} run{'s' * (len(runs) > 1)}"
-    title = f"{one.history.title}: {one.metric} in {count}, from {first} to {last}."
+    title = f"{one.history.title}: {one.metric} in {len(runs)} runs, from {first} to {last}."
     changed = sum(bool(track.shifts) for track in one.tracks)
     slower = sum(track.slower for track in one.tracks)
     rows = f"{len(lines)} row{'s' * (len(lines) > 1)}"
