@@ -37,7 +37,7 @@ def test_why_tells_what_padding_changed_and_what_it_gained(draw):
     assert limit[0].get_xdata()[0] == pytest.approx(4120)
 
 
-def test_why_names_what_has_no_counter_to_compare(draw):
+def test_why_names_what_it_does_not_draw_and_says_why(draw):
     document = only(insight.document(), "transpose")
     for row in document["benchmarks"]:
         if row["name"].startswith("transpose/tile/"):
@@ -47,7 +47,7 @@ def test_why_names_what_has_no_counter_to_compare(draw):
     made = figures["transpose-why"]
     assert not {"padded", "vectorised"} & set(names(made.axes[0], "transpose"))
     assert any(
-        text.get_text().endswith("No counter to compare: naive, padded, vectorised")
+        text.get_text().endswith("since no counter shows their change: padded, vectorised")
         for text in made.texts
     )
 

@@ -136,13 +136,13 @@ def draw(study: Study, found: list[Step]) -> Figure:
     track = (room - _GAP - _GAIN) / 2 if timed else room
     width = style.PAGE + 2 * max(0.0, _TRACK - track)
     track = max(track, _TRACK)
-    left_out = [step.rung.name for step in found if step not in shown]
+    left_out = [s.rung.name for s in found if s.rung.builds_on and s not in shown]
     bottom = _BOTTOM + (0.17 if left_out else 0.0)
     height = _TOP + _KEY * timed + body + bottom
     about = f"From each parent to its rung{cases.at_headline(study)}"
     source = describe(study.results)
     if left_out:
-        names_out = f"No counter to compare: {', '.join(left_out)}"
+        names_out = f"Not drawn, since no counter shows their change: {', '.join(left_out)}"
         source += "\n" + style.fit(names_out, width - 0.4, style.SMALL)
     title = f"{study.ladder.title}: what each rung changed" + " and gained" * timed
     figure = style.page(width, height, title, about, source)
