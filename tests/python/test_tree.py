@@ -139,6 +139,15 @@ def test_a_path_is_shown_from_the_root_up(file, capsys):
     assert list(found)[2:] == ["naive", "tiled", "ring"]
     assert {"9.50 TFLOP/s", "0.95× tiled"} <= set(found["ring"])
     assert found["ring"][-1].startswith("What a ring costs.")
+    assert "| --: | :-- |\n" in out  # words, unlike numbers, begin at the left
+
+
+def test_the_help_says_which_table_has_more_of_the_path_to_the_best(file, capsys):
+    with pytest.raises(SystemExit):
+        main(["table", "--help"])
+    assert "--ladder climb/LADDER" in " ".join(capsys.readouterr().out.split())
+    assert main(["table", file, "--ladder", "climb/mul"]) == 0
+    assert "| rung | idea | speed | gain |" in capsys.readouterr().out
 
 
 def test_the_path_of_a_choice_is_that_of_what_it_chose(file, capsys):

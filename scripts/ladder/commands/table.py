@@ -23,8 +23,9 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--ladder",
         metavar="NAME",
-        help="only this table: a ladder, 'overview' or 'counters'; for rows without a ladder "
-        "'arguments' (families over an argument) or 'benchmarks' (all rows)",
+        help="only this table: a ladder, 'overview', 'counters', or 'climb/LADDER' (the path to "
+        "the best rung, what limited each parent and what each idea changed); for rows without a "
+        "ladder 'arguments' (families over an argument) or 'benchmarks' (all rows)",
     )
     parser.add_argument(
         "--metric",
@@ -36,7 +37,8 @@ def add(parser: argparse.ArgumentParser) -> None:
         "--path",
         metavar="LADDER/RUNG",
         help="instead: the rungs that this one builds on, from the first, with their speeds at the "
-        "headline and the gain of each step; for a choice, those of the rung that it chose",
+        "headline and the gain of each step ('--ladder climb/LADDER' says more of the path to the "
+        "best rung); for a choice, those of the rung that it chose",
     )
     parser.add_argument(
         "--update",

@@ -18,7 +18,7 @@ TRIPLE = " / ".join(OPERATIONS)  # what the cells of `triple` are
 _TEXT = {"rung", "idea", "ladder", "case", "best rung", "best at", "benchmark", "note", "counter"}
 _TEXT |= {"use", "where", "its parent was limited by", "what it changed"}
 _TEXT |= {LIMITED_BY, OCCUPANCY_LIMITED_BY, "why not", "waits for", "largest difference"}
-_TEXT |= {"ran", "against"}
+_TEXT |= {"ran", "against", "shows"}
 # Of underscores those between letters are no markup.
 _MARKUP = re.compile(r"[\\`*\[\]<>|~&#$]|(?<![^\W_])_|_(?![^\W_])")
 _CODE = re.compile(r"<code>(.*?)</code>|(?<!\\)`([^`]*)`")
