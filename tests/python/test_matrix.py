@@ -90,6 +90,18 @@ def test_figures_are_each_gpus_own(gpus, capsys):
     assert {row["commit"] for (gpu, _), row in rows.items() if gpu == H200} == {"bbbbbbb"}
 
 
+def test_a_counter_is_shown_instead_of_the_speed(tmp_path, capsys):
+    rows = [measured("naive", 50, 5, joules=0.25, throttled=1.0), measured("lookback", 800, 88)]
+    file = str(suite.write(tmp_path / "a.json", document(rows)))
+    assert main(["matrix", file, "--metric", "joules"]) == 0
+    title, _, *table = capsys.readouterr().out.splitlines()
+    assert title.endswith(". Shown: joules; marked: the fastest step.")
+    assert [line.split() for line in table[1:3]] == [["naive", "0.25"], ["lookback", "*"]]
+    assert not any("†" in line for line in table)
+    assert main(["matrix", file, "--metric", "joule"]) == 2
+    assert "no row has it; nearest: joules\n" in capsys.readouterr().err
+
+
 def test_json_has_null_for_what_is_not_known(gpus, capsys):
     assert main(["matrix", str(gpus), "--format", "json"]) == 0
     (found,) = json.loads(capsys.readouterr().out)

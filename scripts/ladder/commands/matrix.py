@@ -28,6 +28,12 @@ def add(parser: argparse.ArgumentParser) -> None:
         help="only cases, and rows without a ladder, whose name contains a match, such as "
         "'/element:4$'; default: each ladder's headline, and all rows without a ladder",
     )
+    parser.add_argument(
+        "--metric",
+        metavar="NAME",
+        default="",
+        help="of ladders, show this counter instead of the speed, such as joules or dram_bytes",
+    )
     parser.add_argument("--format", choices=["text", "markdown", "csv", "json"], default="text")
 
 
@@ -50,12 +56,12 @@ def run(options: argparse.Namespace) -> int:
     results = loaded(options)
     for gpu in {result.gpu for result in results if result.source == "emulated"}:
         note(f"{gpu}, emulated: left out, since it has no speeds")
-    others = None if options.ladder else machines.machines(results, options.case)
+    others = None if options.ladder or options.metric else machines.machines(results, options.case)
     listed = any(study for r in results if r.source == "timed" for study in studies(r))
     found = []
     if listed or not others:
         try:
-            found = list(matrix.matrices(results, options.ladder, options.case))
+            found = list(matrix.matrices(results, options.ladder, options.case, options.metric))
         except IncomparableError:
             raise
         except LadderError:

@@ -19,7 +19,7 @@ from ladder.io.results import Results
 from ladder.model import units
 from ladder.model.catalogue import Rung
 from ladder.model.errors import IncomparableError, LadderError
-from ladder.report import machines
+from ladder.report import machines, sweep_tables
 from ladder.report.machines import Machines
 from ladder.report.markdown import aligned, escape, table
 
@@ -46,6 +46,7 @@ class Cell:
     throttled: bool = False
     sweep: str = ""  # values of the rung's own axes that were its best, or the step it chose
     late: bool = False  # whether samples may hold time of the host
+    value: float = math.nan  # of the metric that was asked for, a time in seconds
 
 
 @dataclass(frozen=True)
@@ -58,10 +59,14 @@ class Matrix:
     columns: dict[str, str]  # commit by GPU
     rows: dict[str, list[Cell]]
     notes: list[str]
+    metric: str = ""  # that cells show instead of the speed
 
 
 def matrices(
-    results: Sequence[Results], ladder: str | None = None, case: re.Pattern[str] | None = None
+    results: Sequence[Results],
+    ladder: str | None = None,
+    case: re.Pattern[str] | None = None,
+    metric: str = "",
 ) -> Iterator[Matrix]:
     """Return the ladders of timed results, each at its headline or at the cases asked for.
 
@@ -69,7 +74,7 @@ def matrices(
 
     Raises:
         IncomparableError: cold and warm results together.
-        LadderError: nothing is left to show.
+        LadderError: nothing is left to show, or no row has the metric.
     """
     timed = [result for result in results if result.source == "timed"]
     found: dict[str, list[Study]] = {}
@@ -79,6 +84,10 @@ def matrices(
         if ladder:
             raise LadderError(f"no ladder '{ladder}': no timed results list any")
         raise LadderError("no timed results of ladders, or of rows that match")
+    if metric:
+        from ladder.stats import metrics  # with scipy, which takes a while to load
+
+        metrics.check(metric, timed)
     shown = [study.results for several in found.values() for study in several]
     if len(modes := sorted({result.cache_mode or "unknown" for result in shown})) > 1:
         raise IncomparableError(f"cache modes {' and '.join(modes)} do not belong in one table")
@@ -98,7 +107,7 @@ def matrices(
             cases = {c: set() for s in present for c in s.cases if case.search(c)}
         for at, names in cases.items():
             none = False
-            yield _matrix(studied, at, names, notes)
+            yield _matrix(studied, at, names, notes, metric)
     if none and case:
         raise LadderError(f"--case {case.pattern}: no case matches")
 
@@ -140,7 +149,7 @@ def _dated(study: Study) -> str:
 
 
 def _matrix(
-    studied: dict[str, Study | None], case: str, names: set[str], notes: list[str]
+    studied: dict[str, Study | None], case: str, names: set[str], notes: list[str], metric: str
 ) -> Matrix:
     present = {gpu: study for gpu, study in studied.items() if study}
     listed: dict[str, Rung] = {}
@@ -158,14 +167,14 @@ def _matrix(
     )
     rows = {
         name: [
-            _cell((fullest.ladder.name, case, name, listed[name].role, gpu), study, naive)
+            _cell((fullest.ladder.name, case, name, listed[name].role, gpu), study, naive, metric)
             for gpu, study in studied.items()
         ]
         for name in climbed
     }
     columns = {gpu: study.results.commit if study else "" for gpu, study in studied.items()}
     first = next(study for study in present.values() if case in study.cases)
-    return Matrix(first, case, naive, columns, rows, notes)
+    return Matrix(first, case, naive, columns, rows, notes, metric)
 
 
 def _is_kernel(study: Study, rung: Rung, case: str) -> bool:
@@ -177,7 +186,9 @@ def _is_kernel(study: Study, rung: Rung, case: str) -> bool:
     return bool(row and rung.is_step and not study.ladder.factors and row.grid_blocks > 0)
 
 
-def _cell(place: tuple[str, str, str, str, str], study: Study | None, naive: str) -> Cell:
+def _cell(
+    place: tuple[str, str, str, str, str], study: Study | None, naive: str, metric: str
+) -> Cell:
     """Fill the cell at (ladder, case, rung, role, gpu)."""
     _, case, name, _, _ = place
     if study is None:
@@ -208,6 +219,7 @@ def _cell(place: tuple[str, str, str, str, str], study: Study | None, naive: str
         row.throttled > 0,
         values_of(own, row),
         row.late_samples > 0,
+        sweep_tables.value(row, metric),
     )
 
 
@@ -279,7 +291,9 @@ def _block(
         about.append(
             f"percent of each GPU's own {ladder.ceilings or 'roof'}{matrix.study.own_ceilings()}"
         )
-    if matrix.naive:
+    if matrix.metric:
+        about = [f"Shown: {matrix.metric}; marked: the fastest step"]
+    elif matrix.naive:
         about.append(f"× each GPU's own {matrix.naive}")
     spelled = matrix.study.spell(matrix.case)
     title = ", ".join(filter(None, (ladder.title, spelled and f"at {spelled}")))
@@ -288,7 +302,7 @@ def _block(
         role = f" ({row[0].role})" if row[0].role != "step" else ""
         line = {"rung": told(name + role)}
         for cell in row:
-            written = told(_written(cell, divisor, unit))
+            written = told(_written(cell, divisor, unit, matrix.metric))
             line[told(_column(cell.gpu, matrix))] = mark(written) if cell.best else written
         lines.append(line)
     notes = [f"- {told(note)}" for note in (*_best(matrix), *_reasons(matrix), *matrix.notes)]
@@ -311,9 +325,11 @@ def _name(gpu: str) -> str:
     return gpu or "host"
 
 
-def _written(cell: Cell, divisor: float, unit: str) -> str:
+def _written(cell: Cell, divisor: float, unit: str, metric: str) -> str:
     if cell.status != "ok":
         return "failed" if cell.status == "error" else cell.status
+    if metric:
+        return sweep_tables.spell(metric, cell.value)
     speed = units.number(cell.speed / divisor) if unit else units.rate(cell.quantity, cell.speed)
     speedup = f"{units.number(cell.speedup)}×" if cell.speedup == cell.speedup else ""
     parts = (speed + _signs(cell), units.percent(cell.percent_of_ceiling), speedup, cell.sweep)
@@ -347,7 +363,7 @@ def _reasons(matrix: Matrix) -> list[str]:
         for c in row
         if c.reason
     ]
-    signs = "".join(_signs(cell) for row in rows for cell in row)
+    signs = "".join(_signs(cell) for row in rows for cell in row if not matrix.metric)
     return told + [f"{mark}: {why}" for mark, why in roofs.MARKS.items() if mark in signs]
 
 
