@@ -110,6 +110,11 @@ def test_a_crash_after_an_error_is_no_fault_of_the_row_before_it_is_tried_again(
     assert list(errors_of(out)) == [TILED[0]]
 
 
+def test_a_shape_that_is_large_for_the_emulator_is_told_before_it_runs(fake, out, capsys):
+    assert run(fake, out, "--shape", "mul:n=77") == 0
+    assert capsys.readouterr().err.startswith("ladder: note: mul/n:77 takes long\n")
+
+
 def test_rows_that_are_all_wrong_are_all_told(fake, out):
     fake.plan(dict.fromkeys(TILED, "wrong") | {"mul/naive/n:64/manual_time": "skip"})
     assert run(fake, out, "--filter", "^mul/(naive|tiled)/") == 1

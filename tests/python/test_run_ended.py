@@ -110,7 +110,7 @@ def test_a_row_is_not_blamed_for_a_full_disk(fake, out, capsys):
         ({"garbage": '{"context": 3, "benchmarks": [1]}'}, 3, "left no readable results"),
         ({"context": {"ladders": "[3]"}}, 3, "context 'ladders'"),
         ({"start": "crash"}, 4, "killed by SIGSEGV, 3 times in turn before the first row"),
-        ({"start": "usage"}, 2, "no CUDA device 0"),
+        ({"start": "usage"}, 2, "/fake_bench: no CUDA device 0"),
     ],
 )
 def test_a_program_that_comes_to_no_row_ends_the_run(fake, out, capsys, plan, code, told):

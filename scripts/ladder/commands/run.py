@@ -12,6 +12,7 @@ from pathlib import Path
 
 from ladder.commands import arguments
 from ladder.io import files
+from ladder.io.notes import note
 from ladder.measure import devices, processes, runner
 from ladder.measure.progress import Progress
 from ladder.measure.results_file import RunFile, alone
@@ -47,6 +48,9 @@ def run(options: argparse.Namespace) -> int:
     try:
         with processes.terminable():
             programs = _programs(options)
+            told = (p.notes(options.filter or ".", options.timeout) for p in programs.values())
+            for line in dict.fromkeys(line for lines in told for line in lines):
+                note(line)
             folder = options.output
             with alone(folder.parent if folder.suffix == ".json" else folder):
                 rounds = [_rounds(options, programs, gpu) for gpu in gpus]

@@ -82,8 +82,8 @@ class Program:
 
         Empty if it cannot say: the run itself will tell why.
         """
-        if not any(flag.startswith(_SHAPE) for flag in self.flags):
-            return []
+        if not self.small or not any(flag.startswith(_SHAPE) for flag in self.flags):
+            return []  # no program of ours, or no shape
         command = [self.path, *self.flags, f"--benchmark_filter={pattern}", "--plans"]
         try:
             done = subprocess.run(
@@ -264,7 +264,7 @@ def _check_start(job: Job, code: int | None, reason: str, starts: int) -> None:
     """Raise if a process without a row shows that others would fail too."""
     program = job.program.path
     if code == errors.USAGE:
-        raise LadderError(f"{program}: {reason}")
+        raise LadderError(f"{program}: {reason.removeprefix(f'{Path(program).name}: ')}")
     if code == 0:
         raise ResultError(f"{program}: exited with 0, but left no readable results")
     if starts == _STARTS:
