@@ -231,7 +231,6 @@ class Block {
   Block* owner_of(std::uintptr_t address) const;
   void count(std::uint64_t pc, Space space, Operation operation, const Request& request,
              Buffer* buffer = nullptr);
-  bool is_worst(Site& site, std::uint64_t transactions) const;
 
   // faults, in words
   std::string where(const Lane& lane) const;  // "block (0, 0, 0) thread (5, 0, 0)"

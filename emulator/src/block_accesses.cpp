@@ -332,7 +332,7 @@ void Block::count(std::uint64_t pc, Space space, Operation operation, const Requ
                     operation != Operation::load);
     });
   const Traffic one = traffic_of(request, space, operation);
-  if (is_worst(site, one.worst))
+  if (site.takes_worst(one.worst, number_, current_warp_))
     for_each_lane(request.mask, [&](unsigned l) {
       const std::uint64_t a = request.addresses[l];
       site.worst[l] = static_cast<std::int64_t>(
@@ -342,15 +342,6 @@ void Block::count(std::uint64_t pc, Space space, Operation operation, const Requ
                                         : image_offset(a));
     });
   site.traffic += one;
-}
-
-// Whether the request took the most of its site so far: then it tells where its lanes pointed.
-bool Block::is_worst(Site& site, std::uint64_t transactions) const {
-  if (!site.is_exceeded(transactions, number_, current_warp_)) return false;
-  site.worst.fill(-1);
-  site.worst_block = number_;
-  site.worst_warp = current_warp_;
-  return true;
 }
 
 void* Block::map_shared(void* address, unsigned rank) {

@@ -112,11 +112,8 @@ Counts& Counts::operator+=(const Counts& other) {
     const auto [at, fresh] = sites.emplace(key, theirs);
     if (fresh) continue;
     Site& mine = at->second;
-    if (mine.is_exceeded(theirs.traffic.worst, theirs.worst_block, theirs.worst_warp)) {
+    if (mine.takes_worst(theirs.traffic.worst, theirs.worst_block, theirs.worst_warp))
       mine.worst = theirs.worst;
-      mine.worst_block = theirs.worst_block;
-      mine.worst_warp = theirs.worst_warp;
-    }
     mine.traffic += theirs.traffic;
   }
   steps += other.steps;

@@ -37,10 +37,15 @@ struct Site : Requests {
   std::uint64_t worst_block = 0;
   unsigned worst_warp = 0;
 
-  /// Whether a request of that block and warp takes the place of the worst so far.
-  bool is_exceeded(std::uint64_t transactions, std::uint64_t block, unsigned warp) const {
-    return std::tuple(transactions, worst_block, worst_warp) >
-           std::tuple(traffic.worst, block, warp);
+  /// Whether a request of that block and warp is the worst so far; where its lanes pointed is then
+  /// to be told in `worst`.
+  bool takes_worst(std::uint64_t transactions, std::uint64_t block, unsigned warp) {
+    if (std::tuple(transactions, worst_block, worst_warp) <= std::tuple(traffic.worst, block, warp))
+      return false;
+    worst.fill(-1);
+    worst_block = block;
+    worst_warp = warp;
+    return true;
   }
 };
 
