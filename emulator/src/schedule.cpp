@@ -7,6 +7,8 @@
 namespace emulator {
 namespace {
 
+using Kind = Schedule::Kind;
+
 // What was chosen since explore() began a run, over all launches.
 struct Decision {
   unsigned options, chosen;
@@ -29,14 +31,6 @@ Turns::Turns(const Schedule& schedule, unsigned runners, std::uint64_t groups,
       runners_(runners),
       random_(schedule.seed) {
   for (unsigned i = 0; i < kChanges; ++i) changes_.insert(random_() % (kPointsOfABlock * groups));
-}
-
-void Turns::run() {
-  if (give(0)) done_.acquire();
-}
-
-int Turns::running() const {
-  return static_cast<int>(std::ranges::count(runners_, true, &Runner::there)) + has_more();
 }
 
 // False if it could not be made.
@@ -64,21 +58,12 @@ std::vector<unsigned> Turns::others(unsigned runner, bool even_if_they_wait) con
 
 unsigned Turns::choose(const std::vector<unsigned>& options, bool first_could_go_on) {
   const auto count = static_cast<unsigned>(options.size());
-  unsigned chosen = 0;
-  switch (schedule_.kind) {
-    case Schedule::Kind::in_order:
-      break;
-    case Schedule::Kind::random:
-      chosen = random_() % count;
-      break;
-    case Schedule::Kind::priorities:
-      for (unsigned i = 1; i < count; ++i)
-        if (runners_[options[i]].priority > runners_[options[chosen]].priority) chosen = i;
-      break;
-    case Schedule::Kind::prescribed:
-      if (count > 1) chosen = prescribed(count, first_could_go_on);
-  }
-  return options[chosen];
+  const auto priority = [&](unsigned i) { return runners_[i].priority; };
+  if (schedule_.kind == Kind::random) return options[random_() % count];
+  if (schedule_.kind == Kind::priorities) return *std::ranges::max_element(options, {}, priority);
+  if (schedule_.kind == Kind::prescribed && count > 1)
+    return options[prescribed(count, first_could_go_on)];
+  return options.front();
 }
 
 unsigned Turns::prescribed(unsigned count, bool preempts) {
@@ -89,30 +74,25 @@ unsigned Turns::prescribed(unsigned count, bool preempts) {
 }
 
 bool Turns::lags() {
-  if (schedule_.kind == Schedule::Kind::prescribed) return prescribed(2, true) == 1;
+  if (schedule_.kind == Kind::prescribed) return prescribed(2, true) == 1;
   return random_() % kOneIn == 0;
-}
-
-void Turns::pass(unsigned from, unsigned to) {
-  if (from != to && give(to)) runners_[from].go.acquire();
 }
 
 void Turns::took(unsigned runner, std::uint64_t first_block) {
   ++stores_;  // the blocks before have ended
   ++taken_;
   runners_[runner].first_block = first_block;
-  if (schedule_.kind == Schedule::Kind::priorities)
+  if (schedule_.kind == Kind::priorities)
     runners_[runner].priority = random_() | std::uint64_t{1} << 32;
   point(runner);
 }
 
 void Turns::point(unsigned runner) {
   const std::uint64_t number = points_++;
-  if (schedule_.kind == Schedule::Kind::in_order) return;
-  if (schedule_.kind == Schedule::Kind::random &&
-      random_() % (number < kOften ? kOneIn : kOneInLater) != 0)
+  if (schedule_.kind == Kind::in_order) return;
+  if (schedule_.kind == Kind::random && random_() % (number < kOften ? kOneIn : kOneInLater) != 0)
     return;
-  if (schedule_.kind == Schedule::Kind::priorities) {
+  if (schedule_.kind == Kind::priorities) {
     if (!changes_.contains(number) && number >= kOften) return;
     if (changes_.contains(number)) runners_[runner].priority = --lowest_;
   }
@@ -151,7 +131,7 @@ void Turns::end(unsigned runner) {
 
 bool repeat(const std::vector<unsigned>& choices, const std::function<bool()>& run) {
   const Schedule saved =
-      std::exchange(options().schedule, {.kind = Schedule::Kind::prescribed, .choices = choices});
+      std::exchange(options().schedule, {.kind = Kind::prescribed, .choices = choices});
   decisions.clear();
   const bool well = run();
   options().schedule = saved;

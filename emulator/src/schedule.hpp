@@ -4,6 +4,7 @@
 // turn may change before each strong access to global memory, when a block spins and when it ends.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <random>
@@ -23,7 +24,9 @@ class Turns {
         std::function<void(unsigned)> make);
 
   /// Returns when all groups have run.
-  void run();
+  void run() {
+    if (give(0)) done_.acquire();
+  }
   void add(unsigned runner) { runners_[runner].there = true; }
   void begin(unsigned runner) { runners_[runner].go.acquire(); }
   /// The runner, whose turn it is, goes on with these blocks.
@@ -38,7 +41,9 @@ class Turns {
   void yield(unsigned runner);
   void end(unsigned runner);
   /// Those that run, or may yet.
-  int running() const;
+  int running() const {
+    return static_cast<int>(std::ranges::count(runners_, true, &Runner::there)) + has_more();
+  }
   void note_store() { ++stores_; }
   /// Whether what may happen between polls is of interest.
   bool explores() const { return schedule_.kind != Schedule::Kind::in_order; }
@@ -59,7 +64,9 @@ class Turns {
   unsigned choose(const std::vector<unsigned>& options, bool first_could_go_on);
   unsigned prescribed(unsigned count, bool preempts);
   bool give(unsigned runner);
-  void pass(unsigned from, unsigned to);
+  void pass(unsigned from, unsigned to) {
+    if (from != to && give(to)) runners_[from].go.acquire();
+  }
 
   const Schedule& schedule_;
   const std::uint64_t groups_;
