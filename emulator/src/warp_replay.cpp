@@ -6,13 +6,40 @@
 namespace emulator {
 
 // What a lane has recorded and nobody has replayed yet.
-struct WarpReplay::Log {
+struct Log {
   const Record* next;
   const Record* end;
   bool more;            // the lane has not come to a wait: it will go on recording
   bool waits;           // once other warps let it; lanes of its own may wait for it
   std::uint64_t* step;  // the last basic block that was replayed
 };
+
+// The lanes that have records left; none if these do not go on from the same basic block.
+static std::uint32_t in_one_block(std::span<const Log> logs) {
+  std::uint32_t lanes = 0;
+  for (std::size_t l = 0; l < logs.size(); ++l) {
+    if (logs[l].next == logs[l].end) continue;
+    if (lanes != 0 && *logs[l].step != *logs[std::countr_zero(lanes)].step) return 0;
+    lanes |= 1u << l;
+  }
+  return lanes;
+}
+
+// How many of the next records of these lanes are of the same code; of several lanes at most up to
+// the first step into `last`, since what follows would be compared again.
+static std::size_t alike(std::span<const Log> logs, std::uint32_t lanes, std::uint64_t last) {
+  const Log& first = logs[std::countr_zero(lanes)];
+  auto count = static_cast<std::size_t>(first.end - first.next);
+  for_each_lane(lanes & (lanes - 1), [&](unsigned l) {
+    const Record *mine = first.next, *other = logs[l].next;
+    count = std::min(count, static_cast<std::size_t>(logs[l].end - other));
+    std::size_t n = 0;
+    while (n < count && other[n].pc == mine[n].pc && other[n].kind() == mine[n].kind())
+      if (mine[n++].pc == last) break;
+    count = n;
+  });
+  return count;
+}
 
 // The basic blocks that the lanes went through since the warp's last barrier or are about to, and
 // where paths meet again. It keeps its memory from warp to warp.
@@ -23,18 +50,18 @@ class FlowGraph {
     node(0);
   }
 
-  void add(std::span<const WarpReplay::Log> logs) {
-    const std::uint32_t lanes = WarpReplay::in_one_block(logs);
-    const std::size_t alike = lanes == 0 ? 0 : WarpReplay::alike(logs, lanes, 0);
-    int after = kNone;  // what is alike
+  void add(std::span<const Log> logs) {
+    const std::uint32_t lanes = in_one_block(logs);
+    const std::size_t same = lanes == 0 ? 0 : alike(logs, lanes, 0);
+    int after = kNone;  // what is the same
     bool is_first = true;
-    for (const WarpReplay::Log& log : logs) {
+    for (const Log& log : logs) {
       std::span records(log.next, log.end);
       int from = *log.step ? node(*log.step) : kNone;
-      if (alike > 0 && !records.empty()) {
-        if (std::exchange(is_first, false)) after = follow(from, records.first(alike));
+      if (same > 0 && !records.empty()) {
+        if (std::exchange(is_first, false)) after = follow(from, records.first(same));
         from = after;
-        records = records.subspan(alike);
+        records = records.subspan(same);
       }
       from = follow(from, records);
       if (from == kNone) continue;
@@ -179,7 +206,8 @@ WarpReplay::WarpReplay(Block& block)
 WarpReplay::~WarpReplay() = default;
 
 void WarpReplay::replay(std::span<Lane> lanes, bool all) {
-  Log logs[32];
+  Log each[32];
+  const std::span logs(each, lanes.size());
   for (std::size_t l = 0; l < lanes.size(); ++l) {
     Lane& lane = lanes[l];
     const bool waits = lane.waits_for_other_warps();
@@ -187,18 +215,13 @@ void WarpReplay::replay(std::span<Lane> lanes, bool all) {
         waits || lane.state == State::log_full || lane.state == State::at_warp_function;
     logs[l] = {log(l), lane.next, more, waits, &lane.step};
   }
-  replay(std::span(logs, lanes.size()), all);
-  for (std::size_t l = 0; l < lanes.size(); ++l)
-    lanes[l].marked = lanes[l].next = std::copy(logs[l].next, logs[l].end, log(l));
-}
-
-void WarpReplay::replay(std::span<Log> logs, bool all) {
   bool in_graph = false;  // what the logs hold
   if (paths_.empty()) {
     graph_->clear();
     const std::uint32_t everyone = logs.size() == 32 ? ~0u : (1u << logs.size()) - 1;
-    const std::uint32_t lanes = in_one_block(logs);
-    paths_.push_back({everyone, 0, 0, lanes == 0 ? 0 : *logs[std::countr_zero(lanes)].step});
+    const std::uint32_t together = in_one_block(logs);
+    const std::uint64_t step = together == 0 ? 0 : *logs[std::countr_zero(together)].step;
+    paths_.push_back({everyone, 0, 0, step});
   }
   // To be remembered when lanes part later, or because they have.
   if (paths_.size() > 1 || std::ranges::any_of(logs, &Log::more)) {
@@ -217,7 +240,7 @@ void WarpReplay::replay(std::span<Log> logs, bool all) {
       starved |= empty && logs[l].more && !all;
       if (!empty) active |= 1u << l;
     });
-    if (starved) return;
+    if (starved) break;
     if (active == 0) {
       paths_.pop_back();
     } else if (const std::size_t count = alike(logs, active, path.joins)) {
@@ -228,6 +251,8 @@ void WarpReplay::replay(std::span<Log> logs, bool all) {
       diverge(logs, active, graph_->post_dominator(path.step));
     }
   }
+  for (std::size_t l = 0; l < lanes.size(); ++l)
+    lanes[l].marked = lanes[l].next = std::copy(logs[l].next, logs[l].end, log(l));
 }
 
 // The active lanes do the same things up to where the path joins the one below, at most `count`.
@@ -263,33 +288,6 @@ void WarpReplay::go_together(Path& path, std::span<Log> logs, std::uint32_t acti
     if (step) *logs[l].step = step;
   });
   if (joined) paths_.pop_back();
-}
-
-// The lanes that have records left; none if these do not go on from the same basic block.
-std::uint32_t WarpReplay::in_one_block(std::span<const Log> logs) {
-  std::uint32_t lanes = 0;
-  for (std::size_t l = 0; l < logs.size(); ++l) {
-    if (logs[l].next == logs[l].end) continue;
-    if (lanes != 0 && *logs[l].step != *logs[std::countr_zero(lanes)].step) return 0;
-    lanes |= 1u << l;
-  }
-  return lanes;
-}
-
-// How many of the next records of these lanes are of the same code; of several lanes at most up to
-// the first step into `last`, since what follows would be compared again.
-std::size_t WarpReplay::alike(std::span<const Log> logs, std::uint32_t lanes, std::uint64_t last) {
-  const Log& first = logs[std::countr_zero(lanes)];
-  auto count = static_cast<std::size_t>(first.end - first.next);
-  for_each_lane(lanes & (lanes - 1), [&](unsigned l) {
-    const Record *mine = first.next, *other = logs[l].next;
-    count = std::min(count, static_cast<std::size_t>(logs[l].end - other));
-    std::size_t n = 0;
-    while (n < count && other[n].pc == mine[n].pc && other[n].kind() == mine[n].kind())
-      if (mine[n++].pc == last) break;
-    count = n;
-  });
-  return count;
 }
 
 // Splits the last path by where its lanes go next. Those that are at its own end already wait

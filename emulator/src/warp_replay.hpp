@@ -12,6 +12,8 @@
 
 namespace emulator {
 
+struct Log;
+
 /// Turns the records of a warp's lanes, which ran one after the other, into what the warp would
 /// have done in lockstep: lanes that diverge at a branch run path by path and join again where all
 /// paths meet, at the branch's immediate post-dominator.
@@ -34,8 +36,6 @@ class WarpReplay {
 
  private:
   static constexpr std::size_t kLogStride = kLogRecords + 12;  // they start in different cache sets
-  struct Log;
-  friend class FlowGraph;
   // A path that some lanes are on, up to where it joins the path below it.
   struct Path {
     std::uint32_t lanes;
@@ -44,9 +44,6 @@ class WarpReplay {
     std::uint64_t step;    // the basic block that it is in
   };
   void go_together(Path& path, std::span<Log> logs, std::uint32_t active, std::size_t count);
-  static std::uint32_t in_one_block(std::span<const Log> logs);
-  static std::size_t alike(std::span<const Log> logs, std::uint32_t lanes, std::uint64_t last);
-  void replay(std::span<Log> logs, bool all);
   void diverge(std::span<Log> logs, std::uint32_t active, std::uint64_t join);
 
   Block& block_;
