@@ -89,25 +89,21 @@ Fault Block::unwritten() const {
 std::string Block::who_waits() const {
   const auto doing = [&](const Lane& lane) {
     const auto place = [&] { return source_line(lane.pc).text(); };
+    // clang-format off: a table
     switch (lane.state) {
-      case State::exited:
-        return std::string("have exited");
-      case State::at_block_barrier:
-        return "wait at the block barrier of " + place();
-      case State::at_cluster_barrier:
-        return "wait at the cluster barrier of " + place();
-      case State::at_warp_function:
-        return "wait in a warp function at " + place();
-      case State::at_word:
-        return "wait for a word of global memory at " + place();
+      case State::exited: return std::string("have exited");
+      case State::at_block_barrier: return "wait at the block barrier of " + place();
+      case State::at_cluster_barrier: return "wait at the cluster barrier of " + place();
+      case State::at_warp_function: return "wait in a warp function at " + place();
+      case State::at_word: return "wait for a word of global memory at " + place();
       case State::at_mbarrier:
         return text("wait for phase ", lane.waits_for->number, " of the mbarrier ",
                     shared_.variable(lane.waits_at), ", which lacks ", lane.waits_for->pending,
                     " arrivals and ", lane.waits_for->bytes - lane.waits_for->under_way,
                     " bytes, at ", place());
-      default:
-        return "run at " + source_line(lane.step).text();
+      default: return "run at " + source_line(lane.step).text();
     }
+    // clang-format on
   };
   std::map<std::string, std::pair<unsigned, const Lane*>> groups;
   for (const Lane& lane : lanes_) {

@@ -196,40 +196,27 @@ void Block::answer(std::span<Lane> lanes, std::uint32_t members) {
     // Distances are unsigned; beyond a warp they are all the same.
     const int distance = static_cast<int>(std::min(static_cast<unsigned>(argument), 32u));
     const int up = me - distance, down = me + distance, other = me ^ (argument & 31);
+    const auto is_same = [&](const Lane& l) { return l.value == lane.value; };
+    // clang-format off: a table
     switch (function) {
-      case WarpFunction::sync:
-        return 0;
-      case WarpFunction::active_mask:
-        return members;
-      case WarpFunction::shuffle:
-        return take_from(first + (argument & (width - 1)));
-      case WarpFunction::shuffle_up:
-        return take_from(up < first ? me : up);
-      case WarpFunction::shuffle_down:
-        return take_from(down >= first + width ? me : down);
-      case WarpFunction::shuffle_xor:
-        return take_from(other >= first + width ? me : other);
-      case WarpFunction::ballot:
-        return lanes_with(is_set);
-      case WarpFunction::all:
-        return lanes_with(is_set) == members;
-      case WarpFunction::any:
-        return lanes_with(is_set) != 0;
-      case WarpFunction::match_any:
-        return lanes_with([&](const Lane& l) { return l.value == lane.value; });
-      case WarpFunction::add:
-        return fold(std::plus());
-      case WarpFunction::minimum:
-        return fold([](auto a, auto b) { return std::min(a, b); });
-      case WarpFunction::maximum:
-        return fold([](auto a, auto b) { return std::max(a, b); });
-      case WarpFunction::bit_and:
-        return fold(std::bit_and());
-      case WarpFunction::bit_or:
-        return fold(std::bit_or());
-      case WarpFunction::bit_xor:
-        return fold(std::bit_xor());
+      case WarpFunction::sync: return 0;
+      case WarpFunction::active_mask: return members;
+      case WarpFunction::shuffle: return take_from(first + (argument & (width - 1)));
+      case WarpFunction::shuffle_up: return take_from(up < first ? me : up);
+      case WarpFunction::shuffle_down: return take_from(down >= first + width ? me : down);
+      case WarpFunction::shuffle_xor: return take_from(other >= first + width ? me : other);
+      case WarpFunction::ballot: return lanes_with(is_set);
+      case WarpFunction::all: return lanes_with(is_set) == members;
+      case WarpFunction::any: return lanes_with(is_set) != 0;
+      case WarpFunction::match_any: return lanes_with(is_same);
+      case WarpFunction::add: return fold(std::plus());
+      case WarpFunction::minimum: return fold(std::ranges::min);
+      case WarpFunction::maximum: return fold(std::ranges::max);
+      case WarpFunction::bit_and: return fold(std::bit_and());
+      case WarpFunction::bit_or: return fold(std::bit_or());
+      case WarpFunction::bit_xor: return fold(std::bit_xor());
     }
+    // clang-format on
     return 0;
   };
   const auto first = static_cast<unsigned>(std::countr_zero(members));
