@@ -116,23 +116,6 @@ constexpr T round_up(T value, T unit) {
   return (value + unit - 1) / unit * unit;
 }
 
-int limit_by_warps(const Gpu& gpu, int warps) {
-  return warps * kWarp > kThreadsPerBlock ? 0 : gpu.threads_per_sm / kWarp / warps;
-}
-
-int limit_by_registers(const Gpu& gpu, int warps, int registers) {
-  if (registers == 0) return INT_MAX;
-  const int per_warp = round_up(registers * kWarp, kRegisterUnit);
-  return gpu.registers_per_sm / kPartitions / per_warp * kPartitions / warps;
-}
-
-int limit_by_shared_memory(const Gpu& gpu, std::size_t bytes) {
-  if (bytes > gpu.shared_bytes_per_block) return 0;
-  const std::size_t unit = gpu.compute_capability < 80 ? 256 : 128;
-  const std::size_t allocated = round_up(bytes + gpu.reserved_shared_bytes_per_block, unit);
-  return allocated == 0 ? INT_MAX : static_cast<int>(gpu.shared_bytes_per_sm / allocated);
-}
-
 }  // namespace
 
 std::span<const Gpu> gpus() { return kGpus; }
@@ -169,10 +152,18 @@ std::string_view OccupancyLimits::limiter() const {
 OccupancyLimits occupancy_limits(const Gpu& gpu, int threads, int registers,
                                  std::size_t shared_bytes) {
   const int warps = std::max(1, (threads + kWarp - 1) / kWarp);
-  return {.blocks = gpu.blocks_per_sm,
-          .warps = limit_by_warps(gpu, warps),
-          .registers = limit_by_registers(gpu, warps, registers),
-          .shared = limit_by_shared_memory(gpu, shared_bytes)};
+  OccupancyLimits limits{gpu.blocks_per_sm, 0, INT_MAX, INT_MAX};
+  if (warps * kWarp <= kThreadsPerBlock) limits.warps = gpu.threads_per_sm / kWarp / warps;
+  if (registers > 0)
+    limits.registers = gpu.registers_per_sm / kPartitions /
+                       round_up(registers * kWarp, kRegisterUnit) * kPartitions / warps;
+  const std::size_t unit = gpu.compute_capability < 80 ? 256 : 128;
+  const std::size_t taken = round_up(shared_bytes + gpu.reserved_shared_bytes_per_block, unit);
+  if (shared_bytes > gpu.shared_bytes_per_block)
+    limits.shared = 0;
+  else if (taken > 0)
+    limits.shared = static_cast<int>(gpu.shared_bytes_per_sm / taken);
+  return limits;
 }
 
 // A cluster lies within a GPC, and GPCs are not of one size: on each die other SMs are fused off.

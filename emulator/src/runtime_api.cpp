@@ -39,11 +39,14 @@ Allowed& allowed(const void* kernel) {
   return kernels.try_emplace(kernel, Allowed{kUnasked - taken}).first->second;
 }
 
-OccupancyLimits limits(const void* kernel, int threads, std::size_t dynamic_bytes) {
+int blocks_per_sm(const void* kernel, std::uint64_t threads, std::size_t dynamic_bytes) {
   const KernelResources needs = resources_of(kernel);
-  return occupancy_limits(gpu(), threads, needs.registers,
-                          needs.static_shared_bytes + dynamic_bytes);
+  return occupancy_limits(gpu(), static_cast<int>(threads), needs.registers,
+                          needs.static_shared_bytes + dynamic_bytes)
+      .blocks_per_sm();
 }
+
+std::uint64_t product(uint3 v) { return std::uint64_t{v.x} * v.y * v.z; }
 
 Buffer* buffer_of(const void* data) { return GlobalMemory::get().find(address_of(data)); }
 
@@ -101,7 +104,7 @@ cudaError_t check_launch(const cudaLaunchConfig_t& config, const void* kernel) {
   if (grid.x == 0 || grid.y == 0 || grid.z == 0 || grid.x > INT_MAX || grid.y > 65535 ||
       grid.z > 65535)
     return cudaErrorInvalidConfiguration;
-  const std::uint64_t threads = std::uint64_t{block.x} * block.y * block.z;
+  const std::uint64_t threads = product(block);
   if (threads == 0 || threads > 1024 || block.z > 64) return cudaErrorInvalidConfiguration;
   const Allowed may = [&] {
     const std::lock_guard lock(state_mutex);
@@ -111,13 +114,12 @@ cudaError_t check_launch(const cudaLaunchConfig_t& config, const void* kernel) {
   if (config.dynamicSmemBytes > may.dynamic_bytes) return cudaErrorInvalidValue;
   // nvcc would not have compiled it.
   if (resources_of(kernel).static_shared_bytes > kUnasked) return cudaErrorLaunchOutOfResources;
-  const int at_once =
-      limits(kernel, static_cast<int>(threads), config.dynamicSmemBytes).blocks_per_sm();
+  const int at_once = blocks_per_sm(kernel, threads, config.dynamicSmemBytes);
   if (at_once == 0) return cudaErrorLaunchOutOfResources;
   if (is_cooperative(config)) {
     if (cluster.x > 1) return cudaErrorNotSupported;
     const auto room = static_cast<std::uint64_t>(at_once) * static_cast<unsigned>(gpu().sms);
-    if (std::uint64_t{grid.x} * grid.y * grid.z > room) return cudaErrorCooperativeLaunchTooLarge;
+    if (product(grid) > room) return cudaErrorCooperativeLaunchTooLarge;
   }
   if (cluster.y > 1 || cluster.z > 1) return cudaErrorNotSupported;  // they lie along x here
   if (cluster.x <= 1) return cudaSuccess;
@@ -308,7 +310,7 @@ cudaError_t cudaFuncGetName(const char** name, Kernel kernel) {
 cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, Kernel kernel, int threads,
                                                           size_t dynamic_bytes) {
   if (threads <= 0) return remember(cudaErrorInvalidValue);
-  *blocks = limits(kernel, threads, dynamic_bytes).blocks_per_sm();
+  *blocks = blocks_per_sm(kernel, static_cast<unsigned>(threads), dynamic_bytes);
   return cudaSuccess;
 }
 cudaError_t cudaOccupancyMaxPotentialBlockSize(int* grid, int* block, Kernel kernel,
@@ -316,20 +318,16 @@ cudaError_t cudaOccupancyMaxPotentialBlockSize(int* grid, int* block, Kernel ker
   int most = 0;
   for (int threads = limit > 0 ? std::min(limit, 1024) : 1024; threads > 0;
        threads = (threads - 1) / 32 * 32) {
-    const int blocks = limits(kernel, threads, dynamic_bytes).blocks_per_sm();
+    const int blocks = blocks_per_sm(kernel, static_cast<unsigned>(threads), dynamic_bytes);
     if (blocks * threads > most) most = blocks * (*block = threads), *grid = blocks * gpu().sms;
   }
   return remember(most > 0 ? cudaSuccess : cudaErrorInvalidValue);
 }
 cudaError_t cudaOccupancyMaxActiveClusters(int* clusters, Kernel kernel,
                                            const cudaLaunchConfig_t* config) {
-  const uint3 cluster = cluster_of(*config);
-  const int size = static_cast<int>(cluster.x * cluster.y * cluster.z);
+  const int size = static_cast<int>(product(cluster_of(*config)));
   if (size > gpu().blocks_per_cluster) return remember(cudaErrorInvalidConfiguration);
-  const dim3 block = config->blockDim;
-  const int per_sm =
-      limits(kernel, static_cast<int>(block.x * block.y * block.z), config->dynamicSmemBytes)
-          .blocks_per_sm();
+  const int per_sm = blocks_per_sm(kernel, product(config->blockDim), config->dynamicSmemBytes);
   *clusters = resident_clusters(gpu(), per_sm, size);
   return cudaSuccess;
 }
