@@ -302,7 +302,7 @@ def test_late_samples_are_marked_and_explained(tmp_path, capsys):
     out = capsys.readouterr().out
     told = "in some samples the GPU may have waited for the host"
     assert {"2.00‡", "10.0‡"} <= set(cells(out)["tiled"])
-    assert f"- ‡ `tiled`: {told} (n 8; n 64)" in out
+    assert f"- ‡ `tiled`, `split`: {told} (n 8; n 64)" in out  # a line per reason, not per rung
     assert f"- ‡ {told}\n" in out  # of the overview, whose best rung has it
     assert "50.0†‡" in cells(out)["split"]
     assert main(["matrix", file, "--ladder", "mul"]) == 0

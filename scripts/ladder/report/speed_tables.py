@@ -262,25 +262,29 @@ def _roof(study: Study, rung: Rung, row: Row | None) -> dict[str, str]:
 
 
 def _footnotes(study: Study) -> str:
-    """Say why cases have no speed and what signs mean, one line per rung and reason."""
-    found: dict[str, list[str]] = {}
+    """Say why cases have no speed and what signs mean: one line per reason, for all its rungs."""
+    lines = []
     if slow := [row for row in study.best.values() if study.ladder.is_roof and row.throttled > 0]:
-        names = ", ".join(code(name) for name in dict.fromkeys(row.rung for row in slow))
-        found[f"{roofs.SLOW_MARK} {names}: {roofs.slow_clocks(study.results, slow)}"] = []
+        throttled = ", ".join(code(name) for name in dict.fromkeys(row.rung for row in slow))
+        lines.append(f"- {roofs.SLOW_MARK} {throttled}: {roofs.slow_clocks(study.results, slow)}")
+    found: dict[tuple[str, str], tuple[list[str], list[str]]] = {}  # by sign and reason
     for (name, case), row in study.best.items():
         told = []
         if row.status != "ok":
             why = f": {escape(row.reason)}" if row.reason else ""
-            told = [f"{code(name)} {row.status}{why}"]
+            told = [("", f" {row.status}{why}")]
         for mark, why in roofs.explained([row]).items():
             if row.status == "ok" and not (mark == roofs.SLOW_MARK and study.ladder.is_roof):
-                told.append(f"{mark} {code(name)}: {why}")
+                told.append((f"{mark} ", f": {why}"))
         for note in told:
-            found.setdefault(note, []).append(study.spell(case))
-    return "\n".join(
-        f"- {note}" + (f" ({_several(cases)})" if any(cases) else "")
-        for note, cases in found.items()
-    )
+            names, cases = found.setdefault(note, ([], []))
+            names.append(code(name))
+            cases.append(study.spell(case))
+    for (sign, why), (names, cases) in found.items():
+        shapes = _several(list(dict.fromkeys(cases)))
+        where = f" ({shapes})" if shapes else ""
+        lines.append(f"- {sign}{', '.join(dict.fromkeys(names))}{why}{where}")
+    return "\n".join(lines)
 
 
 def _several(cases: list[str]) -> str:
