@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Bytes at the rate of DRAM: no bank conflicts, always loading, an instruction per address.
+// Bytes at the rate of DRAM: no bank conflicts, loads always in flight, and one instruction for the
+// address of a counter.
 #pragma once
 
 #include "byte_histogram/01_textbook.cuh"

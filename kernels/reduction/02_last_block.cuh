@@ -2,8 +2,8 @@
 //
 // One launch without atomics on the result: each block stores its sum, and the last block adds
 // these up in order, so sums of floats have the same bits in every run. Each launch resets what the
-// next one uses. Floats are added as floats within a vector, and in later rungs within all vectors
-// that a thread has in flight, in a tree. All other sums are FP64.
+// next one uses. Sums of floats are FP64, except those within a vector and, in later rungs, within
+// all vectors that a thread has in flight: these are a tree of FP32 additions.
 #pragma once
 
 #include "common/vector.cuh"

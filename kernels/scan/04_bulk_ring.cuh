@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Copies that overlap with everything else: resident blocks take tiles in the order of memory, each
-// when it has room, and bulk copies move them to a ring in shared memory and back.
+// Copies that overlap with everything else: bulk copies move tiles to a ring in shared memory and
+// back. A resident block takes the next tile, in the order of memory, when its ring has room.
 #pragma once
 
 #include "common/ring.cuh"

@@ -2,11 +2,11 @@
 //
 // The last cycles without an FMA: warps that only load, and conflict-free register banks.
 //
-// A scheduler's registers are in two banks, even and odd, and each gives one operand per clock. So
-// of an FFMA's three operands one must be reused from the FFMA before, and the other two must lie
-// in different banks. Here A's operand is reused along a row of outputs, and each sum lies in the
-// other bank than its operand of B. The source cannot name registers, but 16-byte accesses can
-// place them: a load puts operands in four aligned registers, in order. Sums are stored with
+// A scheduler's registers lie in two banks, even and odd, and each bank gives one operand per
+// clock. So of an FFMA's three operands one must be reused from the FFMA before, and the other two
+// must lie in different banks. Here A's operand is reused along a row of outputs, and each sum lies
+// in a different bank from its operand of B. The source cannot name registers, but 16-byte accesses
+// can place them: a load puts operands in four aligned registers, in order. Sums are stored with
 // neighbours swapped, so that the compiler puts each sum in the other bank.
 #pragma once
 

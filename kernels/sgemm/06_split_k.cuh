@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Small tiles for products with few outputs: warps and blocks share k.
+// Small tiles for products with few outputs: warps and blocks divide k.
 #pragma once
 
 #include <cooperative_groups.h>

@@ -9,10 +9,11 @@
 //   M3 = A11 (B12 - B22)            M7 = (A12 - A22) (B21 + B22)  C21 = M2 + M4
 //   M4 = A22 (B21 - B11)                                          C22 = M1 - M2 + M3 + M6
 //
-// The price is n^2 additions: of A by the producers, on the way to shared memory, of B in a kernel
-// before, of C in one after. Errors are larger too, since outputs take part in sums with other rows
-// and columns: small relative to the norms of the matrices, but not to those of a row and a column
-// if these are scaled against each other. Infinities and NaNs spread. So `fastest` never takes it.
+// The price is n^2 additions. The producers add parts of A on the way to shared memory. A kernel
+// before adds parts of B, and one after adds parts of C. Errors are larger too, since an output is
+// computed from products of other rows and columns. They are small relative to the norms of the
+// matrices, but not relative to those of a row and a column if rows and columns differ in scale.
+// Infinities and NaNs spread. So `fastest` never takes it.
 #pragma once
 
 #include "common/dependent_launch.cuh"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// For a short k: most instructions load or store, so that each should move several words, and
-// several blocks per SM should store while others load.
+// For a short k: most instructions load or store, so each should move several words. There are
+// several blocks per SM, of which some store while others load.
 #pragma once
 
 #include <cuda_pipeline.h>

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// C of few tiles: SMs are idle, and time is launch, DRAM's latency and the sums of one block. Small
-// tiles give work to more SMs, and the blocks of a cluster share k where it is long.
+// For a C of few tiles: large ones would leave SMs idle. The time is that of the launch, of DRAM's
+// latency and of one block's sums. Small tiles give work to more SMs, and if k is long, the blocks
+// of a cluster divide it.
 #pragma once
 
 #include <cooperative_groups.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Few rows or few columns: a tile would be mostly empty. But what a block needs of the one side is
-// one piece of memory.
+// Few rows or few columns: a tile would be mostly empty. With few rows, what a block writes is one
+// contiguous piece of the output. With few columns, what it reads is one piece of the input.
 #pragma once
 
 #include "transpose/01_tiled.cuh"
