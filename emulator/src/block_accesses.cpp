@@ -332,7 +332,7 @@ void Block::count(std::uint64_t pc, Space space, Operation operation, const Requ
                     operation != Operation::load);
     });
   const Traffic one = traffic_of(request, space, operation);
-  if (site.takes_worst(one.worst, number_, current_warp_))
+  if (site.replace_if_worse(one.worst, number_, current_warp_))
     for_each_lane(request.mask, [&](unsigned l) {
       const std::uint64_t a = request.addresses[l];
       site.worst[l] = static_cast<std::int64_t>(

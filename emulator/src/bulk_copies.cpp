@@ -424,7 +424,7 @@ void Block::bulk_copy(Lane& lane, BulkCopy& copy) {
   one.ideal = std::min(one.transactions, (one.bytes + 31) / 32);
   one.worst = one.transactions;
   Site& site = counts_.site(copy.pc, Space::bulk, in ? Operation::load : Operation::store, kChunk);
-  if (site.takes_worst(one.worst, number_, current_warp_))
+  if (site.replace_if_worse(one.worst, number_, current_warp_))
     site.worst[lane.number] = static_cast<std::int64_t>(buffer ? first - buffer->start : 0);
   site.traffic += one;
 }

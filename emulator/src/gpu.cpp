@@ -152,7 +152,8 @@ std::string_view OccupancyLimits::limiter() const {
 OccupancyLimits occupancy_limits(const Gpu& gpu, int threads, int registers,
                                  std::size_t shared_bytes) {
   const int warps = std::max(1, (threads + kWarp - 1) / kWarp);
-  OccupancyLimits limits{gpu.blocks_per_sm, 0, INT_MAX, INT_MAX};
+  OccupancyLimits limits{
+      .blocks = gpu.blocks_per_sm, .warps = 0, .registers = INT_MAX, .shared = INT_MAX};
   if (warps * kWarp <= kThreadsPerBlock) limits.warps = gpu.threads_per_sm / kWarp / warps;
   if (registers > 0)
     limits.registers = gpu.registers_per_sm / kPartitions /

@@ -112,7 +112,7 @@ Counts& Counts::operator+=(const Counts& other) {
     const auto [at, fresh] = sites.emplace(key, theirs);
     if (fresh) continue;
     Site& mine = at->second;
-    if (mine.takes_worst(theirs.traffic.worst, theirs.worst_block, theirs.worst_warp))
+    if (mine.replace_if_worse(theirs.traffic.worst, theirs.worst_block, theirs.worst_warp))
       mine.worst = theirs.worst;
     mine.traffic += theirs.traffic;
   }

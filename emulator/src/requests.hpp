@@ -37,9 +37,9 @@ struct Site : Requests {
   std::uint64_t worst_block = 0;
   unsigned worst_warp = 0;
 
-  /// Whether a request of that block and warp is the worst so far; where its lanes pointed is then
-  /// to be told in `worst`.
-  bool takes_worst(std::uint64_t transactions, std::uint64_t block, unsigned warp) {
+  /// If this request is worse than the worst so far, records its block and warp, clears `worst`,
+  /// and returns true. The caller then fills `worst` and adds the traffic.
+  bool replace_if_worse(std::uint64_t transactions, std::uint64_t block, unsigned warp) {
     if (std::tuple(transactions, worst_block, worst_warp) <= std::tuple(traffic.worst, block, warp))
       return false;
     worst.fill(-1);

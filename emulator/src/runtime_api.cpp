@@ -40,6 +40,7 @@ Allowed& allowed(const void* kernel) {
 }
 
 int blocks_per_sm(const void* kernel, std::uint64_t threads, std::size_t dynamic_bytes) {
+  if (threads > 1024) return 0;
   const KernelResources needs = resources_of(kernel);
   return occupancy_limits(gpu(), static_cast<int>(threads), needs.registers,
                           needs.static_shared_bytes + dynamic_bytes)
