@@ -8,6 +8,7 @@
 #include <fstream>
 #include <iterator>
 #include <regex>
+#include <stdexcept>
 
 #include "build_info.hpp"
 #include "program/json.hpp"
@@ -109,6 +110,15 @@ std::string describe(const Device& device) {
                 kEmulated ? "emulated: " : "", device.name.c_str(), capability(device).c_str(),
                 device.sms, device.sm_clock_hz / 1e6, double(device.l2_bytes) / 1e6);
   return text;
+}
+
+void check_targets(const std::vector<Ladder>& ladders) {
+  const std::string lines = kCounters;  // each begins with a counter's name
+  for (const Ladder& ladder : ladders)
+    for (const Rung& rung : ladder.rungs)
+      if (!rung.target.empty() && lines.find("\n" + rung.target + ",") == std::string::npos)
+        throw std::invalid_argument(ladder.name + "/" + rung.name + ": its target " + rung.target +
+                                    " is no counter");
 }
 
 void add_context(Study& study, const Options& options) {

@@ -9,6 +9,9 @@ namespace ladders {
 /// Adds what a result file must say: the GPU, the build, the cache mode and the ladders.
 void add_context(Study& study, const Options& options);
 
+/// Throws std::invalid_argument if the target of a rung is no counter.
+void check_targets(const std::vector<Ladder>& ladders);
+
 /// The device in a line: name, compute capability, SMs, clock, L2.
 std::string describe(const Device& device);
 

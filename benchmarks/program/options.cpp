@@ -8,6 +8,7 @@
 #include <regex>
 
 #include "model/shapes.hpp"
+#include "program/context.hpp"
 #include "program/google_benchmark.hpp"
 #include "program/tuning.hpp"
 
@@ -186,6 +187,7 @@ Options parse(int argc, char** argv) {
     if (flag->whose == Whose::library) pass.push_back(argument);
   }
   check_catalogue(options.ladders);
+  check_targets(options.ladders);
   if (!options.shapes.empty()) try {
       options.ladders = at_shapes(catalogue(), options.shapes, options.cases);
     } catch (const std::invalid_argument& error) {

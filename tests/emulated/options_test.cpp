@@ -5,9 +5,12 @@
 
 #include <gtest/gtest.h>
 
+#include <stdexcept>
 #include <string>
 
 #include "emulator/gpu.hpp"
+#include "model/catalogue.hpp"
+#include "program/context.hpp"
 
 namespace ladders {
 namespace {
@@ -21,6 +24,20 @@ std::string complaint(std::string argument) {
     return error.what();
   }
   return "none";
+}
+
+TEST(Targets, AreCounters) {
+  std::vector<Ladder> ladders = catalogue();
+  EXPECT_NO_THROW(check_targets(ladders));
+  Ladder& ladder = ladders.front();
+  ladder.rungs.front().target = "global_store_sector";  // the end of a name is missing
+  try {
+    check_targets(ladders);
+    ADD_FAILURE() << "taken for a counter";
+  } catch (const std::invalid_argument& error) {
+    EXPECT_EQ(error.what(), ladder.name + "/" + ladder.rungs.front().name +
+                                ": its target global_store_sector is no counter");
+  }
 }
 
 TEST(Flags, WantTheirValues) {
