@@ -213,6 +213,17 @@ def test_a_single_run_has_no_trend(tmp_path, capsys):
         assert capsys.readouterr().out == told
 
 
+def test_a_single_run_tells_its_notes_and_failures(tmp_path, capsys):
+    failed = {"error_occurred": True, "error_message": "wrong result"}
+    for i, rows in enumerate(({"x": 1.0, "y": 1.0}, {"x": 1.0, "y": failed})):
+        suite.write(tmp_path / f"{i}.json", document(rows, git_commit="0" * 12, gpu_uuid=str(i)))
+    assert main(["trend", str(tmp_path)]) == 0
+    title, _, *notes = capsys.readouterr().out.splitlines()
+    assert title.endswith("one run, 0000000: no trend.")
+    assert notes == ["note: measured on 2 boards, which may differ", "y: error: wrong result"]
+    assert main(["trend", str(tmp_path), "--row", "y", "--plot", str(tmp_path / "y.svg")]) == 2
+
+
 FEW = "neighbours compared, as 'ladder compare' does"
 
 

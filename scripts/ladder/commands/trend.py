@@ -69,7 +69,8 @@ def run(options: argparse.Namespace) -> int:
     rules = Rules(metric=options.metric, better=options.better, pattern=options.row, known=known)
     found = [trend(h, rules, floors) for h in histories(results, options.repository)]
     found = [one for one in found if one.tracks]
-    if not found:
+    drawable = any(track.levels for one in found for track in one.tracks)
+    if not found or (options.plot and not drawable):
         row = f" whose name contains '{options.row.pattern}'" if options.row else ""
         raise LadderError(f"no row{row} has a {options.metric}")
     if options.plot:

@@ -21,7 +21,7 @@ _LEAST_SPAN = 0.05  # of logs: a sparkline of noise alone stays flat
 def text(found: Sequence[Trend]) -> str:
     """Write a line per row: its ends, its sparkline (up is better) and its change points.
 
-    A history of a single run has no more than one line.
+    A history of a single run has its notes and a line per row that failed.
     """
     return "\n".join(_block(one, aligned, "", str) for one in found)
 
@@ -63,7 +63,11 @@ def _block(
     runs = one.history.runs
     first, last = runs[0].label, runs[-1].label
     if len(runs) == 1:
-        return told(f"{one.history.title}: one run, {first}: no trend.") + "\n"
+        failed = [t for t in one.tracks if t.status != "ok"]
+        alone = [f"{t.name}: {t.status}{t.reason and f': {t.reason}'}" for t in failed]
+        notes = [f"{bullet}{told(note)}" for note in (*_notes(one), *alone)]
+        title = told(f"{one.history.title}: one run, {first}: no trend.")
+        return "\n".join([title, *[""] * bool(notes), *notes]) + "\n"
     told_lines = (line(one, track) for track in one.tracks)
     lines = [{title: told(cell) for title, cell in each.items()} for each in told_lines]
     title = f"{one.history.title}: {one.metric} in {len(runs)} runs, from {first} to {last}."
@@ -116,7 +120,7 @@ def _shift(one: Trend, shift: Shift) -> str:
 
 def _notes(one: Trend) -> list[str]:
     notes = [f"note: {note}" for note in one.history.notes]
-    if len(one.history.runs) < trend.LEAST_RUNS:
+    if 1 < len(one.history.runs) < trend.LEAST_RUNS:
         few = f"fewer than {trend.LEAST_RUNS} runs"
         notes.append(f"note: {few}: neighbours compared, as 'ladder compare' does")
     return notes

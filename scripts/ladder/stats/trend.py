@@ -97,7 +97,8 @@ def trend(history: History, rules: Rules, floors: Mapping[str, Floor] | None = N
         _points(name, [of.get(name) for of in gathered], rules, floors, exact) for name in names
     ]
     tracks = _followed(points, rules, floors, more=more, exact=exact)
-    kept = [track for track in tracks if any(map(math.isfinite, track.values))]
+    lone = len(history.runs) == 1
+    kept = [t for t in tracks if t.levels or (lone and t.status == "error")]
     for at in range(1, len(history.runs)):
         kept = _together(kept, at, rules.confidence)
     return Trend(history, rules.metric, more, kept)

@@ -20,7 +20,7 @@ def draw(found: list[Trend]) -> Figure:
 
     Values are percent of the first segment, of the metric itself, so that panels can be compared.
     """
-    rows = [(one, track) for one in found for track in one.tracks]
+    rows = [(one, track) for one in found for track in one.tracks if track.levels]
     chosen = sorted(rows, key=lambda pair: not pair[1].shifts)[:MOST]
     chosen.sort(key=lambda pair: found.index(pair[0]))
     width, pitch = style.WIDE, _HEIGHT + _BETWEEN
