@@ -241,3 +241,11 @@ def test_ladders_and_rows_of_none_are_in_one_matrix(whole, tmp_path, capsys):
     out = capsys.readouterr().out
     assert "SGEMM" in out
     assert "BM_a" in out
+
+
+def test_with_a_metric_the_fastest_is_not_called_the_best(tmp_path, capsys):
+    rows = [measured("ring", 800, 88, joules=0.3), measured("lookback", 799, 88, joules=0.2)]
+    file = str(suite.write(tmp_path / "a.json", document(rows)))
+    assert main(["matrix", file, "--metric", "joules"]) == 0
+    told = "- fastest on NVIDIA H200: ring (lookback within 1% of its speed)\n"
+    assert capsys.readouterr().out.endswith(told)

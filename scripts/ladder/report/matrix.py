@@ -343,9 +343,11 @@ def _best(matrix: Matrix) -> list[str]:
         column = [c for row in matrix.rows.values() for c in row if c.gpu == gpu]
         if best := next((cell for cell in column if cell.best), None):
             near = [c.rung for c in column if _ties(c, best, matrix)]
-            ties = f" ({', '.join(near)} within {TIE:.0%})" if near else ""
+            of = " of its speed" if matrix.metric else ""
+            ties = f" ({', '.join(near)} within {TIE:.0%}{of})" if near else ""
             told.append(f"on {_name(gpu)}: {best.rung}{ties}")
-    return [f"best {'; '.join(told)}"] if told else []
+    word = "fastest" if matrix.metric else "best"  # not in the metric: others may have less of it
+    return [f"{word} {'; '.join(told)}"] if told else []
 
 
 def _ties(cell: Cell, best: Cell, matrix: Matrix) -> bool:
