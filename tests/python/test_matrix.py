@@ -96,7 +96,7 @@ def test_a_counter_is_shown_instead_of_the_speed(tmp_path, capsys):
     assert main(["matrix", file, "--metric", "joules"]) == 0
     title, _, *table = capsys.readouterr().out.splitlines()
     assert title.endswith(". Shown: joules; marked: the fastest step.")
-    assert [line.split() for line in table[1:3]] == [["naive", "0.25"], ["lookback", "*"]]
+    assert [line.split() for line in table[1:3]] == [["naive", "0.25"], ["lookback"]]
     assert not any("†" in line for line in table)
     assert main(["matrix", file, "--metric", "joule"]) == 2
     assert "no row has it; nearest: joules\n" in capsys.readouterr().err
@@ -249,3 +249,18 @@ def test_with_a_metric_the_fastest_is_not_called_the_best(tmp_path, capsys):
     assert main(["matrix", file, "--metric", "joules"]) == 0
     told = "- fastest on NVIDIA H200: ring (lookback within 1% of its speed)\n"
     assert capsys.readouterr().out.endswith(told)
+
+
+def test_ladders_without_a_value_of_the_metric_are_left_out(tmp_path, capsys):
+    other = LADDER | {"name": "sort", "title": "Sort"}
+    rows = [measured("naive", 50, 5, joules=0.2), measured("ring", 80, 8), measured("ring", 80, 8)]
+    rows[2] |= {key: rows[2][key].replace("scan", "sort") for key in ("name", "run_name")}
+    both = document(rows, ladders=json.dumps([LADDER, other]))
+    asked = ["matrix", str(suite.write(tmp_path / "a.json", both)), "--metric", "joules"]
+    assert main([*asked, "--format", "markdown"]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("Scan")
+    assert "Sort" not in out
+    assert "****" not in out  # the fastest lacks it
+    assert main([*asked, "--ladder", "sort"]) == 2
+    assert capsys.readouterr() == ("", "ladder: --metric joules: no row of --ladder sort has it\n")

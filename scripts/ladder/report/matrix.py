@@ -94,7 +94,7 @@ def matrices(
     if ladder and ladder not in found:
         raise LadderError(f"no ladder '{ladder}'; there are: {', '.join(found)}")
     gpus = list(dict.fromkeys(result.gpu for result in shown))
-    none = True
+    none = lacks = True
     for several in [found[ladder]] if ladder else found.values():
         studied, notes = _newest(several, gpus)
         present = [study for study in studied.values() if study]
@@ -107,9 +107,17 @@ def matrices(
             cases = {c: set() for s in present for c in s.cases if case.search(c)}
         for at, names in cases.items():
             none = False
-            yield _matrix(studied, at, names, notes, metric)
+            made = _matrix(studied, at, names, notes, metric)
+            cells = (cell for row in made.rows.values() for cell in row)
+            if not metric or any(cell.value == cell.value for cell in cells):
+                lacks = False
+                yield made
     if none and case:
         raise LadderError(f"--case {case.pattern}: no case matches")
+    if metric and lacks:
+        chosen = f"--ladder {ladder}" if ladder else "the headlines"
+        at_cases = f"--case {case.pattern}" if case else chosen
+        raise LadderError(f"--metric {metric}: no row of {at_cases} has it")
 
 
 def _shown(study: Study) -> dict[str, set[str]]:
@@ -303,7 +311,9 @@ def _block(
         line = {"rung": told(name + role)}
         for cell in row:
             written = told(_written(cell, divisor, unit, matrix.metric))
-            line[told(_column(cell.gpu, matrix))] = mark(written) if cell.best else written
+            line[told(_column(cell.gpu, matrix))] = (
+                mark(written) if cell.best and written else written
+            )
         lines.append(line)
     notes = [f"- {told(note)}" for note in (*_best(matrix), *_reasons(matrix), *matrix.notes)]
     body = [
