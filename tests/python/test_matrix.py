@@ -96,8 +96,8 @@ def test_a_counter_is_shown_instead_of_the_speed(tmp_path, capsys):
     assert main(["matrix", file, "--metric", "joules"]) == 0
     title, _, *table = capsys.readouterr().out.splitlines()
     assert title.endswith(". Shown: joules; marked: the fastest step.")
-    assert [line.split() for line in table[1:3]] == [["naive", "0.25"], ["lookback"]]
-    assert not any("†" in line for line in table)
+    assert [line.split() for line in table[1:3]] == [["naive", "0.25†"], ["lookback"]]
+    assert table[-1] == "- †: the clock was throttled"
     assert main(["matrix", file, "--metric", "joule"]) == 2
     assert "no row has it; nearest: joules\n" in capsys.readouterr().err
 
@@ -264,3 +264,13 @@ def test_ladders_without_a_value_of_the_metric_are_left_out(tmp_path, capsys):
     assert "****" not in out  # the fastest lacks it
     assert main([*asked, "--ladder", "sort"]) == 2
     assert capsys.readouterr() == ("", "ladder: --metric joules: no row of --ladder sort has it\n")
+
+
+@pytest.mark.parametrize(("metric", "signs"), [("real_time", "†‡"), ("joules", "†"), ("new", "")])
+def test_signs_are_shown_with_the_metrics_that_they_concern(tmp_path, capsys, metric, signs):
+    row = measured("naive", 50, 5, joules=1.0, new=1.0, throttled=1.0, late_samples=1.0)
+    file = str(suite.write(tmp_path / "a.json", document([row])))
+    assert main(["matrix", file, "--metric", metric]) == 0
+    told = capsys.readouterr().out
+    assert [sign for sign in "†‡" if told.count(sign) == 2] == list(signs)
+    assert ("†" in told, "‡" in told) == ("†" in signs, "‡" in signs)

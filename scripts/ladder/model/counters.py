@@ -76,6 +76,7 @@ OWN: Mapping[str, Counter] = MappingProxyType(
     parse(Path(__file__).with_name("counters.csv").read_text(encoding="utf-8"))
 )
 
+ENERGY = "Power and energy"  # the group
 GROUPS = tuple(dict.fromkeys(counter.group for counter in OWN.values()))  # in the order shown
 STALLS = tuple(name for name in OWN if name.startswith("stall_"))  # why a warp did not issue
 

@@ -16,7 +16,7 @@ from ladder.analysis.history import dated
 from ladder.analysis.study import Study, own_quantity, own_speed, studies, values_of
 from ladder.io import files
 from ladder.io.results import Results
-from ladder.model import units
+from ladder.model import counters, units
 from ladder.model.catalogue import Rung
 from ladder.model.errors import IncomparableError, LadderError
 from ladder.report import machines, sweep_tables
@@ -339,10 +339,16 @@ def _written(cell: Cell, divisor: float, unit: str, metric: str) -> str:
     if cell.status != "ok":
         return "failed" if cell.status == "error" else cell.status
     if metric:
-        return sweep_tables.spell(metric, cell.value)
+        value = sweep_tables.spell(metric, cell.value)
+        return value and f"{value}{_signs(cell, metric)}"
     speed = units.number(cell.speed / divisor) if unit else units.rate(cell.quantity, cell.speed)
     speedup = f"{units.number(cell.speedup)}×" if cell.speedup == cell.speedup else ""
-    parts = (speed + _signs(cell), units.percent(cell.percent_of_ceiling), speedup, cell.sweep)
+    parts = (
+        speed + _signs(cell, metric),
+        units.percent(cell.percent_of_ceiling),
+        speedup,
+        cell.sweep,
+    )
     return " · ".join(filter(None, parts))
 
 
@@ -375,9 +381,15 @@ def _reasons(matrix: Matrix) -> list[str]:
         for c in row
         if c.reason
     ]
-    signs = "".join(_signs(cell) for row in rows for cell in row if not matrix.metric)
+    shown = (c for row in rows for c in row if not matrix.metric or c.value == c.value)
+    signs = "".join(_signs(cell, matrix.metric) for cell in shown)
     return told + [f"{mark}: {why}" for mark, why in roofs.MARKS.items() if mark in signs]
 
 
-def _signs(cell: Cell) -> str:
-    return roofs.SLOW_MARK * cell.throttled + roofs.LATE_MARK * cell.late
+def _signs(cell: Cell, metric: str) -> str:
+    """Return the signs that concern what is shown: the clock moves energy too, the host times."""
+    known = counters.OWN.get(metric)
+    timed = not metric or (known is not None and known.follows_time)
+    energy = known is not None and known.group == counters.ENERGY
+    slow, late = cell.throttled and (timed or energy), cell.late and timed
+    return roofs.SLOW_MARK * slow + roofs.LATE_MARK * late

@@ -436,7 +436,7 @@ def _counter(counter: counters.Counter, value: float) -> str:
         return f"{value / 1e6:.0f} MHz"
     if counter.unit == "%":
         return units.percent(value)
-    if counter.group == "Power and energy" and counter.unit not in ("", "share"):
+    if counter.group == counters.ENERGY and counter.unit not in ("", "share"):
         return units.scaled(value, counter.unit)
     if counter.group == "Accuracy":
         return f"{value:.2g}"
