@@ -274,3 +274,13 @@ def test_signs_are_shown_with_the_metrics_that_they_concern(tmp_path, capsys, me
     told = capsys.readouterr().out
     assert [sign for sign in "†‡" if told.count(sign) == 2] == list(signs)
     assert ("†" in told, "‡" in told) == ("†" in signs, "‡" in signs)
+
+
+def test_with_a_metric_a_choice_still_tells_its_rung(capsys):
+    study = str(Path(__file__).parents[2] / "results/nvidia-h200/study.json")
+    choices = []
+    for more in ([], ["--metric", "joules"]):
+        assert main(["matrix", study, "--ladder", "transpose", *more]) == 0
+        (line,) = (li for li in capsys.readouterr().out.splitlines() if "(choice)" in li)
+        choices.append(line.split(" · ")[-1])
+    assert choices == ["banded", "banded"]

@@ -340,7 +340,7 @@ def _written(cell: Cell, divisor: float, unit: str, metric: str) -> str:
         return "failed" if cell.status == "error" else cell.status
     if metric:
         value = sweep_tables.spell(metric, cell.value)
-        return value and f"{value}{_signs(cell, metric)}"
+        return value and " · ".join(filter(None, (value + _signs(cell, metric), cell.sweep)))
     speed = units.number(cell.speed / divisor) if unit else units.rate(cell.quantity, cell.speed)
     speedup = f"{units.number(cell.speedup)}×" if cell.speedup == cell.speedup else ""
     parts = (
