@@ -284,3 +284,9 @@ def test_with_a_metric_a_choice_still_tells_its_rung(capsys):
         (line,) = (li for li in capsys.readouterr().out.splitlines() if "(choice)" in li)
         choices.append(line.split(" · ")[-1])
     assert choices == ["banded", "banded"]
+
+
+def test_what_reads_emulated_results_is_told_with_a_metric(gpus, capsys):
+    assert main(["matrix", str(gpus / "x.json"), "--metric", "global_load_sectors"]) == 2
+    told = "matrix shows timed results only (compare --metric global_load_sectors reads emulated"
+    assert told in capsys.readouterr().err

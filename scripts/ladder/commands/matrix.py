@@ -54,8 +54,12 @@ def run(options: argparse.Namespace) -> int:
 
     options.results = _with_results(options.results)
     results = loaded(options)
+    why = "left out, since it has no speeds"
+    if options.metric:
+        reads = f"compare --metric {options.metric} reads emulated ones"
+        why = f"left out; matrix shows timed results only ({reads})"
     for gpu in {result.gpu for result in results if result.source == "emulated"}:
-        note(f"{gpu}, emulated: left out, since it has no speeds")
+        note(f"{gpu}, emulated: {why}")
     others = None if options.ladder or options.metric else machines.machines(results, options.case)
     listed = any(study for r in results if r.source == "timed" for study in studies(r))
     found = []
