@@ -290,3 +290,13 @@ def test_what_reads_emulated_results_is_told_with_a_metric(gpus, capsys):
     assert main(["matrix", str(gpus / "x.json"), "--metric", "global_load_sectors"]) == 2
     told = "matrix shows timed results only (compare --metric global_load_sectors reads emulated"
     assert told in capsys.readouterr().err
+
+
+def test_rows_without_a_ladder_are_not_left_out_in_silence(whole, tmp_path, capsys):
+    alone = str(host(tmp_path, "one", {"BM_a": 8.0, "BM_b": 8.0}))
+    assert main(["matrix", str(whole), alone, "--metric", "registers"]) == 0
+    assert "2 rows without a ladder left out: --metric is of ladders" in capsys.readouterr().err
+    assert main(["matrix", alone, "--metric", "cpu_time"]) == 2
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n")) == ("", 1)
+    assert err.startswith("ladder: no row has a ladder: --metric is of ladders; compare --metric")

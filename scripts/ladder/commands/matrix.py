@@ -60,8 +60,14 @@ def run(options: argparse.Namespace) -> int:
         why = f"left out; matrix shows timed results only ({reads})"
     for gpu in {result.gpu for result in results if result.source == "emulated"}:
         note(f"{gpu}, emulated: {why}")
-    others = None if options.ladder or options.metric else machines.machines(results, options.case)
+    others = None if options.ladder else machines.machines(results, options.case)
     listed = any(study for r in results if r.source == "timed" for study in studies(r))
+    if options.metric and others:
+        of = f"--metric is of ladders; compare --metric {options.metric} reads other rows"
+        if not listed:
+            raise LadderError(f"no row has a ladder: {of}")
+        note(f"{len(others.rows)} rows without a ladder left out: {of}")
+        others = None
     found = []
     if listed or not others:
         try:
