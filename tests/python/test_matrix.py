@@ -300,3 +300,15 @@ def test_rows_without_a_ladder_are_not_left_out_in_silence(whole, tmp_path, caps
     out, err = capsys.readouterr()
     assert (out, err.count("\n")) == ("", 1)
     assert err.startswith("ladder: no row has a ladder: --metric is of ladders; compare --metric")
+
+
+def test_json_and_csv_name_the_metric_where_one_was_asked_for(tmp_path, capsys):
+    rows = [measured("naive", 50, 5, joules=0.25)]
+    file = str(suite.write(tmp_path / "a.json", document(rows)))
+    for more, metric, value in (([], None, None), (["--metric", "joules"], "joules", 0.25)):
+        assert main(["matrix", file, "--format", "json", *more]) == 0
+        (found,) = json.loads(capsys.readouterr().out)
+        assert (found.get("metric"), found["cells"][0].get("value")) == (metric, value)
+        assert main(["matrix", file, "--format", "csv", *more]) == 0
+        (line,) = csv.DictReader(io.StringIO(capsys.readouterr().out))
+        assert (line.get("metric"), line.get("value")) == (metric, value and str(value))

@@ -242,11 +242,13 @@ def markdown(found: list[Matrix], others: Machines | None = None) -> str:
 
 
 def to_csv(found: list[Matrix], others: Machines | None = None) -> str:
-    """Write a line per rung, case and GPU; columns as `Cell` has them.
+    """Write a line per rung, case and GPU; columns as `Cell` has them, and `metric` beside `value`.
 
     Rows of no ladder have the columns of `machines.records`.
     """
-    records = [asdict(cell) for m in found for row in m.rows.values() for cell in row]
+    records = [
+        record | ({"metric": m.metric} if m.metric else {}) for m in found for record in _records(m)
+    ]
     records += machines.records(others) if others else []
     written: str = pd.DataFrame(records).to_csv(index=False, lineterminator="\n")
     return written
@@ -261,7 +263,8 @@ def to_json(found: list[Matrix], others: Machines | None = None) -> str:
             "naive": m.naive,
             "gpus": m.columns,
             "notes": [*_best(m), *_reasons(m), *m.notes],
-            "cells": [cell for row in m.rows.values() for cell in row],
+            "cells": _records(m),
+            **({"metric": m.metric} if m.metric else {}),
         }
         for m in found
     ]
@@ -270,6 +273,13 @@ def to_json(found: list[Matrix], others: Machines | None = None) -> str:
         own = {"ladder": "", "gpus": others.columns, "notes": others.notes, "cells": cells}
         document.append(own)
     return files.indented(document)
+
+
+def _records(matrix: Matrix) -> list[dict[str, Any]]:
+    """Return its cells; `value` is there only where a metric was asked for."""
+    records = [asdict(cell) for row in matrix.rows.values() for cell in row]
+    unasked = set() if matrix.metric else {"value"}
+    return [{k: v for k, v in record.items() if k not in unasked} for record in records]
 
 
 def _blocks(
