@@ -427,3 +427,10 @@ def test_a_file_against_itself_is_told_of_whatever_its_name(compared):
     assert not compared(one, other)[1]["same_files"]
     rungs = document({"a/x": timed(10), "b/x": timed(10)})
     assert not compared(rungs, rungs, "--map", "a=>b")[1]["same_files"]
+
+
+def test_a_metric_that_only_other_rows_have_is_not_said_to_be_of_none(tmp_path, capsys):
+    file = suite.write(tmp_path / "a.json", document({"x": 1.0, "y": timed(1) | {"joules": 2.0}}))
+    asked = ["compare", str(file), str(file), "--metric", "joules", "--filter", "x"]
+    assert main(asked) == 2
+    assert "--metric joules: no row that --filter x matches has it\n" in capsys.readouterr().err

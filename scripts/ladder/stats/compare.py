@@ -251,4 +251,5 @@ def _check(before: _Sides, after: _Sides, rules: Rules) -> None:
                 raise LadderError(f"--map {left}=>{right}: no row of {title} begins with {prefix}")
     found = any(side.processes for rows in (before, after) for side in rows.values())
     if not found and rules.metric != metrics.TIME:
-        raise LadderError(f"--metric {rules.metric}: no row has it")
+        of = f" that --filter {rules.pattern.pattern} matches" if rules.pattern else ""
+        raise LadderError(f"--metric {rules.metric}: no row{of} has it")
