@@ -352,6 +352,7 @@ def test_wrong_options_exit_2(arguments, capsys):
     [
         ("dram_byte", "nearest: dram_bytes"),
         ("lanes", "nearest: active_lanes"),
+        ("time", "nearest: cpu_time, real_time"),
         ("fish", "there are: active_lanes, cpu_time, dram_bytes, "),
     ],
 )
@@ -370,3 +371,19 @@ def test_every_dialect_does_not_change_against_itself(data, capsys, version, met
     changes = json.loads(capsys.readouterr().out)["changes"]
     ratios = [change["ratio"] for change in changes if change["ratio"]]
     assert ratios == [1] * len(ratios) != []
+
+
+def test_of_many_metrics_that_are_near_a_dozen_are_named(files, capsys):
+    (path,) = files(*counted(**{f"count_{n:02}": 1.0 for n in range(20)}))
+    assert main(["trend", path, "--metric", "count"]) == 2
+    err = capsys.readouterr().err
+    assert err.startswith("ladder: --metric count: no row has it; nearest: count_00, count_01, ")
+    assert err.endswith(", count_11 and 8 more\n")
+
+
+@pytest.mark.parametrize("command", ["check", "compare x", "matrix", "plot", "table", "trend"])
+def test_a_metric_without_a_name_is_refused(command, capsys):
+    with pytest.raises(SystemExit) as stop:
+        main([*command.split(), "x", "--metric", ""])
+    assert stop.value.code == 2
+    assert "--metric: the name of a metric is empty" in capsys.readouterr().err

@@ -157,6 +157,13 @@ def regex(text: str) -> re.Pattern[str]:
         ) from error
 
 
+def metric_name(text: str) -> str:
+    """Read the name of a metric."""
+    if not text:
+        raise argparse.ArgumentTypeError("the name of a metric is empty")
+    return text
+
+
 def whole(least: int) -> Callable[[str], int]:
     """Return what reads a whole number, `least` or more."""
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ladder.commands.arguments import add_filter, add_one_run, loaded, matching
+from ladder.commands.arguments import add_filter, add_one_run, loaded, matching, metric_name
 from ladder.model import units
 from ladder.model.errors import OK, IncomparableError, LadderError
 
@@ -55,6 +55,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     option("--all", action="store_true", help="list also the rows that are within their bounds")
     option(
         "--metric",
+        type=metric_name,
         action="append",
         metavar="NAME",
         help="metric to write; may be repeated; default: percent_of_ceiling",

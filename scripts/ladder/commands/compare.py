@@ -66,6 +66,7 @@ def _add_shared(parser: argparse.ArgumentParser) -> None:
     option("--head", nargs="+", default=[], metavar="RESULTS", help="any number of them")
     option(
         "--metric",
+        type=arguments.metric_name,
         default="real_time",
         metavar="NAME",
         help="cpu_time or a counter of the rows; default: real_time",

@@ -7,7 +7,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from ladder.commands.arguments import RESULTS, add_one_run, loaded, regex
+from ladder.commands.arguments import RESULTS, add_one_run, loaded, metric_name, regex
 from ladder.io.notes import note
 from ladder.model.errors import OK, IncomparableError, LadderError
 
@@ -30,8 +30,8 @@ def add(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--metric",
+        type=metric_name,
         metavar="NAME",
-        default="",
         help="of ladders, show this counter instead of the speed, such as joules or dram_bytes",
     )
     parser.add_argument("--format", choices=["text", "markdown", "csv", "json"], default="text")
@@ -71,7 +71,9 @@ def run(options: argparse.Namespace) -> int:
     found = []
     if listed or not others:
         try:
-            found = list(matrix.matrices(results, options.ladder, options.case, options.metric))
+            found = list(
+                matrix.matrices(results, options.ladder, options.case, options.metric or "")
+            )
         except IncomparableError:
             raise
         except LadderError:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from ladder.commands.arguments import add_results, selected
+from ladder.commands.arguments import add_results, metric_name, selected
 from ladder.io import files
 from ladder.io.notes import note
 from ladder.model import errors
@@ -25,6 +25,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--metric",
+        type=metric_name,
         default="real_time",
         metavar="NAME",
         help="for rows without a ladder, over their arguments: cpu_time, or a counter such as "

@@ -29,6 +29,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--metric",
+        type=arguments.metric_name,
         metavar="NAME",
         help="for tables over an argument: cpu_time, or a counter such as bytes_per_second; "
         "default: real_time",

@@ -7,7 +7,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from ladder.commands.arguments import regex
+from ladder.commands.arguments import metric_name, regex
 from ladder.model.errors import OK, REGRESSION, LadderError
 
 EPILOG = """\
@@ -33,6 +33,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     option("--row", type=regex, metavar="REGEX", help="only rows whose name contains a match")
     option(
         "--metric",
+        type=metric_name,
         default="real_time",
         metavar="NAME",
         help="a time or a counter; default: real_time",

@@ -11,10 +11,12 @@ from typing import Any
 from ladder.io.results import SECONDS, Results
 from ladder.model import counters
 from ladder.model.errors import LadderError
+from ladder.model.text import first_of
 from ladder.stats.interval import Process
 
 TIME = "real_time"
 _TIMES = (TIME, "cpu_time")
+_NEAR = 12  # names in a message
 
 # The standard error of the median of n normal draws, times sqrt(n): over their standard deviation,
 # and over their interquartile range.
@@ -30,8 +32,9 @@ def check(metric: str, results: Iterable[Results]) -> None:
     names = sorted({*_TIMES, *counters})
     if metric in names:
         return
-    near = get_close_matches(metric, names, n=5) or [name for name in names if metric in name]
-    told = f"nearest: {', '.join(near)}" if near else f"there are: {', '.join(names)}"
+    within = [name for name in names if metric in name]
+    near = [*dict.fromkeys([*within, *get_close_matches(metric, names, n=5)])]
+    told = f"nearest: {first_of(near, _NEAR)}" if near else f"there are: {', '.join(names)}"
     raise LadderError(f"--metric {metric}: no row has it; {told}")
 
 
