@@ -242,7 +242,9 @@ lacking: list[str] = []
 timed: dict[str, dict] = {}
 details: list[dict[str, str]] = []  # of each row
 if "--help" in flags:
-    print("  --cases=full|small" + "  --ceilings=false" * plan.get("ceilings", True))
+    print("  --cases=full|small" * plan.get("cases", True))
+    print("  --ceilings=false" * plan.get("ceilings", True))
+    print("  --plans" * plan.get("plans", True))
     print("  --samples_out=FILE" * plan.get("samples", True))
     sys.exit(0)
 if "--bogus" in flags:
@@ -261,6 +263,7 @@ if "--benchmark_list_tests" in flags:
     sys.exit(0 if chosen else "Failed to match any benchmarks against regex\n")
 
 if "--plans" in flags:
+    add("plans", " ".join(flags))
     print("fake: a line\nemulated: note: mul/n:77 takes long", file=sys.stderr)
     sys.exit(0)
 

@@ -115,6 +115,20 @@ def test_a_shape_that_is_large_for_the_emulator_is_told_before_it_runs(fake, out
     assert capsys.readouterr().err.startswith("ladder: note: mul/n:77 takes long\n")
 
 
+@pytest.mark.parametrize("lacks", ["cases", "plans"])
+def test_only_an_emulated_program_of_ours_is_asked_for_its_plans(fake, out, lacks):
+    fake.plan(**{lacks: False})
+    assert run(fake, out, "--shape", "mul:n=77") == 0
+    assert not (fake.folder / "plans").exists()
+
+
+def test_a_note_of_two_programs_is_told_once(fake, tmp_path, capsys):
+    base = Fake(tmp_path / "base")
+    shape = ["--base", str(base.path), "--processes", "1", "--shape", "mul:n=77"]
+    assert run(fake, tmp_path / "out", *shape) == 0
+    assert capsys.readouterr().err.count("mul/n:77 takes long") == 1
+
+
 def test_rows_that_are_all_wrong_are_all_told(fake, out):
     fake.plan(dict.fromkeys(TILED, "wrong") | {"mul/naive/n:64/manual_time": "skip"})
     assert run(fake, out, "--filter", "^mul/(naive|tiled)/") == 1

@@ -46,6 +46,7 @@ class Program:
     small: list[str]  # all rows at the small cases, for the emulator and profilers
     ceilings_apart: bool  # whether it has --ceilings, to leave out what other rows measure
     keeps_samples: bool  # whether it has --samples_out
+    has_plans: bool  # whether it is an emulated program of ours: only these have --plans
 
     @classmethod
     def find(cls, path: Path, flags: Sequence[str], pattern: str, timeout: float) -> Program:
@@ -58,14 +59,15 @@ class Program:
         if not rows:
             raise NoRowError(f"{path}: no row matches --filter {pattern}")
         told = _help(command[0], timeout)
-        if "--cases=" in told and "--tune" not in flags:  # which has shapes of its own
+        ours = "--cases=" in told
+        if ours and "--tune" not in flags:  # which has shapes of its own
             full, small = (listed([*command, f"--cases={c}"], timeout) for c in ("full", "small"))
             if any(flag.startswith(_SHAPE) for flag in flags):  # ceilings of other ladders
                 plain = [part for part in command if not part.startswith(_SHAPE)]
                 full = [*dict.fromkeys([*full, *listed([*plain, "--cases=full"], timeout)])]
         else:
             full, small = listed(command, timeout), []
-        known = [flag in told for flag in ("--ceilings=", _SAMPLES)]
+        known = ["--ceilings=" in told, _SAMPLES in told, ours and "--plans" in told]
         return cls(command[0], list(flags), rows, full, small, *known)
 
     def samples_to(self, path: Path) -> list[str]:
@@ -78,12 +80,12 @@ class Program:
         return [f"{_SAMPLES}{path}"]
 
     def notes(self, pattern: str, timeout: float) -> list[str]:
-        """Return what an emulated program has to say of the shapes that are named before it runs.
+        """Return the notes on named shapes that an emulated program prints under --plans.
 
         Empty if it cannot say: the run itself will tell why.
         """
-        if not self.small or not any(flag.startswith(_SHAPE) for flag in self.flags):
-            return []  # no program of ours, or no shape
+        if not self.has_plans or not any(flag.startswith(_SHAPE) for flag in self.flags):
+            return []
         command = [self.path, *self.flags, f"--benchmark_filter={pattern}", "--plans"]
         try:
             done = subprocess.run(
