@@ -99,9 +99,7 @@ def test_each_value_of_a_sweep_has_its_line(emulated_folder, capsys):
     rows = table_rows(out)
     told = dict(zip(rows["rung"], rows["`distributed (cluster 2)`"], strict=True))
     assert told["distributed accesses"] == "524,288"
-    *_, legend = out.splitlines()
-    assert legend.startswith("Columns: ")
-    assert "'distributed accesses'" in legend
+    assert "\nIn these tables:\n- " in out
     assert told["shared wavefronts per request, load / store / atomic"] == "– / – / 2.5"
 
 
@@ -311,3 +309,15 @@ def test_counts_are_written_in_one_way(tmp_path, capsys):
     assert told["times each global byte is asked for"] == "8,448"
     assert told["barriers"] == "1,081,344"
     assert told["global sectors per request, load / store / atomic"] == "1,000 / – / 4"
+
+
+def test_the_columns_that_a_table_has_are_explained_below_it(emulated_folder, whole, capsys):
+    for ladder, explained in (("transpose", False), ("histogram", True)):
+        assert main(["table", str(emulated_folder), "--ladder", ladder]) == 0
+        out = capsys.readouterr().out
+        assert "\n- times each global byte is asked for: bytes that " in out
+        assert ("\n- distributed accesses: accesses of " in out) == explained
+        assert "\n\n\n" not in out
+        assert out.endswith("explains every count\n")
+    assert main(["table", str(whole), "--ladder", "transpose"]) == 0
+    assert "explains every count" not in capsys.readouterr().out

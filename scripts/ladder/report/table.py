@@ -38,11 +38,14 @@ TRANSACTIONS, COUNTERS = "transactions", "counters"
 ARGUMENTS, BENCHMARKS = "arguments", "benchmarks"
 _RATES = (("bytes_per_second", "bytes", "B/s"), ("items_per_second", "items", "items/s"))
 _ASKED_FOR, _DISTRIBUTED = "times each global byte is asked for", "distributed accesses"
-_COUNTED = (
-    f"Columns: '{_ASKED_FOR}': the bytes of global memory that lanes ask for, over those of the "
-    f"sectors that they touch, each counted once. '{_DISTRIBUTED}': of lanes, to the shared memory "
-    "of another block. An empty cell: there is none, or the kernel's registers are unknown. "
-    "docs/emulator.md explains every count."
+_COUNTED = {  # of columns, what their titles do not say
+    _ASKED_FOR: "bytes that lanes and bulk copies request, divided by the bytes of all different "
+    "sectors that are read and of those that are written",
+    _DISTRIBUTED: "accesses of single lanes to another block's shared memory",
+}
+_EMPTY = (
+    "a dash or an empty cell: no such request is counted, the registers are unknown, or nothing "
+    "limits the occupancy; docs/emulator.md explains every count"
 )
 TREE, CLIMB, CHOICES = "tree", "climb", "choices"
 _MARKER = re.compile(
@@ -68,12 +71,20 @@ def markdown(
         wanted = [name for name in (ARGUMENTS, BENCHMARKS) if name in tables]
     else:
         wanted = [name for name in (ladder, f"{TRANSACTIONS}/{ladder}") if name in tables]
-    blocks = [write() for name in wanted for write in tables[name]]
-    if not blocks:
+    found = [(name, write()) for name in wanted for write in tables[name]]
+    if not found:
         raise LadderError(_unknown(ladder, results))
-    if any(name.startswith(TRANSACTIONS) for name in wanted):
-        blocks.append(_COUNTED)
+    blocks = [block for _, block in found if block]
+    counted = [block for name, block in found if name.startswith(TRANSACTIONS)]
+    if counted:  # below the last of them, which timed tables may follow
+        blocks.insert(blocks.index(counted[-1]) + 1, _legend("\n".join(counted)))
     return "\n\n".join(blocks) + "\n"
+
+
+def _legend(counted: str) -> str:
+    """Say what the columns that these tables have mean."""
+    told = [f"{title}: {why}" for title, why in _COUNTED.items() if f"| {title} |" in counted]
+    return "\n".join(["In these tables:", *(f"- {line}" for line in [*told, _EMPTY])])
 
 
 def tidy(results: list[Results], form: str, ladder: str | None = None) -> str:
