@@ -51,7 +51,10 @@ def test_what_an_idea_moved_is_drawn_without_speeds(draw, tmp_path):
     texts = [text.get_text() for text in moved.texts]
     assert "32 → 1" in texts
     assert "gain" not in texts
-    assert any("Not drawn, since " in text.get_text() for text in made["transpose-why"].texts)
+    assert any(
+        "Not drawn: no counter, or not counted: " in text.get_text()
+        for text in made["transpose-why"].texts
+    )
     assert "histogram-why" not in made  # none of its ideas names a counter
 
 

@@ -47,7 +47,7 @@ def test_why_names_what_it_does_not_draw_and_says_why(draw):
     made = figures["transpose-why"]
     assert not {"padded", "vectorised"} & set(names(made.axes[0], "transpose"))
     assert any(
-        text.get_text().endswith("since no counter shows their change: padded, vectorised")
+        text.get_text().endswith("no counter, or not counted: padded, vectorised")
         for text in made.texts
     )
 

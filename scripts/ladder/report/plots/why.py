@@ -142,7 +142,7 @@ def draw(study: Study, found: list[Step]) -> Figure:
     about = f"From each parent to its rung{cases.at_headline(study)}"
     source = describe(study.results)
     if left_out:
-        names_out = f"Not drawn, since no counter shows their change: {', '.join(left_out)}"
+        names_out = f"Not drawn: no counter, or not counted: {', '.join(left_out)}"
         source += "\n" + style.fit(names_out, width - 0.4, style.SMALL)
     title = f"{study.ladder.title}: what each rung changed" + " and gained" * timed
     figure = style.page(width, height, title, about, source)
