@@ -276,6 +276,29 @@ def test_many_rows_of_a_rung_that_one_side_lacks_take_one_line(tmp_path, capsys)
     assert "5 MISSING, 1 NOISY, 7 NEW" in out
 
 
+@pytest.mark.parametrize("values", [(-5, -4, 0, 5), (1.5, 2.5, 3, 4), ("1k", "4k", "2M", 8)])
+def test_rows_of_a_family_are_told_by_any_argument(tmp_path, capsys, values):
+    lost = {f"BM/{value}": 10.0 for value in values}
+    files = [
+        str(suite.write(tmp_path / f"{i}.json", document({"x": 10.0} | rows)))
+        for i, rows in enumerate((lost, {}))
+    ]
+    assert main(["compare", *files]) == 4
+    assert "and 3 more rows of BM (--all)\n" in capsys.readouterr().out
+
+
+def test_rows_that_no_side_lacks_are_never_put_in_one_line(tmp_path, capsys):
+    slow = {f"BM/{n}": timed(100) for n in range(5)}
+    files = [
+        str(suite.write(tmp_path / f"{i}.json", document(rows)))
+        for i, rows in enumerate((slow, {name: timed(120) for name in slow}))
+    ]
+    assert main(["compare", *files]) == 1
+    out = capsys.readouterr().out
+    assert out.count("SLOWER  ") == 5
+    assert "more rows" not in out
+
+
 def test_remarks_are_escaped_in_markdown_as_cells_are(tmp_path, capsys):
     files = [
         str(suite.write(tmp_path / f"{i}.json", document({"x": 1.0}, driver_version=version)))

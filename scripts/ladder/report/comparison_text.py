@@ -41,8 +41,9 @@ _TEXT = ("verdict", "benchmark", "why", "shapes")
 HEADER = ("verdict", "benchmark", "base", "head", "ratio", "interval", "why")
 _DISTRIBUTION = ("benchmark", "base / head", "p10", "p50", "p90", "KS", "shapes")
 _NAMED = 3  # rows with a warm-up
-_FEW = 3  # rows of a rung that one side lacks, listed one by one
-_ARGUMENT = re.compile(r"/(?=\d+(?:/|$)|\w+:(?!:))")  # what follows the name of a rung or a family
+_LISTED_PER_RUNG = 3  # of the rows that one side lacks
+# What follows the name of a rung or a family: /64, /-5, /1k or /rows:64.
+_ARGUMENT = re.compile(r"/(?=-?\d[\w.]*(?:/|$)|\w+[:=](?!:))")
 _SEVERAL = "'ladder run --base OLD --processes 3 -o DIR NEW', or more files per side"
 _SAME_FILES = "base and head are the same files"
 _OUTCOMES = ("pass", "regression", "", "", "lost coverage", "incomparable")  # by exit code
@@ -154,14 +155,14 @@ def _tables(
 def _folded(changes: Sequence[Change]) -> list[Change]:
     """Leave one of many rows of a rung that one side lacks for the same reason; it counts them."""
     alike: dict[tuple[object, ...], list[Change]] = {}
-    for change in changes:
+    for at, change in enumerate(changes):
         lacks = change.verdict in ("MISSING", "NEW")
-        rung = _ARGUMENT.split(change.name)[0] if lacks else change.name
+        rung = _ARGUMENT.split(change.name)[0]
         key = (change.gpu, change.verdict, change.allowed, change.reason, rung)
-        alike.setdefault(key, []).append(change)
-    found = []
+        alike.setdefault(key if lacks else (at, rung), []).append(change)
+    found: list[Change] = []
     for (*_, rung), rows in alike.items():
-        if len(rows) > _FEW:
+        if len(rows) > _LISTED_PER_RUNG:
             more = f"and {len(rows) - 1} more rows of {rung} (--all)"
             reason = ", ".join(filter(None, (rows[0].reason, more)))
             rows = [replace(rows[0], reason=reason)]
