@@ -96,7 +96,7 @@ def test_a_counter_is_shown_instead_of_the_speed(tmp_path, capsys):
     assert main(["matrix", file, "--metric", "joules"]) == 0
     title, _, *table = capsys.readouterr().out.splitlines()
     assert title.endswith(". Shown: joules; marked: the fastest step.")
-    assert [line.split() for line in table[1:3]] == [["naive", "0.25†"], ["lookback"]]
+    assert [line.split() for line in table[1:3]] == [["naive", "0.250†"], ["lookback"]]
     assert table[-1] == "- †: the clock was throttled"
     assert main(["matrix", file, "--metric", "joule"]) == 2
     assert "no row has it; nearest: joules\n" in capsys.readouterr().err
@@ -312,3 +312,15 @@ def test_json_and_csv_name_the_metric_where_one_was_asked_for(tmp_path, capsys):
         assert main(["matrix", file, "--format", "csv", *more]) == 0
         (line,) = csv.DictReader(io.StringIO(capsys.readouterr().out))
         assert (line.get("metric"), line.get("value")) == (metric, value and str(value))
+
+
+def test_values_of_a_column_have_the_same_digits(tmp_path, capsys):
+    rows = [
+        measured("naive", 50, 5, joules=0.1, registers=14.0),
+        measured("ring", 80, 8, joules=0.098, registers=255.0),
+    ]
+    file = str(suite.write(tmp_path / "a.json", document(rows)))
+    for metric, values in (("joules", ["0.100", "0.0980"]), ("registers", ["14", "255"])):
+        assert main(["matrix", file, "--metric", metric]) == 0
+        lines = capsys.readouterr().out.splitlines()[3:5]
+        assert [line.split()[-1] for line in lines] == values

@@ -349,7 +349,7 @@ def _written(cell: Cell, divisor: float, unit: str, metric: str) -> str:
     if cell.status != "ok":
         return "failed" if cell.status == "error" else cell.status
     if metric:
-        value = sweep_tables.spell(metric, cell.value)
+        value = _value(metric, cell.value)
         return value and " · ".join(filter(None, (value + _signs(cell, metric), cell.sweep)))
     speed = units.number(cell.speed / divisor) if unit else units.rate(cell.quantity, cell.speed)
     speedup = f"{units.number(cell.speedup)}×" if cell.speedup == cell.speedup else ""
@@ -360,6 +360,13 @@ def _written(cell: Cell, divisor: float, unit: str, metric: str) -> str:
         cell.sweep,
     )
     return " · ".join(filter(None, parts))
+
+
+def _value(metric: str, value: float) -> str:
+    """Write times and rates with their unit, a share with all of three digits, else a count."""
+    if metric in (sweep_tables.TIME, sweep_tables.CPU_TIME) or metric.endswith("_per_second"):
+        return sweep_tables.spell(metric, value)
+    return f"{value:#.3g}" if 0 < abs(value) < 1 else units.count(value)
 
 
 def _best(matrix: Matrix) -> list[str]:
