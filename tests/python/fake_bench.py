@@ -123,7 +123,7 @@ def happen(name):
         case "exit":
             sys.exit("it is all over\n")
         case "usage":
-            print("fake_bench: no CUDA device 0", file=sys.stderr)
+            print(f"{plan.get('name', 'fake_bench')}: no CUDA device 0", file=sys.stderr)
             sys.exit(2)
         case "disk":
             sys.exit("out.json could not be written: is the disk full?\n")

@@ -141,3 +141,10 @@ def test_wrong_usage_is_told_in_a_line(fake, out, tmp_path, capsys):
         assert told in err
         assert err.count("\n") == 1
         assert not out.parent.exists()
+
+
+def test_a_renamed_program_is_not_told_by_two_names(fake, out, capsys):
+    for name in (fake.path.name, "ladder_bench", "ladder_bench_emulated"):
+        fake.plan(start="usage", name=name)
+        assert run(fake, out) == 2
+        assert capsys.readouterr().err.endswith("/fake_bench: no CUDA device 0\n")

@@ -290,6 +290,12 @@ def _said(text: bytes) -> str:
     return last_line(text.decode("utf-8", "replace"))[:300]  # enough for a message
 
 
+def without_name(program: str, said: str) -> str:
+    """Remove the program's name from what it said: ours say their own, whatever the file's is."""
+    names = f"{re.escape(Path(program).name)}|ladder_bench(?:_emulated)?"
+    return re.sub(f"^(?:{names}): ", "", said)
+
+
 def listed(command: Sequence[str], timeout: float) -> list[str]:
     """Return the names of a program's rows, none where a filter among its flags finds none.
 
@@ -311,7 +317,7 @@ def listed(command: Sequence[str], timeout: float) -> list[str]:
         said = _said(done.stderr) or f"ended with exit code {done.returncode}"
         if said.startswith("Failed to match"):  # as the library says
             return []
-        raise LadderError(f"{command[0]}: {said.removeprefix(f'{Path(command[0]).name}: ')}")
+        raise LadderError(f"{command[0]}: {without_name(command[0], said)}")
     return list(dict.fromkeys(done.stdout.decode("utf-8", "replace").split("\n")[:-1]))
 
 

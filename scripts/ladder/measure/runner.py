@@ -11,7 +11,17 @@ from pathlib import Path
 from typing import Any
 
 from ladder.measure import processes
-from ladder.measure.process import Output, alike, attend, batches, failure, filter_of, lacks, listed
+from ladder.measure.process import (
+    Output,
+    alike,
+    attend,
+    batches,
+    failure,
+    filter_of,
+    lacks,
+    listed,
+    without_name,
+)
 from ladder.measure.progress import Progress
 from ladder.measure.results_file import RunFile
 from ladder.model import errors
@@ -266,7 +276,7 @@ def _check_start(job: Job, code: int | None, reason: str, starts: int) -> None:
     """Raise if a process without a row shows that others would fail too."""
     program = job.program.path
     if code == errors.USAGE:
-        raise LadderError(f"{program}: {reason.removeprefix(f'{Path(program).name}: ')}")
+        raise LadderError(f"{program}: {without_name(program, reason)}")
     if code == 0:
         raise ResultError(f"{program}: exited with 0, but left no readable results")
     if starts == _STARTS:
