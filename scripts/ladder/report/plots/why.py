@@ -163,6 +163,8 @@ def draw(study: Study, found: list[Step]) -> Figure:
         key: list[tuple[str, style.Colour]] = [("faster", style.OURS)]
         if any(gain < 1 - _UNMOVED for gain in gains):
             key.append(("slower", style.LOST))
+        if any(abs(gain - 1) <= _UNMOVED for gain in gains):
+            key.append(("as fast", style.GREY))
         style.legend(figure, key, f"●  too short for an arrow    bold: gains over {_UNMOVED:.0%}")
         _speeds(panels[1], study, shown)
     return figure
@@ -240,8 +242,8 @@ def _speeds(axes: Axes, study: Study, shown: list[Step]) -> None:
     style.note(axes, "gain", (1, 1), (right, 6), coordinates="axes fraction", **bold)
     for y, (before, after) in enumerate(ends):
         gain = after / before
-        lost = gain < 1 - _UNMOVED
-        _arrow(axes, y, before, after, style.LOST if lost else style.OURS)
+        moved = style.OURS if gain > 1 else style.LOST
+        _arrow(axes, y, before, after, style.GREY if abs(gain - 1) <= _UNMOVED else moved)
         look = bold | {"weight": "bold" if gain > 1 + _UNMOVED else "normal", "va": "center"}
         place: style.Look = {"coordinates": ("axes fraction", "data")}
         style.note(axes, units.gain(gain), (1, y), (right, 0), **place, **look)
