@@ -8,6 +8,7 @@ import emulated
 import ladder as package
 import pytest
 import suite
+from conftest import ROOT
 from ladder.commands.cli import main
 from ladder.io.results import load_results
 from ladder.report import closing
@@ -32,6 +33,15 @@ def test_rungs_without_registers_are_named_with_what_finds_them(tmp_path, capsys
         for row in document["benchmarks"]:
             if row["name"].startswith("transpose/padded/"):
                 row.pop("registers", None)
+
+
+def test_a_study_of_all_ends_with_what_each_ladder_changed_most(capsys):
+    (results,) = load_results(ROOT / "results/emulated-h200/study.json")
+    closing.emulated(results, [], checked=False)
+    told = capsys.readouterr().out.splitlines()
+    counter = "shared load wavefronts per request"
+    assert f"Matrix transpose: padded on tiled, {counter}: 32 → 1" in told
+    assert not any(line.startswith("Latency: ") for line in told)  # no step of it has a target
 
 
 def test_rates_in_an_emulated_file_are_dropped(tmp_path):

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 
 from rich.console import Console
@@ -15,6 +16,7 @@ from ladder.io.results import Results
 from ladder.model.counters import SPACES
 from ladder.report import speed_tables
 from ladder.report.markdown import LIMITED_BY, TRIPLE, resources, triple, used_columns
+from ladder.report.plots import quantities, why
 
 _MOST_RUNGS = 18
 _WIDTH = 120  # where there is no terminal
@@ -54,6 +56,8 @@ def emulated(results: Results, measured: list[Results], *, checked: bool) -> Non
                 }
         beside = " Of GPUs: the best rung, measured earlier." if measured else ""
         _print(f"{describe(results)}.{beside}", lines, measured)
+        if told := list(filter(None, map(_largest_change, found))):
+            print("The largest change of a target counter in each ladder:", *told, sep="\n")
     status = [row.status for row in results.rows]
     how = "verified, counted, and checked for races and accesses out of bounds"
     print(
@@ -65,6 +69,16 @@ def emulated(results: Results, measured: list[Results], *, checked: bool) -> Non
             f"Registers and occupancy are not known of {', '.join(unknown)}: building ladder_bench "
             "with nvcc finds them (cmake --build build/default --target ladder_bench)."
         )
+
+
+def _largest_change(tally: Tally) -> str:
+    """Name the step that changed its target counter most, in proportion; empty if none did."""
+    moved = [s for s in why.counted_steps(tally) if s.changes and s.before > 0 < s.after]
+    if not moved:
+        return ""
+    step = max(moved, key=lambda s: abs(math.log(s.after / s.before)))
+    rung, counter = step.rung, quantities.words(step.rung.target)
+    return f"{tally.title}: {rung.name} on {rung.builds_on}, {counter}: {step.numbers}"
 
 
 def _without_registers(results: Results) -> list[str]:
