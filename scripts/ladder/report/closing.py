@@ -56,8 +56,8 @@ def emulated(results: Results, measured: list[Results], *, checked: bool) -> Non
                 }
         beside = " Of GPUs: the best rung, measured earlier." if measured else ""
         _print(f"{describe(results)}.{beside}", lines, measured)
-        if told := list(filter(None, map(_largest_change, found))):
-            print("The largest change of a target counter in each ladder:", *told, sep="\n")
+        if changes := list(filter(None, map(_largest_change, found))):
+            print("The largest change of a target counter in each ladder:", *changes, sep="\n")
     status = [row.status for row in results.rows]
     how = "verified, counted, and checked for races and accesses out of bounds"
     print(

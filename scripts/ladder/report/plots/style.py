@@ -232,6 +232,18 @@ def fit(text: str, width: float, size: float = NORMAL) -> str:
     return short
 
 
+def wrap(text: str, width: float, size: float = NORMAL) -> list[str]:
+    """Break a text into lines of at most `width` inches."""
+    lines = [""]
+    for word in text.split():
+        longer = f"{lines[-1]} {word}".strip()
+        if lines[-1] and text_width(longer, size) > width:
+            lines.append(word)
+        else:
+            lines[-1] = longer
+    return lines
+
+
 def columns_width(columns: dict[str, list[str]]) -> float:
     """Inches that text columns take."""
     return sum(_GAP + widest([*header.split(", "), *cells]) for header, cells in columns.items())

@@ -17,6 +17,7 @@ from ladder.model.rows import Row
 from ladder.report.plots import cases, quantities, style
 
 _TOP, _KEY, _ROW, _BOTTOM = 1.15, 0.25, 0.6, 0.7  # inches, from the top down
+_LINE = 0.17  # inches, of small text
 _LEFT, _GAP, _TRACK, _GAIN, _RIGHT = 0.2, 0.18, 0.85, 0.5, 0.2  # inches, from left to right
 _UNMOVED = 0.02  # of a gain that is none
 _SAME = 0.02  # of a counter that two runs of one program may differ by
@@ -137,13 +138,12 @@ def draw(study: Study, found: list[Step]) -> Figure:
     width = style.PAGE + 2 * max(0.0, _TRACK - track)
     track = max(track, _TRACK)
     left_out = [s.rung.name for s in found if s.rung.builds_on and s not in shown]
-    bottom = _BOTTOM + (0.17 if left_out else 0.0)
+    not_drawn = f"Not drawn: no counter, or not counted: {', '.join(left_out)}"
+    below = style.wrap(not_drawn, width - 0.4, style.SMALL) if left_out else []
+    bottom = _BOTTOM + _LINE * len(below)
     height = _TOP + _KEY * timed + body + bottom
     about = f"From each parent to its rung{cases.at_headline(study)}"
-    source = describe(study.results)
-    if left_out:
-        names_out = f"Not drawn: no counter, or not counted: {', '.join(left_out)}"
-        source += "\n" + style.fit(names_out, width - 0.4, style.SMALL)
+    source = "\n".join([describe(study.results), *below])
     title = f"{study.ladder.title}: what each rung changed" + " and gained" * timed
     figure = style.page(width, height, title, about, source)
     left = _LEFT + names
