@@ -146,7 +146,10 @@ def _tables(study: Study, found: Map, told: _Told) -> Figure:
         key.append(("fastest with a limit of its own*", _OWN))
     across = cases.words(" × ".join(study.shape_axes))
     errors = any(row.error_over_library > 1 for row in found.rows.values())
-    about = f"Percent of {study.ladder.ceilings}, by {across}" + "; errors ignored" * errors
+    about = (
+        f"Percent of {study.ladder.ceilings}, by {across}; rungs not shown are at most 2% faster"
+    )
+    about += "; errors ignored" * errors
     page = _page(study, about)
     return panels.draw(page, names, [_table(study, found, g, told) for g in found.groups], key)
 
