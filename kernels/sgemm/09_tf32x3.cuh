@@ -313,7 +313,7 @@ __global__ void __launch_bounds__(Tiles::kThreads, Tiles::kBlocks)
     const float* stage = ring + state.stage * Tiles::kWords;
 #pragma unroll
     for (int u = 0; u < Tiles::kGroups; ++u)
-      if (left > 16 * u)
+      if (Tiles::kGroups == 1 || left > 16 * u)
         add_group<Tiles, Parts>(sums, stage + (a_at ^ 16 * u), stage + b_at + 16 * u * kColumns);
     __syncwarp();
     if (threadIdx.x % 32 == 0) arrive(empty[state.stage]);

@@ -1,26 +1,27 @@
 // SPDX-License-Identifier: MIT
 //
 // FP32 by six BF16 products on tensor cores: how elements are split, for the kernel of
-// 09_tf32x3.cuh, and a kernel for a k so short that all of it fits into shared memory. FP32 hardly
-// rounds sums of few terms, so two TF32 numbers per element are not accurate enough: three BF16
-// numbers hold an element exactly, and six products take as long as three of TF32. If k is short,
-// the start and the end count: operands and code come from DRAM, and most traffic is the output.
+// 09_tf32x3.cuh, and a kernel for a short k. FP32 hardly rounds sums of few terms, so two TF32
+// numbers per element are not accurate enough: three BF16 numbers hold an element exactly, and six
+// products take as long as three of TF32. If k is short, the start and the end of a block take
+// longer than its products. So blocks are small, and several per SM: some load or store while
+// others multiply.
+// * All of k fits into shared memory: there is no ring, and no stage is loaded twice.
 // * Sums are stored from registers. Lanes take columns of B such that a store of a warp has 64
 //   neighbouring bytes of each of eight rows.
-// * A tile is multiplied in passes: sums are stored while others are computed.
 // * Infinities and NaNs are handled as with TF32. Below 2^-110 elements err by up to 2^-134.
 #pragma once
 
 #include "sgemm/09_tf32x3.cuh"
 
 namespace ladders::sgemm {
-// A block, one per SM, has half of its columns in each pass. k is taken in slabs, at most kDepth.
+// k is taken in slabs, at most kDepth. `blocks` should fit on an SM.
+template <int slabs, int blocks>
 struct ShortTiles {
-  static constexpr int kRows = 128, kColumns = 192, kWarpRows = 32, kWarpColumns = 32;
-  static constexpr int kPasses = 2, kPassColumns = kColumns / kPasses;
-  static constexpr int kWarpsX = kPassColumns / kWarpColumns;
+  static constexpr int kRows = 64, kColumns = 64, kWarpRows = 32, kWarpColumns = 32;
+  static constexpr int kWarpsX = kColumns / kWarpColumns, kBlocks = blocks;
   static constexpr int kThreads = 32 * (kRows / kWarpRows) * kWarpsX;
-  static constexpr int kSlab = 16, kSlabs = 5, kDepth = kSlab * kSlabs;
+  static constexpr int kSlab = 16, kSlabs = slabs, kDepth = kSlab * kSlabs;
   static constexpr int kShared = 4 * kDepth * (kRows + kColumns);
   static_assert(kDepth % 32 == 16);  // two rows of A take half of the banks each
 };
@@ -31,16 +32,13 @@ __device__ __forceinline__ void cp_async_box_by_block(const float* matrix, int64
                                                       int column0, int end_row, int end_column,
                                                       Place place) {
   constexpr int kARow = columns / words, kApart = threads / kARow;
-  static_assert(threads % kARow == 0);
+  static_assert(threads % kARow == 0 && rows % kApart == 0);
   const int row = threadIdx.x / kARow, column = threadIdx.x % kARow * words;
   const float* from = matrix + (row0 + row) * pitch + column0 + column;
   const int left = column0 + column < end_column ? end_row - row0 - row : 0;
 #pragma unroll
-  for (int y = 0; y < rows; y += kApart) {
-    if (y + kApart <= rows || row + y < rows)
-      cp_async_words<words>(place(row + y, column), from, y < left);
-    from += kApart * pitch;
-  }
+  for (int y = 0; y < rows; y += kApart, from += kApart * pitch)
+    cp_async_words<words>(place(row + y, column), from, y < left);
 }
 
 // x and y as sums of three BF16 numbers each, x in the lower halves. Each part is the rounded
@@ -88,40 +86,40 @@ __device__ __forceinline__ void store_whole(float* to, float4 v) {
                : "memory");
 }
 
-// Rows of B and C can be copied four words at a time: see in_fours(). Rows of A are copied by
-// a_words, 4 or 1.
-template <int a_words>
-__global__ void __launch_bounds__(ShortTiles::kThreads, 1)
+// Rows of A, and those of B and C, are whole multiples of 16 bytes, or else of words.
+template <class T, bool aligned_a, bool aligned_b_and_c>
+__global__ void __launch_bounds__(T::kThreads, T::kBlocks)
     bf16_products(const __grid_constant__ AlignedGemm p) {
 #if __CUDA_ARCH__ >= 800
-  using T = ShortTiles;
   constexpr int kSlab = T::kSlab, kTilesY = T::kWarpRows / 16, kSums = 16 * kTilesY;
-  constexpr int kBarriers = T::kPasses * T::kSlabs;
-  __shared__ MBarrier barriers[kBarriers];
+  __shared__ MBarrier barriers[T::kSlabs];
   MBarrier* full = in_register(barriers);
   float *a_tile = in_register(dynamic_shared<float>()), *b_tile = a_tile + T::kRows * T::kDepth;
   if (threadIdx.x == 0)
-    for (int i = 0; i < kBarriers; ++i) mbarrier_init(full[i], T::kThreads);
+    for (int i = 0; i < T::kSlabs; ++i) mbarrier_init(full[i], T::kThreads);
   __syncthreads();
   const int row0 = blockIdx.y * T::kRows, column0 = blockIdx.x * T::kColumns;
   const int slabs = ceil_div(p.k, kSlab);
-  const auto copy_b = [&](int pass, int slab) {
-    const uint32_t to =
-        shared_address(b_tile) + 4 * (slab * kSlab * T::kColumns + pass * T::kPassColumns);
-    const auto place = [&](int row, int column) {
-      return to + 4 * place_b<T::kColumns, 4>(row, column);
-    };
-    cp_async_box_by_block<kSlab, T::kPassColumns, 4, T::kThreads>(
-        p.b, p.ldb, slab * kSlab, column0 + pass * T::kPassColumns, p.k, p.n, place);
-    cp_async_arrive_noinc(full[pass * T::kSlabs + slab]);
-  };
 #pragma unroll 1  // code that runs once should be short: it comes from DRAM
   for (int slab = 0; slab < slabs; ++slab) {
-    const uint32_t to = shared_address(a_tile) + 4 * slab * kSlab;
-    const auto place = [&](int row, int column) { return to + 4 * (row * T::kDepth + column); };
-    cp_async_box_by_block<T::kRows, kSlab, a_words, T::kThreads>(p.a, p.lda, row0, slab * kSlab,
-                                                                 p.m, p.k, place);
-    copy_b(0, slab);
+    const int k0 = slab * kSlab;
+    const uint32_t to_a = shared_address(a_tile) + 4 * k0;
+    const uint32_t to_b = shared_address(b_tile) + 4 * k0 * T::kColumns;
+    const auto copy_a = [&]<int words>(std::integral_constant<int, words>) {
+      const auto place = [&](int row, int column) { return to_a + 4 * (row * T::kDepth + column); };
+      cp_async_box_by_block<T::kRows, kSlab, words, T::kThreads>(p.a, p.lda, row0, k0, p.m, p.k,
+                                                                 place);
+    };
+    const auto copy_b = [&]<int words>(std::integral_constant<int, words>) {
+      const auto place = [&](int row, int column) {
+        return to_b + 4 * place_b<T::kColumns, 4>(row, column);
+      };
+      cp_async_box_by_block<kSlab, T::kColumns, words, T::kThreads>(p.b, p.ldb, k0, column0, p.k,
+                                                                    p.n, place);
+    };
+    by_words(aligned_a ? 4 : p.words_a, copy_a);
+    by_words(aligned_b_and_c ? 4 : p.words_b, copy_b);
+    cp_async_arrive_noinc(full[slab]);
   }
 
   const int warp = threadIdx.x / 32, g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
@@ -130,26 +128,23 @@ __global__ void __launch_bounds__(ShortTiles::kThreads, 1)
   const float* a = a_tile + (my_row + g) * T::kDepth + 4 * t;
   // Lane g loads chunk g / 2 or, if odd, 4 + g / 2: so lane t has sums of chunks t and 4 + t.
   const float* b = b_tile + place_b<T::kColumns, 4>(4 * t, my_column + 4 * (g / 2 + g % 2 * 4));
-  const int row = row0 + my_row + g;
-  int column = column0 + my_column + 4 * t;
+  float sums[kTilesY][4][4] = {};
 #pragma unroll 1
-  for (int pass = 0; pass < T::kPasses; ++pass) {
-    float sums[kTilesY][4][4] = {};
-#pragma unroll 1
-    for (int slab = 0; slab < slabs; ++slab) {
-      poll(full[pass * T::kSlabs + slab], 0);
-      __syncwarp();
-      if (pass + 1 < T::kPasses) copy_b(pass + 1, slab);
-      add_group<T, ThreeOfBf16>(sums, a + slab * kSlab, b + slab * kSlab * T::kColumns);
-    }
+  for (int slab = 0; slab < slabs; ++slab) {
+    poll(full[slab], 0);
+    __syncwarp();
+    add_group<T, ThreeOfBf16>(sums, a + slab * kSlab, b + slab * kSlab * T::kColumns);
+  }
 
-    const auto sum = [&](int i) -> float& { return sums[i / 16][i / 4 % 4][i % 4]; };
-    const auto row_of = [&](int i) { return row + i / 16 * 16 + i % 4 / 2 * 8; };
-    const auto column_of = [&](int i) { return column + i % 2 * 16 + i / 4 % 4; };
-    restore_lost<kSums>(sum, [&](int i) -> float {
-      if (row_of(i) >= p.m || column_of(i) >= p.n) return 0;
-      return exact_product(&p.a[row_of(i) * p.lda], &p.b[column_of(i)], p.ldb, p.k);
-    });
+  const int row = row0 + my_row + g, column = column0 + my_column + 4 * t;
+  const auto sum = [&](int i) -> float& { return sums[i / 16][i / 4 % 4][i % 4]; };
+  const auto row_of = [&](int i) { return row + i / 16 * 16 + i % 4 / 2 * 8; };
+  const auto column_of = [&](int i) { return column + i % 2 * 16 + i / 4 % 4; };
+  restore_lost<kSums>(sum, [&](int i) -> float {
+    if (row_of(i) >= p.m || column_of(i) >= p.n) return 0;
+    return exact_product(&p.a[row_of(i) * p.lda], &p.b[column_of(i)], p.ldb, p.k);
+  });
+  if constexpr (aligned_b_and_c) {
     float* out = p.c + row * p.ldc + column;
 #pragma unroll
     for (int y = 0; y < 2 * kTilesY; ++y) {
@@ -166,7 +161,26 @@ __global__ void __launch_bounds__(ShortTiles::kThreads, 1)
       }
       out += 8 * p.ldc;
     }
-    b += T::kPassColumns, column += T::kPassColumns;
+  } else {
+    // Stores of single words should fill whole sectors of 32 bytes: parts of sectors are slow.
+    constexpr int kPitch = 48;  // two rows are half of the banks apart
+    static_assert(T::kThreads * kPitch * sizeof(float) <= T::kShared);
+    __syncthreads();  // all have read A and B
+    float* staged = a_tile + warp * T::kWarpRows * kPitch;
+#pragma unroll
+    for (int y = 0; y < 2 * kTilesY; ++y)
+      for (int h = 0; h < 2; ++h) {
+        const auto of_column = [&](int i) { return sums[y / 2][i][y % 2 * 2 + h]; };
+        four(&staged[(g + 8 * y) * kPitch + 4 * t + 16 * h]) = {of_column(0), of_column(1),
+                                                                of_column(2), of_column(3)};
+      }
+    __syncwarp();
+    const int lane = threadIdx.x % 32, at = column0 + my_column + lane;
+    if (at >= p.n) return;
+    float* out = p.c + (row0 + my_row) * p.ldc + at;
+#pragma unroll 4
+    for (int i = 0; i < min(T::kWarpRows, p.m - row0 - my_row); ++i)
+      update(out[i * p.ldc], p.alpha, staged[i * kPitch + lane], p.beta);
   }
 #endif
 }

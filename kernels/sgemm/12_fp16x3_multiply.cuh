@@ -188,9 +188,8 @@ __device__ __forceinline__ void store_sums(const Gemm& g, bool first_part,
 #pragma unroll
       for (int row = 0; row < kBatch; ++row) {
         const int power = __shfl_sync(~0u, row_power, row0 + row) + column_power;
-        const float product = g.alpha * times_power_of_two(x[row], power);
-        if (inside(row) && finite(power))
-          c[row * g.ldc] = beta == 0 ? product : product + beta * old[row];
+        update(old[row], g.alpha, times_power_of_two(x[row], power), beta);
+        if (inside(row) && finite(power)) c[row * g.ldc] = old[row];
       }
     }
   }

@@ -341,14 +341,11 @@ Scheme scheme_for(const Gemm& g, const Device& device) {
       (narrow || few.load(k, device) < kOthersFromLoad.on(device)))
     return Scheme::few_tiles;
   if (k <= kTuning.few_terms) return Scheme::few_terms;
-  if (k < kTuning.exact_parts_below_k && std::min(m, n) >= kTuning.small_tiles_side) {
+  if (k < kTuning.exact_parts_below_k && !has_b_and_c_in_fours(g)) {
     const double tiles = std::ceil(double(Tiles64x128::count(m, n)) / device.sms);  // of an SM
-    const bool is_small = tiles <= kTuning.small_tiles_up_to;
-    const double time =
-        is_small ? kTuning.small_tiles_once + kTuning.small_tiles_tile * tiles +
-                       (kTuning.small_tiles_k_step + kTuning.small_tiles_step * tiles) * k
-                 : kTuning.few_terms_once + kTuning.few_terms_step * tiles * k;
-    if (time < bf16x6_time(g, device)) return is_small ? Scheme::small_tiles : Scheme::few_terms;
+    const double time = kTuning.small_tiles_once + kTuning.small_tiles_tile * tiles +
+                        (kTuning.small_tiles_k_step + kTuning.small_tiles_step * tiles) * k;
+    if (time < bf16x6_time(g, device)) return Scheme::small_tiles;
   }
   if (needs_exact_parts(m, n, k)) return Scheme::bf16x6;
   const bool has_wgmma = kBuiltForHopper && device.compute_capability == 90;

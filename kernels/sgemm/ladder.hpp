@@ -53,37 +53,30 @@ struct Tuning {
   // per SM and term of k. Half as many suffice if C has more than four rows (columns).
   int thin_alone_columns = 1, thin_alone_rows = 3;
 
-  // Up to k = few_terms the choice is few_terms. Below exact_parts_below_k, if C has at least
-  // small_tiles_side rows and columns, it is small_tiles (few_terms if an SM has more than
-  // small_tiles_up_to tiles), unless the model below predicts that bf16x6 is faster.
+  // Up to this k the choice is few_terms: bf16x6 is less accurate there.
   int few_terms = 32;
-  int small_tiles_side = 64, small_tiles_up_to = 3;
   // few_terms uses its large tiles if there are at least this many per SM.
   double large_tiles_from = 1.5;
 
   // The model by which tf32x3 and bf16x6 choose tiles and shares of k, in units of 1.2 ns. It is
-  // fitted to times of 146 shapes on an H200.
-  // Time of one m16n8k8 on a tensor core, by tile. _sliced: more warps divide the depth of a stage;
-  // _deep: a stage is deeper.
-  double time_64x64 = 7.84, time_64x64_deep = 7.54, time_64x64_sliced = 7.5;
-  double time_128x32 = 8.58, time_128x64 = 7.34, time_128x64_sliced = 7.02;
-  double time_64x128_sliced = 6.96;
-  double time_128x128 = 6.9;
+  // fitted to times of 118 shapes on an H200. Where several blocks fit on an SM, one alone takes as
+  // long as so many:
+  double time_alone = 1.2;
   // To start, once for all blocks of an SM; and to store one output:
-  double time_once = 780, time_per_output = 0.094;
+  double time_once = 1900, time_per_output = 0.155;
   // A cluster barrier; and the bytes that a cluster exchanges per unit of time:
-  double time_of_cluster_sync = 220, bytes_per_unit = 25;
+  double time_of_cluster_sync = 420, bytes_per_unit = 25;
   // Until the last cluster may read the others' sums; and each of its rounds of loads:
-  double time_of_fixup = 550, time_of_load = 600;
-  // The kernel with all of k in shared memory: to begin, and a step of k of a tile:
-  double time_short_once = 2000, time_short_step = 100;
-  // What bf16x6 takes longer if B or C cannot be copied 16 bytes at a time, and more per output:
-  double time_unaligned = 1500, time_unaligned_output = 0.0013;
-  // With t tiles on the busiest SM, few_terms takes once + step t k, and small_tiles takes
-  // once + tile t + (k_step + step t) k.
-  double few_terms_once = 1100, few_terms_step = 52;
-  double small_tiles_once = 580, small_tiles_tile = 500;
-  double small_tiles_k_step = 16, small_tiles_step = 35;
+  double time_of_fixup = 750, time_of_load = 410;
+  // With all of k in shared memory: to begin; and for each tile on an SM, once and per step of k,
+  // where rows of B and C start on 16 bytes and where not.
+  double time_short_once = 1030, time_short_tile = 260, time_short_step = 18.5;
+  double time_short_tile_unaligned = 600, time_short_step_unaligned = 25.3;
+  // The other kernel of bf16x6 takes longer for such rows that do not, per output:
+  double time_per_unaligned_output = 0.0013;
+  // small_tiles, for such rows that do not: the same, and per step of k for all tiles.
+  double small_tiles_once = 490, small_tiles_tile = 1190, small_tiles_step = 39;
+  double small_tiles_k_step = 17;
 
   // The model by which split_k chooses tiles: time per output and step of k, and the steps that a
   // block takes to begin and to end.

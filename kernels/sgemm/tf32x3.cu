@@ -19,7 +19,7 @@ struct Variant {
   size_t shared_bytes, barrier_bytes;
   int blocks;            // as many as an SM has registers for
   bool for_less_shared;  // than Hopper's SMs have; binaries for Hopper lack these
-  double Tuning::* time;
+  double time;           // of one m16n8k8 on a tensor core
   void (*kernel)(AlignedGemm, int parts, int tiles_x, SharedTiles);
 
   // Blocks on an SM at once: the system takes 1 KiB for each.
@@ -31,46 +31,44 @@ struct Variant {
   }
 };
 template <class Parts, StagedShape shape>
-constexpr Variant variant(double Tuning::* time) {
+constexpr Variant variant(double time) {
   using T = StagedTiles<shape>;
   constexpr size_t kBarriers = 2 * T::kStages * sizeof(MBarrier);
   return {T::kRows,  T::kColumns, T::kDepth,         T::kThreads, T::kShared,
           kBarriers, T::kBlocks,  T::kForLessShared, time,        split_products<T, Parts>};
 }
-constexpr StagedShape k64x64{
-    .rows = 64, .columns = 64, .warp_rows = 32, .groups = 1, .stages = 6, .blocks = 2};
-constexpr StagedShape k64x64Deep{
-    .rows = 64, .columns = 64, .warp_rows = 32, .stages = 3, .blocks = 2};
+// One large block per SM loads least and splits each element for most products. Several small
+// ones fill the SMs where C is small, and hide each other's waits.
+constexpr StagedShape k128x128{.rows = 128, .columns = 128, .slices = 1, .stages = 6};
+constexpr StagedShape k128x64{.rows = 128, .columns = 64};
 constexpr StagedShape k64x64Sliced{
     .rows = 64, .columns = 64, .slices = 4, .groups = 1, .stages = 6};
-constexpr StagedShape k128x32{
-    .rows = 128, .columns = 32, .warp_rows = 32, .groups = 1, .stages = 5, .blocks = 2};
-constexpr StagedShape k128x64{
-    .rows = 128, .columns = 64, .warp_rows = 32, .slices = 1, .blocks = 2};
-constexpr StagedShape k128x64Sliced{.rows = 128, .columns = 64};
-constexpr StagedShape k64x128Sliced{.rows = 64, .columns = 128};
-constexpr StagedShape k128x128{.rows = 128, .columns = 128, .slices = 1, .stages = 6};
+constexpr StagedShape k64x64{
+    .rows = 64, .columns = 64, .warp_rows = 32, .slices = 1, .stages = 3, .blocks = 4};
+constexpr StagedShape k64x32{.rows = 64, .columns = 32, .slices = 4, .groups = 1, .blocks = 2};
+constexpr StagedShape k32x64{.rows = 32, .columns = 64, .warp_rows = 32, .groups = 1, .blocks = 4};
+constexpr StagedShape k32x32{
+    .rows = 32, .columns = 32, .warp_rows = 32, .slices = 4, .groups = 1, .stages = 3, .blocks = 4};
+constexpr StagedShape k32x32Deep{
+    .rows = 32, .columns = 32, .warp_rows = 32, .slices = 8, .groups = 1, .stages = 3, .blocks = 2};
 constexpr StagedShape with_stages(StagedShape shape, int stages) {
   shape.stages = stages;
   return shape;
 }
-constexpr int kMostBlocks = 2, kMostOutputs = 128 * 128;  // on an SM
+constexpr int kMostBlocks = 4, kMostOutputs = 128 * 128;  // on an SM
 template <class Parts>
 constexpr Variant kVariants[] = {
-    variant<Parts, k64x64>(&Tuning::time_64x64),
-    variant<Parts, k64x64Deep>(&Tuning::time_64x64_deep),
-    variant<Parts, k64x64Sliced>(&Tuning::time_64x64_sliced),
-    variant<Parts, k128x32>(&Tuning::time_128x32),
-    variant<Parts, k128x64>(&Tuning::time_128x64),
-    variant<Parts, k128x64Sliced>(&Tuning::time_128x64_sliced),
-    variant<Parts, k64x128Sliced>(&Tuning::time_64x128_sliced),
-    variant<Parts, k128x128>(&Tuning::time_128x128),
-    // As many blocks with fewer stages, for SMs with 164 and with 100 KiB.
-    variant<Parts, with_stages(k64x64, 5)>(&Tuning::time_64x64),
-    variant<Parts, with_stages(k64x64, 3)>(&Tuning::time_64x64),
-    variant<Parts, with_stages(k128x64, 3)>(&Tuning::time_128x64),
-    variant<Parts, with_stages(k128x128, 5)>(&Tuning::time_128x128),
-    variant<Parts, with_stages(k128x128, 3)>(&Tuning::time_128x128),
+    variant<Parts, k128x128>(5.0),
+    variant<Parts, k128x64>(5.6),
+    variant<Parts, k64x64Sliced>(5.9),
+    variant<Parts, k64x64>(6.4),
+    variant<Parts, k64x32>(6.1),
+    variant<Parts, k32x64>(7.0),
+    variant<Parts, k32x32>(7.3),
+    variant<Parts, k32x32Deep>(7.55),
+    // With fewer stages, for SMs with 164 and with 100 KiB.
+    variant<Parts, with_stages(k128x128, 5)>(5.0),
+    variant<Parts, with_stages(k128x128, 3)>(5.0),
 };
 
 // The variant that is fastest by a model of the busiest SM, with its blocks per cluster and
@@ -109,7 +107,8 @@ Choice choose_anew(int m, int n, int k, const Device& device) {
         // Blocks of a cluster store a part each, and some while others still exchange sums.
         const double storing = kTuning.time_per_output * outputs / (parts * parts);
         const double rest = rounds * (kTuning.time_once + storing + exchange + fixup);
-        const double time = most * a_block * kTuning.*v.time + rest;
+        const double products = std::max(most, v.blocks > 1 ? kTuning.time_alone : 1) * a_block;
+        const double time = products * v.time + rest;
         if (time < best.time) best = {&v, parts, clusters, time};
         // More clusters take more of the rest. The next number that leaves fewer steps to each:
         if (rest >= best.time || steps <= 1) break;
@@ -177,35 +176,70 @@ void staged(const AlignedGemm& p, const Device& device, Workspace& workspace, cu
   launch(plan, stream, v.kernel, p, choice.parts, ceil_div(p.n, v.columns), shared);
 }
 
-double time_of_short(int m, int n, int k, const Device& device) {
-  const double tiles = double(ceil_div(m, ShortTiles::kRows)) * ceil_div(n, ShortTiles::kColumns);
-  return std::ceil(tiles / device.sms) * (kTuning.time_short_once + kTuning.time_short_step * k);
+// The kernels with all of k in shared memory.
+struct ShortVariant {
+  int depth, threads;
+  size_t shared_bytes;
+  void (*aligned)(AlignedGemm);
+  void (*unaligned_a)(AlignedGemm);
+  void (*unaligned)(AlignedGemm);
+
+  auto kernel(bool aligned_a, bool aligned_b_and_c) const {
+    return !aligned_b_and_c ? unaligned : aligned_a ? aligned : unaligned_a;
+  }
+};
+template <int slabs, int blocks>
+constexpr ShortVariant short_variant() {
+  using T = ShortTiles<slabs, blocks>;
+  return {T::kDepth,
+          T::kThreads,
+          T::kShared,
+          bf16_products<T, true, true>,
+          bf16_products<T, false, true>,
+          bf16_products<T, false, false>};
+}
+constexpr ShortVariant kShortVariants[] = {short_variant<5, 4>(), short_variant<9, 3>(),
+                                           short_variant<13, 2>()};
+dim3 short_grid(int m, int n) {
+  using T = ShortTiles<5, 4>;  // others are as large
+  return dim3(ceil_div(n, T::kColumns), ceil_div(m, T::kRows));
+}
+double time_of_short(int m, int n, int k, bool aligned, const Device& device) {
+  const dim3 grid = short_grid(m, n);
+  const double tiles = std::ceil(double(grid.x) * grid.y / device.sms);  // of an SM
+  return kTuning.time_short_once +
+         tiles * (aligned
+                      ? kTuning.time_short_tile + kTuning.time_short_step * k
+                      : kTuning.time_short_tile_unaligned + kTuning.time_short_step_unaligned * k);
 }
 
-// Whether all of k should be in shared memory at once: it fits, B and C are aligned, and the
-// blocks, one per SM, take less time than the other kernel, by the same model.
-bool is_short(int m, int n, int k, bool aligned, const Device& device) {
-  using T = ShortTiles;
-  if (k > T::kDepth || T::kShared + size_t{1024} > device.shared_bytes_per_block) return false;
-  if (!aligned || ceil_div(m, T::kRows) > 65535) return false;
-  return time_of_short(m, n, k, device) < choose<ThreeOfBf16>(m, n, k, device).time;
+double time_of_staged(int m, int n, int k, bool aligned, const Device& device) {
+  const double more = aligned ? 0 : kTuning.time_per_unaligned_output * double(m) * n;
+  return choose<ThreeOfBf16>(m, n, k, device).time + more;
 }
-auto short_kernel(bool wide_a) { return wide_a ? bf16_products<4> : bf16_products<1>; }
-LaunchPlan short_plan(int m, int n) {
-  using T = ShortTiles;
-  return {.grid = dim3(ceil_div(n, T::kColumns), ceil_div(m, T::kRows)),
-          .block = T::kThreads,
-          .shared_bytes = T::kShared};
+
+// The first of these that has room for all of k, or null if there is none, or if the other kernel
+// takes less time by the same model. `aligned`: whether rows of B and C are.
+const ShortVariant* short_variant_for(int m, int n, int k, bool aligned, const Device& device) {
+  for (const ShortVariant& v : kShortVariants)
+    if (k <= v.depth && v.shared_bytes + 1024 <= device.shared_bytes_per_block) {
+      const bool is_faster =
+          time_of_short(m, n, k, aligned, device) < time_of_staged(m, n, k, aligned, device);
+      return is_faster && short_grid(m, n).y <= 65535 ? &v : nullptr;
+    }
+  return nullptr;
+}
+LaunchPlan plan_of(const ShortVariant& v, int m, int n) {
+  return {.grid = short_grid(m, n), .block = unsigned(v.threads), .shared_bytes = v.shared_bytes};
 }
 
 }  // namespace
 
 double bf16x6_time(const Gemm& g, const Device& device) {
   const bool aligned = has_b_and_c_in_fours(g);
-  if (is_short(g.m, g.n, g.k, aligned, device)) return time_of_short(g.m, g.n, g.k, device);
-  const double time = choose<ThreeOfBf16>(g.m, g.n, g.k, device).time;
-  if (aligned) return time;
-  return time + kTuning.time_unaligned + kTuning.time_unaligned_output * double(g.m) * g.n;
+  return short_variant_for(g.m, g.n, g.k, aligned, device)
+             ? time_of_short(g.m, g.n, g.k, aligned, device)
+             : time_of_staged(g.m, g.n, g.k, aligned, device);
 }
 
 KernelLaunch tf32x3_launch(int m, int n, int k, const Device& device) {
@@ -216,15 +250,17 @@ void tf32x3(const Gemm& gemm, const Device& device, Workspace& workspace, cudaSt
 }
 
 KernelLaunch bf16x6_launch(int m, int n, int k, const Device& device) {
-  if (!is_short(m, n, k, n % 4 == 0, device)) return staged_launch<ThreeOfBf16>(m, n, k, device);
-  return {reinterpret_cast<const void*>(short_kernel(k % 4 == 0)), short_plan(m, n)};
+  const ShortVariant* v = short_variant_for(m, n, k, n % 4 == 0, device);
+  if (!v) return staged_launch<ThreeOfBf16>(m, n, k, device);
+  return {reinterpret_cast<const void*>(v->kernel(k % 4 == 0, n % 4 == 0)), plan_of(*v, m, n)};
 }
 void bf16x6(const Gemm& gemm, const Device& device, Workspace& workspace, cudaStream_t stream) {
   const AlignedGemm p = product_of(gemm);
-  if (!is_short(p.m, p.n, p.k, has_b_and_c_in_fours(p), device))
-    return staged<ThreeOfBf16>(p, device, workspace, stream);
-  const auto kernel = short_kernel(p.words_a == 4);
-  const LaunchPlan plan = short_plan(p.m, p.n);
+  const bool aligned = has_b_and_c_in_fours(p);
+  const ShortVariant* v = short_variant_for(p.m, p.n, p.k, aligned, device);
+  if (!v || p.m <= 0 || p.n <= 0) return staged<ThreeOfBf16>(p, device, workspace, stream);
+  const auto kernel = v->kernel(p.words_a == 4, aligned);
+  const LaunchPlan plan = plan_of(*v, p.m, p.n);
   allow(reinterpret_cast<const void*>(kernel), plan);
   launch(plan, stream, kernel, p);
 }

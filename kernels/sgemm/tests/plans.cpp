@@ -132,20 +132,17 @@ struct Expected {
 TEST(SgemmPlans, AreThoseOfTheStudyOnAnH200) {
   const Ladder all = ladder();
   const std::map<Shape, std::pair<Expected, Expected>> expected = {
-      {{512, 512, 512}, {{128, 256, 196608, 2}, {128, 256, 196608, 2}}},
-      {{1024, 1024, 1024}, {{128, 256, 196608, 1}, {128, 256, 196608, 1}}},
+      {{512, 512, 512}, {{256, 128, 98304, 2}, {256, 128, 98304, 2}}},
+      {{1024, 1024, 1024}, {{128, 256, 196608, 2}, {128, 256, 196608, 2}}},
       {{2048, 2048, 2048}, {{256, 256, 196608, 1}, {256, 256, 196608, 1}}},
       {{4096, 4096, 4096}, {{1024, 256, 196608, 1}, {1024, 256, 196608, 1}}},
-      {{4095, 4095, 4095}, {{1024, 256, 196608, 1}, {1024, 256, 196608, 1}}},
-      {{4097, 4097, 4097}, {{2145, 256, 196608, 1}, {2145, 256, 196608, 1}}},
-      {{1000, 3000, 77}, {{376, 256, 98304, 1}, {16 * 8, 384, 102400, 1}}},
+      {{4097, 4097, 4097}, {{2178, 256, 196608, 2}, {2178, 256, 196608, 2}}},
+      {{1000, 3000, 77}, {{752, 128, 49152, 1}, {752, 128, 40960, 1}}},
       {{128, 8192, 8192}, {{128, 256, 196608, 2}, {128, 256, 196608, 2}}},
-      {{8192, 128, 4096}, {{128, 256, 196608, 2}, {128, 256, 196608, 2}}},
-      {{8192, 32, 8192}, {{128, 256, 102400, 2}, {128, 256, 102400, 2}}},  // 128 x 32
+      {{8192, 32, 8192}, {{256, 128, 98304, 2}, {256, 128, 98304, 2}}},  // 64 x 32
       // 15 clusters share the k of a tile, 8 that of each of 16.
       {{64, 64, 65536}, {{120, 256, 196608, 8}, {120, 256, 196608, 8}}},
-      {{256, 256, 65536}, {{128, 256, 196608, 2}, {128, 256, 196608, 2}}},
-      {{8192, 8192, 8192}, {{8192, 256, 196608, 2}, {8192, 256, 196608, 2}}}};
+      {{256, 256, 65536}, {{128, 256, 196608, 2}, {128, 256, 196608, 2}}}};
   for (const auto& [shape, plans] : expected) {
     const Case c(all.axes, shape);
     for (const auto& [name, e] : {std::pair{"tf32x3", plans.first}, {"bf16x6", plans.second}}) {
@@ -170,37 +167,39 @@ TEST(SgemmPlans, ChooseByTheNumberOfTilesIfKIsShort) {
                                             {{320, 4064, 80}, Scheme::bf16x6},
                                             {{1024, 1056, 48}, Scheme::bf16x6},
                                             {{1504, 1536, 80}, Scheme::bf16x6},
-                                            {{1504, 1536, 81}, Scheme::small_tiles},
+                                            {{1504, 1536, 81}, Scheme::bf16x6},
                                             {{4096, 4096, 16}, Scheme::few_terms},
-                                            {{1700, 2000, 48}, Scheme::few_terms},
-                                            {{1000, 3000, 100}, Scheme::small_tiles},
+                                            {{1700, 2000, 48}, Scheme::bf16x6},
+                                            {{1000, 3000, 100}, Scheme::bf16x6},
                                             {{1000, 1000, 128}, Scheme::bf16x6},
                                             {{2000, 2000, 128}, Scheme::bf16x6},
                                             // Rows do not start on 16 bytes:
-                                            {{1001, 1001, 129}, Scheme::small_tiles},
-                                            {{2777, 555, 201}, Scheme::small_tiles},
-                                            {{2001, 2001, 129}, Scheme::few_terms},
+                                            {{1001, 1001, 129}, Scheme::bf16x6},
+                                            {{2777, 555, 201}, Scheme::bf16x6},
+                                            {{2001, 2001, 129}, Scheme::small_tiles},
                                             {{5015, 86, 183}, Scheme::bf16x6}};
   for (const auto& [shape, scheme] : expected) {
     SCOPED_TRACE(Case(ladder().axes, shape).name());
     const int m = int(shape[0]), n = int(shape[1]), k = int(shape[2]);
     EXPECT_EQ(scheme_for({nullptr, k, nullptr, n, nullptr, n, m, n, k, 1, 0}, kH200), scheme);
   }
-  // With all of k in shared memory, blocks have tiles of 128 x 192.
+  // With all of k in shared memory, the grid has rows and columns of tiles of 64 x 64.
   const auto grid = [](int m, int n, int k) { return bf16x6_launch(m, n, k, kH200).plan.grid; };
-  EXPECT_EQ(grid(1504, 1536, 80).y, 12u);
-  EXPECT_EQ(grid(1504, 1536, 81).y, 1u);
-  EXPECT_EQ(grid(1024, 1056, 48).y, 1u);
+  EXPECT_EQ(grid(1504, 1536, 80).y, 24u);
+  EXPECT_EQ(grid(1504, 1536, 208).y, 24u);
+  EXPECT_EQ(grid(1504, 1536, 209).y, 1u);
 }
 
-// Where there are more tiles than SMs, smaller stages make room for two blocks, which hide each
-// other's waits.
-TEST(SgemmPlans, PutTwoBlocksOnAnSmWithLessSharedMemory) {
+TEST(SgemmPlans, UseFewerStagesWithLessSharedMemory) {
   const Ladder all = ladder();
-  const Rung& rung = *find_rung(all, "tf32x3");
-  const Case square(all.axes, {2048, 2048, 2048}), thin(all.axes, {120, 8448, 256});
-  EXPECT_EQ(blocks_on_an_sm(plan_of(rung, square, kA100), kA100), 2);
-  EXPECT_EQ(blocks_on_an_sm(plan_of(rung, thin, kRtx4090), kRtx4090), 2);
+  const Case square(all.axes, {2048, 2048, 2048});
+  const auto shared_bytes = [&](const Device& device) {
+    return plan_of(*find_rung(all, "tf32x3"), square, device).shared_bytes;
+  };
+  constexpr size_t kStage = 4 * 32 * (128 + 128);
+  EXPECT_EQ(shared_bytes(kH200), 6 * kStage);
+  EXPECT_EQ(shared_bytes(kA100), 5 * kStage);
+  EXPECT_EQ(shared_bytes(kRtx4090), 3 * kStage);
 }
 
 TEST(SgemmPlans, ShareTilesWithoutClusters) {
@@ -208,7 +207,7 @@ TEST(SgemmPlans, ShareTilesWithoutClusters) {
   const Case few(all.axes, {64, 64, 65536}), none(all.axes, {0, 64, 65536});
   const LaunchPlan plan = plan_of(*find_rung(all, "tf32x3"), few, kA100);
   EXPECT_EQ(plan.cluster, 1u);
-  EXPECT_EQ(plan.grid.x, 64u);  // of one tile
+  EXPECT_EQ(plan.grid.x, 108u);  // one per SM
   EXPECT_EQ(plan_of(*find_rung(all, "tf32x3"), none, kA100).grid.x, 0u);
 }
 
@@ -220,11 +219,7 @@ TEST(SgemmPlans, ChooseTheSchemeThatIsExactAndFast) {
   };
   for (const Device& device : {kA100, kRtx4090, kH200}) {
     EXPECT_EQ(chosen_for({512, 512, 512}, device), "bf16x6");
-    // 128 tiles of bf16x6 with all of k in shared memory: one wave on an H200, two on an A100. An
-    // RTX 4090 has too little shared memory.
-    EXPECT_EQ(chosen_for({1000, 3000, 77}, device), device.name == kH200.name   ? "bf16x6"
-                                                    : device.name == kA100.name ? "few_terms"
-                                                                                : "small_tiles");
+    EXPECT_EQ(chosen_for({1000, 3000, 77}, device), "bf16x6");
     EXPECT_EQ(chosen_for({1024, 1024, 256}, device), "tf32x3");
     EXPECT_EQ(chosen_for({128, 8192, 8192}, device), "tf32x3");
     EXPECT_EQ(chosen_for({1, 4096, 4096}, device), "thin");
@@ -235,9 +230,9 @@ TEST(SgemmPlans, ChooseTheSchemeThatIsExactAndFast) {
     EXPECT_EQ(chosen_for({1 << 20, 8, 16}, device), "thin");
     EXPECT_EQ(chosen_for({4096, 4096, 16}, device), "few_terms");
     EXPECT_EQ(chosen_for({1024, 1024, 80}, device), "bf16x6");
-    EXPECT_EQ(chosen_for({1023, 1023, 80}, device), "small_tiles");  // unaligned
+    EXPECT_EQ(chosen_for({2001, 2001, 129}, device), "small_tiles");  // unaligned
     EXPECT_EQ(chosen_for({1024, 1024, 15}, device), "few_terms");
-    EXPECT_EQ(chosen_for({2048, 2048, 48}, device), "few_terms");  // for its many tiles
+    EXPECT_EQ(chosen_for({2048, 2048, 48}, device), "bf16x6");
     EXPECT_EQ(chosen_for({2048, 2048, 128}, device), "bf16x6");
     EXPECT_EQ(chosen_for({130, 200, 48}, device), "few_tiles");
     EXPECT_EQ(chosen_for({256, 256, 128}, device), "few_tiles");
