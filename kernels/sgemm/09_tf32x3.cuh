@@ -233,7 +233,7 @@ __global__ void __launch_bounds__(Tiles::kThreads, Tiles::kBlocks)
   __shared__ MBarrier barriers[2 * kStages];
   const auto [full, empty] = Ring<kStages>::in_registers(barriers);
   float* ring = in_register(dynamic_shared<float>());
-  if (threadIdx.x == 0) Ring<kStages>{full, empty}.initialize(32 * kJobs, kWarps);
+  if (threadIdx.x == 0) Ring<kStages>{full, empty}.initialize(32 * kJobs, kThreads);
   __syncthreads();
   const int part = blockIdx.x % parts, tile = blockIdx.x / parts / shared.clusters;
   const int row0 = tile / tiles_x * kRows, column0 = tile % tiles_x * kColumns;
@@ -315,8 +315,7 @@ __global__ void __launch_bounds__(Tiles::kThreads, Tiles::kBlocks)
     for (int u = 0; u < Tiles::kGroups; ++u)
       if (Tiles::kGroups == 1 || left > 16 * u)
         add_group<Tiles, Parts>(sums, stage + (a_at ^ 16 * u), stage + b_at + 16 * u * kColumns);
-    __syncwarp();
-    if (threadIdx.x % 32 == 0) arrive(empty[state.stage]);
+    arrive(empty[state.stage]);
     left -= kDepth;
     state.next();
     if ((step + 1) % kTogether == 0 && step + 1 < steps) {

@@ -31,7 +31,7 @@ namespace {
 
 // By the load of an SM in few_tiles: other kernels are faster, but start later.
 const Crossover kOthersFromLoad{
-    "sgemm.others_from_load", 168,
+    "sgemm.others_from_load", 64,
     [](const Case& c, const Device& device) {
       const int m = int(c["m"]), n = int(c["n"]), k = int(c["k"]);
       return few_tiles_of(m, n, k, device).load(k, device);

@@ -235,10 +235,10 @@ TEST(SgemmPlans, ChooseTheSchemeThatIsExactAndFast) {
     EXPECT_EQ(chosen_for({2048, 2048, 48}, device), "bf16x6");
     EXPECT_EQ(chosen_for({2048, 2048, 128}, device), "bf16x6");
     EXPECT_EQ(chosen_for({130, 200, 48}, device), "few_tiles");
-    EXPECT_EQ(chosen_for({256, 256, 128}, device), "few_tiles");
+    EXPECT_EQ(chosen_for({256, 256, 64}, device), "few_tiles");
   }
-  EXPECT_EQ(chosen_for({64, 64, 1400}, kH200), "few_tiles");  // shared by a cluster
-  EXPECT_EQ(chosen_for({64, 64, 1400}, kA100), "bf16x6");     // which has none
+  EXPECT_EQ(chosen_for({32, 64, 512}, kH200), "few_tiles");  // shared by a cluster
+  EXPECT_EQ(chosen_for({32, 64, 512}, kA100), "bf16x6");     // which has none
   EXPECT_EQ(chosen_for({4096, 4096, 4096}, kA100), "tf32x3");
   EXPECT_EQ(chosen_for({1024, 1024, 512}, kH200), kBuiltForHopper ? "fp16x3" : "tf32x3");
   EXPECT_EQ(chosen_for({1024, 1024, 1024}, kH200), kBuiltForHopper ? "fp16x3" : "tf32x3");
