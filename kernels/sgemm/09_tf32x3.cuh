@@ -198,8 +198,7 @@ __device__ __forceinline__ void store_four_checked(const AlignedGemm& p, int row
   } else {
 #pragma unroll
     for (int i = 0; i < 4; ++i)
-      if (column + i < p.n)
-        out[i] = p.beta == 0 ? p.alpha * sums[i] : p.alpha * sums[i] + p.beta * out[i];
+      if (column + i < p.n) update(out[i], p.alpha, sums[i], p.beta);
   }
 }
 
@@ -312,10 +311,10 @@ __global__ void __launch_bounds__(Tiles::kThreads, Tiles::kBlocks)
     poll(full[state.stage], state.parity);
     const float* stage = ring + state.stage * Tiles::kWords;
 #pragma unroll
-    for (int u = 0; u < Tiles::kGroups; ++u)
+    for (int u = 0; u < Tiles::kGroups; ++u)  // beyond k are zeros: one group needs no test
       if (Tiles::kGroups == 1 || left > 16 * u)
         add_group<Tiles, Parts>(sums, stage + (a_at ^ 16 * u), stage + b_at + 16 * u * kColumns);
-    arrive(empty[state.stage]);
+    arrive(empty[state.stage]);  // all lanes: racecheck cannot follow __syncwarp() and one arrival
     left -= kDepth;
     state.next();
     if ((step + 1) % kTogether == 0 && step + 1 < steps) {

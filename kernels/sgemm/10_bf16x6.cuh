@@ -6,16 +6,17 @@
 // products take as long as three of TF32. If k is short, the start and the end of a block take
 // longer than its products. So blocks are small, and several per SM: some load or store while
 // others multiply.
-// * All of k fits into shared memory: there is no ring, and no stage is loaded twice.
-// * Sums are stored from registers. Lanes take columns of B such that a store of a warp has 64
-//   neighbouring bytes of each of eight rows.
+// * All of k fits into shared memory, so no part of it is filled twice.
+// * Sums are stored from registers if rows of B and C start on 16 bytes, else by way of shared
+//   memory. Lanes take columns of B such that a store of a warp has 64 neighbouring bytes of each
+//   of eight rows.
 // * Infinities and NaNs are handled as with TF32. Below 2^-110 elements err by up to 2^-134.
 #pragma once
 
 #include "sgemm/09_tf32x3.cuh"
 
 namespace ladders::sgemm {
-// k is taken in slabs, at most kDepth. `blocks` should fit on an SM.
+// k, at most kDepth, is taken in slabs of kSlab. So many `blocks` should fit on an SM.
 template <int slabs, int blocks>
 struct ShortTiles {
   static constexpr int kRows = 64, kColumns = 64, kWarpRows = 32, kWarpColumns = 32;
@@ -86,7 +87,8 @@ __device__ __forceinline__ void store_whole(float* to, float4 v) {
                : "memory");
 }
 
-// Rows of A, and those of B and C, are whole multiples of 16 bytes, or else of words.
+// If `aligned_a`, rows of A start on 16 bytes and have whole multiples of them. `aligned_b_and_c`
+// says the same of B and C.
 template <class T, bool aligned_a, bool aligned_b_and_c>
 __global__ void __launch_bounds__(T::kThreads, T::kBlocks)
     bf16_products(const __grid_constant__ AlignedGemm p) {
@@ -144,6 +146,11 @@ __global__ void __launch_bounds__(T::kThreads, T::kBlocks)
     if (row_of(i) >= p.m || column_of(i) >= p.n) return 0;
     return exact_product(&p.a[row_of(i) * p.lda], &p.b[column_of(i)], p.ldb, p.k);
   });
+  const auto four_sums = [&](int y, int h) -> float4 {
+    const auto& of = sums[y / 2];
+    const int e = y % 2 * 2 + h;
+    return {of[0][e], of[1][e], of[2][e], of[3][e]};
+  };
   if constexpr (aligned_b_and_c) {
     float* out = p.c + row * p.ldc + column;
 #pragma unroll
@@ -152,32 +159,30 @@ __global__ void __launch_bounds__(T::kThreads, T::kBlocks)
         if (row + 8 * y >= p.m || column + 16 * h >= p.n) continue;
         float4 chunk = {};
         if (p.beta != 0) chunk = four(out + 16 * h);
-        const auto of_column = [&](int i) { return sums[y / 2][i][y % 2 * 2 + h]; };
-        update(chunk.x, p.alpha, of_column(0), p.beta);
-        update(chunk.y, p.alpha, of_column(1), p.beta);
-        update(chunk.z, p.alpha, of_column(2), p.beta);
-        update(chunk.w, p.alpha, of_column(3), p.beta);
+        const float4 products = four_sums(y, h);
+        update(chunk.x, p.alpha, products.x, p.beta);
+        update(chunk.y, p.alpha, products.y, p.beta);
+        update(chunk.z, p.alpha, products.z, p.beta);
+        update(chunk.w, p.alpha, products.w, p.beta);
         store_whole(out + 16 * h, chunk);
       }
       out += 8 * p.ldc;
     }
   } else {
-    // Stores of single words should fill whole sectors of 32 bytes: parts of sectors are slow.
+    // Each store of a warp writes 32 neighbouring words of a row: stores that fill parts of sectors
+    // of 32 bytes are slow.
     constexpr int kPitch = 48;  // two rows are half of the banks apart
-    static_assert(T::kThreads * kPitch * sizeof(float) <= T::kShared);
+    static_assert(T::kThreads / 32 * T::kWarpRows * kPitch * sizeof(float) <= T::kShared);
     __syncthreads();  // all have read A and B
     float* staged = a_tile + warp * T::kWarpRows * kPitch;
 #pragma unroll
     for (int y = 0; y < 2 * kTilesY; ++y)
-      for (int h = 0; h < 2; ++h) {
-        const auto of_column = [&](int i) { return sums[y / 2][i][y % 2 * 2 + h]; };
-        four(&staged[(g + 8 * y) * kPitch + 4 * t + 16 * h]) = {of_column(0), of_column(1),
-                                                                of_column(2), of_column(3)};
-      }
+      for (int h = 0; h < 2; ++h)
+        four(&staged[(g + 8 * y) * kPitch + 4 * t + 16 * h]) = four_sums(y, h);
     __syncwarp();
-    const int lane = threadIdx.x % 32, at = column0 + my_column + lane;
-    if (at >= p.n) return;
-    float* out = p.c + (row0 + my_row) * p.ldc + at;
+    const int lane = threadIdx.x % 32, out_column = column0 + my_column + lane;
+    if (out_column >= p.n) return;
+    float* out = p.c + (row0 + my_row) * p.ldc + out_column;
 #pragma unroll 4
     for (int i = 0; i < min(T::kWarpRows, p.m - row0 - my_row); ++i)
       update(out[i * p.ldc], p.alpha, staged[i * kPitch + lane], p.beta);

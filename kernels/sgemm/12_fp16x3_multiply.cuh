@@ -177,19 +177,19 @@ __device__ __forceinline__ void store_sums(const Gemm& g, bool first_part,
     all_finite &= finite(column_power) || column >= g.n;
 #pragma unroll 1
     for (int row0 = 0; row0 < rows; row0 += kBatch) {
-      float x[kBatch], old[kBatch] = {};
+      float x[kBatch], values[kBatch] = {};
       float* c = g.c + (first_row + row0) * g.ldc + column;
       const auto inside = [&](int row) { return row0 + row < rows && column < g.n; };
 #pragma unroll
       for (int row = 0; row < kBatch; ++row) {
         x[row] = staged[(row0 + row) * kStagedColumns + (lane ^ row % 4 * 8)];
-        if (beta != 0 && inside(row)) old[row] = c[row * g.ldc];
+        if (beta != 0 && inside(row)) values[row] = c[row * g.ldc];
       }
 #pragma unroll
       for (int row = 0; row < kBatch; ++row) {
         const int power = __shfl_sync(~0u, row_power, row0 + row) + column_power;
-        update(old[row], g.alpha, times_power_of_two(x[row], power), beta);
-        if (inside(row) && finite(power)) c[row * g.ldc] = old[row];
+        update(values[row], g.alpha, times_power_of_two(x[row], power), beta);
+        if (inside(row) && finite(power)) c[row * g.ldc] = values[row];
       }
     }
   }

@@ -11,6 +11,8 @@ struct GemmLaunch {
   LaunchPlan plan;
 };
 
+constexpr int kMostGridRows = 65535;  // of blocks
+
 constexpr int kThin = 8;  // rows or columns of a thin C, at most
 GemmLaunch thin_launch(const Gemm& gemm, const Device& device);
 GemmLaunch few_terms_launch(const Gemm& gemm, const Device& device);

@@ -338,10 +338,13 @@ Scheme scheme_for(const Gemm& g, const Device& device) {
   // If C has few columns and k is short, others' tiles are half empty.
   const bool narrow = n < SmallTiles::kColumns && k <= kTuning.narrow_terms;
   if (few.tiles <= (narrow ? 2 : 1) * kTuning.few_tiles_per_sm * device.sms &&
-      (narrow || few.load(k, device) < kOthersFromLoad.on(device)))
+      (narrow ||
+       few.load(k, device) < std::max(kTuning.few_tiles_up_to_load, kOthersFromLoad.on(device))))
     return Scheme::few_tiles;
   if (k <= kTuning.few_terms) return Scheme::few_terms;
-  if (k < kTuning.exact_parts_below_k && !has_b_and_c_in_fours(g)) {
+  // If B and C are aligned, bf16x6 is faster.
+  if (k < kTuning.exact_parts_below_k && !has_b_and_c_in_fours(g) &&
+      ceil_div(m, SmallTiles::kRows) <= kMostGridRows) {
     const double tiles = std::ceil(double(Tiles64x128::count(m, n)) / device.sms);  // of an SM
     const double time = kTuning.small_tiles_once + kTuning.small_tiles_tile * tiles +
                         (kTuning.small_tiles_k_step + kTuning.small_tiles_step * tiles) * k;

@@ -43,6 +43,9 @@ struct Tuning {
   // most narrow_terms. Then the fewest terms that a block keeps when a cluster divides k; the
   // second of these applies while at most half of the SMs have a block.
   int few_tiles_per_sm = 2, few_tiles_part = 96, few_tiles_small_part = 64, narrow_terms = 80;
+  // Below this load of an SM it is few_tiles even where bf16x6 is faster. cuBLAS divides such a k,
+  // and errs less than bf16x6 if all elements are positive (16 x 300 x 1001, a load of 75).
+  double few_tiles_up_to_load = 80;
 
   // If A has more elements than thin_elements and C more columns than thin_columns, tensor cores
   // are faster than thin.
@@ -59,8 +62,8 @@ struct Tuning {
   double large_tiles_from = 1.5;
 
   // The model by which tf32x3 and bf16x6 choose tiles and shares of k, in units of 1.2 ns. It is
-  // fitted to times of 118 shapes on an H200. Where several blocks fit on an SM, one alone takes as
-  // long as so many:
+  // fitted to times of 118 shapes on an H200. Where several blocks fit on an SM, one alone leaves
+  // it partly idle. It takes as long as this number of blocks would together:
   double time_alone = 1.2;
   // To start, once for all blocks of an SM; and to store one output:
   double time_once = 1900, time_per_output = 0.155;
@@ -72,9 +75,11 @@ struct Tuning {
   // where rows of B and C start on 16 bytes and where not.
   double time_short_once = 1030, time_short_tile = 260, time_short_step = 18.5;
   double time_short_tile_unaligned = 600, time_short_step_unaligned = 25.3;
-  // The other kernel of bf16x6 takes longer for such rows that do not, per output:
+  // If rows of B or C do not start on 16 bytes, the other kernel of bf16x6 takes longer, per
+  // output:
   double time_per_unaligned_output = 0.004;
-  // small_tiles, for such rows that do not: the same, and per step of k for all tiles.
+  // small_tiles, for such rows: to begin; for each tile on an SM, once and per step of k; and per
+  // step of k for all tiles.
   double small_tiles_once = 490, small_tiles_tile = 1190, small_tiles_step = 39;
   double small_tiles_k_step = 17;
 

@@ -80,8 +80,8 @@ enum class Scheme {
   thin,         ///< FMAs, for C of at most 8 rows or columns, but not 5 to 8 columns if A is large
   few_tiles,    ///< FMAs, for C of few 32 x 32 tiles per SM, if k is short for their number
   few_terms,    ///< FMAs, for a k up to 32
-  small_tiles,  ///< FMAs, for a k below 256, if rows of B or C do not start on 16 bytes and it is
-                ///< faster than bf16x6 by a model
+  small_tiles,  ///< FMAs, for a k from 33 to 255, if rows of B or C do not all start on 16 bytes
+                ///< and a model says that this is faster than bf16x6
   tf32x3,
   bf16x6,
   fp16x3

@@ -2,6 +2,7 @@
 //
 // tf32x3 and bf16x6 for callers: which tiles they use, and into how many parts they cut k.
 #ifdef __CUDACC__
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <tuple>
@@ -19,7 +20,7 @@ struct Variant {
   size_t shared_bytes, barrier_bytes;
   int blocks;            // as many as an SM has registers for
   bool for_less_shared;  // than Hopper's SMs have; binaries for Hopper lack these
-  double time;           // of one m16n8k8 on a tensor core
+  double time;           // of one m16n8k8 on a tensor core, in the units of Tuning
   void (*kernel)(AlignedGemm, int parts, int tiles_x, SharedTiles);
 
   // Blocks on an SM at once: the system takes 1 KiB for each.
@@ -37,8 +38,9 @@ constexpr Variant variant(double time) {
   return {T::kRows,  T::kColumns, T::kDepth,         T::kThreads, T::kShared,
           kBarriers, T::kBlocks,  T::kForLessShared, time,        split_products<T, Parts>};
 }
-// One large block per SM loads least and splits each element for most products. Several small
-// ones fill the SMs where C is small, and hide each other's waits.
+// One large block per SM loads least, and uses each split element most often. Several small ones
+// fill the SMs where C is small, and hide each other's waits. Sliced: more warps divide the depth
+// of a stage. Deep: a stage is deeper.
 constexpr StagedShape k128x128{.rows = 128, .columns = 128, .slices = 1, .stages = 6};
 constexpr StagedShape k128x64{.rows = 128, .columns = 64};
 constexpr StagedShape k64x64Sliced{
@@ -70,6 +72,10 @@ constexpr Variant kVariants[] = {
     variant<Parts, with_stages(k128x128, 5)>(5.0),
     variant<Parts, with_stages(k128x128, 3)>(5.0),
 };
+
+static_assert(std::ranges::all_of(kVariants<TwoOfTf32>, [](const Variant& v) {
+  return v.blocks <= kMostBlocks && v.blocks * v.rows * v.columns <= kMostOutputs;
+}));
 
 // The variant that is fastest by a model of the busiest SM, with its blocks per cluster and
 // clusters per tile.
@@ -218,14 +224,15 @@ double time_of_staged(int m, int n, int k, bool aligned, const Device& device) {
   return choose<ThreeOfBf16>(m, n, k, device).time + more;
 }
 
-// The first of these that has room for all of k, or null if there is none, or if the other kernel
-// takes less time by the same model. `aligned`: whether rows of B and C are.
+// The first short variant with room for all of k. Null if there is none, or if the model says that
+// the other kernel is faster. `aligned`: rows of B and C start on 16 bytes.
 const ShortVariant* short_variant_for(int m, int n, int k, bool aligned, const Device& device) {
   for (const ShortVariant& v : kShortVariants)
+    // 1 KiB is more than the barriers take.
     if (k <= v.depth && v.shared_bytes + 1024 <= device.shared_bytes_per_block) {
       const bool is_faster =
           time_of_short(m, n, k, aligned, device) < time_of_staged(m, n, k, aligned, device);
-      return is_faster && short_grid(m, n).y <= 65535 ? &v : nullptr;
+      return is_faster && short_grid(m, n).y <= kMostGridRows ? &v : nullptr;
     }
   return nullptr;
 }
@@ -255,10 +262,11 @@ KernelLaunch bf16x6_launch(int m, int n, int k, const Device& device) {
   return {reinterpret_cast<const void*>(v->kernel(k % 4 == 0, n % 4 == 0)), plan_of(*v, m, n)};
 }
 void bf16x6(const Gemm& gemm, const Device& device, Workspace& workspace, cudaStream_t stream) {
+  if (gemm.m <= 0 || gemm.n <= 0) return;
   const AlignedGemm p = product_of(gemm);
   const bool aligned = has_b_and_c_in_fours(p);
   const ShortVariant* v = short_variant_for(p.m, p.n, p.k, aligned, device);
-  if (!v || p.m <= 0 || p.n <= 0) return staged<ThreeOfBf16>(p, device, workspace, stream);
+  if (!v) return staged<ThreeOfBf16>(p, device, workspace, stream);
   const auto kernel = v->kernel(p.words_a == 4, aligned);
   const LaunchPlan plan = plan_of(*v, p.m, p.n);
   allow(reinterpret_cast<const void*>(kernel), plan);

@@ -288,7 +288,7 @@ const Trial kTrials[] = {
     {33, 70, 20000, Kind::normal, true, 1.25f, -0.5f, 1, 1},  // few outputs of many terms
     {64, 64, 65536, Kind::uniform, false, 1, 0, 4, 4},
     {1000, 19, 3000, Kind::wide, false, 1.25f, -0.5f, 0, 1},
-    {900, 1100, 48, Kind::normal, true, 1.25f, -0.5f, 4, 4},  // small tiles
+    {900, 1100, 48, Kind::normal, true, 1.25f, -0.5f, 4, 4},
     {900, 1101, 79, Kind::uniform, true, 1, 0, 1, 1},
     {900, 1101, 129, Kind::wide, true, 1.25f, -0.5f, 1, 1},
     {900, 1100, 64, Kind::uniform, true, 0, -0.5f, 1, 1},
@@ -311,6 +311,13 @@ const Trial kTrials[] = {
     {1100, 1000, 80, Kind::uniform, false, 1, 0, 3, 3},        // rows of B start on 16 bytes
     {1100, 1000, 80, Kind::uniform, false, 0, 2},
     {1100, 1000, 33, Kind::normal, false, 1, -0.5f},
+    {1000, 1000, 144, Kind::normal, true, 1.25f, -0.5f, 4, 4},  // a deeper tile in shared memory,
+    {1000, 1000, 141, Kind::uniform, true, 1, 0, 4, 4},         // rows of A unaligned,
+    {1000, 1001, 144, Kind::wide, false, 1.25f, -0.5f, 1, 1},   // and all rows
+    {1000, 1000, 208, Kind::normal, true, 1.25f, -0.5f, 4, 4},  // the deepest, likewise
+    {1000, 1000, 205, Kind::uniform, true, 1, 0, 4, 4},
+    {1000, 1001, 201, Kind::wide, false, 1.25f, -0.5f, 1, 1},
+    {2001, 2001, 129, Kind::normal, true, 1.25f, -0.5f, 1, 1},  // fastest: small_tiles
     {1030, 1100, 1},
     {1030, 1100, 3, Kind::uniform, true},
     {300, 260, 5003, Kind::wide, false, 1.25f, -0.5f, 1, 1},  // so long a k is added up in parts
@@ -318,7 +325,6 @@ const Trial kTrials[] = {
     {200, 1100, 2048, Kind::normal},
     {1700, 2001, 300, Kind::uniform, true, 1.25f, -0.5f, 1, 1},  // tiles of 256 columns
     {1700, 2001, 4100, Kind::wide, false, 1.25f, -0.5f, 1, 1},   // and four parts of k
-    {1600, 1600, 4200, Kind::wide},  // enough tiles that k is not shared out: several totals
 };
 
 template <class Expect>

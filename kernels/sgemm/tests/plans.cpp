@@ -183,6 +183,9 @@ TEST(SgemmPlans, ChooseByTheNumberOfTilesIfKIsShort) {
     const int m = int(shape[0]), n = int(shape[1]), k = int(shape[2]);
     EXPECT_EQ(scheme_for({nullptr, k, nullptr, n, nullptr, n, m, n, k, 1, 0}, kH200), scheme);
   }
+  // small_tiles would need a grid of more rows than there can be.
+  EXPECT_EQ(scheme_for({nullptr, 40, nullptr, 127, nullptr, 127, 4'200'000, 127, 40, 1, 0}, kH200),
+            Scheme::bf16x6);
   // With all of k in shared memory, the grid has rows and columns of tiles of 64 x 64.
   const auto grid = [](int m, int n, int k) { return bf16x6_launch(m, n, k, kH200).plan.grid; };
   EXPECT_EQ(grid(1504, 1536, 80).y, 24u);
@@ -237,8 +240,9 @@ TEST(SgemmPlans, ChooseTheSchemeThatIsExactAndFast) {
     EXPECT_EQ(chosen_for({130, 200, 48}, device), "few_tiles");
     EXPECT_EQ(chosen_for({256, 256, 64}, device), "few_tiles");
   }
-  EXPECT_EQ(chosen_for({32, 64, 512}, kH200), "few_tiles");  // shared by a cluster
-  EXPECT_EQ(chosen_for({32, 64, 512}, kA100), "bf16x6");     // which has none
+  EXPECT_EQ(chosen_for({32, 64, 512}, kH200), "few_tiles");    // shared by a cluster
+  EXPECT_EQ(chosen_for({16, 300, 1001}, kH200), "few_tiles");  // bf16x6 is less accurate there
+  EXPECT_EQ(chosen_for({32, 64, 512}, kA100), "bf16x6");       // which has none
   EXPECT_EQ(chosen_for({4096, 4096, 4096}, kA100), "tf32x3");
   EXPECT_EQ(chosen_for({1024, 1024, 512}, kH200), kBuiltForHopper ? "fp16x3" : "tf32x3");
   EXPECT_EQ(chosen_for({1024, 1024, 1024}, kH200), kBuiltForHopper ? "fp16x3" : "tf32x3");
