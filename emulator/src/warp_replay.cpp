@@ -6,7 +6,7 @@
 namespace emulator {
 
 // What a lane has recorded and nobody has replayed yet.
-struct Log {
+struct LaneLog {
   const Record* next;
   const Record* end;
   bool more;            // the lane has not come to a wait: it will go on recording
@@ -15,7 +15,7 @@ struct Log {
 };
 
 // The lanes that have records left; none if these do not go on from the same basic block.
-static std::uint32_t in_one_block(std::span<const Log> logs) {
+static std::uint32_t in_one_block(std::span<const LaneLog> logs) {
   std::uint32_t lanes = 0;
   for (std::size_t l = 0; l < logs.size(); ++l) {
     if (logs[l].next == logs[l].end) continue;
@@ -27,8 +27,8 @@ static std::uint32_t in_one_block(std::span<const Log> logs) {
 
 // How many of the next records of these lanes are of the same code; of several lanes at most up to
 // the first step into `last`, since what follows would be compared again.
-static std::size_t alike(std::span<const Log> logs, std::uint32_t lanes, std::uint64_t last) {
-  const Log& first = logs[std::countr_zero(lanes)];
+static std::size_t alike(std::span<const LaneLog> logs, std::uint32_t lanes, std::uint64_t last) {
+  const LaneLog& first = logs[std::countr_zero(lanes)];
   auto count = static_cast<std::size_t>(first.end - first.next);
   for_each_lane(lanes & (lanes - 1), [&](unsigned l) {
     const Record *mine = first.next, *other = logs[l].next;
@@ -50,12 +50,12 @@ class FlowGraph {
     node(0);
   }
 
-  void add(std::span<const Log> logs) {
+  void add(std::span<const LaneLog> logs) {
     const std::uint32_t lanes = in_one_block(logs);
     const std::size_t same = lanes == 0 ? 0 : alike(logs, lanes, 0);
     int after = kNone;  // what is the same
     bool is_first = true;
-    for (const Log& log : logs) {
+    for (const LaneLog& log : logs) {
       std::span records(log.next, log.end);
       int from = *log.step ? node(*log.step) : kNone;
       if (same > 0 && !records.empty()) {
@@ -206,7 +206,7 @@ WarpReplay::WarpReplay(Block& block)
 WarpReplay::~WarpReplay() = default;
 
 void WarpReplay::replay(std::span<Lane> lanes, bool all) {
-  Log each[32];
+  LaneLog each[32];
   const std::span logs(each, lanes.size());
   for (std::size_t l = 0; l < lanes.size(); ++l) {
     Lane& lane = lanes[l];
@@ -224,7 +224,7 @@ void WarpReplay::replay(std::span<Lane> lanes, bool all) {
     paths_.push_back({everyone, 0, 0, step});
   }
   // To be remembered when lanes part later, or because they have.
-  if (paths_.size() > 1 || std::ranges::any_of(logs, &Log::more)) {
+  if (paths_.size() > 1 || std::ranges::any_of(logs, &LaneLog::more)) {
     graph_->add(logs);
     in_graph = true;
     // What was unknown when they parted may be known now.
@@ -256,7 +256,7 @@ void WarpReplay::replay(std::span<Lane> lanes, bool all) {
 }
 
 // The active lanes do the same things up to where the path joins the one below, at most `count`.
-void WarpReplay::go_together(Path& path, std::span<Log> logs, std::uint32_t active,
+void WarpReplay::go_together(Path& path, std::span<LaneLog> logs, std::uint32_t active,
                              std::size_t count) {
   const Record* const first = logs[std::countr_zero(active)].next;
   std::uint64_t step = 0;
@@ -292,7 +292,7 @@ void WarpReplay::go_together(Path& path, std::span<Log> logs, std::uint32_t acti
 
 // Splits the last path by where its lanes go next. Those that are at its own end already wait
 // there; those that are at the join wait for the others to come.
-void WarpReplay::diverge(std::span<Log> logs, std::uint32_t active, std::uint64_t join) {
+void WarpReplay::diverge(std::span<LaneLog> logs, std::uint32_t active, std::uint64_t join) {
   const Path parent = paths_.back();
   std::vector<Path> parts;
   std::uint32_t staying = 0;

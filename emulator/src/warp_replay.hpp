@@ -12,7 +12,7 @@
 
 namespace emulator {
 
-struct Log;
+struct LaneLog;
 
 /// Turns the records of a warp's lanes, which ran one after the other, into what the warp would
 /// have done in lockstep: lanes that diverge at a branch run path by path and join again where all
@@ -43,8 +43,8 @@ class WarpReplay {
     std::uint64_t joins;   // basic block where it meets the others, 0: the end
     std::uint64_t step;    // the basic block that it is in
   };
-  void go_together(Path& path, std::span<Log> logs, std::uint32_t active, std::size_t count);
-  void diverge(std::span<Log> logs, std::uint32_t active, std::uint64_t join);
+  void go_together(Path& path, std::span<LaneLog> logs, std::uint32_t active, std::size_t count);
+  void diverge(std::span<LaneLog> logs, std::uint32_t active, std::uint64_t join);
 
   Block& block_;
   // kLogStride records a lane; before each log an empty one. Pages come when they are touched.

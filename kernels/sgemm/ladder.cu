@@ -223,7 +223,7 @@ std::vector<Rung> steps() {
       // 07_small_tiles.cuh
       {.name = "small_tiles",
        .idea = "64x128 tiles for a short k: three blocks per SM hide each other's waits.",
-       .builds_on = "async_copies",
+       .builds_on = "vectorized",
        .meant_for = [](const Case& c) { return c["k"] < kTuning.exact_parts_below_k; },
        .target = "issue_utilisation",
        .choose = gemm_at<small_tiles_launch>},
