@@ -409,6 +409,6 @@ def test_a_figure_that_there_is_not_is_named(tmp_path, capsys):
     file = suite.write(tmp_path / "study.json", only(suite.document(), "sgemm"))
     assert main(["plot", str(file), "-o", str(tmp_path), "--only", "sgemm-clim"]) == 2
     err = capsys.readouterr().err
-    assert err.startswith("ladder: no figure 'sgemm-clim'; there are: ")
+    assert err.startswith("ladder: no figure 'sgemm-clim'; nearest: sgemm-climb")
     assert "sgemm-climb" in err
     assert err.count("\n") == 1

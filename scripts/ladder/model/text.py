@@ -4,9 +4,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
 from functools import lru_cache
 
+_NEAR = 12  # names in a message
 _ILLEGIBLE = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
@@ -32,6 +34,14 @@ def last_line(text: str) -> str:
 def slug(name: str) -> str:
     """Return a name as paths and links have it: `nvidia-h200`."""
     return re.sub("[^a-z0-9]+", "-", name.lower()).strip("-")
+
+
+def nearest(wanted: str, names: Iterable[str]) -> str:
+    """Tell what may have been meant by a name that is not there: `nearest: a, b`, or all names."""
+    known = list(names)
+    within = [name for name in known if wanted and wanted in name]
+    near = [*dict.fromkeys([*within, *get_close_matches(wanted, known, n=5)])]
+    return f"nearest: {first_of(near, _NEAR)}" if near else f"there are: {', '.join(known)}"
 
 
 def first_of(names: Sequence[str], shown: int = 1, between: str = ", ") -> str:

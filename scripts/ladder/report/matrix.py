@@ -19,6 +19,7 @@ from ladder.io.results import Results
 from ladder.model import counters, units
 from ladder.model.catalogue import Rung
 from ladder.model.errors import IncomparableError, LadderError
+from ladder.model.text import nearest
 from ladder.report import machines, sweep_tables
 from ladder.report.machines import Machines
 from ladder.report.markdown import aligned, escape, table
@@ -92,7 +93,7 @@ def matrices(
     if len(modes := sorted({result.cache_mode or "unknown" for result in shown})) > 1:
         raise IncomparableError(f"cache modes {' and '.join(modes)} do not belong in one table")
     if ladder and ladder not in found:
-        raise LadderError(f"no ladder '{ladder}'; there are: {', '.join(found)}")
+        raise LadderError(f"no ladder '{ladder}'; {nearest(ladder, found)}")
     gpus = list(dict.fromkeys(result.gpu for result in shown))
     none = lacks = True
     for several in [found[ladder]] if ladder else found.values():

@@ -21,6 +21,7 @@ from ladder.model import units
 from ladder.model.counters import SPACES
 from ladder.model.errors import LadderError
 from ladder.model.rows import Row, bare
+from ladder.model.text import nearest
 from ladder.report import counter_tables, speed_tables, sweep_tables
 from ladder.report.markdown import (
     OCCUPANCY_LIMITED_BY,
@@ -97,7 +98,7 @@ def tidy(results: list[Results], form: str, ladder: str | None = None) -> str:
     rows = [row for r in results for row in r.rows if ladder in (None, row.ladder)]
     if not rows:
         there = dict.fromkeys(study.ladder.name for study in found)
-        raise LadderError(f"no ladder '{ladder}'; there are: {', '.join(there)}")
+        raise LadderError(f"no ladder '{ladder}'; {nearest(str(ladder), there)}")
     tidied = frame(rows).rename(columns={"gain": "user_gain"})
     tidied["gain"] = [gains.get(row, math.nan) for row in rows]
     tidied = tidied.dropna(axis="columns", how="all").convert_dtypes()
@@ -242,11 +243,11 @@ def _climb(study: Study, limits: Limits) -> str:
 
 def _unknown(name: str | None, results: list[Results]) -> str:
     """Say that no table has this name, and why where results hold no speeds."""
-    there = f"there are: {', '.join(_tables(results)) or 'none'}"
+    there = nearest(name or "", _tables(results)) if _tables(results) else "there are: none"
     sources = {r.source for r in results}
     reasons = [r.hardware_counters for r in results if r.hardware_counters.startswith("none")]
     if name and name.partition("/")[0] == COUNTERS and "timed" in sources:
-        return f"no table '{name}': {(reasons or ['no row carries counters'])[0]}; {there}"
+        return f"no table '{name}': {(reasons or ['no row carries counters'])[0]}"
     if sources == {"counters"}:
         return "hardware counters alone make no table: give the emulated results beside them"
     if sources and "timed" not in sources:

@@ -5,18 +5,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from difflib import get_close_matches
 from typing import Any
 
 from ladder.io.results import SECONDS, Results
 from ladder.model import counters
 from ladder.model.errors import LadderError
-from ladder.model.text import first_of
+from ladder.model.text import nearest
 from ladder.stats.interval import Process
 
 TIME = "real_time"
 _TIMES = (TIME, "cpu_time")
-_NEAR = 12  # names in a message
 
 # The standard error of the median of n normal draws, times sqrt(n): over their standard deviation,
 # and over their interquartile range.
@@ -32,10 +30,7 @@ def check(metric: str, results: Iterable[Results]) -> None:
     names = sorted({*_TIMES, *counters})
     if metric in names:
         return
-    within = [name for name in names if metric in name]
-    near = [*dict.fromkeys([*within, *get_close_matches(metric, names, n=5)])]
-    told = f"nearest: {first_of(near, _NEAR)}" if near else f"there are: {', '.join(names)}"
-    raise LadderError(f"--metric {metric}: no row has it; {told}")
+    raise LadderError(f"--metric {metric}: no row has it; {nearest(metric, names)}")
 
 
 def more_is_better(metric: str, told: str | None = None, known: Registry = counters.OWN) -> bool:

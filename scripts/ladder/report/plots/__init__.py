@@ -19,7 +19,7 @@ from ladder.io import emulator_details, files
 from ladder.io.results import Results
 from ladder.io.samples import beside as samples_of
 from ladder.model.errors import IncomparableError, LadderError
-from ladder.model.text import first_of, slug
+from ladder.model.text import first_of, nearest, slug
 from ladder.report import sweep_tables
 from ladder.report.plots import (
     agreement,
@@ -107,7 +107,8 @@ def make(
     makers |= _emulated(emulated, results, notes.append, alone=not timed)
     chosen = {s: m for s, m in makers.items() if any(fnmatchcase(s, each) for each in only)}
     if makers and not chosen:
-        raise LadderError(f"no figure '{' '.join(only)}'; there are: {', '.join(makers)}")
+        wanted = " ".join(only)
+        raise LadderError(f"no figure '{wanted}'; {nearest(wanted, makers)}")
     finished = _finished(chosen, finish, notes.append)
     if not finished:
         raise LadderError(": ".join(["nothing to plot", *notes[:1]]))
