@@ -117,7 +117,7 @@ int run(Options& options) {
             too_large(options.ladders, options.cases, study->device(), free_memory());
         !why.empty())
       throw UsageError("--shape: " + why);
-  if (kEmulated && !options.shapes.empty())
+  if (kEmulated && !options.plans && (options.cases != Shapes::small || !options.shapes.empty()))
     if (const std::string why = takes_long(options.ladders, options.cases, study->device());
         !why.empty())
       std::fprintf(stderr, "emulated: note: %s\n", why.c_str());
