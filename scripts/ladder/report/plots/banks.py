@@ -82,7 +82,7 @@ def draw(tally: Tally, *requests: tuple[str, Line]) -> Figure:
     width = max(style.PAGE, _LEFT + len(requests) * (side + _GAP))
     height = _TOP + down + _BETWEEN + _COUNTS + _BOTTOM
     title = f"{tally.title}: one {requests[0][1].operation} of a warp on the 32 banks"
-    about = "A square is a word that a lane wants. Words of one bank take a wavefront each"
+    about = "Rows are 32 words. Squares are words that lanes want. Words in one bank take turns"
     figure = style.page(width, height, title, about, describe(tally.results))
     for i, (name, line) in enumerate(requests):
         left = _LEFT + i * (side + _GAP)
