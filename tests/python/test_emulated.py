@@ -316,7 +316,7 @@ def test_counts_are_written_in_one_way(tmp_path, capsys):
     file = suite.write(tmp_path / "study.json", document)
     assert main(["table", str(file), "--ladder", "histogram"]) == 0
     told = told_of(capsys.readouterr().out, "shared")
-    assert told["times each global byte is asked for"] == "8,448"
+    assert told["requested / compulsory bytes"] == "8,448"
     assert told["barriers"] == "1,081,344"
     assert told["global sectors per request, load / store / atomic"] == "1,000 / – / 4"
 
@@ -325,7 +325,7 @@ def test_the_columns_that_a_table_has_are_explained_below_it(emulated_folder, wh
     for ladder, explained in (("transpose", False), ("histogram", True)):
         assert main(["table", str(emulated_folder), "--ladder", ladder]) == 0
         out = capsys.readouterr().out
-        assert "\n- times each global byte is asked for: bytes that " in out
+        assert "\n- requested / compulsory bytes: bytes of " in out
         assert ("\n- distributed accesses: accesses of " in out) == explained
         assert "\n\n\n" not in out
         assert out.endswith("explains every count\n")

@@ -38,10 +38,10 @@ TRANSACTIONS, COUNTERS = "transactions", "counters"
 # Of rows of no ladder: families over an argument, and all of them.
 ARGUMENTS, BENCHMARKS = "arguments", "benchmarks"
 _RATES = (("bytes_per_second", "bytes", "B/s"), ("items_per_second", "items", "items/s"))
-_ASKED_FOR, _DISTRIBUTED = "times each global byte is asked for", "distributed accesses"
+_REQUESTED, _DISTRIBUTED = "requested / compulsory bytes", "distributed accesses"
 _COUNTED = {  # of columns, what their titles do not say
-    _ASKED_FOR: "bytes that lanes and bulk copies request, divided by the bytes of all different "
-    "sectors that are read and of those that are written",
+    _REQUESTED: "bytes of global memory that lanes and bulk copies request, divided by those of "
+    "all different sectors that are read and of those that are written",
     _DISTRIBUTED: "accesses of single lanes to another block's shared memory",
 }
 _EMPTY = (
@@ -300,7 +300,7 @@ def _transactions(tally: Tally) -> str:
                     f"{space} {unit} per request, {TRIPLE}": triple(row, space)
                     for space, unit in SPACES.items()
                 },
-                _ASKED_FOR: units.count(moved),
+                _REQUESTED: units.count(moved),
                 _DISTRIBUTED: units.count(distributed) if distributed > 0 else "",
                 "active lanes": units.count(row.active_lanes),
                 "barriers": units.count(row.barriers),
