@@ -117,6 +117,20 @@ INSTANTIATE_TEST_SUITE_P(Gpu, EveryRung, testing::ValuesIn(all_rungs()), [](cons
   return info.param.ladder->name + "_" + info.param.rung->name;
 });
 
+// What refuses a wrong output is the same for all rungs of a ladder: an emulator, which is slow, is
+// given the first two.
+class TamperedRung : public EveryRung {};
+std::vector<Named> tampered_rungs() {
+  std::vector<Named> result = all_rungs();
+  if (kEmulated)
+    std::erase_if(result, [](const Named& n) { return n.rung - n.ladder->rungs.data() > 1; });
+  return result;
+}
+INSTANTIATE_TEST_SUITE_P(Gpu, TamperedRung, testing::ValuesIn(tampered_rungs()),
+                         [](const auto& info) {
+                           return info.param.ladder->name + "_" + info.param.rung->name;
+                         });
+
 using Tampered =
     std::function<void(const Implementation& real, const LaunchPlan&, Problem&, cudaStream_t)>;
 
@@ -163,13 +177,13 @@ void expect_refused(const std::vector<Row>& rows_of_rung) {
   if (refused == 0) GTEST_SKIP() << "no case of it can run here";
 }
 
-TEST_P(EveryRung, IsRefusedIfItDoesNothing) {
+TEST_P(TamperedRung, IsRefusedIfItDoesNothing) {
   NEED_GPU();
   Rung changed;
   expect_refused(tampered(GetParam(), changed, [](auto&&...) {}));
 }
 
-TEST_P(EveryRung, IsRefusedIfOneElementIsWrong) {
+TEST_P(TamperedRung, IsRefusedIfOneElementIsWrong) {
   NEED_GPU();
   const auto spoil = [](const Implementation& real, const LaunchPlan& plan, Problem& problem,
                         cudaStream_t stream) {
