@@ -264,6 +264,14 @@ def test_details_have_the_lines_and_the_occupancy_of_every_counted_row(results):
     assert all(line["line"] > 0 for line in details["lines"])
 
 
+def test_full_cases_tell_how_long_a_row_may_take():
+    told = run("--cases=full", "--benchmark_filter=^sgemm/none").stderr.splitlines()[0]
+    assert re.fullmatch(
+        r"emulated: note: sgemm/.* may take the emulator \d+ minutes per row: .*", told
+    )
+    assert "may take" not in run("--benchmark_filter=^sgemm/none").stderr
+
+
 def test_counts_do_not_depend_on_the_workers():
     alone, together = (rows_of(QUICK, f"--workers={workers}") for workers in (1, 2))
     assert counted(alone) == counted(together)

@@ -410,5 +410,4 @@ def test_a_figure_that_there_is_not_is_named(tmp_path, capsys):
     assert main(["plot", str(file), "-o", str(tmp_path), "--only", "sgemm-clim"]) == 2
     err = capsys.readouterr().err
     assert err.startswith("ladder: no figure 'sgemm-clim'; nearest: sgemm-climb")
-    assert "sgemm-climb" in err
     assert err.count("\n") == 1

@@ -243,7 +243,7 @@ def _climb(study: Study, limits: Limits) -> str:
 
 def _unknown(name: str | None, results: list[Results]) -> str:
     """Say that no table has this name, and why where results hold no speeds."""
-    there = nearest(name or "", _tables(results)) if _tables(results) else "there are: none"
+    there = nearest(name or "", _tables(results) or ["none"])
     sources = {r.source for r in results}
     reasons = [r.hardware_counters for r in results if r.hardware_counters.startswith("none")]
     if name and name.partition("/")[0] == COUNTERS and "timed" in sources:
