@@ -26,6 +26,20 @@ GemmLaunch rounded_up(int count, bool yes, Make make) {
       count, [&](auto n) { return yes ? make(n, std::true_type{}) : make(n, std::false_type{}); });
 }
 
+// How many blocks of thin_rows, a cluster, share the k of a tile: twice as many if that takes a
+// tenth less time by a model. Blocks of an SM follow each other, and each takes as long as its rows
+// of B and `once` more.
+unsigned parts_of_thin_rows(unsigned tiles, int rows, int k, const Device& device) {
+  const int once = 550 + 70 * rows;
+  const auto time = [&](unsigned parts) {
+    return double(ceil_div(tiles * parts, device.sms)) * (k / parts + once);
+  };
+  unsigned best = 1;
+  for (unsigned parts = 2; k >= 1024 && parts <= largest_cluster(8, device); parts *= 2)
+    if (time(parts) < 0.9 * time(best)) best = parts;
+  return best;
+}
+
 }  // namespace
 
 GemmLaunch thin_launch(const Gemm& g, const Device& device) {
@@ -57,11 +71,8 @@ GemmLaunch thin_launch(const Gemm& g, const Device& device) {
     });
   }
   return rounded_up(g.m, in_fours(g.b, g.ldb, g.n), [&](auto rows, auto wide) -> GemmLaunch {
-    // Up to eight blocks share a k that is not short, until a third of the SMs have one.
     const unsigned tiles = g.m > 0 ? ceil_div(g.n, kThinWidth) : 0;
-    const int step = 4 * kThinGroups;
-    const unsigned parts =
-        g.k < 8 * step ? 1 : largest_cluster(shares(tiles, device.sms / 3, step / 2, g.k), device);
+    const unsigned parts = parts_of_thin_rows(tiles, rows(), g.k, device);
     const auto launch = [&](auto stages) -> GemmLaunch {
       return {thin_rows<rows(), wide(), stages()>,
               {.grid = tiles * parts,
@@ -69,7 +80,9 @@ GemmLaunch thin_launch(const Gemm& g, const Device& device) {
                .shared_bytes = stages() * sizeof(ThinStage<rows()>),
                .cluster = parts}};
     };
-    const std::integral_constant<int, 5> many;
+    // Copies of words pass through the L1. Two blocks per SM with five stages of four rows would
+    // leave it too little.
+    const std::integral_constant<int, !wide() && rows() == 4 ? 4 : 5> many;
     const bool fits = many() * sizeof(ThinStage<rows()>) + sizeof(ThinSums<rows()>) <=
                       device.shared_bytes_per_block;
     return fits ? launch(many) : launch(std::integral_constant<int, 2>());
