@@ -97,7 +97,8 @@ std::vector<Rung> rungs() {
        .idea = "A few unrolled rows per thread in small tiles, without edge checks inside.",
        .implementation = in_small_tiles<std::min(side, kMostUnrolled)>(),
        .builds_on = "from_l1",
-       .meant_for = [](const Case& c) { return c["rows"] * c["columns"] >= 1 << 22; },
+       .meant_for =
+           [](const Case& c) { return c["rows"] * c["columns"] >= 1 << 22 && c["filter"] < 11; },
        .target = "warp_instructions",
        .skip = no_small_tiles,
        .measured = [](const Case& c) { return c["filter"] <= kMostUnrolled; }},
