@@ -39,9 +39,8 @@ class CountedKeys : public Problem {
   CountedKeys(const Device& device, size_t count, int bins, Distribution distribution)
       : Problem(device), keys_(count), bins_(bins), expected_(zeros<unsigned long long>(bins)) {
     generate_keys(keys_.data(), count, bins, distribution);
-    const auto blocks = unsigned(std::min<size_t>(ceil_div(count, 256), 1024));
-    launch({.grid = blocks, .block = 256}, nullptr, count_in_64_bits<Key>, keys_.data(), count,
-           expected_.data(), bins);
+    launch({.grid = looping_blocks(count, 1024), .block = 256}, nullptr, count_in_64_bits<Key>,
+           keys_.data(), count, expected_.data(), bins);
     if (count > UINT_MAX && reduce(size_t(bins), CountOf{expected()}).largest > UINT_MAX)
       throw DoesNotFit("a bin counts more keys than 32 bits can");
   }

@@ -37,11 +37,17 @@ __global__ void generate(T* out, size_t n, F value) {
 
 }  // namespace detail
 
+/// How many blocks of 256 threads, at most `most`, go over n elements in a loop. An emulator is
+/// faster with few.
+inline unsigned looping_blocks(size_t n, unsigned most) {
+  return unsigned(std::min<size_t>(ceil_div(n, 256), kEmulated ? 16 : most));
+}
+
 /// out[i] = value(i) for i in [0, n), on the device; `value` is a device function of size_t.
 template <class T, class F>
 void generate(T* out, size_t n, F value) {
-  const auto blocks = unsigned(std::min<size_t>((n + 255) / 256, 2048));
-  launch({.grid = blocks, .block = 256}, nullptr, detail::generate<T, F>, out, n, value);
+  launch({.grid = looping_blocks(n, 2048), .block = 256}, nullptr, detail::generate<T, F>, out, n,
+         value);
 }
 
 }  // namespace ladders

@@ -61,9 +61,9 @@ inline __global__ void reduce_again(unsigned n, const Totals* parts, Totals* par
 /// a NaN counts as infinity. Without atomics, the result is deterministic.
 template <class F>
 Totals reduce(size_t n, F f) {
-  constexpr unsigned kBlocks = 1024, kThreads = 256;
+  constexpr unsigned kThreads = 256;
   if (n == 0) return {};
-  const auto blocks = unsigned(std::min<size_t>(ceil_div(n, kThreads), kBlocks));
+  const unsigned blocks = looping_blocks(n, 1024);
   DeviceBuffer<Totals> partial(size_t{blocks} * kThreads), last(kThreads);
   launch({.grid = blocks, .block = kThreads}, nullptr, detail::reduce<F>, n, f, partial.data());
   launch({.grid = 1, .block = kThreads}, nullptr, detail::reduce_again, blocks * kThreads,
