@@ -19,8 +19,8 @@ from ladder.model.ceilings import PERCENT, Ceilings
 
 
 def test_a_run_in_many_processes_says_what_one_process_says(fake, out, tmp_path, capsys):
-    assert run(fake, out) == 0
-    assert len(fake.starts) == 8  # one a rung
+    assert run(fake, out, "--split", "rung") == 0
+    assert len(fake.starts) == 8  # one per rung
     split, whole = json.loads(out.read_text()), fake.alone(tmp_path / "one.json")
     assert split["context"].pop("run_flags") == ""
     assert split["context"] == whole["context"]
@@ -40,7 +40,7 @@ def test_a_run_in_many_processes_says_what_one_process_says(fake, out, tmp_path,
 
 
 def test_ceilings_are_measured_once_where_they_are_rows(fake, out, tmp_path):
-    assert run(fake, out) == 0
+    assert run(fake, out, "--split", "rung") == 0
     own = [start for start in fake.starts if "--ceilings=false" in start]
     assert len(own) == 5  # of the rungs that have a ceiling
     # Where they are none, the program's own figures stay.
@@ -85,7 +85,8 @@ def test_the_percent_of_measured_results_is_that_of_the_program():
 )
 def test_a_row_that_ends_its_process_costs_itself_alone(fake, out, capsys, what, told, place):
     fake.plan({TILED[place]: what})
-    assert run(fake, out, "--filter", "^mul/(naive|tiled)/", "--timeout", "60") == 1
+    flags = ["--filter", "^mul/(naive|tiled)/", "--timeout", "60", "--split", "rung"]
+    assert run(fake, out, *flags) == 1
     assert list(rows_of(out)) == fake.listed("^mul/(naive|tiled)/")
     assert errors_of(out) == {TILED[place]: told}
     # Each row was begun once: in one process up to the bad one, in another after it.
@@ -143,11 +144,11 @@ def test_a_ceiling_that_crashes_costs_no_row_under_it(fake, out):
     assert PERCENT in rows_of(out)[TILED[0]]  # of the roof's other rows
 
 
-@pytest.mark.parametrize(("split", "starts"), [("ladder", 3), ("none", 1)])
+@pytest.mark.parametrize(("split", "starts"), [([], 3), (["--split", "none"], 1)])
 def test_fewer_processes_give_the_same(fake, out, tmp_path, split, starts):
-    assert run(fake, tmp_path / "rungs.json") == 0
+    assert run(fake, tmp_path / "rungs.json", "--split", "rung") == 0
     before = len(fake.starts)
-    assert run(fake, out, "--split", split) == 0
+    assert run(fake, out, *split) == 0
     assert len(fake.starts) - before == starts
     assert rows_of(out) == rows_of(tmp_path / "rungs.json")
 
@@ -299,7 +300,7 @@ def test_progress_tells_the_time_left_on_one_line_of_a_terminal(fake, out):
     assert "ladder: turn/tile/n:64/manual_time: killed by SIGSEGV\r\n" in said
     assert said.endswith(f"ladder: {out}: 24 of 24 rows, 1 of them failed\r\n")
     shown = re.sub(r"\x1b\[[\d;?]*[a-zA-Z]", "", said)  # less colours and moves of the cursor
-    assert re.search(r"\r *6/24 \S+ mul/naive +\d s left\r", shown)
+    assert re.search(r"\r *6/24 \S+ mul +\d s left\r", shown)
     bars = [part for line in shown.split("\r\n") for part in line.split("\r") if "/24 " in part]
     assert bars
     assert all(len(bar.rstrip("\n")) <= 60 for bar in bars)

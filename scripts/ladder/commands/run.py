@@ -23,7 +23,7 @@ from ladder.model.text import in_line
 
 USAGE = "%(prog)s [-h] -o PATH [options] PROGRAM [-- FLAGS...]"
 DESCRIPTION = """\
-Runs each rung of a benchmark program in a process of its own. If a row crashes, hangs or leaves
+Runs each ladder of a benchmark program in a process of its own. If a row crashes, hangs or leaves
 CUDA in error, it is recorded as failed, and the next rows are measured in a fresh process. The
 results file is complete JSON at any moment; --resume continues it.
 """
@@ -44,6 +44,7 @@ def run(options: argparse.Namespace) -> int:
     """Run what the options say; return the exit code."""
     if options.processes is None:
         options.processes = _TO_COMPARE if options.base else 1
+    options.split = options.split or ("rung" if options.base else "ladder")
     gpus = _check(options)
     try:
         with processes.terminable():
@@ -221,8 +222,8 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--split",
         choices=list(SPLITS),
-        default="rung",
-        help="start a fresh process for each of these, and after failures; default: rung",
+        help="start a fresh process for each of these, and after failures; default: ladder, with "
+        "--base rung: the two programs take turns",
     )
     arguments.add_samples(parser)
     parser.add_argument("--resume", action="store_true", help="measure rows that the results lack")
