@@ -17,7 +17,8 @@ from ladder.measure import process, processes
 def test_what_was_measured_when_a_run_is_ended_is_kept(fake, out, number):
     fake.plan({TILED[1]: "wait"})
     measured = [*fake.listed("^mul/naive/"), TILED[0]]
-    with started(fake, out, "--filter", "^mul/(naive|tiled)/") as process:
+    flags = ["--filter", "^mul/(naive|tiled)/", "--split", "rung"]
+    with started(fake, out, *flags) as process:
         process.send_signal(number)
         _, said = process.communicate(timeout=300)
     check_gone(fake)
@@ -31,7 +32,7 @@ def test_what_was_measured_when_a_run_is_ended_is_kept(fake, out, number):
         check_nothing_else(out)
     fake.plan()
     began = len(fake.rows)
-    assert run(fake, out, "--filter", "^mul/(naive|tiled)/", "--resume") == 0
+    assert run(fake, out, *flags, "--resume") == 0
     assert fake.rows[began:] == TILED[1:]  # not what was measured before
     assert list(rows_of(out)) == fake.listed("^mul/(naive|tiled)/")
     check_nothing_else(out)
@@ -82,15 +83,16 @@ def test_a_full_disk_costs_nothing_that_was_there(fake, out, capsys):
     before = out.read_bytes()
     capsys.readouterr()
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    flags = ["--filter", "^(turn|mul)/", "--split", "rung", "--resume"]
     resource.setrlimit(resource.RLIMIT_FSIZE, (len(before) + 100, limits[1]))
     try:
-        assert run(fake, out, "--filter", "^(turn|mul)/", "--resume") == 4
+        assert run(fake, out, *flags) == 4
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert f"ladder: {out}: File too large; earlier results stay" in capsys.readouterr().err
     assert out.read_bytes() == before
     began = len(fake.rows)
-    assert run(fake, out, "--filter", "^(turn|mul)/", "--resume") == 0
+    assert run(fake, out, *flags) == 0
     assert len(fake.rows) - began == 9  # the first rung's three had been kept beside it
     check_nothing_else(out)
 
