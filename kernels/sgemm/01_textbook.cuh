@@ -6,6 +6,8 @@
 #include "sgemm/problem.cuh"
 
 namespace ladders::sgemm {
+// One thread per output. The lanes of a warp are 32 rows, so a load of A touches 32 sectors for 32
+// words, and so does the store of C.
 inline __global__ void naive_uncoalesced(Input a, Input b, Output c, int m, int n, int k,
                                          float alpha, float beta) {
   const int row = blockIdx.x * blockDim.x + threadIdx.x;
@@ -16,6 +18,8 @@ inline __global__ void naive_uncoalesced(Input a, Input b, Output c, int m, int 
   update(c[size_t(row) * n + column], alpha, sum, beta);
 }
 
+// The lanes are 32 columns. Now they load neighbouring words of B and store neighbouring words of
+// C: these accesses are coalesced. All lanes load the same word of A, a broadcast.
 inline __global__ void naive(Input a, Input b, Output c, int m, int n, int k, float alpha,
                              float beta) {
   const int row = blockIdx.y * blockDim.y + threadIdx.y;
@@ -26,7 +30,8 @@ inline __global__ void naive(Input a, Input b, Output c, int m, int n, int k, fl
   update(c[size_t(row) * n + column], alpha, sum, beta);
 }
 
-// Each FMA still reads two words of shared memory.
+// Tiles of A and B in shared memory: a word loaded from global memory serves 32 FMAs. But each FMA
+// still reads two words of shared memory.
 inline __global__ void tiled(Input a, Input b, Output c, int m, int n, int k, float alpha,
                              float beta) {
   constexpr int kTile = 32;
@@ -72,8 +77,8 @@ inline __global__ void register_tile_1d(Input a, Input b, Output c, int m, int n
   }
 }
 
-// A thread owns 8 x 8 outputs: 16 words read feed 64 FMAs. Its rows and columns lie 16 apart, so
-// that for each of them the 16 lanes of a half warp read neighbouring banks.
+// A thread owns 8 x 8 outputs: 16 words read feed 64 FMAs. Its columns lie 16 apart, so that the 16
+// lanes of a half warp read neighbouring words of B. They all read the same word of A, a broadcast.
 inline __global__ void __launch_bounds__(256, 2)
     register_tile_2d(Input a, Input b, Output c, int m, int n, int k, float alpha, float beta) {
   constexpr int kSide = 128, kDepth = 8, kOwn = 8, kApart = kSide / kOwn;

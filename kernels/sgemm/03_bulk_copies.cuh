@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: MIT
 //
-// The same arithmetic, but the tensor memory accelerator (TMA) loads: that takes no issue slots.
+// The tensor memory accelerator (TMA) loads the tiles. One thread names a box of a matrix, and
+// hardware computes the addresses, so loads take almost no issue slots.
+//
+// Each stage of the ring has two barriers in shared memory (mbarriers). `full`: all bytes have
+// arrived, so warps may read. `empty`: all warps have read, so the stage may be filled again. A
+// barrier is used again and again. Its uses are called phases, and a wait names the parity of one.
 #pragma once
 
 #include "common/ring.cuh"
@@ -16,7 +21,9 @@ __global__ void __launch_bounds__(Tiles::kThreads, 1)
                 Output c, int m, int n, int k, float alpha, float beta, Raster raster) {
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
   constexpr int kRows = Tiles::kRows, kColumns = Tiles::kColumns, kDepth = Tiles::kDepth;
-  constexpr int kLag = 2;  // steps from reading a stage to refilling it
+  // A stage is filled again two steps after it was read, so that the thread that copies seldom
+  // waits for slower warps.
+  constexpr int kLag = 2;
   __shared__ MBarrier full[stages], empty[stages];
   float* ring = swizzled_shared<float>();
   Ring<stages>{full, empty}.start(1, Tiles::kThreads / 32);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// The last cycles without an FMA: warps that only load, and conflict-free register banks.
+// Warp specialization: one warpgroup, the producers, only loads; the others, the consumers, only
+// multiply. So A can be transposed on its way to shared memory, at no cost to the consumers. They
+// then load all operands 16 bytes at a time, which decides the registers that these land in.
 //
 // A scheduler's registers lie in two banks, even and odd, and each bank gives one operand per
 // clock. So of an FFMA's three operands one must be reused from the FFMA before, and the other two
@@ -14,8 +16,8 @@
 #include "sgemm/03_bulk_copies.cuh"
 
 namespace ladders::sgemm {
-constexpr int kProducers =
-    128;  // threads: a warpgroup, since setmaxnreg changes the registers of a whole one
+// Threads that load: a whole warpgroup, since setmaxnreg changes the registers of one.
+constexpr int kProducers = 128;
 
 // A block of `rows` x `columns` outputs, 64 x 64 per warp and slice of each stage's depth, and a
 // warpgroup that loads for them. A stage is A's tile, transposed, and B's.

@@ -111,7 +111,8 @@ struct Fixup {
         float* to = &sums[(i + j) / 4][(i + j) % 4 * 4];
         to[0] += quad.y, to[1] += quad.x, to[2] += quad.w, to[3] += quad.z;
       }
-      fence_proxy_async_shared();  // they do not queue up behind loads, as stores do
+      // The next bulk copy into this stage could overtake these loads: the fence orders them.
+      fence_proxy_async_shared();
       from.free();
     }
   }
@@ -201,7 +202,7 @@ Fixup<Tiles> fixup_of(Sgemm& p, size_t blocks) {
   return {sums, counts};
 }
 
-// How many parts a tile may be cut into, each long enough to pay.
+// At most so many blocks per tile: a block has at least least_share terms.
 inline int64_t most_shares(int64_t k) { return std::max<int64_t>(1, k / kTuning.least_share); }
 
 inline Implementation fed_in_shares() {

@@ -22,8 +22,9 @@
 namespace ladders::sgemm {
 constexpr int kHalfProducts = 7;
 
-// The upper left quarters are as large as the products; the others may be smaller, as if padded
-// with zeros: k to whole steps, n to multiples of four, so that quarters are aligned if rows are.
+// The upper left quarters are as large as the products; the others may be smaller. k is as if
+// padded with zeros to whole steps, n to multiples of four, so that quarters are aligned if rows
+// are.
 struct Halves {
   int m, n, k;
   size_t operands() const { return size_t{kHalfProducts} * k * n; }  // of B
@@ -72,7 +73,8 @@ inline __global__ void __launch_bounds__(256)
 }
 
 // Rows of a quarter of A, plus or minus those of another if `factor` is not 0. Rows beyond A repeat
-// its last, which cancels. Columns beyond it are 0; halves of `whole` steps have none.
+// its last row: outputs of padded rows are right for any padding, and not stored. Columns beyond A
+// must be 0, since they are terms of real sums; halves of `whole` steps have none.
 template <bool whole>
 struct RowsOfTwo {
   const float* a;

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT
 //
-// FP32 by three TF32 products on tensor cores (or six of BF16: 10_bf16x6.cuh) in one kernel: for
-// small and skinny products. Needs sm_80, and sm_90 for clusters of several blocks.
+// FP32 by three TF32 products on tensor cores (or six of BF16: 10_bf16x6.cuh) in one kernel. Needs
+// sm_80, and sm_90 for clusters of several blocks. On Hopper, fp16x3 is faster for large products.
 //
 // x = hi + lo, where hi is x rounded to TF32 and lo the rest, 12 bits and a sign, of which tensor
 // cores take 11. So an operand errs by up to 2^-23 of itself, without a bias; lo * lo, left out, is
 // below 2^-22 of the product. There is no scaling, but numbers below 2^-113 err by up to 2^-136:
-// tensor cores ignore the 13 lowest bits of a denormal number. Infinities, NaNs and what rounds up
-// to infinity make lo NaN, and so their sums. These and very small ones are computed again in FP64.
+// tensor cores ignore the 13 lowest bits of a denormal number. Infinities and NaNs make lo NaN; a
+// number that rounds up to infinity makes lo infinite, with the other sign. Either way a sum that
+// contains it is not finite. Such sums, and very small ones, are computed again in FP64.
 #pragma once
 
 #include <cooperative_groups.h>
@@ -153,9 +154,12 @@ struct TwoOfTf32 {
   }
 };
 
-// Adds the products of 16 steps of k. Lane t's chunk of four elements of A's row stands for k = t
-// and t + 4 of two TF32 instructions in PTX (2 t, 2 t + 1, 2 t + 8, 2 t + 9 of one BF16
-// instruction); lane g's chunk of B's row stands for column g of four instructions.
+// Adds 16 terms to a warp's sums. The instruction's own order of operands would need scattered
+// loads of single words. But a sum does not depend on the order of its terms, as long as A and B
+// agree. So lane 4 g + t loads k = 4 t to 4 t + 3, 16 bytes, of each row of A. It passes them off
+// as what the instruction expects of this lane: k = t and t + 4 of two TF32 instructions, or 2 t, 2
+// t + 1, 2 t + 8 and 2 t + 9 of one BF16 instruction. Of B it loads the same four rows, and four
+// columns at once: column j of the chunk is column g of instruction j. The stores undo that order.
 template <class Tiles, class Parts>
 __device__ __forceinline__ void add_group(
     float (&sums)[Tiles::kWarpRows / 16][Tiles::kWarpColumns / 8][4], const float* a,

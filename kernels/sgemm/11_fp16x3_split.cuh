@@ -83,7 +83,10 @@ __device__ __forceinline__ float4 load_last(const float* row, int at, int column
 // B is split in slabs of 64 rows by strips of 128 columns. First all slabs of a strip are searched
 // for the largest elements of its columns. Then they are read again from L2, since strips are taken
 // in panels of about 8 MB, one searched while another is split. Rows of A stay in registers. Blocks
-// draw tickets for these tasks, so whatever a task waits for has already started.
+// draw tickets for these tasks, one ahead of the task that they work on. A task waits only for
+// tasks with lower tickets, and a block does its tasks in the order of its tickets. So the
+// unfinished task with the lowest ticket never waits: there is no deadlock, even if not all blocks
+// are resident.
 constexpr int kSplitThreads = 256, kSplitBlocks = 4;
 constexpr int kSlab = 64, kStrip = 128, kWarps = kSplitThreads / 32, kHeld = kSlab / kWarps;
 

@@ -30,9 +30,11 @@ struct WideTiles {
                        kOutputs = 64 * kPassColumns / 128;  // of a thread
   static constexpr int kABytes = kRows * kDepth * 2, kBBytes = kColumns * kDepth * 2;
   static constexpr int kStageBytes = 2 * (kABytes + kBBytes);
-  static constexpr int kStages = (227 - 16 - 1) * 1024 / kStageBytes,
+  static constexpr int kStagedBytes = kConsumers / 32 * kStaged * int(sizeof(float));
+  // A block may have 227 KiB. One is left for barriers.
+  static constexpr int kStages = (226 * 1024 - kStagedBytes) / kStageBytes,
                        kRingBytes = kStages * kStageBytes;
-  static constexpr int kShared = kRingBytes + kConsumers / 32 * kStaged * int(sizeof(float));
+  static constexpr int kShared = kRingBytes + kStagedBytes;
 };
 
 // Describes to wgmma where operands are in shared memory: address and two strides in units of 16

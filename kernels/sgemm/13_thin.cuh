@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: MIT
 //
 // C with few rows or few columns, for which tiles are too large: as many products of a matrix and a
-// vector.
+// vector, limited by memory. thin.cu chooses among four kernels:
+//
+//                   long sums, or few of them         short sums, and many of them
+//   few columns     thin_columns: warps share a sum   short_columns: a thread per row of C
+//   few rows        thin_rows: lanes share a sum      short_rows: a thread per column of C
 #pragma once
 
 #include <cooperative_groups.h>
@@ -11,8 +15,9 @@
 #include "sgemm/gemm_launch.cuh"
 
 namespace ladders::sgemm {
-// A thread that shares its sums with others adds up chains of four products: in FP64 if C has one
-// or two rows or columns, else in FP32. Sums of threads are always added in FP64.
+// The type in which a thread that shares its sums with others adds up chains of four products: FP64
+// if C has one or two rows or columns, else FP32, which is faster. Sums of threads are always added
+// in FP64.
 template <int thickness>
 using Total = std::conditional_t<thickness <= 2, double, float>;
 
@@ -226,9 +231,10 @@ __global__ void __launch_bounds__(256) thin_rows(const Gemm g) {
 #endif
 }
 
-// A short k, and so many rows or columns that a thread sums one alone: no lanes add up parts. The
-// thread loads a chunk of terms while it sums the one before. Chains of four products are added in
-// FP64.
+// The kernels below are for a short k, and so many rows or columns that a thread sums one alone: no
+// lanes add up parts. The thread loads a chunk of terms while it sums the one before. Chains of
+// four products are added in FP64.
+
 // The most terms that short_rows and short_columns take:
 constexpr int kTermsOfRows = 256, kTermsOfColumns = 128;
 constexpr int kShortThreads = 128, kShortChunk = 32;

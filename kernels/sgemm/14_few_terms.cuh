@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// For a short k: most instructions load or store, so each should move several words. There are
-// several blocks per SM, of which some store while others load.
+// For k up to 32: so few FMAs per output that most instructions load or store, and each of these
+// should move several words. Four blocks share an SM, of which some store while others load.
 #pragma once
 
 #include <cuda_pipeline.h>

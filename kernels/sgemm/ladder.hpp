@@ -88,8 +88,9 @@ struct Tuning {
   double split_k_128x128 = 1.08, split_k_64x128 = 1.12, split_k_64x64 = 1.25;
   int split_k_start = 128;
 
-  // stream_k and strassen divide a tile into parts of at least least_share steps of k; tf32x3 among
-  // clusters that each get at least least_cluster_share.
+  // stream_k and strassen launch at most k / least_share blocks per tile, and at most one per SM.
+  // (A share that crosses the edge of a tile can still have a short part on one side.) tf32x3
+  // divides a tile among clusters that each get at least least_cluster_share terms.
   int least_share = 128, least_cluster_share = 64;
 };
 inline constexpr Tuning kTuning;
