@@ -40,8 +40,8 @@ inline __global__ void tiled(Input a, Input b, Output c, int m, int n, int k, fl
   const int row = blockIdx.y * kTile + y, column = blockIdx.x * kTile + x;
   float sum = 0;
   for (int k0 = 0; k0 < k; k0 += kTile) {
-    a_tile[y][x] = at(a, row, k0 + x, m, k);
-    b_tile[y][x] = at(b, k0 + y, column, k, n);
+    a_tile[y][x] = load_or_zero(a, row, k0 + x, m, k);
+    b_tile[y][x] = load_or_zero(b, k0 + y, column, k, n);
     __syncthreads();
 #pragma unroll
     for (int i = 0; i < kTile; ++i) sum += a_tile[y][i] * b_tile[i][x];
@@ -61,8 +61,8 @@ inline __global__ void register_tile_1d(Input a, Input b, Output c, int m, int n
   const int a_row = threadIdx.x / kDepth, a_column = threadIdx.x % kDepth;
   float sums[kRows] = {};
   for (int k0 = 0; k0 < k; k0 += kDepth) {
-    a_tile[a_row][a_column] = at(a, row0 + a_row, k0 + a_column, m, k);
-    b_tile[y][x] = at(b, k0 + y, column0 + x, k, n);
+    a_tile[a_row][a_column] = load_or_zero(a, row0 + a_row, k0 + a_column, m, k);
+    b_tile[y][x] = load_or_zero(b, k0 + y, column0 + x, k, n);
     __syncthreads();
 #pragma unroll
     for (int i = 0; i < kDepth; ++i) {
@@ -88,8 +88,8 @@ inline __global__ void __launch_bounds__(256, 2)
   float sums[kOwn][kOwn] = {};
   for (int k0 = 0; k0 < k; k0 += kDepth) {
     for (int i = threadIdx.x; i < kSide * kDepth; i += blockDim.x) {
-      a_tile[i / kDepth][i % kDepth] = at(a, row0 + i / kDepth, k0 + i % kDepth, m, k);
-      b_tile[i / kSide][i % kSide] = at(b, k0 + i / kSide, column0 + i % kSide, k, n);
+      a_tile[i / kDepth][i % kDepth] = load_or_zero(a, row0 + i / kDepth, k0 + i % kDepth, m, k);
+      b_tile[i / kSide][i % kSide] = load_or_zero(b, k0 + i / kSide, column0 + i % kSide, k, n);
     }
     __syncthreads();
 #pragma unroll
@@ -127,20 +127,21 @@ inline __global__ void __launch_bounds__(256, 2)
 #pragma unroll
     for (int i = threadIdx.x * 4; i < kSide * kDepth; i += 256 * 4) {
       const int a_row = i / kDepth, a_column = i % kDepth;
-      const float4 a_four = four(a, row0 + a_row, k0 + a_column, m, k);
+      const float4 a_four = load_float4_or_zero(a, row0 + a_row, k0 + a_column, m, k);
       a_tile[a_column + 0][a_row] = a_four.x;
       a_tile[a_column + 1][a_row] = a_four.y;
       a_tile[a_column + 2][a_row] = a_four.z;
       a_tile[a_column + 3][a_row] = a_four.w;
-      four(&b_tile[i / kSide][i % kSide]) = four(b, k0 + i / kSide, column0 + i % kSide, k, n);
+      as_float4(&b_tile[i / kSide][i % kSide]) =
+          load_float4_or_zero(b, k0 + i / kSide, column0 + i % kSide, k, n);
     }
     __syncthreads();
 #pragma unroll
     for (int i = 0; i < kDepth; ++i) {
       alignas(16) float a_values[kOwn], b_values[kOwn];
       for (int half = 0; half < 2; ++half) {
-        four(&a_values[4 * half]) = four(&a_tile[i][y + half * kHalf]);
-        four(&b_values[4 * half]) = four(&b_tile[i][x + half * kHalf]);
+        as_float4(&a_values[4 * half]) = as_float4(&a_tile[i][y + half * kHalf]);
+        as_float4(&b_values[4 * half]) = as_float4(&b_tile[i][x + half * kHalf]);
       }
       for (int r = 0; r < kOwn; ++r)
         for (int s = 0; s < kOwn; ++s) sums[r][s] += a_values[r] * b_values[s];

@@ -23,9 +23,9 @@ __device__ __forceinline__ int swizzled(int row, int chunk) {
   return row * 32 + ((chunk ^ (row % 8)) * 4);
 }
 
-// The lanes of a warp are 8 x 4, a quarter of it 2 x 4: hardware serves 16-byte loads per quarter
-// warp, and joins two quarters if pairs of lanes read the same.
-__device__ __forceinline__ int2 corner() {
+// This lane's place in its warp, x of 4 and y of 8. A quarter of a warp is 2 x 4 lanes: hardware
+// serves 16-byte loads per quarter warp, and joins two quarters if pairs of lanes read the same.
+__device__ __forceinline__ int2 lane_position() {
   const int lane = threadIdx.x % 32;
   return {(lane & 1) | ((lane >> 1) & 2), ((lane >> 1) & 1) | ((lane >> 2) & 6)};
 }
@@ -35,7 +35,7 @@ template <class Tiles>
 __device__ __forceinline__ Raster::Place my_outputs() {
   constexpr int kWarpsX = Tiles::kColumns / 64;
   const int warp = threadIdx.x / 32;
-  const auto [x, y] = corner();
+  const auto [x, y] = lane_position();
   return {.row = warp / kWarpsX * 64 + y, .column = warp % kWarpsX * 64 + x * 4};
 }
 
@@ -58,11 +58,11 @@ __device__ __forceinline__ void multiply(float (&sums)[8][16], const float* stag
     for (int u = 0; u < kUnrolled; ++u) {
       alignas(16) float a[8][4];
       for (int r = 0; r < 8; ++r)
-        four(a[r]) = four(a_rows + (column ^ 4 * u) + r * 8 * Tiles::kDepth);
+        as_float4(a[r]) = as_float4(a_rows + (column ^ 4 * u) + r * 8 * Tiles::kDepth);
       for (int i = 0; i < 4; ++i) {
         alignas(16) float b[16];
         for (int j = 0; j < 16; j += 4)
-          four(&b[j]) = four(b_row + (4 * u + i) * Tiles::kColumns + 4 * j);
+          as_float4(&b[j]) = as_float4(b_row + (4 * u + i) * Tiles::kColumns + 4 * j);
         for (int r = 0; r < 8; ++r)
           for (int j = 0; j < 16; ++j) sums[r][j] += a[r][i] * b[j];
       }
@@ -95,12 +95,14 @@ __global__ void __launch_bounds__(Tiles::kThreads, 1)
 #pragma unroll
     for (int i = threadIdx.x; i < kRows * kDepth / 4; i += Tiles::kThreads) {
       const int row = i / (kDepth / 4), chunk = i % (kDepth / 4);
-      four(&a_tile[swizzled(row, chunk)]) = four(a, row0 + row, k0 + 4 * chunk, m, k);
+      as_float4(&a_tile[swizzled(row, chunk)]) =
+          load_float4_or_zero(a, row0 + row, k0 + 4 * chunk, m, k);
     }
 #pragma unroll
     for (int i = threadIdx.x; i < kDepth * kColumns / 4; i += Tiles::kThreads) {
       const int row = i / (kColumns / 4), column = i % (kColumns / 4) * 4;
-      four(&b_tile[row * kColumns + column]) = four(b, k0 + row, column0 + column, k, n);
+      as_float4(&b_tile[row * kColumns + column]) =
+          load_float4_or_zero(b, k0 + row, column0 + column, k, n);
     }
     __syncthreads();
     multiply<Tiles>(sums, stage, mine);

@@ -117,7 +117,7 @@ struct Producer {
 #pragma unroll
       for (int i = 0; i < kBlocks; ++i) {
         float* to = &a_tile[(depth + i * kApart) * kRows + row];
-        for (int x = 0; x < 4; ++x) four(to + x * kRows) = four(block[i][x]);
+        for (int x = 0; x < 4; ++x) as_float4(to + x * kRows) = as_float4(block[i][x]);
       }
       fill();
       if (step + 1 < steps) a.template load<kDepth, kApart>(block, depth);
@@ -144,9 +144,9 @@ struct Consumer {
 
   __device__ __forceinline__ void load(int to, const float* from_a, const float* from_b) {
 #pragma unroll
-    for (int j = 0; j < 16; j += 4) four(&y[to][j]) = four(from_b + 4 * j);
+    for (int j = 0; j < 16; j += 4) as_float4(&y[to][j]) = as_float4(from_b + 4 * j);
 #pragma unroll
-    for (int r = 0; r < 8; r += 4) four(&x[to][r]) = four(from_a + 8 * r);
+    for (int r = 0; r < 8; r += 4) as_float4(&x[to][r]) = as_float4(from_a + 8 * r);
   }
   __device__ __forceinline__ void start() {
     wait(ring.full[state.stage], state.parity);
@@ -214,8 +214,8 @@ struct Destination {
   template <bool plain>
   __device__ __forceinline__ void store(int below, int right, const float4& s) const {
     if constexpr (plain)
-      four(&matrix[size_t(row + below) * columns + column + right]) = {alpha * s.x, alpha * s.y,
-                                                                       alpha * s.z, alpha * s.w};
+      as_float4(&matrix[size_t(row + below) * columns + column + right]) = {
+          alpha * s.x, alpha * s.y, alpha * s.z, alpha * s.w};
     else
       store_four(matrix, row + below, column + right, rows, columns, alpha, &s.x, beta);
   }
@@ -237,13 +237,13 @@ struct WarpTile {
   template <int first>
   __device__ __forceinline__ Consumer<Tiles, first> consumer(
       float* stages, const typename Tiles::Barriers& ring) const {
-    const auto [x, y] = corner();
+    const auto [x, y] = lane_position();
     return {stages + row + 4 * y, stages + Tiles::kRows * Tiles::kDepth + column + 4 * x, ring};
   }
   // Through shared memory, so that whole rows of the sums are stored.
   __device__ __forceinline__ void store(const float (&sums)[8][16], const Destination& to) const {
     const int lane = threadIdx.x % 32;
-    const auto [x, y] = corner();
+    const auto [x, y] = lane_position();
     by_case(to.plain<Tiles>(), [&](auto plain) {
 #pragma unroll 1
       for (int r = 0; r < 8; ++r) {
@@ -251,7 +251,7 @@ struct WarpTile {
         for (int known = 0; known < 8; ++known)
           if (known == r)
             for (int j = 0; j < 16; j += 4)
-              four(&staging[y * 64 + ((x + j) ^ y) * 4]) = swapped(&sums[known][j]);
+              as_float4(&staging[y * 64 + ((x + j) ^ y) * 4]) = swapped(&sums[known][j]);
         __syncwarp();
 #pragma unroll
         for (int i = 0; i < 8; i += 2) {
@@ -305,7 +305,8 @@ __global__ void __launch_bounds__(Tiles::kThreads, 1)
 inline __global__ void pad_rows(Input from, Output to, int rows, int columns, int pitch) {
   const int quads = pitch / 4;
   for_all_in_grid(size_t(rows) * quads, [&](size_t i) {
-    reinterpret_cast<float4*>(to)[i] = four(from, i / quads, i % quads * 4, rows, columns);
+    reinterpret_cast<float4*>(to)[i] =
+        load_float4_or_zero(from, i / quads, i % quads * 4, rows, columns);
   });
 }
 

@@ -15,7 +15,7 @@ __device__ __forceinline__ void add_up_slices(float* sums, const Destination& to
   const auto cluster = cooperative_groups::this_cluster();
   const int part = cluster.block_rank(), parts = cluster.num_blocks();
   const int rows = Tiles::kRows / parts;  // of each block of the cluster
-  const auto quad = [&](int row, int i) { return &four(&sums[row * kPitch + i * 4]); };
+  const auto quad = [&](int row, int i) { return &as_float4(&sums[row * kPitch + i * 4]); };
   const auto of_slices = [&](int row, int i) {
     float4 sum = *quad(row, i);
 #pragma unroll
@@ -73,7 +73,7 @@ __global__ void __launch_bounds__(Tiles::kThreads, 1)
     warpgroup_reg_alloc<Tiles::kConsumerRegisters>();
     constexpr int kWarpsX = kColumns / 64;
     const int warp = threadIdx.x / 32 % Tiles::kWarps, slice = threadIdx.x / 32 / Tiles::kWarps;
-    const auto [x, y] = corner();
+    const auto [x, y] = lane_position();
     const int row = warp / kWarpsX * 64 + 4 * y, column = warp % kWarpsX * 64 + 4 * x;
     float sums[8][16] = {};
     Consumer<Tiles, 6> consumer{stages + slice * kSliceDepth * kRows + row,
@@ -87,7 +87,7 @@ __global__ void __launch_bounds__(Tiles::kThreads, 1)
 #pragma unroll
     for (int r = 0; r < 8; ++r)
       for (int j = 0; j < 16; j += 4)
-        four(&own[(r / 4 * 32 + r % 4) * kPitch + 4 * j]) = swapped(&sums[r][j]);
+        as_float4(&own[(r / 4 * 32 + r % 4) * kPitch + 4 * j]) = swapped(&sums[r][j]);
   }
   __syncthreads();
   const Destination to{c, tile.row * kRows, tile.column * kColumns, m, n, alpha, beta};

@@ -68,7 +68,7 @@ __global__ void __launch_bounds__(SmallTiles::kThreads, SmallTiles::kBlocks) sma
       copy_vector<kWords>(&b_tile[(i + b_k) * T::kColumns + b_column], next_b[i / kTogether]);
   };
 
-  const auto [x, y] = corner();
+  const auto [x, y] = lane_position();
   float sums[8][8] = {};
   load(0);
 #pragma unroll 1
@@ -84,8 +84,8 @@ __global__ void __launch_bounds__(SmallTiles::kThreads, SmallTiles::kBlocks) sma
       alignas(16) float from_a[8], from_b[8];
 #pragma unroll
       for (int r = 0; r < 8; r += 4) {
-        four(&from_a[r]) = four(&a[i * T::kPitch + 8 * r]);
-        four(&from_b[r]) = four(&b[i * T::kColumns + 4 * r]);
+        as_float4(&from_a[r]) = as_float4(&a[i * T::kPitch + 8 * r]);
+        as_float4(&from_b[r]) = as_float4(&b[i * T::kColumns + 4 * r]);
       }
 #pragma unroll
       for (int r = 0; r < 8; ++r)
@@ -101,7 +101,8 @@ __global__ void __launch_bounds__(SmallTiles::kThreads, SmallTiles::kBlocks) sma
 #pragma unroll
   for (int r = 0; r < 8; ++r)
     for (int j = 0; j < 8; j += 4)
-      four(&staging[(r / 4 * 32 + 4 * y + r % 4) * 32 + ((x + j) ^ y) * 4]) = swapped(&sums[r][j]);
+      as_float4(&staging[(r / 4 * 32 + 4 * y + r % 4) * 32 + ((x + j) ^ y) * 4]) =
+          swapped(&sums[r][j]);
   __syncwarp();
   if constexpr (kWords == 4) {
 #pragma unroll 2
@@ -125,7 +126,7 @@ __global__ void __launch_bounds__(SmallTiles::kThreads, SmallTiles::kBlocks) sma
 
 inline GemmLaunch small_tiles_launch(const Gemm& g, const Device&) {
   using T = SmallTiles;
-  return {has_b_and_c_in_fours(g) ? small_tiles<4> : small_tiles<1>,
+  return {are_b_and_c_float4_aligned(g) ? small_tiles<4> : small_tiles<1>,
           {.grid = dim3(ceil_div(g.n, T::kColumns), ceil_div(g.m, T::kRows)),
            .block = T::kThreads,
            .shared_bytes = T::kShared}};

@@ -42,9 +42,10 @@ inline __global__ void __launch_bounds__(256)
   const int columns = half.n / 4, quads = half.k * columns;
   for (int i = blockIdx.x * 256 + threadIdx.x; i < quads; i += gridDim.x * 256) {
     const int row = i / columns, column = i % columns * 4;
-    const float4 b11 = four(b, row, column, k, n), b12 = four(b, row, half.n + column, k, n);
-    const float4 b21 = four(b, half.k + row, column, k, n);
-    const float4 b22 = four(b, half.k + row, half.n + column, k, n);
+    const float4 b11 = load_float4_or_zero(b, row, column, k, n),
+                 b12 = load_float4_or_zero(b, row, half.n + column, k, n);
+    const float4 b21 = load_float4_or_zero(b, half.k + row, column, k, n);
+    const float4 b22 = load_float4_or_zero(b, half.k + row, half.n + column, k, n);
     const float4 all[] = {sum(b11, b22), b11,           sum(b12, b22, -1), sum(b21, b11, -1),
                           b22,           sum(b11, b12), sum(b21, b22)};
 #pragma unroll

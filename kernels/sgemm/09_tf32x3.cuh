@@ -27,7 +27,7 @@ namespace ladders::sgemm {
 // A product, how many words of A and B may be copied at once, and whether rows of C start on 16
 // bytes.
 struct AlignedGemm : Gemm {
-  int words_a, words_b;  // see words_at_once()
+  int words_a, words_b;  // see vector_width()
   bool wide_c;
 };
 
@@ -148,7 +148,7 @@ struct TwoOfTf32 {
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
       alignas(16) float row[4];
-      four(row) = four(b + i * pitch);
+      as_float4(row) = as_float4(b + i * pitch);
       for (int j = 0; j < 4; ++j) split(row[j], parts[j][i / 2][i % 2], parts[j][2 + i / 2][i % 2]);
     }
   }
@@ -172,7 +172,7 @@ __device__ __forceinline__ void add_group(
   for (int y = 0; y < Tiles::kWarpRows / 16; ++y) {
     uint32_t a_parts[Parts::kParts][4];
     for (int h = 0; h < 2; ++h)
-      Parts::split_a(four(a + (16 * y + 8 * h) * Tiles::kDepth), h, a_parts);
+      Parts::split_a(as_float4(a + (16 * y + 8 * h) * Tiles::kDepth), h, a_parts);
     for (int x = 0; x < kTilesX; x += 4) {
       float d[4][4] = {};
       for (int i = 0; i < 6; ++i)
@@ -198,7 +198,7 @@ __device__ __forceinline__ void store_four_checked(const AlignedGemm& p, int row
                     return exact_product(&p.a[row * p.lda], of_b, p.ldb, p.k);
                   });
   if (p.beta == 0 && p.wide_c && column + 3 < p.n) {
-    four(out) = {p.alpha * sums[0], p.alpha * sums[1], p.alpha * sums[2], p.alpha * sums[3]};
+    as_float4(out) = {p.alpha * sums[0], p.alpha * sums[1], p.alpha * sums[2], p.alpha * sums[3]};
   } else {
 #pragma unroll
     for (int i = 0; i < 4; ++i)
@@ -347,7 +347,7 @@ __global__ void __launch_bounds__(Tiles::kThreads, Tiles::kBlocks)
       }
   __syncthreads();
   constexpr int kChunks = kRows * kColumns / 4, kARow = kColumns / 4;
-  const auto chunk = [&](int i) { return &four(&ring[i / kARow * kPitch + i % kARow * 4]); };
+  const auto chunk = [&](int i) { return &as_float4(&ring[i / kARow * kPitch + i % kARow * 4]); };
   const auto add_slices = [&](int i) {
     float4 sum = *chunk(i);
 #pragma unroll

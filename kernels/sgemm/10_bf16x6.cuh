@@ -73,7 +73,8 @@ struct ThreeOfBf16 {
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
       alignas(16) float x[4], y[4];
-      four(x) = four(b + 2 * i * pitch), four(y) = four(b + (2 * i + 1) * pitch);
+      as_float4(x) = as_float4(b + 2 * i * pitch),
+      as_float4(y) = as_float4(b + (2 * i + 1) * pitch);
       for (int j = 0; j < 4; ++j)
         split_in_three(x[j], y[j], parts[j][0][i], parts[j][1][i], parts[j][2][i]);
     }
@@ -158,7 +159,7 @@ __global__ void __launch_bounds__(T::kThreads, T::kBlocks)
       for (int h = 0; h < 2; ++h) {
         if (row + 8 * y >= p.m || column + 16 * h >= p.n) continue;
         float4 chunk = {};
-        if (p.beta != 0) chunk = four(out + 16 * h);
+        if (p.beta != 0) chunk = as_float4(out + 16 * h);
         const float4 products = four_sums(y, h);
         update(chunk.x, p.alpha, products.x, p.beta);
         update(chunk.y, p.alpha, products.y, p.beta);
@@ -178,7 +179,7 @@ __global__ void __launch_bounds__(T::kThreads, T::kBlocks)
 #pragma unroll
     for (int y = 0; y < 2 * kTilesY; ++y)
       for (int h = 0; h < 2; ++h)
-        four(&staged[(g + 8 * y) * kPitch + 4 * t + 16 * h]) = four_sums(y, h);
+        as_float4(&staged[(g + 8 * y) * kPitch + 4 * t + 16 * h]) = four_sums(y, h);
     __syncwarp();
     const int lane = threadIdx.x % 32, out_column = column0 + my_column + lane;
     if (out_column >= p.n) return;

@@ -68,7 +68,8 @@ __global__ void __launch_bounds__(256) thin_columns(const Gemm g) {
       }
       const float* from = &g.b[at * g.ldb];
       if constexpr (wide) {
-        for (int j = 0; j < kOwn * kColumns; j += 4) four(&b[u][0][0] + j) = four(from + j);
+        for (int j = 0; j < kOwn * kColumns; j += 4)
+          as_float4(&b[u][0][0] + j) = as_float4(from + j);
       } else {
         for (int j = 0; j < kColumns; ++j)
           if (j < g.n) b[u][0][j] = from[j];
@@ -178,7 +179,7 @@ __global__ void __launch_bounds__(256) thin_rows(const Gemm g) {
     for (int t = 0; t < 4; ++t) {
       if (t >= left) continue;
       if (kLoadsUnused || column0 + 4 * lane + 4 <= g.n)
-        four(b[t]) = stage.b[t][threadIdx.x];
+        as_float4(b[t]) = stage.b[t][threadIdx.x];
       else
         for (int j = 0; column0 + 4 * lane + j < g.n; ++j)
           b[t][j] = (&stage.b[t][threadIdx.x].x)[j];

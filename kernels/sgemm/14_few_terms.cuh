@@ -45,7 +45,8 @@ __global__ void __launch_bounds__(256, 4) few_terms(const Gemm g) {
     for (int step = 0; step < depth; ++step) {
       alignas(16) float a[kRows], b[kColumns];
 #pragma unroll
-      for (int r = 0; r < kRows; r += 4) four(&a[r]) = four(&a_tile[step][warp * kRows + r]);
+      for (int r = 0; r < kRows; r += 4)
+        as_float4(&a[r]) = as_float4(&a_tile[step][warp * kRows + r]);
 #pragma unroll
       for (int j = 0; j < kColumns; j += kWords)
         copy_vector<kWords>(&b[j], &b_tile[step][32 * j + kWords * lane]);

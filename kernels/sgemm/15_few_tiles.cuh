@@ -60,7 +60,7 @@ __global__ void __launch_bounds__(256) few_tiles(const Gemm g) {
 #endif
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   const int row0 = blockIdx.y * kSide, column0 = (blockIdx.x >> log_parts) * kSide;
-  const auto [down, right] = corner();  // 4 x 8 lanes
+  const auto [down, right] = lane_position();  // 4 x 8 lanes
   const int y = warp / 2 * 8 + down * 2, x = warp % 2 * 16 + right * 2;
   const int all = ceil_div(terms(g), kSteps);
   const int begin = (all * part >> log_parts) * kSteps;
@@ -91,8 +91,8 @@ __global__ void __launch_bounds__(256) few_tiles(const Gemm g) {
       for (int i = first; i < first + kSteps; i += 4) {
         alignas(16) float from_a[2][4];
         alignas(8) float from_b[4][2];
-        for (int r = 0; r < 2; ++r) four(from_a[r]) = four(&a_tile[y + r][i]);
-        for (int j = 0; j < 4; ++j) two(from_b[j]) = two(&b_tile[i + j][x]);
+        for (int r = 0; r < 2; ++r) as_float4(from_a[r]) = as_float4(&a_tile[y + r][i]);
+        for (int j = 0; j < 4; ++j) as_float2(from_b[j]) = as_float2(&b_tile[i + j][x]);
         for (int r = 0; r < 2; ++r)
           for (int c = 0; c < 2; ++c) {
             float more = lost[r][c];
@@ -119,7 +119,7 @@ __global__ void __launch_bounds__(256) few_tiles(const Gemm g) {
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
   __syncthreads();  // the tile of A is free
 #pragma unroll
-  for (int r = 0; r < 2; ++r) two(&a_tile[y + r][x]) = two(sums[r]);
+  for (int r = 0; r < 2; ++r) as_float2(&a_tile[y + r][x]) = as_float2(sums[r]);
   cluster_sync_shared();
   const int share = kSide * kSide >> log_parts;
 #pragma unroll 1

@@ -50,7 +50,8 @@ void start_splitting(const Gemm& g, const SplitParts& parts, unsigned* zeros, co
   const int held = 32 * 4 * kHeld;  // by a warp
   plan.team = g.k <= held ? 1 : g.k <= 4 * held ? 4 : kWarps;
   plan.a_tasks = ceil_div(g.m, kWarps / plan.team);
-  plan.a_quads = in_fours(g.a, g.lda, g.k), plan.b_quads = in_fours(g.b, g.ldb, g.n);
+  plan.a_quads = is_float4_aligned(g.a, g.lda, g.k),
+  plan.b_quads = is_float4_aligned(g.b, g.ldb, g.n);
   launch(
       {.grid = unsigned(std::min(kSplitBlocks * device.sms, plan.tasks())), .block = kSplitThreads},
       stream, split_operands, plan, g);

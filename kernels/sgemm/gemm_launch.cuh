@@ -41,8 +41,8 @@ inline unsigned largest_cluster(unsigned blocks, const Device& device) {
 }
 
 // Whether B and C can be loaded and stored four words at a time.
-inline bool has_b_and_c_in_fours(const Gemm& g) {
-  return in_fours(g.b, g.ldb, g.n) && in_fours(g.c, g.ldc, g.n);
+inline bool are_b_and_c_float4_aligned(const Gemm& g) {
+  return is_float4_aligned(g.b, g.ldb, g.n) && is_float4_aligned(g.c, g.ldc, g.n);
 }
 
 // The product of a case, for choices: its matrices start on 16 bytes and rows are contiguous.

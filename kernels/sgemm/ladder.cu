@@ -343,7 +343,7 @@ Scheme scheme_for(const Gemm& g, const Device& device) {
     return Scheme::few_tiles;
   if (k <= kTuning.few_terms) return Scheme::few_terms;
   // If B and C are aligned, bf16x6 is faster.
-  if (k < kTuning.exact_parts_below_k && !has_b_and_c_in_fours(g) &&
+  if (k < kTuning.exact_parts_below_k && !are_b_and_c_float4_aligned(g) &&
       ceil_div(m, SmallTiles::kRows) <= kMostGridRows) {
     const double tiles = std::ceil(double(Tiles64x128::count(m, n)) / device.sms);  // of an SM
     const double time = kTuning.small_tiles_once + kTuning.small_tiles_tile * tiles +

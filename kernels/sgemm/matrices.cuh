@@ -14,29 +14,30 @@ using Input = const float* __restrict__;
 using Output = float* __restrict__;
 
 // The most words, 4, 2 or 1, of which all rows are whole multiples, in address and in length.
-__host__ __device__ inline int words_at_once(const float* matrix, int64_t pitch, int columns = 0) {
+__host__ __device__ inline int vector_width(const float* matrix, int64_t pitch, int columns = 0) {
   const uintptr_t all = reinterpret_cast<uintptr_t>(matrix) / 4 | pitch | columns;
   return all % 4 == 0 ? 4 : all % 2 == 0 ? 2 : 1;
 }
-__host__ __device__ inline bool in_fours(const float* matrix, int64_t pitch, int columns = 0) {
-  return words_at_once(matrix, pitch, columns) == 4;
+__host__ __device__ inline bool is_float4_aligned(const float* matrix, int64_t pitch,
+                                                  int columns = 0) {
+  return vector_width(matrix, pitch, columns) == 4;
 }
 
 // An element, or 0 beyond the edge, which pads a tile.
-__device__ __forceinline__ float at(const float* matrix, int row, int column, int rows,
-                                    int columns) {
+__device__ __forceinline__ float load_or_zero(const float* matrix, int row, int column, int rows,
+                                              int columns) {
   return row < rows && column < columns ? matrix[size_t(row) * columns + column] : 0;
 }
 
 // Four neighbours that start on 16 bytes.
-__device__ __forceinline__ float4& four(float* p) { return *reinterpret_cast<float4*>(p); }
-__device__ __forceinline__ const float4& four(const float* p) {
+__device__ __forceinline__ float4& as_float4(float* p) { return *reinterpret_cast<float4*>(p); }
+__device__ __forceinline__ const float4& as_float4(const float* p) {
   return *reinterpret_cast<const float4*>(p);
 }
 
 // Two that start on 8 bytes.
-__device__ __forceinline__ float2& two(float* p) { return *reinterpret_cast<float2*>(p); }
-__device__ __forceinline__ const float2& two(const float* p) {
+__device__ __forceinline__ float2& as_float2(float* p) { return *reinterpret_cast<float2*>(p); }
+__device__ __forceinline__ const float2& as_float2(const float* p) {
   return *reinterpret_cast<const float2*>(p);
 }
 
@@ -44,21 +45,23 @@ __device__ __forceinline__ const float2& two(const float* p) {
 template <int words>
 __device__ __forceinline__ void copy_vector(float* to, const float* from) {
   if constexpr (words == 4)
-    four(to) = four(from);
+    as_float4(to) = as_float4(from);
   else if constexpr (words == 2)
-    two(to) = two(from);
+    as_float2(to) = as_float2(from);
   else
     *to = *from;
 }
 
 // Four neighbours of a row: one load if they are all inside and aligned, else one by one. Warps
 // diverge only at the edges.
-__device__ __forceinline__ float4 four(const float* matrix, int row, int column, int rows,
-                                       int columns) {
+__device__ __forceinline__ float4 load_float4_or_zero(const float* matrix, int row, int column,
+                                                      int rows, int columns) {
   if (row < rows && column + 3 < columns && columns % 4 == 0)
     return *reinterpret_cast<const float4*>(&matrix[size_t(row) * columns + column]);
-  return {at(matrix, row, column, rows, columns), at(matrix, row, column + 1, rows, columns),
-          at(matrix, row, column + 2, rows, columns), at(matrix, row, column + 3, rows, columns)};
+  return {load_or_zero(matrix, row, column, rows, columns),
+          load_or_zero(matrix, row, column + 1, rows, columns),
+          load_or_zero(matrix, row, column + 2, rows, columns),
+          load_or_zero(matrix, row, column + 3, rows, columns)};
 }
 
 __device__ __forceinline__ void add(float4& to, const float4& more) {

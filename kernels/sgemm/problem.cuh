@@ -24,8 +24,8 @@ inline __global__ void __launch_bounds__(256)
       for (int i = threadIdx.x; i < kSide * kDepth; i += 256) {
         const int a_row = row0 + i / kDepth, a_column = k0 + i % kDepth;
         const int b_row = k0 + i / kSide, b_column = column0 + i % kSide;
-        a_tile[i % kDepth][i / kDepth] = at(a, a_row, a_column, m, k);
-        b_tile[i / kSide][i % kSide] = at(b, b_row, b_column, k, n);
+        a_tile[i % kDepth][i / kDepth] = load_or_zero(a, a_row, a_column, m, k);
+        b_tile[i / kSide][i % kSide] = load_or_zero(b, b_row, b_column, k, n);
       }
       __syncthreads();
 #pragma unroll

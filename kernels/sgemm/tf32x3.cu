@@ -158,8 +158,8 @@ LaunchPlan plan_of(const Choice& choice, int m, int n) {
 AlignedGemm product_of(const Gemm& gemm) {
   AlignedGemm p{gemm};
   if (p.k <= 0 || p.alpha == 0) p.k = 0, p.alpha = 0;  // neither A nor B counts
-  p.words_a = words_at_once(p.a, p.lda, p.k), p.words_b = words_at_once(p.b, p.ldb, p.n);
-  p.wide_c = in_fours(p.c, p.ldc);
+  p.words_a = vector_width(p.a, p.lda, p.k), p.words_b = vector_width(p.b, p.ldb, p.n);
+  p.wide_c = is_float4_aligned(p.c, p.ldc);
   return p;
 }
 
@@ -243,7 +243,7 @@ LaunchPlan plan_of(const ShortVariant& v, int m, int n) {
 }  // namespace
 
 double bf16x6_time(const Gemm& g, const Device& device) {
-  const bool aligned = has_b_and_c_in_fours(g);
+  const bool aligned = are_b_and_c_float4_aligned(g);
   return short_variant_for(g.m, g.n, g.k, aligned, device)
              ? time_of_short(g.m, g.n, g.k, aligned, device)
              : time_of_staged(g.m, g.n, g.k, aligned, device);
@@ -264,7 +264,7 @@ KernelLaunch bf16x6_launch(int m, int n, int k, const Device& device) {
 void bf16x6(const Gemm& gemm, const Device& device, Workspace& workspace, cudaStream_t stream) {
   if (gemm.m <= 0 || gemm.n <= 0) return;
   const AlignedGemm p = product_of(gemm);
-  const bool aligned = has_b_and_c_in_fours(p);
+  const bool aligned = are_b_and_c_float4_aligned(p);
   const ShortVariant* v = short_variant_for(p.m, p.n, p.k, aligned, device);
   if (!v) return staged<ThreeOfBf16>(p, device, workspace, stream);
   const auto kernel = v->kernel(p.words_a == 4, aligned);

@@ -60,8 +60,8 @@ GemmLaunch thin_launch(const Gemm& g, const Device& device) {
         g.m, [&](auto rows) -> GemmLaunch { return {short_rows<rows()>, in_blocks(g.n)}; });
   // A block of thin_columns loads a short k at once; thin_rows would begin later.
   if (g.n <= g.m || (g.n <= kThin && g.k <= 1024)) {
-    const bool wide = std::has_single_bit(unsigned(g.n)) && g.ldb == g.n && in_fours(g.b, 0) &&
-                      words_at_once(g.a, g.lda, g.k) >= 4 / g.n;
+    const bool wide = std::has_single_bit(unsigned(g.n)) && g.ldb == g.n &&
+                      is_float4_aligned(g.b, 0) && vector_width(g.a, g.lda, g.k) >= 4 / g.n;
     return rounded_up(g.n, wide, [&](auto columns, auto is_wide) -> GemmLaunch {
       const int64_t teams = ceil_div(g.m, kRowsPerTeam<columns()>);
       const unsigned split =
@@ -70,27 +70,28 @@ GemmLaunch thin_launch(const Gemm& g, const Device& device) {
               {.grid = unsigned(ceil_div(teams, 8 / split)), .block = dim3(32, split, 8 / split)}};
     });
   }
-  return rounded_up(g.m, in_fours(g.b, g.ldb, g.n), [&](auto rows, auto wide) -> GemmLaunch {
-    const unsigned tiles = g.m > 0 ? ceil_div(g.n, kThinWidth) : 0;
-    const unsigned parts = parts_of_thin_rows(tiles, rows(), g.k, device);
-    const auto launch = [&](auto stages) -> GemmLaunch {
-      return {thin_rows<rows(), wide(), stages()>,
-              {.grid = tiles * parts,
-               .block = 256,
-               .shared_bytes = stages() * sizeof(ThinStage<rows()>),
-               .cluster = parts}};
-    };
-    // Copies of words pass through the L1. Two blocks per SM with five stages of four rows would
-    // leave it too little.
-    const std::integral_constant<int, !wide() && rows() == 4 ? 4 : 5> many;
-    const bool fits = many() * sizeof(ThinStage<rows()>) + sizeof(ThinSums<rows()>) <=
-                      device.shared_bytes_per_block;
-    return fits ? launch(many) : launch(std::integral_constant<int, 2>());
-  });
+  return rounded_up(
+      g.m, is_float4_aligned(g.b, g.ldb, g.n), [&](auto rows, auto wide) -> GemmLaunch {
+        const unsigned tiles = g.m > 0 ? ceil_div(g.n, kThinWidth) : 0;
+        const unsigned parts = parts_of_thin_rows(tiles, rows(), g.k, device);
+        const auto launch = [&](auto stages) -> GemmLaunch {
+          return {thin_rows<rows(), wide(), stages()>,
+                  {.grid = tiles * parts,
+                   .block = 256,
+                   .shared_bytes = stages() * sizeof(ThinStage<rows()>),
+                   .cluster = parts}};
+        };
+        // Copies of words pass through the L1. Two blocks per SM with five stages of four rows
+        // would leave it too little.
+        const std::integral_constant<int, !wide() && rows() == 4 ? 4 : 5> many;
+        const bool fits = many() * sizeof(ThinStage<rows()>) + sizeof(ThinSums<rows()>) <=
+                          device.shared_bytes_per_block;
+        return fits ? launch(many) : launch(std::integral_constant<int, 2>());
+      });
 }
 
 GemmLaunch few_terms_launch(const Gemm& g, const Device& device) {
-  const int words = std::min(words_at_once(g.b, g.ldb, g.n), words_at_once(g.c, g.ldc));
+  const int words = std::min(vector_width(g.b, g.ldb, g.n), vector_width(g.c, g.ldc));
   const int64_t tiles = Tiles64x128::count(g.m, g.n);
   if (tiles >= kTuning.large_tiles_from * device.sms)
     return {words == 4   ? few_terms<8, 4, 4>
