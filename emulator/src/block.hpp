@@ -219,8 +219,6 @@ class Block {
   // accesses
   void access(std::uint64_t pc, Event event, const Request& request);
   void bulk_copy(Lane& lane, BulkCopy& copy);
-  template <class T, class F>
-  void for_each_place(std::uint32_t lanes, T touch, F f);
   Place place(const Touch& touch);
   bool is_at(const Place& place, std::uintptr_t address, unsigned bytes) const;
   void check_variable(const Touch& touch);

@@ -149,22 +149,6 @@ void Block::strong(Lane& lane, const Races::Access& access) {
 
 // ---- requests
 
-// Lanes of one instruction may be at different memories: then it is a request to each. Calls
-// f(place, lanes) for each; `touch` tells what a lane does.
-template <class T, class F>
-void Block::for_each_place(std::uint32_t lanes, T touch, F f) {
-  while (lanes != 0) {
-    const Place at = place(touch(static_cast<unsigned>(std::countr_zero(lanes))));
-    std::uint32_t there = 0;
-    for_each_lane(lanes, [&](unsigned l) {
-      const Touch its = touch(l);
-      if (is_at(at, its.address, its.bytes)) there |= 1u << l;
-    });
-    lanes &= ~there;
-    f(at, there);
-  }
-}
-
 void Block::access(std::uint64_t pc, Event event, const Request& request) {
   if (event == Event::store) changed_ = true;  // atomics tell themselves
   const bool copy = event == Event::copy;  // reads its source now, and maybe less than it copies
@@ -173,25 +157,29 @@ void Block::access(std::uint64_t pc, Event event, const Request& request) {
     return Touch{pc, copy ? Event::load : event, warp(current_warp_)[l], request.addresses[l],
                  copy ? request.values[l] : request.bytes};
   };
-  std::uint32_t touching = request.mask;
-  for_each_lane(request.mask, [&](unsigned l) {
+  std::uint32_t left = lanes_where(request.mask, [&](unsigned l) {
     // Every access is as wide as its type wants it aligned.
     if ((request.addresses[l] & (request.bytes - 1)) != 0)
       throw fault(touch(l), "misaligned ", name(what), " of ", request.bytes, " bytes");
-    if (copy && request.values[l] == 0) touching &= ~(1u << l);
+    return !copy || request.values[l] != 0;
   });
   // Requests to other blocks of the cluster are one, told apart by the upper half of the address.
   std::uint32_t remote = 0;
   std::uint64_t offsets[32], remote_places[32];
   const bool flag = event == Event::flag || event == Event::flag_store;
-  for_each_place(touching, touch, [&](const Place& at, std::uint32_t mask) {
+  // Lanes of one instruction may be at different memories: then it is a request to each.
+  while (left != 0) {
+    const Place at = place(touch(static_cast<unsigned>(std::countr_zero(left))));
+    const std::uint32_t mask = lanes_where(
+        left, [&](unsigned l) { return is_at(at, request.addresses[l], touch(l).bytes); });
+    left &= ~mask;
     const bool given = !at.owner && !at.buffer && !at.image;
     for_each_lane(copy && !at.buffer ? mask : 0, [&](unsigned l) {
       if (!at.image || is_constant(request.addresses[l]))
         throw fault(touch(l), "asynchronous copy of ", request.bytes,
                     " bytes: its source is not global memory");
     });
-    if (given || (flag && at.owner)) return;
+    if (given || (flag && at.owner)) continue;
     Request part = request;
     part.mask = mask;
     if (at.owner) {
@@ -203,16 +191,16 @@ void Block::access(std::uint64_t pc, Event event, const Request& request) {
       part.addresses = offsets;
       if (at.owner != this) remote |= mask;
       if (at.owner == this && launch_->count) count(pc, Space::shared, what, part);
-      return;
+      continue;
     }
     for_each_lane(mask, [&](unsigned l) {
       if (!at.buffer) check_variable(touch(l));
       if (at.buffer && launch_->check) check_global(touch(l), *at.buffer);
     });
-    if (!launch_->count || flag) return;  // a copy of fewer bytes takes the same sector for them
+    if (!launch_->count || flag) continue;  // a copy of fewer bytes takes the same sector for them
     const bool constant = !at.buffer && is_constant(request.addresses[std::countr_zero(mask)]);
     count(pc, constant ? Space::constant : Space::global, what, part, at.buffer);
-  });
+  }
   if (remote != 0 && launch_->count)
     count(pc, Space::distributed, what, {remote, request.bytes, remote_places});
 }

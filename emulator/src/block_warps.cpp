@@ -142,22 +142,18 @@ bool Block::resolve_warp_functions(unsigned w) {
     std::uint32_t members = first.call.mask & present;
     if (first.call.function == WarpFunction::active_mask) {
       // Whoever waits at the same call is active together, once nobody can come any more.
-      members = 0;
-      for_each_lane(waiting, [&](unsigned l) {
-        if (lanes[l].pc == first.pc) members |= 1u << l;
-      });
+      members = lanes_where(waiting, [&](unsigned l) { return lanes[l].pc == first.pc; });
       waiting &= ~members;
       if (running != 0) continue;
     } else {
       if (!(members >> first.number & 1))
         throw fault(first, first.pc, "warp function: the calling lane is not in its own mask");
-      bool all = true;
-      for_each_lane(members, [&](unsigned l) {
-        all &= lanes[l].state == State::at_warp_function && lanes[l].call.mask == first.call.mask &&
-               lanes[l].call.function == first.call.function;
+      const std::uint32_t missing = lanes_where(members, [&](unsigned l) {
+        return lanes[l].state != State::at_warp_function || lanes[l].call.mask != first.call.mask ||
+               lanes[l].call.function != first.call.function;
       });
-      waiting &= all ? ~members : ~(1u << first.number);
-      if (!all) continue;
+      waiting &= missing == 0 ? ~members : ~(1u << first.number);
+      if (missing != 0) continue;
     }
     answer(lanes, members);
     answered = true;
@@ -175,12 +171,9 @@ void Block::answer(std::span<Lane> lanes, std::uint32_t members) {
     for_each_lane(members & (members - 1), [&](unsigned l) { all = join(all, lanes[l].value); });
     return all;
   };
-  const auto lanes_with = [&](auto predicate) {
-    std::uint32_t found = 0;
-    for_each_lane(members, [&](unsigned l) { found |= std::uint32_t{predicate(lanes[l])} << l; });
-    return found;
+  const auto set = [&] {
+    return lanes_where(members, [&](auto l) { return lanes[l].value != 0; });
   };
-  const auto is_set = [](const Lane& lane) { return lane.value != 0; };
   const auto result_of = [&](const Lane& lane) -> std::uint64_t {
     const auto [function, mask, argument, width] = lane.call;
     if (width < 1 || width > 32 || (width & (width - 1)) != 0)
@@ -196,7 +189,7 @@ void Block::answer(std::span<Lane> lanes, std::uint32_t members) {
     // Distances are unsigned; beyond a warp they are all the same.
     const int distance = static_cast<int>(std::min(static_cast<unsigned>(argument), 32u));
     const int up = me - distance, down = me + distance, other = me ^ (argument & 31);
-    const auto is_same = [&](const Lane& l) { return l.value == lane.value; };
+    const auto is_same = [&](unsigned l) { return lanes[l].value == lane.value; };
     // clang-format off: a table
     switch (function) {
       case WarpFunction::sync: return 0;
@@ -205,10 +198,10 @@ void Block::answer(std::span<Lane> lanes, std::uint32_t members) {
       case WarpFunction::shuffle_up: return take_from(up < first ? me : up);
       case WarpFunction::shuffle_down: return take_from(down >= first + width ? me : down);
       case WarpFunction::shuffle_xor: return take_from(other >= first + width ? me : other);
-      case WarpFunction::ballot: return lanes_with(is_set);
-      case WarpFunction::all: return lanes_with(is_set) == members;
-      case WarpFunction::any: return lanes_with(is_set) != 0;
-      case WarpFunction::match_any: return lanes_with(is_same);
+      case WarpFunction::ballot: return set();
+      case WarpFunction::all: return set() == members;
+      case WarpFunction::any: return set() != 0;
+      case WarpFunction::match_any: return lanes_where(members, is_same);
       case WarpFunction::add: return fold(std::plus());
       case WarpFunction::minimum: return fold(std::ranges::min);
       case WarpFunction::maximum: return fold(std::ranges::max);

@@ -40,29 +40,22 @@ void* map_shared(void* address, unsigned rank) {
        cluster_size());
 }
 
-int block_barrier(Vote vote, int predicate) {
+static std::uint64_t wait_at(State state, auto value, std::uintptr_t pc) {
   Lane& lane = *current_lane;
-  lane.pc = RETURN_ADDRESS;
-  lane.vote = vote;
-  lane.value = static_cast<unsigned>(predicate);
-  yield(lane, State::at_block_barrier);
-  return static_cast<int>(lane.value);
+  lane.pc = pc;
+  lane.value = static_cast<std::uint64_t>(value);
+  yield(lane, state);
+  return lane.value;
 }
-
-void cluster_barrier(Orders what) {
-  current_lane->pc = RETURN_ADDRESS;
-  current_lane->value = static_cast<std::uint64_t>(what);
-  yield(*current_lane, State::at_cluster_barrier);
+int block_barrier(Vote vote, int predicate) {
+  current_lane->vote = vote;
+  return static_cast<int>(wait_at(State::at_block_barrier, predicate, RETURN_ADDRESS));
 }
-
+void cluster_barrier(Orders what) { wait_at(State::at_cluster_barrier, what, RETURN_ADDRESS); }
 std::uint64_t warp_function(WarpFunction function, unsigned mask, std::uint64_t value, int argument,
                             int width) {
-  Lane& lane = *current_lane;
-  lane.pc = RETURN_ADDRESS;
-  lane.call = {function, mask, argument, width};
-  lane.value = value;
-  yield(lane, State::at_warp_function);
-  return lane.value;
+  current_lane->call = {function, mask, argument, width};
+  return wait_at(State::at_warp_function, value, RETURN_ADDRESS);
 }
 
 namespace {
@@ -80,9 +73,8 @@ unsigned addition(T value) {
 
 // An access that orders others: `perform` does it, while nobody may come between, and returns what
 // it was. `event` and `size` are as for record(); `access` holds what else there is to say.
-template <class F>
 void strong(const volatile void* word, unsigned bytes, Event event, unsigned size,
-            std::uintptr_t pc, F perform, Races::Access access) {
+            std::uintptr_t pc, auto perform, Races::Access access) {
   Lane& lane = *current_lane;
   access.address = address_of(word);
   access.bytes = bytes;
@@ -126,22 +118,20 @@ void volatile_access(void* data, unsigned log2_bytes, Event event, std::uintptr_
          {.is_volatile = true, .replaced = data});
 }
 
+template <class T>
+void copy_as(void* to, const void* from) {
+  __atomic_store_n(static_cast<T*>(to),
+                   __atomic_load_n(static_cast<const T*>(from), __ATOMIC_ACQUIRE),
+                   __ATOMIC_RELEASE);
+}
 // Copies a word of 4, 8 or 16 bytes as a whole.
 void copy_word(void* to, const void* from, unsigned bytes) {
   static std::mutex words_of_16;
-  if (bytes == 4) {
-    __atomic_store_n(static_cast<unsigned*>(to),
-                     __atomic_load_n(static_cast<const unsigned*>(from), __ATOMIC_ACQUIRE),
-                     __ATOMIC_RELEASE);
-  } else if (bytes == 8) {
-    __atomic_store_n(static_cast<std::uint64_t*>(to),
-                     __atomic_load_n(static_cast<const std::uint64_t*>(from), __ATOMIC_ACQUIRE),
-                     __ATOMIC_RELEASE);
-  } else {
-    const std::lock_guard lock(words_of_16);
-    for (int i = 0; i < 2; ++i)
-      static_cast<volatile std::uint64_t*>(to)[i] = static_cast<const std::uint64_t*>(from)[i];
-  }
+  if (bytes == 4) return copy_as<unsigned>(to, from);
+  if (bytes == 8) return copy_as<std::uint64_t>(to, from);
+  const std::lock_guard lock(words_of_16);
+  for (int i = 0; i < 2; ++i)
+    static_cast<volatile std::uint64_t*>(to)[i] = static_cast<const std::uint64_t*>(from)[i];
 }
 // Half of a word of 16 bytes is counted, shorter words are not.
 unsigned log2_counted(unsigned bytes) { return bytes == 4 ? 2 : 3; }
@@ -244,12 +234,8 @@ ACCESS(4, 2)
 ACCESS(8, 3)
 ACCESS(16, 4)
 
-void __tsan_read_range(void* p, unsigned long n) {
-  record_range(p, n, Event::load, RETURN_ADDRESS);
-}
-void __tsan_write_range(void* p, unsigned long n) {
-  record_range(p, n, Event::store, RETURN_ADDRESS);
-}
+void __tsan_read_range(void* p, size_t n) { record_range(p, n, Event::load, RETURN_ADDRESS); }
+void __tsan_write_range(void* p, size_t n) { record_range(p, n, Event::store, RETURN_ADDRESS); }
 
 // Host code of the same source files may use atomics; kernels use CUDA's.
 // clang-format off: a table

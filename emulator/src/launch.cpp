@@ -30,7 +30,10 @@ std::string& fault_text() {
   return text;
 }
 
-cudaError_t run_grid(const cudaLaunchConfig_t& config, const BoundKernel& bound) {
+}  // namespace
+
+cudaError_t run(const cudaLaunchConfig_t& config, const BoundKernel& bound) try {
+  fault_text().reserve(kNoMemory.size());  // for when it is needed
   if (const cudaError_t error = remember(cudaSuccess); error != cudaSuccess) return error;
   const Options& settings = options();
   const GlobalMemory::Open open;
@@ -103,9 +106,10 @@ cudaError_t run_grid(const cudaLaunchConfig_t& config, const BoundKernel& bound)
     counted.by_kernel[launch.kernel] += launch.counts;
   }
   return cudaSuccess;
+} catch (const std::bad_alloc&) {
+  fault_text() = kNoMemory;
+  return remember(cudaErrorLaunchFailure);
 }
-
-}  // namespace
 
 Counts& Counts::operator+=(const Counts& other) {
   for (const auto& [key, theirs] : other.sites) {
@@ -126,16 +130,6 @@ Options& options() {
 }
 
 std::string last_fault() { return fault_text(); }
-
-cudaError_t run(const cudaLaunchConfig_t& config, const BoundKernel& kernel) {
-  fault_text().reserve(kNoMemory.size());  // for when it is needed
-  try {
-    return run_grid(config, kernel);
-  } catch (const std::bad_alloc&) {
-    fault_text() = kNoMemory;
-    return remember(cudaErrorLaunchFailure);
-  }
-}
 
 // ---- what has been counted
 

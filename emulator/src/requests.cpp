@@ -34,12 +34,10 @@ unsigned busiest_bank(const Request& request, std::uint32_t mask, unsigned words
 // Whether every lane of the request whose neighbour `distance` away takes part too has the same
 // address as that.
 bool paired(const Request& request, int distance) {
-  bool all = true;
-  for_each_lane(request.mask, [&](unsigned lane) {
-    if (request.mask >> (lane ^ distance) & 1)
-      all &= request.addresses[lane] == request.addresses[lane ^ distance];
-  });
-  return all;
+  return lanes_where(request.mask, [&](unsigned lane) {
+           return request.mask >> (lane ^ distance) & 1 &&
+                  request.addresses[lane] != request.addresses[lane ^ distance];
+         }) == 0;
 }
 
 // Calls f(address, how many lanes point at it) for each address.

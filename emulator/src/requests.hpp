@@ -23,9 +23,14 @@ struct Request {
 };
 
 /// Calls f(lane) for each lane in `mask`.
-template <class F>
-void for_each_lane(std::uint32_t mask, F f) {
+void for_each_lane(std::uint32_t mask, auto f) {
   for (; mask != 0; mask &= mask - 1) f(static_cast<unsigned>(std::countr_zero(mask)));
+}
+/// The lanes in `mask` for which f(lane) is true.
+std::uint32_t lanes_where(std::uint32_t mask, auto f) {
+  std::uint32_t found = 0;
+  for_each_lane(mask, [&](unsigned l) { found |= std::uint32_t{f(l)} << l; });
+  return found;
 }
 
 /// What the request takes of the hardware.

@@ -18,9 +18,9 @@ struct Allowed {
 };
 std::mutex state_mutex;
 // By cudaGetSymbolAddress. Inside, since objects of the program may launch before main.
-std::map<std::uintptr_t, std::size_t>& device_variables() {
-  static std::map<std::uintptr_t, std::size_t> variables;
-  return variables;
+auto& device_variables() {
+  static std::map<std::uintptr_t, std::uintptr_t> ends;  // by start
+  return ends;
 }
 
 const Gpu& gpu() { return *options().gpu; }
@@ -67,14 +67,13 @@ bool on_device(const void* data) { return buffer_of(data) || in_image(address_of
 
 void* device_address(void* variable, std::size_t bytes) {
   const std::lock_guard lock(state_mutex);
-  device_variables()[address_of(variable)] = bytes;
+  device_variables()[address_of(variable)] = address_of(variable) + bytes;
   return variable;
 }
 bool is_device_address(std::uintptr_t address) {
   const std::lock_guard lock(state_mutex);
-  const auto after = device_variables().upper_bound(address);
-  return after != device_variables().begin() &&
-         address - std::prev(after)->first <= std::prev(after)->second;
+  const std::uintptr_t* end = last_before(device_variables(), address);
+  return end && address <= *end;
 }
 
 void stick() { stuck = true; }
@@ -133,21 +132,17 @@ cudaError_t check_launch(const cudaLaunchConfig_t& config, const void* kernel) {
 
 using namespace emulator;
 
-#define ERROR(NAME, NUMBER, TEXT) {cuda##NAME, "cuda" #NAME, TEXT},
-struct Error {
-  cudaError_t error;
-  const char *name, *text;
-};
-static constexpr Error kErrors[] = {EMULATOR_ERRORS(ERROR)};
-static const char* known(cudaError_t error, auto part) {
-  const auto* found = std::ranges::find(kErrors, error, &Error::error);
-  return found == std::end(kErrors) ? "unknown error" : found->*part;
+#define CASE(NAME, NUMBER, TEXT) \
+  if (error == cuda##NAME) return std::pair("cuda" #NAME, TEXT);
+static std::pair<const char*, const char*> known(cudaError_t error) {
+  EMULATOR_ERRORS(CASE)
+  return {"unknown error", "unknown error"};
 }
-const char* cudaGetErrorName(cudaError_t error) { return known(error, &Error::name); }
+const char* cudaGetErrorName(cudaError_t error) { return known(error).first; }
 const char* cudaGetErrorString(cudaError_t error) {
   static thread_local std::string fault;
   if (error == cudaErrorLaunchFailure) return (fault = last_fault()).c_str();
-  return known(error, &Error::text);
+  return known(error).second;
 }
 
 cudaError_t cudaPeekAtLastError() { return remember(last_error); }
@@ -190,15 +185,11 @@ cudaError_t cudaDeviceReset() {
 
 // ---- memory
 
-static cudaError_t allocate(void** data, size_t bytes, bool on_host) {
-  *data = nullptr;
+cudaError_t emulator::allocate(void* pointer, size_t bytes, bool on_host) {
+  void*& data = *static_cast<void**>(pointer) = nullptr;
   if (bytes == 0 || stuck) return remember(cudaSuccess);
-  *data = GlobalMemory::get().allocate(bytes, on_host);
-  return remember(*data ? cudaSuccess : cudaErrorMemoryAllocation);
-}
-cudaError_t cudaMalloc(void** data, size_t bytes) { return allocate(data, bytes, false); }
-cudaError_t cudaMallocManaged(void** data, size_t bytes, unsigned) {
-  return allocate(data, bytes, true);
+  data = GlobalMemory::get().allocate(bytes, on_host);
+  return remember(data ? cudaSuccess : cudaErrorMemoryAllocation);
 }
 cudaError_t cudaFree(void* data) {
   return remember(!data || GlobalMemory::get().free(data) ? cudaSuccess : cudaErrorInvalidValue);
@@ -229,8 +220,7 @@ cudaError_t cudaMemset(void* data, int value, size_t bytes) {
   return remember(cudaSuccess);
 }
 // From the last row back: if one is out of bounds, the last is, and nothing has been done.
-template <class F>
-static cudaError_t each_row(size_t height, F work) {
+static cudaError_t each_row(size_t height, auto work) {
   cudaError_t error = cudaSuccess;
   while (height-- > 0 && error == cudaSuccess) error = work(height);
   return error;

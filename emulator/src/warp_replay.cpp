@@ -233,14 +233,9 @@ void WarpReplay::replay(std::span<Lane> lanes, bool all) {
   }
   while (!paths_.empty()) {
     Path& path = paths_.back();
-    std::uint32_t active = 0;
-    bool starved = false;
-    for_each_lane(path.lanes, [&](unsigned l) {
-      const bool empty = logs[l].next == logs[l].end;
-      starved |= empty && logs[l].more && !all;
-      if (!empty) active |= 1u << l;
-    });
-    if (starved) break;
+    const std::uint32_t active =
+        lanes_where(path.lanes, [&](unsigned l) { return logs[l].next != logs[l].end; });
+    if (!all && lanes_where(path.lanes & ~active, [&](unsigned l) { return logs[l].more; })) break;
     if (active == 0) {
       paths_.pop_back();
     } else if (const std::size_t count = alike(logs, active, path.joins)) {
@@ -298,10 +293,8 @@ void WarpReplay::diverge(std::span<LaneLog> logs, std::uint32_t active, std::uin
   std::uint32_t staying = 0;
   while (active != 0) {
     const Record& first = *logs[std::countr_zero(active)].next;
-    std::uint32_t lanes = 0;
-    for_each_lane(active, [&](unsigned l) {
-      const Record& r = *logs[l].next;
-      if (r.pc == first.pc && r.kind() == first.kind()) lanes |= 1u << l;
+    const std::uint32_t lanes = lanes_where(active, [&](unsigned l) {
+      return logs[l].next->pc == first.pc && logs[l].next->kind() == first.kind();
     });
     active &= ~lanes;
     const bool step = first.event() == Event::step;
@@ -314,12 +307,9 @@ void WarpReplay::diverge(std::span<LaneLog> logs, std::uint32_t active, std::uin
   // before all others those whose lanes are still at it, and of these any that waits for other
   // warps: where they will meet the others is known only when they have come there.
   const auto rank = [&](const Path& part) {
-    bool more = false, waits = false;
-    for_each_lane(part.lanes, [&](unsigned l) {
-      more |= logs[l].more;
-      waits |= logs[l].waits;
-    });
-    return std::tuple(!more, !waits, logs[std::countr_zero(part.lanes)].next->pc);
+    const auto more = lanes_where(part.lanes, [&](unsigned l) { return logs[l].more; });
+    const auto waits = lanes_where(part.lanes, [&](unsigned l) { return logs[l].waits; });
+    return std::tuple(more == 0, waits == 0, logs[std::countr_zero(part.lanes)].next->pc);
   };
   std::ranges::sort(parts, std::greater{}, rank);
   paths_.insert(paths_.end(), parts.begin(), parts.end());

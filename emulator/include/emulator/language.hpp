@@ -230,10 +230,8 @@ EMULATOR_INLINE uint3 make_uint3(unsigned x, unsigned y, unsigned z) { return {x
 // ---- barriers and fences
 
 EMULATOR_INLINE void __syncthreads() { emulator::block_barrier(emulator::Vote::none, 0); }
-#define EMULATOR_BLOCK_VOTE(NAME, VOTE)                              \
-  EMULATOR_INLINE int NAME(int predicate) {                          \
-    return emulator::block_barrier(emulator::Vote::VOTE, predicate); \
-  }
+#define EMULATOR_BLOCK_VOTE(NAME, VOTE) \
+  EMULATOR_INLINE int NAME(int p) { return emulator::block_barrier(emulator::Vote::VOTE, p); }
 EMULATOR_BLOCK_VOTE(__syncthreads_count, count)
 EMULATOR_BLOCK_VOTE(__syncthreads_and, all)
 EMULATOR_BLOCK_VOTE(__syncthreads_or, any)

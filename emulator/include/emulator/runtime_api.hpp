@@ -42,10 +42,8 @@ cudaError_t cudaPeekAtLastError();
 
 // ---- the device
 
-struct cudaUUID_t {
-  char bytes[16];
-};
 // clang-format off: (type, name, what it is of the modelled GPU)
+struct cudaUUID_t { char bytes[16]; };
 #define EMULATOR_DEVICE_PROPERTIES(ROW)                                                           \
   ROW(size_t, totalGlobalMem, gpu().memory_bytes) ROW(size_t, totalConstMem, 64 * 1024)           \
   ROW(size_t, sharedMemPerBlock, 48 * 1024) ROW(int, warpSize, 32)                                \
@@ -91,12 +89,14 @@ constexpr unsigned cudaDeviceScheduleYield = 2, cudaDeviceScheduleBlockingSync =
 constexpr unsigned cudaDeviceMapHost = 8;
 enum cudaFuncCache { cudaFuncCachePreferNone, cudaFuncCachePreferShared, cudaFuncCachePreferL1,
                      cudaFuncCachePreferEqual };
-inline cudaError_t cudaDeviceSetCacheConfig(cudaFuncCache) { return cudaSuccess; }
-inline cudaError_t cudaFuncSetCacheConfig(auto*, cudaFuncCache) { return cudaSuccess; }
-inline cudaError_t cudaSetDeviceFlags(unsigned) { return cudaSuccess; }
-inline cudaError_t cudaProfilerStart() { return cudaSuccess; }
-inline cudaError_t cudaProfilerStop() { return cudaSuccess; }
-// clang-format on
+typedef struct CUstream_st* cudaStream_t;
+typedef struct CUevent_st* cudaEvent_t;
+#define EMULATOR_IDLE(NAME, ...) inline cudaError_t cuda##NAME(__VA_ARGS__) { return cudaSuccess; }
+EMULATOR_IDLE(DeviceSetCacheConfig, cudaFuncCache) EMULATOR_IDLE(SetDeviceFlags, unsigned)
+EMULATOR_IDLE(FuncSetCacheConfig, auto*, cudaFuncCache) EMULATOR_IDLE(ProfilerStart)
+EMULATOR_IDLE(ProfilerStop) EMULATOR_IDLE(StreamDestroy, cudaStream_t)
+EMULATOR_IDLE(StreamWaitEvent, cudaStream_t, cudaEvent_t, int = 0)
+EMULATOR_IDLE(MemPrefetchAsync, const void*, size_t, int, cudaStream_t = nullptr)
 inline cudaError_t cudaGetDeviceCount(int* count) { return *count = 1, cudaSuccess; }
 inline cudaError_t cudaGetDevice(int* device) { return *device = 0, cudaSuccess; }
 cudaError_t cudaSetDevice(int device);
@@ -110,17 +110,9 @@ inline cudaError_t cudaRuntimeGetVersion(int* version) { return *version = 0, cu
 
 // ---- memory
 
-enum cudaMemcpyKind {
-  cudaMemcpyHostToHost,
-  cudaMemcpyHostToDevice,
-  cudaMemcpyDeviceToHost,
-  cudaMemcpyDeviceToDevice,
-  cudaMemcpyDefault
-};
-typedef struct CUstream_st* cudaStream_t;
+enum cudaMemcpyKind { cudaMemcpyHostToHost, cudaMemcpyHostToDevice, cudaMemcpyDeviceToHost,
+                      cudaMemcpyDeviceToDevice, cudaMemcpyDefault };
 
-cudaError_t cudaMalloc(void** data, size_t bytes);
-cudaError_t cudaMallocManaged(void** data, size_t bytes, unsigned flags = 1);
 cudaError_t cudaFree(void* data);
 cudaError_t cudaMemGetInfo(size_t* free, size_t* total);
 cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind);
@@ -128,14 +120,13 @@ cudaError_t cudaMemset(void* data, int value, size_t bytes);
 cudaError_t cudaMemcpy2D(void* to, size_t to_pitch, const void* from, size_t from_pitch,
                          size_t width, size_t height, cudaMemcpyKind kind);
 cudaError_t cudaMemset2D(void* data, size_t pitch, int value, size_t width, size_t height);
-cudaError_t cudaMalloc(auto** data, size_t bytes) {
-  return cudaMalloc(reinterpret_cast<void**>(data), bytes);
-}
 constexpr unsigned cudaMemAttachGlobal = 1, cudaMemAttachHost = 2;
-cudaError_t cudaMallocManaged(auto** data, size_t bytes, unsigned flags = cudaMemAttachGlobal) {
-  return cudaMallocManaged(reinterpret_cast<void**>(data), bytes, flags);
+namespace emulator { cudaError_t allocate(void* data, size_t bytes, bool on_host); }
+cudaError_t cudaMalloc(auto** p, size_t n) { return emulator::allocate(p, n, false); }
+cudaError_t cudaMallocManaged(auto** p, size_t n, unsigned = cudaMemAttachGlobal) {
+  return emulator::allocate(p, n, true);
 }
-// clang-format off: calls that do what another one does. Pinned memory is the device's too.
+// Calls that do what another one does. Pinned memory is the device's too.
 inline cudaError_t cudaFreeHost(void* data) { return cudaFree(data); }
 inline cudaError_t cudaFreeAsync(void* data, cudaStream_t) { return cudaFree(data); }
 cudaError_t cudaMallocAsync(auto** p, size_t n, cudaStream_t) { return cudaMalloc(p, n); }
@@ -147,15 +138,10 @@ cudaError_t cudaHostGetDevicePointer(auto** device, void* host, unsigned) {
 cudaError_t cudaMallocPitch(auto** data, size_t* pitch, size_t width, size_t height) {
   return cudaMalloc(data, (*pitch = (width + 511) / 512 * 512) * height);
 }
-inline cudaError_t cudaMemPrefetchAsync(const void*, size_t, int, cudaStream_t = nullptr) {
-  return cudaSuccess;
-}
-inline cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind kind,
-                                   cudaStream_t = nullptr) {
-  return cudaMemcpy(to, from, bytes, kind);
-}
-inline cudaError_t cudaMemsetAsync(void* data, int value, size_t bytes, cudaStream_t = nullptr) {
-  return cudaMemset(data, value, bytes);
+inline cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t n, cudaMemcpyKind kind,
+                                   cudaStream_t = nullptr) { return cudaMemcpy(to, from, n, kind); }
+inline cudaError_t cudaMemsetAsync(void* data, int value, size_t n, cudaStream_t = nullptr) {
+  return cudaMemset(data, value, n);
 }
 inline cudaError_t cudaMemcpy2DAsync(void* to, size_t to_pitch, const void* from, size_t from_pitch,
                                      size_t width, size_t height, cudaMemcpyKind kind,
@@ -164,6 +150,14 @@ inline cudaError_t cudaMemcpy2DAsync(void* to, size_t to_pitch, const void* from
 }
 
 namespace emulator {
+/// A kernel's address, from its name or from a void*.
+struct Kernel {
+  const void* value;
+  Kernel(const void* address) : value(address) {}
+  template <class... P>
+  Kernel(void (*kernel)(P...)) : value(reinterpret_cast<const void*>(kernel)) {}
+  operator const void*() const { return value; }
+};
 /// Keeps `error` for cudaGetLastError and returns it.
 cudaError_t remember(cudaError_t error);
 /// The address of a variable, which kernels may be given from now on.
@@ -194,10 +188,8 @@ constexpr unsigned cudaStreamDefault = 0, cudaStreamNonBlocking = 1;
 constexpr unsigned cudaEventDefault = 0, cudaEventBlockingSync = 1, cudaEventDisableTiming = 2;
 constexpr unsigned cudaHostAllocDefault = 0, cudaHostAllocPortable = 1, cudaHostAllocMapped = 2;
 constexpr unsigned cudaHostAllocWriteCombined = 4;
-typedef struct CUevent_st* cudaEvent_t;
 
 inline cudaError_t cudaStreamCreate(cudaStream_t* s) { return *s = nullptr, cudaSuccess; }
-inline cudaError_t cudaStreamDestroy(cudaStream_t) { return cudaSuccess; }
 inline cudaError_t cudaStreamSynchronize(cudaStream_t) { return cudaDeviceSynchronize(); }
 inline cudaError_t cudaStreamCreateWithFlags(cudaStream_t* s, int) { return cudaStreamCreate(s); }
 inline cudaError_t cudaStreamCreateWithPriority(cudaStream_t* s, unsigned, int) {
@@ -218,7 +210,6 @@ inline cudaError_t cudaLaunchHostFunc(cudaStream_t, cudaHostFn_t f, void* data) 
   if (error == cudaSuccess) f(data);
   return error;
 }
-inline cudaError_t cudaStreamWaitEvent(cudaStream_t, cudaEvent_t, int = 0) { return cudaSuccess; }
 inline cudaError_t cudaStreamQuery(cudaStream_t stream) { return cudaStreamSynchronize(stream); }
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags);
 inline cudaError_t cudaEventCreate(cudaEvent_t* e) { return cudaEventCreateWithFlags(e, 0); }
@@ -226,7 +217,6 @@ cudaError_t cudaEventDestroy(cudaEvent_t event);
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream = nullptr);
 inline cudaError_t cudaEventSynchronize(cudaEvent_t) { return cudaDeviceSynchronize(); }
 inline cudaError_t cudaEventQuery(cudaEvent_t) { return cudaDeviceSynchronize(); }
-// clang-format on
 /// The host's time between two records: how long emulation took, which says nothing of a GPU.
 cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEvent_t end);
 
@@ -236,23 +226,14 @@ struct cudaFuncAttributes {
   size_t sharedSizeBytes, constSizeBytes, localSizeBytes;
   int maxThreadsPerBlock, numRegs, maxDynamicSharedSizeBytes;
 };
-enum cudaFuncAttribute {
-  cudaFuncAttributeMaxDynamicSharedMemorySize = 8,
-  cudaFuncAttributePreferredSharedMemoryCarveout = 9,
-  cudaFuncAttributeNonPortableClusterSizeAllowed = 13
-};
-enum cudaLaunchAttributeID {
-  cudaLaunchAttributeCooperative = 2,
-  cudaLaunchAttributeClusterDimension = 4
-};
-union cudaLaunchAttributeValue {
-  uint3 clusterDim;
-  int cooperative;
-};
-struct cudaLaunchAttribute {
-  cudaLaunchAttributeID id;
-  cudaLaunchAttributeValue val;
-};
+enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize = 8,
+                         cudaFuncAttributePreferredSharedMemoryCarveout = 9,
+                         cudaFuncAttributeNonPortableClusterSizeAllowed = 13 };
+enum cudaLaunchAttributeID { cudaLaunchAttributeCooperative = 2,
+                             cudaLaunchAttributeClusterDimension = 4 };
+union cudaLaunchAttributeValue { uint3 clusterDim; int cooperative; };
+struct cudaLaunchAttribute { cudaLaunchAttributeID id; cudaLaunchAttributeValue val; };
+// clang-format on
 struct cudaLaunchConfig_t {
   dim3 gridDim, blockDim;
   size_t dynamicSmemBytes = 0;
@@ -260,17 +241,6 @@ struct cudaLaunchConfig_t {
   cudaLaunchAttribute* attrs = nullptr;
   unsigned numAttrs = 0;
 };
-namespace emulator {
-/// A kernel's address, from its name or from a void*.
-struct Kernel {
-  const void* value;
-  Kernel(const void* address) : value(address) {}
-  template <class... P>
-  Kernel(void (*kernel)(P...)) : value(reinterpret_cast<const void*>(kernel)) {}
-  operator const void*() const { return value; }
-};
-}  // namespace emulator
-
 /// Registers, shared and local memory are those of the table made from the device compiler's
 /// report; 0 for kernels that are not in it.
 cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, emulator::Kernel kernel);
@@ -365,6 +335,13 @@ cudaError_t launch(const Shape& shape, void (*kernel)(P...), std::type_identity_
                                   shape.stream};
   return Call<P...>{kernel, {static_cast<P&&>(arguments)...}}.run(config);
 }
+template <class... P>
+cudaError_t launch_with(void** arguments, const cudaLaunchConfig_t& config, void (*kernel)(P...)) {
+  return [&]<size_t... I>(std::index_sequence<I...>) {
+    return Call<P...>{kernel, {*static_cast<std::remove_reference_t<P>*>(arguments[I])...}}.run(
+        config);
+  }(std::index_sequence_for<P...>{});
+}
 
 }  // namespace emulator
 
@@ -373,15 +350,6 @@ cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(
                                std::type_identity_t<P>... arguments) {
   return emulator::Call<P...>{kernel, {static_cast<P&&>(arguments)...}}.run(*config);
 }
-namespace emulator {
-template <class... P>
-cudaError_t launch_with(void** arguments, const cudaLaunchConfig_t& config, void (*kernel)(P...)) {
-  return [&]<size_t... I>(std::index_sequence<I...>) {
-    return cudaLaunchKernelEx(&config, kernel,
-                              *static_cast<std::remove_reference_t<P>*>(arguments[I])...);
-  }(std::index_sequence_for<P...>{});
-}
-}  // namespace emulator
 template <class... P>
 cudaError_t cudaLaunchKernel(void (*kernel)(P...), dim3 grid, dim3 block, void** arguments,
                              size_t shared_bytes = 0, cudaStream_t stream = nullptr) {
@@ -395,12 +363,3 @@ cudaError_t cudaLaunchCooperativeKernel(void (*kernel)(P...), dim3 grid, dim3 bl
   return emulator::launch_with(arguments, {grid, block, shared_bytes, stream, &cooperative, 1},
                                kernel);
 }
-#define EMULATOR_BY_NAME                                                                \
-  __attribute__((                                                                       \
-      unavailable("the emulator takes a kernel by its name: a void* does not tell the " \
-                  "types of its arguments")))
-EMULATOR_BY_NAME cudaError_t cudaLaunchKernel(const void*, dim3, dim3, void**, size_t = 0,
-                                              cudaStream_t = nullptr);
-EMULATOR_BY_NAME cudaError_t cudaLaunchCooperativeKernel(const void*, dim3, dim3, void**,
-                                                         size_t = 0, cudaStream_t = nullptr);
-#undef EMULATOR_BY_NAME
