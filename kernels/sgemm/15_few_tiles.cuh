@@ -33,9 +33,9 @@ struct FewTiles {
 // few_tiles_small_part where k is shared anyway and no SM gets two blocks.
 inline FewTiles few_tiles_of(int m, int n, int k, const Device& device) {
   const int64_t tiles = int64_t{ceil_div(m, kFewTilesSide)} * ceil_div(n, kFewTilesSide);
-  unsigned parts = shares(tiles, device.sms, kTuning.few_tiles_part, k);
+  unsigned parts = k_splits(tiles, device.sms, kTuning.few_tiles_part, k);
   if (parts > 1)
-    parts = std::max(parts, shares(tiles, device.sms / 2 + 1, kTuning.few_tiles_small_part, k));
+    parts = std::max(parts, k_splits(tiles, device.sms / 2 + 1, kTuning.few_tiles_small_part, k));
   return {tiles, largest_cluster(parts, device)};
 }
 

@@ -25,12 +25,13 @@ struct Tiles64x128 {
   }
 };
 
-// How many workers share k: 1, 2, 4 or 8, doubled while `work` groups of them are fewer than
-// `enough` and each keeps `terms_each` terms.
-inline unsigned shares(int64_t work, int64_t enough, int64_t terms_each, int k) {
-  unsigned shares = 1;
-  while (shares < 8 && work * shares < enough && k >= 2 * shares * terms_each) shares *= 2;
-  return shares;
+// Into how many pieces k is split: 1, 2, 4 or 8. `work` is the number of independent pieces of work
+// without a split. The number doubles while there are fewer than `enough` pieces in all and each
+// keeps `terms_each` terms.
+inline unsigned k_splits(int64_t work, int64_t enough, int64_t terms_each, int k) {
+  unsigned splits = 1;
+  while (splits < 8 && work * splits < enough && k >= 2 * splits * terms_each) splits *= 2;
+  return splits;
 }
 
 // The largest cluster of at most so many blocks, a power of two.

@@ -96,31 +96,32 @@ Choice choose_anew(int m, int n, int k, const Device& device) {
       const int at_once = device.clusters_at_once[parts], blocks = v.blocks_on_an_sm(device);
       if (at_once == 0 || blocks == 0) continue;
       const double tiles = double(Choice{&v}.tiles(m, n)), outputs = v.rows * v.columns;
-      const int all = ceil_div(k, v.depth);  // steps
+      const int all_steps = ceil_div(k, v.depth);
       for (int clusters = 1;;) {
-        const int steps = ceil_div(all, parts * clusters);
+        const int steps = ceil_div(all_steps, parts * clusters);
         const double depth = std::min(double(steps) * v.depth, double(ceil_div(k, 16)) * 16);
-        const double a_block = outputs * depth * 3 / 4096;
-        const double most = std::ceil(clusters * tiles / at_once);  // of an SM
-        const double rounds = std::ceil(most / blocks);
-        const double others = outputs * 4.0 * (parts - 1) / parts;
+        const double block_products = outputs * depth * 3 / 4096;
+        const double blocks_of_sm = std::ceil(clusters * tiles / at_once);
+        const double waves = std::ceil(blocks_of_sm / blocks);
+        const double remote_bytes = outputs * 4.0 * (parts - 1) / parts;
         const double exchange =
-            parts > 1 ? kTuning.time_of_cluster_sync + others / kTuning.bytes_per_unit : 0;
+            parts > 1 ? kTuning.time_of_cluster_sync + remote_bytes / kTuning.bytes_per_unit : 0;
         const double loads =
             std::ceil(outputs / (4.0 * parts * v.threads)) * ceil_div(clusters, kTogetherLoaded);
         const double fixup =
             clusters > 1 ? kTuning.time_of_fixup + loads * kTuning.time_of_load : 0;
         // Blocks of a cluster store a part each, and some while others still exchange sums.
         const double storing = kTuning.time_per_output * outputs / (parts * parts);
-        const double rest = rounds * (kTuning.time_once + storing + exchange + fixup);
-        const double products = std::max(most, v.blocks > 1 ? kTuning.time_alone : 1) * a_block;
-        const double time = products * v.time + rest;
+        const double overhead = waves * (kTuning.time_once + storing + exchange + fixup);
+        const double tensor_work =
+            std::max(blocks_of_sm, v.blocks > 1 ? kTuning.time_alone : 1) * block_products;
+        const double time = tensor_work * v.time + overhead;
         if (time < best.time) best = {&v, parts, clusters, time};
-        // More clusters take more of the rest. The next number that leaves fewer steps to each:
-        if (rest >= best.time || steps <= 1) break;
-        clusters = std::max(clusters + 1, ceil_div(all, parts * (steps - 1)));
+        // More clusters take more overhead. The next number that leaves fewer steps to each:
+        if (overhead >= best.time || steps <= 1) break;
+        clusters = std::max(clusters + 1, ceil_div(all_steps, parts * (steps - 1)));
         if (clusters * tiles > at_once * blocks ||
-            ceil_div(all, parts * clusters) * v.depth < kTuning.least_cluster_share)
+            ceil_div(all_steps, parts * clusters) * v.depth < kTuning.least_cluster_share)
           break;
       }
     }

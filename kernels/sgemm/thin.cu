@@ -65,7 +65,7 @@ GemmLaunch thin_launch(const Gemm& g, const Device& device) {
     return rounded_up(g.n, wide, [&](auto columns, auto is_wide) -> GemmLaunch {
       const int64_t teams = ceil_div(g.m, kRowsPerTeam<columns()>);
       const unsigned split =
-          shares(teams, 32 * device.sms, 64 * kOwnTerms<columns(), is_wide()>, g.k);
+          k_splits(teams, 32 * device.sms, 64 * kOwnTerms<columns(), is_wide()>, g.k);
       return {thin_columns<columns(), is_wide()>,
               {.grid = unsigned(ceil_div(teams, 8 / split)), .block = dim3(32, split, 8 / split)}};
     });
