@@ -50,7 +50,7 @@ inline __global__ void tiled(Input a, Input b, Output c, int m, int n, int k, fl
   if (row < m && column < n) update(c[size_t(row) * n + column], alpha, sum, beta);
 }
 
-// A thread owns eight outputs of a column, which share an element of B in a register: a step of k
+// A thread owns eight outputs of a column, which share an element of B in a register: a term
 // reads 9 words for 8 FMAs instead of 16.
 inline __global__ void register_tile_1d(Input a, Input b, Output c, int m, int n, int k,
                                         float alpha, float beta) {

@@ -9,7 +9,8 @@
 #include "sgemm/problem.cuh"
 
 namespace ladders::sgemm {
-// A warp has 64 x 64 outputs. A stage in shared memory is kDepth of k: rows of A, then rows of B.
+// A warp has 64 x 64 outputs. A k tile is kDepth consecutive terms of the sums: the part of A and B
+// that a stage in shared memory holds, rows of A, then rows of B.
 template <int rows, int columns>
 struct WarpTiles {
   static constexpr int kRows = rows, kColumns = columns, kDepth = 32;
@@ -43,7 +44,7 @@ __device__ __forceinline__ float4 swapped(const float* quad) {
   return {quad[1], quad[0], quad[3], quad[2]};
 }
 
-// 128 FMAs from 24 words of a stage. A is read for four steps of k at a time, so it need not be
+// 128 FMAs from 24 words of a stage. A is read for four terms at a time, so it need not be
 // transposed.
 template <class Tiles>
 __device__ __forceinline__ void multiply(float (&sums)[8][16], const float* stage,
@@ -149,11 +150,11 @@ __global__ void __launch_bounds__(Tiles::kThreads, 1)
   const int row0 = blockIdx.y * kRows, column0 = blockIdx.x * kColumns;
   const int a_row = threadIdx.x / kA, a_column = threadIdx.x % kA * kWords;
   const int b_row = threadIdx.x / kB, b_column = threadIdx.x % kB * kWords;
-  const int steps = ceil_div(k, kDepth);
-  const auto start_copies = [&](int step) {
-    float* a_tile = ring + step % stages * Tiles::kWords;
+  const int k_tiles = ceil_div(k, kDepth);
+  const auto start_copies = [&](int k_tile) {
+    float* a_tile = ring + k_tile % stages * Tiles::kWords;
     float* b_tile = a_tile + kRows * kDepth;
-    const int k0 = step * kDepth;
+    const int k0 = k_tile * kDepth;
     const bool whole = row0 + kRows <= m && column0 + kColumns <= n && k0 + kDepth <= k;
     copy_rows<kRows, Tiles::kThreads / kA, bytes>(
         a, row0 + a_row, k0, a_column, m, k, whole,
@@ -162,18 +163,18 @@ __global__ void __launch_bounds__(Tiles::kThreads, 1)
         b, k0 + b_row, column0, b_column, k, n, whole,
         [&](int row) { return &b_tile[(b_row + row) * kColumns + b_column]; });
   };
-  for (int step = 0; step < stages - 1; ++step) {
-    if (step < steps) start_copies(step);
+  for (int k_tile = 0; k_tile < stages - 1; ++k_tile) {
+    if (k_tile < k_tiles) start_copies(k_tile);
     __pipeline_commit();
   }
   const auto mine = my_outputs<Tiles>();
   float sums[8][16] = {};
-  for (int step = 0; step < steps; ++step) {
+  for (int k_tile = 0; k_tile < k_tiles; ++k_tile) {
     __pipeline_wait_prior(stages - 2);
-    __syncthreads();  // this step's tiles have arrived; nobody reads earlier ones
-    if (step + stages - 1 < steps) start_copies(step + stages - 1);
+    __syncthreads();  // this k tile has arrived; nobody reads earlier ones
+    if (k_tile + stages - 1 < k_tiles) start_copies(k_tile + stages - 1);
     __pipeline_commit();
-    multiply<Tiles>(sums, ring + step % stages * Tiles::kWords, mine);
+    multiply<Tiles>(sums, ring + k_tile % stages * Tiles::kWords, mine);
   }
   store_thread_tile(c, sums, row0 + mine.row, column0 + mine.column, m, n, alpha, beta);
 }

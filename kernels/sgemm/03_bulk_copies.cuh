@@ -21,32 +21,32 @@ __global__ void __launch_bounds__(Tiles::kThreads, 1)
                 Output c, int m, int n, int k, float alpha, float beta, Raster raster) {
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
   constexpr int kRows = Tiles::kRows, kColumns = Tiles::kColumns, kDepth = Tiles::kDepth;
-  // A stage is filled again two steps after it was read, so that the thread that copies seldom
+  // A stage is filled again two k tiles after it was read, so that the thread that copies seldom
   // waits for slower warps.
   constexpr int kLag = 2;
   __shared__ MBarrier full[stages], empty[stages];
   float* ring = swizzled_shared<float>();
   Ring<stages>{full, empty}.start(1, Tiles::kThreads / 32);
-  const int steps = ceil_div(k, kDepth), grid = gridDim.x;
-  const int tiles = ceil_div(raster.tiles() - int(blockIdx.x), grid), total = tiles * steps;
-  const auto start_copies = [&](int step) {
-    const int s = step % stages, k0 = step % steps * kDepth;
-    const auto tile = raster.place(blockIdx.x + step / steps * grid);
+  const int k_tiles = ceil_div(k, kDepth), grid = gridDim.x;
+  const int tiles = ceil_div(raster.tiles() - int(blockIdx.x), grid), total = tiles * k_tiles;
+  const auto start_copies = [&](int k_tile) {
+    const int s = k_tile % stages, k0 = k_tile % k_tiles * kDepth;
+    const auto tile = raster.place(blockIdx.x + k_tile / k_tiles * grid);
     float* a_tile = ring + s * Tiles::kWords;
     arrive_expect_tx(full[s], Tiles::kWords * 4);
     copy_box(a_tile, a_map, tile.row * kRows, k0, full[s]);
     copy_box(a_tile + kRows * kDepth, b_map, k0, tile.column * kColumns, full[s]);
   };
   if (threadIdx.x == 0)
-    for (int step = 0; step < min(stages - kLag, total); ++step) start_copies(step);
+    for (int k_tile = 0; k_tile < min(stages - kLag, total); ++k_tile) start_copies(k_tile);
   const auto mine = my_outputs<Tiles>();
-  int step = 0, s = 0;
+  int k_tile = 0, s = 0;
   uint32_t parity = 0;  // of the stage's phase
   for (int t = 0; t < tiles; ++t) {
     float sums[8][16] = {};
-    for (const int last = step + steps; step < last; ++step) {
+    for (const int last = k_tile + k_tiles; k_tile < last; ++k_tile) {
       if (threadIdx.x == 0) {
-        if (const int next = step + stages - kLag; next < total) {
+        if (const int next = k_tile + stages - kLag; next < total) {
           if (next >= stages) wait(empty[next % stages], (next / stages - 1) % 2);
           start_copies(next);
         }

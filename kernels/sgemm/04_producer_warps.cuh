@@ -59,7 +59,7 @@ struct Rows {
       from[j] = a + size_t(min(row + j, m - 1)) * k + column;
     left = columns_left;
   }
-  // Loads blocks `apart` steps of k apart, the first at `depth` of this stage; moves on by a stage.
+  // Loads blocks `apart` terms apart, the first at `depth` of this stage; moves on by a stage.
   template <int stage_depth, int apart, int blocks>
   __device__ __forceinline__ void load(float (&block)[blocks][4][4], int depth) {
     if (left >= stage_depth) {
@@ -86,7 +86,7 @@ template <class Tiles>
 struct Producer {
   static constexpr int kRows = Tiles::kRows, kColumns = Tiles::kColumns, kDepth = Tiles::kDepth;
   static constexpr int kBlocks = kRows * kDepth / 16 / kProducers;  // 4 x 4, per thread
-  static constexpr int kApart = 16 * kProducers / kRows;            // steps of k between them
+  static constexpr int kApart = 16 * kProducers / kRows;            // terms between them
   static_assert(kRows <= kProducers);
 
   float* stages;
@@ -97,7 +97,7 @@ struct Producer {
   template <class Operand>
   __device__ __forceinline__ void produce(Operand& a, int row0, int k0, int k,
                                           const TensorMap& b_map, int b_row, int b_column,
-                                          int steps) {
+                                          int k_tiles) {
     const int thread = threadIdx.x - Tiles::kConsumers, lane = thread % 32, warp = thread / 32;
     // Eight lanes are neighbours in a row of the transpose, so their stores have no conflicts.
     const int row = warp % (kRows / 32) * 32 + lane % 8 * 4;
@@ -106,13 +106,13 @@ struct Producer {
     a.begin(row0 + row, k0 + depth, k - k0);
     a.template load<kDepth, kApart>(block, depth);
 #pragma unroll 1
-    for (int step = 0; step < steps; ++step) {
+    for (int k_tile = 0; k_tile < k_tiles; ++k_tile) {
       const int s = state.stage;
       float* a_tile = stages + s * Tiles::kWords;
       wait(ring.empty[s], state.parity);
       if (thread == 0) {
         arrive_expect_tx(ring.full[s], kDepth * kColumns * 4);
-        copy_box(a_tile + kRows * kDepth, b_map, b_row + step * kDepth, b_column, ring.full[s]);
+        copy_box(a_tile + kRows * kDepth, b_map, b_row + k_tile * kDepth, b_column, ring.full[s]);
       }
 #pragma unroll
       for (int i = 0; i < kBlocks; ++i) {
@@ -120,7 +120,7 @@ struct Producer {
         for (int x = 0; x < 4; ++x) as_float4(to + x * kRows) = as_float4(block[i][x]);
       }
       fill();
-      if (step + 1 < steps) a.template load<kDepth, kApart>(block, depth);
+      if (k_tile + 1 < k_tiles) a.template load<kDepth, kApart>(block, depth);
     }
   }
   __device__ __forceinline__ void fill() {
@@ -169,10 +169,10 @@ struct Consumer {
   // `last` if no stages follow: the last load is not used, but is faster than a branch. A stage is
   // released only once its operands are used: TMA copies do not queue behind a thread's loads, as
   // its stores do.
-  __device__ __forceinline__ void consume(float (&sums)[8][16], int steps, bool last) {
+  __device__ __forceinline__ void consume(float (&sums)[8][16], int k_tiles, bool last) {
     const float *from_a = a + state.stage * Tiles::kWords,
                 *from_b = b + state.stage * Tiles::kWords;
-    for (int step = 0; step < steps; ++step) {
+    for (int k_tile = 0; k_tile < k_tiles; ++k_tile) {
 #pragma unroll 1
       for (int k = 0; k < kDepth - kUnrolled; k += kUnrolled) {
 #pragma unroll
@@ -190,8 +190,8 @@ struct Consumer {
       const int old = state.stage;
       state.next();
       from_a = a + state.stage * Tiles::kWords, from_b = b + state.stage * Tiles::kWords;
-      if (!last || step + 1 < steps) wait(ring.full[state.stage], state.parity);
-      if (kLoadsUnused || !last || step + 1 < steps) load(0, from_a, from_b);
+      if (!last || k_tile + 1 < k_tiles) wait(ring.full[state.stage], state.parity);
+      if (kLoadsUnused || !last || k_tile + 1 < k_tiles) load(0, from_a, from_b);
       multiply(sums, 1);
       arrive(ring.empty[old]);
     }
@@ -276,7 +276,7 @@ __global__ void __launch_bounds__(Tiles::kThreads, 1)
   const auto ring = Tiles::Barriers::in_registers(barriers);
   float* stages = in_register(swizzled_shared<float>());
   ring.start(Tiles::kFillers, Tiles::kReaders);
-  const int steps = ceil_div(k, Tiles::kDepth), grid = gridDim.x;
+  const int k_tiles = ceil_div(k, Tiles::kDepth), grid = gridDim.x;
   const int tiles = ceil_div(raster.tiles() - int(blockIdx.x), grid);
   if (threadIdx.x >= Tiles::kConsumers) {
     warpgroup_reg_dealloc<Tiles::kProducerRegisters>();
@@ -284,7 +284,7 @@ __global__ void __launch_bounds__(Tiles::kThreads, 1)
     Rows rows{a, m, k};
     for (int t = 0; t < tiles; ++t) {
       const auto tile = raster.place(blockIdx.x + t * grid);
-      producer.produce(rows, tile.row * kRows, 0, k, b_map, 0, tile.column * kColumns, steps);
+      producer.produce(rows, tile.row * kRows, 0, k, b_map, 0, tile.column * kColumns, k_tiles);
     }
     return;
   }
@@ -294,7 +294,7 @@ __global__ void __launch_bounds__(Tiles::kThreads, 1)
   consumer.start();
   for (int t = 0; t < tiles; ++t) {
     float sums[8][16] = {};
-    consumer.consume(sums, steps, t + 1 == tiles);
+    consumer.consume(sums, k_tiles, t + 1 == tiles);
     const auto tile = raster.place(blockIdx.x + t * grid);
     mine.store(sums, {c, tile.row * kRows, tile.column * kColumns, m, n, alpha, beta});
   }

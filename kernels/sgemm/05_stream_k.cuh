@@ -9,23 +9,23 @@
 
 namespace ladders::sgemm {
 struct Part {
-  int tile, first, steps;  // the first step and how many
-  __device__ bool is_beginning(int all) const { return first == 0 && steps < all; }
+  int tile, first, k_tiles;  // the first k tile and how many
+  __device__ bool is_beginning(int all) const { return first == 0 && k_tiles < all; }
 };
 
-// The work of a block: an equal share of the steps of the tiles that do not fill a wave, and of one
-// full wave more if there is one; then whole tiles. So all blocks end together.
+// The work of a block: an equal share of the k tiles of the tiles that do not fill a wave, and of
+// one full wave more if there is one; then whole tiles. So all blocks end together.
 class Share {
  public:
-  __device__ Share(int tiles, int steps) : tiles_(tiles), steps_(steps) {
+  __device__ Share(int tiles, int k_tiles) : tiles_(tiles), k_tiles_(k_tiles) {
     const int blocks = gridDim.x, rest = tiles % blocks, shared = min(tiles, blocks + rest);
-    const int all = rest == 0 ? 0 : shared * steps, each = all / blocks, more = all % blocks;
+    const int all = rest == 0 ? 0 : shared * k_tiles, each = all / blocks, more = all % blocks;
     const auto begin = [=](int block) { return each * block + more * block / blocks; };
     next_ = begin(blockIdx.x);
     end_ = begin(blockIdx.x + 1);
     tile_ = rest == 0 ? blockIdx.x : shared + blockIdx.x;
-    if (next_ < end_ && end_ % steps > 0) {
-      const int tile_end = (end_ / steps + 1) * steps;
+    if (next_ < end_ && end_ % k_tiles > 0) {
+      const int tile_end = (end_ / k_tiles + 1) * k_tiles;
       do ++followers_;
       while (begin(blockIdx.x + followers_ + 1) < tile_end);
     }
@@ -35,18 +35,18 @@ class Share {
     if (next_ == end_) {
       const int tile = tile_;
       tile_ += gridDim.x;
-      return {tile, 0, steps_};
+      return {tile, 0, k_tiles_};
     }
-    const int tile = next_ / steps_, first = next_ % steps_;
-    const int steps = min(steps_ - first, end_ - next_);
-    next_ += steps;
-    return {tile, first, steps};
+    const int tile = next_ / k_tiles_, first = next_ % k_tiles_;
+    const int k_tiles = min(k_tiles_ - first, end_ - next_);
+    next_ += k_tiles;
+    return {tile, first, k_tiles};
   }
   // How many of the next blocks have the rest of the tile that this one begins.
   __device__ int followers() const { return followers_; }
 
  private:
-  int tiles_, steps_, tile_, next_, end_, followers_ = 0;  // steps of shared tiles
+  int tiles_, k_tiles_, tile_, next_, end_, followers_ = 0;  // k tiles of shared tiles
 };
 
 // Where a block stores its partial sums of a tile that begins in an earlier block. It computes them
@@ -118,23 +118,23 @@ struct Fixup {
   }
 };
 
-// `products` has the number of tiles, of `steps` each, produces parts of them, and says where sums
-// go.
+// `products` has the number of tiles, of `k_tiles` each, produces parts of them, and says where
+// sums go.
 template <class Tiles, class Products>
-__device__ __forceinline__ void multiply_shares(const Products& products, int steps,
+__device__ __forceinline__ void multiply_shares(const Products& products, int k_tiles,
                                                 const Fixup<Tiles>& fixup) {
   __shared__ MBarrier barriers[2 * Tiles::kStages];
   const auto ring = Tiles::Barriers::in_registers(barriers);
   float* stages = in_register(swizzled_shared<float>());
   ring.start(Tiles::kFillers, Tiles::kReaders);
-  Share share(products.tiles(), steps);
+  Share share(products.tiles(), k_tiles);
   if (threadIdx.x >= Tiles::kConsumers) {
     warpgroup_reg_dealloc<Tiles::kProducerRegisters>();
     Producer<Tiles> producer{stages, ring};
     while (share.more()) {
       const Part part = share.next();
       products.feed(producer, part);
-      if (part.is_beginning(steps))
+      if (part.is_beginning(k_tiles))
         for (int i = 1; i <= share.followers(); ++i) fixup.load_partials(producer, blockIdx.x + i);
     }
     return;
@@ -148,12 +148,12 @@ __device__ __forceinline__ void multiply_shares(const Products& products, int st
     float sums[8][16] = {};
     // After a tile's beginning, sums of others come through the ring: they must not be read too
     // early, even if they are not used.
-    consumer.consume(sums, part.steps, !part.is_beginning(steps) && !share.more());
+    consumer.consume(sums, part.k_tiles, !part.is_beginning(k_tiles) && !share.more());
     if (part.first > 0) {
       fixup.store_partials(sums);
       continue;
     }
-    if (part.is_beginning(steps)) {
+    if (part.is_beginning(k_tiles)) {
       for (int i = 0; i < share.followers(); ++i) fixup.add_partials(sums, consumer, stages);
       if (share.more()) consumer.start();
     }
@@ -177,7 +177,7 @@ struct OneProduct {
     const int k0 = part.first * Tiles::kDepth;
     Rows rows{a, m, k};
     producer.produce(rows, tile.row * Tiles::kRows, k0, k, b_map, k0, tile.column * Tiles::kColumns,
-                     part.steps);
+                     part.k_tiles);
   }
   __device__ __forceinline__ Destination destination(int number) const {
     const auto tile = raster.place(number);

@@ -57,7 +57,7 @@ __global__ void __launch_bounds__(Tiles::kThreads, 1)
   const int part = cluster.block_rank(), parts = cluster.num_blocks();
   const auto tile = raster.place(blockIdx.x / parts);
   const int all = ceil_div(k, kDepth), first = all * part / parts;
-  const int steps = all * (part + 1) / parts - first;
+  const int k_tiles = all * (part + 1) / parts - first;
   __shared__ MBarrier barriers[2 * Tiles::kStages], used_up;
   const auto ring = Tiles::Barriers::in_registers(barriers);
   float* stages = in_register(swizzled_shared<float>());
@@ -68,7 +68,7 @@ __global__ void __launch_bounds__(Tiles::kThreads, 1)
     Producer<Tiles> producer{stages, ring};
     Rows rows{a, m, k};
     producer.produce(rows, tile.row * kRows, first * kDepth, k, b_map, first * kDepth,
-                     tile.column * kColumns, steps);
+                     tile.column * kColumns, k_tiles);
   } else {
     warpgroup_reg_alloc<Tiles::kConsumerRegisters>();
     constexpr int kWarpsX = kColumns / 64;
@@ -79,8 +79,8 @@ __global__ void __launch_bounds__(Tiles::kThreads, 1)
     Consumer<Tiles, 6> consumer{stages + slice * kSliceDepth * kRows + row,
                                 stages + kRows * kDepth + slice * kSliceDepth * kColumns + column,
                                 ring};
-    if (steps > 0) consumer.start();
-    consumer.consume(sums, steps, true);
+    if (k_tiles > 0) consumer.start();
+    consumer.consume(sums, k_tiles, true);
     arrive(used_up);
     wait(used_up, 0);  // the ring is free
     float* own = stages + slice * kRows * kPitch + row * kPitch + column;
@@ -107,7 +107,7 @@ template <FedShape shape>
 SplitTiles split_tiles(const Case& c, const Device& device, unsigned parts, double step_time) {
   using Tiles = FedTiles<shape>;
   const int64_t blocks = int64_t{raster_of<Tiles>(c["m"], c["n"]).tiles()} * parts;
-  const int64_t steps = ceil_div(ceil_div(c["k"], Tiles::kDepth), parts);
+  const int64_t k_tiles = ceil_div(ceil_div(c["k"], Tiles::kDepth), parts);
   const LaunchPlan plan{
       .grid = unsigned(blocks),
       .block = Tiles::kThreads,
@@ -116,7 +116,7 @@ SplitTiles split_tiles(const Case& c, const Device& device, unsigned parts, doub
   return {
       fed<Tiles>(split_k<Tiles>, [plan](const Case&, const Device&, const void*) { return plan; }),
       step_time * ceil_div(blocks, device.sms) * Tiles::kRows * Tiles::kColumns *
-          (steps * Tiles::kDepth + kTuning.split_k_start)};
+          (k_tiles * Tiles::kDepth + kTuning.split_k_start)};
 }
 
 inline Implementation split_k_at(const Case& c, const Device& device) {

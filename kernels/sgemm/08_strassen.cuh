@@ -23,7 +23,7 @@ namespace ladders::sgemm {
 constexpr int kHalfProducts = 7;
 
 // The upper left quarters are as large as the products; the others may be smaller. k is as if
-// padded with zeros to whole steps, n to multiples of four, so that quarters are aligned if rows
+// padded with zeros to whole k tiles, n to multiples of four, so that quarters are aligned if rows
 // are.
 struct Halves {
   int m, n, k;
@@ -75,7 +75,7 @@ inline __global__ void __launch_bounds__(256)
 
 // Rows of a quarter of A, plus or minus those of another if `factor` is not 0. Rows beyond A repeat
 // its last row: outputs of padded rows are right for any padding, and not stored. Columns beyond A
-// must be 0, since they are terms of real sums; halves of `whole` steps have none.
+// must be 0, since they are terms of real sums; halves of `whole` k tiles have none.
 template <bool whole>
 struct RowsOfTwo {
   const float* a;
@@ -135,7 +135,7 @@ struct HalfProducts {
     const auto tile = raster.place(part.tile % raster.tiles());
     RowsOfTwo<whole> rows{a, m, k, half, kFirst[p], kSecond[p], kFactor[p]};
     producer.produce(rows, tile.row * Tiles::kRows, k0, half.k, operands, p * half.k + k0,
-                     tile.column * Tiles::kColumns, part.steps);
+                     tile.column * Tiles::kColumns, part.k_tiles);
   }
   __device__ __forceinline__ Destination destination(int number) const {
     const int p = number / raster.tiles();

@@ -229,8 +229,9 @@ __global__ void __launch_bounds__(Tiles::kThreads, Tiles::kBlocks)
 #if __CUDA_ARCH__ >= 800
   constexpr int kRows = Tiles::kRows, kColumns = Tiles::kColumns, kDepth = Tiles::kDepth;
   constexpr int kStages = Tiles::kStages, kThreads = Tiles::kThreads, kPitch = Tiles::kPitch;
-  constexpr int kTogether = 1024 / (16 * Tiles::kGroups);  // steps before sums are added to totals
-  constexpr int kLag = 2;  // steps from reading to refilling a stage: warps may drift apart
+  constexpr int kTogether =
+      1024 / (16 * Tiles::kGroups);  // k tiles before sums are added to totals
+  constexpr int kLag = 2;  // k tiles from reading to refilling a stage: warps may drift apart
   constexpr int kWarps = kThreads / 32, kJobs = 4;  // jobs: copies of half a stage's A or B
   static_assert(kStages > kLag && kWarps >= kJobs && (kWarps & (kWarps - 1)) == 0);
   __shared__ MBarrier barriers[2 * kStages];
@@ -242,16 +243,16 @@ __global__ void __launch_bounds__(Tiles::kThreads, Tiles::kBlocks)
   const int row0 = tile / tiles_x * kRows, column0 = tile % tiles_x * kColumns;
   const int shares = shared.clusters * parts, share = blockIdx.x % shares;
   const int all = ceil_div(p.k, kDepth), first = int64_t(all) * share / shares;
-  const int steps = int64_t(all) * (share + 1) / shares - first;
+  const int k_tiles = int64_t(all) * (share + 1) / shares - first;
   const uint32_t ring_address = shared_address(ring);
   // The warps take turns at the copies: of each stage, half of A or B is a job for one of them.
   const int warp = threadIdx.x / 32;
-  const auto start_copies = [&](int step, int s) {
-    const int job = (warp - step * kJobs) & (kWarps - 1), half = job % 2;
+  const auto start_copies = [&](int k_tile, int s) {
+    const int job = (warp - k_tile * kJobs) & (kWarps - 1), half = job % 2;
     if (job >= kJobs) return;
-    if (step >= kStages) poll(empty[s], (step / kStages - 1) & 1);
+    if (k_tile >= kStages) poll(empty[s], (k_tile / kStages - 1) & 1);
     const uint32_t to = ring_address + 4 * (s * Tiles::kWords + (job < 2 ? 0 : kRows * kDepth));
-    const int k0 = (first + step) * kDepth;
+    const int k0 = (first + k_tile) * kDepth;
     if (job < 2) {
       const auto place = [&](int row, int column) {
         return to + 4 * (half * (kRows / 2) * kDepth + place_a<kDepth>(row, column));
@@ -274,7 +275,7 @@ __global__ void __launch_bounds__(Tiles::kThreads, Tiles::kBlocks)
     cp_async_arrive_noinc(full[s]);
   };
 #pragma unroll 1
-  for (int step = 0; step < min(kStages, steps); ++step) start_copies(step, step);
+  for (int k_tile = 0; k_tile < min(kStages, k_tiles); ++k_tile) start_copies(k_tile, k_tile);
 
   const int slice = warp / Tiles::kWarps, g = threadIdx.x % 32 / 4;
   const int t = threadIdx.x % 4, my_row = warp % Tiles::kWarps / Tiles::kWarpsX * Tiles::kWarpRows;
@@ -282,7 +283,7 @@ __global__ void __launch_bounds__(Tiles::kThreads, Tiles::kBlocks)
   const int my_depth = slice * Tiles::kGroups * 16;
   int a_at = place_a<kDepth>(my_row + g, my_depth + 4 * t);
   int b_at = kRows * kDepth + place_b<kColumns>(my_depth + 4 * t, my_column + 4 * g);
-  if constexpr (Tiles::kGroups > 1)  // else computed again in each step
+  if constexpr (Tiles::kGroups > 1)  // else computed again for each k tile
     asm volatile("" : "+r"(a_at), "+r"(b_at));
   constexpr int kTilesY = Tiles::kWarpRows / 16, kTilesX = Tiles::kWarpColumns / 8;
   constexpr int kFours = kTilesY * kTilesX;
@@ -307,9 +308,9 @@ __global__ void __launch_bounds__(Tiles::kThreads, Tiles::kBlocks)
   PipelineState<kStages> state;
   int left = p.k - first * kDepth - my_depth;  // from this stage on
 #pragma unroll 1
-  for (int step = 0; step < steps; ++step) {
-    if (step >= kLag && step - kLag + kStages < steps)
-      start_copies(step - kLag + kStages,
+  for (int k_tile = 0; k_tile < k_tiles; ++k_tile) {
+    if (k_tile >= kLag && k_tile - kLag + kStages < k_tiles)
+      start_copies(k_tile - kLag + kStages,
                    state.stage < kLag ? state.stage - kLag + kStages : state.stage - kLag);
     __syncwarp();
     poll(full[state.stage], state.parity);
@@ -321,7 +322,7 @@ __global__ void __launch_bounds__(Tiles::kThreads, Tiles::kBlocks)
     arrive(empty[state.stage]);  // all lanes: racecheck cannot follow __syncwarp() and one arrival
     left -= kDepth;
     state.next();
-    if ((step + 1) % kTogether == 0 && step + 1 < steps) {
+    if ((k_tile + 1) % kTogether == 0 && k_tile + 1 < k_tiles) {
       add_totals();
 #pragma unroll
       for (int i = 0; i < kFours; ++i) {

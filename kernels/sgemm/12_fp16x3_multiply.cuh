@@ -264,13 +264,13 @@ __device__ __forceinline__ void add_stage(float (&sums)[T::kPasses][T::kOutputs]
   state.next();
 }
 
-// `steps_per_part` stages make a part of k, whose sums are added to C.
+// `k_tiles_per_part` stages make a part of k, whose sums are added to C.
 template <int columns>
 __global__ void __launch_bounds__(kMultiplyThreads, 1)
     fp16_products(const __grid_constant__ TensorMap a_high, const __grid_constant__ TensorMap a_low,
                   const __grid_constant__ TensorMap b_high, const __grid_constant__ TensorMap b_low,
                   const int* row_powers, const int* column_powers, const __grid_constant__ Gemm g,
-                  int steps_per_part, const Raster raster) {
+                  int k_tiles_per_part, const Raster raster) {
 #if !defined(__CUDA_ARCH__) || defined(__CUDA_ARCH_FEAT_SM90_ALL)
   using T = WideTiles<columns>;
   __shared__ MBarrier barriers[2 * T::kStages];
@@ -280,7 +280,8 @@ __global__ void __launch_bounds__(kMultiplyThreads, 1)
   Ring<T::kStages>{full, empty}.start(1, kCluster * kConsumers / 128);
   cluster_sync_relaxed();
   wait_on_dependent_grids();
-  const int steps = ceil_div(g.k, kDepth), pairs = raster.tiles(), clusters = gridDim.x / kCluster;
+  const int k_tiles = ceil_div(g.k, kDepth), pairs = raster.tiles(),
+            clusters = gridDim.x / kCluster;
   const int first_pair = blockIdx.x / kCluster;
   if (threadIdx.x >= kConsumers) {
     warpgroup_reg_dealloc<kProducerRegisters>();
@@ -288,8 +289,8 @@ __global__ void __launch_bounds__(kMultiplyThreads, 1)
       PipelineState<T::kStages> state{.parity = 1};  // all stages are free
       for (int pair = first_pair; pair < pairs; pair += clusters) {
         const auto origin = origin_of(raster, T::kColumns, pair, rank);
-        for (int step = 0; step < steps; ++step, state.next()) {
-          const int k0 = step * kDepth;
+        for (int k_tile = 0; k_tile < k_tiles; ++k_tile, state.next()) {
+          const int k0 = k_tile * kDepth;
           MBarrier& arrived = full[state.stage];
           wait(empty[state.stage], state.parity);
           // This block's rows of A, and half of B for both.
@@ -318,9 +319,9 @@ __global__ void __launch_bounds__(kMultiplyThreads, 1)
     if (group == 1) give_turn_to(0);
     for (int pair = first_pair; pair < pairs; pair += clusters) {
       const auto [row, column] = origin_of(raster, T::kColumns, pair, rank);
-      for (int begin = 0; begin < steps; begin += steps_per_part) {
+      for (int begin = 0; begin < k_tiles; begin += k_tiles_per_part) {
         float sums[T::kPasses][T::kOutputs] = {};
-        for (int step = begin; step < min(begin + steps_per_part, steps); ++step)
+        for (int k_tile = begin; k_tile < min(begin + k_tiles_per_part, k_tiles); ++k_tile)
           add_stage<T>(sums, group, thread, {full, empty}, state, stages);
         store_sums<T>(g, begin == 0, sums, row_powers, column_powers, row + warp * 16, column,
                       staged);

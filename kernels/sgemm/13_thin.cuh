@@ -268,8 +268,8 @@ __global__ void __launch_bounds__(kShortThreads) short_rows(const Gemm g) {
   };
   load(0);
   for (int i = threadIdx.x; i < (k + 3) / 4 * 4 * kRows; i += kShortThreads) {
-    const int row = i % kRows, step = i / kRows;
-    a[step][row] = step < k && row < g.m ? g.a[row * g.lda + step] : 0;
+    const int row = i % kRows, term = i / kRows;
+    a[term][row] = term < k && row < g.m ? g.a[row * g.lda + term] : 0;
   }
   __syncthreads();
   if (column >= g.n) return;
@@ -302,17 +302,17 @@ __global__ void __launch_bounds__(kShortThreads) short_columns(const Gemm g) {
     float* tile = tiles[k0 / kShortChunk % 2];
 #pragma unroll 8
     for (int i = threadIdx.x; i < rows << bits; i += kRows) {
-      const int row = i >> bits, step = i - (row << bits);
-      if (step < longest && k0 + step < k)
-        __pipeline_memcpy_async(&tile[row * apart + step], &g.a[(row0 + row) * g.lda + k0 + step],
+      const int row = i >> bits, term = i - (row << bits);
+      if (term < longest && k0 + term < k)
+        __pipeline_memcpy_async(&tile[row * apart + term], &g.a[(row0 + row) * g.lda + k0 + term],
                                 4);
     }
     __pipeline_commit();
   };
   copy(0);
   for (int i = threadIdx.x; i < (k + 3) / 4 * 4 * kColumns; i += kRows) {
-    const int column = i % kColumns, step = i / kColumns;
-    b[step][column] = step < k && column < g.n ? g.b[step * g.ldb + column] : 0;
+    const int column = i % kColumns, term = i / kColumns;
+    b[term][column] = term < k && column < g.n ? g.b[term * g.ldb + column] : 0;
   }
   double sums[kColumns] = {};
 #pragma unroll 1

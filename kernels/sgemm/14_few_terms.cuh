@@ -42,14 +42,14 @@ __global__ void __launch_bounds__(256, 4) few_terms(const Gemm g) {
     __pipeline_wait_prior(0);
     __syncthreads();
 #pragma unroll 2
-    for (int step = 0; step < depth; ++step) {
+    for (int term = 0; term < depth; ++term) {
       alignas(16) float a[kRows], b[kColumns];
 #pragma unroll
       for (int r = 0; r < kRows; r += 4)
-        as_float4(&a[r]) = as_float4(&a_tile[step][warp * kRows + r]);
+        as_float4(&a[r]) = as_float4(&a_tile[term][warp * kRows + r]);
 #pragma unroll
       for (int j = 0; j < kColumns; j += kWords)
-        copy_vector<kWords>(&b[j], &b_tile[step][32 * j + kWords * lane]);
+        copy_vector<kWords>(&b[j], &b_tile[term][32 * j + kWords * lane]);
 #pragma unroll
       for (int r = 0; r < kRows; ++r)
         for (int j = 0; j < kColumns; ++j) sums[r][j] += a[r] * b[j];

@@ -45,7 +45,7 @@ inline FewTiles few_tiles_of(int m, int n, int k, const Device& device) {
   return exact_product(row, column, pitch, k);
 }
 
-// A block has 32 x 32 outputs, a thread 2 x 2. It loads 128 steps of k at once, so that it waits
+// A block has 32 x 32 outputs, a thread 2 x 2. It loads 128 terms at once, so that it waits
 // for DRAM once for all of these. Copies and products are in loops: code that runs once comes from
 // DRAM too. What a sum loses when it is rounded is added to the next four products (Kahan's
 // summation), so that errors hardly grow with k. Up to about 100 terms single elements may err more

@@ -32,7 +32,7 @@ struct Tuning {
 
   int fp16x3_side = 512;                 ///< least m and n for fp16x3: its tiles are large
   int64_t fp16x3_panel_bytes = 8 << 20;  ///< of B: stays in the L2 between the search and the split
-  // Time of a wave of tiles of 64 to 256 columns, per step of k. Only ratios matter. Measured on an
+  // Time of a wave of tiles of 64 to 256 columns, per term. Only ratios matter. Measured on an
   // H100 at 8192 cubed; the ratio of 64 to 128 columns on an H200 at m = n = 1024.
   double fp16x3_wave_64 = 104, fp16x3_wave_128 = 143, fp16x3_wave_192 = 192, fp16x3_wave_256 = 258;
   int64_t fp16x3_wide_band = 1 << 27;        ///< from this many outputs on, bands are twice as high
@@ -71,19 +71,19 @@ struct Tuning {
   double time_of_cluster_sync = 420, bytes_per_unit = 25;
   // Until the last cluster may read the others' sums; and each of its rounds of loads:
   double time_of_fixup = 750, time_of_load = 410;
-  // With all of k in shared memory: to begin; and for each tile on an SM, once and per step of k,
+  // With all of k in shared memory: to begin; and for each tile on an SM, once and per term,
   // where rows of B and C start on 16 bytes and where not.
-  double time_short_once = 1030, time_short_tile = 260, time_short_step = 18.5;
-  double time_short_tile_unaligned = 600, time_short_step_unaligned = 25.3;
+  double time_short_once = 1030, time_short_tile = 260, time_short_term = 18.5;
+  double time_short_tile_unaligned = 600, time_short_term_unaligned = 25.3;
   // If rows of B or C do not start on 16 bytes, the other kernel of bf16x6 takes longer, per
   // output:
   double time_per_unaligned_output = 0.004;
-  // small_tiles, for such rows: to begin; for each tile on an SM, once and per step of k; and per
-  // step of k for all tiles.
-  double small_tiles_once = 490, small_tiles_tile = 1190, small_tiles_step = 39;
-  double small_tiles_k_step = 17;
+  // small_tiles, for such rows: to begin; for each tile on an SM, once and per term; and per
+  // term for all tiles.
+  double small_tiles_once = 490, small_tiles_tile = 1190, small_tiles_term = 39;
+  double small_tiles_all_term = 17;
 
-  // The model by which split_k chooses tiles: time per output and step of k, and the steps that a
+  // The model by which split_k chooses tiles: time per output and term, and the terms that a
   // block takes to begin and to end.
   double split_k_128x128 = 1.08, split_k_64x128 = 1.12, split_k_64x64 = 1.25;
   int split_k_start = 128;

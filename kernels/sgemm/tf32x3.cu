@@ -96,10 +96,10 @@ Choice choose_anew(int m, int n, int k, const Device& device) {
       const int at_once = device.clusters_at_once[parts], blocks = v.blocks_on_an_sm(device);
       if (at_once == 0 || blocks == 0) continue;
       const double tiles = double(Choice{&v}.tiles(m, n)), outputs = v.rows * v.columns;
-      const int all_steps = ceil_div(k, v.depth);
+      const int all_k_tiles = ceil_div(k, v.depth);
       for (int clusters = 1;;) {
-        const int steps = ceil_div(all_steps, parts * clusters);
-        const double depth = std::min(double(steps) * v.depth, double(ceil_div(k, 16)) * 16);
+        const int k_tiles = ceil_div(all_k_tiles, parts * clusters);
+        const double depth = std::min(double(k_tiles) * v.depth, double(ceil_div(k, 16)) * 16);
         const double block_products = outputs * depth * 3 / 4096;
         const double blocks_of_sm = std::ceil(clusters * tiles / at_once);
         const double waves = std::ceil(blocks_of_sm / blocks);
@@ -117,11 +117,11 @@ Choice choose_anew(int m, int n, int k, const Device& device) {
             std::max(blocks_of_sm, v.blocks > 1 ? kTuning.time_alone : 1) * block_products;
         const double time = tensor_work * v.time + overhead;
         if (time < best.time) best = {&v, parts, clusters, time};
-        // More clusters take more overhead. The next number that leaves fewer steps to each:
-        if (overhead >= best.time || steps <= 1) break;
-        clusters = std::max(clusters + 1, ceil_div(all_steps, parts * (steps - 1)));
+        // More clusters take more overhead. The next number that leaves fewer k tiles to each:
+        if (overhead >= best.time || k_tiles <= 1) break;
+        clusters = std::max(clusters + 1, ceil_div(all_k_tiles, parts * (k_tiles - 1)));
         if (clusters * tiles > at_once * blocks ||
-            ceil_div(all_steps, parts * clusters) * v.depth < kTuning.least_cluster_share)
+            ceil_div(all_k_tiles, parts * clusters) * v.depth < kTuning.least_cluster_share)
           break;
       }
     }
@@ -216,8 +216,8 @@ double time_of_short(int m, int n, int k, bool aligned, const Device& device) {
   const double tiles = std::ceil(double(grid.x) * grid.y / device.sms);  // of an SM
   return kTuning.time_short_once +
          tiles * (aligned
-                      ? kTuning.time_short_tile + kTuning.time_short_step * k
-                      : kTuning.time_short_tile_unaligned + kTuning.time_short_step_unaligned * k);
+                      ? kTuning.time_short_tile + kTuning.time_short_term * k
+                      : kTuning.time_short_tile_unaligned + kTuning.time_short_term_unaligned * k);
 }
 
 double time_of_staged(int m, int n, int k, bool aligned, const Device& device) {
