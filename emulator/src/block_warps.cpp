@@ -171,7 +171,7 @@ void Block::answer(std::span<Lane> lanes, std::uint32_t members) {
     for_each_lane(members & (members - 1), [&](unsigned l) { all = join(all, lanes[l].value); });
     return all;
   };
-  const auto set = [&] {
+  const auto nonzero = [&] {
     return lanes_where(members, [&](auto l) { return lanes[l].value != 0; });
   };
   const auto result_of = [&](const Lane& lane) -> std::uint64_t {
@@ -198,9 +198,9 @@ void Block::answer(std::span<Lane> lanes, std::uint32_t members) {
       case WarpFunction::shuffle_up: return take_from(up < first ? me : up);
       case WarpFunction::shuffle_down: return take_from(down >= first + width ? me : down);
       case WarpFunction::shuffle_xor: return take_from(other >= first + width ? me : other);
-      case WarpFunction::ballot: return set();
-      case WarpFunction::all: return set() == members;
-      case WarpFunction::any: return set() != 0;
+      case WarpFunction::ballot: return nonzero();
+      case WarpFunction::all: return nonzero() == members;
+      case WarpFunction::any: return nonzero() != 0;
       case WarpFunction::match_any: return lanes_where(members, is_same);
       case WarpFunction::add: return fold(std::plus());
       case WarpFunction::minimum: return fold(std::ranges::min);

@@ -40,6 +40,7 @@ void* map_shared(void* address, unsigned rank) {
        cluster_size());
 }
 
+// The running lane waits there, called from `pc`; returns what it is answered.
 static std::uint64_t wait_at(State state, auto value, std::uintptr_t pc) {
   Lane& lane = *current_lane;
   lane.pc = pc;

@@ -316,8 +316,7 @@ TensorMap map_of_b(Sgemm& p, const float* b, int k, int n, cudaStream_t stream) 
   const int pitch = ceil_div(n, 4) * 4;
   if (pitch != n) {
     float* copy = p.room_for_copy(size_t(k) * pitch);
-    const auto blocks = unsigned(std::min(ceil_div(int64_t{k} * pitch, 1024), 1024l));
-    launch({.grid = blocks, .block = 256}, stream, pad_rows, b, copy, k, n, pitch);
+    launch({.grid = 1024, .block = 256}, stream, pad_rows, b, copy, k, n, pitch);
     b = copy;
   }
   return tensor_map({b, 4, k, n, Tiles::kDepth, Tiles::kColumns, 0, 4 * int64_t{pitch}});

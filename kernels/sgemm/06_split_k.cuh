@@ -104,7 +104,7 @@ struct SplitTiles {
   double time;
 };
 template <FedShape shape>
-SplitTiles split_tiles(const Case& c, const Device& device, unsigned parts, double step_time) {
+SplitTiles split_tiles(const Case& c, const Device& device, unsigned parts, double term_time) {
   using Tiles = FedTiles<shape>;
   const int64_t blocks = int64_t{raster_of<Tiles>(c["m"], c["n"]).tiles()} * parts;
   const int64_t k_tiles = ceil_div(ceil_div(c["k"], Tiles::kDepth), parts);
@@ -115,7 +115,7 @@ SplitTiles split_tiles(const Case& c, const Device& device, unsigned parts, doub
       .cluster = parts};
   return {
       fed<Tiles>(split_k<Tiles>, [plan](const Case&, const Device&, const void*) { return plan; }),
-      step_time * ceil_div(blocks, device.sms) * Tiles::kRows * Tiles::kColumns *
+      term_time * ceil_div(blocks, device.sms) * Tiles::kRows * Tiles::kColumns *
           (k_tiles * Tiles::kDepth + kTuning.split_k_start)};
 }
 

@@ -156,9 +156,9 @@ struct TwoOfTf32 {
 
 // Adds 16 terms to a warp's sums. The instruction's own order of operands would need scattered
 // loads of single words. But a sum does not depend on the order of its terms, as long as A and B
-// agree. So lane 4 g + t loads k = 4 t to 4 t + 3, 16 bytes, of each row of A. It passes them off
-// as what the instruction expects of this lane: k = t and t + 4 of two TF32 instructions, or 2 t, 2
-// t + 1, 2 t + 8 and 2 t + 9 of one BF16 instruction. Of B it loads the same four rows, and four
+// agree. So lane 4g + t loads k = 4t to 4t + 3, 16 bytes, of each row of A. It passes them off as
+// what the instruction expects of this lane: k = t and t + 4 of two TF32 instructions, or k = 2t,
+// 2t + 1, 2t + 8 and 2t + 9 of one BF16 instruction. Of B it loads the same four rows, and four
 // columns at once: column j of the chunk is column g of instruction j. The stores undo that order.
 template <class Tiles, class Parts>
 __device__ __forceinline__ void add_group(

@@ -51,7 +51,7 @@ inline FewTiles few_tiles_of(int m, int n, int k, const Device& device) {
 // summation), so that errors hardly grow with k. Up to about 100 terms single elements may err more
 // than a library's.
 __global__ void __launch_bounds__(256) few_tiles(const Gemm g) {
-  constexpr int kSide = kFewTilesSide, kDepth = 128, kPitch = kDepth + 4, kSteps = 16;
+  constexpr int kSide = kFewTilesSide, kDepth = 128, kPitch = kDepth + 4, kTerms = 16;
   __shared__ __align__(16) float a_tile[kSide][kPitch], b_tile[kDepth][kSide];
   int part = 0, log_parts = 0;
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
@@ -62,9 +62,9 @@ __global__ void __launch_bounds__(256) few_tiles(const Gemm g) {
   const int row0 = blockIdx.y * kSide, column0 = (blockIdx.x >> log_parts) * kSide;
   const auto [down, right] = lane_position();  // 4 x 8 lanes
   const int y = warp / 2 * 8 + down * 2, x = warp % 2 * 16 + right * 2;
-  const int all = ceil_div(terms(g), kSteps);
-  const int begin = (all * part >> log_parts) * kSteps;
-  const int end = (all * (part + 1) >> log_parts) * kSteps;  // beyond k, elements are 0
+  const int all = ceil_div(terms(g), kTerms);
+  const int begin = (all * part >> log_parts) * kTerms;
+  const int end = (all * (part + 1) >> log_parts) * kTerms;  // beyond k, elements are 0
   alignas(8) float sums[2][2] = {};
   float lost[2][2] = {};
   for (int k0 = begin; k0 < end; k0 += kDepth) {
@@ -86,9 +86,9 @@ __global__ void __launch_bounds__(256) few_tiles(const Gemm g) {
     __pipeline_wait_prior(0);
     __syncthreads();
 #pragma unroll 1
-    for (int first = 0; first < depth; first += kSteps)
+    for (int first = 0; first < depth; first += kTerms)
 #pragma unroll
-      for (int i = first; i < first + kSteps; i += 4) {
+      for (int i = first; i < first + kTerms; i += 4) {
         alignas(16) float from_a[2][4];
         alignas(8) float from_b[4][2];
         for (int r = 0; r < 2; ++r) as_float4(from_a[r]) = as_float4(&a_tile[y + r][i]);

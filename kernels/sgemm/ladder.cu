@@ -347,7 +347,7 @@ Scheme scheme_for(const Gemm& g, const Device& device) {
       ceil_div(m, SmallTiles::kRows) <= kMostGridRows) {
     const double tiles = std::ceil(double(Tiles64x128::count(m, n)) / device.sms);  // of an SM
     const double time = kTuning.small_tiles_once + kTuning.small_tiles_tile * tiles +
-                        (kTuning.small_tiles_all_term + kTuning.small_tiles_term * tiles) * k;
+                        (kTuning.small_tiles_term + kTuning.small_tiles_tile_term * tiles) * k;
     if (time < bf16x6_time(g, device)) return Scheme::small_tiles;
   }
   if (needs_exact_parts(m, n, k)) return Scheme::bf16x6;

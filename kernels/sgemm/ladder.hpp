@@ -80,8 +80,8 @@ struct Tuning {
   double time_per_unaligned_output = 0.004;
   // small_tiles, for such rows: to begin; for each tile on an SM, once and per term; and per
   // term for all tiles.
-  double small_tiles_once = 490, small_tiles_tile = 1190, small_tiles_term = 39;
-  double small_tiles_all_term = 17;
+  double small_tiles_once = 490, small_tiles_tile = 1190, small_tiles_tile_term = 39;
+  double small_tiles_term = 17;
 
   // The model by which split_k chooses tiles: time per output and term, and the terms that a
   // block takes to begin and to end.

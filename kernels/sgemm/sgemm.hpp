@@ -11,8 +11,8 @@
 
 namespace ladders::sgemm {
 /// C = alpha A B + beta C: A of m x k, B of k x n, C of m x n; rows are lda, ldb, ldc floats apart
-/// (at least k, n and n). m and n are at most 2^31 - 256, k at most 2^30, and a matrix may have
-/// more than 2^31 elements. C is not read if beta is 0, nor A and B if alpha is.
+/// (at least k, n and n). m and n are at most 2^31 - 256, k at most 2^30. C is not read if beta is
+/// 0, nor A and B if alpha is.
 struct Gemm {
   const float* a;
   int64_t lda;

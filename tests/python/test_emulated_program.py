@@ -272,6 +272,13 @@ def test_full_cases_tell_how_long_a_row_may_take():
     assert "may take" not in run("--benchmark_filter=^sgemm/none").stderr
 
 
+def test_the_page_names_all_gpus_that_can_be_emulated():
+    listed = re.search(r"the GPU to emulate \(h200\): ((?:\w+,\s+)+\w+)", run("--help").stdout)[1]
+    page = (ROOT / "docs/emulator.md").read_text(encoding="utf-8")
+    told = re.search(r"`--gpu` takes (.*?)\. For", page, re.DOTALL)[1]
+    assert re.findall(r"`(\w+)`", told) == re.split(r",\s+", listed)
+
+
 def test_counts_do_not_depend_on_the_workers():
     alone, together = (rows_of(QUICK, f"--workers={workers}") for workers in (1, 2))
     assert counted(alone) == counted(together)

@@ -91,6 +91,7 @@ enum cudaFuncCache { cudaFuncCachePreferNone, cudaFuncCachePreferShared, cudaFun
                      cudaFuncCachePreferEqual };
 typedef struct CUstream_st* cudaStream_t;
 typedef struct CUevent_st* cudaEvent_t;
+// Calls that do nothing here:
 #define EMULATOR_IDLE(NAME, ...) inline cudaError_t cuda##NAME(__VA_ARGS__) { return cudaSuccess; }
 EMULATOR_IDLE(DeviceSetCacheConfig, cudaFuncCache) EMULATOR_IDLE(SetDeviceFlags, unsigned)
 EMULATOR_IDLE(FuncSetCacheConfig, auto*, cudaFuncCache) EMULATOR_IDLE(ProfilerStart)
@@ -121,7 +122,8 @@ cudaError_t cudaMemcpy2D(void* to, size_t to_pitch, const void* from, size_t fro
                          size_t width, size_t height, cudaMemcpyKind kind);
 cudaError_t cudaMemset2D(void* data, size_t pitch, int value, size_t width, size_t height);
 constexpr unsigned cudaMemAttachGlobal = 1, cudaMemAttachHost = 2;
-namespace emulator { cudaError_t allocate(void* data, size_t bytes, bool on_host); }
+/// `pointer` is where a pointer to the memory goes, null if there is none.
+namespace emulator { cudaError_t allocate(void* pointer, size_t bytes, bool on_host); }
 cudaError_t cudaMalloc(auto** p, size_t n) { return emulator::allocate(p, n, false); }
 cudaError_t cudaMallocManaged(auto** p, size_t n, unsigned = cudaMemAttachGlobal) {
   return emulator::allocate(p, n, true);
