@@ -97,10 +97,10 @@ LaunchPlan plan_of(const Row& row) {
   return implementation.plan(row.point, study().device(), implementation.kernel);
 }
 
-// A shape of tens of millions of threads takes minutes with its eyes open. What is new there is
-// that blocks go on where the grid is at its limit along y, which is tried with a lower limit
+// A shape of tens of millions of threads takes minutes with its accesses checked. What is new there
+// is that blocks go on where the grid is at its limit along y, which is tried with a lower limit
 // instead.
-constexpr double kThreadsInAnyOrder = 1e6, kThreadsOnAnyWorkers = 2.5e5;
+constexpr double kMostThreads = 2.5e5;
 constexpr unsigned kLimit = 65535, kLowerLimit = 2;
 double threads(const LaunchPlan& plan) {
   return double(plan.grid.x) * plan.grid.y * plan.grid.z * plan.block.x * plan.block.y;
@@ -108,16 +108,16 @@ double threads(const LaunchPlan& plan) {
 
 class EveryKernel : public testing::TestWithParam<Named> {
  protected:
-  // Calls f(row) for the shapes of at most that many threads.
+  // Calls f(row) for the shapes of at most kMostThreads.
   template <class F>
-  void for_each_row(double most_threads, F f) {
+  void for_each_row(F f) {
     int ran = 0;
     for (const Row& row : rows(*GetParam().ladder, Shapes::tested)) {
       if (row.rung != GetParam().rung) continue;
       if (!skip_reason(row, study().device()).empty()) continue;
       SCOPED_TRACE(row.name());
       try {
-        if (threads(plan_of(row)) > most_threads) continue;
+        if (threads(plan_of(row)) > kMostThreads) continue;
         f(row);
         ++ran;
       } catch (const DoesNotFit&) {
@@ -172,7 +172,7 @@ TEST_P(EveryKernel, IsCleanInAnyOrder) {
                                       << " blocks along y at most");
       const Rung in_order = checked(*GetParam().rung, order, limit);
       int index = order == Order::reverse ? 0 : 1;
-      for_each_row(kThreadsInAnyOrder, [&](Row row) {
+      for_each_row([&](Row row) {
         if (index++ % 6 != 0) return;
         row.rung = &in_order;
         study().verify(row, 1);  // one input is enough to find races
@@ -215,7 +215,7 @@ TEST_P(KernelWithFlags, IsCleanUnderAnySchedule) {
                    << "schedule " << static_cast<int>(kind) << ", seed " << seed);
       const Rung scheduled =
           checked(*GetParam().rung, emulator::Order::forward, kLimit, {.kind = kind, .seed = seed});
-      for_each_row(kThreadsOnAnyWorkers, [&](Row row) {
+      for_each_row([&](Row row) {
         if (index++ % step != 0) return;  // a shape under some of them
         row.rung = &scheduled;
         study().verify(row);
@@ -238,7 +238,7 @@ auto key(const emulator::Report& r) {
 
 TEST_P(EveryKernel, CountsTheSameOnAnyNumberOfWorkers) {
   int index = 0;
-  for_each_row(kThreadsOnAnyWorkers, [&](const Row& row) {
+  for_each_row([&](const Row& row) {
     if (index++ % 20 != 0) return;  // some shapes: how threads share work is not of these
     const Implementation implementation = row.rung->at(row.point, study().device());
     const LaunchPlan plan = implementation.plan(row.point, study().device(), implementation.kernel);
