@@ -21,13 +21,13 @@ constexpr int kProducers = 128;
 
 // A block of `rows` x `columns` outputs, 64 x 64 per warp and slice of each stage's depth, and a
 // warpgroup that loads for them. A stage is A's tile, transposed, and B's.
-struct FedShape {
+struct SpecializedShape {
   int rows, columns;
   int slices = 1, depth = 32, stages = 4;
   int producer_registers = 88;  // per thread: what is left of 168 goes to consumers
 };
-template <FedShape shape>
-struct FedTiles {
+template <SpecializedShape shape>
+struct SpecializedTiles {
   static constexpr int kRows = shape.rows, kColumns = shape.columns, kDepth = shape.depth;
   static constexpr int kSlices = shape.slices, kStages = shape.stages;
   static constexpr int kWarps = kRows / 64 * (kColumns / 64);  // per slice
@@ -325,7 +325,8 @@ TensorMap map_of_b(Sgemm& p, const float* b, int k, int n, cudaStream_t stream) 
 // How producer_warps, stream_k and split_k are launched. `more(problem, plan)` returns the
 // arguments that only one of them takes.
 template <class Tiles, class... Parameters, class Plan, class... More>
-Implementation fed(void (*function)(Parameters...), Plan plan, LaunchMode mode = {}, More... more) {
+Implementation specialized(void (*function)(Parameters...), Plan plan, LaunchMode mode = {},
+                           More... more) {
   return launches<Sgemm>(function, plan, [=](Sgemm& p, const LaunchPlan& plan, auto stream) {
     const auto [a, b, c, m, n, k, alpha, beta] = p.arguments();
     launch(plan, mode, stream, function, a, map_of_b<Tiles>(p, b, k, n, stream), c, m, n, k, alpha,
@@ -343,12 +344,14 @@ LaunchPlan persistent_plan(int64_t tiles, int64_t shares, const Device& device) 
           sizeof(float) * (Tiles::kStages * Tiles::kWords + Tiles::kWarps * 8 * 64) + kRoomToAlign};
 }
 
-using FedLarge = FedTiles<FedShape{.rows = 128, .columns = 256, .producer_registers = 72}>;
+using LargeSpecializedTiles =
+    SpecializedTiles<SpecializedShape{.rows = 128, .columns = 256, .producer_registers = 72}>;
 
-inline Implementation fed_by_producers() {
-  return fed<FedLarge>(
-      producer_warps<FedLarge>, [](const Case& c, const Device& device, const void*) {
-        return persistent_plan<FedLarge>(raster_of<FedLarge>(c["m"], c["n"]).tiles(), 1, device);
+inline Implementation by_producer_warps() {
+  return specialized<LargeSpecializedTiles>(
+      producer_warps<LargeSpecializedTiles>, [](const Case& c, const Device& device, const void*) {
+        return persistent_plan<LargeSpecializedTiles>(
+            raster_of<LargeSpecializedTiles>(c["m"], c["n"]).tiles(), 1, device);
       });
 }
 inline std::string no_producers(const Case& c, const Device&) {

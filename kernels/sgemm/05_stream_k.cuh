@@ -8,16 +8,17 @@
 #include "sgemm/04_producer_warps.cuh"
 
 namespace ladders::sgemm {
-struct Part {
-  int tile, first, k_tiles;  // the first k tile and how many
+// `k_tiles` k tiles of one tile of outputs, from number `first` on.
+struct WorkUnit {
+  int tile, first, k_tiles;
   __device__ bool is_beginning(int all) const { return first == 0 && k_tiles < all; }
 };
 
 // The work of a block: an equal share of the k tiles of the tiles that do not fill a wave, and of
 // one full wave more if there is one; then whole tiles. So all blocks end together.
-class Share {
+class BlockWork {
  public:
-  __device__ Share(int tiles, int k_tiles) : tiles_(tiles), k_tiles_(k_tiles) {
+  __device__ BlockWork(int tiles, int k_tiles) : tiles_(tiles), k_tiles_(k_tiles) {
     const int blocks = gridDim.x, rest = tiles % blocks, shared = min(tiles, blocks + rest);
     const int all = rest == 0 ? 0 : shared * k_tiles, each = all / blocks, more = all % blocks;
     const auto begin = [=](int block) { return each * block + more * block / blocks; };
@@ -31,7 +32,7 @@ class Share {
     }
   }
   __device__ bool more() const { return next_ < end_ || tile_ < tiles_; }
-  __device__ Part next() {
+  __device__ WorkUnit next() {
     if (next_ == end_) {
       const int tile = tile_;
       tile_ += gridDim.x;
@@ -118,46 +119,46 @@ struct Fixup {
   }
 };
 
-// `products` has the number of tiles, of `k_tiles` each, produces parts of them, and says where
-// sums go.
+// `products` has the number of tiles, of `k_tiles` each, loads the operands of work units, and says
+// where sums go.
 template <class Tiles, class Products>
-__device__ __forceinline__ void multiply_shares(const Products& products, int k_tiles,
-                                                const Fixup<Tiles>& fixup) {
+__device__ __forceinline__ void multiply_stream_k(const Products& products, int k_tiles,
+                                                  const Fixup<Tiles>& fixup) {
   __shared__ MBarrier barriers[2 * Tiles::kStages];
   const auto ring = Tiles::Barriers::in_registers(barriers);
   float* stages = in_register(swizzled_shared<float>());
   ring.start(Tiles::kFillers, Tiles::kReaders);
-  Share share(products.tiles(), k_tiles);
+  BlockWork work(products.tiles(), k_tiles);
   if (threadIdx.x >= Tiles::kConsumers) {
     warpgroup_reg_dealloc<Tiles::kProducerRegisters>();
     Producer<Tiles> producer{stages, ring};
-    while (share.more()) {
-      const Part part = share.next();
-      products.feed(producer, part);
-      if (part.is_beginning(k_tiles))
-        for (int i = 1; i <= share.followers(); ++i) fixup.load_partials(producer, blockIdx.x + i);
+    while (work.more()) {
+      const WorkUnit unit = work.next();
+      products.load(producer, unit);
+      if (unit.is_beginning(k_tiles))
+        for (int i = 1; i <= work.followers(); ++i) fixup.load_partials(producer, blockIdx.x + i);
     }
     return;
   }
   warpgroup_reg_alloc<Tiles::kConsumerRegisters>();
   const auto mine = WarpTile<Tiles>::mine(stages);
   auto consumer = mine.template consumer<6>(stages, ring);
-  if (share.more()) consumer.start();
-  while (share.more()) {
-    const Part part = share.next();
+  if (work.more()) consumer.start();
+  while (work.more()) {
+    const WorkUnit unit = work.next();
     float sums[8][16] = {};
     // After a tile's beginning, sums of others come through the ring: they must not be read too
     // early, even if they are not used.
-    consumer.consume(sums, part.k_tiles, !part.is_beginning(k_tiles) && !share.more());
-    if (part.first > 0) {
+    consumer.consume(sums, unit.k_tiles, !unit.is_beginning(k_tiles) && !work.more());
+    if (unit.first > 0) {
       fixup.store_partials(sums);
       continue;
     }
-    if (part.is_beginning(k_tiles)) {
-      for (int i = 0; i < share.followers(); ++i) fixup.add_partials(sums, consumer, stages);
-      if (share.more()) consumer.start();
+    if (unit.is_beginning(k_tiles)) {
+      for (int i = 0; i < work.followers(); ++i) fixup.add_partials(sums, consumer, stages);
+      if (work.more()) consumer.start();
     }
-    mine.store(sums, products.destination(part.tile));
+    mine.store(sums, products.destination(unit.tile));
   }
 }
 
@@ -172,12 +173,12 @@ struct OneProduct {
 
   __device__ __forceinline__ int tiles() const { return raster.tiles(); }
   template <class Producer>
-  __device__ __forceinline__ void feed(Producer& producer, Part part) const {
-    const auto tile = raster.place(part.tile);
-    const int k0 = part.first * Tiles::kDepth;
+  __device__ __forceinline__ void load(Producer& producer, WorkUnit unit) const {
+    const auto tile = raster.place(unit.tile);
+    const int k0 = unit.first * Tiles::kDepth;
     Rows rows{a, m, k};
     producer.produce(rows, tile.row * Tiles::kRows, k0, k, b_map, k0, tile.column * Tiles::kColumns,
-                     part.k_tiles);
+                     unit.k_tiles);
   }
   __device__ __forceinline__ Destination destination(int number) const {
     const auto tile = raster.place(number);
@@ -191,7 +192,7 @@ __global__ void __launch_bounds__(Tiles::kThreads, 1)
              float alpha, float beta, Raster raster, Fixup<Tiles> fixup) {
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
   const OneProduct<Tiles> product{a, b_map, c, m, n, k, alpha, beta, raster};
-  multiply_shares<Tiles>(product, ceil_div(k, Tiles::kDepth), fixup);
+  multiply_stream_k<Tiles>(product, ceil_div(k, Tiles::kDepth), fixup);
 #endif
 }
 
@@ -205,9 +206,9 @@ Fixup<Tiles> fixup_of(Sgemm& p, size_t blocks) {
 // At most so many blocks per tile: a block has at least least_share terms.
 inline int64_t most_shares(int64_t k) { return std::max<int64_t>(1, k / kTuning.least_share); }
 
-inline Implementation fed_in_shares() {
-  using Tiles = FedLarge;
-  return fed<Tiles>(
+inline Implementation by_stream_k() {
+  using Tiles = LargeSpecializedTiles;
+  return specialized<Tiles>(
       stream_k<Tiles>,
       [](const Case& c, const Device& device, const void*) {
         return persistent_plan<Tiles>(raster_of<Tiles>(c["m"], c["n"]).tiles(), most_shares(c["k"]),

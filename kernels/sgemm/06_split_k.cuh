@@ -103,9 +103,9 @@ struct SplitTiles {
   Implementation implementation;
   double time;
 };
-template <FedShape shape>
+template <SpecializedShape shape>
 SplitTiles split_tiles(const Case& c, const Device& device, unsigned parts, double term_time) {
-  using Tiles = FedTiles<shape>;
+  using Tiles = SpecializedTiles<shape>;
   const int64_t blocks = int64_t{raster_of<Tiles>(c["m"], c["n"]).tiles()} * parts;
   const int64_t k_tiles = ceil_div(ceil_div(c["k"], Tiles::kDepth), parts);
   const LaunchPlan plan{
@@ -113,16 +113,18 @@ SplitTiles split_tiles(const Case& c, const Device& device, unsigned parts, doub
       .block = Tiles::kThreads,
       .shared_bytes = sizeof(float) * Tiles::kStages * Tiles::kWords + kRoomToAlign,
       .cluster = parts};
-  return {
-      fed<Tiles>(split_k<Tiles>, [plan](const Case&, const Device&, const void*) { return plan; }),
-      term_time * ceil_div(blocks, device.sms) * Tiles::kRows * Tiles::kColumns *
-          (k_tiles * Tiles::kDepth + kTuning.split_k_start)};
+  return {specialized<Tiles>(split_k<Tiles>,
+                             [plan](const Case&, const Device&, const void*) { return plan; }),
+          term_time * ceil_div(blocks, device.sms) * Tiles::kRows * Tiles::kColumns *
+              (k_tiles * Tiles::kDepth + kTuning.split_k_start)};
 }
 
 inline Implementation split_k_at(const Case& c, const Device& device) {
-  constexpr FedShape k128x128{.rows = 128, .columns = 128, .slices = 2, .depth = 64, .stages = 3};
-  constexpr FedShape k64x128{.rows = 64, .columns = 128, .slices = 4, .depth = 64};
-  constexpr FedShape k64x64{.rows = 64, .columns = 64, .slices = 8, .depth = 64, .stages = 6};
+  constexpr SpecializedShape k128x128{
+      .rows = 128, .columns = 128, .slices = 2, .depth = 64, .stages = 3};
+  constexpr SpecializedShape k64x128{.rows = 64, .columns = 128, .slices = 4, .depth = 64};
+  constexpr SpecializedShape k64x64{
+      .rows = 64, .columns = 64, .slices = 8, .depth = 64, .stages = 6};
   return std::ranges::min({split_tiles<k128x128>(c, device, 2, kTuning.split_k_128x128),
                            split_tiles<k64x128>(c, device, 1, kTuning.split_k_64x128),
                            split_tiles<k64x64>(c, device, 2, kTuning.split_k_64x64)},

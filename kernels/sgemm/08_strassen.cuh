@@ -128,14 +128,14 @@ struct HalfProducts {
 
   __device__ __forceinline__ int tiles() const { return kHalfProducts * raster.tiles(); }
   template <class Producer>
-  __device__ __forceinline__ void feed(Producer& producer, Part part) const {
+  __device__ __forceinline__ void load(Producer& producer, WorkUnit unit) const {
     static constexpr int kFirst[] = {0, 2, 0, 3, 0, 2, 1}, kSecond[] = {3, 3, 0, 0, 1, 0, 3};
     static constexpr float kFactor[] = {1, 1, 0, 0, 1, -1, -1};
-    const int p = part.tile / raster.tiles(), k0 = part.first * Tiles::kDepth;
-    const auto tile = raster.place(part.tile % raster.tiles());
+    const int p = unit.tile / raster.tiles(), k0 = unit.first * Tiles::kDepth;
+    const auto tile = raster.place(unit.tile % raster.tiles());
     RowsOfTwo<whole> rows{a, m, k, half, kFirst[p], kSecond[p], kFactor[p]};
     producer.produce(rows, tile.row * Tiles::kRows, k0, half.k, operands, p * half.k + k0,
-                     tile.column * Tiles::kColumns, part.k_tiles);
+                     tile.column * Tiles::kColumns, unit.k_tiles);
   }
   __device__ __forceinline__ Destination destination(int number) const {
     const int p = number / raster.tiles();
@@ -153,7 +153,7 @@ __global__ void __launch_bounds__(Tiles::kThreads, 1)
   launch_dependent_grids();
   wait_on_dependent_grids();
   const HalfProducts<Tiles, whole> seven{a, operands, products, m, k, alpha, beta, half, raster};
-  multiply_shares<Tiles>(seven, half.k / Tiles::kDepth, fixup);
+  multiply_stream_k<Tiles>(seven, half.k / Tiles::kDepth, fixup);
 #endif
 }
 

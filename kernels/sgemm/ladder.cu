@@ -196,7 +196,7 @@ std::vector<Rung> steps() {
       {.name = "producer_warps",
        .idea = "Four warps only load and transpose A, so that the others' FMAs have no register "
                "bank conflicts.",
-       .implementation = fed_by_producers(),
+       .implementation = by_producer_warps(),
        .builds_on = "persistent",
        .target = "stall_dispatch_stall",
        .needs = kSetmaxnreg,
@@ -204,7 +204,7 @@ std::vector<Rung> steps() {
       // 05_stream_k.cuh
       {.name = "stream_k",
        .idea = "The last, partial wave of tiles is divided along k: all blocks end together.",
-       .implementation = fed_in_shares(),
+       .implementation = by_stream_k(),
        .builds_on = "producer_warps",
        .meant_for = [](const Case& c) { return c["k"] >= kTuning.least_share; },
        .target = "issue_utilisation",

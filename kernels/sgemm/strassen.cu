@@ -7,7 +7,8 @@
 
 namespace ladders::sgemm {
 Implementation strassen_at(const Case& c, const Device&) {
-  using Tiles = FedTiles<FedShape{.rows = 128, .columns = 256}>;  // producers load twice as much
+  using Tiles = SpecializedTiles<SpecializedShape{.rows = 128,
+                                                  .columns = 256}>;  // producers load twice as much
   const int m = c["m"], n = c["n"], k = c["k"], depth = Tiles::kDepth;
   const Halves half{ceil_div(m, 2), ceil_div(n, 8) * 4, ceil_div(k, 2 * depth) * depth};
   const Raster one = raster_of<Tiles>(half.m, half.n);
