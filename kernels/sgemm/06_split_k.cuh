@@ -13,8 +13,8 @@ template <class Tiles, bool plain>
 __device__ __forceinline__ void add_up_slices(float* sums, const Destination& to) {
   constexpr int kPitch = Tiles::kColumns + 4, kQuads = Tiles::kColumns / 4;
   const auto cluster = cooperative_groups::this_cluster();
-  const int part = cluster.block_rank(), parts = cluster.num_blocks();
-  const int rows = Tiles::kRows / parts;  // of each block of the cluster
+  const int rank = cluster.block_rank(), cluster_size = cluster.num_blocks();
+  const int rows = Tiles::kRows / cluster_size;  // of each block of the cluster
   const auto quad = [&](int row, int i) { return &as_float4(&sums[row * kPitch + i * 4]); };
   const auto of_slices = [&](int row, int i) {
     float4 sum = *quad(row, i);
@@ -23,7 +23,7 @@ __device__ __forceinline__ void add_up_slices(float* sums, const Destination& to
       add(sum, *quad(other * Tiles::kRows + row, i));
     return sum;
   };
-  if (parts > 1) {
+  if (cluster_size > 1) {
 #pragma unroll 1
     for (int i = threadIdx.x; i < Tiles::kRows * kQuads; i += Tiles::kThreads)
       *quad(i / kQuads, i % kQuads) = of_slices(i / kQuads, i % kQuads);
@@ -31,15 +31,15 @@ __device__ __forceinline__ void add_up_slices(float* sums, const Destination& to
   }
 #pragma unroll 1
   for (int i = threadIdx.x; i < rows * kQuads; i += Tiles::kThreads) {
-    const int row = part * rows + i / kQuads;
+    const int row = rank * rows + i / kQuads;
     float4 sum{};
-    if (parts == 1) sum = of_slices(row, i % kQuads);
+    if (cluster_size == 1) sum = of_slices(row, i % kQuads);
 #pragma unroll 2
-    for (int rank = 0; parts > 1 && rank < parts; ++rank)
-      add(sum, *cluster.map_shared_rank(quad(row, i % kQuads), rank));
+    for (int other = 0; cluster_size > 1 && other < cluster_size; ++other)
+      add(sum, *cluster.map_shared_rank(quad(row, i % kQuads), other));
     to.store<plain>(row, i % kQuads * 4, swapped(&sum.x));
   }
-  if (parts > 1) cluster_sync_shared();  // no block may exit while another loads from it
+  if (cluster_size > 1) cluster_sync_shared();  // no block may exit while another loads from it
 }
 
 // For outputs that would leave SMs idle with large tiles: the warps of a block share a small tile,
@@ -54,10 +54,10 @@ __global__ void __launch_bounds__(Tiles::kThreads, 1)
   constexpr int kPitch = kColumns + 4, kSliceDepth = kDepth / Tiles::kSlices;
   static_assert(Tiles::kSlices * kRows * kPitch <= Tiles::kStages * Tiles::kWords);
   const auto cluster = cooperative_groups::this_cluster();
-  const int part = cluster.block_rank(), parts = cluster.num_blocks();
-  const auto tile = raster.place(blockIdx.x / parts);
-  const int all = ceil_div(k, kDepth), first = all * part / parts;
-  const int k_tiles = all * (part + 1) / parts - first;
+  const int rank = cluster.block_rank(), cluster_size = cluster.num_blocks();
+  const auto tile = raster.place(blockIdx.x / cluster_size);
+  const int all = ceil_div(k, kDepth), first = all * rank / cluster_size;
+  const int k_tiles = all * (rank + 1) / cluster_size - first;
   __shared__ MBarrier barriers[2 * Tiles::kStages], used_up;
   const auto ring = Tiles::Barriers::in_registers(barriers);
   float* stages = in_register(swizzled_shared<float>());
@@ -104,15 +104,16 @@ struct SplitTiles {
   double time;
 };
 template <SpecializedShape shape>
-SplitTiles split_tiles(const Case& c, const Device& device, unsigned parts, double term_time) {
+SplitTiles split_tiles(const Case& c, const Device& device, unsigned cluster_size,
+                       double term_time) {
   using Tiles = SpecializedTiles<shape>;
-  const int64_t blocks = int64_t{raster_of<Tiles>(c["m"], c["n"]).tiles()} * parts;
-  const int64_t k_tiles = ceil_div(ceil_div(c["k"], Tiles::kDepth), parts);
+  const int64_t blocks = int64_t{raster_of<Tiles>(c["m"], c["n"]).tiles()} * cluster_size;
+  const int64_t k_tiles = ceil_div(ceil_div(c["k"], Tiles::kDepth), cluster_size);
   const LaunchPlan plan{
       .grid = unsigned(blocks),
       .block = Tiles::kThreads,
       .shared_bytes = sizeof(float) * Tiles::kStages * Tiles::kWords + kRoomToAlign,
-      .cluster = parts};
+      .cluster = cluster_size};
   return {specialized<Tiles>(split_k<Tiles>,
                              [plan](const Case&, const Device&, const void*) { return plan; }),
           term_time * ceil_div(blocks, device.sms) * Tiles::kRows * Tiles::kColumns *

@@ -217,11 +217,11 @@ constexpr int kTogetherLoaded = 8;  // partial sums
 
 // Warps keep a ring of stages full; arrivals at mbarriers say what is loaded and what is read, so
 // no barrier makes all warps wait. The warps of a block share its tile and, in slices, each stage's
-// depth; the `parts` blocks of a cluster share k, and so do clusters where tiles are few. The order
-// of additions is fixed.
+// depth; the `cluster_size` blocks of a cluster share k, and so do clusters where tiles are few.
+// The order of additions is fixed.
 template <class Tiles, class Parts>
 __global__ void __launch_bounds__(Tiles::kThreads, Tiles::kBlocks)
-    split_products(const __grid_constant__ AlignedGemm p, int parts, int tiles_x,
+    split_products(const __grid_constant__ AlignedGemm p, int cluster_size, int tiles_x,
                    const __grid_constant__ SharedTiles shared) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
   if constexpr (Tiles::kForLessShared) return;
@@ -239,9 +239,9 @@ __global__ void __launch_bounds__(Tiles::kThreads, Tiles::kBlocks)
   float* ring = in_register(dynamic_shared<float>());
   if (threadIdx.x == 0) Ring<kStages>{full, empty}.initialize(32 * kJobs, kThreads);
   __syncthreads();
-  const int part = blockIdx.x % parts, tile = blockIdx.x / parts / shared.clusters;
+  const int rank = blockIdx.x % cluster_size, tile = blockIdx.x / cluster_size / shared.clusters;
   const int row0 = tile / tiles_x * kRows, column0 = tile % tiles_x * kColumns;
-  const int shares = shared.clusters * parts, share = blockIdx.x % shares;
+  const int shares = shared.clusters * cluster_size, share = blockIdx.x % shares;
   const int all = ceil_div(p.k, kDepth), first = int64_t(all) * share / shares;
   const int k_tiles = int64_t(all) * (share + 1) / shares - first;
   const uint32_t ring_address = shared_address(ring);
@@ -359,8 +359,9 @@ __global__ void __launch_bounds__(Tiles::kThreads, Tiles::kBlocks)
   // One loop for all cases, since code that runs once should be short: it comes from DRAM. Sums of
   // slices are added up, then those of the cluster's blocks, of which each has its part of the
   // tile, then those of clusters.
-  enum { slices, blocks, clusters } from = parts == 1 ? slices : blocks;
-  const int begin = kChunks * part / parts + threadIdx.x, end = kChunks * (part + 1) / parts;
+  enum { slices, blocks, clusters } from = cluster_size == 1 ? slices : blocks;
+  const int begin = kChunks * rank / cluster_size + threadIdx.x;
+  const int end = kChunks * (rank + 1) / cluster_size;
   const int64_t of_tile = int64_t(tile) * shared.clusters * kChunks;
 #if __CUDA_ARCH__ >= 900
   const auto cluster = cooperative_groups::this_cluster();
@@ -392,11 +393,12 @@ __global__ void __launch_bounds__(Tiles::kThreads, Tiles::kBlocks)
       } else {
 #if __CUDA_ARCH__ >= 900
 #pragma unroll 4
-        for (int rank = 0; rank < parts; ++rank) add(sum, *cluster.map_shared_rank(chunk(i), rank));
+        for (int other = 0; other < cluster_size; ++other)
+          add(sum, *cluster.map_shared_rank(chunk(i), other));
 #endif
       }
       if (stores_partials)
-        shared.sums[of_tile + share / parts * kChunks + i] = sum;
+        shared.sums[of_tile + share / cluster_size * kChunks + i] = sum;
       else
         store_four_checked(p, row0 + i / kARow, column0 + i % kARow * 4, sum);
     }
@@ -408,7 +410,7 @@ __global__ void __launch_bounds__(Tiles::kThreads, Tiles::kBlocks)
     int& is_last = *reinterpret_cast<int*>(ring);
     __syncthreads();
     if (threadIdx.x == 0) {
-      const Count arrived(shared.arrived[tile * parts + part]);
+      const Count arrived(shared.arrived[tile * cluster_size + rank]);
       is_last = arrived.fetch_add(1, cuda::memory_order_acq_rel) + 1 == unsigned(shared.clusters);
       if (is_last) arrived.store(0, cuda::memory_order_relaxed);
     }

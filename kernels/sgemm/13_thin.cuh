@@ -108,7 +108,7 @@ struct ThinStage {
 };
 template <int kRows>
 struct ThinSums {
-  double of_warps[8][kRows * kThinWidth], of_parts[kRows * kThinWidth];
+  double of_warps[8][kRows * kThinWidth], of_blocks[kRows * kThinWidth];
 };
 
 // C of few rows. Groups of eight lanes, and the blocks of a cluster, take four rows of B in turn; a
@@ -119,14 +119,14 @@ __global__ void __launch_bounds__(256) thin_rows(const Gemm g) {
   constexpr int kLanes = 8, kGroups = kThinGroups, kWidth = kThinWidth, kSums = kRows * kWidth;
   __shared__ ThinSums<kRows> shared;
   auto* const stages = in_register(dynamic_shared<ThinStage<kRows>>());
-  int part = 0, parts = 1;
+  int rank = 0, cluster_size = 1;
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
   const auto cluster = cooperative_groups::this_cluster();
-  part = cluster.block_rank(), parts = cluster.num_blocks();
+  rank = cluster.block_rank(), cluster_size = cluster.num_blocks();
 #endif
   const int group = threadIdx.x / kLanes, lane = threadIdx.x % kLanes;
-  const int k = terms(g), first = 4 * (part * kGroups + group), stride = 4 * parts * kGroups;
-  const int column0 = (blockIdx.x >> (__ffs(parts) - 1)) * kWidth;
+  const int k = terms(g), first = 4 * (rank * kGroups + group), stride = 4 * cluster_size * kGroups;
+  const int column0 = (blockIdx.x >> (__ffs(cluster_size) - 1)) * kWidth;
   const int row_in_warp = 4 * (threadIdx.x % 32 / kLanes);  // the first of the group's rows
   const int copied = column0 + (wide ? 4 * lane : threadIdx.x % 32);  // a column
   const float* b_from = g.b + (wide ? first : first - row_in_warp) * g.ldb + copied;
@@ -163,7 +163,7 @@ __global__ void __launch_bounds__(256) thin_rows(const Gemm g) {
 #pragma unroll 1
   for (int slot = 0; slot < kStages - 1; ++slot) copy(slot);
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
-  if (parts > 1) cluster_sync_relaxed();  // so that its memory may be written
+  if (cluster_size > 1) cluster_sync_relaxed();  // so that its memory may be written
 #endif
   Total<kRows> sums[kRows * 4] = {};
   int slot = 0;
@@ -209,25 +209,25 @@ __global__ void __launch_bounds__(256) thin_rows(const Gemm g) {
     const int row = i / kWidth, at = column0 + i % kWidth;
     if (row < g.m && at < g.n) update(g.c[row * g.ldc + at], g.alpha, float(sum), g.beta);
   };
-  const int share = kSums >> (__ffs(parts) - 1);  // of the sums: a block adds them up
+  const int share = kSums >> (__ffs(cluster_size) - 1);  // of the sums: a block adds them up
   for (int i = threadIdx.x; i < kSums; i += 256) {
     double sum = 0;
 #pragma unroll
     for (const auto& of_warp : shared.of_warps) sum += of_warp[i];
-    if (parts == 1) store(i, sum);
+    if (cluster_size == 1) store(i, sum);
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
-    if (parts > 1)
-      *cluster.map_shared_rank(&shared.of_parts[part * share + (i & (share - 1))],
+    if (cluster_size > 1)
+      *cluster.map_shared_rank(&shared.of_blocks[rank * share + (i & (share - 1))],
                                i >> (__ffs(share) - 1)) = sum;
 #endif
   }
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
-  if (parts == 1) return;
+  if (cluster_size == 1) return;
   cluster.sync();
   for (int i = threadIdx.x; i < share; i += 256) {
     double sum = 0;
-    for (int other = 0; other < parts; ++other) sum += shared.of_parts[other * share + i];
-    store(part * share + i, sum);
+    for (int other = 0; other < cluster_size; ++other) sum += shared.of_blocks[other * share + i];
+    store(rank * share + i, sum);
   }
 #endif
 }

@@ -21,22 +21,23 @@ constexpr int kFewTilesSide = 32;
 
 struct FewTiles {
   int64_t tiles;
-  unsigned parts;  // blocks per cluster, which share k
+  unsigned cluster_size;  // its blocks share k
   // The terms that an SM adds up one after the other, times the fifth root of the tiles per SM: the
   // fewer tiles, the more terms pay. (Of several powers that one fits times on an H200 best.)
   double load(int k, const Device& device) const {
     const double per_sm = double(tiles) / device.sms;
-    return double(k) / parts * std::max(1.0, per_sm * parts) * std::pow(per_sm, 0.2);
+    return double(k) / cluster_size * std::max(1.0, per_sm * cluster_size) * std::pow(per_sm, 0.2);
   }
 };
 // More blocks share k while SMs are idle and each keeps few_tiles_part terms, or
 // few_tiles_small_part where k is shared anyway and no SM gets two blocks.
 inline FewTiles few_tiles_of(int m, int n, int k, const Device& device) {
   const int64_t tiles = int64_t{ceil_div(m, kFewTilesSide)} * ceil_div(n, kFewTilesSide);
-  unsigned parts = k_splits(tiles, device.sms, kTuning.few_tiles_part, k);
-  if (parts > 1)
-    parts = std::max(parts, k_splits(tiles, device.sms / 2 + 1, kTuning.few_tiles_small_part, k));
-  return {tiles, largest_cluster(parts, device)};
+  unsigned cluster_size = k_splits(tiles, device.sms, kTuning.few_tiles_part, k);
+  if (cluster_size > 1)
+    cluster_size = std::max(cluster_size,
+                            k_splits(tiles, device.sms / 2 + 1, kTuning.few_tiles_small_part, k));
+  return {tiles, largest_cluster(cluster_size, device)};
 }
 
 // Apart from the kernel: it is needed rarely, and code that is skipped is fetched from DRAM too.
@@ -53,18 +54,18 @@ inline FewTiles few_tiles_of(int m, int n, int k, const Device& device) {
 __global__ void __launch_bounds__(256) few_tiles(const Gemm g) {
   constexpr int kSide = kFewTilesSide, kDepth = 128, kPitch = kDepth + 4, kTerms = 16;
   __shared__ __align__(16) float a_tile[kSide][kPitch], b_tile[kDepth][kSide];
-  int part = 0, log_parts = 0;
+  int rank = 0, log_cluster_size = 0;
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
   const auto cluster = cooperative_groups::this_cluster();
-  part = cluster.block_rank(), log_parts = __ffs(cluster.num_blocks()) - 1;
+  rank = cluster.block_rank(), log_cluster_size = __ffs(cluster.num_blocks()) - 1;
 #endif
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-  const int row0 = blockIdx.y * kSide, column0 = (blockIdx.x >> log_parts) * kSide;
+  const int row0 = blockIdx.y * kSide, column0 = (blockIdx.x >> log_cluster_size) * kSide;
   const auto [down, right] = lane_position();  // 4 x 8 lanes
   const int y = warp / 2 * 8 + down * 2, x = warp % 2 * 16 + right * 2;
   const int all = ceil_div(terms(g), kTerms);
-  const int begin = (all * part >> log_parts) * kTerms;
-  const int end = (all * (part + 1) >> log_parts) * kTerms;  // beyond k, elements are 0
+  const int begin = (all * rank >> log_cluster_size) * kTerms;
+  const int end = (all * (rank + 1) >> log_cluster_size) * kTerms;  // beyond k, elements are 0
   alignas(8) float sums[2][2] = {};
   float lost[2][2] = {};
   for (int k0 = begin; k0 < end; k0 += kDepth) {
@@ -110,7 +111,7 @@ __global__ void __launch_bounds__(256) few_tiles(const Gemm g) {
       sum = product_again(&g.a[row * g.lda], &g.b[column], g.ldb, g.k);
     update(g.c[row * g.ldc + column], g.alpha, sum, g.beta);
   };
-  if (log_parts == 0) {
+  if (log_cluster_size == 0) {
 #pragma unroll
     for (int r = 0; r < 2; ++r)
       for (int c = 0; c < 2; ++c) store(y + r, x + c, sums[r][c]);
@@ -121,13 +122,13 @@ __global__ void __launch_bounds__(256) few_tiles(const Gemm g) {
 #pragma unroll
   for (int r = 0; r < 2; ++r) as_float2(&a_tile[y + r][x]) = as_float2(sums[r]);
   cluster_sync_shared();
-  const int share = kSide * kSide >> log_parts;
+  const int share = kSide * kSide >> log_cluster_size;
 #pragma unroll 1
-  for (int i = part * share + threadIdx.x; i < (part + 1) * share; i += 256) {
+  for (int i = rank * share + threadIdx.x; i < (rank + 1) * share; i += 256) {
     const int row = i / kSide, column = i % kSide;
     double sum = 0;
 #pragma unroll 8
-    for (int other = 0; other < 1 << log_parts; ++other)
+    for (int other = 0; other < 1 << log_cluster_size; ++other)
       sum += *cluster.map_shared_rank(&a_tile[row][column], other);
     store(row, column, float(sum));
   }
@@ -136,11 +137,11 @@ __global__ void __launch_bounds__(256) few_tiles(const Gemm g) {
 }
 
 inline GemmLaunch few_tiles_launch(const Gemm& g, const Device& device) {
-  const unsigned parts = few_tiles_of(g.m, g.n, g.k, device).parts;
+  const unsigned cluster_size = few_tiles_of(g.m, g.n, g.k, device).cluster_size;
   return {few_tiles,
-          {.grid = dim3(ceil_div(g.n, kFewTilesSide) * parts, ceil_div(g.m, kFewTilesSide)),
+          {.grid = dim3(ceil_div(g.n, kFewTilesSide) * cluster_size, ceil_div(g.m, kFewTilesSide)),
            .block = 256,
-           .cluster = parts}};
+           .cluster = cluster_size}};
 }
 
 }  // namespace ladders::sgemm

@@ -21,7 +21,7 @@ struct Variant {
   int blocks;            // as many as an SM has registers for
   bool for_less_shared;  // than Hopper's SMs have; binaries for Hopper lack these
   double time;           // of one m16n8k8 on a tensor core, in the units of Tuning
-  void (*kernel)(AlignedGemm, int parts, int tiles_x, SharedTiles);
+  void (*kernel)(AlignedGemm, int cluster_size, int tiles_x, SharedTiles);
 
   // Blocks on an SM at once: the system takes 1 KiB for each.
   int blocks_on_an_sm(const Device& device) const {
@@ -81,7 +81,7 @@ static_assert(std::ranges::all_of(kVariants<TwoOfTf32>, [](const Variant& v) {
 // clusters per tile.
 struct Choice {
   const Variant* variant = nullptr;
-  int parts = 1, clusters = 1;
+  int cluster_size = 1, clusters = 1;
   double time = std::numeric_limits<double>::max();
 
   int64_t tiles(int m, int n) const {
@@ -92,36 +92,37 @@ template <class Parts>
 Choice choose_anew(int m, int n, int k, const Device& device) {
   Choice best{&kVariants<Parts>[0], 1, 1};
   for (const Variant& v : kVariants<Parts>)
-    for (int parts = 1; parts < std::ssize(device.clusters_at_once); ++parts) {
-      const int at_once = device.clusters_at_once[parts], blocks = v.blocks_on_an_sm(device);
+    for (int cluster_size = 1; cluster_size < std::ssize(device.clusters_at_once); ++cluster_size) {
+      const int at_once = device.clusters_at_once[cluster_size], blocks = v.blocks_on_an_sm(device);
       if (at_once == 0 || blocks == 0) continue;
       const double tiles = double(Choice{&v}.tiles(m, n)), outputs = v.rows * v.columns;
       const int all_k_tiles = ceil_div(k, v.depth);
       for (int clusters = 1;;) {
-        const int k_tiles = ceil_div(all_k_tiles, parts * clusters);
+        const int k_tiles = ceil_div(all_k_tiles, cluster_size * clusters);
         const double depth = std::min(double(k_tiles) * v.depth, double(ceil_div(k, 16)) * 16);
         const double block_products = outputs * depth * 3 / 4096;
         const double blocks_of_sm = std::ceil(clusters * tiles / at_once);
         const double waves = std::ceil(blocks_of_sm / blocks);
-        const double remote_bytes = outputs * 4.0 * (parts - 1) / parts;
+        const double remote_bytes = outputs * 4.0 * (cluster_size - 1) / cluster_size;
         const double exchange =
-            parts > 1 ? kTuning.time_of_cluster_sync + remote_bytes / kTuning.bytes_per_unit : 0;
-        const double loads =
-            std::ceil(outputs / (4.0 * parts * v.threads)) * ceil_div(clusters, kTogetherLoaded);
+            cluster_size > 1 ? kTuning.time_of_cluster_sync + remote_bytes / kTuning.bytes_per_unit
+                             : 0;
+        const double loads = std::ceil(outputs / (4.0 * cluster_size * v.threads)) *
+                             ceil_div(clusters, kTogetherLoaded);
         const double fixup =
             clusters > 1 ? kTuning.time_of_fixup + loads * kTuning.time_of_load : 0;
         // Blocks of a cluster store a part each, and some while others still exchange sums.
-        const double storing = kTuning.time_per_output * outputs / (parts * parts);
+        const double storing = kTuning.time_per_output * outputs / (cluster_size * cluster_size);
         const double overhead = waves * (kTuning.time_once + storing + exchange + fixup);
         const double tensor_work =
             std::max(blocks_of_sm, v.blocks > 1 ? kTuning.time_alone : 1) * block_products;
         const double time = tensor_work * v.time + overhead;
-        if (time < best.time) best = {&v, parts, clusters, time};
+        if (time < best.time) best = {&v, cluster_size, clusters, time};
         // More clusters take more overhead. The next number that leaves fewer k tiles to each:
         if (overhead >= best.time || k_tiles <= 1) break;
-        clusters = std::max(clusters + 1, ceil_div(all_k_tiles, parts * (k_tiles - 1)));
+        clusters = std::max(clusters + 1, ceil_div(all_k_tiles, cluster_size * (k_tiles - 1)));
         if (clusters * tiles > at_once * blocks ||
-            ceil_div(all_k_tiles, parts * clusters) * v.depth < kTuning.least_cluster_share)
+            ceil_div(all_k_tiles, cluster_size * clusters) * v.depth < kTuning.least_cluster_share)
           break;
       }
     }
@@ -147,13 +148,13 @@ Choice choose(int m, int n, int k, const Device& device) {
 }
 
 LaunchPlan plan_of(const Choice& choice, int m, int n) {
-  const auto& [v, parts, clusters, time] = choice;
-  const int64_t blocks = parts * clusters * choice.tiles(m, n);
+  const auto& [v, cluster_size, clusters, time] = choice;
+  const int64_t blocks = cluster_size * clusters * choice.tiles(m, n);
   if (blocks > std::numeric_limits<int>::max()) throw DoesNotFit("too many tiles for a grid");
   return {.grid = unsigned(blocks),
           .block = unsigned(v->threads),
           .shared_bytes = v->shared_bytes,
-          .cluster = unsigned(parts)};
+          .cluster = unsigned(cluster_size)};
 }
 
 AlignedGemm product_of(const Gemm& gemm) {
@@ -180,7 +181,7 @@ void staged(const AlignedGemm& p, const Device& device, Workspace& workspace, cu
     std::tie(shared.sums, shared.arrived) = workspace.room_for_partials(
         device.sms * size_t{kMostOutputs / 4}, kMostBlocks * device.sms);
   allow(reinterpret_cast<const void*>(v.kernel), plan);
-  launch(plan, stream, v.kernel, p, choice.parts, ceil_div(p.n, v.columns), shared);
+  launch(plan, stream, v.kernel, p, choice.cluster_size, ceil_div(p.n, v.columns), shared);
 }
 
 // The kernels with all of k in shared memory.

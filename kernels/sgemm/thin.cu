@@ -29,14 +29,15 @@ GemmLaunch rounded_up(int count, bool yes, Make make) {
 // How many blocks of thin_rows, a cluster, share the k of a tile: twice as many if that takes a
 // tenth less time by a model. Blocks of an SM follow each other, and each takes as long as its rows
 // of B and `once` more.
-unsigned parts_of_thin_rows(unsigned tiles, int rows, int k, const Device& device) {
+unsigned cluster_size_of_thin_rows(unsigned tiles, int rows, int k, const Device& device) {
   const int once = 550 + 70 * rows;
-  const auto time = [&](unsigned parts) {
-    return double(ceil_div(tiles * parts, device.sms)) * (k / parts + once);
+  const auto time = [&](unsigned cluster_size) {
+    return double(ceil_div(tiles * cluster_size, device.sms)) * (k / cluster_size + once);
   };
   unsigned best = 1;
-  for (unsigned parts = 2; k >= 1024 && parts <= largest_cluster(8, device); parts *= 2)
-    if (time(parts) < 0.9 * time(best)) best = parts;
+  for (unsigned cluster_size = 2; k >= 1024 && cluster_size <= largest_cluster(8, device);
+       cluster_size *= 2)
+    if (time(cluster_size) < 0.9 * time(best)) best = cluster_size;
   return best;
 }
 
@@ -73,13 +74,13 @@ GemmLaunch thin_launch(const Gemm& g, const Device& device) {
   return rounded_up(
       g.m, is_float4_aligned(g.b, g.ldb, g.n), [&](auto rows, auto wide) -> GemmLaunch {
         const unsigned tiles = g.m > 0 ? ceil_div(g.n, kThinWidth) : 0;
-        const unsigned parts = parts_of_thin_rows(tiles, rows(), g.k, device);
+        const unsigned cluster_size = cluster_size_of_thin_rows(tiles, rows(), g.k, device);
         const auto launch = [&](auto stages) -> GemmLaunch {
           return {thin_rows<rows(), wide(), stages()>,
-                  {.grid = tiles * parts,
+                  {.grid = tiles * cluster_size,
                    .block = 256,
                    .shared_bytes = stages() * sizeof(ThinStage<rows()>),
-                   .cluster = parts}};
+                   .cluster = cluster_size}};
         };
         // Copies of words pass through the L1. Two blocks per SM with five stages of four rows
         // would leave it too little.
