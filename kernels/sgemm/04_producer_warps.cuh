@@ -16,18 +16,19 @@
 #include "sgemm/03_bulk_copies.cuh"
 
 namespace ladders::sgemm {
-// Threads that load: a whole warpgroup, since setmaxnreg changes the registers of one.
+// Threads that load: a whole warpgroup, since all its warps must execute the same setmaxnreg.
 constexpr int kProducers = 128;
 
-// A block of `rows` x `columns` outputs, 64 x 64 per warp and slice of each stage's depth, and a
-// warpgroup that loads for them. A stage is A's tile, transposed, and B's.
-struct SpecializedShape {
+// A block's tile of `rows` x `columns` outputs. A consumer warp has 64 x 64 of them, for one of
+// `slices` slices of each stage's depth. One more warpgroup loads. A stage is A's tile, transposed,
+// and B's.
+struct WarpSpecializedShape {
   int rows, columns;
   int slices = 1, depth = 32, stages = 4;
   int producer_registers = 88;  // per thread: what is left of 168 goes to consumers
 };
-template <SpecializedShape shape>
-struct SpecializedTiles {
+template <WarpSpecializedShape shape>
+struct WarpSpecializedTiles {
   static constexpr int kRows = shape.rows, kColumns = shape.columns, kDepth = shape.depth;
   static constexpr int kSlices = shape.slices, kStages = shape.stages;
   static constexpr int kWarps = kRows / 64 * (kColumns / 64);  // per slice
@@ -119,11 +120,11 @@ struct Producer {
         float* to = &a_tile[(depth + i * kApart) * kRows + row];
         for (int x = 0; x < 4; ++x) as_float4(to + x * kRows) = as_float4(block[i][x]);
       }
-      fill();
+      commit();
       if (k_tile + 1 < k_tiles) a.template load<kDepth, kApart>(block, depth);
     }
   }
-  __device__ __forceinline__ void fill() {
+  __device__ __forceinline__ void commit() {
     arrive(ring.full[state.stage]);
     state.next();
   }
@@ -140,35 +141,35 @@ struct Consumer {
   const float *a, *b;  // of this thread, in stage 0
   typename Tiles::Barriers ring;
   PipelineState<Tiles::kStages> state;
-  alignas(16) float x[2][8], y[2][16];
+  alignas(16) float a_fragment[2][8], b_fragment[2][16];
 
   __device__ __forceinline__ void load(int to, const float* from_a, const float* from_b) {
 #pragma unroll
-    for (int j = 0; j < 16; j += 4) as_float4(&y[to][j]) = as_float4(from_b + 4 * j);
+    for (int j = 0; j < 16; j += 4) as_float4(&b_fragment[to][j]) = as_float4(from_b + 4 * j);
 #pragma unroll
-    for (int r = 0; r < 8; r += 4) as_float4(&x[to][r]) = as_float4(from_a + 8 * r);
+    for (int r = 0; r < 8; r += 4) as_float4(&a_fragment[to][r]) = as_float4(from_a + 8 * r);
   }
   __device__ __forceinline__ void start() {
     wait(ring.full[state.stage], state.parity);
     load(0, a + state.stage * Tiles::kWords, b + state.stage * Tiles::kWords);
   }
-  __device__ __forceinline__ void free() {
+  __device__ __forceinline__ void release() {
     arrive(ring.empty[state.stage]);
     state.next();
   }
-  // Rows are taken in alternating directions, so that B's operand is reused at each change. (The
-  // first direction, and the unrolling, only change the compiler's choice of registers.)
+  // Columns alternate in direction, so that B's operand is reused where the row changes. (The first
+  // row and column, and the unrolling, only change the compiler's choice of registers.)
   __device__ __forceinline__ void multiply(float (&sums)[8][16], int from) {
 #pragma unroll
     for (int r = 0; r < 8; ++r)
       for (int j = 0; j < 16; ++j) {
         const int row = r ^ first, column = ((r % 2 ? 15 - j : j) + 4) % 16;
-        sums[row][column] += x[from][row] * y[from][column];
+        sums[row][column] += a_fragment[from][row] * b_fragment[from][column];
       }
   }
   // `last` if no stages follow: the last load is not used, but is faster than a branch. A stage is
-  // released only once its operands are used: TMA copies do not queue behind a thread's loads, as
-  // its stores do.
+  // released after its operands are used: only then are its loads complete. Before, a TMA copy into
+  // the stage could overtake them.
   __device__ __forceinline__ void consume(float (&sums)[8][16], int k_tiles, bool last) {
     const float *from_a = a + state.stage * Tiles::kWords,
                 *from_b = b + state.stage * Tiles::kWords;
@@ -198,7 +199,7 @@ struct Consumer {
   }
 };
 
-// Where a tile of sums is stored, times alpha plus beta times what is there.
+// Where a tile is stored: C = alpha sums + beta C.
 struct Destination {
   float* matrix;
   int row, column, rows, columns;
@@ -323,10 +324,10 @@ TensorMap map_of_b(Sgemm& p, const float* b, int k, int n, cudaStream_t stream) 
 }
 
 // How producer_warps, stream_k and split_k are launched. `more(problem, plan)` returns the
-// arguments that only one of them takes.
+// argument that only stream_k takes.
 template <class Tiles, class... Parameters, class Plan, class... More>
-Implementation specialized(void (*function)(Parameters...), Plan plan, LaunchMode mode = {},
-                           More... more) {
+Implementation warp_specialized(void (*function)(Parameters...), Plan plan, LaunchMode mode = {},
+                                More... more) {
   return launches<Sgemm>(function, plan, [=](Sgemm& p, const LaunchPlan& plan, auto stream) {
     const auto [a, b, c, m, n, k, alpha, beta] = p.arguments();
     launch(plan, mode, stream, function, a, map_of_b<Tiles>(p, b, k, n, stream), c, m, n, k, alpha,
@@ -334,24 +335,25 @@ Implementation specialized(void (*function)(Parameters...), Plan plan, LaunchMod
   });
 }
 
-// `shares` blocks per tile, but no more blocks than SMs.
+// So many blocks per tile, but no more blocks than SMs.
 template <class Tiles>
-LaunchPlan persistent_plan(int64_t tiles, int64_t shares, const Device& device) {
+LaunchPlan persistent_plan(int64_t tiles, int64_t blocks_per_tile, const Device& device) {
   return {
-      .grid = unsigned(std::min<int64_t>(tiles * shares, device.sms)),
+      .grid = unsigned(std::min<int64_t>(tiles * blocks_per_tile, device.sms)),
       .block = Tiles::kThreads,
       .shared_bytes =
           sizeof(float) * (Tiles::kStages * Tiles::kWords + Tiles::kWarps * 8 * 64) + kRoomToAlign};
 }
 
-using LargeSpecializedTiles =
-    SpecializedTiles<SpecializedShape{.rows = 128, .columns = 256, .producer_registers = 72}>;
+using LargeWarpSpecializedTiles = WarpSpecializedTiles<WarpSpecializedShape{
+    .rows = 128, .columns = 256, .producer_registers = 72}>;
 
 inline Implementation by_producer_warps() {
-  return specialized<LargeSpecializedTiles>(
-      producer_warps<LargeSpecializedTiles>, [](const Case& c, const Device& device, const void*) {
-        return persistent_plan<LargeSpecializedTiles>(
-            raster_of<LargeSpecializedTiles>(c["m"], c["n"]).tiles(), 1, device);
+  return warp_specialized<LargeWarpSpecializedTiles>(
+      producer_warps<LargeWarpSpecializedTiles>,
+      [](const Case& c, const Device& device, const void*) {
+        return persistent_plan<LargeWarpSpecializedTiles>(
+            raster_of<LargeWarpSpecializedTiles>(c["m"], c["n"]).tiles(), 1, device);
       });
 }
 inline std::string no_producers(const Case& c, const Device&) {

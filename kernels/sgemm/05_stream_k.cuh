@@ -8,17 +8,18 @@
 #include "sgemm/04_producer_warps.cuh"
 
 namespace ladders::sgemm {
-// `k_tiles` k tiles of one tile of outputs, from number `first` on.
-struct WorkUnit {
+// The k tiles of one output tile that a block computes: `k_tiles` of them from `first` on.
+struct WorkTile {
   int tile, first, k_tiles;
-  __device__ bool is_beginning(int all) const { return first == 0 && k_tiles < all; }
+  __device__ bool needs_fixup(int all) const { return first == 0 && k_tiles < all; }
 };
 
-// The work of a block: an equal share of the k tiles of the tiles that do not fill a wave, and of
-// one full wave more if there is one; then whole tiles. So all blocks end together.
-class BlockWork {
+// The work of a block. If tiles are left over that do not fill a wave, blocks share the k tiles of
+// these, and of one full wave if there is one, equally. The other tiles stay whole and come after.
+// So all blocks end together.
+class TileScheduler {
  public:
-  __device__ BlockWork(int tiles, int k_tiles) : tiles_(tiles), k_tiles_(k_tiles) {
+  __device__ TileScheduler(int tiles, int k_tiles) : tiles_(tiles), k_tiles_(k_tiles) {
     const int blocks = gridDim.x, rest = tiles % blocks, shared = min(tiles, blocks + rest);
     const int all = rest == 0 ? 0 : shared * k_tiles, each = all / blocks, more = all % blocks;
     const auto begin = [=](int block) { return each * block + more * block / blocks; };
@@ -32,7 +33,7 @@ class BlockWork {
     }
   }
   __device__ bool more() const { return next_ < end_ || tile_ < tiles_; }
-  __device__ WorkUnit next() {
+  __device__ WorkTile next() {
     if (next_ == end_) {
       const int tile = tile_;
       tile_ += gridDim.x;
@@ -47,14 +48,15 @@ class BlockWork {
   __device__ int followers() const { return followers_; }
 
  private:
-  int tiles_, k_tiles_, tile_, next_, end_, followers_ = 0;  // k tiles of shared tiles
+  int tiles_, k_tiles_, tile_, followers_ = 0;
+  int next_, end_;  // k tiles of shared tiles
 };
 
 // Where a block stores its partial sums of a tile that begins in an earlier block. It computes them
-// first, and the earlier block computes the beginning of that tile last, so they are usually ready
-// when needed. Producers copy them to the ring like operands, always in the same order. `arrived`
-// counts the warps that have stored theirs; it is 0 between launches, which must not overlap. All
-// blocks must be resident.
+// first. The earlier block computes the beginning of that tile as the last of its shared k tiles,
+// so the sums are usually ready when needed. Producers copy them to the ring like operands, always
+// in the same order. `arrived` counts, for each block, the warps that have stored theirs. It is 0
+// between launches, which must not overlap. All blocks must be resident.
 template <class Tiles>
 struct Fixup {
   static constexpr int kQuads = 32, kAtOnce = 8;  // per thread; of those, per stage
@@ -96,7 +98,7 @@ struct Fixup {
         copy_in(to.stages + s * Tiles::kWords, quads_of(block) + i * kStageQuads, kStageQuads * 16,
                 to.ring.full[s]);
       }
-      to.fill();
+      to.commit();
     }
   }
   // For the consumers: adds these partial sums to their own.
@@ -114,12 +116,12 @@ struct Fixup {
       }
       // The next bulk copy into this stage could overtake these loads: the fence orders them.
       fence_proxy_async_shared();
-      from.free();
+      from.release();
     }
   }
 };
 
-// `products` has the number of tiles, of `k_tiles` each, loads the operands of work units, and says
+// `products` has the number of tiles, of `k_tiles` each, loads the operands of work tiles, and says
 // where sums go.
 template <class Tiles, class Products>
 __device__ __forceinline__ void multiply_stream_k(const Products& products, int k_tiles,
@@ -128,37 +130,38 @@ __device__ __forceinline__ void multiply_stream_k(const Products& products, int 
   const auto ring = Tiles::Barriers::in_registers(barriers);
   float* stages = in_register(swizzled_shared<float>());
   ring.start(Tiles::kFillers, Tiles::kReaders);
-  BlockWork work(products.tiles(), k_tiles);
+  TileScheduler scheduler(products.tiles(), k_tiles);
   if (threadIdx.x >= Tiles::kConsumers) {
     warpgroup_reg_dealloc<Tiles::kProducerRegisters>();
     Producer<Tiles> producer{stages, ring};
-    while (work.more()) {
-      const WorkUnit unit = work.next();
-      products.load(producer, unit);
-      if (unit.is_beginning(k_tiles))
-        for (int i = 1; i <= work.followers(); ++i) fixup.load_partials(producer, blockIdx.x + i);
+    while (scheduler.more()) {
+      const WorkTile work = scheduler.next();
+      products.load(producer, work);
+      if (work.needs_fixup(k_tiles))
+        for (int i = 1; i <= scheduler.followers(); ++i)
+          fixup.load_partials(producer, blockIdx.x + i);
     }
     return;
   }
   warpgroup_reg_alloc<Tiles::kConsumerRegisters>();
   const auto mine = WarpTile<Tiles>::mine(stages);
   auto consumer = mine.template consumer<6>(stages, ring);
-  if (work.more()) consumer.start();
-  while (work.more()) {
-    const WorkUnit unit = work.next();
+  if (scheduler.more()) consumer.start();
+  while (scheduler.more()) {
+    const WorkTile work = scheduler.next();
     float sums[8][16] = {};
-    // After a tile's beginning, sums of others come through the ring: they must not be read too
-    // early, even if they are not used.
-    consumer.consume(sums, unit.k_tiles, !unit.is_beginning(k_tiles) && !work.more());
-    if (unit.first > 0) {
+    // consume() loads from the stage after the last, too. Here that holds partial sums of others:
+    // it must wait for them, although it does not use what it loads.
+    consumer.consume(sums, work.k_tiles, !work.needs_fixup(k_tiles) && !scheduler.more());
+    if (work.first > 0) {
       fixup.store_partials(sums);
       continue;
     }
-    if (unit.is_beginning(k_tiles)) {
-      for (int i = 0; i < work.followers(); ++i) fixup.add_partials(sums, consumer, stages);
-      if (work.more()) consumer.start();
+    if (work.needs_fixup(k_tiles)) {
+      for (int i = 0; i < scheduler.followers(); ++i) fixup.add_partials(sums, consumer, stages);
+      if (scheduler.more()) consumer.start();
     }
-    mine.store(sums, products.destination(unit.tile));
+    mine.store(sums, products.destination(work.tile));
   }
 }
 
@@ -173,12 +176,12 @@ struct OneProduct {
 
   __device__ __forceinline__ int tiles() const { return raster.tiles(); }
   template <class Producer>
-  __device__ __forceinline__ void load(Producer& producer, WorkUnit unit) const {
-    const auto tile = raster.place(unit.tile);
-    const int k0 = unit.first * Tiles::kDepth;
+  __device__ __forceinline__ void load(Producer& producer, WorkTile work) const {
+    const auto tile = raster.place(work.tile);
+    const int k0 = work.first * Tiles::kDepth;
     Rows rows{a, m, k};
     producer.produce(rows, tile.row * Tiles::kRows, k0, k, b_map, k0, tile.column * Tiles::kColumns,
-                     unit.k_tiles);
+                     work.k_tiles);
   }
   __device__ __forceinline__ Destination destination(int number) const {
     const auto tile = raster.place(number);
@@ -203,16 +206,18 @@ Fixup<Tiles> fixup_of(Sgemm& p, size_t blocks) {
   return {sums, counts};
 }
 
-// At most so many blocks per tile: a block has at least least_share terms.
-inline int64_t most_shares(int64_t k) { return std::max<int64_t>(1, k / kTuning.least_share); }
+// At most so many blocks per tile: each has at least least_share terms, or all of a shorter k.
+inline int64_t most_blocks_per_tile(int64_t k) {
+  return std::max<int64_t>(1, k / kTuning.least_share);
+}
 
 inline Implementation by_stream_k() {
-  using Tiles = LargeSpecializedTiles;
-  return specialized<Tiles>(
+  using Tiles = LargeWarpSpecializedTiles;
+  return warp_specialized<Tiles>(
       stream_k<Tiles>,
       [](const Case& c, const Device& device, const void*) {
-        return persistent_plan<Tiles>(raster_of<Tiles>(c["m"], c["n"]).tiles(), most_shares(c["k"]),
-                                      device);
+        return persistent_plan<Tiles>(raster_of<Tiles>(c["m"], c["n"]).tiles(),
+                                      most_blocks_per_tile(c["k"]), device);
       },
       {.cooperative = true},
       [](Sgemm& p, const LaunchPlan& plan) { return fixup_of<Tiles>(p, plan.grid.x); });

@@ -14,7 +14,7 @@ __device__ __forceinline__ void add_up_slices(float* sums, const Destination& to
   constexpr int kPitch = Tiles::kColumns + 4, kQuads = Tiles::kColumns / 4;
   const auto cluster = cooperative_groups::this_cluster();
   const int rank = cluster.block_rank(), cluster_size = cluster.num_blocks();
-  const int rows = Tiles::kRows / cluster_size;  // of each block of the cluster
+  const int rows = Tiles::kRows / cluster_size;  // that each block of the cluster stores
   const auto quad = [&](int row, int i) { return &as_float4(&sums[row * kPitch + i * 4]); };
   const auto of_slices = [&](int row, int i) {
     float4 sum = *quad(row, i);
@@ -103,10 +103,10 @@ struct SplitTiles {
   Implementation implementation;
   double time;
 };
-template <SpecializedShape shape>
+template <WarpSpecializedShape shape>
 SplitTiles split_tiles(const Case& c, const Device& device, unsigned cluster_size,
                        double term_time) {
-  using Tiles = SpecializedTiles<shape>;
+  using Tiles = WarpSpecializedTiles<shape>;
   const int64_t blocks = int64_t{raster_of<Tiles>(c["m"], c["n"]).tiles()} * cluster_size;
   const int64_t k_tiles = ceil_div(ceil_div(c["k"], Tiles::kDepth), cluster_size);
   const LaunchPlan plan{
@@ -114,17 +114,17 @@ SplitTiles split_tiles(const Case& c, const Device& device, unsigned cluster_siz
       .block = Tiles::kThreads,
       .shared_bytes = sizeof(float) * Tiles::kStages * Tiles::kWords + kRoomToAlign,
       .cluster = cluster_size};
-  return {specialized<Tiles>(split_k<Tiles>,
-                             [plan](const Case&, const Device&, const void*) { return plan; }),
+  return {warp_specialized<Tiles>(split_k<Tiles>,
+                                  [plan](const Case&, const Device&, const void*) { return plan; }),
           term_time * ceil_div(blocks, device.sms) * Tiles::kRows * Tiles::kColumns *
               (k_tiles * Tiles::kDepth + kTuning.split_k_start)};
 }
 
 inline Implementation split_k_at(const Case& c, const Device& device) {
-  constexpr SpecializedShape k128x128{
+  constexpr WarpSpecializedShape k128x128{
       .rows = 128, .columns = 128, .slices = 2, .depth = 64, .stages = 3};
-  constexpr SpecializedShape k64x128{.rows = 64, .columns = 128, .slices = 4, .depth = 64};
-  constexpr SpecializedShape k64x64{
+  constexpr WarpSpecializedShape k64x128{.rows = 64, .columns = 128, .slices = 4, .depth = 64};
+  constexpr WarpSpecializedShape k64x64{
       .rows = 64, .columns = 64, .slices = 8, .depth = 64, .stages = 6};
   return std::ranges::min({split_tiles<k128x128>(c, device, 2, kTuning.split_k_128x128),
                            split_tiles<k64x128>(c, device, 1, kTuning.split_k_64x128),

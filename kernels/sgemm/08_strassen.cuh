@@ -9,11 +9,11 @@
 //   M3 = A11 (B12 - B22)            M7 = (A12 - A22) (B21 + B22)  C21 = M2 + M4
 //   M4 = A22 (B21 - B11)                                          C22 = M1 - M2 + M3 + M6
 //
-// The price is n^2 additions. The producers add parts of A on the way to shared memory. A kernel
-// before adds parts of B, and one after adds parts of C. Errors are larger too, since an output is
-// computed from products of other rows and columns. They are small relative to the norms of the
-// matrices, but not relative to those of a row and a column if rows and columns differ in scale.
-// Infinities and NaNs spread. So `fastest` never takes it.
+// The price is additions of quarters. The producers add quarters of A on the way to shared memory.
+// A kernel before adds quarters of B, and one after adds up the products. Errors are larger too,
+// since an output is computed from products of other rows and columns. They are small relative to
+// the norms of the matrices, but not relative to those of a row and a column if rows and columns
+// differ in scale. Infinities and NaNs spread. So `fastest` never takes it.
 #pragma once
 
 #include "common/dependent_launch.cuh"
@@ -22,9 +22,9 @@
 namespace ladders::sgemm {
 constexpr int kHalfProducts = 7;
 
-// The upper left quarters are as large as the products; the others may be smaller. k is as if
-// padded with zeros to whole k tiles, n to multiples of four, so that quarters are aligned if rows
-// are.
+// The upper left quarters are as large as the products; the others may be smaller. As if A and B
+// were padded with zeros, half of k is whole k tiles, and half of n a multiple of four: so quarters
+// are aligned if rows are.
 struct Halves {
   int m, n, k;
   size_t operands() const { return size_t{kHalfProducts} * k * n; }  // of B
@@ -74,8 +74,9 @@ inline __global__ void __launch_bounds__(256)
 }
 
 // Rows of a quarter of A, plus or minus those of another if `factor` is not 0. Rows beyond A repeat
-// its last row: outputs of padded rows are right for any padding, and not stored. Columns beyond A
-// must be 0, since they are terms of real sums; halves of `whole` k tiles have none.
+// its last row. Any padding will do: in C11 its products cancel, and outputs of padded rows are not
+// stored. Columns beyond A must be 0, since they are terms of real sums; halves of `whole` k tiles
+// have none.
 template <bool whole>
 struct RowsOfTwo {
   const float* a;
@@ -128,14 +129,14 @@ struct HalfProducts {
 
   __device__ __forceinline__ int tiles() const { return kHalfProducts * raster.tiles(); }
   template <class Producer>
-  __device__ __forceinline__ void load(Producer& producer, WorkUnit unit) const {
+  __device__ __forceinline__ void load(Producer& producer, WorkTile work) const {
     static constexpr int kFirst[] = {0, 2, 0, 3, 0, 2, 1}, kSecond[] = {3, 3, 0, 0, 1, 0, 3};
     static constexpr float kFactor[] = {1, 1, 0, 0, 1, -1, -1};
-    const int p = unit.tile / raster.tiles(), k0 = unit.first * Tiles::kDepth;
-    const auto tile = raster.place(unit.tile % raster.tiles());
+    const int p = work.tile / raster.tiles(), k0 = work.first * Tiles::kDepth;
+    const auto tile = raster.place(work.tile % raster.tiles());
     RowsOfTwo<whole> rows{a, m, k, half, kFirst[p], kSecond[p], kFactor[p]};
     producer.produce(rows, tile.row * Tiles::kRows, k0, half.k, operands, p * half.k + k0,
-                     tile.column * Tiles::kColumns, unit.k_tiles);
+                     tile.column * Tiles::kColumns, work.k_tiles);
   }
   __device__ __forceinline__ Destination destination(int number) const {
     const int p = number / raster.tiles();

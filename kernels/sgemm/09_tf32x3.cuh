@@ -48,7 +48,7 @@ struct StagedTiles {
   static constexpr int kWarps = kRows / kWarpRows * kWarpsX;  // per slice
   static constexpr int kThreads = 32 * kWarps * kSlices;
   static constexpr int kWords = kDepth * (kRows + kColumns);  // per stage
-  static constexpr int kPitch = kColumns + 4;  // of sums: two rows are half of the banks apart
+  static constexpr int kPitch = kColumns + 4;                 // of sums: rows start 4 banks apart
   static constexpr int kSums = kSlices * kRows * kPitch;
   static constexpr int kShared = 4 * std::max(kStages * kWords, kSums);
   static_assert(kDepth >= 32 && kRows % 32 == 0 && kWarpRows % 16 == 0 && kWarpColumns % 32 == 0);
@@ -87,7 +87,7 @@ __device__ __forceinline__ void cp_async_words(uint32_t to, const float* from, b
 }
 
 // A warp starts the copy of a box of a matrix to place(row, column) in the stage; elements outside
-// of the matrix become 0. Chunks of so many words are aligned, and all inside or outside.
+// of the matrix become 0. Chunks of `words` words are aligned, and all inside or outside.
 template <int box_rows, int box_columns, int words, class Place>
 __device__ __forceinline__ void cp_async_box(const float* matrix, int64_t pitch, int row0,
                                              int column0, int rows, int columns, Place place) {
@@ -131,7 +131,7 @@ struct PartIndices {
 };
 
 // How elements are split, and the products, small terms first, since tensor cores truncate sums.
-// The upper parts for the first instruction and the second come first, then the lower ones.
+// Parts 0 and 1 are high, for the first and the second instruction; parts 2 and 3 are low.
 struct TwoOfTf32 {
   using Type = Tf32;
   static constexpr int kParts = 4;

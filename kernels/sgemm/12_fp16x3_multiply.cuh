@@ -93,7 +93,7 @@ __device__ __forceinline__ void wgmma(float (&d)[96], uint64_t a, uint64_t b, bo
 #endif
 }
 
-// wgmma uses the sums until here, and again from here on: the compiler may move nothing across.
+// wgmma uses these registers asynchronously. The compiler moves no access to them across this call.
 template <int outputs>
 __device__ __forceinline__ void warpgroup_fence_operand(float (&sums)[outputs]) {
 #pragma unroll
@@ -147,7 +147,8 @@ __device__ __forceinline__ void store_not_finite(const Gemm& g, const int* row_p
 
 // A warp's 16 rows, of which lane 4 r + t has columns 2 t and 2 t + 1 of every eight in rows r and
 // r + 8. They go through shared memory, since code for each of the thread's outputs would be so
-// long that it takes longer to fetch than to execute. Only the first part of k meets C as it was.
+// long that it takes longer to fetch than to execute. Only the first part of k applies beta;
+// later ones add to C.
 template <class T>
 __device__ __forceinline__ void store_sums(const Gemm& g, bool first_part,
                                            const float (&sums)[T::kPasses][T::kOutputs],
@@ -199,15 +200,15 @@ __device__ __forceinline__ void store_sums(const Gemm& g, bool first_part,
     store_not_finite<T::kColumns>(g, row_powers, column_powers, first_row, first_column);
 }
 
-// The tile of block `rank` of a pair of tiles, one below the other.
+// The first row and column of the outputs of block `rank`, of a pair of tiles one below the other.
 __device__ __forceinline__ Raster::Place origin_of(const Raster& pairs, int columns, int pair,
                                                    int rank) {
   const auto [row, column] = pairs.place(pair);
   return {.row = (row * kCluster + rank) * kRows, .column = column * columns};
 }
 
-// The two consumers take turns to issue their products, so that one adds up its sums while the
-// tensor cores work for the other. The first turn is that of group 0.
+// The two consumer warpgroups take turns to issue their products, so that one adds up its sums
+// while the tensor cores work for the other. Warpgroup 0 is the first.
 __device__ __forceinline__ void wait_for_turn(int group) {
   if (group == 0)
     asm volatile("bar.sync 1, %0;" ::"n"(kConsumers) : "memory");
@@ -228,7 +229,7 @@ __device__ __forceinline__ void add_stage(float (&sums)[T::kPasses][T::kOutputs]
                                           int thread, const Ring<T::kStages>& ring,
                                           PipelineState<T::kStages>& state,
                                           const unsigned char* stages) {
-  constexpr int kNext16 = T::kBBytes / 2 >> 4;  // k, in B
+  constexpr int kNext16 = T::kBBytes / 2 >> 4;  // from 16 terms to the next, in B
   const unsigned char* stage = stages + state.stage * T::kStageBytes;
   const unsigned char *a = stage + group * (T::kABytes / 2), *b = stage + 2 * T::kABytes;
   const uint64_t high_a = rows_of_k(a), low_a = rows_of_k(a + T::kABytes);

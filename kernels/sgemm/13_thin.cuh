@@ -5,7 +5,7 @@
 //
 //                   long sums, or few of them         short sums, and many of them
 //   few columns     thin_columns: warps share a sum   short_columns: a thread per row of C
-//   few rows        thin_rows: lanes share a sum      short_rows: a thread per column of C
+//   few rows        thin_rows: blocks share a sum     short_rows: a thread per column of C
 #pragma once
 
 #include <cooperative_groups.h>
@@ -163,7 +163,7 @@ __global__ void __launch_bounds__(256) thin_rows(const Gemm g) {
 #pragma unroll 1
   for (int slot = 0; slot < kStages - 1; ++slot) copy(slot);
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
-  if (cluster_size > 1) cluster_sync_relaxed();  // so that its memory may be written
+  if (cluster_size > 1) cluster_sync_relaxed();  // others run: their memory may be written
 #endif
   Total<kRows> sums[kRows * 4] = {};
   int slot = 0;
@@ -233,14 +233,14 @@ __global__ void __launch_bounds__(256) thin_rows(const Gemm g) {
 }
 
 // The kernels below are for a short k, and so many rows or columns that a thread sums one alone: no
-// lanes add up parts. The thread loads a chunk of terms while it sums the one before. Chains of
+// threads exchange sums. The thread loads a chunk of terms while it sums the one before. Chains of
 // four products are added in FP64.
 
 // The most terms that short_rows and short_columns take:
 constexpr int kTermsOfRows = 256, kTermsOfColumns = 128;
 constexpr int kShortThreads = 128, kShortChunk = 32;
 
-// Adds a chunk: terms x of a row or column, and those of all others in shared memory.
+// Adds a chunk of products: x of the thread's row or column, and the others in shared memory.
 template <int kCount>
 __device__ __forceinline__ void add_chunk(double (&sums)[kCount], const float (&x)[kShortChunk],
                                           const float (*others)[kCount], int left) {

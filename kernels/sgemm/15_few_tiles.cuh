@@ -23,7 +23,7 @@ struct FewTiles {
   int64_t tiles;
   unsigned cluster_size;  // its blocks share k
   // The terms that an SM adds up one after the other, times the fifth root of the tiles per SM: the
-  // fewer tiles, the more terms pay. (Of several powers that one fits times on an H200 best.)
+  // fewer tiles, the more terms pay. (Of the powers tried, 0.2 fits times on an H200 best.)
   double load(int k, const Device& device) const {
     const double per_sm = double(tiles) / device.sms;
     return double(k) / cluster_size * std::max(1.0, per_sm * cluster_size) * std::pow(per_sm, 0.2);
@@ -40,13 +40,13 @@ inline FewTiles few_tiles_of(int m, int n, int k, const Device& device) {
   return {tiles, largest_cluster(cluster_size, device)};
 }
 
-// Apart from the kernel: it is needed rarely, and code that is skipped is fetched from DRAM too.
+// Not inlined: it runs seldom, and inlined code is fetched from DRAM even where it is skipped.
 [[gnu::noinline]] __device__ inline float product_again(const float* row, const float* column,
                                                         int64_t pitch, int k) {
   return exact_product(row, column, pitch, k);
 }
 
-// A block has 32 x 32 outputs, a thread 2 x 2. It loads 128 terms at once, so that it waits
+// A block has 32 x 32 outputs, a thread 2 x 2. The block copies 128 terms at once, so that it waits
 // for DRAM once for all of these. Copies and products are in loops: code that runs once comes from
 // DRAM too. What a sum loses when it is rounded is added to the next four products (Kahan's
 // summation), so that errors hardly grow with k. Up to about 100 terms single elements may err more

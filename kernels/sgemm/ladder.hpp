@@ -65,7 +65,7 @@ struct Tuning {
   // fitted to times of 118 shapes on an H200. Where several blocks fit on an SM, one alone leaves
   // it partly idle. It takes as long as this number of blocks would together:
   double time_alone = 1.2;
-  // To start, once for all blocks of an SM; and to store one output:
+  // To start, once per wave of blocks; and to store one output:
   double time_once = 1900, time_per_output = 0.155;
   // A cluster barrier; and the bytes that a cluster exchanges per unit of time:
   double time_of_cluster_sync = 420, bytes_per_unit = 25;
@@ -88,9 +88,10 @@ struct Tuning {
   double split_k_128x128 = 1.08, split_k_64x128 = 1.12, split_k_64x64 = 1.25;
   int split_k_start = 128;
 
-  // stream_k and strassen launch at most k / least_share blocks per tile, and at most one per SM.
-  // (A share that crosses the edge of a tile can still have a short part on one side.) tf32x3
-  // divides a tile among clusters that each get at least least_cluster_share terms.
+  // stream_k and strassen launch at most k / least_share blocks per tile (strassen: of half of k),
+  // and at most one per SM. (A block's range that crosses the edge of a tile can still have few
+  // terms on one side.) tf32x3 divides a tile among clusters that each get at least
+  // least_cluster_share terms.
   int least_share = 128, least_cluster_share = 64;
 };
 inline constexpr Tuning kTuning;

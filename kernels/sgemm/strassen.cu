@@ -7,14 +7,15 @@
 
 namespace ladders::sgemm {
 Implementation strassen_at(const Case& c, const Device&) {
-  using Tiles = SpecializedTiles<SpecializedShape{.rows = 128,
-                                                  .columns = 256}>;  // producers load twice as much
+  // Producers load twice as much, so they keep the default number of registers.
+  using Tiles = WarpSpecializedTiles<WarpSpecializedShape{.rows = 128, .columns = 256}>;
   const int m = c["m"], n = c["n"], k = c["k"], depth = Tiles::kDepth;
   const Halves half{ceil_div(m, 2), ceil_div(n, 8) * 4, ceil_div(k, 2 * depth) * depth};
   const Raster one = raster_of<Tiles>(half.m, half.n);
   const auto function = 2 * half.k == k ? strassen<Tiles, true> : strassen<Tiles, false>;
   const auto plan = [=](const Case&, const Device& device, const void*) {
-    return persistent_plan<Tiles>(kHalfProducts * one.tiles(), most_shares(half.k), device);
+    return persistent_plan<Tiles>(kHalfProducts * one.tiles(), most_blocks_per_tile(half.k),
+                                  device);
   };
   return launches<Sgemm>(function, plan, [=](Sgemm& p, const LaunchPlan& plan, auto stream) {
     const auto [a, b, c, m, n, k, alpha, beta] = p.arguments();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// tf32x3 and bf16x6 for callers: which tiles they use, and into how many parts they cut k.
+// tf32x3 and bf16x6 for callers: which tiles they use, and how many blocks divide k.
 #ifdef __CUDACC__
 #include <algorithm>
 #include <cmath>
@@ -111,7 +111,8 @@ Choice choose_anew(int m, int n, int k, const Device& device) {
                              ceil_div(clusters, kTogetherLoaded);
         const double fixup =
             clusters > 1 ? kTuning.time_of_fixup + loads * kTuning.time_of_load : 0;
-        // Blocks of a cluster store a part each, and some while others still exchange sums.
+        // Blocks of a cluster store a piece of the tile each, some while others still exchange
+        // sums.
         const double storing = kTuning.time_per_output * outputs / (cluster_size * cluster_size);
         const double overhead = waves * (kTuning.time_once + storing + exchange + fixup);
         const double tensor_work =
@@ -129,7 +130,7 @@ Choice choose_anew(int m, int n, int k, const Device& device) {
   return best;
 }
 
-// The same, remembered for the next time: it takes as long as a small product.
+// The same, cached: a choice takes as long as a small product.
 template <class Parts>
 Choice choose(int m, int n, int k, const Device& device) {
   using Question =
@@ -226,8 +227,9 @@ double time_of_staged(int m, int n, int k, bool aligned, const Device& device) {
   return choose<ThreeOfBf16>(m, n, k, device).time + more;
 }
 
-// The first short variant with room for all of k. Null if there is none, or if the model says that
-// the other kernel is faster. `aligned`: rows of B and C start on 16 bytes.
+// The first short variant with room for all of k. Null if there is none, if the model says that
+// the other kernel is faster, or if C has more rows of tiles than a grid. `aligned`: rows of B and
+// C start on 16 bytes.
 const ShortVariant* short_variant_for(int m, int n, int k, bool aligned, const Device& device) {
   for (const ShortVariant& v : kShortVariants)
     // 1 KiB is more than the barriers take.
