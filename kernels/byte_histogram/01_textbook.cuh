@@ -38,7 +38,8 @@ inline __global__ void bytes_shared(const Byte* __restrict__ keys, size_t count,
   mine.merge_into(bins);
 }
 
-// Aligned vectors of 16 keys. Those before the first and after the last, 30 at most, are loose.
+// Aligned vectors of 16 keys. One warp counts the keys before the first vector and after the last,
+// 30 at most, one per lane.
 struct Vectors {
   const uint4* first;
   size_t count, keys_before;

@@ -9,9 +9,9 @@
 #include "common/vector.cuh"
 
 namespace ladders::byte_histogram {
-// One copy per lane, in the lane's bank: every increment of a warp is one wavefront. With 64
-// copies, half for odd warps, bins are 256 bytes apart and start on 64 KiB: the key is the second
-// byte of its counter's address, which takes one permutation of bytes.
+// One copy of the bins per lane, in the lane's bank: each increment of a warp is one wavefront.
+// With 64 copies, odd warps use the second 32. Then bins are 256 bytes apart, from a boundary of
+// 64 KiB on: the second byte of a counter's address is the key, which __byte_perm inserts.
 template <int copies>
 struct Copies {
   static_assert(copies == 32 || copies == 64);
@@ -80,8 +80,9 @@ inline __global__ void __launch_bounds__(kThreads)
   count_vectors(keys, count, bins, copies);
 }
 
-// The first block to arrive zeroes the bins; others wait for that after they have counted, so none
-// waits for one that has not started. The last to leave resets the state for the next launch.
+// The first block to arrive zeroes the bins, so none waits for one that has not started. Blocks
+// wait for the zeros only after they have counted. The last to leave resets the state for the next
+// launch.
 __device__ __forceinline__ unsigned come_or_leave(Meeting* meeting) {
   return threadIdx.x == 0 ? atomicAdd(&meeting->blocks, 1u) : 0;
 }

@@ -7,7 +7,8 @@
 #include <cuda_runtime.h>
 
 namespace ladders {
-/// Lets the next kernel of the stream start, if it was launched early.
+/// Lets the next kernel of the stream start, if its launch is programmatic, once all blocks have
+/// called this or ended.
 __device__ __forceinline__ void launch_dependent_grids() {
 #if __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.launch_dependents;" ::: "memory");

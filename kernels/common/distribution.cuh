@@ -18,9 +18,10 @@ inline bool distributed_as(const Case& c, std::initializer_list<Distribution> an
   return std::ranges::find(any, c["distribution"]) != any.end();
 }
 
-// Fills a device array with keys below `bins`. By Zipf's law with exponent s, the probability of
-// bin b is proportional to 1 / (b + 1)^s. Strided keys are 32 apart, so that the bins of a warp lie
-// in one bank, and each pass over the bins starts one bin later. Few keys are four.
+// Fills a device array with keys below `bins`, except that half of `out_of_range` are outside. By
+// Zipf's law with exponent s, the probability of bin b is proportional to 1 / (b + 1)^s. Strided
+// keys are 32 apart, and each pass over the bins starts one bin later. From 1024 bins on, the bins
+// of a warp lie in one bank, except where a pass ends. `few` has four different keys.
 template <class T>
 void generate_keys(T* keys, size_t count, int bins, Distribution distribution) {
   std::vector<double> cumulative(bins);

@@ -86,7 +86,7 @@ __device__ __forceinline__ unsigned load_acquire(const unsigned* word) {
 #endif
 }
 
-/// For data that is accessed later: its line may not be in the L2, nor its page in the TLB.
+/// Prefetches to the L2 the line of data that is accessed later. Its page may not be in the TLB.
 __device__ __forceinline__ void prefetch([[maybe_unused]] const void* p) {
 #ifdef __CUDACC__
   asm volatile("prefetch.global.L2 [%0];" ::"l"(p));

@@ -23,7 +23,8 @@ __host__ __device__ inline float random_float(uint64_t i, uint64_t seed = 0) {
   return float(random_bits(i, seed) >> 8) * 0x1p-23f - 1.0f;
 }
 
-/// Odd multiples of 1/128 in [-1, 1): their sums fit the 24 bits of a float, in any order.
+/// Odd multiples of 1/128 in (-1, 1). Sums of 2^30 of them fit the 24 bits of a float in any order
+/// that does not depend on the values: such sums grow with the square root of the count.
 __host__ __device__ inline float random_fraction(uint64_t i) {
   return float(2 * int(random_bits(i, 1) >> 25) - 127) / 128;
 }

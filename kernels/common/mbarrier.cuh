@@ -20,7 +20,7 @@ __device__ __forceinline__ uint32_t shared_address(const void* p) {
 
 #define LADDERS_SHARED(p) "r"(shared_address(p))
 
-/// It waits for arrivals and for bytes; its phases alternate.
+/// A phase ends once the arrivals and bytes that it expects are there. Its parity alternates.
 struct MBarrier {
   uint64_t state;
 };
@@ -133,10 +133,10 @@ __device__ __forceinline__ void cluster_sync_relaxed() {
 #endif
 }
 
-/// As cluster_group::sync(), but for shared memory alone: it does not wait for stores to global
-/// memory, which takes half a microsecond. Afterwards threads may load what blocks have stored in
-/// their own shared memory. Values loaded from other blocks must have been used before, since the
-/// fence does not wait for such loads.
+/// As cluster_group::sync(), but for shared memory alone: from CUDA 12.8 on it does not wait for
+/// stores to global memory, which takes half a microsecond. Afterwards threads may load what blocks
+/// have stored in their own shared memory. Values loaded from other blocks must have been used
+/// before, since the fence does not wait for such loads.
 __device__ __forceinline__ void cluster_sync_shared() {
 #if __CUDA_ARCH__ >= 900
 #if __CUDACC_VER_MAJOR__ > 12 || (__CUDACC_VER_MAJOR__ == 12 && __CUDACC_VER_MINOR__ >= 8)

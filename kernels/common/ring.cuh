@@ -7,7 +7,7 @@
 #include "common/mbarrier.cuh"
 
 namespace ladders {
-/// The next stage of a ring, and the parity of the phase that its barrier is in.
+/// The next stage of a ring, and the parity of the phase of its barrier to wait for.
 template <int stages>
 struct PipelineState {
   int stage = 0;

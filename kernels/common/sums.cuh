@@ -23,7 +23,8 @@ __device__ __forceinline__ T sum_in_all_lanes(T sum) {
   return sum;
 }
 
-/// The sum of a warp, in lane 0; and the sums of all warps in `warps`, which is shared memory.
+/// Stores the sum of each warp in `warps`, which is shared memory, and synchronizes the block.
+/// Returns the sum of the warp in lane 0.
 template <class T>
 __device__ __forceinline__ T store_warp_sums(T sum, T* warps) {
   sum = sum_in_lane_0(sum);

@@ -51,7 +51,7 @@ __device__ __forceinline__ V load_once(const V* p) {
 #endif
 }
 
-/// The same with the L2's normal priority, since some are read again.
+/// The same for data of which some is read again: the L2 evicts it with normal priority.
 template <class V>
 __device__ __forceinline__ V load_past_l1(const V* p) {
   static_assert(sizeof(V) == 16);

@@ -57,8 +57,8 @@ inline __global__ void reduce_again(unsigned n, const Totals* parts, Totals* par
 
 }  // namespace detail
 
-/// Sum and largest of f(i) >= 0 for i in [0, n), where f is a device function of size_t to double;
-/// a NaN counts as infinity. Without atomics, the result is deterministic.
+/// Sum and largest of f(i) >= 0 for i in [0, n), where f is a device function of size_t to double.
+/// A NaN makes the largest infinite and the sum NaN. Without atomics, the result is deterministic.
 template <class F>
 Totals reduce(size_t n, F f) {
   constexpr unsigned kThreads = 256;

@@ -6,7 +6,7 @@
 #include <cuda_runtime.h>
 
 namespace ladders {
-/// Whether this build has code for Hopper alone, which this and wgmma need.
+/// Whether this build has code for sm_90a, which setmaxnreg and wgmma need.
 #ifdef LADDERS_HOPPER
 inline constexpr bool kBuiltForHopper = true;
 #else

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// One load per FMA, from global or shared memory, unless a thread has several outputs in a column.
+// Two loads per FMA, then one, from global or shared memory; fewer if a thread has several outputs
+// in a column.
 #pragma once
 
 #include "convolution/problem.cuh"

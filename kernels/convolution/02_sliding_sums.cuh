@@ -202,7 +202,8 @@ Implementation sums_over_tile() {
                              blocks_of<SumsTile::kHeight, kAcross, SumsTile::kThreads, 1>);
 }
 
-// The most warps per block, up to four, of which whole blocks share the columns best.
+// The number of warps per block, at most four, that leaves the fewest warps without columns; of
+// several such numbers the largest.
 inline unsigned warps_across(int64_t columns) {
   const int64_t warps = ceil_div(columns, kAcross);
   const auto blocks_have = [&](int64_t each) { return ceil_div(warps, each) * each; };
@@ -212,8 +213,8 @@ inline unsigned warps_across(int64_t columns) {
   return unsigned(std::min<int64_t>(best, warps));
 }
 
-// Strips of at least eight rows, as long as waves of blocks allow: one wave where FMAs are the
-// limit, as all SMs are equally fast; more where DRAM is, which serves some SMs faster than others.
+// As many strips as `waves` waves of blocks hold, of at least eight rows each. One wave where FMAs
+// are the limit, as all SMs are equally fast; more where DRAM is, which serves some SMs faster.
 template <int side, int64_t waves>
 LaunchPlan in_strips(const Case& c, const Device& device, const void* kernel) {
   constexpr int64_t kShortest = 8;

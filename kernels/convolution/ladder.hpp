@@ -4,8 +4,9 @@
 #include "model/ladder.hpp"
 
 namespace ladders::convolution {
-/// Tiles of 8 x 256 pixels per SM from which on strips are faster than tiles. Fewer have too few
-/// warps to hide latency: strips load row after row, tiles all their rows at once.
+/// Tiles of 8 x 256 pixels per SM. Below, staged_tiles (or, for filters of 15 x 15, column) are
+/// faster than strips, since there are too few warps to hide latency: strips load row after row,
+/// these tiles all their rows at once.
 inline const Crossover kFullFrom{
     "convolution.full_from", 8,
     [](const Case& c, const Device& device) {

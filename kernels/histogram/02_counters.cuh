@@ -9,9 +9,9 @@
 #include "model/device.hpp"
 
 namespace ladders::histogram {
-// Counters of 32, 16, 8 or fewer bits, packed into words. Neighbouring bins lie in neighbouring
-// words, 32 to a row of all banks: bin = (row, field of the word, lane). If spread, the lane is
-// XORed with a hash of the row: bins 32 or 1024 apart rarely share a bank.
+// Counters of 32, 16, 8 or fewer bits, packed into words. A row is 32 words, one per bank, and 32
+// neighbouring bins are one field of its words: bin = (row, field, lane). If spread, the lane is
+// XORed with a hash of the row: bins 32 or 1024 apart in different rows rarely share a bank.
 template <int bits, bool spread = true>
 struct Counters {
   static constexpr int kFields = 32 / bits, kLogFields = std::countr_zero(unsigned{kFields});
@@ -40,8 +40,8 @@ struct Counters {
   }
 };
 
-// The sums of the fields of a word, over at most 257 blocks (257 x 255 fits 16 bits). Narrow
-// fields: two sums per register.
+// The sums of the fields of a word, over blocks. Fields of fewer than 16 bits have two sums per
+// register, so there are at most 257 blocks (257 x 255 fits 16 bits).
 template <int bits>
 struct FieldSums {
   static constexpr int kSums = bits == 32 ? 1 : bits == 16 ? 2 : 16 / bits;
@@ -59,8 +59,8 @@ struct FieldSums {
   }
 };
 
-// What narrow counters could not hold. The first bins to overflow get a slot in shared memory,
-// others a word in global memory.
+// Counts outside narrow counters: of overflows and of hot keys. A bin hashes to a slot in shared
+// memory, which the first bin to come keeps. The others have a word in global memory.
 struct Overflows {
   static constexpr unsigned kSlots = 256;
   unsigned bin_plus_1[kSlots];  // 0 in a free slot
@@ -73,12 +73,13 @@ struct Overflows {
 template <int bits>
 constexpr unsigned kCountersAt = bits == 32 ? 0 : (sizeof(Overflows) + 127) / 128 * 128;
 
-// How many bins fit in one block's counters, and what so many need.
+// How many bins fit in one block's counters.
 template <int bits>
 int64_t fitting(const Device& device) {
   return (int64_t(device.shared_bytes_per_block) - kCountersAt<bits>) / 128 *
          Counters<bits>::kBinsPerRow;
 }
+// The dynamic shared memory of a block for the counters and overflows of so many bins.
 template <int bits>
 unsigned counter_bytes(int64_t bins) {
   return kCountersAt<bits> + unsigned(ceil_div(bins, Counters<bits>::kBinsPerRow) * 128);
@@ -118,9 +119,10 @@ __device__ __forceinline__ void add_overflow(unsigned bin, unsigned n) {
     atomicAdd(overflows->overflow_sums + bin, n);
 }
 
-// The counter of `bin` was full in `old`, the word before, and has wrapped: adds what it held,
-// and takes back the carry into the next field. The old words show which other fields wrapped, so
-// counter plus overflow sum is exact whatever other threads do. Inlining would cost registers.
+// The counter of `bin` was full in `old`, the word before, and has wrapped: adds the 2^bits that it
+// lost, and takes back the carry into the next field. The old words show which other fields
+// wrapped, so counter plus overflow sum is exact whatever other threads do. Inlining would cost
+// registers.
 template <int bits>
 __device__ __attribute__((noinline)) void overflow(unsigned bin, unsigned old) {
   using C = Counters<bits>;

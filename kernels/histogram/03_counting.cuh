@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Counting at the speed of DRAM: one block per SM, with all its shared memory, always loading.
+// Counting at the speed of DRAM: one block per SM, with loads always in flight.
 #pragma once
 
 #include "common/dependent_launch.cuh"
@@ -17,20 +17,21 @@ struct Counting {
   size_t count;
   unsigned* bins;
   int bin_count;
-  unsigned words;             // of a block's counters
-  unsigned* rows;             // where blocks store their counters, one row per block
-  unsigned* overflow_sums;    // what counters do not hold: a word per bin, zero between launches
+  unsigned words;  // of a block's counters
+  unsigned* rows;  // where blocks store their counters, one row per block
+  // What counters do not hold, a word per bin: the output, or memory that is zero between launches.
+  unsigned* overflow_sums;
   int groups = 1, range = 0;  // each group of blocks reads all keys and counts a range of the bins
 };
 
-// Zeroes the bins while the next kernel counts; that kernel waits before it merges.
+// Zeroes the bins. The next kernel may start meanwhile, and waits before it adds to them.
 inline __global__ void __launch_bounds__(kThreads) zero_bins(unsigned* bins, int bin_count) {
   launch_dependent_grids();
   const int i = blockIdx.x * kThreads + threadIdx.x;
   if (i < bin_count) bins[i] = 0;
 }
 
-// bin_of() in one instruction.
+// bin_of(), in one instruction from compute capability 9.0 on.
 __device__ __forceinline__ unsigned clamped(int key, int bin_count) {
 #ifdef __CUDACC__
   return unsigned(__vimin_s32_relu(key, bin_count - 1));
@@ -39,8 +40,9 @@ __device__ __forceinline__ unsigned clamped(int key, int bin_count) {
 #endif
 }
 
-// Counts those of four keys that are `on`. Hardware combines lanes that hit the same whole word. In
-// narrow counters the old word shows whether the field was full; four latencies overlap.
+// Counts those of four keys that are `on`. Into counters of 32 bits, hardware combines lanes that
+// hit the same word. In narrow counters the old word shows whether the field was full, and the four
+// atomics are in flight together.
 template <int bits, bool spread>
 __device__ __forceinline__ void count_four(unsigned char* counters, const unsigned (&bin)[4],
                                            const bool (&on)[4]) {
@@ -72,9 +74,9 @@ struct InBlock {
 
 // A frequent key of a warp, counted in registers: in shared memory it would serialize and overflow.
 struct HotKey {
-  static constexpr int kEnough = 3;    // equal keys in a sample of 32 that make and keep a key hot
-  static constexpr int kBetterBy = 2;  // how many more another key needs to replace it
-  static constexpr int kRun = 8;       // equal keys that make the next one hot where a run ends
+  static constexpr int kEnough = 3;    // lanes that must hold the hot key to count it in registers
+  static constexpr int kBetterBy = 2;  // another key replaces it if it leads by more than 2 lanes
+  static constexpr int kRun = 8;       // lanes with lane 31's key that make it hot after a run
 
   int key = -1;
   unsigned count = 0;  // of this lane
@@ -94,8 +96,8 @@ __device__ __forceinline__ int lanes_with(int key, int wanted) {
   return __popc(__ballot_sync(~0u, key == wanted));
 }
 
-// Counts the block's keys, one share of `members`, in counters of `bits` bits; if `ranged`, only in
-// the range of bins that starts at `first`. Ends with a barrier.
+// Counts share number `member` of `members` shares of the keys, in counters of `bits` bits. If
+// `ranged`, counts only the range of bins that starts at `first`. Ends with a barrier.
 template <int bits, bool spread, bool hot_keys, bool ranged, class Way = InBlock<bits, spread>>
 __device__ __forceinline__ void count_all(const auto& c, unsigned member, unsigned members,
                                           unsigned first) {
@@ -195,12 +197,13 @@ __device__ __forceinline__ void count_all(const auto& c, unsigned member, unsign
   __syncthreads();
 }
 
-// Counts, and adds the block's counters to the output; each block starts elsewhere.
+// Counts, and adds the block's counters to the output. Each block starts at another word, so that
+// blocks rarely add to one bin at the same time.
 template <bool spread>
 __global__ void __launch_bounds__(kThreads, 1) count_and_merge(const Counting c) {
   const unsigned member = blockIdx.x, members = gridDim.x;
   count_all<32, spread, false, false>(c, member, members, 0);
-  wait_on_dependent_grids();  // it may still be zeroing the output
+  wait_on_dependent_grids();  // the kernel before may still be zeroing the output
   const auto* words =
       reinterpret_cast<const unsigned*>(in_register(dynamic_shared<unsigned char>()));
   const unsigned start = unsigned(size_t{member} * c.words / members) & ~31u;
@@ -213,7 +216,8 @@ __global__ void __launch_bounds__(kThreads, 1) count_and_merge(const Counting c)
 
 constexpr int64_t kMostRows = 257;  // more could overflow FieldSums
 
-// At most one block per SM, each with a chunk for every warp; at least two groups if `ranged`.
+// At most one block per SM. A group has no more blocks than it needs for one warp per chunk. If
+// `ranged`, there are at least two groups, unless one row of counters holds all bins.
 template <int bits, bool ranged = false>
 LaunchPlan one_block_per_sm(const Case& c, const Device& device, const void*) {
   constexpr int64_t kBinsPerRow = Counters<bits>::kBinsPerRow;
@@ -245,7 +249,8 @@ Implementation merged_by_atomics() {
       [](Histogram& p, const LaunchPlan& plan) { return std::tuple(counting<32>(p, plan)); });
 }
 
-// Counting starts early, while another kernel zeroes the output; `counting` makes its argument.
+// Launches zero_bins(), and then `count`, which starts meanwhile from compute capability 9.0 on.
+// counting(problem, plan) makes the argument of `count`.
 template <class C>
 Implementation zeroed_meanwhile(void (*count)(C), auto plan, auto counting) {
   return launches<Histogram>(count, plan, [=](Histogram& p, const LaunchPlan& plan, auto stream) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Blocks store their counters, and a second kernel sums them: no atomics, and counters can be
-// narrow.
+// Blocks store their counters, and a second kernel sums them: the output needs no atomics, and
+// counters can be narrow.
 #pragma once
 
 #include "histogram/03_counting.cuh"

@@ -8,8 +8,8 @@
 #include "histogram/04_stored_counters.cuh"
 
 namespace ladders::histogram {
-// A cluster's totals: 16 bits per bin, in units of what a private counter holds before it wraps.
-// Blocks get bins in groups of 8, a sector of the output: frequent bins are often neighbours.
+// A cluster's totals: 16 bits per bin, in units of 2^bits, the worth of a carry. Groups of 8 bins,
+// one sector of the output, go to the blocks in turn: frequent bins are often neighbours.
 struct ClusterTotals {
   static constexpr unsigned kGroup = 8;
 
@@ -52,8 +52,9 @@ __device__ __forceinline__ unsigned add_there_if(bool on, unsigned* word, int bl
   return old;
 }
 
-// The total of `bin` was full in `old`, the word before, and has wrapped: adds what it held, and
-// corrects the bin in the upper half, which got the carry; exact whatever other threads do.
+// The total of `bin` was full in `old`, the word before, and has wrapped: adds the 2^16 units that
+// it lost. If a bin in the upper half got the carry, takes that back from its overflow sum. Total
+// plus overflow sum is exact whatever other threads do.
 template <int bits>
 __device__ __attribute__((noinline)) void total_overflow(unsigned bin, unsigned old) {
   constexpr unsigned kUnit = 1u << bits;

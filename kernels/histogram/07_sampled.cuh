@@ -14,11 +14,11 @@ struct Sampled {
 
 // Whether keys repeat within a block so often that counters of 4 bits overflow. All blocks take the
 // same sample. The most frequent key is left out, since warps count it in registers. Keys repeat if
-// they have more than 16 equals in their block on average, were they shared out evenly. Or they
-// come in runs, as sorted keys do: these have few equals among the samples. Runs of fewer than 16
-// keys do not overflow a counter. Of runs longer than a chunk, warps count most keys in registers.
-// So what matters are keys that equal the one 16 further on, but not the one 256 further on. They
-// are more than a third of all keys if all runs are of one length, and that is between 24 and 720:
+// a random share of the keys, as large as a block's, holds more than 16 equals of a key on average.
+// Or keys come in runs, as sorted keys do, which have few equals in the sample. A run of fewer than
+// 16 keys does not overflow a counter. Of a run longer than a chunk, warps count most keys in
+// registers. So a sample is in a run if it equals the key 16 further on, but not the key 256
+// further on. More than a third of all keys do if all runs have one length between 24 and 720:
 // about where counters of 8 bits were the faster ones. A quarter of the samples tells that.
 __device__ __forceinline__ bool keys_repeat(const Counting& c, unsigned log_slots) {
   constexpr unsigned kEach = 4, kSamples = kEach * kThreads, kMix = 0x9E3779B1u;
@@ -85,8 +85,8 @@ inline __global__ void __launch_bounds__(32 * kAdders)
     add_columns<4>(s.narrow, blocks);
 }
 
-// All bins take as much memory in counters of 4 bits as half of them in those of 8, of which there
-// are two ranges: hence an even number of blocks.
+// Counters of 4 bits for all bins take as much memory as counters of 8 bits for half of them. So in
+// 8 bits there are two ranges, and the number of blocks must be even.
 inline LaunchPlan one_block_for_either(const Case& c, const Device& device, const void* kernel) {
   LaunchPlan plan = one_block_per_sm<4>(c, device, kernel);
   plan.grid.x = std::max(2u, plan.grid.x / 2 * 2);

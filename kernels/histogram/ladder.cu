@@ -5,10 +5,10 @@
 // Each key is read once, so the limit is reading DRAM, and the obstacle is the increment. Atomics
 // on global memory are done in L2, one after the other where keys are equal. Atomics on shared
 // memory stay on the SM, but its 227 KiB hold only 58 112 counters. A cluster of up to 16 blocks
-// holds more, but then most increments cross the SM-to-SM network. Or counters are narrow, and must
-// be kept from overflowing; or blocks share out the bins and read the keys several times, all but
-// once from L2. Where counters would be narrowest, a sample of the keys tells which is faster.
-// Zeroing and merging are inside the time.
+// holds more, but then most increments cross the SM-to-SM network. Counters can be packed into
+// fewer bits, but then overflows must be corrected. Or each group of blocks counts a range of the
+// bins, but then each group reads all keys. Where packed counters would have 4 bits, a sample of
+// the keys chooses between these two. The time includes zeroing and merging.
 
 #include "histogram/ladder.hpp"
 

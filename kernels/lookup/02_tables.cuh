@@ -17,8 +17,8 @@ struct InCaches {
   __device__ __forceinline__ unsigned operator[](unsigned i) const { return __ldg(table + i); }
 };
 
-// words[place(i)] = read(i) for all i below `count`, with eight loads per thread in flight: one
-// after the other, those of a table that fills shared memory would take as long as 2^24 lookups.
+// words[place(i)] = read(i) for all i below `count`, with eight loads per thread in flight. One
+// at a time, the loads of a table that fills shared memory would take as long as 2^24 lookups.
 __device__ constexpr unsigned unmoved(unsigned i) { return i; }
 template <unsigned (*place)(unsigned) = unmoved, class Read>
 __device__ __forceinline__ void stage(unsigned* words, unsigned count, Read read) {
@@ -34,7 +34,8 @@ __device__ __forceinline__ void stage(unsigned* words, unsigned count, Read read
   }
 }
 
-// Swizzling XORs the lane with the row: entries 32, 64, ... or 1024 apart lie in different banks.
+// Swizzling XORs the lane with bits 5 to 9 and 10 to 14 of the entry. If a warp's entries are 32,
+// 64, 128, ... or 1024 apart, at most two of them lie in one bank.
 template <bool kSwizzled>
 struct InSharedMemory {
   unsigned* words;
@@ -50,7 +51,8 @@ struct InSharedMemory {
   __device__ __forceinline__ unsigned operator[](unsigned i) const { return words[place(i)]; }
 };
 
-// Lanes read their own copies, which lie next to each other: 32 are each in the lane's bank.
+// Lane l reads copy l % kCopies. The copies of an entry lie next to each other: if there are 32,
+// each lane has its own bank.
 template <unsigned kCopies>
 struct InCopies {
   const unsigned* own;  // the lane's copy of entry 0

@@ -58,7 +58,8 @@ Implementation in_tiles() {
 constexpr unsigned kVectors = 4, kTile = kThreads * kVectors;
 
 // One resident block per SM stages the table once and does many tiles: every n-th, or, if dynamic,
-// the next free one. Blocks draw tickets one tile ahead.
+// the next free one. At the start of a tile, a block draws the ticket of the tile after the next,
+// to hide the latency of the atomic.
 template <class Table, bool kDynamic>
 __global__ void __launch_bounds__(kThreads, 1) look_up_tiles(const Lookups l) {
   __shared__ unsigned next[2];
@@ -91,7 +92,7 @@ __global__ void __launch_bounds__(kThreads, 1) look_up_tiles(const Lookups l) {
   if constexpr (requires { table.sync_before_exit(); }) table.sync_before_exit();
 }
 
-// All blocks are resident; none is without a tile.
+// At most one block per SM, all of them resident, and no more clusters than the lookups need.
 template <class Table, bool dynamic = true, unsigned cluster = 1>
 Implementation staged() {
   return kernel<Lookup>(

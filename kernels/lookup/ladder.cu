@@ -5,7 +5,7 @@
 // Four bytes come in and four go out, so the limit is the copy: on an H200 about two lookups per
 // clock and SM. A warp's 32 lookups may take 16 clocks before their source becomes the limit. Where
 // each lane wants another entry
-//   - the L2 gives about one 32-byte sector per clock and SM: over 30 clocks, fewer with L1 hits;
+//   - the L2 takes 28 clocks for 32 sectors of 32 bytes, fewer with L1 hits;
 //   - constant memory gives one word at a time: 32 cycles, but one if all lanes agree;
 //   - shared memory takes one wavefront per different word in the busiest bank: in theory 3.5 for
 //     random entries (2.8 in tables of 128, 2.0 of 64, 1 of 32), 32 for entries 32 apart;
@@ -34,8 +34,8 @@ constexpr int64_t kMostEntriesInL1 = 16384;
 // there for random indices, but half as fast for strides, unless DRAM hides the few conflicts.
 Implementation robust(const Case& c, const Device& device) {
   const int64_t entries = c["entries"];
-  // While tables are staged no tile is begun. That takes too long for large tables if few tiles
-  // follow, and for others if the second round of tiles leaves half of the SMs idle.
+  // A block begins no tile while it stages the table. That takes too long for large tables if few
+  // tiles follow, and for others if the second wave of tiles leaves half of the SMs idle.
   const double rounds = double(c["lookups"]) / (4 * kTile) / device.sms;
   const bool few = rounds < 1.5 && (rounds > 1 || entries > kMostEntriesInL1);
   if (entries <= room(device) && !few && kStagedFrom.reached(c, device))

@@ -24,7 +24,7 @@ __global__ void global_atomic(const Value<Op>* __restrict__ in, size_t count, Re
 
 // A tree in shared memory, one atomic per block. Neighbours pair up, so half of a warp's lanes idle
 // at the first level, three quarters at the second. If `strided`, the first threads add the pairs,
-// and whole warps retire; but lanes access words 2, 4, 8 ... apart, and banks conflict.
+// and whole warps idle; but lanes access words 2, 4, 8 ... apart, and banks conflict.
 template <class Op, bool strided>
 __global__ void interleaved(const Value<Op>* __restrict__ in, size_t count, Result<Op>* result) {
   __shared__ Result<Op> sums[kThreads];

@@ -41,7 +41,8 @@ Implementation with_last_block() {
       last_block<Op>,
       [](const Case& c, const Device& device, const void* kernel) {
         LaunchPlan plan = resident<16>(c, device, kernel);
-        plan.grid.x = std::clamp(plan.grid.x, 1u, kMostSlots);  // one block stores a zero
+        // At least one block: without elements it stores a zero.
+        plan.grid.x = std::clamp(plan.grid.x, 1u, kMostSlots);
         return plan;
       },
       [](Reduction<Op>& p) { return p.arguments(p.slots(), p.ticket()); });

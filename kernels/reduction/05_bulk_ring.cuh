@@ -9,8 +9,8 @@
 
 namespace ladders::reduction {
 // A ring of `stages`, each with `flight` vectors per thread. A block's share comes in pieces: its
-// tiles and its chunk. Once all threads have read a stage it is filled again, by warps in turn and
-// one piece later, when no warp has to wait for the others.
+// tiles and its chunk. Warps take turns to refill stages. A warp refills a stage one piece after it
+// has read it: by then it seldom has to wait for others to read the stage.
 template <class Op, int kThreads, int flight, int stages>
 __global__ void __launch_bounds__(kThreads, 1)
     bulk_ring(const Value<Op>* __restrict__ in, size_t count, Division division, Slot<Op>* slots,

@@ -6,9 +6,9 @@
 namespace ladders::reduction {
 std::vector<Rung> peers();  ///< the library and the CPU in peers.cu
 
-/// Numbers of elements. As they grow: first blocks of 128 threads, then larger blocks, then more
-/// blocks per SM, then a ring of bulk copies. Squares of ints take twice the registers, so they
-/// need another crossover to more blocks.
+/// Numbers of elements. As they grow: first blocks of 128 threads, then of 256, then twice as many
+/// threads per SM (ints in larger blocks, floats in more blocks), then a ring of bulk copies.
+/// Squares of ints take twice the registers, so they need another crossover to more threads.
 inline const Crossover kLargerBlocksFrom{
     "reduction.larger_blocks_from", (1 << 20) + 1, along("elements"),
     every({{1 << 17, 1 << 18, 1 << 19, 1 << 20, 1 << 21, 1 << 22}, {0, 1}})};

@@ -8,7 +8,7 @@
 namespace ladders::reduction {
 // An operation maps each element before all are added. From last_block on, rungs add vectors in the
 // type that map() returns, and everything else as Wide. random() is the input that is timed; the
-// sum of exact() is the same in any order, so that one element lost or counted twice shows.
+// sum of exact() is the same in any order, so it shows an element lost or counted twice, except 0.
 struct SumOfSquares {
   using Value = int;
   using Vector = int4;

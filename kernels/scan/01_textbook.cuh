@@ -159,7 +159,7 @@ Implementation scanned_then_added() {
 }
 
 // ---- Sums first ---------------------------------------------------------------------------------
-// Three passes over the elements, not four: the first adds up tiles, the last scans and writes.
+// Each element is read twice and written once: the first launch only adds up the tiles.
 template <class T>
 __global__ void sum_tiles(const T* in, size_t count, T* sums) {
   __shared__ T warps[32];

@@ -43,11 +43,11 @@ __device__ __forceinline__ T wait_for(const Word* word, unsigned tag) {
 }
 
 // ---- Three ways to the sum before ---------------------------------------------------------------
-// Each publishes the sum of its tile and returns, in all threads, the sum of all tiles before.
+// Each publishes a sum for later tiles and returns, in all threads, the sum of all tiles before.
 
 // Each block waits for its predecessor's sum of all tiles so far: one exchange through L2 per tile.
 struct Chain {
-  static constexpr unsigned kPolled = 1;  // words that a block polls, at most
+  static constexpr unsigned kPolled = 1;  // words that a block prefetches, at most
   template <int kThreads, class T>
   __device__ static T sum_before(T sum, unsigned tile, const Exchange& x, unsigned epoch) {
     __shared__ T before;

@@ -10,13 +10,13 @@
 #include "scan/schedule.cuh"
 
 namespace ladders::scan {
-// Four kinds of warps, which synchronize at the stages of the ring only:
-// - One thread loads tiles and stores them.
+// The warps of a block have four roles, and synchronize only at the stages of the ring:
+// - One thread of one warp loads tiles and stores them.
 // - Each stage has a warp that publishes the sum of a tile and waits for its prefix, the sum of all
 //   tiles before.
-// - Most warps scan the tile in place, starting from its prefix.
-// - One warp of the grid adds up the published sums, always in the same order: if all blocks polled
-//   them, the few lines of the L2 that hold them would be the limit.
+// - Half of the warps scan the tile in place, starting from its prefix.
+// - The last warp of block 0 adds up the published sums of all blocks, always in the same order. In
+//   other blocks it idles: if all polled, the few L2 lines that hold the sums would be the limit.
 
 // That warp handles 32 tiles at a time, and polls eight times as many. It publishes a tile's prefix
 // as soon as all earlier sums are there: it does not need the tile's own.
@@ -188,7 +188,7 @@ __global__ void __launch_bounds__(kThreads + 32 * (stages + 2), 1)
   } else if (blockIdx.x == 0) {
     publish_prefixes<T>(schedule.tiles, x, tag);
     if (lane == 0)
-      *x.epoch = epoch + 1;  // all blocks with tiles have read it, or sums were missing
+      *x.epoch = epoch + 1;  // all blocks with tiles have read it: their sums carry its tag
   }
 #endif
 }

@@ -4,8 +4,8 @@
 // modulo 2^32 or of floats.
 //
 // Each element is read and written once, and takes an addition or two: the limit is the copy. But
-// the last element depends on all others. Blocks that do not communicate need several launches,
-// each of which reads and writes everything again. A single launch moves each element once; then
+// the last element depends on all others. Blocks that do not communicate need several launches, of
+// which more than one reads every element. A single launch moves each element once; then
 // the limit is how long a block waits for earlier ones, since a block that loads, waits and stores
 // has nothing in flight while it waits. So in the last step copies run ahead of resident blocks.
 

@@ -21,7 +21,7 @@ inline Schedule make_schedule(size_t count, size_t largest_tile, unsigned blocks
   const size_t rounds = ceil_div(count, largest_tile * blocks);
   const size_t tile = ceil_div(ceil_div(count, rounds * blocks), kLine) * kLine;
   const auto tiles = unsigned(ceil_div(count, tile));
-  // One ticket per tile, and one for each block that finds no more tiles.
+  // One ticket per tile after the first ones, and one for each block that finds no more tiles.
   const unsigned by_ticket = tiles > stages * blocks ? tiles - stages * blocks : 0;
   const unsigned takers = std::min(blocks, tiles - std::min(tiles, (stages - 1) * blocks));
   return {tiles, unsigned(tile), std::max(by_ticket + takers, 1u) - 1};

@@ -14,7 +14,8 @@ namespace ladders::smem_layout {
 // words in different banks, or two in one bank.
 enum Order { row, column, one_word, two_banks, one_bank };
 
-// Instead of padding: the column is XORed with the row, as TMA swizzles boxes of 128-byte rows.
+// Instead of padding: the column is XORed with the row. With vectors of 16 bytes this is the
+// 128-byte swizzle of TMA.
 constexpr int swizzled = -1;
 
 // A row is 128 bytes and `pad` spare vectors. Each thread stores and loads a vector of `bytes`.

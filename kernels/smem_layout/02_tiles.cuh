@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// A tile is written and read repeatedly: in static, in dynamic and in another block's memory.
+// A tile in static or dynamic memory is written and read repeatedly, another block's only read.
 #pragma once
 
 #include <cooperative_groups.h>

@@ -14,7 +14,7 @@ __host__ __device__ constexpr int requests(int repetitions) {
   return ceil_div(repetitions, Layout::kWords);
 }
 
-// Threads of every launch: as many pairs of 1024-thread blocks as the device holds.
+// Threads of every launch: as many blocks of 1024 as the device holds, rounded up to whole pairs.
 inline int threads_on(const Device& device) {
   return ceil_div(device.sms * (device.threads_per_sm / 1024), 2) * 2048;
 }

@@ -25,8 +25,8 @@ __global__ void naive_coalesced_writes(T* __restrict__ out, const T* __restrict_
     if (row < rows) out[at(column, row, rows)] = in[at(row, column, columns)];
 }
 
-// Both sides are coalesced, 4 sectors each. With Pad = 0 a column of 4-byte elements lies in one
-// bank: 32 wavefronts. With Pad = 1 each row is shifted by one bank, and a column takes one.
+// Both sides are coalesced. Of 4-byte elements a request takes 4 sectors, and with Pad = 0 a column
+// lies in one bank: 32 wavefronts. With Pad = 1 each row is shifted by one bank: one wavefront.
 template <class T, int Pad>
 __global__ void tiled(T* __restrict__ out, const T* __restrict__ in, int rows, int columns) {
   __shared__ T tile[kTile][kTile + Pad];

@@ -35,8 +35,8 @@ union Vector {
 
 // A square has one vector per row, and as many rows as a vector has elements. Each thread loads a
 // square and transposes it in registers. A tile is 16 x 16 or 8 x 8 squares. In the transposed tile
-// the position of a vector is XORed with its square's column. So eight lanes have no conflicts,
-// along a row or down a column: they use eight different groups of four banks.
+// the position of a vector is XORed with the row of its square modulo 8. So eight lanes have no
+// conflicts, along a row or down a column: they use eight different groups of four banks.
 template <class T, int across = 16>
 struct Squares {
   static constexpr int kVector = 16 / sizeof(T), kAcross = across;

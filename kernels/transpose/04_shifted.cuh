@@ -15,7 +15,8 @@ struct Shifted {
   static constexpr int kSector = 32 / sizeof(T), kHalo = kSector - 1;
   static constexpr int kRows = 64, kColumns = columns_per_tile;  // of a tile
   static constexpr int kThreads = 256, kWarps = kThreads / 32;
-  static constexpr int kPitch = kColumns + (sizeof(T) == 2 ? 2 : 1);  // an odd number of words
+  // Odd: in words of 4 bytes or, for elements of 8 bytes, in elements.
+  static constexpr int kPitch = kColumns + (sizeof(T) == 2 ? 2 : 1);
 
   __host__ __device__ static int tiles_x(int64_t columns) {
     return int(ceil_div(columns, kColumns));

@@ -7,10 +7,12 @@
 #include "transpose/01_tiled.cuh"
 
 namespace ladders::transpose {
-// Few rows: 128 columns are one piece of the output, aligned to 16 bytes; a thread gathers one.
+// Few rows: 128 columns are one piece of the output, which starts on 16 bytes. A thread loads one
+// column.
 constexpr int kThinColumns = 128, kThinRows = 32;
 
-// Where element i of the piece lies: columns of odd length have no conflicts without padding.
+// Where element i of a piece lies. A thread has contiguous elements. If their number is odd, there
+// are no conflicts without padding.
 __host__ __device__ constexpr int skewed(int i, bool odd) { return odd ? i : i + i / 32; }
 
 template <class T>
@@ -20,7 +22,7 @@ __global__ void __launch_bounds__(kThinColumns)
   T* piece = dynamic_shared<T>();
   const int column0 = blockIdx.x * kThinColumns, column = column0 + threadIdx.x;
   const bool odd = rows % 2;
-  const T* from = in + min(column, columns - 1);  // beyond the edge: not stored
+  const T* from = in + min(column, columns - 1);  // beyond the edge: any value, not output
   for (int row0 = 0; row0 < rows; row0 += kLoads) {
     T loaded[kLoads];
 #pragma unroll

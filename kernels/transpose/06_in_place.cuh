@@ -56,7 +56,8 @@ __global__ void __launch_bounds__(Squares<T>::kThreads) elements_in_place(T* dat
   }
 }
 
-// Verified once on what fill() left; timed launches restore each other's input.
+// Each launch transposes what the last one left, so it is verified once, right after fill(). Two
+// timed launches restore the input.
 template <class T>
 Implementation in_place_at(const Case& c, const Device&) {
   using P = Transpose<T>;
