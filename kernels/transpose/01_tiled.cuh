@@ -25,8 +25,8 @@ __global__ void naive_coalesced_writes(T* __restrict__ out, const T* __restrict_
     if (row < rows) out[at(column, row, rows)] = in[at(row, column, columns)];
 }
 
-// Both sides are coalesced. Of 4-byte elements a request takes 4 sectors, and with Pad = 0 a column
-// lies in one bank: 32 wavefronts. With Pad = 1 each row is shifted by one bank: one wavefront.
+// Both sides are coalesced: 4 sectors per request for 4-byte elements. With Pad = 0 a column of
+// these lies in one bank: 32 wavefronts. With Pad = 1 each row is shifted by a bank: one wavefront.
 template <class T, int Pad>
 __global__ void tiled(T* __restrict__ out, const T* __restrict__ in, int rows, int columns) {
   __shared__ T tile[kTile][kTile + Pad];
