@@ -5,7 +5,7 @@
 //
 //                   long sums, or few of them         short sums, and many of them
 //   few columns     thin_columns: warps share a sum   short_columns: a thread per row of C
-//   few rows        thin_rows: blocks share a sum     short_rows: a thread per column of C
+//   few rows        thin_rows: warps share a sum      short_rows: a thread per column of C
 #pragma once
 
 #include <cooperative_groups.h>
