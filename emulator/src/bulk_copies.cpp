@@ -345,20 +345,20 @@ void wait(MBarrier& barrier, unsigned parity) {
 }
 
 using Way = BulkCopy::Way;
-void copy_in(void* to, const void* from, unsigned bytes, MBarrier& barrier) {
+void bulk_load(void* to, const void* from, unsigned bytes, MBarrier& barrier) {
   start_in(box_of(Way::in, to, bytes_at(from, bytes), 1, {}, RETURN_ADDRESS), barrier);
 }
-void copy_box(void* to, const CUtensorMap& map, int row, int column, MBarrier& barrier) {
+void tma_load(void* to, const CUtensorMap& map, int row, int column, MBarrier& barrier) {
   start_in(box_of(Way::in, to, map, 2, {column, row}, RETURN_ADDRESS), barrier);
 }
-void copy_box(void* to, const CUtensorMap& map, int matrix, int row, int column,
+void tma_load(void* to, const CUtensorMap& map, int matrix, int row, int column,
               MBarrier& barrier) {
   start_in(box_of(Way::in, to, map, 3, {column, row, matrix}, RETURN_ADDRESS), barrier);
 }
-void copy_out(void* to, const void* from, unsigned bytes) {
+void bulk_store(void* to, const void* from, unsigned bytes) {
   start_out(box_of(Way::out, from, bytes_at(to, bytes), 1, {}, RETURN_ADDRESS));
 }
-void copy_box_out(const CUtensorMap& map, int row, int column, const void* from) {
+void tma_store(const CUtensorMap& map, int row, int column, const void* from) {
   start_out(box_of(Way::out, from, map, 2, {column, row}, RETURN_ADDRESS));
 }
 

@@ -102,8 +102,8 @@ inline TensorMap tensor_map(const TensorBoxes& t) {
 #ifdef __CUDACC__
 
 /// Starts the copy of `bytes`, a multiple of 16, which arrive at the barrier.
-__device__ __forceinline__ void copy_in(void* to, const void* from, unsigned bytes,
-                                        MBarrier& barrier) {
+__device__ __forceinline__ void bulk_load(void* to, const void* from, unsigned bytes,
+                                          MBarrier& barrier) {
   asm volatile(
       "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes"
       " [%0], [%1], %2, [%3];" ::LADDERS_SHARED(to),
@@ -112,8 +112,8 @@ __device__ __forceinline__ void copy_in(void* to, const void* from, unsigned byt
 }
 
 /// The same for data that is read once: the L2 evicts it first. (Slow together with stores.)
-__device__ __forceinline__ void copy_in_evict_first(void* to, const void* from, unsigned bytes,
-                                                    MBarrier& barrier) {
+__device__ __forceinline__ void bulk_load_evict_first(void* to, const void* from, unsigned bytes,
+                                                      MBarrier& barrier) {
   asm volatile(
       "{ .reg .b64 policy;\n"
       "createpolicy.fractional.L2::evict_first.b64 policy, 1.0;\n"
@@ -135,7 +135,7 @@ __device__ __forceinline__ void fence_proxy_async() {
 }
 
 /// Starts the copy of `bytes`, a multiple of 16, to global memory.
-__device__ __forceinline__ void copy_out(void* to, const void* from, unsigned bytes) {
+__device__ __forceinline__ void bulk_store(void* to, const void* from, unsigned bytes) {
   asm volatile(
       "cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;\n"
       "cp.async.bulk.commit_group;" ::"l"(to),
@@ -154,7 +154,7 @@ __device__ __forceinline__ void bulk_wait_group() {
 }
 
 /// Starts the copy of the box whose first element is in this row and column.
-__device__ __forceinline__ void copy_box(void* to, const TensorMap& map, int row, int column,
+__device__ __forceinline__ void tma_load(void* to, const TensorMap& map, int row, int column,
                                          MBarrier& barrier) {
   asm volatile(
       "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes"
@@ -164,8 +164,8 @@ __device__ __forceinline__ void copy_box(void* to, const TensorMap& map, int row
 }
 
 /// Starts the copy of a box to this row and column. Parts outside of the matrix are dropped.
-__device__ __forceinline__ void copy_box_out(const TensorMap& map, int row, int column,
-                                             const void* from) {
+__device__ __forceinline__ void tma_store(const TensorMap& map, int row, int column,
+                                          const void* from) {
   asm volatile(
       "cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%0, {%2, %3}], [%1];\n"
       "cp.async.bulk.commit_group;" ::"l"(&map),
@@ -175,7 +175,7 @@ __device__ __forceinline__ void copy_box_out(const TensorMap& map, int row, int 
 
 /// Starts the copy of the box that begins in this matrix, row and column to the blocks of the
 /// cluster whose bit is set in `blocks`; the bytes count at each one's own barrier.
-__device__ __forceinline__ void copy_box_to_blocks(void* to, const TensorMap& map, int matrix,
+__device__ __forceinline__ void tma_load_multicast(void* to, const TensorMap& map, int matrix,
                                                    int row, int column, MBarrier& barrier,
                                                    unsigned blocks) {
   asm volatile(
@@ -185,8 +185,8 @@ __device__ __forceinline__ void copy_box_to_blocks(void* to, const TensorMap& ma
       : "memory");
 }
 #else
-using emulator::copy_box, emulator::copy_box_out, emulator::copy_in, emulator::copy_in_evict_first,
-    emulator::copy_out, emulator::fence_proxy_async, emulator::fence_proxy_async_shared,
+using emulator::tma_load, emulator::tma_store, emulator::bulk_load, emulator::bulk_load_evict_first,
+    emulator::bulk_store, emulator::fence_proxy_async, emulator::fence_proxy_async_shared,
     emulator::bulk_wait_group_read, emulator::bulk_wait_group;
 #endif
 

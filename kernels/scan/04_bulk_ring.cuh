@@ -31,7 +31,7 @@ __device__ __forceinline__ void publish_prefixes(unsigned tiles, const Exchange&
 #pragma unroll
     for (int j = 0; j < kPolled; ++j) {
       const unsigned tile = first + 32 * j + lane;
-      words[j] = tile < tiles ? poll(x.words + tile, tag) : pack(T{}, tag);
+      words[j] = tile < tiles ? load_word(x.words + tile, tag) : pack(T{}, tag);
     }
 #pragma unroll
     for (int j = 0; j < kPolled; ++j) {
@@ -95,7 +95,8 @@ __global__ void __launch_bounds__(kThreads + 32 * (stages + 2), 1)
       tile_of[stage] = tile;
       arrive_expect_tx(full[stage], part.vectors * sizeof(Vector));
       if (part.vectors > 0)
-        copy_in(ring + stage * kStage, in + part.first, part.vectors * sizeof(Vector), full[stage]);
+        bulk_load(ring + stage * kStage, in + part.first, part.vectors * sizeof(Vector),
+                  full[stage]);
     };
     for (unsigned k = 0; k < kStages; ++k) fetch(k);
     for (unsigned k = 0;; ++k) {
@@ -104,7 +105,7 @@ __global__ void __launch_bounds__(kThreads + 32 * (stages + 2), 1)
       wait(scanned[stage], k / kStages % 2);
       const Part part = part_of(tile);
       if (part.vectors > 0)
-        copy_out(out + part.first, ring + stage * kStage, part.vectors * sizeof(Vector));
+        bulk_store(out + part.first, ring + stage * kStage, part.vectors * sizeof(Vector));
       bulk_wait_group_read();
       fetch(k + kStages);
     }

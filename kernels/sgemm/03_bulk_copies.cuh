@@ -34,8 +34,8 @@ __global__ void __launch_bounds__(Tiles::kThreads, 1)
     const auto tile = raster.place(blockIdx.x + k_tile / k_tiles * grid);
     float* a_tile = ring + s * Tiles::kWords;
     arrive_expect_tx(full[s], Tiles::kWords * 4);
-    copy_box(a_tile, a_map, tile.row * kRows, k0, full[s]);
-    copy_box(a_tile + kRows * kDepth, b_map, k0, tile.column * kColumns, full[s]);
+    tma_load(a_tile, a_map, tile.row * kRows, k0, full[s]);
+    tma_load(a_tile + kRows * kDepth, b_map, k0, tile.column * kColumns, full[s]);
   };
   if (threadIdx.x == 0)
     for (int k_tile = 0; k_tile < min(stages - kLag, total); ++k_tile) start_copies(k_tile);

@@ -113,7 +113,7 @@ struct Producer {
       wait(ring.empty[s], state.parity);
       if (thread == 0) {
         arrive_expect_tx(ring.full[s], kDepth * kColumns * 4);
-        copy_box(a_tile + kRows * kDepth, b_map, b_row + k_tile * kDepth, b_column, ring.full[s]);
+        tma_load(a_tile + kRows * kDepth, b_map, b_row + k_tile * kDepth, b_column, ring.full[s]);
       }
 #pragma unroll
       for (int i = 0; i < kBlocks; ++i) {

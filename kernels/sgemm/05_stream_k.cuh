@@ -95,8 +95,8 @@ struct Fixup {
           fence_proxy_async_shared();  // this copy overwrites what other producers stored
         }
         arrive_expect_tx(to.ring.full[s], kStageQuads * 16);
-        copy_in(to.stages + s * Tiles::kWords, quads_of(block) + i * kStageQuads, kStageQuads * 16,
-                to.ring.full[s]);
+        bulk_load(to.stages + s * Tiles::kWords, quads_of(block) + i * kStageQuads,
+                  kStageQuads * 16, to.ring.full[s]);
       }
       to.commit();
     }
@@ -206,9 +206,9 @@ Fixup<Tiles> fixup_of(Sgemm& p, size_t blocks) {
   return {sums, counts};
 }
 
-// At most so many blocks per tile: each has at least least_share terms, or all of a shorter k.
+// At most so many blocks per tile: each has at least least_terms terms, or all of a shorter k.
 inline int64_t most_blocks_per_tile(int64_t k) {
-  return std::max<int64_t>(1, k / kTuning.least_share);
+  return std::max<int64_t>(1, k / kTuning.least_terms);
 }
 
 inline Implementation by_stream_k() {

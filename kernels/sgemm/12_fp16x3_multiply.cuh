@@ -297,13 +297,13 @@ __global__ void __launch_bounds__(kMultiplyThreads, 1)
           // This block's rows of A, and half of B for both.
           unsigned char* stage = stages + state.stage * T::kStageBytes;
           arrive_expect_tx(arrived, T::kStageBytes);
-          copy_box(stage, a_high, origin.row, k0, arrived);
-          copy_box(stage + T::kABytes, a_low, origin.row, k0, arrived);
+          tma_load(stage, a_high, origin.row, k0, arrived);
+          tma_load(stage + T::kABytes, a_low, origin.row, k0, arrived);
           unsigned char* half = stage + 2 * T::kABytes + rank * (T::kBBytes / kCluster);
           constexpr unsigned kBoth = (1 << kCluster) - 1;
           const int chunk = origin.column / kChunk, b_row = k0 + rank * (kDepth / kCluster);
-          copy_box_to_blocks(half, b_high, chunk, b_row, 0, arrived, kBoth);
-          copy_box_to_blocks(half + T::kBBytes, b_low, chunk, b_row, 0, arrived, kBoth);
+          tma_load_multicast(half, b_high, chunk, b_row, 0, arrived, kBoth);
+          tma_load_multicast(half + T::kBBytes, b_low, chunk, b_row, 0, arrived, kBoth);
         }
       }
       // No block may exit before the other's last copy and arrival here: wait until both have

@@ -64,7 +64,7 @@ __global__ void __launch_bounds__(32 * Box<T>::kWarps)
     mbarrier_init(full[warp], 1);
     fence_mbarrier_init();
     arrive_expect_tx(full[warp], B::kBytes);
-    copy_box(box, in, row, B::word(column), full[warp]);
+    tma_load(box, in, row, B::word(column), full[warp]);
   }
   __syncwarp();
   wait(full[warp], 0);
@@ -72,7 +72,7 @@ __global__ void __launch_bounds__(32 * Box<T>::kWarps)
   fence_proxy_async_shared();
   __syncwarp();
   if (lane == 0) {
-    copy_box_out(out, column, B::word(row), box);
+    tma_store(out, column, B::word(row), box);
     bulk_wait_group_read();
   }
 #endif

@@ -119,7 +119,7 @@ __global__ void copy_for_another_lane(int* out, const int* in) {
   __syncwarp();
   if (lane == 0) {
     arrive_expect_tx(full[0], 16);
-    copy_in(stages[0], in, 16, full[0]);
+    bulk_load(stages[0], in, 16, full[0]);
   } else if (lane == 1) {
     if (!wrong) wait(full[0], 0);
     for (int i = 0; i < 4; ++i) out[i] = stages[0][i];
@@ -129,7 +129,7 @@ __global__ void copy_for_another_lane(int* out, const int* in) {
     for (int i = 0; i < 4; ++i) out[4 + i] = stages[1][i];
   } else if (lane == 3) {
     arrive_expect_tx(full[1], 16);
-    copy_in(stages[1], in + 4, 16, full[1]);
+    bulk_load(stages[1], in + 4, 16, full[1]);
   }
   if (lane == 0 && wrong) wait(full[0], 0);
 }
@@ -149,10 +149,10 @@ __global__ void copy_through(int* out, const int* in) {
     if (threadIdx.x == 32) {
       wait(empty, (step + 1) % 2);
       arrive_expect_tx(full, 16);
-      copy_in(stage, in + 4 * step, 16, full);
+      bulk_load(stage, in + 4 * step, 16, full);
     } else if (threadIdx.x == 0) {
       wait(full, step % 2);
-      copy_out(out + 4 * step, stage, 16);
+      bulk_store(out + 4 * step, stage, 16);
       if (wrong) arrive(empty);
       bulk_wait_group_read();
       if (!wrong) arrive(empty);

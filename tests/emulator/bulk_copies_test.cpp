@@ -76,7 +76,7 @@ __global__ void there_and_back(int* out, const int* in, unsigned count) {
     mbarrier_init(full, 1);
     fence_mbarrier_init();
     arrive_expect_tx(full, int(count * sizeof(int)));
-    copy_in(stage, in, count * sizeof(int), full);
+    bulk_load(stage, in, count * sizeof(int), full);
   }
   __syncthreads();
   wait(full, 0);
@@ -84,7 +84,7 @@ __global__ void there_and_back(int* out, const int* in, unsigned count) {
   fence_proxy_async_shared();
   __syncthreads();
   if (threadIdx.x == 0) {
-    copy_out(out, stage, count * sizeof(int));
+    bulk_store(out, stage, count * sizeof(int));
     bulk_wait_group();
   }
 }
@@ -120,8 +120,8 @@ __global__ void two_copies_out(int* out) {
   fence_proxy_async_shared();
   __syncthreads();
   if (threadIdx.x != 0) return;
-  copy_out(out, stage, 128);
-  copy_out(out + 32, stage + 32, 128);
+  bulk_store(out, stage, 128);
+  bulk_store(out + 32, stage + 32, 128);
   bulk_wait_group_read();
   stage[0] = -1;
 }
@@ -156,9 +156,9 @@ __global__ void read_box(int* out, CUtensorMap map, int words, int matrix, int r
     fence_mbarrier_init();
     arrive_expect_tx(full, 4 * words);
     if (cube)
-      copy_box(box, map, matrix, row, column, full);
+      tma_load(box, map, matrix, row, column, full);
     else
-      copy_box(box, map, row, column, full);
+      tma_load(box, map, row, column, full);
   }
   __syncthreads();
   wait(full, 0);
@@ -209,7 +209,7 @@ __global__ void write_box(CUtensorMap map, int words, int row, int column) {
   for (int i = threadIdx.x; i < words; i += blockDim.x) box[i] = i + 1;
   fence_proxy_async_shared();
   __syncthreads();
-  if (threadIdx.x == 0) copy_box_out(map, row, column, box);
+  if (threadIdx.x == 0) tma_store(map, row, column, box);
 }
 TEST(BulkCopies, WriteBoxes) {
   everywhere([] {
@@ -331,7 +331,7 @@ __global__ void ring(int* out, const int* in) {
       const int s = step % kStages, bytes = kWords * sizeof(int);
       if (wrong != Wrong::no_wait_before_refill) wait(empty[s], (step / kStages + 1) % 2);
       arrive_expect_tx(full[s], wrong == Wrong::too_few_bytes ? bytes - 16 : bytes);
-      copy_in(stages[s], in + step * kWords, bytes, full[s]);
+      bulk_load(stages[s], in + step * kWords, bytes, full[s]);
     }
     return;
   }
@@ -346,7 +346,7 @@ __global__ void ring(int* out, const int* in) {
     fence_proxy_async_shared();
     __syncwarp();
     if (threadIdx.x % 32 == 0) {
-      copy_out(out + step * kWords + threadIdx.x, &sums[step % 2][threadIdx.x], 128);
+      bulk_store(out + step * kWords + threadIdx.x, &sums[step % 2][threadIdx.x], 128);
       if (wrong != Wrong::source_overwritten) bulk_wait_group_read();
     }
     __syncwarp();
@@ -485,15 +485,15 @@ __global__ void bad_copy(int* data, int which) {
   mbarrier_init(barrier, 1);
   fence_mbarrier_init();
   arrive_expect_tx(barrier, 32);
-  if (which == 0) copy_in(s, data, 12, barrier);          // fault
-  if (which == 1) copy_in(s + 1, data, 32, barrier);      // fault
-  if (which == 2) copy_in(s, data + 1, 32, barrier);      // fault
-  if (which == 3) copy_in(data + 32, data, 32, barrier);  // fault
-  if (which == 4) copy_in(s, s + 16, 32, barrier);        // fault
-  if (which == 5) copy_in(s, data + 60, 32, barrier);     // fault
-  if (which == 6) copy_out(data + 60, s, 32);             // fault
-  if (which == 7) copy_out(data, data + 32, 32);          // fault
-  if (which == 8) copy_out(data, s, 32);                  // fault
+  if (which == 0) bulk_load(s, data, 12, barrier);          // fault
+  if (which == 1) bulk_load(s + 1, data, 32, barrier);      // fault
+  if (which == 2) bulk_load(s, data + 1, 32, barrier);      // fault
+  if (which == 3) bulk_load(data + 32, data, 32, barrier);  // fault
+  if (which == 4) bulk_load(s, s + 16, 32, barrier);        // fault
+  if (which == 5) bulk_load(s, data + 60, 32, barrier);     // fault
+  if (which == 6) bulk_store(data + 60, s, 32);             // fault
+  if (which == 7) bulk_store(data, data + 32, 32);          // fault
+  if (which == 8) bulk_store(data, s, 32);                  // fault
 }
 void expect_bad_copy(int which, const char* what) {
   SCOPED_TRACE(which);
@@ -518,7 +518,7 @@ __global__ void leave_a_copy(int* data) {
   mbarrier_init(barrier, 1);
   fence_mbarrier_init();
   arrive_expect_tx(barrier, 32);
-  copy_in(s, data, 32, barrier);  // fault
+  bulk_load(s, data, 32, barrier);  // fault
 }
 TEST(Faults, BulkCopyThatNobodyWaitsFor) {
   EXPECT_FAULT(leave_a_copy, "a block exits while 32 bytes are under way to its memory");
@@ -530,7 +530,7 @@ __global__ void box_of_a_cube(int*, CUtensorMap map) {
   if (threadIdx.x > 0) return;
   mbarrier_init(barrier, 1);
   fence_mbarrier_init();
-  copy_box(s, map, 0, 0, 0, barrier);  // fault
+  tma_load(s, map, 0, 0, 0, barrier);  // fault
 }
 TEST(Faults, BoxOfOtherDimensions) {
   const DeviceArray<int> in(1024);

@@ -96,7 +96,7 @@ __global__ void copied_out(int*, int* out) {
   sync(before);
   if (threadIdx.x == 0) {
     fence_proxy_async_shared();
-    copy_out(out + blockIdx.x * kThreads, own, sizeof(own));
+    bulk_store(out + blockIdx.x * kThreads, own, sizeof(own));
     bulk_wait_group();
   }
 }
@@ -115,7 +115,7 @@ __global__ void copied_in(int* data, int* out) {
   __syncthreads();
   if (threadIdx.x == 0) {
     arrive_expect_tx(full, sizeof(own));
-    copy_in(own, data + (blockIdx.x + 1) % kBlocks * kThreads, sizeof(own), full);
+    bulk_load(own, data + (blockIdx.x + 1) % kBlocks * kThreads, sizeof(own), full);
   }
   wait(full, 0);
   out[blockIdx.x * kThreads + threadIdx.x] = own[threadIdx.x];

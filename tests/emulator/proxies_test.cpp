@@ -33,7 +33,7 @@ __global__ void out_of_shared(int* out, const int*) {
   __syncthreads();
   if (threadIdx.x != 0) return;
   if (wrong == nothing && one_fences) fence_proxy_async_shared();
-  copy_out(out, tile, kBytes);
+  bulk_store(out, tile, kBytes);
 }
 // A copy to where a thread has written before.
 template <Wrong wrong>
@@ -49,7 +49,7 @@ __global__ void into_shared(int* out, const int* in) {
   if (wrong != barrier_not_awaited) __syncthreads();
   if (threadIdx.x == 0) {
     arrive_expect_tx(full, kBytes);
-    copy_in(tile, in, kBytes, full);
+    bulk_load(tile, in, kBytes, full);
   }
   wait(full, 0);
   out[threadIdx.x] = tile[threadIdx.x];
@@ -65,7 +65,7 @@ __global__ void barrier_alone(int* out, const int* in) {
   if (wrong != barrier_not_awaited) __syncthreads();
   if (threadIdx.x == 32) {
     arrive_expect_tx(full, kBytes);
-    copy_in(tile, in, kBytes, full);
+    bulk_load(tile, in, kBytes, full);
   }
   __syncthreads();
   wait(full, 0);
@@ -92,7 +92,7 @@ __global__ void from_block_to_block(int* out, int* data, unsigned* flag) {
     if (wrong == fence_for_shared_alone) fence_proxy_async_shared();
     if (wrong == nothing) fence_proxy_async();
     arrive_expect_tx(full, kBytes);
-    copy_in(tile, data, kBytes, full);
+    bulk_load(tile, data, kBytes, full);
   }
   __syncthreads();
   wait(full, 0);

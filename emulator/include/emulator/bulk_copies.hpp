@@ -40,11 +40,11 @@ EMULATOR_INLINE void cluster_sync_relaxed() { cluster_barrier(Orders::nothing); 
 EMULATOR_INLINE void cluster_sync_shared() { cluster_barrier(Orders::shared_memory); }
 
 // To shared memory; the bytes arrive at the barrier.
-void copy_in(void* to, const void* from, unsigned bytes, MBarrier& barrier) EMULATOR_CONVERGENT;
-inline constexpr auto copy_in_evict_first = copy_in;
-void copy_box(void* to, const CUtensorMap& map, int row, int column,
+void bulk_load(void* to, const void* from, unsigned bytes, MBarrier& barrier) EMULATOR_CONVERGENT;
+inline constexpr auto bulk_load_evict_first = bulk_load;
+void tma_load(void* to, const CUtensorMap& map, int row, int column,
               MBarrier& barrier) EMULATOR_CONVERGENT;
-void copy_box(void* to, const CUtensorMap& map, int matrix, int row, int column,
+void tma_load(void* to, const CUtensorMap& map, int matrix, int row, int column,
               MBarrier& barrier) EMULATOR_CONVERGENT;
 /// To the shared memory of a block of the cluster, as 8 bytes that arrive at its barrier.
 void st_async_b64(void* to, std::uint64_t bits, MBarrier& barrier, int block) EMULATOR_CONVERGENT;
@@ -56,9 +56,8 @@ EMULATOR_INLINE void st_async(T* to, T value, MBarrier& barrier, int block) {
 }
 
 // To global memory, each a group of its own.
-void copy_out(void* to, const void* from, unsigned bytes) EMULATOR_CONVERGENT;
-void copy_box_out(const CUtensorMap& map, int row, int column,
-                  const void* from) EMULATOR_CONVERGENT;
+void bulk_store(void* to, const void* from, unsigned bytes) EMULATOR_CONVERGENT;
+void tma_store(const CUtensorMap& map, int row, int column, const void* from) EMULATOR_CONVERGENT;
 /// Waits until this thread's copies have read their source, or until they are complete.
 void bulk_wait_group_read() EMULATOR_CONVERGENT;
 void bulk_wait_group() EMULATOR_CONVERGENT;
