@@ -6,6 +6,7 @@
 
 #include "byte_histogram/01_textbook.cuh"
 #include "common/flags.cuh"
+#include "common/sums.cuh"
 #include "common/vector.cuh"
 
 namespace ladders::byte_histogram {
@@ -66,7 +67,7 @@ struct Copies {
       for (unsigned b = 0; b < 8; ++b) {
         unsigned n = counters[(first + b) * copies + lane];
         if (copies == 64) n += counters[(first + b) * copies + 32 + lane];
-        n = sum_of_warp(n);
+        n = sum_in_all_lanes(n);
         if (lane == b) mine = n;
       }
       if (mine != 0) atomicAdd(bins + first + lane, mine);  // in eight lanes at most
@@ -81,35 +82,37 @@ inline __global__ void __launch_bounds__(kThreads)
 }
 
 // The first block to arrive zeroes the bins, so none waits for one that has not started. Blocks
-// wait for the zeros only after they have counted. The last to leave resets the state for the next
-// launch.
-__device__ __forceinline__ unsigned come_or_leave(Meeting* meeting) {
-  return threadIdx.x == 0 ? atomicAdd(&meeting->blocks, 1u) : 0;
+// wait for the zeros only after they have counted. The last to arrive again resets the state for
+// the next launch.
+__device__ __forceinline__ unsigned arrive(Arrivals* arrivals) {
+  return threadIdx.x == 0 ? atomicAdd(&arrivals->count, 1u) : 0;
 }
-__device__ __forceinline__ void zero_if_first(Meeting* meeting, unsigned came, unsigned* bins) {
-  if (threadIdx.x >= 32 || __shfl_sync(~0u, came, 0) != 0) return;
+__device__ __forceinline__ void zero_if_first(Arrivals* arrivals, unsigned arrival,
+                                              unsigned* bins) {
+  if (threadIdx.x >= 32 || __shfl_sync(~0u, arrival, 0) != 0) return;
   auto* quads = reinterpret_cast<uint4*>(bins);
 #pragma unroll
   for (int i = 0; i < kByteBins / 4; i += 32) quads[i + threadIdx.x] = {};
   __syncwarp();
-  if (threadIdx.x == 0) store_release(&meeting->zeroed, 1);
+  if (threadIdx.x == 0) store_release(&arrivals->zeroed, 1);
   __syncwarp();
 }
 // A warp that polls as one is faster than one lane that the others wait for.
-__device__ __forceinline__ void wait_for_zeros(const Meeting* meeting) {
+__device__ __forceinline__ void wait_for_zeros(const Arrivals* arrivals) {
   if (threadIdx.x >= 32) return;
-  do wait_uncounted(&meeting->zeroed, 1);
-  while (!__all_sync(~0u, load_acquire(&meeting->zeroed) != 0));
+  do wait_uncounted(&arrivals->zeroed, 1);
+  while (!__all_sync(~0u, load_acquire(&arrivals->zeroed) != 0));
 }
-__device__ __forceinline__ void reset_if_last(Meeting* meeting, unsigned left) {
-  if (threadIdx.x == 0 && left == 2 * gridDim.x - 1) meeting->blocks = meeting->zeroed = 0;
+__device__ __forceinline__ void reset_if_last(Arrivals* arrivals, unsigned arrival_after) {
+  if (threadIdx.x == 0 && arrival_after == 2 * gridDim.x - 1)
+    arrivals->count = arrivals->zeroed = 0;
 }
 
 // A warp takes `loads` vectors per lane at a time: they are in flight while the vectors before are
 // counted, and the first ones while the counters are zeroed.
 template <int loads, int copies, bool zeroes>
 __global__ void __launch_bounds__(kThreads, 1)
-    always_reading(const Byte* keys, size_t count, unsigned* bins, Meeting* meeting) {
+    always_reading(const Byte* keys, size_t count, unsigned* bins, Arrivals* arrivals) {
   constexpr unsigned kVectors = loads * 32;
   const unsigned warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   const Vectors vectors(keys, count);
@@ -121,9 +124,9 @@ __global__ void __launch_bounds__(kThreads, 1)
 #pragma unroll
     for (int j = 0; j < loads; ++j) loaded[j] = load_once(from + 32 * j);
   }
-  const unsigned came = zeroes ? come_or_leave(meeting) : 0;
+  const unsigned arrival = zeroes ? arrive(arrivals) : 0;
   Copies<copies> counters;
-  if constexpr (zeroes) zero_if_first(meeting, came, bins);
+  if constexpr (zeroes) zero_if_first(arrivals, arrival, bins);
 
   while (chunk < chunks) {
     chunk += step;
@@ -144,10 +147,10 @@ __global__ void __launch_bounds__(kThreads, 1)
       counters.add_vector(vectors.first[i]);
   count_loose(keys, count, vectors, counters);
 
-  if constexpr (zeroes) wait_for_zeros(meeting);
-  const unsigned left = zeroes ? come_or_leave(meeting) : 0;
+  if constexpr (zeroes) wait_for_zeros(arrivals);
+  const unsigned arrival_after = zeroes ? arrive(arrivals) : 0;
   counters.merge_into(bins);
-  if constexpr (zeroes) reset_if_last(meeting, left);
+  if constexpr (zeroes) reset_if_last(arrivals, arrival_after);
 }
 
 // One block per SM, or fewer if some would have no chunk.
@@ -160,7 +163,7 @@ Implementation reading() {
         const auto blocks = unsigned(std::clamp<int64_t>(chunks, 1, device.sms));
         return LaunchPlan{blocks, kThreads, Copies<copies>::kRoom};
       },
-      [](ByteHistogram& p) { return std::tuple_cat(p.arguments(), std::tuple(p.meeting())); });
+      [](ByteHistogram& p) { return std::tuple_cat(p.arguments(), std::tuple(p.arrivals())); });
 }
 
 }  // namespace ladders::byte_histogram

@@ -14,8 +14,8 @@ enum ByteDistribution { bytes_uniform, bytes_constant, bytes_zipf, bytes_sorted,
 constexpr Distribution kDistributions[] = {uniform, constant, zipf, sorted, few};
 
 // How the blocks of one launch synchronize: zero before the launch and after it.
-struct Meeting {
-  unsigned blocks;  // number of arrivals and departures
+struct Arrivals {
+  unsigned count;   // each block arrives twice: when it starts and when it has counted
   unsigned zeroed;  // whether the bins are zero
 };
 
@@ -23,10 +23,10 @@ class ByteHistogram : public CountedKeys<Byte> {
  public:
   ByteHistogram(const Case& c, const Device& device)
       : CountedKeys(device, c["keys"], kByteBins, kDistributions[c["distribution"]]) {}
-  Meeting* meeting() { return meeting_.data(); }
+  Arrivals* arrivals() { return arrivals_.data(); }
 
  private:
-  DeviceBuffer<Meeting> meeting_ = zeros<Meeting>(1);
+  DeviceBuffer<Arrivals> arrivals_ = zeros<Arrivals>(1);
 };
 
 }  // namespace ladders::byte_histogram

@@ -38,16 +38,6 @@ __device__ __forceinline__ T* in_register(T* shared) {
 #endif
 }
 
-/// The sum over all lanes, in every lane.
-__device__ __forceinline__ unsigned sum_of_warp(unsigned n) {
-#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
-  return __reduce_add_sync(~0u, n);
-#else
-  for (int lanes = 16; lanes > 0; lanes /= 2) n += __shfl_xor_sync(~0u, n, lanes);
-  return n;
-#endif
-}
-
 /// act(i) for all i below `count`, each in one thread of the grid.
 template <class Act>
 __device__ __forceinline__ void for_all_in_grid(size_t count, Act act) {

@@ -18,7 +18,8 @@ struct PipelineState {
   }
 };
 
-/// A stage is full once all fillers and their bytes have arrived, and empty once all readers have.
+/// A stage is full once all producers and their bytes have arrived, and empty once all consumers
+/// have.
 template <int stages>
 struct Ring {
   MBarrier *full, *empty;
@@ -30,17 +31,17 @@ struct Ring {
   }
 
   /// By one thread, before a barrier of the block.
-  __device__ __forceinline__ void initialize(int fillers, int readers) const {
+  __device__ __forceinline__ void initialize(int producers, int consumers) const {
     for (int s = 0; s < stages; ++s) {
-      mbarrier_init(full[s], fillers);
-      mbarrier_init(empty[s], readers);
+      mbarrier_init(full[s], producers);
+      mbarrier_init(empty[s], consumers);
     }
   }
 
   /// By all threads, where bulk copies fill the ring.
-  __device__ __forceinline__ void start(int fillers, int readers) const {
+  __device__ __forceinline__ void start(int producers, int consumers) const {
     if (threadIdx.x == 0) {
-      initialize(fillers, readers);
+      initialize(producers, consumers);
       fence_mbarrier_init();
     }
     __syncthreads();

@@ -15,12 +15,20 @@ __device__ __forceinline__ T sum_in_lane_0(T sum) {
   return sum;
 }
 
-/// The sum of all lanes, in each of them. (For unsigned integers sum_of_warp() is faster.)
+/// The sum of all lanes, in each of them.
 template <class T>
 __device__ __forceinline__ T sum_in_all_lanes(T sum) {
 #pragma unroll
   for (int mask = 16; mask > 0; mask /= 2) sum += __shfl_xor_sync(0xFFFFFFFF, sum, mask);
   return sum;
+}
+__device__ __forceinline__ unsigned sum_in_all_lanes(unsigned n) {
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
+  return __reduce_add_sync(~0u, n);
+#else
+  for (int lanes = 16; lanes > 0; lanes /= 2) n += __shfl_xor_sync(~0u, n, lanes);
+  return n;
+#endif
 }
 
 /// Stores the sum of each warp in `warps`, which is shared memory, and synchronizes the block.

@@ -77,7 +77,7 @@ __global__ void __launch_bounds__(kHaloThreads)
 
 // Eight outputs per thread, one below the other: side + 7 pixels of a column serve 8 side FMAs.
 struct Columns {
-  static constexpr int kThreadsY = 8, kOwn = 8, kRows = kThreadsY * kOwn;
+  static constexpr int kThreadsY = 8, kOutputs = 8, kRows = kThreadsY * kOutputs;
   static constexpr int kThreads = kWarp * kThreadsY;
 };
 template <int side>
@@ -89,19 +89,19 @@ __global__ void __launch_bounds__(Columns::kThreads)
   const int row0 = blockIdx.y * C::kRows, column0 = blockIdx.x * kWarp;
   load_tile<C::kThreads>(tile, image, row0 - reach(side), column0 - reach(side), rows, columns);
   __syncthreads();
-  const int own0 = threadIdx.y * C::kOwn;
-  float sums[C::kOwn] = {};
+  const int own0 = threadIdx.y * C::kOutputs;
+  float sums[C::kOutputs] = {};
 #pragma unroll
   for (int x = 0; x < side; ++x)
 #pragma unroll
-    for (int y = 0; y < C::kOwn + side - 1; ++y) {
+    for (int y = 0; y < C::kOutputs + side - 1; ++y) {
       const float value = tile[own0 + y][threadIdx.x + x];
 #pragma unroll
-      for (int own = 0; own < C::kOwn; ++own)
+      for (int own = 0; own < C::kOutputs; ++own)
         if (y >= own && y < own + side) sums[own] += filter.weights[(y - own) * side + x] * value;
     }
 #pragma unroll
-  for (int own = 0; own < C::kOwn; ++own) {
+  for (int own = 0; own < C::kOutputs; ++own) {
     const int row = row0 + own0 + own, column = column0 + threadIdx.x;
     if (row < rows && column < columns) out[at(row, column, columns)] = sums[own];
   }

@@ -7,13 +7,13 @@
 #include "convolution/01_tiles.cuh"
 
 namespace ladders::convolution {
-constexpr int kOwn = 4;                // neighbouring outputs per thread: 16 bytes
-constexpr int kAcross = kOwn * kWarp;  // and per warp
+constexpr int kOutputs = 4;                // neighbouring outputs per thread: 16 bytes
+constexpr int kAcross = kOutputs * kWarp;  // and per warp
 
 // The pixels of a row that a thread's outputs need, and those of two rows.
 template <int side>
 struct Window {
-  float pixels[kOwn + side - 1];
+  float pixels[kOutputs + side - 1];
 };
 template <int side>
 struct Pair {
@@ -27,7 +27,7 @@ struct Pair {
 // They are skipped, three rows of the filter at a time. The branches also limit how many weights
 // are live.
 template <int side>
-__device__ __forceinline__ void add_rows(float (&sums)[side + 1][kOwn], const Pair<side>& pair,
+__device__ __forceinline__ void add_rows(float (&sums)[side + 1][kOutputs], const Pair<side>& pair,
                                          const Filter& filter, int begin, int end) {
   constexpr int kTogether = 3;
   const unsigned needed = (~0u << max(begin - 1, 0)) & ~(~0u << min(end, side));  // a bit a row
@@ -42,7 +42,7 @@ __device__ __forceinline__ void add_rows(float (&sums)[side + 1][kOwn], const Pa
 #pragma unroll
         for (int x = 0; x < side; ++x)
 #pragma unroll
-          for (int own = 0; own < kOwn; ++own) {
+          for (int own = 0; own < kOutputs; ++own) {
             const bool moves = x == 0 && (i == y || i == side);
             const float before = !moves ? sums[i][own] : i >= 2 ? sums[i - 2][own] : 0;
             const float pixel = (i == y ? pair.lower : pair.upper).pixels[x + own];
@@ -53,15 +53,15 @@ __device__ __forceinline__ void add_rows(float (&sums)[side + 1][kOwn], const Pa
 
 // Small filters have too few FMAs to hide loads, but registers to load the next two rows ahead.
 template <int side>
-constexpr int kRegistersAhead = side <= 7 ? 1 : 0;
+constexpr int kPairsAhead = side <= 7 ? 1 : 0;
 
 // Computes rows [first, last) of outputs, two rows of the image at a time.
-template <int side, int kAhead = kRegistersAhead<side>, class Load, class Store>
+template <int side, int kAhead = kPairsAhead<side>, class Load, class Store>
 __device__ __forceinline__ void go_down(const Filter& filter, int first, int last, Load load,
                                         Store store) {
   constexpr int kTurns = kAhead + 1, kReach = reach(side);
   const int end = last + kReach;
-  float sums[side + 1][kOwn] = {};
+  float sums[side + 1][kOutputs] = {};
   Pair<side> pairs[kTurns];
   int row = first - kReach;
   if constexpr (kAhead > 0) pairs[0] = load(row);
@@ -81,10 +81,10 @@ __device__ __forceinline__ void go_down(const Filter& filter, int first, int las
 
 // Stores a thread's outputs in a row, as a vector if rows start on 16 bytes.
 __device__ __forceinline__ void store(float* out, int row, int column, int columns,
-                                      const float (&sums)[kOwn], bool aligned) {
+                                      const float (&sums)[kOutputs], bool aligned) {
   if (!aligned) {
 #pragma unroll
-    for (int own = 0; own < kOwn; ++own)
+    for (int own = 0; own < kOutputs; ++own)
       if (column + own < columns) out[at(row, column + own, columns)] = sums[own];
   } else if (column < columns) {
     __stcs(reinterpret_cast<float4*>(&out[at(row, column, columns)]),
@@ -109,7 +109,7 @@ __device__ __forceinline__ void copy_pixels(float* to, const float* from) {
 // A window in shared memory, aligned to 16 bytes.
 template <int side>
 __device__ __forceinline__ Window<side> shared_window(const float* from) {
-  constexpr int kPixels = kOwn + side - 1;
+  constexpr int kPixels = kOutputs + side - 1;
   Window<side> window;
 #pragma unroll
   for (int i = 0; i + 4 <= kPixels; i += 4) copy_pixels<4>(&window.pixels[i], &from[i]);
@@ -133,15 +133,15 @@ __global__ void __launch_bounds__(SumsTile::kThreads, side == 15 ? 4 : 5)
   load_tile<T::kThreads>(tile, image, row0 - reach(side), column0 - reach(side), rows, columns);
   __syncthreads();
   const int lane = threadIdx.x % kWarp, warp = threadIdx.x / kWarp;
-  const int first = row0 + warp * T::kRows, column = column0 + lane * kOwn;
+  const int first = row0 + warp * T::kRows, column = column0 + lane * kOutputs;
   go_down<side>(
       filter, first, min(first + T::kRows, rows),
       [&](int row) {  // clamped, as the rows loaded ahead may lie beyond the tile
         const int y = min(row - row0 + reach(side), kHeight - 2);
-        return Pair<side>{shared_window<side>(&tile[y][lane * kOwn]),
-                          shared_window<side>(&tile[y + 1][lane * kOwn])};
+        return Pair<side>{shared_window<side>(&tile[y][lane * kOutputs]),
+                          shared_window<side>(&tile[y + 1][lane * kOutputs])};
       },
-      [&](int row, const float (&sums)[kOwn]) {
+      [&](int row, const float (&sums)[kOutputs]) {
         store(out, row, column, columns, sums, columns % 4 == 0);
       });
 }
@@ -159,7 +159,7 @@ __device__ __forceinline__ void load_beside(Window<side>& window, const float* o
                                             int column, int columns) {
   float* to = &window.pixels[reach(side)];
   if (column > i) copy_pixels<count>(to - i - count, own - i - count);
-  if (column + kOwn + i < columns) copy_pixels<count>(to + kOwn + i, own + kOwn + i);
+  if (column + kOutputs + i < columns) copy_pixels<count>(to + kOutputs + i, own + kOutputs + i);
 }
 
 // A row's window from global memory: a thread's own pixels, and on either side vectors of 4, 2 and
@@ -171,7 +171,7 @@ __device__ __forceinline__ Window<side> global_window(const float* __restrict__ 
   Window<side> window{};
   if (row < 0 || row >= rows) return window;
   const float* own = &image[at(row, column, columns)];
-  copy_pixels<kOwn>(&window.pixels[kReach], own);
+  copy_pixels<kOutputs>(&window.pixels[kReach], own);
 #pragma unroll
   for (int i = 0; i + 4 <= kReach; i += 4) load_beside<4>(window, own, i, column, columns);
   if constexpr (kReach % 4 >= 2) load_beside<2>(window, own, kReach / 4 * 4, column, columns);
@@ -184,7 +184,7 @@ template <int side>
 __global__ void __launch_bounds__(Strips<side>::kThreads, Strips<side>::kBlocks)
     from_l1(const float* __restrict__ image, const __grid_constant__ Filter filter,
             float* __restrict__ out, int rows, int columns, int strip) {
-  const int column = (blockIdx.x * blockDim.x + threadIdx.x) * kOwn;
+  const int column = (blockIdx.x * blockDim.x + threadIdx.x) * kOutputs;
   const int first = blockIdx.y * strip;
   if (column >= columns) return;
   const auto window = [&](int row) {
@@ -193,7 +193,9 @@ __global__ void __launch_bounds__(Strips<side>::kThreads, Strips<side>::kBlocks)
   go_down<side>(
       filter, first, min(first + strip, rows),
       [&](int row) { return Pair<side>{window(row), window(row + 1)}; },
-      [&](int row, const float (&sums)[kOwn]) { store(out, row, column, columns, sums, true); });
+      [&](int row, const float (&sums)[kOutputs]) {
+        store(out, row, column, columns, sums, true);
+      });
 }
 
 template <int side>
@@ -222,7 +224,7 @@ LaunchPlan in_strips(const Case& c, const Device& device, const void* kernel) {
   LaunchPlan plan = {.grid = 0, .block = kWarp};
   if (rows == 0 || columns == 0) return plan;
   plan.block = warps_across(columns) * kWarp;
-  const int64_t across = ceil_div(columns, plan.block.x * kOwn);
+  const int64_t across = ceil_div(columns, plan.block.x * kOutputs);
   const int64_t blocks = waves * fill_device(plan, kernel, device).grid.x;
   const int64_t strip = std::max(ceil_div(rows, std::max<int64_t>(blocks / across, 1)), kShortest);
   plan.grid = dim3(unsigned(across), unsigned(ceil_div(rows, strip)));

@@ -14,7 +14,7 @@ namespace ladders::convolution {
 template <int side>
 struct RowRing {
   static constexpr int kPairs = 3, kPixels = kAcross + side - 1;
-  static constexpr int kPitch = ceil_div(kPixels, kOwn) * kOwn;
+  static constexpr int kPitch = ceil_div(kPixels, kOutputs) * kOutputs;
   float rows[kPairs][2][kPitch];
   float out[2][kAcross];
 };
@@ -22,7 +22,7 @@ struct RowRing {
 // The same address, in a register: the compiler would compute it again for each access. It no
 // longer knows that this points to global memory, so plain stores would be generic.
 template <class T>
-__device__ __forceinline__ T* computed(T* address) {
+__device__ __forceinline__ T* kept_in_register(T* address) {
 #ifdef __CUDACC__
   asm volatile("" : "+l"(address));
 #endif
@@ -59,7 +59,7 @@ __global__ void __launch_bounds__(Strips<side>::kThreads, Strips<side>::kBlocks)
   const float* source = image + int64_t{requested} * columns + from;
   const auto request = [&] {
 #pragma unroll
-    for (int i = 0; i < 2; ++i, ++requested, source = computed(source + columns)) {
+    for (int i = 0; i < 2; ++i, ++requested, source = kept_in_register(source + columns)) {
       float* const copy = &ring.rows[to][i][lane];
       if (requested >= end) continue;  // no output needs it
       if (requested >= 0 && requested < rows)
@@ -81,20 +81,20 @@ __global__ void __launch_bounds__(Strips<side>::kThreads, Strips<side>::kBlocks)
         request();
         const auto& pair = ring.rows[current];
         current = current == Ring::kPairs - 1 ? 0 : current + 1;
-        return Pair<side>{shared_window<side>(&pair[0][lane * kOwn]),
-                          shared_window<side>(&pair[1][lane * kOwn])};
+        return Pair<side>{shared_window<side>(&pair[0][lane * kOutputs]),
+                          shared_window<side>(&pair[1][lane * kOutputs])};
       },
-      [&](int row, const float (&sums)[kOwn]) {
+      [&](int row, const float (&sums)[kOutputs]) {
         float* const staged = ring.out[row & 1];
-        *reinterpret_cast<float4*>(&staged[lane * kOwn]) =
+        *reinterpret_cast<float4*>(&staged[lane * kOutputs]) =
             make_float4(sums[0], sums[1], sums[2], sums[3]);
         __syncwarp();
-        float* const target = computed(&out[at(row, column0 + lane, columns)]);
-        float apart[kOwn];  // kWarp columns from each other
+        float* const target = kept_in_register(&out[at(row, column0 + lane, columns)]);
+        float apart[kOutputs];  // kWarp columns from each other
 #pragma unroll
-        for (int i = 0; i < kOwn; ++i) apart[i] = staged[lane + i * kWarp];
+        for (int i = 0; i < kOutputs; ++i) apart[i] = staged[lane + i * kWarp];
 #pragma unroll
-        for (int i = 0; i < kOwn; ++i)
+        for (int i = 0; i < kOutputs; ++i)
           if (column0 + lane + i * kWarp < columns) __stwb(target + i * kWarp, apart[i]);
       });
 }

@@ -66,16 +66,16 @@ struct Overflows {
   unsigned bin_plus_1[kSlots];  // 0 in a free slot
   unsigned sum[kSlots];
   unsigned* overflow_sums;  // in global memory, of the first bin of this block's range
-  unsigned bins;            // in that range
+  unsigned bin_count;       // in that range
 };
 
 // Narrow counters lie behind the overflows.
 template <int bits>
 constexpr unsigned kCountersAt = bits == 32 ? 0 : (sizeof(Overflows) + 127) / 128 * 128;
 
-// How many bins fit in one block's counters.
+// How many bins fit in one block's counters, at most.
 template <int bits>
-int64_t fitting(const Device& device) {
+int64_t max_bins(const Device& device) {
   return (int64_t(device.shared_bytes_per_block) - kCountersAt<bits>) / 128 *
          Counters<bits>::kBinsPerRow;
 }
@@ -110,7 +110,7 @@ __device__ __forceinline__ unsigned flip_if(bool on, unsigned* word, unsigned n)
 // Adds n to the total of a bin, modulo 2^32, outside its counter.
 __device__ __forceinline__ void add_overflow(unsigned bin, unsigned n) {
   auto* overflows = dynamic_shared<Overflows>();
-  if (bin >= overflows->bins) return;  // a field beyond the last bin
+  if (bin >= overflows->bin_count) return;  // a field beyond the last bin
   const unsigned slot = bin * 0x9E3779B1u >> 24;
   const unsigned owner = atomicCAS(&overflows->bin_plus_1[slot], 0u, bin + 1);
   if (owner == 0 || owner == bin + 1)
@@ -146,20 +146,22 @@ __device__ __attribute__((noinline)) void overflow(unsigned bin, unsigned old) {
   }
 }
 
-// For increments that found their counter full: `full` holds its bits, `old` the words before.
+// For increments that found their counter full. `mask` has the bits of the counter in its word,
+// `old` is the word before.
 template <void (*wrapped)(unsigned bin, unsigned old)>
-__device__ __forceinline__ void handle_full(unsigned (&full)[4], const unsigned (&bin)[4],
+__device__ __forceinline__ void handle_full(const unsigned (&mask)[4], const unsigned (&bin)[4],
                                             const unsigned (&old)[4]) {
+  unsigned not_set[4];  // 0 where the counter was full
 #pragma unroll
-  for (int j = 0; j < 4; ++j) full[j] &= ~old[j];  // 0 where the counter was full
-  if (min(min(full[0], full[1]), min(full[2], full[3])) != 0) return;
+  for (int j = 0; j < 4; ++j) not_set[j] = mask[j] & ~old[j];
+  if (min(min(not_set[0], not_set[1]), min(not_set[2], not_set[3])) != 0) return;
 #pragma unroll 1
   for (int j = 0; j < 4; ++j) {  // by selection: an index would put the arrays in memory
     const bool low = j < 2, even = j % 2 == 0;
     const auto of = [&](const unsigned (&v)[4]) {
       return low ? (even ? v[0] : v[1]) : (even ? v[2] : v[3]);
     };
-    if (of(full) == 0) wrapped(of(bin), of(old));
+    if (of(not_set) == 0) wrapped(of(bin), of(old));
   }
 }
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "common/dependent_launch.cuh"
+#include "common/sums.cuh"
 #include "common/vector.cuh"
 #include "histogram/01_atomics.cuh"
 #include "histogram/02_counters.cuh"
@@ -12,7 +13,7 @@ namespace ladders::histogram {
 // A warp takes 2 KiB of keys at a time, in 16-byte loads.
 constexpr int kLoads = 4, kChunk = kLoads * 32 * 4;
 
-struct Counting {
+struct CountParams {
   const int* keys;
   size_t count;
   unsigned* bins;
@@ -47,7 +48,7 @@ template <int bits, bool spread>
 __device__ __forceinline__ void count_four(unsigned char* counters, const unsigned (&bin)[4],
                                            const bool (&on)[4]) {
   using C = Counters<bits, spread>;
-  unsigned full[4], old[4];
+  unsigned mask[4], old[4];
 #pragma unroll
   for (int j = 0; j < 4; ++j) {
     if constexpr (bits == 32) {
@@ -55,18 +56,18 @@ __device__ __forceinline__ void count_four(unsigned char* counters, const unsign
     } else {
       unsigned one = 1u << C::shift_of(bin[j]);
       asm("" : "+r"(one));  // keeps the product below: a shift would go to the busier pipe
-      full[j] = one * C::kFull;
+      mask[j] = one * C::kFull;
       old[j] = add_if(on[j], C::word_of(counters, bin[j]), one);
     }
   }
-  if constexpr (bits < 32) handle_full<overflow<bits>>(full, bin, old);
+  if constexpr (bits < 32) handle_full<overflow<bits>>(mask, bin, old);
 }
 
 // How a block counts: in its own counters, of `bits` bits.
 template <int bits, bool spread>
 struct InBlock {
   static constexpr bool kInCluster = false;
-  static __device__ __forceinline__ void count(const Counting&, unsigned char* counters,
+  static __device__ __forceinline__ void count(const CountParams&, unsigned char* counters,
                                                const unsigned (&bin)[4], const bool (&on)[4]) {
     count_four<bits, spread>(counters, bin, on);
   }
@@ -81,12 +82,12 @@ struct HotKey {
   int key = -1;
   unsigned count = 0;  // of this lane
 
-  __device__ __forceinline__ void flush(const Counting& c, unsigned first) {
-    const unsigned n = sum_of_warp(count);
+  __device__ __forceinline__ void flush(const CountParams& c, unsigned first) {
+    const unsigned n = sum_in_all_lanes(count);
     count = 0;
     if (threadIdx.x % 32 == 0 && n != 0) add_overflow(clamped(key, c.bin_count) - first, n);
   }
-  __device__ __forceinline__ void become(int other, const Counting& c, unsigned first) {
+  __device__ __forceinline__ void become(int other, const CountParams& c, unsigned first) {
     flush(c, first);
     key = other;
   }
@@ -96,18 +97,19 @@ __device__ __forceinline__ int lanes_with(int key, int wanted) {
   return __popc(__ballot_sync(~0u, key == wanted));
 }
 
-// Counts share number `member` of `members` shares of the keys, in counters of `bits` bits. If
+// Counts share number `rank` of `group_size` shares of the keys, in counters of `bits` bits. If
 // `ranged`, counts only the range of bins that starts at `first`. Ends with a barrier.
-template <int bits, bool spread, bool hot_keys, bool ranged, class Way = InBlock<bits, spread>>
-__device__ __forceinline__ void count_all(const auto& c, unsigned member, unsigned members,
+template <int bits, bool spread, bool hot_keys, bool ranged,
+          class CountPolicy = InBlock<bits, spread>>
+__device__ __forceinline__ void count_all(const auto& c, unsigned rank, unsigned group_size,
                                           unsigned first) {
   static_assert(bits == 32 ? !hot_keys && !ranged : spread);
   const unsigned warp = threadIdx.x / 32, lane = threadIdx.x % 32;
 
   // A chunk is loaded while the one before is counted, the first while counters are zeroed.
   const auto* vectors = reinterpret_cast<const int4*>(c.keys);
-  const unsigned chunks = unsigned(c.count / kChunk), step = members * kWarps;
-  unsigned chunk = warp * members + member;
+  const unsigned chunks = unsigned(c.count / kChunk), step = group_size * kWarps;
+  unsigned chunk = warp * group_size + rank;
   int4 loaded[kLoads] = {};
   if (chunk < chunks) {
     const int4* from = vectors + size_t{chunk} * (kChunk / 4) + lane;
@@ -118,7 +120,7 @@ __device__ __forceinline__ void count_all(const auto& c, unsigned member, unsign
   if constexpr (bits == 32) counters = in_register(counters);  // narrow counters are slower with it
   auto* quads = reinterpret_cast<uint4*>(counters);
   unsigned bytes = 4 * c.words;
-  if constexpr (Way::kInCluster) bytes += Way::bytes_behind(c);
+  if constexpr (CountPolicy::kInCluster) bytes += CountPolicy::bytes_behind(c);
   for (unsigned i = threadIdx.x; i < bytes / 16; i += kThreads) quads[i] = make_uint4(0, 0, 0, 0);
   auto* overflows = dynamic_shared<Overflows>();
   if constexpr (bits < 32) {
@@ -126,11 +128,11 @@ __device__ __forceinline__ void count_all(const auto& c, unsigned member, unsign
       overflows->bin_plus_1[i] = overflows->sum[i] = 0;
     if (threadIdx.x == 0) {
       overflows->overflow_sums = c.overflow_sums + first;
-      overflows->bins = ranged ? min(unsigned(c.range), c.bin_count - first) : c.bin_count;
+      overflows->bin_count = ranged ? min(unsigned(c.range), c.bin_count - first) : c.bin_count;
     }
   }
-  if constexpr (Way::kInCluster)
-    Way::synchronize();
+  if constexpr (CountPolicy::kInCluster)
+    CountPolicy::synchronize();
   else
     __syncthreads();
 
@@ -162,8 +164,8 @@ __device__ __forceinline__ void count_all(const auto& c, unsigned member, unsign
         if (more) loaded[j] = load_past_l1(from + 32 * j);
         if (hot_now && j > 0 && lanes_with(v.x, hot.key) < hot.kEnough) {  // a run is over
           const int next = __shfl_sync(~0u, v.x, 31);
-          const bool mine = !ranged || clamped(next, c.bin_count) - first < unsigned(c.range);
-          if (lanes_with(v.x, next) >= hot.kRun && mine) hot.become(next, c, first);
+          const bool in_range = !ranged || clamped(next, c.bin_count) - first < unsigned(c.range);
+          if (lanes_with(v.x, next) >= hot.kRun && in_range) hot.become(next, c, first);
         }
         const int key[] = {v.x, v.y, v.z, v.w};
         unsigned bin[4];
@@ -175,7 +177,7 @@ __device__ __forceinline__ void count_all(const auto& c, unsigned member, unsign
           bin[k] = clamped(key[k], c.bin_count) - first;
           if (ranged) on[k] = on[k] && bin[k] < unsigned(c.range);
         }
-        Way::count(c, counters, bin, on);
+        CountPolicy::count(c, counters, bin, on);
       }
     };
     if (hot_keys && active)
@@ -183,7 +185,7 @@ __device__ __forceinline__ void count_all(const auto& c, unsigned member, unsign
     else
       count_loaded(std::false_type{});
   }
-  if (member == 0)  // counts the keys after the last whole chunk
+  if (rank == 0)  // counts the keys after the last whole chunk
     for (size_t i = size_t{chunks} * kChunk + threadIdx.x; i < c.count; i += kThreads) {
       const unsigned bin = clamped(c.keys[i], c.bin_count) - first;
       const unsigned bins[] = {bin, bin, bin, bin};
@@ -191,7 +193,7 @@ __device__ __forceinline__ void count_all(const auto& c, unsigned member, unsign
       if constexpr (bits == 32)
         atomicAdd(Counters<bits, spread>::word_of(counters, bin), 1u);
       else
-        Way::count(c, counters, bins, on);
+        CountPolicy::count(c, counters, bins, on);
     }
   if constexpr (hot_keys) hot.flush(c, first);
   __syncthreads();
@@ -200,13 +202,13 @@ __device__ __forceinline__ void count_all(const auto& c, unsigned member, unsign
 // Counts, and adds the block's counters to the output. Each block starts at another word, so that
 // blocks rarely add to one bin at the same time.
 template <bool spread>
-__global__ void __launch_bounds__(kThreads, 1) count_and_merge(const Counting c) {
-  const unsigned member = blockIdx.x, members = gridDim.x;
-  count_all<32, spread, false, false>(c, member, members, 0);
+__global__ void __launch_bounds__(kThreads, 1) count_and_merge(const CountParams c) {
+  const unsigned rank = blockIdx.x, group_size = gridDim.x;
+  count_all<32, spread, false, false>(c, rank, group_size, 0);
   wait_on_dependent_grids();  // the kernel before may still be zeroing the output
   const auto* words =
       reinterpret_cast<const unsigned*>(in_register(dynamic_shared<unsigned char>()));
-  const unsigned start = unsigned(size_t{member} * c.words / members) & ~31u;
+  const unsigned start = unsigned(size_t{rank} * c.words / group_size) & ~31u;
   for (unsigned i = threadIdx.x; i < c.words; i += kThreads) {
     const unsigned word = i + start < c.words ? i + start : i + start - c.words;
     const unsigned bin = Counters<32, spread>::bin_of_field(word, 0);
@@ -222,7 +224,7 @@ template <int bits, bool ranged = false>
 LaunchPlan one_block_per_sm(const Case& c, const Device& device, const void*) {
   constexpr int64_t kBinsPerRow = Counters<bits>::kBinsPerRow;
   const int64_t bins = c["bins"];
-  const int64_t parts = ranged ? std::max<int64_t>(2, ceil_div(bins, fitting<bits>(device))) : 1;
+  const int64_t parts = ranged ? std::max<int64_t>(2, ceil_div(bins, max_bins<bits>(device))) : 1;
   const int64_t rows = ceil_div(ceil_div(bins, parts), kBinsPerRow);
   const int64_t groups = ceil_div(bins, rows * kBinsPerRow);
   const int64_t most = std::clamp<int64_t>(device.sms / groups, 1, kMostRows);
@@ -233,9 +235,9 @@ LaunchPlan one_block_per_sm(const Case& c, const Device& device, const void*) {
 }
 
 template <int bits>
-Counting counting(Histogram& problem, const LaunchPlan& plan) {
+CountParams count_params(Histogram& problem, const LaunchPlan& plan) {
   const auto [keys, count, bins, bin_count] = problem.arguments();
-  Counting c = {.keys = keys, .count = count, .bins = bins, .bin_count = bin_count};
+  CountParams c = {.keys = keys, .count = count, .bins = bins, .bin_count = bin_count};
   c.words = unsigned((plan.shared_bytes - kCountersAt<bits>) / 4);
   c.range = int(c.words) * Counters<bits>::kFields;
   c.groups = ceil_div(bin_count, c.range);
@@ -246,15 +248,15 @@ template <bool spread>
 Implementation merged_by_atomics() {
   return kernel<Histogram>(
       count_and_merge<spread>, one_block_per_sm<32>,
-      [](Histogram& p, const LaunchPlan& plan) { return std::tuple(counting<32>(p, plan)); });
+      [](Histogram& p, const LaunchPlan& plan) { return std::tuple(count_params<32>(p, plan)); });
 }
 
 // Launches zero_bins(), and then `count`, which starts meanwhile from compute capability 9.0 on.
-// counting(problem, plan) makes the argument of `count`.
+// make_params(problem, plan) makes the argument of `count`.
 template <class C>
-Implementation zeroed_meanwhile(void (*count)(C), auto plan, auto counting) {
+Implementation zeroed_meanwhile(void (*count)(C), auto plan, auto make_params) {
   return launches<Histogram>(count, plan, [=](Histogram& p, const LaunchPlan& plan, auto stream) {
-    const C c = counting(p, plan);
+    const C c = make_params(p, plan);
     const auto blocks = unsigned(ceil_div(c.bin_count, kThreads));
     launch({.grid = blocks, .block = kThreads}, stream, zero_bins, c.bins, c.bin_count);
     launch(plan, {.programmatic = p.device().compute_capability >= 90}, stream, count, c);
@@ -262,7 +264,7 @@ Implementation zeroed_meanwhile(void (*count)(C), auto plan, auto counting) {
 }
 
 inline Implementation zeroed_and_merged() {
-  return zeroed_meanwhile(count_and_merge<true>, one_block_per_sm<32>, counting<32>);
+  return zeroed_meanwhile(count_and_merge<true>, one_block_per_sm<32>, count_params<32>);
 }
 
 template <int bits>

@@ -15,10 +15,10 @@ __device__ __forceinline__ void write_overflow_sums() {
       atomicAdd(overflows->overflow_sums + overflows->bin_plus_1[i] - 1, overflows->sum[i]);
 }
 
-// Counts, and stores the block's counters as a row for add_columns(). If `ranged`, each group of
+// Counts, and stores the block's counters as a row for column_sums(). If `ranged`, each group of
 // blocks has a range of the bins.
 template <int bits, bool hot_keys, bool ranged>
-__device__ __forceinline__ void count_and_store(const Counting& c) {
+__device__ __forceinline__ void count_and_store(const CountParams& c) {
   const unsigned groups = ranged ? c.groups : 1;
   const unsigned first = ranged ? blockIdx.x % groups * c.range : 0;
   count_all<bits, true, hot_keys, ranged>(c, blockIdx.x / groups, gridDim.x / groups, first);
@@ -33,25 +33,25 @@ __device__ __forceinline__ void count_and_store(const Counting& c) {
   for (unsigned i = threadIdx.x; i < c.words / 4; i += kThreads) __stcg(row + i, quads[i]);
 }
 template <int bits, bool hot_keys, bool ranged>
-__global__ void __launch_bounds__(kThreads, 1) count_keys(const Counting c) {
+__global__ void __launch_bounds__(kThreads, 1) count_keys(const CountParams c) {
   count_and_store<bits, hot_keys, ranged>(c);
 }
 
 // Sums the stored counters by columns: 32 columns per block, a share of the rows per warp.
-constexpr int kAdders = 8;
+constexpr int kSumWarps = 8;
 
 template <int bits>
-__device__ __forceinline__ void add_columns(const Counting& c, unsigned blocks) {
+__device__ __forceinline__ void column_sums(const CountParams& c, unsigned blocks) {
   using C = Counters<bits>;
   using Sums = FieldSums<bits>;
-  __shared__ unsigned sums[kAdders][Sums::kSums][32];
+  __shared__ unsigned sums[kSumWarps][Sums::kSums][32];
   const unsigned warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   const unsigned column = blockIdx.x * 32 + lane, group = column / c.words;
   const unsigned word = column % c.words;
   wait_on_dependent_grids();
   Sums mine;
 #pragma unroll 8
-  for (unsigned row = warp * c.groups + group; row < blocks; row += kAdders * c.groups)
+  for (unsigned row = warp * c.groups + group; row < blocks; row += kSumWarps * c.groups)
     mine.add(__ldcg(c.rows + size_t{row} * c.words + word));
 #pragma unroll
   for (int s = 0; s < Sums::kSums; ++s) sums[warp][s][lane] = mine.sum[s];
@@ -60,7 +60,7 @@ __device__ __forceinline__ void add_columns(const Counting& c, unsigned blocks) 
   if (warp >= C::kFields) return;
   unsigned total = 0;  // one field per warp
 #pragma unroll
-  for (int w = 0; w < kAdders; ++w) total += Sums::of(warp, sums[w][warp % Sums::kSums][lane]);
+  for (int w = 0; w < kSumWarps; ++w) total += Sums::of(warp, sums[w][warp % Sums::kSums][lane]);
   const unsigned in_range = C::bin_of_field(word, warp), bin = group * c.range + in_range;
   if (in_range >= unsigned(c.range) || bin >= unsigned(c.bin_count)) return;
   if (const unsigned more = bits < 32 ? __ldcg(c.overflow_sums + bin) : 0) {
@@ -70,8 +70,9 @@ __device__ __forceinline__ void add_columns(const Counting& c, unsigned blocks) 
   c.bins[bin] = total;
 }
 template <int bits>
-__global__ void __launch_bounds__(32 * kAdders) add_rows(const Counting c, unsigned blocks) {
-  add_columns<bits>(c, blocks);
+__global__ void __launch_bounds__(32 * kSumWarps)
+    sum_columns(const CountParams c, unsigned blocks) {
+  column_sums<bits>(c, blocks);
 }
 
 // Two kernels: one stores the counters of each block, the other sums them.
@@ -82,12 +83,12 @@ Implementation stored_then_summed() {
   const auto count = count_keys<bits, hot_keys, ranged>;
   const auto plan = one_block_per_sm<bits, ranged>;
   return launches<Histogram>(count, plan, [=](Histogram& p, const LaunchPlan& plan, auto stream) {
-    Counting c = counting<bits>(p, plan);
+    CountParams c = count_params<bits>(p, plan);
     c.rows = p.room_for_counters(size_t{plan.grid.x} * c.words);
     c.overflow_sums = p.overflow_sums();
     launch(plan, stream, count, c);
-    launch({.grid = c.groups * c.words / 32, .block = 32 * kAdders},
-           {.programmatic = p.device().compute_capability >= 90}, stream, add_rows<bits>, c,
+    launch({.grid = c.groups * c.words / 32, .block = 32 * kSumWarps},
+           {.programmatic = p.device().compute_capability >= 90}, stream, sum_columns<bits>, c,
            plan.grid.x);
   });
 }
@@ -95,9 +96,9 @@ Implementation stored_then_summed() {
 // 16 bits where they fit, else 8, else 4: wider counters overflow less.
 template <bool hot_keys>
 Implementation packed_at(const Case& c, const Device& device) {
-  return c["bins"] <= fitting<16>(device)  ? stored_then_summed<16, hot_keys>()
-         : c["bins"] <= fitting<8>(device) ? stored_then_summed<8, hot_keys>()
-                                           : stored_then_summed<4, hot_keys>();
+  return c["bins"] <= max_bins<16>(device)  ? stored_then_summed<16, hot_keys>()
+         : c["bins"] <= max_bins<8>(device) ? stored_then_summed<8, hot_keys>()
+                                            : stored_then_summed<4, hot_keys>();
 }
 
 }  // namespace ladders::histogram

@@ -11,21 +11,21 @@ namespace ladders::histogram {
 // A cluster's totals: 16 bits per bin, in units of 2^bits, the worth of a carry. Groups of 8 bins,
 // one sector of the output, go to the blocks in turn: frequent bins are often neighbours.
 struct ClusterTotals {
-  static constexpr unsigned kGroup = 8;
+  static constexpr unsigned kSectorWords = 8;
 
-  unsigned blocks = 0;      // of the cluster
-  unsigned reciprocal = 0;  // 2^31 / blocks, rounded up
-  unsigned first_byte = 0;  // of a block's part in its dynamic shared memory
-  unsigned part = 0;        // bins in it
+  unsigned cluster_size = 0;  // in blocks
+  unsigned reciprocal = 0;    // 2^31 / cluster_size, rounded up
+  unsigned first_byte = 0;    // of a block's part in its dynamic shared memory
+  unsigned part = 0;          // bins in it
 
   // The place of a bin in its owner's part.
-  __device__ __forceinline__ unsigned place(unsigned bin, unsigned& owner) const {
-    const unsigned group = bin / kGroup, round = __umulhi(2 * group, reciprocal);
-    owner = group - round * blocks;
-    return round * kGroup + bin % kGroup;
+  __device__ __forceinline__ unsigned place(unsigned bin, unsigned& owner_rank) const {
+    const unsigned group = bin / kSectorWords, round = __umulhi(2 * group, reciprocal);
+    owner_rank = group - round * cluster_size;
+    return round * kSectorWords + bin % kSectorWords;
   }
-  __device__ __forceinline__ unsigned bin(unsigned place, unsigned owner) const {
-    return (place / kGroup * blocks + owner) * kGroup + place % kGroup;
+  __device__ __forceinline__ unsigned bin(unsigned place, unsigned owner_rank) const {
+    return (place / kSectorWords * cluster_size + owner_rank) * kSectorWords + place % kSectorWords;
   }
 };
 
@@ -36,7 +36,7 @@ __device__ __forceinline__ void sync_cluster() {
 }
 
 // add_if() on the same word of another block of the cluster.
-__device__ __forceinline__ unsigned add_there_if(bool on, unsigned* word, int block, unsigned n) {
+__device__ __forceinline__ unsigned add_there_if(bool on, unsigned* word, int rank, unsigned n) {
   unsigned old = 0;
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
   asm volatile(
@@ -44,10 +44,10 @@ __device__ __forceinline__ unsigned add_there_if(bool on, unsigned* word, int bl
       "mapa.shared::cluster.u32 there, %1, %2;\n"
       "@on atom.shared::cluster.add.u32 %0, [there], %3; }"
       : "+r"(old)
-      : "r"(unsigned(__cvta_generic_to_shared(word))), "r"(block), "r"(n), "r"(unsigned{on})
+      : "r"(unsigned(__cvta_generic_to_shared(word))), "r"(rank), "r"(n), "r"(unsigned{on})
       : "memory");
 #elif !defined(__CUDACC__)
-  if (on) old = atomicAdd(cooperative_groups::this_cluster().map_shared_rank(word, block), n);
+  if (on) old = atomicAdd(cooperative_groups::this_cluster().map_shared_rank(word, rank), n);
 #endif
   return old;
 }
@@ -87,19 +87,19 @@ __device__ __forceinline__ void carry_four(const ClusterTotals& totals, unsigned
 #pragma unroll
     for (int j = 0; j < 4; ++j) carry[j] = (old[j] & bit[j] << b) != 0;
   }
-  unsigned full[4], old[4];
+  unsigned mask[4], old[4];
 #pragma unroll
   for (int j = 0; j < 4; ++j) {
-    unsigned owner;
-    const unsigned place = totals.place(bin[j], owner), one = place % 2 == 0 ? 1u : 1u << 16;
+    unsigned owner_rank;
+    const unsigned place = totals.place(bin[j], owner_rank), one = place % 2 == 0 ? 1u : 1u << 16;
     auto* pair = dynamic_shared<unsigned char>() + totals.first_byte + place / 2 * 4;
-    old[j] = add_there_if(carry[j], reinterpret_cast<unsigned*>(pair), owner, one);
-    full[j] = one * 0xFFFF;
+    old[j] = add_there_if(carry[j], reinterpret_cast<unsigned*>(pair), owner_rank, one);
+    mask[j] = one * 0xFFFF;
   }
-  handle_full<total_overflow<bits>>(full, bin, old);
+  handle_full<total_overflow<bits>>(mask, bin, old);
 }
 
-struct ClusterCounting : Counting {
+struct ClusterCountParams : CountParams {
   ClusterTotals totals;  // behind each block's counters
 };
 
@@ -107,12 +107,12 @@ struct ClusterCounting : Counting {
 template <int bits>
 struct InCluster {
   static constexpr bool kInCluster = true;
-  static __device__ __forceinline__ unsigned bytes_behind(const ClusterCounting& c) {
+  static __device__ __forceinline__ unsigned bytes_behind(const ClusterCountParams& c) {
     return 2 * c.totals.part;
   }
   // Other blocks add to this one's totals, once these are zeroed.
   static __device__ __forceinline__ void synchronize() { sync_cluster(); }
-  static __device__ __forceinline__ void count(const ClusterCounting& c, unsigned char* counters,
+  static __device__ __forceinline__ void count(const ClusterCountParams& c, unsigned char* counters,
                                                const unsigned (&bin)[4], const bool (&on)[4]) {
     carry_four<bits>(c.totals, counters, bin, on);
   }

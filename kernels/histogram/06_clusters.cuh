@@ -9,14 +9,15 @@
 namespace ladders::histogram {
 // Adds the cluster's counters and totals to the output. Each block sums a share of the words.
 template <int bits>
-__device__ __forceinline__ void add_cluster_to_output(const ClusterCounting& c) {
+__device__ __forceinline__ void add_cluster_to_output(const ClusterCountParams& c) {
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
   const auto cluster = cooperative_groups::this_cluster();
-  const unsigned blocks = cluster.num_blocks(), rank = cluster.block_rank();
-  const unsigned share = ceil_div(c.words / 32, blocks) * 32, from = min(rank * share, c.words);
+  const unsigned cluster_size = cluster.num_blocks(), rank = cluster.block_rank();
+  const unsigned share = ceil_div(c.words / 32, cluster_size) * 32,
+                 from = min(rank * share, c.words);
   const unsigned words = min(share, c.words - from);
   const unsigned start =
-      unsigned(size_t{blockIdx.x / blocks} * words / (gridDim.x / blocks)) & ~31u;
+      unsigned(size_t{blockIdx.x / cluster_size} * words / (gridDim.x / cluster_size)) & ~31u;
   auto* memory = dynamic_shared<unsigned char>();
   auto* counters = reinterpret_cast<unsigned*>(memory + kCountersAt<bits>);
   constexpr int kTogether = bits == 32 ? 4 : bits < 8 ? 1 : 2;
@@ -29,8 +30,8 @@ __device__ __forceinline__ void add_cluster_to_output(const ClusterCounting& c) 
       word[t] = from + (at < words ? at : at - words);
     }
 #pragma unroll(8 / kTogether)  // eight loads in flight hide the network's latency
-    for (unsigned b = 0; b < blocks; ++b) {
-      const unsigned next = rank + b < blocks ? rank + b : rank + b - blocks;
+    for (unsigned b = 0; b < cluster_size; ++b) {
+      const unsigned next = rank + b < cluster_size ? rank + b : rank + b - cluster_size;
       const auto* others = b == 0 ? counters : cluster.map_shared_rank(counters, next);
 #pragma unroll
       for (unsigned t = 0; t < kTogether; ++t)
@@ -64,12 +65,12 @@ __device__ __forceinline__ void sync_with_others() {
 
 // Counts privately, below 8 bits with carries to the totals of the cluster.
 template <int bits, bool hot_keys>
-__global__ void __launch_bounds__(kThreads, 1) count_in_clusters(const ClusterCounting c) {
+__global__ void __launch_bounds__(kThreads, 1) count_in_clusters(const ClusterCountParams c) {
   // The kernel before zeroes the output, to which overflows of narrow counters may be added at any
   // time.
   if constexpr (bits < 32) wait_on_dependent_grids();
-  using Way = std::conditional_t<(bits < 8), InCluster<bits>, InBlock<bits, true>>;
-  count_all<bits, true, hot_keys, false, Way>(c, blockIdx.x, gridDim.x, 0);
+  using CountPolicy = std::conditional_t<(bits < 8), InCluster<bits>, InBlock<bits, true>>;
+  count_all<bits, true, hot_keys, false, CountPolicy>(c, blockIdx.x, gridDim.x, 0);
   if constexpr (bits == 32) wait_on_dependent_grids();
   if constexpr (bits < 32) write_overflow_sums();
   sync_with_others();
@@ -79,13 +80,13 @@ __global__ void __launch_bounds__(kThreads, 1) count_in_clusters(const ClusterCo
 
 // Below 8 bits there are totals behind a block's counters.
 template <int bits>
-ClusterTotals totals(int64_t bins, int64_t cluster) {
-  constexpr int64_t kGroup = ClusterTotals::kGroup;
+ClusterTotals totals(int64_t bins, int64_t cluster_size) {
+  constexpr int64_t kSectorWords = ClusterTotals::kSectorWords;
   if (bits >= 8) return {};
-  return {.blocks = unsigned(cluster),
-          .reciprocal = unsigned(ceil_div(int64_t{1} << 31, cluster)),
+  return {.cluster_size = unsigned(cluster_size),
+          .reciprocal = unsigned(ceil_div(int64_t{1} << 31, cluster_size)),
           .first_byte = counter_bytes<bits>(bins),
-          .part = unsigned(ceil_div(bins, kGroup * cluster) * kGroup)};
+          .part = unsigned(ceil_div(bins, kSectorWords * cluster_size) * kSectorWords)};
 }
 template <int bits>
 size_t bytes_in_clusters(const Case& c) {
@@ -93,9 +94,9 @@ size_t bytes_in_clusters(const Case& c) {
 }
 
 // As many clusters as are resident at once, but no more than it takes for one warp per chunk.
-template <int bits, int64_t blocks>
+template <int bits, int64_t cluster_size>
 LaunchPlan clusters_of_counters(const Case& point, const Device& device, const void* kernel) {
-  const Case c = blocks == 0 ? point : point.with({"cluster"}, blocks);
+  const Case c = cluster_size == 0 ? point : point.with({"cluster"}, cluster_size);
   const auto cluster = unsigned(c["cluster"]);
   LaunchPlan plan = fill_device(
       {.block = kThreads, .shared_bytes = bytes_in_clusters<bits>(c), .cluster = cluster}, kernel,
@@ -105,11 +106,12 @@ LaunchPlan clusters_of_counters(const Case& point, const Device& device, const v
   return plan;
 }
 
-template <int bits, bool hot_keys = true, int64_t blocks = 0>
+template <int bits, bool hot_keys = true, int64_t cluster_size = 0>
 Implementation in_clusters() {
-  return zeroed_meanwhile(count_in_clusters<bits, hot_keys>, clusters_of_counters<bits, blocks>,
+  return zeroed_meanwhile(count_in_clusters<bits, hot_keys>,
+                          clusters_of_counters<bits, cluster_size>,
                           [](Histogram& problem, const LaunchPlan& plan) {
-                            ClusterCounting c = {counting<bits>(problem, plan), {}};
+                            ClusterCountParams c = {count_params<bits>(problem, plan), {}};
                             c.words = (counter_bytes<bits>(c.bin_count) - kCountersAt<bits>) / 4;
                             c.totals = totals<bits>(c.bin_count, plan.cluster);
                             c.overflow_sums = c.bins;
@@ -118,8 +120,8 @@ Implementation in_clusters() {
 }
 
 inline Implementation merged_in_clusters_at(const Case& c, const Device& device) {
-  if (c["bins"] <= fitting<32>(device)) return in_clusters<32, false>();
-  if (c["bins"] <= fitting<16>(device)) return in_clusters<16>();
+  if (c["bins"] <= max_bins<32>(device)) return in_clusters<32, false>();
+  if (c["bins"] <= max_bins<16>(device)) return in_clusters<16>();
   return in_clusters<8>();
 }
 

@@ -7,9 +7,10 @@
 
 namespace ladders::histogram {
 struct Sampled {
-  Counting narrow, wide;  // 4 bits for all bins, and 8 bits for ranges of them
-  unsigned log_slots;     // of the sample's table, which lies where the counters will
-  unsigned* repeat;       // whether blocks counted in wide counters: for the kernel that adds them
+  CountParams narrow, wide;  // 4 bits for all bins, and 8 bits for ranges of them
+  unsigned log_slots;        // of the sample's table, which lies where the counters will
+  unsigned*
+      rows_are_wide;  // whether blocks counted in wide counters: for the kernel that adds them
 };
 
 // Whether keys repeat within a block so often that counters of 4 bits overflow. All blocks take the
@@ -20,7 +21,7 @@ struct Sampled {
 // registers. So a sample is in a run if it equals the key 16 further on, but not the key 256
 // further on. More than a third of all keys do if all runs have one length between 24 and 720:
 // about where counters of 8 bits were the faster ones. A quarter of the samples tells that.
-__device__ __forceinline__ bool keys_repeat(const Counting& c, unsigned log_slots) {
+__device__ __forceinline__ bool keys_repeat(const CountParams& c, unsigned log_slots) {
   constexpr unsigned kEach = 4, kSamples = kEach * kThreads, kMix = 0x9E3779B1u;
   constexpr unsigned kNear = 16, kFar = kChunk / 2;
   constexpr unsigned kInRun = 1u << 16;  // a slot's upper half counts its samples in runs
@@ -70,19 +71,19 @@ __device__ __forceinline__ bool keys_repeat(const Counting& c, unsigned log_slot
 
 inline __global__ void __launch_bounds__(kThreads, 1) count_by_sample(const Sampled s) {
   const bool repeat = keys_repeat(s.narrow, s.log_slots);
-  if (blockIdx.x == 0 && threadIdx.x == 0) *s.repeat = repeat;
+  if (blockIdx.x == 0 && threadIdx.x == 0) *s.rows_are_wide = repeat;
   if (repeat)
     count_and_store<8, true, true>(s.wide);
   else
     count_and_store<4, true, false>(s.narrow);
 }
-inline __global__ void __launch_bounds__(32 * kAdders)
-    add_by_sample(const Sampled s, unsigned blocks) {
+inline __global__ void __launch_bounds__(32 * kSumWarps)
+    sum_columns_by_sample(const Sampled s, unsigned blocks) {
   wait_on_dependent_grids();
-  if (__ldcg(s.repeat))
-    add_columns<8>(s.wide, blocks);
+  if (__ldcg(s.rows_are_wide))
+    column_sums<8>(s.wide, blocks);
   else if (blockIdx.x * 32 < s.narrow.words)  // the grid has columns for all ranges
-    add_columns<4>(s.narrow, blocks);
+    column_sums<4>(s.narrow, blocks);
 }
 
 // Counters of 4 bits for all bins take as much memory as counters of 8 bits for half of them. So in
@@ -93,12 +94,12 @@ inline LaunchPlan one_block_for_either(const Case& c, const Device& device, cons
   return plan;
 }
 inline Sampled sampled(Histogram& problem, const LaunchPlan& plan) {
-  Sampled s = {.narrow = counting<4>(problem, plan), .wide = counting<8>(problem, plan)};
+  Sampled s = {.narrow = count_params<4>(problem, plan), .wide = count_params<8>(problem, plan)};
   const size_t words = size_t{plan.grid.x} * s.narrow.words;
   s.log_slots = unsigned(std::bit_width(s.narrow.words - 3)) - 1;
   s.narrow.rows = s.wide.rows = problem.room_for_counters(words + 1);
   s.narrow.overflow_sums = s.wide.overflow_sums = problem.overflow_sums();
-  s.repeat = s.narrow.rows + words;
+  s.rows_are_wide = s.narrow.rows + words;
   return s;
 }
 inline Implementation by_sample() {
@@ -106,15 +107,15 @@ inline Implementation by_sample() {
       count_by_sample, one_block_for_either, [](Histogram& p, const LaunchPlan& plan, auto stream) {
         const Sampled s = sampled(p, plan);
         launch(plan, stream, count_by_sample, s);
-        launch({.grid = s.wide.groups * s.wide.words / 32, .block = 32 * kAdders},
-               {.programmatic = p.device().compute_capability >= 90}, stream, add_by_sample, s,
-               plan.grid.x);
+        launch({.grid = s.wide.groups * s.wide.words / 32, .block = 32 * kSumWarps},
+               {.programmatic = p.device().compute_capability >= 90}, stream, sum_columns_by_sample,
+               s, plan.grid.x);
       });
 }
 
 inline std::string no_sample(const Case& c, const Device& device) {
-  return c["bins"] <= fitting<8>(device) ? "all bins fit in counters of 8 bits"
-                                         : too_many<4>(c, device);
+  return c["bins"] <= max_bins<8>(device) ? "all bins fit in counters of 8 bits"
+                                          : too_many<4>(c, device);
 }
 
 }  // namespace ladders::histogram

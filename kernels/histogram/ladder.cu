@@ -28,7 +28,7 @@ namespace {
 constexpr int64_t kSampleFrom = 1 << 22;
 
 Implementation robust(const Case& c, const Device& device) {
-  if (c["bins"] <= fitting<32>(device)) {
+  if (c["bins"] <= max_bins<32>(device)) {
     if (kMergeInPairsFrom.reached(c, device) && !kMergeAloneFrom.reached(c, device) &&
         device.clusters_at_once[2] > 0)
       return chosen("cluster_merge", in_clusters<32, false, 2>());
@@ -36,7 +36,7 @@ Implementation robust(const Case& c, const Device& device) {
   }
   if (c["keys"] >= kSampleFrom && no_sample(c, device).empty())
     return chosen("sampled", by_sample());
-  if (c["bins"] <= fitting<4>(device)) return chosen("hot_key", packed_at<true>(c, device));
+  if (c["bins"] <= max_bins<4>(device)) return chosen("hot_key", packed_at<true>(c, device));
   return chosen("ranges", stored_then_summed<8, true, true>());
 }
 
@@ -132,7 +132,7 @@ std::vector<Rung> rungs() {
        .measured = [](const Case& c) { return distributed_as(c, {uniform, constant}) && packs(c); },
        .choose = packed_at<false>},
       {.name = "hot_key",
-       .idea = "Warps count a frequent key in registers: skew causes no queues or overflows.",
+       .idea = "Each warp counts one frequent key in registers: it causes no queues or overflows.",
        .builds_on = "packed",
        .meant_for = [](const Case& c) { return !is_uniform(c) && packs(c); },
        .target = "shared_atomic_conflicts",
@@ -140,7 +140,7 @@ std::vector<Rung> rungs() {
        .measured = [](const Case& c) { return on_three(c) && packs(c); },
        .choose = packed_at<true>},
       {.name = "ranges",
-       .idea = "Each group of blocks counts a range of the bins and reads all keys, most from L2.",
+       .idea = "Each group of blocks counts a range of the bins, and each group reads all keys.",
        .implementation = stored_then_summed<8, true, true>(),
        .builds_on = "hot_key",
        .meant_for = [](const Case& c) { return distributed_as(c, {zipf}) && !fit_8_bits(c); },

@@ -80,23 +80,23 @@ __device__ inline NoCluster this_cluster() { return {}; }
 // Blocks of a cluster take turns at runs of 8 entries, since skewed indices favour neighbours.
 template <unsigned kBlocks>
 struct InCluster {
-  static constexpr unsigned kRun = 8;
+  static constexpr unsigned kSectorWords = 8;
   unsigned* words;
 
   __host__ __device__ static constexpr unsigned words_of(unsigned entries) {
-    return ceil_div(entries, kRun * kBlocks) * kRun;
+    return ceil_div(entries, kSectorWords * kBlocks) * kSectorWords;
   }
   __device__ explicit InCluster(const Lookups& l) : words(dynamic_shared<unsigned>()) {
     const unsigned rank = this_cluster().block_rank();
     stage(words, words_of(l.entries), [&](unsigned i) {
-      const unsigned entry = (i / kRun * kBlocks + rank) * kRun + i % kRun;
+      const unsigned entry = (i / kSectorWords * kBlocks + rank) * kSectorWords + i % kSectorWords;
       return entry < l.entries ? __ldg(l.table + entry) : 0;
     });
     cluster_sync_shared();
   }
   __device__ __forceinline__ unsigned operator[](unsigned entry) const {
-    const unsigned i = entry / (kRun * kBlocks) * kRun | entry % kRun;
-    return *this_cluster().map_shared_rank(words + i, entry / kRun % kBlocks);
+    const unsigned i = entry / (kSectorWords * kBlocks) * kSectorWords | entry % kSectorWords;
+    return *this_cluster().map_shared_rank(words + i, entry / kSectorWords % kBlocks);
   }
   // Other blocks may still read this one's part.
   __device__ void sync_before_exit() const { cluster_sync_shared(); }
@@ -118,7 +118,7 @@ struct InRegisters {
 };
 
 // Words of shared memory for a table, in whole rows of banks; the kernel needs a few for itself.
-inline int64_t room(const Device& device) {
+inline int64_t max_entries(const Device& device) {
   return (int64_t(device.shared_bytes_per_block) - 128) / 128 * 32;
 }
 
@@ -129,7 +129,7 @@ inline std::string at_most(int64_t fitting, const Case& c) {
 
 template <int64_t blocks>
 std::string too_large_for(const Case& c, const Device& device) {
-  return at_most(blocks * room(device), c);
+  return at_most(blocks * max_entries(device), c);
 }
 
 }  // namespace ladders::lookup

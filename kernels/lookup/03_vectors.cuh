@@ -55,7 +55,8 @@ Implementation in_tiles() {
   return kernel<Lookup>(look_up_tile<Table>, one_block_per_tile<kTileThreads, 4 * kTileThreads>);
 }
 
-constexpr unsigned kVectors = 4, kTile = kThreads * kVectors;
+constexpr unsigned kVectorsPerThread = 4, kTileVectors = kVectorsPerThread * kThreads;
+constexpr unsigned kTileLookups = 4 * kTileVectors;
 
 // One resident block per SM stages the table once and does many tiles: every n-th, or, if dynamic,
 // the next free one. At the start of a tile, a block draws the ticket of the tile after the next,
@@ -64,7 +65,7 @@ template <class Table, bool kDynamic>
 __global__ void __launch_bounds__(kThreads, 1) look_up_tiles(const Lookups l) {
   __shared__ unsigned next[2];
   const Vectors vectors(l);
-  const auto tiles = unsigned(ceil_div(vectors.count, kTile));
+  const auto tiles = unsigned(ceil_div(vectors.count, kTileVectors));
   const auto take = [&] { return gridDim.x + atomicInc(l.ticket, gridDim.x + tiles - 1); };
   if (kDynamic && threadIdx.x == 0) next[0] = take();
   const Table table(l);
@@ -73,12 +74,12 @@ __global__ void __launch_bounds__(kThreads, 1) look_up_tiles(const Lookups l) {
   for (unsigned turn = 0; tile < tiles; ++turn) {
     unsigned after_next = 0;
     if (kDynamic && threadIdx.x == 0) after_next = take();
-    const size_t first = size_t{tile} * kTile + threadIdx.x;
-    int4 index[kVectors];
+    const size_t first = size_t{tile} * kTileVectors + threadIdx.x;
+    int4 index[kVectorsPerThread];
 #pragma unroll
-    for (unsigned j = 0; j < kVectors; ++j) index[j] = vectors.load(first + j * kThreads);
+    for (unsigned j = 0; j < kVectorsPerThread; ++j) index[j] = vectors.load(first + j * kThreads);
 #pragma unroll
-    for (unsigned j = 0; j < kVectors; ++j)
+    for (unsigned j = 0; j < kVectorsPerThread; ++j)
       vectors.store(first + j * kThreads, look_up(table, index[j]));
     if (kDynamic) {
       tile = next[turn % 2];
@@ -100,7 +101,7 @@ Implementation staged() {
         const size_t words = Table::words_of(unsigned(c["entries"]));
         LaunchPlan plan = {.block = kThreads, .shared_bytes = 4 * words, .cluster = cluster};
         plan = fill_device(plan, kernel, device);
-        const int64_t enough = ceil_div(c["lookups"], 4 * kTile * cluster) * cluster;
+        const int64_t enough = ceil_div(c["lookups"], kTileLookups * cluster) * cluster;
         const unsigned one_per_sm = std::max(unsigned(device.sms) / cluster, 1u) * cluster;
         plan.grid.x = unsigned(std::min<int64_t>({plan.grid.x, one_per_sm, enough}));
         return plan;
@@ -108,7 +109,7 @@ Implementation staged() {
 }
 
 inline Implementation in_copies(const Case& c, const Device& device) {
-  const int64_t copies = room(device) / c["entries"];
+  const int64_t copies = max_entries(device) / c["entries"];
   if (copies >= 32) return staged<InCopies<32>>();
   if (copies >= 16) return staged<InCopies<16>>();
   if (copies >= 8) return staged<InCopies<8>>();
@@ -118,7 +119,7 @@ inline Implementation in_copies(const Case& c, const Device& device) {
 
 // As few blocks as have room: more lookups stay in their own block.
 inline Implementation in_clusters(const Case& c, const Device& device) {
-  const int64_t blocks = ceil_div(c["entries"], room(device));
+  const int64_t blocks = ceil_div(c["entries"], max_entries(device));
   if (blocks <= 2) return staged<InCluster<2>, true, 2>();
   if (blocks <= 4) return staged<InCluster<4>, true, 4>();
   if (blocks <= 8) return staged<InCluster<8>, true, 8>();

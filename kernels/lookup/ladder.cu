@@ -36,9 +36,9 @@ Implementation robust(const Case& c, const Device& device) {
   const int64_t entries = c["entries"];
   // A block begins no tile while it stages the table. That takes too long for large tables if few
   // tiles follow, and for others if the second wave of tiles leaves half of the SMs idle.
-  const double rounds = double(c["lookups"]) / (4 * kTile) / device.sms;
-  const bool few = rounds < 1.5 && (rounds > 1 || entries > kMostEntriesInL1);
-  if (entries <= room(device) && !few && kStagedFrom.reached(c, device))
+  const double waves = double(c["lookups"]) / (kTileLookups) / device.sms;
+  const bool few = waves < 1.5 && (waves > 1 || entries > kMostEntriesInL1);
+  if (entries <= max_entries(device) && !few && kStagedFrom.reached(c, device))
     return chosen("swizzled", staged<InSharedMemory<true>>());
   return chosen("vectorized", in_tiles<InCaches>());
 }
@@ -69,7 +69,7 @@ std::vector<Rung> rungs() {
        .measured = of({{uniform, {4096, 57344, 458752}}})},
       // 03_vectors.cuh
       {.name = "vectorized",
-       .idea = "Four indices per 16-byte load, past the L1: a quarter of the loads and stores.",
+       .idea = "Four indices per 16-byte load, past the L1: a quarter of index loads and stores.",
        .implementation = in_tiles<InCaches>(),
        .builds_on = "streamed",
        .target = "global_load_requests"},
@@ -113,7 +113,7 @@ std::vector<Rung> rungs() {
        .builds_on = "swizzled",
        .shows = "Without bank conflicts it is no faster: DRAM hides those of random indices.",
        .target = "shared_load_wavefronts_per_request",
-       .skip = [](const Case& c, const Device& d) { return at_most(room(d) / 2, c); },
+       .skip = [](const Case& c, const Device& d) { return at_most(max_entries(d) / 2, c); },
        .measured = of({{uniform, {256, 1024, 4096}}, {strided, {4096}}}),
        .choose = in_copies},
       {.name = "shuffled",

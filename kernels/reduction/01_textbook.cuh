@@ -7,7 +7,7 @@
 #include "reduction/problem.cuh"
 
 namespace ladders::reduction {
-constexpr int kThreads = 256;
+constexpr int kTextbookThreads = 256;
 
 template <class Op>
 __device__ Result<Op> load(const Value<Op>* in, size_t i, size_t count) {
@@ -18,7 +18,7 @@ __device__ Result<Op> load(const Value<Op>* in, size_t i, size_t count) {
 // integers the compiler would add up each warp first; of these types it does not.)
 template <class Op>
 __global__ void global_atomic(const Value<Op>* __restrict__ in, size_t count, Result<Op>* result) {
-  const size_t i = blockIdx.x * size_t{kThreads} + threadIdx.x;
+  const size_t i = blockIdx.x * size_t{kTextbookThreads} + threadIdx.x;
   if (i < count) atomicAdd(result, Op::map(in[i]));
 }
 
@@ -27,12 +27,12 @@ __global__ void global_atomic(const Value<Op>* __restrict__ in, size_t count, Re
 // and whole warps idle; but lanes access words 2, 4, 8 ... apart, and banks conflict.
 template <class Op, bool strided>
 __global__ void interleaved(const Value<Op>* __restrict__ in, size_t count, Result<Op>* result) {
-  __shared__ Result<Op> sums[kThreads];
-  sums[threadIdx.x] = load<Op>(in, blockIdx.x * size_t{kThreads} + threadIdx.x, count);
+  __shared__ Result<Op> sums[kTextbookThreads];
+  sums[threadIdx.x] = load<Op>(in, blockIdx.x * size_t{kTextbookThreads} + threadIdx.x, count);
   __syncthreads();
-  for (unsigned stride = 1; stride < kThreads; stride *= 2) {
+  for (unsigned stride = 1; stride < kTextbookThreads; stride *= 2) {
     const unsigned i = strided ? 2 * stride * threadIdx.x : threadIdx.x;
-    if (strided ? i < kThreads : i % (2 * stride) == 0) sums[i] += sums[i + stride];
+    if (strided ? i < kTextbookThreads : i % (2 * stride) == 0) sums[i] += sums[i + stride];
     __syncthreads();
   }
   if (threadIdx.x == 0) atomicAdd(result, sums[0]);
@@ -43,7 +43,7 @@ template <class T>
 __device__ __forceinline__ void reduce_block(T* sums, T own, T* result) {
   sums[threadIdx.x] = own;
   __syncthreads();
-  for (unsigned half = kThreads / 2; half > 0; half /= 2) {
+  for (unsigned half = kTextbookThreads / 2; half > 0; half /= 2) {
     if (threadIdx.x < half) sums[threadIdx.x] += sums[threadIdx.x + half];
     __syncthreads();
   }
@@ -52,32 +52,34 @@ __device__ __forceinline__ void reduce_block(T* sums, T own, T* result) {
 
 template <class Op>
 __global__ void sequential(const Value<Op>* __restrict__ in, size_t count, Result<Op>* result) {
-  __shared__ Result<Op> sums[kThreads];
-  reduce_block(sums, load<Op>(in, blockIdx.x * size_t{kThreads} + threadIdx.x, count), result);
+  __shared__ Result<Op> sums[kTextbookThreads];
+  reduce_block(sums, load<Op>(in, blockIdx.x * size_t{kTextbookThreads} + threadIdx.x, count),
+               result);
 }
 
 template <class Op>
 __global__ void sequential_dynamic(const Value<Op>* __restrict__ in, size_t count,
                                    Result<Op>* result) {
   auto* sums = dynamic_shared<Result<Op>>();
-  reduce_block(sums, load<Op>(in, blockIdx.x * size_t{kThreads} + threadIdx.x, count), result);
+  reduce_block(sums, load<Op>(in, blockIdx.x * size_t{kTextbookThreads} + threadIdx.x, count),
+               result);
 }
 
 template <class Op>
 __global__ void first_add_on_load(const Value<Op>* __restrict__ in, size_t count,
                                   Result<Op>* result) {
-  __shared__ Result<Op> sums[kThreads];
-  const size_t i = blockIdx.x * size_t{2 * kThreads} + threadIdx.x;
-  reduce_block(sums, load<Op>(in, i, count) + load<Op>(in, i + kThreads, count), result);
+  __shared__ Result<Op> sums[kTextbookThreads];
+  const size_t i = blockIdx.x * size_t{2 * kTextbookThreads} + threadIdx.x;
+  reduce_block(sums, load<Op>(in, i, count) + load<Op>(in, i + kTextbookThreads, count), result);
 }
 
 // Adds a block's sum to the result: shuffles, one word per warp and one barrier.
 template <class T>
 __device__ __forceinline__ void add_block(T sum, T* result) {
-  __shared__ T warps[kThreads / 32];
+  __shared__ T warps[kTextbookThreads / 32];
   store_warp_sums(sum, warps);
   if (threadIdx.x < 32) {
-    sum = sum_in_lane_0(threadIdx.x < kThreads / 32 ? warps[threadIdx.x] : T{});
+    sum = sum_in_lane_0(threadIdx.x < kTextbookThreads / 32 ? warps[threadIdx.x] : T{});
     if (threadIdx.x == 0) atomicAdd(result, sum);
   }
 }
@@ -85,15 +87,15 @@ __device__ __forceinline__ void add_block(T sum, T* result) {
 // One barrier instead of nine. Blocks end sooner, so the atomics of many queue up.
 template <class Op>
 __global__ void warp_shuffle(const Value<Op>* __restrict__ in, size_t count, Result<Op>* result) {
-  const size_t i = blockIdx.x * size_t{2 * kThreads} + threadIdx.x;
-  add_block(load<Op>(in, i, count) + load<Op>(in, i + kThreads, count), result);
+  const size_t i = blockIdx.x * size_t{2 * kTextbookThreads} + threadIdx.x;
+  add_block(load<Op>(in, i, count) + load<Op>(in, i + kTextbookThreads, count), result);
 }
 
 template <class Op>
 __global__ void grid_stride(const Value<Op>* __restrict__ in, size_t count, Result<Op>* result) {
   Result<Op> sum{};
-  const size_t stride = size_t{gridDim.x} * kThreads;
-  for (size_t i = blockIdx.x * size_t{kThreads} + threadIdx.x; i < count; i += stride)
+  const size_t stride = size_t{gridDim.x} * kTextbookThreads;
+  for (size_t i = blockIdx.x * size_t{kTextbookThreads} + threadIdx.x; i < count; i += stride)
     sum += Op::map(in[i]);
   add_block(sum, result);
 }
@@ -105,19 +107,19 @@ __device__ __forceinline__ auto sum_of_four(const typename Op::Vector& v) {
 
 template <class Op, class Accumulator>
 __device__ __forceinline__ Accumulator strided_sum(const Value<Op>* __restrict__ in, size_t count) {
-  constexpr int kFlight = 4;
+  constexpr int kLoads = 4;
   using Vector = typename Op::Vector;
-  Accumulator sums[kFlight] = {};
-  const size_t vectors = count / 4, stride = size_t{gridDim.x} * kThreads;
+  Accumulator sums[kLoads] = {};
+  const size_t vectors = count / 4, stride = size_t{gridDim.x} * kTextbookThreads;
   const auto* wide = reinterpret_cast<const Vector*>(in);
-  const size_t first = blockIdx.x * size_t{kThreads} + threadIdx.x;
+  const size_t first = blockIdx.x * size_t{kTextbookThreads} + threadIdx.x;
   size_t i = first;
-  for (; i + (kFlight - 1) * stride < vectors; i += kFlight * stride) {
-    Vector loaded[kFlight];
+  for (; i + (kLoads - 1) * stride < vectors; i += kLoads * stride) {
+    Vector loaded[kLoads];
 #pragma unroll
-    for (int j = 0; j < kFlight; ++j) loaded[j] = wide[i + j * stride];
+    for (int j = 0; j < kLoads; ++j) loaded[j] = wide[i + j * stride];
 #pragma unroll
-    for (int j = 0; j < kFlight; ++j) sums[j] += sum_of_four<Op>(loaded[j]);
+    for (int j = 0; j < kLoads; ++j) sums[j] += sum_of_four<Op>(loaded[j]);
   }
   for (; i < vectors; i += stride) {
     const Vector v = wide[i];
@@ -135,14 +137,14 @@ __global__ void vectorized(const Value<Op>* __restrict__ in, size_t count, Resul
 // Each thread has `per_thread` elements. Without elements there are no blocks.
 template <int per_thread, size_t shared_bytes = 0>
 LaunchPlan elements_per_thread(const Case& c, const Device&, const void*) {
-  const auto blocks = unsigned(ceil_div(c["elements"], kThreads * per_thread));
-  return {.grid = blocks, .block = kThreads, .shared_bytes = shared_bytes};
+  const auto blocks = unsigned(ceil_div(c["elements"], kTextbookThreads * per_thread));
+  return {.grid = blocks, .block = kTextbookThreads, .shared_bytes = shared_bytes};
 }
 
 // The resident blocks, or fewer if threads would have less than `per_thread` elements each.
 template <int per_thread>
 LaunchPlan resident(const Case& c, const Device& device, const void* kernel) {
-  LaunchPlan plan = fill_device({.block = kThreads}, kernel, device);
+  LaunchPlan plan = fill_device({.block = kTextbookThreads}, kernel, device);
   plan.grid.x = std::min(plan.grid.x, elements_per_thread<per_thread>(c, device, kernel).grid.x);
   return plan;
 }

@@ -32,7 +32,7 @@ template <class Op>
 __global__ void last_block(const Value<Op>* __restrict__ in, size_t count, Slot<Op>* slots,
                            unsigned* ticket, Result<Op>* result) {
   const auto sum = strided_sum<Op, Wide<Op>>(in, count);
-  finish_last<kThreads, Op>(sum_of_block<kThreads>(sum), slots, ticket, result);
+  finish_last<kTextbookThreads, Op>(sum_of_block<kTextbookThreads>(sum), slots, ticket, result);
 }
 
 template <class Op>
@@ -79,13 +79,13 @@ __device__ __forceinline__ Wide<Op> odd_one(const Value<Op>* in, size_t count, c
 }
 
 // A tree, as within a vector.
-template <class Op, int kFlight>
-__device__ __forceinline__ Wide<Op> sum_of_flight(const typename Op::Vector (&v)[kFlight]) {
-  decltype(sum_of_four<Op>(v[0])) sums[kFlight];
+template <class Op, int kLoads>
+__device__ __forceinline__ Wide<Op> sum_of_vectors(const typename Op::Vector (&v)[kLoads]) {
+  decltype(sum_of_four<Op>(v[0])) sums[kLoads];
 #pragma unroll
-  for (int j = 0; j < kFlight; ++j) sums[j] = sum_of_four<Op>(v[j]);
+  for (int j = 0; j < kLoads; ++j) sums[j] = sum_of_four<Op>(v[j]);
 #pragma unroll
-  for (int half = kFlight / 2; half > 0; half /= 2)
+  for (int half = kLoads / 2; half > 0; half /= 2)
 #pragma unroll
     for (int j = 0; j < half; ++j) sums[j] += sums[j + half];
   return sums[0];
@@ -93,8 +93,8 @@ __device__ __forceinline__ Wide<Op> sum_of_flight(const typename Op::Vector (&v)
 
 // Keeps loads together: otherwise the compiler converts a vector as soon as it is loaded, and so
 // waits for each in turn.
-template <class Vector, int kFlight>
-__device__ __forceinline__ void keep_loads_together([[maybe_unused]] Vector (&v)[kFlight]) {
+template <class Vector, int kLoads>
+__device__ __forceinline__ void keep_loads_together([[maybe_unused]] Vector (&v)[kLoads]) {
 #ifdef __CUDACC__
 #pragma unroll
   for (Vector& loaded : v)
@@ -102,70 +102,70 @@ __device__ __forceinline__ void keep_loads_together([[maybe_unused]] Vector (&v)
 #endif
 }
 
-// A thread's part of the block's share, with kFlight loads in flight.
-template <class Op, int kThreads, int kFlight>
+// A thread's part of the block's share, with kLoads loads in flight.
+template <class Op, int kThreads, int kLoads>
 __device__ __forceinline__ Wide<Op> part_sum(const Value<Op>* in, size_t count, const Division& d) {
   using Vector = typename Op::Vector;
-  constexpr size_t kTile = size_t{kThreads} * kFlight;
+  constexpr size_t kTile = size_t{kThreads} * kLoads;
   const auto* wide = reinterpret_cast<const Vector*>(in);
   Wide<Op> sum = odd_one<Op>(in, count, d);
   const Vector* mine = wide + blockIdx.x * kTile + threadIdx.x;
   for (unsigned round = 0; round < d.rounds; ++round, mine += d.blocks * kTile) {
-    Vector v[kFlight];
+    Vector v[kLoads];
 #pragma unroll
-    for (int j = 0; j < kFlight; ++j) v[j] = load_once(mine + j * kThreads);
-    sum += sum_of_flight<Op>(v);
+    for (int j = 0; j < kLoads; ++j) v[j] = load_once(mine + j * kThreads);
+    sum += sum_of_vectors<Op>(v);
   }
   const auto [first, end] = chunk_of(d, kTile);
   const size_t i = first + threadIdx.x;
   if (first < end) {  // uniform: divergent branches would serialize the loads
-    Vector v[kFlight] = {};
+    Vector v[kLoads] = {};
 #pragma unroll
-    for (int j = 0; j < kFlight; ++j)
+    for (int j = 0; j < kLoads; ++j)
       if (i + j * kThreads < end) v[j] = load_once(wide + i + j * kThreads);
     keep_loads_together(v);
-    sum += sum_of_flight<Op>(v);
+    sum += sum_of_vectors<Op>(v);
   }
   return sum;
 }
 
-template <class Op, int kThreads, int kFlight>
+template <class Op, int kThreads, int kLoads>
 __global__ void __launch_bounds__(kThreads)
     in_flight(const Value<Op>* __restrict__ in, size_t count, Division division, Slot<Op>* slots,
               unsigned* ticket, Result<Op>* result) {
-  const auto sum = part_sum<Op, kThreads, kFlight>(in, count, division);
+  const auto sum = part_sum<Op, kThreads, kLoads>(in, count, division);
   finish_last<kThreads, Op>(sum_of_block<kThreads>(sum), slots, ticket, result);
 }
 
 // The size of a grid whose blocks share the work evenly.
-struct Blocks {
-  unsigned each;       // least number of loads per thread
-  unsigned per_sm;     // most blocks per SM; 0 for as many as are resident
-  bool whole = false;  // fewer blocks, so that all have the same number of loads
+struct GridRule {
+  unsigned loads_per_thread;  // at least
+  unsigned blocks_per_sm;     // at most; 0 for as many as are resident
+  bool equal_loads = false;   // fewer blocks, so that all have the same number of loads
 };
-constexpr Blocks kResident = {.each = 2, .per_sm = 0};
+constexpr GridRule kResident = {.loads_per_thread = 2, .blocks_per_sm = 0};
 
-inline auto even_blocks(LaunchPlan plan, Blocks blocks) {
+inline auto even_blocks(LaunchPlan plan, GridRule rule) {
   return [=](const Case& c, const Device& device, const void* kernel) {
     LaunchPlan filled = plan;
-    const unsigned most = blocks.per_sm ? std::min(blocks.per_sm * device.sms, kMostSlots)
-                                        : fill_device(plan, kernel, device).grid.x;
-    const auto loads = ceil_div(c["elements"] / 4, int64_t{plan.block.x} * blocks.each);
-    const int64_t rounds = blocks.whole ? std::max<int64_t>(ceil_div(loads, most), 1) : 1;
+    const unsigned most = rule.blocks_per_sm ? std::min(rule.blocks_per_sm * device.sms, kMostSlots)
+                                             : fill_device(plan, kernel, device).grid.x;
+    const auto loads = ceil_div(c["elements"] / 4, int64_t{plan.block.x} * rule.loads_per_thread);
+    const int64_t rounds = rule.equal_loads ? std::max<int64_t>(ceil_div(loads, most), 1) : 1;
     const auto grid = unsigned(std::clamp<int64_t>(ceil_div(loads, rounds), 1, most));
     filled.grid = ceil_div(grid, plan.cluster) * plan.cluster;
     return filled;
   };
 }
 
-template <class Op, int threads, int flight>
-Implementation in_flight_with(Blocks blocks) {
-  return kernel<Reduction<Op>>(
-      in_flight<Op, threads, flight>, even_blocks({.block = threads}, blocks),
-      [](Reduction<Op>& p, const LaunchPlan& plan) {
-        const Division division = divide(p.count(), threads * flight, plan.grid.x);
-        return p.arguments(division, p.slots(), p.ticket());
-      });
+template <class Op, int threads, int loads>
+Implementation in_flight_with(GridRule rule) {
+  return kernel<Reduction<Op>>(in_flight<Op, threads, loads>, even_blocks({.block = threads}, rule),
+                               [](Reduction<Op>& p, const LaunchPlan& plan) {
+                                 const Division division =
+                                     divide(p.count(), threads * loads, plan.grid.x);
+                                 return p.arguments(division, p.slots(), p.ticket());
+                               });
 }
 
 }  // namespace ladders::reduction

@@ -61,12 +61,12 @@ __device__ __forceinline__ void finish_flagged(Wide<Op> sum, unsigned index, uns
 }
 
 // The bounds allow 64 registers per thread: enough for all loads of a chunk at once.
-template <class Op, int kThreads, int kFlight, bool kVote>
+template <class Op, int kThreads, int kLoads, bool kVote>
 __global__ void __launch_bounds__(kThreads, 1024 / kThreads)
     flagged(const Value<Op>* __restrict__ in, size_t count, Division division, Slot<Op>* slots,
             Result<Op>* result) {
   prefetch_slots<kThreads>(slots, blockIdx.x, gridDim.x, result);
-  const auto sum = sum_of_block<kThreads>(part_sum<Op, kThreads, kFlight>(in, count, division));
+  const auto sum = sum_of_block<kThreads>(part_sum<Op, kThreads, kLoads>(in, count, division));
   finish_flagged<kThreads, kVote, Op>(sum, blockIdx.x, gridDim.x, slots, result);
 }
 
@@ -76,19 +76,19 @@ auto flag_arguments(Reduction<Op>& p, const LaunchPlan& plan) {
   return p.arguments(divide(p.count(), tile, plan.grid.x), p.slots());
 }
 
-template <class Op, int threads, int flight, bool vote = true>
-Implementation flagged_with(Blocks blocks) {
-  return kernel<Reduction<Op>>(flagged<Op, threads, flight, vote>,
-                               even_blocks({.block = threads}, blocks),
-                               flag_arguments<Op, threads * flight>);
+template <class Op, int threads, int loads, bool vote = true>
+Implementation flagged_with(GridRule rule) {
+  return kernel<Reduction<Op>>(flagged<Op, threads, loads, vote>,
+                               even_blocks({.block = threads}, rule),
+                               flag_arguments<Op, threads * loads>);
 }
 
 // The same without the exchange: blocks leave their sums in their slots, the first in the result.
-template <class Op, int kThreads, int kFlight>
+template <class Op, int kThreads, int kLoads>
 __global__ void __launch_bounds__(kThreads, 1024 / kThreads)
     partial_sums(const Value<Op>* __restrict__ in, size_t count, Division division, Slot<Op>* slots,
                  Result<Op>* result) {
-  const auto sum = sum_of_block<kThreads>(part_sum<Op, kThreads, kFlight>(in, count, division));
+  const auto sum = sum_of_block<kThreads>(part_sum<Op, kThreads, kLoads>(in, count, division));
   if (threadIdx.x != 0) return;
   if (blockIdx.x == 0)
     *result = static_cast<Result<Op>>(sum);
@@ -96,13 +96,13 @@ __global__ void __launch_bounds__(kThreads, 1024 / kThreads)
     slots[blockIdx.x].sum = sum;
 }
 
-template <class Op, int threads, int flight>
-Implementation partial_sums_with(Blocks blocks) {
+template <class Op, int threads, int loads>
+Implementation partial_sums_with(GridRule rule) {
   using P = Reduction<Op>;
-  Implementation sums = checked<P>(
-      kernel<P>(partial_sums<Op, threads, flight>, even_blocks({.block = threads}, blocks),
-                flag_arguments<Op, threads * flight>),
-      [](const P& problem) { return problem.compare_with_slots(); });
+  Implementation sums =
+      checked<P>(kernel<P>(partial_sums<Op, threads, loads>, even_blocks({.block = threads}, rule),
+                           flag_arguments<Op, threads * loads>),
+                 [](const P& problem) { return problem.compare_with_slots(); });
   sums.fill = [](Problem& problem) { static_cast<P&>(problem).clear_slots(); };
   return sums;
 }
@@ -112,19 +112,19 @@ Implementation partial_sums_with(Blocks blocks) {
 constexpr int kFewInFlight = 4;
 constexpr int64_t kMostOfOneBlock = 4 * kFewInFlight * 1024;
 
-template <class Op, int kThreads, int kFlight>
+template <class Op, int kThreads, int kLoads>
 __global__ void __launch_bounds__(kThreads)
     one_block(const Value<Op>* __restrict__ in, unsigned count, Result<Op>* result) {
   using Vector = typename Op::Vector;
   const auto* wide = reinterpret_cast<const Vector*>(in);
   const unsigned vectors = count / 4, odd = 4 * vectors + threadIdx.x;
-  Vector v[kFlight] = {};
+  Vector v[kLoads] = {};
 #pragma unroll
-  for (int j = 0; j < kFlight; ++j)
+  for (int j = 0; j < kLoads; ++j)
     if (threadIdx.x + j * kThreads < vectors) v[j] = load_once(wide + threadIdx.x + j * kThreads);
   keep_loads_together(v);
   Wide<Op> sum = odd < count ? Op::map(in[odd]) : 0;
-  sum = sum_of_block<kThreads>(sum + sum_of_flight<Op>(v));
+  sum = sum_of_block<kThreads>(sum + sum_of_vectors<Op>(v));
   if (threadIdx.x == 0) *result = static_cast<Result<Op>>(sum);
 }
 

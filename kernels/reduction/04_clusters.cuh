@@ -15,7 +15,7 @@ constexpr unsigned kCluster = 8;
 
 // Every warp stores its sum to the first block of its cluster, where an mbarrier counts the bytes:
 // only that block waits. Clusters then go on as blocks do.
-template <class Op, int kThreads, int kFlight>
+template <class Op, int kThreads, int kLoads>
 __global__ void __launch_bounds__(kThreads)
     cluster_reduce(const Value<Op>* __restrict__ in, size_t count, Division division,
                    Slot<Op>* slots, Result<Op>* result) {
@@ -38,7 +38,7 @@ __global__ void __launch_bounds__(kThreads)
   cluster.sync();
 #endif
   if (rank == 0) prefetch_slots<kThreads>(slots, index, clusters, result);
-  Wide<Op> sum = sum_in_lane_0(part_sum<Op, kThreads, kFlight>(in, count, division));
+  Wide<Op> sum = sum_in_lane_0(part_sum<Op, kThreads, kLoads>(in, count, division));
   Wide<Op>* mine = &sums[rank * kWarps + threadIdx.x / 32];
 #ifdef __CUDACC__
   asm volatile("barrier.cluster.wait;" ::: "memory");
@@ -66,7 +66,7 @@ template <class Op>
 Implementation clusters() {
   return kernel<Reduction<Op>>(
       cluster_reduce<Op, 512, 4>,
-      even_blocks({.block = 512, .cluster = kCluster}, {.each = 4, .per_sm = 0}),
+      even_blocks({.block = 512, .cluster = kCluster}, {.loads_per_thread = 4, .blocks_per_sm = 0}),
       flag_arguments<Op, 512 * 4>);
 }
 

@@ -8,16 +8,16 @@
 #include "reduction/03_flags.cuh"
 
 namespace ladders::reduction {
-// A ring of `stages`, each with `flight` vectors per thread. A block's share comes in pieces: its
+// A ring of `stages`, each with kVectors vectors per thread. A block's share comes in pieces: its
 // tiles and its chunk. Warps take turns to refill stages. A warp refills a stage one piece after it
 // has read it: by then it seldom has to wait for others to read the stage.
-template <class Op, int kThreads, int flight, int stages>
+template <class Op, int kThreads, int kVectors, int stages>
 __global__ void __launch_bounds__(kThreads, 1)
     bulk_ring(const Value<Op>* __restrict__ in, size_t count, Division division, Slot<Op>* slots,
               Result<Op>* result) {
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
   using Vector = typename Op::Vector;
-  constexpr unsigned kTile = kThreads * flight;
+  constexpr unsigned kTile = kThreads * kVectors;
   __shared__ MBarrier barriers[2 * stages];
   MBarrier *full = in_register(barriers), *empty = full + stages;
   auto* ring = in_register(dynamic_shared<Vector>());
@@ -30,7 +30,7 @@ __global__ void __launch_bounds__(kThreads, 1)
     const size_t from = tile ? (size_t{piece} * division.blocks + blockIdx.x) * kTile : first;
     const unsigned bytes = (tile ? kTile : left) * sizeof(Vector);
     arrive_expect_tx(full[stage], bytes);
-    copy_in_evict_first(ring + stage * kTile, wide + from, bytes, full[stage]);
+    bulk_load_evict_first(ring + stage * kTile, wide + from, bytes, full[stage]);
   };
   if (threadIdx.x == 0) {
     Ring<stages>{full, empty}.initialize(1, kThreads);
@@ -44,9 +44,9 @@ __global__ void __launch_bounds__(kThreads, 1)
   for (unsigned piece = 0; piece < pieces; ++piece) {
     wait(full[state.stage], state.parity);
     const unsigned vectors = piece < rounds ? kTile : left;
-    Vector v[flight];
+    Vector v[kVectors];
 #pragma unroll
-    for (int j = 0; j < flight; ++j) {
+    for (int j = 0; j < kVectors; ++j) {
       const unsigned i = threadIdx.x + j * kThreads;
       v[j] = i < vectors ? ring[state.stage * kTile + i] : Vector{};
     }
@@ -55,7 +55,7 @@ __global__ void __launch_bounds__(kThreads, 1)
       wait(empty[before.stage], before.parity);
       fetch(piece - 1 + stages, before.stage);
     }
-    sum += sum_of_flight<Op>(v);
+    sum += sum_of_vectors<Op>(v);
     before = state;
     state.next();
   }
@@ -70,10 +70,10 @@ constexpr size_t kRingRoom = kRingBytes + 1024;  // plus barriers and the sums o
 
 template <class Op>
 Implementation in_a_ring() {
-  return kernel<Reduction<Op>>(
-      bulk_ring<Op, kRingThreads, kRingVectors, kRingStages>,
-      even_blocks({.block = kRingThreads, .shared_bytes = kRingBytes}, {.each = 1, .per_sm = 1}),
-      flag_arguments<Op, kRingThreads * kRingVectors>);
+  return kernel<Reduction<Op>>(bulk_ring<Op, kRingThreads, kRingVectors, kRingStages>,
+                               even_blocks({.block = kRingThreads, .shared_bytes = kRingBytes},
+                                           {.loads_per_thread = 1, .blocks_per_sm = 1}),
+                               flag_arguments<Op, kRingThreads * kRingVectors>);
 }
 
 }  // namespace ladders::reduction

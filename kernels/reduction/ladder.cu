@@ -24,18 +24,21 @@ namespace ladders::reduction {
 namespace {
 
 // As the input grows: small blocks with one round of loads per thread, then larger blocks with a
-// few rounds. make<threads, loads>(blocks) returns a kernel of such blocks.
+// few rounds. make<threads, loads>(rule) returns a kernel whose grid has that size.
 template <class Op>
 Implementation tuned(const Case& c, const Device& device, auto make) {
   constexpr bool kInts = Reduction<Op>::kExact;
   if (!kLargerBlocksFrom.reached(c, device))
-    return make.template operator()<128, 8>(Blocks{.each = 8, .per_sm = 4, .whole = true});
-  if (!(kInts ? kMoreBlocksOfIntsFrom : kMoreBlocksFrom).reached(c, device))
-    return make.template operator()<256, 8>(Blocks{.each = 8, .per_sm = 2, .whole = true});
+    return make.template operator()<128, 8>(
+        GridRule{.loads_per_thread = 8, .blocks_per_sm = 4, .equal_loads = true});
+  if (!(kInts ? kMoreThreadsOfIntsFrom : kMoreThreadsFrom).reached(c, device))
+    return make.template operator()<256, 8>(
+        GridRule{.loads_per_thread = 8, .blocks_per_sm = 2, .equal_loads = true});
   if constexpr (kInts)
-    return make.template operator()<512, 4>(Blocks{.each = 4, .per_sm = 2});
+    return make.template operator()<512, 4>(GridRule{.loads_per_thread = 4, .blocks_per_sm = 2});
   else
-    return make.template operator()<256, 8>(Blocks{.each = 8, .per_sm = 4, .whole = true});
+    return make.template operator()<256, 8>(
+        GridRule{.loads_per_thread = 8, .blocks_per_sm = 4, .equal_loads = true});
 }
 
 // One block for few elements, the most bytes in flight for many.
@@ -44,15 +47,15 @@ Implementation fastest_at(const Case& c, const Device& device) {
   if (c["elements"] <= kMostOfOneBlock) return chosen("one_block", one_block_at<Op>(c, device));
   if (kBulkRingFrom.reached(c, device) && device.has_bulk_copies(kRingRoom))
     return chosen("bulk_ring", in_a_ring<Op>());
-  return chosen("warp_votes", tuned<Op>(c, device, [&]<int threads, int loads>(Blocks blocks) {
-                  return flagged_with<Op, threads, loads>(blocks);
+  return chosen("warp_votes", tuned<Op>(c, device, [&]<int threads, int loads>(GridRule rule) {
+                  return flagged_with<Op, threads, loads>(rule);
                 }));
 }
 
 template <class Op>
 Implementation partial_sums_at(const Case& c, const Device& device) {
-  return tuned<Op>(c, device, [&]<int threads, int loads>(Blocks blocks) {
-    return partial_sums_with<Op, threads, loads>(blocks);
+  return tuned<Op>(c, device, [&]<int threads, int loads>(GridRule rule) {
+    return partial_sums_with<Op, threads, loads>(rule);
   });
 }
 
@@ -102,8 +105,9 @@ std::vector<Rung> rungs() {
                 .target = "shared_load_requests"}),
       textbook({.name = "sequential_dynamic",
                 .idea = "The same with shared memory sized at launch: no difference to expect.",
-                .implementation = kernel<P>(sequential_dynamic<Op>,
-                                            elements_per_thread<1, kThreads * sizeof(Result<Op>)>),
+                .implementation =
+                    kernel<P>(sequential_dynamic<Op>,
+                              elements_per_thread<1, kTextbookThreads * sizeof(Result<Op>)>),
                 .builds_on = "sequential",
                 .shows = "Shared memory that is sized at launch costs nothing."}),
       textbook({.name = "first_add_on_load",
@@ -177,7 +181,7 @@ std::vector<Rung> rungs() {
        .idea = "Warps send their sums to one block through distributed shared memory.",
        .implementation = clusters<Op>(),
        .builds_on = "warp_votes",
-       .shows = "Sums avoid the L2: at 2^16 faster on an H200, slower on an H100.",
+       .shows = "Sums in a cluster avoid the L2: at 2^16 faster on an H200, slower on an H100.",
        .target = "distributed_bytes",
        .needs = kClusters,
        .measured = of_integers_or_sums},
@@ -237,7 +241,7 @@ Ladder ladder() {
             return of_operation(c,
                                 [&]<class Op>(Op) { return problem_of<Reduction<Op>>(c, device); });
           },
-      .crossovers = {kLargerBlocksFrom, kMoreBlocksFrom, kMoreBlocksOfIntsFrom, kBulkRingFrom},
+      .crossovers = {kLargerBlocksFrom, kMoreThreadsFrom, kMoreThreadsOfIntsFrom, kBulkRingFrom},
       .rungs = joined(by_axis("operation", {0, 1, 2},
                               {rungs<SumOfSquares>(), rungs<Sum>(), rungs<SumOfSquaresOfFloats>()}),
                       peers()),

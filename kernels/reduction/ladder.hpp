@@ -12,11 +12,11 @@ std::vector<Rung> peers();  ///< the library and the CPU in peers.cu
 inline const Crossover kLargerBlocksFrom{
     "reduction.larger_blocks_from", (1 << 20) + 1, along("elements"),
     every({{1 << 17, 1 << 18, 1 << 19, 1 << 20, 1 << 21, 1 << 22}, {0, 1}})};
-inline const Crossover kMoreBlocksFrom{"reduction.more_blocks_from", (1 << 23) + 1,
-                                       along("elements"),
-                                       every({{1 << 21, 1 << 22, 1 << 23, 1 << 24, 1 << 25}, {1}})};
-inline const Crossover kMoreBlocksOfIntsFrom{
-    "reduction.more_blocks_of_ints_from", (3 << 23) + 1, along("elements"),
+inline const Crossover kMoreThreadsFrom{
+    "reduction.more_threads_from", (1 << 23) + 1, along("elements"),
+    every({{1 << 21, 1 << 22, 1 << 23, 1 << 24, 1 << 25}, {1}})};
+inline const Crossover kMoreThreadsOfIntsFrom{
+    "reduction.more_threads_of_ints_from", (3 << 23) + 1, along("elements"),
     every({{1 << 22, 1 << 23, 1 << 24, 3 << 23, 1 << 25}, {0}})};
 inline const Crossover kBulkRingFrom{
     "reduction.bulk_ring_from", 1 << 26, along("elements"),

@@ -3,6 +3,7 @@
 // The bandwidth of DRAM, L2, shared memory and the shared memory of other blocks.
 #pragma once
 
+#include "common/sums.cuh"
 #include "roof/problem.cuh"
 
 namespace ladders::roof {
@@ -55,7 +56,7 @@ __global__ void dram_read(const unsigned* __restrict__ in, size_t words, unsigne
 #pragma unroll
     for (int j = 0; j < kFlight; ++j) sum += sum_of(v[j]);
   }
-  sum = sum_of_warp(sum);
+  sum = sum_in_all_lanes(sum);
   if (threadIdx.x % 32 == 0) sums[(blockIdx.x * size_t{blockDim.x} + threadIdx.x) / 32] = sum;
 }
 
@@ -123,7 +124,7 @@ inline __global__ void l2_read(const unsigned* __restrict__ in, unsigned tiles, 
 #pragma unroll
   for (unsigned i = 0; i < kL2Loads; ++i)
     sum += sum_of(__ldcg(from + (size_t{i} * tiles + first) * kBlock));  // bypasses L1
-  sum = sum_of_warp(sum);
+  sum = sum_in_all_lanes(sum);
   if (threadIdx.x % 32 == 0) sums[(blockIdx.x * kBlock + threadIdx.x) / 32] = sum;
 }
 

@@ -60,14 +60,14 @@ struct Tile {
     }
   }
 
-  // All threads call `at_barrier` before the only barrier.
-  __device__ __forceinline__ void scan(auto at_barrier) {
+  // All threads call `before_barrier` before the only barrier.
+  __device__ __forceinline__ void scan(auto before_barrier) {
     __shared__ T warps[kWarps];
     const unsigned warp = threadIdx.x / 32, lane = threadIdx.x % 32;
     T before[kVectors];
     const T own = scan_rows(before, T{});
     if (lane == 0) warps[warp] = own;
-    at_barrier();
+    before_barrier();
     __syncthreads();
     const T sums = scan_warp(lane < kWarps ? warps[lane] : T{});
     sum = __shfl_sync(0xFFFFFFFF, sums, kWarps - 1);

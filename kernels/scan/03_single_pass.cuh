@@ -29,7 +29,7 @@ __device__ __forceinline__ T sum_in(Word word) {
 __device__ __forceinline__ unsigned tag_of(Word word) { return unsigned(word >> 32); }
 
 // `last` is the final tag of the word.
-__device__ __forceinline__ Word poll(const Word* word, unsigned last) {
+__device__ __forceinline__ Word load_word(const Word* word, unsigned last) {
   wait_uncounted(reinterpret_cast<const unsigned*>(word) + 1, last);
   return load_relaxed(word);
 }
@@ -37,7 +37,7 @@ __device__ __forceinline__ Word poll(const Word* word, unsigned last) {
 template <class T>
 __device__ __forceinline__ T wait_for(const Word* word, unsigned tag) {
   Word value = 0;
-  do value = poll(word, tag);
+  do value = load_word(word, tag);
   while (tag_of(value) != tag);
   return sum_in<T>(value);
 }
@@ -78,7 +78,7 @@ struct LookBack {
         Word word = pack(T{}, whole);                    // before the first tile
         unsigned missing = 0;
         do {
-          if (threadIdx.x < end) word = poll(x.words + end - 1 - threadIdx.x, whole);
+          if (threadIdx.x < end) word = load_word(x.words + end - 1 - threadIdx.x, whole);
           prefixes = __ballot_sync(0xFFFFFFFF, tag_of(word) == whole);
           missing = __ballot_sync(0xFFFFFFFF, tag_of(word) != whole && tag_of(word) != own);
         } while (missing & ((prefixes & -prefixes) - 1));  // nearer than the nearest prefix
@@ -126,7 +126,7 @@ constexpr int blocks_per_sm(int threads, int vectors) {
   return std::min(most / threads, 16);
 }
 
-template <class Type, int kThreads, int kVectors, class Way>
+template <class Type, int kThreads, int kVectors, class TilePrefix>
 __global__ void __launch_bounds__(kThreads, blocks_per_sm(kThreads, kVectors))
     single_pass(const Value<Type>* __restrict__ in, size_t count, Value<Type>* __restrict__ out,
                 Exchange x) {
@@ -135,23 +135,23 @@ __global__ void __launch_bounds__(kThreads, blocks_per_sm(kThreads, kVectors))
   const unsigned index = blockIdx.x;
   Tile<Type, kThreads, kVectors> tile;
   tile.load(in, count, index);
-  if (threadIdx.x < min(index, Way::kPolled)) prefetch(x.words + index - 1 - threadIdx.x);
+  if (threadIdx.x < min(index, TilePrefix::kPolled)) prefetch(x.words + index - 1 - threadIdx.x);
   unsigned epoch = 0;
   if (threadIdx.x == 0) epoch = *x.epoch;
   tile.scan([&] {
     if (threadIdx.x == 0) launches = epoch;
   });
   epoch = launches;
-  const T before = Way::template sum_before<kThreads>(tile.sum, index, x, epoch);
+  const T before = TilePrefix::template sum_before<kThreads>(tile.sum, index, x, epoch);
   // All blocks have read the epoch, since the last one knows their sums.
   if (index + 1 == gridDim.x && threadIdx.x == 0) *x.epoch = epoch + 1;
   tile.store(out, count, index, before);
 }
 
-template <class Type, int threads, int vectors, class Way>
+template <class Type, int threads, int vectors, class TilePrefix>
 Implementation in_one_pass() {
   return kernel<Scan<Type>>(
-      single_pass<Type, threads, vectors, Way>,
+      single_pass<Type, threads, vectors, TilePrefix>,
       block_per_tile<Tile<Type, threads, vectors>::kElements, threads>,
       [](Scan<Type>& p) { return std::tuple_cat(p.arguments(), std::tuple(p.exchange())); });
 }

@@ -25,7 +25,7 @@ constexpr int kHalfProducts = 7;
 // The upper left quarters are as large as the products; the others may be smaller. As if A and B
 // were padded with zeros, half of k is whole k tiles, and half of n a multiple of four: so quarters
 // are aligned if rows are.
-struct Halves {
+struct HalfSizes {
   int m, n, k;
   size_t operands() const { return size_t{kHalfProducts} * k * n; }  // of B
   size_t products() const { return size_t{kHalfProducts} * m * n; }
@@ -37,7 +37,7 @@ __device__ __forceinline__ float4 sum(const float4& x, const float4& y, float fa
 
 // B's operand of each product, one below the other. A thread takes four columns of each quarter.
 inline __global__ void __launch_bounds__(256)
-    add_quarters(Input b, float4* __restrict__ operands, int k, int n, Halves half) {
+    add_quarters(Input b, float4* __restrict__ operands, int k, int n, HalfSizes half) {
   launch_dependent_grids();
   const int columns = half.n / 4, quads = half.k * columns;
   for (int i = blockIdx.x * 256 + threadIdx.x; i < quads; i += gridDim.x * 256) {
@@ -56,7 +56,7 @@ inline __global__ void __launch_bounds__(256)
 // C's quarters from the products, which alpha has already multiplied.
 inline __global__ void __launch_bounds__(256)
     add_products(const float4* __restrict__ products, Output c, int m, int n, float beta,
-                 Halves half) {
+                 HalfSizes half) {
   wait_on_dependent_grids();
   const int columns = half.n / 4, quads = half.m * columns;
   for (int i = blockIdx.x * 256 + threadIdx.x; i < quads; i += gridDim.x * 256) {
@@ -81,7 +81,7 @@ template <bool whole>
 struct RowsOfTwo {
   const float* a;
   int m, k;  // of A
-  Halves half;
+  HalfSizes half;
   int first, second;  // quarters: 0 to 3
   float factor;
 
@@ -124,7 +124,7 @@ struct HalfProducts {
   float* products;
   int m, k;
   float alpha, beta;  // beta is 0; as a constant it would double the register bank conflicts
-  Halves half;
+  HalfSizes half;
   Raster raster;  // of one of them
 
   __device__ __forceinline__ int tiles() const { return kHalfProducts * raster.tiles(); }
@@ -149,7 +149,7 @@ struct HalfProducts {
 template <class Tiles, bool whole>
 __global__ void __launch_bounds__(Tiles::kThreads, 1)
     strassen(Input a, const __grid_constant__ TensorMap operands, Output products, int m, int k,
-             float alpha, float beta, Halves half, Raster raster, Fixup<Tiles> fixup) {
+             float alpha, float beta, HalfSizes half, Raster raster, Fixup<Tiles> fixup) {
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
   launch_dependent_grids();
   wait_on_dependent_grids();

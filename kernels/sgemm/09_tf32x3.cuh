@@ -208,7 +208,7 @@ __device__ __forceinline__ void store_four_checked(const AlignedGemm& p, int row
 
 // How several clusters share the k of a tile: each stores its partial sums, and the last to arrive
 // adds them up.
-struct SharedTiles {
+struct SplitKWorkspace {
   int clusters;       // per tile
   float4* sums;       // of each tile and cluster in turn, in chunks of four outputs
   unsigned* arrived;  // clusters, for each tile and block of a cluster; 0 before and after
@@ -222,7 +222,7 @@ constexpr int kTogetherLoaded = 8;  // partial sums
 template <class Tiles, class Parts>
 __global__ void __launch_bounds__(Tiles::kThreads, Tiles::kBlocks)
     split_products(const __grid_constant__ AlignedGemm p, int cluster_size, int tiles_x,
-                   const __grid_constant__ SharedTiles shared) {
+                   const __grid_constant__ SplitKWorkspace workspace) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
   if constexpr (Tiles::kForLessShared) return;
 #endif
@@ -239,11 +239,11 @@ __global__ void __launch_bounds__(Tiles::kThreads, Tiles::kBlocks)
   float* ring = in_register(dynamic_shared<float>());
   if (threadIdx.x == 0) Ring<kStages>{full, empty}.initialize(32 * kJobs, kThreads);
   __syncthreads();
-  const int rank = blockIdx.x % cluster_size, tile = blockIdx.x / cluster_size / shared.clusters;
+  const int rank = blockIdx.x % cluster_size, tile = blockIdx.x / cluster_size / workspace.clusters;
   const int row0 = tile / tiles_x * kRows, column0 = tile % tiles_x * kColumns;
-  const int shares = shared.clusters * cluster_size, share = blockIdx.x % shares;
-  const int all = ceil_div(p.k, kDepth), first = int64_t(all) * share / shares;
-  const int k_tiles = int64_t(all) * (share + 1) / shares - first;
+  const int splits = workspace.clusters * cluster_size, split = blockIdx.x % splits;
+  const int all = ceil_div(p.k, kDepth), first = int64_t(all) * split / splits;
+  const int k_tiles = int64_t(all) * (split + 1) / splits - first;
   const uint32_t ring_address = shared_address(ring);
   // The warps take turns at the copies: of each stage, half of A or B is a job for one of them.
   const int warp = threadIdx.x / 32;
@@ -362,7 +362,7 @@ __global__ void __launch_bounds__(Tiles::kThreads, Tiles::kBlocks)
   enum { slices, blocks, clusters } from = cluster_size == 1 ? slices : blocks;
   const int begin = kChunks * rank / cluster_size + threadIdx.x;
   const int end = kChunks * (rank + 1) / cluster_size;
-  const int64_t of_tile = int64_t(tile) * shared.clusters * kChunks;
+  const int64_t of_tile = int64_t(tile) * workspace.clusters * kChunks;
 #if __CUDA_ARCH__ >= 900
   const auto cluster = cooperative_groups::this_cluster();
   if (from == blocks) {
@@ -373,7 +373,7 @@ __global__ void __launch_bounds__(Tiles::kThreads, Tiles::kBlocks)
   }
 #endif
   for (;;) {
-    const bool stores_partials = shared.clusters > 1 && from != clusters;
+    const bool stores_partials = workspace.clusters > 1 && from != clusters;
 #pragma unroll 1
     for (int i = begin; i < end; i += kThreads) {
       float4 sum = {};
@@ -381,12 +381,12 @@ __global__ void __launch_bounds__(Tiles::kThreads, Tiles::kBlocks)
         sum = add_slices(i);
       } else if (from == clusters) {
 #pragma unroll 1
-        for (int first = 0; first < shared.clusters; first += kTogetherLoaded) {
+        for (int first = 0; first < workspace.clusters; first += kTogetherLoaded) {
           float4 partials[kTogetherLoaded] = {};
 #pragma unroll
           for (int u = 0; u < kTogetherLoaded; ++u)
-            if (first + u < shared.clusters)
-              partials[u] = __ldcg(&shared.sums[of_tile + (first + u) * kChunks + i]);
+            if (first + u < workspace.clusters)
+              partials[u] = __ldcg(&workspace.sums[of_tile + (first + u) * kChunks + i]);
 #pragma unroll
           for (const float4& x : partials) add(sum, x);
         }
@@ -398,7 +398,7 @@ __global__ void __launch_bounds__(Tiles::kThreads, Tiles::kBlocks)
 #endif
       }
       if (stores_partials)
-        shared.sums[of_tile + share / cluster_size * kChunks + i] = sum;
+        workspace.sums[of_tile + split / cluster_size * kChunks + i] = sum;
       else
         store_four_checked(p, row0 + i / kARow, column0 + i % kARow * 4, sum);
     }
@@ -410,8 +410,9 @@ __global__ void __launch_bounds__(Tiles::kThreads, Tiles::kBlocks)
     int& is_last = *reinterpret_cast<int*>(ring);
     __syncthreads();
     if (threadIdx.x == 0) {
-      const Count arrived(shared.arrived[tile * cluster_size + rank]);
-      is_last = arrived.fetch_add(1, cuda::memory_order_acq_rel) + 1 == unsigned(shared.clusters);
+      const Count arrived(workspace.arrived[tile * cluster_size + rank]);
+      is_last =
+          arrived.fetch_add(1, cuda::memory_order_acq_rel) + 1 == unsigned(workspace.clusters);
       if (is_last) arrived.store(0, cuda::memory_order_relaxed);
     }
     __syncthreads();

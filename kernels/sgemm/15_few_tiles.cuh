@@ -29,14 +29,14 @@ struct FewTiles {
     return double(k) / cluster_size * std::max(1.0, per_sm * cluster_size) * std::pow(per_sm, 0.2);
   }
 };
-// More blocks share k while SMs are idle and each keeps few_tiles_part terms, or
-// few_tiles_small_part where k is shared anyway and no SM gets two blocks.
+// More blocks share k while SMs are idle and each keeps few_tiles_terms terms, or
+// few_tiles_least_terms where k is shared anyway and no SM gets two blocks.
 inline FewTiles few_tiles_of(int m, int n, int k, const Device& device) {
   const int64_t tiles = int64_t{ceil_div(m, kFewTilesSide)} * ceil_div(n, kFewTilesSide);
-  unsigned cluster_size = k_splits(tiles, device.sms, kTuning.few_tiles_part, k);
+  unsigned cluster_size = k_splits(tiles, device.sms, kTuning.few_tiles_terms, k);
   if (cluster_size > 1)
     cluster_size = std::max(cluster_size,
-                            k_splits(tiles, device.sms / 2 + 1, kTuning.few_tiles_small_part, k));
+                            k_splits(tiles, device.sms / 2 + 1, kTuning.few_tiles_least_terms, k));
   return {tiles, largest_cluster(cluster_size, device)};
 }
 

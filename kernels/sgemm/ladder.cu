@@ -206,7 +206,7 @@ std::vector<Rung> steps() {
        .idea = "The last, partial wave of tiles is divided along k: all blocks end together.",
        .implementation = by_stream_k(),
        .builds_on = "producer_warps",
-       .meant_for = [](const Case& c) { return c["k"] >= kTuning.least_share; },
+       .meant_for = [](const Case& c) { return c["k"] >= kTuning.least_terms; },
        .target = "issue_utilisation",
        .needs = kSetmaxnreg,
        .skip = no_producers},

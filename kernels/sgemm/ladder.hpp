@@ -42,7 +42,7 @@ struct Tuning {
   // few_tiles serves at most this many tiles per SM; twice as many if C has few columns and k is at
   // most narrow_terms. Then the fewest terms that a block keeps when a cluster divides k; the
   // second of these applies while at most half of the SMs have a block.
-  int few_tiles_per_sm = 2, few_tiles_part = 96, few_tiles_small_part = 64, narrow_terms = 80;
+  int few_tiles_per_sm = 2, few_tiles_terms = 96, few_tiles_least_terms = 64, narrow_terms = 80;
   // Below this load of an SM it is few_tiles even where bf16x6 is faster. cuBLAS divides such a k,
   // and errs less than bf16x6 if all elements are positive (16 x 300 x 1001, a load of 75).
   double few_tiles_up_to_load = 80;
@@ -88,11 +88,11 @@ struct Tuning {
   double split_k_128x128 = 1.08, split_k_64x128 = 1.12, split_k_64x64 = 1.25;
   int split_k_start = 128;
 
-  // stream_k and strassen launch at most k / least_share blocks per tile (strassen: of half of k),
+  // stream_k and strassen launch at most k / least_terms blocks per tile (strassen: of half of k),
   // and at most one per SM. (A block's range that crosses the edge of a tile can still have few
   // terms on one side.) tf32x3 divides a tile among clusters that each get at least
-  // least_cluster_share terms.
-  int least_share = 128, least_cluster_share = 64;
+  // least_cluster_terms terms.
+  int least_terms = 128, least_cluster_terms = 64;
 };
 inline constexpr Tuning kTuning;
 

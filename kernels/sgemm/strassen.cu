@@ -10,7 +10,7 @@ Implementation strassen_at(const Case& c, const Device&) {
   // Producers load twice as much, so they keep the default number of registers.
   using Tiles = WarpSpecializedTiles<WarpSpecializedShape{.rows = 128, .columns = 256}>;
   const int m = c["m"], n = c["n"], k = c["k"], depth = Tiles::kDepth;
-  const Halves half{ceil_div(m, 2), ceil_div(n, 8) * 4, ceil_div(k, 2 * depth) * depth};
+  const HalfSizes half{ceil_div(m, 2), ceil_div(n, 8) * 4, ceil_div(k, 2 * depth) * depth};
   const Raster one = raster_of<Tiles>(half.m, half.n);
   const auto function = 2 * half.k == k ? strassen<Tiles, true> : strassen<Tiles, false>;
   const auto plan = [=](const Case&, const Device& device, const void*) {

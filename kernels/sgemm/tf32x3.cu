@@ -21,7 +21,7 @@ struct Variant {
   int blocks;            // as many as an SM has registers for
   bool for_less_shared;  // than Hopper's SMs have; binaries for Hopper lack these
   double time;           // of one m16n8k8 on a tensor core, in the units of Tuning
-  void (*kernel)(AlignedGemm, int cluster_size, int tiles_x, SharedTiles);
+  void (*kernel)(AlignedGemm, int cluster_size, int tiles_x, SplitKWorkspace);
 
   // Blocks on an SM at once: the system takes 1 KiB for each.
   int blocks_on_an_sm(const Device& device) const {
@@ -123,7 +123,7 @@ Choice choose_anew(int m, int n, int k, const Device& device) {
         if (overhead >= best.time || k_tiles <= 1) break;
         clusters = std::max(clusters + 1, ceil_div(all_k_tiles, cluster_size * (k_tiles - 1)));
         if (clusters * tiles > at_once * blocks ||
-            ceil_div(all_k_tiles, cluster_size * clusters) * v.depth < kTuning.least_cluster_share)
+            ceil_div(all_k_tiles, cluster_size * clusters) * v.depth < kTuning.least_cluster_terms)
           break;
       }
     }
@@ -177,12 +177,12 @@ void staged(const AlignedGemm& p, const Device& device, Workspace& workspace, cu
   const Choice choice = choose<Parts>(p.m, p.n, p.k, device);
   const Variant& v = *choice.variant;
   const LaunchPlan plan = plan_of(choice, p.m, p.n);
-  SharedTiles shared{choice.clusters};
-  if (shared.clusters > 1)  // at once as much as any product needs
-    std::tie(shared.sums, shared.arrived) = workspace.room_for_partials(
+  SplitKWorkspace split_k{choice.clusters};
+  if (split_k.clusters > 1)  // at once as much as any product needs
+    std::tie(split_k.sums, split_k.arrived) = workspace.room_for_partials(
         device.sms * size_t{kMostOutputs / 4}, kMostBlocks * device.sms);
   allow(reinterpret_cast<const void*>(v.kernel), plan);
-  launch(plan, stream, v.kernel, p, choice.cluster_size, ceil_div(p.n, v.columns), shared);
+  launch(plan, stream, v.kernel, p, choice.cluster_size, ceil_div(p.n, v.columns), split_k);
 }
 
 // The kernels with all of k in shared memory.

@@ -71,7 +71,7 @@ Implementation in_place_at(const Case& c, const Device&) {
                           .block = S::kThreads,
                           .shared_bytes = vectors ? 2 * S::kVectors * sizeof(Vector<T>) : 0};
       },
-      [](P& problem) { return problem.square(); });
+      [](P& problem) { return problem.in_place_arguments(); });
   result.fill = [](Problem& problem) { static_cast<P&>(problem).fill_output(); };
   result.not_idempotent = true;
   return result;

@@ -137,7 +137,8 @@ std::vector<Rung> rungs() {
        .choose = shifted_at<T>},
       // 05_few_rows_or_columns.cuh
       {.name = "thin",
-       .idea = "Few rows: 128 columns are one piece of the output, stored 16 bytes at a time.",
+       .idea = "Few rows: 128 columns are one piece of the output, stored 16 bytes at a time "
+               "if the number of rows is odd.",
        .implementation = kernel<P>(thin<T>, thin_pieces),
        .builds_on = "shifted",
        .target = "global_store_sectors_per_request",

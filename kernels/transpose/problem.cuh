@@ -33,7 +33,7 @@ class Transpose : public Problem {
   auto arguments() const { return std::tuple(out_.data(), in_.data(), rows_, columns_); }
 
   // For rungs that work in place.
-  auto square() const { return std::tuple(out_.data(), rows_); }
+  auto in_place_arguments() const { return std::tuple(out_.data(), rows_); }
   void fill_output() { generate(out_.data(), out_.size(), Element<T>{}); }
 
   Verdict compare() override {

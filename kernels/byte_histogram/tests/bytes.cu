@@ -83,7 +83,7 @@ TEST(Gpu, BytesMayStartAnywhereAndBlocksGoRoundManyTimes) {
       const auto reading = [&]<int loads, int copies>() {
         for (const unsigned blocks : {1, 3})
           expect_exact(always_reading<loads, copies, true>, Copies<copies>::kRoom, blocks, problem,
-                       first, problem.meeting());
+                       first, problem.arrivals());
       };
       expect_exact(bytes_vectorized, 0, 2, problem, first);
       expect_exact(lane_copies, Copies<32>::kRoom, 2, problem, first);

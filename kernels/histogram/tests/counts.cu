@@ -89,7 +89,7 @@ void expect_exact(int64_t bins, int64_t keys, Distribution distribution) {
   expect_exact(stored_then_summed<bits, hot_keys, ranged>(),
                Case(ladder().axes, {bins, keys, distribution}), false,
                [](Histogram& problem, const LaunchPlan& plan) {
-                 return static_cast<unsigned>(counting<bits>(problem, plan).groups);
+                 return static_cast<unsigned>(count_params<bits>(problem, plan).groups);
                });
 }
 
@@ -141,7 +141,7 @@ bool counted_in_8_bits(int64_t bins, const std::vector<int>& keys, unsigned bloc
   std::vector<unsigned> expected(bins);
   for (const int key : keys) ++expected[key];
   EXPECT_EQ(to_host(std::get<2>(problem.arguments()), bins), expected);
-  return to_host(sampled(problem, plan).repeat, 1)[0] != 0;
+  return to_host(sampled(problem, plan).rows_are_wide, 1)[0] != 0;
 }
 
 constexpr int kSampledKeys = 1 << 20;

@@ -127,7 +127,7 @@ TEST(Gpu, ManyBlocksLeaveTheirSums) {
   NEED_GPU();
   const Case c = elements(300001, 0);
   Reduction<SumOfSquares> problem(c, Device::open(0));
-  constexpr Blocks kMany = {.each = 1, .per_sm = 512};
+  constexpr GridRule kMany = {.loads_per_thread = 1, .blocks_per_sm = 512};
   const std::vector<Rung> rungs = {
       {.name = "lanes", .implementation = flagged_with<SumOfSquares, 128, 8, false>(kMany)},
       {.name = "votes", .implementation = flagged_with<SumOfSquares, 128, 8, true>(kMany)}};

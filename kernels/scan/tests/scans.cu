@@ -78,7 +78,7 @@ TEST(Gpu, ScanReferenceNamesTheFirstWrongElement) {
 }
 
 // Groups of 64 tiles of 1024 elements; windows of 32 of them.
-template <class Type, class Way>
+template <class Type, class TilePrefix>
 void expect_right_over_many_groups() {
   for (const int64_t count : {65535, 65536, 65537, 131072, 299999}) {
     SCOPED_TRACE(count);
@@ -87,7 +87,7 @@ void expect_right_over_many_groups() {
     for (int input = 0; input < problem.inputs(); ++input)
       for (int run = 0; run < 3; ++run) {
         problem.prepare(input);
-        scanned(problem, in_one_pass<Type, 64, 4, Way>(), c);
+        scanned(problem, in_one_pass<Type, 64, 4, TilePrefix>(), c);
         const Verdict verdict = problem.compare();
         EXPECT_EQ(verdict.wrong, "");
         EXPECT_LE(verdict.relative_error, ladder().error_limit);
