@@ -22,6 +22,7 @@ __device__ __forceinline__ T sum_in_all_lanes(T sum) {
   for (int mask = 16; mask > 0; mask /= 2) sum += __shfl_xor_sync(0xFFFFFFFF, sum, mask);
   return sum;
 }
+/// The same of unsigned numbers: one instruction from compute capability 8.0 on.
 __device__ __forceinline__ unsigned sum_in_all_lanes(unsigned n) {
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
   return __reduce_add_sync(~0u, n);

@@ -9,8 +9,7 @@ namespace ladders::histogram {
 struct Sampled {
   CountParams narrow, wide;  // 4 bits for all bins, and 8 bits for ranges of them
   unsigned log_slots;        // of the sample's table, which lies where the counters will
-  unsigned*
-      rows_are_wide;  // whether blocks counted in wide counters: for the kernel that adds them
+  unsigned* rows_are_wide;   // tells the kernel that sums them which counters the rows hold
 };
 
 // Whether keys repeat within a block so often that counters of 4 bits overflow. All blocks take the

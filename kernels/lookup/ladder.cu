@@ -36,7 +36,7 @@ Implementation robust(const Case& c, const Device& device) {
   const int64_t entries = c["entries"];
   // A block begins no tile while it stages the table. That takes too long for large tables if few
   // tiles follow, and for others if the second wave of tiles leaves half of the SMs idle.
-  const double waves = double(c["lookups"]) / (kTileLookups) / device.sms;
+  const double waves = double(c["lookups"]) / kTileLookups / device.sms;
   const bool few = waves < 1.5 && (waves > 1 || entries > kMostEntriesInL1);
   if (entries <= max_entries(device) && !few && kStagedFrom.reached(c, device))
     return chosen("swizzled", staged<InSharedMemory<true>>());
