@@ -17,7 +17,8 @@ from functools import cached_property
 from statistics import fmean, median
 from typing import Any
 
-from ladder.io.results import SECONDS, Results
+from ladder.io.entries import SECONDS
+from ladder.io.results import Results
 from ladder.model import units
 from ladder.model.rows import Row
 

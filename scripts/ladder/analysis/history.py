@@ -10,7 +10,8 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from ladder.io.results import Results, host_program
+from ladder.io.programs import host_program
+from ladder.io.results import Results
 from ladder.model.errors import LadderError
 from ladder.model.text import first_of
 

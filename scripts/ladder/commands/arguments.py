@@ -55,7 +55,8 @@ def add_one_run(parser: argparse.ArgumentParser) -> None:
 
 def loaded(options: argparse.Namespace) -> list[Results]:
     """Load RESULTS; note how files that may be one run become one. Raises ResultError."""
-    from ladder.io.results import identity, load_results  # pandas takes a while to load
+    from ladder.io.programs import identity
+    from ladder.io.results import load_results  # pandas takes a while to load
 
     results = load_results(options.results, one_run=options.one_run)
     alike: dict[tuple[str, ...], list[Results]] = {}

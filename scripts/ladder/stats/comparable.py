@@ -7,7 +7,8 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from ladder.io.results import Results, identity
+from ladder.io.programs import identity
+from ladder.io.results import Results
 from ladder.model import units
 from ladder.model.text import first_of
 from ladder.stats.metrics import is_time

@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ladder.io import samples
-from ladder.io.results import WORST_FIRST, Results, registry_of
+from ladder.io.entries import WORST_FIRST
+from ladder.io.results import Results, registry_of
 from ladder.model import errors
 from ladder.model.errors import LadderError
 from ladder.model.rows import Row, bare

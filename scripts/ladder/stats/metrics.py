@@ -7,7 +7,8 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from ladder.io.results import SECONDS, Results
+from ladder.io.entries import SECONDS
+from ladder.io.results import Results
 from ladder.model import counters
 from ladder.model.errors import LadderError
 from ladder.model.text import nearest

@@ -16,7 +16,8 @@ import msgspec
 
 from ladder.analysis.study import describe
 from ladder.io import toml_file
-from ladder.io.results import Results, identity, registry_of
+from ladder.io.programs import identity
+from ladder.io.results import Results, registry_of
 from ladder.model import counters
 from ladder.model.errors import (
     LOST_COVERAGE,

@@ -14,7 +14,8 @@ import numpy as np
 import scipy
 
 from ladder.analysis.history import History
-from ladder.io.results import WORST_FIRST, registry_of
+from ladder.io.entries import WORST_FIRST
+from ladder.io.results import registry_of
 from ladder.stats import compare, interval, metrics
 from ladder.stats.noise import Floor
 from ladder.stats.verdicts import Change, Rules, Side, judge, noise_of, together
