@@ -72,7 +72,7 @@ std::vector<Rung> steps() {
        .zero_output = true,
        .target = "warp_instructions"},
       {.name = "one_launch",
-       .idea = "The first block zeroes the output while all count: no memset before.",
+       .idea = "The first block to start zeroes the output while all count: no memset before.",
        .implementation = reading<4, 64, true>(),
        .builds_on = "permuted"},
       // ladder.cu

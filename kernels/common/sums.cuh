@@ -27,8 +27,7 @@ __device__ __forceinline__ unsigned sum_in_all_lanes(unsigned n) {
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
   return __reduce_add_sync(~0u, n);
 #else
-  for (int lanes = 16; lanes > 0; lanes /= 2) n += __shfl_xor_sync(~0u, n, lanes);
-  return n;
+  return sum_in_all_lanes<unsigned>(n);
 #endif
 }
 

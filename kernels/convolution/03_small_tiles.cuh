@@ -57,7 +57,8 @@ __device__ __forceinline__ void convolve(const float* __restrict__ image, const 
           make_float4(sums[i][0], sums[i][1], sums[i][2], sums[i][3]);
 }
 
-// With a bound of one block per SM, the compiler uses registers to keep several rows in flight.
+// The launch bounds ask for one block per SM at least, so that the compiler uses many registers and
+// keeps several rows in flight.
 template <int side>
 __global__ void __launch_bounds__(SmallTile<side>::kThreads, 1)
     small_tiles(const float* __restrict__ image, const __grid_constant__ Filter filter,

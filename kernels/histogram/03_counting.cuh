@@ -20,7 +20,8 @@ struct CountParams {
   int bin_count;
   unsigned words;  // of a block's counters
   unsigned* rows;  // where blocks store their counters, one row per block
-  // What counters do not hold, a word per bin: the output, or memory that is zero between launches.
+  // For counts that the counters cannot hold, a word per bin: the output, or memory that is zero
+  // between launches.
   unsigned* overflow_sums;
   int groups = 1, range = 0;  // each group of blocks reads all keys and counts a range of the bins
 };
@@ -97,8 +98,8 @@ __device__ __forceinline__ int lanes_with(int key, int wanted) {
   return __popc(__ballot_sync(~0u, key == wanted));
 }
 
-// Counts share number `rank` of `group_size` shares of the keys, in counters of `bits` bits. If
-// `ranged`, counts only the range of bins that starts at `first`. Ends with a barrier.
+// Block `rank` of a group of `group_size` counts its share of the keys, in counters of `bits` bits.
+// If `ranged`, counts only the range of bins that starts at `first`. Ends with a barrier.
 template <int bits, bool spread, bool hot_keys, bool ranged,
           class CountPolicy = InBlock<bits, spread>>
 __device__ __forceinline__ void count_all(const auto& c, unsigned rank, unsigned group_size,

@@ -102,7 +102,8 @@ std::vector<Rung> rungs() {
        .skip = too_many<32>,
        .measured = on_strides},
       {.name = "spread_banks",
-       .idea = "A bin's bank is a hash of its number: strided keys no longer share a bank.",
+       .idea =
+           "A bin's bank is a hash of its number: at most two or three strided keys share a bank.",
        .implementation = merged_by_atomics<true>(),
        .builds_on = "in_flight",
        .zero_output = true,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// One thread follows the chain. The other threads of its block bring it into the cache before.
+// One thread follows the chain. All threads of its block bring it into the cache before (not for
+// DRAM).
 #pragma once
 
 #include <cooperative_groups.h>

@@ -19,7 +19,7 @@ auto kibibytes(int64_t least, int64_t most) {
 
 std::string leaves_l2(const Case& c, const Device& device) {
   if (bytes(c) <= 2 * device.l2_bytes) return {};
-  return "the L2 would hold only a small part of the chain";
+  return "the L2 would hold less than half of the chain";
 }
 std::string loads_again(const Case& c, const Device&) {
   if (size_t(c["loads"]) <= bytes(c) / sizeof(Line)) return {};

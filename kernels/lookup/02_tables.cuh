@@ -72,6 +72,7 @@ __device__ inline auto this_cluster() { return cooperative_groups::this_cluster(
 #else  // never launched
 struct NoCluster {
   __device__ static unsigned block_rank() { return 0; }
+  __device__ static void sync() {}
   __device__ static const unsigned* map_shared_rank(const unsigned* p, unsigned) { return p; }
 };
 __device__ inline NoCluster this_cluster() { return {}; }
@@ -98,8 +99,8 @@ struct InCluster {
     const unsigned i = entry / (kSectorWords * kBlocks) * kSectorWords | entry % kSectorWords;
     return *this_cluster().map_shared_rank(words + i, entry / kSectorWords % kBlocks);
   }
-  // Other blocks may still read this one's part.
-  __device__ void sync_before_exit() const { cluster_sync_shared(); }
+  // Other blocks may still read this one's part, also for lanes that discard the value.
+  __device__ void sync_before_exit() const { this_cluster().sync(); }
 };
 
 // One entry per lane, in a register. Whole warps look up together.

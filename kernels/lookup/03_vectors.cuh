@@ -31,7 +31,7 @@ struct Vectors {
 };
 
 // One warp does the last lookups, which fill no vector.
-__device__ __forceinline__ void look_up_rest(const auto& table, const Lookups& l) {
+__device__ __forceinline__ void look_up_tail(const auto& table, const Lookups& l) {
   if (blockIdx.x != 0 || threadIdx.x >= 32) return;
   const size_t i = l.count / 4 * 4 + threadIdx.x;
   const unsigned value = table[i < l.count ? l.index[i] : 0];
@@ -47,7 +47,7 @@ __global__ void __launch_bounds__(kTileThreads) look_up_tile(const Lookups l) {
   const Vectors vectors(l);
   const size_t i = blockIdx.x * size_t{kTileThreads} + threadIdx.x;
   vectors.store(i, look_up(table, vectors.load(i)));
-  look_up_rest(table, l);
+  look_up_tail(table, l);
 }
 
 template <class Table>
@@ -58,9 +58,9 @@ Implementation in_tiles() {
 constexpr unsigned kVectorsPerThread = 4, kTileVectors = kVectorsPerThread * kThreads;
 constexpr unsigned kTileLookups = 4 * kTileVectors;
 
-// One resident block per SM stages the table once and does many tiles: every n-th, or, if dynamic,
-// the next free one. At the start of a tile, a block draws the ticket of the tile after the next,
-// to hide the latency of the atomic.
+// One resident block per SM stages the table once and does many tiles: every gridDim.x-th one, or,
+// if dynamic, the next free one. At the start of a tile, a block draws the ticket of the tile after
+// the next, to hide the latency of the atomic.
 template <class Table, bool kDynamic>
 __global__ void __launch_bounds__(kThreads, 1) look_up_tiles(const Lookups l) {
   __shared__ unsigned next[2];
@@ -89,7 +89,7 @@ __global__ void __launch_bounds__(kThreads, 1) look_up_tiles(const Lookups l) {
       tile += gridDim.x;
     }
   }
-  look_up_rest(table, l);
+  look_up_tail(table, l);
   if constexpr (requires { table.sync_before_exit(); }) table.sync_before_exit();
 }
 

@@ -6,7 +6,9 @@
 // clock and SM. A warp's 32 lookups may take 16 clocks before their source becomes the limit. Where
 // each lane wants another entry
 //   - the L2 takes 28 clocks for 32 sectors of 32 bytes, fewer with L1 hits;
-//   - constant memory gives one word at a time: 32 cycles, but one if all lanes agree;
+//   - constant memory gives one word at a time. With random entries a warp takes 43 clocks in a
+//     table of 32 entries. In one of 4096 it takes 840: probably the SM's small constant cache
+//     misses;
 //   - shared memory takes one wavefront per different word in the busiest bank: in theory 3.5 for
 //     random entries (2.8 in tables of 128, 2.0 of 64, 1 of 32), 32 for entries 32 apart;
 //   - 32 copies take one wavefront, 16 take two, 8 still 3;
@@ -30,8 +32,9 @@ namespace {
 constexpr int64_t kMostEntriesInL1 = 16384;
 
 // Staging brings the whole table to every SM, 528 bytes per entry on 132 of them; the caches bring
-// a 32-byte sector per lookup, overlapped with others. Tables that fit in the L1 are 6 % faster
-// there for random indices, but half as fast for strides, unless DRAM hides the few conflicts.
+// a 32-byte sector per lookup, overlapped with others. For random indices, a table that fits in the
+// L1 is 6 % faster there. For strided indices it is half as fast there, unless the lines that a
+// warp needs are so few that DRAM hides them.
 Implementation robust(const Case& c, const Device& device) {
   const int64_t entries = c["entries"];
   // A block begins no tile while it stages the table. That takes too long for large tables if few
@@ -101,7 +104,8 @@ std::vector<Rung> rungs() {
        .skip = too_large_for<1>,
        .measured = of({{uniform, {4096, 57344}}, {strided, {4096}}})},
       {.name = "swizzled",
-       .idea = "Banks are XORed with higher digits of the entry: strided entries do not conflict.",
+       .idea = "The bank is XORed with higher bits of the entry: at most two strided entries share "
+               "one.",
        .implementation = staged<InSharedMemory<true>>(),
        .builds_on = "dynamic_tiles",
        .target = "shared_load_wavefronts_per_request",

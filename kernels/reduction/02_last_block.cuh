@@ -141,7 +141,7 @@ __global__ void __launch_bounds__(kThreads)
 struct GridRule {
   unsigned loads_per_thread;  // at least
   unsigned blocks_per_sm;     // at most; 0 for as many as are resident
-  bool equal_loads = false;   // fewer blocks, so that all have the same number of loads
+  bool equal_loads = false;   // fewer blocks, so that all have nearly as many loads
 };
 constexpr GridRule kResident = {.loads_per_thread = 2, .blocks_per_sm = 0};
 
@@ -150,9 +150,9 @@ inline auto even_blocks(LaunchPlan plan, GridRule rule) {
     LaunchPlan filled = plan;
     const unsigned most = rule.blocks_per_sm ? std::min(rule.blocks_per_sm * device.sms, kMostSlots)
                                              : fill_device(plan, kernel, device).grid.x;
-    const auto loads = ceil_div(c["elements"] / 4, int64_t{plan.block.x} * rule.loads_per_thread);
-    const int64_t rounds = rule.equal_loads ? std::max<int64_t>(ceil_div(loads, most), 1) : 1;
-    const auto grid = unsigned(std::clamp<int64_t>(ceil_div(loads, rounds), 1, most));
+    const auto tiles = ceil_div(c["elements"] / 4, int64_t{plan.block.x} * rule.loads_per_thread);
+    const int64_t rounds = rule.equal_loads ? std::max<int64_t>(ceil_div(tiles, most), 1) : 1;
+    const auto grid = unsigned(std::clamp<int64_t>(ceil_div(tiles, rounds), 1, most));
     filled.grid = ceil_div(grid, plan.cluster) * plan.cluster;
     return filled;
   };

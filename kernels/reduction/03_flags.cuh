@@ -19,7 +19,7 @@ __device__ __forceinline__ void prefetch_slots(const auto* slots, unsigned index
   }
 }
 
-// The block of the highest number polls the sums of the others, two per thread at a time. No other
+// The block with the highest index polls the sums of the others, two per thread at a time. No other
 // block waits, so blocks may start in any order, if two can be resident. Lanes stop polling one by
 // one or, with a vote, all together: if they diverge, the warp notices the last word late.
 template <int kThreads, bool kVote, class Op>

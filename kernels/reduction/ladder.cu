@@ -4,10 +4,10 @@
 // squares.
 //
 // Each element is read and used once, so the limit is the rate of reading DRAM. What can keep a
-// kernel below it: atomics on one address, which the L2 performs one at a time (an H200 takes 1.8
-// ns per float: compare the trees on integers); divergent lanes; bank conflicts; barriers; and too
-// few bytes in flight: latency x bandwidth is 12 KB per SM, but requests queue, and it takes about
-// 32 KB to reach that rate.
+// kernel below it: atomics on one address, which the L2 performs one at a time; divergent lanes;
+// bank conflicts; barriers; and too few bytes in flight: latency x bandwidth is 12 KB per SM, but
+// requests queue, and it takes about 32 KB to reach that rate. (An atomic on a float takes 1.8 ns
+// on an H200, which would hide how the trees differ. So compare them on integers.)
 //
 // Up to some millions of elements latencies are the limit: of the launch, of one load from DRAM,
 // and of the exchange of the blocks' sums.
@@ -91,18 +91,19 @@ std::vector<Rung> rungs() {
                 .implementation = kernel<P>(interleaved<Op, false>, elements_per_thread<1>),
                 .builds_on = "global_atomic",
                 .target = "global_atomic_requests"}),
-      textbook(
-          {.name = "interleaved_strided",
-           .idea = "The first threads add: no divergence, but strided lanes make banks conflict.",
-           .implementation = kernel<P>(interleaved<Op, true>, elements_per_thread<1>),
-           .builds_on = "interleaved_modulo",
-           .shows = "Without divergence, but with bank conflicts, the tree is slower.",
-           .target = "shared_load_requests"}),
-      textbook({.name = "sequential",
-                .idea = "The upper half is added to the lower: no divergence, no bank conflicts.",
-                .implementation = kernel<P>(sequential<Op>, elements_per_thread<1>),
+      textbook({.name = "interleaved_strided",
+                .idea = "The first threads add: whole warps idle, not lanes, but strided lanes "
+                        "make banks conflict.",
+                .implementation = kernel<P>(interleaved<Op, true>, elements_per_thread<1>),
                 .builds_on = "interleaved_modulo",
+                .shows = "With less divergence, but with bank conflicts, the tree is slower.",
                 .target = "shared_load_requests"}),
+      textbook(
+          {.name = "sequential",
+           .idea = "The upper half is added to the lower: whole warps idle, and no bank conflicts.",
+           .implementation = kernel<P>(sequential<Op>, elements_per_thread<1>),
+           .builds_on = "interleaved_modulo",
+           .target = "shared_load_requests"}),
       textbook({.name = "sequential_dynamic",
                 .idea = "The same with shared memory sized at launch: no difference to expect.",
                 .implementation =
@@ -141,7 +142,7 @@ std::vector<Rung> rungs() {
        .meant_for = [](const Case& c) { return c["elements"] >= 1 << 28; },
        .shows = "Reproducible sums of floats have a cost, which vanishes as the input grows."},
       {.name = "in_flight",
-       .idea = "All loads of a tile are in flight at once, and blocks get equal shares.",
+       .idea = "Blocks get equal shares, whose last loads are in flight together, too.",
        .implementation = in_flight_with<Op, 512, 4>(kResident),
        .builds_on = "last_block",
        .meant_for = [](const Case& c) { return c["elements"] >= 1 << 22; },
@@ -155,13 +156,14 @@ std::vector<Rung> rungs() {
        .choose = partial_sums_at<Op>},
       {.name = "flagged",
        .idea =
-           "Sum and flag in one word; the block of the highest number polls: no fence, no atomic.",
+           "Sum and flag in one word; the block with the highest index polls: no fence, no atomic.",
        .implementation = flagged_with<Op, 512, 4, false>(kResident),
        .builds_on = "in_flight",
        .target = "global_atomic_requests",
        .measured = of_integers_or_sums},
       {.name = "warp_votes",
-       .idea = "The polling warp votes and polls as one, since divergent polling is slow.",
+       .idea =
+           "Each polling warp votes and leaves the loop as one, since divergent polling is slow.",
        .implementation = flagged_with<Op, 512, 4>(kResident),
        .builds_on = "flagged",
        .target = "stall_barrier",

@@ -114,16 +114,16 @@ inline Implementation dram_read_at(const Case& c, const Device&) {
 }
 
 // ---- L2 ---------------------------------------------------------------------------------------
-// A block reads every tiles-th tile of the working set and leaves the others to its neighbours: the
-// network would merge loads of one tile by two blocks at the same time.
+// A block reads every stride-th tile of the working set and leaves the others to its neighbours:
+// the network would merge loads of one tile by two blocks at the same time.
 constexpr unsigned kL2Loads = 32;  // per thread
-inline __global__ void l2_read(const unsigned* __restrict__ in, unsigned tiles, unsigned* sums) {
+inline __global__ void l2_read(const unsigned* __restrict__ in, unsigned stride, unsigned* sums) {
   const auto* from = reinterpret_cast<const uint4*>(in) + threadIdx.x;
-  const unsigned first = blockIdx.x % tiles;
+  const unsigned first = blockIdx.x % stride;
   unsigned sum = 0;
 #pragma unroll
   for (unsigned i = 0; i < kL2Loads; ++i)
-    sum += sum_of(__ldcg(from + (size_t{i} * tiles + first) * kBlock));  // bypasses L1
+    sum += sum_of(__ldcg(from + (size_t{i} * stride + first) * kBlock));  // bypasses L1
   sum = sum_in_all_lanes(sum);
   if (threadIdx.x % 32 == 0) sums[(blockIdx.x * kBlock + threadIdx.x) / 32] = sum;
 }
@@ -139,8 +139,8 @@ inline Implementation l2_read_at(const Case& c, const Device&) {
   const auto plan = [](const Case& c, const Device&, const void*) {
     return LaunchPlan{.grid = l2_blocks_per_round(c) * l2_rounds(c), .block = kBlock};
   };
-  const auto arguments = [tiles = l2_blocks_per_round(c)](Roof& r) {
-    return std::tuple(r.in(), tiles, r.out.data());
+  const auto arguments = [stride = l2_blocks_per_round(c)](Roof& r) {
+    return std::tuple(r.in(), stride, r.out.data());
   };
   const auto check = [words = c["mebibytes"] * kMiB / 4, rounds = l2_rounds(c)](const Roof& r) {
     return compare_sum(r, r.launched / 32, rounds * sum_modulo(words, Bits{}));

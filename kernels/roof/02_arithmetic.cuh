@@ -6,9 +6,10 @@
 #include "roof/problem.cuh"
 
 namespace ladders::roof {
-// Independent chains of multiply-adds, no memory. x = b - x alternates between two numbers with
-// full mantissas: it stays finite, and the multipliers toggle. Threads start at different values,
-// or the compiler for Blackwell would compute once per warp, on the uniform datapath.
+// Independent chains of multiply-adds, no memory. x = b - x alternates between the integer at which
+// a chain starts and a number with a full mantissa: it stays finite, and its bits toggle. Threads
+// start at different values, or the compiler for Blackwell would compute once per warp, on the
+// uniform datapath.
 constexpr float kFactor = -1.0f, kTerm = 1.2345678f;
 template <int kChains>
 __global__ void fma(float* out, int iterations, float a, float b) {

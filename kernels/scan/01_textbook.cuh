@@ -7,8 +7,8 @@
 #include "scan/problem.cuh"
 
 namespace ladders::scan {
-// Hillis and Steele, 1986: after the launch for distance d each element is the sum of 2d elements.
-// There are log2 n launches of n additions each, where n in all would be enough.
+// Hillis and Steele, 1986: after the launch for distance d each element is the sum of up to 2d
+// elements. There are log2 n launches of n additions each, where n in all would be enough.
 constexpr int kStepThreads = 256;
 template <class T>
 __global__ void hillis_steele_step(const T* __restrict__ in, size_t count, T* __restrict__ out,

@@ -3,7 +3,7 @@
 // One launch reads and writes every element once. A block keeps its tile in registers until it
 // knows the sum of all tiles before, from words that other blocks publish.
 //
-// So blocks wait for blocks of lower numbers, and would hang if these could not start. GPUs start
+// So blocks wait for blocks of lower indices, and would hang if these could not start. GPUs start
 // blocks in order, but CUDA does not guarantee it: CUB's look-back relies on it, too, and is called
 // not strictly safe (NVIDIA/cub, issue 245). Tiles drawn from an atomic counter would be safe.
 #pragma once
@@ -95,8 +95,9 @@ struct LookBack {
   }
 };
 
-// A group has as many tiles as a block has threads. A thread waits for each earlier tile of the
-// group, one for the sum of all groups before: a single round of polls, and always the same order.
+// A group has as many tiles as a block has threads. One thread waits for each earlier tile of the
+// group, and one for the sum of all groups before: a single round of polls, always in the same
+// order.
 struct Groups {
   static constexpr unsigned kPolled = 1024;
   template <int kThreads, class T>

@@ -50,7 +50,8 @@ std::vector<Rung> rungs() {
                "(Hillis, Steele).",
        .implementation = hillis_steele<Type>()},
       {.name = "work_efficient",
-       .idea = "A tree of sums in shared memory, up and down again: n additions (Blelloch).",
+       .idea = "A tree of sums in shared memory, up and down: additions grow as n, not n log n "
+               "(Blelloch).",
        .implementation = scanned_then_added<Type, kTile / 2, blelloch<T, false>>(),
        .builds_on = "naive",
        .target = "global_load_sectors"},
@@ -88,7 +89,9 @@ std::vector<Rung> rungs() {
        .shows = "One hop through the L2 per tile is slower than a second launch.",
        .target = "global_load_sectors"},
       {.name = "lookback",
-       .idea = "A warp adds up the published sums of the 32 tiles before (Merrill, Garland).",
+       .idea = "Blocks publish their own sums at once; a warp adds them back to the nearest known "
+               "prefix "
+               "(Merrill, Garland).",
        .implementation = in_one_pass<Type, 512, 6, LookBack>(),
        .builds_on = "vectorized",
        .target = "dram_bytes"},

@@ -82,7 +82,8 @@ __device__ __forceinline__ void store_thread_tile(float* c, const float (&sums)[
       store_four(c, row + 8 * r, column + 4 * j, m, n, alpha, &sums[r][j], beta);
 }
 
-// Loads as `vectorized` does, and waits for the loads: the SM's only block has nothing else to do.
+// Loads as `vectorized` does, but does not transpose A, and waits for the loads: the SM's only
+// block has nothing else to do.
 template <class Tiles>
 __global__ void __launch_bounds__(Tiles::kThreads, 1)
     warp_tile(Input a, Input b, Output c, int m, int n, int k, float alpha, float beta) {

@@ -241,7 +241,8 @@ struct WarpTile {
     const auto [x, y] = lane_position();
     return {stages + row + 4 * y, stages + Tiles::kRows * Tiles::kDepth + column + 4 * x, ring};
   }
-  // Through shared memory, so that whole rows of the sums are stored.
+  // Through shared memory, so that whole rows of the sums are stored. The XOR moves odd rows by 16
+  // banks, since eight lanes, whose stores are served together, have halves of two rows.
   __device__ __forceinline__ void store(const float (&sums)[8][16], const Destination& to) const {
     const int lane = threadIdx.x % 32;
     const auto [x, y] = lane_position();
@@ -252,13 +253,13 @@ struct WarpTile {
         for (int known = 0; known < 8; ++known)
           if (known == r)
             for (int j = 0; j < 16; j += 4)
-              as_float4(&staging[y * 64 + ((x + j) ^ y) * 4]) = swapped(&sums[known][j]);
+              as_float4(&staging[y * 64 + ((x + j) ^ y % 2 * 4) * 4]) = swapped(&sums[known][j]);
         __syncwarp();
 #pragma unroll
         for (int i = 0; i < 8; i += 2) {
           const int from = i + lane / 16, quad = lane % 16;
           to.store<plain.value>(row + r / 4 * 32 + 4 * from + r % 4, column + 4 * quad,
-                                swapped(&staging[from * 64 + (quad ^ from) * 4]));
+                                swapped(&staging[from * 64 + (quad ^ from % 2 * 4) * 4]));
         }
         __syncwarp();
       }

@@ -95,20 +95,21 @@ __global__ void __launch_bounds__(SmallTiles::kThreads, SmallTiles::kBlocks) sma
         }
     }
   }
-  // Sums go through shared memory, so that whole rows of the warp's outputs are stored.
+  // Sums go through shared memory, so that whole rows of the warp's outputs are stored. The XOR
+  // keeps the two rows that eight lanes store together in different banks.
   __syncthreads();
   float* staging = stages + warp * T::kRows * 32;
 #pragma unroll
   for (int r = 0; r < 8; ++r)
     for (int j = 0; j < 8; j += 4)
-      as_float4(&staging[(r / 4 * 32 + 4 * y + r % 4) * 32 + ((x + j) ^ y) * 4]) =
+      as_float4(&staging[(r / 4 * 32 + 4 * y + r % 4) * 32 + ((x + j) ^ y % 2 * 4) * 4]) =
           swapped(&sums[r][j]);
   __syncwarp();
   if constexpr (kWords == 4) {
 #pragma unroll 2
     for (int row = lane / 8; row < T::kRows; row += 4) {
       const int quad = lane % 8;
-      const float4 four_sums = swapped(&staging[row * 32 + (quad ^ (row / 4 % 8)) * 4]);
+      const float4 four_sums = swapped(&staging[row * 32 + (quad ^ row / 4 % 2 * 4) * 4]);
       store_four(g.c, g.ldc, true, row0 + row, column0 + warp * 32 + 4 * quad, g.m, g.n, g.alpha,
                  &four_sums.x, g.beta);
     }
@@ -118,7 +119,7 @@ __global__ void __launch_bounds__(SmallTiles::kThreads, SmallTiles::kBlocks) sma
     if (column >= g.n) return;
 #pragma unroll 4
     for (int row = 0; row < min(T::kRows, g.m - row0); ++row) {
-      const float sum = staging[row * 32 + (lane / 4 ^ (row / 4 % 8)) * 4 + (lane % 4 ^ 1)];
+      const float sum = staging[row * 32 + (lane / 4 ^ row / 4 % 2 * 4) * 4 + (lane % 4 ^ 1)];
       update(g.c[(row0 + row) * g.ldc + column], g.alpha, sum, g.beta);
     }
   }

@@ -191,19 +191,12 @@ __device__ __forceinline__ void store_four_checked(const AlignedGemm& p, int row
                                                    float4 sum) {
   if (row >= p.m || column >= p.n) return;
   float sums[] = {sum.x, sum.y, sum.z, sum.w};
-  float* out = p.c + row * p.ldc + column;
   restore_lost<4>([&](int i) -> float& { return sums[i]; },
                   [&](int i) {
                     const float* of_b = &p.b[min(column + i, p.n - 1)];
                     return exact_product(&p.a[row * p.lda], of_b, p.ldb, p.k);
                   });
-  if (p.beta == 0 && p.wide_c && column + 3 < p.n) {
-    as_float4(out) = {p.alpha * sums[0], p.alpha * sums[1], p.alpha * sums[2], p.alpha * sums[3]};
-  } else {
-#pragma unroll
-    for (int i = 0; i < 4; ++i)
-      if (column + i < p.n) update(out[i], p.alpha, sums[i], p.beta);
-  }
+  store_four(p.c, p.ldc, p.wide_c, row, column, p.m, p.n, p.alpha, sums, p.beta);
 }
 
 // How several clusters share the k of a tile: each stores its partial sums, and the last to arrive
@@ -381,12 +374,13 @@ __global__ void __launch_bounds__(Tiles::kThreads, Tiles::kBlocks)
         sum = add_slices(i);
       } else if (from == clusters) {
 #pragma unroll 1
-        for (int first = 0; first < workspace.clusters; first += kTogetherLoaded) {
+        for (int from_cluster = 0; from_cluster < workspace.clusters;
+             from_cluster += kTogetherLoaded) {
           float4 partials[kTogetherLoaded] = {};
 #pragma unroll
           for (int u = 0; u < kTogetherLoaded; ++u)
-            if (first + u < workspace.clusters)
-              partials[u] = __ldcg(&workspace.sums[of_tile + (first + u) * kChunks + i]);
+            if (from_cluster + u < workspace.clusters)
+              partials[u] = __ldcg(&workspace.sums[of_tile + (from_cluster + u) * kChunks + i]);
 #pragma unroll
           for (const float4& x : partials) add(sum, x);
         }

@@ -113,7 +113,8 @@ struct ThinSums {
 
 // C of few rows. Groups of eight lanes, and the blocks of a cluster, take four rows of B in turn; a
 // lane takes four columns of each. A warp copies its rows to shared memory kStages - 1 steps ahead
-// and waits for no other. If wide, a lane copies the columns that it takes, else one of all rows.
+// and waits for no other. If wide, a lane copies the columns that it takes, else one column
+// of all 16 rows of its warp.
 template <int kRows, bool wide, int kStages>
 __global__ void __launch_bounds__(256) thin_rows(const Gemm g) {
   constexpr int kLanes = 8, kGroups = kThinGroups, kWidth = kThinWidth, kSums = kRows * kWidth;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // FP32 products on tensor cores. A row of A (a column of B) is scaled by a power of two to FP16's
-// range, where x = high + low in two FP16 numbers to 22 bits, so that
+// range. There x = high + low, two FP16 numbers, to within 2^-23 of x, so that
 //   A B = A_high B_low + A_low B_high + A_high B_high
 // to about FP32's accuracy. One kernel splits A and B, another multiplies.
 #ifdef __CUDACC__

@@ -2,11 +2,12 @@
 //
 // SGEMM: C = alpha A B + beta C in FP32, row major, A of m x k, B of k x n, C of m x n.
 //
-// 2mnk operations on mk + kn + 2mn elements: compute bound once each loaded element is used often
-// enough. Each rung uses it more often. In `naive` every FMA loads its operands through the caches.
-// In `tiled` one load serves 32 FMAs. Later rungs keep operands in registers: a thread that owns x
-// by y outputs loads x + y values for x * y FMAs. A scheduler issues one instruction per clock, so
-// each instruction that is not an FMA takes an issue slot from one.
+// 2mnk operations on mk + kn + mn elements (C counts twice unless beta is 0): compute bound once
+// each loaded element is used often enough. Each rung uses it more often. In `naive` every FMA
+// loads its operands through the caches. In `tiled` one load serves 32 FMAs. Later rungs keep
+// operands in registers: a thread that owns x by y outputs loads x + y values for x * y FMAs. A
+// scheduler issues one instruction per clock, so each instruction that is not an FMA takes an issue
+// slot from one.
 //
 // Tensor cores exceed that roof. They multiply shorter numbers: two or three of these replace an
 // FP32 number, and three or six of their products replace an FP32 product at the same accuracy.
@@ -130,7 +131,8 @@ std::vector<Rung> steps() {
   std::vector<Rung> all = {
       // 01_textbook.cuh
       {.name = "naive_uncoalesced",
-       .idea = "One output per thread, lanes down a column of C: each access touches 32 rows.",
+       .idea =
+           "One output per thread, lanes down a column of C: loads of A and stores touch 32 rows.",
        .implementation = kernel<P>(naive_uncoalesced, one_thread_per_output<true>),
        .skip = slow_from<500'000'000'000>},
       {.name = "naive",
@@ -162,7 +164,8 @@ std::vector<Rung> steps() {
        .target = "shared_load_requests"},
       // 02_warp_tiles.cuh
       {.name = "warp_tile",
-       .idea = "8x16 outputs per thread: 24 words feed 128 FMAs, and no load has conflicts.",
+       .idea = "8x16 outputs per thread: 24 words feed 128 FMAs; a load takes two wavefronts, not "
+               "three.",
        .implementation = kernel<P>(warp_tile<LargeTiles>, one_block_per_warped_tile<LargeTiles>),
        .builds_on = "vectorized",
        .shows = "Fewer loads per FMA gain nothing while the SM's only block waits for its tiles.",
@@ -203,7 +206,8 @@ std::vector<Rung> steps() {
        .skip = no_producers},
       // 05_stream_k.cuh
       {.name = "stream_k",
-       .idea = "The last, partial wave of tiles is divided along k: all blocks end together.",
+       .idea = "The tiles of the partial wave and of one full wave are divided along k: all blocks "
+               "end together.",
        .implementation = by_stream_k(),
        .builds_on = "producer_warps",
        .meant_for = [](const Case& c) { return c["k"] >= kTuning.least_terms; },
@@ -289,8 +293,8 @@ std::vector<Rung> steps() {
        .choose = gemm_at<thin_launch>},
       // 14_few_terms.cuh, thin.cu
       {.name = "few_terms",
-       .idea = "For a short k: small blocks of short code, so that some load while others on the "
-               "SM store.",
+       .idea =
+           "For k up to 32: all of k is loaded at once, and some blocks load while others store.",
        .builds_on = "small_tiles",
        .target = "issue_utilisation",
        .measured = has_few_terms,

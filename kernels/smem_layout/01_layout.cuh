@@ -28,7 +28,8 @@ struct Layout {
   static constexpr int kThreads = height * kColumns;
   static constexpr int kTile = height * kStride * kWords;  // words
   static constexpr Order kWrite = write_order, kRead = read_order;
-  // Requests per iteration of a loop: they hide the loop, and leave occupancy as it is.
+  // Requests per iteration of a loop: enough to hide the loop's own instructions, few enough that
+  // registers do not limit occupancy.
   static constexpr int kUnroll = 16 / kWords;
 
   __host__ __device__ static constexpr int at(int y, int x) {

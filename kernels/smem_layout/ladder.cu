@@ -3,11 +3,12 @@
 // Shared-memory layout, an experiment: a block writes a tile in one order and reads it in another;
 // row_column is written along rows and read down columns.
 //
-// Shared memory has 32 banks that deliver one 4-byte word per cycle. A warp's request takes as many
-// wavefronts as there are different words in the busiest bank: 1 along a row, 32 down a column of a
-// tile 32 words wide, 16 if a warp takes two columns of 16. Padding each row by a word, or XORing
-// the column with the row, spreads a column over all banks. Vectors of 8 bytes are served per half
-// warp, those of 16 per quarter warp. Lanes that read the same word share a wavefront.
+// Shared memory has 32 banks, each of which delivers one 4-byte word per cycle. A warp's request
+// takes as many wavefronts as there are different words in the busiest bank: 1 along a row, 32 down
+// a column of a tile 32 words wide, 16 if a warp takes two columns of 16. Padding each row by a
+// word, or XORing the column with the row, spreads a column over all banks. Vectors of 8 bytes are
+// served per half warp, those of 16 per quarter warp. Lanes that read the same word share a
+// wavefront.
 //
 // Memory of another block of the cluster arrives over a network in sectors of 32 bytes: their
 // number predicts the cost, banks do not.

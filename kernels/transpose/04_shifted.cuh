@@ -8,7 +8,7 @@
 namespace ladders::transpose {
 // A tile's part of each output row is shifted left to a sector boundary: except at the ends of
 // rows, no two blocks write to one sector. So the tile also reads a halo of rows, almost a sector's
-// worth, which its neighbour reads too. Narrow tiles are for matrices of one tile per row.
+// worth, which its neighbour reads too. Tiles of 32 columns are for matrices of at most 32 columns.
 template <class T, int columns_per_tile>
 struct Shifted {
   static constexpr Order kOrder = columns_per_tile == 32 ? Order::rows : Order::bands;

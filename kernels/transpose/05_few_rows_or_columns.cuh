@@ -7,12 +7,12 @@
 #include "transpose/01_tiled.cuh"
 
 namespace ladders::transpose {
-// Few rows: 128 columns are one piece of the output, which starts on 16 bytes. A thread loads one
-// column.
+// Few rows: 128 columns are contiguous in the output, and start on 16 bytes there. A thread loads
+// one column.
 constexpr int kThinColumns = 128, kThinRows = 32;
 
 // Where element i of a piece lies. A thread has contiguous elements. If their number is odd, there
-// are no conflicts without padding.
+// are no conflicts without padding (of 2-byte elements: two-way ones at most).
 __host__ __device__ constexpr int skewed(int i, bool odd) { return odd ? i : i + i / 32; }
 
 template <class T>

@@ -107,7 +107,7 @@ std::vector<Rung> rungs() {
        .target = "warp_instructions",
        .skip = unaligned},
       {.name = "small_tiles",
-       .idea = "8 x 8 squares per tile balance small matrices; the output stays in L2.",
+       .idea = "Tiles of a quarter of the area: more blocks for small matrices.",
        .implementation = vectorized_in<T, Order::rows, 8>(),
        .builds_on = "vectorized",
        .meant_for = [](const Case& c) { return c["rows"] <= 2048 && c["columns"] <= 2048; },
@@ -137,7 +137,7 @@ std::vector<Rung> rungs() {
        .choose = shifted_at<T>},
       // 05_few_rows_or_columns.cuh
       {.name = "thin",
-       .idea = "Few rows: 128 columns are one piece of the output, stored 16 bytes at a time "
+       .idea = "Few rows: 128 columns are contiguous in the output, stored 16 bytes at a time "
                "if the number of rows is odd.",
        .implementation = kernel<P>(thin<T>, thin_pieces),
        .builds_on = "shifted",
@@ -145,7 +145,7 @@ std::vector<Rung> rungs() {
        .skip = not_thin,
        .measured = [](const Case& c) { return c["rows"] <= kThinRows; }},
       {.name = "narrow",
-       .idea = "Few columns: the rows of a block are one piece of the input, loaded in vectors.",
+       .idea = "Few columns: the rows of a block are contiguous in the input, loaded in vectors.",
        .implementation = kernel<P>(narrow<T>, narrow_pieces<T>),
        .builds_on = "shifted",
        .target = "global_load_requests",

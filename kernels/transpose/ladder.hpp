@@ -18,7 +18,7 @@ inline std::vector<Shape> squares(const std::vector<int64_t>& sides,
   return shapes;
 }
 
-/// Numbers of columns. Below, `shifted`: up to 32 columns, its tiles are 32 columns wide, not 64.
+/// Numbers of columns: from so many on, aligned matrices are moved in vectors, below by `shifted`.
 inline const Crossover kWideFrom{"transpose.wide_from", 33, along("columns"),
                                  every({{1 << 18}, {8, 16, 24, 32, 40, 48, 64}, {4}})};
 /// Shares of the L2. Small matrices: elements of 4 bytes, one by one. Larger: vectors in small
