@@ -117,7 +117,8 @@ int run(Options& options) {
             too_large(options.ladders, options.cases, study->device(), free_memory());
         !why.empty())
       throw UsageError("--shape: " + why);
-  if (kEmulated && !options.plans && (options.cases != Shapes::small || !options.shapes.empty()))
+  // Of named shapes --plans tells it, too, before a study runs them.
+  if (kEmulated && (!options.shapes.empty() || (options.cases == Shapes::full && !options.plans)))
     if (const std::string why = takes_long(options.ladders, options.cases, study->device());
         !why.empty())
       std::fprintf(stderr, "emulated: note: %s\n", why.c_str());

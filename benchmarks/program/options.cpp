@@ -38,8 +38,9 @@ struct Value {
   }
 
   // The library's CSV writer aborts where one row lacks a counter that another has.
-  const std::string& not_csv() const {
+  const std::string& format() const {
     if (text == "csv") refuse("write JSON, and let `ladder table --format csv` read it");
+    if (text != "console" && text != "json") refuse("is console or json");
     return text;
   }
 };
@@ -147,8 +148,8 @@ const std::vector<Flag>& flags() {
        [](O& o, V& v) {
          if (v.on()) o.sampling.exactly = 1;
        }},
-      {"benchmark_format", "FORMAT", "", library, [](O& o, V& v) { o.format = v.not_csv(); }},
-      {"benchmark_out_format", "FORMAT", "", library, [](O&, V& v) { v.not_csv(); }},
+      {"benchmark_format", "FORMAT", "", library, [](O& o, V& v) { o.format = v.format(); }},
+      {"benchmark_out_format", "FORMAT", "", library, [](O&, V& v) { v.format(); }},
   };
   return all;
 }

@@ -145,7 +145,9 @@ class Reduction : public Problem {
       return {.wrong = std::to_string(result) + " instead of " + std::to_string(expected)};
     } else {
       const double error = std::abs(result - expected);
-      if (exact_ && error != 0) return {.wrong = "a sum that is exact in any order is off"};
+      if (exact_ && error != 0)
+        return {.wrong = std::to_string(result) + " instead of " + std::to_string(expected) +
+                         ", though the sum is exact in any order"};
       return {.relative_error = error == 0 ? 0 : error / magnitude};
     }
   }

@@ -10,6 +10,7 @@ import pytest
 import suite
 from conftest import ROOT
 from ladder.commands.cli import main
+from ladder.io import emulator_details
 from ladder.io.results import load_results
 from ladder.report import closing
 from test_table import table_rows
@@ -257,6 +258,15 @@ def test_details_alone_are_no_result(tmp_path, capsys):
     assert capsys.readouterr().err == f"ladder: {tmp_path}: no results below this directory\n"
     assert main(["table", str(tmp_path / "details.json")]) == 3
     assert "details.json: details of emulated results" in capsys.readouterr().err
+
+
+def test_an_earlier_study_has_its_own_details(tmp_path):
+    earlier = emulated.write(tmp_path).rename(tmp_path / "study-20260101T000000Z.json.old")
+    (tmp_path / "details.json").rename(tmp_path / "details-20260101T000000Z.json.old")
+    emulated.write(tmp_path, with_details=False)
+    assert emulator_details.load(load_results(tmp_path / "study.json")[0]) is None
+    found = emulator_details.load(load_results(earlier)[0])
+    assert len(found.lines) == len(emulated.details()["lines"])
 
 
 def test_a_rung_that_failed_to_verify_is_reported(tmp_path, capsys):

@@ -272,6 +272,12 @@ def test_full_cases_tell_how_long_a_row_may_take():
     assert "may take" not in run("--benchmark_filter=^sgemm/none").stderr
 
 
+@pytest.mark.parametrize("more", [[], ["--plans"]])
+def test_a_named_shape_tells_how_long_a_row_may_take(more):
+    told = run("--shape=sgemm:m=n=k=8192", "--benchmark_filter=^sgemm/none", *more).stderr
+    assert re.match(r"emulated: note: sgemm/.* may take the emulator \d+ minutes per row: ", told)
+
+
 def test_the_page_names_all_gpus_that_can_be_emulated():
     listed = re.search(r"the GPU to emulate \(h200\): ((?:\w+,\s+)+\w+)", run("--help").stdout)[1]
     page = (ROOT / "docs/emulator.md").read_text(encoding="utf-8")
@@ -307,10 +313,14 @@ def test_per_line_leaves_json_alone():
     assert re.search(r"\.cuh?:\d+ +shared ", done.stderr)
 
 
-def test_csv_is_left_to_the_scripts():
-    done = run(QUICK, "--benchmark_format=csv")
+@pytest.mark.parametrize(
+    ("name", "told"), [("csv", "ladder table --format csv"), ("xml", "is console or json")]
+)
+def test_other_formats_are_left_to_the_scripts(name, told):
+    done = run(QUICK, f"--benchmark_format={name}")
     assert done.returncode == 2
-    assert "ladder table --format csv" in done.stderr
+    assert told in done.stderr
+    assert done.stdout == ""
 
 
 def test_skipped_rows_are_no_failure(tmp_path):

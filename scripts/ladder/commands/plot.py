@@ -39,7 +39,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         nargs="+",
         default=["*"],
         metavar="FIGURE",
-        help="only these, by path in DIR without suffix, such as 'nvidia-h100/*-climb'; "
+        help="only these, by path in DIR without suffix, such as 'nvidia-h200/*-climb'; "
         "default: all",
     )
 

@@ -79,13 +79,19 @@ class Details:
 
 def load(results: Results) -> Details | None:
     """Read the details of these results; None if there are none. Raises ResultError."""
-    folders = dict.fromkeys(Path(row.file).parent for row in results.rows)
-    names = (files.DETAILS, f"{files.DETAILS}.gz")
-    paths = [path for f in folders for name in names if (path := f / name).exists()]
-    found = [files.typed(path, files.read_json(path), Details) for path in paths]
+    paths = dict.fromkeys(path for file in results.files for path in _beside(file))
+    found = [files.typed(path, files.read_json(path), Details) for path in paths if path.exists()]
     if not found:
         return None
     return Details(
         tuple(line for details in found for line in details.lines),
         tuple(curves for details in found for curves in details.occupancy),
     )
+
+
+def _beside(file: Path) -> list[Path]:
+    """Where the details of a results file may be: an earlier study's bear its date."""
+    if file.suffix == ".old":
+        _, _, date = file.name.partition("-")
+        return [file.with_name(f"{Path(files.DETAILS).stem}-{date}")]
+    return [file.with_name(name) for name in (files.DETAILS, f"{files.DETAILS}.gz")]

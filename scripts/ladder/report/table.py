@@ -115,10 +115,16 @@ def path(results: list[Results], name: str) -> str:
     Raises LadderError if no timed results have it.
     """
     ladder, _, rung = name.partition("/")
-    found = [s for r in results if r.source == "timed" for s in studies(r)]
-    found = [s for s in found if s.ladder.name == ladder and s.ladder.rung(rung)]
+    timed = [s for r in results if r.source == "timed" for s in studies(r)]
+    named = [s for s in timed if s.ladder.name == ladder]
+    found = [s for s in named if s.ladder.rung(rung)]
     if not found:
-        raise LadderError(f"--path {name}: no timed results of such a ladder/rung")
+        known = dict.fromkeys(rung.name for study in named for rung in study.ladder.rungs)
+        raise LadderError(
+            f"--path {name}: {ladder}'s rungs are {', '.join(known)}"
+            if known
+            else f"--path {name}: no timed results of a ladder {ladder}"
+        )
     return "\n\n".join(speed_tables.path(study, rung) for study in found) + "\n"
 
 

@@ -130,7 +130,9 @@ def draw(study: Study, found: list[Step]) -> Figure:
     timed = not isinstance(study, Tally)
     shown = [step for step in found if step.parent and not math.isnan(step.before + step.after)]
     if not shown:
-        raise style.NothingToDrawError("no counter was counted of a rung and of its parent")
+        raise style.NothingToDrawError(
+            "no rung names a counter that was counted of it and of its parent"
+        )
     names = _GAP + max(_told(study, step) for step in shown)
     body = _ROW * len(shown)
     room = style.PAGE - _LEFT - names - _RIGHT
